@@ -1,0 +1,156 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+/// The data plane's frames: pulls and pushes of rows between workers and servers. docs/wire.md is
+/// the format.
+///
+/// A frame is a fixed header and three blocks: directory, keys, values. All integers are
+/// little-endian. Keys and values are plain arrays, sent from and received into aligned buffers, so
+/// rows are never serialised one by one. Ids are plain integers here: proto knows nothing of
+/// sharding; callers wrap them.
+namespace muster::wire {
+
+inline constexpr uint32_t kMagic = 0x4d535452;  // "MSTR"
+inline constexpr uint16_t kVersion = 1;
+inline constexpr size_t kHeaderBytes = 64;
+
+/// Limits on what a peer may send; one more is a malformed frame.
+inline constexpr uint32_t kDirectoryBytesMax = 16u << 20;
+inline constexpr uint32_t kPartsMax = 1u << 16;
+inline constexpr uint32_t kGroupsPerPartMax = 1u << 10;
+inline constexpr uint64_t kKeysMax = 1u << 24;
+inline constexpr uint64_t kValueBytesMax = 1ull << 30;
+inline constexpr uint32_t kTextBytesMax = 4096;
+
+enum class Kind : uint16_t {
+  kHello = 1,
+  kHelloReply = 2,
+  kPull = 3,
+  kPullReply = 4,
+  kPush = 5,
+  kPushReply = 6,
+  kError = 7,  // text block; the sender closes the connection after it
+};
+
+/// Encoding of the value block.
+enum class Encoding : uint8_t { kFloat32 = 0, kFloat16 = 1, kBfloat16 = 2 };
+/// Checksum over directory, keys and values.
+enum class Checksum : uint8_t { kNone = 0, kXxh3 = 1 };
+
+/// The fixed header, 64 bytes on the wire:
+/// magic u32, version u16, kind u16, request u64, directory_bytes u32, parts u32, keys u64,
+/// value_bytes u64, encoding u8, checksum kind u8, zero u16, zero u32, checksum u64, zero u64.
+struct Header {
+  Kind kind = Kind::kHello;
+  uint64_t request = 0;
+  uint32_t directory_bytes = 0;
+  uint32_t parts = 0;
+  uint64_t keys = 0;         // number of uint64 keys
+  uint64_t value_bytes = 0;  // after encoding
+  Encoding encoding = Encoding::kFloat32;
+  Checksum checksum_kind = Checksum::kNone;
+  uint64_t checksum = 0;
+};
+
+/// Writes the 64 bytes.
+void EncodeHeader(const Header& header, std::span<std::byte, kHeaderBytes> out);
+/// Checks magic, version, kind, encoding, reserved zeroes and every limit. The error says which,
+/// with the value. A wrong version is kFailedPrecondition and names both versions; anything else
+/// malformed is kInvalidArgument.
+absl::StatusOr<Header> DecodeHeader(std::span<const std::byte, kHeaderBytes> in);
+
+/// First frame of a connection, from the worker. Text fields up to kTextBytesMax.
+struct Hello {
+  std::string job;       // name of the job: another one is refused
+  std::string peer;      // node name, for messages
+  std::string software;  // "muster 0.1.0"
+};
+struct HelloReply {
+  uint64_t server_incarnation = 0;
+  uint32_t partition_count = 0;
+  uint32_t lane = 0;
+  uint32_t lane_count = 0;
+};
+
+/// Keys of one table in one partition; their keys and values follow in the blocks in this order.
+struct Group {
+  uint32_t table = 0;
+  uint32_t keys = 0;
+  friend bool operator==(const Group&, const Group&) = default;
+};
+struct PullPart {
+  uint32_t partition = 0;
+  uint64_t owner_epoch = 0;
+  std::vector<Group> groups;
+  friend bool operator==(const PullPart&, const PullPart&) = default;
+};
+/// One part of one minibatch: the atom that is applied, or not, as one.
+struct PushPart {
+  uint32_t partition = 0;
+  uint64_t owner_epoch = 0;
+  uint32_t dataset = 0;
+  uint32_t epoch = 0;
+  uint64_t shard_index = 0;
+  uint32_t minibatch = 0;
+  uint32_t run = 0;
+  uint64_t token = 0;
+  uint64_t step = 0;  // job-wide position of the minibatch
+  std::vector<Group> groups;
+  friend bool operator==(const PushPart&, const PushPart&) = default;
+};
+
+enum class PartCode : uint8_t {
+  kOk = 0,          // push: applied, or in the window already; pull: rows follow
+  kWrongOwner = 1,  // not the owner, or another owner epoch: refresh the map, send again
+  kRetry = 2,       // owner, but not now (loading, frozen, table not yet known): send again later
+  kStaleLease = 3,  // token below the floor: drop the shard
+  kBadRequest = 4,  // wrong width, unknown table for good: a bug; the text says what
+};
+struct PartReply {
+  uint32_t partition = 0;
+  PartCode code = PartCode::kOk;
+  bool skipped = false;  // push: OK from the window
+  friend bool operator==(const PartReply&, const PartReply&) = default;
+};
+
+/// Directory encodings. Decoders check every count against the header and the limits, and that the
+/// blocks are used up exactly; errors are kInvalidArgument and say where.
+std::string EncodeHello(const Hello& hello);
+absl::StatusOr<Hello> DecodeHello(std::string_view directory);
+std::string EncodeHelloReply(const HelloReply& reply);
+absl::StatusOr<HelloReply> DecodeHelloReply(std::string_view directory);
+std::string EncodePull(std::span<const PullPart> parts);
+absl::StatusOr<std::vector<PullPart>> DecodePull(const Header& header, std::string_view directory);
+std::string EncodePush(std::span<const PushPart> parts);
+absl::StatusOr<std::vector<PushPart>> DecodePush(const Header& header, std::string_view directory);
+/// Replies list the parts of the request in order. A pull reply's value block holds the rows of the
+/// parts with kOk, in request order; the others contribute nothing. `text` explains kBadRequest.
+std::string EncodeReply(std::span<const PartReply> parts, std::string_view text);
+struct Reply {
+  std::vector<PartReply> parts;
+  std::string text;
+};
+absl::StatusOr<Reply> DecodeReply(const Header& header, std::string_view directory);
+std::string EncodeError(std::string_view text);
+absl::StatusOr<std::string> DecodeError(std::string_view directory);
+
+/// XXH3 over the three blocks in order.
+uint64_t ChecksumOf(std::string_view directory, std::span<const uint64_t> keys,
+                    std::string_view values);
+
+/// Bytes per value: 4 or 2.
+size_t BytesPerValue(Encoding encoding);
+/// Converts floats to the wire (round to nearest even) and back. out.size() == in.size() *
+/// BytesPerValue.
+void EncodeValues(std::span<const float> in, Encoding encoding, std::span<std::byte> out);
+void DecodeValues(std::span<const std::byte> in, Encoding encoding, std::span<float> out);
+
+}  // namespace muster::wire

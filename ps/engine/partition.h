@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ps/engine/table.h"
+#include "sharding/control.h"
+#include "sharding/types.h"
+
+namespace muster::ps {
+
+/// Rows of one table in a part: `keys` unique, `gradients: [keys.size(), dim] float32 row-major`.
+struct PartGroup {
+  TableId table;
+  std::span<const uint64_t> keys;
+  std::span<const float> gradients;
+};
+struct Part {
+  ShardId shard;
+  MinibatchIndex minibatch;
+  LeaseToken token;
+  uint64_t step = 0;
+  std::vector<PartGroup> groups;
+};
+
+enum class ApplyCode : uint8_t { kApplied, kSkipped, kStaleLease, kUnknownTable, kBadRequest };
+struct ApplyResult {
+  ApplyCode code = ApplyCode::kApplied;
+  std::string text;  // kBadRequest: what was wrong
+};
+
+/// Everything a snapshot holds, copied at one instant: what partition_state encodes and snapshot/
+/// writes.
+struct RowImage {
+  TableId table;
+  uint32_t floats_per_row = 0;  // values and slots
+  std::vector<uint64_t> keys;
+  std::vector<float> rows;  // [keys.size(), floats_per_row] row-major
+};
+struct WindowEntry {
+  ShardId shard;
+  std::vector<uint64_t> minibatches;  // bit set, 64 per word
+};
+struct PartitionImage {
+  bool full = false;  // every row (base), or only those changed since the accepted snapshot (delta)
+  std::vector<TableSpec> tables;
+  std::vector<RowImage> rows;
+  std::vector<WindowEntry> window;  // sorted by shard
+  LeaseToken floor;
+};
+
+/// One partition's whole state: rows with optimizer slots, window, floor. Pure: no thread, socket,
+/// file or clock; not thread-safe, owned by one lane thread. Ownership (epochs) is checked by
+/// OwnedPartitions before a call gets here.
+class Partition {
+ public:
+  Partition(PartitionId id, uint64_t job_seed);
+  ~Partition();
+  Partition(const Partition&) = delete;
+  Partition& operator=(const Partition&) = delete;
+
+  PartitionId id() const;
+
+  /// Makes a table known; a repeat of the same spec changes nothing (the master has refused
+  /// conflicting ones).
+  void AddTable(const TableSpec& table);
+  bool KnowsTable(TableId table) const;
+
+  /// The rules of docs/protocol.md section 2, after ownership: floor, window, else apply and add to
+  /// the window in one step that cannot be half done: everything that can be refused (table, width,
+  /// key range, non-finite values) is refused before the first row changes.
+  ApplyResult Apply(const Part& part);
+
+  /// Copies rows into `values: [keys.size(), dim] float32 row-major`; an absent row gets its
+  /// initial value and is not created. kNotFound: unknown table; kInvalidArgument: sizes or key
+  /// range.
+  absl::Status Pull(TableId table, std::span<const uint64_t> keys, std::span<float> values) const;
+
+  /// docs/protocol.md section 3 item 7; takes the floor over in the same step.
+  void Forget(const ForgetState& state);
+
+  /// An image at this instant. Rows in it stay dirty until Accepted(number). `full` is forced by
+  /// the caller's chain policy.
+  PartitionImage Snapshot(SnapshotNumber number, bool full);
+  /// The snapshot is in the manifest: what it held is no longer dirty (unless changed since).
+  void Accepted(SnapshotNumber number);
+  /// True when nothing that a snapshot holds has changed since the accepted one.
+  bool UnchangedSinceAccepted() const;
+
+  /// Builds the state from images, base first; everything in them counts as accepted under
+  /// `number`.
+  absl::Status Restore(SnapshotNumber number, std::span<const PartitionImage> images);
+
+  struct Sizes {
+    uint64_t rows = 0;
+    uint64_t row_bytes = 0;
+    uint64_t dirty_rows = 0;
+    uint64_t window_shards = 0;
+  };
+  Sizes sizes() const;
+  LeaseToken floor() const;
+  /// True when the minibatch's part is in the rows.
+  bool InWindow(const ShardId& shard, MinibatchIndex minibatch) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace muster::ps

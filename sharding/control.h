@@ -1,0 +1,261 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sharding/interval_set.h"
+#include "sharding/metrics.h"
+#include "sharding/partition_map.h"
+#include "sharding/table_spec.h"
+#include "sharding/types.h"
+
+/// The messages of the control plane as plain values: what the pure cores of master, servers and
+/// workers exchange. proto/control.proto is their form on the wire; field by field the same.
+namespace muster {
+
+enum class DatasetMode : uint8_t { kTrain = 0, kEvaluate = 1 };
+
+/// What a worker needs to read a shard. Filled in by the master's shell from the source index.
+struct ShardWork {
+  std::string dataset_name;
+  DatasetMode mode = DatasetMode::kTrain;
+  std::string path;
+  /// The source's pin: a file of another size, or whose sampled blocks hash differently, must be
+  /// refused.
+  uint64_t source_bytes = 0;
+  uint64_t source_hash = 0;
+  /// Records [first_record, first_record + record_count) of the source (header not counted), bytes
+  /// [byte_begin, byte_end).
+  uint64_t first_record = 0;
+  uint32_t record_count = 0;
+  uint64_t byte_begin = 0;
+  uint64_t byte_end = 0;
+  uint32_t minibatch_size = 0;
+  /// The first line of the source is a header (it is in no shard).
+  bool has_header = false;
+  /// Records of the shard run in the order of RecordOrder(shuffle_seed, record_count); 0 = file
+  /// order.
+  uint64_t shuffle_seed = 0;
+  /// Job-wide position of the shard's first minibatch; learning-rate schedules are functions of it.
+  uint64_t first_step = 0;
+  friend bool operator==(const ShardWork&, const ShardWork&) = default;
+};
+
+struct ShardGrant {
+  ShardId shard;
+  LeaseToken token;
+  RestoreEpoch restore_epoch;
+  ShardWork work;
+};
+
+enum class LeasePhase : uint8_t {
+  kQueued = 0,     // granted, not yet given to the trainer
+  kComputing = 1,  // the trainer is in the shard's loop
+  kPushing = 2,    // all minibatches committed by the trainer; parts or the done are outstanding
+};
+
+struct HeldLease {
+  ShardId shard;
+  LeaseToken token;
+  RestoreEpoch restore_epoch;
+  RunNumber run;
+  LeasePhase phase = LeasePhase::kQueued;
+  /// Minibatches handed to the trainer in this run.
+  uint32_t minibatches_started = 0;
+};
+
+struct DoneReport {
+  ShardId shard;
+  LeaseToken token;
+  /// The R that the run ran under.
+  RestoreEpoch restore_epoch;
+  RunNumber run;
+  ShardMetrics metrics;
+};
+
+/// A lease given up: handed back (no reason, charged to nobody) or failed by the trainer (a
+/// reason).
+struct ReturnedLease {
+  ShardId shard;
+  LeaseToken token;
+  std::optional<std::string> failure;
+  /// Set when `failure` is no shard's fault and retrying cannot help (a changed source file): the
+  /// job fails with it.
+  bool fatal = false;
+};
+
+/// Where a worker's time went since its process began.
+struct WorkerTimes {
+  uint64_t total_us = 0;
+  uint64_t wait_shard_us = 0;
+  uint64_t wait_pull_us = 0;
+  uint64_t wait_push_us = 0;
+};
+
+/// Heartbeat, leases, dones and re-assertions in one call. Idempotent: every item is named by its
+/// token.
+struct WorkerExchangeRequest {
+  std::string worker;        // node name, "worker-0"
+  uint64_t incarnation = 0;  // chosen at random by the process
+  uint64_t sequence =
+      0;  // grows with every call of the incarnation; the master ignores the state of older calls
+  MapVersion map_version;
+  /// The newest token this incarnation has been granted.
+  LeaseToken newest_grant;
+  /// Everything held, done or not, until the verdict came.
+  std::vector<HeldLease> held;
+  std::vector<DoneReport> done;
+  std::vector<ReturnedLease> returned;
+  /// Shards wanted besides those held.
+  uint32_t want = 0;
+  WorkerTimes times;
+};
+
+enum class DoneCode : uint8_t {
+  kAccepted = 0,
+  kRefused = 1,   // the lease is gone: drop the shard
+  kReverify = 2,  // run it again under the same token and the R of the verdict
+};
+
+struct DoneVerdict {
+  ShardId shard;
+  LeaseToken token;
+  RunNumber run;
+  DoneCode code = DoneCode::kAccepted;
+  RestoreEpoch restore_epoch;
+};
+
+enum class JobDirective : uint8_t {
+  kWork = 0,   // WAIT when nothing was granted: ask again
+  kEnd = 1,    // every shard is COMMITTED or FAILED, or the job was cancelled
+  kDrain = 2,  // finish or hand back what is held, then leave
+};
+
+struct WorkerExchangeReply {
+  MasterIncarnation master_incarnation;
+  JobDirective directive = JobDirective::kWork;
+  std::vector<ShardGrant> grants;
+  std::vector<DoneVerdict> verdicts;
+  /// Held tokens that are no longer leases: drop their shards.
+  std::vector<LeaseToken> lost;
+  /// Present when newer than the worker's.
+  std::optional<PartitionMap> map;
+  /// When to call again at the latest.
+  std::chrono::milliseconds heartbeat_interval{0};
+};
+
+/// A snapshot of one partition as the manifest names it: files in order, base first.
+struct SnapshotFile {
+  std::string name;  // relative to the snapshot directory
+  uint64_t bytes = 0;
+  friend bool operator==(const SnapshotFile&, const SnapshotFile&) = default;
+};
+struct Manifest {
+  SnapshotNumber number;  // none: the partition has never been snapshotted and starts empty
+  DoneSeq cut;
+  std::vector<SnapshotFile> files;
+  friend bool operator==(const Manifest&, const Manifest&) = default;
+};
+
+struct OwnCommand {
+  PartitionId partition;
+  OwnerEpoch epoch;
+  OwnerEpoch since;
+  OwnerEpoch copy;
+  bool restored = false;
+  Manifest manifest;
+};
+struct SnapshotCommand {
+  PartitionId partition;
+  OwnerEpoch epoch;
+  DoneSeq cut;
+  SnapshotNumber number;
+};
+/// What partitions may forget, as state: drop window[S] for every S in `shards`, and take `floor`
+/// over.
+struct ForgetState {
+  uint64_t version = 0;
+  LeaseToken floor;
+  std::map<std::pair<DatasetId, EpochIndex>, IntervalSet> shards;
+};
+struct AcceptedSnapshot {
+  PartitionId partition;
+  SnapshotNumber number;
+};
+
+struct OwnedPartition {
+  PartitionId partition;
+  OwnerEpoch epoch;
+  /// The newest snapshot this server knows to be accepted.
+  SnapshotNumber accepted;
+};
+struct SnapshotReport {
+  PartitionId partition;
+  OwnerEpoch epoch;
+  /// The whole chain; `files` equals the accepted chain when nothing changed since (a new cut
+  /// without a file).
+  Manifest manifest;
+};
+struct MissingReport {
+  PartitionId partition;
+  OwnerEpoch epoch;
+};
+/// Counters of one server process since its start.
+struct ServerCounters {
+  uint64_t pulls = 0;
+  uint64_t pulled_rows = 0;
+  uint64_t parts_applied = 0;
+  uint64_t parts_skipped = 0;  // answered OK from the window
+  uint64_t parts_stale = 0;
+  uint64_t parts_wrong_owner = 0;
+  uint64_t rows = 0;
+  uint64_t row_bytes = 0;
+  uint64_t snapshots = 0;
+  uint64_t snapshot_bytes = 0;
+  uint64_t partitions_restored = 0;
+};
+
+struct RegisterServerRequest {
+  std::string name;    // node name, "ps-0": the number is the ServerId
+  uint64_t nonce = 0;  // the same process repeats it, another one cannot have it
+  std::vector<std::vector<std::string>> lanes;
+};
+struct RegisterServerReply {
+  MasterIncarnation master_incarnation;
+  ServerId id;
+  ServerIncarnation incarnation;
+};
+
+struct ServerExchangeRequest {
+  ServerId id;
+  ServerIncarnation incarnation;
+  uint64_t sequence = 0;
+  std::vector<OwnedPartition> owned;
+  std::vector<SnapshotReport> snapshots;
+  std::vector<MissingReport> missing;
+  /// Tables known: all with id <= this.
+  TableId newest_table;
+  uint64_t forget_version = 0;
+  ServerCounters counters;
+  /// A snapshot could not be written ("no space left on device"); the job goes on, the operator is
+  /// told.
+  std::string snapshot_error;
+};
+struct ServerExchangeReply {
+  MasterIncarnation master_incarnation;
+  /// The master does not know this incarnation (any more): register again, serve nothing meanwhile
+  /// that it does not own.
+  bool unknown_incarnation = false;
+  std::vector<TableSpec> tables;
+  std::vector<OwnCommand> owns;
+  std::vector<SnapshotCommand> snapshots;
+  std::vector<AcceptedSnapshot> accepted;
+  std::optional<ForgetState> forget;
+  std::chrono::milliseconds heartbeat_interval{0};
+};
+
+}  // namespace muster

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sharding/control.h"
+
+namespace muster {
+
+/// A training job as the job file describes it: defaults filled in, bounds checked, paths absolute.
+/// A value. docs/job-file.md lists every field with default, bound and whether it may change on
+/// resume.
+struct DatasetSpec {
+  std::string name;
+  DatasetMode mode = DatasetMode::kTrain;
+  /// Globs as written; `files` of the plan are what they matched, sorted.
+  std::vector<std::string> files;
+  bool header = false;
+  uint32_t epochs = 1;  // train only
+  uint32_t minibatch_size = 256;
+  uint32_t minibatches_per_shard = 16;
+  bool shuffle = false;
+};
+
+struct ResourceSpec {
+  std::optional<double> cpu;  // cores
+  std::optional<uint64_t> memory_bytes;
+};
+
+struct ReplicaSpec {
+  uint32_t replicas = 1;
+  std::vector<std::string> command;  // worker only
+  std::map<std::string, std::string> env;
+  ResourceSpec requests;
+  ResourceSpec limits;
+};
+
+struct JobSpec {
+  std::string name;
+  uint64_t seed = 0;
+  uint32_t partitions = 256;
+  std::string state_directory;
+  std::string snapshot_directory;
+  std::chrono::milliseconds snapshot_interval{10'000};
+  std::vector<DatasetSpec> datasets;
+  ReplicaSpec ps;
+  ReplicaSpec worker;
+
+  /// "127.0.0.1:0" = a free loopback port, chosen once per run.
+  std::string master_address = "127.0.0.1:0";
+
+  struct Leases {
+    std::chrono::milliseconds duration{10'000};     // without a heartbeat
+    std::chrono::milliseconds max_age{600'000};     // with heartbeats
+    std::chrono::milliseconds grace_period{3'000};  // after a master restart
+    std::chrono::milliseconds heartbeat_interval{500};
+    uint32_t failures_max = 3;  // of the trainer, until a shard is FAILED
+  } leases;
+
+  struct Servers {
+    std::chrono::milliseconds timeout{10'000};  // without a heartbeat, until declared dead
+    std::chrono::milliseconds heartbeat_interval{200};
+    uint32_t threads = 1;  // lanes per server
+  } servers;
+
+  struct Training {
+    uint32_t unacknowledged_minibatches_max = 4;  // the staleness bound of Commit
+    uint32_t prefetch_minibatches = 2;            // how far ahead `prepare` is called
+    uint32_t shards_ahead = 2;
+    std::string wire_encoding = "float32";  // or float16, bfloat16
+    uint64_t rejected_records_max = 0;      // the job fails beyond
+  } training;
+
+  struct Restarts {
+    uint32_t crash_loop_exits = 5;  // exits of one node without progress in between
+    std::chrono::milliseconds backoff_initial{500};
+    std::chrono::milliseconds backoff_max{30'000};
+  } restarts;
+
+  std::chrono::milliseconds drain_timeout{30'000};
+};
+
+/// The fields that may not change on resume, each with its value as text, in a fixed order.
+std::vector<std::pair<std::string, std::string>> FixedFields(const JobSpec& spec);
+
+}  // namespace muster

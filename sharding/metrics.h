@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace muster {
+
+/// A weighted mean that can be merged: sum of value * weight, and sum of weights.
+struct WeightedMean {
+  double sum = 0;
+  double weight = 0;
+  friend bool operator==(const WeightedMean&, const WeightedMean&) = default;
+};
+
+/// Counts of positives and negatives by predicted score in [0, 1], kAucBins equal bins. Merging
+/// adds bins; the area under the ROC curve counts a tie within a bin as half. Source: the
+/// Mann-Whitney form of the AUC (Fawcett, "An introduction to ROC analysis", 2006, section 7).
+struct AucHistogram {
+  static constexpr uint32_t kBins = 4096;
+  /// Both empty or both of kBins.
+  std::vector<uint64_t> positives;
+  std::vector<uint64_t> negatives;
+  friend bool operator==(const AucHistogram&, const AucHistogram&) = default;
+};
+
+/// What a shard reports besides having been trained: travels with its done, is merged exactly once.
+struct ShardMetrics {
+  uint64_t records = 0;
+  uint64_t rejected_records = 0;
+  /// "file:line: reason", at most kRejectSamplesMax.
+  std::vector<std::string> reject_samples;
+  std::map<std::string, WeightedMean> means;
+  std::map<std::string, AucHistogram> aucs;
+  static constexpr size_t kRejectSamplesMax = 10;
+  friend bool operator==(const ShardMetrics&, const ShardMetrics&) = default;
+};
+
+/// Adds `score` in [0, 1] (clamped; NaN counts as 0) of a record with this label.
+void AddScore(AucHistogram* histogram, double score, bool positive);
+void Merge(ShardMetrics* into, const ShardMetrics& from);
+/// Area under the ROC curve, or NaN when one of the classes is empty.
+double Auc(const AucHistogram& histogram);
+
+}  // namespace muster

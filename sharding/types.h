@@ -1,0 +1,99 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+
+#include "base/check.h"
+#include "base/strong_id.h"
+
+/// The words of the protocol as types. docs/protocol.md defines each.
+namespace muster {
+
+using DatasetId = StrongId<struct DatasetIdTag, uint32_t>;
+/// Epoch of a dataset, from 0.
+using EpochIndex = StrongId<struct EpochIndexTag, uint32_t>;
+/// Position of a shard in the order in which its epoch runs (after the shuffle), from 0. See
+/// ShardOrder.
+using ShardIndex = StrongId<struct ShardIndexTag, uint64_t>;
+/// Minibatch within a shard, from 0.
+using MinibatchIndex = StrongId<struct MinibatchIndexTag, uint32_t>;
+using PartitionId = StrongId<struct PartitionIdTag, uint32_t>;
+using TableId = StrongId<struct TableIdTag, uint32_t>;
+
+/// Grows by one at every start of the master; fences older masters.
+using MasterIncarnation = StrongId<struct MasterIncarnationTag, uint64_t>;
+/// Order in which shards became DONE, one counter for the whole job; 0 = none.
+using DoneSeq = StrongId<struct DoneSeqTag, uint64_t>;
+/// Version of the partition map.
+using MapVersion = StrongId<struct MapVersionTag, uint64_t>;
+/// R: grows whenever a partition comes back from an older state.
+using RestoreEpoch = StrongId<struct RestoreEpochTag, uint64_t>;
+/// E(P): grows whenever the ownership of a partition begins anew.
+using OwnerEpoch = StrongId<struct OwnerEpochTag, uint64_t>;
+/// A server's slot (ps-0 is 0) and the incarnation of the process in it, given by the master.
+using ServerId = StrongId<struct ServerIdTag, uint32_t>;
+using ServerIncarnation = StrongId<struct ServerIncarnationTag, uint64_t>;
+/// Run of a shard under one token; REVERIFY starts a new one.
+using RunNumber = StrongId<struct RunNumberTag, uint32_t>;
+
+/// A counter that never repeats over master restarts: the incarnation in the upper 24 bits, a count
+/// in the lower 40. Every value of a newer incarnation is larger than every value of an older one.
+/// The zero value means "none".
+template <typename Tag>
+class FencedCounter {
+ public:
+  static constexpr uint64_t kCountBits = 40;
+  constexpr FencedCounter() = default;
+  constexpr FencedCounter(MasterIncarnation incarnation, uint64_t count)
+      : value_((incarnation.value() << kCountBits) | count) {
+    MUSTER_CHECK_MSG(
+        incarnation.value() < (uint64_t{1} << 24) && count < (uint64_t{1} << kCountBits),
+        "a fenced counter ran over");
+  }
+  static constexpr FencedCounter FromValue(uint64_t value) {
+    FencedCounter result;
+    result.value_ = value;
+    return result;
+  }
+  constexpr uint64_t value() const { return value_; }
+  constexpr MasterIncarnation incarnation() const {
+    return MasterIncarnation(value_ >> kCountBits);
+  }
+  constexpr uint64_t count() const { return value_ & ((uint64_t{1} << kCountBits) - 1); }
+  friend constexpr auto operator<=>(const FencedCounter&, const FencedCounter&) = default;
+  template <typename H>
+  friend H AbslHashValue(H state, const FencedCounter& counter) {
+    return H::combine(std::move(state), counter.value_);
+  }
+  friend std::string ToString(const FencedCounter& counter) {
+    return std::to_string(counter.incarnation().value()) + "." + std::to_string(counter.count());
+  }
+
+ private:
+  uint64_t value_ = 0;
+};
+
+/// Names one grant of one shard; larger than every token before it, for ever.
+using LeaseToken = FencedCounter<struct LeaseTokenTag>;
+/// Names one snapshot of one partition; newer ones are larger.
+using SnapshotNumber = FencedCounter<struct SnapshotNumberTag>;
+
+/// A record range of one source in one epoch.
+struct ShardId {
+  DatasetId dataset;
+  EpochIndex epoch;
+  ShardIndex index;
+  friend constexpr auto operator<=>(const ShardId&, const ShardId&) = default;
+  template <typename H>
+  friend H AbslHashValue(H state, const ShardId& id) {
+    return H::combine(std::move(state), id.dataset, id.epoch, id.index);
+  }
+  /// "dataset/epoch/index", by number.
+  friend std::string ToString(const ShardId& id) {
+    return std::to_string(id.dataset.value()) + "/" + std::to_string(id.epoch.value()) + "/" +
+           std::to_string(id.index.value());
+  }
+};
+
+}  // namespace muster

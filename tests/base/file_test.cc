@@ -1,0 +1,46 @@
+#include "base/file.h"
+
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace muster {
+namespace {
+
+using ::muster::testing::IsOk;
+using ::muster::testing::StatusIs;
+using ::muster::testing::TempDir;
+using ::testing::HasSubstr;
+
+TEST(FileTest, AtomicWriteReplacesTheWholeFileAndLeavesNothingBeside) {
+  TempDir dir;
+  const std::string path = dir.File("state");
+  ASSERT_THAT(WriteFileAtomically(path, "a longer first version"), IsOk());
+  ASSERT_THAT(WriteFileAtomically(path, "second"), IsOk());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string contents, ReadFile(path, 100));
+  EXPECT_EQ(contents, "second");
+  EXPECT_THAT(WriteFileAtomically(dir.File("missing/state"), "x"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("missing/state")));
+}
+
+TEST(FileTest, ReadRefusesWhatIsLargerThanTheLimitAndNamesIt) {
+  TempDir dir;
+  const std::string path = dir.File("big");
+  ASSERT_THAT(WriteFileAtomically(path, "12345"), IsOk());
+  EXPECT_THAT(ReadFile(path, 5), IsOk());
+  EXPECT_THAT(ReadFile(path, 4),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("limit of 4")));
+}
+
+TEST(FileTest, MapGivesTheBytesAndAnEmptyFileIsEmpty) {
+  TempDir dir;
+  ASSERT_THAT(WriteFileAtomically(dir.File("a"), "bytes"), IsOk());
+  ASSERT_THAT(WriteFileAtomically(dir.File("empty"), ""), IsOk());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const MappedFile mapped, MappedFile::Open(dir.File("a")));
+  EXPECT_EQ(mapped.bytes(), "bytes");
+  MUSTER_ASSERT_OK_AND_ASSIGN(const MappedFile empty, MappedFile::Open(dir.File("empty")));
+  EXPECT_TRUE(empty.bytes().empty());
+  EXPECT_FALSE(MappedFile::Open(dir.path()).ok());
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,20 @@
+#pragma once
+
+/// The Muster worker SDK: the only header a trainer includes. No third-party header is behind it.
+///
+///   auto session = muster::Session::Connect(muster::SessionOptions::FromEnvironment()).value();
+///   auto embedding = session.SparseTable({.name = "embedding", .dim = 16,
+///                                         .optimizer = muster::Adagrad{.learning_rate = 0.05f}});
+///   while (auto shard = session.NextShard()) {
+///     for (muster::Minibatch& batch : shard->Minibatches(prepare)) {
+///       muster::Rows rows = batch.Pull(embedding, keys);
+///       ...
+///       batch.Push(embedding, keys, gradients);
+///       batch.Commit();
+///     }
+///   }
+///   return session.Finish();
+
+#include "muster/session.h"
+#include "muster/status.h"
+#include "muster/table.h"

@@ -1,0 +1,186 @@
+#pragma once
+
+#include <any>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "muster/export.h"
+#include "muster/status.h"
+#include "muster/table.h"
+
+namespace muster {
+
+namespace internal {
+class SessionImpl;
+class ShardImpl;
+class MinibatchImpl;
+}  // namespace internal
+
+/// How to reach the job. `muster run` sets the environment that FromEnvironment reads.
+struct MUSTER_EXPORT SessionOptions {
+  std::string master_address;  // "127.0.0.1:7070"            MUSTER_MASTER
+  std::string worker_name;     // "worker-0"                  MUSTER_NODE
+  std::string slot_file;       // progress for the supervisor MUSTER_SLOT_FILE; empty: none
+  uint64_t connect_timeout_ms = 30'000;
+  static SessionOptions FromEnvironment();
+};
+
+/// Rows as pulled: `values: [num_keys, dim] float32 row-major`, or a dense tensor. Valid until the
+/// minibatch is left.
+class MUSTER_EXPORT Rows {
+ public:
+  Rows(const float* values, size_t num_keys, size_t dim)
+      : values_(values), num_keys_(num_keys), dim_(dim) {}
+  const float* data() const { return values_; }
+  size_t num_keys() const { return num_keys_; }
+  size_t dim() const { return dim_; }
+  std::span<const float> operator[](size_t key) const { return {values_ + key * dim_, dim_}; }
+  std::span<const float> values() const { return {values_, num_keys_ * dim_}; }
+
+ private:
+  const float* values_;
+  size_t num_keys_;
+  size_t dim_;
+};
+
+/// Records that are learnt from together; the unit of pushing. Not thread-safe; used by the thread
+/// that runs the loop.
+class MUSTER_EXPORT Minibatch {
+ public:
+  /// Lines without their line end, in the order in which every run of the shard sees them. Valid
+  /// until the minibatch is left.
+  std::span<const std::string_view> records() const;
+  /// True in a dataset of mode `evaluate`: pulls create nothing, Push is an error of the program.
+  bool evaluate() const;
+  /// Name of the dataset, and epoch (from 0).
+  std::string_view dataset() const;
+  uint32_t epoch() const;
+  /// A seed that every run of this minibatch gets again: for random numbers inside the trainer.
+  uint64_t seed() const;
+  /// Job-wide position of the minibatch.
+  uint64_t step() const;
+
+  /// Asks for rows ahead of time; for use in `prepare`. Keys may repeat.
+  void Need(const Table& table, std::span<const uint64_t> keys);
+  void Need(const DenseTensor& tensor);
+  /// Whatever `prepare` parsed, kept for the loop.
+  std::any& user_data();
+
+  /// Rows of `keys` (they may repeat), in that order. Blocks until they are here; at once if they
+  /// were asked for with Need and the same keys. After a lost lease: rows of the right shape.
+  Rows Pull(const Table& table, std::span<const uint64_t> keys);
+  Rows Pull(const DenseTensor& tensor);
+
+  /// Adds gradients `[keys.size(), dim] float32 row-major`; rows of a repeated key are summed. Sent
+  /// by Commit.
+  void Push(const Table& table, std::span<const uint64_t> keys, std::span<const float> gradients);
+  void Push(const DenseTensor& tensor, std::span<const float> gradient);
+  /// Ends the minibatch: what was pushed leaves as one part per partition. Blocks while more than
+  /// the job's bound of minibatches are unacknowledged. NaN or infinity: nothing is sent and the
+  /// shard fails with the table's name.
+  void Commit();
+
+  /// A weighted mean of the epoch, merged exactly once.
+  void Metric(std::string_view name, double value, double weight);
+  /// Scores in [0, 1] with their labels, for the area under the ROC curve of the epoch.
+  void Auc(std::string_view name, std::span<const float> scores, std::span<const bool> labels);
+  /// records()[record] cannot be used: counted and reported with file and line; over the job's
+  /// limit the job fails.
+  void Reject(size_t record, std::string_view reason);
+
+  explicit Minibatch(internal::MinibatchImpl* impl) : impl_(impl) {}
+
+ private:
+  internal::MinibatchImpl* impl_;
+};
+
+/// Called for a minibatch some minibatches before the loop reaches it, on the loop's own thread.
+using Prepare = std::function<void(Minibatch&)>;
+
+/// The minibatches of a shard, to be run through once.
+class MUSTER_EXPORT MinibatchRange {
+ public:
+  class MUSTER_EXPORT Iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = Minibatch;
+    using difference_type = std::ptrdiff_t;
+    using pointer = Minibatch*;
+    using reference = Minibatch&;
+    explicit Iterator(internal::ShardImpl* shard) : shard_(shard) {}
+    Minibatch& operator*() const;
+    Iterator& operator++();
+    bool operator==(const Iterator& other) const { return shard_ == other.shard_; }
+
+   private:
+    internal::ShardImpl* shard_;
+  };
+  explicit MinibatchRange(internal::ShardImpl* shard) : shard_(shard) {}
+  Iterator begin();
+  Iterator end() { return Iterator(nullptr); }
+
+ private:
+  internal::ShardImpl* shard_;
+};
+
+/// A shard on lease. Not thread-safe. Leaving the loop early without Fail hands the shard back.
+class MUSTER_EXPORT Shard {
+ public:
+  /// The loop over the shard's minibatches; it ends early when the lease is lost.
+  MinibatchRange Minibatches(Prepare prepare = nullptr);
+  /// The trainer cannot do this shard: it is tried again, here or elsewhere, and FAILED after the
+  /// job's limit.
+  void Fail(std::string_view reason);
+  /// "dataset/epoch/index", for logs.
+  std::string id() const;
+  bool evaluate() const;
+  /// First line of the source file, when the dataset has a header; else empty.
+  std::string_view header() const;
+
+  explicit Shard(std::unique_ptr<internal::ShardImpl> impl);
+  Shard(Shard&&) noexcept;
+  Shard& operator=(Shard&&) noexcept;
+  ~Shard();
+
+ private:
+  std::unique_ptr<internal::ShardImpl> impl_;
+};
+
+/// A worker's connection to its job. Thread-safe: several threads may each run their own shards.
+class MUSTER_EXPORT Session {
+ public:
+  /// Finds the master (waiting up to connect_timeout_ms, with a line on stderr every 2 s) and
+  /// starts the background threads.
+  static Result<Session> Connect(SessionOptions options);
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+  /// Hands back what is held and stops the threads; waits at most 5 s.
+  ~Session();
+
+  /// Registers a table; the same definition from every worker. A conflict, or a bad option, makes
+  /// the session fail: status() says why, NextShard() returns nothing, Finish() returns 1.
+  Table SparseTable(SparseTableOptions options);
+  DenseTensor DenseTable(DenseTableOptions options);
+
+  /// The next shard; blocks while there is none (a replay may bring more). Nothing: the job is over
+  /// or drains, or the session failed.
+  std::optional<Shard> NextShard();
+
+  Status status() const;
+  /// Waits until everything reported is answered; the exit code for main(): 0 when the job is over
+  /// for this worker, else 1 with a message on stderr.
+  int Finish();
+
+ private:
+  explicit Session(std::unique_ptr<internal::SessionImpl> impl);
+  std::unique_ptr<internal::SessionImpl> impl_;
+};
+
+}  // namespace muster
