@@ -166,10 +166,12 @@ void AddReplicas(const std::string& role_name, ReplicaSpec JobSpec::* role, uint
     const std::string prefix = in + "resources." + kind + ".";
     fields->push_back(Make(prefix + "cpu", Form::kCores, {1, 4'096'000}, OnResume::kMayChange,
                            Resource(role, which, &ResourceSpec::cpu),
-                           limit ? "Cores a process may use." : "Cores a process needs."));
+                           limit ? "Cores a process may use; a local run does not enforce it yet."
+                                 : "Cores a process needs."));
     fields->push_back(Make(prefix + "memory", Form::kMemory, {kMi, 64 * kTi}, OnResume::kMayChange,
                            Resource(role, which, &ResourceSpec::memory_bytes),
-                           limit ? "Memory a process may use." : "Memory a process needs."));
+                           limit ? "Memory a process may use; a local run does not enforce it yet."
+                                 : "Memory a process needs."));
   }
 }
 
