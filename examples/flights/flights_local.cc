@@ -251,12 +251,12 @@ Scores Evaluate(const std::vector<FlightRecord>& records, const Options& options
 
 constexpr char kHelp[] =
     R"(Usage: flights_local FOLDER [--batch N] [--epochs N] [--shard N] [--stale N]
-                     [--learning-rate X] [--initial-accumulator X] [--embedding-stddev X] [--warmup-steps N]
-                     [--auc-min X] [--log-loss-max X]
+                     [--learning-rate X] [--initial-accumulator X] [--embedding-stddev X]
+                     [--warmup-steps N] [--auc-min X] [--log-loss-max X]
 
-Trains on FOLDER/train.csv and tests on FOLDER/test.csv (examples/flights/prepare_data writes both). --stale N applies
-every gradient N batches late, as asynchronous workers do. Exit code 1 when the last epoch misses
---auc-min or --log-loss-max.
+Trains on FOLDER/train.csv and tests on FOLDER/test.csv (examples/flights/prepare_data writes
+both). --stale N applies every gradient N batches late, as asynchronous workers do. Exit code 1
+when the last epoch misses --auc-min or --log-loss-max.
 
 Example: flights_local /tmp/flights --epochs 3 --stale 8
 )";
