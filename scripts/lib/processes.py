@@ -15,6 +15,12 @@ def _stat(pid):
         return None
 
 
+def paused(pid):
+    """True while the process is stopped by a signal."""
+    stat = _stat(pid)
+    return stat is not None and stat[1] == "T"
+
+
 def command_line(pid):
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:

@@ -75,14 +75,14 @@ def plan_faults(rng, options):
 
 
 def pick(run, role, trainer, rng):
-    """A living process of that role; None when the run ended. Relaunches take a moment, hence the patience."""
+    """A process of that role that lives and is not paused; None when the run ended. Relaunches take a moment."""
     end = time.monotonic() + 60
     while run.poll() is None:
-        pids = processes.nodes(run.pid, trainer)[role]
+        pids = [pid for pid in processes.nodes(run.pid, trainer)[role] if not processes.paused(pid)]
         if pids:
             return rng.choice(pids)
         if time.monotonic() > end:
-            fail(f"no {role} process for 60 s: was it not relaunched?")
+            fail(f"no running {role} process for 60 s: was it not relaunched?")
         time.sleep(0.05)
     return None
 
@@ -187,6 +187,8 @@ def main():
     parser.add_argument("--planted-bug", default="", help="break this rule (no-reverify) and expect a difference")
     parser.add_argument("--keep", action="store_true", help="leave the folder of the run behind")
     options = parser.parse_args()
+    if options.planted_bug:
+        options.faults_min = min(options.faults_min, options.faults // 2)
     options.muster, options.trainer = os.path.abspath(options.muster), os.path.abspath(options.trainer)
 
     rng = random.Random(options.seed)
