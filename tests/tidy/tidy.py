@@ -51,7 +51,7 @@ ADAPTERS = {
 BANNED = {
     r"\bsystem_clock::now\b": "take a muster::Clock (base/clock.h)",
     r"\bsleep_for\b|\busleep\b|\bnanosleep\b": "wait on a condition, or use muster::Clock (base/clock.h)",
-    r"\bs?rand\s*\(|\brandom_device\b": "use muster::Rng with a seed (base/random.h)",
+    r"\bs?rand\s*\(": "use muster::Rng with a seed (base/random.h)",
     r"\bgetenv\b": "pass it as an option",
     r"\bstd::(recursive_|shared_|timed_)?mutex\b|\bstd::lock_guard\b|\bstd::condition_variable\b": "use muster::Mutex (base/mutex.h)",
 }
