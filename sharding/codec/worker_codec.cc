@@ -1,0 +1,274 @@
+#include "base/status.h"
+#include "sharding/codec/control_codec.h"
+#include "sharding/codec/limits.h"
+
+namespace muster {
+namespace {
+
+using codec_internal::CheckCount;
+using codec_internal::CheckEnum;
+using codec_internal::CheckText;
+
+void WorkToProto(const ShardWork& from, v1::ShardWork* to) {
+  to->set_dataset_name(from.dataset_name);
+  to->set_mode(static_cast<uint32_t>(from.mode));
+  to->set_path(from.path);
+  to->set_source_bytes(from.source_bytes);
+  to->set_source_hash(from.source_hash);
+  to->set_first_record(from.first_record);
+  to->set_record_count(from.record_count);
+  to->set_byte_begin(from.byte_begin);
+  to->set_byte_end(from.byte_end);
+  to->set_minibatch_size(from.minibatch_size);
+  to->set_has_header(from.has_header);
+  to->set_shuffle_seed(from.shuffle_seed);
+  to->set_first_step(from.first_step);
+}
+
+absl::StatusOr<ShardWork> WorkFromProto(const v1::ShardWork& from) {
+  MUSTER_RETURN_IF_ERROR(CheckText("work.dataset_name", from.dataset_name(), kNameBytesMax));
+  MUSTER_RETURN_IF_ERROR(CheckText("work.path", from.path(), kTextBytesMax));
+  MUSTER_RETURN_IF_ERROR(CheckEnum("work.mode", from.mode(), 1));
+  ShardWork to;
+  to.dataset_name = from.dataset_name();
+  to.mode = static_cast<DatasetMode>(from.mode());
+  to.path = from.path();
+  to.source_bytes = from.source_bytes();
+  to.source_hash = from.source_hash();
+  to.first_record = from.first_record();
+  to.record_count = from.record_count();
+  to.byte_begin = from.byte_begin();
+  to.byte_end = from.byte_end();
+  to.minibatch_size = from.minibatch_size();
+  to.has_header = from.has_header();
+  to.shuffle_seed = from.shuffle_seed();
+  to.first_step = from.first_step();
+  return to;
+}
+
+// The three fields that name a lease, alike in every message that has them.
+template <typename From, typename To>
+void LeaseToProto(const From& from, To* to) {
+  ToProto(from.shard, to->mutable_shard());
+  to->set_token(from.token.value());
+}
+template <typename From, typename To>
+void LeaseFromProto(const From& from, To* to) {
+  to->shard = FromProto(from.shard());
+  to->token = LeaseToken::FromValue(from.token());
+}
+
+absl::Status HeldFromProto(const v1::WorkerExchangeRequest& from, WorkerExchangeRequest* to) {
+  for (const v1::HeldLease& item : from.held()) {
+    MUSTER_RETURN_IF_ERROR(CheckEnum("held.phase", item.phase(), 2));
+    HeldLease& held = to->held.emplace_back();
+    LeaseFromProto(item, &held);
+    held.restore_epoch = RestoreEpoch(item.restore_epoch());
+    held.run = RunNumber(item.run());
+    held.phase = static_cast<LeasePhase>(item.phase());
+    held.minibatches_started = item.minibatches_started();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReportsFromProto(const v1::WorkerExchangeRequest& from, WorkerExchangeRequest* to) {
+  for (const v1::DoneReport& item : from.done()) {
+    DoneReport& done = to->done.emplace_back();
+    LeaseFromProto(item, &done);
+    done.restore_epoch = RestoreEpoch(item.restore_epoch());
+    done.run = RunNumber(item.run());
+    MUSTER_ASSIGN_OR_RETURN(done.metrics, FromProto(item.metrics()));
+  }
+  for (const v1::ReturnedLease& item : from.returned()) {
+    MUSTER_RETURN_IF_ERROR(CheckText("returned.reason", item.reason(), kTextBytesMax));
+    ReturnedLease& returned = to->returned.emplace_back();
+    LeaseFromProto(item, &returned);
+    if (item.failed()) returned.failure = item.reason();
+    returned.fatal = item.fatal();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void ToProto(const ShardId& from, v1::ShardId* to) {
+  to->set_dataset(from.dataset.value());
+  to->set_epoch(from.epoch.value());
+  to->set_index(from.index.value());
+}
+
+ShardId FromProto(const v1::ShardId& from) {
+  return {DatasetId(from.dataset()), EpochIndex(from.epoch()), ShardIndex(from.index())};
+}
+
+void ToProto(const WorkerTimes& from, v1::WorkerTimes* to) {
+  to->set_total_us(from.total_us);
+  to->set_wait_shard_us(from.wait_shard_us);
+  to->set_wait_pull_us(from.wait_pull_us);
+  to->set_wait_push_us(from.wait_push_us);
+}
+
+WorkerTimes FromProto(const v1::WorkerTimes& from) {
+  return {from.total_us(), from.wait_shard_us(), from.wait_pull_us(), from.wait_push_us()};
+}
+
+void ToProto(const ShardMetrics& from, v1::ShardMetrics* to) {
+  to->set_records(from.records);
+  to->set_rejected_records(from.rejected_records);
+  for (const std::string& sample : from.reject_samples) to->add_reject_samples(sample);
+  for (const auto& [name, mean] : from.means) {
+    v1::Mean* item = to->add_means();
+    item->set_name(name);
+    item->set_sum(mean.sum);
+    item->set_weight(mean.weight);
+  }
+  for (const auto& [name, histogram] : from.aucs) {
+    v1::Auc* item = to->add_aucs();
+    item->set_name(name);
+    for (uint32_t bin = 0; bin < histogram.positives.size(); ++bin) {
+      if (histogram.positives[bin] == 0 && histogram.negatives[bin] == 0) continue;
+      item->add_bins(bin);
+      item->add_positives(histogram.positives[bin]);
+      item->add_negatives(histogram.negatives[bin]);
+    }
+  }
+}
+
+absl::StatusOr<ShardMetrics> FromProto(const v1::ShardMetrics& from) {
+  MUSTER_RETURN_IF_ERROR(CheckCount("metrics.means", from.means_size(), kMetricsPerShardMax));
+  MUSTER_RETURN_IF_ERROR(CheckCount("metrics.aucs", from.aucs_size(), kMetricsPerShardMax));
+  MUSTER_RETURN_IF_ERROR(CheckCount("metrics.reject_samples", from.reject_samples_size(),
+                                    static_cast<int>(ShardMetrics::kRejectSamplesMax)));
+  ShardMetrics to;
+  to.records = from.records();
+  to.rejected_records = from.rejected_records();
+  for (const std::string& sample : from.reject_samples()) {
+    MUSTER_RETURN_IF_ERROR(CheckText("metrics.reject_samples", sample, kTextBytesMax));
+    to.reject_samples.push_back(sample);
+  }
+  for (const v1::Mean& item : from.means()) {
+    MUSTER_RETURN_IF_ERROR(CheckText("metrics.means.name", item.name(), kNameBytesMax));
+    to.means[item.name()] = {item.sum(), item.weight()};
+  }
+  for (const v1::Auc& item : from.aucs()) {
+    MUSTER_RETURN_IF_ERROR(CheckText("metrics.aucs.name", item.name(), kNameBytesMax));
+    if (item.positives_size() != item.bins_size() || item.negatives_size() != item.bins_size()) {
+      return absl::InvalidArgumentError(
+          fmt::format("metrics.aucs '{}': {} bins, {} positives and {} negatives differ in length",
+                      item.name(), item.bins_size(), item.positives_size(), item.negatives_size()));
+    }
+    AucHistogram& histogram = to.aucs[item.name()];
+    histogram.positives.assign(AucHistogram::kBins, 0);
+    histogram.negatives.assign(AucHistogram::kBins, 0);
+    for (int i = 0; i < item.bins_size(); ++i) {
+      MUSTER_RETURN_IF_ERROR(CheckEnum("metrics.aucs.bins", item.bins(i), AucHistogram::kBins - 1));
+      histogram.positives[item.bins(i)] = item.positives(i);
+      histogram.negatives[item.bins(i)] = item.negatives(i);
+    }
+  }
+  return to;
+}
+
+void ToProto(const WorkerExchangeRequest& from, v1::WorkerExchangeRequest* to) {
+  to->set_worker(from.worker);
+  to->set_incarnation(from.incarnation);
+  to->set_sequence(from.sequence);
+  to->set_map_version(from.map_version.value());
+  to->set_newest_grant(from.newest_grant.value());
+  for (const HeldLease& held : from.held) {
+    v1::HeldLease* item = to->add_held();
+    LeaseToProto(held, item);
+    item->set_restore_epoch(held.restore_epoch.value());
+    item->set_run(held.run.value());
+    item->set_phase(static_cast<uint32_t>(held.phase));
+    item->set_minibatches_started(held.minibatches_started);
+  }
+  for (const DoneReport& done : from.done) {
+    v1::DoneReport* item = to->add_done();
+    LeaseToProto(done, item);
+    item->set_restore_epoch(done.restore_epoch.value());
+    item->set_run(done.run.value());
+    ToProto(done.metrics, item->mutable_metrics());
+  }
+  for (const ReturnedLease& returned : from.returned) {
+    v1::ReturnedLease* item = to->add_returned();
+    LeaseToProto(returned, item);
+    item->set_failed(returned.failure.has_value());
+    item->set_reason(returned.failure.value_or(""));
+    item->set_fatal(returned.fatal);
+  }
+  to->set_want(from.want);
+  ToProto(from.times, to->mutable_times());
+}
+
+absl::StatusOr<WorkerExchangeRequest> FromProto(const v1::WorkerExchangeRequest& from) {
+  MUSTER_RETURN_IF_ERROR(CheckText("worker", from.worker(), kNameBytesMax));
+  MUSTER_RETURN_IF_ERROR(CheckCount("held", from.held_size(), kLeasesPerCallMax));
+  MUSTER_RETURN_IF_ERROR(CheckCount("done", from.done_size(), kLeasesPerCallMax));
+  MUSTER_RETURN_IF_ERROR(CheckCount("returned", from.returned_size(), kLeasesPerCallMax));
+  MUSTER_RETURN_IF_ERROR(CheckEnum("want", from.want(), kLeasesPerCallMax));
+  WorkerExchangeRequest to;
+  to.worker = from.worker();
+  to.incarnation = from.incarnation();
+  to.sequence = from.sequence();
+  to.map_version = MapVersion(from.map_version());
+  to.newest_grant = LeaseToken::FromValue(from.newest_grant());
+  MUSTER_RETURN_IF_ERROR(HeldFromProto(from, &to));
+  MUSTER_RETURN_IF_ERROR(ReportsFromProto(from, &to));
+  to.want = from.want();
+  to.times = FromProto(from.times());
+  return to;
+}
+
+void ToProto(const WorkerExchangeReply& from, v1::WorkerExchangeReply* to) {
+  to->set_master_incarnation(from.master_incarnation.value());
+  to->set_directive(static_cast<uint32_t>(from.directive));
+  for (const ShardGrant& grant : from.grants) {
+    v1::ShardGrant* item = to->add_grants();
+    LeaseToProto(grant, item);
+    item->set_restore_epoch(grant.restore_epoch.value());
+    WorkToProto(grant.work, item->mutable_work());
+  }
+  for (const DoneVerdict& verdict : from.verdicts) {
+    v1::DoneVerdict* item = to->add_verdicts();
+    LeaseToProto(verdict, item);
+    item->set_run(verdict.run.value());
+    item->set_code(static_cast<uint32_t>(verdict.code));
+    item->set_restore_epoch(verdict.restore_epoch.value());
+  }
+  for (LeaseToken token : from.lost) to->add_lost(token.value());
+  if (from.map.has_value()) ToProto(*from.map, to->mutable_map());
+  to->set_heartbeat_interval_ms(static_cast<uint64_t>(from.heartbeat_interval.count()));
+}
+
+absl::StatusOr<WorkerExchangeReply> FromProto(const v1::WorkerExchangeReply& from) {
+  MUSTER_RETURN_IF_ERROR(CheckEnum("directive", from.directive(), 2));
+  MUSTER_RETURN_IF_ERROR(CheckCount("grants", from.grants_size(), kLeasesPerCallMax));
+  MUSTER_RETURN_IF_ERROR(CheckCount("verdicts", from.verdicts_size(), kLeasesPerCallMax));
+  MUSTER_RETURN_IF_ERROR(CheckCount("lost", from.lost_size(), kLeasesPerCallMax));
+  WorkerExchangeReply to;
+  to.master_incarnation = MasterIncarnation(from.master_incarnation());
+  to.directive = static_cast<JobDirective>(from.directive());
+  for (const v1::ShardGrant& item : from.grants()) {
+    ShardGrant& grant = to.grants.emplace_back();
+    LeaseFromProto(item, &grant);
+    grant.restore_epoch = RestoreEpoch(item.restore_epoch());
+    MUSTER_ASSIGN_OR_RETURN(grant.work, WorkFromProto(item.work()));
+  }
+  for (const v1::DoneVerdict& item : from.verdicts()) {
+    MUSTER_RETURN_IF_ERROR(CheckEnum("verdicts.code", item.code(), 2));
+    DoneVerdict& verdict = to.verdicts.emplace_back();
+    LeaseFromProto(item, &verdict);
+    verdict.run = RunNumber(item.run());
+    verdict.code = static_cast<DoneCode>(item.code());
+    verdict.restore_epoch = RestoreEpoch(item.restore_epoch());
+  }
+  for (uint64_t token : from.lost()) to.lost.push_back(LeaseToken::FromValue(token));
+  if (from.has_map()) {
+    MUSTER_ASSIGN_OR_RETURN(to.map, FromProto(from.map()));
+  }
+  to.heartbeat_interval = std::chrono::milliseconds(from.heartbeat_interval_ms());
+  return to;
+}
+
+}  // namespace muster

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "sharding/types.h"
+
+namespace muster {
+
+/// The order in which the shards of one epoch of one dataset run: position (ShardIndex) -> number
+/// of ShardLayout. A bijection of [0, shard_count), computed and never stored; a pure function of
+/// the arguments, fixed for ever: stored state depends on it. Immutable, so thread-safe.
+///
+/// Source: a balanced Feistel network with cycle walking (Black and Rogaway, "Ciphers with
+/// Arbitrary Finite Domains", CT-RSA 2002, sections 4 and 5), with a keyed hash as round function.
+class ShardOrder {
+ public:
+  ShardOrder(uint64_t seed, DatasetId dataset, EpochIndex epoch, uint64_t shard_count,
+             bool shuffle);
+
+  uint64_t shard_count() const { return shard_count_; }
+  /// Requires index < shard_count. The identity when not shuffled.
+  uint64_t NumberAt(ShardIndex index) const;
+
+ private:
+  static constexpr int kRounds = 6;
+  uint64_t Permute(uint64_t value) const;
+
+  uint64_t shard_count_;
+  bool shuffle_;
+  uint32_t half_bits_ = 1;
+  std::array<uint64_t, kRounds> keys_{};
+};
+
+/// The seed that orders the records of a shard (ShardWork.shuffle_seed); never 0. Fixed for ever.
+uint64_t RecordSeed(uint64_t seed, const ShardId& shard);
+
+/// The order in which the records of a shard run: a permutation of [0, record_count); the identity
+/// for seed 0. Fixed for ever. Source: Fisher-Yates shuffle (Durstenfeld, CACM 7/7, 1964).
+std::vector<uint32_t> RecordOrder(uint64_t shuffle_seed, uint32_t record_count);
+
+}  // namespace muster
