@@ -40,30 +40,28 @@ class GrpcMasterClient final : public MasterClient {
     ToProto(request, &message);
     message.set_version(kCompatibleVersion);
     v1::RegisterServerReply reply;
-    MUSTER_RETURN_IF_ERROR(Call([&](grpc::ClientContext* context) {
-      return stub_->Register(context, message, &reply);
-    }));
+    MUSTER_RETURN_IF_ERROR(Call(
+        [&](grpc::ClientContext* context) { return stub_->Register(context, message, &reply); }));
     if (reply.partition_count() == 0 || reply.partition_count() > kPartitionsMax) {
       return absl::InvalidArgumentError(
           fmt::format("the master says that the job has {} partitions, the limit is {}",
                       reply.partition_count(), kPartitionsMax));
     }
-    return ServerIdentity{.job = reply.job(),
-                          .seed = reply.seed(),
-                          .partition_count = reply.partition_count(),
-                          .snapshot_directory = reply.snapshot_directory(),
-                          .heartbeat_interval =
-                              std::chrono::milliseconds(reply.heartbeat_interval_ms()),
-                          .reply = FromProto(reply)};
+    return ServerIdentity{
+        .job = reply.job(),
+        .seed = reply.seed(),
+        .partition_count = reply.partition_count(),
+        .snapshot_directory = reply.snapshot_directory(),
+        .heartbeat_interval = std::chrono::milliseconds(reply.heartbeat_interval_ms()),
+        .reply = FromProto(reply)};
   }
 
   absl::StatusOr<ServerExchangeReply> Exchange(const ServerExchangeRequest& request) override {
     v1::ServerExchangeRequest message;
     ToProto(request, &message);
     v1::ServerExchangeReply reply;
-    MUSTER_RETURN_IF_ERROR(Call([&](grpc::ClientContext* context) {
-      return stub_->Exchange(context, message, &reply);
-    }));
+    MUSTER_RETURN_IF_ERROR(Call(
+        [&](grpc::ClientContext* context) { return stub_->Exchange(context, message, &reply); }));
     return FromProto(reply);
   }
 
@@ -77,9 +75,8 @@ class GrpcMasterClient final : public MasterClient {
   template <typename F>
   absl::Status Call(F&& call) {
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::time_point(
-        std::chrono::duration_cast<std::chrono::system_clock::duration>(
-            clock_.Wall() + std::chrono::duration_cast<WallTime>(kDeadline))));
+    context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                                      gpr_time_from_seconds(kDeadline.count(), GPR_TIMESPAN)));
     {
       MutexLock lock(&mutex_);
       if (cancelled_) return absl::CancelledError("the server is stopping");
@@ -91,7 +88,6 @@ class GrpcMasterClient final : public MasterClient {
     return FromGrpcStatus(status);
   }
 
-  SystemClock clock_;
   std::unique_ptr<v1::ServerService::Stub> stub_;
   Mutex mutex_;
   bool cancelled_ MUSTER_GUARDED_BY(mutex_) = false;

@@ -8,22 +8,9 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "ps/snapshot/chain.h"
 
 namespace muster::ps {
-namespace {
-
-/// A chain is begun anew with a base when it has this many files, or its deltas outgrow the base.
-constexpr size_t kChainFilesMax = 8;
-
-bool NeedsBase(const Manifest& accepted) {
-  if (accepted.files.empty() || accepted.files.size() >= kChainFilesMax) return true;
-  uint64_t delta_bytes = 0;
-  for (size_t i = 1; i < accepted.files.size(); ++i) delta_bytes += accepted.files[i].bytes;
-  return delta_bytes > accepted.files.front().bytes;
-}
-
-}  // namespace
-
 OwnedPartitions::OwnedPartitions(const Options& options)
     : options_(options),
       slots_((options.partition_count + options.lane_count - 1) / options.lane_count) {
@@ -214,10 +201,10 @@ void OwnedPartitions::BeginSnapshot(Slot* slot, const SnapshotCommand& command,
     return;
   }
   outstanding.with_file = true;
-  const bool full = slot->force_base || NeedsBase(slot->accepted);
-  if (!full) outstanding.chain.files = slot->accepted.files;
-  *job = SnapshotJob{command.partition, command.epoch, command.number,
-                     slot->partition->Snapshot(command.number, full)};
+  outstanding.kind = slot->force_base ? SnapshotKind::kBase : NextSnapshotKind(slot->accepted);
+  *job = SnapshotJob{
+      command.partition, command.epoch, command.number,
+      slot->partition->Snapshot(command.number, outstanding.kind == SnapshotKind::kBase)};
 }
 
 void OwnedPartitions::Written(PartitionId partition, SnapshotNumber number,
@@ -239,9 +226,8 @@ void OwnedPartitions::Written(PartitionId partition, SnapshotNumber number,
   Outstanding& outstanding = *slot->outstanding;
   if (file.ok()) {
     outstanding.written = true;
-    outstanding.chain.number = outstanding.number;
-    outstanding.chain.cut = outstanding.cut;
-    outstanding.chain.files.push_back(*std::move(file));
+    outstanding.chain =
+        ExtendChain(slot->accepted, outstanding.kind, outstanding.number, outstanding.cut, *file);
     news_ = true;
     return;
   }

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "ps/engine/partition.h"
 #include "ps/net/frame_handler.h"
+#include "ps/snapshot/chain.h"
 #include "sharding/control.h"
 
 namespace muster::ps {
@@ -116,7 +117,8 @@ class OwnedPartitions {
   struct Outstanding {
     SnapshotNumber number;
     DoneSeq cut;
-    bool with_file = false;
+    bool with_file = false;  // else nothing had changed
+    SnapshotKind kind = SnapshotKind::kBase;
     bool written = false;
     Manifest chain;               // when written
     uint64_t first_reported = 0;  // sequence of the first exchange that said so; 0: none yet

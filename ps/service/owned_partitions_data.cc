@@ -48,9 +48,10 @@ void OwnedPartitions::Pull(const PullRequest& request, PullReply* reply) {
     }
     if (code == PartCode::kOk && (floats + part_floats) * sizeof(float) > wire::kValueBytesMax) {
       code = PartCode::kBadRequest;
-      reply->text = fmt::format("partition {}: the rows of one pull are more than {} bytes; pull "
-                                "fewer keys at once",
-                                part.partition, wire::kValueBytesMax);
+      reply->text = fmt::format(
+          "partition {}: the rows of one pull are more than {} bytes; pull "
+          "fewer keys at once",
+          part.partition, wire::kValueBytesMax);
     }
     if (code == PartCode::kOk) floats += part_floats;
     reply->parts.push_back({.partition = part.partition, .code = code});
@@ -79,8 +80,8 @@ wire::PartReply OwnedPartitions::PullPart(const Slot& slot, const wire::PullPart
   std::span<float> rest = *values;
   for (const wire::Group& group : part.groups) {
     const size_t floats = size_t{group.keys} * Width(group.table);
-    const absl::Status status = slot.partition->Pull(TableId(group.table), keys.first(group.keys),
-                                                     rest.first(floats));
+    const absl::Status status =
+        slot.partition->Pull(TableId(group.table), keys.first(group.keys), rest.first(floats));
     if (!status.ok()) {
       *text = fmt::format("partition {}: {}", part.partition, Message(status));
       const bool unknown = status.code() == absl::StatusCode::kNotFound;
@@ -109,9 +110,10 @@ void OwnedPartitions::Push(const PushRequest& request, PushReply* reply) {
   }
   const bool fits = floats == request.values.size();
   if (all_known && !fits) {
-    reply->text = fmt::format("the push has {} values, its keys and the widths of its tables make "
-                              "{}: the worker has another idea of a table's width",
-                              request.values.size(), floats);
+    reply->text = fmt::format(
+        "the push has {} values, its keys and the widths of its tables make "
+        "{}: the worker has another idea of a table's width",
+        request.values.size(), floats);
   }
   std::span<const uint64_t> keys = request.keys;
   std::span<const float> values = request.values;
@@ -146,8 +148,7 @@ wire::PartReply OwnedPartitions::PushPart(Slot* slot, const wire::PushPart& part
   part_.groups.clear();
   for (const wire::Group& group : part.groups) {
     const size_t floats = size_t{group.keys} * Width(group.table);
-    part_.groups.push_back(
-        {TableId(group.table), keys.first(group.keys), values.first(floats)});
+    part_.groups.push_back({TableId(group.table), keys.first(group.keys), values.first(floats)});
     keys = keys.subspan(group.keys);
     values = values.subspan(floats);
   }

@@ -130,14 +130,12 @@ absl::Status ParameterServer::Run() {
 absl::StatusOr<std::vector<std::vector<std::string>>> ParameterServer::Listen() {
   std::vector<std::vector<std::string>> addresses;
   for (uint32_t i = 0; i < options_.lanes; ++i) {
-    LaneOptions lane{.name = fmt::format("{}.{}", options_.name, i),
-                     .unix_path = "",
-                     .limits = options_.limits};
+    LaneOptions lane{
+        .name = fmt::format("{}.{}", options_.name, i), .unix_path = "", .limits = options_.limits};
     if (!options_.socket_directory.empty()) {
       lane.unix_path = fmt::format("{}/{}.sock", options_.socket_directory, lane.name);
     }
-    lanes_.push_back(
-        std::make_unique<LaneServer>(std::move(lane), i, options_.lanes, &context_));
+    lanes_.push_back(std::make_unique<LaneServer>(std::move(lane), i, options_.lanes, &context_));
     MUSTER_ASSIGN_OR_RETURN(std::vector<std::string> one, lanes_.back()->Listen());
     addresses.push_back(std::move(one));
   }
@@ -200,8 +198,7 @@ absl::Status ParameterServer::Serve(const ServerIdentity& identity) {
   while (true) {
     AdvanceTables(&state);
     const uint64_t sequence = state.NextSequence();
-    const auto reply =
-        master_->Exchange(state.MakeRequest(CollectReports(sequence), table_error_));
+    const auto reply = master_->Exchange(state.MakeRequest(CollectReports(sequence), table_error_));
     if (!reply.ok()) {
       if (absl::IsCancelled(reply.status())) return absl::OkStatus();
       LogMasterAway(reply.status());
@@ -239,7 +236,7 @@ void ParameterServer::AdvanceTables(ControlState* state) {
     const std::shared_ptr<PendingTable>& table = tables_.front();
     std::shared_ptr<const WarmStartSource> rows;
     if (!table->spec.warm_start_directory.empty()) {
-      if (!table->started) return BeginWarmStart(table.get());
+      if (!table->started) return BeginWarmStart(table);
       MutexLock lock(&mutex_);
       if (!table->warm_start.has_value()) return;
       if (!table->warm_start->ok()) {
@@ -258,10 +255,10 @@ void ParameterServer::AdvanceTables(ControlState* state) {
   }
 }
 
-void ParameterServer::BeginWarmStart(PendingTable* table) {
+void ParameterServer::BeginWarmStart(const std::shared_ptr<PendingTable>& table) {
   if (clock_->Now() < table->not_before) return;
   table->started = true;
-  loader_.Post([this, shared = tables_.front(), count = partition_count_] {
+  loader_.Post([this, shared = table, count = partition_count_] {
     auto source = storage_->OpenWarmStart(shared->spec, count);
     if (!source.ok()) {
       source = Annotate(source.status(),

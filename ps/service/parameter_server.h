@@ -63,7 +63,7 @@ class ParameterServer {
   std::vector<LaneReport> CollectReports(uint64_t sequence);
   /// Hands tables to the lanes in order; those with a warm start when it is loaded.
   void AdvanceTables(ControlState* state);
-  void BeginWarmStart(PendingTable* table);
+  void BeginWarmStart(const std::shared_ptr<PendingTable>& table);
   void StopThreads();
 
   /// Waits until `timeout` has passed, or, with `kNews`, there is something to report. False: stop.
