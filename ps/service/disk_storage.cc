@@ -1,7 +1,8 @@
 #include "ps/service/disk_storage.h"
 
-#include <fmt/format.h>
+#include <utility>
 
+#include "ps/export/export.h"
 #include "ps/snapshot/snapshot.h"
 
 namespace muster::ps {
@@ -22,9 +23,8 @@ class DiskStorage final : public Storage {
   }
 
   absl::StatusOr<std::shared_ptr<const WarmStartSource>> OpenWarmStart(
-      const TableSpec& table, uint32_t /*partition_count*/) override {
-    return absl::UnimplementedError(
-        fmt::format("warm start from {} is not wired up", table.warm_start_directory));
+      const TableSpec& table, uint32_t partition_count) override {
+    return LoadWarmStart(table, partition_count);
   }
 
  private:
