@@ -9,10 +9,11 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 
 set(MUSTER_SANITIZE "" CACHE STRING "Comma-separated sanitizers: address,undefined or thread")
 option(MUSTER_PCH "Use precompiled headers" ON)
-set(CMAKE_CXX_FLAGS_DEV "-O1 -g1" CACHE STRING "Flags of the Dev build type")
+set(CMAKE_CXX_FLAGS_DEV "-O1 -g1" CACHE STRING "Flags of the Dev build type" FORCE)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1" CACHE STRING "Flags of the Release build type" FORCE)
 
-add_compile_options(-Wall -Wextra -Werror -fno-omit-frame-pointer)
+# Options structs are filled by designated initializers that name only what differs from the default.
+add_compile_options(-Wall -Wextra -Werror -Wno-missing-field-initializers -fno-omit-frame-pointer)
 if(MUSTER_SANITIZE)
   add_compile_options(-fsanitize=${MUSTER_SANITIZE} -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${MUSTER_SANITIZE})
