@@ -193,14 +193,21 @@ void PartSender::FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
       SendAgain(delivery, &part, now);
       continue;
     }
-    auto request = std::find_if(out->begin() + static_cast<std::ptrdiff_t>(first), out->end(),
-                                [&](const SendRequest& r) { return r.lane == *lane; });
+    const PlanPart& rows = delivery->batch->plan.parts[i];
+    auto has_room = [&](const SendRequest& r) {
+      return r.lane == *lane && r.keys + rows.key_count <= kRequestKeysMax &&
+             r.floats + rows.value_count <= kRequestFloatsMax;
+    };
+    auto request =
+        std::find_if(out->begin() + static_cast<std::ptrdiff_t>(first), out->end(), has_room);
     if (request == out->end()) {
       RequestId request_id = std::exchange(next_request_, next_request_.Next());
-      out->push_back({request_id, *lane, delivery->push, delivery->batch, {}});
+      out->push_back({request_id, *lane, delivery->push, delivery->batch, {}, 0, 0});
       request = out->end() - 1;
       in_flight_[request_id].delivery = id;
     }
+    request->keys += rows.key_count;
+    request->floats += rows.value_count;
     part.state = State::kInFlight;
     part.request = request->id;
     part.lane = *lane;

@@ -60,6 +60,9 @@ struct SendRequest {
     OwnerEpoch epoch;
   };
   std::vector<Item> items;
+  /// Of all items.
+  uint64_t keys = 0;
+  uint64_t floats = 0;
 };
 
 /// What came back to a pull: row blocks, and where in them each part begins.
@@ -80,6 +83,10 @@ class PartSender {
   /// Bounds of the back-off between two sendings of one part.
   static constexpr std::chrono::milliseconds kBackoffMin{5};
   static constexpr std::chrono::milliseconds kBackoffMax{200};
+  /// What one request holds at most, unless a single part is larger: well below what the wire
+  /// allows.
+  static constexpr uint64_t kRequestKeysMax = 1 << 21;
+  static constexpr uint64_t kRequestFloatsMax = 1 << 25;
 
   /// Takes a map that is newer than the one it has; others are ignored. Parts whose owner changed
   /// are sent again, in flight or not.

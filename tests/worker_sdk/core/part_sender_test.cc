@@ -171,6 +171,19 @@ TEST_F(PartSenderTest, PulledRowsAreFoundWhereTheirPartsLie) {
   EXPECT_FALSE(sender_.Finished(id));
 }
 
+TEST_F(PartSenderTest, LargeBatchesLeaveInSeveralRequests) {
+  PartitionMap map = MapOf(1, 2);
+  for (PartitionEntry& entry : map.partitions) entry.owner = ServerId(0);
+  GiveMap(map);
+  RowBatch large = *BatchOfAllPartitions();
+  for (PlanPart& part : large.plan.parts) part.value_count = PartSender::kRequestFloatsMax / 2;
+  large.plan.parts[0].value_count = PartSender::kRequestFloatsMax * 2;  // alone, but sent
+  sender_.AddPush(kPush, std::make_shared<const RowBatch>(large), now_);
+  std::vector<SendRequest> requests = sender_.Flush(now_);
+  EXPECT_THAT(requests, SizeIs(1 + kPartitions / 2));
+  for (const SendRequest& request : requests) EXPECT_LE(request.items.size(), 2u);
+}
+
 TEST_F(PartSenderTest, AnAnswerWithAnotherNumberOfPartsCountsAsNone) {
   GiveMap(MapOf(1, 2));
   sender_.AddPush(kPush, BatchOfAllPartitions(), now_);
