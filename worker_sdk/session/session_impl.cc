@@ -130,7 +130,7 @@ absl::StatusOr<TableSpec> SessionImpl::Register(absl::StatusOr<TableSpec> spec) 
     FailLocked(status);
     return status;
   }
-  tables_[spec->id] = *spec;
+  tables_.try_emplace(spec->id, *spec);
   return spec;
 }
 
