@@ -7,6 +7,18 @@
 #include "sharding/placement.h"
 
 namespace muster {
+namespace {
+
+/// A chain either goes on from the whole of the one that counts or begins anew; one that shares a
+/// part of it would lose the rows of the files left out.
+bool GoesOnFrom(const std::vector<SnapshotFile>& before, const std::vector<SnapshotFile>& next) {
+  if (next.size() >= before.size() && std::equal(before.begin(), before.end(), next.begin())) {
+    return true;
+  }
+  return std::find_first_of(next.begin(), next.end(), before.begin(), before.end()) == next.end();
+}
+
+}  // namespace
 
 PartitionTable::PartitionTable(uint32_t partitions, MasterIncarnation incarnation,
                                const DurableState& state, TimePoint now)
@@ -123,7 +135,7 @@ bool PartitionTable::Accept(ServerId server, ServerIncarnation incarnation,
   if (!OwnedBy(partition, server, incarnation) || partition.entry.epoch != report.epoch ||
       next.number <= partition.manifest.number || next.number.incarnation() != incarnation_ ||
       next.number.count() > snapshot_count_ || next.cut < partition.manifest.cut ||
-      next.cut > done_seq) {
+      next.cut > done_seq || !GoesOnFrom(partition.manifest.files, next.files)) {
     return false;
   }
   if (partition.asked.has_value() && partition.asked->number == next.number) {

@@ -45,7 +45,8 @@ class PartitionTable {
   bool Reported(ServerId server, ServerIncarnation incarnation,
                 std::span<const OwnedPartition> owned);
   /// Makes the snapshot count if the rules allow it: from the current owner at the current epoch,
-  /// newer than the manifest's, asked by this master incarnation, of a cut that exists.
+  /// newer than the manifest's, asked by this master incarnation, of a cut that exists, in a chain
+  /// that goes on from the manifest's or begins anew.
   /// Appends the files that are no longer needed to `unused`.
   bool Accept(ServerId server, ServerIncarnation incarnation, const SnapshotReport& report,
               DoneSeq done_seq, std::vector<std::string>* unused);

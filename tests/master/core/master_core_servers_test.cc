@@ -99,6 +99,30 @@ TEST_F(ServersTest, AcceptsOnlyWhatTheRulesAllow) {
   EXPECT_THAT(ExchangeServer(late).accepted, SizeIs(1));
 }
 
+TEST_F(ServersTest, AChainGoesOnFromTheWholeManifestOrBeginsAnew) {
+  options.snapshot_interval = seconds(0);
+  options.partitions = 1;
+  Start();
+  Register(5);
+  const auto report = [&](const std::vector<SnapshotFile>& files) {
+    Done(Want(1).grants);
+    ServerExchangeRequest request = ServerRequest();
+    const ServerExchangeReply asked = ExchangeServer(request);
+    request = ServerRequest();
+    for (const SnapshotCommand& command : asked.snapshots) {
+      request.snapshots.push_back(
+          {command.partition, command.epoch, {command.number, command.cut, files}});
+    }
+    const uint64_t before = core->totals().snapshots_accepted;
+    ExchangeServer(request);
+    return core->totals().snapshots_accepted > before;
+  };
+  EXPECT_TRUE(report({{"base", 1}}));
+  EXPECT_TRUE(report({{"base", 1}, {"delta-1", 1}}));
+  EXPECT_FALSE(report({{"base", 1}, {"delta-2", 1}})) << "the rows of delta-1 would be lost";
+  EXPECT_TRUE(report({{"base-2", 1}}));
+}
+
 TEST_F(ServersTest, ASnapshotAskedByAnEarlierMasterIsRefused) {
   options.snapshot_interval = seconds(0);
   Start();

@@ -12,69 +12,24 @@
 #include "base/random.h"
 #include "master/core/master_core.h"
 #include "master/journal/journal.h"
+#include "tests/master/core/sim_actors.h"
 
 namespace muster {
 namespace {
 
-constexpr uint32_t kWorkers = 3, kServers = 2, kPartitions = 3, kShards = 3, kEpochs = 2;
-constexpr uint32_t kBatches = 2;
-using PartKey = std::pair<ShardId, uint32_t>;  // shard, minibatch
+using testing::Ack;
+using testing::Complete;
+using testing::Held;
+using testing::kBatches;
+using testing::kPartitions;
+using testing::Probes;
+using testing::Push;
+using testing::State;
+using testing::Touches;
+using Server = testing::SimServer;
+using Worker = testing::SimWorker;
 
-bool Touches(const ShardId& shard, uint32_t batch, uint32_t partition) {
-  return (shard.index.value() + shard.epoch.value() + 2 * batch + partition) % 4 != 3;
-}
-
-struct State {
-  std::map<PartKey, int> rows;
-  std::map<ShardId, std::set<uint32_t>> window;
-  LeaseToken floor;
-};
-struct Stored {
-  State state;
-  DoneSeq cut;
-};
-struct Owned {
-  OwnerEpoch epoch;
-  State state;
-  SnapshotNumber accepted;
-};
-struct Server {
-  bool up = true, paused = false, registered = false;
-  uint64_t nonce = 0, sequence = 0, forget_version = 0;
-  MasterIncarnation master;
-  ServerIncarnation incarnation;
-  std::map<uint32_t, Owned> owned;
-  std::map<uint32_t, OwnerEpoch> seen;
-  std::vector<SnapshotReport> reports;
-  std::vector<MissingReport> missing;
-};
-struct Push {
-  ServerId to;
-  ShardId shard;
-  uint32_t batch = 0, partition = 0;
-  LeaseToken token;
-  OwnerEpoch epoch;
-};
-enum class Ack { kOk, kWrongOwner, kStale };
-struct Held {
-  ShardId shard;
-  LeaseToken token;
-  RestoreEpoch restore;
-  uint32_t run = 0;
-  std::set<std::pair<uint32_t, uint32_t>> acked;
-};
-struct Worker {
-  bool up = true, paused = false;
-  uint64_t incarnation = 0, sequence = 0;
-  LeaseToken newest;
-  PartitionMap map;
-  std::vector<Held> held;
-};
-
-struct Probes {
-  uint64_t replayed = 0, reverified = 0, reasserted = 0, expired = 0, skipped = 0, stale = 0;
-  uint64_t missing = 0, refused_snapshots = 0, forgotten = 0, crashes = 0;
-};
+constexpr uint32_t kWorkers = 3, kServers = 2, kShards = 3, kEpochs = 2;
 
 class World {
  public:
@@ -102,9 +57,9 @@ class World {
     while (!failed_ && core_->state() == JobState::kRunning && bound-- > 0) Step(false);
     if (failed_) return;
     if (core_->state() != JobState::kSucceeded) return Fail("the job does not end");
-    for (const Push& push : late_) Apply(push);
+    for (const Push& push : late_) Deliver(push);
     for (int i = 0; i < 3000 && !failed_ && !AllServed(); ++i) Step(false);
-    for (const Push& push : late_) Apply(push);
+    for (const Push& push : late_) Deliver(push);
     CheckEnd();
   }
   const std::string& failure() const { return failure_; }
@@ -158,7 +113,7 @@ class World {
     } else if (faults) {
       Fault();
     }
-    if (faults && Chance(3) && !late_.empty()) Apply(late_[rng_.Below(late_.size())]);
+    if (faults && Chance(3) && !late_.empty()) Deliver(late_[rng_.Below(late_.size())]);
     Check();
   }
 
@@ -192,7 +147,7 @@ class World {
     const WorkerExchangeReply reply = core_->ExchangeWorker(request, At());
     if (!Synced() || (faults_ && Chance(10))) return;  // the answer is lost
     if (reply.map.has_value() && reply.map->version > worker->map.version) worker->map = *reply.map;
-    for (const DoneVerdict& verdict : reply.verdicts) TakeVerdict(worker, verdict);
+    for (const DoneVerdict& verdict : reply.verdicts) testing::TakeVerdict(worker, verdict);
     for (LeaseToken token : reply.lost) {
       std::erase_if(worker->held, [&](const Held& held) { return held.token == token; });
     }
@@ -203,30 +158,6 @@ class World {
       if (!known) worker->held.push_back({grant.shard, grant.token, grant.restore_epoch, 0, {}});
     }
   }
-  static void TakeVerdict(Worker* worker, const DoneVerdict& verdict) {
-    for (size_t i = 0; i < worker->held.size(); ++i) {
-      Held& held = worker->held[i];
-      if (held.token != verdict.token || held.run != verdict.run.value()) continue;
-      if (verdict.code == DoneCode::kReverify) {
-        held.restore = verdict.restore_epoch;
-        held.acked.clear();
-        ++held.run;
-      } else {
-        worker->held.erase(worker->held.begin() + static_cast<std::ptrdiff_t>(i));
-      }
-      return;
-    }
-  }
-  static bool Complete(const Held& held) {
-    if (held.shard.dataset.value() == 1) return true;
-    for (uint32_t b = 0; b < kBatches; ++b) {
-      for (uint32_t p = 0; p < kPartitions; ++p) {
-        if (Touches(held.shard, b, p) && !held.acked.contains({b, p})) return false;
-      }
-    }
-    return true;
-  }
-
   void PushSome(Worker* worker) {
     if (!worker->up || worker->paused || worker->held.empty()) return;
     Held& held = worker->held[rng_.Below(worker->held.size())];
@@ -240,7 +171,7 @@ class World {
         if (faults_ && Chance(15)) late_.push_back(push);
         if (faults_ && Chance(10)) continue;
         if (!servers_[entry.owner.value()].up || servers_[entry.owner.value()].paused) continue;
-        const Ack ack = Apply(push);
+        const Ack ack = Deliver(push);
         if (ack == Ack::kStale) stale = true;
         if (ack == Ack::kOk && !(faults_ && Chance(10))) held.acked.insert({b, p});
         if (ack == Ack::kWrongOwner) worker->map.version = MapVersion();
@@ -251,24 +182,7 @@ class World {
       std::erase_if(worker->held, [&](const Held& one) { return one.token == token; });
     }
   }
-  Ack Apply(const Push& push) {
-    Server& server = servers_[push.to.value()];
-    auto it = server.owned.find(push.partition);
-    if (!server.up || it == server.owned.end() || it->second.epoch != push.epoch) {
-      return Ack::kWrongOwner;
-    }
-    State& state = it->second.state;
-    if (push.token < state.floor) {
-      ++probes_->stale;
-      return Ack::kStale;
-    }
-    if (!state.window[push.shard].insert(push.batch).second) {
-      ++probes_->skipped;
-      return Ack::kOk;
-    }
-    ++state.rows[{push.shard, push.batch}];
-    return Ack::kOk;
-  }
+  Ack Deliver(const Push& push) { return servers_[push.to.value()].Apply(push, probes_); }
 
   void ServerExchange(uint32_t id) {
     Server& server = servers_[id];
@@ -314,57 +228,8 @@ class World {
     server.missing.clear();
     if (Chance(70)) server.reports.clear();
     CheckManifests();
-    Obey(&server, reply);
+    server.Obey(reply, &disk_, &rng_);
   }
-  void Obey(Server* server, const ServerExchangeReply& reply) {
-    if (reply.unknown_incarnation) {
-      server->registered = false;
-      return;
-    }
-    for (const OwnCommand& own : reply.owns) {
-      const uint32_t p = own.partition.value();
-      if (own.epoch < server->seen[p]) continue;
-      server->seen[p] = own.epoch;
-      auto it = server->owned.find(p);
-      if (it != server->owned.end() && it->second.epoch >= own.epoch) continue;
-      if (it != server->owned.end() && it->second.epoch >= own.since) {
-        it->second.epoch = own.epoch;
-      } else if (own.restored) {
-        State state;
-        if (own.manifest.number != SnapshotNumber()) {
-          state = disk_.at(own.manifest.files.back().name).state;
-        }
-        server->owned[p] = {own.epoch, state, own.manifest.number};
-      } else {
-        server->missing.push_back({own.partition, own.epoch});
-      }
-    }
-    for (const SnapshotCommand& command : reply.snapshots) {
-      auto it = server->owned.find(command.partition.value());
-      if (it == server->owned.end() || it->second.epoch != command.epoch || Chance(30)) continue;
-      const std::string name = ToString(command.partition) + "/" + ToString(command.epoch) + "/" +
-                               ToString(command.number);
-      disk_.try_emplace(name, Stored{it->second.state, command.cut});
-      server->reports.push_back(
-          {command.partition, command.epoch, {command.number, command.cut, {{name, 1}}}});
-    }
-    for (const AcceptedSnapshot& accepted : reply.accepted) {
-      auto it = server->owned.find(accepted.partition.value());
-      if (it != server->owned.end()) it->second.accepted = accepted.number;
-    }
-    if (!reply.forget.has_value()) return;
-    server->forget_version = reply.forget->version;
-    for (auto& [p, owned] : server->owned) {
-      owned.state.floor = std::max(owned.state.floor, reply.forget->floor);
-      for (const auto& [epoch, shards] : reply.forget->shards) {
-        std::erase_if(owned.state.window, [&](const auto& entry) {
-          return entry.first.dataset == epoch.first && entry.first.epoch == epoch.second &&
-                 shards.Contains(entry.first.index.value());
-        });
-      }
-    }
-  }
-
   void Fault() {
     Worker& worker = workers_[rng_.Below(kWorkers)];
     const uint32_t id = static_cast<uint32_t>(rng_.Below(kServers));
@@ -489,7 +354,7 @@ class World {
   void CheckManifests() {
     for (const auto& [id, record] : journal_.state().partitions) {
       if (record.manifest.number == SnapshotNumber()) continue;
-      const State& state = disk_.at(record.manifest.files.back().name).state;
+      const State& state = disk_.at(record.manifest.files.back().name);
       CheckState(state, id.value(), "the manifest's snapshot");
     }
   }
@@ -533,7 +398,7 @@ class World {
   std::unique_ptr<MasterCore> core_;
   std::array<Worker, kWorkers> workers_;
   std::array<Server, kServers> servers_;
-  std::map<std::string, Stored> disk_;
+  testing::SimDisk disk_;
   std::vector<Push> late_;
   std::vector<WorkerExchangeRequest> late_calls_;
   std::vector<ServerExchangeRequest> late_server_calls_;

@@ -84,6 +84,43 @@ class MasterServerTest : public ::testing::Test {
     request.set_sequence(++sequence_);
     return Call(worker_.get(), &Worker::Exchange, request, reply);
   }
+  /// ps-0 registers and calls once; returns the answer.
+  v1::ServerExchangeReply RegisterServer() {
+    v1::RegisterServerRequest registration;
+    registration.set_name("ps-0");
+    registration.set_nonce(5);
+    registration.set_version("0.1.0");
+    registration.add_lanes()->add_addresses("unix:/x");
+    v1::RegisterServerReply registered;
+    EXPECT_TRUE(Call(servers_.get(), &Servers::Register, registration, &registered).ok());
+    EXPECT_EQ(registered.snapshot_directory(), folder_.path());
+    beat_.set_incarnation(registered.incarnation());
+    return Beat();
+  }
+  v1::ServerExchangeReply Beat() {
+    beat_.set_sequence(beat_.sequence() + 1);
+    v1::ServerExchangeReply commands;
+    EXPECT_TRUE(Call(servers_.get(), &Servers::Exchange, beat_, &commands).ok());
+    return commands;
+  }
+  /// Obeys `first`, then writes every snapshot that is asked for.
+  void SnapshotEverything(const v1::ServerExchangeReply& first) {
+    for (const v1::OwnCommand& own : first.owns()) {
+      v1::OwnedPartition* owned = beat_.add_owned();
+      owned->set_partition(own.partition());
+      owned->set_epoch(own.epoch());
+    }
+    const v1::ServerExchangeReply commands = Beat();
+    ASSERT_EQ(commands.snapshots_size(), 2);
+    for (const v1::SnapshotCommand& command : commands.snapshots()) {
+      v1::SnapshotReport* snapshot = beat_.add_snapshots();
+      snapshot->set_partition(command.partition());
+      snapshot->set_epoch(command.epoch());
+      snapshot->mutable_manifest()->set_number(command.number());
+      snapshot->mutable_manifest()->set_cut(command.cut());
+    }
+    Beat();
+  }
   v1::JobStatus Status() {
     v1::JobStatus status;
     EXPECT_TRUE(Call(admin_.get(), &Admin::GetStatus, v1::GetStatusRequest(), &status).ok());
@@ -100,6 +137,7 @@ class MasterServerTest : public ::testing::Test {
   std::unique_ptr<v1::ServerService::Stub> servers_;
   std::unique_ptr<v1::AdminService::Stub> admin_;
   v1::HelloResponse hello_;
+  v1::ServerExchangeRequest beat_;
   uint64_t sequence_ = 0;
 };
 
@@ -115,19 +153,7 @@ TEST_F(MasterServerTest, TakesAJobFromHelloToSucceeded) {
   ASSERT_TRUE(Call(worker_.get(), &Worker::RegisterTable, table, &table_id).ok());
   EXPECT_EQ(table_id.id(), 1u);
 
-  v1::RegisterServerRequest registration;
-  registration.set_name("ps-0");
-  registration.set_nonce(5);
-  registration.set_version("0.1.0");
-  registration.add_lanes()->add_addresses("unix:/x");
-  v1::RegisterServerReply registered;
-  ASSERT_TRUE(Call(servers_.get(), &Servers::Register, registration, &registered).ok());
-  EXPECT_EQ(registered.snapshot_directory(), folder_.path());
-  v1::ServerExchangeRequest beat;
-  beat.set_incarnation(registered.incarnation());
-  beat.set_sequence(1);
-  v1::ServerExchangeReply commands;
-  ASSERT_TRUE(Call(servers_.get(), &Servers::Exchange, beat, &commands).ok());
+  const v1::ServerExchangeReply commands = RegisterServer();
   ASSERT_EQ(commands.owns_size(), 2);
   EXPECT_EQ(commands.tables_size(), 1);
 
@@ -150,23 +176,7 @@ TEST_F(MasterServerTest, TakesAJobFromHelloToSucceeded) {
   ASSERT_EQ(verdicts.verdicts_size(), 2);
   EXPECT_EQ(verdicts.verdicts(0).code(), 0u);
 
-  for (const v1::OwnCommand& own : commands.owns()) {
-    v1::OwnedPartition* owned = beat.add_owned();
-    owned->set_partition(own.partition());
-    owned->set_epoch(own.epoch());
-  }
-  beat.set_sequence(2);
-  ASSERT_TRUE(Call(servers_.get(), &Servers::Exchange, beat, &commands).ok());
-  ASSERT_EQ(commands.snapshots_size(), 2);
-  for (const v1::SnapshotCommand& command : commands.snapshots()) {
-    v1::SnapshotReport* snapshot = beat.add_snapshots();
-    snapshot->set_partition(command.partition());
-    snapshot->set_epoch(command.epoch());
-    snapshot->mutable_manifest()->set_number(command.number());
-    snapshot->mutable_manifest()->set_cut(command.cut());
-  }
-  beat.set_sequence(3);
-  ASSERT_TRUE(Call(servers_.get(), &Servers::Exchange, beat, &commands).ok());
+  SnapshotEverything(commands);
 
   const v1::JobStatus status = Status();
   EXPECT_EQ(status.state(), v1::JOB_STATE_SUCCEEDED);

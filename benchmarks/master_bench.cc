@@ -1,0 +1,228 @@
+// How many shards a second the master leases and takes done, how long a restart takes, and what it
+// costs in memory: the core alone, and the whole master with a synced journal over gRPC.
+//   master_bench [shards] [workers] [shards per call]
+#include <fmt/format.h>
+#include <grpcpp/grpcpp.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "master/journal/rocksdb_journal.h"
+#include "master/service/master_server.h"
+#include "proto/control.grpc.pb.h"
+
+namespace muster {
+namespace {
+
+struct Sizes {
+  uint64_t shards = 1'000'000;
+  uint32_t workers = 64;
+  uint32_t batch = 100;
+};
+
+CoreOptions Options(uint64_t shards) {
+  CoreOptions options;
+  DatasetPlan plan{"train", DatasetMode::kTrain, 1, shards, shards * 4096, 256, nullptr};
+  plan.records_of = [](EpochIndex, ShardIndex) { return 4096u; };
+  options.datasets = {plan};
+  options.partitions = 256;
+  options.run_id = "bench";
+  options.snapshot_interval = std::chrono::seconds(1);
+  return options;
+}
+
+double Seconds(TimePoint from, TimePoint to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+uint64_t PeakMegabytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<uint64_t>(usage.ru_maxrss) / 1024;
+}
+
+void BenchCore(const Sizes& sizes) {
+  const SystemClock clock;
+  MasterCore core(Options(sizes.shards), {}, {clock.Now(), {}});
+  const TimePoint began = clock.Now();
+  WorkerExchangeRequest request;
+  request.worker = "worker-0";
+  request.incarnation = 1;
+  request.want = sizes.batch;
+  uint64_t done = 0;
+  while (done < sizes.shards) {
+    ++request.sequence;
+    const WorkerExchangeReply reply = core.ExchangeWorker(request, {clock.Now(), {}});
+    done += request.done.size();
+    request.done.clear();
+    request.map_version = core.partitions().version();
+    for (const ShardGrant& grant : reply.grants) {
+      request.newest_grant = grant.token;
+      request.done.push_back({grant.shard, grant.token, grant.restore_epoch, {}, {}});
+    }
+    MUSTER_CHECK(!core.TakeMutations().empty());
+  }
+  const double seconds = Seconds(began, clock.Now());
+  fmt::print("core alone, batches of {}: {:.0f} shards/s\n", sizes.batch,
+             static_cast<double>(sizes.shards) / seconds);
+}
+
+/// One worker over gRPC until nothing is left; appends the milliseconds of every call.
+void RunWorker(const std::string& address, uint32_t id, const Sizes& sizes, const Clock& clock,
+               std::atomic<uint64_t>* done, std::vector<double>* call_ms) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt("worker", static_cast<int>(id));  // a connection of its own
+  auto stub = v1::WorkerService::NewStub(
+      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+  v1::WorkerExchangeRequest request;
+  request.set_worker("worker-" + std::to_string(id));
+  request.set_incarnation(id + 1);
+  request.set_want(sizes.batch);
+  while (true) {
+    request.set_sequence(request.sequence() + 1);
+    v1::WorkerExchangeReply reply;
+    grpc::ClientContext context;
+    const TimePoint began = clock.Now();
+    MUSTER_CHECK(stub->Exchange(&context, request, &reply).ok());
+    call_ms->push_back(Seconds(began, clock.Now()) * 1000);
+    *done += static_cast<uint64_t>(reply.verdicts_size());
+    if (reply.directive() != 0 || (reply.grants_size() == 0 && request.done_size() == 0)) return;
+    request.clear_done();
+    if (reply.has_map()) request.set_map_version(reply.map().version());
+    for (const v1::ShardGrant& grant : reply.grants()) {
+      v1::DoneReport* report = request.add_done();
+      *report->mutable_shard() = grant.shard();
+      report->set_token(grant.token());
+      report->set_restore_epoch(grant.restore_epoch());
+      report->mutable_metrics()->set_records(4096);
+      request.set_newest_grant(std::max<uint64_t>(request.newest_grant(), grant.token()));
+    }
+  }
+}
+
+/// A parameter server without rows: reports every snapshot that is asked for, until `stop`.
+void RunServer(const std::string& address, const Clock& clock, const std::atomic<bool>* stop) {
+  auto stub =
+      v1::ServerService::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  v1::RegisterServerRequest registration;
+  registration.set_name("ps-0");
+  registration.set_nonce(1);
+  registration.set_version("0.1");
+  v1::RegisterServerReply registered;
+  grpc::ClientContext register_context;
+  MUSTER_CHECK(stub->Register(&register_context, registration, &registered).ok());
+  v1::ServerExchangeRequest request;
+  request.set_incarnation(registered.incarnation());
+  TimePoint next = clock.Now();
+  while (!stop->load()) {
+    next += std::chrono::milliseconds(50);
+    request.set_sequence(request.sequence() + 1);
+    v1::ServerExchangeReply reply;
+    grpc::ClientContext context;
+    MUSTER_CHECK(stub->Exchange(&context, request, &reply).ok());
+    for (const v1::OwnCommand& own : reply.owns()) {
+      v1::OwnedPartition* owned = request.add_owned();
+      owned->set_partition(own.partition());
+      owned->set_epoch(own.epoch());
+    }
+    request.clear_snapshots();
+    for (const v1::SnapshotCommand& command : reply.snapshots()) {
+      v1::SnapshotReport* report = request.add_snapshots();
+      report->set_partition(command.partition());
+      report->set_epoch(command.epoch());
+      report->mutable_manifest()->set_number(command.number());
+      report->mutable_manifest()->set_cut(command.cut());
+    }
+    SleepFor(next - clock.Now());
+  }
+}
+
+void BenchServer(const Sizes& sizes, const std::string& directory) {
+  const SystemClock clock;
+  auto journal = OpenRocksdbJournal(directory, {"bench", {}, {}});
+  MUSTER_CHECK_MSG(journal.ok(), journal.status().ToString());
+  MasterServer::Options options;
+  options.job.name = "bench";
+  options.job.snapshot_directory = directory + "/snapshots";
+  options.core = Options(sizes.shards);
+  options.listen_address = "127.0.0.1:0";
+  options.work_of = [](const ShardId&) {
+    ShardWork work;
+    work.path = "/data/train-00000.csv";
+    return work;
+  };
+  auto server = MasterServer::Start(options, journal->get(), &clock);
+  MUSTER_CHECK_MSG(server.ok(), server.status().ToString());
+  const std::string address = "127.0.0.1:" + std::to_string((*server)->port());
+  std::atomic<uint64_t> done = 0;
+  std::vector<std::vector<double>> call_ms(sizes.workers);
+  std::vector<std::thread> workers;
+  std::atomic<bool> stop = false;
+  std::thread parameter_server([&] { RunServer(address, clock, &stop); });
+  const TimePoint began = clock.Now();
+  for (uint32_t id = 0; id < sizes.workers; ++id) {
+    workers.emplace_back([&, id] { RunWorker(address, id, sizes, clock, &done, &call_ms[id]); });
+  }
+  for (std::thread& worker : workers) worker.join();
+  stop = true;
+  parameter_server.join();
+  const double seconds = Seconds(began, clock.Now());
+  std::vector<double> all;
+  for (const auto& one : call_ms) all.insert(all.end(), one.begin(), one.end());
+  std::sort(all.begin(), all.end());
+  fmt::print(
+      "master over gRPC, synced, {} workers, {} a call: {:.0f} shards/s, {} calls, p50 {:.2f} ms, "
+      "p99 {:.2f} ms, peak {} MB (clients included) for {} shards\n",
+      sizes.workers, sizes.batch, static_cast<double>(done) / seconds, all.size(),
+      all[all.size() / 2], all[all.size() * 99 / 100], PeakMegabytes(), done.load());
+  (*server)->Stop();
+}
+
+void BenchRestart(const Sizes& sizes, const std::string& directory) {
+  const SystemClock clock;
+  const TimePoint began = clock.Now();
+  auto journal = OpenRocksdbJournal(directory, {"bench", {}, {}});
+  MUSTER_CHECK_MSG(journal.ok(), journal.status().ToString());
+  MasterServer::Options options;
+  options.job.name = "bench";
+  options.core = Options(sizes.shards);
+  options.listen_address = "127.0.0.1:0";
+  options.work_of = [](const ShardId&) { return ShardWork(); };
+  auto server = MasterServer::Start(options, journal->get(), &clock);
+  MUSTER_CHECK_MSG(server.ok(), server.status().ToString());
+  fmt::print("restart after {} shards: {:.3f} s to serving\n", sizes.shards,
+             Seconds(began, clock.Now()));
+  (*server)->Stop();
+}
+
+int Main(int argc, char** argv) {
+  Sizes sizes;
+  if (argc > 1) sizes.shards = std::strtoull(argv[1], nullptr, 10);
+  if (argc > 2) sizes.workers = static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10));
+  if (argc > 3) sizes.batch = static_cast<uint32_t>(std::strtoul(argv[3], nullptr, 10));
+  const std::string directory =
+      (std::filesystem::temp_directory_path() / "muster-master-bench").string();
+  std::filesystem::remove_all(directory);
+  BenchCore(sizes);
+  BenchServer(sizes, directory);
+  BenchRestart(sizes, directory);
+  std::filesystem::remove_all(directory);
+  return 0;
+}
+
+}  // namespace
+}  // namespace muster
+
+int main(int argc, char** argv) {
+  return muster::Main(argc, argv);
+}

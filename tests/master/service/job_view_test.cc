@@ -1,0 +1,104 @@
+#include "master/service/job_view.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::IsOk;
+using testing::StatusIs;
+
+class JobViewTest : public ::testing::Test {
+ protected:
+  JobViewTest() {
+    CoreOptions options;
+    options.leases.failures_max = 1;
+    DatasetPlan plan{"train", DatasetMode::kTrain, 2, 4, 40, 5, nullptr};
+    plan.records_of = [](EpochIndex, ShardIndex) { return 10u; };
+    options.datasets = {plan};
+    core_ = std::make_unique<MasterCore>(options, DurableState{}, at_);
+    WorkerExchangeRequest request;
+    request.worker = "worker-0";
+    request.incarnation = 1;
+    request.sequence = 1;
+    request.want = 5;
+    grants_ = core_->ExchangeWorker(request, at_).grants;
+    request.sequence = 2;
+    request.want = 0;
+    for (const ShardGrant& grant : grants_) {
+      request.held.push_back({grant.shard, grant.token, grant.restore_epoch, {}, {}, 1});
+    }
+    const ShardGrant& done = grants_[0];
+    request.done.push_back({done.shard, done.token, done.restore_epoch, {}, {}});
+    request.returned.push_back({grants_[1].shard, grants_[1].token, "bad luck", false});
+    core_->ExchangeWorker(request, at_);
+  }
+
+  const StepTime at_{TimePoint(std::chrono::seconds(50)), WallTime(7)};
+  const TimePoint later_ = at_.now + std::chrono::seconds(2);
+  std::unique_ptr<MasterCore> core_;
+  std::vector<ShardGrant> grants_;
+};
+
+TEST_F(JobViewTest, StatusCountsEveryState) {
+  v1::JobStatus status;
+  FillStatus(*core_, "flights", later_, &status);
+  EXPECT_EQ(status.job(), "flights");
+  EXPECT_EQ(status.state(), v1::JOB_STATE_RUNNING);
+  ASSERT_EQ(status.datasets(0).epochs_size(), 2);
+  const v1::EpochStatus& epoch = status.datasets(0).epochs(0);
+  EXPECT_EQ(epoch.records_expected(), 40u);
+  EXPECT_EQ(epoch.records_done(), 10u);
+  EXPECT_EQ(epoch.records_committed(), 0u);
+  EXPECT_EQ(epoch.shards_done(), 1u);
+  EXPECT_EQ(epoch.shards_failed(), 1u);
+  EXPECT_EQ(epoch.shards_leased(), 2u);
+  EXPECT_EQ(status.datasets(0).epochs(1).shards_leased(), 1u);
+  ASSERT_EQ(status.nodes_size(), 1);
+  EXPECT_EQ(status.nodes(0).heartbeat_age_ms(), 2000u);
+  EXPECT_EQ(status.nodes(0).shards_held(), 3u);
+  EXPECT_EQ(status.uptime_ms(), 2000u);
+  EXPECT_THAT(status.last_event(), HasSubstr("shard-failed worker-0: shard 0/0/1"));
+}
+
+TEST_F(JobViewTest, ShardsComePageByPage) {
+  v1::ListShardsRequest request;
+  v1::ListShardsResponse all;
+  ASSERT_THAT(FillShards(*core_, later_, request, &all), IsOk());
+  EXPECT_EQ(all.total(), 5u);
+  ASSERT_EQ(all.shards_size(), 5);
+  EXPECT_EQ(all.shards(0).state(), "failed");
+  EXPECT_THAT(all.shards(0).reasons(0), HasSubstr("bad luck"));
+  EXPECT_EQ(all.shards(1).worker(), "worker-0");
+  EXPECT_EQ(all.shards(1).age_ms(), 2000u);
+  EXPECT_EQ(all.shards(4).state(), "done");
+  request.set_offset(1);
+  request.set_limit(2);
+  v1::ListShardsResponse page;
+  ASSERT_THAT(FillShards(*core_, later_, request, &page), IsOk());
+  EXPECT_EQ(page.total(), 5u);
+  ASSERT_EQ(page.shards_size(), 2);
+  EXPECT_EQ(page.shards(0).token(), all.shards(1).token());
+  request.set_limit(10'001);
+  EXPECT_THAT(FillShards(*core_, later_, request, &page),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("10001 is more than")));
+}
+
+TEST_F(JobViewTest, EventsComeAfterASequence) {
+  v1::ListEventsRequest request;
+  v1::ListEventsResponse all;
+  ASSERT_THAT(FillEvents(*core_, request, &all), IsOk());
+  ASSERT_GE(all.events_size(), 2);
+  EXPECT_EQ(all.events(0).wall_us(), 7u);
+  request.set_after(all.events(0).sequence());
+  v1::ListEventsResponse rest;
+  ASSERT_THAT(FillEvents(*core_, request, &rest), IsOk());
+  EXPECT_EQ(rest.events_size(), all.events_size() - 1);
+}
+
+}  // namespace
+}  // namespace muster
