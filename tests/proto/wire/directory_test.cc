@@ -165,7 +165,7 @@ TEST(DirectoryTest, RandomCorruptionNeverCrashesAndNeverBreaksTheCounts) {
                                    EncodePush(PushParts()),
                                    EncodeReply(replies, "text"),
                                    EncodeError("text")};
-  for (int round = 0; round < 200'000; ++round) {
+  for (int round = 0; round < 50'000; ++round) {
     std::string bytes = originals[rng.Below(std::size(originals))];
     for (uint64_t flips = 1 + rng.Below(4); flips-- > 0;) {
       bytes[rng.Below(bytes.size())] = static_cast<char>(rng.Below(4) == 0 ? 0xff : rng.Next());
