@@ -96,8 +96,9 @@ class WorkerCore {
 
   bool ended() const { return ended_; }
   bool draining() const { return leaving_; }
-  /// Nothing is held and nothing waits to be told to the master.
-  bool idle() const { return held_.empty() && returned_.empty(); }
+  /// Nothing is held, nothing waits to be told to the master, and no answer that may bring a grant
+  /// is on its way.
+  bool idle() const { return held_.empty() && returned_.empty() && !exchanging_; }
   size_t outstanding_pushes() const { return sender_.outstanding_pushes(); }
   const std::shared_ptr<const PartitionMap>& map() const { return map_; }
   /// The first error that no retry helps against: a pull that a server calls a bad request.

@@ -126,14 +126,14 @@ void SessionImpl::RunControl() {
 void SessionImpl::OnExchanged(const absl::StatusOr<WorkerExchangeReply>& reply) {
   std::shared_ptr<const PartitionMap> fresh;
   Effects effects;
-  bool told_to_stop = false;
   {
     MutexLock lock(&mutex_);
     if (reply.ok()) {
       core_.OnExchangeReply(*reply, clock_.Now());
       last_trouble_.clear();
       bool stop = reply->directive != JobDirective::kWork && core_.draining();
-      told_to_stop = stop && !told_to_stop_;
+      // Before any loop can learn of it: an exit right after is then known to be the right one.
+      if (stop && !told_to_stop_) slot_.End();
       told_to_stop_ |= stop;
     } else {
       last_trouble_ = Message(reply.status());
@@ -156,7 +156,6 @@ void SessionImpl::OnExchanged(const absl::StatusOr<WorkerExchangeReply>& reply) 
     effects = TakeEffects();
     changed_.SignalAll();
   }
-  if (told_to_stop) slot_.End();
   if (fresh) data_->SetServers(fresh->servers);
   CarryOut(std::move(effects));
 }

@@ -240,6 +240,18 @@ TEST_F(WorkerCoreTest, DrainHandsBackTheQueueAndFinishesTheLoop) {
   EXPECT_TRUE(core_.idle());
 }
 
+TEST_F(WorkerCoreTest, AGrantOnItsWayIsHandedBackBeforeTheCoreIsIdle) {
+  core_.BeginExchange({}, now_);
+  core_.Abandon();
+  EXPECT_FALSE(core_.idle());
+  WorkerExchangeReply reply = Reply();
+  reply.grants = {Grant(1, Token(1))};
+  core_.OnExchangeReply(reply, now_);
+  EXPECT_FALSE(core_.idle());
+  EXPECT_THAT(Exchange(Reply()).returned, SizeIs(1));
+  EXPECT_TRUE(core_.idle());
+}
+
 TEST_F(WorkerCoreTest, EndDropsEverythingAndStopsCalling) {
   ShardRun shard = GrantAndTake(1, Token(1));
   WorkerExchangeReply reply = Reply();

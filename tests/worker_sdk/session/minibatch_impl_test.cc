@@ -1,0 +1,129 @@
+#include "worker_sdk/session/minibatch_impl.h"
+
+#include <any>
+#include <limits>
+
+#include "tests/worker_sdk/session/session_fixture.h"
+
+namespace muster {
+namespace {
+
+using MinibatchImplTest = SessionTest;
+
+TEST_F(MinibatchImplTest, PrepareRunsAheadAndPullsAreThere) {
+  AddShard("a");
+  master_.EndWhenDone();
+  Session session = Connect();
+  Table table = session.SparseTable({.name = "t", .dim = 2, .optimizer = Sum{}});
+  DenseTensor bias = session.DenseTable({.name = "b", .shape = {2}, .optimizer = Sum{}});
+  std::vector<uint64_t> prepared, steps;
+  auto prepare = [&](Minibatch& batch) {
+    std::vector<uint64_t> keys = KeysOf(batch);
+    keys.insert(keys.end(), {keys[0], 0});
+    prepared.push_back(keys[0]);
+    batch.user_data() = keys;
+    batch.Need(table, keys);
+    batch.Need(bias);
+  };
+  while (std::optional<Shard> shard = session.NextShard()) {
+    EXPECT_EQ(shard->id(), "train/0/0");
+    for (Minibatch& batch : shard->Minibatches(prepare)) {
+      auto keys = std::any_cast<std::vector<uint64_t>>(batch.user_data());
+      EXPECT_EQ(prepared.size(), std::min<size_t>(steps.size() + 3, kLines / kMinibatch));
+      Rows rows = batch.Pull(table, keys);
+      ASSERT_EQ(rows.num_keys(), kMinibatch + 2);
+      EXPECT_EQ(rows[0][0], rows[kMinibatch][0]);
+      // What earlier minibatches pushed may be there or not; this one's own rows are not.
+      EXPECT_EQ(rows[1][1], 0);
+      Rows tensor = batch.Pull(bias);
+      EXPECT_EQ(tensor.dim(), 2u);
+      steps.push_back(batch.step());
+      PushOnes(table, batch);
+      batch.Push(bias, std::vector<float>{1, 2});
+      batch.Commit();
+      // A pull that was not announced waits for its answer.
+      batch.Pull(table, std::vector<uint64_t>{1000});
+    }
+  }
+  EXPECT_EQ(session.Finish(), 0);
+  EXPECT_THAT(steps, ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_THAT(server_->Row(2, 0), ElementsAre(6, 12));
+}
+
+TEST_F(MinibatchImplTest, EvaluationReportsMetricsAndRefusesPush) {
+  AddShard("a", DatasetMode::kEvaluate);
+  master_.EndWhenDone();
+  Session session = Connect();
+  session.SparseTable({.name = "t", .dim = 2});
+  while (std::optional<Shard> shard = session.NextShard()) {
+    EXPECT_TRUE(shard->evaluate());
+    for (Minibatch& batch : shard->Minibatches()) {
+      EXPECT_TRUE(batch.evaluate());
+      EXPECT_EQ(batch.dataset(), "test");
+      batch.Metric("logloss", 0.5, kMinibatch);
+      std::array<bool, 2> labels = {true, false};
+      batch.Auc("auc", std::vector<float>{0.9f, 0.1f}, labels);
+      if (batch.step() == 0) batch.Reject(1, "no label");
+      if (batch.step() == 0) batch.Reject(1, "twice counts once");
+    }
+  }
+  EXPECT_EQ(session.Finish(), 0);
+  const ShardMetrics& metrics = master_.done[0].metrics;
+  EXPECT_EQ(metrics.means.at("logloss"), (WeightedMean{kLines * 0.5, kLines}));
+  EXPECT_EQ(muster::Auc(metrics.aucs.at("auc")), 1.0);
+  EXPECT_EQ(metrics.rejected_records, 1u);
+  EXPECT_THAT(metrics.reject_samples, ElementsAre(dir_.File("a") + ":2: no label"));
+  EXPECT_EQ(server_->rows(), 0u);
+}
+
+TEST_F(MinibatchImplTest, PushInEvaluationIsAnErrorOfTheProgram) {
+  AddShard("a", DatasetMode::kEvaluate);
+  Session session = Connect();
+  Table table = session.SparseTable({.name = "t", .dim = 2});
+  std::optional<Shard> shard = session.NextShard();
+  for (Minibatch& batch : shard->Minibatches()) PushOnes(table, batch);
+  EXPECT_THAT(session.status().message(), HasSubstr("evaluate dataset \"test\""));
+  EXPECT_FALSE(session.NextShard().has_value());
+  EXPECT_EQ(session.Finish(), 1);
+}
+
+TEST_F(MinibatchImplTest, NotANumberIsRefusedBeforeAnyPartLeaves) {
+  AddShard("a");
+  Session session = Connect();
+  Table table = session.SparseTable({.name = "embedding", .dim = 2});
+  std::optional<Shard> shard = session.NextShard();
+  int minibatches = 0;
+  for (Minibatch& batch : shard->Minibatches()) {
+    ++minibatches;
+    std::vector<float> gradients(4, 1.0f);
+    gradients[3] = std::numeric_limits<float>::quiet_NaN();
+    batch.Push(table, std::vector<uint64_t>{5, 6}, gradients);
+    batch.Commit();
+  }
+  EXPECT_EQ(minibatches, 1);
+  master_.WaitFor([&] { return !master_.returned.empty(); });
+  EXPECT_THAT(*master_.returned[0].failure, HasSubstr("\"embedding\" is nan (key 6, column 1"));
+  EXPECT_FALSE(master_.returned[0].fatal);
+  EXPECT_EQ(server_->parts_applied(), 0);
+}
+
+TEST_F(MinibatchImplTest, WrongSizesAndStrangeTablesAreErrorsOfTheProgram) {
+  for (int what = 0; what < 4; ++what) {
+    AddShard("a" + std::to_string(what));
+    Session session = Connect();
+    Table table = session.SparseTable({.name = "t", .dim = 2});
+    DenseTensor tensor = session.DenseTable({.name = "w", .shape = {3}});
+    std::optional<Shard> shard = session.NextShard();
+    for (Minibatch& batch : shard->Minibatches()) {
+      std::vector<uint64_t> keys = {1, 2};
+      if (what == 0) batch.Push(table, keys, std::vector<float>(3));
+      if (what == 1) batch.Push(tensor, std::vector<float>(4));
+      if (what == 2) batch.Reject(kMinibatch, "no such record");
+      if (what == 3) batch.Metric("", 1, 1);
+    }
+    EXPECT_EQ(session.status().code(), Status::Code::kInvalidArgument) << what;
+  }
+}
+
+}  // namespace
+}  // namespace muster

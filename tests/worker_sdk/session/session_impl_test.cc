@@ -1,0 +1,69 @@
+#include "worker_sdk/session/session_impl.h"
+
+#include "tests/worker_sdk/session/session_fixture.h"
+
+namespace muster {
+namespace {
+
+using SessionImplTest = SessionTest;
+
+TEST_F(SessionImplTest, TrainsEveryShardOnceAndEnds) {
+  AddShard("a");
+  AddShard("b");
+  master_.EndWhenDone();
+  Session session = Connect();
+  Table table = session.SparseTable({.name = "t", .dim = 2, .optimizer = Sum{}});
+  Train(session, table);
+  EXPECT_EQ(session.Finish(), 0);
+  ExpectRows(2);
+  EXPECT_EQ(master_.done.size(), 2u);
+  EXPECT_EQ(master_.done[0].metrics.records, kLines);
+  EXPECT_EQ(server_->parts_skipped(), 0);
+  std::optional<SlotRecord> slot = ParseSlot(*ReadFile(dir_.File("slot"), 100));
+  EXPECT_TRUE(slot->ended);
+  EXPECT_EQ(slot->computing_token, LeaseToken());
+}
+
+TEST_F(SessionImplTest, LeavingBeforeTheEndIsNoSuccess) {
+  AddShard("a");
+  AddShard("b");
+  Session session = Connect();
+  {
+    std::optional<Shard> shard = session.NextShard();
+  }
+  EXPECT_EQ(session.Finish(), 1);
+  EXPECT_TRUE(session.status().ok());
+  EXPECT_GE(master_.returned.size(), 1u);
+}
+
+TEST_F(SessionImplTest, AConflictingTableFailsTheSessionAndShowsBoth) {
+  AddShard("a");
+  Session session = Connect();
+  session.SparseTable({.name = "t", .dim = 2});
+  Table bad = session.SparseTable({.name = "t", .dim = 3});
+  EXPECT_EQ(session.status().code(), Status::Code::kAlreadyExists);
+  EXPECT_THAT(session.status().message(), HasSubstr("against"));
+  EXPECT_EQ(bad.width(), 3u);
+  EXPECT_FALSE(session.NextShard().has_value());
+  EXPECT_EQ(session.Finish(), 1);
+}
+
+TEST_F(SessionImplTest, ConnectSaysWhatIsWrong) {
+  EXPECT_EQ(Session::Connect({}).status().code(), Status::Code::kInvalidArgument);
+  master_.WaitFor([&] {
+    master_.refuse_hello = "SDK 0.1 against master 0.2";
+    return true;
+  });
+  Result<Session> refused =
+      Session::Connect({.master_address = master_.address(), .worker_name = "worker-0"});
+  EXPECT_EQ(refused.status().code(), Status::Code::kFailedPrecondition);
+  EXPECT_THAT(refused.status().message(), HasSubstr("0.2"));
+  master_.Kill();
+  Result<Session> nobody = Session::Connect(
+      {.master_address = master_.address(), .worker_name = "worker-0", .connect_timeout_ms = 1});
+  EXPECT_EQ(nobody.status().code(), Status::Code::kUnavailable);
+  EXPECT_THAT(nobody.status().message(), HasSubstr(master_.address()));
+}
+
+}  // namespace
+}  // namespace muster

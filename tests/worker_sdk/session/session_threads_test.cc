@@ -1,0 +1,76 @@
+#include "worker_sdk/session/session_impl.h"
+
+#include <thread>
+
+#include "tests/worker_sdk/session/session_fixture.h"
+
+namespace muster {
+namespace {
+
+using SessionThreadsTest = SessionTest;
+
+TEST_F(SessionThreadsTest, AMasterRestartIsSurvivedAndLeasesReasserted) {
+  AddShard("a");
+  Session session = Connect();
+  Table table = session.SparseTable({.name = "t", .dim = 2, .optimizer = Sum{}});
+  std::optional<Shard> shard = session.NextShard();
+  ASSERT_TRUE(shard.has_value());
+  int minibatches = 0;
+  for (Minibatch& batch : shard->Minibatches()) {
+    if (++minibatches == 2) master_.Kill();
+    PushOnes(table, batch);
+    batch.Commit();
+  }
+  EXPECT_EQ(minibatches, static_cast<int>(kLines / kMinibatch));
+  master_.EndWhenDone();
+  master_.Restart();
+  EXPECT_FALSE(session.NextShard().has_value());
+  EXPECT_EQ(session.Finish(), 0);
+  EXPECT_EQ(master_.reasserted, 1);
+  ExpectRows(1);
+}
+
+TEST_F(SessionThreadsTest, ADrainFinishesTheLoopAndHandsBackTheRest) {
+  AddShard("a");
+  AddShard("b");
+  Session session = Connect();
+  Table table = session.SparseTable({.name = "t", .dim = 2, .optimizer = Sum{}});
+  std::optional<Shard> shard = session.NextShard();
+  master_.WaitFor([&] { return master_.leases.size() == 2; });
+  master_.Drain();
+  for (Minibatch& batch : shard->Minibatches()) {
+    PushOnes(table, batch);
+    batch.Commit();
+    master_.WaitFor([&] { return !master_.returned.empty(); });
+  }
+  EXPECT_FALSE(session.NextShard().has_value());
+  EXPECT_EQ(session.Finish(), 0);
+  EXPECT_EQ(master_.done.size(), 1u);
+  EXPECT_EQ(master_.returned.size(), 1u);
+  ExpectRows(1);
+  EXPECT_TRUE(ParseSlot(*ReadFile(dir_.File("slot"), 100))->ended);
+}
+
+TEST_F(SessionThreadsTest, TheDestructorHandsBackWhatIsHeld) {
+  AddShard("a");
+  {
+    Session session = Connect();
+    master_.WaitFor([&] { return master_.leases.size() == 1; });
+  }
+  master_.WaitFor([&] { return master_.returned.size() == 1; });
+}
+
+TEST_F(SessionThreadsTest, TwoThreadsShareASession) {
+  for (int i = 0; i < 6; ++i) AddShard("f" + std::to_string(i));
+  master_.EndWhenDone();
+  Session session = Connect();
+  Table table = session.SparseTable({.name = "t", .dim = 2, .optimizer = Sum{}});
+  std::thread other([&] { Train(session, table); });
+  Train(session, table);
+  other.join();
+  EXPECT_EQ(session.Finish(), 0);
+  ExpectRows(6);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,96 @@
+#include "worker_sdk/session/shard_impl.h"
+
+#include "tests/worker_sdk/session/session_fixture.h"
+
+namespace muster {
+namespace {
+
+using ShardImplTest = SessionTest;
+
+TEST_F(ShardImplTest, ReverifyBringsTheShardBackAndRestoredRowsAreWholeAgain) {
+  AddShard("a");
+  master_.EndWhenDone();
+  Session session = Connect();
+  Table table = session.SparseTable({.name = "t", .dim = 2, .optimizer = Sum{}});
+  int runs = 0;
+  while (std::optional<Shard> shard = session.NextShard()) {
+    ++runs;
+    for (Minibatch& batch : shard->Minibatches()) {
+      PushOnes(table, batch);
+      batch.Metric("loss", 1, 1);
+      batch.Commit();
+      if (runs == 1 && batch.step() == 3) {  // the server dies with all rows
+        server_->Kill();
+        NewServer(2);
+      }
+    }
+  }
+  EXPECT_EQ(session.Finish(), 0);
+  EXPECT_EQ(runs, 2);
+  EXPECT_EQ(master_.reverified, 1);
+  EXPECT_EQ(master_.done[0].run, 1u);
+  EXPECT_EQ(master_.done[0].metrics.means["loss"].weight, kLines / kMinibatch);
+  ExpectRows(1);
+}
+
+TEST_F(ShardImplTest, ALostLeaseEndsTheLoopAndTheShardComesAgain) {
+  AddShard("a");
+  master_.EndWhenDone();
+  Session session = Connect();
+  Table table = session.SparseTable({.name = "t", .dim = 2, .optimizer = Sum{}});
+  int first_run = 0;
+  bool expired = false;
+  while (std::optional<Shard> shard = session.NextShard()) {
+    for (Minibatch& batch : shard->Minibatches()) {
+      if (!expired) {
+        ++first_run;
+        LeaseToken before;
+        master_.WaitFor([&] {
+          before = master_.leases[0].token;
+          return true;
+        });
+        master_.ExpireLeases();
+        master_.WaitFor(
+            [&] { return master_.leases.contains(0) && master_.leases[0].token != before; });
+        // The next grant comes in the answer that says "lost".
+        Rows rows = batch.Pull(table, KeysOf(batch));
+        EXPECT_EQ(rows.num_keys(), kMinibatch);
+        expired = true;
+      }
+      PushOnes(table, batch);
+      batch.Commit();
+    }
+  }
+  EXPECT_EQ(session.Finish(), 0);
+  EXPECT_LE(first_run, 2);
+  ExpectRows(1);
+}
+
+TEST_F(ShardImplTest, FailedAndAbandonedShardsGoBack) {
+  AddShard("a");
+  AddShard("b");
+  Session session = Connect();
+  session.NextShard()->Fail("cannot");
+  {
+    std::optional<Shard> left = session.NextShard();
+  }
+  master_.WaitFor([&] { return master_.returned.size() >= 2; });
+  EXPECT_EQ(master_.returned[0].failure, "shard train/0/0: cannot");
+  EXPECT_EQ(master_.returned[1].failure, std::nullopt);
+}
+
+TEST_F(ShardImplTest, AChangedSourceIsFatal) {
+  std::ofstream(AddShard("a"), std::ios::app) << "more\n";
+  AddShard("b");
+  master_.Reply([](v1::HelloResponse* hello) { hello->set_shards_ahead(2); });
+  Session session = Connect();
+  std::optional<Shard> shard = session.NextShard();
+  ASSERT_TRUE(shard.has_value());
+  EXPECT_EQ(shard->id(), "train/0/1");
+  master_.WaitFor([&] { return !master_.returned.empty(); });
+  EXPECT_TRUE(master_.returned[0].fatal);
+  EXPECT_THAT(*master_.returned[0].failure, HasSubstr(dir_.File("a")));
+}
+
+}  // namespace
+}  // namespace muster
