@@ -33,6 +33,7 @@ struct DataClient::State {
 
   // Of the I/O thread.
   asio::steady_timer timer;
+  TimePoint timer_at = TimePoint::max();  // when the timer fires
   bool stopping = false;
   std::map<std::pair<ServerId, ServerIncarnation>, ServerEndpoint> servers;
   std::map<LaneAddress, std::shared_ptr<Connection>> connections;
@@ -82,10 +83,13 @@ void DataClient::State::OnServers(std::vector<ServerEndpoint> list) {
 }
 
 void DataClient::State::OnTimerAt(TimePoint when) {
-  if (stopping) return;
+  if (stopping || when >= timer_at) return;
+  timer_at = when;
   timer.expires_at(std::chrono::steady_clock::time_point(when.time_since_epoch()));
   timer.async_wait([this](boost::system::error_code error) {
-    if (!error && !stopping) listener->OnTimer();
+    if (error || stopping) return;
+    timer_at = TimePoint::max();
+    listener->OnTimer();
   });
 }
 

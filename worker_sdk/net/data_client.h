@@ -59,7 +59,8 @@ class DataClient {
   /// Where lanes are. Connections to incarnations that are not in the list are closed.
   void SetServers(std::vector<ServerEndpoint> servers);
   void Send(std::vector<SendRequest> requests);
-  /// OnTimer is called once at `when`, or at once if that has passed; replaces the former time.
+  /// OnTimer is called once, at `when` or at an earlier time that was set and has not come yet; at
+  /// once if that has passed.
   void SetTimer(TimePoint when);
 
  private:

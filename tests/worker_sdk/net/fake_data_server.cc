@@ -1,6 +1,7 @@
 #include "tests/worker_sdk/net/fake_data_server.h"
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -93,6 +94,8 @@ void FakeDataServer::Accept() {
   while (true) {
     int fd = ::accept(listener_, nullptr, nullptr);
     if (fd < 0) return;
+    int on = 1;
+    ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     ++connections_;
     MutexLock lock(&mutex_);
     fds_.push_back(fd);
