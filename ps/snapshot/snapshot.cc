@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -34,6 +35,10 @@ absl::Status WriteImage(const std::string& path, const SnapshotIdentity& identit
   return status;
 }
 
+std::string HashSuffix(uint64_t hash) {
+  return fmt::format("-{:016x}.sst", hash);
+}
+
 /// A manifest comes over the wire: its names must not lead out of the snapshot directory.
 bool StaysBelow(const std::string& name) {
   const fs::path path(name);
@@ -42,6 +47,15 @@ bool StaysBelow(const std::string& name) {
     if (element == "..") return false;
   }
   return true;
+}
+
+absl::StatusOr<uint64_t> HashOfFile(const std::string& path) {
+  MUSTER_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  return static_cast<uint64_t>(XXH3_64bits(file.bytes().data(), file.bytes().size()));
+}
+
+SnapshotKind KindOf(const PartitionImage& image) {
+  return image.full ? SnapshotKind::kBase : SnapshotKind::kDelta;
 }
 
 absl::StatusOr<PartitionImage> ReadImage(const std::string& path, PartitionId partition,
@@ -53,6 +67,12 @@ absl::StatusOr<PartitionImage> ReadImage(const std::string& path, PartitionId pa
         fmt::format("{} has {} bytes, but was written with {}: it was truncated or replaced", path,
                     *found, bytes));
   }
+  // Before RocksDB sees it: Debian's is built with assertions, and a damaged footer can end us.
+  MUSTER_ASSIGN_OR_RETURN(const uint64_t hash, HashOfFile(path));
+  if (!path.ends_with(HashSuffix(hash))) {
+    return absl::DataLossError(
+        fmt::format("{} does not have the checksum that its name ends in: it was damaged", path));
+  }
   ImageDecoder decoder;
   MUSTER_RETURN_IF_ERROR_PREPEND(
       ReadSst(path, [&](std::string_view key,
@@ -62,8 +82,7 @@ absl::StatusOr<PartitionImage> ReadImage(const std::string& path, PartitionId pa
   if (!image.ok()) return Annotate(image.status(), path);
   const SnapshotIdentity& identity = decoder.identity();
   const std::string name =
-      SnapshotFileName(identity.partition, identity.epoch, identity.number,
-                       image->full ? SnapshotKind::kBase : SnapshotKind::kDelta);
+      SnapshotFileName(identity.partition, identity.epoch, identity.number, KindOf(*image), hash);
   if (identity.partition != partition || !path.ends_with(name)) {
     return absl::DataLossError(fmt::format(
         "{} holds {}, not what is expected there: files were exchanged", path, ToString(identity)));
@@ -71,48 +90,49 @@ absl::StatusOr<PartitionImage> ReadImage(const std::string& path, PartitionId pa
   return image;
 }
 
+/// Everything but the removal of `temporary` when it fails.
+absl::StatusOr<SnapshotFile> WriteFile(const std::string& directory, const std::string& temporary,
+                                       const SnapshotIdentity& identity,
+                                       const PartitionImage& image) {
+  MUSTER_RETURN_IF_ERROR(WriteImage(temporary, identity, image));
+  SnapshotFile file;
+  MUSTER_ASSIGN_OR_RETURN(file.bytes, FileBytes(temporary));
+  MUSTER_ASSIGN_OR_RETURN(const uint64_t hash, HashOfFile(temporary));
+  file.name =
+      SnapshotFileName(identity.partition, identity.epoch, identity.number, KindOf(image), hash);
+  const std::string path = directory + "/" + file.name;
+  if (::rename(temporary.c_str(), path.c_str()) != 0) {
+    return ErrnoStatus(errno, fmt::format("cannot rename {} to {}", temporary, path));
+  }
+  if (const absl::Status synced = SyncPath(fs::path(path).parent_path().string()); !synced.ok()) {
+    ::unlink(path.c_str());  // nobody was told of it
+    return synced;
+  }
+  return file;
+}
+
 }  // namespace
 
 std::string SnapshotFileName(PartitionId partition, OwnerEpoch epoch, SnapshotNumber number,
-                             SnapshotKind kind) {
-  return fmt::format("p{:05}/e{}-s{}-{}.sst", partition.value(), epoch.value(), ToString(number),
-                     kind == SnapshotKind::kBase ? "base" : "delta");
+                             SnapshotKind kind, uint64_t hash) {
+  return fmt::format("p{:05}/e{}-s{}-{}{}", partition.value(), epoch.value(), ToString(number),
+                     kind == SnapshotKind::kBase ? "base" : "delta", HashSuffix(hash));
 }
 
 absl::StatusOr<SnapshotFile> WriteSnapshot(const std::string& directory, PartitionId partition,
                                            OwnerEpoch epoch, SnapshotNumber number,
                                            const PartitionImage& image) {
-  const std::string name = SnapshotFileName(
-      partition, epoch, number, image.full ? SnapshotKind::kBase : SnapshotKind::kDelta);
-  const std::string path = directory + "/" + name;
-  const std::string folder = fs::path(path).parent_path().string();
-  if (::access(path.c_str(), F_OK) == 0) {
-    return absl::AlreadyExistsError(fmt::format("snapshot file {} exists already", path));
-  }
+  const std::string temporary = fmt::format("{}/p{:05}/e{}-s{}.tmp", directory, partition.value(),
+                                            epoch.value(), ToString(number));
+  const std::string folder = fs::path(temporary).parent_path().string();
   if (::access(folder.c_str(), F_OK) != 0) {
     MUSTER_RETURN_IF_ERROR(MakeDirectories(folder));
     MUSTER_RETURN_IF_ERROR(SyncPath(directory));
   }
-  const std::string temporary = path + ".tmp";
-  absl::Status status = WriteImage(temporary, {partition, epoch, number}, image);
-  absl::StatusOr<uint64_t> bytes = 0;
-  if (status.ok()) {
-    bytes = FileBytes(temporary);
-    status = bytes.status();
-  }
-  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
-    status = ErrnoStatus(errno, fmt::format("cannot rename {} to {}", temporary, path));
-  }
-  if (status.ok()) {
-    status = SyncPath(folder);
-    // Nobody was told of the file, and the next try needs its name.
-    if (!status.ok()) ::unlink(path.c_str());
-  }
-  if (!status.ok()) {
-    ::unlink(temporary.c_str());
-    return status;
-  }
-  return SnapshotFile{name, *bytes};
+  absl::StatusOr<SnapshotFile> file =
+      WriteFile(directory, temporary, {partition, epoch, number}, image);
+  if (!file.ok()) ::unlink(temporary.c_str());
+  return file;
 }
 
 absl::StatusOr<std::vector<PartitionImage>> ReadChain(const std::string& directory,

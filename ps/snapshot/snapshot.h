@@ -11,15 +11,16 @@
 
 namespace muster::ps {
 
-/// The name of a snapshot's file below the snapshot directory; no other partition, owner epoch or
-/// snapshot has it: "p00003/e12-s1.5-delta.sst".
+/// The name of a snapshot's file below the snapshot directory, "p00003/e12-s1.5-delta-<hash>.sst".
+/// Partition, owner epoch and snapshot number make it unique; `hash` is the XXH3 of the file's
+/// bytes, so that a manifest, which lists names, pins contents.
 std::string SnapshotFileName(PartitionId partition, OwnerEpoch epoch, SnapshotNumber number,
-                             SnapshotKind kind);
+                             SnapshotKind kind, uint64_t hash);
 
 /// Writes one image as one file: under a temporary name, synced, renamed, folders synced; so that
 /// a name either does not exist or is whole, after a crash too. Blocks for the disk; any thread.
-/// Errors name the path, say what to do (kResourceExhausted: disk full) and leave nothing behind;
-/// kAlreadyExists when the name is taken, for a file that a manifest may list is never replaced.
+/// Errors name the path, say what to do (kResourceExhausted: disk full) and leave nothing behind. A
+/// file that a manifest may list is never replaced: other contents have another name.
 absl::StatusOr<SnapshotFile> WriteSnapshot(const std::string& directory, PartitionId partition,
                                            OwnerEpoch epoch, SnapshotNumber number,
                                            const PartitionImage& image);
