@@ -124,8 +124,8 @@ void ProcessLauncher::Kill(const std::string& node) {
   Send(node, SuperviseCommand::kKill, 0);
 }
 
-std::vector<NodeReport> ProcessLauncher::Wait(std::chrono::milliseconds timeout,
-                                              const std::vector<int>& wake_fds) {
+std::vector<ProcessReport> ProcessLauncher::Wait(std::chrono::milliseconds timeout,
+                                                 const std::vector<int>& wake_fds) {
   std::vector<pollfd> fds;
   std::vector<std::string> names;
   for (const auto& [name, node] : nodes_) {
@@ -133,7 +133,7 @@ std::vector<NodeReport> ProcessLauncher::Wait(std::chrono::milliseconds timeout,
     names.push_back(name);
   }
   for (int fd : wake_fds) fds.push_back({fd, POLLIN, 0});
-  std::vector<NodeReport> reports;
+  std::vector<ProcessReport> reports;
   if (::poll(fds.data(), fds.size(), static_cast<int>(timeout.count())) <= 0) return reports;
   for (size_t i = 0; i < names.size(); ++i) {
     if (fds[i].revents == 0) continue;
@@ -147,14 +147,14 @@ std::vector<NodeReport> ProcessLauncher::Wait(std::chrono::milliseconds timeout,
 }
 
 bool ProcessLauncher::Read(const std::string& name, Running* node,
-                           std::vector<NodeReport>* reports) {
+                           std::vector<ProcessReport>* reports) {
   SuperviseReport report;
   const ssize_t got = ::recv(node->control_fd, &report, sizeof(report), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
   if (got != sizeof(report)) {
     // The supervisor died without a word: somebody killed it, and its command died with it.
     reports->push_back({.node = name,
-                        .kind = NodeReport::Kind::kExited,
+                        .kind = ProcessReport::Kind::kExited,
                         .pid = node->pid,
                         .exit = {.signal = SIGKILL}});
     return false;
@@ -162,11 +162,11 @@ bool ProcessLauncher::Read(const std::string& name, Running* node,
   if (report.kind == SuperviseReport::kStarted) {
     node->pid = report.pid;
     reports->push_back(
-        {.node = name, .kind = NodeReport::Kind::kStarted, .pid = report.pid, .exit = {}});
+        {.node = name, .kind = ProcessReport::Kind::kStarted, .pid = report.pid, .exit = {}});
     return true;
   }
   reports->push_back({.node = name,
-                      .kind = NodeReport::Kind::kExited,
+                      .kind = ProcessReport::Kind::kExited,
                       .pid = report.pid,
                       .exit = {.signal = report.signal, .code = report.code}});
   return false;

@@ -24,7 +24,7 @@ struct NodeCommand {
 };
 
 /// What became of a node.
-struct NodeReport {
+struct ProcessReport {
   enum class Kind : uint8_t { kStarted, kExited };
   std::string node;
   Kind kind = Kind::kStarted;
@@ -65,7 +65,8 @@ class ProcessLauncher {
   /// Waits until a node has something to report, one of `wake_fds` is readable, or `timeout`
   /// passed; returns the reports, oldest first. After an exit's report everything the node had
   /// started is gone.
-  std::vector<NodeReport> Wait(std::chrono::milliseconds timeout, const std::vector<int>& wake_fds);
+  std::vector<ProcessReport> Wait(std::chrono::milliseconds timeout,
+                                  const std::vector<int>& wake_fds);
 
   bool running(const std::string& node) const { return nodes_.contains(node); }
   size_t running_count() const { return nodes_.size(); }
@@ -79,7 +80,7 @@ class ProcessLauncher {
   };
   void Send(const std::string& node, uint32_t kind, uint32_t timeout_ms);
   /// Reads one message; appends to `reports`. False when the node is over.
-  bool Read(const std::string& name, Running* node, std::vector<NodeReport>* reports);
+  bool Read(const std::string& name, Running* node, std::vector<ProcessReport>* reports);
   /// Waits for the supervisor of a node that is over.
   void Bury(const Running& node);
 

@@ -20,7 +20,7 @@ namespace {
 using ::testing::HasSubstr;
 using testing::IsOk;
 using testing::TempDir;
-using Kind = NodeReport::Kind;
+using Kind = ProcessReport::Kind;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -56,9 +56,9 @@ class ProcessLauncherTest : public ::testing::Test {
             .working_directory = ""};
   }
 
-  static NodeReport Next(ProcessLauncher* launcher) {
+  static ProcessReport Next(ProcessLauncher* launcher) {
     for (int i = 0; i < 100; ++i) {
-      std::vector<NodeReport> reports = launcher->Wait(milliseconds(500), {});
+      std::vector<ProcessReport> reports = launcher->Wait(milliseconds(500), {});
       if (!reports.empty()) return reports.front();
     }
     ADD_FAILURE() << "no report came";
@@ -107,10 +107,10 @@ class ProcessLauncherTest : public ::testing::Test {
 TEST_F(ProcessLauncherTest, ReportsStartAndExit) {
   ProcessLauncher launcher = MakeLauncher();
   ASSERT_THAT(launcher.Start(Shell("echo hello; echo trouble >&2; exit 7")), IsOk());
-  const NodeReport started = Next(&launcher);
+  const ProcessReport started = Next(&launcher);
   EXPECT_EQ(started.kind, Kind::kStarted);
   EXPECT_GT(started.pid, 0);
-  const NodeReport exited = Next(&launcher);
+  const ProcessReport exited = Next(&launcher);
   EXPECT_EQ(exited.kind, Kind::kExited);
   EXPECT_EQ(exited.pid, started.pid);
   EXPECT_EQ(exited.exit, (ExitStatus{.signal = 0, .code = 7}));
@@ -145,7 +145,7 @@ TEST_F(ProcessLauncherTest, CommandThatIsMissingOrNotExecutable) {
                               .environment = {},
                               .working_directory = ""}),
               IsOk());
-  const NodeReport missing = Next(&launcher);
+  const ProcessReport missing = Next(&launcher);
   EXPECT_EQ(missing.kind, Kind::kExited);
   EXPECT_EQ(missing.exit.code, 127);
   MUSTER_ASSERT_OK_AND_ASSIGN(std::string log, ReadFile(launcher.LogPath("a"), 10'000));
@@ -179,7 +179,7 @@ TEST_F(ProcessLauncherTest, StopKillsWhatDoesNotEndInTime) {
 TEST_F(ProcessLauncherTest, KillEndsAStoppedNode) {
   ProcessLauncher launcher = MakeLauncher();
   ASSERT_THAT(launcher.Start(Shell("sleep 1000")), IsOk());
-  const NodeReport started = Next(&launcher);
+  const ProcessReport started = Next(&launcher);
   ASSERT_EQ(::kill(started.pid, SIGSTOP), 0);
   launcher.Kill("node");
   EXPECT_EQ(Next(&launcher).exit, (ExitStatus{.signal = SIGKILL}));
@@ -188,7 +188,7 @@ TEST_F(ProcessLauncherTest, KillEndsAStoppedNode) {
 TEST_F(ProcessLauncherTest, ExitOfTheNodeTakesItsFamilyAlong) {
   ProcessLauncher launcher = MakeLauncher();
   ASSERT_THAT(launcher.Start(Shell(Family())), IsOk());
-  const NodeReport started = Next(&launcher);
+  const ProcessReport started = Next(&launcher);
   const std::vector<Process> family = ReadPids(4, &launcher);
   ASSERT_EQ(::kill(started.pid, SIGKILL), 0);
   EXPECT_EQ(Next(&launcher).exit, (ExitStatus{.signal = SIGKILL}));
@@ -222,7 +222,7 @@ TEST_F(ProcessLauncherTest, DeathOfTheSupervisingProcessTakesTheFamilyAlong) {
       ASSERT_EQ(::kill(pid, SIGKILL), 0);
     }
   }
-  const NodeReport report = Next(&launcher);
+  const ProcessReport report = Next(&launcher);
   EXPECT_EQ(report.kind, Kind::kExited);
   EXPECT_EQ(report.exit, (ExitStatus{.signal = SIGKILL}));
   for (const Process& process : family) EXPECT_TRUE(process.Ended());

@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
                                          .working_directory = ""});
   if (!started.ok()) return 1;
   while (true) {
-    for (const muster::NodeReport& report : launcher.Wait(std::chrono::hours(1), {})) {
+    for (const muster::ProcessReport& report : launcher.Wait(std::chrono::hours(1), {})) {
       fmt::print("{}\n", report.pid);
       std::fflush(stdout);
     }
