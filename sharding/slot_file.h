@@ -32,7 +32,7 @@ static_assert(sizeof(SlotFile) == 32 && std::atomic<uint64_t>::is_always_lock_fr
 /// A slot file's contents as a value.
 struct SlotRecord {
   uint64_t incarnation = 0;
-  LeaseToken computing_token;  // zero: none
+  LeaseToken computing_token{};  // zero: none
   uint32_t minibatches_started = 0;
   bool ended = false;
   friend bool operator==(const SlotRecord&, const SlotRecord&) = default;

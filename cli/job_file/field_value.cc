@@ -1,0 +1,200 @@
+#include "cli/job_file/field_value.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/status.h"
+#include "cli/job_file/job_rules.h"
+#include "cli/job_file/nearest.h"
+#include "cli/job_file/scalars.h"
+
+namespace muster::job_file {
+namespace {
+
+bool IsName(const std::string& text) {
+  constexpr size_t kBytesMax = 63;
+  if (text.empty() || text.size() > kBytesMax || text.front() == '-' || text.back() == '-') {
+    return false;
+  }
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  });
+}
+
+bool IsVariableName(const std::string& text) {
+  return !text.empty() && (text[0] < '0' || text[0] > '9') &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '_';
+         });
+}
+
+absl::Status CheckText(const YamlNode& node) {
+  if (node.text.size() > kTextBytesMax) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} bytes of text; at most {} are allowed", node.text.size(), kTextBytesMax));
+  }
+  if (node.text.find('\0') != std::string::npos) {
+    return absl::InvalidArgumentError("the text holds a zero byte");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Mismatch(const Field& field, const YamlNode& node) {
+  std::string hint;
+  if (node.kind == YamlNode::Kind::kScalar) {
+    if (field.form == Form::kGlobs || field.form == Form::kCommand) {
+      hint = fmt::format("; write [{}]", node.text.substr(0, 60));
+    } else if (node.quoted) {
+      hint = "; remove the quotes";
+    }
+  }
+  return absl::InvalidArgumentError(fmt::format("expected {} ({}), got {}{}", TypeText(field),
+                                                BoundsText(field), Describe(node), hint));
+}
+
+absl::Status StoreText(const Field& field, const YamlNode& node, const FieldScope& scope) {
+  MUSTER_RETURN_IF_ERROR(CheckText(node));
+  const std::string& text = node.text;
+  if (field.form == Form::kPath && text.empty()) return Mismatch(field, node);
+  if (field.form == Form::kName && !IsName(text)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "{} is not a name: 1 to 63 of a-z, 0-9 and -, with no - at an end", Describe(node)));
+  }
+  if (field.form == Form::kAddress) MUSTER_RETURN_IF_ERROR(CheckLoopbackAddress(text));
+  if (field.form == Form::kChoice &&
+      std::ranges::find(field.choices, text) == field.choices.end()) {
+    const std::string nearest = Nearest(text, field.choices);
+    return absl::InvalidArgumentError(
+        fmt::format("expected {}, got {}{}", fmt::join(field.choices, ", "), Describe(node),
+                    nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)));
+  }
+  const Target target = field.target(scope);
+  if (auto* const* mode = std::get_if<DatasetMode*>(&target)) {
+    **mode = text == "evaluate" ? DatasetMode::kEvaluate : DatasetMode::kTrain;
+  } else {
+    *std::get<std::string*>(target) = text;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StoreNumber(const Field& field, const YamlNode& node, const FieldScope& scope) {
+  const bool may_be_quoted =
+      field.form == Form::kDuration || field.form == Form::kMemory || field.form == Form::kCores;
+  if (node.quoted && !may_be_quoted) return Mismatch(field, node);
+  const Target target = field.target(scope);
+  if (field.form == Form::kBool) {
+    MUSTER_ASSIGN_OR_RETURN(*std::get<bool*>(target), ParseBool(node.text));
+    return absl::OkStatus();
+  }
+  uint64_t number = 0;
+  double cores = 0;
+  if (field.form == Form::kDuration) {
+    MUSTER_ASSIGN_OR_RETURN(const auto duration, ParseDuration(node.text));
+    number = static_cast<uint64_t>(duration.count());
+  } else if (field.form == Form::kMemory) {
+    MUSTER_ASSIGN_OR_RETURN(number, ParseMemory(node.text));
+  } else if (field.form == Form::kCores) {
+    MUSTER_ASSIGN_OR_RETURN(cores, ParseCpu(node.text));
+    number = static_cast<uint64_t>(std::min(std::round(cores * 1000), 1e15));
+  } else {
+    MUSTER_ASSIGN_OR_RETURN(number, ParseWhole(node.text));
+  }
+  if (number < field.min || number > field.max) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} is out of bounds ({})", node.text, BoundsText(field)));
+  }
+  if (auto* const* whole = std::get_if<uint32_t*>(&target)) {
+    **whole = static_cast<uint32_t>(number);
+  } else if (auto* const* large = std::get_if<uint64_t*>(&target)) {
+    **large = number;
+  } else if (auto* const* duration = std::get_if<std::chrono::milliseconds*>(&target)) {
+    **duration = std::chrono::milliseconds(number);
+  } else if (auto* const* memory = std::get_if<std::optional<uint64_t>*>(&target)) {
+    **memory = number;
+  } else {
+    *std::get<std::optional<double>*>(target) = cores;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StoreList(const Field& field, const YamlNode& node, const FieldScope& scope) {
+  if (node.kind != YamlNode::Kind::kList) return Mismatch(field, node);
+  if (node.items.size() < field.min || node.items.size() > field.max) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} entries are out of bounds ({})", node.items.size(), BoundsText(field)));
+  }
+  std::vector<std::string> values;
+  for (const YamlNode& item : node.items) {
+    if (item.kind != YamlNode::Kind::kScalar ||
+        (item.text.empty() && (values.empty() || field.form == Form::kGlobs))) {
+      return absl::InvalidArgumentError(
+          fmt::format("entry {} must be text, not {}", values.size() + 1, Describe(item)));
+    }
+    MUSTER_RETURN_IF_ERROR(CheckText(item));
+    values.push_back(item.text);
+  }
+  *std::get<std::vector<std::string>*>(field.target(scope)) = std::move(values);
+  return absl::OkStatus();
+}
+
+absl::Status StoreEnvironment(const Field& field, const YamlNode& node, const FieldScope& scope) {
+  if (node.kind != YamlNode::Kind::kMap) return Mismatch(field, node);
+  if (node.entries.size() > field.max) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} entries are out of bounds ({})", node.entries.size(), BoundsText(field)));
+  }
+  std::map<std::string, std::string> values;
+  for (const auto& [key, value] : node.entries) {
+    if (!IsVariableName(key.text)) {
+      return absl::InvalidArgumentError(fmt::format(
+          "{} is not a variable name (A-Z, a-z, 0-9, _, no digit first)", Describe(key)));
+    }
+    if (key.text == "MUSTER_MASTER" || key.text == "MUSTER_NODE" ||
+        key.text == "MUSTER_SLOT_FILE") {
+      return absl::InvalidArgumentError(
+          fmt::format("{} is set by muster run and cannot be given", key.text));
+    }
+    if (value.kind != YamlNode::Kind::kScalar) {
+      return absl::InvalidArgumentError(
+          fmt::format("{} must have text as value, not {}{}", key.text, Describe(value),
+                      value.kind == YamlNode::Kind::kNull ? "; write \"\" for empty" : ""));
+    }
+    MUSTER_RETURN_IF_ERROR(CheckText(value));
+    if (!values.emplace(key.text, value.text).second) {
+      return absl::InvalidArgumentError(fmt::format("{} is given twice", key.text));
+    }
+  }
+  *std::get<std::map<std::string, std::string>*>(field.target(scope)) = std::move(values);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status StoreValue(const Field& field, const YamlNode& node, const FieldScope& scope) {
+  switch (field.form) {
+    case Form::kGlobs:
+    case Form::kCommand:
+      return StoreList(field, node, scope);
+    case Form::kEnvironment:
+      return StoreEnvironment(field, node, scope);
+    default:
+      break;
+  }
+  if (node.kind != YamlNode::Kind::kScalar) return Mismatch(field, node);
+  switch (field.form) {
+    case Form::kText:
+    case Form::kPath:
+    case Form::kName:
+    case Form::kAddress:
+    case Form::kChoice:
+      return StoreText(field, node, scope);
+    default:
+      return StoreNumber(field, node, scope);
+  }
+}
+
+}  // namespace muster::job_file

@@ -1,0 +1,386 @@
+#include "cli/job_file/fields.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <limits>
+#include <utility>
+
+#include "cli/job_file/scalars.h"
+
+namespace muster::job_file {
+namespace {
+
+using std::chrono::milliseconds;
+using Find = std::function<Target(const FieldScope&)>;
+
+constexpr uint64_t kMs = 1;
+constexpr uint64_t kSecond = 1000 * kMs;
+constexpr uint64_t kMinute = 60 * kSecond;
+constexpr uint64_t kHour = 60 * kMinute;
+constexpr uint64_t kMi = uint64_t{1} << 20;
+constexpr uint64_t kTi = uint64_t{1} << 40;
+
+struct Range {
+  uint64_t min = 0;
+  uint64_t max = 0;
+};
+
+Field Make(std::string path, Form form, Range range, OnResume on_resume, Find target,
+           std::string text) {
+  Field field;
+  field.path = std::move(path);
+  field.form = form;
+  field.min = range.min;
+  field.max = range.max;
+  field.on_resume = on_resume;
+  field.target = std::move(target);
+  field.text = std::move(text);
+  return field;
+}
+
+Field Required(Field field) {
+  field.required = true;
+  return field;
+}
+
+Field Choice(Field field, std::vector<std::string> choices) {
+  field.form = Form::kChoice;
+  field.choices = std::move(choices);
+  return field;
+}
+
+Field Default(Field field, std::string text) {
+  field.default_text = std::move(text);
+  return field;
+}
+
+/// Targets inside JobSpec, one of its groups, or the dataset at hand.
+template <typename T>
+Find Job(T JobSpec::* member) {
+  return [member](const FieldScope& scope) -> Target { return &(scope.job->*member); };
+}
+template <typename Group, typename T>
+Find Job(Group JobSpec::* group, T Group::* member) {
+  return
+      [group, member](const FieldScope& scope) -> Target { return &(scope.job->*group.*member); };
+}
+template <typename T>
+Find Dataset(T DatasetSpec::* member) {
+  return [member](const FieldScope& scope) -> Target { return &(scope.dataset->*member); };
+}
+template <typename T>
+Find Resource(ReplicaSpec JobSpec::* role, ResourceSpec ReplicaSpec::* which,
+              T ResourceSpec::* member) {
+  return [role, which, member](const FieldScope& scope) -> Target {
+    return &(scope.job->*role.*which.*member);
+  };
+}
+Target Unused(const FieldScope& scope) {
+  return scope.unused;
+}
+
+void AddHead(std::vector<Field>* fields) {
+  fields->push_back(Required(Choice(Make("apiVersion", Form::kChoice, {}, OnResume::kMayChange,
+                                         Unused, "Version of this format."),
+                                    {"muster/v1"})));
+  fields->push_back(Required(Choice(
+      Make("kind", Form::kChoice, {}, OnResume::kMayChange, Unused, "What the file describes."),
+      {"TrainingJob"})));
+  fields->push_back(Required(Make("metadata.name", Form::kName, {}, OnResume::kFixed,
+                                  Job(&JobSpec::name), "The job's name.")));
+  fields->push_back(Make("spec.seed", Form::kWhole, {0, std::numeric_limits<uint64_t>::max()},
+                         OnResume::kFixed, Job(&JobSpec::seed),
+                         "Shuffles and initial values are pure functions of it."));
+  fields->push_back(Make("spec.partitions", Form::kWhole, {1, 65'536}, OnResume::kFixed,
+                         Job(&JobSpec::partitions),
+                         "Units of ownership of the weights; at least one per server."));
+  fields->push_back(Default(
+      Make("spec.stateDirectory", Form::kPath, {}, OnResume::kMayChange,
+           Job(&JobSpec::state_directory),
+           "Journal, index, logs and summary. Another directory is another run of the job; to move "
+           "it, move its contents along."),
+      "state"));
+  fields->push_back(Default(
+      Make("spec.snapshots.directory", Form::kPath, {}, OnResume::kMayChange,
+           Job(&JobSpec::snapshot_directory),
+           "Snapshots of the weights; must be readable by every server. To move it, move its "
+           "contents along."),
+      "`snapshots` in the state directory"));
+  fields->push_back(Make("spec.snapshots.interval", Form::kDuration, {100 * kMs, 24 * kHour},
+                         OnResume::kMayChange, Job(&JobSpec::snapshot_interval),
+                         "Between two snapshots of a partition: what is re-run after a server's "
+                         "death."));
+}
+
+void AddDatasets(std::vector<Field>* fields) {
+  const std::string in = "spec.datasets[].";
+  fields->push_back(Required(Make(in + "name", Form::kName, {}, OnResume::kFixed,
+                                  Dataset(&DatasetSpec::name), "Unique in the job.")));
+  fields->push_back(
+      Choice(Make(in + "mode", Form::kChoice, {}, OnResume::kFixed, Dataset(&DatasetSpec::mode),
+                  "`evaluate`: read after every training epoch, changes no weight."),
+             {"train", "evaluate"}));
+  fields->push_back(Required(Make(in + "files", Form::kGlobs, {1, 10'000}, OnResume::kFixed,
+                                  Dataset(&DatasetSpec::files),
+                                  "Files of lines, as glob patterns. Their content is pinned; they "
+                                  "may be moved as long as their order stays.")));
+  fields->push_back(Make(in + "header", Form::kBool, {}, OnResume::kFixed,
+                         Dataset(&DatasetSpec::header),
+                         "The first line of each file is no record."));
+  fields->push_back(Make(in + "epochs", Form::kWhole, {1, 1'000'000}, OnResume::kMayGrow,
+                         Dataset(&DatasetSpec::epochs),
+                         "Times the dataset is run through; for mode `train` only."));
+  fields->push_back(Make(in + "minibatchSize", Form::kWhole, {1, 1'048'576}, OnResume::kFixed,
+                         Dataset(&DatasetSpec::minibatch_size), "Records per minibatch."));
+  fields->push_back(Make(in + "minibatchesPerShard", Form::kWhole, {1, 1024}, OnResume::kFixed,
+                         Dataset(&DatasetSpec::minibatches_per_shard),
+                         "Minibatches per shard, the unit of leasing and of retrying."));
+  fields->push_back(Make(in + "shuffle", Form::kBool, {}, OnResume::kFixed,
+                         Dataset(&DatasetSpec::shuffle),
+                         "Another order of shards, and of records inside a shard, every epoch."));
+}
+
+void AddReplicas(const std::string& role_name, ReplicaSpec JobSpec::* role, uint64_t replicas_max,
+                 std::vector<Field>* fields) {
+  const std::string in = "spec.replicaSpecs." + role_name + ".";
+  const bool worker = role_name == "worker";
+  fields->push_back(Make(in + "replicas", Form::kWhole, {1, replicas_max}, OnResume::kMayChange,
+                         Job(role, &ReplicaSpec::replicas),
+                         worker ? "Trainer processes." : "Parameter servers."));
+  if (worker) {
+    fields->push_back(Required(Make(in + "command", Form::kCommand, {1, 1000}, OnResume::kMayChange,
+                                    Job(role, &ReplicaSpec::command),
+                                    "The trainer and its arguments. A program with a slash is "
+                                    "relative to the job file's folder, one without is looked up "
+                                    "in PATH.")));
+  }
+  fields->push_back(Default(
+      Make(in + "env", Form::kEnvironment, {0, 1000}, OnResume::kMayChange,
+           Job(role, &ReplicaSpec::env), "Environment variables besides the inherited ones."),
+      "none"));
+  const std::pair<std::string, ResourceSpec ReplicaSpec::*> kinds[] = {
+      {"requests", &ReplicaSpec::requests}, {"limits", &ReplicaSpec::limits}};
+  for (const auto& [kind, which] : kinds) {
+    const bool limit = kind == "limits";
+    const std::string prefix = in + "resources." + kind + ".";
+    fields->push_back(Make(prefix + "cpu", Form::kCores, {1, 4'096'000}, OnResume::kMayChange,
+                           Resource(role, which, &ResourceSpec::cpu),
+                           limit ? "Cores a process may use; a local run does not enforce it yet."
+                                 : "Cores a process needs."));
+    fields->push_back(Make(prefix + "memory", Form::kMemory, {kMi, 64 * kTi}, OnResume::kMayChange,
+                           Resource(role, which, &ResourceSpec::memory_bytes),
+                           limit ? "Memory a process may use; a local run does not enforce it yet."
+                                 : "Memory a process needs."));
+  }
+}
+
+void AddProtocol(std::vector<Field>* fields) {
+  constexpr OnResume kAny = OnResume::kMayChange;
+  using Leases = JobSpec::Leases;
+  using Servers = JobSpec::Servers;
+  fields->push_back(Make("spec.master.address", Form::kAddress, {}, kAny,
+                         Job(&JobSpec::master_address),
+                         "Where the master listens; port 0 is a free one, chosen once per run. "
+                         "Loopback only, until TLS exists."));
+  fields->push_back(Make("spec.leases.duration", Form::kDuration, {100 * kMs, 24 * kHour}, kAny,
+                         Job(&JobSpec::leases, &Leases::duration),
+                         "A worker silent for this long loses its shards."));
+  fields->push_back(Make("spec.leases.maxAge", Form::kDuration, {kSecond, 168 * kHour}, kAny,
+                         Job(&JobSpec::leases, &Leases::max_age),
+                         "A shard not done after this long is given to another worker."));
+  fields->push_back(
+      Make("spec.leases.gracePeriod", Form::kDuration, {0, kHour}, kAny,
+           Job(&JobSpec::leases, &Leases::grace_period),
+           "After a restart of the master: time for workers to name what they hold."));
+  fields->push_back(Make("spec.leases.heartbeatInterval", Form::kDuration, {10 * kMs, kHour}, kAny,
+                         Job(&JobSpec::leases, &Leases::heartbeat_interval),
+                         "Of workers; at most a third of `duration`."));
+  fields->push_back(Make("spec.leases.failuresMax", Form::kWhole, {1, 1000}, kAny,
+                         Job(&JobSpec::leases, &Leases::failures_max),
+                         "Failures of the trainer after which a shard is FAILED."));
+  fields->push_back(Make("spec.servers.timeout", Form::kDuration, {100 * kMs, 24 * kHour}, kAny,
+                         Job(&JobSpec::servers, &Servers::timeout),
+                         "A server silent for this long is declared dead."));
+  fields->push_back(Make("spec.servers.heartbeatInterval", Form::kDuration, {10 * kMs, kHour}, kAny,
+                         Job(&JobSpec::servers, &Servers::heartbeat_interval),
+                         "Of servers; at most a third of `timeout`."));
+  fields->push_back(Make("spec.servers.threads", Form::kWhole, {1, 256}, kAny,
+                         Job(&JobSpec::servers, &Servers::threads),
+                         "Threads per server, each with its own partitions."));
+}
+
+void AddTraining(std::vector<Field>* fields) {
+  constexpr OnResume kAny = OnResume::kMayChange;
+  using Training = JobSpec::Training;
+  using Restarts = JobSpec::Restarts;
+  fields->push_back(Make("spec.training.unacknowledgedMinibatchesMax", Form::kWhole, {1, 1024},
+                         kAny, Job(&JobSpec::training, &Training::unacknowledged_minibatches_max),
+                         "Commit waits beyond it: the bound of staleness."));
+  fields->push_back(Make("spec.training.prefetchMinibatches", Form::kWhole, {0, 1024}, kAny,
+                         Job(&JobSpec::training, &Training::prefetch_minibatches),
+                         "How many minibatches ahead rows are asked for."));
+  fields->push_back(Make("spec.training.shardsAhead", Form::kWhole, {0, 1024}, kAny,
+                         Job(&JobSpec::training, &Training::shards_ahead),
+                         "Shards a worker keeps besides the one it computes."));
+  fields->push_back(Choice(
+      Make("spec.training.wireEncoding", Form::kChoice, {}, kAny,
+           Job(&JobSpec::training, &Training::wire_encoding), "How rows and gradients travel."),
+      {"float32", "float16", "bfloat16"}));
+  fields->push_back(Make("spec.training.rejectedRecordsMax", Form::kWhole,
+                         {0, std::numeric_limits<uint64_t>::max()}, kAny,
+                         Job(&JobSpec::training, &Training::rejected_records_max),
+                         "The job fails when trainers reject more records."));
+  fields->push_back(Make("spec.restarts.crashLoopExits", Form::kWhole, {1, 1000}, kAny,
+                         Job(&JobSpec::restarts, &Restarts::crash_loop_exits),
+                         "Exits of one node without progress in between that stop the job."));
+  fields->push_back(Make("spec.restarts.backoffInitial", Form::kDuration, {0, kHour}, kAny,
+                         Job(&JobSpec::restarts, &Restarts::backoff_initial),
+                         "Wait before the second relaunch of a node (the first is at once); then "
+                         "doubled."));
+  fields->push_back(Make("spec.restarts.backoffMax", Form::kDuration, {0, 24 * kHour}, kAny,
+                         Job(&JobSpec::restarts, &Restarts::backoff_max), "Longest such wait."));
+  fields->push_back(Make("spec.drainTimeout", Form::kDuration, {kSecond, 24 * kHour}, kAny,
+                         Job(&JobSpec::drain_timeout),
+                         "How long Ctrl-C waits for shards and snapshots."));
+}
+
+std::vector<Field> MakeFields() {
+  std::vector<Field> fields;
+  AddHead(&fields);
+  AddDatasets(&fields);
+  AddReplicas("ps", &JobSpec::ps, 1000, &fields);
+  AddReplicas("worker", &JobSpec::worker, 10'000, &fields);
+  AddProtocol(&fields);
+  AddTraining(&fields);
+  return fields;
+}
+
+std::string ValueText(const std::string& value) {
+  return value;
+}
+std::string ValueText(bool value) {
+  return value ? "true" : "false";
+}
+std::string ValueText(milliseconds value) {
+  return FormatDuration(value);
+}
+std::string ValueText(DatasetMode value) {
+  return value == DatasetMode::kTrain ? "train" : "evaluate";
+}
+std::string ValueText(uint32_t value) {
+  return fmt::format("{}", value);
+}
+std::string ValueText(uint64_t value) {
+  return fmt::format("{}", value);
+}
+template <typename T>
+std::string ValueText(const std::optional<T>&) {
+  return "none";
+}
+std::string ValueText(const std::vector<std::string>&) {
+  return "none";
+}
+std::string ValueText(const std::map<std::string, std::string>&) {
+  return "none";
+}
+
+std::string CoresText(uint64_t thousandths) {
+  if (thousandths % 1000 == 0) return fmt::format("{}", thousandths / 1000);
+  return fmt::format("{}m", thousandths);
+}
+
+}  // namespace
+
+const std::vector<Field>& JobFields() {
+  static const std::vector<Field> fields = MakeFields();
+  return fields;
+}
+
+std::string TypeText(const Field& field) {
+  switch (field.form) {
+    case Form::kText:
+      return "text";
+    case Form::kName:
+      return "name";
+    case Form::kChoice:
+      return field.choices.size() == 1 ? "constant" : "choice";
+    case Form::kPath:
+      return "path";
+    case Form::kAddress:
+      return "host:port";
+    case Form::kWhole:
+      return "whole number";
+    case Form::kBool:
+      return "true or false";
+    case Form::kDuration:
+      return "duration";
+    case Form::kMemory:
+      return "memory";
+    case Form::kCores:
+      return "cores";
+    case Form::kGlobs:
+      return "list of globs";
+    case Form::kCommand:
+      return "list of text";
+    case Form::kEnvironment:
+      return "names with text";
+  }
+  return "unknown";
+}
+
+std::string BoundsText(const Field& field) {
+  switch (field.form) {
+    case Form::kText:
+    case Form::kPath:
+      return fmt::format("up to {} bytes", kTextBytesMax);
+    case Form::kName:
+      return "1 to 63 of a-z, 0-9, -";
+    case Form::kChoice:
+      return fmt::format("{}", fmt::join(field.choices, ", "));
+    case Form::kAddress:
+      return "127.0.0.0/8, [::1] or localhost";
+    case Form::kWhole:
+      return fmt::format("{} to {}", field.min, field.max);
+    case Form::kBool:
+      return "";
+    case Form::kDuration:
+      return fmt::format("{} to {}", FormatDuration(milliseconds(field.min)),
+                         FormatDuration(milliseconds(field.max)));
+    case Form::kMemory:
+      return fmt::format("{} to {}", FormatMemory(field.min), FormatMemory(field.max));
+    case Form::kCores:
+      return fmt::format("{} to {}", CoresText(field.min), CoresText(field.max));
+    case Form::kGlobs:
+    case Form::kCommand:
+    case Form::kEnvironment:
+      return field.min > 0 ? fmt::format("{} to {} entries", field.min, field.max)
+                           : fmt::format("up to {} entries", field.max);
+  }
+  return "";
+}
+
+std::string DefaultText(const Field& field) {
+  if (field.required) return "required";
+  if (!field.default_text.empty()) return field.default_text;
+  JobSpec job;
+  DatasetSpec dataset;
+  std::string unused;
+  const Target target = field.target({.job = &job, .dataset = &dataset, .unused = &unused});
+  return std::visit([](const auto* value) { return ValueText(*value); }, target);
+}
+
+std::string FieldTableMarkdown() {
+  std::string table =
+      "| field | type | default | bounds | on resume | meaning |\n| --- | --- | --- | --- | --- | "
+      "--- |\n";
+  constexpr const char* kOnResume[] = {"fixed", "may change", "may grow"};
+  for (const Field& field : JobFields()) {
+    table += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", field.path, TypeText(field),
+                         DefaultText(field), BoundsText(field),
+                         kOnResume[static_cast<size_t>(field.on_resume)], field.text);
+  }
+  return table;
+}
+
+}  // namespace muster::job_file

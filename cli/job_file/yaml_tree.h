@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace muster::job_file {
+
+/// Where something is in the file, from 1.
+struct Position {
+  int line = 1;
+  int column = 1;
+};
+
+/// A YAML document as plain values with positions. Scalars are kept as text: what they mean is the
+/// field's business.
+struct YamlNode {
+  enum class Kind : uint8_t { kNull, kScalar, kList, kMap };
+  Kind kind = Kind::kNull;
+  Position position;
+  std::string text;             // kScalar
+  bool quoted = false;          // kScalar: written in quotes or as a block
+  std::vector<YamlNode> items;  // kList
+  /// kMap, in the order of the file; keys are scalars.
+  std::vector<std::pair<YamlNode, YamlNode>> entries;
+};
+
+inline constexpr int kYamlDepthMax = 16;
+
+/// "a list", "the text 'x'": for messages.
+std::string Describe(const YamlNode& node);
+
+/// Parses one document. kInvalidArgument with "file:line:column: what": not YAML, more than one
+/// document, nested deeper than kYamlDepthMax, anchors, aliases or tags (which a job file has no
+/// use for, and which can blow a small file up).
+absl::StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& file_name);
+
+}  // namespace muster::job_file

@@ -1,0 +1,149 @@
+#include "master/sources/index_file.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "base/status.h"
+
+namespace muster {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the format is little endian");
+
+constexpr uint64_t kMagic = 0x584449525453554dULL;  // "MUSTRIDX" in the file
+constexpr uint32_t kFormat = 1;
+
+struct FileHeader {
+  uint64_t magic = kMagic;
+  uint32_t format = kFormat;
+  uint32_t has_header = 0;
+  uint32_t minibatch_size = 0;
+  uint32_t minibatches_per_shard = 0;
+  uint64_t source_count = 0;
+  uint64_t shard_count = 0;
+  uint64_t path_bytes = 0;
+  /// XXH3 of everything behind the header, seeded with the XXH3 of the header before this field.
+  uint64_t checksum = 0;
+};
+static_assert(sizeof(FileHeader) == 56);
+
+struct FileSource {
+  uint64_t bytes = 0;
+  uint64_t hash = 0;
+  uint64_t record_count = 0;
+  uint64_t shard_count = 0;
+  uint64_t path_bytes = 0;
+};
+static_assert(sizeof(FileSource) == 40);
+
+template <typename T>
+void AppendRaw(std::string* out, const T& value) {
+  out->append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+uint64_t Checksum(const FileHeader& header, std::string_view body) {
+  const uint64_t seed = XXH3_64bits(&header, offsetof(FileHeader, checksum));
+  return XXH3_64bits_withSeed(body.data(), body.size(), seed);
+}
+
+}  // namespace
+
+absl::Status IndexFile::Write(const std::string& path, const IndexParameters& parameters,
+                              const std::vector<SourceIndex>& sources) {
+  FileHeader header;
+  header.has_header = parameters.has_header ? 1 : 0;
+  header.minibatch_size = parameters.minibatch_size;
+  header.minibatches_per_shard = parameters.minibatches_per_shard;
+  header.source_count = sources.size();
+  for (const SourceIndex& source : sources) {
+    header.shard_count += source.lines.starts.size();
+    header.path_bytes += source.path.size();
+  }
+  std::string body;
+  body.reserve(header.source_count * sizeof(FileSource) + header.shard_count * sizeof(uint64_t) +
+               header.path_bytes);
+  for (const SourceIndex& source : sources) {
+    AppendRaw(&body, FileSource{.bytes = source.pin.bytes,
+                                .hash = source.pin.hash,
+                                .record_count = source.lines.record_count,
+                                .shard_count = source.lines.starts.size(),
+                                .path_bytes = source.path.size()});
+  }
+  for (const SourceIndex& source : sources) {
+    for (const uint64_t start : source.lines.starts) AppendRaw(&body, start);
+  }
+  for (const SourceIndex& source : sources) body += source.path;
+  header.checksum = Checksum(header, body);
+  std::string contents;
+  contents.reserve(sizeof(header) + body.size());
+  AppendRaw(&contents, header);
+  contents += body;
+  return WriteFileAtomically(path, contents);
+}
+
+absl::StatusOr<IndexFile> IndexFile::Open(const std::string& path) {
+  MUSTER_ASSIGN_OR_RETURN(MappedFile mapped, MappedFile::Open(path));
+  IndexFile file(std::move(mapped));
+  MUSTER_RETURN_IF_ERROR(file.Parse(path));
+  return file;
+}
+
+absl::Status IndexFile::Parse(const std::string& path) {
+  const auto damaged = [&path](std::string_view what) {
+    return absl::DataLossError(fmt::format("the source index {} {}", path, what));
+  };
+  const std::string_view bytes = file_.bytes();
+  FileHeader header;
+  if (bytes.size() < sizeof(header)) return damaged("is cut short");
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (header.magic != kMagic) return damaged("is not an index");
+  if (header.format != kFormat) {
+    return damaged(fmt::format("has format {} instead of {}", header.format, kFormat));
+  }
+  const std::string_view body = bytes.substr(sizeof(header));
+  if (Checksum(header, body) != header.checksum) return damaged("fails its checksum");
+  // The checksum says that Write made it; the sizes are checked all the same.
+  const uint64_t limit = body.size();
+  if (header.source_count > limit || header.shard_count > limit || header.path_bytes > limit ||
+      header.source_count * sizeof(FileSource) + header.shard_count * sizeof(uint64_t) +
+              header.path_bytes !=
+          limit) {
+    return damaged("has a wrong length");
+  }
+  parameters_ = {.minibatch_size = header.minibatch_size,
+                 .minibatches_per_shard = header.minibatches_per_shard,
+                 .has_header = header.has_header != 0};
+  // The header is 8-byte sized and the map page-aligned, so the starts are aligned.
+  const char* const starts = body.data() + header.source_count * sizeof(FileSource);
+  starts_ = {reinterpret_cast<const uint64_t*>(starts), header.shard_count};
+  std::string_view paths = body.substr(limit - header.path_bytes);
+  uint64_t first_shard = 0;
+  for (uint64_t i = 0; i < header.source_count; ++i) {
+    FileSource source;
+    std::memcpy(&source, body.data() + i * sizeof(source), sizeof(source));
+    if (source.path_bytes > paths.size() || source.shard_count > header.shard_count - first_shard) {
+      return damaged("has a wrong source");
+    }
+    sources_.push_back({.path = paths.substr(0, source.path_bytes),
+                        .pin = {.bytes = source.bytes, .hash = source.hash},
+                        .record_count = source.record_count,
+                        .first_shard = first_shard,
+                        .shard_count = source.shard_count});
+    paths.remove_prefix(source.path_bytes);
+    first_shard += source.shard_count;
+  }
+  return absl::OkStatus();
+}
+
+IndexFile::Bytes IndexFile::BytesOf(uint32_t source, uint64_t shard_number) const {
+  const Source& entry = sources_[source];
+  const bool last = shard_number + 1 == entry.first_shard + entry.shard_count;
+  return {.begin = starts_[shard_number],
+          .end = last ? entry.pin.bytes : starts_[shard_number + 1]};
+}
+
+}  // namespace muster

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "sharding/line_index.h"
+#include "sharding/source_pin.h"
+
+namespace muster {
+
+struct IndexProgress {
+  uint64_t bytes_done = 0;
+  uint64_t bytes_total = 0;
+};
+/// Called now and then, on the thread that asked for the work.
+using IndexProgressFn = std::function<void(const IndexProgress&)>;
+
+struct SourceIndex {
+  std::string path;
+  SourcePin pin;
+  LineIndex lines;
+};
+
+struct IndexOptions {
+  HeaderLine header = HeaderLine::kNone;
+  uint32_t records_per_shard = 1;
+  /// 0: one per processor.
+  uint32_t threads = 0;
+  uint32_t chunk_bytes = uint32_t{4} << 20;  // at most kScanChunkBytesMax
+};
+
+/// Scans the files once, in parallel over files and over chunks of one file, and pins them. Memory
+/// is bounded by the threads and O(shards). Errors name the file, and are those of the first bad
+/// file in order whatever the threads do; a file that changes meanwhile is kAborted. `progress` may
+/// be empty.
+absl::StatusOr<std::vector<SourceIndex>> IndexFiles(const std::vector<std::string>& paths,
+                                                    const IndexOptions& options,
+                                                    const IndexProgressFn& progress);
+
+/// The pins of the files, in order, made in parallel.
+std::vector<absl::StatusOr<SourcePin>> PinFiles(const std::vector<std::string>& paths,
+                                                uint32_t threads);
+
+}  // namespace muster

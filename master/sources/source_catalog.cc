@@ -1,0 +1,216 @@
+#include "master/sources/source_catalog.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "master/sources/glob.h"
+#include "sharding/shard_order.h"
+
+namespace muster {
+namespace {
+
+constexpr char kWhatToDo[] =
+    "put it back as it was, or start over with another spec.stateDirectory";
+
+IndexParameters ParametersOf(const DatasetSpec& spec) {
+  return {.minibatch_size = spec.minibatch_size,
+          .minibatches_per_shard = spec.minibatches_per_shard,
+          .has_header = spec.header};
+}
+
+absl::Status CheckParameters(const DatasetSpec& spec, const IndexFile& index) {
+  const IndexParameters& was = index.parameters();
+  if (was == ParametersOf(spec)) return absl::OkStatus();
+  return absl::FailedPreconditionError(fmt::format(
+      "the job began with minibatchSize {}, minibatchesPerShard {}, header {}, and now has {}, {}, "
+      "{}; they cannot change: {}",
+      was.minibatch_size, was.minibatches_per_shard, was.has_header, spec.minibatch_size,
+      spec.minibatches_per_shard, spec.header, kWhatToDo));
+}
+
+/// The first path of sorted `a` that is not in sorted `b`, or nothing.
+template <typename A, typename B>
+std::string FirstMissing(const A& a, const B& b) {
+  for (const auto& path : a) {
+    if (!std::binary_search(b.begin(), b.end(), path)) return std::string(path);
+  }
+  return "";
+}
+
+absl::Status CheckFileList(const std::vector<std::string>& files, const IndexFile& index) {
+  if (files.size() == index.sources().size()) return absl::OkStatus();
+  std::vector<std::string_view> was;
+  for (const IndexFile::Source& source : index.sources()) was.push_back(source.path);
+  std::sort(was.begin(), was.end());
+  const std::string gone = FirstMissing(was, files);
+  if (files.size() < was.size() && !gone.empty()) {
+    return absl::FailedPreconditionError(
+        fmt::format("the job began with {} files, now there are {}: {} is gone; {}", was.size(),
+                    files.size(), gone, kWhatToDo));
+  }
+  const std::string added = FirstMissing(files, was);
+  return absl::FailedPreconditionError(fmt::format(
+      "the job began with {} files, now there are {}{}; the data of a job cannot change: take it "
+      "out, or start over with another spec.stateDirectory",
+      was.size(), files.size(), added.empty() ? "" : fmt::format(": {} is new", added)));
+}
+
+absl::Status CheckPins(const std::vector<std::string>& files, const IndexFile& index) {
+  const auto pins = PinFiles(files, 0);
+  for (size_t i = 0; i < files.size(); ++i) {
+    MUSTER_RETURN_IF_ERROR(pins[i].status());
+    const SourcePin& was = index.sources()[i].pin;
+    if (*pins[i] == was) continue;
+    const std::string change =
+        pins[i]->bytes != was.bytes
+            ? fmt::format("it had {} bytes and has {}", was.bytes, pins[i]->bytes)
+            : fmt::format("same size of {} bytes, other content", was.bytes);
+    return absl::FailedPreconditionError(
+        fmt::format("{} has changed since the job began ({}); {}", files[i], change, kWhatToDo));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckNotEmpty(const DatasetSpec& spec, const std::vector<SourceIndex>& sources) {
+  for (const SourceIndex& source : sources) {
+    if (source.lines.record_count > 0) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      fmt::format("there is no record in the {} {} of {}{}", sources.size(),
+                  sources.size() == 1 ? "file" : "files", spec.files.front(),
+                  spec.header ? " (header: true takes the first line of each)" : ""));
+}
+
+/// A dataset on its way: with the index that was on disk, or with a new one to be written.
+struct Candidate {
+  std::vector<std::string> files;
+  std::optional<IndexFile> index;
+  std::vector<SourceIndex> scanned;
+};
+
+absl::StatusOr<Candidate> CheckOrScan(const DatasetSpec& spec, const std::string& index_path,
+                                      const ProgressFn& progress) {
+  Candidate result;
+  MUSTER_ASSIGN_OR_RETURN(result.files, ExpandGlobs(spec.files));
+  auto index = IndexFile::Open(index_path);
+  if (index.ok()) {
+    MUSTER_RETURN_IF_ERROR(CheckParameters(spec, *index));
+    MUSTER_RETURN_IF_ERROR(CheckFileList(result.files, *index));
+    MUSTER_RETURN_IF_ERROR(CheckPins(result.files, *index));
+    result.index = *std::move(index);
+    return result;
+  }
+  const bool damaged = index.status().code() == absl::StatusCode::kDataLoss;
+  if (!damaged && index.status().code() != absl::StatusCode::kNotFound) return index.status();
+  if (damaged) Log(LogLevel::kWarning, "{}; indexing again", Message(index.status()));
+  const IndexOptions options{.header = spec.header ? HeaderLine::kPresent : HeaderLine::kNone,
+                             .records_per_shard = spec.minibatch_size * spec.minibatches_per_shard};
+  const auto report = [&](const IndexProgress& at) {
+    if (progress) progress({spec.name, at.bytes_done, at.bytes_total});
+  };
+  MUSTER_ASSIGN_OR_RETURN(result.scanned, IndexFiles(result.files, options, report));
+  MUSTER_RETURN_IF_ERROR(CheckNotEmpty(spec, result.scanned));
+  return result;
+}
+
+absl::Status WriteAndOpen(const DatasetSpec& spec, const std::string& index_path,
+                          Candidate* candidate) {
+  if (candidate->index) return absl::OkStatus();
+  MUSTER_RETURN_IF_ERROR(IndexFile::Write(index_path, ParametersOf(spec), candidate->scanned));
+  candidate->scanned = {};
+  MUSTER_ASSIGN_OR_RETURN(candidate->index, IndexFile::Open(index_path));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+SourceCatalog::SourceCatalog(uint64_t seed, std::vector<Dataset> datasets)
+    : seed_(seed), datasets_(std::move(datasets)) {}
+
+absl::StatusOr<std::unique_ptr<SourceCatalog>> SourceCatalog::Open(const JobSpec& job,
+                                                                   const ProgressFn& progress) {
+  const std::string folder = job.state_directory + "/index";
+  MUSTER_RETURN_IF_ERROR(MakeDirectories(folder));
+  const auto path_of = [&folder](const DatasetSpec& spec) {
+    return fmt::format("{}/{}.idx", folder, spec.name);
+  };
+  std::vector<Candidate> candidates;
+  for (const DatasetSpec& spec : job.datasets) {
+    auto candidate = CheckOrScan(spec, path_of(spec), progress);
+    MUSTER_RETURN_IF_ERROR_PREPEND(candidate.status(), fmt::format("dataset '{}'", spec.name));
+    candidates.push_back(*std::move(candidate));
+  }
+  // Written only when all are good: an index pins its data, and a job with a mistake in one dataset
+  // shall be mended and run again without a new state directory.
+  std::vector<Dataset> datasets;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const DatasetSpec& spec = job.datasets[i];
+    MUSTER_RETURN_IF_ERROR_PREPEND(WriteAndOpen(spec, path_of(spec), &candidates[i]),
+                                   fmt::format("dataset '{}'", spec.name));
+    IndexFile& index = *candidates[i].index;
+    std::vector<uint64_t> records;
+    for (const IndexFile::Source& source : index.sources()) records.push_back(source.record_count);
+    ShardLayout layout(std::move(records), spec.minibatch_size, spec.minibatches_per_shard);
+    datasets.push_back({spec, std::move(candidates[i].files), std::move(index), std::move(layout)});
+  }
+  return std::unique_ptr<SourceCatalog>(new SourceCatalog(job.seed, std::move(datasets)));
+}
+
+const ShardLayout& SourceCatalog::layout(DatasetId dataset) const {
+  MUSTER_CHECK(dataset.value() < datasets_.size());
+  return datasets_[dataset.value()].layout;
+}
+
+const std::vector<std::string>& SourceCatalog::files(DatasetId dataset) const {
+  MUSTER_CHECK(dataset.value() < datasets_.size());
+  return datasets_[dataset.value()].files;
+}
+
+ShardWork SourceCatalog::WorkOf(const ShardId& shard) const {
+  MUSTER_CHECK(shard.dataset.value() < datasets_.size());
+  const Dataset& dataset = datasets_[shard.dataset.value()];
+  const DatasetSpec& spec = dataset.spec;
+  const uint64_t shard_count = dataset.layout.shard_count();
+  const ShardOrder order(seed_, shard.dataset, shard.epoch, shard_count, spec.shuffle);
+  const uint64_t number = order.NumberAt(shard.index);
+  const ShardLayout::Range range = dataset.layout.RangeOf(number);
+  const IndexFile::Bytes bytes = dataset.index.BytesOf(range.source, number);
+  const SourcePin& pin = dataset.index.sources()[range.source].pin;
+  ShardWork work;
+  work.dataset_name = spec.name;
+  work.mode = spec.mode;
+  work.path = dataset.files[range.source];
+  work.source_bytes = pin.bytes;
+  work.source_hash = pin.hash;
+  work.first_record = range.first_record;
+  work.record_count = range.record_count;
+  work.byte_begin = bytes.begin;
+  work.byte_end = bytes.end;
+  work.minibatch_size = spec.minibatch_size;
+  work.has_header = spec.header;
+  work.shuffle_seed = spec.shuffle ? RecordSeed(seed_, shard) : 0;
+  work.first_step = (uint64_t{shard.epoch.value()} * shard_count + shard.index.value()) *
+                    spec.minibatches_per_shard;
+  return work;
+}
+
+std::vector<std::pair<std::string, std::string>> SourceCatalog::Fingerprint() const {
+  std::vector<std::pair<std::string, std::string>> result;
+  for (const Dataset& dataset : datasets_) {
+    const ShardLayout& layout = dataset.layout;
+    uint64_t hash = HashWords(layout.minibatch_size(), layout.minibatches_per_shard(),
+                              dataset.spec.header ? 1 : 0, dataset.index.sources().size());
+    for (const IndexFile::Source& source : dataset.index.sources()) {
+      hash = HashWords(hash, source.pin.bytes, source.pin.hash, source.record_count);
+    }
+    result.emplace_back(dataset.spec.name, fmt::format("{:016x}", hash));
+  }
+  return result;
+}
+
+}  // namespace muster

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "master/sources/index_file.h"
+#include "sharding/control.h"
+#include "sharding/job_spec.h"
+#include "sharding/shard_layout.h"
+
+namespace muster {
+
+/// How far the indexing of a dataset is. Called on the thread that called Open, a few times a
+/// second, only for datasets that are being scanned.
+struct CatalogProgress {
+  std::string_view dataset;
+  uint64_t bytes_done = 0;
+  uint64_t bytes_total = 0;
+};
+using ProgressFn = std::function<void(const CatalogProgress&)>;
+
+/// What the job's datasets consist of: files, their pins, and where every shard lies. DatasetId is
+/// the position in JobSpec.datasets. Immutable after Open, so thread-safe.
+class SourceCatalog {
+ public:
+  /// Expands the globs and indexes every dataset into `<stateDirectory>/index/<dataset>.idx`, or
+  /// maps the index that is there, after checking that the files are still the pinned ones. A
+  /// damaged index is made again (the Fingerprint then tells whether the data are still the same).
+  ///
+  /// Errors name dataset, file and what to do: kNotFound (nothing matches, a file is gone),
+  /// kInvalidArgument (no record, a line too long), kFailedPrecondition (a file changed, appeared
+  /// or went since the job began; another minibatch size), kAborted (a file changes right now).
+  static absl::StatusOr<std::unique_ptr<SourceCatalog>> Open(const JobSpec& job,
+                                                             const ProgressFn& progress);
+
+  uint32_t dataset_count() const { return static_cast<uint32_t>(datasets_.size()); }
+  const ShardLayout& layout(DatasetId dataset) const;
+  /// The files of a dataset, in the order of ShardLayout's sources.
+  const std::vector<std::string>& files(DatasetId dataset) const;
+
+  /// Everything a worker needs to read the shard. A pure lookup; O(log sources). Requires a shard
+  /// that exists. `first_step` = (epoch * shard_count + index) * minibatches_per_shard.
+  ShardWork WorkOf(const ShardId& shard) const;
+  /// As above; the token has no influence.
+  ShardWork WorkOf(const ShardId& shard, LeaseToken) const { return WorkOf(shard); }
+
+  /// For every dataset its name and one hash over pins and layout, as text. The master journals it
+  /// when the job begins and compares on resume: the state belongs to these data. Independent of
+  /// where the files lie.
+  std::vector<std::pair<std::string, std::string>> Fingerprint() const;
+
+ private:
+  struct Dataset {
+    DatasetSpec spec;
+    std::vector<std::string> files;
+    IndexFile index;
+    ShardLayout layout;
+  };
+
+  SourceCatalog(uint64_t seed, std::vector<Dataset> datasets);
+
+  uint64_t seed_;
+  std::vector<Dataset> datasets_;
+};
+
+}  // namespace muster

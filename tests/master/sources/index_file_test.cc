@@ -1,0 +1,61 @@
+#include "master/sources/index_file.h"
+
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace muster {
+namespace {
+
+using ::muster::testing::IsOk;
+using ::muster::testing::StatusIs;
+using ::muster::testing::TempDir;
+using ::testing::HasSubstr;
+
+constexpr IndexParameters kParameters = {
+    .minibatch_size = 2, .minibatches_per_shard = 3, .has_header = true};
+
+std::vector<SourceIndex> Sources() {
+  return {{"/data/a", {100, 0xabc}, {100, 14, {5, 30, 60}}},
+          {"/data/empty", {0, 0xdef}, {0, 0, {}}},
+          {"/data/b", {50, 0x123}, {50, 1, {7}}}};
+}
+
+TEST(IndexFileTest, WhatWasWrittenIsRead) {
+  TempDir dir;
+  ASSERT_THAT(IndexFile::Write(dir.File("x.idx"), kParameters, Sources()), IsOk());
+  MUSTER_ASSERT_OK_AND_ASSIGN(IndexFile opened, IndexFile::Open(dir.File("x.idx")));
+  const auto file = std::make_unique<IndexFile>(std::move(opened));  // views survive a move
+  EXPECT_EQ(file->parameters(), kParameters);
+  ASSERT_EQ(file->sources().size(), 3u);
+  EXPECT_EQ(file->sources()[0].path, "/data/a");
+  EXPECT_EQ(file->sources()[2].path, "/data/b");
+  EXPECT_EQ(file->sources()[2].pin, (SourcePin{50, 0x123}));
+  EXPECT_EQ(file->sources()[0].record_count, 14u);
+  EXPECT_EQ(file->sources()[2].first_shard, 3u);
+  EXPECT_EQ(file->BytesOf(0, 0).begin, 5u);
+  EXPECT_EQ(file->BytesOf(0, 0).end, 30u);
+  EXPECT_EQ(file->BytesOf(0, 2).end, 100u);  // the last shard of a source ends with it
+  EXPECT_EQ(file->BytesOf(2, 3).begin, 7u);
+  EXPECT_EQ(file->BytesOf(2, 3).end, 50u);
+}
+
+TEST(IndexFileTest, EveryDamagedByteAndEveryCutIsFound) {
+  TempDir dir;
+  ASSERT_THAT(IndexFile::Write(dir.File("x.idx"), kParameters, Sources()), IsOk());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string good, ReadFile(dir.File("x.idx"), 1 << 20));
+  for (size_t at = 0; at < good.size(); ++at) {
+    std::string bad = good;
+    bad[at] ^= 1;
+    ASSERT_THAT(WriteFileAtomically(dir.File("bad"), bad), IsOk());
+    ASSERT_THAT(IndexFile::Open(dir.File("bad")),
+                StatusIs(absl::StatusCode::kDataLoss, HasSubstr("bad")))
+        << "byte " << at;
+    ASSERT_THAT(WriteFileAtomically(dir.File("bad"), good.substr(0, at)), IsOk());
+    ASSERT_FALSE(IndexFile::Open(dir.File("bad")).ok()) << "cut at " << at;
+  }
+  EXPECT_THAT(IndexFile::Open(dir.File("none")),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("none")));
+}
+
+}  // namespace
+}  // namespace muster

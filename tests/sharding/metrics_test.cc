@@ -1,0 +1,94 @@
+#include "sharding/metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/random.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(MetricsTest, AucCountsOrderedPairsAndHalfOfTheTies) {
+  AucHistogram histogram;
+  EXPECT_TRUE(std::isnan(Auc(histogram)));
+  AddScore(&histogram, 0.9, true);
+  EXPECT_TRUE(std::isnan(Auc(histogram)));  // no negative yet
+  AddScore(&histogram, 0.1, false);
+  EXPECT_DOUBLE_EQ(Auc(histogram), 1.0);
+  AddScore(&histogram, 0.9, false);  // a tie: 1.5 of 2 pairs
+  EXPECT_DOUBLE_EQ(Auc(histogram), 0.75);
+  AddScore(&histogram, 0.0, true);  // 1.5 of 4 pairs
+  EXPECT_DOUBLE_EQ(Auc(histogram), 0.375);
+}
+
+TEST(MetricsTest, AucEqualsThePairwiseDefinition) {
+  Rng rng(5);
+  std::vector<std::pair<double, bool>> records;
+  AucHistogram histogram;
+  for (int i = 0; i < 600; ++i) {
+    const bool positive = rng.Below(4) == 0;
+    // On bin edges, so that binning loses nothing.
+    const double score =
+        static_cast<double>(rng.Below(64) + (positive ? 16 : 0)) / AucHistogram::kBins;
+    records.emplace_back(score, positive);
+    AddScore(&histogram, score, positive);
+  }
+  double above = 0;
+  double pairs = 0;
+  for (const auto& [positive_score, positive] : records) {
+    for (const auto& [negative_score, other] : records) {
+      if (!positive || other) continue;
+      pairs += 1;
+      above += positive_score > negative_score ? 1 : positive_score == negative_score ? 0.5 : 0;
+    }
+  }
+  EXPECT_NEAR(Auc(histogram), above / pairs, 1e-12);
+}
+
+TEST(MetricsTest, ScoresOutsideTheRangeAreClampedAndNanIsZero) {
+  AucHistogram histogram;
+  AddScore(&histogram, 1.0, true);
+  AddScore(&histogram, 7.0, true);
+  AddScore(&histogram, -1.0, true);
+  AddScore(&histogram, std::numeric_limits<double>::quiet_NaN(), true);
+  EXPECT_EQ(histogram.positives.front(), 2u);
+  EXPECT_EQ(histogram.positives.back(), 2u);
+}
+
+TEST(MetricsTest, MergeAddsEverythingAndKeepsABoundedSample) {
+  ShardMetrics a;
+  a.records = 10;
+  a.rejected_records = 1;
+  a.reject_samples = {"f:1: bad"};
+  a.means["loss"] = {.sum = 4, .weight = 2};
+  AddScore(&a.aucs["auc"], 0.5, true);
+  ShardMetrics b = a;
+  b.reject_samples.assign(ShardMetrics::kRejectSamplesMax, "f:2: bad");
+  b.means["other"] = {.sum = 1, .weight = 1};
+  AddScore(&b.aucs["auc"], 0.25, false);
+  AddScore(&b.aucs["only_b"], 0.25, false);
+
+  Merge(&a, b);
+  EXPECT_EQ(a.records, 20u);
+  EXPECT_EQ(a.rejected_records, 2u);
+  EXPECT_EQ(a.reject_samples.size(), ShardMetrics::kRejectSamplesMax);
+  EXPECT_EQ(a.reject_samples.front(), "f:1: bad");
+  EXPECT_EQ(a.means["loss"], (WeightedMean{.sum = 8, .weight = 4}));
+  EXPECT_EQ(a.means["other"], (WeightedMean{.sum = 1, .weight = 1}));
+  EXPECT_EQ(a.aucs["auc"].positives[AucHistogram::kBins / 2], 2u);
+  EXPECT_EQ(a.aucs["auc"].negatives[AucHistogram::kBins / 4], 1u);
+  EXPECT_EQ(a.aucs["only_b"], b.aucs["only_b"]);
+
+  ShardMetrics empty;
+  Merge(&empty, b);
+  EXPECT_EQ(empty, b);
+}
+
+}  // namespace
+}  // namespace muster
