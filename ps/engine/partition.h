@@ -12,12 +12,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ps/engine/table.h"
+#include "ps/engine/warm_start.h"
+#include "ps/engine/window.h"
 #include "sharding/control.h"
 #include "sharding/types.h"
 
 namespace muster::ps {
 
-/// Rows of one table in a part: `keys` unique, `gradients: [keys.size(), dim] float32 row-major`.
+/// Rows of one table in a part: `gradients: [keys.size(), dim] float32 row-major`. The sender makes
+/// keys unique by summing gradients. That is not checked, for it would cost as much as finding the
+/// rows: a key that comes twice takes two optimizer steps, which harms nothing but the formula.
 struct PartGroup {
   TableId table;
   std::span<const uint64_t> keys;
@@ -37,18 +41,8 @@ struct ApplyResult {
   std::string text;  // kBadRequest: what was wrong
 };
 
-/// Everything a snapshot holds, copied at one instant: what partition_state encodes and snapshot/
-/// writes.
-struct RowImage {
-  TableId table;
-  uint32_t floats_per_row = 0;  // values and slots
-  std::vector<uint64_t> keys;
-  std::vector<float> rows;  // [keys.size(), floats_per_row] row-major
-};
-struct WindowEntry {
-  ShardId shard;
-  std::vector<uint64_t> minibatches;  // bit set, 64 per word
-};
+/// Everything a snapshot holds, copied at one instant: what snapshot/ writes. Row images with at
+/// least one row only, by table; tables by id.
 struct PartitionImage {
   bool full = false;  // every row (base), or only those changed since the accepted snapshot (delta)
   std::vector<TableSpec> tables;
@@ -69,14 +63,16 @@ class Partition {
 
   PartitionId id() const;
 
-  /// Makes a table known; a repeat of the same spec changes nothing (the master has refused
-  /// conflicting ones).
-  void AddTable(const TableSpec& table);
+  /// Makes a table known; a repeat changes nothing (the master has refused conflicting ones). A new
+  /// table starts with the rows that `warm_start` has for this partition; `warm_start` may be null
+  /// only when the spec names no warm start, or the table is known.
+  void AddTable(const TableSpec& table, const WarmStartSource* warm_start = nullptr);
   bool KnowsTable(TableId table) const;
 
   /// The rules of docs/protocol.md section 2, after ownership: floor, window, else apply and add to
   /// the window in one step that cannot be half done: everything that can be refused (table, width,
-  /// key range, non-finite values) is refused before the first row changes.
+  /// key range, non-finite values) is refused before the first row changes, and kUnknownTable means
+  /// that nothing was applied.
   ApplyResult Apply(const Part& part);
 
   /// Copies rows into `values: [keys.size(), dim] float32 row-major`; an absent row gets its
@@ -92,11 +88,15 @@ class Partition {
   PartitionImage Snapshot(SnapshotNumber number, bool full);
   /// The snapshot is in the manifest: what it held is no longer dirty (unless changed since).
   void Accepted(SnapshotNumber number);
-  /// True when nothing that a snapshot holds has changed since the accepted one.
+  /// True when the accepted snapshot (or an empty partition, when none was ever accepted) may stand
+  /// for the state at this instant: no row, table or window entry was added or changed since.
+  /// Forgetting and the floor alone do not count: the older window still lists every minibatch of a
+  /// shard forgotten meanwhile, so it skips whatever the newer floor would refuse.
   bool UnchangedSinceAccepted() const;
 
-  /// Builds the state from images, base first; everything in them counts as accepted under
-  /// `number`.
+  /// Builds the state from images, base first (none: empty); everything in them counts as accepted
+  /// under `number`. kDataLoss says which image contradicts itself or the others; the partition is
+  /// then as it was.
   absl::Status Restore(SnapshotNumber number, std::span<const PartitionImage> images);
 
   struct Sizes {

@@ -1,0 +1,44 @@
+#include "ps/engine/window.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace muster::ps {
+
+bool Window::Contains(const ShardId& shard, MinibatchIndex minibatch) const {
+  const auto found = shards_.find(shard);
+  if (found == shards_.end()) return false;
+  const size_t word = minibatch.value() / 64;
+  return word < found->second.size() && (found->second[word] >> (minibatch.value() % 64) & 1) != 0;
+}
+
+void Window::Add(const ShardId& shard, MinibatchIndex minibatch) {
+  MUSTER_CHECK(minibatch.value() < kMinibatchesMax);
+  std::vector<uint64_t>& bits = shards_[shard];
+  const size_t word = minibatch.value() / 64;
+  if (word >= bits.size()) bits.resize(word + 1);
+  bits[word] |= uint64_t{1} << (minibatch.value() % 64);
+}
+
+void Window::Forget(const ForgetState& state) {
+  absl::erase_if(shards_, [&](const auto& entry) {
+    const auto found = state.shards.find({entry.first.dataset, entry.first.epoch});
+    return found != state.shards.end() && found->second.Contains(entry.first.index.value());
+  });
+}
+
+void Window::Set(WindowEntry entry) {
+  shards_[entry.shard] = std::move(entry.minibatches);
+}
+
+std::vector<WindowEntry> Window::Entries() const {
+  std::vector<WindowEntry> entries;
+  entries.reserve(shards_.size());
+  for (const auto& [shard, bits] : shards_) entries.push_back({shard, bits});
+  std::ranges::sort(entries, {}, &WindowEntry::shard);
+  return entries;
+}
+
+}  // namespace muster::ps

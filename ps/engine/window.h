@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "sharding/control.h"
+#include "sharding/types.h"
+
+namespace muster::ps {
+
+struct WindowEntry {
+  ShardId shard;
+  std::vector<uint64_t> minibatches;  // bit set, 64 per word
+  friend bool operator==(const WindowEntry&, const WindowEntry&) = default;
+};
+
+/// Which minibatches of which shards are in a partition's rows, until the shard is forgotten
+/// (docs/protocol.md sections 1 and 3). Not thread-safe; a value.
+class Window {
+ public:
+  /// A minibatch index beyond this is refused: an index costs memory up to its size.
+  static constexpr uint32_t kMinibatchesMax = 1u << 20;
+
+  bool Contains(const ShardId& shard, MinibatchIndex minibatch) const;
+  /// Requires minibatch < kMinibatchesMax.
+  void Add(const ShardId& shard, MinibatchIndex minibatch);
+  /// Drops the entries of every shard in `state`.
+  void Forget(const ForgetState& state);
+  /// Replaces the entry of a shard.
+  void Set(WindowEntry entry);
+
+  /// All entries, sorted by shard.
+  std::vector<WindowEntry> Entries() const;
+  size_t shards() const { return shards_.size(); }
+
+ private:
+  absl::flat_hash_map<ShardId, std::vector<uint64_t>> shards_;
+};
+
+}  // namespace muster::ps

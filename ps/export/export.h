@@ -1,0 +1,54 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ps/engine/warm_start.h"
+#include "sharding/control.h"
+#include "sharding/table_spec.h"
+
+namespace muster::ps {
+
+struct ExportOptions {
+  std::string job;
+  uint64_t seed = 0;
+  std::string snapshot_directory;
+  /// Must not exist, or be an empty folder; its parent must exist.
+  std::string output_directory;
+  std::vector<TableSpec> tables;
+  /// By PartitionId, as the master's journal has them.
+  std::vector<Manifest> manifests;
+};
+
+struct ExportSummary {
+  uint64_t tables = 0;
+  /// Rows of sparse tables and blocks of dense ones that were ever pushed.
+  uint64_t rows = 0;
+  uint64_t bytes = 0;
+  /// What TableSpec::warm_start_hash pins.
+  std::string hash;
+};
+
+/// Writes every table of the snapshots that the manifests name as NumPy files with their SHA-256
+/// sums; docs/export.md has the format. The output folder appears whole or not at all. Needs memory
+/// for the keys of the largest job's tables (8 bytes a row) and for one partition. Blocks; reads
+/// every snapshot file twice. Errors name the file and leave nothing behind; kAlreadyExists when
+/// there is something at the output's path.
+absl::StatusOr<ExportSummary> WriteExport(const ExportOptions& options);
+
+/// The SHA-256 of an export's SHA256SUMS: one short text that pins all of it. kNotFound or
+/// kInvalidArgument when `directory` is no export.
+absl::StatusOr<std::string> ExportHash(const std::string& directory);
+
+/// The rows that `table` starts from: those of the table of the same name in the export in
+/// table.warm_start_directory. Verifies the export's sums, and its hash when the spec pins one.
+/// Keeps the files mapped; 8 bytes a row besides. Blocks for the disk; any thread.
+/// kNotFound: no export, or no such table in it. kFailedPrecondition: another hash than the pinned
+/// one, another width or shape. kDataLoss: a file does not have its sum.
+absl::StatusOr<std::shared_ptr<const WarmStartSource>> LoadWarmStart(const TableSpec& table,
+                                                                     uint32_t partition_count);
+
+}  // namespace muster::ps

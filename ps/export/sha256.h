@@ -1,0 +1,22 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace muster::ps {
+
+/// SHA-256 as 64 lower-case hexadecimal digits.
+std::string Sha256Hex(std::string_view bytes);
+/// Of a file's contents. Errors name the path.
+absl::StatusOr<std::string> Sha256OfFile(const std::string& path);
+
+/// File name -> SHA-256, as coreutils' `sha256sum` writes and checks them.
+using Sha256Sums = std::map<std::string, std::string>;
+std::string FormatSums(const Sha256Sums& sums);
+/// kInvalidArgument with the number of the first line that is not one.
+absl::StatusOr<Sha256Sums> ParseSums(std::string_view text);
+
+}  // namespace muster::ps

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "sharding/control.h"
+
+namespace muster::ps {
+
+/// A snapshot is one base (every row) and a chain of deltas (the rows changed since the one
+/// before).
+enum class SnapshotKind : uint8_t { kBase, kDelta };
+
+/// Files of a chain beyond which the next snapshot is a base: a bound on files to read at a
+/// restore.
+inline constexpr size_t kChainFilesMax = 8;
+
+/// What to write next to the accepted snapshot `accepted`: a base when there is none, when its
+/// chain has kChainFilesMax files, or when its deltas together are larger than its base. Each byte
+/// of a base is thus paid for by a byte of deltas, and a restore reads at most twice the rows.
+/// Pure.
+SnapshotKind NextSnapshotKind(const Manifest& accepted);
+
+/// The manifest of the new snapshot: `file` alone for a base, behind the accepted chain for a
+/// delta.
+Manifest ExtendChain(const Manifest& accepted, SnapshotKind kind, SnapshotNumber number,
+                     DoneSeq cut, const SnapshotFile& file);
+
+}  // namespace muster::ps

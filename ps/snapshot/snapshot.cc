@@ -1,0 +1,141 @@
+#include "ps/snapshot/snapshot.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "ps/snapshot/image_codec.h"
+#include "ps/snapshot/sst_file.h"
+
+namespace muster::ps {
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::StatusOr<uint64_t> FileBytes(const std::string& path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0) return ErrnoStatus(errno, path);
+  return static_cast<uint64_t>(info.st_size);
+}
+
+absl::Status WriteImage(const std::string& path, const SnapshotIdentity& identity,
+                        const PartitionImage& image) {
+  absl::Status status =
+      WriteSst(path, [&](PutEntry put) { return EncodeImage(identity, image, put); });
+  if (status.code() == absl::StatusCode::kResourceExhausted) {
+    status = Annotate(status, "no space for a snapshot: free some; training goes on meanwhile");
+  }
+  return status;
+}
+
+/// A manifest comes over the wire: its names must not lead out of the snapshot directory.
+bool StaysBelow(const std::string& name) {
+  const fs::path path(name);
+  if (name.empty() || path.is_absolute()) return false;
+  for (const fs::path& element : path) {
+    if (element == "..") return false;
+  }
+  return true;
+}
+
+absl::StatusOr<PartitionImage> ReadImage(const std::string& path, PartitionId partition,
+                                         uint64_t bytes) {
+  const absl::StatusOr<uint64_t> found = FileBytes(path);
+  if (!found.ok()) return absl::DataLossError(fmt::format("{}", Message(found.status())));
+  if (*found != bytes) {
+    return absl::DataLossError(
+        fmt::format("{} has {} bytes, but was written with {}: it was truncated or replaced", path,
+                    *found, bytes));
+  }
+  ImageDecoder decoder;
+  MUSTER_RETURN_IF_ERROR_PREPEND(
+      ReadSst(path, [&](std::string_view key,
+                        std::string_view value) { return decoder.Add(key, value); }),
+      path);
+  absl::StatusOr<PartitionImage> image = decoder.Finish();
+  if (!image.ok()) return Annotate(image.status(), path);
+  const SnapshotIdentity& identity = decoder.identity();
+  const std::string name =
+      SnapshotFileName(identity.partition, identity.epoch, identity.number,
+                       image->full ? SnapshotKind::kBase : SnapshotKind::kDelta);
+  if (identity.partition != partition || !path.ends_with(name)) {
+    return absl::DataLossError(fmt::format(
+        "{} holds {}, not what is expected there: files were exchanged", path, ToString(identity)));
+  }
+  return image;
+}
+
+}  // namespace
+
+std::string SnapshotFileName(PartitionId partition, OwnerEpoch epoch, SnapshotNumber number,
+                             SnapshotKind kind) {
+  return fmt::format("p{:05}/e{}-s{}-{}.sst", partition.value(), epoch.value(), ToString(number),
+                     kind == SnapshotKind::kBase ? "base" : "delta");
+}
+
+absl::StatusOr<SnapshotFile> WriteSnapshot(const std::string& directory, PartitionId partition,
+                                           OwnerEpoch epoch, SnapshotNumber number,
+                                           const PartitionImage& image) {
+  const std::string name = SnapshotFileName(
+      partition, epoch, number, image.full ? SnapshotKind::kBase : SnapshotKind::kDelta);
+  const std::string path = directory + "/" + name;
+  const std::string folder = fs::path(path).parent_path().string();
+  if (::access(path.c_str(), F_OK) == 0) {
+    return absl::AlreadyExistsError(fmt::format("snapshot file {} exists already", path));
+  }
+  if (::access(folder.c_str(), F_OK) != 0) {
+    MUSTER_RETURN_IF_ERROR(MakeDirectories(folder));
+    MUSTER_RETURN_IF_ERROR(SyncPath(directory));
+  }
+  const std::string temporary = path + ".tmp";
+  absl::Status status = WriteImage(temporary, {partition, epoch, number}, image);
+  absl::StatusOr<uint64_t> bytes = 0;
+  if (status.ok()) {
+    bytes = FileBytes(temporary);
+    status = bytes.status();
+  }
+  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
+    status = ErrnoStatus(errno, fmt::format("cannot rename {} to {}", temporary, path));
+  }
+  if (!status.ok()) {
+    ::unlink(temporary.c_str());
+    return status;
+  }
+  MUSTER_RETURN_IF_ERROR(SyncPath(folder));
+  return SnapshotFile{name, *bytes};
+}
+
+absl::StatusOr<std::vector<PartitionImage>> ReadChain(const std::string& directory,
+                                                      PartitionId partition,
+                                                      const Manifest& manifest) {
+  std::vector<PartitionImage> images;
+  for (size_t i = 0; i < manifest.files.size(); ++i) {
+    const SnapshotFile& file = manifest.files[i];
+    if (!StaysBelow(file.name)) {
+      return absl::InvalidArgumentError(
+          fmt::format("snapshot {} of partition {} lists the file '{}', which is not below the "
+                      "snapshot directory",
+                      ToString(manifest.number), partition.value(), file.name));
+    }
+    absl::StatusOr<PartitionImage> image =
+        ReadImage(directory + "/" + file.name, partition, file.bytes);
+    if (!image.ok()) {
+      return absl::Status(
+          image.status().code(),
+          fmt::format("snapshot {} of partition {} (file {} of {}): {}; put the file back as it "
+                      "was, from a copy of {} if need be",
+                      ToString(manifest.number), partition.value(), i + 1, manifest.files.size(),
+                      Message(image.status()), directory));
+    }
+    images.push_back(*std::move(image));
+  }
+  return images;
+}
+
+}  // namespace muster::ps

@@ -1,0 +1,134 @@
+#include "ps/engine/table.h"
+
+#include <map>
+
+#include "base/random.h"
+#include "ps/engine/initializer.h"
+#include "ps/engine/optimizer.h"
+#include "ps/engine/schedule.h"
+#include "tests/support/status_matchers.h"
+
+namespace muster::ps {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAre;
+
+TableSpec Spec(uint32_t dim, OptimizerSpec optimizer) {
+  TableSpec spec;
+  spec.id = TableId(4);
+  spec.name = "t";
+  spec.dim = dim;
+  spec.optimizer = optimizer;
+  spec.initializer = {InitializerSpec::Kind::kUniform, -1, 1};
+  return spec;
+}
+
+/// The batched paths against rows kept one by one in a map.
+TEST(TableTest, BatchesOfRandomKeysEqualRowsKeptOneByOne) {
+  const OptimizerSpec optimizers[] = {SumSpec{}, AdagradSpec{.learning_rate = 0.1f}, AdamSpec{},
+                                      RowwiseAdagradSpec{}};
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    Rng rng(seed);
+    const uint32_t dim = static_cast<uint32_t>(1 + rng.Below(33));
+    TableSpec spec = Spec(dim, optimizers[seed % 4]);
+    spec.schedule.warmup_steps = 5;
+    Table table(spec, seed);
+    std::map<uint64_t, std::vector<float>> truth;
+    for (uint64_t step = 0; step < 12; ++step) {
+      std::map<uint64_t, std::vector<float>> part;
+      const uint64_t count = rng.Below(300);  // more and less than one batch
+      for (uint64_t i = 0; i < count; ++i) {
+        std::vector<float>& gradient = part[rng.Below(500) << 50];
+        gradient.resize(dim);
+        for (float& value : gradient) value = static_cast<float>(rng.Uniform()) - 0.5f;
+      }
+      std::vector<uint64_t> keys;
+      std::vector<float> gradients;
+      for (const auto& [key, gradient] : part) {
+        keys.push_back(key);
+        gradients.insert(gradients.end(), gradient.begin(), gradient.end());
+        auto [row, fresh] = truth.try_emplace(key, dim + SlotFloats(spec.optimizer, dim));
+        if (fresh) {
+          InitialRow(spec, seed, key, std::span(row->second).first(dim));
+          InitSlots(spec.optimizer, dim, row->second.data());
+        }
+        float* const rows[] = {row->second.data()};
+        ApplyRows(spec.optimizer, ScheduleFactor(spec.schedule, step), dim, rows, gradient.data());
+      }
+      ASSERT_TRUE(table.Check(keys, gradients).ok());
+      table.Apply(keys, gradients, step, 1);
+    }
+    ASSERT_EQ(table.rows(), truth.size());
+    ASSERT_EQ(table.dirty_rows(), truth.size());
+    std::vector<uint64_t> keys;
+    std::vector<float> expected;
+    for (uint64_t key = 0; key < 600; ++key) {  // absent ones among them
+      keys.push_back(key << 50);
+      std::vector<float> row(dim);
+      if (const auto found = truth.find(key << 50); found != truth.end()) {
+        row.assign(found->second.begin(), found->second.begin() + dim);
+      } else {
+        InitialRow(spec, seed, key << 50, row);
+      }
+      expected.insert(expected.end(), row.begin(), row.end());
+    }
+    std::vector<float> values(expected.size());
+    table.Pull(keys, values);
+    ASSERT_EQ(values, expected) << "seed " << seed;
+    const RowImage image = table.Image(Table::Rows::kAll);
+    for (size_t i = 0; i < image.keys.size(); ++i) {
+      const auto begin = image.rows.begin() + static_cast<std::ptrdiff_t>(i * image.floats_per_row);
+      ASSERT_EQ(std::vector<float>(begin, begin + image.floats_per_row), truth.at(image.keys[i]));
+    }
+  }
+}
+
+TEST(TableTest, AKeyThatComesTwiceTakesTwoSteps) {
+  Table table(Spec(1, SumSpec{}), 0);
+  const std::vector<uint64_t> keys{3, 3};
+  const std::vector<float> gradients{1, 2};
+  float before = 0, after = 0;
+  table.Pull(std::span(keys).first(1), {&before, 1});
+  table.Apply(keys, gradients, 0, 1);
+  table.Pull(std::span(keys).first(1), {&after, 1});
+  EXPECT_FLOAT_EQ(after, before + 3);
+  EXPECT_EQ(table.rows(), 1u);
+  EXPECT_EQ(table.dirty_rows(), 1u);
+}
+
+TEST(TableTest, DirtyRowsAreThoseChangedAfterTheAcceptedGeneration) {
+  Table table(Spec(1, SumSpec{}), 0);
+  const auto push = [&](std::vector<uint64_t> keys, Generation generation) {
+    const std::vector<float> ones(keys.size(), 1);
+    table.Apply(keys, ones, 0, generation);
+  };
+  const std::vector<float> row{5};
+  table.SetRow(9, row);  // restored: clean
+  push({1, 2}, 1);
+  push({2, 3}, 2);
+  EXPECT_THAT(table.Image(Table::Rows::kDirty).keys, UnorderedElementsAre(1, 2, 3));
+  table.Accept(1);
+  EXPECT_THAT(table.Image(Table::Rows::kDirty).keys, UnorderedElementsAre(2, 3));
+  push({1, 9}, 3);
+  table.Accept(2);
+  EXPECT_THAT(table.Image(Table::Rows::kDirty).keys, UnorderedElementsAre(1, 9));
+  table.Accept(3);
+  EXPECT_EQ(table.dirty_rows(), 0u);
+  EXPECT_EQ(table.Image(Table::Rows::kAll).keys.size(), 4u);
+}
+
+TEST(TableTest, SetValuesGivesFreshSlots) {
+  Table table(Spec(2, AdagradSpec{.learning_rate = 1, .initial_accumulator = 0.5f}), 0);
+  const uint64_t key = 7;
+  const std::vector<float> gradient{1, 1}, values{3, 4};
+  table.Apply({&key, 1}, gradient, 0, 1);
+  table.SetValues(key, values, 2);
+  EXPECT_THAT(table.Image(Table::Rows::kAll).rows, ElementsAre(3, 4, 0.5f, 0.5f));
+  table.Accept(1);
+  EXPECT_EQ(table.dirty_rows(), 1u);
+}
+
+}  // namespace
+}  // namespace muster::ps

@@ -1,0 +1,64 @@
+#include "ps/engine/window.h"
+
+#include "tests/support/status_matchers.h"
+
+namespace muster::ps {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+ShardId Shard(uint32_t dataset, uint32_t epoch, uint64_t index) {
+  return {DatasetId(dataset), EpochIndex(epoch), ShardIndex(index)};
+}
+
+TEST(WindowTest, KnowsExactlyWhatWasAdded) {
+  Window window;
+  for (const uint32_t minibatch : {0u, 63u, 64u, 200u}) {
+    window.Add(Shard(1, 2, 3), MinibatchIndex(minibatch));
+  }
+  for (uint32_t minibatch = 0; minibatch < 300; ++minibatch) {
+    EXPECT_EQ(window.Contains(Shard(1, 2, 3), MinibatchIndex(minibatch)),
+              minibatch == 0 || minibatch == 63 || minibatch == 64 || minibatch == 200)
+        << minibatch;
+  }
+  EXPECT_FALSE(window.Contains(Shard(1, 2, 4), MinibatchIndex(0)));
+  EXPECT_FALSE(window.Contains(Shard(1, 3, 3), MinibatchIndex(0)));
+  EXPECT_FALSE(window.Contains(Shard(0, 2, 3), MinibatchIndex(0)));
+}
+
+TEST(WindowTest, EntriesAreSortedAndSetTakesThemBack) {
+  Window window;
+  window.Add(Shard(1, 0, 0), MinibatchIndex(1));
+  window.Add(Shard(0, 1, 9), MinibatchIndex(64));
+  window.Add(Shard(0, 1, 2), MinibatchIndex(0));
+  const std::vector<WindowEntry> entries = window.Entries();
+  EXPECT_THAT(entries,
+              ElementsAre(WindowEntry{Shard(0, 1, 2), {1}}, WindowEntry{Shard(0, 1, 9), {0, 1}},
+                          WindowEntry{Shard(1, 0, 0), {2}}));
+  Window copy;
+  for (const WindowEntry& entry : entries) copy.Set(entry);
+  EXPECT_EQ(copy.Entries(), entries);
+}
+
+TEST(WindowTest, ForgetsByDatasetEpochAndIndex) {
+  Window window;
+  window.Add(Shard(0, 0, 5), MinibatchIndex(0));
+  window.Add(Shard(0, 1, 5), MinibatchIndex(0));
+  window.Add(Shard(1, 0, 5), MinibatchIndex(0));
+  window.Add(Shard(0, 0, 6), MinibatchIndex(0));
+  ForgetState state;
+  state.shards[{DatasetId(0), EpochIndex(0)}].Add(0, 6);
+  window.Forget(state);
+  EXPECT_EQ(window.shards(), 3u);
+  EXPECT_FALSE(window.Contains(Shard(0, 0, 5), MinibatchIndex(0)));
+  state.shards.clear();
+  state.shards[{DatasetId(0), EpochIndex(0)}].Add(0, 100);
+  state.shards[{DatasetId(0), EpochIndex(1)}].Add(0, 100);
+  state.shards[{DatasetId(1), EpochIndex(0)}].Add(0, 100);
+  window.Forget(state);
+  EXPECT_THAT(window.Entries(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace muster::ps

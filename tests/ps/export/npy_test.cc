@@ -1,0 +1,77 @@
+#include "ps/export/npy.h"
+
+#include "base/random.h"
+#include "tests/support/status_matchers.h"
+
+namespace muster::ps {
+namespace {
+
+using ::muster::testing::StatusIs;
+using ::testing::HasSubstr;
+
+TEST(NpyTest, TheHeaderIsWhatNumPyWrites) {
+  // numpy.save of an array of shape (3, 2), dtype float32, NumPy 1.24: the first 128 bytes.
+  std::string expected("\x93NUMPY\x01\x00\x76\x00", 10);
+  expected += "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }";
+  expected.resize(127, ' ');
+  expected += '\n';
+  EXPECT_EQ(EncodeNpyHeader({kNpyFloat32, {3, 2}}), expected);
+}
+
+TEST(NpyTest, ArraysComeBack) {
+  for (const NpyHeader& header : {NpyHeader{kNpyFloat32, {3, 2}}, NpyHeader{kNpyUint64, {3}},
+                                  NpyHeader{kNpyFloat32, {}}, NpyHeader{kNpyFloat32, {0, 7}}}) {
+    uint64_t bytes = header.dtype == kNpyUint64 ? 8 : 4;
+    for (const uint64_t extent : header.shape) bytes *= extent;
+    const std::string prefix = EncodeNpyHeader(header);
+    EXPECT_EQ(prefix.size() % 64, 0u);
+    const std::string file = prefix + std::string(bytes, 'd');
+    MUSTER_ASSERT_OK_AND_ASSIGN(const NpyArray array, DecodeNpy(file));
+    EXPECT_EQ(array.header, header);
+    EXPECT_EQ(array.data, std::string(bytes, 'd'));
+  }
+}
+
+TEST(NpyTest, OtherFilesAreRefused) {
+  const std::string good = EncodeNpyHeader({kNpyFloat32, {2}}) + "12345678";
+  const auto replaced = [&](std::string from, std::string to) {
+    std::string bad = good;
+    bad.replace(bad.find(from), from.size(), to);
+    return bad;
+  };
+  struct Case {
+    std::string file;
+    const char* text;
+  };
+  const Case cases[] = {
+      {"", "not a NumPy"},
+      {"PK\x03\x04 something else", "not a NumPy"},
+      {good.substr(0, 40), "cut off"},
+      {good.substr(0, good.size() - 1), "needs 8 bytes of data, but it has 7"},
+      {good + "1", "but it has 9"},
+      {replaced("<f4", "<f8"), "dtype is '<f8'"},
+      {replaced("False", "True "), "Fortran order"},
+      {replaced("(2,)", "(2x)"), "shape does not parse"},
+      {replaced("(2,)", "99,)"), "shape does not parse"},
+      {replaced(std::string("\x01\x00", 2), std::string("\x03\x00", 2)), "version 3"},
+  };
+  for (const Case& c : cases) {
+    EXPECT_THAT(DecodeNpy(c.file), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(c.text)));
+  }
+}
+
+TEST(NpyTest, DamagedHeadersNeverCrash) {
+  const std::string good = EncodeNpyHeader({kNpyFloat32, {2, 3, 4}}) + std::string(96, 'x');
+  for (uint64_t seed = 0; seed < 5000; ++seed) {
+    Rng rng(seed);
+    std::string bad = good;
+    for (uint64_t i = 0; i <= rng.Below(4); ++i) {
+      bad[rng.Below(128)] = static_cast<char>(rng.Below(256));
+    }
+    if (rng.Below(4) == 0) bad.resize(rng.Below(bad.size()));
+    (void)DecodeNpy(bad).ok();
+  }
+}
+
+}  // namespace
+}  // namespace muster::ps

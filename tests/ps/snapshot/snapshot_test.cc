@@ -1,0 +1,156 @@
+#include "ps/snapshot/snapshot.h"
+
+#include <sys/resource.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/cleanup/cleanup.h"
+#include "base/file.h"
+#include "base/random.h"
+#include "tests/ps/snapshot/sample_image.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace muster::ps {
+namespace {
+
+using ::muster::testing::IsOk;
+using ::muster::testing::StatusIs;
+using ::muster::testing::TempDir;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+namespace fs = std::filesystem;
+
+constexpr PartitionId kPartition(3);
+constexpr OwnerEpoch kEpoch(12);
+SnapshotNumber Number(uint64_t count) {
+  return {MasterIncarnation(1), count};
+}
+
+class SnapshotTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<SnapshotFile> Write(uint64_t number, const PartitionImage& image) {
+    return WriteSnapshot(dir_.path(), kPartition, kEpoch, Number(number), image);
+  }
+  absl::StatusOr<std::vector<PartitionImage>> Read(std::vector<SnapshotFile> files) {
+    return ReadChain(dir_.path(), kPartition, Manifest{Number(9), DoneSeq(1), std::move(files)});
+  }
+  std::vector<std::string> FilesBelow() {
+    std::vector<std::string> files;
+    for (const auto& entry : fs::recursive_directory_iterator(dir_.path())) {
+      if (entry.is_regular_file()) files.push_back(entry.path());
+    }
+    return files;
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(SnapshotTest, AChainComesBackBaseFirst) {
+  const PartitionImage base = SampleImage(true);
+  PartitionImage delta = SampleImage(false);
+  delta.rows.clear();
+  delta.window.clear();
+  MUSTER_ASSERT_OK_AND_ASSIGN(const SnapshotFile first, Write(1, base));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const SnapshotFile second, Write(2, delta));
+  EXPECT_EQ(first.name, "p00003/e12-s1.1-base.sst");
+  EXPECT_EQ(second.name, "p00003/e12-s1.2-delta.sst");
+  EXPECT_EQ(FilesBelow().size(), 2u);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::vector<PartitionImage> images, Read({first, second}));
+  ASSERT_EQ(images.size(), 2u);
+  ExpectSameState(images[0], base);
+  ExpectSameState(images[1], delta);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::vector<PartitionImage> none, Read({}));
+  EXPECT_THAT(none, IsEmpty());
+}
+
+TEST_F(SnapshotTest, AFileThatExistsIsNeverReplaced) {
+  ASSERT_THAT(Write(1, SampleImage(true)), IsOk());
+  EXPECT_THAT(Write(1, SampleImage(true)),
+              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("e12-s1.1-base.sst")));
+}
+
+TEST_F(SnapshotTest, MissingTruncatedAndExchangedFilesAreNamed) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(const SnapshotFile one, Write(1, SampleImage(true)));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const SnapshotFile two, Write(2, SampleImage(true)));
+  const std::string path = dir_.File(one.name);
+  EXPECT_THAT(Read({{"p00003/e1-s1.1-base.sst", 10}}),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       AllOf(HasSubstr("p00003/e1-s1.1-base.sst: No such file"),
+                             HasSubstr("put the file back"))));
+  EXPECT_THAT(Read({{"../p00003/e12-s1.1-base.sst", one.bytes}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not below")));
+  EXPECT_THAT(Read({{dir_.File(one.name), one.bytes}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not below")));
+  EXPECT_THAT(ReadChain(dir_.path(), PartitionId(4), Manifest{Number(1), DoneSeq(1), {one}}),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("holds partition 3")));
+  fs::copy_file(dir_.File(two.name), path, fs::copy_options::overwrite_existing);
+  EXPECT_THAT(Read({{one.name, two.bytes}}),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("files were exchanged")));
+  fs::resize_file(path, one.bytes - 1);
+  EXPECT_THAT(Read({one}), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("was truncated")));
+}
+
+TEST_F(SnapshotTest, AFlippedBitAnywhereIsFoundOrHarmless) {
+  const PartitionImage image = SampleImage(true);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const SnapshotFile file, Write(1, image));
+  const std::string path = dir_.File(file.name);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string good, ReadFile(path, 1 << 20));
+  Rng rng(1);
+  int found = 0;
+  for (int i = 0; i < 300; ++i) {
+    std::string bad = good;
+    bad[rng.Below(bad.size())] ^= static_cast<char>(1 << rng.Below(8));
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << bad;
+    const absl::StatusOr<std::vector<PartitionImage>> images = Read({file});
+    if (images.ok()) {
+      ExpectSameState(images->front(), image);  // a bit that nothing is read from
+    } else {
+      ++found;
+      EXPECT_THAT(images, StatusIs(absl::StatusCode::kDataLoss, HasSubstr(file.name)));
+    }
+  }
+  EXPECT_GT(found, 200);
+}
+
+TEST_F(SnapshotTest, AWriteThatFailsNamesThePathAndLeavesNothing) {
+  PartitionImage image = SampleImage(true);
+  Rng rng(1);
+  for (uint64_t key = 1000; key < 60000; ++key) {
+    image.rows[0].keys.push_back(key);
+    for (int i = 0; i < 6; ++i) {
+      image.rows[0].rows.push_back(static_cast<float>(rng.Uniform()));
+    }
+  }
+  // A limit on the size of files stands for a full disk.
+  rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto signal_before = std::signal(SIGXFSZ, SIG_IGN);
+  {
+    absl::Cleanup restore = [&] {
+      ::setrlimit(RLIMIT_FSIZE, &before);
+      std::signal(SIGXFSZ, signal_before);
+    };
+    const rlimit small{64 << 10, before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+    const absl::StatusOr<SnapshotFile> file = Write(1, image);
+    ASSERT_FALSE(file.ok());
+    EXPECT_THAT(std::string(Message(file.status())), HasSubstr("p00003/e12-s1.1-base.sst"));
+  }
+  EXPECT_THAT(FilesBelow(), IsEmpty());
+  EXPECT_THAT(Write(1, image), IsOk());
+}
+
+TEST_F(SnapshotTest, ADirectoryThatIsAFileIsExplained) {
+  ASSERT_THAT(WriteFileAtomically(dir_.File("p00003"), "x"), IsOk());
+  const absl::StatusOr<SnapshotFile> file = Write(1, SampleImage(true));
+  ASSERT_FALSE(file.ok());
+  EXPECT_THAT(std::string(Message(file.status())), HasSubstr("p00003"));
+}
+
+}  // namespace
+}  // namespace muster::ps
