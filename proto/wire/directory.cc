@@ -1,0 +1,307 @@
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "proto/wire/frame.h"
+
+namespace muster::wire {
+namespace {
+
+/// Appends little-endian numbers and length-prefixed texts.
+class Writer {
+ public:
+  template <typename T>
+  void Put(T value) {
+    out_.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  }
+  void PutText(std::string_view text) {
+    text = text.substr(0, kTextBytesMax);
+    Put(static_cast<uint32_t>(text.size()));
+    out_.append(text);
+  }
+  void PutGroups(const std::vector<Group>& groups) {
+    for (const Group& group : groups) {
+      Put(group.table);
+      Put(group.keys);
+    }
+  }
+  void Reserve(size_t bytes) { out_.reserve(bytes); }
+  std::string Take() { return std::move(out_); }
+
+ private:
+  std::string out_;
+};
+
+/// Reads what Writer wrote. After the first failure every read gives zero and status() keeps it.
+class Reader {
+ public:
+  explicit Reader(std::string_view in) : in_(in) {}
+
+  template <typename T>
+  T Get(std::string_view what) {
+    T value{};
+    if (!status_.ok()) return value;
+    if (in_.size() - at_ < sizeof(T)) {
+      Fail(fmt::format("it ends at byte {}, within {}", in_.size(), what));
+      return value;
+    }
+    std::memcpy(&value, in_.data() + at_, sizeof(T));
+    at_ += sizeof(T);
+    return value;
+  }
+
+  std::string GetText(std::string_view what) {
+    const auto size = Get<uint32_t>(what);
+    if (!status_.ok()) return {};
+    if (size > kTextBytesMax) {
+      Fail(fmt::format("{} has {} bytes, the limit is {}", what, size, kTextBytesMax));
+      return {};
+    }
+    if (in_.size() - at_ < size) {
+      Fail(fmt::format("it ends at byte {}, within {}", in_.size(), what));
+      return {};
+    }
+    std::string text(in_.substr(at_, size));
+    at_ += size;
+    return text;
+  }
+
+  /// Reads `count` groups and adds up their keys.
+  void GetGroups(uint32_t part, uint32_t count, std::vector<Group>* groups, uint64_t* keys) {
+    if (!status_.ok()) return;
+    if (count > kGroupsPerPartMax) {
+      Fail(fmt::format("part {} has {} groups, the limit is {}", part, count, kGroupsPerPartMax));
+      return;
+    }
+    if ((in_.size() - at_) / 8 < count) {
+      Fail(fmt::format("it ends at byte {}, within the {} groups of part {}", in_.size(), count,
+                       part));
+      return;
+    }
+    groups->reserve(count);
+    for (uint32_t i = 0; i < count; ++i) {
+      Group group;
+      group.table = Get<uint32_t>("a group's table");
+      group.keys = Get<uint32_t>("a group's number of keys");
+      *keys += group.keys;
+      groups->push_back(group);
+    }
+  }
+
+  void Fail(std::string_view why) {
+    if (status_.ok()) {
+      status_ = absl::InvalidArgumentError(fmt::format("malformed directory: {}", why));
+    }
+  }
+
+  /// The first failure, or that bytes are left over.
+  absl::Status Finish() {
+    if (status_.ok() && at_ != in_.size()) {
+      Fail(fmt::format("{} bytes are left over at byte {}", in_.size() - at_, at_));
+    }
+    return status_;
+  }
+  const absl::Status& status() const { return status_; }
+
+ private:
+  std::string_view in_;
+  size_t at_ = 0;
+  absl::Status status_;
+};
+
+/// Whether `parts` parts of at least `bytes_each` can be in a directory of `bytes` at all: checked
+/// before memory is reserved for them.
+absl::Status CheckParts(const Header& header, std::string_view directory, size_t bytes_each) {
+  if (header.parts > kPartsMax || directory.size() / bytes_each < header.parts) {
+    return absl::InvalidArgumentError(
+        fmt::format("malformed directory: {} bytes cannot hold the {} parts of the header",
+                    directory.size(), header.parts));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckKeys(const Header& header, uint64_t keys) {
+  if (keys == header.keys) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format(
+      "malformed directory: its groups have {} keys, the header says {}", keys, header.keys));
+}
+
+constexpr size_t kPullPartBytes = 16;
+constexpr size_t kPushPartBytes = 56;
+constexpr size_t kPartReplyBytes = 8;
+constexpr size_t kGroupBytes = 8;
+
+template <typename Part>
+size_t DirectoryBytes(std::span<const Part> parts, size_t bytes_each) {
+  size_t bytes = 0;
+  for (const Part& part : parts) bytes += bytes_each + kGroupBytes * part.groups.size();
+  return bytes;
+}
+
+}  // namespace
+
+std::string EncodeHello(const Hello& hello) {
+  Writer out;
+  out.PutText(hello.job);
+  out.PutText(hello.peer);
+  out.PutText(hello.software);
+  return out.Take();
+}
+
+absl::StatusOr<Hello> DecodeHello(std::string_view directory) {
+  Reader in(directory);
+  Hello hello;
+  hello.job = in.GetText("the job's name");
+  hello.peer = in.GetText("the peer's name");
+  hello.software = in.GetText("the peer's software");
+  MUSTER_RETURN_IF_ERROR(in.Finish());
+  return hello;
+}
+
+std::string EncodeHelloReply(const HelloReply& reply) {
+  Writer out;
+  out.Put(reply.server_incarnation);
+  out.Put(reply.partition_count);
+  out.Put(reply.lane);
+  out.Put(reply.lane_count);
+  return out.Take();
+}
+
+absl::StatusOr<HelloReply> DecodeHelloReply(std::string_view directory) {
+  Reader in(directory);
+  HelloReply reply;
+  reply.server_incarnation = in.Get<uint64_t>("the server's incarnation");
+  reply.partition_count = in.Get<uint32_t>("the number of partitions");
+  reply.lane = in.Get<uint32_t>("the lane");
+  reply.lane_count = in.Get<uint32_t>("the number of lanes");
+  MUSTER_RETURN_IF_ERROR(in.Finish());
+  return reply;
+}
+
+std::string EncodePull(std::span<const PullPart> parts) {
+  Writer out;
+  out.Reserve(DirectoryBytes(parts, kPullPartBytes));
+  for (const PullPart& part : parts) {
+    out.Put(part.partition);
+    out.Put(static_cast<uint32_t>(part.groups.size()));
+    out.Put(part.owner_epoch);
+    out.PutGroups(part.groups);
+  }
+  return out.Take();
+}
+
+absl::StatusOr<std::vector<PullPart>> DecodePull(const Header& header, std::string_view directory) {
+  MUSTER_RETURN_IF_ERROR(CheckParts(header, directory, kPullPartBytes));
+  Reader in(directory);
+  std::vector<PullPart> parts(header.parts);
+  uint64_t keys = 0;
+  for (uint32_t i = 0; i < header.parts && in.status().ok(); ++i) {
+    PullPart& part = parts[i];
+    part.partition = in.Get<uint32_t>("a part's partition");
+    const auto groups = in.Get<uint32_t>("a part's number of groups");
+    part.owner_epoch = in.Get<uint64_t>("a part's owner epoch");
+    in.GetGroups(i, groups, &part.groups, &keys);
+  }
+  MUSTER_RETURN_IF_ERROR(in.Finish());
+  MUSTER_RETURN_IF_ERROR(CheckKeys(header, keys));
+  return parts;
+}
+
+std::string EncodePush(std::span<const PushPart> parts) {
+  Writer out;
+  out.Reserve(DirectoryBytes(parts, kPushPartBytes));
+  for (const PushPart& part : parts) {
+    out.Put(part.partition);
+    out.Put(static_cast<uint32_t>(part.groups.size()));
+    out.Put(part.owner_epoch);
+    out.Put(part.dataset);
+    out.Put(part.epoch);
+    out.Put(part.shard_index);
+    out.Put(part.minibatch);
+    out.Put(part.run);
+    out.Put(part.token);
+    out.Put(part.step);
+    out.PutGroups(part.groups);
+  }
+  return out.Take();
+}
+
+absl::StatusOr<std::vector<PushPart>> DecodePush(const Header& header, std::string_view directory) {
+  MUSTER_RETURN_IF_ERROR(CheckParts(header, directory, kPushPartBytes));
+  Reader in(directory);
+  std::vector<PushPart> parts(header.parts);
+  uint64_t keys = 0;
+  for (uint32_t i = 0; i < header.parts && in.status().ok(); ++i) {
+    PushPart& part = parts[i];
+    part.partition = in.Get<uint32_t>("a part's partition");
+    const auto groups = in.Get<uint32_t>("a part's number of groups");
+    part.owner_epoch = in.Get<uint64_t>("a part's owner epoch");
+    part.dataset = in.Get<uint32_t>("a part's dataset");
+    part.epoch = in.Get<uint32_t>("a part's epoch");
+    part.shard_index = in.Get<uint64_t>("a part's shard");
+    part.minibatch = in.Get<uint32_t>("a part's minibatch");
+    part.run = in.Get<uint32_t>("a part's run");
+    part.token = in.Get<uint64_t>("a part's token");
+    part.step = in.Get<uint64_t>("a part's step");
+    in.GetGroups(i, groups, &part.groups, &keys);
+  }
+  MUSTER_RETURN_IF_ERROR(in.Finish());
+  MUSTER_RETURN_IF_ERROR(CheckKeys(header, keys));
+  return parts;
+}
+
+std::string EncodeReply(std::span<const PartReply> parts, std::string_view text) {
+  Writer out;
+  out.Reserve(parts.size() * kPartReplyBytes + sizeof(uint32_t) + text.size());
+  for (const PartReply& part : parts) {
+    out.Put(part.partition);
+    out.Put(static_cast<uint8_t>(part.code));
+    out.Put(static_cast<uint8_t>(part.skipped));
+    out.Put(uint16_t{0});
+  }
+  out.PutText(text);
+  return out.Take();
+}
+
+absl::StatusOr<Reply> DecodeReply(const Header& header, std::string_view directory) {
+  MUSTER_RETURN_IF_ERROR(CheckParts(header, directory, kPartReplyBytes));
+  Reader in(directory);
+  Reply reply;
+  reply.parts.resize(header.parts);
+  for (uint32_t i = 0; i < header.parts; ++i) {
+    PartReply& part = reply.parts[i];
+    part.partition = in.Get<uint32_t>("a part's partition");
+    const auto code = in.Get<uint8_t>("a part's code");
+    const auto skipped = in.Get<uint8_t>("a part's skipped flag");
+    const auto zero = in.Get<uint16_t>("a part's padding");
+    if (code > static_cast<uint8_t>(PartCode::kBadRequest)) {
+      in.Fail(fmt::format("part {} has the unknown code {}", i, code));
+    }
+    if (skipped > 1 || zero != 0) {
+      in.Fail(fmt::format("part {} has a flag or padding byte of another value than 0 or 1", i));
+    }
+    part.code = static_cast<PartCode>(code);
+    part.skipped = skipped != 0;
+  }
+  reply.text = in.GetText("the text");
+  MUSTER_RETURN_IF_ERROR(in.Finish());
+  return reply;
+}
+
+std::string EncodeError(std::string_view text) {
+  Writer out;
+  out.PutText(text);
+  return out.Take();
+}
+
+absl::StatusOr<std::string> DecodeError(std::string_view directory) {
+  Reader in(directory);
+  std::string text = in.GetText("the text");
+  MUSTER_RETURN_IF_ERROR(in.Finish());
+  return text;
+}
+
+}  // namespace muster::wire

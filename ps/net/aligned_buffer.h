@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace muster::ps {
+
+/// A growing array of bytes, aligned for vector instructions, whose new bytes are not initialised:
+/// what frames are received into and replies are built in. Reused between frames. Movable, not
+/// copyable, not thread-safe.
+class AlignedBuffer {
+ public:
+  static constexpr size_t kAlignment = 64;
+
+  AlignedBuffer() = default;
+  AlignedBuffer(AlignedBuffer&& other) noexcept;
+  AlignedBuffer& operator=(AlignedBuffer&& other) noexcept;
+  ~AlignedBuffer();
+
+  /// Makes size() == bytes. The contents are unspecified after growth. Returns false, and leaves
+  /// the buffer empty, when the memory is not to be had.
+  [[nodiscard]] bool Resize(size_t bytes);
+  /// Gives the memory back when it is more than `bytes`; the buffer is empty then.
+  void ReleaseIfLarger(size_t bytes);
+
+  std::byte* data() { return data_; }
+  const std::byte* data() const { return data_; }
+  size_t size() const { return size_; }
+  size_t capacity() const { return capacity_; }
+  /// The bytes as numbers; size() must be a multiple.
+  std::span<float> floats();
+  std::span<uint64_t> words();
+
+ private:
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;
+  size_t capacity_ = 0;
+};
+
+}  // namespace muster::ps

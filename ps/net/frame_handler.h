@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/wire/frame.h"
+#include "ps/net/aligned_buffer.h"
+
+namespace muster::ps {
+
+/// Rows wanted. `keys`: those of all parts and groups, in order.
+struct PullRequest {
+  std::span<const wire::PullPart> parts;
+  std::span<const uint64_t> keys;
+};
+/// What the handler fills in; `parts` comes empty, with one entry to be made per part of the
+/// request. `values: [sum of keys of OK parts, their table's dim] float32 row-major`, at most
+/// wire::kValueBytesMax bytes; the connection narrows it for the wire.
+struct PullReply {
+  std::vector<wire::PartReply> parts;
+  std::string text;
+  AlignedBuffer values;
+};
+
+/// Gradients. `keys` and `values` are those of all parts and groups, in order; whether their
+/// numbers match the tables' widths is for the handler to check.
+struct PushRequest {
+  std::span<const wire::PushPart> parts;
+  std::span<const uint64_t> keys;
+  std::span<const float> values;
+};
+struct PushReply {
+  std::vector<wire::PartReply> parts;
+  std::string text;
+};
+
+/// Serves the requests of one lane: net knows frames, the handler knows partitions. Every call
+/// comes on the lane's thread, one at a time; a call must not block.
+class FrameHandler {
+ public:
+  virtual ~FrameHandler() = default;
+  /// An error closes the connection with its message.
+  virtual absl::StatusOr<wire::HelloReply> OnHello(const wire::Hello& hello) = 0;
+  virtual void OnPull(const PullRequest& request, PullReply* reply) = 0;
+  virtual void OnPush(const PushRequest& request, PushReply* reply) = 0;
+};
+
+}  // namespace muster::ps

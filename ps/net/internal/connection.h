@@ -1,0 +1,105 @@
+#pragma once
+
+#include <array>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ps/net/aligned_buffer.h"
+#include "ps/net/frame_handler.h"
+#include "ps/net/lane.h"
+
+namespace muster::ps {
+
+/// One peer of a lane: reads frames, hands them to the handler, queues and writes the replies.
+/// Lives as long as an operation of its socket is under way; every member runs on the lane's
+/// thread.
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  using Socket = boost::asio::generic::stream_protocol::socket;
+
+  /// `handler`, `limits` and what `on_closed` refers to must outlive the connection's operations.
+  Connection(Socket socket, FrameHandler* handler, const LaneLimits* limits,
+             std::function<void(Connection*)> on_closed);
+
+  /// Begins to read. Once.
+  void Start();
+  /// Closes the socket; outstanding operations end. Idempotent.
+  void Close();
+
+ private:
+  /// A frame on its way out.
+  struct Outgoing {
+    std::array<std::byte, wire::kHeaderBytes> header;
+    std::string directory;
+    AlignedBuffer values;
+    size_t value_bytes = 0;
+    size_t bytes() const { return header.size() + directory.size() + value_bytes; }
+  };
+  enum class Phase {
+    kHello,    // nothing but a Hello is accepted
+    kServing,  // pulls and pushes
+    kClosing,  // an error is queued; nothing is read any more
+  };
+
+  /// Takes frames out of the staging buffer until it needs more bytes or must wait for the peer.
+  void Parse();
+  void ReadStage();
+  /// Sizes the blocks for the header and moves into them what the staging buffer has of them.
+  absl::Status BeginBody();
+  /// Reads the rest of the blocks straight into place.
+  void ReadBody();
+  /// Serves the frame that is now complete.
+  absl::Status Serve();
+  absl::Status ServeHello();
+  absl::Status ServePull();
+  absl::Status ServePush();
+  absl::Status CheckChecksum();
+  std::string_view directory() const;
+
+  /// Queues a frame and starts to write.
+  void Send(wire::Kind kind, std::string directory, uint32_t parts, AlignedBuffer values,
+            size_t value_bytes);
+  void SendError(const absl::Status& status);
+  void Write();
+  void OnWritten(size_t frames);
+  /// After an error: tells the peer that nothing follows and takes what it still sends, so that the
+  /// error is not lost in a reset.
+  void Linger();
+  bool MustWait() const { return outstanding_bytes_ > limits_->outstanding_bytes_max; }
+
+  static constexpr size_t kStageBytes = 16u << 10;
+  static constexpr size_t kLingerBytesMax = 64u << 20;
+
+  Socket socket_;
+  FrameHandler* const handler_;
+  const LaneLimits* const limits_;
+  std::function<void(Connection*)> on_closed_;
+  Phase phase_ = Phase::kHello;
+  bool waiting_ = false;  // stopped reading until the peer takes replies
+
+  // Incoming: stage_[begin_, end_) is received and not yet taken.
+  std::array<std::byte, kStageBytes> stage_;
+  size_t begin_ = 0;
+  size_t end_ = 0;
+  wire::Header header_;
+  AlignedBuffer directory_in_;
+  AlignedBuffer keys_in_;
+  AlignedBuffer values_in_;
+  AlignedBuffer widened_;  // values of a narrow push as float32
+  size_t body_received_ = 0;
+
+  // Outgoing: the first writing_ frames of out_ are in a write.
+  std::deque<Outgoing> out_;
+  size_t writing_ = 0;
+  uint64_t outstanding_bytes_ = 0;
+  AlignedBuffer spare_values_;  // of the last reply written
+  size_t lingered_bytes_ = 0;
+};
+
+}  // namespace muster::ps

@@ -1,0 +1,191 @@
+#include "ps/net/lane.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "ps/net/internal/connection.h"
+
+namespace muster::ps {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using asio::local::stream_protocol;
+using boost::system::error_code;
+
+/// How long accepting rests after it failed (no descriptors left).
+constexpr std::chrono::milliseconds kAcceptPause{100};
+
+absl::Status ListenError(const std::string& address, const error_code& error) {
+  return absl::UnavailableError(fmt::format("cannot listen on {}: {}", address, error.message()));
+}
+
+}  // namespace
+
+struct Lane::State {
+  State(LaneOptions options, FrameHandler* handler)
+      : options(std::move(options)), handler(handler) {}
+
+  absl::StatusOr<std::string> ListenUnix();
+  absl::StatusOr<std::string> ListenTcp();
+  template <typename Acceptor>
+  void Accept(Acceptor* acceptor);
+  void Admit(Connection::Socket socket);
+  void CloseAll();
+
+  const LaneOptions options;
+  FrameHandler* const handler;
+  asio::io_context io{1};
+  std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work{
+      asio::make_work_guard(io)};
+  stream_protocol::acceptor unix_acceptor{io};
+  tcp::acceptor tcp_acceptor{io};
+  bool unix_bound = false;
+  // Of the lane's thread.
+  std::unordered_map<Connection*, std::shared_ptr<Connection>> connections;
+  std::thread thread;
+};
+
+Lane::Lane(LaneOptions options, FrameHandler* handler)
+    : state_(std::make_unique<State>(std::move(options), handler)) {}
+
+Lane::~Lane() {
+  Stop();
+}
+
+absl::StatusOr<std::string> Lane::State::ListenUnix() {
+  const std::string address = "unix:" + options.unix_path;
+  ::unlink(options.unix_path.c_str());
+  error_code error;
+  unix_acceptor.open(stream_protocol(), error);
+  if (!error) unix_acceptor.bind(stream_protocol::endpoint(options.unix_path), error);
+  if (error) return ListenError(address, error);
+  unix_bound = true;
+  // Nobody can connect before listen(), so nobody gets in before the mode is set.
+  if (::chmod(options.unix_path.c_str(), S_IRUSR | S_IWUSR) != 0) {
+    return ErrnoStatus(errno, fmt::format("cannot set the mode of {}", options.unix_path));
+  }
+  unix_acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (error) return ListenError(address, error);
+  return address;
+}
+
+absl::StatusOr<std::string> Lane::State::ListenTcp() {
+  const tcp::endpoint loopback(asio::ip::address_v4::loopback(), 0);
+  error_code error;
+  tcp_acceptor.open(loopback.protocol(), error);
+  if (!error) tcp_acceptor.bind(loopback, error);
+  if (!error) tcp_acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (error) return ListenError("127.0.0.1:0", error);
+  return fmt::format("127.0.0.1:{}", tcp_acceptor.local_endpoint().port());
+}
+
+absl::StatusOr<std::vector<std::string>> Lane::Listen() {
+  std::vector<std::string> addresses;
+  const std::string& path = state_->options.unix_path;
+  if (path.size() > kUnixPathMax) {
+    Log(LogLevel::kWarning, "lane {}: the path {} is longer than {} bytes, serving TCP only",
+        state_->options.name, path, kUnixPathMax);
+  } else if (!path.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(std::string address, state_->ListenUnix());
+    addresses.push_back(std::move(address));
+  }
+  MUSTER_ASSIGN_OR_RETURN(std::string address, state_->ListenTcp());
+  addresses.push_back(std::move(address));
+  return addresses;
+}
+
+void Lane::Start() {
+  MUSTER_CHECK(!state_->thread.joinable());
+  if (state_->unix_acceptor.is_open()) state_->Accept(&state_->unix_acceptor);
+  state_->Accept(&state_->tcp_acceptor);
+  state_->thread = std::thread([state = state_.get()] {
+    pthread_setname_np(pthread_self(), state->options.name.substr(0, 15).c_str());
+    state->io.run();
+  });
+}
+
+template <typename Acceptor>
+void Lane::State::Accept(Acceptor* acceptor) {
+  acceptor->async_accept([this, acceptor](const error_code& error, auto socket) {
+    if (!acceptor->is_open()) return;
+    if (!error) {
+      Admit(std::move(socket));
+      return Accept(acceptor);
+    }
+    Log(LogLevel::kWarning, "lane {}: cannot accept a connection: {}", options.name,
+        error.message());
+    auto timer = std::make_shared<asio::steady_timer>(io, kAcceptPause);
+    timer->async_wait([this, acceptor, timer](const error_code& /*due*/) {
+      if (acceptor->is_open()) Accept(acceptor);
+    });
+  });
+}
+
+void Lane::State::Admit(Connection::Socket socket) {
+  error_code ignored;
+  socket.set_option(tcp::no_delay(true), ignored);  // refused by UNIX sockets, which need it not
+  if (connections.size() >= options.limits.connections_max) {
+    const std::string directory = wire::EncodeError(fmt::format(
+        "lane {} has {} connections, its limit; close some", options.name, connections.size()));
+    wire::Header header;
+    header.kind = wire::Kind::kError;
+    header.directory_bytes = static_cast<uint32_t>(directory.size());
+    std::array<std::byte, wire::kHeaderBytes> bytes;
+    wire::EncodeHeader(header, bytes);
+    // A fresh socket's buffer takes this at once.
+    socket.non_blocking(true, ignored);
+    socket.write_some(std::array{asio::buffer(std::as_const(bytes)), asio::buffer(directory)},
+                      ignored);
+    return;
+  }
+  auto connection =
+      std::make_shared<Connection>(std::move(socket), handler, &options.limits,
+                                   [this](Connection* closed) { connections.erase(closed); });
+  connections.emplace(connection.get(), connection);
+  connection->Start();
+}
+
+void Lane::Post(std::function<void()> task) {
+  asio::post(state_->io, std::move(task));
+}
+
+void Lane::State::CloseAll() {
+  error_code ignored;
+  unix_acceptor.close(ignored);
+  tcp_acceptor.close(ignored);
+  // Close() takes the connection out of the map.
+  for (auto open = std::exchange(connections, {}); auto& [unused, connection] : open) {
+    connection->Close();
+  }
+  work.reset();
+}
+
+void Lane::Stop() {
+  if (state_->thread.joinable()) {
+    asio::post(state_->io, [state = state_.get()] { state->CloseAll(); });
+    state_->thread.join();
+  } else {
+    state_->CloseAll();
+  }
+  if (std::exchange(state_->unix_bound, false)) ::unlink(state_->options.unix_path.c_str());
+}
+
+}  // namespace muster::ps

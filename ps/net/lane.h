@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ps/net/frame_handler.h"
+
+namespace muster::ps {
+
+/// What one lane may use.
+struct LaneLimits {
+  uint32_t connections_max = 1024;
+  /// Bytes of replies that a peer has not taken yet. Beyond them the connection reads no further
+  /// request until the peer has read; one reply may exceed it.
+  uint64_t outstanding_bytes_max = 64u << 20;
+  /// Buffers larger than this are given back after use instead of kept for the next frame.
+  uint64_t buffer_bytes_kept = 16u << 20;
+};
+
+struct LaneOptions {
+  std::string name;       // "ps-0.1", for logs and the thread
+  std::string unix_path;  // empty, or longer than kUnixPathMax: TCP only
+  LaneLimits limits;
+};
+
+/// One lane of a server: one thread, one event loop, its own listening sockets (a UNIX socket and
+/// TCP on 127.0.0.1). The thread that reads a request also serves it and answers it: no lock, no
+/// hand-off.
+/// Thread-safety: Post() may be called by any thread; the rest by the thread that made the lane.
+class Lane {
+ public:
+  /// Longest path of a UNIX socket that is tried.
+  static constexpr size_t kUnixPathMax = 100;
+
+  /// `handler` must outlive the lane.
+  Lane(LaneOptions options, FrameHandler* handler);
+  /// Stops.
+  ~Lane();
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  /// Binds the sockets and returns their addresses, best first: "unix:/path" (mode 0600; an old
+  /// socket there is replaced), "127.0.0.1:port". Peers may connect from now on and are served once
+  /// the lane is started. Errors name the address.
+  absl::StatusOr<std::vector<std::string>> Listen();
+  /// Starts the thread. Call once, after Listen().
+  void Start();
+  /// Runs `task` on the lane's thread, after what was posted before; dropped when the lane is
+  /// stopped first.
+  void Post(std::function<void()> task);
+  /// Closes every socket, joins the thread, removes the UNIX socket. Idempotent.
+  void Stop();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace muster::ps

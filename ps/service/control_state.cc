@@ -1,0 +1,102 @@
+#include "ps/service/control_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace muster::ps {
+namespace {
+
+void Add(const ServerCounters& from, ServerCounters* to) {
+  to->pulls += from.pulls;
+  to->pulled_rows += from.pulled_rows;
+  to->parts_applied += from.parts_applied;
+  to->parts_skipped += from.parts_skipped;
+  to->parts_stale += from.parts_stale;
+  to->parts_wrong_owner += from.parts_wrong_owner;
+  to->rows += from.rows;
+  to->row_bytes += from.row_bytes;
+  to->snapshots += from.snapshots;
+  to->snapshot_bytes += from.snapshot_bytes;
+  to->partitions_restored += from.partitions_restored;
+}
+
+template <typename T>
+void Append(const std::vector<T>& from, std::vector<T>* to) {
+  to->insert(to->end(), from.begin(), from.end());
+}
+
+/// Room for text that the master's limits leave.
+constexpr size_t kErrorBytesMax = 4096;
+
+}  // namespace
+
+ControlState::ControlState(const RegisterServerReply& registered, uint32_t lane_count)
+    : id_(registered.id),
+      incarnation_(registered.incarnation),
+      lane_count_(lane_count),
+      master_(registered.master_incarnation) {}
+
+ServerExchangeRequest ControlState::MakeRequest(const std::vector<LaneReport>& reports,
+                                                const std::string& error) const {
+  ServerExchangeRequest request;
+  request.id = id_;
+  request.incarnation = incarnation_;
+  request.sequence = sequence_;
+  request.newest_table = newest_table_;
+  request.forget_version = forget_version_;
+  request.snapshot_error = error;
+  for (const LaneReport& report : reports) {
+    Append(report.owned, &request.owned);
+    Append(report.snapshots, &request.snapshots);
+    Append(report.missing, &request.missing);
+    Add(report.counters, &request.counters);
+    if (request.snapshot_error.empty()) request.snapshot_error = report.error;
+  }
+  request.snapshot_error.resize(std::min(request.snapshot_error.size(), kErrorBytesMax));
+  return request;
+}
+
+absl::StatusOr<ControlState::Orders> ControlState::OnReply(const ServerExchangeReply& reply) {
+  if (reply.master_incarnation < master_) {
+    return absl::AbortedError(fmt::format(
+        "refused the commands of master incarnation {}: incarnation {} has been heard since",
+        reply.master_incarnation.value(), master_.value()));
+  }
+  if (reply.master_incarnation > master_) {
+    master_ = reply.master_incarnation;
+    forget_version_ = 0;  // versions are counted by one master
+  }
+  if (reply.unknown_incarnation) {
+    return absl::FailedPreconditionError(fmt::format(
+        "the master no longer knows incarnation {} of server {}: it was declared dead, or another "
+        "process has its name. What it held belongs to others; it must be started anew",
+        incarnation_.value(), id_.value()));
+  }
+  Orders orders;
+  orders.lanes.resize(lane_count_);
+  for (const TableSpec& table : reply.tables) {
+    if (table.id <= table_ordered_) continue;
+    table_ordered_ = table.id;
+    orders.tables.push_back(table);
+  }
+  const auto lane = [&](PartitionId partition) -> LaneCommands& {
+    return orders.lanes[partition.value() % lane_count_];
+  };
+  for (const OwnCommand& own : reply.owns) lane(own.partition).owns.push_back(own);
+  for (const SnapshotCommand& one : reply.snapshots) lane(one.partition).snapshots.push_back(one);
+  for (const AcceptedSnapshot& one : reply.accepted) lane(one.partition).accepted.push_back(one);
+  std::shared_ptr<const ForgetState> forget;
+  if (reply.forget.has_value()) {
+    forget = std::make_shared<const ForgetState>(*reply.forget);
+    forget_version_ = forget->version;
+  }
+  for (LaneCommands& commands : orders.lanes) {
+    commands.sequence = sequence_;
+    commands.forget = forget;
+  }
+  return orders;
+}
+
+}  // namespace muster::ps

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ps/service/owned_partitions.h"
+#include "sharding/control.h"
+
+namespace muster::ps {
+
+/// The server's side of the exchange with the master: builds requests out of the lanes' reports and
+/// splits replies into what concerns each lane. Fences older masters. Pure; not thread-safe.
+class ControlState {
+ public:
+  /// `registered`: the answer to the registration.
+  ControlState(const RegisterServerReply& registered, uint32_t lane_count);
+
+  /// The number of the next exchange: ask the lanes for their reports of it.
+  uint64_t NextSequence() { return ++sequence_; }
+  /// `error`: what a background task could not do; empty: the lanes' own errors are reported.
+  ServerExchangeRequest MakeRequest(const std::vector<LaneReport>& reports,
+                                    const std::string& error) const;
+
+  struct Orders {
+    /// Not seen before, ids ascending. Call TableAdded for each, in order, when the lanes have it.
+    std::vector<TableSpec> tables;
+    /// One per lane.
+    std::vector<LaneCommands> lanes;
+  };
+  /// What the reply to the newest request demands. kFailedPrecondition: the master does not know
+  /// this incarnation (any more); this process can only end. kAborted: the reply of an older
+  /// master, nothing is to be done.
+  absl::StatusOr<Orders> OnReply(const ServerExchangeReply& reply);
+  void TableAdded(TableId table) { newest_table_ = table; }
+
+ private:
+  const ServerId id_;
+  const ServerIncarnation incarnation_;
+  const uint32_t lane_count_;
+  MasterIncarnation master_;
+  uint64_t sequence_ = 0;
+  TableId newest_table_;   // the lanes know all up to this
+  TableId table_ordered_;  // handed out by OnReply
+  uint64_t forget_version_ = 0;
+};
+
+}  // namespace muster::ps

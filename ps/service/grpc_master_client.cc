@@ -1,0 +1,103 @@
+#include <fmt/format.h>
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+
+#include "base/mutex.h"
+#include "base/status.h"
+#include "base/version.h"
+#include "proto/control.grpc.pb.h"
+#include "proto/rpc/grpc_status.h"
+#include "ps/service/master_client.h"
+#include "sharding/codec/control_codec.h"
+
+namespace muster::ps {
+namespace {
+
+constexpr std::chrono::seconds kDeadline{3};
+/// The answer to a registration can own every partition of a large job.
+constexpr int kMessageBytesMax = 256 << 20;
+
+grpc::ChannelArguments ChannelArguments() {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
+  arguments.SetMaxSendMessageSize(kMessageBytesMax);
+  // A restarted master is to be found again at once, not after gRPC's own minutes.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 250);
+  return arguments;
+}
+
+class GrpcMasterClient final : public MasterClient {
+ public:
+  explicit GrpcMasterClient(const std::string& address)
+      : stub_(v1::ServerService::NewStub(grpc::CreateCustomChannel(
+            address, grpc::InsecureChannelCredentials(), ChannelArguments()))) {}
+
+  absl::StatusOr<ServerIdentity> Register(const RegisterServerRequest& request) override {
+    v1::RegisterServerRequest message;
+    ToProto(request, &message);
+    message.set_version(kCompatibleVersion);
+    v1::RegisterServerReply reply;
+    MUSTER_RETURN_IF_ERROR(Call(
+        [&](grpc::ClientContext* context) { return stub_->Register(context, message, &reply); }));
+    if (reply.partition_count() == 0 || reply.partition_count() > kPartitionsMax) {
+      return absl::InvalidArgumentError(
+          fmt::format("the master says that the job has {} partitions, the limit is {}",
+                      reply.partition_count(), kPartitionsMax));
+    }
+    return ServerIdentity{
+        .job = reply.job(),
+        .seed = reply.seed(),
+        .partition_count = reply.partition_count(),
+        .snapshot_directory = reply.snapshot_directory(),
+        .heartbeat_interval = std::chrono::milliseconds(reply.heartbeat_interval_ms()),
+        .reply = FromProto(reply)};
+  }
+
+  absl::StatusOr<ServerExchangeReply> Exchange(const ServerExchangeRequest& request) override {
+    v1::ServerExchangeRequest message;
+    ToProto(request, &message);
+    v1::ServerExchangeReply reply;
+    MUSTER_RETURN_IF_ERROR(Call(
+        [&](grpc::ClientContext* context) { return stub_->Exchange(context, message, &reply); }));
+    return FromProto(reply);
+  }
+
+  void Cancel() override {
+    MutexLock lock(&mutex_);
+    cancelled_ = true;
+    if (context_ != nullptr) context_->TryCancel();
+  }
+
+ private:
+  template <typename F>
+  absl::Status Call(F&& call) {
+    grpc::ClientContext context;
+    context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                                      gpr_time_from_seconds(kDeadline.count(), GPR_TIMESPAN)));
+    {
+      MutexLock lock(&mutex_);
+      if (cancelled_) return absl::CancelledError("the server is stopping");
+      context_ = &context;
+    }
+    const grpc::Status status = call(&context);
+    MutexLock lock(&mutex_);
+    context_ = nullptr;
+    return FromGrpcStatus(status);
+  }
+
+  std::unique_ptr<v1::ServerService::Stub> stub_;
+  Mutex mutex_;
+  bool cancelled_ MUSTER_GUARDED_BY(mutex_) = false;
+  grpc::ClientContext* context_ MUSTER_GUARDED_BY(mutex_) = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<MasterClient> MakeGrpcMasterClient(const std::string& address) {
+  return std::make_unique<GrpcMasterClient>(address);
+}
+
+}  // namespace muster::ps

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "ps/net/lane.h"
+#include "ps/service/owned_partitions.h"
+#include "ps/service/storage.h"
+#include "ps/service/work_queue.h"
+
+namespace muster::ps {
+
+/// What the master told about this server when it registered.
+struct ServerIdentity {
+  std::string job;
+  uint64_t seed = 0;
+  uint32_t partition_count = 0;
+  std::string snapshot_directory;
+  std::chrono::milliseconds heartbeat_interval{0};
+  RegisterServerReply reply;
+};
+
+/// Bounds the images in memory over all lanes. Thread-safe.
+class ImageSlots {
+ public:
+  explicit ImageSlots(int count) : free_(count) {}
+  bool TryTake() {
+    if (free_.fetch_sub(1) > 0) return true;
+    free_.fetch_add(1);
+    return false;
+  }
+  void Give() { free_.fetch_add(1); }
+
+ private:
+  std::atomic<int> free_;
+};
+
+/// What the lanes of a server share; everything is thread-safe and outlives them.
+struct LaneContext {
+  const Clock* clock = nullptr;
+  Storage* storage = nullptr;
+  WorkQueue* loader = nullptr;
+  WorkQueue* writer = nullptr;
+  ImageSlots* images = nullptr;
+  /// There is something to report to the master.
+  std::function<void()> wake;
+  /// An image slot has become free: every lane shall look for work.
+  std::function<void()> pump_all;
+};
+
+/// One lane of the server: its sockets, its thread, and the partitions that live on it.
+/// Thread-safety: the Post... calls may come from any thread, the rest from the one that made it.
+class LaneServer final : public FrameHandler {
+ public:
+  /// `context` must outlive the lane server.
+  LaneServer(LaneOptions options, uint32_t lane, uint32_t lane_count, const LaneContext* context);
+  ~LaneServer() override;
+
+  /// See Lane::Listen.
+  absl::StatusOr<std::vector<std::string>> Listen();
+  /// Begins to serve as the server that the master knows by `identity`. Once.
+  void Start(const ServerIdentity& identity);
+  /// Ends the thread; no task runs afterwards. Idempotent.
+  void Stop();
+
+  void PostTable(const TableSpec& table, std::shared_ptr<const WarmStartSource> warm_start);
+  void PostCommands(LaneCommands commands);
+  /// Calls `done` on the lane's thread with its part of the exchange `sequence`.
+  void PostReport(uint64_t sequence, std::function<void(LaneReport)> done);
+  /// Begins what can begin: loads, and snapshots while image slots are free.
+  void PostPump();
+
+  // FrameHandler, on the lane's thread.
+  absl::StatusOr<wire::HelloReply> OnHello(const wire::Hello& hello) override;
+  void OnPull(const PullRequest& request, PullReply* reply) override;
+  void OnPush(const PushRequest& request, PushReply* reply) override;
+
+ private:
+  void Pump();
+  void BeginLoad(LoadJob job);
+  void BeginWrite(SnapshotJob job);
+  void WakeIfNews();
+
+  const uint32_t lane_;
+  const uint32_t lane_count_;
+  const LaneContext* const context_;
+  // Of the lane's thread from Start() on.
+  ServerIdentity identity_;
+  std::optional<OwnedPartitions> owned_;
+  Lane net_;
+};
+
+}  // namespace muster::ps

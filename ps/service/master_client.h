@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "ps/service/lane_server.h"
+#include "sharding/control.h"
+
+namespace muster::ps {
+
+/// The master as a server calls it. Blocking calls with deadlines, from one thread; Cancel() from
+/// any.
+class MasterClient {
+ public:
+  virtual ~MasterClient() = default;
+  /// kUnavailable and kDeadlineExceeded: try again. Anything else will not change by itself.
+  virtual absl::StatusOr<ServerIdentity> Register(const RegisterServerRequest& request) = 0;
+  virtual absl::StatusOr<ServerExchangeReply> Exchange(const ServerExchangeRequest& request) = 0;
+  /// Ends the call under way, and every later one, with kCancelled.
+  virtual void Cancel() = 0;
+};
+
+/// Over gRPC. `address`: "127.0.0.1:port".
+std::unique_ptr<MasterClient> MakeGrpcMasterClient(const std::string& address);
+
+}  // namespace muster::ps

@@ -1,0 +1,265 @@
+#include "ps/service/owned_partitions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "ps/snapshot/chain.h"
+
+namespace muster::ps {
+OwnedPartitions::OwnedPartitions(const Options& options)
+    : options_(options),
+      slots_((options.partition_count + options.lane_count - 1) / options.lane_count) {
+  MUSTER_CHECK(options.lane < options.lane_count);
+}
+
+OwnedPartitions::Slot* OwnedPartitions::Find(uint32_t partition) {
+  if (partition >= options_.partition_count || partition % options_.lane_count != options_.lane) {
+    return nullptr;
+  }
+  return &slots_[partition / options_.lane_count];
+}
+
+const Partition* OwnedPartitions::Find(PartitionId partition) const {
+  Slot* const slot = const_cast<OwnedPartitions*>(this)->Find(partition.value());
+  return slot == nullptr ? nullptr : slot->partition.get();
+}
+
+void OwnedPartitions::AddTable(const TableSpec& table,
+                               std::shared_ptr<const WarmStartSource> warm_start) {
+  const auto [known, added] = tables_.try_emplace(table.id, KnownTable{table, warm_start});
+  if (!added) return;
+  if (widths_.size() <= table.id.value()) widths_.resize(table.id.value() + 1, 0);
+  widths_[table.id.value()] = table.dim;
+  for (Slot& slot : slots_) {
+    if (slot.partition) slot.partition->AddTable(table, warm_start.get());
+  }
+}
+
+void OwnedPartitions::Apply(const LaneCommands& commands) {
+  for (const OwnCommand& command : commands.owns) Own(command);
+  for (const AcceptedSnapshot& accepted : commands.accepted) Accept(accepted);
+  for (const SnapshotCommand& command : commands.snapshots) {
+    WantSnapshot(command, commands.sequence);
+  }
+  if (commands.forget != nullptr) {
+    forget_ = commands.forget;
+    for (Slot& slot : slots_) {
+      if (slot.partition) slot.partition->Forget(*forget_);
+    }
+  }
+}
+
+void OwnedPartitions::Own(const OwnCommand& command) {
+  Slot* const slot = Find(command.partition.value());
+  if (slot == nullptr || command.epoch < slot->told) return;
+  const bool repeat = command.epoch == slot->told;
+  slot->told = command.epoch;
+  const bool has_state = slot->partition != nullptr || slot->load.has_value();
+  if (has_state && slot->epoch >= command.epoch) return;
+  slot->missing = false;
+  if (has_state && slot->epoch >= command.since) {
+    slot->epoch = command.epoch;
+    // The master takes snapshots of the current epoch only; what they held is still dirty.
+    slot->outstanding.reset();
+    slot->wanted.reset();
+    wanted_.erase(command.partition);
+    news_ = true;
+    return;
+  }
+  if (!command.restored) {
+    // Copies come with moves; until then there is nothing else to take. What an older epoch left
+    // here goes on answering those who know no better.
+    slot->missing = true;
+    if (!repeat) news_ = true;
+    return;
+  }
+  slot->epoch = command.epoch;
+  slot->partition.reset();
+  slot->outstanding.reset();
+  slot->wanted.reset();
+  wanted_.erase(command.partition);
+  if (command.manifest.files.empty()) {
+    Serve(slot, std::make_unique<Partition>(command.partition, options_.job_seed),
+          command.manifest);
+    return;
+  }
+  slot->load = Load{.id = next_load_++, .manifest = command.manifest};
+}
+
+void OwnedPartitions::Serve(Slot* slot, std::unique_ptr<Partition> partition,
+                            const Manifest& manifest) {
+  slot->load.reset();
+  slot->force_base = false;
+  slot->accepted = manifest;
+  slot->partition = std::move(partition);
+  for (const auto& [id, table] : tables_) {
+    slot->partition->AddTable(table.spec, table.warm_start.get());
+  }
+  if (forget_ != nullptr) slot->partition->Forget(*forget_);
+  news_ = true;
+}
+
+std::vector<LoadJob> OwnedPartitions::TakeLoads(TimePoint now) {
+  std::vector<LoadJob> jobs;
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    std::optional<Load>& load = slots_[i].load;
+    if (!load.has_value() || load->started || now < load->not_before) continue;
+    load->started = true;
+    const auto partition = static_cast<uint32_t>(i) * options_.lane_count + options_.lane;
+    jobs.push_back({load->id, PartitionId(partition), load->manifest});
+  }
+  return jobs;
+}
+
+void OwnedPartitions::Loaded(uint64_t load_id, absl::StatusOr<std::unique_ptr<Partition>> partition,
+                             TimePoint now) {
+  const auto slot = std::ranges::find_if(
+      slots_, [&](const Slot& s) { return s.load.has_value() && s.load->id == load_id; });
+  if (slot == slots_.end()) return;  // owned anew, or by another server, meanwhile
+  if (!partition.ok()) {
+    load_error_ = std::string(Message(partition.status()));
+    Log(LogLevel::kError, "{}", load_error_);
+    slot->load->started = false;
+    slot->load->not_before = now + options_.retry_pause;
+    news_ = true;
+    return;
+  }
+  load_error_.clear();
+  ++counters_.partitions_restored;
+  const Manifest manifest = slot->load->manifest;
+  Serve(&*slot, *std::move(partition), manifest);
+}
+
+void OwnedPartitions::Accept(const AcceptedSnapshot& accepted) {
+  Slot* const slot = Find(accepted.partition.value());
+  if (slot == nullptr || slot->partition == nullptr) return;
+  if (accepted.number == slot->accepted.number) return;
+  if (!slot->outstanding.has_value() || !slot->outstanding->written ||
+      slot->outstanding->number != accepted.number) {
+    slot->force_base = true;
+    return;
+  }
+  const Outstanding& outstanding = *slot->outstanding;
+  if (outstanding.with_file) slot->partition->Accepted(outstanding.number);
+  if (outstanding.chain.files.size() == 1) slot->force_base = false;
+  slot->accepted = outstanding.chain;
+  slot->outstanding.reset();
+  if (slot->wanted.has_value() && slot->wanted->number <= accepted.number) {
+    slot->wanted.reset();
+    wanted_.erase(accepted.partition);
+  }
+}
+
+void OwnedPartitions::WantSnapshot(const SnapshotCommand& command, uint64_t sequence) {
+  Slot* const slot = Find(command.partition.value());
+  if (slot == nullptr || slot->partition == nullptr || slot->epoch != command.epoch) return;
+  if (command.number <= slot->accepted.number) return;
+  if (slot->wanted.has_value() && command.number <= slot->wanted->number) return;
+  if (slot->outstanding.has_value()) {
+    const Outstanding& outstanding = *slot->outstanding;
+    if (command.number <= outstanding.number) return;
+    // The master has had the report and asks for a newer one without having accepted it: that one
+    // will never count. Before it had the report it still might, so the new one waits.
+    const bool had_report =
+        outstanding.first_reported != 0 && outstanding.first_reported <= sequence;
+    if (outstanding.written && had_report) slot->outstanding.reset();
+  }
+  slot->wanted = command;
+  wanted_.insert(command.partition);
+}
+
+std::optional<SnapshotJob> OwnedPartitions::NextSnapshot(TimePoint now) {
+  if (now < snapshots_not_before_) return std::nullopt;
+  std::optional<SnapshotJob> job;
+  for (auto it = wanted_.begin(); it != wanted_.end() && !job.has_value();) {
+    Slot* const slot = Find(it->value());
+    if (slot->outstanding.has_value()) {
+      ++it;
+      continue;
+    }
+    const SnapshotCommand command = *std::exchange(slot->wanted, std::nullopt);
+    it = wanted_.erase(it);
+    BeginSnapshot(slot, command, &job);
+  }
+  return job;
+}
+
+void OwnedPartitions::BeginSnapshot(Slot* slot, const SnapshotCommand& command,
+                                    std::optional<SnapshotJob>* job) {
+  Outstanding& outstanding = slot->outstanding.emplace();
+  outstanding.number = command.number;
+  outstanding.cut = command.cut;
+  if (slot->partition->UnchangedSinceAccepted() && !slot->force_base) {
+    outstanding.written = true;
+    outstanding.chain = {command.number, command.cut, slot->accepted.files};
+    news_ = true;
+    return;
+  }
+  outstanding.with_file = true;
+  outstanding.kind = slot->force_base ? SnapshotKind::kBase : NextSnapshotKind(slot->accepted);
+  *job = SnapshotJob{
+      command.partition, command.epoch, command.number,
+      slot->partition->Snapshot(command.number, outstanding.kind == SnapshotKind::kBase)};
+}
+
+void OwnedPartitions::Written(PartitionId partition, SnapshotNumber number,
+                              absl::StatusOr<SnapshotFile> file, TimePoint now) {
+  if (file.ok()) {
+    snapshot_error_.clear();
+    ++counters_.snapshots;
+    counters_.snapshot_bytes += file->bytes;
+  } else {
+    snapshot_error_ = std::string(Message(file.status()));
+    Log(LogLevel::kError, "{}", snapshot_error_);
+    snapshots_not_before_ = now + options_.retry_pause;
+    news_ = true;
+  }
+  Slot* const slot = Find(partition.value());
+  if (slot == nullptr || !slot->outstanding.has_value() || slot->outstanding->number != number) {
+    return;  // the epoch it belonged to is over
+  }
+  Outstanding& outstanding = *slot->outstanding;
+  if (file.ok()) {
+    outstanding.written = true;
+    outstanding.chain =
+        ExtendChain(slot->accepted, outstanding.kind, outstanding.number, outstanding.cut, *file);
+    news_ = true;
+    return;
+  }
+  // Its rows are still dirty; the next image has them again.
+  if (!slot->wanted.has_value()) {
+    slot->wanted = SnapshotCommand{partition, slot->epoch, outstanding.cut, outstanding.number};
+    wanted_.insert(partition);
+  }
+  slot->outstanding.reset();
+}
+
+LaneReport OwnedPartitions::Report(uint64_t sequence) {
+  LaneReport report;
+  report.counters = counters_;
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    Slot& slot = slots_[i];
+    const PartitionId id(static_cast<uint32_t>(i) * options_.lane_count + options_.lane);
+    if (slot.missing) report.missing.push_back({id, slot.told});
+    if (slot.partition == nullptr) continue;
+    const Partition::Sizes sizes = slot.partition->sizes();
+    report.counters.rows += sizes.rows;
+    report.counters.row_bytes += sizes.row_bytes;
+    report.owned.push_back({id, slot.epoch, slot.accepted.number});
+    if (slot.outstanding.has_value() && slot.outstanding->written) {
+      Outstanding& outstanding = *slot.outstanding;
+      if (outstanding.first_reported == 0) outstanding.first_reported = sequence;
+      report.snapshots.push_back({id, slot.epoch, outstanding.chain});
+    }
+  }
+  report.error = load_error_.empty() ? snapshot_error_ : load_error_;
+  news_ = false;
+  return report;
+}
+
+}  // namespace muster::ps

@@ -1,0 +1,174 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "ps/engine/partition.h"
+#include "ps/net/frame_handler.h"
+#include "ps/snapshot/chain.h"
+#include "sharding/control.h"
+
+namespace muster::ps {
+
+/// The master's commands for the partitions of one lane, out of one exchange.
+struct LaneCommands {
+  /// Of the exchange that they answer.
+  uint64_t sequence = 0;
+  std::vector<OwnCommand> owns;
+  std::vector<SnapshotCommand> snapshots;
+  std::vector<AcceptedSnapshot> accepted;
+  /// Null: nothing new.
+  std::shared_ptr<const ForgetState> forget;
+};
+
+/// What one lane contributes to the next exchange.
+struct LaneReport {
+  std::vector<OwnedPartition> owned;
+  std::vector<SnapshotReport> snapshots;
+  std::vector<MissingReport> missing;
+  ServerCounters counters;
+  /// Why a snapshot could not be written or read, lately; empty: all is well.
+  std::string error;
+};
+
+/// A partition to be built from its snapshot by a background thread.
+struct LoadJob {
+  uint64_t id = 0;
+  PartitionId partition;
+  Manifest manifest;
+};
+
+/// An image to be written by a background thread.
+struct SnapshotJob {
+  PartitionId partition;
+  OwnerEpoch epoch;
+  SnapshotNumber number;
+  PartitionImage image;
+};
+
+/// The partitions of one lane and who may use them: docs/protocol.md section 5 for ownership (but
+/// moves), section 3 items 4 and 5 for snapshots, and the first answers of section 2. Pure: time is
+/// an argument, files are jobs whose results come back. Not thread-safe: owned by the lane's
+/// thread.
+class OwnedPartitions {
+ public:
+  struct Options {
+    uint64_t job_seed = 0;
+    uint32_t partition_count = 0;
+    uint32_t lane = 0;
+    uint32_t lane_count = 1;
+    /// How long a failed load or snapshot rests before it is tried again.
+    std::chrono::milliseconds retry_pause{1000};
+  };
+  explicit OwnedPartitions(const Options& options);
+
+  /// Makes a table known to all partitions, those to come included. `warm_start` may be null when
+  /// the spec names none.
+  void AddTable(const TableSpec& table, std::shared_ptr<const WarmStartSource> warm_start);
+
+  /// Takes over the commands of one exchange. Older ones than those told before change nothing, nor
+  /// do repeats. Commands for partitions of other lanes are dropped.
+  void Apply(const LaneCommands& commands);
+
+  /// Loads that should begin now. Each is answered once, by Loaded.
+  std::vector<LoadJob> TakeLoads(TimePoint now);
+  /// The partition of a load, restored from its manifest (tables that came meanwhile are added
+  /// here), or why it could not be. Dropped when the ownership has moved on.
+  void Loaded(uint64_t load_id, absl::StatusOr<std::unique_ptr<Partition>> partition,
+              TimePoint now);
+
+  /// The next image to write, copied now; none when nothing is wanted. Unchanged partitions are
+  /// reported without one. Each is answered once, by Written. The caller limits how many are in
+  /// memory.
+  std::optional<SnapshotJob> NextSnapshot(TimePoint now);
+  void Written(PartitionId partition, SnapshotNumber number, absl::StatusOr<SnapshotFile> file,
+               TimePoint now);
+
+  /// What the exchange `sequence` shall say. Counts as said.
+  LaneReport Report(uint64_t sequence);
+  /// True when something has to be reported that no report has had yet.
+  bool HasNews() const { return news_; }
+
+  /// Requests of workers; see FrameHandler.
+  void Pull(const PullRequest& request, PullReply* reply);
+  void Push(const PushRequest& request, PushReply* reply);
+
+  /// For tests: the partition, or null when it is not being served.
+  const Partition* Find(PartitionId partition) const;
+
+ private:
+  struct Load {
+    uint64_t id = 0;
+    Manifest manifest;
+    bool started = false;
+    TimePoint not_before{};
+  };
+  /// A snapshot between its image and the master's acceptance.
+  struct Outstanding {
+    SnapshotNumber number;
+    DoneSeq cut;
+    bool with_file = false;  // else nothing had changed
+    SnapshotKind kind = SnapshotKind::kBase;
+    bool written = false;
+    Manifest chain;               // when written
+    uint64_t first_reported = 0;  // sequence of the first exchange that said so; 0: none yet
+  };
+  struct Slot {
+    OwnerEpoch told;   // newest epoch of any command
+    OwnerEpoch epoch;  // of what is served, or loaded
+    std::unique_ptr<Partition> partition;
+    std::optional<Load> load;
+    bool missing = false;
+    Manifest accepted;
+    /// The master has accepted a snapshot that is not known here: older files may go.
+    bool force_base = false;
+    std::optional<SnapshotCommand> wanted;
+    std::optional<Outstanding> outstanding;
+  };
+  struct KnownTable {
+    TableSpec spec;
+    std::shared_ptr<const WarmStartSource> warm_start;
+  };
+
+  Slot* Find(uint32_t partition);
+  void Own(const OwnCommand& command);
+  void Serve(Slot* slot, std::unique_ptr<Partition> partition, const Manifest& manifest);
+  void Accept(const AcceptedSnapshot& accepted);
+  void WantSnapshot(const SnapshotCommand& command, uint64_t sequence);
+  void BeginSnapshot(Slot* slot, const SnapshotCommand& command, std::optional<SnapshotJob>* job);
+  /// What a worker's part meets before its partition: kOk when the partition serves that epoch.
+  wire::PartCode Admit(uint32_t partition, uint64_t owner_epoch);
+  /// Floats of a row, 0: the table is not known.
+  uint32_t Width(uint32_t table) const;
+  wire::PartReply PullPart(const Slot& slot, const wire::PullPart& part,
+                           std::span<const uint64_t> keys, std::span<float>* values,
+                           std::string* text);
+  wire::PartReply PushPart(Slot* slot, const wire::PushPart& part, std::span<const uint64_t> keys,
+                           std::span<const float> values, std::string* text);
+
+  const Options options_;
+  std::vector<Slot> slots_;  // partition P at P / lane_count
+  std::map<TableId, KnownTable> tables_;
+  std::vector<uint32_t> widths_;  // by table id
+  std::shared_ptr<const ForgetState> forget_;
+  std::set<PartitionId> wanted_;  // slots with `wanted`
+  TimePoint snapshots_not_before_{};
+  uint64_t next_load_ = 1;
+  ServerCounters counters_;
+  std::string load_error_;
+  std::string snapshot_error_;
+  bool news_ = false;
+  Part part_;  // reused between pushes
+};
+
+}  // namespace muster::ps

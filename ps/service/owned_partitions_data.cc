@@ -1,0 +1,180 @@
+// The requests of workers: what OwnedPartitions does millions of times a second.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "ps/service/owned_partitions.h"
+
+namespace muster::ps {
+namespace {
+
+using wire::PartCode;
+
+uint64_t KeyCount(const std::vector<wire::Group>& groups) {
+  uint64_t keys = 0;
+  for (const wire::Group& group : groups) keys += group.keys;
+  return keys;
+}
+
+}  // namespace
+
+wire::PartCode OwnedPartitions::Admit(uint32_t partition, uint64_t owner_epoch) {
+  Slot* const slot = Find(partition);
+  if (slot == nullptr || slot->epoch != OwnerEpoch(owner_epoch) ||
+      (slot->partition == nullptr && !slot->load.has_value())) {
+    return PartCode::kWrongOwner;
+  }
+  return slot->partition == nullptr ? PartCode::kRetry : PartCode::kOk;
+}
+
+uint32_t OwnedPartitions::Width(uint32_t table) const {
+  return table < widths_.size() ? widths_[table] : 0;
+}
+
+void OwnedPartitions::Pull(const PullRequest& request, PullReply* reply) {
+  ++counters_.pulls;
+  // First what each part may have, so that the values are sized once.
+  uint64_t floats = 0;
+  reply->parts.reserve(request.parts.size());
+  for (const wire::PullPart& part : request.parts) {
+    PartCode code = Admit(part.partition, part.owner_epoch);
+    uint64_t part_floats = 0;
+    for (const wire::Group& group : part.groups) {
+      const uint32_t width = Width(group.table);
+      if (width == 0 && code == PartCode::kOk) code = PartCode::kRetry;
+      part_floats += uint64_t{group.keys} * width;
+    }
+    if (code == PartCode::kOk && (floats + part_floats) * sizeof(float) > wire::kValueBytesMax) {
+      code = PartCode::kBadRequest;
+      reply->text = fmt::format(
+          "partition {}: the rows of one pull are more than {} bytes; pull "
+          "fewer keys at once",
+          part.partition, wire::kValueBytesMax);
+    }
+    if (code == PartCode::kOk) floats += part_floats;
+    reply->parts.push_back({.partition = part.partition, .code = code});
+  }
+  if (!reply->values.Resize(floats * sizeof(float))) {
+    for (wire::PartReply& part : reply->parts) part.code = PartCode::kRetry;
+    return;
+  }
+  std::span<float> rest = reply->values.floats();
+  std::span<const uint64_t> keys = request.keys;
+  for (size_t i = 0; i < request.parts.size(); ++i) {
+    const wire::PullPart& part = request.parts[i];
+    const uint64_t count = KeyCount(part.groups);
+    if (reply->parts[i].code == PartCode::kOk) {
+      reply->parts[i] = PullPart(*Find(part.partition), part, keys, &rest, &reply->text);
+    }
+    keys = keys.subspan(count);
+  }
+  const size_t used = floats - rest.size();
+  MUSTER_CHECK(reply->values.Resize(used * sizeof(float)));
+}
+
+wire::PartReply OwnedPartitions::PullPart(const Slot& slot, const wire::PullPart& part,
+                                          std::span<const uint64_t> keys, std::span<float>* values,
+                                          std::string* text) {
+  std::span<float> rest = *values;
+  for (const wire::Group& group : part.groups) {
+    const size_t floats = size_t{group.keys} * Width(group.table);
+    const absl::Status status =
+        slot.partition->Pull(TableId(group.table), keys.first(group.keys), rest.first(floats));
+    if (!status.ok()) {
+      *text = fmt::format("partition {}: {}", part.partition, Message(status));
+      const bool unknown = status.code() == absl::StatusCode::kNotFound;
+      return {.partition = part.partition,
+              .code = unknown ? PartCode::kRetry : PartCode::kBadRequest};
+    }
+    keys = keys.subspan(group.keys);
+    rest = rest.subspan(floats);
+    counters_.pulled_rows += group.keys;
+  }
+  *values = rest;
+  return {.partition = part.partition, .code = PartCode::kOk};
+}
+
+void OwnedPartitions::Push(const PushRequest& request, PushReply* reply) {
+  // Where a part's rows begin follows from the widths of all tables before it, so a push is only
+  // served when all of them are known and everything adds up.
+  uint64_t floats = 0;
+  bool all_known = true;
+  for (const wire::PushPart& part : request.parts) {
+    for (const wire::Group& group : part.groups) {
+      const uint32_t width = Width(group.table);
+      if (width == 0) all_known = false;
+      floats += uint64_t{group.keys} * width;
+    }
+  }
+  const bool fits = floats == request.values.size();
+  if (all_known && !fits) {
+    reply->text = fmt::format(
+        "the push has {} values, its keys and the widths of its tables make "
+        "{}: the worker has another idea of a table's width",
+        request.values.size(), floats);
+  }
+  std::span<const uint64_t> keys = request.keys;
+  std::span<const float> values = request.values;
+  reply->parts.reserve(request.parts.size());
+  for (const wire::PushPart& part : request.parts) {
+    const PartCode code = Admit(part.partition, part.owner_epoch);
+    if (code == PartCode::kWrongOwner) ++counters_.parts_wrong_owner;
+    if (code != PartCode::kOk) {
+      reply->parts.push_back({.partition = part.partition, .code = code});
+    } else if (!all_known) {
+      reply->parts.push_back({.partition = part.partition, .code = PartCode::kRetry});
+    } else if (!fits) {
+      reply->parts.push_back({.partition = part.partition, .code = PartCode::kBadRequest});
+    } else {
+      reply->parts.push_back(PushPart(Find(part.partition), part, keys, values, &reply->text));
+    }
+    if (!all_known || !fits) continue;
+    for (const wire::Group& group : part.groups) {
+      keys = keys.subspan(group.keys);
+      values = values.subspan(size_t{group.keys} * Width(group.table));
+    }
+  }
+}
+
+wire::PartReply OwnedPartitions::PushPart(Slot* slot, const wire::PushPart& part,
+                                          std::span<const uint64_t> keys,
+                                          std::span<const float> values, std::string* text) {
+  part_.shard = {DatasetId(part.dataset), EpochIndex(part.epoch), ShardIndex(part.shard_index)};
+  part_.minibatch = MinibatchIndex(part.minibatch);
+  part_.token = LeaseToken::FromValue(part.token);
+  part_.step = part.step;
+  part_.groups.clear();
+  for (const wire::Group& group : part.groups) {
+    const size_t floats = size_t{group.keys} * Width(group.table);
+    part_.groups.push_back({TableId(group.table), keys.first(group.keys), values.first(floats)});
+    keys = keys.subspan(group.keys);
+    values = values.subspan(floats);
+  }
+  const ApplyResult result = slot->partition->Apply(part_);
+  wire::PartReply reply{.partition = part.partition};
+  switch (result.code) {
+    case ApplyCode::kApplied:
+      ++counters_.parts_applied;
+      break;
+    case ApplyCode::kSkipped:
+      ++counters_.parts_skipped;
+      reply.skipped = true;
+      break;
+    case ApplyCode::kStaleLease:
+      ++counters_.parts_stale;
+      reply.code = PartCode::kStaleLease;
+      break;
+    case ApplyCode::kUnknownTable:
+      reply.code = PartCode::kRetry;
+      break;
+    case ApplyCode::kBadRequest:
+      *text = fmt::format("partition {}: {}", part.partition, result.text);
+      reply.code = PartCode::kBadRequest;
+      break;
+  }
+  return reply;
+}
+
+}  // namespace muster::ps

@@ -1,0 +1,275 @@
+#include "ps/service/parameter_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "base/status.h"
+
+namespace muster::ps {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kBackoffFirst{50};
+constexpr milliseconds kBackoffMax{500};
+constexpr milliseconds kHeartbeatDefault{200};
+constexpr std::chrono::seconds kAwayLogInterval{2};
+constexpr std::chrono::seconds kWarmStartPause{2};
+
+bool MayPass(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kUnavailable ||
+         status.code() == absl::StatusCode::kDeadlineExceeded ||
+         status.code() == absl::StatusCode::kAborted ||
+         status.code() == absl::StatusCode::kResourceExhausted;
+}
+
+/// Doubles up to a bound, with jitter, so that servers do not come back in step.
+class Backoff {
+ public:
+  explicit Backoff(Rng* rng) : rng_(rng) {}
+  std::chrono::nanoseconds Next() {
+    const std::chrono::nanoseconds base = next_;
+    next_ = std::min(next_ * 2, kBackoffMax);
+    return base / 2 + std::chrono::nanoseconds(rng_->Below(static_cast<uint64_t>(base.count())));
+  }
+  void Reset() { next_ = kBackoffFirst; }
+
+ private:
+  Rng* const rng_;
+  milliseconds next_ = kBackoffFirst;
+};
+
+/// Reports of all lanes, put together by their threads.
+struct Collector {
+  Mutex mutex;
+  CondVar changed;
+  std::vector<LaneReport> reports MUSTER_GUARDED_BY(mutex);
+  size_t missing MUSTER_GUARDED_BY(mutex) = 0;
+};
+
+}  // namespace
+
+ParameterServer::ParameterServer(Options options, std::unique_ptr<MasterClient> master,
+                                 StorageFactory storage, const Clock* clock)
+    : options_(std::move(options)),
+      master_(std::move(master)),
+      make_storage_(std::move(storage)),
+      clock_(clock),
+      rng_(options_.nonce),
+      loader_(options_.name + " load"),
+      writer_(options_.name + " write") {
+  context_.clock = clock_;
+  context_.loader = &loader_;
+  context_.writer = &writer_;
+  context_.images = &images_;
+  context_.wake = [this] { Wake(); };
+  context_.pump_all = [this] {
+    for (const auto& lane : lanes_) lane->PostPump();
+  };
+}
+
+ParameterServer::~ParameterServer() {
+  StopThreads();
+}
+
+void ParameterServer::StopThreads() {
+  loader_.Stop();
+  writer_.Stop();
+  for (const auto& lane : lanes_) lane->Stop();
+}
+
+void ParameterServer::RequestStop() {
+  {
+    MutexLock lock(&mutex_);
+    stop_ = true;
+    changed_.SignalAll();
+  }
+  master_->Cancel();
+}
+
+void ParameterServer::Wake() {
+  MutexLock lock(&mutex_);
+  news_ = true;
+  changed_.SignalAll();
+}
+
+bool ParameterServer::Wait(std::chrono::nanoseconds timeout, Until until) {
+  const TimePoint deadline = clock_->Now() + timeout;
+  MutexLock lock(&mutex_);
+  while (!stop_ && !(until == Until::kNews && news_)) {
+    const std::chrono::nanoseconds left = deadline - clock_->Now();
+    if (left.count() <= 0) break;
+    changed_.WaitFor(&mutex_, left);
+  }
+  if (until == Until::kNews) news_ = false;
+  return !stop_;
+}
+
+void ParameterServer::LogMasterAway(const absl::Status& status) {
+  const TimePoint now = clock_->Now();
+  if (away_logged_.has_value() && now - *away_logged_ < kAwayLogInterval) return;
+  away_logged_ = now;
+  Log(LogLevel::kWarning, "the master does not answer, trying again: {}", Message(status));
+}
+
+absl::Status ParameterServer::Run() {
+  MUSTER_ASSIGN_OR_RETURN(const auto addresses, Listen());
+  const auto identity = Register(addresses);
+  absl::Status status = identity.status();
+  if (status.ok()) {
+    StartLanes(*identity);
+    status = Serve(*identity);
+  }
+  StopThreads();
+  return absl::IsCancelled(status) ? absl::OkStatus() : status;
+}
+
+absl::StatusOr<std::vector<std::vector<std::string>>> ParameterServer::Listen() {
+  std::vector<std::vector<std::string>> addresses;
+  for (uint32_t i = 0; i < options_.lanes; ++i) {
+    LaneOptions lane{
+        .name = fmt::format("{}.{}", options_.name, i), .unix_path = "", .limits = options_.limits};
+    if (!options_.socket_directory.empty()) {
+      lane.unix_path = fmt::format("{}/{}.sock", options_.socket_directory, lane.name);
+    }
+    lanes_.push_back(std::make_unique<LaneServer>(std::move(lane), i, options_.lanes, &context_));
+    MUSTER_ASSIGN_OR_RETURN(std::vector<std::string> one, lanes_.back()->Listen());
+    addresses.push_back(std::move(one));
+  }
+  return addresses;
+}
+
+absl::StatusOr<ServerIdentity> ParameterServer::Register(
+    const std::vector<std::vector<std::string>>& addresses) {
+  const RegisterServerRequest request{
+      .name = options_.name, .nonce = options_.nonce, .lanes = addresses};
+  Backoff backoff(&rng_);
+  while (true) {
+    auto identity = master_->Register(request);
+    if (identity.ok()) {
+      away_logged_.reset();
+      Log(LogLevel::kInfo, "registered as server {}, incarnation {}, of job \"{}\"",
+          identity->reply.id.value(), identity->reply.incarnation.value(), identity->job);
+      return identity;
+    }
+    if (absl::IsCancelled(identity.status())) return identity.status();
+    if (!MayPass(identity.status())) {
+      return Annotate(identity.status(),
+                      fmt::format("the master refused to register {}", options_.name));
+    }
+    LogMasterAway(identity.status());
+    if (!Wait(backoff.Next(), Until::kTimeout)) return absl::CancelledError("stopped");
+  }
+}
+
+void ParameterServer::StartLanes(const ServerIdentity& identity) {
+  partition_count_ = identity.partition_count;
+  storage_ = make_storage_(identity);
+  context_.storage = storage_.get();
+  for (const auto& lane : lanes_) lane->Start(identity);
+}
+
+std::vector<LaneReport> ParameterServer::CollectReports(uint64_t sequence) {
+  auto collector = std::make_shared<Collector>();
+  {
+    MutexLock lock(&collector->mutex);
+    collector->reports.resize(lanes_.size());
+    collector->missing = lanes_.size();
+  }
+  for (size_t i = 0; i < lanes_.size(); ++i) {
+    lanes_[i]->PostReport(sequence, [collector, i](LaneReport report) {
+      MutexLock lock(&collector->mutex);
+      collector->reports[i] = std::move(report);
+      if (--collector->missing == 0) collector->changed.SignalAll();
+    });
+  }
+  MutexLock lock(&collector->mutex);
+  while (collector->missing > 0) collector->changed.Wait(&collector->mutex);
+  return std::move(collector->reports);
+}
+
+absl::Status ParameterServer::Serve(const ServerIdentity& identity) {
+  ControlState state(identity.reply, options_.lanes);
+  milliseconds interval = identity.heartbeat_interval;
+  Backoff backoff(&rng_);
+  while (true) {
+    AdvanceTables(&state);
+    const uint64_t sequence = state.NextSequence();
+    const auto reply = master_->Exchange(state.MakeRequest(CollectReports(sequence), table_error_));
+    if (!reply.ok()) {
+      if (absl::IsCancelled(reply.status())) return absl::OkStatus();
+      LogMasterAway(reply.status());
+      if (!Wait(backoff.Next(), Until::kTimeout)) return absl::OkStatus();
+      continue;
+    }
+    backoff.Reset();
+    if (away_logged_.has_value()) {
+      Log(LogLevel::kInfo, "the master answers again, incarnation {}",
+          reply->master_incarnation.value());
+      away_logged_.reset();
+    }
+    auto orders = state.OnReply(*reply);
+    if (absl::IsAborted(orders.status())) {
+      Log(LogLevel::kWarning, "{}", Message(orders.status()));
+    } else if (!orders.ok()) {
+      return orders.status();
+    } else {
+      for (TableSpec& table : orders->tables) {
+        tables_.push_back(std::make_shared<PendingTable>(PendingTable{.spec = std::move(table)}));
+      }
+      AdvanceTables(&state);  // before the partitions that hold them
+      for (size_t i = 0; i < lanes_.size(); ++i) {
+        lanes_[i]->PostCommands(std::move(orders->lanes[i]));
+      }
+    }
+    if (reply->heartbeat_interval.count() > 0) interval = reply->heartbeat_interval;
+    if (interval.count() <= 0) interval = kHeartbeatDefault;
+    if (!Wait(interval, Until::kNews)) return absl::OkStatus();
+  }
+}
+
+void ParameterServer::AdvanceTables(ControlState* state) {
+  for (; !tables_.empty(); tables_.pop_front()) {
+    const std::shared_ptr<PendingTable>& table = tables_.front();
+    std::shared_ptr<const WarmStartSource> rows;
+    if (!table->spec.warm_start_directory.empty()) {
+      if (!table->started) return BeginWarmStart(table);
+      MutexLock lock(&mutex_);
+      if (!table->warm_start.has_value()) return;
+      if (!table->warm_start->ok()) {
+        table_error_ = std::string(Message(table->warm_start->status()));
+        Log(LogLevel::kError, "{}", table_error_);
+        table->warm_start.reset();
+        table->started = false;
+        table->not_before = clock_->Now() + kWarmStartPause;
+        return;
+      }
+      rows = **table->warm_start;
+    }
+    table_error_.clear();
+    for (const auto& lane : lanes_) lane->PostTable(table->spec, rows);
+    state->TableAdded(table->spec.id);
+  }
+}
+
+void ParameterServer::BeginWarmStart(const std::shared_ptr<PendingTable>& table) {
+  if (clock_->Now() < table->not_before) return;
+  table->started = true;
+  loader_.Post([this, shared = table, count = partition_count_] {
+    auto source = storage_->OpenWarmStart(shared->spec, count);
+    if (!source.ok()) {
+      source = Annotate(source.status(),
+                        fmt::format("cannot warm-start table \"{}\"", shared->spec.name));
+    }
+    {
+      MutexLock lock(&mutex_);
+      shared->warm_start = std::move(source);
+    }
+    Wake();
+  });
+}
+
+}  // namespace muster::ps

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/random.h"
+#include "ps/service/control_state.h"
+#include "ps/service/lane_server.h"
+#include "ps/service/master_client.h"
+
+namespace muster::ps {
+
+/// A parameter server: lanes that serve workers, background threads for files, and one loop that
+/// talks to the master. Make it, Run() it, and end it with RequestStop() from any thread.
+class ParameterServer {
+ public:
+  struct Options {
+    std::string name;              // "ps-0"
+    std::string socket_directory;  // of the lanes' UNIX sockets, "<name>.<lane>.sock"
+    uint32_t lanes = 1;
+    /// Names this process among those of its name, for ever: random.
+    uint64_t nonce = 0;
+    LaneLimits limits;
+  };
+  /// Makes the storage that the master's registration names.
+  using StorageFactory = std::function<std::unique_ptr<Storage>(const ServerIdentity&)>;
+
+  /// `clock` must outlive the server.
+  ParameterServer(Options options, std::unique_ptr<MasterClient> master, StorageFactory storage,
+                  const Clock* clock);
+  ~ParameterServer();
+  ParameterServer(const ParameterServer&) = delete;
+  ParameterServer& operator=(const ParameterServer&) = delete;
+
+  /// Listens, registers, serves. Returns OK after RequestStop(), else why it cannot go on: no
+  /// socket, refused by the master, declared dead. Once. While the master is away it goes on
+  /// serving workers.
+  absl::Status Run();
+  /// Makes Run() return soon. Thread-safe, idempotent.
+  void RequestStop();
+
+ private:
+  /// A table on its way to the lanes.
+  struct PendingTable {
+    TableSpec spec;
+    bool started = false;
+    std::optional<absl::StatusOr<std::shared_ptr<const WarmStartSource>>> warm_start;
+    TimePoint not_before{};
+  };
+
+  absl::StatusOr<std::vector<std::vector<std::string>>> Listen();
+  absl::StatusOr<ServerIdentity> Register(const std::vector<std::vector<std::string>>& addresses);
+  void StartLanes(const ServerIdentity& identity);
+  absl::Status Serve(const ServerIdentity& identity);
+  /// The lanes' reports of the exchange; waits for them.
+  std::vector<LaneReport> CollectReports(uint64_t sequence);
+  /// Hands tables to the lanes in order; those with a warm start when it is loaded.
+  void AdvanceTables(ControlState* state);
+  void BeginWarmStart(const std::shared_ptr<PendingTable>& table);
+  void StopThreads();
+
+  /// Waits until `timeout` has passed, or, with `kNews`, there is something to report. False: stop.
+  enum class Until { kTimeout, kNews };
+  bool Wait(std::chrono::nanoseconds timeout, Until until);
+  void Wake();
+  void LogMasterAway(const absl::Status& status);
+
+  const Options options_;
+  const std::unique_ptr<MasterClient> master_;
+  const StorageFactory make_storage_;
+  const Clock* const clock_;
+
+  // Of the thread in Run().
+  Rng rng_;
+  uint32_t partition_count_ = 0;
+  std::deque<std::shared_ptr<PendingTable>> tables_;
+  std::string table_error_;
+  std::optional<TimePoint> away_logged_;
+
+  Mutex mutex_;
+  CondVar changed_;
+  bool stop_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool news_ MUSTER_GUARDED_BY(mutex_) = false;
+
+  // Stopped in this order by StopThreads(): queues post to lanes, lanes use the storage.
+  std::unique_ptr<Storage> storage_;
+  ImageSlots images_{2};
+  LaneContext context_;
+  std::vector<std::unique_ptr<LaneServer>> lanes_;
+  WorkQueue loader_;
+  WorkQueue writer_;
+};
+
+}  // namespace muster::ps

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace muster::ps {
+
+/// What `muster ps` is started with.
+struct ServerOptions {
+  std::string name;            // "ps-0": the number is its slot
+  std::string master_address;  // "127.0.0.1:port"
+  /// Of the UNIX sockets; empty: TCP only. Must exist.
+  std::string socket_directory;
+  uint32_t threads = 1;  // lanes
+};
+
+/// Runs a parameter server until SIGTERM or SIGINT (OK), or until it cannot go on: kInvalidArgument
+/// for options out of bounds, kFailedPrecondition when the master refuses or has forgotten it. Call
+/// from the main thread before other threads exist: both signals are blocked in all of them.
+absl::Status RunServer(const ServerOptions& options);
+
+}  // namespace muster::ps

@@ -1,0 +1,197 @@
+#include <cstring>
+#include <memory>
+
+#include "base/random.h"
+#include "proto/wire/frame.h"
+#include "tests/support/status_matchers.h"
+
+namespace muster::wire {
+namespace {
+
+using ::muster::testing::StatusIs;
+using ::testing::HasSubstr;
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+std::vector<PullPart> PullParts() {
+  return {{.partition = 3, .owner_epoch = 9, .groups = {{.table = 1, .keys = 4}, {2, 1}}},
+          {.partition = 7, .owner_epoch = 1ull << 40, .groups = {}}};
+}
+std::vector<PushPart> PushParts() {
+  PushPart part;
+  part.partition = 255;
+  part.owner_epoch = 5;
+  part.dataset = 1;
+  part.epoch = 2;
+  part.shard_index = 1ull << 33;
+  part.minibatch = 15;
+  part.run = 3;
+  part.token = (7ull << 40) | 12;
+  part.step = 123456789012;
+  part.groups = {{.table = 4, .keys = 100}, {.table = 5, .keys = 0}};
+  return {part, PushPart{}};
+}
+Header HeaderOf(Kind kind, uint32_t parts, uint64_t keys) {
+  Header header;
+  header.kind = kind;
+  header.parts = parts;
+  header.keys = keys;
+  return header;
+}
+
+TEST(DirectoryTest, RoundTrips) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(
+      const Hello hello, DecodeHello(EncodeHello({.job = "j", .peer = "w-0", .software = ""})));
+  EXPECT_EQ(hello.job, "j");
+  EXPECT_EQ(hello.peer, "w-0");
+  EXPECT_EQ(hello.software, "");
+  MUSTER_ASSERT_OK_AND_ASSIGN(
+      const HelloReply answer,
+      DecodeHelloReply(EncodeHelloReply(
+          {.server_incarnation = 77, .partition_count = 256, .lane = 1, .lane_count = 2})));
+  EXPECT_EQ(answer.server_incarnation, 77u);
+  EXPECT_EQ(answer.partition_count, 256u);
+  EXPECT_EQ(answer.lane, 1u);
+  EXPECT_EQ(answer.lane_count, 2u);
+
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto pull,
+                              DecodePull(HeaderOf(Kind::kPull, 2, 5), EncodePull(PullParts())));
+  EXPECT_EQ(pull, PullParts());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto push,
+                              DecodePush(HeaderOf(Kind::kPush, 2, 100), EncodePush(PushParts())));
+  EXPECT_EQ(push, PushParts());
+
+  const std::vector<PartReply> replies = {
+      {.partition = 1, .code = PartCode::kOk, .skipped = true},
+      {.partition = 2, .code = PartCode::kBadRequest, .skipped = false}};
+  MUSTER_ASSERT_OK_AND_ASSIGN(
+      const Reply reply, DecodeReply(HeaderOf(Kind::kPushReply, 2, 0), EncodeReply(replies, "no")));
+  EXPECT_EQ(reply.parts, replies);
+  EXPECT_EQ(reply.text, "no");
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string text, DecodeError(EncodeError("because")));
+  EXPECT_EQ(text, "because");
+}
+
+TEST(DirectoryTest, TextsAreCutAtTheLimitWhenSentAndRefusedBeyondWhenReceived) {
+  const std::string large(kTextBytesMax + 1, 'x');
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string text, DecodeError(EncodeError(large)));
+  EXPECT_EQ(text.size(), kTextBytesMax);
+  std::string forged = EncodeError(text) + "x";
+  const uint32_t size = kTextBytesMax + 1;
+  std::memcpy(forged.data(), &size, sizeof(size));
+  EXPECT_THAT(DecodeError(forged), StatusIs(kInvalid, HasSubstr("4097")));
+}
+
+TEST(DirectoryTest, CountsThatDisagreeWithTheHeaderAreRefused) {
+  const std::string pull = EncodePull(PullParts());
+  EXPECT_THAT(DecodePull(HeaderOf(Kind::kPull, 2, 6), pull),
+              StatusIs(kInvalid, HasSubstr("5 keys, the header says 6")));
+  EXPECT_THAT(DecodePull(HeaderOf(Kind::kPull, 1, 5), pull),
+              StatusIs(kInvalid, HasSubstr("16 bytes are left over")));
+  EXPECT_THAT(DecodePull(HeaderOf(Kind::kPull, 3, 5), pull),
+              StatusIs(kInvalid, HasSubstr("it ends at byte 48")));
+  EXPECT_THAT(DecodePull(HeaderOf(Kind::kPull, 60'000, 5), pull),
+              StatusIs(kInvalid, HasSubstr("cannot hold the 60000 parts")));
+  const std::string push = EncodePush(PushParts());
+  EXPECT_THAT(DecodePush(HeaderOf(Kind::kPush, 2, 99), push),
+              StatusIs(kInvalid, HasSubstr("100 keys, the header says 99")));
+  EXPECT_THAT(DecodePush(HeaderOf(Kind::kPush, 1, 100), push),
+              StatusIs(kInvalid, HasSubstr("56 bytes are left over")));
+}
+
+TEST(DirectoryTest, GroupLimitsHold) {
+  PullPart part;
+  part.groups.assign(kGroupsPerPartMax, Group{.table = 1, .keys = 1});
+  EXPECT_TRUE(DecodePull(HeaderOf(Kind::kPull, 1, kGroupsPerPartMax), EncodePull({&part, 1})).ok());
+  part.groups.push_back({});
+  EXPECT_THAT(DecodePull(HeaderOf(Kind::kPull, 1, kGroupsPerPartMax), EncodePull({&part, 1})),
+              StatusIs(kInvalid, HasSubstr("1025 groups")));
+  // A count that no memory could hold is refused before anything is reserved for it.
+  std::string forged = EncodePull(PullParts());
+  const uint32_t groups = 1000;
+  std::memcpy(forged.data() + 4, &groups, sizeof(groups));
+  EXPECT_THAT(DecodePull(HeaderOf(Kind::kPull, 2, 5), forged),
+              StatusIs(kInvalid, HasSubstr("within the 1000 groups of part 0")));
+}
+
+TEST(DirectoryTest, UnknownCodesAndPaddingAreRefused) {
+  const std::vector<PartReply> replies = {{.partition = 1}};
+  const Header header = HeaderOf(Kind::kPushReply, 1, 0);
+  for (const auto& [at, value, message] :
+       {std::tuple{4, 5, "unknown code 5"}, {5, 2, "flag"}, {6, 1, "padding"}}) {
+    std::string bytes = EncodeReply(replies, "");
+    bytes[at] = static_cast<char>(value);
+    EXPECT_THAT(DecodeReply(header, bytes), StatusIs(kInvalid, HasSubstr(message)));
+  }
+}
+
+/// `bytes` in a buffer of exactly its size, so that a sanitizer sees a read beyond its end.
+struct Exact {
+  explicit Exact(std::string_view bytes) : data(new char[bytes.size()]), size(bytes.size()) {
+    std::memcpy(data.get(), bytes.data(), bytes.size());
+  }
+  std::string_view view() const { return {data.get(), size}; }
+  std::unique_ptr<char[]> data;
+  size_t size;
+};
+
+TEST(DirectoryTest, EveryPrefixIsRefused) {
+  const std::vector<PartReply> replies(2);
+  const auto refused = [](const std::string& bytes, auto decode) {
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      const Exact prefix(std::string_view(bytes).substr(0, size));
+      EXPECT_THAT(decode(prefix.view()), StatusIs(kInvalid, HasSubstr("malformed"))) << size;
+    }
+  };
+  refused(EncodeHello({.job = "job", .peer = "p", .software = "s"}), DecodeHello);
+  refused(EncodeHelloReply({}), DecodeHelloReply);
+  refused(EncodeError("text"), DecodeError);
+  refused(EncodePull(PullParts()),
+          [](std::string_view in) { return DecodePull(HeaderOf(Kind::kPull, 2, 5), in); });
+  refused(EncodePush(PushParts()),
+          [](std::string_view in) { return DecodePush(HeaderOf(Kind::kPush, 2, 100), in); });
+  refused(EncodeReply(replies, "text"),
+          [](std::string_view in) { return DecodeReply(HeaderOf(Kind::kPullReply, 2, 0), in); });
+}
+
+TEST(DirectoryTest, RandomCorruptionNeverCrashesAndNeverBreaksTheCounts) {
+  Rng rng(3);
+  int accepted = 0;
+  int refused = 0;
+  const std::vector<PartReply> replies(5);
+  const std::string originals[] = {EncodeHello({.job = "a", .peer = "b", .software = "c"}),
+                                   EncodeHelloReply({}),
+                                   EncodePull(PullParts()),
+                                   EncodePush(PushParts()),
+                                   EncodeReply(replies, "text"),
+                                   EncodeError("text")};
+  for (int round = 0; round < 200'000; ++round) {
+    std::string bytes = originals[rng.Below(std::size(originals))];
+    for (uint64_t flips = 1 + rng.Below(4); flips-- > 0;) {
+      bytes[rng.Below(bytes.size())] = static_cast<char>(rng.Below(4) == 0 ? 0xff : rng.Next());
+    }
+    if (rng.Below(4) == 0) bytes.resize(rng.Below(bytes.size() + 1));
+    const Exact exact(bytes);
+    const Header header =
+        HeaderOf(Kind::kPull, static_cast<uint32_t>(rng.Below(7)), rng.Below(2) == 0 ? 5 : 100);
+    const auto count = [&](const auto& result) { ++(result.ok() ? accepted : refused); };
+    count(DecodeHello(exact.view()));
+    count(DecodeHelloReply(exact.view()));
+    count(DecodeReply(header, exact.view()));
+    count(DecodeError(exact.view()));
+    if (const auto pull = DecodePull(header, exact.view()); pull.ok()) {
+      uint64_t keys = 0;
+      for (const PullPart& part : *pull) {
+        for (const Group& group : part.groups) keys += group.keys;
+      }
+      EXPECT_EQ(keys, header.keys);
+      EXPECT_EQ(pull->size(), header.parts);
+    }
+    count(DecodePush(header, exact.view()));
+  }
+  EXPECT_GT(accepted, 0);
+  EXPECT_GT(refused, 0);
+}
+
+}  // namespace
+}  // namespace muster::wire

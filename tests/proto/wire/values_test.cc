@@ -1,0 +1,97 @@
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/random.h"
+#include "proto/wire/frame.h"
+#include "tests/support/status_matchers.h"
+
+namespace muster::wire {
+namespace {
+
+uint16_t Narrow(float value, Encoding encoding) {
+  std::byte bytes[2];
+  EncodeValues({&value, 1}, encoding, bytes);
+  uint16_t narrow;
+  std::memcpy(&narrow, bytes, 2);
+  return narrow;
+}
+
+float Widen(uint16_t narrow, Encoding encoding) {
+  std::byte bytes[2];
+  std::memcpy(bytes, &narrow, 2);
+  float value;
+  DecodeValues(bytes, encoding, {&value, 1});
+  return value;
+}
+
+TEST(ValuesTest, Float16Table) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  // Values and their binary16 forms, from the definition in IEEE 754-2008, section 3.4.
+  const struct {
+    float value;
+    uint16_t half;
+  } cases[] = {{0.0f, 0x0000},       {-0.0f, 0x8000},          {1.0f, 0x3c00},
+               {-2.0f, 0xc000},      {65504.0f, 0x7bff},       {65519.99f, 0x7bff},
+               {65520.0f, 0x7c00},   {1e30f, 0x7c00},          {0x1p-14f, 0x0400},
+               {0x1p-24f, 0x0001},   {0x1p-25f, 0x0000},       {0x1.8p-25f, 0x0001},
+               {0x1.8p-24f, 0x0002}, {0x1.ff8p-15f, 0x03ff},   {0x1.ffcp-15f, 0x0400},
+               {0x1.002p0f, 0x3c00}, {0x1.006p0f, 0x3c02},     {kInfinity, 0x7c00},
+               {-kInfinity, 0xfc00}, {0.333251953125f, 0x3555}};
+  for (const auto& c : cases) {
+    EXPECT_EQ(Narrow(c.value, Encoding::kFloat16), c.half) << c.value;
+  }
+  EXPECT_TRUE(std::isnan(Widen(Narrow(std::nanf(""), Encoding::kFloat16), Encoding::kFloat16)));
+}
+
+TEST(ValuesTest, EveryHalfAndBfloatSurvivesTheWayThereAndBack) {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const auto narrow = static_cast<uint16_t>(bits);
+    for (const Encoding encoding : {Encoding::kFloat16, Encoding::kBfloat16}) {
+      const float value = Widen(narrow, encoding);
+      if (std::isnan(value)) {
+        EXPECT_TRUE(std::isnan(Widen(Narrow(value, encoding), encoding))) << bits;
+      } else {
+        EXPECT_EQ(Narrow(value, encoding), narrow) << bits;
+      }
+    }
+  }
+}
+
+TEST(ValuesTest, NarrowingPicksTheNearestOfItsNeighbours) {
+  Rng rng(2);
+  for (int i = 0; i < 200'000; ++i) {
+    const auto value = static_cast<float>((rng.Uniform() - 0.5) *
+                                          std::ldexp(1.0, static_cast<int>(rng.Below(30)) - 20));
+    for (const Encoding encoding : {Encoding::kFloat16, Encoding::kBfloat16}) {
+      const uint16_t narrow = Narrow(value, encoding);
+      const double error = std::abs(double{Widen(narrow, encoding)} - value);
+      if ((narrow & 0x7fff) != 0) {
+        EXPECT_LE(error, std::abs(double{Widen(narrow - 1, encoding)} - value)) << value;
+      }
+      EXPECT_LE(error, std::abs(double{Widen(narrow + 1, encoding)} - value)) << value;
+    }
+  }
+}
+
+TEST(ValuesTest, BfloatRoundsToEvenAndKeepsNaN) {
+  EXPECT_EQ(Narrow(1.0f, Encoding::kBfloat16), 0x3f80);
+  EXPECT_EQ(Narrow(std::bit_cast<float>(0x3f808000u), Encoding::kBfloat16), 0x3f80);
+  EXPECT_EQ(Narrow(std::bit_cast<float>(0x3f818000u), Encoding::kBfloat16), 0x3f82);
+  EXPECT_EQ(Narrow(std::numeric_limits<float>::max(), Encoding::kBfloat16), 0x7f80);
+  EXPECT_TRUE(std::isnan(
+      Widen(Narrow(std::bit_cast<float>(0x7f800001u), Encoding::kBfloat16), Encoding::kBfloat16)));
+}
+
+TEST(ValuesTest, Float32IsCopied) {
+  const std::vector<float> in = {1.5f, -0.0f, 1e-40f, std::numeric_limits<float>::infinity()};
+  std::vector<std::byte> bytes(in.size() * BytesPerValue(Encoding::kFloat32));
+  EncodeValues(in, Encoding::kFloat32, bytes);
+  std::vector<float> out(in.size());
+  DecodeValues(bytes, Encoding::kFloat32, out);
+  EXPECT_EQ(std::memcmp(in.data(), out.data(), bytes.size()), 0);
+}
+
+}  // namespace
+}  // namespace muster::wire

@@ -1,0 +1,54 @@
+#include "ps/net/aligned_buffer.h"
+
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "tests/support/status_matchers.h"
+
+namespace muster::ps {
+namespace {
+
+TEST(AlignedBufferTest, IsAlignedAtEverySizeAndKeepsItsMemory) {
+  AlignedBuffer buffer;
+  for (size_t bytes : {1u, 255u, 4096u, (1u << 20) + 8}) {
+    ASSERT_TRUE(buffer.Resize(bytes));
+    EXPECT_EQ(buffer.size(), bytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer.data()) % AlignedBuffer::kAlignment, 0u);
+  }
+  const std::byte* const data = buffer.data();
+  ASSERT_TRUE(buffer.Resize(8));
+  EXPECT_EQ(buffer.data(), data);
+  EXPECT_EQ(buffer.words().size(), 1u);
+  EXPECT_EQ(buffer.floats().size(), 2u);
+}
+
+TEST(AlignedBufferTest, ReleasesWhatIsLarge) {
+  AlignedBuffer buffer;
+  ASSERT_TRUE(buffer.Resize(1000));
+  buffer.ReleaseIfLarger(buffer.capacity());
+  EXPECT_EQ(buffer.size(), 1000u);
+  buffer.ReleaseIfLarger(999);
+  EXPECT_EQ(buffer.capacity(), 0u);
+  EXPECT_EQ(buffer.size(), 0u);
+}
+
+TEST(AlignedBufferTest, MemoryThatIsNotToBeHadIsAnAnswerNotACrash) {
+  AlignedBuffer buffer;
+  ASSERT_TRUE(buffer.Resize(16));
+  EXPECT_FALSE(buffer.Resize(uint64_t{1} << 60));
+  EXPECT_EQ(buffer.size(), 0u);
+  EXPECT_TRUE(buffer.Resize(16));
+}
+
+TEST(AlignedBufferTest, MovesItsMemory) {
+  AlignedBuffer from;
+  ASSERT_TRUE(from.Resize(16));
+  const std::byte* const data = from.data();
+  AlignedBuffer to = std::move(from);
+  EXPECT_EQ(to.data(), data);
+  EXPECT_EQ(to.size(), 16u);
+}
+
+}  // namespace
+}  // namespace muster::ps

@@ -1,0 +1,299 @@
+#include "ps/net/internal/connection.h"
+
+#include <cstring>
+
+#include "base/random.h"
+#include "ps/net/lane.h"
+#include "tests/ps/net/fake_handler.h"
+#include "tests/ps/net/wire_client.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace muster::ps {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::FakeHandler;
+using testing::Frame;
+using ::testing::HasSubstr;
+using testing::WireClient;
+using wire::Kind;
+using wire::PartCode;
+
+/// A lane with the fake handler behind a UNIX socket and a TCP port.
+class ConnectionTest : public ::testing::Test {
+ protected:
+  explicit ConnectionTest(LaneLimits limits = {})
+      : lane_({.name = "ps-0.0", .unix_path = dir_.File("s"), .limits = limits}, &handler_) {
+    addresses_ = lane_.Listen().value();
+    lane_.Start();
+  }
+  /// A client that has said hello.
+  std::unique_ptr<WireClient> Greeted(const std::string& address) {
+    auto client = std::make_unique<WireClient>(address);
+    client->SendHello("job");
+    EXPECT_EQ(client->Receive().value().header.kind, Kind::kHelloReply);
+    return client;
+  }
+  /// The values of a pull of `keys` from partition 1, by `client`.
+  static std::vector<float> Pull(WireClient* client, const std::vector<uint64_t>& keys,
+                                 wire::Encoding encoding = wire::Encoding::kFloat32) {
+    SendPull(client, keys, encoding);
+    return client->Receive().value().values;
+  }
+  static void SendPull(WireClient* client, const std::vector<uint64_t>& keys,
+                       wire::Encoding encoding = wire::Encoding::kFloat32, uint64_t request = 1) {
+    const wire::PullPart part{.partition = 1,
+                              .owner_epoch = 1,
+                              .groups = {{.table = 1, .keys = static_cast<uint32_t>(keys.size())}}};
+    client->Send(PullHeader(1, encoding, request), wire::EncodePull({&part, 1}), keys);
+  }
+  static wire::Header PullHeader(uint32_t parts, wire::Encoding encoding = wire::Encoding::kFloat32,
+                                 uint64_t request = 1) {
+    wire::Header header;
+    header.kind = Kind::kPull;
+    header.parts = parts;
+    header.encoding = encoding;
+    header.request = request;
+    return header;
+  }
+
+  ::muster::testing::TempDir dir_;
+  FakeHandler handler_;
+  Lane lane_;
+  std::vector<std::string> addresses_;
+};
+
+TEST_F(ConnectionTest, HelloIsAnsweredOnBothKindsOfSocket) {
+  ASSERT_EQ(addresses_.size(), 2u);
+  for (const std::string& address : addresses_) {
+    WireClient client(address);
+    ASSERT_TRUE(client.connected()) << address;
+    client.SendHello("job");
+    const Frame frame = client.Receive().value();
+    ASSERT_EQ(frame.header.kind, Kind::kHelloReply);
+    MUSTER_ASSERT_OK_AND_ASSIGN(const auto reply, wire::DecodeHelloReply(frame.directory));
+    EXPECT_EQ(reply.server_incarnation, 7u);
+    EXPECT_EQ(reply.lane_count, 2u);
+  }
+}
+
+TEST_F(ConnectionTest, PullReturnsTheRowsOfOwnedParts) {
+  const auto client = Greeted(addresses_[0]);
+  const std::vector<wire::PullPart> parts = {
+      {.partition = 1, .owner_epoch = 1, .groups = {{.table = 1, .keys = 2}}},
+      {.partition = 13, .owner_epoch = 1, .groups = {{.table = 1, .keys = 1}}},
+      {.partition = 2, .owner_epoch = 1, .groups = {{.table = 1, .keys = 0}, {2, 1}}}};
+  client->Send(PullHeader(3, wire::Encoding::kFloat32, 99), wire::EncodePull(parts),
+               std::vector<uint64_t>{5, 6, 7, 8});
+  const Frame frame = client->Receive().value();
+  EXPECT_EQ(frame.header.kind, Kind::kPullReply);
+  EXPECT_EQ(frame.header.request, 99u);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto reply, wire::DecodeReply(frame.header, frame.directory));
+  EXPECT_EQ(reply.parts[1].code, PartCode::kWrongOwner);
+  EXPECT_EQ(reply.parts[2].partition, 2u);
+  EXPECT_THAT(frame.values, ElementsAre(5, 5, 5, 5, 6, 6, 6, 6, 8, 8, 8, 8));
+}
+
+TEST_F(ConnectionTest, NarrowEncodingsWorkBothWays) {
+  const auto client = Greeted(addresses_[1]);
+  for (const auto encoding : {wire::Encoding::kFloat16, wire::Encoding::kBfloat16}) {
+    EXPECT_THAT(Pull(client.get(), {3}, encoding), ElementsAre(3, 3, 3, 3));
+    const std::vector<float> gradients = {1.5f, -2, 0.25f, 0};
+    std::string narrow(gradients.size() * 2, '\0');
+    wire::EncodeValues(gradients, encoding, std::as_writable_bytes(std::span(narrow)));
+    wire::PushPart part;
+    part.groups = {{.table = 1, .keys = 1}};
+    wire::Header header = PullHeader(1, encoding);
+    header.kind = Kind::kPush;
+    client->Send(header, wire::EncodePush({&part, 1}), std::vector<uint64_t>{9}, narrow);
+    EXPECT_EQ(client->Receive().value().header.kind, Kind::kPushReply);
+  }
+  lane_.Stop();
+  EXPECT_THAT(handler_.pushed_values, ElementsAre(1.5f, -2, 0.25f, 0, 1.5f, -2, 0.25f, 0));
+  EXPECT_THAT(handler_.pushed_keys, ElementsAre(9, 9));
+}
+
+TEST_F(ConnectionTest, LargeFramesArriveWholeHoweverTheyAreCut) {
+  const auto client = Greeted(addresses_[0]);
+  const size_t keys = 50'000;
+  std::vector<uint64_t> all(keys);
+  std::vector<float> values(keys * FakeHandler::kDim);
+  for (size_t i = 0; i < keys; ++i) all[i] = i;
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 1000);
+  wire::PushPart part;
+  part.partition = 3;
+  part.owner_epoch = 4;
+  part.shard_index = 5;
+  part.token = 6;
+  part.groups = {{.table = 1, .keys = static_cast<uint32_t>(keys)}};
+  wire::Header header = PullHeader(1);
+  header.kind = Kind::kPush;
+  client->Send(header, wire::EncodePush({&part, 1}), all,
+               {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+  const Frame frame = client->Receive().value();
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto reply, wire::DecodeReply(frame.header, frame.directory));
+  EXPECT_EQ(reply.text, "pushed");
+  EXPECT_EQ(Pull(client.get(), all).size(), values.size());
+  lane_.Stop();
+  EXPECT_EQ(handler_.pushed_keys, all);
+  EXPECT_EQ(handler_.pushed_values, values);
+  EXPECT_THAT(handler_.pushed_parts, ElementsAre(part));
+}
+
+TEST_F(ConnectionTest, PipelinedRequestsAreAnsweredInOrder) {
+  const auto client = Greeted(addresses_[0]);
+  for (uint64_t request = 0; request < 1000; ++request) {
+    SendPull(client.get(), {request}, wire::Encoding::kFloat32, request);
+  }
+  for (uint64_t request = 0; request < 1000; ++request) {
+    const Frame frame = client->Receive().value();
+    ASSERT_EQ(frame.header.request, request);
+    ASSERT_EQ(frame.values[0], static_cast<float>(request));
+  }
+}
+
+TEST_F(ConnectionTest, ChecksumsAreCheckedAndGivenBack) {
+  const auto client = Greeted(addresses_[0]);
+  const std::vector<uint64_t> keys = {1, 2};
+  const wire::PullPart part{.partition = 1, .owner_epoch = 1, .groups = {{.table = 1, .keys = 2}}};
+  const std::string directory = wire::EncodePull({&part, 1});
+  wire::Header header = PullHeader(1);
+  header.checksum_kind = wire::Checksum::kXxh3;
+  header.checksum = wire::ChecksumOf(directory, keys, "");
+  client->Send(header, directory, keys);
+  const Frame frame = client->Receive().value();
+  EXPECT_EQ(frame.header.checksum,
+            wire::ChecksumOf(frame.directory, {},
+                             {reinterpret_cast<const char*>(frame.values.data()),
+                              frame.values.size() * sizeof(float)}));
+  header.checksum ^= 1;
+  client->Send(header, directory, keys);
+  EXPECT_THAT(client->ReceiveErrorAndEnd(), HasSubstr("checksum"));
+}
+
+TEST_F(ConnectionTest, AnotherJobIsRefusedWithTheReason) {
+  WireClient client(addresses_[0]);
+  client.SendHello("other");
+  EXPECT_THAT(client.ReceiveErrorAndEnd(), HasSubstr("belongs to job \"job\", not to \"other\""));
+}
+
+/// A frame that must end its own connection, with this in the text, and no other.
+struct BadFrame {
+  const char* name;
+  const char* text;
+  bool greeted;
+  std::string bytes;
+};
+
+std::string HeaderOnly(Kind kind, uint32_t directory_bytes, uint32_t parts, uint64_t keys,
+                       uint64_t value_bytes) {
+  wire::Header header;
+  header.kind = kind;
+  header.directory_bytes = directory_bytes;
+  header.parts = parts;
+  header.keys = keys;
+  header.value_bytes = value_bytes;
+  std::array<std::byte, wire::kHeaderBytes> bytes;
+  wire::EncodeHeader(header, bytes);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::vector<BadFrame> BadFrames() {
+  std::string version = HeaderOnly(Kind::kHello, 0, 0, 0, 0);
+  version[4] = 77;
+  return {
+      {"not ours", "not a muster frame", false,
+       "GET / HTTP/1.1\r\nHost: x\r\n" + std::string(64, ' ')},
+      {"wire version", "version 77", false, version},
+      {"pull before hello", "must be a hello", false, HeaderOnly(Kind::kPull, 0, 0, 0, 0)},
+      {"malformed hello", "malformed directory", false,
+       HeaderOnly(Kind::kHello, 4, 0, 0, 0) + "\xff\xff\xff\xff"},
+      {"second hello", "kind 1", true, HeaderOnly(Kind::kHello, 0, 0, 0, 0)},
+      {"a reply", "kind 4", true, HeaderOnly(Kind::kPullReply, 4, 0, 0, 0) + std::string(4, '\0')},
+      {"an error", "kind 7", true, HeaderOnly(Kind::kError, 4, 0, 0, 0) + std::string(4, '\0')},
+      {"too many keys", "number of keys", true, HeaderOnly(Kind::kPull, 16, 1, 1u << 25, 0)},
+      {"too many values", "values' size", true, HeaderOnly(Kind::kPush, 16, 1, 1, 1ull << 40)},
+      {"too large a directory", "directory's size", true,
+       HeaderOnly(Kind::kPull, 1u << 25, 1, 1, 0)},
+      {"parts that do not fit", "cannot hold", true, HeaderOnly(Kind::kPull, 4, 9, 0, 0) + "abcd"},
+      {"bytes left over", "left over", true, HeaderOnly(Kind::kPush, 4, 0, 0, 0) + "abcd"},
+      {"keys that do not add up", "header says 1", true,
+       HeaderOnly(Kind::kPull, 0, 0, 1, 0) + std::string(8, 'k')},
+  };
+}
+
+TEST_F(ConnectionTest, AMalformedFrameEndsItsConnectionAndNoOther) {
+  const auto bystander = Greeted(addresses_[0]);
+  for (const BadFrame& bad : BadFrames()) {
+    for (const std::string& address : addresses_) {
+      WireClient client(address);
+      if (bad.greeted) {
+        client.SendHello("job");
+        ASSERT_TRUE(client.Receive());
+      }
+      client.SendBytes(bad.bytes);
+      EXPECT_THAT(client.ReceiveErrorAndEnd(), HasSubstr(bad.text)) << bad.name;
+    }
+    EXPECT_THAT(Pull(bystander.get(), {3}), ElementsAre(3, 3, 3, 3)) << bad.name;
+  }
+}
+
+TEST_F(ConnectionTest, TheReasonSurvivesWhatThePeerStillSends) {
+  const auto client = Greeted(addresses_[1]);
+  client->SendBytes(HeaderOnly(Kind::kError, 0, 0, 0, 0) + std::string(4u << 20, 'x'));
+  EXPECT_THAT(client->ReceiveErrorAndEnd(), HasSubstr("kind 7"));
+}
+
+TEST_F(ConnectionTest, RandomCorruptionHarmsNobodyElse) {
+  const auto bystander = Greeted(addresses_[0]);
+  Rng rng(4);
+  const wire::PullPart part{.partition = 1, .owner_epoch = 1, .groups = {{.table = 1, .keys = 2}}};
+  const std::string good =
+      HeaderOnly(Kind::kPull, 24, 1, 2, 0) + wire::EncodePull({&part, 1}) + std::string(16, '\1');
+  for (int round = 0; round < 200; ++round) {
+    WireClient client(addresses_[rng.Below(2)]);
+    client.SendHello("job");
+    std::string bytes = good + good;
+    for (uint64_t flips = 1 + rng.Below(3); flips-- > 0;) {
+      bytes[rng.Below(bytes.size())] = static_cast<char>(rng.Next());
+    }
+    client.SendBytes(bytes);
+  }
+  EXPECT_THAT(Pull(bystander.get(), {3}), ElementsAre(3, 3, 3, 3));
+}
+
+class SmallLimitsTest : public ConnectionTest {
+ protected:
+  SmallLimitsTest()
+      : ConnectionTest(
+            {.connections_max = 2, .outstanding_bytes_max = 1000, .buffer_bytes_kept = 100}) {}
+};
+
+TEST_F(SmallLimitsTest, OneConnectionTooManyIsToldSo) {
+  const auto first = Greeted(addresses_[0]);
+  auto second = Greeted(addresses_[1]);
+  WireClient third(addresses_[1]);
+  EXPECT_THAT(third.ReceiveErrorAndEnd(), HasSubstr("2 connections, its limit"));
+  EXPECT_THAT(Pull(first.get(), {3}), ElementsAre(3, 3, 3, 3));
+}
+
+TEST_F(SmallLimitsTest, APeerThatDoesNotReadIsNotReadFromAndLosesNothing) {
+  const auto slow = Greeted(addresses_[0]);
+  const auto other = Greeted(addresses_[1]);
+  // The first reply, 1.6 MB, fits into no socket buffer; the lane must not read on meanwhile.
+  const std::vector<uint64_t> keys(100'000, 3);
+  const uint64_t requests = 20;
+  SendPull(slow.get(), keys, wire::Encoding::kFloat32, 0);
+  for (uint64_t request = 1; request < requests; ++request) {
+    SendPull(slow.get(), {request}, wire::Encoding::kFloat32, request);
+  }
+  EXPECT_THAT(Pull(other.get(), {3}), ElementsAre(3, 3, 3, 3));
+  EXPECT_EQ(slow->Receive().value().values.size(), keys.size() * FakeHandler::kDim);
+  for (uint64_t request = 1; request < requests; ++request) {
+    EXPECT_EQ(slow->Receive().value().values[0], static_cast<float>(request));
+  }
+}
+
+}  // namespace
+}  // namespace muster::ps

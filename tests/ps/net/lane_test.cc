@@ -1,0 +1,105 @@
+#include "ps/net/lane.h"
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <future>
+
+#include "tests/ps/net/fake_handler.h"
+#include "tests/ps/net/wire_client.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace muster::ps {
+namespace {
+
+using ::muster::testing::StatusIs;
+using ::muster::testing::TempDir;
+using ::testing::ElementsAre;
+using testing::FakeHandler;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using testing::WireClient;
+
+TEST(LaneTest, AddressesAreBestFirstAndTheSocketIsTheOwnersAlone) {
+  TempDir dir;
+  FakeHandler handler;
+  Lane lane({.name = "l", .unix_path = dir.File("s"), .limits = {}}, &handler);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto addresses, lane.Listen());
+  EXPECT_THAT(addresses, ElementsAre("unix:" + dir.File("s"), StartsWith("127.0.0.1:")));
+  struct stat info;
+  ASSERT_EQ(::stat(dir.File("s").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777u, 0600u);
+  lane.Stop();
+  EXPECT_NE(::stat(dir.File("s").c_str(), &info), 0);
+}
+
+TEST(LaneTest, ASocketLeftByADeadServerIsReplaced) {
+  TempDir dir;
+  FakeHandler handler;
+  Lane dead({.name = "dead", .unix_path = dir.File("s"), .limits = {}}, &handler);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto unused, dead.Listen());
+  Lane lane({.name = "l", .unix_path = dir.File("s"), .limits = {}}, &handler);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto addresses, lane.Listen());
+  lane.Start();
+  WireClient client(addresses[0]);
+  client.SendHello("job");
+  EXPECT_TRUE(client.Receive());
+}
+
+TEST(LaneTest, ATooLongPathMeansTcpOnly) {
+  TempDir dir;
+  FakeHandler handler;
+  Lane lane({.name = "l", .unix_path = dir.File(std::string(120, 'p')), .limits = {}}, &handler);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto addresses, lane.Listen());
+  EXPECT_THAT(addresses, ElementsAre(StartsWith("127.0.0.1:")));
+}
+
+TEST(LaneTest, AMissingFolderIsAnErrorWithThePath) {
+  FakeHandler handler;
+  Lane lane({.name = "l", .unix_path = "/nowhere/at/all", .limits = {}}, &handler);
+  EXPECT_THAT(lane.Listen(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("/nowhere/at/all")));
+}
+
+TEST(LaneTest, PeersThatConnectBeforeTheStartAreServedAfterIt) {
+  TempDir dir;
+  FakeHandler handler;
+  Lane lane({.name = "l", .unix_path = dir.File("s"), .limits = {}}, &handler);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto addresses, lane.Listen());
+  WireClient client(addresses[0]);
+  client.SendHello("job");
+  lane.Start();
+  EXPECT_TRUE(client.Receive());
+}
+
+TEST(LaneTest, PostedTasksRunInOrderOnTheLanesThread) {
+  FakeHandler handler;
+  Lane lane({.name = "l", .unix_path = "", .limits = {}}, &handler);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto unused, lane.Listen());
+  std::vector<int> order;
+  std::promise<std::thread::id> thread;
+  lane.Post([&] { order.push_back(1); });
+  lane.Start();
+  lane.Post([&] { order.push_back(2); });
+  lane.Post([&] { thread.set_value(std::this_thread::get_id()); });
+  EXPECT_TRUE(thread.get_future().get() != std::this_thread::get_id());
+  EXPECT_THAT(order, ElementsAre(1, 2));
+}
+
+TEST(LaneTest, StopClosesConnectionsAndMayBeRepeated) {
+  FakeHandler handler;
+  Lane lane({.name = "l", .unix_path = "", .limits = {}}, &handler);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto addresses, lane.Listen());
+  lane.Start();
+  WireClient client(addresses[0]);
+  client.SendHello("job");
+  ASSERT_TRUE(client.Receive());
+  lane.Stop();
+  EXPECT_FALSE(client.Receive());
+  lane.Stop();
+  lane.Post([] { FAIL() << "ran after the end"; });
+}
+
+}  // namespace
+}  // namespace muster::ps

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "proto/control.grpc.pb.h"
+#include "sharding/codec/control_codec.h"
+
+namespace muster::ps::testing {
+
+/// A master in this process, over real gRPC, that answers what the test wants. Thread-safe.
+class FakeMaster final : public v1::ServerService::Service {
+ public:
+  using Script = std::function<ServerExchangeReply(const ServerExchangeRequest&)>;
+
+  /// Listens on `port`; 0: a free one.
+  explicit FakeMaster(int port = 0) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(),
+                             &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~FakeMaster() override { server_->Shutdown(); }
+
+  int port() const { return port_; }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+
+  /// What exchanges are answered with from now on.
+  void SetScript(Script script) {
+    MutexLock lock(&mutex_);
+    script_ = std::move(script);
+  }
+  void RefuseRegistration(grpc::Status status) {
+    MutexLock lock(&mutex_);
+    refusal_ = std::move(status);
+  }
+
+  /// Waits for an exchange that satisfies `condition` and comes after this call; fails the wait
+  /// after half a minute.
+  bool WaitFor(const std::function<bool(const ServerExchangeRequest&)>& condition) {
+    MutexLock lock(&mutex_);
+    size_t seen = requests_.size();
+    while (true) {
+      for (; seen < requests_.size(); ++seen) {
+        if (condition(requests_[seen])) return true;
+      }
+      if (!changed_.WaitFor(&mutex_, std::chrono::seconds(30))) return false;
+    }
+  }
+  /// The registration, when it has come.
+  RegisterServerRequest WaitForRegistration() {
+    MutexLock lock(&mutex_);
+    while (registrations_.empty()) {
+      if (!changed_.WaitFor(&mutex_, std::chrono::seconds(30))) return {};
+    }
+    return registrations_.back();
+  }
+
+  grpc::Status Register(grpc::ServerContext* /*context*/, const v1::RegisterServerRequest* request,
+                        v1::RegisterServerReply* reply) override {
+    MutexLock lock(&mutex_);
+    if (!refusal_.ok()) return refusal_;
+    registrations_.push_back(FromProto(*request).value());
+    changed_.SignalAll();
+    reply->set_master_incarnation(1);
+    reply->set_id(0);
+    reply->set_incarnation(5);
+    reply->set_job("job");
+    reply->set_seed(1);
+    reply->set_partition_count(4);
+    reply->set_snapshot_directory("unused");
+    reply->set_heartbeat_interval_ms(10);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Exchange(grpc::ServerContext* /*context*/, const v1::ServerExchangeRequest* request,
+                        v1::ServerExchangeReply* reply) override {
+    auto decoded = FromProto(*request);
+    if (!decoded.ok()) return {grpc::StatusCode::INVALID_ARGUMENT, "undecodable"};
+    MutexLock lock(&mutex_);
+    requests_.push_back(*decoded);
+    changed_.SignalAll();
+    ServerExchangeReply answer;
+    answer.master_incarnation = MasterIncarnation(1);
+    if (script_) answer = script_(*decoded);
+    ToProto(answer, reply);
+    return grpc::Status::OK;
+  }
+
+ private:
+  int port_ = 0;
+  Mutex mutex_;
+  CondVar changed_;
+  Script script_ MUSTER_GUARDED_BY(mutex_);
+  grpc::Status refusal_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<RegisterServerRequest> registrations_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<ServerExchangeRequest> requests_ MUSTER_GUARDED_BY(mutex_);
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace muster::ps::testing

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+
+#include "base/mutex.h"
+#include "ps/service/storage.h"
+
+namespace muster::ps::testing {
+
+/// Files as a map. Outlives the server, as a shared file system would. Thread-safe.
+class MemoryFiles {
+ public:
+  /// The next writes fail with this until it is OK again.
+  void FailWrites(absl::Status status) {
+    MutexLock lock(&mutex_);
+    failure_ = std::move(status);
+  }
+  absl::StatusOr<SnapshotFile> Write(const std::string& name, const PartitionImage& image) {
+    MutexLock lock(&mutex_);
+    if (!failure_.ok()) return failure_;
+    files_[name] = image;
+    return SnapshotFile{name, 1};
+  }
+  absl::StatusOr<PartitionImage> Read(const std::string& name) {
+    MutexLock lock(&mutex_);
+    const auto found = files_.find(name);
+    if (found == files_.end()) return absl::DataLossError(fmt::format("{} is missing", name));
+    return found->second;
+  }
+
+ private:
+  Mutex mutex_;
+  absl::Status failure_ MUSTER_GUARDED_BY(mutex_);
+  std::map<std::string, PartitionImage> files_ MUSTER_GUARDED_BY(mutex_);
+};
+
+/// One row, key 1, with every column 9.
+class OneRow final : public WarmStartSource {
+ public:
+  explicit OneRow(uint32_t dim, uint32_t partitions, TableId table)
+      : values_(dim, 9.0f), partition_(PartitionOf(table, 1, partitions)) {}
+  void ForEachRow(PartitionId partition,
+                  absl::FunctionRef<void(uint64_t, std::span<const float>)> row) const override {
+    if (partition == partition_) row(1, values_);
+  }
+
+ private:
+  const std::vector<float> values_;
+  const PartitionId partition_;
+};
+
+/// Storage over MemoryFiles; every warm start has OneRow.
+class MemoryStorage final : public Storage {
+ public:
+  explicit MemoryStorage(MemoryFiles* files) : files_(files) {}
+
+  absl::StatusOr<SnapshotFile> Write(PartitionId partition, OwnerEpoch epoch, SnapshotNumber number,
+                                     const PartitionImage& image) override {
+    return files_->Write(fmt::format("{}.{}.{}", partition.value(), epoch.value(), number.value()),
+                         image);
+  }
+  absl::StatusOr<std::vector<PartitionImage>> Read(PartitionId /*partition*/,
+                                                   const Manifest& manifest) override {
+    std::vector<PartitionImage> images;
+    for (const SnapshotFile& file : manifest.files) {
+      auto image = files_->Read(file.name);
+      if (!image.ok()) return image.status();
+      images.push_back(*std::move(image));
+    }
+    return images;
+  }
+  absl::StatusOr<std::shared_ptr<const WarmStartSource>> OpenWarmStart(
+      const TableSpec& table, uint32_t partition_count) override {
+    return std::make_shared<OneRow>(table.dim, partition_count, table.id);
+  }
+
+ private:
+  MemoryFiles* const files_;
+};
+
+}  // namespace muster::ps::testing

@@ -1,0 +1,289 @@
+#include "ps/service/parameter_server.h"
+
+#include <algorithm>
+#include <future>
+#include <map>
+
+#include "tests/ps/net/wire_client.h"
+#include "tests/ps/service/fake_master.h"
+#include "tests/ps/service/memory_storage.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace muster::ps {
+namespace {
+
+using ::muster::testing::IsOk;
+using ::muster::testing::StatusIs;
+using ::testing::ElementsAre;
+using testing::FakeMaster;
+using testing::Frame;
+using ::testing::HasSubstr;
+using testing::MemoryFiles;
+using testing::MemoryStorage;
+using ::testing::SizeIs;
+using testing::WireClient;
+using wire::PartCode;
+
+constexpr uint32_t kPartitions = 4;
+
+/// A master that owns all partitions to the server at `epoch`, from `manifests` where it has one.
+struct World {
+  uint64_t master = 1;
+  uint64_t epoch = 1;
+  bool unknown = false;
+  std::map<uint32_t, Manifest> manifests;
+  std::optional<SnapshotCommand> ask;
+  std::vector<TableSpec> tables;
+
+  ServerExchangeReply Answer(const ServerExchangeRequest& request) {
+    ServerExchangeReply reply;
+    reply.master_incarnation = MasterIncarnation(master);
+    reply.unknown_incarnation = unknown;
+    for (const TableSpec& table : tables) {
+      if (table.id > request.newest_table) reply.tables.push_back(table);
+    }
+    for (const SnapshotReport& report : request.snapshots) {
+      manifests[report.partition.value()] = report.manifest;
+      if (ask.has_value() && ask->number == report.manifest.number) ask.reset();
+    }
+    for (uint32_t i = 0; i < kPartitions; ++i) {
+      const auto owned =
+          std::ranges::find(request.owned, PartitionId(i), &OwnedPartition::partition);
+      const bool has = owned != request.owned.end() && owned->epoch == OwnerEpoch(epoch);
+      if (!has) {
+        reply.owns.push_back(
+            {PartitionId(i), OwnerEpoch(epoch), OwnerEpoch(epoch), {}, true, manifests[i]});
+      } else if (owned->accepted != manifests[i].number) {
+        reply.accepted.push_back({PartitionId(i), manifests[i].number});
+      }
+    }
+    if (ask.has_value()) reply.snapshots.push_back(*ask);
+    return reply;
+  }
+};
+
+TableSpec SumTable(uint32_t id, const std::string& warm_start = "") {
+  TableSpec table;
+  table.id = TableId(id);
+  table.name = "t" + std::to_string(id);
+  table.dim = 2;
+  table.optimizer = SumSpec{};
+  table.warm_start_directory = warm_start;
+  return table;
+}
+
+bool OwnsAll(const ServerExchangeRequest& request, uint64_t epoch) {
+  return request.owned.size() == kPartitions &&
+         std::ranges::all_of(request.owned, [&](const OwnedPartition& owned) {
+           return owned.epoch == OwnerEpoch(epoch);
+         });
+}
+
+class ParameterServerTest : public ::testing::Test {
+ protected:
+  ParameterServerTest() { world_.tables = {SumTable(1)}; }
+  ~ParameterServerTest() override { EXPECT_THAT(Stop(), IsOk()); }
+
+  void Start(const std::string& address) {
+    server_ = std::make_unique<ParameterServer>(
+        ParameterServer::Options{
+            .name = "ps-0", .socket_directory = dir_.path(), .lanes = 2, .nonce = 99, .limits = {}},
+        MakeGrpcMasterClient(address),
+        [this](const ServerIdentity& /*identity*/) {
+          return std::make_unique<MemoryStorage>(&files_);
+        },
+        &clock_);
+    result_ = std::async(std::launch::async, [this] { return server_->Run(); });
+  }
+  /// A server that owns everything and knows the tables.
+  void StartServing() {
+    master_ = std::make_unique<FakeMaster>();
+    Script();
+    Start(master_->address());
+    lanes_ = master_->WaitForRegistration().lanes;
+    ASSERT_THAT(lanes_, SizeIs(2));
+    ASSERT_TRUE(master_->WaitFor([this](const ServerExchangeRequest& request) {
+      return OwnsAll(request, 1) && request.newest_table == world_.tables.back().id;
+    }));
+  }
+  void Script() {
+    master_->SetScript([this](const ServerExchangeRequest& request) {
+      MutexLock lock(&mutex_);
+      return world_.Answer(request);
+    });
+  }
+  /// Changes the world as the master sees it.
+  void Change(const std::function<void(World*)>& change) {
+    MutexLock lock(&mutex_);
+    change(&world_);
+  }
+  absl::Status Stop() {
+    if (server_ == nullptr) return absl::OkStatus();
+    server_->RequestStop();
+    const absl::Status status = result_.get();
+    server_.reset();
+    return status;
+  }
+
+  std::unique_ptr<WireClient> Client(uint32_t partition, size_t address = 0) {
+    auto client = std::make_unique<WireClient>(lanes_[partition % 2][address]);
+    client->SendHello("job");
+    EXPECT_TRUE(client->Receive());
+    return client;
+  }
+  PartCode Push(uint32_t partition, uint64_t epoch, uint64_t key, float value, uint32_t minibatch) {
+    wire::PushPart part;
+    part.partition = partition;
+    part.owner_epoch = epoch;
+    part.minibatch = minibatch;
+    part.token = 5;
+    part.groups = {{.table = 1, .keys = 1}};
+    wire::Header header;
+    header.kind = wire::Kind::kPush;
+    header.parts = 1;
+    const std::vector<float> values = {value, value};
+    const auto client = Client(partition);
+    client->Send(header, wire::EncodePush({&part, 1}), {&key, 1},
+                 {reinterpret_cast<const char*>(values.data()), sizeof(float) * values.size()});
+    const auto frame = client->Receive();
+    return wire::DecodeReply(frame->header, frame->directory)->parts.at(0).code;
+  }
+  /// The rows of `key`, empty unless OK.
+  std::vector<float> Pull(uint32_t partition, uint64_t epoch, uint64_t key, uint32_t table = 1,
+                          size_t address = 0) {
+    const wire::PullPart part{
+        .partition = partition, .owner_epoch = epoch, .groups = {{.table = table, .keys = 1}}};
+    wire::Header header;
+    header.kind = wire::Kind::kPull;
+    header.parts = 1;
+    const auto client = Client(partition, address);
+    client->Send(header, wire::EncodePull({&part, 1}), {&key, 1});
+    return client->Receive()->values;
+  }
+
+  ::muster::testing::TempDir dir_;
+  SystemClock clock_;
+  MemoryFiles files_;
+  Mutex mutex_;
+  World world_ MUSTER_GUARDED_BY(mutex_);
+  std::unique_ptr<FakeMaster> master_;
+  std::unique_ptr<ParameterServer> server_;
+  std::future<absl::Status> result_;
+  std::vector<std::vector<std::string>> lanes_;
+};
+
+TEST_F(ParameterServerTest, ServesWhatTheMasterSaysItOwns) {
+  StartServing();
+  EXPECT_EQ(lanes_[0][0], "unix:" + dir_.File("ps-0.0.sock"));
+  EXPECT_EQ(lanes_[1][0], "unix:" + dir_.File("ps-0.1.sock"));
+  for (uint32_t partition = 0; partition < kPartitions; ++partition) {
+    EXPECT_EQ(Push(partition, 1, 7, 3, 0), PartCode::kOk);
+    EXPECT_EQ(Push(partition, 2, 7, 3, 1), PartCode::kWrongOwner);
+    EXPECT_THAT(Pull(partition, 1, 7, 1, 0), ElementsAre(3, 3));
+    EXPECT_THAT(Pull(partition, 1, 7, 1, 1), ElementsAre(3, 3));
+  }
+  WireClient stranger(lanes_[0][0]);
+  stranger.SendHello("another");
+  EXPECT_THAT(stranger.ReceiveErrorAndEnd(), HasSubstr("job \"another\""));
+  EXPECT_TRUE(master_->WaitFor([](const ServerExchangeRequest& request) {
+    return request.counters.parts_applied == 4 && request.counters.parts_wrong_owner == 4 &&
+           request.counters.rows == 4;
+  }));
+  EXPECT_THAT(Stop(), IsOk());
+}
+
+TEST_F(ParameterServerTest, SnapshotsAreWrittenReportedAndRestored) {
+  StartServing();
+  EXPECT_EQ(Push(2, 1, 7, 3, 0), PartCode::kOk);
+  const SnapshotNumber number(MasterIncarnation(1), 1);
+  Change([&](World* world) {
+    world->ask = SnapshotCommand{PartitionId(2), OwnerEpoch(1), DoneSeq(6), number};
+  });
+  ASSERT_TRUE(master_->WaitFor([&](const ServerExchangeRequest& request) {
+    return std::ranges::any_of(request.owned, [&](const OwnedPartition& owned) {
+      return owned.partition == PartitionId(2) && owned.accepted == number;
+    });
+  }));
+  {
+    MutexLock lock(&mutex_);
+    EXPECT_EQ(world_.manifests[2].cut, DoneSeq(6));
+    EXPECT_THAT(world_.manifests[2].files, SizeIs(1));
+  }
+  EXPECT_EQ(Push(2, 1, 7, 4, 1), PartCode::kOk);
+  Change([](World* world) { world->epoch = 2; });
+  ASSERT_TRUE(
+      master_->WaitFor([](const ServerExchangeRequest& request) { return OwnsAll(request, 2); }));
+  EXPECT_THAT(Pull(2, 2, 7), ElementsAre(3, 3)) << "what came after the snapshot is gone";
+  EXPECT_EQ(Push(2, 2, 7, 4, 1), PartCode::kOk);
+  EXPECT_THAT(Pull(2, 2, 7), ElementsAre(7, 7));
+}
+
+TEST_F(ParameterServerTest, AFullDiskIsReportedAndPasses) {
+  StartServing();
+  EXPECT_EQ(Push(2, 1, 7, 3, 0), PartCode::kOk);
+  files_.FailWrites(absl::ResourceExhaustedError("disk full: /snapshots"));
+  Change([&](World* world) {
+    world->ask = SnapshotCommand{PartitionId(2), OwnerEpoch(1), DoneSeq(6),
+                                 SnapshotNumber(MasterIncarnation(1), 1)};
+  });
+  ASSERT_TRUE(master_->WaitFor([](const ServerExchangeRequest& request) {
+    return request.snapshot_error == "disk full: /snapshots";
+  }));
+  EXPECT_THAT(Pull(2, 1, 7), ElementsAre(3, 3));
+  files_.FailWrites(absl::OkStatus());
+  EXPECT_TRUE(master_->WaitFor([](const ServerExchangeRequest& request) {
+    return !request.snapshots.empty() && request.snapshot_error.empty();
+  }));
+}
+
+TEST_F(ParameterServerTest, WarmTablesStartWithTheirRows) {
+  world_.tables = {SumTable(1, "exported"), SumTable(2)};
+  StartServing();
+  const PartitionId partition = PartitionOf(TableId(1), 1, kPartitions);
+  EXPECT_THAT(Pull(partition.value(), 1, 1), ElementsAre(9, 9));
+  EXPECT_THAT(Pull(partition.value(), 1, 1, 2), ElementsAre(0, 0));
+}
+
+TEST_F(ParameterServerTest, GoesOnServingWhileTheMasterIsAwayAndFindsTheNextOne) {
+  StartServing();
+  EXPECT_EQ(Push(2, 1, 7, 3, 0), PartCode::kOk);
+  const int port = master_->port();
+  master_.reset();
+  EXPECT_EQ(Push(2, 1, 7, 3, 1), PartCode::kOk);
+  EXPECT_THAT(Pull(2, 1, 7), ElementsAre(6, 6));
+  Change([](World* world) { world->master = 2; });
+  master_ = std::make_unique<FakeMaster>(port);
+  Script();
+  EXPECT_TRUE(master_->WaitFor([](const ServerExchangeRequest& request) {
+    return OwnsAll(request, 1) && request.counters.parts_applied == 2;
+  }));
+  EXPECT_THAT(Pull(2, 1, 7), ElementsAre(6, 6));
+}
+
+TEST_F(ParameterServerTest, EndsWhenTheMasterNoLongerKnowsIt) {
+  StartServing();
+  Change([](World* world) { world->unknown = true; });
+  EXPECT_THAT(result_.get(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("started anew")));
+  server_.reset();
+}
+
+TEST_F(ParameterServerTest, EndsWhenTheMasterRefusesIt) {
+  master_ = std::make_unique<FakeMaster>();
+  master_->RefuseRegistration(
+      {grpc::StatusCode::FAILED_PRECONDITION, "this master is of version 0.2, ps-0 of 0.1"});
+  Start(master_->address());
+  EXPECT_THAT(result_.get(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("refused to register ps-0: this master is of version 0.2")));
+  server_.reset();
+}
+
+TEST_F(ParameterServerTest, StopsWhileNoMasterAnswers) {
+  Start("127.0.0.1:1");
+  EXPECT_THAT(Stop(), IsOk());
+}
+
+}  // namespace
+}  // namespace muster::ps
