@@ -1,0 +1,54 @@
+#include "master/core/durable_state.h"
+
+namespace muster {
+namespace {
+
+struct Applier {
+  DurableState* state;
+
+  void operator()(const MetaRecord& record) { state->meta = record; }
+  void operator()(const DoneRecord& record) { state->done[record.done.seq] = record; }
+  void operator()(const EraseDone& range) {
+    state->done.erase(state->done.lower_bound(range.first), state->done.upper_bound(range.last));
+  }
+  void operator()(const EpochRecord& record) {
+    state->epochs[{record.dataset, record.epoch}] = record;
+  }
+  void operator()(const FailureRecord& record) { state->failures[record.shard] = record; }
+  void operator()(const EraseFailure& erase) { state->failures.erase(erase.shard); }
+  void operator()(const PartitionRecord& record) { state->partitions[record.partition] = record; }
+  void operator()(const TableSpec& table) { state->tables[table.id] = table; }
+  void operator()(const NodeRecord& record) { state->nodes[record.name] = record; }
+  void operator()(const EventRecord& record) { state->events[record.sequence] = record; }
+  void operator()(const EraseEvents& erase) {
+    state->events.erase(state->events.begin(), state->events.upper_bound(erase.last));
+  }
+};
+
+}  // namespace
+
+std::string_view ToString(JobState state) {
+  switch (state) {
+    case JobState::kRunning:
+      return "RUNNING";
+    case JobState::kDraining:
+      return "DRAINING";
+    case JobState::kDrained:
+      return "DRAINED";
+    case JobState::kSucceeded:
+      return "SUCCEEDED";
+    case JobState::kFailed:
+      return "FAILED";
+    case JobState::kCancelled:
+      return "CANCELLED";
+    case JobState::kUnknown:
+      break;
+  }
+  return "UNKNOWN";
+}
+
+void Apply(const Mutation& mutation, DurableState* state) {
+  std::visit(Applier{state}, mutation);
+}
+
+}  // namespace muster

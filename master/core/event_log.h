@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "master/core/durable_state.h"
+
+namespace muster {
+
+/// `text` cut to at most `bytes_max` bytes, at the border of a UTF-8 character.
+std::string CutText(std::string text, size_t bytes_max);
+
+/// The newest events of the job, numbered from 1 without gaps. Pure; not thread-safe.
+class EventLog {
+ public:
+  static constexpr size_t kEventsMax = 10'000;
+  static constexpr size_t kTextBytesMax = 4'096;
+
+  explicit EventLog(std::map<uint64_t, EventRecord> events);
+  /// `node` empty: the job's. Longer texts are cut.
+  void Add(WallTime wall, std::string kind, std::string node, std::string text);
+  /// Events with sequence > after, oldest first.
+  std::vector<EventRecord> After(uint64_t after, size_t limit) const;
+  uint64_t newest() const { return events_.empty() ? 0 : events_.rbegin()->first; }
+  const std::map<uint64_t, EventRecord>& events() const { return events_; }
+  /// Appends what changed since the last call.
+  void Collect(std::vector<Mutation>* mutations);
+
+ private:
+  std::map<uint64_t, EventRecord> events_;
+  /// Told to the journal up to here.
+  uint64_t collected_ = 0;
+};
+
+}  // namespace muster

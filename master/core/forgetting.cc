@@ -1,0 +1,38 @@
+#include "master/core/forgetting.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster {
+
+Forgetting::Forgetting(MasterIncarnation incarnation, Shards committed)
+    : base_(incarnation, 0), recovered_(std::move(committed)) {}
+
+void Forgetting::OnCommitted(const ShardId& shard, LeaseToken token) {
+  waiting_.emplace(std::max(token, base_), shard);
+}
+
+void Forgetting::Update(LeaseToken floor) {
+  bool changed = false;
+  if (base_ < floor && !recovered_.empty()) {
+    for (const auto& [epoch, shards] : recovered_) {
+      for (const auto& [begin, end] : shards.intervals()) state_.shards[epoch].Add(begin, end);
+    }
+    recovered_.clear();
+    changed = true;
+  }
+  const auto last = waiting_.lower_bound(floor);
+  for (auto it = waiting_.begin(); it != last; ++it) {
+    const ShardId& shard = it->second;
+    state_.shards[{shard.dataset, shard.epoch}].Add(shard.index.value());
+    changed = true;
+  }
+  waiting_.erase(waiting_.begin(), last);
+  const bool again = restored_ && !state_.shards.empty();
+  restored_ = false;
+  if (!changed && !again) return;
+  state_.floor = floor;
+  state_.version = LeaseToken(base_.incarnation(), ++versions_).value();
+}
+
+}  // namespace muster

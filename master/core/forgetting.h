@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "sharding/control.h"
+
+namespace muster {
+
+/// What partitions may forget (docs/protocol.md, section 3, rule 7): the COMMITTED training shards
+/// all of whose tokens are below the floor. The newest token of a COMMITTED shard is the one under
+/// which it was DONE, since a later grant would have refused that done; tokens of earlier master
+/// incarnations count as issued for every shard. Pure; not thread-safe.
+class Forgetting {
+ public:
+  using Shards = std::map<std::pair<DatasetId, EpochIndex>, IntervalSet>;
+
+  /// `committed`: the training shards that were COMMITTED before this incarnation.
+  Forgetting(MasterIncarnation incarnation, Shards committed);
+  /// A training shard became COMMITTED under `token`.
+  void OnCommitted(const ShardId& shard, LeaseToken token);
+  /// A partition serves an older state again and must be told anew.
+  void OnRestored() { restored_ = true; }
+  /// Takes over a floor, and gives the state a new version if it says more than before. `floor` =
+  /// the smallest token of any outstanding lease, or the next token. Not to be called in the grace
+  /// period.
+  void Update(LeaseToken floor);
+  /// version 0: nothing to forget yet.
+  const ForgetState& state() const { return state_; }
+
+ private:
+  LeaseToken base_;
+  /// COMMITTED under an earlier incarnation.
+  Shards recovered_;
+  /// By newest token.
+  std::multimap<LeaseToken, ShardId> waiting_;
+  ForgetState state_;
+  uint64_t versions_ = 0;
+  bool restored_ = false;
+};
+
+}  // namespace muster

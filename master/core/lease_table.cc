@@ -1,0 +1,56 @@
+#include "master/core/lease_table.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace muster {
+
+void LeaseTable::Add(Lease lease) {
+  const LeaseToken token = lease.token;
+  MUSTER_CHECK(by_shard_.emplace(lease.shard, token).second);
+  by_worker_[lease.worker].insert(token);
+  if (!lease.evaluate) train_.insert(token);
+  MUSTER_CHECK(leases_.emplace(token, std::move(lease)).second);
+}
+
+Lease* LeaseTable::Find(LeaseToken token) {
+  auto it = leases_.find(token);
+  return it == leases_.end() ? nullptr : &it->second;
+}
+
+const Lease* LeaseTable::FindShard(const ShardId& shard) const {
+  auto it = by_shard_.find(shard);
+  return it == by_shard_.end() ? nullptr : &leases_.at(it->second);
+}
+
+Lease LeaseTable::Remove(LeaseToken token) {
+  auto it = leases_.find(token);
+  MUSTER_CHECK(it != leases_.end());
+  Lease lease = std::move(it->second);
+  leases_.erase(it);
+  by_shard_.erase(lease.shard);
+  train_.erase(token);
+  auto worker = by_worker_.find(lease.worker);
+  worker->second.erase(token);
+  if (worker->second.empty()) by_worker_.erase(worker);
+  return lease;
+}
+
+std::vector<LeaseToken> LeaseTable::TokensOf(const WorkerKey& worker) const {
+  auto it = by_worker_.find(worker);
+  if (it == by_worker_.end()) return {};
+  return {it->second.begin(), it->second.end()};
+}
+
+size_t LeaseTable::CountOf(const WorkerKey& worker) const {
+  auto it = by_worker_.find(worker);
+  return it == by_worker_.end() ? 0 : it->second.size();
+}
+
+std::optional<LeaseToken> LeaseTable::OldestTrain() const {
+  if (train_.empty()) return std::nullopt;
+  return *train_.begin();
+}
+
+}  // namespace muster

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/clock.h"
+#include "sharding/control.h"
+
+namespace muster {
+
+/// One process of a worker.
+struct WorkerKey {
+  std::string name;
+  uint64_t incarnation = 0;
+  friend auto operator<=>(const WorkerKey&, const WorkerKey&) = default;
+};
+
+struct Lease {
+  ShardId shard;
+  LeaseToken token;
+  WorkerKey worker;
+  /// The R that the worker was last told for this shard.
+  RestoreEpoch restore_epoch;
+  /// Evaluate leases hold no floor.
+  bool evaluate = false;
+  TimePoint granted_at;
+  LeasePhase phase = LeasePhase::kQueued;
+  uint32_t minibatches_started = 0;
+};
+
+/// The leases of this master incarnation; nothing of it is journaled. Pure; not thread-safe.
+class LeaseTable {
+ public:
+  /// Requires that neither the token nor the shard has a lease.
+  void Add(Lease lease);
+  /// nullptr when there is none. Valid until the next Add or Remove.
+  Lease* Find(LeaseToken token);
+  const Lease* FindShard(const ShardId& shard) const;
+  /// Ends the lease and returns it. Requires Find(token) != nullptr.
+  Lease Remove(LeaseToken token);
+
+  /// The tokens of one worker process, ascending; a copy, so that they may be removed on the way.
+  std::vector<LeaseToken> TokensOf(const WorkerKey& worker) const;
+  size_t CountOf(const WorkerKey& worker) const;
+  /// The smallest token of a lease on a training shard.
+  std::optional<LeaseToken> OldestTrain() const;
+  size_t train_count() const { return train_.size(); }
+  size_t size() const { return leases_.size(); }
+  /// By token, ascending.
+  const std::map<LeaseToken, Lease>& leases() const { return leases_; }
+
+ private:
+  std::map<LeaseToken, Lease> leases_;
+  absl::flat_hash_map<ShardId, LeaseToken> by_shard_;
+  std::map<WorkerKey, std::set<LeaseToken>> by_worker_;
+  std::set<LeaseToken> train_;
+};
+
+}  // namespace muster

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "master/core/core_options.h"
+#include "master/core/durable_state.h"
+#include "sharding/shard_queue.h"
+
+namespace muster {
+
+/// The queue with everything that is counted on the way: done_seq, records, metrics merged exactly
+/// once, failures. Pure; not thread-safe.
+class Ledger {
+ public:
+  static constexpr size_t kReasonsMax = 16;
+  static constexpr size_t kReasonBytesMax = 1'024;
+
+  /// kFailedPrecondition when the journal knows epochs that the plan no longer has.
+  static absl::Status CheckFits(const std::vector<DatasetPlan>& plan, const DurableState& state);
+  /// Requires CheckFits(plan, state).ok().
+  Ledger(std::vector<DatasetPlan> plan, const DurableState& state);
+
+  ShardQueue& queue() { return queue_; }
+  const ShardQueue& queue() const { return queue_; }
+  const std::vector<DatasetPlan>& plan() const { return plan_; }
+  bool IsEvaluate(const ShardId& shard) const {
+    return plan_[shard.dataset.value()].mode == DatasetMode::kEvaluate;
+  }
+  uint32_t RecordsOf(const ShardId& shard) const;
+  uint32_t MinibatchesOf(const ShardId& shard) const;
+  /// The newest done_seq given; the largest one that is COMMITTED.
+  DoneSeq done_seq() const { return done_seq_; }
+  DoneSeq commit_seq() const { return commit_seq_; }
+
+  /// leased -> DONE under the next done_seq.
+  void MarkDone(const ShardId& shard, LeaseToken token, const std::string& worker,
+                const ShardMetrics& metrics);
+  /// leased -> COMMITTED: an evaluate shard's done.
+  void MarkEvaluated(const ShardId& shard, const ShardMetrics& metrics);
+  struct Committed {
+    DoneShard done;
+    std::string worker;
+    uint32_t records = 0;
+  };
+  /// DONE with seq <= `last` -> COMMITTED; their metrics are merged.
+  std::vector<Committed> CommitUpTo(DoneSeq last);
+  /// DONE with seq > `cut` -> TODO; their metrics are dropped, the next run reports its own.
+  std::vector<DoneShard> ReplayAfter(DoneSeq cut);
+
+  /// Charges a TODO shard with a failure of its trainer; the `failures_max`th makes it FAILED.
+  /// Returns whether it did.
+  bool ChargeTrainer(const ShardId& shard, std::string reason, uint32_t failures_max);
+  /// Counts a failure of a node while it ran the shard: charged to nobody.
+  void CountNodeFailure(const ShardId& shard);
+  /// FAILED -> TODO with no failures.
+  void Retry(const ShardId& shard);
+  /// nullptr: nothing went wrong so far.
+  const FailureRecord* FindFailure(const ShardId& shard) const;
+  const std::map<ShardId, FailureRecord>& failures() const { return failures_; }
+
+  uint64_t RecordsCommitted(DatasetId dataset, EpochIndex epoch) const;
+  /// Of DONE and COMMITTED shards.
+  uint64_t RecordsDone(DatasetId dataset, EpochIndex epoch) const;
+  /// Merged over the COMMITTED shards; nullptr: none yet.
+  const ShardMetrics* Metrics(DatasetId dataset, EpochIndex epoch) const;
+  /// Rejected records of DONE and COMMITTED shards of the whole job.
+  uint64_t rejected_records() const { return rejected_; }
+
+  /// Appends what changed since the last call, done_seq and commit_seq excepted (the meta record
+  /// has them).
+  void Collect(std::vector<Mutation>* mutations);
+
+ private:
+  struct DoneDetail {
+    std::string worker;
+    PackedMetrics metrics;
+    uint32_t records = 0;
+  };
+  struct EpochTotals {
+    uint64_t records_committed = 0;
+    uint64_t records_done = 0;  // DONE, not COMMITTED
+    ShardMetrics metrics;
+  };
+  using EpochKey = std::pair<DatasetId, EpochIndex>;
+
+  void MergeCommitted(const ShardId& shard, const ShardMetrics& metrics, uint32_t records);
+  void DropFailures(const ShardId& shard);
+
+  std::vector<DatasetPlan> plan_;
+  ShardQueue queue_;
+  DoneSeq done_seq_;
+  DoneSeq commit_seq_;
+  std::map<DoneSeq, DoneDetail> details_;
+  std::map<EpochKey, EpochTotals> totals_;
+  std::map<ShardId, FailureRecord> failures_;
+  uint64_t rejected_ = 0;
+  /// Done and EraseDone, in the order in which they happened.
+  std::vector<Mutation> pending_;
+  std::set<EpochKey> dirty_epochs_;
+  std::set<ShardId> dirty_failures_;
+};
+
+}  // namespace muster

@@ -1,0 +1,279 @@
+#include "master/core/master_core.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/status.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kEndedMax = 10'000;
+
+Forgetting::Shards CommittedTraining(const CoreOptions& options, const DurableState& state) {
+  Forgetting::Shards shards;
+  for (const auto& [key, record] : state.epochs) {
+    if (options.datasets[key.first.value()].mode == DatasetMode::kEvaluate) continue;
+    if (!record.committed.empty()) shards[key] = record.committed;
+  }
+  return shards;
+}
+
+MasterIncarnation NextIncarnation(const DurableState& state) {
+  return state.meta.has_value() ? state.meta->incarnation.Next() : MasterIncarnation(1);
+}
+
+}  // namespace
+
+absl::Status MasterCore::CheckFits(const CoreOptions& options, const DurableState& state) {
+  if (!state.partitions.empty() && state.partitions.size() != options.partitions) {
+    return absl::FailedPreconditionError(
+        fmt::format("the journal has {} partitions and the job file {}: spec.partitions may not "
+                    "change on resume",
+                    state.partitions.size(), options.partitions));
+  }
+  return Ledger::CheckFits(options.datasets, state);
+}
+
+MasterCore::MasterCore(CoreOptions options, DurableState state, StepTime at)
+    : options_(std::move(options)),
+      incarnation_(NextIncarnation(state)),
+      started_at_(at.now),
+      ledger_(options_.datasets, state),
+      partitions_(options_.partitions, incarnation_, state, at.now),
+      forgetting_(incarnation_, CommittedTraining(options_, state)),
+      nodes_(std::move(state.nodes)),
+      events_(std::move(state.events)),
+      tables_(std::move(state.tables)),
+      meta_at_(at.now),
+      now_(at.now) {
+  Begin(state, at);
+}
+
+void MasterCore::Begin(const DurableState& state, StepTime at) {
+  new_run_ = !state.meta.has_value() || state.meta->run_id != options_.run_id;
+  if (state.meta.has_value()) {
+    totals_ = state.meta->totals;
+    newest_server_ = state.meta->newest_server_incarnation;
+  }
+  if (new_run_) {
+    BeginRun(at);
+  } else {
+    state_ = state.meta->state;
+    reason_ = state.meta->reason;
+    ++totals_.master_restarts;
+    grace_ = true;
+    grace_ends_ = at.now + options_.leases.grace_period;
+    for (const auto& [name, node] : nodes_.nodes()) {
+      if (node.record.role == kRoleWorker && node.record.state == "running") awaited_.insert(name);
+    }
+    if (state_ == JobState::kDraining) drain_began_ = at.now;
+    AddEvent(at, "master-restarted", "master",
+             fmt::format("incarnation {} goes on from the journal: {} of {} shards COMMITTED, {} "
+                         "DONE",
+                         incarnation_.value(), ledger_.queue().committed_count(),
+                         ledger_.queue().shard_count(), ledger_.queue().done().size()));
+  }
+  for (const auto& [name, node] : nodes_.nodes()) {
+    if (node.record.state == "running") nodes_.Find(name)->last_heard = at.now;
+  }
+  if (options_.retry_failed && new_run_) {
+    for (const ShardId& shard : ledger_.queue().FailedShards()) ledger_.Retry(shard);
+  }
+  TryCommit(at);
+  CheckRejects(at);
+  CheckEnd(at);
+}
+
+void MasterCore::BeginRun(StepTime at) {
+  nodes_.BeginRun();
+  AddEvent(at, "run-started", "",
+           fmt::format("incarnation {}: {} of {} shards COMMITTED, {} partitions on {} servers",
+                       incarnation_.value(), ledger_.queue().committed_count(),
+                       ledger_.queue().shard_count(), options_.partitions, options_.servers));
+  Replay(partitions_.BeginRun(options_.servers), "a new run began", at);
+}
+
+void MasterCore::Replay(const PartitionTable::Restored& restored, const std::string& why,
+                        StepTime at) {
+  if (restored.partitions == 0) return;
+  MetaChanged();
+  forgetting_.OnRestored();
+  const std::vector<DoneShard> shards = ledger_.ReplayAfter(restored.replay_after);
+  totals_.replayed_shards += shards.size();
+  for (const DoneShard& done : shards) {
+    totals_.redelivered_minibatches += ledger_.MinibatchesOf(done.shard);
+  }
+  AddEvent(
+      at, "partitions-restored", "",
+      fmt::format("{}: {} partitions come back from their snapshots, {} DONE shards run again "
+                  "(restore epoch {})",
+                  why, restored.partitions, shards.size(), partitions_.restore_epoch().value()));
+}
+
+LeaseToken MasterCore::Floor() const {
+  const std::optional<LeaseToken> oldest = leases_.OldestTrain();
+  return oldest.has_value() ? *oldest : NextToken();
+}
+
+void MasterCore::EndLease(LeaseToken token, EndCause cause) {
+  const Lease lease = leases_.Remove(token);
+  ledger_.queue().Return(lease.shard);
+  totals_.redelivered_minibatches += lease.minibatches_started;
+  if (cause == EndCause::kNodeFailure && lease.phase != LeasePhase::kQueued) {
+    ledger_.CountNodeFailure(lease.shard);
+  }
+  ended_.emplace(token, Ended{lease.shard, lease.worker});
+  if (ended_.size() > kEndedMax) ended_.erase(ended_.begin());
+}
+
+void MasterCore::EndAllLeases() {
+  while (leases_.size() > 0) EndLease(leases_.leases().begin()->first, EndCause::kDropped);
+}
+
+void MasterCore::Charge(const ShardId& shard, const std::string& worker, std::string reason,
+                        StepTime at) {
+  const bool failed = ledger_.ChargeTrainer(shard, fmt::format("{}: {}", worker, reason),
+                                            options_.leases.failures_max);
+  const FailureRecord* record = ledger_.FindFailure(shard);
+  AddEvent(
+      at, failed ? "shard-failed" : "shard-failure", worker,
+      fmt::format("shard {} of dataset '{}': failure {} of {}{}: {}", ToString(shard),
+                  options_.datasets[shard.dataset.value()].name, record->failures,
+                  options_.leases.failures_max, failed ? ", the shard is FAILED" : "", reason));
+}
+
+void MasterCore::TryCommit(StepTime at) {
+  const DoneSeq cut = partitions_.MinCut();
+  if (cut <= ledger_.commit_seq()) return;
+  MetaChanged();
+  std::set<std::pair<DatasetId, EpochIndex>> epochs;
+  for (const Ledger::Committed& committed : ledger_.CommitUpTo(cut)) {
+    epochs.insert({committed.done.shard.dataset, committed.done.shard.epoch});
+    forgetting_.OnCommitted(committed.done.shard, committed.done.token);
+    if (Node* node = nodes_.Find(committed.worker)) {
+      node->record.records_committed += committed.records;
+      nodes_.Touch(*node);
+    }
+  }
+  for (const auto& [dataset, epoch] : epochs) EpochEvent(dataset, epoch, at);
+  CheckEnd(at);
+}
+
+void MasterCore::EpochEvent(DatasetId dataset, EpochIndex epoch, StepTime at) {
+  const EpochCounts counts = ledger_.queue().Counts(dataset, epoch);
+  if (counts.committed < counts.shards) return;
+  AddEvent(at, "epoch-committed", "",
+           fmt::format("epoch {} of dataset '{}': {} shards, {} records", epoch.value(),
+                       options_.datasets[dataset.value()].name, counts.shards,
+                       ledger_.RecordsCommitted(dataset, epoch)));
+}
+
+void MasterCore::CheckRejects(StepTime at) {
+  if (IsTerminal(state_) || ledger_.rejected_records() <= options_.rejected_records_max) return;
+  EndJob(
+      JobState::kFailed,
+      fmt::format("{} records were rejected, spec.training.rejectedRecordsMax is {}: look at the "
+                  "samples in the metrics, mend the data or raise the limit, and run again",
+                  ledger_.rejected_records(), options_.rejected_records_max),
+      at);
+}
+
+void MasterCore::CheckEnd(StepTime at) {
+  if (IsTerminal(state_)) return;
+  const ShardQueue& queue = ledger_.queue();
+  if (queue.Finished()) {
+    if (queue.failed_count() == 0) return EndJob(JobState::kSucceeded, "", at);
+    const ShardId first = queue.FailedShards().front();
+    const FailureRecord* record = ledger_.FindFailure(first);
+    return EndJob(
+        JobState::kFailed,
+        fmt::format(
+            "{} shards FAILED; the first is {} of dataset '{}': {}. `muster shards --state "
+            "failed` lists them, `muster run --retry-failed` tries them again",
+            queue.failed_count(), ToString(first), options_.datasets[first.dataset.value()].name,
+            record == nullptr || record->reasons.empty() ? "no reason" : record->reasons.back()),
+        at);
+  }
+  if (state_ == JobState::kDraining && leases_.size() == 0 && queue.done().empty() && !grace_) {
+    EndJob(JobState::kDrained, "", at);
+  }
+}
+
+void MasterCore::EndJob(JobState state, std::string reason, StepTime at) {
+  state_ = state;
+  reason_ = CutText(std::move(reason), EventLog::kTextBytesMax);
+  EndAllLeases();
+  MetaChanged();
+  AddEvent(at, "job-ended", "",
+           reason_.empty() ? std::string(ToString(state))
+                           : fmt::format("{}: {}", ToString(state), reason_));
+}
+
+bool MasterCore::Urgent() {
+  if (ledger_.queue().done().empty() || IsTerminal(state_)) return false;
+  if (state_ == JobState::kDraining) return leases_.train_count() == 0;
+  return leases_.train_count() == 0 && !ledger_.queue().Peek().has_value();
+}
+
+void MasterCore::Tick(StepTime at) {
+  now_ = at.now;
+  if (grace_ && (at.now >= grace_ends_ || awaited_.empty())) {
+    grace_ = false;
+    awaited_.clear();
+    CheckEnd(at);
+  }
+  TickWorkers(at);
+  TickServers(at);
+  if (!grace_) forgetting_.Update(Floor());
+  if (drain_began_.has_value() && state_ == JobState::kDraining) {
+    const auto waited = at.now - *drain_began_;
+    if (waited >= options_.drain_timeout && leases_.size() > 0) {
+      AddEvent(at, "drain-timeout", "",
+               fmt::format("{} leases ended: their shards run again on resume", leases_.size()));
+      EndAllLeases();
+    }
+    // Without servers nothing can be snapshotted; what is DONE runs again on resume.
+    if (waited >= 2 * options_.drain_timeout && !ledger_.queue().done().empty()) {
+      EndJob(JobState::kDrained, "", at);
+    }
+    CheckEnd(at);
+  }
+}
+
+MetaRecord MasterCore::Meta() const {
+  MetaRecord meta;
+  meta.incarnation = incarnation_;
+  meta.done_seq = ledger_.done_seq();
+  meta.commit_seq = ledger_.commit_seq();
+  meta.map_version = partitions_.version();
+  meta.restore_epoch = partitions_.restore_epoch();
+  meta.newest_server_incarnation = newest_server_;
+  meta.state = state_;
+  meta.reason = reason_;
+  meta.run_id = options_.run_id;
+  meta.totals = totals_;
+  return meta;
+}
+
+std::vector<Mutation> MasterCore::TakeMutations() {
+  std::vector<Mutation> mutations;
+  ledger_.Collect(&mutations);
+  partitions_.Collect(&mutations);
+  nodes_.Collect(&mutations);
+  for (TableId id : dirty_tables_) mutations.push_back(tables_.at(id));
+  dirty_tables_.clear();
+  events_.Collect(&mutations);
+  const bool totals_due =
+      totals_ != totals_collected_ && now_ - meta_at_ >= std::chrono::seconds(1);
+  if (mutations.empty() && !meta_dirty_ && !totals_due) return mutations;
+  meta_dirty_ = false;
+  totals_collected_ = totals_;
+  meta_at_ = now_;
+  mutations.push_back(Meta());
+  return mutations;
+}
+
+}  // namespace muster

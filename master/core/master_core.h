@@ -1,0 +1,209 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "master/core/core_options.h"
+#include "master/core/durable_state.h"
+#include "master/core/event_log.h"
+#include "master/core/forgetting.h"
+#include "master/core/lease_table.h"
+#include "master/core/ledger.h"
+#include "master/core/node_table.h"
+#include "master/core/partition_table.h"
+#include "sharding/control.h"
+
+namespace muster {
+
+/// What the supervisor reports of a node.
+struct NodeReport {
+  enum class What : uint8_t { kStarted, kExited };
+  std::string node;
+  std::string role;
+  uint64_t pid = 0;
+  What what = What::kStarted;
+  uint32_t signal = 0;  // 0: none
+  uint32_t exit_code = 0;
+  /// The token of the shard that the trainer was computing; none: no shard.
+  LeaseToken computing_token;
+  uint32_t minibatches_started = 0;
+  std::string text;
+  uint32_t restarts = 0;
+};
+
+/// The master as a deterministic state machine: docs/protocol.md sections 2 to 5 and 7 for the
+/// master's side, without moves. Every public method that is not const is one step. A step changes
+/// the state at once and leaves behind what must be journaled and which snapshot files may go; the
+/// caller takes both, journals the mutations (synced, all or nothing) and only then lets any answer
+/// of these steps leave. Several steps may share one sync.
+///
+/// Never reads a clock; ids from the network are checked here. Not thread-safe: one owner.
+class MasterCore {
+ public:
+  static constexpr uint32_t kGrantsPerCallMax = 10'000;
+
+  /// Whether `options` can go on from `state`; the error says what to do.
+  static absl::Status CheckFits(const CoreOptions& options, const DurableState& state);
+  /// Starts the next master incarnation from the journal's state. Requires CheckFits().ok().
+  MasterCore(CoreOptions options, DurableState state, StepTime at);
+
+  // Workers.
+  /// A worker process begins. Another process of the same node that is known from before is taken
+  /// for dead. kResourceExhausted when there are too many node names.
+  absl::Status HelloWorker(const WorkerKey& worker, StepTime at);
+  /// The table's id. kAlreadyExists shows both specs when they differ; kInvalidArgument names a
+  /// senseless field.
+  absl::StatusOr<TableId> RegisterTable(const TableSpec& table, StepTime at);
+  /// Heartbeat, leases, dones. Grants come without `work`: the caller fills it in.
+  WorkerExchangeReply ExchangeWorker(const WorkerExchangeRequest& request, StepTime at);
+
+  // Servers.
+  /// Gives the process its incarnation. kFailedPrecondition when another process has taken its
+  /// place since, or when the job has no such server.
+  absl::StatusOr<RegisterServerReply> RegisterServer(const RegisterServerRequest& request,
+                                                     StepTime at);
+  ServerExchangeReply ExchangeServer(const ServerExchangeRequest& request, StepTime at);
+
+  // Operators and the supervisor.
+  void ReportNode(const NodeReport& report, StepTime at);
+  /// FAILED -> TODO for `shards`, or for all of them when it is empty; returns how many.
+  absl::StatusOr<uint64_t> RetryShards(const std::vector<ShardId>& shards, StepTime at);
+  void Drain(StepTime at);
+  struct CancelOptions {
+    std::string reason;
+    bool as_failed = false;
+  };
+  void Cancel(const CancelOptions& options, StepTime at);
+
+  /// Expiry, lost nodes, the end of the grace period, forgetting. To be called every 50 ms or so.
+  void Tick(StepTime at);
+
+  /// What must be in the journal before any answer of the steps so far may leave.
+  std::vector<Mutation> TakeMutations();
+  /// Snapshot files (relative names) that no manifest names any more; to be deleted after the sync.
+  std::vector<std::string> TakeUnusedFiles() { return std::exchange(unused_files_, {}); }
+
+  // Views; every one is valid until the next step.
+  MasterIncarnation incarnation() const { return incarnation_; }
+  JobState state() const { return state_; }
+  const std::string& reason() const { return reason_; }
+  bool in_grace_period() const { return grace_; }
+  /// This start began a new run of the supervisor: no process of an older one lives.
+  bool new_run() const { return new_run_; }
+  const Ledger& ledger() const { return ledger_; }
+  const LeaseTable& leases() const { return leases_; }
+  const PartitionTable& partitions() const { return partitions_; }
+  const NodeTable& nodes() const { return nodes_; }
+  const EventLog& events() const { return events_; }
+  const std::map<TableId, TableSpec>& tables() const { return tables_; }
+  const JobTotals& totals() const { return totals_; }
+  const ForgetState& forget_state() const { return forgetting_.state(); }
+  const CoreOptions& options() const { return options_; }
+  TimePoint started_at() const { return started_at_; }
+  /// The smallest token of any outstanding training lease, or the next token.
+  LeaseToken Floor() const;
+
+ private:
+  /// One worker process as this master knows it.
+  struct Session {
+    uint64_t sequence = 0;
+    TimePoint last_seen;
+    /// Another process took over its node name.
+    bool superseded = false;
+    bool silent = false;
+    /// Tokens whose done was accepted and that the worker may not know of yet.
+    absl::flat_hash_set<LeaseToken> accepted;
+  };
+  enum class EndCause { kReturned, kDropped, kNodeFailure, kTrainerFailure };
+  struct Ended {
+    ShardId shard;
+    WorkerKey worker;
+  };
+
+  // master_core.cc
+  void Begin(const DurableState& state, StepTime at);
+  void BeginRun(StepTime at);
+  void EndLease(LeaseToken token, EndCause cause);
+  void Charge(const ShardId& shard, const std::string& worker, std::string reason, StepTime at);
+  void Replay(const PartitionTable::Restored& restored, const std::string& why, StepTime at);
+  void TryCommit(StepTime at);
+  void CheckEnd(StepTime at);
+  void EpochEvent(DatasetId dataset, EpochIndex epoch, StepTime at);
+  void EndJob(JobState state, std::string reason, StepTime at);
+  void EndAllLeases();
+  void CheckRejects(StepTime at);
+  bool Urgent();
+  void AddEvent(StepTime at, std::string kind, std::string node, std::string text) {
+    events_.Add(at.wall, std::move(kind), std::move(node), std::move(text));
+  }
+  void MetaChanged() { meta_dirty_ = true; }
+  MetaRecord Meta() const;
+  LeaseToken NextToken() const { return LeaseToken(incarnation_, token_count_ + 1); }
+
+  // master_core_workers.cc
+  Session& TouchSession(const WorkerKey& worker, StepTime at);
+  JobDirective Directive() const;
+  bool Reassert(const HeldLease& held, const WorkerKey& worker, StepTime at);
+  void TakeHeld(const WorkerExchangeRequest& request, const WorkerKey& worker, StepTime at,
+                WorkerExchangeReply* reply);
+  void TakeReturned(const WorkerExchangeRequest& request, const WorkerKey& worker, StepTime at);
+  DoneVerdict TakeDone(const DoneReport& done, const WorkerKey& worker, StepTime at);
+  void Grant(const WorkerExchangeRequest& request, const WorkerKey& worker, StepTime at,
+             WorkerExchangeReply* reply);
+  void WorkerHeard(const WorkerKey& worker, const WorkerTimes* times, StepTime at);
+  void EndLeasesOf(const WorkerKey& worker, EndCause cause);
+  void TickWorkers(StepTime at);
+  PartitionMap Map() const;
+
+  // master_core_servers.cc
+  void TakeSnapshots(const ServerExchangeRequest& request, Node* node, StepTime at);
+  void CountParts(const ServerExchangeRequest& request, Node* node);
+  void TickServers(StepTime at);
+
+  // master_core_admin.cc
+  void WorkerExited(const NodeReport& report, const NodeRecord& record, StepTime at);
+
+  CoreOptions options_;
+  MasterIncarnation incarnation_;
+  bool new_run_ = false;
+  TimePoint started_at_;
+  Ledger ledger_;
+  PartitionTable partitions_;
+  Forgetting forgetting_;
+  NodeTable nodes_;
+  EventLog events_;
+  LeaseTable leases_;
+  std::map<TableId, TableSpec> tables_;
+  std::map<WorkerKey, Session> sessions_;
+  JobState state_ = JobState::kRunning;
+  std::string reason_;
+  JobTotals totals_;
+  ServerIncarnation newest_server_;
+  uint64_t token_count_ = 0;
+  bool grace_ = false;
+  TimePoint grace_ends_;
+  /// Workers that ran when the last master died and have not been heard since; when there are none
+  /// left the grace period is over.
+  std::set<std::string> awaited_;
+  std::optional<TimePoint> drain_began_;
+  /// The newest leases that ended, so that a crash reported late is charged to its shard.
+  std::map<LeaseToken, Ended> ended_;
+  std::vector<std::string> unused_files_;
+  std::vector<TableId> dirty_tables_;
+  bool meta_dirty_ = true;
+  JobTotals totals_collected_;
+  TimePoint meta_at_;
+  TimePoint now_;
+};
+
+}  // namespace muster

@@ -1,0 +1,160 @@
+// The parameter servers' side of MasterCore: registration, commands, snapshots.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "master/core/master_core.h"
+
+namespace muster {
+namespace {
+
+/// How often a server calls while the job waits for its snapshots.
+constexpr std::chrono::milliseconds kUrgentInterval{50};
+
+}  // namespace
+
+absl::StatusOr<RegisterServerReply> MasterCore::RegisterServer(const RegisterServerRequest& request,
+                                                               StepTime at) {
+  now_ = at.now;
+  const std::optional<ServerId> id = NodeTable::ServerIdOf(request.name);
+  if (!id.has_value() || id->value() >= options_.servers || request.nonce == 0) {
+    return absl::InvalidArgumentError(
+        fmt::format("server '{}' (nonce {}): this job has the servers ps-0 to ps-{}, and a nonce "
+                    "is not 0",
+                    request.name, request.nonce, options_.servers - 1));
+  }
+  Node* node = nodes_.FindOrAdd(request.name, kRoleServer);
+  if (node == nullptr || node->record.role != kRoleServer) {
+    return absl::ResourceExhaustedError(
+        fmt::format("server '{}': the name is taken or there are too many nodes", request.name));
+  }
+  NodeRecord& record = node->record;
+  node->last_heard = at.now;
+  if (std::ranges::count(record.superseded_nonces, request.nonce) > 0) {
+    return absl::FailedPreconditionError(fmt::format(
+        "server '{}': another process has taken its place (incarnation {}); this one must exit",
+        request.name, record.incarnation));
+  }
+  if (record.nonce != request.nonce) {
+    if (record.nonce != 0) record.superseded_nonces.push_back(record.nonce);
+    if (record.superseded_nonces.size() > NodeTable::kSupersededMax) {
+      record.superseded_nonces.erase(record.superseded_nonces.begin());
+    }
+    newest_server_ = newest_server_.Next();
+    record.nonce = request.nonce;
+    record.incarnation = newest_server_.value();
+    record.lanes = request.lanes;
+    record.skipped_before += std::exchange(record.skipped_now, 0);
+    record.stale_before += std::exchange(record.stale_now, 0);
+    node->sequence = 0;
+    node->snapshot_error.clear();
+    MetaChanged();
+    AddEvent(at, "server-registered", request.name,
+             fmt::format("incarnation {}", newest_server_.value()));
+    Replay(partitions_.ServerReplaced(*id, newest_server_),
+           fmt::format("another process took the place of {}", request.name), at);
+  } else if (record.lanes != request.lanes) {
+    record.lanes = request.lanes;
+    partitions_.BumpVersion();
+    MetaChanged();
+  }
+  nodes_.SetState(node, "running");
+  nodes_.Touch(*node);
+  return RegisterServerReply{incarnation_, *id, ServerIncarnation(record.incarnation)};
+}
+
+ServerExchangeReply MasterCore::ExchangeServer(const ServerExchangeRequest& request, StepTime at) {
+  now_ = at.now;
+  ServerExchangeReply reply;
+  reply.master_incarnation = incarnation_;
+  reply.heartbeat_interval = options_.server_times.heartbeat_interval;
+  Node* node = nodes_.Find(NodeTable::ServerName(request.id));
+  if (node == nullptr || node->record.role != kRoleServer ||
+      request.incarnation == ServerIncarnation() ||
+      node->record.incarnation != request.incarnation.value()) {
+    reply.unknown_incarnation = true;
+    return reply;
+  }
+  node->last_heard = at.now;
+  const bool was_lost = node->record.state == "lost";
+  if (nodes_.SetState(node, "running") && was_lost) {
+    AddEvent(at, "node-back", node->record.name, "its heartbeat is back");
+  }
+  // An overtaken call says nothing about what the server owns now.
+  if (request.sequence <= node->sequence) return reply;
+  node->sequence = request.sequence;
+  CountParts(request, node);
+  for (const MissingReport& missing : request.missing) {
+    Replay(partitions_.Missing(request.id, request.incarnation, missing),
+           fmt::format("{} has lost partition {}", node->record.name, missing.partition.value()),
+           at);
+  }
+  if (partitions_.Reported(request.id, request.incarnation, request.owned)) {
+    forgetting_.OnRestored();
+  }
+  TakeSnapshots(request, node, at);
+  const bool urgent = Urgent();
+  if (!IsTerminal(state_)) {
+    partitions_.AskSnapshots(request.id, request.incarnation,
+                             {ledger_.done_seq(), at.now, options_.snapshot_interval,
+                              options_.snapshot_timeout, urgent});
+  }
+  if (urgent) reply.heartbeat_interval = std::min(reply.heartbeat_interval, kUrgentInterval);
+  for (auto it = tables_.upper_bound(request.newest_table); it != tables_.end(); ++it) {
+    reply.tables.push_back(it->second);
+  }
+  partitions_.FillCommands(request.id, request.incarnation, request.owned, &reply);
+  const ForgetState& forget = forgetting_.state();
+  if (forget.version != 0 && forget.version != request.forget_version) reply.forget = forget;
+  return reply;
+}
+
+void MasterCore::CountParts(const ServerExchangeRequest& request, Node* node) {
+  node->counters = request.counters;
+  NodeRecord& record = node->record;
+  if (record.skipped_now == request.counters.parts_skipped &&
+      record.stale_now == request.counters.parts_stale) {
+    return;
+  }
+  record.skipped_now = request.counters.parts_skipped;
+  record.stale_now = request.counters.parts_stale;
+  nodes_.Touch(*node);
+}
+
+void MasterCore::TakeSnapshots(const ServerExchangeRequest& request, Node* node, StepTime at) {
+  bool accepted = false;
+  for (const SnapshotReport& report : request.snapshots) {
+    if (partitions_.Accept(request.id, request.incarnation, report, ledger_.done_seq(),
+                           &unused_files_)) {
+      ++totals_.snapshots_accepted;
+      accepted = true;
+    }
+  }
+  if (accepted) TryCommit(at);
+  if (node->snapshot_error == request.snapshot_error) return;
+  node->snapshot_error = request.snapshot_error;
+  if (request.snapshot_error.empty()) {
+    AddEvent(at, "snapshots-work-again", node->record.name, "");
+  } else {
+    AddEvent(at, "snapshot-error", node->record.name,
+             fmt::format("{}; training goes on, nothing is COMMITTED until snapshots work again",
+                         request.snapshot_error));
+  }
+}
+
+void MasterCore::TickServers(StepTime at) {
+  for (const auto& [name, const_node] : nodes_.nodes()) {
+    if (const_node.record.role != kRoleServer || const_node.record.state != "running") continue;
+    if (!const_node.last_heard.has_value() ||
+        at.now - *const_node.last_heard < options_.server_times.timeout) {
+      continue;
+    }
+    nodes_.SetState(nodes_.Find(name), "lost");
+    AddEvent(at, "node-lost", name,
+             fmt::format("no heartbeat for {} ms; its partitions wait for a new process",
+                         options_.server_times.timeout.count()));
+  }
+}
+
+}  // namespace muster

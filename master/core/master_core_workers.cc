@@ -1,0 +1,305 @@
+// The worker's side of MasterCore: sessions, leases, dones.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "master/core/master_core.h"
+
+namespace muster {
+namespace {
+
+/// A worker that waits for work asks again this soon.
+constexpr std::chrono::milliseconds kWaitInterval{100};
+
+}  // namespace
+
+absl::Status MasterCore::HelloWorker(const WorkerKey& worker, StepTime at) {
+  now_ = at.now;
+  Node* node = nodes_.FindOrAdd(worker.name, kRoleWorker);
+  if (node == nullptr || node->record.role != kRoleWorker) {
+    return absl::ResourceExhaustedError(
+        node == nullptr
+            ? fmt::format("worker '{}': the job has {} nodes already, the limit", worker.name,
+                          NodeTable::kNodesMax)
+            : fmt::format("worker '{}': a {} has this name", worker.name, node->record.role));
+  }
+  if (!sessions_.contains(worker)) {
+    for (auto& [key, session] : sessions_) {
+      if (key.name != worker.name || session.superseded) continue;
+      session.superseded = true;
+      EndLeasesOf(key, EndCause::kNodeFailure);
+    }
+    AddEvent(at, "worker-joined", worker.name, "");
+  }
+  TouchSession(worker, at);
+  node->record.incarnation = worker.incarnation;
+  nodes_.Touch(*node);
+  WorkerHeard(worker, nullptr, at);
+  CheckEnd(at);
+  return absl::OkStatus();
+}
+
+MasterCore::Session& MasterCore::TouchSession(const WorkerKey& worker, StepTime at) {
+  Session& session = sessions_[worker];
+  session.last_seen = at.now;
+  session.silent = false;
+  return session;
+}
+
+void MasterCore::WorkerHeard(const WorkerKey& worker, const WorkerTimes* times, StepTime at) {
+  awaited_.erase(worker.name);
+  Node* node = nodes_.FindOrAdd(worker.name, kRoleWorker);
+  if (node == nullptr || node->record.role != kRoleWorker) return;
+  node->last_heard = at.now;
+  if (times != nullptr) node->times = *times;
+  if (node->record.incarnation != worker.incarnation) {
+    node->record.incarnation = worker.incarnation;
+    nodes_.Touch(*node);
+  }
+  const bool was_lost = node->record.state == "lost";
+  if (nodes_.SetState(node, "running") && was_lost) {
+    AddEvent(at, "node-back", worker.name, "its heartbeat is back");
+  }
+}
+
+JobDirective MasterCore::Directive() const {
+  switch (state_) {
+    case JobState::kSucceeded:
+    case JobState::kFailed:
+    case JobState::kCancelled:
+      return JobDirective::kEnd;
+    case JobState::kDraining:
+    case JobState::kDrained:
+      return JobDirective::kDrain;
+    default:
+      return JobDirective::kWork;
+  }
+}
+
+WorkerExchangeReply MasterCore::ExchangeWorker(const WorkerExchangeRequest& request, StepTime at) {
+  now_ = at.now;
+  const WorkerKey worker{request.worker, request.incarnation};
+  WorkerExchangeReply reply;
+  reply.master_incarnation = incarnation_;
+  reply.heartbeat_interval = options_.leases.heartbeat_interval;
+  Session& session = TouchSession(worker, at);
+  if (session.superseded) {
+    for (const HeldLease& held : request.held) reply.lost.push_back(held.token);
+    for (const DoneReport& done : request.done) {
+      reply.verdicts.push_back({done.shard, done.token, done.run, DoneCode::kRefused, {}});
+    }
+    reply.directive = JobDirective::kDrain;
+    return reply;
+  }
+  WorkerHeard(worker, &request.times, at);
+  // A call that was overtaken by a newer one says nothing about what the worker holds now.
+  const bool fresh = request.sequence > session.sequence;
+  if (fresh) {
+    session.sequence = request.sequence;
+    TakeHeld(request, worker, at, &reply);
+  }
+  TakeReturned(request, worker, at);
+  for (const DoneReport& done : request.done) {
+    reply.verdicts.push_back(TakeDone(done, worker, at));
+  }
+  CheckRejects(at);
+  CheckEnd(at);
+  if (fresh) Grant(request, worker, at, &reply);
+  reply.directive = Directive();
+  if (request.map_version < partitions_.version()) reply.map = Map();
+  return reply;
+}
+
+bool MasterCore::Reassert(const HeldLease& held, const WorkerKey& worker, StepTime at) {
+  if (!grace_ || IsTerminal(state_) || !ledger_.queue().Valid(held.shard) ||
+      held.token.incarnation() >= incarnation_ || held.token == LeaseToken() ||
+      leases_.Find(held.token) != nullptr) {
+    return false;
+  }
+  if (const Lease* other = leases_.FindShard(held.shard)) {
+    if (other->token > held.token) return false;
+    EndLease(other->token, EndCause::kDropped);
+  }
+  if (ledger_.queue().StateOf(held.shard) != ShardState::kTodo) return false;
+  ledger_.queue().Take(held.shard);
+  leases_.Add({held.shard, held.token, worker, held.restore_epoch, ledger_.IsEvaluate(held.shard),
+               at.now, held.phase, held.minibatches_started});
+  ++totals_.reasserted_leases;
+  return true;
+}
+
+void MasterCore::TakeHeld(const WorkerExchangeRequest& request, const WorkerKey& worker,
+                          StepTime at, WorkerExchangeReply* reply) {
+  Session& session = sessions_.at(worker);
+  absl::flat_hash_set<LeaseToken> listed;
+  for (const DoneReport& done : request.done) listed.insert(done.token);
+  for (const ReturnedLease& returned : request.returned) listed.insert(returned.token);
+  for (const HeldLease& held : request.held) {
+    listed.insert(held.token);
+    if (Lease* lease = leases_.Find(held.token);
+        lease != nullptr && lease->worker == worker && lease->shard == held.shard) {
+      lease->phase = held.phase;
+      lease->minibatches_started = held.minibatches_started;
+      continue;
+    }
+    if (session.accepted.contains(held.token)) continue;
+    if (!ledger_.queue().Valid(held.shard)) {
+      reply->lost.push_back(held.token);
+      continue;
+    }
+    const std::optional<DoneShard> done = ledger_.queue().FindDone(held.shard);
+    if (done.has_value() && done->token == held.token) continue;
+    if (!Reassert(held, worker, at)) reply->lost.push_back(held.token);
+  }
+  absl::erase_if(session.accepted, [&](LeaseToken token) { return !listed.contains(token); });
+  // It has seen the grant and does not hold it: the lease has ended.
+  for (LeaseToken token : leases_.TokensOf(worker)) {
+    if (token <= request.newest_grant && !listed.contains(token)) {
+      EndLease(token, EndCause::kDropped);
+    }
+  }
+}
+
+void MasterCore::TakeReturned(const WorkerExchangeRequest& request, const WorkerKey& worker,
+                              StepTime at) {
+  for (const ReturnedLease& returned : request.returned) {
+    const Lease* lease = leases_.Find(returned.token);
+    if (lease == nullptr) {
+      const HeldLease held{returned.shard, returned.token, {}, {}, LeasePhase::kComputing, 0};
+      if (!Reassert(held, worker, at)) continue;
+      lease = leases_.Find(returned.token);
+    }
+    if (lease->worker != worker || lease->shard != returned.shard) continue;
+    EndLease(returned.token,
+             returned.failure.has_value() ? EndCause::kTrainerFailure : EndCause::kReturned);
+    if (!returned.failure.has_value()) continue;
+    if (returned.fatal) {
+      EndJob(JobState::kFailed, fmt::format("{}: {}", worker.name, *returned.failure), at);
+      return;
+    }
+    Charge(returned.shard, worker.name, *returned.failure, at);
+  }
+}
+
+DoneVerdict MasterCore::TakeDone(const DoneReport& done, const WorkerKey& worker, StepTime at) {
+  DoneVerdict verdict{done.shard, done.token, done.run, DoneCode::kRefused,
+                      partitions_.restore_epoch()};
+  Session& session = sessions_.at(worker);
+  if (!ledger_.queue().Valid(done.shard)) return verdict;
+  const std::optional<DoneShard> before = ledger_.queue().FindDone(done.shard);
+  if ((before.has_value() && before->token == done.token) ||
+      session.accepted.contains(done.token)) {
+    verdict.code = DoneCode::kAccepted;
+    return verdict;
+  }
+  Lease* lease = leases_.Find(done.token);
+  if (lease == nullptr) {
+    const HeldLease held{done.shard, done.token,           done.restore_epoch,
+                         done.run,   LeasePhase::kPushing, 0};
+    if (Reassert(held, worker, at)) lease = leases_.Find(done.token);
+  }
+  if (lease == nullptr || lease->shard != done.shard) {
+    ++totals_.refused_dones;
+    return verdict;
+  }
+  if (!lease->evaluate && done.restore_epoch < partitions_.restore_epoch() &&
+      !options_.planted_bugs.no_reverify) {
+    if (lease->restore_epoch < partitions_.restore_epoch()) {
+      ++totals_.reverified_runs;
+      totals_.redelivered_minibatches += ledger_.MinibatchesOf(done.shard);
+      lease->restore_epoch = partitions_.restore_epoch();
+      lease->minibatches_started = 0;
+    }
+    verdict.code = DoneCode::kReverify;
+    return verdict;
+  }
+  const bool evaluate = lease->evaluate;
+  leases_.Remove(done.token);
+  if (evaluate) {
+    ledger_.MarkEvaluated(done.shard, done.metrics);
+    EpochEvent(done.shard.dataset, done.shard.epoch, at);
+    if (Node* node = nodes_.Find(worker.name)) {
+      node->record.records_committed += ledger_.RecordsOf(done.shard);
+      nodes_.Touch(*node);
+    }
+  } else {
+    ledger_.MarkDone(done.shard, done.token, worker.name, done.metrics);
+  }
+  session.accepted.insert(done.token);
+  verdict.code = DoneCode::kAccepted;
+  return verdict;
+}
+
+void MasterCore::Grant(const WorkerExchangeRequest& request, const WorkerKey& worker, StepTime at,
+                       WorkerExchangeReply* reply) {
+  // Granted before, but the answer never arrived: granted again under the same token.
+  absl::flat_hash_set<LeaseToken> listed;
+  for (const HeldLease& held : request.held) listed.insert(held.token);
+  const uint32_t want =
+      state_ == JobState::kRunning ? std::min(request.want, kGrantsPerCallMax) : 0;
+  for (LeaseToken token : leases_.TokensOf(worker)) {
+    if (token <= request.newest_grant || listed.contains(token)) continue;
+    if (reply->grants.size() >= want) {
+      EndLease(token, EndCause::kDropped);
+      continue;
+    }
+    Lease* lease = leases_.Find(token);
+    lease->restore_epoch = partitions_.restore_epoch();
+    reply->grants.push_back({lease->shard, token, lease->restore_epoch, {}});
+  }
+  while (!grace_ && reply->grants.size() < want) {
+    const std::optional<ShardId> shard = ledger_.queue().TakeNext();
+    if (!shard.has_value()) break;
+    const LeaseToken token = NextToken();
+    ++token_count_;
+    leases_.Add({*shard, token, worker, partitions_.restore_epoch(), ledger_.IsEvaluate(*shard),
+                 at.now, LeasePhase::kQueued, 0});
+    reply->grants.push_back({*shard, token, partitions_.restore_epoch(), {}});
+  }
+  if (want > 0 && reply->grants.empty()) {
+    reply->heartbeat_interval = std::min(reply->heartbeat_interval, kWaitInterval);
+  }
+}
+
+void MasterCore::EndLeasesOf(const WorkerKey& worker, EndCause cause) {
+  for (LeaseToken token : leases_.TokensOf(worker)) EndLease(token, cause);
+}
+
+PartitionMap MasterCore::Map() const {
+  return {partitions_.version(), partitions_.restore_epoch(), partitions_.Entries(),
+          nodes_.Endpoints()};
+}
+
+void MasterCore::TickWorkers(StepTime at) {
+  for (auto it = sessions_.begin(); it != sessions_.end();) {
+    const auto& [worker, session] = *it;
+    const auto silence = at.now - session.last_seen;
+    if (silence >= options_.leases.duration && !session.silent) {
+      it->second.silent = true;
+      const size_t count = leases_.CountOf(worker);
+      totals_.expired_leases += count;
+      EndLeasesOf(worker, EndCause::kNodeFailure);
+      Node* node = nodes_.Find(worker.name);
+      if (node != nullptr && node->record.incarnation == worker.incarnation &&
+          node->record.state == "running") {
+        nodes_.SetState(node, "lost");
+        AddEvent(at, "node-lost", worker.name,
+                 fmt::format("no heartbeat for {} ms; {} leases expired",
+                             options_.leases.duration.count(), count));
+      }
+    }
+    it = silence >= 10 * options_.leases.duration ? sessions_.erase(it) : std::next(it);
+  }
+  while (leases_.size() > 0) {
+    const Lease& oldest = leases_.leases().begin()->second;
+    if (at.now - oldest.granted_at < options_.leases.max_age) break;
+    AddEvent(at, "lease-expired", oldest.worker.name,
+             fmt::format("shard {} was held for {} ms (spec.leases.maxAge)", ToString(oldest.shard),
+                         options_.leases.max_age.count()));
+    ++totals_.expired_leases;
+    EndLease(oldest.token, EndCause::kNodeFailure);
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "master/core/durable_state.h"
+#include "sharding/control.h"
+
+namespace muster {
+
+struct Node {
+  NodeRecord record;
+  // Not journaled.
+  std::optional<TimePoint> last_heard;
+  WorkerTimes times;        // workers
+  ServerCounters counters;  // servers
+  uint64_t sequence = 0;    // servers: of the newest exchange
+  std::string snapshot_error;
+};
+
+inline constexpr std::string_view kRoleWorker = "worker";
+inline constexpr std::string_view kRoleServer = "ps";
+inline constexpr std::string_view kRoleMaster = "master";
+
+/// Every process slot that the job has seen. Pure; not thread-safe.
+class NodeTable {
+ public:
+  static constexpr size_t kNodesMax = 10'000;
+  static constexpr size_t kSupersededMax = 256;
+
+  explicit NodeTable(std::map<std::string, NodeRecord> nodes);
+
+  /// nullptr: not known.
+  Node* Find(const std::string& name);
+  const std::map<std::string, Node>& nodes() const { return nodes_; }
+  /// nullptr when there are kNodesMax already. A new node is "starting".
+  Node* FindOrAdd(const std::string& name, std::string_view role);
+  /// "ps-3".
+  static std::string ServerName(ServerId id);
+  /// None when the name is not "ps-<number>".
+  static std::optional<ServerId> ServerIdOf(const std::string& name);
+
+  /// The node's record must be journaled.
+  void Touch(const Node& node) { dirty_.insert(node.record.name); }
+  /// Sets the state; returns whether it changed.
+  bool SetState(Node* node, std::string_view state);
+  /// Every process of older runs is dead.
+  void BeginRun();
+  /// Endpoints of the servers whose process is known, for the workers' map.
+  std::vector<ServerEndpoint> Endpoints() const;
+  /// Sums over all server processes of the job.
+  uint64_t PartsSkipped() const;
+  uint64_t PartsStale() const;
+
+  void Collect(std::vector<Mutation>* mutations);
+
+ private:
+  std::map<std::string, Node> nodes_;
+  std::set<std::string> dirty_;
+};
+
+}  // namespace muster

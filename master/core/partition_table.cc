@@ -1,0 +1,232 @@
+#include "master/core/partition_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "sharding/placement.h"
+
+namespace muster {
+
+PartitionTable::PartitionTable(uint32_t partitions, MasterIncarnation incarnation,
+                               const DurableState& state, TimePoint now)
+    : incarnation_(incarnation), partitions_(partitions) {
+  if (state.meta.has_value()) {
+    version_ = state.meta->map_version;
+    restore_epoch_ = state.meta->restore_epoch;
+  }
+  for (const auto& [id, record] : state.partitions) {
+    MUSTER_CHECK(id.value() < partitions_.size());
+    partitions_[id.value()].entry = record.entry;
+    partitions_[id.value()].manifest = record.manifest;
+  }
+  for (Partition& partition : partitions_) partition.last_asked = now;
+}
+
+void PartitionTable::Restore(uint32_t id, ServerIncarnation incarnation, Restored* restored) {
+  Partition& partition = partitions_[id];
+  PartitionEntry& entry = partition.entry;
+  entry.owner_incarnation = incarnation;
+  entry.epoch = entry.epoch.Next();
+  entry.since = entry.epoch;
+  entry.copy = OwnerEpoch();
+  entry.restored = true;
+  entry.restored_at = restore_epoch_;
+  partition.reported = OwnerEpoch();
+  partition.asked.reset();
+  restored->replay_after = restored->partitions == 0
+                               ? partition.manifest.cut
+                               : std::min(restored->replay_after, partition.manifest.cut);
+  ++restored->partitions;
+  dirty_.insert(id);
+}
+
+PartitionTable::Restored PartitionTable::BeginRun(uint32_t servers) {
+  std::vector<ServerId> slots;
+  for (uint32_t i = 0; i < servers; ++i) slots.push_back(ServerId(i));
+  std::vector<std::optional<ServerId>> current;
+  for (const Partition& partition : partitions_) {
+    const bool placed = partition.entry.epoch != OwnerEpoch();
+    current.push_back(placed ? std::optional(partition.entry.owner) : std::nullopt);
+  }
+  const std::vector<ServerId> owners =
+      Place(current, slots, static_cast<uint32_t>(partitions_.size()));
+  version_ = version_.Next();
+  restore_epoch_ = restore_epoch_.Next();
+  Restored restored;
+  for (uint32_t id = 0; id < partitions_.size(); ++id) {
+    partitions_[id].entry.owner = owners[id];
+    Restore(id, ServerIncarnation(), &restored);
+  }
+  return restored;
+}
+
+PartitionTable::Restored PartitionTable::ServerReplaced(ServerId server,
+                                                        ServerIncarnation incarnation) {
+  Restored restored;
+  version_ = version_.Next();
+  for (uint32_t id = 0; id < partitions_.size(); ++id) {
+    PartitionEntry& entry = partitions_[id].entry;
+    if (entry.owner != server || entry.owner_incarnation == incarnation) continue;
+    if (entry.owner_incarnation == ServerIncarnation()) {
+      // Nobody has served this epoch yet, so nothing that was said under it is forgotten.
+      entry.owner_incarnation = incarnation;
+      dirty_.insert(id);
+      continue;
+    }
+    if (restored.partitions == 0) restore_epoch_ = restore_epoch_.Next();
+    Restore(id, incarnation, &restored);
+  }
+  return restored;
+}
+
+PartitionTable::Restored PartitionTable::Missing(ServerId server, ServerIncarnation incarnation,
+                                                 const MissingReport& report) {
+  Restored restored;
+  const uint32_t id = report.partition.value();
+  if (id >= partitions_.size() || !OwnedBy(partitions_[id], server, incarnation) ||
+      partitions_[id].entry.epoch != report.epoch) {
+    return restored;
+  }
+  version_ = version_.Next();
+  restore_epoch_ = restore_epoch_.Next();
+  Restore(id, incarnation, &restored);
+  return restored;
+}
+
+bool PartitionTable::Reported(ServerId server, ServerIncarnation incarnation,
+                              std::span<const OwnedPartition> owned) {
+  std::vector<OwnerEpoch> epochs(partitions_.size());
+  for (const OwnedPartition& one : owned) {
+    if (one.partition.value() < epochs.size()) epochs[one.partition.value()] = one.epoch;
+  }
+  bool newly_restored = false;
+  for (uint32_t id = 0; id < partitions_.size(); ++id) {
+    Partition& partition = partitions_[id];
+    if (!OwnedBy(partition, server, incarnation)) continue;
+    const bool served = partition.reported == partition.entry.epoch;
+    partition.reported = epochs[id];
+    if (!served && partition.reported == partition.entry.epoch && partition.entry.restored) {
+      newly_restored = true;
+    }
+  }
+  return newly_restored;
+}
+
+bool PartitionTable::Accept(ServerId server, ServerIncarnation incarnation,
+                            const SnapshotReport& report, DoneSeq done_seq,
+                            std::vector<std::string>* unused) {
+  const uint32_t id = report.partition.value();
+  if (id >= partitions_.size()) return false;
+  Partition& partition = partitions_[id];
+  const Manifest& next = report.manifest;
+  if (!OwnedBy(partition, server, incarnation) || partition.entry.epoch != report.epoch ||
+      next.number <= partition.manifest.number || next.number.incarnation() != incarnation_ ||
+      next.number.count() > snapshot_count_ || next.cut < partition.manifest.cut ||
+      next.cut > done_seq) {
+    return false;
+  }
+  if (partition.asked.has_value() && partition.asked->number == next.number) {
+    if (partition.asked->cut != next.cut) return false;
+    partition.asked.reset();
+  }
+  std::set<std::string> kept;
+  for (const SnapshotFile& file : next.files) kept.insert(file.name);
+  for (const SnapshotFile& file : partition.manifest.files) {
+    if (!kept.contains(file.name)) unused->push_back(file.name);
+  }
+  const DoneSeq before = partition.manifest.cut;
+  if (at_min_cut_ > 0 && before == min_cut_ && next.cut > min_cut_) --at_min_cut_;
+  partition.manifest = next;
+  dirty_.insert(id);
+  return true;
+}
+
+void PartitionTable::AskSnapshots(ServerId server, ServerIncarnation incarnation,
+                                  const Schedule& schedule) {
+  for (Partition& partition : partitions_) {
+    if (!OwnedBy(partition, server, incarnation) || partition.reported != partition.entry.epoch) {
+      continue;
+    }
+    if (partition.asked.has_value()) {
+      if (schedule.now - partition.asked->at < schedule.timeout) continue;
+      partition.asked.reset();
+    } else if (partition.manifest.cut >= schedule.done_seq ||
+               (!schedule.urgent && schedule.now - partition.last_asked < schedule.interval)) {
+      continue;
+    }
+    partition.last_asked = schedule.now;
+    partition.asked =
+        Asked{SnapshotNumber(incarnation_, ++snapshot_count_), schedule.done_seq, schedule.now};
+  }
+}
+
+void PartitionTable::FillCommands(ServerId server, ServerIncarnation incarnation,
+                                  std::span<const OwnedPartition> owned,
+                                  ServerExchangeReply* reply) const {
+  std::vector<SnapshotNumber> accepted(partitions_.size());
+  for (const OwnedPartition& one : owned) {
+    if (one.partition.value() < accepted.size()) accepted[one.partition.value()] = one.accepted;
+  }
+  for (uint32_t i = 0; i < partitions_.size(); ++i) {
+    const Partition& partition = partitions_[i];
+    if (!OwnedBy(partition, server, incarnation)) continue;
+    const PartitionEntry& entry = partition.entry;
+    const PartitionId id(i);
+    if (partition.reported != entry.epoch) {
+      reply->owns.push_back(
+          {id, entry.epoch, entry.since, entry.copy, entry.restored, partition.manifest});
+      continue;
+    }
+    if (partition.asked.has_value()) {
+      reply->snapshots.push_back({id, entry.epoch, partition.asked->cut, partition.asked->number});
+    }
+    if (accepted[i] != partition.manifest.number) {
+      reply->accepted.push_back({id, partition.manifest.number});
+    }
+  }
+}
+
+DoneSeq PartitionTable::MinCut() {
+  if (at_min_cut_ > 0) return min_cut_;
+  min_cut_ = partitions_.front().manifest.cut;
+  for (const Partition& partition : partitions_) {
+    const DoneSeq cut = partition.manifest.cut;
+    if (cut < min_cut_) {
+      min_cut_ = cut;
+      at_min_cut_ = 0;
+    }
+    if (cut == min_cut_) ++at_min_cut_;
+  }
+  return min_cut_;
+}
+
+std::vector<PartitionEntry> PartitionTable::Entries() const {
+  std::vector<PartitionEntry> entries;
+  entries.reserve(partitions_.size());
+  for (const Partition& partition : partitions_) entries.push_back(partition.entry);
+  return entries;
+}
+
+PartitionTable::Load PartitionTable::LoadOf(ServerId server) const {
+  Load load;
+  for (const Partition& partition : partitions_) {
+    if (partition.entry.owner != server) continue;
+    ++load.owned;
+    if (partition.entry.owner_incarnation != ServerIncarnation() &&
+        partition.reported == partition.entry.epoch) {
+      ++load.serving;
+    }
+  }
+  return load;
+}
+
+void PartitionTable::Collect(std::vector<Mutation>* mutations) {
+  for (uint32_t id : dirty_) {
+    mutations->push_back(
+        PartitionRecord{PartitionId(id), partitions_[id].entry, partitions_[id].manifest});
+  }
+  dirty_.clear();
+}
+
+}  // namespace muster

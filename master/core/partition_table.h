@@ -1,0 +1,117 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "master/core/durable_state.h"
+#include "sharding/control.h"
+#include "sharding/partition_map.h"
+
+namespace muster {
+
+/// The partition map, the manifest, and the commands that follow from them (docs/protocol.md,
+/// sections 3 and 5, without moves). A partition whose owner incarnation is 0 waits for a process
+/// in its server's slot. Pure; not thread-safe.
+class PartitionTable {
+ public:
+  /// Partitions that came back from an older state in one step.
+  struct Restored {
+    uint32_t partitions = 0;
+    /// DONE shards after this must run again. Meaningful when partitions > 0.
+    DoneSeq replay_after;
+  };
+
+  PartitionTable(uint32_t partitions, MasterIncarnation incarnation, const DurableState& state,
+                 TimePoint now);
+
+  /// Every process of older runs is dead: partitions are placed on servers 0..servers-1, and wait
+  /// for them to be restored from the manifest.
+  Restored BeginRun(uint32_t servers);
+  /// A new process has the slot `server`: it takes the partitions that wait for it; those of the
+  /// process before it are restored.
+  Restored ServerReplaced(ServerId server, ServerIncarnation incarnation);
+  /// The owner has lost its state. Nothing happens unless it is the current owner at the current
+  /// epoch.
+  Restored Missing(ServerId server, ServerIncarnation incarnation, const MissingReport& report);
+
+  /// Takes the server's whole list of what it owns. Returns whether a restored partition is served
+  /// that was not before (it must be told again what to forget).
+  bool Reported(ServerId server, ServerIncarnation incarnation,
+                std::span<const OwnedPartition> owned);
+  /// Makes the snapshot count if the rules allow it: from the current owner at the current epoch,
+  /// newer than the manifest's, asked by this master incarnation, of a cut that exists.
+  /// Appends the files that are no longer needed to `unused`.
+  bool Accept(ServerId server, ServerIncarnation incarnation, const SnapshotReport& report,
+              DoneSeq done_seq, std::vector<std::string>* unused);
+  struct Schedule {
+    DoneSeq done_seq;
+    TimePoint now;
+    std::chrono::milliseconds interval{0};
+    std::chrono::milliseconds timeout{0};
+    /// Ask for every partition whose cut is behind, whatever the interval.
+    bool urgent = false;
+  };
+  /// Asks for the snapshots of the server's partitions that are due; at most one is outstanding
+  /// per partition.
+  void AskSnapshots(ServerId server, ServerIncarnation incarnation, const Schedule& schedule);
+  /// Fills owns, snapshots and accepted of a reply to the server that sent `owned`.
+  void FillCommands(ServerId server, ServerIncarnation incarnation,
+                    std::span<const OwnedPartition> owned, ServerExchangeReply* reply) const;
+
+  /// F: every DONE shard up to this is in the manifest's snapshot of every partition.
+  DoneSeq MinCut();
+  MapVersion version() const { return version_; }
+  RestoreEpoch restore_epoch() const { return restore_epoch_; }
+  /// Something else in the workers' map changed (an address).
+  void BumpVersion() { version_ = version_.Next(); }
+  size_t size() const { return partitions_.size(); }
+  const PartitionEntry& entry(PartitionId id) const { return partitions_[id.value()].entry; }
+  const Manifest& manifest(PartitionId id) const { return partitions_[id.value()].manifest; }
+  std::vector<PartitionEntry> Entries() const;
+  struct Load {
+    uint32_t owned = 0;
+    uint32_t serving = 0;
+  };
+  Load LoadOf(ServerId server) const;
+
+  /// Appends what changed since the last call; version and restore epoch are in the meta record.
+  void Collect(std::vector<Mutation>* mutations);
+
+ private:
+  struct Asked {
+    SnapshotNumber number;
+    DoneSeq cut;
+    TimePoint at;
+  };
+  struct Partition {
+    PartitionEntry entry;
+    Manifest manifest;
+    // Not journaled.
+    /// The epoch that the owner's last heartbeat showed.
+    OwnerEpoch reported;
+    std::optional<Asked> asked;
+    TimePoint last_asked;
+  };
+  bool OwnedBy(const Partition& partition, ServerId server, ServerIncarnation incarnation) const {
+    return partition.entry.owner == server && partition.entry.owner_incarnation == incarnation;
+  }
+  void Restore(uint32_t id, ServerIncarnation incarnation, Restored* restored);
+
+  MasterIncarnation incarnation_;
+  MapVersion version_;
+  RestoreEpoch restore_epoch_;
+  std::vector<Partition> partitions_;
+  uint64_t snapshot_count_ = 0;
+  DoneSeq min_cut_;
+  /// Partitions whose cut is min_cut_; 0: to be counted anew.
+  size_t at_min_cut_ = 0;
+  std::set<uint32_t> dirty_;
+};
+
+}  // namespace muster

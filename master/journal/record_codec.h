@@ -1,0 +1,37 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "master/core/durable_state.h"
+#include "master/journal/journal.h"
+
+/// The journal's keys and values. A key is one letter and big-endian numbers, so that records of a
+/// kind lie together in the order of their ids:
+///   h header, m meta, d<seq> done, e<dataset><epoch> epoch, f<dataset><epoch><index> failure,
+///   n<name> node, p<partition> partition, t<id> table, v<sequence> event
+namespace muster {
+
+/// Oldest and newest format this program reads; it writes the newest.
+inline constexpr uint32_t kJournalFormat = 1;
+inline constexpr std::string_view kHeaderKey = "h";
+
+/// What one mutation does to the store: puts a value, or removes the keys in [key, end), or the one
+/// key when `end` is empty.
+struct StoreChange {
+  std::string key;
+  std::optional<std::string> value;
+  std::string end;
+};
+StoreChange Encode(const Mutation& mutation);
+/// The mutation that a stored record stands for. kDataLoss names the key when it cannot be read.
+absl::StatusOr<Mutation> Decode(std::string_view key, std::string_view value);
+
+std::string EncodeHeader(const JournalHeader& header);
+/// kFailedPrecondition when the format is a newer one.
+absl::StatusOr<JournalHeader> DecodeHeader(std::string_view value);
+
+}  // namespace muster

@@ -1,0 +1,158 @@
+#include "master/journal/rocksdb_journal.h"
+
+#include <fmt/format.h>
+#include <rocksdb/cache.h>
+#include <rocksdb/db.h>
+#include <rocksdb/options.h>
+#include <rocksdb/table.h>
+#include <rocksdb/write_batch.h>
+
+#include <utility>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "master/journal/record_codec.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMemtableBytes = 16 << 20;
+constexpr size_t kCacheBytes = 8 << 20;
+
+absl::Status ToStatus(const rocksdb::Status& status, const std::string& directory) {
+  if (status.ok()) return absl::OkStatus();
+  const std::string text = status.ToString();
+  const auto has = [&](std::string_view part) { return text.find(part) != std::string::npos; };
+  const std::string where = fmt::format("the journal {}: {}", directory, text);
+  if (has("lock") && (has("Resource temporarily unavailable") || has("No locks available") ||
+                      has("lock hold by current process"))) {
+    return absl::UnavailableError(
+        fmt::format("{}: another master has it open; a job can run only once. Stop the other one "
+                    "first (a paused one still holds it: kill it)",
+                    where));
+  }
+  if (status.IsNoSpace() || has("No space left")) {
+    return absl::ResourceExhaustedError(
+        fmt::format("{}: the disk is full. Nothing that was acknowledged is lost: make room and "
+                    "run again",
+                    where));
+  }
+  if (has("Permission denied") || has("Read-only file system")) {
+    return absl::PermissionDeniedError(fmt::format(
+        "{}: it must be writable; change its permissions or spec.stateDirectory", where));
+  }
+  if (status.IsCorruption()) {
+    return absl::DataLossError(
+        fmt::format("{}: it is damaged. Restore the state directory from a backup, or start anew "
+                    "with another spec.stateDirectory",
+                    where));
+  }
+  return absl::InternalError(where);
+}
+
+rocksdb::Options JournalOptions() {
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  options.paranoid_checks = true;
+  // Only a torn record at the log's very end is dropped: it was never synced, so never answered.
+  options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+  options.manual_wal_flush = false;
+  options.write_buffer_size = kMemtableBytes;
+  options.max_write_buffer_number = 2;
+  options.max_total_wal_size = 4 * kMemtableBytes;
+  options.max_background_jobs = 2;
+  options.max_open_files = 64;
+  options.keep_log_file_num = 2;
+  options.max_log_file_size = 1 << 20;
+  options.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
+  options.stats_dump_period_sec = 0;
+  options.compression = rocksdb::kNoCompression;
+  options.avoid_flush_during_shutdown = true;
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = rocksdb::NewLRUCache(kCacheBytes);
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return options;
+}
+
+class RocksdbJournal final : public Journal {
+ public:
+  RocksdbJournal(std::string directory, std::unique_ptr<rocksdb::DB> db)
+      : directory_(std::move(directory)), db_(std::move(db)) {}
+
+  absl::Status Load(const JournalHeader& header) {
+    std::string value;
+    const rocksdb::Status found =
+        db_->Get({}, rocksdb::Slice(kHeaderKey.data(), kHeaderKey.size()), &value);
+    if (found.IsNotFound()) return WriteHeader(header);
+    MUSTER_RETURN_IF_ERROR(ToStatus(found, directory_));
+    MUSTER_ASSIGN_OR_RETURN(const JournalHeader known, DecodeHeader(value));
+    MUSTER_RETURN_IF_ERROR(CheckHeader(known, header, directory_));
+    rocksdb::ReadOptions read;
+    read.fill_cache = false;
+    std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(read));
+    for (it->SeekToFirst(); it->Valid(); it->Next()) {
+      const std::string_view key(it->key().data(), it->key().size());
+      if (key == kHeaderKey) continue;
+      MUSTER_ASSIGN_OR_RETURN(const Mutation mutation,
+                              Decode(key, {it->value().data(), it->value().size()}));
+      Apply(mutation, &state_);
+    }
+    return ToStatus(it->status(), directory_);
+  }
+
+  DurableState TakeState() override { return std::move(state_); }
+
+  absl::Status Write(std::span<const Mutation> mutations) override {
+    rocksdb::WriteBatch batch;
+    for (const Mutation& mutation : mutations) {
+      StoreChange change = Encode(mutation);
+      const rocksdb::Status added = change.value.has_value() ? batch.Put(change.key, *change.value)
+                                    : change.end.empty()
+                                        ? batch.Delete(change.key)
+                                        : batch.DeleteRange(change.key, change.end);
+      MUSTER_RETURN_IF_ERROR(ToStatus(added, directory_));
+    }
+    return Commit(&batch);
+  }
+
+ private:
+  absl::Status WriteHeader(const JournalHeader& header) {
+    std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator({}));
+    it->SeekToFirst();
+    if (it->Valid()) {
+      return absl::DataLossError(
+          fmt::format("the journal {} has records but no header: it is not Muster's, or damaged. "
+                      "Use another spec.stateDirectory",
+                      directory_));
+    }
+    rocksdb::WriteBatch batch;
+    MUSTER_RETURN_IF_ERROR(ToStatus(
+        batch.Put(rocksdb::Slice(kHeaderKey.data(), kHeaderKey.size()), EncodeHeader(header)),
+        directory_));
+    return Commit(&batch);
+  }
+
+  absl::Status Commit(rocksdb::WriteBatch* batch) {
+    rocksdb::WriteOptions write;
+    write.sync = true;
+    return ToStatus(db_->Write(write, batch), directory_);
+  }
+
+  const std::string directory_;
+  std::unique_ptr<rocksdb::DB> db_;
+  DurableState state_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Journal>> OpenRocksdbJournal(const std::string& directory,
+                                                            const JournalHeader& header) {
+  MUSTER_RETURN_IF_ERROR(MakeDirectories(directory));
+  rocksdb::DB* db = nullptr;
+  MUSTER_RETURN_IF_ERROR(ToStatus(rocksdb::DB::Open(JournalOptions(), directory, &db), directory));
+  auto journal = std::make_unique<RocksdbJournal>(directory, std::unique_ptr<rocksdb::DB>(db));
+  MUSTER_RETURN_IF_ERROR(journal->Load(header));
+  return journal;
+}
+
+}  // namespace muster

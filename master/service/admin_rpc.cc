@@ -1,0 +1,135 @@
+// AdminService of proto/admin.proto.
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "base/status.h"
+#include "master/service/job_view.h"
+#include "master/service/master_rpc.h"
+#include "proto/admin.grpc.pb.h"
+#include "sharding/codec/control_codec.h"
+
+namespace muster {
+namespace {
+
+constexpr int kRetryMax = 100'000;
+constexpr size_t kReasonBytesMax = 4'096;
+
+absl::StatusOr<NodeReport> ParseReport(const v1::ReportNodeRequest& request) {
+  MUSTER_RETURN_IF_ERROR(CheckNodeName("node", request.node()));
+  NodeReport report;
+  report.node = request.node();
+  report.role = request.role();
+  if (report.role != kRoleWorker && report.role != kRoleServer && report.role != kRoleMaster) {
+    return absl::InvalidArgumentError(
+        fmt::format("role: '{}' is none of worker, ps, master", report.role.substr(0, 64)));
+  }
+  if (request.what() == "started") {
+    report.what = NodeReport::What::kStarted;
+  } else if (request.what() == "exited") {
+    report.what = NodeReport::What::kExited;
+  } else {
+    return absl::InvalidArgumentError(
+        fmt::format("what: '{}' is neither started nor exited", request.what().substr(0, 64)));
+  }
+  report.pid = request.pid();
+  report.signal = request.signal();
+  report.exit_code = request.exit_code();
+  report.computing_token = LeaseToken::FromValue(request.computing_token());
+  report.minibatches_started = request.minibatches_started();
+  report.text = CutText(request.text(), kReasonBytesMax);
+  report.restarts = request.restarts();
+  return report;
+}
+
+class AdminRpc final : public v1::AdminService::CallbackService {
+ public:
+  explicit AdminRpc(RpcContext context) : context_(std::move(context)) {}
+
+  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* call,
+                                      const v1::GetStatusRequest*,
+                                      v1::JobStatus* response) override {
+    return Run(call, [this, response](MasterCore& core, StepTime at) {
+      FillStatus(core, context_.job->name, at.now, response);
+      return absl::OkStatus();
+    });
+  }
+  grpc::ServerUnaryReactor* ListShards(grpc::CallbackServerContext* call,
+                                       const v1::ListShardsRequest* request,
+                                       v1::ListShardsResponse* response) override {
+    return Run(call, [request, response](MasterCore& core, StepTime at) {
+      return FillShards(core, at.now, *request, response);
+    });
+  }
+  grpc::ServerUnaryReactor* RetryShards(grpc::CallbackServerContext* call,
+                                        const v1::RetryShardsRequest* request,
+                                        v1::RetryShardsResponse* response) override {
+    if (request->shards_size() > kRetryMax) {
+      return Answer(call, absl::InvalidArgumentError(fmt::format(
+                              "shards: {} entries are more than the limit of {}; none means all",
+                              request->shards_size(), kRetryMax)));
+    }
+    return Run(call, [request, response](MasterCore& core, StepTime at) -> absl::Status {
+      std::vector<ShardId> shards;
+      for (const v1::ShardId& shard : request->shards()) shards.push_back(FromProto(shard));
+      MUSTER_ASSIGN_OR_RETURN(const uint64_t retried, core.RetryShards(shards, at));
+      response->set_retried(retried);
+      return absl::OkStatus();
+    });
+  }
+  grpc::ServerUnaryReactor* ListEvents(grpc::CallbackServerContext* call,
+                                       const v1::ListEventsRequest* request,
+                                       v1::ListEventsResponse* response) override {
+    return Run(call, [request, response](MasterCore& core, StepTime) {
+      return FillEvents(core, *request, response);
+    });
+  }
+  grpc::ServerUnaryReactor* ReportNode(grpc::CallbackServerContext* call,
+                                       const v1::ReportNodeRequest* request,
+                                       v1::ReportNodeResponse*) override {
+    absl::StatusOr<NodeReport> report = ParseReport(*request);
+    if (!report.ok()) return Answer(call, report.status());
+    return Run(call, [report = *std::move(report)](MasterCore& core, StepTime at) {
+      core.ReportNode(report, at);
+      return absl::OkStatus();
+    });
+  }
+  grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* call, const v1::DrainRequest*,
+                                  v1::DrainResponse*) override {
+    return Run(call, [](MasterCore& core, StepTime at) {
+      core.Drain(at);
+      return absl::OkStatus();
+    });
+  }
+  grpc::ServerUnaryReactor* Cancel(grpc::CallbackServerContext* call,
+                                   const v1::CancelRequest* request, v1::CancelResponse*) override {
+    return Run(call, [request](MasterCore& core, StepTime at) {
+      core.Cancel({CutText(request->reason(), kReasonBytesMax), request->failed()}, at);
+      return absl::OkStatus();
+    });
+  }
+  grpc::ServerUnaryReactor* GetManifest(grpc::CallbackServerContext* call,
+                                        const v1::GetManifestRequest*,
+                                        v1::GetManifestResponse* response) override {
+    return Run(call, [this, response](MasterCore& core, StepTime) {
+      FillManifest(core, context_.job->snapshot_directory, response);
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  grpc::ServerUnaryReactor* Run(grpc::CallbackServerContext* call,
+                                std::function<absl::Status(MasterCore&, StepTime)> step) {
+    return RunOnOwner(call, context_.loop, std::move(step));
+  }
+  const RpcContext context_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeAdminRpc(const RpcContext& context) {
+  return std::make_unique<AdminRpc>(context);
+}
+
+}  // namespace muster

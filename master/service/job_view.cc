@@ -1,0 +1,223 @@
+#include "master/service/job_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/status.h"
+#include "sharding/codec/control_codec.h"
+
+namespace muster {
+namespace {
+
+constexpr uint32_t kPageDefault = 1'000;
+constexpr uint32_t kPageMax = 10'000;
+
+uint64_t Millis(std::chrono::nanoseconds duration) {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
+}
+
+absl::StatusOr<uint32_t> PageSize(uint32_t limit) {
+  if (limit > kPageMax) {
+    return absl::InvalidArgumentError(
+        fmt::format("limit: {} is more than {}; ask page by page", limit, kPageMax));
+  }
+  return limit == 0 ? kPageDefault : limit;
+}
+
+void FillDataset(const Ledger& ledger, DatasetId id, v1::DatasetStatus* to) {
+  const DatasetPlan& plan = ledger.plan()[id.value()];
+  to->set_name(plan.name);
+  to->set_mode(static_cast<uint32_t>(plan.mode));
+  for (uint32_t e = 0; e < ledger.queue().epochs(id); ++e) {
+    const EpochIndex epoch(e);
+    const EpochCounts counts = ledger.queue().Counts(id, epoch);
+    v1::EpochStatus* status = to->add_epochs();
+    status->set_epoch(e);
+    status->set_records_expected(plan.records);
+    status->set_records_committed(ledger.RecordsCommitted(id, epoch));
+    status->set_records_done(ledger.RecordsDone(id, epoch));
+    status->set_shards(counts.shards);
+    status->set_shards_committed(counts.committed);
+    status->set_shards_done(counts.committed + counts.done);
+    status->set_shards_leased(counts.leased);
+    status->set_shards_failed(counts.failed);
+    if (const ShardMetrics* metrics = ledger.Metrics(id, epoch)) {
+      ToProto(*metrics, status->mutable_metrics());
+    }
+  }
+}
+
+void FillNode(const MasterCore& core, const Node& node, TimePoint now, v1::NodeStatus* to) {
+  const NodeRecord& record = node.record;
+  to->set_name(record.name);
+  to->set_role(record.role);
+  to->set_state(record.state);
+  to->set_pid(record.pid);
+  to->set_incarnation(record.incarnation);
+  if (node.last_heard.has_value()) to->set_heartbeat_age_ms(Millis(now - *node.last_heard));
+  to->set_restarts(record.restarts);
+  to->set_last_exit(record.last_exit);
+  if (record.role == kRoleWorker) {
+    to->set_records_committed(record.records_committed);
+    to->set_shards_held(
+        static_cast<uint32_t>(core.leases().CountOf({record.name, record.incarnation})));
+    ToProto(node.times, to->mutable_times());
+  } else if (record.role == kRoleServer) {
+    if (const std::optional<ServerId> id = NodeTable::ServerIdOf(record.name)) {
+      const PartitionTable::Load load = core.partitions().LoadOf(*id);
+      to->set_partitions(load.owned);
+      to->set_partitions_serving(load.serving);
+    }
+    ToProto(node.counters, to->mutable_counters());
+  }
+}
+
+void FillCounters(const MasterCore& core, v1::JobCounters* to) {
+  const JobTotals& totals = core.totals();
+  to->set_redelivered_minibatches(totals.redelivered_minibatches);
+  to->set_replayed_shards(totals.replayed_shards);
+  to->set_reverified_runs(totals.reverified_runs);
+  to->set_reasserted_leases(totals.reasserted_leases);
+  to->set_expired_leases(totals.expired_leases);
+  to->set_parts_skipped(core.nodes().PartsSkipped());
+  to->set_parts_stale(core.nodes().PartsStale());
+  to->set_refused_dones(totals.refused_dones);
+  to->set_rejected_records(core.ledger().rejected_records());
+  to->set_snapshots_accepted(totals.snapshots_accepted);
+  to->set_master_restarts(totals.master_restarts);
+}
+
+void FillEvent(const EventRecord& from, v1::Event* to) {
+  to->set_sequence(from.sequence);
+  to->set_wall_us(static_cast<uint64_t>(from.wall.count()));
+  to->set_kind(from.kind);
+  to->set_node(from.node);
+  to->set_text(from.text);
+}
+
+std::string_view PhaseName(LeasePhase phase) {
+  switch (phase) {
+    case LeasePhase::kQueued:
+      return "queued";
+    case LeasePhase::kComputing:
+      return "computing";
+    case LeasePhase::kPushing:
+      return "pushing";
+  }
+  return "";
+}
+
+/// Counts every shard that matches, and fills in those of the page.
+class ShardPage {
+ public:
+  ShardPage(const MasterCore& core, uint64_t offset, uint32_t limit, v1::ListShardsResponse* to)
+      : core_(core), offset_(offset), limit_(limit), to_(to) {}
+
+  /// nullptr when the shard is not on the page.
+  v1::ShardStatus* Add(const ShardId& shard, const char* state) {
+    const uint64_t at = total_++;
+    to_->set_total(total_);
+    if (at < offset_ || at - offset_ >= limit_) return nullptr;
+    v1::ShardStatus* status = to_->add_shards();
+    ToProto(shard, status->mutable_id());
+    status->set_dataset(core_.ledger().plan()[shard.dataset.value()].name);
+    status->set_state(state);
+    if (const FailureRecord* failure = core_.ledger().FindFailure(shard)) {
+      status->set_failures(failure->failures);
+      status->set_node_failures(failure->node_failures);
+      for (const std::string& reason : failure->reasons) status->add_reasons(reason);
+    }
+    return status;
+  }
+
+ private:
+  const MasterCore& core_;
+  const uint64_t offset_;
+  const uint32_t limit_;
+  v1::ListShardsResponse* const to_;
+  uint64_t total_ = 0;
+};
+
+}  // namespace
+
+void FillStatus(const MasterCore& core, const std::string& job, TimePoint now, v1::JobStatus* to) {
+  to->set_job(job);
+  to->set_state(static_cast<v1::JobState>(core.state()));
+  to->set_reason(core.reason());
+  for (uint32_t i = 0; i < core.ledger().plan().size(); ++i) {
+    FillDataset(core.ledger(), DatasetId(i), to->add_datasets());
+  }
+  for (const auto& [name, node] : core.nodes().nodes()) FillNode(core, node, now, to->add_nodes());
+  FillCounters(core, to->mutable_counters());
+  to->set_events_newest(core.events().newest());
+  to->set_uptime_ms(Millis(now - core.started_at()));
+  to->set_master_incarnation(core.incarnation().value());
+  to->set_done_seq(core.ledger().done_seq().value());
+  to->set_commit_seq(core.ledger().commit_seq().value());
+  to->set_grace_period(core.in_grace_period());
+  if (!core.events().events().empty()) {
+    const EventRecord& last = core.events().events().rbegin()->second;
+    to->set_last_event(fmt::format("{}{}{}{}{}", last.kind, last.node.empty() ? "" : " ", last.node,
+                                   last.text.empty() ? "" : ": ", last.text));
+  }
+}
+
+absl::Status FillShards(const MasterCore& core, TimePoint now, const v1::ListShardsRequest& request,
+                        v1::ListShardsResponse* to) {
+  const std::string& state = request.state();
+  if (!state.empty() && state != "leased" && state != "done" && state != "failed") {
+    return absl::InvalidArgumentError(
+        fmt::format("state: '{}' is none of leased, done, failed", state));
+  }
+  MUSTER_ASSIGN_OR_RETURN(const uint32_t limit, PageSize(request.limit()));
+  ShardPage page(core, request.offset(), limit, to);
+  if (state.empty() || state == "failed") {
+    for (const ShardId& shard : core.ledger().queue().FailedShards()) page.Add(shard, "failed");
+  }
+  if (state.empty() || state == "leased") {
+    for (const auto& [token, lease] : core.leases().leases()) {
+      v1::ShardStatus* status = page.Add(lease.shard, "leased");
+      if (status == nullptr) continue;
+      status->set_worker(lease.worker.name);
+      status->set_token(token.value());
+      status->set_phase(std::string(PhaseName(lease.phase)));
+      status->set_minibatches_started(lease.minibatches_started);
+      status->set_age_ms(Millis(now - lease.granted_at));
+    }
+  }
+  if (state.empty() || state == "done") {
+    for (const auto& [seq, done] : core.ledger().queue().done()) {
+      if (v1::ShardStatus* status = page.Add(done.shard, "done")) {
+        status->set_token(done.token.value());
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FillEvents(const MasterCore& core, const v1::ListEventsRequest& request,
+                        v1::ListEventsResponse* to) {
+  MUSTER_ASSIGN_OR_RETURN(const uint32_t limit, PageSize(request.limit()));
+  for (const EventRecord& event : core.events().After(request.after(), limit)) {
+    FillEvent(event, to->add_events());
+  }
+  return absl::OkStatus();
+}
+
+void FillManifest(const MasterCore& core, const std::string& snapshot_directory,
+                  v1::GetManifestResponse* to) {
+  for (uint32_t i = 0; i < core.partitions().size(); ++i) {
+    v1::PartitionManifest* partition = to->add_partitions();
+    partition->set_partition(i);
+    ToProto(core.partitions().manifest(PartitionId(i)), partition->mutable_manifest());
+  }
+  for (const auto& [id, table] : core.tables()) ToProto(table, to->add_tables());
+  to->set_snapshot_directory(snapshot_directory);
+  to->set_commit_seq(core.ledger().commit_seq().value());
+  to->set_state(static_cast<v1::JobState>(core.state()));
+}
+
+}  // namespace muster

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "master/core/master_core.h"
+#include "proto/admin.pb.h"
+
+/// What operators see, out of the core. Read-only.
+namespace muster {
+
+void FillStatus(const MasterCore& core, const std::string& job, TimePoint now, v1::JobStatus* to);
+/// kInvalidArgument for an unknown state or a limit out of range.
+absl::Status FillShards(const MasterCore& core, TimePoint now, const v1::ListShardsRequest& request,
+                        v1::ListShardsResponse* to);
+absl::Status FillEvents(const MasterCore& core, const v1::ListEventsRequest& request,
+                        v1::ListEventsResponse* to);
+void FillManifest(const MasterCore& core, const std::string& snapshot_directory,
+                  v1::GetManifestResponse* to);
+
+}  // namespace muster

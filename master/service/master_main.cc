@@ -1,0 +1,113 @@
+#include "master/service/master_main.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <ctime>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "master/journal/rocksdb_journal.h"
+#include "master/service/master_server.h"
+#include "master/sources/source_catalog.h"
+#include "sharding/shard_order.h"
+
+namespace muster {
+namespace {
+
+/// Blocks SIGTERM and SIGINT for this thread and those it starts, so that Wait can take them.
+class StopSignals {
+ public:
+  StopSignals() {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGTERM);
+    sigaddset(&set_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &set_, &before_);
+  }
+  ~StopSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  /// Waits at most 100 ms; whether one of the signals came.
+  bool Wait() {
+    const timespec timeout{0, 100'000'000};
+    return sigtimedwait(&set_, nullptr, &timeout) > 0;
+  }
+
+ private:
+  sigset_t set_;
+  sigset_t before_;
+};
+
+void ShowProgress(const CatalogProgress& progress) {
+  Log(LogLevel::kInfo, "indexing dataset '{}': {} of {} bytes", progress.dataset,
+      progress.bytes_done, progress.bytes_total);
+}
+
+}  // namespace
+
+DatasetPlan PlanOf(const JobSpec& job, DatasetId dataset, const ShardLayout& layout) {
+  const DatasetSpec& spec = job.datasets[dataset.value()];
+  DatasetPlan plan;
+  plan.name = spec.name;
+  plan.mode = spec.mode;
+  plan.epochs = spec.epochs;
+  plan.shards = layout.shard_count();
+  plan.records = layout.record_count();
+  plan.minibatch_size = spec.minibatch_size;
+  plan.records_of = [layout, dataset, seed = job.seed, shuffle = spec.shuffle](EpochIndex epoch,
+                                                                               ShardIndex index) {
+    const ShardOrder order(seed, dataset, epoch, layout.shard_count(), shuffle);
+    return layout.RangeOf(order.NumberAt(index)).record_count;
+  };
+  return plan;
+}
+
+CoreOptions CoreOptionsOf(const MasterOptions& options, std::vector<DatasetPlan> datasets) {
+  const JobSpec& job = options.job;
+  CoreOptions core;
+  core.datasets = std::move(datasets);
+  core.partitions = job.partitions;
+  core.servers = job.ps.replicas;
+  core.run_id = options.run_id;
+  core.retry_failed = options.retry_failed;
+  core.snapshot_interval = job.snapshot_interval;
+  core.leases = job.leases;
+  core.server_times = job.servers;
+  core.drain_timeout = job.drain_timeout;
+  core.rejected_records_max = job.training.rejected_records_max;
+  core.planted_bugs = options.planted_bugs;
+  return core;
+}
+
+absl::Status RunMaster(const MasterOptions& options) {
+  const JobSpec& job = options.job;
+  StopSignals signals;
+  MUSTER_RETURN_IF_ERROR(CheckLoopback(options.listen_address));
+  MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<SourceCatalog> catalog,
+                          SourceCatalog::Open(job, ShowProgress));
+  const JournalHeader header{job.name, FixedFields(job), catalog->Fingerprint()};
+  MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<Journal> journal,
+                          OpenRocksdbJournal(job.state_directory + "/journal", header));
+  std::vector<DatasetPlan> plans;
+  for (uint32_t i = 0; i < catalog->dataset_count(); ++i) {
+    plans.push_back(PlanOf(job, DatasetId(i), catalog->layout(DatasetId(i))));
+  }
+  const SystemClock clock;
+  MUSTER_ASSIGN_OR_RETURN(
+      const std::unique_ptr<MasterServer> server,
+      MasterServer::Start({job, CoreOptionsOf(options, std::move(plans)), options.listen_address,
+                           [&catalog](const ShardId& shard) { return catalog->WorkOf(shard); }},
+                          journal.get(), &clock));
+  while (!server->failure().has_value()) {
+    if (!signals.Wait()) continue;
+    Log(LogLevel::kInfo, "stopping on a signal");
+    server->Stop();
+    return absl::OkStatus();
+  }
+  const absl::Status failure = *server->failure();
+  server->Stop();
+  return failure;
+}
+
+}  // namespace muster

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "master/core/core_options.h"
+#include "sharding/job_spec.h"
+#include "sharding/shard_layout.h"
+
+namespace muster {
+
+struct MasterOptions {
+  JobSpec job;
+  /// "127.0.0.1:port".
+  std::string listen_address;
+  /// The supervisor's run; see CoreOptions.
+  std::string run_id;
+  bool retry_failed = false;
+  /// For tests: `--planted-bug`.
+  PlantedBugs planted_bugs;
+};
+
+/// The plan of one dataset from its layout: how many shards, and how many records each has.
+DatasetPlan PlanOf(const JobSpec& job, DatasetId dataset, const ShardLayout& layout);
+/// What the core must know of the job. `datasets` in the job's order.
+CoreOptions CoreOptionsOf(const MasterOptions& options, std::vector<DatasetPlan> datasets);
+
+/// Runs the master until SIGTERM or SIGINT (then OK) or until something fatal happens: data that
+/// are missing or changed, a journal that is another job's, in use, or not writable, a taken port.
+/// To be called from the main thread before other threads exist: it blocks the two signals.
+absl::Status RunMaster(const MasterOptions& options);
+
+}  // namespace muster

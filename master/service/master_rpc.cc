@@ -1,0 +1,60 @@
+#include "master/service/master_rpc.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "base/version.h"
+#include "proto/rpc/grpc_status.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kNodeNameBytesMax = 64;
+
+bool IsNameCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '_' || c == '-';
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* call, const absl::Status& status) {
+  grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
+  reactor->Finish(ToGrpcStatus(status));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* RunOnOwner(grpc::CallbackServerContext* call, OwnerLoop* loop,
+                                     std::function<absl::Status(MasterCore&, StepTime)> step) {
+  grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
+  loop->Post({std::move(step),
+              [reactor](const absl::Status& status) { reactor->Finish(ToGrpcStatus(status)); }});
+  return reactor;
+}
+
+absl::Status CheckNodeName(const std::string& field, const std::string& name) {
+  if (!name.empty() && name.size() <= kNodeNameBytesMax &&
+      std::ranges::all_of(name, IsNameCharacter)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      fmt::format("{}: a node's name has 1 to {} of the characters a-z A-Z 0-9 . _ -, this one has "
+                  "{} bytes",
+                  field, kNodeNameBytesMax, name.size()));
+}
+
+absl::Status CheckVersion(const std::string& who, const std::string& version) {
+  const std::string_view ours(kCompatibleVersion);
+  const std::string_view theirs(version);
+  if (theirs.starts_with(ours) && (theirs.size() == ours.size() || theirs[ours.size()] == '.')) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      fmt::format("{} has version '{}', the master {}: build both from the same release", who,
+                  theirs.substr(0, 32), kVersion));
+}
+
+}  // namespace muster

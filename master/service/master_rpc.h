@@ -1,0 +1,41 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/codegen/service_type.h>
+
+#include <functional>
+#include <memory>
+
+#include "base/clock.h"
+#include "master/service/owner_loop.h"
+#include "sharding/control.h"
+#include "sharding/job_spec.h"
+
+/// Internal to master/service: the gRPC services over the owner loop.
+namespace muster {
+
+/// What the services share. Everything outlives the gRPC server.
+struct RpcContext {
+  const JobSpec* job = nullptr;
+  OwnerLoop* loop = nullptr;
+  /// What a worker needs to read a shard; thread-safe.
+  std::function<ShardWork(const ShardId&)> work_of;
+};
+
+std::unique_ptr<grpc::Service> MakeWorkerRpc(const RpcContext& context);
+std::unique_ptr<grpc::Service> MakeServerRpc(const RpcContext& context);
+std::unique_ptr<grpc::Service> MakeAdminRpc(const RpcContext& context);
+
+/// Answers `call` with the status of `step`, which runs on the owner thread and may fill in the
+/// reply; request and reply live until then.
+grpc::ServerUnaryReactor* RunOnOwner(grpc::CallbackServerContext* call, OwnerLoop* loop,
+                                     std::function<absl::Status(MasterCore&, StepTime)> step);
+/// Answers `call` at once.
+grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* call, const absl::Status& status);
+
+/// kInvalidArgument unless the name has 1 to 64 of the characters a-z A-Z 0-9 . _ -.
+absl::Status CheckNodeName(const std::string& field, const std::string& name);
+/// kFailedPrecondition naming both versions unless major and minor agree with ours.
+absl::Status CheckVersion(const std::string& who, const std::string& version);
+
+}  // namespace muster

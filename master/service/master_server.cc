@@ -1,0 +1,137 @@
+#include "master/service/master_server.h"
+
+#include <fmt/format.h>
+#include <grpcpp/grpcpp.h>
+
+#include <charconv>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "master/service/master_rpc.h"
+#include "master/service/owner_loop.h"
+#include "master/service/snapshot_files.h"
+
+namespace muster {
+namespace {
+
+constexpr int kRequestBytesMax = 64 << 20;
+constexpr std::chrono::milliseconds kStopDeadline{500};
+
+std::set<std::string> NamedFiles(const DurableState& state) {
+  std::set<std::string> named;
+  for (const auto& [id, partition] : state.partitions) {
+    for (const SnapshotFile& file : partition.manifest.files) named.insert(file.name);
+  }
+  return named;
+}
+
+class MasterServerImpl final : public MasterServer {
+ public:
+  MasterServerImpl(Options options, Journal* journal, const Clock* clock)
+      : options_(std::move(options)), journal_(journal), clock_(clock) {}
+  ~MasterServerImpl() override { Stop(); }
+
+  absl::Status Begin() {
+    MUSTER_RETURN_IF_ERROR(CheckLoopback(options_.listen_address));
+    DurableState state = journal_->TakeState();
+    MUSTER_RETURN_IF_ERROR(MasterCore::CheckFits(options_.core, state));
+    const std::set<std::string> named = NamedFiles(state);
+    auto core = std::make_unique<MasterCore>(options_.core, std::move(state),
+                                             StepTime{clock_->Now(), clock_->Wall()});
+    const bool new_run = core->new_run();
+    const uint64_t incarnation = core->incarnation().value();
+    loop_ = std::make_unique<OwnerLoop>(
+        std::move(core), journal_, clock_, OwnerLoop::Options{},
+        [directory = options_.job.snapshot_directory](const std::vector<std::string>& names) {
+          DeleteSnapshotFiles(directory, names);
+        });
+    // The port first: a second master must fail before it counts an incarnation up.
+    MUSTER_RETURN_IF_ERROR(Listen());
+    MUSTER_RETURN_IF_ERROR(loop_->Start());
+    if (new_run) {
+      const uint64_t orphans = DeleteOrphanSnapshots(options_.job.snapshot_directory, named);
+      if (orphans > 0) Log(LogLevel::kInfo, "deleted {} orphan snapshot files", orphans);
+    }
+    Log(LogLevel::kInfo, "job '{}': master incarnation {} serves on port {}{}", options_.job.name,
+        incarnation, port_, new_run ? ", a new run" : ", after a restart");
+    return absl::OkStatus();
+  }
+
+  int port() const override { return port_; }
+  std::optional<absl::Status> failure() const override { return loop_->failure(); }
+  void Stop() override {
+    // The loop first: it answers everything that waits, so that the server can shut down.
+    if (loop_ != nullptr) loop_->Stop();
+    if (server_ != nullptr) {
+      server_->Shutdown(std::chrono::system_clock::time_point() + StopAt());
+      server_.reset();
+    }
+  }
+
+ private:
+  std::chrono::system_clock::duration StopAt() const {
+    return std::chrono::duration_cast<std::chrono::system_clock::duration>(clock_->Wall() +
+                                                                           kStopDeadline);
+  }
+
+  absl::Status Listen() {
+    const RpcContext context{&options_.job, loop_.get(), options_.work_of};
+    services_.push_back(MakeWorkerRpc(context));
+    services_.push_back(MakeServerRpc(context));
+    services_.push_back(MakeAdminRpc(context));
+    grpc::ServerBuilder builder;
+    // Without this a second master could share the port unnoticed.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.SetMaxReceiveMessageSize(kRequestBytesMax);
+    builder.AddListeningPort(options_.listen_address, grpc::InsecureServerCredentials(), &port_);
+    for (const auto& service : services_) builder.RegisterService(service.get());
+    server_ = builder.BuildAndStart();
+    if (server_ != nullptr && port_ != 0) return absl::OkStatus();
+    return absl::UnavailableError(fmt::format(
+        "cannot listen on {}: the port is taken (see `ss -ltnp`); stop the other program or set "
+        "another spec.master.address",
+        options_.listen_address));
+  }
+
+  const Options options_;
+  Journal* const journal_;
+  const Clock* const clock_;
+  std::unique_ptr<OwnerLoop> loop_;
+  std::vector<std::unique_ptr<grpc::Service>> services_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+};
+
+}  // namespace
+
+absl::Status CheckLoopback(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  const std::string host = address.substr(0, colon == std::string::npos ? 0 : colon);
+  uint32_t port = 0;
+  const char* end = address.data() + address.size();
+  const char* begin = colon == std::string::npos ? end : address.data() + colon + 1;
+  const auto [rest, error] = std::from_chars(begin, end, port);
+  if (colon == std::string::npos || error != std::errc() || rest != end || port > 65535) {
+    return absl::InvalidArgumentError(
+        fmt::format("'{}' is no address: write host:port, such as 127.0.0.1:26500", address));
+  }
+  const bool v4 =
+      host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string::npos;
+  if (v4 || host == "localhost" || host == "[::1]") return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("'{}' is not a loopback address: until TLS exists Muster listens on 127.0.0.1, "
+                  "localhost or [::1] only",
+                  address));
+}
+
+absl::StatusOr<std::unique_ptr<MasterServer>> MasterServer::Start(Options options, Journal* journal,
+                                                                  const Clock* clock) {
+  auto server = std::make_unique<MasterServerImpl>(std::move(options), journal, clock);
+  MUSTER_RETURN_IF_ERROR(server->Begin());
+  return server;
+}
+
+}  // namespace muster

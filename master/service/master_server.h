@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "master/core/master_core.h"
+#include "master/journal/journal.h"
+#include "sharding/job_spec.h"
+
+namespace muster {
+
+/// kInvalidArgument unless the address is "host:port" with a loopback host (127.0.0.0/8, [::1],
+/// localhost): until TLS exists nothing else is listened on.
+absl::Status CheckLoopback(const std::string& address);
+
+/// A running master: the core on its owner thread, the journal, and the gRPC services in front.
+/// Thread-safe but for Stop, which one thread calls.
+class MasterServer {
+ public:
+  struct Options {
+    JobSpec job;
+    CoreOptions core;
+    /// "127.0.0.1:port"; port 0 = any free one.
+    std::string listen_address;
+    /// What a worker needs to read a shard; thread-safe, called for shards of the plan only.
+    std::function<ShardWork(const ShardId&)> work_of;
+  };
+
+  /// Recovers from the journal and serves. `journal` and `clock` outlive the server. Errors: the
+  /// address (not loopback, taken), a journal that does not fit the job, a failed first write.
+  static absl::StatusOr<std::unique_ptr<MasterServer>> Start(Options options, Journal* journal,
+                                                             const Clock* clock);
+  virtual ~MasterServer() = default;
+
+  virtual int port() const = 0;
+  /// Why the master must end: its journal cannot be written.
+  virtual std::optional<absl::Status> failure() const = 0;
+  /// Answers what is in flight or refuses it, then ends all threads. Idempotent.
+  virtual void Stop() = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,68 @@
+// ServerService of proto/control.proto.
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "base/status.h"
+#include "master/service/master_rpc.h"
+#include "proto/control.grpc.pb.h"
+#include "sharding/codec/control_codec.h"
+
+namespace muster {
+namespace {
+
+class ServerRpc final : public v1::ServerService::CallbackService {
+ public:
+  explicit ServerRpc(RpcContext context) : context_(std::move(context)) {}
+
+  grpc::ServerUnaryReactor* Register(grpc::CallbackServerContext* call,
+                                     const v1::RegisterServerRequest* request,
+                                     v1::RegisterServerReply* response) override {
+    absl::Status checked = CheckNodeName("name", request->name());
+    if (checked.ok()) {
+      checked = CheckVersion(fmt::format("the server '{}'", request->name()), request->version());
+    }
+    if (!checked.ok()) return Answer(call, checked);
+    absl::StatusOr<RegisterServerRequest> parsed = FromProto(*request);
+    if (!parsed.ok()) return Answer(call, parsed.status());
+    return RunOnOwner(call, context_.loop,
+                      [this, parsed = *std::move(parsed), response](MasterCore& core,
+                                                                    StepTime at) -> absl::Status {
+                        MUSTER_ASSIGN_OR_RETURN(const RegisterServerReply reply,
+                                                core.RegisterServer(parsed, at));
+                        ToProto(reply, response);
+                        const JobSpec& job = *context_.job;
+                        response->set_job(job.name);
+                        response->set_seed(job.seed);
+                        response->set_partition_count(job.partitions);
+                        response->set_snapshot_directory(job.snapshot_directory);
+                        response->set_heartbeat_interval_ms(
+                            static_cast<uint64_t>(job.servers.heartbeat_interval.count()));
+                        return absl::OkStatus();
+                      });
+  }
+
+  grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext* call,
+                                     const v1::ServerExchangeRequest* request,
+                                     v1::ServerExchangeReply* response) override {
+    absl::StatusOr<ServerExchangeRequest> parsed = FromProto(*request);
+    if (!parsed.ok()) return Answer(call, parsed.status());
+    auto shared = std::make_shared<const ServerExchangeRequest>(*std::move(parsed));
+    return RunOnOwner(call, context_.loop, [shared, response](MasterCore& core, StepTime at) {
+      ToProto(core.ExchangeServer(*shared, at), response);
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  const RpcContext context_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeServerRpc(const RpcContext& context) {
+  return std::make_unique<ServerRpc>(context);
+}
+
+}  // namespace muster

@@ -1,0 +1,72 @@
+#include "master/service/snapshot_files.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "base/log.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool StaysInside(const std::string& name) {
+  const fs::path path(name);
+  return !name.empty() && path.is_relative() &&
+         std::none_of(path.begin(), path.end(), [](const fs::path& part) { return part == ".."; });
+}
+
+void Delete(const fs::path& path) {
+  std::error_code error;
+  fs::remove(path, error);
+  if (error) {
+    Log(LogLevel::kWarning, "cannot delete the unused snapshot file {}: {}", path.string(),
+        error.message());
+  }
+}
+
+bool IsPartitionFolder(const std::string& name) {
+  return name.size() > 1 && name[0] == 'p' &&
+         std::all_of(name.begin() + 1, name.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+bool IsSnapshotFile(const std::string& name) {
+  const std::string_view view(name);
+  return view.ends_with(".sst") || view.find(".tmp") != std::string_view::npos;
+}
+
+}  // namespace
+
+void DeleteSnapshotFiles(const std::string& directory, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (StaysInside(name)) {
+      Delete(fs::path(directory) / name);
+    } else {
+      Log(LogLevel::kWarning, "a snapshot file's name leads out of its folder: '{}'", name);
+    }
+  }
+}
+
+uint64_t DeleteOrphanSnapshots(const std::string& directory, const std::set<std::string>& named) {
+  std::error_code error;
+  uint64_t deleted = 0;
+  for (fs::directory_iterator folder(directory, error), end; !error && folder != end;
+       folder.increment(error)) {
+    const std::string folder_name = folder->path().filename().string();
+    if (!folder->is_directory(error) || !IsPartitionFolder(folder_name)) continue;
+    std::vector<fs::path> orphans;
+    for (fs::directory_iterator file(folder->path(), error); !error && file != end;
+         file.increment(error)) {
+      const std::string name = file->path().filename().string();
+      if (!IsSnapshotFile(name) || named.contains(folder_name + "/" + name)) continue;
+      orphans.push_back(file->path());
+    }
+    for (const fs::path& orphan : orphans) Delete(orphan);
+    deleted += orphans.size();
+  }
+  return deleted;
+}
+
+}  // namespace muster

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+/// The snapshot files of a job, as far as the master touches them: it deletes, nothing else. Errors
+/// are logged: a file that stays costs space, never truth.
+namespace muster {
+
+/// Removes files by their names relative to `directory`. Names that lead out of it are left alone.
+void DeleteSnapshotFiles(const std::string& directory, const std::vector<std::string>& names);
+
+/// Removes what no manifest names: "*.sst" and temporary files of snapshots ("*.tmp*") in the
+/// partitions' folders ("p<number>"). Only to be called when no server of this job lives: one that
+/// does may have written a file that its next report names. Returns how many.
+uint64_t DeleteOrphanSnapshots(const std::string& directory, const std::set<std::string>& named);
+
+}  // namespace muster

@@ -1,0 +1,93 @@
+// WorkerService of proto/control.proto.
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "base/status.h"
+#include "master/service/master_rpc.h"
+#include "proto/control.grpc.pb.h"
+#include "sharding/codec/control_codec.h"
+
+namespace muster {
+namespace {
+
+void FillHello(const JobSpec& job, v1::HelloResponse* response) {
+  response->set_job(job.name);
+  response->set_seed(job.seed);
+  response->set_partition_count(job.partitions);
+  response->set_heartbeat_interval_ms(static_cast<uint64_t>(job.leases.heartbeat_interval.count()));
+  response->set_unacknowledged_minibatches_max(job.training.unacknowledged_minibatches_max);
+  response->set_prefetch_minibatches(job.training.prefetch_minibatches);
+  response->set_shards_ahead(job.training.shards_ahead);
+  response->set_wire_encoding(job.training.wire_encoding);
+  response->set_lease_duration_ms(static_cast<uint64_t>(job.leases.duration.count()));
+}
+
+class WorkerRpc final : public v1::WorkerService::CallbackService {
+ public:
+  explicit WorkerRpc(RpcContext context) : context_(std::move(context)) {}
+
+  grpc::ServerUnaryReactor* Hello(grpc::CallbackServerContext* call,
+                                  const v1::HelloRequest* request,
+                                  v1::HelloResponse* response) override {
+    absl::Status checked = CheckNodeName("worker", request->worker());
+    if (checked.ok()) {
+      checked = CheckVersion(fmt::format("the worker SDK of '{}'", request->worker()),
+                             request->sdk_version());
+    }
+    if (checked.ok() && request->incarnation() == 0) {
+      checked = absl::InvalidArgumentError("incarnation: 0 is not one");
+    }
+    if (!checked.ok()) return Answer(call, checked);
+    return RunOnOwner(call, context_.loop,
+                      [this, request, response](MasterCore& core, StepTime at) {
+                        FillHello(*context_.job, response);
+                        return core.HelloWorker({request->worker(), request->incarnation()}, at);
+                      });
+  }
+
+  grpc::ServerUnaryReactor* RegisterTable(grpc::CallbackServerContext* call,
+                                          const v1::RegisterTableRequest* request,
+                                          v1::RegisterTableResponse* response) override {
+    absl::StatusOr<TableSpec> table = FromProto(request->table());
+    if (!table.ok()) return Answer(call, table.status());
+    return RunOnOwner(
+        call, context_.loop,
+        [table = *std::move(table), response](MasterCore& core, StepTime at) -> absl::Status {
+          MUSTER_ASSIGN_OR_RETURN(const TableId id, core.RegisterTable(table, at));
+          response->set_id(id.value());
+          return absl::OkStatus();
+        });
+  }
+
+  grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext* call,
+                                     const v1::WorkerExchangeRequest* request,
+                                     v1::WorkerExchangeReply* response) override {
+    if (absl::Status checked = CheckNodeName("worker", request->worker()); !checked.ok()) {
+      return Answer(call, checked);
+    }
+    absl::StatusOr<WorkerExchangeRequest> parsed = FromProto(*request);
+    if (!parsed.ok()) return Answer(call, parsed.status());
+    auto shared = std::make_shared<const WorkerExchangeRequest>(*std::move(parsed));
+    return RunOnOwner(call, context_.loop, [this, shared, response](MasterCore& core, StepTime at) {
+      WorkerExchangeReply reply = core.ExchangeWorker(*shared, at);
+      for (ShardGrant& grant : reply.grants) {
+        grant.work = context_.work_of(grant.shard);
+      }
+      ToProto(reply, response);
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  const RpcContext context_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeWorkerRpc(const RpcContext& context) {
+  return std::make_unique<WorkerRpc>(context);
+}
+
+}  // namespace muster

@@ -1,0 +1,258 @@
+#include "sharding/shard_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace muster {
+
+ShardQueue::ShardQueue(std::vector<QueueDataset> datasets) : datasets_(std::move(datasets)) {
+  uint32_t trained = 0;
+  for (const QueueDataset& dataset : datasets_) {
+    if (dataset.mode == DatasetMode::kTrain) trained = std::max(trained, dataset.epochs);
+  }
+  epochs_max_ = std::max<uint32_t>(trained, 1);
+  for (QueueDataset& dataset : datasets_) {
+    if (dataset.mode == DatasetMode::kEvaluate) dataset.epochs = epochs_max_;
+    shard_count_ += dataset.epochs * dataset.shards;
+  }
+  epochs_.resize(datasets_.size());
+}
+
+bool ShardQueue::ValidEpoch(DatasetId dataset, EpochIndex epoch) const {
+  return dataset.value() < datasets_.size() && epoch.value() < datasets_[dataset.value()].epochs;
+}
+
+bool ShardQueue::Valid(const ShardId& shard) const {
+  return ValidEpoch(shard.dataset, shard.epoch) &&
+         shard.index.value() < datasets_[shard.dataset.value()].shards;
+}
+
+const ShardQueue::Epoch* ShardQueue::Find(DatasetId dataset, EpochIndex epoch) const {
+  MUSTER_CHECK(ValidEpoch(dataset, epoch));
+  const std::vector<Epoch>& epochs = epochs_[dataset.value()];
+  return epoch.value() < epochs.size() ? &epochs[epoch.value()] : nullptr;
+}
+
+ShardQueue::Epoch& ShardQueue::At(DatasetId dataset, EpochIndex epoch) {
+  MUSTER_CHECK(ValidEpoch(dataset, epoch));
+  std::vector<Epoch>& epochs = epochs_[dataset.value()];
+  if (epochs.size() <= epoch.value()) epochs.resize(epoch.value() + 1);
+  return epochs[epoch.value()];
+}
+
+void ShardQueue::RestoreCommitted(DatasetId dataset, EpochIndex epoch, const IntervalSet& shards) {
+  Epoch& at = At(dataset, epoch);
+  MUSTER_CHECK(at.committed.empty());
+  at.committed = shards;
+  committed_count_ += shards.count();
+  if (!shards.empty()) {
+    at.cursor = std::max(at.cursor, shards.intervals().rbegin()->second);
+    MUSTER_CHECK(at.cursor <= datasets_[dataset.value()].shards);
+  }
+}
+
+void ShardQueue::RestoreDone(const DoneShard& done) {
+  MUSTER_CHECK(Valid(done.shard));
+  Epoch& at = At(done.shard.dataset, done.shard.epoch);
+  at.cursor = std::max(at.cursor, done.shard.index.value() + 1);
+  ++at.done;
+  MUSTER_CHECK(done_.emplace(done.seq, done).second);
+  MUSTER_CHECK(done_by_shard_.emplace(done.shard, done.seq).second);
+}
+
+void ShardQueue::RestoreFailed(const ShardId& shard) {
+  MUSTER_CHECK(Valid(shard));
+  Epoch& at = At(shard.dataset, shard.epoch);
+  at.cursor = std::max(at.cursor, shard.index.value() + 1);
+  MUSTER_CHECK(at.failed.insert(shard.index.value()).second);
+  ++failed_count_;
+}
+
+void ShardQueue::FinishRestore() {
+  for (std::vector<Epoch>& epochs : epochs_) {
+    for (Epoch& epoch : epochs) {
+      if (epoch.cursor > 0) epoch.todo.Add(0, epoch.cursor);
+      for (const auto& [begin, end] : epoch.committed.intervals()) epoch.todo.Remove(begin, end);
+      for (uint64_t index : epoch.failed) epoch.todo.Remove(index, index + 1);
+    }
+  }
+  for (const auto& [seq, done] : done_) {
+    const uint64_t index = done.shard.index.value();
+    At(done.shard.dataset, done.shard.epoch).todo.Remove(index, index + 1);
+  }
+}
+
+ShardState ShardQueue::StateOf(const ShardId& shard) const {
+  MUSTER_CHECK(Valid(shard));
+  const Epoch* epoch = Find(shard.dataset, shard.epoch);
+  const uint64_t index = shard.index.value();
+  if (epoch == nullptr || index >= epoch->cursor) return ShardState::kTodo;
+  if (epoch->todo.Contains(index)) return ShardState::kTodo;
+  if (done_by_shard_.contains(shard)) return ShardState::kDone;
+  if (epoch->committed.Contains(index)) return ShardState::kCommitted;
+  if (epoch->failed.contains(index)) return ShardState::kFailed;
+  return ShardState::kLeased;
+}
+
+std::optional<DoneShard> ShardQueue::FindDone(const ShardId& shard) const {
+  auto it = done_by_shard_.find(shard);
+  if (it == done_by_shard_.end()) return std::nullopt;
+  return done_.at(it->second);
+}
+
+std::optional<uint64_t> ShardQueue::FirstTodo(DatasetId dataset, EpochIndex epoch) const {
+  const Epoch* at = Find(dataset, epoch);
+  const uint64_t cursor = at == nullptr ? 0 : at->cursor;
+  if (at != nullptr && !at->todo.empty()) return at->todo.intervals().begin()->first;
+  if (cursor < datasets_[dataset.value()].shards) return cursor;
+  return std::nullopt;
+}
+
+bool ShardQueue::TrainedFor(uint32_t pass) const {
+  for (uint32_t i = 0; i < datasets_.size(); ++i) {
+    const QueueDataset& dataset = datasets_[i];
+    if (dataset.mode != DatasetMode::kTrain || dataset.epochs == 0) continue;
+    const EpochCounts counts = Counts(DatasetId(i), EpochIndex(std::min(pass, dataset.epochs - 1)));
+    if (counts.done + counts.committed + counts.failed < counts.shards) return false;
+  }
+  return true;
+}
+
+std::optional<ShardId> ShardQueue::PeekMode(DatasetMode mode, uint32_t* frontier) {
+  for (uint32_t epoch = *frontier; epoch < epochs_max_; ++epoch) {
+    for (uint32_t i = 0; i < datasets_.size(); ++i) {
+      if (datasets_[i].mode != mode || epoch >= datasets_[i].epochs) continue;
+      std::optional<uint64_t> index = FirstTodo(DatasetId(i), EpochIndex(epoch));
+      if (!index.has_value()) continue;
+      if (mode == DatasetMode::kEvaluate && !TrainedFor(epoch)) return std::nullopt;
+      return ShardId{DatasetId(i), EpochIndex(epoch), ShardIndex(*index)};
+    }
+    *frontier = epoch + 1;
+  }
+  return std::nullopt;
+}
+
+std::optional<ShardId> ShardQueue::Peek() {
+  std::optional<ShardId> shard = PeekMode(DatasetMode::kEvaluate, &evaluate_frontier_);
+  return shard.has_value() ? shard : PeekMode(DatasetMode::kTrain, &train_frontier_);
+}
+
+std::optional<ShardId> ShardQueue::TakeNext() {
+  std::optional<ShardId> shard = Peek();
+  if (shard.has_value()) Take(*shard);
+  return shard;
+}
+
+void ShardQueue::Take(const ShardId& shard) {
+  MUSTER_CHECK_MSG(StateOf(shard) == ShardState::kTodo, ToString(shard));
+  Epoch& at = At(shard.dataset, shard.epoch);
+  const uint64_t index = shard.index.value();
+  if (index < at.cursor) {
+    at.todo.Remove(index, index + 1);
+    return;
+  }
+  if (index > at.cursor) at.todo.Add(at.cursor, index);
+  at.cursor = index + 1;
+}
+
+void ShardQueue::AddTodo(const ShardId& shard) {
+  At(shard.dataset, shard.epoch).todo.Add(shard.index.value());
+  uint32_t& frontier = datasets_[shard.dataset.value()].mode == DatasetMode::kTrain
+                           ? train_frontier_
+                           : evaluate_frontier_;
+  frontier = std::min(frontier, shard.epoch.value());
+}
+
+void ShardQueue::Return(const ShardId& shard) {
+  MUSTER_CHECK_MSG(StateOf(shard) == ShardState::kLeased, ToString(shard));
+  AddTodo(shard);
+}
+
+void ShardQueue::SetDone(const DoneShard& done) {
+  MUSTER_CHECK_MSG(StateOf(done.shard) == ShardState::kLeased, ToString(done.shard));
+  MUSTER_CHECK(done_.empty() || done_.rbegin()->first < done.seq);
+  done_.emplace_hint(done_.end(), done.seq, done);
+  done_by_shard_.emplace(done.shard, done.seq);
+  ++At(done.shard.dataset, done.shard.epoch).done;
+}
+
+void ShardQueue::CommitLeased(const ShardId& shard) {
+  MUSTER_CHECK_MSG(StateOf(shard) == ShardState::kLeased, ToString(shard));
+  At(shard.dataset, shard.epoch).committed.Add(shard.index.value());
+  ++committed_count_;
+}
+
+std::vector<DoneShard> ShardQueue::CommitUpTo(DoneSeq last) {
+  std::vector<DoneShard> result;
+  while (!done_.empty() && done_.begin()->first <= last) {
+    const DoneShard done = done_.begin()->second;
+    Epoch& at = At(done.shard.dataset, done.shard.epoch);
+    at.committed.Add(done.shard.index.value());
+    --at.done;
+    ++committed_count_;
+    done_by_shard_.erase(done.shard);
+    done_.erase(done_.begin());
+    result.push_back(done);
+  }
+  return result;
+}
+
+std::vector<DoneShard> ShardQueue::ReplayAfter(DoneSeq cut) {
+  std::vector<DoneShard> result;
+  auto first = done_.upper_bound(cut);
+  for (auto it = first; it != done_.end(); ++it) {
+    result.push_back(it->second);
+    done_by_shard_.erase(it->second.shard);
+    --At(it->second.shard.dataset, it->second.shard.epoch).done;
+    AddTodo(it->second.shard);
+  }
+  done_.erase(first, done_.end());
+  return result;
+}
+
+void ShardQueue::SetFailed(const ShardId& shard) {
+  MUSTER_CHECK_MSG(StateOf(shard) == ShardState::kLeased, ToString(shard));
+  At(shard.dataset, shard.epoch).failed.insert(shard.index.value());
+  ++failed_count_;
+}
+
+void ShardQueue::RetryFailed(const ShardId& shard) {
+  MUSTER_CHECK_MSG(StateOf(shard) == ShardState::kFailed, ToString(shard));
+  At(shard.dataset, shard.epoch).failed.erase(shard.index.value());
+  --failed_count_;
+  AddTodo(shard);
+}
+
+EpochCounts ShardQueue::Counts(DatasetId dataset, EpochIndex epoch) const {
+  EpochCounts counts;
+  counts.shards = datasets_[dataset.value()].shards;
+  const Epoch* at = Find(dataset, epoch);
+  if (at == nullptr) return counts;
+  counts.done = at->done;
+  counts.committed = at->committed.count();
+  counts.failed = at->failed.size();
+  counts.leased = at->cursor - at->todo.count() - counts.done - counts.committed - counts.failed;
+  return counts;
+}
+
+const IntervalSet& ShardQueue::Committed(DatasetId dataset, EpochIndex epoch) const {
+  static const IntervalSet* const kEmpty = new IntervalSet();
+  const Epoch* at = Find(dataset, epoch);
+  return at == nullptr ? *kEmpty : at->committed;
+}
+
+std::vector<ShardId> ShardQueue::FailedShards() const {
+  std::vector<ShardId> result;
+  for (uint32_t i = 0; i < epochs_.size(); ++i) {
+    for (uint32_t epoch = 0; epoch < epochs_[i].size(); ++epoch) {
+      for (uint64_t index : epochs_[i][epoch].failed) {
+        result.push_back({DatasetId(i), EpochIndex(epoch), ShardIndex(index)});
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace muster

@@ -1,0 +1,142 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "sharding/control.h"
+#include "sharding/interval_set.h"
+#include "sharding/types.h"
+
+namespace muster {
+
+/// What the queue must know of a dataset. `epochs` of an evaluate dataset is ignored: it has one
+/// pass per training epoch (one if nothing is trained).
+struct QueueDataset {
+  DatasetMode mode = DatasetMode::kTrain;
+  uint32_t epochs = 1;
+  /// Shards per epoch.
+  uint64_t shards = 0;
+};
+
+enum class ShardState : uint8_t { kTodo, kLeased, kDone, kCommitted, kFailed };
+
+/// A shard that is DONE: its training took place, but it may have to run again.
+struct DoneShard {
+  DoneSeq seq;
+  ShardId shard;
+  LeaseToken token;
+  friend bool operator==(const DoneShard&, const DoneShard&) = default;
+};
+
+/// How many shards of one epoch are in each state; todo = shards - all others.
+struct EpochCounts {
+  uint64_t shards = 0;
+  uint64_t leased = 0;
+  uint64_t done = 0;
+  uint64_t committed = 0;
+  uint64_t failed = 0;
+};
+
+/// The state of every shard of a job. Shards are generated lazily in running order, so memory grows
+/// with what is in flight: per epoch a cursor, the shards below it that are TODO again, the
+/// committed intervals; and the shards that are DONE or FAILED. A leased shard is one below the
+/// cursor that is in no other state (the leases themselves are kept by the master's core).
+///
+/// Training epochs have no barrier: epoch e+1 is leased when nothing of e is TODO. Pass e of an
+/// evaluate dataset becomes leasable when no shard of epoch e of any train dataset (of its last
+/// epoch, if it has fewer) is TODO or leased; it goes before training shards. FAILED shards count
+/// as finished there, else one failure would hide all metrics.
+///
+/// Pure; not thread-safe. A transition from a state that the method does not name is a bug of the
+/// caller and aborts.
+class ShardQueue {
+ public:
+  explicit ShardQueue(std::vector<QueueDataset> datasets);
+
+  /// Recovery: name every shard that is COMMITTED, DONE or FAILED, then call FinishRestore();
+  /// everything else is TODO. Requires Valid() shards and epochs.
+  void RestoreCommitted(DatasetId dataset, EpochIndex epoch, const IntervalSet& shards);
+  void RestoreDone(const DoneShard& done);
+  void RestoreFailed(const ShardId& shard);
+  void FinishRestore();
+
+  /// Whether the job has this shard; ids from the network must be asked first.
+  bool Valid(const ShardId& shard) const;
+  bool ValidEpoch(DatasetId dataset, EpochIndex epoch) const;
+  /// Requires Valid(shard).
+  ShardState StateOf(const ShardId& shard) const;
+  /// The seq and token of a DONE shard; none in every other state.
+  std::optional<DoneShard> FindDone(const ShardId& shard) const;
+
+  /// The shard that TakeNext() would take.
+  std::optional<ShardId> Peek();
+  /// TODO -> leased, in running order; nothing when no shard is leasable now.
+  std::optional<ShardId> TakeNext();
+  /// TODO -> leased, whether it is its turn or not (a re-asserted lease).
+  void Take(const ShardId& shard);
+  /// leased -> TODO.
+  void Return(const ShardId& shard);
+  /// leased -> DONE. `done.seq` is larger than every one before.
+  void SetDone(const DoneShard& done);
+  /// leased -> COMMITTED (evaluate shards).
+  void CommitLeased(const ShardId& shard);
+  /// DONE with seq <= `last` -> COMMITTED; returns them in the order of seq.
+  std::vector<DoneShard> CommitUpTo(DoneSeq last);
+  /// DONE with seq > `cut` -> TODO; returns them in the order of seq.
+  std::vector<DoneShard> ReplayAfter(DoneSeq cut);
+  /// leased -> FAILED.
+  void SetFailed(const ShardId& shard);
+  /// FAILED -> TODO.
+  void RetryFailed(const ShardId& shard);
+
+  /// Every shard is COMMITTED or FAILED.
+  bool Finished() const { return committed_count_ + failed_count_ == shard_count_; }
+  uint64_t shard_count() const { return shard_count_; }
+  uint64_t committed_count() const { return committed_count_; }
+  uint64_t failed_count() const { return failed_count_; }
+  const std::map<DoneSeq, DoneShard>& done() const { return done_; }
+  size_t dataset_count() const { return datasets_.size(); }
+  /// Epochs of a dataset; passes of an evaluate one.
+  uint32_t epochs(DatasetId dataset) const { return datasets_[dataset.value()].epochs; }
+  EpochCounts Counts(DatasetId dataset, EpochIndex epoch) const;
+  /// The COMMITTED shards of an epoch, empty when it has not begun.
+  const IntervalSet& Committed(DatasetId dataset, EpochIndex epoch) const;
+  /// The FAILED shards of an epoch.
+  std::vector<ShardId> FailedShards() const;
+
+ private:
+  struct Epoch {
+    /// Shards >= cursor are TODO.
+    uint64_t cursor = 0;
+    /// TODO below the cursor.
+    IntervalSet todo;
+    IntervalSet committed;
+    std::set<uint64_t> failed;
+    uint64_t done = 0;
+  };
+  const Epoch* Find(DatasetId dataset, EpochIndex epoch) const;
+  Epoch& At(DatasetId dataset, EpochIndex epoch);
+  std::optional<uint64_t> FirstTodo(DatasetId dataset, EpochIndex epoch) const;
+  bool TrainedFor(uint32_t pass) const;
+  std::optional<ShardId> PeekMode(DatasetMode mode, uint32_t* frontier);
+  void AddTodo(const ShardId& shard);
+
+  std::vector<QueueDataset> datasets_;
+  /// [dataset][epoch], as far as touched.
+  std::vector<std::vector<Epoch>> epochs_;
+  std::map<DoneSeq, DoneShard> done_;
+  absl::flat_hash_map<ShardId, DoneSeq> done_by_shard_;
+  uint64_t shard_count_ = 0;
+  uint64_t committed_count_ = 0;
+  uint64_t failed_count_ = 0;
+  /// No epoch (pass) before these has a TODO shard.
+  uint32_t train_frontier_ = 0;
+  uint32_t evaluate_frontier_ = 0;
+  uint32_t epochs_max_ = 0;
+};
+
+}  // namespace muster
