@@ -44,13 +44,16 @@ std::vector<std::string> MergedEnvironment(const std::map<std::string, std::stri
 }
 
 /// posix_spawn rather than fork: the caller may have threads (gRPC's), and fork handlers of
-/// libraries must not run. `inherited_fd` alone is passed on.
+/// libraries must not run. `inherited_fds` alone are passed on, those that are not negative.
 absl::StatusOr<pid_t> Spawn(const std::string& program, const std::vector<std::string>& arguments,
-                            const std::vector<std::string>& environment, int inherited_fd) {
+                            const std::vector<std::string>& environment,
+                            const std::vector<int>& inherited_fds) {
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   // A dup onto itself clears close-on-exec in the child alone.
-  ::posix_spawn_file_actions_adddup2(&actions, inherited_fd, inherited_fd);
+  for (int fd : inherited_fds) {
+    if (fd >= 0) ::posix_spawn_file_actions_adddup2(&actions, fd, fd);
+  }
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
   absl::Cleanup destroy = [&] {
@@ -90,6 +93,7 @@ absl::Status ProcessLauncher::Start(const NodeCommand& command) {
   }
   SuperviseOptions options{.name = command.name,
                            .control_fd = sockets[1],
+                           .held_fd = options_.held_fd,
                            .parent_pid = ::getpid(),
                            .log_path = LogPath(command.name),
                            .log_bytes_max = options_.log_bytes_max,
@@ -98,7 +102,8 @@ absl::Status ProcessLauncher::Start(const NodeCommand& command) {
   std::vector<std::string> arguments = SuperviseArguments(options);
   arguments.insert(arguments.begin(), {options_.program, "supervise"});
   absl::StatusOr<pid_t> pid =
-      Spawn(options_.program, arguments, MergedEnvironment(command.environment), sockets[1]);
+      Spawn(options_.program, arguments, MergedEnvironment(command.environment),
+            {sockets[1], options_.held_fd});
   ::close(sockets[1]);
   if (!pid.ok()) {
     ::close(sockets[0]);

@@ -47,6 +47,9 @@ class ProcessLauncher {
     /// Where `<node>.log` goes; must exist.
     std::string log_directory;
     uint64_t log_bytes_max = 16 << 20;
+    /// A descriptor that stays open until everything is gone, even when the launcher is killed: a
+    /// file lock on it then says truly whether anything of a run is left. -1 = none.
+    int held_fd = -1;
   };
   explicit ProcessLauncher(Options options);
   ProcessLauncher(const ProcessLauncher&) = delete;

@@ -107,6 +107,7 @@ bool Supervision::BecomeReaper() {
   ::prctl(PR_SET_PDEATHSIG, kParentDiedSignal);
   control_open_ = options_.control_fd >= 0;
   if (control_open_) ::fcntl(options_.control_fd, F_SETFD, FD_CLOEXEC);
+  if (options_.held_fd >= 0) ::fcntl(options_.held_fd, F_SETFD, FD_CLOEXEC);
   // The parent may have died before the death signal was asked for.
   return options_.parent_pid == 0 || ::getppid() == options_.parent_pid;
 }
@@ -299,6 +300,8 @@ absl::StatusOr<SuperviseOptions> ParseSuperviseArguments(
       MUSTER_ASSIGN_OR_RETURN(const int64_t number, ParseNumber(flag, value));
       if (flag == "--control-fd") {
         options.control_fd = static_cast<int>(number);
+      } else if (flag == "--held-fd") {
+        options.held_fd = static_cast<int>(number);
       } else if (flag == "--parent-pid") {
         options.parent_pid = static_cast<pid_t>(number);
       } else if (flag == "--log-bytes") {
@@ -323,6 +326,8 @@ std::vector<std::string> SuperviseArguments(const SuperviseOptions& options) {
                                         options.name,
                                         "--control-fd",
                                         std::to_string(options.control_fd),
+                                        "--held-fd",
+                                        std::to_string(options.held_fd),
                                         "--parent-pid",
                                         std::to_string(options.parent_pid),
                                         "--log",

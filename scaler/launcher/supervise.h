@@ -31,6 +31,9 @@ struct SuperviseOptions {
   std::string name;
   /// The control socket, inherited; -1 = none (started by hand or as a container's entry point).
   int control_fd = -1;
+  /// A descriptor (a lock) that is kept open until everything is gone, and not passed on; -1 =
+  /// none.
+  int held_fd = -1;
   /// Who started it; 0 = not checked.
   pid_t parent_pid = 0;
   /// Where the command's stdout and stderr go; "" = they are left alone.
@@ -55,7 +58,8 @@ struct SuperviseOptions {
 /// and what descends from the command falls to the nearest sub-reaper above, which is `muster run`.
 int RunSupervise(const SuperviseOptions& options);
 
-/// Parses `supervise --name N [--control-fd FD] [--parent-pid PID] [--log FILE] [--log-bytes N]
+/// Parses `supervise --name N [--control-fd FD] [--held-fd FD] [--parent-pid PID] [--log FILE]
+/// [--log-bytes N]
 /// [--cwd DIR] [--stop-timeout-ms N] -- COMMAND...`, without the verb itself.
 absl::StatusOr<SuperviseOptions> ParseSuperviseArguments(const std::vector<std::string>& arguments);
 

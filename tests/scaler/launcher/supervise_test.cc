@@ -14,6 +14,7 @@ using testing::StatusIs;
 TEST(SuperviseArgumentsTest, RoundTrip) {
   const SuperviseOptions options{.name = "worker-1",
                                  .control_fd = 7,
+                                 .held_fd = 9,
                                  .parent_pid = 42,
                                  .log_path = "/x/worker-1.log",
                                  .log_bytes_max = 99,
@@ -24,6 +25,7 @@ TEST(SuperviseArgumentsTest, RoundTrip) {
                               ParseSuperviseArguments(SuperviseArguments(options)));
   EXPECT_EQ(back.name, options.name);
   EXPECT_EQ(back.control_fd, 7);
+  EXPECT_EQ(back.held_fd, 9);
   EXPECT_EQ(back.parent_pid, 42);
   EXPECT_EQ(back.log_path, options.log_path);
   EXPECT_EQ(back.log_bytes_max, 99u);
