@@ -31,6 +31,7 @@ class Journal {
   virtual DurableState TakeState() = 0;
   /// All of the mutations or, after a crash, none; on disk when it returns. After an error nothing
   /// may be answered any more: it is not known what of the batch will be found at the next start.
+  /// The process must then end with _Exit, for the store is left as it is.
   virtual absl::Status Write(std::span<const Mutation> mutations) = 0;
 };
 

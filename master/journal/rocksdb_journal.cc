@@ -12,43 +12,13 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "master/journal/record_codec.h"
+#include "master/journal/rocksdb_status.h"
 
 namespace muster {
 namespace {
 
 constexpr size_t kMemtableBytes = 16 << 20;
 constexpr size_t kCacheBytes = 8 << 20;
-
-absl::Status ToStatus(const rocksdb::Status& status, const std::string& directory) {
-  if (status.ok()) return absl::OkStatus();
-  const std::string text = status.ToString();
-  const auto has = [&](std::string_view part) { return text.find(part) != std::string::npos; };
-  const std::string where = fmt::format("the journal {}: {}", directory, text);
-  if (has("lock") && (has("Resource temporarily unavailable") || has("No locks available") ||
-                      has("lock hold by current process"))) {
-    return absl::UnavailableError(
-        fmt::format("{}: another master has it open; a job can run only once. Stop the other one "
-                    "first (a paused one still holds it: kill it)",
-                    where));
-  }
-  if (status.IsNoSpace() || has("No space left")) {
-    return absl::ResourceExhaustedError(
-        fmt::format("{}: the disk is full. Nothing that was acknowledged is lost: make room and "
-                    "run again",
-                    where));
-  }
-  if (has("Permission denied") || has("Read-only file system")) {
-    return absl::PermissionDeniedError(fmt::format(
-        "{}: it must be writable; change its permissions or spec.stateDirectory", where));
-  }
-  if (status.IsCorruption()) {
-    return absl::DataLossError(
-        fmt::format("{}: it is damaged. Restore the state directory from a backup, or start anew "
-                    "with another spec.stateDirectory",
-                    where));
-  }
-  return absl::InternalError(where);
-}
 
 rocksdb::Options JournalOptions() {
   rocksdb::Options options;
@@ -78,13 +48,17 @@ class RocksdbJournal final : public Journal {
  public:
   RocksdbJournal(std::string directory, std::unique_ptr<rocksdb::DB> db)
       : directory_(std::move(directory)), db_(std::move(db)) {}
+  ~RocksdbJournal() override {
+    // After a failed write RocksDB aborts when it is closed: it is left open for the process's end.
+    if (failed_) static_cast<void>(db_.release());
+  }
 
   absl::Status Load(const JournalHeader& header) {
     std::string value;
     const rocksdb::Status found =
         db_->Get({}, rocksdb::Slice(kHeaderKey.data(), kHeaderKey.size()), &value);
     if (found.IsNotFound()) return WriteHeader(header);
-    MUSTER_RETURN_IF_ERROR(ToStatus(found, directory_));
+    MUSTER_RETURN_IF_ERROR(JournalStatus(found, directory_));
     MUSTER_ASSIGN_OR_RETURN(const JournalHeader known, DecodeHeader(value));
     MUSTER_RETURN_IF_ERROR(CheckHeader(known, header, directory_));
     rocksdb::ReadOptions read;
@@ -97,7 +71,7 @@ class RocksdbJournal final : public Journal {
                               Decode(key, {it->value().data(), it->value().size()}));
       Apply(mutation, &state_);
     }
-    return ToStatus(it->status(), directory_);
+    return JournalStatus(it->status(), directory_);
   }
 
   DurableState TakeState() override { return std::move(state_); }
@@ -110,7 +84,7 @@ class RocksdbJournal final : public Journal {
                                     : change.end.empty()
                                         ? batch.Delete(change.key)
                                         : batch.DeleteRange(change.key, change.end);
-      MUSTER_RETURN_IF_ERROR(ToStatus(added, directory_));
+      MUSTER_RETURN_IF_ERROR(JournalStatus(added, directory_));
     }
     return Commit(&batch);
   }
@@ -126,7 +100,7 @@ class RocksdbJournal final : public Journal {
                       directory_));
     }
     rocksdb::WriteBatch batch;
-    MUSTER_RETURN_IF_ERROR(ToStatus(
+    MUSTER_RETURN_IF_ERROR(JournalStatus(
         batch.Put(rocksdb::Slice(kHeaderKey.data(), kHeaderKey.size()), EncodeHeader(header)),
         directory_));
     return Commit(&batch);
@@ -135,12 +109,15 @@ class RocksdbJournal final : public Journal {
   absl::Status Commit(rocksdb::WriteBatch* batch) {
     rocksdb::WriteOptions write;
     write.sync = true;
-    return ToStatus(db_->Write(write, batch), directory_);
+    const absl::Status status = JournalStatus(db_->Write(write, batch), directory_);
+    failed_ = failed_ || !status.ok();
+    return status;
   }
 
   const std::string directory_;
   std::unique_ptr<rocksdb::DB> db_;
   DurableState state_;
+  bool failed_ = false;
 };
 
 }  // namespace
@@ -149,7 +126,8 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenRocksdbJournal(const std::string& d
                                                             const JournalHeader& header) {
   MUSTER_RETURN_IF_ERROR(MakeDirectories(directory));
   rocksdb::DB* db = nullptr;
-  MUSTER_RETURN_IF_ERROR(ToStatus(rocksdb::DB::Open(JournalOptions(), directory, &db), directory));
+  MUSTER_RETURN_IF_ERROR(
+      JournalStatus(rocksdb::DB::Open(JournalOptions(), directory, &db), directory));
   auto journal = std::make_unique<RocksdbJournal>(directory, std::unique_ptr<rocksdb::DB>(db));
   MUSTER_RETURN_IF_ERROR(journal->Load(header));
   return journal;

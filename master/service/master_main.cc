@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <ctime>
 #include <utility>
 #include <vector>
@@ -105,9 +106,9 @@ absl::Status RunMaster(const MasterOptions& options) {
     server->Stop();
     return absl::OkStatus();
   }
-  const absl::Status failure = *server->failure();
-  server->Stop();
-  return failure;
+  // The journal cannot be closed in order any more (Journal::Write), so the process ends here.
+  Log(LogLevel::kError, "the master ends: {}", Message(*server->failure()));
+  std::_Exit(1);
 }
 
 }  // namespace muster

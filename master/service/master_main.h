@@ -27,6 +27,8 @@ CoreOptions CoreOptionsOf(const MasterOptions& options, std::vector<DatasetPlan>
 
 /// Runs the master until SIGTERM or SIGINT (then OK) or until something fatal happens: data that
 /// are missing or changed, a journal that is another job's, in use, or not writable, a taken port.
+/// A journal that can no longer be written while it runs ends the process with exit code 1 and a
+/// message: nothing that was acknowledged is lost.
 /// To be called from the main thread before other threads exist: it blocks the two signals.
 absl::Status RunMaster(const MasterOptions& options);
 

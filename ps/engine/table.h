@@ -65,7 +65,7 @@ class Table {
   void Accept(Generation accepted);
 
  private:
-  static constexpr size_t kBatch = 64;  // rows in flight between prefetch and use
+  static constexpr size_t kBatch = 32;  // rows in flight between prefetch and use
 
   float* Touch(uint64_t key, Generation generation);
   uint32_t Create(uint64_t key);

@@ -174,7 +174,7 @@ absl::Status ImageDecoder::AddWindow(std::string_view key, std::string_view valu
         fmt::format("the window of shard {} has {} bytes", ToString(shard), value.size()));
   }
   WindowEntry entry{shard, std::vector<uint64_t>(value.size() / sizeof(uint64_t))};
-  std::memcpy(entry.minibatches.data(), value.data(), value.size());
+  if (!value.empty()) std::memcpy(entry.minibatches.data(), value.data(), value.size());
   image_.window.push_back(std::move(entry));
   return absl::OkStatus();
 }

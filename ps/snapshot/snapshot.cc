@@ -103,11 +103,15 @@ absl::StatusOr<SnapshotFile> WriteSnapshot(const std::string& directory, Partiti
   if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
     status = ErrnoStatus(errno, fmt::format("cannot rename {} to {}", temporary, path));
   }
+  if (status.ok()) {
+    status = SyncPath(folder);
+    // Nobody was told of the file, and the next try needs its name.
+    if (!status.ok()) ::unlink(path.c_str());
+  }
   if (!status.ok()) {
     ::unlink(temporary.c_str());
     return status;
   }
-  MUSTER_RETURN_IF_ERROR(SyncPath(folder));
   return SnapshotFile{name, *bytes};
 }
 

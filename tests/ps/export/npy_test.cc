@@ -10,7 +10,7 @@ using ::muster::testing::StatusIs;
 using ::testing::HasSubstr;
 
 TEST(NpyTest, TheHeaderIsWhatNumPyWrites) {
-  // numpy.save of an array of shape (3, 2), dtype float32, NumPy 1.24: the first 128 bytes.
+  // numpy.save of an array of shape (3, 2), dtype float32, NumPy 2.4: the first 128 bytes.
   std::string expected("\x93NUMPY\x01\x00\x76\x00", 10);
   expected += "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }";
   expected.resize(127, ' ');

@@ -24,6 +24,7 @@ class FakeHandler final : public FrameHandler {
   }
 
   void OnPull(const PullRequest& request, PullReply* reply) override {
+    ++pulls;
     std::vector<float> rows;
     size_t at = 0;
     for (const wire::PullPart& part : request.parts) {
@@ -51,6 +52,7 @@ class FakeHandler final : public FrameHandler {
     reply->text = "pushed";
   }
 
+  int pulls = 0;
   std::vector<wire::PushPart> pushed_parts;
   std::vector<uint64_t> pushed_keys;
   std::vector<float> pushed_values;

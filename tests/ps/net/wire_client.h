@@ -28,7 +28,9 @@ struct Frame {
 class WireClient {
  public:
   /// Connects to "unix:/path" or "127.0.0.1:port"; connected() says whether it worked.
-  explicit WireClient(const std::string& address) {
+  /// `receive_buffer`: bytes that the kernel keeps for it; 0: its default.
+  explicit WireClient(const std::string& address, int receive_buffer = 0)
+      : receive_buffer_(receive_buffer) {
     if (address.starts_with("unix:")) {
       sockaddr_un to{.sun_family = AF_UNIX, .sun_path = {}};
       address.copy(to.sun_path, sizeof(to.sun_path) - 1, 5);
@@ -110,6 +112,11 @@ class WireClient {
  private:
   void Connect(int family, const sockaddr* to, socklen_t size) {
     fd_ = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (receive_buffer_ > 0) {
+      ::setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receive_buffer_, sizeof(receive_buffer_));
+    }
+    const timeval patience{.tv_sec = 20, .tv_usec = 0};  // a failing test ends, too
+    ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     if (::connect(fd_, to, size) != 0) {
       ::close(fd_);
       fd_ = -1;
@@ -126,6 +133,7 @@ class WireClient {
     return true;
   }
 
+  const int receive_buffer_;
   int fd_ = -1;
 };
 

@@ -178,6 +178,25 @@ TEST_F(OwnedPartitionsTest, ALateOwnOfAnOlderEpochChangesNothing) {
   EXPECT_EQ(Row(5, 7), 1);
 }
 
+TEST_F(OwnedPartitionsTest, ALateOwnDoesNotReviveWhatANewerOneFoundMissing) {
+  Own({kP, OwnerEpoch(5), OwnerEpoch(4), {}, false, {}});
+  OwnEmpty(4);
+  OwnFromSnapshot(4);
+  EXPECT_THAT(owned_.TakeLoads(now_), IsEmpty());
+  EXPECT_EQ(Push(4, 7, 1).code, PartCode::kWrongOwner);
+  EXPECT_THAT(owned_.Report(1).missing, SizeIs(1));
+}
+
+TEST_F(OwnedPartitionsTest, ARepeatedOwnKeepsTheSnapshotUnderWay) {
+  OwnEmpty(3);
+  Push(3, 7, 1);
+  Ask(10, 4, 3);
+  ASSERT_TRUE(owned_.NextSnapshot(now_).has_value());
+  OwnEmpty(3);
+  owned_.Written(kP, Number(10), SnapshotFile{"base", 100}, now_);
+  EXPECT_THAT(owned_.Report(1).snapshots, SizeIs(1));
+}
+
 TEST_F(OwnedPartitionsTest, AStateSinceTheNamedEpochIsKept) {
   OwnEmpty(3);
   Push(3, 7, 1);

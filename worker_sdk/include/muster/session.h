@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "muster/export.h"
 #include "muster/status.h"
@@ -23,7 +24,8 @@ class ShardImpl;
 class MinibatchImpl;
 }  // namespace internal
 
-/// How to reach the job. `muster run` sets the environment that FromEnvironment reads.
+/// How to reach the job. A value; thread-compatible. `muster run` sets the environment that
+/// FromEnvironment reads.
 struct MUSTER_EXPORT SessionOptions {
   std::string master_address;  // "127.0.0.1:7070"            MUSTER_MASTER
   std::string worker_name;     // "worker-0"                  MUSTER_NODE
@@ -32,8 +34,8 @@ struct MUSTER_EXPORT SessionOptions {
   static SessionOptions FromEnvironment();
 };
 
-/// Rows as pulled: `values: [num_keys, dim] float32 row-major`, or a dense tensor. Valid until the
-/// minibatch is left.
+/// Rows as pulled: `values: [num_keys, dim] float32 row-major`, or a dense tensor as one row of all
+/// its elements. A view, valid until the minibatch is left; reading it is thread-safe.
 class MUSTER_EXPORT Rows {
  public:
   Rows(const float* values, size_t num_keys, size_t dim)
@@ -104,7 +106,8 @@ class MUSTER_EXPORT Minibatch {
 /// Called for a minibatch some minibatches before the loop reaches it, on the loop's own thread.
 using Prepare = std::function<void(Minibatch&)>;
 
-/// The minibatches of a shard, to be run through once.
+/// The minibatches of a shard, to be run through once. Not thread-safe; used by the shard's thread.
+/// Going on to the next minibatch commits the one before, if Commit was not called.
 class MUSTER_EXPORT MinibatchRange {
  public:
   class MUSTER_EXPORT Iterator {
@@ -122,21 +125,24 @@ class MUSTER_EXPORT MinibatchRange {
    private:
     internal::ShardImpl* shard_;
   };
-  explicit MinibatchRange(internal::ShardImpl* shard) : shard_(shard) {}
+  MinibatchRange(internal::ShardImpl* shard, Prepare prepare)
+      : shard_(shard), prepare_(std::move(prepare)) {}
   Iterator begin();
   Iterator end() { return Iterator(nullptr); }
 
  private:
   internal::ShardImpl* shard_;
+  Prepare prepare_;
 };
 
-/// A shard on lease. Not thread-safe. Leaving the loop early without Fail hands the shard back.
+/// A shard on lease. Not thread-safe: it stays with the thread that runs its loop, and must not
+/// outlive its session. Leaving the loop early without Fail hands the shard back.
 class MUSTER_EXPORT Shard {
  public:
   /// The loop over the shard's minibatches; it ends early when the lease is lost.
   MinibatchRange Minibatches(Prepare prepare = nullptr);
-  /// The trainer cannot do this shard: it is tried again, here or elsewhere, and FAILED after the
-  /// job's limit.
+  /// The trainer cannot do this shard: its loop ends, it is tried again, here or elsewhere, and
+  /// FAILED after the job's limit.
   void Fail(std::string_view reason);
   /// "dataset/epoch/index", for logs.
   std::string id() const;
@@ -153,7 +159,8 @@ class MUSTER_EXPORT Shard {
   std::unique_ptr<internal::ShardImpl> impl_;
 };
 
-/// A worker's connection to its job. Thread-safe: several threads may each run their own shards.
+/// A worker's connection to its job. Thread-safe, but for moving and destruction: several threads
+/// may each run their own shards. One session a process: the slot file tells of one.
 class MUSTER_EXPORT Session {
  public:
   /// Finds the master (waiting up to connect_timeout_ms, with a line on stderr every 2 s) and
@@ -175,7 +182,8 @@ class MUSTER_EXPORT Session {
 
   Status status() const;
   /// Waits until everything reported is answered; the exit code for main(): 0 when the job is over
-  /// for this worker, else 1 with a message on stderr.
+  /// for this worker (or drains), else 1 with a message on stderr: the session failed, or the
+  /// trainer left its loop before NextShard returned nothing. Call it once, last.
   int Finish();
 
  private:

@@ -1,0 +1,420 @@
+// Pulls and pushes end to end, one lane and one client over loopback, beside the raw bandwidth of
+// the same sockets in the same run. 1 M rows x 64 float32, zipf(0.99) keys, 10,000 unique keys a
+// call. Medians of 5 runs after a warm-up. Run the release build on an idle machine:
+//   build/release/benchmarks/data_plane_bench
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <future>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "ps/net/lane.h"
+#include "ps/service/owned_partitions.h"
+#include "sharding/partition_map.h"
+
+namespace muster::ps {
+namespace {
+
+constexpr uint32_t kPartitions = 256;
+constexpr uint32_t kDim = 64;
+constexpr uint64_t kRows = 1'000'000;
+constexpr int kRuns = 5;
+constexpr TableId kTable{1};
+
+double Seconds(TimePoint from, TimePoint to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+double Median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+/// The lane's handler: partitions that own everything at epoch 1.
+class Handler final : public FrameHandler {
+ public:
+  Handler() : owned_({.job_seed = 1, .partition_count = kPartitions}) {
+    TableSpec table;
+    table.id = kTable;
+    table.name = "embedding";
+    table.dim = kDim;
+    table.optimizer = AdagradSpec{};
+    owned_.AddTable(table, nullptr);
+    LaneCommands commands;
+    for (uint32_t i = 0; i < kPartitions; ++i) {
+      commands.owns.push_back({PartitionId(i), OwnerEpoch(1), OwnerEpoch(1), {}, true, {}});
+    }
+    owned_.Apply(commands);
+  }
+  absl::StatusOr<wire::HelloReply> OnHello(const wire::Hello& /*hello*/) override {
+    return wire::HelloReply{};
+  }
+  void OnPull(const PullRequest& request, PullReply* reply) override {
+    owned_.Pull(request, reply);
+  }
+  void OnPush(const PushRequest& request, PushReply* reply) override {
+    owned_.Push(request, reply);
+  }
+
+ private:
+  OwnedPartitions owned_;
+};
+
+/// zipf(0.99) over kRows, by inversion of the approximate distribution.
+/// Source: Gray et al., "Quickly generating billion-record synthetic databases", SIGMOD 1994.
+class Zipf {
+ public:
+  Zipf() {
+    for (uint64_t i = 1; i <= kRows; ++i) zeta_ += 1.0 / std::pow(static_cast<double>(i), kTheta);
+    const double zeta2 = 1.0 + std::pow(0.5, kTheta);
+    eta_ = (1 - std::pow(2.0 / static_cast<double>(kRows), 1 - kTheta)) / (1 - zeta2 / zeta_);
+  }
+  uint64_t Next(Rng* rng) const {
+    const double u = rng->Uniform();
+    const double uz = u * zeta_;
+    if (uz < 1) return 0;
+    if (uz < 1 + std::pow(0.5, kTheta)) return Mix64(1) % kRows;
+    const double rank =
+        static_cast<double>(kRows) * std::pow(eta_ * u - eta_ + 1, 1 / (1 - kTheta));
+    return Mix64(static_cast<uint64_t>(rank)) % kRows;
+  }
+
+ private:
+  static constexpr double kTheta = 0.99;
+  double zeta_ = 0;
+  double eta_ = 0;
+};
+
+/// Keys of one call, in the order of their partitions.
+struct Call {
+  std::vector<uint64_t> keys;
+  std::map<uint32_t, uint32_t> counts;  // by partition
+};
+
+Call MakeCall(std::vector<uint64_t> keys) {
+  Call call;
+  const auto partition = [](uint64_t key) { return PartitionOf(kTable, key, kPartitions).value(); };
+  std::ranges::sort(keys, {}, [&](uint64_t key) { return std::pair(partition(key), key); });
+  for (uint64_t key : keys) ++call.counts[partition(key)];
+  call.keys = std::move(keys);
+  return call;
+}
+
+Call ZipfCall(const Zipf& zipf, Rng* rng, size_t keys) {
+  absl::flat_hash_set<uint64_t> unique;
+  while (unique.size() < keys) unique.insert(zipf.Next(rng));
+  return MakeCall({unique.begin(), unique.end()});
+}
+
+int Connect(const std::string& address) {
+  int fd = -1;
+  if (address.starts_with("unix:")) {
+    sockaddr_un to{.sun_family = AF_UNIX, .sun_path = {}};
+    address.copy(to.sun_path, sizeof(to.sun_path) - 1, 5);
+    fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    MUSTER_CHECK(::connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0);
+  } else {
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.find(':') + 1))));
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    fd = ::socket(AF_INET, SOCK_STREAM, 0);
+    MUSTER_CHECK(::connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0);
+    const int on = 1;
+    ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  }
+  return fd;
+}
+
+void ReadAll(int fd, void* to, size_t bytes) {
+  auto* at = static_cast<char*>(to);
+  while (bytes > 0) {
+    const ssize_t got = ::recv(fd, at, bytes, 0);
+    MUSTER_CHECK_MSG(got > 0, "the server closed the connection");
+    at += got;
+    bytes -= static_cast<size_t>(got);
+  }
+}
+
+/// A blocking client with requests in flight.
+class Client {
+ public:
+  /// `dataset` keeps this client's minibatches apart from those of others.
+  Client(const std::string& address, uint32_t dataset) : fd_(Connect(address)), dataset_(dataset) {
+    wire::Header header;
+    Send(header, wire::EncodeHello({.job = "bench", .peer = "bench", .software = ""}), {}, {});
+    Receive();
+  }
+  ~Client() { ::close(fd_); }
+
+  void SendPull(const Call& call) {
+    std::vector<wire::PullPart> parts;
+    for (const auto& [partition, count] : call.counts) {
+      parts.push_back({.partition = partition,
+                       .owner_epoch = 1,
+                       .groups = {{.table = kTable.value(), .keys = count}}});
+    }
+    wire::Header header;
+    header.kind = wire::Kind::kPull;
+    header.parts = static_cast<uint32_t>(parts.size());
+    Send(header, wire::EncodePull(parts), call.keys, {});
+  }
+  void SendPush(const Call& call, const std::vector<float>& gradients) {
+    std::vector<wire::PushPart> parts;
+    for (const auto& [partition, count] : call.counts) {
+      wire::PushPart part;
+      part.partition = partition;
+      part.owner_epoch = 1;
+      part.dataset = dataset_;
+      part.shard_index = minibatch_ / 1024;
+      part.minibatch = minibatch_ % 1024;
+      part.token = 1;
+      part.groups = {{.table = kTable.value(), .keys = count}};
+      parts.push_back(std::move(part));
+    }
+    ++minibatch_;
+    wire::Header header;
+    header.kind = wire::Kind::kPush;
+    header.parts = static_cast<uint32_t>(parts.size());
+    Send(header, wire::EncodePush(parts), call.keys,
+         std::span(gradients).first(call.keys.size() * kDim));
+  }
+  /// Takes one reply; all its parts must be OK.
+  void Receive() {
+    std::array<std::byte, wire::kHeaderBytes> bytes;
+    ReadAll(fd_, bytes.data(), bytes.size());
+    const auto header = wire::DecodeHeader(bytes);
+    MUSTER_CHECK(header.ok());
+    directory_.resize(header->directory_bytes);
+    ReadAll(fd_, directory_.data(), directory_.size());
+    if (values_.size() < header->value_bytes) values_.resize(header->value_bytes);
+    ReadAll(fd_, values_.data(), header->value_bytes);
+    if (header->kind == wire::Kind::kHelloReply) return;
+    const auto reply = wire::DecodeReply(*header, directory_);
+    MUSTER_CHECK(reply.ok());
+    for (const wire::PartReply& part : reply->parts) {
+      MUSTER_CHECK_MSG(part.code == wire::PartCode::kOk && !part.skipped, reply->text);
+    }
+  }
+
+ private:
+  void Send(wire::Header header, const std::string& directory, std::span<const uint64_t> keys,
+            std::span<const float> values) {
+    header.directory_bytes = static_cast<uint32_t>(directory.size());
+    header.keys = keys.size();
+    header.value_bytes = values.size_bytes();
+    std::array<std::byte, wire::kHeaderBytes> bytes;
+    wire::EncodeHeader(header, bytes);
+    iovec blocks[] = {{bytes.data(), bytes.size()},
+                      {const_cast<char*>(directory.data()), directory.size()},
+                      {const_cast<uint64_t*>(keys.data()), keys.size_bytes()},
+                      {const_cast<float*>(values.data()), values.size_bytes()}};
+    size_t first = 0;
+    while (first < std::size(blocks)) {
+      ssize_t sent = ::writev(fd_, blocks + first, static_cast<int>(std::size(blocks) - first));
+      MUSTER_CHECK(sent > 0);
+      for (; first < std::size(blocks) && static_cast<size_t>(sent) >= blocks[first].iov_len;
+           ++first) {
+        sent -= static_cast<ssize_t>(blocks[first].iov_len);
+      }
+      if (first == std::size(blocks)) break;
+      blocks[first].iov_base = static_cast<char*>(blocks[first].iov_base) + sent;
+      blocks[first].iov_len -= static_cast<size_t>(sent);
+    }
+  }
+
+  const int fd_;
+  const uint32_t dataset_;
+  uint32_t minibatch_ = 0;
+  std::string directory_;
+  std::vector<std::byte> values_;
+};
+
+/// GB/s of `bytes` in writes of 2.5 MB over a fresh pair of sockets of the kind of `address`.
+double RawBandwidth(bool unix_socket) {
+  constexpr size_t kBlock = 2'560'000;
+  constexpr int kBlocks = 1000;
+  int fds[2];
+  if (unix_socket) {
+    MUSTER_CHECK(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+  } else {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+    socklen_t size = sizeof(at);
+    MUSTER_CHECK(::bind(listener, reinterpret_cast<sockaddr*>(&at), size) == 0);
+    MUSTER_CHECK(::listen(listener, 1) == 0);
+    ::getsockname(listener, reinterpret_cast<sockaddr*>(&at), &size);
+    fds[0] = Connect(fmt::format("127.0.0.1:{}", ntohs(at.sin_port)));
+    fds[1] = ::accept(listener, nullptr, nullptr);
+    ::close(listener);
+  }
+  std::thread sender([&] {
+    const std::vector<char> block(kBlock, 'x');
+    for (int i = 0; i < kBlocks; ++i) {
+      size_t done = 0;
+      while (done < kBlock) {
+        const ssize_t sent = ::send(fds[0], block.data() + done, kBlock - done, 0);
+        MUSTER_CHECK(sent > 0);
+        done += static_cast<size_t>(sent);
+      }
+    }
+  });
+  std::vector<char> block(kBlock);
+  const SystemClock clock;
+  ReadAll(fds[1], block.data(), kBlock);
+  const TimePoint begin = clock.Now();
+  for (int i = 1; i < kBlocks; ++i) ReadAll(fds[1], block.data(), kBlock);
+  const double seconds = Seconds(begin, clock.Now());
+  sender.join();
+  ::close(fds[0]);
+  ::close(fds[1]);
+  return static_cast<double>(kBlock) * (kBlocks - 1) / seconds / 1e9;
+}
+
+/// CPU seconds of the calling thread: what a busy machine does not distort.
+double CpuSeconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+double LaneCpuSeconds(Lane* lane) {
+  std::promise<double> seconds;
+  lane->Post([&] { seconds.set_value(CpuSeconds()); });
+  return seconds.get_future().get();
+}
+
+/// What one kind of request cost.
+struct Cost {
+  std::vector<double> rates;  // rows per second of wall time, by run
+  double server_cpu = 0;      // seconds over all runs
+  double client_cpu = 0;
+  double rows = 0;
+};
+
+/// Rows per second of `calls` requests, `in_flight` of them at a time.
+template <typename Send>
+void Measure(Lane* lane, Client* client, const std::vector<Call>& calls, size_t in_flight,
+             Cost* cost, Send&& send) {
+  const SystemClock clock;
+  const double server_cpu = LaneCpuSeconds(lane);
+  const double client_cpu = CpuSeconds();
+  const TimePoint begin = clock.Now();
+  uint64_t rows = 0;
+  for (size_t i = 0; i < calls.size() + in_flight; ++i) {
+    if (i >= in_flight) client->Receive();
+    if (i >= calls.size()) continue;
+    send(calls[i]);
+    rows += calls[i].keys.size();
+  }
+  cost->rates.push_back(static_cast<double>(rows) / Seconds(begin, clock.Now()));
+  cost->client_cpu += CpuSeconds() - client_cpu;
+  cost->server_cpu += LaneCpuSeconds(lane) - server_cpu;
+  cost->rows += static_cast<double>(rows);
+}
+
+void Report(const char* what, const Cost& cost, double raw, double bytes_a_row) {
+  const double rate = Median(cost.rates);
+  const auto [low, high] = std::ranges::minmax(cost.rates);
+  fmt::print(
+      "  {:<28} {:6.2f} Mrows/s ({:.2f} to {:.2f}), {:5.2f} GB/s, {:3.0f} % of raw; CPU of server "
+      "{:.0f} "
+      "and client {:.0f} ns a row\n",
+      what, rate / 1e6, low / 1e6, high / 1e6, rate * bytes_a_row / 1e9,
+      100 * rate * bytes_a_row / 1e9 / raw, 1e9 * cost.server_cpu / cost.rows,
+      1e9 * cost.client_cpu / cost.rows);
+}
+
+void SmallPulls(Client* client, const std::vector<Call>& calls) {
+  const SystemClock clock;
+  std::vector<double> micros;
+  for (int round = 0; round < 20; ++round) {
+    for (const Call& call : calls) {
+      const TimePoint begin = clock.Now();
+      client->SendPull(call);
+      client->Receive();
+      micros.push_back(1e6 * Seconds(begin, clock.Now()));
+    }
+  }
+  std::ranges::sort(micros);
+  fmt::print("  {:<28} p50 {:.0f} us, p99 {:.0f} us\n", "pull of 100 keys",
+             micros[micros.size() / 2], micros[micros.size() * 99 / 100]);
+}
+
+int Main() {
+  Handler handler;
+  const std::string path = fmt::format("/tmp/muster-bench-{}.sock", ::getpid());
+  Lane lane({.name = "bench", .unix_path = path, .limits = {}}, &handler);
+  const auto addresses = lane.Listen();
+  MUSTER_CHECK(addresses.ok());
+  lane.Start();
+
+  const Zipf zipf;
+  Rng rng(1);
+  std::vector<Call> calls;
+  for (int i = 0; i < 200; ++i) calls.push_back(ZipfCall(zipf, &rng, 10'000));
+  std::vector<Call> small;
+  for (int i = 0; i < 500; ++i) small.push_back(ZipfCall(zipf, &rng, 100));
+  const std::vector<float> gradients(10'000 * kDim, 0.01f);
+
+  {
+    Client filler(addresses->front(), 0);
+    for (uint64_t first = 0; first < kRows; first += 10'000) {
+      std::vector<uint64_t> keys(10'000);
+      for (size_t i = 0; i < keys.size(); ++i) keys[i] = first + i;
+      filler.SendPush(MakeCall(std::move(keys)), gradients);
+      filler.Receive();
+    }
+  }
+  for (const std::string& address : *addresses) {
+    const bool unix_socket = address.starts_with("unix:");
+    std::vector<double> raws;
+    Cost pulls;
+    Cost pushes;
+    Client client(address, unix_socket ? 1 : 2);
+    for (int run = 0; run <= kRuns; ++run) {
+      if (run == 1) {  // the first was the warm-up
+        raws.clear();
+        pulls = pushes = {};
+      }
+      raws.push_back(RawBandwidth(unix_socket));
+      Measure(&lane, &client, calls, 3, &pulls, [&](const Call& call) { client.SendPull(call); });
+      Measure(&lane, &client, calls, 2, &pushes,
+              [&](const Call& call) { client.SendPush(call, gradients); });
+    }
+    const double raw = Median(raws);
+    fmt::print("{}: raw {:.2f} GB/s\n", unix_socket ? "UNIX socket" : "TCP", raw);
+    Report("pull, 10,000 keys", pulls, raw, kDim * 4);
+    Report("push with Adagrad", pushes, raw, kDim * 4 + 8);
+    SmallPulls(&client, small);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace muster::ps
+
+int main() {
+  return muster::ps::Main();
+}

@@ -1,0 +1,249 @@
+// Pulls and pushes of the partition engine beside what the machine itself can do: memcpy and a
+// random gather and read-modify-write of rows of the same size, in the same run. One thread.
+// Medians of 5 runs after a warm-up run.
+//
+//   ps_engine_bench [rows] [dim] [keys per call]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "ps/engine/optimizer.h"
+#include "ps/engine/partition.h"
+#include "sharding/partition_map.h"
+
+namespace muster::ps {
+namespace {
+
+constexpr int kRuns = 5;
+constexpr int kCalls = 50;
+
+struct Load {
+  uint64_t rows = 1'000'000;
+  uint32_t dim = 64;
+  size_t keys = 10'000;
+};
+
+/// Keys of one call, grouped by partition, unique: as a client sends them.
+struct Call {
+  std::vector<uint64_t> keys;
+  std::vector<size_t> begin;  // by partition, and the end
+};
+
+/// CPU time of this thread, which other load on the machine disturbs less than wall time.
+double CpuSeconds() {
+  timespec now;
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+double Seconds(const std::function<void()>& work) {
+  const double start = CpuSeconds();
+  work();
+  return CpuSeconds() - start;
+}
+
+/// Runs each of `works` in turn, kRuns times after a round that does not count, so that what else
+/// the machine does strikes all of them alike; returns the median seconds of each.
+std::vector<double> Medians(const std::vector<std::function<void()>>& works) {
+  std::vector<std::vector<double>> seconds(works.size());
+  for (int run = 0; run <= kRuns; ++run) {
+    for (size_t i = 0; i < works.size(); ++i) {
+      const double taken = Seconds(works[i]);
+      if (run > 0) seconds[i].push_back(taken);
+    }
+  }
+  std::vector<double> medians;
+  for (std::vector<double>& all : seconds) {
+    std::ranges::nth_element(all, all.begin() + kRuns / 2);
+    medians.push_back(all[kRuns / 2]);
+  }
+  return medians;
+}
+
+/// Zipf with exponent 1 by inversion of the continuous distribution; uniform when `zipf` is false.
+uint64_t DrawKey(Rng* rng, uint64_t rows, bool zipf) {
+  if (!zipf) return rng->Below(rows);
+  return static_cast<uint64_t>(std::exp(rng->Uniform() * std::log(static_cast<double>(rows)))) - 1;
+}
+
+std::vector<Call> MakeCalls(const Load& load, uint32_t partitions, bool zipf) {
+  Rng rng(1);
+  std::vector<Call> calls(kCalls);
+  for (Call& call : calls) {
+    std::vector<uint64_t> keys;
+    while (keys.size() < load.keys) {
+      while (keys.size() < load.keys) {
+        keys.push_back(Mix64(DrawKey(&rng, load.rows, zipf) % load.rows));
+      }
+      std::ranges::sort(keys);
+      keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+    }
+    std::vector<std::vector<uint64_t>> by_partition(partitions);
+    for (size_t i = keys.size(); i > 1; --i) std::swap(keys[i - 1], keys[rng.Below(i)]);
+    for (const uint64_t key : keys) {
+      by_partition[PartitionOf(TableId(1), key, partitions).value()].push_back(key);
+    }
+    for (const std::vector<uint64_t>& part : by_partition) {
+      call.begin.push_back(call.keys.size());
+      call.keys.insert(call.keys.end(), part.begin(), part.end());
+    }
+    call.begin.push_back(call.keys.size());
+  }
+  return calls;
+}
+
+/// What the machine does with rows of the same size in one array, without keys to look up: the
+/// limits.
+class Machine {
+ public:
+  Machine(const Load& load, uint32_t floats_per_row, bool zipf)
+      : load_(load),
+        floats_per_row_(floats_per_row),
+        rows_(load.rows * floats_per_row, 1),
+        out_(load.keys * load.dim),
+        row_(floats_per_row, 2),
+        order_(kCalls * load.keys) {
+    Rng rng(2);
+    for (uint32_t& row : order_) {
+      row = static_cast<uint32_t>(Mix64(DrawKey(&rng, load.rows, zipf)) % load.rows);
+    }
+  }
+  /// Copies the values of random rows out.
+  void Gather() {
+    ForEachRow(load_.dim, [&](const float* row, size_t i) {
+      std::memcpy(&out_[i % load_.keys * load_.dim], row, load_.dim * sizeof(float));
+    });
+  }
+  /// Writes random rows whole: the memory traffic of a push and none of its work.
+  void Update() {
+    ForEachRow(floats_per_row_, [&](float* row, size_t) {
+      std::memcpy(row, row_.data(), floats_per_row_ * sizeof(float));
+    });
+  }
+
+ private:
+  template <typename Visit>
+  void ForEachRow(uint32_t floats, Visit&& visit) {
+    constexpr size_t kAhead = 16;
+    for (size_t i = 0; i < order_.size(); ++i) {
+      if (i + kAhead < order_.size()) {
+        const float* ahead = &rows_[uint64_t{order_[i + kAhead]} * floats_per_row_];
+        for (uint32_t at = 0; at < floats; at += 16) __builtin_prefetch(ahead + at);
+      }
+      visit(&rows_[uint64_t{order_[i]} * floats_per_row_], i);
+    }
+  }
+
+  const Load load_;
+  const uint32_t floats_per_row_;
+  std::vector<float> rows_;
+  std::vector<float> out_;
+  std::vector<float> row_;
+  std::vector<uint32_t> order_;
+};
+
+void PrintMemcpy() {
+  std::vector<char> from(256 << 20, 1), to(256 << 20, 2);
+  const double seconds = Medians({[&] { std::memcpy(to.data(), from.data(), from.size()); }})[0];
+  fmt::print("machine: memcpy {:.1f} GB/s copied\n",
+             static_cast<double>(from.size()) / seconds / 1e9);
+}
+
+void Report(const std::string& what, double rows, double bytes_per_row, double limit) {
+  fmt::print("  {:<16} {:7.2f} Mrows/s {:6.2f} GB/s {:4.0f} %\n", what, rows / 1e6,
+             rows * bytes_per_row / 1e9, 100 * rows / limit);
+}
+
+void Run(const Load& load, uint32_t partition_count, const OptimizerSpec& optimizer,
+         const std::string& name, bool zipf) {
+  TableSpec table;
+  table.id = TableId(1);
+  table.name = "bench";
+  table.dim = load.dim;
+  table.optimizer = optimizer;
+  std::vector<std::unique_ptr<Partition>> partitions;
+  for (uint32_t p = 0; p < partition_count; ++p) {
+    partitions.push_back(std::make_unique<Partition>(PartitionId(p), 1));
+    partitions[p]->AddTable(table);
+  }
+  const std::vector<float> gradients(std::max<size_t>(load.keys, 1) * load.dim, 0.01f);
+  uint64_t shard = 0;
+  const auto push = [&](uint32_t p, std::span<const uint64_t> keys) {
+    const Part part{{DatasetId(0), EpochIndex(0), ShardIndex(shard++)},
+                    MinibatchIndex(0),
+                    LeaseToken(MasterIncarnation(1), 1),
+                    0,
+                    {{TableId(1), keys, std::span(gradients).first(keys.size() * load.dim)}}};
+    if (partitions[p]->Apply(part).code != ApplyCode::kApplied) std::abort();
+  };
+  for (uint64_t row = 0; row < load.rows; ++row) {
+    const uint64_t key = Mix64(row);
+    push(PartitionOf(TableId(1), key, partition_count).value(), {&key, 1});
+  }
+  const std::vector<Call> calls = MakeCalls(load, partition_count, zipf);
+  std::vector<float> values(load.keys * load.dim);
+  const auto for_each_part = [&](auto&& visit) {
+    for (const Call& call : calls) {
+      for (uint32_t p = 0; p < partition_count; ++p) {
+        const size_t count = call.begin[p + 1] - call.begin[p];
+        if (count != 0) visit(p, std::span(call.keys).subspan(call.begin[p], count), call.begin[p]);
+      }
+    }
+  };
+  const double rows = static_cast<double>(kCalls * load.keys);
+  const uint32_t floats = load.dim + SlotFloats(optimizer, load.dim);
+  Machine machine(load, floats, zipf);
+  const auto pull = [&] {
+    for_each_part([&](uint32_t p, std::span<const uint64_t> keys, size_t at) {
+      const std::span<float> out = std::span(values).subspan(at * load.dim, keys.size() * load.dim);
+      if (!partitions[p]->Pull(TableId(1), keys, out).ok()) std::abort();
+    });
+  };
+  const auto push_all = [&] {
+    for_each_part([&](uint32_t p, std::span<const uint64_t> keys, size_t) { push(p, keys); });
+  };
+  const std::vector<double> seconds =
+      Medians({[&] { machine.Gather(); }, pull, [&] { machine.Update(); }, push_all});
+  fmt::print("{} rows x {} float32, {}, {} keys a call, {}, {} partitions\n", load.rows, load.dim,
+             name, load.keys, zipf ? "zipf" : "uniform", partition_count);
+  const double value_bytes = load.dim * sizeof(float), row_bytes = floats * sizeof(float);
+  Report("machine: gather", rows / seconds[0], value_bytes, rows / seconds[0]);
+  Report("pull", rows / seconds[1], value_bytes, rows / seconds[0]);
+  Report("machine: update", rows / seconds[2], row_bytes, rows / seconds[2]);
+  Report("push", rows / seconds[3], row_bytes, rows / seconds[2]);
+}
+
+}  // namespace
+}  // namespace muster::ps
+
+int main(int argc, char** argv) {
+  muster::ps::Load load;
+  if (argc > 1) load.rows = std::strtoull(argv[1], nullptr, 10);
+  if (argc > 2) load.dim = static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10));
+  if (argc > 3) load.keys = std::strtoull(argv[3], nullptr, 10);
+  if (load.rows == 0 || load.dim == 0 || load.keys == 0 || load.keys * 2 > load.rows) {
+    fmt::print(stderr, "usage: ps_engine_bench [rows] [dim] [keys a call, up to rows / 2]\n");
+    return 2;
+  }
+  using muster::AdagradSpec;
+  using muster::AdamSpec;
+  muster::ps::PrintMemcpy();
+  for (const bool zipf : {true, false}) {
+    for (const uint32_t partitions : {1u, 256u}) {
+      muster::ps::Run(load, partitions, AdagradSpec{}, "Adagrad", zipf);
+    }
+  }
+  muster::ps::Run(load, 256, AdamSpec{}, "Adam", false);
+  muster::ps::Run(load, 256, muster::SumSpec{}, "Sum", false);
+  return 0;
+}

@@ -1,0 +1,40 @@
+#include "master/journal/rocksdb_status.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+namespace muster {
+
+absl::Status JournalStatus(const rocksdb::Status& status, const std::string& directory) {
+  if (status.ok()) return absl::OkStatus();
+  const std::string text = status.ToString();
+  const auto has = [&](std::string_view part) { return text.find(part) != std::string::npos; };
+  const std::string where = fmt::format("the journal {}: {}", directory, text);
+  if (has("lock") && (has("Resource temporarily unavailable") || has("No locks available") ||
+                      has("lock hold by current process"))) {
+    return absl::UnavailableError(
+        fmt::format("{}: another master has it open; a job can run only once. Stop the other one "
+                    "first (a paused one still holds it: kill it)",
+                    where));
+  }
+  if (status.IsNoSpace() || has("No space left")) {
+    return absl::ResourceExhaustedError(
+        fmt::format("{}: the disk is full. Nothing that was acknowledged is lost: make room and "
+                    "run again",
+                    where));
+  }
+  if (has("Permission denied") || has("Read-only file system")) {
+    return absl::PermissionDeniedError(fmt::format(
+        "{}: it must be writable; change its permissions or spec.stateDirectory", where));
+  }
+  if (status.IsCorruption()) {
+    return absl::DataLossError(
+        fmt::format("{}: it is damaged. Restore the state directory from a backup, or start anew "
+                    "with another spec.stateDirectory",
+                    where));
+  }
+  return absl::InternalError(where);
+}
+
+}  // namespace muster

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <rocksdb/status.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+
+/// Internal to master/journal.
+namespace muster {
+
+/// What a failed RocksDB call means for the journal in `directory`, and what to do about it: in use
+/// (kUnavailable), disk full (kResourceExhausted), not writable (kPermissionDenied), damaged
+/// (kDataLoss), anything else (kInternal).
+absl::Status JournalStatus(const rocksdb::Status& status, const std::string& directory);
+
+}  // namespace muster

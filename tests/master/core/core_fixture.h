@@ -1,0 +1,137 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "master/core/master_core.h"
+#include "master/journal/journal.h"
+
+namespace muster::testing {
+
+inline DatasetPlan PlanFor(const std::string& name, DatasetMode mode, uint32_t epochs,
+                           uint64_t shards) {
+  DatasetPlan plan{name, mode, epochs, shards, shards * 10, 5, nullptr};
+  plan.records_of = [](EpochIndex, ShardIndex) { return 10u; };
+  return plan;
+}
+
+/// A MasterCore with a journal in memory and a clock by hand. One dataset "train" of 4 shards of 10
+/// records and 2 minibatches, two partitions, one server unless `options` is changed before Start.
+class CoreFixture {
+ public:
+  CoreFixture() {
+    options.datasets = {PlanFor("train", DatasetMode::kTrain, 1, 4)};
+    options.partitions = 2;
+    options.servers = 1;
+    options.run_id = "run-1";
+  }
+  void Start() {
+    core = std::make_unique<MasterCore>(options, journal.TakeState(), At());
+    Sync();
+  }
+  /// kill -9 and a restart: what was not synced is gone.
+  void Restart() { Start(); }
+  void Sync() { MUSTER_CHECK(journal.Write(core->TakeMutations()).ok()); }
+  StepTime At() const { return {now, WallTime(0)}; }
+  void Advance(std::chrono::milliseconds by) {
+    now += by;
+    core->Tick(At());
+    Sync();
+  }
+
+  WorkerExchangeRequest Request(const std::string& name = "worker-0", uint64_t incarnation = 7) {
+    WorkerExchangeRequest request;
+    request.worker = name;
+    request.incarnation = incarnation;
+    request.sequence = ++sequence;
+    return request;
+  }
+  WorkerExchangeReply Exchange(const WorkerExchangeRequest& request) {
+    WorkerExchangeReply reply = core->ExchangeWorker(request, At());
+    Sync();
+    return reply;
+  }
+  /// Asks for `want` shards, holding what is given.
+  WorkerExchangeReply Want(uint32_t want, const std::vector<ShardGrant>& holding = {}) {
+    WorkerExchangeRequest request = Request();
+    request.want = want;
+    Hold(holding, &request);
+    return Exchange(request);
+  }
+  static void Hold(const std::vector<ShardGrant>& grants, WorkerExchangeRequest* request) {
+    for (const ShardGrant& grant : grants) {
+      request->held.push_back(
+          {grant.shard, grant.token, grant.restore_epoch, {}, LeasePhase::kComputing, 1});
+      request->newest_grant = std::max(request->newest_grant, grant.token);
+    }
+  }
+  /// Reports `grants` done; returns the code of each.
+  std::vector<DoneCode> Done(const std::vector<ShardGrant>& grants) {
+    WorkerExchangeRequest request = Request();
+    Hold(grants, &request);
+    for (const ShardGrant& grant : grants) {
+      DoneReport done{grant.shard, grant.token, grant.restore_epoch, {}, {}};
+      done.metrics.records = 10;
+      request.done.push_back(done);
+    }
+    std::vector<DoneCode> codes;
+    for (const DoneVerdict& verdict : Exchange(request).verdicts) codes.push_back(verdict.code);
+    return codes;
+  }
+
+  void Register(uint64_t nonce, uint32_t id = 0) {
+    auto reply =
+        core->RegisterServer({NodeTable::ServerName(ServerId(id)), nonce, {{"unix:/x"}}}, At());
+    MUSTER_CHECK(reply.ok());
+    server = reply->incarnation;
+    server_sequence = 0;
+    Sync();
+  }
+  ServerExchangeRequest ServerRequest(uint32_t id = 0) {
+    ServerExchangeRequest request;
+    request.id = ServerId(id);
+    request.incarnation = server;
+    request.sequence = ++server_sequence;
+    for (uint32_t p = 0; p < options.partitions; ++p) {
+      if (core->partitions().entry(PartitionId(p)).owner != ServerId(id)) continue;
+      request.owned.push_back({PartitionId(p), core->partitions().entry(PartitionId(p)).epoch,
+                               core->partitions().manifest(PartitionId(p)).number});
+    }
+    return request;
+  }
+  ServerExchangeReply ExchangeServer(const ServerExchangeRequest& request) {
+    ServerExchangeReply reply = core->ExchangeServer(request, At());
+    Sync();
+    return reply;
+  }
+  /// Writes every snapshot that is asked for; returns how many there were.
+  size_t Snapshot() {
+    const ServerExchangeReply reply = ExchangeServer(ServerRequest());
+    ServerExchangeRequest request = ServerRequest();
+    for (const SnapshotCommand& command : reply.snapshots) {
+      request.snapshots.push_back(
+          {command.partition,
+           command.epoch,
+           {command.number, command.cut, {{"f" + ToString(command.number), 1}}}});
+    }
+    ExchangeServer(request);
+    return reply.snapshots.size();
+  }
+  bool HasEvent(const std::string& kind) const {
+    for (const auto& [sequence_number, event] : core->events().events()) {
+      if (event.kind == kind) return true;
+    }
+    return false;
+  }
+
+  CoreOptions options;
+  MemoryJournal journal;
+  std::unique_ptr<MasterCore> core;
+  TimePoint now{std::chrono::seconds(100)};
+  uint64_t sequence = 0, server_sequence = 0;
+  ServerIncarnation server;
+};
+
+}  // namespace muster::testing

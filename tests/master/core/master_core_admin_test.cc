@@ -1,0 +1,205 @@
+#include <csignal>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/master/core/core_fixture.h"
+#include "tests/support/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using std::chrono::seconds;
+using testing::CoreFixture;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using testing::StatusIs;
+
+class AdminTest : public ::testing::Test, protected CoreFixture {
+ protected:
+  NodeReport Exit(uint32_t signal, uint32_t code, LeaseToken computing) {
+    NodeReport report;
+    report.node = "worker-0";
+    report.role = "worker";
+    report.pid = 100;
+    report.what = NodeReport::What::kExited;
+    report.signal = signal;
+    report.exit_code = code;
+    report.computing_token = computing;
+    report.minibatches_started = 2;
+    return report;
+  }
+};
+
+TEST_F(AdminTest, ExitsAreChargedByTheirCause) {
+  struct Row {
+    uint32_t signal, code;
+    bool charged;
+  };
+  for (const Row& row : {Row{SIGSEGV, 0, true}, Row{SIGABRT, 0, true}, Row{SIGFPE, 0, true},
+                         Row{SIGKILL, 0, false}, Row{SIGTERM, 0, false}, Row{0, 1, true},
+                         Row{0, 0, true}, Row{0, 137, false}, Row{0, 139, true}}) {
+    CoreFixture fixture;
+    fixture.Start();
+    const auto grants = fixture.Want(2).grants;
+    fixture.Want(0, grants);
+    fixture.core->ReportNode(Exit(row.signal, row.code, grants[1].token), fixture.At());
+    EXPECT_EQ(fixture.core->leases().size(), 0u) << "the leases end at once";
+    EXPECT_EQ(fixture.core->totals().redelivered_minibatches, 3u);
+    const FailureRecord* failure = fixture.core->ledger().FindFailure(grants[1].shard);
+    ASSERT_TRUE(failure != nullptr || row.charged == false || row.code == 0);
+    EXPECT_EQ(failure == nullptr ? 0u : failure->failures, row.charged ? 1u : 0u)
+        << "signal " << row.signal << " code " << row.code;
+    const FailureRecord* other = fixture.core->ledger().FindFailure(grants[0].shard);
+    EXPECT_EQ(other == nullptr ? 0u : other->failures, 0u) << "the computed shard alone";
+  }
+}
+
+TEST_F(AdminTest, ARepeatedReportChargesOnce) {
+  Start();
+  const auto grants = Want(1).grants;
+  Want(0, grants);
+  core->ReportNode(Exit(SIGSEGV, 0, grants[0].token), At());
+  core->ReportNode(Exit(SIGSEGV, 0, grants[0].token), At());
+  EXPECT_EQ(core->ledger().FindFailure(grants[0].shard)->failures, 1u);
+}
+
+TEST_F(AdminTest, ALateReportOfAReplacedProcessChargesButEndsNothing) {
+  Start();
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, At()), testing::IsOk());
+  const auto grants = Want(1).grants;
+  Want(0, grants);
+  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, At()), testing::IsOk());
+  WorkerExchangeRequest request = Request("worker-0", 8);
+  request.want = 2;
+  ASSERT_THAT(Exchange(request).grants, SizeIs(2));
+  core->ReportNode(Exit(SIGSEGV, 0, grants[0].token), At());
+  EXPECT_EQ(core->leases().size(), 2u);
+}
+
+TEST_F(AdminTest, DrainsWhatIsHeldThenSnapshotsThenEnds) {
+  Start();
+  Register(5);
+  ExchangeServer(ServerRequest());
+  const auto grants = Want(1).grants;
+  core->Drain(At());
+  const WorkerExchangeReply reply = Want(3, grants);
+  EXPECT_EQ(reply.directive, JobDirective::kDrain);
+  EXPECT_THAT(reply.grants, IsEmpty());
+  Done(grants);
+  EXPECT_EQ(core->state(), JobState::kDraining);
+  EXPECT_EQ(Snapshot(), 2u);
+  EXPECT_EQ(core->state(), JobState::kDrained);
+  Restart();
+  EXPECT_EQ(core->state(), JobState::kDrained);
+  options.run_id = "run-2";
+  Restart();
+  EXPECT_EQ(core->state(), JobState::kRunning);
+  EXPECT_THAT(Want(5).grants, SizeIs(3));
+}
+
+TEST_F(AdminTest, ADrainDoesNotWaitForEver) {
+  Start();
+  Register(5);
+  const auto grants = Want(2).grants;
+  WorkerExchangeRequest request = Request();
+  Hold(grants, &request);
+  request.done.push_back({grants[0].shard, grants[0].token, grants[0].restore_epoch, {}, {}});
+  Exchange(request);
+  core->Drain(At());
+  Advance(options.drain_timeout);
+  EXPECT_EQ(core->leases().size(), 0u);
+  Advance(options.drain_timeout);
+  EXPECT_EQ(core->state(), JobState::kDrained);
+}
+
+TEST_F(AdminTest, CancelEndsTheJob) {
+  Start();
+  const auto grants = Want(1).grants;
+  core->Cancel({"enough", false}, At());
+  EXPECT_EQ(core->state(), JobState::kCancelled);
+  const WorkerExchangeReply reply = Want(1, grants);
+  EXPECT_EQ(reply.directive, JobDirective::kEnd);
+  EXPECT_THAT(reply.lost, SizeIs(1));
+  core->Cancel({"again", true}, At());
+  EXPECT_EQ(core->reason(), "enough");
+}
+
+TEST_F(AdminTest, RetriesFailedShards) {
+  options.leases.failures_max = 1;
+  Start();
+  const auto grants = Want(1).grants;
+  WorkerExchangeRequest request = Request();
+  request.returned.push_back({grants[0].shard, grants[0].token, "bad", false});
+  Exchange(request);
+  EXPECT_EQ(core->ledger().queue().StateOf(grants[0].shard), ShardState::kFailed);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const uint64_t retried, core->RetryShards({}, At()));
+  EXPECT_EQ(retried, 1u);
+  EXPECT_EQ(Want(1).grants[0].shard, grants[0].shard);
+  EXPECT_THAT(core->RetryShards({{DatasetId(9), EpochIndex(0), ShardIndex(0)}}, At()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("9/0/0")));
+  core->Cancel({"", false}, At());
+  EXPECT_THAT(core->RetryShards({}, At()),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("--retry-failed")));
+}
+
+TEST_F(AdminTest, ANewRunRestoresEverythingOnTheServersThereAreNow) {
+  options.partitions = 4;
+  options.servers = 2;
+  Start();
+  Register(5, 0);
+  Register(6, 1);
+  Done(Want(1).grants);
+  options.servers = 1;
+  options.run_id = "run-2";
+  Restart();
+  EXPECT_FALSE(core->in_grace_period());
+  EXPECT_EQ(core->totals().replayed_shards, 1u);
+  EXPECT_EQ(core->partitions().LoadOf(ServerId(0)).owned, 4u);
+  EXPECT_EQ(core->partitions().entry(PartitionId(3)).owner_incarnation, ServerIncarnation());
+  EXPECT_EQ(core->totals().master_restarts, 0u);
+}
+
+TEST_F(AdminTest, ResumeWithMoreEpochsGoesOnAndWithFewerIsRefused) {
+  options.datasets = {testing::PlanFor("train", DatasetMode::kTrain, 2, 1)};
+  Start();
+  Register(5);
+  ExchangeServer(ServerRequest());
+  Done(Want(2).grants);
+  Snapshot();
+  EXPECT_EQ(core->state(), JobState::kSucceeded);
+  options.run_id = "run-2";
+  options.datasets[0].epochs = 3;
+  Restart();
+  EXPECT_EQ(core->state(), JobState::kRunning);
+  options.datasets[0].epochs = 1;
+  EXPECT_THAT(MasterCore::CheckFits(options, journal.state()),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("may grow")));
+}
+
+TEST_F(AdminTest, TheEventLogIsBounded) {
+  Start();
+  for (size_t i = 0; i < EventLog::kEventsMax + 10; ++i) {
+    core->ReportNode(Exit(9, 0, {}), At());
+    NodeReport started = Exit(0, 0, {});
+    started.what = NodeReport::What::kStarted;
+    started.pid = 200 + i;
+    core->ReportNode(started, At());
+  }
+  Sync();
+  EXPECT_EQ(core->events().events().size(), EventLog::kEventsMax);
+  EXPECT_EQ(journal.state().events.size(), EventLog::kEventsMax);
+  const uint64_t newest = core->events().newest();
+  Restart();
+  EXPECT_EQ(core->events().newest(), newest + 1) << "sequences go on without a gap";
+}
+
+TEST(CutText, CutsAtTheBorderOfACharacter) {
+  EXPECT_EQ(CutText("abc", 3), "abc");
+  EXPECT_EQ(CutText("abcd", 3), "abc");
+  EXPECT_EQ(CutText("ab\xc3\xa4", 3), "ab");
+}
+
+}  // namespace
+}  // namespace muster

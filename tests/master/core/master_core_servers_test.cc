@@ -1,0 +1,242 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/master/core/core_fixture.h"
+#include "tests/support/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using std::chrono::seconds;
+using testing::CoreFixture;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::IsOk;
+using ::testing::SizeIs;
+using testing::StatusIs;
+
+class ServersTest : public ::testing::Test, protected CoreFixture {};
+
+TEST_F(ServersTest, TheSameNonceGetsTheSameIncarnationAlsoAfterARestart) {
+  Start();
+  Register(5);
+  const ServerIncarnation first = server;
+  Register(5);
+  EXPECT_EQ(server, first);
+  Restart();
+  Register(5);
+  EXPECT_EQ(server, first);
+  Register(6);
+  EXPECT_GT(server, first);
+  EXPECT_THAT(core->RegisterServer({"ps-0", 5, {}}, At()),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("taken its place")));
+  EXPECT_THAT(core->RegisterServer({"ps-1", 5, {}}, At()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("ps-0 to ps-0")));
+}
+
+TEST_F(ServersTest, OwnIsRepeatedUntilTheHeartbeatShowsIt) {
+  Start();
+  Register(5);
+  ServerExchangeRequest empty = ServerRequest();
+  empty.owned.clear();
+  EXPECT_THAT(ExchangeServer(empty).owns, SizeIs(2));
+  empty.sequence = ++server_sequence;
+  const ServerExchangeReply again = ExchangeServer(empty);
+  ASSERT_THAT(again.owns, SizeIs(2));
+  EXPECT_TRUE(again.owns[0].restored);
+  EXPECT_THAT(ExchangeServer(ServerRequest()).owns, IsEmpty());
+  EXPECT_EQ(core->partitions().LoadOf(ServerId(0)).serving, 2u);
+}
+
+TEST_F(ServersTest, CommitsWhatEverySnapshotHolds) {
+  options.snapshot_interval = seconds(10);
+  Start();
+  Register(5);
+  EXPECT_EQ(Snapshot(), 0u) << "nothing is DONE";
+  Done(Want(2).grants);
+  EXPECT_EQ(Snapshot(), 0u) << "not due";
+  Advance(seconds(10));
+  EXPECT_EQ(Snapshot(), 2u);
+  EXPECT_EQ(core->ledger().commit_seq(), DoneSeq(2));
+  EXPECT_EQ(core->ledger().RecordsCommitted(DatasetId(0), EpochIndex(0)), 20u);
+  EXPECT_TRUE(journal.state().done.empty());
+  Done(Want(2).grants);
+  EXPECT_EQ(Snapshot(), 2u) << "nothing is left to lease: at once";
+  EXPECT_EQ(core->state(), JobState::kSucceeded);
+  EXPECT_THAT(core->TakeUnusedFiles(), SizeIs(2)) << "the files of the older snapshots";
+}
+
+TEST_F(ServersTest, AcceptsOnlyWhatTheRulesAllow) {
+  options.snapshot_interval = seconds(0);
+  Start();
+  Register(5);
+  Done(Want(1).grants);
+  ExchangeServer(ServerRequest());
+  const ServerExchangeReply asked = ExchangeServer(ServerRequest());
+  ASSERT_THAT(asked.snapshots, SizeIs(2)) << "commands are repeated until they took effect";
+  const SnapshotCommand& command = asked.snapshots[0];
+  const SnapshotReport good{
+      command.partition, command.epoch, {command.number, command.cut, {{"a", 1}}}};
+  std::vector<SnapshotReport> bad(5, good);
+  bad[0].epoch = command.epoch.Next();
+  bad[1].manifest.number = SnapshotNumber(MasterIncarnation(9), 1);
+  bad[2].manifest.cut = DoneSeq(2);
+  bad[3].partition = PartitionId(77);
+  bad[4].manifest.number = SnapshotNumber(core->incarnation(), 1000);
+  for (const SnapshotReport& report : bad) {
+    ServerExchangeRequest request = ServerRequest();
+    request.snapshots = {report};
+    ExchangeServer(request);
+    EXPECT_EQ(core->totals().snapshots_accepted, 0u);
+  }
+  ServerExchangeRequest request = ServerRequest();
+  request.snapshots = {good, good};
+  ExchangeServer(request);
+  EXPECT_EQ(core->totals().snapshots_accepted, 1u);
+  ServerExchangeRequest late = ServerRequest();
+  late.owned[0].accepted = SnapshotNumber();
+  EXPECT_THAT(ExchangeServer(late).accepted, SizeIs(1));
+}
+
+TEST_F(ServersTest, ASnapshotAskedByAnEarlierMasterIsRefused) {
+  options.snapshot_interval = seconds(0);
+  Start();
+  Register(5);
+  Done(Want(1).grants);
+  const ServerExchangeReply asked = ExchangeServer(ServerRequest());
+  ASSERT_THAT(asked.snapshots, SizeIs(2));
+  Restart();
+  ServerExchangeRequest request = ServerRequest();
+  for (const SnapshotCommand& command : asked.snapshots) {
+    request.snapshots.push_back(
+        {command.partition, command.epoch, {command.number, command.cut, {}}});
+  }
+  ExchangeServer(request);
+  EXPECT_EQ(core->totals().snapshots_accepted, 0u);
+}
+
+TEST_F(ServersTest, AnotherProcessIsRestoredAndReplaysWhatNoSnapshotHolds) {
+  Start();
+  Register(5);
+  Done(Want(1).grants);
+  const RestoreEpoch before = core->partitions().restore_epoch();
+  const OwnerEpoch epoch = core->partitions().entry(PartitionId(0)).epoch;
+  Register(6);
+  EXPECT_EQ(core->partitions().restore_epoch(), before.Next());
+  EXPECT_EQ(core->partitions().entry(PartitionId(0)).epoch, epoch.Next());
+  EXPECT_EQ(core->totals().replayed_shards, 1u);
+  EXPECT_EQ(core->totals().redelivered_minibatches, 2u);
+  EXPECT_TRUE(journal.state().done.empty());
+  EXPECT_EQ(Want(1).grants[0].shard.index, ShardIndex(0));
+}
+
+TEST_F(ServersTest, TheFirstProcessReplacesNobody) {
+  Start();
+  const auto grants = Want(1).grants;
+  Register(5);
+  EXPECT_THAT(Done(grants), ElementsAre(DoneCode::kAccepted)) << "no REVERIFY";
+}
+
+TEST_F(ServersTest, MissingRestoresThatPartitionAlone) {
+  Start();
+  Register(5);
+  ExchangeServer(ServerRequest());
+  Done(Want(1).grants);
+  const OwnerEpoch epoch = core->partitions().entry(PartitionId(1)).epoch;
+  ServerExchangeRequest request = ServerRequest();
+  request.owned.pop_back();
+  request.missing.push_back({PartitionId(1), epoch});
+  const ServerExchangeReply reply = ExchangeServer(request);
+  ASSERT_THAT(reply.owns, SizeIs(1));
+  EXPECT_EQ(reply.owns[0].epoch, epoch.Next());
+  EXPECT_EQ(core->totals().replayed_shards, 1u);
+  request.sequence = ++server_sequence;
+  ExchangeServer(request);  // a repeat names an older epoch
+  EXPECT_EQ(core->partitions().entry(PartitionId(1)).epoch, epoch.Next());
+}
+
+TEST_F(ServersTest, ASilentServerIsLostUntilItComesBack) {
+  Start();
+  Register(5);
+  Advance(options.server_times.timeout);
+  EXPECT_EQ(core->nodes().nodes().at("ps-0").record.state, "lost");
+  ExchangeServer(ServerRequest());
+  EXPECT_EQ(core->nodes().nodes().at("ps-0").record.state, "running");
+  EXPECT_TRUE(HasEvent("node-back"));
+}
+
+TEST_F(ServersTest, AnUnknownIncarnationIsToldSo) {
+  Start();
+  Register(5);
+  ServerExchangeRequest request = ServerRequest();
+  request.incarnation = ServerIncarnation(99);
+  EXPECT_TRUE(ExchangeServer(request).unknown_incarnation);
+}
+
+TEST_F(ServersTest, TablesAreToldOnceAndAConflictShowsBoth) {
+  Start();
+  Register(5);
+  TableSpec table;
+  table.name = "embedding";
+  table.dim = 16;
+  MUSTER_ASSERT_OK_AND_ASSIGN(const TableId id, core->RegisterTable(table, At()));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const TableId again, core->RegisterTable(table, At()));
+  EXPECT_EQ(id, again);
+  ServerExchangeRequest request = ServerRequest();
+  EXPECT_THAT(ExchangeServer(request).tables, SizeIs(1));
+  request = ServerRequest();
+  request.newest_table = id;
+  EXPECT_THAT(ExchangeServer(request).tables, IsEmpty());
+  table.dim = 17;
+  EXPECT_THAT(core->RegisterTable(table, At()),
+              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("17")));
+  table.name = "other";
+  table.dim = 0;
+  EXPECT_THAT(core->RegisterTable(table, At()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("dim must be in")));
+  Restart();
+  EXPECT_EQ(core->tables().size(), 1u);
+}
+
+TEST_F(ServersTest, ForgettingWaitsForTheFloorAndIsToldAgainAfterARestore) {
+  options.snapshot_interval = seconds(0);
+  Start();
+  Register(5);
+  ExchangeServer(ServerRequest());
+  const auto grants = Want(2).grants;
+  Done({grants[1]});
+  // The done call held grants[1] alone, so the lease on grants[0] has ended; its shard is leased
+  // anew, under a newer token.
+  const auto held = Want(1).grants;
+  Snapshot();
+  ASSERT_EQ(core->ledger().commit_seq(), DoneSeq(1));
+  Advance(seconds(1));
+  const uint64_t version = core->forget_state().version;
+  EXPECT_NE(version, 0u);
+  EXPECT_EQ(core->forget_state().floor, held[0].token);
+  EXPECT_TRUE(ExchangeServer(ServerRequest()).forget.has_value());
+  Register(6);
+  ExchangeServer(ServerRequest());
+  Advance(seconds(1));
+  EXPECT_GT(core->forget_state().version, version);
+}
+
+TEST_F(ServersTest, AnOlderLeaseHoldsForgettingBack) {
+  options.snapshot_interval = seconds(0);
+  Start();
+  Register(5);
+  ExchangeServer(ServerRequest());
+  const auto grants = Want(2).grants;
+  WorkerExchangeRequest request = Request();
+  Hold(grants, &request);
+  request.done.push_back({grants[1].shard, grants[1].token, grants[1].restore_epoch, {}, {}});
+  Exchange(request);
+  Snapshot();
+  ASSERT_EQ(core->ledger().commit_seq(), DoneSeq(1));
+  Advance(seconds(1));
+  EXPECT_EQ(core->forget_state().version, 0u);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,246 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/master/core/core_fixture.h"
+#include "tests/support/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using testing::CoreFixture;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using testing::StatusIs;
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class WorkersTest : public ::testing::Test, protected CoreFixture {};
+
+TEST_F(WorkersTest, GrantsInBatchesWithRisingTokensAndAMap) {
+  Start();
+  const WorkerExchangeReply reply = Want(3);
+  ASSERT_THAT(reply.grants, SizeIs(3));
+  EXPECT_LT(reply.grants[0].token, reply.grants[1].token);
+  EXPECT_EQ(reply.grants[2].shard.index, ShardIndex(2));
+  ASSERT_TRUE(reply.map.has_value());
+  EXPECT_EQ(reply.map->restore_epoch, reply.grants[0].restore_epoch);
+  EXPECT_EQ(reply.directive, JobDirective::kWork);
+}
+
+TEST_F(WorkersTest, ALostAnswerIsGrantedAgainUnderTheSameToken) {
+  Start();
+  const auto first = Want(2).grants;
+  const auto again = Want(1).grants;  // newest_grant shows that the answer never came
+  ASSERT_THAT(again, SizeIs(1));
+  EXPECT_EQ(again[0].token, first[0].token);
+  EXPECT_EQ(core->leases().size(), 1u) << "what is not wanted any more goes back";
+}
+
+TEST_F(WorkersTest, AHeldLeaseThatIsNotListedHasEnded) {
+  Start();
+  const auto grants = Want(2).grants;
+  WorkerExchangeRequest request = Request();
+  Hold({grants[1]}, &request);
+  Exchange(request);
+  EXPECT_EQ(core->leases().size(), 1u);
+  EXPECT_EQ(core->ledger().queue().StateOf(grants[0].shard), ShardState::kTodo);
+}
+
+TEST_F(WorkersTest, AnOvertakenCallSaysNothingAboutWhatIsHeld) {
+  Start();
+  const WorkerExchangeRequest old = Request();
+  const auto grants = Want(2).grants;
+  Want(0, grants);
+  WorkerExchangeRequest late = old;
+  late.newest_grant = grants[1].token;
+  late.want = 2;
+  EXPECT_THAT(Exchange(late).grants, IsEmpty());
+  EXPECT_EQ(core->leases().size(), 2u);
+}
+
+TEST_F(WorkersTest, DoneIsIdempotentAndRefusedToOthers) {
+  Start();
+  const auto grants = Want(1).grants;
+  EXPECT_THAT(Done(grants), ElementsAre(DoneCode::kAccepted));
+  EXPECT_THAT(Done(grants), ElementsAre(DoneCode::kAccepted));
+  EXPECT_EQ(core->ledger().done_seq(), DoneSeq(1));
+  ShardGrant forged = grants[0];
+  forged.token = LeaseToken(core->incarnation(), 999);
+  EXPECT_THAT(Done({forged}), ElementsAre(DoneCode::kRefused));
+  forged.shard.index = ShardIndex(1'000'000);
+  EXPECT_THAT(Done({forged}), ElementsAre(DoneCode::kRefused));
+}
+
+TEST_F(WorkersTest, AnExpiredLeaseIsRefusedAndRunsElsewhere) {
+  Start();
+  const auto grants = Want(1).grants;
+  Advance(options.leases.duration);
+  EXPECT_EQ(core->leases().size(), 0u);
+  EXPECT_EQ(core->totals().expired_leases, 1u);
+  EXPECT_TRUE(HasEvent("node-lost"));
+  EXPECT_THAT(Done(grants), ElementsAre(DoneCode::kRefused));
+  WorkerExchangeRequest other = Request("worker-1", 8);
+  other.want = 1;
+  const auto regranted = Exchange(other).grants;
+  ASSERT_THAT(regranted, SizeIs(1));
+  EXPECT_EQ(regranted[0].shard, grants[0].shard);
+  EXPECT_GT(regranted[0].token, grants[0].token);
+}
+
+TEST_F(WorkersTest, HeartbeatsKeepALeaseButNotBeyondItsMaximumAge) {
+  options.leases.max_age = seconds(30);
+  Start();
+  const auto grants = Want(1).grants;
+  for (int i = 0; i < 5; ++i) {
+    Advance(seconds(5));
+    EXPECT_THAT(Want(0, grants).lost, IsEmpty());
+  }
+  Advance(seconds(5));
+  EXPECT_THAT(Want(0, grants).lost, ElementsAre(grants[0].token));
+  EXPECT_TRUE(HasEvent("lease-expired"));
+}
+
+TEST_F(WorkersTest, ReassertsAfterARestart) {
+  Start();
+  Register(1);
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, At()), testing::IsOk());
+  const auto grants = Want(2).grants;
+  Restart();
+  EXPECT_TRUE(core->in_grace_period());
+  EXPECT_THAT(Want(5, {grants[0]}).grants, IsEmpty()) << "nothing is granted meanwhile";
+  EXPECT_EQ(core->totals().reasserted_leases, 1u);
+  EXPECT_THAT(Done({grants[0]}), ElementsAre(DoneCode::kAccepted));
+  EXPECT_THAT(Done({grants[1]}), ElementsAre(DoneCode::kAccepted)) << "the done re-asserts, too";
+  Advance(milliseconds(50));
+  EXPECT_FALSE(core->in_grace_period()) << "everybody who ran has been heard";
+}
+
+TEST_F(WorkersTest, TheHighestTokenWinsAndLateReassertionsAreLost) {
+  Start();
+  ASSERT_THAT(core->HelloWorker({"worker-9", 99}, At()), testing::IsOk());  // keeps the grace up
+  const auto old = Want(1).grants;
+  Advance(options.leases.duration);
+  WorkerExchangeRequest other = Request("worker-1", 8);
+  other.want = 1;
+  const auto newer = Exchange(other).grants;
+  Restart();
+  WorkerExchangeRequest reassert = Request("worker-1", 8);
+  Hold(newer, &reassert);
+  EXPECT_THAT(Exchange(reassert).lost, IsEmpty());
+  EXPECT_THAT(Want(0, old).lost, ElementsAre(old[0].token));
+  Restart();
+  EXPECT_THAT(Want(0, old).lost, IsEmpty()) << "alone, the older token holds";
+  reassert.sequence = ++sequence;
+  EXPECT_THAT(Exchange(reassert).lost, IsEmpty());
+  EXPECT_THAT(Want(0, old).lost, ElementsAre(old[0].token)) << "until the newer one comes";
+  Restart();
+  Advance(options.leases.grace_period);
+  EXPECT_THAT(Want(0, old).lost, ElementsAre(old[0].token));
+}
+
+TEST_F(WorkersTest, ANewProcessOfANodeEndsTheLeasesOfTheOldOne) {
+  Start();
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, At()), testing::IsOk());
+  const auto grants = Want(1).grants;
+  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, At()), testing::IsOk());
+  EXPECT_EQ(core->leases().size(), 0u);
+  const WorkerExchangeReply reply = Want(1, grants);
+  EXPECT_THAT(reply.lost, ElementsAre(grants[0].token));
+  EXPECT_THAT(reply.grants, IsEmpty());
+  EXPECT_EQ(reply.directive, JobDirective::kDrain);
+}
+
+TEST_F(WorkersTest, ReverifiesAfterARestoreAndOnlyThen) {
+  Start();
+  Register(1);
+  auto grants = Want(2).grants;
+  Register(2);  // another process: R grows
+  EXPECT_THAT(Done({grants[0]}), ElementsAre(DoneCode::kReverify));
+  EXPECT_THAT(Done({grants[0]}), ElementsAre(DoneCode::kReverify));
+  EXPECT_EQ(core->totals().reverified_runs, 1u) << "a repeat is not counted";
+  grants[0].restore_epoch = core->partitions().restore_epoch();
+  EXPECT_THAT(Done({grants[0]}), ElementsAre(DoneCode::kAccepted));
+}
+
+TEST_F(WorkersTest, EvaluateShardsAreCommittedAtOnceAndNeverReverified) {
+  options.datasets.push_back(testing::PlanFor("test", DatasetMode::kEvaluate, 1, 1));
+  Start();
+  Register(1);
+  const auto train = Want(5).grants;
+  ASSERT_THAT(train, SizeIs(4));
+  Done(train);
+  const auto evaluate = Want(5).grants;
+  ASSERT_THAT(evaluate, SizeIs(1));
+  EXPECT_EQ(core->Floor(), LeaseToken(core->incarnation(), 6)) << "it holds no floor";
+  Register(2);
+  EXPECT_THAT(Done(evaluate), ElementsAre(DoneCode::kAccepted));
+  EXPECT_THAT(Done(evaluate), ElementsAre(DoneCode::kAccepted)) << "the answer was lost";
+  EXPECT_EQ(core->ledger().Metrics(DatasetId(1), EpochIndex(0))->records, 10u);
+  EXPECT_EQ(core->ledger().RecordsCommitted(DatasetId(1), EpochIndex(0)), 10u);
+}
+
+TEST_F(WorkersTest, FailuresAreChargedUntilTheShardIsFailed) {
+  options.leases.failures_max = 2;
+  options.datasets = {testing::PlanFor("train", DatasetMode::kTrain, 1, 1)};
+  Start();
+  for (int i = 0; i < 2; ++i) {
+    const auto grants = Want(1).grants;
+    ASSERT_THAT(grants, SizeIs(1));
+    WorkerExchangeRequest request = Request();
+    request.newest_grant = grants[0].token;
+    request.returned.push_back({grants[0].shard, grants[0].token, "loss is NaN", false});
+    Exchange(request);
+    Exchange(request);  // a repeat charges nothing
+  }
+  EXPECT_EQ(core->state(), JobState::kFailed);
+  EXPECT_THAT(core->reason(), HasSubstr("worker-0: loss is NaN"));
+  EXPECT_EQ(Want(1).directive, JobDirective::kEnd);
+  Restart();
+  EXPECT_EQ(core->state(), JobState::kFailed);
+  options.run_id = "run-2";
+  options.retry_failed = true;
+  Restart();
+  EXPECT_EQ(core->state(), JobState::kRunning);
+  EXPECT_THAT(Want(1).grants, SizeIs(1));
+}
+
+TEST_F(WorkersTest, AHandedBackShardIsChargedToNobody) {
+  Start();
+  const auto grants = Want(1).grants;
+  WorkerExchangeRequest request = Request();
+  request.returned.push_back({grants[0].shard, grants[0].token, std::nullopt, false});
+  Exchange(request);
+  EXPECT_EQ(core->ledger().FindFailure(grants[0].shard), nullptr);
+  EXPECT_EQ(core->leases().size(), 0u);
+}
+
+TEST_F(WorkersTest, AFatalFailureEndsTheJob) {
+  Start();
+  const auto grants = Want(1).grants;
+  WorkerExchangeRequest request = Request();
+  request.returned.push_back({grants[0].shard, grants[0].token, "train.csv has changed", true});
+  EXPECT_EQ(Exchange(request).directive, JobDirective::kEnd);
+  EXPECT_THAT(core->reason(), HasSubstr("train.csv has changed"));
+}
+
+TEST_F(WorkersTest, TooManyRejectedRecordsFailTheJob) {
+  options.rejected_records_max = 1;
+  Start();
+  const auto grants = Want(2).grants;
+  WorkerExchangeRequest request = Request();
+  Hold(grants, &request);
+  for (const ShardGrant& grant : grants) {
+    DoneReport done{grant.shard, grant.token, grant.restore_epoch, {}, {}};
+    done.metrics.rejected_records = 1;
+    request.done.push_back(done);
+  }
+  Exchange(request);
+  EXPECT_EQ(core->state(), JobState::kFailed);
+  EXPECT_THAT(core->reason(), HasSubstr("rejectedRecordsMax is 1"));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,141 @@
+#include "master/journal/rocksdb_journal.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <functional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "tests/master/journal/sample_records.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::IsOk;
+using testing::SampleRecords;
+using testing::StatusIs;
+using testing::Stored;
+
+class RocksdbJournalTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<std::unique_ptr<Journal>> Open() {
+    return OpenRocksdbJournal(directory_, header_);
+  }
+  /// The newest log file of RocksDB.
+  fs::path NewestLog() const {
+    fs::path newest;
+    for (const auto& entry : fs::directory_iterator(directory_)) {
+      if (entry.path().extension() == ".log") newest = std::max(newest, entry.path());
+    }
+    return newest;
+  }
+
+  testing::TempDir folder_;
+  std::string directory_ = folder_.File("state/journal");
+  JournalHeader header_{"flights", {{"spec.seed", "7"}}, {}};
+};
+
+TEST_F(RocksdbJournalTest, AgreesWithTheMemoryJournalAfterReopening) {
+  MemoryJournal memory;
+  std::vector<std::vector<Mutation>> batches = {SampleRecords(),
+                                                {EraseDone{DoneSeq(10), DoneSeq(11)}},
+                                                {EraseFailure{testing::SampleShard(4)}},
+                                                {EraseEvents{1}}};
+  for (const auto& batch : batches) {
+    MUSTER_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> journal, Open());
+    EXPECT_EQ(Stored(journal->TakeState()), Stored(memory.state()));
+    ASSERT_THAT(journal->Write(batch), IsOk());
+    ASSERT_THAT(memory.Write(batch), IsOk());
+  }
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> journal, Open());
+  const DurableState state = journal->TakeState();
+  EXPECT_EQ(Stored(state), Stored(memory.state()));
+  EXPECT_EQ(state.done.size(), 1u);
+  EXPECT_EQ(state.failures.size(), 1u);
+  EXPECT_EQ(state.events.size(), 1u);
+}
+
+TEST_F(RocksdbJournalTest, ATornTailIsDroppedAndNothingElse) {
+  {
+    MUSTER_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> journal, Open());
+    ASSERT_THAT(journal->Write(SampleRecords()), IsOk());
+    const std::vector<Mutation> last{EraseDone{DoneSeq(10), DoneSeq(12)}};
+    ASSERT_THAT(journal->Write(last), IsOk());
+  }
+  const fs::path log = NewestLog();
+  fs::resize_file(log, fs::file_size(log) - 3);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> journal, Open());
+  EXPECT_EQ(journal->TakeState().done.size(), 3u);
+}
+
+TEST_F(RocksdbJournalTest, DamageInsideTheLogIsAnError) {
+  {
+    MUSTER_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> journal, Open());
+    for (int i = 0; i < 3; ++i) ASSERT_THAT(journal->Write(SampleRecords()), IsOk());
+  }
+  const std::string log = NewestLog().string();
+  MUSTER_ASSERT_OK_AND_ASSIGN(std::string bytes, ReadFile(log, 1 << 20));
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 0x55);
+  ASSERT_THAT(WriteFileAtomically(log, bytes), IsOk());
+  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("it is damaged")));
+}
+
+TEST_F(RocksdbJournalTest, TwoMastersCannotHaveIt) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> journal, Open());
+  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("another master")));
+}
+
+TEST_F(RocksdbJournalTest, AnotherJobIsRefused) {
+  {
+    MUSTER_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> journal, Open());
+  }
+  header_.job = "other";
+  EXPECT_THAT(Open(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("another job's state")));
+}
+
+TEST_F(RocksdbJournalTest, APathThatIsAFileIsAnErrorWithThePath) {
+  ASSERT_THAT(WriteFileAtomically(folder_.File("state"), "x"), IsOk());
+  const absl::Status status = Open().status();
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(std::string(status.message()), HasSubstr(folder_.File("state")));
+}
+
+/// Writes to the journal until a limit on the size of files, which stands in for a full disk, is
+/// hit; exits with 0 when the last write failed and its message names the journal.
+[[noreturn]] void WriteOverTheLimit(const std::string& directory, const JournalHeader& header,
+                                    const std::function<fs::path()>& newest_log) {
+  auto journal = OpenRocksdbJournal(directory, header);
+  if (!journal.ok() || !(*journal)->Write(SampleRecords()).ok()) ::_exit(1);
+  std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit limit{fs::file_size(newest_log()) + 100, RLIM_INFINITY};
+  if (setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(2);
+  const std::vector<Mutation> large{EventRecord{3, {}, "kind", "", std::string(100'000, 'x')}};
+  const absl::Status status = (*journal)->Write(large);
+  if (status.ok()) ::_exit(3);
+  if (std::string(status.message()).find(directory) == std::string::npos) ::_exit(4);
+  journal->reset();
+  ::_exit(0);
+}
+
+TEST_F(RocksdbJournalTest, AFailedWriteLosesNothingThatWasAcknowledged) {
+  EXPECT_EXIT(WriteOverTheLimit(directory_, header_, [this] { return NewestLog(); }),
+              ::testing::ExitedWithCode(0), "");
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> journal, Open());
+  const DurableState state = journal->TakeState();
+  EXPECT_EQ(state.done.size(), 3u);
+  EXPECT_EQ(state.events.size(), 2u);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "master/core/durable_state.h"
+#include "master/journal/record_codec.h"
+
+namespace muster::testing {
+
+inline ShardId SampleShard(uint64_t index) {
+  return {DatasetId(1), EpochIndex(2), ShardIndex(index)};
+}
+
+/// One record of every kind, every field set.
+inline std::vector<Mutation> SampleRecords() {
+  const LeaseToken token(MasterIncarnation(3), 17);
+  MetaRecord meta{MasterIncarnation(3),    DoneSeq(12),     DoneSeq(9),
+                  MapVersion(4),           RestoreEpoch(5), ServerIncarnation(6),
+                  JobState::kDraining,     "why \xff",      "run-1",
+                  {1, 2, 3, 4, 5, 6, 7, 8}};
+  ShardMetrics metrics;
+  metrics.records = 40;
+  metrics.rejected_records = 2;
+  metrics.reject_samples = {"a.csv:3: \xff"};
+  metrics.means["loss"] = {1.5, 40};
+  AddScore(&metrics.aucs["auc"], 0.25, true);
+  AddScore(&metrics.aucs["auc"], 0.75, false);
+  EpochRecord epoch{DatasetId(1), EpochIndex(2), {}, 80, metrics};
+  epoch.committed.Add(0, 5);
+  epoch.committed.Add(7, 9);
+  PartitionRecord partition{PartitionId(8),
+                            {ServerId(1), ServerIncarnation(6), OwnerEpoch(4), OwnerEpoch(3),
+                             OwnerEpoch(2), true, RestoreEpoch(5)},
+                            {SnapshotNumber(MasterIncarnation(3), 2),
+                             DoneSeq(9),
+                             {{"p8/base.sst", 100}, {"p8/delta.sst", 10}}}};
+  TableSpec table;
+  table.id = TableId(1);
+  table.name = "embedding";
+  table.dim = 16;
+  table.optimizer = AdagradSpec{0.05f, 0.1f, 1e-8f};
+  NodeRecord node;
+  node.name = "ps-0";
+  node.role = "ps";
+  node.state = "running";
+  node.pid = 123;
+  node.incarnation = 6;
+  node.restarts = 2;
+  node.last_exit = "SIGKILL";
+  node.records_committed = 5;
+  node.nonce = 77;
+  node.superseded_nonces = {75, 76};
+  node.lanes = {{"unix:/a", "127.0.0.1:1"}, {"unix:/b"}};
+  node.skipped_before = 1;
+  node.stale_before = 2;
+  node.skipped_now = 3;
+  node.stale_now = 4;
+  return {meta,
+          DoneRecord{{DoneSeq(10), SampleShard(5), token}, "worker-0", Pack(metrics)},
+          DoneRecord{{DoneSeq(11), SampleShard(6), token}, "worker-1", {}},
+          DoneRecord{{DoneSeq(12), SampleShard(9), token}, "worker-1", {}},
+          epoch,
+          FailureRecord{SampleShard(4), 2, 1, {"a", "b \xff"}, true},
+          FailureRecord{SampleShard(3), 1, 0, {"c"}, false},
+          partition,
+          table,
+          node,
+          EventRecord{1, WallTime(5), "kind", "node", "text \xff"},
+          EventRecord{2, WallTime(6), "kind", "node", "text"}};
+}
+
+/// Every record of a state as it would be stored: equal states have equal lists.
+inline std::vector<std::pair<std::string, std::string>> Stored(const DurableState& state) {
+  std::vector<std::pair<std::string, std::string>> stored;
+  const auto add = [&](const Mutation& mutation) {
+    const StoreChange change = Encode(mutation);
+    stored.emplace_back(change.key, change.value.value());
+  };
+  if (state.meta.has_value()) add(*state.meta);
+  for (const auto& [key, record] : state.done) add(record);
+  for (const auto& [key, record] : state.epochs) add(record);
+  for (const auto& [key, record] : state.failures) add(record);
+  for (const auto& [key, record] : state.partitions) add(record);
+  for (const auto& [key, record] : state.tables) add(record);
+  for (const auto& [key, record] : state.nodes) add(record);
+  for (const auto& [key, record] : state.events) add(record);
+  return stored;
+}
+
+}  // namespace muster::testing

@@ -1,0 +1,74 @@
+#include "master/service/master_main.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::StatusIs;
+
+JobSpec Job() {
+  JobSpec job;
+  job.name = "job";
+  job.seed = 3;
+  job.partitions = 4;
+  job.ps.replicas = 2;
+  DatasetSpec dataset;
+  dataset.name = "train";
+  dataset.minibatch_size = 4;
+  dataset.minibatches_per_shard = 2;
+  dataset.shuffle = true;
+  dataset.epochs = 2;
+  job.datasets = {dataset};
+  return job;
+}
+
+TEST(PlanOf, EveryRecordIsInOneShardWhateverTheOrder) {
+  const ShardLayout layout({19, 5}, 4, 2);
+  const DatasetPlan plan = PlanOf(Job(), DatasetId(0), layout);
+  EXPECT_EQ(plan.shards, layout.shard_count());
+  EXPECT_EQ(plan.records, 24u);
+  for (uint32_t epoch = 0; epoch < 2; ++epoch) {
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < plan.shards; ++i) {
+      sum += plan.records_of(EpochIndex(epoch), ShardIndex(i));
+    }
+    EXPECT_EQ(sum, 24u);
+  }
+}
+
+TEST(CoreOptionsOf, TakesOverWhatTheCoreNeeds) {
+  MasterOptions options{Job(), "127.0.0.1:0", "run-9", true, {.no_reverify = true}};
+  options.job.training.rejected_records_max = 5;
+  options.job.snapshot_interval = std::chrono::seconds(3);
+  const CoreOptions core = CoreOptionsOf(options, {});
+  EXPECT_EQ(core.partitions, 4u);
+  EXPECT_EQ(core.servers, 2u);
+  EXPECT_EQ(core.run_id, "run-9");
+  EXPECT_TRUE(core.retry_failed);
+  EXPECT_TRUE(core.planted_bugs.no_reverify);
+  EXPECT_EQ(core.rejected_records_max, 5u);
+  EXPECT_EQ(core.snapshot_interval, std::chrono::seconds(3));
+}
+
+TEST(RunMaster, RefusesAnAddressThatOthersCanReach) {
+  EXPECT_THAT(RunMaster({Job(), "0.0.0.0:1", "run", false, {}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("until TLS exists")));
+}
+
+TEST(RunMaster, SaysWhichDataAreMissing) {
+  testing::TempDir folder;
+  JobSpec job = Job();
+  job.state_directory = folder.path();
+  job.datasets[0].files = {folder.File("absent-*.csv")};
+  EXPECT_THAT(RunMaster({job, "127.0.0.1:0", "run", false, {}}),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("absent-*.csv")));
+}
+
+}  // namespace
+}  // namespace muster

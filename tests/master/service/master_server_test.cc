@@ -1,0 +1,303 @@
+#include "master/service/master_server.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "proto/admin.grpc.pb.h"
+#include "proto/control.grpc.pb.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::IsOk;
+using testing::StatusIs;
+
+MATCHER_P2(RpcIs, code, message, "") {
+  *result_listener << arg.error_code() << ": " << arg.error_message();
+  return arg.error_code() == code &&
+         ::testing::ExplainMatchResult(message, arg.error_message(), result_listener);
+}
+
+class MasterServerTest : public ::testing::Test {
+ protected:
+  MasterServerTest() {
+    options_.job.name = "flights";
+    options_.job.seed = 7;
+    options_.job.partitions = 2;
+    options_.job.snapshot_directory = folder_.path();
+    DatasetPlan plan{"train", DatasetMode::kTrain, 1, 2, 20, 5, nullptr};
+    plan.records_of = [](EpochIndex, ShardIndex) { return 10u; };
+    options_.core.datasets = {plan};
+    options_.core.partitions = 2;
+    options_.core.run_id = "run-1";
+    options_.core.snapshot_interval = std::chrono::milliseconds(0);
+    options_.listen_address = "127.0.0.1:0";
+    options_.work_of = [](const ShardId& shard) {
+      ShardWork work;
+      work.path = "/data/" + ToString(shard);
+      work.record_count = 10;
+      return work;
+    };
+  }
+  void Start() {
+    MUSTER_ASSERT_OK_AND_ASSIGN(server_, MasterServer::Start(options_, &journal_, &clock_));
+    channel_ = grpc::CreateChannel("127.0.0.1:" + std::to_string(server_->port()),
+                                   grpc::InsecureChannelCredentials());
+    worker_ = v1::WorkerService::NewStub(channel_);
+    servers_ = v1::ServerService::NewStub(channel_);
+    admin_ = v1::AdminService::NewStub(channel_);
+  }
+  template <typename Stub, typename Base, typename Request, typename Reply>
+  static grpc::Status Call(Stub* stub,
+                           grpc::Status (Base::*method)(grpc::ClientContext*, const Request&,
+                                                        Reply*),
+                           const Request& request, Reply* reply) {
+    grpc::ClientContext context;
+    context.set_deadline(
+        gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(20, GPR_TIMESPAN)));
+    return (stub->*method)(&context, request, reply);
+  }
+  using Worker = v1::WorkerService::StubInterface;
+  using Servers = v1::ServerService::StubInterface;
+  using Admin = v1::AdminService::StubInterface;
+
+  grpc::Status Hello(const std::string& version, const std::string& name = "worker-0") {
+    v1::HelloRequest request;
+    request.set_worker(name);
+    request.set_incarnation(9);
+    request.set_sdk_version(version);
+    return Call(worker_.get(), &Worker::Hello, request, &hello_);
+  }
+  grpc::Status Exchange(v1::WorkerExchangeRequest request, v1::WorkerExchangeReply* reply) {
+    if (request.worker().empty()) request.set_worker("worker-0");
+    request.set_incarnation(9);
+    request.set_sequence(++sequence_);
+    return Call(worker_.get(), &Worker::Exchange, request, reply);
+  }
+  v1::JobStatus Status() {
+    v1::JobStatus status;
+    EXPECT_TRUE(Call(admin_.get(), &Admin::GetStatus, v1::GetStatusRequest(), &status).ok());
+    return status;
+  }
+
+  testing::TempDir folder_;
+  testing::FakeClock clock_;
+  MemoryJournal journal_;
+  MasterServer::Options options_;
+  std::unique_ptr<MasterServer> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::WorkerService::Stub> worker_;
+  std::unique_ptr<v1::ServerService::Stub> servers_;
+  std::unique_ptr<v1::AdminService::Stub> admin_;
+  v1::HelloResponse hello_;
+  uint64_t sequence_ = 0;
+};
+
+TEST_F(MasterServerTest, TakesAJobFromHelloToSucceeded) {
+  Start();
+  ASSERT_TRUE(Hello("0.1").ok());
+  EXPECT_EQ(hello_.job(), "flights");
+  EXPECT_EQ(hello_.partition_count(), 2u);
+  v1::RegisterTableRequest table;
+  table.mutable_table()->set_name("embedding");
+  table.mutable_table()->set_dim(4);
+  v1::RegisterTableResponse table_id;
+  ASSERT_TRUE(Call(worker_.get(), &Worker::RegisterTable, table, &table_id).ok());
+  EXPECT_EQ(table_id.id(), 1u);
+
+  v1::RegisterServerRequest registration;
+  registration.set_name("ps-0");
+  registration.set_nonce(5);
+  registration.set_version("0.1.0");
+  registration.add_lanes()->add_addresses("unix:/x");
+  v1::RegisterServerReply registered;
+  ASSERT_TRUE(Call(servers_.get(), &Servers::Register, registration, &registered).ok());
+  EXPECT_EQ(registered.snapshot_directory(), folder_.path());
+  v1::ServerExchangeRequest beat;
+  beat.set_incarnation(registered.incarnation());
+  beat.set_sequence(1);
+  v1::ServerExchangeReply commands;
+  ASSERT_TRUE(Call(servers_.get(), &Servers::Exchange, beat, &commands).ok());
+  ASSERT_EQ(commands.owns_size(), 2);
+  EXPECT_EQ(commands.tables_size(), 1);
+
+  v1::WorkerExchangeRequest want;
+  want.set_want(5);
+  v1::WorkerExchangeReply granted;
+  ASSERT_TRUE(Exchange(want, &granted).ok());
+  ASSERT_EQ(granted.grants_size(), 2);
+  EXPECT_EQ(granted.grants(1).work().path(), "/data/0/0/1");
+  EXPECT_EQ(granted.map().partitions_size(), 2);
+  v1::WorkerExchangeRequest report;
+  for (const v1::ShardGrant& grant : granted.grants()) {
+    v1::DoneReport* done = report.add_done();
+    *done->mutable_shard() = grant.shard();
+    done->set_token(grant.token());
+    done->set_restore_epoch(grant.restore_epoch());
+  }
+  v1::WorkerExchangeReply verdicts;
+  ASSERT_TRUE(Exchange(report, &verdicts).ok());
+  ASSERT_EQ(verdicts.verdicts_size(), 2);
+  EXPECT_EQ(verdicts.verdicts(0).code(), 0u);
+
+  for (const v1::OwnCommand& own : commands.owns()) {
+    v1::OwnedPartition* owned = beat.add_owned();
+    owned->set_partition(own.partition());
+    owned->set_epoch(own.epoch());
+  }
+  beat.set_sequence(2);
+  ASSERT_TRUE(Call(servers_.get(), &Servers::Exchange, beat, &commands).ok());
+  ASSERT_EQ(commands.snapshots_size(), 2);
+  for (const v1::SnapshotCommand& command : commands.snapshots()) {
+    v1::SnapshotReport* snapshot = beat.add_snapshots();
+    snapshot->set_partition(command.partition());
+    snapshot->set_epoch(command.epoch());
+    snapshot->mutable_manifest()->set_number(command.number());
+    snapshot->mutable_manifest()->set_cut(command.cut());
+  }
+  beat.set_sequence(3);
+  ASSERT_TRUE(Call(servers_.get(), &Servers::Exchange, beat, &commands).ok());
+
+  const v1::JobStatus status = Status();
+  EXPECT_EQ(status.state(), v1::JOB_STATE_SUCCEEDED);
+  EXPECT_EQ(status.datasets(0).epochs(0).records_committed(), 20u);
+  EXPECT_EQ(status.nodes_size(), 2);
+  EXPECT_EQ(status.counters().snapshots_accepted(), 2u);
+  v1::WorkerExchangeReply end;
+  ASSERT_TRUE(Exchange(want, &end).ok());
+  EXPECT_EQ(end.directive(), 1u);
+  v1::GetManifestResponse manifest;
+  ASSERT_TRUE(Call(admin_.get(), &Admin::GetManifest, v1::GetManifestRequest(), &manifest).ok());
+  EXPECT_EQ(manifest.partitions_size(), 2);
+  EXPECT_EQ(manifest.tables(0).name(), "embedding");
+  v1::ListEventsResponse events;
+  ASSERT_TRUE(Call(admin_.get(), &Admin::ListEvents, v1::ListEventsRequest(), &events).ok());
+  EXPECT_EQ(events.events(0).kind(), "run-started");
+  EXPECT_EQ(status.events_newest(), static_cast<uint64_t>(events.events_size()));
+}
+
+TEST_F(MasterServerTest, GoesOnAfterARestart) {
+  Start();
+  ASSERT_TRUE(Hello("0.1").ok());
+  v1::WorkerExchangeRequest want;
+  want.set_want(1);
+  v1::WorkerExchangeReply granted;
+  ASSERT_TRUE(Exchange(want, &granted).ok());
+  server_->Stop();
+  Start();
+  EXPECT_TRUE(Status().grace_period());
+  v1::WorkerExchangeRequest held;
+  v1::HeldLease* lease = held.add_held();
+  *lease->mutable_shard() = granted.grants(0).shard();
+  lease->set_token(granted.grants(0).token());
+  lease->set_restore_epoch(granted.grants(0).restore_epoch());
+  v1::WorkerExchangeReply reply;
+  ASSERT_TRUE(Exchange(held, &reply).ok());
+  EXPECT_EQ(reply.lost_size(), 0);
+  EXPECT_EQ(reply.master_incarnation(), 2u);
+  v1::ListShardsResponse shards;
+  v1::ListShardsRequest leased;
+  leased.set_state("leased");
+  ASSERT_TRUE(Call(admin_.get(), &Admin::ListShards, leased, &shards).ok());
+  ASSERT_EQ(shards.total(), 1u);
+  EXPECT_EQ(shards.shards(0).worker(), "worker-0");
+  EXPECT_EQ(Status().counters().reasserted_leases(), 1u);
+}
+
+TEST_F(MasterServerTest, OtherVersionsAreRefusedWithBoth) {
+  Start();
+  EXPECT_THAT(Hello("0.2"), RpcIs(grpc::StatusCode::FAILED_PRECONDITION,
+                                  AllOf(HasSubstr("'0.2'"), HasSubstr("0.1.0"))));
+  EXPECT_THAT(Hello("0.10"), RpcIs(grpc::StatusCode::FAILED_PRECONDITION, HasSubstr("0.10")));
+  EXPECT_TRUE(Hello("0.1.9").ok());
+}
+
+TEST_F(MasterServerTest, BadInputIsRefusedAndNamed) {
+  Start();
+  EXPECT_THAT(Hello("0.1", "no spaces"),
+              RpcIs(grpc::StatusCode::INVALID_ARGUMENT, HasSubstr("worker: a node's name")));
+  EXPECT_THAT(Hello("0.1", std::string(65, 'a')),
+              RpcIs(grpc::StatusCode::INVALID_ARGUMENT, HasSubstr("65 bytes")));
+  v1::WorkerExchangeRequest many;
+  for (int i = 0; i < 100'001; ++i) many.add_held();
+  v1::WorkerExchangeReply reply;
+  EXPECT_THAT(Exchange(many, &reply), RpcIs(grpc::StatusCode::INVALID_ARGUMENT, HasSubstr("held")));
+  v1::WorkerExchangeRequest phase;
+  phase.add_held()->set_phase(9);
+  EXPECT_THAT(Exchange(phase, &reply),
+              RpcIs(grpc::StatusCode::INVALID_ARGUMENT, HasSubstr("phase")));
+  v1::ListShardsRequest shards;
+  shards.set_state("lost");
+  v1::ListShardsResponse listed;
+  EXPECT_THAT(Call(admin_.get(), &Admin::ListShards, shards, &listed),
+              RpcIs(grpc::StatusCode::INVALID_ARGUMENT, HasSubstr("'lost'")));
+  v1::ReportNodeRequest report;
+  report.set_node("worker-0");
+  report.set_role("king");
+  v1::ReportNodeResponse reported;
+  EXPECT_THAT(Call(admin_.get(), &Admin::ReportNode, report, &reported),
+              RpcIs(grpc::StatusCode::INVALID_ARGUMENT, HasSubstr("'king'")));
+  EXPECT_EQ(Status().state(), v1::JOB_STATE_RUNNING) << "none of it harmed the job";
+}
+
+TEST_F(MasterServerTest, ATakenPortIsAnErrorThatNamesIt) {
+  Start();
+  options_.listen_address = "127.0.0.1:" + std::to_string(server_->port());
+  MemoryJournal other;
+  EXPECT_THAT(MasterServer::Start(options_, &other, &clock_),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       AllOf(HasSubstr(options_.listen_address), HasSubstr("the port is taken"))));
+  EXPECT_FALSE(other.state().meta.has_value()) << "its incarnation was not counted up";
+}
+
+TEST_F(MasterServerTest, AJournalThatFailsIsFatalAndAnswersNothing) {
+  Start();
+  journal_.FailWith(absl::ResourceExhaustedError("the disk is full"));
+  EXPECT_THAT(Hello("0.1"), RpcIs(grpc::StatusCode::UNAVAILABLE, HasSubstr("stopping")));
+  ASSERT_TRUE(server_->failure().has_value());
+  EXPECT_THAT(*server_->failure(),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("disk is full")));
+}
+
+TEST_F(MasterServerTest, OrphanSnapshotsGoWithANewRunAndOnlyThen) {
+  Start();
+  server_->Stop();
+  const std::string orphan = folder_.File("p00000/e1-s1.1-base.sst");
+  std::filesystem::create_directories(folder_.File("p00000"));
+  ASSERT_THAT(WriteFileAtomically(orphan, "x"), IsOk());
+  Start();
+  EXPECT_TRUE(std::filesystem::exists(orphan)) << "a live server's next report may name it";
+  server_->Stop();
+  options_.core.run_id = "run-2";
+  Start();
+  EXPECT_FALSE(std::filesystem::exists(orphan));
+}
+
+TEST(CheckLoopback, RefusesEverythingElse) {
+  for (const char* good : {"127.0.0.1:1", "127.9.9.9:0", "localhost:80", "[::1]:65535"}) {
+    EXPECT_THAT(CheckLoopback(good), IsOk()) << good;
+  }
+  for (const char* bad : {"0.0.0.0:1", "10.0.0.1:1", "example.com:1", "[::]:1", "127.0.0.1.x:1"}) {
+    EXPECT_THAT(CheckLoopback(bad),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("until TLS exists")))
+        << bad;
+  }
+  for (const char* bad : {"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000"}) {
+    EXPECT_THAT(CheckLoopback(bad),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is no address")))
+        << bad;
+  }
+}
+
+}  // namespace
+}  // namespace muster

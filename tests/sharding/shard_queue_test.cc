@@ -1,0 +1,187 @@
+#include "sharding/shard_queue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <vector>
+
+#include "base/random.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Optional;
+
+ShardId Shard(uint32_t dataset, uint32_t epoch, uint64_t index) {
+  return {DatasetId(dataset), EpochIndex(epoch), ShardIndex(index)};
+}
+DoneShard Done(uint64_t seq, const ShardId& shard) {
+  return {DoneSeq(seq), shard, LeaseToken(MasterIncarnation(1), seq)};
+}
+
+TEST(ShardQueue, RunsEpochAfterEpochWithoutABarrier) {
+  ShardQueue queue({{DatasetMode::kTrain, 2, 2}});
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0)));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 1)));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 1, 0)));
+  queue.Return(Shard(0, 0, 1));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 1)));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 1, 1)));
+  EXPECT_EQ(queue.TakeNext(), std::nullopt);
+}
+
+TEST(ShardQueue, EvaluatePassWaitsForItsEpochAndGoesFirst) {
+  ShardQueue queue({{DatasetMode::kTrain, 2, 1}, {DatasetMode::kEvaluate, 0, 1}});
+  EXPECT_EQ(queue.epochs(DatasetId(1)), 2u);
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0)));
+  EXPECT_THAT(queue.Peek(), Optional(Shard(0, 1, 0))) << "leased is not DONE";
+  queue.SetDone(Done(1, Shard(0, 0, 0)));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 1, 0)));
+  EXPECT_EQ(queue.TakeNext(), std::nullopt);
+  queue.CommitLeased(Shard(1, 0, 0));
+  EXPECT_EQ(queue.StateOf(Shard(1, 0, 0)), ShardState::kCommitted);
+}
+
+TEST(ShardQueue, EvaluatePassOfAShorterTrainDatasetUsesItsLastEpoch) {
+  ShardQueue queue(
+      {{DatasetMode::kTrain, 1, 1}, {DatasetMode::kTrain, 2, 1}, {DatasetMode::kEvaluate, 0, 1}});
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(queue.TakeNext().has_value());
+  queue.SetDone(Done(1, Shard(1, 0, 0)));
+  queue.SetDone(Done(2, Shard(1, 1, 0)));
+  EXPECT_EQ(queue.Peek(), std::nullopt);
+  queue.SetDone(Done(3, Shard(0, 0, 0)));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(2, 0, 0)));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(2, 1, 0)));
+}
+
+TEST(ShardQueue, EvaluatesOnceWhenNothingIsTrained) {
+  ShardQueue queue({{DatasetMode::kEvaluate, 0, 1}});
+  EXPECT_EQ(queue.epochs(DatasetId(0)), 1u);
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0)));
+  queue.CommitLeased(Shard(0, 0, 0));
+  EXPECT_TRUE(queue.Finished());
+}
+
+TEST(ShardQueue, FailedShardsDoNotHoldBackEvaluation) {
+  ShardQueue queue({{DatasetMode::kTrain, 1, 1}, {DatasetMode::kEvaluate, 0, 1}});
+  ASSERT_TRUE(queue.TakeNext().has_value());
+  queue.SetFailed(Shard(0, 0, 0));
+  EXPECT_THAT(queue.FailedShards(), ElementsAre(Shard(0, 0, 0)));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
+  queue.RetryFailed(Shard(0, 0, 0));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0)));
+}
+
+TEST(ShardQueue, CommitsUpToACutAndReplaysAfterOne) {
+  ShardQueue queue({{DatasetMode::kTrain, 1, 4}});
+  for (uint64_t i = 0; i < 4; ++i) ASSERT_TRUE(queue.TakeNext().has_value());
+  for (uint64_t i = 0; i < 4; ++i) queue.SetDone(Done(i + 1, Shard(0, 0, 3 - i)));
+  EXPECT_THAT(queue.CommitUpTo(DoneSeq(1)), ElementsAre(Done(1, Shard(0, 0, 3))));
+  EXPECT_THAT(queue.ReplayAfter(DoneSeq(2)),
+              ElementsAre(Done(3, Shard(0, 0, 1)), Done(4, Shard(0, 0, 0))));
+  EXPECT_EQ(queue.StateOf(Shard(0, 0, 2)), ShardState::kDone);
+  EXPECT_EQ(queue.FindDone(Shard(0, 0, 1)), std::nullopt);
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0)));
+  EXPECT_FALSE(queue.Finished());
+}
+
+TEST(ShardQueue, RecoversHoles) {
+  ShardQueue queue({{DatasetMode::kTrain, 1, 10}});
+  IntervalSet committed;
+  committed.Add(0, 2);
+  committed.Add(3, 4);
+  queue.RestoreCommitted(DatasetId(0), EpochIndex(0), committed);
+  queue.RestoreDone(Done(7, Shard(0, 0, 5)));
+  queue.RestoreFailed(Shard(0, 0, 6));
+  queue.FinishRestore();
+  EXPECT_EQ(queue.StateOf(Shard(0, 0, 1)), ShardState::kCommitted);
+  EXPECT_EQ(queue.StateOf(Shard(0, 0, 6)), ShardState::kFailed);
+  queue.Take(Shard(0, 0, 8));  // a re-asserted lease, ahead of its turn
+  std::vector<uint64_t> order;
+  while (auto shard = queue.TakeNext()) order.push_back(shard->index.value());
+  EXPECT_THAT(order, ElementsAre(2, 4, 7, 9));
+  EXPECT_EQ(queue.Counts(DatasetId(0), EpochIndex(0)).leased, 5u);
+}
+
+TEST(ShardQueue, KnowsWhichIdsExist) {
+  ShardQueue queue({{DatasetMode::kTrain, 2, 3}});
+  EXPECT_TRUE(queue.Valid(Shard(0, 1, 2)));
+  EXPECT_FALSE(queue.Valid(Shard(1, 0, 0)));
+  EXPECT_FALSE(queue.Valid(Shard(0, 2, 0)));
+  EXPECT_FALSE(queue.Valid(Shard(0, 0, 3)));
+}
+
+TEST(ShardQueueDeathTest, RefusesAWrongTransition) {
+  ShardQueue queue({{DatasetMode::kTrain, 1, 3}});
+  EXPECT_DEATH(queue.Return(Shard(0, 0, 0)), "0/0/0");
+}
+
+/// Random transitions against a map that holds the state of every shard.
+TEST(ShardQueue, AgreesWithAPlainModel) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    Rng rng(seed);
+    const uint64_t shards = 1 + rng.Below(20);
+    ShardQueue queue({{DatasetMode::kTrain, 3, shards}});
+    std::map<ShardId, ShardState> model;
+    for (uint32_t epoch = 0; epoch < 3; ++epoch) {
+      for (uint64_t i = 0; i < shards; ++i) model[Shard(0, epoch, i)] = ShardState::kTodo;
+    }
+    uint64_t seq = 0;
+    const auto pick = [&](ShardState state) -> std::optional<ShardId> {
+      std::vector<ShardId> all;
+      for (const auto& [shard, is] : model) {
+        if (is == state) all.push_back(shard);
+      }
+      if (all.empty()) return std::nullopt;
+      return all[rng.Below(all.size())];
+    };
+    for (int step = 0; step < 400; ++step) {
+      const uint64_t what = rng.Below(7);
+      const auto leased = pick(ShardState::kLeased);
+      if (what < 3) {
+        std::optional<ShardId> expected;
+        for (const auto& [shard, state] : model) {
+          if (state == ShardState::kTodo && !expected.has_value()) expected = shard;
+        }
+        const auto taken = queue.TakeNext();
+        ASSERT_EQ(taken, expected) << "seed " << seed;
+        if (taken.has_value()) model[*taken] = ShardState::kLeased;
+      } else if (what == 3 && leased.has_value()) {
+        queue.Return(*leased);
+        model[*leased] = ShardState::kTodo;
+      } else if (what == 4 && leased.has_value()) {
+        queue.SetDone(Done(++seq, *leased));
+        model[*leased] = ShardState::kDone;
+      } else if (what == 5) {
+        const uint64_t cut = seq - rng.Below(std::min<uint64_t>(seq, 5) + 1);
+        for (const DoneShard& done : queue.CommitUpTo(DoneSeq(cut))) {
+          ASSERT_EQ(model[done.shard], ShardState::kDone);
+          model[done.shard] = ShardState::kCommitted;
+        }
+      } else if (what == 6 && rng.Below(4) == 0) {
+        for (const DoneShard& done : queue.ReplayAfter(DoneSeq(seq - std::min<uint64_t>(seq, 3)))) {
+          ASSERT_EQ(model[done.shard], ShardState::kDone);
+          model[done.shard] = ShardState::kTodo;
+        }
+      }
+    }
+    for (const auto& [shard, state] : model) ASSERT_EQ(queue.StateOf(shard), state);
+  }
+}
+
+TEST(ShardQueue, MemoryGrowsWithWhatIsInFlight) {
+  ShardQueue queue({{DatasetMode::kTrain, 1, 1'000'000'000}});
+  for (uint64_t i = 0; i < 1000; ++i) {
+    const auto shard = queue.TakeNext();
+    queue.SetDone(Done(i + 1, *shard));
+  }
+  queue.CommitUpTo(DoneSeq(1000));
+  EXPECT_EQ(queue.Committed(DatasetId(0), EpochIndex(0)).intervals().size(), 1u);
+  EXPECT_TRUE(queue.done().empty());
+}
+
+}  // namespace
+}  // namespace muster

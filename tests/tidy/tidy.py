@@ -1,0 +1,341 @@
+#!/usr/bin/env python3
+"""Checks the rules of the house that a program can check, over all files that git tracks. Python's standard library only.
+
+A rule is a function from a Tree (paths and texts) to findings; tidy_test.py feeds each of them something wrong. What a rule
+means and why it is there: CONTRIBUTING.md.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+COLUMNS = 100
+HEADER_LINES = 300
+SOURCE_LINES = 500
+FUNCTION_LINES = 70
+FOLDER_FILES = 40
+CLANG_FORMAT = "19"
+
+# What each layer may include, itself aside.
+LAYERS = {
+    "base": set(),
+    "proto": {"base"},
+    "sharding": {"base", "proto"},
+    "master": {"base", "proto", "sharding"},
+    "ps": {"base", "proto", "sharding"},
+    "worker_sdk": {"base", "proto", "sharding"},
+    "scaler": {"base", "proto", "sharding"},
+    "cli": {"base", "proto", "sharding", "master", "ps", "scaler"},
+}
+# What a trainer includes; examples may use nothing else of the house.
+PUBLIC_HEADERS = "worker_sdk/include/"
+EXAMPLE_FOLDERS = {"examples"}
+# Folders in which deciding and doing are kept apart: no library that reads the world.
+PURE_FOLDERS = ("sharding", "master/core", "ps/engine", "worker_sdk/core", "scaler/policy")
+SHELL_HEADERS = re.compile(
+    r"^(grpc|grpcpp|boost/asio|rocksdb|yaml-cpp|nghttp2|spdlog)/|^(fstream|thread|unistd\.h|fcntl\.h|sys/socket\.h)$"
+)
+# Third-party libraries and the only folders that may name them; tests aside.
+ADAPTERS = {
+    "rocksdb/": ("master/journal", "ps/snapshot"),
+    "yaml-cpp/": ("cli/job_file",),
+    "nghttp2/": ("worker_sdk/control",),
+    "boost/asio": ("ps/net", "worker_sdk/net"),
+    "spdlog/": ("base",),
+    "CLI/": ("cli",),
+    "Eigen/": ("examples",),
+}
+BANNED = {
+    r"\bsystem_clock::now\b": "take a muster::Clock (base/clock.h)",
+    r"\bsleep_for\b|\busleep\b|\bnanosleep\b": "wait on a condition, or use muster::Clock (base/clock.h)",
+    r"\bs?rand\s*\(": "use muster::Rng with a seed (base/random.h)",
+    r"\bgetenv\b": "pass it as an option",
+    r"\bstd::(recursive_|shared_|timed_)?mutex\b|\bstd::lock_guard\b|\bstd::condition_variable\b": "use muster::Mutex (base/mutex.h)",
+}
+# (folder or file, pattern) where a banned call is what the place is for.
+BANNED_EXCEPTIONS = (
+    ("base/", r"."),
+    ("cli/", r"."),
+    ("examples/", r"sleep_for"),
+    ("worker_sdk/session/", r"getenv"),
+    ("tests/", r"getenv"),
+)
+CODE = (".h", ".cc")
+
+
+class Tree:
+    """The tracked files: {path: text}. Binary files have an empty text."""
+
+    def __init__(self, files):
+        self.files = files
+
+    @staticmethod
+    def of_git(root):
+        names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=root, check=True, capture_output=True)
+        files = {}
+        for name in names.stdout.decode().split("\0"):
+            path = os.path.join(root, name)
+            if name and os.path.isfile(path):
+                with open(path, encoding="utf-8", errors="replace") as file:
+                    text = file.read()
+                files[name] = "" if "\0" in text else text
+        return Tree(files)
+
+    def code(self, *extensions):
+        return [(path, text) for path, text in sorted(self.files.items()) if path.endswith(extensions or CODE)]
+
+
+def strip_code(text):
+    """C++ without comments and without the insides of literals; line breaks are kept."""
+    pattern = re.compile(
+        r'//[^\n]*|/\*.*?\*/|R"(?P<tag>[^()\s\\]*)\(.*?\)(?P=tag)"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'', re.S
+    )
+
+    def blank(match):
+        found = match.group(0)
+        lines = "\n" * found.count("\n")
+        return ('""' if found[0] in "\"R'" else " ") + lines
+
+    return pattern.sub(blank, text)
+
+
+def includes(text):
+    """(line number, path) of every include with quotes or angle brackets."""
+    for number, line in enumerate(text.split("\n"), 1):
+        match = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
+        if match:
+            yield number, match.group(2), match.group(1) == '"'
+
+
+def layers(tree):
+    """Libraries talk downwards only; services never include each other."""
+    for path, text in tree.code():
+        top = path.split("/")[0]
+        for number, target, _ in includes(text):
+            into = target.split("/")[0]
+            if top in LAYERS and into in LAYERS and into != top and into not in LAYERS[top]:
+                yield f"{path}:{number}: {top}/ may not include {target}: only {', '.join(sorted(LAYERS[top])) or 'nothing of ours'}"
+            if top in EXAMPLE_FOLDERS and into in LAYERS:
+                yield f"{path}:{number}: an example uses <muster/muster.h> only, not {target}"
+            if target.startswith("../") or "/../" in target:
+                yield f"{path}:{number}: include {target} from the root of the repository"
+
+
+def internal_folders(tree):
+    """internal/ is closed: only the folder that has it may look inside."""
+    for path, text in tree.code():
+        for number, target, _ in includes(text):
+            if "/internal/" in target:
+                owner = target.split("/internal/")[0]
+                if not path.startswith((owner + "/", f"tests/{owner}/")):
+                    yield f"{path}:{number}: {target} is internal to {owner}/"
+
+
+def adapters(tree):
+    """A third-party library is named by one adapter, and by no header that others include; pure folders name none."""
+    for path, text in tree.code():
+        if path.startswith(("tests/", "benchmarks/")):
+            continue
+        folder = os.path.dirname(path)
+        for number, target, _ in includes(text):
+            for prefix, allowed in ADAPTERS.items():
+                if target.startswith(prefix) and not any(folder == a or folder.startswith(a + "/") for a in allowed):
+                    yield f"{path}:{number}: <{target}> belongs to {', '.join(allowed)} alone"
+            pure = any(folder == p or (p != "sharding" and folder.startswith(p + "/")) for p in PURE_FOLDERS)
+            if pure and SHELL_HEADERS.search(target):
+                yield f"{path}:{number}: {folder}/ is pure; <{target}> belongs to a shell"
+
+
+def sdk_headers(tree):
+    """What is installed includes the standard library and itself, nothing else."""
+    for path, text in tree.code(".h"):
+        if path.startswith(PUBLIC_HEADERS):
+            for number, target, _ in includes(text):
+                if not (target.startswith("muster/") or re.fullmatch(r"[a-z_0-9]+", target)):
+                    yield f"{path}:{number}: a public header may not include {target}"
+
+
+def readmes(tree):
+    """Every folder that CMake knows says what it is for; the root has its documents."""
+    for path in sorted(tree.files):
+        folder, name = os.path.split(path)
+        if name == "CMakeLists.txt" and folder and not folder.startswith("tests/") and folder != "tests":
+            text = tree.files[path]
+            if re.search(r"\b(muster_library|add_library|add_executable)\s*\(", text) and f"{folder}/README.md" not in tree.files:
+                yield f"{folder}/README.md: is missing (purpose, API, class map, threads, invariants, failure modes, alternatives rejected)"
+    for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "docs/dependencies.md"):
+        if not tree.files.get(name, "").strip():
+            yield f"{name}: is missing or empty"
+
+
+def reached_by_tests(tree):
+    """Headers and sources that tests name, and what those reach inside their own folders: a part that is tested through the class
+    it belongs to counts."""
+    todo = []
+    for path, text in tree.code():
+        if path.startswith("tests/"):
+            mirrored = os.path.dirname(path)[len("tests/") :]
+            todo += [t for _, t, own in includes(text) if own and os.path.dirname(t).startswith(mirrored)]
+            todo.append(f"{mirrored}/{os.path.basename(path).replace('_test.cc', '.cc')}")
+    reached = set()
+    while todo:
+        path = todo.pop()
+        if path in reached or path not in tree.files:
+            continue
+        reached.add(path)
+        pair = path[:-2] + ".cc" if path.endswith(".h") else path[:-3] + ".h"
+        here = os.path.dirname(path)
+        todo += [pair] + [t for _, t, own in includes(tree.files[path]) if own and os.path.dirname(t) == here]
+    return reached
+
+
+def mirrored_tests(tree):
+    """Every source is reached from tests/<its folder>/: by name (x/y.cc from tests/x/y_test.cc), by an include, or through a class of
+    its folder that a test includes."""
+    reached = reached_by_tests(tree)
+    for path, text in tree.code(".cc"):
+        top = path.split("/")[0]
+        if top not in LAYERS and top not in EXAMPLE_FOLDERS or re.search(r"\bint main\(", strip_code(text)):
+            continue
+        here = os.path.dirname(path)
+        # A class may have several sources: one without a header of its own belongs to the header that it includes.
+        own = path[:-3] + ".h"
+        headers = [own] if own in tree.files else [t for _, t, quoted in includes(text) if quoted and os.path.dirname(t) == here]
+        if path not in reached and not reached.intersection(headers):
+            yield f"{path}: no test in tests/{here}/ reaches it (call one {os.path.basename(path)[:-3]}_test.cc, or include its header)"
+
+
+def function_lengths(text):
+    """(first line, name, lines) of every function body at namespace or class scope. A reading of braces, not a parser: enough for
+    code that clang-format wrote."""
+    code = re.sub(r"^\s*#.*?(?<!\\)$", lambda m: "\n" * m.group(0).count("\n"), strip_code(text), flags=re.M | re.S)
+    stack, begin, heading_line, line = [], 0, 1, 1
+    for index, char in enumerate(code):
+        if char == "\n":
+            line += 1
+        if char not in "{};":
+            continue
+        if any(kind == "function" for kind, *_ in stack):
+            if char == "{":
+                stack.append(("block", line, ""))
+            elif char == "}" and (opened := stack.pop())[0] == "function":
+                yield opened[1], opened[2], line - opened[1] + 1
+                begin, heading_line = index + 1, line
+            continue
+        heading = code[begin:index]
+        if char == "{":
+            stack.append((kind_of_brace(heading), *place_of(heading, heading_line)))
+        if char == "}" and stack and stack.pop()[0] == "value":
+            continue
+        if stack and stack[-1][0] == "value" or heading.count("(") != heading.count(")"):
+            continue
+        begin, heading_line = (index + 1, line) if not (stack and stack[-1][0] == "function") else (begin, heading_line)
+
+
+def place_of(heading, heading_line):
+    """(line of the first word, the heading in one line)."""
+    blank = heading[: len(heading) - len(heading.lstrip())]
+    return heading_line + blank.count("\n"), " ".join(heading.split())
+
+
+def kind_of_brace(heading):
+    """What a brace outside of functions opens: "value" (an initializer), "function", or "scope" (namespace, class, enum)."""
+    if heading.count("(") != heading.count(")") or re.search(r"=\s*$|[\w>]$", heading):
+        return "value"
+    heading = re.sub(r"\b(public|private|protected)\s*:", "", heading)
+    if "(" not in heading or re.match(r"\s*(namespace|enum|extern)\b", heading):
+        return "scope"
+    declares = re.search(r"\b(class|struct|union)\s+(\[\[.*?\]\]\s*)?(MUSTER_\w+(\([^()]*\))?\s+)?\w+[^()]*$", heading)
+    return "scope" if declares else "function"
+
+
+def sizes(tree):
+    """What grows without limit rots: headers, sources, functions and folders have one."""
+    folders = {}
+    for path in tree.files:
+        folders.setdefault(os.path.dirname(path), []).append(path)
+    for folder, paths in sorted(folders.items()):
+        if folder and len(paths) > FOLDER_FILES:
+            yield f"{folder}/: {len(paths)} files, at most {FOLDER_FILES}: split it"
+    for path, text in tree.code():
+        count = text.count("\n")
+        limit = HEADER_LINES if path.endswith(".h") else SOURCE_LINES
+        if count > limit:
+            yield f"{path}: {count} lines, at most {limit}: split it"
+        for first, heading, lines in function_lengths(text):
+            if lines > FUNCTION_LINES:
+                yield f"{path}:{first}: function of {lines} lines, at most {FUNCTION_LINES}: {heading[:60]}"
+
+
+def banned_calls(tree):
+    """Clocks, sleeping, randomness, the environment and bare mutexes live in base/ and cli/."""
+    for path, text in tree.code():
+        for number, line in enumerate(strip_code(text).split("\n"), 1):
+            for pattern, instead in BANNED.items():
+                match = re.search(pattern, line)
+                if match and not any(path.startswith(where) and re.search(what, match.group(0)) for where, what in BANNED_EXCEPTIONS):
+                    yield f"{path}:{number}: {match.group(0).strip()} is not for here: {instead}"
+
+
+def text_form(tree):
+    """Line length, tabs, trailing blanks, last line, #pragma once."""
+    for path, text in tree.code():
+        for number, line in enumerate(text.split("\n"), 1):
+            if len(line) > COLUMNS and not re.search(r"https?://|^#include", line) and not path.endswith("_table.inc"):
+                yield f"{path}:{number}: {len(line)} columns, at most {COLUMNS}"
+            if "\t" in line or line != line.rstrip():
+                yield f"{path}:{number}: a tab or blanks at the end of the line"
+        if text and not text.endswith("\n"):
+            yield f"{path}: the last line has no end"
+        if path.endswith(".h") and not re.match(r"(//[^\n]*\n|\s*\n)*#pragma once\n", text):
+            yield f"{path}:1: does not begin with #pragma once"
+
+
+def mains(tree):
+    """Every main() of the house is in cli/."""
+    for path, text in tree.code(".cc"):
+        if path.split("/")[0] in set(LAYERS) - {"cli"} and re.search(r"^int main\(", strip_code(text), re.M):
+            yield f"{path}: main() belongs in cli/"
+
+
+def commands_documented(tree):
+    """A script that people call says what it does when asked with --help."""
+    for path, text in tree.files.items():
+        if re.fullmatch(r"scripts/[a-z_-]+", path) and "--help" not in text:
+            yield f"{path}: has no --help"
+
+
+RULES = (layers, internal_folders, adapters, sdk_headers, readmes, mirrored_tests, sizes, banned_calls, text_form, mains, commands_documented)
+
+
+def clang_format(root, tree):
+    """Formatting by the one pinned clang-format; skipped, and said, where that version is not installed."""
+    program = shutil.which(f"clang-format-{CLANG_FORMAT}")
+    if f"clang-format {CLANG_FORMAT}" not in tree.files.get(".clang-format", ""):
+        yield f".clang-format: does not pin clang-format {CLANG_FORMAT}"
+    if program is None:
+        print(f"tidy: clang-format-{CLANG_FORMAT} is not installed, formatting not checked", file=sys.stderr)
+        return
+    paths = [path for path, _ in tree.code()]
+    result = subprocess.run([program, "--dry-run", "--ferror-limit=1", *paths], cwd=root, capture_output=True, text=True, check=False)
+    for path in sorted(set(re.findall(r"^(\S+?):\d+:\d+: (?:warning|error): code should be", result.stderr, re.M))):
+        yield f"{path}: not formatted; run clang-format-{CLANG_FORMAT} -i {path}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="Example: tests/tidy/tidy.py sharding/ master/")
+    parser.add_argument("prefixes", nargs="*", help="report only findings in paths that begin like this")
+    parser.add_argument("--root", default=os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    options = parser.parse_args()
+    tree = Tree.of_git(options.root)
+    findings = [finding for rule in RULES for finding in rule(tree)] + list(clang_format(options.root, tree))
+    findings = [f for f in findings if not options.prefixes or f.startswith(tuple(options.prefixes))]
+    print("\n".join(findings + [f"tidy: {len(tree.files)} files, {len(findings)} findings"]))
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

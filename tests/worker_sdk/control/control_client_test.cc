@@ -1,0 +1,162 @@
+#include "worker_sdk/control/control_client.h"
+
+#include <grpcpp/grpcpp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "base/version.h"
+#include "proto/control.grpc.pb.h"
+#include "sharding/codec/control_codec.h"
+#include "tests/support/status_matchers.h"
+
+namespace muster::sdk {
+namespace {
+
+using muster::testing::IsOk;
+using muster::testing::StatusIs;
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+constexpr milliseconds kLong{20'000};
+
+class Service final : public v1::WorkerService::Service {
+ public:
+  grpc::Status Hello(grpc::ServerContext*, const v1::HelloRequest* request,
+                     v1::HelloResponse* response) override {
+    if (request->sdk_version() != kCompatibleVersion) return {grpc::FAILED_PRECONDITION, "version"};
+    if (!refusal.empty()) return {grpc::FAILED_PRECONDITION, refusal};
+    response->set_job(request->worker() + "'s job");
+    return grpc::Status::OK;
+  }
+  grpc::Status Exchange(grpc::ServerContext* context, const v1::WorkerExchangeRequest* request,
+                        v1::WorkerExchangeReply* reply) override {
+    ++calls;
+    if (hang) {
+      while (!context->IsCancelled()) std::this_thread::yield();
+      return grpc::Status::CANCELLED;
+    }
+    reply->set_master_incarnation(request->sequence());
+    for (uint64_t i = 0; i < lost; ++i) reply->add_lost(i);
+    return grpc::Status::OK;
+  }
+  std::string refusal;
+  std::atomic<bool> hang = false;
+  std::atomic<int> calls = 0;
+  uint64_t lost = 0;
+};
+
+class ControlClientTest : public ::testing::Test {
+ protected:
+  ControlClientTest() { Start("127.0.0.1:0"); }
+  ~ControlClientTest() override { Stop(); }
+  void Start(const std::string& address) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+  }
+  void Stop() {
+    if (server_) server_->Shutdown(std::chrono::system_clock::time_point());
+    server_.reset();
+  }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  Service service_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+};
+
+TEST_F(ControlClientTest, CallsOverOneConnection) {
+  ControlClient client(address(), "worker-0");
+  MUSTER_ASSERT_OK_AND_ASSIGN(HelloAnswer answer, client.Hello(1, kLong));
+  EXPECT_EQ(answer.job, "worker-0's job");
+  for (uint64_t i = 1; i <= 100; ++i) {
+    WorkerExchangeRequest request;
+    request.sequence = i;
+    MUSTER_ASSERT_OK_AND_ASSIGN(WorkerExchangeReply reply, client.Exchange(request, kLong));
+    EXPECT_EQ(reply.master_incarnation.value(), i);
+  }
+}
+
+TEST_F(ControlClientTest, LargeMessagesGoBothWays) {
+  ControlClient client(address(), "worker-0");
+  WorkerExchangeRequest request;
+  request.held.resize(40'000);
+  for (size_t i = 0; i < request.held.size(); ++i) {
+    request.held[i].token = LeaseToken::FromValue(~0ull - i);
+  }
+  service_.lost = 300'000;
+  MUSTER_ASSERT_OK_AND_ASSIGN(WorkerExchangeReply reply, client.Exchange(request, kLong));
+  EXPECT_EQ(reply.lost.size(), 300'000u);
+}
+
+TEST_F(ControlClientTest, TheServersStatusComesThrough) {
+  service_.refusal = "SDK 0.9 cannot join: 100% \"no\"\nmaster has 0.1";
+  ControlClient client(address(), "worker-0");
+  EXPECT_THAT(client.Hello(1, kLong),
+              StatusIs(absl::StatusCode::kFailedPrecondition, service_.refusal));
+  EXPECT_THAT(client.RegisterTable(TableSpec{}, kLong),
+              StatusIs(absl::StatusCode::kUnimplemented, ::testing::_));
+  service_.refusal.clear();
+  EXPECT_THAT(client.Hello(1, kLong), IsOk());
+}
+
+TEST_F(ControlClientTest, ARestartedServerIsFoundAgain) {
+  ControlClient client(address(), "worker-0");
+  EXPECT_THAT(client.Hello(1, kLong), IsOk());
+  std::string same = address();
+  Stop();
+  EXPECT_THAT(client.Hello(1, kLong), StatusIs(absl::StatusCode::kUnavailable, HasSubstr(same)));
+  Start(same);
+  EXPECT_THAT(client.Hello(1, kLong), IsOk());
+  Stop();
+  Start(same);
+  EXPECT_THAT(client.Hello(1, kLong), IsOk());  // the kept connection is dead: within one call
+}
+
+TEST_F(ControlClientTest, ADeadlineEndsTheCallAndTheNextOneWorks) {
+  ControlClient client(address(), "worker-0");
+  service_.hang = true;
+  EXPECT_THAT(client.Exchange({}, milliseconds(50)),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, ::testing::_));
+  service_.hang = false;
+  EXPECT_THAT(client.Exchange({}, kLong), IsOk());
+}
+
+TEST_F(ControlClientTest, BadAddressesAreNamed) {
+  EXPECT_THAT(ControlClient("nonsense", "w").Hello(1, kLong),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("\"nonsense\"")));
+}
+
+TEST_F(ControlClientTest, SomethingElseListeningIsNoMaster) {
+  int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in self{};
+  self.sin_family = AF_INET;
+  self.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(self);
+  ASSERT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&self), size), 0);
+  ASSERT_EQ(::listen(fd, 1), 0);
+  ASSERT_EQ(::getsockname(fd, reinterpret_cast<sockaddr*>(&self), &size), 0);
+  std::thread peer([&] {
+    int connection = ::accept(fd, nullptr, nullptr);
+    const char text[] = "SSH-2.0-OpenSSH_9.2\r\n";
+    ASSERT_GT(::send(connection, text, sizeof(text) - 1, MSG_NOSIGNAL), 0);
+    char buffer[256];
+    while (::recv(connection, buffer, sizeof(buffer), 0) > 0) {
+    }
+    ::close(connection);
+  });
+  ControlClient client("127.0.0.1:" + std::to_string(ntohs(self.sin_port)), "w");
+  EXPECT_THAT(client.Hello(1, kLong),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("HTTP/2")));
+  peer.join();
+  ::close(fd);
+}
+
+}  // namespace
+}  // namespace muster::sdk

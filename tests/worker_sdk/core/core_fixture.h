@@ -1,0 +1,56 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "worker_sdk/core/part_sender.h"
+
+/// Small maps and batches for the tests of worker_sdk/core.
+namespace muster::sdk {
+
+inline constexpr uint32_t kPartitions = 8;
+inline constexpr uint32_t kServers = 2;
+
+/// kPartitions partitions, even ones on ps-0 and odd ones on ps-1, one lane each.
+inline PartitionMap MapOf(uint64_t version, uint64_t restore_epoch) {
+  PartitionMap map;
+  map.version = MapVersion(version);
+  map.restore_epoch = RestoreEpoch(restore_epoch);
+  for (uint32_t s = 0; s < kServers; ++s) {
+    map.servers.push_back({ServerId(s), ServerIncarnation(1), "ps-" + std::to_string(s), {{"x"}}});
+  }
+  for (uint32_t p = 0; p < kPartitions; ++p) {
+    PartitionEntry entry;
+    entry.owner = ServerId(p % kServers);
+    entry.owner_incarnation = ServerIncarnation(1);
+    entry.epoch = entry.since = OwnerEpoch(1);
+    map.partitions.push_back(entry);
+  }
+  return map;
+}
+
+/// Rows of one table that touch the partitions for which `touches` holds.
+template <typename Predicate>
+std::shared_ptr<const RowBatch> BatchOf(Predicate touches) {
+  std::vector<uint64_t> keys;
+  std::set<uint32_t> seen;
+  for (uint64_t key = 0; seen.size() < kPartitions; ++key) {
+    uint32_t partition = PartitionOf(TableId(1), key, kPartitions).value();
+    if (seen.insert(partition).second && touches(partition)) keys.push_back(key);
+  }
+  std::vector<PartitionId> order;
+  for (uint32_t p = 0; p < kPartitions; ++p) order.push_back(PartitionId(p));
+  auto batch = std::make_shared<RowBatch>();
+  TableKeys table{TableId(1), 2, keys};
+  batch->plan = PlanRows(std::span(&table, 1), order);
+  batch->values.resize(batch->plan.value_count, 1.0f);
+  return batch;
+}
+
+inline std::shared_ptr<const RowBatch> BatchOfAllPartitions() {
+  return BatchOf([](uint32_t) { return true; });
+}
+
+}  // namespace muster::sdk

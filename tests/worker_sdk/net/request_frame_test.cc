@@ -1,0 +1,107 @@
+#include "worker_sdk/net/internal/request_frame.h"
+
+#include "tests/support/status_matchers.h"
+#include "tests/worker_sdk/core/core_fixture.h"
+
+namespace muster::sdk::net_internal {
+namespace {
+
+using muster::testing::IsOk;
+using muster::testing::StatusIs;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+SendRequest PushRequest(std::vector<uint32_t> parts) {
+  SendRequest request;
+  request.id = RequestId(42);
+  request.push = PushIdentity{{DatasetId(1), EpochIndex(2), ShardIndex(3)},
+                              MinibatchIndex(4),
+                              LeaseToken::FromValue(5),
+                              RunNumber(6),
+                              7,
+                              RestoreEpoch(8)};
+  request.batch = BatchOfAllPartitions();
+  for (uint32_t part : parts) request.items.push_back({part, OwnerEpoch(10 + part)});
+  return request;
+}
+
+std::string Flatten(const RequestFrame& frame, size_t first_piece) {
+  std::string bytes;
+  for (size_t i = first_piece; i < frame.pieces.size(); ++i) {
+    bytes.append(reinterpret_cast<const char*>(frame.pieces[i].data()), frame.pieces[i].size());
+  }
+  return bytes;
+}
+
+TEST(RequestFrameTest, ANeighbouringRangeOfPartsIsOnePieceOfKeysAndOneOfValues) {
+  SendRequest request = PushRequest({2, 3, 4});
+  RequestFrame frame;
+  BuildFrame(request, wire::Encoding::kFloat32, &frame);
+  EXPECT_EQ(frame.pieces.size(), 4u);
+  MUSTER_ASSERT_OK_AND_ASSIGN(wire::Header header, wire::DecodeHeader(frame.header));
+  EXPECT_EQ(header.kind, wire::Kind::kPush);
+  EXPECT_EQ(header.request, 42u);
+  EXPECT_EQ(header.keys, 3u);
+  EXPECT_EQ(header.value_bytes, 3u * 2 * 4);
+  MUSTER_ASSERT_OK_AND_ASSIGN(auto parts, wire::DecodePush(header, frame.directory));
+  ASSERT_EQ(parts.size(), 3u);
+  wire::PushPart expected{
+      request.batch->plan.parts[3].partition.value(), 13, 1, 2, 3, 4, 6, 5, 7, {{1, 1}}};
+  EXPECT_EQ(parts[1], expected);
+}
+
+TEST(RequestFrameTest, ScatteredPartsAndShortEncodings) {
+  SendRequest request = PushRequest({0, 5});
+  RequestFrame frame;
+  BuildFrame(request, wire::Encoding::kFloat32, &frame);
+  EXPECT_EQ(frame.pieces.size(), 6u);
+  RequestFrame half;
+  BuildFrame(request, wire::Encoding::kFloat16, &half);
+  MUSTER_ASSERT_OK_AND_ASSIGN(wire::Header header, wire::DecodeHeader(half.header));
+  EXPECT_EQ(header.value_bytes, 2u * 2 * 2);
+  std::string values = Flatten(half, half.pieces.size() - 1);
+  EXPECT_EQ(values, std::string("\0\x3c\0\x3c\0\x3c\0\x3c", 8));  // 1.0 in binary16
+}
+
+TEST(RequestFrameTest, APullHasNoValues) {
+  SendRequest request = PushRequest({1});
+  request.push.reset();
+  RequestFrame frame;
+  BuildFrame(request, wire::Encoding::kFloat32, &frame);
+  MUSTER_ASSERT_OK_AND_ASSIGN(wire::Header header, wire::DecodeHeader(frame.header));
+  EXPECT_EQ(header.kind, wire::Kind::kPull);
+  EXPECT_EQ(header.value_bytes, 0u);
+  MUSTER_ASSERT_OK_AND_ASSIGN(auto parts, wire::DecodePull(header, frame.directory));
+  EXPECT_EQ(parts[0].owner_epoch, 11u);
+}
+
+TEST(RequestFrameTest, AnswersAreCheckedAgainstTheirRequest) {
+  SendRequest request = PushRequest({0, 1});
+  request.push.reset();
+  auto partition = [&](uint32_t part) { return request.batch->plan.parts[part].partition.value(); };
+  wire::Reply reply{
+      {{partition(0), wire::PartCode::kOk, false}, {partition(1), wire::PartCode::kRetry, false}},
+      ""};
+  wire::Header header;
+  header.kind = wire::Kind::kPullReply;
+  header.value_bytes = 8;
+  uint64_t floats = 0;
+  EXPECT_THAT(CheckReply(request, header, reply, &floats), IsOk());
+  EXPECT_EQ(floats, 2u);
+  auto refused = [&](std::string_view text) {
+    EXPECT_THAT(CheckReply(request, header, reply, &floats),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(std::string(text))));
+  };
+  header.value_bytes = 16;
+  refused("16 bytes of values instead of 8");
+  header.kind = wire::Kind::kPushReply;
+  refused("kind 6");
+  header.kind = wire::Kind::kPullReply;
+  reply.parts[0].partition = 99;
+  refused("partition 99");
+  reply.parts.pop_back();
+  refused("answered with 1");
+}
+
+}  // namespace
+}  // namespace muster::sdk::net_internal

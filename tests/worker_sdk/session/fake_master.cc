@@ -1,0 +1,210 @@
+#include "tests/worker_sdk/session/fake_master.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "base/version.h"
+#include "sharding/codec/control_codec.h"
+#include "sharding/source_pin.h"
+
+namespace muster::sdk {
+
+FakeMaster::FakeMaster(uint32_t partitions) {
+  map_.version = MapVersion(1);
+  map_.restore_epoch = RestoreEpoch(1);
+  map_.partitions.resize(partitions);
+  Listen();
+}
+
+FakeMaster::~FakeMaster() {
+  Kill();
+}
+
+void FakeMaster::Listen() {
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:" + std::to_string(port_), grpc::InsecureServerCredentials(),
+                           &port_);
+  builder.RegisterService(this);
+  server_ = builder.BuildAndStart();
+  MUSTER_CHECK(server_ != nullptr);
+  address_ = "127.0.0.1:" + std::to_string(port_);
+}
+
+void FakeMaster::Kill() {
+  if (server_) server_->Shutdown(std::chrono::system_clock::time_point());
+  server_.reset();
+}
+
+void FakeMaster::Restart() {
+  {
+    MutexLock lock(&mutex_);
+    ++incarnation_;
+    leases.clear();
+  }
+  Listen();
+}
+
+void FakeMaster::AddShard(const std::string& path, uint32_t minibatch_size, DatasetMode mode) {
+  std::string contents = *ReadFile(path, 1 << 20);
+  ShardWork work;
+  work.dataset_name = mode == DatasetMode::kTrain ? "train" : "test";
+  work.mode = mode;
+  work.path = path;
+  work.source_bytes = work.byte_end = contents.size();
+  work.source_hash = PinSource(contents.size(), [&](uint64_t offset, std::span<char> buffer) {
+                       size_t n = std::min(buffer.size(), contents.size() - offset);
+                       std::memcpy(buffer.data(), contents.data() + offset, n);
+                       return absl::StatusOr<size_t>(n);
+                     })->hash;
+  work.record_count = static_cast<uint32_t>(std::ranges::count(contents, '\n'));
+  work.minibatch_size = minibatch_size;
+  MutexLock lock(&mutex_);
+  work.first_step = shards_.size() * 1000;
+  shards_.push_back(work);
+}
+
+void FakeMaster::SetServer(const std::string& address, uint64_t incarnation) {
+  MutexLock lock(&mutex_);
+  map_.version = map_.version.Next();
+  map_.restore_epoch = map_.restore_epoch.Next();
+  map_.servers = {{ServerId(0), ServerIncarnation(incarnation), "ps-0", {{address}}}};
+  for (PartitionEntry& entry : map_.partitions) {
+    entry.owner_incarnation = ServerIncarnation(incarnation);
+    entry.epoch = entry.epoch.Next();
+    entry.restored_at = map_.restore_epoch;
+  }
+}
+
+void FakeMaster::EndWhenDone() {
+  MutexLock lock(&mutex_);
+  end_ = true;
+}
+void FakeMaster::Drain() {
+  MutexLock lock(&mutex_);
+  drain_ = true;
+}
+void FakeMaster::ExpireLeases() {
+  MutexLock lock(&mutex_);
+  leases.clear();
+}
+void FakeMaster::Reply(std::function<void(v1::HelloResponse*)> change) {
+  MutexLock lock(&mutex_);
+  change_hello_ = std::move(change);
+}
+void FakeMaster::WaitFor(const std::function<bool()>& condition) {
+  MutexLock lock(&mutex_);
+  while (!condition()) changed_.Wait(&mutex_);
+}
+
+grpc::Status FakeMaster::Hello(grpc::ServerContext*, const v1::HelloRequest* request,
+                               v1::HelloResponse* response) {
+  MutexLock lock(&mutex_);
+  if (!refuse_hello.empty()) return {grpc::FAILED_PRECONDITION, refuse_hello};
+  MUSTER_CHECK(request->sdk_version() == kCompatibleVersion);
+  response->set_job("job");
+  response->set_seed(7);
+  response->set_partition_count(static_cast<uint32_t>(map_.partitions.size()));
+  response->set_heartbeat_interval_ms(20);
+  response->set_unacknowledged_minibatches_max(2);
+  response->set_prefetch_minibatches(2);
+  response->set_shards_ahead(1);
+  response->set_wire_encoding("float32");
+  response->set_lease_duration_ms(10'000);
+  if (change_hello_) change_hello_(response);
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeMaster::RegisterTable(grpc::ServerContext*,
+                                       const v1::RegisterTableRequest* request,
+                                       v1::RegisterTableResponse* response) {
+  absl::StatusOr<TableSpec> spec = FromProto(request->table());
+  MUSTER_CHECK_MSG(spec.ok(), spec.status().ToString());
+  MutexLock lock(&mutex_);
+  for (const TableSpec& known : tables) {
+    if (known.name != spec->name) continue;
+    spec->id = known.id;
+    if (!(known == *spec)) {
+      return {grpc::ALREADY_EXISTS,
+              "table \"" + known.name + "\": " + ToString(known) + " against " + ToString(*spec)};
+    }
+    response->set_id(known.id.value());
+    return grpc::Status::OK;
+  }
+  spec->id = TableId(static_cast<uint32_t>(tables.size() + 1));
+  tables.push_back(*spec);
+  response->set_id(spec->id.value());
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeMaster::Exchange(grpc::ServerContext*, const v1::WorkerExchangeRequest* request,
+                                  v1::WorkerExchangeReply* reply) {
+  absl::StatusOr<WorkerExchangeRequest> read = FromProto(*request);
+  MUSTER_CHECK_MSG(read.ok(), read.status().ToString());
+  MutexLock lock(&mutex_);
+  ToProto(Serve(*read), reply);
+  changed_.SignalAll();
+  return grpc::Status::OK;
+}
+
+WorkerExchangeReply FakeMaster::Serve(const WorkerExchangeRequest& request) {
+  WorkerExchangeReply reply;
+  reply.master_incarnation = MasterIncarnation(incarnation_);
+  times = request.times;
+  for (const HeldLease& held : request.held) {
+    uint64_t s = held.shard.index.value();
+    if (leases.contains(s) && leases[s].token == held.token) continue;
+    if (done.contains(s) && done[s].token == held.token) continue;
+    if (!leases.contains(s) && !done.contains(s) &&
+        held.token.incarnation().value() < incarnation_) {
+      leases[s].token = held.token;
+      ++reasserted;
+    } else {
+      reply.lost.push_back(held.token);
+    }
+  }
+  for (const DoneReport& report : request.done) reply.verdicts.push_back(Judge(report));
+  for (const ReturnedLease& lease : request.returned) {
+    returned.push_back(lease);
+    leases.erase(lease.shard.index.value());
+  }
+  for (uint64_t s = 0; s < shards_.size() && reply.grants.size() < request.want; ++s) {
+    if (drain_ || done.contains(s) || leases.contains(s)) continue;
+    bool failed = std::ranges::any_of(returned, [&](const ReturnedLease& lease) {
+      return lease.shard.index.value() == s && lease.failure;
+    });
+    if (failed) continue;
+    leases[s].token = LeaseToken(MasterIncarnation(incarnation_), ++tokens_);
+    reply.grants.push_back({{DatasetId(0), EpochIndex(0), ShardIndex(s)},
+                            leases[s].token,
+                            map_.restore_epoch,
+                            shards_[s]});
+  }
+  if (!map_.servers.empty() && request.map_version < map_.version) reply.map = map_;
+  if (drain_) reply.directive = JobDirective::kDrain;
+  if (end_ && done.size() == shards_.size()) reply.directive = JobDirective::kEnd;
+  return reply;
+}
+
+DoneVerdict FakeMaster::Judge(const DoneReport& report) {
+  uint64_t s = report.shard.index.value();
+  DoneVerdict verdict{report.shard, report.token, report.run, DoneCode::kAccepted,
+                      map_.restore_epoch};
+  if (done.contains(s) && done[s].token == report.token) return verdict;
+  if (!leases.contains(s) || leases[s].token != report.token) {
+    verdict.code = DoneCode::kRefused;
+    ++refused;
+  } else if (report.restore_epoch < map_.restore_epoch && shards_[s].mode == DatasetMode::kTrain) {
+    verdict.code = DoneCode::kReverify;
+    ++reverified;
+  } else {
+    done[s] = {report.token, report.run.value(), report.metrics};
+    leases.erase(s);
+  }
+  return verdict;
+}
+
+}  // namespace muster::sdk

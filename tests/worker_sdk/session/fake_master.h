@@ -1,0 +1,81 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "proto/control.grpc.pb.h"
+#include "sharding/control.h"
+
+namespace muster::sdk {
+
+/// A master for tests, on a real gRPC server: grants the shards it was given, keeps the rules for
+/// dones, and does what a test plants. Thread-safe.
+class FakeMaster final : public v1::WorkerService::Service {
+ public:
+  struct Done {
+    LeaseToken token;
+    uint32_t run = 0;
+    ShardMetrics metrics;
+  };
+
+  explicit FakeMaster(uint32_t partitions);
+  ~FakeMaster() override;
+
+  const std::string& address() const { return address_; }
+  /// Stops listening, as a killed master does; Restart listens there again under a new incarnation
+  /// and without leases: they have to be re-asserted.
+  void Kill();
+  void Restart();
+
+  /// A shard over the whole of `path` (its records are lines).
+  void AddShard(const std::string& path, uint32_t minibatch_size, DatasetMode mode);
+  /// ps-0 owns every partition and is at `address`, in a new incarnation: R and every E grow.
+  void SetServer(const std::string& address, uint64_t incarnation);
+  /// Ends the job once every shard is done; until then WAIT.
+  void EndWhenDone();
+  void Drain();
+  void ExpireLeases();
+  void Reply(std::function<void(v1::HelloResponse*)> change);
+  /// Blocks until `condition` holds; it is called with the mutex held, after every exchange.
+  void WaitFor(const std::function<bool()>& condition);
+
+  // Read within WaitFor, or when the session is over.
+  std::map<uint64_t, Done> done;  // by shard index
+  std::vector<ReturnedLease> returned;
+  std::map<uint64_t, Done> leases;  // by shard index
+  std::vector<TableSpec> tables;
+  int reverified = 0, reasserted = 0, refused = 0;
+  WorkerTimes times;
+  std::string refuse_hello;
+  uint64_t restore_epoch() const { return map_.restore_epoch.value(); }
+
+ private:
+  grpc::Status Hello(grpc::ServerContext*, const v1::HelloRequest*, v1::HelloResponse*) override;
+  grpc::Status RegisterTable(grpc::ServerContext*, const v1::RegisterTableRequest*,
+                             v1::RegisterTableResponse*) override;
+  grpc::Status Exchange(grpc::ServerContext*, const v1::WorkerExchangeRequest*,
+                        v1::WorkerExchangeReply*) override;
+  WorkerExchangeReply Serve(const WorkerExchangeRequest& request) MUSTER_REQUIRES(mutex_);
+  DoneVerdict Judge(const DoneReport& report) MUSTER_REQUIRES(mutex_);
+  void Listen();
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<ShardWork> shards_;
+  std::function<void(v1::HelloResponse*)> change_hello_;
+  PartitionMap map_;
+  uint64_t incarnation_ = 1, tokens_ = 0;
+  bool end_ = false, drain_ = false;
+  int port_ = 0;
+  std::string address_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace muster::sdk

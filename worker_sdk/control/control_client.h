@@ -1,0 +1,31 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "worker_sdk/control/control_codec.h"
+#include "worker_sdk/control/grpc_channel.h"
+
+namespace muster::sdk {
+
+/// WorkerService of the master, as a worker calls it. Blocking; for one thread (not thread-safe).
+/// Every call has a deadline and may be repeated. Errors are those of GrpcChannel::Call, or
+/// kInvalidArgument for an answer that cannot be decoded.
+class ControlClient {
+ public:
+  ControlClient(std::string address, std::string worker)
+      : channel_(std::move(address)), worker_(std::move(worker)) {}
+
+  absl::StatusOr<HelloAnswer> Hello(uint64_t incarnation, std::chrono::milliseconds timeout);
+  absl::StatusOr<TableId> RegisterTable(const TableSpec& table, std::chrono::milliseconds timeout);
+  absl::StatusOr<WorkerExchangeReply> Exchange(const WorkerExchangeRequest& request,
+                                               std::chrono::milliseconds timeout);
+
+ private:
+  GrpcChannel channel_;
+  std::string worker_;
+};
+
+}  // namespace muster::sdk

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "sharding/control.h"
+#include "sharding/table_spec.h"
+
+/// The messages of WorkerService (proto/control.proto) on the wire, written and read without the
+/// Protobuf runtime. Pure functions.
+namespace muster::sdk {
+
+/// What the master tells a new session.
+struct HelloAnswer {
+  std::string job;
+  uint64_t seed = 0;
+  uint32_t partition_count = 0;
+  uint64_t heartbeat_interval_ms = 0;
+  uint32_t unacknowledged_minibatches_max = 0;
+  uint32_t prefetch_minibatches = 0;
+  uint32_t shards_ahead = 0;
+  std::string wire_encoding;
+  uint64_t lease_duration_ms = 0;
+};
+
+std::string EncodeHelloRequest(std::string_view worker, uint64_t incarnation,
+                               std::string_view sdk_version);
+std::string EncodeRegisterTableRequest(std::string_view worker, const TableSpec& table);
+std::string EncodeExchangeRequest(const WorkerExchangeRequest& request);
+
+/// Limits on what a master may answer; more is kInvalidArgument.
+inline constexpr size_t kTextBytesMax = 4096;
+inline constexpr size_t kItemsMax = 1 << 20;
+
+/// Decoders skip fields they do not know. Malformed bytes and exceeded limits are kInvalidArgument.
+absl::StatusOr<HelloAnswer> DecodeHelloResponse(std::string_view bytes);
+absl::StatusOr<TableId> DecodeRegisterTableResponse(std::string_view bytes);
+absl::StatusOr<WorkerExchangeReply> DecodeExchangeReply(std::string_view bytes);
+
+}  // namespace muster::sdk

@@ -1,0 +1,369 @@
+#include "worker_sdk/control/grpc_channel.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <nghttp2/nghttp2.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include "base/status.h"
+
+namespace muster::sdk {
+namespace {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+constexpr int32_t kWindowBytes = 8 << 20;
+
+absl::Status Unavailable(std::string_view address, std::string_view why) {
+  return absl::UnavailableError(
+      fmt::format("the master at {} cannot be reached: {}", address, why));
+}
+
+/// Waits until `fd` is ready for `events`, a poll() mask.
+absl::Status WaitFor(int fd, short events, SteadyTime deadline) {
+  while (true) {
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return absl::DeadlineExceededError("no answer in time");
+    pollfd entry{fd, events, 0};
+    int ready = ::poll(&entry, 1, static_cast<int>(std::min<int64_t>(left.count() + 1, 60'000)));
+    if (ready > 0) return absl::OkStatus();
+    if (ready < 0 && errno != EINTR) return ErrnoStatus(errno, "poll");
+  }
+}
+
+/// Undoes the percent-encoding of grpc-message.
+std::string PercentDecode(std::string_view text) {
+  auto digit = [](char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+  };
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && i + 2 < text.size() && digit(text[i + 1]) >= 0 &&
+        digit(text[i + 2]) >= 0) {
+      out += static_cast<char>(digit(text[i + 1]) * 16 + digit(text[i + 2]));
+      i += 2;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+nghttp2_nv Field(std::string_view name, std::string_view value) {
+  auto bytes = [](std::string_view text) {
+    return reinterpret_cast<uint8_t*>(const_cast<char*>(text.data()));
+  };
+  return {bytes(name), bytes(value), name.size(), value.size(), NGHTTP2_NV_FLAG_NONE};
+}
+
+/// One call's state; the nghttp2 callbacks fill it in.
+struct CallState {
+  int32_t stream = -1;
+  std::string_view body;  // what is still to be sent
+  std::string response;
+  std::string http_status;
+  std::optional<int> grpc_status;
+  std::string grpc_message;
+  bool closed = false;
+  bool too_large = false;
+  uint32_t stream_error = 0;
+};
+
+ssize_t ReadBody(nghttp2_session*, int32_t, uint8_t* buffer, size_t length, uint32_t* flags,
+                 nghttp2_data_source* source, void*) {
+  auto* call = static_cast<CallState*>(source->ptr);
+  size_t n = std::min(length, call->body.size());
+  std::memcpy(buffer, call->body.data(), n);
+  call->body.remove_prefix(n);
+  if (call->body.empty()) *flags |= NGHTTP2_DATA_FLAG_EOF;
+  return static_cast<ssize_t>(n);
+}
+
+/// Copies a status that says where the call failed.
+absl::Status StatusOf(const CallState& call, std::string_view address) {
+  if (call.too_large) {
+    return absl::ResourceExhaustedError(fmt::format("the master at {} sent more than {} bytes",
+                                                    address, GrpcChannel::kResponseBytesMax));
+  }
+  if (call.grpc_status) {
+    if (*call.grpc_status == 0) return absl::OkStatus();
+    int code = std::clamp(*call.grpc_status, 1, 16);
+    return absl::Status(static_cast<absl::StatusCode>(code), call.grpc_message);
+  }
+  if (!call.http_status.empty() && call.http_status != "200") {
+    return Unavailable(
+        address, fmt::format("it answered HTTP status {}, so it is no master", call.http_status));
+  }
+  return Unavailable(
+      address, fmt::format("it ended the call ({})", nghttp2_http2_strerror(call.stream_error)));
+}
+
+}  // namespace
+
+struct GrpcChannel::Connection {
+  int fd = -1;
+  nghttp2_session* session = nullptr;
+  CallState* call = nullptr;  // null between calls
+
+  ~Connection() {
+    if (session != nullptr) nghttp2_session_del(session);
+    if (fd >= 0) ::close(fd);
+  }
+
+  absl::Status Connect(const std::string& address, SteadyTime deadline);
+  absl::Status ConnectSocket(const addrinfo& target, const std::string& address,
+                             SteadyTime deadline);
+  absl::Status StartSession();
+  /// Sends what is queued and reads what is there, blocking until something could be done.
+  absl::Status Pump(SteadyTime deadline);
+  absl::Status SendQueued(SteadyTime deadline);
+  /// True when the server has closed the kept connection, or said that it will.
+  bool Dead();
+
+  static int OnHeader(nghttp2_session*, const nghttp2_frame* frame, const uint8_t* name,
+                      size_t name_length, const uint8_t* value, size_t value_length, uint8_t,
+                      void* user) {
+    CallState* call = static_cast<Connection*>(user)->call;
+    if (call == nullptr || frame->hd.stream_id != call->stream) return 0;
+    std::string_view key(reinterpret_cast<const char*>(name), name_length);
+    std::string_view text(reinterpret_cast<const char*>(value), value_length);
+    if (key == ":status") call->http_status = text;
+    if (key == "grpc-message") call->grpc_message = PercentDecode(text);
+    if (key == "grpc-status") call->grpc_status = std::atoi(std::string(text).c_str());
+    return 0;
+  }
+  static int OnData(nghttp2_session*, uint8_t, int32_t stream, const uint8_t* data, size_t length,
+                    void* user) {
+    CallState* call = static_cast<Connection*>(user)->call;
+    if (call == nullptr || stream != call->stream) return 0;
+    if (call->response.size() + length > kResponseBytesMax) {
+      call->too_large = true;
+      return NGHTTP2_ERR_CALLBACK_FAILURE;
+    }
+    call->response.append(reinterpret_cast<const char*>(data), length);
+    return 0;
+  }
+  static int OnClose(nghttp2_session*, int32_t stream, uint32_t error, void* user) {
+    CallState* call = static_cast<Connection*>(user)->call;
+    if (call == nullptr || stream != call->stream) return 0;
+    call->closed = true;
+    call->stream_error = error;
+    return 0;
+  }
+};
+
+absl::Status GrpcChannel::Connection::Connect(const std::string& address, SteadyTime deadline) {
+  size_t colon = address.rfind(':');
+  if (colon == std::string::npos) {
+    return absl::InvalidArgumentError(
+        fmt::format("the master's address \"{}\" is not of the form host:port", address));
+  }
+  std::string host = address.substr(0, colon), port = address.substr(colon + 1);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  int error = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+  if (error != 0) {
+    return absl::InvalidArgumentError(
+        fmt::format("the master's address \"{}\" is of no use: {}", address, gai_strerror(error)));
+  }
+  absl::Status status = absl::UnavailableError("no address");
+  for (addrinfo* target = found; target != nullptr && !status.ok(); target = target->ai_next) {
+    status = ConnectSocket(*target, address, deadline);
+  }
+  ::freeaddrinfo(found);
+  MUSTER_RETURN_IF_ERROR(status);
+  return StartSession();
+}
+
+absl::Status GrpcChannel::Connection::ConnectSocket(const addrinfo& target,
+                                                    const std::string& address,
+                                                    SteadyTime deadline) {
+  if (fd >= 0) ::close(fd);
+  fd = ::socket(target.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return ErrnoStatus(errno, "cannot make a socket");
+  int on = 1;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  if (::connect(fd, target.ai_addr, target.ai_addrlen) != 0) {
+    if (errno != EINPROGRESS) return Unavailable(address, std::strerror(errno));
+    absl::Status ready = WaitFor(fd, POLLOUT, deadline);
+    if (!ready.ok()) return Unavailable(address, Message(ready));
+    int error = 0;
+    socklen_t size = sizeof(error);
+    ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error != 0) return Unavailable(address, std::strerror(error));
+  }
+  // A connection to a port without a listener can meet itself (simultaneous open): not a server.
+  sockaddr_storage self{}, peer{};
+  socklen_t self_size = sizeof(self), peer_size = sizeof(peer);
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&self), &self_size) == 0 &&
+      ::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0 &&
+      self_size == peer_size && std::memcmp(&self, &peer, self_size) == 0) {
+    return Unavailable(address, "nobody listens there");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GrpcChannel::Connection::StartSession() {
+  nghttp2_session_callbacks* callbacks = nullptr;
+  if (nghttp2_session_callbacks_new(&callbacks) != 0) {
+    return absl::ResourceExhaustedError("no memory for an HTTP/2 session");
+  }
+  nghttp2_session_callbacks_set_on_header_callback(callbacks, OnHeader);
+  nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, OnData);
+  nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, OnClose);
+  int error = nghttp2_session_client_new(&session, callbacks, this);
+  nghttp2_session_callbacks_del(callbacks);
+  if (error != 0) return absl::InternalError(nghttp2_strerror(error));
+  std::array<nghttp2_settings_entry, 2> settings = {
+      {{NGHTTP2_SETTINGS_ENABLE_PUSH, 0}, {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, kWindowBytes}}};
+  nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, settings.data(), settings.size());
+  nghttp2_session_set_local_window_size(session, NGHTTP2_FLAG_NONE, 0, kWindowBytes);
+  return absl::OkStatus();
+}
+
+absl::Status GrpcChannel::Connection::SendQueued(SteadyTime deadline) {
+  while (true) {
+    const uint8_t* data = nullptr;
+    ssize_t length = nghttp2_session_mem_send(session, &data);
+    if (length < 0) return absl::UnavailableError(nghttp2_strerror(static_cast<int>(length)));
+    if (length == 0) return absl::OkStatus();
+    while (length > 0) {
+      ssize_t n = ::send(fd, data, static_cast<size_t>(length), MSG_NOSIGNAL);
+      if (n >= 0) {
+        data += n;
+        length -= n;
+      } else if (errno == EAGAIN) {
+        MUSTER_RETURN_IF_ERROR(WaitFor(fd, POLLOUT, deadline));
+      } else if (errno != EINTR) {
+        return absl::UnavailableError(std::strerror(errno));
+      }
+    }
+  }
+}
+
+absl::Status GrpcChannel::Connection::Pump(SteadyTime deadline) {
+  MUSTER_RETURN_IF_ERROR(SendQueued(deadline));
+  MUSTER_RETURN_IF_ERROR(WaitFor(fd, POLLIN, deadline));
+  std::array<uint8_t, 64 << 10> buffer;
+  ssize_t n = ::recv(fd, buffer.data(), buffer.size(), 0);
+  if (n == 0) return absl::UnavailableError("it closed the connection");
+  if (n < 0) {
+    if (errno == EAGAIN || errno == EINTR) return absl::OkStatus();
+    return absl::UnavailableError(std::strerror(errno));
+  }
+  ssize_t used = nghttp2_session_mem_recv(session, buffer.data(), static_cast<size_t>(n));
+  if (used < 0) return absl::UnavailableError(nghttp2_strerror(static_cast<int>(used)));
+  MUSTER_RETURN_IF_ERROR(SendQueued(deadline));
+  if (nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0) {
+    return absl::UnavailableError("it does not speak HTTP/2");
+  }
+  return absl::OkStatus();
+}
+
+bool GrpcChannel::Connection::Dead() {
+  // What came between two calls: settings, pings, a farewell.
+  while (true) {
+    pollfd entry{fd, POLLIN, 0};
+    if (::poll(&entry, 1, 0) <= 0) break;
+    SteadyTime soon = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    if (!Pump(soon).ok()) return true;
+  }
+  return nghttp2_session_check_request_allowed(session) == 0;
+}
+
+GrpcChannel::GrpcChannel(std::string address) : address_(std::move(address)) {}
+GrpcChannel::~GrpcChannel() = default;
+
+absl::StatusOr<std::string> GrpcChannel::Call(std::string_view method, std::string_view request,
+                                              std::chrono::milliseconds timeout) {
+  SteadyTime deadline = std::chrono::steady_clock::now() + timeout;
+  if (connection_ && connection_->Dead()) connection_.reset();
+  bool kept = connection_ != nullptr;
+  bool nothing_answered = false;
+  absl::StatusOr<std::string> result = CallOnce(method, request, deadline, &nothing_answered);
+  if (!result.ok() && kept && nothing_answered && absl::IsUnavailable(result.status())) {
+    result = CallOnce(method, request, deadline, &nothing_answered);
+  }
+  return result;
+}
+
+absl::StatusOr<std::string> GrpcChannel::CallOnce(std::string_view method, std::string_view request,
+                                                  SteadyTime deadline, bool* nothing_answered) {
+  if (!connection_) {
+    auto fresh = std::make_unique<Connection>();
+    MUSTER_RETURN_IF_ERROR(fresh->Connect(address_, deadline));
+    connection_ = std::move(fresh);
+  }
+  // A message is preceded by "not compressed" and its length, big-endian.
+  std::string body(5, '\0');
+  for (int i = 0; i < 4; ++i) body[4 - i] = static_cast<char>(request.size() >> (8 * i));
+  body.append(request);
+  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+      deadline - std::chrono::steady_clock::now());
+  std::string grpc_timeout = fmt::format("{}m", std::clamp<int64_t>(left.count(), 1, 99'999'999));
+  std::array<nghttp2_nv, 8> headers = {Field(":method", "POST"),
+                                       Field(":scheme", "http"),
+                                       Field(":path", method),
+                                       Field(":authority", address_),
+                                       Field("te", "trailers"),
+                                       Field("content-type", "application/grpc"),
+                                       Field("grpc-timeout", grpc_timeout),
+                                       Field("user-agent", "muster-sdk")};
+  CallState call;
+  call.body = body;
+  nghttp2_data_provider provider{};
+  provider.source.ptr = &call;
+  provider.read_callback = ReadBody;
+  call.stream = nghttp2_submit_request(connection_->session, nullptr, headers.data(),
+                                       headers.size(), &provider, nullptr);
+  if (call.stream < 0) {
+    connection_.reset();
+    *nothing_answered = true;
+    return Unavailable(address_, "its connection takes no more calls");
+  }
+  connection_->call = &call;
+  absl::Status status = absl::OkStatus();
+  while (!call.closed && status.ok()) status = connection_->Pump(deadline);
+  connection_->call = nullptr;
+  *nothing_answered = call.http_status.empty() && !call.grpc_status;
+  if (!status.ok() && !call.closed) {
+    connection_.reset();  // in an unknown state
+    if (call.too_large) return StatusOf(call, address_);
+    if (absl::IsDeadlineExceeded(status)) {
+      return absl::DeadlineExceededError(
+          fmt::format("the master at {} did not answer {} in time", address_, method));
+    }
+    return Unavailable(address_, Message(status));
+  }
+  MUSTER_RETURN_IF_ERROR(StatusOf(call, address_));
+  if (call.response.size() < 5 || call.response[0] != 0) {
+    return absl::InternalError(
+        fmt::format("the master at {} answered {} without a plain message", address_, method));
+  }
+  uint32_t length = 0;
+  for (int i = 1; i < 5; ++i) length = length << 8 | static_cast<uint8_t>(call.response[i]);
+  if (call.response.size() != size_t{length} + 5) {
+    return absl::InternalError(
+        fmt::format("the master at {} answered {} with {} bytes instead of {}", address_, method,
+                    call.response.size() - 5, length));
+  }
+  return call.response.substr(5);
+}
+
+}  // namespace muster::sdk

@@ -1,0 +1,105 @@
+#include "worker_sdk/core/key_set.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <utility>
+
+#include "base/check.h"
+#include "base/random.h"
+
+namespace muster::sdk {
+
+KeyIndex::KeyIndex(size_t keys) {
+  keys_.reserve(keys);
+  Rehash(std::bit_ceil(std::max<size_t>(keys * 2, 16)));
+}
+
+uint32_t KeyIndex::Insert(uint64_t key) {
+  if (keys_.size() * 2 >= slots_.size()) Rehash(slots_.size() * 2);
+  size_t mask = slots_.size() - 1;
+  for (size_t slot = Mix64(key) & mask;; slot = (slot + 1) & mask) {
+    uint32_t id = slots_[slot];
+    if (id == 0) {
+      keys_.push_back(key);
+      slots_[slot] = static_cast<uint32_t>(keys_.size());
+      return slots_[slot] - 1;
+    }
+    if (keys_[id - 1] == key) return id - 1;
+  }
+}
+
+void KeyIndex::Rehash(size_t slots) {
+  MUSTER_CHECK(slots <= (uint64_t{1} << 32));
+  slots_.assign(slots, 0);
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    size_t slot = Mix64(keys_[i]) & (slots - 1);
+    while (slots_[slot] != 0) slot = (slot + 1) & (slots - 1);
+    slots_[slot] = static_cast<uint32_t>(i + 1);
+  }
+}
+
+KeySet MakeKeySet(std::span<const uint64_t> keys) {
+  KeySet result;
+  result.original.assign(keys.begin(), keys.end());
+  KeyIndex index(keys.size());
+  result.inverse.resize(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) result.inverse[i] = index.Insert(keys[i]);
+  result.unique = std::move(index).TakeKeys();
+  if (result.unique.size() == keys.size()) result.inverse.clear();
+  return result;
+}
+
+void GradientSum::Add(const KeySet& keys, std::span<const float> gradients) {
+  MUSTER_CHECK(gradients.size() == keys.original.size() * dim_);
+  std::vector<uint32_t> ids(keys.unique.size());
+  if (gradients_.empty() && !index_) {
+    keys_ = keys.unique;
+    std::iota(ids.begin(), ids.end(), 0u);
+  } else if (!index_ && keys_ == keys.unique) {
+    std::iota(ids.begin(), ids.end(), 0u);
+  } else {
+    if (!index_) {
+      index_.emplace(keys_.size() + keys.unique.size());
+      for (uint64_t key : keys_) index_->Insert(key);
+      keys_.clear();
+    }
+    for (size_t i = 0; i < ids.size(); ++i) ids[i] = index_->Insert(keys.unique[i]);
+  }
+  gradients_.resize(this->keys().size() * dim_, 0.0f);
+  for (size_t i = 0; i < keys.original.size(); ++i) {
+    float* into = gradients_.data() + size_t{ids[keys.IndexOf(i)]} * dim_;
+    const float* from = gradients.data() + i * dim_;
+    for (uint32_t column = 0; column < dim_; ++column) into[column] += from[column];
+  }
+}
+
+void GradientSum::AddDense(std::span<const float> gradient) {
+  if (gradients_.empty()) {
+    keys_.resize((gradient.size() + dim_ - 1) / dim_);
+    std::iota(keys_.begin(), keys_.end(), uint64_t{0});
+    gradients_.resize(keys_.size() * dim_, 0.0f);
+  }
+  MUSTER_CHECK(gradient.size() <= gradients_.size());
+  for (size_t i = 0; i < gradient.size(); ++i) gradients_[i] += gradient[i];
+}
+
+std::optional<size_t> FirstNonFinite(std::span<const float> values) {
+  // An exponent of all ones is NaN or infinity; or-ing lets the compiler vectorise the common case.
+  constexpr uint32_t kExponent = 0x7f800000u;
+  constexpr size_t kBlock = 1024;
+  for (size_t begin = 0; begin < values.size(); begin += kBlock) {
+    size_t end = std::min(begin + kBlock, values.size());
+    uint32_t bad = 0;
+    for (size_t i = begin; i < end; ++i) {
+      bad |= (std::bit_cast<uint32_t>(values[i]) & kExponent) == kExponent ? 1u : 0u;
+    }
+    if (bad == 0) continue;
+    for (size_t i = begin; i < end; ++i) {
+      if ((std::bit_cast<uint32_t>(values[i]) & kExponent) == kExponent) return i;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace muster::sdk

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace muster::sdk {
+
+/// Keys of one call, without repeats. Ids count in the order of first appearance. A value.
+struct KeySet {
+  /// As the caller gave them; they may repeat.
+  std::vector<uint64_t> original;
+  /// Each once.
+  std::vector<uint64_t> unique;
+  /// original[i] == unique[inverse[i]]; empty when nothing repeats (then original == unique).
+  std::vector<uint32_t> inverse;
+
+  size_t IndexOf(size_t position) const { return inverse.empty() ? position : inverse[position]; }
+};
+
+/// Finds the repeats of `keys`. At most 2^31 keys.
+KeySet MakeKeySet(std::span<const uint64_t> keys);
+
+/// An open-addressing index from key to its id (order of insertion). Not thread-safe.
+class KeyIndex {
+ public:
+  /// Expects up to `keys` keys; grows when there are more.
+  explicit KeyIndex(size_t keys);
+  /// The id of `key`, given now if it is new (then id == size() - 1).
+  uint32_t Insert(uint64_t key);
+  const std::vector<uint64_t>& keys() const { return keys_; }
+  std::vector<uint64_t> TakeKeys() && { return std::move(keys_); }
+
+ private:
+  void Rehash(size_t slots);
+
+  std::vector<uint64_t> keys_;
+  std::vector<uint32_t> slots_;  // id + 1; 0 = free
+};
+
+/// Sums the gradients that one minibatch pushes to one table. Not thread-safe.
+class GradientSum {
+ public:
+  explicit GradientSum(uint32_t dim) : dim_(dim) {}
+  /// Adds `gradients: [keys.original.size(), dim] float32 row-major`; rows of a repeated key add
+  /// up.
+  void Add(const KeySet& keys, std::span<const float> gradients);
+  /// As above for a dense tensor of `gradient.size()` elements in rows ("blocks") of dim, key =
+  /// block; the last row is padded with zeros.
+  void AddDense(std::span<const float> gradient);
+
+  uint32_t dim() const { return dim_; }
+  /// Each once, in order of first appearance.
+  const std::vector<uint64_t>& keys() const { return index_ ? index_->keys() : keys_; }
+  /// `[keys().size(), dim] float32 row-major`.
+  const std::vector<float>& gradients() const { return gradients_; }
+
+ private:
+  uint32_t dim_;
+  std::vector<uint64_t> keys_;     // of the first call, until another set of keys comes
+  std::optional<KeyIndex> index_;  // from then on
+  std::vector<float> gradients_;
+};
+
+/// Position of the first NaN or infinity in `values`, if there is one.
+std::optional<size_t> FirstNonFinite(std::span<const float> values);
+
+}  // namespace muster::sdk

@@ -1,0 +1,240 @@
+#include "worker_sdk/core/part_sender.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/random.h"
+
+namespace muster::sdk {
+
+void PartSender::SetMap(std::shared_ptr<const PartitionMap> map, TimePoint now) {
+  if (map_ && map->version <= map_->version) return;
+  map_ = std::move(map);
+  wants_map_ = false;
+  lanes_.clear();
+  for (const ServerEndpoint& server : map_->servers) {
+    lanes_[server.id] = static_cast<uint32_t>(server.lanes.size());
+  }
+  for (auto& [id, delivery] : deliveries_) {
+    for (size_t i = 0; i < delivery.parts.size(); ++i) {
+      PartState& part = delivery.parts[i];
+      if (part.state == State::kOk) continue;
+      PartitionId partition = delivery.batch->plan.parts[i].partition;
+      std::optional<LaneAddress> lane = LaneOf(partition);
+      bool same =
+          lane && *lane == part.lane && map_->partitions[partition.value()].epoch == part.epoch;
+      if (same) continue;
+      part.state = State::kWaiting;
+      part.attempts = 0;
+      part.not_before = now;
+      delivery.next_due = std::min(delivery.next_due, now);
+    }
+    // A push that waited for a map of its lease's R is looked at again.
+    if (delivery.push && delivery.next_due != TimePoint::max()) delivery.next_due = now;
+  }
+}
+
+DeliveryId PartSender::AddPull(std::shared_ptr<const RowBatch> batch, TimePoint now) {
+  return Add(std::nullopt, std::move(batch), now);
+}
+
+DeliveryId PartSender::AddPush(const PushIdentity& push, std::shared_ptr<const RowBatch> batch,
+                               TimePoint now) {
+  return Add(push, std::move(batch), now);
+}
+
+DeliveryId PartSender::Add(std::optional<PushIdentity> push, std::shared_ptr<const RowBatch> batch,
+                           TimePoint now) {
+  DeliveryId id = std::exchange(next_delivery_, next_delivery_.Next());
+  Delivery& delivery = deliveries_[id];
+  delivery.push = push;
+  delivery.remaining = batch->plan.parts.size();
+  delivery.parts.resize(delivery.remaining);
+  for (PartState& part : delivery.parts) part.not_before = now;
+  delivery.next_due = delivery.parts.empty() ? TimePoint::max() : now;
+  if (!push) delivery.rows.part_rows.resize(delivery.remaining, nullptr);
+  if (push && delivery.remaining > 0) ++outstanding_pushes_;
+  delivery.batch = std::move(batch);
+  return id;
+}
+
+void PartSender::Cancel(DeliveryId id) {
+  auto it = deliveries_.find(id);
+  if (it == deliveries_.end()) return;
+  if (it->second.push && it->second.remaining > 0) --outstanding_pushes_;
+  deliveries_.erase(it);
+}
+
+PartSender::Outcome PartSender::OnReply(RequestId id, std::span<const wire::PartReply> parts,
+                                        std::shared_ptr<const float[]> rows, TimePoint now) {
+  Outcome outcome;
+  auto it = in_flight_.find(id);
+  if (it == in_flight_.end()) return outcome;
+  if (parts.size() != it->second.parts.size()) {
+    OnUnanswered(id, now);
+    return outcome;
+  }
+  InFlight request = std::move(it->second);
+  in_flight_.erase(it);
+  auto found = deliveries_.find(request.delivery);
+  if (found == deliveries_.end()) return outcome;
+  Delivery& delivery = found->second;
+  const float* next_row = rows.get();
+  bool block_used = false;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const float* part_rows = next_row;
+    if (!delivery.push && parts[i].code == wire::PartCode::kOk) {
+      next_row += delivery.batch->plan.parts[request.parts[i]].value_count;
+    }
+    PartState& part = delivery.parts[request.parts[i]];
+    if (part.state != State::kInFlight || part.request != id) continue;  // sent again meanwhile
+    switch (parts[i].code) {
+      case wire::PartCode::kOk:
+        part.state = State::kOk;
+        --delivery.remaining;
+        if (!delivery.push) {
+          delivery.rows.part_rows[request.parts[i]] = part_rows;
+          block_used = true;
+        }
+        break;
+      case wire::PartCode::kStaleLease:
+        if (delivery.push) outcome.stale = delivery.push->token;
+        SendAgain(&delivery, &part, now);
+        break;
+      case wire::PartCode::kBadRequest:
+        outcome.bad_request = true;
+        SendAgain(&delivery, &part, now);
+        break;
+      case wire::PartCode::kWrongOwner:
+        wants_map_ = true;
+        SendAgain(&delivery, &part, now);
+        break;
+      case wire::PartCode::kRetry:
+        SendAgain(&delivery, &part, now);
+        break;
+    }
+  }
+  if (block_used) delivery.rows.blocks.push_back(std::move(rows));
+  if (delivery.remaining > 0) return outcome;
+  outcome.finished = request.delivery;
+  if (delivery.push) {
+    --outstanding_pushes_;
+    deliveries_.erase(found);
+  }
+  return outcome;
+}
+
+void PartSender::OnUnanswered(RequestId id, TimePoint now) {
+  auto it = in_flight_.find(id);
+  if (it == in_flight_.end()) return;
+  InFlight request = std::move(it->second);
+  in_flight_.erase(it);
+  auto found = deliveries_.find(request.delivery);
+  if (found == deliveries_.end()) return;
+  for (uint32_t index : request.parts) {
+    PartState& part = found->second.parts[index];
+    if (part.state != State::kInFlight || part.request != id) continue;
+    wants_map_ = true;  // the server may have come back under another incarnation
+    SendAgain(&found->second, &part, now);
+  }
+}
+
+void PartSender::SendAgain(Delivery* delivery, PartState* part, TimePoint now) {
+  auto backoff = std::min<std::chrono::nanoseconds>(
+      kBackoffMin * (1 << std::min<int>(part->attempts, 6)), kBackoffMax);
+  // Up to a quarter more, so that the parts of many workers do not come back in step.
+  uint64_t jitter = Mix64(part->request.value()) % static_cast<uint64_t>(backoff.count() / 4);
+  part->state = State::kWaiting;
+  part->attempts = static_cast<uint8_t>(std::min<int>(part->attempts + 1, 100));
+  part->not_before = now + backoff + std::chrono::nanoseconds(jitter);
+  delivery->next_due = std::min(delivery->next_due, part->not_before);
+}
+
+std::optional<LaneAddress> PartSender::LaneOf(PartitionId partition) const {
+  if (!map_ || partition.value() >= map_->partitions.size()) return std::nullopt;
+  const PartitionEntry& entry = map_->partitions[partition.value()];
+  auto lanes = lanes_.find(entry.owner);
+  if (lanes == lanes_.end() || lanes->second == 0) return std::nullopt;
+  return LaneAddress{entry.owner, entry.owner_incarnation, partition.value() % lanes->second};
+}
+
+std::vector<SendRequest> PartSender::Flush(TimePoint now) {
+  std::vector<SendRequest> out;
+  std::vector<DeliveryId> due;
+  for (const auto& [id, delivery] : deliveries_) {
+    if (delivery.next_due <= now) due.push_back(id);
+  }
+  std::sort(due.begin(), due.end());  // oldest first, and the same order in every run of a seed
+  for (DeliveryId id : due) FlushDelivery(id, &deliveries_[id], now, &out);
+  return out;
+}
+
+void PartSender::FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
+                               std::vector<SendRequest>* out) {
+  if (!map_ || (delivery->push && map_->restore_epoch < delivery->push->restore_epoch)) {
+    wants_map_ = true;
+    delivery->next_due = now + kBackoffMax;
+    return;
+  }
+  delivery->next_due = TimePoint::max();
+  size_t first = out->size();
+  for (uint32_t i = 0; i < delivery->parts.size(); ++i) {
+    PartState& part = delivery->parts[i];
+    if (part.state != State::kWaiting) continue;
+    if (part.not_before > now) {
+      delivery->next_due = std::min(delivery->next_due, part.not_before);
+      continue;
+    }
+    PartitionId partition = delivery->batch->plan.parts[i].partition;
+    std::optional<LaneAddress> lane = LaneOf(partition);
+    if (!lane) {  // its server is in no map yet
+      wants_map_ = true;
+      SendAgain(delivery, &part, now);
+      continue;
+    }
+    const PlanPart& rows = delivery->batch->plan.parts[i];
+    auto has_room = [&](const SendRequest& r) {
+      return r.lane == *lane && r.keys + rows.key_count <= kRequestKeysMax &&
+             r.floats + rows.value_count <= kRequestFloatsMax;
+    };
+    auto request =
+        std::find_if(out->begin() + static_cast<std::ptrdiff_t>(first), out->end(), has_room);
+    if (request == out->end()) {
+      RequestId request_id = std::exchange(next_request_, next_request_.Next());
+      out->push_back({request_id, *lane, delivery->push, delivery->batch, {}, 0, 0});
+      request = out->end() - 1;
+      in_flight_[request_id].delivery = id;
+    }
+    request->keys += rows.key_count;
+    request->floats += rows.value_count;
+    part.state = State::kInFlight;
+    part.request = request->id;
+    part.lane = *lane;
+    part.epoch = map_->partitions[partition.value()].epoch;
+    request->items.push_back({i, part.epoch});
+    in_flight_[request->id].parts.push_back(i);
+  }
+}
+
+std::optional<TimePoint> PartSender::NextDue() const {
+  TimePoint next = TimePoint::max();
+  for (const auto& [id, delivery] : deliveries_) next = std::min(next, delivery.next_due);
+  if (next == TimePoint::max()) return std::nullopt;
+  return next;
+}
+
+bool PartSender::Finished(DeliveryId id) const {
+  auto it = deliveries_.find(id);
+  return it != deliveries_.end() && it->second.remaining == 0;
+}
+
+PullRows PartSender::TakePull(DeliveryId id) {
+  auto it = deliveries_.find(id);
+  MUSTER_CHECK(it != deliveries_.end() && it->second.remaining == 0);
+  PullRows rows = std::move(it->second.rows);
+  deliveries_.erase(it);
+  return rows;
+}
+
+}  // namespace muster::sdk

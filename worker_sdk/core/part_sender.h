@@ -1,0 +1,173 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/clock.h"
+#include "base/strong_id.h"
+#include "proto/wire/frame.h"
+#include "sharding/control.h"
+#include "worker_sdk/core/row_plan.h"
+
+namespace muster::sdk {
+
+/// One pull, or one minibatch's push: what a PartSender brings to its partitions.
+using DeliveryId = StrongId<struct DeliveryIdTag>;
+/// One request to one lane; never used again, so an answer cannot be taken for another's.
+using RequestId = StrongId<struct RequestIdTag>;
+
+/// The thread of a server that serves a partition.
+struct LaneAddress {
+  ServerId server;
+  ServerIncarnation incarnation;
+  uint32_t lane = 0;
+  friend auto operator<=>(const LaneAddress&, const LaneAddress&) = default;
+};
+
+/// Rows to fetch, or to push with their `values: [plan.value_count]`.
+struct RowBatch {
+  RowPlan plan;
+  std::vector<float> values;
+};
+
+/// Whose push it is: what every part of it carries.
+struct PushIdentity {
+  ShardId shard;
+  MinibatchIndex minibatch;
+  LeaseToken token;
+  RunNumber run;
+  /// Job-wide position of the minibatch.
+  uint64_t step = 0;
+  /// A map at least as new as this is needed: the R of the lease's run.
+  RestoreEpoch restore_epoch;
+};
+
+/// Effect: send these parts of `batch` to `lane` and report the answer, or that there will be none.
+struct SendRequest {
+  RequestId id;
+  LaneAddress lane;
+  /// Absent: a pull.
+  std::optional<PushIdentity> push;
+  std::shared_ptr<const RowBatch> batch;
+  struct Item {
+    uint32_t part = 0;  // index into batch->plan.parts
+    OwnerEpoch epoch;
+  };
+  std::vector<Item> items;
+  /// Of all items.
+  uint64_t keys = 0;
+  uint64_t floats = 0;
+};
+
+/// What came back to a pull: row blocks, and where in them each part begins.
+struct PullRows {
+  std::vector<std::shared_ptr<const float[]>> blocks;
+  std::vector<const float*> part_rows;  // by part; points into a block
+};
+
+/// Brings parts to the partitions' owners: routes by the newest map, sends again what was refused
+/// or got no answer, and counts an OK once. Pure: no thread, no socket, no clock. Not thread-safe.
+///
+/// Rules of docs/protocol.md kept here: a push leaves only under a map at least as new as its
+/// lease's R; WRONG_OWNER is sent again after a new map, or after a back-off; RETRY after a
+/// back-off; what got no answer is sent again until the delivery is cancelled. Deliveries belong to
+/// one run, so cancelling them at the run's end makes late answers void.
+class PartSender {
+ public:
+  /// Bounds of the back-off between two sendings of one part.
+  static constexpr std::chrono::milliseconds kBackoffMin{5};
+  static constexpr std::chrono::milliseconds kBackoffMax{200};
+  /// What one request holds at most, unless a single part is larger: well below what the wire
+  /// allows.
+  static constexpr uint64_t kRequestKeysMax = 1 << 21;
+  static constexpr uint64_t kRequestFloatsMax = 1 << 25;
+
+  /// Takes a map that is newer than the one it has; others are ignored. Parts whose owner changed
+  /// are sent again, in flight or not.
+  void SetMap(std::shared_ptr<const PartitionMap> map, TimePoint now);
+
+  DeliveryId AddPull(std::shared_ptr<const RowBatch> batch, TimePoint now);
+  DeliveryId AddPush(const PushIdentity& push, std::shared_ptr<const RowBatch> batch,
+                     TimePoint now);
+  /// Forgets a delivery; answers to it mean nothing from now on. Unknown ids are ignored.
+  void Cancel(DeliveryId id);
+
+  /// What an answer led to.
+  struct Outcome {
+    /// The delivery that it finished, every part OK.
+    std::optional<DeliveryId> finished;
+    /// A partition's floor is above this token: the shard is to be dropped.
+    std::optional<LeaseToken> stale;
+    /// The server says that the request can never work.
+    bool bad_request = false;
+  };
+  /// The answer to a request: one code per item, in order; for a pull `rows` holds the rows of the
+  /// parts with kOk, one after the other. An answer of the wrong length counts as none.
+  Outcome OnReply(RequestId id, std::span<const wire::PartReply> parts,
+                  std::shared_ptr<const float[]> rows, TimePoint now);
+  /// There will be no answer: the connection was lost, or none could be made.
+  void OnUnanswered(RequestId id, TimePoint now);
+
+  /// Everything that is due, grouped by delivery and lane.
+  std::vector<SendRequest> Flush(TimePoint now);
+  /// When Flush has something to do again; nothing when it waits for answers only.
+  std::optional<TimePoint> NextDue() const;
+
+  /// Takes the rows of a finished pull and forgets it.
+  PullRows TakePull(DeliveryId id);
+  bool Finished(DeliveryId id) const;
+
+  /// True when something waits that a newer map may help.
+  bool wants_map() const { return wants_map_; }
+  /// The master has answered; whether it had a newer map or not.
+  void MapAnswered() { wants_map_ = false; }
+
+  size_t outstanding_pushes() const { return outstanding_pushes_; }
+
+ private:
+  enum class State : uint8_t { kWaiting, kInFlight, kOk };
+  struct PartState {
+    State state = State::kWaiting;
+    uint8_t attempts = 0;
+    RequestId request;       // in flight: of the newest sending
+    LaneAddress lane;        // of the newest sending
+    OwnerEpoch epoch;        // of the newest sending
+    TimePoint not_before{};  // waiting
+  };
+  struct Delivery {
+    std::optional<PushIdentity> push;
+    std::shared_ptr<const RowBatch> batch;
+    std::vector<PartState> parts;
+    size_t remaining = 0;
+    PullRows rows;
+    TimePoint next_due{};  // no part is due before; TimePoint::max(): none waits
+  };
+  struct InFlight {
+    DeliveryId delivery;
+    std::vector<uint32_t> parts;
+  };
+
+  DeliveryId Add(std::optional<PushIdentity> push, std::shared_ptr<const RowBatch> batch,
+                 TimePoint now);
+  void SendAgain(Delivery* delivery, PartState* part, TimePoint now);
+  void FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
+                     std::vector<SendRequest>* out);
+  std::optional<LaneAddress> LaneOf(PartitionId partition) const;
+
+  std::shared_ptr<const PartitionMap> map_;
+  absl::flat_hash_map<ServerId, uint32_t> lanes_;  // lanes of each server of the map
+  absl::flat_hash_map<DeliveryId, Delivery> deliveries_;
+  absl::flat_hash_map<RequestId, InFlight> in_flight_;
+  DeliveryId next_delivery_{1};
+  RequestId next_request_{1};
+  size_t outstanding_pushes_ = 0;
+  bool wants_map_ = true;
+};
+
+}  // namespace muster::sdk

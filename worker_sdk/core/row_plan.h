@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sharding/partition_map.h"
+#include "sharding/types.h"
+
+namespace muster::sdk {
+
+/// Rows of one table: `keys` unique, `dim` floats a row.
+struct TableKeys {
+  TableId table;
+  uint32_t dim = 0;
+  std::span<const uint64_t> keys;
+};
+
+/// Rows of one table within a part.
+struct PlanGroup {
+  TableId table;
+  uint32_t dim = 0;
+  uint32_t keys = 0;
+};
+/// All rows that live in one partition; ranges into the plan's keys, values and groups.
+struct PlanPart {
+  PartitionId partition;
+  uint64_t key_begin = 0;
+  uint64_t key_count = 0;
+  uint64_t value_begin = 0;  // in floats
+  uint64_t value_count = 0;
+  uint32_t group_begin = 0;
+  uint32_t group_count = 0;
+};
+/// Where the rows of one of the tables went.
+struct TablePlaces {
+  TableId table;
+  uint32_t dim = 0;
+  std::vector<uint32_t> part;    // of key i
+  std::vector<uint64_t> offset;  // first float of key i's row in the values
+};
+
+/// How the rows of one pull, or of one minibatch's push, are cut into parts. Keys and values lie
+/// part after part, group after group: what goes to one server lies together. A value.
+struct RowPlan {
+  std::vector<uint64_t> keys;
+  std::vector<PlanGroup> groups;
+  std::vector<PlanPart> parts;
+  /// As the tables were given.
+  std::vector<TablePlaces> tables;
+  uint64_t value_count = 0;  // floats in all parts
+};
+
+/// Cuts `tables` (each table once) into parts. `order` lists every partition once: parts follow it.
+RowPlan PlanRows(std::span<const TableKeys> tables, std::span<const PartitionId> order);
+
+/// Puts `rows: [keys, dim] float32 row-major` of plan.tables[table] where the plan wants them in
+/// `values: [plan.value_count]`.
+void ScatterRows(const RowPlan& plan, size_t table, std::span<const float> rows,
+                 std::span<float> values);
+
+/// Every partition, ordered by the server and lane that serve it, so that parts for one lane lie
+/// together. Without owners: in their own order.
+std::vector<PartitionId> SendingOrder(const PartitionMap& map);
+
+}  // namespace muster::sdk

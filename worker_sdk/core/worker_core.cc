@@ -1,0 +1,263 @@
+#include "worker_sdk/core/worker_core.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/random.h"
+
+namespace muster::sdk {
+namespace {
+
+// Something to say does not wait for the heartbeat, but calls keep this distance.
+constexpr std::chrono::milliseconds kUrgentSpacing{2};
+// While parts wait for a newer map, the master is asked this often.
+constexpr std::chrono::milliseconds kMapSpacing{20};
+constexpr std::chrono::milliseconds kFailureBackoffMin{50};
+constexpr std::chrono::milliseconds kFailureBackoffMax{1000};
+
+}  // namespace
+
+WorkerCore::Held* WorkerCore::Find(LeaseToken token, RunNumber run) {
+  auto it = held_.find(token);
+  return it == held_.end() || it->second.run != run ? nullptr : &it->second;
+}
+
+bool WorkerCore::Holds(LeaseToken token, RunNumber run) const {
+  auto it = held_.find(token);
+  return it != held_.end() && it->second.run == run;
+}
+
+void WorkerCore::Drop(LeaseToken token) {
+  auto it = held_.find(token);
+  if (it == held_.end()) return;
+  for (DeliveryId id : it->second.outstanding) {
+    sender_.Cancel(id);
+    pushes_.erase(id);
+  }
+  std::erase(queue_, token);
+  held_.erase(it);
+}
+
+std::optional<ShardRun> WorkerCore::TakeShard() {
+  if (queue_.empty() || ended_) return std::nullopt;
+  Held& held = held_.at(queue_.front());
+  queue_.pop_front();
+  held.phase = LeasePhase::kComputing;
+  held.minibatches_started = 0;
+  urgent_ = true;  // another one may be fetched
+  return ShardRun{held.grant, held.run};
+}
+
+bool WorkerCore::StartMinibatch(LeaseToken token, RunNumber run) {
+  Held* held = Find(token, run);
+  if (held == nullptr) return false;
+  ++held->minibatches_started;
+  return true;
+}
+
+bool WorkerCore::CommitMinibatch(LeaseToken token, RunNumber run, MinibatchIndex minibatch,
+                                 std::shared_ptr<const RowBatch> batch, TimePoint now) {
+  Held* held = Find(token, run);
+  if (held == nullptr) return false;
+  if (batch->plan.parts.empty()) return true;
+  PushIdentity push{held->grant.shard,
+                    minibatch,
+                    token,
+                    run,
+                    held->grant.work.first_step + minibatch.value(),
+                    held->grant.restore_epoch};
+  DeliveryId id = sender_.AddPush(push, std::move(batch), now);
+  held->outstanding.insert(id);
+  pushes_[id] = token;
+  return true;
+}
+
+void WorkerCore::CompleteShard(LeaseToken token, RunNumber run, ShardMetrics metrics) {
+  Held* held = Find(token, run);
+  if (held == nullptr) return;
+  held->phase = LeasePhase::kPushing;
+  held->completed = true;
+  held->metrics = std::move(metrics);
+  if (held->done()) urgent_ = true;
+}
+
+void WorkerCore::GiveUp(LeaseToken token, RunNumber run, std::optional<std::string> failure,
+                        bool fatal) {
+  if (Find(token, run) != nullptr) Return(token, std::move(failure), fatal);
+}
+
+void WorkerCore::Return(LeaseToken token, std::optional<std::string> failure, bool fatal) {
+  ReturnedLease lease{held_.at(token).grant.shard, token, std::move(failure), fatal};
+  Drop(token);
+  returned_.push_back({std::move(lease), false});
+  urgent_ = true;
+}
+
+void WorkerCore::OnReply(const SendRequest& request, std::span<const wire::PartReply> parts,
+                         std::shared_ptr<const float[]> rows, std::string_view text,
+                         TimePoint now) {
+  PartSender::Outcome outcome = sender_.OnReply(request.id, parts, std::move(rows), now);
+  if (outcome.bad_request) {
+    std::string reason = fmt::format("{} refused a {} of this worker as malformed: {}",
+                                     fmt::format("ps-{}", request.lane.server.value()),
+                                     request.push ? "push" : "pull", text);
+    if (!request.push) {
+      if (failure_.empty()) failure_ = std::move(reason);
+    } else if (Holds(request.push->token, request.push->run)) {
+      Return(request.push->token, std::move(reason), false);
+    }
+    return;
+  }
+  if (outcome.stale) {
+    Drop(*outcome.stale);
+    urgent_ = true;  // the master learns from its absence that the lease has ended
+    return;
+  }
+  if (!outcome.finished) return;
+  auto push = pushes_.find(*outcome.finished);
+  if (push == pushes_.end()) return;
+  Held& held = held_.at(push->second);
+  held.outstanding.erase(*outcome.finished);
+  pushes_.erase(push);
+  if (held.done()) urgent_ = true;
+}
+
+uint32_t WorkerCore::Wanted() const {
+  if (leaving_ || ended_) return 0;
+  size_t goal = std::max<size_t>(options_.shards_ahead, waiting_loops_);
+  return static_cast<uint32_t>(goal - std::min(goal, queue_.size()));
+}
+
+TimePoint WorkerCore::NextExchange(TimePoint now) const {
+  if (exchanging_ || ended_) return TimePoint::max();
+  if (sequence_ == 0) return now;
+  if (failures_ > 0) {
+    std::chrono::milliseconds backoff =
+        std::min(kFailureBackoffMin * (1 << std::min(failures_ - 1, 5u)), kFailureBackoffMax);
+    // Up to a quarter more, so that workers do not come back to a restarted master in step.
+    uint64_t jitter =
+        Mix64(options_.incarnation + failures_) % static_cast<uint64_t>(backoff.count() / 4);
+    return last_exchange_ + backoff + std::chrono::milliseconds(jitter);
+  }
+  if (urgent_) return last_exchange_ + kUrgentSpacing;
+  TimePoint next = last_exchange_ + options_.heartbeat_interval;
+  if (sender_.wants_map()) next = std::min(next, last_exchange_ + kMapSpacing);
+  return next;
+}
+
+WorkerExchangeRequest WorkerCore::BeginExchange(const WorkerTimes& times, TimePoint now) {
+  MUSTER_CHECK(!exchanging_);
+  exchanging_ = true;
+  urgent_ = false;
+  last_exchange_ = now;
+  WorkerExchangeRequest request;
+  request.worker = options_.worker;
+  request.incarnation = options_.incarnation;
+  request.sequence = ++sequence_;
+  if (map_) request.map_version = map_->version;
+  request.newest_grant = newest_grant_;
+  for (const auto& [token, held] : held_) {
+    request.held.push_back({held.grant.shard, token, held.grant.restore_epoch, held.run, held.phase,
+                            held.minibatches_started});
+    if (held.done()) {
+      request.done.push_back(
+          {held.grant.shard, token, held.grant.restore_epoch, held.run, held.metrics});
+    }
+  }
+  for (Returned& returned : returned_) {
+    returned.told = true;
+    request.returned.push_back(returned.lease);
+  }
+  request.want = Wanted();
+  request.times = times;
+  return request;
+}
+
+void WorkerCore::OnExchangeFailed(TimePoint now) {
+  MUSTER_CHECK(exchanging_);
+  exchanging_ = false;
+  ++failures_;
+  last_exchange_ = now;
+  urgent_ = true;
+}
+
+void WorkerCore::OnExchangeReply(const WorkerExchangeReply& reply, TimePoint now) {
+  MUSTER_CHECK(exchanging_);
+  if (reply.master_incarnation < master_) {  // a master that has been replaced
+    OnExchangeFailed(now);
+    return;
+  }
+  exchanging_ = false;
+  failures_ = 0;
+  master_ = reply.master_incarnation;
+  if (reply.heartbeat_interval.count() > 0) options_.heartbeat_interval = reply.heartbeat_interval;
+  std::erase_if(returned_, [](const Returned& returned) { return returned.told; });
+  sender_.MapAnswered();
+  if (reply.map && (!map_ || reply.map->version > map_->version)) {
+    map_ = std::make_shared<const PartitionMap>(*reply.map);
+    sender_.SetMap(map_, now);
+  }
+  for (LeaseToken token : reply.lost) Drop(token);
+  for (const DoneVerdict& verdict : reply.verdicts) OnVerdict(verdict);
+  LeaseToken newest = newest_grant_;
+  for (const ShardGrant& grant : reply.grants) {
+    if (grant.token > newest_grant_) OnGrant(grant);
+    newest = std::max(newest, grant.token);
+  }
+  newest_grant_ = newest;
+  if (reply.directive == JobDirective::kDrain) Leave();
+  if (reply.directive == JobDirective::kEnd) {
+    ended_ = true;
+    leaving_ = true;
+    while (!held_.empty()) Drop(held_.begin()->first);
+    returned_.clear();
+  }
+}
+
+void WorkerCore::OnVerdict(const DoneVerdict& verdict) {
+  Held* held = Find(verdict.token, verdict.run);
+  if (held == nullptr || !held->done()) return;
+  if (verdict.code != DoneCode::kReverify) {
+    Drop(verdict.token);
+    return;
+  }
+  // Some partition came back from an older state after this run began: what it answered may be
+  // forgotten. The shard runs again under the same token and the R of the verdict.
+  held->grant.restore_epoch = verdict.restore_epoch;
+  held->run = held->run.Next();
+  held->phase = LeasePhase::kQueued;
+  held->completed = false;
+  held->minibatches_started = 0;
+  held->metrics = {};
+  queue_.push_front(verdict.token);
+  urgent_ = true;
+  if (leaving_) Return(verdict.token, std::nullopt, false);
+}
+
+void WorkerCore::OnGrant(const ShardGrant& grant) {
+  auto [it, inserted] = held_.try_emplace(grant.token);
+  if (!inserted) return;
+  it->second.grant = grant;
+  queue_.push_back(grant.token);
+  if (leaving_) Return(grant.token, std::nullopt, false);
+}
+
+void WorkerCore::Leave() {
+  leaving_ = true;
+  while (!queue_.empty()) Return(queue_.front(), std::nullopt, false);
+  urgent_ = true;
+}
+
+void WorkerCore::Abandon() {
+  Leave();
+  std::vector<LeaseToken> tokens;
+  for (const auto& [token, held] : held_) {
+    if (!held.done()) tokens.push_back(token);
+  }
+  for (LeaseToken token : tokens) Return(token, std::nullopt, false);
+}
+
+}  // namespace muster::sdk

@@ -1,0 +1,150 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "sharding/control.h"
+#include "worker_sdk/core/part_sender.h"
+
+namespace muster::sdk {
+
+/// A shard given to the trainer: everything about its run.
+struct ShardRun {
+  ShardGrant grant;
+  RunNumber run;
+};
+
+/// The worker's half of docs/protocol.md: leases, runs, parts, dones. Pure: events are its methods,
+/// effects are what BeginExchange and Flush return. Not thread-safe.
+///
+/// A lease is queued (granted), computing (a trainer's thread is in its loop), pushing (the loop
+/// has left it, parts or the verdict on its done are outstanding), or gone. Everything held is
+/// listed in every exchange, which is also how it is re-asserted after a restart of the master.
+class WorkerCore {
+ public:
+  struct Options {
+    std::string worker;
+    uint64_t incarnation = 0;
+    /// Shards to hold besides those in loops.
+    uint32_t shards_ahead = 2;
+    std::chrono::milliseconds heartbeat_interval{500};
+  };
+  explicit WorkerCore(Options options) : options_(std::move(options)) {}
+
+  // ---- the trainer's loops ----
+
+  /// The next shard to compute, if one is queued: a re-run before everything else.
+  std::optional<ShardRun> TakeShard();
+  /// One more loop waits for a shard, or one less.
+  void SetWaiting(uint32_t loops) { waiting_loops_ = loops; }
+  /// The lease is held and in this run.
+  bool Holds(LeaseToken token, RunNumber run) const;
+  /// The loop gets its next minibatch. False: the lease is lost.
+  bool StartMinibatch(LeaseToken token, RunNumber run);
+  /// The loop commits a minibatch; a batch without parts counts as acknowledged. Returns false, and
+  /// sends nothing, when the lease is lost.
+  bool CommitMinibatch(LeaseToken token, RunNumber run, MinibatchIndex minibatch,
+                       std::shared_ptr<const RowBatch> batch, TimePoint now);
+  /// The loop has committed every minibatch: the done follows when every part is OK.
+  void CompleteShard(LeaseToken token, RunNumber run, ShardMetrics metrics);
+  /// The loop gives the shard up: handed back, or failed by the trainer (`failure`; `fatal`: no
+  /// retry can help and the job fails).
+  void GiveUp(LeaseToken token, RunNumber run, std::optional<std::string> failure, bool fatal);
+
+  // ---- pulls ----
+
+  DeliveryId StartPull(std::shared_ptr<const RowBatch> batch, TimePoint now) {
+    return sender_.AddPull(std::move(batch), now);
+  }
+  bool PullReady(DeliveryId id) const { return sender_.Finished(id); }
+  PullRows TakePull(DeliveryId id) { return sender_.TakePull(id); }
+  void CancelPull(DeliveryId id) { sender_.Cancel(id); }
+
+  // ---- the data plane ----
+
+  /// `text`: what the server said about a bad request; it fails the shard whose push it was, or is
+  /// returned when it was a pull's.
+  void OnReply(const SendRequest& request, std::span<const wire::PartReply> parts,
+               std::shared_ptr<const float[]> rows, std::string_view text, TimePoint now);
+  void OnUnanswered(RequestId id, TimePoint now) { sender_.OnUnanswered(id, now); }
+  std::vector<SendRequest> Flush(TimePoint now) { return sender_.Flush(now); }
+  std::optional<TimePoint> NextFlush() const { return sender_.NextDue(); }
+
+  // ---- the control plane ----
+
+  /// When the next exchange is due; TimePoint::max() while one is under way, and after END.
+  TimePoint NextExchange(TimePoint now) const;
+  /// The request to make now. One exchange at a time: OnExchangeReply or OnExchangeFailed follows.
+  WorkerExchangeRequest BeginExchange(const WorkerTimes& times, TimePoint now);
+  /// Takes the answer. One from an older master than seen before is ignored.
+  void OnExchangeReply(const WorkerExchangeReply& reply, TimePoint now);
+  void OnExchangeFailed(TimePoint now);
+  /// Nothing more is taken: queued shards are handed back. Those in loops go on.
+  void Leave();
+  /// As Leave, and what is in loops or not yet acknowledged is handed back as well.
+  void Abandon();
+
+  // ---- state ----
+
+  bool ended() const { return ended_; }
+  bool draining() const { return leaving_; }
+  /// Nothing is held and nothing waits to be told to the master.
+  bool idle() const { return held_.empty() && returned_.empty(); }
+  size_t outstanding_pushes() const { return sender_.outstanding_pushes(); }
+  const std::shared_ptr<const PartitionMap>& map() const { return map_; }
+  /// The first error that no retry helps against: a pull that a server calls a bad request.
+  const std::string& failure() const { return failure_; }
+  size_t queued() const { return queue_.size(); }
+
+ private:
+  struct Held {
+    ShardGrant grant;
+    RunNumber run;
+    LeasePhase phase = LeasePhase::kQueued;
+    uint32_t minibatches_started = 0;
+    std::set<DeliveryId> outstanding;  // pushes not yet OK
+    bool completed = false;
+    ShardMetrics metrics;
+    bool done() const { return completed && outstanding.empty(); }
+  };
+  struct Returned {
+    ReturnedLease lease;
+    bool told = false;  // in the exchange under way
+  };
+
+  Held* Find(LeaseToken token, RunNumber run);
+  void Drop(LeaseToken token);
+  void Return(LeaseToken token, std::optional<std::string> failure, bool fatal);
+  void OnVerdict(const DoneVerdict& verdict);
+  void OnGrant(const ShardGrant& grant);
+  uint32_t Wanted() const;
+
+  Options options_;
+  PartSender sender_;
+  std::shared_ptr<const PartitionMap> map_;
+  std::map<LeaseToken, Held> held_;
+  std::deque<LeaseToken> queue_;
+  std::vector<Returned> returned_;
+  absl::flat_hash_map<DeliveryId, LeaseToken> pushes_;
+  uint32_t waiting_loops_ = 0;
+  MasterIncarnation master_;
+  LeaseToken newest_grant_;
+  uint64_t sequence_ = 0;
+  bool exchanging_ = false;
+  bool urgent_ = true;  // something new to tell or to ask
+  uint32_t failures_ = 0;
+  TimePoint last_exchange_{};
+  bool leaving_ = false;
+  bool ended_ = false;
+  std::string failure_;
+};
+
+}  // namespace muster::sdk

@@ -1,0 +1,267 @@
+#include <fmt/format.h>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "base/status.h"
+#include "base/version.h"
+#include "worker_sdk/net/internal/connection.h"
+
+namespace muster::sdk::net_internal {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+// Frames that leave in one write.
+constexpr size_t kFramesPerWrite = 8;
+
+/// The endpoint of "unix:/path" or "127.0.0.1:port"; nothing when it is neither, or when there is
+/// no such path.
+std::optional<Connection::Stream::endpoint> EndpointOf(const std::string& address) {
+  if (address.starts_with("unix:")) {
+    std::string path = address.substr(5);
+    std::error_code ignored;
+    if (path.size() > 100 || !std::filesystem::exists(path, ignored)) return std::nullopt;
+    return asio::local::stream_protocol::endpoint(path);
+  }
+  size_t colon = address.rfind(':');
+  if (colon == std::string::npos) return std::nullopt;
+  error_code error;
+  asio::ip::address host = asio::ip::make_address(address.substr(0, colon), error);
+  uint16_t port = 0;
+  const char* end = address.data() + address.size();
+  auto parsed = std::from_chars(address.data() + colon + 1, end, port);
+  if (error || parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
+  return asio::ip::tcp::endpoint(host, port);
+}
+
+}  // namespace
+
+Connection::Connection(asio::io_context* io, Target target, const DataClient::Options* options,
+                       DataClient::Listener* listener, std::function<void(Connection*)> closed)
+    : target_(std::move(target)),
+      options_(options),
+      listener_(listener),
+      closed_handler_(std::move(closed)),
+      socket_(*io),
+      timer_(*io) {}
+
+/// A handler that keeps the connection alive, does nothing once it is closed, and closes it on an
+/// error.
+template <typename Handler>
+auto Connection::Guarded(Handler handler) {
+  return [self = shared_from_this(), handler](error_code error, auto...) {
+    if (self->closed_) return;
+    if (error) return self->Close(error.message());
+    self->last_progress_ = std::chrono::steady_clock::now();
+    handler(self.get());
+  };
+}
+
+void Connection::Start() {
+  last_progress_ = std::chrono::steady_clock::now();
+  WatchSilence();
+  TryAddress(0);
+}
+
+void Connection::TryAddress(size_t index) {
+  if (index >= target_.addresses.size()) {
+    return Close(last_error_.empty() ? "it has no address that can be used here" : last_error_);
+  }
+  std::optional<Stream::endpoint> endpoint = EndpointOf(target_.addresses[index]);
+  if (!endpoint) return TryAddress(index + 1);
+  socket_.async_connect(*endpoint, [self = shared_from_this(), index](error_code error) {
+    if (self->closed_) return;
+    if (!error) return self->OnConnected();
+    self->last_error_ = fmt::format("{}: {}", self->target_.addresses[index], error.message());
+    error_code ignored;
+    self->socket_.close(ignored);
+    self->TryAddress(index + 1);
+  });
+}
+
+void Connection::OnConnected() {
+  error_code error;
+  Stream::endpoint local = socket_.local_endpoint(error), remote = socket_.remote_endpoint(error);
+  if (local.protocol().family() != AF_UNIX) {
+    // A connection to a port without a listener can meet itself (simultaneous open).
+    if (!error && local == remote) return Close("nobody listens there");
+    socket_.set_option(asio::ip::tcp::no_delay(true), error);
+  }
+  auto hello = std::make_unique<RequestFrame>();
+  BuildHello({options_->job, options_->worker, fmt::format("muster {}", kVersion)}, hello.get());
+  frames_.push_back(std::move(hello));
+  std::vector<asio::const_buffer> buffers;
+  for (auto piece : frames_.back()->pieces) buffers.emplace_back(piece.data(), piece.size());
+  writing_ = true;
+  asio::async_write(socket_, buffers, Guarded([](Connection* self) {
+                      self->writing_ = false;
+                      self->frames_.clear();
+                      self->WriteQueued();
+                    }));
+  ReadHeader();
+}
+
+void Connection::Send(SendRequest request) {
+  if (closed_) return;
+  // Silence is counted from the moment that there is something to answer.
+  if (queue_.empty() && outstanding_.empty()) last_progress_ = std::chrono::steady_clock::now();
+  queue_.push_back(std::move(request));
+  WriteQueued();
+}
+
+void Connection::WriteQueued() {
+  if (!greeted_ || writing_ || queue_.empty()) return;
+  std::vector<asio::const_buffer> buffers;
+  while (!queue_.empty() && frames_.size() < kFramesPerWrite) {
+    SendRequest request = std::move(queue_.front());
+    queue_.pop_front();
+    frames_.push_back(std::make_unique<RequestFrame>());
+    BuildFrame(request, options_->encoding, frames_.back().get());
+    for (auto piece : frames_.back()->pieces) buffers.emplace_back(piece.data(), piece.size());
+    frame_requests_.push_back(request);
+    outstanding_.emplace(request.id, std::move(request));
+  }
+  writing_ = true;
+  asio::async_write(socket_, buffers, Guarded([](Connection* self) {
+                      self->writing_ = false;
+                      self->frames_.clear();
+                      self->frame_requests_.clear();
+                      self->WriteQueued();
+                    }));
+}
+
+void Connection::ReadHeader() {
+  asio::async_read(socket_, asio::buffer(header_bytes_),
+                   Guarded([](Connection* self) { self->OnHeader(); }));
+}
+
+void Connection::OnHeader() {
+  absl::StatusOr<wire::Header> header = wire::DecodeHeader(header_bytes_);
+  if (!header.ok()) return Close(Message(header.status()));
+  header_ = *header;
+  if (header_.keys != 0) return Close("it answered with keys");
+  directory_.resize(header_.directory_bytes);
+  asio::async_read(socket_, asio::buffer(directory_),
+                   Guarded([](Connection* self) { self->OnDirectory(); }));
+}
+
+void Connection::OnDirectory() {
+  if (header_.kind == wire::Kind::kError) {
+    absl::StatusOr<std::string> text = wire::DecodeError(directory_);
+    return Close(text.ok() ? *text : std::string(Message(text.status())));
+  }
+  absl::Status status = greeted_ ? OnReplyDirectory() : OnHelloReply();
+  if (!status.ok()) Close(Message(status));
+}
+
+absl::Status Connection::OnHelloReply() {
+  if (header_.kind != wire::Kind::kHelloReply || header_.value_bytes != 0) {
+    return absl::InvalidArgumentError("it did not greet");
+  }
+  MUSTER_ASSIGN_OR_RETURN(wire::HelloReply reply, wire::DecodeHelloReply(directory_));
+  if (reply.server_incarnation != target_.lane.incarnation.value()) {
+    return absl::UnavailableError(fmt::format("its incarnation is {}, the map says {}",
+                                              reply.server_incarnation,
+                                              target_.lane.incarnation.value()));
+  }
+  if (reply.partition_count != options_->partition_count || reply.lane != target_.lane.lane) {
+    return absl::FailedPreconditionError(fmt::format(
+        "it is lane {} of a job with {} partitions; expected lane {} and {}", reply.lane,
+        reply.partition_count, target_.lane.lane, options_->partition_count));
+  }
+  greeted_ = true;
+  WriteQueued();
+  ReadHeader();
+  return absl::OkStatus();
+}
+
+absl::Status Connection::OnReplyDirectory() {
+  auto it = outstanding_.find(RequestId(header_.request));
+  if (it == outstanding_.end()) {
+    return absl::InvalidArgumentError(
+        fmt::format("it answered request {}, which was not asked", header_.request));
+  }
+  MUSTER_ASSIGN_OR_RETURN(reply_, wire::DecodeReply(header_, directory_));
+  MUSTER_RETURN_IF_ERROR(CheckReply(it->second, header_, reply_, &floats_));
+  rows_.reset();
+  if (floats_ == 0) {
+    Deliver(nullptr);
+  } else {
+    ReadValues(floats_);
+  }
+  return absl::OkStatus();
+}
+
+void Connection::ReadValues(uint64_t floats) {
+  rows_ = std::make_shared_for_overwrite<float[]>(floats);
+  asio::mutable_buffer into(rows_.get(), header_.value_bytes);
+  if (header_.encoding != wire::Encoding::kFloat32) {
+    encoded_.resize(header_.value_bytes);
+    into = asio::buffer(encoded_);
+  }
+  asio::async_read(socket_, into, Guarded([](Connection* self) { self->OnValues(); }));
+}
+
+void Connection::OnValues() {
+  std::span<float> rows(rows_.get(), floats_);
+  std::string_view wire_bytes(reinterpret_cast<const char*>(rows.data()), rows.size_bytes());
+  if (header_.encoding != wire::Encoding::kFloat32) {
+    wire_bytes = {reinterpret_cast<const char*>(encoded_.data()), encoded_.size()};
+    wire::DecodeValues(encoded_, header_.encoding, rows);
+  }
+  if (header_.checksum_kind == wire::Checksum::kXxh3 &&
+      wire::ChecksumOf(directory_, {}, wire_bytes) != header_.checksum) {
+    return Close("the checksum of an answer is wrong");
+  }
+  Deliver(std::move(rows_));
+}
+
+void Connection::Deliver(std::shared_ptr<const float[]> rows) {
+  auto node = outstanding_.extract(RequestId(header_.request));
+  ReadHeader();
+  listener_->OnReply(node.mapped(), reply_.parts, std::move(rows), reply_.text);
+}
+
+void Connection::WatchSilence() {
+  timer_.expires_after(std::chrono::milliseconds(500));
+  timer_.async_wait([self = shared_from_this()](error_code error) {
+    if (error || self->closed_) return;
+    auto silent = std::chrono::steady_clock::now() - self->last_progress_;
+    if (!self->greeted_ && silent > self->options_->connect_timeout) {
+      return self->Close("it does not greet");
+    }
+    if (!self->outstanding_.empty() && silent > self->options_->silence_max) {
+      return self->Close(fmt::format("no answer for {} ms", self->options_->silence_max.count()));
+    }
+    self->WatchSilence();
+  });
+}
+
+void Connection::Close(std::string_view why) {
+  if (closed_) return;
+  closed_ = true;
+  std::string reason = fmt::format("{}: {}", target_.name, why);
+  error_code ignored;
+  socket_.close(ignored);
+  timer_.cancel();
+  // `frames_` stay until the handlers are gone: the kernel may not read them any more, but Asio
+  // still holds pointers to them.
+  auto self = shared_from_this();
+  auto outstanding = std::exchange(outstanding_, {});
+  auto queue = std::exchange(queue_, {});
+  closed_handler_(this);
+  for (const auto& [id, request] : outstanding) listener_->OnUnanswered(id, reason);
+  for (const SendRequest& request : queue) listener_->OnUnanswered(request.id, reason);
+}
+
+}  // namespace muster::sdk::net_internal

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "worker_sdk/core/part_sender.h"
+
+namespace muster::sdk {
+
+/// The data plane as a worker speaks it: carries SendRequests to the lanes of servers and brings
+/// their answers back. One I/O thread; one connection per (server incarnation, lane), made when
+/// first needed, over the UNIX socket where its path exists, else over TCP. Requests are pipelined.
+///
+/// It never sends anything twice and knows no back-off: when a connection cannot be made, breaks,
+/// or stays silent too long, everything outstanding on it is reported as unanswered, and PartSender
+/// decides.
+///
+/// Thread-safety: Send, SetServers and SetTimer may be called by any thread; Start, Stop and the
+/// destructor by the owner.
+class DataClient {
+ public:
+  /// Called on the I/O thread, without any lock of the client; must not block.
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    /// `parts` one per item of the request; `rows`: of a pull, those with kOk, one after the other.
+    virtual void OnReply(const SendRequest& request, std::span<const wire::PartReply> parts,
+                         std::shared_ptr<const float[]> rows, std::string_view text) = 0;
+    /// `why` names the server and what went wrong.
+    virtual void OnUnanswered(RequestId id, std::string_view why) = 0;
+    virtual void OnTimer() = 0;
+  };
+  struct Options {
+    std::string job;
+    std::string worker;
+    uint32_t partition_count = 0;
+    wire::Encoding encoding = wire::Encoding::kFloat32;
+    /// A connection with requests outstanding on which nothing arrives for so long is given up.
+    std::chrono::milliseconds silence_max{20'000};
+    /// To connect and be greeted.
+    std::chrono::milliseconds connect_timeout{5'000};
+  };
+
+  /// `listener` must outlive the client.
+  DataClient(Options options, Listener* listener);
+  /// Stops.
+  ~DataClient();
+  DataClient(const DataClient&) = delete;
+  DataClient& operator=(const DataClient&) = delete;
+
+  void Start();
+  /// Joins the I/O thread; nothing is reported from then on. Idempotent.
+  void Stop();
+
+  /// Where lanes are. Connections to incarnations that are not in the list are closed.
+  void SetServers(std::vector<ServerEndpoint> servers);
+  void Send(std::vector<SendRequest> requests);
+  /// OnTimer is called once, at `when` or at an earlier time that was set and has not come yet; at
+  /// once if that has passed.
+  void SetTimer(TimePoint when);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace muster::sdk

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "worker_sdk/net/data_client.h"
+#include "worker_sdk/net/internal/request_frame.h"
+
+namespace muster::sdk::net_internal {
+
+/// One connection to one lane, from its making to its end; never used again after that. Lives on
+/// the I/O thread; handlers keep it alive.
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  using Stream = boost::asio::generic::stream_protocol;
+
+  struct Target {
+    LaneAddress lane;
+    std::string name;                    // "ps-0.1", for messages
+    std::vector<std::string> addresses;  // best first
+  };
+
+  /// `closed` is called once, when the connection has ended; what was outstanding has been reported
+  /// by then. `options` and `listener` must outlive the connection.
+  Connection(boost::asio::io_context* io, Target target, const DataClient::Options* options,
+             DataClient::Listener* listener, std::function<void(Connection*)> closed);
+
+  /// Starts to connect. Call once.
+  void Start();
+  /// Queues a request; it leaves when the server has greeted.
+  void Send(SendRequest request);
+  /// Ends the connection and reports everything outstanding.
+  void Close(std::string_view why);
+
+ private:
+  void TryAddress(size_t index);
+  void OnConnected();
+  void WriteQueued();
+  void ReadHeader();
+  void OnHeader();
+  void OnDirectory();
+  absl::Status OnHelloReply();
+  absl::Status OnReplyDirectory();
+  void ReadValues(uint64_t floats);
+  void OnValues();
+  void Deliver(std::shared_ptr<const float[]> rows);
+  void WatchSilence();
+  template <typename Handler>
+  auto Guarded(Handler handler);
+
+  Target target_;
+  const DataClient::Options* options_;
+  DataClient::Listener* listener_;
+  std::function<void(Connection*)> closed_handler_;
+  Stream::socket socket_;
+  boost::asio::steady_timer timer_;
+  std::string last_error_;
+
+  bool closed_ = false;
+  bool greeted_ = false;
+  bool writing_ = false;
+  std::chrono::steady_clock::time_point last_progress_;
+  std::deque<SendRequest> queue_;  // not yet written
+  std::map<RequestId, SendRequest> outstanding_;
+  std::vector<std::unique_ptr<RequestFrame>> frames_;  // being written
+  std::vector<SendRequest> frame_requests_;            // whose batches `frames_` point into
+
+  // The frame being read.
+  std::array<std::byte, wire::kHeaderBytes> header_bytes_;
+  wire::Header header_;
+  std::string directory_;
+  wire::Reply reply_;
+  std::shared_ptr<float[]> rows_;
+  std::vector<std::byte> encoded_;
+  uint64_t floats_ = 0;
+};
+
+}  // namespace muster::sdk::net_internal

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "proto/wire/frame.h"
+#include "worker_sdk/core/part_sender.h"
+
+namespace muster::sdk::net_internal {
+
+/// One frame as it is written: pieces of memory in order. The pieces point into the frame and into
+/// the request's batch; both must stay where they are.
+struct RequestFrame {
+  std::array<std::byte, wire::kHeaderBytes> header;
+  std::string directory;
+  std::vector<std::byte> encoded_values;  // only where the encoding is not float32
+  std::vector<std::span<const std::byte>> pieces;
+};
+
+/// Makes the frame of `request` in `*frame`. Adjacent keys and values become one piece.
+void BuildFrame(const SendRequest& request, wire::Encoding encoding, RequestFrame* frame);
+
+/// The frame that opens a connection.
+void BuildHello(const wire::Hello& hello, RequestFrame* frame);
+
+/// Checks an answer against its request: kind, parts, and the size of the values. On success
+/// `*floats` is the number of values.
+absl::Status CheckReply(const SendRequest& request, const wire::Header& header,
+                        const wire::Reply& reply, uint64_t* floats);
+
+}  // namespace muster::sdk::net_internal

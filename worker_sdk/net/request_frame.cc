@@ -1,0 +1,142 @@
+#include <fmt/format.h>
+
+#include "worker_sdk/net/internal/request_frame.h"
+
+namespace muster::sdk::net_internal {
+namespace {
+
+std::span<const std::byte> Bytes(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+void AppendPiece(std::span<const std::byte> piece, RequestFrame* frame) {
+  if (piece.empty()) return;
+  if (!frame->pieces.empty()) {
+    std::span<const std::byte>& last = frame->pieces.back();
+    if (last.data() + last.size() == piece.data()) {
+      last = {last.data(), last.size() + piece.size()};
+      return;
+    }
+  }
+  frame->pieces.push_back(piece);
+}
+
+/// Calls `use(part, item)` for every part of the request.
+template <typename Use>
+void ForEachPart(const SendRequest& request, Use use) {
+  for (const SendRequest::Item& item : request.items) {
+    use(request.batch->plan.parts[item.part], item);
+  }
+}
+
+std::vector<wire::Group> GroupsOf(const RowPlan& plan, const PlanPart& part) {
+  std::vector<wire::Group> groups(part.group_count);
+  for (uint32_t g = 0; g < part.group_count; ++g) {
+    const PlanGroup& group = plan.groups[part.group_begin + g];
+    groups[g] = {group.table.value(), group.keys};
+  }
+  return groups;
+}
+
+std::string Directory(const SendRequest& request) {
+  const RowPlan& plan = request.batch->plan;
+  if (!request.push) {
+    std::vector<wire::PullPart> parts;
+    parts.reserve(request.items.size());
+    ForEachPart(request, [&](const PlanPart& part, const SendRequest::Item& item) {
+      parts.push_back({part.partition.value(), item.epoch.value(), GroupsOf(plan, part)});
+    });
+    return wire::EncodePull(parts);
+  }
+  const PushIdentity& push = *request.push;
+  std::vector<wire::PushPart> parts;
+  parts.reserve(request.items.size());
+  ForEachPart(request, [&](const PlanPart& part, const SendRequest::Item& item) {
+    parts.push_back({part.partition.value(), item.epoch.value(), push.shard.dataset.value(),
+                     push.shard.epoch.value(), push.shard.index.value(), push.minibatch.value(),
+                     push.run.value(), push.token.value(), push.step, GroupsOf(plan, part)});
+  });
+  return wire::EncodePush(parts);
+}
+
+}  // namespace
+
+void BuildFrame(const SendRequest& request, wire::Encoding encoding, RequestFrame* frame) {
+  const RowBatch& batch = *request.batch;
+  frame->directory = Directory(request);
+  wire::Header header;
+  header.kind = request.push ? wire::Kind::kPush : wire::Kind::kPull;
+  header.request = request.id.value();
+  header.directory_bytes = static_cast<uint32_t>(frame->directory.size());
+  header.parts = static_cast<uint32_t>(request.items.size());
+  header.encoding = encoding;
+  AppendPiece(frame->header, frame);
+  AppendPiece(Bytes(frame->directory), frame);
+  uint64_t floats = 0;
+  ForEachPart(request, [&](const PlanPart& part, const SendRequest::Item&) {
+    header.keys += part.key_count;
+    floats += part.value_count;
+    AppendPiece(std::as_bytes(std::span(batch.plan.keys).subspan(part.key_begin, part.key_count)),
+                frame);
+  });
+  if (request.push) {
+    header.value_bytes = floats * wire::BytesPerValue(encoding);
+    if (encoding != wire::Encoding::kFloat32) frame->encoded_values.resize(header.value_bytes);
+    size_t at = 0;
+    ForEachPart(request, [&](const PlanPart& part, const SendRequest::Item&) {
+      auto values = std::span(batch.values).subspan(part.value_begin, part.value_count);
+      if (encoding == wire::Encoding::kFloat32) {
+        AppendPiece(std::as_bytes(values), frame);
+        return;
+      }
+      size_t bytes = values.size() * wire::BytesPerValue(encoding);
+      wire::EncodeValues(values, encoding, std::span(frame->encoded_values).subspan(at, bytes));
+      at += bytes;
+    });
+    AppendPiece(frame->encoded_values, frame);
+  }
+  wire::EncodeHeader(header, frame->header);
+}
+
+void BuildHello(const wire::Hello& hello, RequestFrame* frame) {
+  frame->directory = wire::EncodeHello(hello);
+  wire::Header header;
+  header.kind = wire::Kind::kHello;
+  header.directory_bytes = static_cast<uint32_t>(frame->directory.size());
+  wire::EncodeHeader(header, frame->header);
+  AppendPiece(frame->header, frame);
+  AppendPiece(Bytes(frame->directory), frame);
+}
+
+absl::Status CheckReply(const SendRequest& request, const wire::Header& header,
+                        const wire::Reply& reply, uint64_t* floats) {
+  wire::Kind expected = request.push ? wire::Kind::kPushReply : wire::Kind::kPullReply;
+  if (header.kind != expected) {
+    return absl::InvalidArgumentError(fmt::format("request {} was answered with a frame of kind {}",
+                                                  header.request, static_cast<int>(header.kind)));
+  }
+  if (reply.parts.size() != request.items.size()) {
+    return absl::InvalidArgumentError(fmt::format("request {} of {} parts was answered with {}",
+                                                  header.request, request.items.size(),
+                                                  reply.parts.size()));
+  }
+  *floats = 0;
+  for (size_t i = 0; i < reply.parts.size(); ++i) {
+    const PlanPart& part = request.batch->plan.parts[request.items[i].part];
+    if (reply.parts[i].partition != part.partition.value()) {
+      return absl::InvalidArgumentError(
+          fmt::format("request {} was answered for partition {} instead of {}", header.request,
+                      reply.parts[i].partition, part.partition.value()));
+    }
+    if (!request.push && reply.parts[i].code == wire::PartCode::kOk) *floats += part.value_count;
+  }
+  uint64_t expected_bytes = *floats * wire::BytesPerValue(header.encoding);
+  if (header.value_bytes != expected_bytes) {
+    return absl::InvalidArgumentError(
+        fmt::format("request {} was answered with {} bytes of values instead of {}", header.request,
+                    header.value_bytes, expected_bytes));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster::sdk::net_internal

@@ -1,0 +1,166 @@
+#include "worker_sdk/readers/shard_reader.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/status.h"
+#include "sharding/line_index.h"
+#include "sharding/shard_order.h"
+#include "sharding/source_pin.h"
+
+namespace muster::sdk {
+namespace {
+
+// A shard is records_per_shard lines; more is a mistake in the job file, or a damaged message.
+constexpr uint64_t kShardBytesMax = uint64_t{4} << 30;
+
+absl::StatusOr<size_t> ReadFully(int fd, const std::string& path, uint64_t offset,
+                                 std::span<char> buffer) {
+  size_t done = 0;
+  while (done < buffer.size()) {
+    ssize_t n =
+        ::pread(fd, buffer.data() + done, buffer.size() - done, static_cast<off_t>(offset + done));
+    if (n == 0) break;
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoStatus(errno, fmt::format("cannot read {}", path));
+    done += static_cast<size_t>(n);
+  }
+  return done;
+}
+
+absl::Status Changed(const ShardWork& work, std::string_view what) {
+  return absl::FailedPreconditionError(
+      fmt::format("{} is not the file that the job has indexed: {}. Put the original file back, or "
+                  "start a new job in another state directory",
+                  work.path, what));
+}
+
+}  // namespace
+
+struct ShardReader::Source {
+  int fd = -1;
+  uint64_t bytes = 0;
+  uint64_t hash = 0;
+  struct timespec changed{};
+  std::string header;
+  ~Source() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+ShardReader::ShardReader() = default;
+ShardReader::~ShardReader() = default;
+
+absl::StatusOr<std::shared_ptr<ShardReader::Source>> ShardReader::Open(const ShardWork& work) {
+  struct stat now{};
+  {
+    MutexLock lock(&mutex_);
+    auto it = sources_.find(work.path);
+    if (it != sources_.end() && ::stat(work.path.c_str(), &now) == 0) {
+      const Source& known = *it->second;
+      bool same = known.bytes == static_cast<uint64_t>(now.st_size) &&
+                  known.changed.tv_sec == now.st_mtim.tv_sec &&
+                  known.changed.tv_nsec == now.st_mtim.tv_nsec;
+      if (same && known.bytes == work.source_bytes && known.hash == work.source_hash) {
+        return it->second;
+      }
+    }
+  }
+  auto source = std::make_shared<Source>();
+  source->fd = ::open(work.path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (source->fd < 0) {
+    return ErrnoStatus(errno, fmt::format("cannot open the source file {}", work.path));
+  }
+  if (::fstat(source->fd, &now) != 0) {
+    return ErrnoStatus(errno, fmt::format("cannot look at {}", work.path));
+  }
+  source->bytes = static_cast<uint64_t>(now.st_size);
+  source->changed = now.st_mtim;
+  if (source->bytes != work.source_bytes) {
+    return Changed(work, fmt::format("it has {} bytes, the indexed one had {}", source->bytes,
+                                     work.source_bytes));
+  }
+  auto read = [&](uint64_t offset, std::span<char> buffer) {
+    return ReadFully(source->fd, work.path, offset, buffer);
+  };
+  MUSTER_ASSIGN_OR_RETURN(SourcePin pin, PinSource(source->bytes, read));
+  if (pin.hash != work.source_hash) {
+    return Changed(work, "its size is the same, but its content is another one");
+  }
+  source->hash = pin.hash;
+  if (work.has_header) {
+    size_t want = 4096;
+    while (true) {
+      source->header.resize(want);
+      MUSTER_ASSIGN_OR_RETURN(size_t n, read(0, source->header));
+      source->header.resize(n);
+      size_t end = source->header.find('\n');
+      if (end != std::string::npos) source->header.resize(end);
+      if (end != std::string::npos || n < want || want >= kRecordBytesMax) break;
+      want *= 16;
+    }
+    if (source->header.ends_with('\r')) source->header.pop_back();
+  }
+  MutexLock lock(&mutex_);
+  sources_[work.path] = source;
+  return source;
+}
+
+absl::StatusOr<ShardRecords> ShardReader::Read(const ShardWork& work) {
+  if (work.byte_end < work.byte_begin || work.byte_end > work.source_bytes ||
+      work.byte_end - work.byte_begin > kShardBytesMax) {
+    return absl::InvalidArgumentError(
+        fmt::format("a shard of {} covers the bytes [{}, {}) of {}: at most {} can be read",
+                    work.path, work.byte_begin, work.byte_end, work.source_bytes, kShardBytesMax));
+  }
+  MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<Source> source, Open(work));
+  std::vector<char> bytes(work.byte_end - work.byte_begin);
+  MUSTER_ASSIGN_OR_RETURN(size_t n, ReadFully(source->fd, work.path, work.byte_begin, bytes));
+  if (n < bytes.size()) {
+    return Changed(work, fmt::format("it ends at byte {}", work.byte_begin + n));
+  }
+  MUSTER_ASSIGN_OR_RETURN(ShardRecords records, CutRecords(work, std::move(bytes)));
+  records.header = source->header;
+  return records;
+}
+
+absl::StatusOr<ShardRecords> CutRecords(const ShardWork& work, std::vector<char> bytes) {
+  ShardRecords result;
+  result.bytes = std::move(bytes);
+  std::vector<std::string_view> lines;
+  lines.reserve(work.record_count);
+  const char* at = result.bytes.data();
+  const char* end = at + result.bytes.size();
+  while (at < end && lines.size() <= work.record_count) {
+    const void* found = std::memchr(at, '\n', static_cast<size_t>(end - at));
+    const char* line_end = found == nullptr ? end : static_cast<const char*>(found);
+    std::string_view line(at, static_cast<size_t>(line_end - at));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.push_back(line);
+    at = found == nullptr ? end : line_end + 1;
+  }
+  if (lines.size() != work.record_count) {
+    return Changed(work, fmt::format("bytes [{}, {}) should hold {} records and hold {}{}",
+                                     work.byte_begin, work.byte_end, work.record_count,
+                                     lines.size() > work.record_count ? "more than " : "",
+                                     std::min<size_t>(lines.size(), work.record_count)));
+  }
+  result.order = RecordOrder(work.shuffle_seed, work.record_count);
+  result.records.reserve(lines.size());
+  for (uint32_t index : result.order) result.records.push_back(lines[index]);
+  return result;
+}
+
+std::string ShardReader::LocationOf(const ShardWork& work, const ShardRecords& records,
+                                    size_t position) {
+  uint64_t line = work.first_record + records.order[position] + (work.has_header ? 2 : 1);
+  return fmt::format("{}:{}", work.path, line);
+}
+
+}  // namespace muster::sdk

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "sharding/control.h"
+
+namespace muster::sdk {
+
+/// The records of one shard, in the order in which every run sees them. Movable; the views stay
+/// valid.
+struct ShardRecords {
+  std::vector<char> bytes;
+  /// Lines without their line end ('\n', and a '\r' before it); views into `bytes`.
+  std::vector<std::string_view> records;
+  /// records[i] is the order[i]-th record of the shard's range in the file.
+  std::vector<uint32_t> order;
+  /// First line of the file when the dataset has a header; else empty.
+  std::string header;
+};
+
+/// Reads shards from their source files, which must be what the master indexed. Thread-safe; files
+/// are verified once, and again when their size or time of change differs.
+class ShardReader {
+ public:
+  ShardReader();
+  ~ShardReader();
+
+  /// Reads the records of `work`. kFailedPrecondition: the file is not the one that was indexed
+  /// (size, sampled content, or number of records), and no retry can help; kNotFound likewise.
+  /// Other errors are the file system's. All name the file.
+  absl::StatusOr<ShardRecords> Read(const ShardWork& work);
+
+  /// "path:line" of a record, for messages: `position` is the index in ShardRecords::records.
+  static std::string LocationOf(const ShardWork& work, const ShardRecords& records,
+                                size_t position);
+
+ private:
+  struct Source;
+  absl::StatusOr<std::shared_ptr<Source>> Open(const ShardWork& work);
+
+  Mutex mutex_;
+  std::map<std::string, std::shared_ptr<Source>> sources_ MUSTER_GUARDED_BY(mutex_);
+};
+
+/// Cuts `bytes` into lines and puts them into the order of RecordOrder(work.shuffle_seed).
+/// kFailedPrecondition when their number is not work.record_count.
+absl::StatusOr<ShardRecords> CutRecords(const ShardWork& work, std::vector<char> bytes);
+
+/// Minibatches of the shard: a pure function of it.
+inline uint32_t MinibatchCount(const ShardWork& work) {
+  return work.minibatch_size == 0
+             ? 0
+             : (work.record_count + work.minibatch_size - 1) / work.minibatch_size;
+}
+
+}  // namespace muster::sdk

@@ -1,0 +1,304 @@
+#include "worker_sdk/session/minibatch_impl.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "proto/wire/frame.h"
+#include "worker_sdk/session/shard_impl.h"
+#include "worker_sdk/session/table_options.h"
+
+namespace muster::internal {
+namespace {
+
+// What the master takes of one shard.
+constexpr size_t kMetricNamesMax = 256;
+constexpr size_t kMetricNameBytesMax = 256;
+constexpr size_t kSampleBytesMax = 1000;
+
+}  // namespace
+
+MinibatchImpl::MinibatchImpl(ShardImpl* shard, MinibatchIndex index, size_t first_record,
+                             std::span<const std::string_view> records)
+    : shard_(shard),
+      session_(&shard->session()),
+      index_(index),
+      first_record_(first_record),
+      records_(records) {}
+
+MinibatchImpl::~MinibatchImpl() {
+  for (const auto& pull : pulls_) {
+    if (pull->batch && !pull->waited) session_->CancelPull(pull->id);
+  }
+}
+
+const TableSpec* MinibatchImpl::TableFor(TableId id, std::string_view call, bool dense) {
+  const TableSpec* table = session_->FindTable(id);
+  if (table == nullptr || table->shape.empty() != dense) return table;
+  session_->ProgramError(
+      fmt::format("{} of table \"{}\": the table is {}, the call is for a {} one", call,
+                  table->name, dense ? "sparse" : "dense", dense ? "dense" : "sparse"));
+  return nullptr;
+}
+
+std::shared_ptr<const sdk::KeySet> MinibatchImpl::KeysOf(TableId table,
+                                                         std::span<const uint64_t> keys) {
+  for (const auto& [known_table, known] : key_sets_) {
+    if (known_table == table && std::ranges::equal(known->original, keys)) return known;
+  }
+  auto fresh = std::make_shared<const sdk::KeySet>(sdk::MakeKeySet(keys));
+  key_sets_.emplace_back(table, fresh);
+  return fresh;
+}
+
+std::shared_ptr<const sdk::KeySet> MinibatchImpl::BlocksOf(const TableSpec& table) {
+  for (const auto& [known_table, known] : key_sets_) {
+    if (known_table == table.id) return known;
+  }
+  auto fresh = std::make_shared<sdk::KeySet>();
+  for (uint64_t block = 0; block < DenseBlockCount(table); ++block) {
+    fresh->unique.push_back(block);
+  }
+  fresh->original = fresh->unique;
+  key_sets_.emplace_back(table.id, fresh);
+  return fresh;
+}
+
+void MinibatchImpl::Need(TableId table, std::span<const uint64_t> keys) {
+  const TableSpec* spec = TableFor(table, "Need", /*dense=*/false);
+  if (spec != nullptr) AddNeed(spec, KeysOf(table, keys));
+}
+
+void MinibatchImpl::NeedDense(TableId table) {
+  const TableSpec* spec = TableFor(table, "Need", /*dense=*/true);
+  if (spec != nullptr) AddNeed(spec, BlocksOf(*spec));
+}
+
+void MinibatchImpl::AddNeed(const TableSpec* table, std::shared_ptr<const sdk::KeySet> keys) {
+  PullOp* open = nullptr;
+  for (const auto& pull : pulls_) {
+    for (const auto& known : pull->keys) {
+      if (known == keys) return;
+    }
+    if (!pull->batch && std::ranges::find(pull->tables, table) == pull->tables.end()) {
+      open = pull.get();
+    }
+  }
+  if (open == nullptr) open = pulls_.emplace_back(std::make_unique<PullOp>()).get();
+  open->tables.push_back(table);
+  open->keys.push_back(std::move(keys));
+  if (!preparing_) StartPulls();
+}
+
+void MinibatchImpl::EndPrepare() {
+  preparing_ = false;
+  StartPulls();
+}
+
+void MinibatchImpl::StartPulls() {
+  for (const auto& pull : pulls_) {
+    if (pull->batch) continue;
+    std::vector<sdk::TableKeys> tables;
+    for (size_t t = 0; t < pull->tables.size(); ++t) {
+      tables.push_back({pull->tables[t]->id, pull->tables[t]->dim, pull->keys[t]->unique});
+    }
+    auto batch = std::make_shared<sdk::RowBatch>();
+    batch->plan = sdk::PlanRows(tables, *session_->sending_order());
+    pull->batch = batch;
+    pull->id = session_->StartPull(std::move(batch));
+  }
+}
+
+float* MinibatchImpl::NewBuffer(size_t floats) {
+  buffers_.push_back(std::make_unique_for_overwrite<float[]>(std::max<size_t>(floats, 1)));
+  return buffers_.back().get();
+}
+
+const float* MinibatchImpl::TakeRows(const TableSpec* table,
+                                     const std::shared_ptr<const sdk::KeySet>& keys,
+                                     size_t floats) {
+  float* out = NewBuffer(floats);
+  AddNeed(table, keys);
+  StartPulls();
+  for (const auto& pull : pulls_) {
+    auto found = std::ranges::find(pull->keys, keys);
+    if (found == pull->keys.end()) continue;
+    if (!pull->waited) {
+      pull->rows = session_->WaitPull(shard_->run(), pull->id);
+      pull->waited = true;
+    }
+    if (!pull->rows) break;
+    const sdk::RowPlan& plan = pull->batch->plan;
+    const sdk::TablePlaces& places = plan.tables[static_cast<size_t>(found - pull->keys.begin())];
+    for (size_t i = 0, at = 0; at < floats; ++i, at += places.dim) {
+      size_t key = keys->IndexOf(i);
+      uint32_t part = places.part[key];
+      const float* row =
+          pull->rows->part_rows[part] + (places.offset[key] - plan.parts[part].value_begin);
+      // The last block of a dense tensor is longer than what is left of the tensor.
+      std::memcpy(out + at, row, std::min<size_t>(places.dim, floats - at) * sizeof(float));
+    }
+    return out;
+  }
+  std::fill_n(out, floats, 0.0f);
+  return out;
+}
+
+Rows MinibatchImpl::Pull(TableId table, uint64_t width, std::span<const uint64_t> keys) {
+  size_t floats = keys.size() * width;
+  const TableSpec* spec = TableFor(table, "Pull", /*dense=*/false);
+  if (spec != nullptr) return Rows(TakeRows(spec, KeysOf(table, keys), floats), keys.size(), width);
+  float* zeros = NewBuffer(floats);
+  std::fill_n(zeros, floats, 0.0f);
+  return Rows(zeros, keys.size(), width);
+}
+
+Rows MinibatchImpl::PullDense(TableId table, uint64_t size) {
+  const TableSpec* spec = TableFor(table, "Pull", /*dense=*/true);
+  if (spec != nullptr) return Rows(TakeRows(spec, BlocksOf(*spec), size), 1, size);
+  float* zeros = NewBuffer(size);
+  std::fill_n(zeros, size, 0.0f);
+  return Rows(zeros, 1, size);
+}
+
+bool MinibatchImpl::PushAllowed(const TableSpec& table) {
+  std::string why;
+  if (shard_->evaluate()) {
+    why = fmt::format(
+        "Push to table \"{}\" in shard {} of the evaluate dataset \"{}\": evaluation "
+        "changes no rows; check batch.evaluate() before",
+        table.name, shard_->id(), shard_->work().dataset_name);
+  } else if (committed_) {
+    why =
+        fmt::format("Push to table \"{}\" after Commit of the minibatch: push before", table.name);
+  } else if (preparing_) {
+    why = fmt::format("Push to table \"{}\" in `prepare`: it is for Need alone", table.name);
+  }
+  if (why.empty()) return true;
+  session_->ProgramError(std::move(why));
+  return false;
+}
+
+sdk::GradientSum* MinibatchImpl::SumFor(const TableSpec* table) {
+  auto it = pushed_.try_emplace(table->id, Pushed{table, sdk::GradientSum(table->dim)}).first;
+  return &it->second.sum;
+}
+
+void MinibatchImpl::Push(TableId table, std::span<const uint64_t> keys,
+                         std::span<const float> gradients) {
+  const TableSpec* spec = TableFor(table, "Push", /*dense=*/false);
+  if (spec == nullptr || !PushAllowed(*spec)) return;
+  if (gradients.size() != keys.size() * spec->dim) {
+    session_->ProgramError(fmt::format(
+        "Push to table \"{}\": {} gradients for {} keys of {} columns; [{}, {}] = {} are "
+        "needed",
+        spec->name, gradients.size(), keys.size(), spec->dim, keys.size(), spec->dim,
+        keys.size() * spec->dim));
+    return;
+  }
+  if (!keys.empty()) SumFor(spec)->Add(*KeysOf(table, keys), gradients);
+}
+
+void MinibatchImpl::PushDense(TableId table, std::span<const float> gradient) {
+  const TableSpec* spec = TableFor(table, "Push", /*dense=*/true);
+  if (spec == nullptr || !PushAllowed(*spec)) return;
+  if (gradient.size() != sdk::ElementCount(*spec)) {
+    session_->ProgramError(fmt::format("Push to table \"{}\": {} gradients for {} elements",
+                                       spec->name, gradient.size(), sdk::ElementCount(*spec)));
+    return;
+  }
+  SumFor(spec)->AddDense(gradient);
+}
+
+void MinibatchImpl::Commit() {
+  if (committed_ || preparing_) return;
+  committed_ = true;
+  if (shard_->evaluate() || shard_->left()) return;
+  std::vector<sdk::TableKeys> tables;
+  for (const auto& [id, pushed] : pushed_) {
+    std::optional<size_t> bad = sdk::FirstNonFinite(pushed.sum.gradients());
+    if (bad) {
+      return shard_->Fail(fmt::format(
+          "a gradient for table \"{}\" is {} (key {}, column {}, minibatch {} of the shard): "
+          "nothing "
+          "of this minibatch was sent",
+          pushed.table->name, pushed.sum.gradients()[*bad],
+          pushed.sum.keys()[*bad / pushed.sum.dim()], *bad % pushed.sum.dim(), index_.value()));
+    }
+    tables.push_back({id, pushed.sum.dim(), pushed.sum.keys()});
+  }
+  auto batch = std::make_shared<sdk::RowBatch>();
+  batch->plan = sdk::PlanRows(tables, *session_->sending_order());
+  for (const sdk::PlanPart& part : batch->plan.parts) {
+    if (part.key_count <= wire::kKeysMax && part.value_count * 4 <= wire::kValueBytesMax) continue;
+    const sdk::PlanGroup& group = batch->plan.groups[part.group_begin];
+    return shard_->Fail(
+        fmt::format("one partition's part of the minibatch has {} rows ({} of table \"{}\"), more "
+                    "than can be sent "
+                    "at once: make the minibatches smaller or the job's partitions more",
+                    part.key_count, group.keys, pushed_.at(group.table).table->name));
+  }
+  batch->values.resize(batch->plan.value_count);
+  size_t table = 0;
+  for (const auto& [id, pushed] : pushed_) {
+    sdk::ScatterRows(batch->plan, table++, pushed.sum.gradients(), batch->values);
+  }
+  session_->CommitMinibatch(shard_->run(), index_, std::move(batch));
+}
+
+bool MinibatchImpl::MetricAllowed(std::string_view name) {
+  const ShardMetrics& metrics = shard_->metrics();
+  std::string key(name);
+  bool known = metrics.means.contains(key) || metrics.aucs.contains(key);
+  if (!name.empty() && name.size() <= kMetricNameBytesMax &&
+      (known || metrics.means.size() + metrics.aucs.size() < kMetricNamesMax)) {
+    return true;
+  }
+  session_->ProgramError(
+      fmt::format("metric \"{}\": a name has 1 to {} bytes, and a shard up to {} "
+                  "metrics",
+                  name.substr(0, 100), kMetricNameBytesMax, kMetricNamesMax));
+  return false;
+}
+
+void MinibatchImpl::Metric(std::string_view name, double value, double weight) {
+  if (!MetricAllowed(name)) return;
+  if (!std::isfinite(value) || !std::isfinite(weight) || weight < 0) {
+    return shard_->Fail(
+        fmt::format("metric \"{}\" is {} with weight {} in minibatch {} of the shard", name, value,
+                    weight, index_.value()));
+  }
+  WeightedMean& mean = shard_->metrics().means[std::string(name)];
+  mean.sum += value * weight;
+  mean.weight += weight;
+}
+
+void MinibatchImpl::Auc(std::string_view name, std::span<const float> scores,
+                        std::span<const bool> labels) {
+  if (!MetricAllowed(name)) return;
+  if (scores.size() != labels.size()) {
+    return session_->ProgramError(
+        fmt::format("metric \"{}\": {} scores and {} labels", name, scores.size(), labels.size()));
+  }
+  AucHistogram& histogram = shard_->metrics().aucs[std::string(name)];
+  for (size_t i = 0; i < scores.size(); ++i) AddScore(&histogram, scores[i], labels[i]);
+}
+
+void MinibatchImpl::Reject(size_t record, std::string_view reason) {
+  if (record >= records_.size()) {
+    return session_->ProgramError(
+        fmt::format("Reject of record {} of a minibatch of {}", record, records_.size()));
+  }
+  if (!rejected_.insert(record).second) return;
+  ShardMetrics& metrics = shard_->metrics();
+  ++metrics.rejected_records;
+  if (metrics.reject_samples.size() >= ShardMetrics::kRejectSamplesMax) return;
+  std::string sample = fmt::format("{}: {}", shard_->LocationOf(first_record_ + record), reason);
+  if (sample.size() > kSampleBytesMax) sample.resize(kSampleBytesMax);
+  metrics.reject_samples.push_back(std::move(sample));
+}
+
+}  // namespace muster::internal

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <any>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/session.h"
+#include "sharding/table_spec.h"
+#include "worker_sdk/core/key_set.h"
+#include "worker_sdk/core/row_plan.h"
+#include "worker_sdk/session/session_impl.h"
+
+namespace muster::internal {
+
+class ShardImpl;
+
+/// One minibatch in a loop's hands: its pulls, the gradients pushed so far, its commit. Belongs to
+/// the loop's thread.
+class MinibatchImpl {
+ public:
+  /// `shard` and its session must outlive it.
+  MinibatchImpl(ShardImpl* shard, MinibatchIndex index, size_t first_record,
+                std::span<const std::string_view> records);
+  /// Cancels pulls that nobody waited for.
+  ~MinibatchImpl();
+  MinibatchImpl(const MinibatchImpl&) = delete;
+  MinibatchImpl& operator=(const MinibatchImpl&) = delete;
+
+  /// Between these two, Need only notes; the pull of everything needed starts at the end.
+  void BeginPrepare() { preparing_ = true; }
+  void EndPrepare();
+
+  void Need(TableId table, std::span<const uint64_t> keys);
+  void NeedDense(TableId table);
+  Rows Pull(TableId table, uint64_t width, std::span<const uint64_t> keys);
+  Rows PullDense(TableId table, uint64_t size);
+  void Push(TableId table, std::span<const uint64_t> keys, std::span<const float> gradients);
+  void PushDense(TableId table, std::span<const float> gradient);
+  void Commit();
+  void Metric(std::string_view name, double value, double weight);
+  void Auc(std::string_view name, std::span<const float> scores, std::span<const bool> labels);
+  void Reject(size_t record, std::string_view reason);
+
+  ShardImpl& shard() const { return *shard_; }
+  MinibatchIndex index() const { return index_; }
+  std::span<const std::string_view> records() const { return records_; }
+  std::any& user_data() { return user_data_; }
+  Minibatch& handle() { return handle_; }
+  bool committed() const { return committed_; }
+
+ private:
+  /// One request for rows of some tables; each table once.
+  struct PullOp {
+    std::vector<const TableSpec*> tables;
+    std::vector<std::shared_ptr<const sdk::KeySet>> keys;
+    std::shared_ptr<const sdk::RowBatch> batch;  // set when it has started
+    sdk::DeliveryId id;
+    bool waited = false;
+    std::optional<sdk::PullRows> rows;  // empty after the wait: the lease is lost
+  };
+  struct Pushed {
+    const TableSpec* table;
+    sdk::GradientSum sum;
+  };
+
+  std::shared_ptr<const sdk::KeySet> KeysOf(TableId table, std::span<const uint64_t> keys);
+  std::shared_ptr<const sdk::KeySet> BlocksOf(const TableSpec& table);
+  void AddNeed(const TableSpec* table, std::shared_ptr<const sdk::KeySet> keys);
+  void StartPulls();
+  /// Waits for the rows of `keys` and writes them, in order, to a buffer of this minibatch of
+  /// `floats` floats. Zeros when the lease is lost.
+  const float* TakeRows(const TableSpec* table, const std::shared_ptr<const sdk::KeySet>& keys,
+                        size_t floats);
+  float* NewBuffer(size_t floats);
+  const TableSpec* TableFor(TableId id, std::string_view call, bool dense);
+  bool PushAllowed(const TableSpec& table);
+  sdk::GradientSum* SumFor(const TableSpec* table);
+  bool MetricAllowed(std::string_view name);
+
+  ShardImpl* shard_;
+  SessionImpl* session_;
+  MinibatchIndex index_;
+  size_t first_record_;
+  std::span<const std::string_view> records_;
+  Minibatch handle_{this};
+  std::any user_data_;
+  bool preparing_ = false;
+  bool committed_ = false;
+  // What keys were given in, so that Need, Pull and Push of the same keys look for repeats once.
+  std::vector<std::pair<TableId, std::shared_ptr<const sdk::KeySet>>> key_sets_;
+  std::vector<std::unique_ptr<PullOp>> pulls_;
+  std::vector<std::unique_ptr<float[]>> buffers_;
+  std::map<TableId, Pushed> pushed_;
+  std::set<size_t> rejected_;
+};
+
+}  // namespace muster::internal

@@ -1,0 +1,173 @@
+// The classes of include/muster/session.h, in terms of the implementation.
+#include <cstdlib>
+#include <utility>
+
+#include "base/random.h"
+#include "base/status.h"
+#include "muster/session.h"
+#include "worker_sdk/session/minibatch_impl.h"
+#include "worker_sdk/session/session_impl.h"
+#include "worker_sdk/session/shard_impl.h"
+#include "worker_sdk/session/table_options.h"
+
+namespace muster {
+namespace {
+
+Status ToPublic(const absl::Status& status) {
+  using Code = Status::Code;
+  std::string message(Message(status));
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return {};
+    case absl::StatusCode::kInvalidArgument:
+      return {Code::kInvalidArgument, std::move(message)};
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+      return {Code::kUnavailable, std::move(message)};
+    case absl::StatusCode::kFailedPrecondition:
+      return {Code::kFailedPrecondition, std::move(message)};
+    case absl::StatusCode::kAlreadyExists:
+      return {Code::kAlreadyExists, std::move(message)};
+    default:
+      return {Code::kInternal, std::move(message)};
+  }
+}
+
+std::string FromEnv(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+}  // namespace
+
+SessionOptions SessionOptions::FromEnvironment() {
+  SessionOptions options;
+  options.master_address = FromEnv("MUSTER_MASTER");
+  options.worker_name = FromEnv("MUSTER_NODE");
+  options.slot_file = FromEnv("MUSTER_SLOT_FILE");
+  return options;
+}
+
+std::span<const std::string_view> Minibatch::records() const {
+  return impl_->records();
+}
+bool Minibatch::evaluate() const {
+  return impl_->shard().evaluate();
+}
+std::string_view Minibatch::dataset() const {
+  return impl_->shard().work().dataset_name;
+}
+uint32_t Minibatch::epoch() const {
+  return impl_->shard().shard_id().epoch.value();
+}
+uint64_t Minibatch::seed() const {
+  const ShardId& shard = impl_->shard().shard_id();
+  uint64_t pass = HashWords(shard.dataset.value(), shard.epoch.value());
+  return HashWords(impl_->shard().session().job().seed, pass, shard.index.value(),
+                   impl_->index().value());
+}
+uint64_t Minibatch::step() const {
+  return impl_->shard().work().first_step + impl_->index().value();
+}
+void Minibatch::Need(const Table& table, std::span<const uint64_t> keys) {
+  impl_->Need(TableId(table.id()), keys);
+}
+void Minibatch::Need(const DenseTensor& tensor) {
+  impl_->NeedDense(TableId(tensor.id()));
+}
+std::any& Minibatch::user_data() {
+  return impl_->user_data();
+}
+Rows Minibatch::Pull(const Table& table, std::span<const uint64_t> keys) {
+  return impl_->Pull(TableId(table.id()), table.width(), keys);
+}
+Rows Minibatch::Pull(const DenseTensor& tensor) {
+  return impl_->PullDense(TableId(tensor.id()), tensor.size());
+}
+void Minibatch::Push(const Table& table, std::span<const uint64_t> keys,
+                     std::span<const float> gradients) {
+  impl_->Push(TableId(table.id()), keys, gradients);
+}
+void Minibatch::Push(const DenseTensor& tensor, std::span<const float> gradient) {
+  impl_->PushDense(TableId(tensor.id()), gradient);
+}
+void Minibatch::Commit() {
+  impl_->Commit();
+}
+void Minibatch::Metric(std::string_view name, double value, double weight) {
+  impl_->Metric(name, value, weight);
+}
+void Minibatch::Auc(std::string_view name, std::span<const float> scores,
+                    std::span<const bool> labels) {
+  impl_->Auc(name, scores, labels);
+}
+void Minibatch::Reject(size_t record, std::string_view reason) {
+  impl_->Reject(record, reason);
+}
+
+Minibatch& MinibatchRange::Iterator::operator*() const {
+  return shard_->current();
+}
+MinibatchRange::Iterator& MinibatchRange::Iterator::operator++() {
+  if (!shard_->Advance()) shard_ = nullptr;
+  return *this;
+}
+MinibatchRange::Iterator MinibatchRange::begin() {
+  return Iterator(shard_ != nullptr && shard_->Begin(std::move(prepare_)) ? shard_ : nullptr);
+}
+
+Shard::Shard(std::unique_ptr<internal::ShardImpl> impl) : impl_(std::move(impl)) {}
+Shard::Shard(Shard&&) noexcept = default;
+Shard& Shard::operator=(Shard&&) noexcept = default;
+Shard::~Shard() = default;
+MinibatchRange Shard::Minibatches(Prepare prepare) {
+  return MinibatchRange(impl_.get(), std::move(prepare));
+}
+void Shard::Fail(std::string_view reason) {
+  impl_->Fail(reason);
+}
+std::string Shard::id() const {
+  return impl_->id();
+}
+bool Shard::evaluate() const {
+  return impl_->evaluate();
+}
+std::string_view Shard::header() const {
+  return impl_->header();
+}
+
+Result<Session> Session::Connect(SessionOptions options) {
+  absl::StatusOr<std::unique_ptr<internal::SessionImpl>> impl =
+      internal::SessionImpl::Connect(options);
+  if (!impl.ok()) return ToPublic(impl.status());
+  return Session(*std::move(impl));
+}
+Session::Session(std::unique_ptr<internal::SessionImpl> impl) : impl_(std::move(impl)) {}
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+Session::~Session() = default;
+
+Table Session::SparseTable(SparseTableOptions options) {
+  absl::StatusOr<TableSpec> spec = impl_->Register(sdk::SpecOf(options));
+  return spec.ok() ? Table(spec->id.value(), spec->dim) : Table(0, options.dim);
+}
+DenseTensor Session::DenseTable(DenseTableOptions options) {
+  absl::StatusOr<TableSpec> spec = impl_->Register(sdk::SpecOf(options));
+  if (spec.ok()) return DenseTensor(spec->id.value(), sdk::ElementCount(*spec));
+  uint64_t size = 1;
+  for (uint64_t extent : options.shape) size *= extent;
+  return DenseTensor(0, size);
+}
+std::optional<Shard> Session::NextShard() {
+  std::optional<internal::SessionImpl::NextResult> next = impl_->NextShard();
+  if (!next) return std::nullopt;
+  return Shard(std::make_unique<internal::ShardImpl>(impl_.get(), *std::move(next)));
+}
+Status Session::status() const {
+  return ToPublic(impl_->status());
+}
+int Session::Finish() {
+  return impl_->Finish();
+}
+
+}  // namespace muster

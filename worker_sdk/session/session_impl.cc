@@ -1,0 +1,313 @@
+#include "worker_sdk/session/session_impl.h"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "base/status.h"
+#include "worker_sdk/session/waiting.h"
+
+namespace muster::internal {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kCallTimeout{2'000};
+constexpr milliseconds kRetryEvery{100};
+// A reason or text for the master; it refuses longer ones.
+constexpr size_t kReasonBytesMax = 4'000;
+
+uint64_t RandomIncarnation() {
+  uint64_t value = 0;
+  while (value == 0) {
+    if (::getrandom(&value, sizeof(value), 0) != sizeof(value)) value = 0;
+  }
+  return value;
+}
+
+/// Errors that waiting may mend.
+bool Transient(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsResourceExhausted(status) || absl::IsAborted(status) || absl::IsInternal(status) ||
+         absl::IsCancelled(status) || absl::IsUnknown(status);
+}
+
+/// Calls until it succeeds, fails for good, or `limit` has passed.
+template <typename Call>
+auto CallUntil(const Clock& clock, milliseconds limit, Call call) -> decltype(call()) {
+  TimePoint begin = clock.Now(), said = begin;
+  while (true) {
+    auto result = call();
+    if (result.ok() || !Transient(result.status()) || clock.Now() - begin >= limit) return result;
+    if (clock.Now() - said >= sdk::kWaitingLineAfter) {
+      said = clock.Now();
+      std::fprintf(stderr, "muster: waiting for the master (%lld s): %s\n",
+                   static_cast<long long>((said - begin) / std::chrono::seconds(1)),
+                   std::string(Message(result.status())).c_str());
+    }
+    SleepFor(kRetryEvery);
+  }
+}
+
+absl::Status CheckHello(const sdk::HelloAnswer& hello) {
+  if (hello.partition_count == 0 || hello.partition_count > (1u << 16)) {
+    return absl::InternalError(
+        fmt::format("the master says that the job has {} partitions", hello.partition_count));
+  }
+  if (hello.wire_encoding != "float32" && hello.wire_encoding != "float16" &&
+      hello.wire_encoding != "bfloat16") {
+    return absl::InternalError(
+        fmt::format("the master asks for the unknown wire encoding \"{}\"", hello.wire_encoding));
+  }
+  return absl::OkStatus();
+}
+
+wire::Encoding EncodingOf(const std::string& name) {
+  if (name == "float16") return wire::Encoding::kFloat16;
+  return name == "bfloat16" ? wire::Encoding::kBfloat16 : wire::Encoding::kFloat32;
+}
+
+std::vector<PartitionId> IdentityOrder(uint32_t partitions) {
+  std::vector<PartitionId> order;
+  for (uint32_t p = 0; p < partitions; ++p) order.push_back(PartitionId(p));
+  return order;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SessionImpl>> SessionImpl::Connect(const SessionOptions& options) {
+  if (options.master_address.empty() || options.worker_name.empty()) {
+    return absl::InvalidArgumentError(
+        "the master's address or this worker's name is not given: start the trainer with "
+        "`muster run`, or set MUSTER_MASTER (\"127.0.0.1:7070\") and MUSTER_NODE (\"worker-0\")");
+  }
+  uint64_t incarnation = RandomIncarnation();
+  SystemClock clock;
+  sdk::ControlClient client(options.master_address, options.worker_name);
+  MUSTER_ASSIGN_OR_RETURN(sdk::HelloAnswer hello,
+                          CallUntil(clock, milliseconds(options.connect_timeout_ms),
+                                    [&] { return client.Hello(incarnation, kCallTimeout); }));
+  MUSTER_RETURN_IF_ERROR(CheckHello(hello));
+  std::unique_ptr<SessionImpl> session(new SessionImpl(options, std::move(hello), incarnation));
+  session->data_->Start();
+  session->control_ = std::thread([raw = session.get()] { raw->RunControl(); });
+  return session;
+}
+
+SessionImpl::SessionImpl(SessionOptions options, sdk::HelloAnswer hello, uint64_t incarnation)
+    : options_(std::move(options)),
+      hello_(std::move(hello)),
+      started_(clock_.Now()),
+      slot_(options_.slot_file, incarnation),
+      core_({options_.worker_name, incarnation, hello_.shards_ahead,
+             milliseconds(std::max<uint64_t>(hello_.heartbeat_interval_ms, 1))}),
+      order_(
+          std::make_shared<const std::vector<PartitionId>>(IdentityOrder(hello_.partition_count))) {
+  sdk::DataClient::Options data;
+  data.job = hello_.job;
+  data.worker = options_.worker_name;
+  data.partition_count = hello_.partition_count;
+  data.encoding = EncodingOf(hello_.wire_encoding);
+  data_ = std::make_unique<sdk::DataClient>(std::move(data),
+                                            static_cast<sdk::DataClient::Listener*>(this));
+}
+
+absl::StatusOr<TableSpec> SessionImpl::Register(absl::StatusOr<TableSpec> spec) {
+  absl::Status status = spec.status();
+  if (spec.ok()) {
+    sdk::ControlClient client(options_.master_address, options_.worker_name);
+    absl::StatusOr<TableId> id = CallUntil(clock_, milliseconds(options_.connect_timeout_ms), [&] {
+      return client.RegisterTable(*spec, kCallTimeout);
+    });
+    status = id.status();
+    if (id.ok()) spec->id = *id;
+  }
+  MutexLock lock(&mutex_);
+  if (!status.ok()) {
+    FailLocked(status);
+    return status;
+  }
+  tables_.try_emplace(spec->id, *spec);
+  return spec;
+}
+
+const TableSpec* SessionImpl::FindTable(TableId id) {
+  MutexLock lock(&mutex_);
+  auto it = tables_.find(id);
+  if (it != tables_.end()) return &it->second;
+  FailLocked(absl::InvalidArgumentError(fmt::format(
+      "table {} is not one of this session: use what SparseTable or DenseTable returned",
+      id.value())));
+  return nullptr;
+}
+
+std::optional<SessionImpl::NextResult> SessionImpl::NextShard() {
+  while (true) {
+    std::optional<sdk::ShardRun> shard;
+    Effects effects;
+    {
+      MutexLock lock(&mutex_);
+      core_.SetWaiting(++waiting_loops_);
+      WakeControl();
+      WaitUntil(
+          [&]() MUSTER_NO_THREAD_SAFETY_ANALYSIS {
+            return !failure_.ok() || core_.draining() || core_.queued() > 0;
+          },
+          "a shard", &times_.wait_shard_us);
+      core_.SetWaiting(--waiting_loops_);
+      if (failure_.ok()) shard = core_.TakeShard();
+      effects = TakeEffects();
+    }
+    CarryOut(std::move(effects));
+    if (!shard) return std::nullopt;
+    slot_.Enter(shard->grant.token);
+    TimePoint begin = clock_.Now();
+    absl::StatusOr<sdk::ShardRecords> records = reader_.Read(shard->grant.work);
+    {
+      MutexLock lock(&mutex_);
+      times_.wait_shard_us += static_cast<uint64_t>(
+          std::chrono::duration_cast<std::chrono::microseconds>(clock_.Now() - begin).count());
+    }
+    if (records.ok()) return NextResult{*std::move(shard), *std::move(records)};
+    // A file that is not the indexed one stays so, whoever reads it.
+    bool fatal = absl::IsFailedPrecondition(records.status()) || absl::IsNotFound(records.status());
+    std::string reason(Message(records.status()));
+    std::fprintf(stderr, "muster: %s\n", reason.c_str());
+    GiveUp({shard->grant.token, shard->run}, std::move(reason), fatal);
+  }
+}
+
+bool SessionImpl::StartMinibatch(const RunRef& run) {
+  {
+    MutexLock lock(&mutex_);
+    if (!failure_.ok() || !core_.StartMinibatch(run.token, run.run)) return false;
+  }
+  slot_.Minibatch(run.token);
+  return true;
+}
+
+bool SessionImpl::Holds(const RunRef& run) {
+  MutexLock lock(&mutex_);
+  return core_.Holds(run.token, run.run);
+}
+
+void SessionImpl::CommitMinibatch(const RunRef& run, MinibatchIndex minibatch,
+                                  std::shared_ptr<const sdk::RowBatch> batch) {
+  Effects effects;
+  {
+    MutexLock lock(&mutex_);
+    if (!failure_.ok()) return;
+    core_.CommitMinibatch(run.token, run.run, minibatch, std::move(batch), clock_.Now());
+    effects = TakeEffects();
+  }
+  CarryOut(std::move(effects));
+  MutexLock lock(&mutex_);
+  WaitUntil(
+      [&]() MUSTER_NO_THREAD_SAFETY_ANALYSIS {
+        return !failure_.ok() || !core_.Holds(run.token, run.run) ||
+               core_.outstanding_pushes() <= hello_.unacknowledged_minibatches_max;
+      },
+      "the servers to acknowledge pushes", &times_.wait_push_us);
+}
+
+void SessionImpl::CompleteShard(const RunRef& run, ShardMetrics metrics) {
+  slot_.Leave(run.token);
+  Effects effects;
+  {
+    MutexLock lock(&mutex_);
+    core_.CompleteShard(run.token, run.run, std::move(metrics));
+    effects = TakeEffects();
+  }
+  CarryOut(std::move(effects));
+}
+
+void SessionImpl::GiveUp(const RunRef& run, std::optional<std::string> failure, bool fatal) {
+  slot_.Leave(run.token);
+  if (failure && failure->size() > kReasonBytesMax) failure->resize(kReasonBytesMax);
+  if (failure && failure->empty()) failure = "the trainer gave no reason";
+  Effects effects;
+  {
+    MutexLock lock(&mutex_);
+    core_.GiveUp(run.token, run.run, std::move(failure), fatal);
+    effects = TakeEffects();
+  }
+  CarryOut(std::move(effects));
+}
+
+sdk::DeliveryId SessionImpl::StartPull(std::shared_ptr<const sdk::RowBatch> batch) {
+  sdk::DeliveryId id;
+  Effects effects;
+  {
+    MutexLock lock(&mutex_);
+    id = core_.StartPull(std::move(batch), clock_.Now());
+    effects = TakeEffects();
+  }
+  CarryOut(std::move(effects));
+  return id;
+}
+
+std::optional<sdk::PullRows> SessionImpl::WaitPull(const RunRef& run, sdk::DeliveryId id) {
+  MutexLock lock(&mutex_);
+  auto done = [&]() MUSTER_NO_THREAD_SAFETY_ANALYSIS {
+    return core_.PullReady(id) || !failure_.ok() || !core_.Holds(run.token, run.run);
+  };
+  if (!done()) WaitUntil(done, "rows", &times_.wait_pull_us);
+  if (core_.PullReady(id)) return core_.TakePull(id);
+  core_.CancelPull(id);
+  return std::nullopt;
+}
+
+void SessionImpl::CancelPull(sdk::DeliveryId id) {
+  MutexLock lock(&mutex_);
+  core_.CancelPull(id);
+}
+
+std::shared_ptr<const std::vector<PartitionId>> SessionImpl::sending_order() {
+  MutexLock lock(&mutex_);
+  return order_;
+}
+
+void SessionImpl::ProgramError(std::string message) {
+  MutexLock lock(&mutex_);
+  FailLocked(absl::InvalidArgumentError(message));
+}
+
+void SessionImpl::FailLocked(absl::Status status) {
+  if (!failure_.ok()) return;
+  std::fprintf(stderr, "muster: %s\n", std::string(Message(status)).c_str());
+  failure_ = std::move(status);
+  core_.Abandon();
+  changed_.SignalAll();
+  WakeControl();
+}
+
+absl::Status SessionImpl::status() {
+  MutexLock lock(&mutex_);
+  return failure_;
+}
+
+int SessionImpl::Finish() {
+  MutexLock lock(&mutex_);
+  bool left_early = !told_to_stop_ && failure_.ok();
+  core_.Leave();
+  WakeControl();
+  uint64_t ignored = 0;
+  WaitUntil(
+      [&]() MUSTER_NO_THREAD_SAFETY_ANALYSIS {
+        return !failure_.ok() || core_.ended() || core_.idle();
+      },
+      "the master to take what was reported", &ignored);
+  if (left_early && failure_.ok()) {
+    std::fprintf(
+        stderr,
+        "muster: the trainer left its loop before the job was over; what it held was handed "
+        "back\n");
+    return 1;
+  }
+  return failure_.ok() ? 0 : 1;
+}
+
+}  // namespace muster::internal

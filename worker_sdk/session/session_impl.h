@@ -1,0 +1,133 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "muster/session.h"
+#include "worker_sdk/control/control_client.h"
+#include "worker_sdk/core/worker_core.h"
+#include "worker_sdk/net/data_client.h"
+#include "worker_sdk/readers/shard_reader.h"
+#include "worker_sdk/session/slot_writer.h"
+
+namespace muster::internal {
+
+/// Names the run of a shard that a loop is in.
+struct RunRef {
+  LeaseToken token;
+  RunNumber run;
+};
+
+/// A worker's session: carries the effects of the WorkerCore out and brings events in.
+///
+/// Threads: the trainer's threads call in; the control thread makes the exchanges; the I/O thread
+/// of DataClient reports answers and timers. The core and everything beside it is guarded by one
+/// mutex; nothing is sent, read or called back under it. Thread-safe.
+class SessionImpl final : private sdk::DataClient::Listener {
+ public:
+  /// See Session::Connect. The threads run when it returns.
+  static absl::StatusOr<std::unique_ptr<SessionImpl>> Connect(const SessionOptions& options);
+  /// Hands back what is held, waits at most 5 s for that to be told, and joins.
+  ~SessionImpl() override;
+
+  /// Registers a table and returns it with its id. An error makes the session fail.
+  absl::StatusOr<TableSpec> Register(absl::StatusOr<TableSpec> spec);
+  /// The table of a handle, or null (and the session fails) when it is of no table of this session.
+  const TableSpec* FindTable(TableId id);
+
+  struct NextResult {
+    sdk::ShardRun shard;
+    sdk::ShardRecords records;
+  };
+  /// See Session::NextShard.
+  std::optional<NextResult> NextShard();
+
+  /// The loop gets its next minibatch; false: the lease is lost.
+  bool StartMinibatch(const RunRef& run);
+  bool Holds(const RunRef& run);
+  /// Hands a minibatch's rows to the core and blocks over the bound of unacknowledged ones.
+  void CommitMinibatch(const RunRef& run, MinibatchIndex minibatch,
+                       std::shared_ptr<const sdk::RowBatch> batch);
+  void CompleteShard(const RunRef& run, ShardMetrics metrics);
+  void GiveUp(const RunRef& run, std::optional<std::string> failure, bool fatal);
+
+  sdk::DeliveryId StartPull(std::shared_ptr<const sdk::RowBatch> batch);
+  /// Blocks until the pull is answered; nothing when the lease is lost or the session failed.
+  std::optional<sdk::PullRows> WaitPull(const RunRef& run, sdk::DeliveryId id);
+  void CancelPull(sdk::DeliveryId id);
+
+  /// The order in which parts are planned; never empty.
+  std::shared_ptr<const std::vector<PartitionId>> sending_order();
+  /// A call that can never work: the session fails with it.
+  void ProgramError(std::string message);
+
+  absl::Status status();
+  int Finish();
+
+  const sdk::HelloAnswer& job() const { return hello_; }
+
+ private:
+  SessionImpl(SessionOptions options, sdk::HelloAnswer hello, uint64_t incarnation);
+
+  // DataClient::Listener, on the I/O thread.
+  void OnReply(const sdk::SendRequest& request, std::span<const wire::PartReply> parts,
+               std::shared_ptr<const float[]> rows, std::string_view text) override;
+  void OnUnanswered(sdk::RequestId id, std::string_view why) override;
+  void OnTimer() override;
+
+  /// What is to be done once the mutex is released.
+  struct Effects {
+    std::vector<sdk::SendRequest> requests;
+    std::optional<TimePoint> timer;
+  };
+  Effects TakeEffects() MUSTER_REQUIRES(mutex_);
+  void CarryOut(Effects effects) MUSTER_EXCLUDES(mutex_);
+  void RunControl();
+  void OnExchanged(const absl::StatusOr<WorkerExchangeReply>& reply);
+  void FailLocked(absl::Status status) MUSTER_REQUIRES(mutex_);
+  /// Wakes the control thread when an exchange is due sooner than it thinks.
+  void WakeControl() MUSTER_REQUIRES(mutex_);
+  /// Waits until `done()`; adds the time to `*total_us`; a line on stderr after 2 s, then at
+  /// growing distances, names `what`.
+  void WaitUntil(const std::function<bool()>& done, std::string_view what, uint64_t* total_us)
+      MUSTER_REQUIRES(mutex_);
+  WorkerTimes TimesNow() const MUSTER_REQUIRES(mutex_);
+
+  const SessionOptions options_;
+  const sdk::HelloAnswer hello_;
+  const TimePoint started_;
+  SystemClock clock_;
+  sdk::ShardReader reader_;
+  sdk::SlotWriter slot_;
+
+  Mutex mutex_;
+  CondVar changed_;       // for the trainer's threads
+  CondVar control_wake_;  // for the control thread
+  sdk::WorkerCore core_ MUSTER_GUARDED_BY(mutex_);
+  absl::Status failure_ MUSTER_GUARDED_BY(mutex_);
+  std::map<TableId, TableSpec> tables_ MUSTER_GUARDED_BY(mutex_);  // never removed
+  std::shared_ptr<const std::vector<PartitionId>> order_ MUSTER_GUARDED_BY(mutex_);
+  MapVersion order_version_ MUSTER_GUARDED_BY(mutex_);
+  WorkerTimes times_ MUSTER_GUARDED_BY(mutex_);
+  std::string last_trouble_ MUSTER_GUARDED_BY(mutex_);  // of master or servers, for waiting lines
+  uint32_t waiting_loops_ MUSTER_GUARDED_BY(mutex_) = 0;
+  TimePoint control_waits_until_ MUSTER_GUARDED_BY(mutex_){};
+  bool told_to_stop_ MUSTER_GUARDED_BY(mutex_) = false;  // END or DRAIN was seen
+  bool stopping_ MUSTER_GUARDED_BY(mutex_) = false;
+
+  std::unique_ptr<sdk::DataClient> data_;
+  std::thread control_;
+};
+
+}  // namespace muster::internal

@@ -1,0 +1,180 @@
+// The threads of a session: what the control thread and the I/O thread do, and how it ends.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "base/status.h"
+#include "worker_sdk/session/session_impl.h"
+#include "worker_sdk/session/waiting.h"
+
+namespace muster::internal {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kGoodbyeMax{5'000};
+
+/// Errors of an exchange that no repetition can mend.
+bool Permanent(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status) ||
+         absl::IsPermissionDenied(status) || absl::IsUnimplemented(status) ||
+         absl::IsUnauthenticated(status);
+}
+
+}  // namespace
+
+SessionImpl::Effects SessionImpl::TakeEffects() {
+  Effects effects;
+  effects.requests = core_.Flush(clock_.Now());
+  effects.timer = core_.NextFlush();
+  if (!core_.failure().empty()) FailLocked(absl::InternalError(core_.failure()));
+  WakeControl();
+  return effects;
+}
+
+void SessionImpl::WakeControl() {
+  if (core_.NextExchange(clock_.Now()) < control_waits_until_) control_wake_.SignalAll();
+}
+
+void SessionImpl::CarryOut(Effects effects) {
+  data_->Send(std::move(effects.requests));
+  if (effects.timer) data_->SetTimer(*effects.timer);
+}
+
+void SessionImpl::OnReply(const sdk::SendRequest& request, std::span<const wire::PartReply> parts,
+                          std::shared_ptr<const float[]> rows, std::string_view text) {
+  Effects effects;
+  {
+    MutexLock lock(&mutex_);
+    core_.OnReply(request, parts, std::move(rows), text, clock_.Now());
+    last_trouble_.clear();
+    effects = TakeEffects();
+    changed_.SignalAll();
+  }
+  CarryOut(std::move(effects));
+}
+
+void SessionImpl::OnUnanswered(sdk::RequestId id, std::string_view why) {
+  Effects effects;
+  {
+    MutexLock lock(&mutex_);
+    last_trouble_ = why;
+    core_.OnUnanswered(id, clock_.Now());
+    effects = TakeEffects();
+  }
+  CarryOut(std::move(effects));
+}
+
+void SessionImpl::OnTimer() {
+  Effects effects;
+  {
+    MutexLock lock(&mutex_);
+    effects = TakeEffects();
+  }
+  CarryOut(std::move(effects));
+}
+
+WorkerTimes SessionImpl::TimesNow() const {
+  WorkerTimes times = times_;
+  times.total_us = static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(clock_.Now() - started_).count());
+  return times;
+}
+
+void SessionImpl::WaitUntil(const std::function<bool()>& done, std::string_view what,
+                            uint64_t* total_us) {
+  TimePoint begin = clock_.Now();
+  std::chrono::seconds next_line = sdk::kWaitingLineAfter;
+  while (!done()) {
+    changed_.WaitFor(&mutex_, sdk::kWaitingLineAfter);
+    TimePoint now = clock_.Now();
+    if (now - begin < next_line || done()) continue;
+    next_line = std::min(next_line * 2, next_line + sdk::kWaitingLineEveryMax);
+    std::fprintf(stderr, "muster: waiting for %s (%lld s)%s%s\n", std::string(what).c_str(),
+                 static_cast<long long>((now - begin) / std::chrono::seconds(1)),
+                 last_trouble_.empty() ? "" : "; last trouble: ", last_trouble_.c_str());
+  }
+  *total_us += static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(clock_.Now() - begin).count());
+}
+
+void SessionImpl::RunControl() {
+  sdk::ControlClient client(options_.master_address, options_.worker_name);
+  // Several calls fit into a lease: one that hangs must not cost it.
+  auto timeout = milliseconds(std::clamp<uint64_t>(hello_.lease_duration_ms / 4, 500, 2'000));
+  while (true) {
+    WorkerExchangeRequest request;
+    {
+      MutexLock lock(&mutex_);
+      if (stopping_) return;
+      TimePoint now = clock_.Now(), next = core_.NextExchange(now);
+      if (next > now) {
+        control_waits_until_ = next;
+        control_wake_.WaitFor(
+            &mutex_, std::min<std::chrono::nanoseconds>(next - now, std::chrono::seconds(10)));
+        control_waits_until_ = TimePoint();
+        continue;
+      }
+      request = core_.BeginExchange(TimesNow(), now);
+    }
+    OnExchanged(client.Exchange(request, timeout));
+  }
+}
+
+void SessionImpl::OnExchanged(const absl::StatusOr<WorkerExchangeReply>& reply) {
+  std::shared_ptr<const PartitionMap> fresh;
+  Effects effects;
+  bool told_to_stop = false;
+  {
+    MutexLock lock(&mutex_);
+    if (reply.ok()) {
+      core_.OnExchangeReply(*reply, clock_.Now());
+      last_trouble_.clear();
+      bool stop = reply->directive != JobDirective::kWork && core_.draining();
+      told_to_stop = stop && !told_to_stop_;
+      told_to_stop_ |= stop;
+    } else {
+      last_trouble_ = Message(reply.status());
+      core_.OnExchangeFailed(clock_.Now());
+      if (Permanent(reply.status())) {
+        FailLocked(Annotate(reply.status(), "the master refuses this worker"));
+      }
+    }
+    if (core_.map() && core_.map()->version > order_version_) {
+      if (core_.map()->partitions.size() == hello_.partition_count) {
+        fresh = core_.map();
+        order_ = std::make_shared<const std::vector<PartitionId>>(sdk::SendingOrder(*fresh));
+      } else {
+        FailLocked(absl::InternalError(
+            fmt::format("the master's map has {} partitions, the job has {}",
+                        core_.map()->partitions.size(), hello_.partition_count)));
+      }
+      order_version_ = core_.map()->version;
+    }
+    effects = TakeEffects();
+    changed_.SignalAll();
+  }
+  if (told_to_stop) slot_.End();
+  if (fresh) data_->SetServers(fresh->servers);
+  CarryOut(std::move(effects));
+}
+
+SessionImpl::~SessionImpl() {
+  {
+    MutexLock lock(&mutex_);
+    core_.Abandon();
+    WakeControl();
+    TimePoint until = clock_.Now() + kGoodbyeMax;
+    while (!core_.idle() && !core_.ended() && clock_.Now() < until) {
+      changed_.WaitFor(&mutex_, until - clock_.Now());
+    }
+    stopping_ = true;
+    control_wake_.SignalAll();
+  }
+  if (control_.joinable()) control_.join();
+  data_->Stop();
+}
+
+}  // namespace muster::internal

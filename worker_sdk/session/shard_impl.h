@@ -1,0 +1,61 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "muster/session.h"
+#include "worker_sdk/session/minibatch_impl.h"
+#include "worker_sdk/session/session_impl.h"
+
+namespace muster::internal {
+
+/// A shard in a loop's hands, from NextShard to its end: prepares minibatches ahead, hands them
+/// out, and tells the session how the run ended. Belongs to the loop's thread.
+class ShardImpl {
+ public:
+  /// `session` must outlive it.
+  ShardImpl(SessionImpl* session, SessionImpl::NextResult shard);
+  /// Hands the shard back when its loop was left early.
+  ~ShardImpl();
+  ShardImpl(const ShardImpl&) = delete;
+  ShardImpl& operator=(const ShardImpl&) = delete;
+
+  /// Begins the loop; false when it has no minibatch to hand out (also when it began before).
+  bool Begin(Prepare prepare);
+  /// Leaves the current minibatch, committing it if the trainer has not; false at the end.
+  bool Advance();
+  Minibatch& current() { return window_.front()->handle(); }
+  void Fail(std::string_view reason);
+
+  SessionImpl& session() const { return *session_; }
+  RunRef run() const { return {shard_.grant.token, shard_.run}; }
+  const ShardWork& work() const { return shard_.grant.work; }
+  const ShardId& shard_id() const { return shard_.grant.shard; }
+  bool evaluate() const { return work().mode == DatasetMode::kEvaluate; }
+  std::string_view header() const { return records_.header; }
+  std::string id() const;
+  /// "path:line" of a record by its place in running order.
+  std::string LocationOf(size_t position) const;
+  ShardMetrics& metrics() { return metrics_; }
+  /// The run has ended: completed, failed, handed back.
+  bool left() const { return left_; }
+
+ private:
+  void PrepareAhead();
+  bool StartFront();
+
+  SessionImpl* session_;
+  sdk::ShardRun shard_;
+  sdk::ShardRecords records_;
+  uint32_t minibatches_;
+  ShardMetrics metrics_;
+  Prepare prepare_;
+  uint32_t prepared_ = 0;
+  std::deque<std::unique_ptr<MinibatchImpl>> window_;  // the current one first
+  bool begun_ = false;
+  bool left_ = false;
+};
+
+}  // namespace muster::internal

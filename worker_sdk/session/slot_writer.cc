@@ -1,0 +1,54 @@
+#include "worker_sdk/session/slot_writer.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace muster::sdk {
+
+SlotWriter::SlotWriter(const std::string& path, uint64_t incarnation) {
+  if (path.empty()) return;
+  int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  void* mapped = MAP_FAILED;
+  if (fd >= 0 && ::ftruncate(fd, sizeof(SlotFile)) == 0) {
+    mapped = ::mmap(nullptr, sizeof(SlotFile), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  }
+  if (mapped == MAP_FAILED) {
+    std::fprintf(stderr,
+                 "muster: cannot map the slot file %s: %s; a crash of this trainer cannot be "
+                 "charged to its shard\n",
+                 path.c_str(), std::strerror(errno));
+  } else {
+    slot_ = static_cast<SlotFile*>(mapped);
+    BeginSlot(slot_, incarnation);
+  }
+  if (fd >= 0) ::close(fd);
+}
+
+SlotWriter::~SlotWriter() {
+  if (slot_ != nullptr) ::munmap(slot_, sizeof(SlotFile));
+}
+
+void SlotWriter::Enter(LeaseToken token) {
+  if (slot_ != nullptr) EnterShard(slot_, token);
+}
+
+void SlotWriter::Minibatch(LeaseToken token) {
+  if (slot_ == nullptr) return;
+  if (slot_->computing_token.load() != token.value()) EnterShard(slot_, token);
+  StartMinibatch(slot_);
+}
+
+void SlotWriter::Leave(LeaseToken token) {
+  if (slot_ != nullptr && slot_->computing_token.load() == token.value()) LeaveShard(slot_);
+}
+
+void SlotWriter::End() {
+  if (slot_ != nullptr) EndSlot(slot_);
+}
+
+}  // namespace muster::sdk

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sharding/slot_file.h"
+
+namespace muster::sdk {
+
+/// Keeps the slot file (sharding/slot_file.h) of this process. Does nothing when `path` is empty or
+/// the file cannot be mapped (a line on stderr says so). Thread-safe. With several loops at a time
+/// the file names the shard that was entered last.
+class SlotWriter {
+ public:
+  SlotWriter(const std::string& path, uint64_t incarnation);
+  ~SlotWriter();
+  SlotWriter(const SlotWriter&) = delete;
+  SlotWriter& operator=(const SlotWriter&) = delete;
+
+  void Enter(LeaseToken token);
+  void Minibatch(LeaseToken token);
+  void Leave(LeaseToken token);
+  void End();
+
+ private:
+  SlotFile* slot_ = nullptr;
+};
+
+}  // namespace muster::sdk
