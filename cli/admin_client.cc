@@ -100,7 +100,8 @@ std::unique_ptr<AdminClient> MakeAdminClient(const std::string& address,
 
 bool IsUnreachable(const absl::Status& status) {
   return status.code() == absl::StatusCode::kUnavailable ||
-         status.code() == absl::StatusCode::kDeadlineExceeded;
+         status.code() == absl::StatusCode::kDeadlineExceeded ||
+         status.code() == absl::StatusCode::kCancelled;  // by a server that stops
 }
 
 }  // namespace muster

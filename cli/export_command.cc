@@ -2,14 +2,11 @@
 
 #include "base/status.h"
 #include "cli/job_loader.h"
-#ifdef MUSTER_HAVE_PS_EXPORT
 #include "ps/export/export.h"
 #include "sharding/codec/control_codec.h"
-#endif
 
 namespace muster {
 
-#ifdef MUSTER_HAVE_PS_EXPORT
 absl::Status WriteExportOf(const v1::GetManifestResponse& manifest, const StateDirectory& state,
                            const std::string& output_directory) {
   // The copy's relative paths may be off; name, seed and partitions are not paths.
@@ -35,11 +32,5 @@ absl::Status WriteExportOf(const v1::GetManifestResponse& manifest, const StateD
   }
   return ps::WriteExport(options).status();
 }
-#else
-absl::Status WriteExportOf(const v1::GetManifestResponse&, const StateDirectory&,
-                           const std::string&) {
-  return absl::UnimplementedError("this build has no export");
-}
-#endif
 
 }  // namespace muster

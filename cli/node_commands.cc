@@ -4,17 +4,13 @@
 #include "base/status.h"
 #include "cli/job_loader.h"
 #include "cli/output.h"
-#ifdef MUSTER_HAVE_MASTER_SERVICE
 #include "master/service/master_main.h"
-#endif
-#ifdef MUSTER_HAVE_PS_SERVICE
 #include "ps/service/server_main.h"
-#endif
 
 namespace muster {
 namespace {
 
-[[maybe_unused]] int ExitCodeOf(const absl::Status& status) {
+int ExitCodeOf(const absl::Status& status) {
   if (status.ok()) return kExitSucceeded;
   Log(LogLevel::kError, "{}", Message(status));
   switch (status.code()) {
@@ -32,7 +28,6 @@ namespace {
 
 }  // namespace
 
-#ifdef MUSTER_HAVE_MASTER_SERVICE
 int MasterCommand(const MasterCommandOptions& options) {
   InitLogging("master", LogLevel::kInfo);
   absl::StatusOr<LoadedJob> job = LoadJob(options.job_file, options.base_directory);
@@ -49,13 +44,7 @@ int MasterCommand(const MasterCommandOptions& options) {
   master.planted_bugs.no_reverify = options.planted_bug == "no-reverify";
   return ExitCodeOf(RunMaster(master));
 }
-#else
-int MasterCommand(const MasterCommandOptions&) {
-  return PrintError("this build has no master", kExitFailed);
-}
-#endif
 
-#ifdef MUSTER_HAVE_PS_SERVICE
 int ServerCommand(const ServerCommandOptions& options) {
   InitLogging(options.name, LogLevel::kInfo);
   ps::ServerOptions server;
@@ -65,10 +54,5 @@ int ServerCommand(const ServerCommandOptions& options) {
   server.threads = options.threads;
   return ExitCodeOf(ps::RunServer(server));
 }
-#else
-int ServerCommand(const ServerCommandOptions&) {
-  return PrintError("this build has no parameter server", kExitFailed);
-}
-#endif
 
 }  // namespace muster
