@@ -40,9 +40,10 @@ spec:
 
 TEST(NodeCommandsTest, ServerRefusesBadInput) {
   ServerCommandOptions options;
-  options.name = "server";
+  options.name = "ps-0";
   options.master_address = "127.0.0.1:1";
-  EXPECT_EQ(ServerCommand(options), kExitUsage) << "the name gives no slot";
+  options.threads = 0;
+  EXPECT_EQ(ServerCommand(options), kExitUsage) << "no lanes";
 }
 
 }  // namespace
