@@ -1,0 +1,49 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/admin.pb.h"
+
+namespace muster {
+
+/// The questions and orders of AdminService (proto/admin.proto), each with a deadline of its own.
+/// Errors name the master's address; Unavailable or DeadlineExceeded = the master cannot be
+/// reached. Thread-safe.
+class AdminClient {
+ public:
+  virtual ~AdminClient() = default;
+  virtual absl::StatusOr<v1::JobStatus> GetStatus() = 0;
+  virtual absl::StatusOr<v1::ListShardsResponse> ListShards(
+      const v1::ListShardsRequest& request) = 0;
+  virtual absl::StatusOr<v1::RetryShardsResponse> RetryShards(
+      const v1::RetryShardsRequest& request) = 0;
+  virtual absl::StatusOr<v1::ListEventsResponse> ListEvents(
+      const v1::ListEventsRequest& request) = 0;
+  virtual absl::Status ReportNode(const v1::ReportNodeRequest& request) = 0;
+  virtual absl::Status Drain() = 0;
+  virtual absl::Status Cancel(const v1::CancelRequest& request) = 0;
+  virtual absl::StatusOr<v1::GetManifestResponse> GetManifest() = 0;
+};
+
+/// What a call does while the master cannot be reached.
+enum class WhenAway : uint8_t {
+  kFail,  // at once
+  kWait,  // until the deadline: it may come back
+};
+
+/// A client of the master at `address` ("127.0.0.1:20123"). Connects lazily, and again whenever the
+/// master comes back. Calls that take longer than `deadline` fail with DeadlineExceeded;
+/// GetManifest may take ten times as long.
+std::unique_ptr<AdminClient> MakeAdminClient(const std::string& address,
+                                             std::chrono::milliseconds deadline,
+                                             WhenAway when_away);
+
+/// The master was not there to answer, in contrast to an answer that is an error.
+bool IsUnreachable(const absl::Status& status);
+
+}  // namespace muster

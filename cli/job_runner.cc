@@ -1,0 +1,230 @@
+#include "cli/job_runner.h"
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "cli/json_output.h"
+#include "scaler/launcher/log_file.h"
+#include "sharding/slot_file.h"
+
+namespace muster {
+namespace {
+
+constexpr std::chrono::milliseconds kPollInterval{250};
+constexpr std::chrono::milliseconds kTickInterval{100};
+constexpr std::chrono::milliseconds kDeadline{2'000};
+constexpr std::chrono::milliseconds kSilence{2'000};
+constexpr uint32_t kLastWordsLines = 20;
+constexpr uint64_t kLastWordsBytes = 4'000;
+constexpr size_t kEventsShownMax = 20;
+
+uint64_t TrainedRecords(const v1::JobStatus& status) {
+  uint64_t records = 0;
+  for (const v1::DatasetStatus& dataset : status.datasets()) {
+    if (dataset.mode() != 0) continue;
+    for (const v1::EpochStatus& epoch : dataset.epochs()) records += epoch.records_done();
+  }
+  return records;
+}
+
+std::optional<SlotRecord> ReadSlot(const std::string& path) {
+  const absl::StatusOr<std::string> bytes = ReadFile(path, 4'096);
+  return bytes.ok() ? ParseSlot(*bytes) : std::nullopt;
+}
+
+}  // namespace
+
+JobRunner::JobRunner(Options options, const Clock* clock)
+    : options_(std::move(options)),
+      clock_(clock),
+      state_(options_.plan.job.state_directory),
+      started_at_(clock->Now()),
+      started_wall_us_(static_cast<uint64_t>(clock->Wall().count())),
+      supervisor_(options_.supervisor),
+      launcher_({.program = options_.program,
+                 .log_directory = state_.logs(),
+                 .held_fd = options_.lock_fd}),
+      display_(options_.progress, options_.progress_fd) {}
+
+SummaryInput JobRunner::Run() {
+  link_ = std::make_unique<MasterLink>(
+      MakeAdminClient(options_.plan.master_address, kDeadline, WhenAway::kWait),
+      options_.plan.run_id, kPollInterval, clock_);
+  while (!supervisor_.outcome().has_value()) {
+    Carry(Tick{});
+    while (!events_.empty()) {
+      const SupervisorEvent event = std::move(events_.front());
+      events_.pop_front();
+      Carry(event);
+    }
+    Draw();
+    if (!supervisor_.outcome().has_value()) Wait();
+  }
+  link_.reset();
+  display_.Clear();
+  return {
+      .job = options_.plan.job.name,
+      .outcome = *supervisor_.outcome(),
+      .status = status_,
+      .master_restarts = supervisor_.restarts(NodeRole::kMaster),
+      .server_restarts = supervisor_.restarts(NodeRole::kServer),
+      .worker_restarts = supervisor_.restarts(NodeRole::kWorker),
+      .elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(clock_->Now() - started_at_),
+      .trained_records = trained_,
+      .training = training_began_.has_value() && trained_at_ > *training_began_
+                      ? std::chrono::duration_cast<std::chrono::milliseconds>(trained_at_ -
+                                                                              *training_began_)
+                      : std::chrono::milliseconds{0}};
+}
+
+void JobRunner::Wait() {
+  std::vector<int> wake_fds = {link_->wake_fd()};
+  if (options_.signal_fd >= 0) wake_fds.push_back(options_.signal_fd);
+  for (const ProcessReport& report : launcher_.Wait(kTickInterval, wake_fds)) Handle(report);
+  ReadSignals();
+  ReadAnswers();
+}
+
+void JobRunner::ReadSignals() {
+  signalfd_siginfo info;
+  while (options_.signal_fd >= 0 &&
+         ::read(options_.signal_fd, &info, sizeof(info)) == sizeof(info)) {
+    if (++signals_ == 1) {
+      events_.push_back(DrainWanted{});
+    } else {
+      events_.push_back(StopWanted{});
+    }
+  }
+}
+
+void JobRunner::ReadAnswers() {
+  for (MasterLink::Answer& answer : link_->TakeAnswers()) {
+    events_.push_back(MasterAnswered{ToView(answer.status), answer.asked_at});
+    Measure(answer.status, answer.asked_at);
+    answered_at_ = clock_->Now();
+    rate_.Add(answer.asked_at, TotalsOf(answer.status).done);
+    size_t shown = 0;
+    for (const v1::Event& event : answer.events) {
+      // A resumed journal holds the events of former runs.
+      if (event.wall_us() < started_wall_us_) continue;
+      last_event_ = event.kind() + (event.node().empty() ? "" : " " + event.node()) +
+                    (event.text().empty() ? "" : ": " + event.text());
+      const bool told_already = event.kind().starts_with("node-");
+      if (display_.mode() == ProgressDisplay::Mode::kLines && !told_already &&
+          ++shown <= kEventsShownMax) {
+        display_.Print(fmt::format("  {}", last_event_));
+      }
+    }
+    status_ = std::move(answer.status);
+  }
+}
+
+void JobRunner::Measure(const v1::JobStatus& status, TimePoint asked_at) {
+  const uint64_t trained = TrainedRecords(status);
+  if (!trained_before_.has_value()) trained_before_ = trained;
+  const bool leased =
+      std::any_of(status.datasets().begin(), status.datasets().end(), [](const auto& dataset) {
+        return std::any_of(dataset.epochs().begin(), dataset.epochs().end(),
+                           [](const auto& epoch) { return epoch.shards_leased() > 0; });
+      });
+  if (!training_began_.has_value() && (leased || trained > *trained_before_)) {
+    training_began_ = asked_at;
+  }
+  // A replay takes records back; what counts is how far it got.
+  if (trained > *trained_before_ + trained_) {
+    trained_ = trained - *trained_before_;
+    trained_at_ = asked_at;
+  }
+}
+
+void JobRunner::Handle(const ProcessReport& report) {
+  const uint64_t pid = static_cast<uint64_t>(report.pid);
+  if (report.kind == ProcessReport::Kind::kStarted) {
+    events_.push_back(NodeStarted{report.node, pid});
+    return;
+  }
+  events_.push_back(NodeExited{
+      .node = report.node,
+      .pid = pid,
+      .exit = report.exit,
+      .slot = ReadSlot(state_.SlotOf(report.node)),
+      .last_words = LastWords(launcher_.LogPath(report.node), kLastWordsLines, kLastWordsBytes)});
+}
+
+void JobRunner::Carry(const SupervisorEvent& event) {
+  for (const SupervisorEffect& effect : supervisor_.Step(event, clock_->Now())) {
+    std::visit([this](const auto& e) { Do(e); }, effect);
+  }
+}
+
+void JobRunner::Do(const StartNode& effect) {
+  absl::Status status =
+      effect.role == NodeRole::kWorker ? state_.ResetSlot(effect.node) : absl::OkStatus();
+  if (status.ok()) status = launcher_.Start(CommandOf(options_.plan, effect.node, effect.role));
+  if (status.ok()) return;
+  events_.push_back(NodeExited{.node = effect.node,
+                               .pid = 0,
+                               .exit = {.signal = 0, .code = 126},
+                               .slot = std::nullopt,
+                               .last_words = std::string(Message(status)) + "\n"});
+}
+
+void JobRunner::Do(const StopNode& effect) {
+  if (effect.node == "master") KeepManifest();
+  launcher_.Stop(effect.node, effect.timeout);
+}
+
+void JobRunner::Do(const KillNode& effect) {
+  launcher_.Kill(effect.node);
+}
+
+void JobRunner::Do(const Note& effect) {
+  last_event_ = effect.text.substr(0, effect.text.find('\n'));
+  display_.Print(effect.text);
+}
+
+void JobRunner::KeepManifest() {
+  if (!status_.has_value() || !IsTerminal(ToView(*status_).phase)) return;
+  const absl::StatusOr<v1::GetManifestResponse> manifest = link_->GetManifest();
+  absl::Status status = manifest.status();
+  if (status.ok()) status = WriteFileAtomically(state_.manifest(), manifest->SerializeAsString());
+  if (!status.ok()) {
+    display_.Print(fmt::format("`muster export` will need the job to run: {}", Message(status)));
+  }
+}
+
+ProgressInput JobRunner::Progress() const {
+  ProgressInput input;
+  input.status = status_;
+  input.elapsed =
+      std::chrono::duration_cast<std::chrono::milliseconds>(clock_->Now() - started_at_);
+  input.records_per_second = rate_.PerSecond();
+  input.servers_running = supervisor_.running(NodeRole::kServer);
+  input.servers_wanted = supervisor_.wanted(NodeRole::kServer);
+  input.workers_running = supervisor_.running(NodeRole::kWorker);
+  input.workers_wanted = supervisor_.wanted(NodeRole::kWorker);
+  input.master_restarts = supervisor_.restarts(NodeRole::kMaster);
+  input.server_restarts = supervisor_.restarts(NodeRole::kServer);
+  input.worker_restarts = supervisor_.restarts(NodeRole::kWorker);
+  input.master_silent = status_.has_value() && clock_->Now() - answered_at_ > kSilence;
+  input.last_event = last_event_;
+  if (!status_.has_value()) {
+    input.waiting_for = LastWords(launcher_.LogPath("master"), 1, 400);
+    while (!input.waiting_for.empty() && input.waiting_for.back() == '\n') {
+      input.waiting_for.pop_back();
+    }
+  }
+  return input;
+}
+
+void JobRunner::Draw() {
+  if (display_.mode() == ProgressDisplay::Mode::kOff) return;
+  display_.Draw(Progress(), clock_->Now());
+}
+
+}  // namespace muster

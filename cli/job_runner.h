@@ -1,0 +1,82 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/master_link.h"
+#include "cli/progress.h"
+#include "cli/run_plan.h"
+#include "cli/state_directory.h"
+#include "cli/summary.h"
+#include "scaler/launcher/process_launcher.h"
+#include "scaler/launcher/supervisor.h"
+
+namespace muster {
+
+/// One run of a job: carries the supervisor's decisions out and feeds it with what happens. Belongs
+/// to the main thread.
+class JobRunner {
+ public:
+  struct Options {
+    RunPlan plan;
+    SupervisorOptions supervisor;
+    /// The program whose verb `supervise` is run: this one.
+    std::string program;
+    ProgressDisplay::Mode progress = ProgressDisplay::Mode::kOff;
+    int progress_fd = 2;
+    /// Readable when SIGINT, SIGTERM or SIGHUP came (a signalfd).
+    int signal_fd = -1;
+    /// Of the state directory's lock; kept open until every node is gone.
+    int lock_fd = -1;
+  };
+  /// `clock` outlives the runner.
+  JobRunner(Options options, const Clock* clock);
+
+  /// Runs until every node is gone. Returns what there is to tell.
+  SummaryInput Run();
+
+ private:
+  void Wait();
+  void ReadSignals();
+  void ReadAnswers();
+  void Handle(const ProcessReport& report);
+  void Carry(const SupervisorEvent& event);
+  void Do(const StartNode& effect);
+  void Do(const StopNode& effect);
+  void Do(const KillNode& effect);
+  void Do(const TellMaster& effect) { link_->Tell(effect); }
+  void Do(const AskDrain&) { link_->AskDrain(); }
+  void Do(const AskCancel& effect) { link_->AskFail(effect.reason); }
+  void Do(const Note& effect);
+  void KeepManifest();
+  void Measure(const v1::JobStatus& status, TimePoint asked_at);
+  void Draw();
+  ProgressInput Progress() const;
+
+  const Options options_;
+  const Clock* const clock_;
+  const StateDirectory state_;
+  const TimePoint started_at_;
+  const uint64_t started_wall_us_;
+  Supervisor supervisor_;
+  ProcessLauncher launcher_;
+  std::unique_ptr<MasterLink> link_;
+  ProgressDisplay display_;
+  RateMeter rate_;
+  std::deque<SupervisorEvent> events_;
+  std::optional<v1::JobStatus> status_;
+  TimePoint answered_at_;
+  int signals_ = 0;
+  std::string last_event_;
+  // Of the training records, for the rate of the summary.
+  std::optional<uint64_t> trained_before_;
+  uint64_t trained_ = 0;
+  std::optional<TimePoint> training_began_;
+  TimePoint trained_at_;
+};
+
+}  // namespace muster

@@ -1,0 +1,159 @@
+#include "cli/json_output.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <ctime>
+
+#include "absl/status/statusor.h"
+#include "scaler/launcher/supervisor.h"
+#include "sharding/codec/control_codec.h"
+#include "sharding/metrics.h"
+
+namespace muster {
+namespace {
+
+nlohmann::json Number(double value) {
+  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
+}
+
+nlohmann::json EpochToJson(const v1::EpochStatus& epoch) {
+  return {{"epoch", epoch.epoch()},
+          {"expected", epoch.records_expected()},
+          {"committed", epoch.records_committed()},
+          {"done", epoch.records_done()},
+          {"shards",
+           {{"total", epoch.shards()},
+            {"committed", epoch.shards_committed()},
+            {"done", epoch.shards_done()},
+            {"leased", epoch.shards_leased()},
+            {"failed", epoch.shards_failed()}}},
+          {"rejected_records", epoch.metrics().rejected_records()},
+          {"metrics", MetricsToJson(epoch.metrics())}};
+}
+
+}  // namespace
+
+nlohmann::json MetricsToJson(const v1::ShardMetrics& metrics) {
+  nlohmann::json json = nlohmann::json::object();
+  absl::StatusOr<ShardMetrics> values = FromProto(metrics);
+  if (!values.ok()) return json;
+  for (const auto& [name, mean] : values->means) json[name] = Number(mean.sum / mean.weight);
+  for (const auto& [name, histogram] : values->aucs) json[name] = Number(Auc(histogram));
+  return json;
+}
+
+nlohmann::json CountersToJson(const v1::JobCounters& counters) {
+  return {{"redelivered_minibatches", counters.redelivered_minibatches()},
+          {"replayed_shards", counters.replayed_shards()},
+          {"reverified_runs", counters.reverified_runs()},
+          {"reasserted_leases", counters.reasserted_leases()},
+          {"expired_leases", counters.expired_leases()},
+          {"parts_skipped", counters.parts_skipped()},
+          {"parts_stale", counters.parts_stale()},
+          {"refused_dones", counters.refused_dones()},
+          {"rejected_records", counters.rejected_records()},
+          {"snapshots_accepted", counters.snapshots_accepted()},
+          {"master_restarts", counters.master_restarts()}};
+}
+
+nlohmann::json NodeToJson(const v1::NodeStatus& node) {
+  nlohmann::json json = {{"name", node.name()},
+                         {"role", node.role()},
+                         {"state", node.state()},
+                         {"pid", node.pid()},
+                         {"incarnation", node.incarnation()},
+                         {"heartbeat_age_ms", node.heartbeat_age_ms()},
+                         {"restarts", node.restarts()},
+                         {"last_exit", node.last_exit()}};
+  if (node.role() == "worker") {
+    json["records_committed"] = node.records_committed();
+    json["shards_held"] = node.shards_held();
+    json["times_us"] = {{"total", node.times().total_us()},
+                        {"wait_shard", node.times().wait_shard_us()},
+                        {"wait_pull", node.times().wait_pull_us()},
+                        {"wait_push", node.times().wait_push_us()}};
+  } else if (node.role() == "ps") {
+    const v1::ServerCounters& counters = node.counters();
+    json["partitions"] = node.partitions();
+    json["partitions_serving"] = node.partitions_serving();
+    json["rows"] = counters.rows();
+    json["row_bytes"] = counters.row_bytes();
+    json["pulls"] = counters.pulls();
+    json["pulled_rows"] = counters.pulled_rows();
+    json["parts_applied"] = counters.parts_applied();
+    json["parts_skipped"] = counters.parts_skipped();
+    json["parts_stale"] = counters.parts_stale();
+    json["parts_wrong_owner"] = counters.parts_wrong_owner();
+    json["snapshots"] = counters.snapshots();
+    json["snapshot_bytes"] = counters.snapshot_bytes();
+    json["partitions_restored"] = counters.partitions_restored();
+  }
+  return json;
+}
+
+nlohmann::json StatusToJson(const v1::JobStatus& status) {
+  nlohmann::json json = {{"job", status.job()},
+                         {"state", StateName(status.state())},
+                         {"reason", status.reason()},
+                         {"uptime_ms", status.uptime_ms()},
+                         {"master_incarnation", status.master_incarnation()},
+                         {"grace_period", status.grace_period()},
+                         {"done_seq", status.done_seq()},
+                         {"commit_seq", status.commit_seq()},
+                         {"last_event", status.last_event()},
+                         {"datasets", nlohmann::json::array()},
+                         {"nodes", nlohmann::json::array()},
+                         {"counters", CountersToJson(status.counters())}};
+  for (const v1::DatasetStatus& dataset : status.datasets()) {
+    nlohmann::json epochs = nlohmann::json::array();
+    for (const v1::EpochStatus& epoch : dataset.epochs()) epochs.push_back(EpochToJson(epoch));
+    json["datasets"].push_back({{"name", dataset.name()},
+                                {"mode", dataset.mode() == 0 ? "train" : "evaluate"},
+                                {"epochs", std::move(epochs)}});
+  }
+  for (const v1::NodeStatus& node : status.nodes()) json["nodes"].push_back(NodeToJson(node));
+  return json;
+}
+
+nlohmann::json ShardToJson(const v1::ShardStatus& shard) {
+  nlohmann::json reasons = nlohmann::json::array();
+  for (const std::string& reason : shard.reasons()) reasons.push_back(reason);
+  return {{"id", ShardIdToText(shard.id())},
+          {"dataset", shard.dataset()},
+          {"epoch", shard.id().epoch()},
+          {"index", shard.id().index()},
+          {"state", shard.state()},
+          {"worker", shard.worker()},
+          {"token", shard.token()},
+          {"phase", shard.phase()},
+          {"minibatches_started", shard.minibatches_started()},
+          {"failures", shard.failures()},
+          {"node_failures", shard.node_failures()},
+          {"reasons", std::move(reasons)},
+          {"age_ms", shard.age_ms()}};
+}
+
+nlohmann::json EventToJson(const v1::Event& event) {
+  return {{"sequence", event.sequence()},
+          {"time", WallToText(event.wall_us())},
+          {"kind", event.kind()},
+          {"node", event.node()},
+          {"text", event.text()}};
+}
+
+std::string StateName(v1::JobState state) {
+  return v1::JobState_IsValid(state) ? ToString(static_cast<JobPhase>(state)) : "unknown";
+}
+
+std::string WallToText(uint64_t wall_us) {
+  const std::time_t seconds = static_cast<std::time_t>(wall_us / 1'000'000);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(seconds), wall_us / 1000 % 1000);
+}
+
+std::string ShardIdToText(const v1::ShardId& id) {
+  return fmt::format("{}/{}/{}", id.dataset(), id.epoch(), id.index());
+}
+
+}  // namespace muster

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "proto/admin.pb.h"
+
+/// The JSON shapes of `--output json`; docs/cli.md documents them, so fields are only ever added.
+/// Pure.
+namespace muster {
+
+/// {"auc": 0.81, "logloss": 0.43, ...}: weighted means and areas under the ROC curve by name, null
+/// where a value is not defined.
+nlohmann::json MetricsToJson(const v1::ShardMetrics& metrics);
+nlohmann::json CountersToJson(const v1::JobCounters& counters);
+nlohmann::json NodeToJson(const v1::NodeStatus& node);
+nlohmann::json StatusToJson(const v1::JobStatus& status);
+nlohmann::json ShardToJson(const v1::ShardStatus& shard);
+nlohmann::json EventToJson(const v1::Event& event);
+
+/// "running", "succeeded", ...
+std::string StateName(v1::JobState state);
+/// "2026-01-31T12:34:56.789Z".
+std::string WallToText(uint64_t wall_us);
+/// "dataset/epoch/index", by number, as `muster shards --retry` takes it.
+std::string ShardIdToText(const v1::ShardId& id);
+
+}  // namespace muster

@@ -1,0 +1,212 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/version.h"
+#include "cli/node_commands.h"
+#include "cli/output.h"
+#include "cli/query_commands.h"
+#include "cli/run_command.h"
+#include "scaler/launcher/supervise.h"
+
+namespace muster {
+namespace {
+
+/// The options of all verbs, and what the chosen one returned.
+struct Verbs {
+  RunOptions run;
+  MasterCommandOptions master;
+  ServerCommandOptions server;
+  QueryOptions status;
+  QueryOptions nodes;
+  ShardsOptions shards;
+  EventsOptions events;
+  LogsOptions logs;
+  QueryOptions drain;
+  CancelOptions cancel;
+  ExportCommandOptions export_options;
+  int exit_code = kExitSucceeded;
+};
+
+void AddOutput(CLI::App* verb, OutputFormat* output) {
+  verb->add_option_function<std::string>(
+          "-o,--output",
+          [output](const std::string& text) {
+            *output = text == "json" ? OutputFormat::kJson : OutputFormat::kText;
+          },
+          "text (the default) or json")
+      ->check(CLI::IsMember({"text", "json"}));
+}
+
+/// The job of a verb that speaks to a running one.
+void AddTarget(CLI::App* verb, QueryOptions* options) {
+  verb->add_option("job", options->target.job_file,
+                   "Job file; without one and without --state-dir: ./job.yaml");
+  verb->add_option("--state-dir", options->target.state_directory, "State directory of the job");
+  verb->add_option("--master", options->master, "Ask this master (127.0.0.1:PORT) instead");
+  AddOutput(verb, &options->output);
+}
+
+void AddRun(CLI::App* app, Verbs* verbs) {
+  CLI::App* verb = app->add_subcommand("run", "Run a job on this machine, or resume it");
+  RunOptions* options = &verbs->run;
+  verb->add_option("job", options->job_file, "Job file (docs/job-file.md)")->required();
+  verb->add_flag("--dry-run", options->dry_run, "Check everything, print the plan, start nothing");
+  verb->add_flag("--retry-failed", options->retry_failed, "Try FAILED shards again");
+  verb->add_flag_callback(
+      "--no-progress", [options] { options->progress = false; }, "No progress on stderr");
+  AddOutput(verb, &options->output);
+  verb->add_option("--planted-bug", options->planted_bug)->group("");
+  verb->add_option("--node-program", options->node_program)->group("");
+  verb->footer(
+      "Examples:\n"
+      "  muster run job.yaml                 # Ctrl-C drains, twice stops at once; run again "
+      "resumes\n"
+      "  muster run job.yaml --dry-run\n"
+      "  muster run job.yaml --output json --no-progress > summary.json\n"
+      "Exit codes: 0 succeeded, 1 failed, 2 bad arguments, job file or data, 3 drained or "
+      "stopped,\n"
+      "4 cancelled.");
+  verb->callback([verbs] { verbs->exit_code = RunCommand(verbs->run); });
+}
+
+void AddNodes(CLI::App* app, Verbs* verbs) {
+  CLI::App* master =
+      app->add_subcommand("master", "Run a master (muster run does; for containers by hand)");
+  master->add_option("--job", verbs->master.job_file, "Job file")->required();
+  master->add_option("--base-directory", verbs->master.base_directory,
+                     "Where relative paths of the job file begin; its own folder if absent");
+  master->add_option("--listen", verbs->master.listen_address, "127.0.0.1:PORT")->required();
+  master
+      ->add_option("--run-id", verbs->master.run_id,
+                   "Names this run; a new one means that all processes of older runs are dead")
+      ->required();
+  master->add_flag("--retry-failed", verbs->master.retry_failed, "Try FAILED shards again");
+  master->add_option("--planted-bug", verbs->master.planted_bug)->group("");
+  master->footer("Example:\n  muster master --job job.yaml --listen 127.0.0.1:20123 --run-id one");
+  master->callback([verbs] { verbs->exit_code = MasterCommand(verbs->master); });
+
+  CLI::App* server =
+      app->add_subcommand("ps", "Run a parameter server (muster run does; for containers by hand)");
+  server->add_option("--name", verbs->server.name, "ps-0, ps-1, ...")->required();
+  server->add_option("--master", verbs->server.master_address, "127.0.0.1:PORT")->required();
+  server->add_option("--socket-directory", verbs->server.socket_directory,
+                     "Folder for UNIX sockets; TCP only if absent");
+  server->add_option("--threads", verbs->server.threads, "Lanes")->check(CLI::Range(1, 256));
+  server->footer("Example:\n  muster ps --name ps-0 --master 127.0.0.1:20123");
+  server->callback([verbs] { verbs->exit_code = ServerCommand(verbs->server); });
+}
+
+void AddShards(CLI::App* app, Verbs* verbs) {
+  CLI::App* verb = app->add_subcommand("shards", "Shards that are leased, done or failed");
+  ShardsOptions* options = &verbs->shards;
+  AddTarget(verb, &options->query);
+  verb->add_option("--state", options->state, "Only these: leased, done or failed")
+      ->check(CLI::IsMember({"leased", "done", "failed"}));
+  verb->add_option("--limit", options->limit, "At most so many")->check(CLI::Range(1, 10'000));
+  verb->add_option("--offset", options->offset, "Leave out the first so many");
+  CLI::Option* retry =
+      verb->add_option("--retry", options->retry_ids,
+                       "Try FAILED shards again: those named (dataset/epoch/index), or all")
+          ->expected(0, 1'000'000);
+  verb->footer(
+      "Examples:\n"
+      "  muster shards job.yaml --state failed\n"
+      "  muster shards job.yaml --retry\n"
+      "  muster shards job.yaml --retry 0/1/17 0/1/18");
+  verb->callback([verbs, options, retry] {
+    options->retry = retry->count() > 0;
+    std::erase_if(options->retry_ids,
+                  [](const std::string& id) { return id.empty() || id == "{}"; });
+    verbs->exit_code = ShardsCommand(*options);
+  });
+}
+
+void AddEventsAndLogs(CLI::App* app, Verbs* verbs) {
+  CLI::App* events = app->add_subcommand("events", "What happened, oldest first");
+  AddTarget(events, &verbs->events.query);
+  events->add_flag("-f,--follow", verbs->events.follow, "Go on until the run ends");
+  events->add_option("-n,--last", verbs->events.last, "Only so many of the newest");
+  events->footer("Examples:\n  muster events job.yaml -n 20\n  muster events job.yaml --follow");
+  events->callback([verbs] { verbs->exit_code = EventsCommand(verbs->events); });
+
+  CLI::App* logs = app->add_subcommand("logs", "Output of a node, also after the run");
+  logs->add_option("node", verbs->logs.node, "master, ps-0, worker-1, ...")->required();
+  AddTarget(logs, &verbs->logs.query);
+  logs->add_option("-n,--lines", verbs->logs.lines, "Lines from the end (100)");
+  logs->add_flag("-f,--follow", verbs->logs.follow, "Go on until the run ends");
+  logs->footer(
+      "Examples:\n  muster logs worker-0 job.yaml\n  muster logs master job.yaml -n 20 -f");
+  logs->callback([verbs] { verbs->exit_code = LogsCommand(verbs->logs); });
+}
+
+void AddQueries(CLI::App* app, Verbs* verbs) {
+  CLI::App* status = app->add_subcommand("status", "Progress, nodes and counters of a running job");
+  AddTarget(status, &verbs->status);
+  status->footer(
+      "Examples:\n  muster status job.yaml\n  muster status --state-dir state --output json");
+  status->callback([verbs] { verbs->exit_code = StatusCommand(verbs->status); });
+
+  CLI::App* nodes = app->add_subcommand("nodes", "The processes of a running job");
+  AddTarget(nodes, &verbs->nodes);
+  nodes->footer("Example:\n  muster nodes job.yaml --output json");
+  nodes->callback([verbs] { verbs->exit_code = NodesCommand(verbs->nodes); });
+
+  CLI::App* drain =
+      app->add_subcommand("drain", "Let workers finish what they hold, snapshot, end the run");
+  AddTarget(drain, &verbs->drain);
+  drain->footer("Example:\n  muster drain job.yaml      # resume with: muster run job.yaml");
+  drain->callback([verbs] { verbs->exit_code = DrainCommand(verbs->drain); });
+
+  CLI::App* cancel = app->add_subcommand("cancel", "End the job now; what is committed stays");
+  AddTarget(cancel, &verbs->cancel.query);
+  cancel->add_option("--reason", verbs->cancel.reason, "Why, for the record");
+  cancel->footer("Example:\n  muster cancel job.yaml --reason 'wrong learning rate'");
+  cancel->callback([verbs] { verbs->exit_code = CancelCommand(verbs->cancel); });
+
+  CLI::App* exporting = app->add_subcommand("export", "Write every table as NumPy files");
+  AddTarget(exporting, &verbs->export_options.query);
+  exporting
+      ->add_option("--output-dir", verbs->export_options.output_directory,
+                   "Folder that does not exist yet")
+      ->required();
+  exporting->footer("Example:\n  muster export job.yaml --output-dir weights   # docs/export.md");
+  exporting->callback([verbs] { verbs->exit_code = ExportCommand(verbs->export_options); });
+}
+
+int Main(int argc, char** argv) {
+  // Not a verb for people: each node's supervising process. Kept out of the option parser, which
+  // would look at the node's own arguments.
+  if (argc > 1 && std::string(argv[1]) == "supervise") {
+    absl::StatusOr<SuperviseOptions> options = ParseSuperviseArguments({argv + 2, argv + argc});
+    if (!options.ok()) return PrintError(Message(options.status()), kExitUsage);
+    return RunSupervise(*options);
+  }
+  CLI::App app("Muster: elastic training with exactly-once data", "muster");
+  app.set_version_flag("--version", std::string("muster ") + kVersion);
+  app.require_subcommand(1);
+  app.footer(
+      "`muster VERB --help` shows examples. docs/cli.md has every verb, shape and exit code.");
+  Verbs verbs;
+  AddRun(&app, &verbs);
+  AddQueries(&app, &verbs);
+  AddShards(&app, &verbs);
+  AddEventsAndLogs(&app, &verbs);
+  AddNodes(&app, &verbs);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // --help and --version arrive here, too, with exit code 0.
+    return app.exit(error) == 0 ? kExitSucceeded : kExitUsage;
+  }
+  return verbs.exit_code;
+}
+
+}  // namespace
+}  // namespace muster
+
+int main(int argc, char** argv) {
+  return muster::Main(argc, argv);
+}

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "cli/admin_client.h"
+#include "proto/admin.pb.h"
+#include "scaler/launcher/supervisor.h"
+
+namespace muster {
+
+/// The part of the master's status that the supervisor decides by.
+MasterView ToView(const v1::JobStatus& status);
+
+/// Talks with the master so that the supervising thread never waits for it: asks for the status
+/// again and again, fetches new events, and delivers reports and orders in order, however long the
+/// master is away. Owns one thread. Thread-safe.
+class MasterLink {
+ public:
+  struct Answer {
+    v1::JobStatus status;
+    TimePoint asked_at;
+    std::vector<v1::Event> events;  // new since the answer before
+  };
+
+  /// `clock` outlives the link. Polls every `interval`.
+  MasterLink(std::unique_ptr<AdminClient> client, std::string run_id,
+             std::chrono::milliseconds interval, const Clock* clock);
+  ~MasterLink();
+
+  /// Queues a report. At most kReportsMax wait; beyond that the oldest is dropped (the master has
+  /// then been away for thousands of exits).
+  void Tell(const TellMaster& report);
+  void AskDrain();
+  /// Ends the job as FAILED with this reason.
+  void AskFail(const std::string& reason);
+
+  /// Answers that came since the last call, oldest first.
+  std::vector<Answer> TakeAnswers();
+  /// Readable when there are answers.
+  int wake_fd() const { return wake_fd_; }
+  /// The current manifest; asked by the calling thread.
+  absl::StatusOr<v1::GetManifestResponse> GetManifest() { return client_->GetManifest(); }
+
+  static constexpr size_t kReportsMax = 10'000;
+
+ private:
+  struct Order {
+    enum class Kind : uint8_t { kReport, kDrain, kFail } kind = Kind::kReport;
+    v1::ReportNodeRequest report;
+    std::string reason;
+  };
+  void Enqueue(Order order);
+  void Loop();
+  /// Delivers what waits; false when the master was not there.
+  bool Deliver();
+  void Poll();
+  absl::Status Send(const Order& order);
+  bool stopping();
+  void WaitForWork(std::chrono::milliseconds at_most);
+
+  const std::unique_ptr<AdminClient> client_;
+  const std::string run_id_;
+  const std::chrono::milliseconds interval_;
+  const Clock* const clock_;
+  const int wake_fd_;
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<Order> orders_ MUSTER_GUARDED_BY(mutex_);
+  uint64_t orders_dropped_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::vector<Answer> answers_ MUSTER_GUARDED_BY(mutex_);
+  bool stop_ MUSTER_GUARDED_BY(mutex_) = false;
+
+  uint64_t events_seen_ = 0;  // of the thread
+  std::thread thread_;
+};
+
+}  // namespace muster

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+/// The verbs that are nodes themselves. `muster run` starts them; containers may, too.
+/// Each returns the exit code of the process: 0 after a clean stop, 2 when its input is wrong
+/// (starting it again is no use), 1 otherwise.
+namespace muster {
+
+struct MasterCommandOptions {
+  std::string job_file;
+  std::string base_directory;  // "" = the job file's folder
+  std::string listen_address;
+  std::string run_id;
+  bool retry_failed = false;
+  std::string planted_bug;  // for tests: breaks one rule of the protocol
+};
+int MasterCommand(const MasterCommandOptions& options);
+
+struct ServerCommandOptions {
+  std::string name;
+  std::string master_address;
+  std::string socket_directory;
+  uint32_t threads = 1;
+};
+int ServerCommand(const ServerCommandOptions& options);
+
+}  // namespace muster

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "proto/admin.pb.h"
+
+namespace muster {
+
+/// Records per second over the last few seconds. A value.
+class RateMeter {
+ public:
+  /// `count` may fall (a replay); the rate is then 0 until it grows again.
+  void Add(TimePoint now, uint64_t count);
+  /// Over at most the last kWindow; 0 before there are two readings.
+  double PerSecond() const;
+  static constexpr std::chrono::seconds kWindow{10};
+
+ private:
+  std::deque<std::pair<TimePoint, uint64_t>> readings_;
+};
+
+/// What the display shows beside the master's status.
+struct ProgressInput {
+  std::optional<v1::JobStatus> status;  // the newest; none before the master answered
+  std::chrono::milliseconds elapsed{0};
+  double records_per_second = 0;
+  uint32_t servers_running = 0, servers_wanted = 0;
+  uint32_t workers_running = 0, workers_wanted = 0;
+  uint32_t master_restarts = 0, server_restarts = 0, worker_restarts = 0;
+  bool master_silent = false;
+  std::string waiting_for;  // the last line of the master's log while it starts
+  std::string last_event;
+};
+
+/// Records expected and done over all datasets and epochs.
+struct Totals {
+  uint64_t expected = 0;
+  uint64_t done = 0;
+};
+Totals TotalsOf(const v1::JobStatus& status);
+
+/// The block that is redrawn in place on a terminal, one line each, none wider than `columns`.
+/// Pure.
+std::vector<std::string> ProgressBlock(const ProgressInput& input, size_t columns);
+/// The same in one line, for pipes and files. Pure.
+std::string ProgressLine(const ProgressInput& input);
+
+/// "1:02:03", "2:03", "0:07".
+std::string DurationText(std::chrono::milliseconds duration);
+/// "1,234,567".
+std::string CountText(uint64_t count);
+
+/// Draws progress to a stream: a block in place on a terminal, a line every few seconds elsewhere,
+/// nothing when off. Not thread-safe.
+class ProgressDisplay {
+ public:
+  enum class Mode : uint8_t { kOff, kLines, kBlock };
+  /// kBlock when `fd` is a terminal and neither NO_COLOR is set nor TERM is dumb.
+  static Mode ModeOf(int fd);
+
+  ProgressDisplay(Mode mode, int fd) : mode_(mode), fd_(fd) {}
+  ~ProgressDisplay() { Clear(); }
+
+  Mode mode() const { return mode_; }
+  /// Draws if it is time to.
+  void Draw(const ProgressInput& input, TimePoint now);
+  /// Writes a line above the block. Shown in every mode but kOff.
+  void Print(const std::string& line);
+  /// Removes the block, so that others may write.
+  void Clear();
+
+ private:
+  void Write(const std::string& text);
+  Mode mode_;
+  int fd_;
+  size_t lines_drawn_ = 0;
+  std::vector<std::string> block_;
+  std::optional<TimePoint> drawn_at_;
+};
+
+}  // namespace muster

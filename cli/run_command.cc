@@ -1,0 +1,138 @@
+#include "cli/run_command.h"
+
+#include <signal.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "absl/cleanup/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/status.h"
+#include "cli/job_loader.h"
+#include "cli/job_runner.h"
+#include "cli/run_plan.h"
+#include "cli/summary.h"
+
+namespace muster {
+namespace {
+
+uint64_t RandomNumber() {
+  uint64_t number = 0;
+  [[maybe_unused]] const ssize_t got = ::getrandom(&number, sizeof(number), 0);
+  return number;
+}
+
+/// SIGINT, SIGTERM and SIGHUP by file descriptor, for this thread and all that come after.
+int BlockSignals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  return ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+absl::StatusOr<RunPlan> MakePlan(const LoadedJob& job, const RunOptions& options,
+                                 const std::string& self) {
+  RunPlan plan{.job = job.spec,
+               .job_file = job.path,
+               .base_directory = job.base_directory,
+               .program = options.node_program.empty() ? self : options.node_program,
+               .run_id = fmt::format("{:016x}", RandomNumber())};
+  if (options.retry_failed) plan.master_flags.push_back("--retry-failed");
+  if (!options.planted_bug.empty()) {
+    plan.master_flags.insert(plan.master_flags.end(), {"--planted-bug", options.planted_bug});
+  }
+  if (job.spec.worker.command.empty()) {
+    return absl::InvalidArgumentError(
+        "spec.replicaSpecs.worker.command is empty: name the trainer, as in command: "
+        "[./my_trainer]");
+  }
+  const char* path = std::getenv("PATH");
+  MUSTER_ASSIGN_OR_RETURN(plan.trainer, FindProgram(job.spec.worker.command.front(),
+                                                    {.base_directory = job.base_directory,
+                                                     .path = path == nullptr ? "" : path}));
+  for (const DatasetSpec& dataset : job.spec.datasets) {
+    MUSTER_ASSIGN_OR_RETURN(PlannedDataset planned, PlanDataset(dataset, job.base_directory));
+    plan.datasets.push_back(std::move(planned));
+  }
+  MUSTER_RETURN_IF_ERROR(CheckSameJob(job, StateDirectory(job.spec.state_directory)));
+  MUSTER_ASSIGN_OR_RETURN(plan.master_address,
+                          ChooseMasterAddress(job.spec.master_address, RandomNumber()));
+  return plan;
+}
+
+SupervisorOptions ToSupervisorOptions(const JobSpec& job) {
+  SupervisorOptions options;
+  options.servers = job.ps.replicas;
+  options.workers = job.worker.replicas;
+  options.restarts = {.crash_loop_exits = job.restarts.crash_loop_exits,
+                      .backoff_initial = job.restarts.backoff_initial,
+                      .backoff_max = job.restarts.backoff_max};
+  options.drain_timeout = job.drain_timeout;
+  options.worker_lost_max = std::max(options.worker_lost_max, 2 * job.leases.duration);
+  return options;
+}
+
+/// Takes the state directory and writes what others find the run by.
+absl::StatusOr<StateLock> TakeStateDirectory(const LoadedJob& job, const RunPlan& plan,
+                                             const StateDirectory& state) {
+  MUSTER_RETURN_IF_ERROR(state.Create());
+  MUSTER_ASSIGN_OR_RETURN(StateLock lock, StateLock::Acquire(state));
+  if (job.path != state.job_copy()) {
+    MUSTER_RETURN_IF_ERROR(WriteFileAtomically(state.job_copy(), job.text));
+  }
+  // Of a former run: a new one may delete snapshot files that it names.
+  ::unlink(state.manifest().c_str());
+  ::unlink(state.summary().c_str());
+  MUSTER_RETURN_IF_ERROR(state.WriteEndpoint(
+      {.master = plan.master_address, .pid = ::getpid(), .run_id = plan.run_id}));
+  return lock;
+}
+
+}  // namespace
+
+int RunCommand(const RunOptions& options) {
+  absl::StatusOr<LoadedJob> job = LoadJob(options.job_file, "");
+  if (!job.ok()) return PrintError(Message(job.status()), kExitUsage);
+  std::error_code error;
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  absl::StatusOr<RunPlan> plan = MakePlan(*job, options, self);
+  if (!plan.ok()) return PrintError(Message(plan.status()), kExitUsage);
+  if (options.dry_run) {
+    PrintData(options.output == OutputFormat::kJson ? PlanToJson(*plan) : DescribePlan(*plan));
+    return kExitSucceeded;
+  }
+  const StateDirectory state(job->spec.state_directory);
+  const absl::StatusOr<StateLock> lock = TakeStateDirectory(*job, *plan, state);
+  if (!lock.ok()) return PrintError(Message(lock.status()), kExitUsage);
+  absl::Cleanup remove_endpoint = [&state] { state.RemoveEndpoint(); };
+
+  SystemClock clock;
+  const int signal_fd = BlockSignals();
+  absl::Cleanup close_signals = [signal_fd] { ::close(signal_fd); };
+  SummaryInput summary;
+  {
+    JobRunner runner({.plan = *plan,
+                      .supervisor = ToSupervisorOptions(job->spec),
+                      .program = self,
+                      .progress = options.progress ? ProgressDisplay::ModeOf(STDERR_FILENO)
+                                                   : ProgressDisplay::Mode::kOff,
+                      .progress_fd = STDERR_FILENO,
+                      .signal_fd = signal_fd,
+                      .lock_fd = lock->fd()},
+                     &clock);
+    summary = runner.Run();
+  }
+  const nlohmann::json json = SummaryToJson(summary);
+  const absl::Status written = WriteFileAtomically(state.summary(), json.dump(2) + "\n");
+  if (!written.ok()) PrintError(Message(written), kExitFailed);
+  PrintData(options.output == OutputFormat::kJson ? json.dump(2) + "\n" : SummaryText(summary));
+  return ExitCode(summary.outcome.state);
+}
+
+}  // namespace muster

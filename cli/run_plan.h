@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "scaler/launcher/process_launcher.h"
+#include "scaler/launcher/supervisor.h"
+#include "sharding/job_spec.h"
+
+namespace muster {
+
+/// What a dataset's globs match, and about how much that is.
+struct PlannedDataset {
+  std::string name;
+  DatasetMode mode = DatasetMode::kTrain;
+  uint32_t epochs = 1;
+  std::vector<std::string> files;
+  uint64_t bytes = 0;
+  /// Estimated from the first block of every file; the master counts exactly.
+  uint64_t records_estimate = 0;
+  uint64_t shards_estimate = 0;
+};
+
+/// What `muster run` is going to do; --dry-run prints it. A value.
+struct RunPlan {
+  JobSpec job;
+  std::string job_file;
+  /// The folder of the job file: relative commands are looked up here, and nodes run here.
+  std::string base_directory;
+  /// The program that is the master and the servers: this one.
+  std::string program;
+  std::string master_address;
+  std::string run_id;
+  std::vector<std::string> master_flags;  // handed on as they are
+  std::string trainer;                    // absolute
+  std::vector<PlannedDataset> datasets;
+};
+
+/// Where a trainer's command is looked up.
+struct SearchPath {
+  std::string base_directory;
+  std::string path;  // the PATH variable
+};
+
+/// The absolute path of the program `name`: relative to the base directory when it has a slash,
+/// else looked up in PATH. NotFound or PermissionDenied say where was looked.
+absl::StatusOr<std::string> FindProgram(const std::string& name, const SearchPath& where);
+
+/// A free port of 127.0.0.1 below the ephemeral range, in [20000, 32000): a client that retries a
+/// connection to a dead listener on an ephemeral port can connect to itself and keep it. `seed`
+/// chooses where the search begins. Errors when no port is free.
+absl::StatusOr<std::string> ChooseMasterAddress(const std::string& wanted, uint64_t seed);
+
+/// Expands the globs, and estimates records from the beginnings of the files. Errors name the
+/// dataset, the pattern and the folder.
+absl::StatusOr<PlannedDataset> PlanDataset(const DatasetSpec& dataset,
+                                           const std::string& base_directory);
+
+/// The command, environment and folder of a node of the plan.
+NodeCommand CommandOf(const RunPlan& plan, const std::string& node, NodeRole role);
+
+/// The plan for people, and as JSON.
+std::string DescribePlan(const RunPlan& plan);
+std::string PlanToJson(const RunPlan& plan);
+
+}  // namespace muster

@@ -1,0 +1,133 @@
+#include "cli/state_directory.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "absl/cleanup/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/status.h"
+#include "sharding/slot_file.h"
+
+namespace muster {
+namespace {
+
+constexpr uint64_t kSmallFileMax = 1 << 20;
+/// How long a new run waits for the remains of a killed one: 10 s.
+constexpr int kRemainsTries = 500;
+constexpr std::chrono::milliseconds kRemainsPause{20};
+
+absl::Status CheckWritable(const std::string& folder) {
+  const std::string probe = fmt::format("{}/.muster-probe.{}", folder, ::getpid());
+  const int fd = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) {
+    return ErrnoStatus(errno, fmt::format("the state directory is not writable: {}", folder));
+  }
+  ::close(fd);
+  ::unlink(probe.c_str());
+  return absl::OkStatus();
+}
+
+/// 0 when the file has none.
+pid_t ReadPid(int fd) {
+  char text[32] = {};
+  if (::pread(fd, text, sizeof(text) - 1, 0) <= 0) return 0;
+  return static_cast<pid_t>(std::atoi(text));
+}
+
+}  // namespace
+
+absl::Status StateDirectory::Create() const {
+  for (const std::string& folder : {path_, run(), logs()}) {
+    MUSTER_RETURN_IF_ERROR_PREPEND(
+        MakeDirectories(folder),
+        "spec.stateDirectory cannot be used; choose one that this user may write");
+    MUSTER_RETURN_IF_ERROR_PREPEND(
+        CheckWritable(folder),
+        "spec.stateDirectory cannot be used; choose one that this user may write");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StateDirectory::WriteEndpoint(const Endpoint& value) const {
+  const nlohmann::json json = {
+      {"master", value.master}, {"pid", value.pid}, {"run_id", value.run_id}};
+  return WriteFileAtomically(endpoint(), json.dump() + "\n");
+}
+
+void StateDirectory::RemoveEndpoint() const {
+  ::unlink(endpoint().c_str());
+}
+
+absl::StatusOr<Endpoint> StateDirectory::ReadEndpoint() const {
+  absl::StatusOr<std::string> text = ReadFile(endpoint(), kSmallFileMax);
+  if (!text.ok()) {
+    return absl::NotFoundError(
+        fmt::format("no job runs with the state directory {} (there is no {}); start it with "
+                    "`muster run`, or name another with --state-dir",
+                    path_, endpoint()));
+  }
+  const nlohmann::json json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("master") || !json["master"].is_string()) {
+    return absl::DataLossError(
+        fmt::format("{} is damaged; it is written anew by the next `muster run`", endpoint()));
+  }
+  return Endpoint{.master = json["master"].get<std::string>(),
+                  .pid = json.value("pid", int64_t{0}),
+                  .run_id = json.value("run_id", std::string())};
+}
+
+absl::Status StateDirectory::ResetSlot(const std::string& node) const {
+  const std::string path = SlotOf(node);
+  // A new file: a predecessor that still maps the old one cannot write into this one.
+  ::unlink(path.c_str());
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) return ErrnoStatus(errno, fmt::format("cannot create the slot file {}", path));
+  absl::Cleanup close_fd = [fd] { ::close(fd); };
+  if (::ftruncate(fd, sizeof(SlotFile)) != 0) {
+    return ErrnoStatus(errno, fmt::format("cannot size the slot file {}", path));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StateLock> StateLock::Acquire(const StateDirectory& directory) {
+  const std::string path = directory.run() + "/lock";
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) return ErrnoStatus(errno, fmt::format("cannot open {}", path));
+  StateLock lock(fd);
+  for (int tries = 0; ::flock(fd, LOCK_EX | LOCK_NB) != 0; ++tries) {
+    const int error = errno;
+    if (error != EWOULDBLOCK) return ErrnoStatus(error, fmt::format("cannot lock {}", path));
+    const pid_t holder = ReadPid(fd);
+    const bool killed = holder > 0 && ::kill(holder, 0) != 0 && errno == ESRCH;
+    if (killed && tries < kRemainsTries) {
+      SleepFor(kRemainsPause);
+      continue;
+    }
+    return absl::AlreadyExistsError(
+        fmt::format("the state directory {} is in use by another `muster run` (pid {}{}); wait for "
+                    "it, or end it "
+                    "with `muster drain --state-dir {}`",
+                    directory.path(), holder,
+                    killed ? ", killed, but not all of its nodes are gone" : "", directory.path()));
+  }
+  const std::string pid = std::to_string(::getpid());
+  if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, pid.data(), pid.size(), 0) < 0) {
+    return ErrnoStatus(errno, fmt::format("cannot write {}", path));
+  }
+  return lock;
+}
+
+StateLock::~StateLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+}  // namespace muster

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace muster {
+
+/// Where a running job is found: `<state>/run/endpoint.json`.
+struct Endpoint {
+  std::string master;  // "127.0.0.1:20123"
+  int64_t pid = 0;     // of `muster run`
+  std::string run_id;
+  friend bool operator==(const Endpoint&, const Endpoint&) = default;
+};
+
+/// The files below a job's state directory that the muster executable owns. A value.
+class StateDirectory {
+ public:
+  explicit StateDirectory(std::string path) : path_(std::move(path)) {}
+
+  const std::string& path() const { return path_; }
+  std::string run() const { return path_ + "/run"; }
+  std::string logs() const { return path_ + "/logs"; }
+  std::string journal() const { return path_ + "/journal"; }
+  std::string job_copy() const { return path_ + "/job.yaml"; }
+  std::string summary() const { return path_ + "/summary.json"; }
+  /// What an ended run leaves for `muster export`: a serialized v1::GetManifestResponse.
+  std::string manifest() const { return run() + "/manifest.pb"; }
+  std::string LogOf(const std::string& node) const { return logs() + "/" + node + ".log"; }
+  std::string SlotOf(const std::string& node) const { return run() + "/" + node + ".slot"; }
+
+  /// Creates the folders and proves that they can be written. The error says which cannot and why.
+  absl::Status Create() const;
+
+  absl::Status WriteEndpoint(const Endpoint& endpoint) const;
+  void RemoveEndpoint() const;
+  /// NotFound when no job runs here; says what was looked for and what to do.
+  absl::StatusOr<Endpoint> ReadEndpoint() const;
+
+  /// Makes a fresh, empty slot file for a worker, so that nothing of its predecessor is read.
+  absl::Status ResetSlot(const std::string& node) const;
+
+ private:
+  std::string endpoint() const { return run() + "/endpoint.json"; }
+  std::string path_;
+};
+
+/// Held while anything of a run uses the state directory: `muster run` and the supervising
+/// processes that inherit fd(). The kernel gives it back however they die.
+class StateLock {
+ public:
+  /// Waits while the remains of a killed run are cleared away. AlreadyExists, naming the holder's
+  /// pid, when another run holds it. Requires: Create() succeeded.
+  static absl::StatusOr<StateLock> Acquire(const StateDirectory& directory);
+  StateLock(StateLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  StateLock& operator=(StateLock&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~StateLock();
+  int fd() const { return fd_; }
+
+ private:
+  explicit StateLock(int fd) : fd_(fd) {}
+  int fd_ = -1;
+};
+
+}  // namespace muster

@@ -1,0 +1,130 @@
+#include "cli/summary.h"
+
+#include <fmt/format.h>
+
+#include "cli/json_output.h"
+#include "cli/progress.h"
+
+namespace muster {
+namespace {
+
+struct Waiting {
+  double shards = 0;
+  double pulls = 0;
+  double pushes = 0;
+};
+
+/// Shares of the workers' time, all workers together.
+Waiting WaitingOf(const v1::JobStatus& status) {
+  v1::WorkerTimes sum;
+  for (const v1::NodeStatus& node : status.nodes()) {
+    sum.set_total_us(sum.total_us() + node.times().total_us());
+    sum.set_wait_shard_us(sum.wait_shard_us() + node.times().wait_shard_us());
+    sum.set_wait_pull_us(sum.wait_pull_us() + node.times().wait_pull_us());
+    sum.set_wait_push_us(sum.wait_push_us() + node.times().wait_push_us());
+  }
+  if (sum.total_us() == 0) return {};
+  const double total = static_cast<double>(sum.total_us());
+  return {.shards = static_cast<double>(sum.wait_shard_us()) / total,
+          .pulls = static_cast<double>(sum.wait_pull_us()) / total,
+          .pushes = static_cast<double>(sum.wait_push_us()) / total};
+}
+
+double Seconds(std::chrono::milliseconds duration) {
+  return static_cast<double>(duration.count()) / 1000.0;
+}
+
+double TrainingRate(const SummaryInput& input) {
+  const double seconds = Seconds(input.training);
+  return seconds > 0 ? static_cast<double>(input.trained_records) / seconds : 0;
+}
+
+/// The last epoch of which something is committed.
+const v1::EpochStatus* LastEpoch(const v1::DatasetStatus& dataset) {
+  const v1::EpochStatus* last = nullptr;
+  for (const v1::EpochStatus& epoch : dataset.epochs()) {
+    if (epoch.records_committed() > 0) last = &epoch;
+  }
+  return last;
+}
+
+}  // namespace
+
+nlohmann::json SummaryToJson(const SummaryInput& input) {
+  const v1::JobStatus status = input.status.value_or(v1::JobStatus());
+  nlohmann::json json = {{"job", input.job},
+                         {"state", ToString(input.outcome.state)},
+                         {"reason", input.outcome.reason},
+                         {"datasets", nlohmann::json::array()},
+                         {"metrics", nlohmann::json::object()},
+                         {"redelivered_minibatches", status.counters().redelivered_minibatches()},
+                         {"restarts",
+                          {{"master", input.master_restarts},
+                           {"ps", input.server_restarts},
+                           {"worker", input.worker_restarts}}},
+                         {"counters", CountersToJson(status.counters())},
+                         {"seconds", Seconds(input.elapsed)},
+                         {"training_seconds", Seconds(input.training)},
+                         {"records_per_second", TrainingRate(input)}};
+  const Waiting waiting = WaitingOf(status);
+  json["waiting"] = {
+      {"shards", waiting.shards}, {"pulls", waiting.pulls}, {"pushes", waiting.pushes}};
+  for (const v1::DatasetStatus& dataset : status.datasets()) {
+    nlohmann::json epochs = nlohmann::json::array();
+    for (const v1::EpochStatus& epoch : dataset.epochs()) {
+      epochs.push_back({{"epoch", epoch.epoch()},
+                        {"expected", epoch.records_expected()},
+                        {"committed", epoch.records_committed()},
+                        {"failed_shards", epoch.shards_failed()},
+                        {"rejected_records", epoch.metrics().rejected_records()},
+                        {"metrics", MetricsToJson(epoch.metrics())}});
+    }
+    json["datasets"].push_back({{"name", dataset.name()},
+                                {"mode", dataset.mode() == 0 ? "train" : "evaluate"},
+                                {"epochs", std::move(epochs)}});
+    if (const v1::EpochStatus* last = LastEpoch(dataset)) {
+      json["metrics"][dataset.name()] = MetricsToJson(last->metrics());
+    }
+  }
+  return json;
+}
+
+std::string SummaryText(const SummaryInput& input) {
+  std::string text = fmt::format("{}: {} after {}\n", input.job, ToString(input.outcome.state),
+                                 DurationText(input.elapsed));
+  if (!input.outcome.reason.empty()) text += fmt::format("  {}\n", input.outcome.reason);
+  if (!input.status.has_value()) return text;
+  const v1::JobStatus& status = *input.status;
+  for (const v1::DatasetStatus& dataset : status.datasets()) {
+    for (const v1::EpochStatus& epoch : dataset.epochs()) {
+      text += fmt::format("  {:<12} epoch {}: {} of {} records committed", dataset.name(),
+                          epoch.epoch() + 1, CountText(epoch.records_committed()),
+                          CountText(epoch.records_expected()));
+      if (epoch.shards_failed() > 0) {
+        text += fmt::format(", {} FAILED shards", epoch.shards_failed());
+      }
+      if (epoch.metrics().rejected_records() > 0) {
+        text += fmt::format(", {} rejected records", epoch.metrics().rejected_records());
+      }
+      const nlohmann::json metrics = MetricsToJson(epoch.metrics());
+      for (const auto& [name, value] : metrics.items()) {
+        text += value.is_number() ? fmt::format(", {} {:.4f}", name, value.get<double>())
+                                  : fmt::format(", {} undefined", name);
+      }
+      text += "\n";
+    }
+  }
+  const Waiting waiting = WaitingOf(status);
+  text += fmt::format(
+      "  {} records/s in training; workers waited {:.1f} % for shards, {:.1f} % for pulls, {:.1f} "
+      "% "
+      "for pushes\n",
+      CountText(static_cast<uint64_t>(TrainingRate(input))), 100 * waiting.shards,
+      100 * waiting.pulls, 100 * waiting.pushes);
+  text += fmt::format("  restarts: master {}, ps {}, workers {}; {} minibatches delivered again\n",
+                      input.master_restarts, input.server_restarts, input.worker_restarts,
+                      CountText(status.counters().redelivered_minibatches()));
+  return text;
+}
+
+}  // namespace muster

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "proto/admin.pb.h"
+#include "scaler/launcher/supervisor.h"
+
+namespace muster {
+
+/// What is known at the end of a run.
+struct SummaryInput {
+  std::string job;
+  RunOutcome outcome;
+  std::optional<v1::JobStatus> status;  // the last one; none when the master never answered
+  uint32_t master_restarts = 0;
+  uint32_t server_restarts = 0;
+  uint32_t worker_restarts = 0;
+  std::chrono::milliseconds elapsed{0};
+  /// Training records done in this run, for the rate; evaluation is not counted.
+  uint64_t trained_records = 0;
+  /// From the first shard leased to the last one done.
+  std::chrono::milliseconds training{0};
+};
+
+/// `<state>/summary.json`; docs/cli.md documents it. Pure.
+nlohmann::json SummaryToJson(const SummaryInput& input);
+/// The same for people.
+std::string SummaryText(const SummaryInput& input);
+
+}  // namespace muster

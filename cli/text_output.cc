@@ -1,0 +1,101 @@
+#include "cli/text_output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/json_output.h"
+#include "cli/progress.h"
+
+namespace muster {
+
+std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths;
+  for (const std::vector<std::string>& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const std::vector<std::string>& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      line += row[i];
+      if (i + 1 < row.size()) line += std::string(widths[i] - row[i].size() + 2, ' ');
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string StatusText(const v1::JobStatus& status) {
+  std::string text = fmt::format("{}: {}\n", status.job(), StateName(status.state()));
+  if (!status.reason().empty()) text += fmt::format("  {}\n", status.reason());
+  if (status.grace_period()) text += "  the master was started again and collects leases\n";
+  std::vector<std::vector<std::string>> rows = {
+      {"DATASET", "EPOCH", "RECORDS", "DONE", "COMMITTED", "SHARDS", "LEASED", "FAILED"}};
+  for (const v1::DatasetStatus& dataset : status.datasets()) {
+    for (const v1::EpochStatus& epoch : dataset.epochs()) {
+      rows.push_back({dataset.name(), std::to_string(epoch.epoch() + 1),
+                      CountText(epoch.records_expected()), CountText(epoch.records_done()),
+                      CountText(epoch.records_committed()), CountText(epoch.shards()),
+                      CountText(epoch.shards_leased()), CountText(epoch.shards_failed())});
+    }
+  }
+  text += FormatTable(rows);
+  const v1::JobCounters& counters = status.counters();
+  text += fmt::format(
+      "{} minibatches delivered again, {} shards replayed, {} runs re-verified, {} leases expired, "
+      "{} "
+      "records rejected\n",
+      counters.redelivered_minibatches(), counters.replayed_shards(), counters.reverified_runs(),
+      counters.expired_leases(), counters.rejected_records());
+  if (!status.last_event().empty()) text += fmt::format("last: {}\n", status.last_event());
+  return text;
+}
+
+std::string NodesText(const v1::JobStatus& status) {
+  std::vector<std::vector<std::string>> rows = {
+      {"NODE", "STATE", "PID", "HEARTBEAT", "RESTARTS", "LAST EXIT", "WORK"}};
+  for (const v1::NodeStatus& node : status.nodes()) {
+    std::string work;
+    if (node.role() == "worker") {
+      work = fmt::format("{} shards held, {} records committed", node.shards_held(),
+                         CountText(node.records_committed()));
+    } else if (node.role() == "ps") {
+      work = fmt::format("{}/{} partitions, {} rows, {:.1f} MB", node.partitions_serving(),
+                         node.partitions(), CountText(node.counters().rows()),
+                         static_cast<double>(node.counters().row_bytes()) / 1e6);
+    }
+    rows.push_back({node.name(), node.state(), std::to_string(node.pid()),
+                    node.role() == "master" ? "-" : fmt::format("{} ms", node.heartbeat_age_ms()),
+                    std::to_string(node.restarts()),
+                    node.last_exit().empty() ? "-" : node.last_exit(), work});
+  }
+  return FormatTable(rows);
+}
+
+std::string ShardsText(const v1::ListShardsResponse& response) {
+  std::vector<std::vector<std::string>> rows = {
+      {"SHARD", "DATASET", "STATE", "WORKER", "PHASE", "FAILURES", "AGE", "REASON"}};
+  for (const v1::ShardStatus& shard : response.shards()) {
+    rows.push_back({ShardIdToText(shard.id()), shard.dataset(), shard.state(),
+                    shard.worker().empty() ? "-" : shard.worker(),
+                    shard.phase().empty() ? "-" : shard.phase(),
+                    fmt::format("{} (+{} of nodes)", shard.failures(), shard.node_failures()),
+                    DurationText(std::chrono::milliseconds(shard.age_ms())),
+                    shard.reasons().empty() ? "" : *shard.reasons().rbegin()});
+  }
+  std::string text = FormatTable(rows);
+  if (response.total() > static_cast<uint64_t>(response.shards_size())) {
+    text += fmt::format("{} of {} shards; see more with --limit and --offset\n",
+                        response.shards_size(), response.total());
+  }
+  return text;
+}
+
+std::string EventText(const v1::Event& event) {
+  return fmt::format("{}  {}{}{}  {}\n", WallToText(event.wall_us()), event.kind(),
+                     event.node().empty() ? "" : " ", event.node(), event.text());
+}
+
+}  // namespace muster

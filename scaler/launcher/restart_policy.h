@@ -1,0 +1,38 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace muster {
+
+/// When one node that ended is started again: the first time at once, then after a delay that
+/// doubles with every exit, until `crash_loop_exits` exits came without progress in between. Pure;
+/// a value.
+class RestartPolicy {
+ public:
+  struct Options {
+    /// Exits in a row without progress that make a crash loop; at least 1.
+    uint32_t crash_loop_exits = 5;
+    std::chrono::milliseconds backoff_initial{500};
+    std::chrono::milliseconds backoff_max{30'000};
+  };
+  enum class Progress : uint8_t { kNone, kMade };
+  struct Decision {
+    /// The node must not be started again; the job cannot go on.
+    bool crash_loop = false;
+    std::chrono::milliseconds delay{0};
+    /// Exits in a row without progress, this one included.
+    uint32_t exits = 0;
+  };
+
+  explicit RestartPolicy(const Options& options) : options_(options) {}
+
+  /// The node ended; `progress` says whether it got anywhere since it was last started.
+  Decision OnExit(Progress progress);
+
+ private:
+  Options options_;
+  uint32_t exits_ = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,74 @@
+#include "cli/json_output.h"
+
+#include <gmock/gmock.h>
+
+namespace muster {
+namespace {
+
+TEST(JsonOutputTest, MetricsAreMeansAndAreas) {
+  v1::ShardMetrics metrics;
+  v1::Mean* mean = metrics.add_means();
+  mean->set_name("logloss");
+  mean->set_sum(3);
+  mean->set_weight(4);
+  v1::Mean* empty = metrics.add_means();
+  empty->set_name("nothing");
+  v1::Auc* auc = metrics.add_aucs();
+  auc->set_name("auc");
+  // One positive above one of two negatives, level with none: 1 of 2 pairs in order.
+  for (uint32_t bin : {10u, 20u, 30u}) auc->add_bins(bin);
+  for (uint64_t n : {0u, 1u, 0u}) auc->add_positives(n);
+  for (uint64_t n : {1u, 0u, 1u}) auc->add_negatives(n);
+  const nlohmann::json json = MetricsToJson(metrics);
+  EXPECT_DOUBLE_EQ(json["logloss"].get<double>(), 0.75);
+  EXPECT_DOUBLE_EQ(json["auc"].get<double>(), 0.5);
+  EXPECT_TRUE(json["nothing"].is_null()) << "0 / 0 is no number";
+}
+
+TEST(JsonOutputTest, StatusHasTheDocumentedShape) {
+  v1::JobStatus status;
+  status.set_job("demo");
+  status.set_state(v1::JOB_STATE_DRAINING);
+  v1::DatasetStatus* dataset = status.add_datasets();
+  dataset->set_name("test");
+  dataset->set_mode(1);
+  v1::EpochStatus* epoch = dataset->add_epochs();
+  epoch->set_records_expected(10);
+  epoch->set_shards_failed(2);
+  v1::NodeStatus* worker = status.add_nodes();
+  worker->set_name("worker-0");
+  worker->set_role("worker");
+  worker->set_pid(77);
+  v1::NodeStatus* server = status.add_nodes();
+  server->set_role("ps");
+  server->mutable_counters()->set_rows(5);
+  status.mutable_counters()->set_parts_skipped(9);
+  const nlohmann::json json = StatusToJson(status);
+  EXPECT_EQ(json["state"], "draining");
+  EXPECT_EQ(json["datasets"][0]["mode"], "evaluate");
+  EXPECT_EQ(json["datasets"][0]["epochs"][0]["expected"], 10);
+  EXPECT_EQ(json["datasets"][0]["epochs"][0]["shards"]["failed"], 2);
+  EXPECT_EQ(json["nodes"][0]["pid"], 77);
+  EXPECT_TRUE(json["nodes"][0].contains("times_us"));
+  EXPECT_EQ(json["nodes"][1]["rows"], 5);
+  EXPECT_EQ(json["counters"]["parts_skipped"], 9);
+}
+
+TEST(JsonOutputTest, NamesAndTimes) {
+  EXPECT_EQ(StateName(v1::JOB_STATE_SUCCEEDED), "succeeded");
+  EXPECT_EQ(StateName(static_cast<v1::JobState>(99)), "unknown");
+  EXPECT_EQ(WallToText(1'700'000'000'123'456), "2023-11-14T22:13:20.123Z");
+  v1::ShardId id;
+  id.set_dataset(1);
+  id.set_epoch(2);
+  id.set_index(3);
+  EXPECT_EQ(ShardIdToText(id), "1/2/3");
+  v1::ShardStatus shard;
+  *shard.mutable_id() = id;
+  shard.add_reasons("SIGSEGV");
+  EXPECT_EQ(ShardToJson(shard)["id"], "1/2/3");
+  EXPECT_EQ(ShardToJson(shard)["reasons"][0], "SIGSEGV");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,50 @@
+#include "cli/node_commands.h"
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "cli/output.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace muster {
+namespace {
+
+using testing::IsOk;
+using testing::TempDir;
+
+/// What is wrong with the input must end with the code that keeps the supervisor from trying again.
+TEST(NodeCommandsTest, MasterRefusesBadInput) {
+  TempDir folder;
+  MasterCommandOptions options;
+  options.job_file = folder.File("job.yaml");
+  options.listen_address = "127.0.0.1:1";
+  options.run_id = "r";
+  EXPECT_EQ(MasterCommand(options), kExitUsage) << "no job file";
+  ASSERT_THAT(WriteFileAtomically(options.job_file, R"(apiVersion: muster/v1
+kind: TrainingJob
+metadata: {name: demo}
+spec:
+  stateDirectory: state
+  datasets: [{name: train, files: [missing-*.csv]}]
+  replicaSpecs: {ps: {replicas: 1}, worker: {replicas: 1, command: [./t]}}
+)"),
+              IsOk());
+  options.planted_bug = "bogus";
+  EXPECT_EQ(MasterCommand(options), kExitUsage) << "no such bug";
+  options.planted_bug = "";
+  EXPECT_EQ(MasterCommand(options), kExitUsage) << "no data";
+  options.listen_address = "0.0.0.0:20001";
+  EXPECT_EQ(MasterCommand(options), kExitUsage) << "not loopback";
+}
+
+TEST(NodeCommandsTest, ServerRefusesBadInput) {
+  ServerCommandOptions options;
+  options.name = "ps-0";
+  options.master_address = "127.0.0.1:1";
+  options.threads = 0;
+  EXPECT_EQ(ServerCommand(options), kExitUsage) << "no lanes";
+}
+
+}  // namespace
+}  // namespace muster

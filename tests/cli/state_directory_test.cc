@@ -1,0 +1,69 @@
+#include "cli/state_directory.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "sharding/slot_file.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace muster {
+namespace {
+
+using ::testing::_;
+using ::testing::HasSubstr;
+using testing::IsOk;
+using testing::StatusIs;
+using testing::TempDir;
+
+TEST(StateDirectoryTest, EndpointRoundTrip) {
+  TempDir folder;
+  const StateDirectory state(folder.File("state"));
+  ASSERT_THAT(state.Create(), IsOk());
+  EXPECT_THAT(state.ReadEndpoint(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(folder.File("state"))));
+  const Endpoint endpoint{.master = "127.0.0.1:20001", .pid = 42, .run_id = "abc"};
+  ASSERT_THAT(state.WriteEndpoint(endpoint), IsOk());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Endpoint back, state.ReadEndpoint());
+  EXPECT_EQ(back, endpoint);
+  state.RemoveEndpoint();
+  EXPECT_THAT(state.ReadEndpoint(), StatusIs(absl::StatusCode::kNotFound, _));
+  ASSERT_THAT(WriteFileAtomically(state.run() + "/endpoint.json", "{\"master\": 7"), IsOk());
+  EXPECT_THAT(state.ReadEndpoint(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("damaged")));
+}
+
+TEST(StateDirectoryTest, PathThatCannotBeAFolder) {
+  TempDir folder;
+  ASSERT_THAT(WriteFileAtomically(folder.File("file"), "x"), IsOk());
+  const absl::Status status = StateDirectory(folder.File("file") + "/state").Create();
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("spec.stateDirectory"));
+}
+
+TEST(StateDirectoryTest, LockIsHeldByOneAndNamesTheHolder) {
+  TempDir folder;
+  const StateDirectory state(folder.path());
+  ASSERT_THAT(state.Create(), IsOk());
+  {
+    MUSTER_ASSERT_OK_AND_ASSIGN(const StateLock lock, StateLock::Acquire(state));
+    EXPECT_THAT(
+        StateLock::Acquire(state),
+        StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("pid " + std::to_string(::getpid()))));
+  }
+  EXPECT_THAT(StateLock::Acquire(state), IsOk());
+}
+
+TEST(StateDirectoryTest, ResetSlotForgetsThePredecessor) {
+  TempDir folder;
+  const StateDirectory state(folder.path());
+  ASSERT_THAT(state.Create(), IsOk());
+  ASSERT_THAT(WriteFileAtomically(state.SlotOf("worker-0"), std::string(32, 'x')), IsOk());
+  ASSERT_THAT(state.ResetSlot("worker-0"), IsOk());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string bytes, ReadFile(state.SlotOf("worker-0"), 100));
+  EXPECT_EQ(bytes, std::string(sizeof(SlotFile), '\0'));
+  EXPECT_FALSE(ParseSlot(bytes).has_value());
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,78 @@
+#include "cli/summary.h"
+
+#include <gmock/gmock.h>
+
+namespace muster {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+SummaryInput SomeInput() {
+  v1::JobStatus status;
+  for (uint32_t mode : {0u, 1u}) {
+    v1::DatasetStatus* dataset = status.add_datasets();
+    dataset->set_name(mode == 0 ? "train" : "test");
+    dataset->set_mode(mode);
+    for (uint32_t e = 0; e < 2; ++e) {
+      v1::EpochStatus* epoch = dataset->add_epochs();
+      epoch->set_epoch(e);
+      epoch->set_records_expected(100);
+      epoch->set_records_committed(100);
+      v1::Mean* mean = epoch->mutable_metrics()->add_means();
+      mean->set_name("logloss");
+      mean->set_sum(0.5 - 0.1 * e);
+      mean->set_weight(1);
+    }
+  }
+  for (int i = 0; i < 2; ++i) {
+    v1::WorkerTimes* times = status.add_nodes()->mutable_times();
+    times->set_total_us(1'000);
+    times->set_wait_pull_us(i == 0 ? 100 : 300);
+  }
+  status.mutable_counters()->set_redelivered_minibatches(12);
+  return {.job = "flights",
+          .outcome = {RunOutcome::State::kSucceeded, ""},
+          .status = status,
+          .master_restarts = 1,
+          .server_restarts = 2,
+          .worker_restarts = 3,
+          .elapsed = milliseconds(12'500),
+          .trained_records = 200,
+          .training = milliseconds(4'000)};
+}
+
+TEST(SummaryTest, Json) {
+  const nlohmann::json json = SummaryToJson(SomeInput());
+  EXPECT_EQ(json["state"], "succeeded");
+  EXPECT_EQ(json["datasets"][1]["name"], "test");
+  EXPECT_EQ(json["datasets"][1]["epochs"][1]["expected"], 100);
+  EXPECT_EQ(json["datasets"][1]["epochs"][1]["committed"], 100);
+  EXPECT_EQ(json["restarts"], (nlohmann::json{{"master", 1}, {"ps", 2}, {"worker", 3}}));
+  EXPECT_EQ(json["redelivered_minibatches"], 12);
+  EXPECT_DOUBLE_EQ(json["seconds"].get<double>(), 12.5);
+  EXPECT_DOUBLE_EQ(json["records_per_second"].get<double>(), 50);
+  EXPECT_DOUBLE_EQ(json["waiting"]["pulls"].get<double>(), 0.2);
+  EXPECT_NEAR(json["metrics"]["test"]["logloss"].get<double>(), 0.4, 1e-9) << "of the last epoch";
+}
+
+TEST(SummaryTest, Text) {
+  EXPECT_THAT(SummaryText(SomeInput()),
+              AllOf(HasSubstr("flights: succeeded after 0:12"), HasSubstr("logloss 0.4000"),
+                    HasSubstr("100 of 100 records committed"), HasSubstr("20.0 % for pulls"),
+                    HasSubstr("master 1, ps 2, workers 3"), HasSubstr("12 minibatches")));
+}
+
+TEST(SummaryTest, MasterThatNeverAnswered) {
+  const SummaryInput input{
+      .job = "x", .outcome = {RunOutcome::State::kBadInput, "no data"}, .status = std::nullopt};
+  const nlohmann::json json = SummaryToJson(input);
+  EXPECT_EQ(json["state"], "failed");
+  EXPECT_EQ(json["reason"], "no data");
+  EXPECT_TRUE(json["datasets"].empty());
+  EXPECT_THAT(SummaryText(input), HasSubstr("no data"));
+}
+
+}  // namespace
+}  // namespace muster

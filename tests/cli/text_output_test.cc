@@ -1,0 +1,41 @@
+#include "cli/text_output.h"
+
+#include <gmock/gmock.h>
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(TextOutputTest, TableIsAligned) {
+  EXPECT_EQ(FormatTable({{"A", "LONG"}, {"wide cell", "x"}}), "A          LONG\nwide cell  x\n");
+  EXPECT_EQ(FormatTable({}), "");
+}
+
+TEST(TextOutputTest, StatusNodesShardsEvents) {
+  v1::JobStatus status;
+  status.set_job("demo");
+  status.set_state(v1::JOB_STATE_FAILED);
+  status.set_reason("3 shards are FAILED");
+  v1::NodeStatus* node = status.add_nodes();
+  node->set_name("ps-0");
+  node->set_role("ps");
+  node->set_last_exit("SIGKILL");
+  node->set_partitions(256);
+  EXPECT_THAT(StatusText(status),
+              AllOf(HasSubstr("demo: failed"), HasSubstr("3 shards are FAILED")));
+  EXPECT_THAT(NodesText(status),
+              AllOf(HasSubstr("ps-0"), HasSubstr("SIGKILL"), HasSubstr("0/256 partitions")));
+  v1::ListShardsResponse shards;
+  shards.set_total(7);
+  shards.add_shards()->add_reasons("bad record");
+  EXPECT_THAT(ShardsText(shards), AllOf(HasSubstr("bad record"), HasSubstr("1 of 7 shards")));
+  v1::Event event;
+  event.set_kind("node-lost");
+  event.set_node("ps-0");
+  EXPECT_THAT(EventText(event), HasSubstr("node-lost ps-0"));
+}
+
+}  // namespace
+}  // namespace muster

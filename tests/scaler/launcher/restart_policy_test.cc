@@ -1,0 +1,45 @@
+#include "scaler/launcher/restart_policy.h"
+
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+using std::chrono::milliseconds;
+using Progress = RestartPolicy::Progress;
+
+TEST(RestartPolicyTest, FirstAtOnceThenDoublingUpToTheMaximum) {
+  RestartPolicy policy({.crash_loop_exits = 100,
+                        .backoff_initial = milliseconds(500),
+                        .backoff_max = milliseconds(3'000)});
+  for (int expected : {0, 500, 1000, 2000, 3000, 3000}) {
+    const RestartPolicy::Decision decision = policy.OnExit(Progress::kNone);
+    EXPECT_FALSE(decision.crash_loop);
+    EXPECT_EQ(decision.delay, milliseconds(expected));
+  }
+  for (int i = 0; i < 80; ++i) {
+    EXPECT_EQ(policy.OnExit(Progress::kNone).delay, milliseconds(3'000));
+  }
+}
+
+TEST(RestartPolicyTest, CrashLoopAfterExitsInARowWithoutProgress) {
+  RestartPolicy policy({.crash_loop_exits = 3});
+  EXPECT_FALSE(policy.OnExit(Progress::kNone).crash_loop);
+  EXPECT_FALSE(policy.OnExit(Progress::kNone).crash_loop);
+  const RestartPolicy::Decision decision = policy.OnExit(Progress::kNone);
+  EXPECT_TRUE(decision.crash_loop);
+  EXPECT_EQ(decision.exits, 3u);
+}
+
+TEST(RestartPolicyTest, ProgressStartsTheCountAgain) {
+  RestartPolicy policy({.crash_loop_exits = 2});
+  for (int i = 0; i < 20; ++i) {
+    const RestartPolicy::Decision decision = policy.OnExit(Progress::kMade);
+    EXPECT_FALSE(decision.crash_loop);
+    EXPECT_EQ(decision.delay, milliseconds(0));
+  }
+  EXPECT_TRUE(policy.OnExit(Progress::kNone).crash_loop);
+}
+
+}  // namespace
+}  // namespace muster
