@@ -14,7 +14,7 @@
 namespace muster::ps {
 namespace {
 
-constexpr std::chrono::seconds kDeadline{3};
+constexpr std::chrono::seconds kDeadline{2};
 /// The answer to a registration can own every partition of a large job.
 constexpr int kMessageBytesMax = 256 << 20;
 
@@ -24,7 +24,9 @@ grpc::ChannelArguments ChannelArguments() {
   arguments.SetMaxSendMessageSize(kMessageBytesMax);
   // A restarted master is to be found again at once, not after gRPC's own minutes.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
+  // How long one attempt may take (gRPC's name misleads): a busy machine may need a while to
+  // answer.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 250);
   return arguments;
 }
@@ -75,6 +77,9 @@ class GrpcMasterClient final : public MasterClient {
   template <typename F>
   absl::Status Call(F&& call) {
     grpc::ClientContext context;
+    // A call that fails at once does not poll, and then only gRPC's timer of 5 s notices the new
+    // connection.
+    context.set_wait_for_ready(true);
     context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                                       gpr_time_from_seconds(kDeadline.count(), GPR_TIMESPAN)));
     {

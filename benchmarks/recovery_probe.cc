@@ -1,0 +1,100 @@
+// A worker that writes down when things happened, for benchmarks/recovery.py: one line per event in
+// FOLDER/<node>-<pid>.log,
+// "<CLOCK_MONOTONIC ns> <event> <shard>". All processes of a machine share that clock.
+//   shard   NextShard returned it
+//   pull    a pull of keys in every partition was answered; the line also has the time at which it
+//   began ok      a minibatch of it is acknowledged by every partition
+#include <muster/muster.h>
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace {
+
+// Enough keys that none of up to 256 partitions is left out (each is, with probability 1e-14).
+constexpr uint64_t kProbeKeys = 8192;
+
+long long Now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+struct Options {
+  const char* folder = nullptr;  // null: push nothing, write nothing
+  std::chrono::milliseconds minibatch{0};
+};
+
+class EventLog {
+ public:
+  explicit EventLog(const char* folder) {
+    if (folder == nullptr) return;
+    const char* node = std::getenv("MUSTER_NODE");
+    const std::string path = std::string(folder) + "/" + (node != nullptr ? node : "worker") + "-" +
+                             std::to_string(::getpid()) + ".log";
+    file_ = std::fopen(path.c_str(), "w");
+  }
+  void Add(const char* event, const std::string& shard, long long began) {
+    if (file_ == nullptr) return;
+    std::fprintf(file_, "%lld %s %s %lld\n", Now(), event, shard.c_str(), began);
+    std::fflush(file_);
+  }
+
+ private:
+  std::FILE* file_ = nullptr;
+};
+
+void Run(muster::Shard& shard, const muster::Table& table, const Options& options, EventLog* log) {
+  static const std::vector<uint64_t> keys = [] {
+    std::vector<uint64_t> all(kProbeKeys);
+    for (uint64_t i = 0; i < kProbeKeys; ++i) all[i] = i;
+    return all;
+  }();
+  const std::vector<float> ones(keys.size(), 1.0f);
+  bool first = true;
+  for (muster::Minibatch& batch : shard.Minibatches()) {
+    if (options.folder == nullptr) {
+      batch.Commit();
+      continue;
+    }
+    const long long began = Now();
+    batch.Pull(table, keys);
+    log->Add("pull", shard.id(), began);
+    if (options.minibatch.count() > 0) std::this_thread::sleep_for(options.minibatch);
+    batch.Push(table, keys, ones);
+    batch.Commit();
+    // The job allows one unacknowledged minibatch: this Commit returned, so the one before is
+    // acknowledged.
+    if (!first) log->Add("ok", shard.id(), began);
+    first = false;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  if (argc > 1 && std::string_view(argv[1]) == "--help") {
+    std::puts(
+        "Usage: recovery_probe [FOLDER [MINIBATCH_MS]]\n\nStarted by benchmarks/recovery.py.");
+    return 0;
+  }
+  if (argc > 1) options.folder = argv[1];
+  if (argc > 2) options.minibatch = std::chrono::milliseconds(std::atoi(argv[2]));
+  auto session = muster::Session::Connect(muster::SessionOptions::FromEnvironment()).value();
+  const muster::Table table =
+      session.SparseTable({.name = "probe", .dim = 1, .optimizer = muster::Sum{}});
+  EventLog log(options.folder);
+  while (auto shard = session.NextShard()) {
+    log.Add("shard", shard->id(), Now());
+    Run(*shard, table, options, &log);
+  }
+  return session.Finish();
+}
