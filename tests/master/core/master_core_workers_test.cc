@@ -248,11 +248,6 @@ TEST_F(WorkersTest, TooManyRejectedRecordsFailTheJob) {
   }
   EXPECT_THAT(told, ElementsAre("worker-0 train.csv:0: not a number",
                                 "worker-0 train.csv:1: not a number"));
-  // A new run with the same limit fails at once, and still says where.
-  options.run_id = "run-2";
-  Start();
-  EXPECT_EQ(core->state(), JobState::kFailed);
-  EXPECT_THAT(core->reason(), HasSubstr("train.csv:1: not a number"));
 }
 
 }  // namespace
