@@ -139,7 +139,7 @@ class BadInputTest(unittest.TestCase):
             "missing unit": ([("interval: 300ms", "interval: 300")], ["job.yaml:8:", "spec.snapshots.interval", "unit is missing"]),
             "no YAML": ([("  seed", "\tseed")], ["job.yaml:5:", "not valid YAML"]),
             "data missing": ([("numbers-*", "nmbers-*")], ["nmbers-*.txt", "no file matches", "correct spec.datasets[].files"]),
-            "a folder as data": ([("numbers-*.txt", "folder")], [self.path("folder"), "write 'folder/*'"]),
+            "a folder as data": ([("numbers-*.txt", "folder")], [self.path("folder"), "write '%s/*'" % self.path("folder")]),
             "trainer missing": ([("TRAINER", "./trainr")], [self.path("trainr"), "does not exist", "build it"]),
             "trainer not in PATH": ([("TRAINER", "trainr")], ["trainr", "in no folder of PATH", "write ./trainr"]),
             "trainer not executable": ([("TRAINER", "./plain")], ["chmod +x " + self.path("plain")]),

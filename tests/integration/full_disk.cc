@@ -31,21 +31,23 @@ Function* Next(const char* name) {
 
 }  // namespace
 
-extern "C" ssize_t write(int fd, const void* data, size_t size) {
+extern "C" [[gnu::visibility("default")]] ssize_t write(int fd, const void* data, size_t size) {
   static auto* const next = Next<ssize_t(int, const void*, size_t)>("write");
   if (!Full(fd)) return next(fd, data, size);
   errno = ENOSPC;
   return -1;
 }
 
-extern "C" ssize_t pwrite(int fd, const void* data, size_t size, off_t offset) {
+extern "C" [[gnu::visibility("default")]] ssize_t pwrite(int fd, const void* data, size_t size,
+                                                         off_t offset) {
   static auto* const next = Next<ssize_t(int, const void*, size_t, off_t)>("pwrite");
   if (!Full(fd)) return next(fd, data, size, offset);
   errno = ENOSPC;
   return -1;
 }
 
-extern "C" ssize_t pwrite64(int fd, const void* data, size_t size, off64_t offset) {
+extern "C" [[gnu::visibility("default")]] ssize_t pwrite64(int fd, const void* data, size_t size,
+                                                           off64_t offset) {
   static auto* const next = Next<ssize_t(int, const void*, size_t, off64_t)>("pwrite64");
   if (!Full(fd)) return next(fd, data, size, offset);
   errno = ENOSPC;
