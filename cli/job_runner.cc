@@ -213,7 +213,8 @@ ProgressInput JobRunner::Progress() const {
   input.worker_restarts = supervisor_.restarts(NodeRole::kWorker);
   input.master_silent = status_.has_value() && clock_->Now() - answered_at_ > kSilence;
   input.last_event = last_event_;
-  if (!status_.has_value()) {
+  // Sooner than that the last line may be one of a former run.
+  if (!status_.has_value() && clock_->Now() - started_at_ > kSilence) {
     input.waiting_for = LastWords(launcher_.LogPath("master"), 1, 400);
     while (!input.waiting_for.empty() && input.waiting_for.back() == '\n') {
       input.waiting_for.pop_back();

@@ -82,6 +82,7 @@ SupervisorOptions ToSupervisorOptions(const JobSpec& job) {
 absl::StatusOr<StateLock> TakeStateDirectory(const LoadedJob& job, const RunPlan& plan,
                                              const StateDirectory& state) {
   MUSTER_RETURN_IF_ERROR(state.Create());
+  MUSTER_RETURN_IF_ERROR(MakeWritable(job.spec.snapshot_directory, "spec.snapshots.directory"));
   MUSTER_ASSIGN_OR_RETURN(StateLock lock, StateLock::Acquire(state));
   if (job.path != state.job_copy()) {
     MUSTER_RETURN_IF_ERROR(WriteFileAtomically(state.job_copy(), job.text));

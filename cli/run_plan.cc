@@ -160,6 +160,7 @@ absl::StatusOr<PlannedDataset> PlanDataset(const DatasetSpec& dataset,
           "dataset {}: no file matches {} (looked in {}); correct spec.datasets[].files",
           dataset.name, pattern, std::filesystem::path(path).parent_path().string()));
     }
+    const size_t files_before = plan.files.size();
     for (size_t i = 0; i < found.gl_pathc; ++i) {
       const std::string file = found.gl_pathv[i];
       if (file.back() == '/') continue;
@@ -172,6 +173,16 @@ absl::StatusOr<PlannedDataset> PlanDataset(const DatasetSpec& dataset,
       plan.records_estimate += records;
       plan.shards_estimate += (records + records_per_shard - 1) / records_per_shard;
     }
+    if (plan.files.size() == files_before) {
+      return absl::InvalidArgumentError(fmt::format(
+          "dataset {}: {} is a folder; write '{}/*' for its files", dataset.name, path, pattern));
+    }
+  }
+  if (plan.bytes == 0) {
+    return absl::InvalidArgumentError(
+        fmt::format("dataset {}: there is no record in it, all of its {} files are empty (the "
+                    "first: {}); put the data there, or correct spec.datasets[].files",
+                    dataset.name, plan.files.size(), plan.files.front()));
   }
   return plan;
 }

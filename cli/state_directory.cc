@@ -29,7 +29,7 @@ absl::Status CheckWritable(const std::string& folder) {
   const std::string probe = fmt::format("{}/.muster-probe.{}", folder, ::getpid());
   const int fd = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) {
-    return ErrnoStatus(errno, fmt::format("the state directory is not writable: {}", folder));
+    return ErrnoStatus(errno, fmt::format("the folder {} is not writable", folder));
   }
   ::close(fd);
   ::unlink(probe.c_str());
@@ -45,14 +45,17 @@ pid_t ReadPid(int fd) {
 
 }  // namespace
 
+absl::Status MakeWritable(const std::string& folder, std::string_view field) {
+  const std::string advice =
+      fmt::format("{} cannot be used; choose one that this user may write", field);
+  MUSTER_RETURN_IF_ERROR_PREPEND(MakeDirectories(folder), advice);
+  MUSTER_RETURN_IF_ERROR_PREPEND(CheckWritable(folder), advice);
+  return absl::OkStatus();
+}
+
 absl::Status StateDirectory::Create() const {
   for (const std::string& folder : {path_, run(), logs()}) {
-    MUSTER_RETURN_IF_ERROR_PREPEND(
-        MakeDirectories(folder),
-        "spec.stateDirectory cannot be used; choose one that this user may write");
-    MUSTER_RETURN_IF_ERROR_PREPEND(
-        CheckWritable(folder),
-        "spec.stateDirectory cannot be used; choose one that this user may write");
+    MUSTER_RETURN_IF_ERROR(MakeWritable(folder, "spec.stateDirectory"));
   }
   return absl::OkStatus();
 }

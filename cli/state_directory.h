@@ -3,12 +3,17 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace muster {
+
+/// Creates the folder and proves that it can be written; the error begins with the job file's
+/// `field` that names it.
+absl::Status MakeWritable(const std::string& folder, std::string_view field);
 
 /// Where a running job is found: `<state>/run/endpoint.json`.
 struct Endpoint {

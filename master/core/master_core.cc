@@ -11,6 +11,8 @@ namespace muster {
 namespace {
 
 constexpr size_t kEndedMax = 10'000;
+constexpr uint32_t kRejectEventsMax = 100;
+constexpr std::string_view kRecordRejected = "record-rejected";
 
 Forgetting::Shards CommittedTraining(const CoreOptions& options, const DurableState& state) {
   Forgetting::Shards shards;
@@ -171,14 +173,31 @@ void MasterCore::EpochEvent(DatasetId dataset, EpochIndex epoch, StepTime at) {
                        ledger_.RecordsCommitted(dataset, epoch)));
 }
 
+void MasterCore::TellRejects(const DoneReport& done, const std::string& worker, StepTime at) {
+  for (const std::string& sample : done.metrics.reject_samples) {
+    if (reject_events_ == kRejectEventsMax) return;
+    ++reject_events_;
+    AddEvent(
+        at, std::string(kRecordRejected), worker,
+        reject_events_ < kRejectEventsMax ? sample : sample + " (further ones are only counted)");
+  }
+}
+
 void MasterCore::CheckRejects(StepTime at) {
   if (IsTerminal(state_) || ledger_.rejected_records() <= options_.rejected_records_max) return;
-  EndJob(
-      JobState::kFailed,
-      fmt::format("{} records were rejected, spec.training.rejectedRecordsMax is {}: look at the "
-                  "samples in the metrics, mend the data or raise the limit, and run again",
-                  ledger_.rejected_records(), options_.rejected_records_max),
-      at);
+  const auto& events = events_.events();
+  const auto sample = std::find_if(events.rbegin(), events.rend(), [](const auto& event) {
+    return event.second.kind == kRecordRejected;
+  });
+  EndJob(JobState::kFailed,
+         fmt::format("{} rejected {}, spec.training.rejectedRecordsMax is {}{}. To go on without "
+                     "such records raise the limit and run again; to train with mended data choose "
+                     "another spec.stateDirectory",
+                     ledger_.rejected_records(),
+                     ledger_.rejected_records() == 1 ? "record" : "records",
+                     options_.rejected_records_max,
+                     sample == events.rend() ? "" : "; the last: " + sample->second.text),
+         at);
 }
 
 void MasterCore::CheckEnd(StepTime at) {

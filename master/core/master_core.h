@@ -141,6 +141,8 @@ class MasterCore {
   void EpochEvent(DatasetId dataset, EpochIndex epoch, StepTime at);
   void EndJob(JobState state, std::string reason, StepTime at);
   void EndAllLeases();
+  /// An event for each of the first rejected records of this start: file, line, why.
+  void TellRejects(const DoneReport& done, const std::string& worker, StepTime at);
   void CheckRejects(StepTime at);
   bool Urgent();
   void AddEvent(StepTime at, std::string kind, std::string node, std::string text) {
@@ -190,6 +192,7 @@ class MasterCore {
   JobTotals totals_;
   ServerIncarnation newest_server_;
   uint64_t token_count_ = 0;
+  uint32_t reject_events_ = 0;
   bool grace_ = false;
   TimePoint grace_ends_;
   /// Workers that ran when the last master died and have not been heard since; when there are none

@@ -226,6 +226,7 @@ DoneVerdict MasterCore::TakeDone(const DoneReport& done, const WorkerKey& worker
   } else {
     ledger_.MarkDone(done.shard, done.token, worker.name, done.metrics);
   }
+  TellRejects(done, worker.name, at);
   session.accepted.insert(done.token);
   verdict.code = DoneCode::kAccepted;
   return verdict;

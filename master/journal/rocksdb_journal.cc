@@ -6,6 +6,7 @@
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
+#include <unistd.h>
 
 #include <utility>
 
@@ -19,6 +20,17 @@ namespace {
 
 constexpr size_t kMemtableBytes = 16 << 20;
 constexpr size_t kCacheBytes = 8 << 20;
+/// What opening a journal and going on for a while may write.
+constexpr size_t kRoomBytes = 1 << 20;
+
+/// RocksDB aborts when the disk fills up while it opens, so there is a look at the room beforehand.
+absl::Status CheckRoom(const std::string& directory) {
+  const std::string probe = directory + "/room.probe";
+  const absl::Status status = WriteFileAtomically(probe, std::string(kRoomBytes, '\0'));
+  ::unlink(probe.c_str());
+  if (!absl::IsResourceExhausted(status)) return status;
+  return DiskFull(fmt::format("the journal {}: {}", directory, Message(status)));
+}
 
 rocksdb::Options JournalOptions() {
   rocksdb::Options options;
@@ -125,6 +137,7 @@ class RocksdbJournal final : public Journal {
 absl::StatusOr<std::unique_ptr<Journal>> OpenRocksdbJournal(const std::string& directory,
                                                             const JournalHeader& header) {
   MUSTER_RETURN_IF_ERROR(MakeDirectories(directory));
+  MUSTER_RETURN_IF_ERROR(CheckRoom(directory));
   rocksdb::DB* db = nullptr;
   MUSTER_RETURN_IF_ERROR(
       JournalStatus(rocksdb::DB::Open(JournalOptions(), directory, &db), directory));

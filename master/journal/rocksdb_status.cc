@@ -6,6 +6,12 @@
 
 namespace muster {
 
+absl::Status DiskFull(const std::string& where) {
+  return absl::ResourceExhaustedError(fmt::format(
+      "{}: the disk is full. Nothing that was acknowledged is lost: make room and run again",
+      where));
+}
+
 absl::Status JournalStatus(const rocksdb::Status& status, const std::string& directory) {
   if (status.ok()) return absl::OkStatus();
   const std::string text = status.ToString();
@@ -19,10 +25,7 @@ absl::Status JournalStatus(const rocksdb::Status& status, const std::string& dir
                     where));
   }
   if (status.IsNoSpace() || has("No space left")) {
-    return absl::ResourceExhaustedError(
-        fmt::format("{}: the disk is full. Nothing that was acknowledged is lost: make room and "
-                    "run again",
-                    where));
+    return DiskFull(where);
   }
   if (has("Permission denied") || has("Read-only file system")) {
     return absl::PermissionDeniedError(fmt::format(

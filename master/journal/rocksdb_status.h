@@ -14,4 +14,7 @@ namespace muster {
 /// (kDataLoss), anything else (kInternal).
 absl::Status JournalStatus(const rocksdb::Status& status, const std::string& directory);
 
+/// The kResourceExhausted of a full disk; `where` begins the message.
+absl::Status DiskFull(const std::string& where);
+
 }  // namespace muster

@@ -81,8 +81,9 @@ absl::Status CheckNotEmpty(const DatasetSpec& spec, const std::vector<SourceInde
     if (source.lines.record_count > 0) return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      fmt::format("there is no record in the {} {} of {}{}", sources.size(),
-                  sources.size() == 1 ? "file" : "files", spec.files.front(),
+      fmt::format("there is no record in the {} {} of {}{}; put the data there, or correct "
+                  "spec.datasets[].files",
+                  sources.size(), sources.size() == 1 ? "file" : "files", spec.files.front(),
                   spec.header ? " (header: true takes the first line of each)" : ""));
 }
 

@@ -223,8 +223,8 @@ void MinibatchImpl::Commit() {
     if (bad) {
       return shard_->Fail(fmt::format(
           "a gradient for table \"{}\" is {} (key {}, column {}, minibatch {} of the shard): "
-          "nothing "
-          "of this minibatch was sent",
+          "nothing of this minibatch was sent; look for a division by zero, a logarithm of zero or "
+          "a learning rate that is too high",
           pushed.table->name, pushed.sum.gradients()[*bad],
           pushed.sum.keys()[*bad / pushed.sum.dim()], *bad % pushed.sum.dim(), index_.value()));
     }

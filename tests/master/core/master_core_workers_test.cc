@@ -235,11 +235,19 @@ TEST_F(WorkersTest, TooManyRejectedRecordsFailTheJob) {
   for (const ShardGrant& grant : grants) {
     DoneReport done{grant.shard, grant.token, grant.restore_epoch, {}, {}};
     done.metrics.rejected_records = 1;
+    done.metrics.reject_samples = {fmt::format("train.csv:{}: not a number", request.done.size())};
     request.done.push_back(done);
   }
   Exchange(request);
   EXPECT_EQ(core->state(), JobState::kFailed);
-  EXPECT_THAT(core->reason(), HasSubstr("rejectedRecordsMax is 1"));
+  EXPECT_THAT(core->reason(), ::testing::AllOf(HasSubstr("rejectedRecordsMax is 1"),
+                                               HasSubstr("train.csv:1: not a number")));
+  std::vector<std::string> told;
+  for (const auto& [sequence, event] : core->events().events()) {
+    if (event.kind == "record-rejected") told.push_back(event.node + " " + event.text);
+  }
+  EXPECT_THAT(told, ElementsAre("worker-0 train.csv:0: not a number",
+                                "worker-0 train.csv:1: not a number"));
 }
 
 }  // namespace
