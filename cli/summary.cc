@@ -93,6 +93,10 @@ std::string SummaryText(const SummaryInput& input) {
   std::string text = fmt::format("{}: {} after {}\n", input.job, ToString(input.outcome.state),
                                  DurationText(input.elapsed));
   if (!input.outcome.reason.empty()) text += fmt::format("  {}\n", input.outcome.reason);
+  if (input.outcome.state == RunOutcome::State::kDrained ||
+      input.outcome.state == RunOutcome::State::kStopped) {
+    text += "  not finished: the same command goes on from here\n";
+  }
   if (!input.status.has_value()) return text;
   const v1::JobStatus& status = *input.status;
   for (const v1::DatasetStatus& dataset : status.datasets()) {
