@@ -106,11 +106,12 @@ void MasterCore::Replay(const PartitionTable::Restored& restored, const std::str
   for (const DoneShard& done : shards) {
     totals_.redelivered_minibatches += ledger_.MinibatchesOf(done.shard);
   }
-  AddEvent(
-      at, "partitions-restored", "",
-      fmt::format("{}: {} partitions come back from their snapshots, {} DONE shards run again "
-                  "(restore epoch {})",
-                  why, restored.partitions, shards.size(), partitions_.restore_epoch().value()));
+  AddEvent(at, "partitions-restored", "",
+           fmt::format("{}: {} partitions {}, {} DONE shards run again (restore epoch {})", why,
+                       restored.partitions,
+                       totals_.snapshots_accepted == 0 ? "start with no snapshot yet"
+                                                       : "come back from their snapshots",
+                       shards.size(), partitions_.restore_epoch().value()));
 }
 
 LeaseToken MasterCore::Floor() const {
