@@ -102,6 +102,18 @@ void Ledger::MarkEvaluated(const ShardId& shard, const ShardMetrics& metrics) {
   MergeCommitted(shard, metrics, RecordsOf(shard));
 }
 
+std::string Ledger::RejectSample() const {
+  for (auto detail = details_.rbegin(); detail != details_.rend(); ++detail) {
+    const std::vector<std::string>& samples = detail->second.metrics.scalars.reject_samples;
+    if (!samples.empty()) return samples.back();
+  }
+  for (auto totals = totals_.rbegin(); totals != totals_.rend(); ++totals) {
+    const std::vector<std::string>& samples = totals->second.metrics.reject_samples;
+    if (!samples.empty()) return samples.back();
+  }
+  return "";
+}
+
 void Ledger::MergeCommitted(const ShardId& shard, const ShardMetrics& metrics, uint32_t records) {
   EpochTotals& totals = totals_[{shard.dataset, shard.epoch}];
   totals.records_committed += records;

@@ -70,6 +70,8 @@ class Ledger {
   const ShardMetrics* Metrics(DatasetId dataset, EpochIndex epoch) const;
   /// Rejected records of DONE and COMMITTED shards of the whole job.
   uint64_t rejected_records() const { return rejected_; }
+  /// One of them, "file:line: reason"; of the newest shard that has any. Empty: none was sent.
+  std::string RejectSample() const;
 
   /// Appends what changed since the last call, done_seq and commit_seq excepted (the meta record
   /// has them).

@@ -174,12 +174,13 @@ void MasterCore::EpochEvent(DatasetId dataset, EpochIndex epoch, StepTime at) {
 
 void MasterCore::CheckRejects(StepTime at) {
   if (IsTerminal(state_) || ledger_.rejected_records() <= options_.rejected_records_max) return;
-  EndJob(
-      JobState::kFailed,
-      fmt::format("{} records were rejected, spec.training.rejectedRecordsMax is {}: look at the "
-                  "samples in the metrics, mend the data or raise the limit, and run again",
-                  ledger_.rejected_records(), options_.rejected_records_max),
-      at);
+  const std::string sample = ledger_.RejectSample();
+  EndJob(JobState::kFailed,
+         fmt::format("{} records were rejected, spec.training.rejectedRecordsMax is {}{}; mend the "
+                     "data or raise the limit, and run again",
+                     ledger_.rejected_records(), options_.rejected_records_max,
+                     sample.empty() ? "" : fmt::format(" (one of them: {})", sample)),
+         at);
 }
 
 void MasterCore::CheckEnd(StepTime at) {

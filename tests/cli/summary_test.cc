@@ -58,6 +58,17 @@ TEST(SummaryTest, Json) {
   EXPECT_NEAR(json["metrics"]["test"]["logloss"].get<double>(), 0.4, 1e-9) << "of the last epoch";
 }
 
+TEST(SummaryTest, ShowsARejectedRecord) {
+  SummaryInput input = SomeInput();
+  v1::ShardMetrics* metrics =
+      input.status->mutable_datasets(0)->mutable_epochs(0)->mutable_metrics();
+  metrics->set_rejected_records(3);
+  metrics->add_reject_samples("train.csv:17: malformed");
+  EXPECT_THAT(SummaryText(input), HasSubstr("3 rejected records (one: train.csv:17: malformed)"));
+  const nlohmann::json json = SummaryToJson(input);
+  EXPECT_EQ(json["datasets"][0]["epochs"][0]["reject_samples"][0], "train.csv:17: malformed");
+}
+
 TEST(SummaryTest, SaysThatADrainedJobCanGoOn) {
   SummaryInput input = SomeInput();
   EXPECT_THAT(SummaryText(input), Not(HasSubstr("goes on")));

@@ -235,11 +235,13 @@ TEST_F(WorkersTest, TooManyRejectedRecordsFailTheJob) {
   for (const ShardGrant& grant : grants) {
     DoneReport done{grant.shard, grant.token, grant.restore_epoch, {}, {}};
     done.metrics.rejected_records = 1;
+    done.metrics.reject_samples = {"train.csv:17: malformed"};
     request.done.push_back(done);
   }
   Exchange(request);
   EXPECT_EQ(core->state(), JobState::kFailed);
   EXPECT_THAT(core->reason(), HasSubstr("rejectedRecordsMax is 1"));
+  EXPECT_THAT(core->reason(), HasSubstr("train.csv:17: malformed"));
 }
 
 }  // namespace
