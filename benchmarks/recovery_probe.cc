@@ -13,8 +13,9 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
+
+#include "base/clock.h"
 
 namespace {
 
@@ -36,9 +37,9 @@ class EventLog {
  public:
   explicit EventLog(const char* folder) {
     if (folder == nullptr) return;
-    const char* node = std::getenv("MUSTER_NODE");
-    const std::string path = std::string(folder) + "/" + (node != nullptr ? node : "worker") + "-" +
-                             std::to_string(::getpid()) + ".log";
+    const std::string node = muster::SessionOptions::FromEnvironment().worker_name;
+    const std::string path =
+        std::string(folder) + "/" + node + "-" + std::to_string(::getpid()) + ".log";
     file_ = std::fopen(path.c_str(), "w");
   }
   void Add(const char* event, const std::string& shard, long long began) {
@@ -67,7 +68,7 @@ void Run(muster::Shard& shard, const muster::Table& table, const Options& option
     const long long began = Now();
     batch.Pull(table, keys);
     log->Add("pull", shard.id(), began);
-    if (options.minibatch.count() > 0) std::this_thread::sleep_for(options.minibatch);
+    if (options.minibatch.count() > 0) muster::SleepFor(options.minibatch);
     batch.Push(table, keys, ones);
     batch.Commit();
     // The job allows one unacknowledged minibatch: this Commit returned, so the one before is

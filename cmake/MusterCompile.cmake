@@ -33,10 +33,11 @@ endif()
 
 find_program(MUSTER_CCACHE ccache)
 if(MUSTER_CCACHE)
-  # The two sloppiness flags are what ccache asks for where precompiled headers are used.
+  # The sloppiness flags are what ccache asks for where precompiled headers are used; paths below the sources count as
+  # relative, so that a second clone finds what the first has built.
   set(CMAKE_CXX_COMPILER_LAUNCHER
       ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
-      ${MUSTER_CCACHE})
+      CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${MUSTER_CCACHE})
 endif()
 find_program(MUSTER_MOLD mold)
 if(MUSTER_MOLD)

@@ -50,11 +50,12 @@ class MasterServerImpl final : public MasterServer {
         });
     // The port first: a second master must fail before it counts an incarnation up.
     MUSTER_RETURN_IF_ERROR(Listen());
-    MUSTER_RETURN_IF_ERROR(loop_->Start());
+    // Before anything is served: a snapshot that is accepted meanwhile would not be in `named`.
     if (new_run) {
       const uint64_t orphans = DeleteOrphanSnapshots(options_.job.snapshot_directory, named);
       if (orphans > 0) Log(LogLevel::kInfo, "deleted {} orphan snapshot files", orphans);
     }
+    MUSTER_RETURN_IF_ERROR(loop_->Start());
     Log(LogLevel::kInfo, "job '{}': master incarnation {} serves on port {}{}", options_.job.name,
         incarnation, port_, new_run ? ", a new run" : ", after a restart");
     return absl::OkStatus();

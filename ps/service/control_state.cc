@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/text.h"
+
 namespace muster::ps {
 namespace {
 
@@ -54,7 +56,7 @@ ServerExchangeRequest ControlState::MakeRequest(const std::vector<LaneReport>& r
     Add(report.counters, &request.counters);
     if (request.snapshot_error.empty()) request.snapshot_error = report.error;
   }
-  request.snapshot_error.resize(std::min(request.snapshot_error.size(), kErrorBytesMax));
+  request.snapshot_error = ValidUtf8(request.snapshot_error, kErrorBytesMax);
   return request;
 }
 

@@ -159,7 +159,7 @@ void OwnedPartitions::WantSnapshot(const SnapshotCommand& command, uint64_t sequ
   Slot* const slot = Find(command.partition.value());
   if (slot == nullptr || slot->partition == nullptr || slot->epoch != command.epoch) return;
   if (command.number <= slot->accepted.number) return;
-  if (slot->wanted.has_value() && command.number <= slot->wanted->number) return;
+  if (slot->wanted.has_value() && command.number < slot->wanted->number) return;
   if (slot->outstanding.has_value()) {
     const Outstanding& outstanding = *slot->outstanding;
     if (command.number <= outstanding.number) return;

@@ -2,6 +2,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "base/text.h"
 #include "worker_sdk/control/control_codec.h"
 
 namespace muster::sdk {
@@ -9,8 +10,10 @@ namespace {
 
 using Writer = protozero::pbf_writer;
 
+// What trainers say may hold anything; one byte that is not UTF-8 would make the master refuse the
+// whole message.
 void Text(Writer* out, uint32_t field, std::string_view text) {
-  if (!text.empty()) out->add_bytes(field, text.data(), text.size());
+  if (!text.empty()) out->add_string(field, ValidUtf8(text));
 }
 
 void Shard(Writer* out, uint32_t field, const ShardId& id) {
@@ -98,7 +101,7 @@ void Metrics(Writer* out, uint32_t field, const ShardMetrics& metrics) {
   message.add_uint64(1, metrics.records);
   message.add_uint64(2, metrics.rejected_records);
   for (const std::string& sample : metrics.reject_samples) {
-    message.add_bytes(3, sample.data(), sample.size());
+    message.add_string(3, ValidUtf8(sample));
   }
   for (const auto& [name, mean] : metrics.means) {
     Writer entry(message, 4);

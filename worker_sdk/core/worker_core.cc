@@ -246,6 +246,8 @@ void WorkerCore::OnGrant(const ShardGrant& grant) {
 }
 
 void WorkerCore::Leave() {
+  // Said in every answer while the job drains; only the first has something to tell the master.
+  if (leaving_ && queue_.empty()) return;
   leaving_ = true;
   while (!queue_.empty()) Return(queue_.front(), std::nullopt, false);
   urgent_ = true;

@@ -25,7 +25,8 @@ spec:
   stateDirectory: state
   snapshots: {interval: 5s}
   datasets:
-    - {name: train, files: [train-*.csv], header: true, epochs: 3, minibatchSize: 512, shuffle: true}
+    - {name: train, files: [train-*.csv], header: true, epochs: 3, minibatchSize: 512,
+       shuffle: true}
     - name: test
       files: [/data/test.csv]
       mode: evaluate

@@ -1,0 +1,27 @@
+#include "base/text.h"
+
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+TEST(TextTest, KeepsWhatIsValidAndReplacesTheRest) {
+  EXPECT_EQ(ValidUtf8("plain"), "plain");
+  EXPECT_EQ(ValidUtf8("Z\xc3\xbcrich \xe2\x82\xac \xf0\x9f\x99\x82"),
+            "Z\xc3\xbcrich \xe2\x82\xac \xf0\x9f\x99\x82");
+  EXPECT_EQ(ValidUtf8("Z\xfcrich"), "Z?rich");       // Latin-1
+  EXPECT_EQ(ValidUtf8("\xc0\xaf"), "??");            // overlong
+  EXPECT_EQ(ValidUtf8("\xe0\x80\xaf"), "???");       // overlong
+  EXPECT_EQ(ValidUtf8("\xed\xa0\x80"), "???");       // surrogate
+  EXPECT_EQ(ValidUtf8("\xf4\x90\x80\x80"), "????");  // above U+10FFFF
+  EXPECT_EQ(ValidUtf8("end\xe2\x82"), "end??");      // cut inside a character
+}
+
+TEST(TextTest, CutsAtTheBorderOfACharacter) {
+  EXPECT_EQ(ValidUtf8("ab\xe2\x82\xac", 4), "ab");
+  EXPECT_EQ(ValidUtf8("ab\xe2\x82\xac", 5), "ab\xe2\x82\xac");
+  EXPECT_EQ(ValidUtf8("abc", 0), "");
+}
+
+}  // namespace
+}  // namespace muster
