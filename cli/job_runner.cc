@@ -19,6 +19,7 @@ constexpr std::chrono::milliseconds kPollInterval{250};
 constexpr std::chrono::milliseconds kTickInterval{100};
 constexpr std::chrono::milliseconds kDeadline{2'000};
 constexpr std::chrono::milliseconds kSilence{2'000};
+constexpr std::chrono::milliseconds kMasterSpeaksAfter{500};
 constexpr uint32_t kLastWordsLines = 20;
 constexpr uint64_t kLastWordsBytes = 4'000;
 constexpr size_t kEventsShownMax = 20;
@@ -213,8 +214,8 @@ ProgressInput JobRunner::Progress() const {
   input.worker_restarts = supervisor_.restarts(NodeRole::kWorker);
   input.master_silent = status_.has_value() && clock_->Now() - answered_at_ > kSilence;
   input.last_event = last_event_;
-  // Sooner than that the last line may be one of a former run.
-  if (!status_.has_value() && clock_->Now() - started_at_ > kSilence) {
+  // Before that, the log ends with the words of an earlier run's master.
+  if (!status_.has_value() && input.elapsed >= kMasterSpeaksAfter) {
     input.waiting_for = LastWords(launcher_.LogPath("master"), 1, 400);
     while (!input.waiting_for.empty() && input.waiting_for.back() == '\n') {
       input.waiting_for.pop_back();

@@ -30,10 +30,17 @@ nlohmann::json EpochToJson(const v1::EpochStatus& epoch) {
             {"leased", epoch.shards_leased()},
             {"failed", epoch.shards_failed()}}},
           {"rejected_records", epoch.metrics().rejected_records()},
+          {"reject_samples", RejectSamplesToJson(epoch.metrics())},
           {"metrics", MetricsToJson(epoch.metrics())}};
 }
 
 }  // namespace
+
+nlohmann::json RejectSamplesToJson(const v1::ShardMetrics& metrics) {
+  nlohmann::json json = nlohmann::json::array();
+  for (const std::string& sample : metrics.reject_samples()) json.push_back(sample);
+  return json;
+}
 
 nlohmann::json MetricsToJson(const v1::ShardMetrics& metrics) {
   nlohmann::json json = nlohmann::json::object();

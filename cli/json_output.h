@@ -9,6 +9,8 @@
 /// Pure.
 namespace muster {
 
+/// ["file:line: reason", ...], some of the epoch's rejected records.
+nlohmann::json RejectSamplesToJson(const v1::ShardMetrics& metrics);
 /// {"auc": 0.81, "logloss": 0.43, ...}: weighted means and areas under the ROC curve by name, null
 /// where a value is not defined.
 nlohmann::json MetricsToJson(const v1::ShardMetrics& metrics);

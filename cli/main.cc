@@ -40,11 +40,16 @@ void AddOutput(CLI::App* verb, OutputFormat* output) {
       ->check(CLI::IsMember({"text", "json"}));
 }
 
-/// The job of a verb that speaks to a running one.
-void AddTarget(CLI::App* verb, QueryOptions* options) {
+/// The job of a verb that needs no master.
+void AddJob(CLI::App* verb, QueryOptions* options) {
   verb->add_option("job", options->target.job_file,
                    "Job file; without one and without --state-dir: ./job.yaml");
   verb->add_option("--state-dir", options->target.state_directory, "State directory of the job");
+}
+
+/// The job of a verb that speaks to a running one.
+void AddTarget(CLI::App* verb, QueryOptions* options) {
+  AddJob(verb, options);
   verb->add_option("--master", options->master, "Ask this master (127.0.0.1:PORT) instead");
   AddOutput(verb, &options->output);
 }
@@ -94,22 +99,26 @@ void AddNodes(CLI::App* app, Verbs* verbs) {
   server->add_option("--master", verbs->server.master_address, "127.0.0.1:PORT")->required();
   server->add_option("--socket-directory", verbs->server.socket_directory,
                      "Folder for UNIX sockets; TCP only if absent");
-  server->add_option("--threads", verbs->server.threads, "Lanes")->check(CLI::Range(1, 256));
+  server
+      ->add_option("--threads", verbs->server.threads, "Threads, each with its own partitions (1)")
+      ->check(CLI::Range(1, 256));
   server->footer("Example:\n  muster ps --name ps-0 --master 127.0.0.1:20123");
   server->callback([verbs] { verbs->exit_code = ServerCommand(verbs->server); });
 }
 
 void AddShards(CLI::App* app, Verbs* verbs) {
-  CLI::App* verb = app->add_subcommand("shards", "Shards that are leased, done or failed");
+  CLI::App* verb =
+      app->add_subcommand("shards", "Shards that are in work, done but not committed, or failed");
   ShardsOptions* options = &verbs->shards;
   AddTarget(verb, &options->query);
   verb->add_option("--state", options->state, "Only these: leased, done or failed")
       ->check(CLI::IsMember({"leased", "done", "failed"}));
-  verb->add_option("--limit", options->limit, "At most so many")->check(CLI::Range(1, 10'000));
+  verb->add_option("--limit", options->limit, "At most so many (1000)")
+      ->check(CLI::Range(1, 10'000));
   verb->add_option("--offset", options->offset, "Leave out the first so many");
   CLI::Option* retry =
       verb->add_option("--retry", options->retry_ids,
-                       "Try FAILED shards again: those named (dataset/epoch/index), or all")
+                       "Try FAILED shards again: those named as `muster shards` shows them, or all")
           ->expected(0, 1'000'000);
   verb->footer(
       "Examples:\n"
@@ -134,7 +143,7 @@ void AddEventsAndLogs(CLI::App* app, Verbs* verbs) {
 
   CLI::App* logs = app->add_subcommand("logs", "Output of a node, also after the run");
   logs->add_option("node", verbs->logs.node, "master, ps-0, worker-1, ...")->required();
-  AddTarget(logs, &verbs->logs.query);
+  AddJob(logs, &verbs->logs.query);
   logs->add_option("-n,--lines", verbs->logs.lines, "Lines from the end (100)");
   logs->add_flag("-f,--follow", verbs->logs.follow, "Go on until the run ends");
   logs->footer(
@@ -166,11 +175,12 @@ void AddQueries(CLI::App* app, Verbs* verbs) {
   cancel->footer("Example:\n  muster cancel job.yaml --reason 'wrong learning rate'");
   cancel->callback([verbs] { verbs->exit_code = CancelCommand(verbs->cancel); });
 
-  CLI::App* exporting = app->add_subcommand("export", "Write every table as NumPy files");
+  CLI::App* exporting = app->add_subcommand(
+      "export", "Write every table as NumPy files; of a running or an ended job");
   AddTarget(exporting, &verbs->export_options.query);
   exporting
       ->add_option("--output-dir", verbs->export_options.output_directory,
-                   "Folder that does not exist yet")
+                   "Folder that does not exist yet, or is empty")
       ->required();
   exporting->footer("Example:\n  muster export job.yaml --output-dir weights   # docs/export.md");
   exporting->callback([verbs] { verbs->exit_code = ExportCommand(verbs->export_options); });

@@ -53,7 +53,8 @@ int RetryCommand(const ShardsOptions& options, AdminClient* client) {
   if (options.query.output == OutputFormat::kJson) {
     PrintJson({{"retried", response->retried()}});
   } else {
-    PrintData(fmt::format("{} shards will be tried again\n", response->retried()));
+    PrintData(fmt::format("{} shard{} will be tried again\n", response->retried(),
+                          response->retried() == 1 ? "" : "s"));
   }
   return kExitSucceeded;
 }
@@ -283,7 +284,8 @@ int ExportCommand(const ExportCommandOptions& options) {
     PrintJson(
         {{"output_directory", options.output_directory}, {"tables", manifest->tables_size()}});
   } else {
-    PrintData(fmt::format("{} tables written to {}\n", manifest->tables_size(),
+    const int tables = manifest->tables_size();
+    PrintData(fmt::format("{} table{} written to {}\n", tables, tables == 1 ? "" : "s",
                           options.output_directory));
   }
   return kExitSucceeded;

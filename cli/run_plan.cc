@@ -242,11 +242,14 @@ std::string DescribePlan(const RunPlan& plan) {
                       plan.job.partitions, plan.job.seed);
   text += "datasets\n";
   for (const PlannedDataset& dataset : plan.datasets) {
-    text += fmt::format(
-        "  {} ({}, {} epoch{}): {} file{}, {} bytes, about {} records in {} shards\n", dataset.name,
-        dataset.mode == DatasetMode::kTrain ? "train" : "evaluate", dataset.epochs,
-        dataset.epochs == 1 ? "" : "s", dataset.files.size(), dataset.files.size() == 1 ? "" : "s",
-        dataset.bytes, dataset.records_estimate, dataset.shards_estimate);
+    const std::string how =
+        dataset.mode == DatasetMode::kTrain
+            ? fmt::format("train, {} epoch{}", dataset.epochs, dataset.epochs == 1 ? "" : "s")
+            : "evaluate, after every training epoch";
+    text +=
+        fmt::format("  {} ({}): {} file{}, {} bytes, about {} records in {} shards\n", dataset.name,
+                    how, dataset.files.size(), dataset.files.size() == 1 ? "" : "s", dataset.bytes,
+                    dataset.records_estimate, dataset.shards_estimate);
     for (size_t i = 0; i < dataset.files.size() && i < 10; ++i) {
       text += fmt::format("    {}\n", dataset.files[i]);
     }

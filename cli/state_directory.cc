@@ -43,6 +43,16 @@ pid_t ReadPid(int fd) {
   return static_cast<pid_t>(std::atoi(text));
 }
 
+/// The run of process `pid` is gone and left the state directory as it was. Looks at the lock only
+/// when the process is not seen here: it may run in another container, or be about to end.
+bool WasKilled(const std::string& lock_path, pid_t pid) {
+  if (pid <= 0 || ::kill(pid, 0) == 0 || errno != ESRCH) return false;
+  const int fd = ::open(lock_path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  absl::Cleanup close_fd = [fd] { ::close(fd); };
+  return ::flock(fd, LOCK_SH | LOCK_NB) == 0;
+}
+
 }  // namespace
 
 absl::Status MakeWritable(const std::string& folder, std::string_view field) {
@@ -83,9 +93,16 @@ absl::StatusOr<Endpoint> StateDirectory::ReadEndpoint() const {
     return absl::DataLossError(
         fmt::format("{} is damaged; it is written anew by the next `muster run`", endpoint()));
   }
-  return Endpoint{.master = json["master"].get<std::string>(),
-                  .pid = json.value("pid", int64_t{0}),
-                  .run_id = json.value("run_id", std::string())};
+  Endpoint value{.master = json["master"].get<std::string>(),
+                 .pid = json.value("pid", int64_t{0}),
+                 .run_id = json.value("run_id", std::string())};
+  if (WasKilled(lock(), static_cast<pid_t>(value.pid))) {
+    return absl::NotFoundError(
+        fmt::format("no job runs with the state directory {}: its last `muster run` (pid {}) was "
+                    "killed; run the job again, it goes on where it stopped",
+                    path_, value.pid));
+  }
+  return value;
 }
 
 absl::Status StateDirectory::ResetSlot(const std::string& node) const {
@@ -102,7 +119,7 @@ absl::Status StateDirectory::ResetSlot(const std::string& node) const {
 }
 
 absl::StatusOr<StateLock> StateLock::Acquire(const StateDirectory& directory) {
-  const std::string path = directory.run() + "/lock";
+  const std::string path = directory.lock();
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) return ErrnoStatus(errno, fmt::format("cannot open {}", path));
   StateLock lock(fd);

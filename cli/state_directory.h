@@ -36,6 +36,7 @@ class StateDirectory {
   std::string summary() const { return path_ + "/summary.json"; }
   /// What an ended run leaves for `muster export`: a serialized v1::GetManifestResponse.
   std::string manifest() const { return run() + "/manifest.pb"; }
+  std::string lock() const { return run() + "/lock"; }
   std::string LogOf(const std::string& node) const { return logs() + "/" + node + ".log"; }
   std::string SlotOf(const std::string& node) const { return run() + "/" + node + ".slot"; }
 
@@ -44,7 +45,7 @@ class StateDirectory {
 
   absl::Status WriteEndpoint(const Endpoint& endpoint) const;
   void RemoveEndpoint() const;
-  /// NotFound when no job runs here; says what was looked for and what to do.
+  /// NotFound when no job runs here, or the one that did was killed; says which and what to do.
   absl::StatusOr<Endpoint> ReadEndpoint() const;
 
   /// Makes a fresh, empty slot file for a worker, so that nothing of its predecessor is read.

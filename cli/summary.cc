@@ -77,6 +77,7 @@ nlohmann::json SummaryToJson(const SummaryInput& input) {
                         {"committed", epoch.records_committed()},
                         {"failed_shards", epoch.shards_failed()},
                         {"rejected_records", epoch.metrics().rejected_records()},
+                        {"reject_samples", RejectSamplesToJson(epoch.metrics())},
                         {"metrics", MetricsToJson(epoch.metrics())}});
     }
     json["datasets"].push_back({{"name", dataset.name()},
@@ -93,6 +94,9 @@ std::string SummaryText(const SummaryInput& input) {
   std::string text = fmt::format("{}: {} after {}\n", input.job, ToString(input.outcome.state),
                                  DurationText(input.elapsed));
   if (!input.outcome.reason.empty()) text += fmt::format("  {}\n", input.outcome.reason);
+  if (input.outcome.state == RunOutcome::State::kDrained) {
+    text += "  not finished: the same command goes on from here\n";
+  }
   if (!input.status.has_value()) return text;
   const v1::JobStatus& status = *input.status;
   for (const v1::DatasetStatus& dataset : status.datasets()) {
@@ -105,6 +109,9 @@ std::string SummaryText(const SummaryInput& input) {
       }
       if (epoch.metrics().rejected_records() > 0) {
         text += fmt::format(", {} rejected records", epoch.metrics().rejected_records());
+        if (epoch.metrics().reject_samples_size() > 0) {
+          text += fmt::format(" (one: {})", epoch.metrics().reject_samples(0));
+        }
       }
       const nlohmann::json metrics = MetricsToJson(epoch.metrics());
       for (const auto& [name, value] : metrics.items()) {

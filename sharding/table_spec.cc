@@ -80,8 +80,8 @@ std::string ToString(const TableSpec& table) {
                                  table.name, table.id.value(), shape, table.dim, optimizer,
                                  Describe(table.initializer), Describe(table.schedule));
   if (!table.warm_start_directory.empty() || !table.warm_start_hash.empty()) {
-    text += fmt::format(" warm_start='{}' (content {})", table.warm_start_directory,
-                        table.warm_start_hash);
+    text += fmt::format(" warm_start='{}'", table.warm_start_directory);
+    if (!table.warm_start_hash.empty()) text += fmt::format(" (content {})", table.warm_start_hash);
   }
   return text;
 }

@@ -230,7 +230,7 @@ void AddTraining(std::vector<Field>* fields) {
   fields->push_back(Make("spec.training.rejectedRecordsMax", Form::kWhole,
                          {0, std::numeric_limits<uint64_t>::max()}, kAny,
                          Job(&JobSpec::training, &Training::rejected_records_max),
-                         "The job fails when trainers reject more records."));
+                         "The job fails when trainers reject more records, all epochs together."));
   fields->push_back(Make("spec.restarts.crashLoopExits", Form::kWhole, {1, 1000}, kAny,
                          Job(&JobSpec::restarts, &Restarts::crash_loop_exits),
                          "Exits of one node without progress in between that stop the job."));

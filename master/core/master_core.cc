@@ -108,11 +108,12 @@ void MasterCore::Replay(const PartitionTable::Restored& restored, const std::str
   for (const DoneShard& done : shards) {
     totals_.redelivered_minibatches += ledger_.MinibatchesOf(done.shard);
   }
-  AddEvent(
-      at, "partitions-restored", "",
-      fmt::format("{}: {} partitions come back from their snapshots, {} DONE shards run again "
-                  "(restore epoch {})",
-                  why, restored.partitions, shards.size(), partitions_.restore_epoch().value()));
+  AddEvent(at, "partitions-restored", "",
+           fmt::format("{}: {} partitions {}, {} DONE shards run again (restore epoch {})", why,
+                       restored.partitions,
+                       totals_.snapshots_accepted == 0 ? "start with no snapshot yet"
+                                                       : "come back from their snapshots",
+                       shards.size(), partitions_.restore_epoch().value()));
 }
 
 LeaseToken MasterCore::Floor() const {
@@ -205,20 +206,28 @@ void MasterCore::CheckEnd(StepTime at) {
   const ShardQueue& queue = ledger_.queue();
   if (queue.Finished()) {
     if (queue.failed_count() == 0) return EndJob(JobState::kSucceeded, "", at);
-    const ShardId first = queue.FailedShards().front();
-    const FailureRecord* record = ledger_.FindFailure(first);
-    return EndJob(
-        JobState::kFailed,
-        fmt::format(
-            "{} shards FAILED; the first is {} of dataset '{}': {}. `muster shards --state "
-            "failed` lists them, `muster run --retry-failed` tries them again",
-            queue.failed_count(), ToString(first), options_.datasets[first.dataset.value()].name,
-            record == nullptr || record->reasons.empty() ? "no reason" : record->reasons.back()),
-        at);
+    return EndJob(JobState::kFailed, FailedText(), at);
   }
   if (state_ == JobState::kDraining && leases_.size() == 0 && queue.done().empty() && !grace_) {
     EndJob(JobState::kDrained, "", at);
   }
+}
+
+std::string MasterCore::FailedText() const {
+  constexpr size_t kShownMax = 5;
+  const std::vector<ShardId> shards = ledger_.queue().FailedShards();
+  std::string text =
+      fmt::format("{} shard{} FAILED (`muster run --retry-failed` tries again):", shards.size(),
+                  shards.size() == 1 ? "" : "s");
+  for (size_t i = 0; i < shards.size() && i < kShownMax; ++i) {
+    const FailureRecord* record = ledger_.FindFailure(shards[i]);
+    text += fmt::format(
+        "{} {} of dataset '{}': {}", i == 0 ? "" : ";", ToString(shards[i]),
+        options_.datasets[shards[i].dataset.value()].name,
+        record == nullptr || record->reasons.empty() ? "no reason" : record->reasons.back());
+  }
+  if (shards.size() > kShownMax) text += fmt::format("; and {} more", shards.size() - kShownMax);
+  return text;
 }
 
 void MasterCore::EndJob(JobState state, std::string reason, StepTime at) {

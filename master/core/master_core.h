@@ -139,6 +139,9 @@ class MasterCore {
   void TryCommit(StepTime at);
   void CheckEnd(StepTime at);
   void EpochEvent(DatasetId dataset, EpochIndex epoch, StepTime at);
+  /// Why a job with FAILED shards failed: which, and their last reasons. After the run nobody can
+  /// ask.
+  std::string FailedText() const;
   void EndJob(JobState state, std::string reason, StepTime at);
   void EndAllLeases();
   /// An event for each of the first rejected records of this start: file, line, why.

@@ -138,8 +138,7 @@ void MasterCore::TakeSnapshots(const ServerExchangeRequest& request, Node* node,
     AddEvent(at, "snapshots-work-again", node->record.name, "");
   } else {
     AddEvent(at, "snapshot-error", node->record.name,
-             fmt::format("{}; training goes on, nothing is COMMITTED until snapshots work again",
-                         request.snapshot_error));
+             fmt::format("{}; nothing is COMMITTED until this is mended", request.snapshot_error));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "cli/state_directory.h"
 
 #include <gmock/gmock.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -52,6 +53,22 @@ TEST(StateDirectoryTest, LockIsHeldByOneAndNamesTheHolder) {
         StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("pid " + std::to_string(::getpid()))));
   }
   EXPECT_THAT(StateLock::Acquire(state), IsOk());
+}
+
+TEST(StateDirectoryTest, EndpointOfAKilledRunIsNone) {
+  TempDir folder;
+  const StateDirectory state(folder.path());
+  ASSERT_THAT(state.Create(), IsOk());
+  const pid_t gone = ::fork();
+  if (gone == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(gone, nullptr, 0), gone);
+  ASSERT_THAT(state.WriteEndpoint({.master = "127.0.0.1:20001", .pid = gone, .run_id = "abc"}),
+              IsOk());
+  {
+    MUSTER_ASSERT_OK_AND_ASSIGN(const StateLock lock, StateLock::Acquire(state));
+    EXPECT_THAT(state.ReadEndpoint(), IsOk()) << "something of the run is still there";
+  }
+  EXPECT_THAT(state.ReadEndpoint(), StatusIs(absl::StatusCode::kNotFound, HasSubstr("was killed")));
 }
 
 TEST(StateDirectoryTest, ResetSlotForgetsThePredecessor) {

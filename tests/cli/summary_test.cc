@@ -8,6 +8,7 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 SummaryInput SomeInput() {
   v1::JobStatus status;
@@ -55,6 +56,24 @@ TEST(SummaryTest, Json) {
   EXPECT_DOUBLE_EQ(json["records_per_second"].get<double>(), 50);
   EXPECT_DOUBLE_EQ(json["waiting"]["pulls"].get<double>(), 0.2);
   EXPECT_NEAR(json["metrics"]["test"]["logloss"].get<double>(), 0.4, 1e-9) << "of the last epoch";
+}
+
+TEST(SummaryTest, ShowsARejectedRecord) {
+  SummaryInput input = SomeInput();
+  v1::ShardMetrics* metrics =
+      input.status->mutable_datasets(0)->mutable_epochs(0)->mutable_metrics();
+  metrics->set_rejected_records(3);
+  metrics->add_reject_samples("train.csv:17: malformed");
+  EXPECT_THAT(SummaryText(input), HasSubstr("3 rejected records (one: train.csv:17: malformed)"));
+  const nlohmann::json json = SummaryToJson(input);
+  EXPECT_EQ(json["datasets"][0]["epochs"][0]["reject_samples"][0], "train.csv:17: malformed");
+}
+
+TEST(SummaryTest, SaysThatADrainedJobCanGoOn) {
+  SummaryInput input = SomeInput();
+  EXPECT_THAT(SummaryText(input), Not(HasSubstr("goes on")));
+  input.outcome.state = RunOutcome::State::kDrained;
+  EXPECT_THAT(SummaryText(input), HasSubstr("the same command goes on"));
 }
 
 TEST(SummaryTest, Text) {

@@ -196,7 +196,8 @@ TEST_F(WorkersTest, FailuresAreChargedUntilTheShardIsFailed) {
     Exchange(request);  // a repeat charges nothing
   }
   EXPECT_EQ(core->state(), JobState::kFailed);
-  EXPECT_THAT(core->reason(), HasSubstr("worker-0: loss is NaN"));
+  EXPECT_THAT(core->reason(), HasSubstr("1 shard FAILED"));
+  EXPECT_THAT(core->reason(), HasSubstr("0/0/0 of dataset 'train': worker-0: loss is NaN"));
   EXPECT_EQ(Want(1).directive, JobDirective::kEnd);
   Restart();
   EXPECT_EQ(core->state(), JobState::kFailed);
