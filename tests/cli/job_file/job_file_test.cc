@@ -25,8 +25,7 @@ spec:
   stateDirectory: state
   snapshots: {interval: 5s}
   datasets:
-    - {name: train, files: [train-*.csv], header: true, epochs: 3, minibatchSize: 512,
-       shuffle: true}
+    - {name: train, files: [train-*.csv], header: true, epochs: 3, minibatchSize: 512,shuffle: true}
     - name: test
       files: [/data/test.csv]
       mode: evaluate
