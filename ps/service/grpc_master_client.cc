@@ -90,6 +90,10 @@ class GrpcMasterClient final : public MasterClient {
     const grpc::Status status = call(&context);
     MutexLock lock(&mutex_);
     context_ = nullptr;
+    // A master that goes away cancels what it was answering: only Cancel() may look like Cancel().
+    if (status.error_code() == grpc::StatusCode::CANCELLED && !cancelled_) {
+      return absl::UnavailableError("the master went away while it answered");
+    }
     return FromGrpcStatus(status);
   }
 

@@ -264,11 +264,7 @@ class BadInputTest(unittest.TestCase):
         """Addresses on which `root` and the processes below it listen, as the kernel writes them."""
         inodes = set()
         for pid in processes.descendants(root) + [root]:
-            try:
-                links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
-            except OSError:
-                continue
-            inodes.update(link[8:-1] for link in links if link.startswith("socket:["))
+            inodes.update(link[8:-1] for link in open_files(pid) if link.startswith("socket:["))
         addresses = []
         for table in ("/proc/net/tcp", "/proc/net/tcp6"):
             if not os.path.exists(table):
@@ -286,6 +282,20 @@ class BadInputTest(unittest.TestCase):
         self.assertGreaterEqual(len(addresses), 3, "a master and two servers")
         self.assertEqual(set(addresses) - LOOPBACK, set())
         self.assertEqual(run.wait(timeout=40), SUCCEEDED, self.said())
+
+
+def open_files(pid):
+    """What each descriptor of `pid` refers to; those that close meanwhile are left out."""
+    links = []
+    try:
+        for descriptor in os.listdir(f"/proc/{pid}/fd"):
+            try:
+                links.append(os.readlink(f"/proc/{pid}/fd/{descriptor}"))
+            except OSError:
+                continue
+    except OSError:  # the process ended
+        pass
+    return links
 
 
 def main():

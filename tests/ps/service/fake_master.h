@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -40,6 +41,12 @@ class FakeMaster final : public v1::ServerService::Service {
   void RefuseRegistration(grpc::Status status) {
     MutexLock lock(&mutex_);
     refusal_ = std::move(status);
+  }
+
+  /// The next exchange is recorded, and answered with `status`.
+  void FailExchange(grpc::Status status) {
+    MutexLock lock(&mutex_);
+    failure_ = std::move(status);
   }
 
   /// Waits for an exchange that satisfies `condition` and comes after this call; fails the wait
@@ -87,6 +94,7 @@ class FakeMaster final : public v1::ServerService::Service {
     MutexLock lock(&mutex_);
     requests_.push_back(*decoded);
     changed_.SignalAll();
+    if (!failure_.ok()) return std::exchange(failure_, grpc::Status::OK);
     ServerExchangeReply answer;
     answer.master_incarnation = MasterIncarnation(1);
     if (script_) answer = script_(*decoded);
@@ -100,6 +108,7 @@ class FakeMaster final : public v1::ServerService::Service {
   CondVar changed_;
   Script script_ MUSTER_GUARDED_BY(mutex_);
   grpc::Status refusal_ MUSTER_GUARDED_BY(mutex_);
+  grpc::Status failure_ MUSTER_GUARDED_BY(mutex_);
   std::vector<RegisterServerRequest> registrations_ MUSTER_GUARDED_BY(mutex_);
   std::vector<ServerExchangeRequest> requests_ MUSTER_GUARDED_BY(mutex_);
   std::unique_ptr<grpc::Server> server_;

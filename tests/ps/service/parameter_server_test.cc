@@ -147,6 +147,7 @@ class ParameterServerTest : public ::testing::Test {
     client->Send(header, wire::EncodePush({&part, 1}), {&key, 1},
                  {reinterpret_cast<const char*>(values.data()), sizeof(float) * values.size()});
     const auto frame = client->Receive();
+    if (!frame) return PartCode::kBadRequest;  // Client() said why
     return wire::DecodeReply(frame->header, frame->directory)->parts.at(0).code;
   }
   /// The rows of `key`, empty unless OK.
@@ -159,7 +160,8 @@ class ParameterServerTest : public ::testing::Test {
     header.parts = 1;
     const auto client = Client(partition, address);
     client->Send(header, wire::EncodePull({&part, 1}), {&key, 1});
-    return client->Receive()->values;
+    const auto frame = client->Receive();
+    return frame ? frame->values : std::vector<float>();
   }
 
   ::muster::testing::TempDir dir_;
@@ -259,6 +261,16 @@ TEST_F(ParameterServerTest, GoesOnServingWhileTheMasterIsAwayAndFindsTheNextOne)
     return OwnsAll(request, 1) && request.counters.parts_applied == 2;
   }));
   EXPECT_THAT(Pull(2, 1, 7), ElementsAre(6, 6));
+}
+
+TEST_F(ParameterServerTest, AMasterThatCancelsItsAnswerIsOnlyAway) {
+  StartServing();
+  master_->FailExchange({grpc::StatusCode::CANCELLED, "shutting down"});
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(
+        master_->WaitFor([](const ServerExchangeRequest& request) { return OwnsAll(request, 1); }));
+  }
+  EXPECT_EQ(Push(2, 1, 7, 3, 0), PartCode::kOk);
 }
 
 TEST_F(ParameterServerTest, EndsWhenTheMasterNoLongerKnowsIt) {
