@@ -9,16 +9,20 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 
 set(MUSTER_SANITIZE "" CACHE STRING "Comma-separated sanitizers: address,undefined or thread")
 option(MUSTER_PCH "Use precompiled headers" ON)
+option(MUSTER_BENCHMARKS "Build benchmarks/" ON)
 set(CMAKE_CXX_FLAGS_DEV "-O1 -g1" CACHE STRING "Flags of the Dev build type" FORCE)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1" CACHE STRING "Flags of the Release build type" FORCE)
 
 # Options structs are filled by designated initializers that name only what differs from the default.
 add_compile_options(-Wall -Wextra -Werror -Wno-missing-field-initializers -fno-omit-frame-pointer)
+# Some packages ask for it; said for every target, they all can share precompiled headers.
+add_compile_options(-pthread)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 sees overruns inside its own std::string and std::vector when it optimises (GCC bugs 105651, 105329).
   add_compile_options(-Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-restrict)
 endif()
 if(MUSTER_SANITIZE MATCHES "thread")
+  set(MUSTER_TSAN ON)
   # Asio's fences are not modelled by the sanitizer; they are not what orders our data.
   add_compile_options(-Wno-tsan)
 endif()

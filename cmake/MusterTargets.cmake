@@ -10,15 +10,31 @@ function(muster_add_folders)
   endforeach()
 endfunction()
 
-# muster_library(<folder> SRCS ... DEPS ...): the static library muster::<folder>.
+# muster_share_precompiled_headers(<target> <kind> <header> ...): the first target of a kind compiles the headers, the
+# others, which have the same flags, reuse them.
+function(muster_share_precompiled_headers target kind)
+  if(NOT MUSTER_PCH)
+    return()
+  endif()
+  get_property(owner GLOBAL PROPERTY muster_precompiled_${kind})
+  if(owner)
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+  else()
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+    set_property(GLOBAL PROPERTY muster_precompiled_${kind} ${target})
+  endif()
+endfunction()
+
+# muster_library(<folder> SRCS ... DEPS ... [OWN_FLAGS]): the static library muster::<folder>. OWN_FLAGS: its sources are
+# compiled with other flags than most, and so cannot share precompiled headers.
 function(muster_library name)
-  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "OWN_FLAGS" "" "SRCS;DEPS" ${ARGN})
   if(ARG_SRCS)
     add_library(muster_${name} STATIC ${ARG_SRCS})
     target_include_directories(muster_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
     target_link_libraries(muster_${name} PUBLIC ${ARG_DEPS})
-    if(MUSTER_PCH AND NOT name STREQUAL "proto_control")
-      target_precompile_headers(muster_${name} PRIVATE
+    if(NOT ARG_OWN_FLAGS)
+      muster_share_precompiled_headers(muster_${name} library
         <algorithm> <chrono> <cstdint> <functional> <map> <memory> <optional> <string> <string_view>
         <utility> <variant> <vector>)
     endif()
@@ -30,9 +46,14 @@ function(muster_library name)
   add_library(muster::${name} ALIAS muster_${name})
 endfunction()
 
-# muster_test(<name> SRCS ... DEPS ... [LABELS unit] [TIMEOUT s] [ARGS ...]): one GoogleTest program, run by CTest.
+# muster_test(<name> SRCS ... DEPS ... [LABELS unit] [TIMEOUT s] [ARGS ...] [NO_TSAN]): one GoogleTest program, run by
+# CTest. NO_TSAN: it runs threads of Debian's gRPC or RocksDB, which are not built for the thread sanitizer: it would
+# report races where there are none.
 function(muster_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS;LABELS;ARGS" ${ARGN})
+  cmake_parse_arguments(ARG "NO_TSAN" "TIMEOUT" "SRCS;DEPS;LABELS;ARGS" ${ARGN})
+  if(ARG_NO_TSAN AND MUSTER_TSAN)
+    return()
+  endif()
   add_executable(${name} ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} muster::tests_support GTest::gmock GTest::gtest_main)
   if(NOT ARG_LABELS)
@@ -43,9 +64,7 @@ function(muster_test name)
   endif()
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
-  if(MUSTER_PCH)
-    target_precompile_headers(${name} PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
-  endif()
+  muster_share_precompiled_headers(${name} test <gmock/gmock.h> <gtest/gtest.h>)
 endfunction()
 
 # muster_benchmark(<name> SRCS ... DEPS ...): a program under benchmarks/, never run by CTest.
