@@ -47,6 +47,12 @@ ADAPTERS = {
     "spdlog/": ("base",),
     "CLI/": ("cli",),
     "Eigen/": ("examples",),
+    "grpc": ("cli", "master/service", "proto/rpc", "ps/service"),
+    "protozero/": ("worker_sdk/control",),
+    "nlohmann/": ("cli", "ps/export"),
+    "openssl/": ("ps/export",),
+    "hwy/": ("ps/engine",),
+    "xxhash": ("master/sources", "proto/wire", "ps/snapshot", "sharding"),
 }
 BANNED = {
     r"\bsystem_clock::now\b": "take a muster::Clock (base/clock.h)",
