@@ -77,10 +77,18 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view conte
 }
 
 absl::Status MakeDirectories(const std::string& path) {
+  std::filesystem::path folder(path);
+  if (!folder.has_filename()) folder = folder.parent_path();  // "a/b/"
+  const std::filesystem::path parent = folder.has_parent_path() ? folder.parent_path() : ".";
   std::error_code error;
-  std::filesystem::create_directories(path, error);
+  if (!std::filesystem::exists(parent, error) && !error) {
+    MUSTER_RETURN_IF_ERROR(MakeDirectories(parent.string()));
+  }
+  const bool created = std::filesystem::create_directory(folder, error);
   if (error) return ErrnoStatus(error.value(), fmt::format("cannot create the folder {}", path));
-  return absl::OkStatus();
+  // Who made it earlier may have died before this; but a parent that may only be searched is fine.
+  const absl::Status synced = SyncPath(parent.string());
+  return created ? synced : absl::OkStatus();
 }
 
 absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {

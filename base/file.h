@@ -20,7 +20,7 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view conte
 /// fsync of a file or a folder by path.
 absl::Status SyncPath(const std::string& path);
 
-/// mkdir -p.
+/// mkdir -p; the entries of what it makes are durable.
 absl::Status MakeDirectories(const std::string& path);
 
 /// A read-only memory map of a file; empty files give an empty view. Movable, not copyable.

@@ -55,7 +55,7 @@ struct JobSpec {
 
   struct Leases {
     std::chrono::milliseconds duration{10'000};     // without a heartbeat
-    std::chrono::milliseconds max_age{600'000};     // with heartbeats
+    std::chrono::milliseconds max_age{600'000};     // heartbeats, but no progress
     std::chrono::milliseconds grace_period{3'000};  // after a master restart
     std::chrono::milliseconds heartbeat_interval{500};
     uint32_t failures_max = 3;  // of the trainer, until a shard is FAILED

@@ -188,7 +188,8 @@ void AddProtocol(std::vector<Field>* fields) {
                          "A worker silent for this long loses its shards."));
   fields->push_back(Make("spec.leases.maxAge", Form::kDuration, {kSecond, 168 * kHour}, kAny,
                          Job(&JobSpec::leases, &Leases::max_age),
-                         "A shard not done after this long is given to another worker."));
+                         "A shard on which a heartbeating worker makes no progress for this long "
+                         "is given to another one."));
   fields->push_back(
       Make("spec.leases.gracePeriod", Form::kDuration, {0, kHour}, kAny,
            Job(&JobSpec::leases, &Leases::grace_period),

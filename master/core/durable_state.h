@@ -92,6 +92,9 @@ struct FailureRecord {
   uint32_t node_failures = 0;  // charged to nobody
   std::vector<std::string> reasons;
   bool failed = false;  // the shard is FAILED
+  /// Of the newest lease that was charged: a failure told again after a restart of the master is
+  /// the same failure.
+  LeaseToken charged;
 };
 struct EraseFailure {
   ShardId shard;

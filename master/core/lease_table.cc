@@ -1,5 +1,6 @@
 #include "master/core/lease_table.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -11,6 +12,8 @@ void LeaseTable::Add(Lease lease) {
   MUSTER_CHECK(by_shard_.emplace(lease.shard, token).second);
   by_worker_[lease.worker].insert(token);
   if (!lease.evaluate) train_.insert(token);
+  if (lease.phase != LeasePhase::kQueued) begun_.insert(token);
+  lease.progress_at = lease.granted_at;
   MUSTER_CHECK(leases_.emplace(token, std::move(lease)).second);
 }
 
@@ -24,6 +27,23 @@ const Lease* LeaseTable::FindShard(const ShardId& shard) const {
   return it == by_shard_.end() ? nullptr : &leases_.at(it->second);
 }
 
+bool LeaseTable::Update(LeaseToken token, LeasePhase phase, uint32_t minibatches_started,
+                        TimePoint now) {
+  auto it = leases_.find(token);
+  MUSTER_CHECK(it != leases_.end());
+  Lease& lease = it->second;
+  if (lease.phase == phase && lease.minibatches_started == minibatches_started) return false;
+  lease.phase = phase;
+  lease.minibatches_started = minibatches_started;
+  lease.progress_at = now;
+  if (phase == LeasePhase::kQueued) {
+    begun_.erase(token);
+  } else {
+    begun_.insert(token);
+  }
+  return true;
+}
+
 Lease LeaseTable::Remove(LeaseToken token) {
   auto it = leases_.find(token);
   MUSTER_CHECK(it != leases_.end());
@@ -31,6 +51,7 @@ Lease LeaseTable::Remove(LeaseToken token) {
   leases_.erase(it);
   by_shard_.erase(lease.shard);
   train_.erase(token);
+  begun_.erase(token);
   auto worker = by_worker_.find(lease.worker);
   worker->second.erase(token);
   if (worker->second.empty()) by_worker_.erase(worker);
@@ -46,6 +67,21 @@ std::vector<LeaseToken> LeaseTable::TokensOf(const WorkerKey& worker) const {
 size_t LeaseTable::CountOf(const WorkerKey& worker) const {
   auto it = by_worker_.find(worker);
   return it == by_worker_.end() ? 0 : it->second.size();
+}
+
+std::vector<LeaseToken> LeaseTable::BegunWithoutProgressSince(TimePoint then) const {
+  std::vector<LeaseToken> tokens;
+  for (LeaseToken token : begun_) {
+    if (leases_.at(token).progress_at <= then) tokens.push_back(token);
+  }
+  return tokens;
+}
+
+void LeaseTable::Forgive(std::chrono::nanoseconds gap, TimePoint now) {
+  for (LeaseToken token : begun_) {
+    Lease& lease = leases_.at(token);
+    lease.progress_at = std::min(lease.progress_at + gap, now);
+  }
 }
 
 std::optional<LeaseToken> LeaseTable::OldestTrain() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -31,6 +32,8 @@ struct Lease {
   TimePoint granted_at;
   LeasePhase phase = LeasePhase::kQueued;
   uint32_t minibatches_started = 0;
+  /// When the phase or the minibatches last changed.
+  TimePoint progress_at;
 };
 
 /// The leases of this master incarnation; nothing of it is journaled. Pure; not thread-safe.
@@ -41,6 +44,8 @@ class LeaseTable {
   /// nullptr when there is none. Valid until the next Add or Remove.
   Lease* Find(LeaseToken token);
   const Lease* FindShard(const ShardId& shard) const;
+  /// What its worker says of it; returns whether that is news. Requires Find(token) != nullptr.
+  bool Update(LeaseToken token, LeasePhase phase, uint32_t minibatches_started, TimePoint now);
   /// Ends the lease and returns it. Requires Find(token) != nullptr.
   Lease Remove(LeaseToken token);
 
@@ -49,6 +54,11 @@ class LeaseTable {
   size_t CountOf(const WorkerKey& worker) const;
   /// The smallest token of a lease on a training shard.
   std::optional<LeaseToken> OldestTrain() const;
+  /// Tokens of leases that a worker has begun, with no news since `then` or earlier.
+  std::vector<LeaseToken> BegunWithoutProgressSince(TimePoint then) const;
+  /// Time passed for which no worker is to blame: everybody's progress counts as that much later,
+  /// at most as `now`.
+  void Forgive(std::chrono::nanoseconds gap, TimePoint now);
   size_t train_count() const { return train_.size(); }
   size_t size() const { return leases_.size(); }
   /// By token, ascending.
@@ -59,6 +69,7 @@ class LeaseTable {
   absl::flat_hash_map<ShardId, LeaseToken> by_shard_;
   std::map<WorkerKey, std::set<LeaseToken>> by_worker_;
   std::set<LeaseToken> train_;
+  std::set<LeaseToken> begun_;
 };
 
 }  // namespace muster

@@ -145,19 +145,22 @@ std::vector<DoneShard> Ledger::ReplayAfter(DoneSeq cut) {
   return result;
 }
 
-bool Ledger::ChargeTrainer(const ShardId& shard, std::string reason, uint32_t failures_max) {
+Ledger::Charged Ledger::ChargeTrainer(const ShardId& shard, LeaseToken token, std::string reason,
+                                      uint32_t failures_max) {
   MUSTER_CHECK(queue_.StateOf(shard) == ShardState::kTodo);
   FailureRecord& record = failures_[shard];
   record.shard = shard;
+  if (token <= record.charged) return Charged::kAlready;
+  record.charged = token;
   ++record.failures;
   if (record.reasons.size() == kReasonsMax) record.reasons.erase(record.reasons.begin());
   record.reasons.push_back(CutText(std::move(reason), kReasonBytesMax));
   dirty_failures_.insert(shard);
-  if (record.failures < failures_max) return false;
+  if (record.failures < failures_max) return Charged::kYes;
   record.failed = true;
   queue_.Take(shard);
   queue_.SetFailed(shard);
-  return true;
+  return Charged::kFailed;
 }
 
 void Ledger::CountNodeFailure(const ShardId& shard) {

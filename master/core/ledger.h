@@ -52,9 +52,11 @@ class Ledger {
   /// DONE with seq > `cut` -> TODO; their metrics are dropped, the next run reports its own.
   std::vector<DoneShard> ReplayAfter(DoneSeq cut);
 
-  /// Charges a TODO shard with a failure of its trainer; the `failures_max`th makes it FAILED.
-  /// Returns whether it did.
-  bool ChargeTrainer(const ShardId& shard, std::string reason, uint32_t failures_max);
+  enum class Charged { kAlready, kYes, kFailed };
+  /// Charges a TODO shard with the failure of its trainer under lease `token`, unless a lease as
+  /// new is charged already; the `failures_max`th charge makes it FAILED.
+  Charged ChargeTrainer(const ShardId& shard, LeaseToken token, std::string reason,
+                        uint32_t failures_max);
   /// Counts a failure of a node while it ran the shard: charged to nobody.
   void CountNodeFailure(const ShardId& shard);
   /// FAILED -> TODO with no failures.

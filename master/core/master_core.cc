@@ -12,6 +12,8 @@ namespace {
 
 constexpr size_t kEndedMax = 10'000;
 constexpr uint32_t kRejectEventsMax = 100;
+/// Ticks come every 50 ms or so; this long without one, the process stood still.
+constexpr std::chrono::seconds kPauseMin{1};
 constexpr std::string_view kRecordRejected = "record-rejected";
 
 Forgetting::Shards CommittedTraining(const CoreOptions& options, const DurableState& state) {
@@ -50,7 +52,8 @@ MasterCore::MasterCore(CoreOptions options, DurableState state, StepTime at)
       events_(std::move(state.events)),
       tables_(std::move(state.tables)),
       meta_at_(at.now),
-      now_(at.now) {
+      now_(at.now),
+      ticked_at_(at.now) {
   Begin(state, at);
 }
 
@@ -136,13 +139,15 @@ void MasterCore::EndAllLeases() {
   while (leases_.size() > 0) EndLease(leases_.leases().begin()->first, EndCause::kDropped);
 }
 
-void MasterCore::Charge(const ShardId& shard, const std::string& worker, std::string reason,
-                        StepTime at) {
-  const bool failed = ledger_.ChargeTrainer(shard, fmt::format("{}: {}", worker, reason),
-                                            options_.leases.failures_max);
+void MasterCore::Charge(LeaseToken token, const Ended& lease, std::string reason, StepTime at) {
+  const auto& [shard, worker] = lease;
+  const Ledger::Charged charged = ledger_.ChargeTrainer(
+      shard, token, fmt::format("{}: {}", worker.name, reason), options_.leases.failures_max);
+  if (charged == Ledger::Charged::kAlready) return;
+  const bool failed = charged == Ledger::Charged::kFailed;
   const FailureRecord* record = ledger_.FindFailure(shard);
   AddEvent(
-      at, failed ? "shard-failed" : "shard-failure", worker,
+      at, failed ? "shard-failed" : "shard-failure", worker.name,
       fmt::format("shard {} of dataset '{}': failure {} of {}{}: {}", ToString(shard),
                   options_.datasets[shard.dataset.value()].name, record->failures,
                   options_.leases.failures_max, failed ? ", the shard is FAILED" : "", reason));
@@ -246,8 +251,23 @@ bool MasterCore::Urgent() {
   return leases_.train_count() == 0 && !ledger_.queue().Peek().has_value();
 }
 
+void MasterCore::ForgiveOwnPause(TimePoint now) {
+  const std::chrono::nanoseconds gap = now - ticked_at_;
+  ticked_at_ = now;
+  if (gap < kPauseMin) return;
+  const auto later = [&](TimePoint time) { return std::min(time + gap, now); };
+  for (auto& [worker, session] : sessions_) {
+    session.last_seen = later(session.last_seen);
+    session.progress_at = later(session.progress_at);
+  }
+  leases_.Forgive(gap, now);
+  nodes_.Forgive(gap, now);
+  grace_ends_ += gap;
+}
+
 void MasterCore::Tick(StepTime at) {
   now_ = at.now;
+  ForgiveOwnPause(at.now);
   if (grace_ && (at.now >= grace_ends_ || awaited_.empty())) {
     grace_ = false;
     awaited_.clear();

@@ -121,6 +121,8 @@ class MasterCore {
     /// Another process took over its node name.
     bool superseded = false;
     bool silent = false;
+    /// When any of its leases last changed: what waits in its queue ages from here.
+    TimePoint progress_at;
     /// Tokens whose done was accepted and that the worker may not know of yet.
     absl::flat_hash_set<LeaseToken> accepted;
   };
@@ -134,7 +136,7 @@ class MasterCore {
   void Begin(const DurableState& state, StepTime at);
   void BeginRun(StepTime at);
   void EndLease(LeaseToken token, EndCause cause);
-  void Charge(const ShardId& shard, const std::string& worker, std::string reason, StepTime at);
+  void Charge(LeaseToken token, const Ended& lease, std::string reason, StepTime at);
   void Replay(const PartitionTable::Restored& restored, const std::string& why, StepTime at);
   void TryCommit(StepTime at);
   void CheckEnd(StepTime at);
@@ -144,6 +146,8 @@ class MasterCore {
   std::string FailedText() const;
   void EndJob(JobState state, std::string reason, StepTime at);
   void EndAllLeases();
+  /// This process stood still: nobody else is to blame for the silence.
+  void ForgiveOwnPause(TimePoint now);
   /// An event for each of the first rejected records of this start: file, line, why.
   void TellRejects(const DoneReport& done, const std::string& worker, StepTime at);
   void CheckRejects(StepTime at);
@@ -167,6 +171,7 @@ class MasterCore {
              WorkerExchangeReply* reply);
   void WorkerHeard(const WorkerKey& worker, const WorkerTimes* times, StepTime at);
   void EndLeasesOf(const WorkerKey& worker, EndCause cause);
+  void ExpireStuckLeases(StepTime at);
   void TickWorkers(StepTime at);
   PartitionMap Map() const;
 
@@ -210,6 +215,7 @@ class MasterCore {
   JobTotals totals_collected_;
   TimePoint meta_at_;
   TimePoint now_;
+  TimePoint ticked_at_;
 };
 
 }  // namespace muster

@@ -165,7 +165,7 @@ void MasterCore::WorkerExited(const NodeReport& report, const NodeRecord& record
   }
   if (own_fault && computing.has_value() && !IsTerminal(state_) &&
       ledger_.queue().StateOf(computing->shard) == ShardState::kTodo) {
-    Charge(computing->shard, report.node, text, at);
+    Charge(report.computing_token, *computing, text, at);
   }
   if (computing.has_value()) ended_.erase(report.computing_token);
 }

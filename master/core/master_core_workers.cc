@@ -41,7 +41,9 @@ absl::Status MasterCore::HelloWorker(const WorkerKey& worker, StepTime at) {
 }
 
 MasterCore::Session& MasterCore::TouchSession(const WorkerKey& worker, StepTime at) {
-  Session& session = sessions_[worker];
+  const auto [it, added] = sessions_.try_emplace(worker);
+  Session& session = it->second;
+  if (added) session.progress_at = at.now;
   session.last_seen = at.now;
   session.silent = false;
   return session;
@@ -137,10 +139,11 @@ void MasterCore::TakeHeld(const WorkerExchangeRequest& request, const WorkerKey&
   for (const ReturnedLease& returned : request.returned) listed.insert(returned.token);
   for (const HeldLease& held : request.held) {
     listed.insert(held.token);
-    if (Lease* lease = leases_.Find(held.token);
+    if (const Lease* lease = leases_.Find(held.token);
         lease != nullptr && lease->worker == worker && lease->shard == held.shard) {
-      lease->phase = held.phase;
-      lease->minibatches_started = held.minibatches_started;
+      if (leases_.Update(held.token, held.phase, held.minibatches_started, at.now)) {
+        session.progress_at = at.now;
+      }
       continue;
     }
     if (session.accepted.contains(held.token)) continue;
@@ -171,6 +174,7 @@ void MasterCore::TakeReturned(const WorkerExchangeRequest& request, const Worker
       lease = leases_.Find(returned.token);
     }
     if (lease->worker != worker || lease->shard != returned.shard) continue;
+    sessions_.at(worker).progress_at = at.now;
     EndLease(returned.token,
              returned.failure.has_value() ? EndCause::kTrainerFailure : EndCause::kReturned);
     if (!returned.failure.has_value()) continue;
@@ -178,7 +182,7 @@ void MasterCore::TakeReturned(const WorkerExchangeRequest& request, const Worker
       EndJob(JobState::kFailed, fmt::format("{}: {}", worker.name, *returned.failure), at);
       return;
     }
-    Charge(returned.shard, worker.name, *returned.failure, at);
+    Charge(returned.token, {returned.shard, worker}, *returned.failure, at);
   }
 }
 
@@ -199,7 +203,7 @@ DoneVerdict MasterCore::TakeDone(const DoneReport& done, const WorkerKey& worker
                          done.run,   LeasePhase::kPushing, 0};
     if (Reassert(held, worker, at)) lease = leases_.Find(done.token);
   }
-  if (lease == nullptr || lease->shard != done.shard) {
+  if (lease == nullptr || lease->shard != done.shard || lease->worker != worker) {
     ++totals_.refused_dones;
     return verdict;
   }
@@ -209,13 +213,15 @@ DoneVerdict MasterCore::TakeDone(const DoneReport& done, const WorkerKey& worker
       ++totals_.reverified_runs;
       totals_.redelivered_minibatches += ledger_.MinibatchesOf(done.shard);
       lease->restore_epoch = partitions_.restore_epoch();
-      lease->minibatches_started = 0;
+      leases_.Update(done.token, LeasePhase::kQueued, 0, at.now);
+      session.progress_at = at.now;
     }
     verdict.code = DoneCode::kReverify;
     return verdict;
   }
   const bool evaluate = lease->evaluate;
   leases_.Remove(done.token);
+  session.progress_at = at.now;
   if (evaluate) {
     ledger_.MarkEvaluated(done.shard, done.metrics);
     EpochEvent(done.shard.dataset, done.shard.epoch, at);
@@ -257,6 +263,7 @@ void MasterCore::Grant(const WorkerExchangeRequest& request, const WorkerKey& wo
     leases_.Add({*shard, token, worker, partitions_.restore_epoch(), ledger_.IsEvaluate(*shard),
                  at.now, LeasePhase::kQueued, 0});
     reply->grants.push_back({*shard, token, partitions_.restore_epoch(), {}});
+    sessions_.at(worker).progress_at = at.now;
   }
   if (want > 0 && reply->grants.empty()) {
     reply->heartbeat_interval = std::min(reply->heartbeat_interval, kWaitInterval);
@@ -273,6 +280,7 @@ PartitionMap MasterCore::Map() const {
 }
 
 void MasterCore::TickWorkers(StepTime at) {
+  std::map<std::string, size_t> expired;
   for (auto it = sessions_.begin(); it != sessions_.end();) {
     const auto& [worker, session] = *it;
     const auto silence = at.now - session.last_seen;
@@ -280,26 +288,49 @@ void MasterCore::TickWorkers(StepTime at) {
       it->second.silent = true;
       const size_t count = leases_.CountOf(worker);
       totals_.expired_leases += count;
+      expired[worker.name] += count;
       EndLeasesOf(worker, EndCause::kNodeFailure);
-      Node* node = nodes_.Find(worker.name);
-      if (node != nullptr && node->record.incarnation == worker.incarnation &&
-          node->record.state == "running") {
-        nodes_.SetState(node, "lost");
-        AddEvent(at, "node-lost", worker.name,
-                 fmt::format("no heartbeat for {} ms; {} leases expired",
-                             options_.leases.duration.count(), count));
-      }
     }
     it = silence >= 10 * options_.leases.duration ? sessions_.erase(it) : std::next(it);
   }
-  while (leases_.size() > 0) {
-    const Lease& oldest = leases_.leases().begin()->second;
-    if (at.now - oldest.granted_at < options_.leases.max_age) break;
-    AddEvent(at, "lease-expired", oldest.worker.name,
-             fmt::format("shard {} was held for {} ms (spec.leases.maxAge)", ToString(oldest.shard),
-                         options_.leases.max_age.count()));
+  // By what was heard of the node, not by its session: a worker that hung while the master was
+  // away has none with this one.
+  for (const auto& [name, const_node] : nodes_.nodes()) {
+    if (const_node.record.role != kRoleWorker || const_node.record.state != "running") continue;
+    if (!const_node.last_heard.has_value() ||
+        at.now - *const_node.last_heard < options_.leases.duration) {
+      continue;
+    }
+    nodes_.SetState(nodes_.Find(name), "lost");
+    AddEvent(at, "node-lost", name,
+             fmt::format("no heartbeat for {} ms; {} leases expired",
+                         options_.leases.duration.count(), expired[name]));
+  }
+  ExpireStuckLeases(at);
+}
+
+void MasterCore::ExpireStuckLeases(StepTime at) {
+  const TimePoint then = at.now - options_.leases.max_age;
+  std::vector<LeaseToken> stuck = leases_.BegunWithoutProgressSince(then);
+  // What a worker has not begun waits for its turn: it is stuck when the worker is.
+  for (const auto& [worker, session] : sessions_) {
+    if (session.progress_at > then) continue;
+    for (LeaseToken token : leases_.TokensOf(worker)) {
+      if (leases_.Find(token)->phase == LeasePhase::kQueued) stuck.push_back(token);
+    }
+  }
+  std::map<std::string, std::vector<ShardId>> by_worker;
+  for (LeaseToken token : stuck) {
+    const Lease& lease = *leases_.Find(token);
+    by_worker[lease.worker.name].push_back(lease.shard);
     ++totals_.expired_leases;
-    EndLease(oldest.token, EndCause::kNodeFailure);
+    EndLease(token, EndCause::kNodeFailure);
+  }
+  for (const auto& [name, shards] : by_worker) {
+    AddEvent(at, "lease-expired", name,
+             fmt::format("no progress for {} ms (spec.leases.maxAge) on {} shard{}, {} first",
+                         options_.leases.max_age.count(), shards.size(),
+                         shards.size() == 1 ? "" : "s", ToString(shards.front())));
   }
 }
 

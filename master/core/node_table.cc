@@ -1,5 +1,7 @@
 #include "master/core/node_table.h"
 
+#include <algorithm>
+
 #include <charconv>
 #include <utility>
 
@@ -46,6 +48,12 @@ bool NodeTable::SetState(Node* node, std::string_view state) {
   node->record.state = std::string(state);
   Touch(*node);
   return true;
+}
+
+void NodeTable::Forgive(std::chrono::nanoseconds gap, TimePoint now) {
+  for (auto& [name, node] : nodes_) {
+    if (node.last_heard.has_value()) node.last_heard = std::min(*node.last_heard + gap, now);
+  }
 }
 
 void NodeTable::BeginRun() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -50,6 +51,9 @@ class NodeTable {
   void Touch(const Node& node) { dirty_.insert(node.record.name); }
   /// Sets the state; returns whether it changed.
   bool SetState(Node* node, std::string_view state);
+  /// Time passed in which nobody could be heard: everybody counts as heard that much later, at most
+  /// `now`.
+  void Forgive(std::chrono::nanoseconds gap, TimePoint now);
   /// Every process of older runs is dead.
   void BeginRun();
   /// Endpoints of the servers whose process is known, for the workers' map.

@@ -199,6 +199,7 @@ struct Encoder {
     message.set_node_failures(record.node_failures);
     for (const std::string& reason : record.reasons) message.add_reasons(reason);
     message.set_failed(record.failed);
+    message.set_charged(record.charged.value());
     return Put(FailureKey(record.shard), message);
   }
   StoreChange operator()(const EraseFailure& erase) const {
@@ -277,11 +278,9 @@ absl::StatusOr<Mutation> DecodePartition(const v1::JournalPartition& from) {
 }
 
 Mutation DecodeFailure(const v1::JournalFailure& from) {
-  return FailureRecord{FromProto(from.shard()),
-                       from.failures(),
-                       from.node_failures(),
-                       {from.reasons().begin(), from.reasons().end()},
-                       from.failed()};
+  return FailureRecord{FromProto(from.shard()), from.failures(),
+                       from.node_failures(),    {from.reasons().begin(), from.reasons().end()},
+                       from.failed(),           LeaseToken::FromValue(from.charged())};
 }
 
 Mutation DecodeEvent(const v1::JournalEvent& from) {

@@ -125,10 +125,7 @@ absl::StatusOr<SnapshotFile> WriteSnapshot(const std::string& directory, Partiti
   const std::string temporary = fmt::format("{}/p{:05}/e{}-s{}.tmp", directory, partition.value(),
                                             epoch.value(), ToString(number));
   const std::string folder = fs::path(temporary).parent_path().string();
-  if (::access(folder.c_str(), F_OK) != 0) {
-    MUSTER_RETURN_IF_ERROR(MakeDirectories(folder));
-    MUSTER_RETURN_IF_ERROR(SyncPath(directory));
-  }
+  MUSTER_RETURN_IF_ERROR(MakeDirectories(folder));
   absl::StatusOr<SnapshotFile> file =
       WriteFile(directory, temporary, {partition, epoch, number}, image);
   if (!file.ok()) ::unlink(temporary.c_str());

@@ -42,5 +42,18 @@ TEST(FileTest, MapGivesTheBytesAndAnEmptyFileIsEmpty) {
   EXPECT_FALSE(MappedFile::Open(dir.path()).ok());
 }
 
+TEST(FileTest, MakeDirectoriesMakesEveryLevelThatIsMissing) {
+  TempDir dir;
+  for (const std::string folder : {"a/b/c", "a/b/c", "a/d/"}) {
+    EXPECT_THAT(MakeDirectories(dir.File(folder)), IsOk());
+    EXPECT_THAT(SyncPath(dir.File(folder)), IsOk());
+  }
+  ASSERT_THAT(WriteFileAtomically(dir.File("file"), ""), IsOk());
+  for (const std::string folder : {"file", "file/below"}) {
+    EXPECT_THAT(MakeDirectories(dir.File(folder)).ToString(),
+                HasSubstr("cannot create the folder"));
+  }
+}
+
 }  // namespace
 }  // namespace muster

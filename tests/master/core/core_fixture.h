@@ -36,7 +36,13 @@ class CoreFixture {
   void Sync() { MUSTER_CHECK(journal.Write(core->TakeMutations()).ok()); }
   StepTime At() const { return {now, WallTime(0)}; }
   void Advance(std::chrono::milliseconds by) {
-    now += by;
+    constexpr std::chrono::milliseconds kTick{500};
+    for (; by > kTick; by -= kTick) StandStill(kTick);
+    StandStill(by);
+  }
+  /// One tick after `gap`: more than a second, and the master takes it for its own pause.
+  void StandStill(std::chrono::milliseconds gap) {
+    now += gap;
     core->Tick(At());
     Sync();
   }

@@ -90,17 +90,97 @@ TEST_F(WorkersTest, AnExpiredLeaseIsRefusedAndRunsElsewhere) {
   EXPECT_GT(regranted[0].token, grants[0].token);
 }
 
-TEST_F(WorkersTest, HeartbeatsKeepALeaseButNotBeyondItsMaximumAge) {
+TEST_F(WorkersTest, HeartbeatsAloneDoNotKeepALeaseForEver) {
   options.leases.max_age = seconds(30);
   Start();
-  const auto grants = Want(1).grants;
+  const auto grants = Want(2).grants;
+  WorkerExchangeRequest request = Request();
+  Hold(grants, &request);
+  request.held[1].phase = LeasePhase::kQueued;
+  request.held[1].minibatches_started = 0;
+  const auto beat = [&] {
+    request.sequence = ++sequence;
+    return Exchange(request).lost;
+  };
+  EXPECT_THAT(beat(), IsEmpty());
   for (int i = 0; i < 5; ++i) {
     Advance(seconds(5));
-    EXPECT_THAT(Want(0, grants).lost, IsEmpty());
+    EXPECT_THAT(beat(), IsEmpty());
   }
   Advance(seconds(5));
-  EXPECT_THAT(Want(0, grants).lost, ElementsAre(grants[0].token));
+  EXPECT_THAT(beat(), ElementsAre(grants[0].token, grants[1].token));
   EXPECT_TRUE(HasEvent("lease-expired"));
+}
+
+TEST_F(WorkersTest, AShardMayTakeLongAsLongAsItGoesOn) {
+  options.leases.max_age = seconds(30);
+  Start();
+  const auto grants = Want(2).grants;
+  WorkerExchangeRequest request = Request();
+  Hold(grants, &request);
+  request.held[1].phase = LeasePhase::kQueued;
+  for (uint32_t beat = 2; beat < 20; ++beat) {
+    Advance(seconds(9));
+    request.sequence = ++sequence;
+    request.held[0].minibatches_started = beat / 2;
+    EXPECT_THAT(Exchange(request).lost, IsEmpty()) << "neither it nor what waits behind it";
+  }
+}
+
+TEST_F(WorkersTest, OneStuckShardOfABusyWorkerExpiresAlone) {
+  options.leases.max_age = seconds(30);
+  Start();
+  const auto grants = Want(2).grants;
+  WorkerExchangeRequest request = Request();
+  Hold(grants, &request);
+  Exchange(request);
+  for (uint32_t minibatch = 2; minibatch < 5; ++minibatch) {
+    Advance(seconds(9));
+    request.sequence = ++sequence;
+    request.held[0].minibatches_started = minibatch;
+    EXPECT_THAT(Exchange(request).lost, IsEmpty());
+  }
+  Advance(seconds(9));
+  request.sequence = ++sequence;
+  EXPECT_THAT(Exchange(request).lost, ElementsAre(grants[1].token));
+}
+
+TEST_F(WorkersTest, AWorkerThatHangsWhileTheMasterRestartsIsLostToo) {
+  Start();
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, At()), testing::IsOk());
+  Sync();
+  Restart();
+  Advance(options.leases.duration);
+  EXPECT_EQ(core->nodes().nodes().at("worker-0").record.state, "lost");
+  EXPECT_TRUE(HasEvent("node-lost"));
+}
+
+TEST_F(WorkersTest, TheMastersOwnPauseIsNobodysSilence) {
+  Start();
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, At()), testing::IsOk());
+  Register(1);
+  const auto grants = Want(2).grants;
+  StandStill(2 * options.leases.duration);
+  EXPECT_EQ(core->leases().size(), 2u);
+  EXPECT_FALSE(HasEvent("node-lost"));
+  Advance(options.leases.duration);
+  EXPECT_EQ(core->leases().size(), 0u) << "but the time after it counts";
+}
+
+TEST_F(WorkersTest, AFailureToldAgainAfterARestartIsChargedOnce) {
+  options.leases.failures_max = 3;
+  Start();
+  const auto grants = Want(1).grants;
+  WorkerExchangeRequest request = Request();
+  request.newest_grant = grants[0].token;
+  request.returned.push_back({grants[0].shard, grants[0].token, "a bad record", false});
+  for (int i = 0; i < 4; ++i) {
+    request.sequence = ++sequence;
+    Exchange(request);
+    Restart();
+  }
+  EXPECT_EQ(core->ledger().FindFailure(grants[0].shard)->failures, 1u);
+  EXPECT_EQ(core->ledger().queue().StateOf(grants[0].shard), ShardState::kTodo);
 }
 
 TEST_F(WorkersTest, ReassertsAfterARestart) {

@@ -49,6 +49,8 @@ TEST(RecordCodec, EveryRecordSurvives) {
   EXPECT_EQ(after.nodes.at("ps-0").stale_now, 4u);
   EXPECT_TRUE(after.failures.at(testing::SampleShard(4)).failed);
   EXPECT_EQ(after.failures.at(testing::SampleShard(4)).reasons.size(), 2u);
+  EXPECT_EQ(after.failures.at(testing::SampleShard(4)).charged,
+            LeaseToken(MasterIncarnation(2), 9));
 }
 
 TEST(RecordCodec, KeysOfAKindSortByTheirIds) {

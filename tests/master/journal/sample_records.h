@@ -61,8 +61,9 @@ inline std::vector<Mutation> SampleRecords() {
           DoneRecord{{DoneSeq(11), SampleShard(6), token}, "worker-1", {}},
           DoneRecord{{DoneSeq(12), SampleShard(9), token}, "worker-1", {}},
           epoch,
-          FailureRecord{SampleShard(4), 2, 1, {"a", "b \xff"}, true},
-          FailureRecord{SampleShard(3), 1, 0, {"c"}, false},
+          FailureRecord{
+              SampleShard(4), 2, 1, {"a", "b \xff"}, true, LeaseToken(MasterIncarnation(2), 9)},
+          FailureRecord{SampleShard(3), 1, 0, {"c"}, false, {}},
           partition,
           table,
           node,

@@ -102,9 +102,10 @@ class ParameterServerTest : public ::testing::Test {
     Script();
     Start(master_->address());
     lanes_ = master_->WaitForRegistration().lanes;
+    const TableId newest = NewestTable();
     ASSERT_THAT(lanes_, SizeIs(2));
-    ASSERT_TRUE(master_->WaitFor([this](const ServerExchangeRequest& request) {
-      return OwnsAll(request, 1) && request.newest_table == world_.tables.back().id;
+    ASSERT_TRUE(master_->WaitFor([newest](const ServerExchangeRequest& request) {
+      return OwnsAll(request, 1) && request.newest_table == newest;
     }));
   }
   void Script() {
@@ -117,6 +118,10 @@ class ParameterServerTest : public ::testing::Test {
   void Change(const std::function<void(World*)>& change) {
     MutexLock lock(&mutex_);
     change(&world_);
+  }
+  TableId NewestTable() {
+    MutexLock lock(&mutex_);
+    return world_.tables.back().id;
   }
   absl::Status Stop() {
     if (server_ == nullptr) return absl::OkStatus();
@@ -240,7 +245,7 @@ TEST_F(ParameterServerTest, AFullDiskIsReportedAndPasses) {
 }
 
 TEST_F(ParameterServerTest, WarmTablesStartWithTheirRows) {
-  world_.tables = {SumTable(1, "exported"), SumTable(2)};
+  Change([](World* world) { world->tables = {SumTable(1, "exported"), SumTable(2)}; });
   StartServing();
   const PartitionId partition = PartitionOf(TableId(1), 1, kPartitions);
   EXPECT_THAT(Pull(partition.value(), 1, 1), ElementsAre(9, 9));
