@@ -200,9 +200,10 @@ void AddProtocol(std::vector<Field>* fields) {
   fields->push_back(Make("spec.leases.failuresMax", Form::kWhole, {1, 1000}, kAny,
                          Job(&JobSpec::leases, &Leases::failures_max),
                          "Failures of the trainer after which a shard is FAILED."));
-  fields->push_back(Make("spec.servers.timeout", Form::kDuration, {100 * kMs, 24 * kHour}, kAny,
-                         Job(&JobSpec::servers, &Servers::timeout),
-                         "A server silent for this long is declared dead."));
+  fields->push_back(
+      Make("spec.servers.timeout", Form::kDuration, {100 * kMs, 24 * kHour}, kAny,
+           Job(&JobSpec::servers, &Servers::timeout),
+           "A server silent for this long is lost: `muster run` kills it and starts another."));
   fields->push_back(Make("spec.servers.heartbeatInterval", Form::kDuration, {10 * kMs, kHour}, kAny,
                          Job(&JobSpec::servers, &Servers::heartbeat_interval),
                          "Of servers; at most a third of `timeout`."));
