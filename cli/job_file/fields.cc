@@ -242,9 +242,10 @@ void AddTraining(std::vector<Field>* fields) {
                          "doubled."));
   fields->push_back(Make("spec.restarts.backoffMax", Form::kDuration, {0, 24 * kHour}, kAny,
                          Job(&JobSpec::restarts, &Restarts::backoff_max), "Longest such wait."));
-  fields->push_back(Make("spec.drainTimeout", Form::kDuration, {kSecond, 24 * kHour}, kAny,
-                         Job(&JobSpec::drain_timeout),
-                         "How long Ctrl-C waits for shards and snapshots."));
+  fields->push_back(
+      Make("spec.drainTimeout", Form::kDuration, {kSecond, 24 * kHour}, kAny,
+           Job(&JobSpec::drain_timeout),
+           "How long a drain waits for shards in work, and then once more for snapshots."));
 }
 
 std::vector<Field> MakeFields() {

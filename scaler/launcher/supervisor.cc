@@ -161,7 +161,8 @@ void Supervisor::Relaunch(const std::string& name, Node* node, const NodeExited&
 void Supervisor::GiveUp(std::string reason) {
   if (failure_.has_value()) return;
   failure_ = std::move(reason);
-  Emit(Note{fmt::format("giving up: {}", *failure_)});
+  // The summary has the whole of it.
+  Emit(Note{fmt::format("giving up: {}", failure_->substr(0, failure_->find('\n')))});
   deadline_ = now_ + options_.cancel_wait;
   // A master that keeps crashing cannot be told.
   if (!AnyRunning(NodeRole::kMaster)) {
@@ -200,9 +201,7 @@ void Supervisor::On(const MasterAnswered& event) {
     for (const MasterView::Node& seen : view.nodes) WatchNode(seen, event.asked_at);
   }
   if (stage_ == Stage::kTraining && view.phase == JobPhase::kDraining) {
-    stage_ = Stage::kDraining;
-    deadline_ = now_ + options_.drain_timeout;
-    asked_last_ = now_;
+    EnterDraining();
   }
   if (IsTerminal(view.phase) && (stage_ == Stage::kTraining || stage_ == Stage::kDraining ||
                                  (stage_ == Stage::kFinishing && !pending_.has_value()))) {
@@ -214,6 +213,14 @@ void Supervisor::On(const MasterAnswered& event) {
   if (stage_ == Stage::kCollecting && event.asked_at >= collecting_since_) {
     EnterStopping(*pending_);
   }
+}
+
+void Supervisor::EnterDraining() {
+  stage_ = Stage::kDraining;
+  // Longer than the master's two phases, leases and snapshots: who stopped the servers before would
+  // take the snapshots from it.
+  deadline_ = now_ + 2 * options_.drain_timeout + options_.drain_slack;
+  asked_last_ = now_;
 }
 
 void Supervisor::WatchNode(const MasterView::Node& seen, TimePoint asked_at) {
@@ -256,9 +263,7 @@ void Supervisor::On(const DrainWanted&) {
   if (stage_ == Stage::kStarting) {
     EnterStopping({RunOutcome::State::kStopped, "stopped before the master answered"});
   } else if (stage_ == Stage::kTraining) {
-    stage_ = Stage::kDraining;
-    deadline_ = now_ + options_.drain_timeout;
-    asked_last_ = now_;
+    EnterDraining();
     Emit(Note{"draining: no new shards are handed out; press Ctrl-C again to stop at once"});
     Emit(AskDrain{});
   }
@@ -295,10 +300,12 @@ void Supervisor::Advance() {
   const bool late = deadline_.has_value() && now_ >= *deadline_;
   if (stage_ == Stage::kDraining) {
     if (late) {
-      EnterStopping({RunOutcome::State::kStopped,
-                     fmt::format("the drain did not finish within {} (spec.drainTimeout); what is "
-                                 "committed stays, run the job again to go on",
-                                 InSeconds(options_.drain_timeout))});
+      EnterStopping(
+          {RunOutcome::State::kStopped,
+           fmt::format("the drain did not finish within {} (spec.drainTimeout is {}); what "
+                       "is committed stays, run the job again to go on",
+                       InSeconds(2 * options_.drain_timeout + options_.drain_slack),
+                       InSeconds(options_.drain_timeout))});
     } else if (now_ - asked_last_ >= kAskAgain) {
       asked_last_ = now_;
       Emit(AskDrain{});
@@ -362,8 +369,8 @@ std::string ToString(NodeRole role) {
 }
 
 std::string ToString(JobPhase phase) {
-  static constexpr const char* kNames[] = {"unknown",   "running", "draining", "drained",
-                                           "succeeded", "failed",  "cancelled"};
+  static constexpr const char* kNames[] = {"unknown",   "running", "draining",  "drained",
+                                           "succeeded", "failed",  "cancelled", "stopped"};
   return kNames[static_cast<size_t>(phase)];
 }
 

@@ -24,7 +24,10 @@ struct SupervisorOptions {
   uint32_t servers = 1;
   uint32_t workers = 1;
   RestartPolicy::Options restarts;
+  /// The job file's: the master ends the leases of a drain after it, and the drain after twice it.
   std::chrono::milliseconds drain_timeout{30'000};
+  /// What a drain may take beyond the master's phases: calls, and a master that is started again.
+  std::chrono::milliseconds drain_slack{10'000};
   /// A master that answered before and is silent for so long is killed and started again.
   std::chrono::milliseconds master_silence_max{10'000};
   /// As above for a master that has not answered yet: it may have much to index.
@@ -49,6 +52,7 @@ enum class JobPhase : uint8_t {
   kSucceeded = 4,
   kFailed = 5,
   kCancelled = 6,
+  kStopped = 7,  // in a state directory only, never said by a master
 };
 std::string ToString(JobPhase phase);  // "running", "drained", ...
 inline bool IsTerminal(JobPhase phase) {
@@ -193,6 +197,8 @@ class Supervisor {
   void On(const DrainWanted& event);
   void On(const StopWanted& event);
   void On(const Tick&) {}
+
+  void EnterDraining();
 
   void WatchNode(const MasterView::Node& seen, TimePoint asked_at);
   void WatchMaster();
