@@ -37,7 +37,7 @@ class ResumeTest(unittest.TestCase):
         with counter_job.CounterJob(options, seed=11, records=12000, epochs=2, evaluate_records=300, slow_us=10000) as job:
             begin(job, rng)
             committed = 0
-            for share in (0.15, None, 0.35, None, 0.55, 0.75):
+            for share in (0.15, None, 0.35, None, 0.5, 0.65):
                 run = job.start()
                 if share is None:
                     time.sleep(rng.uniform(0, 0.8))
@@ -53,7 +53,7 @@ class ResumeTest(unittest.TestCase):
     def test_ended_by_order(self):
         """Drained by SIGINT, stopped by two of them, drained by `muster drain`, cancelled: each with its exit code."""
         rng = random.Random(12)
-        with counter_job.CounterJob(options, seed=12, records=10000, epochs=2, evaluate_records=300, slow_us=10000) as job:
+        with counter_job.CounterJob(options, seed=12, records=10000, epochs=2, evaluate_records=300, slow_us=12000) as job:
             begin(job, rng)
             committed = 0
 
@@ -72,9 +72,9 @@ class ResumeTest(unittest.TestCase):
 
             orders = [
                 (0.1, interrupt, DRAINED, "drained"),
-                (0.3, interrupt_twice, DRAINED, "stopped"),
-                (0.5, lambda run: job.ask("drain", "job.yaml"), DRAINED, "drained"),
-                (0.7, lambda run: job.ask("cancel", "job.yaml", "--reason", "enough"), CANCELLED, "cancelled"),
+                (0.25, interrupt_twice, DRAINED, "stopped"),
+                (0.4, lambda run: job.ask("drain", "job.yaml"), DRAINED, "drained"),
+                (0.55, lambda run: job.ask("cancel", "job.yaml", "--reason", "enough"), CANCELLED, "cancelled"),
             ]
             for share, order, code, state in orders:
                 run = job.start()
