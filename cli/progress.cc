@@ -1,11 +1,13 @@
 #include "cli/progress.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <utility>
 
@@ -207,7 +209,12 @@ void ProgressDisplay::Clear() {
 void ProgressDisplay::Write(const std::string& text) {
   size_t done = 0;
   while (done < text.size()) {
-    const ssize_t written = ::write(fd_, text.data() + done, text.size() - done);
+    // A stopped terminal or a pager must not hold up supervision: what it has no room for is not
+    // shown.
+    pollfd room{.fd = fd_, .events = POLLOUT, .revents = 0};
+    if (::poll(&room, 1, 0) <= 0 || (room.revents & POLLOUT) == 0) return;
+    const size_t size = std::min<size_t>(text.size() - done, PIPE_BUF);
+    const ssize_t written = ::write(fd_, text.data() + done, size);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return;  // nobody looks any more
     done += static_cast<size_t>(written);

@@ -11,10 +11,11 @@ namespace counter {
 /// What a record with number `id` adds to the tables of the counter job, all of it small whole
 /// numbers, so that sums in float32 are exact whatever their order:
 ///
-///   table    kind    shape   key of the record's row             what it adds in column (element)
-///   j ids      sparse  1       id                                  1 + id mod 3 buckets  sparse  4
-///   id mod 61                           (id + j) mod 7 - 3 wide     sparse  33      (id mod 257) *
-///   kSpread mod 2^64     (id * (j + 1)) mod 5 - 2 totals   dense   3 x 5 (id + 3 j) mod 9 - 4
+///   table    shape         key of the record's row         adds in column (element) j
+///   ids      sparse, 1     id                              1 + id mod 3
+///   buckets  sparse, 4     id mod 61                       (id + j) mod 7 - 3
+///   wide     sparse, 33    (id mod 257) kSpread mod 2^64   (id (j + 1)) mod 5 - 2
+///   totals   dense, 3 x 5                                  (id + 3 j) mod 9 - 4
 ///
 /// Rows of `buckets` start at 2, all others at 0.
 inline constexpr uint32_t kIdsDim = 1;

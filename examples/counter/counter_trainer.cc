@@ -8,7 +8,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -20,11 +21,50 @@ namespace counter {
 namespace {
 
 constexpr char kHelp[] =
-    "Usage: counter_trainer [--slow-us MICROSECONDS]\n\n"
-    "A worker of the counter job; start it with `muster run`. --slow-us makes every minibatch "
-    "take\n"
-    "that much longer, so that there is time to kill something.\n\n"
+    "Usage: counter_trainer [--slow-us MICROSECONDS] [--threads N] [--warm-start FOLDER]\n\n"
+    "A worker of the counter job; start it with `muster run`.\n\n"
+    "  --slow-us MICROSECONDS  every minibatch takes that much longer: time to kill something\n"
+    "  --threads N             threads that run shards of their own, 1 to 64; 1 unless said\n"
+    "  --warm-start FOLDER     an export that the tables start from\n\n"
     "Example, in a job file: command: [./counter_trainer, --slow-us, \"20000\"]\n";
+
+struct Options {
+  std::chrono::microseconds slow{0};
+  int64_t threads = 1;
+  std::string warm_start;
+};
+
+/// A whole number from `low` to `high`; nothing when the text is not that.
+std::optional<int64_t> ParseNumber(std::string_view text, int64_t low, int64_t high) {
+  int64_t number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (number < low || number > high) return std::nullopt;
+  return number;
+}
+
+std::optional<Options> ParseOptions(std::span<char*> arguments) {
+  Options options;
+  if (arguments.size() % 2 != 0) return std::nullopt;
+  for (size_t i = 0; i < arguments.size(); i += 2) {
+    const std::string_view name = arguments[i];
+    const std::string_view value = arguments[i + 1];
+    if (name == "--warm-start") {
+      options.warm_start = value;
+      continue;
+    }
+    const bool threads = name == "--threads";
+    if (!threads && name != "--slow-us") return std::nullopt;
+    const auto number = threads ? ParseNumber(value, 1, 64) : ParseNumber(value, 0, 1'000'000'000);
+    if (!number.has_value()) return std::nullopt;
+    if (threads) {
+      options.threads = *number;
+    } else {
+      options.slow = std::chrono::microseconds(*number);
+    }
+  }
+  return options;
+}
 
 struct Tables {
   muster::Table ids;
@@ -33,16 +73,21 @@ struct Tables {
   muster::DenseTensor totals;
 };
 
-Tables Register(muster::Session& session) {
+Tables Register(muster::Session& session, const std::string& warm_start) {
   return {
-      session.SparseTable({.name = "ids", .dim = kIdsDim, .optimizer = muster::Sum{}}),
+      session.SparseTable(
+          {.name = "ids", .dim = kIdsDim, .optimizer = muster::Sum{}, .warm_start = warm_start}),
       session.SparseTable({.name = "buckets",
                            .dim = kBucketsDim,
                            .optimizer = muster::Sum{},
-                           .initializer = muster::Constant{.value = kBucketsInitial}}),
-      session.SparseTable({.name = "wide", .dim = kWideDim, .optimizer = muster::Sum{}}),
-      session.DenseTable(
-          {.name = "totals", .shape = {kTotalsRows, kTotalsColumns}, .optimizer = muster::Sum{}})};
+                           .initializer = muster::Constant{.value = kBucketsInitial},
+                           .warm_start = warm_start}),
+      session.SparseTable(
+          {.name = "wide", .dim = kWideDim, .optimizer = muster::Sum{}, .warm_start = warm_start}),
+      session.DenseTable({.name = "totals",
+                          .shape = {kTotalsRows, kTotalsColumns},
+                          .optimizer = muster::Sum{},
+                          .warm_start = warm_start})};
 }
 
 /// The gradients of one minibatch.
@@ -80,9 +125,20 @@ bool AllWhole(muster::Rows rows) {
   return true;
 }
 
+/// What is known of the records beforehand: their mean number, of whole numbers, hence exact; and
+/// of an evaluate dataset the mean of their rows of `ids`, 0 when no training record has their
+/// number.
+void ReportMetrics(muster::Minibatch& batch, const Tables& tables, const Gradients& gradients) {
+  for (const uint64_t id : gradients.ids_keys) batch.Metric("id", static_cast<double>(id), 1);
+  if (!batch.evaluate()) return;
+  const muster::Rows rows = batch.Pull(tables.ids, gradients.ids_keys);
+  for (const float value : rows.values()) batch.Metric("ids_row", value, 1);
+}
+
 void Run(muster::Shard& shard, const Tables& tables, std::chrono::microseconds slow) {
   const auto prepare = [&tables](muster::Minibatch& batch) {
     Gradients gradients = GradientsOf(batch);
+    if (batch.evaluate()) batch.Need(tables.ids, gradients.ids_keys);
     batch.Need(tables.buckets, gradients.buckets_keys);
     batch.Need(tables.totals);
     batch.user_data() = std::move(gradients);
@@ -101,7 +157,7 @@ void Run(muster::Shard& shard, const Tables& tables, std::chrono::microseconds s
       batch.Push(tables.wide, gradients.wide_keys, gradients.wide);
       batch.Push(tables.totals, gradients.totals);
     }
-    batch.Metric("records", 1, static_cast<double>(gradients.ids_keys.size()));
+    ReportMetrics(batch, tables, gradients);
     batch.Commit();
   }
 }
@@ -110,19 +166,21 @@ void Run(muster::Shard& shard, const Tables& tables, std::chrono::microseconds s
 }  // namespace counter
 
 int main(int argc, char** argv) {
-  int64_t slow_us = 0;
-  if (argc == 3 && std::string_view(argv[1]) == "--slow-us") {
-    const char* end = argv[2] + std::strlen(argv[2]);
-    if (std::from_chars(argv[2], end, slow_us).ptr != end || slow_us < 0) argc = 2;
-  }
-  if (argc != 1 && argc != 3) {
+  const auto options =
+      counter::ParseOptions(std::span(argv, static_cast<size_t>(argc)).subspan(argc > 0 ? 1 : 0));
+  if (!options.has_value()) {
     std::fputs(counter::kHelp, stderr);
     return 2;
   }
   auto session = muster::Session::Connect(muster::SessionOptions::FromEnvironment()).value();
-  const counter::Tables tables = counter::Register(session);
-  while (auto shard = session.NextShard()) {
-    counter::Run(*shard, tables, std::chrono::microseconds(slow_us));
+  const counter::Tables tables = counter::Register(session, options->warm_start);
+  {
+    std::vector<std::jthread> threads;
+    for (int64_t i = 0; i < options->threads; ++i) {
+      threads.emplace_back([&] {
+        while (auto shard = session.NextShard()) counter::Run(*shard, tables, options->slow);
+      });
+    }
   }
   return session.Finish();
 }

@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kAskAgain{1'000};
 constexpr std::chrono::milliseconds kCollectWait{3'000};
+/// Steps come every 100 ms or so; this long without one, the process stood still.
+constexpr std::chrono::milliseconds kPauseMin{2'000};
 /// How `muster master` and `muster ps` say that their input is wrong: starting them again is no
 /// use.
 constexpr int kBadInputExit = 2;
@@ -58,12 +60,23 @@ Supervisor::Supervisor(const SupervisorOptions& options) : options_(options) {
 }
 
 std::vector<SupervisorEffect> Supervisor::Step(const SupervisorEvent& event, TimePoint now) {
-  now_ = now;
+  ForgiveOwnPause(now);
   effects_.clear();
   std::visit([this](const auto& e) { On(e); }, event);
   Advance();
   StartDueNodes();
   return std::move(effects_);
+}
+
+void Supervisor::ForgiveOwnPause(TimePoint now) {
+  const auto gap = now - std::exchange(now_, now);
+  if (gap < kPauseMin) return;
+  last_answer_ += gap;
+  if (deadline_.has_value()) *deadline_ += gap;
+  for (auto& [name, node] : nodes_) {
+    node.started_at += gap;
+    if (node.lost_since.has_value()) *node.lost_since += gap;
+  }
 }
 
 uint32_t Supervisor::restarts(NodeRole role) const {

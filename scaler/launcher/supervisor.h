@@ -199,6 +199,9 @@ class Supervisor {
   void On(const Tick&) {}
 
   void EnterDraining();
+  /// This process stood still (a stopped terminal, a laptop that slept): nobody else is to blame
+  /// for the silence.
+  void ForgiveOwnPause(TimePoint now);
 
   void WatchNode(const MasterView::Node& seen, TimePoint asked_at);
   void WatchMaster();

@@ -93,6 +93,14 @@ def wait_gone(pids, seconds):
         time.sleep(0.05)
 
 
+def wait_none_under(folder, seconds):
+    """Waits until no process works in `folder` or below it, at most `seconds`; those that still do."""
+    end = time.monotonic() + seconds
+    while (left := working_under(folder)) and time.monotonic() < end:
+        time.sleep(0.05)
+    return left
+
+
 def stop_group(process):
     """Ends a `muster run` that a script started, whatever became of it."""
     if process.poll() is None:

@@ -141,6 +141,12 @@ TEST_F(DisplayTest, BlockIsRedrawnInPlaceAndLeavesNothing) {
   EXPECT_EQ(Written(), "");
 }
 
+TEST_F(DisplayTest, AReaderThatDoesNotReadHoldsNobodyUp) {
+  ProgressDisplay display(ProgressDisplay::Mode::kLines, pipe_[1]);
+  const std::string line(1000, 'x');
+  for (int i = 0; i < 1000; ++i) display.Print(line);  // more than any pipe holds
+}
+
 TEST_F(DisplayTest, OffAndNotATerminal) {
   ProgressDisplay display(ProgressDisplay::Mode::kOff, pipe_[1]);
   display.Draw(SomeInput(), now_);

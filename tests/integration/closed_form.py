@@ -56,10 +56,19 @@ def read_ids(paths):
     return ids
 
 
-def expected_tables(ids, epochs):
-    """{table: {key: row}} of the sparse tables, and the dense tensor as a flat list."""
-    rows = {table: {} for table in SPARSE}
-    totals = [0.0] * (TOTALS_SHAPE[0] * TOTALS_SHAPE[1])
+def read_tables(export):
+    """An export as expected_tables() returns one: what a job that is warm-started from it begins with."""
+    rows = {}
+    for table, dim in SPARSE.items():
+        keys = Npy(os.path.join(export, f"{table}.keys.npy")).values
+        values = Npy(os.path.join(export, f"{table}.values.npy")).values
+        rows[table] = {key: list(values[i * dim : (i + 1) * dim]) for i, key in enumerate(keys)}
+    return rows, list(Npy(os.path.join(export, "totals.npy")).values)
+
+
+def expected_tables(ids, epochs, start=None):
+    """{table: {key: row}} of the sparse tables, and the dense tensor as a flat list. `start`: both, at the job's begin."""
+    rows, totals = start or ({table: {} for table in SPARSE}, [0.0] * (TOTALS_SHAPE[0] * TOTALS_SHAPE[1]))
     for number, occurrences in ids.items():
         times = occurrences * epochs
         added = {
@@ -98,9 +107,10 @@ def compare_sparse(table, expected, export):
     return differences
 
 
-def compare(paths, epochs, export):
-    """Differences between the export and the closed form, as lines of text; and the number of rows compared."""
-    rows, totals = expected_tables(read_ids(paths), epochs)
+def compare(paths, epochs, export, start=None):
+    """Differences between the export and the closed form, as lines of text; and the number of rows compared. `start`: the
+    export that the job was warm-started from."""
+    rows, totals = expected_tables(read_ids(paths), epochs, read_tables(start) if start else None)
     differences = []
     for table in SPARSE:
         differences += compare_sparse(table, rows[table], export)
@@ -118,11 +128,12 @@ def main():
     parser.add_argument("--input", required=True, action="append", help="file or glob; may be repeated")
     parser.add_argument("--epochs", required=True, type=int)
     parser.add_argument("--export", required=True, help="folder that `muster export` wrote")
+    parser.add_argument("--start", help="the export that the job was warm-started from")
     options = parser.parse_args()
     paths = sorted(path for pattern in options.input for path in glob.glob(pattern))
     if not paths:
         parser.error(f"no file matches {' '.join(options.input)}")
-    differences, compared = compare(paths, options.epochs, options.export)
+    differences, compared = compare(paths, options.epochs, options.export, options.start)
     for line in differences[:20]:
         print(line)
     print(f"{compared} rows compared, {len(differences)} differ")

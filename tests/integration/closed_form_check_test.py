@@ -31,14 +31,15 @@ class ClosedFormTest(unittest.TestCase):
             file.write("\n".join(map(str, NUMBERS)))
         self.rows, self.totals = closed_form.expected_tables(closed_form.read_ids([self.input]), EPOCHS)
 
-    def write(self):
+    def write(self, folder=None):
+        folder = folder or self.temp.name
         for table, rows in self.rows.items():
             keys = sorted(rows)
-            write_npy(os.path.join(self.temp.name, f"{table}.keys.npy"), "<u8", "Q", (len(keys),), keys)
+            write_npy(os.path.join(folder, f"{table}.keys.npy"), "<u8", "Q", (len(keys),), keys)
             values = [value for key in keys for value in rows[key]]
             shape = (len(keys), closed_form.SPARSE[table])
-            write_npy(os.path.join(self.temp.name, f"{table}.values.npy"), "<f4", "f", shape, values)
-        write_npy(os.path.join(self.temp.name, "totals.npy"), "<f4", "f", closed_form.TOTALS_SHAPE, self.totals)
+            write_npy(os.path.join(folder, f"{table}.values.npy"), "<f4", "f", shape, values)
+        write_npy(os.path.join(folder, "totals.npy"), "<f4", "f", closed_form.TOTALS_SHAPE, self.totals)
 
     def differences(self):
         self.write()
@@ -53,6 +54,18 @@ class ClosedFormTest(unittest.TestCase):
 
     def test_right_export_is_accepted(self):
         self.assertEqual(self.differences(), [])
+
+    def test_warm_start(self):
+        """Two epochs on top of two are four epochs, but for the initial values: they count once."""
+        self.write()
+        self.rows, self.totals = closed_form.expected_tables(closed_form.read_ids([self.input]), 2 * EPOCHS)
+        export = os.path.join(self.temp.name, "second")
+        os.mkdir(export)
+        self.write(export)
+        self.assertEqual(closed_form.compare([self.input], EPOCHS, export, self.temp.name)[0], [])
+        self.rows["buckets"][1][0] += closed_form.INITIAL["buckets"]
+        self.write(export)
+        self.assertEqual(len(closed_form.compare([self.input], EPOCHS, export, self.temp.name)[0]), 1)
 
     def test_lost_update(self):
         self.rows["ids"][257][0] -= 1

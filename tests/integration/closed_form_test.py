@@ -6,62 +6,27 @@ Starts `muster run` on generated data (two servers, two workers, several epochs,
 exported table must equal what closed_form.py computes from the input, and the run only counts when the rare paths were
 taken: a replay, a re-verification, a skipped part, a re-asserted lease.
 
-With --planted-bug the master breaks one rule of the protocol on purpose and the same comparison must see it.
+With --evaluate-records a second dataset is evaluated after every epoch: its metric must be the known value, and its records
+must leave no row behind. With --planted-bug the master breaks one rule of the protocol on purpose and the same comparison
+must see it.
 """
 
 import argparse
-import json
 import os
 import random
 import signal
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import closed_form  # noqa: E402
-import processes  # noqa: E402
+import counter_job
+from counter_job import processes
 
-EPOCHS = 3
-LEASE_SECONDS = 1.5
-JOB = """apiVersion: muster/v1
-kind: TrainingJob
-metadata: {{name: closed-form}}
-spec:
-  seed: {seed}
-  partitions: 64
-  stateDirectory: state
-  snapshots: {{directory: state/snapshots, interval: 700ms}}
-  datasets:
-    - {{name: numbers, files: ["numbers-*.txt"], epochs: {epochs}, minibatchSize: 32, minibatchesPerShard: 8, shuffle: true}}
-  leases: {{duration: 1500ms, gracePeriod: 1s, heartbeatInterval: 100ms}}
-  servers: {{timeout: 1500ms, heartbeatInterval: 100ms}}
-  restarts: {{crashLoopExits: 100, backoffInitial: 100ms, backoffMax: 500ms}}
-  replicaSpecs:
-    ps:     {{replicas: 2}}
-    worker: {{replicas: 2, command: ["{trainer}", --slow-us, "{slow_us}"]}}
-"""
+# What must have happened, or the run has not shown what it is there for.
+RARE_PATHS = ["replayed_shards", "reverified_runs", "parts_skipped", "reasserted_leases"]
 
 
 def fail(message):
-    print(f"FAILED: {message}", flush=True)
-    sys.exit(1)
-
-
-def write_input(folder, rng, records):
-    """Four files of different lengths; some numbers occur more than once, so that hot rows exist."""
-    paths = []
-    cuts = sorted(rng.sample(range(1, records), 3))
-    for number, (begin, end) in enumerate(zip([0] + cuts, cuts + [records])):
-        paths.append(os.path.join(folder, f"numbers-{number}.txt"))
-        with open(paths[-1], "w", encoding="ascii") as file:
-            for i in range(begin, end):
-                file.write(f"{i if i % 10 else rng.randrange(records)}\n")
-    return paths
+    raise AssertionError(message)
 
 
 def plan_faults(rng, options):
@@ -102,7 +67,7 @@ def storm(run, faults, trainer, rng):
         applied += 1
         print(f"{time.monotonic() - start:6.1f} s  {signal.Signals(number).name} {role} {pid}", flush=True)
         if number == signal.SIGSTOP:
-            pause = rng.uniform(1.2, 2.0) * LEASE_SECONDS
+            pause = rng.uniform(1.2, 2.0) * counter_job.LEASE_SECONDS
             timers.append(threading.Timer(pause, processes.send, (pid, signal.SIGCONT)))
             timers[-1].start()
     for timer in timers:
@@ -110,105 +75,65 @@ def storm(run, faults, trainer, rng):
     return applied
 
 
-def number_of(summary, name):
-    """A counter of the summary; they may be nested under `counters`."""
-    return int(summary.get("counters", {}).get(name, summary.get(name, 0)))
-
-
-def check_summary(path, records, wanted):
-    """The ledger is complete and the rare paths were taken."""
-    with open(path, encoding="utf-8") as file:
-        summary = json.load(file)
-    if str(summary["state"]).lower() != "succeeded":
-        fail(f"the job ended as {summary['state']}: {summary.get('reason', '')}")
-    epochs = [epoch for dataset in summary["datasets"] for epoch in dataset["epochs"]]
-    if len(epochs) != EPOCHS:
-        fail(f"{len(epochs)} epochs in the summary, expected {EPOCHS}")
-    for epoch in epochs:
-        if int(epoch["expected"]) != records or int(epoch["committed"]) != records:
-            fail(f"epoch {epoch}: expected and committed should both be {records}")
-    counters = {name: number_of(summary, name) for name in wanted}
-    print(f"counters: {counters}, redelivered minibatches {summary.get('redelivered_minibatches')}, restarts {summary.get('restarts')}")
+def require_rare_paths(summary):
+    counters = {name: summary["counters"][name] for name in RARE_PATHS}
+    print(f"counters: {counters}, redelivered minibatches {summary['redelivered_minibatches']}, restarts {summary['restarts']}")
     for name, value in counters.items():
         if value == 0:
             fail(f"{name} is 0: this run did not take the path that it is there for")
 
 
-def tail(path, lines=40):
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return "".join(file.readlines()[-lines:])
-
-
-def run_job(folder, options, rng):
-    """Writes data and job, runs it under the storm, and returns the input's paths. The job must succeed."""
-    paths = write_input(folder, rng, options.records)
-    job = os.path.join(folder, "job.yaml")
-    with open(job, "w", encoding="utf-8") as file:
-        file.write(JOB.format(seed=options.seed, epochs=EPOCHS, trainer=options.trainer, slow_us=options.slow_us))
-    command = [options.muster, "run", job, "--no-progress"]
-    if options.planted_bug:
-        command += ["--planted-bug", options.planted_bug]
-    log = os.path.join(folder, "run.log")
-    with open(log, "w", encoding="utf-8") as output:
-        run = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=folder, stdin=subprocess.DEVNULL)
-    try:
-        faults = plan_faults(rng, options)
-        applied = storm(run, faults, os.path.basename(options.trainer), rng)
-        try:
-            code = run.wait(timeout=options.timeout)
-        except subprocess.TimeoutExpired:
-            fail(f"the job did not end within {options.timeout} s after the last fault\n{tail(log)}")
-    finally:
-        processes.stop_group(run)
-    if left := processes.wait_gone(processes.working_under(folder), 10):
-        fail(f"processes outlived the run: {[(pid, processes.command_line(pid)) for pid in left]}")
-    if code != 0:
-        fail(f"muster run ended with {code}\n{tail(log)}")
+def run_job(job, options, rng):
+    """Runs the job under the storm; it must succeed, and take the faults that were planned."""
+    bug = ["--planted-bug", options.planted_bug] if options.planted_bug else []
+    run = job.start(*bug)
+    applied = storm(run, plan_faults(rng, options), os.path.basename(job.trainer), rng)
+    job.wait(run, 0, options.timeout)
     if applied < options.faults_min:
         fail(f"{applied} faults before the job ended, at least {options.faults_min} are needed: give it more records")
     print(f"{applied} faults applied", flush=True)
-    return paths
 
 
-def main():
+def parse_options():
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="Example: closed_form_test.py --muster build/dev/cli/muster --trainer build/dev/examples/counter/counter_trainer",
     )
-    parser.add_argument("--muster", required=True, help="the muster executable")
-    parser.add_argument("--trainer", required=True, help="the counter_trainer executable")
+    counter_job.add_arguments(parser)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--faults", type=int, default=24)
-    parser.add_argument("--faults-min", type=int, default=20)
+    parser.add_argument("--faults-min", type=int, help="fewer are a failure; five in six of --faults unless said")
     parser.add_argument("--records", type=int, default=40000)
+    parser.add_argument("--evaluate-records", type=int, default=0, help="records of a second dataset that is only evaluated")
+    parser.add_argument("--threads", type=int, default=1, help="of each worker")
+    parser.add_argument("--encoding", default="float32", help="of rows and gradients on the wire")
     parser.add_argument("--slow-us", type=int, default=20000, help="extra time of a minibatch")
     parser.add_argument("--timeout", type=float, default=240, help="seconds from the last fault to the end of the job")
     parser.add_argument("--planted-bug", default="", help="break this rule (no-reverify) and expect a difference")
-    parser.add_argument("--keep", action="store_true", help="leave the folder of the run behind")
     options = parser.parse_args()
-    if options.planted_bug:
-        options.faults_min = min(options.faults_min, options.faults // 2)
-    options.muster, options.trainer = os.path.abspath(options.muster), os.path.abspath(options.trainer)
+    if options.faults_min is None:
+        options.faults_min = options.faults // 2 if options.planted_bug else options.faults * 5 // 6
+    return options
 
+
+def main():
+    options = parse_options()
     rng = random.Random(options.seed)
-    folder = tempfile.mkdtemp(prefix="muster-closed-form-")
-    print(f"folder {folder}, seed {options.seed}", flush=True)
-    paths = run_job(folder, options, rng)
-    wanted = ["replayed_shards", "reverified_runs", "parts_skipped", "reasserted_leases"]
-    check_summary(os.path.join(folder, "state", "summary.json"), options.records, [] if options.planted_bug else wanted)
-    export = os.path.join(folder, "export")
-    subprocess.run([options.muster, "export", os.path.join(folder, "job.yaml"), "--output-dir", export], check=True)
-    differences, compared = closed_form.compare(paths, EPOCHS, export)
-    for line in differences[:10]:
-        print(line[:300])
-    print(f"{compared} rows compared, {len(differences)} differ", flush=True)
-    if options.planted_bug and not differences:
-        fail(f"with the planted bug {options.planted_bug} the weights are still exact: the check sees nothing")
-    if differences and not options.planted_bug:
-        fail(f"the weights are not the closed form; the run is in {folder}")
-    if not options.keep:
-        subprocess.run(["rm", "-rf", folder], check=False)
+    with counter_job.CounterJob(
+        options, seed=options.seed, records=options.records, evaluate_records=options.evaluate_records,
+        slow_us=options.slow_us, threads=options.threads, encoding=options.encoding,
+    ) as job:
+        job.write_data(rng)
+        job.write_job()
+        run_job(job, options, rng)
+        summary = job.require_complete()
+        if options.planted_bug:
+            if not job.differences():
+                fail(f"with the planted bug {options.planted_bug} the weights are still exact: the check sees nothing")
+        else:
+            require_rare_paths(summary)
+            job.require_closed_form()
     print("PASSED")
 
 

@@ -13,6 +13,7 @@
 #include "master/core/master_core.h"
 #include "master/journal/journal.h"
 #include "tests/master/core/sim_actors.h"
+#include "tests/support/seeds.h"
 
 namespace muster {
 namespace {
@@ -423,7 +424,7 @@ uint64_t FirstFailure(uint64_t seeds, PlantedBugs bugs, Probes* probes, std::str
 TEST(MasterCoreSim, NothingIsLostOrDoubled) {
   Probes probes;
   std::string failure;
-  const uint64_t seed = FirstFailure(300, {}, &probes, &failure);
+  const uint64_t seed = FirstFailure(testing::Seeds(300), {}, &probes, &failure);
   EXPECT_EQ(seed, 0u) << "seed " << seed << ": " << failure;
   // The rare paths ran.
   EXPECT_GT(probes.replayed, 0u);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "tests/support/seeds.h"
 #include "tests/support/status_matchers.h"
 #include "tests/worker_sdk/core/core_fixture.h"
 #include "worker_sdk/core/worker_core.h"
@@ -353,7 +354,8 @@ class World {
 
 TEST(WorkerCoreRandomTest, EveryPartIsInTheRowsExactlyOnce) {
   Probes total;
-  for (uint64_t seed = 1; seed <= 40; ++seed) {
+  const uint64_t seeds = muster::testing::Seeds(40);
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
     World world(seed, false);
     ASSERT_EQ(world.Run(), "") << "seed " << seed;
     const Probes& probes = world.probes();

@@ -1,0 +1,212 @@
+"""The counter job run by the real binaries: its data, its file, `muster run`, and what must be true of the result.
+
+Not a test: closed_form_test.py, resume_test.py and warm_start_test.py use it. What is wrong is raised as an AssertionError.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import closed_form  # noqa: E402
+import processes  # noqa: E402
+
+LEASE_SECONDS = 1.5
+# Numbers of records to evaluate begin here: no record to train has one of them, and none of their rows may come to exist.
+EVALUATE_FIRST = 900_000_000
+HEADER = "number"
+JOB = """apiVersion: muster/v1
+kind: TrainingJob
+metadata: {{name: closed-form}}
+spec:
+  seed: {seed}
+  partitions: {partitions}
+  stateDirectory: {state}
+  snapshots: {{interval: 700ms}}
+  datasets:
+    - {{name: numbers, files: ["numbers-*.txt"], epochs: {epochs}, minibatchSize: 32, minibatchesPerShard: 8, shuffle: true}}
+{evaluate}
+  training: {{wireEncoding: {encoding}}}
+  leases: {{duration: 1500ms, gracePeriod: 1s, heartbeatInterval: 100ms}}
+  servers: {{timeout: 1500ms, heartbeatInterval: 100ms}}
+  restarts: {{crashLoopExits: 100, backoffInitial: 100ms, backoffMax: 500ms}}
+  replicaSpecs:
+    ps:     {{replicas: 2}}
+    worker: {{replicas: 2, command: {command}}}
+"""
+EVALUATE = """    - {name: unseen, files: ["unseen-*.txt"], mode: evaluate, header: true, minibatchSize: 16, minibatchesPerShard: 2}"""
+
+
+def add_arguments(parser):
+    """Where the programs are."""
+    parser.add_argument("--muster", required=True, type=os.path.abspath, help="the muster executable")
+    parser.add_argument("--trainer", required=True, type=os.path.abspath, help="the counter_trainer executable")
+
+
+def arguments(description, example):
+    """The options of a test that takes nothing but the programs, and what is left for unittest."""
+    parser = argparse.ArgumentParser(
+        description=description.splitlines()[0],
+        epilog=f"Example: {example} --muster build/dev/cli/muster --trainer build/dev/examples/counter/counter_trainer",
+    )
+    add_arguments(parser)
+    return parser.parse_known_args()
+
+
+class CounterJob:
+    """A job in a folder of its own. Every run of it must be waited for or killed; `with` kills what a failed test left
+    and removes the folder unless something was raised."""
+
+    def __init__(self, options, *, seed=1, records, epochs=3, evaluate_records=0, slow_us=20000, threads=1,
+                 encoding="float32", partitions=64):
+        self.muster, self.trainer = options.muster, options.trainer
+        self.seed, self.records, self.epochs, self.evaluate_records = seed, records, epochs, evaluate_records
+        self.encoding, self.partitions = encoding, partitions
+        self.command = [self.trainer, "--slow-us", str(slow_us), "--threads", str(threads)]
+        self.state, self.start_export, self.paths = "state", None, []
+        self.folder = os.path.realpath(tempfile.mkdtemp(prefix="muster-closed-form-"))
+        self.runs = []
+        print(f"folder {self.folder}, seed {seed}", flush=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        for run in self.runs:
+            processes.stop_group(run)
+        if kind is None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def write_data(self, rng, first=0):
+        """Four files of different lengths; some numbers occur more than once, so that hot rows exist. Two to evaluate."""
+        cuts = sorted(rng.sample(range(1, self.records), 3))
+        numbers = [first + (i if i % 10 else rng.randrange(self.records)) for i in range(self.records)]
+        self.paths = []
+        for i, (begin, end) in enumerate(zip([0] + cuts, cuts + [self.records])):
+            self.paths.append(self._write(f"numbers-{i}.txt", numbers[begin:end]))
+        half = self.evaluate_records // 2
+        for i, (begin, end) in enumerate([(0, half), (half, self.evaluate_records)] if half else []):
+            self._write(f"unseen-{i}.txt", [HEADER, *range(EVALUATE_FIRST + begin, EVALUATE_FIRST + end)])
+
+    def _write(self, name, lines):
+        with open(self.path(name), "w", encoding="ascii") as file:
+            file.writelines(f"{line}\n" for line in lines)
+        return self.path(name)
+
+    def write_job(self):
+        with open(self.path("job.yaml"), "w", encoding="utf-8") as file:
+            file.write(JOB.format(seed=self.seed, partitions=self.partitions, state=self.state, epochs=self.epochs,
+                                  evaluate=EVALUATE if self.evaluate_records else "", encoding=self.encoding,
+                                  command=json.dumps(self.command)))
+
+    def start(self, *arguments):
+        """`muster run` in the background; what all runs say is in run.log."""
+        with open(self.path("run.log"), "a", encoding="utf-8") as output:
+            run = subprocess.Popen([self.muster, "run", "job.yaml", *arguments], cwd=self.folder,
+                                   stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        self.runs.append(run)
+        return run
+
+    def said(self):
+        """What all runs said, the newest last."""
+        with open(self.path("run.log"), encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def last_words(self):
+        return "".join(self.said().splitlines(keepends=True)[-40:])
+
+    def wait(self, run, code, seconds=240):
+        """The run ends with that exit code, and nothing that it started outlives it."""
+        try:
+            ended = run.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"muster run did not end within {seconds} s\n{self.last_words()}") from None
+        self.require_nothing_left()
+        if ended != code:
+            raise AssertionError(f"muster run ended with {ended}, not with {code}\n{self.last_words()}")
+
+    def kill(self, run):
+        """SIGKILL to `muster run` itself; everything else must die with it."""
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+        self.require_nothing_left()
+
+    def require_nothing_left(self):
+        if left := processes.wait_none_under(self.folder, 10):
+            raise AssertionError(f"processes outlived the run: {[(pid, processes.command_line(pid)) for pid in left]}")
+
+    def ask(self, *arguments):
+        """An order to the running job, which must be taken."""
+        subprocess.run([self.muster, *arguments], cwd=self.folder, check=True, timeout=60, stdout=subprocess.DEVNULL)
+
+    def progress(self):
+        """(records done, records committed) of the training epochs; None while the master cannot be asked."""
+        result = subprocess.run([self.muster, "status", "job.yaml", "--output", "json"], cwd=self.folder, text=True,
+                                capture_output=True, check=False)
+        if result.returncode != 0:
+            return None
+        epochs = [e for dataset in json.loads(result.stdout)["datasets"] if dataset["mode"] == "train" for e in dataset["epochs"]]
+        return sum(e["done"] for e in epochs), sum(e["committed"] for e in epochs)
+
+    def wait_progress(self, run, share, committed=0):
+        """Waits until that share of all training records is done; the records committed then, never less than `committed`:
+        what is final stays so, whatever dies."""
+        end = time.monotonic() + 60
+        while True:
+            if run.poll() is not None:
+                raise AssertionError(f"the run ended with {run.poll()} before {share:.0%} was done\n{self.last_words()}")
+            if (seen := self.progress()) is not None:
+                if seen[1] < committed:
+                    raise AssertionError(f"{seen[1]} records are committed, {committed} were before")
+                if seen[0] >= share * self.records * self.epochs:
+                    return seen[1]
+            if time.monotonic() > end:
+                raise AssertionError(f"progress is {seen}, {share:.0%} was not done within 60 s\n{self.last_words()}")
+            time.sleep(0.02)
+
+    def summary(self):
+        with open(self.path(self.state, "summary.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def require_complete(self):
+        """Every record of every epoch is committed once, and the metrics are what they are known to be."""
+        summary = self.summary()
+        if summary["state"] != "succeeded":
+            raise AssertionError(f"the job ended as {summary['state']}: {summary['reason']}")
+        numbers = closed_form.read_ids(self.paths)
+        known = {"numbers": {"id": sum(n * times for n, times in numbers.items()) / self.records}}
+        counts = {"numbers": self.records}
+        if self.evaluate_records:
+            known["unseen"] = {"id": EVALUATE_FIRST + (self.evaluate_records - 1) / 2, "ids_row": 0.0}
+            counts["unseen"] = self.evaluate_records
+        expected = [(name, epoch, counts[name], counts[name], known[name]) for name in counts for epoch in range(self.epochs)]
+        seen = [(dataset["name"], epoch["epoch"], epoch["expected"], epoch["committed"], epoch["metrics"])
+                for dataset in summary["datasets"] for epoch in dataset["epochs"]]
+        if seen != expected:
+            raise AssertionError("the summary (dataset, epoch, expected, committed, metrics) is\n"
+                                 + "\n".join(map(str, seen)) + "\nbut should be\n" + "\n".join(map(str, expected)))
+        return summary
+
+    def differences(self, folder="export"):
+        """Exports the tables into `folder` and compares them with the closed form: lines of text, none when all is right."""
+        self.ask("export", "job.yaml", "--output-dir", folder)
+        differences, compared = closed_form.compare(self.paths, self.epochs, self.path(folder), self.start_export)
+        for line in differences[:10]:
+            print(line[:300])
+        print(f"{compared} rows compared, {len(differences)} differ", flush=True)
+        return differences
+
+    def require_closed_form(self, folder="export"):
+        if differences := self.differences(folder):
+            raise AssertionError(f"{len(differences)} rows are not the closed form; the run is in {self.folder}")

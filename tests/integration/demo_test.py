@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""The demo, undisturbed and with a worker, a server and the master killed: the same quality. Python's standard library only.
+
+Runs scripts/lib/demo.py as scripts/demo does. Both runs must reach the target with every record committed exactly once,
+and what the kills change must be within what asynchronous training changes anyway.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+DEMO = os.path.join(ROOT, "scripts", "lib", "demo.py")
+AUC_MIN, LOG_LOSS_MAX, DIFFERENCE_MAX = 0.81, 0.435, 0.005
+options = None
+
+
+class DemoTest(unittest.TestCase):
+    def demo(self, *arguments):
+        """The summary of a demo in a folder of its own, which stays when it fails."""
+        folder = tempfile.mkdtemp(prefix="muster-demo-")
+        print(f"folder {folder}", flush=True)
+        for name in ("train.csv", "test.csv"):
+            os.symlink(os.path.join(options.data, name), os.path.join(folder, name))
+        os.symlink(options.trainer, os.path.join(folder, "flights_trainer"))
+        shutil.copy(os.path.join(ROOT, "examples", "flights", "job.yaml"), folder)
+        subprocess.run([sys.executable, DEMO, "--muster", options.muster, "--job", "job.yaml", "--state", "state", *arguments],
+                       cwd=folder, check=True)
+        with open(os.path.join(folder, "state", "summary.json"), encoding="utf-8") as file:
+            summary = json.load(file)
+        shutil.rmtree(folder)
+        return summary
+
+    def require_target(self, summary):
+        """The metrics of the last epoch, which reach the target."""
+        for dataset in summary["datasets"]:
+            for epoch in dataset["epochs"]:
+                self.assertEqual(epoch["committed"], epoch["expected"], (dataset["name"], epoch))
+        metrics = summary["metrics"]["test"]
+        self.assertGreaterEqual(metrics["auc"], AUC_MIN)
+        self.assertLessEqual(metrics["logloss"], LOG_LOSS_MAX)
+        return metrics
+
+    def test_kills_change_nothing(self):
+        plain = self.require_target(self.demo())
+        summary = self.demo("--kill")
+        killed = self.require_target(summary)
+        for role in ("worker", "ps", "master"):
+            self.assertGreaterEqual(summary["restarts"][role], 1, role)
+        for name in ("auc", "logloss"):
+            self.assertLessEqual(abs(killed[name] - plain[name]), DIFFERENCE_MAX, name)
+
+
+def main():
+    global options
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0],
+        epilog="Example: demo_test.py --muster build/release/cli/muster --trainer build/release/examples/flights/flights_trainer "
+        "--data build/release/flights_data",
+    )
+    parser.add_argument("--muster", required=True, type=os.path.abspath, help="the muster executable")
+    parser.add_argument("--trainer", required=True, type=os.path.abspath, help="the flights_trainer executable")
+    parser.add_argument("--data", required=True, type=os.path.abspath, help="the folder that prepare_data wrote")
+    options, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0], *rest])
+
+
+if __name__ == "__main__":
+    main()

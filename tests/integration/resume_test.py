@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""A job that is ended again and again, by SIGKILL of everything or by order, and run again: exact weights at the end.
+
+Between two runs no process may be left, what was committed may not get less, and after the last run every row of every
+exported table must be the closed form. Python's standard library only.
+"""
+
+import os
+import random
+import signal
+import sys
+import time
+import unittest
+
+import counter_job
+from counter_job import processes
+
+DRAINED, CANCELLED = 3, 4
+options = None
+
+
+def begin(job, rng):
+    job.write_data(rng)
+    job.write_job()
+
+
+class ResumeTest(unittest.TestCase):
+    def finish(self, job):
+        """Runs the job to its end: all is right, although it was ended on the way."""
+        job.wait(job.start(), 0)
+        job.require_complete()
+        job.require_closed_form()
+
+    def test_everything_killed(self):
+        """SIGKILL to `muster run` takes everything with it: while the nodes start, and while they train."""
+        rng = random.Random(11)
+        with counter_job.CounterJob(options, seed=11, records=12000, epochs=2, evaluate_records=300, slow_us=10000) as job:
+            begin(job, rng)
+            committed = 0
+            for share in (0.15, None, 0.35, None, 0.5, 0.65):
+                run = job.start()
+                if share is None:
+                    time.sleep(rng.uniform(0, 0.8))
+                else:
+                    committed = job.wait_progress(run, share, committed)
+                    time.sleep(rng.uniform(0, 0.5))
+                self.assertIsNone(run.poll(), "the run ended before it was killed: give it more records\n" + job.last_words())
+                job.kill(run)
+                print(f"SIGKILL, {share or 'starting'}, {committed} committed", flush=True)
+            self.assertGreater(committed, 0, "nothing was final before the last kill: the state was not put to use")
+            self.finish(job)
+
+    def test_ended_by_order(self):
+        """Drained by SIGINT, stopped by two of them, drained by `muster drain`, cancelled: each with its exit code."""
+        rng = random.Random(12)
+        with counter_job.CounterJob(options, seed=12, records=10000, epochs=2, evaluate_records=300, slow_us=12000) as job:
+            begin(job, rng)
+            committed = 0
+
+            def interrupt(run):
+                run.send_signal(signal.SIGINT)
+
+            def interrupt_twice(run):
+                """With its workers paused a drain lasts until their leases expire, so that the second one finds it under way."""
+                for pid in processes.nodes(run.pid, os.path.basename(job.trainer))["worker"]:
+                    processes.send(pid, signal.SIGSTOP)
+                before = job.said().count("draining: no new shards")
+                interrupt(run)
+                while run.poll() is None and job.said().count("draining: no new shards") == before:
+                    time.sleep(0.01)
+                interrupt(run)
+
+            orders = [
+                (0.1, interrupt, DRAINED, "drained"),
+                (0.25, interrupt_twice, DRAINED, "stopped"),
+                (0.4, lambda run: job.ask("drain", "job.yaml"), DRAINED, "drained"),
+                (0.55, lambda run: job.ask("cancel", "job.yaml", "--reason", "enough"), CANCELLED, "cancelled"),
+            ]
+            for share, order, code, state in orders:
+                run = job.start()
+                job.wait_progress(run, share, committed)
+                order(run)
+                job.wait(run, code, 60)
+                summary = job.summary()
+                self.assertEqual(summary["state"], state)
+                epochs = [e for d in summary["datasets"] if d["mode"] == "train" for e in d["epochs"]]
+                committed = sum(e["committed"] for e in epochs)
+                self.assertLess(committed, job.records * job.epochs, "the job was over before it was ended")
+                if state == "drained":
+                    self.assertGreaterEqual(committed, share * job.records * job.epochs, "what was done is in the snapshots")
+                if state == "cancelled":
+                    self.assertIn("enough", summary["reason"])
+            self.finish(job)
+
+
+def main():
+    global options
+    options, rest = counter_job.arguments(__doc__, "resume_test.py -k killed")
+    unittest.main(argv=[sys.argv[0], *rest])
+
+
+if __name__ == "__main__":
+    main()
