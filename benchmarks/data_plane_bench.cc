@@ -58,7 +58,7 @@ class Handler final : public FrameHandler {
     table.name = "embedding";
     table.dim = kDim;
     table.optimizer = AdagradSpec{};
-    owned_.AddTable(table, nullptr);
+    owned_.AddTable(table);
     LaneCommands commands;
     for (uint32_t i = 0; i < kPartitions; ++i) {
       commands.owns.push_back({PartitionId(i), OwnerEpoch(1), OwnerEpoch(1), {}, true, {}});

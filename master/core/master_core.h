@@ -62,7 +62,8 @@ class MasterCore {
   /// for dead. kResourceExhausted when there are too many node names.
   absl::Status HelloWorker(const WorkerKey& worker, StepTime at);
   /// The table's id. kAlreadyExists shows both specs when they differ; kInvalidArgument names a
-  /// senseless field.
+  /// senseless field. A spec with a warm start and without its hash asks for a table that is known
+  /// already; kNotFound when it is not: the hash must be given.
   absl::StatusOr<TableId> RegisterTable(const TableSpec& table, StepTime at);
   /// Heartbeat, leases, dones. Grants come without `work`: the caller fills it in.
   WorkerExchangeReply ExchangeWorker(const WorkerExchangeRequest& request, StepTime at);
@@ -171,7 +172,8 @@ class MasterCore {
   PartitionMap Map() const;
 
   // master_core_servers.cc
-  void TakeSnapshots(const ServerExchangeRequest& request, Node* node, StepTime at);
+  void TakeSnapshots(const ServerExchangeRequest& request, StepTime at);
+  void TakeErrors(const ServerExchangeRequest& request, Node* node, StepTime at);
   void CountParts(const ServerExchangeRequest& request, Node* node);
   void TickServers(StepTime at);
 

@@ -90,11 +90,19 @@ absl::StatusOr<TableId> MasterCore::RegisterTable(const TableSpec& table, StepTi
     if (known.name != table.name) continue;
     TableSpec same = table;
     same.id = id;
+    if (!table.warm_start_directory.empty() && table.warm_start_hash.empty()) {
+      same.warm_start_hash = known.warm_start_hash;
+    }
     if (same == known) return id;
     return absl::AlreadyExistsError(fmt::format(
         "table '{}' is registered with another specification. Registered: {}. Asked for: {}. All "
         "workers of a job must name the same table alike; take another name for another table",
         table.name, ToString(known), ToString(same)));
+  }
+  if (!table.warm_start_directory.empty() && table.warm_start_hash.empty()) {
+    return absl::NotFoundError(
+        fmt::format("table '{}' is not registered yet: give the hash of the export {}", table.name,
+                    table.warm_start_directory));
   }
   if (tables_.size() >= kTablesMax) {
     return absl::ResourceExhaustedError(

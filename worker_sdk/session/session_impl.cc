@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "sharding/exported/exported_table.h"
 #include "worker_sdk/session/waiting.h"
 
 namespace muster::internal {
@@ -117,11 +118,26 @@ SessionImpl::SessionImpl(SessionOptions options, sdk::HelloAnswer hello, uint64_
 
 absl::StatusOr<TableSpec> SessionImpl::Register(absl::StatusOr<TableSpec> spec) {
   absl::Status status = spec.status();
+absl::StatusOr<TableId> SessionImpl::RegisterWithMaster(TableSpec* spec) {
+  sdk::ControlClient client(options_.master_address, options_.worker_name);
+  const auto call = [&] {
+    return CallUntil(clock_, milliseconds(options_.connect_timeout_ms),
+                     [&] { return client.RegisterTable(*spec, kCallTimeout); });
+  };
+  absl::StatusOr<TableId> id = call();
+  if (!absl::IsNotFound(id.status()) || spec->warm_start_directory.empty()) return id;
+  // The first to register it vouches for the export; who comes later need not have it any more.
+  const absl::StatusOr<ExportedTable> exported = ExportedTable::Open(*spec);
+  if (!exported.ok()) {
+    return absl::FailedPreconditionError(fmt::format(
+        "table \"{}\" cannot start from its export: {}", spec->name, Message(exported.status())));
+  }
+  spec->warm_start_hash = exported->hash();
+  return call();
+}
+
   if (spec.ok()) {
-    sdk::ControlClient client(options_.master_address, options_.worker_name);
-    absl::StatusOr<TableId> id = CallUntil(clock_, milliseconds(options_.connect_timeout_ms), [&] {
-      return client.RegisterTable(*spec, kCallTimeout);
-    });
+    const absl::StatusOr<TableId> id = RegisterWithMaster(&*spec);
     status = id.status();
     if (id.ok()) spec->id = *id;
   }

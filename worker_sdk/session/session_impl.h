@@ -41,7 +41,8 @@ class SessionImpl final : private sdk::DataClient::Listener {
   /// Hands back what is held, waits at most 5 s for that to be told, and joins.
   ~SessionImpl() override;
 
-  /// Registers a table and returns it with its id. An error makes the session fail.
+  /// Registers a table and returns it with its id. An export that it starts from is checked, unless
+  /// the master knows the table already. An error makes the session fail.
   absl::StatusOr<TableSpec> Register(absl::StatusOr<TableSpec> spec);
   /// The table of a handle, or null (and the session fails) when it is of no table of this session.
   const TableSpec* FindTable(TableId id);
@@ -82,6 +83,8 @@ class SessionImpl final : private sdk::DataClient::Listener {
 
   // DataClient::Listener, on the I/O thread.
   void OnReply(const sdk::SendRequest& request, std::span<const wire::PartReply> parts,
+  absl::StatusOr<TableId> RegisterWithMaster(TableSpec* spec);
+
                std::shared_ptr<const float[]> rows, std::string_view text) override;
   void OnUnanswered(sdk::RequestId id, std::string_view why) override;
   void OnTimer() override;

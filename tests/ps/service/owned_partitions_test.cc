@@ -180,7 +180,7 @@ TEST_F(OwnedPartitionsTest, UnknownTablesAreRetriedAndWrongWidthsRefused) {
   EXPECT_EQ(reply.parts.at(1).code, PartCode::kBadRequest);
   EXPECT_THAT(reply.text, HasSubstr("5 values, its keys and the widths of its tables make 4"));
   EXPECT_EQ(Row(3, 1), 0) << "nothing may have been applied";
-  owned_.AddTable(SumTable(9, 3), nullptr);
+  owned_.AddTable(SumTable(9, 3));
   parts[1].groups[0].table = 9;
   reply = {};
   owned_.Push({.parts = parts, .keys = keys, .values = values}, &reply);
@@ -209,7 +209,7 @@ TEST_F(OwnedPartitionsTest, PartsOfOnePushStandOrFallAlone) {
 }
 
 TEST_F(OwnedPartitionsTest, APullThatIsTooLargeIsRefusedBeforeMemoryIsTaken) {
-  owned_.AddTable(SumTable(2, 1u << 29), nullptr);
+  owned_.AddTable(SumTable(2, 1u << 29));
   OwnEmpty(3);
   const PullReply reply = Pull(3, {7}, 2);
   EXPECT_EQ(reply.parts.at(0).code, PartCode::kBadRequest);

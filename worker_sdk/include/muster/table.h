@@ -97,7 +97,7 @@ struct SparseTableOptions {
   Initializer initializer = Zero{};
   Schedule schedule = ConstantRate{};
   /// A folder written by `muster export`; rows of the table of this name in it are where this table
-  /// starts. Empty: none.
+  /// starts. Empty: none. It is checked when the table is registered, by the first worker alone.
   std::string warm_start = {};
 };
 /// One tensor of known shape, float32, row-major.
@@ -107,7 +107,7 @@ struct DenseTableOptions {
   Optimizer optimizer = Sgd{};
   Initializer initializer = Zero{};
   Schedule schedule = ConstantRate{};
-  std::string warm_start = {};
+  std::string warm_start = {};  // as above
 };
 
 /// A registered table: a small handle, copied freely. Belongs to the session that made it.
