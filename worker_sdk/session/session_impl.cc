@@ -89,8 +89,9 @@ absl::StatusOr<std::unique_ptr<SessionImpl>> SessionImpl::Connect(const SessionO
   SystemClock clock;
   sdk::ControlClient client(options.master_address, options.worker_name);
   MUSTER_ASSIGN_OR_RETURN(sdk::HelloAnswer hello,
-                          CallUntil(clock, milliseconds(options.connect_timeout_ms),
-                                    [&] { return client.Hello(incarnation, kCallTimeout); }));
+                          CallUntil(clock, milliseconds(options.connect_timeout_ms), [&] {
+                            return client.Hello(incarnation, options.start, kCallTimeout);
+                          }));
   MUSTER_RETURN_IF_ERROR(CheckHello(hello));
   std::unique_ptr<SessionImpl> session(new SessionImpl(options, std::move(hello), incarnation));
   session->data_->Start();

@@ -31,6 +31,7 @@ struct MUSTER_EXPORT SessionOptions {
   std::string worker_name;     // "worker-0"                  MUSTER_NODE
   std::string slot_file;       // progress for the supervisor MUSTER_SLOT_FILE; empty: none
   uint64_t connect_timeout_ms = 30'000;
+  uint64_t start = 0;  // the how-manieth of this worker in the run, 0 = not known: MUSTER_START
   static SessionOptions FromEnvironment();
 };
 
