@@ -148,8 +148,14 @@ uint64_t ChecksumOf(std::string_view directory, std::span<const uint64_t> keys,
 
 /// Bytes per value: 4 or 2.
 size_t BytesPerValue(Encoding encoding);
+/// "float32", "float16", "bfloat16".
+std::string_view NameOf(Encoding encoding);
 /// Converts floats to the wire (round to nearest even) and back. out.size() == in.size() *
 /// BytesPerValue.
+/// The largest magnitude that the encoding has a finite value for.
+float LargestFinite(Encoding encoding);
+/// Position of the first finite value that would be rounded to infinity; values.size() if none.
+size_t FirstUnencodable(std::span<const float> values, Encoding encoding);
 void EncodeValues(std::span<const float> in, Encoding encoding, std::span<std::byte> out);
 void DecodeValues(std::span<const std::byte> in, Encoding encoding, std::span<float> out);
 

@@ -160,8 +160,8 @@ class OwnedPartitions {
   /// Floats of a row, 0: the table is not known.
   uint32_t Width(uint32_t table) const;
   wire::PartReply PullPart(const Slot& slot, const wire::PullPart& part,
-                           std::span<const uint64_t> keys, std::span<float>* values,
-                           std::string* text);
+                           std::span<const uint64_t> keys, wire::Encoding encoding,
+                           std::span<float>* values, std::string* text);
   wire::PartReply PushPart(Slot* slot, const wire::PushPart& part, std::span<const uint64_t> keys,
                            std::span<const float> values, std::string* text);
 

@@ -102,6 +102,7 @@ absl::StatusOr<std::unique_ptr<SessionImpl>> SessionImpl::Connect(const SessionO
 SessionImpl::SessionImpl(SessionOptions options, sdk::HelloAnswer hello, uint64_t incarnation)
     : options_(std::move(options)),
       hello_(std::move(hello)),
+      encoding_(EncodingOf(hello_.wire_encoding)),
       started_(clock_.Now()),
       slot_(options_.slot_file, incarnation),
       core_({options_.worker_name, incarnation, hello_.shards_ahead,
@@ -112,13 +113,11 @@ SessionImpl::SessionImpl(SessionOptions options, sdk::HelloAnswer hello, uint64_
   data.job = hello_.job;
   data.worker = options_.worker_name;
   data.partition_count = hello_.partition_count;
-  data.encoding = EncodingOf(hello_.wire_encoding);
+  data.encoding = encoding_;
   data_ = std::make_unique<sdk::DataClient>(std::move(data),
                                             static_cast<sdk::DataClient::Listener*>(this));
 }
 
-absl::StatusOr<TableSpec> SessionImpl::Register(absl::StatusOr<TableSpec> spec) {
-  absl::Status status = spec.status();
 absl::StatusOr<TableId> SessionImpl::RegisterWithMaster(TableSpec* spec) {
   sdk::ControlClient client(options_.master_address, options_.worker_name);
   const auto call = [&] {
@@ -137,6 +136,8 @@ absl::StatusOr<TableId> SessionImpl::RegisterWithMaster(TableSpec* spec) {
   return call();
 }
 
+absl::StatusOr<TableSpec> SessionImpl::Register(absl::StatusOr<TableSpec> spec) {
+  absl::Status status = spec.status();
   if (spec.ok()) {
     const absl::StatusOr<TableId> id = RegisterWithMaster(&*spec);
     status = id.status();

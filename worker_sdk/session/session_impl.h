@@ -77,14 +77,16 @@ class SessionImpl final : private sdk::DataClient::Listener {
   int Finish();
 
   const sdk::HelloAnswer& job() const { return hello_; }
+  /// Of rows and gradients on the wire.
+  wire::Encoding encoding() const { return encoding_; }
 
  private:
   SessionImpl(SessionOptions options, sdk::HelloAnswer hello, uint64_t incarnation);
 
-  // DataClient::Listener, on the I/O thread.
-  void OnReply(const sdk::SendRequest& request, std::span<const wire::PartReply> parts,
   absl::StatusOr<TableId> RegisterWithMaster(TableSpec* spec);
 
+  // DataClient::Listener, on the I/O thread.
+  void OnReply(const sdk::SendRequest& request, std::span<const wire::PartReply> parts,
                std::shared_ptr<const float[]> rows, std::string_view text) override;
   void OnUnanswered(sdk::RequestId id, std::string_view why) override;
   void OnTimer() override;
@@ -109,6 +111,7 @@ class SessionImpl final : private sdk::DataClient::Listener {
 
   const SessionOptions options_;
   const sdk::HelloAnswer hello_;
+  const wire::Encoding encoding_;
   const TimePoint started_;
   SystemClock clock_;
   sdk::ShardReader reader_;

@@ -217,6 +217,23 @@ TEST_F(OwnedPartitionsTest, APullThatIsTooLargeIsRefusedBeforeMemoryIsTaken) {
   EXPECT_EQ(reply.values.size(), 0u);
 }
 
+TEST_F(OwnedPartitionsTest, ARowThatTheEncodingCannotCarryIsRefusedByName) {
+  OwnEmpty(3);
+  EXPECT_EQ(Push(3, 7, 7e4f).code, PartCode::kOk);
+  const std::vector<uint64_t> keys = {6, 7};
+  const wire::PullPart part{
+      .partition = kP.value(), .owner_epoch = 3, .groups = {{.table = kTable, .keys = 2}}};
+  PullReply reply;
+  owned_.Pull({.parts = {&part, 1}, .keys = keys, .encoding = wire::Encoding::kFloat16}, &reply);
+  EXPECT_EQ(reply.parts.at(0).code, PartCode::kBadRequest);
+  EXPECT_EQ(reply.values.size(), 0u);
+  EXPECT_THAT(reply.text, HasSubstr("table 't': the row of key 7 has 70000 in column 0, but "
+                                    "float16 ends at 65504"));
+  reply = {};
+  owned_.Pull({.parts = {&part, 1}, .keys = keys, .encoding = wire::Encoding::kBfloat16}, &reply);
+  EXPECT_EQ(reply.parts.at(0).code, PartCode::kOk);
+}
+
 TEST_F(OwnedPartitionsTest, TheFloorReachesPartitionsThatComeLater) {
   OwnEmpty(3);
   Forget(20);

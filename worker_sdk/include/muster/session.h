@@ -86,8 +86,9 @@ class MUSTER_EXPORT Minibatch {
   void Push(const Table& table, std::span<const uint64_t> keys, std::span<const float> gradients);
   void Push(const DenseTensor& tensor, std::span<const float> gradient);
   /// Ends the minibatch: what was pushed leaves as one part per partition. Blocks while more than
-  /// the job's bound of minibatches are unacknowledged. NaN or infinity: nothing is sent and the
-  /// shard fails with the table's name.
+  /// the job's bound of minibatches are unacknowledged. NaN, infinity, or a gradient too large for
+  /// the job's spec.training.wireEncoding (float16 ends at 65504): nothing is sent and the shard
+  /// fails with the table's name.
   void Commit();
 
   /// A weighted mean of the epoch, merged exactly once.
