@@ -67,7 +67,8 @@ class MUSTER_EXPORT Minibatch {
   uint32_t epoch() const;
   /// A seed that every run of this minibatch gets again: for random numbers inside the trainer.
   uint64_t seed() const;
-  /// Job-wide position of the minibatch.
+  /// Position of the minibatch in the job, over all its train datasets; learning-rate schedules
+  /// are functions of it. In an evaluate dataset counted in that dataset.
   uint64_t step() const;
 
   /// Asks for rows ahead of time; for use in `prepare`. Keys may repeat.
