@@ -113,6 +113,7 @@ using Prepare = std::function<void(Minibatch&)>;
 /// Going on to the next minibatch commits the one before, if Commit was not called.
 class MUSTER_EXPORT MinibatchRange {
  public:
+  /// Belongs to its range and, like it, to the shard's thread: not thread-safe.
   class MUSTER_EXPORT Iterator {
    public:
     using iterator_category = std::input_iterator_tag;
