@@ -127,6 +127,8 @@ absl::StatusOr<TableId> SessionImpl::RegisterWithMaster(TableSpec* spec) {
   absl::StatusOr<TableId> id = call();
   if (!absl::IsNotFound(id.status()) || spec->warm_start_directory.empty()) return id;
   // The first to register it vouches for the export; who comes later need not have it any more.
+  std::fprintf(stderr, "muster: table \"%s\" starts from %s: checking the export\n",
+               spec->name.c_str(), spec->warm_start_directory.c_str());
   const absl::StatusOr<ExportedTable> exported = ExportedTable::Open(*spec);
   if (!exported.ok()) {
     return absl::FailedPreconditionError(fmt::format(
