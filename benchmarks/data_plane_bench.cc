@@ -1,7 +1,7 @@
 // Pulls and pushes end to end, one lane and one client over loopback, beside the raw bandwidth of
 // the same sockets in the same run. 1 M rows x 64 float32, zipf(0.99) keys, 10,000 unique keys a
 // call. Medians of 5 runs after a warm-up. Run the release build on an idle machine:
-//   build/release/benchmarks/data_plane_bench
+//   build/release/benchmarks/data_plane_bench [--no-checksums]
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -58,7 +58,7 @@ class Handler final : public FrameHandler {
     table.name = "embedding";
     table.dim = kDim;
     table.optimizer = AdagradSpec{};
-    owned_.AddTable(table, nullptr);
+    owned_.AddTable(table);
     LaneCommands commands;
     for (uint32_t i = 0; i < kPartitions; ++i) {
       commands.owns.push_back({PartitionId(i), OwnerEpoch(1), OwnerEpoch(1), {}, true, {}});
@@ -158,8 +158,10 @@ void ReadAll(int fd, void* to, size_t bytes) {
 /// A blocking client with requests in flight.
 class Client {
  public:
-  /// `dataset` keeps this client's minibatches apart from those of others.
-  Client(const std::string& address, uint32_t dataset) : fd_(Connect(address)), dataset_(dataset) {
+  /// `dataset` keeps this client's minibatches apart from those of others. `checksums`: as the
+  /// worker SDK, with every frame.
+  Client(const std::string& address, uint32_t dataset, bool checksums)
+      : fd_(Connect(address)), dataset_(dataset), checksums_(checksums) {
     wire::Header header;
     Send(header, wire::EncodeHello({.job = "bench", .peer = "bench", .software = ""}), {}, {});
     Receive();
@@ -208,6 +210,11 @@ class Client {
     ReadAll(fd_, directory_.data(), directory_.size());
     if (values_.size() < header->value_bytes) values_.resize(header->value_bytes);
     ReadAll(fd_, values_.data(), header->value_bytes);
+    if (checksums_) {
+      const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(directory_)),
+                                                   std::span(values_).first(header->value_bytes)};
+      MUSTER_CHECK(wire::ChecksumOf(pieces) == header->checksum);
+    }
     if (header->kind == wire::Kind::kHelloReply) return;
     const auto reply = wire::DecodeReply(*header, directory_);
     MUSTER_CHECK(reply.ok());
@@ -222,6 +229,12 @@ class Client {
     header.directory_bytes = static_cast<uint32_t>(directory.size());
     header.keys = keys.size();
     header.value_bytes = values.size_bytes();
+    if (checksums_) {
+      const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(directory)),
+                                                   std::as_bytes(keys), std::as_bytes(values)};
+      header.checksum_kind = wire::Checksum::kXxh3;
+      header.checksum = wire::ChecksumOf(pieces);
+    }
     std::array<std::byte, wire::kHeaderBytes> bytes;
     wire::EncodeHeader(header, bytes);
     iovec blocks[] = {{bytes.data(), bytes.size()},
@@ -244,6 +257,7 @@ class Client {
 
   const int fd_;
   const uint32_t dataset_;
+  const bool checksums_;
   uint32_t minibatch_ = 0;
   std::string directory_;
   std::vector<std::byte> values_;
@@ -362,7 +376,7 @@ void SmallPulls(Client* client, const std::vector<Call>& calls) {
              micros[micros.size() / 2], micros[micros.size() * 99 / 100]);
 }
 
-int Main() {
+int Main(bool checksums) {
   Handler handler;
   const std::string path = fmt::format("/tmp/muster-bench-{}.sock", ::getpid());
   Lane lane({.name = "bench", .unix_path = path, .limits = {}}, &handler);
@@ -379,7 +393,7 @@ int Main() {
   const std::vector<float> gradients(10'000 * kDim, 0.01f);
 
   {
-    Client filler(addresses->front(), 0);
+    Client filler(addresses->front(), 0, checksums);
     for (uint64_t first = 0; first < kRows; first += 10'000) {
       std::vector<uint64_t> keys(10'000);
       for (size_t i = 0; i < keys.size(); ++i) keys[i] = first + i;
@@ -392,7 +406,7 @@ int Main() {
     std::vector<double> raws;
     Cost pulls;
     Cost pushes;
-    Client client(address, unix_socket ? 1 : 2);
+    Client client(address, unix_socket ? 1 : 2, checksums);
     for (int run = 0; run <= kRuns; ++run) {
       if (run == 1) {  // the first was the warm-up
         raws.clear();
@@ -404,7 +418,8 @@ int Main() {
               [&](const Call& call) { client.SendPush(call, gradients); });
     }
     const double raw = Median(raws);
-    fmt::print("{}: raw {:.2f} GB/s\n", unix_socket ? "UNIX socket" : "TCP", raw);
+    fmt::print("{}, {} checksums: raw {:.2f} GB/s\n", unix_socket ? "UNIX socket" : "TCP",
+               checksums ? "with" : "without", raw);
     Report("pull, 10,000 keys", pulls, raw, kDim * 4);
     Report("push with Adagrad", pushes, raw, kDim * 4 + 8);
     SmallPulls(&client, small);
@@ -415,6 +430,6 @@ int Main() {
 }  // namespace
 }  // namespace muster::ps
 
-int main() {
-  return muster::ps::Main();
+int main(int count, char** arguments) {
+  return muster::ps::Main(!(count == 2 && std::string_view(arguments[1]) == "--no-checksums"));
 }

@@ -166,7 +166,11 @@ void JobRunner::Carry(const SupervisorEvent& event) {
 void JobRunner::Do(const StartNode& effect) {
   absl::Status status =
       effect.role == NodeRole::kWorker ? state_.ResetSlot(effect.node) : absl::OkStatus();
-  if (status.ok()) status = launcher_.Start(CommandOf(options_.plan, effect.node, effect.role));
+  NodeCommand command = CommandOf(options_.plan, effect.node, effect.role);
+  if (effect.role == NodeRole::kWorker) {
+    command.environment["MUSTER_START"] = std::to_string(effect.start);
+  }
+  if (status.ok()) status = launcher_.Start(command);
   if (status.ok()) return;
   events_.push_back(NodeExited{.node = effect.node,
                                .pid = 0,

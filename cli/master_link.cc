@@ -35,6 +35,7 @@ v1::ReportNodeRequest ToRequest(const TellMaster& report, const std::string& run
   request.set_exit_code(static_cast<uint32_t>(report.exit.code));
   request.set_computing_token(report.computing_token);
   request.set_minibatches_started(report.minibatches_started);
+  request.set_incarnation(report.incarnation);
   // The end of the text is what matters.
   request.set_text(Ascii(report.text.size() > kReportTextMax
                              ? report.text.substr(report.text.size() - kReportTextMax)

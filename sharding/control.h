@@ -244,6 +244,10 @@ struct ServerExchangeRequest {
   /// A snapshot could not be written ("no space left on device"); the job goes on, the operator is
   /// told.
   std::string snapshot_error;
+  /// As above for an export that a table starts from: workers wait for the table.
+  std::string warm_start_error;
+  /// What no repetition can mend: the job fails with it.
+  std::string fatal_error;
 };
 struct ServerExchangeReply {
   MasterIncarnation master_incarnation;

@@ -225,10 +225,10 @@ void AddTraining(std::vector<Field>* fields) {
   fields->push_back(Make("spec.training.shardsAhead", Form::kWhole, {0, 1024}, kAny,
                          Job(&JobSpec::training, &Training::shards_ahead),
                          "Shards a worker keeps besides the one it computes."));
-  fields->push_back(Choice(
-      Make("spec.training.wireEncoding", Form::kChoice, {}, kAny,
-           Job(&JobSpec::training, &Training::wire_encoding), "How rows and gradients travel."),
-      {"float32", "float16", "bfloat16"}));
+  fields->push_back(Choice(Make("spec.training.wireEncoding", Form::kChoice, {}, kAny,
+                                Job(&JobSpec::training, &Training::wire_encoding),
+                                "How rows and gradients travel; float16 ends at 65504."),
+                           {"float32", "float16", "bfloat16"}));
   fields->push_back(Make("spec.training.rejectedRecordsMax", Form::kWhole,
                          {0, std::numeric_limits<uint64_t>::max()}, kAny,
                          Job(&JobSpec::training, &Training::rejected_records_max),

@@ -113,6 +113,8 @@ struct NodeRecord {
   uint64_t pid = 0;
   /// Of a worker: what the process chose. Of a server: what the master gave it.
   uint64_t incarnation = 0;
+  /// Of a worker: the how-manieth start of the run its newest process is; 0: not known.
+  uint64_t start = 0;
   uint32_t restarts = 0;
   std::string last_exit;
   uint64_t records_committed = 0;

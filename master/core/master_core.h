@@ -37,6 +37,8 @@ struct NodeReport {
   /// The token of the shard that the trainer was computing; none: no shard.
   LeaseToken computing_token;
   uint32_t minibatches_started = 0;
+  /// Of the worker's process that ended; 0: not known.
+  uint64_t incarnation = 0;
   std::string text;
   uint32_t restarts = 0;
 };
@@ -60,9 +62,13 @@ class MasterCore {
   // Workers.
   /// A worker process begins. Another process of the same node that is known from before is taken
   /// for dead. kResourceExhausted when there are too many node names.
-  absl::Status HelloWorker(const WorkerKey& worker, StepTime at);
+  ///
+  /// `start`: the how-manieth start of the node in this run the process is, 0 = not known. One that
+  /// is older than the newest heard is dead: kFailedPrecondition, nothing changes.
+  absl::Status HelloWorker(const WorkerKey& worker, uint64_t start, StepTime at);
   /// The table's id. kAlreadyExists shows both specs when they differ; kInvalidArgument names a
-  /// senseless field.
+  /// senseless field. A spec with a warm start and without its hash asks for a table that is known
+  /// already; kNotFound when it is not: the hash must be given.
   absl::StatusOr<TableId> RegisterTable(const TableSpec& table, StepTime at);
   /// Heartbeat, leases, dones. Grants come without `work`: the caller fills it in.
   WorkerExchangeReply ExchangeWorker(const WorkerExchangeRequest& request, StepTime at);
@@ -118,6 +124,8 @@ class MasterCore {
   struct Session {
     uint64_t sequence = 0;
     TimePoint last_seen;
+    /// As in HelloWorker.
+    uint64_t start = 0;
     /// Another process took over its node name.
     bool superseded = false;
     bool silent = false;
@@ -176,12 +184,16 @@ class MasterCore {
   PartitionMap Map() const;
 
   // master_core_servers.cc
-  void TakeSnapshots(const ServerExchangeRequest& request, Node* node, StepTime at);
+  void TakeSnapshots(const ServerExchangeRequest& request, StepTime at);
+  void TakeErrors(const ServerExchangeRequest& request, Node* node, StepTime at);
   void CountParts(const ServerExchangeRequest& request, Node* node);
   void TickServers(StepTime at);
 
   // master_core_admin.cc
   void WorkerExited(const NodeReport& report, const NodeRecord& record, StepTime at);
+  /// Whether the report that a worker's process ended is about this session's process.
+  static bool IsOf(const NodeReport& report, const NodeRecord& record, const WorkerKey& worker,
+                   const Session& session);
 
   CoreOptions options_;
   MasterIncarnation incarnation_;

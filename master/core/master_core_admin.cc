@@ -90,11 +90,19 @@ absl::StatusOr<TableId> MasterCore::RegisterTable(const TableSpec& table, StepTi
     if (known.name != table.name) continue;
     TableSpec same = table;
     same.id = id;
+    if (!table.warm_start_directory.empty() && table.warm_start_hash.empty()) {
+      same.warm_start_hash = known.warm_start_hash;
+    }
     if (same == known) return id;
     return absl::AlreadyExistsError(fmt::format(
         "table '{}' is registered with another specification. Registered: {}. Asked for: {}. All "
         "workers of a job must name the same table alike; take another name for another table",
         table.name, ToString(known), ToString(same)));
+  }
+  if (!table.warm_start_directory.empty() && table.warm_start_hash.empty()) {
+    return absl::NotFoundError(
+        fmt::format("table '{}' is not registered yet: give the hash of the export {}", table.name,
+                    table.warm_start_directory));
   }
   if (tables_.size() >= kTablesMax) {
     return absl::ResourceExhaustedError(
@@ -128,7 +136,9 @@ void MasterCore::ReportNode(const NodeReport& report, StepTime at) {
     return;
   }
   // A report of a process that has been replaced already says nothing about the new one.
-  const bool current = record.pid == 0 || record.pid == report.pid;
+  const bool replaced = report.incarnation != 0 && record.incarnation != 0 &&
+                        report.incarnation != record.incarnation;
+  const bool current = !replaced && (record.pid == 0 || record.pid == report.pid);
   const bool repeated = current && record.state == "exited" && record.pid == report.pid;
   if (repeated) return;
   if (current) {
@@ -156,11 +166,10 @@ void MasterCore::WorkerExited(const NodeReport& report, const NodeRecord& record
   } else if (auto it = ended_.find(report.computing_token); it != ended_.end()) {
     computing = it->second;
   }
-  // Leases end at once. Without a token the process is not known: the node's leases all end, unless
-  // the report is of a process that another one has replaced already.
+  // Leases end at once; a process that has replaced this one keeps its own.
   for (const auto& [key, session] : sessions_) {
-    const bool dead = computing.has_value() ? key == computing->worker
-                                            : key.name == report.node && record.pid == report.pid;
+    const bool dead =
+        computing.has_value() ? key == computing->worker : IsOf(report, record, key, session);
     if (dead) EndLeasesOf(key, own_fault ? EndCause::kTrainerFailure : EndCause::kNodeFailure);
   }
   if (own_fault && computing.has_value() && !IsTerminal(state_) &&
@@ -168,6 +177,15 @@ void MasterCore::WorkerExited(const NodeReport& report, const NodeRecord& record
     Charge(report.computing_token, *computing, text, at);
   }
   if (computing.has_value()) ended_.erase(report.computing_token);
+}
+
+bool MasterCore::IsOf(const NodeReport& report, const NodeRecord& record, const WorkerKey& worker,
+                      const Session& session) {
+  if (worker.name != report.node) return false;
+  if (report.incarnation != 0) return worker.incarnation == report.incarnation;
+  // It left nothing behind. A process began by `restarts` starts before it.
+  if (session.start != 0) return session.start <= uint64_t{report.restarts} + 1;
+  return record.pid == report.pid;
 }
 
 absl::StatusOr<uint64_t> MasterCore::RetryShards(const std::vector<ShardId>& shards, StepTime at) {

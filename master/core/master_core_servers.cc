@@ -49,6 +49,7 @@ absl::StatusOr<RegisterServerReply> MasterCore::RegisterServer(const RegisterSer
     record.stale_before += std::exchange(record.stale_now, 0);
     node->sequence = 0;
     node->snapshot_error.clear();
+    node->warm_start_error.clear();
     MetaChanged();
     AddEvent(at, "server-registered", request.name,
              fmt::format("incarnation {}", newest_server_.value()));
@@ -93,7 +94,8 @@ ServerExchangeReply MasterCore::ExchangeServer(const ServerExchangeRequest& requ
   if (partitions_.Reported(request.id, request.incarnation, request.owned)) {
     forgetting_.OnRestored();
   }
-  TakeSnapshots(request, node, at);
+  TakeSnapshots(request, at);
+  TakeErrors(request, node, at);
   const bool urgent = Urgent();
   if (!IsTerminal(state_)) {
     partitions_.AskSnapshots(request.id, request.incarnation,
@@ -122,7 +124,7 @@ void MasterCore::CountParts(const ServerExchangeRequest& request, Node* node) {
   nodes_.Touch(*node);
 }
 
-void MasterCore::TakeSnapshots(const ServerExchangeRequest& request, Node* node, StepTime at) {
+void MasterCore::TakeSnapshots(const ServerExchangeRequest& request, StepTime at) {
   bool accepted = false;
   for (const SnapshotReport& report : request.snapshots) {
     if (partitions_.Accept(request.id, request.incarnation, report, ledger_.done_seq(),
@@ -132,13 +134,29 @@ void MasterCore::TakeSnapshots(const ServerExchangeRequest& request, Node* node,
     }
   }
   if (accepted) TryCommit(at);
-  if (node->snapshot_error == request.snapshot_error) return;
-  node->snapshot_error = request.snapshot_error;
-  if (request.snapshot_error.empty()) {
-    AddEvent(at, "snapshots-work-again", node->record.name, "");
-  } else {
-    AddEvent(at, "snapshot-error", node->record.name,
-             fmt::format("{}; nothing is COMMITTED until this is mended", request.snapshot_error));
+}
+
+void MasterCore::TakeErrors(const ServerExchangeRequest& request, Node* node, StepTime at) {
+  if (node->snapshot_error != request.snapshot_error) {
+    node->snapshot_error = request.snapshot_error;
+    if (request.snapshot_error.empty()) {
+      AddEvent(at, "snapshots-work-again", node->record.name, "");
+    } else {
+      AddEvent(
+          at, "snapshot-error", node->record.name,
+          fmt::format("{}; nothing is COMMITTED until this is mended", request.snapshot_error));
+    }
+  }
+  if (node->warm_start_error != request.warm_start_error) {
+    node->warm_start_error = request.warm_start_error;
+    if (!request.warm_start_error.empty()) {
+      AddEvent(at, "warm-start-error", node->record.name,
+               fmt::format("{}; it is tried again, workers wait for the table meanwhile",
+                           request.warm_start_error));
+    }
+  }
+  if (!request.fatal_error.empty() && !IsTerminal(state_)) {
+    EndJob(JobState::kFailed, fmt::format("{}: {}", node->record.name, request.fatal_error), at);
   }
 }
 

@@ -14,7 +14,7 @@ constexpr std::chrono::milliseconds kWaitInterval{100};
 
 }  // namespace
 
-absl::Status MasterCore::HelloWorker(const WorkerKey& worker, StepTime at) {
+absl::Status MasterCore::HelloWorker(const WorkerKey& worker, uint64_t start, StepTime at) {
   now_ = at.now;
   Node* node = nodes_.FindOrAdd(worker.name, kRoleWorker);
   if (node == nullptr || node->record.role != kRoleWorker) {
@@ -24,6 +24,12 @@ absl::Status MasterCore::HelloWorker(const WorkerKey& worker, StepTime at) {
                           NodeTable::kNodesMax)
             : fmt::format("worker '{}': a {} has this name", worker.name, node->record.role));
   }
+  if (start != 0 && start < node->record.start) {
+    return absl::FailedPreconditionError(
+        fmt::format("worker '{}': start {} of it has been heard already, this is start {}: it must "
+                    "exit",
+                    worker.name, node->record.start, start));
+  }
   if (!sessions_.contains(worker)) {
     for (auto& [key, session] : sessions_) {
       if (key.name != worker.name || session.superseded) continue;
@@ -32,8 +38,9 @@ absl::Status MasterCore::HelloWorker(const WorkerKey& worker, StepTime at) {
     }
     AddEvent(at, "worker-joined", worker.name, "");
   }
-  TouchSession(worker, at);
   node->record.incarnation = worker.incarnation;
+  node->record.start = start;
+  TouchSession(worker, at);
   nodes_.Touch(*node);
   WorkerHeard(worker, nullptr, at);
   CheckEnd(at);
@@ -44,6 +51,14 @@ MasterCore::Session& MasterCore::TouchSession(const WorkerKey& worker, StepTime 
   const auto [it, added] = sessions_.try_emplace(worker);
   Session& session = it->second;
   if (added) session.progress_at = at.now;
+  // After a restart of the master the journal knows who began last: a Hello comes before
+  // everything.
+  const Node* node = nodes_.Find(worker.name);
+  if (node != nullptr && node->record.incarnation == worker.incarnation) {
+    session.start = node->record.start;
+  } else if (added && node != nullptr && node->record.start != 0) {
+    session.superseded = true;
+  }
   session.last_seen = at.now;
   session.silent = false;
   return session;
@@ -57,6 +72,7 @@ void MasterCore::WorkerHeard(const WorkerKey& worker, const WorkerTimes* times, 
   if (times != nullptr) node->times = *times;
   if (node->record.incarnation != worker.incarnation) {
     node->record.incarnation = worker.incarnation;
+    node->record.start = sessions_[worker].start;
     nodes_.Touch(*node);
   }
   const bool was_lost = node->record.state == "lost";

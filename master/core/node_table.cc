@@ -62,6 +62,7 @@ void NodeTable::BeginRun() {
     record.state = "exited";
     record.pid = 0;
     record.incarnation = 0;
+    record.start = 0;
     record.nonce = 0;
     record.superseded_nonces.clear();
     record.lanes.clear();

@@ -23,6 +23,7 @@ struct Node {
   ServerCounters counters;  // servers
   uint64_t sequence = 0;    // servers: of the newest exchange
   std::string snapshot_error;
+  std::string warm_start_error;
 };
 
 inline constexpr std::string_view kRoleWorker = "worker";

@@ -119,6 +119,7 @@ void ToProto(const NodeRecord& from, v1::JournalNode* to) {
   to->set_state(from.state);
   to->set_pid(from.pid);
   to->set_incarnation(from.incarnation);
+  to->set_start(from.start);
   to->set_restarts(from.restarts);
   to->set_last_exit(from.last_exit);
   to->set_records_committed(from.records_committed);
@@ -141,6 +142,7 @@ NodeRecord NodeFromProto(const v1::JournalNode& from) {
   to.state = from.state();
   to.pid = from.pid();
   to.incarnation = from.incarnation();
+  to.start = from.start();
   to.restarts = from.restarts();
   to.last_exit = from.last_exit();
   to.records_committed = from.records_committed();

@@ -38,6 +38,7 @@ absl::StatusOr<NodeReport> ParseReport(const v1::ReportNodeRequest& request) {
   report.exit_code = request.exit_code();
   report.computing_token = LeaseToken::FromValue(request.computing_token());
   report.minibatches_started = request.minibatches_started();
+  report.incarnation = request.incarnation();
   report.text = CutText(request.text(), kReasonBytesMax);
   report.restarts = request.restarts();
   return report;

@@ -43,7 +43,8 @@ class WorkerRpc final : public v1::WorkerService::CallbackService {
     return RunOnOwner(call, context_.loop,
                       [this, request, response](MasterCore& core, StepTime at) {
                         FillHello(*context_.job, response);
-                        return core.HelloWorker({request->worker(), request->incarnation()}, at);
+                        return core.HelloWorker({request->worker(), request->incarnation()},
+                                                request->start(), at);
                       });
   }
 

@@ -131,7 +131,18 @@ absl::Status WriteAndOpen(const DatasetSpec& spec, const std::string& index_path
 }  // namespace
 
 SourceCatalog::SourceCatalog(uint64_t seed, std::vector<Dataset> datasets)
-    : seed_(seed), datasets_(std::move(datasets)) {}
+    : seed_(seed), datasets_(std::move(datasets)) {
+  uint64_t train_steps = 0;
+  for (Dataset& dataset : datasets_) {
+    dataset.epoch_steps = dataset.layout.shard_count() * dataset.spec.minibatches_per_shard;
+    if (dataset.spec.mode != DatasetMode::kTrain) continue;
+    dataset.steps_before = train_steps;
+    train_steps += dataset.epoch_steps;
+  }
+  for (Dataset& dataset : datasets_) {
+    if (dataset.spec.mode == DatasetMode::kTrain) dataset.epoch_steps = train_steps;
+  }
+}
 
 absl::StatusOr<std::unique_ptr<SourceCatalog>> SourceCatalog::Open(const JobSpec& job,
                                                                    const ProgressFn& progress) {
@@ -157,7 +168,8 @@ absl::StatusOr<std::unique_ptr<SourceCatalog>> SourceCatalog::Open(const JobSpec
     std::vector<uint64_t> records;
     for (const IndexFile::Source& source : index.sources()) records.push_back(source.record_count);
     ShardLayout layout(std::move(records), spec.minibatch_size, spec.minibatches_per_shard);
-    datasets.push_back({spec, std::move(candidates[i].files), std::move(index), std::move(layout)});
+    datasets.push_back(
+        {spec, std::move(candidates[i].files), std::move(index), std::move(layout), 0, 0});
   }
   return std::unique_ptr<SourceCatalog>(new SourceCatalog(job.seed, std::move(datasets)));
 }
@@ -195,8 +207,8 @@ ShardWork SourceCatalog::WorkOf(const ShardId& shard) const {
   work.minibatch_size = spec.minibatch_size;
   work.has_header = spec.header;
   work.shuffle_seed = spec.shuffle ? RecordSeed(seed_, shard) : 0;
-  work.first_step = (uint64_t{shard.epoch.value()} * shard_count + shard.index.value()) *
-                    spec.minibatches_per_shard;
+  work.first_step = uint64_t{shard.epoch.value()} * dataset.epoch_steps + dataset.steps_before +
+                    shard.index.value() * spec.minibatches_per_shard;
   return work;
 }
 

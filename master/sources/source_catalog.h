@@ -45,7 +45,11 @@ class SourceCatalog {
   const std::vector<std::string>& files(DatasetId dataset) const;
 
   /// Everything a worker needs to read the shard. A pure lookup; O(log sources). Requires a shard
-  /// that exists. `first_step` = (epoch * shard_count + index) * minibatches_per_shard.
+  /// that exists.
+  ///
+  /// `first_step` counts the minibatches of whole shards in the order of (epoch, train dataset,
+  /// index), every train dataset in every epoch: a function of the shard alone, whatever its
+  /// epoch's other datasets do. Evaluate datasets are counted each for itself.
   ShardWork WorkOf(const ShardId& shard) const;
   /// As above; the token has no influence.
   ShardWork WorkOf(const ShardId& shard, LeaseToken) const { return WorkOf(shard); }
@@ -61,6 +65,9 @@ class SourceCatalog {
     std::vector<std::string> files;
     IndexFile index;
     ShardLayout layout;
+    /// Steps of one epoch: of what is counted with this dataset, and of that the part before it.
+    uint64_t epoch_steps = 0;
+    uint64_t steps_before = 0;
   };
 
   SourceCatalog(uint64_t seed, std::vector<Dataset> datasets);

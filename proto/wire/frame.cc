@@ -151,4 +151,13 @@ uint64_t ChecksumOf(std::string_view directory, std::span<const uint64_t> keys,
   return XXH3_64bits_digest(&state);
 }
 
+uint64_t ChecksumOf(std::span<const std::span<const std::byte>> pieces) {
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  for (const std::span<const std::byte> piece : pieces) {
+    XXH3_64bits_update(&state, piece.data(), piece.size());
+  }
+  return XXH3_64bits_digest(&state);
+}
+
 }  // namespace muster::wire

@@ -145,9 +145,17 @@ absl::StatusOr<std::string> DecodeError(std::string_view directory);
 /// XXH3 over the three blocks in order.
 uint64_t ChecksumOf(std::string_view directory, std::span<const uint64_t> keys,
                     std::string_view values);
+/// The same over pieces of memory that are the blocks, one after the other.
+uint64_t ChecksumOf(std::span<const std::span<const std::byte>> pieces);
 
+/// "float32", "float16", "bfloat16".
+std::string_view NameOf(Encoding encoding);
 /// Bytes per value: 4 or 2.
 size_t BytesPerValue(Encoding encoding);
+/// The largest magnitude that the encoding has a finite value for.
+float LargestFinite(Encoding encoding);
+/// Position of the first finite value that would be rounded to infinity; values.size() if none.
+size_t FirstUnencodable(std::span<const float> values, Encoding encoding);
 /// Converts floats to the wire (round to nearest even) and back. out.size() == in.size() *
 /// BytesPerValue.
 void EncodeValues(std::span<const float> in, Encoding encoding, std::span<std::byte> out);

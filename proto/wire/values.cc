@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 #include "base/check.h"
 #include "proto/wire/frame.h"
@@ -72,6 +74,36 @@ void Widen(const std::byte* in, std::span<float> out) {
 }
 
 }  // namespace
+
+std::string_view NameOf(Encoding encoding) {
+  if (encoding == Encoding::kFloat16) return "float16";
+  return encoding == Encoding::kBfloat16 ? "bfloat16" : "float32";
+}
+
+float LargestFinite(Encoding encoding) {
+  if (encoding == Encoding::kFloat16) return FromHalf(0x7bff);
+  return encoding == Encoding::kBfloat16 ? FromBfloat(0x7f7f) : std::numeric_limits<float>::max();
+}
+
+size_t FirstUnencodable(std::span<const float> values, Encoding encoding) {
+  if (encoding == Encoding::kFloat32) return values.size();
+  // The smallest magnitude that rounds to infinity: half a unit above the largest finite value.
+  const uint32_t limit = encoding == Encoding::kFloat16 ? 0x477ff000 : 0x7f7f8000;
+  const auto beyond = [limit](float value) {
+    const uint32_t magnitude = std::bit_cast<uint32_t>(value) & 0x7fffffff;
+    return magnitude - limit < kFloatInfinity - limit;  // unsigned: in [limit, infinity)
+  };
+  constexpr size_t kBlock = 1024;
+  for (size_t begin = 0; begin < values.size(); begin += kBlock) {
+    const std::span<const float> block =
+        values.subspan(begin, std::min(kBlock, values.size() - begin));
+    bool bad = false;  // or-ing lets the compiler vectorise the common case
+    for (const float value : block) bad |= beyond(value);
+    if (!bad) continue;
+    return begin + static_cast<size_t>(std::ranges::find_if(block, beyond) - block.begin());
+  }
+  return values.size();
+}
 
 size_t BytesPerValue(Encoding encoding) {
   return encoding == Encoding::kFloat32 ? 4 : 2;

@@ -17,9 +17,9 @@
 #include "base/version.h"
 #include "ps/engine/initializer.h"
 #include "ps/engine/partition.h"
-#include "ps/export/npy.h"
-#include "ps/export/sha256.h"
 #include "ps/snapshot/snapshot.h"
+#include "sharding/exported/npy.h"
+#include "sharding/exported/sha256.h"
 
 namespace muster::ps {
 namespace {

@@ -39,15 +39,9 @@ struct ExportSummary {
 /// there is something at the output's path.
 absl::StatusOr<ExportSummary> WriteExport(const ExportOptions& options);
 
-/// The SHA-256 of an export's SHA256SUMS: one short text that pins all of it. kNotFound or
-/// kInvalidArgument when `directory` is no export.
-absl::StatusOr<std::string> ExportHash(const std::string& directory);
-
 /// The rows that `table` starts from: those of the table of the same name in the export in
-/// table.warm_start_directory. Verifies the export's sums, and its hash when the spec pins one.
-/// Keeps the files mapped; 8 bytes a row besides. Blocks for the disk; any thread.
-/// kNotFound: no export, or no such table in it. kFailedPrecondition: another hash than the pinned
-/// one, another width or shape. kDataLoss: a file does not have its sum.
+/// table.warm_start_directory. Checks and errors are those of ExportedTable::Open. Keeps the files
+/// mapped; 8 bytes a row besides. Blocks for the disk; any thread.
 absl::StatusOr<std::shared_ptr<const WarmStartSource>> LoadWarmStart(const TableSpec& table,
                                                                      uint32_t partition_count);
 

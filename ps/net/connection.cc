@@ -165,7 +165,8 @@ absl::Status Connection::ServePull() {
   PullReply reply;
   reply.values = std::move(spare_values_);
   if (!reply.values.Resize(0)) return absl::InternalError("an empty buffer cannot fail");
-  handler_->OnPull({.parts = parts, .keys = keys_in_.words()}, &reply);
+  handler_->OnPull({.parts = parts, .keys = keys_in_.words(), .encoding = header_.encoding},
+                   &reply);
   size_t value_bytes = reply.values.size();
   if (header_.encoding != wire::Encoding::kFloat32) {
     // In place: the bytes written never pass those still to be read.

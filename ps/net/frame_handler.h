@@ -15,6 +15,8 @@ namespace muster::ps {
 struct PullRequest {
   std::span<const wire::PullPart> parts;
   std::span<const uint64_t> keys;
+  /// What the rows will be narrowed to: one that is too large for it is for the handler to refuse.
+  wire::Encoding encoding = wire::Encoding::kFloat32;
 };
 /// What the handler fills in; `parts` comes empty, with one entry to be made per part of the
 /// request. `values: [sum of keys of OK parts, their table's dim] float32 row-major`, at most

@@ -41,14 +41,15 @@ ControlState::ControlState(const RegisterServerReply& registered, uint32_t lane_
       master_(registered.master_incarnation) {}
 
 ServerExchangeRequest ControlState::MakeRequest(const std::vector<LaneReport>& reports,
-                                                const std::string& error) const {
+                                                const Errors& errors) const {
   ServerExchangeRequest request;
   request.id = id_;
   request.incarnation = incarnation_;
   request.sequence = sequence_;
   request.newest_table = newest_table_;
   request.forget_version = forget_version_;
-  request.snapshot_error = error;
+  request.warm_start_error = ValidUtf8(errors.warm_start, kErrorBytesMax);
+  request.fatal_error = ValidUtf8(errors.fatal, kErrorBytesMax);
   for (const LaneReport& report : reports) {
     Append(report.owned, &request.owned);
     Append(report.snapshots, &request.snapshots);

@@ -19,12 +19,16 @@ class ControlState {
 
   /// The number of the next exchange: ask the lanes for their reports of it.
   uint64_t NextSequence() { return ++sequence_; }
-  /// `error`: what a background task could not do; empty: the lanes' own errors are reported.
+  /// What the background threads could not do; empty: nothing of that kind.
+  struct Errors {
+    std::string warm_start;  // is tried again
+    std::string fatal;       // is not
+  };
   ServerExchangeRequest MakeRequest(const std::vector<LaneReport>& reports,
-                                    const std::string& error) const;
+                                    const Errors& errors) const;
 
   struct Orders {
-    /// Not seen before, ids ascending. Call TableAdded for each, in order, when the lanes have it.
+    /// Not seen before, ids ascending. Call TableAdded for each, in order, when the lanes know it.
     std::vector<TableSpec> tables;
     /// One per lane.
     std::vector<LaneCommands> lanes;

@@ -48,9 +48,15 @@ void LaneServer::Stop() {
   net_.Stop();
 }
 
-void LaneServer::PostTable(const TableSpec& table,
-                           std::shared_ptr<const WarmStartSource> warm_start) {
-  net_.Post([this, table, warm_start] { owned_->AddTable(table, warm_start); });
+void LaneServer::PostTable(const TableSpec& table) {
+  net_.Post([this, table] {
+    owned_->AddTable(table);
+    WakeIfNews();
+  });
+}
+
+void LaneServer::PostWarmStart(TableId table, std::shared_ptr<const WarmStartSource> rows) {
+  net_.Post([this, table, rows = std::move(rows)] { owned_->SetWarmStart(table, rows); });
 }
 
 void LaneServer::PostCommands(LaneCommands commands) {

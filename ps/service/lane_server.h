@@ -69,7 +69,9 @@ class LaneServer final : public FrameHandler {
   /// Ends the thread; no task runs afterwards. Idempotent.
   void Stop();
 
-  void PostTable(const TableSpec& table, std::shared_ptr<const WarmStartSource> warm_start);
+  /// See OwnedPartitions::AddTable and SetWarmStart.
+  void PostTable(const TableSpec& table);
+  void PostWarmStart(TableId table, std::shared_ptr<const WarmStartSource> rows);
   void PostCommands(LaneCommands commands);
   /// Calls `done` on the lane's thread with its part of the exchange `sequence`.
   void PostReport(uint64_t sequence, std::function<void(LaneReport)> done);

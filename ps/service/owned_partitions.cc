@@ -29,15 +29,40 @@ const Partition* OwnedPartitions::Find(PartitionId partition) const {
   return slot == nullptr ? nullptr : slot->partition.get();
 }
 
-void OwnedPartitions::AddTable(const TableSpec& table,
-                               std::shared_ptr<const WarmStartSource> warm_start) {
-  const auto [known, added] = tables_.try_emplace(table.id, KnownTable{table, warm_start});
+void OwnedPartitions::AddTable(const TableSpec& table) {
+  const auto [known, added] = tables_.try_emplace(table.id, KnownTable{table, nullptr});
   if (!added) return;
   if (widths_.size() <= table.id.value()) widths_.resize(table.id.value() + 1, 0);
   widths_[table.id.value()] = table.dim;
-  for (Slot& slot : slots_) {
-    if (slot.partition) slot.partition->AddTable(table, warm_start.get());
+  for (Slot& slot : slots_) GiveTable(known->second, &slot);
+}
+
+void OwnedPartitions::SetWarmStart(TableId table, std::shared_ptr<const WarmStartSource> rows) {
+  const auto known = tables_.find(table);
+  if (known == tables_.end() || !known->second.waits()) return;
+  known->second.warm_start = std::move(rows);
+  for (Slot& slot : slots_) GiveTable(known->second, &slot);
+}
+
+void OwnedPartitions::GiveTable(const KnownTable& table, Slot* slot) {
+  if (slot->partition == nullptr || slot->partition->KnowsTable(table.spec.id)) return;
+  if (table.waits()) {
+    news_ = true;
+  } else {
+    slot->partition->AddTable(table.spec, table.warm_start.get());
   }
+}
+
+std::vector<TableId> OwnedPartitions::WarmStartsWanted() const {
+  std::vector<TableId> wanted;
+  for (const auto& [id, table] : tables_) {
+    if (table.waits() && std::ranges::any_of(slots_, [id = id](const Slot& slot) {
+          return slot.partition != nullptr && !slot.partition->KnowsTable(id);
+        })) {
+      wanted.push_back(id);
+    }
+  }
+  return wanted;
 }
 
 void OwnedPartitions::Apply(const LaneCommands& commands) {
@@ -97,9 +122,7 @@ void OwnedPartitions::Serve(Slot* slot, std::unique_ptr<Partition> partition,
   slot->force_base = false;
   slot->accepted = manifest;
   slot->partition = std::move(partition);
-  for (const auto& [id, table] : tables_) {
-    slot->partition->AddTable(table.spec, table.warm_start.get());
-  }
+  for (const auto& [id, table] : tables_) GiveTable(table, slot);
   if (forget_ != nullptr) slot->partition->Forget(*forget_);
   news_ = true;
 }
@@ -257,6 +280,7 @@ LaneReport OwnedPartitions::Report(uint64_t sequence) {
       report.snapshots.push_back({id, slot.epoch, outstanding.chain});
     }
   }
+  report.warm_starts_wanted = WarmStartsWanted();
   report.error = load_error_.empty() ? snapshot_error_ : load_error_;
   news_ = false;
   return report;

@@ -37,6 +37,8 @@ struct LaneReport {
   std::vector<SnapshotReport> snapshots;
   std::vector<MissingReport> missing;
   ServerCounters counters;
+  /// Tables of which some partition has not the rows that they start from: give SetWarmStart.
+  std::vector<TableId> warm_starts_wanted;
   /// Why a snapshot could not be written or read, lately; empty: all is well.
   std::string error;
 };
@@ -72,9 +74,12 @@ class OwnedPartitions {
   };
   explicit OwnedPartitions(const Options& options);
 
-  /// Makes a table known to all partitions, those to come included. `warm_start` may be null when
-  /// the spec names none.
-  void AddTable(const TableSpec& table, std::shared_ptr<const WarmStartSource> warm_start);
+  /// Makes a table known to all partitions, those to come included. When the spec names a warm
+  /// start, partitions whose snapshot does not have the table wait for SetWarmStart; until then
+  /// they answer kRetry for it, and Report says that it is wanted.
+  void AddTable(const TableSpec& table);
+  /// The rows that a table added before starts from. Kept for partitions to come.
+  void SetWarmStart(TableId table, std::shared_ptr<const WarmStartSource> rows);
 
   /// Takes over the commands of one exchange. Older ones than those told before change nothing, nor
   /// do repeats. Commands for partitions of other lanes are dropped.
@@ -137,12 +142,16 @@ class OwnedPartitions {
   };
   struct KnownTable {
     TableSpec spec;
-    std::shared_ptr<const WarmStartSource> warm_start;
+    std::shared_ptr<const WarmStartSource> warm_start;  // null: none, or not loaded yet
+    bool waits() const { return !spec.warm_start_directory.empty() && warm_start == nullptr; }
   };
 
   Slot* Find(uint32_t partition);
   void Own(const OwnCommand& command);
   void Serve(Slot* slot, std::unique_ptr<Partition> partition, const Manifest& manifest);
+  /// Gives the table to the slot's partition, unless the rows that it starts from are wanted first.
+  void GiveTable(const KnownTable& table, Slot* slot);
+  std::vector<TableId> WarmStartsWanted() const;
   void Accept(const AcceptedSnapshot& accepted);
   void WantSnapshot(const SnapshotCommand& command, uint64_t sequence);
   void BeginSnapshot(Slot* slot, const SnapshotCommand& command, std::optional<SnapshotJob>* job);
@@ -151,8 +160,8 @@ class OwnedPartitions {
   /// Floats of a row, 0: the table is not known.
   uint32_t Width(uint32_t table) const;
   wire::PartReply PullPart(const Slot& slot, const wire::PullPart& part,
-                           std::span<const uint64_t> keys, std::span<float>* values,
-                           std::string* text);
+                           std::span<const uint64_t> keys, wire::Encoding encoding,
+                           std::span<float>* values, std::string* text);
   wire::PartReply PushPart(Slot* slot, const wire::PushPart& part, std::span<const uint64_t> keys,
                            std::span<const float> values, std::string* text);
 

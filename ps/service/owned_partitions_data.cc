@@ -18,6 +18,16 @@ uint64_t KeyCount(const std::vector<wire::Group>& groups) {
   return keys;
 }
 
+/// Why the value at `position` of rows of `keys` cannot be sent.
+std::string TooLarge(const TableSpec& table, std::span<const uint64_t> keys, float value,
+                     size_t position, wire::Encoding encoding) {
+  return fmt::format(
+      "table '{}': the row of key {} has {} in column {}, but {} ends at {}: set "
+      "spec.training.wireEncoding to bfloat16 or float32, or look why the weights grow",
+      table.name, keys[position / table.dim], value, position % table.dim, wire::NameOf(encoding),
+      wire::LargestFinite(encoding));
+}
+
 }  // namespace
 
 wire::PartCode OwnedPartitions::Admit(uint32_t partition, uint64_t owner_epoch) {
@@ -66,7 +76,8 @@ void OwnedPartitions::Pull(const PullRequest& request, PullReply* reply) {
     const wire::PullPart& part = request.parts[i];
     const uint64_t count = KeyCount(part.groups);
     if (reply->parts[i].code == PartCode::kOk) {
-      reply->parts[i] = PullPart(*Find(part.partition), part, keys, &rest, &reply->text);
+      reply->parts[i] =
+          PullPart(*Find(part.partition), part, keys, request.encoding, &rest, &reply->text);
     }
     keys = keys.subspan(count);
   }
@@ -75,8 +86,8 @@ void OwnedPartitions::Pull(const PullRequest& request, PullReply* reply) {
 }
 
 wire::PartReply OwnedPartitions::PullPart(const Slot& slot, const wire::PullPart& part,
-                                          std::span<const uint64_t> keys, std::span<float>* values,
-                                          std::string* text) {
+                                          std::span<const uint64_t> keys, wire::Encoding encoding,
+                                          std::span<float>* values, std::string* text) {
   std::span<float> rest = *values;
   for (const wire::Group& group : part.groups) {
     const size_t floats = size_t{group.keys} * Width(group.table);
@@ -87,6 +98,10 @@ wire::PartReply OwnedPartitions::PullPart(const Slot& slot, const wire::PullPart
       const bool unknown = status.code() == absl::StatusCode::kNotFound;
       return {.partition = part.partition,
               .code = unknown ? PartCode::kRetry : PartCode::kBadRequest};
+    }
+    if (const size_t bad = wire::FirstUnencodable(rest.first(floats), encoding); bad != floats) {
+      *text = TooLarge(tables_.at(TableId(group.table)).spec, keys, rest[bad], bad, encoding);
+      return {.partition = part.partition, .code = PartCode::kBadRequest};
     }
     keys = keys.subspan(group.keys);
     rest = rest.subspan(floats);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/log.h"
@@ -17,13 +18,19 @@ constexpr milliseconds kBackoffFirst{50};
 constexpr milliseconds kBackoffMax{500};
 constexpr milliseconds kHeartbeatDefault{200};
 constexpr std::chrono::seconds kAwayLogInterval{2};
-constexpr std::chrono::seconds kWarmStartPause{2};
 
 bool MayPass(const absl::Status& status) {
   return status.code() == absl::StatusCode::kUnavailable ||
          status.code() == absl::StatusCode::kDeadlineExceeded ||
          status.code() == absl::StatusCode::kAborted ||
          status.code() == absl::StatusCode::kResourceExhausted;
+}
+
+/// Whether a warm start that failed like this may succeed later: a folder comes back, its contents
+/// stay wrong.
+bool WaitingMayMend(const absl::Status& status) {
+  return !absl::IsInvalidArgument(status) && !absl::IsFailedPrecondition(status) &&
+         !absl::IsDataLoss(status);
 }
 
 /// Doubles up to a bound, with jitter, so that servers do not come back in step.
@@ -196,9 +203,10 @@ absl::Status ParameterServer::Serve(const ServerIdentity& identity) {
   milliseconds interval = identity.heartbeat_interval;
   Backoff backoff(&rng_);
   while (true) {
-    AdvanceTables(&state);
     const uint64_t sequence = state.NextSequence();
-    const auto reply = master_->Exchange(state.MakeRequest(CollectReports(sequence), table_error_));
+    const std::vector<LaneReport> reports = CollectReports(sequence);
+    AdvanceWarmStarts(reports);
+    const auto reply = master_->Exchange(state.MakeRequest(reports, Errors()));
     if (!reply.ok()) {
       if (absl::IsCancelled(reply.status())) return absl::OkStatus();
       LogMasterAway(reply.status());
@@ -217,10 +225,10 @@ absl::Status ParameterServer::Serve(const ServerIdentity& identity) {
     } else if (!orders.ok()) {
       return orders.status();
     } else {
-      for (TableSpec& table : orders->tables) {
-        tables_.push_back(std::make_shared<PendingTable>(PendingTable{.spec = std::move(table)}));
+      for (const TableSpec& table : orders->tables) {  // before the partitions that hold them
+        AddTable(table);
+        state.TableAdded(table.id);
       }
-      AdvanceTables(&state);  // before the partitions that hold them
       for (size_t i = 0; i < lanes_.size(); ++i) {
         lanes_[i]->PostCommands(std::move(orders->lanes[i]));
       }
@@ -231,45 +239,76 @@ absl::Status ParameterServer::Serve(const ServerIdentity& identity) {
   }
 }
 
-void ParameterServer::AdvanceTables(ControlState* state) {
-  for (; !tables_.empty(); tables_.pop_front()) {
-    const std::shared_ptr<PendingTable>& table = tables_.front();
-    std::shared_ptr<const WarmStartSource> rows;
-    if (!table->spec.warm_start_directory.empty()) {
-      if (!table->started) return BeginWarmStart(table);
+void ParameterServer::AddTable(const TableSpec& table) {
+  if (!table.warm_start_directory.empty()) {
+    auto warm_start = std::make_shared<WarmStart>();
+    warm_start->spec = table;
+    warm_starts_.emplace(table.id, std::move(warm_start));
+  }
+  for (const auto& lane : lanes_) lane->PostTable(table);
+}
+
+void ParameterServer::AdvanceWarmStarts(const std::vector<LaneReport>& reports) {
+  std::set<TableId> wanted;
+  for (const LaneReport& report : reports) {
+    wanted.insert(report.warm_starts_wanted.begin(), report.warm_starts_wanted.end());
+  }
+  for (const auto& [id, table] : warm_starts_) {
+    std::optional<WarmStart::Result> result;
+    {
       MutexLock lock(&mutex_);
-      if (!table->warm_start.has_value()) return;
-      if (!table->warm_start->ok()) {
-        table_error_ = std::string(Message(table->warm_start->status()));
-        Log(LogLevel::kError, "{}", table_error_);
-        table->warm_start.reset();
-        table->started = false;
-        table->not_before = clock_->Now() + kWarmStartPause;
-        return;
-      }
-      rows = **table->warm_start;
+      result.swap(table->result);
     }
-    table_error_.clear();
-    for (const auto& lane : lanes_) lane->PostTable(table->spec, rows);
-    state->TableAdded(table->spec.id);
+    if (result.has_value()) EndWarmStart(*result, table.get());
+    if (!wanted.contains(id)) {
+      table->error.clear();
+    } else if (!table->loading && !table->over && clock_->Now() >= table->not_before) {
+      BeginWarmStart(table);
+    }
   }
 }
 
-void ParameterServer::BeginWarmStart(const std::shared_ptr<PendingTable>& table) {
-  if (clock_->Now() < table->not_before) return;
-  table->started = true;
-  loader_.Post([this, shared = table, count = partition_count_] {
-    auto source = storage_->OpenWarmStart(shared->spec, count);
-    if (!source.ok()) {
-      source = Annotate(source.status(),
-                        fmt::format("cannot warm-start table \"{}\"", shared->spec.name));
+void ParameterServer::BeginWarmStart(const std::shared_ptr<WarmStart>& table) {
+  table->loading = true;
+  loader_.Post([this, table, count = partition_count_] {
+    WarmStart::Result result = storage_->OpenWarmStart(table->spec, count);
+    if (!result.ok()) {
+      result = Annotate(result.status(),
+                        fmt::format("cannot warm-start table \"{}\"", table->spec.name));
     }
     {
       MutexLock lock(&mutex_);
-      shared->warm_start = std::move(source);
+      table->result = std::move(result);
     }
     Wake();
   });
+}
+
+void ParameterServer::EndWarmStart(const WarmStart::Result& result, WarmStart* table) {
+  table->loading = false;
+  if (result.ok()) {
+    table->over = true;
+    table->error.clear();
+    for (const auto& lane : lanes_) lane->PostWarmStart(table->spec.id, *result);
+    return;
+  }
+  const std::string text(Message(result.status()));
+  Log(LogLevel::kError, "{}", text);
+  if (WaitingMayMend(result.status())) {
+    table->error = text;
+    table->not_before = clock_->Now() + options_.warm_start_pause;
+  } else {
+    table->over = true;
+    fatal_error_ = text;
+  }
+}
+
+ControlState::Errors ParameterServer::Errors() const {
+  ControlState::Errors errors{.warm_start = "", .fatal = fatal_error_};
+  for (const auto& [id, table] : warm_starts_) {
+    if (errors.warm_start.empty()) errors.warm_start = table->error;
+  }
+  return errors;
 }
 
 }  // namespace muster::ps

@@ -1,7 +1,8 @@
 #pragma once
 
-#include <deque>
+#include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +29,8 @@ class ParameterServer {
     /// Names this process among those of its name, for ever: random.
     uint64_t nonce = 0;
     LaneLimits limits;
+    /// How long an export that could not be read rests before it is tried again.
+    std::chrono::milliseconds warm_start_pause{2000};
   };
   /// Makes the storage that the master's registration names.
   using StorageFactory = std::function<std::unique_ptr<Storage>(const ServerIdentity&)>;
@@ -47,12 +50,15 @@ class ParameterServer {
   void RequestStop();
 
  private:
-  /// A table on its way to the lanes.
-  struct PendingTable {
+  /// The rows that a table starts from: read when a partition turns out to need them.
+  struct WarmStart {
+    using Result = absl::StatusOr<std::shared_ptr<const WarmStartSource>>;
     TableSpec spec;
-    bool started = false;
-    std::optional<absl::StatusOr<std::shared_ptr<const WarmStartSource>>> warm_start;
+    bool loading = false;
+    bool over = false;  // the lanes have it, or it will never work
     TimePoint not_before{};
+    std::string error;             // of the last attempt
+    std::optional<Result> result;  // guarded by mutex_: set by the loader
   };
 
   absl::StatusOr<std::vector<std::vector<std::string>>> Listen();
@@ -61,9 +67,12 @@ class ParameterServer {
   absl::Status Serve(const ServerIdentity& identity);
   /// The lanes' reports of the exchange; waits for them.
   std::vector<LaneReport> CollectReports(uint64_t sequence);
-  /// Hands tables to the lanes in order; those with a warm start when it is loaded.
-  void AdvanceTables(ControlState* state);
-  void BeginWarmStart(const std::shared_ptr<PendingTable>& table);
+  void AddTable(const TableSpec& table);
+  /// Reads what the lanes want and gives them what has been read.
+  void AdvanceWarmStarts(const std::vector<LaneReport>& reports);
+  void BeginWarmStart(const std::shared_ptr<WarmStart>& table);
+  void EndWarmStart(const WarmStart::Result& result, WarmStart* table);
+  ControlState::Errors Errors() const;
   void StopThreads();
 
   /// Waits until `timeout` has passed, or, with `kNews`, there is something to report. False: stop.
@@ -80,8 +89,8 @@ class ParameterServer {
   // Of the thread in Run().
   Rng rng_;
   uint32_t partition_count_ = 0;
-  std::deque<std::shared_ptr<PendingTable>> tables_;
-  std::string table_error_;
+  std::map<TableId, std::shared_ptr<WarmStart>> warm_starts_;
+  std::string fatal_error_;
   std::optional<TimePoint> away_logged_;
 
   Mutex mutex_;

@@ -123,6 +123,7 @@ void Supervisor::On(const NodeExited& event) {
   if (event.slot.has_value()) {
     tell.computing_token = event.slot->computing_token.value();
     tell.minibatches_started = event.slot->minibatches_started;
+    tell.incarnation = event.slot->incarnation;
   }
   Emit(std::move(tell));
   const bool ended_well = node.role == NodeRole::kWorker &&
@@ -364,7 +365,7 @@ void Supervisor::StartDueNodes() {
       node.seen_running = false;
       node.told_to_end = false;
       node.lost_since.reset();
-      Emit(StartNode{name, role});
+      Emit(StartNode{name, role, node.starts});
     }
   }
 }

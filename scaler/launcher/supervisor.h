@@ -100,6 +100,8 @@ using SupervisorEvent =
 struct StartNode {
   std::string node;
   NodeRole role = NodeRole::kWorker;
+  /// The how-manieth start of the node in this run, from 1; workers tell the master.
+  uint32_t start = 1;
 };
 struct StopNode {
   std::string node;
@@ -118,6 +120,7 @@ struct TellMaster {
   ExitStatus exit;
   uint64_t computing_token = 0;
   uint32_t minibatches_started = 0;
+  uint64_t incarnation = 0;  // of a worker's process; 0: it left none behind
   std::string text;
   uint32_t restarts = 0;
 };

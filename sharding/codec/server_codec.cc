@@ -261,6 +261,8 @@ void ToProto(const ServerExchangeRequest& from, v1::ServerExchangeRequest* to) {
   to->set_forget_version(from.forget_version);
   ToProto(from.counters, to->mutable_counters());
   to->set_snapshot_error(from.snapshot_error);
+  to->set_warm_start_error(from.warm_start_error);
+  to->set_fatal_error(from.fatal_error);
 }
 
 absl::StatusOr<ServerExchangeRequest> FromProto(const v1::ServerExchangeRequest& from) {
@@ -268,6 +270,8 @@ absl::StatusOr<ServerExchangeRequest> FromProto(const v1::ServerExchangeRequest&
   MUSTER_RETURN_IF_ERROR(CheckCount("snapshots", from.snapshots_size(), kPartitionsMax));
   MUSTER_RETURN_IF_ERROR(CheckCount("missing", from.missing_size(), kPartitionsMax));
   MUSTER_RETURN_IF_ERROR(CheckText("snapshot_error", from.snapshot_error(), kTextBytesMax));
+  MUSTER_RETURN_IF_ERROR(CheckText("warm_start_error", from.warm_start_error(), kTextBytesMax));
+  MUSTER_RETURN_IF_ERROR(CheckText("fatal_error", from.fatal_error(), kTextBytesMax));
   ServerExchangeRequest to;
   to.id = ServerId(from.id());
   to.incarnation = ServerIncarnation(from.incarnation());
@@ -289,6 +293,8 @@ absl::StatusOr<ServerExchangeRequest> FromProto(const v1::ServerExchangeRequest&
   to.forget_version = from.forget_version();
   to.counters = FromProto(from.counters());
   to.snapshot_error = from.snapshot_error();
+  to.warm_start_error = from.warm_start_error();
+  to.fatal_error = from.fatal_error();
   return to;
 }
 

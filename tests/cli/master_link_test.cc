@@ -93,6 +93,7 @@ class MasterLinkTest : public ::testing::Test {
     report.exited = exited;
     report.exit.signal = exited ? 9 : 0;
     report.computing_token = 77;
+    report.incarnation = 8;
     report.text = "caf\xc3\xa9";
     return report;
   }
@@ -114,6 +115,7 @@ TEST_F(MasterLinkTest, DeliversInOrderAndFillsTheReportIn) {
   EXPECT_EQ(state_.last_report.run_id(), "run-1");
   EXPECT_EQ(state_.last_report.signal(), 9u);
   EXPECT_EQ(state_.last_report.computing_token(), 77u);
+  EXPECT_EQ(state_.last_report.incarnation(), 8u);
   EXPECT_EQ(state_.last_report.text(), "caf??");
 }
 

@@ -317,7 +317,7 @@ TEST_F(RunCommandTest, LostServerIsKilledAndStartedAgain) {
 TEST_F(RunCommandTest, CrashIsChargedToTheShardInTheSlotFile) {
   // magic, incarnation, token 77, 5 minibatches, not ended; little-endian.
   WriteJob(
-      "if [ ! -e crashed ]; then touch crashed; printf "
+      "if [ $MUSTER_START = 1 ]; then printf "
       "'LSRETSUM\\1\\0\\0\\0\\0\\0\\0\\0\\115\\0\\0\\0"
       "\\0\\0\\0\\0\\5\\0\\0\\0\\0\\0\\0\\0' > $MUSTER_SLOT_FILE; kill -SEGV $$; fi; " +
       std::string(kWaitForSuccess));

@@ -5,12 +5,12 @@
 
 namespace muster::sdk {
 
-absl::StatusOr<HelloAnswer> ControlClient::Hello(uint64_t incarnation,
+absl::StatusOr<HelloAnswer> ControlClient::Hello(uint64_t incarnation, uint64_t start,
                                                  std::chrono::milliseconds timeout) {
   MUSTER_ASSIGN_OR_RETURN(
       std::string bytes,
       channel_.Call("/muster.v1.WorkerService/Hello",
-                    EncodeHelloRequest(worker_, incarnation, kCompatibleVersion), timeout));
+                    EncodeHelloRequest(worker_, incarnation, start, kCompatibleVersion), timeout));
   return DecodeHelloResponse(bytes);
 }
 

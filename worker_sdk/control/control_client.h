@@ -18,7 +18,9 @@ class ControlClient {
   ControlClient(std::string address, std::string worker)
       : channel_(std::move(address)), worker_(std::move(worker)) {}
 
-  absl::StatusOr<HelloAnswer> Hello(uint64_t incarnation, std::chrono::milliseconds timeout);
+  /// `start`: the how-manieth start of this worker in the supervisor's run; 0: not known.
+  absl::StatusOr<HelloAnswer> Hello(uint64_t incarnation, uint64_t start,
+                                    std::chrono::milliseconds timeout);
   absl::StatusOr<TableId> RegisterTable(const TableSpec& table, std::chrono::milliseconds timeout);
   absl::StatusOr<WorkerExchangeReply> Exchange(const WorkerExchangeRequest& request,
                                                std::chrono::milliseconds timeout);

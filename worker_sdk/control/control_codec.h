@@ -25,7 +25,7 @@ struct HelloAnswer {
   uint64_t lease_duration_ms = 0;
 };
 
-std::string EncodeHelloRequest(std::string_view worker, uint64_t incarnation,
+std::string EncodeHelloRequest(std::string_view worker, uint64_t incarnation, uint64_t start,
                                std::string_view sdk_version);
 std::string EncodeRegisterTableRequest(std::string_view worker, const TableSpec& table);
 std::string EncodeExchangeRequest(const WorkerExchangeRequest& request);

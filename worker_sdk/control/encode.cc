@@ -156,13 +156,14 @@ void Returned(Writer* out, const ReturnedLease& returned) {
 
 }  // namespace
 
-std::string EncodeHelloRequest(std::string_view worker, uint64_t incarnation,
+std::string EncodeHelloRequest(std::string_view worker, uint64_t incarnation, uint64_t start,
                                std::string_view sdk_version) {
   std::string bytes;
   Writer out(bytes);
   Text(&out, 1, worker);
   out.add_uint64(2, incarnation);
   Text(&out, 3, sdk_version);
+  out.add_uint64(4, start);
   return bytes;
 }
 

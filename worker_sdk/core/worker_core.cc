@@ -101,7 +101,7 @@ void WorkerCore::OnReply(const SendRequest& request, std::span<const wire::PartR
                          TimePoint now) {
   PartSender::Outcome outcome = sender_.OnReply(request.id, parts, std::move(rows), now);
   if (outcome.bad_request) {
-    std::string reason = fmt::format("{} refused a {} of this worker as malformed: {}",
+    std::string reason = fmt::format("{} refused a {} of this worker: {}",
                                      fmt::format("ps-{}", request.lane.server.value()),
                                      request.push ? "push" : "pull", text);
     if (!request.push) {

@@ -160,7 +160,8 @@ void Connection::OnDirectory() {
     absl::StatusOr<std::string> text = wire::DecodeError(directory_);
     return Close(text.ok() ? *text : std::string(Message(text.status())));
   }
-  absl::Status status = greeted_ ? OnReplyDirectory() : OnHelloReply();
+  absl::Status status = header_.value_bytes == 0 ? CheckChecksum({}) : absl::OkStatus();
+  if (status.ok()) status = greeted_ ? OnReplyDirectory() : OnHelloReply();
   if (!status.ok()) Close(Message(status));
 }
 
@@ -202,6 +203,16 @@ absl::Status Connection::OnReplyDirectory() {
   return absl::OkStatus();
 }
 
+absl::Status Connection::CheckChecksum(std::span<const std::byte> values) const {
+  // Every request has one, and an answer has what its request has.
+  if (header_.checksum_kind != wire::Checksum::kXxh3) {
+    return absl::DataLossError("it answered without a checksum");
+  }
+  const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(directory_)), values};
+  if (wire::ChecksumOf(pieces) == header_.checksum) return absl::OkStatus();
+  return absl::DataLossError("the checksum of an answer is wrong");
+}
+
 void Connection::ReadValues(uint64_t floats) {
   rows_ = std::make_shared_for_overwrite<float[]>(floats);
   asio::mutable_buffer into(rows_.get(), header_.value_bytes);
@@ -214,15 +225,11 @@ void Connection::ReadValues(uint64_t floats) {
 
 void Connection::OnValues() {
   std::span<float> rows(rows_.get(), floats_);
-  std::string_view wire_bytes(reinterpret_cast<const char*>(rows.data()), rows.size_bytes());
-  if (header_.encoding != wire::Encoding::kFloat32) {
-    wire_bytes = {reinterpret_cast<const char*>(encoded_.data()), encoded_.size()};
-    wire::DecodeValues(encoded_, header_.encoding, rows);
-  }
-  if (header_.checksum_kind == wire::Checksum::kXxh3 &&
-      wire::ChecksumOf(directory_, {}, wire_bytes) != header_.checksum) {
-    return Close("the checksum of an answer is wrong");
-  }
+  const bool narrow = header_.encoding != wire::Encoding::kFloat32;
+  const absl::Status status = CheckChecksum(narrow ? std::span<const std::byte>(encoded_)
+                                                   : std::as_bytes(std::span<const float>(rows)));
+  if (!status.ok()) return Close(Message(status));
+  if (narrow) wire::DecodeValues(encoded_, header_.encoding, rows);
   Deliver(std::move(rows_));
 }
 

@@ -59,6 +59,13 @@ std::string Directory(const SendRequest& request) {
   return wire::EncodePush(parts);
 }
 
+/// Writes the header with the checksum of the pieces, whose first is the header itself.
+void SealFrame(wire::Header* header, RequestFrame* frame) {
+  header->checksum_kind = wire::Checksum::kXxh3;
+  header->checksum = wire::ChecksumOf(std::span(frame->pieces).subspan(1));
+  wire::EncodeHeader(*header, frame->header);
+}
+
 }  // namespace
 
 void BuildFrame(const SendRequest& request, wire::Encoding encoding, RequestFrame* frame) {
@@ -95,7 +102,7 @@ void BuildFrame(const SendRequest& request, wire::Encoding encoding, RequestFram
     });
     AppendPiece(frame->encoded_values, frame);
   }
-  wire::EncodeHeader(header, frame->header);
+  SealFrame(&header, frame);
 }
 
 void BuildHello(const wire::Hello& hello, RequestFrame* frame) {
@@ -103,9 +110,9 @@ void BuildHello(const wire::Hello& hello, RequestFrame* frame) {
   wire::Header header;
   header.kind = wire::Kind::kHello;
   header.directory_bytes = static_cast<uint32_t>(frame->directory.size());
-  wire::EncodeHeader(header, frame->header);
   AppendPiece(frame->header, frame);
   AppendPiece(Bytes(frame->directory), frame);
+  SealFrame(&header, frame);
 }
 
 absl::Status CheckReply(const SendRequest& request, const wire::Header& header,

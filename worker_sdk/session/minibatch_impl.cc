@@ -213,6 +213,22 @@ void MinibatchImpl::PushDense(TableId table, std::span<const float> gradient) {
   SumFor(spec)->AddDense(gradient);
 }
 
+bool MinibatchImpl::Encodable(const Pushed& pushed) {
+  const wire::Encoding encoding = session_->encoding();
+  const std::vector<float>& gradients = pushed.sum.gradients();
+  const size_t bad = wire::FirstUnencodable(gradients, encoding);
+  if (bad == gradients.size()) return true;
+  shard_->Fail(fmt::format(
+      "a gradient for table \"{}\" is {} (key {}, column {}, minibatch {} of the shard), but {}, "
+      "the job's spec.training.wireEncoding, ends at {}: nothing of this minibatch was sent; "
+      "choose "
+      "{}, or scale the gradients down",
+      pushed.table->name, gradients[bad], pushed.sum.keys()[bad / pushed.sum.dim()],
+      bad % pushed.sum.dim(), index_.value(), wire::NameOf(encoding), wire::LargestFinite(encoding),
+      encoding == wire::Encoding::kFloat16 ? "float32 or bfloat16" : "float32"));
+  return false;
+}
+
 void MinibatchImpl::Commit() {
   if (committed_ || preparing_) return;
   committed_ = true;
@@ -228,6 +244,7 @@ void MinibatchImpl::Commit() {
           pushed.table->name, pushed.sum.gradients()[*bad],
           pushed.sum.keys()[*bad / pushed.sum.dim()], *bad % pushed.sum.dim(), index_.value()));
     }
+    if (!Encodable(pushed)) return;
     tables.push_back({id, pushed.sum.dim(), pushed.sum.keys()});
   }
   auto batch = std::make_shared<sdk::RowBatch>();

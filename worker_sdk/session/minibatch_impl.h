@@ -79,6 +79,8 @@ class MinibatchImpl {
   float* NewBuffer(size_t floats);
   const TableSpec* TableFor(TableId id, std::string_view call, bool dense);
   bool PushAllowed(const TableSpec& table);
+  /// False, and the shard fails, when a finite gradient is too large for the job's encoding.
+  bool Encodable(const Pushed& pushed);
   sdk::GradientSum* SumFor(const TableSpec* table);
   bool MetricAllowed(std::string_view name);
 

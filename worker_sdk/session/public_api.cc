@@ -45,6 +45,7 @@ SessionOptions SessionOptions::FromEnvironment() {
   options.master_address = FromEnv("MUSTER_MASTER");
   options.worker_name = FromEnv("MUSTER_NODE");
   options.slot_file = FromEnv("MUSTER_SLOT_FILE");
+  options.start = std::strtoull(FromEnv("MUSTER_START").c_str(), nullptr, 10);
   return options;
 }
 

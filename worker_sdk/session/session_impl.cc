@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "sharding/exported/exported_table.h"
 #include "worker_sdk/session/waiting.h"
 
 namespace muster::internal {
@@ -88,8 +89,9 @@ absl::StatusOr<std::unique_ptr<SessionImpl>> SessionImpl::Connect(const SessionO
   SystemClock clock;
   sdk::ControlClient client(options.master_address, options.worker_name);
   MUSTER_ASSIGN_OR_RETURN(sdk::HelloAnswer hello,
-                          CallUntil(clock, milliseconds(options.connect_timeout_ms),
-                                    [&] { return client.Hello(incarnation, kCallTimeout); }));
+                          CallUntil(clock, milliseconds(options.connect_timeout_ms), [&] {
+                            return client.Hello(incarnation, options.start, kCallTimeout);
+                          }));
   MUSTER_RETURN_IF_ERROR(CheckHello(hello));
   std::unique_ptr<SessionImpl> session(new SessionImpl(options, std::move(hello), incarnation));
   session->data_->Start();
@@ -100,6 +102,7 @@ absl::StatusOr<std::unique_ptr<SessionImpl>> SessionImpl::Connect(const SessionO
 SessionImpl::SessionImpl(SessionOptions options, sdk::HelloAnswer hello, uint64_t incarnation)
     : options_(std::move(options)),
       hello_(std::move(hello)),
+      encoding_(EncodingOf(hello_.wire_encoding)),
       started_(clock_.Now()),
       slot_(options_.slot_file, incarnation),
       core_({options_.worker_name, incarnation, hello_.shards_ahead,
@@ -110,18 +113,35 @@ SessionImpl::SessionImpl(SessionOptions options, sdk::HelloAnswer hello, uint64_
   data.job = hello_.job;
   data.worker = options_.worker_name;
   data.partition_count = hello_.partition_count;
-  data.encoding = EncodingOf(hello_.wire_encoding);
+  data.encoding = encoding_;
   data_ = std::make_unique<sdk::DataClient>(std::move(data),
                                             static_cast<sdk::DataClient::Listener*>(this));
+}
+
+absl::StatusOr<TableId> SessionImpl::RegisterWithMaster(TableSpec* spec) {
+  sdk::ControlClient client(options_.master_address, options_.worker_name);
+  const auto call = [&] {
+    return CallUntil(clock_, milliseconds(options_.connect_timeout_ms),
+                     [&] { return client.RegisterTable(*spec, kCallTimeout); });
+  };
+  absl::StatusOr<TableId> id = call();
+  if (!absl::IsNotFound(id.status()) || spec->warm_start_directory.empty()) return id;
+  // The first to register it vouches for the export; who comes later need not have it any more.
+  std::fprintf(stderr, "muster: table \"%s\" starts from %s: checking the export\n",
+               spec->name.c_str(), spec->warm_start_directory.c_str());
+  const absl::StatusOr<ExportedTable> exported = ExportedTable::Open(*spec);
+  if (!exported.ok()) {
+    return absl::FailedPreconditionError(fmt::format(
+        "table \"{}\" cannot start from its export: {}", spec->name, Message(exported.status())));
+  }
+  spec->warm_start_hash = exported->hash();
+  return call();
 }
 
 absl::StatusOr<TableSpec> SessionImpl::Register(absl::StatusOr<TableSpec> spec) {
   absl::Status status = spec.status();
   if (spec.ok()) {
-    sdk::ControlClient client(options_.master_address, options_.worker_name);
-    absl::StatusOr<TableId> id = CallUntil(clock_, milliseconds(options_.connect_timeout_ms), [&] {
-      return client.RegisterTable(*spec, kCallTimeout);
-    });
+    const absl::StatusOr<TableId> id = RegisterWithMaster(&*spec);
     status = id.status();
     if (id.ok()) spec->id = *id;
   }

@@ -41,7 +41,8 @@ class SessionImpl final : private sdk::DataClient::Listener {
   /// Hands back what is held, waits at most 5 s for that to be told, and joins.
   ~SessionImpl() override;
 
-  /// Registers a table and returns it with its id. An error makes the session fail.
+  /// Registers a table and returns it with its id. An export that it starts from is checked, unless
+  /// the master knows the table already. An error makes the session fail.
   absl::StatusOr<TableSpec> Register(absl::StatusOr<TableSpec> spec);
   /// The table of a handle, or null (and the session fails) when it is of no table of this session.
   const TableSpec* FindTable(TableId id);
@@ -76,9 +77,13 @@ class SessionImpl final : private sdk::DataClient::Listener {
   int Finish();
 
   const sdk::HelloAnswer& job() const { return hello_; }
+  /// Of rows and gradients on the wire.
+  wire::Encoding encoding() const { return encoding_; }
 
  private:
   SessionImpl(SessionOptions options, sdk::HelloAnswer hello, uint64_t incarnation);
+
+  absl::StatusOr<TableId> RegisterWithMaster(TableSpec* spec);
 
   // DataClient::Listener, on the I/O thread.
   void OnReply(const sdk::SendRequest& request, std::span<const wire::PartReply> parts,
@@ -106,6 +111,7 @@ class SessionImpl final : private sdk::DataClient::Listener {
 
   const SessionOptions options_;
   const sdk::HelloAnswer hello_;
+  const wire::Encoding encoding_;
   const TimePoint started_;
   SystemClock clock_;
   sdk::ShardReader reader_;

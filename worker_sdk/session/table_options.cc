@@ -123,11 +123,9 @@ absl::Status Common(const Options& options, TableSpec* spec) {
   if (!options.warm_start.empty()) {
     std::error_code error;
     spec->warm_start_directory = std::filesystem::absolute(options.warm_start, error).string();
-    if (error || !std::filesystem::is_directory(spec->warm_start_directory, error)) {
-      return Invalid(
-          spec->name,
-          fmt::format("warm_start \"{}\" is no folder; name one that `muster export` wrote",
-                      options.warm_start));
+    if (error) {
+      return Invalid(spec->name,
+                     fmt::format("warm_start \"{}\": {}", options.warm_start, error.message()));
     }
   }
   return absl::OkStatus();

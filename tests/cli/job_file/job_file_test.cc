@@ -156,7 +156,7 @@ TEST(JobFileTest, ErrorsSayWhereWhatAndWhatToWrite) {
       {"backoffMax: 1m", "backoffMax: 0s", {"less than spec.restarts.backoffInitial"}},
       {"env: {OMP_NUM_THREADS: 1}", "env: {1X: 1}", {"'1X' is not a variable name"}},
       {"env: {OMP_NUM_THREADS: 1}", "env: {A: }", {"A must have text", "write \"\" for empty"}},
-      {"env: {OMP_NUM_THREADS: 1}", "env: {MUSTER_NODE: x}", {"set by muster run"}},
+      {"env: {OMP_NUM_THREADS: 1}", "env: {MUSTER_START: 1}", {"set by muster run"}},
       {"servers: {threads: 2}", "servers: [threads]", {"expected a group of fields, got a list"}},
       {"servers: {threads: 2}",
        "servers: {timeout: 500ms}",

@@ -67,15 +67,44 @@ TEST_F(AdminTest, ARepeatedReportChargesOnce) {
 
 TEST_F(AdminTest, ALateReportOfAReplacedProcessChargesButEndsNothing) {
   Start();
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, At()), testing::IsOk());
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, 0, At()), testing::IsOk());
   const auto grants = Want(1).grants;
   Want(0, grants);
-  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, At()), testing::IsOk());
+  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, 0, At()), testing::IsOk());
   WorkerExchangeRequest request = Request("worker-0", 8);
   request.want = 2;
   ASSERT_THAT(Exchange(request).grants, SizeIs(2));
   core->ReportNode(Exit(SIGSEGV, 0, grants[0].token), At());
   EXPECT_EQ(core->leases().size(), 2u);
+}
+
+TEST_F(AdminTest, ALateReportEndsTheLeasesOfItsOwnProcessOnly) {
+  Start();
+  NodeReport started = Exit(0, 0, {});
+  started.what = NodeReport::What::kStarted;
+  core->ReportNode(started, At());
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, 1, At()), testing::IsOk());
+  Want(1);
+  // The relaunched process is faster than the report of the old one's end.
+  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, 2, At()), testing::IsOk());
+  WorkerExchangeRequest request = Request("worker-0", 8);
+  request.want = 2;
+  ASSERT_THAT(Exchange(request).grants, SizeIs(2));
+  NodeReport late = Exit(SIGKILL, 0, {});
+  late.incarnation = 7;
+  core->ReportNode(late, At());
+  EXPECT_EQ(core->leases().size(), 2u);
+  EXPECT_EQ(core->nodes().nodes().at("worker-0").record.state, "running");
+  EXPECT_TRUE(HasEvent("node-exited"));
+  late.incarnation = 0;  // it died before it could leave a trace
+  core->ReportNode(late, At());
+  EXPECT_EQ(core->leases().size(), 2u) << "it was the first start, the living one is the second";
+  late.restarts = 1;
+  late.pid = 101;
+  late.incarnation = 8;
+  core->ReportNode(late, At());
+  EXPECT_EQ(core->leases().size(), 0u);
+  EXPECT_EQ(core->nodes().nodes().at("worker-0").record.restarts, 1u);
 }
 
 TEST_F(AdminTest, DrainsWhatIsHeldThenSnapshotsThenEnds) {

@@ -223,6 +223,41 @@ TEST_F(ServersTest, TablesAreToldOnceAndAConflictShowsBoth) {
   EXPECT_EQ(core->tables().size(), 1u);
 }
 
+TEST_F(ServersTest, ATableWithAWarmStartIsPinnedToItsExport) {
+  Start();
+  TableSpec table;
+  table.name = "embedding";
+  table.dim = 16;
+  table.warm_start_directory = "/out";
+  EXPECT_THAT(core->RegisterTable(table, At()),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("hash of the export /out")));
+  table.warm_start_hash = "aa";
+  MUSTER_ASSERT_OK_AND_ASSIGN(const TableId id, core->RegisterTable(table, At()));
+  table.warm_start_hash.clear();
+  MUSTER_ASSERT_OK_AND_ASSIGN(const TableId again, core->RegisterTable(table, At()));
+  EXPECT_EQ(id, again);
+  EXPECT_EQ(core->tables().at(id).warm_start_hash, "aa");
+  table.warm_start_hash = "bb";
+  EXPECT_THAT(core->RegisterTable(table, At()),
+              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("(content bb)")));
+}
+
+TEST_F(ServersTest, AWarmStartErrorIsAnEventAndAFatalOneTheEnd) {
+  Start();
+  Register(5);
+  ServerExchangeRequest request = ServerRequest();
+  request.warm_start_error = "no folder /out";
+  ExchangeServer(request);
+  EXPECT_TRUE(HasEvent("warm-start-error"));
+  EXPECT_FALSE(HasEvent("snapshot-error"));
+  EXPECT_EQ(core->state(), JobState::kRunning);
+  request = ServerRequest();
+  request.fatal_error = "/out is another export";
+  ExchangeServer(request);
+  EXPECT_EQ(core->state(), JobState::kFailed);
+  EXPECT_EQ(core->reason(), "ps-0: /out is another export");
+}
+
 TEST_F(ServersTest, ForgettingWaitsForTheFloorAndIsToldAgainAfterARestore) {
   options.snapshot_interval = seconds(0);
   Start();

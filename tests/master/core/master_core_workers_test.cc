@@ -186,7 +186,7 @@ TEST_F(WorkersTest, AFailureToldAgainAfterARestartIsChargedOnce) {
 TEST_F(WorkersTest, ReassertsAfterARestart) {
   Start();
   Register(1);
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, At()), testing::IsOk());
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, 0, At()), testing::IsOk());
   const auto grants = Want(2).grants;
   Restart();
   EXPECT_TRUE(core->in_grace_period());
@@ -200,7 +200,7 @@ TEST_F(WorkersTest, ReassertsAfterARestart) {
 
 TEST_F(WorkersTest, TheHighestTokenWinsAndLateReassertionsAreLost) {
   Start();
-  ASSERT_THAT(core->HelloWorker({"worker-9", 99}, At()), testing::IsOk());  // keeps the grace up
+  ASSERT_THAT(core->HelloWorker({"worker-9", 99}, 0, At()), testing::IsOk());  // keeps the grace up
   const auto old = Want(1).grants;
   Advance(options.leases.duration);
   WorkerExchangeRequest other = Request("worker-1", 8);
@@ -223,14 +223,36 @@ TEST_F(WorkersTest, TheHighestTokenWinsAndLateReassertionsAreLost) {
 
 TEST_F(WorkersTest, ANewProcessOfANodeEndsTheLeasesOfTheOldOne) {
   Start();
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, At()), testing::IsOk());
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, 0, At()), testing::IsOk());
   const auto grants = Want(1).grants;
-  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, At()), testing::IsOk());
+  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, 0, At()), testing::IsOk());
   EXPECT_EQ(core->leases().size(), 0u);
   const WorkerExchangeReply reply = Want(1, grants);
   EXPECT_THAT(reply.lost, ElementsAre(grants[0].token));
   EXPECT_THAT(reply.grants, IsEmpty());
   EXPECT_EQ(reply.directive, JobDirective::kDrain);
+}
+
+TEST_F(WorkersTest, ALateHelloOfADeadProcessIsRefused) {
+  Start();
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, 2, At()), testing::IsOk());
+  const auto grants = Want(1).grants;
+  const auto late = [&] { return core->HelloWorker({"worker-0", 6}, 1, At()); };
+  EXPECT_THAT(late(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                               HasSubstr("start 2 of it has been heard already")));
+  EXPECT_EQ(core->leases().size(), 1u);
+  Restart();
+  Want(0, grants);
+  EXPECT_THAT(late(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("start 1")))
+      << "the journal remembers it";
+  EXPECT_EQ(Exchange(Request("worker-0", 6)).directive, JobDirective::kDrain);
+  EXPECT_EQ(core->leases().size(), 1u);
+  ASSERT_THAT(core->HelloWorker({"worker-0", 9}, 3, At()), testing::IsOk());
+  EXPECT_EQ(core->leases().size(), 0u);
+  options.run_id = "run-2";
+  Restart();
+  EXPECT_THAT(core->HelloWorker({"worker-0", 5}, 1, At()), testing::IsOk())
+      << "another run counts anew";
 }
 
 TEST_F(WorkersTest, ReverifiesAfterARestoreAndOnlyThen) {

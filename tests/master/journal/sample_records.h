@@ -46,6 +46,7 @@ inline std::vector<Mutation> SampleRecords() {
   node.state = "running";
   node.pid = 123;
   node.incarnation = 6;
+  node.start = 16;
   node.restarts = 2;
   node.last_exit = "SIGKILL";
   node.records_committed = 5;

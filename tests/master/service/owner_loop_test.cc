@@ -101,7 +101,7 @@ TEST_F(OwnerLoopTest, RequestsThatComeDuringASyncShareTheNext) {
   Gate all;
   const auto post = [&] {
     loop_->Post({[](MasterCore& core, StepTime at) {
-                   return core.HelloWorker({"worker-" + std::to_string(at.wall.count()), 1}, at);
+                   return core.HelloWorker({"worker-" + std::to_string(at.wall.count()), 1}, 0, at);
                  },
                  [&](const absl::Status&) {
                    if (++answers == 4) all.Open();

@@ -111,6 +111,34 @@ TEST_F(SourceCatalogTest, AnEvaluateDatasetInFileOrder) {
   EXPECT_EQ(work.source_bytes, Lines("", 9, "t").size());
 }
 
+TEST_F(SourceCatalogTest, StepsAreCountedOverAllTrainDatasets) {
+  DatasetSpec more = job_.datasets[0];
+  more.name = "more";
+  more.files = {dir_.File("train-2.csv")};
+  more.epochs = 1;
+  more.minibatches_per_shard = 1;  // 3 shards of 3, 3 and 1 records
+  job_.datasets.push_back(more);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto catalog, Open());
+  constexpr DatasetId kMore(2);
+  ASSERT_EQ(catalog->layout(kMore).shard_count(), 3u);
+  const auto step = [&](DatasetId dataset, uint32_t epoch, uint64_t index) {
+    return catalog->WorkOf({dataset, EpochIndex(epoch), ShardIndex(index)}).first_step;
+  };
+  uint64_t expected = 0;
+  for (uint32_t epoch = 0; epoch < 2; ++epoch) {
+    for (uint64_t index = 0; index < 6; ++index) {
+      EXPECT_EQ(step(kTrain, epoch, index), expected);
+      expected += 2;
+    }
+    // Its one epoch is over, but the positions after it do not depend on that: epochs may grow.
+    for (uint64_t index = 0; index < 3; ++index) {
+      EXPECT_EQ(step(kMore, epoch, index), expected);
+      expected += 1;
+    }
+  }
+  EXPECT_EQ(step(kTest, 1, 2), 5u) << "3 shards a pass, counted for itself";
+}
+
 TEST_F(SourceCatalogTest, AReopenedCatalogMapsTheIndexAndGivesTheSameWork) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto first, Open());
   int scans = 0;

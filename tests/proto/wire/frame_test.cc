@@ -141,6 +141,10 @@ TEST(FrameTest, ChecksumCoversEveryBlockInOrder) {
   EXPECT_NE(ChecksumOf("directory", std::vector<uint64_t>{1, 2, 4}, "values"), base);
   EXPECT_NE(ChecksumOf("directory", keys, "valuez"), base);
   EXPECT_EQ(ChecksumOf("directory", keys, "values"), base);
+  const std::span<const std::byte> pieces[] = {std::as_bytes(std::span<const char>("directory", 9)),
+                                               std::as_bytes(std::span(keys)),
+                                               std::as_bytes(std::span<const char>("values", 6))};
+  EXPECT_EQ(ChecksumOf(pieces), base);
   // XXH3 of nothing, from the specification's reference implementation.
   EXPECT_EQ(ChecksumOf("", {}, ""), 0x2d06800538d394c2u);
 }

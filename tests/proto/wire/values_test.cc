@@ -84,6 +84,27 @@ TEST(ValuesTest, BfloatRoundsToEvenAndKeepsNaN) {
       Widen(Narrow(std::bit_cast<float>(0x7f800001u), Encoding::kBfloat16), Encoding::kBfloat16)));
 }
 
+TEST(ValuesTest, WhatWouldBecomeInfiniteIsFound) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(LargestFinite(Encoding::kFloat16), 65504.0f);
+  EXPECT_EQ(LargestFinite(Encoding::kBfloat16), std::bit_cast<float>(0x7f7f0000u));
+  for (const Encoding encoding : {Encoding::kFloat32, Encoding::kFloat16, Encoding::kBfloat16}) {
+    for (const float limit : {65520.0f, std::bit_cast<float>(0x7f7f8000u)}) {
+      for (const float value : {limit, -limit, std::nextafter(limit, 0.0f), 0.0f, kInfinity,
+                                -kInfinity, std::nanf(""), std::numeric_limits<float>::max()}) {
+        const bool lost = std::isfinite(value) && encoding != Encoding::kFloat32 &&
+                          std::isinf(Widen(Narrow(value, encoding), encoding));
+        EXPECT_EQ(FirstUnencodable({&value, 1}, encoding), lost ? 0u : 1u) << value;
+      }
+    }
+  }
+  std::vector<float> values(5'000, 1.0f);
+  EXPECT_EQ(FirstUnencodable(values, Encoding::kFloat16), values.size());
+  values[4'097] = values[4'999] = -1e5f;
+  EXPECT_EQ(FirstUnencodable(values, Encoding::kFloat16), 4'097u);
+  EXPECT_EQ(FirstUnencodable(values, Encoding::kBfloat16), values.size());
+}
+
 TEST(ValuesTest, Float32IsCopied) {
   const std::vector<float> in = {1.5f, -0.0f, 1e-40f, std::numeric_limits<float>::infinity()};
   std::vector<std::byte> bytes(in.size() * BytesPerValue(Encoding::kFloat32));

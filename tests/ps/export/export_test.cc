@@ -5,8 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "ps/export/npy.h"
-#include "ps/export/sha256.h"
+#include "sharding/exported/exported_table.h"
+#include "sharding/exported/npy.h"
+#include "sharding/exported/sha256.h"
 #include "tests/ps/export/sample_job.h"
 #include "tests/support/status_matchers.h"
 

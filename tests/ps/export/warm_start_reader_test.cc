@@ -2,7 +2,8 @@
 
 #include "base/file.h"
 #include "ps/export/export.h"
-#include "ps/export/sha256.h"
+#include "sharding/exported/exported_table.h"
+#include "sharding/exported/sha256.h"
 #include "tests/ps/export/sample_job.h"
 #include "tests/support/status_matchers.h"
 
@@ -79,7 +80,7 @@ TEST_F(WarmStartTest, TablesThatDoNotFitAreRefused) {
   table.shape = {5, 3};
   EXPECT_THAT(LoadWarmStart(table, 3), IsOk());
   table.name = "other";
-  EXPECT_THAT(LoadWarmStart(table, 3), StatusIs(absl::StatusCode::kNotFound,
+  EXPECT_THAT(LoadWarmStart(table, 3), StatusIs(absl::StatusCode::kFailedPrecondition,
                                                 AllOf(HasSubstr("'other'"), HasSubstr("layer"))));
   table.warm_start_directory += "/missing";
   EXPECT_THAT(LoadWarmStart(table, 3),

@@ -38,7 +38,7 @@ TEST_F(ControlStateTest, RequestsCarryTheLanesTogether) {
   lanes[1].counters.rows = 5;
   lanes[1].error = "disk full";
   EXPECT_EQ(state_.NextSequence(), 1u);
-  const ServerExchangeRequest request = state_.MakeRequest(lanes, "");
+  const ServerExchangeRequest request = state_.MakeRequest(lanes, {});
   EXPECT_EQ(request.id, ServerId(1));
   EXPECT_EQ(request.incarnation, ServerIncarnation(7));
   EXPECT_EQ(request.sequence, 1u);
@@ -48,7 +48,10 @@ TEST_F(ControlStateTest, RequestsCarryTheLanesTogether) {
   EXPECT_EQ(request.counters.pulls, 7u);
   EXPECT_EQ(request.counters.rows, 5u);
   EXPECT_EQ(request.snapshot_error, "disk full");
-  EXPECT_EQ(state_.MakeRequest(lanes, "warm start").snapshot_error, "warm start");
+  const ServerExchangeRequest failing =
+      state_.MakeRequest(lanes, {.warm_start = "no folder", .fatal = "another export"});
+  EXPECT_EQ(failing.warm_start_error, "no folder");
+  EXPECT_EQ(failing.fatal_error, "another export");
 }
 
 TEST_F(ControlStateTest, CommandsGoToTheLaneOfTheirPartition) {
@@ -70,7 +73,7 @@ TEST_F(ControlStateTest, CommandsGoToTheLaneOfTheirPartition) {
   EXPECT_THAT(orders.lanes[1].accepted, SizeIs(1));
   EXPECT_EQ(orders.lanes[0].sequence, 1u);
   EXPECT_EQ(orders.lanes[1].forget->version, 9u);
-  EXPECT_EQ(state_.MakeRequest({}, "").forget_version, 9u);
+  EXPECT_EQ(state_.MakeRequest({}, {}).forget_version, 9u);
 }
 
 TEST_F(ControlStateTest, AnOlderMasterIsRefused) {
@@ -86,7 +89,7 @@ TEST_F(ControlStateTest, ANewMasterCountsForgettingAnew) {
   reply.forget->version = 9;
   ASSERT_THAT(state_.OnReply(reply), IsOk());
   ASSERT_THAT(state_.OnReply(Reply(3)), IsOk());
-  EXPECT_EQ(state_.MakeRequest({}, "").forget_version, 0u);
+  EXPECT_EQ(state_.MakeRequest({}, {}).forget_version, 0u);
 }
 
 TEST_F(ControlStateTest, AForgottenServerMustEnd) {
@@ -105,9 +108,9 @@ TEST_F(ControlStateTest, TablesAreHandedOutOnceAndCountWhenTheLanesHaveThem) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto second, state_.OnReply(reply));
   ASSERT_THAT(second.tables, SizeIs(1));
   EXPECT_EQ(second.tables[0].id, TableId(3));
-  EXPECT_EQ(state_.MakeRequest({}, "").newest_table, TableId(0));
+  EXPECT_EQ(state_.MakeRequest({}, {}).newest_table, TableId(0));
   state_.TableAdded(TableId(1));
-  EXPECT_EQ(state_.MakeRequest({}, "").newest_table, TableId(1));
+  EXPECT_EQ(state_.MakeRequest({}, {}).newest_table, TableId(1));
 }
 
 }  // namespace

@@ -18,6 +18,15 @@ class MemoryFiles {
     MutexLock lock(&mutex_);
     failure_ = std::move(status);
   }
+  /// As above, for the rows that tables start from.
+  void FailWarmStarts(absl::Status status) {
+    MutexLock lock(&mutex_);
+    warm_start_failure_ = std::move(status);
+  }
+  absl::Status WarmStartFailure() {
+    MutexLock lock(&mutex_);
+    return warm_start_failure_;
+  }
   absl::StatusOr<SnapshotFile> Write(const std::string& name, const PartitionImage& image) {
     MutexLock lock(&mutex_);
     if (!failure_.ok()) return failure_;
@@ -34,6 +43,7 @@ class MemoryFiles {
  private:
   Mutex mutex_;
   absl::Status failure_ MUSTER_GUARDED_BY(mutex_);
+  absl::Status warm_start_failure_ MUSTER_GUARDED_BY(mutex_);
   std::map<std::string, PartitionImage> files_ MUSTER_GUARDED_BY(mutex_);
 };
 
@@ -52,7 +62,7 @@ class OneRow final : public WarmStartSource {
   const PartitionId partition_;
 };
 
-/// Storage over MemoryFiles; every warm start has OneRow.
+/// Storage over MemoryFiles; every warm start has OneRow, or fails.
 class MemoryStorage final : public Storage {
  public:
   explicit MemoryStorage(MemoryFiles* files) : files_(files) {}
@@ -74,6 +84,8 @@ class MemoryStorage final : public Storage {
   }
   absl::StatusOr<std::shared_ptr<const WarmStartSource>> OpenWarmStart(
       const TableSpec& table, uint32_t partition_count) override {
+    const absl::Status failure = files_->WarmStartFailure();
+    if (!failure.ok()) return failure;
     return std::make_shared<OneRow>(table.dim, partition_count, table.id);
   }
 

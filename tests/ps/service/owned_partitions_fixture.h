@@ -37,7 +37,7 @@ inline TableSpec SumTable(uint32_t id = kTable, uint32_t dim = 2) {
 /// Lane 0 of 2 in a job of 6 partitions (so it has 0, 2 and 4), with one table of width 2.
 class OwnedPartitionsTest : public ::testing::Test {
  protected:
-  OwnedPartitionsTest() { owned_.AddTable(SumTable(), nullptr); }
+  OwnedPartitionsTest() { owned_.AddTable(SumTable()); }
 
   void Apply(LaneCommands commands) { owned_.Apply(commands); }
   void Own(OwnCommand command) {

@@ -33,6 +33,64 @@ TEST_F(OwnedPartitionsTest, ASnapshotIsReportedWholeUntilItIsAccepted) {
   EXPECT_EQ(report.counters.snapshot_bytes, 100u);
 }
 
+/// The one row 1, {9, 9}, in partition 2.
+class OneRow final : public WarmStartSource {
+ public:
+  void ForEachRow(PartitionId partition,
+                  absl::FunctionRef<void(uint64_t, std::span<const float>)> row) const override {
+    const std::vector<float> values = {9, 9};
+    if (partition == kP) row(1, values);
+  }
+};
+
+TEST_F(OwnedPartitionsTest, RowsOfAWarmStartComeOnceAndAreInTheSnapshotAfterIt) {
+  TableSpec warm = SumTable(3);
+  warm.warm_start_directory = "out";
+  OwnEmpty(3);
+  SnapshotAccepted(10, 3);
+  owned_.Report(++sequence_);
+  owned_.AddTable(warm);
+  EXPECT_TRUE(owned_.HasNews());
+  EXPECT_THAT(owned_.Report(++sequence_).warm_starts_wanted, ElementsAre(TableId(3)));
+  EXPECT_EQ(Pull(3, {1}, 3).parts.at(0).code, PartCode::kRetry);
+  EXPECT_EQ(Pull(3, {1}).parts.at(0).code, PartCode::kOk) << "other tables do not wait";
+  Ask(11, 1, 3);
+  EXPECT_FALSE(owned_.NextSnapshot(now_).has_value()) << "nothing has changed yet";
+  Accept(11);
+  owned_.SetWarmStart(TableId(3), std::make_shared<OneRow>());
+  EXPECT_THAT(owned_.Report(++sequence_).warm_starts_wanted, IsEmpty());
+  EXPECT_THAT(Pull(3, {1}, 3).values.floats(), ElementsAre(9, 9));
+  Ask(12, 1, 3);
+  const auto job = owned_.NextSnapshot(now_);
+  ASSERT_TRUE(job.has_value());
+  EXPECT_THAT(job->image.tables, SizeIs(2));
+
+  // A process that restores this one needs no export; of one from before the table it does.
+  for (const bool after : {false, true}) {
+    OwnedPartitions other({.job_seed = 1, .partition_count = 6, .lane = 0, .lane_count = 2});
+    other.AddTable(SumTable());
+    other.AddTable(warm);
+    LaneCommands commands;
+    commands.owns.push_back(FromSnapshot(3));
+    other.Apply(commands);
+    auto partition = std::make_unique<Partition>(kP, 1);
+    if (after) {
+      PartitionImage image = job->image;
+      image.full = true;
+      ASSERT_THAT(partition->Restore(Number(12), {&image, 1}), testing::IsOk());
+    } else {
+      partition->AddTable(SumTable());
+    }
+    other.Loaded(other.TakeLoads(now_).at(0).id, std::move(partition), now_);
+    EXPECT_THAT(other.Report(1).warm_starts_wanted, SizeIs(after ? 0 : 1));
+    if (!after) other.SetWarmStart(TableId(3), std::make_shared<OneRow>());
+    std::vector<float> row(2);
+    const uint64_t key = 1;
+    ASSERT_THAT(other.Find(kP)->Pull(TableId(3), {&key, 1}, row), testing::IsOk());
+    EXPECT_THAT(row, ElementsAre(9, 9));
+  }
+}
+
 TEST_F(OwnedPartitionsTest, AnUnchangedPartitionReportsItsCutWithoutAFile) {
   OwnEmpty(3);
   Push(3, 7, 1);

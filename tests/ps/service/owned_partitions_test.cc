@@ -180,7 +180,7 @@ TEST_F(OwnedPartitionsTest, UnknownTablesAreRetriedAndWrongWidthsRefused) {
   EXPECT_EQ(reply.parts.at(1).code, PartCode::kBadRequest);
   EXPECT_THAT(reply.text, HasSubstr("5 values, its keys and the widths of its tables make 4"));
   EXPECT_EQ(Row(3, 1), 0) << "nothing may have been applied";
-  owned_.AddTable(SumTable(9, 3), nullptr);
+  owned_.AddTable(SumTable(9, 3));
   parts[1].groups[0].table = 9;
   reply = {};
   owned_.Push({.parts = parts, .keys = keys, .values = values}, &reply);
@@ -209,12 +209,29 @@ TEST_F(OwnedPartitionsTest, PartsOfOnePushStandOrFallAlone) {
 }
 
 TEST_F(OwnedPartitionsTest, APullThatIsTooLargeIsRefusedBeforeMemoryIsTaken) {
-  owned_.AddTable(SumTable(2, 1u << 29), nullptr);
+  owned_.AddTable(SumTable(2, 1u << 29));
   OwnEmpty(3);
   const PullReply reply = Pull(3, {7}, 2);
   EXPECT_EQ(reply.parts.at(0).code, PartCode::kBadRequest);
   EXPECT_THAT(reply.text, HasSubstr("pull fewer keys"));
   EXPECT_EQ(reply.values.size(), 0u);
+}
+
+TEST_F(OwnedPartitionsTest, ARowThatTheEncodingCannotCarryIsRefusedByName) {
+  OwnEmpty(3);
+  EXPECT_EQ(Push(3, 7, 7e4f).code, PartCode::kOk);
+  const std::vector<uint64_t> keys = {6, 7};
+  const wire::PullPart part{
+      .partition = kP.value(), .owner_epoch = 3, .groups = {{.table = kTable, .keys = 2}}};
+  PullReply reply;
+  owned_.Pull({.parts = {&part, 1}, .keys = keys, .encoding = wire::Encoding::kFloat16}, &reply);
+  EXPECT_EQ(reply.parts.at(0).code, PartCode::kBadRequest);
+  EXPECT_EQ(reply.values.size(), 0u);
+  EXPECT_THAT(reply.text, HasSubstr("table 't': the row of key 7 has 70000 in column 0, but "
+                                    "float16 ends at 65504"));
+  reply = {};
+  owned_.Pull({.parts = {&part, 1}, .keys = keys, .encoding = wire::Encoding::kBfloat16}, &reply);
+  EXPECT_EQ(reply.parts.at(0).code, PartCode::kOk);
 }
 
 TEST_F(OwnedPartitionsTest, TheFloorReachesPartitionsThatComeLater) {

@@ -19,6 +19,7 @@ using ::testing::ElementsAre;
 using testing::FakeMaster;
 using testing::Frame;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::MemoryFiles;
 using testing::MemoryStorage;
 using ::testing::SizeIs;
@@ -87,8 +88,12 @@ class ParameterServerTest : public ::testing::Test {
 
   void Start(const std::string& address) {
     server_ = std::make_unique<ParameterServer>(
-        ParameterServer::Options{
-            .name = "ps-0", .socket_directory = dir_.path(), .lanes = 2, .nonce = 99, .limits = {}},
+        ParameterServer::Options{.name = "ps-0",
+                                 .socket_directory = dir_.path(),
+                                 .lanes = 2,
+                                 .nonce = 99,
+                                 .limits = {},
+                                 .warm_start_pause = std::chrono::milliseconds(10)},
         MakeGrpcMasterClient(address),
         [this](const ServerIdentity& /*identity*/) {
           return std::make_unique<MemoryStorage>(&files_);
@@ -248,8 +253,70 @@ TEST_F(ParameterServerTest, WarmTablesStartWithTheirRows) {
   Change([](World* world) { world->tables = {SumTable(1, "exported"), SumTable(2)}; });
   StartServing();
   const PartitionId partition = PartitionOf(TableId(1), 1, kPartitions);
+  ASSERT_TRUE(master_->WaitFor(
+      [](const ServerExchangeRequest& request) { return request.counters.rows == 1; }));
   EXPECT_THAT(Pull(partition.value(), 1, 1), ElementsAre(9, 9));
   EXPECT_THAT(Pull(partition.value(), 1, 1, 2), ElementsAre(0, 0));
+}
+
+TEST_F(ParameterServerTest, AnExportThatIsAwayIsAwaited) {
+  world_.tables = {SumTable(1, "exported"), SumTable(2)};
+  files_.FailWarmStarts(absl::NotFoundError("exported is away"));
+  StartServing();
+  ASSERT_TRUE(master_->WaitFor([](const ServerExchangeRequest& request) {
+    return request.warm_start_error == "cannot warm-start table \"t1\": exported is away";
+  }));
+  const PartitionId partition = PartitionOf(TableId(1), 1, kPartitions);
+  EXPECT_THAT(Pull(partition.value(), 1, 1), IsEmpty());
+  EXPECT_THAT(Pull(partition.value(), 1, 1, 2), ElementsAre(0, 0)) << "other tables are served";
+  files_.FailWarmStarts(absl::OkStatus());
+  ASSERT_TRUE(master_->WaitFor([](const ServerExchangeRequest& request) {
+    return request.warm_start_error.empty() && request.counters.rows == 1;
+  }));
+  EXPECT_THAT(Pull(partition.value(), 1, 1), ElementsAre(9, 9));
+}
+
+TEST_F(ParameterServerTest, AnExportThatIsWrongIsTheEndOfTheJob) {
+  world_.tables = {SumTable(1, "exported")};
+  files_.FailWarmStarts(absl::FailedPreconditionError("another export"));
+  StartServing();
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(master_->WaitFor([](const ServerExchangeRequest& request) {
+      return request.fatal_error == "cannot warm-start table \"t1\": another export" &&
+             request.warm_start_error.empty();
+    }));
+  }
+}
+
+TEST_F(ParameterServerTest, ASnapshotWithTheTableNeedsNoExport) {
+  world_.tables = {SumTable(1, "exported")};
+  StartServing();
+  const PartitionId partition = PartitionOf(TableId(1), 1, kPartitions);
+  ASSERT_TRUE(master_->WaitFor(
+      [](const ServerExchangeRequest& request) { return request.counters.rows == 1; }));
+  const SnapshotNumber number(MasterIncarnation(1), 1);
+  for (uint32_t i = 0; i < kPartitions; ++i) {
+    Change([&](World* world) {
+      world->ask = SnapshotCommand{PartitionId(i), OwnerEpoch(1), DoneSeq(6), number};
+    });
+    ASSERT_TRUE(master_->WaitFor([&](const ServerExchangeRequest& request) {
+      return std::ranges::any_of(request.owned, [&](const OwnedPartition& owned) {
+        return owned.partition == PartitionId(i) && owned.accepted == number;
+      });
+    }));
+  }
+  EXPECT_THAT(Stop(), IsOk());
+  // Another process, and the folder is gone.
+  files_.FailWarmStarts(absl::FailedPreconditionError("another export"));
+  Change([](World* world) { world->epoch = 2; });
+  Start(master_->address());
+  ASSERT_TRUE(
+      master_->WaitFor([](const ServerExchangeRequest& request) { return OwnsAll(request, 2); }));
+  lanes_ = master_->WaitForRegistration().lanes;
+  EXPECT_THAT(Pull(partition.value(), 2, 1), ElementsAre(9, 9));
+  EXPECT_TRUE(master_->WaitFor([](const ServerExchangeRequest& request) {
+    return request.fatal_error.empty() && request.newest_table == TableId(1);
+  }));
 }
 
 TEST_F(ParameterServerTest, GoesOnServingWhileTheMasterIsAwayAndFindsTheNextOne) {

@@ -143,7 +143,7 @@ TEST_F(SupervisorTest, MasterFirstThenServersThenWorkers) {
 TEST_F(SupervisorTest, RelaunchesAtOnceThenWithBackOffAndTellsTheMasterTheShard) {
   RunToTraining();
   Exit("worker-0", kCrashed,
-       SlotRecord{.incarnation = 1,
+       SlotRecord{.incarnation = 9,
                   .computing_token = LeaseToken::FromValue(77),
                   .minibatches_started = 5,
                   .ended = false});
@@ -153,6 +153,7 @@ TEST_F(SupervisorTest, RelaunchesAtOnceThenWithBackOffAndTellsTheMasterTheShard)
   EXPECT_EQ(told_[0].exit, kCrashed);
   EXPECT_EQ(told_[0].computing_token, 77u);
   EXPECT_EQ(told_[0].minibatches_started, 5u);
+  EXPECT_EQ(told_[0].incarnation, 9u);
   EXPECT_EQ(told_[0].text, "last words\n");
   EXPECT_EQ(told_[1].restarts, 1u);
   Exit("worker-0", kCrashed);

@@ -115,6 +115,8 @@ TEST(ControlCodecTest, ServerRequestKeepsEveryField) {
   request.forget_version = 13;
   request.counters = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
   request.snapshot_error = "no space left";
+  request.warm_start_error = "no such folder";
+  request.fatal_error = "another export";
   v1::ServerExchangeRequest message;
   ToProto(request, &message);
   ExpectEveryFieldSet(message, "ServerExchangeRequest");

@@ -73,7 +73,7 @@ class ControlClientTest : public ::testing::Test {
 
 TEST_F(ControlClientTest, CallsOverOneConnection) {
   ControlClient client(address(), "worker-0");
-  MUSTER_ASSERT_OK_AND_ASSIGN(HelloAnswer answer, client.Hello(1, kLong));
+  MUSTER_ASSERT_OK_AND_ASSIGN(HelloAnswer answer, client.Hello(1, 3, kLong));
   EXPECT_EQ(answer.job, "worker-0's job");
   for (uint64_t i = 1; i <= 100; ++i) {
     WorkerExchangeRequest request;
@@ -98,25 +98,25 @@ TEST_F(ControlClientTest, LargeMessagesGoBothWays) {
 TEST_F(ControlClientTest, TheServersStatusComesThrough) {
   service_.refusal = "SDK 0.9 cannot join: 100% \"no\"\nmaster has 0.1";
   ControlClient client(address(), "worker-0");
-  EXPECT_THAT(client.Hello(1, kLong),
+  EXPECT_THAT(client.Hello(1, 3, kLong),
               StatusIs(absl::StatusCode::kFailedPrecondition, service_.refusal));
   EXPECT_THAT(client.RegisterTable(TableSpec{}, kLong),
               StatusIs(absl::StatusCode::kUnimplemented, ::testing::_));
   service_.refusal.clear();
-  EXPECT_THAT(client.Hello(1, kLong), IsOk());
+  EXPECT_THAT(client.Hello(1, 3, kLong), IsOk());
 }
 
 TEST_F(ControlClientTest, ARestartedServerIsFoundAgain) {
   ControlClient client(address(), "worker-0");
-  EXPECT_THAT(client.Hello(1, kLong), IsOk());
+  EXPECT_THAT(client.Hello(1, 3, kLong), IsOk());
   std::string same = address();
   Stop();
-  EXPECT_THAT(client.Hello(1, kLong), StatusIs(absl::StatusCode::kUnavailable, HasSubstr(same)));
+  EXPECT_THAT(client.Hello(1, 3, kLong), StatusIs(absl::StatusCode::kUnavailable, HasSubstr(same)));
   Start(same);
-  EXPECT_THAT(client.Hello(1, kLong), IsOk());
+  EXPECT_THAT(client.Hello(1, 3, kLong), IsOk());
   Stop();
   Start(same);
-  EXPECT_THAT(client.Hello(1, kLong), IsOk());  // the kept connection is dead: within one call
+  EXPECT_THAT(client.Hello(1, 3, kLong), IsOk());  // the kept connection is dead: within one call
 }
 
 TEST_F(ControlClientTest, ADeadlineEndsTheCallAndTheNextOneWorks) {
@@ -129,7 +129,7 @@ TEST_F(ControlClientTest, ADeadlineEndsTheCallAndTheNextOneWorks) {
 }
 
 TEST_F(ControlClientTest, BadAddressesAreNamed) {
-  EXPECT_THAT(ControlClient("nonsense", "w").Hello(1, kLong),
+  EXPECT_THAT(ControlClient("nonsense", "w").Hello(1, 3, kLong),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("\"nonsense\"")));
 }
 
@@ -152,7 +152,7 @@ TEST_F(ControlClientTest, SomethingElseListeningIsNoMaster) {
     ::close(connection);
   });
   ControlClient client("127.0.0.1:" + std::to_string(ntohs(self.sin_port)), "w");
-  EXPECT_THAT(client.Hello(1, kLong),
+  EXPECT_THAT(client.Hello(1, 3, kLong),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("HTTP/2")));
   peer.join();
   ::close(fd);

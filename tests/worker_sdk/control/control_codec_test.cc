@@ -75,9 +75,10 @@ TEST(ControlCodecTest, EveryOptimizerReadsTheSameInTheGeneratedClasses) {
 
 TEST(ControlCodecTest, HelloBothWays) {
   v1::HelloRequest request;
-  ASSERT_TRUE(request.ParseFromString(EncodeHelloRequest("worker-2", 77, "0.1")));
+  ASSERT_TRUE(request.ParseFromString(EncodeHelloRequest("worker-2", 77, 3, "0.1")));
   EXPECT_EQ(request.worker(), "worker-2");
   EXPECT_EQ(request.incarnation(), 77u);
+  EXPECT_EQ(request.start(), 3u);
   EXPECT_EQ(request.sdk_version(), "0.1");
   v1::HelloResponse response;
   response.set_job("flights");

@@ -1,5 +1,7 @@
 #include "worker_sdk/net/internal/connection.h"
 
+#include <cstring>
+
 #include "tests/worker_sdk/net/client_fixture.h"
 
 namespace muster::sdk {
@@ -65,6 +67,37 @@ TEST_F(ConnectionTest, ADamagedAnswerEndsTheConnectionOnly) {
     client_->Send({Request(id, false)});
     EXPECT_NE(collector_.Wait(id).why, "") << id;
   }
+  client_->Send({Request(4, false)});
+  EXPECT_EQ(collector_.Wait(4).why, "");
+}
+
+TEST_F(ConnectionTest, AnAnswerWithAWrongChecksumOrNoneIsNotBelieved) {
+  FakeDataServer server({});
+  std::atomic<int> answers = 0;
+  server.damage = [&](std::string* frame) {
+    switch (++answers) {
+      case 1:  // of a pull: a row
+        frame->back() ^= 1;
+        break;
+      case 2:  // of a push: "skipped" of the first part
+        (*frame)[64 + 5] ^= 1;
+        break;
+      case 3:
+        (*frame)[41] = 0;
+        std::memset(frame->data() + 48, 0, 8);
+        break;
+      default:
+        break;
+    }
+  };
+  Start();
+  client_->SetServers(Servers({server.address()}));
+  client_->Send({Request(1, false)});
+  EXPECT_THAT(collector_.Wait(1).why, HasSubstr("checksum of an answer is wrong"));
+  client_->Send({Request(2, true)});
+  EXPECT_THAT(collector_.Wait(2).why, HasSubstr("checksum of an answer is wrong"));
+  client_->Send({Request(3, false)});
+  EXPECT_THAT(collector_.Wait(3).why, HasSubstr("without a checksum"));
   client_->Send({Request(4, false)});
   EXPECT_EQ(collector_.Wait(4).why, "");
 }

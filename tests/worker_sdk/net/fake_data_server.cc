@@ -38,6 +38,8 @@ std::string Frame(wire::Header header, const std::string& directory, std::string
   header.directory_bytes = static_cast<uint32_t>(directory.size());
   header.value_bytes = values.size();
   header.keys = 0;
+  header.checksum_kind = wire::Checksum::kXxh3;
+  header.checksum = wire::ChecksumOf(directory, {}, values);
   std::array<std::byte, wire::kHeaderBytes> bytes;
   wire::EncodeHeader(header, bytes);
   std::string frame(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -122,6 +124,10 @@ bool FakeDataServer::ServeFrame(int fd) {
   if (!ReadAll(fd, directory.data(), directory.size())) return false;
   if (!ReadAll(fd, keys.data(), keys.size() * sizeof(uint64_t))) return false;
   if (!ReadAll(fd, encoded.data(), encoded.size())) return false;
+  MUSTER_CHECK(header->checksum_kind == wire::Checksum::kXxh3);
+  MUSTER_CHECK(header->checksum ==
+               wire::ChecksumOf(directory, keys,
+                                {reinterpret_cast<const char*>(encoded.data()), encoded.size()}));
   if (header->kind == wire::Kind::kHello) {
     absl::StatusOr<wire::Hello> hello = wire::DecodeHello(directory);
     wire::Header reply;

@@ -43,6 +43,9 @@ TEST(RequestFrameTest, ANeighbouringRangeOfPartsIsOnePieceOfKeysAndOneOfValues) 
   EXPECT_EQ(header.request, 42u);
   EXPECT_EQ(header.keys, 3u);
   EXPECT_EQ(header.value_bytes, 3u * 2 * 4);
+  EXPECT_EQ(header.checksum_kind, wire::Checksum::kXxh3);
+  const std::string blocks = Flatten(frame, 1);
+  EXPECT_EQ(header.checksum, wire::ChecksumOf(blocks, {}, {}));
   MUSTER_ASSERT_OK_AND_ASSIGN(auto parts, wire::DecodePush(header, frame.directory));
   ASSERT_EQ(parts.size(), 3u);
   wire::PushPart expected{

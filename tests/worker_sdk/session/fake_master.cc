@@ -127,12 +127,16 @@ grpc::Status FakeMaster::RegisterTable(grpc::ServerContext*,
   for (const TableSpec& known : tables) {
     if (known.name != spec->name) continue;
     spec->id = known.id;
+    if (spec->warm_start_hash.empty()) spec->warm_start_hash = known.warm_start_hash;
     if (!(known == *spec)) {
       return {grpc::ALREADY_EXISTS,
               "table \"" + known.name + "\": " + ToString(known) + " against " + ToString(*spec)};
     }
     response->set_id(known.id.value());
     return grpc::Status::OK;
+  }
+  if (!spec->warm_start_directory.empty() && spec->warm_start_hash.empty()) {
+    return {grpc::NOT_FOUND, "the hash of the export is wanted"};
   }
   spec->id = TableId(static_cast<uint32_t>(tables.size() + 1));
   tables.push_back(*spec);

@@ -107,6 +107,29 @@ TEST_F(MinibatchImplTest, NotANumberIsRefusedBeforeAnyPartLeaves) {
   EXPECT_EQ(server_->parts_applied(), 0);
 }
 
+TEST_F(MinibatchImplTest, WhatTheWireCannotCarryIsRefusedBeforeAnyPartLeaves) {
+  for (const std::string encoding : {"float16", "bfloat16"}) {
+    AddShard(encoding);
+    master_.Reply([&](v1::HelloResponse* response) { response->set_wire_encoding(encoding); });
+    Session session = Connect();
+    Table table = session.SparseTable({.name = "embedding", .dim = 2});
+    std::optional<Shard> shard = session.NextShard();
+    for (Minibatch& batch : shard->Minibatches()) {
+      std::vector<float> gradients(4, 1.0f);
+      gradients[3] = encoding == "float16" ? -1e5f : std::numeric_limits<float>::max();
+      batch.Push(table, std::vector<uint64_t>{5, 6}, gradients);
+      batch.Commit();
+    }
+    const size_t failures = encoding == "float16" ? 1 : 2;
+    master_.WaitFor([&] { return master_.returned.size() >= failures; });
+    const std::string& why = *master_.returned[failures - 1].failure;
+    EXPECT_THAT(why, HasSubstr("\"embedding\" is"));
+    EXPECT_THAT(why, HasSubstr("(key 6, column 1"));
+    EXPECT_THAT(why, HasSubstr(encoding + ", the job's spec.training.wireEncoding, ends at"));
+    EXPECT_EQ(server_->parts_applied(), 0);
+  }
+}
+
 TEST_F(MinibatchImplTest, WrongSizesAndStrangeTablesAreErrorsOfTheProgram) {
   for (int what = 0; what < 4; ++what) {
     AddShard("a" + std::to_string(what));

@@ -1,5 +1,9 @@
 #include "worker_sdk/session/session_impl.h"
 
+#include <filesystem>
+
+#include "sharding/exported/exported_table.h"
+#include "tests/sharding/exported/sample_export.h"
 #include "tests/worker_sdk/session/session_fixture.h"
 
 namespace muster {
@@ -46,6 +50,40 @@ TEST_F(SessionImplTest, AConflictingTableFailsTheSessionAndShowsBoth) {
   EXPECT_EQ(bad.width(), 3u);
   EXPECT_FALSE(session.NextShard().has_value());
   EXPECT_EQ(session.Finish(), 1);
+}
+
+TEST_F(SessionImplTest, AnExportIsCheckedAndPinnedByTheFirstToRegister) {
+  const std::string folder = dir_.File("out");
+  ASSERT_TRUE(testing::WriteSampleExport(folder, testing::SampleExport()).ok());
+  Session first = Connect();
+  first.SparseTable({.name = "t", .dim = 2, .warm_start = folder});
+  first.DenseTable({.name = "w", .shape = {3}, .warm_start = folder});
+  EXPECT_TRUE(first.status().ok()) << first.status().message();
+  ASSERT_EQ(master_.tables.size(), 2u);
+  EXPECT_EQ(master_.tables[0].warm_start_hash, *ExportHash(folder));
+  std::filesystem::remove_all(folder);
+  Session second = Connect();
+  second.SparseTable({.name = "t", .dim = 2, .warm_start = folder});
+  EXPECT_TRUE(second.status().ok()) << "the master knows the table; " << second.status().message();
+}
+
+TEST_F(SessionImplTest, AnExportThatDoesNotFitFailsTheSessionAndSaysWhy) {
+  const std::string folder = dir_.File("out");
+  const auto error = [&](SparseTableOptions options) {
+    Session session = Connect();
+    options.warm_start = folder;
+    session.SparseTable(options);
+    EXPECT_EQ(session.status().code(), Status::Code::kFailedPrecondition);
+    return session.status().message();
+  };
+  EXPECT_THAT(error({.name = "t", .dim = 2}), HasSubstr("not a folder written by"));
+  auto files = testing::SampleExport();
+  ASSERT_TRUE(testing::WriteSampleExport(folder, files).ok());
+  EXPECT_THAT(error({.name = "t", .dim = 3}), HasSubstr("shape (2, 2)"));
+  EXPECT_THAT(error({.name = "u", .dim = 2}), HasSubstr("no sparse table 'u'"));
+  ASSERT_TRUE(WriteFileAtomically(folder + "/t.values.npy", "changed").ok());
+  EXPECT_THAT(error({.name = "t", .dim = 2}), HasSubstr("does not have the sum"));
+  EXPECT_TRUE(master_.tables.empty());
 }
 
 TEST_F(SessionImplTest, ConnectSaysWhatIsWrong) {

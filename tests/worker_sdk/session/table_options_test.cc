@@ -52,7 +52,6 @@ TEST(TableOptionsTest, BadOptionsAreNamed) {
   sparse({.dim = 1, .optimizer = Adam{.beta1 = std::numeric_limits<float>::quiet_NaN()}}, "nan");
   sparse({.dim = 1, .optimizer = Sgd{.learning_rate = -1}}, "-1");
   sparse({.dim = 1, .schedule = CosineDecay{.period_steps = 0}}, "period_steps 0");
-  sparse({.dim = 1, .warm_start = "/nowhere"}, "warm_start \"/nowhere\"");
   auto dense = [](std::vector<uint64_t> shape) {
     return SpecOf(DenseTableOptions{.name = "w", .shape = std::move(shape)}).status();
   };

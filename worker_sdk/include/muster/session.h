@@ -31,6 +31,7 @@ struct MUSTER_EXPORT SessionOptions {
   std::string worker_name;     // "worker-0"                  MUSTER_NODE
   std::string slot_file;       // progress for the supervisor MUSTER_SLOT_FILE; empty: none
   uint64_t connect_timeout_ms = 30'000;
+  uint64_t start = 0;  // the how-manieth of this worker in the run, 0 = not known: MUSTER_START
   static SessionOptions FromEnvironment();
 };
 
@@ -66,7 +67,8 @@ class MUSTER_EXPORT Minibatch {
   uint32_t epoch() const;
   /// A seed that every run of this minibatch gets again: for random numbers inside the trainer.
   uint64_t seed() const;
-  /// Job-wide position of the minibatch.
+  /// Position of the minibatch in the job, over all its train datasets; learning-rate schedules
+  /// are functions of it. In an evaluate dataset counted in that dataset.
   uint64_t step() const;
 
   /// Asks for rows ahead of time; for use in `prepare`. Keys may repeat.
@@ -85,8 +87,9 @@ class MUSTER_EXPORT Minibatch {
   void Push(const Table& table, std::span<const uint64_t> keys, std::span<const float> gradients);
   void Push(const DenseTensor& tensor, std::span<const float> gradient);
   /// Ends the minibatch: what was pushed leaves as one part per partition. Blocks while more than
-  /// the job's bound of minibatches are unacknowledged. NaN or infinity: nothing is sent and the
-  /// shard fails with the table's name.
+  /// the job's bound of minibatches are unacknowledged. NaN, infinity, or a gradient too large for
+  /// the job's spec.training.wireEncoding (float16 ends at 65504): nothing is sent and the shard
+  /// fails with the table's name.
   void Commit();
 
   /// A weighted mean of the epoch, merged exactly once.
@@ -110,6 +113,7 @@ using Prepare = std::function<void(Minibatch&)>;
 /// Going on to the next minibatch commits the one before, if Commit was not called.
 class MUSTER_EXPORT MinibatchRange {
  public:
+  /// Belongs to its range and, like it, to the shard's thread: not thread-safe.
   class MUSTER_EXPORT Iterator {
    public:
     using iterator_category = std::input_iterator_tag;

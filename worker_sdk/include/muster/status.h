@@ -17,7 +17,7 @@ class [[nodiscard]] MUSTER_EXPORT Status {
     kOk = 0,
     kInvalidArgument,     // a call that can never work: the message says what to change
     kUnavailable,         // the master did not answer in time
-    kFailedPrecondition,  // another SDK version, or another job
+    kFailedPrecondition,  // another SDK version, another job, or an export that does not fit
     kAlreadyExists,  // a table of this name exists with another definition; the message shows both
     kInternal,
   };

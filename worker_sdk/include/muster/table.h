@@ -9,6 +9,9 @@
 
 namespace muster {
 
+/// Optimizers, initializers, schedules and options are plain values: thread-compatible, copied by
+/// what takes them.
+
 /// Optimizers run on the servers. Formulas and sources: docs/optimizers.md.
 /// Sum adds what is pushed (w += g); schedules do not touch it.
 struct Sum {};
@@ -89,7 +92,7 @@ struct CosineDecay {
 };
 using Schedule = std::variant<ConstantRate, StepDecay, CosineDecay>;
 
-/// Rows by 64-bit key; a row exists from its first push on.
+/// Rows by 64-bit key; a row exists from its first push on. A value; thread-compatible.
 struct SparseTableOptions {
   std::string name;  // [a-z][a-z0-9_-]*, up to 64 characters
   uint32_t dim = 0;  // floats a row, 1 to 65536
@@ -97,17 +100,17 @@ struct SparseTableOptions {
   Initializer initializer = Zero{};
   Schedule schedule = ConstantRate{};
   /// A folder written by `muster export`; rows of the table of this name in it are where this table
-  /// starts. Empty: none.
+  /// starts. Empty: none. It is checked when the table is registered, by the first worker alone.
   std::string warm_start = {};
 };
-/// One tensor of known shape, float32, row-major.
+/// One tensor of known shape, float32, row-major. A value; thread-compatible.
 struct DenseTableOptions {
   std::string name;
   std::vector<uint64_t> shape;
   Optimizer optimizer = Sgd{};
   Initializer initializer = Zero{};
   Schedule schedule = ConstantRate{};
-  std::string warm_start = {};
+  std::string warm_start = {};  // as above
 };
 
 /// A registered table: a small handle, copied freely. Belongs to the session that made it.
@@ -124,7 +127,7 @@ class MUSTER_EXPORT Table {
   uint32_t id_;
   uint64_t width_;
 };
-/// As Table, for dense tensors.
+/// As Table, for dense tensors: a small handle of its session. Thread-safe (immutable).
 class MUSTER_EXPORT DenseTensor {
  public:
   uint32_t id() const { return id_; }

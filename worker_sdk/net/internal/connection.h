@@ -49,6 +49,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void OnDirectory();
   absl::Status OnHelloReply();
   absl::Status OnReplyDirectory();
+  /// Of the frame being read; `values` as they came.
+  absl::Status CheckChecksum(std::span<const std::byte> values) const;
   void ReadValues(uint64_t floats);
   void OnValues();
   void Deliver(std::shared_ptr<const float[]> rows);

@@ -1,4 +1,4 @@
-#include "ps/export/sha256.h"
+#include "sharding/exported/sha256.h"
 
 #include <fmt/format.h>
 #include <openssl/evp.h>
@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/status.h"
 
-namespace muster::ps {
+namespace muster {
 namespace {
 constexpr size_t kDigits = 64;
 }  // namespace
@@ -53,4 +53,4 @@ absl::StatusOr<Sha256Sums> ParseSums(std::string_view text) {
   return sums;
 }
 
-}  // namespace muster::ps
+}  // namespace muster

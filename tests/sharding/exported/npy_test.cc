@@ -1,9 +1,9 @@
-#include "ps/export/npy.h"
+#include "sharding/exported/npy.h"
 
 #include "base/random.h"
 #include "tests/support/status_matchers.h"
 
-namespace muster::ps {
+namespace muster {
 namespace {
 
 using ::muster::testing::StatusIs;
@@ -74,4 +74,4 @@ TEST(NpyTest, DamagedHeadersNeverCrash) {
 }
 
 }  // namespace
-}  // namespace muster::ps
+}  // namespace muster

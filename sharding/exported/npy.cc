@@ -1,4 +1,4 @@
-#include "ps/export/npy.h"
+#include "sharding/exported/npy.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 
-namespace muster::ps {
+namespace muster {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
@@ -109,4 +109,4 @@ absl::StatusOr<NpyArray> DecodeNpy(std::string_view file) {
   return array;
 }
 
-}  // namespace muster::ps
+}  // namespace muster

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace muster::ps {
+namespace muster {
 
 /// An array in a NumPy `.npy` file, format version 1.0, C order, little-endian. Source: "NEP 1: A
 /// Simple File Format for NumPy Arrays".
@@ -32,4 +32,4 @@ struct NpyArray {
 /// says.
 absl::StatusOr<NpyArray> DecodeNpy(std::string_view file);
 
-}  // namespace muster::ps
+}  // namespace muster

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace muster::ps {
+namespace muster {
 
 /// SHA-256 as 64 lower-case hexadecimal digits.
 std::string Sha256Hex(std::string_view bytes);
@@ -19,4 +19,4 @@ std::string FormatSums(const Sha256Sums& sums);
 /// kInvalidArgument with the number of the first line that is not one.
 absl::StatusOr<Sha256Sums> ParseSums(std::string_view text);
 
-}  // namespace muster::ps
+}  // namespace muster

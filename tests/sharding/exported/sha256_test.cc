@@ -1,4 +1,4 @@
-#include "ps/export/sha256.h"
+#include "sharding/exported/sha256.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-namespace muster::ps {
+namespace muster {
 namespace {
 
 using ::muster::testing::IsOk;
@@ -41,4 +41,4 @@ TEST(Sha256Test, SumsComeBackAndOtherLinesAreRefused) {
 }
 
 }  // namespace
-}  // namespace muster::ps
+}  // namespace muster
