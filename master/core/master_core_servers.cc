@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "master/core/master_core.h"
@@ -48,7 +49,6 @@ absl::StatusOr<RegisterServerReply> MasterCore::RegisterServer(const RegisterSer
     record.skipped_before += std::exchange(record.skipped_now, 0);
     record.stale_before += std::exchange(record.stale_now, 0);
     node->sequence = 0;
-    node->snapshot_error.clear();
     MetaChanged();
     AddEvent(at, "server-registered", request.name,
              fmt::format("incarnation {}", newest_server_.value()));
@@ -132,13 +132,21 @@ void MasterCore::TakeSnapshots(const ServerExchangeRequest& request, Node* node,
     }
   }
   if (accepted) TryCommit(at);
-  if (node->snapshot_error == request.snapshot_error) return;
-  node->snapshot_error = request.snapshot_error;
-  if (request.snapshot_error.empty()) {
+  if (!request.snapshot_error.empty()) {
+    if (!std::exchange(node->snapshots_failed_at, at.now).has_value()) {
+      AddEvent(
+          at, "snapshot-error", node->record.name,
+          fmt::format("{}; nothing is COMMITTED until this is mended", request.snapshot_error));
+    }
+    return;
+  }
+  // On a disk that is nearly full small snapshots work and large ones do not: it has passed when
+  // every partition has had its turn.
+  if (node->snapshots_failed_at.has_value() &&
+      at.now - *node->snapshots_failed_at >=
+          options_.snapshot_interval + options_.snapshot_timeout) {
+    node->snapshots_failed_at.reset();
     AddEvent(at, "snapshots-work-again", node->record.name, "");
-  } else {
-    AddEvent(at, "snapshot-error", node->record.name,
-             fmt::format("{}; nothing is COMMITTED until this is mended", request.snapshot_error));
   }
 }
 
