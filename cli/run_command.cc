@@ -87,8 +87,6 @@ absl::StatusOr<StateLock> TakeStateDirectory(const LoadedJob& job, const RunPlan
   if (job.path != state.job_copy()) {
     MUSTER_RETURN_IF_ERROR(WriteFileAtomically(state.job_copy(), job.text));
   }
-  // Of a former run: a new one may delete snapshot files that it names.
-  ::unlink(state.manifest().c_str());
   ::unlink(state.summary().c_str());
   MUSTER_RETURN_IF_ERROR(state.WriteEndpoint(
       {.master = plan.master_address, .pid = ::getpid(), .run_id = plan.run_id}));
