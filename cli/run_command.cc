@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "cli/job_loader.h"
 #include "cli/job_runner.h"
+#include "cli/run_checks.h"
 #include "cli/run_plan.h"
 #include "cli/summary.h"
 
@@ -103,6 +104,8 @@ int RunCommand(const RunOptions& options) {
   absl::StatusOr<RunPlan> plan = MakePlan(*job, options, self);
   if (!plan.ok()) return PrintError(Message(plan.status()), kExitUsage);
   if (options.dry_run) {
+    const absl::Status usable = CheckDirectories(*job);
+    if (!usable.ok()) return PrintError(Message(usable), kExitUsage);
     PrintData(options.output == OutputFormat::kJson ? PlanToJson(*plan) : DescribePlan(*plan));
     return kExitSucceeded;
   }
