@@ -160,6 +160,7 @@ TEST_F(JobViewTest, PagesEndBeforeAMessageGrowsTooLarge) {
   }
   const MasterCore core(options, state, MasterCore::AsFound{});
   v1::ListEventsRequest events_request;
+  events_request.set_limit(10'000);
   uint64_t seen = 0;
   for (bool more = true; more;) {
     v1::ListEventsResponse events;
