@@ -23,7 +23,10 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
   // Addresses are numbers: nothing is to be resolved, nor to be waited for before it is resolved
   // again.
-  return grpc::CreateCustomChannel((address.starts_with('[') ? "ipv6:" : "ipv4:") + address,
+  constexpr std::string_view kLocalhost = "localhost:";
+  const std::string numeric =
+      address.starts_with(kLocalhost) ? "127.0.0.1:" + address.substr(kLocalhost.size()) : address;
+  return grpc::CreateCustomChannel((numeric.starts_with('[') ? "ipv6:" : "ipv4:") + numeric,
                                    grpc::InsecureChannelCredentials(), arguments);
 }
 

@@ -1,11 +1,30 @@
 #include "cli/export_command.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/status.h"
 #include "cli/job_loader.h"
+#include "cli/output.h"
 #include "ps/export/export.h"
 #include "sharding/codec/control_codec.h"
 
 namespace muster {
+namespace {
+
+/// The error of a file that is gone, or was going while it was read.
+bool MayBeReplaced(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsDataLoss(status) || absl::IsInternal(status);
+}
+
+bool SamePartitions(const v1::GetManifestResponse& a, const v1::GetManifestResponse& b) {
+  return std::equal(a.partitions().begin(), a.partitions().end(), b.partitions().begin(),
+                    b.partitions().end(), [](const auto& one, const auto& other) {
+                      return one.SerializeAsString() == other.SerializeAsString();
+                    });
+}
+
+}  // namespace
 
 absl::Status WriteExportOf(const v1::GetManifestResponse& manifest, const StateDirectory& state,
                            const std::string& output_directory) {
@@ -31,6 +50,25 @@ absl::Status WriteExportOf(const v1::GetManifestResponse& manifest, const StateD
                             FromProto(partition.manifest()));
   }
   return ps::WriteExport(options).status();
+}
+
+absl::StatusOr<v1::GetManifestResponse> ExportWhileItRuns(const ExportSteps& steps) {
+  MUSTER_ASSIGN_OR_RETURN(v1::GetManifestResponse manifest, steps.fetch());
+  for (int tries = 1;; ++tries) {
+    const absl::Status status = steps.write(manifest);
+    if (status.ok()) return manifest;
+    if (!MayBeReplaced(status)) return status;
+    MUSTER_ASSIGN_OR_RETURN(v1::GetManifestResponse newer, steps.fetch());
+    if (SamePartitions(manifest, newer)) return status;
+    if (tries == kExportTriesMax) {
+      return Annotate(status, fmt::format("the job replaced its snapshots faster than they were "
+                                          "read, {} times; try again after `muster drain`, or "
+                                          "with a longer spec.snapshots.interval",
+                                          tries));
+    }
+    PrintNote("the job has replaced a snapshot that was being read; trying with the newest ones");
+    manifest = std::move(newer);
+  }
 }
 
 }  // namespace muster

@@ -61,9 +61,13 @@ absl::Status CheckSameJob(const LoadedJob& job, const StateDirectory& state) {
                   job.spec.name, state.path(), changes, advice));
 }
 
+std::string JobFileOf(const JobTarget& target) {
+  return target.job_file.empty() ? kDefaultJobFile : target.job_file;
+}
+
 absl::StatusOr<StateDirectory> FindStateDirectory(const JobTarget& target) {
   if (!target.state_directory.empty()) return StateDirectory(target.state_directory);
-  const std::string file = target.job_file.empty() ? kDefaultJobFile : target.job_file;
+  const std::string file = JobFileOf(target);
   if (target.job_file.empty() && !std::filesystem::exists(file)) {
     return absl::InvalidArgumentError(
         "which job? name its file (muster status job.yaml) or its state directory (--state-dir "

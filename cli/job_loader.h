@@ -32,6 +32,9 @@ struct JobTarget {
   std::string state_directory;
 };
 
+/// The job file that the target names: ./job.yaml when it names none.
+std::string JobFileOf(const JobTarget& target);
+
 /// The state directory of the target: as given, else the job file's, else that of ./job.yaml.
 /// InvalidArgument when nothing names one.
 absl::StatusOr<StateDirectory> FindStateDirectory(const JobTarget& target);

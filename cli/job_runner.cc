@@ -115,7 +115,8 @@ void JobRunner::ReadAnswers() {
       if (event.wall_us() < started_wall_us_) continue;
       last_event_ = event.kind() + (event.node().empty() ? "" : " " + event.node()) +
                     (event.text().empty() ? "" : ": " + event.text());
-      const bool told_already = event.kind().starts_with("node-");
+      // By the supervisor itself, and by the summary.
+      const bool told_already = event.kind().starts_with("node-") || event.kind() == "job-ended";
       if (display_.mode() == ProgressDisplay::Mode::kLines && !told_already &&
           ++shown <= kEventsShownMax) {
         display_.Print(fmt::format("  {}", last_event_));
@@ -180,7 +181,6 @@ void JobRunner::Do(const StartNode& effect) {
 }
 
 void JobRunner::Do(const StopNode& effect) {
-  if (effect.node == "master") KeepManifest();
   launcher_.Stop(effect.node, effect.timeout);
 }
 
@@ -191,16 +191,6 @@ void JobRunner::Do(const KillNode& effect) {
 void JobRunner::Do(const Note& effect) {
   last_event_ = effect.text.substr(0, effect.text.find('\n'));
   display_.Print(effect.text);
-}
-
-void JobRunner::KeepManifest() {
-  if (!status_.has_value() || !IsTerminal(ToView(*status_).phase)) return;
-  const absl::StatusOr<v1::GetManifestResponse> manifest = link_->GetManifest();
-  absl::Status status = manifest.status();
-  if (status.ok()) status = WriteFileAtomically(state_.manifest(), manifest->SerializeAsString());
-  if (!status.ok()) {
-    display_.Print(fmt::format("`muster export` will need the job to run: {}", Message(status)));
-  }
 }
 
 ProgressInput JobRunner::Progress() const {

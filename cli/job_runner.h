@@ -52,7 +52,6 @@ class JobRunner {
   void Do(const AskDrain&) { link_->AskDrain(); }
   void Do(const AskCancel& effect) { link_->AskFail(effect.reason); }
   void Do(const Note& effect);
-  void KeepManifest();
   void Measure(const v1::JobStatus& status, TimePoint asked_at);
   void Draw();
   ProgressInput Progress() const;

@@ -6,10 +6,7 @@
 #include <cmath>
 #include <ctime>
 
-#include "absl/status/statusor.h"
 #include "scaler/launcher/supervisor.h"
-#include "sharding/codec/control_codec.h"
-#include "sharding/metrics.h"
 
 namespace muster {
 namespace {
@@ -29,25 +26,23 @@ nlohmann::json EpochToJson(const v1::EpochStatus& epoch) {
             {"done", epoch.shards_done()},
             {"leased", epoch.shards_leased()},
             {"failed", epoch.shards_failed()}}},
-          {"rejected_records", epoch.metrics().rejected_records()},
-          {"reject_samples", RejectSamplesToJson(epoch.metrics())},
-          {"metrics", MetricsToJson(epoch.metrics())}};
+          {"rejected_records", epoch.rejected_records()},
+          {"reject_samples", RejectSamplesToJson(epoch)},
+          {"metrics", MetricsToJson(epoch)}};
 }
 
 }  // namespace
 
-nlohmann::json RejectSamplesToJson(const v1::ShardMetrics& metrics) {
+nlohmann::json RejectSamplesToJson(const v1::EpochStatus& epoch) {
   nlohmann::json json = nlohmann::json::array();
-  for (const std::string& sample : metrics.reject_samples()) json.push_back(sample);
+  for (const std::string& sample : epoch.reject_samples()) json.push_back(sample);
   return json;
 }
 
-nlohmann::json MetricsToJson(const v1::ShardMetrics& metrics) {
+nlohmann::json MetricsToJson(const v1::EpochStatus& epoch) {
   nlohmann::json json = nlohmann::json::object();
-  absl::StatusOr<ShardMetrics> values = FromProto(metrics);
-  if (!values.ok()) return json;
-  for (const auto& [name, mean] : values->means) json[name] = Number(mean.sum / mean.weight);
-  for (const auto& [name, histogram] : values->aucs) json[name] = Number(Auc(histogram));
+  for (const v1::MetricValue& metric : epoch.metrics())
+    json[metric.name()] = Number(metric.value());
   return json;
 }
 
@@ -138,6 +133,10 @@ nlohmann::json ShardToJson(const v1::ShardStatus& shard) {
           {"minibatches_started", shard.minibatches_started()},
           {"failures", shard.failures()},
           {"node_failures", shard.node_failures()},
+          {"source", shard.source()},
+          {"first_record", shard.first_record()},
+          {"records", shard.records()},
+          {"first_line", shard.first_line()},
           {"reasons", std::move(reasons)},
           {"age_ms", shard.age_ms()}};
 }

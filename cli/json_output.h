@@ -10,10 +10,10 @@
 namespace muster {
 
 /// ["file:line: reason", ...], some of the epoch's rejected records.
-nlohmann::json RejectSamplesToJson(const v1::ShardMetrics& metrics);
+nlohmann::json RejectSamplesToJson(const v1::EpochStatus& epoch);
 /// {"auc": 0.81, "logloss": 0.43, ...}: weighted means and areas under the ROC curve by name, null
 /// where a value is not defined.
-nlohmann::json MetricsToJson(const v1::ShardMetrics& metrics);
+nlohmann::json MetricsToJson(const v1::EpochStatus& epoch);
 nlohmann::json CountersToJson(const v1::JobCounters& counters);
 nlohmann::json NodeToJson(const v1::NodeStatus& node);
 nlohmann::json StatusToJson(const v1::JobStatus& status);

@@ -134,7 +134,8 @@ void AddShards(CLI::App* app, Verbs* verbs) {
 }
 
 void AddEventsAndLogs(CLI::App* app, Verbs* verbs) {
-  CLI::App* events = app->add_subcommand("events", "What happened, oldest first");
+  CLI::App* events =
+      app->add_subcommand("events", "What happened, oldest first, also after the run");
   AddTarget(events, &verbs->events.query);
   events->add_flag("-f,--follow", verbs->events.follow, "Go on until the run ends");
   events->add_option("-n,--last", verbs->events.last, "Only so many of the newest");
@@ -144,6 +145,7 @@ void AddEventsAndLogs(CLI::App* app, Verbs* verbs) {
   CLI::App* logs = app->add_subcommand("logs", "Output of a node, also after the run");
   logs->add_option("node", verbs->logs.node, "master, ps-0, worker-1, ...")->required();
   AddJob(logs, &verbs->logs.query);
+  AddOutput(logs, &verbs->logs.query.output);
   logs->add_option("-n,--lines", verbs->logs.lines, "Lines from the end (100)");
   logs->add_flag("-f,--follow", verbs->logs.follow, "Go on until the run ends");
   logs->footer(
@@ -152,13 +154,14 @@ void AddEventsAndLogs(CLI::App* app, Verbs* verbs) {
 }
 
 void AddQueries(CLI::App* app, Verbs* verbs) {
-  CLI::App* status = app->add_subcommand("status", "Progress, nodes and counters of a running job");
+  CLI::App* status =
+      app->add_subcommand("status", "Progress, nodes and counters, also after the run");
   AddTarget(status, &verbs->status);
   status->footer(
       "Examples:\n  muster status job.yaml\n  muster status --state-dir state --output json");
   status->callback([verbs] { verbs->exit_code = StatusCommand(verbs->status); });
 
-  CLI::App* nodes = app->add_subcommand("nodes", "The processes of a running job");
+  CLI::App* nodes = app->add_subcommand("nodes", "The processes of a job, also after the run");
   AddTarget(nodes, &verbs->nodes);
   nodes->footer("Example:\n  muster nodes job.yaml --output json");
   nodes->callback([verbs] { verbs->exit_code = NodesCommand(verbs->nodes); });
@@ -175,8 +178,8 @@ void AddQueries(CLI::App* app, Verbs* verbs) {
   cancel->footer("Example:\n  muster cancel job.yaml --reason 'wrong learning rate'");
   cancel->callback([verbs] { verbs->exit_code = CancelCommand(verbs->cancel); });
 
-  CLI::App* exporting = app->add_subcommand(
-      "export", "Write every table as NumPy files; of a running or an ended job");
+  CLI::App* exporting =
+      app->add_subcommand("export", "Write every table as NumPy files, also after the run");
   AddTarget(exporting, &verbs->export_options.query);
   exporting
       ->add_option("--output-dir", verbs->export_options.output_directory,

@@ -45,8 +45,6 @@ class MasterLink {
   std::vector<Answer> TakeAnswers();
   /// Readable when there are answers.
   int wake_fd() const { return wake_fd_; }
-  /// The current manifest; asked by the calling thread.
-  absl::StatusOr<v1::GetManifestResponse> GetManifest() { return client_->GetManifest(); }
 
   static constexpr size_t kReportsMax = 10'000;
 

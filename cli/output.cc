@@ -11,9 +11,13 @@ void PrintData(std::string_view text) {
   std::fflush(stdout);
 }
 
-int PrintError(std::string_view message, int exit_code) {
+void PrintNote(std::string_view message) {
   fmt::print(stderr, "muster: {}\n", message);
   std::fflush(stderr);
+}
+
+int PrintError(std::string_view message, int exit_code) {
+  PrintNote(message);
   return exit_code;
 }
 

@@ -19,6 +19,8 @@ inline constexpr int kExitUnreachable = 5;
 
 /// Data to stdout.
 void PrintData(std::string_view text);
+/// "muster: message" to stderr, where the answer needs a word of explanation.
+void PrintNote(std::string_view message);
 /// "muster: message" to stderr; returns `exit_code`.
 int PrintError(std::string_view message, int exit_code);
 /// As above with the exit code that belongs to the status: unreachable, usage or failed.

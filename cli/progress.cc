@@ -112,6 +112,12 @@ std::string CountText(uint64_t count) {
   return text;
 }
 
+std::string CountText(uint64_t count, std::string_view one, std::string_view many) {
+  if (count == 1) return fmt::format("1 {}", one);
+  return many.empty() ? fmt::format("{} {}s", CountText(count), one)
+                      : fmt::format("{} {}", CountText(count), many);
+}
+
 std::vector<std::string> ProgressBlock(const ProgressInput& input, size_t columns) {
   std::vector<std::string> lines;
   if (!input.status.has_value()) {
@@ -133,7 +139,7 @@ std::vector<std::string> ProgressBlock(const ProgressInput& input, size_t column
           CountText(epoch.records_done()), CountText(epoch.records_expected()),
           CountText(epoch.records_committed()),
           epoch.shards_failed() == 0 ? ""
-                                     : fmt::format(", {} FAILED shards", epoch.shards_failed())));
+                                     : ", " + CountText(epoch.shards_failed(), "FAILED shard")));
     }
   }
   lines.push_back("  " + NodesText(input) + (input.master_silent ? "  the master is silent" : ""));
@@ -154,7 +160,7 @@ std::string ProgressLine(const ProgressInput& input) {
         fmt::format("; {} epoch {}/{} {:.1f} % ({} of {})", dataset.name(), current + 1,
                     dataset.epochs_size(), Percent(epoch.records_done(), epoch.records_expected()),
                     CountText(epoch.records_done()), CountText(epoch.records_expected()));
-    if (epoch.shards_failed() > 0) line += fmt::format(", {} FAILED shards", epoch.shards_failed());
+    if (epoch.shards_failed() > 0) line += ", " + CountText(epoch.shards_failed(), "FAILED shard");
   }
   line += fmt::format("; {} records/s, {} left; {}",
                       CountText(static_cast<uint64_t>(input.records_per_second)),

@@ -55,6 +55,8 @@ std::string ProgressLine(const ProgressInput& input);
 std::string DurationText(std::chrono::milliseconds duration);
 /// "1,234,567".
 std::string CountText(uint64_t count);
+/// "1 shard", "1,234 shards"; `many` where an s is not the plural.
+std::string CountText(uint64_t count, std::string_view one, std::string_view many = "");
 
 /// Draws progress to a stream: a block in place on a terminal, a line every few seconds elsewhere,
 /// nothing when off. Not thread-safe.

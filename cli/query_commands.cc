@@ -7,13 +7,17 @@
 #include <filesystem>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "cli/admin_client.h"
 #include "cli/export_command.h"
 #include "cli/json_output.h"
+#include "cli/progress.h"
+#include "cli/stored_job.h"
 #include "cli/text_output.h"
 #include "scaler/launcher/log_file.h"
 
@@ -23,7 +27,6 @@ namespace {
 constexpr std::chrono::milliseconds kDeadline{5'000};
 constexpr std::chrono::milliseconds kFollowInterval{300};
 constexpr uint64_t kLogBytesMax = 64 << 20;
-constexpr uint64_t kManifestBytesMax = 256 << 20;
 
 absl::StatusOr<std::unique_ptr<AdminClient>> Connect(const QueryOptions& options) {
   if (!options.master.empty()) return MakeAdminClient(options.master, kDeadline, WhenAway::kFail);
@@ -32,29 +35,65 @@ absl::StatusOr<std::unique_ptr<AdminClient>> Connect(const QueryOptions& options
   return MakeAdminClient(endpoint.master, kDeadline, WhenAway::kFail);
 }
 
+/// Who answers a question: the job's master, or its state directory when no job runs there.
+struct Source {
+  std::unique_ptr<AdminClient> client;
+  bool live = true;
+};
+
+absl::StatusOr<Source> OpenStored(const QueryOptions& options, const absl::Status& away) {
+  absl::StatusOr<std::unique_ptr<AdminClient>> stored = OpenStoredJob(options.target);
+  if (absl::IsNotFound(stored.status())) return away;
+  if (!stored.ok()) return Annotate(stored.status(), Message(away));
+  return Source{*std::move(stored), false};
+}
+
+/// Says on stderr when it is the state directory that answers.
+absl::StatusOr<Source> FindSource(const QueryOptions& options) {
+  absl::StatusOr<std::unique_ptr<AdminClient>> client = Connect(options);
+  if (client.ok()) return Source{*std::move(client), true};
+  if (!absl::IsNotFound(client.status())) return client.status();
+  absl::StatusOr<Source> source = OpenStored(options, client.status());
+  if (source.ok()) PrintNote("the job is not running; this is what its state directory holds");
+  return source;
+}
+
 void PrintJson(const nlohmann::json& json) {
   PrintData(json.dump(2) + "\n");
 }
 
 absl::StatusOr<v1::JobStatus> AskStatus(const QueryOptions& options) {
-  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<AdminClient> client, Connect(options));
-  return client->GetStatus();
+  MUSTER_ASSIGN_OR_RETURN(const Source source, FindSource(options));
+  return source.client->GetStatus();
 }
 
-int RetryCommand(const ShardsOptions& options, AdminClient* client) {
+/// Why shards cannot be tried again here and now, and what does it.
+absl::Status CannotRetry(const QueryOptions& options, const absl::Status& away) {
+  if (!absl::IsNotFound(away)) return away;
+  const bool by_directory = !options.target.state_directory.empty();
+  return absl::NotFoundError(fmt::format(
+      "no job runs{}, so there is none that could try shards again: `muster run {} --retry-failed` "
+      "goes on with the job and tries all its FAILED shards again",
+      by_directory ? fmt::format(" with the state directory {}", options.target.state_directory)
+                   : "",
+      by_directory ? "JOB" : JobFileOf(options.target)));
+}
+
+int RetryCommand(const ShardsOptions& options) {
   v1::RetryShardsRequest request;
   for (const std::string& text : options.retry_ids) {
     absl::StatusOr<v1::ShardId> id = ParseShardId(text);
     if (!id.ok()) return PrintError(id.status());
     *request.add_shards() = *id;
   }
-  absl::StatusOr<v1::RetryShardsResponse> response = client->RetryShards(request);
+  absl::StatusOr<std::unique_ptr<AdminClient>> client = Connect(options.query);
+  if (!client.ok()) return PrintError(CannotRetry(options.query, client.status()));
+  absl::StatusOr<v1::RetryShardsResponse> response = (*client)->RetryShards(request);
   if (!response.ok()) return PrintError(response.status());
   if (options.query.output == OutputFormat::kJson) {
     PrintJson({{"retried", response->retried()}});
   } else {
-    PrintData(fmt::format("{} shard{} will be tried again\n", response->retried(),
-                          response->retried() == 1 ? "" : "s"));
+    PrintData(CountText(response->retried(), "shard") + " will be tried again\n");
   }
   return kExitSucceeded;
 }
@@ -106,21 +145,36 @@ class LogFollower {
   uint64_t offset_ = 0;
 };
 
-absl::StatusOr<v1::GetManifestResponse> FindManifest(const QueryOptions& options) {
-  absl::StatusOr<std::unique_ptr<AdminClient>> client = Connect(options);
-  if (client.ok()) return (*client)->GetManifest();
-  if (!absl::IsNotFound(client.status())) return client.status();
-  // The job is over: its last run left the manifest behind.
-  MUSTER_ASSIGN_OR_RETURN(const StateDirectory state, FindStateDirectory(options.target));
-  absl::StatusOr<std::string> bytes = ReadFile(state.manifest(), kManifestBytesMax);
-  v1::GetManifestResponse manifest;
-  if (!bytes.ok() || !manifest.ParseFromString(*bytes)) {
-    return absl::NotFoundError(fmt::format(
-        "no job runs with the state directory {}, and no run there came to its end; start "
-        "the job with `muster run` and export while it runs or after it",
-        state.path()));
+/// A log as it is, or as one JSON object a line; a line that is not yet whole waits for its rest.
+class LogPrinter {
+ public:
+  explicit LogPrinter(const LogsOptions& options) : options_(options) {}
+
+  void Print(const std::string& text) {
+    if (options_.query.output == OutputFormat::kText) return PrintData(text);
+    rest_ += text;
+    size_t begin = 0;
+    for (size_t end; (end = rest_.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      PrintLine(rest_.substr(begin, end - begin));
+    }
+    rest_.erase(0, begin);
   }
-  return manifest;
+  void Finish() {
+    if (!rest_.empty()) PrintLine(std::exchange(rest_, ""));
+  }
+
+ private:
+  void PrintLine(const std::string& line) const {
+    PrintData(nlohmann::json{{"node", options_.node}, {"line", ValidUtf8(line)}}.dump() + "\n");
+  }
+
+  const LogsOptions& options_;
+  std::string rest_;
+};
+
+absl::StatusOr<v1::GetManifestResponse> FindManifest(const QueryOptions& options) {
+  MUSTER_ASSIGN_OR_RETURN(const Source source, FindSource(options));
+  return source.client->GetManifest();
 }
 
 }  // namespace
@@ -171,14 +225,14 @@ int NodesCommand(const QueryOptions& options) {
 }
 
 int ShardsCommand(const ShardsOptions& options) {
-  absl::StatusOr<std::unique_ptr<AdminClient>> client = Connect(options.query);
-  if (!client.ok()) return PrintError(client.status());
-  if (options.retry) return RetryCommand(options, client->get());
+  if (options.retry) return RetryCommand(options);
+  absl::StatusOr<Source> source = FindSource(options.query);
+  if (!source.ok()) return PrintError(source.status());
   v1::ListShardsRequest request;
   request.set_state(options.state);
   request.set_limit(options.limit);
   request.set_offset(options.offset);
-  absl::StatusOr<v1::ListShardsResponse> response = (*client)->ListShards(request);
+  absl::StatusOr<v1::ListShardsResponse> response = source->client->ListShards(request);
   if (!response.ok()) return PrintError(response.status());
   if (options.query.output == OutputFormat::kJson) {
     nlohmann::json shards = nlohmann::json::array();
@@ -191,17 +245,17 @@ int ShardsCommand(const ShardsOptions& options) {
 }
 
 int EventsCommand(const EventsOptions& options) {
-  absl::StatusOr<std::unique_ptr<AdminClient>> client = Connect(options.query);
-  if (!client.ok()) return PrintError(client.status());
+  absl::StatusOr<Source> source = FindSource(options.query);
+  if (!source.ok()) return PrintError(source.status());
   v1::ListEventsRequest request;
   if (options.last > 0) {
-    absl::StatusOr<v1::JobStatus> status = (*client)->GetStatus();
+    absl::StatusOr<v1::JobStatus> status = source->client->GetStatus();
     if (!status.ok()) return PrintError(status.status());
     request.set_after(status->events_newest() -
                       std::min<uint64_t>(options.last, status->events_newest()));
   }
   while (true) {
-    absl::StatusOr<v1::ListEventsResponse> response = (*client)->ListEvents(request);
+    absl::StatusOr<v1::ListEventsResponse> response = source->client->ListEvents(request);
     // A follower outlives restarts of the master, and ends with the run.
     const bool waiting = options.follow && !response.ok() && IsUnreachable(response.status());
     if (!response.ok() && !waiting) return PrintError(response.status());
@@ -213,8 +267,16 @@ int EventsCommand(const EventsOptions& options) {
       }
       if (response->events_size() > 0) continue;
     }
-    if (!options.follow) return kExitSucceeded;
-    if (waiting && !Connect(options.query).ok()) return kExitSucceeded;
+    if (!options.follow || !source->live) return kExitSucceeded;
+    if (waiting) {
+      const absl::Status away = Connect(options.query).status();
+      if (!away.ok()) {
+        // The run is over: what was last said is in its state directory.
+        source = OpenStored(options.query, away);
+        if (!source.ok()) return kExitSucceeded;
+        continue;
+      }
+    }
     SleepFor(kFollowInterval);
   }
 }
@@ -235,13 +297,15 @@ int LogsCommand(const LogsOptions& options) {
                                   options.node, path, JoinNames(*state)),
                       kExitUsage);
   }
-  PrintData(*text);
+  LogPrinter printer(options);
+  printer.Print(*text);
   while (options.follow) {
     const bool running = state->ReadEndpoint().ok();
-    PrintData(follower.Next());
+    printer.Print(follower.Next());
     if (!running) break;
     SleepFor(kFollowInterval);
   }
+  printer.Finish();
   return kExitSucceeded;
 }
 
@@ -274,18 +338,21 @@ int CancelCommand(const CancelOptions& options) {
 }
 
 int ExportCommand(const ExportCommandOptions& options) {
-  absl::StatusOr<v1::GetManifestResponse> manifest = FindManifest(options.query);
-  if (!manifest.ok()) return PrintError(manifest.status());
   absl::StatusOr<StateDirectory> state = FindStateDirectory(options.query.target);
   if (!state.ok()) return PrintError(state.status());
-  const absl::Status status = WriteExportOf(*manifest, *state, options.output_directory);
-  if (!status.ok()) return PrintError(status);
+  const absl::StatusOr<v1::GetManifestResponse> manifest =
+      ExportWhileItRuns({.fetch = [&] { return FindManifest(options.query); },
+                         .write =
+                             [&](const v1::GetManifestResponse& newest) {
+                               return WriteExportOf(newest, *state, options.output_directory);
+                             }});
+  if (!manifest.ok()) return PrintError(manifest.status());
   if (options.query.output == OutputFormat::kJson) {
     PrintJson(
         {{"output_directory", options.output_directory}, {"tables", manifest->tables_size()}});
   } else {
-    const int tables = manifest->tables_size();
-    PrintData(fmt::format("{} table{} written to {}\n", tables, tables == 1 ? "" : "s",
+    PrintData(fmt::format("{} written to {}\n",
+                          CountText(static_cast<uint64_t>(manifest->tables_size()), "table"),
                           options.output_directory));
   }
   return kExitSucceeded;

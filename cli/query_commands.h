@@ -8,7 +8,8 @@
 #include "cli/output.h"
 #include "proto/admin.pb.h"
 
-/// The verbs that speak to a running job. Each returns the exit code of the process.
+/// The verbs that ask a running job, or the state directory of one that does not run, and those
+/// that give orders to a running one. Each returns the exit code of the process.
 namespace muster {
 
 struct QueryOptions {
@@ -59,7 +60,7 @@ struct ExportCommandOptions {
   QueryOptions query;
   std::string output_directory;
 };
-/// Works on a running job, and after its end.
+/// Works without a running job as well.
 int ExportCommand(const ExportCommandOptions& options);
 
 /// "dataset/epoch/index" as `muster shards` prints it; InvalidArgument otherwise.

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "cli/job_loader.h"
 #include "cli/job_runner.h"
+#include "cli/run_checks.h"
 #include "cli/run_plan.h"
 #include "cli/summary.h"
 
@@ -87,8 +88,6 @@ absl::StatusOr<StateLock> TakeStateDirectory(const LoadedJob& job, const RunPlan
   if (job.path != state.job_copy()) {
     MUSTER_RETURN_IF_ERROR(WriteFileAtomically(state.job_copy(), job.text));
   }
-  // Of a former run: a new one may delete snapshot files that it names.
-  ::unlink(state.manifest().c_str());
   ::unlink(state.summary().c_str());
   MUSTER_RETURN_IF_ERROR(state.WriteEndpoint(
       {.master = plan.master_address, .pid = ::getpid(), .run_id = plan.run_id}));
@@ -105,6 +104,8 @@ int RunCommand(const RunOptions& options) {
   absl::StatusOr<RunPlan> plan = MakePlan(*job, options, self);
   if (!plan.ok()) return PrintError(Message(plan.status()), kExitUsage);
   if (options.dry_run) {
+    const absl::Status usable = CheckDirectories(*job);
+    if (!usable.ok()) return PrintError(Message(usable), kExitUsage);
     PrintData(options.output == OutputFormat::kJson ? PlanToJson(*plan) : DescribePlan(*plan));
     return kExitSucceeded;
   }

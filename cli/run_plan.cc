@@ -1,7 +1,6 @@
 #include "cli/run_plan.h"
 
 #include <arpa/inet.h>
-#include <glob.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -17,6 +16,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "cli/state_directory.h"
+#include "master/sources/glob.h"
 
 namespace muster {
 namespace {
@@ -38,20 +38,46 @@ absl::Status CheckExecutable(const std::string& path) {
   return absl::OkStatus();
 }
 
+/// Where the master listens, by number.
+struct LoopbackHost {
+  std::string text;  // "127.0.0.1", "[::1]"
+  sockaddr_storage address{};
+  socklen_t size = 0;
+};
+
+absl::StatusOr<LoopbackHost> ParseHost(const std::string& host) {
+  LoopbackHost parsed;
+  if (host == "[::1]") {
+    auto* v6 = reinterpret_cast<sockaddr_in6*>(&parsed.address);
+    v6->sin6_family = AF_INET6;
+    v6->sin6_addr = in6addr_loopback;
+    parsed.text = host;
+    parsed.size = sizeof(*v6);
+    return parsed;
+  }
+  parsed.text = host == "localhost" ? "127.0.0.1" : host;
+  auto* v4 = reinterpret_cast<sockaddr_in*>(&parsed.address);
+  v4->sin_family = AF_INET;
+  parsed.size = sizeof(*v4);
+  if (::inet_pton(AF_INET, parsed.text.c_str(), &v4->sin_addr) == 1) return parsed;
+  return absl::InvalidArgumentError(
+      fmt::format("spec.master.address: '{}' is no host; write 127.0.0.1, another address of "
+                  "127.0.0.0/8, [::1] or localhost",
+                  host));
+}
+
 /// Nobody listens on the port, nor could anybody who asked for it exclusively.
-absl::Status TryPort(uint32_t port) {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+absl::Status TryPort(LoopbackHost host, uint32_t port) {
+  const int fd = ::socket(host.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return ErrnoStatus(errno, "cannot create a socket");
   absl::Cleanup close_fd = [fd] { ::close(fd); };
   const int one = 1;
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
+  // The port lies at the same place in both kinds of addresses.
+  reinterpret_cast<sockaddr_in*>(&host.address)->sin_port = htons(static_cast<uint16_t>(port));
+  if (::bind(fd, reinterpret_cast<const sockaddr*>(&host.address), host.size) != 0 ||
       ::listen(fd, 1) != 0) {
-    return ErrnoStatus(errno, fmt::format("127.0.0.1:{}", port));
+    return ErrnoStatus(errno, fmt::format("{}:{}", host.text, port));
   }
   return absl::OkStatus();
 }
@@ -121,11 +147,12 @@ absl::StatusOr<std::string> FindProgram(const std::string& name, const SearchPat
 }
 
 absl::StatusOr<std::string> ChooseMasterAddress(const std::string& wanted, uint64_t seed) {
-  const size_t colon = wanted.rfind(':');
-  const std::string port = colon == std::string::npos ? "0" : wanted.substr(colon + 1);
+  const size_t colon = std::min(wanted.rfind(':'), wanted.size());
+  MUSTER_ASSIGN_OR_RETURN(const LoopbackHost host, ParseHost(wanted.substr(0, colon)));
+  const std::string port = colon == wanted.size() ? "0" : wanted.substr(colon + 1);
   if (port != "0") {
-    const absl::Status status = TryPort(static_cast<uint32_t>(std::atoi(port.c_str())));
-    if (status.ok()) return wanted;
+    const absl::Status status = TryPort(host, static_cast<uint32_t>(std::atoi(port.c_str())));
+    if (status.ok()) return fmt::format("{}:{}", host.text, port);
     return absl::FailedPreconditionError(
         fmt::format("spec.master.address: {} is taken ({}); end the program that listens there "
                     "(`ss -ltnp` names "
@@ -138,11 +165,11 @@ absl::StatusOr<std::string> ChooseMasterAddress(const std::string& wanted, uint6
   absl::Status last;
   for (int i = 0; i < 200; ++i) {
     const uint32_t candidate = kPortBegin + static_cast<uint32_t>(rng.Below(count));
-    last = TryPort(candidate);
-    if (last.ok()) return fmt::format("127.0.0.1:{}", candidate);
+    last = TryPort(host, candidate);
+    if (last.ok()) return fmt::format("{}:{}", host.text, candidate);
   }
-  return absl::ResourceExhaustedError(fmt::format("found no free port of 127.0.0.1 in [{}, {}): {}",
-                                                  kPortBegin, end, Message(last)));
+  return absl::ResourceExhaustedError(fmt::format("found no free port of {} in [{}, {}): {}",
+                                                  host.text, kPortBegin, end, Message(last)));
 }
 
 absl::StatusOr<PlannedDataset> PlanDataset(const DatasetSpec& dataset,
@@ -150,33 +177,25 @@ absl::StatusOr<PlannedDataset> PlanDataset(const DatasetSpec& dataset,
   PlannedDataset plan{.name = dataset.name, .mode = dataset.mode, .epochs = dataset.epochs};
   const uint64_t records_per_shard =
       std::max<uint64_t>(uint64_t{dataset.minibatch_size} * dataset.minibatches_per_shard, 1);
+  std::vector<std::string> patterns;
   for (const std::string& pattern : dataset.files) {
-    const std::string path = (std::filesystem::path(base_directory) / pattern).string();
-    glob_t found{};
-    const int result = ::glob(path.c_str(), GLOB_MARK, nullptr, &found);
-    absl::Cleanup free_glob = [&found] { ::globfree(&found); };
-    if (result != 0) {
-      return absl::NotFoundError(fmt::format(
-          "dataset {}: no file matches {} (looked in {}); correct spec.datasets[].files",
-          dataset.name, pattern, std::filesystem::path(path).parent_path().string()));
-    }
-    const size_t files_before = plan.files.size();
-    for (size_t i = 0; i < found.gl_pathc; ++i) {
-      const std::string file = found.gl_pathv[i];
-      if (file.back() == '/') continue;
-      struct stat info;
-      if (::stat(file.c_str(), &info) != 0) return ErrnoStatus(errno, file);
-      plan.files.push_back(file);
-      const uint64_t bytes = static_cast<uint64_t>(info.st_size);
-      plan.bytes += bytes;
-      const uint64_t records = EstimateRecords(file, bytes, dataset.header);
-      plan.records_estimate += records;
-      plan.shards_estimate += (records + records_per_shard - 1) / records_per_shard;
-    }
-    if (plan.files.size() == files_before) {
-      return absl::InvalidArgumentError(fmt::format(
-          "dataset {}: {} is a folder; write '{}/*' for its files", dataset.name, path, pattern));
-    }
+    patterns.push_back((std::filesystem::path(base_directory) / pattern).string());
+  }
+  absl::StatusOr<std::vector<std::string>> files = ExpandGlobs(patterns);
+  if (!files.ok()) {
+    return absl::Status(files.status().code(),
+                        fmt::format("dataset {}: {}; correct spec.datasets[].files", dataset.name,
+                                    Message(files.status())));
+  }
+  plan.files = *std::move(files);
+  for (const std::string& file : plan.files) {
+    struct stat info;
+    if (::stat(file.c_str(), &info) != 0) return ErrnoStatus(errno, file);
+    const uint64_t bytes = static_cast<uint64_t>(info.st_size);
+    plan.bytes += bytes;
+    const uint64_t records = EstimateRecords(file, bytes, dataset.header);
+    plan.records_estimate += records;
+    plan.shards_estimate += (records + records_per_shard - 1) / records_per_shard;
   }
   if (plan.bytes == 0) {
     return absl::InvalidArgumentError(

@@ -50,13 +50,15 @@ struct SearchPath {
 /// else looked up in PATH. NotFound or PermissionDenied say where was looked.
 absl::StatusOr<std::string> FindProgram(const std::string& name, const SearchPath& where);
 
-/// A free port of 127.0.0.1 below the ephemeral range, in [20000, 32000): a client that retries a
-/// connection to a dead listener on an ephemeral port can connect to itself and keep it. `seed`
-/// chooses where the search begins. Errors when no port is free.
+/// The address where the master listens, by number: `wanted` is "host:port" with a loopback host
+/// (127.0.0.0/8, [::1], localhost). Port 0 means a free one of that host below the ephemeral range,
+/// in [20000, 32000): a client that retries a connection to a dead listener on an ephemeral port
+/// can connect to itself and keep it. `seed` chooses where the search begins. Errors when the port
+/// is taken, or none is free.
 absl::StatusOr<std::string> ChooseMasterAddress(const std::string& wanted, uint64_t seed);
 
-/// Expands the globs, and estimates records from the beginnings of the files. Errors name the
-/// dataset, the pattern and the folder.
+/// Expands the globs as the master does, and estimates records from the beginnings of the files.
+/// Errors name the dataset, the pattern and the folder.
 absl::StatusOr<PlannedDataset> PlanDataset(const DatasetSpec& dataset,
                                            const std::string& base_directory);
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "absl/cleanup/cleanup.h"
@@ -43,6 +44,13 @@ pid_t ReadPid(int fd) {
   return static_cast<pid_t>(std::atoi(text));
 }
 
+absl::Status InUse(const StateDirectory& directory, pid_t holder, std::string_view remark) {
+  return absl::AlreadyExistsError(fmt::format(
+      "the state directory {} is in use by another `muster run` (pid {}{}); wait for it, or end it "
+      "with `muster drain --state-dir {}`",
+      directory.path(), holder, remark, directory.path()));
+}
+
 /// The run of process `pid` is gone and left the state directory as it was. Looks at the lock only
 /// when the process is not seen here: it may run in another container, or be about to end.
 bool WasKilled(const std::string& lock_path, pid_t pid) {
@@ -60,6 +68,27 @@ absl::Status MakeWritable(const std::string& folder, std::string_view field) {
       fmt::format("{} cannot be used; choose one that this user may write", field);
   MUSTER_RETURN_IF_ERROR_PREPEND(MakeDirectories(folder), advice);
   MUSTER_RETURN_IF_ERROR_PREPEND(CheckWritable(folder), advice);
+  return absl::OkStatus();
+}
+
+absl::Status CouldWrite(const std::string& folder, std::string_view field) {
+  std::filesystem::path path(folder);
+  std::error_code error;
+  while (!std::filesystem::exists(path, error) && path.has_parent_path() &&
+         path != path.parent_path()) {
+    path = path.parent_path();
+  }
+  const std::string advice =
+      fmt::format("{} cannot be used; choose one that this user may write", field);
+  if (!std::filesystem::is_directory(path, error)) {
+    return Annotate(ErrnoStatus(ENOTDIR, fmt::format("cannot create the folder {} below {}", folder,
+                                                     path.string())),
+                    advice);
+  }
+  if (::access(path.c_str(), W_OK | X_OK) != 0) {
+    return Annotate(ErrnoStatus(errno, fmt::format("the folder {} is not writable", path.string())),
+                    advice);
+  }
   return absl::OkStatus();
 }
 
@@ -132,18 +161,25 @@ absl::StatusOr<StateLock> StateLock::Acquire(const StateDirectory& directory) {
       SleepFor(kRemainsPause);
       continue;
     }
-    return absl::AlreadyExistsError(
-        fmt::format("the state directory {} is in use by another `muster run` (pid {}{}); wait for "
-                    "it, or end it "
-                    "with `muster drain --state-dir {}`",
-                    directory.path(), holder,
-                    killed ? ", killed, but not all of its nodes are gone" : "", directory.path()));
+    return InUse(directory, holder, killed ? ", killed, but not all of its nodes are gone" : "");
   }
   const std::string pid = std::to_string(::getpid());
   if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, pid.data(), pid.size(), 0) < 0) {
     return ErrnoStatus(errno, fmt::format("cannot write {}", path));
   }
   return lock;
+}
+
+absl::Status StateLock::CheckFree(const StateDirectory& directory) {
+  const int fd = ::open(directory.lock().c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return absl::OkStatus();  // no run was here yet
+  absl::Cleanup close_fd = [fd] { ::close(fd); };
+  // Only the lock of one that lives is tried: trying it takes it for a moment. The remains of a
+  // killed run go away by themselves.
+  const pid_t holder = ReadPid(fd);
+  const bool alive = holder > 0 && (::kill(holder, 0) == 0 || errno != ESRCH);
+  if (!alive || ::flock(fd, LOCK_SH | LOCK_NB) == 0) return absl::OkStatus();
+  return InUse(directory, holder, "");
 }
 
 StateLock::~StateLock() {

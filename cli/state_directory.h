@@ -15,6 +15,10 @@ namespace muster {
 /// `field` that names it.
 absl::Status MakeWritable(const std::string& folder, std::string_view field);
 
+/// Whether MakeWritable could succeed, with nothing created: the folder, or the nearest one above
+/// it that exists, is a folder that this user may write.
+absl::Status CouldWrite(const std::string& folder, std::string_view field);
+
 /// Where a running job is found: `<state>/run/endpoint.json`.
 struct Endpoint {
   std::string master;  // "127.0.0.1:20123"
@@ -34,8 +38,6 @@ class StateDirectory {
   std::string journal() const { return path_ + "/journal"; }
   std::string job_copy() const { return path_ + "/job.yaml"; }
   std::string summary() const { return path_ + "/summary.json"; }
-  /// What an ended run leaves for `muster export`: a serialized v1::GetManifestResponse.
-  std::string manifest() const { return run() + "/manifest.pb"; }
   std::string lock() const { return run() + "/lock"; }
   std::string LogOf(const std::string& node) const { return logs() + "/" + node + ".log"; }
   std::string SlotOf(const std::string& node) const { return run() + "/" + node + ".slot"; }
@@ -63,6 +65,8 @@ class StateLock {
   /// Waits while the remains of a killed run are cleared away. AlreadyExists, naming the holder's
   /// pid, when another run holds it. Requires: Create() succeeded.
   static absl::StatusOr<StateLock> Acquire(const StateDirectory& directory);
+  /// AlreadyExists as above when a run that lives holds it; takes nothing.
+  static absl::Status CheckFree(const StateDirectory& directory);
   StateLock(StateLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   StateLock& operator=(StateLock&& other) noexcept {
     std::swap(fd_, other.fd_);

@@ -76,15 +76,15 @@ nlohmann::json SummaryToJson(const SummaryInput& input) {
                         {"expected", epoch.records_expected()},
                         {"committed", epoch.records_committed()},
                         {"failed_shards", epoch.shards_failed()},
-                        {"rejected_records", epoch.metrics().rejected_records()},
-                        {"reject_samples", RejectSamplesToJson(epoch.metrics())},
-                        {"metrics", MetricsToJson(epoch.metrics())}});
+                        {"rejected_records", epoch.rejected_records()},
+                        {"reject_samples", RejectSamplesToJson(epoch)},
+                        {"metrics", MetricsToJson(epoch)}});
     }
     json["datasets"].push_back({{"name", dataset.name()},
                                 {"mode", dataset.mode() == 0 ? "train" : "evaluate"},
                                 {"epochs", std::move(epochs)}});
     if (const v1::EpochStatus* last = LastEpoch(dataset)) {
-      json["metrics"][dataset.name()] = MetricsToJson(last->metrics());
+      json["metrics"][dataset.name()] = MetricsToJson(*last);
     }
   }
   return json;
@@ -105,15 +105,15 @@ std::string SummaryText(const SummaryInput& input) {
                           epoch.epoch() + 1, CountText(epoch.records_committed()),
                           CountText(epoch.records_expected()));
       if (epoch.shards_failed() > 0) {
-        text += fmt::format(", {} FAILED shards", epoch.shards_failed());
+        text += ", " + CountText(epoch.shards_failed(), "FAILED shard");
       }
-      if (epoch.metrics().rejected_records() > 0) {
-        text += fmt::format(", {} rejected records", epoch.metrics().rejected_records());
-        if (epoch.metrics().reject_samples_size() > 0) {
-          text += fmt::format(" (one: {})", epoch.metrics().reject_samples(0));
+      if (epoch.rejected_records() > 0) {
+        text += ", " + CountText(epoch.rejected_records(), "rejected record");
+        if (epoch.reject_samples_size() > 0) {
+          text += fmt::format(" (one: {})", epoch.reject_samples(0));
         }
       }
-      const nlohmann::json metrics = MetricsToJson(epoch.metrics());
+      const nlohmann::json metrics = MetricsToJson(epoch);
       for (const auto& [name, value] : metrics.items()) {
         text += value.is_number() ? fmt::format(", {} {:.4f}", name, value.get<double>())
                                   : fmt::format(", {} undefined", name);
@@ -128,9 +128,10 @@ std::string SummaryText(const SummaryInput& input) {
       "for pushes\n",
       CountText(static_cast<uint64_t>(TrainingRate(input))), 100 * waiting.shards,
       100 * waiting.pulls, 100 * waiting.pushes);
-  text += fmt::format("  restarts: master {}, ps {}, workers {}; {} minibatches delivered again\n",
-                      input.master_restarts, input.server_restarts, input.worker_restarts,
-                      CountText(status.counters().redelivered_minibatches()));
+  text += fmt::format(
+      "  restarts: master {}, ps {}, workers {}; {} delivered again\n", input.master_restarts,
+      input.server_restarts, input.worker_restarts,
+      CountText(status.counters().redelivered_minibatches(), "minibatch", "minibatches"));
   return text;
 }
 

@@ -9,6 +9,17 @@
 
 namespace muster {
 
+namespace {
+
+/// "data/a.csv, lines 17 to 32".
+std::string ShardRangeText(const v1::ShardStatus& shard) {
+  if (shard.records() == 0) return "-";
+  return fmt::format("{}, lines {} to {}", shard.source(), shard.first_line(),
+                     shard.first_line() + shard.records() - 1);
+}
+
+}  // namespace
+
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths;
   for (const std::vector<std::string>& row : rows) {
@@ -43,12 +54,12 @@ std::string StatusText(const v1::JobStatus& status) {
   }
   text += FormatTable(rows);
   const v1::JobCounters& counters = status.counters();
-  text += fmt::format(
-      "{} minibatches delivered again, {} shards replayed, {} runs re-verified, {} leases expired, "
-      "{} "
-      "records rejected\n",
-      counters.redelivered_minibatches(), counters.replayed_shards(), counters.reverified_runs(),
-      counters.expired_leases(), counters.rejected_records());
+  text += fmt::format("{} delivered again, {} replayed, {} re-verified, {} expired, {} rejected\n",
+                      CountText(counters.redelivered_minibatches(), "minibatch", "minibatches"),
+                      CountText(counters.replayed_shards(), "shard"),
+                      CountText(counters.reverified_runs(), "run"),
+                      CountText(counters.expired_leases(), "lease"),
+                      CountText(counters.rejected_records(), "record"));
   if (!status.last_event().empty()) text += fmt::format("last: {}\n", status.last_event());
   return text;
 }
@@ -59,15 +70,17 @@ std::string NodesText(const v1::JobStatus& status) {
   for (const v1::NodeStatus& node : status.nodes()) {
     std::string work;
     if (node.role() == "worker") {
-      work = fmt::format("{} shards held, {} records committed", node.shards_held(),
-                         CountText(node.records_committed()));
+      work = fmt::format("{} held, {} committed", CountText(node.shards_held(), "shard"),
+                         CountText(node.records_committed(), "record"));
     } else if (node.role() == "ps") {
-      work = fmt::format("{}/{} partitions, {} rows, {:.1f} MB", node.partitions_serving(),
-                         node.partitions(), CountText(node.counters().rows()),
+      work = fmt::format("{}/{} partitions, {}, {:.1f} MB", node.partitions_serving(),
+                         node.partitions(), CountText(node.counters().rows(), "row"),
                          static_cast<double>(node.counters().row_bytes()) / 1e6);
     }
     rows.push_back({node.name(), node.state(), std::to_string(node.pid()),
-                    node.role() == "master" ? "-" : fmt::format("{} ms", node.heartbeat_age_ms()),
+                    node.role() == "master" || node.state() == "exited"
+                        ? "-"
+                        : fmt::format("{} ms", node.heartbeat_age_ms()),
                     std::to_string(node.restarts()),
                     node.last_exit().empty() ? "-" : node.last_exit(), work});
   }
@@ -76,16 +89,31 @@ std::string NodesText(const v1::JobStatus& status) {
 
 std::string ShardsText(const v1::ListShardsResponse& response) {
   std::vector<std::vector<std::string>> rows = {
-      {"SHARD", "DATASET", "STATE", "WORKER", "PHASE", "FAILURES", "AGE", "REASON"}};
+      {"SHARD", "DATASET", "STATE", "WORKER", "PHASE", "FAILURES", "AGE", "RECORDS"}};
   for (const v1::ShardStatus& shard : response.shards()) {
+    const bool leased = shard.state() == "leased";
     rows.push_back({ShardIdToText(shard.id()), shard.dataset(), shard.state(),
                     shard.worker().empty() ? "-" : shard.worker(),
                     shard.phase().empty() ? "-" : shard.phase(),
                     fmt::format("{} (+{} of nodes)", shard.failures(), shard.node_failures()),
-                    DurationText(std::chrono::milliseconds(shard.age_ms())),
-                    shard.reasons().empty() ? "" : *shard.reasons().rbegin()});
+                    leased ? DurationText(std::chrono::milliseconds(shard.age_ms())) : "-",
+                    ShardRangeText(shard)});
   }
-  std::string text = FormatTable(rows);
+  // The table's lines, each followed by why the shard failed so far.
+  const std::string table = FormatTable(rows);
+  std::string text;
+  size_t begin = 0;
+  for (int line = -1; begin < table.size(); ++line) {
+    const size_t end = table.find('\n', begin) + 1;
+    text += table.substr(begin, end - begin);
+    begin = end;
+    if (line < 0) continue;
+    for (const std::string& reason : response.shards(line).reasons()) {
+      text += "    ";
+      for (char c : reason) text += c == '\n' ? "\n      " : std::string(1, c);
+      text += "\n";
+    }
+  }
   if (response.total() > static_cast<uint64_t>(response.shards_size())) {
     text += fmt::format("{} of {} shards; see more with --limit and --offset\n",
                         response.shards_size(), response.total());

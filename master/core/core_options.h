@@ -43,6 +43,8 @@ struct CoreOptions {
   /// The supervisor's run. Another one than the journal's means that every process of older runs
   /// is dead.
   std::string run_id;
+  /// Journaled, for those who ask when no master runs.
+  std::string snapshot_directory;
   /// FAILED shards become TODO at the start.
   bool retry_failed = false;
   std::chrono::milliseconds snapshot_interval{10'000};

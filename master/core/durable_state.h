@@ -64,6 +64,8 @@ struct MetaRecord {
   std::string reason;
   std::string run_id;
   JobTotals totals;
+  /// Where the files of the manifests lie.
+  std::string snapshot_directory;
 };
 
 struct DoneRecord {

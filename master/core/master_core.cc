@@ -41,9 +41,10 @@ absl::Status MasterCore::CheckFits(const CoreOptions& options, const DurableStat
   return Ledger::CheckFits(options.datasets, state);
 }
 
-MasterCore::MasterCore(CoreOptions options, DurableState state, StepTime at)
+MasterCore::MasterCore(CoreOptions options, MasterIncarnation incarnation, DurableState&& state,
+                       StepTime at)
     : options_(std::move(options)),
-      incarnation_(NextIncarnation(state)),
+      incarnation_(incarnation),
       started_at_(at.now),
       ledger_(options_.datasets, state),
       partitions_(options_.partitions, incarnation_, state, at.now),
@@ -54,15 +55,27 @@ MasterCore::MasterCore(CoreOptions options, DurableState state, StepTime at)
       meta_at_(at.now),
       now_(at.now),
       ticked_at_(at.now) {
+  if (!state.meta.has_value()) return;
+  totals_ = state.meta->totals;
+  newest_server_ = state.meta->newest_server_incarnation;
+}
+
+MasterCore::MasterCore(CoreOptions options, DurableState state, StepTime at)
+    : MasterCore(std::move(options), NextIncarnation(state), std::move(state), at) {
   Begin(state, at);
+}
+
+MasterCore::MasterCore(CoreOptions options, DurableState state, AsFound)
+    : MasterCore(std::move(options),
+                 state.meta.has_value() ? state.meta->incarnation : MasterIncarnation(),
+                 std::move(state), StepTime{}) {
+  if (!state.meta.has_value()) return;
+  state_ = state.meta->state;
+  reason_ = state.meta->reason;
 }
 
 void MasterCore::Begin(const DurableState& state, StepTime at) {
   new_run_ = !state.meta.has_value() || state.meta->run_id != options_.run_id;
-  if (state.meta.has_value()) {
-    totals_ = state.meta->totals;
-    newest_server_ = state.meta->newest_server_incarnation;
-  }
   if (new_run_) {
     BeginRun(at);
   } else {
@@ -303,6 +316,7 @@ MetaRecord MasterCore::Meta() const {
   meta.reason = reason_;
   meta.run_id = options_.run_id;
   meta.totals = totals_;
+  meta.snapshot_directory = options_.snapshot_directory;
   return meta;
 }
 

@@ -58,6 +58,9 @@ class MasterCore {
   static absl::Status CheckFits(const CoreOptions& options, const DurableState& state);
   /// Starts the next master incarnation from the journal's state. Requires CheckFits().ok().
   MasterCore(CoreOptions options, DurableState state, StepTime at);
+  /// Shows the journal's state as it is: for views of a job that does not run. No step may follow.
+  struct AsFound {};
+  MasterCore(CoreOptions options, DurableState state, AsFound);
 
   // Workers.
   /// A worker process begins. Another process of the same node that is known from before is taken
@@ -141,6 +144,7 @@ class MasterCore {
   };
 
   // master_core.cc
+  MasterCore(CoreOptions options, MasterIncarnation incarnation, DurableState&& state, StepTime at);
   void Begin(const DurableState& state, StepTime at);
   void BeginRun(StepTime at);
   void EndLease(LeaseToken token, EndCause cause);
@@ -149,8 +153,7 @@ class MasterCore {
   void TryCommit(StepTime at);
   void CheckEnd(StepTime at);
   void EpochEvent(DatasetId dataset, EpochIndex epoch, StepTime at);
-  /// Why a job with FAILED shards failed: which, and their last reasons. After the run nobody can
-  /// ask.
+  /// Why a job with FAILED shards failed: which, and their last reasons.
   std::string FailedText() const;
   void EndJob(JobState state, std::string reason, StepTime at);
   void EndAllLeases();

@@ -75,6 +75,22 @@ bool IsOwnFault(const NodeReport& report, JobDirective directive, std::string* t
   return directive == JobDirective::kWork;
 }
 
+std::string_view StateName(ShardState state) {
+  switch (state) {
+    case ShardState::kTodo:
+      return "waiting";
+    case ShardState::kLeased:
+      return "leased";
+    case ShardState::kDone:
+      return "done";
+    case ShardState::kCommitted:
+      return "committed";
+    case ShardState::kFailed:
+      return "failed";
+  }
+  return "?";
+}
+
 std::string ExitText(const NodeReport& report) {
   if (report.signal == 0) return fmt::format("exit {}", report.exit_code);
   const char* name = ::sigabbrev_np(static_cast<int>(report.signal));
@@ -201,14 +217,23 @@ absl::StatusOr<uint64_t> MasterCore::RetryShards(const std::vector<ShardId>& sha
       return absl::InvalidArgumentError(fmt::format(
           "shard {}: the job has no such shard (dataset/epoch/index)", ToString(shard)));
     }
+    if (ledger_.queue().StateOf(shard) != ShardState::kFailed) {
+      return absl::FailedPreconditionError(
+          fmt::format("shard {} is not FAILED but {}, so there is nothing to try again; `muster "
+                      "shards --state failed` lists those that are. No shard was changed",
+                      ToString(shard), StateName(ledger_.queue().StateOf(shard))));
+    }
   }
   uint64_t retried = 0;
   for (const ShardId& shard : shards.empty() ? ledger_.queue().FailedShards() : shards) {
+    // Named twice: FAILED no more.
     if (ledger_.queue().StateOf(shard) != ShardState::kFailed) continue;
     ledger_.Retry(shard);
     ++retried;
   }
-  if (retried > 0) AddEvent(at, "shards-retried", "", fmt::format("{} shards", retried));
+  if (retried > 0) {
+    AddEvent(at, "shards-retried", "", fmt::format("{} shard{}", retried, retried == 1 ? "" : "s"));
+  }
   return retried;
 }
 

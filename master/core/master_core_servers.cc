@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "master/core/master_core.h"
@@ -48,7 +49,6 @@ absl::StatusOr<RegisterServerReply> MasterCore::RegisterServer(const RegisterSer
     record.skipped_before += std::exchange(record.skipped_now, 0);
     record.stale_before += std::exchange(record.stale_now, 0);
     node->sequence = 0;
-    node->snapshot_error.clear();
     node->warm_start_error.clear();
     MetaChanged();
     AddEvent(at, "server-registered", request.name,
@@ -137,15 +137,19 @@ void MasterCore::TakeSnapshots(const ServerExchangeRequest& request, StepTime at
 }
 
 void MasterCore::TakeErrors(const ServerExchangeRequest& request, Node* node, StepTime at) {
-  if (node->snapshot_error != request.snapshot_error) {
-    node->snapshot_error = request.snapshot_error;
-    if (request.snapshot_error.empty()) {
-      AddEvent(at, "snapshots-work-again", node->record.name, "");
-    } else {
+  if (!request.snapshot_error.empty()) {
+    if (!std::exchange(node->snapshots_failed_at, at.now).has_value()) {
       AddEvent(
           at, "snapshot-error", node->record.name,
           fmt::format("{}; nothing is COMMITTED until this is mended", request.snapshot_error));
     }
+  } else if (node->snapshots_failed_at.has_value() &&
+             at.now - *node->snapshots_failed_at >=
+                 options_.snapshot_interval + options_.snapshot_timeout) {
+    // On a disk that is nearly full small snapshots work and large ones do not: it has passed when
+    // every partition has had its turn.
+    node->snapshots_failed_at.reset();
+    AddEvent(at, "snapshots-work-again", node->record.name, "");
   }
   if (node->warm_start_error != request.warm_start_error) {
     node->warm_start_error = request.warm_start_error;

@@ -63,6 +63,8 @@ void NodeTable::BeginRun() {
     record.pid = 0;
     record.incarnation = 0;
     record.start = 0;
+    record.restarts = 0;
+    record.last_exit.clear();
     record.nonce = 0;
     record.superseded_nonces.clear();
     record.lanes.clear();

@@ -22,8 +22,9 @@ struct Node {
   WorkerTimes times;        // workers
   ServerCounters counters;  // servers
   uint64_t sequence = 0;    // servers: of the newest exchange
-  std::string snapshot_error;
   std::string warm_start_error;
+  /// When this server, whichever process, last said that its snapshots fail; none: they work.
+  std::optional<TimePoint> snapshots_failed_at;
 };
 
 inline constexpr std::string_view kRoleWorker = "worker";

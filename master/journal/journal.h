@@ -17,6 +17,9 @@ struct JournalHeader {
   std::vector<std::pair<std::string, std::string>> fixed_fields;
   /// Dataset name and fingerprint of its files.
   std::vector<std::pair<std::string, std::string>> sources;
+  /// Tells this job from every other one, of the same name too. That of a new journal is kept for
+  /// good; it is nothing that CheckHeader compares.
+  std::string job_id;
 };
 
 /// kFailedPrecondition that lists every difference with both values; OK when there is none.
@@ -27,6 +30,8 @@ absl::Status CheckHeader(const JournalHeader& journal, const JournalHeader& job,
 class Journal {
  public:
   virtual ~Journal() = default;
+  /// The job's, from the time when the journal was made.
+  virtual const std::string& job_id() const = 0;
   /// The state as it was when the journal was opened. To be called once, before any Write.
   virtual DurableState TakeState() = 0;
   /// All of the mutations or, after a crash, none; on disk when it returns. After an error nothing
@@ -39,7 +44,9 @@ class Journal {
 class MemoryJournal final : public Journal {
  public:
   MemoryJournal() = default;
-  explicit MemoryJournal(DurableState state) : state_(std::move(state)) {}
+  explicit MemoryJournal(DurableState state, std::string job_id = "memory")
+      : job_id_(std::move(job_id)), state_(std::move(state)) {}
+  const std::string& job_id() const override { return job_id_; }
   DurableState TakeState() override { return state_; }
   absl::Status Write(std::span<const Mutation> mutations) override;
   const DurableState& state() const { return state_; }
@@ -47,6 +54,7 @@ class MemoryJournal final : public Journal {
   void FailWith(absl::Status status) { failure_ = std::move(status); }
 
  private:
+  std::string job_id_ = "memory";
   DurableState state_;
   absl::Status failure_;
 };

@@ -84,6 +84,7 @@ void ToProto(const MetaRecord& from, v1::JournalMeta* to) {
   to->set_state(static_cast<uint32_t>(from.state));
   to->set_reason(from.reason);
   to->set_run_id(from.run_id);
+  to->set_snapshot_directory(from.snapshot_directory);
   v1::JournalTotals* totals = to->mutable_totals();
   totals->set_redelivered_minibatches(from.totals.redelivered_minibatches);
   totals->set_replayed_shards(from.totals.replayed_shards);
@@ -106,6 +107,7 @@ MetaRecord MetaFromProto(const v1::JournalMeta& from) {
   to.state = static_cast<JobState>(from.state());
   to.reason = from.reason();
   to.run_id = from.run_id();
+  to.snapshot_directory = from.snapshot_directory();
   const v1::JournalTotals& totals = from.totals();
   to.totals = {totals.redelivered_minibatches(), totals.replayed_shards(), totals.reverified_runs(),
                totals.reasserted_leases(),       totals.expired_leases(),  totals.refused_dones(),
@@ -353,6 +355,7 @@ std::string EncodeHeader(const JournalHeader& header) {
     source->set_name(name);
     source->set_value(value);
   }
+  message.set_job_id(header.job_id);
   return message.SerializeAsString();
 }
 
@@ -367,7 +370,7 @@ absl::StatusOr<JournalHeader> DecodeHeader(std::string_view value) {
                     "it, or another spec.stateDirectory",
                     message.format(), kJournalFormat));
   }
-  JournalHeader header{message.job(), {}, {}};
+  JournalHeader header{message.job(), {}, {}, message.job_id()};
   for (const v1::FixedField& field : message.fixed_fields()) {
     header.fixed_fields.emplace_back(field.name(), field.value());
   }

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
+#include <rocksdb/env.h>
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 #include <unistd.h>
 
+#include <cstdarg>
+#include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "base/file.h"
@@ -56,6 +60,41 @@ rocksdb::Options JournalOptions() {
   return options;
 }
 
+/// RocksDB's own notes are not kept: where only reading is wanted, its log file is not wanted
+/// either.
+class NoLog final : public rocksdb::Logger {
+ public:
+  using rocksdb::Logger::Logv;
+  void Logv(const char*, va_list) override {}
+};
+
+absl::StatusOr<std::optional<JournalHeader>> ReadHeader(rocksdb::DB* db,
+                                                        const std::string& directory) {
+  std::string value;
+  const rocksdb::Status found =
+      db->Get({}, rocksdb::Slice(kHeaderKey.data(), kHeaderKey.size()), &value);
+  if (found.IsNotFound()) return std::nullopt;
+  MUSTER_RETURN_IF_ERROR(JournalStatus(found, directory));
+  MUSTER_ASSIGN_OR_RETURN(JournalHeader header, DecodeHeader(value));
+  return header;
+}
+
+absl::StatusOr<DurableState> ReadState(rocksdb::DB* db, const std::string& directory) {
+  DurableState state;
+  rocksdb::ReadOptions read;
+  read.fill_cache = false;
+  std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(read));
+  for (it->SeekToFirst(); it->Valid(); it->Next()) {
+    const std::string_view key(it->key().data(), it->key().size());
+    if (key == kHeaderKey) continue;
+    MUSTER_ASSIGN_OR_RETURN(const Mutation mutation,
+                            Decode(key, {it->value().data(), it->value().size()}));
+    Apply(mutation, &state);
+  }
+  MUSTER_RETURN_IF_ERROR(JournalStatus(it->status(), directory));
+  return state;
+}
+
 class RocksdbJournal final : public Journal {
  public:
   RocksdbJournal(std::string directory, std::unique_ptr<rocksdb::DB> db)
@@ -66,26 +105,24 @@ class RocksdbJournal final : public Journal {
   }
 
   absl::Status Load(const JournalHeader& header) {
-    std::string value;
-    const rocksdb::Status found =
-        db_->Get({}, rocksdb::Slice(kHeaderKey.data(), kHeaderKey.size()), &value);
-    if (found.IsNotFound()) return WriteHeader(header);
-    MUSTER_RETURN_IF_ERROR(JournalStatus(found, directory_));
-    MUSTER_ASSIGN_OR_RETURN(const JournalHeader known, DecodeHeader(value));
-    MUSTER_RETURN_IF_ERROR(CheckHeader(known, header, directory_));
-    rocksdb::ReadOptions read;
-    read.fill_cache = false;
-    std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(read));
-    for (it->SeekToFirst(); it->Valid(); it->Next()) {
-      const std::string_view key(it->key().data(), it->key().size());
-      if (key == kHeaderKey) continue;
-      MUSTER_ASSIGN_OR_RETURN(const Mutation mutation,
-                              Decode(key, {it->value().data(), it->value().size()}));
-      Apply(mutation, &state_);
+    MUSTER_ASSIGN_OR_RETURN(const std::optional<JournalHeader> known,
+                            ReadHeader(db_.get(), directory_));
+    job_id_ = header.job_id;
+    if (!known.has_value()) {
+      MUSTER_RETURN_IF_ERROR(CheckEmpty());
+      return WriteHeader(header);
     }
-    return JournalStatus(it->status(), directory_);
+    MUSTER_RETURN_IF_ERROR(CheckHeader(*known, header, directory_));
+    if (known->job_id.empty()) {
+      MUSTER_RETURN_IF_ERROR(WriteHeader(header));
+    } else {
+      job_id_ = known->job_id;
+    }
+    MUSTER_ASSIGN_OR_RETURN(state_, ReadState(db_.get(), directory_));
+    return absl::OkStatus();
   }
 
+  const std::string& job_id() const override { return job_id_; }
   DurableState TakeState() override { return std::move(state_); }
 
   absl::Status Write(std::span<const Mutation> mutations) override {
@@ -102,7 +139,7 @@ class RocksdbJournal final : public Journal {
   }
 
  private:
-  absl::Status WriteHeader(const JournalHeader& header) {
+  absl::Status CheckEmpty() {
     std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator({}));
     it->SeekToFirst();
     if (it->Valid()) {
@@ -111,6 +148,10 @@ class RocksdbJournal final : public Journal {
                       "Use another spec.stateDirectory",
                       directory_));
     }
+    return absl::OkStatus();
+  }
+
+  absl::Status WriteHeader(const JournalHeader& header) {
     rocksdb::WriteBatch batch;
     MUSTER_RETURN_IF_ERROR(JournalStatus(
         batch.Put(rocksdb::Slice(kHeaderKey.data(), kHeaderKey.size()), EncodeHeader(header)),
@@ -128,6 +169,7 @@ class RocksdbJournal final : public Journal {
 
   const std::string directory_;
   std::unique_ptr<rocksdb::DB> db_;
+  std::string job_id_;
   DurableState state_;
   bool failed_ = false;
 };
@@ -144,6 +186,25 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenRocksdbJournal(const std::string& d
   auto journal = std::make_unique<RocksdbJournal>(directory, std::unique_ptr<rocksdb::DB>(db));
   MUSTER_RETURN_IF_ERROR(journal->Load(header));
   return journal;
+}
+
+absl::StatusOr<StoredJournal> ReadRocksdbJournal(const std::string& directory) {
+  if (!std::filesystem::exists(directory + "/CURRENT")) {
+    return absl::NotFoundError(fmt::format("there is no journal in {}", directory));
+  }
+  rocksdb::Options options = JournalOptions();
+  options.create_if_missing = false;
+  options.info_log = std::make_shared<NoLog>();
+  rocksdb::DB* opened = nullptr;
+  MUSTER_RETURN_IF_ERROR(
+      JournalStatus(rocksdb::DB::OpenForReadOnly(options, directory, &opened), directory));
+  const std::unique_ptr<rocksdb::DB> db(opened);
+  MUSTER_ASSIGN_OR_RETURN(std::optional<JournalHeader> header, ReadHeader(db.get(), directory));
+  if (!header.has_value()) {
+    return absl::NotFoundError(fmt::format("the journal in {} is empty", directory));
+  }
+  MUSTER_ASSIGN_OR_RETURN(DurableState state, ReadState(db.get(), directory));
+  return StoredJournal{*std::move(header), std::move(state)};
 }
 
 }  // namespace muster

@@ -10,6 +10,9 @@ namespace muster {
 
 /// Opens the journal in `directory`, made when it does not exist, and reads its state.
 ///
+/// A new journal takes `header` with its job_id; one that is there keeps its own (one of a version
+/// that knew of none takes it over).
+///
 /// Every Write is one synced batch. Recovery drops at most an unsynced tail: an acknowledged batch
 /// is there, or opening fails (docs: README.md beside this file).
 ///
@@ -18,5 +21,15 @@ namespace muster {
 /// another job's (see CheckHeader).
 absl::StatusOr<std::unique_ptr<Journal>> OpenRocksdbJournal(const std::string& directory,
                                                             const JournalHeader& header);
+
+/// What a journal holds.
+struct StoredJournal {
+  JournalHeader header;
+  DurableState state;
+};
+/// Reads the journal in `directory` without a lock and without changing or adding a file: for those
+/// who ask about a job that does not run. kNotFound when there is none; otherwise the errors of
+/// OpenRocksdbJournal. A journal that a master writes meanwhile is seen as of some instant.
+absl::StatusOr<StoredJournal> ReadRocksdbJournal(const std::string& directory);
 
 }  // namespace muster

@@ -59,8 +59,8 @@ class AdminRpc final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* ListShards(grpc::CallbackServerContext* call,
                                        const v1::ListShardsRequest* request,
                                        v1::ListShardsResponse* response) override {
-    return Run(call, [request, response](MasterCore& core, StepTime at) {
-      return FillShards(core, at.now, *request, response);
+    return Run(call, [this, request, response](MasterCore& core, StepTime at) {
+      return FillShards(core, at.now, context_.work_of, *request, response);
     });
   }
   grpc::ServerUnaryReactor* RetryShards(grpc::CallbackServerContext* call,

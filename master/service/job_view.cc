@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "base/text.h"
 #include "sharding/codec/control_codec.h"
 
 namespace muster {
@@ -13,6 +14,8 @@ namespace {
 
 constexpr uint32_t kPageDefault = 1'000;
 constexpr uint32_t kPageMax = 10'000;
+/// A page ends early rather than outgrow what gRPC's clients take unless told otherwise (4 MiB).
+constexpr size_t kPageBytesMax = 3 << 20;
 
 uint64_t Millis(std::chrono::nanoseconds duration) {
   return static_cast<uint64_t>(
@@ -25,6 +28,21 @@ absl::StatusOr<uint32_t> PageSize(uint32_t limit) {
         fmt::format("limit: {} is more than {}; ask page by page", limit, kPageMax));
   }
   return limit == 0 ? kPageDefault : limit;
+}
+
+/// Values, not what they were computed from: a histogram has thousands of bins.
+void FillMetrics(const ShardMetrics& metrics, v1::EpochStatus* to) {
+  const auto add = [to](const std::string& name, double value) {
+    v1::MetricValue* metric = to->add_metrics();
+    metric->set_name(ValidUtf8(name));
+    metric->set_value(value);
+  };
+  for (const auto& [name, mean] : metrics.means) add(name, mean.sum / mean.weight);
+  for (const auto& [name, histogram] : metrics.aucs) add(name, Auc(histogram));
+  to->set_rejected_records(metrics.rejected_records);
+  for (const std::string& sample : metrics.reject_samples) {
+    to->add_reject_samples(ValidUtf8(sample));
+  }
 }
 
 void FillDataset(const Ledger& ledger, DatasetId id, v1::DatasetStatus* to) {
@@ -45,7 +63,7 @@ void FillDataset(const Ledger& ledger, DatasetId id, v1::DatasetStatus* to) {
     status->set_shards_leased(counts.leased);
     status->set_shards_failed(counts.failed);
     if (const ShardMetrics* metrics = ledger.Metrics(id, epoch)) {
-      ToProto(*metrics, status->mutable_metrics());
+      FillMetrics(*metrics, status);
     }
   }
 }
@@ -113,32 +131,41 @@ std::string_view PhaseName(LeasePhase phase) {
 /// Counts every shard that matches, and fills in those of the page.
 class ShardPage {
  public:
-  ShardPage(const MasterCore& core, uint64_t offset, uint32_t limit, v1::ListShardsResponse* to)
-      : core_(core), offset_(offset), limit_(limit), to_(to) {}
+  ShardPage(const MasterCore& core, const std::function<ShardWork(const ShardId&)>& work_of,
+            uint64_t offset, uint32_t limit, v1::ListShardsResponse* to)
+      : core_(core), work_of_(work_of), offset_(offset), limit_(limit), to_(to) {}
 
   /// nullptr when the shard is not on the page.
   v1::ShardStatus* Add(const ShardId& shard, const char* state) {
     const uint64_t at = total_++;
     to_->set_total(total_);
-    if (at < offset_ || at - offset_ >= limit_) return nullptr;
+    if (at < offset_ || at - offset_ >= limit_ || bytes_ >= kPageBytesMax) return nullptr;
     v1::ShardStatus* status = to_->add_shards();
     ToProto(shard, status->mutable_id());
     status->set_dataset(core_.ledger().plan()[shard.dataset.value()].name);
     status->set_state(state);
+    const ShardWork work = work_of_(shard);
+    status->set_source(ValidUtf8(work.path));
+    status->set_first_record(work.first_record);
+    status->set_records(work.record_count);
+    status->set_first_line(work.first_record + (work.has_header ? 2 : 1));
     if (const FailureRecord* failure = core_.ledger().FindFailure(shard)) {
       status->set_failures(failure->failures);
       status->set_node_failures(failure->node_failures);
-      for (const std::string& reason : failure->reasons) status->add_reasons(reason);
+      for (const std::string& reason : failure->reasons) status->add_reasons(ValidUtf8(reason));
     }
+    bytes_ += status->ByteSizeLong();
     return status;
   }
 
  private:
   const MasterCore& core_;
+  const std::function<ShardWork(const ShardId&)>& work_of_;
   const uint64_t offset_;
   const uint32_t limit_;
   v1::ListShardsResponse* const to_;
   uint64_t total_ = 0;
+  size_t bytes_ = 0;
 };
 
 }  // namespace
@@ -165,15 +192,16 @@ void FillStatus(const MasterCore& core, const std::string& job, TimePoint now, v
   }
 }
 
-absl::Status FillShards(const MasterCore& core, TimePoint now, const v1::ListShardsRequest& request,
-                        v1::ListShardsResponse* to) {
+absl::Status FillShards(const MasterCore& core, TimePoint now,
+                        const std::function<ShardWork(const ShardId&)>& work_of,
+                        const v1::ListShardsRequest& request, v1::ListShardsResponse* to) {
   const std::string& state = request.state();
   if (!state.empty() && state != "leased" && state != "done" && state != "failed") {
     return absl::InvalidArgumentError(
         fmt::format("state: '{}' is none of leased, done, failed", state));
   }
   MUSTER_ASSIGN_OR_RETURN(const uint32_t limit, PageSize(request.limit()));
-  ShardPage page(core, request.offset(), limit, to);
+  ShardPage page(core, work_of, request.offset(), limit, to);
   if (state.empty() || state == "failed") {
     for (const ShardId& shard : core.ledger().queue().FailedShards()) page.Add(shard, "failed");
   }
@@ -201,8 +229,11 @@ absl::Status FillShards(const MasterCore& core, TimePoint now, const v1::ListSha
 absl::Status FillEvents(const MasterCore& core, const v1::ListEventsRequest& request,
                         v1::ListEventsResponse* to) {
   MUSTER_ASSIGN_OR_RETURN(const uint32_t limit, PageSize(request.limit()));
+  size_t bytes = 0;
   for (const EventRecord& event : core.events().After(request.after(), limit)) {
+    if (bytes >= kPageBytesMax) break;
     FillEvent(event, to->add_events());
+    bytes += to->events().rbegin()->ByteSizeLong();
   }
   return absl::OkStatus();
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "absl/status/status.h"
 #include "base/clock.h"
 #include "master/core/master_core.h"
@@ -9,9 +11,11 @@
 namespace muster {
 
 void FillStatus(const MasterCore& core, const std::string& job, TimePoint now, v1::JobStatus* to);
-/// kInvalidArgument for an unknown state or a limit out of range.
-absl::Status FillShards(const MasterCore& core, TimePoint now, const v1::ListShardsRequest& request,
-                        v1::ListShardsResponse* to);
+/// kInvalidArgument for an unknown state or a limit out of range. `work_of` tells what a shard
+/// covers.
+absl::Status FillShards(const MasterCore& core, TimePoint now,
+                        const std::function<ShardWork(const ShardId&)>& work_of,
+                        const v1::ListShardsRequest& request, v1::ListShardsResponse* to);
 absl::Status FillEvents(const MasterCore& core, const v1::ListEventsRequest& request,
                         v1::ListEventsResponse* to);
 void FillManifest(const MasterCore& core, const std::string& snapshot_directory,

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,12 @@ class StopSignals {
   sigset_t before_;
 };
 
+std::string RandomId() {
+  std::random_device device;
+  const auto word = [&device] { return uint64_t{device()} << 32 | device(); };
+  return fmt::format("{:016x}{:016x}", word(), word());
+}
+
 void ShowProgress(const CatalogProgress& progress) {
   Log(LogLevel::kInfo, "indexing dataset '{}': {} of {} bytes", progress.dataset,
       progress.bytes_done, progress.bytes_total);
@@ -71,6 +78,7 @@ CoreOptions CoreOptionsOf(const MasterOptions& options, std::vector<DatasetPlan>
   core.partitions = job.partitions;
   core.servers = job.ps.replicas;
   core.run_id = options.run_id;
+  core.snapshot_directory = job.snapshot_directory;
   core.retry_failed = options.retry_failed;
   core.snapshot_interval = job.snapshot_interval;
   core.leases = job.leases;
@@ -87,7 +95,7 @@ absl::Status RunMaster(const MasterOptions& options) {
   MUSTER_RETURN_IF_ERROR(CheckLoopback(options.listen_address));
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<SourceCatalog> catalog,
                           SourceCatalog::Open(job, ShowProgress));
-  const JournalHeader header{job.name, FixedFields(job), catalog->Fingerprint()};
+  const JournalHeader header{job.name, FixedFields(job), catalog->Fingerprint(), RandomId()};
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<Journal> journal,
                           OpenRocksdbJournal(job.state_directory + "/journal", header));
   std::vector<DatasetPlan> plans;

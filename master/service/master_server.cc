@@ -13,20 +13,13 @@
 #include "master/service/master_rpc.h"
 #include "master/service/owner_loop.h"
 #include "master/service/snapshot_files.h"
+#include "master/service/snapshot_owner.h"
 
 namespace muster {
 namespace {
 
 constexpr int kRequestBytesMax = 64 << 20;
 constexpr std::chrono::milliseconds kStopDeadline{500};
-
-std::set<std::string> NamedFiles(const DurableState& state) {
-  std::set<std::string> named;
-  for (const auto& [id, partition] : state.partitions) {
-    for (const SnapshotFile& file : partition.manifest.files) named.insert(file.name);
-  }
-  return named;
-}
 
 class MasterServerImpl final : public MasterServer {
  public:
@@ -38,7 +31,7 @@ class MasterServerImpl final : public MasterServer {
     MUSTER_RETURN_IF_ERROR(CheckLoopback(options_.listen_address));
     DurableState state = journal_->TakeState();
     MUSTER_RETURN_IF_ERROR(MasterCore::CheckFits(options_.core, state));
-    const std::set<std::string> named = NamedFiles(state);
+    const std::set<std::string> named = NamedSnapshots(state);
     auto core = std::make_unique<MasterCore>(options_.core, std::move(state),
                                              StepTime{clock_->Now(), clock_->Wall()});
     const bool new_run = core->new_run();
@@ -50,6 +43,10 @@ class MasterServerImpl final : public MasterServer {
         });
     // The port first: a second master must fail before it counts an incarnation up.
     MUSTER_RETURN_IF_ERROR(Listen());
+    // Before anything is deleted.
+    MUSTER_RETURN_IF_ERROR(ClaimSnapshotDirectory(
+        options_.job.snapshot_directory,
+        {journal_->job_id(), options_.job.name, options_.job.state_directory}, named));
     // Before anything is served: a snapshot that is accepted meanwhile would not be in `named`.
     if (new_run) {
       const uint64_t orphans = DeleteOrphanSnapshots(options_.job.snapshot_directory, named);

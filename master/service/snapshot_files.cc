@@ -49,22 +49,37 @@ void DeleteSnapshotFiles(const std::string& directory, const std::vector<std::st
   }
 }
 
-uint64_t DeleteOrphanSnapshots(const std::string& directory, const std::set<std::string>& named) {
+std::set<std::string> NamedSnapshots(const DurableState& state) {
+  std::set<std::string> named;
+  for (const auto& [id, partition] : state.partitions) {
+    for (const SnapshotFile& file : partition.manifest.files) named.insert(file.name);
+  }
+  return named;
+}
+
+std::vector<std::string> ListSnapshots(const std::string& directory) {
+  std::vector<std::string> names;
   std::error_code error;
-  uint64_t deleted = 0;
   for (fs::directory_iterator folder(directory, error), end; !error && folder != end;
        folder.increment(error)) {
     const std::string folder_name = folder->path().filename().string();
     if (!folder->is_directory(error) || !IsPartitionFolder(folder_name)) continue;
-    std::vector<fs::path> orphans;
     for (fs::directory_iterator file(folder->path(), error); !error && file != end;
          file.increment(error)) {
       const std::string name = file->path().filename().string();
-      if (!IsSnapshotFile(name) || named.contains(folder_name + "/" + name)) continue;
-      orphans.push_back(file->path());
+      if (IsSnapshotFile(name)) names.push_back(folder_name + "/" + name);
     }
-    for (const fs::path& orphan : orphans) Delete(orphan);
-    deleted += orphans.size();
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+uint64_t DeleteOrphanSnapshots(const std::string& directory, const std::set<std::string>& named) {
+  uint64_t deleted = 0;
+  for (const std::string& name : ListSnapshots(directory)) {
+    if (named.contains(name)) continue;
+    Delete(fs::path(directory) / name);
+    ++deleted;
   }
   return deleted;
 }

@@ -5,9 +5,17 @@
 #include <string>
 #include <vector>
 
+#include "master/core/durable_state.h"
+
 /// The snapshot files of a job, as far as the master touches them: it deletes, nothing else. Errors
 /// are logged: a file that stays costs space, never truth.
 namespace muster {
+
+/// The names, relative to the directory, of the files that the manifests of `state` name.
+std::set<std::string> NamedSnapshots(const DurableState& state);
+
+/// The snapshot files that there are: "p3/17.sst", sorted.
+std::vector<std::string> ListSnapshots(const std::string& directory);
 
 /// Removes files by their names relative to `directory`. Names that lead out of it are left alone.
 void DeleteSnapshotFiles(const std::string& directory, const std::vector<std::string>& names);

@@ -17,6 +17,10 @@ namespace {
 constexpr char kWhatToDo[] =
     "put it back as it was, or start over with another spec.stateDirectory";
 
+std::string IndexPath(const JobSpec& job, const DatasetSpec& spec) {
+  return fmt::format("{}/index/{}.idx", job.state_directory, spec.name);
+}
+
 IndexParameters ParametersOf(const DatasetSpec& spec) {
   return {.minibatch_size = spec.minibatch_size,
           .minibatches_per_shard = spec.minibatches_per_shard,
@@ -76,6 +80,13 @@ absl::Status CheckPins(const std::vector<std::string>& files, const IndexFile& i
   return absl::OkStatus();
 }
 
+absl::Status CheckPinned(const DatasetSpec& spec, const std::vector<std::string>& files,
+                         const IndexFile& index) {
+  MUSTER_RETURN_IF_ERROR(CheckParameters(spec, index));
+  MUSTER_RETURN_IF_ERROR(CheckFileList(files, index));
+  return CheckPins(files, index);
+}
+
 absl::Status CheckNotEmpty(const DatasetSpec& spec, const std::vector<SourceIndex>& sources) {
   for (const SourceIndex& source : sources) {
     if (source.lines.record_count > 0) return absl::OkStatus();
@@ -100,9 +111,7 @@ absl::StatusOr<Candidate> CheckOrScan(const DatasetSpec& spec, const std::string
   MUSTER_ASSIGN_OR_RETURN(result.files, ExpandGlobs(spec.files));
   auto index = IndexFile::Open(index_path);
   if (index.ok()) {
-    MUSTER_RETURN_IF_ERROR(CheckParameters(spec, *index));
-    MUSTER_RETURN_IF_ERROR(CheckFileList(result.files, *index));
-    MUSTER_RETURN_IF_ERROR(CheckPins(result.files, *index));
+    MUSTER_RETURN_IF_ERROR(CheckPinned(spec, result.files, *index));
     result.index = *std::move(index);
     return result;
   }
@@ -146,14 +155,10 @@ SourceCatalog::SourceCatalog(uint64_t seed, std::vector<Dataset> datasets)
 
 absl::StatusOr<std::unique_ptr<SourceCatalog>> SourceCatalog::Open(const JobSpec& job,
                                                                    const ProgressFn& progress) {
-  const std::string folder = job.state_directory + "/index";
-  MUSTER_RETURN_IF_ERROR(MakeDirectories(folder));
-  const auto path_of = [&folder](const DatasetSpec& spec) {
-    return fmt::format("{}/{}.idx", folder, spec.name);
-  };
+  MUSTER_RETURN_IF_ERROR(MakeDirectories(job.state_directory + "/index"));
   std::vector<Candidate> candidates;
   for (const DatasetSpec& spec : job.datasets) {
-    auto candidate = CheckOrScan(spec, path_of(spec), progress);
+    auto candidate = CheckOrScan(spec, IndexPath(job, spec), progress);
     MUSTER_RETURN_IF_ERROR_PREPEND(candidate.status(), fmt::format("dataset '{}'", spec.name));
     candidates.push_back(*std::move(candidate));
   }
@@ -162,16 +167,50 @@ absl::StatusOr<std::unique_ptr<SourceCatalog>> SourceCatalog::Open(const JobSpec
   std::vector<Dataset> datasets;
   for (size_t i = 0; i < candidates.size(); ++i) {
     const DatasetSpec& spec = job.datasets[i];
-    MUSTER_RETURN_IF_ERROR_PREPEND(WriteAndOpen(spec, path_of(spec), &candidates[i]),
+    MUSTER_RETURN_IF_ERROR_PREPEND(WriteAndOpen(spec, IndexPath(job, spec), &candidates[i]),
                                    fmt::format("dataset '{}'", spec.name));
-    IndexFile& index = *candidates[i].index;
-    std::vector<uint64_t> records;
-    for (const IndexFile::Source& source : index.sources()) records.push_back(source.record_count);
-    ShardLayout layout(std::move(records), spec.minibatch_size, spec.minibatches_per_shard);
     datasets.push_back(
-        {spec, std::move(candidates[i].files), std::move(index), std::move(layout), 0, 0});
+        Assemble(spec, std::move(candidates[i].files), *std::move(candidates[i].index)));
   }
   return std::unique_ptr<SourceCatalog>(new SourceCatalog(job.seed, std::move(datasets)));
+}
+
+absl::StatusOr<std::unique_ptr<SourceCatalog>> SourceCatalog::OpenIndexes(const JobSpec& job) {
+  std::vector<Dataset> datasets;
+  for (const DatasetSpec& spec : job.datasets) {
+    MUSTER_ASSIGN_OR_RETURN(IndexFile index, IndexFile::Open(IndexPath(job, spec)));
+    MUSTER_RETURN_IF_ERROR_PREPEND(CheckParameters(spec, index),
+                                   fmt::format("dataset '{}'", spec.name));
+    std::vector<std::string> files;
+    for (const IndexFile::Source& source : index.sources()) files.emplace_back(source.path);
+    datasets.push_back(Assemble(spec, std::move(files), std::move(index)));
+  }
+  return std::unique_ptr<SourceCatalog>(new SourceCatalog(job.seed, std::move(datasets)));
+}
+
+absl::Status SourceCatalog::CheckUnchanged(const JobSpec& job) {
+  for (const DatasetSpec& spec : job.datasets) {
+    const auto check = [&]() -> absl::Status {
+      const absl::StatusOr<IndexFile> index = IndexFile::Open(IndexPath(job, spec));
+      if (!index.ok()) {
+        const bool indexed_anew =
+            absl::IsNotFound(index.status()) || absl::IsDataLoss(index.status());
+        return indexed_anew ? absl::OkStatus() : index.status();
+      }
+      MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> files, ExpandGlobs(spec.files));
+      return CheckPinned(spec, files, *index);
+    };
+    MUSTER_RETURN_IF_ERROR_PREPEND(check(), fmt::format("dataset '{}'", spec.name));
+  }
+  return absl::OkStatus();
+}
+
+SourceCatalog::Dataset SourceCatalog::Assemble(const DatasetSpec& spec,
+                                               std::vector<std::string> files, IndexFile index) {
+  std::vector<uint64_t> records;
+  for (const IndexFile::Source& source : index.sources()) records.push_back(source.record_count);
+  ShardLayout layout(std::move(records), spec.minibatch_size, spec.minibatches_per_shard);
+  return {spec, std::move(files), std::move(index), std::move(layout), 0, 0};
 }
 
 const ShardLayout& SourceCatalog::layout(DatasetId dataset) const {

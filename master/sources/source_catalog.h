@@ -39,6 +39,14 @@ class SourceCatalog {
   static absl::StatusOr<std::unique_ptr<SourceCatalog>> Open(const JobSpec& job,
                                                              const ProgressFn& progress);
 
+  /// As they were when they were indexed: from the indexes alone, without a look at the data, which
+  /// need not be there any more. Writes nothing. kNotFound and kDataLoss name the index.
+  static absl::StatusOr<std::unique_ptr<SourceCatalog>> OpenIndexes(const JobSpec& job);
+
+  /// Whether the files of every dataset that was indexed before are still the pinned ones: the
+  /// errors of Open, without indexing or writing anything.
+  static absl::Status CheckUnchanged(const JobSpec& job);
+
   uint32_t dataset_count() const { return static_cast<uint32_t>(datasets_.size()); }
   const ShardLayout& layout(DatasetId dataset) const;
   /// The files of a dataset, in the order of ShardLayout's sources.
@@ -71,6 +79,7 @@ class SourceCatalog {
   };
 
   SourceCatalog(uint64_t seed, std::vector<Dataset> datasets);
+  static Dataset Assemble(const DatasetSpec& spec, std::vector<std::string> files, IndexFile index);
 
   uint64_t seed_;
   std::vector<Dataset> datasets_;

@@ -61,5 +61,58 @@ TEST_F(ExportCommandTest, NoJobFile) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("job.yaml")));
 }
 
+TEST_F(ExportCommandTest, AFileThatTheJobReplacedMeanwhileIsAskedForAnew) {
+  v1::Table* table = manifest_.add_tables();
+  table->set_id(1);
+  table->set_name("embedding");
+  table->set_dim(4);
+  v1::GetManifestResponse old = manifest_;
+  old.add_partitions()->mutable_manifest()->set_number(1);
+  v1::SnapshotFile* gone = old.mutable_partitions(0)->mutable_manifest()->add_files();
+  gone->set_name("p0/replaced.sst");
+  gone->set_bytes(100);
+  int fetched = 0;
+  const auto write = [this](const v1::GetManifestResponse& newest) {
+    return WriteExportOf(newest, state_, folder_.File("out"));
+  };
+  MUSTER_ASSERT_OK_AND_ASSIGN(
+      const v1::GetManifestResponse written,
+      ExportWhileItRuns({.fetch = [&]() -> absl::StatusOr<v1::GetManifestResponse> {
+                           return ++fetched == 1 ? old : manifest_;
+                         },
+                         .write = write}));
+  EXPECT_EQ(fetched, 2);
+  EXPECT_EQ(written.partitions_size(), 0);
+  EXPECT_TRUE(std::filesystem::exists(folder_.File("out/embedding.keys.npy")));
+}
+
+TEST_F(ExportCommandTest, AFileThatIsGoneFromTheNewestManifestIsAnErrorAtOnce) {
+  int written = 0;
+  const ExportSteps steps{
+      .fetch = [this]() -> absl::StatusOr<v1::GetManifestResponse> { return manifest_; },
+      .write =
+          [&](const v1::GetManifestResponse&) {
+            ++written;
+            return absl::DataLossError("p0/1.sst is gone");
+          }};
+  EXPECT_THAT(ExportWhileItRuns(steps),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("p0/1.sst is gone")));
+  EXPECT_EQ(written, 1);
+}
+
+TEST_F(ExportCommandTest, GivesUpWhenTheJobIsAlwaysFaster) {
+  uint32_t fetched = 0;
+  const ExportSteps steps{
+      .fetch = [&]() -> absl::StatusOr<v1::GetManifestResponse> {
+        v1::GetManifestResponse manifest;
+        manifest.add_partitions()->set_partition(++fetched);
+        return manifest;
+      },
+      .write =
+          [](const v1::GetManifestResponse&) { return absl::DataLossError("p0/1.sst is gone"); }};
+  EXPECT_THAT(ExportWhileItRuns(steps),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("muster drain")));
+}
+
 }  // namespace
 }  // namespace muster

@@ -155,5 +155,11 @@ TEST_F(DisplayTest, OffAndNotATerminal) {
   EXPECT_EQ(ProgressDisplay::ModeOf(pipe_[1]), ProgressDisplay::Mode::kLines);
 }
 
+TEST(CountTextTest, OneIsNotMany) {
+  EXPECT_EQ(CountText(1, "shard"), "1 shard");
+  EXPECT_EQ(CountText(0, "shard"), "0 shards");
+  EXPECT_EQ(CountText(1'234, "minibatch", "minibatches"), "1,234 minibatches");
+}
+
 }  // namespace
 }  // namespace muster

@@ -186,7 +186,6 @@ TEST_F(RunCommandTest, SucceedsAndWritesTheSummary) {
   EXPECT_EQ(Summary()["redelivered_minibatches"], 3);
   EXPECT_EQ(Read("state/job.yaml"), Read("job.yaml"));
   EXPECT_FALSE(std::filesystem::exists(folder_.File("state/run/endpoint.json")));
-  EXPECT_TRUE(std::filesystem::exists(folder_.File("state/run/manifest.pb")));
   std::string out;
   EXPECT_EQ(Query({"logs", "worker-0", folder_.File("job.yaml")}, &out), 0);
   EXPECT_THAT(out, HasSubstr("hello"));
@@ -230,6 +229,9 @@ TEST_F(RunCommandTest, CrashLoopNamesTheNodeItsExitAndItsLastLines) {
   EXPECT_THAT(run.out(),
               AllOf(HasSubstr("worker-0 ended 3 times"), HasSubstr("exit 3"),
                     HasSubstr("cannot load the model"), HasSubstr("muster logs worker-0")));
+  EXPECT_THAT(run.err(), AllOf(HasSubstr("giving up: worker-0 ended 3 times"),
+                               Not(HasSubstr("muster logs worker-0"))))
+      << "the summary says it";
   EXPECT_EQ(Summary()["state"], "failed");
   EXPECT_EQ(Summary()["restarts"]["worker"], 2);
   EXPECT_THAT(Read("reports"), HasSubstr("worker-0 exited signal=0 code=3"));

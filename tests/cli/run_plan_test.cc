@@ -1,12 +1,16 @@
 #include "cli/run_plan.h"
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/status.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -62,6 +66,59 @@ TEST_F(RunPlanTest, MasterPortIsBelowTheEphemeralRange) {
     EXPECT_GE(port, 20'000);
     EXPECT_LT(port, 32'000);
   }
+}
+
+TEST_F(RunPlanTest, TheMasterListensOnTheHostThatIsWanted) {
+  const auto begins = [](const std::string& wanted, const std::string& host) {
+    MUSTER_ASSERT_OK_AND_ASSIGN(std::string address, ChooseMasterAddress(wanted, 3));
+    EXPECT_THAT(address, StartsWith(host));
+  };
+  begins("127.0.0.7:0", "127.0.0.7:2");
+  begins("localhost:0", "127.0.0.1:2");
+  // Not every machine has IPv6.
+  const absl::StatusOr<std::string> v6 = ChooseMasterAddress("[::1]:0", 3);
+  EXPECT_THAT(v6.ok() ? *v6 : std::string(Message(v6.status())), HasSubstr("[::1]"));
+  EXPECT_THAT(ChooseMasterAddress("127.1:0", 3),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'127.1' is no host")));
+}
+
+/// A listener of its own, on a port that the kernel chooses.
+class Listener {
+ public:
+  explicit Listener(const char* host) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    ::inet_pton(AF_INET, host, &address.sin_addr);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(::bind(fd_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(fd_, 1), 0);
+    ::getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size);
+    port_ = ntohs(address.sin_port);
+  }
+  ~Listener() { ::close(fd_); }
+  int port() const { return port_; }
+
+ private:
+  int fd_;
+  int port_ = 0;
+};
+
+TEST_F(RunPlanTest, APortIsTakenOnTheHostThatIsWantedOnly) {
+  const Listener listener("127.0.0.7");
+  const std::string taken = "127.0.0.7:" + std::to_string(listener.port());
+  EXPECT_THAT(ChooseMasterAddress(taken, 3),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(taken + " is taken")));
+  const std::string free = "127.0.0.8:" + std::to_string(listener.port());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string address, ChooseMasterAddress(free, 3));
+  EXPECT_EQ(address, free);
+}
+
+TEST_F(RunPlanTest, AFileThatTwoPatternsMatchIsPlannedOnce) {
+  ASSERT_THAT(WriteFileAtomically(folder_.File("a.csv"), "1\n2\n3\n"), IsOk());
+  const DatasetSpec spec{.name = "train", .files = {"*.csv", "a.csv"}};
+  MUSTER_ASSERT_OK_AND_ASSIGN(const PlannedDataset plan, PlanDataset(spec, folder_.path()));
+  EXPECT_THAT(plan.files, ElementsAre(folder_.File("a.csv")));
+  EXPECT_EQ(plan.records_estimate, 3u);
 }
 
 TEST_F(RunPlanTest, DatasetIsExpandedAndEstimated) {

@@ -21,10 +21,9 @@ SummaryInput SomeInput() {
       epoch->set_epoch(e);
       epoch->set_records_expected(100);
       epoch->set_records_committed(100);
-      v1::Mean* mean = epoch->mutable_metrics()->add_means();
-      mean->set_name("logloss");
-      mean->set_sum(0.5 - 0.1 * e);
-      mean->set_weight(1);
+      v1::MetricValue* metric = epoch->add_metrics();
+      metric->set_name("logloss");
+      metric->set_value(0.5 - 0.1 * e);
     }
   }
   for (int i = 0; i < 2; ++i) {
@@ -60,13 +59,20 @@ TEST(SummaryTest, Json) {
 
 TEST(SummaryTest, ShowsARejectedRecord) {
   SummaryInput input = SomeInput();
-  v1::ShardMetrics* metrics =
-      input.status->mutable_datasets(0)->mutable_epochs(0)->mutable_metrics();
-  metrics->set_rejected_records(3);
-  metrics->add_reject_samples("train.csv:17: malformed");
+  v1::EpochStatus* epoch = input.status->mutable_datasets(0)->mutable_epochs(0);
+  epoch->set_rejected_records(3);
+  epoch->add_reject_samples("train.csv:17: malformed");
   EXPECT_THAT(SummaryText(input), HasSubstr("3 rejected records (one: train.csv:17: malformed)"));
   const nlohmann::json json = SummaryToJson(input);
   EXPECT_EQ(json["datasets"][0]["epochs"][0]["reject_samples"][0], "train.csv:17: malformed");
+}
+
+TEST(SummaryTest, OneIsNotMany) {
+  SummaryInput input = SomeInput();
+  input.status->mutable_counters()->set_redelivered_minibatches(1);
+  input.status->mutable_datasets(0)->mutable_epochs(0)->set_shards_failed(1);
+  EXPECT_THAT(SummaryText(input), AllOf(HasSubstr("; 1 minibatch delivered again"),
+                                        HasSubstr("committed, 1 FAILED shard, ")));
 }
 
 TEST(SummaryTest, SaysThatADrainedJobCanGoOn) {

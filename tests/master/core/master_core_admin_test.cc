@@ -166,6 +166,9 @@ TEST_F(AdminTest, RetriesFailedShards) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const uint64_t retried, core->RetryShards({}, At()));
   EXPECT_EQ(retried, 1u);
   EXPECT_EQ(Want(1).grants[0].shard, grants[0].shard);
+  EXPECT_THAT(
+      core->RetryShards({grants[0].shard}, At()),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("is not FAILED but leased")));
   EXPECT_THAT(core->RetryShards({{DatasetId(9), EpochIndex(0), ShardIndex(0)}}, At()),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("9/0/0")));
   core->Cancel({"", false}, At());
@@ -188,6 +191,32 @@ TEST_F(AdminTest, ANewRunRestoresEverythingOnTheServersThereAreNow) {
   EXPECT_EQ(core->partitions().LoadOf(ServerId(0)).owned, 4u);
   EXPECT_EQ(core->partitions().entry(PartitionId(3)).owner_incarnation, ServerIncarnation());
   EXPECT_EQ(core->totals().master_restarts, 0u);
+}
+
+TEST_F(AdminTest, RestartsAndExitsAreOfThisRun) {
+  Start();
+  NodeReport report = Exit(9, 0, {});
+  report.restarts = 3;
+  core->ReportNode(report, At());
+  Sync();
+  options.run_id = "run-2";
+  Restart();
+  const NodeRecord& node = core->nodes().nodes().at(report.node).record;
+  EXPECT_EQ(node.restarts, 0u);
+  EXPECT_EQ(node.last_exit, "");
+}
+
+TEST_F(AdminTest, AJobThatDoesNotRunIsShownAsItWasFound) {
+  Start();
+  Done(Want(1).grants);
+  Sync();
+  const size_t events = journal.state().events.size();
+  MasterCore found(options, journal.state(), MasterCore::AsFound{});
+  EXPECT_EQ(found.incarnation(), core->incarnation());
+  EXPECT_EQ(found.state(), JobState::kRunning);
+  EXPECT_EQ(found.events().events().size(), events) << "nothing happens by looking";
+  EXPECT_EQ(found.totals(), core->totals());
+  EXPECT_EQ(found.ledger().done_seq(), DoneSeq(1));
 }
 
 TEST_F(AdminTest, ResumeWithMoreEpochsGoesOnAndWithFewerIsRefused) {

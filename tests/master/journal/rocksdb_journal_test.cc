@@ -6,6 +6,7 @@
 #include <csignal>
 #include <filesystem>
 #include <functional>
+#include <map>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -135,6 +136,43 @@ TEST_F(RocksdbJournalTest, AFailedWriteLosesNothingThatWasAcknowledged) {
   const DurableState state = journal->TakeState();
   EXPECT_EQ(state.done.size(), 3u);
   EXPECT_EQ(state.events.size(), 2u);
+}
+
+TEST_F(RocksdbJournalTest, TheJobKeepsTheIdItBeganWith) {
+  {
+    ASSERT_THAT(Open().status(), IsOk());
+  }  // as of a version that knew of none
+  for (const char* id : {"first", "second"}) {
+    header_.job_id = id;
+    MUSTER_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> journal, Open());
+    EXPECT_EQ(journal->job_id(), "first");
+  }
+  MUSTER_ASSERT_OK_AND_ASSIGN(const StoredJournal stored, ReadRocksdbJournal(directory_));
+  EXPECT_EQ(stored.header.job_id, "first");
+}
+
+/// Names and sizes of everything in the folder.
+std::map<std::string, uint64_t> Listing(const std::string& folder) {
+  std::map<std::string, uint64_t> listing;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    listing[entry.path().filename()] = entry.is_regular_file() ? entry.file_size() : 0;
+  }
+  return listing;
+}
+
+TEST_F(RocksdbJournalTest, IsReadWhileAMasterHasItOpenAndLeftAsItIs) {
+  EXPECT_THAT(ReadRocksdbJournal(directory_),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("no journal")));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> journal, Open());
+  ASSERT_THAT(journal->Write(SampleRecords()), IsOk());
+  MemoryJournal memory;
+  ASSERT_THAT(memory.Write(SampleRecords()), IsOk());
+  const auto before = Listing(directory_);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const StoredJournal stored, ReadRocksdbJournal(directory_));
+  EXPECT_EQ(Stored(stored.state), Stored(memory.state()));
+  EXPECT_EQ(stored.header.job, "flights");
+  EXPECT_EQ(Listing(directory_), before);
+  ASSERT_THAT(journal->Write(SampleRecords()), IsOk());  // the master was not disturbed
 }
 
 }  // namespace

@@ -15,10 +15,17 @@ inline ShardId SampleShard(uint64_t index) {
 /// One record of every kind, every field set.
 inline std::vector<Mutation> SampleRecords() {
   const LeaseToken token(MasterIncarnation(3), 17);
-  MetaRecord meta{MasterIncarnation(3),    DoneSeq(12),     DoneSeq(9),
-                  MapVersion(4),           RestoreEpoch(5), ServerIncarnation(6),
-                  JobState::kDraining,     "why \xff",      "run-1",
-                  {1, 2, 3, 4, 5, 6, 7, 8}};
+  MetaRecord meta{MasterIncarnation(3),
+                  DoneSeq(12),
+                  DoneSeq(9),
+                  MapVersion(4),
+                  RestoreEpoch(5),
+                  ServerIncarnation(6),
+                  JobState::kDraining,
+                  "why \xff",
+                  "run-1",
+                  {1, 2, 3, 4, 5, 6, 7, 8},
+                  "/snapshots"};
   ShardMetrics metrics;
   metrics.records = 40;
   metrics.rejected_records = 2;

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <map>
+
 #include "tests/support/status_matchers.h"
 
 namespace muster {
@@ -38,6 +41,15 @@ class JobViewTest : public ::testing::Test {
     core_->ExchangeWorker(request, at_);
   }
 
+  static ShardWork WorkOf(const ShardId& shard) {
+    ShardWork work;
+    work.path = "/data/\xff.csv";
+    work.first_record = 10 * shard.index.value();
+    work.record_count = 10;
+    work.has_header = true;
+    return work;
+  }
+
   const StepTime at_{TimePoint(std::chrono::seconds(50)), WallTime(7)};
   const TimePoint later_ = at_.now + std::chrono::seconds(2);
   std::unique_ptr<MasterCore> core_;
@@ -65,26 +77,58 @@ TEST_F(JobViewTest, StatusCountsEveryState) {
   EXPECT_THAT(status.last_event(), HasSubstr("shard-failed worker-0: shard 0/0/1"));
 }
 
+TEST_F(JobViewTest, MetricsAreValuesHoweverManyBinsTheyWereComputedFrom) {
+  DurableState state;
+  ShardMetrics metrics;
+  metrics.means["logloss"] = {3, 4};
+  metrics.means["nothing"] = {0, 0};
+  AddScore(&metrics.aucs["auc"], 0.2, false);
+  AddScore(&metrics.aucs["auc"], 0.9, true);
+  metrics.rejected_records = 2;
+  metrics.reject_samples = {"a.csv:3: \xff"};
+  EpochRecord epoch{DatasetId(0), EpochIndex(0), {}, 10, metrics};
+  epoch.committed.Add(0, 1);
+  state.meta = MetaRecord{};
+  state.epochs[{DatasetId(0), EpochIndex(0)}] = epoch;
+  const MasterCore core(core_->options(), state, MasterCore::AsFound{});
+  v1::JobStatus status;
+  FillStatus(core, "flights", later_, &status);
+  const v1::EpochStatus& shown = status.datasets(0).epochs(0);
+  std::map<std::string, double> values;
+  for (const v1::MetricValue& metric : shown.metrics()) values[metric.name()] = metric.value();
+  EXPECT_DOUBLE_EQ(values["logloss"], 0.75);
+  EXPECT_TRUE(std::isnan(values["nothing"]));
+  EXPECT_DOUBLE_EQ(values["auc"], 1);
+  EXPECT_EQ(shown.rejected_records(), 2u);
+  EXPECT_EQ(shown.reject_samples(0), "a.csv:3: ?");
+  EXPECT_LT(status.ByteSizeLong(), 1'000u);
+}
+
 TEST_F(JobViewTest, ShardsComePageByPage) {
   v1::ListShardsRequest request;
   v1::ListShardsResponse all;
-  ASSERT_THAT(FillShards(*core_, later_, request, &all), IsOk());
+  ASSERT_THAT(FillShards(*core_, later_, WorkOf, request, &all), IsOk());
   EXPECT_EQ(all.total(), 5u);
   ASSERT_EQ(all.shards_size(), 5);
   EXPECT_EQ(all.shards(0).state(), "failed");
   EXPECT_THAT(all.shards(0).reasons(0), HasSubstr("bad luck"));
+  EXPECT_EQ(all.shards(0).id().index(), 1u);
+  EXPECT_EQ(all.shards(0).source(), "/data/?.csv");
+  EXPECT_EQ(all.shards(0).first_record(), 10u);
+  EXPECT_EQ(all.shards(0).records(), 10u);
+  EXPECT_EQ(all.shards(0).first_line(), 12u) << "the header is line 1";
   EXPECT_EQ(all.shards(1).worker(), "worker-0");
   EXPECT_EQ(all.shards(1).age_ms(), 2000u);
   EXPECT_EQ(all.shards(4).state(), "done");
   request.set_offset(1);
   request.set_limit(2);
   v1::ListShardsResponse page;
-  ASSERT_THAT(FillShards(*core_, later_, request, &page), IsOk());
+  ASSERT_THAT(FillShards(*core_, later_, WorkOf, request, &page), IsOk());
   EXPECT_EQ(page.total(), 5u);
   ASSERT_EQ(page.shards_size(), 2);
   EXPECT_EQ(page.shards(0).token(), all.shards(1).token());
   request.set_limit(10'001);
-  EXPECT_THAT(FillShards(*core_, later_, request, &page),
+  EXPECT_THAT(FillShards(*core_, later_, WorkOf, request, &page),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("10001 is more than")));
 }
 
@@ -98,6 +142,49 @@ TEST_F(JobViewTest, EventsComeAfterASequence) {
   v1::ListEventsResponse rest;
   ASSERT_THAT(FillEvents(*core_, request, &rest), IsOk());
   EXPECT_EQ(rest.events_size(), all.events_size() - 1);
+}
+
+TEST_F(JobViewTest, PagesEndBeforeAMessageGrowsTooLarge) {
+  constexpr size_t kMessageBytesMax = 4 << 20;
+  DurableState state;
+  state.meta = MetaRecord{};
+  for (uint64_t i = 1; i <= 2'000; ++i) {
+    state.events[i] = EventRecord{i, WallTime(1), "kind", "node", std::string(4'000, 'x')};
+  }
+  CoreOptions options = core_->options();
+  options.datasets[0].shards = 1'000;
+  for (uint64_t i = 0; i < 1'000; ++i) {
+    const ShardId shard{DatasetId(0), EpochIndex(0), ShardIndex(i)};
+    state.failures[shard] = {shard, 16, 0, std::vector<std::string>(16, std::string(1'000, 'x')),
+                             true};
+  }
+  const MasterCore core(options, state, MasterCore::AsFound{});
+  v1::ListEventsRequest events_request;
+  events_request.set_limit(10'000);
+  uint64_t seen = 0;
+  for (bool more = true; more;) {
+    v1::ListEventsResponse events;
+    ASSERT_THAT(FillEvents(core, events_request, &events), IsOk());
+    EXPECT_LT(events.ByteSizeLong(), kMessageBytesMax);
+    for (const v1::Event& event : events.events()) {
+      EXPECT_EQ(event.sequence(), ++seen);
+      events_request.set_after(event.sequence());
+    }
+    more = events.events_size() > 0;
+  }
+  EXPECT_EQ(seen, 2'000u);
+  v1::ListShardsRequest shards_request;
+  uint64_t shards_seen = 0;
+  for (bool more = true; more;) {
+    v1::ListShardsResponse shards;
+    shards_request.set_offset(shards_seen);
+    ASSERT_THAT(FillShards(core, later_, WorkOf, shards_request, &shards), IsOk());
+    EXPECT_LT(shards.ByteSizeLong(), kMessageBytesMax);
+    EXPECT_EQ(shards.total(), 1'000u);
+    shards_seen += static_cast<uint64_t>(shards.shards_size());
+    more = shards.shards_size() > 0;
+  }
+  EXPECT_EQ(shards_seen, 1'000u);
 }
 
 }  // namespace

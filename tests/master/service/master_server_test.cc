@@ -293,6 +293,22 @@ TEST_F(MasterServerTest, OrphanSnapshotsGoWithANewRunAndOnlyThen) {
   EXPECT_FALSE(std::filesystem::exists(orphan));
 }
 
+TEST_F(MasterServerTest, AnotherJobsSnapshotsAreLeftAlone) {
+  Start();
+  server_->Stop();
+  const std::string theirs = folder_.File("p00000/e1-s1.1-base.sst");
+  std::filesystem::create_directories(folder_.File("p00000"));
+  ASSERT_THAT(WriteFileAtomically(theirs, "x"), IsOk());
+  MemoryJournal other(DurableState{}, "other");
+  options_.job.name = "trains";
+  options_.core.run_id = "run-2";
+  EXPECT_THAT(MasterServer::Start(options_, &other, &clock_),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("'flights'"), HasSubstr("'trains'"))));
+  EXPECT_TRUE(std::filesystem::exists(theirs));
+  EXPECT_FALSE(other.state().meta.has_value()) << "nothing was journaled";
+}
+
 TEST(CheckLoopback, RefusesEverythingElse) {
   for (const char* good : {"127.0.0.1:1", "127.9.9.9:0", "localhost:80", "[::1]:65535"}) {
     EXPECT_THAT(CheckLoopback(good), IsOk()) << good;

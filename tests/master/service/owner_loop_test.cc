@@ -37,6 +37,7 @@ class Gate {
 /// Counts syncs, and can be told to wait in the next one.
 class CountingJournal final : public Journal {
  public:
+  const std::string& job_id() const override { return memory.job_id(); }
   DurableState TakeState() override { return {}; }
   absl::Status Write(std::span<const Mutation> mutations) override {
     ++writes;

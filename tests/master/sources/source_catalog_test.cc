@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 #include <set>
 
@@ -244,6 +245,20 @@ TEST_F(SourceCatalogTest, AMillionShardsAreMapped) {
   const ShardWork work = catalog->WorkOf({kTest, EpochIndex(0), ShardIndex(999'999)});
   EXPECT_EQ(work.byte_begin, 1'999'998u);
   EXPECT_EQ(work.byte_end, 2'000'000u);
+}
+
+TEST_F(SourceCatalogTest, TheIndexesAloneTellTheSameWhenTheDataAreGone) {
+  EXPECT_THAT(SourceCatalog::OpenIndexes(job_).status(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("idx")));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto catalog, Open());
+  for (const std::string& file : catalog->files(kTrain)) std::filesystem::remove(file);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto stored, SourceCatalog::OpenIndexes(job_));
+  EXPECT_EQ(stored->Fingerprint(), catalog->Fingerprint());
+  for (uint64_t index = 0; index < 6; ++index) {
+    const ShardId shard{kTrain, EpochIndex(1), ShardIndex(index)};
+    EXPECT_EQ(stored->WorkOf(shard).path, catalog->WorkOf(shard).path);
+    EXPECT_EQ(stored->WorkOf(shard).first_record, catalog->WorkOf(shard).first_record);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,39 @@
+#include "cli/run_checks.h"
+
+#include <set>
+#include <string>
+
+#include "base/status.h"
+#include "cli/state_directory.h"
+#include "master/journal/rocksdb_journal.h"
+#include "master/service/snapshot_files.h"
+#include "master/service/snapshot_owner.h"
+#include "master/sources/source_catalog.h"
+
+namespace muster {
+
+absl::Status CheckDirectories(const LoadedJob& job) {
+  const StateDirectory state(job.spec.state_directory);
+  for (const std::string& folder : {state.path(), state.run(), state.logs(), state.journal()}) {
+    MUSTER_RETURN_IF_ERROR(CouldWrite(folder, "spec.stateDirectory"));
+  }
+  MUSTER_RETURN_IF_ERROR(CouldWrite(job.spec.snapshot_directory, "spec.snapshots.directory"));
+  MUSTER_RETURN_IF_ERROR(StateLock::CheckFree(state));
+  SnapshotOwner owner{"", job.spec.name, state.path()};
+  std::set<std::string> named;
+  absl::StatusOr<StoredJournal> stored = ReadRocksdbJournal(state.journal());
+  if (stored.ok()) {
+    // The data are looked at below, file by file.
+    MUSTER_RETURN_IF_ERROR(CheckHeader(
+        stored->header, {job.spec.name, FixedFields(job.spec), stored->header.sources, ""},
+        state.journal()));
+    owner.job_id = stored->header.job_id;
+    named = NamedSnapshots(stored->state);
+  } else if (!absl::IsNotFound(stored.status())) {
+    return stored.status();
+  }
+  MUSTER_RETURN_IF_ERROR(SourceCatalog::CheckUnchanged(job.spec));
+  return CheckSnapshotDirectory(job.spec.snapshot_directory, owner, named);
+}
+
+}  // namespace muster

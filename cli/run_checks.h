@@ -1,0 +1,14 @@
+#pragma once
+
+#include "absl/status/status.h"
+#include "cli/job_loader.h"
+
+namespace muster {
+
+/// What a run finds out about its directories when it takes them, without taking them: nothing is
+/// created or changed. Whether they can be written; whether another run uses the state directory,
+/// or its journal is another job's; whether the data are those that the job began with; whether
+/// the snapshots are another job's. The error is the one that the run would end with.
+absl::Status CheckDirectories(const LoadedJob& job);
+
+}  // namespace muster

@@ -1,0 +1,77 @@
+#include "master/service/job_archive.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "master/journal/rocksdb_journal.h"
+#include "master/service/job_view.h"
+#include "master/service/master_main.h"
+
+namespace muster {
+namespace {
+
+constexpr char kExitNotSeen[] = "not seen";
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<JobArchive>> JobArchive::Open(const JobSpec& job) {
+  const std::string directory = job.state_directory + "/journal";
+  MUSTER_ASSIGN_OR_RETURN(StoredJournal stored, ReadRocksdbJournal(directory));
+  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<SourceCatalog> catalog, SourceCatalog::OpenIndexes(job));
+  const JournalHeader header{job.name, FixedFields(job), catalog->Fingerprint()};
+  MUSTER_RETURN_IF_ERROR(CheckHeader(stored.header, header, directory));
+  std::vector<DatasetPlan> plans;
+  for (uint32_t i = 0; i < catalog->dataset_count(); ++i) {
+    plans.push_back(PlanOf(job, DatasetId(i), catalog->layout(DatasetId(i))));
+  }
+  CoreOptions options = CoreOptionsOf({.job = job}, std::move(plans));
+  MUSTER_RETURN_IF_ERROR(MasterCore::CheckFits(options, stored.state));
+  std::string snapshots = job.snapshot_directory;
+  if (snapshots.empty() && stored.state.meta.has_value()) {
+    snapshots = stored.state.meta->snapshot_directory;
+  }
+  auto core = std::make_unique<MasterCore>(std::move(options), std::move(stored.state),
+                                           MasterCore::AsFound{});
+  return std::unique_ptr<JobArchive>(
+      new JobArchive(job.name, std::move(snapshots), std::move(catalog), std::move(core)));
+}
+
+JobArchive::JobArchive(std::string job, std::string snapshot_directory,
+                       std::unique_ptr<SourceCatalog> catalog, std::unique_ptr<MasterCore> core)
+    : job_(std::move(job)),
+      snapshot_directory_(std::move(snapshot_directory)),
+      catalog_(std::move(catalog)),
+      core_(std::move(core)) {}
+
+void JobArchive::FillStatus(v1::JobStatus* to) const {
+  muster::FillStatus(*core_, job_, TimePoint{}, to);
+  const bool stopped = !IsTerminal(core_->state());
+  if (stopped) to->set_state(v1::JOB_STATE_STOPPED);
+  for (v1::NodeStatus& node : *to->mutable_nodes()) {
+    if (node.state() == "exited") continue;
+    // It ended with the run; of one that was killed nobody was left to say how.
+    node.set_state("exited");
+    if (stopped) node.set_last_exit(kExitNotSeen);
+  }
+}
+
+absl::Status JobArchive::FillShards(const v1::ListShardsRequest& request,
+                                    v1::ListShardsResponse* to) const {
+  return muster::FillShards(
+      *core_, TimePoint{}, [this](const ShardId& shard) { return catalog_->WorkOf(shard); },
+      request, to);
+}
+
+absl::Status JobArchive::FillEvents(const v1::ListEventsRequest& request,
+                                    v1::ListEventsResponse* to) const {
+  return muster::FillEvents(*core_, request, to);
+}
+
+void JobArchive::FillManifest(v1::GetManifestResponse* to) const {
+  muster::FillManifest(*core_, snapshot_directory_, to);
+}
+
+}  // namespace muster

@@ -1,0 +1,111 @@
+#include "master/service/snapshot_owner.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/statusor.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "master/service/snapshot_files.h"
+
+namespace muster {
+namespace {
+
+constexpr uint64_t kMarkerBytesMax = 64 << 10;
+
+std::string MarkerOf(const std::string& directory) {
+  return directory + "/OWNER";
+}
+
+/// Three lines: job_id, name, state directory.
+std::string Encode(const SnapshotOwner& owner) {
+  return fmt::format("{}\n{}\n{}\n", owner.job_id, owner.job, owner.state_directory);
+}
+
+/// None: there is no marker.
+absl::StatusOr<std::optional<SnapshotOwner>> ReadMarker(const std::string& directory) {
+  absl::StatusOr<std::string> text = ReadFile(MarkerOf(directory), kMarkerBytesMax);
+  if (absl::IsNotFound(text.status())) return std::nullopt;
+  if (!text.ok()) return text.status();
+  std::vector<std::string> lines(1);
+  for (char c : *text) {
+    if (c == '\n') {
+      lines.emplace_back();
+    } else {
+      lines.back() += c;
+    }
+  }
+  if (lines.size() < 4 || lines[0].empty()) {
+    return absl::DataLossError(
+        fmt::format("{} says whose the snapshots beside it are, and is damaged; delete it if they "
+                    "are this job's",
+                    MarkerOf(directory)));
+  }
+  return SnapshotOwner{lines[0], lines[1], lines[2]};
+}
+
+bool IsInside(const std::string& folder, const std::string& outer) {
+  const auto relative = std::filesystem::path(folder).lexically_relative(outer);
+  return !outer.empty() && !relative.empty() && *relative.begin() != "..";
+}
+
+std::string Describe(const SnapshotOwner& owner) {
+  return fmt::format("'{}' with the state directory {}", owner.job, owner.state_directory);
+}
+
+}  // namespace
+
+absl::Status CheckSnapshotDirectory(const std::string& directory, const SnapshotOwner& owner,
+                                    const std::set<std::string>& named) {
+  MUSTER_ASSIGN_OR_RETURN(const std::optional<SnapshotOwner> marked, ReadMarker(directory));
+  if (marked.has_value()) {
+    if (marked->job_id == owner.job_id) return absl::OkStatus();
+    return absl::FailedPreconditionError(fmt::format(
+        "the snapshots in {} belong to another job: to {}, not to {}. Give this job another "
+        "spec.snapshots.directory; or, if what the other one has trained may go, delete the folder",
+        directory, Describe(*marked), Describe(owner)));
+  }
+  const std::vector<std::string> files = ListSnapshots(directory);
+  if (files.empty() || IsInside(directory, owner.state_directory) ||
+      std::ranges::any_of(files, [&](const auto& file) { return named.contains(file); })) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(fmt::format(
+      "there are snapshots in {} that the job {} knows nothing of ({} files, such as {}), so they "
+      "are another job's. Give this job another spec.snapshots.directory; or, if they may go, "
+      "delete the folder",
+      directory, Describe(owner), files.size(), files.front()));
+}
+
+absl::Status ClaimSnapshotDirectory(const std::string& directory, const SnapshotOwner& owner,
+                                    const std::set<std::string>& named) {
+  MUSTER_RETURN_IF_ERROR(CheckSnapshotDirectory(directory, owner, named));
+  MUSTER_ASSIGN_OR_RETURN(const std::optional<SnapshotOwner> marked, ReadMarker(directory));
+  if (marked.has_value()) return absl::OkStatus();
+  MUSTER_RETURN_IF_ERROR(MakeDirectories(directory));
+  // Written whole beside it, then linked: unlike a rename, a link never replaces another's marker.
+  const std::string written = fmt::format("{}.{}", MarkerOf(directory), owner.job_id);
+  const absl::Status status = WriteFileAtomically(written, Encode(owner));
+  if (absl::IsResourceExhausted(status) && IsInside(directory, owner.state_directory)) {
+    Log(LogLevel::kWarning, "{}; going on, the folder is not marked as this job's",
+        Message(status));
+    return absl::OkStatus();
+  }
+  MUSTER_RETURN_IF_ERROR(status);
+  absl::Cleanup remove = [&written] { ::unlink(written.c_str()); };
+  if (::link(written.c_str(), MarkerOf(directory).c_str()) != 0) {
+    if (errno == EEXIST) return CheckSnapshotDirectory(directory, owner, named);
+    return ErrnoStatus(errno, fmt::format("cannot create {}", MarkerOf(directory)));
+  }
+  return SyncPath(directory);
+}
+
+}  // namespace muster

@@ -1,0 +1,84 @@
+#include "master/service/snapshot_owner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::IsOk;
+using testing::StatusIs;
+
+class SnapshotOwnerTest : public ::testing::Test {
+ protected:
+  void AddSnapshot(const std::string& name) {
+    std::filesystem::create_directories(
+        std::filesystem::path(directory_ + "/" + name).parent_path());
+    ASSERT_THAT(WriteFileAtomically(directory_ + "/" + name, "x"), IsOk());
+  }
+
+  testing::TempDir folder_;
+  const std::string directory_ = folder_.File("a/snapshots");
+  const SnapshotOwner flights_{"id-1", "flights", "/jobs/flights"};
+  const SnapshotOwner trains_{"id-2", "trains", "/jobs/trains"};
+};
+
+TEST_F(SnapshotOwnerTest, TheFirstJobHasItAndTheSecondIsRefused) {
+  EXPECT_THAT(CheckSnapshotDirectory(directory_, trains_, {}), IsOk());
+  EXPECT_FALSE(std::filesystem::exists(directory_)) << "a check creates nothing";
+  ASSERT_THAT(ClaimSnapshotDirectory(directory_, flights_, {}), IsOk());
+  EXPECT_THAT(ClaimSnapshotDirectory(directory_, flights_, {}), IsOk()) << "again";
+  const auto refused = StatusIs(
+      absl::StatusCode::kFailedPrecondition,
+      AllOf(HasSubstr(directory_), HasSubstr("'flights' with the state directory /jobs/flights"),
+            HasSubstr("'trains' with the state directory /jobs/trains"),
+            HasSubstr("another spec.snapshots.directory")));
+  EXPECT_THAT(ClaimSnapshotDirectory(directory_, trains_, {}), refused);
+  EXPECT_THAT(CheckSnapshotDirectory(directory_, trains_, {}), refused);
+  SnapshotOwner anew = flights_;
+  anew.job_id = "";
+  EXPECT_THAT(CheckSnapshotDirectory(directory_, anew, {}),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("another")))
+      << "the same name, but another job";
+}
+
+TEST_F(SnapshotOwnerTest, FilesWithoutAMarkerBelongToTheJobThatKnowsThem) {
+  AddSnapshot("p0/1.sst");
+  EXPECT_THAT(ClaimSnapshotDirectory(directory_, trains_, {"p0/2.sst"}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("knows nothing of"), HasSubstr("p0/1.sst"))));
+  EXPECT_THAT(ClaimSnapshotDirectory(directory_, flights_, {"p0/1.sst"}), IsOk());
+  EXPECT_THAT(ClaimSnapshotDirectory(directory_, trains_, {"p0/1.sst"}),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("'flights'")));
+}
+
+TEST_F(SnapshotOwnerTest, WhatLiesInTheStateDirectoryIsItsOwn) {
+  AddSnapshot("p0/1.sst");
+  SnapshotOwner here = trains_;
+  here.state_directory = folder_.File("b");
+  EXPECT_THAT(CheckSnapshotDirectory(directory_, here, {}),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("another")));
+  here.state_directory = folder_.File("a");
+  EXPECT_THAT(ClaimSnapshotDirectory(directory_, here, {}), IsOk());
+  EXPECT_THAT(ClaimSnapshotDirectory(directory_, flights_, {}),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("'trains'")));
+}
+
+TEST_F(SnapshotOwnerTest, OtherFilesAreNobodysSnapshots) {
+  AddSnapshot("notes.txt");
+  EXPECT_THAT(ClaimSnapshotDirectory(directory_, flights_, {}), IsOk());
+  AddSnapshot("OWNER");  // one "x"
+  EXPECT_THAT(CheckSnapshotDirectory(directory_, flights_, {}),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("OWNER")));
+}
+
+}  // namespace
+}  // namespace muster
