@@ -28,6 +28,7 @@ uint64_t TrainedRecords(const v1::JobStatus& status) {
   uint64_t records = 0;
   for (const v1::DatasetStatus& dataset : status.datasets()) {
     if (dataset.mode() != 0) continue;
+    records += dataset.omitted_records_done();
     for (const v1::EpochStatus& epoch : dataset.epochs()) records += epoch.records_done();
   }
   return records;

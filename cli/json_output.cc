@@ -113,6 +113,7 @@ nlohmann::json StatusToJson(const v1::JobStatus& status) {
     for (const v1::EpochStatus& epoch : dataset.epochs()) epochs.push_back(EpochToJson(epoch));
     json["datasets"].push_back({{"name", dataset.name()},
                                 {"mode", dataset.mode() == 0 ? "train" : "evaluate"},
+                                {"epochs_total", dataset.epochs_total()},
                                 {"epochs", std::move(epochs)}});
   }
   for (const v1::NodeStatus& node : status.nodes()) json["nodes"].push_back(NodeToJson(node));

@@ -54,6 +54,7 @@ MasterView ToView(const v1::JobStatus& status) {
   view.reason = status.reason();
   view.done_seq = status.done_seq();
   for (const v1::DatasetStatus& dataset : status.datasets()) {
+    view.records_done += dataset.omitted_records_done();
     for (const v1::EpochStatus& epoch : dataset.epochs()) view.records_done += epoch.records_done();
   }
   for (const v1::NodeStatus& node : status.nodes()) {

@@ -88,6 +88,8 @@ double RateMeter::PerSecond() const {
 Totals TotalsOf(const v1::JobStatus& status) {
   Totals totals;
   for (const v1::DatasetStatus& dataset : status.datasets()) {
+    totals.expected += dataset.omitted_records_expected();
+    totals.done += dataset.omitted_records_done();
     for (const v1::EpochStatus& epoch : dataset.epochs()) {
       totals.expected += epoch.records_expected();
       totals.done += epoch.records_done();
@@ -135,7 +137,7 @@ std::vector<std::string> ProgressBlock(const ProgressInput& input, size_t column
       const double percent = Percent(epoch.records_done(), epoch.records_expected());
       lines.push_back(fmt::format(
           "  {:<12} epoch {}/{} {} {:5.1f} %  {} / {} records, {} committed{}", dataset.name(),
-          current + 1, dataset.epochs_size(), Bar(percent), percent,
+          epoch.epoch() + 1, dataset.epochs_total(), Bar(percent), percent,
           CountText(epoch.records_done()), CountText(epoch.records_expected()),
           CountText(epoch.records_committed()),
           epoch.shards_failed() == 0 ? ""
@@ -157,8 +159,8 @@ std::string ProgressLine(const ProgressInput& input) {
     const int current = CurrentEpoch(dataset);
     const v1::EpochStatus& epoch = dataset.epochs(current);
     line +=
-        fmt::format("; {} epoch {}/{} {:.1f} % ({} of {})", dataset.name(), current + 1,
-                    dataset.epochs_size(), Percent(epoch.records_done(), epoch.records_expected()),
+        fmt::format("; {} epoch {}/{} {:.1f} % ({} of {})", dataset.name(), epoch.epoch() + 1,
+                    dataset.epochs_total(), Percent(epoch.records_done(), epoch.records_expected()),
                     CountText(epoch.records_done()), CountText(epoch.records_expected()));
     if (epoch.shards_failed() > 0) line += ", " + CountText(epoch.shards_failed(), "FAILED shard");
   }

@@ -104,8 +104,8 @@ void AddHead(std::vector<Field>* fields) {
   fields->push_back(Default(
       Make("spec.snapshots.directory", Form::kPath, {}, OnResume::kMayChange,
            Job(&JobSpec::snapshot_directory),
-           "Snapshots of the weights; must be readable by every server. To move it, move its "
-           "contents along."),
+           "Snapshots of the weights; must be readable by every server. One job's alone. To move "
+           "it, move its contents along."),
       "`snapshots` in the state directory"));
   fields->push_back(Make("spec.snapshots.interval", Form::kDuration, {100 * kMs, 24 * kHour},
                          OnResume::kMayChange, Job(&JobSpec::snapshot_interval),

@@ -14,6 +14,7 @@ namespace {
 
 constexpr uint32_t kPageDefault = 1'000;
 constexpr uint32_t kPageMax = 10'000;
+constexpr uint32_t kEpochsMax = 1'000;
 /// A page ends early rather than outgrow what gRPC's clients take unless told otherwise (4 MiB).
 constexpr size_t kPageBytesMax = 3 << 20;
 
@@ -45,27 +46,52 @@ void FillMetrics(const ShardMetrics& metrics, v1::EpochStatus* to) {
   }
 }
 
-void FillDataset(const Ledger& ledger, DatasetId id, v1::DatasetStatus* to) {
-  const DatasetPlan& plan = ledger.plan()[id.value()];
-  to->set_name(plan.name);
-  to->set_mode(static_cast<uint32_t>(plan.mode));
-  for (uint32_t e = 0; e < ledger.queue().epochs(id); ++e) {
-    const EpochIndex epoch(e);
-    const EpochCounts counts = ledger.queue().Counts(id, epoch);
-    v1::EpochStatus* status = to->add_epochs();
-    status->set_epoch(e);
-    status->set_records_expected(plan.records);
-    status->set_records_committed(ledger.RecordsCommitted(id, epoch));
-    status->set_records_done(ledger.RecordsDone(id, epoch));
-    status->set_shards(counts.shards);
-    status->set_shards_committed(counts.committed);
-    status->set_shards_done(counts.committed + counts.done);
-    status->set_shards_leased(counts.leased);
-    status->set_shards_failed(counts.failed);
-    if (const ShardMetrics* metrics = ledger.Metrics(id, epoch)) {
-      FillMetrics(*metrics, status);
+void FillEpoch(const Ledger& ledger, DatasetId id, EpochIndex epoch, v1::EpochStatus* to) {
+  const EpochCounts counts = ledger.queue().Counts(id, epoch);
+  to->set_epoch(epoch.value());
+  to->set_records_expected(ledger.plan()[id.value()].records);
+  to->set_records_committed(ledger.RecordsCommitted(id, epoch));
+  to->set_records_done(ledger.RecordsDone(id, epoch));
+  to->set_shards(counts.shards);
+  to->set_shards_committed(counts.committed);
+  to->set_shards_done(counts.committed + counts.done);
+  to->set_shards_leased(counts.leased);
+  to->set_shards_failed(counts.failed);
+  if (const ShardMetrics* metrics = ledger.Metrics(id, epoch)) FillMetrics(*metrics, to);
+}
+
+/// How many epochs have begun. They begin in order.
+uint32_t EpochsBegun(const Ledger& ledger, DatasetId id) {
+  const auto begun = [&](uint32_t e) {
+    const EpochCounts counts = ledger.queue().Counts(id, EpochIndex(e));
+    return counts.committed + counts.done + counts.leased + counts.failed > 0;
+  };
+  uint32_t low = 0, high = ledger.queue().epochs(id);
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (begun(middle)) {
+      low = middle + 1;
+    } else {
+      high = middle;
     }
   }
+  return low;
+}
+
+void FillDataset(const Ledger& ledger, DatasetId id, v1::DatasetStatus* to) {
+  const DatasetPlan& plan = ledger.plan()[id.value()];
+  const uint32_t total = ledger.queue().epochs(id);
+  to->set_name(plan.name);
+  to->set_mode(static_cast<uint32_t>(plan.mode));
+  to->set_epochs_total(total);
+  uint32_t end = total;
+  if (total > kEpochsMax) end = std::clamp(EpochsBegun(ledger, id) + 1, kEpochsMax, total);
+  const uint32_t first = end - std::min(end, kEpochsMax);
+  for (uint32_t e = first; e < end; ++e) FillEpoch(ledger, id, EpochIndex(e), to->add_epochs());
+  to->set_omitted_records_expected(plan.records * (total - (end - first)));
+  uint64_t done = 0;
+  for (uint32_t e = 0; e < first; ++e) done += ledger.RecordsDone(id, EpochIndex(e));
+  to->set_omitted_records_done(done);
 }
 
 void FillNode(const MasterCore& core, const Node& node, TimePoint now, v1::NodeStatus* to) {

@@ -32,6 +32,7 @@ class FakeMaster final : public v1::AdminService::Service {
     const bool done = state_ == v1::JOB_STATE_SUCCEEDED;
     v1::DatasetStatus* dataset = status->add_datasets();
     dataset->set_name("train");
+    dataset->set_epochs_total(1);
     v1::EpochStatus* epoch = dataset->add_epochs();
     epoch->set_records_expected(100);
     epoch->set_records_done(done ? 100 : 40);

@@ -160,7 +160,8 @@ TEST_F(MasterLinkTest, AnswersWakeTheOwnerAndCarryNewEventsOnce) {
 TEST(ToViewTest, UnknownStatesAndSums) {
   v1::JobStatus status;
   status.set_state(static_cast<v1::JobState>(17));
-  for (int i = 0; i < 2; ++i) status.add_datasets()->add_epochs()->set_records_done(5);
+  for (int i = 0; i < 2; ++i) status.add_datasets()->add_epochs()->set_records_done(4);
+  status.mutable_datasets(0)->set_omitted_records_done(2);
   EXPECT_EQ(ToView(status).phase, JobPhase::kUnknown);
   EXPECT_EQ(ToView(status).records_done, 10u);
 }

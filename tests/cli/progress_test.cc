@@ -20,8 +20,10 @@ v1::JobStatus SomeStatus() {
   status.set_state(v1::JOB_STATE_RUNNING);
   v1::DatasetStatus* dataset = status.add_datasets();
   dataset->set_name("train");
+  dataset->set_epochs_total(2);
   for (uint64_t done : {1'000u, 250u}) {
     v1::EpochStatus* epoch = dataset->add_epochs();
+    epoch->set_epoch(static_cast<uint32_t>(dataset->epochs_size()) - 1);
     epoch->set_records_expected(1'000);
     epoch->set_records_done(done);
     epoch->set_records_committed(done / 2);
@@ -71,6 +73,19 @@ TEST(ProgressTest, RateIsOverTheLastSecondsAlone) {
   EXPECT_NEAR(meter.PerSecond(), 500, 0.01);
   meter.Add(now, 5);
   EXPECT_EQ(meter.PerSecond(), 0) << "a replay took records back";
+}
+
+TEST(ProgressTest, EpochsThatAreNotListedCount) {
+  ProgressInput input = SomeInput();
+  v1::DatasetStatus* dataset = input.status->mutable_datasets(0);
+  dataset->set_epochs_total(5'000);
+  dataset->set_omitted_records_expected(4'998'000);
+  dataset->set_omitted_records_done(3'000'000);
+  dataset->mutable_epochs(0)->set_epoch(3'000);
+  dataset->mutable_epochs(1)->set_epoch(3'001);
+  EXPECT_EQ(TotalsOf(*input.status).expected, 5'000'000u);
+  EXPECT_EQ(TotalsOf(*input.status).done, 3'001'250u);
+  EXPECT_THAT(ProgressLine(input), HasSubstr("train epoch 3002/5000"));
 }
 
 TEST(ProgressTest, BlockShowsWhatMatters) {

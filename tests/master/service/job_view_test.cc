@@ -144,6 +144,29 @@ TEST_F(JobViewTest, EventsComeAfterASequence) {
   EXPECT_EQ(rest.events_size(), all.events_size() - 1);
 }
 
+TEST_F(JobViewTest, OfVeryManyEpochsTheNewestAreListed) {
+  DurableState state;
+  state.meta = MetaRecord{};
+  for (uint32_t e = 0; e <= 3'000; ++e) {
+    EpochRecord epoch{DatasetId(0), EpochIndex(e), {}, 40, {}};
+    epoch.committed.Add(0, 4);
+    state.epochs[{DatasetId(0), EpochIndex(e)}] = epoch;
+  }
+  CoreOptions options = core_->options();
+  options.datasets[0].epochs = 5'000;
+  const MasterCore core(options, state, MasterCore::AsFound{});
+  v1::JobStatus status;
+  FillStatus(core, "flights", later_, &status);
+  const v1::DatasetStatus& dataset = status.datasets(0);
+  EXPECT_EQ(dataset.epochs_total(), 5'000u);
+  ASSERT_EQ(dataset.epochs_size(), 1'000);
+  EXPECT_EQ(dataset.epochs(0).epoch(), 2'002u);
+  EXPECT_EQ(dataset.epochs(998).records_done(), 40u);
+  EXPECT_EQ(dataset.epochs(999).epoch(), 3'001u) << "the one that comes next";
+  EXPECT_EQ(dataset.omitted_records_done(), 2'002u * 40);
+  EXPECT_EQ(dataset.omitted_records_expected(), 4'000u * 40);
+}
+
 TEST_F(JobViewTest, PagesEndBeforeAMessageGrowsTooLarge) {
   constexpr size_t kMessageBytesMax = 4 << 20;
   DurableState state;
