@@ -62,7 +62,7 @@ void BenchCore(const Sizes& sizes) {
   uint64_t done = 0;
   while (done < sizes.shards) {
     ++request.sequence;
-    const WorkerExchangeReply reply = core.ExchangeWorker(request, {clock.Now(), {}});
+    const WorkerExchangeReply reply = core.ExchangeWorker(request, {clock.Now(), {}}).value();
     done += request.done.size();
     request.done.clear();
     request.map_version = core.partitions().version();

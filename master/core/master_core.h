@@ -74,7 +74,9 @@ class MasterCore {
   /// already; kNotFound when it is not: the hash must be given.
   absl::StatusOr<TableId> RegisterTable(const TableSpec& table, StepTime at);
   /// Heartbeat, leases, dones. Grants come without `work`: the caller fills it in.
-  WorkerExchangeReply ExchangeWorker(const WorkerExchangeRequest& request, StepTime at);
+  /// kFailedPrecondition for a process whose name another one has taken.
+  absl::StatusOr<WorkerExchangeReply> ExchangeWorker(const WorkerExchangeRequest& request,
+                                                     StepTime at);
 
   // Servers.
   /// Gives the process its incarnation. kFailedPrecondition when another process has taken its

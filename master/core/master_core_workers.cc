@@ -95,21 +95,22 @@ JobDirective MasterCore::Directive() const {
   }
 }
 
-WorkerExchangeReply MasterCore::ExchangeWorker(const WorkerExchangeRequest& request, StepTime at) {
+absl::StatusOr<WorkerExchangeReply> MasterCore::ExchangeWorker(const WorkerExchangeRequest& request,
+                                                               StepTime at) {
   now_ = at.now;
   const WorkerKey worker{request.worker, request.incarnation};
+  Session& session = TouchSession(worker, at);
+  // An error, not a drain: who exits after a drain is taken to have done its part, and is not
+  // started again.
+  if (session.superseded) {
+    return absl::FailedPreconditionError(
+        fmt::format("worker '{}': another process or session has taken this name; this one must "
+                    "exit, and a second session needs a name of its own",
+                    worker.name));
+  }
   WorkerExchangeReply reply;
   reply.master_incarnation = incarnation_;
   reply.heartbeat_interval = options_.leases.heartbeat_interval;
-  Session& session = TouchSession(worker, at);
-  if (session.superseded) {
-    for (const HeldLease& held : request.held) reply.lost.push_back(held.token);
-    for (const DoneReport& done : request.done) {
-      reply.verdicts.push_back({done.shard, done.token, done.run, DoneCode::kRefused, {}});
-    }
-    reply.directive = JobDirective::kDrain;
-    return reply;
-  }
   WorkerHeard(worker, &request.times, at);
   // A call that was overtaken by a newer one says nothing about what the worker holds now.
   const bool fresh = request.sequence > session.sequence;

@@ -72,7 +72,7 @@ class WorkerRpc final : public v1::WorkerService::CallbackService {
     if (!parsed.ok()) return Answer(call, parsed.status());
     auto shared = std::make_shared<const WorkerExchangeRequest>(*std::move(parsed));
     return RunOnOwner(call, context_.loop, [this, shared, response](MasterCore& core, StepTime at) {
-      WorkerExchangeReply reply = core.ExchangeWorker(*shared, at);
+      MUSTER_ASSIGN_OR_RETURN(WorkerExchangeReply reply, core.ExchangeWorker(*shared, at));
       for (ShardGrant& grant : reply.grants) {
         grant.work = context_.work_of(grant.shard);
       }

@@ -63,10 +63,10 @@ class StoredJobTest : public ::testing::Test {
     request.incarnation = 1;
     request.sequence = 1;
     request.want = 1;
-    const ShardGrant grant = core.ExchangeWorker(request, at).grants.at(0);
+    const ShardGrant grant = core.ExchangeWorker(request, at).value().grants.at(0);
     request.sequence = 2;
     request.returned.push_back({grant.shard, grant.token, "bad luck\nat line 1", false});
-    core.ExchangeWorker(request, at);
+    ASSERT_THAT(core.ExchangeWorker(request, at), IsOk());
     ASSERT_THAT(journal->Write(core.TakeMutations()), IsOk());
   }
   /// What a command printed, and its exit code.

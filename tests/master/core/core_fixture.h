@@ -55,9 +55,10 @@ class CoreFixture {
     return request;
   }
   WorkerExchangeReply Exchange(const WorkerExchangeRequest& request) {
-    WorkerExchangeReply reply = core->ExchangeWorker(request, At());
+    absl::StatusOr<WorkerExchangeReply> reply = core->ExchangeWorker(request, At());
     Sync();
-    return reply;
+    MUSTER_CHECK_MSG(reply.ok(), reply.status().ToString());
+    return *std::move(reply);
   }
   /// Asks for `want` shards, holding what is given.
   WorkerExchangeReply Want(uint32_t want, const std::vector<ShardGrant>& holding = {}) {

@@ -142,11 +142,13 @@ class World {
       return;
     }
     if (faults_ && !late_calls_.empty() && Chance(10)) {
-      core_->ExchangeWorker(late_calls_[rng_.Below(late_calls_.size())], At());
+      (void)core_->ExchangeWorker(late_calls_[rng_.Below(late_calls_.size())], At());
       if (!Synced()) return;
     }
-    const WorkerExchangeReply reply = core_->ExchangeWorker(request, At());
+    const absl::StatusOr<WorkerExchangeReply> answer = core_->ExchangeWorker(request, At());
     if (!Synced() || (faults_ && Chance(10))) return;  // the answer is lost
+    if (!answer.ok()) return;                          // superseded
+    const WorkerExchangeReply& reply = *answer;
     if (reply.map.has_value() && reply.map->version > worker->map.version) worker->map = *reply.map;
     for (const DoneVerdict& verdict : reply.verdicts) testing::TakeVerdict(worker, verdict);
     for (LeaseToken token : reply.lost) {

@@ -147,7 +147,7 @@ TEST_F(WorkersTest, OneStuckShardOfABusyWorkerExpiresAlone) {
 
 TEST_F(WorkersTest, AWorkerThatHangsWhileTheMasterRestartsIsLostToo) {
   Start();
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, At()), testing::IsOk());
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, 0, At()), testing::IsOk());
   Sync();
   Restart();
   Advance(options.leases.duration);
@@ -157,7 +157,7 @@ TEST_F(WorkersTest, AWorkerThatHangsWhileTheMasterRestartsIsLostToo) {
 
 TEST_F(WorkersTest, TheMastersOwnPauseIsNobodysSilence) {
   Start();
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, At()), testing::IsOk());
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, 0, At()), testing::IsOk());
   Register(1);
   const auto grants = Want(2).grants;
   StandStill(2 * options.leases.duration);
@@ -227,10 +227,10 @@ TEST_F(WorkersTest, ANewProcessOfANodeEndsTheLeasesOfTheOldOne) {
   const auto grants = Want(1).grants;
   ASSERT_THAT(core->HelloWorker({"worker-0", 8}, 0, At()), testing::IsOk());
   EXPECT_EQ(core->leases().size(), 0u);
-  const WorkerExchangeReply reply = Want(1, grants);
-  EXPECT_THAT(reply.lost, ElementsAre(grants[0].token));
-  EXPECT_THAT(reply.grants, IsEmpty());
-  EXPECT_EQ(reply.directive, JobDirective::kDrain);
+  WorkerExchangeRequest old = Request();
+  Hold(grants, &old);
+  EXPECT_THAT(core->ExchangeWorker(old, At()),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("taken this name")));
 }
 
 TEST_F(WorkersTest, ALateHelloOfADeadProcessIsRefused) {
@@ -245,7 +245,8 @@ TEST_F(WorkersTest, ALateHelloOfADeadProcessIsRefused) {
   Want(0, grants);
   EXPECT_THAT(late(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("start 1")))
       << "the journal remembers it";
-  EXPECT_EQ(Exchange(Request("worker-0", 6)).directive, JobDirective::kDrain);
+  EXPECT_THAT(core->ExchangeWorker(Request("worker-0", 6), At()),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("taken this name")));
   EXPECT_EQ(core->leases().size(), 1u);
   ASSERT_THAT(core->HelloWorker({"worker-0", 9}, 3, At()), testing::IsOk());
   EXPECT_EQ(core->leases().size(), 0u);

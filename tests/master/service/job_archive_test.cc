@@ -54,7 +54,7 @@ class JobArchiveTest : public ::testing::Test {
     request.incarnation = 1;
     request.sequence = 1;
     request.want = 4;
-    const std::vector<ShardGrant> grants = core.ExchangeWorker(request, at).grants;
+    const std::vector<ShardGrant> grants = core.ExchangeWorker(request, at).value().grants;
     ASSERT_EQ(grants.size(), 4u);
     request.sequence = 2;
     for (const ShardGrant& grant : grants) {
@@ -62,7 +62,7 @@ class JobArchiveTest : public ::testing::Test {
     }
     request.done.push_back({grants[0].shard, grants[0].token, grants[0].restore_epoch, {}, {}});
     request.returned.push_back({grants[1].shard, grants[1].token, "bad luck", false});
-    core.ExchangeWorker(request, at);
+    ASSERT_THAT(core.ExchangeWorker(request, at), IsOk());
     ASSERT_THAT(journal->Write(core.TakeMutations()), IsOk());
     std::filesystem::remove(data);
   }

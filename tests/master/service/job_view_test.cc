@@ -29,7 +29,7 @@ class JobViewTest : public ::testing::Test {
     request.incarnation = 1;
     request.sequence = 1;
     request.want = 5;
-    grants_ = core_->ExchangeWorker(request, at_).grants;
+    grants_ = core_->ExchangeWorker(request, at_).value().grants;
     request.sequence = 2;
     request.want = 0;
     for (const ShardGrant& grant : grants_) {
@@ -38,7 +38,7 @@ class JobViewTest : public ::testing::Test {
     const ShardGrant& done = grants_[0];
     request.done.push_back({done.shard, done.token, done.restore_epoch, {}, {}});
     request.returned.push_back({grants_[1].shard, grants_[1].token, "bad luck", false});
-    core_->ExchangeWorker(request, at_);
+    EXPECT_TRUE(core_->ExchangeWorker(request, at_).ok());
   }
 
   static ShardWork WorkOf(const ShardId& shard) {
