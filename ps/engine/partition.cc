@@ -110,15 +110,16 @@ void Partition::Forget(const ForgetState& forget) {
   state_->window.Forget(forget);
 }
 
-PartitionImage Partition::Snapshot(SnapshotNumber number, bool full) {
+PartitionImage Partition::Snapshot(SnapshotNumber number, SnapshotKind kind) {
   State& state = *state_;
   PartitionImage image;
-  image.full = full;
+  image.kind = kind;
   image.floor = state.floor;
   image.window = state.window.Entries();
   for (const Table* table : state.Sorted()) {
     image.tables.push_back(table->spec());
-    RowImage rows = table->Image(full ? Table::Rows::kAll : Table::Rows::kDirty);
+    RowImage rows =
+        table->Image(kind == SnapshotKind::kBase ? Table::Rows::kAll : Table::Rows::kDirty);
     if (!rows.keys.empty()) image.rows.push_back(std::move(rows));
   }
   state.taken[number] = state.generation;
@@ -189,7 +190,7 @@ absl::Status Partition::Restore(SnapshotNumber number, std::span<const Partition
   for (size_t i = 0; i < images.size(); ++i) {
     const std::string context = fmt::format("image {} of {} of snapshot {} of partition {}", i + 1,
                                             images.size(), ToString(number), id().value());
-    if (images[i].full != (i == 0)) {
+    if ((images[i].kind == SnapshotKind::kBase) != (i == 0)) {
       return absl::DataLossError(
           fmt::format("{}: a chain is one base, first, and deltas after it", context));
     }

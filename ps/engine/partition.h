@@ -41,10 +41,14 @@ struct ApplyResult {
   std::string text;  // kBadRequest: what was wrong
 };
 
+/// A snapshot is one base (every row) and a chain of deltas (the rows changed since the one
+/// before).
+enum class SnapshotKind : uint8_t { kBase, kDelta };
+
 /// Everything a snapshot holds, copied at one instant: what snapshot/ writes. Row images with at
 /// least one row only, by table; tables by id.
 struct PartitionImage {
-  bool full = false;  // every row (base), or only those changed since the accepted snapshot (delta)
+  SnapshotKind kind = SnapshotKind::kDelta;
   std::vector<TableSpec> tables;
   std::vector<RowImage> rows;
   std::vector<WindowEntry> window;  // sorted by shard
@@ -83,9 +87,8 @@ class Partition {
   /// docs/protocol.md section 3 item 7; takes the floor over in the same step.
   void Forget(const ForgetState& state);
 
-  /// An image at this instant. Rows in it stay dirty until Accepted(number). `full` is forced by
-  /// the caller's chain policy.
-  PartitionImage Snapshot(SnapshotNumber number, bool full);
+  /// An image at this instant. Rows in it stay dirty until Accepted(number).
+  PartitionImage Snapshot(SnapshotNumber number, SnapshotKind kind);
   /// The snapshot is in the manifest: what it held is no longer dirty (unless changed since).
   void Accepted(SnapshotNumber number);
   /// True when the accepted snapshot (or an empty partition, when none was ever accepted) may stand

@@ -102,7 +102,7 @@ class Exporter {
       Partition partition(PartitionId(p), options_.seed);
       MUSTER_RETURN_IF_ERROR(partition.Restore(manifest.number, images));
       images.clear();
-      MUSTER_RETURN_IF_ERROR(visit(partition.Snapshot(SnapshotNumber(), /*full=*/true)));
+      MUSTER_RETURN_IF_ERROR(visit(partition.Snapshot(SnapshotNumber(), SnapshotKind::kBase)));
     }
     return absl::OkStatus();
   }

@@ -225,9 +225,8 @@ void OwnedPartitions::BeginSnapshot(Slot* slot, const SnapshotCommand& command,
   }
   outstanding.with_file = true;
   outstanding.kind = slot->force_base ? SnapshotKind::kBase : NextSnapshotKind(slot->accepted);
-  *job = SnapshotJob{
-      command.partition, command.epoch, command.number,
-      slot->partition->Snapshot(command.number, outstanding.kind == SnapshotKind::kBase)};
+  *job = SnapshotJob{command.partition, command.epoch, command.number,
+                     slot->partition->Snapshot(command.number, outstanding.kind)};
 }
 
 void OwnedPartitions::Written(PartitionId partition, SnapshotNumber number,

@@ -1,12 +1,9 @@
 #pragma once
 
+#include "ps/engine/partition.h"
 #include "sharding/control.h"
 
 namespace muster::ps {
-
-/// A snapshot is one base (every row) and a chain of deltas (the rows changed since the one
-/// before).
-enum class SnapshotKind : uint8_t { kBase, kDelta };
 
 /// Files of a chain beyond which the next snapshot is a base: a bound on files to read at a
 /// restore.

@@ -82,7 +82,7 @@ absl::Status EncodeImage(const SnapshotIdentity& identity, const PartitionImage&
   for (const RowImage& rows : image.rows) header.rows += rows.keys.size();
   header.window_shards = image.window.size();
   header.tables = static_cast<uint32_t>(image.tables.size());
-  header.full = image.full ? 1 : 0;
+  header.full = image.kind == SnapshotKind::kBase ? 1 : 0;
   MUSTER_RETURN_IF_ERROR(sink(std::string_view(&kHeaderKey, 1),
                               {reinterpret_cast<const char*>(&header), sizeof(header)}));
   for (const TableSpec& table : image.tables) {
@@ -141,7 +141,7 @@ absl::Status ImageDecoder::AddHeader(std::string_view value) {
   }
   identity_ = {PartitionId(header.partition), OwnerEpoch(header.epoch),
                SnapshotNumber::FromValue(header.number)};
-  image_.full = header.full != 0;
+  image_.kind = header.full != 0 ? SnapshotKind::kBase : SnapshotKind::kDelta;
   image_.floor = LeaseToken::FromValue(header.floor);
   tables_ = header.tables;
   window_shards_ = header.window_shards;

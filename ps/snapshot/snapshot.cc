@@ -54,10 +54,6 @@ absl::StatusOr<uint64_t> HashOfFile(const std::string& path) {
   return static_cast<uint64_t>(XXH3_64bits(file.bytes().data(), file.bytes().size()));
 }
 
-SnapshotKind KindOf(const PartitionImage& image) {
-  return image.full ? SnapshotKind::kBase : SnapshotKind::kDelta;
-}
-
 absl::StatusOr<PartitionImage> ReadImage(const std::string& path, PartitionId partition,
                                          uint64_t bytes) {
   const absl::StatusOr<uint64_t> found = FileBytes(path);
@@ -82,7 +78,7 @@ absl::StatusOr<PartitionImage> ReadImage(const std::string& path, PartitionId pa
   if (!image.ok()) return Annotate(image.status(), path);
   const SnapshotIdentity& identity = decoder.identity();
   const std::string name =
-      SnapshotFileName(identity.partition, identity.epoch, identity.number, KindOf(*image), hash);
+      SnapshotFileName(identity.partition, identity.epoch, identity.number, image->kind, hash);
   if (identity.partition != partition || !path.ends_with(name)) {
     return absl::DataLossError(fmt::format(
         "{} holds {}, not what is expected there: files were exchanged", path, ToString(identity)));
@@ -99,7 +95,7 @@ absl::StatusOr<SnapshotFile> WriteFile(const std::string& directory, const std::
   MUSTER_ASSIGN_OR_RETURN(file.bytes, FileBytes(temporary));
   MUSTER_ASSIGN_OR_RETURN(const uint64_t hash, HashOfFile(temporary));
   file.name =
-      SnapshotFileName(identity.partition, identity.epoch, identity.number, KindOf(image), hash);
+      SnapshotFileName(identity.partition, identity.epoch, identity.number, image.kind, hash);
   const std::string path = directory + "/" + file.name;
   if (::rename(temporary.c_str(), path.c_str()) != 0) {
     return ErrnoStatus(errno, fmt::format("cannot rename {} to {}", temporary, path));

@@ -50,7 +50,7 @@ ADAPTERS = {
     "grpc": ("cli", "master/service", "proto/rpc", "ps/service"),
     "protozero/": ("worker_sdk/control",),
     "nlohmann/": ("cli", "ps/export"),
-    "openssl/": ("ps/export",),
+    "openssl/": ("sharding/exported",),
     "hwy/": ("ps/engine",),
     "xxhash": ("master/sources", "proto/wire", "ps/snapshot", "sharding"),
 }

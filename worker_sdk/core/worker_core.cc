@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/random.h"
+#include "base/text.h"
 
 namespace muster::sdk {
 namespace {
@@ -17,6 +18,7 @@ constexpr std::chrono::milliseconds kUrgentSpacing{2};
 constexpr std::chrono::milliseconds kMapSpacing{20};
 constexpr std::chrono::milliseconds kFailureBackoffMin{50};
 constexpr std::chrono::milliseconds kFailureBackoffMax{1000};
+constexpr size_t kReasonBytesMax = 4'000;
 
 }  // namespace
 
@@ -84,13 +86,17 @@ void WorkerCore::CompleteShard(LeaseToken token, RunNumber run, ShardMetrics met
   if (held->done()) urgent_ = true;
 }
 
-void WorkerCore::GiveUp(LeaseToken token, RunNumber run, std::optional<std::string> failure,
-                        bool fatal) {
-  if (Find(token, run) != nullptr) Return(token, std::move(failure), fatal);
+void WorkerCore::GiveUp(LeaseToken token, RunNumber run, std::optional<ShardFailure> failure) {
+  if (Find(token, run) != nullptr) Return(token, std::move(failure));
 }
 
-void WorkerCore::Return(LeaseToken token, std::optional<std::string> failure, bool fatal) {
-  ReturnedLease lease{held_.at(token).grant.shard, token, std::move(failure), fatal};
+void WorkerCore::Return(LeaseToken token, std::optional<ShardFailure> failure) {
+  ReturnedLease lease{held_.at(token).grant.shard, token, {}};
+  if (failure.has_value()) {
+    // The master refuses longer ones.
+    lease.failure = ValidUtf8(failure->reason, kReasonBytesMax);
+    lease.fatal = failure->fatal;
+  }
   Drop(token);
   returned_.push_back({std::move(lease), false});
   urgent_ = true;
@@ -107,7 +113,7 @@ void WorkerCore::OnReply(const SendRequest& request, std::span<const wire::PartR
     if (!request.push) {
       if (failure_.empty()) failure_ = std::move(reason);
     } else if (Holds(request.push->token, request.push->run)) {
-      Return(request.push->token, std::move(reason), false);
+      Return(request.push->token, ShardFailure{std::move(reason)});
     }
     return;
   }
@@ -234,7 +240,7 @@ void WorkerCore::OnVerdict(const DoneVerdict& verdict) {
   held->metrics = {};
   queue_.push_front(verdict.token);
   urgent_ = true;
-  if (leaving_) Return(verdict.token, std::nullopt, false);
+  if (leaving_) Return(verdict.token);
 }
 
 void WorkerCore::OnGrant(const ShardGrant& grant) {
@@ -242,14 +248,14 @@ void WorkerCore::OnGrant(const ShardGrant& grant) {
   if (!inserted) return;
   it->second.grant = grant;
   queue_.push_back(grant.token);
-  if (leaving_) Return(grant.token, std::nullopt, false);
+  if (leaving_) Return(grant.token);
 }
 
 void WorkerCore::Leave() {
   // Said in every answer while the job drains; only the first has something to tell the master.
   if (leaving_ && queue_.empty()) return;
   leaving_ = true;
-  while (!queue_.empty()) Return(queue_.front(), std::nullopt, false);
+  while (!queue_.empty()) Return(queue_.front());
   urgent_ = true;
 }
 
@@ -259,7 +265,7 @@ void WorkerCore::Abandon() {
   for (const auto& [token, held] : held_) {
     if (!held.done()) tokens.push_back(token);
   }
-  for (LeaseToken token : tokens) Return(token, std::nullopt, false);
+  for (LeaseToken token : tokens) Return(token);
 }
 
 }  // namespace muster::sdk

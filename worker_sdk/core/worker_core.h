@@ -16,6 +16,13 @@
 
 namespace muster::sdk {
 
+/// Why a shard is given up as failed.
+struct ShardFailure {
+  std::string reason;
+  /// No retry can help: the job fails with it.
+  bool fatal = false;
+};
+
 /// A shard given to the trainer: everything about its run.
 struct ShardRun {
   ShardGrant grant;
@@ -55,9 +62,8 @@ class WorkerCore {
                        std::shared_ptr<const RowBatch> batch, TimePoint now);
   /// The loop has committed every minibatch: the done follows when every part is OK.
   void CompleteShard(LeaseToken token, RunNumber run, ShardMetrics metrics);
-  /// The loop gives the shard up: handed back, or failed by the trainer (`failure`; `fatal`: no
-  /// retry can help and the job fails).
-  void GiveUp(LeaseToken token, RunNumber run, std::optional<std::string> failure, bool fatal);
+  /// The loop gives the shard up: it failed, or (no `failure`) is handed back.
+  void GiveUp(LeaseToken token, RunNumber run, std::optional<ShardFailure> failure = {});
 
   // ---- pulls ----
 
@@ -123,7 +129,7 @@ class WorkerCore {
 
   Held* Find(LeaseToken token, RunNumber run);
   void Drop(LeaseToken token);
-  void Return(LeaseToken token, std::optional<std::string> failure, bool fatal);
+  void Return(LeaseToken token, std::optional<ShardFailure> failure = {});
   void OnVerdict(const DoneVerdict& verdict);
   void OnGrant(const ShardGrant& grant);
   uint32_t Wanted() const;

@@ -35,7 +35,8 @@ MinibatchImpl::~MinibatchImpl() {
   }
 }
 
-const TableSpec* MinibatchImpl::TableFor(TableId id, std::string_view call, bool dense) {
+const TableSpec* MinibatchImpl::TableFor(TableId id, std::string_view call, TableKind kind) {
+  const bool dense = kind == TableKind::kDense;
   const TableSpec* table = session_->FindTable(id);
   if (table == nullptr || table->shape.empty() != dense) return table;
   session_->ProgramError(
@@ -68,12 +69,12 @@ std::shared_ptr<const sdk::KeySet> MinibatchImpl::BlocksOf(const TableSpec& tabl
 }
 
 void MinibatchImpl::Need(TableId table, std::span<const uint64_t> keys) {
-  const TableSpec* spec = TableFor(table, "Need", /*dense=*/false);
+  const TableSpec* spec = TableFor(table, "Need", TableKind::kSparse);
   if (spec != nullptr) AddNeed(spec, KeysOf(table, keys));
 }
 
 void MinibatchImpl::NeedDense(TableId table) {
-  const TableSpec* spec = TableFor(table, "Need", /*dense=*/true);
+  const TableSpec* spec = TableFor(table, "Need", TableKind::kDense);
   if (spec != nullptr) AddNeed(spec, BlocksOf(*spec));
 }
 
@@ -149,7 +150,7 @@ const float* MinibatchImpl::TakeRows(const TableSpec* table,
 
 Rows MinibatchImpl::Pull(TableId table, uint64_t width, std::span<const uint64_t> keys) {
   size_t floats = keys.size() * width;
-  const TableSpec* spec = TableFor(table, "Pull", /*dense=*/false);
+  const TableSpec* spec = TableFor(table, "Pull", TableKind::kSparse);
   if (spec != nullptr) return Rows(TakeRows(spec, KeysOf(table, keys), floats), keys.size(), width);
   float* zeros = NewBuffer(floats);
   std::fill_n(zeros, floats, 0.0f);
@@ -157,7 +158,7 @@ Rows MinibatchImpl::Pull(TableId table, uint64_t width, std::span<const uint64_t
 }
 
 Rows MinibatchImpl::PullDense(TableId table, uint64_t size) {
-  const TableSpec* spec = TableFor(table, "Pull", /*dense=*/true);
+  const TableSpec* spec = TableFor(table, "Pull", TableKind::kDense);
   if (spec != nullptr) return Rows(TakeRows(spec, BlocksOf(*spec), size), 1, size);
   float* zeros = NewBuffer(size);
   std::fill_n(zeros, size, 0.0f);
@@ -189,7 +190,7 @@ sdk::GradientSum* MinibatchImpl::SumFor(const TableSpec* table) {
 
 void MinibatchImpl::Push(TableId table, std::span<const uint64_t> keys,
                          std::span<const float> gradients) {
-  const TableSpec* spec = TableFor(table, "Push", /*dense=*/false);
+  const TableSpec* spec = TableFor(table, "Push", TableKind::kSparse);
   if (spec == nullptr || !PushAllowed(*spec)) return;
   if (gradients.size() != keys.size() * spec->dim) {
     session_->ProgramError(fmt::format(
@@ -203,7 +204,7 @@ void MinibatchImpl::Push(TableId table, std::span<const uint64_t> keys,
 }
 
 void MinibatchImpl::PushDense(TableId table, std::span<const float> gradient) {
-  const TableSpec* spec = TableFor(table, "Push", /*dense=*/true);
+  const TableSpec* spec = TableFor(table, "Push", TableKind::kDense);
   if (spec == nullptr || !PushAllowed(*spec)) return;
   if (gradient.size() != sdk::ElementCount(*spec)) {
     session_->ProgramError(fmt::format("Push to table \"{}\": {} gradients for {} elements",

@@ -77,7 +77,9 @@ class MinibatchImpl {
   const float* TakeRows(const TableSpec* table, const std::shared_ptr<const sdk::KeySet>& keys,
                         size_t floats);
   float* NewBuffer(size_t floats);
-  const TableSpec* TableFor(TableId id, std::string_view call, bool dense);
+  enum class TableKind { kSparse, kDense };
+  /// The table that `call` may use; nullptr, and a program error, when it is of the other kind.
+  const TableSpec* TableFor(TableId id, std::string_view call, TableKind kind);
   bool PushAllowed(const TableSpec& table);
   /// False, and the shard fails, when a finite gradient is too large for the job's encoding.
   bool Encodable(const Pushed& pushed);

@@ -18,9 +18,6 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kCallTimeout{2'000};
 constexpr milliseconds kRetryEvery{100};
-// A reason or text for the master; it refuses longer ones.
-constexpr size_t kReasonBytesMax = 4'000;
-
 uint64_t RandomIncarnation() {
   uint64_t value = 0;
   while (value == 0) {
@@ -196,7 +193,7 @@ std::optional<SessionImpl::NextResult> SessionImpl::NextShard() {
     bool fatal = absl::IsFailedPrecondition(records.status()) || absl::IsNotFound(records.status());
     std::string reason(Message(records.status()));
     std::fprintf(stderr, "muster: %s\n", reason.c_str());
-    GiveUp({shard->grant.token, shard->run}, std::move(reason), fatal);
+    GiveUp({shard->grant.token, shard->run}, sdk::ShardFailure{std::move(reason), fatal});
   }
 }
 
@@ -244,14 +241,13 @@ void SessionImpl::CompleteShard(const RunRef& run, ShardMetrics metrics) {
   CarryOut(std::move(effects));
 }
 
-void SessionImpl::GiveUp(const RunRef& run, std::optional<std::string> failure, bool fatal) {
+void SessionImpl::GiveUp(const RunRef& run, std::optional<sdk::ShardFailure> failure) {
   slot_.Leave(run.token);
-  if (failure && failure->size() > kReasonBytesMax) failure->resize(kReasonBytesMax);
-  if (failure && failure->empty()) failure = "the trainer gave no reason";
+  if (failure && failure->reason.empty()) failure->reason = "the trainer gave no reason";
   Effects effects;
   {
     MutexLock lock(&mutex_);
-    core_.GiveUp(run.token, run.run, std::move(failure), fatal);
+    core_.GiveUp(run.token, run.run, std::move(failure));
     effects = TakeEffects();
   }
   CarryOut(std::move(effects));

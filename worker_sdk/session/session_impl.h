@@ -61,7 +61,7 @@ class SessionImpl final : private sdk::DataClient::Listener {
   void CommitMinibatch(const RunRef& run, MinibatchIndex minibatch,
                        std::shared_ptr<const sdk::RowBatch> batch);
   void CompleteShard(const RunRef& run, ShardMetrics metrics);
-  void GiveUp(const RunRef& run, std::optional<std::string> failure, bool fatal);
+  void GiveUp(const RunRef& run, std::optional<sdk::ShardFailure> failure = {});
 
   sdk::DeliveryId StartPull(std::shared_ptr<const sdk::RowBatch> batch);
   /// Blocks until the pull is answered; nothing when the lease is lost or the session failed.

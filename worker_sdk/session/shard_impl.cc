@@ -17,7 +17,7 @@ ShardImpl::ShardImpl(SessionImpl* session, SessionImpl::NextResult shard)
 
 ShardImpl::~ShardImpl() {
   window_.clear();
-  if (!left_) session_->GiveUp(run(), std::nullopt, false);
+  if (!left_) session_->GiveUp(run());
 }
 
 std::string ShardImpl::id() const {
@@ -54,7 +54,7 @@ bool ShardImpl::StartFront() {
   // The lease is lost, or the session failed: nothing to hand back in the first case, and GiveUp
   // knows it.
   left_ = true;
-  session_->GiveUp(run(), std::nullopt, false);
+  session_->GiveUp(run());
   return false;
 }
 
@@ -78,7 +78,7 @@ void ShardImpl::PrepareAhead() {
 void ShardImpl::Fail(std::string_view reason) {
   if (left_) return;
   left_ = true;
-  session_->GiveUp(run(), fmt::format("shard {}: {}", id(), reason), false);
+  session_->GiveUp(run(), sdk::ShardFailure{fmt::format("shard {}: {}", id(), reason)});
 }
 
 }  // namespace muster::internal

@@ -135,7 +135,7 @@ TEST_F(PartitionTest, APartThatIsRefusedChangesNothing) {
       {{kDense, good, ones}, ApplyCode::kBadRequest, "it has 3"},
       {{kSparse, key, with_infinity}, ApplyCode::kBadRequest, "-inf in column 0"},
   };
-  partition_.Snapshot(Number(1), true);
+  partition_.Snapshot(Number(1), SnapshotKind::kBase);
   partition_.Accepted(Number(1));
   for (const Case& c : cases) {
     // The good group comes first: it would be applied by code that checks group by group.
@@ -184,49 +184,55 @@ std::vector<uint64_t> KeysOf(const PartitionImage& image, TableId table = kSpars
 
 TEST_F(PartitionTest, ADeltaHoldsWhatChangedSinceTheAcceptedSnapshot) {
   Push(1, 0, Token(1), {5, 6}, {1, 1, 1, 1});
-  EXPECT_THAT(KeysOf(partition_.Snapshot(Number(1), true)), UnorderedElementsAre(5, 6));
+  EXPECT_THAT(KeysOf(partition_.Snapshot(Number(1), SnapshotKind::kBase)),
+              UnorderedElementsAre(5, 6));
   Push(1, 1, Token(1), {6}, {1, 1});
   partition_.Accepted(Number(1));
   EXPECT_EQ(partition_.sizes().dirty_rows, 1u);
   // Never accepted: its rows come again, with what changed meanwhile.
-  EXPECT_THAT(KeysOf(partition_.Snapshot(Number(2), false)), UnorderedElementsAre(6));
+  EXPECT_THAT(KeysOf(partition_.Snapshot(Number(2), SnapshotKind::kDelta)),
+              UnorderedElementsAre(6));
   Push(1, 2, Token(1), {7}, {1, 1});
-  EXPECT_THAT(KeysOf(partition_.Snapshot(Number(3), false)), UnorderedElementsAre(6, 7));
+  EXPECT_THAT(KeysOf(partition_.Snapshot(Number(3), SnapshotKind::kDelta)),
+              UnorderedElementsAre(6, 7));
   Push(1, 3, Token(1), {7}, {1, 1});
   partition_.Accepted(Number(3));
-  EXPECT_THAT(KeysOf(partition_.Snapshot(Number(4), false)), UnorderedElementsAre(7));
+  EXPECT_THAT(KeysOf(partition_.Snapshot(Number(4), SnapshotKind::kDelta)),
+              UnorderedElementsAre(7));
   // A base holds everything, and its acceptance counts as a delta's does.
-  EXPECT_THAT(KeysOf(partition_.Snapshot(Number(5), true)), UnorderedElementsAre(5, 6, 7));
+  EXPECT_THAT(KeysOf(partition_.Snapshot(Number(5), SnapshotKind::kBase)),
+              UnorderedElementsAre(5, 6, 7));
   partition_.Accepted(Number(5));
-  EXPECT_THAT(KeysOf(partition_.Snapshot(Number(6), false)), IsEmpty());
+  EXPECT_THAT(KeysOf(partition_.Snapshot(Number(6), SnapshotKind::kDelta)), IsEmpty());
 }
 
 TEST_F(PartitionTest, AcceptingAnOlderOrUnknownSnapshotChangesNothing) {
   Push(1, 0, Token(1), {5}, {1, 1});
-  partition_.Snapshot(Number(1), true);
+  partition_.Snapshot(Number(1), SnapshotKind::kBase);
   Push(1, 1, Token(1), {6}, {1, 1});
-  partition_.Snapshot(Number(2), false);
+  partition_.Snapshot(Number(2), SnapshotKind::kDelta);
   partition_.Accepted(Number(2));
   Push(1, 2, Token(1), {5}, {1, 1});
   partition_.Accepted(Number(1));
   partition_.Accepted(Number(77));
-  EXPECT_THAT(KeysOf(partition_.Snapshot(Number(3), false)), UnorderedElementsAre(5));
+  EXPECT_THAT(KeysOf(partition_.Snapshot(Number(3), SnapshotKind::kDelta)),
+              UnorderedElementsAre(5));
 }
 
 TEST_F(PartitionTest, UnchangedMeansThatTheAcceptedSnapshotMayStandForTheState) {
   EXPECT_FALSE(partition_.UnchangedSinceAccepted());  // its tables are in no snapshot yet
   EXPECT_TRUE(Partition(PartitionId(0), 7).UnchangedSinceAccepted());
-  partition_.Snapshot(Number(1), true);
+  partition_.Snapshot(Number(1), SnapshotKind::kBase);
   EXPECT_FALSE(partition_.UnchangedSinceAccepted());
   partition_.Accepted(Number(1));
   EXPECT_TRUE(partition_.UnchangedSinceAccepted());
   Push(1, 0, Token(1), {}, {});  // no rows, but a window entry
   EXPECT_FALSE(partition_.UnchangedSinceAccepted());
-  partition_.Snapshot(Number(2), false);
+  partition_.Snapshot(Number(2), SnapshotKind::kDelta);
   Push(1, 1, Token(1), {5}, {1, 1});  // after the image was taken
   partition_.Accepted(Number(2));
   EXPECT_FALSE(partition_.UnchangedSinceAccepted());
-  partition_.Snapshot(Number(3), false);
+  partition_.Snapshot(Number(3), SnapshotKind::kDelta);
   partition_.Accepted(Number(3));
   partition_.Forget(Forgetting(1, Token(2)));
   EXPECT_TRUE(partition_.UnchangedSinceAccepted());
@@ -235,12 +241,12 @@ TEST_F(PartitionTest, UnchangedMeansThatTheAcceptedSnapshotMayStandForTheState) 
 TEST_F(PartitionTest, RestoreBringsBackRowsWindowFloorAndTables) {
   Push(1, 0, Token(3), {5, 6}, {1, 1, 1, 1});
   partition_.Forget(Forgetting(9, Token(2)));
-  std::vector<PartitionImage> images{partition_.Snapshot(Number(1), true)};
+  std::vector<PartitionImage> images{partition_.Snapshot(Number(1), SnapshotKind::kBase)};
   partition_.Accepted(Number(1));
   Push(1, 1, Token(3), {6, 7}, {1, 1, 1, 1});
   Push(2, 0, Token(3), {1}, {1, 1}, kDense);
   partition_.Forget(Forgetting(1, Token(3)));
-  images.push_back(partition_.Snapshot(Number(2), false));
+  images.push_back(partition_.Snapshot(Number(2), SnapshotKind::kDelta));
 
   Partition restored(PartitionId(3), 7);
   ASSERT_THAT(restored.Restore(Number(2), images), IsOk());
@@ -254,7 +260,7 @@ TEST_F(PartitionTest, RestoreBringsBackRowsWindowFloorAndTables) {
   EXPECT_TRUE(restored.InWindow(Shard(2), MinibatchIndex(0)));
   EXPECT_TRUE(restored.UnchangedSinceAccepted());
   EXPECT_EQ(restored.sizes().rows, 4u);
-  EXPECT_THAT(KeysOf(restored.Snapshot(Number(3), false)), IsEmpty());
+  EXPECT_THAT(KeysOf(restored.Snapshot(Number(3), SnapshotKind::kDelta)), IsEmpty());
 
   ASSERT_THAT(restored.Restore(Number(0), {}), IsOk());  // never snapshotted: empty
   EXPECT_EQ(restored.sizes().rows, 0u);
@@ -263,14 +269,14 @@ TEST_F(PartitionTest, RestoreBringsBackRowsWindowFloorAndTables) {
 
 TEST_F(PartitionTest, ImagesThatContradictThemselvesAreRefusedAndLeaveTheStateAlone) {
   Push(1, 0, Token(1), {5}, {1, 1});
-  const PartitionImage good = partition_.Snapshot(Number(1), true);
+  const PartitionImage good = partition_.Snapshot(Number(1), SnapshotKind::kBase);
   const auto refused = [&](PartitionImage image, const char* text) {
     EXPECT_THAT(partition_.Restore(Number(1), std::span(&image, 1)),
                 StatusIs(absl::StatusCode::kDataLoss, HasSubstr(text)));
     EXPECT_THAT(Pull(5), ElementsAre(1, 1));
   };
   PartitionImage image = good;
-  image.full = false;
+  image.kind = SnapshotKind::kDelta;
   refused(image, "a chain is one base");
   image = good;
   image.tables.erase(image.tables.begin());
@@ -282,7 +288,7 @@ TEST_F(PartitionTest, ImagesThatContradictThemselvesAreRefusedAndLeaveTheStateAl
   image.rows[0].table = kDense;
   refused(image, "block 5 of dense table 'bias'");
   PartitionImage other = good;
-  other.full = false;
+  other.kind = SnapshotKind::kDelta;
   other.tables[0].optimizer = SgdSpec{};
   EXPECT_THAT(partition_.Restore(Number(1), std::vector<PartitionImage>{good, other}),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("differs from an earlier file's")));
@@ -309,7 +315,7 @@ TEST(PartitionWarmStartTest, ANewTableStartsFromTheGivenRowsAndARestoredOneDoesN
   std::vector<float> values(2);
   ASSERT_THAT(partition.Pull(kSparse, std::span(&key, 1), values), IsOk());
   EXPECT_THAT(values, ElementsAre(1.5f, 2.5f));
-  std::vector<PartitionImage> images{partition.Snapshot(Number(1), true)};
+  std::vector<PartitionImage> images{partition.Snapshot(Number(1), SnapshotKind::kBase)};
   ASSERT_EQ(images[0].rows.size(), 1u);
   EXPECT_THAT(images[0].rows[0].rows, ElementsAre(1.5f, 2.5f, 0.25f, 0.25f));
 
@@ -362,7 +368,8 @@ TEST(PartitionRandomTest, ARestoredChainEqualsTheStateAtItsSnapshot) {
         const bool full = accepted_chain.empty() || rng.Below(4) == 0;
         Pending taken{Number(++number), {}, truth, applied};
         if (!full) taken.chain = accepted_chain;
-        taken.chain.push_back(partition.Snapshot(taken.number, full));
+        taken.chain.push_back(
+            partition.Snapshot(taken.number, full ? SnapshotKind::kBase : SnapshotKind::kDelta));
         if (rng.Below(3) != 0) pending.push_back(std::move(taken));  // else the write failed
       } else if (action == 8 && !pending.empty()) {
         const size_t which = rng.Below(pending.size());

@@ -50,10 +50,10 @@ class SampleJob {
     }
     for (uint64_t key = 0; key < 40; ++key) Push(0, TableId(1), key * 1000003, 3);
     Push(0, TableId(2), 3, 4);
-    SnapshotAll(1, true);
+    SnapshotAll(1, SnapshotKind::kBase);
     for (uint64_t key = 30; key < 60; ++key) Push(1, TableId(1), key * 1000003, 3);
     Push(1, TableId(2), 1, 4);
-    SnapshotAll(2, false);
+    SnapshotAll(2, SnapshotKind::kDelta);
   }
 
   /// The row as its partition serves it.
@@ -83,15 +83,14 @@ class SampleJob {
                     {{table, std::span(&key, 1), gradient}}};
     EXPECT_EQ(Of(table, key).Apply(part).code, ApplyCode::kApplied);
   }
-  void SnapshotAll(uint64_t number, bool full) {
+  void SnapshotAll(uint64_t number, SnapshotKind kind) {
     const SnapshotNumber snapshot(MasterIncarnation(1), number);
     for (uint32_t p = 0; p < kPartitions; ++p) {
       Manifest& manifest = options.manifests[p];
       const auto file = WriteSnapshot(options.snapshot_directory, PartitionId(p), OwnerEpoch(1),
-                                      snapshot, partitions[p]->Snapshot(snapshot, full));
+                                      snapshot, partitions[p]->Snapshot(snapshot, kind));
       ASSERT_TRUE(file.ok()) << file.status();
-      manifest = ExtendChain(manifest, full ? SnapshotKind::kBase : SnapshotKind::kDelta, snapshot,
-                             DoneSeq(10 + p), *file);
+      manifest = ExtendChain(manifest, kind, snapshot, DoneSeq(10 + p), *file);
       partitions[p]->Accepted(snapshot);
     }
   }

@@ -32,7 +32,7 @@ TEST(DiskStorageTest, APartitionComesBackFromItsFile) {
   const auto storage = MakeDiskStorage(dir.path());
   MUSTER_ASSERT_OK_AND_ASSIGN(
       const SnapshotFile file,
-      storage->Write(kP, OwnerEpoch(4), number, partition.Snapshot(number, true)));
+      storage->Write(kP, OwnerEpoch(4), number, partition.Snapshot(number, SnapshotKind::kBase)));
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto images, storage->Read(kP, {number, DoneSeq(1), {file}}));
   Partition restored(kP, 1);
   ASSERT_THAT(restored.Restore(number, images), IsOk());

@@ -10,7 +10,7 @@ TEST_F(OwnedPartitionsTest, ASnapshotIsReportedWholeUntilItIsAccepted) {
   Ask(10, 4, 3);
   const auto job = owned_.NextSnapshot(now_);
   ASSERT_TRUE(job.has_value());
-  EXPECT_TRUE(job->image.full);
+  EXPECT_EQ(job->image.kind, SnapshotKind::kBase);
   EXPECT_THAT(job->image.rows, SizeIs(1));
   EXPECT_EQ(job->number, Number(10));
   Ask(10, 4, 3);
@@ -76,7 +76,7 @@ TEST_F(OwnedPartitionsTest, RowsOfAWarmStartComeOnceAndAreInTheSnapshotAfterIt) 
     auto partition = std::make_unique<Partition>(kP, 1);
     if (after) {
       PartitionImage image = job->image;
-      image.full = true;
+      image.kind = SnapshotKind::kBase;
       ASSERT_THAT(partition->Restore(Number(12), {&image, 1}), testing::IsOk());
     } else {
       partition->AddTable(SumTable());
@@ -105,7 +105,7 @@ TEST_F(OwnedPartitionsTest, AnUnchangedPartitionReportsItsCutWithoutAFile) {
   Ask(12, 9, 3);
   const auto job = owned_.NextSnapshot(now_);
   ASSERT_TRUE(job.has_value());
-  EXPECT_FALSE(job->image.full);
+  EXPECT_EQ(job->image.kind, SnapshotKind::kDelta);
   EXPECT_THAT(job->image.rows.at(0).keys, ElementsAre(8));
   owned_.Written(kP, Number(12), SnapshotFile{"delta", 5}, now_);
   EXPECT_EQ(owned_.Report(3).snapshots.at(0).manifest,
@@ -205,14 +205,14 @@ TEST_F(OwnedPartitionsTest, AnUnknownAcceptedSnapshotMakesTheNextOneABase) {
   Ask(16, 5, 3);
   const auto job = owned_.NextSnapshot(now_);
   ASSERT_TRUE(job.has_value());
-  EXPECT_TRUE(job->image.full);
+  EXPECT_EQ(job->image.kind, SnapshotKind::kBase);
   owned_.Written(kP, Number(16), SnapshotFile{"base", 5}, now_);
   EXPECT_THAT(owned_.Report(2).snapshots.at(0).manifest.files,
               ElementsAre(SnapshotFile{"base", 5}));
   Accept(16);
   Push(3, 8, 1, 1);
   Ask(17, 5, 3);
-  EXPECT_FALSE(owned_.NextSnapshot(now_)->image.full);
+  EXPECT_EQ(owned_.NextSnapshot(now_)->image.kind, SnapshotKind::kDelta);
 }
 
 TEST_F(OwnedPartitionsTest, ARepeatedCommandOfANewMasterReplacesASnapshotItHasRefused) {

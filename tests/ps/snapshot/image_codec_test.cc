@@ -36,8 +36,8 @@ absl::StatusOr<PartitionImage> Decode(const Entries& entries) {
 }
 
 TEST(ImageCodecTest, AnImageComesBackAsItWasWithItsRowsSorted) {
-  for (const bool full : {true, false}) {
-    const PartitionImage image = SampleImage(full);
+  for (const SnapshotKind kind : {SnapshotKind::kBase, SnapshotKind::kDelta}) {
+    const PartitionImage image = SampleImage(kind);
     const Entries entries = Encode(image);
     EXPECT_TRUE(std::ranges::is_sorted(entries, {}, [](const auto& entry) { return entry.first; }));
     MUSTER_ASSERT_OK_AND_ASSIGN(const PartitionImage decoded, Decode(entries));
@@ -47,7 +47,7 @@ TEST(ImageCodecTest, AnImageComesBackAsItWasWithItsRowsSorted) {
 }
 
 TEST(ImageCodecTest, TheSinkCanStopIt) {
-  EXPECT_THAT(EncodeImage(kIdentity, SampleImage(true),
+  EXPECT_THAT(EncodeImage(kIdentity, SampleImage(SnapshotKind::kBase),
                           [](std::string_view, std::string_view) {
                             return absl::ResourceExhaustedError("disk full");
                           }),
@@ -55,7 +55,7 @@ TEST(ImageCodecTest, TheSinkCanStopIt) {
 }
 
 TEST(ImageCodecTest, EntriesThatDoNotFitAreRefused) {
-  const Entries good = Encode(SampleImage(true));
+  const Entries good = Encode(SampleImage(SnapshotKind::kBase));
   const auto refused = [&](Entries entries, const char* text) {
     EXPECT_THAT(Decode(entries), StatusIs(absl::StatusCode::kDataLoss, HasSubstr(text)));
   };
@@ -86,7 +86,7 @@ TEST(ImageCodecTest, EntriesThatDoNotFitAreRefused) {
 }
 
 TEST(ImageCodecTest, DamagedEntriesNeverCrashTheDecoder) {
-  const Entries good = Encode(SampleImage(true));
+  const Entries good = Encode(SampleImage(SnapshotKind::kBase));
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     Rng rng(seed);
     Entries bad = good;

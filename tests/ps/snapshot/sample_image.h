@@ -10,9 +10,9 @@
 namespace muster::ps {
 
 /// An image with two tables, rows of the extreme keys, window entries and a floor.
-inline PartitionImage SampleImage(bool full) {
+inline PartitionImage SampleImage(SnapshotKind kind) {
   PartitionImage image;
-  image.full = full;
+  image.kind = kind;
   image.floor = LeaseToken(MasterIncarnation(2), 17);
   TableSpec sparse;
   sparse.id = TableId(1);
@@ -47,7 +47,7 @@ inline void ExpectSameState(const PartitionImage& a, const PartitionImage& b) {
     }
     return all;
   };
-  EXPECT_EQ(a.full, b.full);
+  EXPECT_EQ(a.kind, b.kind);
   EXPECT_EQ(a.tables, b.tables);
   EXPECT_EQ(a.window, b.window);
   EXPECT_EQ(a.floor, b.floor);

@@ -52,8 +52,8 @@ class SnapshotTest : public ::testing::Test {
 };
 
 TEST_F(SnapshotTest, AChainComesBackBaseFirst) {
-  const PartitionImage base = SampleImage(true);
-  PartitionImage delta = SampleImage(false);
+  const PartitionImage base = SampleImage(SnapshotKind::kBase);
+  PartitionImage delta = SampleImage(SnapshotKind::kDelta);
   delta.rows.clear();
   delta.window.clear();
   MUSTER_ASSERT_OK_AND_ASSIGN(const SnapshotFile first, Write(1, base));
@@ -70,7 +70,7 @@ TEST_F(SnapshotTest, AChainComesBackBaseFirst) {
 }
 
 TEST_F(SnapshotTest, AFileIsNeverReplacedByAnother) {
-  PartitionImage image = SampleImage(true);
+  PartitionImage image = SampleImage(SnapshotKind::kBase);
   MUSTER_ASSERT_OK_AND_ASSIGN(const SnapshotFile first, Write(1, image));
   image.rows[0].rows[0] = 77;
   MUSTER_ASSERT_OK_AND_ASSIGN(const SnapshotFile second, Write(1, image));
@@ -80,8 +80,8 @@ TEST_F(SnapshotTest, AFileIsNeverReplacedByAnother) {
 }
 
 TEST_F(SnapshotTest, MissingTruncatedAndExchangedFilesAreNamed) {
-  MUSTER_ASSERT_OK_AND_ASSIGN(const SnapshotFile one, Write(1, SampleImage(true)));
-  MUSTER_ASSERT_OK_AND_ASSIGN(const SnapshotFile two, Write(2, SampleImage(true)));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const SnapshotFile one, Write(1, SampleImage(SnapshotKind::kBase)));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const SnapshotFile two, Write(2, SampleImage(SnapshotKind::kBase)));
   const std::string path = dir_.File(one.name);
   EXPECT_THAT(Read({{"p00003/e1-s1.1-base.sst", 10}}),
               StatusIs(absl::StatusCode::kDataLoss,
@@ -106,7 +106,7 @@ TEST_F(SnapshotTest, MissingTruncatedAndExchangedFilesAreNamed) {
 }
 
 TEST_F(SnapshotTest, AFlippedBitAnywhereIsFound) {
-  MUSTER_ASSERT_OK_AND_ASSIGN(const SnapshotFile file, Write(1, SampleImage(true)));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const SnapshotFile file, Write(1, SampleImage(SnapshotKind::kBase)));
   const std::string path = dir_.File(file.name);
   MUSTER_ASSERT_OK_AND_ASSIGN(const std::string good, ReadFile(path, 1 << 20));
   for (size_t i = 0; i < good.size(); i += 3) {
@@ -118,7 +118,7 @@ TEST_F(SnapshotTest, AFlippedBitAnywhereIsFound) {
 }
 
 TEST_F(SnapshotTest, AWriteThatFailsNamesThePathAndLeavesNothing) {
-  PartitionImage image = SampleImage(true);
+  PartitionImage image = SampleImage(SnapshotKind::kBase);
   Rng rng(1);
   for (uint64_t key = 1000; key < 60000; ++key) {
     image.rows[0].keys.push_back(key);
@@ -147,7 +147,7 @@ TEST_F(SnapshotTest, AWriteThatFailsNamesThePathAndLeavesNothing) {
 
 TEST_F(SnapshotTest, ADirectoryThatIsAFileIsExplained) {
   ASSERT_THAT(WriteFileAtomically(dir_.File("p00003"), "x"), IsOk());
-  const absl::StatusOr<SnapshotFile> file = Write(1, SampleImage(true));
+  const absl::StatusOr<SnapshotFile> file = Write(1, SampleImage(SnapshotKind::kBase));
   ASSERT_FALSE(file.ok());
   EXPECT_THAT(std::string(Message(file.status())), HasSubstr("p00003"));
 }

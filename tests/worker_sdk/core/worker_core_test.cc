@@ -206,7 +206,7 @@ TEST_F(WorkerCoreTest, WantsShardsAheadOfTheLoops) {
 
 TEST_F(WorkerCoreTest, GivenUpShardsAreToldUntilAnswered) {
   ShardRun shard = GrantAndTake(1, Token(1));
-  core_.GiveUp(Token(1), shard.run, "NaN in table t", false);
+  core_.GiveUp(Token(1), shard.run, ShardFailure{"NaN in table t"});
   core_.BeginExchange({}, now_);
   core_.OnExchangeFailed(now_);
   WorkerExchangeRequest request = Exchange(Reply());
