@@ -9,6 +9,7 @@ namespace muster {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::AllOf;
 using testing::CoreFixture;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -214,8 +215,16 @@ TEST_F(ServersTest, TablesAreToldOnceAndAConflictShowsBoth) {
   request.newest_table = id;
   EXPECT_THAT(ExchangeServer(request).tables, IsEmpty());
   table.dim = 17;
-  EXPECT_THAT(core->RegisterTable(table, At()),
-              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("17")));
+  const auto shows_both = [&](const TableSpec& asked) {
+    return StatusIs(absl::StatusCode::kAlreadyExists,
+                    AllOf(HasSubstr("Registered: " + ToString(core->tables().at(id))),
+                          HasSubstr("Asked for: " + ToString(asked))));
+  };
+  table.id = id;
+  EXPECT_THAT(core->RegisterTable(table, At()), shows_both(table));
+  table.dim = 16;
+  table.optimizer = AdamSpec{.learning_rate = 0.5f};
+  EXPECT_THAT(core->RegisterTable(table, At()), shows_both(table));
   table.name = "other";
   table.dim = 0;
   EXPECT_THAT(core->RegisterTable(table, At()),
