@@ -260,7 +260,7 @@ TEST_F(ParameterServerTest, WarmTablesStartWithTheirRows) {
 }
 
 TEST_F(ParameterServerTest, AnExportThatIsAwayIsAwaited) {
-  world_.tables = {SumTable(1, "exported"), SumTable(2)};
+  Change([](World* world) { world->tables = {SumTable(1, "exported"), SumTable(2)}; });
   files_.FailWarmStarts(absl::NotFoundError("exported is away"));
   StartServing();
   ASSERT_TRUE(master_->WaitFor([](const ServerExchangeRequest& request) {
@@ -277,7 +277,7 @@ TEST_F(ParameterServerTest, AnExportThatIsAwayIsAwaited) {
 }
 
 TEST_F(ParameterServerTest, AnExportThatIsWrongIsTheEndOfTheJob) {
-  world_.tables = {SumTable(1, "exported")};
+  Change([](World* world) { world->tables = {SumTable(1, "exported")}; });
   files_.FailWarmStarts(absl::FailedPreconditionError("another export"));
   StartServing();
   for (int i = 0; i < 2; ++i) {
@@ -289,7 +289,7 @@ TEST_F(ParameterServerTest, AnExportThatIsWrongIsTheEndOfTheJob) {
 }
 
 TEST_F(ParameterServerTest, ASnapshotWithTheTableNeedsNoExport) {
-  world_.tables = {SumTable(1, "exported")};
+  Change([](World* world) { world->tables = {SumTable(1, "exported")}; });
   StartServing();
   const PartitionId partition = PartitionOf(TableId(1), 1, kPartitions);
   ASSERT_TRUE(master_->WaitFor(
