@@ -112,8 +112,8 @@ class SessionImpl final : private sdk::DataClient::Listener {
   const SessionOptions options_;
   const sdk::HelloAnswer hello_;
   const wire::Encoding encoding_;
+  const SystemClock clock_;
   const TimePoint started_;
-  SystemClock clock_;
   sdk::ShardReader reader_;
   sdk::SlotWriter slot_;
 

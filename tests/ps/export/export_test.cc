@@ -27,7 +27,7 @@ std::vector<T> ReadArray(const std::string& path, std::vector<uint64_t>* shape) 
   EXPECT_THAT(array, IsOk());
   *shape = array->header.shape;
   std::vector<T> values(array->data.size() / sizeof(T));
-  std::memcpy(values.data(), array->data.data(), array->data.size());
+  if (!values.empty()) std::memcpy(values.data(), array->data.data(), array->data.size());
   return values;
 }
 
