@@ -17,7 +17,25 @@ using testing::StatusIs;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-class WorkersTest : public ::testing::Test, protected CoreFixture {};
+class WorkersTest : public ::testing::Test, protected CoreFixture {
+ protected:
+  /// Leases live 30 s without progress; worker-0 computes both shards that it holds.
+  std::vector<ShardGrant> StartWithTwo() {
+    options.leases.max_age = seconds(30);
+    Start();
+    const std::vector<ShardGrant> grants = Want(2).grants;
+    held_request = Request();
+    Hold(grants, &held_request);
+    return grants;
+  }
+  /// Says `held_request` as the next heartbeat.
+  WorkerExchangeReply Beat() {
+    held_request.sequence = ++sequence;
+    return Exchange(held_request);
+  }
+
+  WorkerExchangeRequest held_request;
+};
 
 TEST_F(WorkersTest, GrantsInBatchesWithRisingTokensAndAMap) {
   Start();
@@ -91,58 +109,39 @@ TEST_F(WorkersTest, AnExpiredLeaseIsRefusedAndRunsElsewhere) {
 }
 
 TEST_F(WorkersTest, HeartbeatsAloneDoNotKeepALeaseForEver) {
-  options.leases.max_age = seconds(30);
-  Start();
-  const auto grants = Want(2).grants;
-  WorkerExchangeRequest request = Request();
-  Hold(grants, &request);
-  request.held[1].phase = LeasePhase::kQueued;
-  request.held[1].minibatches_started = 0;
-  const auto beat = [&] {
-    request.sequence = ++sequence;
-    return Exchange(request).lost;
-  };
-  EXPECT_THAT(beat(), IsEmpty());
+  const auto grants = StartWithTwo();
+  held_request.held[1].phase = LeasePhase::kQueued;
+  held_request.held[1].minibatches_started = 0;
+  EXPECT_THAT(Beat().lost, IsEmpty());
   for (int i = 0; i < 5; ++i) {
     Advance(seconds(5));
-    EXPECT_THAT(beat(), IsEmpty());
+    EXPECT_THAT(Beat().lost, IsEmpty());
   }
   Advance(seconds(5));
-  EXPECT_THAT(beat(), ElementsAre(grants[0].token, grants[1].token));
+  EXPECT_THAT(Beat().lost, ElementsAre(grants[0].token, grants[1].token));
   EXPECT_TRUE(HasEvent("lease-expired"));
 }
 
 TEST_F(WorkersTest, AShardMayTakeLongAsLongAsItGoesOn) {
-  options.leases.max_age = seconds(30);
-  Start();
-  const auto grants = Want(2).grants;
-  WorkerExchangeRequest request = Request();
-  Hold(grants, &request);
-  request.held[1].phase = LeasePhase::kQueued;
+  StartWithTwo();
+  held_request.held[1].phase = LeasePhase::kQueued;
   for (uint32_t beat = 2; beat < 20; ++beat) {
     Advance(seconds(9));
-    request.sequence = ++sequence;
-    request.held[0].minibatches_started = beat / 2;
-    EXPECT_THAT(Exchange(request).lost, IsEmpty()) << "neither it nor what waits behind it";
+    held_request.held[0].minibatches_started = beat / 2;
+    EXPECT_THAT(Beat().lost, IsEmpty()) << "neither it nor what waits behind it";
   }
 }
 
 TEST_F(WorkersTest, OneStuckShardOfABusyWorkerExpiresAlone) {
-  options.leases.max_age = seconds(30);
-  Start();
-  const auto grants = Want(2).grants;
-  WorkerExchangeRequest request = Request();
-  Hold(grants, &request);
-  Exchange(request);
+  const auto grants = StartWithTwo();
+  Beat();
   for (uint32_t minibatch = 2; minibatch < 5; ++minibatch) {
     Advance(seconds(9));
-    request.sequence = ++sequence;
-    request.held[0].minibatches_started = minibatch;
-    EXPECT_THAT(Exchange(request).lost, IsEmpty());
+    held_request.held[0].minibatches_started = minibatch;
+    EXPECT_THAT(Beat().lost, IsEmpty());
   }
   Advance(seconds(9));
-  request.sequence = ++sequence;
-  EXPECT_THAT(Exchange(request).lost, ElementsAre(grants[1].token));
+  EXPECT_THAT(Beat().lost, ElementsAre(grants[1].token));
 }
 
 TEST_F(WorkersTest, AWorkerThatHangsWhileTheMasterRestartsIsLostToo) {
