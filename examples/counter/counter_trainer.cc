@@ -8,10 +8,12 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -21,15 +23,19 @@ namespace counter {
 namespace {
 
 constexpr char kHelp[] =
-    "Usage: counter_trainer [--slow-us MICROSECONDS] [--threads N] [--warm-start FOLDER]\n\n"
+    "Usage: counter_trainer [--slow-us MICROSECONDS] [--slow-while FILE] [--threads N]\n"
+    "                       [--warm-start FOLDER]\n\n"
     "A worker of the counter job; start it with `muster run`.\n\n"
     "  --slow-us MICROSECONDS  every minibatch takes that much longer: time to kill something\n"
+    "  --slow-while FILE       only while that file exists: remove it, and the job runs to its "
+    "end\n"
     "  --threads N             threads that run shards of their own, 1 to 64; 1 unless said\n"
     "  --warm-start FOLDER     an export that the tables start from\n\n"
     "Example, in a job file: command: [./counter_trainer, --slow-us, \"20000\"]\n";
 
 struct Options {
   std::chrono::microseconds slow{0};
+  std::string slow_while;
   int64_t threads = 1;
   std::string warm_start;
 };
@@ -53,6 +59,10 @@ std::optional<Options> ParseOptions(std::span<char*> arguments) {
       options.warm_start = value;
       continue;
     }
+    if (name == "--slow-while") {
+      options.slow_while = value;
+      continue;
+    }
     const bool threads = name == "--threads";
     if (!threads && name != "--slow-us") return std::nullopt;
     const auto number = threads ? ParseNumber(value, 1, 64) : ParseNumber(value, 0, 1'000'000'000);
@@ -64,6 +74,14 @@ std::optional<Options> ParseOptions(std::span<char*> arguments) {
     }
   }
   return options;
+}
+
+/// What a minibatch takes longer for the sake of who wants to kill something meanwhile.
+void BeSlow(const Options& options) {
+  if (options.slow.count() == 0) return;
+  std::error_code ignored;
+  if (!options.slow_while.empty() && !std::filesystem::exists(options.slow_while, ignored)) return;
+  std::this_thread::sleep_for(options.slow);
 }
 
 struct Tables {
@@ -135,7 +153,7 @@ void ReportMetrics(muster::Minibatch& batch, const Tables& tables, const Gradien
   for (const float value : rows.values()) batch.Metric("ids_row", value, 1);
 }
 
-void Run(muster::Shard& shard, const Tables& tables, std::chrono::microseconds slow) {
+void Run(muster::Shard& shard, const Tables& tables, const Options& options) {
   const auto prepare = [&tables](muster::Minibatch& batch) {
     Gradients gradients = GradientsOf(batch);
     if (batch.evaluate()) batch.Need(tables.ids, gradients.ids_keys);
@@ -150,7 +168,7 @@ void Run(muster::Shard& shard, const Tables& tables, std::chrono::microseconds s
       shard.Fail("a pulled row is not made of whole numbers");
       return;
     }
-    if (slow.count() > 0) std::this_thread::sleep_for(slow);
+    BeSlow(options);
     if (!batch.evaluate() && !gradients.ids_keys.empty()) {
       batch.Push(tables.ids, gradients.ids_keys, gradients.ids);
       batch.Push(tables.buckets, gradients.buckets_keys, gradients.buckets);
@@ -178,7 +196,7 @@ int main(int argc, char** argv) {
     std::vector<std::jthread> threads;
     for (int64_t i = 0; i < options->threads; ++i) {
       threads.emplace_back([&] {
-        while (auto shard = session.NextShard()) counter::Run(*shard, tables, options->slow);
+        while (auto shard = session.NextShard()) counter::Run(*shard, tables, *options);
       });
     }
   }

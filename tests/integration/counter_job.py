@@ -20,6 +20,8 @@ import closed_form  # noqa: E402
 import processes  # noqa: E402
 
 LEASE_SECONDS = 1.5
+# While this file is in the job's folder its minibatches take longer.
+SLOW = "slow"
 # Numbers of records to evaluate begin here: no record to train has one of them, and none of their rows may come to exist.
 EVALUATE_FIRST = 900_000_000
 HEADER = "number"
@@ -32,7 +34,7 @@ spec:
   stateDirectory: {state}
   snapshots: {{interval: 700ms}}
   datasets:
-    - {{name: numbers, files: ["numbers-*.txt"], epochs: {epochs}, minibatchSize: 32, minibatchesPerShard: 8, shuffle: true}}
+    - {{name: numbers, files: ["numbers-*.txt"], epochs: {epochs}, minibatchSize: 32, minibatchesPerShard: 4, shuffle: true}}
 {evaluate}
   training: {{wireEncoding: {encoding}}}
   leases: {{duration: 1500ms, gracePeriod: 1s, heartbeatInterval: 100ms}}
@@ -70,10 +72,11 @@ class CounterJob:
         self.muster, self.trainer = options.muster, options.trainer
         self.seed, self.records, self.epochs, self.evaluate_records = seed, records, epochs, evaluate_records
         self.encoding, self.partitions = encoding, partitions
-        self.command = [self.trainer, "--slow-us", str(slow_us), "--threads", str(threads)]
+        self.command = [self.trainer, "--slow-us", str(slow_us), "--slow-while", SLOW, "--threads", str(threads)]
         self.state, self.start_export, self.paths = "state", None, []
         self.folder = os.path.realpath(tempfile.mkdtemp(prefix="muster-closed-form-"))
         self.runs = []
+        self._write(SLOW, [])
         print(f"folder {self.folder}, seed {seed}", flush=True)
 
     def __enter__(self):
@@ -109,6 +112,10 @@ class CounterJob:
             file.write(JOB.format(seed=self.seed, partitions=self.partitions, state=self.state, epochs=self.epochs,
                                   evaluate=EVALUATE if self.evaluate_records else "", encoding=self.encoding,
                                   command=json.dumps(self.command)))
+
+    def hurry(self):
+        """From now on the job runs at full speed: a test ends it when it has seen enough, not when the machine is done."""
+        os.remove(self.path(SLOW))
 
     def start(self, *arguments):
         """`muster run` in the background; what all runs say is in run.log."""
@@ -150,13 +157,17 @@ class CounterJob:
         """An order to the running job, which must be taken."""
         subprocess.run([self.muster, *arguments], cwd=self.folder, check=True, timeout=60, stdout=subprocess.DEVNULL)
 
-    def progress(self):
-        """(records done, records committed) of the training epochs; None while the master cannot be asked."""
+    def status(self):
+        """What `muster status` says; None while the master cannot be asked."""
         result = subprocess.run([self.muster, "status", "job.yaml", "--output", "json"], cwd=self.folder, text=True,
                                 capture_output=True, check=False)
-        if result.returncode != 0:
+        return json.loads(result.stdout) if result.returncode == 0 else None
+
+    def progress(self):
+        """(records done, records committed) of the training epochs; None while the master cannot be asked."""
+        if (status := self.status()) is None:
             return None
-        epochs = [e for dataset in json.loads(result.stdout)["datasets"] if dataset["mode"] == "train" for e in dataset["epochs"]]
+        epochs = [e for dataset in status["datasets"] if dataset["mode"] == "train" for e in dataset["epochs"]]
         return sum(e["done"] for e in epochs), sum(e["committed"] for e in epochs)
 
     def wait_progress(self, run, share, committed=0):

@@ -29,7 +29,7 @@ class WarmStartTest(unittest.TestCase):
 
             job.state, job.start_export = "second-state", job.path("first")
             job.seed, job.partitions, job.records, job.epochs = 22, 48, 8000, 2
-            job.command = [job.trainer, "--slow-us", "10000", "--warm-start", "first"]
+            job.command = [job.trainer, "--slow-us", "20000", "--slow-while", counter_job.SLOW, "--warm-start", "first"]
             job.write_data(rng, first=2000)
             job.write_job()
             run = job.start()
@@ -38,6 +38,7 @@ class WarmStartTest(unittest.TestCase):
                 committed = job.wait_progress(run, share, committed)
                 servers = processes.nodes(run.pid, os.path.basename(job.trainer))["ps"]
                 self.assertTrue(processes.send(rng.choice(servers), signal.SIGKILL))
+            job.hurry()
             job.wait(run, 0)
             self.assertGreaterEqual(job.require_complete()["restarts"]["ps"], 2)
             job.require_closed_form("second")
