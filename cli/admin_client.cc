@@ -15,7 +15,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   grpc::ChannelArguments arguments;
   // A master that was started again answers within moments: look often.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 200);
+  // What one attempt to connect gets: on a machine that is short of time a master that is there
+  // needs more than moments to greet. One that is not there refuses at once.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // Channels share nothing, so that one caller's back-off does not slow another's.

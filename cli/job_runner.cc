@@ -191,7 +191,11 @@ void JobRunner::Do(const KillNode& effect) {
 
 void JobRunner::Do(const Note& effect) {
   last_event_ = effect.text.substr(0, effect.text.find('\n'));
-  display_.Print(effect.text);
+  if (effect.answer) {
+    display_.Answer(effect.text);
+  } else {
+    display_.Print(effect.text);
+  }
 }
 
 ProgressInput JobRunner::Progress() const {

@@ -197,7 +197,10 @@ void ProgressDisplay::Draw(const ProgressInput& input, TimePoint now) {
 }
 
 void ProgressDisplay::Print(const std::string& line) {
-  if (mode_ == Mode::kOff) return;
+  if (mode_ != Mode::kOff) Answer(line);
+}
+
+void ProgressDisplay::Answer(const std::string& line) {
   Clear();
   std::string text = line + "\n";
   if (mode_ == Mode::kBlock) {

@@ -74,6 +74,8 @@ class ProgressDisplay {
   void Draw(const ProgressInput& input, TimePoint now);
   /// Writes a line above the block. Shown in every mode but kOff.
   void Print(const std::string& line);
+  /// The same in every mode: what the user has just asked for is answered.
+  void Answer(const std::string& line);
   /// Removes the block, so that others may write.
   void Clear();
 

@@ -2,25 +2,18 @@
 
 #include <utility>
 
-namespace muster {
+#include "base/text.h"
 
-std::string CutText(std::string text, size_t bytes_max) {
-  if (text.size() <= bytes_max) return text;
-  size_t end = bytes_max;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  text.resize(end);
-  return text;
-}
+namespace muster {
 
 EventLog::EventLog(std::map<uint64_t, EventRecord> events)
     : events_(std::move(events)), collected_(newest()) {}
 
-void EventLog::Add(WallTime wall, std::string kind, std::string node, std::string text) {
-  text = CutText(std::move(text), kTextBytesMax);
+void EventLog::Add(WallTime wall, std::string kind, std::string node, std::string_view text) {
   const uint64_t sequence = newest() + 1;
-  events_.emplace_hint(
-      events_.end(), sequence,
-      EventRecord{sequence, wall, std::move(kind), std::move(node), std::move(text)});
+  events_.emplace_hint(events_.end(), sequence,
+                       EventRecord{sequence, wall, std::move(kind), std::move(node),
+                                   ValidUtf8(text, kTextBytesMax)});
 }
 
 std::vector<EventRecord> EventLog::After(uint64_t after, size_t limit) const {

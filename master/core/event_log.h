@@ -3,14 +3,12 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "master/core/durable_state.h"
 
 namespace muster {
-
-/// `text` cut to at most `bytes_max` bytes, at the border of a UTF-8 character.
-std::string CutText(std::string text, size_t bytes_max);
 
 /// The newest events of the job, numbered from 1 without gaps. Pure; not thread-safe.
 class EventLog {
@@ -20,7 +18,7 @@ class EventLog {
 
   explicit EventLog(std::map<uint64_t, EventRecord> events);
   /// `node` empty: the job's. Longer texts are cut.
-  void Add(WallTime wall, std::string kind, std::string node, std::string text);
+  void Add(WallTime wall, std::string kind, std::string node, std::string_view text);
   /// Events with sequence > after, oldest first.
   std::vector<EventRecord> After(uint64_t after, size_t limit) const;
   uint64_t newest() const { return events_.empty() ? 0 : events_.rbegin()->first; }

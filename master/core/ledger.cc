@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
-#include "master/core/event_log.h"
+#include "base/text.h"
 
 namespace muster {
 namespace {
@@ -145,8 +145,8 @@ std::vector<DoneShard> Ledger::ReplayAfter(DoneSeq cut) {
   return result;
 }
 
-Ledger::Charged Ledger::ChargeTrainer(const ShardId& shard, LeaseToken token, std::string reason,
-                                      uint32_t failures_max) {
+Ledger::Charged Ledger::ChargeTrainer(const ShardId& shard, LeaseToken token,
+                                      std::string_view reason, uint32_t failures_max) {
   MUSTER_CHECK(queue_.StateOf(shard) == ShardState::kTodo);
   FailureRecord& record = failures_[shard];
   record.shard = shard;
@@ -154,7 +154,7 @@ Ledger::Charged Ledger::ChargeTrainer(const ShardId& shard, LeaseToken token, st
   record.charged = token;
   ++record.failures;
   if (record.reasons.size() == kReasonsMax) record.reasons.erase(record.reasons.begin());
-  record.reasons.push_back(CutText(std::move(reason), kReasonBytesMax));
+  record.reasons.push_back(ValidUtf8(reason, kReasonBytesMax));
   dirty_failures_.insert(shard);
   if (record.failures < failures_max) return Charged::kYes;
   record.failed = true;

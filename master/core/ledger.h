@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -55,7 +56,7 @@ class Ledger {
   enum class Charged { kAlready, kYes, kFailed };
   /// Charges a TODO shard with the failure of its trainer under lease `token`, unless a lease as
   /// new is charged already; the `failures_max`th charge makes it FAILED.
-  Charged ChargeTrainer(const ShardId& shard, LeaseToken token, std::string reason,
+  Charged ChargeTrainer(const ShardId& shard, LeaseToken token, std::string_view reason,
                         uint32_t failures_max);
   /// Counts a failure of a node while it ran the shard: charged to nobody.
   void CountNodeFailure(const ShardId& shard);

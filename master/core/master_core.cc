@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "base/text.h"
 
 namespace muster {
 namespace {
@@ -152,7 +153,8 @@ void MasterCore::EndAllLeases() {
   while (leases_.size() > 0) EndLease(leases_.leases().begin()->first, EndCause::kDropped);
 }
 
-void MasterCore::Charge(LeaseToken token, const Ended& lease, std::string reason, StepTime at) {
+void MasterCore::Charge(LeaseToken token, const Ended& lease, std::string_view reason,
+                        StepTime at) {
   const auto& [shard, worker] = lease;
   const Ledger::Charged charged = ledger_.ChargeTrainer(
       shard, token, fmt::format("{}: {}", worker.name, reason), options_.leases.failures_max);
@@ -248,9 +250,9 @@ std::string MasterCore::FailedText() const {
   return text;
 }
 
-void MasterCore::EndJob(JobState state, std::string reason, StepTime at) {
+void MasterCore::EndJob(JobState state, std::string_view reason, StepTime at) {
   state_ = state;
-  reason_ = CutText(std::move(reason), EventLog::kTextBytesMax);
+  reason_ = ValidUtf8(reason, EventLog::kTextBytesMax);
   EndAllLeases();
   MetaChanged();
   AddEvent(at, "job-ended", "",

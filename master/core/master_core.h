@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -150,14 +151,14 @@ class MasterCore {
   void Begin(const DurableState& state, StepTime at);
   void BeginRun(StepTime at);
   void EndLease(LeaseToken token, EndCause cause);
-  void Charge(LeaseToken token, const Ended& lease, std::string reason, StepTime at);
+  void Charge(LeaseToken token, const Ended& lease, std::string_view reason, StepTime at);
   void Replay(const PartitionTable::Restored& restored, const std::string& why, StepTime at);
   void TryCommit(StepTime at);
   void CheckEnd(StepTime at);
   void EpochEvent(DatasetId dataset, EpochIndex epoch, StepTime at);
   /// Why a job with FAILED shards failed: which, and their last reasons.
   std::string FailedText() const;
-  void EndJob(JobState state, std::string reason, StepTime at);
+  void EndJob(JobState state, std::string_view reason, StepTime at);
   void EndAllLeases();
   /// This process stood still: nobody else is to blame for the silence.
   void ForgiveOwnPause(TimePoint now);
@@ -165,8 +166,8 @@ class MasterCore {
   void TellRejects(const DoneReport& done, const std::string& worker, StepTime at);
   void CheckRejects(StepTime at);
   bool Urgent();
-  void AddEvent(StepTime at, std::string kind, std::string node, std::string text) {
-    events_.Add(at.wall, std::move(kind), std::move(node), std::move(text));
+  void AddEvent(StepTime at, std::string kind, std::string node, std::string_view text) {
+    events_.Add(at.wall, std::move(kind), std::move(node), text);
   }
   void MetaChanged() { meta_dirty_ = true; }
   MetaRecord Meta() const;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "base/text.h"
 #include "master/service/job_view.h"
 #include "master/service/master_rpc.h"
 #include "proto/admin.grpc.pb.h"
@@ -39,7 +40,7 @@ absl::StatusOr<NodeReport> ParseReport(const v1::ReportNodeRequest& request) {
   report.computing_token = LeaseToken::FromValue(request.computing_token());
   report.minibatches_started = request.minibatches_started();
   report.incarnation = request.incarnation();
-  report.text = CutText(request.text(), kReasonBytesMax);
+  report.text = ValidUtf8(request.text(), kReasonBytesMax);
   report.restarts = request.restarts();
   return report;
 }
@@ -106,7 +107,7 @@ class AdminRpc final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* Cancel(grpc::CallbackServerContext* call,
                                    const v1::CancelRequest* request, v1::CancelResponse*) override {
     return Run(call, [request](MasterCore& core, StepTime at) {
-      core.Cancel({CutText(request->reason(), kReasonBytesMax), request->failed()}, at);
+      core.Cancel({ValidUtf8(request->reason(), kReasonBytesMax), request->failed()}, at);
       return absl::OkStatus();
     });
   }

@@ -279,7 +279,8 @@ void Supervisor::On(const DrainWanted&) {
     EnterStopping({RunOutcome::State::kStopped, "stopped before the master answered"});
   } else if (stage_ == Stage::kTraining) {
     EnterDraining();
-    Emit(Note{"draining: no new shards are handed out; press Ctrl-C again to stop at once"});
+    Emit(Note{"draining: no new shards are handed out; press Ctrl-C again to stop at once",
+              /*answer=*/true});
     Emit(AskDrain{});
   }
 }

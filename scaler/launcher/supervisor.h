@@ -131,6 +131,8 @@ struct AskCancel {
 /// For people: a line for the display.
 struct Note {
   std::string text;
+  /// To what the user has just asked for: shown even to those who want no progress.
+  bool answer = false;
 };
 using SupervisorEffect =
     std::variant<StartNode, StopNode, KillNode, TellMaster, AskDrain, AskCancel, Note>;

@@ -239,7 +239,8 @@ TEST_F(RunCommandTest, CrashLoopNamesTheNodeItsExitAndItsLastLines) {
 
 TEST_F(RunCommandTest, SigtermDrains) {
   WriteJob("sleep 1000");
-  Program run(RunArguments(), folder_.path());
+  // Who wants no progress is answered all the same.
+  Program run(RunArguments({"--no-progress"}), folder_.path());
   ASSERT_TRUE(Reported("worker-0 started"));
   // The worker of this test does not know of drains: it ends when the run stops it.
   run.Signal(SIGTERM);

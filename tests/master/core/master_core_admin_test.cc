@@ -253,11 +253,5 @@ TEST_F(AdminTest, TheEventLogIsBounded) {
   EXPECT_EQ(core->events().newest(), newest + 1) << "sequences go on without a gap";
 }
 
-TEST(CutText, CutsAtTheBorderOfACharacter) {
-  EXPECT_EQ(CutText("abc", 3), "abc");
-  EXPECT_EQ(CutText("abcd", 3), "abc");
-  EXPECT_EQ(CutText("ab\xc3\xa4", 3), "ab");
-}
-
 }  // namespace
 }  // namespace muster
