@@ -163,7 +163,8 @@ class Client {
   Client(const std::string& address, uint32_t dataset, bool checksums)
       : fd_(Connect(address)), dataset_(dataset), checksums_(checksums) {
     wire::Header header;
-    Send(header, wire::EncodeHello({.job = "bench", .peer = "bench", .software = ""}), {}, {});
+    Send(header, wire::EncodeHello({.job = "bench", .job_id = "", .peer = "bench", .software = ""}),
+         {}, {});
     Receive();
   }
   ~Client() { ::close(fd_); }

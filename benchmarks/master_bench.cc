@@ -20,9 +20,12 @@
 #include "master/journal/rocksdb_journal.h"
 #include "master/service/master_server.h"
 #include "proto/control.grpc.pb.h"
+#include "sharding/job_identity.h"
 
 namespace muster {
 namespace {
+
+constexpr char kJobId[] = "bench";
 
 struct Sizes {
   uint64_t shards = 1'000'000;
@@ -92,6 +95,7 @@ void RunWorker(const std::string& address, uint32_t id, const Sizes& sizes, cons
     request.set_sequence(request.sequence() + 1);
     v1::WorkerExchangeReply reply;
     grpc::ClientContext context;
+    context.AddMetadata(kJobIdMetadata, kJobId);
     const TimePoint began = clock.Now();
     MUSTER_CHECK(stub->Exchange(&context, request, &reply).ok());
     call_ms->push_back(Seconds(began, clock.Now()) * 1000);
@@ -129,6 +133,7 @@ void RunServer(const std::string& address, const Clock& clock, const std::atomic
     request.set_sequence(request.sequence() + 1);
     v1::ServerExchangeReply reply;
     grpc::ClientContext context;
+    context.AddMetadata(kJobIdMetadata, kJobId);
     MUSTER_CHECK(stub->Exchange(&context, request, &reply).ok());
     for (const v1::OwnCommand& own : reply.owns()) {
       v1::OwnedPartition* owned = request.add_owned();
@@ -149,7 +154,7 @@ void RunServer(const std::string& address, const Clock& clock, const std::atomic
 
 void BenchServer(const Sizes& sizes, const std::string& directory) {
   const SystemClock clock;
-  auto journal = OpenRocksdbJournal(directory, {"bench", {}, {}});
+  auto journal = OpenRocksdbJournal(directory, {"bench", {}, {}, kJobId});
   MUSTER_CHECK_MSG(journal.ok(), journal.status().ToString());
   MasterServer::Options options;
   options.job.name = "bench";
@@ -191,7 +196,7 @@ void BenchServer(const Sizes& sizes, const std::string& directory) {
 void BenchRestart(const Sizes& sizes, const std::string& directory) {
   const SystemClock clock;
   const TimePoint began = clock.Now();
-  auto journal = OpenRocksdbJournal(directory, {"bench", {}, {}});
+  auto journal = OpenRocksdbJournal(directory, {"bench", {}, {}, kJobId});
   MUSTER_CHECK_MSG(journal.ok(), journal.status().ToString());
   MasterServer::Options options;
   options.job.name = "bench";

@@ -34,9 +34,10 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
 
 class GrpcAdminClient final : public AdminClient {
  public:
-  GrpcAdminClient(const std::string& address, std::chrono::milliseconds deadline,
-                  WhenAway when_away)
+  GrpcAdminClient(const std::string& address, const JobIdentity& job,
+                  std::chrono::milliseconds deadline, WhenAway when_away)
       : address_(address),
+        job_(job),
         deadline_(deadline),
         when_away_(when_away),
         stub_(v1::AdminService::NewStub(MakeChannel(address))) {}
@@ -76,6 +77,8 @@ class GrpcAdminClient final : public AdminClient {
                                                              Response*),
                                 const Request& request, std::chrono::milliseconds deadline) {
     grpc::ClientContext context;
+    if (!job_.id.empty()) context.AddMetadata(kJobIdMetadata, job_.id);
+    if (!job_.name.empty()) context.AddMetadata(kJobNameMetadata, job_.name);
     // gRPC takes deadlines as wall time only.
     context.set_deadline(std::chrono::system_clock::now() + deadline);
     // A call that fails at once does not poll: the channel's next attempt to connect would be
@@ -90,6 +93,7 @@ class GrpcAdminClient final : public AdminClient {
   }
 
   const std::string address_;
+  const JobIdentity job_;
   const std::chrono::milliseconds deadline_;
   const WhenAway when_away_;
   const std::unique_ptr<Stub> stub_;
@@ -97,10 +101,10 @@ class GrpcAdminClient final : public AdminClient {
 
 }  // namespace
 
-std::unique_ptr<AdminClient> MakeAdminClient(const std::string& address,
+std::unique_ptr<AdminClient> MakeAdminClient(const std::string& address, const JobIdentity& job,
                                              std::chrono::milliseconds deadline,
                                              WhenAway when_away) {
-  return std::make_unique<GrpcAdminClient>(address, deadline, when_away);
+  return std::make_unique<GrpcAdminClient>(address, job, deadline, when_away);
 }
 
 bool IsUnreachable(const absl::Status& status) {

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/admin.pb.h"
+#include "sharding/job_identity.h"
 
 namespace muster {
 
@@ -38,8 +39,9 @@ enum class WhenAway : uint8_t {
 
 /// A client of the master at `address` ("127.0.0.1:20123"). Connects lazily, and again whenever the
 /// master comes back. Calls that take longer than `deadline` fail with DeadlineExceeded;
-/// GetManifest may take ten times as long.
-std::unique_ptr<AdminClient> MakeAdminClient(const std::string& address,
+/// GetManifest may take ten times as long. Every call names `job`, as far as it is known: a master
+/// of another one is as good as none (Unavailable).
+std::unique_ptr<AdminClient> MakeAdminClient(const std::string& address, const JobIdentity& job,
                                              std::chrono::milliseconds deadline,
                                              WhenAway when_away);
 

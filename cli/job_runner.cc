@@ -55,7 +55,8 @@ JobRunner::JobRunner(Options options, const Clock* clock)
 
 SummaryInput JobRunner::Run() {
   link_ = std::make_unique<MasterLink>(
-      MakeAdminClient(options_.plan.master_address, kDeadline, WhenAway::kWait),
+      MakeAdminClient(options_.plan.master_address, {options_.plan.job_id, options_.plan.job.name},
+                      kDeadline, WhenAway::kWait),
       options_.plan.run_id, kPollInterval, clock_);
   while (!supervisor_.outcome().has_value()) {
     Carry(Tick{});

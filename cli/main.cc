@@ -88,6 +88,8 @@ void AddNodes(CLI::App* app, Verbs* verbs) {
       ->add_option("--run-id", verbs->master.run_id,
                    "Names this run; a new one means that all processes of older runs are dead")
       ->required();
+  master->add_option("--job-id", verbs->master.job_id,
+                     "Of the job, drawn when it begins; the journal has it, too");
   master->add_flag("--retry-failed", verbs->master.retry_failed, "Try FAILED shards again");
   master->add_option("--planted-bug", verbs->master.planted_bug)->group("");
   master->footer("Example:\n  muster master --job job.yaml --listen 127.0.0.1:20123 --run-id one");
@@ -99,6 +101,8 @@ void AddNodes(CLI::App* app, Verbs* verbs) {
   server->add_option("--master", verbs->server.master_address, "127.0.0.1:PORT")->required();
   server->add_option("--socket-directory", verbs->server.socket_directory,
                      "Folder for UNIX sockets; TCP only if absent");
+  server->add_option("--job-id", verbs->server.job_id,
+                     "Of the job: masters of other jobs are not spoken with");
   server
       ->add_option("--threads", verbs->server.threads, "Threads, each with its own partitions (1)")
       ->check(CLI::Range(1, 256));

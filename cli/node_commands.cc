@@ -36,6 +36,7 @@ int MasterCommand(const MasterCommandOptions& options) {
   master.job = job->spec;
   master.listen_address = options.listen_address;
   master.run_id = options.run_id;
+  master.job_id = options.job_id;
   master.retry_failed = options.retry_failed;
   if (!options.planted_bug.empty() && options.planted_bug != "no-reverify") {
     return ExitCodeOf(absl::InvalidArgumentError(
@@ -52,6 +53,7 @@ int ServerCommand(const ServerCommandOptions& options) {
   server.master_address = options.master_address;
   server.socket_directory = options.socket_directory;
   server.threads = options.threads;
+  server.job_id = options.job_id;
   return ExitCodeOf(ps::RunServer(server));
 }
 

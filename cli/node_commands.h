@@ -14,6 +14,7 @@ struct MasterCommandOptions {
   std::string listen_address;
   std::string run_id;
   bool retry_failed = false;
+  std::string job_id;
   std::string planted_bug;  // for tests: breaks one rule of the protocol
 };
 int MasterCommand(const MasterCommandOptions& options);
@@ -23,6 +24,7 @@ struct ServerCommandOptions {
   std::string master_address;
   std::string socket_directory;
   uint32_t threads = 1;
+  std::string job_id;
 };
 int ServerCommand(const ServerCommandOptions& options);
 

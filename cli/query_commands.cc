@@ -29,10 +29,12 @@ constexpr std::chrono::milliseconds kFollowInterval{300};
 constexpr uint64_t kLogBytesMax = 64 << 20;
 
 absl::StatusOr<std::unique_ptr<AdminClient>> Connect(const QueryOptions& options) {
-  if (!options.master.empty()) return MakeAdminClient(options.master, kDeadline, WhenAway::kFail);
+  if (!options.master.empty()) {
+    return MakeAdminClient(options.master, {}, kDeadline, WhenAway::kFail);
+  }
   MUSTER_ASSIGN_OR_RETURN(const StateDirectory state, FindStateDirectory(options.target));
   MUSTER_ASSIGN_OR_RETURN(const Endpoint endpoint, state.ReadEndpoint());
-  return MakeAdminClient(endpoint.master, kDeadline, WhenAway::kFail);
+  return MakeAdminClient(endpoint.master, endpoint.job, kDeadline, WhenAway::kFail);
 }
 
 /// Who answers a question: the job's master, or its state directory when no job runs there.

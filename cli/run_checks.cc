@@ -36,4 +36,11 @@ absl::Status CheckDirectories(const LoadedJob& job) {
   return CheckSnapshotDirectory(job.spec.snapshot_directory, owner, named);
 }
 
+std::string JobIdOf(const StateDirectory& state, const std::string& fresh) {
+  const absl::StatusOr<JournalHeader> header = ReadRocksdbHeader(state.journal());
+  if (absl::IsNotFound(header.status())) return fresh;
+  if (!header.ok()) return "";
+  return header->job_id.empty() ? fresh : header->job_id;
+}
+
 }  // namespace muster

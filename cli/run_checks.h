@@ -1,7 +1,10 @@
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "cli/job_loader.h"
+#include "cli/state_directory.h"
 
 namespace muster {
 
@@ -10,5 +13,10 @@ namespace muster {
 /// or its journal is another job's; whether the data are those that the job began with; whether
 /// the snapshots are another job's. The error is the one that the run would end with.
 absl::Status CheckDirectories(const LoadedJob& job);
+
+/// The id of the job whose journal is in the state directory, or `fresh` for a job that begins.
+/// Empty when the journal cannot be read: its master will say why. To be asked by who holds the
+/// state directory's lock.
+std::string JobIdOf(const StateDirectory& state, const std::string& fresh);
 
 }  // namespace muster

@@ -79,9 +79,8 @@ SupervisorOptions ToSupervisorOptions(const JobSpec& job) {
   return options;
 }
 
-/// Takes the state directory and writes what others find the run by.
-absl::StatusOr<StateLock> TakeStateDirectory(const LoadedJob& job, const RunPlan& plan,
-                                             const StateDirectory& state) {
+/// Takes the state directory for the run.
+absl::StatusOr<StateLock> TakeStateDirectory(const LoadedJob& job, const StateDirectory& state) {
   MUSTER_RETURN_IF_ERROR(state.Create());
   MUSTER_RETURN_IF_ERROR(MakeWritable(job.spec.snapshot_directory, "spec.snapshots.directory"));
   MUSTER_ASSIGN_OR_RETURN(StateLock lock, StateLock::Acquire(state));
@@ -89,9 +88,17 @@ absl::StatusOr<StateLock> TakeStateDirectory(const LoadedJob& job, const RunPlan
     MUSTER_RETURN_IF_ERROR(WriteFileAtomically(state.job_copy(), job.text));
   }
   ::unlink(state.summary().c_str());
-  MUSTER_RETURN_IF_ERROR(state.WriteEndpoint(
-      {.master = plan.master_address, .pid = ::getpid(), .run_id = plan.run_id}));
   return lock;
+}
+
+/// Finds the job's id and writes what others find the run by. Requires: the state directory is
+/// taken, and signals are blocked, for reading a journal starts threads.
+absl::Status Announce(const StateDirectory& state, RunPlan* plan) {
+  plan->job_id = JobIdOf(state, fmt::format("{:016x}{:016x}", RandomNumber(), RandomNumber()));
+  return state.WriteEndpoint({.master = plan->master_address,
+                              .pid = ::getpid(),
+                              .run_id = plan->run_id,
+                              .job = {plan->job_id, plan->job.name}});
 }
 
 }  // namespace
@@ -110,13 +117,15 @@ int RunCommand(const RunOptions& options) {
     return kExitSucceeded;
   }
   const StateDirectory state(job->spec.state_directory);
-  const absl::StatusOr<StateLock> lock = TakeStateDirectory(*job, *plan, state);
+  const absl::StatusOr<StateLock> lock = TakeStateDirectory(*job, state);
   if (!lock.ok()) return PrintError(Message(lock.status()), kExitUsage);
-  absl::Cleanup remove_endpoint = [&state] { state.RemoveEndpoint(); };
-
-  SystemClock clock;
   const int signal_fd = BlockSignals();
   absl::Cleanup close_signals = [signal_fd] { ::close(signal_fd); };
+  absl::Cleanup remove_endpoint = [&state] { state.RemoveEndpoint(); };
+  const absl::Status announced = Announce(state, &*plan);
+  if (!announced.ok()) return PrintError(Message(announced), kExitUsage);
+
+  SystemClock clock;
   SummaryInput summary;
   {
     JobRunner runner({.plan = *plan,

@@ -222,6 +222,9 @@ NodeCommand CommandOf(const RunPlan& plan, const std::string& node, NodeRole rol
                          plan.master_address,
                          "--run-id",
                          plan.run_id};
+      if (!plan.job_id.empty()) {
+        command.command.insert(command.command.end(), {"--job-id", plan.job_id});
+      }
       command.command.insert(command.command.end(), plan.master_flags.begin(),
                              plan.master_flags.end());
       break;
@@ -236,6 +239,9 @@ NodeCommand CommandOf(const RunPlan& plan, const std::string& node, NodeRole rol
                          state.run(),
                          "--threads",
                          std::to_string(plan.job.servers.threads)};
+      if (!plan.job_id.empty()) {
+        command.command.insert(command.command.end(), {"--job-id", plan.job_id});
+      }
       command.environment = plan.job.ps.env;
       break;
     case NodeRole::kWorker:
@@ -245,6 +251,7 @@ NodeCommand CommandOf(const RunPlan& plan, const std::string& node, NodeRole rol
       command.environment["MUSTER_MASTER"] = plan.master_address;
       command.environment["MUSTER_NODE"] = node;
       command.environment["MUSTER_SLOT_FILE"] = state.SlotOf(node);
+      if (!plan.job_id.empty()) command.environment["MUSTER_JOB_ID"] = plan.job_id;
       break;
   }
   return command;

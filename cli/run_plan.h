@@ -35,6 +35,7 @@ struct RunPlan {
   std::string program;
   std::string master_address;
   std::string run_id;
+  std::string job_id;                     // empty: the master and its journal say
   std::vector<std::string> master_flags;  // handed on as they are
   std::string trainer;                    // absolute
   std::vector<PlannedDataset> datasets;

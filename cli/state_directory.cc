@@ -100,8 +100,11 @@ absl::Status StateDirectory::Create() const {
 }
 
 absl::Status StateDirectory::WriteEndpoint(const Endpoint& value) const {
-  const nlohmann::json json = {
-      {"master", value.master}, {"pid", value.pid}, {"run_id", value.run_id}};
+  const nlohmann::json json = {{"master", value.master},
+                               {"pid", value.pid},
+                               {"run_id", value.run_id},
+                               {"job", value.job.name},
+                               {"job_id", value.job.id}};
   return WriteFileAtomically(endpoint(), json.dump() + "\n");
 }
 
@@ -118,13 +121,15 @@ absl::StatusOr<Endpoint> StateDirectory::ReadEndpoint() const {
                     path_, endpoint()));
   }
   const nlohmann::json json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.contains("master") || !json["master"].is_string()) {
+  if (!json.is_object() || !json.contains("master") || !json["master"].is_string() ||
+      !CheckJobId("job_id", json.value("job_id", std::string())).ok()) {
     return absl::DataLossError(
         fmt::format("{} is damaged; it is written anew by the next `muster run`", endpoint()));
   }
   Endpoint value{.master = json["master"].get<std::string>(),
                  .pid = json.value("pid", int64_t{0}),
-                 .run_id = json.value("run_id", std::string())};
+                 .run_id = json.value("run_id", std::string()),
+                 .job = {json.value("job_id", std::string()), json.value("job", std::string())}};
   if (WasKilled(lock(), static_cast<pid_t>(value.pid))) {
     return absl::NotFoundError(
         fmt::format("no job runs with the state directory {}: its last `muster run` (pid {}) was "

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "sharding/job_identity.h"
 
 namespace muster {
 
@@ -24,6 +25,7 @@ struct Endpoint {
   std::string master;  // "127.0.0.1:20123"
   int64_t pid = 0;     // of `muster run`
   std::string run_id;
+  JobIdentity job;  // as far as it is known
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 

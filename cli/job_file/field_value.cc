@@ -154,7 +154,8 @@ absl::Status StoreEnvironment(const Field& field, const YamlNode& node, const Fi
           "{} is not a variable name (A-Z, a-z, 0-9, _, no digit first)", Describe(key)));
     }
     if (key.text == "MUSTER_MASTER" || key.text == "MUSTER_NODE" ||
-        key.text == "MUSTER_SLOT_FILE" || key.text == "MUSTER_START") {
+        key.text == "MUSTER_SLOT_FILE" || key.text == "MUSTER_START" ||
+        key.text == "MUSTER_JOB_ID") {
       return absl::InvalidArgumentError(
           fmt::format("{} is set by muster run and cannot be given", key.text));
     }

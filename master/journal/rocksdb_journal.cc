@@ -188,7 +188,9 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenRocksdbJournal(const std::string& d
   return journal;
 }
 
-absl::StatusOr<StoredJournal> ReadRocksdbJournal(const std::string& directory) {
+namespace {
+
+absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenForReading(const std::string& directory) {
   if (!std::filesystem::exists(directory + "/CURRENT")) {
     return absl::NotFoundError(fmt::format("there is no journal in {}", directory));
   }
@@ -198,13 +200,27 @@ absl::StatusOr<StoredJournal> ReadRocksdbJournal(const std::string& directory) {
   rocksdb::DB* opened = nullptr;
   MUSTER_RETURN_IF_ERROR(
       JournalStatus(rocksdb::DB::OpenForReadOnly(options, directory, &opened), directory));
-  const std::unique_ptr<rocksdb::DB> db(opened);
-  MUSTER_ASSIGN_OR_RETURN(std::optional<JournalHeader> header, ReadHeader(db.get(), directory));
-  if (!header.has_value()) {
-    return absl::NotFoundError(fmt::format("the journal in {} is empty", directory));
-  }
+  return std::unique_ptr<rocksdb::DB>(opened);
+}
+
+absl::StatusOr<JournalHeader> ReadHeaderOf(rocksdb::DB* db, const std::string& directory) {
+  MUSTER_ASSIGN_OR_RETURN(std::optional<JournalHeader> header, ReadHeader(db, directory));
+  if (header.has_value()) return *std::move(header);
+  return absl::NotFoundError(fmt::format("the journal in {} is empty", directory));
+}
+
+}  // namespace
+
+absl::StatusOr<StoredJournal> ReadRocksdbJournal(const std::string& directory) {
+  MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<rocksdb::DB> db, OpenForReading(directory));
+  MUSTER_ASSIGN_OR_RETURN(JournalHeader header, ReadHeaderOf(db.get(), directory));
   MUSTER_ASSIGN_OR_RETURN(DurableState state, ReadState(db.get(), directory));
-  return StoredJournal{*std::move(header), std::move(state)};
+  return StoredJournal{std::move(header), std::move(state)};
+}
+
+absl::StatusOr<JournalHeader> ReadRocksdbHeader(const std::string& directory) {
+  MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<rocksdb::DB> db, OpenForReading(directory));
+  return ReadHeaderOf(db.get(), directory);
 }
 
 }  // namespace muster

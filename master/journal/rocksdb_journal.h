@@ -32,4 +32,7 @@ struct StoredJournal {
 /// OpenRocksdbJournal. A journal that a master writes meanwhile is seen as of some instant.
 absl::StatusOr<StoredJournal> ReadRocksdbJournal(const std::string& directory);
 
+/// The header alone, which is as quick for a large journal as for a small one.
+absl::StatusOr<JournalHeader> ReadRocksdbHeader(const std::string& directory);
+
 }  // namespace muster

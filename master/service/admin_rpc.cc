@@ -123,6 +123,9 @@ class AdminRpc final : public v1::AdminService::CallbackService {
  private:
   grpc::ServerUnaryReactor* Run(grpc::CallbackServerContext* call,
                                 std::function<absl::Status(MasterCore&, StepTime)> step) {
+    const absl::Status checked =
+        CheckJob(*call, context_.identity, "the caller", UnnamedJob::kAccept);
+    if (!checked.ok()) return Answer(call, checked);
     return RunOnOwner(call, context_.loop, std::move(step));
   }
   const RpcContext context_;

@@ -15,6 +15,7 @@
 #include "master/journal/rocksdb_journal.h"
 #include "master/service/master_server.h"
 #include "master/sources/source_catalog.h"
+#include "sharding/job_identity.h"
 #include "sharding/shard_order.h"
 
 namespace muster {
@@ -93,11 +94,19 @@ absl::Status RunMaster(const MasterOptions& options) {
   const JobSpec& job = options.job;
   StopSignals signals;
   MUSTER_RETURN_IF_ERROR(CheckLoopback(options.listen_address));
+  MUSTER_RETURN_IF_ERROR(CheckJobId("--job-id", options.job_id));
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<SourceCatalog> catalog,
                           SourceCatalog::Open(job, ShowProgress));
-  const JournalHeader header{job.name, FixedFields(job), catalog->Fingerprint(), RandomId()};
+  const JournalHeader header{job.name, FixedFields(job), catalog->Fingerprint(),
+                             options.job_id.empty() ? RandomId() : options.job_id};
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<Journal> journal,
                           OpenRocksdbJournal(job.state_directory + "/journal", header));
+  if (!options.job_id.empty() && journal->job_id() != options.job_id) {
+    return absl::FailedPreconditionError(fmt::format(
+        "the journal in {} belongs to the job with id {}, not {}: another job has taken "
+        "over the state directory. Give one of them another spec.stateDirectory",
+        job.state_directory, journal->job_id(), options.job_id));
+  }
   std::vector<DatasetPlan> plans;
   for (uint32_t i = 0; i < catalog->dataset_count(); ++i) {
     plans.push_back(PlanOf(job, DatasetId(i), catalog->layout(DatasetId(i))));

@@ -18,6 +18,8 @@ struct MasterOptions {
   bool retry_failed = false;
   /// For tests: `--planted-bug`.
   PlantedBugs planted_bugs;
+  /// Of a job that begins; one that is resumed must have it. Empty: drawn, or what the journal has.
+  std::string job_id;
 };
 
 /// The plan of one dataset from its layout: how many shards, and how many records each has.

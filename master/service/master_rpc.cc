@@ -14,6 +14,12 @@ namespace {
 
 constexpr size_t kNodeNameBytesMax = 64;
 
+std::string MetadataOf(const grpc::CallbackServerContext& call, const char* key) {
+  const auto found = call.client_metadata().find(key);
+  if (found == call.client_metadata().end()) return "";
+  return {found->second.data(), found->second.size()};
+}
+
 bool IsNameCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
          c == '_' || c == '-';
@@ -33,6 +39,13 @@ grpc::ServerUnaryReactor* RunOnOwner(grpc::CallbackServerContext* call, OwnerLoo
   loop->Post({std::move(step),
               [reactor](const absl::Status& status) { reactor->Finish(ToGrpcStatus(status)); }});
   return reactor;
+}
+
+absl::Status CheckJob(const grpc::CallbackServerContext& call, const JobIdentity& ours,
+                      std::string_view who, UnnamedJob unnamed) {
+  return CheckJobIdentity({"this master", who}, ours,
+                          {MetadataOf(call, kJobIdMetadata), MetadataOf(call, kJobNameMetadata)},
+                          unnamed);
 }
 
 absl::Status CheckNodeName(const std::string& field, const std::string& name) {

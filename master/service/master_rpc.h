@@ -5,10 +5,13 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "master/service/owner_loop.h"
 #include "sharding/control.h"
+#include "sharding/job_identity.h"
 #include "sharding/job_spec.h"
 
 /// Internal to master/service: the gRPC services over the owner loop.
@@ -17,6 +20,7 @@ namespace muster {
 /// What the services share. Everything outlives the gRPC server.
 struct RpcContext {
   const JobSpec* job = nullptr;
+  JobIdentity identity;
   OwnerLoop* loop = nullptr;
   /// What a worker needs to read a shard; thread-safe.
   std::function<ShardWork(const ShardId&)> work_of;
@@ -33,6 +37,9 @@ grpc::ServerUnaryReactor* RunOnOwner(grpc::CallbackServerContext* call, OwnerLoo
 /// Answers `call` at once.
 grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* call, const absl::Status& status);
 
+/// Whether the call is of this master's job (CheckJobIdentity). `who`: the caller, for messages.
+absl::Status CheckJob(const grpc::CallbackServerContext& call, const JobIdentity& ours,
+                      std::string_view who, UnnamedJob unnamed);
 /// kInvalidArgument unless the name has 1 to 64 of the characters a-z A-Z 0-9 . _ -.
 absl::Status CheckNodeName(const std::string& field, const std::string& name);
 /// kFailedPrecondition naming both versions unless major and minor agree with ours.

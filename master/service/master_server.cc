@@ -76,7 +76,8 @@ class MasterServerImpl final : public MasterServer {
   }
 
   absl::Status Listen() {
-    const RpcContext context{&options_.job, loop_.get(), options_.work_of};
+    const RpcContext context{
+        &options_.job, {journal_->job_id(), options_.job.name}, loop_.get(), options_.work_of};
     services_.push_back(MakeWorkerRpc(context));
     services_.push_back(MakeServerRpc(context));
     services_.push_back(MakeAdminRpc(context));

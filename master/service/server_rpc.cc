@@ -21,6 +21,9 @@ class ServerRpc final : public v1::ServerService::CallbackService {
                                      v1::RegisterServerReply* response) override {
     absl::Status checked = CheckNodeName("name", request->name());
     if (checked.ok()) {
+      checked = CheckJob(*call, context_.identity, request->name(), UnnamedJob::kAccept);
+    }
+    if (checked.ok()) {
       checked = CheckVersion(fmt::format("the server '{}'", request->name()), request->version());
     }
     if (!checked.ok()) return Answer(call, checked);
@@ -34,6 +37,7 @@ class ServerRpc final : public v1::ServerService::CallbackService {
                         ToProto(reply, response);
                         const JobSpec& job = *context_.job;
                         response->set_job(job.name);
+                        response->set_job_id(context_.identity.id);
                         response->set_seed(job.seed);
                         response->set_partition_count(job.partitions);
                         response->set_snapshot_directory(job.snapshot_directory);
@@ -46,6 +50,9 @@ class ServerRpc final : public v1::ServerService::CallbackService {
   grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext* call,
                                      const v1::ServerExchangeRequest* request,
                                      v1::ServerExchangeReply* response) override {
+    const absl::Status checked = CheckJob(*call, context_.identity,
+                                          fmt::format("ps-{}", request->id()), UnnamedJob::kRefuse);
+    if (!checked.ok()) return Answer(call, checked);
     absl::StatusOr<ServerExchangeRequest> parsed = FromProto(*request);
     if (!parsed.ok()) return Answer(call, parsed.status());
     auto shared = std::make_shared<const ServerExchangeRequest>(*std::move(parsed));

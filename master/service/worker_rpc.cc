@@ -12,7 +12,8 @@
 namespace muster {
 namespace {
 
-void FillHello(const JobSpec& job, v1::HelloResponse* response) {
+void FillHello(const JobSpec& job, const std::string& job_id, v1::HelloResponse* response) {
+  response->set_job_id(job_id);
   response->set_job(job.name);
   response->set_seed(job.seed);
   response->set_partition_count(job.partitions);
@@ -31,7 +32,7 @@ class WorkerRpc final : public v1::WorkerService::CallbackService {
   grpc::ServerUnaryReactor* Hello(grpc::CallbackServerContext* call,
                                   const v1::HelloRequest* request,
                                   v1::HelloResponse* response) override {
-    absl::Status checked = CheckNodeName("worker", request->worker());
+    absl::Status checked = Check(*call, request->worker(), UnnamedJob::kAccept);
     if (checked.ok()) {
       checked = CheckVersion(fmt::format("the worker SDK of '{}'", request->worker()),
                              request->sdk_version());
@@ -42,7 +43,7 @@ class WorkerRpc final : public v1::WorkerService::CallbackService {
     if (!checked.ok()) return Answer(call, checked);
     return RunOnOwner(call, context_.loop,
                       [this, request, response](MasterCore& core, StepTime at) {
-                        FillHello(*context_.job, response);
+                        FillHello(*context_.job, context_.identity.id, response);
                         return core.HelloWorker({request->worker(), request->incarnation()},
                                                 request->start(), at);
                       });
@@ -51,6 +52,9 @@ class WorkerRpc final : public v1::WorkerService::CallbackService {
   grpc::ServerUnaryReactor* RegisterTable(grpc::CallbackServerContext* call,
                                           const v1::RegisterTableRequest* request,
                                           v1::RegisterTableResponse* response) override {
+    const absl::Status checked =
+        CheckJob(*call, context_.identity, "the worker", UnnamedJob::kRefuse);
+    if (!checked.ok()) return Answer(call, checked);
     absl::StatusOr<TableSpec> table = FromProto(request->table());
     if (!table.ok()) return Answer(call, table.status());
     return RunOnOwner(
@@ -65,7 +69,8 @@ class WorkerRpc final : public v1::WorkerService::CallbackService {
   grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext* call,
                                      const v1::WorkerExchangeRequest* request,
                                      v1::WorkerExchangeReply* response) override {
-    if (absl::Status checked = CheckNodeName("worker", request->worker()); !checked.ok()) {
+    if (absl::Status checked = Check(*call, request->worker(), UnnamedJob::kRefuse);
+        !checked.ok()) {
       return Answer(call, checked);
     }
     absl::StatusOr<WorkerExchangeRequest> parsed = FromProto(*request);
@@ -82,6 +87,12 @@ class WorkerRpc final : public v1::WorkerService::CallbackService {
   }
 
  private:
+  absl::Status Check(const grpc::CallbackServerContext& call, const std::string& worker,
+                     UnnamedJob unnamed) const {
+    MUSTER_RETURN_IF_ERROR(CheckNodeName("worker", worker));
+    return CheckJob(call, context_.identity, worker, unnamed);
+  }
+
   const RpcContext context_;
 };
 

@@ -146,6 +146,7 @@ size_t DirectoryBytes(std::span<const Part> parts, size_t bytes_each) {
 std::string EncodeHello(const Hello& hello) {
   Writer out;
   out.PutText(hello.job);
+  out.PutText(hello.job_id);
   out.PutText(hello.peer);
   out.PutText(hello.software);
   return out.Take();
@@ -155,6 +156,7 @@ absl::StatusOr<Hello> DecodeHello(std::string_view directory) {
   Reader in(directory);
   Hello hello;
   hello.job = in.GetText("the job's name");
+  hello.job_id = in.GetText("the job's id");
   hello.peer = in.GetText("the peer's name");
   hello.software = in.GetText("the peer's software");
   MUSTER_RETURN_IF_ERROR(in.Finish());

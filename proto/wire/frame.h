@@ -19,7 +19,7 @@
 namespace muster::wire {
 
 inline constexpr uint32_t kMagic = 0x4d535452;  // "MSTR"
-inline constexpr uint16_t kVersion = 1;
+inline constexpr uint16_t kVersion = 2;
 inline constexpr size_t kHeaderBytes = 64;
 
 /// Limits on what a peer may send; one more is a malformed frame.
@@ -69,7 +69,8 @@ absl::StatusOr<Header> DecodeHeader(std::span<const std::byte, kHeaderBytes> in)
 
 /// First frame of a connection, from the worker. Text fields up to kTextBytesMax.
 struct Hello {
-  std::string job;       // name of the job: another one is refused
+  std::string job;       // the job's name, for messages
+  std::string job_id;    // another one is refused
   std::string peer;      // node name, for messages
   std::string software;  // "muster 0.1.0"
 };

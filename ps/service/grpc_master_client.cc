@@ -33,8 +33,9 @@ grpc::ChannelArguments ChannelArguments() {
 
 class GrpcMasterClient final : public MasterClient {
  public:
-  explicit GrpcMasterClient(const std::string& address)
-      : stub_(v1::ServerService::NewStub(grpc::CreateCustomChannel(
+  GrpcMasterClient(const std::string& address, const std::string& job_id)
+      : job_{job_id, ""},
+        stub_(v1::ServerService::NewStub(grpc::CreateCustomChannel(
             address, grpc::InsecureChannelCredentials(), ChannelArguments()))) {}
 
   absl::StatusOr<ServerIdentity> Register(const RegisterServerRequest& request) override {
@@ -49,8 +50,14 @@ class GrpcMasterClient final : public MasterClient {
           fmt::format("the master says that the job has {} partitions, the limit is {}",
                       reply.partition_count(), kPartitionsMax));
     }
+    MUSTER_RETURN_IF_ERROR(CheckJobId("the id that the master answers", reply.job_id()));
+    if (reply.job_id().empty()) {
+      return absl::InvalidArgumentError(
+          "the master does not say which job it has: build both from the same release");
+    }
+    job_ = {reply.job_id(), reply.job()};
     return ServerIdentity{
-        .job = reply.job(),
+        .job = job_,
         .seed = reply.seed(),
         .partition_count = reply.partition_count(),
         .snapshot_directory = reply.snapshot_directory(),
@@ -77,6 +84,8 @@ class GrpcMasterClient final : public MasterClient {
   template <typename F>
   absl::Status Call(F&& call) {
     grpc::ClientContext context;
+    if (!job_.id.empty()) context.AddMetadata(kJobIdMetadata, job_.id);
+    if (!job_.name.empty()) context.AddMetadata(kJobNameMetadata, job_.name);
     // A call that fails at once does not poll, and then only gRPC's timer of 5 s notices the new
     // connection.
     context.set_wait_for_ready(true);
@@ -97,6 +106,7 @@ class GrpcMasterClient final : public MasterClient {
     return FromGrpcStatus(status);
   }
 
+  JobIdentity job_;  // of the thread that calls
   std::unique_ptr<v1::ServerService::Stub> stub_;
   Mutex mutex_;
   bool cancelled_ MUSTER_GUARDED_BY(mutex_) = false;
@@ -105,8 +115,9 @@ class GrpcMasterClient final : public MasterClient {
 
 }  // namespace
 
-std::unique_ptr<MasterClient> MakeGrpcMasterClient(const std::string& address) {
-  return std::make_unique<GrpcMasterClient>(address);
+std::unique_ptr<MasterClient> MakeGrpcMasterClient(const std::string& address,
+                                                   const std::string& job_id) {
+  return std::make_unique<GrpcMasterClient>(address, job_id);
 }
 
 }  // namespace muster::ps

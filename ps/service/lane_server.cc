@@ -121,12 +121,8 @@ void LaneServer::WakeIfNews() {
 }
 
 absl::StatusOr<wire::HelloReply> LaneServer::OnHello(const wire::Hello& hello) {
-  if (hello.job != identity_.job) {
-    return absl::FailedPreconditionError(
-        fmt::format("this server belongs to job \"{}\", {} asks for job \"{}\": its address is out "
-                    "of date",
-                    identity_.job, hello.peer, hello.job));
-  }
+  MUSTER_RETURN_IF_ERROR(CheckJobIdentity({"this server", hello.peer}, identity_.job,
+                                          {hello.job_id, hello.job}, UnnamedJob::kRefuse));
   return wire::HelloReply{.server_incarnation = identity_.reply.incarnation.value(),
                           .partition_count = identity_.partition_count,
                           .lane = lane_,

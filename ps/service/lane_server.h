@@ -13,12 +13,13 @@
 #include "ps/service/owned_partitions.h"
 #include "ps/service/storage.h"
 #include "ps/service/work_queue.h"
+#include "sharding/job_identity.h"
 
 namespace muster::ps {
 
 /// What the master told about this server when it registered.
 struct ServerIdentity {
-  std::string job;
+  JobIdentity job;
   uint64_t seed = 0;
   uint32_t partition_count = 0;
   std::string snapshot_directory;

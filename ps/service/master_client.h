@@ -21,7 +21,9 @@ class MasterClient {
   virtual void Cancel() = 0;
 };
 
-/// Over gRPC. `address`: "127.0.0.1:port".
-std::unique_ptr<MasterClient> MakeGrpcMasterClient(const std::string& address);
+/// Over gRPC. `address`: "127.0.0.1:port". `job_id`: of the job that every call names; empty: of
+/// the job that the registration tells. A master of another job answers kUnavailable.
+std::unique_ptr<MasterClient> MakeGrpcMasterClient(const std::string& address,
+                                                   const std::string& job_id);
 
 }  // namespace muster::ps

@@ -159,7 +159,7 @@ absl::StatusOr<ServerIdentity> ParameterServer::Register(
     if (identity.ok()) {
       away_logged_.reset();
       Log(LogLevel::kInfo, "registered as server {}, incarnation {}, of job \"{}\"",
-          identity->reply.id.value(), identity->reply.incarnation.value(), identity->job);
+          identity->reply.id.value(), identity->reply.incarnation.value(), identity->job.name);
       return identity;
     }
     if (absl::IsCancelled(identity.status())) return identity.status();

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "ps/service/disk_storage.h"
 #include "ps/service/parameter_server.h"
+#include "sharding/job_identity.h"
 
 namespace muster::ps {
 namespace {
@@ -27,7 +28,7 @@ absl::Status Check(const ServerOptions& options) {
   if (options.master_address.empty()) {
     return absl::InvalidArgumentError("a server needs the master's address, as in 127.0.0.1:7000");
   }
-  return absl::OkStatus();
+  return CheckJobId("--job-id", options.job_id);
 }
 
 uint64_t RandomNonce() {
@@ -74,7 +75,7 @@ absl::Status RunServer(const ServerOptions& options) {
        .lanes = options.threads,
        .nonce = RandomNonce(),
        .limits = {}},
-      MakeGrpcMasterClient(options.master_address),
+      MakeGrpcMasterClient(options.master_address, options.job_id),
       [](const ServerIdentity& identity) { return MakeDiskStorage(identity.snapshot_directory); },
       &clock);
   watcher.Start(&server);

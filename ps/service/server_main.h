@@ -14,6 +14,7 @@ struct ServerOptions {
   /// Of the UNIX sockets; empty: TCP only. Must exist.
   std::string socket_directory;
   uint32_t threads = 1;  // lanes
+  std::string job_id;    // masters of other jobs are not spoken with; empty: not known
 };
 
 /// Runs a parameter server until SIGTERM or SIGINT (OK), or until it cannot go on: kInvalidArgument

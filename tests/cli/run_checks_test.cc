@@ -65,6 +65,17 @@ spec:
   const StateDirectory state_{folder_.File("deep/state")};
 };
 
+TEST_F(RunChecksTest, AJobKeepsItsIdAndANewOneGetsAFreshOne) {
+  EXPECT_EQ(JobIdOf(state_, "fresh"), "fresh");
+  Run();
+  EXPECT_EQ(JobIdOf(state_, "fresh"), "id-1");
+  std::filesystem::remove_all(state_.journal());
+  EXPECT_EQ(JobIdOf(state_, "fresh"), "fresh") << "another job in the same place";
+  std::filesystem::create_directories(state_.journal());
+  ASSERT_THAT(WriteFileAtomically(state_.journal() + "/CURRENT", "damaged"), IsOk());
+  EXPECT_EQ(JobIdOf(state_, "fresh"), "") << "the master says what is wrong with it";
+}
+
 TEST_F(RunChecksTest, ANewJobAndAResumedOneAreFineAndNothingIsCreated) {
   for (bool resumed : {false, true}) {
     if (resumed) Run();

@@ -191,6 +191,22 @@ TEST_F(RunCommandTest, SucceedsAndWritesTheSummary) {
   EXPECT_THAT(out, HasSubstr("hello"));
 }
 
+TEST_F(RunCommandTest, NodesAndQuestionsNameTheIdOfTheJob) {
+  WriteJob(std::string("echo id $MUSTER_JOB_ID; ") + kWaitForSuccess);
+  Program run(RunArguments(), folder_.path());
+  ASSERT_TRUE(Reported("worker-0 started"));
+  const nlohmann::json endpoint =
+      nlohmann::json::parse(Read("state/run/endpoint.json"), nullptr, false);
+  const std::string id = endpoint.value("job_id", "");
+  EXPECT_EQ(id.size(), 32u);
+  EXPECT_EQ(endpoint.value("job", ""), "demo");
+  Write("succeed", "");
+  EXPECT_EQ(run.Wait(), 0) << run.err();
+  std::string out;
+  EXPECT_EQ(Query({"logs", "worker-0", folder_.File("job.yaml")}, &out), 0);
+  EXPECT_THAT(out, HasSubstr("id " + id));
+}
+
 TEST_F(RunCommandTest, JsonSummaryIsAllOfStdout) {
   WriteJob(kWaitForSuccess);
   Write("succeed", "");

@@ -164,6 +164,13 @@ TEST_F(RunPlanTest, CommandsAndDescriptions) {
       CommandOf(plan, "master", NodeRole::kMaster).command,
       ElementsAre("/bin/muster", "master", "--job", "/s/job.yaml", "--base-directory", "/base",
                   "--listen", "127.0.0.1:20001", "--run-id", "r1", "--retry-failed"));
+  EXPECT_EQ(worker.environment.count("MUSTER_JOB_ID"), 0u);
+  plan.job_id = "id-1";
+  EXPECT_EQ(CommandOf(plan, "worker-1", NodeRole::kWorker).environment.at("MUSTER_JOB_ID"), "id-1");
+  for (const NodeRole role : {NodeRole::kMaster, NodeRole::kServer}) {
+    EXPECT_THAT(fmt::format("{}", fmt::join(CommandOf(plan, "ps-0", role).command, " ")),
+                HasSubstr(" --job-id id-1"));
+  }
   EXPECT_THAT(DescribePlan(plan), AllOf(HasSubstr("worker-1"), HasSubstr("/base/trainer --fast")));
   const nlohmann::json json = nlohmann::json::parse(PlanToJson(plan));
   EXPECT_EQ(json["nodes"].size(), 4u);

@@ -24,7 +24,8 @@ TEST(StateDirectoryTest, EndpointRoundTrip) {
   ASSERT_THAT(state.Create(), IsOk());
   EXPECT_THAT(state.ReadEndpoint(),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr(folder.File("state"))));
-  const Endpoint endpoint{.master = "127.0.0.1:20001", .pid = 42, .run_id = "abc"};
+  const Endpoint endpoint{
+      .master = "127.0.0.1:20001", .pid = 42, .run_id = "abc", .job = {"id-1", "demo"}};
   ASSERT_THAT(state.WriteEndpoint(endpoint), IsOk());
   MUSTER_ASSERT_OK_AND_ASSIGN(const Endpoint back, state.ReadEndpoint());
   EXPECT_EQ(back, endpoint);

@@ -1,9 +1,23 @@
 #include "worker_sdk/control/control_client.h"
 
+#include <utility>
+
 #include "base/status.h"
 #include "base/version.h"
 
 namespace muster::sdk {
+
+ControlClient::ControlClient(std::string address, std::string worker, const JobIdentity& job)
+    : channel_(std::move(address)), worker_(std::move(worker)) {
+  SetJob(job);
+}
+
+void ControlClient::SetJob(const JobIdentity& job) {
+  std::vector<std::pair<std::string, std::string>> metadata;
+  if (!job.id.empty()) metadata.emplace_back(kJobIdMetadata, job.id);
+  if (!job.name.empty()) metadata.emplace_back(kJobNameMetadata, job.name);
+  channel_.SetMetadata(std::move(metadata));
+}
 
 absl::StatusOr<HelloAnswer> ControlClient::Hello(uint64_t incarnation, uint64_t start,
                                                  std::chrono::milliseconds timeout) {
@@ -11,7 +25,9 @@ absl::StatusOr<HelloAnswer> ControlClient::Hello(uint64_t incarnation, uint64_t 
       std::string bytes,
       channel_.Call("/muster.v1.WorkerService/Hello",
                     EncodeHelloRequest(worker_, incarnation, start, kCompatibleVersion), timeout));
-  return DecodeHelloResponse(bytes);
+  MUSTER_ASSIGN_OR_RETURN(HelloAnswer answer, DecodeHelloResponse(bytes));
+  SetJob(JobOf(answer));
+  return answer;
 }
 
 absl::StatusOr<TableId> ControlClient::RegisterTable(const TableSpec& table,

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "sharding/job_identity.h"
 #include "worker_sdk/control/control_codec.h"
 #include "worker_sdk/control/grpc_channel.h"
 
@@ -12,11 +13,12 @@ namespace muster::sdk {
 
 /// WorkerService of the master, as a worker calls it. Blocking; for one thread (not thread-safe).
 /// Every call has a deadline and may be repeated. Errors are those of GrpcChannel::Call, or
-/// kInvalidArgument for an answer that cannot be decoded.
+/// kInvalidArgument for an answer that cannot be decoded. A master of another job answers
+/// kUnavailable (sharding/job_identity.h).
 class ControlClient {
  public:
-  ControlClient(std::string address, std::string worker)
-      : channel_(std::move(address)), worker_(std::move(worker)) {}
+  /// `job`: which every call names, as far as it is known; Hello tells the rest.
+  ControlClient(std::string address, std::string worker, const JobIdentity& job);
 
   /// `start`: the how-manieth start of this worker in the supervisor's run; 0: not known.
   absl::StatusOr<HelloAnswer> Hello(uint64_t incarnation, uint64_t start,
@@ -26,6 +28,8 @@ class ControlClient {
                                                std::chrono::milliseconds timeout);
 
  private:
+  void SetJob(const JobIdentity& job);
+
   GrpcChannel channel_;
   std::string worker_;
 };

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "sharding/control.h"
+#include "sharding/job_identity.h"
 #include "sharding/table_spec.h"
 
 /// The messages of WorkerService (proto/control.proto) on the wire, written and read without the
@@ -14,7 +15,7 @@ namespace muster::sdk {
 
 /// What the master tells a new session.
 struct HelloAnswer {
-  std::string job;
+  std::string job;  // its name
   uint64_t seed = 0;
   uint32_t partition_count = 0;
   uint64_t heartbeat_interval_ms = 0;
@@ -23,7 +24,12 @@ struct HelloAnswer {
   uint32_t shards_ahead = 0;
   std::string wire_encoding;
   uint64_t lease_duration_ms = 0;
+  std::string job_id;
 };
+
+inline JobIdentity JobOf(const HelloAnswer& answer) {
+  return {answer.job_id, answer.job};
+}
 
 std::string EncodeHelloRequest(std::string_view worker, uint64_t incarnation, uint64_t start,
                                std::string_view sdk_version);

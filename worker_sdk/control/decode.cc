@@ -324,6 +324,9 @@ void ReadHello(Reader in, HelloAnswer* answer) {
       case 9:
         answer->lease_duration_ms = f->get_uint64();
         break;
+      case 10:
+        answer->job_id = Text(f);
+        break;
       default:
         f->skip();
     }

@@ -317,14 +317,15 @@ absl::StatusOr<std::string> GrpcChannel::CallOnce(std::string_view method, std::
   auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
       deadline - std::chrono::steady_clock::now());
   std::string grpc_timeout = fmt::format("{}m", std::clamp<int64_t>(left.count(), 1, 99'999'999));
-  std::array<nghttp2_nv, 8> headers = {Field(":method", "POST"),
-                                       Field(":scheme", "http"),
-                                       Field(":path", method),
-                                       Field(":authority", address_),
-                                       Field("te", "trailers"),
-                                       Field("content-type", "application/grpc"),
-                                       Field("grpc-timeout", grpc_timeout),
-                                       Field("user-agent", "muster-sdk")};
+  std::vector<nghttp2_nv> headers = {Field(":method", "POST"),
+                                     Field(":scheme", "http"),
+                                     Field(":path", method),
+                                     Field(":authority", address_),
+                                     Field("te", "trailers"),
+                                     Field("content-type", "application/grpc"),
+                                     Field("grpc-timeout", grpc_timeout),
+                                     Field("user-agent", "muster-sdk")};
+  for (const auto& [name, value] : metadata_) headers.push_back(Field(name, value));
   CallState call;
   call.body = body;
   nghttp2_data_provider provider{};

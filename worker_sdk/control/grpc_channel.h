@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -20,6 +22,11 @@ class GrpcChannel {
   ~GrpcChannel();
   GrpcChannel(const GrpcChannel&) = delete;
   GrpcChannel& operator=(const GrpcChannel&) = delete;
+
+  /// Names and values that every call carries from now on; names in lower case.
+  void SetMetadata(std::vector<std::pair<std::string, std::string>> metadata) {
+    metadata_ = std::move(metadata);
+  }
 
   /// Calls `method` ("/muster.v1.WorkerService/Hello") with the encoded `request` and returns the
   /// encoded response. Errors: the status that the server answered; kUnavailable when it cannot be
@@ -38,6 +45,7 @@ class GrpcChannel {
                                        bool* nothing_answered);
 
   std::string address_;
+  std::vector<std::pair<std::string, std::string>> metadata_;
   std::unique_ptr<Connection> connection_;
 };
 

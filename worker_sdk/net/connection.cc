@@ -98,7 +98,11 @@ void Connection::OnConnected() {
     socket_.set_option(asio::ip::tcp::no_delay(true), error);
   }
   auto hello = std::make_unique<RequestFrame>();
-  BuildHello({options_->job, options_->worker, fmt::format("muster {}", kVersion)}, hello.get());
+  BuildHello({.job = options_->job.name,
+              .job_id = options_->job.id,
+              .peer = options_->worker,
+              .software = fmt::format("muster {}", kVersion)},
+             hello.get());
   frames_.push_back(std::move(hello));
   std::vector<asio::const_buffer> buffers;
   for (auto piece : frames_.back()->pieces) buffers.emplace_back(piece.data(), piece.size());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "sharding/job_identity.h"
 #include "worker_sdk/core/part_sender.h"
 
 namespace muster::sdk {
@@ -35,7 +36,7 @@ class DataClient {
     virtual void OnTimer() = 0;
   };
   struct Options {
-    std::string job;
+    JobIdentity job;
     std::string worker;
     uint32_t partition_count = 0;
     wire::Encoding encoding = wire::Encoding::kFloat32;

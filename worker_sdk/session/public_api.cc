@@ -46,6 +46,7 @@ SessionOptions SessionOptions::FromEnvironment() {
   options.worker_name = FromEnv("MUSTER_NODE");
   options.slot_file = FromEnv("MUSTER_SLOT_FILE");
   options.start = std::strtoull(FromEnv("MUSTER_START").c_str(), nullptr, 10);
+  options.job_id = FromEnv("MUSTER_JOB_ID");
   return options;
 }
 

@@ -51,6 +51,11 @@ auto CallUntil(const Clock& clock, milliseconds limit, Call call) -> decltype(ca
 }
 
 absl::Status CheckHello(const sdk::HelloAnswer& hello) {
+  MUSTER_RETURN_IF_ERROR(CheckJobId("the id that the master answers", hello.job_id));
+  if (hello.job_id.empty()) {
+    return absl::InternalError(
+        "the master does not say which job it has: build both from the same release");
+  }
   if (hello.partition_count == 0 || hello.partition_count > (1u << 16)) {
     return absl::InternalError(
         fmt::format("the master says that the job has {} partitions", hello.partition_count));
@@ -82,9 +87,10 @@ absl::StatusOr<std::unique_ptr<SessionImpl>> SessionImpl::Connect(const SessionO
         "the master's address or this worker's name is not given: start the trainer with "
         "`muster run`, or set MUSTER_MASTER (\"127.0.0.1:7070\") and MUSTER_NODE (\"worker-0\")");
   }
+  MUSTER_RETURN_IF_ERROR(CheckJobId("MUSTER_JOB_ID", options.job_id));
   uint64_t incarnation = RandomIncarnation();
   SystemClock clock;
-  sdk::ControlClient client(options.master_address, options.worker_name);
+  sdk::ControlClient client(options.master_address, options.worker_name, {options.job_id, ""});
   MUSTER_ASSIGN_OR_RETURN(sdk::HelloAnswer hello,
                           CallUntil(clock, milliseconds(options.connect_timeout_ms), [&] {
                             return client.Hello(incarnation, options.start, kCallTimeout);
@@ -107,7 +113,7 @@ SessionImpl::SessionImpl(SessionOptions options, sdk::HelloAnswer hello, uint64_
       order_(
           std::make_shared<const std::vector<PartitionId>>(IdentityOrder(hello_.partition_count))) {
   sdk::DataClient::Options data;
-  data.job = hello_.job;
+  data.job = sdk::JobOf(hello_);
   data.worker = options_.worker_name;
   data.partition_count = hello_.partition_count;
   data.encoding = encoding_;
@@ -116,7 +122,7 @@ SessionImpl::SessionImpl(SessionOptions options, sdk::HelloAnswer hello, uint64_
 }
 
 absl::StatusOr<TableId> SessionImpl::RegisterWithMaster(TableSpec* spec) {
-  sdk::ControlClient client(options_.master_address, options_.worker_name);
+  sdk::ControlClient client(options_.master_address, options_.worker_name, sdk::JobOf(hello_));
   const auto call = [&] {
     return CallUntil(clock_, milliseconds(options_.connect_timeout_ms),
                      [&] { return client.RegisterTable(*spec, kCallTimeout); });

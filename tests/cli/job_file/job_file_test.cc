@@ -173,6 +173,15 @@ TEST(JobFileTest, ErrorsSayWhereWhatAndWhatToWrite) {
   }
 }
 
+TEST(JobFileTest, WhatMusterRunSetsCannotBeGiven) {
+  for (const char* name :
+       {"MUSTER_MASTER", "MUSTER_NODE", "MUSTER_SLOT_FILE", "MUSTER_START", "MUSTER_JOB_ID"}) {
+    const auto parsed =
+        Parse(With("env: {OMP_NUM_THREADS: 1}", std::string("env: {") + name + ": 1}"));
+    EXPECT_THAT(std::string(Message(parsed.status())), HasSubstr("set by muster run")) << name;
+  }
+}
+
 TEST(JobFileTest, AllErrorsAreToldInTheOrderOfTheFile) {
   std::string text = With("seed: 7", "seed: x");
   text.replace(text.find("name: flights"), 13, "name: Fly_By");

@@ -149,6 +149,8 @@ TEST_F(RocksdbJournalTest, TheJobKeepsTheIdItBeganWith) {
   }
   MUSTER_ASSERT_OK_AND_ASSIGN(const StoredJournal stored, ReadRocksdbJournal(directory_));
   EXPECT_EQ(stored.header.job_id, "first");
+  MUSTER_ASSERT_OK_AND_ASSIGN(const JournalHeader header, ReadRocksdbHeader(directory_));
+  EXPECT_EQ(header.job_id, "first");
 }
 
 /// Names and sizes of everything in the folder.
@@ -162,6 +164,8 @@ std::map<std::string, uint64_t> Listing(const std::string& folder) {
 
 TEST_F(RocksdbJournalTest, IsReadWhileAMasterHasItOpenAndLeftAsItIs) {
   EXPECT_THAT(ReadRocksdbJournal(directory_),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("no journal")));
+  EXPECT_THAT(ReadRocksdbHeader(directory_),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("no journal")));
   MUSTER_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> journal, Open());
   ASSERT_THAT(journal->Write(SampleRecords()), IsOk());

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/file.h"
+#include "master/journal/rocksdb_journal.h"
+#include "master/sources/source_catalog.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -59,6 +62,25 @@ TEST(CoreOptionsOf, TakesOverWhatTheCoreNeeds) {
 TEST(RunMaster, RefusesAnAddressThatOthersCanReach) {
   EXPECT_THAT(RunMaster({Job(), "0.0.0.0:1", "run", false, {}}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("until TLS exists")));
+}
+
+TEST(RunMaster, GoesOnWithTheJobOfItsIdOnly) {
+  testing::TempDir folder;
+  JobSpec job = Job();
+  job.state_directory = folder.path();
+  job.datasets.resize(1);
+  job.datasets[0].files = {folder.File("data.csv")};
+  ASSERT_THAT(WriteFileAtomically(folder.File("data.csv"), "1\n2\n"), testing::IsOk());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto catalog, SourceCatalog::Open(job, nullptr));
+  ASSERT_THAT(OpenRocksdbJournal(folder.File("journal"),
+                                 {job.name, FixedFields(job), catalog->Fingerprint(), "id-1"})
+                  .status(),
+              testing::IsOk());
+  EXPECT_THAT(RunMaster({job, "127.0.0.1:0", "run", false, {}, "id-2"}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       ::testing::AllOf(HasSubstr("id id-1, not id-2"), HasSubstr(folder.path()))));
+  EXPECT_THAT(RunMaster({job, "127.0.0.1:0", "run", false, {}, "no id"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--job-id")));
 }
 
 TEST(RunMaster, SaysWhichDataAreMissing) {

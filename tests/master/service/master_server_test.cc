@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "proto/admin.grpc.pb.h"
 #include "proto/control.grpc.pb.h"
+#include "sharding/job_identity.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -58,11 +59,12 @@ class MasterServerTest : public ::testing::Test {
     admin_ = v1::AdminService::NewStub(channel_);
   }
   template <typename Stub, typename Base, typename Request, typename Reply>
-  static grpc::Status Call(Stub* stub,
-                           grpc::Status (Base::*method)(grpc::ClientContext*, const Request&,
-                                                        Reply*),
-                           const Request& request, Reply* reply) {
+  grpc::Status Call(Stub* stub,
+                    grpc::Status (Base::*method)(grpc::ClientContext*, const Request&, Reply*),
+                    const Request& request, Reply* reply) {
     grpc::ClientContext context;
+    if (!job_.id.empty()) context.AddMetadata(kJobIdMetadata, job_.id);
+    if (!job_.name.empty()) context.AddMetadata(kJobNameMetadata, job_.name);
     context.set_deadline(
         gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(20, GPR_TIMESPAN)));
     return (stub->*method)(&context, request, reply);
@@ -129,6 +131,7 @@ class MasterServerTest : public ::testing::Test {
 
   testing::TempDir folder_;
   testing::FakeClock clock_;
+  JobIdentity job_{"memory", "flights"};  // of the caller; "memory": MemoryJournal's
   MemoryJournal journal_;
   MasterServer::Options options_;
   std::unique_ptr<MasterServer> server_;
@@ -222,6 +225,60 @@ TEST_F(MasterServerTest, GoesOnAfterARestart) {
   ASSERT_EQ(shards.total(), 1u);
   EXPECT_EQ(shards.shards(0).worker(), "worker-0");
   EXPECT_EQ(Status().counters().reasserted_leases(), 1u);
+}
+
+TEST_F(MasterServerTest, TellsItsJobAndRefusesWhoIsOfNoneOrOfAnother) {
+  Start();
+  job_ = {};
+  ASSERT_TRUE(Hello("0.1").ok());
+  EXPECT_EQ(hello_.job_id(), "memory");
+  v1::RegisterServerRequest registration;
+  registration.set_name("ps-0");
+  registration.set_nonce(5);
+  registration.set_version("0.1.0");
+  v1::RegisterServerReply registered;
+  ASSERT_TRUE(Call(servers_.get(), &Servers::Register, registration, &registered).ok());
+  EXPECT_EQ(registered.job_id(), "memory");
+  EXPECT_EQ(Status().state(), v1::JOB_STATE_RUNNING);
+
+  v1::RegisterTableRequest table;
+  table.mutable_table()->set_name("embedding");
+  table.mutable_table()->set_dim(4);
+  v1::RegisterTableResponse table_id;
+  v1::WorkerExchangeRequest want;
+  want.set_want(5);
+  v1::WorkerExchangeReply granted;
+  beat_.set_incarnation(registered.incarnation());
+  v1::ServerExchangeReply commands;
+  const auto later_calls_are = [&](const auto& refused) {
+    EXPECT_THAT(Call(worker_.get(), &Worker::RegisterTable, table, &table_id), refused);
+    EXPECT_THAT(Exchange(want, &granted), refused);
+    EXPECT_THAT(Call(servers_.get(), &Servers::Exchange, beat_, &commands), refused);
+  };
+  later_calls_are(RpcIs(grpc::StatusCode::FAILED_PRECONDITION, HasSubstr("which job")));
+  job_ = {"other", "flights"};
+  const auto foreign =
+      RpcIs(grpc::StatusCode::UNAVAILABLE,
+            AllOf(HasSubstr("job 'flights' (id memory)"), HasSubstr("job 'flights' (id other)")));
+  later_calls_are(foreign);
+  EXPECT_THAT(Hello("0.1", "worker-7"), foreign);
+  EXPECT_THAT(Hello("9.9", "worker-7"), foreign) << "whatever its version";
+  registration.set_nonce(6);
+  EXPECT_THAT(Call(servers_.get(), &Servers::Register, registration, &registered), foreign);
+  v1::CancelResponse cancelled;
+  EXPECT_THAT(Call(admin_.get(), &Admin::Cancel, v1::CancelRequest(), &cancelled), foreign);
+  v1::JobStatus status;
+  EXPECT_THAT(Call(admin_.get(), &Admin::GetStatus, v1::GetStatusRequest(), &status), foreign);
+
+  job_.id = "memory";
+  status = Status();
+  EXPECT_EQ(status.state(), v1::JOB_STATE_RUNNING);
+  EXPECT_EQ(status.nodes_size(), 2) << "worker-0 and ps-0";
+  EXPECT_EQ(status.datasets(0).epochs(0).shards_leased(), 0u);
+  v1::GetManifestResponse manifest;
+  ASSERT_TRUE(Call(admin_.get(), &Admin::GetManifest, v1::GetManifestRequest(), &manifest).ok());
+  EXPECT_EQ(manifest.tables_size(), 0);
+  later_calls_are(::testing::Property(&grpc::Status::ok, true));
 }
 
 TEST_F(MasterServerTest, OtherVersionsAreRefusedWithBoth) {

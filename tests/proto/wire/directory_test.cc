@@ -41,8 +41,10 @@ Header HeaderOf(Kind kind, uint32_t parts, uint64_t keys) {
 
 TEST(DirectoryTest, RoundTrips) {
   MUSTER_ASSERT_OK_AND_ASSIGN(
-      const Hello hello, DecodeHello(EncodeHello({.job = "j", .peer = "w-0", .software = ""})));
+      const Hello hello,
+      DecodeHello(EncodeHello({.job = "j", .job_id = "i", .peer = "w-0", .software = ""})));
   EXPECT_EQ(hello.job, "j");
+  EXPECT_EQ(hello.job_id, "i");
   EXPECT_EQ(hello.peer, "w-0");
   EXPECT_EQ(hello.software, "");
   MUSTER_ASSERT_OK_AND_ASSIGN(
@@ -143,7 +145,7 @@ TEST(DirectoryTest, EveryPrefixIsRefused) {
       EXPECT_THAT(decode(prefix.view()), StatusIs(kInvalid, HasSubstr("malformed"))) << size;
     }
   };
-  refused(EncodeHello({.job = "job", .peer = "p", .software = "s"}), DecodeHello);
+  refused(EncodeHello({.job = "job", .job_id = "i", .peer = "p", .software = "s"}), DecodeHello);
   refused(EncodeHelloReply({}), DecodeHelloReply);
   refused(EncodeError("text"), DecodeError);
   refused(EncodePull(PullParts()),
@@ -159,12 +161,13 @@ TEST(DirectoryTest, RandomCorruptionNeverCrashesAndNeverBreaksTheCounts) {
   int accepted = 0;
   int refused = 0;
   const std::vector<PartReply> replies(5);
-  const std::string originals[] = {EncodeHello({.job = "a", .peer = "b", .software = "c"}),
-                                   EncodeHelloReply({}),
-                                   EncodePull(PullParts()),
-                                   EncodePush(PushParts()),
-                                   EncodeReply(replies, "text"),
-                                   EncodeError("text")};
+  const std::string originals[] = {
+      EncodeHello({.job = "a", .job_id = "i", .peer = "b", .software = "c"}),
+      EncodeHelloReply({}),
+      EncodePull(PullParts()),
+      EncodePush(PushParts()),
+      EncodeReply(replies, "text"),
+      EncodeError("text")};
   for (int round = 0; round < 50'000; ++round) {
     std::string bytes = originals[rng.Below(std::size(originals))];
     for (uint64_t flips = 1 + rng.Below(4); flips-- > 0;) {

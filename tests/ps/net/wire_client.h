@@ -74,10 +74,11 @@ class WireClient {
     SendBytes(frame);
   }
 
-  void SendHello(const std::string& job) {
+  void SendHello(const std::string& job, const std::string& job_id = "id-1") {
     wire::Header header;
     header.kind = wire::Kind::kHello;
-    Send(header, wire::EncodeHello({.job = job, .peer = "worker-0", .software = "test"}));
+    Send(header,
+         wire::EncodeHello({.job = job, .job_id = job_id, .peer = "worker-0", .software = "test"}));
   }
 
   /// The next frame, or nothing at the end of the stream.

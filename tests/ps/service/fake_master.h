@@ -11,7 +11,9 @@
 
 #include "base/mutex.h"
 #include "proto/control.grpc.pb.h"
+#include "proto/rpc/grpc_status.h"
 #include "sharding/codec/control_codec.h"
+#include "sharding/job_identity.h"
 
 namespace muster::ps::testing {
 
@@ -21,7 +23,7 @@ class FakeMaster final : public v1::ServerService::Service {
   using Script = std::function<ServerExchangeReply(const ServerExchangeRequest&)>;
 
   /// Listens on `port`; 0: a free one.
-  explicit FakeMaster(int port = 0) {
+  explicit FakeMaster(int port = 0, std::string job_id = "id-1") : job_id_(std::move(job_id)) {
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(),
                              &port_);
@@ -61,6 +63,14 @@ class FakeMaster final : public v1::ServerService::Service {
       if (!changed_.WaitFor(&mutex_, std::chrono::seconds(30))) return false;
     }
   }
+  /// Waits until a call of another job has been refused.
+  bool WaitForStranger() {
+    MutexLock lock(&mutex_);
+    while (!stranger_) {
+      if (!changed_.WaitFor(&mutex_, std::chrono::seconds(30))) return false;
+    }
+    return true;
+  }
   /// The registration, when it has come.
   RegisterServerRequest WaitForRegistration() {
     MutexLock lock(&mutex_);
@@ -70,9 +80,10 @@ class FakeMaster final : public v1::ServerService::Service {
     return registrations_.back();
   }
 
-  grpc::Status Register(grpc::ServerContext* /*context*/, const v1::RegisterServerRequest* request,
+  grpc::Status Register(grpc::ServerContext* context, const v1::RegisterServerRequest* request,
                         v1::RegisterServerReply* reply) override {
     MutexLock lock(&mutex_);
+    if (grpc::Status status = Check(*context, UnnamedJob::kAccept); !status.ok()) return status;
     if (!refusal_.ok()) return refusal_;
     registrations_.push_back(FromProto(*request).value());
     changed_.SignalAll();
@@ -80,6 +91,7 @@ class FakeMaster final : public v1::ServerService::Service {
     reply->set_id(0);
     reply->set_incarnation(5);
     reply->set_job("job");
+    reply->set_job_id(job_id_);
     reply->set_seed(1);
     reply->set_partition_count(4);
     reply->set_snapshot_directory("unused");
@@ -87,11 +99,12 @@ class FakeMaster final : public v1::ServerService::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status Exchange(grpc::ServerContext* /*context*/, const v1::ServerExchangeRequest* request,
+  grpc::Status Exchange(grpc::ServerContext* context, const v1::ServerExchangeRequest* request,
                         v1::ServerExchangeReply* reply) override {
     auto decoded = FromProto(*request);
     if (!decoded.ok()) return {grpc::StatusCode::INVALID_ARGUMENT, "undecodable"};
     MutexLock lock(&mutex_);
+    if (grpc::Status status = Check(*context, UnnamedJob::kRefuse); !status.ok()) return status;
     requests_.push_back(*decoded);
     changed_.SignalAll();
     if (!failure_.ok()) return std::exchange(failure_, grpc::Status::OK);
@@ -103,10 +116,28 @@ class FakeMaster final : public v1::ServerService::Service {
   }
 
  private:
+  grpc::Status Check(const grpc::ServerContext& context, UnnamedJob unnamed)
+      MUSTER_REQUIRES(mutex_) {
+    const auto text = [&](const char* key) {
+      const auto found = context.client_metadata().find(key);
+      return found == context.client_metadata().end()
+                 ? std::string()
+                 : std::string(found->second.data(), found->second.size());
+    };
+    const absl::Status status =
+        CheckJobIdentity({"this master", "the server"}, {job_id_, "job"},
+                         {text(kJobIdMetadata), text(kJobNameMetadata)}, unnamed);
+    stranger_ = stranger_ || !status.ok();
+    changed_.SignalAll();
+    return ToGrpcStatus(status);
+  }
+
+  const std::string job_id_;
   int port_ = 0;
   Mutex mutex_;
   CondVar changed_;
   Script script_ MUSTER_GUARDED_BY(mutex_);
+  bool stranger_ MUSTER_GUARDED_BY(mutex_) = false;
   grpc::Status refusal_ MUSTER_GUARDED_BY(mutex_);
   grpc::Status failure_ MUSTER_GUARDED_BY(mutex_);
   std::vector<RegisterServerRequest> registrations_ MUSTER_GUARDED_BY(mutex_);

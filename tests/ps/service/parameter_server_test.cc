@@ -15,6 +15,7 @@ namespace {
 
 using ::muster::testing::IsOk;
 using ::muster::testing::StatusIs;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using testing::FakeMaster;
 using testing::Frame;
@@ -94,7 +95,7 @@ class ParameterServerTest : public ::testing::Test {
                                  .nonce = 99,
                                  .limits = {},
                                  .warm_start_pause = std::chrono::milliseconds(10)},
-        MakeGrpcMasterClient(address),
+        MakeGrpcMasterClient(address, job_id_),
         [this](const ServerIdentity& /*identity*/) {
           return std::make_unique<MemoryStorage>(&files_);
         },
@@ -175,6 +176,7 @@ class ParameterServerTest : public ::testing::Test {
   }
 
   ::muster::testing::TempDir dir_;
+  std::string job_id_;  // known beforehand
   SystemClock clock_;
   MemoryFiles files_;
   Mutex mutex_;
@@ -196,8 +198,13 @@ TEST_F(ParameterServerTest, ServesWhatTheMasterSaysItOwns) {
     EXPECT_THAT(Pull(partition, 1, 7, 1, 1), ElementsAre(3, 3));
   }
   WireClient stranger(lanes_[0][0]);
-  stranger.SendHello("another");
-  EXPECT_THAT(stranger.ReceiveErrorAndEnd(), HasSubstr("job \"another\""));
+  stranger.SendHello("job", "id-2");
+  EXPECT_THAT(stranger.ReceiveErrorAndEnd(),
+              AllOf(HasSubstr("this server belongs to job 'job' (id id-1)"),
+                    HasSubstr("worker-0 to job 'job' (id id-2)")));
+  WireClient nobody(lanes_[0][0]);
+  nobody.SendHello("job", "");
+  EXPECT_THAT(nobody.ReceiveErrorAndEnd(), HasSubstr("does not say which job"));
   EXPECT_TRUE(master_->WaitFor([](const ServerExchangeRequest& request) {
     return request.counters.parts_applied == 4 && request.counters.parts_wrong_owner == 4 &&
            request.counters.rows == 4;
@@ -333,6 +340,37 @@ TEST_F(ParameterServerTest, GoesOnServingWhileTheMasterIsAwayAndFindsTheNextOne)
     return OwnsAll(request, 1) && request.counters.parts_applied == 2;
   }));
   EXPECT_THAT(Pull(2, 1, 7), ElementsAre(6, 6));
+}
+
+TEST_F(ParameterServerTest, AMasterOfAnotherJobIsLikeOneThatIsAway) {
+  StartServing();
+  EXPECT_EQ(Push(2, 1, 7, 3, 0), PartCode::kOk);
+  const int port = master_->port();
+  Change(
+      [](World* world) { world->unknown = true; });  // what the other one says of its own servers
+  master_ = nullptr;
+  master_ = std::make_unique<FakeMaster>(port, "id-2");
+  Script();
+  ASSERT_TRUE(master_->WaitForStranger());
+  EXPECT_THAT(Pull(2, 1, 7), ElementsAre(3, 3));
+  master_ = nullptr;
+  Change([](World* world) { world->unknown = false; });
+  master_ = std::make_unique<FakeMaster>(port);
+  Script();
+  EXPECT_TRUE(
+      master_->WaitFor([](const ServerExchangeRequest& request) { return OwnsAll(request, 1); }));
+}
+
+TEST_F(ParameterServerTest, RegistersWithTheMasterOfItsOwnJobOnly) {
+  master_ = std::make_unique<FakeMaster>(0, "id-2");
+  const int port = master_->port();
+  job_id_ = "id-1";
+  Start(master_->address());
+  ASSERT_TRUE(master_->WaitForStranger());
+  master_ = nullptr;
+  master_ = std::make_unique<FakeMaster>(port);
+  Script();
+  EXPECT_EQ(master_->WaitForRegistration().name, "ps-0");
 }
 
 TEST_F(ParameterServerTest, AMasterThatCancelsItsAnswerIsOnlyAway) {

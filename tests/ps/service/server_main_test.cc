@@ -23,6 +23,9 @@ TEST(ServerMainTest, OptionsOutOfBoundsAreRefused) {
   options.threads = 0;
   EXPECT_THAT(RunServer(options), StatusIs(kInvalid, HasSubstr("0 threads")));
   options = good;
+  options.job_id = "a b";
+  EXPECT_THAT(RunServer(options), StatusIs(kInvalid, HasSubstr("--job-id")));
+  options = good;
   options.master_address = "";
   EXPECT_THAT(RunServer(options), StatusIs(kInvalid, HasSubstr("address")));
 }

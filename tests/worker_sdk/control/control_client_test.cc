@@ -26,16 +26,19 @@ constexpr milliseconds kLong{20'000};
 
 class Service final : public v1::WorkerService::Service {
  public:
-  grpc::Status Hello(grpc::ServerContext*, const v1::HelloRequest* request,
+  grpc::Status Hello(grpc::ServerContext* context, const v1::HelloRequest* request,
                      v1::HelloResponse* response) override {
     if (request->sdk_version() != kCompatibleVersion) return {grpc::FAILED_PRECONDITION, "version"};
     if (!refusal.empty()) return {grpc::FAILED_PRECONDITION, refusal};
     response->set_job(request->worker() + "'s job");
+    response->set_job_id("id-1");
+    Hear(*context);
     return grpc::Status::OK;
   }
   grpc::Status Exchange(grpc::ServerContext* context, const v1::WorkerExchangeRequest* request,
                         v1::WorkerExchangeReply* reply) override {
     ++calls;
+    Hear(*context);
     if (hang) {
       while (!context->IsCancelled()) std::this_thread::yield();
       return grpc::Status::CANCELLED;
@@ -44,6 +47,21 @@ class Service final : public v1::WorkerService::Service {
     for (uint64_t i = 0; i < lost; ++i) reply->add_lost(i);
     return grpc::Status::OK;
   }
+  grpc::Status RegisterTable(grpc::ServerContext* context, const v1::RegisterTableRequest*,
+                             v1::RegisterTableResponse*) override {
+    Hear(*context);
+    return {grpc::UNIMPLEMENTED, ""};
+  }
+  void Hear(const grpc::ServerContext& context) {
+    const auto& metadata = context.client_metadata();
+    const auto text = [&](const char* key) {
+      const auto found = metadata.find(key);
+      return found == metadata.end() ? std::string("-")
+                                     : std::string(found->second.data(), found->second.size());
+    };
+    heard_job = text("muster-job-id") + " " + text("muster-job");
+  }
+  std::string heard_job;  // of the last call
   std::string refusal;
   std::atomic<bool> hang = false;
   std::atomic<int> calls = 0;
@@ -71,8 +89,25 @@ class ControlClientTest : public ::testing::Test {
   int port_ = 0;
 };
 
+TEST_F(ControlClientTest, EveryCallNamesTheJobAsFarAsItIsKnown) {
+  ControlClient client(address(), "worker-0", {});
+  MUSTER_ASSERT_OK_AND_ASSIGN(const HelloAnswer answer, client.Hello(1, 3, kLong));
+  EXPECT_EQ(service_.heard_job, "- -");
+  EXPECT_EQ(answer.job_id, "id-1");
+  ASSERT_THAT(client.Hello(1, 3, kLong), IsOk());
+  EXPECT_EQ(service_.heard_job, "id-1 worker-0's job") << "as it was told";
+  ControlClient other(address(), "worker-0", {"id-2", "flights"});
+  EXPECT_THAT(other.RegisterTable({}, kLong),
+              StatusIs(absl::StatusCode::kUnimplemented, ::testing::_));
+  EXPECT_EQ(service_.heard_job, "id-2 flights");
+  ASSERT_THAT(other.Exchange({}, kLong), IsOk());
+  EXPECT_EQ(service_.heard_job, "id-2 flights");
+  ASSERT_THAT(ControlClient(address(), "worker-0", {"id-2", ""}).Hello(1, 3, kLong), IsOk());
+  EXPECT_EQ(service_.heard_job, "id-2 -") << "of the environment";
+}
+
 TEST_F(ControlClientTest, CallsOverOneConnection) {
-  ControlClient client(address(), "worker-0");
+  ControlClient client(address(), "worker-0", {});
   MUSTER_ASSERT_OK_AND_ASSIGN(HelloAnswer answer, client.Hello(1, 3, kLong));
   EXPECT_EQ(answer.job, "worker-0's job");
   for (uint64_t i = 1; i <= 100; ++i) {
@@ -84,7 +119,7 @@ TEST_F(ControlClientTest, CallsOverOneConnection) {
 }
 
 TEST_F(ControlClientTest, LargeMessagesGoBothWays) {
-  ControlClient client(address(), "worker-0");
+  ControlClient client(address(), "worker-0", {});
   WorkerExchangeRequest request;
   request.held.resize(40'000);
   for (size_t i = 0; i < request.held.size(); ++i) {
@@ -97,7 +132,7 @@ TEST_F(ControlClientTest, LargeMessagesGoBothWays) {
 
 TEST_F(ControlClientTest, TheServersStatusComesThrough) {
   service_.refusal = "SDK 0.9 cannot join: 100% \"no\"\nmaster has 0.1";
-  ControlClient client(address(), "worker-0");
+  ControlClient client(address(), "worker-0", {});
   EXPECT_THAT(client.Hello(1, 3, kLong),
               StatusIs(absl::StatusCode::kFailedPrecondition, service_.refusal));
   EXPECT_THAT(client.RegisterTable(TableSpec{}, kLong),
@@ -107,7 +142,7 @@ TEST_F(ControlClientTest, TheServersStatusComesThrough) {
 }
 
 TEST_F(ControlClientTest, ARestartedServerIsFoundAgain) {
-  ControlClient client(address(), "worker-0");
+  ControlClient client(address(), "worker-0", {});
   EXPECT_THAT(client.Hello(1, 3, kLong), IsOk());
   std::string same = address();
   Stop();
@@ -120,7 +155,7 @@ TEST_F(ControlClientTest, ARestartedServerIsFoundAgain) {
 }
 
 TEST_F(ControlClientTest, ADeadlineEndsTheCallAndTheNextOneWorks) {
-  ControlClient client(address(), "worker-0");
+  ControlClient client(address(), "worker-0", {});
   service_.hang = true;
   EXPECT_THAT(client.Exchange({}, milliseconds(50)),
               StatusIs(absl::StatusCode::kDeadlineExceeded, ::testing::_));
@@ -129,7 +164,7 @@ TEST_F(ControlClientTest, ADeadlineEndsTheCallAndTheNextOneWorks) {
 }
 
 TEST_F(ControlClientTest, BadAddressesAreNamed) {
-  EXPECT_THAT(ControlClient("nonsense", "w").Hello(1, 3, kLong),
+  EXPECT_THAT(ControlClient("nonsense", "w", {}).Hello(1, 3, kLong),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("\"nonsense\"")));
 }
 
@@ -151,7 +186,7 @@ TEST_F(ControlClientTest, SomethingElseListeningIsNoMaster) {
     }
     ::close(connection);
   });
-  ControlClient client("127.0.0.1:" + std::to_string(ntohs(self.sin_port)), "w");
+  ControlClient client("127.0.0.1:" + std::to_string(ntohs(self.sin_port)), "w", {});
   EXPECT_THAT(client.Hello(1, 3, kLong),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("HTTP/2")));
   peer.join();

@@ -90,6 +90,7 @@ TEST(ControlCodecTest, HelloBothWays) {
   response.set_shards_ahead(3);
   response.set_wire_encoding("float16");
   response.set_lease_duration_ms(10'000);
+  response.set_job_id("id-1");
   MUSTER_ASSERT_OK_AND_ASSIGN(HelloAnswer answer,
                               DecodeHelloResponse(response.SerializeAsString()));
   EXPECT_EQ(answer.job, "flights");
@@ -101,6 +102,7 @@ TEST(ControlCodecTest, HelloBothWays) {
   EXPECT_EQ(answer.shards_ahead, 3u);
   EXPECT_EQ(answer.wire_encoding, "float16");
   EXPECT_EQ(answer.lease_duration_ms, 10'000u);
+  EXPECT_EQ(JobOf(answer), (JobIdentity{"id-1", "flights"}));
   v1::RegisterTableResponse registered;
   registered.set_id(12);
   MUSTER_ASSERT_OK_AND_ASSIGN(TableId id,

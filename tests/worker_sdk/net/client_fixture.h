@@ -82,7 +82,7 @@ inline std::vector<ServerEndpoint> Servers(std::vector<std::string> addresses,
 
 inline DataClient::Options ClientOptions() {
   DataClient::Options options;
-  options.job = "job";
+  options.job = {"id-1", "job"};
   options.worker = "worker-0";
   options.partition_count = kPartitions;
   return options;

@@ -31,11 +31,11 @@ TEST_F(ConnectionTest, RefusedPartsBringNoRows) {
 }
 
 TEST_F(ConnectionTest, AnotherJobOrIncarnationIsNotUsed) {
-  FakeDataServer server({.job = "other"});
+  FakeDataServer server({.job_id = "id-2"});
   Start();
   client_->SetServers(Servers({server.address()}));
   client_->Send({Request(1, true)});
-  EXPECT_THAT(collector_.Wait(1).why, HasSubstr("works for job other"));
+  EXPECT_THAT(collector_.Wait(1).why, HasSubstr("works for job id id-2"));
   FakeDataServer newer({.incarnation = 5});
   client_->SetServers(Servers({newer.address()}, 4));
   client_->Send({Request(2, true, 4)});

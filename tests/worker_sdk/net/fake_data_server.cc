@@ -131,10 +131,10 @@ bool FakeDataServer::ServeFrame(int fd) {
   if (header->kind == wire::Kind::kHello) {
     absl::StatusOr<wire::Hello> hello = wire::DecodeHello(directory);
     wire::Header reply;
-    if (!hello.ok() || hello->job != options_.job) {
+    if (!hello.ok() || hello->job_id != options_.job_id) {
       reply.kind = wire::Kind::kError;
-      WriteAll(fd,
-               Frame(reply, wire::EncodeError("this server works for job " + options_.job), ""));
+      WriteAll(fd, Frame(reply,
+                         wire::EncodeError("this server works for job id " + options_.job_id), ""));
       return false;
     }
     reply.kind = wire::Kind::kHelloReply;

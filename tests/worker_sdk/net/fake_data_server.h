@@ -25,7 +25,7 @@ class FakeDataServer {
     uint32_t partition_count = 8;
     uint32_t dim = 2;
     std::string unix_path;  // empty: TCP on a free port
-    std::string job = "job";
+    std::string job_id = "id-1";
     wire::Encoding encoding = wire::Encoding::kFloat32;
   };
   explicit FakeDataServer(Options options);

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/version.h"
+#include "proto/rpc/grpc_status.h"
 #include "sharding/codec/control_codec.h"
 #include "sharding/source_pin.h"
 
@@ -46,6 +47,26 @@ void FakeMaster::Restart() {
     leases.clear();
   }
   Listen();
+}
+
+void FakeMaster::SetJob(const std::string& id) {
+  MutexLock lock(&mutex_);
+  job_id = id;
+}
+
+grpc::Status FakeMaster::Check(const grpc::ServerContext& context, UnnamedJob unnamed) {
+  const auto text = [&](const char* key) {
+    const auto found = context.client_metadata().find(key);
+    return found == context.client_metadata().end()
+               ? std::string()
+               : std::string(found->second.data(), found->second.size());
+  };
+  const absl::Status status =
+      CheckJobIdentity({"this master", "the worker"}, {job_id, "job"},
+                       {text(kJobIdMetadata), text(kJobNameMetadata)}, unnamed);
+  if (!status.ok()) ++strangers;
+  changed_.SignalAll();
+  return ToGrpcStatus(status);
 }
 
 void FakeMaster::AddShard(const std::string& path, uint32_t minibatch_size, DatasetMode mode) {
@@ -100,12 +121,14 @@ void FakeMaster::WaitFor(const std::function<bool()>& condition) {
   while (!condition()) changed_.Wait(&mutex_);
 }
 
-grpc::Status FakeMaster::Hello(grpc::ServerContext*, const v1::HelloRequest* request,
+grpc::Status FakeMaster::Hello(grpc::ServerContext* context, const v1::HelloRequest* request,
                                v1::HelloResponse* response) {
   MutexLock lock(&mutex_);
+  if (grpc::Status status = Check(*context, UnnamedJob::kAccept); !status.ok()) return status;
   if (!refuse_hello.empty()) return {grpc::FAILED_PRECONDITION, refuse_hello};
   MUSTER_CHECK(request->sdk_version() == kCompatibleVersion);
   response->set_job("job");
+  response->set_job_id(job_id);
   response->set_seed(7);
   response->set_partition_count(static_cast<uint32_t>(map_.partitions.size()));
   response->set_heartbeat_interval_ms(20);
@@ -118,12 +141,13 @@ grpc::Status FakeMaster::Hello(grpc::ServerContext*, const v1::HelloRequest* req
   return grpc::Status::OK;
 }
 
-grpc::Status FakeMaster::RegisterTable(grpc::ServerContext*,
+grpc::Status FakeMaster::RegisterTable(grpc::ServerContext* context,
                                        const v1::RegisterTableRequest* request,
                                        v1::RegisterTableResponse* response) {
   absl::StatusOr<TableSpec> spec = FromProto(request->table());
   MUSTER_CHECK_MSG(spec.ok(), spec.status().ToString());
   MutexLock lock(&mutex_);
+  if (grpc::Status status = Check(*context, UnnamedJob::kRefuse); !status.ok()) return status;
   for (const TableSpec& known : tables) {
     if (known.name != spec->name) continue;
     spec->id = known.id;
@@ -144,11 +168,13 @@ grpc::Status FakeMaster::RegisterTable(grpc::ServerContext*,
   return grpc::Status::OK;
 }
 
-grpc::Status FakeMaster::Exchange(grpc::ServerContext*, const v1::WorkerExchangeRequest* request,
+grpc::Status FakeMaster::Exchange(grpc::ServerContext* context,
+                                  const v1::WorkerExchangeRequest* request,
                                   v1::WorkerExchangeReply* reply) {
   absl::StatusOr<WorkerExchangeRequest> read = FromProto(*request);
   MUSTER_CHECK_MSG(read.ok(), read.status().ToString());
   MutexLock lock(&mutex_);
+  if (grpc::Status status = Check(*context, UnnamedJob::kRefuse); !status.ok()) return status;
   ToProto(Serve(*read), reply);
   changed_.SignalAll();
   return grpc::Status::OK;

@@ -12,6 +12,7 @@
 #include "base/mutex.h"
 #include "proto/control.grpc.pb.h"
 #include "sharding/control.h"
+#include "sharding/job_identity.h"
 
 namespace muster::sdk {
 
@@ -33,6 +34,8 @@ class FakeMaster final : public v1::WorkerService::Service {
   /// and without leases: they have to be re-asserted.
   void Kill();
   void Restart();
+  /// The job that it is the master of from now on; calls of others are refused.
+  void SetJob(const std::string& id);
 
   /// A shard over the whole of `path` (its records are lines).
   void AddShard(const std::string& path, uint32_t minibatch_size, DatasetMode mode);
@@ -51,9 +54,11 @@ class FakeMaster final : public v1::WorkerService::Service {
   std::vector<ReturnedLease> returned;
   std::map<uint64_t, Done> leases;  // by shard index
   std::vector<TableSpec> tables;
+  int strangers = 0;  // calls refused because they were of another job
   int reverified = 0, reasserted = 0, refused = 0;
   WorkerTimes times;
   std::string refuse_hello;
+  std::string job_id = "id-1";
   uint64_t restore_epoch() const { return map_.restore_epoch.value(); }
 
  private:
@@ -65,6 +70,8 @@ class FakeMaster final : public v1::WorkerService::Service {
   WorkerExchangeReply Serve(const WorkerExchangeRequest& request) MUSTER_REQUIRES(mutex_);
   DoneVerdict Judge(const DoneReport& report) MUSTER_REQUIRES(mutex_);
   void Listen();
+  grpc::Status Check(const grpc::ServerContext& context, UnnamedJob unnamed)
+      MUSTER_REQUIRES(mutex_);
 
   Mutex mutex_;
   CondVar changed_;

@@ -96,6 +96,25 @@ TEST_F(SessionImplTest, ConnectSaysWhatIsWrong) {
       Session::Connect({.master_address = master_.address(), .worker_name = "worker-0"});
   EXPECT_EQ(refused.status().code(), Status::Code::kFailedPrecondition);
   EXPECT_THAT(refused.status().message(), HasSubstr("0.2"));
+  master_.WaitFor([&] {
+    master_.refuse_hello.clear();
+    return true;
+  });
+  Result<Session> other = Session::Connect({.master_address = master_.address(),
+                                            .worker_name = "worker-0",
+                                            .connect_timeout_ms = 1,
+                                            .job_id = "id-2"});
+  EXPECT_EQ(other.status().code(), Status::Code::kUnavailable);
+  EXPECT_THAT(other.status().message(), AllOf(HasSubstr("id id-1"), HasSubstr("job id id-2")));
+  EXPECT_THAT(Session::Connect({.master_address = "x", .worker_name = "w", .job_id = "a b"})
+                  .status()
+                  .message(),
+              HasSubstr("MUSTER_JOB_ID"));
+  master_.Reply([](v1::HelloResponse* response) { response->clear_job_id(); });
+  EXPECT_THAT(Session::Connect({.master_address = master_.address(), .worker_name = "w"})
+                  .status()
+                  .message(),
+              HasSubstr("which job it has"));
   master_.Kill();
   Result<Session> nobody = Session::Connect(
       {.master_address = master_.address(), .worker_name = "worker-0", .connect_timeout_ms = 1});

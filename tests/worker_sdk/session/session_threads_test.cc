@@ -30,6 +30,38 @@ TEST_F(SessionThreadsTest, AMasterRestartIsSurvivedAndLeasesReasserted) {
   ExpectRows(1);
 }
 
+TEST_F(SessionThreadsTest, AMasterOfAnotherJobIsLikeOneThatIsAway) {
+  AddShard("a");
+  Session session = Connect();
+  Table table = session.SparseTable({.name = "t", .dim = 2, .optimizer = Sum{}});
+  std::optional<Shard> shard = session.NextShard();
+  ASSERT_TRUE(shard.has_value());
+  for (Minibatch& batch : shard->Minibatches()) {
+    PushOnes(table, batch);
+    batch.Commit();
+  }
+  master_.Kill();
+  master_.EndWhenDone();
+  master_.SetJob("id-2");
+  master_.Restart();
+  master_.WaitFor([&] { return master_.strangers >= 2; });
+  std::thread registration(
+      [&] { session.SparseTable({.name = "u", .dim = 2, .optimizer = Sum{}}); });
+  master_.WaitFor([&, seen = master_.strangers] { return master_.strangers >= seen + 3; });
+  EXPECT_TRUE(session.status().ok()) << session.status().message();
+  master_.Kill();
+  EXPECT_EQ(master_.reasserted, 0);
+  EXPECT_EQ(master_.tables.size(), 1u);
+  master_.SetJob("id-1");
+  master_.Restart();
+  registration.join();
+  EXPECT_FALSE(session.NextShard().has_value());
+  EXPECT_EQ(session.Finish(), 0);
+  EXPECT_EQ(master_.done.size(), 1u);
+  EXPECT_EQ(master_.tables.size(), 2u);
+  ExpectRows(1);
+}
+
 TEST_F(SessionThreadsTest, ADrainFinishesTheLoopAndHandsBackTheRest) {
   AddShard("a");
   AddShard("b");
