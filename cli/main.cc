@@ -201,8 +201,8 @@ void AddVerify(CLI::App* app, Verbs* verbs) {
     verb->add_option(name, *value, fmt::format("{} ({})", meaning, *value))
         ->check(CLI::Range(low, high));
   };
-  number("--kills", &options->kills, 0, VerifyOptions::kFaultsMax, "SIGKILLs, over all roles");
-  number("--pauses", &options->pauses, 0, VerifyOptions::kFaultsMax,
+  number("--kills", &options->kills, 0, VerifyOptions::kKillsMax, "SIGKILLs, over all roles");
+  number("--pauses", &options->pauses, 0, VerifyOptions::kPausesMax,
          "SIGSTOPs for longer than the lease, then SIGCONT");
   verb->add_option("--seed", options->seed, "Plans the faults; of the clock, and shown, if absent");
   number("--workers", &options->workers, 1, VerifyOptions::kNodesMax, "Workers");

@@ -12,8 +12,9 @@
 namespace muster::verify {
 
 struct VerifyOptions {
-  static constexpr uint32_t kFaultsMax = 2'000;  // of either kind
-  static constexpr uint32_t kNodesMax = 16;      // of either role
+  static constexpr uint32_t kKillsMax = 2'000;
+  static constexpr uint32_t kPausesMax = 500;
+  static constexpr uint32_t kNodesMax = 16;  // of either role
   static constexpr uint32_t kPartitionsMax = 4'096;
 
   uint32_t kills = 12;

@@ -50,12 +50,6 @@ spec:
     worker: {{replicas: {workers}, command: {command}}}
 )";
 
-uint64_t RecordsFor(uint32_t faults) {
-  const double seconds = kSecondsBeside + kSecondsAFault * faults;
-  const double minibatches = seconds * 1e6 / static_cast<double>(kMinibatchOfOne.count());
-  return static_cast<uint64_t>(minibatches) * VerifyJob::kMinibatchSize / kEpochs;
-}
-
 /// The records in files of different lengths.
 absl::Status WriteData(const std::string& folder, uint64_t records) {
   constexpr std::array kShares = {0.1, 0.5, 0.7, 1.0};
@@ -71,9 +65,16 @@ absl::Status WriteData(const std::string& folder, uint64_t records) {
 
 }  // namespace
 
+Workload VerifyJob::WorkloadFor(uint32_t faults) {
+  const double seconds = kSecondsBeside + kSecondsAFault * faults;
+  const double minibatches = seconds * 1e6 / static_cast<double>(kMinibatchOfOne.count());
+  return {.records = static_cast<uint64_t>(minibatches) * kMinibatchSize / kEpochs,
+          .epochs = kEpochs};
+}
+
 VerifyJob::VerifyJob(std::string folder, const VerifyJobOptions& options)
     : folder_(std::move(folder)),
-      workload_{.records = RecordsFor(options.faults), .epochs = kEpochs},
+      workload_(WorkloadFor(options.faults)),
       pace_(kMinibatchOfOne * options.workers) {}
 
 VerifyJob::VerifyJob(VerifyJob&& other) noexcept

@@ -31,6 +31,9 @@ class VerifyJob {
   static constexpr uint32_t kMinibatchSize = 32;
   static constexpr uint32_t kMinibatchesPerShard = 4;
 
+  /// As many records as that many faults need. Below 2^24 record trainings for all that `muster
+  /// verify` takes: float32 counts exactly up to there.
+  static Workload WorkloadFor(uint32_t faults);
   /// Makes the folder and writes all of it. Errors name the folder or the file.
   static absl::StatusOr<VerifyJob> Create(const VerifyJobOptions& options);
   VerifyJob(VerifyJob&& other) noexcept;

@@ -145,6 +145,7 @@ class VerifyTest(unittest.TestCase):
     def test_arguments(self):
         for arguments, words in (
             (["--kills", "2001"], "--kills"),
+            (["--pauses", "501"], "--pauses"),
             (["--pauses", "-1"], "--pauses"),
             (["--workers", "0"], "--workers"),
             (["--servers", "17"], "--servers"),
