@@ -98,6 +98,15 @@ TEST_F(CheckerTest, JobWithoutFaults) {
   EXPECT_THAT(verdict.samples, IsEmpty());
 }
 
+TEST(VerdictTest, EveryFaultFailsIt) {
+  EXPECT_TRUE(Verdict{.redelivered = 5}.ok());
+  EXPECT_FALSE(Verdict{.lost = 1}.ok());
+  EXPECT_FALSE(Verdict{.unexpected = 1}.ok());
+  EXPECT_FALSE(Verdict{.duplicated = 1}.ok());
+  EXPECT_FALSE(Verdict{.wrong_rows = 1}.ok());
+  EXPECT_FALSE(Verdict{.disagreements = {"the ledger"}}.ok());
+}
+
 TEST_F(CheckerTest, RedeliveredIsCountedAndNoFault) {
   histories_.push_back(MinibatchOf(1, 0));
   histories_.push_back(MinibatchOf(1, 0));
