@@ -23,9 +23,9 @@ constexpr uint32_t kEpochs = 3;
 /// Of one worker; several share the rate, so that the job is as long with any number of them.
 constexpr microseconds kMinibatchOfOne{15'000};
 constexpr microseconds kPaceMax{1'000'000};
-/// Faults come every second on the mean, and recoveries take their time.
+/// Faults come every second on the mean; a job that is faster is held back (DoublingsFor).
 constexpr double kSecondsBeside = 5;
-constexpr double kSecondsAFault = 2;
+constexpr double kSecondsAFault = 1;
 
 constexpr char kJob[] = R"(apiVersion: muster/v1
 kind: TrainingJob
