@@ -99,13 +99,6 @@ absl::StatusOr<LedgerSummary> ReadLedger(const VerifyJob& job) {
   return summary;
 }
 
-/// How far the ledger's count of re-delivered minibatches may be off: what a worker holds is known
-/// by its last heartbeat, and the last second of counts dies with a master.
-uint64_t Tolerance(uint32_t restarts, const StormResult& storm, uint32_t workers) {
-  const uint64_t pauses = std::accumulate(storm.pauses.begin(), storm.pauses.end(), uint64_t{0});
-  return (restarts + pauses) * workers * kShardsHeld * VerifyJob::kMinibatchesPerShard;
-}
-
 }  // namespace
 
 absl::StatusOr<LedgerSummary> ParseSummary(const std::string& text) {
@@ -130,19 +123,30 @@ absl::StatusOr<LedgerSummary> ParseSummary(const std::string& text) {
         .parts_skipped = counters.at("parts_skipped").get<uint64_t>(),
         .reasserted_leases = counters.at("reasserted_leases").get<uint64_t>(),
     };
-    for (const nlohmann::json& restarts : json.at("restarts")) {
-      summary.restarts += restarts.get<uint32_t>();
-    }
+    const nlohmann::json& restarts = json.at("restarts");
+    summary.master_restarts = restarts.at("master").get<uint32_t>();
+    summary.other_restarts =
+        restarts.at("ps").get<uint32_t>() + restarts.at("worker").get<uint32_t>();
   } catch (const nlohmann::json::exception& error) {
     return absl::InvalidArgumentError(fmt::format("not a summary of the job: {}", error.what()));
   }
   return summary;
 }
 
+uint64_t RedeliveredTolerance(const LedgerSummary& summary, uint32_t pauses, uint32_t workers) {
+  // The last second of counts dies with a master: at most, all that workers hold was to be run
+  // again in it. Once for leases that ran out because the machine was slow.
+  const uint64_t held = workers * kShardsHeld * VerifyJob::kMinibatchesPerShard;
+  // How far a worker got is known by its last heartbeat, within the shard that it computed.
+  const uint64_t computed = VerifyJob::kMinibatchesPerShard;
+  return (summary.master_restarts + 1) * held + (summary.other_restarts + pauses) * computed;
+}
+
 absl::StatusOr<Judgement> Judge(const VerifyJob& job, const StormResult& storm, uint32_t workers) {
   MUSTER_ASSIGN_OR_RETURN(const Histories histories, ReadHistories(job));
   MUSTER_ASSIGN_OR_RETURN(LedgerSummary summary, ReadLedger(job));
-  summary.ledger.redelivered_tolerance = Tolerance(summary.restarts, storm, workers);
+  const uint32_t pauses = std::accumulate(storm.pauses.begin(), storm.pauses.end(), 0U);
+  summary.ledger.redelivered_tolerance = RedeliveredTolerance(summary, pauses, workers);
   MUSTER_RETURN_IF_ERROR(Export(job));
   MUSTER_ASSIGN_OR_RETURN(const ExportedTable ids, OpenTable(job, "ids", kIdsDim, {}));
   MUSTER_ASSIGN_OR_RETURN(const ExportedTable buckets, OpenTable(job, "buckets", kBucketsDim, {}));

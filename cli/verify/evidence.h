@@ -27,8 +27,12 @@ absl::StatusOr<Judgement> Judge(const VerifyJob& job, const StormResult& storm, 
 struct LedgerSummary {
   Ledger ledger;
   RarePaths paths;
-  uint32_t restarts = 0;
+  uint32_t master_restarts = 0;
+  uint32_t other_restarts = 0;
 };
 absl::StatusOr<LedgerSummary> ParseSummary(const std::string& text);
+
+/// By how many minibatches the ledger's count of re-deliveries may be off. Pure.
+uint64_t RedeliveredTolerance(const LedgerSummary& summary, uint32_t pauses, uint32_t workers);
 
 }  // namespace muster::verify

@@ -38,7 +38,14 @@ TEST(ParseSummaryTest, LedgerAndPaths) {
   EXPECT_EQ(summary.paths.reverified_runs, 2u);
   EXPECT_EQ(summary.paths.parts_skipped, 3u);
   EXPECT_EQ(summary.paths.reasserted_leases, 4u);
-  EXPECT_EQ(summary.restarts, 10u);
+  EXPECT_EQ(summary.master_restarts, 2u);
+  EXPECT_EQ(summary.other_restarts, 8u);
+}
+
+TEST(RedeliveredToleranceTest, GrowsWithMastersMoreThanWithOthers) {
+  EXPECT_EQ(RedeliveredTolerance({}, 0, 2), 24u);
+  EXPECT_EQ(RedeliveredTolerance({.master_restarts = 2}, 0, 2), 72u);
+  EXPECT_EQ(RedeliveredTolerance({.other_restarts = 3}, 2, 2), 24u + 20);
 }
 
 TEST(ParseSummaryTest, WhatIsNoSummary) {
