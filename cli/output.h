@@ -16,6 +16,7 @@ inline constexpr int kExitUsage = 2;  // wrong arguments, a bad job file, bad in
 inline constexpr int kExitDrained = 3;
 inline constexpr int kExitCancelled = 4;
 inline constexpr int kExitUnreachable = 5;
+inline constexpr int kExitWrong = 6;  // verify: something is lost, doubled or wrong
 
 /// Data to stdout.
 void PrintData(std::string_view text);

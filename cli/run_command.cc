@@ -27,16 +27,6 @@ uint64_t RandomNumber() {
   return number;
 }
 
-/// SIGINT, SIGTERM and SIGHUP by file descriptor, for this thread and all that come after.
-int BlockSignals() {
-  sigset_t signals;
-  ::sigemptyset(&signals);
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
-  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
-  ::signal(SIGPIPE, SIG_IGN);
-  return ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 absl::StatusOr<RunPlan> MakePlan(const LoadedJob& job, const RunOptions& options,
                                  const std::string& self) {
   RunPlan plan{.job = job.spec,
@@ -102,6 +92,15 @@ absl::Status Announce(const StateDirectory& state, RunPlan* plan) {
 }
 
 }  // namespace
+
+int BlockSignals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  return ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+}
 
 int RunCommand(const RunOptions& options) {
   absl::StatusOr<LoadedJob> job = LoadJob(options.job_file, "");

@@ -24,4 +24,8 @@ struct RunOptions {
 /// signals).
 int RunCommand(const RunOptions& options);
 
+/// SIGINT, SIGTERM and SIGHUP by file descriptor (the result, a signalfd), for this thread and all
+/// that come after; SIGPIPE is ignored.
+int BlockSignals();
+
 }  // namespace muster

@@ -308,7 +308,7 @@ def main():
     options, rest = parser.parse_known_args()
     build = os.path.abspath(options.build)
     options.muster = os.path.join(build, "cli", "muster")
-    options.trainer = os.path.join(build, "examples", "counter", "counter_trainer")
+    options.trainer = os.path.join(build, "cli", "verify_worker")
     options.nan_trainer = os.path.join(build, "tests", "integration", "nan_trainer")
     options.full_disk = os.path.join(build, "tests", "integration", "libfull_disk.so")
     options.sdk = os.path.realpath(os.path.join(build, "worker_sdk", "libmuster.so"))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks an export of the counter job against values computed from its input. Python's standard library only.
 
-Shares no code with examples/counter: the rules are written down a second time, from the table in its README and header.
+Shares no code with verify/: the rules are written down a second time, from the table in verify/workload/contributions.h.
 """
 
 import argparse
@@ -72,16 +72,16 @@ def expected_tables(ids, epochs, start=None):
     for number, occurrences in ids.items():
         times = occurrences * epochs
         added = {
-            "ids": (number, [1 + number % 3]),
-            "buckets": (number % 61, [(number + j) % 7 - 3 for j in range(SPARSE["buckets"])]),
-            "wide": ((number % 257) * SPREAD & MASK, [(number * (j + 1)) % 5 - 2 for j in range(SPARSE["wide"])]),
+            "buckets": (number % 61, [(number + j) % 7 - 3 if j else 1 for j in range(SPARSE["buckets"])]),
+            "wide": ((number % 257) * SPREAD & MASK, [(number * (j + 1)) % 5 - 2 if j else 1 for j in range(SPARSE["wide"])]),
         }
+        rows["ids"].setdefault(number, [INITIAL["ids"]])[0] += occurrences * sum(8 ** (epoch % 8) for epoch in range(epochs))
         for table, (key, values) in added.items():
             row = rows[table].setdefault(key, [INITIAL[table]] * SPARSE[table])
             for j, value in enumerate(values):
                 row[j] += times * value
         for j in range(len(totals)):
-            totals[j] += times * ((number + 3 * j) % 9 - 4)
+            totals[j] += times * ((number + 3 * j) % 9 - 4 if j else 1)
     return rows, totals
 
 

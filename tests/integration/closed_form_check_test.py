@@ -46,19 +46,22 @@ class ClosedFormTest(unittest.TestCase):
         return closed_form.compare([self.input], EPOCHS, self.temp.name)[0]
 
     def test_rows_by_hand(self):
-        self.assertEqual(self.rows["ids"][318], [4.0])  # twice in the input, 2 epochs, 1 + 318 mod 3
-        self.assertEqual(self.rows["buckets"][1], [2 + 2 * -2, 2 + 2 * -1, 2 + 0, 2 + 2 * 1])
+        self.assertEqual(self.rows["ids"][318], [18.0])  # twice in the input, in epochs 0 and 1: 2 (1 + 8)
+        self.assertEqual(self.rows["buckets"][1], [2 + 2 * 1, 2 + 2 * -1, 2 + 0, 2 + 2 * 1])
         self.assertEqual(set(self.rows["buckets"]), {0, 1, 2, 13})
         self.assertIn(61 * 0x9E3779B97F4A7C15 % 2**64, self.rows["wide"])
-        self.assertEqual(self.totals[0], 2 * sum(n % 9 - 4 for n in NUMBERS))
+        self.assertEqual(self.totals[0], 2 * len(NUMBERS))
+        self.assertEqual(self.totals[4], 2 * sum((n + 12) % 9 - 4 for n in NUMBERS))
 
     def test_right_export_is_accepted(self):
         self.assertEqual(self.differences(), [])
 
     def test_warm_start(self):
-        """Two epochs on top of two are four epochs, but for the initial values: they count once."""
+        """Two epochs on top of two are four epochs, but for the initial values, which count once, and for the numbers of epochs."""
         self.write()
+        first = self.rows["ids"]
         self.rows, self.totals = closed_form.expected_tables(closed_form.read_ids([self.input]), 2 * EPOCHS)
+        self.rows["ids"] = {key: [2 * row[0]] for key, row in first.items()}
         export = os.path.join(self.temp.name, "second")
         os.mkdir(export)
         self.write(export)

@@ -134,7 +134,7 @@ def parse_options():
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="Example: closed_form_test.py --muster build/dev/cli/muster --trainer build/dev/examples/counter/counter_trainer",
+        epilog="Example: closed_form_test.py --muster build/dev/cli/muster --trainer build/dev/cli/verify_worker",
     )
     counter_job.add_arguments(parser)
     parser.add_argument("--seed", type=int, default=1)

@@ -50,14 +50,14 @@ EVALUATE = """    - {name: unseen, files: ["unseen-*.txt"], mode: evaluate, head
 def add_arguments(parser):
     """Where the programs are."""
     parser.add_argument("--muster", required=True, type=os.path.abspath, help="the muster executable")
-    parser.add_argument("--trainer", required=True, type=os.path.abspath, help="the counter_trainer executable")
+    parser.add_argument("--trainer", required=True, type=os.path.abspath, help="the verify_worker executable")
 
 
 def arguments(description, example):
     """The options of a test that takes nothing but the programs, and what is left for unittest."""
     parser = argparse.ArgumentParser(
         description=description.splitlines()[0],
-        epilog=f"Example: {example} --muster build/dev/cli/muster --trainer build/dev/examples/counter/counter_trainer",
+        epilog=f"Example: {example} --muster build/dev/cli/muster --trainer build/dev/cli/verify_worker",
     )
     add_arguments(parser)
     return parser.parse_known_args()

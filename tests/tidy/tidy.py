@@ -28,13 +28,14 @@ LAYERS = {
     "ps": {"base", "proto", "sharding"},
     "worker_sdk": {"base", "proto", "sharding"},
     "scaler": {"base", "proto", "sharding"},
-    "cli": {"base", "proto", "sharding", "master", "ps", "scaler"},
+    "verify": {"base"},
+    "cli": {"base", "proto", "sharding", "master", "ps", "scaler", "verify"},
 }
 # What a trainer includes; examples may use nothing else of the house.
 PUBLIC_HEADERS = "worker_sdk/include/"
 EXAMPLE_FOLDERS = {"examples"}
 # Folders in which deciding and doing are kept apart: no library that reads the world.
-PURE_FOLDERS = ("sharding", "master/core", "ps/engine", "worker_sdk/core", "scaler/policy")
+PURE_FOLDERS = ("sharding", "master/core", "ps/engine", "worker_sdk/core", "scaler/policy", "verify")
 SHELL_HEADERS = re.compile(
     r"^(grpc|grpcpp|boost/asio|rocksdb|yaml-cpp|nghttp2|spdlog)/|^(fstream|thread|unistd\.h|fcntl\.h|sys/socket\.h)$"
 )

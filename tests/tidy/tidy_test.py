@@ -38,12 +38,14 @@ class RuleTest(unittest.TestCase):
             ("worker_sdk/core/a.cc", "master/core/b.h"),
             ("ps/net/a.cc", "cli/b.h"),
             ("cli/a.cc", "worker_sdk/core/b.h"),
+            ("verify/a.cc", "sharding/b.h"),
             ("examples/flights/a.cc", "base/b.h"),
             ("ps/net/a.cc", "../engine/b.h"),
         ):
             self.assert_sees(tidy.layers, {path: f'#include "{target}"\n'}, target)
         for path, target in (
             ("cli/a.cc", "master/service/b.h"),
+            ("cli/verify/a.cc", "verify/b.h"),
             ("ps/net/a.cc", "ps/engine/b.h"),
             ("master/core/a.cc", "proto/control.pb.h"),
             ("examples/flights/a.cc", "examples/flights/b.h"),

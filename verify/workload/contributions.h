@@ -6,18 +6,19 @@
 #include <optional>
 #include <string_view>
 
-namespace counter {
+namespace muster::verify {
 
-/// What a record with number `id` adds to the tables of the counter job, all of it small whole
+/// What a record with number `id` adds to the tables of the workload, all of it small whole
 /// numbers, so that sums in float32 are exact whatever their order:
 ///
 ///   table    shape         key of the record's row         adds in column (element) j
-///   ids      sparse, 1     id                              1 + id mod 3
-///   buckets  sparse, 4     id mod 61                       (id + j) mod 7 - 3
-///   wide     sparse, 33    (id mod 257) kSpread mod 2^64   (id (j + 1)) mod 5 - 2
-///   totals   dense, 3 x 5                                  (id + 3 j) mod 9 - 4
+///   ids      sparse, 1     id                              8^(epoch mod 8)
+///   buckets  sparse, 4     id mod 61                       j = 0: 1; else (id + j) mod 7 - 3
+///   wide     sparse, 33    (id mod 257) kSpread mod 2^64   j = 0: 1; else (id (j + 1)) mod 5 - 2
+///   totals   dense, 3 x 5                                  j = 0: 1; else (id + 3 j) mod 9 - 4
 ///
-/// Rows of `buckets` start at 2, all others at 0.
+/// Rows of `buckets` start at 2, all others at 0. So a row of `ids`, written to the base 8, says of
+/// each epoch how often its record took effect, and column 0 of the others counts effects.
 inline constexpr uint32_t kIdsDim = 1;
 inline constexpr uint32_t kBucketsDim = 4;
 inline constexpr uint32_t kWideDim = 33;
@@ -27,6 +28,10 @@ inline constexpr uint64_t kTotalsSize = kTotalsRows * kTotalsColumns;
 inline constexpr float kBucketsInitial = 2;
 inline constexpr uint64_t kSpread = 0x9e3779b97f4a7c15ULL;
 inline constexpr uint64_t kIdMax = 1'000'000'000;
+/// Bits of a row of `ids` for one epoch.
+inline constexpr uint32_t kEpochBits = 3;
+/// From here on the epochs of a row of `ids` would meet again.
+inline constexpr uint32_t kEpochsMax = 8;
 
 /// See the table above.
 struct Contribution {
@@ -37,9 +42,9 @@ struct Contribution {
   std::array<float, kWideDim> wide{};
   std::array<float, kTotalsSize> totals{};
 };
-Contribution ContributionOf(uint64_t id);
+Contribution ContributionOf(uint64_t id, uint32_t epoch);
 
 /// The id on a line: decimal digits, up to kIdMax. Nothing when the line is not that.
 std::optional<uint64_t> ParseId(std::string_view line);
 
-}  // namespace counter
+}  // namespace muster::verify

@@ -1,0 +1,174 @@
+#include "cli/verify/evidence.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <utility>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "cli/export_command.h"
+#include "cli/stored_job.h"
+#include "sharding/exported/exported_table.h"
+#include "verify/workload/contributions.h"
+#include "verify/workload/history.h"
+
+namespace muster::verify {
+namespace {
+
+constexpr uint64_t kFileBytesMax = uint64_t{1} << 32;
+/// Shards that a worker may hold: the one in work and spec.training.shardsAhead.
+constexpr uint64_t kShardsHeld = 3;
+
+struct Histories {
+  AttemptLog attempts;
+  WorkerRecoveries recoveries;
+};
+
+/// The pid in "worker-0-4711.history".
+absl::StatusOr<int64_t> PidOf(const std::filesystem::path& path) {
+  const std::string stem = path.stem().string();
+  const char* const begin = stem.data() + stem.rfind('-') + 1;
+  int64_t pid = 0;
+  const auto [end, error] = std::from_chars(begin, stem.data() + stem.size(), pid);
+  if (error != std::errc() || end != stem.data() + stem.size()) {
+    return absl::InvalidArgumentError(fmt::format("{} is no history", path.string()));
+  }
+  return pid;
+}
+
+absl::Status ReadHistory(const std::filesystem::path& path, Histories* histories) {
+  MUSTER_ASSIGN_OR_RETURN(const int64_t pid, PidOf(path));
+  MUSTER_ASSIGN_OR_RETURN(const std::string text, ReadFile(path.string(), kFileBytesMax));
+  WorkerRecoveries& recoveries = histories->recoveries;
+  const HistoryVisitor visitor{
+      .begin = [&](const ShardMark& mark) { recoveries.AddBegin(pid, mark); },
+      .attempt =
+          [&](const Attempt& attempt) {
+            histories->attempts.Add(attempt);
+            recoveries.AddAttempt(pid, attempt);
+          },
+      .finish = [&](const ShardMark& mark) { recoveries.AddFinish(pid, mark); }};
+  const size_t bad_line = ParseHistory(text, visitor);
+  if (bad_line == 0) return absl::OkStatus();
+  return absl::DataLossError(
+      fmt::format("{}:{}: not a line of a history", path.string(), bad_line));
+}
+
+absl::StatusOr<Histories> ReadHistories(const VerifyJob& job) {
+  Histories histories{AttemptLog(job.workload()), {}};
+  std::vector<std::filesystem::path> paths;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(job.histories(), error)) {
+    paths.push_back(entry.path());
+  }
+  if (error) return ErrnoStatus(error.value(), job.histories());
+  std::ranges::sort(paths);
+  for (const auto& path : paths) MUSTER_RETURN_IF_ERROR(ReadHistory(path, &histories));
+  return histories;
+}
+
+absl::Status Export(const VerifyJob& job) {
+  const StateDirectory state = job.state();
+  MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<AdminClient> stored,
+                          OpenStoredJob({.job_file = "", .state_directory = state.path()}));
+  MUSTER_ASSIGN_OR_RETURN(const v1::GetManifestResponse manifest, stored->GetManifest());
+  return WriteExportOf(manifest, state, job.export_folder());
+}
+
+absl::StatusOr<ExportedTable> OpenTable(const VerifyJob& job, const std::string& name, uint32_t dim,
+                                        std::vector<uint64_t> shape) {
+  TableSpec spec;
+  spec.name = name;
+  spec.dim = dim;
+  spec.shape = std::move(shape);
+  spec.warm_start_directory = job.export_folder();
+  return ExportedTable::Open(spec);
+}
+
+absl::StatusOr<LedgerSummary> ReadLedger(const VerifyJob& job) {
+  const std::string path = job.state().summary();
+  MUSTER_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kFileBytesMax));
+  absl::StatusOr<LedgerSummary> summary = ParseSummary(text);
+  if (!summary.ok()) return Annotate(summary.status(), path);
+  return summary;
+}
+
+}  // namespace
+
+absl::StatusOr<LedgerSummary> ParseSummary(const std::string& text) {
+  LedgerSummary summary;
+  // Reading what is not there, or is of another type, throws.
+  try {
+    const nlohmann::json json = nlohmann::json::parse(text);
+    for (const nlohmann::json& epoch : json.at("datasets").at(0).at("epochs")) {
+      const nlohmann::json& metrics = epoch.at("metrics");
+      const bool known = metrics.contains("id") && metrics["id"].is_number();
+      summary.ledger.epochs.push_back({.expected = epoch.at("expected").get<uint64_t>(),
+                                       .committed = epoch.at("committed").get<uint64_t>(),
+                                       .mean_id = known
+                                                      ? metrics["id"].get<double>()
+                                                      : std::numeric_limits<double>::quiet_NaN()});
+    }
+    summary.ledger.redelivered_minibatches = json.at("redelivered_minibatches").get<uint64_t>();
+    const nlohmann::json& counters = json.at("counters");
+    summary.paths = {
+        .replayed_shards = counters.at("replayed_shards").get<uint64_t>(),
+        .reverified_runs = counters.at("reverified_runs").get<uint64_t>(),
+        .parts_skipped = counters.at("parts_skipped").get<uint64_t>(),
+        .reasserted_leases = counters.at("reasserted_leases").get<uint64_t>(),
+    };
+    const nlohmann::json& restarts = json.at("restarts");
+    summary.master_restarts = restarts.at("master").get<uint32_t>();
+    summary.other_restarts =
+        restarts.at("ps").get<uint32_t>() + restarts.at("worker").get<uint32_t>();
+  } catch (const nlohmann::json::exception& error) {
+    return absl::InvalidArgumentError(fmt::format("not a summary of the job: {}", error.what()));
+  }
+  return summary;
+}
+
+uint64_t RedeliveredTolerance(const LedgerSummary& summary, uint32_t pauses, uint32_t workers) {
+  // The last second of counts dies with a master: at most, all that workers hold was to be run
+  // again in it. Once for leases that ran out because the machine was slow.
+  const uint64_t held = workers * kShardsHeld * VerifyJob::kMinibatchesPerShard;
+  // How far a worker got is known by its last heartbeat, within the shard that it computed.
+  const uint64_t computed = VerifyJob::kMinibatchesPerShard;
+  return (summary.master_restarts + 1) * held + (summary.other_restarts + pauses) * computed;
+}
+
+absl::StatusOr<Judgement> Judge(const VerifyJob& job, const StormResult& storm, uint32_t workers) {
+  MUSTER_ASSIGN_OR_RETURN(const Histories histories, ReadHistories(job));
+  MUSTER_ASSIGN_OR_RETURN(LedgerSummary summary, ReadLedger(job));
+  const uint32_t pauses = std::accumulate(storm.pauses.begin(), storm.pauses.end(), 0U);
+  summary.ledger.redelivered_tolerance = RedeliveredTolerance(summary, pauses, workers);
+  MUSTER_RETURN_IF_ERROR(Export(job));
+  MUSTER_ASSIGN_OR_RETURN(const ExportedTable ids, OpenTable(job, "ids", kIdsDim, {}));
+  MUSTER_ASSIGN_OR_RETURN(const ExportedTable buckets, OpenTable(job, "buckets", kBucketsDim, {}));
+  MUSTER_ASSIGN_OR_RETURN(const ExportedTable wide, OpenTable(job, "wide", kWideDim, {}));
+  MUSTER_ASSIGN_OR_RETURN(const ExportedTable totals,
+                          OpenTable(job, "totals", 0, {kTotalsRows, kTotalsColumns}));
+  const Weights weights{.ids = {ids.keys(), ids.values()},
+                        .buckets = {buckets.keys(), buckets.values()},
+                        .wide = {wide.keys(), wide.values()},
+                        .totals = totals.values()};
+  const RarePaths& seen = storm.paths;
+  const RarePaths& last = summary.paths;
+  return Judgement{
+      .verdict = Check(job.workload(), histories.attempts, summary.ledger, weights),
+      .worker = Summarise(histories.recoveries.Times(storm.worker_kills)),
+      .server = Summarise(storm.server_recoveries_ms),
+      .master = Summarise(storm.master_recoveries_ms),
+      .ledger_redelivered_minibatches = summary.ledger.redelivered_minibatches,
+      .paths = {.replayed_shards = std::max(seen.replayed_shards, last.replayed_shards),
+                .reverified_runs = std::max(seen.reverified_runs, last.reverified_runs),
+                .parts_skipped = std::max(seen.parts_skipped, last.parts_skipped),
+                .reasserted_leases = std::max(seen.reasserted_leases, last.reasserted_leases)}};
+}
+
+}  // namespace muster::verify

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "cli/verify/storm.h"
+#include "cli/verify/verify_job.h"
+#include "verify/checker.h"
+#include "verify/recovery.h"
+
+namespace muster::verify {
+
+/// What a finished job left behind, judged.
+struct Judgement {
+  Verdict verdict;
+  RecoveryTimes worker, server, master;
+  uint64_t ledger_redelivered_minibatches = 0;
+  RarePaths paths;
+};
+
+/// Reads histories, ledger and weights of a job that succeeded, and compares them. Writes the
+/// export into the job's folder. Errors say what could not be read.
+absl::StatusOr<Judgement> Judge(const VerifyJob& job, const StormResult& storm, uint32_t workers);
+
+/// The ledger as `summary.json` has it, and the paths that were taken. InvalidArgument when the
+/// text is not that. Pure.
+struct LedgerSummary {
+  Ledger ledger;
+  RarePaths paths;
+  uint32_t master_restarts = 0;
+  uint32_t other_restarts = 0;
+};
+absl::StatusOr<LedgerSummary> ParseSummary(const std::string& text);
+
+/// By how many minibatches the ledger's count of re-deliveries may be off. Pure.
+uint64_t RedeliveredTolerance(const LedgerSummary& summary, uint32_t pauses, uint32_t workers);
+
+}  // namespace muster::verify

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "cli/master_link.h"
+#include "cli/verify/node_processes.h"
+#include "cli/verify/verify_job.h"
+#include "proto/admin.pb.h"
+#include "scaler/launcher/process_launcher.h"
+#include "verify/fault_plan.h"
+#include "verify/recovery.h"
+
+namespace muster::verify {
+
+/// Counts by role, in the order of kRoles.
+using ByRole = std::array<uint32_t, kRoles.size()>;
+
+/// What happened to a job under fire.
+struct StormResult {
+  ByRole kills{};
+  ByRole pauses{};
+  std::vector<WorkerKill> worker_kills;
+  /// From the kill of a server until the master says that its successor serves every partition of
+  /// it; from the kill of a master until one answers again. Asked every 20 ms.
+  std::vector<double> server_recoveries_ms;
+  std::vector<double> master_recoveries_ms;
+  RarePaths paths;  // as far as they were seen while it ran
+  std::chrono::milliseconds elapsed{0};
+  bool interrupted = false;  // by SIGINT, SIGTERM or SIGHUP
+  std::string problem;       // why the job did not come to its end; empty: it did
+};
+
+/// Runs `muster run` on a job, kills and pauses its processes as a plan says, and waits for the
+/// job's end. Whatever happens, nothing that it started is left when Run() returns. Belongs to the
+/// main thread, on which signals are blocked.
+class Storm {
+ public:
+  struct Options {
+    NodePrograms programs;
+    FaultPlan::Options plan;
+    std::vector<std::string> run_flags;           // of `muster run`, besides the job
+    int signal_fd = -1;                           // readable when the user wants it to end
+    std::function<void(const std::string&)> say;  // a line of progress
+  };
+  /// `job` and `clock` outlive the storm.
+  Storm(Options options, VerifyJob* job, const Clock* clock);
+  StormResult Run();
+
+ private:
+  enum class Phase : uint8_t { kStarting, kFaults, kPausesEnd, kFinishing, kEnding };
+  struct Paused {
+    HeldProcess process;
+    TimePoint until;
+  };
+  struct KilledServer {
+    NodeProcess node;
+    TimePoint at;
+  };
+  struct KilledMaster {
+    uint64_t incarnation = 0;
+    TimePoint at;
+  };
+
+  void Wait();
+  void Act(TimePoint now);
+  void Begin(TimePoint now);
+  void ApplyFaults(TimePoint now);
+  bool Strike(const Fault& fault, TimePoint now);
+  void Count(const Fault& fault, const NodeProcess& node, TimePoint now);
+  void Resume(TimePoint now);
+  void Connect();
+  void ReadSignals();
+  void ReadAnswers();
+  void Measure(const v1::JobStatus& status, TimePoint asked_at, TimePoint now);
+  void HoldBack(const v1::JobStatus& status);
+  void SayProgress(TimePoint now);
+  uint32_t applied() const;
+  void Say(TimePoint now, const std::string& what) const;
+  /// Ends the job; what is left of it is killed.
+  void GiveUp(std::string problem);
+  void HandleExit(const ExitStatus& exit);
+
+  const Options options_;
+  VerifyJob* const job_;
+  const Clock* const clock_;
+  const TimePoint started_at_;
+  Rng rng_;
+  FaultPlan plan_;
+  ProcessLauncher launcher_;
+  std::unique_ptr<MasterLink> link_;
+  std::optional<v1::JobStatus> status_;
+  Phase phase_ = Phase::kStarting;
+  std::optional<Fault> fault_;  // the next one
+  TimePoint last_fault_at_;
+  TimePoint deadline_;  // of the phase, or of the fault
+  TimePoint said_at_;
+  std::vector<Paused> paused_;
+  std::vector<KilledServer> killed_servers_;
+  std::vector<KilledMaster> killed_masters_;
+  bool ended_ = false;
+  StormResult result_;
+};
+
+}  // namespace muster::verify

@@ -1,0 +1,142 @@
+#include "cli/verify/verify_command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "cli/run_command.h"
+#include "cli/verify/evidence.h"
+#include "cli/verify/report.h"
+#include "cli/verify/storm.h"
+#include "cli/verify/verify_job.h"
+
+namespace muster::verify {
+namespace {
+
+constexpr char kWorker[] = "verify_worker";
+
+absl::StatusOr<std::string> TrainerOf(const VerifyOptions& options, const std::string& program) {
+  if (options.trainer.empty()) return FindWorker(WorkerPlaces(program));
+  return FindWorker({std::filesystem::absolute(options.trainer).lexically_normal().string()});
+}
+
+std::string DirectoryOf(const VerifyOptions& options) {
+  if (!options.directory.empty()) return options.directory;
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
+  return error ? "/tmp" : folder.string();
+}
+
+/// Seeds that a person can write down.
+uint64_t SeedOf(const VerifyOptions& options, const Clock& clock) {
+  return options.seed.value_or(static_cast<uint64_t>(clock.Wall().count()) % 1'000'000);
+}
+
+Storm::Options StormOptions(const VerifyOptions& options, NodePrograms programs, uint64_t seed) {
+  Storm::Options storm{.programs = std::move(programs),
+                       .plan = {.seed = seed,
+                                .kills = options.kills,
+                                .pauses = options.pauses,
+                                .lease = VerifyJob::kLease},
+                       .run_flags = {},
+                       .say = [](const std::string&) {}};
+  if (!options.planted_bug.empty()) storm.run_flags = {"--planted-bug", options.planted_bug};
+  if (options.progress) {
+    storm.say = [](const std::string& line) { PrintNote(line); };
+  }
+  return storm;
+}
+
+int ExitCodeOf(const Report& report) {
+  if (report.storm.interrupted) return kExitDrained;
+  if (!report.judgement.has_value()) return kExitFailed;
+  return report.judgement->verdict.ok() ? kExitSucceeded : kExitWrong;
+}
+
+/// The storm and what comes of it; fills all of the report but the folder.
+void RunAndJudge(Storm* storm, const VerifyJob& job, const VerifyOptions& options, Report* report) {
+  report->storm = storm->Run();
+  report->problem = report->storm.problem;
+  if (!report->problem.empty()) return;
+  absl::StatusOr<Judgement> judgement = Judge(job, report->storm, options.workers);
+  if (judgement.ok()) {
+    report->judgement = *std::move(judgement);
+  } else {
+    report->problem = Message(judgement.status());
+  }
+}
+
+}  // namespace
+
+absl::Status CheckOptions(const VerifyOptions& options) {
+  if (options.partitions < options.servers) {
+    return absl::InvalidArgumentError(
+        fmt::format("--partitions {} is less than --servers {}: every server needs one",
+                    options.partitions, options.servers));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> WorkerPlaces(const std::string& program) {
+  const std::filesystem::path folder = std::filesystem::path(program).parent_path();
+  return {(folder / kWorker).string(),
+          (folder.parent_path() / "libexec" / "muster" / kWorker).string()};
+}
+
+absl::StatusOr<std::string> FindWorker(const std::vector<std::string>& places) {
+  for (const std::string& place : places) {
+    std::error_code error;
+    if (std::filesystem::is_regular_file(place, error) && ::access(place.c_str(), X_OK) == 0) {
+      return place;
+    }
+  }
+  return absl::NotFoundError(
+      fmt::format("there is no program to train with: looked for {}; build or install it, or name "
+                  "it with --trainer",
+                  fmt::join(places, " and ")));
+}
+
+int VerifyCommand(const VerifyOptions& options) {
+  if (const absl::Status right = CheckOptions(options); !right.ok()) return PrintError(right);
+  std::error_code error;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  absl::StatusOr<std::string> trainer = TrainerOf(options, program);
+  if (!trainer.ok()) return PrintError(Message(trainer.status()), kExitUsage);
+
+  SystemClock clock;
+  // From here on Ctrl-C finds someone who tidies up.
+  const int signal_fd = BlockSignals();
+  absl::Cleanup close_signals = [signal_fd] { ::close(signal_fd); };
+  Report report{.seed = SeedOf(options, clock)};
+  absl::StatusOr<VerifyJob> job = VerifyJob::Create({.directory = DirectoryOf(options),
+                                                     .seed = report.seed,
+                                                     .workers = options.workers,
+                                                     .servers = options.servers,
+                                                     .partitions = options.partitions,
+                                                     .faults = options.kills + options.pauses,
+                                                     .trainer = *trainer});
+  if (!job.ok()) return PrintError(Message(job.status()), kExitUsage);
+  report.workload = job->workload();
+  Storm::Options storm_options =
+      StormOptions(options, {.muster = program, .trainer = *trainer}, report.seed);
+  storm_options.signal_fd = signal_fd;
+  Storm storm(std::move(storm_options), &*job, &clock);
+  RunAndJudge(&storm, *job, options, &report);
+
+  const int exit_code = ExitCodeOf(report);
+  if (options.keep || (exit_code != kExitSucceeded && exit_code != kExitDrained)) {
+    job->Keep();
+    report.directory = job->folder();
+  }
+  PrintData(options.output == OutputFormat::kJson ? ReportToJson(report).dump() + "\n"
+                                                  : ReportText(report));
+  return exit_code;
+}
+
+}  // namespace muster::verify

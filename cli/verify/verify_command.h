@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cli/output.h"
+
+namespace muster::verify {
+
+struct VerifyOptions {
+  static constexpr uint32_t kKillsMax = 2'000;
+  static constexpr uint32_t kPausesMax = 500;
+  static constexpr uint32_t kNodesMax = 16;  // of either role
+  static constexpr uint32_t kPartitionsMax = 4'096;
+
+  uint32_t kills = 12;
+  uint32_t pauses = 3;
+  std::optional<uint64_t> seed;  // none: of the clock
+  uint32_t workers = 2;
+  uint32_t servers = 2;
+  uint32_t partitions = 64;
+  std::string directory;  // "" = the folder for temporary files
+  bool keep = false;
+  bool progress = true;
+  OutputFormat output = OutputFormat::kText;
+  std::string trainer;      // "" = the one that belongs to this program
+  std::string planted_bug;  // for tests: handed to `muster run`
+};
+
+/// InvalidArgument when two options do not fit together.
+absl::Status CheckOptions(const VerifyOptions& options);
+
+/// Where the worker may be: beside the program in a build folder, in libexec where it is installed.
+std::vector<std::string> WorkerPlaces(const std::string& program);
+/// The first of `places` that can be executed. NotFound names them all.
+absl::StatusOr<std::string> FindWorker(const std::vector<std::string>& places);
+
+/// `muster verify`: runs a job of known result, kills and pauses its processes, and proves that
+/// nothing is lost or doubled. Returns the exit code. Requires: called on the main thread before
+/// other threads exist (it blocks signals).
+int VerifyCommand(const VerifyOptions& options);
+
+}  // namespace muster::verify

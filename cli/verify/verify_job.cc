@@ -1,0 +1,135 @@
+#include "cli/verify/verify_job.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/file.h"
+#include "base/status.h"
+
+namespace muster::verify {
+namespace {
+
+using std::chrono::microseconds;
+
+constexpr uint32_t kEpochs = 3;
+/// Of one worker; several share the rate, so that the job is as long with any number of them.
+constexpr microseconds kMinibatchOfOne{15'000};
+constexpr microseconds kPaceMax{1'000'000};
+/// Faults come every second on the mean; a job that is faster is held back (DoublingsFor).
+constexpr double kSecondsBeside = 5;
+constexpr double kSecondsAFault = 1;
+
+constexpr char kJob[] = R"(apiVersion: muster/v1
+kind: TrainingJob
+metadata: {{name: verify}}
+spec:
+  seed: {seed}
+  partitions: {partitions}
+  stateDirectory: state
+  snapshots: {{interval: 700ms}}
+  datasets:
+    - name: numbers
+      files: ["numbers-*.txt"]
+      epochs: {epochs}
+      minibatchSize: {minibatch}
+      minibatchesPerShard: {shard}
+      shuffle: true
+  leases: {{duration: {lease}ms, gracePeriod: 1s, heartbeatInterval: 100ms}}
+  servers: {{timeout: {lease}ms, heartbeatInterval: 100ms}}
+  restarts: {{crashLoopExits: 1000, backoffInitial: 100ms, backoffMax: 500ms}}
+  replicaSpecs:
+    ps:     {{replicas: {servers}}}
+    worker: {{replicas: {workers}, command: {command}}}
+)";
+
+/// The records in files of different lengths.
+absl::Status WriteData(const std::string& folder, uint64_t records) {
+  constexpr std::array kShares = {0.1, 0.5, 0.7, 1.0};
+  uint64_t id = 0;
+  for (size_t i = 0; i < kShares.size(); ++i) {
+    std::string text;
+    const auto end = static_cast<uint64_t>(kShares[i] * static_cast<double>(records));
+    for (; id < end; ++id) text += fmt::format("{}\n", id);
+    MUSTER_RETURN_IF_ERROR(WriteFileAtomically(fmt::format("{}/numbers-{}.txt", folder, i), text));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Workload VerifyJob::WorkloadFor(uint32_t faults) {
+  const double seconds = kSecondsBeside + kSecondsAFault * faults;
+  const double minibatches = seconds * 1e6 / static_cast<double>(kMinibatchOfOne.count());
+  return {.records = static_cast<uint64_t>(minibatches) * kMinibatchSize / kEpochs,
+          .epochs = kEpochs};
+}
+
+VerifyJob::VerifyJob(std::string folder, const VerifyJobOptions& options)
+    : folder_(std::move(folder)),
+      workload_(WorkloadFor(options.faults)),
+      pace_(kMinibatchOfOne * options.workers) {}
+
+VerifyJob::VerifyJob(VerifyJob&& other) noexcept
+    : folder_(std::exchange(other.folder_, "")),
+      workload_(other.workload_),
+      pace_(other.pace_),
+      doublings_(other.doublings_),
+      kept_(other.kept_) {}
+
+VerifyJob::~VerifyJob() {
+  if (folder_.empty() || kept_) return;
+  std::error_code error;
+  std::filesystem::remove_all(folder_, error);
+}
+
+absl::StatusOr<VerifyJob> VerifyJob::Create(const VerifyJobOptions& options) {
+  MUSTER_RETURN_IF_ERROR(MakeWritable(options.directory, "--directory"));
+  std::error_code error;
+  std::string folder = std::filesystem::canonical(options.directory, error).string();
+  if (error) return ErrnoStatus(error.value(), options.directory);
+  folder += "/muster-verify-XXXXXX";
+  if (::mkdtemp(folder.data()) == nullptr) {
+    return ErrnoStatus(errno, fmt::format("cannot make a folder in {}", options.directory));
+  }
+  VerifyJob job(std::move(folder), options);
+  MUSTER_RETURN_IF_ERROR(job.WriteAll(options));
+  return job;
+}
+
+absl::Status VerifyJob::WriteAll(const VerifyJobOptions& options) {
+  MUSTER_RETURN_IF_ERROR(MakeDirectories(histories()));
+  MUSTER_RETURN_IF_ERROR(WriteData(folder_, workload_.records));
+  MUSTER_RETURN_IF_ERROR(WriteFileAtomically(slow_file(), ""));
+  const nlohmann::json command = {options.trainer, "--slow-us", fmt::format("{}", pace_.count()),
+                                  "--slow-while",  slow_file(), "--history",
+                                  histories()};
+  return WriteFileAtomically(
+      job_file(),
+      fmt::format(kJob, fmt::arg("seed", options.seed), fmt::arg("partitions", options.partitions),
+                  fmt::arg("epochs", workload_.epochs), fmt::arg("minibatch", kMinibatchSize),
+                  fmt::arg("shard", kMinibatchesPerShard), fmt::arg("lease", kLease.count()),
+                  fmt::arg("servers", options.servers), fmt::arg("workers", options.workers),
+                  fmt::arg("command", command.dump())));
+}
+
+void VerifyJob::SlowDown(uint32_t doublings) {
+  if (doublings == doublings_) return;
+  doublings_ = doublings;
+  const microseconds pace = std::min(kPaceMax, pace_ * (int64_t{1} << std::min(doublings, 20U)));
+  // A worker that reads it half written takes the pace of its command line, once.
+  std::ofstream(slow_file()) << pace.count() << '\n';
+}
+
+void VerifyJob::Hurry() {
+  ::unlink(slow_file().c_str());
+}
+
+}  // namespace muster::verify

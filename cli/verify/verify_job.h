@@ -1,0 +1,70 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cli/state_directory.h"
+#include "verify/checker.h"
+
+namespace muster::verify {
+
+struct VerifyJobOptions {
+  std::string directory;  // the job's folder is made in it
+  uint64_t seed = 0;
+  uint32_t workers = 2;
+  uint32_t servers = 2;
+  uint32_t partitions = 64;
+  uint32_t faults = 0;  // the job is as long as they need
+  std::string trainer;  // absolute
+};
+
+/// The job of whole numbers, in a folder of its own: data, job file, the workers' histories, and
+/// the file that keeps the job slow while it is there. The folder is removed with the object,
+/// unless it is kept. Movable; not thread-safe.
+class VerifyJob {
+ public:
+  /// After this long without a heartbeat a worker loses its shards, and a server its partitions.
+  static constexpr std::chrono::milliseconds kLease{1'500};
+  static constexpr uint32_t kMinibatchSize = 32;
+  static constexpr uint32_t kMinibatchesPerShard = 4;
+
+  /// As many records as that many faults need. Below 2^24 record trainings for all that `muster
+  /// verify` takes: float32 counts exactly up to there.
+  static Workload WorkloadFor(uint32_t faults);
+  /// Makes the folder and writes all of it. Errors name the folder or the file.
+  static absl::StatusOr<VerifyJob> Create(const VerifyJobOptions& options);
+  VerifyJob(VerifyJob&& other) noexcept;
+  VerifyJob& operator=(VerifyJob&&) = delete;
+  ~VerifyJob();
+
+  const Workload& workload() const { return workload_; }
+  const std::string& folder() const { return folder_; }
+  std::string job_file() const { return folder_ + "/job.yaml"; }
+  std::string histories() const { return folder_ + "/histories"; }
+  std::string export_folder() const { return folder_ + "/export"; }
+  StateDirectory state() const { return StateDirectory(folder_ + "/state"); }
+
+  /// Makes minibatches take 2^doublings times as long, a second at most: how the job is held back
+  /// that is faster than its faults.
+  void SlowDown(uint32_t doublings);
+  /// From now on the job runs at full speed.
+  void Hurry();
+  void Keep() { kept_ = true; }
+  bool kept() const { return kept_; }
+
+ private:
+  VerifyJob(std::string folder, const VerifyJobOptions& options);
+  absl::Status WriteAll(const VerifyJobOptions& options);
+  std::string slow_file() const { return folder_ + "/slow"; }
+
+  std::string folder_;
+  Workload workload_;
+  std::chrono::microseconds pace_;
+  uint32_t doublings_ = 0;
+  bool kept_ = false;
+};
+
+}  // namespace muster::verify

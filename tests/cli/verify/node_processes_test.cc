@@ -1,0 +1,95 @@
+#include "cli/verify/node_processes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace muster::verify {
+namespace {
+
+constexpr int kPatienceMs = 60'000;  // only a failing test waits so long
+const NodePrograms kPrograms{.muster = "/opt/muster/bin/muster", .trainer = "/opt/worker"};
+
+std::optional<Role> RoleOf(const std::vector<std::string>& command_line) {
+  const auto node = ClassifyProcess(7, command_line, kPrograms);
+  return node.has_value() ? std::optional(node->role) : std::nullopt;
+}
+
+TEST(ClassifyProcessTest, NodesAndOthers) {
+  EXPECT_EQ(RoleOf({"/opt/worker", "--slow-us", "3"}), Role::kWorker);
+  EXPECT_EQ(RoleOf({"/opt/muster/bin/muster", "master", "--job", "x"}), Role::kMaster);
+  EXPECT_EQ(RoleOf({"/opt/muster/bin/muster", "ps", "--name", "ps-1"}), Role::kServer);
+  EXPECT_EQ(RoleOf({"/opt/muster/bin/muster", "run", "job.yaml"}), std::nullopt);
+  EXPECT_EQ(RoleOf({"/opt/muster/bin/muster", "supervise", "--name", "w", "--", "/opt/worker"}),
+            std::nullopt);
+  EXPECT_EQ(RoleOf({"/opt/muster/bin/muster"}), std::nullopt);
+  EXPECT_EQ(RoleOf({"/usr/bin/muster", "master"}), std::nullopt);
+  EXPECT_EQ(RoleOf({}), std::nullopt);
+}
+
+TEST(ClassifyProcessTest, ServersHaveNames) {
+  EXPECT_EQ(ClassifyProcess(7, {kPrograms.muster, "ps", "--name", "ps-1"}, kPrograms)->name,
+            "ps-1");
+  EXPECT_EQ(ClassifyProcess(7, {kPrograms.muster, "ps", "--name"}, kPrograms)->name, "");
+}
+
+/// A child that looks like a worker, and waits.
+class Child {
+ public:
+  Child() {
+    std::string name = kPrograms.trainer;
+    std::string time = "1000";
+    char* argv[] = {name.data(), time.data(), nullptr};
+    EXPECT_EQ(::posix_spawn(&pid_, "/bin/sleep", nullptr, nullptr, argv, environ), 0);
+    // The kernel shows a fresh process for a moment without its command line.
+    for (int i = 0; i < kPatienceMs && FindNodes(kPrograms).empty(); ++i) ::poll(nullptr, 0, 1);
+  }
+  ~Child() {
+    ::kill(pid_, SIGKILL);
+    Reap();
+  }
+  pid_t pid() const { return pid_; }
+  int Reap() {
+    int status = 0;
+    if (!reaped_) ::waitpid(pid_, &status, 0);
+    reaped_ = true;
+    return status;
+  }
+
+ private:
+  pid_t pid_ = -1;
+  bool reaped_ = false;
+};
+
+TEST(FindNodesTest, AmongOwnDescendantsAlone) {
+  EXPECT_TRUE(FindNodes(kPrograms).empty());
+  const Child child;
+  const std::vector<NodeProcess> nodes = FindNodes(kPrograms);
+  ASSERT_EQ(nodes.size(), 1u);
+  EXPECT_EQ(nodes[0].pid, child.pid());
+  EXPECT_EQ(nodes[0].role, Role::kWorker);
+}
+
+TEST(HeldProcessTest, IsHitUntilItIsGone) {
+  Child child;
+  std::optional<HeldProcess> held = HeldProcess::Hold({child.pid(), Role::kWorker, ""}, kPrograms);
+  ASSERT_TRUE(held.has_value());
+  HeldProcess moved = *std::move(held);
+  EXPECT_TRUE(moved.Send(SIGKILL));
+  EXPECT_EQ(WTERMSIG(child.Reap()), SIGKILL);
+  EXPECT_FALSE(moved.Send(SIGKILL));
+  EXPECT_FALSE(HeldProcess::Hold({child.pid(), Role::kWorker, ""}, kPrograms).has_value());
+}
+
+TEST(HeldProcessTest, AnotherProcessWithThatPidIsLeftAlone) {
+  const Child child;
+  EXPECT_FALSE(HeldProcess::Hold({child.pid(), Role::kMaster, ""}, kPrograms).has_value());
+  EXPECT_FALSE(HeldProcess::Hold({::getpid(), Role::kWorker, ""}, kPrograms).has_value());
+}
+
+}  // namespace
+}  // namespace muster::verify

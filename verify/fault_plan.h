@@ -1,0 +1,72 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+
+namespace muster::verify {
+
+enum class Role : uint8_t { kWorker, kServer, kMaster };
+inline constexpr std::array kRoles = {Role::kWorker, Role::kServer, Role::kMaster};
+/// "worker", "ps", "master".
+std::string_view ToString(Role role);
+
+/// The paths of the protocol that only faults lead to, as often as the master has counted them.
+struct RarePaths {
+  uint64_t replayed_shards = 0;
+  uint64_t reverified_runs = 0;
+  uint64_t parts_skipped = 0;
+  uint64_t reasserted_leases = 0;
+};
+/// Names of those that were not taken: as in RarePaths.
+std::vector<std::string_view> NotTaken(const RarePaths& paths);
+
+struct Fault {
+  enum class Kind : uint8_t { kKill, kPause } kind = Kind::kKill;
+  Role role = Role::kWorker;
+  std::chrono::milliseconds wait{0};   // since the fault before
+  std::chrono::milliseconds pause{0};  // of a pause: until it goes on
+  friend bool operator==(const Fault&, const Fault&) = default;
+};
+
+/// Which process is hit when: as many kills and pauses of each role as of any other, in random
+/// order. When half of the faults are over, kills go where they lead to paths that were not taken
+/// yet. Pure; the same seed and the same paths give the same faults. Not thread-safe.
+class FaultPlan {
+ public:
+  struct Options {
+    uint64_t seed = 0;
+    uint32_t kills = 0;
+    uint32_t pauses = 0;
+    /// Pauses are longer.
+    std::chrono::milliseconds lease{0};
+  };
+  explicit FaultPlan(const Options& options);
+
+  /// The next fault; nothing when all are over.
+  std::optional<Fault> Next(const RarePaths& taken);
+  uint32_t total() const { return options_.kills + options_.pauses; }
+
+ private:
+  std::chrono::milliseconds Between(std::chrono::milliseconds low, std::chrono::milliseconds high);
+  std::chrono::milliseconds Wait();
+  void Aim(const RarePaths& taken);
+
+  const Options options_;
+  Rng rng_;
+  std::vector<Fault> faults_;  // kind and role
+  std::deque<Fault> aimed_;    // come instead of the next kills
+  uint32_t begun_ = 0;
+};
+
+/// How often the time that a minibatch takes is to be doubled, so that the job does not end before
+/// its faults: `done` and `applied` are the shares of them, 0 to 1, that are over. Pure.
+uint32_t DoublingsFor(double done, double applied);
+
+}  // namespace muster::verify

@@ -1,0 +1,99 @@
+#include "verify/workload/history.h"
+
+#include <charconv>
+#include <utility>
+
+namespace muster::verify {
+namespace {
+
+std::string ToText(const ShardName& shard) {
+  return shard.dataset + "/" + std::to_string(shard.epoch) + "/" + std::to_string(shard.index);
+}
+
+/// The text up to the next blank, which is taken away with it.
+std::string_view TakeWord(std::string_view* line) {
+  const size_t end = line->find(' ');
+  const std::string_view word = line->substr(0, end);
+  line->remove_prefix(end == std::string_view::npos ? line->size() : end + 1);
+  return word;
+}
+
+template <typename T>
+bool ParseNumber(std::string_view text, T* number) {
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), *number);
+  return code == std::errc() && end == text.data() + text.size();
+}
+
+bool ParseAttempt(std::string_view line, Attempt* attempt) {
+  if (!ParseNumber(TakeWord(&line), &attempt->at_ns) ||
+      !ParseShardName(TakeWord(&line), &attempt->shard) ||
+      !ParseNumber(TakeWord(&line), &attempt->minibatch) ||
+      !ParseNumber(TakeWord(&line), &attempt->run)) {
+    return false;
+  }
+  attempt->ids.clear();
+  while (!line.empty()) {
+    if (!ParseNumber(TakeWord(&line), &attempt->ids.emplace_back())) return false;
+  }
+  return true;
+}
+
+bool ParseMark(std::string_view line, ShardMark* mark) {
+  return ParseNumber(TakeWord(&line), &mark->at_ns) &&
+         ParseShardName(TakeWord(&line), &mark->shard) &&
+         ParseNumber(TakeWord(&line), &mark->run) && line.empty();
+}
+
+std::string FormatMark(const std::string& word, const ShardMark& mark) {
+  return word + " " + std::to_string(mark.at_ns) + " " + ToText(mark.shard) + " " +
+         std::to_string(mark.run) + "\n";
+}
+
+}  // namespace
+
+std::string FormatAttempt(const Attempt& attempt) {
+  std::string line = "attempt " + std::to_string(attempt.at_ns) + " " + ToText(attempt.shard) +
+                     " " + std::to_string(attempt.minibatch) + " " + std::to_string(attempt.run);
+  for (const uint64_t id : attempt.ids) line += " " + std::to_string(id);
+  return line + "\n";
+}
+
+std::string FormatBegin(const ShardMark& mark) {
+  return FormatMark("begin", mark);
+}
+
+std::string FormatFinish(const ShardMark& mark) {
+  return FormatMark("finish", mark);
+}
+
+bool ParseShardName(std::string_view text, ShardName* name) {
+  const size_t first = text.find('/');
+  const size_t last = text.rfind('/');
+  if (first == std::string_view::npos || first == 0 || first == last) return false;
+  name->dataset = text.substr(0, first);
+  return ParseNumber(text.substr(first + 1, last - first - 1), &name->epoch) &&
+         ParseNumber(text.substr(last + 1), &name->index);
+}
+
+size_t ParseHistory(std::string_view text, const HistoryVisitor& visitor) {
+  Attempt attempt;
+  ShardMark mark;
+  size_t number = 0;
+  for (size_t end; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1)) {
+    ++number;
+    std::string_view line = text.substr(0, end);
+    const std::string_view word = TakeWord(&line);
+    if (word == "attempt" && ParseAttempt(line, &attempt)) {
+      visitor.attempt(attempt);
+    } else if (word == "begin" && ParseMark(line, &mark)) {
+      visitor.begin(mark);
+    } else if (word == "finish" && ParseMark(line, &mark)) {
+      visitor.finish(mark);
+    } else {
+      return number;
+    }
+  }
+  return 0;
+}
+
+}  // namespace muster::verify
