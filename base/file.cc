@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "base/failpoint.h"
 #include "base/status.h"
 
 namespace muster {
@@ -60,11 +61,14 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view conte
   const std::string temporary = fmt::format("{}.tmp.{}", path, ::getpid());
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) return ErrnoStatus(errno, fmt::format("cannot create {}", temporary));
-  absl::Status status = WriteAll(fd, contents, temporary);
+  absl::Status status = MUSTER_FAILPOINT_STATUS("file.before-write");
+  if (status.ok()) status = WriteAll(fd, contents, temporary);
+  if (status.ok()) status = MUSTER_FAILPOINT_STATUS("file.before-sync");
   if (status.ok() && ::fsync(fd) != 0) {
     status = ErrnoStatus(errno, fmt::format("cannot sync {}", temporary));
   }
   ::close(fd);
+  if (status.ok()) status = MUSTER_FAILPOINT_STATUS("file.before-rename");
   if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
     status = ErrnoStatus(errno, fmt::format("cannot rename {} to {}", temporary, path));
   }
@@ -72,8 +76,11 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view conte
     ::unlink(temporary.c_str());
     return status;
   }
+  MUSTER_FAILPOINT_OR_RETURN("file.after-rename");
   const std::string folder = std::filesystem::path(path).parent_path().string();
-  return SyncPath(folder.empty() ? "." : folder);
+  MUSTER_RETURN_IF_ERROR(SyncPath(folder.empty() ? "." : folder));
+  MUSTER_FAILPOINT("file.after-folder-sync");
+  return absl::OkStatus();
 }
 
 absl::Status MakeDirectories(const std::string& path) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "base/failpoint.h"
 #include "base/status.h"
 #include "base/version.h"
 #include "cli/node_commands.h"
@@ -190,6 +191,9 @@ void AddQueries(CLI::App* app, Verbs* verbs) {
 }
 
 int Main(int argc, char** argv) {
+  if (const absl::Status armed = ArmFailpointsFromEnvironment(); !armed.ok()) {
+    return PrintError(Message(armed), kExitUsage);
+  }
   // Not a verb for people: each node's supervising process. Kept out of the option parser, which
   // would look at the node's own arguments.
   if (argc > 1 && std::string(argv[1]) == "supervise") {

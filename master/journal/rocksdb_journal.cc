@@ -14,6 +14,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/failpoint.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "master/journal/record_codec.h"
@@ -110,6 +111,7 @@ class RocksdbJournal final : public Journal {
     job_id_ = header.job_id;
     if (!known.has_value()) {
       MUSTER_RETURN_IF_ERROR(CheckEmpty());
+      MUSTER_FAILPOINT_OR_RETURN("journal.before-header");
       return WriteHeader(header);
     }
     MUSTER_RETURN_IF_ERROR(CheckHeader(*known, header, directory_));
@@ -162,7 +164,9 @@ class RocksdbJournal final : public Journal {
   absl::Status Commit(rocksdb::WriteBatch* batch) {
     rocksdb::WriteOptions write;
     write.sync = true;
-    const absl::Status status = JournalStatus(db_->Write(write, batch), directory_);
+    absl::Status status = MUSTER_FAILPOINT_STATUS("journal.before-write");
+    if (status.ok()) status = JournalStatus(db_->Write(write, batch), directory_);
+    if (status.ok()) status = MUSTER_FAILPOINT_STATUS("journal.after-write");
     failed_ = failed_ || !status.ok();
     return status;
   }
@@ -180,11 +184,14 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenRocksdbJournal(const std::string& d
                                                             const JournalHeader& header) {
   MUSTER_RETURN_IF_ERROR(MakeDirectories(directory));
   MUSTER_RETURN_IF_ERROR(CheckRoom(directory));
+  MUSTER_FAILPOINT_OR_RETURN("journal.before-open");
   rocksdb::DB* db = nullptr;
   MUSTER_RETURN_IF_ERROR(
       JournalStatus(rocksdb::DB::Open(JournalOptions(), directory, &db), directory));
   auto journal = std::make_unique<RocksdbJournal>(directory, std::unique_ptr<rocksdb::DB>(db));
+  MUSTER_FAILPOINT_OR_RETURN("journal.after-open");
   MUSTER_RETURN_IF_ERROR(journal->Load(header));
+  MUSTER_FAILPOINT_OR_RETURN("journal.after-load");
   return journal;
 }
 

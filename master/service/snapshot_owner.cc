@@ -11,6 +11,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/statusor.h"
+#include "base/failpoint.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -93,7 +94,8 @@ absl::Status ClaimSnapshotDirectory(const std::string& directory, const Snapshot
   MUSTER_RETURN_IF_ERROR(MakeDirectories(directory));
   // Written whole beside it, then linked: unlike a rename, a link never replaces another's marker.
   const std::string written = fmt::format("{}.{}", MarkerOf(directory), owner.job_id);
-  const absl::Status status = WriteFileAtomically(written, Encode(owner));
+  absl::Status status = MUSTER_FAILPOINT_STATUS("owner.before-write");
+  if (status.ok()) status = WriteFileAtomically(written, Encode(owner));
   if (absl::IsResourceExhausted(status) && IsInside(directory, owner.state_directory)) {
     Log(LogLevel::kWarning, "{}; going on, the folder is not marked as this job's",
         Message(status));
@@ -101,10 +103,12 @@ absl::Status ClaimSnapshotDirectory(const std::string& directory, const Snapshot
   }
   MUSTER_RETURN_IF_ERROR(status);
   absl::Cleanup remove = [&written] { ::unlink(written.c_str()); };
+  MUSTER_FAILPOINT_OR_RETURN("owner.before-link");
   if (::link(written.c_str(), MarkerOf(directory).c_str()) != 0) {
     if (errno == EEXIST) return CheckSnapshotDirectory(directory, owner, named);
     return ErrnoStatus(errno, fmt::format("cannot create {}", MarkerOf(directory)));
   }
+  MUSTER_FAILPOINT_OR_RETURN("owner.after-link");
   return SyncPath(directory);
 }
 

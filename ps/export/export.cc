@@ -12,6 +12,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
+#include "base/failpoint.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/version.h"
@@ -75,8 +76,10 @@ class Exporter {
     MUSTER_RETURN_IF_ERROR(
         ForEachImage([&](const PartitionImage& image) { return CollectKeys(image); }));
     for (auto& [id, output] : outputs_) MUSTER_RETURN_IF_ERROR(Begin(&output));
+    MUSTER_FAILPOINT_OR_RETURN("export.before-rows");
     MUSTER_RETURN_IF_ERROR(
         ForEachImage([&](const PartitionImage& image) { return WriteRows(image); }));
+    MUSTER_FAILPOINT_OR_RETURN("export.before-sync");
     return Finish();
   }
 
@@ -236,6 +239,7 @@ class Exporter {
       summary.bytes += fs::file_size(Path(name), error);
     }
     const std::string text = FormatSums(sums);
+    MUSTER_FAILPOINT_OR_RETURN("export.before-sums");
     MUSTER_RETURN_IF_ERROR(WriteFileAtomically(Path("SHA256SUMS"), text));
     summary.tables = options_.tables.size();
     summary.hash = Sha256Hex(text);
@@ -283,12 +287,14 @@ absl::StatusOr<ExportSummary> WriteExport(const ExportOptions& options) {
   };
   MUSTER_ASSIGN_OR_RETURN(ExportSummary summary, Exporter(options, temporary).Run());
   MUSTER_RETURN_IF_ERROR(SyncPath(temporary));
+  MUSTER_FAILPOINT_OR_RETURN("export.before-rename");
   fs::rename(temporary, output, error);
   if (error) {
     return ErrnoStatus(error.value(),
                        fmt::format("cannot rename {} to {}", temporary, output.string()));
   }
   std::move(remove).Cancel();
+  MUSTER_FAILPOINT_OR_RETURN("export.after-rename");
   const std::string parent = output.parent_path().string();
   MUSTER_RETURN_IF_ERROR(SyncPath(parent.empty() ? "." : parent));
   return summary;

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/failpoint.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "ps/snapshot/image_codec.h"
@@ -97,10 +98,14 @@ absl::StatusOr<SnapshotFile> WriteFile(const std::string& directory, const std::
   file.name =
       SnapshotFileName(identity.partition, identity.epoch, identity.number, image.kind, hash);
   const std::string path = directory + "/" + file.name;
+  MUSTER_FAILPOINT_OR_RETURN("snapshot.before-rename");
   if (::rename(temporary.c_str(), path.c_str()) != 0) {
     return ErrnoStatus(errno, fmt::format("cannot rename {} to {}", temporary, path));
   }
-  if (const absl::Status synced = SyncPath(fs::path(path).parent_path().string()); !synced.ok()) {
+  absl::Status synced = MUSTER_FAILPOINT_STATUS("snapshot.after-rename");
+  if (synced.ok()) synced = SyncPath(fs::path(path).parent_path().string());
+  if (synced.ok()) synced = MUSTER_FAILPOINT_STATUS("snapshot.after-folder-sync");
+  if (!synced.ok()) {
     ::unlink(path.c_str());  // nobody was told of it
     return synced;
   }
@@ -121,7 +126,9 @@ absl::StatusOr<SnapshotFile> WriteSnapshot(const std::string& directory, Partiti
   const std::string temporary = fmt::format("{}/p{:05}/e{}-s{}.tmp", directory, partition.value(),
                                             epoch.value(), ToString(number));
   const std::string folder = fs::path(temporary).parent_path().string();
+  MUSTER_FAILPOINT_OR_RETURN("snapshot.before-folder");
   MUSTER_RETURN_IF_ERROR(MakeDirectories(folder));
+  MUSTER_FAILPOINT_OR_RETURN("snapshot.before-write");
   absl::StatusOr<SnapshotFile> file =
       WriteFile(directory, temporary, {partition, epoch, number}, image);
   if (!file.ok()) ::unlink(temporary.c_str());
@@ -140,6 +147,7 @@ absl::StatusOr<std::vector<PartitionImage>> ReadChain(const std::string& directo
                       "snapshot directory",
                       ToString(manifest.number), partition.value(), file.name));
     }
+    MUSTER_FAILPOINT_OR_RETURN("restore.before-file");
     absl::StatusOr<PartitionImage> image =
         ReadImage(directory + "/" + file.name, partition, file.bytes);
     if (!image.ok()) {
@@ -151,6 +159,7 @@ absl::StatusOr<std::vector<PartitionImage>> ReadChain(const std::string& directo
                       Message(image.status()), directory));
     }
     images.push_back(*std::move(image));
+    MUSTER_FAILPOINT_OR_RETURN("restore.after-file");
   }
   return images;
 }

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "base/failpoint.h"
 #include "base/status.h"
 #include "rocksdb/options.h"
 #include "rocksdb/sst_file_reader.h"
@@ -51,6 +52,7 @@ absl::Status WriteSst(const std::string& path,
   MUSTER_RETURN_IF_ERROR(produce([&](std::string_view key, std::string_view value) {
     return ToStatus(writer.Put(ToSlice(key), ToSlice(value)), what);
   }));
+  MUSTER_FAILPOINT_OR_RETURN("snapshot.before-sync");
   return ToStatus(writer.Finish(), what);
 }
 
