@@ -191,15 +191,16 @@ void AddQueries(CLI::App* app, Verbs* verbs) {
 }
 
 int Main(int argc, char** argv) {
-  if (const absl::Status armed = ArmFailpointsFromEnvironment(); !armed.ok()) {
-    return PrintError(Message(armed), kExitUsage);
-  }
   // Not a verb for people: each node's supervising process. Kept out of the option parser, which
   // would look at the node's own arguments.
   if (argc > 1 && std::string(argv[1]) == "supervise") {
     absl::StatusOr<SuperviseOptions> options = ParseSuperviseArguments({argv + 2, argv + argc});
     if (!options.ok()) return PrintError(Message(options.status()), kExitUsage);
     return RunSupervise(*options);
+  }
+  // A supervising process has the environment of its node, which may be another program.
+  if (const absl::Status armed = ArmFailpointsFromEnvironment(); !armed.ok()) {
+    return PrintError(Message(armed), kExitUsage);
   }
   CLI::App app("Muster: elastic training with exactly-once data", "muster");
   app.set_version_flag("--version", std::string("muster ") + kVersion);
