@@ -1,10 +1,8 @@
 #include "master/service/snapshot_owner.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <optional>
 #include <vector>
@@ -102,12 +100,11 @@ absl::Status ClaimSnapshotDirectory(const std::string& directory, const Snapshot
     return absl::OkStatus();
   }
   MUSTER_RETURN_IF_ERROR(status);
-  absl::Cleanup remove = [&written] { ::unlink(written.c_str()); };
+  absl::Cleanup remove = [&written] { RemoveFile(written); };
   MUSTER_FAILPOINT_OR_RETURN("owner.before-link");
-  if (::link(written.c_str(), MarkerOf(directory).c_str()) != 0) {
-    if (errno == EEXIST) return CheckSnapshotDirectory(directory, owner, named);
-    return ErrnoStatus(errno, fmt::format("cannot create {}", MarkerOf(directory)));
-  }
+  const absl::Status linked = LinkPath(written, MarkerOf(directory));
+  if (absl::IsAlreadyExists(linked)) return CheckSnapshotDirectory(directory, owner, named);
+  MUSTER_RETURN_IF_ERROR(linked);
   MUSTER_FAILPOINT_OR_RETURN("owner.after-link");
   return SyncPath(directory);
 }

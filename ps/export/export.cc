@@ -1,11 +1,9 @@
 #include "ps/export/export.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -28,38 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kBufferBytes = 1 << 20;
-
-/// A file being written at any position; errors name its path.
-class OutputFile {
- public:
-  static absl::StatusOr<OutputFile> Open(const std::string& path) {
-    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0) return ErrnoStatus(errno, fmt::format("cannot create {}", path));
-    return OutputFile(path, fd);
-  }
-  OutputFile(OutputFile&& other) noexcept
-      : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
-  OutputFile& operator=(OutputFile&&) = delete;
-  ~OutputFile() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-
-  absl::Status WriteAt(uint64_t offset, std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return ErrnoStatus(errno, fmt::format("cannot write {}", path_));
-      bytes.remove_prefix(static_cast<size_t>(written));
-      offset += static_cast<uint64_t>(written);
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  OutputFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
-  std::string path_;
-  int fd_;
-};
 
 template <typename T>
 std::string_view AsBytes(std::span<const T> values) {
@@ -278,9 +244,7 @@ absl::StatusOr<ExportSummary> WriteExport(const ExportOptions& options) {
   const std::string temporary = fmt::format("{}.tmp.{}", output.string(), ::getpid());
   std::error_code error;
   fs::remove_all(temporary, error);
-  if (!fs::create_directory(temporary, error)) {
-    return ErrnoStatus(error.value(), fmt::format("cannot create the folder {}", temporary));
-  }
+  MUSTER_RETURN_IF_ERROR(MakeDirectory(temporary).status());
   absl::Cleanup remove = [&] {
     std::error_code ignored;
     fs::remove_all(temporary, ignored);
@@ -288,11 +252,7 @@ absl::StatusOr<ExportSummary> WriteExport(const ExportOptions& options) {
   MUSTER_ASSIGN_OR_RETURN(ExportSummary summary, Exporter(options, temporary).Run());
   MUSTER_RETURN_IF_ERROR(SyncPath(temporary));
   MUSTER_FAILPOINT_OR_RETURN("export.before-rename");
-  fs::rename(temporary, output, error);
-  if (error) {
-    return ErrnoStatus(error.value(),
-                       fmt::format("cannot rename {} to {}", temporary, output.string()));
-  }
+  MUSTER_RETURN_IF_ERROR(RenamePath(temporary, output.string()));
   std::move(remove).Cancel();
   MUSTER_FAILPOINT_OR_RETURN("export.after-rename");
   const std::string parent = output.parent_path().string();

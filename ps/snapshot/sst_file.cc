@@ -43,9 +43,11 @@ absl::Status ToStatus(const rocksdb::Status& status, std::string_view what) {
 }  // namespace
 
 absl::Status WriteSst(const std::string& path,
-                      absl::FunctionRef<absl::Status(PutEntry put)> produce) {
+                      absl::FunctionRef<absl::Status(PutEntry put)> produce, rocksdb::Env* env) {
+  rocksdb::Options options = SstOptions();
+  if (env != nullptr) options.env = env;
   // The pages stay in the cache: a server that dies soon is restored from them.
-  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), SstOptions(), nullptr,
+  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options, nullptr,
                                 /*invalidate_page_cache=*/false);
   const std::string what = fmt::format("cannot write {}", path);
   MUSTER_RETURN_IF_ERROR(ToStatus(writer.Open(path), what));
