@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -22,8 +23,10 @@ class AcknowledgedMark {
  public:
   static std::string PathIn(const std::string& directory) { return directory + "/ACKNOWLEDGED"; }
 
-  /// 0 when there is no such file, or nothing was acknowledged yet. kDataLoss when it is damaged.
-  static absl::StatusOr<uint64_t> Read(rocksdb::Env* env, const std::string& directory);
+  /// None when there is no such file: a new journal, or one of a version that kept no count. 0:
+  /// nothing was acknowledged yet. kDataLoss when it is damaged.
+  static absl::StatusOr<std::optional<uint64_t>> Read(rocksdb::Env* env,
+                                                      const std::string& directory);
 
   /// Opens the file, made when it is missing, and says in it that `batch` is acknowledged; synced.
   static absl::StatusOr<std::unique_ptr<AcknowledgedMark>> Open(rocksdb::Env* env,

@@ -155,14 +155,15 @@ rocksdb::Status PutBatchNumber(uint64_t number, rocksdb::WriteBatch* batch) {
 }
 
 absl::StatusOr<JournalExtent> FindExtent(const std::string& directory,
-                                         const rocksdb::Options& options, uint64_t acknowledged) {
+                                         const rocksdb::Options& options,
+                                         std::optional<uint64_t> acknowledged) {
   JournalExtent extent;
-  auto newest = NewestBatch(directory, options, extent.recovery, acknowledged);
-  if (absl::IsDataLoss(newest.status()) && acknowledged > 0) {
+  auto newest = NewestBatch(directory, options, extent.recovery, acknowledged.value_or(0));
+  if (absl::IsDataLoss(newest.status()) && acknowledged.has_value()) {
     // A power loss can also leave holes in the last batch, which then fails its checksum in the
     // place of ending early. It was not acknowledged when all that was can be read.
     const auto readable = NewestBatch(
-        directory, options, rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords, acknowledged);
+        directory, options, rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords, *acknowledged);
     extent.recovery = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
     newest = readable;
   }
@@ -172,7 +173,7 @@ absl::StatusOr<JournalExtent> FindExtent(const std::string& directory,
 }
 
 absl::Status CheckNotBeheaded(const std::string& directory, rocksdb::Env* env,
-                              uint64_t acknowledged) {
+                              std::optional<uint64_t> acknowledged) {
   const std::string current = directory + "/CURRENT";
   if (env->FileExists(current).ok()) {
     std::string manifest;
@@ -190,7 +191,7 @@ absl::Status CheckNotBeheaded(const std::string& directory, rocksdb::Env* env,
   static_cast<void>(env->GetChildren(directory, &names));  // no folder: nothing is there
   for (const std::string& name : names) {
     // A log is begun after CURRENT is on disk, so a crash leaves none without it.
-    if (acknowledged > 0 || EndsWith(name, ".log") || EndsWith(name, ".sst")) {
+    if (acknowledged.value_or(0) > 0 || EndsWith(name, ".log") || EndsWith(name, ".sst")) {
       return Lost(directory, fmt::format("{} is missing", current));
     }
   }

@@ -4,6 +4,7 @@
 #include <rocksdb/write_batch.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -27,14 +28,16 @@ struct JournalExtent {
   /// How RocksDB is to read the logs so that it finds all of them and nothing else.
   rocksdb::WALRecoveryMode recovery = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
 };
-/// Changes no file. kDataLoss, naming the file, when a batch is missing in the middle, or one of
-/// the first `acknowledged`. Requires: no master is writing, else a gap may be seen that is none.
+/// Changes no file. `acknowledged` is what AcknowledgedMark says. kDataLoss, naming the file, when
+/// a batch is missing in the middle, or one of the first `acknowledged`. Requires: no master is
+/// writing, else a gap may be seen that is none.
 absl::StatusOr<JournalExtent> FindExtent(const std::string& directory,
-                                         const rocksdb::Options& options, uint64_t acknowledged);
+                                         const rocksdb::Options& options,
+                                         std::optional<uint64_t> acknowledged);
 
 /// kDataLoss when there are files of a journal but not the two by which they are found, CURRENT and
 /// the MANIFEST that it names: without CURRENT RocksDB would begin a new one in their place.
 absl::Status CheckNotBeheaded(const std::string& directory, rocksdb::Env* env,
-                              uint64_t acknowledged);
+                              std::optional<uint64_t> acknowledged);
 
 }  // namespace muster

@@ -214,7 +214,8 @@ absl::StatusOr<JournalExtent> LockedExtent(const std::string& directory,
   MUSTER_RETURN_IF_ERROR(JournalStatus(env->CreateDirIfMissing(directory), directory));
   MUSTER_RETURN_IF_ERROR(JournalStatus(env->LockFile(directory + "/LOCK", &lock), directory));
   absl::Cleanup unlock = [&] { static_cast<void>(env->UnlockFile(lock)); };
-  MUSTER_ASSIGN_OR_RETURN(const uint64_t acknowledged, AcknowledgedMark::Read(env, directory));
+  MUSTER_ASSIGN_OR_RETURN(const std::optional<uint64_t> acknowledged,
+                          AcknowledgedMark::Read(env, directory));
   MUSTER_RETURN_IF_ERROR(CheckNotBeheaded(directory, env, acknowledged));
   if (env->FileExists(directory + "/CURRENT").IsNotFound()) return JournalExtent();
   return FindExtent(directory, ForReading(options), acknowledged);
@@ -248,7 +249,7 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenRocksdbJournal(const std::string& d
 
 absl::StatusOr<StoredJournal> ReadRocksdbJournal(const std::string& directory) {
   rocksdb::Options options = ForReading(JournalOptions({}));
-  MUSTER_ASSIGN_OR_RETURN(const uint64_t acknowledged,
+  MUSTER_ASSIGN_OR_RETURN(const std::optional<uint64_t> acknowledged,
                           AcknowledgedMark::Read(options.env, directory));
   MUSTER_RETURN_IF_ERROR(CheckNotBeheaded(directory, options.env, acknowledged));
   if (!std::filesystem::exists(directory + "/CURRENT")) {
