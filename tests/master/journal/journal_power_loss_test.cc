@@ -1,3 +1,5 @@
+#include <atomic>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
