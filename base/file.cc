@@ -5,25 +5,54 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "base/failpoint.h"
+#include "base/file_observer.h"
 #include "base/status.h"
 
 namespace muster {
 namespace {
 
-absl::Status WriteAll(int fd, std::string_view contents, const std::string& path) {
-  while (!contents.empty()) {
-    const ssize_t written = ::write(fd, contents.data(), contents.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return ErrnoStatus(errno, fmt::format("cannot write {}", path));
-    }
-    contents.remove_prefix(static_cast<size_t>(written));
+#if MUSTER_WITH_FAILPOINTS
+std::atomic<FileObserver*> the_observer{nullptr};
+
+template <typename Tell>
+void Observe(Tell tell) {
+  if (FileObserver* const observer = the_observer.load(std::memory_order_relaxed)) tell(observer);
+}
+#else
+template <typename Tell>
+void Observe(Tell) {}
+#endif
+
+/// open(2) for writing; the observer learns of a file that was not there.
+int OpenForWriting(const std::string& path, int flags) {
+  Observe([&](FileObserver* observer) {
+    if ((flags & O_TRUNC) != 0 || ::access(path.c_str(), F_OK) != 0) observer->Create(path);
+  });
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644);
+}
+
+absl::Status WriteAllAt(int fd, const std::string& path, uint64_t offset, std::string_view bytes) {
+  Observe([&](FileObserver* observer) { observer->Write(path, offset, bytes); });
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return ErrnoStatus(errno, fmt::format("cannot write {}", path));
+    bytes.remove_prefix(static_cast<size_t>(written));
+    offset += static_cast<uint64_t>(written);
   }
+  return absl::OkStatus();
+}
+
+absl::Status SyncFd(int fd, const std::string& path) {
+  Observe([&](FileObserver* observer) { observer->Sync(path); });
+  if (::fsync(fd) != 0) return ErrnoStatus(errno, fmt::format("cannot sync {}", path));
   return absl::OkStatus();
 }
 
@@ -48,32 +77,64 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t bytes_max
   }
 }
 
+#if MUSTER_WITH_FAILPOINTS
+void ObserveFiles(FileObserver* observer) {
+  the_observer.store(observer);
+}
+#endif
+
 absl::Status SyncPath(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return ErrnoStatus(errno, fmt::format("cannot open {}", path));
   absl::Cleanup close_fd = [fd] { ::close(fd); };
-  if (::fsync(fd) != 0) return ErrnoStatus(errno, fmt::format("cannot sync {}", path));
-  return absl::OkStatus();
+  return SyncFd(fd, path);
+}
+
+absl::Status RenamePath(const std::string& from, const std::string& to) {
+  Observe([&](FileObserver* observer) { observer->Rename(from, to); });
+  if (::rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+  return ErrnoStatus(errno, fmt::format("cannot rename {} to {}", from, to));
+}
+
+absl::Status LinkPath(const std::string& from, const std::string& to) {
+  Observe([&](FileObserver* observer) { observer->Link(from, to); });
+  if (::link(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+  return ErrnoStatus(errno, fmt::format("cannot create {}", to));
+}
+
+void RemoveFile(const std::string& path) {
+  Observe([&](FileObserver* observer) { observer->Remove(path); });
+  ::unlink(path.c_str());
+}
+
+absl::StatusOr<bool> MakeDirectory(const std::string& path) {
+  Observe([&](FileObserver* observer) { observer->MakeFolder(path); });
+  std::error_code error;
+  const bool made = std::filesystem::create_directory(path, error);
+  if (error) return ErrnoStatus(error.value(), fmt::format("cannot create the folder {}", path));
+  return made;
 }
 
 absl::Status WriteFileAtomically(const std::string& path, std::string_view contents) {
   const std::string temporary = fmt::format("{}.tmp.{}", path, ::getpid());
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int fd = OpenForWriting(temporary, O_TRUNC);
   if (fd < 0) return ErrnoStatus(errno, fmt::format("cannot create {}", temporary));
-  absl::Status status = WriteAll(fd, contents, temporary);
-  if (status.ok() && ::fsync(fd) != 0) {
-    status = ErrnoStatus(errno, fmt::format("cannot sync {}", temporary));
-  }
+  absl::Status status = MUSTER_FAILPOINT_STATUS("file.before-write");
+  if (status.ok()) status = WriteAllAt(fd, temporary, 0, contents);
+  if (status.ok()) status = MUSTER_FAILPOINT_STATUS("file.before-sync");
+  if (status.ok()) status = SyncFd(fd, temporary);
   ::close(fd);
-  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
-    status = ErrnoStatus(errno, fmt::format("cannot rename {} to {}", temporary, path));
-  }
+  if (status.ok()) status = MUSTER_FAILPOINT_STATUS("file.before-rename");
+  if (status.ok()) status = RenamePath(temporary, path);
   if (!status.ok()) {
-    ::unlink(temporary.c_str());
+    RemoveFile(temporary);
     return status;
   }
+  MUSTER_FAILPOINT_OR_RETURN("file.after-rename");
   const std::string folder = std::filesystem::path(path).parent_path().string();
-  return SyncPath(folder.empty() ? "." : folder);
+  MUSTER_RETURN_IF_ERROR(SyncPath(folder.empty() ? "." : folder));
+  MUSTER_FAILPOINT("file.after-folder-sync");
+  return absl::OkStatus();
 }
 
 absl::Status MakeDirectories(const std::string& path) {
@@ -84,11 +145,27 @@ absl::Status MakeDirectories(const std::string& path) {
   if (!std::filesystem::exists(parent, error) && !error) {
     MUSTER_RETURN_IF_ERROR(MakeDirectories(parent.string()));
   }
-  const bool created = std::filesystem::create_directory(folder, error);
-  if (error) return ErrnoStatus(error.value(), fmt::format("cannot create the folder {}", path));
+  MUSTER_ASSIGN_OR_RETURN(const bool created, MakeDirectory(folder.string()));
   // Who made it earlier may have died before this; but a parent that may only be searched is fine.
   const absl::Status synced = SyncPath(parent.string());
   return created ? synced : absl::OkStatus();
+}
+
+absl::StatusOr<OutputFile> OutputFile::Open(const std::string& path) {
+  const int fd = OpenForWriting(path, 0);
+  if (fd < 0) return ErrnoStatus(errno, fmt::format("cannot create {}", path));
+  return OutputFile(path, fd);
+}
+
+OutputFile::OutputFile(OutputFile&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+
+OutputFile::~OutputFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+absl::Status OutputFile::WriteAt(uint64_t offset, std::string_view bytes) {
+  return WriteAllAt(fd_, path_, offset, bytes);
 }
 
 absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {

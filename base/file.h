@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -20,8 +21,36 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view conte
 /// fsync of a file or a folder by path.
 absl::Status SyncPath(const std::string& path);
 
+/// rename(2): `to` is replaced, in one step. Durable when its folder is synced. Errors name both.
+absl::Status RenamePath(const std::string& from, const std::string& to);
+
+/// link(2): a second name; kAlreadyExists when `to` is there. Durable when its folder is synced.
+absl::Status LinkPath(const std::string& from, const std::string& to);
+
+/// Removes a file. One that is not there, or cannot be removed, is left as it is.
+void RemoveFile(const std::string& path);
+
+/// mkdir: true when it was made, false when it was there. Durable when its parent is synced.
+absl::StatusOr<bool> MakeDirectory(const std::string& path);
+
 /// mkdir -p; the entries of what it makes are durable.
 absl::Status MakeDirectories(const std::string& path);
+
+/// A file being written at any position, made when it does not exist. SyncPath makes it durable.
+/// Errors name its path. Movable, not copyable.
+class OutputFile {
+ public:
+  static absl::StatusOr<OutputFile> Open(const std::string& path);
+  OutputFile(OutputFile&& other) noexcept;
+  OutputFile& operator=(OutputFile&&) = delete;
+  ~OutputFile();
+  absl::Status WriteAt(uint64_t offset, std::string_view bytes);
+
+ private:
+  OutputFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  std::string path_;
+  int fd_;
+};
 
 /// A read-only memory map of a file; empty files give an empty view. Movable, not copyable.
 class MappedFile {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "base/failpoint.h"
 #include "base/status.h"
 #include "base/version.h"
 #include "cli/node_commands.h"
@@ -238,6 +239,10 @@ int Main(int argc, char** argv) {
     absl::StatusOr<SuperviseOptions> options = ParseSuperviseArguments({argv + 2, argv + argc});
     if (!options.ok()) return PrintError(Message(options.status()), kExitUsage);
     return RunSupervise(*options);
+  }
+  // A supervising process has the environment of its node, which may be another program.
+  if (const absl::Status armed = ArmFailpointsFromEnvironment(); !armed.ok()) {
+    return PrintError(Message(armed), kExitUsage);
   }
   CLI::App app("Muster: elastic training with exactly-once data", "muster");
   app.set_version_flag("--version", std::string("muster ") + kVersion);

@@ -20,6 +20,7 @@ int ExitCodeOf(const absl::Status& status) {
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kOutOfRange:
     case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kDataLoss:  // starting again mends nothing
       return kExitUsage;
     default:
       return kExitFailed;

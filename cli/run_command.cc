@@ -10,6 +10,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "cli/job_loader.h"
@@ -75,8 +76,10 @@ absl::StatusOr<StateLock> TakeStateDirectory(const LoadedJob& job, const StateDi
   MUSTER_RETURN_IF_ERROR(MakeWritable(job.spec.snapshot_directory, "spec.snapshots.directory"));
   MUSTER_ASSIGN_OR_RETURN(StateLock lock, StateLock::Acquire(state));
   if (job.path != state.job_copy()) {
+    MUSTER_FAILPOINT_OR_RETURN("job-copy.before-write");
     MUSTER_RETURN_IF_ERROR(WriteFileAtomically(state.job_copy(), job.text));
   }
+  MUSTER_FAILPOINT_OR_RETURN("summary.before-delete");
   ::unlink(state.summary().c_str());
   return lock;
 }
@@ -139,7 +142,9 @@ int RunCommand(const RunOptions& options) {
     summary = runner.Run();
   }
   const nlohmann::json json = SummaryToJson(summary);
-  const absl::Status written = WriteFileAtomically(state.summary(), json.dump(2) + "\n");
+  absl::Status written = MUSTER_FAILPOINT_STATUS("summary.before-write");
+  if (written.ok()) written = WriteFileAtomically(state.summary(), json.dump(2) + "\n");
+  MUSTER_FAILPOINT("summary.after-write");
   if (!written.ok()) PrintError(Message(written), kExitFailed);
   PrintData(options.output == OutputFormat::kJson ? json.dump(2) + "\n" : SummaryText(summary));
   return ExitCode(summary.outcome.state);

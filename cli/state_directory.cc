@@ -14,6 +14,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "sharding/slot_file.h"
@@ -105,7 +106,10 @@ absl::Status StateDirectory::WriteEndpoint(const Endpoint& value) const {
                                {"run_id", value.run_id},
                                {"job", value.job.name},
                                {"job_id", value.job.id}};
-  return WriteFileAtomically(endpoint(), json.dump() + "\n");
+  MUSTER_FAILPOINT_OR_RETURN("endpoint.before-write");
+  MUSTER_RETURN_IF_ERROR(WriteFileAtomically(endpoint(), json.dump() + "\n"));
+  MUSTER_FAILPOINT_OR_RETURN("endpoint.after-write");
+  return absl::OkStatus();
 }
 
 void StateDirectory::RemoveEndpoint() const {
@@ -143,6 +147,7 @@ absl::Status StateDirectory::ResetSlot(const std::string& node) const {
   const std::string path = SlotOf(node);
   // A new file: a predecessor that still maps the old one cannot write into this one.
   ::unlink(path.c_str());
+  MUSTER_FAILPOINT_OR_RETURN("slot.before-reset");
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) return ErrnoStatus(errno, fmt::format("cannot create the slot file {}", path));
   absl::Cleanup close_fd = [fd] { ::close(fd); };

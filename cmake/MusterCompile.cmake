@@ -10,6 +10,9 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(MUSTER_SANITIZE "" CACHE STRING "Comma-separated sanitizers: address,undefined or thread")
 option(MUSTER_PCH "Use precompiled headers" ON)
 option(MUSTER_BENCHMARKS "Build benchmarks/" ON)
+# base/failpoint.h; not in what users run.
+string(COMPARE NOTEQUAL "${CMAKE_BUILD_TYPE}" Release MUSTER_FAILPOINTS_DEFAULT)
+option(MUSTER_FAILPOINTS "Compile failpoints in" ${MUSTER_FAILPOINTS_DEFAULT})
 set(CMAKE_CXX_FLAGS_DEV "-O1 -g1" CACHE STRING "Flags of the Dev build type" FORCE)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1" CACHE STRING "Flags of the Release build type" FORCE)
 

@@ -14,18 +14,24 @@
 #include <optional>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
+#include "base/failpoint.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "master/journal/acknowledged_mark.h"
+#include "master/journal/journal_check.h"
 #include "master/journal/record_codec.h"
 #include "master/journal/rocksdb_status.h"
 
 namespace muster {
 namespace {
 
-constexpr size_t kMemtableBytes = 16 << 20;
 constexpr size_t kCacheBytes = 8 << 20;
 /// What opening a journal and going on for a while may write.
 constexpr size_t kRoomBytes = 1 << 20;
+
+/// A master that writes meanwhile can take a file away between two looks at the folder.
+constexpr int kReadTriesMax = 3;
 
 /// RocksDB aborts when the disk fills up while it opens, so there is a look at the room beforehand.
 absl::Status CheckRoom(const std::string& directory) {
@@ -36,16 +42,29 @@ absl::Status CheckRoom(const std::string& directory) {
   return DiskFull(fmt::format("the journal {}: {}", directory, Message(status)));
 }
 
-rocksdb::Options JournalOptions() {
+/// RocksDB's own notes are not kept: where only reading is wanted, its log file is not wanted
+/// either.
+class NoLog final : public rocksdb::Logger {
+ public:
+  using rocksdb::Logger::Logv;
+  void Logv(const char*, va_list) override {}
+};
+
+rocksdb::Options JournalOptions(const JournalStorage& storage) {
   rocksdb::Options options;
+  if (storage.env != nullptr) {
+    options.env = storage.env;
+    options.info_log = std::make_shared<NoLog>();
+  }
   options.create_if_missing = true;
   options.paranoid_checks = true;
-  // Only a torn record at the log's very end is dropped: it was never synced, so never answered.
+  // Only a torn record at the log's very end is dropped: it was never synced, so never answered;
+  // unless FindExtent says otherwise.
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   options.manual_wal_flush = false;
-  options.write_buffer_size = kMemtableBytes;
+  options.write_buffer_size = storage.memtable_bytes;
   options.max_write_buffer_number = 2;
-  options.max_total_wal_size = 4 * kMemtableBytes;
+  options.max_total_wal_size = 4 * storage.memtable_bytes;
   options.max_background_jobs = 2;
   options.max_open_files = 64;
   options.keep_log_file_num = 2;
@@ -60,13 +79,12 @@ rocksdb::Options JournalOptions() {
   return options;
 }
 
-/// RocksDB's own notes are not kept: where only reading is wanted, its log file is not wanted
-/// either.
-class NoLog final : public rocksdb::Logger {
- public:
-  using rocksdb::Logger::Logv;
-  void Logv(const char*, va_list) override {}
-};
+rocksdb::Options ForReading(const rocksdb::Options& options) {
+  rocksdb::Options reading = options;
+  reading.create_if_missing = false;
+  reading.info_log = std::make_shared<NoLog>();
+  return reading;
+}
 
 absl::StatusOr<std::optional<JournalHeader>> ReadHeader(rocksdb::DB* db,
                                                         const std::string& directory) {
@@ -86,7 +104,7 @@ absl::StatusOr<DurableState> ReadState(rocksdb::DB* db, const std::string& direc
   std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(read));
   for (it->SeekToFirst(); it->Valid(); it->Next()) {
     const std::string_view key(it->key().data(), it->key().size());
-    if (key == kHeaderKey) continue;
+    if (key == kHeaderKey || key == kBatchKey) continue;
     MUSTER_ASSIGN_OR_RETURN(const Mutation mutation,
                             Decode(key, {it->value().data(), it->value().size()}));
     Apply(mutation, &state);
@@ -97,9 +115,14 @@ absl::StatusOr<DurableState> ReadState(rocksdb::DB* db, const std::string& direc
 
 class RocksdbJournal final : public Journal {
  public:
-  RocksdbJournal(std::string directory, std::unique_ptr<rocksdb::DB> db)
-      : directory_(std::move(directory)), db_(std::move(db)) {}
+  RocksdbJournal(std::string directory, std::unique_ptr<rocksdb::DB> db, uint64_t newest_batch,
+                 std::unique_ptr<AcknowledgedMark> mark)
+      : directory_(std::move(directory)),
+        db_(std::move(db)),
+        newest_batch_(newest_batch),
+        mark_(std::move(mark)) {}
   ~RocksdbJournal() override {
+    static_cast<void>(mark_->Sync());
     // After a failed write RocksDB aborts when it is closed: it is left open for the process's end.
     if (failed_) static_cast<void>(db_.release());
   }
@@ -110,6 +133,7 @@ class RocksdbJournal final : public Journal {
     job_id_ = header.job_id;
     if (!known.has_value()) {
       MUSTER_RETURN_IF_ERROR(CheckEmpty());
+      MUSTER_FAILPOINT_OR_RETURN("journal.before-header");
       return WriteHeader(header);
     }
     MUSTER_RETURN_IF_ERROR(CheckHeader(*known, header, directory_));
@@ -127,6 +151,7 @@ class RocksdbJournal final : public Journal {
 
   absl::Status Write(std::span<const Mutation> mutations) override {
     rocksdb::WriteBatch batch;
+    MUSTER_RETURN_IF_ERROR(JournalStatus(PutBatchNumber(newest_batch_ + 1, &batch), directory_));
     for (const Mutation& mutation : mutations) {
       StoreChange change = Encode(mutation);
       const rocksdb::Status added = change.value.has_value() ? batch.Put(change.key, *change.value)
@@ -153,6 +178,7 @@ class RocksdbJournal final : public Journal {
 
   absl::Status WriteHeader(const JournalHeader& header) {
     rocksdb::WriteBatch batch;
+    MUSTER_RETURN_IF_ERROR(JournalStatus(PutBatchNumber(newest_batch_ + 1, &batch), directory_));
     MUSTER_RETURN_IF_ERROR(JournalStatus(
         batch.Put(rocksdb::Slice(kHeaderKey.data(), kHeaderKey.size()), EncodeHeader(header)),
         directory_));
@@ -162,41 +188,81 @@ class RocksdbJournal final : public Journal {
   absl::Status Commit(rocksdb::WriteBatch* batch) {
     rocksdb::WriteOptions write;
     write.sync = true;
-    const absl::Status status = JournalStatus(db_->Write(write, batch), directory_);
+    absl::Status status = MUSTER_FAILPOINT_STATUS("journal.before-write");
+    if (status.ok()) status = JournalStatus(db_->Write(write, batch), directory_);
+    if (status.ok()) status = MUSTER_FAILPOINT_STATUS("journal.before-mark");
+    if (status.ok()) status = mark_->Write(++newest_batch_);
+    if (status.ok()) status = MUSTER_FAILPOINT_STATUS("journal.after-write");
     failed_ = failed_ || !status.ok();
     return status;
   }
 
   const std::string directory_;
   std::unique_ptr<rocksdb::DB> db_;
+  uint64_t newest_batch_;
+  const std::unique_ptr<AcknowledgedMark> mark_;
   std::string job_id_;
   DurableState state_;
   bool failed_ = false;
 };
 
+/// Under the journal's lock: a master that writes meanwhile would look like damage.
+absl::StatusOr<JournalExtent> LockedExtent(const std::string& directory,
+                                           const rocksdb::Options& options) {
+  rocksdb::Env* const env = options.env;
+  rocksdb::FileLock* lock = nullptr;
+  MUSTER_RETURN_IF_ERROR(JournalStatus(env->CreateDirIfMissing(directory), directory));
+  MUSTER_RETURN_IF_ERROR(JournalStatus(env->LockFile(directory + "/LOCK", &lock), directory));
+  absl::Cleanup unlock = [&] { static_cast<void>(env->UnlockFile(lock)); };
+  MUSTER_ASSIGN_OR_RETURN(const std::optional<uint64_t> acknowledged,
+                          AcknowledgedMark::Read(env, directory));
+  MUSTER_RETURN_IF_ERROR(CheckNotBeheaded(directory, env, acknowledged));
+  if (env->FileExists(directory + "/CURRENT").IsNotFound()) return JournalExtent();
+  return FindExtent(directory, ForReading(options), acknowledged);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Journal>> OpenRocksdbJournal(const std::string& directory,
-                                                            const JournalHeader& header) {
-  MUSTER_RETURN_IF_ERROR(MakeDirectories(directory));
-  MUSTER_RETURN_IF_ERROR(CheckRoom(directory));
+                                                            const JournalHeader& header,
+                                                            const JournalStorage& storage) {
+  if (storage.env == nullptr) {
+    MUSTER_RETURN_IF_ERROR(MakeDirectories(directory));
+    MUSTER_RETURN_IF_ERROR(CheckRoom(directory));
+  }
+  rocksdb::Options options = JournalOptions(storage);
+  MUSTER_FAILPOINT_OR_RETURN("journal.before-open");
+  MUSTER_ASSIGN_OR_RETURN(const JournalExtent extent, LockedExtent(directory, options));
+  options.wal_recovery_mode = extent.recovery;
   rocksdb::DB* db = nullptr;
-  MUSTER_RETURN_IF_ERROR(
-      JournalStatus(rocksdb::DB::Open(JournalOptions(), directory, &db), directory));
-  auto journal = std::make_unique<RocksdbJournal>(directory, std::unique_ptr<rocksdb::DB>(db));
+  MUSTER_RETURN_IF_ERROR(JournalStatus(rocksdb::DB::Open(options, directory, &db), directory));
+  std::unique_ptr<rocksdb::DB> opened(db);
+  MUSTER_FAILPOINT_OR_RETURN("journal.after-open");
+  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<AcknowledgedMark> mark,
+                          AcknowledgedMark::Open(options.env, directory, extent.newest_batch));
+  auto journal = std::make_unique<RocksdbJournal>(directory, std::move(opened), extent.newest_batch,
+                                                  std::move(mark));
   MUSTER_RETURN_IF_ERROR(journal->Load(header));
+  MUSTER_FAILPOINT_OR_RETURN("journal.after-load");
   return journal;
 }
 
 namespace {
 
 absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenForReading(const std::string& directory) {
+  rocksdb::Options options = ForReading(JournalOptions({}));
+  MUSTER_ASSIGN_OR_RETURN(const std::optional<uint64_t> acknowledged,
+                          AcknowledgedMark::Read(options.env, directory));
+  MUSTER_RETURN_IF_ERROR(CheckNotBeheaded(directory, options.env, acknowledged));
   if (!std::filesystem::exists(directory + "/CURRENT")) {
     return absl::NotFoundError(fmt::format("there is no journal in {}", directory));
   }
-  rocksdb::Options options = JournalOptions();
-  options.create_if_missing = false;
-  options.info_log = std::make_shared<NoLog>();
+  absl::StatusOr<JournalExtent> extent = FindExtent(directory, options, acknowledged);
+  for (int tries = 1; !extent.ok() && tries < kReadTriesMax; ++tries) {
+    extent = FindExtent(directory, options, acknowledged);
+  }
+  MUSTER_RETURN_IF_ERROR(extent.status());
+  options.wal_recovery_mode = extent->recovery;
   rocksdb::DB* opened = nullptr;
   MUSTER_RETURN_IF_ERROR(
       JournalStatus(rocksdb::DB::OpenForReadOnly(options, directory, &opened), directory));

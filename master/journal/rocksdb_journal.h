@@ -6,7 +6,19 @@
 #include "absl/status/statusor.h"
 #include "master/journal/journal.h"
 
+namespace rocksdb {
+class Env;
+}
+
 namespace muster {
+
+/// What a test changes about a journal.
+struct JournalStorage {
+  /// Where its files are; null: on this machine. Must outlive the journal.
+  rocksdb::Env* env = nullptr;
+  /// What is kept in memory and in the log before it becomes a table.
+  size_t memtable_bytes = 16 << 20;
+};
 
 /// Opens the journal in `directory`, made when it does not exist, and reads its state.
 ///
@@ -14,13 +26,14 @@ namespace muster {
 /// that knew of none takes it over).
 ///
 /// Every Write is one synced batch. Recovery drops at most an unsynced tail: an acknowledged batch
-/// is there, or opening fails (docs: README.md beside this file).
+/// is there, or opening fails and changes nothing (docs: README.md beside this file).
 ///
 /// Errors: kUnavailable when another process has it open; kPermissionDenied and kResourceExhausted
 /// (disk full) name the directory; kDataLoss when it is damaged; kFailedPrecondition when it is
 /// another job's (see CheckHeader).
 absl::StatusOr<std::unique_ptr<Journal>> OpenRocksdbJournal(const std::string& directory,
-                                                            const JournalHeader& header);
+                                                            const JournalHeader& header,
+                                                            const JournalStorage& storage = {});
 
 /// What a journal holds.
 struct StoredJournal {

@@ -31,10 +31,12 @@ absl::Status JournalStatus(const rocksdb::Status& status, const std::string& dir
     return absl::PermissionDeniedError(fmt::format(
         "{}: it must be writable; change its permissions or spec.stateDirectory", where));
   }
-  if (status.IsCorruption()) {
+  // Files that are missing, or whose first lines no version of RocksDB has written.
+  if (status.IsCorruption() || status.IsNotFound() || status.IsPathNotFound() ||
+      status.IsNotSupported() || status.IsInvalidArgument()) {
     return absl::DataLossError(
-        fmt::format("{}: it is damaged. Restore the state directory from a backup, or start anew "
-                    "with another spec.stateDirectory",
+        fmt::format("{}: it is damaged. Put its files back as they were, or restore the state "
+                    "directory from a backup, or start anew with another spec.stateDirectory",
                     where));
   }
   return absl::InternalError(where);

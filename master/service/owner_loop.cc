@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "base/status.h"
 
@@ -14,6 +15,39 @@ namespace {
 absl::Status Gone() {
   return absl::UnavailableError("the master is stopping; try again, another one will answer");
 }
+
+#if MUSTER_WITH_FAILPOINTS
+/// Which records a batch has: a done, a commit or a manifest can be lost, or told too early, each
+/// in its own way.
+struct BatchContents {
+  explicit BatchContents(const std::vector<Mutation>& mutations) {
+    for (const Mutation& mutation : mutations) {
+      done |= std::holds_alternative<DoneRecord>(mutation);
+      commit |= std::holds_alternative<EraseDone>(mutation);
+      manifest |= std::holds_alternative<PartitionRecord>(mutation);
+      table |= std::holds_alternative<TableSpec>(mutation);
+      node |= std::holds_alternative<NodeRecord>(mutation);
+    }
+  }
+  bool done = false, commit = false, manifest = false, table = false, node = false;
+};
+
+void PassBeforeSync(const BatchContents& batch) {
+  if (batch.done) MUSTER_FAILPOINT("done.before-sync");
+  if (batch.commit) MUSTER_FAILPOINT("commit.before-sync");
+  if (batch.manifest) MUSTER_FAILPOINT("manifest.before-sync");
+  if (batch.table) MUSTER_FAILPOINT("table.before-sync");
+  if (batch.node) MUSTER_FAILPOINT("node.before-sync");
+}
+
+void PassAfterSync(const BatchContents& batch) {
+  if (batch.done) MUSTER_FAILPOINT("done.after-sync");
+  if (batch.commit) MUSTER_FAILPOINT("commit.after-sync");
+  if (batch.manifest) MUSTER_FAILPOINT("manifest.after-sync");
+  if (batch.table) MUSTER_FAILPOINT("table.after-sync");
+  if (batch.node) MUSTER_FAILPOINT("node.after-sync");
+}
+#endif
 
 }  // namespace
 
@@ -32,7 +66,9 @@ OwnerLoop::~OwnerLoop() {
 }
 
 absl::Status OwnerLoop::Start() {
+  MUSTER_FAILPOINT("start.before-sync");
   MUSTER_RETURN_IF_ERROR(Sync());
+  MUSTER_FAILPOINT("start.after-sync");
   MutexLock lock(&mutex_);
   MUSTER_CHECK(stopped_ && !thread_.joinable());
   stopped_ = false;
@@ -75,7 +111,15 @@ std::optional<absl::Status> OwnerLoop::failure() const {
 absl::Status OwnerLoop::Sync() {
   const std::vector<Mutation> mutations = core_->TakeMutations();
   if (mutations.empty()) return absl::OkStatus();
+#if MUSTER_WITH_FAILPOINTS
+  const BatchContents contents(mutations);
+  PassBeforeSync(contents);
+  MUSTER_RETURN_IF_ERROR(journal_->Write(mutations));
+  PassAfterSync(contents);
+  return absl::OkStatus();
+#else
   return journal_->Write(mutations);
+#endif
 }
 
 bool OwnerLoop::RunBatch(std::vector<Item>* batch) {
@@ -96,6 +140,7 @@ bool OwnerLoop::RunBatch(std::vector<Item>* batch) {
     return false;
   }
   for (size_t i = 0; i < batch->size(); ++i) (*batch)[i].answer(statuses[i]);
+  if (!batch->empty()) MUSTER_FAILPOINT("answer.after-send");
   batch->clear();
   if (const std::vector<std::string> files = core_->TakeUnusedFiles(); !files.empty()) {
     delete_files_(files);

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/failpoint.h"
 #include "base/log.h"
 
 namespace muster {
@@ -42,7 +43,9 @@ bool IsSnapshotFile(const std::string& name) {
 void DeleteSnapshotFiles(const std::string& directory, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (StaysInside(name)) {
+      MUSTER_FAILPOINT("unused.before-delete");
       Delete(fs::path(directory) / name);
+      MUSTER_FAILPOINT("unused.after-delete");
     } else {
       Log(LogLevel::kWarning, "a snapshot file's name leads out of its folder: '{}'", name);
     }
@@ -78,7 +81,9 @@ uint64_t DeleteOrphanSnapshots(const std::string& directory, const std::set<std:
   uint64_t deleted = 0;
   for (const std::string& name : ListSnapshots(directory)) {
     if (named.contains(name)) continue;
+    MUSTER_FAILPOINT("orphan.before-delete");
     Delete(fs::path(directory) / name);
+    MUSTER_FAILPOINT("orphan.after-delete");
     ++deleted;
   }
   return deleted;

@@ -1,16 +1,15 @@
 #include "master/service/snapshot_owner.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <optional>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/statusor.h"
+#include "base/failpoint.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -93,18 +92,20 @@ absl::Status ClaimSnapshotDirectory(const std::string& directory, const Snapshot
   MUSTER_RETURN_IF_ERROR(MakeDirectories(directory));
   // Written whole beside it, then linked: unlike a rename, a link never replaces another's marker.
   const std::string written = fmt::format("{}.{}", MarkerOf(directory), owner.job_id);
-  const absl::Status status = WriteFileAtomically(written, Encode(owner));
+  absl::Status status = MUSTER_FAILPOINT_STATUS("owner.before-write");
+  if (status.ok()) status = WriteFileAtomically(written, Encode(owner));
   if (absl::IsResourceExhausted(status) && IsInside(directory, owner.state_directory)) {
     Log(LogLevel::kWarning, "{}; going on, the folder is not marked as this job's",
         Message(status));
     return absl::OkStatus();
   }
   MUSTER_RETURN_IF_ERROR(status);
-  absl::Cleanup remove = [&written] { ::unlink(written.c_str()); };
-  if (::link(written.c_str(), MarkerOf(directory).c_str()) != 0) {
-    if (errno == EEXIST) return CheckSnapshotDirectory(directory, owner, named);
-    return ErrnoStatus(errno, fmt::format("cannot create {}", MarkerOf(directory)));
-  }
+  absl::Cleanup remove = [&written] { RemoveFile(written); };
+  MUSTER_FAILPOINT_OR_RETURN("owner.before-link");
+  const absl::Status linked = LinkPath(written, MarkerOf(directory));
+  if (absl::IsAlreadyExists(linked)) return CheckSnapshotDirectory(directory, owner, named);
+  MUSTER_RETURN_IF_ERROR(linked);
+  MUSTER_FAILPOINT_OR_RETURN("owner.after-link");
   return SyncPath(directory);
 }
 

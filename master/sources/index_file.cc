@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/failpoint.h"
 #include "base/status.h"
 
 namespace muster {
@@ -82,7 +83,10 @@ absl::Status IndexFile::Write(const std::string& path, const IndexParameters& pa
   contents.reserve(sizeof(header) + body.size());
   AppendRaw(&contents, header);
   contents += body;
-  return WriteFileAtomically(path, contents);
+  MUSTER_FAILPOINT_OR_RETURN("index.before-write");
+  MUSTER_RETURN_IF_ERROR(WriteFileAtomically(path, contents));
+  MUSTER_FAILPOINT_OR_RETURN("index.after-write");
+  return absl::OkStatus();
 }
 
 absl::StatusOr<IndexFile> IndexFile::Open(const std::string& path) {

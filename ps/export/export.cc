@@ -1,17 +1,16 @@
 #include "ps/export/export.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
+#include "base/failpoint.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/version.h"
@@ -28,38 +27,6 @@ namespace fs = std::filesystem;
 
 constexpr size_t kBufferBytes = 1 << 20;
 
-/// A file being written at any position; errors name its path.
-class OutputFile {
- public:
-  static absl::StatusOr<OutputFile> Open(const std::string& path) {
-    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0) return ErrnoStatus(errno, fmt::format("cannot create {}", path));
-    return OutputFile(path, fd);
-  }
-  OutputFile(OutputFile&& other) noexcept
-      : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
-  OutputFile& operator=(OutputFile&&) = delete;
-  ~OutputFile() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-
-  absl::Status WriteAt(uint64_t offset, std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return ErrnoStatus(errno, fmt::format("cannot write {}", path_));
-      bytes.remove_prefix(static_cast<size_t>(written));
-      offset += static_cast<uint64_t>(written);
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  OutputFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
-  std::string path_;
-  int fd_;
-};
-
 template <typename T>
 std::string_view AsBytes(std::span<const T> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
@@ -75,8 +42,10 @@ class Exporter {
     MUSTER_RETURN_IF_ERROR(
         ForEachImage([&](const PartitionImage& image) { return CollectKeys(image); }));
     for (auto& [id, output] : outputs_) MUSTER_RETURN_IF_ERROR(Begin(&output));
+    MUSTER_FAILPOINT_OR_RETURN("export.before-rows");
     MUSTER_RETURN_IF_ERROR(
         ForEachImage([&](const PartitionImage& image) { return WriteRows(image); }));
+    MUSTER_FAILPOINT_OR_RETURN("export.before-sync");
     return Finish();
   }
 
@@ -236,6 +205,7 @@ class Exporter {
       summary.bytes += fs::file_size(Path(name), error);
     }
     const std::string text = FormatSums(sums);
+    MUSTER_FAILPOINT_OR_RETURN("export.before-sums");
     MUSTER_RETURN_IF_ERROR(WriteFileAtomically(Path("SHA256SUMS"), text));
     summary.tables = options_.tables.size();
     summary.hash = Sha256Hex(text);
@@ -274,21 +244,17 @@ absl::StatusOr<ExportSummary> WriteExport(const ExportOptions& options) {
   const std::string temporary = fmt::format("{}.tmp.{}", output.string(), ::getpid());
   std::error_code error;
   fs::remove_all(temporary, error);
-  if (!fs::create_directory(temporary, error)) {
-    return ErrnoStatus(error.value(), fmt::format("cannot create the folder {}", temporary));
-  }
+  MUSTER_RETURN_IF_ERROR(MakeDirectory(temporary).status());
   absl::Cleanup remove = [&] {
     std::error_code ignored;
     fs::remove_all(temporary, ignored);
   };
   MUSTER_ASSIGN_OR_RETURN(ExportSummary summary, Exporter(options, temporary).Run());
   MUSTER_RETURN_IF_ERROR(SyncPath(temporary));
-  fs::rename(temporary, output, error);
-  if (error) {
-    return ErrnoStatus(error.value(),
-                       fmt::format("cannot rename {} to {}", temporary, output.string()));
-  }
+  MUSTER_FAILPOINT_OR_RETURN("export.before-rename");
+  MUSTER_RETURN_IF_ERROR(RenamePath(temporary, output.string()));
   std::move(remove).Cancel();
+  MUSTER_FAILPOINT_OR_RETURN("export.after-rename");
   const std::string parent = output.parent_path().string();
   MUSTER_RETURN_IF_ERROR(SyncPath(parent.empty() ? "." : parent));
   return summary;

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/failpoint.h"
 #include "base/status.h"
 
 namespace muster::ps {
@@ -12,13 +13,27 @@ namespace {
 /// Reads and rebuilds a partition; on the loader's thread.
 absl::StatusOr<std::unique_ptr<Partition>> BuildPartition(Storage* storage, const LoadJob& job,
                                                           uint64_t seed) {
+  MUSTER_FAILPOINT_OR_RETURN("restore.before-read");
   const std::string context = fmt::format("cannot restore partition {} from snapshot {}",
                                           job.partition.value(), ToString(job.manifest.number));
   auto images = storage->Read(job.partition, job.manifest);
   if (!images.ok()) return Annotate(images.status(), context);
   auto partition = std::make_unique<Partition>(job.partition, seed);
   MUSTER_RETURN_IF_ERROR_PREPEND(partition->Restore(job.manifest.number, *images), context);
+  MUSTER_FAILPOINT_OR_RETURN("restore.before-serve");
   return partition;
+}
+
+void PassBefore([[maybe_unused]] const LaneCommands& commands) {
+  if (!commands.owns.empty()) MUSTER_FAILPOINT("own.before-apply");
+  if (!commands.accepted.empty()) MUSTER_FAILPOINT("accepted.before-apply");
+  if (commands.forget != nullptr) MUSTER_FAILPOINT("forget.before-apply");
+}
+
+void PassAfter([[maybe_unused]] const LaneCommands& commands) {
+  if (!commands.owns.empty()) MUSTER_FAILPOINT("own.after-apply");
+  if (!commands.accepted.empty()) MUSTER_FAILPOINT("accepted.after-apply");
+  if (commands.forget != nullptr) MUSTER_FAILPOINT("forget.after-apply");
 }
 
 }  // namespace
@@ -50,6 +65,7 @@ void LaneServer::Stop() {
 
 void LaneServer::PostTable(const TableSpec& table) {
   net_.Post([this, table] {
+    MUSTER_FAILPOINT("table.before-add");
     owned_->AddTable(table);
     WakeIfNews();
   });
@@ -61,7 +77,9 @@ void LaneServer::PostWarmStart(TableId table, std::shared_ptr<const WarmStartSou
 
 void LaneServer::PostCommands(LaneCommands commands) {
   net_.Post([this, commands = std::move(commands)] {
+    PassBefore(commands);
     owned_->Apply(commands);
+    PassAfter(commands);
     Pump();
   });
 }
@@ -94,12 +112,14 @@ void LaneServer::BeginLoad(LoadJob job) {
         BuildPartition(context_->storage, job, seed));
     net_.Post([this, id = job.id, built] {
       owned_->Loaded(id, std::move(*built), context_->clock->Now());
+      MUSTER_FAILPOINT("restore.after-serve");
       WakeIfNews();
     });
   });
 }
 
 void LaneServer::BeginWrite(SnapshotJob job) {
+  MUSTER_FAILPOINT("snapshot.after-copy");
   auto shared = std::make_shared<SnapshotJob>(std::move(job));
   context_->writer->Post([this, shared]() mutable {
     auto file =
@@ -109,6 +129,7 @@ void LaneServer::BeginWrite(SnapshotJob job) {
     shared.reset();  // the image's memory, before its slot is given to another
     context_->images->Give();
     net_.Post([this, partition, number, file = std::move(file)] {
+      MUSTER_FAILPOINT("snapshot.before-report");
       owned_->Written(partition, number, file, context_->clock->Now());
       WakeIfNews();
     });
@@ -134,7 +155,9 @@ void LaneServer::OnPull(const PullRequest& request, PullReply* reply) {
 }
 
 void LaneServer::OnPush(const PushRequest& request, PushReply* reply) {
+  MUSTER_FAILPOINT("push.before-apply");
   owned_->Push(request, reply);
+  MUSTER_FAILPOINT("push.before-reply");
 }
 
 }  // namespace muster::ps

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "base/status.h"
 
@@ -155,8 +156,10 @@ absl::StatusOr<ServerIdentity> ParameterServer::Register(
       .name = options_.name, .nonce = options_.nonce, .lanes = addresses};
   Backoff backoff(&rng_);
   while (true) {
+    MUSTER_FAILPOINT("register.before-send");
     auto identity = master_->Register(request);
     if (identity.ok()) {
+      MUSTER_FAILPOINT("register.after-reply");
       away_logged_.reset();
       Log(LogLevel::kInfo, "registered as server {}, incarnation {}, of job \"{}\"",
           identity->reply.id.value(), identity->reply.incarnation.value(), identity->job.name);
@@ -206,7 +209,10 @@ absl::Status ParameterServer::Serve(const ServerIdentity& identity) {
     const uint64_t sequence = state.NextSequence();
     const std::vector<LaneReport> reports = CollectReports(sequence);
     AdvanceWarmStarts(reports);
-    const auto reply = master_->Exchange(state.MakeRequest(reports, Errors()));
+    const ServerExchangeRequest request = state.MakeRequest(reports, Errors());
+    if (!request.snapshots.empty()) MUSTER_FAILPOINT("report.before-send");
+    const auto reply = master_->Exchange(request);
+    if (!request.snapshots.empty()) MUSTER_FAILPOINT("report.after-reply");
     if (!reply.ok()) {
       if (absl::IsCancelled(reply.status())) return absl::OkStatus();
       LogMasterAway(reply.status());

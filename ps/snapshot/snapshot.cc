@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
 
+#include "base/failpoint.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "ps/snapshot/image_codec.h"
@@ -26,9 +25,9 @@ absl::StatusOr<uint64_t> FileBytes(const std::string& path) {
 }
 
 absl::Status WriteImage(const std::string& path, const SnapshotIdentity& identity,
-                        const PartitionImage& image) {
+                        const PartitionImage& image, rocksdb::Env* env) {
   absl::Status status =
-      WriteSst(path, [&](PutEntry put) { return EncodeImage(identity, image, put); });
+      WriteSst(path, [&](PutEntry put) { return EncodeImage(identity, image, put); }, env);
   if (status.code() == absl::StatusCode::kResourceExhausted) {
     status = Annotate(status, "no space for a snapshot: free some; training goes on meanwhile");
   }
@@ -89,19 +88,21 @@ absl::StatusOr<PartitionImage> ReadImage(const std::string& path, PartitionId pa
 /// Everything but the removal of `temporary` when it fails.
 absl::StatusOr<SnapshotFile> WriteFile(const std::string& directory, const std::string& temporary,
                                        const SnapshotIdentity& identity,
-                                       const PartitionImage& image) {
-  MUSTER_RETURN_IF_ERROR(WriteImage(temporary, identity, image));
+                                       const PartitionImage& image, rocksdb::Env* env) {
+  MUSTER_RETURN_IF_ERROR(WriteImage(temporary, identity, image, env));
   SnapshotFile file;
   MUSTER_ASSIGN_OR_RETURN(file.bytes, FileBytes(temporary));
   MUSTER_ASSIGN_OR_RETURN(const uint64_t hash, HashOfFile(temporary));
   file.name =
       SnapshotFileName(identity.partition, identity.epoch, identity.number, image.kind, hash);
   const std::string path = directory + "/" + file.name;
-  if (::rename(temporary.c_str(), path.c_str()) != 0) {
-    return ErrnoStatus(errno, fmt::format("cannot rename {} to {}", temporary, path));
-  }
-  if (const absl::Status synced = SyncPath(fs::path(path).parent_path().string()); !synced.ok()) {
-    ::unlink(path.c_str());  // nobody was told of it
+  MUSTER_FAILPOINT_OR_RETURN("snapshot.before-rename");
+  MUSTER_RETURN_IF_ERROR(RenamePath(temporary, path));
+  absl::Status synced = MUSTER_FAILPOINT_STATUS("snapshot.after-rename");
+  if (synced.ok()) synced = SyncPath(fs::path(path).parent_path().string());
+  if (synced.ok()) synced = MUSTER_FAILPOINT_STATUS("snapshot.after-folder-sync");
+  if (!synced.ok()) {
+    RemoveFile(path);  // nobody was told of it
     return synced;
   }
   return file;
@@ -117,14 +118,16 @@ std::string SnapshotFileName(PartitionId partition, OwnerEpoch epoch, SnapshotNu
 
 absl::StatusOr<SnapshotFile> WriteSnapshot(const std::string& directory, PartitionId partition,
                                            OwnerEpoch epoch, SnapshotNumber number,
-                                           const PartitionImage& image) {
+                                           const PartitionImage& image, rocksdb::Env* env) {
   const std::string temporary = fmt::format("{}/p{:05}/e{}-s{}.tmp", directory, partition.value(),
                                             epoch.value(), ToString(number));
   const std::string folder = fs::path(temporary).parent_path().string();
+  MUSTER_FAILPOINT_OR_RETURN("snapshot.before-folder");
   MUSTER_RETURN_IF_ERROR(MakeDirectories(folder));
+  MUSTER_FAILPOINT_OR_RETURN("snapshot.before-write");
   absl::StatusOr<SnapshotFile> file =
-      WriteFile(directory, temporary, {partition, epoch, number}, image);
-  if (!file.ok()) ::unlink(temporary.c_str());
+      WriteFile(directory, temporary, {partition, epoch, number}, image, env);
+  if (!file.ok()) RemoveFile(temporary);
   return file;
 }
 
@@ -140,6 +143,7 @@ absl::StatusOr<std::vector<PartitionImage>> ReadChain(const std::string& directo
                       "snapshot directory",
                       ToString(manifest.number), partition.value(), file.name));
     }
+    MUSTER_FAILPOINT_OR_RETURN("restore.before-file");
     absl::StatusOr<PartitionImage> image =
         ReadImage(directory + "/" + file.name, partition, file.bytes);
     if (!image.ok()) {
@@ -151,6 +155,7 @@ absl::StatusOr<std::vector<PartitionImage>> ReadChain(const std::string& directo
                       Message(image.status()), directory));
     }
     images.push_back(*std::move(image));
+    MUSTER_FAILPOINT_OR_RETURN("restore.after-file");
   }
   return images;
 }

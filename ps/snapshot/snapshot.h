@@ -9,6 +9,10 @@
 #include "ps/snapshot/chain.h"
 #include "sharding/control.h"
 
+namespace rocksdb {
+class Env;
+}
+
 namespace muster::ps {
 
 /// The name of a snapshot's file below the snapshot directory, "p00003/e12-s1.5-delta-<hash>.sst".
@@ -20,10 +24,12 @@ std::string SnapshotFileName(PartitionId partition, OwnerEpoch epoch, SnapshotNu
 /// Writes one image as one file: under a temporary name, synced, renamed, folders synced; so that
 /// a name either does not exist or is whole, after a crash too. Blocks for the disk; any thread.
 /// Errors name the path, say what to do (kResourceExhausted: disk full) and leave nothing behind. A
-/// file that a manifest may list is never replaced: other contents have another name.
+/// file that a manifest may list is never replaced: other contents have another name. `env` is for
+/// tests: RocksDB writes through it; null: as always.
 absl::StatusOr<SnapshotFile> WriteSnapshot(const std::string& directory, PartitionId partition,
                                            OwnerEpoch epoch, SnapshotNumber number,
-                                           const PartitionImage& image);
+                                           const PartitionImage& image,
+                                           rocksdb::Env* env = nullptr);
 
 /// Reads the files of a manifest, base first, as Partition::Restore takes them; none for a manifest
 /// without files. Blocks for the disk; any thread. kDataLoss when a file is missing, damaged,

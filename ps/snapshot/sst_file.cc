@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "base/failpoint.h"
 #include "base/status.h"
 #include "rocksdb/options.h"
 #include "rocksdb/sst_file_reader.h"
@@ -42,15 +43,18 @@ absl::Status ToStatus(const rocksdb::Status& status, std::string_view what) {
 }  // namespace
 
 absl::Status WriteSst(const std::string& path,
-                      absl::FunctionRef<absl::Status(PutEntry put)> produce) {
+                      absl::FunctionRef<absl::Status(PutEntry put)> produce, rocksdb::Env* env) {
+  rocksdb::Options options = SstOptions();
+  if (env != nullptr) options.env = env;
   // The pages stay in the cache: a server that dies soon is restored from them.
-  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), SstOptions(), nullptr,
+  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options, nullptr,
                                 /*invalidate_page_cache=*/false);
   const std::string what = fmt::format("cannot write {}", path);
   MUSTER_RETURN_IF_ERROR(ToStatus(writer.Open(path), what));
   MUSTER_RETURN_IF_ERROR(produce([&](std::string_view key, std::string_view value) {
     return ToStatus(writer.Put(ToSlice(key), ToSlice(value)), what);
   }));
+  MUSTER_FAILPOINT_OR_RETURN("snapshot.before-sync");
   return ToStatus(writer.Finish(), what);
 }
 

@@ -36,6 +36,11 @@ spec:
   EXPECT_EQ(MasterCommand(options), kExitUsage) << "no data";
   options.listen_address = "0.0.0.0:20001";
   EXPECT_EQ(MasterCommand(options), kExitUsage) << "not loopback";
+  options.listen_address = "127.0.0.1:1";
+  ASSERT_THAT(WriteFileAtomically(folder.File("missing-no-more.csv"), "1\n"), IsOk());
+  ASSERT_THAT(MakeDirectories(folder.File("state/journal")), IsOk());
+  ASSERT_THAT(WriteFileAtomically(folder.File("state/journal/000004.log"), "x"), IsOk());
+  EXPECT_EQ(MasterCommand(options), kExitUsage) << "a journal without its first file";
 }
 
 TEST(NodeCommandsTest, ServerRefusesBadInput) {

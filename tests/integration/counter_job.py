@@ -1,6 +1,6 @@
 """The counter job run by the real binaries: its data, its file, `muster run`, and what must be true of the result.
 
-Not a test: closed_form_test.py, resume_test.py and warm_start_test.py use it. What is wrong is raised as an AssertionError.
+Not a test: closed_form_test.py, failpoint_test.py, resume_test.py and warm_start_test.py use it. What is wrong is raised as an AssertionError.
 """
 
 import argparse
@@ -42,7 +42,7 @@ spec:
   restarts: {{crashLoopExits: 100, backoffInitial: 100ms, backoffMax: 500ms}}
   replicaSpecs:
     ps:     {{replicas: 2}}
-    worker: {{replicas: 2, command: {command}}}
+    worker: {{replicas: 2, command: {command}, env: {env}}}
 """
 EVALUATE = """    - {name: unseen, files: ["unseen-*.txt"], mode: evaluate, header: true, minibatchSize: 16, minibatchesPerShard: 2}"""
 
@@ -68,12 +68,14 @@ class CounterJob:
     and removes the folder unless something was raised."""
 
     def __init__(self, options, *, seed=1, records, epochs=3, evaluate_records=0, slow_us=20000, threads=1,
-                 encoding="float32", partitions=64):
+                 encoding="float32", partitions=64, environment=None, worker_environment=None):
         self.muster, self.trainer = options.muster, options.trainer
         self.seed, self.records, self.epochs, self.evaluate_records = seed, records, epochs, evaluate_records
         self.encoding, self.partitions = encoding, partitions
         self.command = [self.trainer, "--slow-us", str(slow_us), "--slow-while", SLOW, "--threads", str(threads)]
         self.state, self.start_export, self.paths = "state", None, []
+        # Of `muster run` and what it starts, and of trainers, on top of this process's own.
+        self.environment, self.worker_environment = environment or {}, worker_environment or {}
         self.folder = os.path.realpath(tempfile.mkdtemp(prefix="muster-closed-form-"))
         self.runs = []
         self._write(SLOW, [])
@@ -111,7 +113,7 @@ class CounterJob:
         with open(self.path("job.yaml"), "w", encoding="utf-8") as file:
             file.write(JOB.format(seed=self.seed, partitions=self.partitions, state=self.state, epochs=self.epochs,
                                   evaluate=EVALUATE if self.evaluate_records else "", encoding=self.encoding,
-                                  command=json.dumps(self.command)))
+                                  command=json.dumps(self.command), env=json.dumps(self.worker_environment)))
 
     def hurry(self):
         """From now on the job runs at full speed: a test ends it when it has seen enough, not when the machine is done."""
@@ -121,7 +123,8 @@ class CounterJob:
         """`muster run` in the background; what all runs say is in run.log."""
         with open(self.path("run.log"), "a", encoding="utf-8") as output:
             run = subprocess.Popen([self.muster, "run", "job.yaml", *arguments], cwd=self.folder,
-                                   stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+                                   stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                   env=os.environ | self.environment)
         self.runs.append(run)
         return run
 
@@ -212,6 +215,10 @@ class CounterJob:
     def differences(self, folder="export"):
         """Exports the tables into `folder` and compares them with the closed form: lines of text, none when all is right."""
         self.ask("export", "job.yaml", "--output-dir", folder)
+        return self.compare(folder)
+
+    def compare(self, folder):
+        """What is in an export that is there, against the closed form; as above."""
         differences, compared = closed_form.compare(self.paths, self.epochs, self.path(folder), self.start_export)
         for line in differences[:10]:
             print(line[:300])

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/failpoint.h"
 #include "base/status.h"
 #include "base/version.h"
 
@@ -21,10 +22,12 @@ void ControlClient::SetJob(const JobIdentity& job) {
 
 absl::StatusOr<HelloAnswer> ControlClient::Hello(uint64_t incarnation, uint64_t start,
                                                  std::chrono::milliseconds timeout) {
+  MUSTER_FAILPOINT_OR_RETURN("hello.before-send");
   MUSTER_ASSIGN_OR_RETURN(
       std::string bytes,
       channel_.Call("/muster.v1.WorkerService/Hello",
                     EncodeHelloRequest(worker_, incarnation, start, kCompatibleVersion), timeout));
+  MUSTER_FAILPOINT_OR_RETURN("hello.after-reply");
   MUSTER_ASSIGN_OR_RETURN(HelloAnswer answer, DecodeHelloResponse(bytes));
   SetJob(JobOf(answer));
   return answer;
@@ -32,17 +35,23 @@ absl::StatusOr<HelloAnswer> ControlClient::Hello(uint64_t incarnation, uint64_t 
 
 absl::StatusOr<TableId> ControlClient::RegisterTable(const TableSpec& table,
                                                      std::chrono::milliseconds timeout) {
+  MUSTER_FAILPOINT_OR_RETURN("table.before-send");
   MUSTER_ASSIGN_OR_RETURN(std::string bytes,
                           channel_.Call("/muster.v1.WorkerService/RegisterTable",
                                         EncodeRegisterTableRequest(worker_, table), timeout));
+  MUSTER_FAILPOINT_OR_RETURN("table.after-reply");
   return DecodeRegisterTableResponse(bytes);
 }
 
 absl::StatusOr<WorkerExchangeReply> ControlClient::Exchange(const WorkerExchangeRequest& request,
                                                             std::chrono::milliseconds timeout) {
+  MUSTER_FAILPOINT_OR_RETURN("exchange.before-send");
+  if (!request.done.empty()) MUSTER_FAILPOINT_OR_RETURN("done.before-send");
   MUSTER_ASSIGN_OR_RETURN(
       std::string bytes,
       channel_.Call("/muster.v1.WorkerService/Exchange", EncodeExchangeRequest(request), timeout));
+  if (!request.done.empty()) MUSTER_FAILPOINT_OR_RETURN("done.after-reply");
+  MUSTER_FAILPOINT_OR_RETURN("exchange.after-reply");
   return DecodeExchangeReply(bytes);
 }
 

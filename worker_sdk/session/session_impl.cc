@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/failpoint.h"
 #include "base/status.h"
 #include "sharding/exported/exported_table.h"
 #include "worker_sdk/session/waiting.h"
@@ -88,6 +89,7 @@ absl::StatusOr<std::unique_ptr<SessionImpl>> SessionImpl::Connect(const SessionO
         "`muster run`, or set MUSTER_MASTER (\"127.0.0.1:7070\") and MUSTER_NODE (\"worker-0\")");
   }
   MUSTER_RETURN_IF_ERROR(CheckJobId("MUSTER_JOB_ID", options.job_id));
+  MUSTER_RETURN_IF_ERROR(ArmFailpointsFromEnvironment());
   uint64_t incarnation = RandomIncarnation();
   SystemClock clock;
   sdk::ControlClient client(options.master_address, options.worker_name, {options.job_id, ""});

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/failpoint.h"
 #include "base/status.h"
 #include "worker_sdk/session/session_impl.h"
 #include "worker_sdk/session/waiting.h"
@@ -39,12 +40,14 @@ void SessionImpl::WakeControl() {
 }
 
 void SessionImpl::CarryOut(Effects effects) {
+  if (!effects.requests.empty()) MUSTER_FAILPOINT("request.before-send");
   data_->Send(std::move(effects.requests));
   if (effects.timer) data_->SetTimer(*effects.timer);
 }
 
 void SessionImpl::OnReply(const sdk::SendRequest& request, std::span<const wire::PartReply> parts,
                           std::shared_ptr<const float[]> rows, std::string_view text) {
+  if (request.push.has_value()) MUSTER_FAILPOINT("push.after-reply");
   Effects effects;
   {
     MutexLock lock(&mutex_);

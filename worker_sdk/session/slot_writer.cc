@@ -1,4 +1,5 @@
 #include "worker_sdk/session/slot_writer.h"
+#include "base/failpoint.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -12,6 +13,7 @@ namespace muster::sdk {
 
 SlotWriter::SlotWriter(const std::string& path, uint64_t incarnation) {
   if (path.empty()) return;
+  MUSTER_FAILPOINT("slot.before-open");
   int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   void* mapped = MAP_FAILED;
   if (fd >= 0 && ::ftruncate(fd, sizeof(SlotFile)) == 0) {
@@ -35,6 +37,7 @@ SlotWriter::~SlotWriter() {
 
 void SlotWriter::Enter(LeaseToken token) {
   if (slot_ != nullptr) EnterShard(slot_, token);
+  MUSTER_FAILPOINT("slot.after-enter");
 }
 
 void SlotWriter::Minibatch(LeaseToken token) {
@@ -45,6 +48,7 @@ void SlotWriter::Minibatch(LeaseToken token) {
 
 void SlotWriter::Leave(LeaseToken token) {
   if (slot_ != nullptr && slot_->computing_token.load() == token.value()) LeaveShard(slot_);
+  MUSTER_FAILPOINT("slot.after-leave");
 }
 
 void SlotWriter::End() {

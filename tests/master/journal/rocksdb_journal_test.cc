@@ -12,6 +12,8 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "master/journal/record_codec.h"
+#include "rocksdb/db.h"
 #include "tests/master/journal/sample_records.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -20,6 +22,7 @@ namespace muster {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::IsOk;
@@ -75,8 +78,53 @@ TEST_F(RocksdbJournalTest, ATornTailIsDroppedAndNothingElse) {
   }
   const fs::path log = NewestLog();
   fs::resize_file(log, fs::file_size(log) - 3);
+  // It was acknowledged, so it is no torn tail.
+  for (const absl::Status& refused : {Open().status(), ReadRocksdbJournal(directory_).status()}) {
+    EXPECT_THAT(refused, StatusIs(absl::StatusCode::kDataLoss,
+                                  AllOf(HasSubstr("batch 3 was acknowledged"),
+                                        HasSubstr(log.string()), HasSubstr("backup"))));
+  }
+  // What a power loss leaves that kept the acknowledgement from the disk, too.
+  fs::remove(directory_ + "/ACKNOWLEDGED");
   MUSTER_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> journal, Open());
   EXPECT_EQ(journal->TakeState().done.size(), 3u);
+}
+
+TEST_F(RocksdbJournalTest, WithoutItsFirstFileItIsNotBegunAnew) {
+  {
+    MUSTER_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> journal, Open());
+    ASSERT_THAT(journal->Write(SampleRecords()), IsOk());
+  }
+  fs::remove(directory_ + "/CURRENT");
+  const auto refused =
+      StatusIs(absl::StatusCode::kDataLoss, HasSubstr(directory_ + "/CURRENT is missing"));
+  EXPECT_THAT(Open(), refused);
+  EXPECT_THAT(ReadRocksdbJournal(directory_), refused);
+  fs::remove(directory_ + "/ACKNOWLEDGED");
+  EXPECT_THAT(Open(), refused);
+}
+
+TEST_F(RocksdbJournalTest, OneOfAVersionThatDidNotCountBatchesIsReadAndCountedOn) {
+  {
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    ASSERT_THAT(MakeDirectories(directory_), IsOk());
+    rocksdb::DB* opened = nullptr;
+    ASSERT_TRUE(rocksdb::DB::Open(options, directory_, &opened).ok());
+    const std::unique_ptr<rocksdb::DB> db(opened);
+    ASSERT_TRUE(db->Put({}, "h", EncodeHeader(header_)).ok());
+    for (const Mutation& mutation : SampleRecords()) {
+      const StoreChange change = Encode(mutation);
+      ASSERT_TRUE(db->Put({}, change.key, *change.value).ok());
+    }
+  }
+  MemoryJournal memory;
+  ASSERT_THAT(memory.Write(SampleRecords()), IsOk());
+  for (int i = 0; i < 3; ++i) {
+    MUSTER_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> journal, Open());
+    EXPECT_EQ(Stored(journal->TakeState()), Stored(memory.state()));
+    ASSERT_THAT(journal->Write(SampleRecords()), IsOk());
+  }
 }
 
 TEST_F(RocksdbJournalTest, DamageInsideTheLogIsAnError) {
@@ -88,7 +136,7 @@ TEST_F(RocksdbJournalTest, DamageInsideTheLogIsAnError) {
   MUSTER_ASSERT_OK_AND_ASSIGN(std::string bytes, ReadFile(log, 1 << 20));
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 0x55);
   ASSERT_THAT(WriteFileAtomically(log, bytes), IsOk());
-  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("it is damaged")));
+  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("is damaged")));
 }
 
 TEST_F(RocksdbJournalTest, TwoMastersCannotHaveIt) {

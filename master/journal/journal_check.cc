@@ -1,0 +1,201 @@
+#include "master/journal/journal_check.h"
+
+#include <fmt/format.h>
+#include <rocksdb/db.h>
+#include <rocksdb/wal_filter.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "master/journal/rocksdb_status.h"
+
+namespace muster {
+namespace {
+
+std::string EncodeNumber(uint64_t number) {
+  std::string bytes(8, '\0');
+  for (int i = 7; i >= 0; --i, number >>= 8) bytes[i] = static_cast<char>(number & 0xff);
+  return bytes;
+}
+
+uint64_t DecodeNumber(const rocksdb::Slice& bytes) {
+  uint64_t number = 0;
+  if (bytes.size() != 8) return 0;
+  for (size_t i = 0; i < 8; ++i) number = number << 8 | static_cast<uint8_t>(bytes[i]);
+  return number;
+}
+
+/// The number is the first record of its batch.
+class NumberReader final : public rocksdb::WriteBatch::Handler {
+ public:
+  uint64_t number() const { return number_; }
+  rocksdb::Status PutCF(uint32_t, const rocksdb::Slice& key, const rocksdb::Slice& value) override {
+    if (key == rocksdb::Slice(kBatchKey)) number_ = DecodeNumber(value);
+    done_ = true;
+    return rocksdb::Status::OK();
+  }
+  rocksdb::Status DeleteCF(uint32_t, const rocksdb::Slice&) override { return End(); }
+  rocksdb::Status DeleteRangeCF(uint32_t, const rocksdb::Slice&, const rocksdb::Slice&) override {
+    return End();
+  }
+  void LogData(const rocksdb::Slice&) override { done_ = true; }
+  bool Continue() override { return !done_; }
+
+ private:
+  rocksdb::Status End() {
+    done_ = true;
+    return rocksdb::Status::OK();
+  }
+  uint64_t number_ = 0;
+  bool done_ = false;
+};
+
+/// Notes which batches the logs have, and lets none of them into the store.
+class NumberCollector final : public rocksdb::WalFilter {
+ public:
+  struct Numbered {
+    uint64_t number = 0;
+    std::string log;
+  };
+  const char* Name() const override { return "muster.batch-numbers"; }
+  WalProcessingOption LogRecordFound(unsigned long long, const std::string& log,
+                                     const rocksdb::WriteBatch& batch, rocksdb::WriteBatch*,
+                                     bool*) override {
+    NumberReader reader;
+    static_cast<void>(batch.Iterate(&reader));
+    // Without one: RocksDB's own, or of a version that did not count.
+    if (reader.number() > 0) {
+      const bool follows = last_.has_value() && reader.number() == last_->number + 1;
+      if (!follows) pieces_.push_back({{reader.number(), log}, reader.number()});
+      pieces_.back().last = reader.number();
+      last_ = {reader.number(), log};
+    }
+    return WalProcessingOption::kIgnoreCurrentRecord;
+  }
+
+  /// Batches without a gap between them.
+  struct Piece {
+    Numbered first;
+    uint64_t last = 0;
+  };
+  const std::vector<Piece>& pieces() const { return pieces_; }
+
+ private:
+  std::vector<Piece> pieces_;
+  std::optional<Numbered> last_;
+};
+
+absl::Status Lost(const std::string& directory, std::string_view what) {
+  return absl::DataLossError(
+      fmt::format("the journal {} is damaged: {}. Put its files back as they were, or restore the "
+                  "state directory from a backup, or start anew with another spec.stateDirectory",
+                  directory, what));
+}
+
+bool EndsWith(const std::string& name, std::string_view end) {
+  return name.size() >= end.size() && std::string_view(name).ends_with(end);
+}
+
+/// Path of the newest log there is, by its name; empty: there is none.
+std::string NewestLog(const std::string& directory, rocksdb::Env* env) {
+  std::vector<std::string> names;
+  static_cast<void>(env->GetChildren(directory, &names));
+  std::string newest;
+  for (const std::string& name : names) {
+    if (EndsWith(name, ".log") && name > newest) newest = name;
+  }
+  return newest.empty() ? newest : fmt::format("{}/{}", directory, newest);
+}
+
+absl::StatusOr<uint64_t> NewestBatch(const std::string& directory, const rocksdb::Options& options,
+                                     rocksdb::WALRecoveryMode recovery, uint64_t acknowledged) {
+  NumberCollector collector;
+  rocksdb::Options reading = options;
+  reading.wal_filter = &collector;
+  reading.wal_recovery_mode = recovery;
+  rocksdb::DB* opened = nullptr;
+  MUSTER_RETURN_IF_ERROR(
+      JournalStatus(rocksdb::DB::OpenForReadOnly(reading, directory, &opened), directory));
+  const std::unique_ptr<rocksdb::DB> db(opened);
+  // Before anything is changed, and before compactions meet it in the background.
+  MUSTER_RETURN_IF_ERROR(JournalStatus(db->VerifyChecksum(), directory));
+  std::string value;
+  const rocksdb::Status found = db->Get({}, kBatchKey, &value);
+  if (!found.IsNotFound()) MUSTER_RETURN_IF_ERROR(JournalStatus(found, directory));
+  // The tables hold all batches up to this one; logs may begin earlier.
+  uint64_t newest = found.ok() ? DecodeNumber(value) : 0;
+  for (const NumberCollector::Piece& piece : collector.pieces()) {
+    if (piece.first.number > newest + 1) {
+      return Lost(directory,
+                  fmt::format("batch {} of {} follows on batch {}: what lay between them "
+                              "is gone from it, or from the tables and their MANIFEST",
+                              piece.first.number, piece.first.log, newest));
+    }
+    newest = std::max(newest, piece.last);
+  }
+  if (newest < acknowledged) {
+    const std::string log = NewestLog(directory, options.env);
+    return Lost(
+        directory,
+        fmt::format("batch {} was acknowledged, but its files end with batch {}: {}", acknowledged,
+                    newest,
+                    log.empty() ? fmt::format("no log, {}/<number>.log, is there", directory)
+                                : log + " was cut off or changed"));
+  }
+  return newest;
+}
+
+}  // namespace
+
+rocksdb::Status PutBatchNumber(uint64_t number, rocksdb::WriteBatch* batch) {
+  return batch->Put(kBatchKey, EncodeNumber(number));
+}
+
+absl::StatusOr<JournalExtent> FindExtent(const std::string& directory,
+                                         const rocksdb::Options& options,
+                                         std::optional<uint64_t> acknowledged) {
+  JournalExtent extent;
+  auto newest = NewestBatch(directory, options, extent.recovery, acknowledged.value_or(0));
+  if (absl::IsDataLoss(newest.status()) && acknowledged.has_value()) {
+    // A power loss can also leave holes in the last batch, which then fails its checksum in the
+    // place of ending early. It was not acknowledged when all that was can be read.
+    const auto readable = NewestBatch(
+        directory, options, rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords, *acknowledged);
+    extent.recovery = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
+    newest = readable;
+  }
+  MUSTER_RETURN_IF_ERROR(newest.status());
+  extent.newest_batch = *newest;
+  return extent;
+}
+
+absl::Status CheckNotBeheaded(const std::string& directory, rocksdb::Env* env,
+                              std::optional<uint64_t> acknowledged) {
+  const std::string current = directory + "/CURRENT";
+  if (env->FileExists(current).ok()) {
+    std::string manifest;
+    MUSTER_RETURN_IF_ERROR(
+        JournalStatus(rocksdb::ReadFileToString(env, current, &manifest), directory));
+    const bool line = EndsWith(manifest, "\n");
+    if (line) manifest.pop_back();
+    if (line && env->FileExists(fmt::format("{}/{}", directory, manifest)).ok()) {
+      return absl::OkStatus();
+    }
+    return Lost(directory, fmt::format("{} names '{}', which is not there", current,
+                                       ValidUtf8(manifest, 100)));
+  }
+  std::vector<std::string> names;
+  static_cast<void>(env->GetChildren(directory, &names));  // no folder: nothing is there
+  for (const std::string& name : names) {
+    // A log is begun after CURRENT is on disk, so a crash leaves none without it.
+    if (acknowledged.value_or(0) > 0 || EndsWith(name, ".log") || EndsWith(name, ".sst")) {
+      return Lost(directory, fmt::format("{} is missing", current));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""A process dies at every failpoint that there is, once; fails at every one that can; lingers at each: exact weights at the end.
+
+The programs themselves say which failpoints they have. Each acts once among all processes of a job: the process that takes
+its place passes by. A failpoint that nobody comes by fails the test. Python's standard library only.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+import counter_job
+from counter_job import processes
+
+# Passed when the job is over; all others while it trains.
+AT_THE_END = ("summary.",)
+EXPORT = "export."
+# Passed when a server has died that had snapshots: where none dies by itself, one is killed.
+RESTORE = "restore."
+# With the whole machine to itself a run needs a fifth of it.
+SECONDS = 200
+RECORDS = 60000
+options = None
+
+
+def names_of(program):
+    """{name: whether it can return an error} of the failpoints of a program."""
+    environment = os.environ | {"MUSTER_FAILPOINTS": "list", "MUSTER_MASTER": "127.0.0.1:1", "MUSTER_NODE": "none"}
+    listed = subprocess.run([program], env=environment, check=True, capture_output=True, text=True, timeout=60).stdout
+    return {line.split()[0]: line.endswith(" error") for line in listed.splitlines()}
+
+
+def arm(names, action_of):
+    return ";".join(f"{name}={action_of(name)}" for name in sorted(names))
+
+
+class FailpointTest(unittest.TestCase):
+    def setUp(self):
+        self.muster, self.trainer = names_of(options.muster), names_of(options.trainer)
+        self.assertGreaterEqual(len(self.muster | self.trainer), 40)
+
+    def environment(self, job, names, action_of):
+        return {
+            "MUSTER_FAILPOINTS": arm(names, action_of),
+            "MUSTER_FAILPOINTS_ONCE": job.path("acted"),
+            "MUSTER_FAILPOINTS_REACHED": job.path("reached"),
+        }
+
+    def leave_an_orphan(self, job):
+        """A file of a snapshot that no manifest names: a new run deletes it."""
+        os.makedirs(job.path("state", "snapshots", "p00000"), exist_ok=True)
+        with open(job.path("state", "snapshots", "p00000", "e1-s1.1.tmp"), "wb"):
+            pass
+
+    def train(self, job, names):
+        """Runs the job, again when `muster run` itself was hit, until every failpoint has acted and the job has succeeded."""
+        acted = set()
+        end = time.monotonic() + SECONDS
+        kill_at = time.monotonic() + 3
+        while True:
+            self.leave_an_orphan(job)
+            run = job.start()
+            while run.poll() is None:
+                acted = set(os.listdir(job.path("acted")))
+                missing = [name for name in names - acted if not name.startswith(AT_THE_END)]
+                if not missing and os.path.exists(job.path(counter_job.SLOW)):
+                    print(f"{len(acted)} of {len(names)} have acted, {SECONDS - end + time.monotonic():.0f} s", flush=True)
+                    job.hurry()
+                if any(name.startswith(RESTORE) for name in missing) and time.monotonic() > kill_at:
+                    kill_at += 3
+                    for pid in processes.nodes(run.pid, os.path.basename(job.trainer))["ps"][:1]:
+                        processes.send(pid, signal.SIGKILL)
+                self.assertLess(time.monotonic(), end, f"not reached in {SECONDS} s: {missing}\n{job.last_words()}")
+                time.sleep(0.05)
+            code = run.returncode
+            job.wait(run, code)
+            acted = set(os.listdir(job.path("acted")))
+            if code == 0 and os.path.exists(job.path("state", "summary.json")):
+                break
+            hit = code == -9 or "injected at failpoint" in job.last_words()
+            self.assertTrue(hit, f"`muster run` ended with {code}, and not by a failpoint\n{job.last_words()}")
+        # The last one may have hit the last run.
+        self.assertEqual(names - acted, set(), "not reached before the job was over: give it more records")
+
+    def run_with(self, action_of, seed, chosen=lambda returns_errors: True):
+        """A job with every chosen failpoint armed; what it trained must be exact."""
+        with counter_job.CounterJob(options, seed=seed, records=RECORDS, epochs=3, evaluate_records=600,
+                                    slow_us=20000) as job:
+            os.mkdir(job.path("acted"))
+            armed = {name for name, errors in self.muster.items() if chosen(errors) and not name.startswith(EXPORT)}
+            of_trainer = {name for name, errors in self.trainer.items() if chosen(errors)} - self.muster.keys()
+            both = {name for name in self.trainer.keys() & self.muster.keys() if not name.startswith("file.")}
+            self.assertEqual(both, set(), "a failpoint has one place: in the trainer or in `muster`")
+            job.environment = self.environment(job, armed, action_of)
+            job.worker_environment = self.environment(job, of_trainer, action_of)
+            job.write_data(random.Random(seed))
+            job.write_job()
+            self.train(job, armed | of_trainer)
+            with open(job.path("reached"), encoding="ascii") as file:
+                self.assertEqual((armed | of_trainer) - set(file.read().split()), set(), "acted, but not written down")
+            print(f"restarts {job.require_complete()['restarts']}", flush=True)
+            job.environment = {}
+            job.require_closed_form()
+            self.export_with(job, action_of, chosen)
+
+    def export_with(self, job, action_of, chosen):
+        """`muster export` hit at each of its failpoints: the folder is whole, or not there and can be made."""
+        for name in sorted(name for name, errors in self.muster.items() if name.startswith(EXPORT) and chosen(errors)):
+            folder = "out-" + name
+            environment = os.environ | self.environment(job, {name}, action_of)
+            ended = subprocess.run([job.muster, "export", "job.yaml", "--output-dir", folder], cwd=job.folder, timeout=60,
+                                   env=environment, capture_output=True, text=True, check=False)
+            self.assertTrue(os.path.exists(job.path("acted", name)), f"{name} was not reached\n{ended.stderr}")
+            if os.path.exists(job.path(folder)):
+                self.assertEqual(job.compare(folder), [], f"{name}: what is there is not whole")
+            else:
+                self.assertNotEqual(ended.returncode, 0, name)
+                job.require_closed_form(folder)
+
+    def test_crash(self):
+        self.run_with(lambda name: "crash", seed=21)
+
+    def test_error(self):
+        """Of any kind, and as on a full disk."""
+        rng = random.Random(22)
+        kinds = {name: rng.choice(["error", "full"]) for name in sorted(self.muster | self.trainer)}
+        self.run_with(kinds.get, seed=22, chosen=lambda returns_errors: returns_errors)
+
+    def test_delay(self):
+        self.run_with(lambda name: "delay:300ms", seed=23)
+
+    def test_wrong_name(self):
+        """Nothing starts, and the message says what is wrong."""
+        for actions, words in (("no.such=crash", "no such failpoint"), ("push.before-apply=error", "nobody there"),
+                               ("push.before-apply=crash@0", "number from 1"), ("push.before-apply", "it has no =")):
+            ended = subprocess.run([options.muster, "status"], env=os.environ | {"MUSTER_FAILPOINTS": actions}, text=True,
+                                   capture_output=True, check=False, timeout=60)
+            self.assertEqual(ended.returncode, 2)
+            self.assertIn(words, ended.stderr)
+
+
+def main():
+    global options
+    options, rest = counter_job.arguments(__doc__, "failpoint_test.py -k crash")
+    unittest.main(argv=[sys.argv[0], *rest])
+
+
+if __name__ == "__main__":
+    main()
