@@ -249,24 +249,35 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenRocksdbJournal(const std::string& d
 
 namespace {
 
-absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenForReading(const std::string& directory) {
+/// kNotFound when there is no journal. `acknowledged` is then known, too.
+absl::Status CheckThere(const std::string& directory, rocksdb::Env* env,
+                        std::optional<uint64_t>* acknowledged) {
+  MUSTER_ASSIGN_OR_RETURN(*acknowledged, AcknowledgedMark::Read(env, directory));
+  MUSTER_RETURN_IF_ERROR(CheckNotBeheaded(directory, env, *acknowledged));
+  if (std::filesystem::exists(directory + "/CURRENT")) return absl::OkStatus();
+  return absl::NotFoundError(fmt::format("there is no journal in {}", directory));
+}
+
+absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenForReading(const std::string& directory,
+                                                            const rocksdb::Options& options) {
+  rocksdb::DB* opened = nullptr;
+  MUSTER_RETURN_IF_ERROR(
+      JournalStatus(rocksdb::DB::OpenForReadOnly(options, directory, &opened), directory));
+  return std::unique_ptr<rocksdb::DB>(opened);
+}
+
+/// Everything that was acknowledged is there, or an error says what is not.
+absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenChecked(const std::string& directory) {
   rocksdb::Options options = ForReading(JournalOptions({}));
-  MUSTER_ASSIGN_OR_RETURN(const std::optional<uint64_t> acknowledged,
-                          AcknowledgedMark::Read(options.env, directory));
-  MUSTER_RETURN_IF_ERROR(CheckNotBeheaded(directory, options.env, acknowledged));
-  if (!std::filesystem::exists(directory + "/CURRENT")) {
-    return absl::NotFoundError(fmt::format("there is no journal in {}", directory));
-  }
+  std::optional<uint64_t> acknowledged;
+  MUSTER_RETURN_IF_ERROR(CheckThere(directory, options.env, &acknowledged));
   absl::StatusOr<JournalExtent> extent = FindExtent(directory, options, acknowledged);
   for (int tries = 1; !extent.ok() && tries < kReadTriesMax; ++tries) {
     extent = FindExtent(directory, options, acknowledged);
   }
   MUSTER_RETURN_IF_ERROR(extent.status());
   options.wal_recovery_mode = extent->recovery;
-  rocksdb::DB* opened = nullptr;
-  MUSTER_RETURN_IF_ERROR(
-      JournalStatus(rocksdb::DB::OpenForReadOnly(options, directory, &opened), directory));
-  return std::unique_ptr<rocksdb::DB>(opened);
+  return OpenForReading(directory, options);
 }
 
 absl::StatusOr<JournalHeader> ReadHeaderOf(rocksdb::DB* db, const std::string& directory) {
@@ -278,14 +289,18 @@ absl::StatusOr<JournalHeader> ReadHeaderOf(rocksdb::DB* db, const std::string& d
 }  // namespace
 
 absl::StatusOr<StoredJournal> ReadRocksdbJournal(const std::string& directory) {
-  MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<rocksdb::DB> db, OpenForReading(directory));
+  MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<rocksdb::DB> db, OpenChecked(directory));
   MUSTER_ASSIGN_OR_RETURN(JournalHeader header, ReadHeaderOf(db.get(), directory));
   MUSTER_ASSIGN_OR_RETURN(DurableState state, ReadState(db.get(), directory));
   return StoredJournal{std::move(header), std::move(state)};
 }
 
 absl::StatusOr<JournalHeader> ReadRocksdbHeader(const std::string& directory) {
-  MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<rocksdb::DB> db, OpenForReading(directory));
+  const rocksdb::Options options = ForReading(JournalOptions({}));
+  std::optional<uint64_t> acknowledged;
+  MUSTER_RETURN_IF_ERROR(CheckThere(directory, options.env, &acknowledged));
+  MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<rocksdb::DB> db,
+                          OpenForReading(directory, options));
   return ReadHeaderOf(db.get(), directory);
 }
 

@@ -45,7 +45,8 @@ struct StoredJournal {
 /// OpenRocksdbJournal. A journal that a master writes meanwhile is seen as of some instant.
 absl::StatusOr<StoredJournal> ReadRocksdbJournal(const std::string& directory);
 
-/// The header alone, which is as quick for a large journal as for a small one.
+/// The header alone, which is as quick for a large journal as for a small one: whether the rest is
+/// whole is not looked at.
 absl::StatusOr<JournalHeader> ReadRocksdbHeader(const std::string& directory);
 
 }  // namespace muster
