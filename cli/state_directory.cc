@@ -124,16 +124,21 @@ absl::StatusOr<Endpoint> StateDirectory::ReadEndpoint() const {
                     "`muster run`, or name another with --state-dir",
                     path_, endpoint()));
   }
-  const nlohmann::json json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.contains("master") || !json["master"].is_string() ||
-      !CheckJobId("job_id", json.value("job_id", std::string())).ok()) {
+  Endpoint value;
+  // Reading what is not there, or is of another type, throws.
+  try {
+    const nlohmann::json json = nlohmann::json::parse(*text);
+    value = {.master = json.at("master").get<std::string>(),
+             .pid = json.value("pid", int64_t{0}),
+             .run_id = json.value("run_id", std::string()),
+             .job = {json.value("job_id", std::string()), json.value("job", std::string())}};
+  } catch (const nlohmann::json::exception&) {
+    value.master.clear();
+  }
+  if (value.master.empty() || !CheckJobId("job_id", value.job.id).ok()) {
     return absl::DataLossError(
         fmt::format("{} is damaged; it is written anew by the next `muster run`", endpoint()));
   }
-  Endpoint value{.master = json["master"].get<std::string>(),
-                 .pid = json.value("pid", int64_t{0}),
-                 .run_id = json.value("run_id", std::string()),
-                 .job = {json.value("job_id", std::string()), json.value("job", std::string())}};
   if (WasKilled(lock(), static_cast<pid_t>(value.pid))) {
     return absl::NotFoundError(
         fmt::format("no job runs with the state directory {}: its last `muster run` (pid {}) was "

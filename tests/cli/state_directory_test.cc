@@ -31,8 +31,13 @@ TEST(StateDirectoryTest, EndpointRoundTrip) {
   EXPECT_EQ(back, endpoint);
   state.RemoveEndpoint();
   EXPECT_THAT(state.ReadEndpoint(), StatusIs(absl::StatusCode::kNotFound, _));
-  ASSERT_THAT(WriteFileAtomically(state.run() + "/endpoint.json", "{\"master\": 7"), IsOk());
-  EXPECT_THAT(state.ReadEndpoint(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("damaged")));
+  for (const char* text : {R"({"master": "a:1")", R"({"master": 7})", R"({"pid": 7})",
+                           R"({"master": "a:1", "pid": "7"})", R"({"master": "a:1", "job": 7})",
+                           R"({"master": "a:1", "job_id": "a b"})"}) {
+    ASSERT_THAT(WriteFileAtomically(state.run() + "/endpoint.json", text), IsOk());
+    EXPECT_THAT(state.ReadEndpoint(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("damaged")))
+        << text;
+  }
 }
 
 TEST(StateDirectoryTest, PathThatCannotBeAFolder) {
