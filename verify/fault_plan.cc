@@ -1,5 +1,6 @@
 #include "verify/fault_plan.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace muster::verify {
@@ -28,6 +29,13 @@ std::string_view ToString(Role role) {
       return "master";
   }
   return "?";
+}
+
+RarePaths Larger(const RarePaths& a, const RarePaths& b) {
+  return {.replayed_shards = std::max(a.replayed_shards, b.replayed_shards),
+          .reverified_runs = std::max(a.reverified_runs, b.reverified_runs),
+          .parts_skipped = std::max(a.parts_skipped, b.parts_skipped),
+          .reasserted_leases = std::max(a.reasserted_leases, b.reasserted_leases)};
 }
 
 std::vector<std::string_view> NotTaken(const RarePaths& paths) {

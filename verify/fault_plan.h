@@ -24,6 +24,8 @@ struct RarePaths {
   uint64_t parts_skipped = 0;
   uint64_t reasserted_leases = 0;
 };
+/// The larger count of each: a master that dies may forget the last of them.
+RarePaths Larger(const RarePaths& a, const RarePaths& b);
 /// Names of those that were not taken: as in RarePaths.
 std::vector<std::string_view> NotTaken(const RarePaths& paths);
 

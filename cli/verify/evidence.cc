@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <utility>
 
 #include "base/file.h"
@@ -145,8 +144,7 @@ uint64_t RedeliveredTolerance(const LedgerSummary& summary, uint32_t pauses, uin
 absl::StatusOr<Judgement> Judge(const VerifyJob& job, const StormResult& storm, uint32_t workers) {
   MUSTER_ASSIGN_OR_RETURN(const Histories histories, ReadHistories(job));
   MUSTER_ASSIGN_OR_RETURN(LedgerSummary summary, ReadLedger(job));
-  const uint32_t pauses = std::accumulate(storm.pauses.begin(), storm.pauses.end(), 0U);
-  summary.ledger.redelivered_tolerance = RedeliveredTolerance(summary, pauses, workers);
+  summary.ledger.redelivered_tolerance = RedeliveredTolerance(summary, Sum(storm.pauses), workers);
   MUSTER_RETURN_IF_ERROR(Export(job));
   MUSTER_ASSIGN_OR_RETURN(const ExportedTable ids, OpenTable(job, "ids", kIdsDim, {}));
   MUSTER_ASSIGN_OR_RETURN(const ExportedTable buckets, OpenTable(job, "buckets", kBucketsDim, {}));
@@ -157,18 +155,12 @@ absl::StatusOr<Judgement> Judge(const VerifyJob& job, const StormResult& storm, 
                         .buckets = {buckets.keys(), buckets.values()},
                         .wide = {wide.keys(), wide.values()},
                         .totals = totals.values()};
-  const RarePaths& seen = storm.paths;
-  const RarePaths& last = summary.paths;
-  return Judgement{
-      .verdict = Check(job.workload(), histories.attempts, summary.ledger, weights),
-      .worker = Summarise(histories.recoveries.Times(storm.worker_kills)),
-      .server = Summarise(storm.server_recoveries_ms),
-      .master = Summarise(storm.master_recoveries_ms),
-      .ledger_redelivered_minibatches = summary.ledger.redelivered_minibatches,
-      .paths = {.replayed_shards = std::max(seen.replayed_shards, last.replayed_shards),
-                .reverified_runs = std::max(seen.reverified_runs, last.reverified_runs),
-                .parts_skipped = std::max(seen.parts_skipped, last.parts_skipped),
-                .reasserted_leases = std::max(seen.reasserted_leases, last.reasserted_leases)}};
+  return Judgement{.verdict = Check(job.workload(), histories.attempts, summary.ledger, weights),
+                   .worker = Summarise(histories.recoveries.Times(storm.worker_kills)),
+                   .server = Summarise(storm.server_recoveries_ms),
+                   .master = Summarise(storm.master_recoveries_ms),
+                   .ledger_redelivered_minibatches = summary.ledger.redelivered_minibatches,
+                   .paths = Larger(storm.paths, summary.paths)};
 }
 
 }  // namespace muster::verify

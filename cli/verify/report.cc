@@ -3,17 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <numeric>
 #include <vector>
 
 #include "cli/progress.h"
 
 namespace muster::verify {
 namespace {
-
-uint32_t Sum(const ByRole& counts) {
-  return std::accumulate(counts.begin(), counts.end(), 0U);
-}
 
 nlohmann::json ByRoleToJson(const ByRole& counts) {
   nlohmann::json json = nlohmann::json::object();

@@ -44,10 +44,6 @@ size_t Index(Role role) {
   return static_cast<size_t>(role);
 }
 
-uint32_t Sum(const ByRole& counts) {
-  return std::accumulate(counts.begin(), counts.end(), 0U);
-}
-
 /// The successor of a killed server has all its partitions.
 bool ServesAgain(const v1::JobStatus& status, const NodeProcess& killed) {
   return std::any_of(status.nodes().begin(), status.nodes().end(), [&](const auto& node) {
@@ -58,6 +54,10 @@ bool ServesAgain(const v1::JobStatus& status, const NodeProcess& killed) {
 }
 
 }  // namespace
+
+uint32_t Sum(const ByRole& counts) {
+  return std::accumulate(counts.begin(), counts.end(), 0U);
+}
 
 Storm::Storm(Options options, VerifyJob* job, const Clock* clock)
     : options_(std::move(options)),
@@ -232,11 +232,10 @@ void Storm::ReadAnswers() {
 
 void Storm::Measure(const v1::JobStatus& status, TimePoint asked_at, TimePoint now) {
   const v1::JobCounters& counters = status.counters();
-  RarePaths& paths = result_.paths;
-  paths.replayed_shards = std::max(paths.replayed_shards, counters.replayed_shards());
-  paths.reverified_runs = std::max(paths.reverified_runs, counters.reverified_runs());
-  paths.parts_skipped = std::max(paths.parts_skipped, counters.parts_skipped());
-  paths.reasserted_leases = std::max(paths.reasserted_leases, counters.reasserted_leases());
+  result_.paths = Larger(result_.paths, {.replayed_shards = counters.replayed_shards(),
+                                         .reverified_runs = counters.reverified_runs(),
+                                         .parts_skipped = counters.parts_skipped(),
+                                         .reasserted_leases = counters.reasserted_leases()});
   std::erase_if(killed_servers_, [&](const KilledServer& killed) {
     if (asked_at < killed.at || !ServesAgain(status, killed.node)) return false;
     result_.server_recoveries_ms.push_back(Milliseconds(killed.at, now));

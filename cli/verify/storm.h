@@ -23,6 +23,7 @@ namespace muster::verify {
 
 /// Counts by role, in the order of kRoles.
 using ByRole = std::array<uint32_t, kRoles.size()>;
+uint32_t Sum(const ByRole& counts);
 
 /// What happened to a job under fire.
 struct StormResult {

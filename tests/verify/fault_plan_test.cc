@@ -105,5 +105,13 @@ TEST(RarePathsTest, NotTaken) {
   EXPECT_THAT(NotTaken(kAll), IsEmpty());
 }
 
+TEST(RarePathsTest, LargerTakesEachCountForItself) {
+  const RarePaths larger = Larger({1, 0, 5, 2}, {0, 3, 4, 2});
+  EXPECT_EQ(larger.replayed_shards, 1u);
+  EXPECT_EQ(larger.reverified_runs, 3u);
+  EXPECT_EQ(larger.parts_skipped, 5u);
+  EXPECT_EQ(larger.reasserted_leases, 2u);
+}
+
 }  // namespace
 }  // namespace muster::verify
