@@ -25,14 +25,14 @@ OwnerLoop::OwnerLoop(std::unique_ptr<MasterCore> core, Journal* journal, const C
       clock_(clock),
       options_(options),
       delete_files_(std::move(delete_files)),
-      ticked_at_(clock->Now()) {}
+      commit_(core_.get(), options.tick, clock->Now()) {}
 
 OwnerLoop::~OwnerLoop() {
   Stop();
 }
 
 absl::Status OwnerLoop::Start() {
-  MUSTER_RETURN_IF_ERROR(Sync());
+  MUSTER_RETURN_IF_ERROR(Write(core_->TakeMutations()));
   MutexLock lock(&mutex_);
   MUSTER_CHECK(stopped_ && !thread_.joinable());
   stopped_ = false;
@@ -72,32 +72,22 @@ std::optional<absl::Status> OwnerLoop::failure() const {
   return failure_;
 }
 
-absl::Status OwnerLoop::Sync() {
-  const std::vector<Mutation> mutations = core_->TakeMutations();
-  if (mutations.empty()) return absl::OkStatus();
-  return journal_->Write(mutations);
+absl::Status OwnerLoop::Write(const std::vector<Mutation>& mutations) {
+  return mutations.empty() ? absl::OkStatus() : journal_->Write(mutations);
 }
 
 bool OwnerLoop::RunBatch(std::vector<Item>* batch) {
-  std::vector<absl::Status> statuses;
-  statuses.reserve(batch->size());
-  const StepTime at = Now();
-  for (Item& item : *batch) statuses.push_back(item.step(*core_, at));
-  if (at.now - ticked_at_ >= options_.tick) {
-    ticked_at_ = at.now;
-    core_->Tick(at);
-  }
-  if (absl::Status synced = Sync(); !synced.ok()) {
+  const absl::Status synced = Write(commit_.Step(std::exchange(*batch, {}), Now()));
+  if (!synced.ok()) {
     // Nothing of the batch may be told: it is not known what of it the next start will find.
+    *batch = commit_.TakeItems();
     Log(LogLevel::kError, "stopping: {}", Message(synced));
     MutexLock lock(&mutex_);
-    failure_ = std::move(synced);
+    failure_ = synced;
     stopped_ = true;
     return false;
   }
-  for (size_t i = 0; i < batch->size(); ++i) (*batch)[i].answer(statuses[i]);
-  batch->clear();
-  if (const std::vector<std::string> files = core_->TakeUnusedFiles(); !files.empty()) {
+  if (const std::vector<std::string> files = commit_.Synced(); !files.empty()) {
     delete_files_(files);
   }
   return true;
