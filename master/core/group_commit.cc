@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/planted_bug.h"
 
 namespace muster {
 
@@ -15,6 +16,10 @@ std::vector<Mutation> GroupCommit::Step(std::vector<Item> items, StepTime at) {
   if (at.now - ticked_at_ >= tick_) {
     ticked_at_ = at.now;
     core_->Tick(at);
+  }
+  if (MUSTER_PLANTED(kAnswerUnsynced)) {
+    for (size_t i = 0; i < items_.size(); ++i) items_[i].answer(statuses_[i]);
+    items_.clear();
   }
   return core_->TakeMutations();
 }
