@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -76,6 +78,7 @@ pid_t Fork(Work work) {
   const pid_t pid = ::fork();
   MUSTER_CHECK(pid >= 0);
   if (pid != 0) return pid;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   work();
   std::fflush(nullptr);
   ::_exit(0);
@@ -193,6 +196,19 @@ Minimised Minimise(const Violation& violation, PlantedBug bug, uint64_t runs_max
     if (!result.options.without.contains(i)) result.faults.push_back(ToString(plan.faults[i]));
   }
   return result;
+}
+
+const PlantedBugText& TextOf(PlantedBug bug) {
+  const auto text = std::ranges::find(kPlantedBugs, bug, &PlantedBugText::bug);
+  MUSTER_CHECK(text != std::end(kPlantedBugs));
+  return *text;
+}
+
+FoundBug Find(PlantedBug bug, uint64_t seeds, uint32_t jobs) {
+  const Summary summary =
+      Sweep({.first = 1, .seeds = seeds, .jobs = jobs, .bug = bug, .stop_at_first = true});
+  if (summary.violations.empty()) return {};
+  return {summary.violations.front().seed, summary.violations.front().kind};
 }
 
 }  // namespace muster::sim

@@ -51,4 +51,14 @@ struct Minimised {
 };
 Minimised Minimise(const Violation& violation, PlantedBug bug, uint64_t runs_max);
 
+/// Within how many seeds, from seed 1 on, a planted bug must be seen.
+inline constexpr uint64_t kBugSeedsMax = 2'000;
+const PlantedBugText& TextOf(PlantedBug bug);
+struct FoundBug {
+  uint64_t seed = 0;  // the first that shows it; 0: none did
+  std::string kind;   // as what
+};
+/// Looks for a planted bug in `seeds` seeds; the answer does not depend on the number of jobs.
+FoundBug Find(PlantedBug bug, uint64_t seeds, uint32_t jobs);
+
 }  // namespace muster::sim

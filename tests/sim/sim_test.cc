@@ -2,14 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "base/log.h"
-#include "tests/sim/bugs.h"
 #include "tests/sim/runner.h"
 #include "tests/sim/scheduler.h"
 
 namespace muster::sim {
 namespace {
-
-
 
 class SimTest : public ::testing::Test {
  protected:
