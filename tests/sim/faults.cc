@@ -33,7 +33,8 @@ void SetNode(const Knobs& knobs, uint64_t number, Fault* fault) {
 
 FaultKind DrawKind(Rng* rng) {
   const uint64_t draw = rng->Below(100);
-  if (draw < 46) return FaultKind::kKill;
+  if (draw < 42) return FaultKind::kKill;
+  if (draw < 46) return FaultKind::kKillInSync;
   if (draw < 62) return FaultKind::kPause;
   if (draw < 72) return FaultKind::kReplace;
   if (draw < 84) return FaultKind::kCut;
@@ -105,6 +106,8 @@ std::string_view NameOf(FaultKind kind) {
       return "full disk";
     case FaultKind::kJournalError:
       return "journal error";
+    case FaultKind::kKillInSync:
+      return "kill of the master in a sync";
     case FaultKind::kHang:
       return "hanging trainer in";
     case FaultKind::kDrain:

@@ -20,7 +20,8 @@ enum class FaultKind : uint8_t {
   kSlowDisk,  // snapshots and journal
   kFullDisk,
   kJournalError,
-  kHang,  // a trainer's loop, for good
+  kKillInSync,  // the master, in the middle of a write of the journal
+  kHang,        // a trainer's loop, for good
   kDrain,
   kRestart,
   kPowerLoss,

@@ -175,6 +175,15 @@ void Oracle::OnDone(const DoneRecord& record, const Current& current) {
   }
 }
 
+void Oracle::OnAnswer(const MasterCore& core, const DurableState& state) {
+  const bool synced = state.meta.has_value() && state.meta->incarnation == core.incarnation() &&
+                      state.meta->done_seq == core.ledger().done_seq() &&
+                      state.meta->commit_seq == core.ledger().commit_seq() &&
+                      state.meta->map_version == core.partitions().version() &&
+                      state.meta->restore_epoch == core.partitions().restore_epoch();
+  if (!synced) Fail("unsynced", "an answer left before the journal held what it says");
+}
+
 void Oracle::OnGrant(const std::string& worker, uint64_t incarnation, const ShardGrant& grant) {
   const bool newest = grants_.empty() || grants_.rbegin()->first < grant.token;
   const auto [it, added] =

@@ -47,6 +47,8 @@ class Oracle {
   /// owner has not built it yet.
   using Current = std::function<const ps::Partition*(PartitionId)>;
   void OnDone(const DoneRecord& record, const Current& current);
+  /// An answer leaves: everything that it was computed from is durable.
+  void OnAnswer(const MasterCore& core, const DurableState& state);
   /// Leaves the master.
   void OnGrant(const std::string& worker, uint64_t incarnation, const ShardGrant& grant);
   /// A trainer really failed here.

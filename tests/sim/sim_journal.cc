@@ -35,6 +35,9 @@ void SimJournal::Write(const ProcessRef& process, std::vector<Mutation> mutation
   const bool fails = std::exchange(fail_next_, false);
   const nanoseconds delay{20'000 +
                           rng_.Below(static_cast<uint64_t>(options_.sync_max.count()) + 1)};
+  if (strike_ != nullptr) {
+    scheduler_->After(delay / 2, nullptr, std::exchange(strike_, nullptr));
+  }
   scheduler_->After(delay, process, [this, fails, done = std::move(done)] {
     if (fails) {
       WriterDied();

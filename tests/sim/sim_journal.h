@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -35,6 +36,8 @@ class SimJournal {
   Found WriterDied();
   /// The next write fails; whether what it wrote is found, nobody knows.
   void FailNext() { fail_next_ = true; }
+  /// `strike` comes in the middle of the next write.
+  void AimAtNext(std::function<void()> strike) { strike_ = std::move(strike); }
   void set_sync_max(nanoseconds max) { options_.sync_max = max; }
 
  private:
@@ -47,6 +50,7 @@ class SimJournal {
   DurableState state_;
   std::optional<std::vector<Mutation>> pending_;
   bool fail_next_ = false;
+  std::function<void()> strike_;
 };
 
 }  // namespace muster::sim

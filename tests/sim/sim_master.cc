@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/planted_bug.h"
 #include "tests/sim/sim_server.h"
 
 namespace muster::sim {
@@ -70,6 +71,7 @@ void SimMaster::RunBatch() {
   std::vector<Mutation> mutations = commit_->Step(std::exchange(queue_, {}), At());
   CountProbes();
   CheckDone(mutations);
+  if (MUSTER_PLANTED(kFilesTooEarly)) env_->disk.Delete(core_->TakeUnusedFiles());
   if (core_->state() != before) {
     env_->Say(*process_, "the job is {}: {}", ToString(core_->state()), core_->reason());
   }

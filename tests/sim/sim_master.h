@@ -93,13 +93,14 @@ void Call(Env* env, MasterCall<Reply> call) {
       return answer(absl::UnavailableError("nobody listens"));
     }
     SimMaster* const master = env->master;
-    env->scheduler.After({}, master->process(), [state, answer, master] {
+    env->scheduler.After({}, master->process(), [env, state, answer, master] {
       auto reply = std::make_shared<absl::StatusOr<Reply>>(absl::UnknownError(""));
       master->Post({[state, reply](MasterCore& core, StepTime at) {
                       *reply = state->call.step(core, at);
                       return reply->status();
                     },
-                    [answer, reply](const absl::Status& status) {
+                    [env, master, answer, reply](const absl::Status& status) {
+                      env->oracle.OnAnswer(master->core(), env->journal.state());
                       answer(status.ok() ? std::move(*reply) : absl::StatusOr<Reply>(status));
                     }});
     });

@@ -83,6 +83,9 @@ class World {
       case FaultKind::kJournalError:
         env_.journal.FailNext();
         return;
+      case FaultKind::kKillInSync:
+        env_.journal.AimAtNext([this] { supervisor_.Kill(Role::kMaster, 0); });
+        return;
       case FaultKind::kHang:
         supervisor_.HangTrainer(fault.index);
         return;
@@ -120,6 +123,11 @@ class World {
     if (!succeeded_ && Succeeded()) {
       succeeded_ = true;
       Heal();
+      // What is COMMITTED must survive, and be forgotten again, after the end as well.
+      Rng rng = env_.Stream(5);
+      if (rng.Below(4) == 0) {
+        supervisor_.Kill(Role::kServer, static_cast<uint32_t>(rng.Below(knobs_.servers)));
+      }
       deadline_ = now + kSettles;
       settled_by_ = now + kSettlesWithin;
     }
