@@ -23,6 +23,7 @@ bool Scheduler::Step() {
       if (event.process->paused_until > event.at) {
         // What came while it stood still is found there, in its order, when it goes on.
         event.at = event.process->paused_until;
+        event.sequence = ++sequence_;
         Push(std::move(event));
         continue;
       }
