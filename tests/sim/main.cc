@@ -193,6 +193,7 @@ constexpr PlantedBug kNotSeen[] = {PlantedBug::kFormerOwner,
                                    PlantedBug::kDoneWithoutLease,
                                    PlantedBug::kForceBaseForgotten,
                                    PlantedBug::kAcceptsAny,
+                                   PlantedBug::kForgetOnce,
                                    PlantedBug::kChargedAgain};
 
 int RunBugs(const Arguments& arguments) {

@@ -28,7 +28,6 @@
   X(kSupersededWorker, "superseded-worker", "a call of a worker that was replaced")  \
   X(kDeltaChain, "delta-chain", "a base and deltas restored")                        \
   X(kLongChain, "long-chain", "a base written because the chain was full or large")  \
-  X(kForcedBase, "forced-base", "a base after an acceptance that was not known")     \
   X(kUnacceptedDelta, "unaccepted-delta", "rows of a snapshot never accepted again") \
   X(kUnchanged, "unchanged", "a cut reported without a file")                        \
   X(kRefusedSnapshot, "refused-snapshot", "a snapshot's report not accepted")        \

@@ -71,16 +71,26 @@ void SimMaster::RunBatch() {
   std::vector<Mutation> mutations = commit_->Step(std::exchange(queue_, {}), At());
   CountProbes();
   CheckDone(mutations);
-  if (MUSTER_PLANTED(kFilesTooEarly)) env_->disk.Delete(core_->TakeUnusedFiles());
+  if (MUSTER_PLANTED(kFilesTooEarly)) Delete(core_->TakeUnusedFiles());
   if (core_->state() != before) {
     env_->Say(*process_, "the job is {}: {}", ToString(core_->state()), core_->reason());
   }
   Write(std::move(mutations), [this] {
-    const std::vector<std::string> unused = commit_->Synced();
-    for (const std::string& name : unused) env_->Say(*process_, "deletes {}", name);
-    env_->disk.Delete(unused);
+    Delete(commit_->Synced());
     if (!queue_.empty()) Kick();
   });
+}
+
+void SimMaster::Delete(const std::vector<std::string>& unused) {
+  for (const std::string& name : unused) {
+    env_->Say(*process_, "deletes {}", name);
+    for (const auto& [id, partition] : env_->journal.state().partitions) {
+      for (const SnapshotFile& file : partition.manifest.files) {
+        if (file.name == name) env_->oracle.Fail("manifest", name + " is deleted, and is named");
+      }
+    }
+  }
+  env_->disk.Delete(unused);
 }
 
 void SimMaster::Write(std::vector<Mutation> mutations, std::function<void()> synced) {

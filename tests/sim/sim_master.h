@@ -33,6 +33,7 @@ class SimMaster {
   void Kick();
   void Tick();
   void RunBatch();
+  void Delete(const std::vector<std::string>& unused);
   void Write(std::vector<Mutation> mutations, std::function<void()> synced);
   void CheckDone(const std::vector<Mutation>& mutations);
   void CountProbes();

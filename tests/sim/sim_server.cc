@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/status.h"
-#include "ps/snapshot/chain.h"
 #include "tests/sim/sim_master.h"
 
 namespace muster::sim {
@@ -238,8 +237,7 @@ void SimServer::CountImage(const ps::SnapshotJob& job) {
   if (durable == env_->journal.state().partitions.end()) return;
   const Manifest& manifest = durable->second.manifest;
   if (job.image.kind == ps::SnapshotKind::kBase && !manifest.files.empty()) {
-    const bool due = ps::NextSnapshotKind(manifest) == ps::SnapshotKind::kBase;
-    env_->probes.Hit(due ? Probe::kLongChain : Probe::kForcedBase);
+    env_->probes.Hit(Probe::kLongChain);
   }
   const auto before = imaged_.find(job.partition);
   if (before != imaged_.end() && before->second > manifest.number) {
