@@ -198,6 +198,8 @@ const TrainBatch& Workload::BatchOf(const ShardId& shard, MinibatchIndex minibat
 std::vector<BatchRows> Workload::PullOf(const ShardId& shard, MinibatchIndex minibatch) const {
   std::vector<BatchRows> pull;
   if (!IsEvaluate(shard)) {
+    // Rows that were pulled show that their partitions serve; some trainers only push.
+    if ((first_batch_.at(shard) + minibatch.value()) % 2 == 1) return pull;
     for (const BatchRows& rows : BatchOf(shard, minibatch).rows) {
       if (rows.table != kMarks) pull.push_back({rows.table, rows.dim, rows.keys, {}});
     }

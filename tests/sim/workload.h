@@ -62,7 +62,8 @@ class Workload {
   static ShardMetrics MetricsOfEpoch(DatasetId dataset, EpochIndex epoch);
 
   const TrainBatch& BatchOf(const ShardId& shard, MinibatchIndex minibatch) const;
-  /// Rows to look at before computing; of a training minibatch, or of an evaluate one.
+  /// Rows to look at before computing, perhaps none; of a training minibatch, or of an evaluate
+  /// one.
   std::vector<BatchRows> PullOf(const ShardId& shard, MinibatchIndex minibatch) const;
   /// All parts of a shard.
   const PartSet& PartsOf(const ShardId& shard) const { return shard_parts_.at(shard); }
