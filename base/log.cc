@@ -18,6 +18,8 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
       return spdlog::level::warn;
     case LogLevel::kError:
       return spdlog::level::err;
+    case LogLevel::kOff:
+      return spdlog::level::off;
   }
   return spdlog::level::info;
 }

@@ -8,7 +8,8 @@
 
 namespace muster {
 
-enum class LogLevel { kDebug, kInfo, kWarning, kError };
+/// kOff is a lowest level only: nothing is written.
+enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
 
 /// Sets the name that every line of this process carries ("master", "ps-0") and the lowest level
 /// written. Lines go to stderr: time, level, name, text. Call once, before threads start.

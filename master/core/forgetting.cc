@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/planted_bug.h"
+
 namespace muster {
 
 Forgetting::Forgetting(MasterIncarnation incarnation, Shards committed)
@@ -21,14 +23,14 @@ void Forgetting::Update(LeaseToken floor) {
     recovered_.clear();
     changed = true;
   }
-  const auto last = waiting_.lower_bound(floor);
+  const auto last = MUSTER_PLANTED(kForgetAtCommit) ? waiting_.end() : waiting_.lower_bound(floor);
   for (auto it = waiting_.begin(); it != last; ++it) {
     const ShardId& shard = it->second;
     state_.shards[{shard.dataset, shard.epoch}].Add(shard.index.value());
     changed = true;
   }
   waiting_.erase(waiting_.begin(), last);
-  const bool again = restored_ && !state_.shards.empty();
+  const bool again = restored_ && !state_.shards.empty() && !MUSTER_PLANTED(kForgetOnce);
   restored_ = false;
   if (!changed && !again) return;
   state_.floor = floor;

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
+#include "base/planted_bug.h"
 #include "base/status.h"
 #include "base/text.h"
 
@@ -85,14 +87,21 @@ uint32_t Ledger::MinibatchesOf(const ShardId& shard) const {
 void Ledger::MarkDone(const ShardId& shard, LeaseToken token, const std::string& worker,
                       const ShardMetrics& metrics) {
   MUSTER_CHECK(!IsEvaluate(shard));
-  const DoneShard done{done_seq_.Next(), shard, token};
+  DoneShard done{done_seq_.Next(), shard, token};
+#ifdef MUSTER_PLANTED_BUGS
+  const auto before = replayed_.find(shard);
+  if (MUSTER_PLANTED(kReplayKeepsSeq) && before != replayed_.end()) done.seq = before->second;
+#endif
   queue_.SetDone(done);
-  done_seq_ = done.seq;
+  done_seq_ = std::max(done_seq_, done.seq);
   DoneDetail detail{worker, Pack(metrics), RecordsOf(shard)};
   totals_[{shard.dataset, shard.epoch}].records_done += detail.records;
   rejected_ += metrics.rejected_records;
   pending_.push_back(DoneRecord{done, worker, detail.metrics});
   details_.emplace_hint(details_.end(), done.seq, std::move(detail));
+  if (MUSTER_PLANTED(kMetricsWhenDone)) {
+    Merge(&totals_[{shard.dataset, shard.epoch}].metrics, metrics);
+  }
 }
 
 void Ledger::MarkEvaluated(const ShardId& shard, const ShardMetrics& metrics) {
@@ -105,7 +114,7 @@ void Ledger::MarkEvaluated(const ShardId& shard, const ShardMetrics& metrics) {
 void Ledger::MergeCommitted(const ShardId& shard, const ShardMetrics& metrics, uint32_t records) {
   EpochTotals& totals = totals_[{shard.dataset, shard.epoch}];
   totals.records_committed += records;
-  Merge(&totals.metrics, metrics);
+  if (!MUSTER_PLANTED(kMetricsWhenDone) || IsEvaluate(shard)) Merge(&totals.metrics, metrics);
   dirty_epochs_.insert({shard.dataset, shard.epoch});
   DropFailures(shard);
 }
@@ -140,6 +149,9 @@ std::vector<DoneShard> Ledger::ReplayAfter(DoneSeq cut) {
     totals_[{done.shard.dataset, done.shard.epoch}].records_done -= detail->second.records;
     rejected_ -= detail->second.metrics.scalars.rejected_records;
     details_.erase(detail);
+#ifdef MUSTER_PLANTED_BUGS
+    replayed_[done.shard] = done.seq;
+#endif
   }
   if (!result.empty()) pending_.push_back(EraseDone{result.front().seq, result.back().seq});
   return result;
@@ -150,7 +162,7 @@ Ledger::Charged Ledger::ChargeTrainer(const ShardId& shard, LeaseToken token,
   MUSTER_CHECK(queue_.StateOf(shard) == ShardState::kTodo);
   FailureRecord& record = failures_[shard];
   record.shard = shard;
-  if (token <= record.charged) return Charged::kAlready;
+  if (token <= record.charged && !MUSTER_PLANTED(kChargedAgain)) return Charged::kAlready;
   record.charged = token;
   ++record.failures;
   if (record.reasons.size() == kReasonsMax) record.reasons.erase(record.reasons.begin());

@@ -102,6 +102,9 @@ class Ledger {
   std::map<EpochKey, EpochTotals> totals_;
   std::map<ShardId, FailureRecord> failures_;
   uint64_t rejected_ = 0;
+#ifdef MUSTER_PLANTED_BUGS
+  std::map<ShardId, DoneSeq> replayed_;
+#endif
   /// Done and EraseDone, in the order in which they happened.
   std::vector<Mutation> pending_;
   std::set<EpochKey> dirty_epochs_;

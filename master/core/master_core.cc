@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/planted_bug.h"
 #include "base/status.h"
 #include "base/text.h"
 
@@ -58,7 +59,7 @@ MasterCore::MasterCore(CoreOptions options, MasterIncarnation incarnation, Durab
       ticked_at_(at.now) {
   if (!state.meta.has_value()) return;
   totals_ = state.meta->totals;
-  newest_server_ = state.meta->newest_server_incarnation;
+  if (!MUSTER_PLANTED(kServersAgain)) newest_server_ = state.meta->newest_server_incarnation;
 }
 
 MasterCore::MasterCore(CoreOptions options, DurableState state, StepTime at)
@@ -120,7 +121,8 @@ void MasterCore::Replay(const PartitionTable::Restored& restored, const std::str
   if (restored.partitions == 0) return;
   MetaChanged();
   forgetting_.OnRestored();
-  const std::vector<DoneShard> shards = ledger_.ReplayAfter(restored.replay_after);
+  const std::vector<DoneShard> shards =
+      ledger_.ReplayAfter(MUSTER_PLANTED(kNoReplay) ? ledger_.done_seq() : restored.replay_after);
   totals_.replayed_shards += shards.size();
   for (const DoneShard& done : shards) {
     totals_.redelivered_minibatches += ledger_.MinibatchesOf(done.shard);
@@ -224,7 +226,9 @@ void MasterCore::CheckRejects(StepTime at) {
 void MasterCore::CheckEnd(StepTime at) {
   if (IsTerminal(state_)) return;
   const ShardQueue& queue = ledger_.queue();
-  if (queue.Finished()) {
+  const bool all_done =
+      queue.committed_count() + queue.failed_count() + queue.done().size() == queue.shard_count();
+  if (queue.Finished() || (MUSTER_PLANTED(kEndWhenDone) && all_done)) {
     if (queue.failed_count() == 0) return EndJob(JobState::kSucceeded, "", at);
     return EndJob(JobState::kFailed, FailedText(), at);
   }

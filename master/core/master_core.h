@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/planted_bug.h"
 #include "master/core/core_options.h"
 #include "master/core/durable_state.h"
 #include "master/core/event_log.h"
@@ -171,7 +172,10 @@ class MasterCore {
   }
   void MetaChanged() { meta_dirty_ = true; }
   MetaRecord Meta() const;
-  LeaseToken NextToken() const { return LeaseToken(incarnation_, token_count_ + 1); }
+  LeaseToken NextToken() const {
+    return LeaseToken(MUSTER_PLANTED(kTokensAgain) ? MasterIncarnation(1) : incarnation_,
+                      token_count_ + 1);
+  }
 
   // master_core_workers.cc
   Session& TouchSession(const WorkerKey& worker, StepTime at);

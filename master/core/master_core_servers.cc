@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/planted_bug.h"
 #include "master/core/master_core.h"
 
 namespace muster {
@@ -74,6 +75,7 @@ ServerExchangeReply MasterCore::ExchangeServer(const ServerExchangeRequest& requ
   if (node == nullptr || node->record.role != kRoleServer ||
       request.incarnation == ServerIncarnation() ||
       node->record.incarnation != request.incarnation.value()) {
+    if (MUSTER_PLANTED(kFormerOwner)) TakeSnapshots(request, at);
     reply.unknown_incarnation = true;
     return reply;
   }
@@ -83,7 +85,10 @@ ServerExchangeReply MasterCore::ExchangeServer(const ServerExchangeRequest& requ
     AddEvent(at, "node-back", node->record.name, "its heartbeat is back");
   }
   // An overtaken call says nothing about what the server owns now.
-  if (request.sequence <= node->sequence) return reply;
+  if (request.sequence <= node->sequence) {
+    if (MUSTER_PLANTED(kOlderSnapshot)) TakeSnapshots(request, at);
+    return reply;
+  }
   node->sequence = request.sequence;
   CountParts(request, node);
   for (const MissingReport& missing : request.missing) {

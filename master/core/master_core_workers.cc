@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/planted_bug.h"
 #include "master/core/master_core.h"
 
 namespace muster {
@@ -215,16 +216,24 @@ DoneVerdict MasterCore::TakeDone(const DoneReport& done, const WorkerKey& worker
     return verdict;
   }
   Lease* lease = leases_.Find(done.token);
+  if (MUSTER_PLANTED(kDoneWithoutLease) && lease == nullptr) {
+    if (const Lease* other = leases_.FindShard(done.shard)) {
+      return TakeDone({done.shard, other->token, done.restore_epoch, done.run, done.metrics},
+                      worker, at);
+    }
+  }
   if (lease == nullptr) {
     const HeldLease held{done.shard, done.token,           done.restore_epoch,
                          done.run,   LeasePhase::kPushing, 0};
     if (Reassert(held, worker, at)) lease = leases_.Find(done.token);
   }
-  if (lease == nullptr || lease->shard != done.shard || lease->worker != worker) {
+  if (lease == nullptr || lease->shard != done.shard ||
+      (lease->worker != worker && !MUSTER_PLANTED(kDoneWithoutLease))) {
     ++totals_.refused_dones;
     return verdict;
   }
-  if (!lease->evaluate && done.restore_epoch < partitions_.restore_epoch() &&
+  if ((!lease->evaluate || MUSTER_PLANTED(kEvaluateReverified)) &&
+      done.restore_epoch < partitions_.restore_epoch() && !MUSTER_PLANTED(kNoReverify) &&
       !options_.planted_bugs.no_reverify) {
     if (lease->restore_epoch < partitions_.restore_epoch()) {
       ++totals_.reverified_runs;
@@ -327,6 +336,7 @@ void MasterCore::TickWorkers(StepTime at) {
 }
 
 void MasterCore::ExpireStuckLeases(StepTime at) {
+  if (MUSTER_PLANTED(kNoMaxAge)) return;
   const TimePoint then = at.now - options_.leases.max_age;
   std::vector<LeaseToken> stuck = leases_.BegunWithoutProgressSince(then);
   // What a worker has not begun waits for its turn: it is stuck when the worker is.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/planted_bug.h"
 #include "sharding/placement.h"
 
 namespace muster {
@@ -39,7 +40,7 @@ void PartitionTable::Restore(uint32_t id, ServerIncarnation incarnation, Restore
   Partition& partition = partitions_[id];
   PartitionEntry& entry = partition.entry;
   entry.owner_incarnation = incarnation;
-  entry.epoch = entry.epoch.Next();
+  if (!MUSTER_PLANTED(kOwnerEpochStays)) entry.epoch = entry.epoch.Next();
   entry.since = entry.epoch;
   entry.copy = OwnerEpoch();
   entry.restored = true;
@@ -49,8 +50,11 @@ void PartitionTable::Restore(uint32_t id, ServerIncarnation incarnation, Restore
   restored->replay_after = restored->partitions == 0
                                ? partition.manifest.cut
                                : std::min(restored->replay_after, partition.manifest.cut);
+  if (MUSTER_PLANTED(kReplayLargest)) {
+    restored->replay_after = std::max(restored->replay_after, partition.manifest.cut);
+  }
   ++restored->partitions;
-  dirty_.insert(id);
+  if (!MUSTER_PLANTED(kOwnerNotJournaled)) dirty_.insert(id);
 }
 
 PartitionTable::Restored PartitionTable::BeginRun(uint32_t servers) {
@@ -86,7 +90,9 @@ PartitionTable::Restored PartitionTable::ServerReplaced(ServerId server,
       dirty_.insert(id);
       continue;
     }
-    if (restored.partitions == 0) restore_epoch_ = restore_epoch_.Next();
+    if (restored.partitions == 0 && !MUSTER_PLANTED(kRestoreEpochStays)) {
+      restore_epoch_ = restore_epoch_.Next();
+    }
     Restore(id, incarnation, &restored);
   }
   return restored;
@@ -132,10 +138,14 @@ bool PartitionTable::Accept(ServerId server, ServerIncarnation incarnation,
   if (id >= partitions_.size()) return false;
   Partition& partition = partitions_[id];
   const Manifest& next = report.manifest;
-  if (!OwnedBy(partition, server, incarnation) || partition.entry.epoch != report.epoch ||
-      next.number <= partition.manifest.number || next.number.incarnation() != incarnation_ ||
-      next.number.count() > snapshot_count_ || next.cut < partition.manifest.cut ||
-      next.cut > done_seq || !GoesOnFrom(partition.manifest.files, next.files)) {
+  const bool owner =
+      OwnedBy(partition, server, incarnation) && partition.entry.epoch == report.epoch;
+  const bool newer =
+      next.number > partition.manifest.number && next.cut >= partition.manifest.cut &&
+      (GoesOnFrom(partition.manifest.files, next.files) || MUSTER_PLANTED(kChainShared));
+  if (!(owner || MUSTER_PLANTED(kFormerOwner)) || !(newer || MUSTER_PLANTED(kOlderSnapshot)) ||
+      next.number.incarnation() != incarnation_ || next.number.count() > snapshot_count_ ||
+      next.cut > done_seq) {
     return false;
   }
   if (partition.asked.has_value() && partition.asked->number == next.number) {
@@ -150,7 +160,11 @@ bool PartitionTable::Accept(ServerId server, ServerIncarnation incarnation,
   const DoneSeq before = partition.manifest.cut;
   if (at_min_cut_ > 0 && before == min_cut_ && next.cut > min_cut_) --at_min_cut_;
   partition.manifest = next;
-  dirty_.insert(id);
+  if (MUSTER_PLANTED(kCutAtAcceptance)) {
+    partition.manifest.cut = done_seq;
+    at_min_cut_ = 0;
+  }
+  if (!MUSTER_PLANTED(kManifestNotJournaled)) dirty_.insert(id);
   return true;
 }
 
@@ -200,6 +214,12 @@ void PartitionTable::FillCommands(ServerId server, ServerIncarnation incarnation
 }
 
 DoneSeq PartitionTable::MinCut() {
+  if (MUSTER_PLANTED(kCommitAtMaxCut)) {
+    for (const Partition& partition : partitions_) {
+      min_cut_ = std::max(min_cut_, partition.manifest.cut);
+    }
+    return min_cut_;
+  }
   if (at_min_cut_ > 0) return min_cut_;
   min_cut_ = partitions_.front().manifest.cut;
   for (const Partition& partition : partitions_) {

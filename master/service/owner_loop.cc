@@ -59,7 +59,7 @@ OwnerLoop::OwnerLoop(std::unique_ptr<MasterCore> core, Journal* journal, const C
       clock_(clock),
       options_(options),
       delete_files_(std::move(delete_files)),
-      ticked_at_(clock->Now()) {}
+      commit_(core_.get(), options.tick, clock->Now()) {}
 
 OwnerLoop::~OwnerLoop() {
   Stop();
@@ -67,7 +67,7 @@ OwnerLoop::~OwnerLoop() {
 
 absl::Status OwnerLoop::Start() {
   MUSTER_FAILPOINT("start.before-sync");
-  MUSTER_RETURN_IF_ERROR(Sync());
+  MUSTER_RETURN_IF_ERROR(Write(core_->TakeMutations()));
   MUSTER_FAILPOINT("start.after-sync");
   MutexLock lock(&mutex_);
   MUSTER_CHECK(stopped_ && !thread_.joinable());
@@ -108,8 +108,7 @@ std::optional<absl::Status> OwnerLoop::failure() const {
   return failure_;
 }
 
-absl::Status OwnerLoop::Sync() {
-  const std::vector<Mutation> mutations = core_->TakeMutations();
+absl::Status OwnerLoop::Write(const std::vector<Mutation>& mutations) {
   if (mutations.empty()) return absl::OkStatus();
 #if MUSTER_WITH_FAILPOINTS
   const BatchContents contents(mutations);
@@ -123,26 +122,20 @@ absl::Status OwnerLoop::Sync() {
 }
 
 bool OwnerLoop::RunBatch(std::vector<Item>* batch) {
-  std::vector<absl::Status> statuses;
-  statuses.reserve(batch->size());
-  const StepTime at = Now();
-  for (Item& item : *batch) statuses.push_back(item.step(*core_, at));
-  if (at.now - ticked_at_ >= options_.tick) {
-    ticked_at_ = at.now;
-    core_->Tick(at);
-  }
-  if (absl::Status synced = Sync(); !synced.ok()) {
+  [[maybe_unused]] const bool answers = !batch->empty();
+  const absl::Status synced = Write(commit_.Step(std::exchange(*batch, {}), Now()));
+  if (!synced.ok()) {
     // Nothing of the batch may be told: it is not known what of it the next start will find.
+    *batch = commit_.TakeItems();
     Log(LogLevel::kError, "stopping: {}", Message(synced));
     MutexLock lock(&mutex_);
-    failure_ = std::move(synced);
+    failure_ = synced;
     stopped_ = true;
     return false;
   }
-  for (size_t i = 0; i < batch->size(); ++i) (*batch)[i].answer(statuses[i]);
-  if (!batch->empty()) MUSTER_FAILPOINT("answer.after-send");
-  batch->clear();
-  if (const std::vector<std::string> files = core_->TakeUnusedFiles(); !files.empty()) {
+  const std::vector<std::string> files = commit_.Synced();
+  if (answers) MUSTER_FAILPOINT("answer.after-send");
+  if (!files.empty()) {
     delete_files_(files);
   }
   return true;

@@ -11,14 +11,14 @@
 #include "absl/status/status.h"
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "master/core/group_commit.h"
 #include "master/core/master_core.h"
 #include "master/journal/journal.h"
 
 namespace muster {
 
-/// The one thread that owns core and journal. It takes whatever requests have come in, steps the
-/// core for each, writes all their mutations in one synced batch, and only then lets the answers
-/// go: requests that arrive during a sync share the next one.
+/// The one thread that owns core and journal. It takes whatever requests have come in as one batch
+/// of GroupCommit: requests that arrive during a sync share the next one.
 ///
 /// Thread-safety: Post, Stop and failure may be called from any thread; steps and answers run on
 /// the owner thread.
@@ -31,10 +31,7 @@ class OwnerLoop {
   };
   /// One request. Exactly one `answer` follows every accepted Post: the step's own status after the
   /// sync, or kUnavailable when the loop has stopped or the journal has failed.
-  struct Item {
-    std::function<absl::Status(MasterCore&, StepTime)> step;
-    std::function<void(const absl::Status&)> answer;
-  };
+  using Item = GroupCommit::Item;
 
   /// `clock` and `journal` outlive the loop. `delete_files` gets relative names of snapshot files
   /// that no manifest names any more, after the sync.
@@ -56,7 +53,7 @@ class OwnerLoop {
  private:
   void Run();
   bool RunBatch(std::vector<Item>* batch);
-  absl::Status Sync();
+  absl::Status Write(const std::vector<Mutation>& mutations);
   StepTime Now() const { return {clock_->Now(), clock_->Wall()}; }
 
   const std::unique_ptr<MasterCore> core_;
@@ -64,7 +61,7 @@ class OwnerLoop {
   const Clock* const clock_;
   const Options options_;
   const std::function<void(const std::vector<std::string>&)> delete_files_;
-  TimePoint ticked_at_;
+  GroupCommit commit_;  // of the owner thread
 
   mutable Mutex mutex_;
   CondVar changed_;

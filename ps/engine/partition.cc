@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/check.h"
+#include "base/planted_bug.h"
 #include "base/status.h"
 
 namespace muster::ps {
@@ -69,8 +70,12 @@ bool Partition::KnowsTable(TableId table) const {
 
 ApplyResult Partition::Apply(const Part& part) {
   State& state = *state_;
-  if (part.token < state.floor) return {ApplyCode::kStaleLease, {}};
-  if (state.window.Contains(part.shard, part.minibatch)) return {ApplyCode::kSkipped, {}};
+  if (part.token < state.floor && !MUSTER_PLANTED(kStaleApplied)) {
+    return {ApplyCode::kStaleLease, {}};
+  }
+  ShardId shard = part.shard;
+  if (MUSTER_PLANTED(kPushIdHasToken)) shard.index = ShardIndex(part.token.value());
+  if (state.window.Contains(shard, part.minibatch)) return {ApplyCode::kSkipped, {}};
   if (part.minibatch.value() >= Window::kMinibatchesMax) {
     return {ApplyCode::kBadRequest,
             fmt::format("minibatch {} of shard {}: a shard has at most {} minibatches",
@@ -89,7 +94,7 @@ ApplyResult Partition::Apply(const Part& part) {
   for (const PartGroup& group : part.groups) {
     state.Find(group.table)->Apply(group.keys, group.gradients, part.step, state.generation);
   }
-  state.window.Add(part.shard, part.minibatch);
+  state.window.Add(shard, part.minibatch);
   state.meta_changed = state.generation;
   return {ApplyCode::kApplied, {}};
 }
@@ -106,7 +111,7 @@ absl::Status Partition::Pull(TableId id, std::span<const uint64_t> keys,
 }
 
 void Partition::Forget(const ForgetState& forget) {
-  state_->floor = std::max(state_->floor, forget.floor);
+  if (!MUSTER_PLANTED(kFloorNotTaken)) state_->floor = std::max(state_->floor, forget.floor);
   state_->window.Forget(forget);
 }
 
@@ -114,16 +119,17 @@ PartitionImage Partition::Snapshot(SnapshotNumber number, SnapshotKind kind) {
   State& state = *state_;
   PartitionImage image;
   image.kind = kind;
-  image.floor = state.floor;
-  image.window = state.window.Entries();
+  if (!MUSTER_PLANTED(kFloorNotKept)) image.floor = state.floor;
+  if (!MUSTER_PLANTED(kWindowNotKept)) image.window = state.window.Entries();
   for (const Table* table : state.Sorted()) {
     image.tables.push_back(table->spec());
-    RowImage rows =
-        table->Image(kind == SnapshotKind::kBase ? Table::Rows::kAll : Table::Rows::kDirty);
+    const bool all = kind == SnapshotKind::kBase && !MUSTER_PLANTED(kBaseLacksClean);
+    RowImage rows = table->Image(all ? Table::Rows::kAll : Table::Rows::kDirty);
     if (!rows.keys.empty()) image.rows.push_back(std::move(rows));
   }
   state.taken[number] = state.generation;
   ++state.generation;
+  if (MUSTER_PLANTED(kDeltaClean)) Accepted(number);
   return image;
 }
 
@@ -137,6 +143,7 @@ void Partition::Accepted(SnapshotNumber number) {
 }
 
 bool Partition::UnchangedSinceAccepted() const {
+  if (MUSTER_PLANTED(kUnchangedAlways) && state_->accepted > 0) return true;
   return state_->meta_changed <= state_->accepted &&
          std::ranges::all_of(state_->tables,
                              [](const auto& entry) { return entry.second->dirty_rows() == 0; });

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/planted_bug.h"
 #include "ps/engine/initializer.h"
 #include "ps/engine/optimizer.h"
 #include "ps/engine/schedule.h"
@@ -75,7 +76,8 @@ absl::Status Table::Check(std::span<const uint64_t> keys, std::span<const float>
 uint32_t Table::Create(uint64_t key) {
   const uint32_t row = store_.Append();
   float* floats = store_.Row(row);
-  InitialRow(spec_, seed_, key, {floats, dim()});
+  InitialRow(spec_, MUSTER_PLANTED(kRandomRows) ? row : seed_, key, {floats, dim()});
+  if (MUSTER_PLANTED(kRowNotInitialised)) std::fill_n(floats, dim(), 0.0f);
   InitSlots(spec_.optimizer, dim(), floats);
   keys_.push_back(key);
   return row;
@@ -124,6 +126,9 @@ void Table::Pull(std::span<const uint64_t> keys, std::span<float> values) const 
         std::memcpy(out.data(), rows[i], out.size_bytes());
       } else {
         InitialRow(spec_, seed_, keys[begin + i], out);
+        if (MUSTER_PLANTED(kPullCreates)) {
+          const_cast<Table*>(this)->SetValues(keys[begin + i], out, accepted_ + 1);
+        }
       }
     }
   }

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/planted_bug.h"
 #include "base/status.h"
 #include "ps/snapshot/chain.h"
 
@@ -85,9 +86,10 @@ void OwnedPartitions::Own(const OwnCommand& command) {
   const bool repeat = command.epoch == slot->told;
   slot->told = command.epoch;
   const bool has_state = slot->partition != nullptr || slot->load.has_value();
-  if (has_state && slot->epoch >= command.epoch) return;
+  const bool reload = MUSTER_PLANTED(kOwnReloads) && repeat && command.restored;
+  if (has_state && slot->epoch >= command.epoch && !reload) return;
   slot->missing = false;
-  if (has_state && slot->epoch >= command.since) {
+  if (has_state && slot->epoch >= command.since && !reload) {
     slot->epoch = command.epoch;
     // The master takes snapshots of the current epoch only; what they held is still dirty.
     slot->outstanding.reset();
@@ -163,8 +165,8 @@ void OwnedPartitions::Accept(const AcceptedSnapshot& accepted) {
   if (slot == nullptr || slot->partition == nullptr) return;
   if (accepted.number == slot->accepted.number) return;
   if (!slot->outstanding.has_value() || !slot->outstanding->written ||
-      slot->outstanding->number != accepted.number) {
-    slot->force_base = true;
+      (slot->outstanding->number != accepted.number && !MUSTER_PLANTED(kAcceptsAny))) {
+    slot->force_base = !MUSTER_PLANTED(kForceBaseForgotten);
     return;
   }
   const Outstanding& outstanding = *slot->outstanding;
@@ -253,6 +255,7 @@ void OwnedPartitions::Written(PartitionId partition, SnapshotNumber number,
     news_ = true;
     return;
   }
+  if (MUSTER_PLANTED(kFailedWriteCounts)) slot->partition->Accepted(number);
   // Its rows are still dirty; the next image has them again.
   if (!slot->wanted.has_value()) {
     slot->wanted = SnapshotCommand{partition, slot->epoch, outstanding.cut, outstanding.number};

@@ -111,6 +111,10 @@ class PartSender {
   /// parts with kOk, one after the other. An answer of the wrong length counts as none.
   Outcome OnReply(RequestId id, std::span<const wire::PartReply> parts,
                   std::shared_ptr<const float[]> rows, TimePoint now);
+#ifdef MUSTER_PLANTED_BUGS
+  /// Planted: an answer to a request that is not under way counts for whatever run is.
+  void CountLateOk(const SendRequest& request, std::span<const wire::PartReply> parts);
+#endif
   /// There will be no answer: the connection was lost, or none could be made.
   void OnUnanswered(RequestId id, TimePoint now);
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/planted_bug.h"
 #include "base/random.h"
 #include "base/text.h"
 
@@ -105,6 +106,9 @@ void WorkerCore::Return(LeaseToken token, std::optional<ShardFailure> failure) {
 void WorkerCore::OnReply(const SendRequest& request, std::span<const wire::PartReply> parts,
                          std::shared_ptr<const float[]> rows, std::string_view text,
                          TimePoint now) {
+#ifdef MUSTER_PLANTED_BUGS
+  if (MUSTER_PLANTED(kLateOk) && request.push) sender_.CountLateOk(request, parts);
+#endif
   PartSender::Outcome outcome = sender_.OnReply(request.id, parts, std::move(rows), now);
   if (outcome.bad_request) {
     std::string reason = fmt::format("{} refused a {} of this worker: {}",
@@ -233,6 +237,10 @@ void WorkerCore::OnVerdict(const DoneVerdict& verdict) {
   // Some partition came back from an older state after this run began: what it answered may be
   // forgotten. The shard runs again under the same token and the R of the verdict.
   held->grant.restore_epoch = verdict.restore_epoch;
+  if (MUSTER_PLANTED(kReverifyInWords)) {
+    urgent_ = true;
+    return;
+  }
   held->run = held->run.Next();
   held->phase = LeasePhase::kQueued;
   held->completed = false;

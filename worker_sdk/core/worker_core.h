@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/planted_bug.h"
 #include "sharding/control.h"
 #include "worker_sdk/core/part_sender.h"
 
@@ -120,7 +121,7 @@ class WorkerCore {
     std::set<DeliveryId> outstanding;  // pushes not yet OK
     bool completed = false;
     ShardMetrics metrics;
-    bool done() const { return completed && outstanding.empty(); }
+    bool done() const { return completed && (outstanding.empty() || MUSTER_PLANTED(kDoneEarly)); }
   };
   struct Returned {
     ReturnedLease lease;

@@ -1,0 +1,37 @@
+#include "master/core/group_commit.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "base/planted_bug.h"
+
+namespace muster {
+
+std::vector<Mutation> GroupCommit::Step(std::vector<Item> items, StepTime at) {
+  MUSTER_CHECK(items_.empty());
+  items_ = std::move(items);
+  statuses_.clear();
+  statuses_.reserve(items_.size());
+  for (Item& item : items_) statuses_.push_back(item.step(*core_, at));
+  if (at.now - ticked_at_ >= tick_) {
+    ticked_at_ = at.now;
+    core_->Tick(at);
+  }
+  if (MUSTER_PLANTED(kAnswerUnsynced)) {
+    for (size_t i = 0; i < items_.size(); ++i) items_[i].answer(statuses_[i]);
+    items_.clear();
+  }
+  return core_->TakeMutations();
+}
+
+std::vector<std::string> GroupCommit::Synced() {
+  for (size_t i = 0; i < items_.size(); ++i) items_[i].answer(statuses_[i]);
+  items_.clear();
+  return core_->TakeUnusedFiles();
+}
+
+std::vector<GroupCommit::Item> GroupCommit::TakeItems() {
+  return std::exchange(items_, {});
+}
+
+}  // namespace muster

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "master/core/master_core.h"
+
+namespace muster {
+
+/// How requests share one sync of the journal (docs/protocol.md, section 7): every request of a
+/// batch steps the core, all their mutations are written and synced together, and only then do the
+/// answers leave and the files go that no manifest names any more. The caller writes; this says
+/// what, and what follows. Pure but for the callbacks; not thread-safe.
+class GroupCommit {
+ public:
+  /// One request. `answer` gets the step's own status, once, after the sync.
+  struct Item {
+    std::function<absl::Status(MasterCore&, StepTime)> step;
+    std::function<void(const absl::Status&)> answer;
+  };
+
+  /// `core` outlives it. The core is ticked every `tick` at most, for the first time that long
+  /// after `now`.
+  GroupCommit(MasterCore* core, std::chrono::milliseconds tick, TimePoint now)
+      : core_(core), tick_(tick), ticked_at_(now) {}
+
+  /// Steps the core for every item, and ticks it if it is time. Returns what must be in the journal
+  /// before Synced() is called. Requires that the last batch was synced.
+  std::vector<Mutation> Step(std::vector<Item> items, StepTime at);
+  /// The mutations are in the journal: the answers leave. Returns the snapshot files (relative
+  /// names) that may go now.
+  std::vector<std::string> Synced();
+  /// They are not, or nobody knows: gives the items back, whose answers must say nothing of the
+  /// steps.
+  std::vector<Item> TakeItems();
+
+ private:
+  MasterCore* const core_;
+  const std::chrono::milliseconds tick_;
+  TimePoint ticked_at_;
+  std::vector<Item> items_;
+  std::vector<absl::Status> statuses_;
+};
+
+}  // namespace muster

@@ -1,0 +1,47 @@
+#include "tests/sim/env.h"
+
+#include "tests/sim/sim_server.h"
+
+namespace muster::sim {
+
+Env::Env(uint64_t seed, const Knobs& knobs, bool print)
+    : seed(seed),
+      knobs(knobs),
+      workload(Workload::Of(knobs.partitions)),
+      network(HashWords(seed, 101), &scheduler),
+      trace(print),
+      disk(HashWords(seed, 102), &workload, &probes),
+      oracle(&workload, &disk),
+      journal(HashWords(seed, 103), &scheduler, {knobs.sync_max, knobs.wire},
+              [this](const std::vector<Mutation>& mutations, const DurableState& state) {
+                oracle.OnDurable(mutations, state);
+              }) {}
+
+SimServer* Env::FindServer(ServerId id, ServerIncarnation incarnation, bool dead_too) const {
+  for (const auto& server : servers) {
+    if (server->slot() == id.value() && server->incarnation() == incarnation &&
+        (dead_too || server->process()->alive)) {
+      return server.get();
+    }
+  }
+  return nullptr;
+}
+
+SimServer* Env::Listener(ServerId id, ServerIncarnation incarnation) const {
+  SimServer* const exact = FindServer(id, incarnation);
+  if (exact != nullptr || knobs.greets) return exact;
+  SimServer* newest = nullptr;
+  for (const auto& server : servers) {
+    if (server->slot() == id.value() && server->process()->alive) newest = server.get();
+  }
+  return newest;
+}
+
+void Env::Exit(const ProcessRef& process, const ProcessEnd& end) {
+  if (!process->alive) return;
+  process->alive = false;
+  Say(*process, "ends: signal {}, exit code {}", end.signal, end.exit_code);
+  exited(process, end);
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "master/core/core_options.h"
+#include "tests/sim/network.h"
+#include "tests/sim/oracle.h"
+#include "tests/sim/probes.h"
+#include "tests/sim/scheduler.h"
+#include "tests/sim/sim_disk.h"
+#include "tests/sim/sim_journal.h"
+#include "tests/sim/trace.h"
+#include "tests/sim/workload.h"
+
+namespace muster::sim {
+
+class SimMaster;
+class SimServer;
+
+/// What a seed draws once: sizes and speeds of the job.
+struct Knobs {
+  uint32_t partitions = 4, servers = 2, lanes = 1, workers = 3, loops = 2;
+  uint32_t shards_ahead = 2, unacknowledged_max = 4, prefetch = 2;
+  nanoseconds compute_max{milliseconds(300)};
+  nanoseconds sync_max{milliseconds(5)};
+  nanoseconds disk_max{milliseconds(50)};
+  /// Messages are encoded and decoded on their way.
+  bool wire = false;
+  /// Connections begin with a greeting that names the server's incarnation, as the real ones do;
+  /// else a request reaches whoever has the address by then. The protocol must not need it.
+  bool greets = true;
+  JobSpec::Leases leases;
+  JobSpec::Servers server_times;
+  milliseconds snapshot_interval{300}, snapshot_timeout{1'500};
+};
+
+/// How a process ended.
+struct ProcessEnd {
+  uint32_t signal = 0;
+  uint32_t exit_code = 0;
+};
+
+/// One simulated world as its actors see it: time, links, disk, journal, books.
+struct Env {
+  Env(uint64_t seed, const Knobs& knobs, bool print);
+
+  const uint64_t seed;
+  const Knobs knobs;
+  const Workload& workload;
+  Probes probes;
+  Scheduler scheduler;
+  Network network;
+  Trace trace;
+  SimDisk disk;
+  Oracle oracle;
+  SimJournal journal;
+  /// Evaluate shards that some trainer has begun.
+  std::set<ShardId> evaluated;
+  /// The newest call that the current master has had of each worker process.
+  std::map<uint64_t, uint64_t> heard;
+  /// Trainers fail now and then, and so does the rest.
+  bool faulty = true;
+
+  /// The process in the master's slot, or null.
+  SimMaster* master = nullptr;
+  /// Every server process there ever was.
+  std::vector<std::unique_ptr<SimServer>> servers;
+  /// A process ends by itself; the supervisor listens.
+  std::function<void(const ProcessRef&, const ProcessEnd&)> exited;
+
+  /// A random stream of its own for every use.
+  Rng Stream(uint64_t a, uint64_t b = 0) const { return Rng(HashWords(seed, a, b)); }
+  /// The living server process with this incarnation, or null.
+  SimServer* FindServer(ServerId id, ServerIncarnation incarnation, bool dead_too = false) const;
+  /// Who takes a request for it, or null.
+  SimServer* Listener(ServerId id, ServerIncarnation incarnation) const;
+  void Exit(const ProcessRef& process, const ProcessEnd& end);
+  template <typename... Args>
+  void Say(const Process& process, fmt::format_string<Args...> format, Args&&... args) {
+    trace.Add(scheduler.now(), process.name, format, std::forward<Args>(args)...);
+  }
+};
+
+}  // namespace muster::sim

@@ -1,0 +1,204 @@
+#include "tests/sim/faults.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace muster::sim {
+namespace {
+
+constexpr uint64_t kKnobStream = 201, kFaultStream = 202, kNetworkStream = 203,
+                   kTrainerStream = 204;
+
+nanoseconds Between(Rng* rng, int64_t from_ms, int64_t to_ms) {
+  return milliseconds(from_ms +
+                      static_cast<int64_t>(rng->Below(static_cast<uint64_t>(to_ms - from_ms) + 1)));
+}
+
+Endpoint EndOf(Role role, uint32_t index) {
+  if (role == Role::kMaster) return kMasterEnd;
+  return role == Role::kServer ? ServerEnd(index) : WorkerEnd(index);
+}
+
+/// The role and index of the node with this number.
+void SetNode(const Knobs& knobs, uint64_t number, Fault* fault) {
+  fault->role = number == 0               ? Role::kMaster
+                : number <= knobs.servers ? Role::kServer
+                                          : Role::kWorker;
+  fault->index = static_cast<uint32_t>(fault->role == Role::kMaster   ? 0
+                                       : fault->role == Role::kServer ? number - 1
+                                                                      : number - 1 - knobs.servers);
+}
+
+FaultKind DrawKind(Rng* rng) {
+  const uint64_t draw = rng->Below(100);
+  if (draw < 42) return FaultKind::kKill;
+  if (draw < 46) return FaultKind::kKillInSync;
+  if (draw < 62) return FaultKind::kPause;
+  if (draw < 72) return FaultKind::kReplace;
+  if (draw < 84) return FaultKind::kCut;
+  if (draw < 88) return FaultKind::kSlowDisk;
+  if (draw < 91) return FaultKind::kFullDisk;
+  if (draw < 93) return FaultKind::kJournalError;
+  if (draw < 95) return FaultKind::kHang;
+  if (draw < 96) return FaultKind::kDrain;
+  return draw < 98 ? FaultKind::kRestart : FaultKind::kPowerLoss;
+}
+
+Fault DrawFault(Rng* rng, const Knobs& knobs, nanoseconds end) {
+  const uint64_t nodes = 1 + knobs.servers + knobs.workers;
+  Fault fault;
+  fault.at = milliseconds(200) + nanoseconds(rng->Below(static_cast<uint64_t>(end.count())));
+  fault.kind = DrawKind(rng);
+  const uint64_t node = rng->Below(nodes);
+  // A stream of the same length for every kind.
+  const uint64_t other = rng->Below(nodes);
+  const uint64_t server = rng->Below(knobs.servers), worker = rng->Below(knobs.workers);
+  fault.duration = Between(rng, 50, rng->Below(3) == 0 ? 6'000 : 900);
+  SetNode(knobs, node, &fault);
+  if (fault.kind == FaultKind::kReplace && fault.role == Role::kMaster) {
+    fault.role = Role::kServer;
+    fault.index = static_cast<uint32_t>(server);
+  }
+  if (fault.kind == FaultKind::kHang) {
+    fault.role = Role::kWorker;
+    fault.index = static_cast<uint32_t>(worker);
+  }
+  if (fault.kind == FaultKind::kCut) {
+    Fault end_of;
+    SetNode(knobs, other, &end_of);
+    fault.other = EndOf(end_of.role, end_of.index);
+  }
+  return fault;
+}
+
+/// Stops every node, one after the other, and lets them go on in another order.
+void AddSwizzle(Rng* rng, const Knobs& knobs, nanoseconds end, std::vector<Fault>* faults) {
+  std::vector<uint64_t> nodes(1 + knobs.servers + knobs.workers);
+  std::iota(nodes.begin(), nodes.end(), 0);
+  for (size_t i = nodes.size() - 1; i > 0; --i) std::swap(nodes[i], nodes[rng->Below(i + 1)]);
+  nanoseconds at{rng->Below(static_cast<uint64_t>(end.count()))};
+  for (const uint64_t node : nodes) {
+    Fault fault;
+    fault.kind = rng->Below(3) == 0 ? FaultKind::kKill : FaultKind::kPause;
+    fault.at = at;
+    fault.duration = Between(rng, 300, 3'000);
+    SetNode(knobs, node, &fault);
+    faults->push_back(fault);
+    at += Between(rng, 10, 300);
+  }
+}
+
+std::string_view NameOf(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kKill:
+      return "kill";
+    case FaultKind::kPause:
+      return "pause";
+    case FaultKind::kReplace:
+      return "false death verdict on";
+    case FaultKind::kCut:
+      return "cut from";
+    case FaultKind::kSlowDisk:
+      return "slow disk";
+    case FaultKind::kFullDisk:
+      return "full disk";
+    case FaultKind::kJournalError:
+      return "journal error";
+    case FaultKind::kKillInSync:
+      return "kill of the master in a sync";
+    case FaultKind::kHang:
+      return "hanging trainer in";
+    case FaultKind::kDrain:
+      return "drain";
+    case FaultKind::kRestart:
+      return "kill of everything";
+    case FaultKind::kPowerLoss:
+      return "power loss";
+  }
+  return "?";
+}
+
+}  // namespace
+
+std::string ToString(const Fault& fault) {
+  const std::string_view role = fault.role == Role::kMaster   ? "master"
+                                : fault.role == Role::kServer ? "ps"
+                                                              : "worker";
+  std::string text = fmt::format("{} ms: {}", fault.at / milliseconds(1), NameOf(fault.kind));
+  if (fault.kind <= FaultKind::kCut || fault.kind == FaultKind::kHang) {
+    text += fmt::format(" {}-{}", role, fault.index);
+  }
+  if (fault.kind == FaultKind::kCut) text += fmt::format(" to end {}", fault.other);
+  if (fault.kind == FaultKind::kPause || fault.kind == FaultKind::kCut ||
+      fault.kind == FaultKind::kSlowDisk || fault.kind == FaultKind::kFullDisk) {
+    text += fmt::format(" for {} ms", fault.duration / milliseconds(1));
+  }
+  return text;
+}
+
+Knobs DrawKnobs(uint64_t seed) {
+  Rng rng(HashWords(seed, kKnobStream));
+  Knobs knobs;
+  knobs.partitions = static_cast<uint32_t>(4 + rng.Below(3));
+  knobs.servers = static_cast<uint32_t>(2 + rng.Below(2));
+  knobs.lanes = static_cast<uint32_t>(1 + rng.Below(2));
+  knobs.loops = static_cast<uint32_t>(1 + rng.Below(2));
+  knobs.shards_ahead = static_cast<uint32_t>(1 + rng.Below(2));
+  knobs.unacknowledged_max = static_cast<uint32_t>(rng.Below(5));
+  knobs.prefetch = static_cast<uint32_t>(rng.Below(3));
+  knobs.compute_max = Between(&rng, 50, 500);
+  knobs.sync_max = rng.Below(4) == 0 ? Between(&rng, 20, 80) : Between(&rng, 1, 8);
+  knobs.disk_max = rng.Below(4) == 0 ? Between(&rng, 200, 800) : Between(&rng, 5, 60);
+  knobs.wire = rng.Below(16) == 0;
+  knobs.greets = rng.Below(4) != 0;
+  knobs.snapshot_interval = milliseconds(100 + rng.Below(600));
+  knobs.snapshot_timeout = milliseconds(600 + rng.Below(1'000));
+  knobs.leases.duration = milliseconds(1'500);
+  knobs.leases.max_age = milliseconds(6'000);
+  knobs.leases.grace_period = milliseconds(600);
+  knobs.leases.heartbeat_interval = milliseconds(200);
+  knobs.server_times.timeout = milliseconds(1'500);
+  knobs.server_times.heartbeat_interval = milliseconds(100);
+  return knobs;
+}
+
+FaultPlan DrawFaults(uint64_t seed, const Knobs& knobs) {
+  Rng rng(HashWords(seed, kFaultStream));
+  FaultPlan plan;
+  plan.end = Between(&rng, 1'500, 6'000);
+  const uint64_t mood = rng.Below(8);  // calm, normal or hostile
+  const uint64_t count = mood == 0  ? rng.Below(3)
+                         : mood < 6 ? 4 + rng.Below(12)
+                                    : 16 + rng.Below(20);
+  for (uint64_t i = 0; i < count; ++i) plan.faults.push_back(DrawFault(&rng, knobs, plan.end));
+  if (rng.Below(8) == 0) AddSwizzle(&rng, knobs, plan.end, &plan.faults);
+  std::ranges::stable_sort(plan.faults, {}, &Fault::at);
+
+  Rng network(HashWords(seed, kNetworkStream));
+  if (network.Below(5) != 0) {
+    plan.network.lost = network.Below(100);
+    plan.network.doubled = network.Below(100);
+    plan.network.late = network.Below(60);
+    plan.network.delay_max = Between(&network, 1, network.Below(4) == 0 ? 120 : 15);
+    plan.network.late_max = Between(&network, 100, 4'000);
+  }
+  Rng trainers(HashWords(seed, kTrainerStream));
+  if (trainers.Below(3) == 0) {
+    plan.trainers.fails = trainers.Below(60);
+    plan.trainers.crashes = trainers.Below(30);
+    plan.trainers.hands_back = trainers.Below(30);
+    plan.trainers.abandons = trainers.Below(10);
+  }
+  if (rng.Below(4) == 0) plan.torn_reads = rng.Below(300);
+  return plan;
+}
+
+void TakeOut(std::string_view part, FaultPlan* plan) {
+  if (part == "network") plan->network = {};
+  if (part == "trainers") plan->trainers = {};
+  if (part == "torn reads") plan->torn_reads = 0;
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/sim/env.h"
+#include "tests/sim/network.h"
+#include "tests/sim/sim_worker.h"
+#include "tests/sim/supervisor.h"
+
+namespace muster::sim {
+
+enum class FaultKind : uint8_t {
+  kKill,
+  kPause,
+  kReplace,   // a false death verdict
+  kCut,       // one link, one way
+  kSlowDisk,  // snapshots and journal
+  kFullDisk,
+  kJournalError,
+  kKillInSync,  // the master, in the middle of a write of the journal
+  kHang,        // a trainer's loop, for good
+  kDrain,
+  kRestart,
+  kPowerLoss,
+};
+
+/// One event of a seed's plan.
+struct Fault {
+  nanoseconds at{0};  // since the start
+  FaultKind kind = FaultKind::kKill;
+  Role role = Role::kWorker;
+  uint32_t index = 0;
+  nanoseconds duration{0};
+  uint32_t other = 0;  // kCut: the other end
+};
+std::string ToString(const Fault& fault);
+
+/// Everything that goes wrong in a seed, drawn beforehand, so that the minimiser can take out one
+/// thing without changing the others.
+struct FaultPlan {
+  nanoseconds end{0};         // all faults end
+  std::vector<Fault> faults;  // by time
+  NetworkFaults network;
+  TrainerFaults trainers;
+  uint64_t torn_reads = 0;  // in 1/1000
+};
+
+Knobs DrawKnobs(uint64_t seed);
+FaultPlan DrawFaults(uint64_t seed, const Knobs& knobs);
+/// Parts of a plan that can be taken out as a whole, besides single faults.
+inline constexpr std::string_view kPlanParts[] = {"network", "trainers", "torn reads"};
+void TakeOut(std::string_view part, FaultPlan* plan);
+
+}  // namespace muster::sim

@@ -1,0 +1,278 @@
+#include "tests/sim/oracle.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace muster::sim {
+
+void Oracle::Fail(std::string kind, std::string text) {
+  if (failed()) return;
+  kind_ = std::move(kind);
+  text_ = std::move(text);
+}
+
+float Oracle::MarkIn(const ps::Partition& partition, uint32_t part) const {
+  const uint64_t key = workload_->MarkOf(part);
+  float value = 0;
+  if (!partition.Pull(kMarks, {&key, 1}, {&value, 1}).ok()) return 0;  // no part has come yet
+  return value;
+}
+
+void Oracle::OnPart(const ps::Partition& partition, const ShardId& shard, MinibatchIndex minibatch,
+                    bool ok) {
+  const uint32_t part = workload_->PartIndex(shard, minibatch, partition.id());
+  const float mark = MarkIn(partition, part);
+  if (mark > 1) {
+    Fail("doubled", fmt::format("{} took effect {} times", workload_->NameOf(part), mark));
+  } else if (ok && mark != 1) {
+    Fail("lost", fmt::format("{} was answered OK and is not in the rows", workload_->NameOf(part)));
+  }
+}
+
+void Oracle::OnBuilt(const ps::Partition& partition, const SimDisk::Marks& marks) {
+  if (!marks.broken.empty()) return Fail("manifest", marks.broken);
+  const PartSet& all = workload_->PartsIn(partition.id());
+  for (size_t part = all._Find_first(); part < kPartsMax; part = all._Find_next(part)) {
+    const float mark = MarkIn(partition, static_cast<uint32_t>(part));
+    if (mark == (marks.parts.test(part) ? 1 : 0)) continue;
+    Fail("restore", fmt::format("{}: {} times after a restore, its snapshot has it {} times",
+                                workload_->NameOf(static_cast<uint32_t>(part)), mark,
+                                marks.parts.test(part) ? 1 : 0));
+  }
+}
+
+void Oracle::OnOwned(uint64_t process, PartitionId partition, OwnerEpoch epoch) {
+  const auto [it, added] = serving_.try_emplace({partition, epoch}, process);
+  if (it->second == process) return;
+  Fail("two-owners", fmt::format("partition {} at owner epoch {} is served by processes {} and {}",
+                                 partition.value(), epoch.value(), it->second, process));
+}
+
+void Oracle::CheckMeta(const MetaRecord& meta) {
+  const bool grew = meta.incarnation >= meta_.incarnation && meta.done_seq >= meta_.done_seq &&
+                    meta.commit_seq >= meta_.commit_seq && meta.map_version >= meta_.map_version &&
+                    meta.restore_epoch >= meta_.restore_epoch &&
+                    meta.newest_server_incarnation >= meta_.newest_server_incarnation;
+  if (!grew) Fail("shrank", "a counter of the journal's meta record became smaller");
+  meta_ = meta;
+}
+
+void Oracle::CheckEpoch(const EpochRecord& record) {
+  IntervalSet& before = committed_shards_[{record.dataset, record.epoch}];
+  for (const auto& [begin, end] : before.intervals()) {
+    for (uint64_t index = begin; index < end; ++index) {
+      if (record.committed.Contains(index)) continue;
+      const ShardId shard{record.dataset, record.epoch, ShardIndex(index)};
+      Fail("uncommitted", fmt::format("shard {} was COMMITTED and is not", ToString(shard)));
+    }
+  }
+  before = record.committed;
+  for (const auto& [begin, end] : before.intervals()) {
+    for (uint64_t index = begin; index < end; ++index) {
+      const ShardId shard{record.dataset, record.epoch, ShardIndex(index)};
+      if (!Workload::IsEvaluate(shard)) committed_ |= workload_->PartsOf(shard);
+    }
+  }
+}
+
+void Oracle::CheckPartition(const PartitionRecord& record) {
+  const PartitionEntry& entry = record.entry;
+  OwnerEpoch& epoch = epochs_[record.partition];
+  if (entry.epoch < epoch) {
+    Fail("shrank", fmt::format("the owner epoch of partition {} went from {} to {}",
+                               record.partition.value(), epoch.value(), entry.epoch.value()));
+  }
+  epoch = entry.epoch;
+  if (entry.owner_incarnation != ServerIncarnation()) {
+    const std::pair owner(entry.owner, entry.owner_incarnation);
+    const auto [it, added] = owners_.try_emplace({record.partition, entry.epoch}, owner);
+    if (it->second != owner) {
+      Fail("two-owners", fmt::format("owner epoch {} of partition {} was given to two servers",
+                                     entry.epoch.value(), record.partition.value()));
+    }
+  }
+  Chain& chain = chains_[record.partition.value()];
+  if (chain.manifest == record.manifest) return;
+  if (record.manifest.cut < chain.manifest.cut || record.manifest.number < chain.manifest.number) {
+    Fail("shrank", fmt::format("the manifest of partition {} went from snapshot {} back to {}",
+                               record.partition.value(), ToString(chain.manifest.number),
+                               ToString(record.manifest.number)));
+  }
+  chain.manifest = record.manifest;
+  const SimDisk::Marks marks = disk_->MarksOf(chain.manifest.files);
+  chain.parts = marks.parts;
+  if (!marks.broken.empty()) Fail("manifest", marks.broken);
+}
+
+void Oracle::CheckMissing(const PartSet& missing, PartitionId partition, const std::string& what) {
+  if (missing.none()) return;
+  Fail("not-in-manifest",
+       fmt::format("{}: {}, but snapshot {} of the partition lacks it",
+                   workload_->NameOf(static_cast<uint32_t>(missing._Find_first())), what,
+                   ToString(chains_[partition.value()].manifest.number)));
+}
+
+void Oracle::CheckCovered(PartitionId partition, const DurableState& state) {
+  const Chain& chain = chains_[partition.value()];
+  const PartSet lacking = workload_->PartsIn(partition) & ~chain.parts;
+  CheckMissing(committed_ & lacking, partition, "its shard is COMMITTED");
+  for (const auto& [seq, record] : state.done) {
+    if (seq > chain.manifest.cut) break;
+    CheckMissing(workload_->PartsOf(record.done.shard) & lacking, partition,
+                 fmt::format("its shard is DONE {}, the cut is {}", seq.value(),
+                             chain.manifest.cut.value()));
+  }
+}
+
+void Oracle::CheckFailures(const FailureRecord& record) {
+  if (record.failures <= failures_[record.shard]) return;
+  Fail("charged-twice",
+       fmt::format("shard {} was charged {} failures, {} happened", ToString(record.shard),
+                   record.failures, failures_[record.shard]));
+}
+
+void Oracle::OnDurable(std::span<const Mutation> mutations, const DurableState& state) {
+  bool committed = false;
+  std::set<PartitionId> changed;
+  for (const Mutation& mutation : mutations) {
+    if (const auto* meta = std::get_if<MetaRecord>(&mutation)) CheckMeta(*meta);
+    if (const auto* epoch = std::get_if<EpochRecord>(&mutation)) {
+      CheckEpoch(*epoch);
+      committed = true;
+    }
+    if (const auto* partition = std::get_if<PartitionRecord>(&mutation)) {
+      CheckPartition(*partition);
+      changed.insert(partition->partition);
+    }
+    if (const auto* failure = std::get_if<FailureRecord>(&mutation)) CheckFailures(*failure);
+    if (const auto* done = std::get_if<DoneRecord>(&mutation)) {
+      if (done->done.seq <= newest_done_) {
+        Fail("shrank", fmt::format("shard {} is DONE {}, after {}", ToString(done->done.shard),
+                                   done->done.seq.value(), newest_done_.value()));
+      }
+      newest_done_ = std::max(newest_done_, done->done.seq);
+    }
+  }
+  for (uint32_t p = 0; p < workload_->partitions(); ++p) {
+    if (committed || changed.contains(PartitionId(p))) CheckCovered(PartitionId(p), state);
+  }
+}
+
+void Oracle::OnDone(const DoneRecord& record, const Current& current) {
+  const PartSet& parts = workload_->PartsOf(record.done.shard);
+  for (size_t part = parts._Find_first(); part < kPartsMax; part = parts._Find_next(part)) {
+    const PartitionId id(static_cast<uint32_t>(part) % workload_->partitions());
+    const ps::Partition* partition = current(id);
+    const bool in = partition == nullptr ? chains_[id.value()].parts.test(part)
+                                         : MarkIn(*partition, static_cast<uint32_t>(part)) == 1;
+    if (in) continue;
+    Fail("done-not-in",
+         fmt::format("{}: its shard became DONE {}, but the partition's {} lacks it",
+                     workload_->NameOf(static_cast<uint32_t>(part)), record.done.seq.value(),
+                     partition == nullptr ? "snapshot" : "owner"));
+  }
+}
+
+void Oracle::OnAnswer(const MasterCore& core, const DurableState& state) {
+  const bool synced = state.meta.has_value() && state.meta->incarnation == core.incarnation() &&
+                      state.meta->done_seq == core.ledger().done_seq() &&
+                      state.meta->commit_seq == core.ledger().commit_seq() &&
+                      state.meta->map_version == core.partitions().version() &&
+                      state.meta->restore_epoch == core.partitions().restore_epoch();
+  if (!synced) Fail("unsynced", "an answer left before the journal held what it says");
+}
+
+void Oracle::OnGrant(const std::string& worker, uint64_t incarnation, const ShardGrant& grant) {
+  const bool newest = grants_.empty() || grants_.rbegin()->first < grant.token;
+  const auto [it, added] =
+      grants_.try_emplace(grant.token, Granted{grant.shard, worker, incarnation});
+  if (added && !newest) {
+    Fail("token", fmt::format("token {} was granted after a larger one", ToString(grant.token)));
+  }
+  if (it->second.shard != grant.shard || it->second.worker != worker ||
+      it->second.incarnation != incarnation) {
+    Fail("token",
+         fmt::format("token {} was granted for shard {} and for shard {}", ToString(grant.token),
+                     ToString(it->second.shard), ToString(grant.shard)));
+  }
+}
+
+void Oracle::OnRows(const BatchRows& wanted, size_t key, std::span<const float> row) {
+  const std::vector<float> initial = workload_->Initial(wanted.table, wanted.keys[key]);
+  const PartitionId partition =
+      PartitionOf(wanted.table, wanted.keys[key], workload_->partitions());
+  const Workload::Rows& rows = workload_->expected(partition);
+  const auto end = rows.find({wanted.table, wanted.keys[key]});
+  for (uint32_t column = 0; column < wanted.dim; ++column) {
+    const float most = end == rows.end() ? initial[column] : end->second[column];
+    // Whole gradients, but the late table's beginnings are fractions that round as the sum grows.
+    const float pushed = row[column] - initial[column];
+    const bool whole = std::abs(pushed - std::round(pushed)) < 1e-3f;
+    if (whole && pushed > -1e-3f && row[column] < most + 1e-3f) continue;
+    Fail("rows",
+         fmt::format("row {} of table {} was pulled as {}: it begins as {} and ends as {}",
+                     wanted.keys[key], wanted.table.value(), row[column], initial[column], most));
+  }
+}
+
+void Oracle::CheckRows(const ps::Partition& partition, const std::string& what) {
+  const Workload::Rows& rows = workload_->expected(partition.id());
+  for (const auto& [name, expected] : rows) {
+    std::vector<float> row(expected.size());
+    const absl::Status pulled = partition.Pull(name.first, {&name.second, 1}, row);
+    bool same = pulled.ok();
+    for (size_t i = 0; same && i < row.size(); ++i) same = std::abs(row[i] - expected[i]) < 1e-3f;
+    if (same) continue;
+    return Fail("end-rows", fmt::format("{}: row {} of table {} in partition {} is {}, not {}",
+                                        what, name.second, name.first.value(),
+                                        partition.id().value(), row[0], expected[0]));
+  }
+  if (partition.sizes().rows != rows.size()) {
+    Fail("end-rows", fmt::format("{}: partition {} has {} rows, not {}", what,
+                                 partition.id().value(), partition.sizes().rows, rows.size()));
+  }
+}
+
+void Oracle::OnEnd(const MasterCore& core, const DurableState& state, const Current& current) {
+  const std::vector<DatasetPlan> plan = workload_->plan();
+  for (uint32_t dataset = 0; dataset < plan.size(); ++dataset) {
+    for (uint32_t epoch = 0; epoch < Workload::kEpochs; ++epoch) {
+      const auto found = state.epochs.find({DatasetId(dataset), EpochIndex(epoch)});
+      if (found == state.epochs.end() || found->second.committed.count() != plan[dataset].shards) {
+        return Fail("end-ledger", fmt::format("epoch {} of dataset {} is not COMMITTED as a whole",
+                                              epoch, dataset));
+      }
+      const ShardMetrics expected = Workload::MetricsOfEpoch(DatasetId(dataset), EpochIndex(epoch));
+      const ShardMetrics& merged = found->second.metrics;
+      if (merged.records != expected.records || merged.means != expected.means ||
+          merged.rejected_records != expected.rejected_records ||
+          found->second.records_committed != expected.records) {
+        Fail("end-metrics", fmt::format("metrics of epoch {} of dataset {} were not merged once: "
+                                        "{} records instead of {}",
+                                        epoch, dataset, merged.records, expected.records));
+      }
+    }
+  }
+  for (uint32_t p = 0; p < workload_->partitions(); ++p) {
+    const PartitionId id(p);
+    const ps::Partition* served = current(id);
+    if (served == nullptr) return Fail("end-served", fmt::format("partition {} is not served", p));
+    CheckRows(*served, "at its owner");
+    if (served->sizes().window_shards != 0) {
+      Fail("end-window", fmt::format("partition {} still remembers {} shards, all are COMMITTED", p,
+                                     served->sizes().window_shards));
+    }
+    // What an export, or another run, would read.
+    auto images = const_cast<SimDisk*>(disk_)->Read(id, core.partitions().manifest(id));
+    ps::Partition restored(id, kJobSeed);
+    const absl::Status status =
+        images.ok() ? restored.Restore(core.partitions().manifest(id).number, *images)
+                    : images.status();
+    if (!status.ok()) return Fail("end-manifest", std::string(status.message()));
+    CheckRows(restored, "in its snapshots");
+  }
+}
+
+}  // namespace muster::sim

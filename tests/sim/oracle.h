@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "master/core/durable_state.h"
+#include "master/core/master_core.h"
+#include "ps/engine/partition.h"
+#include "sharding/control.h"
+#include "tests/sim/sim_disk.h"
+#include "tests/sim/workload.h"
+
+namespace muster::sim {
+
+/// Judges: knows what must hold (README.md lists it) and keeps books of its own, apart from those
+/// of the code under test. The first thing found is kept.
+class Oracle {
+ public:
+  Oracle(const Workload* workload, const SimDisk* disk)
+      : workload_(workload), disk_(disk), chains_(workload->partitions()) {}
+
+  /// `kind` is one or two words: what the minimiser takes for the same failure.
+  void Fail(std::string kind, std::string text);
+  bool failed() const { return !kind_.empty(); }
+  const std::string& kind() const { return kind_; }
+  const std::string& text() const { return text_; }
+
+  // ---- the servers ----
+  /// The partition as a server process has it after it took a part, and said OK or not.
+  void OnPart(const ps::Partition& partition, const ShardId& shard, MinibatchIndex minibatch,
+              bool ok);
+  /// A server process serves a partition that it has just built from files with these marks.
+  void OnBuilt(const ps::Partition& partition, const SimDisk::Marks& marks);
+  /// A server process says that it serves.
+  void OnOwned(uint64_t process, PartitionId partition, OwnerEpoch epoch);
+
+  // ---- the master ----
+  /// The journal holds these, too; `state` is all of it.
+  void OnDurable(std::span<const Mutation> mutations, const DurableState& state);
+  /// Shards of a step are DONE; `current` shows the partition as its owner has it, null when the
+  /// owner has not built it yet.
+  using Current = std::function<const ps::Partition*(PartitionId)>;
+  void OnDone(const DoneRecord& record, const Current& current);
+  /// An answer leaves: everything that it was computed from is durable.
+  void OnAnswer(const MasterCore& core, const DurableState& state);
+  /// Leaves the master.
+  void OnGrant(const std::string& worker, uint64_t incarnation, const ShardGrant& grant);
+  /// A trainer really failed here.
+  void OnTrainerFailed(const ShardId& shard) { ++failures_[shard]; }
+  void OnShardRetried(const ShardId& shard) { failures_[shard] = 0; }
+
+  // ---- the workers ----
+  void OnRows(const BatchRows& wanted, size_t key, std::span<const float> row);
+
+  // ---- the end ----
+  void OnEnd(const MasterCore& core, const DurableState& state, const Current& current);
+
+ private:
+  struct Chain {
+    Manifest manifest;
+    PartSet parts;
+  };
+  float MarkIn(const ps::Partition& partition, uint32_t part) const;
+  void CheckMeta(const MetaRecord& meta);
+  void CheckEpoch(const EpochRecord& record);
+  void CheckPartition(const PartitionRecord& record);
+  void CheckFailures(const FailureRecord& record);
+  void CheckCovered(PartitionId partition, const DurableState& state);
+  void CheckMissing(const PartSet& missing, PartitionId partition, const std::string& what);
+  void CheckRows(const ps::Partition& partition, const std::string& what);
+
+  const Workload* const workload_;
+  const SimDisk* const disk_;
+  std::string kind_, text_;
+  std::vector<Chain> chains_;
+  PartSet committed_;
+  std::map<std::pair<DatasetId, EpochIndex>, IntervalSet> committed_shards_;
+  MetaRecord meta_;
+  DoneSeq newest_done_;
+  std::map<std::pair<PartitionId, OwnerEpoch>, std::pair<ServerId, ServerIncarnation>> owners_;
+  std::map<std::pair<PartitionId, OwnerEpoch>, uint64_t> serving_;
+  std::map<PartitionId, OwnerEpoch> epochs_;
+  struct Granted {
+    ShardId shard;
+    std::string worker;
+    uint64_t incarnation = 0;
+  };
+  std::map<LeaseToken, Granted> grants_;
+  std::map<ShardId, uint32_t> failures_;
+};
+
+}  // namespace muster::sim

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/random.h"
+#include "ps/engine/partition.h"
+#include "ps/service/storage.h"
+#include "sharding/control.h"
+#include "tests/sim/probes.h"
+#include "tests/sim/workload.h"
+
+namespace muster::sim {
+
+/// The snapshot directory: what ps/snapshot does to a real one, with the real encoding of images,
+/// in memory. A process that dies leaves its temporary file behind, a power cut takes what was not
+/// synced. A reader may be given a torn copy, and a writer find no room.
+class SimDisk final : public ps::Storage {
+ public:
+  SimDisk(uint64_t seed, const Workload* workload, Probes* probes)
+      : rng_(seed), workload_(workload), probes_(probes) {}
+
+  /// The temporary file of a write that begins now.
+  void BeginWrite(PartitionId partition, OwnerEpoch epoch, SnapshotNumber number);
+  absl::StatusOr<SnapshotFile> Write(PartitionId partition, OwnerEpoch epoch, SnapshotNumber number,
+                                     const ps::PartitionImage& image) override;
+  absl::StatusOr<std::vector<ps::PartitionImage>> Read(PartitionId partition,
+                                                       const Manifest& manifest) override;
+  absl::StatusOr<std::shared_ptr<const ps::WarmStartSource>> OpenWarmStart(
+      const TableSpec& table, uint32_t partition_count) override;
+
+  void Delete(const std::vector<std::string>& names);
+  /// What a new run of the master does: everything that is not named goes.
+  void DeleteOrphans(const std::set<std::string>& named);
+  void PowerLoss();
+
+  // Faults.
+  void set_full(bool full) { full_ = full; }
+  /// In 1/1000: how often a read is given torn bytes.
+  void set_torn_reads(uint64_t chance) { torn_reads_ = chance; }
+
+  // For the oracle, which trusts no decoder.
+  bool Has(const std::string& name) const { return files_.contains(name); }
+  /// The marks in the rows of a chain's files; a mark that is not 1 is in `broken`.
+  struct Marks {
+    PartSet parts;
+    std::string broken;
+  };
+  Marks MarksOf(const std::vector<SnapshotFile>& chain) const;
+
+ private:
+  struct File {
+    std::vector<std::pair<std::string, std::string>> entries;
+    uint64_t bytes = 0;
+    uint64_t hash = 0;
+    Marks marks;
+  };
+  Marks MarksIn(const ps::PartitionImage& image) const;
+  absl::StatusOr<ps::PartitionImage> ReadFile(PartitionId partition, const SnapshotFile& file);
+
+  Rng rng_;
+  const Workload* const workload_;
+  Probes* const probes_;
+  std::map<std::string, File> files_;
+  std::set<std::string> temporary_;
+  bool full_ = false;
+  uint64_t torn_reads_ = 0;
+};
+
+}  // namespace muster::sim

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/random.h"
+#include "master/core/durable_state.h"
+#include "tests/sim/scheduler.h"
+
+namespace muster::sim {
+
+/// The master's journal: a batch is durable some virtual time after it was written, as a whole. Of
+/// a batch whose writer dies before that, nobody knows: the next start finds all of it or nothing.
+class SimJournal {
+ public:
+  /// Everything durable, once; called when it becomes so.
+  using OnDurable =
+      std::function<void(const std::vector<Mutation>& mutations, const DurableState& state)>;
+  struct Options {
+    nanoseconds sync_max{0};
+    /// Records are encoded and decoded on their way.
+    bool codec = false;
+  };
+  SimJournal(uint64_t seed, Scheduler* scheduler, Options options, OnDurable on_durable)
+      : rng_(seed), scheduler_(scheduler), options_(options), on_durable_(std::move(on_durable)) {}
+
+  const DurableState& state() const { return state_; }
+  /// One batch at a time. `done` is called in the process when it is synced, or has failed.
+  void Write(const ProcessRef& process, std::vector<Mutation> mutations,
+             std::function<void(absl::Status)> done);
+  /// The writer has died. Returns whether a batch was under way, and was found after all.
+  enum class Found { kNothing, kLost, kFound };
+  Found WriterDied();
+  /// The next write fails; whether what it wrote is found, nobody knows.
+  void FailNext() { fail_next_ = true; }
+  /// `strike` comes in the middle of the next write.
+  void AimAtNext(std::function<void()> strike) { strike_ = std::move(strike); }
+  void set_sync_max(nanoseconds max) { options_.sync_max = max; }
+
+ private:
+  void Keep();
+
+  Rng rng_;
+  Scheduler* const scheduler_;
+  Options options_;
+  const OnDurable on_durable_;
+  DurableState state_;
+  std::optional<std::vector<Mutation>> pending_;
+  bool fail_next_ = false;
+  std::function<void()> strike_;
+};
+
+}  // namespace muster::sim

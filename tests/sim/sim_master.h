@@ -1,0 +1,114 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "master/core/group_commit.h"
+#include "master/core/master_core.h"
+#include "tests/sim/env.h"
+
+namespace muster::sim {
+
+/// A master process: the real core and the real rule of group commit, around them what
+/// master/service does with a thread.
+class SimMaster {
+ public:
+  SimMaster(Env* env, ProcessRef process, CoreOptions options);
+
+  /// Goes on from the journal; serves when its start is journaled.
+  void Start();
+  void Post(GroupCommit::Item item);
+  bool serving() const { return serving_; }
+  const ProcessRef& process() const { return process_; }
+  const MasterCore& core() const { return *core_; }
+  /// The partition as its current owner has it; null when the owner has not built it yet.
+  const ps::Partition* Current(PartitionId id) const;
+
+ private:
+  StepTime At() const;
+  void Kick();
+  void Tick();
+  void RunBatch();
+  void Delete(const std::vector<std::string>& unused);
+  void Write(std::vector<Mutation> mutations, std::function<void()> synced);
+  void CheckDone(const std::vector<Mutation>& mutations);
+  void CountProbes();
+
+  Env* const env_;
+  const ProcessRef process_;
+  CoreOptions options_;
+  Rng rng_;
+  std::unique_ptr<MasterCore> core_;
+  std::unique_ptr<GroupCommit> commit_;
+  std::vector<GroupCommit::Item> queue_;
+  bool serving_ = false;
+  bool kicked_ = false;
+  bool writing_ = false;
+  JobTotals counted_;
+  ForgetState forgotten_;
+  uint64_t failed_ = 0;
+};
+
+/// One call of `caller` to whoever is the master when it arrives. `step` runs in the master, never,
+/// once or twice; `done` in the caller, once: with the first answer, kUnavailable when nobody
+/// listens, or kDeadlineExceeded.
+template <typename Reply>
+struct MasterCall {
+  ProcessRef caller;
+  Endpoint from = 0;
+  nanoseconds timeout{0};
+  std::function<absl::StatusOr<Reply>(MasterCore&, StepTime)> step;
+  std::function<void(absl::StatusOr<Reply>)> done;
+};
+
+template <typename Reply>
+void Call(Env* env, MasterCall<Reply> call) {
+  struct State {
+    MasterCall<Reply> call;
+    bool over = false;
+    bool answered = false;
+  };
+  auto state = std::make_shared<State>(State{std::move(call)});
+  const auto finish = [env, state](absl::StatusOr<Reply> reply) {
+    if (state->over) {
+      env->probes.Hit(state->answered ? Probe::kDoubleReply : Probe::kLateReply);
+      return;
+    }
+    state->over = true;
+    state->call.done(std::move(reply));
+  };
+  const auto answer = [env, state, finish](absl::StatusOr<Reply> reply) {
+    env->network.Send(kMasterEnd, state->call.from, [env, state, finish, reply] {
+      env->scheduler.After({}, state->call.caller, [state, finish, reply] {
+        finish(reply);
+        state->answered = true;
+      });
+    });
+  };
+  env->network.Send(state->call.from, kMasterEnd, [env, state, answer] {
+    if (env->master == nullptr || !env->master->serving()) {
+      return answer(absl::UnavailableError("nobody listens"));
+    }
+    SimMaster* const master = env->master;
+    env->scheduler.After({}, master->process(), [env, state, answer, master] {
+      auto reply = std::make_shared<absl::StatusOr<Reply>>(absl::UnknownError(""));
+      master->Post({[state, reply](MasterCore& core, StepTime at) {
+                      *reply = state->call.step(core, at);
+                      return reply->status();
+                    },
+                    [env, master, answer, reply](const absl::Status& status) {
+                      env->oracle.OnAnswer(master->core(), env->journal.state());
+                      answer(status.ok() ? std::move(*reply) : absl::StatusOr<Reply>(status));
+                    }});
+    });
+  });
+  env->scheduler.After(state->call.timeout, state->call.caller, [state, finish] {
+    if (!state->over) finish(absl::DeadlineExceededError("no answer"));
+  });
+}
+
+}  // namespace muster::sim

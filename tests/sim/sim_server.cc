@@ -1,0 +1,318 @@
+#include "tests/sim/sim_server.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/status.h"
+#include "tests/sim/sim_master.h"
+
+namespace muster::sim {
+namespace {
+
+constexpr milliseconds kCallTimeout{600};
+constexpr nanoseconds kLaneDelay{200'000};
+
+bool MayPass(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsResourceExhausted(status);
+}
+
+}  // namespace
+
+SimServer::SimServer(Env* env, ProcessRef process, uint32_t slot)
+    : env_(env),
+      process_(std::move(process)),
+      slot_(slot),
+      rng_(env->Stream(2, process_->id)),
+      lanes_(env->knobs.lanes) {}
+
+const ps::Partition* SimServer::Find(PartitionId id) const {
+  const Lane& lane = lanes_[id.value() % lanes_.size()];
+  return lane.owned == nullptr ? nullptr : lane.owned->Find(id);
+}
+
+nanoseconds SimServer::Backoff() {
+  const nanoseconds base = backoff_;
+  backoff_ = std::min<nanoseconds>(backoff_ * 2, milliseconds(500));
+  return base / 2 + Some(base);
+}
+
+void SimServer::Start() {
+  Register();
+}
+
+void SimServer::Register() {
+  RegisterServerRequest request{
+      NodeTable::ServerName(ServerId(slot_)), process_->id,
+      std::vector<std::vector<std::string>>(lanes_.size(), {"unix:/" + process_->name})};
+  Call<RegisterServerReply>(env_, {process_, ServerEnd(slot_), kCallTimeout,
+                                   [env = env_, request](MasterCore& core, StepTime at) {
+                                     auto reply = core.RegisterServer(request, at);
+                                     if (absl::IsFailedPrecondition(reply.status())) {
+                                       env->probes.Hit(Probe::kSupersededServer);
+                                     }
+                                     return reply;
+                                   },
+                                   [this](const absl::StatusOr<RegisterServerReply>& reply) {
+                                     if (reply.ok()) return Begin(*reply);
+                                     if (!MayPass(reply.status()))
+                                       return env_->Exit(process_, {.exit_code = 1});
+                                     After(Backoff(), [this] { Register(); });
+                                   }});
+}
+
+void SimServer::Begin(const RegisterServerReply& registered) {
+  incarnation_ = registered.incarnation;
+  env_->Say(*process_, "registered, incarnation {}", incarnation_.value());
+  for (uint32_t i = 0; i < lanes_.size(); ++i) {
+    lanes_[i].owned = std::make_unique<ps::OwnedPartitions>(
+        ps::OwnedPartitions::Options{.job_seed = kJobSeed,
+                                     .partition_count = env_->knobs.partitions,
+                                     .lane = i,
+                                     .lane_count = static_cast<uint32_t>(lanes_.size()),
+                                     .retry_pause = milliseconds(200)});
+  }
+  control_.emplace(registered, static_cast<uint32_t>(lanes_.size()));
+  backoff_ = milliseconds(50);
+  Report();
+}
+
+void SimServer::Report() {
+  sequence_ = control_->NextSequence();
+  reports_.assign(lanes_.size(), {});
+  reports_missing_ = lanes_.size();
+  for (size_t i = 0; i < lanes_.size(); ++i) {
+    Post(&lanes_[i], [this, i] {
+      reports_[i] = lanes_[i].owned->Report(sequence_);
+      for (const OwnedPartition& one : reports_[i].owned) {
+        env_->oracle.OnOwned(process_->id, one.partition, one.epoch);
+      }
+      if (--reports_missing_ == 0) Exchange();
+    });
+  }
+}
+
+void SimServer::Exchange() {
+  ServerExchangeRequest request = control_->MakeRequest(reports_, {});
+  CountRequest(request);
+  if (env_->knobs.wire) request = ThroughWire(request);
+  auto shared = std::make_shared<const ServerExchangeRequest>(std::move(request));
+  Call<ServerExchangeReply>(
+      env_,
+      {process_, ServerEnd(slot_), kCallTimeout,
+       [env = env_, shared](MasterCore& core, StepTime at) -> absl::StatusOr<ServerExchangeReply> {
+         const uint64_t accepted = core.totals().snapshots_accepted;
+         const Node* node = core.nodes().nodes().contains(NodeTable::ServerName(shared->id))
+                                ? &core.nodes().nodes().at(NodeTable::ServerName(shared->id))
+                                : nullptr;
+         const bool overtaken = node != nullptr && shared->sequence <= node->sequence;
+         ServerExchangeReply reply = core.ExchangeServer(*shared, at);
+         if (reply.unknown_incarnation) {
+           env->probes.Hit(Probe::kUnknownServer);
+         } else if (overtaken) {
+           env->probes.Hit(Probe::kOvertakenServer);
+         }
+         const uint64_t taken = core.totals().snapshots_accepted - accepted;
+         env->probes.Hit(Probe::kRefusedSnapshot, shared->snapshots.size() - taken);
+         return env->knobs.wire ? ThroughWire(reply) : reply;
+       },
+       [this](const absl::StatusOr<ServerExchangeReply>& reply) { OnExchanged(reply); }});
+}
+
+void SimServer::CountRequest(const ServerExchangeRequest& request) {
+  for (const SnapshotReport& report : request.snapshots) {
+    const std::pair name(report.partition, report.manifest.number);
+    if (!images_.contains(name) && unchanged_.insert(name).second) {
+      env_->probes.Hit(Probe::kUnchanged);
+    }
+  }
+}
+
+void SimServer::OnExchanged(const absl::StatusOr<ServerExchangeReply>& reply) {
+  if (!reply.ok()) return After(Backoff(), [this] { Report(); });
+  backoff_ = milliseconds(50);
+  auto orders = control_->OnReply(*reply);
+  if (!orders.ok() && !absl::IsAborted(orders.status())) {
+    env_->Say(*process_, "{}", Message(orders.status()));
+    return env_->Exit(process_, {.exit_code = 1});
+  }
+  if (orders.ok()) {
+    for (const TableSpec& table : orders->tables) {
+      for (Lane& lane : lanes_) {
+        Post(&lane, [this, &lane, table] {
+          lane.owned->AddTable(table);
+          WakeIfNews(lane);
+        });
+      }
+      control_->TableAdded(table.id);
+    }
+    for (size_t i = 0; i < lanes_.size(); ++i) {
+      Post(&lanes_[i], [this, lane = &lanes_[i], commands = orders->lanes[i]] {
+        for (const OwnCommand& own : commands.owns) {
+          env_->Say(*process_, "is told to own partition {} at epoch {} from snapshot {}",
+                    own.partition.value(), own.epoch.value(), ToString(own.manifest.number));
+        }
+        lane->owned->Apply(commands);
+        Pump(lane);
+      });
+    }
+  }
+  if (reply->heartbeat_interval.count() > 0) heartbeat_ = reply->heartbeat_interval;
+  WaitForNews(heartbeat_);
+}
+
+void SimServer::WaitForNews(nanoseconds timeout) {
+  if (std::exchange(news_, false)) return Report();
+  waiting_ = true;
+  After(timeout, [this, wait = ++wait_] {
+    if (!waiting_ || wait != wait_) return;
+    waiting_ = false;
+    news_ = false;
+    Report();
+  });
+}
+
+void SimServer::Wake() {
+  if (!waiting_) {
+    news_ = true;
+    return;
+  }
+  waiting_ = false;
+  Report();
+}
+
+void SimServer::WakeIfNews(const Lane& lane) {
+  if (lane.owned->HasNews()) Wake();
+}
+
+void SimServer::Post(Lane* lane, std::function<void()> task) {
+  lane->free_at = std::max(lane->free_at, env_->scheduler.now() + Some(kLaneDelay));
+  env_->scheduler.At(lane->free_at, process_, std::move(task));
+}
+
+void SimServer::Pump(Lane* lane) {
+  for (ps::LoadJob& job : lane->owned->TakeLoads(Now())) BeginLoad(lane, std::move(job));
+  while (images_free_ > 0) {
+    std::optional<ps::SnapshotJob> job = lane->owned->NextSnapshot(Now());
+    if (!job.has_value()) break;
+    BeginWrite(lane, *std::move(job));
+  }
+  WakeIfNews(*lane);
+}
+
+void SimServer::BeginLoad(Lane* lane, ps::LoadJob job) {
+  loader_free_ = std::max(loader_free_, env_->scheduler.now()) + Some(env_->knobs.disk_max);
+  env_->scheduler.At(loader_free_, process_,
+                     [this, lane, job = std::move(job)] { EndLoad(lane, job); });
+}
+
+void SimServer::EndLoad(Lane* lane, const ps::LoadJob& job) {
+  // What BuildPartition of lane_server.cc does.
+  auto built = std::make_unique<ps::Partition>(job.partition, kJobSeed);
+  auto images = env_->disk.Read(job.partition, job.manifest);
+  absl::Status status = images.status();
+  if (status.ok()) status = built->Restore(job.manifest.number, *images);
+  auto result = std::make_shared<absl::StatusOr<std::unique_ptr<ps::Partition>>>(
+      status.ok() ? absl::StatusOr<std::unique_ptr<ps::Partition>>(std::move(built)) : status);
+  env_->Say(*process_, "loads partition {} from snapshot {}: {}", job.partition.value(),
+            ToString(job.manifest.number), status.ok() ? "OK" : Message(status));
+  Post(lane, [this, lane, job, result, marks = env_->disk.MarksOf(job.manifest.files)] {
+    Probes& probes = env_->probes;
+    const ps::Partition* raw = result->ok() ? (*result)->get() : nullptr;
+    if (raw == nullptr) probes.Hit(Probe::kFailedLoad);
+    if (raw != nullptr && raw->floor() != LeaseToken()) probes.Hit(Probe::kFloor);
+    if (job.manifest.files.size() > 1) probes.Hit(Probe::kDeltaChain);
+    lane->owned->Loaded(job.id, std::move(*result), Now());
+    if (raw != nullptr && lane->owned->Find(job.partition) == raw) {
+      env_->oracle.OnBuilt(*raw, marks);
+    }
+    WakeIfNews(*lane);
+  });
+}
+
+void SimServer::CountImage(const ps::SnapshotJob& job) {
+  images_.emplace(job.partition, job.number);
+  const auto durable = env_->journal.state().partitions.find(job.partition);
+  if (durable == env_->journal.state().partitions.end()) return;
+  const Manifest& manifest = durable->second.manifest;
+  if (job.image.kind == ps::SnapshotKind::kBase && !manifest.files.empty()) {
+    env_->probes.Hit(Probe::kLongChain);
+  }
+  const auto before = imaged_.find(job.partition);
+  if (before != imaged_.end() && before->second > manifest.number) {
+    env_->probes.Hit(Probe::kUnacceptedDelta);
+  }
+  imaged_[job.partition] = job.number;
+}
+
+void SimServer::BeginWrite(Lane* lane, ps::SnapshotJob job) {
+  --images_free_;
+  CountImage(job);
+  env_->Say(*process_, "snapshot {} of partition {}, {}", ToString(job.number),
+            job.partition.value(), job.image.kind == ps::SnapshotKind::kBase ? "base" : "delta");
+  env_->disk.BeginWrite(job.partition, job.epoch, job.number);
+  writer_free_ = std::max(writer_free_, env_->scheduler.now()) + Some(env_->knobs.disk_max);
+  auto shared = std::make_shared<const ps::SnapshotJob>(std::move(job));
+  env_->scheduler.At(writer_free_, process_, [this, lane, shared] {
+    auto file = env_->disk.Write(shared->partition, shared->epoch, shared->number, shared->image);
+    ++images_free_;
+    Post(lane, [this, lane, shared, file] {
+      lane->owned->Written(shared->partition, shared->number, file, Now());
+      WakeIfNews(*lane);
+    });
+    for (Lane& each : lanes_) {
+      Post(&each, [this, &each] { Pump(&each); });
+    }
+  });
+}
+
+void SimServer::OnData(uint32_t lane, std::shared_ptr<const DataMessage> message,
+                       std::function<void(DataReply)> answer) {
+  if (lane >= lanes_.size() || lanes_[lane].owned == nullptr) return;
+  Post(&lanes_[lane], [this, lane, message, answer = std::move(answer)] {
+    DataReply reply = message->push ? Push(&lanes_[lane], *message) : Pull(&lanes_[lane], *message);
+    answer(env_->knobs.wire ? ThroughWire(reply, message->push) : std::move(reply));
+  });
+}
+
+DataReply SimServer::Pull(Lane* lane, const DataMessage& message) {
+  ps::PullReply reply;
+  lane->owned->Pull({message.pull_parts, message.keys, wire::Encoding::kFloat32}, &reply);
+  auto rows = std::make_shared<float[]>(reply.values.size() / sizeof(float) + 1);
+  if (reply.values.size() > 0) {
+    std::memcpy(rows.get(), reply.values.data(), reply.values.size());
+  }
+  return {std::move(reply.parts), std::move(reply.text), std::move(rows)};
+}
+
+DataReply SimServer::Push(Lane* lane, const DataMessage& message) {
+  ps::PushReply reply;
+  lane->owned->Push({message.push_parts, message.keys, message.values}, &reply);
+  CheckPushed(lane, message, reply);
+  return {std::move(reply.parts), std::move(reply.text), nullptr};
+}
+
+void SimServer::CheckPushed(Lane* lane, const DataMessage& message, const ps::PushReply& reply) {
+  for (size_t i = 0; i < reply.parts.size(); ++i) {
+    const wire::PushPart& part = message.push_parts[i];
+    const wire::PartReply& answer = reply.parts[i];
+    env_->Say(*process_, "part {}/{}/{} minibatch {} partition {} token {}: {}{}", part.dataset,
+              part.epoch, part.shard_index, part.minibatch, part.partition,
+              ToString(LeaseToken::FromValue(part.token)), static_cast<int>(answer.code),
+              answer.skipped ? " skipped" : "");
+    if (answer.skipped) env_->probes.Hit(Probe::kSkipped);
+    if (answer.code == wire::PartCode::kStaleLease) env_->probes.Hit(Probe::kStaleLease);
+    if (answer.code == wire::PartCode::kWrongOwner) env_->probes.Hit(Probe::kWrongOwner);
+    if (answer.code == wire::PartCode::kRetry) env_->probes.Hit(Probe::kRetry);
+    if (answer.code == wire::PartCode::kBadRequest) env_->oracle.Fail("bad-request", reply.text);
+    const ps::Partition* partition = lane->owned->Find(PartitionId(part.partition));
+    if (partition == nullptr) continue;
+    const ShardId shard{DatasetId(part.dataset), EpochIndex(part.epoch),
+                        ShardIndex(part.shard_index)};
+    env_->oracle.OnPart(*partition, shard, MinibatchIndex(part.minibatch),
+                        answer.code == wire::PartCode::kOk);
+  }
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ps/service/control_state.h"
+#include "ps/service/owned_partitions.h"
+#include "tests/sim/env.h"
+#include "tests/sim/through_wire.h"
+
+namespace muster::sim {
+
+/// A parameter server process: real lanes and the real control state, around them what
+/// ParameterServer and LaneServer do with threads.
+class SimServer {
+ public:
+  SimServer(Env* env, ProcessRef process, uint32_t slot);
+
+  void Start();
+  uint32_t slot() const { return slot_; }
+  /// 0 before it is registered.
+  ServerIncarnation incarnation() const { return incarnation_; }
+  const ProcessRef& process() const { return process_; }
+  /// Null when it does not serve the partition.
+  const ps::Partition* Find(PartitionId id) const;
+
+  /// A request of a worker has come in; `answer` is called in this process.
+  void OnData(uint32_t lane, std::shared_ptr<const DataMessage> message,
+              std::function<void(DataReply)> answer);
+
+ private:
+  struct Lane {
+    std::unique_ptr<ps::OwnedPartitions> owned;
+    TimePoint free_at{};
+  };
+
+  TimePoint Now() const { return process_->Local(env_->scheduler.now()); }
+  nanoseconds Some(nanoseconds max) {
+    return nanoseconds(rng_.Below(static_cast<uint64_t>(max.count()) + 1));
+  }
+  nanoseconds Backoff();
+  void After(nanoseconds delay, std::function<void()> action) {
+    env_->scheduler.After(delay, process_, std::move(action));
+  }
+  void Register();
+  void Begin(const RegisterServerReply& registered);
+  // One exchange after another.
+  void Report();
+  void Exchange();
+  void OnExchanged(const absl::StatusOr<ServerExchangeReply>& reply);
+  void WaitForNews(nanoseconds timeout);
+  void Wake();
+  // Lanes: tasks run in their order, each a little after it was posted.
+  void Post(Lane* lane, std::function<void()> task);
+  void Pump(Lane* lane);
+  void BeginLoad(Lane* lane, ps::LoadJob job);
+  void EndLoad(Lane* lane, const ps::LoadJob& job);
+  void BeginWrite(Lane* lane, ps::SnapshotJob job);
+  void CountImage(const ps::SnapshotJob& job);
+  void WakeIfNews(const Lane& lane);
+  DataReply Pull(Lane* lane, const DataMessage& message);
+  DataReply Push(Lane* lane, const DataMessage& message);
+  void CheckPushed(Lane* lane, const DataMessage& message, const ps::PushReply& reply);
+  void CountRequest(const ServerExchangeRequest& request);
+
+  Env* const env_;
+  const ProcessRef process_;
+  const uint32_t slot_;
+  Rng rng_;
+  ServerIncarnation incarnation_;
+  std::vector<Lane> lanes_;
+  std::optional<ps::ControlState> control_;
+  std::vector<ps::LaneReport> reports_;
+  uint64_t sequence_ = 0;
+  size_t reports_missing_ = 0;
+  milliseconds heartbeat_{200};
+  nanoseconds backoff_{milliseconds(50)};
+  bool waiting_ = false, news_ = false;
+  uint64_t wait_ = 0;
+  int images_free_ = 2;
+  TimePoint loader_free_{}, writer_free_{};
+  std::map<PartitionId, SnapshotNumber> imaged_;
+  std::set<std::pair<PartitionId, SnapshotNumber>> images_, unchanged_;
+};
+
+}  // namespace muster::sim

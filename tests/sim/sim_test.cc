@@ -1,0 +1,76 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/log.h"
+#include "tests/sim/runner.h"
+#include "tests/sim/scheduler.h"
+
+namespace muster::sim {
+namespace {
+
+class SimTest : public ::testing::Test {
+ protected:
+  SimTest() { InitLogging("sim", LogLevel::kOff); }
+};
+
+TEST_F(SimTest, EverythingHolds) {
+  const Summary summary = Sweep({.seeds = 200, .jobs = 2});
+  EXPECT_EQ(summary.seeds, 200u);
+  for (const Violation& violation : summary.violations) {
+    ADD_FAILURE() << "seed " << violation.seed << ": " << violation.kind << ": " << violation.text;
+  }
+  // A seed is worth its name.
+  EXPECT_GE(summary.crashes, 5 * summary.seeds);
+  EXPECT_GE(summary.deliveries, 1000 * summary.seeds);
+}
+
+TEST_F(SimTest, OneSeedIsOneTrace) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    EXPECT_EQ(Simulate({.seed = seed}).hash, Simulate({.seed = seed}).hash) << seed;
+  }
+  EXPECT_NE(Simulate({.seed = 1}).hash, Simulate({.seed = 2}).hash);
+  EXPECT_EQ(Sweep({.seeds = 20, .jobs = 1}).hash, Sweep({.seeds = 20, .jobs = 3}).hash);
+}
+
+TEST_F(SimTest, AFailingSeedIsMinimised) {
+  const Summary summary =
+      Sweep({.seeds = 500, .jobs = 2, .bug = PlantedBug::kNoReverify, .stop_at_first = true});
+  ASSERT_FALSE(summary.violations.empty()) << "the simulation is blind";
+  const Violation& violation = summary.violations.front();
+  const Minimised least = Minimise(violation, PlantedBug::kNoReverify, 60);
+  const FaultPlan plan = DrawFaults(violation.seed, DrawKnobs(violation.seed));
+  EXPECT_LT(least.faults.size(), plan.faults.size());
+  const std::optional<Violation> again = RunAlone(least.options, PlantedBug::kNoReverify);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->kind, violation.kind);
+}
+
+TEST(Scheduler, WhatIsForAPausedProcessWaitsAndForADeadOneIsDropped) {
+  Scheduler scheduler;
+  auto process = std::make_shared<Process>("p", 1, nanoseconds(0), 0);
+  std::string story;
+  scheduler.After(milliseconds(2), process, [&] { story += "b"; });
+  scheduler.After(milliseconds(1), process, [&] { story += "a"; });
+  scheduler.After(milliseconds(3), nullptr, [&] { story += "w"; });
+  scheduler.After(milliseconds(20), process, [&] { story += "z"; });
+  process->paused_until = scheduler.now() + milliseconds(10);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(scheduler.Step());
+  EXPECT_EQ(story, "wab");
+  process->alive = false;
+  EXPECT_FALSE(scheduler.Step());
+  EXPECT_EQ(story, "wab");
+}
+
+TEST(Process, ItsClockAndTheTrueTimeAgree) {
+  for (const int64_t drift : {-20'000, -1, 0, 7, 20'000}) {
+    const Process process("p", 1, nanoseconds(123'456'789), drift);
+    for (int64_t i = 1; i < 100; ++i) {
+      const TimePoint local = process.Local(TimePoint(nanoseconds(i * 987'654'321)));
+      EXPECT_GE(process.Local(process.True(local)), local) << drift << " " << i;
+      EXPECT_LE(process.Local(process.True(local)), local + nanoseconds(10)) << drift << " " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace muster::sim

@@ -1,0 +1,200 @@
+// The trainer's half of SimWorker: its loops, and what they do wrong.
+#include <csignal>
+
+#include "tests/sim/sim_worker.h"
+#include "worker_sdk/core/row_plan.h"
+
+namespace muster::sim {
+
+void SimWorker::Hang() {
+  for (Loop& loop : loops_) {
+    if (loop.state != State::kComputing || loop.hung) continue;
+    loop.hung = true;
+    env_->probes.Hit(Probe::kHungTrainer);
+    env_->Say(*process_, "a loop hangs in shard {}", ToString(ShardOf(loop)));
+    return;
+  }
+}
+
+bool SimWorker::Advance(Loop* loop) {
+  switch (loop->state) {
+    case State::kIdle:
+      return TakeShard(loop);
+    case State::kPulling: {
+      const sdk::ShardRun& run = *loop->run;
+      const Pull& pull = loop->pulls.front();
+      if (core_->PullReady(pull.id)) {
+        CheckRows(pull, core_->TakePull(pull.id));
+      } else if (!failed_ && core_->Holds(run.grant.token, run.run)) {
+        return false;
+      } else {
+        core_->CancelPull(pull.id);
+      }
+      loop->pulls.pop_front();
+      loop->state = State::kComputing;
+      After(Some(env_->knobs.compute_max), [this, loop] {
+        Compute(loop);
+        Pump();
+      });
+      return true;
+    }
+    case State::kAcknowledging: {
+      const sdk::ShardRun& run = *loop->run;
+      if (!failed_ && core_->Holds(run.grant.token, run.run) &&
+          core_->outstanding_pushes() > env_->knobs.unacknowledged_max) {
+        return false;
+      }
+      EndMinibatch(loop);
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+bool SimWorker::TakeShard(Loop* loop) {
+  if (failed_ || (core_->draining() && core_->queued() == 0)) {
+    loop->state = State::kEnded;
+    return true;
+  }
+  if (core_->queued() == 0) return false;
+  loop->run = core_->TakeShard();
+  if (!loop->run.has_value()) {
+    loop->state = State::kEnded;
+    return true;
+  }
+  slot_file_.token = loop->run->grant.token;
+  slot_file_.shard = ShardOf(*loop);
+  slot_file_.minibatches = 0;
+  loop->state = State::kReading;
+  loop->next = loop->prepared = 0;
+  env_->Say(*process_, "begins shard {}, token {}, run {}", ToString(ShardOf(*loop)),
+            ToString(slot_file_.token), loop->run->run.value());
+  if (Workload::IsEvaluate(ShardOf(*loop)) && !env_->evaluated.insert(ShardOf(*loop)).second) {
+    env_->probes.Hit(Probe::kEvaluateAgain);
+  }
+  if (Workload::IsEvaluate(ShardOf(*loop)) && loop->run->run.value() > 0) {
+    env_->oracle.Fail("evaluate", "an evaluate shard was re-verified");
+  }
+  After(Some(milliseconds(20)), [this, loop] { BeginShard(loop); });
+  return true;
+}
+
+void SimWorker::BeginShard(Loop* loop) {
+  const size_t late = env_->workload.tables().size() - 1;
+  if (ShardOf(*loop).epoch.value() == 0 || late_registered_) {
+    NextMinibatch(loop);
+    return Pump();
+  }
+  RegisterTable(late, [this, loop] {
+    if (env_->journal.state().tables.size() > 3) env_->probes.Hit(Probe::kLateTable);
+    late_registered_ = true;
+    NextMinibatch(loop);
+    Pump();
+  });
+}
+
+void SimWorker::PrepareAhead(Loop* loop) {
+  const ShardId shard = ShardOf(*loop);
+  const uint32_t end =
+      std::min(Workload::MinibatchesOf(shard), loop->next + 1 + env_->knobs.prefetch);
+  for (; loop->prepared < end; ++loop->prepared) {
+    Pull pull;
+    pull.wanted = env_->workload.PullOf(shard, MinibatchIndex(loop->prepared));
+    std::vector<sdk::TableKeys> tables;
+    for (const BatchRows& rows : pull.wanted) tables.push_back({rows.table, rows.dim, rows.keys});
+    auto batch = std::make_shared<sdk::RowBatch>();
+    batch->plan = sdk::PlanRows(tables, order_);
+    pull.batch = batch;
+    pull.id = core_->StartPull(std::move(batch), Now());
+    loop->pulls.push_back(std::move(pull));
+  }
+}
+
+void SimWorker::NextMinibatch(Loop* loop) {
+  const sdk::ShardRun& run = *loop->run;
+  const ShardId shard = ShardOf(*loop);
+  if (loop->next == Workload::MinibatchesOf(shard)) {
+    core_->CompleteShard(run.grant.token, run.run, Workload::MetricsOf(shard));
+    return LeaveShard(loop);
+  }
+  PrepareAhead(loop);
+  if (failed_ || !core_->StartMinibatch(run.grant.token, run.run)) {
+    env_->probes.Hit(Probe::kLostWork);
+    core_->GiveUp(run.grant.token, run.run);
+    return LeaveShard(loop);
+  }
+  ++slot_file_.minibatches;
+  loop->state = State::kPulling;
+}
+
+void SimWorker::LeaveShard(Loop* loop) {
+  if (slot_file_.token == loop->run->grant.token) slot_file_.token = LeaseToken();
+  for (const Pull& pull : loop->pulls) core_->CancelPull(pull.id);
+  loop->pulls.clear();
+  loop->run.reset();
+  loop->state = State::kIdle;
+}
+
+void SimWorker::Compute(Loop* loop) {
+  if (loop->hung) return;
+  const sdk::ShardRun& run = *loop->run;
+  const ShardId shard = ShardOf(*loop);
+  if (Misbehaves(faults_.crashes) && slot_file_.token == run.grant.token) {
+    env_->probes.Hit(Probe::kTrainerCrash);
+    return env_->Exit(process_, {.signal = SIGSEGV});
+  }
+  if (Misbehaves(faults_.fails)) {
+    env_->probes.Hit(Probe::kTrainerFailure);
+    env_->oracle.OnTrainerFailed(shard);
+    env_->Say(*process_, "fails shard {}", ToString(shard));
+    core_->GiveUp(run.grant.token, run.run, sdk::ShardFailure{"a minibatch of nonsense"});
+    return LeaveShard(loop);
+  }
+  if (Misbehaves(faults_.hands_back)) {
+    env_->probes.Hit(Probe::kHandedBack);
+    core_->GiveUp(run.grant.token, run.run);
+    return LeaveShard(loop);
+  }
+  if (Misbehaves(faults_.abandons)) {
+    env_->probes.Hit(Probe::kAbandoned);
+    env_->Say(*process_, "abandons everything");
+    return Fail();
+  }
+  if (!Workload::IsEvaluate(shard) && !failed_) {
+    const TrainBatch& batch = env_->workload.BatchOf(shard, MinibatchIndex(loop->next));
+    core_->CommitMinibatch(run.grant.token, run.run, batch.minibatch, PushOf(batch), Now());
+  }
+  loop->state = State::kAcknowledging;
+}
+
+void SimWorker::EndMinibatch(Loop* loop) {
+  ++loop->next;
+  NextMinibatch(loop);
+}
+
+std::shared_ptr<const sdk::RowBatch> SimWorker::PushOf(const TrainBatch& batch) const {
+  std::vector<sdk::TableKeys> tables;
+  for (const BatchRows& rows : batch.rows) tables.push_back({rows.table, rows.dim, rows.keys});
+  auto push = std::make_shared<sdk::RowBatch>();
+  push->plan = sdk::PlanRows(tables, order_);
+  push->values.resize(push->plan.value_count);
+  for (size_t t = 0; t < batch.rows.size(); ++t) {
+    sdk::ScatterRows(push->plan, t, batch.rows[t].gradients, push->values);
+  }
+  return push;
+}
+
+void SimWorker::CheckRows(const Pull& pull, const sdk::PullRows& rows) {
+  const sdk::RowPlan& plan = pull.batch->plan;
+  for (size_t t = 0; t < pull.wanted.size(); ++t) {
+    const sdk::TablePlaces& places = plan.tables[t];
+    for (size_t i = 0; i < places.part.size(); ++i) {
+      const float* row = rows.part_rows[places.part[i]] +
+                         (places.offset[i] - plan.parts[places.part[i]].value_begin);
+      env_->oracle.OnRows(pull.wanted[t], i, {row, places.dim});
+    }
+  }
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "master/core/master_core.h"
+#include "tests/sim/env.h"
+#include "tests/sim/through_wire.h"
+#include "worker_sdk/core/worker_core.h"
+
+namespace muster::sim {
+
+/// How trainers behave; chances in 1/1000 per minibatch or shard.
+struct TrainerFaults {
+  uint64_t fails = 0;       // a shard, with a reason
+  uint64_t crashes = 0;     // the process, with SIGSEGV
+  uint64_t hands_back = 0;  // a shard
+  uint64_t abandons = 0;    // the process leaves in the middle of its loop
+};
+
+/// A trainer's process: the real WorkerCore, around it what SessionImpl does with threads, and a
+/// trainer with several loops, which prefetch rows, commit minibatches and now and then misbehave.
+class SimWorker {
+ public:
+  SimWorker(Env* env, ProcessRef process, uint32_t slot, uint64_t start,
+            const TrainerFaults& faults);
+
+  void Start();
+  const ProcessRef& process() const { return process_; }
+  /// One loop stands still for good.
+  void Hang();
+
+  /// What the slot file tells the supervisor, after the process's end too.
+  struct SlotFile {
+    uint64_t incarnation = 0;
+    LeaseToken token;
+    ShardId shard;
+    uint32_t minibatches = 0;
+  };
+  const SlotFile& slot_file() const { return slot_file_; }
+  bool told_to_stop() const { return told_to_stop_; }
+
+ private:
+  struct Pull {
+    sdk::DeliveryId id;
+    std::shared_ptr<const sdk::RowBatch> batch;
+    std::vector<BatchRows> wanted;
+  };
+  enum class State { kIdle, kReading, kPulling, kComputing, kAcknowledging, kEnded };
+  struct Loop {
+    State state = State::kIdle;
+    std::optional<sdk::ShardRun> run;
+    uint32_t next = 0;      // minibatch
+    uint32_t prepared = 0;  // minibatches whose pulls were started
+    std::deque<Pull> pulls;
+    bool hung = false;
+  };
+
+  TimePoint Now() const { return process_->Local(env_->scheduler.now()); }
+  void After(nanoseconds delay, std::function<void()> action) {
+    env_->scheduler.After(delay, process_, std::move(action));
+  }
+  nanoseconds Some(nanoseconds max) {
+    return nanoseconds(rng_.Below(static_cast<uint64_t>(max.count()) + 1));
+  }
+  bool Misbehaves(uint64_t chance) { return env_->faulty && rng_.Below(1000) < chance; }
+  ShardId ShardOf(const Loop& loop) const { return loop.run->grant.shard; }
+
+  void Hello();
+  void RegisterTable(size_t table, std::function<void()> then);
+  void BeginLoops();
+  // The control thread.
+  void WakeControl();
+  void Exchange();
+  static absl::StatusOr<WorkerExchangeReply> Serve(Env* env, const WorkerExchangeRequest& request,
+                                                   MasterCore& core, StepTime at);
+  void OnExchanged(const absl::StatusOr<WorkerExchangeReply>& reply);
+  void Fail();
+  // The data plane.
+  void Flush();
+  void Send(const sdk::SendRequest& request);
+  void Answer(const std::shared_ptr<const sdk::SendRequest>& request, const DataReply& reply);
+  // The trainer.
+  /// After every event: whoever can go on does, and what follows is sent.
+  void Pump();
+  bool Advance(Loop* loop);
+  bool TakeShard(Loop* loop);
+  void BeginShard(Loop* loop);
+  void NextMinibatch(Loop* loop);
+  void PrepareAhead(Loop* loop);
+  void Compute(Loop* loop);
+  void EndMinibatch(Loop* loop);
+  void LeaveShard(Loop* loop);
+  void CheckRows(const Pull& pull, const sdk::PullRows& rows);
+  std::shared_ptr<const sdk::RowBatch> PushOf(const TrainBatch& batch) const;
+  void Finish();
+
+  Env* const env_;
+  const ProcessRef process_;
+  const uint32_t slot_;
+  const uint64_t start_;
+  const TrainerFaults faults_;
+  Rng rng_;
+  std::string name_;
+  std::optional<sdk::WorkerCore> core_;
+  std::vector<PartitionId> order_;
+  MapVersion order_version_;
+  std::vector<Loop> loops_;
+  SlotFile slot_file_;
+  bool late_registered_ = false;
+  bool told_to_stop_ = false;
+  bool failed_ = false;
+  bool finishing_ = false;
+  bool pumping_ = false;
+  TimePoint control_at_ = TimePoint::max(), flush_at_ = TimePoint::max();
+};
+
+}  // namespace muster::sim

@@ -1,0 +1,272 @@
+#include "tests/sim/supervisor.h"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+
+namespace muster::sim {
+namespace {
+
+constexpr milliseconds kPoll{200};
+
+std::string_view RoleName(Role role) {
+  return role == Role::kMaster ? "master" : role == Role::kServer ? "ps" : "worker";
+}
+
+}  // namespace
+
+Supervisor::Supervisor(Env* env, const TrainerFaults& trainers)
+    : env_(env), trainers_(trainers), rng_(env->Stream(4)) {
+  slots_.push_back({Role::kMaster, 0});
+  for (uint32_t i = 0; i < env->knobs.servers; ++i) slots_.push_back({Role::kServer, i});
+  for (uint32_t i = 0; i < env->knobs.workers; ++i) slots_.push_back({Role::kWorker, i});
+  env->exited = [this](const ProcessRef& process, const ProcessEnd& end) { Exited(process, end); };
+}
+
+uint32_t Supervisor::IndexBound(Role role) const {
+  return static_cast<uint32_t>(std::ranges::count(slots_, role, &Slot::role));
+}
+
+Supervisor::Slot& Supervisor::SlotOf(Role role, uint32_t index) {
+  const auto slot = std::ranges::find_if(
+      slots_, [&](const Slot& s) { return s.role == role && s.index == index; });
+  MUSTER_CHECK(slot != slots_.end());
+  return *slot;
+}
+
+std::string Supervisor::NameOf(const Slot& slot) const {
+  if (slot.role == Role::kMaster) return "master";
+  return fmt::format("{}-{}", RoleName(slot.role), slot.index);
+}
+
+void Supervisor::StartRun() {
+  ++runs_;
+  restarting_ = false;
+  telling_ = false;
+  reports_.clear();
+  self_ = std::make_shared<Process>(fmt::format("run#{}", runs_), 0, nanoseconds(0), 0);
+  env_->Say(*self_, "begins");
+  for (Slot& slot : slots_) {
+    slot.starts = 0;
+    slot.over = false;
+    Start(&slot);
+  }
+  env_->scheduler.After(kPoll, self_, [this] { Poll(); });
+}
+
+void Supervisor::Start(Slot* slot) {
+  const uint64_t id = ++processes_;
+  ++slot->starts;
+  const nanoseconds offset{rng_.Below(1'000'000'000'000)};
+  // Up to 2 % fast or slow; worse clocks than any machine's.
+  const int64_t drift = static_cast<int64_t>(rng_.Below(40'000)) - 20'000;
+  auto process =
+      std::make_shared<Process>(fmt::format("{}#{}", NameOf(*slot), id), id, offset, drift);
+  slot->process = process;
+  env_->Say(*process, "starts");
+  NodeReport report;
+  report.node = NameOf(*slot);
+  report.role = RoleName(slot->role);
+  report.pid = id;
+  report.restarts = slot->starts - 1;
+  reports_.push_back(std::move(report));
+  TellNext();
+  if (slot->role == Role::kMaster) return StartMaster(process);
+  if (slot->role == Role::kServer) {
+    env_->servers.push_back(std::make_unique<SimServer>(env_, process, slot->index));
+    return env_->servers.back()->Start();
+  }
+  workers_.push_back(
+      std::make_unique<SimWorker>(env_, process, slot->index, slot->starts, trainers_));
+  slot->worker = workers_.back().get();
+  slot->worker->Start();
+}
+
+void Supervisor::StartMaster(ProcessRef process) {
+  CoreOptions options;
+  options.datasets = env_->workload.plan();
+  options.partitions = env_->knobs.partitions;
+  options.servers = env_->knobs.servers;
+  options.run_id = fmt::format("run-{}", runs_);
+  options.snapshot_directory = "snapshots";
+  options.retry_failed = retry_failed_;
+  options.snapshot_interval = env_->knobs.snapshot_interval;
+  options.snapshot_timeout = env_->knobs.snapshot_timeout;
+  options.leases = env_->knobs.leases;
+  options.server_times = env_->knobs.server_times;
+  options.drain_timeout = milliseconds(2'000);
+  options.rejected_records_max = 1'000;
+  masters_.push_back(std::make_unique<SimMaster>(env_, std::move(process), std::move(options)));
+  env_->master = masters_.back().get();
+  env_->heard.clear();
+  env_->master->Start();
+}
+
+void Supervisor::Exited(const ProcessRef& process, const ProcessEnd& end) {
+  if (env_->master != nullptr && env_->master->process() == process) env_->master = nullptr;
+  for (Slot& slot : slots_) {
+    if (slot.process == process) Ended(&slot, end);
+  }
+}
+
+void Supervisor::Ended(Slot* slot, const ProcessEnd& end) {
+  if (end.signal != 0) ++crashes_;
+  NodeReport report;
+  report.node = NameOf(*slot);
+  report.role = RoleName(slot->role);
+  report.pid = slot->process->id;
+  report.what = NodeReport::What::kExited;
+  report.signal = end.signal;
+  report.exit_code = end.exit_code;
+  report.restarts = slot->starts - 1;
+  if (slot->role == Role::kWorker) {
+    const SimWorker::SlotFile& file = slot->worker->slot_file();
+    report.incarnation = file.incarnation;
+    report.computing_token = file.token;
+    report.minibatches_started = file.minibatches;
+    if (file.token != LeaseToken() && end.signal != SIGKILL) {
+      env_->oracle.OnTrainerFailed(file.shard);
+    }
+    slot->over = slot->worker->told_to_stop() && end.signal == 0 && end.exit_code == 0;
+  }
+  reports_.push_back(std::move(report));
+  TellNext();
+  if (!restarting_ && !slot->over) Relaunch(slot);
+}
+
+void Supervisor::Relaunch(Slot* slot) {
+  const nanoseconds delay = milliseconds(20 + rng_.Below(400));
+  env_->scheduler.After(delay, self_, [this, slot, ended = slot->process] {
+    if (slot->process == ended) Start(slot);
+  });
+}
+
+void Supervisor::TellNext() {
+  if (telling_ || reports_.empty() || self_ == nullptr) return;
+  telling_ = true;
+  const NodeReport report = reports_.front();
+  Call<bool>(env_, {self_, kSupervisorEnd, milliseconds(500),
+                    [report](MasterCore& core, StepTime at) -> absl::StatusOr<bool> {
+                      core.ReportNode(report, at);
+                      return true;
+                    },
+                    [this](const absl::StatusOr<bool>& told) {
+                      telling_ = false;
+                      if (told.ok() && !reports_.empty()) reports_.pop_front();
+                      if (told.ok()) return TellNext();
+                      env_->scheduler.After(milliseconds(100), self_, [this] { TellNext(); });
+                    }});
+}
+
+bool Supervisor::Terminal() const {
+  const auto& meta = env_->journal.state().meta;
+  return meta.has_value() && IsTerminal(meta->state) &&
+         meta->run_id == fmt::format("run-{}", runs_);
+}
+
+void Supervisor::Poll() {
+  if (Terminal() && env_->journal.state().meta->state != JobState::kSucceeded) {
+    const JobState state = env_->journal.state().meta->state;
+    if (state == JobState::kDrained) env_->probes.Hit(Probe::kDrain);
+    if (state == JobState::kFailed) env_->probes.Hit(Probe::kRetriedShard);
+    // Everybody hears of it, then the user runs the job again.
+    env_->scheduler.After(milliseconds(500), self_, [this] { RestartRun(Power::kStays); });
+    return;
+  }
+  KillLost();
+  env_->scheduler.After(kPoll, self_, [this] { Poll(); });
+}
+
+void Supervisor::KillLost() {
+  if (env_->master == nullptr || !env_->master->serving()) return;
+  if (env_->master->process()->paused_until > env_->scheduler.now()) {
+    // A master that does not answer is killed in the end.
+    if (rng_.Below(8) == 0) Kill(Role::kMaster, 0);
+    return;
+  }
+  const auto& nodes = env_->master->core().nodes().nodes();
+  for (Slot& slot : slots_) {
+    const auto node = nodes.find(NameOf(slot));
+    if (node == nodes.end() || node->second.record.state != "lost") continue;
+    if (node->second.record.pid != slot.process->id || rng_.Below(3) != 0) continue;
+    Kill(slot.role, slot.index);
+  }
+}
+
+bool Supervisor::Kill(Role role, uint32_t index) {
+  Slot& slot = SlotOf(role, index);
+  if (restarting_ || slot.process == nullptr || !slot.process->alive) return false;
+  const ProcessRef process = slot.process;
+  if (role == Role::kMaster) {
+    const SimJournal::Found found = env_->journal.WriterDied();
+    if (found != SimJournal::Found::kNothing) env_->probes.Hit(Probe::kMasterDiesUnsynced);
+    if (found == SimJournal::Found::kFound) env_->probes.Hit(Probe::kUnsyncedFound);
+  }
+  env_->Exit(process, {.signal = SIGKILL});
+  return true;
+}
+
+bool Supervisor::Pause(Role role, uint32_t index, nanoseconds duration) {
+  Slot& slot = SlotOf(role, index);
+  if (slot.process == nullptr || !slot.process->alive) return false;
+  if (role == Role::kMaster) env_->probes.Hit(Probe::kMasterPause);
+  slot.process->paused_until = env_->scheduler.now() + duration;
+  env_->Say(*slot.process, "stands still for {} ms", duration / milliseconds(1));
+  return true;
+}
+
+void Supervisor::Resume(nanoseconds within) {
+  const auto resume = [&](const ProcessRef& process) {
+    process->paused_until = std::min(process->paused_until, env_->scheduler.now() + within);
+  };
+  for (const auto& server : env_->servers) resume(server->process());
+  for (const auto& worker : workers_) resume(worker->process());
+  for (const auto& master : masters_) resume(master->process());
+}
+
+bool Supervisor::Replace(Role role, uint32_t index) {
+  Slot& slot = SlotOf(role, index);
+  if (restarting_ || slot.process == nullptr || !slot.process->alive) return false;
+  env_->probes.Hit(role == Role::kServer ? Probe::kServerZombie : Probe::kWorkerZombie);
+  env_->Say(*slot.process, "is taken for dead");
+  Start(&slot);
+  return true;
+}
+
+void Supervisor::HangTrainer(uint32_t index) {
+  Slot& slot = SlotOf(Role::kWorker, index);
+  if (slot.process != nullptr && slot.process->alive) slot.worker->Hang();
+}
+
+void Supervisor::Drain() {
+  Call<bool>(env_, {self_, kSupervisorEnd, milliseconds(500),
+                    [](MasterCore& core, StepTime at) -> absl::StatusOr<bool> {
+                      core.Drain(at);
+                      return true;
+                    },
+                    [](const absl::StatusOr<bool>&) {}});
+}
+
+void Supervisor::RestartRun(Power power) {
+  if (restarting_) return;
+  restarting_ = true;
+  env_->probes.Hit(power == Power::kLost ? Probe::kPowerLoss : Probe::kRunRestart);
+  env_->Say(*self_, "everything is killed{}", power == Power::kLost ? ", the power is cut" : "");
+  env_->journal.WriterDied();
+  self_->alive = false;
+  crashes_ += slots_.size();
+  const auto kill = [&](const ProcessRef& process) { process->alive = false; };
+  for (const auto& server : env_->servers) kill(server->process());
+  for (const auto& worker : workers_) kill(worker->process());
+  for (const auto& master : masters_) kill(master->process());
+  env_->master = nullptr;
+  if (power == Power::kLost) env_->disk.PowerLoss();
+  const auto& meta = env_->journal.state().meta;
+  retry_failed_ = meta.has_value() && meta->state == JobState::kFailed;
+  env_->scheduler.After(milliseconds(100), nullptr, [this] { StartRun(); });
+}
+
+}  // namespace muster::sim

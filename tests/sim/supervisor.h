@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "master/core/master_core.h"
+#include "tests/sim/env.h"
+#include "tests/sim/sim_master.h"
+#include "tests/sim/sim_server.h"
+#include "tests/sim/sim_worker.h"
+
+namespace muster::sim {
+
+enum class Role : uint8_t { kMaster, kServer, kWorker };
+
+/// What `muster run` does: starts every node, relaunches what ends, tells the master of it, kills
+/// what the master calls lost, and runs the job again when it has ended otherwise than well.
+class Supervisor {
+ public:
+  Supervisor(Env* env, const TrainerFaults& trainers);
+
+  /// Everything is started, with a run id of its own.
+  void StartRun();
+  /// SIGKILL of everything, and the job is run again.
+  enum class Power { kStays, kLost };
+  void RestartRun(Power power);
+  /// SIGKILL; false when nobody is there.
+  bool Kill(Role role, uint32_t index);
+  bool Pause(Role role, uint32_t index, nanoseconds duration);
+  /// Takes a living process for dead: another one is started beside it.
+  bool Replace(Role role, uint32_t index);
+  void HangTrainer(uint32_t index);
+  void Drain();
+  /// Everything that stands still goes on soon.
+  void Resume(nanoseconds within);
+
+  uint64_t crashes() const { return crashes_; }
+  uint32_t IndexBound(Role role) const;
+
+ private:
+  struct Slot {
+    Role role = Role::kMaster;
+    uint32_t index = 0;
+    ProcessRef process;
+    SimWorker* worker = nullptr;
+    uint32_t starts = 0;  // in this run
+    bool over = false;    // it has done its part in this run
+  };
+  Slot& SlotOf(Role role, uint32_t index);
+  std::string NameOf(const Slot& slot) const;
+  void Start(Slot* slot);
+  void StartMaster(ProcessRef process);
+  void Relaunch(Slot* slot);
+  void Exited(const ProcessRef& process, const ProcessEnd& end);
+  void Ended(Slot* slot, const ProcessEnd& end);
+  void TellNext();
+  void Poll();
+  void KillLost();
+  bool Terminal() const;
+
+  Env* const env_;
+  const TrainerFaults trainers_;
+  Rng rng_;
+  std::vector<Slot> slots_;
+  std::vector<std::unique_ptr<SimMaster>> masters_;
+  std::vector<std::unique_ptr<SimWorker>> workers_;
+  ProcessRef self_;  // of this run
+  uint64_t runs_ = 0;
+  uint64_t processes_ = 0;
+  uint64_t crashes_ = 0;
+  bool restarting_ = false;
+  bool retry_failed_ = false;
+  bool telling_ = false;
+  std::deque<NodeReport> reports_;
+};
+
+}  // namespace muster::sim

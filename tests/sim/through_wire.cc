@@ -1,0 +1,118 @@
+#include "tests/sim/through_wire.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "proto/control.pb.h"
+#include "sharding/codec/control_codec.h"
+
+namespace muster::sim {
+namespace {
+
+template <typename Proto, typename Value>
+Value ThroughProto(const Value& value) {
+  Proto message;
+  ToProto(value, &message);
+  Proto parsed;
+  MUSTER_CHECK(parsed.ParseFromString(message.SerializeAsString()));
+  absl::StatusOr<Value> back = FromProto(parsed);
+  MUSTER_CHECK_MSG(back.ok(), back.status().ToString());
+  return *std::move(back);
+}
+
+std::vector<wire::Group> GroupsOf(const sdk::RowPlan& plan, const sdk::PlanPart& part) {
+  std::vector<wire::Group> groups(part.group_count);
+  for (uint32_t g = 0; g < part.group_count; ++g) {
+    const sdk::PlanGroup& group = plan.groups[part.group_begin + g];
+    groups[g] = {group.table.value(), group.keys};
+  }
+  return groups;
+}
+
+template <typename Parts>
+wire::Header HeaderOf(wire::Kind kind, const Parts& parts, const DataMessage& message,
+                      const std::string& directory) {
+  wire::Header header;
+  header.kind = kind;
+  header.directory_bytes = static_cast<uint32_t>(directory.size());
+  header.parts = static_cast<uint32_t>(parts.size());
+  header.keys = message.keys.size();
+  header.value_bytes = message.values.size() * sizeof(float);
+  std::vector<std::byte> bytes(wire::kHeaderBytes);
+  wire::EncodeHeader(header, std::span<std::byte, wire::kHeaderBytes>(bytes));
+  absl::StatusOr<wire::Header> decoded =
+      wire::DecodeHeader(std::span<const std::byte, wire::kHeaderBytes>(bytes));
+  MUSTER_CHECK_MSG(decoded.ok(), decoded.status().ToString());
+  return *decoded;
+}
+
+}  // namespace
+
+DataMessage MessageOf(const sdk::SendRequest& request) {
+  const sdk::RowPlan& plan = request.batch->plan;
+  DataMessage message;
+  message.push = request.push.has_value();
+  for (const sdk::SendRequest::Item& item : request.items) {
+    const sdk::PlanPart& part = plan.parts[item.part];
+    const auto keys = plan.keys.begin() + static_cast<std::ptrdiff_t>(part.key_begin);
+    message.keys.insert(message.keys.end(), keys,
+                        keys + static_cast<std::ptrdiff_t>(part.key_count));
+    if (!message.push) {
+      message.pull_parts.push_back(
+          {part.partition.value(), item.epoch.value(), GroupsOf(plan, part)});
+      continue;
+    }
+    const sdk::PushIdentity& push = *request.push;
+    message.push_parts.push_back(
+        {part.partition.value(), item.epoch.value(), push.shard.dataset.value(),
+         push.shard.epoch.value(), push.shard.index.value(), push.minibatch.value(),
+         push.run.value(), push.token.value(), push.step, GroupsOf(plan, part)});
+    const auto values =
+        request.batch->values.begin() + static_cast<std::ptrdiff_t>(part.value_begin);
+    message.values.insert(message.values.end(), values,
+                          values + static_cast<std::ptrdiff_t>(part.value_count));
+  }
+  return message;
+}
+
+DataMessage ThroughWire(const DataMessage& message) {
+  DataMessage back = message;
+  if (message.push) {
+    const std::string directory = wire::EncodePush(message.push_parts);
+    auto parts = wire::DecodePush(
+        HeaderOf(wire::Kind::kPush, message.push_parts, message, directory), directory);
+    MUSTER_CHECK_MSG(parts.ok(), parts.status().ToString());
+    back.push_parts = *std::move(parts);
+  } else {
+    const std::string directory = wire::EncodePull(message.pull_parts);
+    auto parts = wire::DecodePull(
+        HeaderOf(wire::Kind::kPull, message.pull_parts, message, directory), directory);
+    MUSTER_CHECK_MSG(parts.ok(), parts.status().ToString());
+    back.pull_parts = *std::move(parts);
+  }
+  return back;
+}
+
+DataReply ThroughWire(const DataReply& reply, bool push) {
+  const std::string directory = wire::EncodeReply(reply.parts, reply.text);
+  auto back = wire::DecodeReply(
+      HeaderOf(push ? wire::Kind::kPushReply : wire::Kind::kPullReply, reply.parts, {}, directory),
+      directory);
+  MUSTER_CHECK_MSG(back.ok(), back.status().ToString());
+  return {std::move(back->parts), std::move(back->text), reply.rows};
+}
+
+WorkerExchangeRequest ThroughWire(const WorkerExchangeRequest& request) {
+  return ThroughProto<v1::WorkerExchangeRequest>(request);
+}
+WorkerExchangeReply ThroughWire(const WorkerExchangeReply& reply) {
+  return ThroughProto<v1::WorkerExchangeReply>(reply);
+}
+ServerExchangeRequest ThroughWire(const ServerExchangeRequest& request) {
+  return ThroughProto<v1::ServerExchangeRequest>(request);
+}
+ServerExchangeReply ThroughWire(const ServerExchangeReply& reply) {
+  return ThroughProto<v1::ServerExchangeReply>(reply);
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "proto/wire/frame.h"
+#include "sharding/control.h"
+#include "worker_sdk/core/part_sender.h"
+
+/// What happens to messages between two processes: the data plane's frames, and in some seeds the
+/// encodings of both planes. A message that does not survive its encoding aborts.
+namespace muster::sim {
+
+/// A pull or a push as it arrives at a lane.
+struct DataMessage {
+  bool push = false;
+  std::vector<wire::PullPart> pull_parts;
+  std::vector<wire::PushPart> push_parts;
+  std::vector<uint64_t> keys;
+  std::vector<float> values;
+};
+struct DataReply {
+  std::vector<wire::PartReply> parts;
+  std::string text;
+  std::shared_ptr<const float[]> rows;
+};
+
+/// What worker_sdk/net makes of a request.
+DataMessage MessageOf(const sdk::SendRequest& request);
+
+DataMessage ThroughWire(const DataMessage& message);
+DataReply ThroughWire(const DataReply& reply, bool push);
+WorkerExchangeRequest ThroughWire(const WorkerExchangeRequest& request);
+WorkerExchangeReply ThroughWire(const WorkerExchangeReply& reply);
+ServerExchangeRequest ThroughWire(const ServerExchangeRequest& request);
+ServerExchangeReply ThroughWire(const ServerExchangeReply& reply);
+
+}  // namespace muster::sim

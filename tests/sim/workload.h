@@ -1,0 +1,105 @@
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "master/core/core_options.h"
+#include "sharding/control.h"
+#include "sharding/metrics.h"
+#include "sharding/table_spec.h"
+#include "sharding/types.h"
+#include "worker_sdk/core/row_plan.h"
+
+namespace muster::sim {
+
+inline constexpr uint64_t kJobSeed = 7;
+inline constexpr TableId kMarks{1}, kSparse{2}, kDense{3}, kLate{4};
+/// Room for one bit per part: minibatches times partitions.
+inline constexpr size_t kPartsMax = 320;
+using PartSet = std::bitset<kPartsMax>;
+
+/// Rows of one table in one minibatch.
+struct BatchRows {
+  TableId table;
+  uint32_t dim = 0;
+  std::vector<uint64_t> keys;
+  std::vector<float> gradients;  // [keys.size(), dim] row-major, small integers
+};
+struct TrainBatch {
+  ShardId shard;
+  MinibatchIndex minibatch;
+  std::vector<BatchRows> rows;  // tables ascending; the marks are among them
+  PartSet parts;
+};
+
+/// What the simulated job trains: two train datasets of two epochs, an evaluate dataset, three
+/// tables from the start and one that comes late. All of it is a pure function of the number of
+/// partitions, with optimizer Sum and whole gradients, so that the end is known. Every minibatch
+/// has a row of its own, its *mark*, in every partition that it touches: a mark is 1 if the part
+/// took effect once.
+class Workload {
+ public:
+  static constexpr uint32_t kPartitionsMin = 4, kPartitionsMax = 8, kEpochs = 2;
+
+  /// Made once per number of partitions.
+  static const Workload& Of(uint32_t partitions);
+
+  std::vector<DatasetPlan> plan() const;
+  const std::vector<TableSpec>& tables() const { return tables_; }  // without ids, in their order
+  uint32_t partitions() const { return partitions_; }
+
+  static bool IsEvaluate(const ShardId& shard) { return shard.dataset.value() == 2; }
+  static uint32_t MinibatchesOf(const ShardId& shard);
+  static uint32_t RecordsOf(const ShardId& shard);
+  /// What the trainer reports with this shard.
+  static ShardMetrics MetricsOf(const ShardId& shard);
+  /// Of a whole epoch of a dataset.
+  static ShardMetrics MetricsOfEpoch(DatasetId dataset, EpochIndex epoch);
+
+  const TrainBatch& BatchOf(const ShardId& shard, MinibatchIndex minibatch) const;
+  /// Rows to look at before computing, perhaps none; of a training minibatch, or of an evaluate
+  /// one.
+  std::vector<BatchRows> PullOf(const ShardId& shard, MinibatchIndex minibatch) const;
+  /// All parts of a shard.
+  const PartSet& PartsOf(const ShardId& shard) const { return shard_parts_.at(shard); }
+  const std::vector<TrainBatch>& batches() const { return batches_; }
+
+  /// The part that a mark's key stands for.
+  uint32_t PartOfMark(uint64_t key) const { return mark_parts_.at(key); }
+  uint64_t MarkOf(uint32_t part) const { return marks_[part]; }
+  uint32_t PartIndex(const ShardId& shard, MinibatchIndex minibatch, PartitionId partition) const;
+  /// All parts that lie in a partition.
+  const PartSet& PartsIn(PartitionId partition) const {
+    return partition_parts_[partition.value()];
+  }
+  std::string NameOf(uint32_t part) const;
+
+  /// The end state: rows by table and key, and what each must be.
+  using Rows = std::map<std::pair<TableId, uint64_t>, std::vector<float>>;
+  const Rows& expected(PartitionId partition) const { return expected_[partition.value()]; }
+  /// The value of a row before any push.
+  std::vector<float> Initial(TableId table, uint64_t key) const;
+
+ private:
+  explicit Workload(uint32_t partitions);
+  void AddBatch(const ShardId& shard, uint32_t minibatch);
+  void AddMarks(TrainBatch* batch);
+  void AddExpected(const TrainBatch& batch);
+
+  const uint32_t partitions_;
+  std::vector<TableSpec> tables_;
+  std::vector<TrainBatch> batches_;
+  std::map<ShardId, uint32_t> first_batch_;
+  std::map<ShardId, PartSet> shard_parts_;
+  std::vector<PartSet> partition_parts_;
+  std::vector<uint64_t> marks_;  // key by part, where the part exists
+  std::map<uint64_t, uint32_t> mark_parts_;
+  std::vector<Rows> expected_;
+};
+
+}  // namespace muster::sim
