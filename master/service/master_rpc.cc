@@ -8,17 +8,12 @@
 
 #include "base/version.h"
 #include "proto/rpc/grpc_status.h"
+#include "proto/rpc/metadata.h"
 
 namespace muster {
 namespace {
 
 constexpr size_t kNodeNameBytesMax = 64;
-
-std::string MetadataOf(const grpc::CallbackServerContext& call, const char* key) {
-  const auto found = call.client_metadata().find(key);
-  if (found == call.client_metadata().end()) return "";
-  return {found->second.data(), found->second.size()};
-}
 
 bool IsNameCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||

@@ -12,6 +12,7 @@
 #include "base/mutex.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/rpc/grpc_status.h"
+#include "proto/rpc/metadata.h"
 #include "sharding/codec/control_codec.h"
 #include "sharding/job_identity.h"
 
@@ -118,15 +119,9 @@ class FakeMaster final : public v1::ServerService::Service {
  private:
   grpc::Status Check(const grpc::ServerContext& context, UnnamedJob unnamed)
       MUSTER_REQUIRES(mutex_) {
-    const auto text = [&](const char* key) {
-      const auto found = context.client_metadata().find(key);
-      return found == context.client_metadata().end()
-                 ? std::string()
-                 : std::string(found->second.data(), found->second.size());
-    };
-    const absl::Status status =
-        CheckJobIdentity({"this master", "the server"}, {job_id_, "job"},
-                         {text(kJobIdMetadata), text(kJobNameMetadata)}, unnamed);
+    const absl::Status status = CheckJobIdentity(
+        {"this master", "the server"}, {job_id_, "job"},
+        {MetadataOf(context, kJobIdMetadata), MetadataOf(context, kJobNameMetadata)}, unnamed);
     stranger_ = stranger_ || !status.ok();
     changed_.SignalAll();
     return ToGrpcStatus(status);

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/version.h"
 #include "proto/rpc/grpc_status.h"
+#include "proto/rpc/metadata.h"
 #include "sharding/codec/control_codec.h"
 #include "sharding/source_pin.h"
 
@@ -55,15 +56,9 @@ void FakeMaster::SetJob(const std::string& id) {
 }
 
 grpc::Status FakeMaster::Check(const grpc::ServerContext& context, UnnamedJob unnamed) {
-  const auto text = [&](const char* key) {
-    const auto found = context.client_metadata().find(key);
-    return found == context.client_metadata().end()
-               ? std::string()
-               : std::string(found->second.data(), found->second.size());
-  };
-  const absl::Status status =
-      CheckJobIdentity({"this master", "the worker"}, {job_id, "job"},
-                       {text(kJobIdMetadata), text(kJobNameMetadata)}, unnamed);
+  const absl::Status status = CheckJobIdentity(
+      {"this master", "the worker"}, {job_id, "job"},
+      {MetadataOf(context, kJobIdMetadata), MetadataOf(context, kJobNameMetadata)}, unnamed);
   if (!status.ok()) ++strangers;
   changed_.SignalAll();
   return ToGrpcStatus(status);
