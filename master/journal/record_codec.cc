@@ -165,11 +165,33 @@ StoreChange Put(std::string key, const Message& message) {
   return {std::move(key), message.SerializeAsString(), ""};
 }
 
+/// Where a record lies.
+struct KeyOf {
+  std::string operator()(const MetaRecord&) const { return "m"; }
+  std::string operator()(const DoneRecord& record) const {
+    return Key('d', record.done.seq.value(), 8);
+  }
+  std::string operator()(const EpochRecord& record) const {
+    return EpochKey(record.dataset, record.epoch, 'e');
+  }
+  std::string operator()(const FailureRecord& record) const { return FailureKey(record.shard); }
+  std::string operator()(const PartitionRecord& record) const {
+    return Key('p', record.partition.value(), 4);
+  }
+  std::string operator()(const TableSpec& table) const { return Key('t', table.id.value(), 4); }
+  std::string operator()(const NodeRecord& record) const { return "n" + record.name; }
+  std::string operator()(const EventRecord& record) const { return Key('v', record.sequence, 8); }
+  /// No record.
+  std::string operator()(const EraseDone&) const { return ""; }
+  std::string operator()(const EraseFailure&) const { return ""; }
+  std::string operator()(const EraseEvents&) const { return ""; }
+};
+
 struct Encoder {
   StoreChange operator()(const MetaRecord& record) const {
     v1::JournalMeta message;
     ToProto(record, &message);
-    return Put("m", message);
+    return Put(KeyOf{}(record), message);
   }
   StoreChange operator()(const DoneRecord& record) const {
     v1::JournalDone message;
@@ -178,7 +200,7 @@ struct Encoder {
     message.set_token(record.done.token.value());
     message.set_worker(record.worker);
     ToProto(record.metrics, message.mutable_metrics());
-    return Put(Key('d', record.done.seq.value(), 8), message);
+    return Put(KeyOf{}(record), message);
   }
   StoreChange operator()(const EraseDone& range) const {
     return {Key('d', range.first.value(), 8), std::nullopt, Key('d', range.last.value() + 1, 8)};
@@ -194,7 +216,7 @@ struct Encoder {
     }
     message.set_records_committed(record.records_committed);
     ToProto(Pack(record.metrics), message.mutable_metrics());
-    return Put(EpochKey(record.dataset, record.epoch, 'e'), message);
+    return Put(KeyOf{}(record), message);
   }
   StoreChange operator()(const FailureRecord& record) const {
     v1::JournalFailure message;
@@ -204,7 +226,7 @@ struct Encoder {
     for (const std::string& reason : record.reasons) message.add_reasons(reason);
     message.set_failed(record.failed);
     message.set_charged(record.charged.value());
-    return Put(FailureKey(record.shard), message);
+    return Put(KeyOf{}(record), message);
   }
   StoreChange operator()(const EraseFailure& erase) const {
     return {FailureKey(erase.shard), std::nullopt, ""};
@@ -221,17 +243,17 @@ struct Encoder {
     entry->set_restored(record.entry.restored);
     entry->set_restored_at(record.entry.restored_at.value());
     muster::ToProto(record.manifest, message.mutable_manifest());
-    return Put(Key('p', record.partition.value(), 4), message);
+    return Put(KeyOf{}(record), message);
   }
   StoreChange operator()(const TableSpec& table) const {
     v1::Table message;
     muster::ToProto(table, &message);
-    return Put(Key('t', table.id.value(), 4), message);
+    return Put(KeyOf{}(table), message);
   }
   StoreChange operator()(const NodeRecord& record) const {
     v1::JournalNode message;
     ToProto(record, &message);
-    return Put("n" + record.name, message);
+    return Put(KeyOf{}(record), message);
   }
   StoreChange operator()(const EventRecord& record) const {
     v1::JournalEvent message;
@@ -240,7 +262,7 @@ struct Encoder {
     message.set_kind(record.kind);
     message.set_node(record.node);
     message.set_text(record.text);
-    return Put(Key('v', record.sequence, 8), message);
+    return Put(KeyOf{}(record), message);
   }
   StoreChange operator()(const EraseEvents& erase) const {
     return {Key('v', 0, 8), std::nullopt, Key('v', erase.last + 1, 8)};
@@ -335,7 +357,8 @@ StoreChange Encode(const Mutation& mutation) {
 
 absl::StatusOr<Mutation> Decode(std::string_view key, std::string_view value) {
   absl::StatusOr<Mutation> mutation = DecodeValue(key.empty() ? '\0' : key[0], value);
-  if (mutation.ok()) return mutation;
+  if (mutation.ok() && std::visit(KeyOf{}, *mutation) == key) return mutation;
+  if (mutation.ok()) mutation = absl::DataLossError("the value is that of another key");
   std::string shown;
   for (unsigned char c : key.substr(0, 40)) shown += fmt::format("{:02x}", c);
   return Annotate(mutation.status(), fmt::format("the journal's record {}", shown));

@@ -10,6 +10,7 @@ namespace muster {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::IsOk;
 using testing::StatusIs;
 
 TEST(RecordCodec, EveryRecordSurvives) {
@@ -69,6 +70,15 @@ TEST(RecordCodec, KeysOfAKindSortByTheirIds) {
 TEST(RecordCodec, ADamagedRecordIsNamed) {
   EXPECT_THAT(Decode("d1", "\xff\xff"), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("6431")));
   EXPECT_THAT(Decode("?", ""), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("unknown kind")));
+}
+
+TEST(RecordCodec, AValueUnderAnotherKeyIsRefused) {
+  for (const Mutation& mutation : testing::SampleRecords()) {
+    const StoreChange change = Encode(mutation);
+    EXPECT_THAT(Decode(change.key, change.value.value()), IsOk());
+    EXPECT_THAT(Decode(change.key + "x", change.value.value()),
+                StatusIs(absl::StatusCode::kDataLoss, HasSubstr("another key")));
+  }
 }
 
 TEST(RecordCodec, ANewerFormatIsRefused) {
