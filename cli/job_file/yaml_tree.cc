@@ -104,7 +104,7 @@ class TreeBuilder final : public YAML::EventHandler {
     if (parent.node.kind == YamlNode::Kind::kList) {
       parent.node.items.push_back(std::move(node));
     } else if (parent.has_key) {
-      parent.node.entries.emplace_back(std::move(parent.key), std::move(node));
+      parent.node.entries.push_back({std::move(parent.key), std::move(node)});
       parent.has_key = false;
     } else if (node.kind == YamlNode::Kind::kScalar) {
       parent.key = std::move(node);

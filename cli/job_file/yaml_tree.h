@@ -16,6 +16,8 @@ struct Position {
   int column = 1;
 };
 
+struct YamlEntry;
+
 /// A YAML document as plain values with positions. Scalars are kept as text: what they mean is the
 /// field's business.
 struct YamlNode {
@@ -26,7 +28,11 @@ struct YamlNode {
   bool quoted = false;          // kScalar: written in quotes or as a block
   std::vector<YamlNode> items;  // kList
   /// kMap, in the order of the file; keys are scalars.
-  std::vector<std::pair<YamlNode, YamlNode>> entries;
+  std::vector<YamlEntry> entries;
+};
+struct YamlEntry {
+  YamlNode key;
+  YamlNode value;
 };
 
 inline constexpr int kYamlDepthMax = 16;

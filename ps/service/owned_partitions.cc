@@ -216,7 +216,7 @@ std::optional<SnapshotJob> OwnedPartitions::NextSnapshot(TimePoint now) {
 
 void OwnedPartitions::BeginSnapshot(Slot* slot, const SnapshotCommand& command,
                                     std::optional<SnapshotJob>* job) {
-  Outstanding& outstanding = slot->outstanding.emplace();
+  Outstanding& outstanding = slot->outstanding.emplace(Outstanding{});
   outstanding.number = command.number;
   outstanding.cut = command.cut;
   if (slot->partition->UnchangedSinceAccepted() && !slot->force_base) {

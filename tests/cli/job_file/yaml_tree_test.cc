@@ -17,18 +17,18 @@ TEST(YamlTreeTest, KeepsTextQuotesOrderAndPositions) {
                               ParseYaml("b: 1\na:\n  - \"1\"\n  - {c: }\n", "job.yaml"));
   ASSERT_EQ(root.kind, Kind::kMap);
   ASSERT_EQ(root.entries.size(), 2u);
-  EXPECT_EQ(root.entries[0].first.text, "b");
-  EXPECT_EQ(root.entries[0].second.text, "1");
-  EXPECT_FALSE(root.entries[0].second.quoted);
-  EXPECT_EQ(root.entries[0].second.position.line, 1);
-  EXPECT_EQ(root.entries[0].second.position.column, 4);
-  const YamlNode& list = root.entries[1].second;
+  EXPECT_EQ(root.entries[0].key.text, "b");
+  EXPECT_EQ(root.entries[0].value.text, "1");
+  EXPECT_FALSE(root.entries[0].value.quoted);
+  EXPECT_EQ(root.entries[0].value.position.line, 1);
+  EXPECT_EQ(root.entries[0].value.position.column, 4);
+  const YamlNode& list = root.entries[1].value;
   ASSERT_EQ(list.kind, Kind::kList);
   ASSERT_EQ(list.items.size(), 2u);
   EXPECT_TRUE(list.items[0].quoted);
   EXPECT_EQ(list.items[0].position.line, 3);
   EXPECT_EQ(list.items[0].position.column, 5);
-  EXPECT_EQ(list.items[1].entries[0].second.kind, Kind::kNull);
+  EXPECT_EQ(list.items[1].entries[0].value.kind, Kind::kNull);
 }
 
 TEST(YamlTreeTest, AnEmptyFileIsNothing) {

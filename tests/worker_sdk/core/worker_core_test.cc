@@ -275,7 +275,6 @@ TEST_F(WorkerCoreTest, RestartedMasterGetsEverythingHeldAndAnOlderOneIsIgnored) 
 
 TEST_F(WorkerCoreTest, FailedExchangesBackOff) {
   Exchange(Reply());
-  milliseconds last{0};
   for (int i = 0; i < 12; ++i) {
     core_.BeginExchange({}, now_);
     EXPECT_EQ(core_.NextExchange(now_), TimePoint::max());

@@ -103,8 +103,8 @@ TEST_F(ConnectionTest, AnAnswerWithAWrongChecksumOrNoneIsNotBelieved) {
 }
 
 TEST_F(ConnectionTest, ASilentServerIsGivenUp) {
-  FakeDataServer server({});
   std::atomic<bool> hang = true;
+  FakeDataServer server({});
   server.before_answer = [&](const wire::Header&) {
     while (hang) std::this_thread::yield();
     return true;
