@@ -9,12 +9,15 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 
 set(MUSTER_SANITIZE "" CACHE STRING "Comma-separated sanitizers: address,undefined or thread")
 option(MUSTER_PCH "Use precompiled headers" ON)
+option(MUSTER_FUZZ "Build the fuzz targets of tests/fuzz with libFuzzer; needs Clang" OFF)
 option(MUSTER_BENCHMARKS "Build benchmarks/" ON)
 # base/failpoint.h; not in what users run.
 string(COMPARE NOTEQUAL "${CMAKE_BUILD_TYPE}" Release MUSTER_FAILPOINTS_DEFAULT)
 option(MUSTER_FAILPOINTS "Compile failpoints in" ${MUSTER_FAILPOINTS_DEFAULT})
 set(CMAKE_CXX_FLAGS_DEV "-O1 -g1" CACHE STRING "Flags of the Dev build type" FORCE)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1" CACHE STRING "Flags of the Release build type" FORCE)
+# Instrumented code takes the compiler long to optimise, and its tests are short.
+set(CMAKE_CXX_FLAGS_SANITIZE "-O0 -g1" CACHE STRING "Flags of the Sanitize build type" FORCE)
 
 # Options structs are filled by designated initializers that name only what differs from the default.
 add_compile_options(-Wall -Wextra -Werror -Wno-missing-field-initializers -fno-omit-frame-pointer)
@@ -34,8 +37,13 @@ if(MUSTER_SANITIZE)
   add_link_options(-fsanitize=${MUSTER_SANITIZE})
 endif()
 
+if(MUSTER_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-  add_compile_options(-Wthread-safety)
+  # GCC 12's std::stable_sort uses what its own headers call deprecated.
+  add_compile_options(-Wthread-safety -Wno-deprecated-declarations)
 endif()
 
 find_program(MUSTER_CCACHE ccache)

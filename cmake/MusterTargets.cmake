@@ -63,7 +63,9 @@ function(muster_test name)
     set(ARG_TIMEOUT 120)
   endif()
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+  # Tests ask for more memory than there is, to see the error.
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
+    ENVIRONMENT ASAN_OPTIONS=allocator_may_return_null=1)
   muster_share_precompiled_headers(${name} test <gmock/gmock.h> <gtest/gtest.h>)
 endfunction()
 

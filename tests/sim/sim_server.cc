@@ -10,7 +10,7 @@
 namespace muster::sim {
 namespace {
 
-constexpr milliseconds kCallTimeout{600};
+constexpr milliseconds kServerCallTimeout{600};
 constexpr nanoseconds kLaneDelay{200'000};
 
 bool MayPass(const absl::Status& status) {
@@ -46,7 +46,7 @@ void SimServer::Register() {
   RegisterServerRequest request{
       NodeTable::ServerName(ServerId(slot_)), process_->id,
       std::vector<std::vector<std::string>>(lanes_.size(), {"unix:/" + process_->name})};
-  Call<RegisterServerReply>(env_, {process_, ServerEnd(slot_), kCallTimeout,
+  Call<RegisterServerReply>(env_, {process_, ServerEnd(slot_), kServerCallTimeout,
                                    [env = env_, request](MasterCore& core, StepTime at) {
                                      auto reply = core.RegisterServer(request, at);
                                      if (absl::IsFailedPrecondition(reply.status())) {
@@ -100,7 +100,7 @@ void SimServer::Exchange() {
   auto shared = std::make_shared<const ServerExchangeRequest>(std::move(request));
   Call<ServerExchangeReply>(
       env_,
-      {process_, ServerEnd(slot_), kCallTimeout,
+      {process_, ServerEnd(slot_), kServerCallTimeout,
        [env = env_, shared](MasterCore& core, StepTime at) -> absl::StatusOr<ServerExchangeReply> {
          const uint64_t accepted = core.totals().snapshots_accepted;
          const Node* node = core.nodes().nodes().contains(NodeTable::ServerName(shared->id))

@@ -7,15 +7,15 @@
 namespace muster::ps {
 namespace {
 
-using Kind = ScheduleSpec::Kind;
+using ScheduleKind = ScheduleSpec::Kind;
 
 TEST(ScheduleTest, FactorsByTable) {
   const ScheduleSpec constant;
   const ScheduleSpec warm{.warmup_steps = 4};
   const ScheduleSpec step{
-      .kind = Kind::kStep, .warmup_steps = 2, .period_steps = 10, .decay = 0.5f};
+      .kind = ScheduleKind::kStep, .warmup_steps = 2, .period_steps = 10, .decay = 0.5f};
   const ScheduleSpec cosine{
-      .kind = Kind::kCosine, .warmup_steps = 0, .period_steps = 100, .final_factor = 0.2f};
+      .kind = ScheduleKind::kCosine, .warmup_steps = 0, .period_steps = 100, .final_factor = 0.2f};
   struct Case {
     ScheduleSpec schedule;
     uint64_t step;
@@ -40,8 +40,8 @@ TEST(ScheduleTest, FactorsByTable) {
       {cosine, 100, 0.2},
       {cosine, UINT64_MAX, 0.2},
       // A period of 0 is refused elsewhere; here it must only not divide by zero.
-      {{.kind = Kind::kStep, .decay = 1}, 5, 1},
-      {{.kind = Kind::kCosine, .final_factor = 0.5f}, 5, 0.5},
+      {{.kind = ScheduleKind::kStep, .decay = 1}, 5, 1},
+      {{.kind = ScheduleKind::kCosine, .final_factor = 0.5f}, 5, 0.5},
   };
   for (const Case& c : cases) {
     EXPECT_NEAR(ScheduleFactor(c.schedule, c.step), c.factor, 1e-6)

@@ -1,0 +1,197 @@
+// Writes one input per kind of message for every target, to begin a corpus with: after a change of
+// format, fuzz_seeds tests/fuzz/corpus, then run the targets. README.md has the steps.
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "base/status.h"
+#include "proto/wire/frame.h"
+#include "ps/snapshot/image_codec.h"
+#include "sharding/codec/control_codec.h"
+#include "sharding/exported/npy.h"
+#include "tests/master/core/core_fixture.h"
+#include "tests/master/journal/sample_records.h"
+#include "tests/ps/snapshot/sample_image.h"
+#include "tests/worker_sdk/core/core_fixture.h"
+
+namespace muster::testing {
+namespace {
+
+std::string Sized(std::string_view bytes) {
+  MUSTER_CHECK(bytes.size() < 65536);
+  std::string text;
+  text += static_cast<char>(bytes.size() & 0xff);
+  text += static_cast<char>(bytes.size() >> 8);
+  return text.append(bytes);
+}
+
+std::string Text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string Frame(wire::Header header, const std::string& directory,
+                  const std::vector<uint64_t>& keys, const std::vector<float>& values) {
+  header.directory_bytes = static_cast<uint32_t>(directory.size());
+  header.keys = keys.size();
+  header.value_bytes = values.size() * wire::BytesPerValue(header.encoding);
+  std::vector<std::byte> encoded(header.value_bytes);
+  wire::EncodeValues(values, header.encoding, encoded);
+  std::array<std::byte, wire::kHeaderBytes> head;
+  wire::EncodeHeader(header, head);
+  return Text(head) + directory + Text(std::as_bytes(std::span(keys))) + Text(encoded);
+}
+
+std::string ServerFrames(wire::Encoding encoding) {
+  const wire::PullPart pull{.partition = 1, .owner_epoch = 1, .groups = {{1, 2}, {2, 1}}};
+  wire::PushPart push;
+  push.partition = 1;
+  push.owner_epoch = 1;
+  push.token = LeaseToken(MasterIncarnation(1), 3).value();
+  push.groups = {{1, 1}, {2, 1}};
+  const std::string hello = wire::EncodeHello({"job", "worker-0", "muster 0.1.0"});
+  return Frame({.kind = wire::Kind::kHello}, hello, {}, {}) +
+         Frame({.kind = wire::Kind::kPush, .request = 1, .parts = 1, .encoding = encoding},
+               wire::EncodePush({&push, 1}), {7, 9}, {1, 2, 3, 4, 5}) +
+         Frame({.kind = wire::Kind::kPull, .request = 2, .parts = 1, .encoding = encoding},
+               wire::EncodePull({&pull, 1}), {7, 8, 9}, {});
+}
+
+/// Answers to the four requests of the target: rows to the pulls, an OK to the pushes.
+std::string WorkerFrames(wire::PartCode code) {
+  std::string frames = Frame({.kind = wire::Kind::kHelloReply},
+                             wire::EncodeHelloReply({1, sdk::kPartitions, 0, 1}), {}, {});
+  for (uint64_t request = 1; request <= 4; ++request) {
+    std::vector<wire::PartReply> parts;
+    for (uint32_t p = (request - 1) % 2; p < sdk::kPartitions; p += 2) {
+      parts.push_back({p, p == 2 ? code : wire::PartCode::kOk, p == 4});
+    }
+    const bool pull = request <= 2;
+    size_t floats = 0;
+    for (const auto& part : parts) floats += pull && part.code == wire::PartCode::kOk ? 2 : 0;
+    frames += Frame({.kind = pull ? wire::Kind::kPullReply : wire::Kind::kPushReply,
+                     .request = request,
+                     .parts = static_cast<uint32_t>(parts.size())},
+                    wire::EncodeReply(parts, "why"), {}, std::vector<float>(floats, 0.5f));
+  }
+  return frames + Frame({.kind = wire::Kind::kError}, wire::EncodeError("no"), {}, {});
+}
+
+std::string SnapshotImage(ps::SnapshotKind kind) {
+  std::string text;
+  const absl::Status encoded =
+      ps::EncodeImage({PartitionId(3), OwnerEpoch(2), SnapshotNumber(MasterIncarnation(1), 5)},
+                      ps::SampleImage(kind), [&](std::string_view key, std::string_view value) {
+                        text += Sized(key) + Sized(value);
+                        return absl::OkStatus();
+                      });
+  MUSTER_CHECK(encoded.ok());
+  return text;
+}
+
+std::string JournalRecords() {
+  std::string text;
+  for (const Mutation& record : SampleRecords()) {
+    const StoreChange change = Encode(record);
+    text += Sized(change.key) + Sized(*change.value);
+  }
+  return text + Sized(kHeaderKey) +
+         Sized(EncodeHeader({"job", {{"spec.seed", "1"}}, {{"data", "abc"}}, "id"}));
+}
+
+template <typename Message, typename Value>
+std::string Call(char kind, const Value& value) {
+  Message message;
+  ToProto(value, &message);
+  return kind + Sized(message.SerializeAsString());
+}
+
+std::string MasterRequests() {
+  WorkerExchangeRequest worker;
+  worker.worker = "worker-0";
+  worker.incarnation = 7;
+  worker.sequence = 9;
+  worker.want = 1;
+  const ShardId shard{DatasetId(0), EpochIndex(0), ShardIndex(0)};
+  const LeaseToken token(MasterIncarnation(1), 1);
+  worker.held = {{shard, token, RestoreEpoch(1), RunNumber(0), LeasePhase::kPushing, 2}};
+  worker.done = {{shard, token, RestoreEpoch(1), RunNumber(0), {.records = 10}}};
+  worker.returned = {{shard, LeaseToken(MasterIncarnation(1), 2), "because", false}};
+  ServerExchangeRequest server;
+  server.incarnation = ServerIncarnation(1);
+  server.sequence = 1;
+  server.owned = {{PartitionId(0), OwnerEpoch(1), {}}, {PartitionId(1), OwnerEpoch(1), {}}};
+  server.snapshots = {{PartitionId(0),
+                       OwnerEpoch(1),
+                       {SnapshotNumber(MasterIncarnation(1), 1), DoneSeq(1), {{"f", 1}}}}};
+  server.missing = {{PartitionId(1), OwnerEpoch(1)}};
+  TableSpec table;
+  table.name = "t";
+  table.dim = 4;
+  return Call<v1::WorkerExchangeRequest>(0, worker) +
+         Call<v1::RegisterServerRequest>(2, RegisterServerRequest{"ps-0", 9, {{"unix:/a"}}}) +
+         Call<v1::ServerExchangeRequest>(1, server) + Call<v1::Table>(3, table) +
+         std::string("\x04") + Sized(std::string(100, 'x')) +
+         Call<v1::ServerExchangeRequest>(1, server) + std::string("\x06") + Sized("") +
+         Call<v1::WorkerExchangeRequest>(0, worker);
+}
+
+std::string MasterAnswers() {
+  WorkerExchangeReply reply;
+  reply.master_incarnation = MasterIncarnation(1);
+  ShardGrant grant;
+  grant.token = LeaseToken(MasterIncarnation(1), 1);
+  grant.restore_epoch = RestoreEpoch(1);
+  grant.work.dataset_name = "data";
+  grant.work.path = "/data.txt";
+  grant.work.record_count = 8;
+  grant.work.minibatch_size = 4;
+  reply.grants = {grant};
+  reply.map = sdk::MapOf(1, 1);
+  WorkerExchangeReply second;
+  second.master_incarnation = MasterIncarnation(1);
+  second.verdicts = {
+      {grant.shard, grant.token, RunNumber(0), DoneCode::kReverify, RestoreEpoch(2)}};
+  second.lost = {grant.token};
+  return Call<v1::WorkerExchangeReply>(3, reply) + std::string("\x02") + Sized("") +
+         Call<v1::WorkerExchangeReply>(3, second);
+}
+
+void Write(const std::filesystem::path& corpus, const std::string& target, const std::string& name,
+           const std::string& input) {
+  std::filesystem::create_directories(corpus / target);
+  const absl::Status written = WriteFileAtomically(corpus / target / name, input);
+  MUSTER_CHECK_MSG(written.ok(), written.ToString());
+}
+
+void WriteAll(const std::filesystem::path& corpus) {
+  Write(corpus, "server_frames", "float32", ServerFrames(wire::Encoding::kFloat32));
+  Write(corpus, "server_frames", "bfloat16", ServerFrames(wire::Encoding::kBfloat16));
+  Write(corpus, "worker_frames", "ok", WorkerFrames(wire::PartCode::kOk));
+  Write(corpus, "worker_frames", "retry", WorkerFrames(wire::PartCode::kRetry));
+  Write(corpus, "lines", "plain", std::string("\x01\x02\x07\x09", 4) + "a,b\n1,2\r\n\n3,4\n5,6");
+  Write(corpus, "snapshot_image", "base", SnapshotImage(ps::SnapshotKind::kBase));
+  Write(corpus, "snapshot_image", "delta", SnapshotImage(ps::SnapshotKind::kDelta));
+  Write(corpus, "journal_records", "all", JournalRecords());
+  Write(corpus, "master_requests", "all", MasterRequests());
+  Write(corpus, "master_answers", "grant", MasterAnswers());
+  Write(corpus, "npy", "float32", EncodeNpyHeader({kNpyFloat32, {2, 3}}) + std::string(24, '\x01'));
+  Write(corpus, "npy", "uint64", EncodeNpyHeader({kNpyUint64, {2}}) + std::string(16, '\x01'));
+}
+
+}  // namespace
+}  // namespace muster::testing
+
+int main(int argc, char** argv) {
+  if (argc != 2 || argv[1][0] == '-') {
+    std::fputs(
+        "Usage: fuzz_seeds FOLDER\n\nWrites inputs to begin corpora with.\n\n"
+        "Example: fuzz_seeds tests/fuzz/corpus\n",
+        stderr);
+    return 2;
+  }
+  muster::testing::WriteAll(argv[1]);
+  return 0;
+}

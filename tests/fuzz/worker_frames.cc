@@ -1,0 +1,84 @@
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "tests/fuzz/fuzz_input.h"
+#include "tests/fuzz/targets.h"
+#include "tests/worker_sdk/core/core_fixture.h"
+#include "worker_sdk/net/internal/request_frame.h"
+
+namespace muster::testing {
+namespace {
+
+using sdk::PartSender;
+using sdk::SendRequest;
+
+/// A sender that has just sent a pull and a push to each of two servers.
+struct Sender {
+  PartSender parts;
+  std::vector<SendRequest> requests;
+  TimePoint now{std::chrono::seconds(1)};
+
+  Sender() {
+    parts.SetMap(std::make_shared<PartitionMap>(sdk::MapOf(1, 1)), now);
+    parts.AddPull(sdk::BatchOfAllPartitions(), now);
+    parts.AddPush({.token = LeaseToken(MasterIncarnation(1), 1), .restore_epoch = RestoreEpoch(1)},
+                  sdk::BatchOfAllPartitions(), now);
+    requests = parts.Flush(now);
+  }
+};
+
+/// What Connection does with the answer to one of its requests.
+void TakeReply(const wire::Header& header, std::string_view directory, std::string_view values,
+               Sender* sender) {
+  if (header.request == 0 || header.request > sender->requests.size()) return;
+  const SendRequest& request = sender->requests[header.request - 1];
+  MUSTER_CHECK(request.id == sdk::RequestId(header.request));
+  const auto reply = wire::DecodeReply(header, directory);
+  if (!reply.ok()) return;
+  uint64_t floats = 0;
+  if (!sdk::net_internal::CheckReply(request, header, *reply, &floats).ok()) return;
+  MUSTER_CHECK(floats * wire::BytesPerValue(header.encoding) == values.size());
+  const std::shared_ptr<float[]> rows = std::make_shared<float[]>(floats);
+  wire::DecodeValues(std::as_bytes(std::span(values)), header.encoding, {rows.get(), floats});
+  const PartSender::Outcome outcome =
+      sender->parts.OnReply(request.id, reply->parts, rows, sender->now);
+  if (!outcome.finished.has_value() || request.push.has_value()) return;
+  MUSTER_CHECK(sender->parts.Finished(*outcome.finished));
+  const sdk::PullRows pulled = sender->parts.TakePull(*outcome.finished);
+  for (size_t i = 0; i < pulled.part_rows.size(); ++i) {
+    // Reads every float: they must lie in what was received.
+    const sdk::PlanPart& part = request.batch->plan.parts[i];
+    float sum = 0;
+    for (uint64_t j = 0; j < part.value_count; ++j) sum += pulled.part_rows[i][j];
+    (void)sum;
+  }
+}
+
+}  // namespace
+
+void FuzzWorkerFrames(std::string_view bytes) {
+  FuzzInput input(bytes);
+  Sender sender;
+  while (input.rest().size() >= wire::kHeaderBytes) {
+    const auto head = std::as_bytes(std::span(input.Bytes(wire::kHeaderBytes)));
+    const auto header = wire::DecodeHeader(head.first<wire::kHeaderBytes>());
+    if (!header.ok() || header->keys != 0) return;
+    if (header->directory_bytes + header->value_bytes > input.rest().size()) return;
+    const std::string_view directory = input.Bytes(header->directory_bytes);
+    const std::string_view values = input.Bytes(header->value_bytes);
+    if (header->kind == wire::Kind::kError) {
+      (void)wire::DecodeError(directory);
+    } else if (header->kind == wire::Kind::kHelloReply) {
+      (void)wire::DecodeHelloReply(directory);
+    } else {
+      TakeReply(*header, directory, values, &sender);
+    }
+    sender.now += std::chrono::milliseconds(50);
+    (void)sender.parts.Flush(sender.now);
+  }
+}
+
+}  // namespace muster::testing
