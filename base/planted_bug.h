@@ -5,103 +5,161 @@
 /// in tests/sim alone, which compiles the sources anew with MUSTER_PLANTED_BUGS, and there only for
 /// the one bug that is planted; everywhere else it is the constant false, and nothing is left of
 /// it.
+///
+/// Where one rule makes up for another, taking out either shows nothing: the bug is planted with a
+/// *weakening*, something that the protocol allows and this implementation does not do. Alone, a
+/// weakening must do no harm. `MUSTER_WEAKENED(weakening)` is as MUSTER_PLANTED.
 #ifdef MUSTER_PLANTED_BUGS
 
 #include <cstdint>
 #include <string_view>
 
-/// X(enumerator, name, where it belongs, what is wrong)
-#define MUSTER_PLANTED_BUG_LIST(X)                                                              \
-  X(kCutAtAcceptance, "cut-at-acceptance", "1", "the cut is taken when a snapshot is accepted") \
-  X(kReplayKeepsSeq, "replay-keeps-seq", "2", "a replayed shard keeps its old done_seq")        \
-  X(kNoReverify, "no-reverify", "3", "a done under an older restore epoch is accepted")         \
-  X(kForgetAtCommit, "forget-at-commit", "4",                                                   \
-    "a window is forgotten when its shard is "                                                  \
-    "COMMITTED, whatever tokens are out")                                                       \
-  X(kPushIdHasToken, "push-id-has-token", "5", "a push is known by its token, too")             \
-  X(kFormerOwner, "former-owner", "8", "a former owner's snapshot is accepted")                 \
-  X(kOwnerNotJournaled, "owner-not-journaled", "9", "the new owner told, the journal not")      \
-  X(kTokensAgain, "tokens-again", "12", "tokens start again with every master")                 \
-  X(kOlderSnapshot, "older-snapshot", "15", "a late, older report replaces a newer one")        \
-  X(kLateOk, "late-ok", "16", "a late OK of an earlier run counts")                             \
-  X(kOldMap, "old-map", "17", "pushing with a map older than the lease's R")                    \
-  X(kFloorNotKept, "floor-not-kept", "19", "the floor is not in the snapshot")                  \
-  X(kEpochUnchecked, "epoch-unchecked", "25", "parts are not checked against E(P)")             \
-  X(kAnswerUnsynced, "answer-unsynced", "section 8",                                            \
-    "answers, cuts among them, leave before "                                                   \
-    "the sync")                                                                                 \
-  X(kDeltaClean, "delta-clean", "section 8", "a delta's rows are clean before its acceptance")  \
-  X(kPartNotAtom, "part-not-atom", "section 6",                                                 \
-    "a part's tables are applied as parts of their "                                            \
-    "own")                                                                                      \
-  X(kRandomRows, "random-rows", "section 6", "new rows differ from process to process")         \
-  X(kPullCreates, "pull-creates", "section 6", "a pull creates rows")                           \
-  X(kRowNotInitialised, "row-not-initialised", "section 7", "a push does not initialise a row") \
-  X(kEndWhenDone, "end-when-done", "section 7", "END when every shard is DONE")                 \
-  X(kForgetOnce, "forget-once", "section 7", "forgetting is not told again after a restore")    \
-  X(kEvaluateReverified, "evaluate-reverified", "section 7", "evaluate shards are asked for R") \
-  X(kMetricsWhenDone, "metrics-when-done", "section 7", "metrics are merged at DONE")           \
-  X(kServersAgain, "servers-again", "section 7", "server incarnations start again")             \
-  X(kNoMaxAge, "no-max-age", "section 7", "a lease lives as long as its worker")                \
-  X(kCommitAtMaxCut, "commit-at-max-cut", "section 3", "COMMITTED from the largest cut on")     \
-  X(kReplayLargest, "replay-largest", "section 4", "replay after the largest restored cut")     \
-  X(kNoReplay, "no-replay", "section 4", "nothing is replayed")                                 \
-  X(kRestoreEpochStays, "restore-epoch-stays", "section 4", "a restore leaves R as it is")      \
-  X(kOwnerEpochStays, "owner-epoch-stays", "section 4", "a restore leaves E(P) as it is")       \
-  X(kManifestNotJournaled, "manifest-not-journaled", "section 3", "an acceptance is forgotten") \
-  X(kFilesTooEarly, "files-too-early", "section 3", "unused files go before the sync")          \
-  X(kChainShared, "chain-shared", "section 3", "a chain may share a part of the accepted one")  \
-  X(kFloorNotTaken, "floor-not-taken", "section 3", "forgetting does not take the floor over")  \
-  X(kStaleApplied, "stale-applied", "section 2", "tokens are not checked against the floor")    \
-  X(kWindowNotKept, "window-not-kept", "section 3", "the window is not in the snapshot")        \
-  X(kOwnReloads, "own-reloads", "section 5", "a repeated OWN loads the snapshot again")         \
-  X(kStaleIsOk, "stale-is-ok", "section 2", "the worker takes STALE for OK")                    \
-  X(kWrongOwnerIsOk, "wrong-owner-is-ok", "section 2", "the worker takes WRONG_OWNER for OK")   \
-  X(kRetryIsOk, "retry-is-ok", "section 2", "the worker takes RETRY for OK")                    \
-  X(kDoneEarly, "done-early", "section 2", "done before every part is OK")                      \
-  X(kReverifyInWords, "reverify-in-words", "section 2", "a re-verified run is done at once")    \
-  X(kDoneWithoutLease, "done-without-lease", "section 2", "a done counts under any token")      \
-  X(kForceBaseForgotten, "force-base-forgotten", "code",                                        \
-    "a delta after an acceptance that is "                                                      \
-    "not known")                                                                                \
-  X(kAcceptsAny, "accepts-any", "code", "any acceptance is taken for that of one's own")        \
-  X(kChargedAgain, "charged-again", "code", "a failure told twice is charged twice")            \
-  X(kBaseLacksClean, "base-lacks-clean", "code", "a base has the dirty rows only")              \
-  X(kUnchangedAlways, "unchanged-always", "code",                                               \
-    "a partition counts as unchanged though it "                                                \
-    "is not")                                                                                   \
-  X(kFailedWriteCounts, "failed-write-counts", "code", "rows of a failed write are clean")
+/// X(enumerator, name, where it belongs, with what it is planted, seeds within which it is found,
+///   what is wrong)
+#define MUSTER_PLANTED_BUG_LIST(X)                                                                 \
+  X(kCutAtAcceptance, "cut-at-acceptance", "1", kNone, 20,                                         \
+    "the cut is taken when a snapshot is accepted")                                                \
+  X(kReplayKeepsSeq, "replay-keeps-seq", "2", kNone, 50,                                           \
+    "a replayed shard keeps its old done_seq")                                                     \
+  X(kNoReverify, "no-reverify", "3", kNone, 20, "a done under an older restore epoch is accepted") \
+  X(kForgetAtCommit, "forget-at-commit", "4", kNone, 1000,                                         \
+    "a window is forgotten when its shard is COMMITTED, whatever tokens are out")                  \
+  X(kPushIdHasToken, "push-id-has-token", "5", kNone, 20, "a push is known by its token, too")     \
+  X(kFormerOwner, "former-owner", "8", kNone, 600, "a former owner's snapshot is accepted")        \
+  X(kOwnerNotJournaled, "owner-not-journaled", "9", kNone, 20,                                     \
+    "the new owner told, the journal not")                                                         \
+  X(kTokensAgain, "tokens-again", "12", kNone, 20, "tokens start again with every master")         \
+  X(kOlderSnapshot, "older-snapshot", "15", kNone, 400,                                            \
+    "a late, older report replaces a newer one")                                                   \
+  X(kLateOk, "late-ok", "16", kNone, 1500, "a late OK of an earlier run counts")                   \
+  X(kOldMap, "old-map", "17", kLateNews, 1500, "pushing with a map older than the lease's R")      \
+  X(kFloorNotKept, "floor-not-kept", "19", kNone, kWaitsForMoves,                                  \
+    "the floor is not in the snapshot")                                                            \
+  X(kEpochUnchecked, "epoch-unchecked", "25", kNone, 20, "parts are not checked against E(P)")     \
+  X(kAnswerUnsynced, "answer-unsynced", "section 8", kNone, 20,                                    \
+    "answers, cuts among them, leave before the sync")                                             \
+  X(kDeltaClean, "delta-clean", "section 8", kNone, 50,                                            \
+    "a delta's rows are clean before its acceptance")                                              \
+  X(kPartNotAtom, "part-not-atom", "section 6", kNone, 20,                                         \
+    "a part's tables are applied as parts of their own")                                           \
+  X(kRandomRows, "random-rows", "section 6", kNone, 20, "new rows differ from process to process") \
+  X(kPullCreates, "pull-creates", "section 6", kNone, 20, "a pull creates rows")                   \
+  X(kRowNotInitialised, "row-not-initialised", "section 7", kNone, 20,                             \
+    "a push does not initialise a row")                                                            \
+  X(kEndWhenDone, "end-when-done", "section 7", kNone, 20, "END when every shard is DONE")         \
+  X(kForgetOnce, "forget-once", "section 7", kLanesForget, 50,                                     \
+    "forgetting is not told again after a restore")                                                \
+  X(kEvaluateReverified, "evaluate-reverified", "section 7", kNone, 600,                           \
+    "evaluate shards are asked for R")                                                             \
+  X(kMetricsWhenDone, "metrics-when-done", "section 7", kNone, 50, "metrics are merged at DONE")   \
+  X(kServersAgain, "servers-again", "section 7", kNone, 20, "server incarnations start again")     \
+  X(kNoMaxAge, "no-max-age", "section 7", kNone, 400, "a lease lives as long as its worker")       \
+  X(kCommitAtMaxCut, "commit-at-max-cut", "section 3", kNone, 20,                                  \
+    "COMMITTED from the largest cut on")                                                           \
+  X(kReplayLargest, "replay-largest", "section 4", kNone, 100,                                     \
+    "replay after the largest restored cut")                                                       \
+  X(kNoReplay, "no-replay", "section 4", kNone, 50, "nothing is replayed")                         \
+  X(kRestoreEpochStays, "restore-epoch-stays", "section 4", kNone, 20,                             \
+    "a restore leaves R as it is")                                                                 \
+  X(kOwnerEpochStays, "owner-epoch-stays", "section 4", kNone, 20,                                 \
+    "a restore leaves E(P) as it is")                                                              \
+  X(kManifestNotJournaled, "manifest-not-journaled", "section 3", kNone, 20,                       \
+    "an acceptance is forgotten")                                                                  \
+  X(kFilesTooEarly, "files-too-early", "section 3", kNone, 20, "unused files go before the sync")  \
+  X(kChainShared, "chain-shared", "section 3", kLateBase, 20,                                      \
+    "a chain may share a part of the accepted one")                                                \
+  X(kFloorNotTaken, "floor-not-taken", "section 3", kNone, 100,                                    \
+    "forgetting does not take the floor over")                                                     \
+  X(kStaleApplied, "stale-applied", "section 2", kNone, 100,                                       \
+    "tokens are not checked against the floor")                                                    \
+  X(kWindowNotKept, "window-not-kept", "section 3", kNone, 50,                                     \
+    "the window is not in the snapshot")                                                           \
+  X(kOwnReloads, "own-reloads", "section 5", kNone, 50, "a repeated OWN loads the snapshot again") \
+  X(kStaleIsOk, "stale-is-ok", "section 2", kRevivedLease, 400, "the worker takes STALE for OK")   \
+  X(kWrongOwnerIsOk, "wrong-owner-is-ok", "section 2", kNone, 20,                                  \
+    "the worker takes WRONG_OWNER for OK")                                                         \
+  X(kRetryIsOk, "retry-is-ok", "section 2", kNone, 20, "the worker takes RETRY for OK")            \
+  X(kDoneEarly, "done-early", "section 2", kNone, 20, "done before every part is OK")              \
+  X(kReverifyInWords, "reverify-in-words", "section 2", kNone, 20,                                 \
+    "a re-verified run is done at once")                                                           \
+  X(kDoneWithoutLease, "done-without-lease", "section 2", kLateNews, 3000,                         \
+    "a done counts under any token")                                                               \
+  X(kForceBaseForgotten, "force-base-forgotten", "code", kLateNews, 20,                            \
+    "a delta after an acceptance that is not known")                                               \
+  X(kAcceptsAny, "accepts-any", "code", kLateNews, 20,                                             \
+    "any acceptance is taken for that of one's own")                                               \
+  X(kChargedAgain, "charged-again", "code", kNone, 1000, "a failure told twice is charged twice")  \
+  X(kBaseLacksClean, "base-lacks-clean", "code", kNone, 20, "a base has the dirty rows only")      \
+  X(kUnchangedAlways, "unchanged-always", "code", kNone, 20,                                       \
+    "a partition counts as unchanged though it is not")                                            \
+  X(kFailedWriteCounts, "failed-write-counts", "code", kNone, 100,                                 \
+    "rows of a failed write are clean")
+
+/// X(enumerator, name, what is weaker)
+#define MUSTER_WEAKENING_LIST(X)                                                              \
+  X(kNone, "", "")                                                                            \
+  X(kLateNews, "late-news", "what an answer of the master says may come with a later answer") \
+  X(kRevivedLease, "revived-lease", "an ended lease goes on when nobody had its shard since") \
+  X(kLateBase, "late-base",                                                                   \
+    "a server forgets accepted files, and writes a base when it is refused")                  \
+  X(kLanesForget, "lanes-forget", "a lane keeps nothing for partitions that it loads later")
 
 namespace muster {
 
 enum class PlantedBug : uint8_t {
   kNone,
-#define MUSTER_PLANTED_BUG(enumerator, name, rule, what) enumerator,
+#define MUSTER_PLANTED_BUG(enumerator, ...) enumerator,
   MUSTER_PLANTED_BUG_LIST(MUSTER_PLANTED_BUG)
 #undef MUSTER_PLANTED_BUG
 };
+enum class Weakening : uint8_t {
+#define MUSTER_WEAKENING(enumerator, name, what) enumerator,
+  MUSTER_WEAKENING_LIST(MUSTER_WEAKENING)
+#undef MUSTER_WEAKENING
+};
+
+/// In the place of a number of seeds: without effect as long as partitions do not move (why:
+/// tests/sim/README.md).
+inline constexpr uint64_t kWaitsForMoves = 0;
 
 struct PlantedBugText {
   PlantedBug bug;
   std::string_view name;
   std::string_view rule;  // number in docs/protocol.md, section 8, or section
+  Weakening weakening;
+  uint64_t within;  // tests/sim finds it in so many seeds, or kWaitsForMoves
   std::string_view what;
 };
 inline constexpr PlantedBugText kPlantedBugs[] = {
-#define MUSTER_PLANTED_BUG(enumerator, name, rule, what) {PlantedBug::enumerator, name, rule, what},
+#define MUSTER_PLANTED_BUG(enumerator, name, rule, weakening, within, what) \
+  {PlantedBug::enumerator, name, rule, Weakening::weakening, within, what},
     MUSTER_PLANTED_BUG_LIST(MUSTER_PLANTED_BUG)
 #undef MUSTER_PLANTED_BUG
 };
 
-/// The one that is planted in this process; set between runs by its one thread.
+struct WeakeningText {
+  Weakening weakening;
+  std::string_view name;
+  std::string_view what;
+};
+inline constexpr WeakeningText kWeakenings[] = {
+#define MUSTER_WEAKENING(enumerator, name, what) {Weakening::enumerator, name, what},
+    MUSTER_WEAKENING_LIST(MUSTER_WEAKENING)
+#undef MUSTER_WEAKENING
+};
+
+/// What is planted in this process; set between runs by its one thread.
 inline PlantedBug planted_bug = PlantedBug::kNone;
+inline Weakening weakening = Weakening::kNone;
 
 }  // namespace muster
 
 #define MUSTER_PLANTED(bug) (::muster::planted_bug == ::muster::PlantedBug::bug)
+#define MUSTER_WEAKENED(weaker) (::muster::weakening == ::muster::Weakening::weaker)
 
 #else
 
 #define MUSTER_PLANTED(bug) false
+#define MUSTER_WEAKENED(weaker) false
 
 #endif

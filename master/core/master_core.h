@@ -181,6 +181,12 @@ class MasterCore {
   Session& TouchSession(const WorkerKey& worker, StepTime at);
   JobDirective Directive() const;
   bool Reassert(const HeldLease& held, const WorkerKey& worker, StepTime at);
+#ifdef MUSTER_PLANTED_BUGS
+  bool Revivable(const HeldLease& held) const;
+  std::map<ShardId, LeaseToken> newest_token_;
+#else
+  static constexpr bool Revivable(const HeldLease&) { return false; }
+#endif
   void TakeHeld(const WorkerExchangeRequest& request, const WorkerKey& worker, StepTime at,
                 WorkerExchangeReply* reply);
   void TakeReturned(const WorkerExchangeRequest& request, const WorkerKey& worker, StepTime at);

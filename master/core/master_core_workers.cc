@@ -131,10 +131,18 @@ absl::StatusOr<WorkerExchangeReply> MasterCore::ExchangeWorker(const WorkerExcha
   return reply;
 }
 
+#ifdef MUSTER_PLANTED_BUGS
+bool MasterCore::Revivable(const HeldLease& held) const {
+  const auto newest = newest_token_.find(held.shard);
+  return MUSTER_WEAKENED(kRevivedLease) && newest != newest_token_.end() &&
+         newest->second == held.token && ledger_.queue().StateOf(held.shard) == ShardState::kTodo;
+}
+#endif
+
 bool MasterCore::Reassert(const HeldLease& held, const WorkerKey& worker, StepTime at) {
-  if (!grace_ || IsTerminal(state_) || !ledger_.queue().Valid(held.shard) ||
-      held.token.incarnation() >= incarnation_ || held.token == LeaseToken() ||
-      leases_.Find(held.token) != nullptr) {
+  const bool may = (grace_ && held.token.incarnation() < incarnation_) || Revivable(held);
+  if (!may || IsTerminal(state_) || !ledger_.queue().Valid(held.shard) ||
+      held.token == LeaseToken() || leases_.Find(held.token) != nullptr) {
     return false;
   }
   if (const Lease* other = leases_.FindShard(held.shard)) {
@@ -171,6 +179,7 @@ void MasterCore::TakeHeld(const WorkerExchangeRequest& request, const WorkerKey&
     }
     const std::optional<DoneShard> done = ledger_.queue().FindDone(held.shard);
     if (done.has_value() && done->token == held.token) continue;
+    if (Revivable(held)) continue;  // by its done
     if (!Reassert(held, worker, at)) reply->lost.push_back(held.token);
   }
   absl::erase_if(session.accepted, [&](LeaseToken token) { return !listed.contains(token); });
@@ -216,19 +225,18 @@ DoneVerdict MasterCore::TakeDone(const DoneReport& done, const WorkerKey& worker
     return verdict;
   }
   Lease* lease = leases_.Find(done.token);
-  if (MUSTER_PLANTED(kDoneWithoutLease) && lease == nullptr) {
-    if (const Lease* other = leases_.FindShard(done.shard)) {
-      return TakeDone({done.shard, other->token, done.restore_epoch, done.run, done.metrics},
-                      worker, at);
-    }
-  }
   if (lease == nullptr) {
     const HeldLease held{done.shard, done.token,           done.restore_epoch,
                          done.run,   LeasePhase::kPushing, 0};
     if (Reassert(held, worker, at)) lease = leases_.Find(done.token);
   }
-  if (lease == nullptr || lease->shard != done.shard ||
-      (lease->worker != worker && !MUSTER_PLANTED(kDoneWithoutLease))) {
+  if (MUSTER_PLANTED(kDoneWithoutLease) && lease == nullptr) {
+    const Lease* other = leases_.FindShard(done.shard);
+    if (other != nullptr) lease = leases_.Find(other->token);
+  } else if (lease != nullptr && (lease->shard != done.shard || lease->worker != worker)) {
+    lease = nullptr;
+  }
+  if (lease == nullptr) {
     ++totals_.refused_dones;
     return verdict;
   }
@@ -239,14 +247,14 @@ DoneVerdict MasterCore::TakeDone(const DoneReport& done, const WorkerKey& worker
       ++totals_.reverified_runs;
       totals_.redelivered_minibatches += ledger_.MinibatchesOf(done.shard);
       lease->restore_epoch = partitions_.restore_epoch();
-      leases_.Update(done.token, LeasePhase::kQueued, 0, at.now);
+      leases_.Update(lease->token, LeasePhase::kQueued, 0, at.now);
       session.progress_at = at.now;
     }
     verdict.code = DoneCode::kReverify;
     return verdict;
   }
   const bool evaluate = lease->evaluate;
-  leases_.Remove(done.token);
+  leases_.Remove(lease->token);
   session.progress_at = at.now;
   if (evaluate) {
     ledger_.MarkEvaluated(done.shard, done.metrics);
@@ -288,6 +296,9 @@ void MasterCore::Grant(const WorkerExchangeRequest& request, const WorkerKey& wo
     ++token_count_;
     leases_.Add({*shard, token, worker, partitions_.restore_epoch(), ledger_.IsEvaluate(*shard),
                  at.now, LeasePhase::kQueued, 0});
+#ifdef MUSTER_PLANTED_BUGS
+    newest_token_[*shard] = token;
+#endif
     reply->grants.push_back({*shard, token, partitions_.restore_epoch(), {}});
     sessions_.at(worker).progress_at = at.now;
   }

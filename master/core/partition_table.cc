@@ -10,13 +10,14 @@
 namespace muster {
 namespace {
 
-/// A chain either goes on from the whole of the one that counts or begins anew; one that shares a
-/// part of it would lose the rows of the files left out.
+/// A chain either goes on from the whole of the one that counts or begins anew, with one file: one
+/// that shares a part of it would lose the rows of the files left out, and files of an older one
+/// may have been deleted.
 bool GoesOnFrom(const std::vector<SnapshotFile>& before, const std::vector<SnapshotFile>& next) {
   if (next.size() >= before.size() && std::equal(before.begin(), before.end(), next.begin())) {
     return true;
   }
-  return std::find_first_of(next.begin(), next.end(), before.begin(), before.end()) == next.end();
+  return next.size() == 1 && std::ranges::find(before, next.front()) == before.end();
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "ps/snapshot/chain.h"
 
 namespace muster::ps {
+
 OwnedPartitions::OwnedPartitions(const Options& options)
     : options_(options),
       slots_((options.partition_count + options.lane_count - 1) / options.lane_count) {
@@ -28,6 +29,11 @@ OwnedPartitions::Slot* OwnedPartitions::Find(uint32_t partition) {
 const Partition* OwnedPartitions::Find(PartitionId partition) const {
   Slot* const slot = const_cast<OwnedPartitions*>(this)->Find(partition.value());
   return slot == nullptr ? nullptr : slot->partition.get();
+}
+
+OwnerEpoch OwnedPartitions::ServedEpoch(PartitionId partition) const {
+  return Find(partition) == nullptr ? OwnerEpoch()
+                                    : slots_[partition.value() / options_.lane_count].epoch;
 }
 
 void OwnedPartitions::AddTable(const TableSpec& table) {
@@ -125,7 +131,7 @@ void OwnedPartitions::Serve(Slot* slot, std::unique_ptr<Partition> partition,
   slot->accepted = manifest;
   slot->partition = std::move(partition);
   for (const auto& [id, table] : tables_) GiveTable(table, slot);
-  if (forget_ != nullptr) slot->partition->Forget(*forget_);
+  if (forget_ != nullptr && !MUSTER_WEAKENED(kLanesForget)) slot->partition->Forget(*forget_);
   news_ = true;
 }
 
@@ -166,7 +172,13 @@ void OwnedPartitions::Accept(const AcceptedSnapshot& accepted) {
   if (accepted.number == slot->accepted.number) return;
   if (!slot->outstanding.has_value() || !slot->outstanding->written ||
       (slot->outstanding->number != accepted.number && !MUSTER_PLANTED(kAcceptsAny))) {
-    slot->force_base = !MUSTER_PLANTED(kForceBaseForgotten);
+    slot->force_base = !MUSTER_PLANTED(kForceBaseForgotten) && !MUSTER_WEAKENED(kLateBase);
+    return;
+  }
+  if (MUSTER_WEAKENED(kLateBase) && slot->outstanding->kind == SnapshotKind::kDelta &&
+      accepted.number.count() % 3 == 0) {
+    slot->partition->Accepted(accepted.number);
+    slot->outstanding.reset();  // and with it the name of its file
     return;
   }
   const Outstanding& outstanding = *slot->outstanding;
@@ -192,7 +204,10 @@ void OwnedPartitions::WantSnapshot(const SnapshotCommand& command, uint64_t sequ
     // will never count. Before it had the report it still might, so the new one waits.
     const bool had_report =
         outstanding.first_reported != 0 && outstanding.first_reported <= sequence;
-    if (outstanding.written && had_report) slot->outstanding.reset();
+    if (outstanding.written && had_report) {
+      slot->outstanding.reset();
+      if (MUSTER_WEAKENED(kLateBase)) slot->force_base = true;
+    }
   }
   slot->wanted = command;
   wanted_.insert(command.partition);

@@ -110,6 +110,8 @@ class OwnedPartitions {
 
   /// For tests: the partition, or null when it is not being served.
   const Partition* Find(PartitionId partition) const;
+  /// For tests: the owner epoch at which the partition is being served; 0: it is not.
+  OwnerEpoch ServedEpoch(PartitionId partition) const;
 
  private:
   struct Load {

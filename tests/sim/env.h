@@ -35,6 +35,10 @@ struct Knobs {
   /// Connections begin with a greeting that names the server's incarnation, as the real ones do;
   /// else a request reaches whoever has the address by then. The protocol must not need it.
   bool greets = true;
+  /// The supervisor kills what the master calls lost with a chance of 1 in this, every 200 ms.
+  uint32_t patience = 3;
+  /// Answers of the master leave out what may come later (late_news.h).
+  bool late_news = false;
   JobSpec::Leases leases;
   JobSpec::Servers server_times;
   milliseconds snapshot_interval{300}, snapshot_timeout{1'500};

@@ -33,7 +33,8 @@ void SetNode(const Knobs& knobs, uint64_t number, Fault* fault) {
 
 FaultKind DrawKind(Rng* rng) {
   const uint64_t draw = rng->Below(100);
-  if (draw < 42) return FaultKind::kKill;
+  if (draw < 36) return FaultKind::kKill;
+  if (draw < 42) return FaultKind::kLose;
   if (draw < 46) return FaultKind::kKillInSync;
   if (draw < 62) return FaultKind::kPause;
   if (draw < 72) return FaultKind::kReplace;
@@ -57,7 +58,8 @@ Fault DrawFault(Rng* rng, const Knobs& knobs, nanoseconds end) {
   const uint64_t server = rng->Below(knobs.servers), worker = rng->Below(knobs.workers);
   fault.duration = Between(rng, 50, rng->Below(3) == 0 ? 6'000 : 900);
   SetNode(knobs, node, &fault);
-  if (fault.kind == FaultKind::kReplace && fault.role == Role::kMaster) {
+  if ((fault.kind == FaultKind::kReplace && fault.role == Role::kMaster) ||
+      fault.kind == FaultKind::kLose) {
     fault.role = Role::kServer;
     fault.index = static_cast<uint32_t>(server);
   }
@@ -71,6 +73,31 @@ Fault DrawFault(Rng* rng, const Knobs& knobs, nanoseconds end) {
     fault.other = EndOf(end_of.role, end_of.index);
   }
   return fault;
+}
+
+/// Stops workers, one after the other, each for longer than a lease, and while the first goes on
+/// with shards that it no longer has, servers begin anew.
+void AddRelay(Rng* rng, const Knobs& knobs, FaultPlan* plan) {
+  nanoseconds at = Between(rng, 100, 2'000);
+  uint64_t worker = rng->Below(knobs.workers);
+  for (uint64_t i = 0, count = 1 + rng->Below(4); i < count; ++i, ++worker) {
+    Fault pause;
+    pause.kind = FaultKind::kPause;
+    pause.at = at;
+    pause.role = Role::kWorker;
+    pause.index = static_cast<uint32_t>(worker % knobs.workers);
+    pause.duration = knobs.leases.duration + Between(rng, 500, 3'500);
+    plan->faults.push_back(pause);
+    Fault anew;
+    anew.kind = rng->Below(4) == 0 ? FaultKind::kLose : FaultKind::kKill;
+    anew.role = Role::kServer;
+    anew.index = static_cast<uint32_t>(rng->Below(knobs.servers));
+    at += pause.duration;
+    anew.at = at - Between(rng, 0, 400);
+    if (rng->Below(2) == 0) plan->faults.push_back(anew);
+    plan->end = std::max(plan->end, at + milliseconds(500));
+    at -= Between(rng, 0, 500);
+  }
 }
 
 /// Stops every node, one after the other, and lets them go on in another order.
@@ -98,6 +125,8 @@ std::string_view NameOf(FaultKind kind) {
       return "pause";
     case FaultKind::kReplace:
       return "false death verdict on";
+    case FaultKind::kLose:
+      return "a partition lost by";
     case FaultKind::kCut:
       return "cut from";
     case FaultKind::kSlowDisk:
@@ -138,7 +167,7 @@ std::string ToString(const Fault& fault) {
   return text;
 }
 
-Knobs DrawKnobs(uint64_t seed) {
+Knobs DrawKnobs(uint64_t seed, Weakening weakening) {
   Rng rng(HashWords(seed, kKnobStream));
   Knobs knobs;
   knobs.partitions = static_cast<uint32_t>(4 + rng.Below(3));
@@ -148,14 +177,17 @@ Knobs DrawKnobs(uint64_t seed) {
   knobs.shards_ahead = static_cast<uint32_t>(1 + rng.Below(2));
   knobs.unacknowledged_max = static_cast<uint32_t>(rng.Below(5));
   knobs.prefetch = static_cast<uint32_t>(rng.Below(3));
-  knobs.compute_max = Between(&rng, 50, 500);
+  knobs.compute_max = rng.Below(4) == 0 ? Between(&rng, 600, 1'500) : Between(&rng, 50, 500);
   knobs.sync_max = rng.Below(4) == 0 ? Between(&rng, 20, 80) : Between(&rng, 1, 8);
   knobs.disk_max = rng.Below(4) == 0 ? Between(&rng, 200, 800) : Between(&rng, 5, 60);
   knobs.wire = rng.Below(16) == 0;
   knobs.greets = rng.Below(4) != 0;
+  knobs.patience = rng.Below(2) == 0 ? 3 : 40;
+  knobs.late_news = rng.Below(4) == 0;
+  knobs.late_news |= weakening == Weakening::kLateNews;
   knobs.snapshot_interval = milliseconds(100 + rng.Below(600));
   knobs.snapshot_timeout = milliseconds(600 + rng.Below(1'000));
-  knobs.leases.duration = milliseconds(1'500);
+  knobs.leases.duration = milliseconds(rng.Below(2) == 0 ? 600 : 1'500);
   knobs.leases.max_age = milliseconds(6'000);
   knobs.leases.grace_period = milliseconds(600);
   knobs.leases.heartbeat_interval = milliseconds(200);
@@ -174,6 +206,7 @@ FaultPlan DrawFaults(uint64_t seed, const Knobs& knobs) {
                                     : 16 + rng.Below(20);
   for (uint64_t i = 0; i < count; ++i) plan.faults.push_back(DrawFault(&rng, knobs, plan.end));
   if (rng.Below(8) == 0) AddSwizzle(&rng, knobs, plan.end, &plan.faults);
+  if (knobs.compute_max > milliseconds(500)) AddRelay(&rng, knobs, &plan);
   std::ranges::stable_sort(plan.faults, {}, &Fault::at);
 
   Rng network(HashWords(seed, kNetworkStream));

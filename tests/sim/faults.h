@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/planted_bug.h"
 #include "tests/sim/env.h"
 #include "tests/sim/network.h"
 #include "tests/sim/sim_worker.h"
@@ -16,6 +17,7 @@ enum class FaultKind : uint8_t {
   kKill,
   kPause,
   kReplace,   // a false death verdict
+  kLose,      // a server loses a partition
   kCut,       // one link, one way
   kSlowDisk,  // snapshots and journal
   kFullDisk,
@@ -48,7 +50,8 @@ struct FaultPlan {
   uint64_t torn_reads = 0;  // in 1/1000
 };
 
-Knobs DrawKnobs(uint64_t seed);
+/// A weakening of the simulation itself is in force in every seed.
+Knobs DrawKnobs(uint64_t seed, Weakening weakening = Weakening::kNone);
 FaultPlan DrawFaults(uint64_t seed, const Knobs& knobs);
 /// Parts of a plan that can be taken out as a whole, besides single faults.
 inline constexpr std::string_view kPlanParts[] = {"network", "trainers", "torn reads"};

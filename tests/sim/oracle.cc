@@ -43,11 +43,18 @@ void Oracle::OnBuilt(const ps::Partition& partition, const SimDisk::Marks& marks
   }
 }
 
-void Oracle::OnOwned(uint64_t process, PartitionId partition, OwnerEpoch epoch) {
-  const auto [it, added] = serving_.try_emplace({partition, epoch}, process);
-  if (it->second == process) return;
-  Fail("two-owners", fmt::format("partition {} at owner epoch {} is served by processes {} and {}",
-                                 partition.value(), epoch.value(), it->second, process));
+void Oracle::OnOwned(uint64_t process, const OwnedPartition& owned) {
+  const auto [it, added] = serving_.try_emplace({owned.partition, owned.epoch}, process);
+  if (it->second != process) {
+    Fail("two-owners",
+         fmt::format("partition {} at owner epoch {} is served by processes {} and {}",
+                     owned.partition.value(), owned.epoch.value(), it->second, process));
+  }
+  if (owned.accepted != SnapshotNumber() &&
+      !accepted_.contains({owned.partition, owned.accepted})) {
+    Fail("not-accepted", fmt::format("a server takes snapshot {} of partition {} for accepted",
+                                     ToString(owned.accepted), owned.partition.value()));
+  }
 }
 
 void Oracle::CheckMeta(const MetaRecord& meta) {
@@ -80,6 +87,7 @@ void Oracle::CheckEpoch(const EpochRecord& record) {
 void Oracle::CheckPartition(const PartitionRecord& record) {
   const PartitionEntry& entry = record.entry;
   OwnerEpoch& epoch = epochs_[record.partition];
+  const OwnerEpoch before = epoch;
   if (entry.epoch < epoch) {
     Fail("shrank", fmt::format("the owner epoch of partition {} went from {} to {}",
                                record.partition.value(), epoch.value(), entry.epoch.value()));
@@ -100,7 +108,14 @@ void Oracle::CheckPartition(const PartitionRecord& record) {
                                record.partition.value(), ToString(chain.manifest.number),
                                ToString(record.manifest.number)));
   }
+  if (!record.manifest.files.empty() && record.manifest.files != chain.manifest.files &&
+      disk_->EpochOf(record.manifest.files.back().name) < before) {
+    Fail("former-owner",
+         fmt::format("snapshot {} of partition {} counts, of an earlier owner epoch",
+                     ToString(record.manifest.number), record.partition.value()));
+  }
   chain.manifest = record.manifest;
+  accepted_.emplace(record.partition, record.manifest.number);
   const SimDisk::Marks marks = disk_->MarksOf(chain.manifest.files);
   chain.parts = marks.parts;
   if (!marks.broken.empty()) Fail("manifest", marks.broken);

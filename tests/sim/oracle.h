@@ -37,8 +37,8 @@ class Oracle {
               bool ok);
   /// A server process serves a partition that it has just built from files with these marks.
   void OnBuilt(const ps::Partition& partition, const SimDisk::Marks& marks);
-  /// A server process says that it serves.
-  void OnOwned(uint64_t process, PartitionId partition, OwnerEpoch epoch);
+  /// A server process says what it serves, and which of its snapshots it knows to be accepted.
+  void OnOwned(uint64_t process, const OwnedPartition& owned);
 
   // ---- the master ----
   /// The journal holds these, too; `state` is all of it.
@@ -86,6 +86,7 @@ class Oracle {
   std::map<std::pair<PartitionId, OwnerEpoch>, std::pair<ServerId, ServerIncarnation>> owners_;
   std::map<std::pair<PartitionId, OwnerEpoch>, uint64_t> serving_;
   std::map<PartitionId, OwnerEpoch> epochs_;
+  std::set<std::pair<PartitionId, SnapshotNumber>> accepted_;
   struct Granted {
     ShardId shard;
     std::string worker;

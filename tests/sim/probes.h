@@ -62,6 +62,8 @@
   X(kWorkerZombie, "worker-zombie", "two processes in one worker's slot")            \
   X(kMasterPause, "master-pause", "a master that stood still")                       \
   X(kHungTrainer, "hung-trainer", "a loop that stands still while its worker lives") \
+  X(kLostPartition, "lost-partition", "a server that says it has lost a partition")  \
+  X(kLateNews, "late-news", "a piece of an answer that comes with a later one")      \
   X(kWire, "wire", "a seed whose messages were encoded and decoded")
 
 namespace muster::sim {

@@ -90,9 +90,14 @@ void Lower(std::atomic<uint64_t>* least, uint64_t seed) {
   }
 }
 
+void Set(const Plant& plant) {
+  planted_bug = plant.bug;
+  weakening = plant.weakening;
+}
+
 pid_t StartJob(const SweepOptions& options, std::atomic<uint64_t>* least, Board* board) {
   return Fork([&options, least, board] {
-    planted_bug = options.bug;
+    Set(options.plant);
     const uint64_t end = options.first + options.seeds;
     for (; board->next < end; board->next += options.jobs) {
       // Nobody runs on past the least seed that fails, and nobody stops before it: it is the same
@@ -151,10 +156,10 @@ Summary Sweep(const SweepOptions& options) {
   return summary;
 }
 
-std::optional<Violation> RunAlone(const RunOptions& options, PlantedBug bug) {
+std::optional<Violation> RunAlone(const RunOptions& options, const Plant& plant) {
   const BoardRef board = NewBoard();
   const pid_t pid = Fork([&] {
-    planted_bug = bug;
+    Set(plant);
     if (std::freopen("/dev/null", "w", stderr) == nullptr) ::_exit(1);
     Count(Simulate(options), options.seed, board.get());
     board->over = true;
@@ -166,12 +171,12 @@ std::optional<Violation> RunAlone(const RunOptions& options, PlantedBug bug) {
   return Violation{options.seed, board->kept[0].kind, board->kept[0].text};
 }
 
-Minimised Minimise(const Violation& violation, PlantedBug bug, uint64_t runs_max) {
+Minimised Minimise(const Violation& violation, const Plant& plant, uint64_t runs_max) {
   Minimised result;
   result.options.seed = violation.seed;
   const auto still_fails = [&](const RunOptions& options) {
     ++result.runs;
-    const std::optional<Violation> found = RunAlone(options, bug);
+    const std::optional<Violation> found = RunAlone(options, plant);
     return found.has_value() && found->kind == violation.kind;
   };
   for (const std::string_view part : kPlanParts) {
@@ -179,7 +184,7 @@ Minimised Minimise(const Violation& violation, PlantedBug bug, uint64_t runs_max
     less.without_parts.insert(std::string(part));
     if (still_fails(less)) result.options = less;
   }
-  const FaultPlan plan = DrawFaults(violation.seed, DrawKnobs(violation.seed));
+  const FaultPlan plan = DrawFaults(violation.seed, DrawKnobs(violation.seed, plant.weakening));
   // Halves first, then ever smaller pieces, as delta debugging does (Zeller, Hildebrandt 2002).
   for (size_t size = (plan.faults.size() + 1) / 2; size > 0; size /= 2) {
     for (size_t begin = 0; begin < plan.faults.size(); begin += size) {
@@ -204,9 +209,15 @@ const PlantedBugText& TextOf(PlantedBug bug) {
   return *text;
 }
 
-FoundBug Find(PlantedBug bug, uint64_t seeds, uint32_t jobs) {
+const WeakeningText& TextOf(Weakening weakening) {
+  const auto text = std::ranges::find(kWeakenings, weakening, &WeakeningText::weakening);
+  MUSTER_CHECK(text != std::end(kWeakenings));
+  return *text;
+}
+
+FoundBug Find(const Plant& plant, uint64_t seeds, uint32_t jobs) {
   const Summary summary =
-      Sweep({.first = 1, .seeds = seeds, .jobs = jobs, .bug = bug, .stop_at_first = true});
+      Sweep({.first = 1, .seeds = seeds, .jobs = jobs, .plant = plant, .stop_at_first = true});
   if (summary.violations.empty()) return {};
   return {summary.violations.front().seed, summary.violations.front().kind};
 }

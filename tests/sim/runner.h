@@ -29,11 +29,19 @@ struct Summary {
   Probes probes;
 };
 
+/// A rule taken out, and what it is planted with; either may be none.
+struct Plant {
+  PlantedBug bug = PlantedBug::kNone;
+  Weakening weakening = Weakening::kNone;
+};
+const PlantedBugText& TextOf(PlantedBug bug);
+const WeakeningText& TextOf(Weakening weakening);
+
 struct SweepOptions {
   uint64_t first = 1;
   uint64_t seeds = 1;
   uint32_t jobs = 1;
-  PlantedBug bug = PlantedBug::kNone;
+  Plant plant;
   /// The violation with the least seed is enough.
   bool stop_at_first = false;
 };
@@ -41,7 +49,7 @@ struct SweepOptions {
 Summary Sweep(const SweepOptions& options);
 
 /// One seed in a process of its own, so that an abort is a violation like others.
-std::optional<Violation> RunAlone(const RunOptions& options, PlantedBug bug);
+std::optional<Violation> RunAlone(const RunOptions& options, const Plant& plant);
 
 /// A failing seed with as few faults as could be found in `runs_max` runs that fail alike.
 struct Minimised {
@@ -49,16 +57,16 @@ struct Minimised {
   std::vector<std::string> faults;  // what is left, as text
   uint64_t runs = 0;
 };
-Minimised Minimise(const Violation& violation, PlantedBug bug, uint64_t runs_max);
+Minimised Minimise(const Violation& violation, const Plant& plant, uint64_t runs_max);
 
-/// Within how many seeds, from seed 1 on, a planted bug must be seen.
-inline constexpr uint64_t kBugSeedsMax = 2'000;
-const PlantedBugText& TextOf(PlantedBug bug);
+/// In how many seeds a weakening must do no harm.
+inline constexpr uint64_t kWeakenedSeeds = 2'000;
 struct FoundBug {
   uint64_t seed = 0;  // the first that shows it; 0: none did
   std::string kind;   // as what
 };
-/// Looks for a planted bug in `seeds` seeds; the answer does not depend on the number of jobs.
-FoundBug Find(PlantedBug bug, uint64_t seeds, uint32_t jobs);
+/// Looks for a violation in the seeds from 1 to `seeds`; the answer does not depend on the number
+/// of jobs.
+FoundBug Find(const Plant& plant, uint64_t seeds, uint32_t jobs);
 
 }  // namespace muster::sim

@@ -60,6 +60,7 @@ absl::StatusOr<SnapshotFile> SimDisk::Write(PartitionId partition, OwnerEpoch ep
                                            return absl::OkStatus();
                                          }));
   file.hash = HashOf(file.entries);
+  file.epoch = epoch;
   file.marks = MarksIn(image);
   const std::string name =
       fmt::format("p{}/e{}-s{}-{}-{:x}", partition.value(), epoch.value(), ToString(number),

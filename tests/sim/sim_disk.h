@@ -46,6 +46,11 @@ class SimDisk final : public ps::Storage {
 
   // For the oracle, which trusts no decoder.
   bool Has(const std::string& name) const { return files_.contains(name); }
+  /// Under which the file was written; 0: there is none.
+  OwnerEpoch EpochOf(const std::string& name) const {
+    const auto found = files_.find(name);
+    return found == files_.end() ? OwnerEpoch() : found->second.epoch;
+  }
   /// The marks in the rows of a chain's files; a mark that is not 1 is in `broken`.
   struct Marks {
     PartSet parts;
@@ -58,6 +63,7 @@ class SimDisk final : public ps::Storage {
     std::vector<std::pair<std::string, std::string>> entries;
     uint64_t bytes = 0;
     uint64_t hash = 0;
+    OwnerEpoch epoch;
     Marks marks;
   };
   Marks MarksIn(const ps::PartitionImage& image) const;

@@ -110,7 +110,7 @@ const ps::Partition* SimMaster::Current(PartitionId id) const {
   const PartitionEntry& entry = core_->partitions().entry(id);
   const SimServer* server =
       env_->FindServer(entry.owner, entry.owner_incarnation, /*dead_too=*/true);
-  return server == nullptr ? nullptr : server->Find(id);
+  return server == nullptr ? nullptr : server->Find(id, entry.epoch);
 }
 
 void SimMaster::CheckDone(const std::vector<Mutation>& mutations) {

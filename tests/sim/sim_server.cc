@@ -25,11 +25,13 @@ SimServer::SimServer(Env* env, ProcessRef process, uint32_t slot)
       process_(std::move(process)),
       slot_(slot),
       rng_(env->Stream(2, process_->id)),
-      lanes_(env->knobs.lanes) {}
+      lanes_(env->knobs.lanes),
+      late_news_(env->Stream(6, process_->id).Next(), env->knobs.late_news) {}
 
-const ps::Partition* SimServer::Find(PartitionId id) const {
+const ps::Partition* SimServer::Find(PartitionId id, OwnerEpoch epoch) const {
   const Lane& lane = lanes_[id.value() % lanes_.size()];
-  return lane.owned == nullptr ? nullptr : lane.owned->Find(id);
+  const bool serves = lane.owned != nullptr && lane.owned->ServedEpoch(id) == epoch;
+  return serves ? lane.owned->Find(id) : nullptr;
 }
 
 nanoseconds SimServer::Backoff() {
@@ -86,7 +88,7 @@ void SimServer::Report() {
     Post(&lanes_[i], [this, i] {
       reports_[i] = lanes_[i].owned->Report(sequence_);
       for (const OwnedPartition& one : reports_[i].owned) {
-        env_->oracle.OnOwned(process_->id, one.partition, one.epoch);
+        env_->oracle.OnOwned(process_->id, one);
       }
       if (--reports_missing_ == 0) Exchange();
     });
@@ -95,6 +97,7 @@ void SimServer::Report() {
 
 void SimServer::Exchange() {
   ServerExchangeRequest request = control_->MakeRequest(reports_, {});
+  AddMissing(&request);
   CountRequest(request);
   if (env_->knobs.wire) request = ThroughWire(request);
   auto shared = std::make_shared<const ServerExchangeRequest>(std::move(request));
@@ -120,6 +123,15 @@ void SimServer::Exchange() {
        [this](const absl::StatusOr<ServerExchangeReply>& reply) { OnExchanged(reply); }});
 }
 
+void SimServer::AddMissing(ServerExchangeRequest* request) {
+  if (!loses_partition_ || request->owned.empty()) return;
+  loses_partition_ = false;
+  const OwnedPartition& lost = request->owned[rng_.Below(request->owned.size())];
+  env_->probes.Hit(Probe::kLostPartition);
+  env_->Say(*process_, "says that it has lost partition {}", lost.partition.value());
+  request->missing.push_back({lost.partition, lost.epoch});
+}
+
 void SimServer::CountRequest(const ServerExchangeRequest& request) {
   for (const SnapshotReport& report : request.snapshots) {
     const std::pair name(report.partition, report.manifest.number);
@@ -129,10 +141,12 @@ void SimServer::CountRequest(const ServerExchangeRequest& request) {
   }
 }
 
-void SimServer::OnExchanged(const absl::StatusOr<ServerExchangeReply>& reply) {
-  if (!reply.ok()) return After(Backoff(), [this] { Report(); });
+void SimServer::OnExchanged(const absl::StatusOr<ServerExchangeReply>& answer) {
+  if (!answer.ok()) return After(Backoff(), [this] { Report(); });
   backoff_ = milliseconds(50);
-  auto orders = control_->OnReply(*reply);
+  ServerExchangeReply reply = *answer;
+  env_->probes.Hit(Probe::kLateNews, late_news_.Withhold(&reply, env_->scheduler.now()));
+  auto orders = control_->OnReply(reply);
   if (!orders.ok() && !absl::IsAborted(orders.status())) {
     env_->Say(*process_, "{}", Message(orders.status()));
     return env_->Exit(process_, {.exit_code = 1});
@@ -158,7 +172,7 @@ void SimServer::OnExchanged(const absl::StatusOr<ServerExchangeReply>& reply) {
       });
     }
   }
-  if (reply->heartbeat_interval.count() > 0) heartbeat_ = reply->heartbeat_interval;
+  if (reply.heartbeat_interval.count() > 0) heartbeat_ = reply.heartbeat_interval;
   WaitForNews(heartbeat_);
 }
 

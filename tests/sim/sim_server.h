@@ -13,6 +13,7 @@
 #include "ps/service/control_state.h"
 #include "ps/service/owned_partitions.h"
 #include "tests/sim/env.h"
+#include "tests/sim/late_news.h"
 #include "tests/sim/through_wire.h"
 
 namespace muster::sim {
@@ -28,8 +29,11 @@ class SimServer {
   /// 0 before it is registered.
   ServerIncarnation incarnation() const { return incarnation_; }
   const ProcessRef& process() const { return process_; }
-  /// Null when it does not serve the partition.
-  const ps::Partition* Find(PartitionId id) const;
+  /// Null when it does not serve the partition at that owner epoch.
+  const ps::Partition* Find(PartitionId id, OwnerEpoch epoch) const;
+  /// It tells the master that it has lost one of its partitions, and serves it until it is told to
+  /// own it anew: no server of today says so as long as it lives, but any may.
+  void LosePartition() { loses_partition_ = true; }
 
   /// A request of a worker has come in; `answer` is called in this process.
   void OnData(uint32_t lane, std::shared_ptr<const DataMessage> message,
@@ -54,7 +58,7 @@ class SimServer {
   // One exchange after another.
   void Report();
   void Exchange();
-  void OnExchanged(const absl::StatusOr<ServerExchangeReply>& reply);
+  void OnExchanged(const absl::StatusOr<ServerExchangeReply>& answer);
   void WaitForNews(nanoseconds timeout);
   void Wake();
   // Lanes: tasks run in their order, each a little after it was posted.
@@ -68,6 +72,7 @@ class SimServer {
   DataReply Pull(Lane* lane, const DataMessage& message);
   DataReply Push(Lane* lane, const DataMessage& message);
   void CheckPushed(Lane* lane, const DataMessage& message, const ps::PushReply& reply);
+  void AddMissing(ServerExchangeRequest* request);
   void CountRequest(const ServerExchangeRequest& request);
 
   Env* const env_;
@@ -83,6 +88,8 @@ class SimServer {
   milliseconds heartbeat_{200};
   nanoseconds backoff_{milliseconds(50)};
   bool waiting_ = false, news_ = false;
+  bool loses_partition_ = false;
+  LateNews late_news_;
   uint64_t wait_ = 0;
   int images_free_ = 2;
   TimePoint loader_free_{}, writer_free_{};

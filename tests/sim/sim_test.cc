@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/log.h"
+#include "tests/sim/late_news.h"
 #include "tests/sim/runner.h"
 #include "tests/sim/scheduler.h"
 
@@ -33,16 +34,35 @@ TEST_F(SimTest, OneSeedIsOneTrace) {
 }
 
 TEST_F(SimTest, AFailingSeedIsMinimised) {
-  const Summary summary =
-      Sweep({.seeds = 500, .jobs = 2, .bug = PlantedBug::kNoReverify, .stop_at_first = true});
+  const Plant kBug{.bug = PlantedBug::kNoReverify};
+  const Summary summary = Sweep({.seeds = 500, .jobs = 2, .plant = kBug, .stop_at_first = true});
   ASSERT_FALSE(summary.violations.empty()) << "the simulation is blind";
   const Violation& violation = summary.violations.front();
-  const Minimised least = Minimise(violation, PlantedBug::kNoReverify, 60);
+  const Minimised least = Minimise(violation, kBug, 60);
   const FaultPlan plan = DrawFaults(violation.seed, DrawKnobs(violation.seed));
   EXPECT_LT(least.faults.size(), plan.faults.size());
-  const std::optional<Violation> again = RunAlone(least.options, PlantedBug::kNoReverify);
+  const std::optional<Violation> again = RunAlone(least.options, kBug);
   ASSERT_TRUE(again.has_value());
   EXPECT_EQ(again->kind, violation.kind);
+}
+
+TEST(LateNews, EveryPieceComesInTheEndAndTheSameAtEveryCall) {
+  LateNews on_time(1, false), late(1, true), again(1, true);
+  const auto answer = [](uint64_t token) {
+    return WorkerExchangeReply{.lost = {LeaseToken(MasterIncarnation(1), token)}};
+  };
+  uint64_t withheld = 0;
+  for (uint64_t token = 1; token <= 100; ++token) {
+    WorkerExchangeReply one = answer(token), other = answer(token), third = answer(token);
+    EXPECT_EQ(on_time.Withhold(&one, TimePoint()), 0u);
+    EXPECT_EQ(late.Withhold(&other, TimePoint()), again.Withhold(&third, TimePoint()));
+    EXPECT_EQ(one.lost.size(), 1u);
+    withheld += 1 - other.lost.size();
+    WorkerExchangeReply later = answer(token);
+    EXPECT_EQ(late.Withhold(&later, TimePoint(std::chrono::seconds(10))), 0u);
+  }
+  EXPECT_GT(withheld, 20u);
+  EXPECT_LT(withheld, 80u);
 }
 
 TEST(Scheduler, WhatIsForAPausedProcessWaitsAndForADeadOneIsDropped) {

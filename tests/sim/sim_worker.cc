@@ -30,6 +30,7 @@ SimWorker::SimWorker(Env* env, ProcessRef process, uint32_t slot, uint64_t start
       start_(start),
       faults_(faults),
       rng_(env->Stream(3, process_->id)),
+      late_news_(env->Stream(7, process_->id).Next(), env->knobs.late_news),
       name_("worker-" + std::to_string(slot)) {
   slot_file_.incarnation = HashWords(env->seed, process_->id) | 1;
   for (uint32_t p = 0; p < env->knobs.partitions; ++p) order_.push_back(PartitionId(p));
@@ -101,7 +102,7 @@ void SimWorker::Exchange() {
              [env = env_, shared](MasterCore& core, StepTime at) {
                return Serve(env, *shared, core, at);
              },
-             [this](const absl::StatusOr<WorkerExchangeReply>& reply) { OnExchanged(reply); }});
+             [this](absl::StatusOr<WorkerExchangeReply> reply) { OnExchanged(std::move(reply)); }});
   Pump();
 }
 
@@ -129,8 +130,9 @@ absl::StatusOr<WorkerExchangeReply> SimWorker::Serve(Env* env, const WorkerExcha
   return env->knobs.wire ? ThroughWire(*reply) : reply;
 }
 
-void SimWorker::OnExchanged(const absl::StatusOr<WorkerExchangeReply>& reply) {
+void SimWorker::OnExchanged(absl::StatusOr<WorkerExchangeReply> reply) {
   if (reply.ok()) {
+    env_->probes.Hit(Probe::kLateNews, late_news_.Withhold(&*reply, env_->scheduler.now()));
     for (const ShardGrant& grant : reply->grants) {
       env_->Say(*process_, "is granted shard {}, token {}", ToString(grant.shard),
                 ToString(grant.token));

@@ -11,6 +11,7 @@
 
 #include "master/core/master_core.h"
 #include "tests/sim/env.h"
+#include "tests/sim/late_news.h"
 #include "tests/sim/through_wire.h"
 #include "worker_sdk/core/worker_core.h"
 
@@ -80,7 +81,7 @@ class SimWorker {
   void Exchange();
   static absl::StatusOr<WorkerExchangeReply> Serve(Env* env, const WorkerExchangeRequest& request,
                                                    MasterCore& core, StepTime at);
-  void OnExchanged(const absl::StatusOr<WorkerExchangeReply>& reply);
+  void OnExchanged(absl::StatusOr<WorkerExchangeReply> reply);
   void Fail();
   // The data plane.
   void Flush();
@@ -107,6 +108,7 @@ class SimWorker {
   const uint64_t start_;
   const TrainerFaults faults_;
   Rng rng_;
+  LateNews late_news_;
   std::string name_;
   std::optional<sdk::WorkerCore> core_;
   std::vector<PartitionId> order_;

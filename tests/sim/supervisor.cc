@@ -191,7 +191,8 @@ void Supervisor::KillLost() {
   for (Slot& slot : slots_) {
     const auto node = nodes.find(NameOf(slot));
     if (node == nodes.end() || node->second.record.state != "lost") continue;
-    if (node->second.record.pid != slot.process->id || rng_.Below(3) != 0) continue;
+    if (node->second.record.pid != slot.process->id) continue;
+    if (rng_.Below(env_->knobs.patience) != 0) continue;
     Kill(slot.role, slot.index);
   }
 }
@@ -234,6 +235,13 @@ bool Supervisor::Replace(Role role, uint32_t index) {
   env_->Say(*slot.process, "is taken for dead");
   Start(&slot);
   return true;
+}
+
+void Supervisor::LosePartition(uint32_t server) {
+  const ProcessRef& process = SlotOf(Role::kServer, server).process;
+  for (const auto& each : env_->servers) {
+    if (process != nullptr && each->process() == process) each->LosePartition();
+  }
 }
 
 void Supervisor::HangTrainer(uint32_t index) {

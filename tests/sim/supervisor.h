@@ -32,6 +32,7 @@ class Supervisor {
   bool Pause(Role role, uint32_t index, nanoseconds duration);
   /// Takes a living process for dead: another one is started beside it.
   bool Replace(Role role, uint32_t index);
+  void LosePartition(uint32_t server);
   void HangTrainer(uint32_t index);
   void Drain();
   /// Everything that stands still goes on soon.

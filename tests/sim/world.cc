@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/planted_bug.h"
+
 namespace muster::sim {
 namespace {
 
@@ -17,7 +19,7 @@ constexpr uint64_t kStepsMax = 2'000'000;
 class World {
  public:
   explicit World(const RunOptions& options)
-      : knobs_(DrawKnobs(options.seed)),
+      : knobs_(DrawKnobs(options.seed, weakening)),
         plan_(PlanOf(options, knobs_)),
         env_(options.seed, knobs_, options.print),
         supervisor_(&env_, plan_.trainers) {
@@ -65,6 +67,9 @@ class World {
         return;
       case FaultKind::kReplace:
         supervisor_.Replace(fault.role, fault.index);
+        return;
+      case FaultKind::kLose:
+        supervisor_.LosePartition(fault.index);
         return;
       case FaultKind::kCut:
         env_.network.Cut(fault.role == Role::kMaster   ? kMasterEnd

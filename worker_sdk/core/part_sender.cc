@@ -69,6 +69,9 @@ DeliveryId PartSender::Add(std::optional<PushIdentity> push, std::shared_ptr<con
   if (!push) delivery.rows.part_rows.resize(delivery.remaining, nullptr);
   if (push && delivery.remaining > 0) ++outstanding_pushes_;
   delivery.batch = std::move(batch);
+#ifdef MUSTER_PLANTED_BUGS
+  TakeLateOks(&delivery);
+#endif
   return id;
 }
 
@@ -140,24 +143,26 @@ PartSender::Outcome PartSender::OnReply(RequestId id, std::span<const wire::Part
 }
 
 #ifdef MUSTER_PLANTED_BUGS
-void PartSender::CountLateOk(const SendRequest& request, std::span<const wire::PartReply> parts) {
-  if (in_flight_.contains(request.id)) return;
-  for (auto& [id, delivery] : deliveries_) {
-    if (!delivery.push || delivery.push->shard != request.push->shard ||
-        delivery.push->minibatch != request.push->minibatch || delivery.remaining < 2) {
+void PartSender::CountLateOk(const PushIdentity& push, std::span<const wire::PartReply> parts) {
+  for (const wire::PartReply& part : parts) {
+    if (part.code != wire::PartCode::kOk) continue;
+    late_ok_.insert({push.token, push.minibatch, PartitionId(part.partition)});
+  }
+  for (auto& [id, delivery] : deliveries_) TakeLateOks(&delivery);
+}
+
+void PartSender::TakeLateOks(Delivery* delivery) {
+  if (!delivery->push) return;
+  for (size_t i = 0; i < delivery->parts.size(); ++i) {
+    PartState& part = delivery->parts[i];
+    const PartitionId partition = delivery->batch->plan.parts[i].partition;
+    // The last one is to be answered, for simplicity.
+    if (part.state == State::kOk || delivery->remaining < 2 ||
+        !late_ok_.contains({delivery->push->token, delivery->push->minibatch, partition})) {
       continue;
     }
-    for (size_t i = 0; i < parts.size(); ++i) {
-      const auto& planned = delivery.batch->plan.parts;
-      const PartitionId partition(parts[i].partition);
-      const auto found = std::ranges::find(planned, partition, &PlanPart::partition);
-      if (found == planned.end() || parts[i].code != wire::PartCode::kOk) continue;
-      PartState& part = delivery.parts[static_cast<size_t>(found - planned.begin())];
-      if (part.state == State::kOk) continue;
-      if (delivery.remaining < 2) break;  // the last one is to be answered
-      part.state = State::kOk;
-      --delivery.remaining;
-    }
+    part.state = State::kOk;
+    --delivery->remaining;
   }
 }
 #endif

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -112,8 +114,8 @@ class PartSender {
   Outcome OnReply(RequestId id, std::span<const wire::PartReply> parts,
                   std::shared_ptr<const float[]> rows, TimePoint now);
 #ifdef MUSTER_PLANTED_BUGS
-  /// Planted: an answer to a request that is not under way counts for whatever run is.
-  void CountLateOk(const SendRequest& request, std::span<const wire::PartReply> parts);
+  /// Planted: an answer to an earlier run of the shard counts for the later ones.
+  void CountLateOk(const PushIdentity& push, std::span<const wire::PartReply> parts);
 #endif
   /// There will be no answer: the connection was lost, or none could be made.
   void OnUnanswered(RequestId id, TimePoint now);
@@ -163,6 +165,10 @@ class PartSender {
   void FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
                      std::vector<SendRequest>* out);
   std::optional<LaneAddress> LaneOf(PartitionId partition) const;
+#ifdef MUSTER_PLANTED_BUGS
+  void TakeLateOks(Delivery* delivery);
+  std::set<std::tuple<LeaseToken, MinibatchIndex, PartitionId>> late_ok_;
+#endif
 
   std::shared_ptr<const PartitionMap> map_;
   absl::flat_hash_map<ServerId, uint32_t> lanes_;  // lanes of each server of the map

@@ -107,7 +107,11 @@ void WorkerCore::OnReply(const SendRequest& request, std::span<const wire::PartR
                          std::shared_ptr<const float[]> rows, std::string_view text,
                          TimePoint now) {
 #ifdef MUSTER_PLANTED_BUGS
-  if (MUSTER_PLANTED(kLateOk) && request.push) sender_.CountLateOk(request, parts);
+  if (MUSTER_PLANTED(kLateOk) && request.push) {
+    const auto held = held_.find(request.push->token);
+    const bool late = held != held_.end() && held->second.run != request.push->run;
+    if (late) sender_.CountLateOk(*request.push, parts);
+  }
 #endif
   PartSender::Outcome outcome = sender_.OnReply(request.id, parts, std::move(rows), now);
   if (outcome.bad_request) {

@@ -123,6 +123,7 @@ TEST_F(ServersTest, AChainGoesOnFromTheWholeManifestOrBeginsAnew) {
   EXPECT_TRUE(report({{"base", 1}, {"delta-1", 1}}));
   EXPECT_FALSE(report({{"base", 1}, {"delta-2", 1}})) << "the rows of delta-1 would be lost";
   EXPECT_TRUE(report({{"base-2", 1}}));
+  EXPECT_FALSE(report({{"base", 1}, {"delta-3", 1}})) << "base may be deleted by now";
 }
 
 TEST_F(ServersTest, ASnapshotAskedByAnEarlierMasterIsRefused) {

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "sharding/control.h"
+#include "tests/sim/scheduler.h"
+
+namespace muster::sim {
+
+/// One process's ear for the master. What an answer says is state, said again until the process
+/// shows that it knows; so every piece of it (a map, an ended lease, an acceptance, what to forget)
+/// may as well come later than the rest. A piece is on time or withheld for up to LateMax(piece).
+class LateNews {
+ public:
+  /// `active` false: everything is on time.
+  LateNews(uint64_t seed, bool active) : seed_(seed), active_(active) {}
+
+  /// Takes out what is late; returns how many pieces.
+  uint64_t Withhold(WorkerExchangeReply* reply, TimePoint now) {
+    if (!active_) return 0;
+    uint64_t withheld = std::erase_if(
+        reply->lost, [&](LeaseToken token) { return Late(Piece::kLost, token.value(), now); });
+    if (reply->map && Late(Piece::kMap, reply->map->version.value(), now)) {
+      reply->map.reset();
+      ++withheld;
+    }
+    return withheld;
+  }
+  uint64_t Withhold(ServerExchangeReply* reply, TimePoint now) {
+    if (!active_) return 0;
+    uint64_t withheld = std::erase_if(reply->accepted, [&](const AcceptedSnapshot& one) {
+      const uint64_t which = HashWords(one.partition.value(), one.number.value());
+      return Late(Piece::kAccepted, which, now);
+    });
+    // Versions follow each other too fast to be late one by one.
+    if (reply->forget && Late(Piece::kForget, reply->master_incarnation.value(), now)) {
+      reply->forget.reset();
+      ++withheld;
+    }
+    return withheld;
+  }
+
+ private:
+  enum class Piece : uint8_t { kMap, kLost, kAccepted, kForget };
+  static constexpr nanoseconds LateMax(Piece piece) {
+    return milliseconds(piece == Piece::kForget ? 10'000 : 3'000);
+  }
+  bool Late(Piece piece, uint64_t which, TimePoint now) {
+    const auto [it, first] = due_.try_emplace({piece, which}, now);
+    if (first) {
+      const uint64_t draw = HashWords(seed_, static_cast<uint64_t>(piece), which);
+      const auto late_max = static_cast<uint64_t>(LateMax(piece).count());
+      if (draw % 2 == 0) it->second += nanoseconds((draw >> 1) % late_max);
+    }
+    return now < it->second;
+  }
+
+  const uint64_t seed_;
+  const bool active_;
+  std::map<std::pair<Piece, uint64_t>, TimePoint> due_;
+};
+
+}  // namespace muster::sim
