@@ -26,6 +26,9 @@ add_compile_options(-pthread)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 sees overruns inside its own std::string and std::vector when it optimises (GCC bugs 105651, 105329).
   add_compile_options(-Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-restrict)
+  if(CMAKE_UNITY_BUILD)
+    add_compile_options(-Wno-subobject-linkage)  # takes the sources of a batch for headers
+  endif()
 endif()
 if(MUSTER_SANITIZE MATCHES "thread")
   set(MUSTER_TSAN ON)
