@@ -46,6 +46,15 @@ function(muster_library name)
   add_library(muster::${name} ALIAS muster_${name})
 endfunction()
 
+# muster_batch(<target>): a few of its sources are compiled together, in every preset. For what is built more often than
+# changed: it halves the compiler's time, and hides a forgotten #include.
+function(muster_batch target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON)
+  if(NOT CMAKE_UNITY_BUILD)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE 4)
+  endif()
+endfunction()
+
 # muster_test(<name> SRCS ... DEPS ... [LABELS unit] [TIMEOUT s] [ARGS ...] [NO_TSAN]): one GoogleTest program, run by
 # CTest. NO_TSAN: it runs threads of Debian's gRPC or RocksDB, which are not built for the thread sanitizer: it would
 # report races where there are none.
@@ -66,6 +75,7 @@ function(muster_test name)
   # Tests ask for more memory than there is, to see the error.
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
     ENVIRONMENT ASAN_OPTIONS=allocator_may_return_null=1)
+  muster_batch(${name})
   muster_share_precompiled_headers(${name} test <gmock/gmock.h> <gtest/gtest.h>)
 endfunction()
 
