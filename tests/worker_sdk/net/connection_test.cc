@@ -44,8 +44,8 @@ TEST_F(ConnectionTest, AnotherJobOrIncarnationIsNotUsed) {
 }
 
 TEST_F(ConnectionTest, ADamagedAnswerEndsTheConnectionOnly) {
-  FakeDataServer server({});
   std::atomic<int> answers = 0;
+  FakeDataServer server({});
   server.damage = [&](std::string* frame) {
     switch (++answers) {
       case 1:
@@ -72,8 +72,8 @@ TEST_F(ConnectionTest, ADamagedAnswerEndsTheConnectionOnly) {
 }
 
 TEST_F(ConnectionTest, AnAnswerWithAWrongChecksumOrNoneIsNotBelieved) {
-  FakeDataServer server({});
   std::atomic<int> answers = 0;
+  FakeDataServer server({});
   server.damage = [&](std::string* frame) {
     switch (++answers) {
       case 1:  // of a pull: a row

@@ -36,8 +36,8 @@ INSTANTIATE_TEST_SUITE_P(Encodings, EncodingTest,
                                            wire::Encoding::kBfloat16));
 
 TEST_F(DataClientTest, EverythingOutstandingOnALostConnectionIsUnanswered) {
-  FakeDataServer server({});
   std::atomic<int> seen = 0;
+  FakeDataServer server({});
   server.before_answer = [&](const wire::Header&) { return ++seen != 2; };
   Start();
   client_->SetServers(Servers({server.address()}));
@@ -62,8 +62,8 @@ TEST_F(DataClientTest, NobodyThereAnUnknownServerAndAReplacedOne) {
   client_->SetServers(Servers({address}));
   client_->Send({Request(2, true)});
   EXPECT_THAT(collector_.Wait(2).why, HasSubstr(address));
-  FakeDataServer server({});
   std::atomic<bool> hang = true;
+  FakeDataServer server({});
   server.before_answer = [&](const wire::Header&) {
     while (hang) std::this_thread::yield();
     return true;
