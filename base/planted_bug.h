@@ -118,8 +118,8 @@ enum class Weakening : uint8_t {
 #undef MUSTER_WEAKENING
 };
 
-/// In the place of a number of seeds: without effect as long as partitions do not move (why:
-/// tests/sim/README.md).
+/// In the place of a number of seeds: no seed has shown it, for other rules almost always make up
+/// for it as long as partitions do not move (how: tests/sim/README.md).
 inline constexpr uint64_t kWaitsForMoves = 0;
 
 struct PlantedBugText {
