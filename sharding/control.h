@@ -152,6 +152,7 @@ struct WorkerExchangeReply {
 struct SnapshotFile {
   std::string name;  // relative to the snapshot directory
   uint64_t bytes = 0;
+  SnapshotNumber number;  // of the snapshot that wrote it
   friend bool operator==(const SnapshotFile&, const SnapshotFile&) = default;
 };
 struct Manifest {

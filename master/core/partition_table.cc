@@ -1,6 +1,7 @@
 #include "master/core/partition_table.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -10,14 +11,16 @@
 namespace muster {
 namespace {
 
-/// A chain either goes on from the whole of the one that counts or begins anew, with one file: one
-/// that shares a part of it would lose the rows of the files left out, and files of an older one
-/// may have been deleted.
-bool GoesOnFrom(const std::vector<SnapshotFile>& before, const std::vector<SnapshotFile>& next) {
-  if (next.size() >= before.size() && std::equal(before.begin(), before.end(), next.begin())) {
-    return true;
+/// The chain that counts, that and the file which this snapshot wrote, or such a file alone. One
+/// that shares a part of it would lose the rows of the files left out, and older files may be
+/// deleted.
+bool GoesOnFrom(const Manifest& before, const Manifest& next) {
+  std::span<const SnapshotFile> kept = next.files;
+  if (next.files != before.files) {
+    if (next.files.empty() || next.files.back().number != next.number) return false;
+    kept = kept.first(kept.size() - 1);
   }
-  return next.size() == 1 && std::ranges::find(before, next.front()) == before.end();
+  return kept.empty() || std::ranges::equal(kept, before.files);
 }
 
 }  // namespace
@@ -141,9 +144,9 @@ bool PartitionTable::Accept(ServerId server, ServerIncarnation incarnation,
   const Manifest& next = report.manifest;
   const bool owner =
       OwnedBy(partition, server, incarnation) && partition.entry.epoch == report.epoch;
-  const bool newer =
-      next.number > partition.manifest.number && next.cut >= partition.manifest.cut &&
-      (GoesOnFrom(partition.manifest.files, next.files) || MUSTER_PLANTED(kChainShared));
+  const bool newer = next.number > partition.manifest.number &&
+                     next.cut >= partition.manifest.cut &&
+                     (GoesOnFrom(partition.manifest, next) || MUSTER_PLANTED(kChainShared));
   if (!(owner || MUSTER_PLANTED(kFormerOwner)) || !(newer || MUSTER_PLANTED(kOlderSnapshot)) ||
       next.number.incarnation() != incarnation_ || next.number.count() > snapshot_count_ ||
       next.cut > done_seq) {

@@ -1,5 +1,7 @@
 #include "ps/snapshot/chain.h"
 
+#include <utility>
+
 namespace muster::ps {
 
 SnapshotKind NextSnapshotKind(const Manifest& accepted) {
@@ -10,10 +12,11 @@ SnapshotKind NextSnapshotKind(const Manifest& accepted) {
 }
 
 Manifest ExtendChain(const Manifest& accepted, SnapshotKind kind, SnapshotNumber number,
-                     DoneSeq cut, const SnapshotFile& file) {
+                     DoneSeq cut, SnapshotFile file) {
   Manifest manifest{number, cut, {}};
   if (kind == SnapshotKind::kDelta) manifest.files = accepted.files;
-  manifest.files.push_back(file);
+  file.number = number;
+  manifest.files.push_back(std::move(file));
   return manifest;
 }
 

@@ -16,8 +16,8 @@ inline constexpr size_t kChainFilesMax = 8;
 SnapshotKind NextSnapshotKind(const Manifest& accepted);
 
 /// The manifest of the new snapshot: `file` alone for a base, behind the accepted chain for a
-/// delta.
+/// delta. The file takes the snapshot's number.
 Manifest ExtendChain(const Manifest& accepted, SnapshotKind kind, SnapshotNumber number,
-                     DoneSeq cut, const SnapshotFile& file);
+                     DoneSeq cut, SnapshotFile file);
 
 }  // namespace muster::ps

@@ -165,6 +165,7 @@ void ToProto(const Manifest& from, v1::Manifest* to) {
     v1::SnapshotFile* item = to->add_files();
     item->set_name(file.name);
     item->set_bytes(file.bytes);
+    item->set_number(file.number.value());
   }
 }
 
@@ -175,7 +176,7 @@ absl::StatusOr<Manifest> FromProto(const v1::Manifest& from) {
   to.cut = DoneSeq(from.cut());
   for (const v1::SnapshotFile& item : from.files()) {
     MUSTER_RETURN_IF_ERROR(CheckText("manifest.files.name", item.name(), kNameBytesMax));
-    to.files.push_back({item.name(), item.bytes()});
+    to.files.push_back({item.name(), item.bytes(), SnapshotNumber::FromValue(item.number())});
   }
   return to;
 }

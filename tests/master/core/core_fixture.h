@@ -121,7 +121,7 @@ class CoreFixture {
       request.snapshots.push_back(
           {command.partition,
            command.epoch,
-           {command.number, command.cut, {{"f" + ToString(command.number), 1}}}});
+           {command.number, command.cut, {{"f" + ToString(command.number), 1, command.number}}}});
     }
     ExchangeServer(request);
     return reply.snapshots.size();

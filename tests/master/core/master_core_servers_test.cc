@@ -79,7 +79,7 @@ TEST_F(ServersTest, AcceptsOnlyWhatTheRulesAllow) {
   ASSERT_THAT(asked.snapshots, SizeIs(2)) << "commands are repeated until they took effect";
   const SnapshotCommand& command = asked.snapshots[0];
   const SnapshotReport good{
-      command.partition, command.epoch, {command.number, command.cut, {{"a", 1}}}};
+      command.partition, command.epoch, {command.number, command.cut, {{"a", 1, command.number}}}};
   std::vector<SnapshotReport> bad(5, good);
   bad[0].epoch = command.epoch.Next();
   bad[1].manifest.number = SnapshotNumber(MasterIncarnation(9), 1);
@@ -106,24 +106,37 @@ TEST_F(ServersTest, AChainGoesOnFromTheWholeManifestOrBeginsAnew) {
   options.partitions = 1;
   Start();
   Register(5);
-  const auto report = [&](const std::vector<SnapshotFile>& files) {
+  // Takes the next snapshot; a file without a number is the one that it writes.
+  std::vector<SnapshotFile> written;
+  const auto report = [&](std::vector<SnapshotFile> files) {
     Done(Want(1).grants);
     ServerExchangeRequest request = ServerRequest();
     const ServerExchangeReply asked = ExchangeServer(request);
     request = ServerRequest();
     for (const SnapshotCommand& command : asked.snapshots) {
+      for (SnapshotFile& file : files) {
+        if (file.number == SnapshotNumber()) file.number = command.number;
+      }
       request.snapshots.push_back(
           {command.partition, command.epoch, {command.number, command.cut, files}});
     }
+    written = files;
     const uint64_t before = core->totals().snapshots_accepted;
     ExchangeServer(request);
     return core->totals().snapshots_accepted > before;
   };
   EXPECT_TRUE(report({{"base", 1}}));
-  EXPECT_TRUE(report({{"base", 1}, {"delta-1", 1}}));
-  EXPECT_FALSE(report({{"base", 1}, {"delta-2", 1}})) << "the rows of delta-1 would be lost";
+  const SnapshotFile base = written.back();
+  EXPECT_TRUE(report({base})) << "nothing was changed since";
+  EXPECT_TRUE(report({base, {"delta-1", 1}}));
+  const SnapshotFile delta = written.back();
+  EXPECT_FALSE(report({base, {"delta-2", 1}})) << "the rows of delta-1 would be lost";
+  EXPECT_FALSE(report({base})) << "the rows of delta-1 would be lost";
+  EXPECT_FALSE(report({base, delta, {"delta-3", 1}, {"delta-4", 1}})) << "one snapshot, one file";
   EXPECT_TRUE(report({{"base-2", 1}}));
-  EXPECT_FALSE(report({{"base", 1}, {"delta-3", 1}})) << "base may be deleted by now";
+  EXPECT_FALSE(report({base, {"delta-3", 1}})) << "base may be deleted by now";
+  EXPECT_FALSE(report({base})) << "base may be deleted by now";
+  EXPECT_FALSE(report({})) << "it would begin empty";
 }
 
 TEST_F(ServersTest, ASnapshotAskedByAnEarlierMasterIsRefused) {

@@ -108,8 +108,9 @@ struct SimServer {
       const std::string name = ToString(command.partition) + "/" + ToString(command.epoch) + "/" +
                                ToString(command.number);
       disk->try_emplace(name, it->second.state);
-      reports.push_back(
-          {command.partition, command.epoch, {command.number, command.cut, {{name, 1}}}});
+      reports.push_back({command.partition,
+                         command.epoch,
+                         {command.number, command.cut, {{name, 1, command.number}}}});
     }
     for (const AcceptedSnapshot& accepted : reply.accepted) {
       auto it = owned.find(accepted.partition.value());

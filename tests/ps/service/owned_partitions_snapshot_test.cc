@@ -22,7 +22,8 @@ TEST_F(OwnedPartitionsTest, ASnapshotIsReportedWholeUntilItIsAccepted) {
   for (uint64_t sequence : {3, 4}) {
     const LaneReport report = owned_.Report(sequence);
     ASSERT_THAT(report.snapshots, SizeIs(1));
-    EXPECT_EQ(report.snapshots[0].manifest, (Manifest{Number(10), DoneSeq(4), {{"base", 100}}}));
+    EXPECT_EQ(report.snapshots[0].manifest,
+              (Manifest{Number(10), DoneSeq(4), {{"base", 100, Number(10)}}}));
     EXPECT_EQ(report.snapshots[0].epoch, OwnerEpoch(3));
   }
   Accept(10);
@@ -99,7 +100,8 @@ TEST_F(OwnedPartitionsTest, AnUnchangedPartitionReportsItsCutWithoutAFile) {
   EXPECT_FALSE(owned_.NextSnapshot(now_).has_value());
   const LaneReport report = owned_.Report(2);
   ASSERT_THAT(report.snapshots, SizeIs(1));
-  EXPECT_EQ(report.snapshots[0].manifest, (Manifest{Number(11), DoneSeq(8), {{"f10", 100}}}));
+  EXPECT_EQ(report.snapshots[0].manifest,
+            (Manifest{Number(11), DoneSeq(8), {{"f10", 100, Number(10)}}}));
   Accept(11);
   Push(3, 8, 1, 1);
   Ask(12, 9, 3);
@@ -108,8 +110,9 @@ TEST_F(OwnedPartitionsTest, AnUnchangedPartitionReportsItsCutWithoutAFile) {
   EXPECT_EQ(job->image.kind, SnapshotKind::kDelta);
   EXPECT_THAT(job->image.rows.at(0).keys, ElementsAre(8));
   owned_.Written(kP, Number(12), SnapshotFile{"delta", 5}, now_);
-  EXPECT_EQ(owned_.Report(3).snapshots.at(0).manifest,
-            (Manifest{Number(12), DoneSeq(9), {{"f10", 100}, {"delta", 5}}}));
+  EXPECT_EQ(
+      owned_.Report(3).snapshots.at(0).manifest,
+      (Manifest{Number(12), DoneSeq(9), {{"f10", 100, Number(10)}, {"delta", 5, Number(12)}}}));
 }
 
 TEST_F(OwnedPartitionsTest, AFailedWriteKeepsItsRowsAndRests) {
@@ -148,8 +151,9 @@ TEST_F(OwnedPartitionsTest, ASnapshotThatWasRefusedDoesNotTakeItsRowsWithIt) {
   EXPECT_EQ(job->number, Number(13));
   EXPECT_THAT(job->image.rows.at(0).keys, ::testing::UnorderedElementsAre(8, 9));
   owned_.Written(kP, Number(13), SnapshotFile{"delta", 5}, now_);
-  EXPECT_THAT(owned_.Report(8).snapshots.at(0).manifest.files,
-              ElementsAre(SnapshotFile{"f10", 100}, SnapshotFile{"delta", 5}));
+  EXPECT_THAT(
+      owned_.Report(8).snapshots.at(0).manifest.files,
+      ElementsAre(SnapshotFile{"f10", 100, Number(10)}, SnapshotFile{"delta", 5, Number(13)}));
 }
 
 TEST_F(OwnedPartitionsTest, AWaitingCommandRunsWhenTheOneBeforeItIsAccepted) {
@@ -208,7 +212,7 @@ TEST_F(OwnedPartitionsTest, AnUnknownAcceptedSnapshotMakesTheNextOneABase) {
   EXPECT_EQ(job->image.kind, SnapshotKind::kBase);
   owned_.Written(kP, Number(16), SnapshotFile{"base", 5}, now_);
   EXPECT_THAT(owned_.Report(2).snapshots.at(0).manifest.files,
-              ElementsAre(SnapshotFile{"base", 5}));
+              ElementsAre(SnapshotFile{"base", 5, Number(16)}));
   Accept(16);
   Push(3, 8, 1, 1);
   Ask(17, 5, 3);

@@ -29,9 +29,11 @@ TEST(ChainTest, ADeltaExtendsTheAcceptedChainAndABaseReplacesIt) {
       ExtendChain(Chain({100, 60}), SnapshotKind::kDelta, number, DoneSeq(77), file);
   EXPECT_EQ(delta.number, number);
   EXPECT_EQ(delta.cut, DoneSeq(77));
-  EXPECT_THAT(delta.files, ElementsAre(SnapshotFile{"file", 100}, SnapshotFile{"file", 60}, file));
+  const SnapshotFile numbered{"new", 5, number};
+  EXPECT_THAT(delta.files,
+              ElementsAre(SnapshotFile{"file", 100}, SnapshotFile{"file", 60}, numbered));
   EXPECT_THAT(ExtendChain(Chain({100, 60}), SnapshotKind::kBase, number, DoneSeq(77), file).files,
-              ElementsAre(file));
+              ElementsAre(numbered));
 }
 
 }  // namespace

@@ -102,7 +102,9 @@ TEST(ControlCodecTest, WorkerReplyKeepsEveryField) {
 }
 
 Manifest SomeManifest() {
-  return {SnapshotNumber(MasterIncarnation(1), 2), DoneSeq(3), {{"p/1.sst", 4}}};
+  return {SnapshotNumber(MasterIncarnation(1), 2),
+          DoneSeq(3),
+          {{"p/1.sst", 4, SnapshotNumber(MasterIncarnation(1), 2)}}};
 }
 
 TEST(ControlCodecTest, ServerRequestKeepsEveryField) {
