@@ -33,9 +33,8 @@
     "a late, older report replaces a newer one")                                                   \
   X(kLateOk, "late-ok", "16", kNone, 1500, "a late OK of an earlier run counts")                   \
   X(kOldMap, "old-map", "17", kLateNews, 1500, "pushing with a map older than the lease's R")      \
-  X(kFloorNotKept, "floor-not-kept", "19", kNone, kWaitsForMoves,                                  \
-    "the floor is not in the snapshot")                                                            \
-  X(kEpochUnchecked, "epoch-unchecked", "25", kNone, 20, "parts are not checked against E(P)")     \
+  X(kFloorNotKept, "floor-not-kept", "19", kLateNews, 1500, "the floor is not in the snapshot")    \
+  X(kEpochUnchecked, "epoch-unchecked", "25", kNone, 1500, "parts are not checked against E(P)")   \
   X(kAnswerUnsynced, "answer-unsynced", "section 8", kNone, 20,                                    \
     "answers, cuts among them, leave before the sync")                                             \
   X(kDeltaClean, "delta-clean", "section 8", kNone, 50,                                            \
@@ -118,16 +117,12 @@ enum class Weakening : uint8_t {
 #undef MUSTER_WEAKENING
 };
 
-/// In the place of a number of seeds: no seed has shown it, for other rules almost always make up
-/// for it as long as partitions do not move (how: tests/sim/README.md).
-inline constexpr uint64_t kWaitsForMoves = 0;
-
 struct PlantedBugText {
   PlantedBug bug;
   std::string_view name;
   std::string_view rule;  // number in docs/protocol.md, section 8, or section
   Weakening weakening;
-  uint64_t within;  // tests/sim finds it in so many seeds, or kWaitsForMoves
+  uint64_t within;  // tests/sim finds it in so many seeds
   std::string_view what;
 };
 inline constexpr PlantedBugText kPlantedBugs[] = {

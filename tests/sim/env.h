@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "master/core/core_options.h"
-#include "tests/sim/network.h"
+#include "tests/sim/machine/network.h"
+#include "tests/sim/machine/scheduler.h"
+#include "tests/sim/machine/sim_disk.h"
+#include "tests/sim/machine/sim_journal.h"
+#include "tests/sim/machine/trace.h"
 #include "tests/sim/oracle.h"
 #include "tests/sim/probes.h"
-#include "tests/sim/scheduler.h"
-#include "tests/sim/sim_disk.h"
-#include "tests/sim/sim_journal.h"
-#include "tests/sim/trace.h"
 #include "tests/sim/workload.h"
 
 namespace muster::sim {

@@ -9,7 +9,7 @@ namespace muster::sim {
 namespace {
 
 constexpr uint64_t kKnobStream = 201, kFaultStream = 202, kNetworkStream = 203,
-                   kTrainerStream = 204;
+                   kTrainerStream = 204, kForgetStream = 205;
 
 nanoseconds Between(Rng* rng, int64_t from_ms, int64_t to_ms) {
   return milliseconds(from_ms +
@@ -100,6 +100,20 @@ void AddRelay(Rng* rng, const Knobs& knobs, FaultPlan* plan) {
   }
 }
 
+/// At the end of the stream of nothing else, so that the other seeds stay as they are.
+void AddForgotten(uint64_t seed, const Knobs& knobs, FaultPlan* plan) {
+  Rng rng(HashWords(seed, kForgetStream));
+  if (rng.Below(knobs.late_news ? 4 : 40) != 0) return;
+  Fault fault;
+  fault.kind = FaultKind::kForget;
+  fault.at = Between(&rng, 300, 2'500);
+  fault.role = Role::kWorker;
+  fault.index = static_cast<uint32_t>(rng.Below(knobs.workers));
+  fault.duration = std::chrono::seconds(12);
+  plan->faults.push_back(fault);
+  plan->end = std::max(plan->end, fault.at + fault.duration + std::chrono::seconds(4));
+}
+
 /// Stops every node, one after the other, and lets them go on in another order.
 void AddSwizzle(Rng* rng, const Knobs& knobs, nanoseconds end, std::vector<Fault>* faults) {
   std::vector<uint64_t> nodes(1 + knobs.servers + knobs.workers);
@@ -145,6 +159,8 @@ std::string_view NameOf(FaultKind kind) {
       return "kill of everything";
     case FaultKind::kPowerLoss:
       return "power loss";
+    case FaultKind::kForget:
+      return "forgotten while it stands still:";
   }
   return "?";
 }
@@ -156,7 +172,8 @@ std::string ToString(const Fault& fault) {
                                 : fault.role == Role::kServer ? "ps"
                                                               : "worker";
   std::string text = fmt::format("{} ms: {}", fault.at / milliseconds(1), NameOf(fault.kind));
-  if (fault.kind <= FaultKind::kCut || fault.kind == FaultKind::kHang) {
+  if (fault.kind <= FaultKind::kCut || fault.kind == FaultKind::kHang ||
+      fault.kind == FaultKind::kForget) {
     text += fmt::format(" {}-{}", role, fault.index);
   }
   if (fault.kind == FaultKind::kCut) text += fmt::format(" to end {}", fault.other);
@@ -207,6 +224,7 @@ FaultPlan DrawFaults(uint64_t seed, const Knobs& knobs) {
   for (uint64_t i = 0; i < count; ++i) plan.faults.push_back(DrawFault(&rng, knobs, plan.end));
   if (rng.Below(8) == 0) AddSwizzle(&rng, knobs, plan.end, &plan.faults);
   if (knobs.compute_max > milliseconds(500)) AddRelay(&rng, knobs, &plan);
+  AddForgotten(seed, knobs, &plan);
   std::ranges::stable_sort(plan.faults, {}, &Fault::at);
 
   Rng network(HashWords(seed, kNetworkStream));

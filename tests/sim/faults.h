@@ -7,7 +7,7 @@
 
 #include "base/planted_bug.h"
 #include "tests/sim/env.h"
-#include "tests/sim/network.h"
+#include "tests/sim/machine/network.h"
 #include "tests/sim/sim_worker.h"
 #include "tests/sim/supervisor.h"
 
@@ -27,6 +27,7 @@ enum class FaultKind : uint8_t {
   kDrain,
   kRestart,
   kPowerLoss,
+  kForget,  // a worker, until its shards are COMMITTED and forgotten (forgotten_worker.h)
 };
 
 /// One event of a seed's plan.

@@ -8,7 +8,7 @@
 
 #include "base/random.h"
 #include "sharding/control.h"
-#include "tests/sim/scheduler.h"
+#include "tests/sim/machine/scheduler.h"
 
 namespace muster::sim {
 

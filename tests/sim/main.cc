@@ -213,11 +213,9 @@ int RunBugs(const Arguments& arguments) {
              "found", "within", "seen as", "what is wrong");
   for (const PlantedBugText& text : kPlantedBugs) {
     if (arguments.plant.bug != PlantedBug::kNone && arguments.plant.bug != text.bug) continue;
-    const bool waits = text.within == kWaitsForMoves;
     const uint64_t within = arguments.seeds > 1 ? arguments.seeds : text.within;
-    FoundBug found{.kind = "waits for moves"};
-    if (!waits) found = Find({text.bug, text.weakening}, within, arguments.jobs);
-    all &= waits || found.seed != 0;
+    const FoundBug found = Find({text.bug, text.weakening}, within, arguments.jobs);
+    all &= found.seed != 0;
     fmt::print("{:<23} {:<10} {:<14} {:>5} {:>7}  {:<16} {}\n", text.name, text.rule,
                TextOf(text.weakening).name, found.seed == 0 ? "-" : std::to_string(found.seed),
                within, found.kind, text.what);

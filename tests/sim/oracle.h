@@ -13,7 +13,7 @@
 #include "master/core/master_core.h"
 #include "ps/engine/partition.h"
 #include "sharding/control.h"
-#include "tests/sim/sim_disk.h"
+#include "tests/sim/machine/sim_disk.h"
 #include "tests/sim/workload.h"
 
 namespace muster::sim {

@@ -63,6 +63,7 @@
   X(kMasterPause, "master-pause", "a master that stood still")                       \
   X(kHungTrainer, "hung-trainer", "a loop that stands still while its worker lives") \
   X(kLostPartition, "lost-partition", "a server that says it has lost a partition")  \
+  X(kForgottenWorker, "forgotten-worker", "a worker whose shards all are forgotten") \
   X(kLateNews, "late-news", "a piece of an answer that comes with a later one")      \
   X(kWire, "wire", "a seed whose messages were encoded and decoded")
 

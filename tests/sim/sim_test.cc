@@ -3,8 +3,8 @@
 
 #include "base/log.h"
 #include "tests/sim/late_news.h"
+#include "tests/sim/machine/scheduler.h"
 #include "tests/sim/runner.h"
-#include "tests/sim/scheduler.h"
 
 namespace muster::sim {
 namespace {

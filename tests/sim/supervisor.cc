@@ -192,6 +192,7 @@ void Supervisor::KillLost() {
     const auto node = nodes.find(NameOf(slot));
     if (node == nodes.end() || node->second.record.state != "lost") continue;
     if (node->second.record.pid != slot.process->id) continue;
+    if (env_->scheduler.now() < slot.spared_until) continue;
     if (rng_.Below(env_->knobs.patience) != 0) continue;
     Kill(slot.role, slot.index);
   }
@@ -219,9 +220,22 @@ bool Supervisor::Pause(Role role, uint32_t index, nanoseconds duration) {
   return true;
 }
 
+void Supervisor::ResumeAt(TimePoint at, const ProcessRef& process) {
+  process->paused_until = std::min(process->paused_until, at);
+}
+
+void Supervisor::ResumeWorker(uint32_t index, nanoseconds within) {
+  const ProcessRef& process = SlotOf(Role::kWorker, index).process;
+  if (process != nullptr) ResumeAt(env_->scheduler.now() + within, process);
+}
+
+void Supervisor::Spare(uint32_t worker, nanoseconds duration) {
+  SlotOf(Role::kWorker, worker).spared_until = env_->scheduler.now() + duration;
+}
+
 void Supervisor::Resume(nanoseconds within) {
   const auto resume = [&](const ProcessRef& process) {
-    process->paused_until = std::min(process->paused_until, env_->scheduler.now() + within);
+    ResumeAt(env_->scheduler.now() + within, process);
   };
   for (const auto& server : env_->servers) resume(server->process());
   for (const auto& worker : workers_) resume(worker->process());

@@ -37,6 +37,9 @@ class Supervisor {
   void Drain();
   /// Everything that stands still goes on soon.
   void Resume(nanoseconds within);
+  void ResumeWorker(uint32_t index, nanoseconds within);
+  /// For so long nobody kills this worker for being called lost: its node cannot be reached.
+  void Spare(uint32_t worker, nanoseconds duration);
 
   uint64_t crashes() const { return crashes_; }
   uint32_t IndexBound(Role role) const;
@@ -49,12 +52,14 @@ class Supervisor {
     SimWorker* worker = nullptr;
     uint32_t starts = 0;  // in this run
     bool over = false;    // it has done its part in this run
+    TimePoint spared_until{};
   };
   Slot& SlotOf(Role role, uint32_t index);
   std::string NameOf(const Slot& slot) const;
   void Start(Slot* slot);
   void StartMaster(ProcessRef process);
   void Relaunch(Slot* slot);
+  static void ResumeAt(TimePoint at, const ProcessRef& process);
   void Exited(const ProcessRef& process, const ProcessEnd& end);
   void Ended(Slot* slot, const ProcessEnd& end);
   void TellNext();

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "base/planted_bug.h"
+#include "tests/sim/forgotten_worker.h"
+#include "tests/sim/supervisor.h"
 
 namespace muster::sim {
 namespace {
@@ -103,6 +106,10 @@ class World {
       case FaultKind::kPowerLoss:
         supervisor_.RestartRun(Supervisor::Power::kLost);
         return;
+      case FaultKind::kForget:
+        forgotten_ = std::make_unique<ForgottenWorker>(&env_, &supervisor_, env_.Stream(8));
+        forgotten_->Begin(fault.index, fault.duration);
+        return;
     }
   }
 
@@ -187,6 +194,7 @@ class World {
   const FaultPlan plan_;
   Env env_;
   Supervisor supervisor_;
+  std::unique_ptr<ForgottenWorker> forgotten_;
   TimePoint began_{};
   TimePoint deadline_ = TimePoint::max();
   TimePoint settled_by_{};

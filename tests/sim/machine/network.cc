@@ -1,4 +1,4 @@
-#include "tests/sim/network.h"
+#include "tests/sim/machine/network.h"
 
 namespace muster::sim {
 

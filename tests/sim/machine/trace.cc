@@ -1,4 +1,4 @@
-#include "tests/sim/trace.h"
+#include "tests/sim/machine/trace.h"
 
 #include <xxhash.h>
 

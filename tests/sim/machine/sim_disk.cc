@@ -1,4 +1,4 @@
-#include "tests/sim/sim_disk.h"
+#include "tests/sim/machine/sim_disk.h"
 
 #include <fmt/format.h>
 #include <xxhash.h>

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/random.h"
-#include "tests/sim/scheduler.h"
-#include "tests/sim/trace.h"
+#include "tests/sim/machine/scheduler.h"
+#include "tests/sim/machine/trace.h"
 
 namespace muster::sim {
 

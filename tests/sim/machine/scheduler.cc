@@ -1,4 +1,4 @@
-#include "tests/sim/scheduler.h"
+#include "tests/sim/machine/scheduler.h"
 
 #include <algorithm>
 

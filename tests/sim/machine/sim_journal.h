@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "base/random.h"
 #include "master/core/durable_state.h"
-#include "tests/sim/scheduler.h"
+#include "tests/sim/machine/scheduler.h"
 
 namespace muster::sim {
 

@@ -1,4 +1,4 @@
-#include "tests/sim/sim_journal.h"
+#include "tests/sim/machine/sim_journal.h"
 
 #include <utility>
 

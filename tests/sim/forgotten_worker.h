@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "tests/sim/env.h"
+#include "tests/sim/supervisor.h"
+
+namespace muster::sim {
+
+/// The longest way round to a part that comes too late: a worker stands still in the middle of its
+/// minibatches until others have trained its shards, those are COMMITTED and forgotten everywhere,
+/// and every partition has two more snapshots. Then all servers begin anew from those, and the
+/// worker goes on where it stood. Chance almost never waits for all of this.
+class ForgottenWorker {
+ public:
+  /// `rng` decides how much later than possible the servers are killed, and the worker goes on.
+  ForgottenWorker(Env* env, Supervisor* supervisor, Rng rng)
+      : env_(env), supervisor_(supervisor), rng_(rng) {}
+
+  /// The worker goes on after `longest` at the latest, whatever was reached. To be called once.
+  void Begin(uint32_t worker, nanoseconds longest);
+
+ private:
+  enum class Step : uint8_t { kForgetting, kFirstSnapshots, kSecondSnapshots };
+  void LookAgain();
+  void Look();
+  bool StepIsOver() const;
+  /// No lease from before is out, and every partition's owner knows.
+  bool Forgotten() const;
+  void NoteSnapshots();
+  void Strike();
+
+  Env* const env_;
+  Supervisor* const supervisor_;
+  Rng rng_;
+  uint32_t worker_ = 0;
+  Step step_ = Step::kForgetting;
+  TimePoint until_;
+  /// The newest that was out when the worker stopped.
+  LeaseToken token_;
+  std::map<PartitionId, SnapshotNumber> accepted_;
+};
+
+}  // namespace muster::sim
