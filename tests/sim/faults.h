@@ -27,6 +27,7 @@ enum class FaultKind : uint8_t {
   kDrain,
   kRestart,
   kPowerLoss,
+  kDrainNode,  // a worker or a server, which begins anew afterwards
 };
 
 /// One event of a seed's plan.

@@ -35,6 +35,8 @@ class Supervisor {
   void LosePartition(uint32_t server);
   void HangTrainer(uint32_t index);
   void Drain();
+  /// Drains one node, whatever happens to the master meanwhile; then it begins anew.
+  void DrainNode(Role role, uint32_t index);
   /// Everything that stands still goes on soon.
   void Resume(nanoseconds within);
 
@@ -49,11 +51,13 @@ class Supervisor {
     SimWorker* worker = nullptr;
     uint32_t starts = 0;  // in this run
     bool over = false;    // it has done its part in this run
+    ProcessRef drained;   // by us: another one is to follow
   };
   Slot& SlotOf(Role role, uint32_t index);
   std::string NameOf(const Slot& slot) const;
   void Start(Slot* slot);
   void StartMaster(ProcessRef process);
+  void AskDrain(Slot* slot, const ProcessRef& process);
   void Relaunch(Slot* slot);
   void Exited(const ProcessRef& process, const ProcessEnd& end);
   void Ended(Slot* slot, const ProcessEnd& end);

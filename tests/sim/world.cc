@@ -103,6 +103,9 @@ class World {
       case FaultKind::kPowerLoss:
         supervisor_.RestartRun(Supervisor::Power::kLost);
         return;
+      case FaultKind::kDrainNode:
+        supervisor_.DrainNode(fault.role, fault.index);
+        return;
     }
   }
 
