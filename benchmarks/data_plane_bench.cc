@@ -74,6 +74,7 @@ class Handler final : public FrameHandler {
   void OnPush(const PushRequest& request, PushReply* reply) override {
     owned_.Push(request, reply);
   }
+  void OnServed(const ServedRequest& request) override { owned_.CountServed(request); }
 
  private:
   OwnedPartitions owned_;

@@ -61,6 +61,16 @@ class GrpcAdminClient final : public AdminClient {
   absl::Status Drain() override {
     return Call<v1::DrainResponse>(&Stub::Drain, v1::DrainRequest(), deadline_).status();
   }
+  absl::StatusOr<v1::DrainNodeResponse> DrainNode(const v1::DrainNodeRequest& request) override {
+    return Call<v1::DrainNodeResponse>(&Stub::DrainNode, request, deadline_);
+  }
+  absl::Status ResumeNode(const v1::ResumeNodeRequest& request) override {
+    return Call<v1::ResumeNodeResponse>(&Stub::ResumeNode, request, deadline_).status();
+  }
+  absl::StatusOr<v1::ListPartitionsResponse> ListPartitions(
+      const v1::ListPartitionsRequest& request) override {
+    return Call<v1::ListPartitionsResponse>(&Stub::ListPartitions, request, deadline_);
+  }
   absl::Status Cancel(const v1::CancelRequest& request) override {
     return Call<v1::CancelResponse>(&Stub::Cancel, request, deadline_).status();
   }

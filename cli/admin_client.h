@@ -27,6 +27,10 @@ class AdminClient {
       const v1::ListEventsRequest& request) = 0;
   virtual absl::Status ReportNode(const v1::ReportNodeRequest& request) = 0;
   virtual absl::Status Drain() = 0;
+  virtual absl::StatusOr<v1::DrainNodeResponse> DrainNode(const v1::DrainNodeRequest& request) = 0;
+  virtual absl::Status ResumeNode(const v1::ResumeNodeRequest& request) = 0;
+  virtual absl::StatusOr<v1::ListPartitionsResponse> ListPartitions(
+      const v1::ListPartitionsRequest& request) = 0;
   virtual absl::Status Cancel(const v1::CancelRequest& request) = 0;
   virtual absl::StatusOr<v1::GetManifestResponse> GetManifest() = 0;
 };

@@ -69,13 +69,22 @@ nlohmann::json NodeToJson(const v1::NodeStatus& node) {
                          {"heartbeat_age_ms", node.heartbeat_age_ms()},
                          {"restarts", node.restarts()},
                          {"last_exit", node.last_exit()}};
+  if (node.role() != "master") {
+    json["drain"] = node.drain();
+    json["drain_left"] = node.drain_left();
+  }
   if (node.role() == "worker") {
     json["records_committed"] = node.records_committed();
     json["shards_held"] = node.shards_held();
     json["times_us"] = {{"total", node.times().total_us()},
                         {"wait_shard", node.times().wait_shard_us()},
                         {"wait_pull", node.times().wait_pull_us()},
-                        {"wait_push", node.times().wait_push_us()}};
+                        {"wait_push", node.times().wait_push_us()},
+                        {"compute", node.times().compute_us()}};
+    json["minibatches"] = {{"begun", node.times().minibatches_begun()},
+                           {"finished", node.times().minibatches_finished()}};
+    json["records_trained"] = node.times().records_trained();
+    json["records_evaluated"] = node.times().records_evaluated();
   } else if (node.role() == "ps") {
     const v1::ServerCounters& counters = node.counters();
     json["partitions"] = node.partitions();
@@ -91,6 +100,15 @@ nlohmann::json NodeToJson(const v1::NodeStatus& node) {
     json["snapshots"] = counters.snapshots();
     json["snapshot_bytes"] = counters.snapshot_bytes();
     json["partitions_restored"] = counters.partitions_restored();
+    json["pushes"] = counters.pushes();
+    json["received_bytes"] = counters.received_bytes();
+    json["sent_bytes"] = counters.sent_bytes();
+    json["service_us"] = counters.service_us();
+    json["lanes"] = node.lanes();
+    json["seen_by_workers"] = {{"pulls", node.peer_pulls()},
+                               {"pull_us", node.peer_pull_us()},
+                               {"pushes", node.peer_pushes()},
+                               {"push_us", node.peer_push_us()}};
   }
   return json;
 }
@@ -140,6 +158,27 @@ nlohmann::json ShardToJson(const v1::ShardStatus& shard) {
           {"first_line", shard.first_line()},
           {"reasons", std::move(reasons)},
           {"age_ms", shard.age_ms()}};
+}
+
+nlohmann::json PartitionToJson(const v1::PartitionStatus& partition) {
+  const v1::PartitionTraffic& traffic = partition.traffic();
+  return {{"partition", partition.partition()},
+          {"owner", partition.owner()},
+          {"owner_incarnation", partition.owner_incarnation()},
+          {"owner_epoch", partition.owner_epoch()},
+          {"state", partition.state()},
+          {"snapshot", partition.snapshot()},
+          {"snapshot_cut", partition.snapshot_cut()},
+          {"snapshot_age_ms", partition.snapshot_age_ms()},
+          {"snapshot_files", partition.snapshot_files()},
+          {"snapshot_bytes", partition.snapshot_bytes()},
+          {"rows", traffic.rows()},
+          {"row_bytes", traffic.row_bytes()},
+          {"pulls", traffic.pulls()},
+          {"pushes", traffic.pushes()},
+          {"moved_rows", traffic.moved_rows()},
+          {"moved_bytes", traffic.moved_bytes()},
+          {"service_us", traffic.service_us()}};
 }
 
 nlohmann::json EventToJson(const v1::Event& event) {

@@ -18,6 +18,7 @@ nlohmann::json CountersToJson(const v1::JobCounters& counters);
 nlohmann::json NodeToJson(const v1::NodeStatus& node);
 nlohmann::json StatusToJson(const v1::JobStatus& status);
 nlohmann::json ShardToJson(const v1::ShardStatus& shard);
+nlohmann::json PartitionToJson(const v1::PartitionStatus& partition);
 nlohmann::json EventToJson(const v1::Event& event);
 
 /// "running", "succeeded", ...

@@ -26,7 +26,8 @@ struct Verbs {
   ShardsOptions shards;
   EventsOptions events;
   LogsOptions logs;
-  QueryOptions drain;
+  PartitionsOptions partitions;
+  DrainOptions drain;
   CancelOptions cancel;
   ExportCommandOptions export_options;
   verify::VerifyOptions verify;
@@ -173,11 +174,14 @@ void AddQueries(CLI::App* app, Verbs* verbs) {
   nodes->footer("Example:\n  muster nodes job.yaml --output json");
   nodes->callback([verbs] { verbs->exit_code = NodesCommand(verbs->nodes); });
 
-  CLI::App* drain =
-      app->add_subcommand("drain", "Let workers finish what they hold, snapshot, end the run");
-  AddTarget(drain, &verbs->drain);
-  drain->footer("Example:\n  muster drain job.yaml      # resume with: muster run job.yaml");
-  drain->callback([verbs] { verbs->exit_code = DrainCommand(verbs->drain); });
+  CLI::App* partitions = app->add_subcommand(
+      "partitions", "The weights' partitions: owner, snapshot, traffic, also after the run");
+  AddTarget(partitions, &verbs->partitions.query);
+  partitions->add_option("--limit", verbs->partitions.limit, "At most so many (1000)")
+      ->check(CLI::Range(1, 10'000));
+  partitions->add_option("--offset", verbs->partitions.offset, "Leave out the first so many");
+  partitions->footer("Example:\n  muster partitions job.yaml --output json");
+  partitions->callback([verbs] { verbs->exit_code = PartitionsCommand(verbs->partitions); });
 
   CLI::App* cancel = app->add_subcommand("cancel", "End the job now; what is committed stays");
   AddTarget(cancel, &verbs->cancel.query);
@@ -194,6 +198,28 @@ void AddQueries(CLI::App* app, Verbs* verbs) {
       ->required();
   exporting->footer("Example:\n  muster export job.yaml --output-dir weights   # docs/export.md");
   exporting->callback([verbs] { verbs->exit_code = ExportCommand(verbs->export_options); });
+}
+
+void AddDrain(CLI::App* app, Verbs* verbs) {
+  CLI::App* drain =
+      app->add_subcommand("drain", "Let workers finish what they hold, snapshot, end the run");
+  AddTarget(drain, &verbs->drain.query);
+  drain->add_option("--node", verbs->drain.node,
+                    "Only this worker or server; the job goes on without it");
+  drain->add_flag("--wait", verbs->drain.wait, "With --node: until it is drained");
+  drain
+      ->add_option("--timeout", verbs->drain.timeout_s,
+                   "With --node: seconds after which it counts as drained as it is (the job's "
+                   "drainTimeout)")
+      ->check(CLI::Range(1, 86'400));
+  drain->add_flag("--undo", verbs->drain.undo,
+                  "With --node: take it back, unless a worker has heard of it");
+  drain->footer(
+      "Examples:\n"
+      "  muster drain job.yaml                          # resume with: muster run job.yaml\n"
+      "  muster drain job.yaml --node ps-1 --wait       # its snapshots are new: stop it cheaply\n"
+      "  muster drain job.yaml --node worker-2          # it finishes its shard and ends");
+  drain->callback([verbs] { verbs->exit_code = DrainCommand(verbs->drain); });
 }
 
 void AddVerify(CLI::App* app, Verbs* verbs) {
@@ -252,6 +278,7 @@ int Main(int argc, char** argv) {
   Verbs verbs;
   AddRun(&app, &verbs);
   AddQueries(&app, &verbs);
+  AddDrain(&app, &verbs);
   AddShards(&app, &verbs);
   AddEventsAndLogs(&app, &verbs);
   AddNodes(&app, &verbs);

@@ -179,6 +179,44 @@ absl::StatusOr<v1::GetManifestResponse> FindManifest(const QueryOptions& options
   return source.client->GetManifest();
 }
 
+int DrainNodeOf(const DrainOptions& options, AdminClient* client) {
+  v1::DrainNodeRequest request;
+  request.set_node(options.node);
+  request.set_timeout_ms(uint64_t{options.timeout_s} * 1'000);
+  while (true) {
+    // Repeated, because a master that was started again knows nothing of it.
+    const absl::StatusOr<v1::DrainNodeResponse> response = client->DrainNode(request);
+    const bool again = options.wait && (response.ok() ? response->drain() != "drained"
+                                                      : IsUnreachable(response.status()));
+    if (again) {
+      SleepFor(kFollowInterval);
+      continue;
+    }
+    if (!response.ok()) return PrintError(response.status());
+    if (options.query.output == OutputFormat::kJson) {
+      PrintJson({{"node", options.node}, {"drain", response->drain()}, {"left", response->left()}});
+    } else {
+      PrintData(
+          fmt::format("{}: {}{}\n", options.node, response->drain(),
+                      response->left() == 0 ? "" : fmt::format(", {} left", response->left())));
+    }
+    return kExitSucceeded;
+  }
+}
+
+int ResumeNodeOf(const DrainOptions& options, AdminClient* client) {
+  v1::ResumeNodeRequest request;
+  request.set_node(options.node);
+  const absl::Status status = client->ResumeNode(request);
+  if (!status.ok()) return PrintError(status);
+  if (options.query.output == OutputFormat::kJson) {
+    PrintJson({{"node", options.node}, {"drain", ""}, {"left", 0}});
+  } else {
+    PrintData(fmt::format("{}: its drain is taken back\n", options.node));
+  }
+  return kExitSucceeded;
+}
+
 }  // namespace
 
 absl::StatusOr<v1::ShardId> ParseShardId(const std::string& text) {
@@ -311,12 +349,37 @@ int LogsCommand(const LogsOptions& options) {
   return kExitSucceeded;
 }
 
-int DrainCommand(const QueryOptions& options) {
-  absl::StatusOr<std::unique_ptr<AdminClient>> client = Connect(options);
+int PartitionsCommand(const PartitionsOptions& options) {
+  absl::StatusOr<Source> source = FindSource(options.query);
+  if (!source.ok()) return PrintError(source.status());
+  v1::ListPartitionsRequest request;
+  request.set_limit(options.limit);
+  request.set_offset(options.offset);
+  absl::StatusOr<v1::ListPartitionsResponse> response = source->client->ListPartitions(request);
+  if (!response.ok()) return PrintError(response.status());
+  if (options.query.output == OutputFormat::kJson) {
+    nlohmann::json partitions = nlohmann::json::array();
+    for (const v1::PartitionStatus& partition : response->partitions()) {
+      partitions.push_back(PartitionToJson(partition));
+    }
+    PrintJson({{"total", response->total()}, {"partitions", std::move(partitions)}});
+  } else {
+    PrintData(PartitionsText(*response));
+  }
+  return kExitSucceeded;
+}
+
+int DrainCommand(const DrainOptions& options) {
+  if (options.node.empty() && (options.undo || options.wait || options.timeout_s > 0)) {
+    return PrintError("--undo, --wait and --timeout are for --node NODE", kExitUsage);
+  }
+  absl::StatusOr<std::unique_ptr<AdminClient>> client = Connect(options.query);
   if (!client.ok()) return PrintError(client.status());
+  if (options.undo) return ResumeNodeOf(options, client->get());
+  if (!options.node.empty()) return DrainNodeOf(options, client->get());
   const absl::Status status = (*client)->Drain();
   if (!status.ok()) return PrintError(status);
-  if (options.output == OutputFormat::kJson) {
+  if (options.query.output == OutputFormat::kJson) {
     PrintJson({{"drain", "asked"}});
   } else {
     PrintData("draining: no new shards are handed out; `muster run` ends when all is committed\n");

@@ -48,7 +48,21 @@ struct LogsOptions {
 /// Works without a running job as well.
 int LogsCommand(const LogsOptions& options);
 
-int DrainCommand(const QueryOptions& options);
+struct PartitionsOptions {
+  QueryOptions query;
+  uint32_t limit = 1000;
+  uint64_t offset = 0;
+};
+int PartitionsCommand(const PartitionsOptions& options);
+
+struct DrainOptions {
+  QueryOptions query;
+  std::string node;  // "": the whole job
+  bool undo = false;
+  bool wait = false;       // until the node is drained
+  uint32_t timeout_s = 0;  // of the node's drain; 0: the job file's
+};
+int DrainCommand(const DrainOptions& options);
 
 struct CancelOptions {
   QueryOptions query;

@@ -37,6 +37,16 @@ class StoredJobClient final : public AdminClient {
   absl::StatusOr<v1::RetryShardsResponse> RetryShards(const v1::RetryShardsRequest&) override {
     return NotRunning();
   }
+  absl::StatusOr<v1::ListPartitionsResponse> ListPartitions(
+      const v1::ListPartitionsRequest& request) override {
+    v1::ListPartitionsResponse response;
+    MUSTER_RETURN_IF_ERROR(archive_->FillPartitions(request, &response));
+    return response;
+  }
+  absl::StatusOr<v1::DrainNodeResponse> DrainNode(const v1::DrainNodeRequest&) override {
+    return NotRunning();
+  }
+  absl::Status ResumeNode(const v1::ResumeNodeRequest&) override { return NotRunning(); }
   absl::Status ReportNode(const v1::ReportNodeRequest&) override { return NotRunning(); }
   absl::Status Drain() override { return NotRunning(); }
   absl::Status Cancel(const v1::CancelRequest&) override { return NotRunning(); }

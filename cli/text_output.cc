@@ -18,6 +18,29 @@ std::string ShardRangeText(const v1::ShardStatus& shard) {
                      shard.first_line() + shard.records() - 1);
 }
 
+/// Where the time of a worker's loops went, since its process began.
+std::string LoopsText(const v1::WorkerTimes& times) {
+  const uint64_t sum =
+      times.compute_us() + times.wait_shard_us() + times.wait_pull_us() + times.wait_push_us();
+  if (times.compute_us() == 0 || sum == 0) return "";
+  return fmt::format(", {:.0f} % computing",
+                     100.0 * static_cast<double>(times.compute_us()) / static_cast<double>(sum));
+}
+
+/// What a request costs a server.
+std::string ServiceText(const v1::ServerCounters& counters) {
+  const uint64_t requests = counters.pulls() + counters.pushes();
+  if (counters.service_us() == 0 || requests == 0) return "";
+  return fmt::format(", {:.0f} us a request",
+                     static_cast<double>(counters.service_us()) / static_cast<double>(requests));
+}
+
+std::string StateText(const v1::NodeStatus& node) {
+  if (node.drain().empty()) return node.state();
+  if (node.drain_left() == 0) return fmt::format("{}, {}", node.state(), node.drain());
+  return fmt::format("{}, {} ({} left)", node.state(), node.drain(), node.drain_left());
+}
+
 }  // namespace
 
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
@@ -70,14 +93,15 @@ std::string NodesText(const v1::JobStatus& status) {
   for (const v1::NodeStatus& node : status.nodes()) {
     std::string work;
     if (node.role() == "worker") {
-      work = fmt::format("{} held, {} committed", CountText(node.shards_held(), "shard"),
-                         CountText(node.records_committed(), "record"));
+      work = fmt::format("{} held, {} committed{}", CountText(node.shards_held(), "shard"),
+                         CountText(node.records_committed(), "record"), LoopsText(node.times()));
     } else if (node.role() == "ps") {
-      work = fmt::format("{}/{} partitions, {}, {:.1f} MB", node.partitions_serving(),
+      work = fmt::format("{}/{} partitions, {}, {:.1f} MB{}", node.partitions_serving(),
                          node.partitions(), CountText(node.counters().rows(), "row"),
-                         static_cast<double>(node.counters().row_bytes()) / 1e6);
+                         static_cast<double>(node.counters().row_bytes()) / 1e6,
+                         ServiceText(node.counters()));
     }
-    rows.push_back({node.name(), node.state(), std::to_string(node.pid()),
+    rows.push_back({node.name(), StateText(node), std::to_string(node.pid()),
                     node.role() == "master" || node.state() == "exited"
                         ? "-"
                         : fmt::format("{} ms", node.heartbeat_age_ms()),
@@ -117,6 +141,33 @@ std::string ShardsText(const v1::ListShardsResponse& response) {
   if (response.total() > static_cast<uint64_t>(response.shards_size())) {
     text += fmt::format("{} of {} shards; see more with --limit and --offset\n",
                         response.shards_size(), response.total());
+  }
+  return text;
+}
+
+std::string PartitionsText(const v1::ListPartitionsResponse& response) {
+  std::vector<std::vector<std::string>> rows = {{"PARTITION", "OWNER", "STATE", "SNAPSHOT", "ROWS",
+                                                 "MB", "PULLS", "PUSHES", "ROWS MOVED", "SERVICE"}};
+  for (const v1::PartitionStatus& partition : response.partitions()) {
+    const v1::PartitionTraffic& traffic = partition.traffic();
+    std::string snapshot = "-";
+    if (partition.snapshot() != 0) {
+      snapshot =
+          partition.snapshot_age_ms() == 0
+              ? "there"
+              : DurationText(std::chrono::milliseconds(partition.snapshot_age_ms())) + " ago";
+    }
+    rows.push_back({std::to_string(partition.partition()), partition.owner(), partition.state(),
+                    std::move(snapshot), CountText(traffic.rows()),
+                    fmt::format("{:.1f}", static_cast<double>(traffic.row_bytes()) / 1e6),
+                    CountText(traffic.pulls()), CountText(traffic.pushes()),
+                    CountText(traffic.moved_rows()),
+                    fmt::format("{:.3f} s", static_cast<double>(traffic.service_us()) / 1e6)});
+  }
+  std::string text = FormatTable(rows);
+  if (response.total() > static_cast<uint64_t>(response.partitions_size())) {
+    text += fmt::format("{} of {} partitions; see more with --limit and --offset\n",
+                        response.partitions_size(), response.total());
   }
   return text;
 }

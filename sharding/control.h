@@ -9,6 +9,7 @@
 
 #include "sharding/interval_set.h"
 #include "sharding/metrics.h"
+#include "sharding/node_figures.h"
 #include "sharding/partition_map.h"
 #include "sharding/table_spec.h"
 #include "sharding/types.h"
@@ -88,14 +89,6 @@ struct ReturnedLease {
   bool fatal = false;
 };
 
-/// Where a worker's time went since its process began.
-struct WorkerTimes {
-  uint64_t total_us = 0;
-  uint64_t wait_shard_us = 0;
-  uint64_t wait_pull_us = 0;
-  uint64_t wait_push_us = 0;
-};
-
 /// Heartbeat, leases, dones and re-assertions in one call. Idempotent: every item is named by its
 /// token.
 struct WorkerExchangeRequest {
@@ -113,6 +106,8 @@ struct WorkerExchangeRequest {
   /// Shards wanted besides those held.
   uint32_t want = 0;
   WorkerTimes times;
+  /// Not in every call; who is missing is unchanged.
+  std::vector<PeerTimes> peers;
 };
 
 enum class DoneCode : uint8_t {
@@ -205,21 +200,6 @@ struct MissingReport {
   PartitionId partition;
   OwnerEpoch epoch;
 };
-/// Counters of one server process since its start.
-struct ServerCounters {
-  uint64_t pulls = 0;
-  uint64_t pulled_rows = 0;
-  uint64_t parts_applied = 0;
-  uint64_t parts_skipped = 0;  // answered OK from the window
-  uint64_t parts_stale = 0;
-  uint64_t parts_wrong_owner = 0;
-  uint64_t rows = 0;
-  uint64_t row_bytes = 0;
-  uint64_t snapshots = 0;
-  uint64_t snapshot_bytes = 0;
-  uint64_t partitions_restored = 0;
-};
-
 struct RegisterServerRequest {
   std::string name;    // node name, "ps-0": the number is the ServerId
   uint64_t nonce = 0;  // the same process repeats it, another one cannot have it
@@ -249,6 +229,10 @@ struct ServerExchangeRequest {
   std::string warm_start_error;
   /// What no repetition can mend: the job fails with it.
   std::string fatal_error;
+  /// Not in every call; who is missing is unchanged.
+  std::vector<PartitionTraffic> traffic;
+  /// It was told to end and would have its partitions snapshotted first.
+  bool leaving = false;
 };
 struct ServerExchangeReply {
   MasterIncarnation master_incarnation;
@@ -261,6 +245,8 @@ struct ServerExchangeReply {
   std::vector<AcceptedSnapshot> accepted;
   std::optional<ForgetState> forget;
   std::chrono::milliseconds heartbeat_interval{0};
+  /// Its drain is over, or the job is: waiting longer saves nothing.
+  bool drained = false;
 };
 
 }  // namespace muster

@@ -23,7 +23,8 @@ struct SlotFile {
   std::atomic<uint64_t> computing_token;
   /// Minibatches of that shard handed to the trainer in this run.
   std::atomic<uint32_t> minibatches_started;
-  /// 1 once the session saw END or DRAIN: an exit 0 is then the right one.
+  /// 1 once the session saw END or DRAIN, or the trainer called Leave: an exit 0 is then the right
+  /// one.
   std::atomic<uint32_t> ended;
 };
 static_assert(sizeof(SlotFile) == 32 && std::atomic<uint64_t>::is_always_lock_free &&

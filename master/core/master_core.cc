@@ -295,6 +295,7 @@ void MasterCore::Tick(StepTime at) {
   }
   TickWorkers(at);
   TickServers(at);
+  TickDrains(at);
   if (!grace_) forgetting_.Update(Floor());
   if (drain_began_.has_value() && state_ == JobState::kDraining) {
     const auto waited = at.now - *drain_began_;

@@ -92,6 +92,13 @@ class MasterCore {
   /// FAILED -> TODO for `shards`, or for all of them when it is empty; returns how many.
   absl::StatusOr<uint64_t> RetryShards(const std::vector<ShardId>& shards, StepTime at);
   void Drain(StepTime at);
+  /// Empties one worker or server (AdminService.DrainNode says how); a repeat changes nothing.
+  /// Returns how far it is. `timeout` 0: the job's drain timeout. kNotFound, kInvalidArgument (the
+  /// master), kFailedPrecondition (no process, the job is over).
+  absl::StatusOr<NodeDrain> DrainNode(const std::string& name, std::chrono::milliseconds timeout,
+                                      StepTime at);
+  /// Takes the drain of a server back. kFailedPrecondition for a worker that has heard of its own.
+  absl::Status ResumeNode(const std::string& name, StepTime at);
   struct CancelOptions {
     std::string reason;
     bool as_failed = false;
@@ -140,6 +147,8 @@ class MasterCore {
     TimePoint progress_at;
     /// Tokens whose done was accepted and that the worker may not know of yet.
     absl::flat_hash_set<LeaseToken> accepted;
+    /// What it last said of each server.
+    std::map<ServerId, PeerTimes> peers;
   };
   enum class EndCause { kReturned, kDropped, kNodeFailure, kTrainerFailure };
   struct Ended {
@@ -180,6 +189,8 @@ class MasterCore {
   // master_core_workers.cc
   Session& TouchSession(const WorkerKey& worker, StepTime at);
   JobDirective Directive() const;
+  /// What the node's process is to do: as all the others, or leave.
+  JobDirective DirectiveOf(const std::string& name) const;
   bool Reassert(const HeldLease& held, const WorkerKey& worker, StepTime at);
 #ifdef MUSTER_PLANTED_BUGS
   bool Revivable(const HeldLease& held) const;
@@ -194,6 +205,7 @@ class MasterCore {
   void Grant(const WorkerExchangeRequest& request, const WorkerKey& worker, StepTime at,
              WorkerExchangeReply* reply);
   void WorkerHeard(const WorkerKey& worker, const WorkerTimes* times, StepTime at);
+  void TakePeers(const WorkerExchangeRequest& request, Session* session);
   void EndLeasesOf(const WorkerKey& worker, EndCause cause);
   void ExpireStuckLeases(StepTime at);
   void TickWorkers(StepTime at);
@@ -204,6 +216,13 @@ class MasterCore {
   void TakeErrors(const ServerExchangeRequest& request, Node* node, StepTime at);
   void CountParts(const ServerExchangeRequest& request, Node* node);
   void TickServers(StepTime at);
+
+  // master_core_drain.cc
+  void BeginDrain(Node* node, std::chrono::milliseconds timeout, StepTime at);
+  /// Counts what is left, and ends the drain when that is nothing.
+  void AdvanceDrain(Node* node, StepTime at);
+  void EndDrain(Node* node, StepTime at);
+  void TickDrains(StepTime at);
 
   // master_core_admin.cc
   void WorkerExited(const NodeReport& report, const NodeRecord& record, StepTime at);

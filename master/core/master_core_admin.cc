@@ -143,6 +143,7 @@ void MasterCore::ReportNode(const NodeReport& report, StepTime at) {
   if (report.what == NodeReport::What::kStarted) {
     if (record.pid == report.pid && report.pid != 0) return;
     record.pid = report.pid;
+    if (record.state == "exited") node->drain = {};
     if (record.state != "running" || record.role == kRoleMaster) {
       record.state = record.role == kRoleMaster ? "running" : "starting";
     }
@@ -166,13 +167,21 @@ void MasterCore::ReportNode(const NodeReport& report, StepTime at) {
            fmt::format("pid {}: {}{}{}", report.pid, record.last_exit,
                        report.text.empty() ? "" : ": ", report.text));
   if (record.role == kRoleWorker) WorkerExited(report, record, at);
+  if (current && node->drain.state == NodeDrain::State::kDraining) {
+    if (record.role == kRoleWorker) {
+      node->drain.left = 0;
+      EndDrain(node, at);
+    } else {
+      node->drain = {};
+    }
+  }
   CheckEnd(at);
 }
 
 void MasterCore::WorkerExited(const NodeReport& report, const NodeRecord& record, StepTime at) {
   awaited_.erase(report.node);
   std::string text;
-  const bool own_fault = IsOwnFault(report, Directive(), &text);
+  const bool own_fault = IsOwnFault(report, DirectiveOf(report.node), &text);
   std::optional<Ended> computing;
   if (Lease* lease = leases_.Find(report.computing_token)) {
     if (lease->worker.name == report.node) {

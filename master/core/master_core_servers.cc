@@ -51,6 +51,9 @@ absl::StatusOr<RegisterServerReply> MasterCore::RegisterServer(const RegisterSer
     record.stale_before += std::exchange(record.stale_now, 0);
     node->sequence = 0;
     node->warm_start_error.clear();
+    node->counters = {};
+    node->peers = {};
+    node->drain = {};
     MetaChanged();
     AddEvent(at, "server-registered", request.name,
              fmt::format("incarnation {}", newest_server_.value()));
@@ -101,13 +104,27 @@ ServerExchangeReply MasterCore::ExchangeServer(const ServerExchangeRequest& requ
   }
   TakeSnapshots(request, at);
   TakeErrors(request, node, at);
+  partitions_.TakeTraffic(request.id, request.incarnation, request.traffic);
+  if (request.leaving && !node->drain.leaving && !IsTerminal(state_)) {
+    // What was drained long ago is behind again.
+    if (node->drain.state != NodeDrain::State::kDraining) {
+      BeginDrain(node, options_.drain_timeout, at);
+    }
+    node->drain.leaving = true;
+  }
+  AdvanceDrain(node, at);
+  reply.drained = node->drain.state == NodeDrain::State::kDrained || IsTerminal(state_);
+  const bool draining = node->drain.state == NodeDrain::State::kDraining;
   const bool urgent = Urgent();
   if (!IsTerminal(state_)) {
-    partitions_.AskSnapshots(request.id, request.incarnation,
-                             {ledger_.done_seq(), at.now, options_.snapshot_interval,
-                              options_.snapshot_timeout, urgent});
+    partitions_.AskSnapshots(
+        request.id, request.incarnation,
+        {ledger_.done_seq(), at.now, options_.snapshot_interval, options_.snapshot_timeout, urgent,
+         draining ? node->drain.goal : DoneSeq()});
   }
-  if (urgent) reply.heartbeat_interval = std::min(reply.heartbeat_interval, kUrgentInterval);
+  if (urgent || draining) {
+    reply.heartbeat_interval = std::min(reply.heartbeat_interval, kUrgentInterval);
+  }
   for (auto it = tables_.upper_bound(request.newest_table); it != tables_.end(); ++it) {
     reply.tables.push_back(it->second);
   }
@@ -132,7 +149,7 @@ void MasterCore::CountParts(const ServerExchangeRequest& request, Node* node) {
 void MasterCore::TakeSnapshots(const ServerExchangeRequest& request, StepTime at) {
   bool accepted = false;
   for (const SnapshotReport& report : request.snapshots) {
-    if (partitions_.Accept(request.id, request.incarnation, report, ledger_.done_seq(),
+    if (partitions_.Accept(request.id, request.incarnation, report, {ledger_.done_seq(), at.now},
                            &unused_files_)) {
       ++totals_.snapshots_accepted;
       accepted = true;

@@ -38,6 +38,8 @@ absl::Status MasterCore::HelloWorker(const WorkerKey& worker, uint64_t start, St
       EndLeasesOf(key, EndCause::kNodeFailure);
     }
     AddEvent(at, "worker-joined", worker.name, "");
+    node->times = {};
+    node->drain = {};
   }
   node->record.incarnation = worker.incarnation;
   node->record.start = start;
@@ -96,6 +98,14 @@ JobDirective MasterCore::Directive() const {
   }
 }
 
+JobDirective MasterCore::DirectiveOf(const std::string& name) const {
+  const JobDirective directive = Directive();
+  const auto node = nodes_.nodes().find(name);
+  const bool drains =
+      node != nodes_.nodes().end() && node->second.drain.state != NodeDrain::State::kNone;
+  return drains && directive == JobDirective::kWork ? JobDirective::kDrain : directive;
+}
+
 absl::StatusOr<WorkerExchangeReply> MasterCore::ExchangeWorker(const WorkerExchangeRequest& request,
                                                                StepTime at) {
   now_ = at.now;
@@ -112,11 +122,12 @@ absl::StatusOr<WorkerExchangeReply> MasterCore::ExchangeWorker(const WorkerExcha
   WorkerExchangeReply reply;
   reply.master_incarnation = incarnation_;
   reply.heartbeat_interval = options_.leases.heartbeat_interval;
-  WorkerHeard(worker, &request.times, at);
   // A call that was overtaken by a newer one says nothing about what the worker holds now.
   const bool fresh = request.sequence > session.sequence;
+  WorkerHeard(worker, fresh ? &request.times : nullptr, at);
   if (fresh) {
     session.sequence = request.sequence;
+    TakePeers(request, &session);
     TakeHeld(request, worker, at, &reply);
   }
   TakeReturned(request, worker, at);
@@ -126,7 +137,12 @@ absl::StatusOr<WorkerExchangeReply> MasterCore::ExchangeWorker(const WorkerExcha
   CheckRejects(at);
   CheckEnd(at);
   if (fresh) Grant(request, worker, at, &reply);
-  reply.directive = Directive();
+  reply.directive = DirectiveOf(worker.name);
+  Node* node = nodes_.Find(worker.name);
+  if (node != nullptr && node->drain.state == NodeDrain::State::kDraining) {
+    node->drain.told = true;
+    if (fresh) AdvanceDrain(node, at);
+  }
   if (request.map_version < partitions_.version()) reply.map = Map();
   return reply;
 }
@@ -278,7 +294,9 @@ void MasterCore::Grant(const WorkerExchangeRequest& request, const WorkerKey& wo
   absl::flat_hash_set<LeaseToken> listed;
   for (const HeldLease& held : request.held) listed.insert(held.token);
   const uint32_t want =
-      state_ == JobState::kRunning ? std::min(request.want, kGrantsPerCallMax) : 0;
+      state_ == JobState::kRunning && DirectiveOf(worker.name) == JobDirective::kWork
+          ? std::min(request.want, kGrantsPerCallMax)
+          : 0;
   for (LeaseToken token : leases_.TokensOf(worker)) {
     if (token <= request.newest_grant || listed.contains(token)) continue;
     if (reply->grants.size() >= want) {
@@ -304,6 +322,27 @@ void MasterCore::Grant(const WorkerExchangeRequest& request, const WorkerKey& wo
   }
   if (want > 0 && reply->grants.empty()) {
     reply->heartbeat_interval = std::min(reply->heartbeat_interval, kWaitInterval);
+  }
+}
+
+void MasterCore::TakePeers(const WorkerExchangeRequest& request, Session* session) {
+  for (const PeerTimes& seen : request.peers) {
+    if (seen.server.value() >= options_.servers) continue;
+    Node* node = nodes_.Find(NodeTable::ServerName(seen.server));
+    // Of a process that has been replaced, or of one that is not known yet.
+    if (node == nullptr || node->record.incarnation != seen.incarnation.value()) continue;
+    PeerTimes& last = session->peers[seen.server];
+    if (last.incarnation != seen.incarnation) last = PeerTimes{.incarnation = seen.incarnation};
+    // Totals never shrink; what a peer says is not to be trusted with that.
+    const auto add = [&](uint64_t PeerTimes::* field) {
+      if (seen.*field <= last.*field) return;
+      node->peers.*field += seen.*field - last.*field;
+      last.*field = seen.*field;
+    };
+    add(&PeerTimes::pulls);
+    add(&PeerTimes::pull_us);
+    add(&PeerTimes::pushes);
+    add(&PeerTimes::push_us);
   }
 }
 

@@ -7,6 +7,18 @@
 
 namespace muster {
 
+std::string_view ToString(NodeDrain::State state) {
+  switch (state) {
+    case NodeDrain::State::kNone:
+      return "";
+    case NodeDrain::State::kDraining:
+      return "draining";
+    case NodeDrain::State::kDrained:
+      return "drained";
+  }
+  return "";
+}
+
 NodeTable::NodeTable(std::map<std::string, NodeRecord> nodes) {
   for (auto& [name, record] : nodes) nodes_[name].record = std::move(record);
 }
@@ -53,6 +65,7 @@ bool NodeTable::SetState(Node* node, std::string_view state) {
 void NodeTable::Forgive(std::chrono::nanoseconds gap, TimePoint now) {
   for (auto& [name, node] : nodes_) {
     if (node.last_heard.has_value()) node.last_heard = std::min(*node.last_heard + gap, now);
+    node.drain.began = std::min(node.drain.began + gap, now);
   }
 }
 

@@ -15,10 +15,30 @@
 
 namespace muster {
 
+/// A drain of one node; of the process that has the node's name.
+struct NodeDrain {
+  enum class State : uint8_t { kNone, kDraining, kDrained };
+  State state = State::kNone;
+  TimePoint began;
+  std::chrono::milliseconds timeout{0};
+  /// Of a server: every DONE shard up to this is to be in its snapshots.
+  DoneSeq goal;
+  /// Of a worker: leases left. Of a server: partitions whose snapshot is behind the goal.
+  uint32_t left = 0;
+  /// The worker has heard of it.
+  bool told = false;
+  /// The server asks for it, having been told to end.
+  bool leaving = false;
+};
+/// "", "draining", "drained".
+std::string_view ToString(NodeDrain::State state);
+
 struct Node {
   NodeRecord record;
   // Not journaled.
   std::optional<TimePoint> last_heard;
+  NodeDrain drain;
+  PeerTimes peers;          // servers: what all workers saw of this incarnation
   WorkerTimes times;        // workers
   ServerCounters counters;  // servers
   uint64_t sequence = 0;    // servers: of the newest exchange

@@ -51,6 +51,7 @@ void PartitionTable::Restore(uint32_t id, ServerIncarnation incarnation, Restore
   entry.restored_at = restore_epoch_;
   partition.reported = OwnerEpoch();
   partition.asked.reset();
+  partition.traffic.reset();
   restored->replay_after = restored->partitions == 0
                                ? partition.manifest.cut
                                : std::min(restored->replay_after, partition.manifest.cut);
@@ -135,8 +136,17 @@ bool PartitionTable::Reported(ServerId server, ServerIncarnation incarnation,
   return newly_restored;
 }
 
+void PartitionTable::TakeTraffic(ServerId server, ServerIncarnation incarnation,
+                                 std::span<const PartitionTraffic> traffic) {
+  for (const PartitionTraffic& one : traffic) {
+    if (one.partition.value() >= partitions_.size()) continue;
+    Partition& partition = partitions_[one.partition.value()];
+    if (OwnedBy(partition, server, incarnation)) partition.traffic = one;
+  }
+}
+
 bool PartitionTable::Accept(ServerId server, ServerIncarnation incarnation,
-                            const SnapshotReport& report, DoneSeq done_seq,
+                            const SnapshotReport& report, const Acceptance& at,
                             std::vector<std::string>* unused) {
   const uint32_t id = report.partition.value();
   if (id >= partitions_.size()) return false;
@@ -149,7 +159,7 @@ bool PartitionTable::Accept(ServerId server, ServerIncarnation incarnation,
                      (GoesOnFrom(partition.manifest, next) || MUSTER_PLANTED(kChainShared));
   if (!(owner || MUSTER_PLANTED(kFormerOwner)) || !(newer || MUSTER_PLANTED(kOlderSnapshot)) ||
       next.number.incarnation() != incarnation_ || next.number.count() > snapshot_count_ ||
-      next.cut > done_seq) {
+      next.cut > at.done_seq) {
     return false;
   }
   if (partition.asked.has_value() && partition.asked->number == next.number) {
@@ -164,8 +174,9 @@ bool PartitionTable::Accept(ServerId server, ServerIncarnation incarnation,
   const DoneSeq before = partition.manifest.cut;
   if (at_min_cut_ > 0 && before == min_cut_ && next.cut > min_cut_) --at_min_cut_;
   partition.manifest = next;
+  partition.accepted_at = at.now;
   if (MUSTER_PLANTED(kCutAtAcceptance)) {
-    partition.manifest.cut = done_seq;
+    partition.manifest.cut = at.done_seq;
     at_min_cut_ = 0;
   }
   if (!MUSTER_PLANTED(kManifestNotJournaled)) dirty_.insert(id);
@@ -182,7 +193,8 @@ void PartitionTable::AskSnapshots(ServerId server, ServerIncarnation incarnation
       if (schedule.now - partition.asked->at < schedule.timeout) continue;
       partition.asked.reset();
     } else if (partition.manifest.cut >= schedule.done_seq ||
-               (!schedule.urgent && schedule.now - partition.last_asked < schedule.interval)) {
+               (!schedule.urgent && partition.manifest.cut >= schedule.urgent_cut &&
+                schedule.now - partition.last_asked < schedule.interval)) {
       continue;
     }
     partition.last_asked = schedule.now;
@@ -255,6 +267,20 @@ PartitionTable::Load PartitionTable::LoadOf(ServerId server) const {
     }
   }
   return load;
+}
+
+uint32_t PartitionTable::CountBehind(ServerId server, ServerIncarnation incarnation,
+                                     DoneSeq cut) const {
+  return static_cast<uint32_t>(std::ranges::count_if(partitions_, [&](const Partition& partition) {
+    return OwnedBy(partition, server, incarnation) && partition.manifest.cut < cut;
+  }));
+}
+
+PartitionTable::Seen PartitionTable::SeenOf(PartitionId id) const {
+  const Partition& partition = partitions_[id.value()];
+  return {partition.entry.owner_incarnation != ServerIncarnation() &&
+              partition.reported == partition.entry.epoch,
+          partition.traffic, partition.accepted_at};
 }
 
 void PartitionTable::Collect(std::vector<Mutation>* mutations) {

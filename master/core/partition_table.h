@@ -44,12 +44,20 @@ class PartitionTable {
   /// that was not before (it must be told again what to forget).
   bool Reported(ServerId server, ServerIncarnation incarnation,
                 std::span<const OwnedPartition> owned);
+  /// Takes what the server says of its partitions' traffic; of others' nothing.
+  void TakeTraffic(ServerId server, ServerIncarnation incarnation,
+                   std::span<const PartitionTraffic> traffic);
+  /// When a snapshot is accepted, and the newest done_seq then.
+  struct Acceptance {
+    DoneSeq done_seq;
+    TimePoint now;
+  };
   /// Makes the snapshot count if the rules allow it: from the current owner at the current epoch,
   /// newer than the manifest's, asked by this master incarnation, of a cut that exists, in a chain
   /// that goes on from the manifest's or begins anew.
   /// Appends the files that are no longer needed to `unused`.
   bool Accept(ServerId server, ServerIncarnation incarnation, const SnapshotReport& report,
-              DoneSeq done_seq, std::vector<std::string>* unused);
+              const Acceptance& at, std::vector<std::string>* unused);
   struct Schedule {
     DoneSeq done_seq;
     TimePoint now;
@@ -57,6 +65,8 @@ class PartitionTable {
     std::chrono::milliseconds timeout{0};
     /// Ask for every partition whose cut is behind, whatever the interval.
     bool urgent = false;
+    /// As above for those whose cut is behind this.
+    DoneSeq urgent_cut{};
   };
   /// Asks for the snapshots of the server's partitions that are due; at most one is outstanding
   /// per partition.
@@ -80,6 +90,18 @@ class PartitionTable {
     uint32_t serving = 0;
   };
   Load LoadOf(ServerId server) const;
+  /// Partitions of the server's process whose snapshot does not hold every shard DONE up to `cut`.
+  uint32_t CountBehind(ServerId server, ServerIncarnation incarnation, DoneSeq cut) const;
+  /// What is known of a partition beside its entry and its manifest; nothing of it is journaled.
+  struct Seen {
+    /// The owner says that it serves the entry's epoch.
+    bool serving = false;
+    /// None: nothing yet of the present owner's process.
+    std::optional<PartitionTraffic> traffic;
+    /// When the manifest's snapshot was accepted; none: by an earlier master, or there is none.
+    std::optional<TimePoint> accepted_at;
+  };
+  Seen SeenOf(PartitionId id) const;
 
   /// Appends what changed since the last call; version and restore epoch are in the meta record.
   void Collect(std::vector<Mutation>* mutations);
@@ -98,6 +120,8 @@ class PartitionTable {
     OwnerEpoch reported;
     std::optional<Asked> asked;
     TimePoint last_asked;
+    std::optional<PartitionTraffic> traffic;
+    std::optional<TimePoint> accepted_at;
   };
   bool OwnedBy(const Partition& partition, ServerId server, ServerIncarnation incarnation) const {
     return partition.entry.owner == server && partition.entry.owner_incarnation == incarnation;

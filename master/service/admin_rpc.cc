@@ -45,6 +45,15 @@ absl::StatusOr<NodeReport> ParseReport(const v1::ReportNodeRequest& request) {
   return report;
 }
 
+constexpr uint64_t kDrainTimeoutMaxMs = 24 * 3'600 * 1'000;
+
+absl::Status CheckDrain(const v1::DrainNodeRequest& request) {
+  MUSTER_RETURN_IF_ERROR(CheckNodeName("node", request.node()));
+  if (request.timeout_ms() <= kDrainTimeoutMaxMs) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format("timeout_ms: {} is more than a day ({})",
+                                                request.timeout_ms(), kDrainTimeoutMaxMs));
+}
+
 class AdminRpc final : public v1::AdminService::CallbackService {
  public:
   explicit AdminRpc(RpcContext context) : context_(std::move(context)) {}
@@ -102,6 +111,36 @@ class AdminRpc final : public v1::AdminService::CallbackService {
     return Run(call, [](MasterCore& core, StepTime at) {
       core.Drain(at);
       return absl::OkStatus();
+    });
+  }
+  grpc::ServerUnaryReactor* DrainNode(grpc::CallbackServerContext* call,
+                                      const v1::DrainNodeRequest* request,
+                                      v1::DrainNodeResponse* response) override {
+    const absl::Status checked = CheckDrain(*request);
+    if (!checked.ok()) return Answer(call, checked);
+    return Run(call, [request, response](MasterCore& core, StepTime at) -> absl::Status {
+      MUSTER_ASSIGN_OR_RETURN(
+          const NodeDrain drain,
+          core.DrainNode(request->node(), std::chrono::milliseconds(request->timeout_ms()), at));
+      response->set_drain(std::string(ToString(drain.state)));
+      response->set_left(drain.left);
+      return absl::OkStatus();
+    });
+  }
+  grpc::ServerUnaryReactor* ResumeNode(grpc::CallbackServerContext* call,
+                                       const v1::ResumeNodeRequest* request,
+                                       v1::ResumeNodeResponse*) override {
+    const absl::Status checked = CheckNodeName("node", request->node());
+    if (!checked.ok()) return Answer(call, checked);
+    return Run(call, [request](MasterCore& core, StepTime at) {
+      return core.ResumeNode(request->node(), at);
+    });
+  }
+  grpc::ServerUnaryReactor* ListPartitions(grpc::CallbackServerContext* call,
+                                           const v1::ListPartitionsRequest* request,
+                                           v1::ListPartitionsResponse* response) override {
+    return Run(call, [request, response](MasterCore& core, StepTime at) {
+      return FillPartitions(core, at.now, *request, response);
     });
   }
   grpc::ServerUnaryReactor* Cancel(grpc::CallbackServerContext* call,

@@ -70,6 +70,13 @@ absl::Status JobArchive::FillEvents(const v1::ListEventsRequest& request,
   return muster::FillEvents(*core_, request, to);
 }
 
+absl::Status JobArchive::FillPartitions(const v1::ListPartitionsRequest& request,
+                                        v1::ListPartitionsResponse* to) const {
+  MUSTER_RETURN_IF_ERROR(muster::FillPartitions(*core_, TimePoint{}, request, to));
+  for (v1::PartitionStatus& partition : *to->mutable_partitions()) partition.set_state("unowned");
+  return absl::OkStatus();
+}
+
 void JobArchive::FillManifest(v1::GetManifestResponse* to) const {
   muster::FillManifest(*core_, snapshot_directory_, to);
 }

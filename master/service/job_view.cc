@@ -116,7 +116,41 @@ void FillNode(const MasterCore& core, const Node& node, TimePoint now, v1::NodeS
       to->set_partitions_serving(load.serving);
     }
     ToProto(node.counters, to->mutable_counters());
+    to->set_peer_pulls(node.peers.pulls);
+    to->set_peer_pull_us(node.peers.pull_us);
+    to->set_peer_pushes(node.peers.pushes);
+    to->set_peer_push_us(node.peers.push_us);
+    to->set_lanes(static_cast<uint32_t>(record.lanes.size()));
   }
+  to->set_drain(std::string(ToString(node.drain.state)));
+  to->set_drain_left(node.drain.left);
+}
+
+std::string_view PartitionState(const MasterCore& core, const PartitionEntry& entry, bool serving) {
+  const auto node = core.nodes().nodes().find(NodeTable::ServerName(entry.owner));
+  const bool alive = entry.owner_incarnation != ServerIncarnation() &&
+                     node != core.nodes().nodes().end() && node->second.record.state != "exited";
+  if (!alive) return "unowned";
+  return serving ? "serving" : "restoring";
+}
+
+void FillPartition(const MasterCore& core, PartitionId id, TimePoint now, v1::PartitionStatus* to) {
+  const PartitionEntry& entry = core.partitions().entry(id);
+  const PartitionTable::Seen seen = core.partitions().SeenOf(id);
+  const Manifest& manifest = core.partitions().manifest(id);
+  to->set_partition(id.value());
+  to->set_owner(NodeTable::ServerName(entry.owner));
+  to->set_owner_incarnation(entry.owner_incarnation.value());
+  to->set_owner_epoch(entry.epoch.value());
+  to->set_state(std::string(PartitionState(core, entry, seen.serving)));
+  to->set_snapshot(manifest.number.value());
+  to->set_snapshot_cut(manifest.cut.value());
+  if (seen.accepted_at.has_value()) to->set_snapshot_age_ms(Millis(now - *seen.accepted_at));
+  to->set_snapshot_files(static_cast<uint32_t>(manifest.files.size()));
+  uint64_t bytes = 0;
+  for (const SnapshotFile& file : manifest.files) bytes += file.bytes;
+  to->set_snapshot_bytes(bytes);
+  if (seen.traffic.has_value()) ToProto(*seen.traffic, to->mutable_traffic());
 }
 
 void FillCounters(const MasterCore& core, v1::JobCounters* to) {
@@ -260,6 +294,21 @@ absl::Status FillEvents(const MasterCore& core, const v1::ListEventsRequest& req
     if (bytes >= kPageBytesMax) break;
     FillEvent(event, to->add_events());
     bytes += to->events().rbegin()->ByteSizeLong();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FillPartitions(const MasterCore& core, TimePoint now,
+                            const v1::ListPartitionsRequest& request,
+                            v1::ListPartitionsResponse* to) {
+  MUSTER_ASSIGN_OR_RETURN(const uint32_t limit, PageSize(request.limit()));
+  const uint64_t total = core.partitions().size();
+  to->set_total(total);
+  size_t bytes = 0;
+  for (uint64_t p = request.offset();
+       p < total && p - request.offset() < limit && bytes < kPageBytesMax; ++p) {
+    FillPartition(core, PartitionId(static_cast<uint32_t>(p)), now, to->add_partitions());
+    bytes += to->partitions().rbegin()->ByteSizeLong();
   }
   return absl::OkStatus();
 }

@@ -18,6 +18,10 @@ absl::Status FillShards(const MasterCore& core, TimePoint now,
                         const v1::ListShardsRequest& request, v1::ListShardsResponse* to);
 absl::Status FillEvents(const MasterCore& core, const v1::ListEventsRequest& request,
                         v1::ListEventsResponse* to);
+/// kInvalidArgument for a limit out of range.
+absl::Status FillPartitions(const MasterCore& core, TimePoint now,
+                            const v1::ListPartitionsRequest& request,
+                            v1::ListPartitionsResponse* to);
 void FillManifest(const MasterCore& core, const std::string& snapshot_directory,
                   v1::GetManifestResponse* to);
 

@@ -4,6 +4,7 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -137,19 +138,28 @@ absl::Status Connection::CheckChecksum() {
 }
 
 absl::Status Connection::Serve() {
-  MUSTER_RETURN_IF_ERROR(CheckChecksum());
-  absl::Status status;
   if (phase_ == Phase::kHello) {
-    status = ServeHello();
-  } else if (header_.kind == wire::Kind::kPull) {
-    status = ServePull();
+    MUSTER_RETURN_IF_ERROR(CheckChecksum());
+    MUSTER_RETURN_IF_ERROR(ServeHello());
   } else {
-    status = ServePush();
+    MUSTER_RETURN_IF_ERROR(ServeRequest());
   }
+  Flush();
   for (AlignedBuffer* buffer : {&directory_in_, &keys_in_, &values_in_, &widened_}) {
     buffer->ReleaseIfLarger(limits_->buffer_bytes_kept);
   }
-  return status;
+  return absl::OkStatus();
+}
+
+absl::Status Connection::ServeRequest() {
+  const auto began = std::chrono::steady_clock::now();
+  MUSTER_RETURN_IF_ERROR(CheckChecksum());
+  MUSTER_RETURN_IF_ERROR(header_.kind == wire::Kind::kPull ? ServePull() : ServePush());
+  const size_t body = directory_in_.size() + keys_in_.size() + values_in_.size();
+  handler_->OnServed({.received_bytes = wire::kHeaderBytes + body,
+                      .sent_bytes = out_.back().bytes(),
+                      .time = std::chrono::steady_clock::now() - began});
+  return absl::OkStatus();
 }
 
 absl::Status Connection::ServeHello() {
@@ -219,12 +229,16 @@ void Connection::Send(wire::Kind kind, std::string directory, uint32_t parts, Al
   frame.values = std::move(values);
   frame.value_bytes = value_bytes;
   outstanding_bytes_ += frame.bytes();
+}
+
+void Connection::Flush() {
   if (writing_ == 0) Write();
 }
 
 void Connection::SendError(const absl::Status& status) {
   phase_ = Phase::kClosing;
   Send(wire::Kind::kError, wire::EncodeError(Message(status)), 0, {}, 0);
+  Flush();
 }
 
 void Connection::Write() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -39,6 +40,15 @@ struct PushReply {
   std::string text;
 };
 
+/// What a request cost its lane.
+struct ServedRequest {
+  /// Whole frames, as they went over the wire.
+  uint64_t received_bytes = 0;
+  uint64_t sent_bytes = 0;
+  /// Wall clock from having the request whole to having its answer encoded.
+  std::chrono::nanoseconds time{0};
+};
+
 /// Serves the requests of one lane: net knows frames, the handler knows partitions. Every call
 /// comes on the lane's thread, one at a time; a call must not block.
 class FrameHandler {
@@ -48,6 +58,8 @@ class FrameHandler {
   virtual absl::StatusOr<wire::HelloReply> OnHello(const wire::Hello& hello) = 0;
   virtual void OnPull(const PullRequest& request, PullReply* reply) = 0;
   virtual void OnPush(const PushRequest& request, PushReply* reply) = 0;
+  /// The pull or push of the last call is answered.
+  virtual void OnServed(const ServedRequest& /*request*/) {}
 };
 
 }  // namespace muster::ps

@@ -22,6 +22,10 @@ void Add(const ServerCounters& from, ServerCounters* to) {
   to->snapshots += from.snapshots;
   to->snapshot_bytes += from.snapshot_bytes;
   to->partitions_restored += from.partitions_restored;
+  to->pushes += from.pushes;
+  to->received_bytes += from.received_bytes;
+  to->sent_bytes += from.sent_bytes;
+  to->service_us += from.service_us;
 }
 
 template <typename T>
@@ -48,12 +52,14 @@ ServerExchangeRequest ControlState::MakeRequest(const std::vector<LaneReport>& r
   request.sequence = sequence_;
   request.newest_table = newest_table_;
   request.forget_version = forget_version_;
+  request.leaving = leaving_;
   request.warm_start_error = ValidUtf8(errors.warm_start, kErrorBytesMax);
   request.fatal_error = ValidUtf8(errors.fatal, kErrorBytesMax);
   for (const LaneReport& report : reports) {
     Append(report.owned, &request.owned);
     Append(report.snapshots, &request.snapshots);
     Append(report.missing, &request.missing);
+    Append(report.traffic, &request.traffic);
     Add(report.counters, &request.counters);
     if (request.snapshot_error.empty()) request.snapshot_error = report.error;
   }
@@ -67,7 +73,8 @@ absl::StatusOr<ControlState::Orders> ControlState::OnReply(const ServerExchangeR
         "refused the commands of master incarnation {}: incarnation {} has been heard since",
         reply.master_incarnation.value(), master_.value()));
   }
-  if (reply.master_incarnation > master_) {
+  const bool new_master = reply.master_incarnation > master_;
+  if (new_master) {
     master_ = reply.master_incarnation;
     forget_version_ = 0;  // versions are counted by one master
   }
@@ -78,6 +85,7 @@ absl::StatusOr<ControlState::Orders> ControlState::OnReply(const ServerExchangeR
         incarnation_.value(), id_.value()));
   }
   Orders orders;
+  orders.drained = reply.drained;
   orders.lanes.resize(lane_count_);
   for (const TableSpec& table : reply.tables) {
     if (table.id <= table_ordered_) continue;
@@ -98,6 +106,7 @@ absl::StatusOr<ControlState::Orders> ControlState::OnReply(const ServerExchangeR
   for (LaneCommands& commands : orders.lanes) {
     commands.sequence = sequence_;
     commands.forget = forget;
+    commands.new_master = new_master;
   }
   return orders;
 }

@@ -32,12 +32,16 @@ class ControlState {
     std::vector<TableSpec> tables;
     /// One per lane.
     std::vector<LaneCommands> lanes;
+    /// Nothing is left to wait for before the end.
+    bool drained = false;
   };
   /// What the reply to the newest request demands. kFailedPrecondition: the master does not know
   /// this incarnation (any more); this process can only end. kAborted: the reply of an older
   /// master, nothing is to be done.
   absl::StatusOr<Orders> OnReply(const ServerExchangeReply& reply);
   void TableAdded(TableId table) { newest_table_ = table; }
+  /// From now on the master is told that this server was told to end.
+  void Leave() { leaving_ = true; }
 
  private:
   const ServerId id_;
@@ -48,6 +52,7 @@ class ControlState {
   TableId newest_table_;   // the lanes know all up to this
   TableId table_ordered_;  // handed out by OnReply
   uint64_t forget_version_ = 0;
+  bool leaving_ = false;
 };
 
 }  // namespace muster::ps

@@ -43,8 +43,9 @@ class GrpcMasterClient final : public MasterClient {
     ToProto(request, &message);
     message.set_version(kCompatibleVersion);
     v1::RegisterServerReply reply;
-    MUSTER_RETURN_IF_ERROR(Call(
-        [&](grpc::ClientContext* context) { return stub_->Register(context, message, &reply); }));
+    MUSTER_RETURN_IF_ERROR(Call(WhenAway::kWait, [&](grpc::ClientContext* context) {
+      return stub_->Register(context, message, &reply);
+    }));
     if (reply.partition_count() == 0 || reply.partition_count() > kPartitionsMax) {
       return absl::InvalidArgumentError(
           fmt::format("the master says that the job has {} partitions, the limit is {}",
@@ -69,8 +70,10 @@ class GrpcMasterClient final : public MasterClient {
     v1::ServerExchangeRequest message;
     ToProto(request, &message);
     v1::ServerExchangeReply reply;
-    MUSTER_RETURN_IF_ERROR(Call(
-        [&](grpc::ClientContext* context) { return stub_->Exchange(context, message, &reply); }));
+    const WhenAway when_away = request.leaving ? WhenAway::kFail : WhenAway::kWait;
+    MUSTER_RETURN_IF_ERROR(Call(when_away, [&](grpc::ClientContext* context) {
+      return stub_->Exchange(context, message, &reply);
+    }));
     return FromProto(reply);
   }
 
@@ -81,14 +84,16 @@ class GrpcMasterClient final : public MasterClient {
   }
 
  private:
+  enum class WhenAway : uint8_t { kWait, kFail };
+
   template <typename F>
-  absl::Status Call(F&& call) {
+  absl::Status Call(WhenAway when_away, F&& call) {
     grpc::ClientContext context;
     if (!job_.id.empty()) context.AddMetadata(kJobIdMetadata, job_.id);
     if (!job_.name.empty()) context.AddMetadata(kJobNameMetadata, job_.name);
     // A call that fails at once does not poll, and then only gRPC's timer of 5 s notices the new
     // connection.
-    context.set_wait_for_ready(true);
+    context.set_wait_for_ready(when_away == WhenAway::kWait);
     context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                                       gpr_time_from_seconds(kDeadline.count(), GPR_TIMESPAN)));
     {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/failpoint.h"
@@ -9,6 +10,9 @@
 
 namespace muster::ps {
 namespace {
+
+/// Exchanges may follow each other closely; traffic is in one as often as this.
+constexpr std::chrono::milliseconds kTrafficSpacing{500};
 
 /// Reads and rebuilds a partition; on the loader's thread.
 absl::StatusOr<std::unique_ptr<Partition>> BuildPartition(Storage* storage, const LoadJob& job,
@@ -85,7 +89,18 @@ void LaneServer::PostCommands(LaneCommands commands) {
 }
 
 void LaneServer::PostReport(uint64_t sequence, std::function<void(LaneReport)> done) {
-  net_.Post([this, sequence, done = std::move(done)] { done(owned_->Report(sequence)); });
+  net_.Post([this, sequence, done = std::move(done)] { done(Report(sequence)); });
+}
+
+LaneReport LaneServer::Report(uint64_t sequence) {
+  LaneReport report = owned_->Report(sequence);
+  const TimePoint now = context_->clock->Now();
+  if (now >= traffic_due_) {
+    traffic_due_ = now + kTrafficSpacing;
+    report.traffic =
+        owned_->ReportTraffic(sequence, std::max<size_t>(kTrafficPerCallMax / lane_count_, 1));
+  }
+  return report;
 }
 
 void LaneServer::PostPump() {

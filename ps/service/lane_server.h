@@ -83,12 +83,14 @@ class LaneServer final : public FrameHandler {
   absl::StatusOr<wire::HelloReply> OnHello(const wire::Hello& hello) override;
   void OnPull(const PullRequest& request, PullReply* reply) override;
   void OnPush(const PushRequest& request, PushReply* reply) override;
+  void OnServed(const ServedRequest& request) override { owned_->CountServed(request); }
 
  private:
   void Pump();
   void BeginLoad(LoadJob job);
   void BeginWrite(SnapshotJob job);
   void WakeIfNews();
+  LaneReport Report(uint64_t sequence);
 
   const uint32_t lane_;
   const uint32_t lane_count_;
@@ -96,6 +98,7 @@ class LaneServer final : public FrameHandler {
   // Of the lane's thread from Start() on.
   ServerIdentity identity_;
   std::optional<OwnedPartitions> owned_;
+  TimePoint traffic_due_{};  // of the next report of it
   Lane net_;
 };
 

@@ -16,6 +16,7 @@ class MasterClient {
   virtual ~MasterClient() = default;
   /// kUnavailable and kDeadlineExceeded: try again. Anything else will not change by itself.
   virtual absl::StatusOr<ServerIdentity> Register(const RegisterServerRequest& request) = 0;
+  /// A request with `leaving` fails at once when nobody is there.
   virtual absl::StatusOr<ServerExchangeReply> Exchange(const ServerExchangeRequest& request) = 0;
   /// Ends the call under way, and every later one, with kCancelled.
   virtual void Cancel() = 0;

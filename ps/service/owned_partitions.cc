@@ -73,6 +73,11 @@ std::vector<TableId> OwnedPartitions::WarmStartsWanted() const {
 }
 
 void OwnedPartitions::Apply(const LaneCommands& commands) {
+  for (Slot& slot : slots_) {
+    Traffic& traffic = slot.traffic;
+    if (traffic.reported_in <= commands.sequence) traffic.reported_in = 0;
+    if (commands.new_master && slot.partition != nullptr) traffic.changed = true;
+  }
   for (const OwnCommand& command : commands.owns) Own(command);
   for (const AcceptedSnapshot& accepted : commands.accepted) Accept(accepted);
   for (const SnapshotCommand& command : commands.snapshots) {
@@ -130,6 +135,7 @@ void OwnedPartitions::Serve(Slot* slot, std::unique_ptr<Partition> partition,
   slot->force_base = false;
   slot->accepted = manifest;
   slot->partition = std::move(partition);
+  slot->traffic.changed = true;
   for (const auto& [id, table] : tables_) GiveTable(table, slot);
   if (forget_ != nullptr && !MUSTER_WEAKENED(kLanesForget)) slot->partition->Forget(*forget_);
   news_ = true;
@@ -282,6 +288,7 @@ void OwnedPartitions::Written(PartitionId partition, SnapshotNumber number,
 LaneReport OwnedPartitions::Report(uint64_t sequence) {
   LaneReport report;
   report.counters = counters_;
+  report.counters.service_us = static_cast<uint64_t>(service_ / std::chrono::microseconds(1));
   for (size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
     const PartitionId id(static_cast<uint32_t>(i) * options_.lane_count + options_.lane);
@@ -300,6 +307,24 @@ LaneReport OwnedPartitions::Report(uint64_t sequence) {
   report.warm_starts_wanted = WarmStartsWanted();
   report.error = load_error_.empty() ? snapshot_error_ : load_error_;
   news_ = false;
+  return report;
+}
+
+std::vector<PartitionTraffic> OwnedPartitions::ReportTraffic(uint64_t sequence, size_t limit) {
+  std::vector<PartitionTraffic> report;
+  for (size_t looked = 0; looked < slots_.size() && report.size() < limit; ++looked) {
+    const size_t i = next_traffic_++ % slots_.size();
+    Slot& slot = slots_[i];
+    Traffic& traffic = slot.traffic;
+    if (slot.partition == nullptr || (!traffic.changed && traffic.reported_in == 0)) continue;
+    traffic.changed = false;
+    traffic.reported_in = sequence;
+    const Partition::Sizes sizes = slot.partition->sizes();
+    report.push_back({PartitionId(static_cast<uint32_t>(i) * options_.lane_count + options_.lane),
+                      traffic.pulls, traffic.pushes, traffic.rows, traffic.bytes,
+                      static_cast<uint64_t>(traffic.service_ns / 1'000), sizes.rows,
+                      sizes.row_bytes});
+  }
   return report;
 }
 

@@ -29,6 +29,8 @@ struct LaneCommands {
   std::vector<AcceptedSnapshot> accepted;
   /// Null: nothing new.
   std::shared_ptr<const ForgetState> forget;
+  /// The answer of another master than the one before: it knows nothing of what was only counted.
+  bool new_master = false;
 };
 
 /// What one lane contributes to the next exchange.
@@ -37,6 +39,7 @@ struct LaneReport {
   std::vector<SnapshotReport> snapshots;
   std::vector<MissingReport> missing;
   ServerCounters counters;
+  std::vector<PartitionTraffic> traffic;
   /// Tables of which some partition has not the rows that they start from: give SetWarmStart.
   std::vector<TableId> warm_starts_wanted;
   /// Why a snapshot could not be written or read, lately; empty: all is well.
@@ -101,12 +104,17 @@ class OwnedPartitions {
 
   /// What the exchange `sequence` shall say. Counts as said.
   LaneReport Report(uint64_t sequence);
+  /// Of the exchange `sequence`, too: at most `limit` partitions in which something changed since
+  /// the newest report that was answered; those left out come next.
+  std::vector<PartitionTraffic> ReportTraffic(uint64_t sequence, size_t limit);
   /// True when something has to be reported that no report has had yet.
   bool HasNews() const { return news_; }
 
   /// Requests of workers; see FrameHandler.
   void Pull(const PullRequest& request, PullReply* reply);
   void Push(const PushRequest& request, PushReply* reply);
+  /// What the newest of them cost: its time is shared out to its partitions by rows.
+  void CountServed(const ServedRequest& request);
 
   /// For tests: the partition, or null when it is not being served.
   const Partition* Find(PartitionId partition) const;
@@ -130,7 +138,18 @@ class OwnedPartitions {
     Manifest chain;               // when written
     uint64_t first_reported = 0;  // sequence of the first exchange that said so; 0: none yet
   };
+  /// What workers asked of a partition in this process, and how far that is reported.
+  struct Traffic {
+    uint64_t pulls = 0;
+    uint64_t pushes = 0;
+    uint64_t rows = 0;
+    uint64_t bytes = 0;
+    double service_ns = 0;
+    bool changed = false;      // since the newest report
+    uint64_t reported_in = 0;  // the exchange of a report without an answer yet; 0: none
+  };
   struct Slot {
+    Traffic traffic;
     OwnerEpoch told;   // newest epoch of any command
     OwnerEpoch epoch;  // of what is served, or loaded
     std::unique_ptr<Partition> partition;
@@ -161,9 +180,10 @@ class OwnedPartitions {
   wire::PartCode Admit(uint32_t partition, uint64_t owner_epoch);
   /// Floats of a row, 0: the table is not known.
   uint32_t Width(uint32_t table) const;
-  wire::PartReply PullPart(const Slot& slot, const wire::PullPart& part,
-                           std::span<const uint64_t> keys, wire::Encoding encoding,
-                           std::span<float>* values, std::string* text);
+  /// Counts a part of `keys` rows and `floats` values that was answered OK.
+  void CountPart(Slot* slot, uint64_t Traffic::* kind, uint64_t keys, uint64_t floats);
+  wire::PartReply PullPart(Slot* slot, const wire::PullPart& part, std::span<const uint64_t> keys,
+                           wire::Encoding encoding, std::span<float>* values, std::string* text);
   wire::PartReply PushPart(Slot* slot, const wire::PushPart& part, std::span<const uint64_t> keys,
                            std::span<const float> values, std::string* text);
 
@@ -179,7 +199,15 @@ class OwnedPartitions {
   std::string load_error_;
   std::string snapshot_error_;
   bool news_ = false;
-  Part part_;  // reused between pushes
+  std::chrono::nanoseconds service_{0};
+  size_t next_traffic_ = 0;  // slot with which the next report of traffic begins
+  Part part_;                // reused between pushes
+  /// Of the newest request: what was served, and how many rows. Reused.
+  struct Served {
+    Traffic* traffic;
+    uint64_t rows;
+  };
+  std::vector<Served> served_;
 };
 
 }  // namespace muster::ps

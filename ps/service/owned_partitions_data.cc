@@ -45,8 +45,32 @@ uint32_t OwnedPartitions::Width(uint32_t table) const {
   return table < widths_.size() ? widths_[table] : 0;
 }
 
+void OwnedPartitions::CountPart(Slot* slot, uint64_t Traffic::* kind, uint64_t keys,
+                                uint64_t floats) {
+  Traffic& traffic = slot->traffic;
+  ++(traffic.*kind);
+  traffic.rows += keys;
+  traffic.bytes += keys * sizeof(uint64_t) + floats * sizeof(float);
+  traffic.changed = true;
+  served_.push_back({&traffic, keys});
+}
+
+void OwnedPartitions::CountServed(const ServedRequest& request) {
+  counters_.received_bytes += request.received_bytes;
+  counters_.sent_bytes += request.sent_bytes;
+  service_ += request.time;
+  uint64_t rows = 0;
+  for (const Served& served : served_) rows += served.rows;
+  if (rows == 0) return;
+  const double per_row = static_cast<double>(request.time.count()) / static_cast<double>(rows);
+  for (const Served& served : served_) {
+    served.traffic->service_ns += per_row * static_cast<double>(served.rows);
+  }
+}
+
 void OwnedPartitions::Pull(const PullRequest& request, PullReply* reply) {
   ++counters_.pulls;
+  served_.clear();
   // First what each part may have, so that the values are sized once.
   uint64_t floats = 0;
   reply->parts.reserve(request.parts.size());
@@ -79,7 +103,7 @@ void OwnedPartitions::Pull(const PullRequest& request, PullReply* reply) {
     const uint64_t count = KeyCount(part.groups);
     if (reply->parts[i].code == PartCode::kOk) {
       reply->parts[i] =
-          PullPart(*Find(part.partition), part, keys, request.encoding, &rest, &reply->text);
+          PullPart(Find(part.partition), part, keys, request.encoding, &rest, &reply->text);
     }
     keys = keys.subspan(count);
   }
@@ -87,14 +111,15 @@ void OwnedPartitions::Pull(const PullRequest& request, PullReply* reply) {
   MUSTER_CHECK(reply->values.Resize(used * sizeof(float)));
 }
 
-wire::PartReply OwnedPartitions::PullPart(const Slot& slot, const wire::PullPart& part,
+wire::PartReply OwnedPartitions::PullPart(Slot* slot, const wire::PullPart& part,
                                           std::span<const uint64_t> keys, wire::Encoding encoding,
                                           std::span<float>* values, std::string* text) {
   std::span<float> rest = *values;
+  uint64_t pulled = 0;
   for (const wire::Group& group : part.groups) {
     const size_t floats = size_t{group.keys} * Width(group.table);
     const absl::Status status =
-        slot.partition->Pull(TableId(group.table), keys.first(group.keys), rest.first(floats));
+        slot->partition->Pull(TableId(group.table), keys.first(group.keys), rest.first(floats));
     if (!status.ok()) {
       *text = fmt::format("partition {}: {}", part.partition, Message(status));
       const bool unknown = status.code() == absl::StatusCode::kNotFound;
@@ -108,12 +133,16 @@ wire::PartReply OwnedPartitions::PullPart(const Slot& slot, const wire::PullPart
     keys = keys.subspan(group.keys);
     rest = rest.subspan(floats);
     counters_.pulled_rows += group.keys;
+    pulled += group.keys;
   }
+  CountPart(slot, &Traffic::pulls, pulled, values->size() - rest.size());
   *values = rest;
   return {.partition = part.partition, .code = PartCode::kOk};
 }
 
 void OwnedPartitions::Push(const PushRequest& request, PushReply* reply) {
+  ++counters_.pushes;
+  served_.clear();
   // Where a part's rows begin follows from the widths of all tables before it, so a push is only
   // served when all of them are known and everything adds up.
   uint64_t floats = 0;
@@ -163,8 +192,11 @@ wire::PartReply OwnedPartitions::PushPart(Slot* slot, const wire::PushPart& part
   part_.token = LeaseToken::FromValue(part.token);
   part_.step = part.step;
   part_.groups.clear();
+  uint64_t pushed_rows = 0, pushed_floats = 0;
   for (const wire::Group& group : part.groups) {
     const size_t floats = size_t{group.keys} * Width(group.table);
+    pushed_rows += group.keys;
+    pushed_floats += floats;
     part_.groups.push_back({TableId(group.table), keys.first(group.keys), values.first(floats)});
     keys = keys.subspan(group.keys);
     values = values.subspan(floats);
@@ -198,6 +230,9 @@ wire::PartReply OwnedPartitions::PushPart(Slot* slot, const wire::PushPart& part
       *text = fmt::format("partition {}: {}", part.partition, result.text);
       reply.code = PartCode::kBadRequest;
       break;
+  }
+  if (reply.code == PartCode::kOk) {
+    CountPart(slot, &Traffic::pushes, pushed_rows, pushed_floats);
   }
   return reply;
 }

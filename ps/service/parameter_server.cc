@@ -98,6 +98,31 @@ void ParameterServer::RequestStop() {
   master_->Cancel();
 }
 
+void ParameterServer::RequestLeave() {
+  {
+    MutexLock lock(&mutex_);
+    if (registered_) {
+      leave_ = true;
+      changed_.SignalAll();
+      return;
+    }
+  }
+  RequestStop();  // it has nothing to be snapshotted
+}
+
+bool ParameterServer::Leaving(ControlState* state) {
+  if (leave_by_.has_value()) return true;
+  {
+    MutexLock lock(&mutex_);
+    if (!leave_) return false;
+  }
+  leave_by_ = clock_->Now() + options_.leave_timeout;
+  state->Leave();
+  Log(LogLevel::kInfo, "told to end: waiting for the snapshots of its partitions, at most {} ms",
+      options_.leave_timeout.count());
+  return true;
+}
+
 void ParameterServer::Wake() {
   MutexLock lock(&mutex_);
   news_ = true;
@@ -107,7 +132,8 @@ void ParameterServer::Wake() {
 bool ParameterServer::Wait(std::chrono::nanoseconds timeout, Until until) {
   const TimePoint deadline = clock_->Now() + timeout;
   MutexLock lock(&mutex_);
-  while (!stop_ && !(until == Until::kNews && news_)) {
+  const bool leaving = leave_by_.has_value();
+  while (!stop_ && !(until == Until::kNews && news_) && leave_ == leaving) {
     const std::chrono::nanoseconds left = deadline - clock_->Now();
     if (left.count() <= 0) break;
     changed_.WaitFor(&mutex_, left);
@@ -129,6 +155,10 @@ absl::Status ParameterServer::Run() {
   absl::Status status = identity.status();
   if (status.ok()) {
     StartLanes(*identity);
+    {
+      MutexLock lock(&mutex_);
+      registered_ = true;
+    }
     status = Serve(*identity);
   }
   StopThreads();
@@ -206,6 +236,7 @@ absl::Status ParameterServer::Serve(const ServerIdentity& identity) {
   milliseconds interval = identity.heartbeat_interval;
   Backoff backoff(&rng_);
   while (true) {
+    const bool leaving = Leaving(&state);
     const uint64_t sequence = state.NextSequence();
     const std::vector<LaneReport> reports = CollectReports(sequence);
     AdvanceWarmStarts(reports);
@@ -216,6 +247,7 @@ absl::Status ParameterServer::Serve(const ServerIdentity& identity) {
     if (!reply.ok()) {
       if (absl::IsCancelled(reply.status())) return absl::OkStatus();
       LogMasterAway(reply.status());
+      if (leaving) return absl::OkStatus();  // nobody would take its snapshots
       if (!Wait(backoff.Next(), Until::kTimeout)) return absl::OkStatus();
       continue;
     }
@@ -238,6 +270,11 @@ absl::Status ParameterServer::Serve(const ServerIdentity& identity) {
       for (size_t i = 0; i < lanes_.size(); ++i) {
         lanes_[i]->PostCommands(std::move(orders->lanes[i]));
       }
+    }
+    if (leaving && orders.ok() && orders->drained) return absl::OkStatus();
+    if (leaving && clock_->Now() >= *leave_by_) {
+      Log(LogLevel::kWarning, "ends without waiting longer for the snapshots of its partitions");
+      return absl::OkStatus();
     }
     if (reply->heartbeat_interval.count() > 0) interval = reply->heartbeat_interval;
     if (interval.count() <= 0) interval = kHeartbeatDefault;

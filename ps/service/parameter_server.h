@@ -31,6 +31,8 @@ class ParameterServer {
     LaneLimits limits;
     /// How long an export that could not be read rests before it is tried again.
     std::chrono::milliseconds warm_start_pause{2000};
+    /// How long a server that was told to leave waits for its snapshots.
+    std::chrono::milliseconds leave_timeout{8000};
   };
   /// Makes the storage that the master's registration names.
   using StorageFactory = std::function<std::unique_ptr<Storage>(const ServerIdentity&)>;
@@ -48,6 +50,10 @@ class ParameterServer {
   absl::Status Run();
   /// Makes Run() return soon. Thread-safe, idempotent.
   void RequestStop();
+  /// Makes Run() return when every partition is snapshotted, so that little runs again; workers are
+  /// served until then. Soon when the master does not answer or the job is over, at the latest
+  /// after leave_timeout. Thread-safe, idempotent.
+  void RequestLeave();
 
  private:
   /// The rows that a table starts from: read when a partition turns out to need them.
@@ -65,6 +71,8 @@ class ParameterServer {
   absl::StatusOr<ServerIdentity> Register(const std::vector<std::vector<std::string>>& addresses);
   void StartLanes(const ServerIdentity& identity);
   absl::Status Serve(const ServerIdentity& identity);
+  /// Whether the server was told to leave; `state` then knows, too.
+  bool Leaving(ControlState* state);
   /// The lanes' reports of the exchange; waits for them.
   std::vector<LaneReport> CollectReports(uint64_t sequence);
   void AddTable(const TableSpec& table);
@@ -75,7 +83,8 @@ class ParameterServer {
   ControlState::Errors Errors() const;
   void StopThreads();
 
-  /// Waits until `timeout` has passed, or, with `kNews`, there is something to report. False: stop.
+  /// Waits until `timeout` has passed, or, with `kNews`, there is something to report, or the
+  /// server is told to leave. False: stop.
   enum class Until { kTimeout, kNews };
   bool Wait(std::chrono::nanoseconds timeout, Until until);
   void Wake();
@@ -92,10 +101,13 @@ class ParameterServer {
   std::map<TableId, std::shared_ptr<WarmStart>> warm_starts_;
   std::string fatal_error_;
   std::optional<TimePoint> away_logged_;
+  std::optional<TimePoint> leave_by_;  // none: nobody told it to
 
   Mutex mutex_;
   CondVar changed_;
   bool stop_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool leave_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool registered_ MUSTER_GUARDED_BY(mutex_) = false;
   bool news_ MUSTER_GUARDED_BY(mutex_) = false;
 
   // Stopped in this order by StopThreads(): queues post to lanes, lanes use the storage.

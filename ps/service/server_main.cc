@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <atomic>
 #include <random>
 #include <thread>
 
@@ -36,7 +37,8 @@ uint64_t RandomNonce() {
   return (uint64_t{device()} << 32) | device();
 }
 
-/// Waits for SIGTERM and SIGINT on a thread of its own, in the place of a handler.
+/// Waits for SIGTERM and SIGINT on a thread of its own, in the place of a handler. The first one
+/// lets the server leave, the second ends it at once.
 class SignalWatcher {
  public:
   /// Blocks the signals in this thread and those it starts.
@@ -50,16 +52,21 @@ class SignalWatcher {
     thread_ = std::thread([this, server] {
       int signal = 0;
       sigwait(&signals_, &signal);
+      server->RequestLeave();
+      if (over_) return;
+      sigwait(&signals_, &signal);
       server->RequestStop();
     });
   }
   void Stop() {
+    over_ = true;
     pthread_kill(thread_.native_handle(), SIGTERM);  // taken by its sigwait, or blocked
     thread_.join();
   }
 
  private:
   sigset_t signals_;
+  std::atomic<bool> over_ = false;
   std::thread thread_;
 };
 

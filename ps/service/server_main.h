@@ -18,8 +18,9 @@ struct ServerOptions {
 };
 
 /// Runs a parameter server until SIGTERM or SIGINT (OK), or until it cannot go on: kInvalidArgument
-/// for options out of bounds, kFailedPrecondition when the master refuses or has forgotten it. Call
-/// from the main thread before other threads exist: both signals are blocked in all of them.
+/// for options out of bounds, kFailedPrecondition when the master refuses or has forgotten it. The
+/// first signal lets it have its partitions snapshotted (at most 8 s), the second ends it at once.
+/// Call from the main thread before other threads exist: both signals are blocked in all of them.
 absl::Status RunServer(const ServerOptions& options);
 
 }  // namespace muster::ps

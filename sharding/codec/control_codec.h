@@ -28,6 +28,7 @@ void ToProto(const ShardMetrics& from, v1::ShardMetrics* to);
 void ToProto(const Manifest& from, v1::Manifest* to);
 void ToProto(const PartitionMap& from, v1::PartitionMap* to);
 void ToProto(const ServerCounters& from, v1::ServerCounters* to);
+void ToProto(const PartitionTraffic& from, v1::PartitionTraffic* to);
 void ToProto(const WorkerTimes& from, v1::WorkerTimes* to);
 void ToProto(const WorkerExchangeRequest& from, v1::WorkerExchangeRequest* to);
 void ToProto(const WorkerExchangeReply& from, v1::WorkerExchangeReply* to);
@@ -39,6 +40,7 @@ void ToProto(const RegisterServerReply& from, v1::RegisterServerReply* to);
 
 ShardId FromProto(const v1::ShardId& from);
 ServerCounters FromProto(const v1::ServerCounters& from);
+PartitionTraffic FromProto(const v1::PartitionTraffic& from);
 WorkerTimes FromProto(const v1::WorkerTimes& from);
 absl::StatusOr<TableSpec> FromProto(const v1::Table& from);
 absl::StatusOr<ShardMetrics> FromProto(const v1::ShardMetrics& from);

@@ -193,6 +193,10 @@ void ToProto(const ServerCounters& from, v1::ServerCounters* to) {
   to->set_snapshots(from.snapshots);
   to->set_snapshot_bytes(from.snapshot_bytes);
   to->set_partitions_restored(from.partitions_restored);
+  to->set_pushes(from.pushes);
+  to->set_received_bytes(from.received_bytes);
+  to->set_sent_bytes(from.sent_bytes);
+  to->set_service_us(from.service_us);
 }
 
 ServerCounters FromProto(const v1::ServerCounters& from) {
@@ -208,7 +212,33 @@ ServerCounters FromProto(const v1::ServerCounters& from) {
   to.snapshots = from.snapshots();
   to.snapshot_bytes = from.snapshot_bytes();
   to.partitions_restored = from.partitions_restored();
+  to.pushes = from.pushes();
+  to.received_bytes = from.received_bytes();
+  to.sent_bytes = from.sent_bytes();
+  to.service_us = from.service_us();
   return to;
+}
+
+void ToProto(const PartitionTraffic& from, v1::PartitionTraffic* to) {
+  to->set_partition(from.partition.value());
+  to->set_pulls(from.pulls);
+  to->set_pushes(from.pushes);
+  to->set_moved_rows(from.moved_rows);
+  to->set_moved_bytes(from.moved_bytes);
+  to->set_service_us(from.service_us);
+  to->set_rows(from.rows);
+  to->set_row_bytes(from.row_bytes);
+}
+
+PartitionTraffic FromProto(const v1::PartitionTraffic& from) {
+  return {PartitionId(from.partition()),
+          from.pulls(),
+          from.pushes(),
+          from.moved_rows(),
+          from.moved_bytes(),
+          from.service_us(),
+          from.rows(),
+          from.row_bytes()};
 }
 
 void ToProto(const RegisterServerRequest& from, v1::RegisterServerRequest* to) {
@@ -264,6 +294,8 @@ void ToProto(const ServerExchangeRequest& from, v1::ServerExchangeRequest* to) {
   to->set_snapshot_error(from.snapshot_error);
   to->set_warm_start_error(from.warm_start_error);
   to->set_fatal_error(from.fatal_error);
+  for (const PartitionTraffic& traffic : from.traffic) ToProto(traffic, to->add_traffic());
+  to->set_leaving(from.leaving);
 }
 
 absl::StatusOr<ServerExchangeRequest> FromProto(const v1::ServerExchangeRequest& from) {
@@ -273,6 +305,8 @@ absl::StatusOr<ServerExchangeRequest> FromProto(const v1::ServerExchangeRequest&
   MUSTER_RETURN_IF_ERROR(CheckText("snapshot_error", from.snapshot_error(), kTextBytesMax));
   MUSTER_RETURN_IF_ERROR(CheckText("warm_start_error", from.warm_start_error(), kTextBytesMax));
   MUSTER_RETURN_IF_ERROR(CheckText("fatal_error", from.fatal_error(), kTextBytesMax));
+  MUSTER_RETURN_IF_ERROR(
+      CheckCount("traffic", from.traffic_size(), static_cast<int>(kTrafficPerCallMax)));
   ServerExchangeRequest to;
   to.id = ServerId(from.id());
   to.incarnation = ServerIncarnation(from.incarnation());
@@ -296,6 +330,8 @@ absl::StatusOr<ServerExchangeRequest> FromProto(const v1::ServerExchangeRequest&
   to.snapshot_error = from.snapshot_error();
   to.warm_start_error = from.warm_start_error();
   to.fatal_error = from.fatal_error();
+  for (const v1::PartitionTraffic& item : from.traffic()) to.traffic.push_back(FromProto(item));
+  to.leaving = from.leaving();
   return to;
 }
 
@@ -306,6 +342,7 @@ void ToProto(const ServerExchangeReply& from, v1::ServerExchangeReply* to) {
   CommandsToProto(from, to);
   if (from.forget.has_value()) ForgetToProto(*from.forget, to->mutable_forget());
   to->set_heartbeat_interval_ms(static_cast<uint64_t>(from.heartbeat_interval.count()));
+  to->set_drained(from.drained);
 }
 
 absl::StatusOr<ServerExchangeReply> FromProto(const v1::ServerExchangeReply& from) {
@@ -325,6 +362,7 @@ absl::StatusOr<ServerExchangeReply> FromProto(const v1::ServerExchangeReply& fro
     MUSTER_ASSIGN_OR_RETURN(to.forget, ForgetFromProto(from.forget()));
   }
   to.heartbeat_interval = std::chrono::milliseconds(from.heartbeat_interval_ms());
+  to.drained = from.drained();
   return to;
 }
 

@@ -106,10 +106,23 @@ void ToProto(const WorkerTimes& from, v1::WorkerTimes* to) {
   to->set_wait_shard_us(from.wait_shard_us);
   to->set_wait_pull_us(from.wait_pull_us);
   to->set_wait_push_us(from.wait_push_us);
+  to->set_compute_us(from.compute_us);
+  to->set_minibatches_begun(from.minibatches_begun);
+  to->set_minibatches_finished(from.minibatches_finished);
+  to->set_records_trained(from.records_trained);
+  to->set_records_evaluated(from.records_evaluated);
 }
 
 WorkerTimes FromProto(const v1::WorkerTimes& from) {
-  return {from.total_us(), from.wait_shard_us(), from.wait_pull_us(), from.wait_push_us()};
+  return {from.total_us(),
+          from.wait_shard_us(),
+          from.wait_pull_us(),
+          from.wait_push_us(),
+          from.compute_us(),
+          from.minibatches_begun(),
+          from.minibatches_finished(),
+          from.records_trained(),
+          from.records_evaluated()};
 }
 
 void ToProto(const ShardMetrics& from, v1::ShardMetrics* to) {
@@ -199,6 +212,15 @@ void ToProto(const WorkerExchangeRequest& from, v1::WorkerExchangeRequest* to) {
   }
   to->set_want(from.want);
   ToProto(from.times, to->mutable_times());
+  for (const PeerTimes& peer : from.peers) {
+    v1::PeerTimes* item = to->add_peers();
+    item->set_server(peer.server.value());
+    item->set_incarnation(peer.incarnation.value());
+    item->set_pulls(peer.pulls);
+    item->set_pull_us(peer.pull_us);
+    item->set_pushes(peer.pushes);
+    item->set_push_us(peer.push_us);
+  }
 }
 
 absl::StatusOr<WorkerExchangeRequest> FromProto(const v1::WorkerExchangeRequest& from) {
@@ -207,6 +229,8 @@ absl::StatusOr<WorkerExchangeRequest> FromProto(const v1::WorkerExchangeRequest&
   MUSTER_RETURN_IF_ERROR(CheckCount("done", from.done_size(), kLeasesPerCallMax));
   MUSTER_RETURN_IF_ERROR(CheckCount("returned", from.returned_size(), kLeasesPerCallMax));
   MUSTER_RETURN_IF_ERROR(CheckEnum("want", from.want(), kLeasesPerCallMax));
+  MUSTER_RETURN_IF_ERROR(
+      CheckCount("peers", from.peers_size(), static_cast<int>(kPeersPerCallMax)));
   WorkerExchangeRequest to;
   to.worker = from.worker();
   to.incarnation = from.incarnation();
@@ -217,6 +241,10 @@ absl::StatusOr<WorkerExchangeRequest> FromProto(const v1::WorkerExchangeRequest&
   MUSTER_RETURN_IF_ERROR(ReportsFromProto(from, &to));
   to.want = from.want();
   to.times = FromProto(from.times());
+  for (const v1::PeerTimes& item : from.peers()) {
+    to.peers.push_back({ServerId(item.server()), ServerIncarnation(item.incarnation()),
+                        item.pulls(), item.pull_us(), item.pushes(), item.push_us()});
+  }
   return to;
 }
 

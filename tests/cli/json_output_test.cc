@@ -34,9 +34,13 @@ TEST(JsonOutputTest, StatusHasTheDocumentedShape) {
   worker->set_name("worker-0");
   worker->set_role("worker");
   worker->set_pid(77);
+  worker->mutable_times()->set_compute_us(12);
+  worker->mutable_times()->set_minibatches_begun(13);
+  worker->set_drain("draining");
   v1::NodeStatus* server = status.add_nodes();
   server->set_role("ps");
   server->mutable_counters()->set_rows(5);
+  server->set_peer_pull_us(14);
   status.mutable_counters()->set_parts_skipped(9);
   const nlohmann::json json = StatusToJson(status);
   EXPECT_EQ(json["state"], "draining");
@@ -44,9 +48,24 @@ TEST(JsonOutputTest, StatusHasTheDocumentedShape) {
   EXPECT_EQ(json["datasets"][0]["epochs"][0]["expected"], 10);
   EXPECT_EQ(json["datasets"][0]["epochs"][0]["shards"]["failed"], 2);
   EXPECT_EQ(json["nodes"][0]["pid"], 77);
-  EXPECT_TRUE(json["nodes"][0].contains("times_us"));
+  EXPECT_EQ(json["nodes"][0]["times_us"]["compute"], 12);
+  EXPECT_EQ(json["nodes"][0]["minibatches"]["begun"], 13);
+  EXPECT_EQ(json["nodes"][0]["drain"], "draining");
+  EXPECT_EQ(json["nodes"][1]["seen_by_workers"]["pull_us"], 14);
   EXPECT_EQ(json["nodes"][1]["rows"], 5);
   EXPECT_EQ(json["counters"]["parts_skipped"], 9);
+}
+
+TEST(JsonOutputTest, PartitionsHaveTheDocumentedShape) {
+  v1::PartitionStatus partition;
+  partition.set_partition(3);
+  partition.set_owner("ps-1");
+  partition.mutable_traffic()->set_moved_rows(5);
+  const nlohmann::json json = PartitionToJson(partition);
+  EXPECT_EQ(json["partition"], 3);
+  EXPECT_EQ(json["owner"], "ps-1");
+  EXPECT_EQ(json["moved_rows"], 5);
+  EXPECT_EQ(json.size(), 17u);
 }
 
 TEST(JsonOutputTest, NamesAndTimes) {

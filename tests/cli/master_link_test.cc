@@ -56,6 +56,16 @@ class FakeAdminClient final : public AdminClient {
   absl::StatusOr<v1::RetryShardsResponse> RetryShards(const v1::RetryShardsRequest&) override {
     return absl::UnimplementedError("");
   }
+  absl::StatusOr<v1::DrainNodeResponse> DrainNode(const v1::DrainNodeRequest&) override {
+    return absl::UnimplementedError("");
+  }
+  absl::Status ResumeNode(const v1::ResumeNodeRequest&) override {
+    return absl::UnimplementedError("");
+  }
+  absl::StatusOr<v1::ListPartitionsResponse> ListPartitions(
+      const v1::ListPartitionsRequest&) override {
+    return absl::UnimplementedError("");
+  }
   absl::StatusOr<v1::GetManifestResponse> GetManifest() override {
     return absl::UnimplementedError("");
   }

@@ -24,6 +24,11 @@ TEST(QueryCommandsTest, ShardIds) {
   }
 }
 
+TEST(QueryCommandsTest, WhatIsForOneNodeNeedsItsName) {
+  EXPECT_EQ(DrainCommand({.wait = true}), kExitUsage);
+  EXPECT_EQ(DrainCommand({.undo = true}), kExitUsage);
+}
+
 TEST(QueryCommandsTest, ALogAsJsonIsAnObjectALine) {
   testing::TempDir folder;
   const StateDirectory state(folder.path());

@@ -27,6 +27,24 @@ TEST(TextOutputTest, StatusNodesShardsEvents) {
               AllOf(HasSubstr("demo: failed"), HasSubstr("3 shards are FAILED")));
   EXPECT_THAT(NodesText(status),
               AllOf(HasSubstr("ps-0"), HasSubstr("SIGKILL"), HasSubstr("0/256 partitions")));
+  node->set_state("running");
+  node->set_drain("draining");
+  node->set_drain_left(2);
+  node->mutable_counters()->set_pulls(3);
+  node->mutable_counters()->set_pushes(1);
+  node->mutable_counters()->set_service_us(400);
+  v1::NodeStatus* worker = status.add_nodes();
+  worker->set_role("worker");
+  worker->mutable_times()->set_compute_us(600);
+  worker->mutable_times()->set_wait_pull_us(200);
+  EXPECT_THAT(NodesText(status), AllOf(HasSubstr("running, draining (2 left)"),
+                                       HasSubstr("100 us a request"), HasSubstr("75 % computing")));
+  v1::ListPartitionsResponse partitions;
+  partitions.set_total(256);
+  partitions.add_partitions()->set_snapshot(1);
+  partitions.mutable_partitions(0)->set_snapshot_age_ms(2'000);
+  EXPECT_THAT(PartitionsText(partitions),
+              AllOf(HasSubstr("0:02 ago"), HasSubstr("1 of 256 partitions")));
   v1::ListShardsResponse shards;
   shards.set_total(7);
   shards.add_shards()->add_reasons("bad record");

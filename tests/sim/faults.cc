@@ -9,7 +9,7 @@ namespace muster::sim {
 namespace {
 
 constexpr uint64_t kKnobStream = 201, kFaultStream = 202, kNetworkStream = 203,
-                   kTrainerStream = 204, kForgetStream = 205;
+                   kTrainerStream = 204, kForgetStream = 205, kDrainStream = 206;
 
 nanoseconds Between(Rng* rng, int64_t from_ms, int64_t to_ms) {
   return milliseconds(from_ms +
@@ -131,6 +131,19 @@ void AddSwizzle(Rng* rng, const Knobs& knobs, nanoseconds end, std::vector<Fault
   }
 }
 
+/// Drains single nodes. A stream of its own: all the other faults of a seed stay as they are.
+void AddDrains(uint64_t seed, const Knobs& knobs, FaultPlan* plan) {
+  Rng rng(HashWords(seed, kDrainStream));
+  if (rng.Below(5) != 0) return;
+  for (uint64_t i = 0, count = 1 + rng.Below(4); i < count; ++i) {
+    Fault drain;
+    drain.kind = FaultKind::kDrainNode;
+    drain.at = milliseconds(200) + nanoseconds(rng.Below(static_cast<uint64_t>(plan->end.count())));
+    SetNode(knobs, 1 + rng.Below(knobs.servers + knobs.workers), &drain);
+    plan->faults.push_back(drain);
+  }
+}
+
 std::string_view NameOf(FaultKind kind) {
   switch (kind) {
     case FaultKind::kKill:
@@ -161,6 +174,8 @@ std::string_view NameOf(FaultKind kind) {
       return "power loss";
     case FaultKind::kForget:
       return "forgotten while it stands still:";
+    case FaultKind::kDrainNode:
+      return "drain of";
   }
   return "?";
 }
@@ -173,7 +188,7 @@ std::string ToString(const Fault& fault) {
                                                               : "worker";
   std::string text = fmt::format("{} ms: {}", fault.at / milliseconds(1), NameOf(fault.kind));
   if (fault.kind <= FaultKind::kCut || fault.kind == FaultKind::kHang ||
-      fault.kind == FaultKind::kForget) {
+      fault.kind == FaultKind::kForget || fault.kind == FaultKind::kDrainNode) {
     text += fmt::format(" {}-{}", role, fault.index);
   }
   if (fault.kind == FaultKind::kCut) text += fmt::format(" to end {}", fault.other);
@@ -225,6 +240,7 @@ FaultPlan DrawFaults(uint64_t seed, const Knobs& knobs) {
   if (rng.Below(8) == 0) AddSwizzle(&rng, knobs, plan.end, &plan.faults);
   if (knobs.compute_max > milliseconds(500)) AddRelay(&rng, knobs, &plan);
   AddForgotten(seed, knobs, &plan);
+  AddDrains(seed, knobs, &plan);
   std::ranges::stable_sort(plan.faults, {}, &Fault::at);
 
   Rng network(HashWords(seed, kNetworkStream));

@@ -44,6 +44,9 @@
   X(kUnusedFile, "unused-file", "a file of no manifest deleted")                     \
   X(kOrphanFile, "orphan-file", "a file nobody named deleted at a run's start")      \
   X(kDrain, "drain", "a drain that ended in DRAINED")                                \
+  X(kDrainedWorker, "drained-worker", "a worker alone that was told to leave")       \
+  X(kDrainedServer, "drained-server", "a server alone that ended snapshotted")       \
+  X(kDrainTimeout, "drain-timeout", "a server alone whose snapshots took too long")  \
   X(kRunRestart, "run-restart", "everything killed and run again")                   \
   X(kPowerLoss, "power-loss", "everything killed, unsynced files gone")              \
   X(kGrace, "grace", "a grace period with leases outstanding")                       \

@@ -87,6 +87,7 @@ void SimServer::Report() {
   for (size_t i = 0; i < lanes_.size(); ++i) {
     Post(&lanes_[i], [this, i] {
       reports_[i] = lanes_[i].owned->Report(sequence_);
+      reports_[i].traffic = lanes_[i].owned->ReportTraffic(sequence_, 2);
       for (const OwnedPartition& one : reports_[i].owned) {
         env_->oracle.OnOwned(process_->id, one);
       }
@@ -286,6 +287,7 @@ void SimServer::OnData(uint32_t lane, std::shared_ptr<const DataMessage> message
   if (lane >= lanes_.size() || lanes_[lane].owned == nullptr) return;
   Post(&lanes_[lane], [this, lane, message, answer = std::move(answer)] {
     DataReply reply = message->push ? Push(&lanes_[lane], *message) : Pull(&lanes_[lane], *message);
+    lanes_[lane].owned->CountServed({.received_bytes = 1, .sent_bytes = 1, .time = kLaneDelay});
     answer(env_->knobs.wire ? ThroughWire(reply, message->push) : std::move(reply));
   });
 }

@@ -130,7 +130,8 @@ void Supervisor::Ended(Slot* slot, const ProcessEnd& end) {
     if (file.token != LeaseToken() && end.signal != SIGKILL) {
       env_->oracle.OnTrainerFailed(file.shard);
     }
-    slot->over = slot->worker->told_to_stop() && end.signal == 0 && end.exit_code == 0;
+    slot->over = slot->worker->told_to_stop() && end.signal == 0 && end.exit_code == 0 &&
+                 slot->process != slot->drained;
   }
   reports_.push_back(std::move(report));
   TellNext();
@@ -270,6 +271,37 @@ void Supervisor::Drain() {
                       return true;
                     },
                     [](const absl::StatusOr<bool>&) {}});
+}
+
+void Supervisor::DrainNode(Role role, uint32_t index) {
+  Slot& slot = SlotOf(role, index);
+  if (restarting_ || slot.process == nullptr || !slot.process->alive) return;
+  slot.drained = slot.process;
+  AskDrain(&slot, slot.process);
+}
+
+void Supervisor::AskDrain(Slot* slot, const ProcessRef& process) {
+  Call<NodeDrain>(
+      env_, {self_, kSupervisorEnd, milliseconds(500),
+             [name = NameOf(*slot)](MasterCore& core, StepTime at) {
+               return core.DrainNode(name, milliseconds(0), at);
+             },
+             [this, slot, process](const absl::StatusOr<NodeDrain>& drain) {
+               if (slot->process != process || !process->alive) return;
+               if (!drain.ok() || drain->state != NodeDrain::State::kDrained) {
+                 if (absl::IsFailedPrecondition(drain.status()) && Terminal()) return;
+                 env_->scheduler.After(milliseconds(100), self_,
+                                       [this, slot, process] { AskDrain(slot, process); });
+                 return;
+               }
+               if (slot->role == Role::kWorker) {
+                 env_->probes.Hit(Probe::kDrainedWorker);
+                 return;  // it ends by itself
+               }
+               env_->probes.Hit(drain->left == 0 ? Probe::kDrainedServer : Probe::kDrainTimeout);
+               env_->Say(*process, "is drained and ends");
+               env_->Exit(process, {.exit_code = 0});
+             }});
 }
 
 void Supervisor::RestartRun(Power power) {

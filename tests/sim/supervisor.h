@@ -35,6 +35,8 @@ class Supervisor {
   void LosePartition(uint32_t server);
   void HangTrainer(uint32_t index);
   void Drain();
+  /// Drains one node, whatever happens to the master meanwhile; then it begins anew.
+  void DrainNode(Role role, uint32_t index);
   /// Everything that stands still goes on soon.
   void Resume(nanoseconds within);
   void ResumeWorker(uint32_t index, nanoseconds within);
@@ -53,11 +55,13 @@ class Supervisor {
     uint32_t starts = 0;  // in this run
     bool over = false;    // it has done its part in this run
     TimePoint spared_until{};
+    ProcessRef drained;   // by us: another one is to follow
   };
   Slot& SlotOf(Role role, uint32_t index);
   std::string NameOf(const Slot& slot) const;
   void Start(Slot* slot);
   void StartMaster(ProcessRef process);
+  void AskDrain(Slot* slot, const ProcessRef& process);
   void Relaunch(Slot* slot);
   static void ResumeAt(TimePoint at, const ProcessRef& process);
   void Exited(const ProcessRef& process, const ProcessEnd& end);

@@ -110,6 +110,9 @@ class World {
         forgotten_ = std::make_unique<ForgottenWorker>(&env_, &supervisor_, env_.Stream(8));
         forgotten_->Begin(fault.index, fault.duration);
         return;
+      case FaultKind::kDrainNode:
+        supervisor_.DrainNode(fault.role, fault.index);
+        return;
     }
   }
 

@@ -154,6 +154,16 @@ void Returned(Writer* out, const ReturnedLease& returned) {
   message.add_bool(5, returned.fatal);
 }
 
+void Peer(Writer* out, const PeerTimes& peer) {
+  Writer message(*out, 11);
+  message.add_uint32(1, peer.server.value());
+  message.add_uint64(2, peer.incarnation.value());
+  message.add_uint64(3, peer.pulls);
+  message.add_uint64(4, peer.pull_us);
+  message.add_uint64(5, peer.pushes);
+  message.add_uint64(6, peer.push_us);
+}
+
 }  // namespace
 
 std::string EncodeHelloRequest(std::string_view worker, uint64_t incarnation, uint64_t start,
@@ -194,7 +204,13 @@ std::string EncodeExchangeRequest(const WorkerExchangeRequest& request) {
   times.add_uint64(2, request.times.wait_shard_us);
   times.add_uint64(3, request.times.wait_pull_us);
   times.add_uint64(4, request.times.wait_push_us);
+  times.add_uint64(5, request.times.compute_us);
+  times.add_uint64(6, request.times.minibatches_begun);
+  times.add_uint64(7, request.times.minibatches_finished);
+  times.add_uint64(8, request.times.records_trained);
+  times.add_uint64(9, request.times.records_evaluated);
   times.commit();
+  for (const PeerTimes& peer : request.peers) Peer(&out, peer);
   return bytes;
 }
 

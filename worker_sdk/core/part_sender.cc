@@ -93,6 +93,7 @@ PartSender::Outcome PartSender::OnReply(RequestId id, std::span<const wire::Part
   }
   InFlight request = std::move(it->second);
   in_flight_.erase(it);
+  CountAnswer(request, parts, now);
   auto found = deliveries_.find(request.delivery);
   if (found == deliveries_.end()) return outcome;
   Delivery& delivery = found->second;
@@ -140,6 +141,39 @@ PartSender::Outcome PartSender::OnReply(RequestId id, std::span<const wire::Part
     deliveries_.erase(found);
   }
   return outcome;
+}
+
+void PartSender::CountAnswer(const InFlight& request, std::span<const wire::PartReply> parts,
+                             TimePoint now) {
+  // Refusals cost a server nothing: they would make it look fast.
+  const bool served = std::ranges::any_of(
+      parts, [](const wire::PartReply& part) { return part.code == wire::PartCode::kOk; });
+  if (!served) return;
+  Peer& peer = peers_[request.server];
+  if (request.incarnation < peer.incarnation) return;  // of a process that has been replaced
+  if (request.incarnation > peer.incarnation) peer = Peer{.incarnation = request.incarnation};
+  if (request.push) {
+    ++peer.pushes;
+    peer.push_time += now - request.sent_at;
+  } else {
+    ++peer.pulls;
+    peer.pull_time += now - request.sent_at;
+  }
+}
+
+std::vector<PeerTimes> PartSender::Peers(std::optional<ServerId> after, size_t limit) const {
+  const auto micros = [](std::chrono::nanoseconds time) {
+    return static_cast<uint64_t>(time / std::chrono::microseconds(1));
+  };
+  std::vector<PeerTimes> list;
+  auto next = after.has_value() ? peers_.upper_bound(*after) : peers_.begin();
+  for (size_t left = std::min(limit, peers_.size()); left > 0; --left, ++next) {
+    if (next == peers_.end()) next = peers_.begin();
+    const auto& [server, peer] = *next;
+    list.push_back({server, peer.incarnation, peer.pulls, micros(peer.pull_time), peer.pushes,
+                    micros(peer.push_time)});
+  }
+  return list;
 }
 
 #ifdef MUSTER_PLANTED_BUGS
@@ -247,7 +281,12 @@ void PartSender::FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
       RequestId request_id = std::exchange(next_request_, next_request_.Next());
       out->push_back({request_id, *lane, delivery->push, delivery->batch, {}, 0, 0});
       request = out->end() - 1;
-      in_flight_[request_id].delivery = id;
+      in_flight_[request_id] = {.delivery = id,
+                                .parts = {},
+                                .server = lane->server,
+                                .incarnation = lane->incarnation,
+                                .push = delivery->push.has_value(),
+                                .sent_at = now};
     }
     request->keys += rows.key_count;
     request->floats += rows.value_count;

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -136,6 +137,10 @@ class PartSender {
 
   size_t outstanding_pushes() const { return outstanding_pushes_; }
 
+  /// What servers answered so far, at most `limit` of them, of the one after `after` on and then
+  /// from the first; in order.
+  std::vector<PeerTimes> Peers(std::optional<ServerId> after, size_t limit) const;
+
  private:
   enum class State : uint8_t { kWaiting, kInFlight, kOk };
   struct PartState {
@@ -157,6 +162,18 @@ class PartSender {
   struct InFlight {
     DeliveryId delivery;
     std::vector<uint32_t> parts;
+    ServerId server;
+    ServerIncarnation incarnation;
+    bool push = false;
+    TimePoint sent_at{};
+  };
+  /// Of the newest incarnation of a server that answered.
+  struct Peer {
+    ServerIncarnation incarnation;
+    uint64_t pulls = 0;
+    std::chrono::nanoseconds pull_time{0};
+    uint64_t pushes = 0;
+    std::chrono::nanoseconds push_time{0};
   };
 
   DeliveryId Add(std::optional<PushIdentity> push, std::shared_ptr<const RowBatch> batch,
@@ -165,6 +182,7 @@ class PartSender {
   void FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
                      std::vector<SendRequest>* out);
   std::optional<LaneAddress> LaneOf(PartitionId partition) const;
+  void CountAnswer(const InFlight& request, std::span<const wire::PartReply> parts, TimePoint now);
 #ifdef MUSTER_PLANTED_BUGS
   void TakeLateOks(Delivery* delivery);
   std::set<std::tuple<LeaseToken, MinibatchIndex, PartitionId>> late_ok_;
@@ -174,6 +192,7 @@ class PartSender {
   absl::flat_hash_map<ServerId, uint32_t> lanes_;  // lanes of each server of the map
   absl::flat_hash_map<DeliveryId, Delivery> deliveries_;
   absl::flat_hash_map<RequestId, InFlight> in_flight_;
+  std::map<ServerId, Peer> peers_;
   DeliveryId next_delivery_{1};
   RequestId next_request_{1};
   size_t outstanding_pushes_ = 0;

@@ -19,6 +19,8 @@ constexpr std::chrono::milliseconds kUrgentSpacing{2};
 constexpr std::chrono::milliseconds kMapSpacing{20};
 constexpr std::chrono::milliseconds kFailureBackoffMin{50};
 constexpr std::chrono::milliseconds kFailureBackoffMax{1000};
+// Exchanges may follow each other closely; what was seen of servers is in one as often as this.
+constexpr std::chrono::milliseconds kPeersSpacing{500};
 constexpr size_t kReasonBytesMax = 4'000;
 
 }  // namespace
@@ -187,6 +189,13 @@ WorkerExchangeRequest WorkerCore::BeginExchange(const WorkerTimes& times, TimePo
   }
   request.want = Wanted();
   request.times = times;
+  if (now >= peers_due_) {
+    request.peers = sender_.Peers(newest_peer_, kPeersPerCallMax);
+    if (!request.peers.empty()) {
+      peers_due_ = now + kPeersSpacing;
+      newest_peer_ = request.peers.back().server;
+    }
+  }
   return request;
 }
 

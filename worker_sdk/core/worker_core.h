@@ -150,6 +150,8 @@ class WorkerCore {
   bool urgent_ = true;  // something new to tell or to ask
   uint32_t failures_ = 0;
   TimePoint last_exchange_{};
+  TimePoint peers_due_{};                // what was seen of servers is told again
+  std::optional<ServerId> newest_peer_;  // the last one told
   bool leaving_ = false;
   bool ended_ = false;
   std::string failure_;

@@ -233,7 +233,8 @@ bool MinibatchImpl::Encodable(const Pushed& pushed) {
 void MinibatchImpl::Commit() {
   if (committed_ || preparing_) return;
   committed_ = true;
-  if (shard_->evaluate() || shard_->left()) return;
+  if (shard_->left()) return;
+  if (shard_->evaluate()) return session_->FinishEvaluated(records_.size());
   std::vector<sdk::TableKeys> tables;
   for (const auto& [id, pushed] : pushed_) {
     std::optional<size_t> bad = sdk::FirstNonFinite(pushed.sum.gradients());
@@ -264,7 +265,7 @@ void MinibatchImpl::Commit() {
   for (const auto& [id, pushed] : pushed_) {
     sdk::ScatterRows(batch->plan, table++, pushed.sum.gradients(), batch->values);
   }
-  session_->CommitMinibatch(shard_->run(), index_, std::move(batch));
+  session_->CommitMinibatch(shard_->run(), index_, records_.size(), std::move(batch));
 }
 
 bool MinibatchImpl::MetricAllowed(std::string_view name) {

@@ -165,6 +165,9 @@ std::optional<Shard> Session::NextShard() {
   if (!next) return std::nullopt;
   return Shard(std::make_unique<internal::ShardImpl>(impl_.get(), *std::move(next)));
 }
+void Session::Leave() {
+  impl_->Leave();
+}
 Status Session::status() const {
   return ToPublic(impl_->status());
 }

@@ -181,20 +181,19 @@ std::optional<SessionImpl::NextResult> SessionImpl::NextShard() {
           [&]() MUSTER_NO_THREAD_SAFETY_ANALYSIS {
             return !failure_.ok() || core_.draining() || core_.queued() > 0;
           },
-          "a shard", &times_.wait_shard_us);
+          "a shard", &times_.wait_shard);
       core_.SetWaiting(--waiting_loops_);
       if (failure_.ok()) shard = core_.TakeShard();
       effects = TakeEffects();
+      if (shard) times_.wait_shard.Enter(clock_.Now());
     }
     CarryOut(std::move(effects));
     if (!shard) return std::nullopt;
     slot_.Enter(shard->grant.token);
-    TimePoint begin = clock_.Now();
     absl::StatusOr<sdk::ShardRecords> records = reader_.Read(shard->grant.work);
     {
       MutexLock lock(&mutex_);
-      times_.wait_shard_us += static_cast<uint64_t>(
-          std::chrono::duration_cast<std::chrono::microseconds>(clock_.Now() - begin).count());
+      times_.wait_shard.Leave(clock_.Now());
     }
     if (records.ok()) return NextResult{*std::move(shard), *std::move(records)};
     // A file that is not the indexed one stays so, whoever reads it.
@@ -205,10 +204,21 @@ std::optional<SessionImpl::NextResult> SessionImpl::NextShard() {
   }
 }
 
+void SessionImpl::EnterLoop() {
+  MutexLock lock(&mutex_);
+  times_.loop.Enter(clock_.Now());
+}
+
+void SessionImpl::LeaveLoop() {
+  MutexLock lock(&mutex_);
+  times_.loop.Leave(clock_.Now());
+}
+
 bool SessionImpl::StartMinibatch(const RunRef& run) {
   {
     MutexLock lock(&mutex_);
     if (!failure_.ok() || !core_.StartMinibatch(run.token, run.run)) return false;
+    ++times_.minibatches_begun;
   }
   slot_.Minibatch(run.token);
   return true;
@@ -219,13 +229,22 @@ bool SessionImpl::Holds(const RunRef& run) {
   return core_.Holds(run.token, run.run);
 }
 
-void SessionImpl::CommitMinibatch(const RunRef& run, MinibatchIndex minibatch,
+void SessionImpl::FinishEvaluated(size_t records) {
+  MutexLock lock(&mutex_);
+  ++times_.minibatches_finished;
+  times_.records_evaluated += records;
+}
+
+void SessionImpl::CommitMinibatch(const RunRef& run, MinibatchIndex minibatch, size_t records,
                                   std::shared_ptr<const sdk::RowBatch> batch) {
   Effects effects;
   {
     MutexLock lock(&mutex_);
     if (!failure_.ok()) return;
-    core_.CommitMinibatch(run.token, run.run, minibatch, std::move(batch), clock_.Now());
+    if (core_.CommitMinibatch(run.token, run.run, minibatch, std::move(batch), clock_.Now())) {
+      ++times_.minibatches_finished;
+      times_.records_trained += records;
+    }
     effects = TakeEffects();
   }
   CarryOut(std::move(effects));
@@ -235,7 +254,7 @@ void SessionImpl::CommitMinibatch(const RunRef& run, MinibatchIndex minibatch,
         return !failure_.ok() || !core_.Holds(run.token, run.run) ||
                core_.outstanding_pushes() <= hello_.unacknowledged_minibatches_max;
       },
-      "the servers to acknowledge pushes", &times_.wait_push_us);
+      "the servers to acknowledge pushes", &times_.wait_push);
 }
 
 void SessionImpl::CompleteShard(const RunRef& run, ShardMetrics metrics) {
@@ -278,7 +297,7 @@ std::optional<sdk::PullRows> SessionImpl::WaitPull(const RunRef& run, sdk::Deliv
   auto done = [&]() MUSTER_NO_THREAD_SAFETY_ANALYSIS {
     return core_.PullReady(id) || !failure_.ok() || !core_.Holds(run.token, run.run);
   };
-  if (!done()) WaitUntil(done, "rows", &times_.wait_pull_us);
+  if (!done()) WaitUntil(done, "rows", &times_.wait_pull);
   if (core_.PullReady(id)) return core_.TakePull(id);
   core_.CancelPull(id);
   return std::nullopt;
@@ -313,12 +332,21 @@ absl::Status SessionImpl::status() {
   return failure_;
 }
 
+void SessionImpl::Leave() {
+  MutexLock lock(&mutex_);
+  core_.Leave();
+  if (!told_to_stop_) slot_.End();
+  told_to_stop_ = true;
+  changed_.SignalAll();
+  WakeControl();
+}
+
 int SessionImpl::Finish() {
   MutexLock lock(&mutex_);
   bool left_early = !told_to_stop_ && failure_.ok();
   core_.Leave();
   WakeControl();
-  uint64_t ignored = 0;
+  sdk::TimeSum ignored;
   WaitUntil(
       [&]() MUSTER_NO_THREAD_SAFETY_ANALYSIS {
         return !failure_.ok() || core_.ended() || core_.idle();

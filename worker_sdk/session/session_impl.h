@@ -16,6 +16,7 @@
 #include "base/mutex.h"
 #include "muster/session.h"
 #include "worker_sdk/control/control_client.h"
+#include "worker_sdk/core/loop_times.h"
 #include "worker_sdk/core/worker_core.h"
 #include "worker_sdk/net/data_client.h"
 #include "worker_sdk/readers/shard_reader.h"
@@ -54,12 +55,18 @@ class SessionImpl final : private sdk::DataClient::Listener {
   /// See Session::NextShard.
   std::optional<NextResult> NextShard();
 
+  /// A thread begins with a shard's minibatches, or has left them: for the books on its time.
+  void EnterLoop();
+  void LeaveLoop();
   /// The loop gets its next minibatch; false: the lease is lost.
   bool StartMinibatch(const RunRef& run);
   bool Holds(const RunRef& run);
-  /// Hands a minibatch's rows to the core and blocks over the bound of unacknowledged ones.
-  void CommitMinibatch(const RunRef& run, MinibatchIndex minibatch,
+  /// Hands the rows of a minibatch of `records` to the core and blocks over the bound of
+  /// unacknowledged ones.
+  void CommitMinibatch(const RunRef& run, MinibatchIndex minibatch, size_t records,
                        std::shared_ptr<const sdk::RowBatch> batch);
+  /// The loop is done with a minibatch that pushes nothing.
+  void FinishEvaluated(size_t records);
   void CompleteShard(const RunRef& run, ShardMetrics metrics);
   void GiveUp(const RunRef& run, std::optional<sdk::ShardFailure> failure = {});
 
@@ -74,6 +81,8 @@ class SessionImpl final : private sdk::DataClient::Listener {
   void ProgramError(std::string message);
 
   absl::Status status();
+  /// See Session::Leave.
+  void Leave();
   int Finish();
 
   const sdk::HelloAnswer& job() const { return hello_; }
@@ -103,12 +112,10 @@ class SessionImpl final : private sdk::DataClient::Listener {
   void FailLocked(absl::Status status) MUSTER_REQUIRES(mutex_);
   /// Wakes the control thread when an exchange is due sooner than it thinks.
   void WakeControl() MUSTER_REQUIRES(mutex_);
-  /// Waits until `done()`; adds the time to `*total_us`; a line on stderr after 2 s, then at
-  /// growing distances, names `what`.
-  void WaitUntil(const std::function<bool()>& done, std::string_view what, uint64_t* total_us)
+  /// Waits until `done()`; counts the time in `*time`; a line on stderr after 2 s, then at growing
+  /// distances, names `what`.
+  void WaitUntil(const std::function<bool()>& done, std::string_view what, sdk::TimeSum* time)
       MUSTER_REQUIRES(mutex_);
-  WorkerTimes TimesNow() const MUSTER_REQUIRES(mutex_);
-
   const SessionOptions options_;
   const sdk::HelloAnswer hello_;
   const wire::Encoding encoding_;
@@ -125,11 +132,11 @@ class SessionImpl final : private sdk::DataClient::Listener {
   std::map<TableId, TableSpec> tables_ MUSTER_GUARDED_BY(mutex_);  // never removed
   std::shared_ptr<const std::vector<PartitionId>> order_ MUSTER_GUARDED_BY(mutex_);
   MapVersion order_version_ MUSTER_GUARDED_BY(mutex_);
-  WorkerTimes times_ MUSTER_GUARDED_BY(mutex_);
+  sdk::LoopTimes times_ MUSTER_GUARDED_BY(mutex_);      // clock readings are taken under the mutex
   std::string last_trouble_ MUSTER_GUARDED_BY(mutex_);  // of master or servers, for waiting lines
   uint32_t waiting_loops_ MUSTER_GUARDED_BY(mutex_) = 0;
   TimePoint control_waits_until_ MUSTER_GUARDED_BY(mutex_){};
-  bool told_to_stop_ MUSTER_GUARDED_BY(mutex_) = false;  // END or DRAIN was seen
+  bool told_to_stop_ MUSTER_GUARDED_BY(mutex_) = false;  // END or DRAIN was seen, or Leave called
   bool stopping_ MUSTER_GUARDED_BY(mutex_) = false;
 
   std::unique_ptr<sdk::DataClient> data_;

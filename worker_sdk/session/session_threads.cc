@@ -79,16 +79,10 @@ void SessionImpl::OnTimer() {
   CarryOut(std::move(effects));
 }
 
-WorkerTimes SessionImpl::TimesNow() const {
-  WorkerTimes times = times_;
-  times.total_us = static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(clock_.Now() - started_).count());
-  return times;
-}
-
 void SessionImpl::WaitUntil(const std::function<bool()>& done, std::string_view what,
-                            uint64_t* total_us) {
+                            sdk::TimeSum* time) {
   TimePoint begin = clock_.Now();
+  time->Enter(begin);
   std::chrono::seconds next_line = sdk::kWaitingLineAfter;
   while (!done()) {
     changed_.WaitFor(&mutex_, sdk::kWaitingLineAfter);
@@ -99,8 +93,7 @@ void SessionImpl::WaitUntil(const std::function<bool()>& done, std::string_view 
                  static_cast<long long>((now - begin) / std::chrono::seconds(1)),
                  last_trouble_.empty() ? "" : "; last trouble: ", last_trouble_.c_str());
   }
-  *total_us += static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(clock_.Now() - begin).count());
+  time->Leave(clock_.Now());
 }
 
 void SessionImpl::RunControl() {
@@ -120,7 +113,7 @@ void SessionImpl::RunControl() {
         control_waits_until_ = TimePoint();
         continue;
       }
-      request = core_.BeginExchange(TimesNow(), now);
+      request = core_.BeginExchange(times_.At(now, started_), now);
     }
     OnExchanged(client.Exchange(request, timeout));
   }

@@ -16,6 +16,7 @@ ShardImpl::ShardImpl(SessionImpl* session, SessionImpl::NextResult shard)
 }
 
 ShardImpl::~ShardImpl() {
+  EndLoop();
   window_.clear();
   if (!left_) session_->GiveUp(run());
 }
@@ -33,11 +34,25 @@ bool ShardImpl::Begin(Prepare prepare) {
   if (begun_ || left_) return false;
   begun_ = true;
   prepare_ = std::move(prepare);
+  session_->EnterLoop();
+  in_loop_ = true;
   PrepareAhead();
-  return StartFront();
+  if (StartFront()) return true;
+  EndLoop();
+  return false;
+}
+
+void ShardImpl::EndLoop() {
+  if (std::exchange(in_loop_, false)) session_->LeaveLoop();
 }
 
 bool ShardImpl::Advance() {
+  if (AdvanceLoop()) return true;
+  EndLoop();
+  return false;
+}
+
+bool ShardImpl::AdvanceLoop() {
   window_.front()->Commit();
   if (left_) return false;
   window_.pop_front();

@@ -45,6 +45,9 @@ class ShardImpl {
  private:
   void PrepareAhead();
   bool StartFront();
+  bool AdvanceLoop();
+  /// The loop's time is over. Idempotent.
+  void EndLoop();
 
   SessionImpl* session_;
   sdk::ShardRun shard_;
@@ -56,6 +59,7 @@ class ShardImpl {
   std::deque<std::unique_ptr<MinibatchImpl>> window_;  // the current one first
   bool begun_ = false;
   bool left_ = false;
+  bool in_loop_ = false;
 };
 
 }  // namespace muster::internal

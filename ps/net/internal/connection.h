@@ -56,16 +56,19 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void ReadBody();
   /// Serves the frame that is now complete.
   absl::Status Serve();
+  absl::Status ServeRequest();
   absl::Status ServeHello();
   absl::Status ServePull();
   absl::Status ServePush();
   absl::Status CheckChecksum();
   std::string_view directory() const;
 
-  /// Queues a frame and starts to write.
+  /// Queues a frame; Flush sends it.
   void Send(wire::Kind kind, std::string directory, uint32_t parts, AlignedBuffer values,
             size_t value_bytes);
   void SendError(const absl::Status& status);
+  /// Starts to write what is queued, unless a write is under way.
+  void Flush();
   void Write();
   void OnWritten(size_t frames);
   /// After an error: tells the peer that nothing follows and takes what it still sends, so that the

@@ -347,5 +347,27 @@ TEST_F(ServersTest, AFullDiskIsOneEventWhenItBeginsAndOneWhenItHasPassed) {
   EXPECT_EQ(count("snapshot-error"), 2u);
 }
 
+TEST_F(ServersTest, TrafficIsTheOwnersAndStartsAnewWithIt) {
+  options.servers = 2;
+  Start();
+  Register(5, 1);
+  const PartitionId mine(1), other(0);
+  ASSERT_EQ(core->partitions().entry(mine).owner, ServerId(1));
+  ServerExchangeRequest request = ServerRequest(1);
+  request.traffic = {{mine, 1, 2, 3, 4, 5, 6, 7},
+                     {.partition = other, .pulls = 9},
+                     {.partition = PartitionId(77)}};
+  EXPECT_FALSE(core->partitions().SeenOf(mine).serving);
+  ExchangeServer(request);
+  EXPECT_TRUE(core->partitions().SeenOf(mine).serving);
+  EXPECT_EQ(core->partitions().SeenOf(mine).traffic, (PartitionTraffic{mine, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(core->partitions().SeenOf(other).traffic, std::nullopt);
+  ExchangeServer(ServerRequest(1));
+  EXPECT_TRUE(core->partitions().SeenOf(mine).traffic.has_value()) << "unchanged";
+  Register(6, 1);
+  EXPECT_EQ(core->partitions().SeenOf(mine).traffic, std::nullopt);
+  EXPECT_FALSE(core->partitions().SeenOf(mine).serving);
+}
+
 }  // namespace
 }  // namespace muster

@@ -11,6 +11,7 @@ using testing::CoreFixture;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::IsOk;
 using ::testing::SizeIs;
 using testing::StatusIs;
 
@@ -351,6 +352,46 @@ TEST_F(WorkersTest, TooManyRejectedRecordsFailTheJob) {
   }
   EXPECT_THAT(told, ElementsAre("worker-0 train.csv:0: not a number",
                                 "worker-0 train.csv:1: not a number"));
+}
+
+TEST_F(WorkersTest, AnOvertakenCallDoesNotTurnTheTotalsBack) {
+  Start();
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, 1, At()), IsOk());
+  WorkerExchangeRequest older = Request(), newer = Request();
+  older.times.minibatches_begun = 3;
+  newer.times.minibatches_begun = 5;
+  const WorkerTimes& times = core->nodes().nodes().at("worker-0").times;
+  Exchange(newer);
+  Exchange(older);
+  EXPECT_EQ(times.minibatches_begun, 5u);
+  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, 2, At()), IsOk());
+  EXPECT_EQ(times, WorkerTimes()) << "another process begins at zero";
+}
+
+TEST_F(WorkersTest, WhatWorkersSawOfAServerIsSummed) {
+  options.servers = 2;
+  Start();
+  Register(5, 1);
+  const auto tell = [&](const std::string& worker, uint64_t incarnation, PeerTimes peer) {
+    WorkerExchangeRequest request = Request(worker, incarnation);
+    peer.server = ServerId(1);
+    if (peer.incarnation == ServerIncarnation()) peer.incarnation = server;
+    request.peers.push_back(peer);
+    request.peers.push_back({ServerId(9), server, 1, 1, 1, 1});  // no such server
+    Exchange(request);
+  };
+  const PeerTimes& seen = core->nodes().nodes().at("ps-1").peers;
+  tell("worker-0", 7, {.pulls = 10, .pull_us = 100, .pushes = 5, .push_us = 70});
+  tell("worker-1", 8, {.pulls = 1, .pull_us = 30});
+  EXPECT_EQ(seen, (PeerTimes{{}, {}, 11, 130, 5, 70}));
+  tell("worker-0", 7, {.pulls = 12, .pull_us = 120, .pushes = 4, .push_us = 70});
+  EXPECT_EQ(seen, (PeerTimes{{}, {}, 13, 150, 5, 70})) << "what grew is added, nothing shrinks";
+  tell("worker-0", 7, {.incarnation = ServerIncarnation(99), .pulls = 1'000});
+  EXPECT_EQ(seen.pulls, 13u) << "of another process";
+  Register(6, 1);
+  EXPECT_EQ(seen, PeerTimes());
+  tell("worker-0", 7, {.pulls = 2, .pull_us = 9});
+  EXPECT_EQ(seen, (PeerTimes{{}, {}, 2, 9, 0, 0}));
 }
 
 }  // namespace

@@ -210,5 +210,60 @@ TEST_F(JobViewTest, PagesEndBeforeAMessageGrowsTooLarge) {
   EXPECT_EQ(shards_seen, 1'000u);
 }
 
+TEST_F(JobViewTest, PartitionsShowOwnerSnapshotAndTraffic) {
+  CoreOptions options = core_->options();
+  options.partitions = 3;
+  options.servers = 2;
+  DurableState state;
+  state.partitions[PartitionId(0)] = {
+      PartitionId(0),
+      {},
+      {SnapshotNumber(MasterIncarnation(1), 5), DoneSeq(0), {{"a", 4}, {"b", 6}}}};
+  MasterCore core(options, state, at_);
+  ASSERT_THAT(core.RegisterServer({"ps-0", 1, {{"unix:/x"}, {"unix:/y"}}}, at_).status(), IsOk());
+  ServerExchangeRequest request{.id = ServerId(0), .incarnation = ServerIncarnation(1)};
+  request.sequence = 1;
+  request.owned.push_back({PartitionId(0), core.partitions().entry(PartitionId(0)).epoch, {}});
+  request.traffic.push_back({PartitionId(0), 1, 2, 3, 4, 5, 6, 7});
+  request.counters.service_us = 8;
+  core.ExchangeServer(request, at_);
+  v1::ListPartitionsResponse all;
+  ASSERT_THAT(FillPartitions(core, later_, {}, &all), IsOk());
+  EXPECT_EQ(all.total(), 3u);
+  ASSERT_EQ(all.partitions_size(), 3);
+  EXPECT_EQ(all.partitions(0).owner(), "ps-0");
+  EXPECT_EQ(all.partitions(0).state(), "serving");
+  EXPECT_EQ(all.partitions(0).snapshot_files(), 2u);
+  EXPECT_EQ(all.partitions(0).snapshot_bytes(), 10u);
+  EXPECT_EQ(all.partitions(0).snapshot_age_ms(), 0u) << "of an earlier master: not known";
+  EXPECT_EQ(all.partitions(0).traffic().service_us(), 5u);
+  std::map<std::string, std::string> states;
+  for (const auto& partition : all.partitions()) states[partition.owner()] = partition.state();
+  EXPECT_EQ(states["ps-1"], "unowned");
+  v1::ListPartitionsRequest page;
+  page.set_offset(1);
+  page.set_limit(1);
+  v1::ListPartitionsResponse one;
+  ASSERT_THAT(FillPartitions(core, later_, page, &one), IsOk());
+  ASSERT_EQ(one.partitions_size(), 1);
+  EXPECT_EQ(one.partitions(0).partition(), 1u);
+  page.set_offset(99);
+  v1::ListPartitionsResponse none;
+  ASSERT_THAT(FillPartitions(core, later_, page, &none), IsOk());
+  EXPECT_EQ(none.partitions_size(), 0);
+  page.set_limit(10'001);
+  EXPECT_THAT(FillPartitions(core, later_, page, &none),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("10001 is more than")));
+  v1::JobStatus status;
+  FillStatus(core, "flights", later_, &status);
+  EXPECT_EQ(status.nodes(0).lanes(), 2u);
+  EXPECT_EQ(status.nodes(0).counters().service_us(), 8u);
+  EXPECT_EQ(status.nodes(0).drain(), "");
+  ASSERT_THAT(core.DrainNode("ps-0", {}, at_).status(), IsOk());
+  v1::JobStatus drained;
+  FillStatus(core, "flights", later_, &drained);
+  EXPECT_EQ(drained.nodes(0).drain(), "drained");
+}
+
 }  // namespace
 }  // namespace muster

@@ -199,6 +199,38 @@ TEST_F(MasterServerTest, TakesAJobFromHelloToSucceeded) {
   EXPECT_EQ(status.events_newest(), static_cast<uint64_t>(events.events_size()));
 }
 
+TEST_F(MasterServerTest, DrainsANodeAndListsPartitions) {
+  Start();
+  ASSERT_TRUE(Hello("0.1").ok());
+  v1::WorkerExchangeRequest want;
+  want.set_want(1);
+  v1::WorkerExchangeReply granted;
+  ASSERT_TRUE(Exchange(want, &granted).ok());
+  v1::DrainNodeRequest request;
+  v1::DrainNodeResponse response;
+  const auto drain = [&] { return Call(admin_.get(), &Admin::DrainNode, request, &response); };
+  EXPECT_EQ(drain().error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "no name";
+  request.set_node("worker-0");
+  request.set_timeout_ms(86'400'001);
+  EXPECT_EQ(drain().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  request.set_timeout_ms(0);
+  ASSERT_TRUE(drain().ok());
+  EXPECT_EQ(response.drain(), "draining");
+  EXPECT_EQ(response.left(), 1u);
+  EXPECT_EQ(Status().nodes(0).drain(), "draining");
+  EXPECT_EQ(Status().nodes(0).drain_left(), 1u);
+  v1::ResumeNodeRequest resume;
+  resume.set_node("worker-0");
+  v1::ResumeNodeResponse resumed;
+  EXPECT_TRUE(Call(admin_.get(), &Admin::ResumeNode, resume, &resumed).ok());
+  EXPECT_EQ(Status().nodes(0).drain(), "");
+  v1::ListPartitionsResponse partitions;
+  ASSERT_TRUE(
+      Call(admin_.get(), &Admin::ListPartitions, v1::ListPartitionsRequest(), &partitions).ok());
+  EXPECT_EQ(partitions.total(), 2u);
+  EXPECT_EQ(partitions.partitions(0).state(), "unowned");
+}
+
 TEST_F(MasterServerTest, GoesOnAfterARestart) {
   Start();
   ASSERT_TRUE(Hello("0.1").ok());

@@ -308,5 +308,22 @@ TEST_F(SmallLimitsTest, APeerThatDoesNotReadIsNotReadFromAndLosesNothing) {
   }
 }
 
+TEST_F(ConnectionTest, TheHandlerIsToldWhatEveryRequestCost) {
+  const auto client = Greeted(addresses_[0]);
+  EXPECT_EQ(Pull(client.get(), {5, 6}).size(), 2 * FakeHandler::kDim);
+  EXPECT_EQ(Pull(client.get(), {5}, wire::Encoding::kFloat16).size(), FakeHandler::kDim);
+  client->SendHello("job");  // refused: no request
+  client->Receive();
+  lane_.Stop();
+  ASSERT_EQ(handler_.served.size(), 2u);
+  const wire::PullPart part{.partition = 1, .owner_epoch = 1, .groups = {{.table = 1, .keys = 2}}};
+  const size_t directory = wire::EncodePull({&part, 1}).size();
+  EXPECT_EQ(handler_.served[0].received_bytes, wire::kHeaderBytes + directory + 2 * 8);
+  const size_t answer = handler_.served[0].sent_bytes - 2 * FakeHandler::kDim * 4;
+  EXPECT_GT(answer, wire::kHeaderBytes);
+  EXPECT_EQ(handler_.served[1].sent_bytes, answer + FakeHandler::kDim * 2) << "as on the wire";
+  EXPECT_GE(handler_.served[0].time.count(), 0);
+}
+
 }  // namespace
 }  // namespace muster::ps

@@ -52,7 +52,10 @@ class FakeHandler final : public FrameHandler {
     reply->text = "pushed";
   }
 
+  void OnServed(const ServedRequest& request) override { served.push_back(request); }
+
   int pulls = 0;
+  std::vector<ServedRequest> served;
   std::vector<wire::PushPart> pushed_parts;
   std::vector<uint64_t> pushed_keys;
   std::vector<float> pushed_values;

@@ -113,5 +113,28 @@ TEST_F(ControlStateTest, TablesAreHandedOutOnceAndCountWhenTheLanesHaveThem) {
   EXPECT_EQ(state_.MakeRequest({}, {}).newest_table, TableId(1));
 }
 
+TEST_F(ControlStateTest, TrafficOfAllLanesGoesAlongAndAllOfItToANewMaster) {
+  std::vector<LaneReport> lanes(2);
+  lanes[0].traffic.push_back({.partition = PartitionId(0), .pulls = 1});
+  lanes[1].traffic.push_back({.partition = PartitionId(1), .pulls = 2});
+  lanes[0].counters.service_us = 3;
+  lanes[1].counters.service_us = 4;
+  EXPECT_THAT(state_.MakeRequest(lanes, {}).traffic, SizeIs(2));
+  EXPECT_EQ(state_.MakeRequest(lanes, {}).counters.service_us, 7u);
+  EXPECT_FALSE(state_.OnReply(Reply(2))->lanes[0].new_master);
+  EXPECT_TRUE(state_.OnReply(Reply(3))->lanes[1].new_master);
+  EXPECT_FALSE(state_.OnReply(Reply(3))->lanes[1].new_master);
+}
+
+TEST_F(ControlStateTest, LeavingIsSaidUntilTheEnd) {
+  EXPECT_FALSE(state_.MakeRequest({}, {}).leaving);
+  state_.Leave();
+  EXPECT_TRUE(state_.MakeRequest({}, {}).leaving);
+  ServerExchangeReply reply = Reply(2);
+  EXPECT_FALSE(state_.OnReply(reply)->drained);
+  reply.drained = true;
+  EXPECT_TRUE(state_.OnReply(reply)->drained);
+}
+
 }  // namespace
 }  // namespace muster::ps

@@ -9,6 +9,7 @@
 namespace muster::ps {
 namespace owned_partitions_test {
 
+using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

@@ -34,6 +34,7 @@ struct World {
   uint64_t master = 1;
   uint64_t epoch = 1;
   bool unknown = false;
+  bool drained = false;
   std::map<uint32_t, Manifest> manifests;
   std::optional<SnapshotCommand> ask;
   std::vector<TableSpec> tables;
@@ -42,6 +43,7 @@ struct World {
     ServerExchangeReply reply;
     reply.master_incarnation = MasterIncarnation(master);
     reply.unknown_incarnation = unknown;
+    reply.drained = drained;
     for (const TableSpec& table : tables) {
       if (table.id > request.newest_table) reply.tables.push_back(table);
     }
@@ -94,7 +96,8 @@ class ParameterServerTest : public ::testing::Test {
                                  .lanes = 2,
                                  .nonce = 99,
                                  .limits = {},
-                                 .warm_start_pause = std::chrono::milliseconds(10)},
+                                 .warm_start_pause = std::chrono::milliseconds(10),
+                                 .leave_timeout = leave_timeout_},
         MakeGrpcMasterClient(address, job_id_),
         [this](const ServerIdentity& /*identity*/) {
           return std::make_unique<MemoryStorage>(&files_);
@@ -177,6 +180,7 @@ class ParameterServerTest : public ::testing::Test {
 
   ::muster::testing::TempDir dir_;
   std::string job_id_;  // known beforehand
+  std::chrono::milliseconds leave_timeout_{60'000};
   SystemClock clock_;
   MemoryFiles files_;
   Mutex mutex_;
@@ -405,6 +409,47 @@ TEST_F(ParameterServerTest, EndsWhenTheMasterRefusesIt) {
 TEST_F(ParameterServerTest, StopsWhileNoMasterAnswers) {
   Start("127.0.0.1:1");
   EXPECT_THAT(Stop(), IsOk());
+}
+
+TEST_F(ParameterServerTest, WhoIsToldToLeaveServesUntilItIsDrained) {
+  StartServing();
+  EXPECT_EQ(Push(2, 1, 7, 3, 0), PartCode::kOk);
+  server_->RequestLeave();
+  ASSERT_TRUE(
+      master_->WaitFor([](const ServerExchangeRequest& request) { return request.leaving; }));
+  EXPECT_EQ(Push(2, 1, 7, 3, 1), PartCode::kOk);
+  server_->RequestLeave();
+  Change([](World* world) { world->drained = true; });
+  EXPECT_THAT(result_.get(), IsOk());
+  server_.reset();
+}
+
+TEST_F(ParameterServerTest, WhoLeavesWaitsForNoMasterAndNotForEver) {
+  StartServing();
+  server_->RequestLeave();
+  ASSERT_TRUE(
+      master_->WaitFor([](const ServerExchangeRequest& request) { return request.leaving; }));
+  master_.reset();
+  EXPECT_THAT(result_.get(), IsOk());
+  leave_timeout_ = std::chrono::milliseconds(1);
+  StartServing();
+  server_->RequestLeave();
+  EXPECT_THAT(result_.get(), IsOk()) << "the master never says that it is drained";
+  Start("127.0.0.1:1");
+  server_->RequestLeave();
+  EXPECT_THAT(result_.get(), IsOk()) << "it never registered";
+  server_.reset();
+}
+
+TEST_F(ParameterServerTest, TrafficReachesTheMaster) {
+  StartServing();
+  EXPECT_EQ(Push(2, 1, 7, 3, 0), PartCode::kOk);
+  EXPECT_TRUE(master_->WaitFor([](const ServerExchangeRequest& request) {
+    return request.counters.pushes == 1 && request.counters.received_bytes > 0 &&
+           std::ranges::any_of(request.traffic, [](const PartitionTraffic& traffic) {
+             return traffic.partition == PartitionId(2) && traffic.pushes == 1;
+           });
+  }));
 }
 
 }  // namespace

@@ -77,7 +77,8 @@ TEST(ControlCodecTest, WorkerRequestKeepsEveryField) {
   request.done.push_back({Shard(10), Token(11), RestoreEpoch(12), RunNumber(13), Metrics()});
   request.returned.push_back({Shard(14), Token(15), "diverged", true});
   request.want = 16;
-  request.times = {17, 18, 19, 20};
+  request.times = {17, 18, 19, 20, 21, 22, 23, 24, 25};
+  request.peers.push_back({ServerId(26), ServerIncarnation(27), 28, 29, 30, 31});
   v1::WorkerExchangeRequest message;
   ToProto(request, &message);
   ExpectEveryFieldSet(message, "WorkerExchangeRequest");
@@ -115,7 +116,9 @@ TEST(ControlCodecTest, ServerRequestKeepsEveryField) {
   request.missing.push_back({PartitionId(10), OwnerEpoch(11)});
   request.newest_table = TableId(12);
   request.forget_version = 13;
-  request.counters = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  request.counters = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  request.traffic.push_back({PartitionId(1), 2, 3, 4, 5, 6, 7, 8});
+  request.leaving = true;
   request.snapshot_error = "no space left";
   request.warm_start_error = "no such folder";
   request.fatal_error = "another export";
@@ -149,6 +152,7 @@ TEST(ControlCodecTest, ServerReplyKeepsEveryField) {
   reply.forget = ForgetState{.version = 14, .floor = Token(15)};
   reply.forget->shards[{DatasetId(1), EpochIndex(2)}].Add(1, 4);
   reply.heartbeat_interval = std::chrono::milliseconds(16);
+  reply.drained = true;
   v1::ServerExchangeReply message;
   ToProto(reply, &message);
   ExpectRoundTrip<ServerExchangeReply, v1::ServerExchangeReply>(reply);
@@ -188,6 +192,14 @@ TEST(ControlCodecTest, WhatIsOutOfRangeIsRefusedWithItsNameAndValue) {
   for (int i = 0; i <= kLeasesPerCallMax; ++i) request.add_done();
   EXPECT_THAT(FromProto(request),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("done: 100001 entries")));
+  request.Clear();
+  for (size_t i = 0; i <= kPeersPerCallMax; ++i) request.add_peers();
+  EXPECT_THAT(FromProto(request),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("peers: 1025 entries")));
+  v1::ServerExchangeRequest server;
+  for (size_t i = 0; i <= kTrafficPerCallMax; ++i) server.add_traffic();
+  EXPECT_THAT(FromProto(server),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("traffic: 4097 entries")));
   v1::ShardMetrics metrics;
   metrics.add_aucs()->add_bins(AucHistogram::kBins);
   metrics.mutable_aucs(0)->add_positives(1);

@@ -34,7 +34,8 @@ WorkerExchangeRequest FullRequest() {
   request.returned = {{kShard, kToken, "NaN in table t", true},
                       {kShard, kToken, std::nullopt, false}};
   request.want = 3;
-  request.times = {100, 20, 30, 40};
+  request.times = {100, 20, 30, 40, 50, 60, 70, 80, 90};
+  request.peers = {{ServerId(1), ServerIncarnation(2), 3, 4, 5, 6}, {}};
   return request;
 }
 

@@ -7,6 +7,7 @@ namespace muster::sdk {
 namespace {
 
 using std::chrono::milliseconds;
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using wire::PartCode;
@@ -28,7 +29,9 @@ class PartSenderTest : public ::testing::Test {
     for (const auto& item : request.items) {
       replies.push_back({request.batch->plan.parts[item.part].partition.value(), code, false});
     }
-    return sender_.OnReply(request.id, replies, nullptr, now_);
+    std::shared_ptr<const float[]> rows;
+    if (!request.push) rows = std::make_shared<float[]>(request.floats);
+    return sender_.OnReply(request.id, replies, std::move(rows), now_);
   }
   PartSender sender_;
   TimePoint now_{std::chrono::seconds(100)};
@@ -190,6 +193,51 @@ TEST_F(PartSenderTest, AnAnswerWithAnotherNumberOfPartsCountsAsNone) {
   SendRequest request = sender_.Flush(now_)[0];
   sender_.OnReply(request.id, {}, nullptr, now_);
   EXPECT_THAT(sender_.Flush(now_ + milliseconds(500)), SizeIs(1));
+}
+
+TEST_F(PartSenderTest, RoundTripsAreCountedPerServerProcess) {
+  const auto peer = [](uint32_t server, uint64_t incarnation, uint64_t pulls, uint64_t pull_us,
+                       uint64_t pushes, uint64_t push_us) {
+    return PeerTimes{ServerId(server), ServerIncarnation(incarnation), pulls, pull_us, pushes,
+                     push_us};
+  };
+  GiveMap(MapOf(1, 2));
+  EXPECT_THAT(sender_.Peers(std::nullopt, 9), IsEmpty());
+  sender_.AddPush(kPush, BatchOfAllPartitions(), now_);
+  std::vector<SendRequest> pushes = sender_.Flush(now_);
+  sender_.AddPull(BatchOfAllPartitions(), now_);
+  now_ += milliseconds(1);
+  std::vector<SendRequest> pulls = sender_.Flush(now_);
+  now_ += milliseconds(4);
+  Answer(pushes[0], PartCode::kOk);
+  Answer(pulls[0], PartCode::kOk);
+  now_ += milliseconds(10);
+  Answer(pushes[1], PartCode::kRetry);
+  EXPECT_THAT(sender_.Peers(std::nullopt, 9), ElementsAre(peer(0, 1, 1, 4'000, 1, 5'000)))
+      << "a refusal is no answer";
+  sender_.OnUnanswered(pulls[1].id, now_);
+  now_ += milliseconds(500);
+  for (const SendRequest& request : sender_.Flush(now_)) {
+    now_ += milliseconds(2);
+    Answer(request, PartCode::kOk);
+  }
+  EXPECT_THAT(sender_.Peers(std::nullopt, 9),
+              ElementsAre(peer(0, 1, 1, 4'000, 1, 5'000), peer(1, 1, 1, 4'000, 1, 2'000)))
+      << "counted from when it was sent again";
+  EXPECT_THAT(sender_.Peers(ServerId(0), 1), ElementsAre(peer(1, 1, 1, 4'000, 1, 2'000)));
+  EXPECT_THAT(sender_.Peers(ServerId(1), 1), ElementsAre(peer(0, 1, 1, 4'000, 1, 5'000)));
+  // Another process in the place of ps-0; an answer of the former one comes late.
+  PartitionMap map = MapOf(2, 2);
+  sender_.AddPull(BatchOfAllPartitions(), now_);
+  const std::vector<SendRequest> late = sender_.Flush(now_);
+  for (PartitionEntry& entry : map.partitions) {
+    if (entry.owner == ServerId(0)) entry.owner_incarnation = ServerIncarnation(4);
+  }
+  GiveMap(map);
+  now_ += milliseconds(3);
+  for (const SendRequest& request : sender_.Flush(now_)) Answer(request, PartCode::kOk);
+  Answer(late[0], PartCode::kOk);
+  EXPECT_EQ(sender_.Peers(std::nullopt, 1)[0], peer(0, 4, 1, 0, 0, 0));
 }
 
 }  // namespace

@@ -312,5 +312,17 @@ TEST_F(WorkerCoreTest, AbandonHandsBackAllButWhatIsDone) {
   EXPECT_EQ(core_.outstanding_pushes(), 0u);
 }
 
+TEST_F(WorkerCoreTest, WhatWasSeenOfServersIsToldNowAndThen) {
+  ShardRun shard = GrantAndTake(7, Token(1));
+  Commit(shard, 0);
+  AnswerAll(PartCode::kOk);
+  const WorkerExchangeRequest first = Exchange(Reply());
+  ASSERT_THAT(first.peers, SizeIs(kServers));
+  EXPECT_EQ(first.peers[0].pushes, 1u);
+  EXPECT_THAT(Exchange(Reply()).peers, IsEmpty());
+  now_ += milliseconds(500);
+  EXPECT_THAT(Exchange(Reply()).peers, SizeIs(kServers));
+}
+
 }  // namespace
 }  // namespace muster::sdk

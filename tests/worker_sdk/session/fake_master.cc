@@ -179,6 +179,7 @@ WorkerExchangeReply FakeMaster::Serve(const WorkerExchangeRequest& request) {
   WorkerExchangeReply reply;
   reply.master_incarnation = MasterIncarnation(incarnation_);
   times = request.times;
+  if (!request.peers.empty()) peers = request.peers;
   for (const HeldLease& held : request.held) {
     uint64_t s = held.shard.index.value();
     if (leases.contains(s) && leases[s].token == held.token) continue;

@@ -57,6 +57,7 @@ class FakeMaster final : public v1::WorkerService::Service {
   int strangers = 0;  // calls refused because they were of another job
   int reverified = 0, reasserted = 0, refused = 0;
   WorkerTimes times;
+  std::vector<PeerTimes> peers;  // as last told
   std::string refuse_hello;
   std::string job_id = "id-1";
   uint64_t restore_epoch() const { return map_.restore_epoch.value(); }

@@ -28,6 +28,63 @@ TEST_F(SessionImplTest, TrainsEveryShardOnceAndEnds) {
   EXPECT_EQ(slot->computing_token, LeaseToken());
 }
 
+TEST_F(SessionImplTest, TheMasterIsToldWhatWasDoneAndWhereTheTimeWent) {
+  AddShard("a");
+  AddShard("b", DatasetMode::kEvaluate);
+  Session session = Connect();
+  Table table = session.SparseTable({.name = "t", .dim = 2, .optimizer = Sum{}});
+  for (int i = 0; i < 2; ++i) {
+    std::optional<Shard> shard = session.NextShard();
+    for (Minibatch& batch : shard->Minibatches()) {
+      batch.Pull(table, KeysOf(batch));
+      if (!shard->evaluate()) PushOnes(table, batch);
+      batch.Commit();
+    }
+  }
+  constexpr uint64_t kMinibatches = 2 * kLines / kMinibatch;
+  master_.WaitFor([&] { return master_.times.minibatches_finished == kMinibatches; });
+  master_.WaitFor([&] { return !master_.peers.empty() && master_.peers[0].pulls >= kMinibatches; });
+  master_.WaitFor([&] {
+    const WorkerTimes& times = master_.times;
+    EXPECT_EQ(times.minibatches_begun, kMinibatches);
+    EXPECT_EQ(times.records_trained, kLines);
+    EXPECT_EQ(times.records_evaluated, kLines);
+    EXPECT_GT(times.compute_us, 0u);
+    EXPECT_LE(times.compute_us + times.wait_shard_us + times.wait_pull_us + times.wait_push_us,
+              times.total_us)
+        << "one loop does one thing at a time";
+    EXPECT_GT(master_.peers[0].pull_us, 0u);
+    EXPECT_EQ(master_.peers[0].incarnation, ServerIncarnation(1));
+    return true;
+  });
+  master_.EndWhenDone();
+  EXPECT_FALSE(session.NextShard().has_value());
+  EXPECT_EQ(session.Finish(), 0);
+}
+
+TEST_F(SessionImplTest, ATrainerThatLeavesEndsWellAndHandsBackTheRest) {
+  AddShard("a");
+  AddShard("b");
+  Session session = Connect();
+  Table table = session.SparseTable({.name = "t", .dim = 2, .optimizer = Sum{}});
+  {
+    std::optional<Shard> shard = session.NextShard();
+    master_.WaitFor([&] { return master_.leases.size() == 2; });
+    session.Leave();
+    session.Leave();
+    for (Minibatch& batch : shard->Minibatches()) {
+      PushOnes(table, batch);
+      batch.Commit();
+    }
+  }
+  EXPECT_FALSE(session.NextShard().has_value());
+  EXPECT_EQ(session.Finish(), 0);
+  EXPECT_EQ(master_.done.size(), 1u);
+  EXPECT_EQ(master_.returned.size(), 1u);
+  ExpectRows(1);
+  EXPECT_TRUE(ParseSlot(*ReadFile(dir_.File("slot"), 100))->ended);
+}
+
 TEST_F(SessionImplTest, LeavingBeforeTheEndIsNoSuccess) {
   AddShard("a");
   AddShard("b");

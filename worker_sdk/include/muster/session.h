@@ -187,10 +187,16 @@ class MUSTER_EXPORT Session {
   /// or drains, or the session failed.
   std::optional<Shard> NextShard();
 
+  /// For a trainer that was told to end (by SIGTERM, say; the SDK handles no signals): NextShard
+  /// returns nothing from now on, shards that wait are handed back, loops may go on to the end of
+  /// their shards or be left, and Finish() returns 0. Not to be called from a signal handler.
+  /// Idempotent.
+  void Leave();
+
   Status status() const;
   /// Waits until everything reported is answered; the exit code for main(): 0 when the job is over
   /// for this worker (or drains), else 1 with a message on stderr: the session failed, or the
-  /// trainer left its loop before NextShard returned nothing. Call it once, last.
+  /// trainer left its loop before NextShard returned nothing, without Leave. Call it once, last.
   int Finish();
 
  private:
