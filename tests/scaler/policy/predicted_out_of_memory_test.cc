@@ -76,7 +76,7 @@ TEST_F(PredictedOutOfMemoryTest, QuietWhenNothingWillHitTheLimit) {
 }
 
 TEST_F(PredictedOutOfMemoryTest, QuietOnSawteethOfEveryPeriodAndOnSpikes) {
-  for (int period : {2, 5, 9, 20, 45}) {
+  for (int period : {2, 5, 9, 20, 45, 100, 150}) {
     const auto tooth = [&](int second) {
       return 820.0 + 150.0 * (second % period) / period + 5 * rng_.Uniform();
     };

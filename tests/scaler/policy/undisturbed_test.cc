@@ -7,7 +7,8 @@
 #include "scaler/policy/policies.h"
 #include "tests/scaler/policy/fake_job.h"
 
-/// Jobs in which nothing is wrong: no policy may want anything of them.
+/// Jobs in which nothing is wrong: no policy may want anything of them. And the same jobs with one
+/// node that is slow: it must be found, and nobody else.
 namespace muster::scaler {
 namespace {
 
@@ -36,6 +37,21 @@ class UndisturbedRun {
                         .tooth_s = static_cast<int>(2 + rng_.Below(8)),
                         .tooth = limit_mib * 0.1 * rng_.Uniform()});
     }
+  }
+
+  /// From now on this node takes so many times as long for everything.
+  void SlowDown(const std::string& name, double times) {
+    for (Character& node : nodes_) {
+      if (node.name == name) node.speed *= times;
+    }
+  }
+  /// The last node of a role.
+  std::string Last(NodeRole role) const {
+    std::string last;
+    for (const NodeView& node : job_.view.nodes) {
+      if (node.role == role) last = node.name;
+    }
+    return last;
   }
 
   /// One second, and the view after it.
@@ -111,6 +127,28 @@ TEST(UndisturbedTest, TenThousandWindowsAndNoProposal) {
         FAIL() << "run " << run << ", second " << second << ": " << proposal.policy << ": "
                << proposal.because;
       }
+    }
+  }
+}
+
+TEST(UndisturbedTest, OneSlowNodeIsFoundAndNobodyElse) {
+  for (const NodeRole role : {NodeRole::kWorker, NodeRole::kServer}) {
+    for (int run = 0; run < 50; ++run) {
+      UndisturbedRun job(2000 + run);
+      const std::vector<std::unique_ptr<Policy>> policies = MakePolicies();
+      const std::string slow = job.Last(role);
+      int found = 0;
+      for (int second = 0; second < 250 && found == 0; ++second) {
+        if (second == 100) job.SlowDown(slow, 5);
+        for (const Proposal& proposal : StepAll(policies, job.Tick())) {
+          EXPECT_EQ(proposal.policy,
+                    ToString(role) == "ps" ? "server-straggler" : "worker-straggler");
+          EXPECT_EQ(proposal.target, slow) << proposal.because;
+          EXPECT_GT(second, 100) << proposal.because;
+          found = second;
+        }
+      }
+      EXPECT_GT(found, 0) << "run " << run << ": " << slow;
     }
   }
 }

@@ -73,6 +73,13 @@ TEST_F(WorkerStragglerTest, ThrottledGetsMoreCpuFirstThenIsRelaunched) {
   const std::vector<Proposal> second = Act(5);
   ASSERT_THAT(Actions(second), ElementsAre(Action::kRelaunch));
   EXPECT_THAT(second[0].because, HasSubstr("though it was given more CPU"));
+  // Well for long, it begins with more CPU again.
+  job_.loads["worker-1"] = {};
+  EXPECT_THAT(Act(700), IsEmpty());
+  job_.loads["worker-1"] = kSlow;
+  job_.loads["worker-1"].cpus = 1.9;
+  job_.loads["worker-1"].throttled = 0.6;
+  EXPECT_THAT(Actions(Act(30)), ElementsAre(Action::kSetLimits));
 }
 
 TEST_F(WorkerStragglerTest, AQuotaThatIsNotOursIsWrittenOver) {
