@@ -79,14 +79,10 @@ std::optional<PredictedOutOfMemoryPolicy::Growth> PredictedOutOfMemoryPolicy::Fi
   const size_t half = points.size() / 2;
   const RobustLine earlier = FitTheilSen(std::span(points).first(half));
   const RobustLine later = FitTheilSen(std::span(points).subspan(half));
-  // Growth that ends is no growth: the later half alone must say the same.
-  growth.line.slope = std::min(growth.line.slope, later.slope);
   // Where every half window brings less than the one before, all to come is a geometric series.
   const double decay = earlier.slope > 0 ? later.slope / earlier.slope : 1;
-  if (decay > 0 && decay < 1 &&
-      growth.usage + later.slope * span / 2 * decay / (1 - decay) < ceiling) {
-    return std::nullopt;
-  }
+  const double to_come = decay <= 0 ? 0 : later.slope * span / 2 * decay / (1 - decay);
+  if (decay < 1 && growth.usage + to_come < ceiling) return std::nullopt;
   growth.growth = growth.line.slope * span;
   if (growth.line.concordance < options_.concordance_min ||
       growth.growth < options_.growth_to_noise_min * growth.line.noise ||
@@ -113,7 +109,7 @@ std::optional<Proposal> PredictedOutOfMemoryPolicy::Raise(const JobView& view, c
     after.memory_bytes = std::min(after.memory_bytes, room.most.memory_bytes);
   }
   if (static_cast<double>(after.memory_bytes) < options_.gain_min * ceiling) return std::nullopt;
-  return Proposal{
+  Proposal proposal{
       .policy = name(),
       .action = Action::kSetLimits,
       .target = node.name,
@@ -132,6 +128,8 @@ std::optional<Proposal> PredictedOutOfMemoryPolicy::Raise(const JobView& view, c
           node.name, BytesText(static_cast<uint64_t>(growth.usage)), BytesText(limit),
           BytesText(static_cast<uint64_t>(growth.line.slope)), growth.to_limit_s,
           BytesText(after.memory_bytes))};
+  AddPressure("memory pressure", node.samples.back().memory_pressure_percent, &proposal);
+  return proposal;
 }
 
 }  // namespace muster::scaler

@@ -195,6 +195,7 @@ std::optional<Proposal> StragglerJudge::Act(const JobView& view, const NodeView&
                    {"ratio", verdict.ratio, "ratio", verdict.window},
                    {"CPU", span->cpus(), "cores", span->window()},
                    {"throttled", span->throttled(), "s/s", span->window()}}};
+  AddPressure("CPU pressure", span->end->cpu_pressure_percent, &proposal);
   proposal.because = fmt::format("{}'s {} is {:.1f} times {} over {} s", node.name, what,
                                  verdict.ratio, verdict.against, verdict.window.count());
   if (!state.cpu_given && span->throttled() >= options_.throttled_min &&

@@ -34,6 +34,11 @@ std::optional<Span> SpanSince(const NodeView& node, TimePoint from,
   return span;
 }
 
+void AddPressure(const std::string& name, double percent, Proposal* proposal) {
+  if (percent < 0) return;
+  proposal->evidence.push_back({name, percent, "%", std::chrono::seconds(10)});
+}
+
 double Median(std::vector<double> values) {
   MUSTER_CHECK(!values.empty());
   const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);

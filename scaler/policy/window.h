@@ -2,9 +2,10 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
 #include <vector>
 
-#include "scaler/policy/job_view.h"
+#include "scaler/policy/policy.h"
 
 namespace muster::scaler {
 
@@ -30,6 +31,9 @@ struct Span {
 /// `least` > 0. The span points into `node`.
 std::optional<Span> SpanSince(const NodeView& node, TimePoint from,
                               std::chrono::milliseconds least);
+
+/// Evidence from PSI, where it is known (not negative).
+void AddPressure(const std::string& name, double percent, Proposal* proposal);
 
 /// The median; of an even number of values the mean of the middle two. Requires: not empty.
 double Median(std::vector<double> values);

@@ -34,6 +34,8 @@ struct Load {
   double cpus = 0.5;
   double throttled = 0;
   double memory_mib = 100;
+  double memory_pressure = -1;
+  double cpu_pressure = -1;
 };
 
 /// A job on virtual time whose nodes do what their loads say: one sample a second, totals that
@@ -154,7 +156,9 @@ class FakeJob {
                       .cpu = Micros(totals->cpu),
                       .throttled = Micros(totals->throttled),
                       .memory_bytes = static_cast<uint64_t>(load.memory_mib * kMiB),
-                      .memory_limit_bytes = node->limits.memory_bytes};
+                      .memory_limit_bytes = node->limits.memory_bytes,
+                      .memory_pressure_percent = load.memory_pressure,
+                      .cpu_pressure_percent = load.cpu_pressure};
     if (node->role == NodeRole::kWorker) {
       totals->minibatches += load.minibatches;
       totals->records += load.minibatches * load.records_each;

@@ -49,6 +49,7 @@ TEST_F(PredictedOutOfMemoryTest, SteadyGrowthIsRaisedInPlaceBeforeTheLimit) {
   EXPECT_NEAR(Figure(proposal, "memory growth"), 5.0 * kMiB, 0.1 * kMiB);
   EXPECT_NEAR(Figure(proposal, "time to the limit"), (1024 - used) / 5, 3);
   EXPECT_THAT(proposal.because, HasSubstr("would be killed in"));
+  EXPECT_TRUE(std::isnan(Figure(proposal, "memory pressure"))) << "not known";
 
   // Once raised it is quiet, though growth goes on, until the new limit is near.
   job_.CarryOut(proposal);
@@ -56,9 +57,11 @@ TEST_F(PredictedOutOfMemoryTest, SteadyGrowthIsRaisedInPlaceBeforeTheLimit) {
 }
 
 TEST_F(PredictedOutOfMemoryTest, SteepGrowthGetsWhatItNeeds) {
+  job_.loads["ps-0"].memory_pressure = 12;
   std::vector<Proposal> proposals = With(19, [](int second) { return 300 + 35 * second; });
   ASSERT_THAT(proposals, Not(IsEmpty()));
   EXPECT_GT(std::get<Resources>(proposals[0].after).memory_bytes, 4000 * kMiB);
+  EXPECT_EQ(Figure(proposals[0], "memory pressure"), 12);
 }
 
 TEST_F(PredictedOutOfMemoryTest, QuietWhenNothingWillHitTheLimit) {

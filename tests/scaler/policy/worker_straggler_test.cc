@@ -40,6 +40,7 @@ TEST_F(WorkerStragglerTest, SlowAgainstItsPeersIsRelaunched) {
   Workers(4);
   EXPECT_THAT(Run(60), IsEmpty());
   job_.loads["worker-2"] = kSlow;
+  job_.loads["worker-2"].cpu_pressure = 40;
   const std::vector<Proposal> proposals = Act(30);
   ASSERT_EQ(proposals.size(), 1u);
   EXPECT_EQ(proposals[0].target, "worker-2");
@@ -48,6 +49,7 @@ TEST_F(WorkerStragglerTest, SlowAgainstItsPeersIsRelaunched) {
   EXPECT_GT(Figure(proposals[0], "ratio"), 2);
   EXPECT_NEAR(Figure(proposals[0], "the same of the median of its 3 peers"), 8'000, 1);
   EXPECT_NEAR(Figure(proposals[0], "waiting for pulls"), 0.2, 0.01);
+  EXPECT_EQ(Figure(proposals[0], "CPU pressure"), 40);
   EXPECT_THAT(proposals[0].because, HasSubstr("not for want of CPU quota"));
 }
 
