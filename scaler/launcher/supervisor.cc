@@ -372,18 +372,6 @@ void Supervisor::StartDueNodes() {
   }
 }
 
-std::string ToString(NodeRole role) {
-  switch (role) {
-    case NodeRole::kMaster:
-      return "master";
-    case NodeRole::kServer:
-      return "ps";
-    case NodeRole::kWorker:
-      return "worker";
-  }
-  return "?";
-}
-
 std::string ToString(JobPhase phase) {
   static constexpr const char* kNames[] = {"unknown",   "running", "draining",  "drained",
                                            "succeeded", "failed",  "cancelled", "stopped"};

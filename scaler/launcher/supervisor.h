@@ -11,14 +11,12 @@
 #include "base/clock.h"
 #include "scaler/launcher/exit_status.h"
 #include "scaler/launcher/restart_policy.h"
+#include "scaler/node_role.h"
 #include "sharding/slot_file.h"
 
 /// What `muster run` decides, as a deterministic step: which node is started, killed or given up
 /// when, and when the job is over. No process, socket or clock here.
 namespace muster {
-
-enum class NodeRole : uint8_t { kMaster, kServer, kWorker };
-std::string ToString(NodeRole role);  // "master", "ps", "worker"
 
 struct SupervisorOptions {
   uint32_t servers = 1;

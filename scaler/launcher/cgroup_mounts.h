@@ -1,0 +1,31 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster {
+
+/// One mounted hierarchy of control groups.
+struct CgroupMount {
+  bool v2 = false;
+  std::vector<std::string> options;  // of the super block: the controllers of version 1 among them
+  std::string root;                  // what of the hierarchy is mounted: "/" unless in a container
+  std::string point;
+};
+
+/// The hierarchies in the text of /proc/self/mountinfo; lines that are no such are passed over.
+std::vector<CgroupMount> ParseCgroupMounts(std::string_view mountinfo);
+
+/// From the text of /proc/self/cgroup: the group of the process by controller of version 1
+/// ("memory"); "" is version 2.
+std::map<std::string, std::string> ParseOwnCgroups(std::string_view cgroup);
+
+/// The folder of `group` below `mount`, which may show a part of the hierarchy only.
+std::string CgroupFolder(const CgroupMount& mount, const std::string& group);
+
+/// The number after `key` in lines of "key number"; 0 when there is none. `text` is small.
+uint64_t KeyedNumber(std::string_view text, std::string_view key);
+
+}  // namespace muster

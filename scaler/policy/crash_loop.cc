@@ -1,0 +1,82 @@
+#include "scaler/policy/crash_loop.h"
+
+#include <fmt/format.h>
+
+namespace muster::scaler {
+namespace {
+
+bool IsProgramsOwn(const NodeEnd& end) {
+  const bool out_of_memory =
+      end.cause == EndCause::kKernelOutOfMemory || end.cause == EndCause::kOwnOutOfMemory;
+  return end.cause == EndCause::kProgram || (out_of_memory && end.memory_limit_bytes == 0);
+}
+
+Proposal RelaunchAsItWas(std::string policy, const NodeView& node) {
+  return {.policy = std::move(policy),
+          .action = Action::kRelaunch,
+          .kind = Proposal::Kind::kRepair,
+          .target = node.name,
+          .before = node.limits,
+          .after = node.limits};
+}
+
+}  // namespace
+
+std::vector<Proposal> CrashLoopPolicy::Step(const JobView& view) {
+  std::vector<Proposal> proposals;
+  for (const NodeEnd& end : view.ends) {
+    const NodeView* node = FindNode(view, end.node);
+    if (node == nullptr || !IsProgramsOwn(end)) continue;
+    Count& count = counts_[end.node];
+    if (end.start <= count.start) continue;
+    count.start = end.start;
+    count.in_a_row = end.progressed ? 0 : count.in_a_row + 1;
+    Proposal proposal = RelaunchAsItWas(name(), *node);
+    proposal.evidence = {
+        {"ends in a row without progress", static_cast<double>(count.in_a_row), "ends"},
+        {"most that are allowed", static_cast<double>(options_.ends_max), "ends"}};
+    const bool whole_machine = end.cause != EndCause::kProgram;
+    const std::string how =
+        whole_machine
+            ? fmt::format(
+                  "was killed for memory without a limit of its own (peak {}): the machine "
+                  "ran out",
+                  BytesText(end.memory_peak_bytes))
+            : fmt::format("ended with {}", end.exit);
+    if (count.in_a_row >= options_.ends_max) {
+      proposal.action = Action::kStopJob;
+      proposal.target = "job";
+      proposal.before = proposal.after = std::monostate{};
+      proposal.because = fmt::format(
+          "{} {}, {} times in a row without progress: {}", node->name, how, count.in_a_row,
+          whole_machine ? "give the job fewer nodes, or limits that fit into the machine"
+                        : fmt::format("see `muster logs {}`, mend the program, and run the job "
+                                      "again",
+                                      node->name));
+    } else {
+      proposal.because = fmt::format("{} {}; it is started again as it was", node->name, how);
+    }
+    proposals.push_back(std::move(proposal));
+  }
+  return proposals;
+}
+
+std::vector<Proposal> PlatformKillPolicy::Step(const JobView& view) {
+  std::vector<Proposal> proposals;
+  for (const NodeEnd& end : view.ends) {
+    const NodeView* node = FindNode(view, end.node);
+    if (node == nullptr || end.cause != EndCause::kPlatform) continue;
+    Proposal proposal = RelaunchAsItWas(name(), *node);
+    proposal.evidence = {{"memory peak", static_cast<double>(end.memory_peak_bytes), "bytes"},
+                         {"memory limit", static_cast<double>(end.memory_limit_bytes), "bytes"}};
+    proposal.because = fmt::format(
+        "{} ended with {}, and no counter says out of memory: killed from outside, so it is "
+        "started "
+        "again at the same size and charged with nothing",
+        node->name, end.exit);
+    proposals.push_back(std::move(proposal));
+  }
+  return proposals;
+}
+
+}  // namespace muster::scaler

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scaler/policy/policy.h"
+
+namespace muster::scaler {
+
+/// A node that its own program ends is started again as it was; one that does nothing else ends the
+/// job with the reason. Kills for memory below a limit are OutOfMemoryPolicy's, which gives more
+/// each time and knows when to stop; the platform's are charged to nobody.
+class CrashLoopPolicy final : public Policy {
+ public:
+  struct Options {
+    /// Ends of one node in a row without progress. Enough for a dependency that is away for a
+    /// moment (relaunches back off), few enough to see the message within a minute.
+    uint32_t ends_max = 5;
+  };
+  CrashLoopPolicy() : CrashLoopPolicy(Options{}) {}
+  explicit CrashLoopPolicy(const Options& options) : options_(options) {}
+
+  std::string name() const override { return "crash-loop"; }
+  std::vector<Proposal> Step(const JobView& view) override;
+
+ private:
+  struct Count {
+    uint32_t start = 0;  // the newest whose end was counted
+    uint32_t in_a_row = 0;
+  };
+  Options options_;
+  std::map<std::string, Count> counts_;
+};
+
+/// A node killed by its platform is relaunched at the same size; no retry is charged, and no other
+/// policy takes it for its own reason.
+class PlatformKillPolicy final : public Policy {
+ public:
+  std::string name() const override { return "platform-kill"; }
+  std::vector<Proposal> Step(const JobView& view) override;
+};
+
+}  // namespace muster::scaler

@@ -1,0 +1,167 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "scaler/node_role.h"
+
+/// What policies see of a job: plain values that sensors and the core fill in, and that a recorded
+/// history can fill in as well. No policy sees anything else.
+namespace muster::scaler {
+
+/// What a node may use. 0 = not limited, each for itself.
+struct Resources {
+  double cpus = 0;  // cores
+  uint64_t memory_bytes = 0;
+  friend bool operator==(const Resources&, const Resources&) = default;
+};
+std::string ToString(const Resources& resources);  // "0.5 cores, 512 MiB"
+/// "512 MiB", "1.5 GiB".
+std::string BytesText(uint64_t bytes);
+
+/// Running totals of one life of a worker's process.
+struct WorkerTotals {
+  uint64_t records = 0;      // trained
+  uint64_t minibatches = 0;  // finished, of training and of evaluation
+  std::chrono::microseconds computing{0};
+  std::chrono::microseconds waiting_shards{0};
+  std::chrono::microseconds waiting_pulls{0};
+  std::chrono::microseconds waiting_pushes{0};
+  uint32_t shards_held = 0;  // now: leases; 0 = it has no work
+};
+
+/// Running totals of one life of a server's process.
+struct ServerTotals {
+  uint64_t pulls = 0;                    // requests
+  uint64_t rows = 0;                     // pulled
+  uint64_t parts = 0;                    // applied or skipped
+  std::chrono::microseconds serving{0};  // wall time, of all lanes
+  /// As its workers see it: requests answered, and the sum of their round trips.
+  uint64_t peer_requests = 0;
+  std::chrono::microseconds peer_round_trip{0};
+};
+
+/// One reading of a node.
+struct NodeSample {
+  TimePoint at;
+  std::chrono::microseconds cpu{0};        // running total
+  std::chrono::microseconds throttled{0};  // running total: held back by its CPU quota
+  /// What the kernel cannot take back at once: the page cache of files not in use is no need.
+  uint64_t memory_bytes = 0;
+  uint64_t memory_peak_bytes = 0;
+  uint64_t memory_limit_bytes = 0;      // as the kernel enforces it; 0 = none
+  double memory_pressure_percent = -1;  // PSI "some", 10 s; -1 = unknown
+  double cpu_pressure_percent = -1;
+  WorkerTotals worker;  // all 0 for servers
+  ServerTotals server;  // all 0 for workers
+};
+
+enum class NodeState : uint8_t {
+  kPlanned,   // not started yet in this run
+  kStarting,  // runs, but the master has not heard of it, or it restores its partitions
+  kRunning,
+  kLost,      // runs, but the master does not hear it
+  kDraining,  // asked to end
+  kDown,      // ended; may be started again
+};
+
+/// A node in its present life.
+struct NodeView {
+  std::string name;
+  NodeRole role = NodeRole::kWorker;
+  uint32_t start = 0;  // the how-manieth start, from 1; 0 = never
+  NodeState state = NodeState::kPlanned;
+  TimePoint started_at;
+  Resources limits;                 // in force now, or of the next start
+  Resources requested;              // by the job file
+  Resources min;                    // bounds of `limits`
+  Resources max;                    // 0 = bounded by budget and machine only
+  std::vector<NodeSample> samples;  // of this life, oldest first
+};
+
+enum class EndCause : uint8_t {
+  kKernelOutOfMemory,  // the kernel, and the group's counter says so
+  kOwnOutOfMemory,     // we did, where no group can be made: polling found it above its limit
+  kProgram,            // the program's own failure
+  kPlatform,           // killed from outside: the machine's owner, a preemption
+  kAsked,              // we asked it to end, or the user did
+  kClean,              // by itself, well
+};
+std::string ToString(EndCause cause);  // "kernel out of memory", ...
+
+/// A life that is over.
+struct NodeEnd {
+  std::string node;
+  NodeRole role = NodeRole::kWorker;
+  uint32_t start = 0;
+  TimePoint at;
+  EndCause cause = EndCause::kProgram;
+  std::string exit;  // "SIGKILL", "exit 1"
+  /// The master saw it run, and the job went on while it did.
+  bool progressed = false;
+  uint64_t memory_peak_bytes = 0;
+  uint64_t memory_limit_bytes = 0;  // 0 = none: the whole machine was short
+};
+
+/// What the job does now. Rates can be compared within kTraining only.
+enum class Activity : uint8_t {
+  kStarting,
+  kTraining,
+  kEvaluating,  // some shards in the hands of workers are of an evaluation
+  kReplaying,   // a server restores, or minibatches that its snapshots lack run again
+  kDraining,
+  kOver,
+};
+
+enum class Action : uint8_t {
+  kRelaunch,
+  kSetLimits,
+  kSetWorkers,
+  kStopJob,
+  kDrain,
+  kDumpStacks,
+};
+std::string ToString(Action action);  // "relaunch", "set-limits", ...
+
+/// A decision that was carried out (not one of a dry run).
+struct ActionTaken {
+  std::string policy;
+  std::string target;
+  Action action = Action::kRelaunch;
+  TimePoint at;
+};
+
+/// What earlier runs of the same job needed, per node of a role.
+struct RoleHistory {
+  uint64_t memory_peak_bytes = 0;  // the largest of any node
+  double cpus_p95 = 0;             // cores used, 95th percentile over seconds
+  uint32_t runs = 0;
+};
+
+struct JobView {
+  TimePoint now;
+  Activity activity = Activity::kStarting;
+  std::vector<NodeView> nodes;
+  /// Since the last step, oldest first.
+  std::vector<NodeEnd> ends;
+  std::vector<ActionTaken> taken;
+  /// For all nodes together. Memory limits must fit into both; CPU limits into the budget only: a
+  /// machine shares its cores out by itself.
+  Resources budget;
+  Resources machine;
+  /// How many workers there may be; both equal = fixed.
+  uint32_t workers_min = 0;
+  uint32_t workers_max = 0;
+  uint64_t records_trained = 0;
+  uint64_t records_left = 0;  // 0 = unknown
+  std::map<NodeRole, RoleHistory> history;
+};
+
+/// nullptr when there is none of that name.
+const NodeView* FindNode(const JobView& view, const std::string& name);
+
+}  // namespace muster::scaler

@@ -1,0 +1,100 @@
+#include "scaler/policy/out_of_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "scaler/policy/room.h"
+
+namespace muster::scaler {
+namespace {
+
+std::string Killer(EndCause cause) {
+  return cause == EndCause::kKernelOutOfMemory ? "the kernel" : "the watch over its memory";
+}
+
+}  // namespace
+
+uint64_t RoundUpToMiB(double bytes) {
+  constexpr double kMiB = 1 << 20;
+  return static_cast<uint64_t>(std::ceil(bytes / kMiB)) << 20;
+}
+
+std::vector<Proposal> OutOfMemoryPolicy::Step(const JobView& view) {
+  std::vector<Proposal> proposals;
+  for (const NodeEnd& end : view.ends) {
+    if (end.cause != EndCause::kKernelOutOfMemory && end.cause != EndCause::kOwnOutOfMemory) {
+      continue;
+    }
+    const NodeView* node = FindNode(view, end.node);
+    if (node == nullptr || end.memory_limit_bytes == 0) continue;
+    // The same kill told twice, as by a scaler that was restarted, is answered once.
+    uint32_t& handled = handled_[end.node];
+    if (end.start <= handled) continue;
+    handled = end.start;
+    proposals.push_back(OnKill(view, *node, end));
+  }
+  return proposals;
+}
+
+Proposal OutOfMemoryPolicy::OnKill(const JobView& view, const NodeView& node,
+                                   const NodeEnd& end) const {
+  const uint64_t limit = end.memory_limit_bytes;
+  const double base = static_cast<double>(std::max(limit, end.memory_peak_bytes));
+  Proposal proposal{
+      .policy = name(),
+      .action = Action::kRelaunch,
+      .kind = Proposal::Kind::kRepair,
+      .target = node.name,
+      .before = node.limits,
+      .evidence = {
+          {.name = "memory limit", .value = static_cast<double>(limit), .unit = "bytes"},
+          {.name = "memory peak",
+           .value = static_cast<double>(end.memory_peak_bytes),
+           .unit = "bytes"},
+          {.name = "start", .value = static_cast<double>(end.start), .unit = "of the node"}}};
+  const std::string killed =
+      fmt::format("{} was killed by {} at its memory limit of {} (peak {})", node.name,
+                  Killer(end.cause), BytesText(limit), BytesText(end.memory_peak_bytes));
+  Resources after = node.limits;
+  if (static_cast<double>(node.limits.memory_bytes) >=
+      options_.raised_already * static_cast<double>(limit)) {
+    proposal.after = after;
+    proposal.because =
+        fmt::format("{}; its limit is {} meanwhile", killed, BytesText(node.limits.memory_bytes));
+    return proposal;
+  }
+  const Room room = RoomOf(view, node);
+  after.memory_bytes = RoundUpToMiB(options_.factor * base);
+  const bool bounded =
+      room.memory_bound != Bound::kNone && after.memory_bytes > room.most.memory_bytes;
+  if (bounded) {
+    proposal.evidence.push_back({.name = "memory wanted",
+                                 .value = static_cast<double>(after.memory_bytes),
+                                 .unit = "bytes"});
+    proposal.evidence.push_back({.name = "memory it may have",
+                                 .value = static_cast<double>(room.most.memory_bytes),
+                                 .unit = "bytes"});
+    after.memory_bytes = room.most.memory_bytes;
+  }
+  if (static_cast<double>(after.memory_bytes) < options_.gain_min * static_cast<double>(limit)) {
+    proposal.action = Action::kStopJob;
+    proposal.target = "job";
+    proposal.before = std::monostate{};
+    proposal.because = fmt::format(
+        "{}, and {} is all that {} allows: raise spec.replicaSpecs.{}.resources.limits.memory or "
+        "the "
+        "budget, or share the work out by more spec.replicaSpecs.{}.replicas",
+        killed, BytesText(room.most.memory_bytes), ToString(room.memory_bound, node.role),
+        ToString(node.role), ToString(node.role));
+    return proposal;
+  }
+  proposal.after = after;
+  proposal.because = fmt::format(
+      "{}; it is started again with {}{}", killed, BytesText(after.memory_bytes),
+      bounded ? fmt::format(", all that {} allows", ToString(room.memory_bound, node.role)) : "");
+  return proposal;
+}
+
+}  // namespace muster::scaler

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scaler/policy/policy.h"
+
+namespace muster::scaler {
+
+/// A node that was killed for its memory is relaunched with more; where it may not have more, the
+/// job stops and says why. A kill while the node had no limit is the machine's shortage, which no
+/// limit mends: CrashLoopPolicy counts those.
+class OutOfMemoryPolicy final : public Policy {
+ public:
+  struct Options {
+    /// Of the limit, or of the peak where that is larger. Kubernetes' vertical autoscaler takes 1.2
+    /// and often needs several kills, DLRover 2, which overshoots what a table may still grow to.
+    double factor = 1.5;
+    /// Up to the bound at least so much more must be had; less would be the next kill.
+    double gain_min = 1.05;
+    /// A limit that meanwhile is so much above the one that killed counts as raised already.
+    double raised_already = 1.2;
+  };
+  OutOfMemoryPolicy() : OutOfMemoryPolicy(Options{}) {}
+  explicit OutOfMemoryPolicy(const Options& options) : options_(options) {}
+
+  std::string name() const override { return "out-of-memory"; }
+  std::vector<Proposal> Step(const JobView& view) override;
+
+ private:
+  Proposal OnKill(const JobView& view, const NodeView& node, const NodeEnd& end) const;
+
+  Options options_;
+  std::map<std::string, uint32_t> handled_;  // the start whose end was answered, by node
+};
+
+/// `bytes` up to the next MiB: limits are round for people, and for the kernel's pages.
+uint64_t RoundUpToMiB(double bytes);
+
+}  // namespace muster::scaler

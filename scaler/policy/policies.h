@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "scaler/policy/crash_loop.h"
+#include "scaler/policy/hang.h"
+#include "scaler/policy/initial_resources.h"
+#include "scaler/policy/out_of_memory.h"
+#include "scaler/policy/predicted_out_of_memory.h"
+#include "scaler/policy/server_straggler.h"
+#include "scaler/policy/worker_count.h"
+#include "scaler/policy/worker_straggler.h"
+
+namespace muster::scaler {
+
+/// The thresholds of all policies.
+struct PolicyOptions {
+  OutOfMemoryPolicy::Options out_of_memory;
+  PredictedOutOfMemoryPolicy::Options predicted_out_of_memory;
+  WorkerStragglerPolicy::Options worker_straggler;
+  ServerStragglerPolicy::Options server_straggler;
+  HangPolicy::Options hang;
+  CrashLoopPolicy::Options crash_loop;
+  WorkerCountPolicy::Options worker_count;
+  InitialResourcesPolicy::Options initial_resources;
+};
+
+/// All of them. Where two want something of one node at once, the earlier one is heard.
+std::vector<std::unique_ptr<Policy>> MakePolicies(const PolicyOptions& options = {});
+
+/// One step of each, in order.
+std::vector<Proposal> StepAll(const std::vector<std::unique_ptr<Policy>>& policies,
+                              const JobView& view);
+
+}  // namespace muster::scaler

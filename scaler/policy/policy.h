@@ -1,0 +1,54 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "scaler/policy/job_view.h"
+
+namespace muster::scaler {
+
+/// A figure that a decision rests on, and the time over which it was taken (0 = a moment).
+struct Evidence {
+  std::string name;
+  double value = 0;
+  std::string unit;
+  std::chrono::seconds window{0};
+};
+
+/// What an action changes: nothing that can be counted, a node's limits, or how many workers.
+using Amount = std::variant<std::monostate, Resources, uint32_t>;
+
+/// What a policy wants done, and why.
+struct Proposal {
+  /// kRepair: the node is down, or the job cannot go on; nothing that works is disturbed.
+  /// kIntervention: something that runs is changed or ended.
+  enum class Kind : uint8_t { kRepair, kIntervention };
+
+  std::string policy;
+  Action action = Action::kRelaunch;
+  Kind kind = Kind::kIntervention;
+  std::string target;  // a node, "workers", or "job"
+  Amount before;
+  Amount after;
+  std::vector<Evidence> evidence;
+  std::string because;  // one sentence for people
+};
+
+/// One reason to act. A policy repeats a proposal while its reason holds and nothing was done about
+/// it (JobView::taken says what was): the Arbiter decides what is done, and how often.
+///
+/// Deterministic: state, and what it is given; no clock, no chance. A value with one owner; not
+/// thread-safe.
+class Policy {
+ public:
+  virtual ~Policy() = default;
+  /// "out-of-memory": in events, and to pause it by.
+  virtual std::string name() const = 0;
+  /// Called about once a second with views whose `now` never goes back.
+  virtual std::vector<Proposal> Step(const JobView& view) = 0;
+};
+
+}  // namespace muster::scaler

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "scaler/policy/job_view.h"
+
+namespace muster::scaler {
+
+/// What keeps a node from getting more.
+enum class Bound : uint8_t { kNone, kNodeMax, kBudget, kMachine };
+/// The subject of "... allows no more".
+std::string ToString(Bound bound, NodeRole role);
+
+/// The most that one node may have; 0 = no bound is known.
+struct Room {
+  Resources most;
+  Bound memory_bound = Bound::kNone;
+  Bound cpu_bound = Bound::kNone;
+};
+
+/// Limits that were decided and are not in the view yet, by node.
+using PendingLimits = std::map<std::string, Resources>;
+
+/// The room of `node`: its own maximum, and what the others leave of the job's budget and, of
+/// memory, of the machine. A node without a memory limit counts with what it uses. Never less than
+/// what the node has now: whoever has something may keep it.
+Room RoomOf(const JobView& view, const NodeView& node, const PendingLimits& pending = {});
+
+/// What one node counts for against budget and machine.
+Resources CountedFor(const NodeView& node, const PendingLimits& pending = {});
+
+}  // namespace muster::scaler

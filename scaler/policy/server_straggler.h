@@ -1,0 +1,35 @@
+#pragma once
+
+#include <vector>
+
+#include "scaler/policy/straggler.h"
+
+namespace muster::scaler {
+
+/// Servers that answer slowly: by the time that their lanes serve a request, and by the round trip
+/// that workers see. The second finds one that is slow with idle lanes and little CPU: throttled
+/// between requests, behind a bad link, starved by a neighbour. More requests or partitions than
+/// its peers have do not make a server slow by either.
+class ServerStragglerPolicy final : public Policy {
+ public:
+  struct Options : StragglerOptions {
+    Options() {
+      // A round trip hides the queue before it, so it differs more than computing does; and a
+      // relaunch of a server costs a restore and a replay.
+      slow_ratio = 2.5;
+      hold = std::chrono::seconds(8);
+      work_min = 100;
+      relaunches_max = 1;
+    }
+  };
+  ServerStragglerPolicy() : ServerStragglerPolicy(Options{}) {}
+  explicit ServerStragglerPolicy(const Options& options);
+
+  std::string name() const override { return "server-straggler"; }
+  std::vector<Proposal> Step(const JobView& view) override { return judge_.Step(view); }
+
+ private:
+  StragglerJudge judge_;
+};
+
+}  // namespace muster::scaler

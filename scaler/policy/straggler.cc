@@ -1,0 +1,237 @@
+#include "scaler/policy/straggler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "scaler/policy/room.h"
+
+namespace muster::scaler {
+
+StragglerJudge::StragglerJudge(std::string policy, NodeRole role, std::vector<CostKind> costs,
+                               const StragglerOptions& options)
+    : policy_(std::move(policy)), role_(role), kinds_(std::move(costs)), options_(options) {}
+
+std::vector<Proposal> StragglerJudge::Step(const JobView& view) {
+  NoteActions(view);
+  if (view.activity != Activity::kTraining) {
+    training_since_.reset();
+    for (auto& [name, node] : nodes_) node.slow_since.reset();
+    return {};
+  }
+  if (!training_since_.has_value()) training_since_ = view.now;
+  const Costs costs = Measure(view);
+  std::vector<Proposal> proposals;
+  for (const NodeView& node : view.nodes) {
+    const auto measured = costs.find(node.name);
+    if (measured == costs.end()) continue;
+    Node& state = nodes_[node.name];
+    state.past.resize(kinds_.size());
+    if (state.start != node.start) {
+      state.start = node.start;
+      state.slow_since.reset();
+    }
+    const std::optional<Verdict> verdict = Judge(costs, node.name);
+    const double limit = !verdict.has_value()           ? 0
+                         : state.slow_since.has_value() ? options_.clear_ratio
+                                                        : verdict->needed_ratio;
+    if (!verdict.has_value() || verdict->ratio < limit) {
+      state.slow_since.reset();
+      // Between well and slow it is neither: such a window is nobody's usual cost.
+      if (!verdict.has_value() || verdict->ratio < options_.clear_ratio) {
+        Remember(view, costs, node.name, &state);
+      }
+      continue;
+    }
+    state.well_since.reset();
+    if (!state.slow_since.has_value()) state.slow_since = view.now;
+    std::optional<Proposal> proposal = Act(view, node, state, *verdict);
+    if (proposal.has_value()) proposals.push_back(*std::move(proposal));
+  }
+  return proposals;
+}
+
+void StragglerJudge::NoteActions(const JobView& view) {
+  for (const ActionTaken& taken : view.taken) {
+    const auto node = nodes_.find(taken.target);
+    if (taken.policy != policy_ || node == nodes_.end()) continue;
+    node->second.acted_at = taken.at;
+    if (taken.action == Action::kSetLimits) node->second.cpu_given = true;
+    if (taken.action == Action::kRelaunch) ++node->second.relaunches;
+  }
+}
+
+StragglerJudge::Costs StragglerJudge::Measure(const JobView& view) const {
+  Costs costs;
+  for (const NodeView& node : view.nodes) {
+    if (node.role != role_ || node.state != NodeState::kRunning) continue;
+    std::vector<std::optional<Cost>>& mine = costs[node.name];
+    for (const CostKind& kind : kinds_) mine.push_back(MeasureOne(view, node, kind));
+  }
+  return costs;
+}
+
+std::optional<StragglerJudge::Cost> StragglerJudge::MeasureOne(const JobView& view,
+                                                               const NodeView& node,
+                                                               const CostKind& kind) const {
+  const TimePoint settled = std::max(*training_since_, node.started_at) + options_.settle;
+  for (std::chrono::seconds window = options_.window;; window *= 2) {
+    const TimePoint from = std::max(view.now - window, settled);
+    // Readings come when they come: a window that is a little short will do.
+    const std::optional<Span> span = SpanSince(node, from, options_.window * 7 / 10);
+    if (!span.has_value()) return std::nullopt;
+    // The longest window takes what there is: one that slow is slow enough to be judged by little.
+    const bool longest = window >= options_.window_max;
+    const uint64_t work_min =
+        longest ? std::max(options_.work_min / 5, uint64_t{1}) : options_.work_min;
+    const std::optional<double> us = kind.microseconds(*span, work_min);
+    if (us.has_value()) return Cost{.microseconds = *us, .window = span->window()};
+    if (longest || from == settled) return std::nullopt;
+  }
+}
+
+std::vector<double> StragglerJudge::Peers(const Costs& costs, const std::string& name,
+                                          size_t kind) {
+  std::vector<double> peers;
+  for (const auto& [peer, theirs] : costs) {
+    if (peer != name && theirs[kind].has_value()) peers.push_back(theirs[kind]->microseconds);
+  }
+  return peers;
+}
+
+std::optional<double> StragglerJudge::Usual(const std::string& name, size_t kind,
+                                            const std::vector<double>& peers) const {
+  const auto node = nodes_.find(name);
+  if (node == nodes_.end() || kind >= node->second.past.size()) return std::nullopt;
+  const Past& past = node->second.past[kind];
+  if (past.costs.size() < options_.history_min) return std::nullopt;
+  const double own = Median({past.costs.begin(), past.costs.end()});
+  if (peers.empty()) return own;
+  if (past.of_peer.size() < options_.history_min) return std::nullopt;
+  // Slower than its past is not enough, nor slower against a peer that became faster.
+  return std::max(own, peers[0] * Median({past.of_peer.begin(), past.of_peer.end()}));
+}
+
+std::optional<StragglerJudge::Verdict> StragglerJudge::Judge(const Costs& costs,
+                                                             const std::string& name) const {
+  std::optional<Verdict> worst;
+  for (size_t kind = 0; kind < kinds_.size(); ++kind) {
+    const std::optional<Cost>& own = costs.at(name)[kind];
+    if (!own.has_value()) continue;
+    const std::vector<double> peers = Peers(costs, name, kind);
+    Verdict verdict{.kind = kind,
+                    .cost_us = own->microseconds,
+                    .needed_ratio = options_.slow_ratio,
+                    .against = fmt::format("the median of its {} peers", peers.size()),
+                    .window = own->window};
+    if (peers.size() >= 2) {
+      verdict.reference_us = Median(peers);
+    } else {
+      const std::optional<double> usual = Usual(name, kind, peers);
+      if (!usual.has_value()) continue;
+      verdict.reference_us = *usual;
+      verdict.against = "what it took before";
+      if (peers.empty()) verdict.needed_ratio = options_.alone_ratio;
+    }
+    if (verdict.reference_us <= 0) continue;
+    verdict.ratio = verdict.cost_us / verdict.reference_us;
+    const double excess = verdict.cost_us - verdict.reference_us;
+    if (excess < static_cast<double>(options_.excess_min.count())) {
+      verdict.ratio = std::min(verdict.ratio, 1.0);
+    }
+    if (!worst.has_value() ||
+        verdict.ratio / verdict.needed_ratio > worst->ratio / worst->needed_ratio) {
+      worst = verdict;
+    }
+  }
+  return worst;
+}
+
+void StragglerJudge::Remember(const JobView& view, const Costs& costs, const std::string& name,
+                              Node* state) {
+  const auto& measured = costs.at(name);
+  if (std::none_of(measured.begin(), measured.end(), [](const auto& c) { return c.has_value(); })) {
+    return;
+  }
+  if (!state->well_since.has_value()) state->well_since = view.now;
+  if (view.now - *state->well_since >= options_.forgive) {
+    state->relaunches = 0;
+    state->cpu_given = false;
+  }
+  // Windows of the history do not overlap.
+  if (view.now - state->history_at < options_.window) return;
+  state->history_at = view.now;
+  const auto push = [this](std::deque<double>* history, double value) {
+    history->push_back(value);
+    if (history->size() > options_.history_max) history->pop_front();
+  };
+  for (size_t kind = 0; kind < kinds_.size(); ++kind) {
+    if (!measured[kind].has_value()) continue;
+    const double cost = measured[kind]->microseconds;
+    push(&state->past[kind].costs, cost);
+    const std::vector<double> peers = Peers(costs, name, kind);
+    if (peers.size() == 1 && peers[0] > 0) push(&state->past[kind].of_peer, cost / peers[0]);
+  }
+}
+
+std::optional<Proposal> StragglerJudge::Act(const JobView& view, const NodeView& node,
+                                            const Node& state, const Verdict& verdict) const {
+  if (view.now - *state.slow_since < options_.hold) return std::nullopt;
+  if (state.acted_at.has_value() && view.now - *state.acted_at < options_.grace) {
+    return std::nullopt;
+  }
+  const std::optional<Span> span =
+      SpanSince(node, view.now - verdict.window - std::chrono::seconds(1), options_.window / 2);
+  if (!span.has_value()) return std::nullopt;
+  const std::string what = kinds_[verdict.kind].name;
+  Proposal proposal{
+      .policy = policy_,
+      .action = Action::kRelaunch,
+      .target = node.name,
+      .before = node.limits,
+      .after = node.limits,
+      .evidence = {{what, verdict.cost_us, "us", verdict.window},
+                   {"the same of " + verdict.against, verdict.reference_us, "us", verdict.window},
+                   {"ratio", verdict.ratio, "ratio", verdict.window},
+                   {"CPU", span->cpus(), "cores", span->window()},
+                   {"throttled", span->throttled(), "s/s", span->window()}}};
+  AddPressure("CPU pressure", span->end->cpu_pressure_percent, &proposal);
+  proposal.because = fmt::format("{}'s {} is {:.1f} times {} over {} s", node.name, what,
+                                 verdict.ratio, verdict.against, verdict.window.count());
+  if (!state.cpu_given && span->throttled() >= options_.throttled_min &&
+      GiveCpu(view, node, *span, &proposal)) {
+    return proposal;
+  }
+  if (state.relaunches >= options_.relaunches_max) return std::nullopt;
+  proposal.because +=
+      fmt::format(", {}: it is started again", state.cpu_given ? "though it was given more CPU"
+                                               : span->throttled() >= options_.throttled_min
+                                                   ? "and there is no more CPU for it"
+                                                   : "and not for want of CPU quota");
+  return proposal;
+}
+
+bool StragglerJudge::GiveCpu(const JobView& view, const NodeView& node, const Span& span,
+                             Proposal* proposal) const {
+  proposal->action = Action::kSetLimits;
+  Resources after = node.limits;
+  const bool foreign = after.cpus <= 0 || span.cpus() < options_.foreign_quota * after.cpus;
+  if (!foreign) {
+    const Room room = RoomOf(view, node);
+    after.cpus *= options_.cpu_factor;
+    if (room.cpu_bound != Bound::kNone) after.cpus = std::min(after.cpus, room.most.cpus);
+    if (after.cpus < options_.cpu_gain_min * node.limits.cpus) {
+      proposal->action = Action::kRelaunch;
+      return false;
+    }
+  }
+  proposal->after = after;
+  proposal->because += fmt::format(", and its quota held it back for {:.0f} % of the time: ",
+                                   100 * span.throttled());
+  proposal->because += foreign
+                           ? std::string("a quota that is not ours is in force, ours is set again")
+                           : fmt::format("its CPU limit becomes {:.3g} cores", after.cpus);
+  return true;
+}
+
+}  // namespace muster::scaler

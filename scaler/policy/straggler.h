@@ -1,0 +1,133 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scaler/policy/policy.h"
+#include "scaler/policy/window.h"
+
+namespace muster::scaler {
+
+struct StragglerOptions {
+  /// What a cost is taken over: long against one slow minibatch, one snapshot, one scheduling
+  /// delay.
+  std::chrono::seconds window{10};
+  /// Of slow work: the window is doubled until it holds `work_min`, up to this, which needs a
+  /// fifth.
+  std::chrono::seconds window_max{160};
+  /// Minibatches or requests that a cost needs.
+  uint64_t work_min = 5;
+  /// After a start, and after anything but training: caches are cold, connections new.
+  std::chrono::seconds settle{10};
+  /// Slow = so many times the cost of its peers. Neighbours on one machine differ by up to 1.4 from
+  /// one window to the next; half the speed is what is worth a relaunch.
+  double slow_ratio = 2.0;
+  /// Once slow, it is so until it is better than this.
+  double clear_ratio = 1.5;
+  /// For one without peers: its data may have become heavier, too.
+  double alone_ratio = 3.0;
+  /// How long it must be slow without a break, beyond the window.
+  std::chrono::seconds hold{5};
+  /// Less than so much more per unit of work does not hold anybody up.
+  std::chrono::microseconds excess_min{200};
+  /// Own history, for those with fewer than two peers: at least and at most so many windows.
+  size_t history_min = 2;
+  size_t history_max = 60;
+  /// CPU helps whoever was held back by its quota for so much of a second of wall time.
+  double throttled_min = 0.1;
+  /// More CPU: so many times the limit.
+  double cpu_factor = 2.0;
+  double cpu_gain_min = 1.1;
+  /// Using less than this share of its limit while being throttled, another quota than ours is in
+  /// force: ours is written again.
+  double foreign_quota = 0.7;
+  /// What was done has so long to help before more is done.
+  std::chrono::seconds grace{20};
+  /// Relaunches of one node that did not help; then it is left alone until it has been well for
+  /// `forgive`.
+  uint32_t relaunches_max = 2;
+  std::chrono::seconds forgive{600};
+};
+
+/// What one kind of work costs a node.
+struct CostKind {
+  std::string name;  // "computing time per minibatch"
+  /// Per unit of work; nothing when less than `work_min` was done in the span.
+  std::function<std::optional<double>(const Span& span, uint64_t work_min)> microseconds;
+};
+
+/// What workers and servers have in common: finds those that are slow against the median of their
+/// peers for the same work; with fewer than two peers, against their own past, and against
+/// what they used to take compared with a single peer, so that what slows both down blames neither.
+/// First more CPU where the quota holds it back, then a relaunch.
+class StragglerJudge {
+ public:
+  StragglerJudge(std::string policy, NodeRole role, std::vector<CostKind> costs,
+                 const StragglerOptions& options);
+
+  std::vector<Proposal> Step(const JobView& view);
+
+ private:
+  /// Of one kind of work, over one window.
+  struct Cost {
+    double microseconds = 0;
+    std::chrono::seconds window{0};
+  };
+  /// How slow a node is, by its worst cost.
+  struct Verdict {
+    size_t kind = 0;
+    double ratio = 0;
+    double cost_us = 0;
+    double reference_us = 0;
+    double needed_ratio = 0;
+    std::string against;
+    std::chrono::seconds window{0};
+  };
+  /// One kind of cost of one node, while it was well.
+  struct Past {
+    std::deque<double> costs;
+    std::deque<double> of_peer;  // the same as multiples of what its single peer took
+  };
+  struct Node {
+    uint32_t start = 0;
+    std::vector<Past> past;  // by kind
+    TimePoint history_at;
+    std::optional<TimePoint> slow_since;
+    std::optional<TimePoint> well_since;
+    bool cpu_given = false;
+    uint32_t relaunches = 0;
+    std::optional<TimePoint> acted_at;
+  };
+  using Costs = std::map<std::string, std::vector<std::optional<Cost>>>;
+
+  Costs Measure(const JobView& view) const;
+  std::optional<Cost> MeasureOne(const JobView& view, const NodeView& node,
+                                 const CostKind& kind) const;
+  std::optional<Verdict> Judge(const Costs& costs, const std::string& name) const;
+  /// What the others took at the same time.
+  static std::vector<double> Peers(const Costs& costs, const std::string& name, size_t kind);
+  /// What is usual for one with fewer than two peers; nothing while its past is too short.
+  std::optional<double> Usual(const std::string& name, size_t kind,
+                              const std::vector<double>& peers) const;
+  void NoteActions(const JobView& view);
+  void Remember(const JobView& view, const Costs& costs, const std::string& name, Node* state);
+  std::optional<Proposal> Act(const JobView& view, const NodeView& node, const Node& state,
+                              const Verdict& verdict) const;
+  bool GiveCpu(const JobView& view, const NodeView& node, const Span& span,
+               Proposal* proposal) const;
+
+  std::string policy_;
+  NodeRole role_;
+  std::vector<CostKind> kinds_;
+  StragglerOptions options_;
+  std::optional<TimePoint> training_since_;
+  std::map<std::string, Node> nodes_;
+};
+
+}  // namespace muster::scaler

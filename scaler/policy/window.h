@@ -1,0 +1,41 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scaler/policy/policy.h"
+
+namespace muster::scaler {
+
+/// Two samples of one life of a node, and what happened between them.
+struct Span {
+  const NodeSample* begin = nullptr;
+  const NodeSample* end = nullptr;
+
+  double seconds() const { return std::chrono::duration<double>(end->at - begin->at).count(); }
+  std::chrono::seconds window() const {
+    return std::chrono::round<std::chrono::seconds>(end->at - begin->at);
+  }
+  /// Of a second of wall time.
+  double cpus() const { return Rate(end->cpu - begin->cpu); }
+  double throttled() const { return Rate(end->throttled - begin->throttled); }
+  double Rate(std::chrono::microseconds grown) const {
+    return std::chrono::duration<double>(grown).count() / seconds();
+  }
+};
+
+/// The newest sample of `node` and its oldest not before `from`. Nothing when they are less than
+/// `least` apart, or when a running total goes back between them: the samples are of two lives.
+/// `least` > 0. The span points into `node`.
+std::optional<Span> SpanSince(const NodeView& node, TimePoint from,
+                              std::chrono::milliseconds least);
+
+/// Evidence from PSI, where it is known (not negative).
+void AddPressure(const std::string& name, double percent, Proposal* proposal);
+
+/// The median; of an even number of values the mean of the middle two. Requires: not empty.
+double Median(std::vector<double> values);
+
+}  // namespace muster::scaler

@@ -1,0 +1,44 @@
+#include "scaler/policy/worker_straggler.h"
+
+#include <optional>
+
+namespace muster::scaler {
+namespace {
+
+std::optional<double> ComputingPerMinibatch(const Span& span, uint64_t work_min) {
+  const WorkerTotals &from = span.begin->worker, &to = span.end->worker;
+  const uint64_t minibatches = to.minibatches - from.minibatches;
+  if (minibatches < work_min) return std::nullopt;
+  return static_cast<double>((to.computing - from.computing).count()) /
+         static_cast<double>(minibatches);
+}
+
+void AddWaits(const JobView& view, Proposal* proposal) {
+  const NodeView* node = FindNode(view, proposal->target);
+  if (node == nullptr || proposal->evidence.empty()) return;
+  const std::chrono::seconds window = proposal->evidence.front().window;
+  const std::optional<Span> span =
+      SpanSince(*node, view.now - window - std::chrono::seconds(1), std::chrono::seconds(1));
+  if (!span.has_value()) return;
+  const WorkerTotals &from = span->begin->worker, &to = span->end->worker;
+  const auto add = [&](const char* name, std::chrono::microseconds waited) {
+    proposal->evidence.push_back({name, span->Rate(waited), "s/s", span->window()});
+  };
+  add("waiting for shards", to.waiting_shards - from.waiting_shards);
+  add("waiting for pulls", to.waiting_pulls - from.waiting_pulls);
+  add("waiting for pushes", to.waiting_pushes - from.waiting_pushes);
+}
+
+}  // namespace
+
+WorkerStragglerPolicy::WorkerStragglerPolicy(const Options& options)
+    : judge_("worker-straggler", NodeRole::kWorker,
+             {{"computing time per minibatch", ComputingPerMinibatch}}, options) {}
+
+std::vector<Proposal> WorkerStragglerPolicy::Step(const JobView& view) {
+  std::vector<Proposal> proposals = judge_.Step(view);
+  for (Proposal& proposal : proposals) AddWaits(view, &proposal);
+  return proposals;
+}
+
+}  // namespace muster::scaler

@@ -1,0 +1,152 @@
+#include "scaler/policy/worker_count.h"
+
+#include <gmock/gmock.h>
+
+#include "base/random.h"
+#include "tests/scaler/policy/fake_job.h"
+
+namespace muster::scaler {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+/// Records/s of a job by its workers.
+using Curve = std::function<double(double workers)>;
+
+double UpToThree(double n) {
+  return 1 / (1e-4 / n + 1e-5 * n);
+}  // best at 3.2
+double Linear(double n) {
+  return 10'000 * n;
+}
+
+class WorkerCountTest : public ::testing::Test {
+ protected:
+  void Workers(uint32_t count, uint32_t most) {
+    job_.Add(NodeRole::kWorker, count);
+    job_.view.workers_min = 1;
+    job_.view.workers_max = most;
+  }
+  uint32_t count() const { return static_cast<uint32_t>(job_.view.nodes.size()); }
+  void Resize(uint32_t to) {
+    const uint32_t most = job_.view.workers_max;
+    while (count() > to) job_.view.nodes.pop_back();
+    while (count() < to) {
+      NodeView node = job_.view.nodes.front();
+      node.name = "worker-" + std::to_string(count());
+      node.start = ++starts_;
+      node.started_at = job_.view.now;
+      node.samples.clear();
+      job_.loads[node.name] = {};
+      job_.view.nodes.push_back(node);
+    }
+    job_.view.workers_max = most;
+  }
+  /// The counts gone through within `seconds`; `noise` of the rate.
+  std::vector<uint32_t> Follow(int seconds, const Curve& curve, double noise = 0) {
+    std::vector<uint32_t> counts;
+    for (int second = 0; second < seconds; ++second) {
+      for (auto& [name, load] : job_.loads) {
+        load.minibatches =
+            curve(count()) * (1 - noise + 2 * noise * rng_.Uniform()) / count() / load.records_each;
+      }
+      job_.Tick();
+      for (const Proposal& proposal : job_.Step(&policy_)) {
+        EXPECT_EQ(proposal.action, Action::kSetWorkers);
+        EXPECT_EQ(proposal.target, "workers");
+        EXPECT_EQ(std::get<uint32_t>(proposal.before), count());
+        last_ = proposal;
+        Resize(std::get<uint32_t>(proposal.after));
+        counts.push_back(count());
+      }
+    }
+    return counts;
+  }
+  FakeJob job_;
+  WorkerCountPolicy policy_;
+  Proposal last_;
+  Rng rng_{9};
+  uint32_t starts_ = 100;
+};
+
+TEST_F(WorkerCountTest, TriesOneMoreThenFollowsTheModelAndStays) {
+  Workers(1, 10);
+  const std::vector<uint32_t> counts = Follow(1000, UpToThree);
+  ASSERT_FALSE(counts.empty());
+  EXPECT_EQ(counts[0], 2u);
+  EXPECT_GE(counts.back(), 2u);
+  EXPECT_LE(counts.back(), 4u);
+  EXPECT_LE(counts.size(), 4u);
+  EXPECT_THAT(Follow(4000, UpToThree, 0.1), IsEmpty()) << "noise moves nothing";
+}
+
+TEST_F(WorkerCountTest, LinearGrowthGoesToTheMostInSteps) {
+  Workers(2, 8);
+  EXPECT_THAT(Follow(1000, Linear, 0.02), ElementsAre(3, 5, 7, 8));
+  EXPECT_GT(Figure(last_, "predicted rate"), 75'000);
+  EXPECT_THAT(last_.because, HasSubstr("another worker brings"));
+}
+
+TEST_F(WorkerCountTest, AWorkerThatBringsNothingGoes) {
+  Workers(2, 8);
+  const auto saturated = [](double n) { return n <= 2 ? 20'000.0 : 20'000.0 - 500 * (n - 2); };
+  EXPECT_THAT(Follow(1000, saturated, 0.02), ElementsAre(3, 2));
+  EXPECT_THAT(last_.because, HasSubstr("the last worker brings"));
+}
+
+TEST_F(WorkerCountTest, WithoutCoresToSpareNothingIsTried) {
+  Workers(2, 8);
+  job_.view.machine.cpus = 1.2;  // each uses 0.5
+  EXPECT_THAT(Follow(600, Linear), IsEmpty());
+}
+
+TEST_F(WorkerCountTest, AFixedCountIsLeftAlone) {
+  Workers(2, 8);
+  job_.view.workers_min = job_.view.workers_max = 2;
+  EXPECT_THAT(Follow(600, Linear), IsEmpty());
+}
+
+TEST_F(WorkerCountTest, WhoOnlyWaitsForShardsIsRemoved) {
+  Workers(4, 4);
+  job_.loads["worker-2"].waiting_shards = 0.9;
+  job_.loads["worker-3"].waiting_shards = 0.95;
+  EXPECT_THAT(Follow(60, Linear), ElementsAre(2));
+  EXPECT_THAT(last_.because, HasSubstr("2 of 4 workers only wait for shards"));
+  EXPECT_EQ(Figure(last_, "workers that only wait"), 2);
+}
+
+TEST_F(WorkerCountTest, WhereAllWaitNoneIsTooMany) {
+  Workers(3, 3);
+  for (auto& [name, load] : job_.loads) load.waiting_shards = 0.95;
+  EXPECT_THAT(Follow(200, Linear), IsEmpty());
+}
+
+TEST_F(WorkerCountTest, TowardsTheEndNothingIsChanged) {
+  Workers(2, 8);
+  job_.view.records_left = 1'000'000;  // 50 s of work
+  EXPECT_THAT(Follow(300, Linear), IsEmpty());
+}
+
+TEST_F(WorkerCountTest, OnlySteadyTrainingIsMeasured) {
+  Workers(2, 8);
+  job_.view.activity = Activity::kEvaluating;
+  EXPECT_THAT(Follow(300, Linear), IsEmpty());
+  job_.view.activity = Activity::kTraining;
+  // A worker that comes and goes every half minute leaves no steady window.
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_THAT(Follow(30, Linear), IsEmpty());
+    job_.view.nodes[1].start = ++starts_;
+  }
+  EXPECT_FALSE(Follow(80, Linear).empty());
+}
+
+TEST_F(WorkerCountTest, AFitThatErrsIsNotFollowed) {
+  Workers(4, 8);
+  const auto wild = [](double n) { return static_cast<int>(n) % 2 == 0 ? 9'000.0 : 40'000.0; };
+  EXPECT_THAT(Follow(1000, wild), ElementsAre(5));
+}
+
+}  // namespace
+}  // namespace muster::scaler
