@@ -31,11 +31,11 @@ void Observe(Tell) {}
 #endif
 
 /// open(2) for writing; the observer learns of a file that was not there.
-int OpenForWriting(const std::string& path, int flags) {
+int OpenForWriting(const std::string& path, int flags, mode_t mode = 0644) {
   Observe([&](FileObserver* observer) {
     if ((flags & O_TRUNC) != 0 || ::access(path.c_str(), F_OK) != 0) observer->Create(path);
   });
-  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644);
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, mode);
 }
 
 absl::Status WriteAllAt(int fd, const std::string& path, uint64_t offset, std::string_view bytes) {
@@ -115,9 +115,10 @@ absl::StatusOr<bool> MakeDirectory(const std::string& path) {
   return made;
 }
 
-absl::Status WriteFileAtomically(const std::string& path, std::string_view contents) {
+absl::Status WriteFileAtomically(const std::string& path, std::string_view contents,
+                                 FileAccess access) {
   const std::string temporary = fmt::format("{}.tmp.{}", path, ::getpid());
-  const int fd = OpenForWriting(temporary, O_TRUNC);
+  const int fd = OpenForWriting(temporary, O_TRUNC, access == FileAccess::kOwnerOnly ? 0600 : 0644);
   if (fd < 0) return ErrnoStatus(errno, fmt::format("cannot create {}", temporary));
   absl::Status status = MUSTER_FAILPOINT_STATUS("file.before-write");
   if (status.ok()) status = WriteAllAt(fd, temporary, 0, contents);

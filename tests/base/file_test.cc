@@ -1,5 +1,7 @@
 #include "base/file.h"
 
+#include <filesystem>
+
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -40,6 +42,15 @@ TEST(FileTest, MapGivesTheBytesAndAnEmptyFileIsEmpty) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const MappedFile empty, MappedFile::Open(dir.File("empty")));
   EXPECT_TRUE(empty.bytes().empty());
   EXPECT_FALSE(MappedFile::Open(dir.path()).ok());
+}
+
+TEST(FileTest, ASecretIsWrittenForItsOwnerAlone) {
+  TempDir dir;
+  const std::string path = dir.File("secret");
+  ASSERT_THAT(WriteFileAtomically(path, "x"), IsOk());
+  ASSERT_THAT(WriteFileAtomically(path, "y", FileAccess::kOwnerOnly), IsOk());
+  EXPECT_EQ(std::filesystem::status(path).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
 }
 
 TEST(FileTest, MakeDirectoriesMakesEveryLevelThatIsMissing) {

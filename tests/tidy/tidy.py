@@ -35,22 +35,25 @@ LAYERS = {
 PUBLIC_HEADERS = "worker_sdk/include/"
 EXAMPLE_FOLDERS = {"examples"}
 # Folders in which deciding and doing are kept apart: no library that reads the world.
-PURE_FOLDERS = ("sharding", "master/core", "ps/engine", "worker_sdk/core", "scaler/policy", "verify")
+PURE_FOLDERS = ("sharding", "master/core", "ps/engine", "worker_sdk/core", "scaler/policy", "scaler/rest", "verify")
+# Of those, the ones whose subfolders are shells.
+PURE_WITH_SHELLS_BELOW = ("sharding", "scaler/rest")
 SHELL_HEADERS = re.compile(
-    r"^(grpc|grpcpp|boost/asio|rocksdb|yaml-cpp|nghttp2|spdlog)/|^(fstream|thread|unistd\.h|fcntl\.h|sys/socket\.h)$"
+    r"^(grpc|grpcpp|boost/asio|boost/beast|rocksdb|yaml-cpp|nghttp2|spdlog)/|^(fstream|thread|unistd\.h|fcntl\.h|sys/socket\.h)$"
 )
 # Third-party libraries and the only folders that may name them; tests aside.
 ADAPTERS = {
     "rocksdb/": ("master/journal", "ps/snapshot"),
     "yaml-cpp/": ("cli/job_file",),
     "nghttp2/": ("worker_sdk/control",),
-    "boost/asio": ("ps/net", "worker_sdk/net"),
+    "boost/asio": ("ps/net", "scaler/rest/server", "worker_sdk/net"),
+    "boost/beast": ("scaler/rest/server",),
     "spdlog/": ("base",),
     "CLI/": ("cli",),
     "Eigen/": ("examples",),
     "grpc": ("cli", "master/service", "proto/rpc", "ps/service"),
     "protozero/": ("worker_sdk/control",),
-    "nlohmann/": ("cli", "ps/export"),
+    "nlohmann/": ("cli", "ps/export", "scaler/rest"),
     "openssl/": ("sharding/exported",),
     "hwy/": ("ps/engine",),
     "xxhash": ("master/sources", "proto/wire", "ps/snapshot", "sharding"),
@@ -151,7 +154,7 @@ def adapters(tree):
             for prefix, allowed in ADAPTERS.items():
                 if target.startswith(prefix) and not any(folder == a or folder.startswith(a + "/") for a in allowed):
                     yield f"{path}:{number}: <{target}> belongs to {', '.join(allowed)} alone"
-            pure = any(folder == p or (p != "sharding" and folder.startswith(p + "/")) for p in PURE_FOLDERS)
+            pure = any(folder == p or (p not in PURE_WITH_SHELLS_BELOW and folder.startswith(p + "/")) for p in PURE_FOLDERS)
             if pure and SHELL_HEADERS.search(target):
                 yield f"{path}:{number}: {folder}/ is pure; <{target}> belongs to a shell"
 

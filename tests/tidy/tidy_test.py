@@ -64,6 +64,8 @@ class RuleTest(unittest.TestCase):
         self.assert_sees(tidy.adapters, {"cli/a.cc": '#include "yaml-cpp/yaml.h"\n'}, "cli/job_file")
         self.assert_sees(tidy.adapters, {"ps/engine/a.cc": "#include <fstream>\n"}, "pure")
         self.assert_sees(tidy.adapters, {"sharding/a.cc": "#include <fstream>\n"}, "pure")
+        self.assertEqual(len(findings(tidy.adapters, {"scaler/rest/a.cc": "#include <boost/beast/http.hpp>\n"})), 2)
+        self.assert_clean(tidy.adapters, {"scaler/rest/server/a.cc": "#include <boost/beast/http.hpp>\n#include <thread>\n"})
         self.assert_clean(tidy.adapters, {"master/journal/a.cc": "#include <rocksdb/db.h>\n", "tests/ps/a.cc": "#include <rocksdb/db.h>\n"})
 
     def test_sdk_headers(self):

@@ -1,0 +1,105 @@
+#include "scaler/rest/access.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/text.h"
+
+namespace muster::scaler::rest {
+namespace {
+
+constexpr size_t kShownBytesMax = 100;
+
+Problem Refused(int status, std::string code, std::string detail) {
+  return {.status = status, .code = std::move(code), .detail = std::move(detail), .errors = {}};
+}
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+}  // namespace
+
+bool SameSecret(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  // volatile: or the compiler may leave the loop at the first difference.
+  volatile uint8_t difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    difference = difference | static_cast<uint8_t>(a[i] ^ b[i]);
+  }
+  return difference == 0;
+}
+
+AccessControl::AccessControl(AccessOptions options) : options_(std::move(options)) {
+  MUSTER_CHECK(!options_.token.empty());
+  for (const char* name : {"127.0.0.1", "localhost", "[::1]"}) {
+    hosts_.push_back(fmt::format("{}:{}", name, options_.port));
+  }
+  for (const std::string& host : options_.further_hosts) hosts_.push_back(Lower(host));
+}
+
+bool AccessControl::IsOurs(std::string_view host) const {
+  return std::ranges::count(hosts_, Lower(host)) > 0;
+}
+
+std::optional<Problem> AccessControl::CheckHost(const Request& request) const {
+  if (request.CountOf("host") > 1) {
+    return Refused(400, "malformed", "the request has more than one Host header");
+  }
+  const std::string_view host = request.Header("host").value_or("");
+  if (IsOurs(host)) return std::nullopt;
+  return Refused(421, "wrong-host",
+                 fmt::format("Host is '{}', this is {}: use that address (a tunnel must have the "
+                             "same port on both ends)",
+                             ValidUtf8(host, kShownBytesMax), hosts_[0]));
+}
+
+bool AccessControl::HasToken(const Request& request) const {
+  constexpr std::string_view kScheme = "bearer ";
+  if (request.CountOf("authorization") != 1) return false;
+  const std::string_view given = *request.Header("authorization");
+  return Lower(given.substr(0, kScheme.size())) == kScheme &&
+         SameSecret(given.substr(kScheme.size()), options_.token);
+}
+
+std::optional<Problem> AccessControl::CheckSite(const Request& request) const {
+  if (const auto site = request.Header("sec-fetch-site")) {
+    if (*site != "same-origin" && *site != "none") {
+      return Refused(403, "other-site",
+                     fmt::format("an action that another site asks for is refused "
+                                 "(Sec-Fetch-Site: {})",
+                                 ValidUtf8(*site, kShownBytesMax)));
+    }
+  }
+  if (const auto origin = request.Header("origin")) {
+    constexpr std::string_view kScheme = "http://";
+    if (!origin->starts_with(kScheme) || !IsOurs(origin->substr(kScheme.size()))) {
+      return Refused(403, "other-site",
+                     fmt::format("an action that another site asks for is refused (Origin: {})",
+                                 ValidUtf8(*origin, kShownBytesMax)));
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Problem> AccessControl::CheckAccess(const Request& request, RouteKind kind) const {
+  const bool acts = kind == RouteKind::kAct;
+  const bool open = kind == RouteKind::kOpen || (options_.open_reads && !acts);
+  if (!open && !HasToken(request)) {
+    const bool given = request.Header("authorization").has_value();
+    return Refused(401, "token",
+                   given ? "the token is not the one in the file scaler/token of the state "
+                           "directory"
+                         : "send 'Authorization: Bearer TOKEN'; the token is in the file "
+                           "scaler/token of the state directory");
+  }
+  return acts ? CheckSite(request) : std::nullopt;
+}
+
+}  // namespace muster::scaler::rest

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scaler/rest/http_message.h"
+#include "scaler/rest/problem.h"
+#include "scaler/rest/router.h"
+
+namespace muster::scaler::rest {
+
+struct AccessOptions {
+  /// What `Authorization: Bearer` must carry; never empty.
+  std::string token;
+  /// Where we listen: 127.0.0.1, localhost and [::1] with this port are our names.
+  uint16_t port = 0;
+  /// Further values of Host that are ours, "localhost:9000": of a tunnel to us, say.
+  std::vector<std::string> further_hosts;
+  /// Reads need no token (actions always do).
+  bool open_reads = false;
+};
+
+/// Who may ask for what. Immutable, so thread-safe. Pure.
+///
+/// The token keeps out whoever cannot read its file. The other checks are against browsers that are
+/// made to ask: Host against DNS rebinding (a page whose name was made to resolve to 127.0.0.1),
+/// Sec-Fetch-Site and Origin against other sites; and no answer allows another site to read it.
+/// Source: OWASP Cheat Sheet Series, "Cross-Site Request Forgery Prevention" (fetch metadata, with
+/// Origin where a browser does not send it).
+class AccessControl {
+ public:
+  explicit AccessControl(AccessOptions options);
+
+  /// Before anything else is looked at: whether the request is for us at all.
+  std::optional<Problem> CheckHost(const Request& request) const;
+  /// Whether it may have a route of that kind.
+  std::optional<Problem> CheckAccess(const Request& request, RouteKind kind) const;
+  /// Whether it carries the token.
+  bool HasToken(const Request& request) const;
+
+ private:
+  std::optional<Problem> CheckSite(const Request& request) const;
+  bool IsOurs(std::string_view host) const;
+
+  AccessOptions options_;
+  std::vector<std::string> hosts_;
+};
+
+/// Whether both are the same, in a time that depends on their lengths alone.
+bool SameSecret(std::string_view a, std::string_view b);
+
+}  // namespace muster::scaler::rest

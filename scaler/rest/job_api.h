@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "scaler/rest/model.h"
+
+namespace muster::scaler::rest {
+
+struct ShardQuery {
+  std::string state;  // leased, done, failed; "": all three
+  uint64_t offset = 0;
+  uint32_t limit = 100;
+};
+struct LogQuery {
+  /// From this byte of the node's output on; absent: the last `lines` lines.
+  std::optional<uint64_t> offset;
+  uint32_t lines = 100;
+};
+struct SampleQuery {
+  std::string node;  // "": all
+  uint64_t after_wall_us = 0;
+  double window_s = 600;
+};
+struct RestartOrder {
+  std::string reason;
+  /// Refused (kAborted) unless this is still the node's start number: makes a repetition harmless.
+  std::optional<uint64_t> only_start;
+};
+struct ResizeOrder {
+  std::optional<double> cpus;
+  std::optional<uint64_t> memory_bytes;
+  std::string reason;
+};
+
+/// The job as the routes see it and act on it; the scaler implements it, tests have a fake.
+///
+/// Thread-safety: every call may come from several threads at once. Calls may block, but each has a
+/// deadline of its own of a few seconds: two slow ones hold up all others (server/http_server.h).
+///
+/// Errors: kNotFound (no such node, event, policy, dataset), kInvalidArgument and kOutOfRange (a
+/// value that only the job can judge), kFailedPrecondition and kAborted (not in this state),
+/// kResourceExhausted (a budget), kUnavailable and kDeadlineExceeded (the master is away),
+/// kUnimplemented. Their messages are shown to people: what was wrong, with which value, what to
+/// do.
+class JobApi {
+ public:
+  virtual ~JobApi() = default;
+
+  virtual absl::StatusOr<Job> GetJob() = 0;
+  virtual absl::StatusOr<DatasetList> Datasets() = 0;
+  /// May give fewer than `limit`, so that an answer stays small.
+  virtual absl::StatusOr<ShardPage> Shards(const ShardQuery& query) = 0;
+  virtual absl::StatusOr<ShardMap> MapOfShards(uint32_t dataset, uint32_t epoch) = 0;
+  virtual absl::StatusOr<NodeList> Nodes() = 0;
+  virtual absl::StatusOr<Node> GetNode(const std::string& node) = 0;
+  /// At most query.lines whole lines and about 1 MiB.
+  virtual absl::StatusOr<LogChunk> Logs(const std::string& node, const LogQuery& query) = 0;
+  virtual absl::StatusOr<PartitionPage> Partitions(uint64_t offset, uint32_t limit) = 0;
+  /// Events with id > after, oldest first. One event is at most 16 KiB as JSON.
+  virtual absl::StatusOr<EventList> Events(uint64_t after, uint32_t limit) = 0;
+  virtual absl::StatusOr<Explanation> Explain(uint64_t event_id) = 0;
+  virtual absl::StatusOr<Samples> GetSamples(const SampleQuery& query) = 0;
+  virtual absl::StatusOr<PolicyList> Policies() = 0;
+
+  /// Actions. Each returns the event that it caused, which is then also among Events().
+  virtual absl::StatusOr<Event> Drain(const std::string& reason) = 0;
+  virtual absl::StatusOr<Event> Cancel(const std::string& reason) = 0;
+  virtual absl::StatusOr<Event> RestartNode(const std::string& node, const RestartOrder& order) = 0;
+  virtual absl::StatusOr<Event> DrainNode(const std::string& node, const std::string& reason) = 0;
+  virtual absl::StatusOr<Event> ResizeNode(const std::string& node, const ResizeOrder& order) = 0;
+  virtual absl::StatusOr<Event> ScaleWorkers(uint32_t workers, const std::string& reason) = 0;
+  /// `ids`: of FAILED shards; none: all of them.
+  virtual absl::StatusOr<Event> RetryShards(const std::vector<std::string>& ids) = 0;
+  virtual absl::StatusOr<Event> PausePolicy(const std::string& policy,
+                                            const std::string& reason) = 0;
+  virtual absl::StatusOr<Event> ResumePolicy(const std::string& policy,
+                                             const std::string& reason) = 0;
+};
+
+}  // namespace muster::scaler::rest

@@ -1,0 +1,291 @@
+#include "scaler/rest/metrics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace muster::scaler::rest {
+namespace {
+
+using Labels = std::vector<std::pair<std::string_view, std::string>>;
+
+std::string EscapedLabel(std::string_view value) {
+  std::string escaped;
+  for (const char c : value) {
+    if (c == '\\' || c == '"') escaped.push_back('\\');
+    if (c == '\n') {
+      escaped += "\\n";
+    } else {
+      escaped.push_back(c);
+    }
+  }
+  return escaped;
+}
+
+std::string NumberText(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
+  return fmt::format("{}", value);
+}
+
+/// Writes families one after the other: all samples of one stand together, as the format wants it.
+class Writer {
+ public:
+  void Family(std::string_view name, std::string_view type, std::string_view help) {
+    name_ = name;
+    text_ += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
+  }
+  void Sample(const Labels& labels, double value) {
+    std::string inside;
+    for (const auto& [key, label] : labels) {
+      inside += fmt::format("{}{}=\"{}\"", inside.empty() ? "" : ",", key, EscapedLabel(label));
+    }
+    text_ += name_;
+    if (!inside.empty()) text_ += fmt::format("{{{}}}", inside);
+    text_ += fmt::format(" {}\n", NumberText(value));
+  }
+  void Single(std::string_view name, std::string_view type, std::string_view help, double value) {
+    Family(name, type, help);
+    Sample({}, value);
+  }
+  std::string Take() { return std::move(text_); }
+
+ private:
+  std::string name_;
+  std::string text_;
+};
+
+double Of(uint64_t value) {
+  return static_cast<double>(value);
+}
+
+constexpr double kMicrosPerSecond = 1e6;
+
+void WriteJob(const Job& job, Writer* writer) {
+  writer->Family("muster_job_info", "gauge", "The job; always 1.");
+  writer->Sample({{"job", job.name}, {"id", job.id}}, 1);
+  writer->Family("muster_job_state", "gauge", "1 for the state that the job is in.");
+  for (const char* state :
+       {"running", "draining", "drained", "succeeded", "failed", "cancelled", "stopped"}) {
+    writer->Sample({{"state", state}}, job.state == state ? 1 : 0);
+  }
+  writer->Single("muster_master_reachable", "gauge", "1 while the master answers the scaler.",
+                 job.master_reachable ? 1 : 0);
+  writer->Single("muster_job_seen_timestamp_seconds", "gauge",
+                 "When the master last said how the job stands.",
+                 Of(job.seen_wall_us) / kMicrosPerSecond);
+  writer->Single("muster_scaler_start_timestamp_seconds", "gauge", "When the scaler started.",
+                 Of(job.scaler_started_wall_us) / kMicrosPerSecond);
+  writer->Single("muster_training_records_per_second", "gauge",
+                 "Training records done, over the newest seconds.",
+                 job.progress.records_per_second);
+  writer->Single("muster_events_total", "counter", "Events of the scaler.", Of(job.last_event_id));
+  for (const auto& [name, value] : job.counters) {
+    const bool fit = !name.empty() && std::ranges::all_of(name, [](char c) {
+      return (c >= 'a' && c <= 'z') || c == '_';
+    });
+    if (!fit) continue;
+    writer->Single(fmt::format("muster_job_{}_total", name), "counter",
+                   fmt::format("The job's counter {}.", name), Of(value));
+  }
+}
+
+/// The sum over a dataset's epochs.
+template <typename Get>
+double SumOfEpochs(const Dataset& dataset, const Get& get) {
+  double sum = 0;
+  for (const Epoch& epoch : dataset.epochs) sum += Of(get(epoch));
+  return sum;
+}
+
+void WriteDatasets(std::span<const Dataset> datasets, Writer* writer) {
+  struct Family {
+    const char* name;
+    const char* type;
+    const char* help;
+    uint64_t Epoch::* member;
+  };
+  for (const Family& family :
+       {Family{"muster_dataset_expected_records", "gauge", "Records of all listed epochs.",
+               &Epoch::records_expected},
+        Family{"muster_dataset_done_records", "gauge",
+               "Records done; goes back when a server dies.", &Epoch::records_done},
+        Family{"muster_dataset_committed_records", "gauge", "Records committed.",
+               &Epoch::records_committed},
+        Family{"muster_dataset_rejected_records", "gauge", "Records that trainers rejected.",
+               &Epoch::rejected_records}}) {
+    writer->Family(family.name, family.type, family.help);
+    for (const Dataset& dataset : datasets) {
+      writer->Sample({{"dataset", dataset.name}},
+                     SumOfEpochs(dataset, [&family](const Epoch& e) { return e.*family.member; }));
+    }
+  }
+  writer->Family("muster_dataset_shards", "gauge", "Shards of all listed epochs by state.");
+  constexpr std::pair<const char*, uint64_t ShardCounts::*> kStates[] = {
+      {"todo", &ShardCounts::todo},
+      {"leased", &ShardCounts::leased},
+      {"done", &ShardCounts::done},
+      {"committed", &ShardCounts::committed},
+      {"failed", &ShardCounts::failed}};
+  for (const Dataset& dataset : datasets) {
+    for (const auto& [state, member] : kStates) {
+      writer->Sample({{"dataset", dataset.name}, {"state", state}},
+                     SumOfEpochs(dataset, [&](const Epoch& e) { return e.shards.*member; }));
+    }
+  }
+}
+
+/// A family with a sample of each node for which `get` gives a value.
+void WriteNodes(std::span<const Node> nodes, std::string_view name, std::string_view type,
+                std::string_view help, const std::function<std::optional<double>(const Node&)>& get,
+                Writer* writer) {
+  bool begun = false;
+  for (const Node& node : nodes) {
+    const std::optional<double> value = get(node);
+    if (!value) continue;
+    if (!begun) writer->Family(name, type, help);
+    begun = true;
+    writer->Sample({{"node", node.name}, {"role", node.role}}, *value);
+  }
+}
+
+/// As above, of a member of an optional part of the node.
+template <typename Part, typename T>
+std::function<std::optional<double>(const Node&)> Member(std::optional<Part> Node::* part,
+                                                         T Part::* member) {
+  return [part, member](const Node& node) -> std::optional<double> {
+    if (!(node.*part)) return std::nullopt;
+    return static_cast<double>((*(node.*part)).*member);
+  };
+}
+
+void WriteProcesses(std::span<const Node> nodes, Writer* writer) {
+  const auto write = [&](const char* name, const char* type, const char* help, const auto& get) {
+    WriteNodes(nodes, name, type, help, get, writer);
+  };
+  write("muster_node_up", "gauge", "1 while the node runs.",
+        [](const Node& n) { return std::optional<double>(n.state == "running" ? 1 : 0); });
+  write("muster_node_restarts_total", "counter", "Restarts of the node in this run.",
+        [](const Node& n) { return std::optional<double>(Of(n.restarts)); });
+  write("muster_node_heartbeat_age_seconds", "gauge", "Since the master last heard of it.",
+        [](const Node& n) { return std::optional<double>(Of(n.heartbeat_age_ms) / 1000); });
+  write("muster_node_memory_limit_bytes", "gauge", "0: none.",
+        [](const Node& n) { return std::optional<double>(Of(n.limits.memory_bytes)); });
+  write("muster_node_cpu_limit_cores", "gauge", "0: none.",
+        [](const Node& n) { return std::optional<double>(n.limits.cpus); });
+  write("muster_node_memory_bytes", "gauge", "Memory in use.",
+        Member(&Node::usage, &Usage::memory_bytes));
+  write("muster_node_cpu_seconds_total", "counter", "Processor time of its process.",
+        Member(&Node::usage, &Usage::cpu_seconds_total));
+  write("muster_node_cpu_throttled_seconds_total", "counter",
+        "Time in which its CPU limit held it up.",
+        Member(&Node::usage, &Usage::throttled_seconds_total));
+}
+
+void WriteWorkers(std::span<const Node> nodes, Writer* writer) {
+  WriteNodes(nodes, "muster_worker_committed_records_total", "counter",
+             "Records of shards whose done it reported.",
+             Member(&Node::worker, &WorkerFigures::records_committed), writer);
+  WriteNodes(nodes, "muster_worker_minibatches_total", "counter", "Minibatches of its process.",
+             Member(&Node::worker, &WorkerFigures::minibatches), writer);
+  WriteNodes(nodes, "muster_worker_shards_held", "gauge", "Shards that it holds.",
+             Member(&Node::worker, &WorkerFigures::shards_held), writer);
+  constexpr std::pair<const char*, double WorkerFigures::*> kActivities[] = {
+      {"computing", &WorkerFigures::computing_seconds_total},
+      {"waiting_shards", &WorkerFigures::waiting_shards_seconds_total},
+      {"waiting_pulls", &WorkerFigures::waiting_pulls_seconds_total},
+      {"waiting_pushes", &WorkerFigures::waiting_pushes_seconds_total}};
+  bool begun = false;
+  for (const Node& node : nodes) {
+    if (!node.worker) continue;
+    if (!std::exchange(begun, true)) {
+      writer->Family("muster_worker_time_seconds_total", "counter",
+                     "Where the time of its process went.");
+    }
+    for (const auto& [activity, member] : kActivities) {
+      writer->Sample({{"node", node.name}, {"activity", activity}}, (*node.worker).*member);
+    }
+  }
+}
+
+void WriteServers(std::span<const Node> nodes, Writer* writer) {
+  const auto write = [&](const char* name, const char* type, const char* help, auto member) {
+    WriteNodes(nodes, name, type, help, Member(&Node::server, member), writer);
+  };
+  write("muster_server_partitions", "gauge", "Partitions that it owns.",
+        &ServerFigures::partitions);
+  write("muster_server_partitions_serving", "gauge", "Of those, served.",
+        &ServerFigures::partitions_serving);
+  write("muster_server_rows", "gauge", "Rows.", &ServerFigures::rows);
+  write("muster_server_row_bytes", "gauge", "Memory of its rows.", &ServerFigures::row_bytes);
+  write("muster_server_pulls_total", "counter", "Pulls of its process.", &ServerFigures::pulls);
+  write("muster_server_pulled_rows_total", "counter", "Rows of those.",
+        &ServerFigures::pulled_rows);
+  write("muster_server_parts_applied_total", "counter", "Parts of minibatches put in.",
+        &ServerFigures::parts_applied);
+  write("muster_server_parts_skipped_total", "counter", "Parts that were in already.",
+        &ServerFigures::parts_skipped);
+  write("muster_server_snapshots_total", "counter", "Snapshot files written.",
+        &ServerFigures::snapshots);
+  write("muster_server_snapshot_bytes_total", "counter", "Bytes of those.",
+        &ServerFigures::snapshot_bytes);
+  write("muster_server_serving_seconds_total", "counter",
+        "Time in which its threads served requests.", &ServerFigures::serving_seconds_total);
+}
+
+void WritePolicies(std::span<const Policy> policies, Writer* writer) {
+  if (policies.empty()) return;
+  writer->Family("muster_policy_paused", "gauge", "1 while it is paused.");
+  for (const Policy& policy : policies) {
+    writer->Sample({{"policy", policy.name}}, policy.paused ? 1 : 0);
+  }
+  writer->Family("muster_policy_decisions_total", "counter", "Decisions in this run.");
+  for (const Policy& policy : policies) {
+    writer->Sample({{"policy", policy.name}}, Of(policy.decisions));
+  }
+  writer->Family("muster_policy_refused_total", "counter",
+                 "Proposals held back by cooldown, budget or a pause.");
+  for (const Policy& policy : policies) {
+    writer->Sample({{"policy", policy.name}}, Of(policy.refused));
+  }
+}
+
+void WriteRest(const RestStats& stats, Writer* writer) {
+  writer->Family("muster_rest_answers_total", "counter", "Answers of the REST interface.");
+  for (const int digit : {2, 3, 4, 5}) {
+    writer->Sample({{"status", fmt::format("{}xx", digit)}}, Of(stats.answers.at(digit)));
+  }
+  writer->Single("muster_rest_connections", "gauge", "Connections now.", Of(stats.connections));
+  writer->Single("muster_rest_connections_refused_total", "counter",
+                 "Connections beyond the limit.", Of(stats.connections_refused));
+  writer->Single("muster_rest_streams", "gauge", "Event streams now.", Of(stats.streams));
+  writer->Single("muster_rest_streams_dropped_total", "counter",
+                 "Event streams of clients that did not read.", Of(stats.streams_dropped));
+}
+
+}  // namespace
+
+std::string MetricsText(const MetricsInput& input) {
+  Writer writer;
+  const std::span<const Node> nodes(input.nodes.nodes);
+  const std::span<const Dataset> datasets(input.datasets.datasets);
+  const size_t nodes_shown = std::min(nodes.size(), kMetricsNodesMax);
+  WriteJob(input.job, &writer);
+  WriteDatasets(datasets.first(std::min(datasets.size(), kMetricsDatasetsMax)), &writer);
+  writer.Single("muster_nodes", "gauge", "Nodes of the job.", Of(nodes.size()));
+  writer.Single("muster_nodes_omitted", "gauge", "Nodes that have no samples here.",
+                Of(nodes.size() - nodes_shown));
+  WriteProcesses(nodes.first(nodes_shown), &writer);
+  WriteWorkers(nodes.first(nodes_shown), &writer);
+  WriteServers(nodes.first(nodes_shown), &writer);
+  WritePolicies(input.policies.policies, &writer);
+  WriteRest(input.rest, &writer);
+  return writer.Take();
+}
+
+}  // namespace muster::scaler::rest

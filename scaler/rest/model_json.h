@@ -1,0 +1,32 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "scaler/rest/model.h"
+
+/// Documents and their schemas, both written from one description of each struct. Pure.
+namespace muster::scaler::rest {
+
+nlohmann::json ToJson(const Job& job);
+nlohmann::json ToJson(const DatasetList& list);
+nlohmann::json ToJson(const ShardPage& page);
+nlohmann::json ToJson(const ShardMap& map);
+nlohmann::json ToJson(const NodeList& list);
+nlohmann::json ToJson(const Node& node);
+nlohmann::json ToJson(const LogChunk& chunk);
+nlohmann::json ToJson(const PartitionPage& page);
+nlohmann::json ToJson(const EventList& list);
+nlohmann::json ToJson(const Event& event);
+nlohmann::json ToJson(const Explanation& explanation);
+nlohmann::json ToJson(const Samples& samples);
+nlohmann::json ToJson(const PolicyList& list);
+nlohmann::json ToJson(const Status& status);
+
+/// {"Job": {...}, ...}: JSON Schema (2020-12) of every document above and of what they consist of,
+/// as `components/schemas` of OpenAPI 3.1 has them.
+nlohmann::json ModelSchemas();
+
+/// One line; text that is no valid UTF-8 is mended instead of refused.
+std::string Dump(const nlohmann::json& json);
+
+}  // namespace muster::scaler::rest

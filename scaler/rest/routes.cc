@@ -1,0 +1,409 @@
+#include <fmt/format.h>
+
+#include "base/status.h"
+#include "scaler/rest/metrics.h"
+#include "scaler/rest/model_json.h"
+#include "scaler/rest/openapi.h"
+#include "scaler/rest/router.h"
+
+namespace muster::scaler::rest {
+namespace {
+
+/// Numbers that JSON and JavaScript carry exactly.
+constexpr double kNumberMax = 9007199254740991;
+constexpr double kPageMax = 1000;
+constexpr double kReasonCharactersMax = 200;
+constexpr double kWorkersMax = 1024;
+constexpr double kRetryShardsMax = 1000;
+constexpr double kMemoryBytesMin = 1 << 20;
+constexpr double kMemoryBytesMax = 1ull << 50;
+
+template <typename T>
+absl::StatusOr<Response> Json(const absl::StatusOr<T>& value) {
+  if (!value.ok()) return value.status();
+  Response response;
+  response.body = Dump(ToJson(*value)) + "\n";
+  return response;
+}
+
+/// The answer of an action: the event it caused, and where to see what comes of it.
+absl::StatusOr<Response> Caused(const absl::StatusOr<Event>& event) {
+  MUSTER_ASSIGN_OR_RETURN(Response response, Json(event));
+  response.status = 202;
+  response.headers.emplace_back("Location", fmt::format("/api/v1/events/{}", event->id));
+  return response;
+}
+
+Param NodeParam() {
+  return {.name = "node",
+          .in = ParamIn::kPath,
+          .kind = ParamKind::kName,
+          .meaning = "worker-0, ps-1, master, ..."};
+}
+Param PolicyParam() {
+  return {.name = "policy",
+          .in = ParamIn::kPath,
+          .kind = ParamKind::kName,
+          .meaning = "out-of-memory, ..."};
+}
+Param ReasonParam() {
+  return {.name = "reason",
+          .in = ParamIn::kBody,
+          .kind = ParamKind::kText,
+          .meaning = "Why, for the record",
+          .max = kReasonCharactersMax};
+}
+Param Number(std::string_view name, std::string_view meaning, double min, double max,
+             std::optional<uint64_t> absent) {
+  return {.name = name,
+          .kind = ParamKind::kInteger,
+          .meaning = meaning,
+          .min = min,
+          .max = max,
+          .absent = absent};
+}
+Param PathNumber(std::string_view name, std::string_view meaning, double max) {
+  return {.name = name,
+          .in = ParamIn::kPath,
+          .kind = ParamKind::kInteger,
+          .meaning = meaning,
+          .max = max};
+}
+Param Offset() {
+  return Number("offset", "Leave out the first so many", 0, kNumberMax, 0);
+}
+Param Limit() {
+  return Number("limit", "At most so many", 1, kPageMax, 100);
+}
+Param After() {
+  return Number("after", "Only events with larger ids", 0, kNumberMax, 0);
+}
+
+std::vector<Route> OpenRoutes() {
+  return {
+      {.kind = RouteKind::kOpen,
+       .path = "/healthz",
+       .operation = "health",
+       .summary = "Whether this process answers; says nothing of the job",
+       .content_type = "application/json",
+       .handler = [](const Arguments&, Backend&) -> absl::StatusOr<Response> {
+         Response response;
+         response.body = "{\"status\":\"ok\"}\n";
+         return response;
+       }},
+      {.path = "/openapi.json",
+       .operation = "openapi",
+       .summary = "This description",
+       .content_type = "application/json",
+       .handler = [](const Arguments&, Backend&) -> absl::StatusOr<Response> {
+         Response response;
+         response.body = OpenApiText();
+         return response;
+       }},
+      {.path = "/metrics",
+       .operation = "metrics",
+       .summary = "For Prometheus, text format 0.0.4",
+       .content_type = kMetricsContentType,
+       .handler = [](const Arguments&, Backend& backend) -> absl::StatusOr<Response> {
+         MetricsInput input{.rest = backend.stats};
+         MUSTER_ASSIGN_OR_RETURN(input.job, backend.job.GetJob());
+         MUSTER_ASSIGN_OR_RETURN(input.datasets, backend.job.Datasets());
+         MUSTER_ASSIGN_OR_RETURN(input.nodes, backend.job.Nodes());
+         MUSTER_ASSIGN_OR_RETURN(input.policies, backend.job.Policies());
+         Response response;
+         response.content_type = kMetricsContentType;
+         response.body = MetricsText(input);
+         return response;
+       }},
+  };
+}
+
+std::vector<Route> JobRoutes() {
+  return {
+      {.path = "/api/v1/job",
+       .operation = "getJob",
+       .summary = "State, progress, counters",
+       .schema = "Job",
+       .handler = [](const Arguments&, Backend& b) { return Json(b.job.GetJob()); }},
+      {.path = "/api/v1/datasets",
+       .operation = "listDatasets",
+       .summary = "Datasets with their epochs",
+       .schema = "DatasetList",
+       .handler = [](const Arguments&, Backend& b) { return Json(b.job.Datasets()); }},
+      {.path = "/api/v1/datasets/{dataset}/epochs/{epoch}/shards",
+       .operation = "mapShards",
+       .summary = "The state of every shard of one epoch, neighbours in one state together",
+       .params = {PathNumber("dataset", "Its index in the job file, from 0", 65535),
+                  PathNumber("epoch", "From 0", 4294967295.0)},
+       .schema = "ShardMap",
+       .errors = {404},
+       .handler =
+           [](const Arguments& a, Backend& b) {
+             return Json(b.job.MapOfShards(static_cast<uint32_t>(*a.Integer("dataset")),
+                                           static_cast<uint32_t>(*a.Integer("epoch"))));
+           }},
+      {.path = "/api/v1/shards",
+       .operation = "listShards",
+       .summary = "Shards that are in work, done but not yet committed, or failed",
+       .params = {{.name = "state",
+                   .kind = ParamKind::kChoice,
+                   .meaning = "Only these; absent: all three",
+                   .choices = {"leased", "done", "failed"}},
+                  Offset(),
+                  Limit()},
+       .schema = "ShardPage",
+       .handler =
+           [](const Arguments& a, Backend& b) {
+             return Json(b.job.Shards({.state = a.Text("state"),
+                                       .offset = *a.Integer("offset"),
+                                       .limit = static_cast<uint32_t>(*a.Integer("limit"))}));
+           }},
+      {.path = "/api/v1/partitions",
+       .operation = "listPartitions",
+       .summary = "Partitions of the weights: owner, size, load",
+       .params = {Offset(), Limit()},
+       .schema = "PartitionPage",
+       .handler =
+           [](const Arguments& a, Backend& b) {
+             return Json(b.job.Partitions(*a.Integer("offset"),
+                                          static_cast<uint32_t>(*a.Integer("limit"))));
+           }},
+  };
+}
+
+std::vector<Route> NodeRoutes() {
+  return {
+      {.path = "/api/v1/nodes",
+       .operation = "listNodes",
+       .summary = "Processes with limits and usage",
+       .schema = "NodeList",
+       .handler = [](const Arguments&, Backend& b) { return Json(b.job.Nodes()); }},
+      {.path = "/api/v1/nodes/{node}",
+       .operation = "getNode",
+       .summary = "One of them",
+       .params = {NodeParam()},
+       .schema = "Node",
+       .errors = {404},
+       .handler = [](const Arguments& a,
+                     Backend& b) { return Json(b.job.GetNode(a.Text("node"))); }},
+      {.path = "/api/v1/nodes/{node}/logs",
+       .operation = "getLogs",
+       .summary = "The end of a node's log, or what follows an offset",
+       .params = {NodeParam(), Number("lines", "At most so many lines", 1, 5000, 100),
+                  Number("offset", "From this byte on; absent: the last lines", 0, kNumberMax,
+                         std::nullopt)},
+       .schema = "LogChunk",
+       .errors = {404},
+       .handler =
+           [](const Arguments& a, Backend& b) {
+             return Json(
+                 b.job.Logs(a.Text("node"), {.offset = a.Integer("offset"),
+                                             .lines = static_cast<uint32_t>(*a.Integer("lines"))}));
+           }},
+      {.path = "/api/v1/samples",
+       .operation = "getSamples",
+       .summary = "Figures over time, for charts",
+       .params = {{.name = "node", .kind = ParamKind::kName, .meaning = "Only of it; absent: all"},
+                  Number("after_us", "Only samples taken later: microseconds since the Unix epoch",
+                         0, kNumberMax, 0),
+                  Number("window_s", "Only those of the newest seconds", 1, 3600, 600)},
+       .schema = "Samples",
+       .errors = {404},
+       .handler =
+           [](const Arguments& a, Backend& b) {
+             return Json(
+                 b.job.GetSamples({.node = a.Text("node"),
+                                   .after_wall_us = *a.Integer("after_us"),
+                                   .window_s = static_cast<double>(*a.Integer("window_s"))}));
+           }},
+  };
+}
+
+std::vector<Route> EventRoutes() {
+  return {
+      {.path = "/api/v1/events",
+       .operation = "listEvents",
+       .summary = "Decisions with their evidence, outcomes, exits, actions; oldest first",
+       .params = {After(), Limit()},
+       .schema = "EventList",
+       .handler =
+           [](const Arguments& a, Backend& b) {
+             return Json(
+                 b.job.Events(*a.Integer("after"), static_cast<uint32_t>(*a.Integer("limit"))));
+           }},
+      {.path = "/api/v1/events/{event}",
+       .operation = "explainEvent",
+       .summary = "One event, what led to it and what came of it",
+       .params = {PathNumber("event", "Its id", kNumberMax)},
+       .schema = "Explanation",
+       .errors = {404},
+       .handler = [](const Arguments& a,
+                     Backend& b) { return Json(b.job.Explain(*a.Integer("event"))); }},
+      {.kind = RouteKind::kStream,
+       .path = "/api/v1/stream",
+       .operation = "stream",
+       .summary = "Server-sent events without an end: `event` (its id is the event's) and, every "
+                  "second, `status`",
+       .params = {{.name = "topics",
+                   .kind = ParamKind::kChoices,
+                   .meaning = "What to send; absent: both",
+                   .choices = {"events", "status"}},
+                  Number("after",
+                         "Events after this id, as the header Last-Event-ID; absent: new "
+                         "ones only",
+                         0, kNumberMax, std::nullopt)},
+       .content_type = "text/event-stream",
+       .handler = [](const Arguments& a, Backend& b) -> absl::StatusOr<Response> {
+         StreamRequest stream;
+         if (a.Has("topics")) {
+           stream.events = stream.status = false;
+           for (const std::string& topic : a.Texts("topics")) {
+             (topic == "events" ? stream.events : stream.status) = true;
+           }
+         }
+         if (a.Has("after")) {
+           stream.after = *a.Integer("after");
+         } else {
+           MUSTER_ASSIGN_OR_RETURN(const Job job, b.job.GetJob());
+           stream.after = job.last_event_id;
+         }
+         Response response;
+         response.content_type = "text/event-stream";
+         response.stream = stream;
+         return response;
+       }},
+      {.path = "/api/v1/policies",
+       .operation = "listPolicies",
+       .summary = "Who decides what, with their thresholds",
+       .schema = "PolicyList",
+       .handler = [](const Arguments&, Backend& b) { return Json(b.job.Policies()); }},
+  };
+}
+
+Route Act(std::string_view path, std::string_view operation, std::string_view summary,
+          std::vector<Param> params, Handler handler) {
+  return {.kind = RouteKind::kAct,
+          .path = path,
+          .operation = operation,
+          .summary = summary,
+          .params = std::move(params),
+          .schema = "Event",
+          .status = 202,
+          .errors = {409},
+          .handler = handler};
+}
+
+std::vector<Route> JobActions() {
+  return {
+      Act("/api/v1/job/drain", "drainJob",
+          "No new shards, snapshots, end; running it again resumes", {ReasonParam()},
+          [](const Arguments& a, Backend& b) { return Caused(b.job.Drain(a.Text("reason"))); }),
+      Act("/api/v1/job/cancel", "cancelJob", "End the job now; what is committed stays",
+          {ReasonParam()},
+          [](const Arguments& a, Backend& b) { return Caused(b.job.Cancel(a.Text("reason"))); }),
+      Act("/api/v1/shards/retry", "retryShards", "FAILED shards are tried again",
+          {{.name = "shards",
+            .in = ParamIn::kBody,
+            .kind = ParamKind::kShardIds,
+            .meaning = "Absent: all that are FAILED",
+            .min = 1,
+            .max = kRetryShardsMax}},
+          [](const Arguments& a, Backend& b) {
+            return Caused(b.job.RetryShards(a.Texts("shards")));
+          }),
+      Act("/api/v1/workers/scale", "scaleWorkers", "Another number of workers",
+          {{.name = "workers",
+            .in = ParamIn::kBody,
+            .kind = ParamKind::kInteger,
+            .meaning = "How many there shall be",
+            .min = 1,
+            .max = kWorkersMax,
+            .required = true},
+           ReasonParam()},
+          [](const Arguments& a, Backend& b) {
+            return Caused(
+                b.job.ScaleWorkers(static_cast<uint32_t>(*a.Integer("workers")), a.Text("reason")));
+          }),
+      Act("/api/v1/policies/{policy}/pause", "pausePolicy", "It decides nothing until resumed",
+          {PolicyParam(), ReasonParam()},
+          [](const Arguments& a, Backend& b) {
+            return Caused(b.job.PausePolicy(a.Text("policy"), a.Text("reason")));
+          }),
+      Act("/api/v1/policies/{policy}/resume", "resumePolicy", "It decides again",
+          {PolicyParam(), ReasonParam()},
+          [](const Arguments& a, Backend& b) {
+            return Caused(b.job.ResumePolicy(a.Text("policy"), a.Text("reason")));
+          }),
+  };
+}
+
+std::vector<Route> NodeActions() {
+  return {
+      Act("/api/v1/nodes/{node}/restart", "restartNode", "End its process and start it anew",
+          {NodeParam(),
+           ReasonParam(),
+           {.name = "only_start",
+            .in = ParamIn::kBody,
+            .kind = ParamKind::kInteger,
+            .meaning = "Refused unless this is still its start number: makes repeating harmless",
+            .min = 1,
+            .max = kNumberMax}},
+          [](const Arguments& a, Backend& b) {
+            return Caused(b.job.RestartNode(
+                a.Text("node"),
+                {.reason = a.Text("reason"), .only_start = a.Integer("only_start")}));
+          }),
+      Act("/api/v1/nodes/{node}/drain", "drainNode",
+          "A worker finishes its shards, a server snapshots; then it ends",
+          {NodeParam(), ReasonParam()},
+          [](const Arguments& a, Backend& b) {
+            return Caused(b.job.DrainNode(a.Text("node"), a.Text("reason")));
+          }),
+      [] {
+        Route route = Act("/api/v1/nodes/{node}/resize", "resizeNode",
+                          "Other limits; in place where that is enough",
+                          {NodeParam(),
+                           {.name = "cpus",
+                            .in = ParamIn::kBody,
+                            .kind = ParamKind::kNumber,
+                            .meaning = "Processors",
+                            .min = 0.01,
+                            .max = 4096},
+                           {.name = "memory_bytes",
+                            .in = ParamIn::kBody,
+                            .kind = ParamKind::kInteger,
+                            .meaning = "",
+                            .min = kMemoryBytesMin,
+                            .max = kMemoryBytesMax},
+                           ReasonParam()},
+                          [](const Arguments& a, Backend& b) {
+                            const ResizeOrder order{.cpus = a.Number("cpus"),
+                                                    .memory_bytes = a.Integer("memory_bytes"),
+                                                    .reason = a.Text("reason")};
+                            return Caused(b.job.ResizeNode(a.Text("node"), order));
+                          });
+        route.body_any_of = {"cpus", "memory_bytes"};
+        return route;
+      }(),
+  };
+}
+
+}  // namespace
+
+const std::vector<Route>& AllRoutes() {
+  static const std::vector<Route>* const kRoutes = [] {
+    auto* routes = new std::vector<Route>();
+    for (const auto& part :
+         {OpenRoutes(), JobRoutes(), NodeRoutes(), EventRoutes(), JobActions(), NodeActions()}) {
+      routes->insert(routes->end(), part.begin(), part.end());
+    }
+    for (Route& route : *routes) {
+      const bool in_path = route.path.find('{') != std::string_view::npos;
+      if (in_path && route.kind == RouteKind::kAct) route.errors.push_back(404);
+    }
+    return routes;
+  }();
+  return *kRoutes;
+}
+
+}  // namespace muster::scaler::rest

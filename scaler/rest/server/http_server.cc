@@ -1,0 +1,354 @@
+#include "scaler/rest/server/http_server.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <ctime>
+#include <map>
+#include <optional>
+#include <set>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "base/status.h"
+#include "scaler/rest/model_json.h"
+#include "scaler/rest/server/internal/http_connection.h"
+
+namespace muster::scaler::rest {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+/// How long accepting rests after it failed (no descriptors left).
+constexpr std::chrono::milliseconds kAcceptPause{100};
+/// Two for requests, so that one slow answer of the job does not hold up the next, and one more
+/// because streams ask, too.
+constexpr size_t kPoolThreads = 3;
+
+Response Busy(std::string detail) {
+  return ToResponse({.status = 503,
+                     .code = "busy",
+                     .detail = std::move(detail),
+                     .errors = {},
+                     .retry_after_s = 1});
+}
+
+}  // namespace
+
+struct HttpServer::State final : ConnectionHost {
+  State(HttpServerOptions options, JobApi* job, const Clock* clock)
+      : options(std::move(options)), job(job), clock(clock), streams(this->options.streams) {}
+
+  void OnRequest(std::shared_ptr<HttpConnection> connection, Request request) override;
+  void OnAnswer(int status) override;
+  void OnClosed(HttpConnection* connection) override;
+  uint64_t NextTurn() override { return ++turn; }
+  std::string DateNow() override;
+
+  void Accept();
+  void Admit(tcp::socket socket);
+  bool MakeRoom();
+  void Answer(const std::shared_ptr<HttpConnection>& connection, const Response& response);
+  void OpenStream(const std::shared_ptr<HttpConnection>& connection, const Response& response);
+  void OnStreamWritten(StreamId id);
+  void Tick();
+  void AskJob(bool with_status);
+  void WriteStreams(const StreamRound& round);
+  void Publish();
+  void CloseAll();
+
+  const HttpServerOptions options;
+  JobApi* const job;
+  const Clock* const clock;
+  asio::io_context io{1};
+  std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work{
+      asio::make_work_guard(io)};
+  tcp::acceptor acceptor{io};
+  asio::steady_timer ticker{io};
+  asio::steady_timer accept_timer{io};
+  std::atomic<bool> notified = false;
+
+  // Of the server's thread.
+  std::optional<RestService> service;
+  std::unordered_map<HttpConnection*, std::shared_ptr<HttpConnection>> connections;
+  EventStreams streams;
+  std::map<StreamId, std::shared_ptr<HttpConnection>> stream_connections;
+  std::map<HttpConnection*, StreamId> stream_ids;
+  RestStats stats;
+  size_t calls = 0;
+  uint64_t turn = 0;
+  bool asking = false;     // a round is with the job
+  bool ask_again = false;  // and another is wanted after it
+  bool stopping = false;
+
+  mutable Mutex mutex;
+  RestStats published MUSTER_GUARDED_BY(mutex);
+
+  // Last: its threads use the rest.
+  std::optional<asio::thread_pool> pool;
+  std::thread thread;
+};
+
+HttpServer::HttpServer(HttpServerOptions options, JobApi* job, const Clock* clock)
+    : state_(std::make_unique<State>(std::move(options), job, clock)) {}
+
+HttpServer::~HttpServer() {
+  Stop();
+}
+
+absl::StatusOr<uint16_t> HttpServer::Listen() {
+  const tcp::endpoint loopback(asio::ip::address_v4::loopback(), state_->options.port);
+  tcp::acceptor& acceptor = state_->acceptor;
+  error_code error;
+  acceptor.open(loopback.protocol(), error);
+  // The connections of a predecessor that are dying do not keep the port from us.
+  if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
+  if (!error) acceptor.bind(loopback, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (error) {
+    return absl::UnavailableError(
+        fmt::format("cannot listen on 127.0.0.1:{}: {}", state_->options.port, error.message()));
+  }
+  const uint16_t port = acceptor.local_endpoint().port();
+  state_->service.emplace(AccessOptions{.token = state_->options.token,
+                                        .port = port,
+                                        .further_hosts = state_->options.further_hosts,
+                                        .open_reads = state_->options.open_reads},
+                          state_->options.rest, state_->options.files, state_->clock->Now());
+  return port;
+}
+
+void HttpServer::Start() {
+  MUSTER_CHECK(state_->service.has_value() && !state_->thread.joinable());
+  state_->pool.emplace(kPoolThreads);
+  state_->Accept();
+  state_->Tick();
+  state_->thread = std::thread([state = state_.get()] {
+    pthread_setname_np(pthread_self(), "rest");
+    state->io.run();
+  });
+}
+
+void HttpServer::Stop() {
+  State* state = state_.get();
+  if (!state->thread.joinable()) return state->CloseAll();
+  asio::post(state->io, [state] { state->CloseAll(); });
+  // Calls that have not begun are forgotten; those that the job is answering are waited for.
+  state->pool->stop();
+  state->pool->join();
+  asio::post(state->io, [state] { state->work.reset(); });
+  state->thread.join();
+}
+
+void HttpServer::NotifyEvents() {
+  if (state_->notified.exchange(true)) return;
+  asio::post(state_->io, [state = state_.get()] {
+    state->notified = false;
+    state->AskJob(/*with_status=*/false);
+  });
+}
+
+RestStats HttpServer::Stats() const {
+  const MutexLock lock(&state_->mutex);
+  return state_->published;
+}
+
+void HttpServer::State::CloseAll() {
+  stopping = true;
+  error_code ignored;
+  acceptor.close(ignored);
+  ticker.cancel();
+  accept_timer.cancel();
+  // Close() takes the connection out of the map.
+  for (auto open = connections; auto& [unused, connection] : open) connection->Close();
+}
+
+void HttpServer::State::Publish() {
+  stats.connections = connections.size();
+  stats.streams = streams.size();
+  const MutexLock lock(&mutex);
+  published = stats;
+}
+
+std::string HttpServer::State::DateNow() {
+  const auto now = std::chrono::duration_cast<std::chrono::seconds>(clock->Wall()).count();
+  return fmt::format("{:%a, %d %b %Y %H:%M:%S} GMT", fmt::gmtime(static_cast<std::time_t>(now)));
+}
+
+void HttpServer::State::Accept() {
+  acceptor.async_accept([this](const error_code& error, tcp::socket socket) {
+    if (!acceptor.is_open()) return;
+    if (!error) {
+      Admit(std::move(socket));
+      return Accept();
+    }
+    Log(LogLevel::kWarning, "rest: cannot accept a connection: {}", error.message());
+    accept_timer.expires_after(kAcceptPause);
+    accept_timer.async_wait([this](const error_code& /*due*/) {
+      if (acceptor.is_open()) Accept();
+    });
+  });
+}
+
+bool HttpServer::State::MakeRoom() {
+  if (connections.size() < options.http.connections_max) return true;
+  std::shared_ptr<HttpConnection> oldest;
+  for (const auto& [unused, connection] : connections) {
+    if (!connection->waiting()) continue;
+    if (!oldest || connection->waiting_since() < oldest->waiting_since()) oldest = connection;
+  }
+  if (!oldest) return false;
+  oldest->Close();
+  return true;
+}
+
+void HttpServer::State::Admit(tcp::socket socket) {
+  error_code ignored;
+  socket.set_option(tcp::no_delay(true), ignored);
+  const bool room = MakeRoom();
+  // One beyond the limit may be told so; further ones, while it lingers, are closed.
+  if (!room && connections.size() > options.http.connections_max) {
+    ++stats.connections_refused;
+    return Publish();
+  }
+  auto connection = std::make_shared<HttpConnection>(
+      std::move(socket), service->NewConnection(clock->Now()), &options.http, this);
+  connections.emplace(connection.get(), connection);
+  if (room) {
+    connection->Start();
+  } else {
+    ++stats.connections_refused;
+    connection->Refuse(Busy(
+        fmt::format("all {} connections are in use; close some", options.http.connections_max)));
+  }
+  Publish();
+}
+
+void HttpServer::State::OnAnswer(int status) {
+  ++stats.answers.at(static_cast<size_t>(std::clamp(status / 100, 0, 5)));
+  Publish();
+}
+
+void HttpServer::State::OnClosed(HttpConnection* connection) {
+  if (const auto stream = stream_ids.find(connection); stream != stream_ids.end()) {
+    streams.Close(stream->second);
+    stream_connections.erase(stream->second);
+    stream_ids.erase(stream);
+  }
+  connections.erase(connection);
+  Publish();
+}
+
+void HttpServer::State::Answer(const std::shared_ptr<HttpConnection>& connection,
+                               const Response& response) {
+  if (!connection->open()) return;
+  if (response.stream) return OpenStream(connection, response);
+  OnAnswer(response.status);
+  connection->Respond(response);
+}
+
+void HttpServer::State::OnRequest(std::shared_ptr<HttpConnection> connection, Request request) {
+  auto admitted = service->Admit(request, connection->limiter(), clock->Now());
+  if (const auto* response = std::get_if<Response>(&admitted)) return Answer(connection, *response);
+  if (calls >= options.http.calls_max) {
+    return Answer(connection, Busy(fmt::format("{} requests are waiting for the job", calls)));
+  }
+  ++calls;
+  asio::post(*pool, [this, connection = std::move(connection),
+                     call = std::get<Call>(std::move(admitted)), stats = stats]() mutable {
+    Backend backend{.job = *job, .stats = stats};
+    Response response = RestService::Run(call, backend);
+    asio::post(io, [this, connection = std::move(connection), response = std::move(response)] {
+      --calls;
+      Answer(connection, response);
+    });
+  });
+}
+
+void HttpServer::State::OpenStream(const std::shared_ptr<HttpConnection>& connection,
+                                   const Response& response) {
+  auto opened = streams.Open(*response.stream, clock->Now());
+  if (!opened) {
+    return Answer(connection, Busy(fmt::format("{} streams are open, the most there may be; close "
+                                               "one",
+                                               streams.size())));
+  }
+  OnAnswer(response.status);
+  const StreamId id = opened->id;
+  stream_connections[id] = connection;
+  stream_ids[connection.get()] = id;
+  connection->Stream(response, std::move(opened->text), [this, id] { OnStreamWritten(id); });
+  Publish();
+}
+
+void HttpServer::State::OnStreamWritten(StreamId id) {
+  if (streams.Written(id, clock->Now())) AskJob(/*with_status=*/false);
+}
+
+void HttpServer::State::Tick() {
+  ticker.expires_after(options.tick);
+  ticker.async_wait([this](const error_code& error) {
+    if (error || stopping) return;
+    for (const StreamId id : streams.Stalled(clock->Now())) {
+      ++stats.streams_dropped;
+      const auto connection = stream_connections.at(id);  // Close() takes it out of the map
+      connection->Close();
+    }
+    AskJob(/*with_status=*/true);
+    Tick();
+  });
+}
+
+void HttpServer::State::AskJob(bool with_status) {
+  if (stopping || streams.size() == 0) return;
+  if (asking) {
+    // A status that is late is left to the next tick.
+    ask_again = true;
+    return;
+  }
+  asking = true;
+  const std::set<uint64_t> positions = streams.Positions();
+  const bool status = with_status && streams.WantsStatus();
+  asio::post(*pool, [this, positions, status] {
+    StreamRound round;
+    for (const uint64_t position : positions) {
+      auto events = job->Events(position, options.streams.events_per_write);
+      if (events.ok()) round.events[position] = std::move(events->events);
+    }
+    if (status) {
+      const auto seen = job->GetJob();
+      auto nodes = job->Nodes();
+      if (seen.ok() && nodes.ok()) {
+        round.status = Dump(ToJson(Status{*seen, std::move(nodes->nodes)}));
+      }
+    }
+    asio::post(io, [this, round = std::move(round)] { WriteStreams(round); });
+  });
+}
+
+void HttpServer::State::WriteStreams(const StreamRound& round) {
+  asking = false;
+  if (stopping) return;
+  for (auto& [id, text] : streams.Take(round, clock->Now())) {
+    // A copy: a write that fails at once would take the connection out of the map.
+    const auto connection = stream_connections.at(id);
+    connection->Write(std::move(text));
+  }
+  if (std::exchange(ask_again, false)) AskJob(/*with_status=*/false);
+}
+
+}  // namespace muster::scaler::rest

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "scaler/rest/http_message.h"
+#include "scaler/rest/rate_limit.h"
+#include "scaler/rest/server/http_server.h"
+
+namespace muster::scaler::rest {
+
+class HttpConnection;
+
+/// What a connection needs of its server. All on the server's thread.
+class ConnectionHost {
+ public:
+  virtual ~ConnectionHost() = default;
+  /// A whole request; it is answered by one Respond() or Stream().
+  virtual void OnRequest(std::shared_ptr<HttpConnection> connection, Request request) = 0;
+  /// It answers something itself.
+  virtual void OnAnswer(int status) = 0;
+  virtual void OnClosed(HttpConnection* connection) = 0;
+  /// A number that grows.
+  virtual uint64_t NextTurn() = 0;
+  /// For the header Date.
+  virtual std::string DateNow() = 0;
+};
+
+/// One peer: reads a request, has it answered, writes the answer, and so on; or writes a stream.
+/// Every wait for the peer has a deadline. Belongs to the server's thread.
+class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
+ public:
+  using Socket = boost::asio::ip::tcp::socket;
+
+  /// `limits` and `host` outlive the connection.
+  HttpConnection(Socket socket, RateLimiter limiter, const HttpLimits* limits,
+                 ConnectionHost* host);
+
+  void Start() { AwaitRequest(); }
+  /// Answers the request that OnRequest() brought; a no-op once closed.
+  void Respond(const Response& response);
+  /// Answers without having read a request, and closes.
+  void Refuse(const Response& response);
+  /// Begins a stream: the head, then `text`; `on_written` after each write. Afterwards Write().
+  void Stream(const Response& response, std::string text, std::function<void()> on_written);
+  void Write(std::string text);
+  /// Forgets the peer at once. Idempotent.
+  void Close();
+
+  bool open() const { return socket_.is_open(); }
+  /// It is the peer's turn: a request has not come, or not to its end; since which turn of all.
+  bool waiting() const { return waiting_; }
+  uint64_t waiting_since() const { return waiting_since_; }
+  RateLimiter* limiter() { return &limiter_; }
+
+ private:
+  using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
+
+  void AwaitRequest();
+  void ReadHead();
+  void OnHead();
+  void ReadBody();
+  void OnBody();
+  /// The request could not be read: says why, if the peer may still be there, and closes.
+  void OnReadError(const boost::system::error_code& error);
+  void WriteResponse(const Response& response, bool keep);
+  /// Takes what the peer still sends, a little and briefly, before the socket is closed: a reset
+  /// would take the answer away from under its eyes.
+  void Linger();
+  void AwaitEndOfStream();
+
+  /// From now on the operation under way is cancelled after `time`.
+  void SetDeadline(std::chrono::milliseconds time);
+  void ClearDeadline();
+
+  Socket socket_;
+  boost::asio::steady_timer timer_;
+  uint64_t deadline_number_ = 0;
+  bool timed_out_ = false;
+  RateLimiter limiter_;
+  const HttpLimits* limits_;
+  ConnectionHost* host_;
+  boost::beast::flat_buffer buffer_;
+  std::optional<Parser> parser_;
+  bool waiting_ = false;
+  uint64_t waiting_since_ = 0;
+  bool head_request_ = false;
+  bool keep_alive_ = false;
+  bool closed_ = false;
+  size_t lingered_bytes_ = 0;
+  std::string outgoing_;
+  std::function<void()> on_written_;
+};
+
+}  // namespace muster::scaler::rest

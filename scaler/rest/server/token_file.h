@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace muster::scaler::rest {
+
+/// The token in the file `path`: 64 hexadecimal digits, 32 random bytes. Made, with mode 0600, when
+/// there is no such file. A file that others may read, that is not ours, or holds something else is
+/// an error that says what to do, never replaced: whoever relies on it would be locked out, or let
+/// in.
+absl::StatusOr<std::string> LoadOrMakeToken(const std::string& path);
+
+}  // namespace muster::scaler::rest

@@ -1,0 +1,91 @@
+#include "scaler/rest/access.h"
+
+#include <gmock/gmock.h>
+
+namespace muster::scaler::rest {
+namespace {
+
+constexpr char kToken[] = "0123456789abcdef";
+
+AccessControl Control() {
+  return AccessControl({.token = kToken, .port = 8080, .further_hosts = {"Tunnel:9000"}});
+}
+
+Request With(std::vector<std::pair<std::string, std::string>> headers) {
+  return {.method = "GET", .target = "/", .headers = std::move(headers), .body = ""};
+}
+
+int StatusOf(const std::optional<Problem>& problem) {
+  return problem ? problem->status : 200;
+}
+
+TEST(AccessTest, OnlyOurOwnNamesAreTakenForHost) {
+  for (const std::string host :
+       {"127.0.0.1:8080", "localhost:8080", "LOCALHOST:8080", "[::1]:8080", "tunnel:9000"}) {
+    EXPECT_FALSE(Control().CheckHost(With({{"host", host}}))) << host;
+  }
+  for (const std::string host :
+       {"", "127.0.0.1", "localhost", "127.0.0.1:80", "evil.example:8080", "localhost.evil:8080",
+        "127.0.0.1:8080.evil", "127.0.0.1:8080@evil", "0.0.0.0:8080", "tunnel:8080"}) {
+    EXPECT_EQ(StatusOf(Control().CheckHost(With({{"host", host}}))), 421) << host;
+  }
+  EXPECT_EQ(StatusOf(Control().CheckHost(With({}))), 421);
+  EXPECT_EQ(
+      StatusOf(Control().CheckHost(With({{"host", "localhost:8080"}, {"host", "localhost:8080"}}))),
+      400);
+}
+
+TEST(AccessTest, TheTokenIsNeededForReadsAndActions) {
+  const Request good = With({{"authorization", std::string("Bearer ") + kToken}});
+  const Request lower = With({{"authorization", std::string("bearer ") + kToken}});
+  for (const RouteKind kind : {RouteKind::kRead, RouteKind::kAct, RouteKind::kStream}) {
+    EXPECT_FALSE(Control().CheckAccess(good, kind));
+    EXPECT_FALSE(Control().CheckAccess(lower, kind));
+    for (const std::string wrong :
+         {"Bearer 0123456789abcdee", "Bearer 0123456789abcde", "Bearer 0123456789abcdef0",
+          "Bearer ", "Bearer", "", "0123456789abcdef", "Basic 0123456789abcdef"}) {
+      EXPECT_EQ(StatusOf(Control().CheckAccess(With({{"authorization", wrong}}), kind)), 401)
+          << wrong;
+    }
+    EXPECT_EQ(StatusOf(Control().CheckAccess(With({}), kind)), 401);
+    const auto twice = With({good.headers[0], good.headers[0]});
+    EXPECT_EQ(StatusOf(Control().CheckAccess(twice, kind)), 401);
+  }
+  EXPECT_FALSE(Control().CheckAccess(With({}), RouteKind::kOpen));
+}
+
+TEST(AccessTest, ReadsCanBeOpenedActionsCannot) {
+  const AccessControl control({.token = kToken, .port = 1, .open_reads = true});
+  EXPECT_FALSE(control.CheckAccess(With({}), RouteKind::kRead));
+  EXPECT_FALSE(control.CheckAccess(With({}), RouteKind::kStream));
+  EXPECT_EQ(StatusOf(control.CheckAccess(With({}), RouteKind::kAct)), 401);
+}
+
+TEST(AccessTest, ActionsThatOtherSitesAskForAreRefused) {
+  const auto act = [](std::vector<std::pair<std::string, std::string>> headers) {
+    headers.emplace_back("authorization", std::string("Bearer ") + kToken);
+    return StatusOf(Control().CheckAccess(With(std::move(headers)), RouteKind::kAct));
+  };
+  EXPECT_EQ(act({}), 200);
+  EXPECT_EQ(act({{"sec-fetch-site", "same-origin"}, {"origin", "http://localhost:8080"}}), 200);
+  EXPECT_EQ(act({{"sec-fetch-site", "none"}}), 200);
+  EXPECT_EQ(act({{"origin", "http://127.0.0.1:8080"}}), 200);
+  for (const std::string site : {"cross-site", "same-site", "", "anything"}) {
+    EXPECT_EQ(act({{"sec-fetch-site", site}}), 403) << site;
+  }
+  for (const std::string origin : {"null", "", "https://localhost:8080", "http://localhost",
+                                   "http://evil.example", "http://localhost:8081"}) {
+    EXPECT_EQ(act({{"origin", origin}}), 403) << origin;
+  }
+}
+
+TEST(AccessTest, SecretsAreComparedWhole) {
+  EXPECT_TRUE(SameSecret("", ""));
+  EXPECT_TRUE(SameSecret("abc", "abc"));
+  EXPECT_FALSE(SameSecret("abc", "abd"));
+  EXPECT_FALSE(SameSecret("xbc", "abc"));
+  EXPECT_FALSE(SameSecret("abc", "abcd"));
+}
+
+}  // namespace
+}  // namespace muster::scaler::rest

@@ -1,0 +1,135 @@
+#include "scaler/rest/metrics.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "tests/scaler/rest/fake_job_api.h"
+
+namespace muster::scaler::rest {
+namespace {
+
+using testing::FakeJobApi;
+
+struct Family {
+  std::string type;
+  std::map<std::string, double> samples;  // by labels
+};
+
+/// Reads the text format as strictly as it is described, and what promtool's linter asks for.
+/// Anything wrong is in `errors`.
+class Parser {
+ public:
+  explicit Parser(const std::string& text) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) Line(line);
+    if (text.empty() || text.back() != '\n') errors.push_back("no end of the last line");
+  }
+  double Value(const std::string& family, const std::string& labels) const {
+    return families.at(family).samples.at(labels);
+  }
+
+  std::map<std::string, Family> families;
+  std::vector<std::string> errors;
+
+ private:
+  void Line(const std::string& line) {
+    static const std::regex help(R"(# HELP ([a-z][a-z0-9_]*) (\S.*\.|0: none\.))");
+    static const std::regex type(R"(# TYPE ([a-z][a-z0-9_]*) (counter|gauge))");
+    static const std::regex sample(R"re(([a-z][a-z0-9_]*)(\{(.*)\})? (\S+))re");
+    static const std::regex labels(
+        R"re(([a-z]+="([^"\\]|\\["\\n])*")(,[a-z]+="([^"\\]|\\["\\n])*")*)re");
+    std::smatch match;
+    if (std::regex_match(line, match, help)) {
+      if (families.contains(match[1])) errors.push_back("family twice: " + line);
+      current_ = match[1];
+      if (!current_.starts_with("muster_")) errors.push_back("no prefix: " + line);
+      families[current_];
+    } else if (std::regex_match(line, match, type)) {
+      if (match[1] != current_) errors.push_back("TYPE without its HELP: " + line);
+      families[current_].type = match[2];
+      const bool total = current_.ends_with("_total");
+      if ((match[2] == "counter") != total) errors.push_back("_total is for counters: " + line);
+    } else if (std::regex_match(line, match, sample)) {
+      if (match[1] != current_) errors.push_back("sample outside of its family: " + line);
+      if (match[2].matched && !std::regex_match(match[3].str(), labels)) {
+        errors.push_back("labels: " + line);
+      }
+      size_t used = 0;
+      const double value = std::stod(match[4], &used);
+      if (used != match[4].str().size()) errors.push_back("number: " + line);
+      if (!families[current_].samples.emplace(match[3], value).second) {
+        errors.push_back("sample twice: " + line);
+      }
+    } else {
+      errors.push_back("line: " + line);
+    }
+  }
+
+  std::string current_;
+};
+
+MetricsInput InputOf(FakeJobApi* job) {
+  return {.job = job->GetJob().value(),
+          .datasets = job->Datasets().value(),
+          .nodes = job->Nodes().value(),
+          .policies = job->Policies().value(),
+          .rest = {.answers = {0, 0, 7, 0, 2, 1}, .connections = 3}};
+}
+
+TEST(MetricsTest, TheTextIsAsPrometheusReadsIt) {
+  FakeJobApi job;
+  const Parser parser(MetricsText(InputOf(&job)));
+  EXPECT_THAT(parser.errors, ::testing::IsEmpty());
+  for (const auto& [name, family] : parser.families) {
+    EXPECT_FALSE(family.samples.empty()) << name;
+    EXPECT_FALSE(family.type.empty()) << name;
+    EXPECT_LE(family.samples.size(), 100u) << name;
+  }
+  EXPECT_EQ(parser.Value("muster_job_info", R"(job="flights",id="1f6c")"), 1);
+  EXPECT_EQ(parser.Value("muster_job_state", R"(state="running")"), 1);
+  EXPECT_EQ(parser.Value("muster_job_state", R"(state="failed")"), 0);
+  EXPECT_EQ(parser.Value("muster_job_redelivered_minibatches_total", ""), 3);
+  EXPECT_EQ(parser.Value("muster_dataset_committed_records", R"(dataset="train")"), 4000);
+  EXPECT_EQ(parser.Value("muster_dataset_shards", R"(dataset="train",state="failed")"), 4);
+  EXPECT_EQ(parser.Value("muster_node_cpu_seconds_total", R"(node="ps-0",role="ps")"), 12.5);
+  EXPECT_EQ(parser.Value("muster_worker_time_seconds_total",
+                         R"(node="worker-1",activity="waiting_pulls")"),
+            1);
+  EXPECT_EQ(parser.Value("muster_server_rows", R"(node="ps-1",role="ps")"), 1234);
+  EXPECT_EQ(parser.Value("muster_rest_answers_total", R"(status="2xx")"), 7);
+}
+
+TEST(MetricsTest, LabelsAreEscapedAndUndefinedNumbersAreWritten) {
+  MetricsInput input;
+  input.job.name = "a \"b\" \\ c\nd";
+  input.job.progress.records_per_second = std::numeric_limits<double>::quiet_NaN();
+  input.job.counters = {{"good_name", 1}, {"bad name{}", 2}, {"", 3}};
+  const std::string text = MetricsText(input);
+  EXPECT_THAT(Parser(text).errors, ::testing::IsEmpty());
+  EXPECT_THAT(text, ::testing::HasSubstr(R"(job="a \"b\" \\ c\nd")"));
+  EXPECT_THAT(text, ::testing::HasSubstr("muster_training_records_per_second NaN\n"));
+  EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("bad name")));
+}
+
+TEST(MetricsTest, LabelsAreBounded) {
+  MetricsInput input;
+  for (size_t i = 0; i < kMetricsNodesMax + 5; ++i) {
+    input.nodes.nodes.push_back({.name = fmt::format("worker-{}", i), .state = "running"});
+  }
+  for (size_t i = 0; i < kMetricsDatasetsMax + 1; ++i) {
+    input.datasets.datasets.push_back({.name = fmt::format("d{}", i)});
+  }
+  const Parser parser(MetricsText(input));
+  EXPECT_THAT(parser.errors, ::testing::IsEmpty());
+  EXPECT_EQ(parser.families.at("muster_node_up").samples.size(), kMetricsNodesMax);
+  EXPECT_EQ(parser.Value("muster_nodes_omitted", ""), 5);
+  EXPECT_EQ(parser.families.at("muster_dataset_done_records").samples.size(), kMetricsDatasetsMax);
+}
+
+}  // namespace
+}  // namespace muster::scaler::rest

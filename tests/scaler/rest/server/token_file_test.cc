@@ -1,0 +1,66 @@
+#include "scaler/rest/server/token_file.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace muster::scaler::rest {
+namespace {
+
+using muster::testing::IsOk;
+using muster::testing::StatusIs;
+using muster::testing::TempDir;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+TEST(TokenFileTest, ATokenIsMadeOnceAndReadByItsOwnerAlone) {
+  TempDir folder;
+  const std::string path = folder.File("token");
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string token, LoadOrMakeToken(path));
+  EXPECT_THAT(token, MatchesRegex("[0-9a-f]+"));
+  EXPECT_EQ(token.size(), 64u);
+  struct stat info{};
+  ASSERT_EQ(::stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0600u);
+  EXPECT_EQ(LoadOrMakeToken(path).value(), token);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string other, LoadOrMakeToken(folder.File("other")));
+  EXPECT_NE(other, token);
+}
+
+TEST(TokenFileTest, AFileThatCannotBeTrustedIsRefusedAndLeftAlone) {
+  TempDir folder;
+  const std::string path = folder.File("token");
+  const std::string good = std::string(64, 'a') + "\n";
+  const auto refused = [&path](const std::string& text) {
+    EXPECT_THAT(LoadOrMakeToken(path),
+                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(text)));
+  };
+  for (const std::string& contents : {std::string(), std::string(63, 'a'), std::string(65, 'a'),
+                                      std::string(64, 'A'), std::string(63, 'a') + "\n\n"}) {
+    ASSERT_THAT(WriteFileAtomically(path, contents, FileAccess::kOwnerOnly), IsOk());
+    refused("64 hexadecimal digits");
+    EXPECT_EQ(ReadFile(path, 1000).value(), contents);
+  }
+  ASSERT_THAT(WriteFileAtomically(path, good, FileAccess::kOwnerOnly), IsOk());
+  EXPECT_THAT(LoadOrMakeToken(path), IsOk());
+  ASSERT_EQ(::chmod(path.c_str(), 0640), 0);
+  refused("mode 0640");
+  ::unlink(path.c_str());
+  ASSERT_EQ(::symlink("/dev/zero", path.c_str()), 0);
+  refused("symbolic link");
+  ::unlink(path.c_str());
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  refused("no regular file");
+  ::unlink(path.c_str());
+  ASSERT_EQ(::mkdir(path.c_str(), 0700), 0);
+  refused("no regular file");
+  EXPECT_THAT(LoadOrMakeToken(folder.File("missing/token")).status().ToString(),
+              HasSubstr("missing/token"));
+}
+
+}  // namespace
+}  // namespace muster::scaler::rest
