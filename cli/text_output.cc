@@ -78,7 +78,7 @@ std::string NodesText(const v1::JobStatus& status) {
                          static_cast<double>(node.counters().row_bytes()) / 1e6);
     }
     rows.push_back({node.name(), node.state(), std::to_string(node.pid()),
-                    node.role() == "master" || node.state() == "exited"
+                    node.role() == "master" || node.role() == "scaler" || node.state() == "exited"
                         ? "-"
                         : fmt::format("{} ms", node.heartbeat_age_ms()),
                     std::to_string(node.restarts()),

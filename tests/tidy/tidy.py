@@ -35,7 +35,7 @@ LAYERS = {
 PUBLIC_HEADERS = "worker_sdk/include/"
 EXAMPLE_FOLDERS = {"examples"}
 # Folders in which deciding and doing are kept apart: no library that reads the world.
-PURE_FOLDERS = ("sharding", "master/core", "ps/engine", "worker_sdk/core", "scaler/policy", "verify")
+PURE_FOLDERS = ("sharding", "master/core", "ps/engine", "worker_sdk/core", "scaler/core", "scaler/policy", "verify")
 SHELL_HEADERS = re.compile(
     r"^(grpc|grpcpp|boost/asio|rocksdb|yaml-cpp|nghttp2|spdlog)/|^(fstream|thread|unistd\.h|fcntl\.h|sys/socket\.h)$"
 )
@@ -48,9 +48,9 @@ ADAPTERS = {
     "spdlog/": ("base",),
     "CLI/": ("cli",),
     "Eigen/": ("examples",),
-    "grpc": ("cli", "master/service", "proto/rpc", "ps/service"),
+    "grpc": ("master/service", "proto/rpc", "ps/service", "scaler/admin"),
     "protozero/": ("worker_sdk/control",),
-    "nlohmann/": ("cli", "ps/export"),
+    "nlohmann/": ("cli", "ps/export", "scaler/service"),
     "openssl/": ("sharding/exported",),
     "hwy/": ("ps/engine",),
     "xxhash": ("master/sources", "proto/wire", "ps/snapshot", "sharding"),
