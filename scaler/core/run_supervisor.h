@@ -35,8 +35,9 @@ struct RunSupervisorOptions {
   std::chrono::milliseconds stop_timeout{10'000};
   /// The same of the scaler, which has to end every node meanwhile.
   std::chrono::milliseconds scaler_stop_timeout{15'000};
-  /// How long the scaler may take to end by itself after the job's end: it waits for workers.
-  std::chrono::milliseconds finish_wait{30'000};
+  /// How long the scaler may take to end by itself after the job's end: it waits for workers, then
+  /// stops one role after the other.
+  std::chrono::milliseconds finish_wait{45'000};
   /// How long a failure of ours (crash loop) waits for the master to take note.
   std::chrono::milliseconds cancel_wait{5'000};
 };
