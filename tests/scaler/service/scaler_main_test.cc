@@ -119,6 +119,8 @@ TEST_F(ScalerMainTest, StartsNodesAndEndsThemWithTheJob) {
   EXPECT_EQ(outcome->state, KeeperOutcome::State::kJobOver);
   EXPECT_EQ(ExitOf("ps-0"), "SIGTERM") << "the master has heard of every exit";
   EXPECT_EQ(ExitOf("worker-0"), "SIGTERM");
+  // Released supervising processes take a moment.
+  for (int i = 0; i < 2'000 && !Descendants({}).empty(); ++i) ::poll(nullptr, 0, 10);
   EXPECT_TRUE(Descendants({}).empty());
   EXPECT_TRUE(std::filesystem::is_empty(folder_.File("nodes")));
   uint64_t beats = 0;
