@@ -1,16 +1,18 @@
 #include "cli/job_runner.h"
 
+#include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "base/file.h"
+#include "base/check.h"
 #include "base/status.h"
 #include "cli/json_output.h"
+#include "cli/node_commands.h"
 #include "scaler/launcher/log_file.h"
-#include "sharding/slot_file.h"
 
 namespace muster {
 namespace {
@@ -34,9 +36,19 @@ uint64_t TrainedRecords(const v1::JobStatus& status) {
   return records;
 }
 
-std::optional<SlotRecord> ReadSlot(const std::string& path) {
-  const absl::StatusOr<std::string> bytes = ReadFile(path, 4'096);
-  return bytes.ok() ? ParseSlot(*bytes) : std::nullopt;
+/// Of one role: those whose process is there, as far as the master knows.
+uint32_t CountRunning(const v1::JobStatus& status, NodeRole role) {
+  return static_cast<uint32_t>(std::count_if(
+      status.nodes().begin(), status.nodes().end(),
+      [&](const auto& node) { return node.role() == ToString(role) && node.state() != "exited"; }));
+}
+
+uint32_t CountRestarts(const v1::JobStatus& status, NodeRole role) {
+  uint32_t restarts = 0;
+  for (const v1::NodeStatus& node : status.nodes()) {
+    if (node.role() == ToString(role)) restarts += node.restarts();
+  }
+  return restarts;
 }
 
 }  // namespace
@@ -50,8 +62,22 @@ JobRunner::JobRunner(Options options, const Clock* clock)
       supervisor_(options_.supervisor),
       launcher_({.program = options_.program,
                  .log_directory = state_.logs(),
-                 .held_fd = options_.lock_fd}),
-      display_(options_.progress, options_.progress_fd) {}
+                 .held_fd = options_.lock_fd,
+                 .spare_supervisors = true}),
+      display_(options_.progress, options_.progress_fd) {
+  int life[2];
+  MUSTER_CHECK_MSG(::pipe2(life, O_CLOEXEC) == 0, "no pipe: out of descriptors?");
+  life_read_ = life[0];
+  life_write_ = life[1];
+  beat_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  MUSTER_CHECK_MSG(beat_fd_ >= 0, "no eventfd: out of descriptors?");
+}
+
+JobRunner::~JobRunner() {
+  Do(EndNodes{});
+  ::close(life_read_);
+  ::close(beat_fd_);
+}
 
 SummaryInput JobRunner::Run() {
   link_ = std::make_unique<MasterLink>(
@@ -61,11 +87,15 @@ SummaryInput JobRunner::Run() {
   while (!supervisor_.outcome().has_value()) {
     Carry(Tick{});
     while (!events_.empty()) {
-      const SupervisorEvent event = std::move(events_.front());
+      const RunEvent event = std::move(events_.front());
       events_.pop_front();
       Carry(event);
     }
     Draw();
+    if (clock_->Now() - swept_at_ >= kTickInterval) {
+      swept_at_ = clock_->Now();
+      launcher_.Sweep();
+    }
     if (!supervisor_.outcome().has_value()) Wait();
   }
   link_.reset();
@@ -75,8 +105,9 @@ SummaryInput JobRunner::Run() {
       .outcome = *supervisor_.outcome(),
       .status = status_,
       .master_restarts = supervisor_.restarts(NodeRole::kMaster),
-      .server_restarts = supervisor_.restarts(NodeRole::kServer),
-      .worker_restarts = supervisor_.restarts(NodeRole::kWorker),
+      .scaler_restarts = supervisor_.restarts(NodeRole::kScaler),
+      .server_restarts = status_.has_value() ? CountRestarts(*status_, NodeRole::kServer) : 0,
+      .worker_restarts = status_.has_value() ? CountRestarts(*status_, NodeRole::kWorker) : 0,
       .elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(clock_->Now() - started_at_),
       .trained_records = trained_,
       .training = training_began_.has_value() && trained_at_ > *training_began_
@@ -90,7 +121,13 @@ void JobRunner::Wait() {
   if (options_.signal_fd >= 0) wake_fds.push_back(options_.signal_fd);
   for (const ProcessReport& report : launcher_.Wait(kTickInterval, wake_fds)) Handle(report);
   ReadSignals();
+  ReadBeats();
   ReadAnswers();
+}
+
+void JobRunner::ReadBeats() {
+  uint64_t beats = 0;
+  if (::read(beat_fd_, &beats, sizeof(beats)) == sizeof(beats)) events_.push_back(ScalerBeat{});
 }
 
 void JobRunner::ReadSignals() {
@@ -111,20 +148,26 @@ void JobRunner::ReadAnswers() {
     Measure(answer.status, answer.asked_at);
     answered_at_ = clock_->Now();
     rate_.Add(answer.asked_at, TotalsOf(answer.status).done);
-    size_t shown = 0;
-    for (const v1::Event& event : answer.events) {
-      // A resumed journal holds the events of former runs.
-      if (event.wall_us() < started_wall_us_) continue;
-      last_event_ = event.kind() + (event.node().empty() ? "" : " " + event.node()) +
-                    (event.text().empty() ? "" : ": " + event.text());
-      // By the supervisor itself, and by the summary.
-      const bool told_already = event.kind().starts_with("node-") || event.kind() == "job-ended";
-      if (display_.mode() == ProgressDisplay::Mode::kLines && !told_already &&
-          ++shown <= kEventsShownMax) {
-        display_.Print(fmt::format("  {}", last_event_));
-      }
-    }
+    Show(answer.events);
     status_ = std::move(answer.status);
+  }
+}
+
+void JobRunner::Show(const std::vector<v1::Event>& events) {
+  size_t shown = 0;
+  for (const v1::Event& event : events) {
+    // A resumed journal holds the events of former runs.
+    if (event.wall_us() < started_wall_us_) continue;
+    // An exit's text goes on with the last lines of the log.
+    last_event_ = event.kind() + (event.node().empty() ? "" : " " + event.node()) +
+                  (event.text().empty() ? "" : ": " + FirstLine(event.text()));
+    // By the supervisor itself, and by the summary.
+    const bool told_already =
+        event.kind() == "job-ended" || event.node() == "master" || event.node() == "scaler";
+    if (display_.mode() == ProgressDisplay::Mode::kLines && !told_already &&
+        ++shown <= kEventsShownMax) {
+      display_.Print(fmt::format("  {}", last_event_));
+    }
   }
 }
 
@@ -156,30 +199,35 @@ void JobRunner::Handle(const ProcessReport& report) {
       .node = report.node,
       .pid = pid,
       .exit = report.exit,
-      .slot = ReadSlot(state_.SlotOf(report.node)),
+      .slot = std::nullopt,
       .last_words = LastWords(launcher_.LogPath(report.node), kLastWordsLines, kLastWordsBytes)});
 }
 
-void JobRunner::Carry(const SupervisorEvent& event) {
-  for (const SupervisorEffect& effect : supervisor_.Step(event, clock_->Now())) {
+void JobRunner::Carry(const RunEvent& event) {
+  for (const RunEffect& effect : supervisor_.Step(event, clock_->Now())) {
     std::visit([this](const auto& e) { Do(e); }, effect);
   }
 }
 
 void JobRunner::Do(const StartNode& effect) {
-  absl::Status status =
-      effect.role == NodeRole::kWorker ? state_.ResetSlot(effect.node) : absl::OkStatus();
   NodeCommand command = CommandOf(options_.plan, effect.node, effect.role);
-  if (effect.role == NodeRole::kWorker) {
-    command.environment["MUSTER_START"] = std::to_string(effect.start);
+  if (effect.role == NodeRole::kScaler) {
+    const std::vector<std::string> flags = ScalerDescriptorFlags(
+        {.life_fd = life_read_, .held_fd = options_.lock_fd, .beat_fd = beat_fd_});
+    command.command.insert(command.command.end(), flags.begin(), flags.end());
+    command.inherited_fds = {life_read_, options_.lock_fd, beat_fd_};
   }
-  if (status.ok()) status = launcher_.Start(command);
+  const absl::Status status = launcher_.Start(command);
   if (status.ok()) return;
   events_.push_back(NodeExited{.node = effect.node,
                                .pid = 0,
                                .exit = {.signal = 0, .code = 126},
                                .slot = std::nullopt,
                                .last_words = std::string(Message(status)) + "\n"});
+}
+
+void JobRunner::Do(const EndNodes&) {
+  if (life_write_ >= 0) ::close(std::exchange(life_write_, -1));
 }
 
 void JobRunner::Do(const StopNode& effect) {
@@ -205,13 +253,16 @@ ProgressInput JobRunner::Progress() const {
   input.elapsed =
       std::chrono::duration_cast<std::chrono::milliseconds>(clock_->Now() - started_at_);
   input.records_per_second = rate_.PerSecond();
-  input.servers_running = supervisor_.running(NodeRole::kServer);
-  input.servers_wanted = supervisor_.wanted(NodeRole::kServer);
-  input.workers_running = supervisor_.running(NodeRole::kWorker);
-  input.workers_wanted = supervisor_.wanted(NodeRole::kWorker);
+  input.servers_wanted = options_.plan.job.ps.replicas;
+  input.workers_wanted = options_.plan.job.worker.replicas;
+  if (status_.has_value()) {
+    input.servers_running = CountRunning(*status_, NodeRole::kServer);
+    input.workers_running = CountRunning(*status_, NodeRole::kWorker);
+    input.server_restarts = CountRestarts(*status_, NodeRole::kServer);
+    input.worker_restarts = CountRestarts(*status_, NodeRole::kWorker);
+  }
   input.master_restarts = supervisor_.restarts(NodeRole::kMaster);
-  input.server_restarts = supervisor_.restarts(NodeRole::kServer);
-  input.worker_restarts = supervisor_.restarts(NodeRole::kWorker);
+  input.scaler_restarts = supervisor_.restarts(NodeRole::kScaler);
   input.master_silent = status_.has_value() && clock_->Now() - answered_at_ > kSilence;
   input.last_event = last_event_;
   // Before that, the log ends with the words of an earlier run's master.

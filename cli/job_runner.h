@@ -7,23 +7,23 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "cli/master_link.h"
 #include "cli/progress.h"
 #include "cli/run_plan.h"
 #include "cli/state_directory.h"
 #include "cli/summary.h"
+#include "scaler/admin/master_link.h"
+#include "scaler/core/run_supervisor.h"
 #include "scaler/launcher/process_launcher.h"
-#include "scaler/launcher/supervisor.h"
 
 namespace muster {
 
-/// One run of a job: carries the supervisor's decisions out and feeds it with what happens. Belongs
-/// to the main thread.
+/// One run of a job: carries the supervisor's decisions about master and scaler out and feeds it
+/// with what happens; shows what the master tells of the rest. Belongs to the main thread.
 class JobRunner {
  public:
   struct Options {
     RunPlan plan;
-    SupervisorOptions supervisor;
+    RunSupervisorOptions supervisor;
     /// The program whose verb `supervise` is run: this one.
     std::string program;
     ProgressDisplay::Mode progress = ProgressDisplay::Mode::kOff;
@@ -35,6 +35,8 @@ class JobRunner {
   };
   /// `clock` outlives the runner.
   JobRunner(Options options, const Clock* clock);
+  /// Kills whatever is left.
+  ~JobRunner();
 
   /// Runs until every node is gone. Returns what there is to tell.
   SummaryInput Run();
@@ -44,13 +46,16 @@ class JobRunner {
   void ReadSignals();
   void ReadAnswers();
   void Handle(const ProcessReport& report);
-  void Carry(const SupervisorEvent& event);
+  void ReadBeats();
+  void Show(const std::vector<v1::Event>& events);
+  void Carry(const RunEvent& event);
   void Do(const StartNode& effect);
   void Do(const StopNode& effect);
   void Do(const KillNode& effect);
   void Do(const TellMaster& effect) { link_->Tell(effect); }
   void Do(const AskDrain&) { link_->AskDrain(); }
   void Do(const AskCancel& effect) { link_->AskFail(effect.reason); }
+  void Do(const EndNodes&);
   void Do(const Note& effect);
   void Measure(const v1::JobStatus& status, TimePoint asked_at);
   void Draw();
@@ -61,12 +66,18 @@ class JobRunner {
   const StateDirectory state_;
   const TimePoint started_at_;
   const uint64_t started_wall_us_;
-  Supervisor supervisor_;
+  RunSupervisor supervisor_;
+  /// A pipe. While its writing end is open, and nobody but this process has it, nodes live.
+  int life_read_ = -1;
+  int life_write_ = -1;
+  /// An eventfd that every scaler counts up.
+  int beat_fd_ = -1;
   ProcessLauncher launcher_;
   std::unique_ptr<MasterLink> link_;
   ProgressDisplay display_;
   RateMeter rate_;
-  std::deque<SupervisorEvent> events_;
+  std::deque<RunEvent> events_;
+  TimePoint swept_at_;
   std::optional<v1::JobStatus> status_;
   TimePoint answered_at_;
   int signals_ = 0;

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <ctime>
 
-#include "scaler/launcher/supervisor.h"
+#include "scaler/core/messages.h"
 
 namespace muster {
 namespace {

@@ -21,6 +21,7 @@ struct Verbs {
   RunOptions run;
   MasterCommandOptions master;
   ServerCommandOptions server;
+  ScalerCommandOptions scaler;
   QueryOptions status;
   QueryOptions nodes;
   ShardsOptions shards;
@@ -112,6 +113,30 @@ void AddNodes(CLI::App* app, Verbs* verbs) {
       ->check(CLI::Range(1, 256));
   server->footer("Example:\n  muster ps --name ps-0 --master 127.0.0.1:20123");
   server->callback([verbs] { verbs->exit_code = ServerCommand(verbs->server); });
+}
+
+void AddScaler(CLI::App* app, Verbs* verbs) {
+  CLI::App* verb = app->add_subcommand(
+      "scaler", "Run a scaler, which starts and watches workers and servers (muster run does)");
+  ScalerCommandOptions* options = &verbs->scaler;
+  verb->add_option("--job", options->job_file, "Job file")->required();
+  verb->add_option("--base-directory", options->base_directory,
+                   "Where relative paths of the job file begin; its own folder if absent");
+  verb->add_option("--master", options->master_address, "127.0.0.1:PORT")->required();
+  verb->add_option("--run-id", options->run_id,
+                   "Of the run, as the master has it; nodes of the same run are adopted")
+      ->required();
+  verb->add_option("--job-id", options->job_id,
+                   "Of the job: masters of other jobs are not spoken with");
+  verb->add_option("--trainer", options->trainer, "The workers' program, absolute")->required();
+  verb->add_option("--node-program", options->node_program)->group("");
+  verb->add_option("--life-fd", options->life_fd)->group("");
+  verb->add_option("--held-fd", options->held_fd)->group("");
+  verb->add_option("--beat-fd", options->beat_fd)->group("");
+  verb->footer(
+      "Example:\n  muster scaler --job job.yaml --master 127.0.0.1:20123 --run-id one --trainer "
+      "$PWD/trainer\nNodes outlive it when it is killed; SIGTERM ends them, and it.");
+  verb->callback([verbs] { verbs->exit_code = ScalerCommand(verbs->scaler); });
 }
 
 void AddShards(CLI::App* app, Verbs* verbs) {
@@ -282,6 +307,7 @@ int Main(int argc, char** argv) {
   AddShards(&app, &verbs);
   AddEventsAndLogs(&app, &verbs);
   AddNodes(&app, &verbs);
+  AddScaler(&app, &verbs);
   AddVerify(&app, &verbs);
   try {
     app.parse(argc, argv);

@@ -1,11 +1,25 @@
 #include "cli/node_commands.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "absl/cleanup/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "cli/job_loader.h"
 #include "cli/output.h"
+#include "cli/run_command.h"
+#include "cli/run_plan.h"
+#include "cli/state_directory.h"
 #include "master/service/master_main.h"
 #include "ps/service/server_main.h"
+#include "scaler/launcher/log_file.h"
+#include "scaler/service/scaler_main.h"
 
 namespace muster {
 namespace {
@@ -25,6 +39,15 @@ int ExitCodeOf(const absl::Status& status) {
     default:
       return kExitFailed;
   }
+}
+
+scaler::KeeperOptions ToKeeperOptions(const JobSpec& job) {
+  scaler::KeeperOptions options;
+  options.restarts = {.crash_loop_exits = job.restarts.crash_loop_exits,
+                      .backoff_initial = job.restarts.backoff_initial,
+                      .backoff_max = job.restarts.backoff_max};
+  options.worker_lost_max = std::max(options.worker_lost_max, 2 * job.leases.duration);
+  return options;
 }
 
 }  // namespace
@@ -56,6 +79,67 @@ int ServerCommand(const ServerCommandOptions& options) {
   server.threads = options.threads;
   server.job_id = options.job_id;
   return ExitCodeOf(ps::RunServer(server));
+}
+
+int ScalerCommand(const ScalerCommandOptions& options) {
+  InitLogging("scaler", LogLevel::kInfo);
+  for (int fd : {options.life_fd, options.held_fd, options.beat_fd}) {
+    if (fd >= 0 && ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
+      return ExitCodeOf(absl::InvalidArgumentError(
+          fmt::format("descriptor {} is not open: only `muster run` can pass it", fd)));
+    }
+  }
+  absl::StatusOr<LoadedJob> job = LoadJob(options.job_file, options.base_directory);
+  if (!job.ok()) return ExitCodeOf(job.status());
+  std::error_code error;
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  const RunPlan plan{.job = job->spec,
+                     .base_directory = job->base_directory,
+                     .program = options.node_program.empty() ? self : options.node_program,
+                     .master_address = options.master_address,
+                     .run_id = options.run_id,
+                     .job_id = options.job_id,
+                     .trainer = options.trainer};
+  const StateDirectory state(job->spec.state_directory);
+  const int signal_fd = BlockSignals();
+  absl::Cleanup close_signals = [signal_fd] { ::close(signal_fd); };
+  const SystemClock clock;
+  const absl::StatusOr<scaler::KeeperOutcome> outcome = scaler::RunScaler(
+      {.job = {options.job_id, job->spec.name},
+       .run_id = options.run_id,
+       .master_address = options.master_address,
+       .servers = job->spec.ps.replicas,
+       .workers = job->spec.worker.replicas,
+       .keeper = ToKeeperOptions(job->spec),
+       .program = self,
+       .directory = state.scaler(),
+       .log_directory = state.logs(),
+       .socket_directory = state.nodes(),
+       .command_of = [&plan](const std::string& node,
+                             NodeRole role) { return CommandOf(plan, node, role); },
+       .life_fd = options.life_fd,
+       .held_fd = options.held_fd,
+       .beat_fd = options.beat_fd,
+       .signal_fd = signal_fd},
+      &clock);
+  if (!outcome.ok()) return ExitCodeOf(outcome.status());
+  switch (outcome->state) {
+    case scaler::KeeperOutcome::State::kJobOver:
+      return kExitSucceeded;
+    case scaler::KeeperOutcome::State::kStopped:
+      return kExitFailed;  // for whoever has not asked for it: the nodes are wanted again
+    case scaler::KeeperOutcome::State::kBadInput:
+      break;
+  }
+  // What follows the mark is what `muster run` shows.
+  fmt::print(stderr, "{}the job cannot go on\n{}\n", kLogMark, outcome->reason);
+  return kExitUsage;
+}
+
+std::vector<std::string> ScalerDescriptorFlags(const ScalerCommandOptions& options) {
+  return {"--life-fd", std::to_string(options.life_fd),
+          "--held-fd", std::to_string(options.held_fd),
+          "--beat-fd", std::to_string(options.beat_fd)};
 }
 
 }  // namespace muster

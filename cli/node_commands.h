@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 /// The verbs that are nodes themselves. `muster run` starts them; containers may, too.
 /// Each returns the exit code of the process: 0 after a clean stop, 2 when its input is wrong
@@ -27,5 +28,22 @@ struct ServerCommandOptions {
   std::string job_id;
 };
 int ServerCommand(const ServerCommandOptions& options);
+
+struct ScalerCommandOptions {
+  std::string job_file;
+  std::string base_directory;  // "" = the job file's folder
+  std::string master_address;
+  std::string run_id;
+  std::string job_id;
+  std::string trainer;       // absolute
+  std::string node_program;  // that is the servers; "" = this one
+  // Inherited descriptors, of `muster run`: scaler/service/scaler_main.h. -1 = none.
+  int life_fd = -1;
+  int held_fd = -1;
+  int beat_fd = -1;
+};
+int ScalerCommand(const ScalerCommandOptions& options);
+/// What `muster run` appends to the scaler's command, so that these are its descriptors.
+std::vector<std::string> ScalerDescriptorFlags(const ScalerCommandOptions& options);
 
 }  // namespace muster

@@ -49,10 +49,10 @@ std::string RemainingText(const ProgressInput& input) {
 }
 
 std::string NodesText(const ProgressInput& input) {
-  return fmt::format("ps {}/{}  workers {}/{}  restarts: master {}, ps {}, workers {}",
+  return fmt::format("ps {}/{}  workers {}/{}  restarts: master {}, scaler {}, ps {}, workers {}",
                      input.servers_running, input.servers_wanted, input.workers_running,
-                     input.workers_wanted, input.master_restarts, input.server_restarts,
-                     input.worker_restarts);
+                     input.workers_wanted, input.master_restarts, input.scaler_restarts,
+                     input.server_restarts, input.worker_restarts);
 }
 
 std::string StartingText(const ProgressInput& input) {

@@ -32,7 +32,7 @@ struct ProgressInput {
   double records_per_second = 0;
   uint32_t servers_running = 0, servers_wanted = 0;
   uint32_t workers_running = 0, workers_wanted = 0;
-  uint32_t master_restarts = 0, server_restarts = 0, worker_restarts = 0;
+  uint32_t master_restarts = 0, scaler_restarts = 0, server_restarts = 0, worker_restarts = 0;
   bool master_silent = false;
   std::string waiting_for;  // the last line of the master's log while it starts
   std::string last_event;

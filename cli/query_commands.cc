@@ -13,12 +13,12 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "cli/admin_client.h"
 #include "cli/export_command.h"
 #include "cli/json_output.h"
 #include "cli/progress.h"
 #include "cli/stored_job.h"
 #include "cli/text_output.h"
+#include "scaler/admin/admin_client.h"
 #include "scaler/launcher/log_file.h"
 
 namespace muster {

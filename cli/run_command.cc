@@ -34,6 +34,7 @@ absl::StatusOr<RunPlan> MakePlan(const LoadedJob& job, const RunOptions& options
                .job_file = job.path,
                .base_directory = job.base_directory,
                .program = options.node_program.empty() ? self : options.node_program,
+               .scaler_program = self,
                .run_id = fmt::format("{:016x}", RandomNumber())};
   if (options.retry_failed) plan.master_flags.push_back("--retry-failed");
   if (!options.planted_bug.empty()) {
@@ -58,15 +59,12 @@ absl::StatusOr<RunPlan> MakePlan(const LoadedJob& job, const RunOptions& options
   return plan;
 }
 
-SupervisorOptions ToSupervisorOptions(const JobSpec& job) {
-  SupervisorOptions options;
-  options.servers = job.ps.replicas;
-  options.workers = job.worker.replicas;
+RunSupervisorOptions ToSupervisorOptions(const JobSpec& job) {
+  RunSupervisorOptions options;
   options.restarts = {.crash_loop_exits = job.restarts.crash_loop_exits,
                       .backoff_initial = job.restarts.backoff_initial,
                       .backoff_max = job.restarts.backoff_max};
   options.drain_timeout = job.drain_timeout;
-  options.worker_lost_max = std::max(options.worker_lost_max, 2 * job.leases.duration);
   return options;
 }
 

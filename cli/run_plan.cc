@@ -112,6 +112,11 @@ nlohmann::json NodeToJson(const RunPlan& plan, const std::string& node, NodeRole
   return {{"name", node}, {"role", ToString(role)}, {"command", command.command}};
 }
 
+void AddJobId(const RunPlan& plan, NodeCommand* command) {
+  if (plan.job_id.empty()) return;
+  command->command.insert(command->command.end(), {"--job-id", plan.job_id});
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> FindProgram(const std::string& name, const SearchPath& where) {
@@ -222,9 +227,7 @@ NodeCommand CommandOf(const RunPlan& plan, const std::string& node, NodeRole rol
                          plan.master_address,
                          "--run-id",
                          plan.run_id};
-      if (!plan.job_id.empty()) {
-        command.command.insert(command.command.end(), {"--job-id", plan.job_id});
-      }
+      AddJobId(plan, &command);
       command.command.insert(command.command.end(), plan.master_flags.begin(),
                              plan.master_flags.end());
       break;
@@ -239,9 +242,7 @@ NodeCommand CommandOf(const RunPlan& plan, const std::string& node, NodeRole rol
                          state.run(),
                          "--threads",
                          std::to_string(plan.job.servers.threads)};
-      if (!plan.job_id.empty()) {
-        command.command.insert(command.command.end(), {"--job-id", plan.job_id});
-      }
+      AddJobId(plan, &command);
       command.environment = plan.job.ps.env;
       break;
     case NodeRole::kWorker:
@@ -252,6 +253,25 @@ NodeCommand CommandOf(const RunPlan& plan, const std::string& node, NodeRole rol
       command.environment["MUSTER_NODE"] = node;
       command.environment["MUSTER_SLOT_FILE"] = state.SlotOf(node);
       if (!plan.job_id.empty()) command.environment["MUSTER_JOB_ID"] = plan.job_id;
+      command.slot_file = state.SlotOf(node);
+      break;
+    case NodeRole::kScaler:
+      command.command = {plan.scaler_program,
+                         "scaler",
+                         "--job",
+                         state.job_copy(),
+                         "--base-directory",
+                         plan.base_directory,
+                         "--master",
+                         plan.master_address,
+                         "--run-id",
+                         plan.run_id,
+                         "--trainer",
+                         plan.trainer,
+                         "--node-program",
+                         plan.program};
+      AddJobId(plan, &command);
+      command.keep_descendants = true;
       break;
   }
   return command;
@@ -289,6 +309,7 @@ std::string DescribePlan(const RunPlan& plan) {
     text += fmt::format("  {:<10} {}\n", node, fmt::join(command.command, " "));
   };
   add("master", NodeRole::kMaster);
+  add("scaler", NodeRole::kScaler);
   for (uint32_t i = 0; i < plan.job.ps.replicas; ++i) {
     add(fmt::format("ps-{}", i), NodeRole::kServer);
   }
@@ -317,6 +338,7 @@ std::string PlanToJson(const RunPlan& plan) {
          {"shards_estimate", dataset.shards_estimate}});
   }
   json["nodes"].push_back(NodeToJson(plan, "master", NodeRole::kMaster));
+  json["nodes"].push_back(NodeToJson(plan, "scaler", NodeRole::kScaler));
   for (uint32_t i = 0; i < plan.job.ps.replicas; ++i) {
     json["nodes"].push_back(NodeToJson(plan, fmt::format("ps-{}", i), NodeRole::kServer));
   }

@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "scaler/launcher/process_launcher.h"
-#include "scaler/launcher/supervisor.h"
+#include "scaler/core/node_role.h"
+#include "scaler/launcher/node_command.h"
 #include "sharding/job_spec.h"
 
 namespace muster {
@@ -33,6 +33,8 @@ struct RunPlan {
   std::string base_directory;
   /// The program that is the master and the servers: this one.
   std::string program;
+  /// The program that is the scaler: this one, also where a test has another for the rest.
+  std::string scaler_program;
   std::string master_address;
   std::string run_id;
   std::string job_id;                     // empty: the master and its journal say

@@ -17,7 +17,6 @@
 #include "base/failpoint.h"
 #include "base/file.h"
 #include "base/status.h"
-#include "sharding/slot_file.h"
 
 namespace muster {
 namespace {
@@ -146,20 +145,6 @@ absl::StatusOr<Endpoint> StateDirectory::ReadEndpoint() const {
                     path_, value.pid));
   }
   return value;
-}
-
-absl::Status StateDirectory::ResetSlot(const std::string& node) const {
-  const std::string path = SlotOf(node);
-  // A new file: a predecessor that still maps the old one cannot write into this one.
-  ::unlink(path.c_str());
-  MUSTER_FAILPOINT_OR_RETURN("slot.before-reset");
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return ErrnoStatus(errno, fmt::format("cannot create the slot file {}", path));
-  absl::Cleanup close_fd = [fd] { ::close(fd); };
-  if (::ftruncate(fd, sizeof(SlotFile)) != 0) {
-    return ErrnoStatus(errno, fmt::format("cannot size the slot file {}", path));
-  }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<StateLock> StateLock::Acquire(const StateDirectory& directory) {

@@ -41,6 +41,10 @@ class StateDirectory {
   std::string job_copy() const { return path_ + "/job.yaml"; }
   std::string summary() const { return path_ + "/summary.json"; }
   std::string lock() const { return run() + "/lock"; }
+  /// Sockets of the supervising processes of nodes.
+  std::string nodes() const { return run() + "/nodes"; }
+  /// What a scaler leaves for its successor.
+  std::string scaler() const { return path_ + "/scaler"; }
   std::string LogOf(const std::string& node) const { return logs() + "/" + node + ".log"; }
   std::string SlotOf(const std::string& node) const { return run() + "/" + node + ".slot"; }
 
@@ -51,9 +55,6 @@ class StateDirectory {
   void RemoveEndpoint() const;
   /// NotFound when no job runs here, or the one that did was killed; says which and what to do.
   absl::StatusOr<Endpoint> ReadEndpoint() const;
-
-  /// Makes a fresh, empty slot file for a worker, so that nothing of its predecessor is read.
-  absl::Status ResetSlot(const std::string& node) const;
 
  private:
   std::string endpoint() const { return run() + "/endpoint.json"; }

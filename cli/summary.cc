@@ -60,6 +60,7 @@ nlohmann::json SummaryToJson(const SummaryInput& input) {
                          {"redelivered_minibatches", status.counters().redelivered_minibatches()},
                          {"restarts",
                           {{"master", input.master_restarts},
+                           {"scaler", input.scaler_restarts},
                            {"ps", input.server_restarts},
                            {"worker", input.worker_restarts}}},
                          {"counters", CountersToJson(status.counters())},
@@ -129,8 +130,8 @@ std::string SummaryText(const SummaryInput& input) {
       CountText(static_cast<uint64_t>(TrainingRate(input))), 100 * waiting.shards,
       100 * waiting.pulls, 100 * waiting.pushes);
   text += fmt::format(
-      "  restarts: master {}, ps {}, workers {}; {} delivered again\n", input.master_restarts,
-      input.server_restarts, input.worker_restarts,
+      "  restarts: master {}, scaler {}, ps {}, workers {}; {} delivered again\n",
+      input.master_restarts, input.scaler_restarts, input.server_restarts, input.worker_restarts,
       CountText(status.counters().redelivered_minibatches(), "minibatch", "minibatches"));
   return text;
 }

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "proto/admin.pb.h"
-#include "scaler/launcher/supervisor.h"
+#include "scaler/core/run_supervisor.h"
 
 namespace muster {
 
@@ -16,6 +16,7 @@ struct SummaryInput {
   RunOutcome outcome;
   std::optional<v1::JobStatus> status;  // the last one; none when the master never answered
   uint32_t master_restarts = 0;
+  uint32_t scaler_restarts = 0;
   uint32_t server_restarts = 0;
   uint32_t worker_restarts = 0;
   std::chrono::milliseconds elapsed{0};

@@ -102,7 +102,7 @@ std::string NodesText(const v1::JobStatus& status) {
                          ServiceText(node.counters()));
     }
     rows.push_back({node.name(), StateText(node), std::to_string(node.pid()),
-                    node.role() == "master" || node.state() == "exited"
+                    node.role() == "master" || node.role() == "scaler" || node.state() == "exited"
                         ? "-"
                         : fmt::format("{} ms", node.heartbeat_age_ms()),
                     std::to_string(node.restarts()),

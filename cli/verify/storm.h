@@ -11,10 +11,10 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "cli/master_link.h"
 #include "cli/verify/node_processes.h"
 #include "cli/verify/verify_job.h"
 #include "proto/admin.pb.h"
+#include "scaler/admin/master_link.h"
 #include "scaler/launcher/process_launcher.h"
 #include "verify/fault_plan.h"
 #include "verify/recovery.h"

@@ -110,7 +110,7 @@ struct PartitionRecord {
 
 struct NodeRecord {
   std::string name;
-  std::string role;   // worker, ps, master
+  std::string role;   // worker, ps, master, scaler
   std::string state;  // starting, running, lost, exited
   uint64_t pid = 0;
   /// Of a worker: what the process chose. Of a server: what the master gave it.

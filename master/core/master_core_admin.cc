@@ -144,9 +144,9 @@ void MasterCore::ReportNode(const NodeReport& report, StepTime at) {
     if (record.pid == report.pid && report.pid != 0) return;
     record.pid = report.pid;
     if (record.state == "exited") node->drain = {};
-    if (record.state != "running" || record.role == kRoleMaster) {
-      record.state = record.role == kRoleMaster ? "running" : "starting";
-    }
+    // These do not register: that they are there is all that there is to know.
+    const bool silent = record.role == kRoleMaster || record.role == kRoleScaler;
+    if (record.state != "running" || silent) record.state = silent ? "running" : "starting";
     AddEvent(at, "node-started", report.node,
              fmt::format("pid {}, restarts {}{}{}", report.pid, report.restarts,
                          report.text.empty() ? "" : ": ", report.text));

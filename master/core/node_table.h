@@ -50,6 +50,7 @@ struct Node {
 inline constexpr std::string_view kRoleWorker = "worker";
 inline constexpr std::string_view kRoleServer = "ps";
 inline constexpr std::string_view kRoleMaster = "master";
+inline constexpr std::string_view kRoleScaler = "scaler";
 
 /// Every process slot that the job has seen. Pure; not thread-safe.
 class NodeTable {

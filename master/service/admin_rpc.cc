@@ -22,9 +22,10 @@ absl::StatusOr<NodeReport> ParseReport(const v1::ReportNodeRequest& request) {
   NodeReport report;
   report.node = request.node();
   report.role = request.role();
-  if (report.role != kRoleWorker && report.role != kRoleServer && report.role != kRoleMaster) {
+  if (report.role != kRoleWorker && report.role != kRoleServer && report.role != kRoleMaster &&
+      report.role != kRoleScaler) {
     return absl::InvalidArgumentError(
-        fmt::format("role: '{}' is none of worker, ps, master", report.role.substr(0, 64)));
+        fmt::format("role: '{}' is none of worker, ps, master, scaler", report.role.substr(0, 64)));
   }
   if (request.what() == "started") {
     report.what = NodeReport::What::kStarted;

@@ -3,71 +3,27 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "base/check.h"
 #include "base/status.h"
 #include "scaler/launcher/pidfd.h"
 #include "scaler/launcher/process_tree.h"
+#include "scaler/launcher/spawn.h"
 #include "scaler/launcher/supervise.h"
 
 namespace muster {
 namespace {
 
 constexpr int kSupervisorEndMs = 10'000;
-
-std::vector<char*> Pointers(const std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (const std::string& text : strings) pointers.push_back(const_cast<char*>(text.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-/// The launcher's environment with `added` on top.
-std::vector<std::string> MergedEnvironment(const std::map<std::string, std::string>& added) {
-  std::vector<std::string> merged;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    if (!added.contains(std::string(text.substr(0, text.find('='))))) merged.emplace_back(text);
-  }
-  for (const auto& [name, value] : added) merged.push_back(fmt::format("{}={}", name, value));
-  return merged;
-}
-
-/// posix_spawn rather than fork: the caller may have threads (gRPC's), and fork handlers of
-/// libraries must not run. `inherited_fds` alone are passed on, those that are not negative.
-absl::StatusOr<pid_t> Spawn(const std::string& program, const std::vector<std::string>& arguments,
-                            const std::vector<std::string>& environment,
-                            const std::vector<int>& inherited_fds) {
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  // A dup onto itself clears close-on-exec in the child alone.
-  for (int fd : inherited_fds) {
-    if (fd >= 0) ::posix_spawn_file_actions_adddup2(&actions, fd, fd);
-  }
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  absl::Cleanup destroy = [&] {
-    ::posix_spawn_file_actions_destroy(&actions);
-    ::posix_spawnattr_destroy(&attributes);
-  };
-  std::vector<char*> argv = Pointers(arguments);
-  std::vector<char*> envp = Pointers(environment);
-  pid_t pid = -1;
-  const int error =
-      ::posix_spawn(&pid, program.c_str(), &actions, &attributes, argv.data(), envp.data());
-  if (error != 0) return ErrnoStatus(error, fmt::format("cannot start {}", program));
-  return pid;
-}
 
 }  // namespace
 
@@ -78,7 +34,9 @@ ProcessLauncher::ProcessLauncher(Options options) : options_(std::move(options))
 ProcessLauncher::~ProcessLauncher() {
   // End of file on the control socket is the order to kill everything.
   for (auto& [name, node] : nodes_) ::close(node.control_fd);
+  options_.spare_supervisors = false;
   for (auto& [name, node] : nodes_) Bury(node);
+  KillDescendants({});
 }
 
 std::string ProcessLauncher::LogPath(const std::string& node) const {
@@ -91,9 +49,14 @@ absl::Status ProcessLauncher::Start(const NodeCommand& command) {
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
     return ErrnoStatus(errno, fmt::format("{}: cannot create a socket", command.name));
   }
+  std::vector<int> inherited = command.inherited_fds;
+  // What the command gets is held by its supervising process, too.
+  const bool held =
+      std::find(inherited.begin(), inherited.end(), options_.held_fd) == inherited.end();
   SuperviseOptions options{.name = command.name,
                            .control_fd = sockets[1],
-                           .held_fd = options_.held_fd,
+                           .keep_descendants = command.keep_descendants,
+                           .held_fd = held ? options_.held_fd : -1,
                            .parent_pid = ::getpid(),
                            .log_path = LogPath(command.name),
                            .log_bytes_max = options_.log_bytes_max,
@@ -101,9 +64,9 @@ absl::Status ProcessLauncher::Start(const NodeCommand& command) {
                            .command = command.command};
   std::vector<std::string> arguments = SuperviseArguments(options);
   arguments.insert(arguments.begin(), {options_.program, "supervise"});
+  inherited.insert(inherited.end(), {sockets[1], options_.held_fd});
   absl::StatusOr<pid_t> pid =
-      Spawn(options_.program, arguments, MergedEnvironment(command.environment),
-            {sockets[1], options_.held_fd});
+      Spawn(options_.program, arguments, MergedEnvironment(command.environment), inherited);
   ::close(sockets[1]);
   if (!pid.ok()) {
     ::close(sockets[0]);
@@ -186,11 +149,19 @@ void ProcessLauncher::Bury(const Running& node) {
   while (::waitpid(node.supervisor, nullptr, 0) < 0 && errno == EINTR) {
   }
   // What the supervisor left behind, should it have been killed, is ours now.
-  std::vector<pid_t> others;
-  for (const auto& [name, other] : nodes_) {
-    if (other.supervisor != node.supervisor) others.push_back(other.supervisor);
+  KillDescendants(Others(node.supervisor));
+}
+
+Spared ProcessLauncher::Others(pid_t supervisor) const {
+  Spared spared{.pids = {}, .supervisors = options_.spare_supervisors};
+  for (const auto& [name, node] : nodes_) {
+    if (node.supervisor != supervisor) spared.pids.push_back(node.supervisor);
   }
-  KillDescendants(others);
+  return spared;
+}
+
+void ProcessLauncher::Sweep() {
+  SweepChildren(Others(-1));
 }
 
 }  // namespace muster

@@ -11,31 +11,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "scaler/launcher/exit_status.h"
+#include "scaler/launcher/node_command.h"
+#include "scaler/launcher/process_tree.h"
 
 namespace muster {
 
-/// One process to start: a node of the job.
-struct NodeCommand {
-  std::string name;                                // "worker-0"
-  std::vector<std::string> command;                // program and arguments
-  std::map<std::string, std::string> environment;  // added to the launcher's own
-  std::string working_directory;                   // "" = the launcher's own
-};
-
-/// What became of a node.
-struct ProcessReport {
-  enum class Kind : uint8_t { kStarted, kExited };
-  std::string node;
-  Kind kind = Kind::kStarted;
-  /// Of the command itself, not of its supervisor; 0 when it could not be executed.
-  pid_t pid = 0;
-  ExitStatus exit;
-};
-
-/// Starts nodes as processes of this machine, each below a `muster supervise` of its own, and hears
-/// how they end. However the calling process dies, everything that it started dies too,
-/// grandchildren included (supervise.h).
+/// Starts processes of this machine, each below a `muster supervise` of its own, and hears how they
+/// end. However the calling process dies, everything that it started dies too, grandchildren
+/// included (supervise.h).
 ///
 /// Belongs to one thread, which must live as long as the launcher: the kernel ties the parent-death
 /// signal to the thread that started a child. The calling process becomes a sub-reaper.
@@ -50,11 +33,14 @@ class ProcessLauncher {
     /// A descriptor that stays open until everything is gone, even when the launcher is killed: a
     /// file lock on it then says truly whether anything of a run is left. -1 = none.
     int held_fd = -1;
+    /// Supervising processes with a life of their own that fall to this process, because who
+    /// started them died, are left alone as long as the launcher lives.
+    bool spare_supervisors = false;
   };
   explicit ProcessLauncher(Options options);
   ProcessLauncher(const ProcessLauncher&) = delete;
   ProcessLauncher& operator=(const ProcessLauncher&) = delete;
-  /// Kills what still runs and waits until it is gone.
+  /// Kills what still runs and waits until it is gone, and all that descends from this process.
   ~ProcessLauncher();
 
   /// Starts a node. Its start, and every failure that comes later (a command that cannot be
@@ -71,6 +57,10 @@ class ProcessLauncher {
   std::vector<ProcessReport> Wait(std::chrono::milliseconds timeout,
                                   const std::vector<int>& wake_fds);
 
+  /// Reaps, and kills, what fell to this process: whatever a killed supervising process left
+  /// behind. To be called now and then; costs little.
+  void Sweep();
+
   bool running(const std::string& node) const { return nodes_.contains(node); }
   size_t running_count() const { return nodes_.size(); }
   std::string LogPath(const std::string& node) const;
@@ -86,6 +76,8 @@ class ProcessLauncher {
   bool Read(const std::string& name, Running* node, std::vector<ProcessReport>* reports);
   /// Waits for the supervisor of a node that is over.
   void Bury(const Running& node);
+  /// All that runs, but for one.
+  Spared Others(pid_t supervisor) const;
 
   Options options_;
   std::map<std::string, Running> nodes_;

@@ -12,9 +12,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/cleanup/cleanup.h"
 #include "base/clock.h"
@@ -63,10 +65,6 @@ std::map<pid_t, ProcessStat> AllProcesses() {
   return processes;
 }
 
-bool Contains(const std::vector<pid_t>& pids, pid_t pid) {
-  return std::find(pids.begin(), pids.end(), pid) != pids.end();
-}
-
 /// Kills through a pidfd after looking again, so that a pid that was given to somebody else between
 /// the scan and now is not hit.
 void KillIfStill(pid_t pid, pid_t parent) {
@@ -80,53 +78,132 @@ void KillIfStill(pid_t pid, pid_t parent) {
   ::close(fd);
 }
 
-std::map<pid_t, pid_t> DescendantsWithParents(const std::vector<pid_t>& spared) {
+/// Whether a process is spared, asked once for each.
+class SparedSet {
+ public:
+  explicit SparedSet(const Spared& spared) : spared_(spared) {}
+  bool Contains(pid_t pid) {
+    if (std::find(spared_.pids.begin(), spared_.pids.end(), pid) != spared_.pids.end()) return true;
+    if (!spared_.supervisors) return false;
+    const auto [known, added] = supervisors_.try_emplace(pid, false);
+    if (added) known->second = IsSupervisor(pid);
+    return known->second;
+  }
+
+ private:
+  const Spared& spared_;
+  std::map<pid_t, bool> supervisors_;
+};
+
+/// From `pid` up to the child of this process that it descends from; empty when it does not.
+std::vector<pid_t> Lineage(const std::map<pid_t, ProcessStat>& processes, pid_t pid) {
+  std::vector<pid_t> lineage;
+  // A chain longer than the number of processes would be a cycle made by pid reuse.
+  for (pid_t ancestor = pid; lineage.size() <= processes.size();) {
+    const auto entry = processes.find(ancestor);
+    if (entry == processes.end()) break;
+    lineage.push_back(ancestor);
+    ancestor = entry->second.parent;
+    if (ancestor == ::getpid()) return lineage;
+  }
+  return {};
+}
+
+std::map<pid_t, pid_t> DescendantsWithParents(const Spared& spared) {
   const std::map<pid_t, ProcessStat> processes = AllProcesses();
+  SparedSet left_alone(spared);
   std::map<pid_t, pid_t> found;
   for (const auto& [pid, stat] : processes) {
     if (stat.state == 'Z' || stat.state == 'X') continue;
-    // A chain longer than the number of processes would be a cycle made by pid reuse.
-    pid_t ancestor = pid;
-    for (size_t steps = 0; steps <= processes.size(); ++steps) {
-      if (Contains(spared, ancestor)) break;
-      const auto entry = processes.find(ancestor);
-      if (entry == processes.end()) break;
-      ancestor = entry->second.parent;
-      if (ancestor == ::getpid()) {
-        found[pid] = stat.parent;
-        break;
-      }
+    const std::vector<pid_t> lineage = Lineage(processes, pid);
+    if (lineage.empty() || std::any_of(lineage.begin(), lineage.end(), [&](pid_t ancestor) {
+          return left_alone.Contains(ancestor);
+        })) {
+      continue;
     }
+    found[pid] = stat.parent;
   }
   return found;
 }
 
-/// Reaps ended children; true when children other than `spared` are left.
-bool ReapChildren(const std::vector<pid_t>& spared) {
-  if (spared.empty()) {
-    while (true) {
-      const pid_t pid = ::waitpid(-1, nullptr, WNOHANG);
-      if (pid > 0 || (pid < 0 && errno == EINTR)) continue;
-      return pid == 0;
+/// The children of one thread as the kernel lists them; false where it does not.
+bool ReadChildren(const std::string& path, std::vector<pid_t>* children) {
+  FILE* file = std::fopen(path.c_str(), "re");
+  if (file == nullptr) return false;
+  int pid = 0;
+  while (std::fscanf(file, "%d", &pid) == 1) children->push_back(pid);
+  std::fclose(file);
+  return true;
+}
+
+std::vector<pid_t> Children() {
+  std::vector<pid_t> children;
+  bool listed = false;
+  DIR* folder = ::opendir("/proc/self/task");
+  if (folder != nullptr) {
+    absl::Cleanup close_folder = [folder] { ::closedir(folder); };
+    while (const dirent* entry = ::readdir(folder)) {
+      if (entry->d_name[0] == '.') continue;
+      listed |=
+          ReadChildren("/proc/self/task/" + std::string(entry->d_name) + "/children", &children);
     }
   }
-  bool left = false;
+  if (listed) return children;
+  // A kernel without CONFIG_PROC_CHILDREN.
   for (const auto& [pid, stat] : AllProcesses()) {
-    if (stat.parent != ::getpid() || Contains(spared, pid)) continue;
-    if (::waitpid(pid, nullptr, WNOHANG) == 0) left = true;
+    if (stat.parent == ::getpid()) children.push_back(pid);
+  }
+  return children;
+}
+
+/// Reaps the child if it has ended; false when it runs on.
+bool Reap(pid_t pid) {
+  pid_t got;
+  do {
+    got = ::waitpid(pid, nullptr, WNOHANG);
+  } while (got < 0 && errno == EINTR);
+  return got != 0;
+}
+
+/// Reaps ended children; true when children are left that are not spared.
+bool ReapChildren(const Spared& spared) {
+  SparedSet left_alone(spared);
+  bool left = false;
+  for (const pid_t pid : Children()) {
+    if (std::find(spared.pids.begin(), spared.pids.end(), pid) != spared.pids.end()) continue;
+    if (!Reap(pid) && !left_alone.Contains(pid)) left = true;
   }
   return left;
 }
 
 }  // namespace
 
-std::vector<pid_t> Descendants(const std::vector<pid_t>& spared) {
+bool IsSupervisor(pid_t pid) {
+  char path[64];
+  std::snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+  FILE* file = std::fopen(path, "re");
+  if (file == nullptr) return false;
+  absl::Cleanup close_file = [file] { std::fclose(file); };
+  char text[8'192];  // the flags come before the command
+  const size_t size = std::fread(text, 1, sizeof(text), file);
+  std::vector<std::string_view> words;
+  for (size_t begin = 0; begin < size;) {
+    const std::string_view word(text + begin, ::strnlen(text + begin, size - begin));
+    begin += word.size() + 1;
+    if (word == "--" || (words.size() == 1 && word != "supervise")) break;
+    words.push_back(word);
+  }
+  const auto flag = std::find(words.begin(), words.end(), "--life-fd");
+  return flag != words.end() && std::next(flag) != words.end() && *std::next(flag) != "-1";
+}
+
+std::vector<pid_t> Descendants(const Spared& spared) {
   std::vector<pid_t> pids;
   for (const auto& [pid, parent] : DescendantsWithParents(spared)) pids.push_back(pid);
   return pids;
 }
 
-void KillDescendants(const std::vector<pid_t>& spared) {
+void KillDescendants(const Spared& spared) {
   std::chrono::milliseconds pause{1};
   while (true) {
     const std::map<pid_t, pid_t> found = DescendantsWithParents(spared);
@@ -137,6 +214,14 @@ void KillDescendants(const std::vector<pid_t>& spared) {
     // grandchild.
     SleepFor(pause);
     pause = std::min(pause * 2, std::chrono::milliseconds{50});
+  }
+}
+
+void SweepChildren(const Spared& spared) {
+  SparedSet left_alone(spared);
+  for (const pid_t pid : Children()) {
+    if (std::find(spared.pids.begin(), spared.pids.end(), pid) != spared.pids.end()) continue;
+    if (!Reap(pid) && !left_alone.Contains(pid)) KillIfStill(pid, ::getpid());
   }
 }
 

@@ -6,13 +6,29 @@
 
 namespace muster {
 
-/// The pids of all living descendants of the calling process that are not in `spared` and not below
-/// a process of it, from one scan of /proc. Zombies are left out.
-std::vector<pid_t> Descendants(const std::vector<pid_t>& spared);
+/// What is left alone by the functions below, together with all that is below it.
+struct Spared {
+  std::vector<pid_t> pids;
+  /// Every `muster supervise` that has a life of its own (--life-fd): the node that it keeps does
+  /// not end with who started it.
+  bool supervisors = false;
+};
 
-/// Kills (SIGKILL) and reaps descendants, except those in `spared` and what is below them, until a
-/// scan finds none. Requires: the caller is a sub-reaper, so that a grandchild whose parent dies
-/// becomes its child, however many sessions it opened. Children in `spared` are not reaped.
-void KillDescendants(const std::vector<pid_t>& spared);
+/// The pids of all living descendants of the calling process that are not spared, from one scan of
+/// /proc. Zombies are left out.
+std::vector<pid_t> Descendants(const Spared& spared);
+
+/// Kills (SIGKILL) and reaps descendants that are not spared until a scan finds none. Requires: the
+/// caller is a sub-reaper, so that a grandchild whose parent dies becomes its child, however many
+/// sessions it opened. Children in `spared.pids` are not reaped.
+void KillDescendants(const Spared& spared);
+
+/// Once, and without waiting: reaps children that have ended, and kills those that are not spared.
+/// What was below a killed one is a child at the next sweep. Children in `spared.pids` are not
+/// touched. Costs little: reads no more than the children.
+void SweepChildren(const Spared& spared);
+
+/// The process is a `muster supervise` with a life of its own.
+bool IsSupervisor(pid_t pid);
 
 }  // namespace muster

@@ -12,14 +12,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <optional>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "scaler/launcher/exit_status.h"
+#include "scaler/core/exit_status.h"
 #include "scaler/launcher/log_file.h"
 #include "scaler/launcher/process_tree.h"
 
@@ -77,37 +76,56 @@ class Supervision {
     if (log_.has_value()) log_->Write(text);
   }
   absl::Status StartCommand();
+  /// Until the command has ended or is to be left to its death.
   void Watch();
+  /// Until somebody has taken note of the exit.
+  void KeepExit();
+  /// Waits for something to happen and handles it; false when waiting is not possible.
+  bool WaitOnce();
   void HandleSignals();
-  void HandleControl();
+  void HandleController();
+  void AcceptControllers();
+  void Obey(const SuperviseCommand& command);
   void PumpLog();
   void BeginStop(std::chrono::milliseconds timeout);
   void Report(SuperviseReport report);
+  void SendState();
   int PollTimeout() const;
 
   const SuperviseOptions& options_;
   SystemClock clock_;
   int signal_fd_ = -1;
-  int log_fd_ = -1;  // the pipe's reading end
+  int log_fd_ = -1;         // the pipe's reading end
+  int controller_fd_ = -1;  // -1: nobody is there
   std::optional<RotatingLog> log_;
   pid_t child_ = -1;
   std::optional<ExitStatus> exit_;
-  bool parent_died_ = false;
-  bool control_open_ = false;
+  SuperviseReport state_;
+  bool life_over_ = false;  // of the parent, or as life_fd says
+  bool released_ = false;
   std::optional<TimePoint> kill_at_;
 };
 
+void CloseOnExec(int fd) {
+  if (fd >= 0) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
 bool Supervision::BecomeReaper() {
   ::setsid();
-  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  if (!options_.keep_descendants) ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const sigset_t signals = WatchedSignals();
   ::sigprocmask(SIG_SETMASK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
   signal_fd_ = ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  controller_fd_ = options_.control_fd;
+  for (int fd : {options_.control_fd, options_.listen_fd, options_.held_fd, options_.life_fd}) {
+    CloseOnExec(fd);
+  }
+  if (options_.listen_fd >= 0) ::fcntl(options_.listen_fd, F_SETFL, O_NONBLOCK);
+  state_.supervisor = ::getpid();
+  state_.start = options_.start;
+  if (options_.life_fd >= 0) return true;
   ::prctl(PR_SET_PDEATHSIG, kParentDiedSignal);
-  control_open_ = options_.control_fd >= 0;
-  if (control_open_) ::fcntl(options_.control_fd, F_SETFD, FD_CLOEXEC);
-  if (options_.held_fd >= 0) ::fcntl(options_.held_fd, F_SETFD, FD_CLOEXEC);
   // The parent may have died before the death signal was asked for.
   return options_.parent_pid == 0 || ::getppid() == options_.parent_pid;
 }
@@ -156,12 +174,22 @@ absl::Status Supervision::StartCommand() {
 }
 
 void Supervision::Report(SuperviseReport report) {
-  if (control_open_) ::send(options_.control_fd, &report, sizeof(report), MSG_NOSIGNAL);
+  report.supervisor = state_.supervisor;
+  report.start = state_.start;
+  state_ = report;
+  SendState();
+}
+
+void Supervision::SendState() {
+  // A controller that stands still must not hold up the command.
+  const int flags = MSG_NOSIGNAL | (options_.listen_fd >= 0 ? MSG_DONTWAIT : 0);
+  if (controller_fd_ >= 0) ::send(controller_fd_, &state_, sizeof(state_), flags);
 }
 
 void Supervision::BeginStop(std::chrono::milliseconds timeout) {
+  if (exit_.has_value()) return;
   // The group, not the process alone: a shell passes no signal on to the command that it runs.
-  ::kill(-child_, SIGTERM);
+  ::kill(options_.keep_descendants ? child_ : -child_, SIGTERM);
   const TimePoint at = clock_.Now() + timeout;
   kill_at_ = kill_at_.has_value() ? std::min(*kill_at_, at) : at;
 }
@@ -172,7 +200,8 @@ void Supervision::HandleSignals() {
     const int signal = static_cast<int>(info.ssi_signo);
     if (signal == kParentDiedSignal) {
       // Anybody may send the signal; only a new parent shows that the old one is dead.
-      parent_died_ |= options_.parent_pid != 0 && ::getppid() != options_.parent_pid;
+      life_over_ |=
+          options_.life_fd < 0 && options_.parent_pid != 0 && ::getppid() != options_.parent_pid;
     } else if (signal != SIGCHLD) {
       BeginStop(options_.stop_timeout);
     }
@@ -186,19 +215,38 @@ void Supervision::HandleSignals() {
   }
 }
 
-void Supervision::HandleControl() {
-  SuperviseCommand command;
-  const ssize_t got = ::recv(options_.control_fd, &command, sizeof(command), MSG_DONTWAIT);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got != sizeof(command)) {  // end of file: the parent is gone
-    parent_died_ = true;
-    control_open_ = false;
-    return;
+void Supervision::AcceptControllers() {
+  while (true) {
+    const int fd = ::accept4(options_.listen_fd, nullptr, nullptr, SOCK_CLOEXEC);
+    if (fd < 0) return;
+    // The one before is dead, or about to be.
+    if (controller_fd_ >= 0) ::close(controller_fd_);
+    controller_fd_ = fd;
+    SendState();
   }
-  if (command.kind == SuperviseCommand::kStop) {
-    BeginStop(std::chrono::milliseconds(command.timeout_ms));
-  } else {
-    ::kill(child_, SIGKILL);
+}
+
+void Supervision::HandleController() {
+  SuperviseCommand command;
+  const ssize_t got = ::recv(controller_fd_, &command, sizeof(command), MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got == sizeof(command)) return Obey(command);
+  // End of file. Another controller may come; whoever started this process will not come again.
+  if (options_.listen_fd < 0) life_over_ = true;
+  ::close(controller_fd_);
+  controller_fd_ = -1;
+}
+
+void Supervision::Obey(const SuperviseCommand& command) {
+  switch (command.kind) {
+    case SuperviseCommand::kStop:
+      BeginStop(std::chrono::milliseconds(command.timeout_ms));
+      return;
+    case SuperviseCommand::kRelease:
+      released_ = true;
+      return;
+    default:
+      if (!exit_.has_value()) ::kill(child_, SIGKILL);
   }
 }
 
@@ -225,21 +273,36 @@ int Supervision::PollTimeout() const {
   return static_cast<int>(std::clamp<int64_t>(left + 1, 0, 3'600'000));
 }
 
+bool Supervision::WaitOnce() {
+  pollfd fds[5] = {{signal_fd_, POLLIN, 0},
+                   {controller_fd_, POLLIN, 0},
+                   {log_fd_, POLLIN, 0},
+                   {options_.listen_fd, POLLIN, 0},
+                   {options_.life_fd, POLLIN, 0}};
+  if (::poll(fds, 5, PollTimeout()) < 0) return errno == EINTR;
+  if (fds[2].revents != 0) PumpLog();
+  if (fds[1].revents != 0) HandleController();
+  if (fds[3].revents != 0) AcceptControllers();
+  if (fds[4].revents != 0) life_over_ = true;
+  HandleSignals();
+  return true;
+}
+
 void Supervision::Watch() {
-  while (!exit_.has_value()) {
-    pollfd fds[3] = {{signal_fd_, POLLIN, 0},
-                     {control_open_ ? options_.control_fd : -1, POLLIN, 0},
-                     {log_fd_, POLLIN, 0}};
-    if (::poll(fds, 3, PollTimeout()) < 0 && errno != EINTR) break;
-    if (fds[2].revents != 0) PumpLog();
-    if (fds[1].revents != 0) HandleControl();
-    HandleSignals();
+  while (!exit_.has_value() && WaitOnce()) {
     const bool late = kill_at_.has_value() && clock_.Now() >= *kill_at_;
-    if ((parent_died_ || late) && !exit_.has_value()) {
+    if ((life_over_ || late) && !exit_.has_value()) {
       ::kill(child_, SIGKILL);
       if (late) kill_at_ = clock_.Now() + std::chrono::seconds(1);
-      if (parent_died_) return;
+      if (life_over_) return;
     }
+  }
+}
+
+void Supervision::KeepExit() {
+  kill_at_.reset();
+  if (options_.listen_fd < 0) return;
+  while (!released_ && !life_over_ && WaitOnce()) {
   }
 }
 
@@ -251,96 +314,29 @@ int Supervision::Run() {
     if (options_.log_path.empty()) fmt::print(stderr, "{}\n", Message(started));
     KillDescendants({});
     const int code = started.code() == absl::StatusCode::kNotFound ? 127 : 126;
+    exit_ = ExitStatus{.signal = 0, .code = code};
     Report({.kind = SuperviseReport::kExited, .pid = 0, .signal = 0, .code = code});
+    KeepExit();
     return code;
   }
   WriteLog(fmt::format("{}{} started, pid {}\n", kLogMark, options_.name, child_));
   Report({.kind = SuperviseReport::kStarted, .pid = child_});
   Watch();
-  KillDescendants({});
+  if (!options_.keep_descendants) KillDescendants({});
   PumpLog();
-  const ExitStatus exit = exit_.value_or(ExitStatus{.signal = SIGKILL});
-  Report(
-      {.kind = SuperviseReport::kExited, .pid = child_, .signal = exit.signal, .code = exit.code});
-  return exit.signal != 0 ? 128 + exit.signal : exit.code;
-}
-
-absl::StatusOr<int64_t> ParseNumber(const std::string& flag, const std::string& text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    return absl::InvalidArgumentError(fmt::format("supervise: {} {}: not a number", flag, text));
-  }
-  return value;
+  exit_ = exit_.value_or(ExitStatus{.signal = SIGKILL});
+  Report({.kind = SuperviseReport::kExited,
+          .pid = child_,
+          .signal = exit_->signal,
+          .code = exit_->code});
+  KeepExit();
+  return exit_->signal != 0 ? 128 + exit_->signal : exit_->code;
 }
 
 }  // namespace
 
 int RunSupervise(const SuperviseOptions& options) {
   return Supervision(options).Run();
-}
-
-absl::StatusOr<SuperviseOptions> ParseSuperviseArguments(
-    const std::vector<std::string>& arguments) {
-  SuperviseOptions options;
-  size_t i = 0;
-  for (; i < arguments.size() && arguments[i] != "--"; i += 2) {
-    const std::string& flag = arguments[i];
-    if (i + 1 >= arguments.size()) {
-      return absl::InvalidArgumentError(fmt::format("supervise: {} needs a value", flag));
-    }
-    const std::string& value = arguments[i + 1];
-    if (flag == "--name") {
-      options.name = value;
-    } else if (flag == "--log") {
-      options.log_path = value;
-    } else if (flag == "--cwd") {
-      options.working_directory = value;
-    } else {
-      MUSTER_ASSIGN_OR_RETURN(const int64_t number, ParseNumber(flag, value));
-      if (flag == "--control-fd") {
-        options.control_fd = static_cast<int>(number);
-      } else if (flag == "--held-fd") {
-        options.held_fd = static_cast<int>(number);
-      } else if (flag == "--parent-pid") {
-        options.parent_pid = static_cast<pid_t>(number);
-      } else if (flag == "--log-bytes") {
-        options.log_bytes_max = static_cast<uint64_t>(number);
-      } else if (flag == "--stop-timeout-ms") {
-        options.stop_timeout = std::chrono::milliseconds(number);
-      } else {
-        return absl::InvalidArgumentError(fmt::format("supervise: unknown flag {}", flag));
-      }
-    }
-  }
-  if (i + 1 >= arguments.size()) {
-    return absl::InvalidArgumentError(
-        "supervise: no command; write it after --, as in: muster supervise --name x -- sleep 1");
-  }
-  options.command.assign(arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1, arguments.end());
-  return options;
-}
-
-std::vector<std::string> SuperviseArguments(const SuperviseOptions& options) {
-  std::vector<std::string> arguments = {"--name",
-                                        options.name,
-                                        "--control-fd",
-                                        std::to_string(options.control_fd),
-                                        "--held-fd",
-                                        std::to_string(options.held_fd),
-                                        "--parent-pid",
-                                        std::to_string(options.parent_pid),
-                                        "--log",
-                                        options.log_path,
-                                        "--log-bytes",
-                                        std::to_string(options.log_bytes_max),
-                                        "--cwd",
-                                        options.working_directory,
-                                        "--stop-timeout-ms",
-                                        std::to_string(options.stop_timeout.count()),
-                                        "--"};
-  arguments.insert(arguments.end(), options.command.begin(), options.command.end());
-  return arguments;
 }
 
 }  // namespace muster

@@ -11,17 +11,20 @@
 
 namespace muster {
 
-/// What travels over the control socket (SOCK_SEQPACKET, one struct per message, same machine and
-/// same program on both ends) between `muster supervise` and whoever started it.
+/// What travels over a control connection (SOCK_SEQPACKET, one struct per message, same machine and
+/// same program on both ends) between `muster supervise` and whoever controls it. Every report is
+/// the whole state: a controller that connects late is told the newest one.
 struct SuperviseReport {
-  enum Kind : uint32_t { kStarted = 1, kExited = 2 };
-  uint32_t kind = 0;
-  int32_t pid = 0;
-  int32_t signal = 0;  // of an exit
-  int32_t code = 0;    // of an exit; 127 or 126 when the command could not be executed
+  enum Kind : uint32_t { kStarted = 1, kExited = 2, kStarting = 3 };
+  uint32_t kind = kStarting;
+  int32_t pid = 0;         // of the command; 0: it does not run yet, or could not be executed
+  int32_t signal = 0;      // of an exit
+  int32_t code = 0;        // of an exit; 127 or 126 when the command could not be executed
+  int32_t supervisor = 0;  // pid of `muster supervise`
+  uint32_t start = 0;      // SuperviseOptions::start
 };
 struct SuperviseCommand {
-  enum Kind : uint32_t { kStop = 1, kKill = 2 };
+  enum Kind : uint32_t { kStop = 1, kKill = 2, kRelease = 3 };
   uint32_t kind = 0;
   uint32_t timeout_ms = 0;  // of a stop: from SIGTERM to SIGKILL
 };
@@ -31,6 +34,17 @@ struct SuperviseOptions {
   std::string name;
   /// The control socket, inherited; -1 = none (started by hand or as a container's entry point).
   int control_fd = -1;
+  /// Instead of one control socket, a listening one, inherited: controllers come and go, the newest
+  /// is heard. The exit of the command is kept until one of them sends kRelease. -1 = none.
+  int listen_fd = -1;
+  /// The how-manieth start of the node this is; controllers are told.
+  uint32_t start = 0;
+  /// The reading end of a pipe, inherited: everything is killed when nobody has its writing end any
+  /// more, and the death of the parent means nothing. -1 = none.
+  int life_fd = -1;
+  /// What descends from the command outlives it: no sub-reaper, and only the command is stopped and
+  /// killed.
+  bool keep_descendants = false;
   /// A descriptor (a lock) that is kept open until everything is gone, and not passed on; -1 =
   /// none.
   int held_fd = -1;
@@ -48,19 +62,19 @@ struct SuperviseOptions {
 };
 
 /// The body of `muster supervise`: runs one command and guarantees that nothing it ever started
-/// outlives it. The command is killed when the parent dies (even by SIGKILL), when the parent says
-/// so, and when it does not end in time after SIGTERM; whatever then descends from it is killed
-/// too, in whatever session or process group. Reports start and exit over the control socket.
+/// outlives it. The command is killed when the parent dies (even by SIGKILL) or its life ends, when
+/// a controller says so, and when it does not end in time after SIGTERM; whatever then descends
+/// from it is killed too, in whatever session or process group. Reports start and exit.
 ///
 /// Returns the exit code of the process: the command's, or 128 + its signal. Requires: a process of
 /// its own with one thread (it becomes a sub-reaper and a session leader and blocks signals).
 /// Should this process itself be killed by SIGKILL, the command dies with it (parent-death signal),
-/// and what descends from the command falls to the nearest sub-reaper above, which is `muster run`.
+/// and what descends from the command falls to the nearest sub-reaper above.
 int RunSupervise(const SuperviseOptions& options);
 
-/// Parses `supervise --name N [--control-fd FD] [--held-fd FD] [--parent-pid PID] [--log FILE]
-/// [--log-bytes N]
-/// [--cwd DIR] [--stop-timeout-ms N] -- COMMAND...`, without the verb itself.
+/// Parses `supervise --name N [--control-fd FD | --listen-fd FD --node-start N] [--held-fd FD]
+/// [--life-fd FD] [--parent-pid PID] [--keep-descendants] [--log FILE] [--log-bytes N] [--cwd DIR]
+/// [--stop-timeout-ms N] -- COMMAND...`, without the verb itself.
 absl::StatusOr<SuperviseOptions> ParseSuperviseArguments(const std::vector<std::string>& arguments);
 
 /// The other way round: what a parent puts after the verb.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "scaler/node_role.h"
+#include "scaler/core/node_role.h"
 
 /// What policies see of a job: plain values that sensors and the core fill in, and that a recorded
 /// history can fill in as well. No policy sees anything else.

@@ -47,8 +47,9 @@ def descendants(root):
 
 
 def nodes(run_pid, trainer):
-    """{"master": [pids], "ps": [...], "worker": [...]} of the nodes below a `muster run`; `trainer` is the trainer's file name."""
-    result = {"master": [], "ps": [], "worker": []}
+    """{"master": [pids], "scaler": [...], "ps": [...], "worker": [...]} of what is below a `muster run`; `trainer` is the trainer's file
+    name."""
+    result = {"master": [], "scaler": [], "ps": [], "worker": []}
     for pid in descendants(run_pid):
         arguments = command_line(pid)
         if not arguments:
@@ -56,7 +57,7 @@ def nodes(run_pid, trainer):
         program = os.path.basename(arguments[0])
         if program == trainer:
             result["worker"].append(pid)
-        elif program in ("muster", "exe") and len(arguments) > 1 and arguments[1] in ("master", "ps"):
+        elif program in ("muster", "exe") and len(arguments) > 1 and arguments[1] in ("master", "scaler", "ps"):
             result[arguments[1]].append(pid)
     return {role: sorted(pids) for role, pids in result.items()}
 

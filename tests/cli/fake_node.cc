@@ -14,13 +14,14 @@
 /// `fake_node master --job J --base-directory DIR --listen ADDRESS ...` and `fake_node ps ...`: the
 /// nodes that `muster run` starts, without training. The master is steered by files in DIR: it
 /// succeeds when `succeed` exists, refuses to start when `refuse` does, calls ps-0 lost while
-/// `lost` does, and appends what it is told of nodes to `reports`.
+/// `lost` does, and appends what it is told of nodes to `reports`, which it knows when it is
+/// started again. A server refuses to start while `refuse-ps` exists.
 namespace muster {
 namespace {
 
 class FakeMaster final : public v1::AdminService::Service {
  public:
-  explicit FakeMaster(std::string folder) : folder_(std::move(folder)) {}
+  explicit FakeMaster(std::string folder) : folder_(std::move(folder)) { ReadReports(); }
 
   grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
                          v1::JobStatus* status) override {
@@ -84,10 +85,11 @@ class FakeMaster final : public v1::AdminService::Service {
     node.set_role(request->role());
     node.set_pid(request->pid());
     node.set_state(request->what() == "started" ? "running" : "exited");
+    node.set_restarts(request->restarts());
     FILE* file = std::fopen((folder_ + "/reports").c_str(), "ae");
-    fmt::print(file, "{} {} signal={} code={} token={} restarts={}\n", request->node(),
-               request->what(), request->signal(), request->exit_code(), request->computing_token(),
-               request->restarts());
+    fmt::print(file, "{} {} signal={} code={} token={} restarts={} role={} pid={}\n",
+               request->node(), request->what(), request->signal(), request->exit_code(),
+               request->computing_token(), request->restarts(), request->role(), request->pid());
     std::fclose(file);
     return grpc::Status::OK;
   }
@@ -113,6 +115,25 @@ class FakeMaster final : public v1::AdminService::Service {
   }
 
  private:
+  /// What the one before was told: a real master has a journal.
+  void ReadReports() {
+    MutexLock lock(&mutex_);
+    FILE* file = std::fopen((folder_ + "/reports").c_str(), "re");
+    if (file == nullptr) return;
+    char name[64], what[64], role[64];
+    unsigned restarts = 0, pid = 0;
+    while (std::fscanf(file,
+                       "%63s %63s signal=%*u code=%*u token=%*u restarts=%u role=%63s pid=%u\n",
+                       name, what, &restarts, role, &pid) == 5) {
+      v1::NodeStatus& node = nodes_[name];
+      node.set_name(name);
+      node.set_role(role);
+      node.set_pid(pid);
+      node.set_restarts(restarts);
+      node.set_state(std::string(what) == "started" ? "running" : "exited");
+    }
+    std::fclose(file);
+  }
   bool Exists(const char* name) const {
     struct stat info;
     return ::stat((folder_ + "/" + name).c_str(), &info) == 0;
@@ -148,6 +169,10 @@ int main(int argc, char** argv) {
   for (int i = 2; i + 1 < argc; i += 2) flags[argv[i]] = argv[i + 1];
   if (argc > 1 && std::string(argv[1]) == "master") {
     return muster::RunFakeMaster(flags["--base-directory"], flags["--listen"]);
+  }
+  if (::access("refuse-ps", F_OK) == 0) {
+    fmt::print(stderr, "--threads 0: a server needs one\n");
+    return 2;
   }
   while (true) ::pause();
 }

@@ -1,176 +1,17 @@
 #include "cli/run_command.h"
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <netinet/in.h>
-#include <poll.h>
-#include <signal.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <charconv>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <nlohmann/json.hpp>
-
-#include "base/file.h"
-#include "scaler/launcher/pidfd.h"
+#include "tests/cli/run_command_fixture.h"
 #include "tests/support/status_matchers.h"
-#include "tests/support/temp_dir.h"
 
-/// The real executable, with a stand-in for master and servers, real signals and real exit codes.
 namespace muster {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
-using testing::TempDir;
-
-constexpr int kPatienceMs = 60'000;  // only a failing test waits so long
-
-/// A started `muster`.
-class Program {
- public:
-  Program(const std::vector<std::string>& arguments, const std::string& folder)
-      : out_(folder + "/stdout"), err_(folder + "/stderr") {
-    std::vector<char*> argv = {const_cast<char*>(MUSTER_PROGRAM)};
-    for (const std::string& text : arguments) argv.push_back(const_cast<char*>(text.c_str()));
-    argv.push_back(nullptr);
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      ::dup2(::open(out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), STDOUT_FILENO);
-      ::dup2(::open(err_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), STDERR_FILENO);
-      ::execv(argv[0], argv.data());
-      ::_exit(99);
-    }
-    pidfd_ = ::pidfd_open(pid_, 0);
-  }
-  ~Program() {
-    if (pid_ > 0) {
-      ::kill(pid_, SIGKILL);
-      Wait();
-    }
-    ::close(pidfd_);
-  }
-  Program(const Program&) = delete;
-  Program& operator=(const Program&) = delete;
-
-  pid_t pid() const { return pid_; }
-  void Signal(int signal) { ::kill(pid_, signal); }
-  /// The exit code, or minus the signal.
-  int Wait() {
-    pollfd ended = {pidfd_, POLLIN, 0};
-    if (::poll(&ended, 1, kPatienceMs) != 1) ADD_FAILURE() << "did not end: " << err();
-    if (::poll(&ended, 1, 0) != 1) ::kill(pid_, SIGKILL);
-    int status = 0;
-    ::waitpid(pid_, &status, 0);
-    pid_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-  std::string out() const { return ReadFile(out_, 1 << 20).value_or(""); }
-  std::string err() const { return ReadFile(err_, 1 << 20).value_or(""); }
-
- private:
-  std::string out_;
-  std::string err_;
-  pid_t pid_ = -1;
-  int pidfd_ = -1;
-};
-
-class RunCommandTest : public ::testing::Test {
- protected:
-  RunCommandTest() { Write("data.csv", "1,2\n3,4\n"); }
-
-  void Write(const std::string& name, const std::string& text) {
-    std::ofstream(folder_.File(name)) << text;
-  }
-  std::string Read(const std::string& name) {
-    return ReadFile(folder_.File(name), 1 << 20).value_or("");
-  }
-  /// A job whose worker runs this script.
-  void WriteJob(const std::string& script, const std::string& more = "") {
-    Write("trainer.sh", "#!/bin/sh\n" + script + "\n");
-    std::filesystem::permissions(folder_.File("trainer.sh"), std::filesystem::perms::owner_all);
-    Write("job.yaml", fmt::format(R"(apiVersion: muster/v1
-kind: TrainingJob
-metadata: {{name: demo}}
-spec:
-  seed: 7
-  stateDirectory: state
-  datasets:
-    - {{name: train, files: [data.csv], minibatchSize: 16, minibatchesPerShard: 4}}
-  replicaSpecs:
-    ps: {{replicas: 1}}
-    worker: {{replicas: 1, command: [./trainer.sh]}}
-{})",
-                                  more));
-  }
-  std::vector<std::string> RunArguments(const std::vector<std::string>& more = {}) {
-    std::vector<std::string> arguments = {"run", folder_.File("job.yaml"), "--node-program",
-                                          MUSTER_FAKE_NODE};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
-  }
-  /// Another verb, to its end; its output is in `query`.
-  int Query(const std::vector<std::string>& arguments, std::string* out) {
-    std::filesystem::create_directories(folder_.File("query"));
-    Program program(arguments, folder_.File("query"));
-    const int code = program.Wait();
-    *out = program.out() + program.err();
-    return code;
-  }
-  static bool Eventually(const std::function<bool()>& condition) {
-    for (int i = 0; i < kPatienceMs / 20; ++i) {
-      if (condition()) return true;
-      ::poll(nullptr, 0, 20);
-    }
-    return false;
-  }
-  bool Reported(const std::string& line) {
-    return Eventually([&] { return Read("reports").find(line) != std::string::npos; });
-  }
-  /// Pids that the worker wrote into the file `pids`, each held by a pidfd.
-  std::vector<int> HoldPids(size_t count) {
-    std::vector<int> held;
-    EXPECT_TRUE(Eventually([&] {
-      const std::string text = Read("pids");
-      return static_cast<size_t>(std::count(text.begin(), text.end(), '\n')) >= count;
-    }));
-    std::ifstream file(folder_.File("pids"));
-    pid_t pid = 0;
-    while (file >> pid) held.push_back(::pidfd_open(pid, 0));
-    return held;
-  }
-  static void ExpectGone(const std::vector<int>& pidfds) {
-    for (int fd : pidfds) {
-      if (fd < 0) continue;
-      pollfd ended = {fd, POLLIN, 0};
-      EXPECT_EQ(::poll(&ended, 1, kPatienceMs), 1);
-      ::close(fd);
-    }
-  }
-  /// The pid of a node as the supervisor reports it.
-  pid_t PidOf(const std::string& node) {
-    std::string out;
-    EXPECT_EQ(Query({"nodes", folder_.File("job.yaml"), "--output", "json"}, &out), 0) << out;
-    const nlohmann::json json = nlohmann::json::parse(out, nullptr, false);
-    for (const nlohmann::json& entry : json.value("nodes", nlohmann::json::array())) {
-      if (entry["name"] == node) return entry["pid"].get<pid_t>();
-    }
-    ADD_FAILURE() << "no node " << node << " in " << out;
-    return 0;
-  }
-  nlohmann::json Summary() {
-    return nlohmann::json::parse(Read("state/summary.json"), nullptr, false);
-  }
-
-  TempDir folder_;
-};
-
-constexpr char kWaitForSuccess[] = "while [ ! -e succeed ]; do sleep 0.05; done";
 
 TEST_F(RunCommandTest, SucceedsAndWritesTheSummary) {
   WriteJob(std::string("echo hello; ") + kWaitForSuccess);
@@ -224,7 +65,7 @@ TEST_F(RunCommandTest, SigkillLeavesNoProcess) {
   std::vector<int> pidfds = HoldPids(4);
   ASSERT_TRUE(Reported("worker-0 started"));
   ASSERT_TRUE(Reported("ps-0 started"));
-  for (const char* node : {"master", "ps-0", "worker-0"}) {
+  for (const char* node : {"master", "scaler", "ps-0", "worker-0"}) {
     pidfds.push_back(::pidfd_open(PidOf(node), 0));
   }
   run.Signal(SIGKILL);
@@ -235,22 +76,6 @@ TEST_F(RunCommandTest, SigkillLeavesNoProcess) {
   WriteJob("exit 0");
   Program again(RunArguments(), folder_.path());
   EXPECT_EQ(again.Wait(), 0) << again.err();
-}
-
-TEST_F(RunCommandTest, CrashLoopNamesTheNodeItsExitAndItsLastLines) {
-  WriteJob("echo cannot load the model; exit 3",
-           "  restarts: {crashLoopExits: 3, backoffInitial: 10ms}\n");
-  Program run(RunArguments(), folder_.path());
-  EXPECT_EQ(run.Wait(), 1);
-  EXPECT_THAT(run.out(),
-              AllOf(HasSubstr("worker-0 ended 3 times"), HasSubstr("exit 3"),
-                    HasSubstr("cannot load the model"), HasSubstr("muster logs worker-0")));
-  EXPECT_THAT(run.err(), AllOf(HasSubstr("giving up: worker-0 ended 3 times"),
-                               Not(HasSubstr("muster logs worker-0"))))
-      << "the summary says it";
-  EXPECT_EQ(Summary()["state"], "failed");
-  EXPECT_EQ(Summary()["restarts"]["worker"], 2);
-  EXPECT_THAT(Read("reports"), HasSubstr("worker-0 exited signal=0 code=3"));
 }
 
 TEST_F(RunCommandTest, SigtermDrains) {
@@ -302,49 +127,6 @@ TEST_F(RunCommandTest, Cancelled) {
   ::kill(worker, SIGTERM);
   EXPECT_EQ(run.Wait(), 4);
   EXPECT_EQ(Summary()["reason"], "wrong data");
-}
-
-TEST_F(RunCommandTest, KilledNodesComeBackAndTheMasterHearsOfItsOwnDeath) {
-  WriteJob(kWaitForSuccess);
-  Program run(RunArguments(), folder_.path());
-  ASSERT_TRUE(Reported("worker-0 started"));
-  ASSERT_TRUE(Reported("ps-0 started"));
-  ::kill(PidOf("ps-0"), SIGKILL);
-  EXPECT_TRUE(Reported("ps-0 exited signal=9"));
-  EXPECT_TRUE(Reported("ps-0 started signal=0 code=0 token=0 restarts=1"));
-  ::kill(PidOf("master"), SIGKILL);
-  EXPECT_TRUE(Reported("master exited signal=9"));
-  EXPECT_TRUE(Reported("master started signal=0 code=0 token=0 restarts=1"));
-  Write("succeed", "");
-  EXPECT_EQ(run.Wait(), 0) << run.err();
-  EXPECT_EQ(Summary()["restarts"]["master"], 1);
-  EXPECT_EQ(Summary()["restarts"]["ps"], 1);
-}
-
-TEST_F(RunCommandTest, LostServerIsKilledAndStartedAgain) {
-  WriteJob(kWaitForSuccess);
-  Program run(RunArguments(), folder_.path());
-  ASSERT_TRUE(Reported("ps-0 started"));
-  Write("lost", "");
-  ASSERT_TRUE(Reported("ps-0 exited signal=9"));
-  std::filesystem::remove(folder_.File("lost"));
-  EXPECT_TRUE(Reported("ps-0 started signal=0 code=0 token=0 restarts=1"));
-  Write("succeed", "");
-  EXPECT_EQ(run.Wait(), 0) << run.err();
-}
-
-TEST_F(RunCommandTest, CrashIsChargedToTheShardInTheSlotFile) {
-  // magic, incarnation, token 77, 5 minibatches, not ended; little-endian.
-  WriteJob(
-      "if [ $MUSTER_START = 1 ]; then printf "
-      "'LSRETSUM\\1\\0\\0\\0\\0\\0\\0\\0\\115\\0\\0\\0"
-      "\\0\\0\\0\\0\\5\\0\\0\\0\\0\\0\\0\\0' > $MUSTER_SLOT_FILE; kill -SEGV $$; fi; " +
-      std::string(kWaitForSuccess));
-  Program run(RunArguments(), folder_.path());
-  EXPECT_TRUE(Reported("worker-0 exited signal=11 code=0 token=77"));
-  EXPECT_TRUE(Reported("worker-0 started signal=0 code=0 token=0 restarts=1"));
-  Write("succeed", "");
-  EXPECT_EQ(run.Wait(), 0) << run.err();
 }
 
 TEST_F(RunCommandTest, DryRunStartsNothing) {

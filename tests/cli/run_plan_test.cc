@@ -164,17 +164,28 @@ TEST_F(RunPlanTest, CommandsAndDescriptions) {
       CommandOf(plan, "master", NodeRole::kMaster).command,
       ElementsAre("/bin/muster", "master", "--job", "/s/job.yaml", "--base-directory", "/base",
                   "--listen", "127.0.0.1:20001", "--run-id", "r1", "--retry-failed"));
+  EXPECT_EQ(worker.slot_file, "/s/run/worker-1.slot");
+  EXPECT_EQ(CommandOf(plan, "ps-0", NodeRole::kServer).slot_file, "");
+  plan.scaler_program = "/bin/real";
+  const NodeCommand scaler = CommandOf(plan, "scaler", NodeRole::kScaler);
+  EXPECT_THAT(scaler.command,
+              ElementsAre("/bin/real", "scaler", "--job", "/s/job.yaml", "--base-directory",
+                          "/base", "--master", "127.0.0.1:20001", "--run-id", "r1", "--trainer",
+                          "/base/trainer", "--node-program", "/bin/muster"));
+  EXPECT_TRUE(scaler.keep_descendants);
+  EXPECT_FALSE(worker.keep_descendants);
   EXPECT_EQ(worker.environment.count("MUSTER_JOB_ID"), 0u);
   plan.job_id = "id-1";
   EXPECT_EQ(CommandOf(plan, "worker-1", NodeRole::kWorker).environment.at("MUSTER_JOB_ID"), "id-1");
-  for (const NodeRole role : {NodeRole::kMaster, NodeRole::kServer}) {
+  for (const NodeRole role : {NodeRole::kMaster, NodeRole::kServer, NodeRole::kScaler}) {
     EXPECT_THAT(fmt::format("{}", fmt::join(CommandOf(plan, "ps-0", role).command, " ")),
                 HasSubstr(" --job-id id-1"));
   }
   EXPECT_THAT(DescribePlan(plan), AllOf(HasSubstr("worker-1"), HasSubstr("/base/trainer --fast")));
   const nlohmann::json json = nlohmann::json::parse(PlanToJson(plan));
-  EXPECT_EQ(json["nodes"].size(), 4u);
-  EXPECT_EQ(json["nodes"][3]["name"], "worker-1");
+  EXPECT_EQ(json["nodes"].size(), 5u);
+  EXPECT_EQ(json["nodes"][1]["name"], "scaler");
+  EXPECT_EQ(json["nodes"][4]["name"], "worker-1");
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "sharding/slot_file.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -75,17 +74,6 @@ TEST(StateDirectoryTest, EndpointOfAKilledRunIsNone) {
     EXPECT_THAT(state.ReadEndpoint(), IsOk()) << "something of the run is still there";
   }
   EXPECT_THAT(state.ReadEndpoint(), StatusIs(absl::StatusCode::kNotFound, HasSubstr("was killed")));
-}
-
-TEST(StateDirectoryTest, ResetSlotForgetsThePredecessor) {
-  TempDir folder;
-  const StateDirectory state(folder.path());
-  ASSERT_THAT(state.Create(), IsOk());
-  ASSERT_THAT(WriteFileAtomically(state.SlotOf("worker-0"), std::string(32, 'x')), IsOk());
-  ASSERT_THAT(state.ResetSlot("worker-0"), IsOk());
-  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string bytes, ReadFile(state.SlotOf("worker-0"), 100));
-  EXPECT_EQ(bytes, std::string(sizeof(SlotFile), '\0'));
-  EXPECT_FALSE(ParseSlot(bytes).has_value());
 }
 
 }  // namespace

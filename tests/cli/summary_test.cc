@@ -36,6 +36,7 @@ SummaryInput SomeInput() {
           .outcome = {RunOutcome::State::kSucceeded, ""},
           .status = status,
           .master_restarts = 1,
+          .scaler_restarts = 4,
           .server_restarts = 2,
           .worker_restarts = 3,
           .elapsed = milliseconds(12'500),
@@ -49,7 +50,8 @@ TEST(SummaryTest, Json) {
   EXPECT_EQ(json["datasets"][1]["name"], "test");
   EXPECT_EQ(json["datasets"][1]["epochs"][1]["expected"], 100);
   EXPECT_EQ(json["datasets"][1]["epochs"][1]["committed"], 100);
-  EXPECT_EQ(json["restarts"], (nlohmann::json{{"master", 1}, {"ps", 2}, {"worker", 3}}));
+  EXPECT_EQ(json["restarts"],
+            (nlohmann::json{{"master", 1}, {"scaler", 4}, {"ps", 2}, {"worker", 3}}));
   EXPECT_EQ(json["redelivered_minibatches"], 12);
   EXPECT_DOUBLE_EQ(json["seconds"].get<double>(), 12.5);
   EXPECT_DOUBLE_EQ(json["records_per_second"].get<double>(), 50);
@@ -86,7 +88,7 @@ TEST(SummaryTest, Text) {
   EXPECT_THAT(SummaryText(SomeInput()),
               AllOf(HasSubstr("flights: succeeded after 0:12"), HasSubstr("logloss 0.4000"),
                     HasSubstr("100 of 100 records committed"), HasSubstr("20.0 % for pulls"),
-                    HasSubstr("master 1, ps 2, workers 3"), HasSubstr("12 minibatches")));
+                    HasSubstr("master 1, scaler 4, ps 2, workers 3"), HasSubstr("12 minibatches")));
 }
 
 TEST(SummaryTest, MasterThatNeverAnswered) {

@@ -16,8 +16,9 @@ namespace muster::sim {
 
 enum class Role : uint8_t { kMaster, kServer, kWorker };
 
-/// What `muster run` does: starts every node, relaunches what ends, tells the master of it, kills
-/// what the master calls lost, and runs the job again when it has ended otherwise than well.
+/// What `muster run` and the scaler do: start every node, relaunch what ends, tell the master of
+/// it, kill what the master calls lost, and run the job again when it has ended otherwise than
+/// well.
 class Supervisor {
  public:
   Supervisor(Env* env, const TrainerFaults& trainers);

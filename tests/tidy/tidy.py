@@ -35,7 +35,7 @@ LAYERS = {
 PUBLIC_HEADERS = "worker_sdk/include/"
 EXAMPLE_FOLDERS = {"examples"}
 # Folders in which deciding and doing are kept apart: no library that reads the world.
-PURE_FOLDERS = ("sharding", "master/core", "ps/engine", "worker_sdk/core", "scaler/policy", "scaler/rest", "verify")
+PURE_FOLDERS = ("sharding", "master/core", "ps/engine", "worker_sdk/core", "scaler/core", "scaler/policy", "scaler/rest", "verify")
 # Of those, the ones whose subfolders are shells.
 PURE_WITH_SHELLS_BELOW = ("sharding", "scaler/rest")
 SHELL_HEADERS = re.compile(
@@ -51,9 +51,9 @@ ADAPTERS = {
     "spdlog/": ("base",),
     "CLI/": ("cli",),
     "Eigen/": ("examples",),
-    "grpc": ("cli", "master/service", "proto/rpc", "ps/service"),
+    "grpc": ("master/service", "proto/rpc", "ps/service", "scaler/admin"),
     "protozero/": ("worker_sdk/control",),
-    "nlohmann/": ("cli", "ps/export", "scaler/rest"),
+    "nlohmann/": ("cli", "ps/export", "scaler/rest", "scaler/service"),
     "openssl/": ("sharding/exported",),
     "hwy/": ("ps/engine",),
     "xxhash": ("master/sources", "proto/wire", "ps/snapshot", "sharding"),

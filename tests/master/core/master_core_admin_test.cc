@@ -65,6 +65,46 @@ TEST_F(AdminTest, ARepeatedReportChargesOnce) {
   EXPECT_EQ(core->ledger().FindFailure(grants[0].shard)->failures, 1u);
 }
 
+TEST_F(AdminTest, WhoTookOverTellsEverythingAgainAndChangesNothing) {
+  Start();
+  NodeReport started = Exit(0, 0, {});
+  started.what = NodeReport::What::kStarted;
+  core->ReportNode(started, At());
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, 1, At()), testing::IsOk());
+  const auto grants = Want(1).grants;
+  Want(0, grants);
+  NodeReport exited = Exit(SIGSEGV, 0, grants[0].token);
+  exited.incarnation = 7;
+  core->ReportNode(exited, At());
+  const uint64_t events = core->events().newest();
+  core->ReportNode(started, At());
+  core->ReportNode(exited, At());
+  EXPECT_EQ(core->nodes().nodes().at("worker-0").record.state, "exited");
+  EXPECT_EQ(core->events().newest(), events);
+  EXPECT_EQ(core->ledger().FindFailure(grants[0].shard)->failures, 1u);
+}
+
+TEST_F(AdminTest, MasterAndScalerRunWithoutRegistering) {
+  Start();
+  for (const char* role : {"master", "scaler"}) {
+    NodeReport report;
+    report.node = report.role = role;
+    report.pid = 7;
+    core->ReportNode(report, At());
+    EXPECT_EQ(core->nodes().nodes().at(role).record.state, "running");
+    report.what = NodeReport::What::kExited;
+    report.signal = SIGKILL;
+    core->ReportNode(report, At());
+    EXPECT_EQ(core->nodes().nodes().at(role).record.state, "exited");
+    report.what = NodeReport::What::kStarted;
+    report.pid = 8;
+    report.restarts = 1;
+    core->ReportNode(report, At());
+    EXPECT_EQ(core->nodes().nodes().at(role).record.state, "running");
+    EXPECT_EQ(core->nodes().nodes().at(role).record.last_exit, "SIGKILL");
+  }
+}
+
 TEST_F(AdminTest, ALateReportOfAReplacedProcessChargesButEndsNothing) {
   Start();
   ASSERT_THAT(core->HelloWorker({"worker-0", 7}, 0, At()), testing::IsOk());

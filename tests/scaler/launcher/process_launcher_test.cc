@@ -6,11 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <charconv>
-
 #include "base/file.h"
-#include "scaler/launcher/pidfd.h"
 #include "scaler/launcher/process_tree.h"
+#include "tests/scaler/launcher/held_process.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -21,27 +19,9 @@ using ::testing::HasSubstr;
 using testing::IsOk;
 using testing::TempDir;
 using Kind = ProcessReport::Kind;
+using Process = testing::HeldProcess;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-/// A process, held by a pidfd: pid reuse cannot mislead the test.
-class Process {
- public:
-  explicit Process(pid_t pid) : fd_(::pidfd_open(pid, 0)) {}
-  ~Process() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Process(Process&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  /// Waits, up to a bound that only a failing test reaches.
-  bool Ended() const {
-    if (fd_ < 0) return true;
-    pollfd poll_fd = {fd_, POLLIN, 0};
-    return ::poll(&poll_fd, 1, 20'000) == 1;
-  }
-
- private:
-  int fd_;
-};
 
 class ProcessLauncherTest : public ::testing::Test {
  protected:
@@ -65,41 +45,17 @@ class ProcessLauncherTest : public ::testing::Test {
     return {};
   }
 
-  /// Numbers that the node writes, one per line, until there are `count`.
+  /// The pids that the node writes.
   std::vector<Process> ReadPids(size_t count, ProcessLauncher* launcher) {
-    std::vector<Process> processes;
-    for (int i = 0; i < 2000; ++i) {
-      absl::StatusOr<std::string> text = ReadFile(folder_.File("pids"), 1 << 20);
-      if (text.ok() && static_cast<size_t>(std::count(text->begin(), text->end(), '\n')) >= count) {
-        const char* at = text->data();
-        for (size_t n = 0; n < count; ++n) {
-          pid_t pid = 0;
-          at = std::from_chars(at, text->data() + text->size(), pid).ptr + 1;
-          EXPECT_GT(pid, 0);
-          processes.emplace_back(pid);
-        }
-        return processes;
-      }
+    return testing::ReadPids(folder_.File("pids"), count, [launcher] {
       if (launcher != nullptr) {
         launcher->Wait(milliseconds(10), {});
       } else {
         ::poll(nullptr, 0, 10);
       }
-    }
-    ADD_FAILURE() << "the pids never came";
-    return processes;
+    });
   }
-
-  /// A node with a child, a grandchild in a session of its own and an orphaned one, all told to
-  /// ignore SIGTERM and SIGHUP.
-  std::string Family() {
-    const std::string file = folder_.File("pids");
-    return fmt::format(
-        "trap '' TERM HUP; sleep 1000 & echo $! >> {0}; "
-        "setsid sh -c 'echo $$ >> {0}; sleep 1000 & wait' & "
-        "(setsid sleep 1000 & echo $! >> {0}); echo $$ >> {0}; wait",
-        file);
-  }
+  std::string Family() { return testing::Family(folder_.File("pids")); }
 
   TempDir folder_;
 };
@@ -212,16 +168,9 @@ TEST_F(ProcessLauncherTest, DeathOfTheSupervisingProcessTakesTheFamilyAlong) {
   ASSERT_THAT(launcher.Start(Shell(Family())), IsOk());
   Next(&launcher);
   const std::vector<Process> family = ReadPids(4, &launcher);
-  // The direct child is `supervise`.
-  const std::vector<pid_t> descendants = Descendants({});
-  ASSERT_FALSE(descendants.empty());
-  for (pid_t pid : descendants) {
-    MUSTER_ASSERT_OK_AND_ASSIGN(std::string command,
-                                ReadFile(fmt::format("/proc/{}/cmdline", pid), 100'000));
-    if (command.find("supervise") != std::string::npos) {
-      ASSERT_EQ(::kill(pid, SIGKILL), 0);
-    }
-  }
+  const std::vector<pid_t> supervisors = testing::Supervisors();
+  ASSERT_EQ(supervisors.size(), 1u);
+  ASSERT_EQ(::kill(supervisors[0], SIGKILL), 0);
   const ProcessReport report = Next(&launcher);
   EXPECT_EQ(report.kind, Kind::kExited);
   EXPECT_EQ(report.exit, (ExitStatus{.signal = SIGKILL}));
@@ -244,6 +193,96 @@ TEST_F(ProcessLauncherTest, SigkillOfTheLauncherLeavesNoOrphan) {
   int status = 0;
   ASSERT_EQ(::waitpid(launcher, &status, 0), launcher);
   for (const Process& process : family) EXPECT_TRUE(process.Ended());
+}
+
+/// What `muster run` does, and what it must bear: the scaler is killed, and its supervising
+/// process, and the nodes go on.
+class ScalerLauncherTest : public ProcessLauncherTest {
+ protected:
+  ScalerLauncherTest() {
+    launcher_.emplace(ProcessLauncher::Options{.program = MUSTER_SUPERVISE_PROGRAM,
+                                               .log_directory = folder_.path(),
+                                               .spare_supervisors = true});
+    EXPECT_EQ(::pipe2(life_, O_CLOEXEC), 0);
+  }
+  ~ScalerLauncherTest() override {
+    ::close(life_[0]);
+    EndLife();
+  }
+  void EndLife() {
+    if (life_[1] >= 0) ::close(std::exchange(life_[1], -1));
+  }
+
+  /// The scaler, with a node that is a family; its pid.
+  pid_t StartScaler() {
+    EXPECT_THAT(
+        launcher_->Start({.name = "scaler",
+                          .command = {MUSTER_SUPERVISE_PROGRAM, "keep", std::to_string(life_[0]),
+                                      folder_.path(), folder_.File("nodes"), "sh", "-c", Family()},
+                          .environment = {},
+                          .inherited_fds = {life_[0]},
+                          .keep_descendants = true}),
+        IsOk());
+    return Next(&*launcher_).pid;
+  }
+
+  int life_[2];
+  std::optional<ProcessLauncher> launcher_;
+};
+
+TEST_F(ScalerLauncherTest, NodesOutliveTheScaler) {
+  const pid_t scaler = StartScaler();
+  const std::vector<Process> family = ReadPids(4, &*launcher_);
+  ASSERT_EQ(::kill(scaler, SIGKILL), 0);
+  const ProcessReport report = Next(&*launcher_);
+  EXPECT_EQ(report.kind, Kind::kExited);
+  EXPECT_EQ(report.exit, (ExitStatus{.signal = SIGKILL}));
+  launcher_->Sweep();
+  for (const Process& process : family) EXPECT_TRUE(process.Lives());
+  EndLife();
+  for (const Process& process : family) EXPECT_TRUE(process.Ended());
+}
+
+TEST_F(ScalerLauncherTest, NodesOutliveTheScalersSupervisingProcess) {
+  const Process scaler(StartScaler());
+  const std::vector<Process> family = ReadPids(4, &*launcher_);
+  pid_t of_scaler = -1;
+  for (const pid_t pid : testing::Supervisors()) {
+    if (!IsSupervisor(pid)) of_scaler = pid;
+  }
+  ASSERT_GT(of_scaler, 0);
+  ASSERT_EQ(::kill(of_scaler, SIGKILL), 0);
+  EXPECT_EQ(Next(&*launcher_).exit, (ExitStatus{.signal = SIGKILL}));
+  EXPECT_TRUE(scaler.Ended()) << "before another may be started";
+  launcher_->Sweep();
+  for (const Process& process : family) EXPECT_TRUE(process.Lives());
+}
+
+TEST_F(ScalerLauncherTest, SweepKillsWhatAKilledSupervisingProcessLeft) {
+  const pid_t scaler = StartScaler();
+  const std::vector<Process> family = ReadPids(4, &*launcher_);
+  ASSERT_EQ(::kill(scaler, SIGKILL), 0);
+  Next(&*launcher_);
+  const std::vector<pid_t> supervisors = testing::Supervisors();
+  ASSERT_EQ(supervisors.size(), 1u);
+  const Process supervisor(supervisors[0]);
+  ASSERT_EQ(::kill(supervisor.pid(), SIGKILL), 0);
+  ASSERT_TRUE(supervisor.Ended());
+  // One that is swept up leaves its children to be swept up.
+  for (const Process& process : family) {
+    for (int i = 0; i < 2'000 && process.Lives(); ++i) {
+      launcher_->Sweep();
+      ::poll(nullptr, 0, 10);
+    }
+    EXPECT_FALSE(process.Lives());
+  }
+}
+
+TEST_F(ScalerLauncherTest, DestructionLeavesNothing) {
+  StartScaler();
+  const std::vector<Process> family = ReadPids(4, &*launcher_);
+  launcher_.reset();
+  for (const Process& process : family) EXPECT_FALSE(process.Lives());
 }
 
 }  // namespace

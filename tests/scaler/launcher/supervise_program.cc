@@ -1,30 +1,31 @@
 #include <fmt/core.h>
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "scaler/launcher/node_launcher.h"
 #include "scaler/launcher/process_launcher.h"
 #include "scaler/launcher/supervise.h"
 
-/// `supervise_program supervise ARGUMENTS...`: the verb of the muster executable.
-/// `supervise_program launch LOG_FOLDER COMMAND...`: a stand-in for `muster run` that the tests can
-/// kill: starts one node, prints its pid, and waits for ever.
-int main(int argc, char** argv) {
-  const std::vector<std::string> arguments(argv + 2, argv + argc);
-  if (std::string(argv[1]) == "supervise") {
-    absl::StatusOr<muster::SuperviseOptions> options = muster::ParseSuperviseArguments(arguments);
-    if (!options.ok()) {
-      fmt::print(stderr, "{}\n", muster::Message(options.status()));
-      return 2;
-    }
-    return muster::RunSupervise(*options);
+namespace {
+
+constexpr char kSelf[] = "/proc/self/exe";
+
+int Supervise(const std::vector<std::string>& arguments) {
+  absl::StatusOr<muster::SuperviseOptions> options = muster::ParseSuperviseArguments(arguments);
+  if (!options.ok()) {
+    fmt::print(stderr, "{}\n", muster::Message(options.status()));
+    return 2;
   }
-  muster::ProcessLauncher launcher({.program = "/proc/self/exe", .log_directory = arguments[0]});
-  absl::Status started = launcher.Start({.name = "node",
-                                         .command = {arguments.begin() + 1, arguments.end()},
-                                         .environment = {},
-                                         .working_directory = ""});
+  return muster::RunSupervise(*options);
+}
+
+int Launch(const std::vector<std::string>& arguments) {
+  muster::ProcessLauncher launcher({.program = kSelf, .log_directory = arguments[0]});
+  absl::Status started = launcher.Start(
+      {.name = "node", .command = {arguments.begin() + 1, arguments.end()}, .environment = {}});
   if (!started.ok()) return 1;
   while (true) {
     for (const muster::ProcessReport& report : launcher.Wait(std::chrono::hours(1), {})) {
@@ -32,4 +33,31 @@ int main(int argc, char** argv) {
       std::fflush(stdout);
     }
   }
+}
+
+int Keep(const std::vector<std::string>& arguments) {
+  absl::StatusOr<muster::scaler::NodeLauncher> launcher =
+      muster::scaler::NodeLauncher::Open({.program = kSelf,
+                                          .log_directory = arguments[1],
+                                          .socket_directory = arguments[2],
+                                          .life_fd = std::atoi(arguments[0].c_str())});
+  if (!launcher.ok() || !launcher->Find().ok()) return 1;
+  const muster::NodeCommand command{
+      .name = "node", .command = {arguments.begin() + 3, arguments.end()}, .environment = {}};
+  if (!launcher->attached("node") && !launcher->Start(command, 1).ok()) return 1;
+  while (true) launcher->Wait(std::chrono::hours(1), {});
+}
+
+}  // namespace
+
+/// `supervise_program supervise ARGUMENTS...`: the verb of the muster executable.
+/// `supervise_program launch LOG_FOLDER COMMAND...`: a stand-in for `muster run` that the tests can
+/// kill: starts one process, prints its pid, and waits for ever.
+/// `supervise_program keep LIFE_FD LOG_FOLDER SOCKET_FOLDER COMMAND...`: the same for `muster
+/// scaler`: starts one node, or adopts it.
+int main(int argc, char** argv) {
+  const std::string verb = argc > 1 ? argv[1] : "";
+  const std::vector<std::string> arguments(argv + 2, argv + argc);
+  if (verb == "supervise") return Supervise(arguments);
+  return verb == "keep" ? Keep(arguments) : Launch(arguments);
 }

@@ -14,6 +14,10 @@ using testing::StatusIs;
 TEST(SuperviseArgumentsTest, RoundTrip) {
   const SuperviseOptions options{.name = "worker-1",
                                  .control_fd = 7,
+                                 .listen_fd = 8,
+                                 .start = 3,
+                                 .life_fd = 11,
+                                 .keep_descendants = true,
                                  .held_fd = 9,
                                  .parent_pid = 42,
                                  .log_path = "/x/worker-1.log",
@@ -25,6 +29,10 @@ TEST(SuperviseArgumentsTest, RoundTrip) {
                               ParseSuperviseArguments(SuperviseArguments(options)));
   EXPECT_EQ(back.name, options.name);
   EXPECT_EQ(back.control_fd, 7);
+  EXPECT_EQ(back.listen_fd, 8);
+  EXPECT_EQ(back.start, 3u);
+  EXPECT_EQ(back.life_fd, 11);
+  EXPECT_TRUE(back.keep_descendants);
   EXPECT_EQ(back.held_fd, 9);
   EXPECT_EQ(back.parent_pid, 42);
   EXPECT_EQ(back.log_path, options.log_path);
@@ -32,6 +40,14 @@ TEST(SuperviseArgumentsTest, RoundTrip) {
   EXPECT_EQ(back.working_directory, "/x y");
   EXPECT_EQ(back.stop_timeout, options.stop_timeout);
   EXPECT_THAT(back.command, ElementsAre("sh", "-c", "--", "exit 1"));
+}
+
+TEST(SuperviseArgumentsTest, DescendantsAreNotKeptUnlessSaid) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(const SuperviseOptions back,
+                              ParseSuperviseArguments(SuperviseArguments({.command = {"x"}})));
+  EXPECT_FALSE(back.keep_descendants);
+  EXPECT_EQ(back.listen_fd, -1);
+  EXPECT_EQ(back.life_fd, -1);
 }
 
 TEST(SuperviseArgumentsTest, Mistakes) {

@@ -1,4 +1,4 @@
-#include "cli/master_link.h"
+#include "scaler/admin/master_link.h"
 
 #include <gmock/gmock.h>
 #include <poll.h>

@@ -25,10 +25,16 @@ class RestartPolicy {
     uint32_t exits = 0;
   };
 
-  explicit RestartPolicy(const Options& options) : options_(options) {}
+  /// `exits` in a row without progress have been counted before.
+  explicit RestartPolicy(const Options& options, uint32_t exits = 0)
+      : options_(options), exits_(exits) {}
 
   /// The node ended; `progress` says whether it got anywhere since it was last started.
   Decision OnExit(Progress progress);
+  /// The node got somewhere: the next exit counts as the first.
+  void OnProgress() { exits_ = 0; }
+  /// Exits in a row without progress so far.
+  uint32_t exits() const { return exits_; }
 
  private:
   Options options_;

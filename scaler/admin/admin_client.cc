@@ -1,4 +1,4 @@
-#include "cli/admin_client.h"
+#include "scaler/admin/admin_client.h"
 
 #include <grpcpp/grpcpp.h>
 
@@ -89,8 +89,8 @@ class GrpcAdminClient final : public AdminClient {
     grpc::ClientContext context;
     if (!job_.id.empty()) context.AddMetadata(kJobIdMetadata, job_.id);
     if (!job_.name.empty()) context.AddMetadata(kJobNameMetadata, job_.name);
-    // gRPC takes deadlines as wall time only.
-    context.set_deadline(std::chrono::system_clock::now() + deadline);
+    context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                                      gpr_time_from_millis(deadline.count(), GPR_TIMESPAN)));
     // A call that fails at once does not poll: the channel's next attempt to connect would be
     // noticed by gRPC's backup poller alone, seconds later.
     context.set_wait_for_ready(when_away_ == WhenAway::kWait);

@@ -1,4 +1,4 @@
-#include "cli/admin_client.h"
+#include "scaler/admin/admin_client.h"
 
 #include <gmock/gmock.h>
 #include <unistd.h>

@@ -9,16 +9,16 @@
 
 #include "base/clock.h"
 #include "base/mutex.h"
-#include "cli/admin_client.h"
 #include "proto/admin.pb.h"
-#include "scaler/launcher/supervisor.h"
+#include "scaler/admin/admin_client.h"
+#include "scaler/core/messages.h"
 
 namespace muster {
 
-/// The part of the master's status that the supervisor decides by.
+/// The part of the master's status that is decided by.
 MasterView ToView(const v1::JobStatus& status);
 
-/// Talks with the master so that the supervising thread never waits for it: asks for the status
+/// Talks with the master so that the deciding thread never waits for it: asks for the status
 /// again and again, fetches new events, and delivers reports and orders in order, however long the
 /// master is away. Owns one thread. Thread-safe.
 class MasterLink {
@@ -34,16 +34,19 @@ class MasterLink {
              std::chrono::milliseconds interval, const Clock* clock);
   ~MasterLink();
 
-  /// Queues a report. At most kReportsMax wait; beyond that the oldest is dropped (the master has
-  /// then been away for thousands of exits).
-  void Tell(const TellMaster& report);
+  /// Queues a report and returns its number, from 1. At most kReportsMax wait; beyond that the
+  /// oldest is dropped (the master has then been away for thousands of exits).
+  uint64_t Tell(const TellMaster& report);
+  /// The number of the newest report that the master has answered, be it that it refuses it; all
+  /// before it are over, too.
+  uint64_t reports_over();
   void AskDrain();
   /// Ends the job as FAILED with this reason.
   void AskFail(const std::string& reason);
 
   /// Answers that came since the last call, oldest first.
   std::vector<Answer> TakeAnswers();
-  /// Readable when there are answers.
+  /// Readable when there are answers, or reports_over() has grown.
   int wake_fd() const { return wake_fd_; }
 
   static constexpr size_t kReportsMax = 10'000;
@@ -53,8 +56,10 @@ class MasterLink {
     enum class Kind : uint8_t { kReport, kDrain, kFail } kind = Kind::kReport;
     v1::ReportNodeRequest report;
     std::string reason;
+    uint64_t number = 0;  // of a report
   };
-  void Enqueue(Order order);
+  uint64_t Enqueue(Order order);
+  void Wake();
   void Loop();
   /// Delivers what waits; false when the master was not there.
   bool Deliver();
@@ -73,6 +78,8 @@ class MasterLink {
   CondVar changed_;
   std::deque<Order> orders_ MUSTER_GUARDED_BY(mutex_);
   uint64_t orders_dropped_ MUSTER_GUARDED_BY(mutex_) = 0;
+  uint64_t reports_ MUSTER_GUARDED_BY(mutex_) = 0;
+  uint64_t reports_over_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::vector<Answer> answers_ MUSTER_GUARDED_BY(mutex_);
   bool stop_ MUSTER_GUARDED_BY(mutex_) = false;
 

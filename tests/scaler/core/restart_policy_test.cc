@@ -1,4 +1,4 @@
-#include "scaler/launcher/restart_policy.h"
+#include "scaler/core/restart_policy.h"
 
 #include <gtest/gtest.h>
 
@@ -39,6 +39,21 @@ TEST(RestartPolicyTest, ProgressStartsTheCountAgain) {
     EXPECT_EQ(decision.delay, milliseconds(0));
   }
   EXPECT_TRUE(policy.OnExit(Progress::kNone).crash_loop);
+}
+
+TEST(RestartPolicyTest, GoesOnWhereAnotherStopped) {
+  RestartPolicy before({.crash_loop_exits = 3});
+  before.OnExit(Progress::kNone);
+  before.OnExit(Progress::kNone);
+  RestartPolicy after({.crash_loop_exits = 3}, before.exits());
+  EXPECT_TRUE(after.OnExit(Progress::kNone).crash_loop);
+}
+
+TEST(RestartPolicyTest, ProgressThatWasSeenBeforeTheExitCounts) {
+  RestartPolicy policy({.crash_loop_exits = 2}, 1);
+  policy.OnProgress();
+  EXPECT_EQ(policy.exits(), 0u);
+  EXPECT_EQ(policy.OnExit(Progress::kNone).delay, milliseconds(0));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "scaler/launcher/restart_policy.h"
+#include "scaler/core/restart_policy.h"
 
 #include <algorithm>
 

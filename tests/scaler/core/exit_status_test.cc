@@ -1,4 +1,4 @@
-#include "scaler/launcher/exit_status.h"
+#include "scaler/core/exit_status.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

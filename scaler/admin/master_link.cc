@@ -1,4 +1,4 @@
-#include "cli/master_link.h"
+#include "scaler/admin/master_link.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -82,8 +82,9 @@ MasterLink::~MasterLink() {
   ::close(wake_fd_);
 }
 
-void MasterLink::Tell(const TellMaster& report) {
-  Enqueue({.kind = Order::Kind::kReport, .report = ToRequest(report, run_id_), .reason = ""});
+uint64_t MasterLink::Tell(const TellMaster& report) {
+  return Enqueue(
+      {.kind = Order::Kind::kReport, .report = ToRequest(report, run_id_), .reason = ""});
 }
 
 void MasterLink::AskDrain() {
@@ -94,20 +95,33 @@ void MasterLink::AskFail(const std::string& reason) {
   Enqueue({.kind = Order::Kind::kFail, .report = {}, .reason = reason});
 }
 
-void MasterLink::Enqueue(Order order) {
+uint64_t MasterLink::Enqueue(Order order) {
   MutexLock lock(&mutex_);
-  // Drains and cancels are repeated by the supervisor: one of a kind waiting is enough.
+  // Drains and cancels are repeated by who wants them: one of a kind waiting is enough.
   if (order.kind != Order::Kind::kReport &&
       std::any_of(orders_.begin(), orders_.end(),
                   [&](const Order& other) { return other.kind == order.kind; })) {
-    return;
+    return 0;
   }
+  if (order.kind == Order::Kind::kReport) order.number = ++reports_;
+  const uint64_t number = order.number;
   if (orders_.size() >= kReportsMax) {
     orders_.pop_front();
     ++orders_dropped_;
   }
   orders_.push_back(std::move(order));
   changed_.SignalAll();
+  return number;
+}
+
+uint64_t MasterLink::reports_over() {
+  MutexLock lock(&mutex_);
+  return reports_over_;
+}
+
+void MasterLink::Wake() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake_fd_, &one, sizeof(one));
 }
 
 std::vector<MasterLink::Answer> MasterLink::TakeAnswers() {
@@ -161,9 +175,13 @@ bool MasterLink::Deliver() {
     const absl::Status status = Send(order);
     if (IsUnreachable(status)) return false;
     if (!status.ok()) Log(LogLevel::kWarning, "{}", Message(status));
-    MutexLock lock(&mutex_);
-    // The front is still the one that was sent, unless the queue ran over meanwhile.
-    if (orders_dropped_ == dropped) orders_.pop_front();
+    {
+      MutexLock lock(&mutex_);
+      // The front is still the one that was sent, unless the queue ran over meanwhile.
+      if (orders_dropped_ == dropped) orders_.pop_front();
+      reports_over_ = std::max(reports_over_, order.number);
+    }
+    if (order.kind == Order::Kind::kReport) Wake();
   }
 }
 
@@ -209,8 +227,7 @@ void MasterLink::Poll() {
     if (answers_.size() >= kAnswersMax) answers_.erase(answers_.begin());
     answers_.push_back(std::move(answer));
   }
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(wake_fd_, &one, sizeof(one));
+  Wake();
 }
 
 }  // namespace muster

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "scaler/core/exit_status.h"
+#include "scaler/core/node_role.h"
+#include "sharding/slot_file.h"
+
+/// What the two deciders of this folder hear (events) and want done (effects). Plain values.
+namespace muster {
+
+/// The state of the job as the master tells it; the numbers are those of v1::JobState.
+enum class JobPhase : uint8_t {
+  kUnknown = 0,
+  kRunning = 1,
+  kDraining = 2,
+  kDrained = 3,
+  kSucceeded = 4,
+  kFailed = 5,
+  kCancelled = 6,
+  kStopped = 7,  // in a state directory only, never said by a master
+};
+std::string ToString(JobPhase phase);  // "running", "drained", ...
+inline bool IsTerminal(JobPhase phase) {
+  return phase >= JobPhase::kDrained;
+}
+
+/// What is decided by of the master's status.
+struct MasterView {
+  JobPhase phase = JobPhase::kUnknown;
+  std::string reason;
+  uint64_t done_seq = 0;
+  uint64_t records_done = 0;  // over all datasets and epochs
+  struct Node {
+    std::string name;
+    std::string state;  // starting, running, lost, exited
+    uint64_t pid = 0;   // 0: not known
+  };
+  std::vector<Node> nodes;
+};
+/// The job got somewhere between two answers; a replay takes records back, and is no progress.
+inline bool HasProgressed(const MasterView& from, const MasterView& to) {
+  return to.done_seq > from.done_seq || to.records_done > from.records_done;
+}
+
+// Events.
+struct NodeStarted {
+  std::string node;
+  uint64_t pid = 0;
+};
+struct NodeExited {
+  std::string node;
+  uint64_t pid = 0;
+  ExitStatus exit;
+  std::optional<SlotRecord> slot;  // of a worker
+  std::string last_words;          // of its log
+};
+/// The master answered a question that was asked at `asked_at`.
+struct MasterAnswered {
+  MasterView view;
+  TimePoint asked_at;
+};
+struct StopWanted {};  // everything is to end now
+struct Tick {};
+
+// Effects.
+struct StartNode {
+  std::string node;
+  NodeRole role = NodeRole::kWorker;
+  /// The how-manieth start of the node in this run, from 1; workers tell the master.
+  uint32_t start = 1;
+};
+struct StopNode {
+  std::string node;
+  std::chrono::milliseconds timeout{0};
+};
+struct KillNode {
+  std::string node;
+  std::string why;
+};
+/// To be told to the master, in order, again and again until it is heard.
+struct TellMaster {
+  std::string node;
+  NodeRole role = NodeRole::kWorker;
+  uint64_t pid = 0;
+  bool exited = false;  // else started
+  ExitStatus exit;
+  uint64_t computing_token = 0;
+  uint32_t minibatches_started = 0;
+  uint64_t incarnation = 0;  // of a worker's process; 0: it left none behind
+  std::string text;
+  uint32_t restarts = 0;
+};
+struct AskCancel {
+  std::string reason;
+};
+/// For people: a line for the display, or the log.
+struct Note {
+  std::string text;
+  /// To what the user has just asked for: shown even to those who want no progress.
+  bool answer = false;
+};
+
+/// How `muster master`, `muster ps` and `muster scaler` say that their input is wrong: starting
+/// them again is no use.
+inline constexpr int kBadInputExit = 2;
+
+/// The report of an exit.
+TellMaster ExitReport(const NodeExited& event, NodeRole role, uint32_t starts);
+/// Why a node that ended `exits` times without progress is given up, for people.
+std::string CrashLoopReason(const NodeExited& event, uint32_t exits);
+/// "worker-0 ended (SIGKILL); starting it again in 0.5 s".
+std::string RelaunchNote(const NodeExited& event, std::chrono::milliseconds delay);
+
+/// "10 s", "0.5 s".
+std::string InSeconds(std::chrono::milliseconds duration);
+/// Every line on a line of its own, four blanks in.
+std::string Indented(const std::string& lines);
+/// Up to the first line break.
+std::string FirstLine(const std::string& text);
+
+}  // namespace muster

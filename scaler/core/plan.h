@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scaler/core/node_role.h"
+
+/// What a scaler must know of the one before it: written before it is acted upon. Pure.
+namespace muster::scaler {
+
+/// One worker or server.
+struct NodePlan {
+  enum class State : uint8_t {
+    kIdle,      // to be started when it is time
+    kRunning,   // start number `starts` was ordered, and the master does not know of its exit
+    kFinished,  // not to be started any more in this run
+  };
+  NodeRole role = NodeRole::kWorker;
+  State state = State::kIdle;
+  /// In this run; the number of the newest one.
+  uint32_t starts = 0;
+  /// In a row without progress.
+  uint32_t exits = 0;
+  /// Of the newest start; 0: not heard of yet.
+  uint64_t pid = 0;
+  friend bool operator==(const NodePlan&, const NodePlan&) = default;
+};
+
+struct Plan {
+  /// The run that it is of: `muster run` draws a new one, and its nodes begin anew.
+  std::string run_id;
+  /// How many workers are wanted.
+  uint32_t workers = 0;
+  std::map<std::string, NodePlan> nodes;
+  friend bool operator==(const Plan&, const Plan&) = default;
+};
+
+/// The plan of a run that begins: `ps-0`, ... and `worker-0`, ..., none started.
+Plan NewPlan(const std::string& run_id, uint32_t servers, uint32_t workers);
+
+/// A supervising process that an earlier scaler started, as its socket shows it.
+struct FoundNode {
+  std::string node;
+  uint32_t start = 0;
+  bool alive = false;  // somebody listens
+  friend bool operator==(const FoundNode&, const FoundNode&) = default;
+};
+
+/// What a started scaler makes of what it finds.
+struct Adoption {
+  /// kRunning: it is there, or it is in `died`.
+  Plan plan;
+  /// Killed together with their supervising process while nobody looked: SIGKILL is their exit, and
+  /// the master has yet to hear of it.
+  std::vector<std::string> died;
+  /// Told already, or superseded: they are to go.
+  std::vector<FoundNode> stale;
+};
+/// `plan` is the one that was written last, of the same run.
+Adoption Adopt(Plan plan, const std::vector<FoundNode>& found);
+
+}  // namespace muster::scaler

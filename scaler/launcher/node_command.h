@@ -1,0 +1,38 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scaler/core/exit_status.h"
+
+namespace muster {
+
+/// One process to start: a node of the job.
+struct NodeCommand {
+  std::string name;                                // "worker-0"
+  std::vector<std::string> command;                // program and arguments
+  std::map<std::string, std::string> environment;  // added to the launcher's own
+  std::string working_directory;                   // "" = the launcher's own
+  /// Where a worker notes what it computes; made anew before it is started. "" = none.
+  std::string slot_file;
+  /// Descriptors that it gets, under the same numbers.
+  std::vector<int> inherited_fds;
+  /// What it starts outlives it: SuperviseOptions::keep_descendants.
+  bool keep_descendants = false;
+};
+
+/// What became of a node.
+struct ProcessReport {
+  enum class Kind : uint8_t { kStarted, kExited };
+  std::string node;
+  Kind kind = Kind::kStarted;
+  /// Of the command itself, not of its supervisor; 0 when it could not be executed.
+  pid_t pid = 0;
+  ExitStatus exit;
+};
+
+}  // namespace muster

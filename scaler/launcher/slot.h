@@ -1,0 +1,18 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "sharding/slot_file.h"
+
+namespace muster {
+
+/// Makes a fresh, empty slot file for a worker, so that nothing of its predecessor is read. Errors
+/// name the path.
+absl::Status ResetSlot(const std::string& path);
+
+/// What a worker's process left behind; nothing when it began none, or `path` is empty.
+std::optional<SlotRecord> ReadSlot(const std::string& path);
+
+}  // namespace muster

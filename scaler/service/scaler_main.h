@@ -1,0 +1,50 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "scaler/core/node_keeper.h"
+#include "scaler/core/node_role.h"
+#include "scaler/launcher/node_command.h"
+#include "sharding/job_identity.h"
+
+namespace muster::scaler {
+
+struct ScalerOptions {
+  JobIdentity job;
+  std::string run_id;
+  std::string master_address;
+  /// Of a run that begins.
+  uint32_t servers = 1;
+  uint32_t workers = 1;
+  KeeperOptions keeper;
+  /// The program whose verb `supervise` is run: this one.
+  std::string program;
+  /// Where `plan.json` is, and a lock that keeps a second scaler out; made when it is not there.
+  std::string directory;
+  std::string log_directory;     // must exist
+  std::string socket_directory;  // of supervising processes; made when it is not there
+  /// What a node is.
+  std::function<NodeCommand(const std::string& node, NodeRole role)> command_of;
+  /// The reading end of a pipe whose end is the end of every node; -1 = none.
+  int life_fd = -1;
+  /// A lock that stays held until every node is gone; -1 = none.
+  int held_fd = -1;
+  /// An eventfd that is counted up ten times a second; -1 = none.
+  int beat_fd = -1;
+  /// Readable when SIGINT, SIGTERM or SIGHUP came (a signalfd); -1 = none.
+  int signal_fd = -1;
+};
+
+/// The body of `muster scaler`: adopts the nodes that an earlier scaler of this run has started,
+/// keeps them and the others alive while the job trains, ends them when it is over. Nodes outlive
+/// it when it is killed. Returns how it ended, which is at the job's end or by a signal. Errors:
+/// its folders or sockets cannot be used, or another scaler uses them. Requires: called on the main
+/// thread; `clock` outlives the call.
+absl::StatusOr<KeeperOutcome> RunScaler(const ScalerOptions& options, const Clock* clock);
+
+}  // namespace muster::scaler

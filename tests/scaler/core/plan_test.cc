@@ -1,0 +1,105 @@
+#include "scaler/core/plan.h"
+
+#include <gmock/gmock.h>
+
+namespace muster::scaler {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using State = NodePlan::State;
+
+Plan PlanOf(const NodePlan& node) {
+  Plan plan{.run_id = "r", .workers = 1, .nodes = {}};
+  plan.nodes["worker-0"] = node;
+  return plan;
+}
+
+TEST(PlanTest, NewPlanNamesEveryNode) {
+  const Plan plan = NewPlan("r", 1, 2);
+  EXPECT_EQ(plan.run_id, "r");
+  EXPECT_EQ(plan.workers, 2u);
+  ASSERT_EQ(plan.nodes.size(), 3u);
+  EXPECT_EQ(plan.nodes.at("ps-0").role, NodeRole::kServer);
+  EXPECT_EQ(plan.nodes.at("worker-1").role, NodeRole::kWorker);
+  EXPECT_EQ(plan.nodes.at("worker-1").starts, 0u);
+}
+
+struct Case {
+  const char* what;
+  NodePlan before;
+  std::vector<FoundNode> found;
+  State state;
+  uint32_t starts;
+  uint64_t pid;
+  bool died;
+  std::vector<FoundNode> stale;
+};
+
+TEST(PlanTest, Adoption) {
+  const FoundNode alive_1{"worker-0", 1, true}, alive_2{"worker-0", 2, true};
+  const FoundNode alive_3{"worker-0", 3, true};
+  const FoundNode dead_2{"worker-0", 2, false};
+  const NodePlan running{.state = State::kRunning, .starts = 2, .exits = 1, .pid = 42};
+  const NodePlan unheard{.state = State::kRunning, .starts = 2, .pid = 0};
+  const NodePlan idle{.state = State::kIdle, .starts = 2, .exits = 1, .pid = 42};
+  const NodePlan finished{.state = State::kFinished, .starts = 2, .pid = 42};
+  const Case cases[] = {
+      {"never started", {}, {}, State::kIdle, 0, 0, false, {}},
+      {"runs", running, {alive_2}, State::kRunning, 2, 42, false, {}},
+      {"runs, and has not been heard of", unheard, {alive_2}, State::kRunning, 2, 0, false, {}},
+      {"killed with its supervising process", running, {dead_2}, State::kRunning, 2, 42, true, {}},
+      {"its socket is gone, too", running, {}, State::kRunning, 2, 42, true, {}},
+      {"ordered, and not begun: the number is free", unheard, {}, State::kIdle, 1, 0, false, {}},
+      {"perhaps begun: the number is used", unheard, {dead_2}, State::kIdle, 2, 0, false, {}},
+      {"its exit was told, but not released",
+       idle,
+       {alive_2},
+       State::kIdle,
+       2,
+       42,
+       false,
+       {alive_2}},
+      {"told and released", idle, {}, State::kIdle, 2, 42, false, {}},
+      {"finished, but not released",
+       finished,
+       {alive_2},
+       State::kFinished,
+       2,
+       42,
+       false,
+       {alive_2}},
+      {"started beyond a plan that could not be written",
+       idle,
+       {alive_3},
+       State::kRunning,
+       3,
+       0,
+       false,
+       {}},
+      {"a former life", running, {alive_1, alive_2}, State::kRunning, 2, 42, false, {alive_1}},
+      {"two beyond the plan", idle, {alive_3, alive_2}, State::kRunning, 3, 0, false, {alive_2}},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.what);
+    const Adoption adoption = Adopt(PlanOf(c.before), c.found);
+    const NodePlan& node = adoption.plan.nodes.at("worker-0");
+    EXPECT_EQ(node.state, c.state);
+    EXPECT_EQ(node.starts, c.starts);
+    EXPECT_EQ(node.pid, c.pid);
+    EXPECT_EQ(node.exits, c.before.exits);
+    EXPECT_EQ(adoption.died.size(), c.died ? 1u : 0u);
+    EXPECT_EQ(adoption.stale, c.stale);
+  }
+}
+
+TEST(PlanTest, NodeThatNobodyPlannedGoes) {
+  const FoundNode stranger{"worker-7", 1, true};
+  const Adoption adoption = Adopt(PlanOf({}), {stranger, {"worker-8", 1, false}});
+  EXPECT_THAT(adoption.stale, ElementsAre(stranger));
+  EXPECT_EQ(adoption.plan, PlanOf({}));
+  EXPECT_THAT(adoption.died, IsEmpty());
+}
+
+}  // namespace
+}  // namespace muster::scaler

@@ -1,0 +1,240 @@
+#include "scaler/launcher/node_launcher.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <deque>
+
+#include "base/file.h"
+#include "tests/scaler/launcher/held_process.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace muster::scaler {
+namespace {
+
+using ::muster::testing::HeldProcess;
+using ::muster::testing::IsOk;
+using ::muster::testing::Supervisors;
+using ::muster::testing::TempDir;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Kind = ProcessReport::Kind;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class NodeLauncherTest : public ::testing::Test {
+ protected:
+  NodeLauncherTest() { EXPECT_EQ(::pipe2(life_, O_CLOEXEC), 0); }
+  ~NodeLauncherTest() override {
+    launcher_.reset();
+    EndLife();
+    ::close(life_[0]);
+    KillDescendants({});
+  }
+  void EndLife() {
+    if (life_[1] >= 0) ::close(std::exchange(life_[1], -1));
+  }
+
+  /// The next scaler; the one before is gone. Returns what it finds.
+  std::vector<FoundNode> Succeed() {
+    launcher_.reset();
+    reports_.clear();
+    absl::StatusOr<NodeLauncher> launcher =
+        NodeLauncher::Open({.program = MUSTER_SUPERVISE_PROGRAM,
+                            .log_directory = folder_.path(),
+                            .socket_directory = folder_.File("nodes"),
+                            .life_fd = life_[0]});
+    EXPECT_THAT(launcher.status(), IsOk());
+    launcher_.emplace(*std::move(launcher));
+    absl::StatusOr<std::vector<FoundNode>> found = launcher_->Find();
+    EXPECT_THAT(found.status(), IsOk());
+    return *std::move(found);
+  }
+
+  void Start(const std::string& script, uint32_t start = 1) {
+    ASSERT_THAT(launcher_->Start(
+                    {.name = "node", .command = {"sh", "-c", script}, .environment = {}}, start),
+                IsOk());
+  }
+  ProcessReport Next() {
+    for (int i = 0; i < 100 && reports_.empty(); ++i) {
+      for (ProcessReport& report : launcher_->Wait(milliseconds(500), {})) {
+        reports_.push_back(std::move(report));
+      }
+    }
+    if (reports_.empty()) {
+      ADD_FAILURE() << "no report came";
+      return {};
+    }
+    ProcessReport report = std::move(reports_.front());
+    reports_.pop_front();
+    return report;
+  }
+  void ExpectExit(ExitStatus exit) {
+    const ProcessReport report = Next();
+    EXPECT_EQ(report.kind, Kind::kExited);
+    EXPECT_EQ(report.exit, exit);
+  }
+  std::string Family() { return testing::Family(folder_.File("pids")); }
+  std::vector<HeldProcess> FamilyProcesses() {
+    return testing::ReadPids(folder_.File("pids"), 4,
+                             [this] { launcher_->Wait(milliseconds(10), {}); });
+  }
+
+  TempDir folder_;
+  int life_[2];
+  std::optional<NodeLauncher> launcher_;
+  std::deque<ProcessReport> reports_;
+};
+
+TEST_F(NodeLauncherTest, ReportsStartAndExitAndLetsGoWhenReleased) {
+  EXPECT_THAT(Succeed(), IsEmpty());
+  Start("echo hello; exit 7");
+  const ProcessReport started = Next();
+  EXPECT_EQ(started.kind, Kind::kStarted);
+  EXPECT_GT(started.pid, 0);
+  const ProcessReport exited = Next();
+  EXPECT_EQ(exited.pid, started.pid);
+  EXPECT_EQ(exited.exit, (ExitStatus{.signal = 0, .code = 7}));
+  MUSTER_ASSERT_OK_AND_ASSIGN(std::string log, ReadFile(launcher_->LogPath("node"), 10'000));
+  EXPECT_THAT(log, HasSubstr("hello\n"));
+  EXPECT_TRUE(launcher_->attached("node"));
+  const HeldProcess supervisor(Supervisors().at(0));
+  EXPECT_TRUE(supervisor.Lives());
+  launcher_->Release("node");
+  EXPECT_TRUE(supervisor.Ended());
+  EXPECT_FALSE(launcher_->attached("node"));
+  Start("exit 0", 2);
+  EXPECT_THAT(Succeed(), ElementsAre(FoundNode{"node", 2, true}));
+}
+
+TEST_F(NodeLauncherTest, CommandThatIsMissing) {
+  Succeed();
+  ASSERT_THAT(
+      launcher_->Start({.name = "a", .command = {"/no/such/trainer"}, .environment = {}}, 1),
+      IsOk());
+  const ProcessReport missing = Next();
+  EXPECT_EQ(missing.kind, Kind::kExited);
+  EXPECT_EQ(missing.pid, 0);
+  EXPECT_EQ(missing.exit.code, 127);
+}
+
+TEST_F(NodeLauncherTest, ExitWaitsForSuccessorsUntilItIsReleased) {
+  Succeed();
+  Start("kill -SEGV $$");
+  // Nobody has heard a word of it.
+  for (int life = 0; life < 3; ++life) {
+    EXPECT_THAT(Succeed(), ElementsAre(FoundNode{"node", 1, true}));
+    EXPECT_GT(Next().pid, 0);
+    ExpectExit({.signal = SIGSEGV});
+  }
+  launcher_->Release("node");
+  EXPECT_THAT(Succeed(), IsEmpty());
+}
+
+TEST_F(NodeLauncherTest, NodeRunsOnAndObeysASuccessor) {
+  Succeed();
+  Start("sleep 1000");
+  const ProcessReport started = Next();
+  const HeldProcess node(started.pid);
+  EXPECT_THAT(Succeed(), ElementsAre(FoundNode{"node", 1, true}));
+  EXPECT_TRUE(launcher_->attached("node"));
+  EXPECT_EQ(Next().pid, started.pid);
+  EXPECT_TRUE(node.Lives());
+  launcher_->Stop("node", seconds(60));
+  ExpectExit({.signal = SIGTERM});
+}
+
+TEST_F(NodeLauncherTest, StopKillsWhatDoesNotEndInTime) {
+  Succeed();
+  Start(Family());
+  Next();
+  const std::vector<HeldProcess> family = FamilyProcesses();
+  Succeed();
+  Next();
+  launcher_->Stop("node", milliseconds(10));
+  ExpectExit({.signal = SIGKILL});
+  for (const HeldProcess& process : family) EXPECT_FALSE(process.Lives()) << "before the report";
+}
+
+TEST_F(NodeLauncherTest, EndOfLifeEndsEverythingExitsIncluded) {
+  Succeed();
+  Start(Family());
+  Next();
+  const std::vector<HeldProcess> family = FamilyProcesses();
+  ASSERT_THAT(launcher_->Start({.name = "over", .command = {"true"}, .environment = {}}, 1),
+              IsOk());
+  Next();
+  ExpectExit({});
+  launcher_.reset();
+  std::vector<HeldProcess> all;
+  for (const pid_t pid : Supervisors()) all.emplace_back(pid);
+  EXPECT_EQ(all.size(), 2u);
+  EndLife();
+  for (const HeldProcess& process : family) EXPECT_TRUE(process.Ended());
+  for (const HeldProcess& process : all) EXPECT_TRUE(process.Ended());
+}
+
+TEST_F(NodeLauncherTest, DeathOfTheSupervisingProcessTakesTheFamilyAlong) {
+  Succeed();
+  Start(Family());
+  const ProcessReport started = Next();
+  const std::vector<HeldProcess> family = FamilyProcesses();
+  ASSERT_EQ(::kill(Supervisors().at(0), SIGKILL), 0);
+  const ProcessReport report = Next();
+  EXPECT_EQ(report.pid, started.pid);
+  EXPECT_EQ(report.exit, (ExitStatus{.signal = SIGKILL}));
+  for (const HeldProcess& process : family) EXPECT_FALSE(process.Lives());
+  EXPECT_FALSE(launcher_->attached("node"));
+  EXPECT_THAT(Succeed(), IsEmpty());
+}
+
+TEST_F(NodeLauncherTest, DeathOfAnAdoptedSupervisingProcess) {
+  Succeed();
+  Start("sleep 1000");
+  const HeldProcess node(Next().pid);
+  Succeed();
+  Next();
+  ASSERT_EQ(::kill(Supervisors().at(0), SIGKILL), 0);
+  ExpectExit({.signal = SIGKILL});
+  EXPECT_FALSE(node.Lives()) << "before the report";
+}
+
+TEST_F(NodeLauncherTest, DeadSocketsAreFoundOnce) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(const NodeSockets sockets, NodeSockets::Open(folder_.File("nodes")));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const int listening, sockets.Listen("node", 4));
+  ::close(listening);
+  EXPECT_THAT(Succeed(), ElementsAre(FoundNode{"node", 4, false}));
+  EXPECT_THAT(Succeed(), IsEmpty());
+}
+
+TEST_F(NodeLauncherTest, DiscardedNodesGo) {
+  Succeed();
+  Start("sleep 1000");
+  const HeldProcess node(Next().pid);
+  const HeldProcess supervisor(Supervisors().at(0));
+  const std::vector<FoundNode> found = Succeed();
+  ASSERT_EQ(found.size(), 1u);
+  launcher_->Discard(found[0]);
+  EXPECT_TRUE(node.Ended());
+  EXPECT_TRUE(supervisor.Ended());
+  EXPECT_FALSE(launcher_->attached("node"));
+}
+
+TEST_F(NodeLauncherTest, SlotFileIsMadeAnew) {
+  Succeed();
+  const std::string slot = folder_.File("slot");
+  ASSERT_THAT(WriteFileAtomically(slot, "what a predecessor left"), IsOk());
+  ASSERT_THAT(launcher_->Start(
+                  {.name = "node", .command = {"true"}, .environment = {}, .slot_file = slot}, 1),
+              IsOk());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string bytes, ReadFile(slot, 100));
+  EXPECT_EQ(bytes, std::string(bytes.size(), '\0'));
+}
+
+}  // namespace
+}  // namespace muster::scaler
