@@ -27,7 +27,7 @@ enum class FaultKind : uint8_t {
   kDrain,
   kRestart,
   kPowerLoss,
-  kForget,  // a worker, until its shards are COMMITTED and forgotten (forgotten_worker.h)
+  kForget,     // a worker, until its shards are COMMITTED and forgotten (forgotten_worker.h)
   kDrainNode,  // a worker or a server, which begins anew afterwards
 };
 

@@ -56,7 +56,7 @@ class Supervisor {
     uint32_t starts = 0;  // in this run
     bool over = false;    // it has done its part in this run
     TimePoint spared_until{};
-    ProcessRef drained;   // by us: another one is to follow
+    ProcessRef drained;  // by us: another one is to follow
   };
   Slot& SlotOf(Role role, uint32_t index);
   std::string NameOf(const Slot& slot) const;
