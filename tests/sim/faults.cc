@@ -100,7 +100,7 @@ void AddRelay(Rng* rng, const Knobs& knobs, FaultPlan* plan) {
   }
 }
 
-/// At the end of the stream of nothing else, so that the other seeds stay as they are.
+/// A stream of its own, so that the other seeds stay as they are.
 void AddForgotten(uint64_t seed, const Knobs& knobs, FaultPlan* plan) {
   Rng rng(HashWords(seed, kForgetStream));
   if (rng.Below(knobs.late_news ? 4 : 40) != 0) return;
