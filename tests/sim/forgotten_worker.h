@@ -10,8 +10,8 @@ namespace muster::sim {
 
 /// The longest way round to a part that comes too late: a worker stands still in the middle of its
 /// minibatches until others have trained its shards, those are COMMITTED and forgotten everywhere,
-/// and every partition has two more snapshots. Then all servers begin anew from those, and the
-/// worker goes on where it stood. Chance almost never waits for all of this.
+/// and partitions have been snapshotted twice since. Then all servers begin anew from what is
+/// accepted, and the worker goes on where it stood. Chance almost never waits for all of this.
 class ForgottenWorker {
  public:
   /// `rng` decides how much later than possible the servers are killed, and the worker goes on.
