@@ -76,13 +76,6 @@ std::optional<PredictedOutOfMemoryPolicy::Growth> PredictedOutOfMemoryPolicy::Fi
   if (growth.usage < options_.new_high * highest_before) return std::nullopt;
   growth.window = std::chrono::seconds(static_cast<int64_t>(span + 0.5));
   growth.line = FitTheilSen(points);
-  const size_t half = points.size() / 2;
-  const RobustLine earlier = FitTheilSen(std::span(points).first(half));
-  const RobustLine later = FitTheilSen(std::span(points).subspan(half));
-  // Where every half window brings less than the one before, all to come is a geometric series.
-  const double decay = earlier.slope > 0 ? later.slope / earlier.slope : 1;
-  const double to_come = decay <= 0 ? 0 : later.slope * span / 2 * decay / (1 - decay);
-  if (decay < 1 && growth.usage + to_come < ceiling) return std::nullopt;
   growth.growth = growth.line.slope * span;
   if (growth.line.concordance < options_.concordance_min ||
       growth.growth < options_.growth_to_noise_min * growth.line.noise ||
@@ -93,6 +86,13 @@ std::optional<PredictedOutOfMemoryPolicy::Growth> PredictedOutOfMemoryPolicy::Fi
   if (growth.to_limit_s > std::chrono::duration<double>(options_.horizon).count()) {
     return std::nullopt;
   }
+  const size_t half = points.size() / 2;
+  const RobustLine earlier = FitTheilSen(std::span(points).first(half));
+  const RobustLine later = FitTheilSen(std::span(points).subspan(half));
+  // Where every half window brings less than the one before, all to come is a geometric series.
+  const double decay = earlier.slope > 0 ? later.slope / earlier.slope : 1;
+  const double to_come = decay <= 0 ? 0 : later.slope * span / 2 * decay / (1 - decay);
+  if (decay < 1 && growth.usage + to_come < ceiling) return std::nullopt;
   return growth;
 }
 
