@@ -53,7 +53,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Target{"lines", FuzzLines}, Target{"snapshot_image", FuzzSnapshotImage},
                       Target{"journal_records", FuzzJournalRecords},
                       Target{"master_requests", FuzzMasterRequests},
-                      Target{"master_answers", FuzzMasterAnswers}, Target{"npy", FuzzNpy}),
+                      Target{"master_answers", FuzzMasterAnswers}, Target{"npy", FuzzNpy},
+                      Target{"rest_requests", FuzzRestRequests}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -25,5 +25,7 @@ void FuzzMasterRequests(std::string_view input);
 void FuzzMasterAnswers(std::string_view input);
 /// A `.npy` file of an export that a table starts from.
 void FuzzNpy(std::string_view input);
+/// A request to the REST interface, behind its HTTP parser.
+void FuzzRestRequests(std::string_view input);
 
 }  // namespace muster::testing
