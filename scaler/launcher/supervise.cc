@@ -229,7 +229,9 @@ void Supervision::AcceptControllers() {
 void Supervision::HandleController() {
   SuperviseCommand command;
   const ssize_t got = ::recv(controller_fd_, &command, sizeof(command), MSG_DONTWAIT);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  // A controller that has gone without reading all that it was told resets the connection; what it
+  // said before is still there.
+  if (got < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET)) return;
   if (got == sizeof(command)) return Obey(command);
   // End of file. Another controller may come; whoever started this process will not come again.
   if (options_.listen_fd < 0) life_over_ = true;

@@ -2,7 +2,10 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <deque>
@@ -214,15 +217,39 @@ TEST_F(NodeLauncherTest, DeadSocketsAreFoundOnce) {
 
 TEST_F(NodeLauncherTest, DiscardedNodesGo) {
   Succeed();
+  // What is said and left to itself is obeyed, whether or not its answer came before it went.
+  for (uint32_t start = 1; start <= 10; ++start) {
+    Start("sleep 1000", start);
+    const HeldProcess node(Next().pid);
+    const HeldProcess supervisor(Supervisors().at(0));
+    const std::vector<FoundNode> found = Succeed();
+    ASSERT_EQ(found.size(), 1u);
+    launcher_->Discard(found[0]);
+    EXPECT_TRUE(node.Ended());
+    EXPECT_TRUE(supervisor.Ended());
+    EXPECT_FALSE(launcher_->attached("node"));
+  }
+}
+
+TEST_F(NodeLauncherTest, ControllerThatGoesWithoutReadingIsObeyed) {
+  Succeed();
   Start("sleep 1000");
   const HeldProcess node(Next().pid);
-  const HeldProcess supervisor(Supervisors().at(0));
-  const std::vector<FoundNode> found = Succeed();
-  ASSERT_EQ(found.size(), 1u);
-  launcher_->Discard(found[0]);
+  launcher_.reset();
+  MUSTER_ASSERT_OK_AND_ASSIGN(const NodeSockets sockets, NodeSockets::Open(folder_.File("nodes")));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const int connection, sockets.Connect("node", 1));
+  pollfd greeted = {connection, POLLIN, 0};
+  ASSERT_EQ(::poll(&greeted, 1, 20'000), 1);
+  const pid_t supervisor = Supervisors().at(0);
+  ASSERT_EQ(::kill(supervisor, SIGSTOP), 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(supervisor, &status, WUNTRACED), supervisor);
+  const SuperviseCommand command{.kind = SuperviseCommand::kKill, .timeout_ms = 0};
+  ASSERT_EQ(::send(connection, &command, sizeof(command), 0),
+            static_cast<ssize_t>(sizeof(command)));
+  ::close(connection);
+  ASSERT_EQ(::kill(supervisor, SIGCONT), 0);
   EXPECT_TRUE(node.Ended());
-  EXPECT_TRUE(supervisor.Ended());
-  EXPECT_FALSE(launcher_->attached("node"));
 }
 
 TEST_F(NodeLauncherTest, SlotFileIsMadeAnew) {
