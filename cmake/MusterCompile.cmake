@@ -9,6 +9,7 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 
 set(MUSTER_SANITIZE "" CACHE STRING "Comma-separated sanitizers: address,undefined or thread")
 option(MUSTER_PCH "Use precompiled headers" ON)
+option(MUSTER_BATCH "Compile a few sources of a target together" ON)
 option(MUSTER_FUZZ "Build the fuzz targets of tests/fuzz with libFuzzer; needs Clang" OFF)
 option(MUSTER_BENCHMARKS "Build benchmarks/" ON)
 # base/failpoint.h; not in what users run.
@@ -26,7 +27,7 @@ add_compile_options(-pthread)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 sees overruns inside its own std::string and std::vector when it optimises (GCC bugs 105651, 105329).
   add_compile_options(-Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-restrict)
-  if(CMAKE_UNITY_BUILD)
+  if(CMAKE_UNITY_BUILD OR MUSTER_BATCH)
     add_compile_options(-Wno-subobject-linkage)  # takes the sources of a batch for headers
   endif()
 endif()

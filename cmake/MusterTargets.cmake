@@ -25,6 +25,18 @@ function(muster_share_precompiled_headers target kind)
   endif()
 endfunction()
 
+# muster_batch(<target>): a few of its sources are compiled together, in every preset: it halves the compiler's time, and
+# hides a forgotten #include. With -DMUSTER_BATCH=OFF the dev preset compiles them one by one.
+function(muster_batch target)
+  if(NOT MUSTER_BATCH AND NOT CMAKE_UNITY_BUILD)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON)
+  if(NOT CMAKE_UNITY_BUILD)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE 4)
+  endif()
+endfunction()
+
 # muster_library(<folder> SRCS ... DEPS ... [OWN_FLAGS]): the static library muster::<folder>. OWN_FLAGS: its sources are
 # compiled with other flags than most, and so cannot share precompiled headers.
 function(muster_library name)
@@ -33,6 +45,7 @@ function(muster_library name)
     add_library(muster_${name} STATIC ${ARG_SRCS})
     target_include_directories(muster_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
     target_link_libraries(muster_${name} PUBLIC ${ARG_DEPS})
+    muster_batch(muster_${name})
     if(NOT ARG_OWN_FLAGS)
       muster_share_precompiled_headers(muster_${name} library
         <algorithm> <chrono> <cstdint> <functional> <map> <memory> <optional> <string> <string_view>
@@ -44,15 +57,6 @@ function(muster_library name)
     target_link_libraries(muster_${name} INTERFACE ${ARG_DEPS})
   endif()
   add_library(muster::${name} ALIAS muster_${name})
-endfunction()
-
-# muster_batch(<target>): a few of its sources are compiled together, in every preset. For what is built more often than
-# changed: it halves the compiler's time, and hides a forgotten #include.
-function(muster_batch target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON)
-  if(NOT CMAKE_UNITY_BUILD)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE 4)
-  endif()
 endfunction()
 
 # muster_test(<name> SRCS ... DEPS ... [LABELS unit] [TIMEOUT s] [ARGS ...] [NO_TSAN]): one GoogleTest program, run by
