@@ -213,7 +213,7 @@ TEST_F(DrainTest, AServerThatIsToldToEndAsksForItself) {
     leaving.snapshots.push_back(
         {command.partition,
          command.epoch,
-         {command.number, command.cut, {{"f" + ToString(command.number), 1}}}});
+         {command.number, command.cut, {{"f" + ToString(command.number), 1, command.number}}}});
   }
   EXPECT_TRUE(ExchangeServer(leaving).drained);
   Exited("ps-0", 0);
