@@ -4,7 +4,8 @@
 /// lost update with a rule taken out would not find one that we made. `MUSTER_PLANTED(bug)` is true
 /// in tests/sim alone, which compiles the sources anew with MUSTER_PLANTED_BUGS, and there only for
 /// the one bug that is planted; everywhere else it is the constant false, and nothing is left of
-/// it.
+/// it. Real processes can be given one bug, by other means: PlantedBugs of
+/// master/core/core_options.h, which no release build has.
 ///
 /// Where one rule makes up for another, taking out either shows nothing: the bug is planted with a
 /// *weakening*, something that the protocol allows and this implementation does not do. Alone, a
