@@ -45,6 +45,14 @@ void AddOutput(CLI::App* verb, OutputFormat* output) {
       ->check(CLI::IsMember({"text", "json"}));
 }
 
+/// Hidden: for tests of the checks. Refused with a reason by a build that has no such bugs.
+void AddPlantedBug(CLI::App* verb, std::string* name) {
+  verb->add_option("--planted-bug", *name)->group("")->check([](const std::string& text) {
+    const absl::Status known = ParsePlantedBug(text).status();
+    return std::string(known.ok() ? "" : Message(known));
+  });
+}
+
 /// The job of a verb that needs no master.
 void AddJob(CLI::App* verb, QueryOptions* options) {
   verb->add_option("job", options->target.job_file,
@@ -68,7 +76,7 @@ void AddRun(CLI::App* app, Verbs* verbs) {
   verb->add_flag_callback(
       "--no-progress", [options] { options->progress = false; }, "No progress on stderr");
   AddOutput(verb, &options->output);
-  verb->add_option("--planted-bug", options->planted_bug)->group("");
+  AddPlantedBug(verb, &options->planted_bug);
   verb->add_option("--node-program", options->node_program)->group("");
   verb->footer(
       "Examples:\n"
@@ -96,7 +104,7 @@ void AddNodes(CLI::App* app, Verbs* verbs) {
   master->add_option("--job-id", verbs->master.job_id,
                      "Of the job, drawn when it begins; the journal has it, too");
   master->add_flag("--retry-failed", verbs->master.retry_failed, "Try FAILED shards again");
-  master->add_option("--planted-bug", verbs->master.planted_bug)->group("");
+  AddPlantedBug(master, &verbs->master.planted_bug);
   master->footer("Example:\n  muster master --job job.yaml --listen 127.0.0.1:20123 --run-id one");
   master->callback([verbs] { verbs->exit_code = MasterCommand(verbs->master); });
 
@@ -272,7 +280,7 @@ void AddVerify(CLI::App* app, Verbs* verbs) {
   verb->add_option("--trainer", options->trainer,
                    "The worker; if absent, the verify_worker that belongs to this program");
   AddOutput(verb, &options->output);
-  verb->add_option("--planted-bug", options->planted_bug)->group("");
+  AddPlantedBug(verb, &options->planted_bug);
   verb->footer(
       "Examples:\n"
       "  muster verify                               # 12 kills, 3 pauses: half a minute\n"

@@ -52,6 +52,24 @@ scaler::KeeperOptions ToKeeperOptions(const JobSpec& job) {
 
 }  // namespace
 
+absl::StatusOr<PlantedBugs> ParsePlantedBug(const std::string& name) {
+  PlantedBugs bugs;
+  if (name.empty()) return bugs;
+#if MUSTER_WITH_FAILPOINTS
+  if (name != "no-reverify") {
+    return absl::InvalidArgumentError(
+        fmt::format("--planted-bug {}: there is only no-reverify", name));
+  }
+  bugs.no_reverify = true;
+  return bugs;
+#else
+  return absl::InvalidArgumentError(
+      fmt::format("--planted-bug {}: this build has none: configure it with -DMUSTER_FAILPOINTS=ON "
+                  "(any build type but Release has them)",
+                  name));
+#endif
+}
+
 int MasterCommand(const MasterCommandOptions& options) {
   InitLogging("master", LogLevel::kInfo);
   absl::StatusOr<LoadedJob> job = LoadJob(options.job_file, options.base_directory);
@@ -62,11 +80,9 @@ int MasterCommand(const MasterCommandOptions& options) {
   master.run_id = options.run_id;
   master.job_id = options.job_id;
   master.retry_failed = options.retry_failed;
-  if (!options.planted_bug.empty() && options.planted_bug != "no-reverify") {
-    return ExitCodeOf(absl::InvalidArgumentError(
-        fmt::format("--planted-bug {}: there is only no-reverify", options.planted_bug)));
-  }
-  master.planted_bugs.no_reverify = options.planted_bug == "no-reverify";
+  absl::StatusOr<PlantedBugs> bugs = ParsePlantedBug(options.planted_bug);
+  if (!bugs.ok()) return ExitCodeOf(bugs.status());
+  master.planted_bugs = *bugs;
   return ExitCodeOf(RunMaster(master));
 }
 

@@ -4,6 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "master/core/core_options.h"
+
 /// The verbs that are nodes themselves. `muster run` starts them; containers may, too.
 /// Each returns the exit code of the process: 0 after a clean stop, 2 when its input is wrong
 /// (starting it again is no use), 1 otherwise.
@@ -19,6 +22,10 @@ struct MasterCommandOptions {
   std::string planted_bug;  // for tests: breaks one rule of the protocol
 };
 int MasterCommand(const MasterCommandOptions& options);
+
+/// The rule that --planted-bug takes out of the master; "": none. kInvalidArgument when there is no
+/// such bug, or this build, as any release build, has none.
+absl::StatusOr<PlantedBugs> ParsePlantedBug(const std::string& name);
 
 struct ServerCommandOptions {
   std::string name;

@@ -215,7 +215,9 @@ void Comparison::CompareLedger() {
   }
   const uint64_t counted = ledger_.redelivered_minibatches;
   const uint64_t seen = attempts_.redelivered_minibatches();
-  if (std::max(counted, seen) - std::min(counted, seen) > ledger_.redelivered_tolerance) {
+  if (counted == 0 && seen > ledger_.redelivered_unseen_max) {
+    Disagree(fmt::format("the ledger counts no re-delivered minibatch, workers {}", seen));
+  } else if (std::max(counted, seen) - std::min(counted, seen) > ledger_.redelivered_tolerance) {
     Disagree(
         fmt::format("the ledger counts {} re-delivered minibatches, workers {}; {} apart is "
                     "what kills and pauses explain",

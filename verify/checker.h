@@ -66,6 +66,8 @@ struct Ledger {
   /// Of `redelivered_minibatches`: how far it may be off. The master hears of minibatches by
   /// heartbeat, and a kill may cost its last second of counts.
   uint64_t redelivered_tolerance = 0;
+  /// Of more re-deliveries than this the ledger has seen one, however much it may be off.
+  uint64_t redelivered_unseen_max = 0;
 };
 
 /// A sparse table as exported: values [keys.size(), dim] float32 row-major. Views.

@@ -141,10 +141,17 @@ uint64_t RedeliveredTolerance(const LedgerSummary& summary, uint32_t pauses, uin
   return (summary.master_restarts + 1) * held + (summary.other_restarts + pauses) * computed;
 }
 
+uint64_t RedeliveredUnseenMax(uint32_t pauses) {
+  // What one process takes along that dies with the master that heard of it, or stands still since
+  // its last heartbeat. Shards that are replayed are counted where they are replayed, durably.
+  return (1 + uint64_t{pauses}) * kShardsHeld * VerifyJob::kMinibatchesPerShard;
+}
+
 absl::StatusOr<Judgement> Judge(const VerifyJob& job, const StormResult& storm, uint32_t workers) {
   MUSTER_ASSIGN_OR_RETURN(const Histories histories, ReadHistories(job));
   MUSTER_ASSIGN_OR_RETURN(LedgerSummary summary, ReadLedger(job));
   summary.ledger.redelivered_tolerance = RedeliveredTolerance(summary, Sum(storm.pauses), workers);
+  summary.ledger.redelivered_unseen_max = RedeliveredUnseenMax(Sum(storm.pauses));
   MUSTER_RETURN_IF_ERROR(Export(job));
   MUSTER_ASSIGN_OR_RETURN(const ExportedTable ids, OpenTable(job, "ids", kIdsDim, {}));
   MUSTER_ASSIGN_OR_RETURN(const ExportedTable buckets, OpenTable(job, "buckets", kBucketsDim, {}));
@@ -160,6 +167,7 @@ absl::StatusOr<Judgement> Judge(const VerifyJob& job, const StormResult& storm, 
                    .server = Summarise(storm.server_recoveries_ms),
                    .master = Summarise(storm.master_recoveries_ms),
                    .ledger_redelivered_minibatches = summary.ledger.redelivered_minibatches,
+                   .redelivered_tolerance = summary.ledger.redelivered_tolerance,
                    .paths = Larger(storm.paths, summary.paths)};
 }
 

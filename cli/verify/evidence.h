@@ -15,6 +15,7 @@ struct Judgement {
   Verdict verdict;
   RecoveryTimes worker, server, master;
   uint64_t ledger_redelivered_minibatches = 0;
+  uint64_t redelivered_tolerance = 0;  // minibatches
   RarePaths paths;
 };
 
@@ -34,5 +35,8 @@ absl::StatusOr<LedgerSummary> ParseSummary(const std::string& text);
 
 /// By how many minibatches the ledger's count of re-deliveries may be off. Pure.
 uint64_t RedeliveredTolerance(const LedgerSummary& summary, uint32_t pauses, uint32_t workers);
+
+/// Of more re-delivered minibatches than this, the ledger has counted one. Pure.
+uint64_t RedeliveredUnseenMax(uint32_t pauses);
 
 }  // namespace muster::verify

@@ -59,9 +59,10 @@ std::string VerdictText(const Judgement& judgement) {
   line("attempts", verdict.attempts, "record trainings that workers began");
   line("acknowledged", verdict.acknowledged, "record trainings that the ledger calls committed");
   line("re-delivered", verdict.redelivered,
-       fmt::format("attempts beyond the first ({}; the ledger counts {})",
+       fmt::format("attempts beyond the first ({}; the ledger counts {}, and may be {} off)",
                    CountText(verdict.redelivered_minibatches, "minibatch", "minibatches"),
-                   CountText(judgement.ledger_redelivered_minibatches)));
+                   CountText(judgement.ledger_redelivered_minibatches),
+                   CountText(judgement.redelivered_tolerance)));
   line("lost", verdict.lost, "effects acknowledged and not in the weights");
   line("unexpected", verdict.unexpected, "effects in the weights that nobody attempted");
   line("duplicated", verdict.duplicated, "effects beyond the first");
@@ -99,7 +100,8 @@ nlohmann::json ReportToJson(const Report& report) {
   json["acknowledged"] = verdict.acknowledged;
   json["redelivered"] = verdict.redelivered;
   json["redelivered_minibatches"] = {{"workers", verdict.redelivered_minibatches},
-                                     {"ledger", judgement.ledger_redelivered_minibatches}};
+                                     {"ledger", judgement.ledger_redelivered_minibatches},
+                                     {"tolerance", judgement.redelivered_tolerance}};
   json["lost"] = verdict.lost;
   json["unexpected"] = verdict.unexpected;
   json["duplicated"] = verdict.duplicated;

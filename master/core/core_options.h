@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/failpoint_config.h"
 #include "sharding/job_spec.h"
 
 namespace muster {
@@ -29,10 +30,16 @@ struct DatasetPlan {
   std::function<uint32_t(EpochIndex, ShardIndex)> records_of;
 };
 
-/// Rules that tests take out, to show that the checks can fail. For tests alone.
+/// Rules that tests of real processes take out, to show that the checks can fail. Like failpoints,
+/// in no release build: there nothing can set them, and nothing is left of them. tests/sim has
+/// many more (base/planted_bug.h).
 struct PlantedBugs {
   /// A done under an old restore epoch is accepted.
+#if MUSTER_WITH_FAILPOINTS
   bool no_reverify = false;
+#else
+  static constexpr bool no_reverify = false;
+#endif
 };
 
 struct CoreOptions {

@@ -299,6 +299,7 @@ void MasterCore::Grant(const WorkerExchangeRequest& request, const WorkerKey& wo
           : 0;
   for (LeaseToken token : leases_.TokensOf(worker)) {
     if (token <= request.newest_grant || listed.contains(token)) continue;
+    if (MUSTER_PLANTED(kGrantOnce)) continue;
     if (reply->grants.size() >= want) {
       EndLease(token, EndCause::kDropped);
       continue;
@@ -386,7 +387,7 @@ void MasterCore::TickWorkers(StepTime at) {
 }
 
 void MasterCore::ExpireStuckLeases(StepTime at) {
-  if (MUSTER_PLANTED(kNoMaxAge)) return;
+  if (MUSTER_PLANTED(kNoMaxAge) || MUSTER_WEAKENED(kAgeless)) return;
   const TimePoint then = at.now - options_.leases.max_age;
   std::vector<LeaseToken> stuck = leases_.BegunWithoutProgressSince(then);
   // What a worker has not begun waits for its turn: it is stuck when the worker is.

@@ -160,7 +160,13 @@ class RocksdbJournal final : public Journal {
                                         : batch.DeleteRange(change.key, change.end);
       MUSTER_RETURN_IF_ERROR(JournalStatus(added, directory_));
     }
-    return Commit(&batch);
+    absl::Status status = MUSTER_FAILPOINT_STATUS("journal.before-write");
+    if (status.ok()) status = Put(&batch);
+    if (status.ok()) status = MUSTER_FAILPOINT_STATUS("journal.before-mark");
+    if (status.ok()) status = mark_->Write(++newest_batch_);
+    if (status.ok()) status = MUSTER_FAILPOINT_STATUS("journal.after-write");
+    failed_ = failed_ || !status.ok();
+    return status;
   }
 
  private:
@@ -182,19 +188,17 @@ class RocksdbJournal final : public Journal {
     MUSTER_RETURN_IF_ERROR(JournalStatus(
         batch.Put(rocksdb::Slice(kHeaderKey.data(), kHeaderKey.size()), EncodeHeader(header)),
         directory_));
-    return Commit(&batch);
-  }
-
-  absl::Status Commit(rocksdb::WriteBatch* batch) {
-    rocksdb::WriteOptions write;
-    write.sync = true;
-    absl::Status status = MUSTER_FAILPOINT_STATUS("journal.before-write");
-    if (status.ok()) status = JournalStatus(db_->Write(write, batch), directory_);
-    if (status.ok()) status = MUSTER_FAILPOINT_STATUS("journal.before-mark");
+    absl::Status status = Put(&batch);
+    if (status.ok()) status = MUSTER_FAILPOINT_STATUS("journal.before-first-mark");
     if (status.ok()) status = mark_->Write(++newest_batch_);
-    if (status.ok()) status = MUSTER_FAILPOINT_STATUS("journal.after-write");
     failed_ = failed_ || !status.ok();
     return status;
+  }
+
+  absl::Status Put(rocksdb::WriteBatch* batch) {
+    rocksdb::WriteOptions write;
+    write.sync = true;
+    return JournalStatus(db_->Write(write, batch), directory_);
   }
 
   const std::string directory_;

@@ -16,7 +16,7 @@ struct MasterOptions {
   /// The supervisor's run; see CoreOptions.
   std::string run_id;
   bool retry_failed = false;
-  /// For tests: `--planted-bug`.
+  /// For tests: `--planted-bug`, in no release build.
   PlantedBugs planted_bugs;
   /// Of a job that begins; one that is resumed must have it. Empty: drawn, or what the journal has.
   std::string job_id;

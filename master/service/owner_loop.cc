@@ -16,39 +16,6 @@ absl::Status Gone() {
   return absl::UnavailableError("the master is stopping; try again, another one will answer");
 }
 
-#if MUSTER_WITH_FAILPOINTS
-/// Which records a batch has: a done, a commit or a manifest can be lost, or told too early, each
-/// in its own way.
-struct BatchContents {
-  explicit BatchContents(const std::vector<Mutation>& mutations) {
-    for (const Mutation& mutation : mutations) {
-      done |= std::holds_alternative<DoneRecord>(mutation);
-      commit |= std::holds_alternative<EraseDone>(mutation);
-      manifest |= std::holds_alternative<PartitionRecord>(mutation);
-      table |= std::holds_alternative<TableSpec>(mutation);
-      node |= std::holds_alternative<NodeRecord>(mutation);
-    }
-  }
-  bool done = false, commit = false, manifest = false, table = false, node = false;
-};
-
-void PassBeforeSync(const BatchContents& batch) {
-  if (batch.done) MUSTER_FAILPOINT("done.before-sync");
-  if (batch.commit) MUSTER_FAILPOINT("commit.before-sync");
-  if (batch.manifest) MUSTER_FAILPOINT("manifest.before-sync");
-  if (batch.table) MUSTER_FAILPOINT("table.before-sync");
-  if (batch.node) MUSTER_FAILPOINT("node.before-sync");
-}
-
-void PassAfterSync(const BatchContents& batch) {
-  if (batch.done) MUSTER_FAILPOINT("done.after-sync");
-  if (batch.commit) MUSTER_FAILPOINT("commit.after-sync");
-  if (batch.manifest) MUSTER_FAILPOINT("manifest.after-sync");
-  if (batch.table) MUSTER_FAILPOINT("table.after-sync");
-  if (batch.node) MUSTER_FAILPOINT("node.after-sync");
-}
-#endif
-
 }  // namespace
 
 OwnerLoop::OwnerLoop(std::unique_ptr<MasterCore> core, Journal* journal, const Clock* clock,
@@ -59,7 +26,8 @@ OwnerLoop::OwnerLoop(std::unique_ptr<MasterCore> core, Journal* journal, const C
       clock_(clock),
       options_(options),
       delete_files_(std::move(delete_files)),
-      commit_(core_.get(), options.tick, clock->Now()) {}
+      commit_(core_.get(), options.tick, clock->Now()),
+      failpoints_(*core_) {}
 
 OwnerLoop::~OwnerLoop() {
   Stop();
@@ -110,15 +78,10 @@ std::optional<absl::Status> OwnerLoop::failure() const {
 
 absl::Status OwnerLoop::Write(const std::vector<Mutation>& mutations) {
   if (mutations.empty()) return absl::OkStatus();
-#if MUSTER_WITH_FAILPOINTS
-  const BatchContents contents(mutations);
-  PassBeforeSync(contents);
+  failpoints_.PassBeforeSync(mutations);
   MUSTER_RETURN_IF_ERROR(journal_->Write(mutations));
-  PassAfterSync(contents);
+  failpoints_.PassAfterSync();
   return absl::OkStatus();
-#else
-  return journal_->Write(mutations);
-#endif
 }
 
 bool OwnerLoop::RunBatch(std::vector<Item>* batch) {

@@ -14,6 +14,7 @@
 #include "master/core/group_commit.h"
 #include "master/core/master_core.h"
 #include "master/journal/journal.h"
+#include "master/service/batch_failpoints.h"
 
 namespace muster {
 
@@ -61,7 +62,8 @@ class OwnerLoop {
   const Clock* const clock_;
   const Options options_;
   const std::function<void(const std::vector<std::string>&)> delete_files_;
-  GroupCommit commit_;  // of the owner thread
+  GroupCommit commit_;          // of the owner thread
+  BatchFailpoints failpoints_;  // of the owner thread
 
   mutable Mutex mutex_;
   CondVar changed_;

@@ -28,14 +28,23 @@ absl::StatusOr<std::unique_ptr<Partition>> BuildPartition(Storage* storage, cons
   return partition;
 }
 
+/// Some partition is to be rebuilt from a snapshot; else those that are new to this server begin
+/// empty.
+[[maybe_unused]] bool OwnsWithSnapshot(const LaneCommands& commands) {
+  return std::ranges::any_of(
+      commands.owns, [](const OwnCommand& own) { return own.manifest.number != SnapshotNumber(); });
+}
+
 void PassBefore([[maybe_unused]] const LaneCommands& commands) {
-  if (!commands.owns.empty()) MUSTER_FAILPOINT("own.before-apply");
+  if (!commands.owns.empty()) MUSTER_FAILPOINT("own-any.before-apply");
+  if (OwnsWithSnapshot(commands)) MUSTER_FAILPOINT("own.before-apply");
   if (!commands.accepted.empty()) MUSTER_FAILPOINT("accepted.before-apply");
   if (commands.forget != nullptr) MUSTER_FAILPOINT("forget.before-apply");
 }
 
 void PassAfter([[maybe_unused]] const LaneCommands& commands) {
-  if (!commands.owns.empty()) MUSTER_FAILPOINT("own.after-apply");
+  if (!commands.owns.empty()) MUSTER_FAILPOINT("own-any.after-apply");
+  if (OwnsWithSnapshot(commands)) MUSTER_FAILPOINT("own.after-apply");
   if (!commands.accepted.empty()) MUSTER_FAILPOINT("accepted.after-apply");
   if (commands.forget != nullptr) MUSTER_FAILPOINT("forget.after-apply");
 }

@@ -102,6 +102,7 @@ absl::StatusOr<SnapshotFile> WriteFile(const std::string& directory, const std::
   if (synced.ok()) synced = SyncPath(fs::path(path).parent_path().string());
   if (synced.ok()) synced = MUSTER_FAILPOINT_STATUS("snapshot.after-folder-sync");
   if (!synced.ok()) {
+    MUSTER_FAILPOINT("snapshot.before-withdraw");
     RemoveFile(path);  // nobody was told of it
     return synced;
   }
@@ -127,7 +128,10 @@ absl::StatusOr<SnapshotFile> WriteSnapshot(const std::string& directory, Partiti
   MUSTER_FAILPOINT_OR_RETURN("snapshot.before-write");
   absl::StatusOr<SnapshotFile> file =
       WriteFile(directory, temporary, {partition, epoch, number}, image, env);
-  if (!file.ok()) RemoveFile(temporary);
+  if (!file.ok()) {
+    MUSTER_FAILPOINT("snapshot.before-remove");
+    RemoveFile(temporary);
+  }
   return file;
 }
 

@@ -1,5 +1,6 @@
 #include "cli/node_commands.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/file.h"
@@ -10,7 +11,9 @@
 namespace muster {
 namespace {
 
+using ::testing::HasSubstr;
 using testing::IsOk;
+using testing::StatusIs;
 using testing::TempDir;
 
 /// What is wrong with the input must end with the code that keeps the supervisor from trying again.
@@ -41,6 +44,19 @@ spec:
   ASSERT_THAT(MakeDirectories(folder.File("state/journal")), IsOk());
   ASSERT_THAT(WriteFileAtomically(folder.File("state/journal/000004.log"), "x"), IsOk());
   EXPECT_EQ(MasterCommand(options), kExitUsage) << "a journal without its first file";
+}
+
+TEST(NodeCommandsTest, PlantedBugsAreInNoRelease) {
+  EXPECT_THAT(ParsePlantedBug(""), IsOk());
+  EXPECT_THAT(ParsePlantedBug("bogus"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("only no-reverify")));
+#if MUSTER_WITH_FAILPOINTS
+  MUSTER_ASSERT_OK_AND_ASSIGN(const PlantedBugs bugs, ParsePlantedBug("no-reverify"));
+  EXPECT_TRUE(bugs.no_reverify);
+#else
+  EXPECT_THAT(ParsePlantedBug("no-reverify"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("this build has none")));
+#endif
 }
 
 TEST(NodeCommandsTest, ServerRefusesBadInput) {

@@ -1,4 +1,6 @@
+#include <map>
 #include <memory>
+#include <vector>
 
 #include "base/check.h"
 #include "base/status.h"
@@ -9,6 +11,74 @@
 
 namespace muster::testing {
 namespace {
+
+/// What the master must not forget, in the form in which two moments can be compared.
+struct Facts {
+  explicit Facts(const MasterCore& core)
+      : incarnation(core.incarnation()),
+        done_seq(core.ledger().done_seq()),
+        commit_seq(core.ledger().commit_seq()),
+        map_version(core.partitions().version()),
+        restore_epoch(core.partitions().restore_epoch()),
+        done(core.ledger().queue().done()),
+        failed(core.ledger().queue().FailedShards()),
+        tables(core.tables()),
+        entries(core.partitions().Entries()),
+        snapshots_accepted(core.totals().snapshots_accepted) {
+    const ShardQueue& queue = core.ledger().queue();
+    for (uint32_t dataset = 0; dataset < queue.dataset_count(); ++dataset) {
+      for (uint32_t epoch = 0; epoch < queue.epochs(DatasetId(dataset)); ++epoch) {
+        committed.push_back(queue.Committed(DatasetId(dataset), EpochIndex(epoch)));
+        // Ten a shard, in every plan of this target.
+        MUSTER_CHECK(core.ledger().RecordsCommitted(DatasetId(dataset), EpochIndex(epoch)) ==
+                     10 * committed.back().count());
+      }
+    }
+    for (uint32_t p = 0; p < core.partitions().size(); ++p) {
+      manifests.push_back(core.partitions().manifest(PartitionId(p)));
+    }
+  }
+
+  /// Of one master, later than `before`.
+  void CheckGrewFrom(const Facts& before) const {
+    MUSTER_CHECK(done_seq >= before.done_seq && commit_seq >= before.commit_seq);
+    MUSTER_CHECK(map_version >= before.map_version && restore_epoch >= before.restore_epoch);
+    for (size_t i = 0; i < committed.size(); ++i) {
+      for (const auto& [begin, end] : before.committed[i].intervals()) {
+        const bool still = committed[i].FirstMissing(begin) >= end;
+        MUSTER_CHECK_MSG(still, "a COMMITTED shard is no longer COMMITTED");
+      }
+    }
+    for (size_t p = 0; p < manifests.size(); ++p) {
+      MUSTER_CHECK(manifests[p].cut >= before.manifests[p].cut);
+      MUSTER_CHECK(manifests[p].number >= before.manifests[p].number);
+      MUSTER_CHECK(entries[p].epoch >= before.entries[p].epoch);
+    }
+    for (const auto& [id, table] : before.tables) MUSTER_CHECK(tables.at(id) == table);
+  }
+
+  /// Of the next master, that goes on from the journal of the one that `before` is of.
+  void CheckGoesOnFrom(const Facts& before) const {
+    MUSTER_CHECK(incarnation == before.incarnation.Next());
+    MUSTER_CHECK(done_seq == before.done_seq && commit_seq == before.commit_seq);
+    MUSTER_CHECK(map_version == before.map_version && restore_epoch == before.restore_epoch);
+    MUSTER_CHECK(done == before.done && committed == before.committed && failed == before.failed);
+    MUSTER_CHECK(manifests == before.manifests && entries == before.entries);
+    MUSTER_CHECK(tables == before.tables && snapshots_accepted == before.snapshots_accepted);
+  }
+
+  MasterIncarnation incarnation;
+  DoneSeq done_seq, commit_seq;
+  MapVersion map_version;
+  RestoreEpoch restore_epoch;
+  std::map<DoneSeq, DoneShard> done;
+  std::vector<IntervalSet> committed;  // by dataset and epoch
+  std::vector<ShardId> failed;
+  std::map<TableId, TableSpec> tables;
+  std::vector<PartitionEntry> entries;
+  std::vector<Manifest> manifests;
+  uint64_t snapshots_accepted = 0;
+};
 
 /// A master with a worker that has said hello and holds two shards, and a registered server.
 class Master : public CoreFixture {
@@ -26,7 +96,9 @@ class Master : public CoreFixture {
     switch (kind % 8) {
       case 0:
         return Answer<v1::WorkerExchangeRequest>(message, [this](const auto& request) {
-          return core->ExchangeWorker(request, At()).status();
+          const auto reply = core->ExchangeWorker(request, At());
+          if (reply.ok()) Note(reply->grants);
+          return reply.status();
         });
       case 1:
         return Answer<v1::ServerExchangeRequest>(message, [this](const auto& request) {
@@ -48,14 +120,29 @@ class Master : public CoreFixture {
         (void)core->HelloWorker({"worker-0", message.size()}, message.size() % 3, At());
         return;
       case 6:
-        return Restart();
+        return RestartAndCompare();
       default:
         (void)core->RetryShards({}, At());
         return;
     }
   }
 
+  void RestartAndCompare() {
+    const Facts before(*core);
+    Restart();
+    Facts(*core).CheckGoesOnFrom(before);
+  }
+
  private:
+  /// A token means one shard, and newer ones are larger.
+  void Note(const std::vector<ShardGrant>& grants) {
+    for (const ShardGrant& grant : grants) {
+      const bool newest = granted_.empty() || granted_.rbegin()->first < grant.token;
+      const auto [it, added] = granted_.try_emplace(grant.token, grant.shard);
+      MUSTER_CHECK(added ? newest : it->second == grant.shard);
+    }
+  }
+
   template <typename Message, typename Step>
   void Answer(std::string_view bytes, const Step& step) {
     Message message;
@@ -63,6 +150,8 @@ class Master : public CoreFixture {
     const auto request = FromProto(message);
     if (request.ok()) (void)step(*request);
   }
+
+  std::map<LeaseToken, ShardId> granted_;
 };
 
 }  // namespace
@@ -72,11 +161,13 @@ void FuzzMasterRequests(std::string_view bytes) {
   Master master;
   while (!input.empty()) {
     const uint64_t kind = input.Number(1);
+    const Facts before(*master.core);
     master.Call(kind, input.Sized());
     master.Sync();
+    Facts(*master.core).CheckGrewFrom(before);
   }
-  // Whatever came, the journal can be gone on with.
-  master.Restart();
+  // Whatever came, the journal has it, and can be gone on with.
+  master.RestartAndCompare();
 }
 
 }  // namespace muster::testing

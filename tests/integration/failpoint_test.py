@@ -2,7 +2,9 @@
 """A process dies at every failpoint that there is, once; fails at every one that can; lingers at each: exact weights at the end.
 
 The programs themselves say which failpoints they have. Each acts once among all processes of a job: the process that takes
-its place passes by. A failpoint that nobody comes by fails the test. Python's standard library only.
+its place passes by. A failpoint that nobody comes by fails the test. The tests `first` act as soon as somebody comes by; what
+lies on the way of every done and every snapshot acts once more in the tests `later`, in the middle of the work of a process.
+Python's standard library only.
 """
 
 import os
@@ -16,11 +18,18 @@ import unittest
 import counter_job
 from counter_job import processes
 
-# Passed when the job is over; all others while it trains.
-AT_THE_END = ("summary.",)
+# Passed when the job, or an epoch, is over; all others while it trains.
+AT_THE_END = ("evaluate.", "summary.")
 EXPORT = "export."
 # Passed when a server has died that had snapshots: where none dies by itself, one is killed.
-RESTORE = "restore."
+RESTORE = ("own.", "restore.")
+# Passed when a trainer has crashed, which it does not by SIGKILL: where none does, one is given SIGSEGV.
+FAILURE = "failure."
+# Passed when the step before has failed: only where that is made to fail.
+AFTER_ERROR = {"snapshot.before-remove": "snapshot.before-rename", "snapshot.before-withdraw": "snapshot.after-folder-sync"}
+# Passed over and over by every process.
+LATER = ("accepted.", "answer.", "commit.", "done.", "exchange.", "forget.", "journal.after-write", "journal.before-mark",
+         "journal.before-write", "manifest.", "push.", "report.", "request.", "slot.after-", "snapshot.")
 # With the whole machine to itself a run needs a fifth of it.
 SECONDS = 200
 RECORDS = 60000
@@ -56,6 +65,15 @@ class FailpointTest(unittest.TestCase):
         with open(job.path("state", "snapshots", "p00000", "e1-s1.1.tmp"), "wb"):
             pass
 
+    def help(self, missing, nodes):
+        """What some failpoints wait for and may not come by itself."""
+        if any(name.startswith(RESTORE) for name in missing):
+            for pid in nodes["ps"][:1]:
+                processes.send(pid, signal.SIGKILL)
+        if any(name.startswith(FAILURE) for name in missing):
+            for pid in nodes["worker"][:1]:
+                processes.send(pid, signal.SIGSEGV)
+
     def train(self, job, names):
         """Runs the job, again when `muster run` itself was hit, until every failpoint has acted and the job has succeeded."""
         acted = set()
@@ -70,10 +88,9 @@ class FailpointTest(unittest.TestCase):
                 if not missing and os.path.exists(job.path(counter_job.SLOW)):
                     print(f"{len(acted)} of {len(names)} have acted, {SECONDS - end + time.monotonic():.0f} s", flush=True)
                     job.hurry()
-                if any(name.startswith(RESTORE) for name in missing) and time.monotonic() > kill_at:
+                if missing and time.monotonic() > kill_at:
                     kill_at += 3
-                    for pid in processes.nodes(run.pid, os.path.basename(job.trainer))["ps"][:1]:
-                        processes.send(pid, signal.SIGKILL)
+                    self.help(missing, processes.nodes(run.pid, os.path.basename(job.trainer)))
                 self.assertLess(time.monotonic(), end, f"not reached in {SECONDS} s: {missing}\n{job.last_words()}")
                 time.sleep(0.05)
             code = run.returncode
@@ -86,13 +103,13 @@ class FailpointTest(unittest.TestCase):
         # The last one may have hit the last run.
         self.assertEqual(names - acted, set(), "not reached before the job was over: give it more records")
 
-    def run_with(self, action_of, seed, chosen=lambda returns_errors: True):
-        """A job with every chosen failpoint armed; what it trained must be exact."""
+    def run_with(self, action_of, seed, chosen):
+        """A job with every chosen failpoint (by name, and whether it returns errors) armed; what it trained must be exact."""
         with counter_job.CounterJob(options, seed=seed, records=RECORDS, epochs=3, evaluate_records=600,
                                     slow_us=20000) as job:
             os.mkdir(job.path("acted"))
-            armed = {name for name, errors in self.muster.items() if chosen(errors) and not name.startswith(EXPORT)}
-            of_trainer = {name for name, errors in self.trainer.items() if chosen(errors)} - self.muster.keys()
+            armed = {name for name, errors in self.muster.items() if chosen(name, errors) and not name.startswith(EXPORT)}
+            of_trainer = {name for name, errors in self.trainer.items() if chosen(name, errors)} - self.muster.keys()
             both = {name for name in self.trainer.keys() & self.muster.keys() if not name.startswith("file.")}
             self.assertEqual(both, set(), "a failpoint has one place: in the trainer or in `muster`")
             job.environment = self.environment(job, armed, action_of)
@@ -109,7 +126,7 @@ class FailpointTest(unittest.TestCase):
 
     def export_with(self, job, action_of, chosen):
         """`muster export` hit at each of its failpoints: the folder is whole, or not there and can be made."""
-        for name in sorted(name for name, errors in self.muster.items() if name.startswith(EXPORT) and chosen(errors)):
+        for name in sorted(name for name, errors in self.muster.items() if name.startswith(EXPORT) and chosen(name, errors)):
             folder = "out-" + name
             environment = os.environ | self.environment(job, {name}, action_of)
             ended = subprocess.run([job.muster, "export", "job.yaml", "--output-dir", folder], cwd=job.folder, timeout=60,
@@ -121,17 +138,46 @@ class FailpointTest(unittest.TestCase):
                 self.assertNotEqual(ended.returncode, 0, name)
                 job.require_closed_form(folder)
 
-    def test_crash(self):
-        self.run_with(lambda name: "crash", seed=21)
-
-    def test_error(self):
+    def kinds_of_error(self, seed):
         """Of any kind, and as on a full disk."""
-        rng = random.Random(22)
-        kinds = {name: rng.choice(["error", "full"]) for name in sorted(self.muster | self.trainer)}
-        self.run_with(kinds.get, seed=22, chosen=lambda returns_errors: returns_errors)
+        rng = random.Random(seed)
+        return {name: rng.choice(["error", "full"]) for name in sorted(self.muster | self.trainer)}
 
-    def test_delay(self):
-        self.run_with(lambda name: "delay:300ms", seed=23)
+    def first(self, action_of, seed, errors_only=False):
+        self.run_with(action_of, seed, lambda name, errors: name not in AFTER_ERROR and (errors or not errors_only))
+
+    def later(self, action_of, seed, errors_only=False):
+        """At the third to eighth time that a process comes by."""
+        rng = random.Random(seed)
+        times = {name: rng.randrange(3, 9) for name in sorted(self.muster | self.trainer)}
+
+        def action(name):
+            if name in AFTER_ERROR:
+                return action_of(name)
+            return f"{'error' if name in AFTER_ERROR.values() else action_of(name)}@{times[name]}"
+
+        def chosen(name, errors):
+            return name.startswith(LATER) and (errors or not errors_only)
+
+        self.run_with(action, seed, chosen)
+
+    def test_first_crash(self):
+        self.first(lambda name: "crash", seed=21)
+
+    def test_first_error(self):
+        self.first(self.kinds_of_error(22).get, seed=22, errors_only=True)
+
+    def test_first_delay(self):
+        self.first(lambda name: "delay:300ms", seed=23)
+
+    def test_later_crash(self):
+        self.later(lambda name: "crash", seed=24)
+
+    def test_later_error(self):
+        self.later(self.kinds_of_error(25).get, seed=25, errors_only=True)
+
+    def test_later_delay(self):
+        self.later(lambda name: "delay:300ms", seed=26)
 
     def test_wrong_name(self):
         """Nothing starts, and the message says what is wrong."""
@@ -145,7 +191,7 @@ class FailpointTest(unittest.TestCase):
 
 def main():
     global options
-    options, rest = counter_job.arguments(__doc__, "failpoint_test.py -k crash")
+    options, rest = counter_job.arguments(__doc__, "failpoint_test.py -k first_crash")
     unittest.main(argv=[sys.argv[0], *rest])
 
 

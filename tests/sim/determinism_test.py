@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""One seed is one trace: two processes (with other addresses, and other orders of hash maps) tell the same stories."""
+"""One seed is one trace: two processes (with other addresses, and other orders of hash maps), or two builds (other
+compilers, optimised otherwise), tell the same stories."""
 
 import argparse
 import subprocess

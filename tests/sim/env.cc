@@ -10,7 +10,7 @@ Env::Env(uint64_t seed, const Knobs& knobs, bool print)
       workload(Workload::Of(knobs.partitions)),
       network(HashWords(seed, 101), &scheduler),
       trace(print),
-      disk(HashWords(seed, 102), &workload, &probes),
+      disk(knobs.disk_max, &workload, &probes),
       oracle(&workload, &disk),
       journal(HashWords(seed, 103), &scheduler, {knobs.sync_max, knobs.wire},
               [this](const std::vector<Mutation>& mutations, const DurableState& state) {

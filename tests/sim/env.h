@@ -66,6 +66,10 @@ struct Env {
   SimJournal journal;
   /// Evaluate shards that some trainer has begun.
   std::set<ShardId> evaluated;
+  /// Worker processes that have said hello, by slot.
+  std::map<uint32_t, std::vector<ProcessRef>> greeted;
+  /// Leases of workers that stand still, when everything that they pushed is forgotten.
+  std::set<LeaseToken> forgotten;
   /// The newest call that the current master has had of each worker process.
   std::map<uint64_t, uint64_t> heard;
   /// Trainers fail now and then, and so does the rest.

@@ -15,6 +15,11 @@ void ForgottenWorker::Begin(uint32_t worker, nanoseconds longest) {
   if (env_->master == nullptr || !env_->master->serving()) return;
   const auto& leases = env_->master->core().leases().leases();
   if (leases.empty() || !supervisor_->Pause(Role::kWorker, worker, longest)) return;
+  process_ = supervisor_->ProcessOf(Role::kWorker, worker);
+  for (const auto& [token, lease] : leases) {
+    const bool its = lease.worker.incarnation == supervisor_->IncarnationOf(worker);
+    if (its && !lease.evaluate) held_.insert(token);
+  }
   supervisor_->Spare(worker, longest);
   worker_ = worker;
   until_ = env_->scheduler.now() + longest;
@@ -30,7 +35,10 @@ void ForgottenWorker::Look() {
   if (!env_->faulty || env_->scheduler.now() >= until_) return;
   if (!StepIsOver()) return LookAgain();
   if (step_ == Step::kSecondSnapshots) {
-    env_->probes.Hit(Probe::kForgottenWorker);
+    if (StillStands() && !held_.empty()) {
+      env_->probes.Hit(Probe::kForgottenWorker);
+      env_->forgotten.insert(held_.begin(), held_.end());
+    }
     return env_->scheduler.After(milliseconds(rng_.Below(300)), nullptr, [this] { Strike(); });
   }
   step_ = step_ == Step::kForgetting ? Step::kFirstSnapshots : Step::kSecondSnapshots;
@@ -45,6 +53,11 @@ bool ForgottenWorker::StepIsOver() const {
   return std::ranges::any_of(accepted_, [&](const auto& one) {
     return env_->master->core().partitions().manifest(one.first).number > one.second;
   });
+}
+
+bool ForgottenWorker::StillStands() const {
+  return process_ != nullptr && process_->alive && process_->paused_until > env_->scheduler.now() &&
+         supervisor_->ProcessOf(Role::kWorker, worker_) == process_;
 }
 
 bool ForgottenWorker::Forgotten() const {

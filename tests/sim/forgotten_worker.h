@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 
 #include "tests/sim/env.h"
 #include "tests/sim/supervisor.h"
@@ -29,12 +30,17 @@ class ForgottenWorker {
   /// No lease from before is out, and every partition's owner knows.
   bool Forgotten() const;
   void NoteSnapshots();
+  /// It is the process that was stopped, and stands still.
+  bool StillStands() const;
   void Strike();
 
   Env* const env_;
   Supervisor* const supervisor_;
   Rng rng_;
   uint32_t worker_ = 0;
+  ProcessRef process_;
+  /// What it held when it stopped, of training datasets.
+  std::set<LeaseToken> held_;
   Step step_ = Step::kForgetting;
   TimePoint until_;
   /// The newest that was out when the worker stopped.

@@ -142,10 +142,21 @@ void Oracle::CheckCovered(PartitionId partition, const DurableState& state) {
 }
 
 void Oracle::CheckFailures(const FailureRecord& record) {
-  if (record.failures <= failures_[record.shard]) return;
-  Fail("charged-twice",
-       fmt::format("shard {} was charged {} failures, {} happened", ToString(record.shard),
-                   record.failures, failures_[record.shard]));
+  std::set<LeaseToken>& happened = failures_[record.shard];
+  if (record.failed) {
+    failed_.insert(record.shard);
+  } else if (failed_.erase(record.shard) > 0) {
+    happened.clear();  // it is tried again, and nobody holds it
+  }
+  if (record.failures > happened.size()) {
+    Fail("charged-twice",
+         fmt::format("shard {} was charged {} failures, under {} leases one happened",
+                     ToString(record.shard), record.failures, happened.size()));
+  }
+  if (record.failures > 0 && !happened.contains(record.charged)) {
+    Fail("charged", fmt::format("shard {} was charged for lease {}, under which nothing failed",
+                                ToString(record.shard), ToString(record.charged)));
+  }
 }
 
 void Oracle::OnDurable(std::span<const Mutation> mutations, const DurableState& state) {
@@ -190,8 +201,9 @@ void Oracle::OnDone(const DoneRecord& record, const Current& current) {
   }
 }
 
-void Oracle::OnAnswer(const MasterCore& core, const DurableState& state) {
-  const bool synced = state.meta.has_value() && state.meta->incarnation == core.incarnation() &&
+void Oracle::OnAnswer(const MasterCore& core, const DurableState& state, bool idle) {
+  const bool synced = idle && state.meta.has_value() &&
+                      state.meta->incarnation == core.incarnation() &&
                       state.meta->done_seq == core.ledger().done_seq() &&
                       state.meta->commit_seq == core.ledger().commit_seq() &&
                       state.meta->map_version == core.partitions().version() &&

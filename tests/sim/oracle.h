@@ -47,13 +47,13 @@ class Oracle {
   /// owner has not built it yet.
   using Current = std::function<const ps::Partition*(PartitionId)>;
   void OnDone(const DoneRecord& record, const Current& current);
-  /// An answer leaves: everything that it was computed from is durable.
-  void OnAnswer(const MasterCore& core, const DurableState& state);
+  /// An answer leaves: everything that it was computed from is durable. `idle`: the journal has no
+  /// batch that is not.
+  void OnAnswer(const MasterCore& core, const DurableState& state, bool idle);
   /// Leaves the master.
   void OnGrant(const std::string& worker, uint64_t incarnation, const ShardGrant& grant);
-  /// A trainer really failed here.
-  void OnTrainerFailed(const ShardId& shard) { ++failures_[shard]; }
-  void OnShardRetried(const ShardId& shard) { failures_[shard] = 0; }
+  /// A trainer really failed here, under this lease.
+  void OnTrainerFailed(const ShardId& shard, LeaseToken token) { failures_[shard].insert(token); }
 
   // ---- the workers ----
   void OnRows(const BatchRows& wanted, size_t key, std::span<const float> row);
@@ -93,7 +93,9 @@ class Oracle {
     uint64_t incarnation = 0;
   };
   std::map<LeaseToken, Granted> grants_;
-  std::map<ShardId, uint32_t> failures_;
+  /// Under which leases trainers failed, since the shard was last tried again after FAILED.
+  std::map<ShardId, std::set<LeaseToken>> failures_;
+  std::set<ShardId> failed_;
 };
 
 }  // namespace muster::sim

@@ -7,68 +7,76 @@
 
 /// Counters of rare paths: a simulation that never takes them proves nothing about them.
 /// X(enumerator, name, what happened)
-#define MUSTER_SIM_PROBES(X)                                                         \
-  X(kReplay, "replay", "a DONE shard runs again after a restore")                    \
-  X(kReverify, "reverify", "a done under an older restore epoch")                    \
-  X(kSkipped, "skipped-part", "a part answered OK from the window")                  \
-  X(kStaleLease, "stale-lease", "a part below the floor refused")                    \
-  X(kWrongOwner, "wrong-owner", "a part for another owner epoch refused")            \
-  X(kRetry, "retry", "a part for a partition that loads")                            \
-  X(kZombiePush, "zombie-push", "a push to a server whose place another has taken")  \
-  X(kReasserted, "reasserted", "a lease told to a restarted master")                 \
-  X(kReasserted2, "reasserted-done", "a done under a lease of an earlier master")    \
-  X(kExpired, "expired-lease", "a lease ended for silence or lack of progress")      \
-  X(kRefusedDone, "refused-done", "a done without a lease")                          \
-  X(kRegranted, "regranted", "a lost grant given again under its token")             \
-  X(kRepeatedVerdict, "repeated-verdict", "a done told again after its acceptance")  \
-  X(kOvertakenWorker, "overtaken-worker", "a worker's call that a newer overtook")   \
-  X(kOvertakenServer, "overtaken-server", "a server's call that a newer overtook")   \
-  X(kUnknownServer, "unknown-server", "a call of a server declared dead")            \
-  X(kSupersededServer, "superseded-server", "a registration after being replaced")   \
-  X(kSupersededWorker, "superseded-worker", "a call of a worker that was replaced")  \
-  X(kDeltaChain, "delta-chain", "a base and deltas restored")                        \
-  X(kLongChain, "long-chain", "a base written because the chain was full or large")  \
-  X(kUnacceptedDelta, "unaccepted-delta", "rows of a snapshot never accepted again") \
-  X(kUnchanged, "unchanged", "a cut reported without a file")                        \
-  X(kRefusedSnapshot, "refused-snapshot", "a snapshot's report not accepted")        \
-  X(kForget, "forget", "partitions told what to forget")                             \
-  X(kForgetAgain, "forget-again", "told again after a restore")                      \
-  X(kFloor, "floor", "a restored partition with a floor")                            \
-  X(kFailedLoad, "failed-load", "a load that failed and was tried again")            \
-  X(kTornFile, "torn-file", "a torn file refused")                                   \
-  X(kFullDisk, "full-disk", "a snapshot that found no room")                         \
-  X(kGroupCommit, "group-commit", "several requests in one sync")                    \
-  X(kMasterDiesUnsynced, "master-dies-unsynced", "between write and sync")           \
-  X(kUnsyncedFound, "unsynced-found", "and what was written is found again")         \
-  X(kJournalError, "journal-error", "the journal could not be written")              \
-  X(kUnusedFile, "unused-file", "a file of no manifest deleted")                     \
-  X(kOrphanFile, "orphan-file", "a file nobody named deleted at a run's start")      \
-  X(kDrain, "drain", "a drain that ended in DRAINED")                                \
-  X(kDrainedWorker, "drained-worker", "a worker alone that was told to leave")       \
-  X(kDrainedServer, "drained-server", "a server alone that ended snapshotted")       \
-  X(kDrainTimeout, "drain-timeout", "a server alone whose snapshots took too long")  \
-  X(kRunRestart, "run-restart", "everything killed and run again")                   \
-  X(kPowerLoss, "power-loss", "everything killed, unsynced files gone")              \
-  X(kGrace, "grace", "a grace period with leases outstanding")                       \
-  X(kLateReply, "late-reply", "an answer after the call was given up")               \
-  X(kDoubleReply, "double-reply", "an answer that came twice")                       \
-  X(kTrainerFailure, "trainer-failure", "a shard failed by its trainer")             \
-  X(kTrainerCrash, "trainer-crash", "a process that crashed in a shard")             \
-  X(kHandedBack, "handed-back", "a shard given up without a reason")                 \
-  X(kAbandoned, "abandoned", "a worker that left in the middle")                     \
-  X(kFailedShard, "failed-shard", "FAILED after too many failures")                  \
-  X(kRetriedShard, "retried-shard", "FAILED and tried again")                        \
-  X(kLateTable, "late-table", "a table registered after the first push")             \
-  X(kEvaluateAgain, "evaluate-again", "an evaluate shard run again")                 \
-  X(kLostWork, "lost-work", "a loop that found its lease gone")                      \
-  X(kServerZombie, "server-zombie", "two processes in one server's slot")            \
-  X(kWorkerZombie, "worker-zombie", "two processes in one worker's slot")            \
-  X(kMasterPause, "master-pause", "a master that stood still")                       \
-  X(kHungTrainer, "hung-trainer", "a loop that stands still while its worker lives") \
-  X(kLostPartition, "lost-partition", "a server that says it has lost a partition")  \
-  X(kForgottenWorker, "forgotten-worker", "a worker whose shards all are forgotten") \
-  X(kLateNews, "late-news", "a piece of an answer that comes with a later one")      \
-  X(kWire, "wire", "a seed whose messages were encoded and decoded")
+#define MUSTER_SIM_PROBES(X)                                                          \
+  X(kReplay, "replay", "a DONE shard runs again after a restore")                     \
+  X(kReverify, "reverify", "a done under an older restore epoch")                     \
+  X(kSkipped, "skipped-part", "a part answered OK from the window")                   \
+  X(kStaleLease, "stale-lease", "a part below the floor refused")                     \
+  X(kWrongOwner, "wrong-owner", "a part for another owner epoch refused")             \
+  X(kRetry, "retry", "a part for a partition that loads")                             \
+  X(kZombiePush, "zombie-push", "a push to a server whose place another has taken")   \
+  X(kReasserted, "reasserted", "a lease told to a restarted master")                  \
+  X(kReasserted2, "reasserted-done", "a done under a lease of an earlier master")     \
+  X(kExpired, "expired-lease", "a lease ended for silence or lack of progress")       \
+  X(kRefusedDone, "refused-done", "a done without a lease")                           \
+  X(kRegranted, "regranted", "a lost grant given again under its token")              \
+  X(kRepeatedVerdict, "repeated-verdict", "a done told again after its acceptance")   \
+  X(kOvertakenWorker, "overtaken-worker", "a worker's call that a newer overtook")    \
+  X(kOvertakenServer, "overtaken-server", "a server's call that a newer overtook")    \
+  X(kUnknownServer, "unknown-server", "a call of a server declared dead")             \
+  X(kSupersededServer, "superseded-server", "a registration after being replaced")    \
+  X(kSupersededWorker, "superseded-worker", "a call of a worker that was replaced")   \
+  X(kDeltaChain, "delta-chain", "a base and deltas restored")                         \
+  X(kLongChain, "long-chain", "a base written because the chain was full or large")   \
+  X(kUnacceptedDelta, "unaccepted-delta", "rows of a snapshot never accepted again")  \
+  X(kUnchanged, "unchanged", "a cut reported without a file")                         \
+  X(kFormerSnapshot, "former-snapshot", "reported by a server declared dead")         \
+  X(kOvertakenSnapshot, "overtaken-snapshot", "reported in a call overtaken")         \
+  X(kRepeatedSnapshot, "repeated-snapshot", "reported again after its acceptance")    \
+  X(kRefusedSnapshot, "refused-snapshot", "of an epoch or a master that is over")     \
+  X(kForget, "forget", "partitions told what to forget")                              \
+  X(kForgetAgain, "forget-again", "told again after a restore")                       \
+  X(kFloor, "floor", "a restored partition with a floor")                             \
+  X(kFailedLoad, "failed-load", "a load that failed and was tried again")             \
+  X(kTornFile, "torn-file", "a torn file refused")                                    \
+  X(kFullDisk, "full-disk", "a snapshot that found no room")                          \
+  X(kGroupCommit, "group-commit", "several requests in one sync")                     \
+  X(kMasterDiesUnsynced, "master-dies-unsynced", "between write and sync")            \
+  X(kUnsyncedFound, "unsynced-found", "and what was written is found again")          \
+  X(kJournalError, "journal-error", "the journal could not be written")               \
+  X(kUnusedFile, "unused-file", "a file of no manifest deleted")                      \
+  X(kOrphanFile, "orphan-file", "a file nobody named deleted at a run's start")       \
+  X(kDrain, "drain", "a drain that ended in DRAINED")                                 \
+  X(kDrainedWorker, "drained-worker", "a worker alone that was told to leave")        \
+  X(kDrainedServer, "drained-server", "a server alone that ended snapshotted")        \
+  X(kDrainTimeout, "drain-timeout", "a server alone whose snapshots took too long")   \
+  X(kRunRestart, "run-restart", "everything killed and run again")                    \
+  X(kPowerLoss, "power-loss", "a power cut that took an unsynced file or batch")      \
+  X(kGrace, "grace", "a grace period with leases outstanding")                        \
+  X(kLateReply, "late-reply", "an answer after the call was given up")                \
+  X(kDoubleReply, "double-reply", "an answer that came twice")                        \
+  X(kTrainerFailure, "trainer-failure", "a shard failed by its trainer")              \
+  X(kTrainerCrash, "trainer-crash", "a process that crashed in a shard")              \
+  X(kHandedBack, "handed-back", "a shard given up without a reason")                  \
+  X(kAbandoned, "abandoned", "a worker that left in the middle")                      \
+  X(kFailedShard, "failed-shard", "FAILED after too many failures")                   \
+  X(kRetriedShard, "retried-shard", "FAILED and tried again")                         \
+  X(kLateTable, "late-table", "a table registered after the first push")              \
+  X(kEvaluateAgain, "evaluate-again", "an evaluate shard run again")                  \
+  X(kLostWork, "lost-work", "a loop that found its lease gone")                       \
+  X(kServerZombie, "server-zombie", "two processes of one server, both registered")   \
+  X(kWorkerZombie, "worker-zombie", "two processes of one worker, both at work")      \
+  X(kMasterPause, "master-pause", "a master that stood still and went on")            \
+  X(kHungTrainer, "hung-trainer", "a loop that stands still while its worker lives")  \
+  X(kLostPartition, "lost-partition", "a server that says it has lost a partition")   \
+  X(kForgottenWorker, "forgotten-worker", "alive, and all that it held is forgotten") \
+  X(kForgottenPart, "forgotten-part", "a part that comes from it after all")          \
+  X(kLateNews, "late-news", "a piece of an answer that comes with a later one")       \
+  X(kLostMessage, "lost-message", "a message that never came")                        \
+  X(kDoubledMessage, "doubled-message", "a message that came twice")                  \
+  X(kLateMessage, "late-message", "a message that came much later")                   \
+  X(kCutMessage, "cut-message", "a message on a link that was cut")                   \
+  X(kWire, "wire", "a push that was encoded and decoded, and answered")
 
 namespace muster::sim {
 

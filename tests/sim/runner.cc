@@ -103,11 +103,22 @@ pid_t StartJob(const SweepOptions& options, std::atomic<uint64_t>* least, Board*
       // Nobody runs on past the least seed that fails, and nobody stops before it: it is the same
       // for every number of jobs.
       if (options.stop_at_first && board->next > least->load()) break;
-      Count(Simulate({.seed = board->next}), board->next, board);
+      ::alarm(static_cast<unsigned>(kSeedMax.count()));
+      Count(options.simulate({.seed = board->next}), board->next, board);
       if (board->violations > 0) Lower(least, board->kept[0].seed);
     }
+    ::alarm(0);
     board->over = true;
   });
+}
+
+/// A process that has ended in the middle of a seed: by a check of the code under test, or by its
+/// alarm clock.
+Violation Ended(uint64_t seed, int status) {
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
+    return {seed, "hang", "the seed has not ended in its time"};
+  }
+  return {seed, "abort", fmt::format("the process ended with status {}", status)};
 }
 
 void AddBoard(const Board& board, Summary* summary) {
@@ -139,9 +150,10 @@ Summary Sweep(const SweepOptions& options) {
     const auto found = std::ranges::find(pids, pid);
     if (found == pids.end()) continue;
     Board* const board = boards[static_cast<size_t>(found - pids.begin())].get();
-    if (!board->over) {  // a check of the code under test has ended it
+    if (!board->over) {
       ++board->seeds;
-      Keep(board, board->next, "abort", fmt::format("the process ended with status {}", status));
+      const Violation ended = Ended(board->next, status);
+      Keep(board, ended.seed, ended.kind, ended.text);
       Lower(&boards.front()->least, board->next);
       board->next += options.jobs;
       *found = StartJob(options, &boards.front()->least, board);
@@ -161,19 +173,24 @@ std::optional<Violation> RunAlone(const RunOptions& options, const Plant& plant)
   const pid_t pid = Fork([&] {
     Set(plant);
     if (std::freopen("/dev/null", "w", stderr) == nullptr) ::_exit(1);
+    ::alarm(static_cast<unsigned>(kSeedMax.count()));
     Count(Simulate(options), options.seed, board.get());
     board->over = true;
   });
   int status = 0;
   ::waitpid(pid, &status, 0);
-  if (!board->over) return Violation{options.seed, "abort", ""};
+  if (!board->over) return Ended(options.seed, status);
   if (board->violations == 0) return std::nullopt;
   return Violation{options.seed, board->kept[0].kind, board->kept[0].text};
 }
 
-Minimised Minimise(const Violation& violation, const Plant& plant, uint64_t runs_max) {
+Minimised Minimise(const Violation& violation, const Plant& plant, uint64_t runs_max,
+                   const RunOptions& from) {
   Minimised result;
+  result.options = from;
   result.options.seed = violation.seed;
+  result.options.print = false;
+  if (violation.kind == "hang") runs_max = 0;
   const auto still_fails = [&](const RunOptions& options) {
     ++result.runs;
     const std::optional<Violation> found = RunAlone(options, plant);
@@ -182,7 +199,7 @@ Minimised Minimise(const Violation& violation, const Plant& plant, uint64_t runs
   for (const std::string_view part : kPlanParts) {
     RunOptions less = result.options;
     less.without_parts.insert(std::string(part));
-    if (still_fails(less)) result.options = less;
+    if (result.runs < runs_max && still_fails(less)) result.options = less;
   }
   const FaultPlan plan = DrawFaults(violation.seed, DrawKnobs(violation.seed, plant.weakening));
   // Halves first, then ever smaller pieces, as delta debugging does (Zeller, Hildebrandt 2002).
@@ -199,6 +216,15 @@ Minimised Minimise(const Violation& violation, const Plant& plant, uint64_t runs
   }
   for (size_t i = 0; i < plan.faults.size(); ++i) {
     if (!result.options.without.contains(i)) result.faults.push_back(ToString(plan.faults[i]));
+  }
+  return result;
+}
+
+std::vector<Violation> OneOfEachKind(const std::vector<Violation>& violations) {
+  std::vector<Violation> result;
+  for (const Violation& violation : violations) {
+    const auto known = std::ranges::find(result, violation.kind, &Violation::kind);
+    if (known == result.end()) result.push_back(violation);
   }
   return result;
 }

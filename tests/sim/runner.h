@@ -1,7 +1,10 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +16,7 @@ namespace muster::sim {
 
 struct Violation {
   uint64_t seed = 0;
-  std::string kind;  // "abort": the process ended itself
+  std::string kind;  // "abort": the process ended itself; "hang": it did not end
   std::string text;
 };
 
@@ -25,7 +28,7 @@ struct Summary {
   uint64_t deliveries = 0;
   uint64_t crashes = 0;
   uint64_t violation_count = 0;
-  std::vector<Violation> violations;  // the first of every job, by seed
+  std::vector<Violation> violations;  // the first eight of every job, by seed
   Probes probes;
 };
 
@@ -37,6 +40,9 @@ struct Plant {
 const PlantedBugText& TextOf(PlantedBug bug);
 const WeakeningText& TextOf(Weakening weakening);
 
+/// A seed that takes longer is a violation, "hang". Of the machine's clock, so far above what any
+/// seed takes on a machine that has much else to do.
+inline constexpr std::chrono::seconds kSeedMax{300};
 struct SweepOptions {
   uint64_t first = 1;
   uint64_t seeds = 1;
@@ -44,20 +50,28 @@ struct SweepOptions {
   Plant plant;
   /// The violation with the least seed is enough.
   bool stop_at_first = false;
+  /// Another thing to run than Simulate: for tests of Sweep.
+  std::function<RunResult(const RunOptions&)> simulate = Simulate;
 };
-/// Runs every seed in [first, first + seeds), in `jobs` processes, which survive the abort of any.
+/// Runs every seed in [first, first + seeds), in `jobs` processes, which survive the abort and the
+/// hang of any.
 Summary Sweep(const SweepOptions& options);
 
-/// One seed in a process of its own, so that an abort is a violation like others.
+/// One seed in a process of its own, so that an abort, or a hang, is a violation like others.
 std::optional<Violation> RunAlone(const RunOptions& options, const Plant& plant);
 
-/// A failing seed with as few faults as could be found in `runs_max` runs that fail alike.
+/// A failing seed with as few faults as could be found in `runs_max` runs that fail alike. What
+/// hangs is left as it is: every run would take kSeedMax. `from` may leave out faults from the
+/// beginning.
 struct Minimised {
   RunOptions options;
   std::vector<std::string> faults;  // what is left, as text
   uint64_t runs = 0;
 };
-Minimised Minimise(const Violation& violation, const Plant& plant, uint64_t runs_max);
+Minimised Minimise(const Violation& violation, const Plant& plant, uint64_t runs_max,
+                   const RunOptions& from = {});
+/// One of each kind, that with the least seed.
+std::vector<Violation> OneOfEachKind(const std::vector<Violation>& violations);
 
 /// In how many seeds a weakening must do no harm.
 inline constexpr uint64_t kWeakenedSeeds = 2'000;

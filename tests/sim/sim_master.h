@@ -101,7 +101,8 @@ void Call(Env* env, MasterCall<Reply> call) {
                       return reply->status();
                     },
                     [env, master, answer, reply](const absl::Status& status) {
-                      env->oracle.OnAnswer(master->core(), env->journal.state());
+                      env->oracle.OnAnswer(master->core(), env->journal.state(),
+                                           env->journal.idle());
                       answer(status.ok() ? std::move(*reply) : absl::StatusOr<Reply>(status));
                     }});
     });

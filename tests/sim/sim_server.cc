@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "ps/snapshot/chain.h"
 #include "tests/sim/sim_master.h"
 
 namespace muster::sim {
@@ -12,6 +13,11 @@ namespace {
 
 constexpr milliseconds kServerCallTimeout{600};
 constexpr nanoseconds kLaneDelay{200'000};
+
+const Node* FindNode(const MasterCore& core, ServerId id) {
+  const auto node = core.nodes().nodes().find(NodeTable::ServerName(id));
+  return node == core.nodes().nodes().end() ? nullptr : &node->second;
+}
 
 bool MayPass(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
@@ -25,6 +31,7 @@ SimServer::SimServer(Env* env, ProcessRef process, uint32_t slot)
       process_(std::move(process)),
       slot_(slot),
       rng_(env->Stream(2, process_->id)),
+      torn_(env->Stream(9, process_->id)),
       lanes_(env->knobs.lanes),
       late_news_(env->Stream(6, process_->id).Next(), env->knobs.late_news) {}
 
@@ -67,6 +74,11 @@ void SimServer::Register() {
 void SimServer::Begin(const RegisterServerReply& registered) {
   incarnation_ = registered.incarnation;
   env_->Say(*process_, "registered, incarnation {}", incarnation_.value());
+  for (const auto& other : env_->servers) {
+    const bool zombie = other.get() != this && other->slot_ == slot_ && other->process_->alive &&
+                        other->incarnation_ != ServerIncarnation();
+    if (zombie) env_->probes.Hit(Probe::kServerZombie);
+  }
   for (uint32_t i = 0; i < lanes_.size(); ++i) {
     lanes_[i].owned = std::make_unique<ps::OwnedPartitions>(
         ps::OwnedPartitions::Options{.job_seed = kJobSeed,
@@ -106,22 +118,48 @@ void SimServer::Exchange() {
       env_,
       {process_, ServerEnd(slot_), kServerCallTimeout,
        [env = env_, shared](MasterCore& core, StepTime at) -> absl::StatusOr<ServerExchangeReply> {
-         const uint64_t accepted = core.totals().snapshots_accepted;
-         const Node* node = core.nodes().nodes().contains(NodeTable::ServerName(shared->id))
-                                ? &core.nodes().nodes().at(NodeTable::ServerName(shared->id))
-                                : nullptr;
+         const Node* node = FindNode(core, shared->id);
          const bool overtaken = node != nullptr && shared->sequence <= node->sequence;
+         CountRefused(env, *shared, core, overtaken);
          ServerExchangeReply reply = core.ExchangeServer(*shared, at);
          if (reply.unknown_incarnation) {
            env->probes.Hit(Probe::kUnknownServer);
          } else if (overtaken) {
            env->probes.Hit(Probe::kOvertakenServer);
          }
-         const uint64_t taken = core.totals().snapshots_accepted - accepted;
-         env->probes.Hit(Probe::kRefusedSnapshot, shared->snapshots.size() - taken);
          return env->knobs.wire ? ThroughWire(reply) : reply;
        },
        [this](const absl::StatusOr<ServerExchangeReply>& reply) { OnExchanged(reply); }});
+}
+
+void SimServer::CountRefused(Env* env, const ServerExchangeRequest& request, const MasterCore& core,
+                             bool overtaken) {
+  const Node* node = FindNode(core, request.id);
+  const bool former = node == nullptr || node->record.incarnation != request.incarnation.value();
+  for (const SnapshotReport& report : request.snapshots) {
+    const SnapshotNumber counts = core.partitions().manifest(report.partition).number;
+    const SnapshotNumber number = report.manifest.number;
+    const bool over = core.partitions().entry(report.partition).epoch != report.epoch ||
+                      number.incarnation() != core.incarnation();
+    if (former) {
+      env->probes.Hit(Probe::kFormerSnapshot);
+    } else if (overtaken) {
+      env->probes.Hit(Probe::kOvertakenSnapshot);
+    } else if (number == counts) {
+      env->probes.Hit(Probe::kRepeatedSnapshot);
+    } else if (over) {
+      env->probes.Hit(Probe::kRefusedSnapshot);
+    }
+  }
+}
+
+bool SimServer::KnowsAccepted(PartitionId partition, SnapshotNumber number) const {
+  for (const ps::LaneReport& report : reports_) {
+    for (const OwnedPartition& one : report.owned) {
+      if (one.partition == partition && one.accepted == number) return true;
+    }
+  }
+  return false;
 }
 
 void SimServer::AddMissing(ServerExchangeRequest* request) {
@@ -217,7 +255,7 @@ void SimServer::Pump(Lane* lane) {
 }
 
 void SimServer::BeginLoad(Lane* lane, ps::LoadJob job) {
-  loader_free_ = std::max(loader_free_, env_->scheduler.now()) + Some(env_->knobs.disk_max);
+  loader_free_ = std::max(loader_free_, env_->scheduler.now()) + Some(env_->disk.delay_max());
   env_->scheduler.At(loader_free_, process_,
                      [this, lane, job = std::move(job)] { EndLoad(lane, job); });
 }
@@ -225,7 +263,7 @@ void SimServer::BeginLoad(Lane* lane, ps::LoadJob job) {
 void SimServer::EndLoad(Lane* lane, const ps::LoadJob& job) {
   // What BuildPartition of lane_server.cc does.
   auto built = std::make_unique<ps::Partition>(job.partition, kJobSeed);
-  auto images = env_->disk.Read(job.partition, job.manifest);
+  auto images = env_->disk.ReadAs(job.partition, job.manifest, &torn_);
   absl::Status status = images.status();
   if (status.ok()) status = built->Restore(job.manifest.number, *images);
   auto result = std::make_shared<absl::StatusOr<std::unique_ptr<ps::Partition>>>(
@@ -237,7 +275,7 @@ void SimServer::EndLoad(Lane* lane, const ps::LoadJob& job) {
     const ps::Partition* raw = result->ok() ? (*result)->get() : nullptr;
     if (raw == nullptr) probes.Hit(Probe::kFailedLoad);
     if (raw != nullptr && raw->floor() != LeaseToken()) probes.Hit(Probe::kFloor);
-    if (job.manifest.files.size() > 1) probes.Hit(Probe::kDeltaChain);
+    if (raw != nullptr && job.manifest.files.size() > 1) probes.Hit(Probe::kDeltaChain);
     lane->owned->Loaded(job.id, std::move(*result), Now());
     if (raw != nullptr && lane->owned->Find(job.partition) == raw) {
       env_->oracle.OnBuilt(*raw, marks);
@@ -251,7 +289,11 @@ void SimServer::CountImage(const ps::SnapshotJob& job) {
   const auto durable = env_->journal.state().partitions.find(job.partition);
   if (durable == env_->journal.state().partitions.end()) return;
   const Manifest& manifest = durable->second.manifest;
-  if (job.image.kind == ps::SnapshotKind::kBase && !manifest.files.empty()) {
+  // A base is written for other reasons, too: a first one, or after an acceptance that is not
+  // known.
+  if (job.image.kind == ps::SnapshotKind::kBase && !manifest.files.empty() &&
+      ps::NextSnapshotKind(manifest) == ps::SnapshotKind::kBase &&
+      KnowsAccepted(job.partition, manifest.number)) {
     env_->probes.Hit(Probe::kLongChain);
   }
   const auto before = imaged_.find(job.partition);
@@ -267,7 +309,7 @@ void SimServer::BeginWrite(Lane* lane, ps::SnapshotJob job) {
   env_->Say(*process_, "snapshot {} of partition {}, {}", ToString(job.number),
             job.partition.value(), job.image.kind == ps::SnapshotKind::kBase ? "base" : "delta");
   env_->disk.BeginWrite(job.partition, job.epoch, job.number);
-  writer_free_ = std::max(writer_free_, env_->scheduler.now()) + Some(env_->knobs.disk_max);
+  writer_free_ = std::max(writer_free_, env_->scheduler.now()) + Some(env_->disk.delay_max());
   auto shared = std::make_shared<const ps::SnapshotJob>(std::move(job));
   env_->scheduler.At(writer_free_, process_, [this, lane, shared] {
     auto file = env_->disk.Write(shared->partition, shared->epoch, shared->number, shared->image);
@@ -317,6 +359,9 @@ void SimServer::CheckPushed(Lane* lane, const DataMessage& message, const ps::Pu
               part.epoch, part.shard_index, part.minibatch, part.partition,
               ToString(LeaseToken::FromValue(part.token)), static_cast<int>(answer.code),
               answer.skipped ? " skipped" : "");
+    if (env_->forgotten.contains(LeaseToken::FromValue(part.token))) {
+      env_->probes.Hit(Probe::kForgottenPart);
+    }
     if (answer.skipped) env_->probes.Hit(Probe::kSkipped);
     if (answer.code == wire::PartCode::kStaleLease) env_->probes.Hit(Probe::kStaleLease);
     if (answer.code == wire::PartCode::kWrongOwner) env_->probes.Hit(Probe::kWrongOwner);

@@ -74,11 +74,14 @@ class SimServer {
   void CheckPushed(Lane* lane, const DataMessage& message, const ps::PushReply& reply);
   void AddMissing(ServerExchangeRequest* request);
   void CountRequest(const ServerExchangeRequest& request);
+  static void CountRefused(Env* env, const ServerExchangeRequest& request, const MasterCore& core,
+                           bool overtaken);
+  bool KnowsAccepted(PartitionId partition, SnapshotNumber number) const;
 
   Env* const env_;
   const ProcessRef process_;
   const uint32_t slot_;
-  Rng rng_;
+  Rng rng_, torn_;
   ServerIncarnation incarnation_;
   std::vector<Lane> lanes_;
   std::optional<ps::ControlState> control_;

@@ -1,5 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
 
 #include "base/log.h"
 #include "tests/sim/late_news.h"
@@ -44,6 +48,23 @@ TEST_F(SimTest, AFailingSeedIsMinimised) {
   const std::optional<Violation> again = RunAlone(least.options, kBug);
   ASSERT_TRUE(again.has_value());
   EXPECT_EQ(again->kind, violation.kind);
+}
+
+TEST_F(SimTest, ASeedThatHangsOrAbortsIsNamedAndTheOthersRun) {
+  const auto simulate = [](const RunOptions& options) {
+    // As if the clock had run out, if it has been wound up.
+    if (options.seed == 5 && ::alarm(0) > 0) ::raise(SIGALRM);
+    if (options.seed == 6) std::abort();
+    return RunResult{.hash = options.seed};
+  };
+  const Summary summary = Sweep({.seeds = 8, .jobs = 2, .simulate = simulate});
+  EXPECT_EQ(summary.seeds, 8u);
+  ASSERT_EQ(summary.violations.size(), 2u);
+  EXPECT_EQ(summary.violations[0].seed, 5u);
+  EXPECT_EQ(summary.violations[0].kind, "hang");
+  EXPECT_EQ(summary.violations[1].seed, 6u);
+  EXPECT_EQ(summary.violations[1].kind, "abort");
+  EXPECT_EQ(OneOfEachKind({{1, "a"}, {2, "b"}, {3, "a"}}).size(), 2u);
 }
 
 TEST(LateNews, EveryPieceComesInTheEndAndTheSameAtEveryCall) {

@@ -146,7 +146,7 @@ void SimWorker::Compute(Loop* loop) {
   }
   if (Misbehaves(faults_.fails)) {
     env_->probes.Hit(Probe::kTrainerFailure);
-    env_->oracle.OnTrainerFailed(shard);
+    env_->oracle.OnTrainerFailed(shard, run.grant.token);
     env_->Say(*process_, "fails shard {}", ToString(shard));
     core_->GiveUp(run.grant.token, run.run, sdk::ShardFailure{"a minibatch of nonsense"});
     return LeaveShard(loop);

@@ -50,12 +50,21 @@ void SimWorker::Hello() {
                     [this](const absl::StatusOr<bool>& reply) {
                       if (Permanent(reply.status())) return env_->Exit(process_, {.exit_code = 1});
                       if (!reply.ok()) return After(kRetryEvery, [this] { Hello(); });
+                      Greeted();
                       core_.emplace(sdk::WorkerCore::Options{
                           name_, slot_file_.incarnation, env_->knobs.shards_ahead,
                           env_->knobs.leases.heartbeat_interval});
                       RegisterTable(0, [this] { BeginLoops(); });
                       Pump();
                     }});
+}
+
+void SimWorker::Greeted() {
+  std::vector<ProcessRef>& others = env_->greeted[slot_];
+  for (const ProcessRef& other : others) {
+    if (other->alive) env_->probes.Hit(Probe::kWorkerZombie);
+  }
+  others.push_back(process_);
 }
 
 void SimWorker::RegisterTable(size_t table, std::function<void()> then) {
@@ -212,6 +221,7 @@ void SimWorker::Send(const sdk::SendRequest& request) {
 
 void SimWorker::Answer(const std::shared_ptr<const sdk::SendRequest>& request,
                        const DataReply& reply) {
+  if (env_->knobs.wire && request->push) env_->probes.Hit(Probe::kWire);
   core_->OnReply(*request, reply.parts, reply.rows, reply.text, Now());
   if (!core_->failure().empty()) env_->oracle.Fail("bad-request", core_->failure());
   Pump();

@@ -74,6 +74,7 @@ class SimWorker {
   ShardId ShardOf(const Loop& loop) const { return loop.run->grant.shard; }
 
   void Hello();
+  void Greeted();
   void RegisterTable(size_t table, std::function<void()> then);
   void BeginLoops();
   // The control thread.

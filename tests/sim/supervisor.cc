@@ -11,6 +11,8 @@ namespace muster::sim {
 namespace {
 
 constexpr milliseconds kPoll{200};
+/// Of one node, in all runs.
+constexpr uint64_t kProcessesMax = 10'000;
 
 std::string_view RoleName(Role role) {
   return role == Role::kMaster ? "master" : role == Role::kServer ? "ps" : "worker";
@@ -18,8 +20,7 @@ std::string_view RoleName(Role role) {
 
 }  // namespace
 
-Supervisor::Supervisor(Env* env, const TrainerFaults& trainers)
-    : env_(env), trainers_(trainers), rng_(env->Stream(4)) {
+Supervisor::Supervisor(Env* env, const TrainerFaults& trainers) : env_(env), trainers_(trainers) {
   slots_.push_back({Role::kMaster, 0});
   for (uint32_t i = 0; i < env->knobs.servers; ++i) slots_.push_back({Role::kServer, i});
   for (uint32_t i = 0; i < env->knobs.workers; ++i) slots_.push_back({Role::kWorker, i});
@@ -58,13 +59,17 @@ void Supervisor::StartRun() {
 }
 
 void Supervisor::Start(Slot* slot) {
-  const uint64_t id = ++processes_;
+  // Named by its node, so that what is drawn for it does not depend on what happens to others.
+  const auto number = static_cast<uint64_t>(slot - slots_.data());
+  const uint64_t id = (number + 1) * kProcessesMax + ++slot->processes;
+  MUSTER_CHECK(slot->processes < kProcessesMax);
   ++slot->starts;
-  const nanoseconds offset{rng_.Below(1'000'000'000'000)};
+  slot->rng = env_->Stream(4, id);
+  const nanoseconds offset{slot->rng.Below(1'000'000'000'000)};
   // Up to 2 % fast or slow; worse clocks than any machine's.
-  const int64_t drift = static_cast<int64_t>(rng_.Below(40'000)) - 20'000;
-  auto process =
-      std::make_shared<Process>(fmt::format("{}#{}", NameOf(*slot), id), id, offset, drift);
+  const int64_t drift = static_cast<int64_t>(slot->rng.Below(40'000)) - 20'000;
+  auto process = std::make_shared<Process>(fmt::format("{}#{}", NameOf(*slot), slot->processes), id,
+                                           offset, drift);
   slot->process = process;
   env_->Say(*process, "starts");
   NodeReport report;
@@ -128,7 +133,7 @@ void Supervisor::Ended(Slot* slot, const ProcessEnd& end) {
     report.computing_token = file.token;
     report.minibatches_started = file.minibatches;
     if (file.token != LeaseToken() && end.signal != SIGKILL) {
-      env_->oracle.OnTrainerFailed(file.shard);
+      env_->oracle.OnTrainerFailed(file.shard, file.token);
     }
     slot->over = slot->worker->told_to_stop() && end.signal == 0 && end.exit_code == 0 &&
                  slot->process != slot->drained;
@@ -139,7 +144,7 @@ void Supervisor::Ended(Slot* slot, const ProcessEnd& end) {
 }
 
 void Supervisor::Relaunch(Slot* slot) {
-  const nanoseconds delay = milliseconds(20 + rng_.Below(400));
+  const nanoseconds delay = milliseconds(20 + slot->rng.Below(400));
   env_->scheduler.After(delay, self_, [this, slot, ended = slot->process] {
     if (slot->process == ended) Start(slot);
   });
@@ -185,7 +190,7 @@ void Supervisor::KillLost() {
   if (env_->master == nullptr || !env_->master->serving()) return;
   if (env_->master->process()->paused_until > env_->scheduler.now()) {
     // A master that does not answer is killed in the end.
-    if (rng_.Below(8) == 0) Kill(Role::kMaster, 0);
+    if (SlotOf(Role::kMaster, 0).rng.Below(8) == 0) Kill(Role::kMaster, 0);
     return;
   }
   const auto& nodes = env_->master->core().nodes().nodes();
@@ -194,7 +199,7 @@ void Supervisor::KillLost() {
     if (node == nodes.end() || node->second.record.state != "lost") continue;
     if (node->second.record.pid != slot.process->id) continue;
     if (env_->scheduler.now() < slot.spared_until) continue;
-    if (rng_.Below(env_->knobs.patience) != 0) continue;
+    if (slot.rng.Below(env_->knobs.patience) != 0) continue;
     Kill(slot.role, slot.index);
   }
 }
@@ -215,8 +220,10 @@ bool Supervisor::Kill(Role role, uint32_t index) {
 bool Supervisor::Pause(Role role, uint32_t index, nanoseconds duration) {
   Slot& slot = SlotOf(role, index);
   if (slot.process == nullptr || !slot.process->alive) return false;
-  if (role == Role::kMaster) env_->probes.Hit(Probe::kMasterPause);
   slot.process->paused_until = env_->scheduler.now() + duration;
+  if (role == Role::kMaster) {  // it comes to this when it goes on
+    env_->scheduler.After({}, slot.process, [this] { env_->probes.Hit(Probe::kMasterPause); });
+  }
   env_->Say(*slot.process, "stands still for {} ms", duration / milliseconds(1));
   return true;
 }
@@ -228,6 +235,11 @@ void Supervisor::ResumeAt(TimePoint at, const ProcessRef& process) {
 void Supervisor::ResumeWorker(uint32_t index, nanoseconds within) {
   const ProcessRef& process = SlotOf(Role::kWorker, index).process;
   if (process != nullptr) ResumeAt(env_->scheduler.now() + within, process);
+}
+
+uint64_t Supervisor::IncarnationOf(uint32_t worker) {
+  const Slot& slot = SlotOf(Role::kWorker, worker);
+  return slot.worker == nullptr ? 0 : slot.worker->slot_file().incarnation;
 }
 
 void Supervisor::Spare(uint32_t worker, nanoseconds duration) {
@@ -246,7 +258,6 @@ void Supervisor::Resume(nanoseconds within) {
 bool Supervisor::Replace(Role role, uint32_t index) {
   Slot& slot = SlotOf(role, index);
   if (restarting_ || slot.process == nullptr || !slot.process->alive) return false;
-  env_->probes.Hit(role == Role::kServer ? Probe::kServerZombie : Probe::kWorkerZombie);
   env_->Say(*slot.process, "is taken for dead");
   Start(&slot);
   return true;
@@ -307,9 +318,9 @@ void Supervisor::AskDrain(Slot* slot, const ProcessRef& process) {
 void Supervisor::RestartRun(Power power) {
   if (restarting_) return;
   restarting_ = true;
-  env_->probes.Hit(power == Power::kLost ? Probe::kPowerLoss : Probe::kRunRestart);
+  if (power == Power::kStays) env_->probes.Hit(Probe::kRunRestart);
   env_->Say(*self_, "everything is killed{}", power == Power::kLost ? ", the power is cut" : "");
-  env_->journal.WriterDied();
+  const SimJournal::Found found = env_->journal.WriterDied();
   self_->alive = false;
   crashes_ += slots_.size();
   const auto kill = [&](const ProcessRef& process) { process->alive = false; };
@@ -317,7 +328,10 @@ void Supervisor::RestartRun(Power power) {
   for (const auto& worker : workers_) kill(worker->process());
   for (const auto& master : masters_) kill(master->process());
   env_->master = nullptr;
-  if (power == Power::kLost) env_->disk.PowerLoss();
+  if (power == Power::kLost) {
+    const bool took = env_->disk.PowerLoss() > 0 || found == SimJournal::Found::kLost;
+    if (took) env_->probes.Hit(Probe::kPowerLoss);
+  }
   const auto& meta = env_->journal.state().meta;
   retry_failed_ = meta.has_value() && meta->state == JobState::kFailed;
   env_->scheduler.After(milliseconds(100), nullptr, [this] { StartRun(); });

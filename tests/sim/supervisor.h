@@ -44,6 +44,10 @@ class Supervisor {
   /// For so long nobody kills this worker for being called lost: its node cannot be reached.
   void Spare(uint32_t worker, nanoseconds duration);
 
+  /// The process in a slot, dead or alive; null before the first.
+  const ProcessRef& ProcessOf(Role role, uint32_t index) { return SlotOf(role, index).process; }
+  /// Of the worker process in the slot; 0 when there is none.
+  uint64_t IncarnationOf(uint32_t worker);
   uint64_t crashes() const { return crashes_; }
   uint32_t IndexBound(Role role) const;
 
@@ -53,8 +57,11 @@ class Supervisor {
     uint32_t index = 0;
     ProcessRef process;
     SimWorker* worker = nullptr;
-    uint32_t starts = 0;  // in this run
-    bool over = false;    // it has done its part in this run
+    uint32_t starts = 0;     // in this run
+    uint32_t processes = 0;  // in all runs
+    /// Of the process; everything that is drawn for it, but by the process itself.
+    Rng rng{0};
+    bool over = false;  // it has done its part in this run
     TimePoint spared_until{};
     ProcessRef drained;  // by us: another one is to follow
   };
@@ -74,13 +81,11 @@ class Supervisor {
 
   Env* const env_;
   const TrainerFaults trainers_;
-  Rng rng_;
   std::vector<Slot> slots_;
   std::vector<std::unique_ptr<SimMaster>> masters_;
   std::vector<std::unique_ptr<SimWorker>> workers_;
   ProcessRef self_;  // of this run
   uint64_t runs_ = 0;
-  uint64_t processes_ = 0;
   uint64_t crashes_ = 0;
   bool restarting_ = false;
   bool retry_failed_ = false;

@@ -28,7 +28,6 @@ class World {
         supervisor_(&env_, plan_.trainers) {
     env_.network.SetFaults(plan_.network);
     env_.disk.set_torn_reads(plan_.torn_reads);
-    if (knobs_.wire) env_.probes.Hit(Probe::kWire);
   }
 
   RunResult Run() {
@@ -82,7 +81,8 @@ class World {
         return;
       case FaultKind::kSlowDisk:
         env_.journal.set_sync_max(milliseconds(900));
-        env_.scheduler.At(until, nullptr, [this] { env_.journal.set_sync_max(knobs_.sync_max); });
+        env_.disk.set_delay_max(milliseconds(2'000));
+        env_.scheduler.At(until, nullptr, [this] { QuickDisk(); });
         return;
       case FaultKind::kFullDisk:
         env_.disk.set_full(true);
@@ -95,7 +95,7 @@ class World {
         env_.journal.AimAtNext([this] { supervisor_.Kill(Role::kMaster, 0); });
         return;
       case FaultKind::kHang:
-        supervisor_.HangTrainer(fault.index);
+        if (!MUSTER_WEAKENED(kAgeless)) supervisor_.HangTrainer(fault.index);
         return;
       case FaultKind::kDrain:
         supervisor_.Drain();
@@ -116,6 +116,11 @@ class World {
     }
   }
 
+  void QuickDisk() {
+    env_.journal.set_sync_max(knobs_.sync_max);
+    env_.disk.set_delay_max(knobs_.disk_max);
+  }
+
   void Heal() {
     if (!env_.faulty) return;
     env_.faulty = false;
@@ -123,7 +128,7 @@ class World {
     env_.network.Heal();
     env_.disk.set_full(false);
     env_.disk.set_torn_reads(0);
-    env_.journal.set_sync_max(knobs_.sync_max);
+    QuickDisk();
     supervisor_.Resume(milliseconds(300));
     deadline_ = env_.scheduler.now() + kEndsWithin;
   }
@@ -190,6 +195,10 @@ class World {
     result.crashes = supervisor_.crashes();
     result.steps = env_.scheduler.steps();
     result.probes = env_.probes;
+    result.probes.Hit(Probe::kLostMessage, env_.network.lost());
+    result.probes.Hit(Probe::kDoubledMessage, env_.network.doubled());
+    result.probes.Hit(Probe::kLateMessage, env_.network.late());
+    result.probes.Hit(Probe::kCutMessage, env_.network.cut());
     return result;
   }
 

@@ -254,6 +254,19 @@ TEST_F(CheckerTest, RedeliveriesThatLedgerAndWorkersCountDifferently) {
   EXPECT_FALSE(Judge().ok());
 }
 
+TEST_F(CheckerTest, LedgerThatSawNoRedelivery) {
+  for (int i = 0; i < 5; ++i) histories_.push_back(MinibatchOf(0, 1));
+  ledger_.redelivered_tolerance = 100;
+  EXPECT_THAT(Judge().disagreements,
+              ElementsAre("the ledger counts no re-delivered minibatch, workers 5"));
+  ledger_.redelivered_unseen_max = 5;
+  EXPECT_TRUE(Judge().ok());
+  histories_.push_back(MinibatchOf(0, 1));
+  EXPECT_FALSE(Judge().ok());
+  ledger_.redelivered_minibatches = 1;
+  EXPECT_TRUE(Judge().ok());
+}
+
 TEST_F(CheckerTest, MinibatchThatHadOtherRecords) {
   histories_.push_back(MinibatchOf(0, 0));
   histories_.back().ids[3] = 40;

@@ -48,6 +48,11 @@ TEST(RedeliveredToleranceTest, GrowsWithMastersMoreThanWithOthers) {
   EXPECT_EQ(RedeliveredTolerance({.other_restarts = 3}, 2, 2), 24u + 20);
 }
 
+TEST(RedeliveredUnseenMaxTest, FewerThanAnyStormMakes) {
+  EXPECT_EQ(RedeliveredUnseenMax(0), 12u);
+  EXPECT_EQ(RedeliveredUnseenMax(3), 48u);
+}
+
 TEST(ParseSummaryTest, WhatIsNoSummary) {
   for (const char* text : {"", "{", "[]", "{}", R"({"datasets": []})",
                            R"({"datasets": [{"epochs": [{"expected": "many"}]}]})"}) {

@@ -18,9 +18,10 @@ void Network::Send(Endpoint from, Endpoint to, std::function<void()> arrive) {
   // Three draws a message, whatever becomes of it.
   const bool lost = link.rng.Below(1000) < faults_.lost;
   const bool doubled = link.rng.Below(1000) < faults_.doubled;
-  if (lost || link.cut_until > scheduler_->now()) {
+  const bool cut = link.cut_until > scheduler_->now();
+  if (lost || cut) {
     link.rng.Next();
-    ++lost_;
+    ++(cut ? cut_ : lost_);
     return;
   }
   if (doubled) {

@@ -50,6 +50,7 @@ class Network {
 
   uint64_t deliveries() const { return deliveries_; }
   uint64_t lost() const { return lost_; }
+  uint64_t cut() const { return cut_; }
   uint64_t doubled() const { return doubled_; }
   uint64_t late() const { return late_; }
 
@@ -65,7 +66,7 @@ class Network {
   Scheduler* const scheduler_;
   NetworkFaults faults_;
   std::map<std::pair<Endpoint, Endpoint>, Link> links_;
-  uint64_t deliveries_ = 0, lost_ = 0, doubled_ = 0, late_ = 0;
+  uint64_t deliveries_ = 0, lost_ = 0, cut_ = 0, doubled_ = 0, late_ = 0;
 };
 
 }  // namespace muster::sim

@@ -71,13 +71,13 @@ absl::StatusOr<SnapshotFile> SimDisk::Write(PartitionId partition, OwnerEpoch ep
 }
 
 absl::StatusOr<ps::PartitionImage> SimDisk::ReadFile(PartitionId partition,
-                                                     const SnapshotFile& file) {
+                                                     const SnapshotFile& file, Rng* reader) {
   const auto found = files_.find(file.name);
   if (found == files_.end()) return absl::DataLossError(file.name + " is missing");
   const auto& entries = found->second.entries;
   size_t count = entries.size();
-  if (rng_.Below(1000) < torn_reads_) {
-    count = rng_.Below(count);
+  if (reader != nullptr && reader->Below(1000) < torn_reads_) {
+    count = reader->Below(count);
     probes_->Hit(Probe::kTornFile);
   }
   ps::ImageDecoder decoder;
@@ -91,11 +91,12 @@ absl::StatusOr<ps::PartitionImage> SimDisk::ReadFile(PartitionId partition,
   return image;
 }
 
-absl::StatusOr<std::vector<ps::PartitionImage>> SimDisk::Read(PartitionId partition,
-                                                              const Manifest& manifest) {
+absl::StatusOr<std::vector<ps::PartitionImage>> SimDisk::ReadAs(PartitionId partition,
+                                                                const Manifest& manifest,
+                                                                Rng* reader) {
   std::vector<ps::PartitionImage> images;
   for (const SnapshotFile& file : manifest.files) {
-    MUSTER_ASSIGN_OR_RETURN(ps::PartitionImage image, ReadFile(partition, file));
+    MUSTER_ASSIGN_OR_RETURN(ps::PartitionImage image, ReadFile(partition, file, reader));
     images.push_back(std::move(image));
   }
   return images;
@@ -120,9 +121,9 @@ void SimDisk::DeleteOrphans(const std::set<std::string>& named) {
   probes_->Hit(Probe::kOrphanFile, before - files_.size());
 }
 
-void SimDisk::PowerLoss() {
+size_t SimDisk::PowerLoss() {
   // Published files were synced before they had their names.
-  temporary_.clear();
+  return std::exchange(temporary_, {}).size();
 }
 
 SimDisk::Marks SimDisk::MarksOf(const std::vector<SnapshotFile>& chain) const {

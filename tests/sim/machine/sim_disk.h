@@ -12,6 +12,7 @@
 #include "ps/engine/partition.h"
 #include "ps/service/storage.h"
 #include "sharding/control.h"
+#include "tests/sim/machine/scheduler.h"
 #include "tests/sim/probes.h"
 #include "tests/sim/workload.h"
 
@@ -22,25 +23,35 @@ namespace muster::sim {
 /// synced. A reader may be given a torn copy, and a writer find no room.
 class SimDisk final : public ps::Storage {
  public:
-  SimDisk(uint64_t seed, const Workload* workload, Probes* probes)
-      : rng_(seed), workload_(workload), probes_(probes) {}
+  SimDisk(nanoseconds delay_max, const Workload* workload, Probes* probes)
+      : delay_max_(delay_max), workload_(workload), probes_(probes) {}
+
+  /// How long a read or a write takes at most.
+  nanoseconds delay_max() const { return delay_max_; }
 
   /// The temporary file of a write that begins now.
   void BeginWrite(PartitionId partition, OwnerEpoch epoch, SnapshotNumber number);
   absl::StatusOr<SnapshotFile> Write(PartitionId partition, OwnerEpoch epoch, SnapshotNumber number,
                                      const ps::PartitionImage& image) override;
   absl::StatusOr<std::vector<ps::PartitionImage>> Read(PartitionId partition,
-                                                       const Manifest& manifest) override;
+                                                       const Manifest& manifest) override {
+    return ReadAs(partition, manifest, nullptr);
+  }
+  /// The same for a process that may be given torn bytes, drawn from its stream.
+  absl::StatusOr<std::vector<ps::PartitionImage>> ReadAs(PartitionId partition,
+                                                         const Manifest& manifest, Rng* reader);
   absl::StatusOr<std::shared_ptr<const ps::WarmStartSource>> OpenWarmStart(
       const TableSpec& table, uint32_t partition_count) override;
 
   void Delete(const std::vector<std::string>& names);
   /// What a new run of the master does: everything that is not named goes.
   void DeleteOrphans(const std::set<std::string>& named);
-  void PowerLoss();
+  /// Returns how many files were lost.
+  size_t PowerLoss();
 
   // Faults.
   void set_full(bool full) { full_ = full; }
+  void set_delay_max(nanoseconds max) { delay_max_ = max; }
   /// In 1/1000: how often a read is given torn bytes.
   void set_torn_reads(uint64_t chance) { torn_reads_ = chance; }
 
@@ -67,9 +78,10 @@ class SimDisk final : public ps::Storage {
     Marks marks;
   };
   Marks MarksIn(const ps::PartitionImage& image) const;
-  absl::StatusOr<ps::PartitionImage> ReadFile(PartitionId partition, const SnapshotFile& file);
+  absl::StatusOr<ps::PartitionImage> ReadFile(PartitionId partition, const SnapshotFile& file,
+                                              Rng* reader);
 
-  Rng rng_;
+  nanoseconds delay_max_;
   const Workload* const workload_;
   Probes* const probes_;
   std::map<std::string, File> files_;

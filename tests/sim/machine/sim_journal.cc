@@ -31,6 +31,7 @@ void SimJournal::Keep() {
 void SimJournal::Write(const ProcessRef& process, std::vector<Mutation> mutations,
                        std::function<void(absl::Status)> done) {
   MUSTER_CHECK(!pending_.has_value());
+  if (std::exchange(writer_, process->id) != process->id) rng_ = Rng(HashWords(seed_, writer_));
   pending_ = std::move(mutations);
   const bool fails = std::exchange(fail_next_, false);
   const nanoseconds delay{20'000 +

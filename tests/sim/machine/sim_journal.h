@@ -25,12 +25,14 @@ class SimJournal {
     bool codec = false;
   };
   SimJournal(uint64_t seed, Scheduler* scheduler, Options options, OnDurable on_durable)
-      : rng_(seed), scheduler_(scheduler), options_(options), on_durable_(std::move(on_durable)) {}
+      : seed_(seed), scheduler_(scheduler), options_(options), on_durable_(std::move(on_durable)) {}
 
   const DurableState& state() const { return state_; }
   /// One batch at a time. `done` is called in the process when it is synced, or has failed.
   void Write(const ProcessRef& process, std::vector<Mutation> mutations,
              std::function<void(absl::Status)> done);
+  /// No batch is on its way.
+  bool idle() const { return !pending_.has_value(); }
   /// The writer has died. Returns whether a batch was under way, and was found after all.
   enum class Found { kNothing, kLost, kFound };
   Found WriterDied();
@@ -43,7 +45,10 @@ class SimJournal {
  private:
   void Keep();
 
-  Rng rng_;
+  const uint64_t seed_;
+  /// Of the process that writes.
+  Rng rng_{0};
+  uint64_t writer_ = 0;
   Scheduler* const scheduler_;
   Options options_;
   const OnDurable on_durable_;
