@@ -350,9 +350,9 @@ TEST_F(ParameterServerTest, AMasterOfAnotherJobIsLikeOneThatIsAway) {
   StartServing();
   EXPECT_EQ(Push(2, 1, 7, 3, 0), PartCode::kOk);
   const int port = master_->port();
+  master_ = nullptr;
   Change(
       [](World* world) { world->unknown = true; });  // what the other one says of its own servers
-  master_ = nullptr;
   master_ = std::make_unique<FakeMaster>(port, "id-2");
   Script();
   ASSERT_TRUE(master_->WaitForStranger());
