@@ -38,7 +38,7 @@
   X(kEpochUnchecked, "epoch-unchecked", "25", kNone, 1900, "parts are not checked against E(P)")   \
   X(kAnswerUnsynced, "answer-unsynced", "section 8", kNone, 20,                                    \
     "answers, cuts among them, leave before the sync")                                             \
-  X(kDeltaClean, "delta-clean", "section 8", kNone, 20,                                            \
+  X(kDeltaClean, "delta-clean", "section 8", kNone, 100,                                           \
     "a delta's rows are clean before its acceptance")                                              \
   X(kPartNotAtom, "part-not-atom", "section 6", kNone, 20,                                         \
     "a part's tables are applied as parts of their own")                                           \
@@ -68,9 +68,9 @@
   X(kFilesTooEarly, "files-too-early", "section 3", kNone, 20, "unused files go before the sync")  \
   X(kChainShared, "chain-shared", "section 3", kLateBase, 20,                                      \
     "a chain may share a part of the accepted one")                                                \
-  X(kFloorNotTaken, "floor-not-taken", "section 3", kNone, 80,                                     \
+  X(kFloorNotTaken, "floor-not-taken", "section 3", kNone, 150,                                    \
     "forgetting does not take the floor over")                                                     \
-  X(kStaleApplied, "stale-applied", "section 2", kNone, 80,                                        \
+  X(kStaleApplied, "stale-applied", "section 2", kNone, 150,                                       \
     "tokens are not checked against the floor")                                                    \
   X(kWindowNotKept, "window-not-kept", "section 3", kNone, 20,                                     \
     "the window is not in the snapshot")                                                           \
@@ -92,7 +92,7 @@
   X(kBaseLacksClean, "base-lacks-clean", "code", kNone, 20, "a base has the dirty rows only")      \
   X(kUnchangedAlways, "unchanged-always", "code", kNone, 20,                                       \
     "a partition counts as unchanged though it is not")                                            \
-  X(kFailedWriteCounts, "failed-write-counts", "code", kNone, 20,                                  \
+  X(kFailedWriteCounts, "failed-write-counts", "code", kNone, 100,                                 \
     "rows of a failed write are clean")                                                            \
   X(kAnyLastFile, "any-last-file", "code", kLateBase, 20,                                          \
     "a chain may gain a file of another snapshot")                                                 \

@@ -27,6 +27,8 @@ std::string_view ToString(Role role) {
       return "ps";
     case Role::kMaster:
       return "master";
+    case Role::kScaler:
+      return "scaler";
   }
   return "?";
 }

@@ -12,9 +12,9 @@
 
 namespace muster::verify {
 
-enum class Role : uint8_t { kWorker, kServer, kMaster };
-inline constexpr std::array kRoles = {Role::kWorker, Role::kServer, Role::kMaster};
-/// "worker", "ps", "master".
+enum class Role : uint8_t { kWorker, kServer, kMaster, kScaler };
+inline constexpr std::array kRoles = {Role::kWorker, Role::kServer, Role::kMaster, Role::kScaler};
+/// "worker", "ps", "master", "scaler".
 std::string_view ToString(Role role);
 
 /// The paths of the protocol that only faults lead to, as often as the master has counted them.

@@ -166,6 +166,7 @@ absl::StatusOr<Judgement> Judge(const VerifyJob& job, const StormResult& storm, 
                    .worker = Summarise(histories.recoveries.Times(storm.worker_kills)),
                    .server = Summarise(storm.server_recoveries_ms),
                    .master = Summarise(storm.master_recoveries_ms),
+                   .scaler = Summarise(storm.scaler_recoveries_ms),
                    .ledger_redelivered_minibatches = summary.ledger.redelivered_minibatches,
                    .redelivered_tolerance = summary.ledger.redelivered_tolerance,
                    .paths = Larger(storm.paths, summary.paths)};

@@ -13,7 +13,7 @@ namespace muster::verify {
 /// What a finished job left behind, judged.
 struct Judgement {
   Verdict verdict;
-  RecoveryTimes worker, server, master;
+  RecoveryTimes worker, server, master, scaler;
   uint64_t ledger_redelivered_minibatches = 0;
   uint64_t redelivered_tolerance = 0;  // minibatches
   RarePaths paths;

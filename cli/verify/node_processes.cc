@@ -30,6 +30,7 @@ std::optional<NodeProcess> ClassifyProcess(pid_t pid, const std::vector<std::str
   if (command_line[0] == programs.trainer) return NodeProcess{pid, Role::kWorker, ""};
   if (command_line[0] != programs.muster || command_line.size() < 2) return std::nullopt;
   if (command_line[1] == "master") return NodeProcess{pid, Role::kMaster, ""};
+  if (command_line[1] == "scaler") return NodeProcess{pid, Role::kScaler, ""};
   if (command_line[1] != "ps") return std::nullopt;
   const auto flag = std::ranges::find(command_line, "--name");
   const bool named = flag != command_line.end() && std::next(flag) != command_line.end();

@@ -19,7 +19,7 @@ struct NodeProcess {
 
 /// What is started where.
 struct NodePrograms {
-  std::string muster;   // master and servers
+  std::string muster;   // master, scaler and servers
   std::string trainer;  // workers
 };
 

@@ -115,7 +115,8 @@ nlohmann::json ReportToJson(const Report& report) {
   }
   json["recovery_ms"] = {{"worker", RecoveryToJson(judgement.worker)},
                          {"ps", RecoveryToJson(judgement.server)},
-                         {"master", RecoveryToJson(judgement.master)}};
+                         {"master", RecoveryToJson(judgement.master)},
+                         {"scaler", RecoveryToJson(judgement.scaler)}};
   json["rare_paths"] = {{"replayed_shards", judgement.paths.replayed_shards},
                         {"reverified_runs", judgement.paths.reverified_runs},
                         {"parts_skipped", judgement.paths.parts_skipped},
@@ -135,8 +136,9 @@ std::string ReportText(const Report& report) {
   if (report.judgement.has_value()) {
     const Judgement& judgement = *report.judgement;
     text += fmt::format(
-        "  recovery     {}; {}; {} (median / worst)\n", RecoveryText("worker", judgement.worker),
-        RecoveryText("ps", judgement.server), RecoveryText("master", judgement.master));
+        "  recovery     {}; {}; {}; {} (median / worst)\n",
+        RecoveryText("worker", judgement.worker), RecoveryText("ps", judgement.server),
+        RecoveryText("master", judgement.master), RecoveryText("scaler", judgement.scaler));
     const RarePaths& paths = judgement.paths;
     text += fmt::format(
         "  rare paths   replayed_shards {}, reverified_runs {}, parts_skipped {}, "

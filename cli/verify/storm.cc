@@ -53,6 +53,14 @@ bool ServesAgain(const v1::JobStatus& status, const NodeProcess& killed) {
   });
 }
 
+/// The master has heard of the successor of a killed scaler.
+bool ScalesAgain(const v1::JobStatus& status, const NodeProcess& killed) {
+  return std::any_of(status.nodes().begin(), status.nodes().end(), [&](const auto& node) {
+    return node.role() == ToString(Role::kScaler) && node.state() == "running" &&
+           node.pid() != static_cast<uint64_t>(killed.pid);
+  });
+}
+
 }  // namespace
 
 uint32_t Sum(const ByRole& counts) {
@@ -193,6 +201,9 @@ void Storm::Count(const Fault& fault, const NodeProcess& node, TimePoint now) {
     case Role::kMaster:
       killed_masters_.push_back({status_.has_value() ? status_->master_incarnation() : 0, now});
       break;
+    case Role::kScaler:
+      killed_scalers_.push_back({node, now});
+      break;
   }
 }
 
@@ -236,7 +247,7 @@ void Storm::Measure(const v1::JobStatus& status, TimePoint asked_at, TimePoint n
                                          .reverified_runs = counters.reverified_runs(),
                                          .parts_skipped = counters.parts_skipped(),
                                          .reasserted_leases = counters.reasserted_leases()});
-  std::erase_if(killed_servers_, [&](const KilledServer& killed) {
+  std::erase_if(killed_servers_, [&](const KilledNode& killed) {
     if (asked_at < killed.at || !ServesAgain(status, killed.node)) return false;
     result_.server_recoveries_ms.push_back(Milliseconds(killed.at, now));
     return true;
@@ -244,6 +255,11 @@ void Storm::Measure(const v1::JobStatus& status, TimePoint asked_at, TimePoint n
   std::erase_if(killed_masters_, [&](const KilledMaster& killed) {
     if (status.master_incarnation() <= killed.incarnation) return false;
     result_.master_recoveries_ms.push_back(Milliseconds(killed.at, now));
+    return true;
+  });
+  std::erase_if(killed_scalers_, [&](const KilledNode& killed) {
+    if (asked_at < killed.at || !ScalesAgain(status, killed.node)) return false;
+    result_.scaler_recoveries_ms.push_back(Milliseconds(killed.at, now));
     return true;
   });
 }

@@ -31,9 +31,11 @@ struct StormResult {
   ByRole pauses{};
   std::vector<WorkerKill> worker_kills;
   /// From the kill of a server until the master says that its successor serves every partition of
-  /// it; from the kill of a master until one answers again. Asked every 20 ms.
+  /// it; of a master until one answers again; of a scaler until the master has heard of another
+  /// one. Asked every 20 ms.
   std::vector<double> server_recoveries_ms;
   std::vector<double> master_recoveries_ms;
+  std::vector<double> scaler_recoveries_ms;
   RarePaths paths;  // as far as they were seen while it ran
   std::chrono::milliseconds elapsed{0};
   bool interrupted = false;  // by SIGINT, SIGTERM or SIGHUP
@@ -62,7 +64,7 @@ class Storm {
     HeldProcess process;
     TimePoint until;
   };
-  struct KilledServer {
+  struct KilledNode {
     NodeProcess node;
     TimePoint at;
   };
@@ -105,8 +107,9 @@ class Storm {
   TimePoint deadline_;  // of the phase, or of the fault
   TimePoint said_at_;
   std::vector<Paused> paused_;
-  std::vector<KilledServer> killed_servers_;
+  std::vector<KilledNode> killed_servers_;
   std::vector<KilledMaster> killed_masters_;
+  std::vector<KilledNode> killed_scalers_;
   bool ended_ = false;
   StormResult result_;
 };

@@ -2,7 +2,7 @@
 """The closed form under a storm of faults: real binaries, real signals, exact weights. Python's standard library only.
 
 Starts `muster run` on generated data (two servers, two workers, several epochs, shuffled), then kills (SIGKILL) or pauses
-(SIGSTOP beyond the lease, then SIGCONT) workers, servers and the master at seeded random moments. At the end every row of every
+(SIGSTOP beyond the lease, then SIGCONT) workers, servers, master and scaler at seeded random moments. At the end every row of every
 exported table must equal what closed_form.py computes from the input, and the run only counts when the rare paths were
 taken: a replay, a re-verification, a skipped part, a re-asserted lease. Those that the storm missed are aimed at after it;
 the job is slow until then, and ends at full speed.
@@ -41,7 +41,7 @@ def plan_faults(rng, options):
     """(role, signal) in random order: as many of each kind as of any other. A planted bug needs dying servers only."""
     if options.planted_bug:
         return [("ps", signal.SIGKILL)] * options.faults
-    kinds = [(role, number) for role in ("worker", "ps", "master") for number in (signal.SIGKILL, signal.SIGSTOP)]
+    kinds = [(role, number) for role in ("worker", "ps", "master", "scaler") for number in (signal.SIGKILL, signal.SIGSTOP)]
     faults = [kinds[i % len(kinds)] for i in range(options.faults)]
     rng.shuffle(faults)
     return faults

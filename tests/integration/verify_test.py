@@ -89,7 +89,7 @@ class VerifyTest(unittest.TestCase):
 
     def test_a_broken_rule_is_seen(self):
         for seed in range(1, PLANTED_TRIES + 1):
-            code, out, err = self.verify("--planted-bug", "no-reverify", "--seed", str(seed), "--kills", "14", "--pauses", "0",
+            code, out, err = self.verify("--planted-bug", "no-reverify", "--seed", str(seed), "--kills", "18", "--pauses", "0",
                                          "--output", "json", "--no-progress")
             if code != 0:
                 break

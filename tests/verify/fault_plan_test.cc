@@ -39,11 +39,14 @@ TEST(FaultPlanTest, SameSeedSameFaults) {
 
 TEST(FaultPlanTest, RolesAreHitAsOften) {
   const std::vector<Fault> faults =
-      FaultsOf({.seed = 1, .kills = 31, .pauses = 9, .lease = kLease}, kAll);
-  EXPECT_EQ(RolesOf(faults, Fault::Kind::kKill),
-            (std::map<Role, int>{{Role::kWorker, 11}, {Role::kServer, 10}, {Role::kMaster, 10}}));
+      FaultsOf({.seed = 1, .kills = 41, .pauses = 13, .lease = kLease}, kAll);
+  EXPECT_EQ(
+      RolesOf(faults, Fault::Kind::kKill),
+      (std::map<Role, int>{
+          {Role::kWorker, 11}, {Role::kServer, 10}, {Role::kMaster, 10}, {Role::kScaler, 10}}));
   EXPECT_EQ(RolesOf(faults, Fault::Kind::kPause),
-            (std::map<Role, int>{{Role::kWorker, 3}, {Role::kServer, 3}, {Role::kMaster, 3}}));
+            (std::map<Role, int>{
+                {Role::kWorker, 3}, {Role::kServer, 3}, {Role::kMaster, 3}, {Role::kScaler, 4}}));
 }
 
 TEST(FaultPlanTest, PausesAreLongerThanTheLease) {

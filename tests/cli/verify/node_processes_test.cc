@@ -22,6 +22,7 @@ std::optional<Role> RoleOf(const std::vector<std::string>& command_line) {
 TEST(ClassifyProcessTest, NodesAndOthers) {
   EXPECT_EQ(RoleOf({"/opt/worker", "--slow-us", "3"}), Role::kWorker);
   EXPECT_EQ(RoleOf({"/opt/muster/bin/muster", "master", "--job", "x"}), Role::kMaster);
+  EXPECT_EQ(RoleOf({"/opt/muster/bin/muster", "scaler", "--job", "x"}), Role::kScaler);
   EXPECT_EQ(RoleOf({"/opt/muster/bin/muster", "ps", "--name", "ps-1"}), Role::kServer);
   EXPECT_EQ(RoleOf({"/opt/muster/bin/muster", "run", "job.yaml"}), std::nullopt);
   EXPECT_EQ(RoleOf({"/opt/muster/bin/muster", "supervise", "--name", "w", "--", "/opt/worker"}),

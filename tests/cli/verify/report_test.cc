@@ -13,8 +13,8 @@ using ::testing::StartsWith;
 
 Report GoodReport() {
   Report report{.seed = 17, .workload = {.records = 1'000, .epochs = 3}};
-  report.storm.kills = {4, 5, 3};
-  report.storm.pauses = {1, 0, 2};
+  report.storm.kills = {4, 5, 3, 2};
+  report.storm.pauses = {1, 0, 2, 1};
   report.storm.elapsed = std::chrono::milliseconds(21'500);
   Judgement judgement;
   judgement.verdict.attempts = 3'200;
@@ -26,6 +26,7 @@ Report GoodReport() {
   judgement.redelivered_tolerance = 24;
   judgement.worker = {.count = 2, .median_ms = 500, .worst_ms = 700};
   judgement.server = {.count = 5, .median_ms = 1'500, .worst_ms = 1'900};
+  judgement.scaler = {.count = 2, .median_ms = 90, .worst_ms = 120};
   judgement.paths = {1, 2, 3, 4};
   report.judgement = judgement;
   return report;
@@ -38,13 +39,15 @@ TEST(ReportTest, JsonOfAGoodRun) {
   EXPECT_EQ(json["unexpected"], 0);
   EXPECT_EQ(json["duplicated"], 0);
   EXPECT_EQ(json["redelivered"], 200);
-  EXPECT_EQ(json["kills"], 12);
-  EXPECT_EQ(json["kills_by_role"], (nlohmann::json{{"worker", 4}, {"ps", 5}, {"master", 3}}));
-  EXPECT_EQ(json["pauses"], 3);
+  EXPECT_EQ(json["kills"], 14);
+  EXPECT_EQ(json["kills_by_role"],
+            (nlohmann::json{{"worker", 4}, {"ps", 5}, {"master", 3}, {"scaler", 2}}));
+  EXPECT_EQ(json["pauses"], 4);
   EXPECT_EQ(json["redelivered_minibatches"],
             (nlohmann::json{{"workers", 7}, {"ledger", 8}, {"tolerance", 24}}));
   EXPECT_EQ(json["recovery_ms"]["worker"]["median"], 500);
   EXPECT_EQ(json["recovery_ms"]["ps"]["worst"], 1'900);
+  EXPECT_EQ(json["recovery_ms"]["scaler"]["worst"], 120);
   EXPECT_TRUE(json["recovery_ms"]["master"]["median"].is_null());
   EXPECT_EQ(json["rare_paths"]["parts_skipped"], 3);
   EXPECT_TRUE(json["paths_not_taken"].empty());
@@ -54,8 +57,9 @@ TEST(ReportTest, JsonOfAGoodRun) {
 TEST(ReportTest, TextOfAGoodRun) {
   const std::string text = ReportText(GoodReport());
   EXPECT_THAT(text, StartsWith("Nothing is lost, unexpected or duplicated: 3,000 record trainings "
-                               "under 12 kills and 3 pauses, seed 17, 0:21\n"));
-  EXPECT_THAT(text, AllOf(HasSubstr("worker 4, ps 5, master 3"), HasSubstr("master -"),
+                               "under 14 kills and 4 pauses, seed 17, 0:21\n"));
+  EXPECT_THAT(text, AllOf(HasSubstr("worker 4, ps 5, master 3, scaler 2"), HasSubstr("master -"),
+                          HasSubstr("scaler 90 / 120 ms (2)"),
                           HasSubstr("7 minibatches; the ledger counts 8, and may be 24 off"),
                           Not(HasSubstr("proves less")), Not(HasSubstr("kept"))));
 }
