@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPollInterval{250};
 constexpr std::chrono::milliseconds kTickInterval{100};
-constexpr std::chrono::milliseconds kDeadline{2'000};
+constexpr std::chrono::milliseconds kAskDeadline{2'000};
 constexpr std::chrono::milliseconds kSilence{2'000};
 constexpr std::chrono::milliseconds kMasterSpeaksAfter{500};
 constexpr uint32_t kLastWordsLines = 20;
@@ -82,7 +82,7 @@ JobRunner::~JobRunner() {
 SummaryInput JobRunner::Run() {
   link_ = std::make_unique<MasterLink>(
       MakeAdminClient(options_.plan.master_address, {options_.plan.job_id, options_.plan.job.name},
-                      kDeadline, WhenAway::kWait),
+                      kAskDeadline, WhenAway::kWait),
       options_.plan.run_id, kPollInterval, clock_);
   while (!supervisor_.outcome().has_value()) {
     Carry(Tick{});

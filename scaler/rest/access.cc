@@ -5,12 +5,10 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/text.h"
+#include "scaler/rest/internal/shown.h"
 
 namespace muster::scaler::rest {
 namespace {
-
-constexpr size_t kShownBytesMax = 100;
 
 Problem Refused(int status, std::string code, std::string detail) {
   return {.status = status, .code = std::move(code), .detail = std::move(detail), .errors = {}};
@@ -57,7 +55,7 @@ std::optional<Problem> AccessControl::CheckHost(const Request& request) const {
   return Refused(421, "wrong-host",
                  fmt::format("Host is '{}', this is {}: use that address (a tunnel must have the "
                              "same port on both ends)",
-                             ValidUtf8(host, kShownBytesMax), hosts_[0]));
+                             Shown(host), hosts_[0]));
 }
 
 bool AccessControl::HasToken(const Request& request) const {
@@ -74,7 +72,7 @@ std::optional<Problem> AccessControl::CheckSite(const Request& request) const {
       return Refused(403, "other-site",
                      fmt::format("an action that another site asks for is refused "
                                  "(Sec-Fetch-Site: {})",
-                                 ValidUtf8(*site, kShownBytesMax)));
+                                 Shown(*site)));
     }
   }
   if (const auto origin = request.Header("origin")) {
@@ -82,7 +80,7 @@ std::optional<Problem> AccessControl::CheckSite(const Request& request) const {
     if (!origin->starts_with(kScheme) || !IsOurs(origin->substr(kScheme.size()))) {
       return Refused(403, "other-site",
                      fmt::format("an action that another site asks for is refused (Origin: {})",
-                                 ValidUtf8(*origin, kShownBytesMax)));
+                                 Shown(*origin)));
     }
   }
   return std::nullopt;

@@ -10,18 +10,11 @@
 #include <utility>
 
 #include "base/text.h"
+#include "scaler/rest/internal/shown.h"
 #include "scaler/rest/model_json.h"
 
 namespace muster::scaler::rest {
 namespace {
-
-/// How much of a wrong value an error repeats.
-constexpr size_t kShownBytesMax = 60;
-
-std::string Shown(std::string_view value) {
-  return value.size() <= kShownBytesMax ? ValidUtf8(value)
-                                        : ValidUtf8(value, kShownBytesMax) + "...";
-}
 
 std::string_view ToText(ParamIn in) {
   return in == ParamIn::kPath ? "path" : in == ParamIn::kQuery ? "query" : "body";

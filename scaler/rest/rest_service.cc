@@ -7,16 +7,10 @@
 #include <optional>
 #include <utility>
 
-#include "base/text.h"
+#include "scaler/rest/internal/shown.h"
 
 namespace muster::scaler::rest {
 namespace {
-
-constexpr size_t kShownBytesMax = 100;
-
-std::string Shown(std::string_view text) {
-  return ValidUtf8(text, kShownBytesMax);
-}
 
 Response NotFound(const Request& request) {
   return ToResponse({.status = 404,

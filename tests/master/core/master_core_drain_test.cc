@@ -17,7 +17,7 @@ using ::testing::IsEmpty;
 using testing::IsOk;
 using ::testing::SizeIs;
 using testing::StatusIs;
-using State = NodeDrain::State;
+using DrainState = NodeDrain::State;
 
 class DrainTest : public ::testing::Test, protected CoreFixture {
  protected:
@@ -58,12 +58,12 @@ TEST_F(DrainTest, AWorkerFinishesWhatItHoldsAndGetsNothingMore) {
   const std::vector<ShardGrant> held = Want(2).grants;
   ASSERT_THAT(held, SizeIs(2));
   EXPECT_EQ(Drain("worker-0").left, 2u);
-  EXPECT_EQ(Drain("worker-0").state, State::kDraining) << "a repeat changes nothing";
+  EXPECT_EQ(Drain("worker-0").state, DrainState::kDraining) << "a repeat changes nothing";
   EXPECT_EQ(Events("node-drain-began"), 1u);
   const WorkerExchangeReply told = Want(3, held);
   EXPECT_EQ(told.directive, JobDirective::kDrain);
   EXPECT_THAT(told.grants, IsEmpty());
-  EXPECT_EQ(DrainOf("worker-0").state, State::kDraining);
+  EXPECT_EQ(DrainOf("worker-0").state, DrainState::kDraining);
   WorkerExchangeRequest returns = Request();
   Hold({held[0]}, &returns);
   returns.newest_grant = held[1].token;
@@ -71,8 +71,8 @@ TEST_F(DrainTest, AWorkerFinishesWhatItHoldsAndGetsNothingMore) {
   Exchange(returns);
   EXPECT_EQ(DrainOf("worker-0").left, 1u);
   EXPECT_EQ(Done({held[0]})[0], DoneCode::kAccepted);
-  EXPECT_EQ(DrainOf("worker-0").state, State::kDrained);
-  EXPECT_EQ(Drain("worker-0").state, State::kDrained);
+  EXPECT_EQ(DrainOf("worker-0").state, DrainState::kDrained);
+  EXPECT_EQ(Drain("worker-0").state, DrainState::kDrained);
   WorkerExchangeRequest other = Request("worker-1", 8);
   other.want = 4;
   const WorkerExchangeReply others = Exchange(other);
@@ -92,11 +92,11 @@ TEST_F(DrainTest, AWorkerThatLeavesWithCode0ChargesNobodyAndANewProcessWorks) {
   report.computing_token = held[0].token;
   report.incarnation = 7;
   core->ReportNode(report, At());
-  EXPECT_EQ(DrainOf("worker-0").state, State::kDrained);
+  EXPECT_EQ(DrainOf("worker-0").state, DrainState::kDrained);
   EXPECT_EQ(core->ledger().FindFailure(held[0].shard)->failures, 0u);
   EXPECT_THAT(core->DrainNode("worker-0", {}, At()), IsOk()) << "it is drained";
   Hello("worker-0", 9, 2);
-  EXPECT_EQ(DrainOf("worker-0").state, State::kNone);
+  EXPECT_EQ(DrainOf("worker-0").state, DrainState::kNone);
   WorkerExchangeRequest request = Request("worker-0", 9);
   request.want = 1;
   EXPECT_THAT(Exchange(request).grants, SizeIs(1));
@@ -111,9 +111,9 @@ TEST_F(DrainTest, AfterTheTimeoutAWorkersShardsRunElsewhere) {
     Want(0, held);
     Advance(milliseconds(500));
   }
-  EXPECT_EQ(DrainOf("worker-0").state, State::kDraining);
+  EXPECT_EQ(DrainOf("worker-0").state, DrainState::kDraining);
   Advance(milliseconds(500));
-  EXPECT_EQ(DrainOf("worker-0").state, State::kDrained);
+  EXPECT_EQ(DrainOf("worker-0").state, DrainState::kDrained);
   EXPECT_TRUE(HasEvent("drain-timeout"));
   EXPECT_EQ(core->leases().size(), 0u);
   EXPECT_THAT(Want(0, held).lost, SizeIs(1)) << "its loop ends";
@@ -125,7 +125,7 @@ TEST_F(DrainTest, TheMastersOwnPauseIsNotTheNodesTime) {
   Want(1);
   Drain("worker-0", seconds(2));
   StandStill(seconds(9));
-  EXPECT_EQ(DrainOf("worker-0").state, State::kDraining);
+  EXPECT_EQ(DrainOf("worker-0").state, DrainState::kDraining);
 }
 
 TEST_F(DrainTest, AMasterRestartForgetsTheDrainAndARepeatGoesOnWithIt) {
@@ -134,13 +134,13 @@ TEST_F(DrainTest, AMasterRestartForgetsTheDrainAndARepeatGoesOnWithIt) {
   const std::vector<ShardGrant> held = Want(1).grants;
   Drain("worker-0");
   Restart();
-  EXPECT_EQ(DrainOf("worker-0").state, State::kNone);
+  EXPECT_EQ(DrainOf("worker-0").state, DrainState::kNone);
   EXPECT_EQ(Drain("worker-0").left, 0u) << "leases are told anew";
-  EXPECT_EQ(DrainOf("worker-0").state, State::kDraining);
+  EXPECT_EQ(DrainOf("worker-0").state, DrainState::kDraining);
   EXPECT_THAT(Want(0, held).lost, IsEmpty());
   EXPECT_EQ(DrainOf("worker-0").left, 1u);
   EXPECT_EQ(Done(held)[0], DoneCode::kAccepted);
-  EXPECT_EQ(DrainOf("worker-0").state, State::kDrained);
+  EXPECT_EQ(DrainOf("worker-0").state, DrainState::kDrained);
 }
 
 TEST_F(DrainTest, AServerSnapshotsAtOnceWhatWasDoneAndServesOn) {
@@ -160,21 +160,21 @@ TEST_F(DrainTest, AServerSnapshotsAtOnceWhatWasDoneAndServesOn) {
   EXPECT_LE(reply.heartbeat_interval, milliseconds(50));
   EXPECT_FALSE(reply.drained);
   EXPECT_EQ(Snapshot(), 2u);
-  EXPECT_EQ(DrainOf("ps-0").state, State::kDrained);
+  EXPECT_EQ(DrainOf("ps-0").state, DrainState::kDrained);
   EXPECT_EQ(DrainOf("ps-0").left, 0u);
   Done(Want(1).grants);
   reply = ExchangeServer(ServerRequest());
   EXPECT_TRUE(reply.drained);
   EXPECT_THAT(reply.snapshots, IsEmpty()) << "no more than the drain needs";
   EXPECT_THAT(core->ResumeNode("ps-0", At()), IsOk());
-  EXPECT_EQ(DrainOf("ps-0").state, State::kNone);
+  EXPECT_EQ(DrainOf("ps-0").state, DrainState::kNone);
   EXPECT_EQ(Drain("ps-0").left, 2u) << "drained anew";
 }
 
 TEST_F(DrainTest, AServerWithNothingNewIsDrainedAtOnce) {
   Start();
   Register(5);
-  EXPECT_EQ(Drain("ps-0").state, State::kDrained);
+  EXPECT_EQ(Drain("ps-0").state, DrainState::kDrained);
 }
 
 TEST_F(DrainTest, AServerWhoseSnapshotsFailIsDrainedAfterTheTimeoutAsItIs) {
@@ -186,11 +186,11 @@ TEST_F(DrainTest, AServerWhoseSnapshotsFailIsDrainedAfterTheTimeoutAsItIs) {
   Done(Want(1).grants);
   Drain("ps-0", seconds(1));
   Advance(milliseconds(1'000));
-  EXPECT_EQ(DrainOf("ps-0").state, State::kDrained);
+  EXPECT_EQ(DrainOf("ps-0").state, DrainState::kDrained);
   EXPECT_EQ(DrainOf("ps-0").left, 2u);
   EXPECT_THAT(core->events().events().rbegin()->second.text, HasSubstr("2 partitions are without"));
   Register(6);
-  EXPECT_EQ(DrainOf("ps-0").state, State::kNone) << "a new process begins without";
+  EXPECT_EQ(DrainOf("ps-0").state, DrainState::kNone) << "a new process begins without";
 }
 
 TEST_F(DrainTest, AServerThatIsToldToEndAsksForItself) {
@@ -200,7 +200,7 @@ TEST_F(DrainTest, AServerThatIsToldToEndAsksForItself) {
   ExchangeServer(ServerRequest());
   Hello("worker-0", 7);
   Drain("ps-0");
-  ASSERT_EQ(DrainOf("ps-0").state, State::kDrained);
+  ASSERT_EQ(DrainOf("ps-0").state, DrainState::kDrained);
   Done(Want(1).grants);
   ServerExchangeRequest leaving = ServerRequest();
   leaving.leaving = true;
