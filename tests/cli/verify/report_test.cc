@@ -101,7 +101,7 @@ TEST(ReportTest, RunThatDidNotEnd) {
   const nlohmann::json json = ReportToJson(report);
   EXPECT_EQ(json["verdict"], "not proven");
   EXPECT_EQ(json["problem"], "the job did not begin");
-  EXPECT_EQ(json["kills"], 12);
+  EXPECT_EQ(json["kills"], 14);
   EXPECT_FALSE(json.contains("lost"));
 }
 
