@@ -84,7 +84,7 @@ class FakeMaster final : public v1::AdminService::Service {
     node.set_name(request->node());
     node.set_role(request->role());
     node.set_pid(request->pid());
-    node.set_state(request->what() == "started" ? "running" : "exited");
+    node.set_state(StateOf(request->what(), request->role()));
     node.set_restarts(request->restarts());
     FILE* file = std::fopen((folder_ + "/reports").c_str(), "ae");
     fmt::print(file, "{} {} signal={} code={} token={} restarts={} role={} pid={}\n",
@@ -130,9 +130,14 @@ class FakeMaster final : public v1::AdminService::Service {
       node.set_role(role);
       node.set_pid(pid);
       node.set_restarts(restarts);
-      node.set_state(std::string(what) == "started" ? "running" : "exited");
+      node.set_state(StateOf(what, role));
     }
     std::fclose(file);
+  }
+  /// Whoever is started is heard at once, but for servers that refuse to start.
+  std::string StateOf(const std::string& what, const std::string& role) const {
+    if (what != "started") return "exited";
+    return role == "ps" && Exists("refuse-ps") ? "starting" : "running";
   }
   bool Exists(const char* name) const {
     struct stat info;
