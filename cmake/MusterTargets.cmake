@@ -55,11 +55,11 @@ function(muster_library name)
   add_library(muster::${name} ALIAS muster_${name})
 endfunction()
 
-# muster_test(<name> SRCS ... DEPS ... [LABELS unit] [TIMEOUT s] [ARGS ...] [NO_TSAN]): one GoogleTest program, run by
-# CTest. NO_TSAN: it runs threads of Debian's gRPC or RocksDB, which are not built for the thread sanitizer: it would
-# report races where there are none.
+# muster_test(<name> SRCS ... DEPS ... [LABELS unit] [TIMEOUT s] [ARGS ...] [NO_TSAN] [OPTIMISED]): one GoogleTest program,
+# run by CTest. NO_TSAN: it runs threads of Debian's gRPC or RocksDB, which are not built for the thread sanitizer: it
+# would report races where there are none. OPTIMISED: it runs thousands of seeds, so its own code is optimised as well.
 function(muster_test name)
-  cmake_parse_arguments(ARG "NO_TSAN" "TIMEOUT" "SRCS;DEPS;LABELS;ARGS" ${ARGN})
+  cmake_parse_arguments(ARG "NO_TSAN;OPTIMISED" "TIMEOUT" "SRCS;DEPS;LABELS;ARGS" ${ARGN})
   if(ARG_NO_TSAN AND MUSTER_TSAN)
     return()
   endif()
@@ -76,10 +76,12 @@ function(muster_test name)
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
     ENVIRONMENT ASAN_OPTIONS=allocator_may_return_null=1)
   muster_batch(${name})
-  # A third of the compiler's time would go into making fast what runs once.
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Dev>:-O0>)
-  muster_share_precompiled_headers(${name} test
-    <absl/status/statusor.h> <fmt/format.h> <gmock/gmock.h> <gtest/gtest.h>)
+  if(NOT ARG_OPTIMISED)
+    # A third of the compiler's time would go into making fast what runs once.
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Dev>:-O0>)
+    muster_share_precompiled_headers(${name} test
+      <absl/status/statusor.h> <fmt/format.h> <gmock/gmock.h> <gtest/gtest.h>)
+  endif()
 endfunction()
 
 # muster_benchmark(<name> SRCS ... DEPS ...): a program under benchmarks/, never run by CTest.
