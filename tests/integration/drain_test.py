@@ -44,7 +44,7 @@ class DrainTest(unittest.TestCase):
     def running(self):
         """A job on its way; at the end of the block it is finished, and right."""
         # So slow that it lasts a minute unless hurried: snapshots on a busy disk take their time.
-        with counter_job.CounterJob(options, seed=21, records=10000, epochs=2, slow_us=200000) as job:
+        with counter_job.CounterJob(options, seed=21, records=5000, epochs=2, slow_us=400000) as job:
             job.write_data(random.Random(21))
             job.write_job()
             run = job.start()

@@ -35,7 +35,7 @@ class ResumeTest(unittest.TestCase):
     def test_everything_killed(self):
         """SIGKILL to `muster run` takes everything with it: while the nodes start, and while they train."""
         rng = random.Random(11)
-        with counter_job.CounterJob(options, seed=11, records=12000, epochs=2, evaluate_records=300, slow_us=20000) as job:
+        with counter_job.CounterJob(options, seed=11, records=8000, epochs=2, evaluate_records=300, slow_us=20000) as job:
             begin(job, rng)
             committed = 0
             for share in (0.15, None, 0.35, None, 0.5, 0.65):
@@ -54,7 +54,7 @@ class ResumeTest(unittest.TestCase):
     def test_ended_by_order(self):
         """Drained by SIGINT, stopped by two of them, drained by `muster drain`, cancelled: each with its exit code."""
         rng = random.Random(12)
-        with counter_job.CounterJob(options, seed=12, records=10000, epochs=2, evaluate_records=300, slow_us=20000) as job:
+        with counter_job.CounterJob(options, seed=12, records=7000, epochs=2, evaluate_records=300, slow_us=20000) as job:
             begin(job, rng)
             committed = 0
 

@@ -79,7 +79,7 @@ class ScalerTest(unittest.TestCase):
 
     def test_killed_ten_times(self):
         """Nothing is restarted, nothing is lost."""
-        with counter_job.CounterJob(options, seed=31, records=20000, epochs=2, slow_us=20000) as job:
+        with counter_job.CounterJob(options, seed=31, records=8000, epochs=2, slow_us=200000) as job:
             run = self.begin(job, 31)
             before = self.processes_of(job, run)
             self.assertEqual([len(before[role]) for role in ("master", "scaler", "ps", "worker")], [1, 1, 2, 2])
@@ -134,7 +134,7 @@ class ScalerTest(unittest.TestCase):
 
     def test_nodes_killed_while_it_is_dead(self):
         """A platform's kills: charged to nobody."""
-        with counter_job.CounterJob(options, seed=32, records=20000, epochs=2, slow_us=20000) as job:
+        with counter_job.CounterJob(options, seed=32, records=8000, epochs=2, slow_us=200000) as job:
             run = self.begin(job, 32)
             victims = self.kill_behind_its_back(job, run, signal.SIGKILL)
             self.expect_told_and_started_once(job, run, victims, "SIGKILL")
@@ -145,7 +145,7 @@ class ScalerTest(unittest.TestCase):
 
     def test_worker_crashes_while_it_is_dead(self):
         """The trainer's own fault: charged to the shard that it computed, once."""
-        with counter_job.CounterJob(options, seed=33, records=20000, epochs=2, slow_us=20000) as job:
+        with counter_job.CounterJob(options, seed=33, records=8000, epochs=2, slow_us=200000) as job:
             run = self.begin(job, 33)
             victims = self.kill_behind_its_back(job, run, signal.SIGABRT)  # a sanitizer makes an exit code of SIGSEGV
             self.expect_told_and_started_once(job, run, victims, "SIGABRT")
@@ -156,7 +156,7 @@ class ScalerTest(unittest.TestCase):
 
     def test_supervising_process_killed_with_it(self):
         """Nobody is left who saw the node die: SIGKILL is what it was."""
-        with counter_job.CounterJob(options, seed=34, records=20000, epochs=2, slow_us=20000) as job:
+        with counter_job.CounterJob(options, seed=34, records=8000, epochs=2, slow_us=200000) as job:
             run = self.begin(job, 34)
             worker = self.processes_of(job, run)["worker"][0]
             with open(f"/proc/{worker}/stat", encoding="ascii") as file:
@@ -184,7 +184,7 @@ class ScalerTest(unittest.TestCase):
             self.finish(job, job.start())
 
     def test_that_stands_still_is_replaced(self):
-        with counter_job.CounterJob(options, seed=36, records=20000, epochs=2, slow_us=20000) as job:
+        with counter_job.CounterJob(options, seed=36, records=8000, epochs=2, slow_us=200000) as job:
             run = self.begin(job, 36)
             before = self.processes_of(job, run)
             scaler = self.scaler_of(job, run)
