@@ -239,6 +239,31 @@ EpochCounts ShardQueue::Counts(DatasetId dataset, EpochIndex epoch) const {
   return counts;
 }
 
+std::vector<ShardRun> ShardQueue::Runs(DatasetId dataset, EpochIndex epoch, uint64_t begin,
+                                       size_t runs_max) const {
+  const uint64_t shards = datasets_[dataset.value()].shards;
+  const Epoch* at = Find(dataset, epoch);
+  std::vector<ShardRun> runs;
+  while (begin < shards) {
+    ShardRun run{begin, begin + 1, StateOf({dataset, epoch, ShardIndex(begin)})};
+    if (at == nullptr || begin >= at->cursor) {
+      run.end = shards;
+    } else if (run.state == ShardState::kTodo || run.state == ShardState::kCommitted) {
+      const IntervalSet& same = run.state == ShardState::kTodo ? at->todo : at->committed;
+      run.end = std::prev(same.intervals().upper_bound(begin))->second;
+    }
+    if (!runs.empty() && runs.back().state == run.state) {
+      runs.back().end = run.end;
+    } else if (runs.size() == runs_max) {
+      break;
+    } else {
+      runs.push_back(run);
+    }
+    begin = run.end;
+  }
+  return runs;
+}
+
 const IntervalSet& ShardQueue::Committed(DatasetId dataset, EpochIndex epoch) const {
   static const IntervalSet* const kEmpty = new IntervalSet();
   const Epoch* at = Find(dataset, epoch);

@@ -41,6 +41,14 @@ struct EpochCounts {
   uint64_t failed = 0;
 };
 
+/// Neighbouring shards of one epoch in one state: indices [begin, end).
+struct ShardRun {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  ShardState state = ShardState::kTodo;
+  friend bool operator==(const ShardRun&, const ShardRun&) = default;
+};
+
 /// The state of every shard of a job. Shards are generated lazily in running order, so memory grows
 /// with what is in flight: per epoch a cursor, the shards below it that are TODO again, the
 /// committed intervals; and the shards that are DONE or FAILED. A leased shard is one below the
@@ -103,6 +111,10 @@ class ShardQueue {
   /// Epochs of a dataset; passes of an evaluate one.
   uint32_t epochs(DatasetId dataset) const { return datasets_[dataset.value()].epochs; }
   EpochCounts Counts(DatasetId dataset, EpochIndex epoch) const;
+  /// The shards of an epoch from `begin` on, in order, as runs without gaps; `runs_max` of them at
+  /// most. Its cost grows with the runs, and with the shards in flight. Requires ValidEpoch().
+  std::vector<ShardRun> Runs(DatasetId dataset, EpochIndex epoch, uint64_t begin,
+                             size_t runs_max) const;
   /// The COMMITTED shards of an epoch, empty when it has not begun.
   const IntervalSet& Committed(DatasetId dataset, EpochIndex epoch) const;
   /// The FAILED shards of an epoch.

@@ -74,6 +74,13 @@ class AdminRpc final : public v1::AdminService::CallbackService {
       return FillShards(core, at.now, context_.work_of, *request, response);
     });
   }
+  grpc::ServerUnaryReactor* GetShardMap(grpc::CallbackServerContext* call,
+                                        const v1::GetShardMapRequest* request,
+                                        v1::GetShardMapResponse* response) override {
+    return Run(call, [request, response](MasterCore& core, StepTime) {
+      return FillShardMap(core, *request, response);
+    });
+  }
   grpc::ServerUnaryReactor* RetryShards(grpc::CallbackServerContext* call,
                                         const v1::RetryShardsRequest* request,
                                         v1::RetryShardsResponse* response) override {

@@ -70,6 +70,11 @@ absl::Status JobArchive::FillEvents(const v1::ListEventsRequest& request,
   return muster::FillEvents(*core_, request, to);
 }
 
+absl::Status JobArchive::FillShardMap(const v1::GetShardMapRequest& request,
+                                      v1::GetShardMapResponse* to) const {
+  return muster::FillShardMap(*core_, request, to);
+}
+
 absl::Status JobArchive::FillPartitions(const v1::ListPartitionsRequest& request,
                                         v1::ListPartitionsResponse* to) const {
   MUSTER_RETURN_IF_ERROR(muster::FillPartitions(*core_, TimePoint{}, request, to));

@@ -26,6 +26,8 @@ class JobArchive {
 
   void FillStatus(v1::JobStatus* to) const;
   absl::Status FillShards(const v1::ListShardsRequest& request, v1::ListShardsResponse* to) const;
+  absl::Status FillShardMap(const v1::GetShardMapRequest& request,
+                            v1::GetShardMapResponse* to) const;
   absl::Status FillEvents(const v1::ListEventsRequest& request, v1::ListEventsResponse* to) const;
   absl::Status FillPartitions(const v1::ListPartitionsRequest& request,
                               v1::ListPartitionsResponse* to) const;

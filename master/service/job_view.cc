@@ -188,6 +188,13 @@ std::string_view PhaseName(LeasePhase phase) {
   return "";
 }
 
+constexpr size_t kShardRunsMax = 10'000;
+
+std::string_view StateName(ShardState state) {
+  constexpr std::string_view kNames[] = {"todo", "leased", "done", "committed", "failed"};
+  return kNames[static_cast<size_t>(state)];
+}
+
 /// Counts every shard that matches, and fills in those of the page.
 class ShardPage {
  public:
@@ -282,6 +289,30 @@ absl::Status FillShards(const MasterCore& core, TimePoint now,
         status->set_token(done.token.value());
       }
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FillShardMap(const MasterCore& core, const v1::GetShardMapRequest& request,
+                          v1::GetShardMapResponse* to) {
+  const ShardQueue& queue = core.ledger().queue();
+  const DatasetId dataset(request.dataset());
+  const EpochIndex epoch(request.epoch());
+  if (!queue.ValidEpoch(dataset, epoch)) {
+    return absl::NotFoundError(
+        fmt::format("dataset {} has no epoch {}, or there is no such dataset", request.dataset(),
+                    request.epoch()));
+  }
+  const uint64_t shards = queue.Counts(dataset, epoch).shards;
+  if (request.begin() >= std::max<uint64_t>(shards, 1)) {
+    return absl::InvalidArgumentError(
+        fmt::format("begin: {} is beyond the epoch's {} shards", request.begin(), shards));
+  }
+  to->set_shards(shards);
+  for (const ShardRun& run : queue.Runs(dataset, epoch, request.begin(), kShardRunsMax)) {
+    v1::ShardRunStatus* status = to->add_runs();
+    status->set_end(run.end);
+    status->set_state(std::string(StateName(run.state)));
   }
   return absl::OkStatus();
 }

@@ -16,6 +16,10 @@ void FillStatus(const MasterCore& core, const std::string& job, TimePoint now, v
 absl::Status FillShards(const MasterCore& core, TimePoint now,
                         const std::function<ShardWork(const ShardId&)>& work_of,
                         const v1::ListShardsRequest& request, v1::ListShardsResponse* to);
+/// kNotFound when the job has no such dataset or epoch; kInvalidArgument when the epoch has no
+/// shard `begin`.
+absl::Status FillShardMap(const MasterCore& core, const v1::GetShardMapRequest& request,
+                          v1::GetShardMapResponse* to);
 absl::Status FillEvents(const MasterCore& core, const v1::ListEventsRequest& request,
                         v1::ListEventsResponse* to);
 /// kInvalidArgument for a limit out of range.

@@ -265,5 +265,25 @@ TEST_F(JobViewTest, PartitionsShowOwnerSnapshotAndTraffic) {
   EXPECT_EQ(drained.nodes(0).drain(), "drained");
 }
 
+TEST_F(JobViewTest, ShardMapHasEveryShardOfAnEpoch) {
+  v1::GetShardMapResponse map;
+  ASSERT_THAT(FillShardMap(*core_, {}, &map), IsOk());
+  std::vector<std::string> runs;
+  for (const auto& run : map.runs()) runs.push_back(run.state() + std::to_string(run.end()));
+  EXPECT_EQ(map.shards(), 4u);
+  EXPECT_THAT(runs, ::testing::ElementsAre("done1", "failed2", "leased4"));
+  v1::GetShardMapRequest request;
+  request.set_begin(4);
+  EXPECT_THAT(FillShardMap(*core_, request, &map),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("4 is beyond")));
+  request.set_epoch(2);
+  EXPECT_THAT(FillShardMap(*core_, request, &map),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("dataset 0 has no epoch 2")));
+  request.set_epoch(0);
+  request.set_dataset(7);
+  EXPECT_THAT(FillShardMap(*core_, request, &map),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("dataset 7")));
+}
+
 }  // namespace
 }  // namespace muster
