@@ -74,7 +74,7 @@ function(muster_test name)
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
   # Tests ask for more memory than there is, to see the error.
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
-    ENVIRONMENT ASAN_OPTIONS=allocator_may_return_null=1)
+    ENVIRONMENT "ASAN_OPTIONS=allocator_may_return_null=1;TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/thread_sanitizer.supp")
   muster_batch(${name})
   if(NOT ARG_OPTIMISED)
     # A third of the compiler's time would go into making fast what runs once.

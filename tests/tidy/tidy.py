@@ -35,9 +35,9 @@ LAYERS = {
 PUBLIC_HEADERS = "worker_sdk/include/"
 EXAMPLE_FOLDERS = {"examples"}
 # Folders in which deciding and doing are kept apart: no library that reads the world.
-PURE_FOLDERS = ("sharding", "master/core", "ps/engine", "worker_sdk/core", "scaler/core", "scaler/policy", "scaler/rest", "verify")
+PURE_FOLDERS = ("sharding", "master/core", "ps/engine", "worker_sdk/core", "scaler/core", "scaler/decision", "scaler/policy", "scaler/rest", "scaler/sensor", "verify")
 # Of those, the ones whose subfolders are shells.
-PURE_WITH_SHELLS_BELOW = ("sharding", "scaler/rest")
+PURE_WITH_SHELLS_BELOW = ("sharding", "scaler/decision", "scaler/rest")
 SHELL_HEADERS = re.compile(
     r"^(grpc|grpcpp|boost/asio|boost/beast|rocksdb|yaml-cpp|nghttp2|spdlog)/|^(fstream|thread|unistd\.h|fcntl\.h|sys/socket\.h)$"
 )
@@ -46,15 +46,16 @@ ADAPTERS = {
     "rocksdb/": ("master/journal", "ps/snapshot"),
     "yaml-cpp/": ("cli/job_file",),
     "nghttp2/": ("worker_sdk/control",),
-    "boost/asio": ("ps/net", "scaler/rest/server", "worker_sdk/net"),
-    "boost/beast": ("scaler/rest/server",),
+    "boost/asio": ("ps/net", "scaler/rest/client", "scaler/rest/server", "worker_sdk/net"),
+    "boost/beast": ("scaler/rest/client", "scaler/rest/server"),
     "spdlog/": ("base",),
     "CLI/": ("cli",),
     "Eigen/": ("examples",),
     "grpc": ("master/service", "proto/rpc", "ps/service", "scaler/admin"),
     "protozero/": ("worker_sdk/control",),
-    "nlohmann/": ("cli", "ps/export", "scaler/rest", "scaler/service"),
+    "nlohmann/": ("cli", "ps/export", "scaler/decision/log", "scaler/history", "scaler/rest", "scaler/service"),
     "openssl/": ("sharding/exported",),
+    "elfutils/": ("scaler/launcher/stacks",),
     "hwy/": ("ps/engine",),
     "xxhash": ("master/sources", "proto/wire", "ps/snapshot", "sharding"),
 }
