@@ -1,6 +1,7 @@
 #include "scaler/rest/event_stream.h"
 
 #include <fmt/format.h>
+#include <algorithm>
 
 #include "scaler/rest/model_json.h"
 
@@ -77,6 +78,11 @@ bool EventStreams::Written(StreamId id, TimePoint now) {
   at->second.writing = false;
   at->second.since = now;
   return at->second.more && at->second.request.events;
+}
+
+bool EventStreams::Writing() const {
+  return std::any_of(streams_.begin(), streams_.end(),
+                     [](const auto& entry) { return entry.second.writing; });
 }
 
 std::vector<StreamId> EventStreams::Stalled(TimePoint now) const {

@@ -66,6 +66,8 @@ class EventStreams {
   std::vector<Write> Take(const StreamRound& round, TimePoint now);
   /// The write is done. True: there may be more events for it already.
   bool Written(StreamId id, TimePoint now);
+  /// A write is under way on some stream.
+  bool Writing() const;
   /// Streams whose write has not been taken for too long; they are to be closed.
   std::vector<StreamId> Stalled(TimePoint now) const;
 

@@ -24,8 +24,7 @@ struct Progress {
   uint64_t records_done = 0;
   uint64_t records_committed = 0;
   double records_per_second = 0;
-  /// Absent: not known yet.
-  std::optional<double> remaining_seconds;
+  std::optional<double> remaining_seconds;  // absent: not known yet
 };
 
 struct Job {
@@ -39,21 +38,24 @@ struct Job {
   uint64_t uptime_ms = 0;
   /// Progress is shown as of then; 0: the master has never answered.
   uint64_t seen_wall_us = 0;
-  bool master_reachable = true;
+  bool master_reachable = false;
   Progress progress;
   /// Running totals of the job by name: redelivered_minibatches, replayed_shards, ...
   std::map<std::string, uint64_t> counters;
   /// Of the newest event; 0: none.
   uint64_t last_event_id = 0;
   uint64_t scaler_started_wall_us = 0;
+  /// How many there are to be.
+  uint32_t workers_wanted = 0;
+  /// "": the kernel enforces limits; else what is missing, why, and what to do about it.
+  std::string limits_remark;
 };
 
 struct ShardCounts {
   uint64_t total = 0;
   uint64_t todo = 0;
   uint64_t leased = 0;
-  /// Not yet committed.
-  uint64_t done = 0;
+  uint64_t done = 0;  // not yet committed
   uint64_t committed = 0;
   uint64_t failed = 0;
 };
@@ -70,8 +72,7 @@ struct Epoch {
 struct Dataset {
   uint32_t index = 0;
   std::string name;
-  /// train, evaluate.
-  std::string mode = "train";
+  std::string mode = "train";  // or evaluate
   uint32_t epochs_total = 0;
   std::vector<Epoch> epochs;
 };
@@ -121,14 +122,16 @@ struct ShardMap {
 };
 
 struct Usage {
-  /// Processors in use, over the newest seconds.
-  double cpus = 0;
+  double cpus = 0;  // in use, over the newest seconds
   /// Share of the time in which its CPU quota held it up, 0 to 1.
   double throttled_ratio = 0;
   double cpu_seconds_total = 0;
   double throttled_seconds_total = 0;
   uint64_t memory_bytes = 0;
   uint64_t memory_peak_bytes = 0;
+  /// Share of the newest 10 s in which some thread waited for it; absent: the kernel does not say.
+  std::optional<double> memory_pressure_percent;
+  std::optional<double> cpu_pressure_percent;
 };
 struct WorkerFigures {
   uint64_t records_committed = 0;
@@ -158,10 +161,12 @@ struct Node {
   std::string name;
   /// master, ps, worker, scaler.
   std::string role = "worker";
-  /// starting, running, lost, exited, given-up.
+  /// starting, running, lost, exited, finished.
   std::string state = "starting";
   /// none, draining, drained.
   std::string drain = "none";
+  /// Shards or partitions that its drain waits for.
+  uint64_t drain_left = 0;
   uint64_t pid = 0;
   /// 1 for the first process of this node in this run.
   uint64_t start = 0;
@@ -203,7 +208,13 @@ struct Partition {
   uint64_t bytes_moved = 0;
   double service_seconds_total = 0;
   uint64_t snapshot_number = 0;
-  uint64_t snapshot_age_ms = 0;
+  /// Absent: there is none, or the master is younger than it.
+  std::optional<uint64_t> snapshot_age_ms;
+  /// Over the newest seconds; absent: not known yet, or another process owns it now.
+  std::optional<double> pulls_per_second;
+  std::optional<double> pushes_per_second;
+  std::optional<double> bytes_per_second;
+  std::optional<double> service_ratio;
 };
 struct PartitionPage {
   uint64_t total = 0;

@@ -1,10 +1,13 @@
 #include "scaler/rest/model_json.h"
 
+#include "base/status.h"
 #include "scaler/rest/internal/fields.h"
 
 namespace muster::scaler::rest {
 
+using internal::Is;
 using internal::JsonFields;
+using internal::ReadFields;
 using internal::SchemaFields;
 
 // What /openapi.json says of every field. Meanings are given where name and unit do not say it all.
@@ -13,8 +16,8 @@ using internal::SchemaFields;
 static const char* NameOf(const Resources&) {
   return "Resources";
 }
-template <typename F>
-static void Describe(F& f, const Resources& r) {
+template <typename F, Is<Resources> T>
+static void Describe(F& f, T& r) {
   f.Field("cpus", r.cpus, "Processors; 0: not limited");
   f.Field("memory_bytes", r.memory_bytes, "0: not limited");
 }
@@ -22,8 +25,8 @@ static void Describe(F& f, const Resources& r) {
 static const char* NameOf(const Progress&) {
   return "Progress";
 }
-template <typename F>
-static void Describe(F& f, const Progress& p) {
+template <typename F, Is<Progress> T>
+static void Describe(F& f, T& p) {
   f.Field("records_expected", p.records_expected, "Of all training epochs");
   f.Field("records_done", p.records_done, "Committed ones included; goes back when a server dies");
   f.Field("records_committed", p.records_committed, "Never goes back");
@@ -34,8 +37,8 @@ static void Describe(F& f, const Progress& p) {
 static const char* NameOf(const Job&) {
   return "Job";
 }
-template <typename F>
-static void Describe(F& f, const Job& j) {
+template <typename F, Is<Job> T>
+static void Describe(F& f, T& j) {
   f.Field("name", j.name, "");
   f.Field("id", j.id, "Drawn at random when the job began");
   f.Choice("state", j.state,
@@ -50,13 +53,16 @@ static void Describe(F& f, const Job& j) {
   f.Field("counters", j.counters, "Running totals of the job by name");
   f.Field("last_event_id", j.last_event_id, "0: none");
   f.Field("scaler_started_wall_us", j.scaler_started_wall_us, "");
+  f.Field("workers_wanted", j.workers_wanted, "How many workers there are to be");
+  f.Field("limits_remark", j.limits_remark,
+          "Empty: the kernel enforces limits; else what is missing, why, and what to do about it");
 }
 
 static const char* NameOf(const ShardCounts&) {
   return "ShardCounts";
 }
-template <typename F>
-static void Describe(F& f, const ShardCounts& s) {
+template <typename F, Is<ShardCounts> T>
+static void Describe(F& f, T& s) {
   f.Field("total", s.total, "");
   f.Field("todo", s.todo, "");
   f.Field("leased", s.leased, "");
@@ -68,8 +74,8 @@ static void Describe(F& f, const ShardCounts& s) {
 static const char* NameOf(const Epoch&) {
   return "Epoch";
 }
-template <typename F>
-static void Describe(F& f, const Epoch& e) {
+template <typename F, Is<Epoch> T>
+static void Describe(F& f, T& e) {
   f.Field("epoch", e.epoch, "From 0");
   f.Field("records_expected", e.records_expected, "");
   f.Field("records_done", e.records_done, "Committed ones included");
@@ -83,8 +89,8 @@ static void Describe(F& f, const Epoch& e) {
 static const char* NameOf(const Dataset&) {
   return "Dataset";
 }
-template <typename F>
-static void Describe(F& f, const Dataset& d) {
+template <typename F, Is<Dataset> T>
+static void Describe(F& f, T& d) {
   f.Field("index", d.index, "Position in the job file, from 0");
   f.Field("name", d.name, "");
   f.Choice("mode", d.mode, {"train", "evaluate"}, "");
@@ -95,16 +101,16 @@ static void Describe(F& f, const Dataset& d) {
 static const char* NameOf(const DatasetList&) {
   return "DatasetList";
 }
-template <typename F>
-static void Describe(F& f, const DatasetList& l) {
+template <typename F, Is<DatasetList> T>
+static void Describe(F& f, T& l) {
   f.Field("datasets", l.datasets, "");
 }
 
 static const char* NameOf(const Shard&) {
   return "Shard";
 }
-template <typename F>
-static void Describe(F& f, const Shard& s) {
+template <typename F, Is<Shard> T>
+static void Describe(F& f, T& s) {
   f.Field("id", s.id, "dataset/epoch/index, numbers from 0");
   f.Field("dataset", s.dataset, "Its name");
   f.Field("epoch", s.epoch, "");
@@ -126,8 +132,8 @@ static void Describe(F& f, const Shard& s) {
 static const char* NameOf(const ShardPage&) {
   return "ShardPage";
 }
-template <typename F>
-static void Describe(F& f, const ShardPage& p) {
+template <typename F, Is<ShardPage> T>
+static void Describe(F& f, T& p) {
   f.Field("total", p.total, "On all pages");
   f.Field("offset", p.offset, "Of the first one here");
   f.Field("shards", p.shards, "May be fewer than asked for: go on at offset plus their number");
@@ -136,8 +142,8 @@ static void Describe(F& f, const ShardPage& p) {
 static const char* NameOf(const ShardRun&) {
   return "ShardRun";
 }
-template <typename F>
-static void Describe(F& f, const ShardRun& r) {
+template <typename F, Is<ShardRun> T>
+static void Describe(F& f, T& r) {
   f.Field("begin", r.begin, "Index of the first shard");
   f.Field("end", r.end, "Index after the last one");
   f.Choice("state", r.state, {"todo", "leased", "done", "committed", "failed"}, "");
@@ -146,8 +152,8 @@ static void Describe(F& f, const ShardRun& r) {
 static const char* NameOf(const ShardMap&) {
   return "ShardMap";
 }
-template <typename F>
-static void Describe(F& f, const ShardMap& m) {
+template <typename F, Is<ShardMap> T>
+static void Describe(F& f, T& m) {
   f.Field("dataset", m.dataset, "");
   f.Field("epoch", m.epoch, "");
   f.Field("shards", m.shards, "How many the epoch has");
@@ -157,21 +163,25 @@ static void Describe(F& f, const ShardMap& m) {
 static const char* NameOf(const Usage&) {
   return "Usage";
 }
-template <typename F>
-static void Describe(F& f, const Usage& u) {
+template <typename F, Is<Usage> T>
+static void Describe(F& f, T& u) {
   f.Field("cpus", u.cpus, "Processors in use, over the newest seconds");
   f.Field("throttled_ratio", u.throttled_ratio, "Of the time, held up by its CPU limit: 0 to 1");
   f.Field("cpu_seconds_total", u.cpu_seconds_total, "Of this process");
   f.Field("throttled_seconds_total", u.throttled_seconds_total, "Of this process");
   f.Field("memory_bytes", u.memory_bytes, "");
   f.Field("memory_peak_bytes", u.memory_peak_bytes, "");
+  f.Field("memory_pressure_percent", u.memory_pressure_percent,
+          "Of the newest 10 s, in which some thread waited for memory; null: not known");
+  f.Field("cpu_pressure_percent", u.cpu_pressure_percent,
+          "The same for processors; null: not known");
 }
 
 static const char* NameOf(const WorkerFigures&) {
   return "WorkerFigures";
 }
-template <typename F>
-static void Describe(F& f, const WorkerFigures& w) {
+template <typename F, Is<WorkerFigures> T>
+static void Describe(F& f, T& w) {
   f.Field("records_committed", w.records_committed, "By shards whose done it reported");
   f.Field("records_per_second", w.records_per_second, "Over the newest seconds");
   f.Field("minibatches", w.minibatches, "Of this process");
@@ -185,8 +195,8 @@ static void Describe(F& f, const WorkerFigures& w) {
 static const char* NameOf(const ServerFigures&) {
   return "ServerFigures";
 }
-template <typename F>
-static void Describe(F& f, const ServerFigures& s) {
+template <typename F, Is<ServerFigures> T>
+static void Describe(F& f, T& s) {
   f.Field("partitions", s.partitions, "That it owns");
   f.Field("partitions_serving", s.partitions_serving, "");
   f.Field("rows", s.rows, "Now");
@@ -203,12 +213,14 @@ static void Describe(F& f, const ServerFigures& s) {
 static const char* NameOf(const Node&) {
   return "Node";
 }
-template <typename F>
-static void Describe(F& f, const Node& n) {
+template <typename F, Is<Node> T>
+static void Describe(F& f, T& n) {
   f.Field("name", n.name, "worker-0, ps-1, master, ...");
   f.Choice("role", n.role, {"master", "ps", "worker", "scaler"}, "");
-  f.Choice("state", n.state, {"starting", "running", "lost", "exited", "given-up"}, "");
+  f.Choice("state", n.state, {"starting", "running", "lost", "exited", "finished"},
+           "exited: it may be started again; finished: it is not");
   f.Choice("drain", n.drain, {"none", "draining", "drained"}, "");
+  f.Field("drain_left", n.drain_left, "Shards or partitions that its drain waits for");
   f.Field("pid", n.pid, "0: not known");
   f.Field("start", n.start, "1 for the first process of this node in this run, then 2, ...");
   f.Field("restarts", n.restarts, "");
@@ -224,16 +236,16 @@ static void Describe(F& f, const Node& n) {
 static const char* NameOf(const NodeList&) {
   return "NodeList";
 }
-template <typename F>
-static void Describe(F& f, const NodeList& l) {
+template <typename F, Is<NodeList> T>
+static void Describe(F& f, T& l) {
   f.Field("nodes", l.nodes, "");
 }
 
 static const char* NameOf(const LogChunk&) {
   return "LogChunk";
 }
-template <typename F>
-static void Describe(F& f, const LogChunk& c) {
+template <typename F, Is<LogChunk> T>
+static void Describe(F& f, T& c) {
   f.Field("node", c.node, "");
   f.Field("offset", c.offset, "Of the first line, in bytes");
   f.Field("next_offset", c.next_offset, "Ask for this offset to follow the log");
@@ -244,8 +256,8 @@ static void Describe(F& f, const LogChunk& c) {
 static const char* NameOf(const Partition&) {
   return "Partition";
 }
-template <typename F>
-static void Describe(F& f, const Partition& p) {
+template <typename F, Is<Partition> T>
+static void Describe(F& f, T& p) {
   f.Field("partition", p.partition, "");
   f.Field("owner", p.owner, "Empty: nobody");
   f.Field("epoch", p.epoch, "Of the ownership");
@@ -257,14 +269,19 @@ static void Describe(F& f, const Partition& p) {
   f.Field("bytes_moved", p.bytes_moved, "By the owner's process, both directions");
   f.Field("service_seconds_total", p.service_seconds_total, "By the owner's process");
   f.Field("snapshot_number", p.snapshot_number, "0: none");
-  f.Field("snapshot_age_ms", p.snapshot_age_ms, "");
+  f.Field("snapshot_age_ms", p.snapshot_age_ms,
+          "null: there is none yet, or the master is younger than it");
+  f.Field("pulls_per_second", p.pulls_per_second, "Over the newest seconds; null: not known");
+  f.Field("pushes_per_second", p.pushes_per_second, "");
+  f.Field("bytes_per_second", p.bytes_per_second, "Both directions");
+  f.Field("service_ratio", p.service_ratio, "Time that it is served, of a second");
 }
 
 static const char* NameOf(const PartitionPage&) {
   return "PartitionPage";
 }
-template <typename F>
-static void Describe(F& f, const PartitionPage& p) {
+template <typename F, Is<PartitionPage> T>
+static void Describe(F& f, T& p) {
   f.Field("total", p.total, "On all pages");
   f.Field("offset", p.offset, "Of the first one here");
   f.Field("partitions", p.partitions, "");
@@ -273,8 +290,8 @@ static void Describe(F& f, const PartitionPage& p) {
 static const char* NameOf(const Evidence&) {
   return "Evidence";
 }
-template <typename F>
-static void Describe(F& f, const Evidence& e) {
+template <typename F, Is<Evidence> T>
+static void Describe(F& f, T& e) {
   f.Field("name", e.name, "");
   f.Field("value", e.value, "");
   f.Field("unit", e.unit, "");
@@ -284,8 +301,8 @@ static void Describe(F& f, const Evidence& e) {
 static const char* NameOf(const Event&) {
   return "Event";
 }
-template <typename F>
-static void Describe(F& f, const Event& e) {
+template <typename F, Is<Event> T>
+static void Describe(F& f, T& e) {
   f.Field("id", e.id, "From 1, without gaps");
   f.Field("wall_us", e.wall_us, "Microseconds since the Unix epoch");
   f.Choice("kind", e.kind, {"decision", "outcome", "exit", "action", "note"}, "");
@@ -307,8 +324,8 @@ static void Describe(F& f, const Event& e) {
 static const char* NameOf(const EventList&) {
   return "EventList";
 }
-template <typename F>
-static void Describe(F& f, const EventList& l) {
+template <typename F, Is<EventList> T>
+static void Describe(F& f, T& l) {
   f.Field("events", l.events, "Oldest first");
   f.Field("next_after", l.next_after, "Go on with this as after");
 }
@@ -316,8 +333,8 @@ static void Describe(F& f, const EventList& l) {
 static const char* NameOf(const Explanation&) {
   return "Explanation";
 }
-template <typename F>
-static void Describe(F& f, const Explanation& e) {
+template <typename F, Is<Explanation> T>
+static void Describe(F& f, T& e) {
   f.Field("event", e.event, "");
   f.Field("cause", e.cause, "What led to it");
   f.Field("effects", e.effects, "What came of it, its outcome among them");
@@ -326,8 +343,8 @@ static void Describe(F& f, const Explanation& e) {
 static const char* NameOf(const SampleSeries&) {
   return "SampleSeries";
 }
-template <typename F>
-static void Describe(F& f, const SampleSeries& s) {
+template <typename F, Is<SampleSeries> T>
+static void Describe(F& f, T& s) {
   f.Field("node", s.node, "Empty: the job's");
   f.Field("name", s.name, "");
   f.Field("unit", s.unit, "");
@@ -337,8 +354,8 @@ static void Describe(F& f, const SampleSeries& s) {
 static const char* NameOf(const Samples&) {
   return "Samples";
 }
-template <typename F>
-static void Describe(F& f, const Samples& s) {
+template <typename F, Is<Samples> T>
+static void Describe(F& f, T& s) {
   f.Field("times_us", s.times_us, "Microseconds since the Unix epoch, ascending");
   f.Field("series", s.series, "");
 }
@@ -346,8 +363,8 @@ static void Describe(F& f, const Samples& s) {
 static const char* NameOf(const Policy&) {
   return "Policy";
 }
-template <typename F>
-static void Describe(F& f, const Policy& p) {
+template <typename F, Is<Policy> T>
+static void Describe(F& f, T& p) {
   f.Field("name", p.name, "");
   f.Field("summary", p.summary, "What it watches and does");
   f.Field("paused", p.paused, "");
@@ -362,16 +379,16 @@ static void Describe(F& f, const Policy& p) {
 static const char* NameOf(const PolicyList&) {
   return "PolicyList";
 }
-template <typename F>
-static void Describe(F& f, const PolicyList& l) {
+template <typename F, Is<PolicyList> T>
+static void Describe(F& f, T& l) {
   f.Field("policies", l.policies, "");
 }
 
 static const char* NameOf(const Status&) {
   return "Status";
 }
-template <typename F>
-static void Describe(F& f, const Status& s) {
+template <typename F, Is<Status> T>
+static void Describe(F& f, T& s) {
   f.Field("job", s.job, "");
   f.Field("nodes", s.nodes, "");
 }
@@ -418,6 +435,20 @@ nlohmann::json ToJson(const PolicyList& list) {
 nlohmann::json ToJson(const Status& status) {
   return JsonFields::Value(status);
 }
+
+template <typename T>
+absl::StatusOr<T> FromJson(const nlohmann::json& json) {
+  T value;
+  MUSTER_RETURN_IF_ERROR(ReadFields::Read(json, NameOf(value), &value));
+  return value;
+}
+template absl::StatusOr<Event> FromJson<Event>(const nlohmann::json& json);
+template absl::StatusOr<EventList> FromJson<EventList>(const nlohmann::json& json);
+template absl::StatusOr<Explanation> FromJson<Explanation>(const nlohmann::json& json);
+template absl::StatusOr<Job> FromJson<Job>(const nlohmann::json& json);
+template absl::StatusOr<Node> FromJson<Node>(const nlohmann::json& json);
+template absl::StatusOr<NodeList> FromJson<NodeList>(const nlohmann::json& json);
+template absl::StatusOr<PolicyList> FromJson<PolicyList>(const nlohmann::json& json);
 
 nlohmann::json ModelSchemas() {
   nlohmann::json schemas = nlohmann::json::object();

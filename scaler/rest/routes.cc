@@ -15,7 +15,7 @@ constexpr double kPageMax = 1000;
 constexpr double kReasonCharactersMax = 200;
 constexpr double kWorkersMax = 1024;
 constexpr double kRetryShardsMax = 1000;
-constexpr double kMemoryBytesMin = 1 << 20;
+constexpr double kMemoryBytesMin = 16 << 20;  // as in a job file
 constexpr double kMemoryBytesMax = 1ull << 50;
 
 template <typename T>
@@ -354,7 +354,7 @@ std::vector<Route> NodeActions() {
                 {.reason = a.Text("reason"), .only_start = a.Integer("only_start")}));
           }),
       Act("/api/v1/nodes/{node}/drain", "drainNode",
-          "A worker finishes its shards, a server snapshots; then it ends",
+          "A worker finishes its shards and leaves; a server snapshots and serves on",
           {NodeParam(), ReasonParam()},
           [](const Arguments& a, Backend& b) {
             return Caused(b.job.DrainNode(a.Text("node"), a.Text("reason")));

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,9 +12,12 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/status.h"
+
 /// A struct's fields are described once, by a function `Describe(fields, value)` that calls
 /// `fields.Field(name, member, meaning)` for each and `fields.Choice(...)` for texts of which only
-/// some are possible; JsonFields turns that into a document, SchemaFields into its JSON Schema.
+/// some are possible; JsonFields turns that into a document, SchemaFields into its JSON Schema, and
+/// ReadFields fills the struct from a document, for which `value` is not const.
 /// `NameOf(value)` is the schema's name. Both are found by argument-dependent lookup.
 namespace muster::scaler::rest::internal {
 
@@ -29,6 +33,10 @@ template <typename T>
 inline constexpr bool kIsMap = false;
 template <typename T>
 inline constexpr bool kIsMap<std::map<std::string, T>> = true;
+
+/// T is S, const or not.
+template <typename T, typename S>
+concept Is = std::is_same_v<std::remove_const_t<T>, S>;
 
 using Choices = std::initializer_list<const char*>;
 
@@ -77,6 +85,75 @@ class JsonFields {
   }
 
   nlohmann::json json_ = nlohmann::json::object();
+};
+
+class ReadFields {
+ public:
+  template <typename T>
+  void Field(const char* name, T& value, const char* /*meaning*/) {
+    const auto found = json_.find(name);
+    if (status_.ok() && found != json_.end()) {
+      status_ = Read(*found, fmt::format("{}.{}", at_, name), &value);
+    }
+  }
+  /// Any text: a newer scaler may know more of them.
+  void Choice(const char* name, std::string& value, Choices, const char* meaning) {
+    Field(name, value, meaning);
+  }
+
+  /// `at`: what errors call the value.
+  template <typename T>
+  static absl::Status Read(const nlohmann::json& json, const std::string& at, T* value) {
+    if constexpr (std::is_same_v<T, double>) {
+      if (!json.is_number() && !json.is_null()) return Unfit(json, at, "a number or null");
+      *value = json.is_null() ? std::nan("") : json.get<double>();
+    } else if constexpr (std::is_same_v<T, bool>) {
+      if (!json.is_boolean()) return Unfit(json, at, "true or false");
+      *value = json.get<bool>();
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      static_assert(std::is_unsigned_v<T>);
+      const bool fits =
+          json.is_number_unsigned() && json.get<uint64_t>() <= std::numeric_limits<T>::max();
+      if (!fits) return Unfit(json, at, "a whole number from 0");
+      *value = json.get<T>();
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      if (!json.is_string()) return Unfit(json, at, "a text");
+      *value = json.get<std::string>();
+    } else if constexpr (kIsOptional<T>) {
+      value->reset();
+      if (!json.is_null()) return Read(json, at, &value->emplace());
+    } else if constexpr (kIsVector<T>) {
+      if (!json.is_array()) return Unfit(json, at, "an array");
+      value->clear();
+      for (const nlohmann::json& element : json) {
+        MUSTER_RETURN_IF_ERROR(Read(element, at + "[]", &value->emplace_back()));
+      }
+    } else if constexpr (kIsMap<T>) {
+      if (!json.is_object()) return Unfit(json, at, "an object");
+      value->clear();
+      for (const auto& [name, element] : json.items()) {
+        MUSTER_RETURN_IF_ERROR(Read(element, fmt::format("{}.{}", at, name), &(*value)[name]));
+      }
+    } else {
+      if (!json.is_object()) return Unfit(json, at, "an object");
+      ReadFields fields(json, at);
+      Describe(fields, *value);
+      return fields.status_;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  ReadFields(const nlohmann::json& json, const std::string& at) : json_(json), at_(at) {}
+  static absl::Status Unfit(const nlohmann::json& json, const std::string& at,
+                            std::string_view wanted) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} must be {}, not of type {}", at, wanted, json.type_name()));
+  }
+
+  const nlohmann::json& json_;
+  const std::string& at_;
+  absl::Status status_;
 };
 
 class SchemaFields {

@@ -12,6 +12,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <ctime>
+#include <future>
 #include <map>
 #include <optional>
 #include <set>
@@ -35,9 +36,9 @@ using boost::system::error_code;
 
 /// How long accepting rests after it failed (no descriptors left).
 constexpr std::chrono::milliseconds kAcceptPause{100};
-/// Two for requests, so that one slow answer of the job does not hold up the next, and one more
-/// because streams ask, too.
-constexpr size_t kPoolThreads = 3;
+/// More than may wait for a job's slow parts at a time (rest/job_api.h), so that the others are
+/// answered meanwhile.
+constexpr size_t kPoolThreads = 8;
 
 Response Busy(std::string detail) {
   return ToResponse({.status = 503,
@@ -68,6 +69,8 @@ struct HttpServer::State final : ConnectionHost {
   void Tick();
   void AskJob(bool with_status);
   void WriteStreams(const StreamRound& round);
+  /// Goes on with Finish(): when no stream is busy, one more round, and when that is written, over.
+  void AdvanceFinish();
   void Publish();
   void CloseAll();
 
@@ -94,6 +97,8 @@ struct HttpServer::State final : ConnectionHost {
   bool asking = false;     // a round is with the job
   bool ask_again = false;  // and another is wanted after it
   bool stopping = false;
+  std::shared_ptr<std::promise<void>> finishing;
+  bool last_round = false;  // it has been asked for
 
   mutable Mutex mutex;
   RestStats published MUSTER_GUARDED_BY(mutex);
@@ -152,6 +157,18 @@ void HttpServer::Stop() {
   state->pool->join();
   asio::post(state->io, [state] { state->work.reset(); });
   state->thread.join();
+}
+
+void HttpServer::Finish(std::chrono::milliseconds at_most) {
+  if (state_->thread.joinable()) {
+    const auto finished = std::make_shared<std::promise<void>>();
+    asio::post(state_->io, [state = state_.get(), finished] {
+      state->finishing = finished;
+      state->AdvanceFinish();
+    });
+    finished->get_future().wait_for(at_most);
+  }
+  Stop();
 }
 
 void HttpServer::NotifyEvents() {
@@ -251,6 +268,7 @@ void HttpServer::State::OnClosed(HttpConnection* connection) {
   }
   connections.erase(connection);
   Publish();
+  AdvanceFinish();
 }
 
 void HttpServer::State::Answer(const std::shared_ptr<HttpConnection>& connection,
@@ -297,6 +315,13 @@ void HttpServer::State::OpenStream(const std::shared_ptr<HttpConnection>& connec
 
 void HttpServer::State::OnStreamWritten(StreamId id) {
   if (streams.Written(id, clock->Now())) AskJob(/*with_status=*/false);
+  AdvanceFinish();
+}
+
+void HttpServer::State::AdvanceFinish() {
+  if (finishing == nullptr || asking || streams.Writing()) return;
+  if (!std::exchange(last_round, true) && streams.size() > 0) return AskJob(/*with_status=*/true);
+  std::exchange(finishing, nullptr)->set_value();
 }
 
 void HttpServer::State::Tick() {
@@ -349,6 +374,7 @@ void HttpServer::State::WriteStreams(const StreamRound& round) {
     connection->Write(std::move(text));
   }
   if (std::exchange(ask_again, false)) AskJob(/*with_status=*/false);
+  AdvanceFinish();
 }
 
 }  // namespace muster::scaler::rest

@@ -50,7 +50,7 @@ struct HttpServerOptions {
 /// The REST interface on a loopback socket; docs/rest.md is its reference.
 ///
 /// One thread reads, checks, answers and writes for all connections and never waits for anybody. It
-/// hands what needs the job, whose calls may block, to a pool of three threads behind a bounded
+/// hands what needs the job, whose calls may block, to a pool of eight threads behind a bounded
 /// queue. So a slow peer costs its buffers, a slow job makes answers wait, and neither holds up
 /// /healthz, refusals or the dashboard's files.
 ///
@@ -70,6 +70,9 @@ class HttpServer {
   void Start();
   /// There are new events: streams get them now instead of with the next tick.
   void NotifyEvents();
+  /// Streams are told the newest events and the status for the last time; then Stop(). Waits for
+  /// slow ones at most so long.
+  void Finish(std::chrono::milliseconds at_most = std::chrono::seconds(1));
   /// Closes every connection, streams too, waits for calls that the job is answering, joins.
   /// Idempotent.
   void Stop();

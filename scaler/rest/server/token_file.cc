@@ -60,7 +60,7 @@ absl::StatusOr<std::string> ReadToken(int fd, const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<std::string> LoadOrMakeToken(const std::string& path) {
+absl::StatusOr<std::string> LoadToken(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd >= 0) {
     absl::StatusOr<std::string> token = ReadToken(fd, path);
@@ -68,9 +68,15 @@ absl::StatusOr<std::string> LoadOrMakeToken(const std::string& path) {
     return token;
   }
   if (errno == ELOOP) return Unfit(path, "is a symbolic link");
-  if (errno != ENOENT) return ErrnoStatus(errno, fmt::format("cannot open {}", path));
-  MUSTER_ASSIGN_OR_RETURN(std::string token, MakeToken());
-  MUSTER_RETURN_IF_ERROR(WriteFileAtomically(path, token + "\n", FileAccess::kOwnerOnly));
+  if (errno == ENOENT) return absl::NotFoundError(fmt::format("there is no {}", path));
+  return ErrnoStatus(errno, fmt::format("cannot open {}", path));
+}
+
+absl::StatusOr<std::string> LoadOrMakeToken(const std::string& path) {
+  absl::StatusOr<std::string> token = LoadToken(path);
+  if (!absl::IsNotFound(token.status())) return token;
+  MUSTER_ASSIGN_OR_RETURN(token, MakeToken());
+  MUSTER_RETURN_IF_ERROR(WriteFileAtomically(path, *token + "\n", FileAccess::kOwnerOnly));
   return token;
 }
 

@@ -8,13 +8,8 @@
 #include "base/status.h"
 
 namespace muster::scaler::rest::testing {
-namespace {
 
-constexpr uint64_t kBeginUs = 1'767'225'600'000'000;  // 2026-01-01
-constexpr uint32_t kPartitions = 64;
-constexpr uint64_t kShardsPerEpoch = 100;
-
-Node MakeNode(const std::string& name, const std::string& role, uint64_t pid) {
+Node FakeJobApi::MakeNode(const std::string& name, const std::string& role, uint64_t pid) {
   Node node{.name = name,
             .role = role,
             .state = "running",
@@ -38,8 +33,8 @@ Node MakeNode(const std::string& name, const std::string& role, uint64_t pid) {
                                 .waiting_pulls_seconds_total = 1,
                                 .waiting_pushes_seconds_total = 0.25};
   } else if (role == "ps") {
-    node.server = ServerFigures{.partitions = kPartitions / 2,
-                                .partitions_serving = kPartitions / 2,
+    node.server = ServerFigures{.partitions = 32,
+                                .partitions_serving = 32,
                                 .rows = 1234,
                                 .row_bytes = 56789,
                                 .pulls = 300,
@@ -50,47 +45,31 @@ Node MakeNode(const std::string& name, const std::string& role, uint64_t pid) {
   return node;
 }
 
-}  // namespace
-
-FakeJobApi::FakeJobApi() {
+FakeJobApi::FakeJobApi(const Options& options) : options_(options) {
   job_ = {.name = "flights",
           .id = "1f6c",
           .master_incarnation = 1,
           .uptime_ms = 5000,
-          .seen_wall_us = kBeginUs,
+          .seen_wall_us = options_.begin_wall_us,
+          .master_reachable = true,
           .progress = {.records_expected = 20000,
                        .records_done = 4000,
                        .records_committed = 3000,
                        .records_per_second = 197,
                        .remaining_seconds = 81.2},
           .counters = {{"redelivered_minibatches", 3}, {"replayed_shards", 1}},
-          .scaler_started_wall_us = kBeginUs};
-  const ShardCounts counts{
-      .total = kShardsPerEpoch, .todo = 64, .leased = 4, .done = 10, .committed = 20, .failed = 2};
+          .scaler_started_wall_us = options_.begin_wall_us};
   const Epoch epoch{.records_expected = 10000,
                     .records_done = 3000,
                     .records_committed = 2000,
                     .rejected_records = 1,
                     .reject_samples = {"train.csv:17: no number"},
                     .metrics = {{"loss", 0.25}},
-                    .shards = counts};
+                    .shards = {}};
   datasets_ = {{.name = "train", .epochs_total = 2, .epochs = {epoch, epoch}},
                {.index = 1, .name = "test", .mode = "evaluate", .epochs_total = 1}};
   datasets_[0].epochs[1].epoch = 1;
-  for (uint64_t i = 0; i < 16; ++i) {
-    shards_.push_back({.id = fmt::format("0/0/{}", i),
-                       .dataset = "train",
-                       .index = i,
-                       .state = i < 2   ? "failed"
-                                : i < 6 ? "leased"
-                                        : "done",
-                       .worker = i >= 2 && i < 6 ? "worker-0" : "",
-                       .source = "train.csv",
-                       .first_record = i * 100,
-                       .records = 100,
-                       .first_line = i * 100 + 1});
-  }
-  shards_[0].reasons = {"exit 1", "a \"quoted\" reason\nof two lines"};
+  FillShards();
   nodes_ = {MakeNode("master", "master", 100), MakeNode("ps-0", "ps", 101),
             MakeNode("ps-1", "ps", 102), MakeNode("worker-0", "worker", 103),
             MakeNode("worker-1", "worker", 104)};
@@ -99,11 +78,25 @@ FakeJobApi::FakeJobApi() {
                 .cooldown_s = 60,
                 .options = {{"factor", 1.5}}},
                {.name = "straggler", .summary = "Moves what is slow", .dry_run = true}};
+  if (options.live) {
+    // Figures that are not known, or not yet.
+    nodes_[0].usage.reset();
+    nodes_[1].usage->cpus = nodes_[1].usage->throttled_ratio =
+        std::numeric_limits<double>::quiet_NaN();
+    nodes_[3].worker->records_per_second = std::numeric_limits<double>::quiet_NaN();
+    return;
+  }
+  samples_.series = {{.node = "worker-0", .name = "rate", .unit = "records/s", .values = {}}};
+  for (int i = 0; i < 10; ++i) {
+    samples_.times_us.push_back(options_.begin_wall_us + static_cast<uint64_t>(i) * 1'000'000);
+    samples_.series[0].values.push_back(i == 0 ? std::numeric_limits<double>::quiet_NaN()
+                                               : 100.5 + i);
+  }
 }
 
 Event FakeJobApi::Add(Event event) {
   event.id = events_.size() + 1;
-  event.wall_us = kBeginUs + event.id * 1000;
+  event.wall_us = options_.begin_wall_us + step_ * 250'000 + event.id * 1000;
   events_.push_back(event);
   job_.last_event_id = event.id;
   return event;
@@ -111,10 +104,24 @@ Event FakeJobApi::Add(Event event) {
 
 Event FakeJobApi::Act(const std::string& action, const std::string& target,
                       const std::string& reason) {
-  return Add({.kind = "action",
-              .target = target,
-              .action = action,
-              .because = reason.empty() ? "asked for by a person" : reason});
+  Event event = Add({.kind = "action",
+                     .target = target,
+                     .action = action,
+                     .because = reason.empty() ? "asked for by a person" : reason});
+  if (settle_) {
+    Add({.kind = "outcome",
+         .target = target,
+         .evidence = {{"rate before", 100, "records/s", 10}, {"rate after", 150, "records/s", 10}},
+         .because = "it is done",
+         .cause_id = event.id,
+         .verdict = "helped"});
+  }
+  return event;
+}
+
+void FakeJobApi::SettleAtOnce() {
+  const MutexLock lock(&mutex_);
+  settle_ = true;
 }
 
 void FakeJobApi::AddEvent(size_t bytes) {
@@ -186,14 +193,15 @@ absl::StatusOr<ShardMap> FakeJobApi::MapOfShards(uint32_t dataset, uint32_t epoc
   if (dataset >= datasets_.size() || epoch >= datasets_[dataset].epochs.size()) {
     return absl::NotFoundError(fmt::format("dataset {} has no epoch {}", dataset, epoch));
   }
-  return ShardMap{.dataset = dataset,
-                  .epoch = epoch,
-                  .shards = kShardsPerEpoch,
-                  .runs = {{0, 2, "failed"},
-                           {2, 6, "leased"},
-                           {6, 16, "done"},
-                           {16, 36, "committed"},
-                           {36, kShardsPerEpoch, "todo"}}};
+  ShardMap map{.dataset = dataset, .epoch = epoch, .shards = options_.shards_per_epoch, .runs = {}};
+  for (uint64_t i = 0; i < map.shards; ++i) {
+    const std::string_view state = states_[epoch][i];
+    if (map.runs.empty() || map.runs.back().state != state) {
+      map.runs.push_back({.begin = i, .end = i, .state = std::string(state)});
+    }
+    map.runs.back().end = i + 1;
+  }
+  return map;
 }
 
 absl::StatusOr<Node*> FakeJobApi::Find(const std::string& node) {
@@ -218,31 +226,39 @@ absl::StatusOr<Node> FakeJobApi::GetNode(const std::string& node) {
 absl::StatusOr<LogChunk> FakeJobApi::Logs(const std::string& node, const LogQuery& query) {
   const MutexLock lock(&mutex_);
   MUSTER_ASSIGN_OR_RETURN(const Node* found, Find(node));
-  constexpr uint64_t kLines = 200;
+  const uint64_t lines = 200 + step_;
   constexpr uint64_t kLineBytes = 9;  // "line 007\n"
   const uint64_t asked =
-      query.offset ? *query.offset / kLineBytes : kLines - std::min<uint64_t>(query.lines, kLines);
-  const uint64_t first = std::min(asked, kLines);
-  const uint64_t end = std::min<uint64_t>(first + query.lines, kLines);
+      query.offset ? *query.offset / kLineBytes : lines - std::min<uint64_t>(query.lines, lines);
+  const uint64_t first = std::min(asked, lines);
+  const uint64_t end = std::min<uint64_t>(first + query.lines, lines);
   LogChunk chunk{.node = found->name,
                  .offset = first * kLineBytes,
                  .next_offset = end * kLineBytes,
-                 .skipped = asked > kLines,
+                 .skipped = asked > lines,
                  .lines = {}};
-  for (uint64_t i = first; i < end; ++i) chunk.lines.push_back(fmt::format("line {:03}", i));
+  for (uint64_t i = first; i < end; ++i) chunk.lines.push_back(fmt::format("line {:03}", i % 1000));
   return chunk;
 }
 
 absl::StatusOr<PartitionPage> FakeJobApi::Partitions(uint64_t offset, uint32_t limit) {
-  PartitionPage page{.total = kPartitions, .offset = offset, .partitions = {}};
-  for (uint64_t i = offset; i < kPartitions && page.partitions.size() < limit; ++i) {
+  const MutexLock lock(&mutex_);
+  PartitionPage page{.total = options_.partitions, .offset = offset, .partitions = {}};
+  for (uint64_t i = offset; i < options_.partitions && page.partitions.size() < limit; ++i) {
+    // The first are the hottest.
+    const uint64_t load = step_ * (1 + 400 / (i + 8));
     page.partitions.push_back({.partition = static_cast<uint32_t>(i),
                                .owner = fmt::format("ps-{}", i % 2),
                                .epoch = 1,
                                .state = "serving",
                                .rows = 20 + i,
                                .row_bytes = 900,
-                               .service_seconds_total = 0.125});
+                               .pulls = load,
+                               .pushes = load / 2,
+                               .bytes_moved = load * 512,
+                               .service_seconds_total = 0.125 + static_cast<double>(load) / 1000,
+                               .snapshot_number = step_ / 40,
+                               .snapshot_age_ms = step_ % 40 * 250});
   }
   return page;
 }
@@ -264,7 +280,13 @@ absl::StatusOr<Explanation> FakeJobApi::Explain(uint64_t event_id) {
   if (event_id == 0 || event_id > events_.size()) {
     return absl::NotFoundError(fmt::format("there is no event {}", event_id));
   }
-  return Explanation{.event = events_[event_id - 1], .cause = std::nullopt, .effects = {}};
+  Explanation explanation{.event = events_[event_id - 1], .cause = std::nullopt, .effects = {}};
+  const uint64_t cause = explanation.event.cause_id;
+  if (cause > 0) explanation.cause = events_[cause - 1];
+  for (const Event& event : events_) {
+    if (event.cause_id == event_id) explanation.effects.push_back(event);
+  }
+  return explanation;
 }
 
 absl::StatusOr<Samples> FakeJobApi::GetSamples(const SampleQuery& query) {
@@ -272,102 +294,22 @@ absl::StatusOr<Samples> FakeJobApi::GetSamples(const SampleQuery& query) {
   if (!query.node.empty()) {
     MUSTER_RETURN_IF_ERROR(Find(query.node).status());
   }
-  Samples samples;
-  SampleSeries series{.node = "worker-0", .name = "rate", .unit = "records/s", .values = {}};
-  for (int i = 0; i < 10; ++i) {
-    const uint64_t at = kBeginUs + static_cast<uint64_t>(i) * 1'000'000;
-    if (at <= query.after_wall_us) continue;
-    samples.times_us.push_back(at);
-    series.values.push_back(i == 0 ? std::numeric_limits<double>::quiet_NaN() : 100.5 + i);
+  Samples found;
+  const auto newer = std::ranges::upper_bound(samples_.times_us, query.after_wall_us);
+  const auto first = newer - samples_.times_us.begin();
+  found.times_us.assign(newer, samples_.times_us.end());
+  for (const SampleSeries& series : samples_.series) {
+    if (!query.node.empty() && series.node != query.node) continue;
+    found.series.push_back(series);
+    found.series.back().values.erase(found.series.back().values.begin(),
+                                     found.series.back().values.begin() + first);
   }
-  samples.series.push_back(std::move(series));
-  return samples;
+  return found;
 }
 
 absl::StatusOr<PolicyList> FakeJobApi::Policies() {
   const MutexLock lock(&mutex_);
   return PolicyList{policies_};
-}
-
-absl::StatusOr<Event> FakeJobApi::Drain(const std::string& reason) {
-  const MutexLock lock(&mutex_);
-  job_.state = "draining";
-  return Act("drain", "job", reason);
-}
-
-absl::StatusOr<Event> FakeJobApi::Cancel(const std::string& reason) {
-  const MutexLock lock(&mutex_);
-  job_.state = "cancelled";
-  return Act("cancel", "job", reason);
-}
-
-absl::StatusOr<Event> FakeJobApi::RestartNode(const std::string& node, const RestartOrder& order) {
-  const MutexLock lock(&mutex_);
-  MUSTER_ASSIGN_OR_RETURN(Node* const found, Find(node));
-  if (order.only_start && *order.only_start != found->start) {
-    return absl::AbortedError(
-        fmt::format("{} has start {}, not {}", node, found->start, *order.only_start));
-  }
-  ++found->start;
-  ++found->restarts;
-  return Act("relaunch", node, order.reason);
-}
-
-absl::StatusOr<Event> FakeJobApi::DrainNode(const std::string& node, const std::string& reason) {
-  const MutexLock lock(&mutex_);
-  MUSTER_ASSIGN_OR_RETURN(Node* const found, Find(node));
-  found->drain = "draining";
-  return Act("drain", node, reason);
-}
-
-absl::StatusOr<Event> FakeJobApi::ResizeNode(const std::string& node, const ResizeOrder& order) {
-  const MutexLock lock(&mutex_);
-  MUSTER_ASSIGN_OR_RETURN(Node* const found, Find(node));
-  if (order.cpus) found->limits.cpus = *order.cpus;
-  if (order.memory_bytes) found->limits.memory_bytes = *order.memory_bytes;
-  return Act("set-limits", node, order.reason);
-}
-
-absl::StatusOr<Event> FakeJobApi::ScaleWorkers(uint32_t workers, const std::string& reason) {
-  constexpr uint32_t kWorkersMax = 8;
-  if (workers > kWorkersMax) {
-    return absl::ResourceExhaustedError(
-        fmt::format("{} workers are more than the job's budget of {}", workers, kWorkersMax));
-  }
-  const MutexLock lock(&mutex_);
-  return Act("set-workers", "job", reason);
-}
-
-absl::StatusOr<Event> FakeJobApi::RetryShards(const std::vector<std::string>& ids) {
-  const MutexLock lock(&mutex_);
-  for (const std::string& id : ids) {
-    const auto at = std::ranges::find(shards_, id, &Shard::id);
-    if (at == shards_.end() || at->state != "failed") {
-      return absl::FailedPreconditionError(fmt::format("shard {} is not FAILED", id));
-    }
-  }
-  return Act("retry-shards", "job", "");
-}
-
-absl::StatusOr<Event> FakeJobApi::SetPaused(const std::string& policy, bool paused,
-                                            const std::string& reason) {
-  const MutexLock lock(&mutex_);
-  const auto at = std::ranges::find(policies_, policy, &Policy::name);
-  if (at == policies_.end()) {
-    return absl::NotFoundError(fmt::format("there is no policy '{}'", policy));
-  }
-  at->paused = paused;
-  return Act(paused ? "pause-policy" : "resume-policy", policy, reason);
-}
-
-absl::StatusOr<Event> FakeJobApi::PausePolicy(const std::string& policy,
-                                              const std::string& reason) {
-  return SetPaused(policy, true, reason);
-}
-
-absl::StatusOr<Event> FakeJobApi::ResumePolicy(const std::string& policy,
-                                               const std::string& reason) {
-  return SetPaused(policy, false, reason);
 }
 
 }  // namespace muster::scaler::rest::testing

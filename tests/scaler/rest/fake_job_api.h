@@ -1,9 +1,8 @@
 #pragma once
 
-#include <atomic>
-#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/mutex.h"
@@ -15,7 +14,16 @@ namespace muster::scaler::rest::testing {
 /// question is answered with, and each is an event. Thread-safe.
 class FakeJobApi final : public JobApi {
  public:
-  FakeJobApi();
+  struct Options {
+    uint64_t shards_per_epoch = 100;
+    uint32_t partitions = 64;
+    /// Orders take effect step by step (Advance()) and have outcomes; an ended job takes none.
+    /// Otherwise they are done at once, and any job takes any.
+    bool live = false;
+    uint64_t begin_wall_us = 1'767'225'600'000'000;  // 2026-01-01
+  };
+  FakeJobApi() : FakeJobApi(Options{}) {}
+  explicit FakeJobApi(const Options& options);
 
   absl::StatusOr<Job> GetJob() override;
   absl::StatusOr<DatasetList> Datasets() override;
@@ -42,6 +50,12 @@ class FakeJobApi final : public JobApi {
 
   /// An event of the scaler's own, with a `because` of so many bytes.
   void AddEvent(size_t bytes = 20);
+  /// Of a live job: events of its past, one of each kind, linked.
+  void AddHistory();
+  /// Of a live job: a quarter of a second goes by.
+  void Advance();
+  /// From now on what people order is done at once, and its outcome is an event.
+  void SettleAtOnce();
   /// From now on calls of GetJob() wait until Release().
   void Hold();
   void Release();
@@ -57,17 +71,46 @@ class FakeJobApi final : public JobApi {
   Event Act(const std::string& action, const std::string& target, const std::string& reason)
       MUSTER_REQUIRES(mutex_);
   absl::StatusOr<Node*> Find(const std::string& node) MUSTER_REQUIRES(mutex_);
+  static Node MakeNode(const std::string& name, const std::string& role, uint64_t pid);
+  /// Refuses orders to a job that has ended.
+  absl::Status CheckTakesOrders() MUSTER_REQUIRES(mutex_);
+  void FillShards() MUSTER_REQUIRES(mutex_);
+  void CountShards() MUSTER_REQUIRES(mutex_);
+  void SetWorkers(uint32_t workers) MUSTER_REQUIRES(mutex_);
+  /// What comes of an event some steps from now: the node, or the job for "job", gets the state.
+  struct Pending {
+    uint64_t step = 0;
+    uint64_t cause_id = 0;
+    std::string target;
+    std::string state;
+    std::string because;
+  };
+  Event Later(Event cause, const std::string& state, const std::string& because)
+      MUSTER_REQUIRES(mutex_);
+  void Settle(const Pending& pending) MUSTER_REQUIRES(mutex_);
+  void EndJob(const std::string& state) MUSTER_REQUIRES(mutex_);
+  void MoveShards() MUSTER_REQUIRES(mutex_);
+  void MoveFigures() MUSTER_REQUIRES(mutex_);
+  void AddSample(const std::string& node, const std::string& name, const std::string& unit,
+                 double value) MUSTER_REQUIRES(mutex_);
   absl::StatusOr<Event> SetPaused(const std::string& policy, bool paused,
                                   const std::string& reason);
 
+  const Options options_;
   Mutex mutex_;
   CondVar changed_;
+  uint64_t step_ MUSTER_GUARDED_BY(mutex_) = 0;
+  /// Of each epoch the state of each shard.
+  std::vector<std::vector<std::string_view>> states_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<Pending> pending_ MUSTER_GUARDED_BY(mutex_);
+  Samples samples_ MUSTER_GUARDED_BY(mutex_);
   Job job_ MUSTER_GUARDED_BY(mutex_);
   std::vector<Dataset> datasets_ MUSTER_GUARDED_BY(mutex_);
   std::vector<Shard> shards_ MUSTER_GUARDED_BY(mutex_);
   std::vector<Node> nodes_ MUSTER_GUARDED_BY(mutex_);
   std::vector<Event> events_ MUSTER_GUARDED_BY(mutex_);
   std::vector<Policy> policies_ MUSTER_GUARDED_BY(mutex_);
+  bool settle_ MUSTER_GUARDED_BY(mutex_) = false;
   bool held_ MUSTER_GUARDED_BY(mutex_) = false;
   uint64_t event_calls_ MUSTER_GUARDED_BY(mutex_) = 0;
   uint64_t job_calls_ MUSTER_GUARDED_BY(mutex_) = 0;

@@ -155,6 +155,8 @@ TEST(RouterTest, ErrorsAreProblemsThatSayWhatIsWrong) {
            {"POST", "/api/v1/workers/scale", R"({"workers": 0})", 422, "from 1 to 1024"},
            {"POST", "/api/v1/workers/scale", R"({"workers": 9})", 409, "budget of 8"},
            {"POST", "/api/v1/nodes/ps-0/resize", "{}", 422, "cpus, memory_bytes"},
+           {"POST", "/api/v1/nodes/ps-0/resize", R"({"memory_bytes": 16777215})", 422,
+            "from 16777216"},
            {"POST", "/api/v1/nodes/ps-0/restart", R"({"only_start": 9})", 409, "start 1, not 9"},
            {"POST", "/api/v1/shards/retry", R"({"shards": ["0/0/9"]})", 409, "0/0/9 is not FAILED"},
            {"POST", "/api/v1/job/cancel", "", 400, "body is empty"}}) {

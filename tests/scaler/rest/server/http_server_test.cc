@@ -244,6 +244,20 @@ TEST_F(HttpServerTest, StopEndsOpenStreamsHeldCallsAndIdleConnections) {
   server_->NotifyEvents();
 }
 
+TEST_F(HttpServerTest, FinishTellsStreamsHowItEnded) {
+  HttpServerOptions options = Options();
+  options.tick = std::chrono::hours(1);
+  StartServer(options);
+  const auto stream = OpenStream("");
+  stream->ReceiveUntil("retry: ");
+  ASSERT_TRUE(job_.Cancel("enough").ok());
+  server_->Finish(std::chrono::hours(1));
+  const std::string text = stream->ReceiveAll();
+  EXPECT_THAT(text, HasSubstr("event: event"));
+  EXPECT_THAT(text, HasSubstr("event: status"));
+  EXPECT_THAT(text, HasSubstr("\"state\":\"cancelled\""));
+}
+
 TEST_F(HttpServerTest, StopWaitsForACallThatTheJobIsAnswering) {
   StartServer();
   job_.Hold();

@@ -1,21 +1,33 @@
 #include <fmt/core.h>
 #include <signal.h>
 
+#include <ctime>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "scaler/dashboard/dashboard_files.h"
 #include "scaler/rest/server/http_server.h"
 #include "scaler/rest/server/token_file.h"
 #include "tests/scaler/rest/fake_job_api.h"
 
-/// `rest_fake_server TOKEN_FILE [PORT]`: the REST interface over a job that exists in memory only,
-/// until SIGINT or SIGTERM. Prints its address.
+namespace {
+
+constexpr const char* kUsage =
+    "usage: rest_fake_server TOKEN_FILE [PORT [--live [SHARDS]]]\n"
+    "\n"
+    "REST interface and dashboard over a job that exists in memory only, until SIGINT or SIGTERM.\n"
+    "--live: it goes on by itself, orders have outcomes, and a job that has ended takes none.\n";
+
+}  // namespace
+
+/// Prints its address.
 int main(int argc, char** argv) {
   using namespace muster::scaler::rest;
   if (argc < 2) {
-    fmt::print(stderr, "usage: rest_fake_server TOKEN_FILE [PORT]\n");
+    fmt::print(stderr, "{}", kUsage);
     return 2;
   }
   sigset_t signals;
@@ -30,10 +42,21 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}\n", muster::Message(token.status()));
     return 1;
   }
-  testing::FakeJobApi job;
-  for (int i = 0; i < 10; ++i) job.AddEvent();
   muster::SystemClock clock;
-  HttpServerOptions options{.token = *token};
+  testing::FakeJobApi::Options fake;
+  if (argc > 3) {
+    fake = {.partitions = 256,
+            .live = true,
+            .begin_wall_us = static_cast<uint64_t>(clock.Wall().count())};
+    if (argc > 4) fake.shards_per_epoch = std::stoull(argv[4]);
+  }
+  testing::FakeJobApi job(fake);
+  if (fake.live) {
+    job.AddHistory();
+  } else {
+    for (int i = 0; i < 10; ++i) job.AddEvent();
+  }
+  HttpServerOptions options{.token = *token, .files = muster::scaler::dashboard::DashboardFiles()};
   if (argc > 2) options.port = static_cast<uint16_t>(std::stoi(argv[2]));
   HttpServer server(std::move(options), &job, &clock);
   const auto port = server.Listen();
@@ -44,8 +67,12 @@ int main(int argc, char** argv) {
   server.Start();
   fmt::print("http://127.0.0.1:{}\n", *port);
   std::fflush(stdout);
-  int signal = 0;
-  sigwait(&signals, &signal);
+  constexpr timespec kStep{.tv_sec = 0, .tv_nsec = 250'000'000};
+  while (sigtimedwait(&signals, nullptr, &kStep) < 0) {
+    if (!fake.live) continue;
+    job.Advance();
+    server.NotifyEvents();
+  }
   server.Stop();
   return 0;
 }

@@ -20,7 +20,9 @@ using ::testing::MatchesRegex;
 TEST(TokenFileTest, ATokenIsMadeOnceAndReadByItsOwnerAlone) {
   TempDir folder;
   const std::string path = folder.File("token");
+  EXPECT_THAT(LoadToken(path), StatusIs(absl::StatusCode::kNotFound, HasSubstr(path)));
   MUSTER_ASSERT_OK_AND_ASSIGN(const std::string token, LoadOrMakeToken(path));
+  EXPECT_EQ(LoadToken(path).value(), token);
   EXPECT_THAT(token, MatchesRegex("[0-9a-f]+"));
   EXPECT_EQ(token.size(), 64u);
   struct stat info{};

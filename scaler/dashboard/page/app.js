@@ -1,0 +1,77 @@
+// Joins the parts: token -> connection -> store -> views, and orders back.
+
+import { ActionDialog } from "./action_dialog.js";
+import { Api } from "./api.js";
+import { Connection } from "./connection.js";
+import { askForToken } from "./token_dialog.js";
+import { followTheme } from "./chart.js";
+import { Poller } from "./poller.js";
+import { addPolls } from "./polls.js";
+import { Store } from "./store.js";
+import { takeToken } from "./token.js";
+import { addEventsView } from "./events_view.js";
+import { addJobView } from "./job_view.js";
+import { addLogsView } from "./logs_view.js";
+import { addNodesView } from "./nodes_view.js";
+import { addPartitionsView } from "./partitions_view.js";
+import { addPoliciesView } from "./policies_view.js";
+import { addRatesView } from "./rates_view.js";
+import { addShardsView } from "./shards_view.js";
+import { addSharesView } from "./shares_view.js";
+
+const store = new Store();
+const api = new Api(takeToken(window.location, window.history, window.sessionStorage));
+const poller = new Poller(() => store.live);
+const dialog = new ActionDialog(store, api, (poll) => poller.hurry(poll));
+let connection = null;
+
+function connect() {
+  if (api.token === "") {
+    askForToken("", useToken);
+    return;
+  }
+  connection = new Connection(api, {
+    onStatus: (status) => store.takeStatus(status),
+    onEvent: (event) => store.takeEvent(event),
+    onState(state, detail) {
+      const back = state === "live" && !store.live;
+      store.setConnection(state, detail);
+      if (back) poller.hurry();
+      if (state === "denied") askForToken(detail, useToken);
+    },
+  }, () => store.lastEventId);
+  if (document.hidden) connection.pause();
+  connection.run();
+}
+
+function useToken(token) {
+  api.token = token;
+  connect();
+}
+
+addJobView(store, dialog);
+addShardsView(store, dialog, poller);
+addRatesView(store);
+addSharesView(store);
+addNodesView(store, dialog);
+addPartitionsView(store);
+addEventsView(store, api);
+addPoliciesView(store, dialog);
+addLogsView(store, poller);
+addPolls(store, api, poller);
+followTheme();
+
+// An address with a token that is opened in a tab which shows a job already changes only what is behind #.
+window.addEventListener("hashchange", () => {
+  if (window.location.hash.startsWith("#token=")) window.location.reload();
+});
+
+// What is known of the network before we notice it ourselves.
+window.addEventListener("online", () => connection?.resume());
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) connection?.pause();
+  else connection?.resume();
+});
+
+poller.start();
+connect();

@@ -1,0 +1,57 @@
+// One event as people read it: what, to whom, why, from what to what, on which evidence.
+
+import { element } from "./dom.js";
+import { field, figure, plural, seconds, time, words } from "./format.js";
+
+export const kKinds = [
+  ["decision", "Decisions"], ["action", "Orders"], ["exit", "Exits"], ["outcome", "Outcomes"], ["note", "Notes"],
+];
+const kKindNames = { decision: "decision", action: "order", exit: "exit", outcome: "outcome", note: "note" };
+const kActionsThatSayWhom = ["set-workers", "retry-shards", "stop-job"];
+const kVerdicts = { helped: "it helped", "no-change": "no change", worse: "it got worse", unknown: "not known" };
+
+/** "relaunch worker-1"; whom it is about is left out where the action has said it. */
+function whatOf(event) {
+  const target = kActionsThatSayWhom.includes(event.action) ? "" : event.target;
+  return [words(event.action), target].filter((part) => part).join(" ") || event.kind;
+}
+
+function changes(event) {
+  const names = [...new Set([...Object.keys(event.before), ...Object.keys(event.after)])];
+  if (names.length === 0) return null;
+  const text = (from, name) => (from[name] === undefined ? "–" : field(name, from[name]).text);
+  return element("ul", { class: "changes" }, ...names.map((name) => element("li", {},
+    element("span", { text: `${field(name, 0).name}: ` }),
+    element("span", { text: text(event.before, name) }),
+    element("span", { class: "arrow", text: " → ", "aria-label": " becomes " }),
+    element("strong", { text: text(event.after, name) }))));
+}
+
+function evidence(event) {
+  if (event.evidence.length === 0) return null;
+  const rows = event.evidence.map((piece) => element("tr", {},
+    element("th", { scope: "row", text: words(piece.name) }),
+    element("td", { text: figure(piece.value, piece.unit) }),
+    element("td", { text: piece.window_s > 0 ? `over ${seconds(piece.window_s)}` : "at that moment" })));
+  return element("details", { class: "evidence" },
+    element("summary", { text: plural(rows.length, "figure") + " it rests on" }),
+    element("table", {}, element("tbody", {}, ...rows)));
+}
+
+/** `links`: nodes at the end of the card, to what led to it and what came of it. */
+export function eventCard(event, links = []) {
+  const head = element("p", { class: "event-head" },
+    element("span", { class: "event-id", text: `#${event.id}` }),
+    element("time", { text: time(event.wall_us), datetime: new Date(event.wall_us / 1000).toISOString() }),
+    element("span", { class: `kind kind-${event.kind}`, text: kKindNames[event.kind] || event.kind }),
+    event.verdict ? element("span", { class: `verdict verdict-${event.verdict}`, text: kVerdicts[event.verdict] || event.verdict }) : null,
+    event.dry_run ? element("span", { class: "verdict", text: "dry run: not done" }) : null);
+  const what = element("p", { class: "event-what" },
+    element("strong", { text: whatOf(event) }),
+    event.policy ? ` by ${event.policy}` : "");
+  return element("div", { class: "event" },
+    head, what,
+    event.because ? element("p", { class: "because", text: event.because }) : null,
+    changes(event), evidence(event),
+    links.length > 0 ? element("p", { class: "event-links" }, ...links) : null);
+}

@@ -1,0 +1,117 @@
+// Numbers and times as people read them.
+
+const kUnits = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+
+/** Three digits that matter. */
+export function digitsOf(value) {
+  const size = Math.abs(value);
+  if (size >= 100 || Number.isInteger(value)) return value.toFixed(0);
+  return value.toFixed(size >= 10 ? 1 : 2);
+}
+
+export function bytes(value) {
+  let unit = 0;
+  let left = value;
+  while (Math.abs(left) >= 1024 && unit + 1 < kUnits.length) {
+    left /= 1024;
+    unit += 1;
+  }
+  return `${digitsOf(left)} ${kUnits[unit]}`;
+}
+
+/** 12,345,678 */
+export function count(value) {
+  return Math.round(value).toLocaleString("en");
+}
+
+/** 1.23 M: for places that have no room. */
+export function short(value) {
+  const size = Math.abs(value);
+  if (size >= 1e9) return `${digitsOf(value / 1e9)} G`;
+  if (size >= 1e6) return `${digitsOf(value / 1e6)} M`;
+  if (size >= 1e5) return `${digitsOf(value / 1e3)} k`;
+  if (size >= 1e3) return count(value);
+  return digitsOf(value);
+}
+
+export function percent(part, whole) {
+  if (!(whole > 0)) return "0 %";
+  const value = (100 * part) / whole;
+  // 100 % is said when nothing is left, and not before.
+  const floor = Math.floor(value * 10) / 10;
+  return value >= 100 ? "100 %" : `${floor.toFixed(1)} %`;
+}
+
+/** 850 ms, 12.3 s, 4 min 5 s, 3 h 20 min, 2 d 4 h. */
+export function seconds(value) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return "unknown";
+  if (value > 0 && value < 1) return `${Math.round(1000 * value)} ms`;
+  if (value < 60) return `${Number.isInteger(value) ? value : value.toFixed(value < 10 ? 1 : 0)} s`;
+  const whole = Math.round(value);
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  const minutes = Math.round(value / 60);
+  if (minutes < 1440) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  const hours = Math.round(value / 3600);
+  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+/** Local time of day; with the date when it is not today's. */
+export function time(wallUs) {
+  const at = new Date(wallUs / 1000);
+  const clock = at.toLocaleTimeString([], { hour12: false });
+  return at.toDateString() === new Date().toDateString() ? clock : `${dateOf(at)} ${clock}`;
+}
+
+function dateOf(at) {
+  const two = (number) => String(number).padStart(2, "0");
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+}
+
+export function cores(value) {
+  return `${digitsOf(value)} ${value === 1 ? "core" : "cores"}`;
+}
+
+/** A figure with the unit that the interface names. */
+export function figure(value, unit) {
+  if (value === null || value === undefined) return "not known";
+  switch (unit) {
+    case "bytes":
+      return bytes(value);
+    case "bytes/s":
+      return `${bytes(value)}/s`;
+    case "s":
+    case "seconds":
+      return seconds(value);
+    case "us":
+      return seconds(value / 1e6);
+    case "cores":
+    case "cpus":
+      return cores(value);
+    case "ratio":
+      return `${digitsOf(100 * value)} %`;
+    case "":
+      return short(value);
+    default:
+      return `${short(value)} ${unit}`;
+  }
+}
+
+/** Fields carry their unit at the end of their names: memory_bytes, cooldown_s. */
+export function field(name, value) {
+  const units = [["_bytes", "bytes"], ["_seconds", "s"], ["_s", "s"], ["_us", "us"], ["_ratio", "ratio"]];
+  for (const [end, unit] of units) {
+    if (name.endsWith(end)) {
+      return { name: words(name.slice(0, -end.length)), text: figure(value, unit) };
+    }
+  }
+  if (name === "cpus") return { name: "processors", text: figure(value, "cores") };
+  return { name: words(name), text: figure(value, "") };
+}
+
+export function words(name) {
+  return name.replaceAll("_", " ").replaceAll("-", " ");
+}
+
+export function plural(number, word) {
+  return `${count(number)} ${word}${number === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,99 @@
+// The head of the page: state, progress, what is left, whether what is shown is of now.
+
+import { cancelJob, drainJob, scale } from "./actions.js";
+import { byId, fillFigures, setAttribute, setText, show } from "./dom.js";
+import { count, percent, plural, seconds, short, time, words } from "./format.js";
+
+const kTickMs = 500;
+// A figure on the page counts as old after so long.
+const kStaleMs = 2000;
+
+function ago(since) {
+  return seconds(Math.max(0, Math.round((Date.now() - since) / 1000)));
+}
+
+function connectionText(store) {
+  const { state, detail } = store.connection;
+  if (store.ended) return state === "lost" ? "Ended; the scaler is gone" : "Ended";
+  if (state === "live") return "Live";
+  if (state === "connecting") return "Connecting…";
+  if (state === "denied") return "No access";
+  if (state === "paused") return "Paused: this tab is not seen";
+  return `Connection lost. ${detail}`;
+}
+
+function bannerText(store) {
+  const job = store.job;
+  if (!job) return "";
+  if (store.ended) {
+    const why = job.reason ? `: ${job.reason}` : "";
+    return `The job has ended: ${job.state}${why}.`.replace("..", ".");
+  }
+  if (store.live && !job.master_reachable) {
+    const seen = job.seen_wall_us > 0 ? ` Progress is as of ${time(job.seen_wall_us)}.` : "";
+    return `The job's master does not answer; it is started again by itself.${seen}`;
+  }
+  return "";
+}
+
+function updateConnection(store) {
+  const line = byId("connection");
+  const old = store.seenAt > 0 && Date.now() - store.seenAt > kStaleMs;
+  setText(line, connectionText(store));
+  setAttribute(line, "data-state", store.ended ? "ended" : store.connection.state);
+  const stale = !store.ended && (store.connection.state === "lost" || old);
+  // Not part of the line above, which screen readers tell whenever it changes.
+  setText(byId("age"), stale && store.seenAt > 0 ? `Shown is what was ${ago(store.seenAt)} ago.` : "");
+  document.body.classList.toggle("stale", stale);
+}
+
+function figures(job, store) {
+  const { progress } = job;
+  const workers = store.nodes.filter((node) => node.role === "worker" && node.state === "running").length;
+  return [
+    ["Committed", `${count(progress.records_committed)} of ${count(progress.records_expected)} (${percent(progress.records_committed, progress.records_expected)})`],
+    ["Done, not yet committed", count(Math.max(0, progress.records_done - progress.records_committed))],
+    ["Rate", store.ended ? "–" : `${short(progress.records_per_second ?? 0)} records/s`],
+    ["Remaining", store.ended ? "–" : progress.remaining_seconds === undefined || progress.remaining_seconds === null
+      ? "not known yet" : `about ${seconds(Math.round(progress.remaining_seconds))}`],
+    ["Running for", seconds(Math.round(job.uptime_ms / 1000))],
+    ["Workers", plural(workers, "worker")],
+  ];
+}
+
+function updateJob(store) {
+  const { job } = store;
+  if (!job) return;
+  const { progress } = job;
+  setText(byId("job-name"), job.name);
+  const state = byId("job-state");
+  show(state, true);
+  setText(state, job.state);
+  setAttribute(state, "data-state", job.state);
+  document.title = `${percent(progress.records_committed, progress.records_expected)} ${job.name} – Muster`;
+  const part = (records) => `${Math.min(100, (100 * records) / Math.max(1, progress.records_expected))}%`;
+  byId("progress-done").style.width = part(progress.records_done);
+  byId("progress-committed").style.width = part(progress.records_committed);
+  setAttribute(byId("progress-bar"), "aria-valuenow", part(progress.records_committed).replace("%", "").slice(0, 5));
+  fillFigures(byId("job-figures"), figures(job, store));
+  fillFigures(byId("job-counters"), Object.entries(job.counters).map(([name, value]) => [words(name), count(value)]));
+}
+
+export function addJobView(store, dialog) {
+  const orders = [
+    [dialog.button("Scale…", "Change the number of workers", () => scale(store)), scale],
+    [dialog.button("Drain…", "Drain the job", () => drainJob(store)), drainJob],
+    [dialog.button("Cancel…", "Cancel the job", () => cancelJob(store)), cancelJob],
+  ];
+  byId("job-actions").append(...orders.map(([button]) => button));
+  store.view(["job", "nodes", "connection"], () => {
+    updateJob(store);
+    updateConnection(store);
+    const banner = bannerText(store);
+    setText(byId("banner"), banner);
+    show(byId("banner"), banner !== "");
+    byId("banner").dataset.state = store.job?.state ?? "";
+    for (const [button, spec] of orders) button.disabled = !store.live || spec(store) === null;
+  });
+  setInterval(() => updateConnection(store), kTickMs);
+}

@@ -1,0 +1,60 @@
+// Asks again and again for what the stream does not carry: only while the page is seen and the
+// scaler answers, never twice at once, less often when it has trouble.
+
+const kLookMs = 250;
+const kSlowestMs = 30000;
+
+export class Poller {
+  /** @param mayAsk () => whether there is somebody to ask */
+  constructor(mayAsk) {
+    this.mayAsk = mayAsk;
+    this.polls = new Map();
+    this.asked = 0;  // questions so far; tests see that a hidden page asks nothing
+  }
+
+  /**
+   * @param ask async () => asks, and puts the answer where it belongs
+   * @param onError (message) => shows it; "" when it works again
+   */
+  add(name, periodMs, ask, onError) {
+    this.polls.set(name, { periodMs, ask, onError, due: 0, waitMs: periodMs, busy: false });
+  }
+
+  start() {
+    setInterval(() => this.look(), kLookMs);
+    document.addEventListener("visibilitychange", () => this.look());
+  }
+
+  /** Asks as soon as may be: something has changed. No name: everything. */
+  hurry(name) {
+    for (const [key, poll] of this.polls) {
+      if (name === undefined || name === key) poll.due = 0;
+    }
+    this.look();
+  }
+
+  look() {
+    if (document.hidden || !this.mayAsk()) return;
+    const now = performance.now();
+    for (const poll of this.polls.values()) {
+      if (!poll.busy && now >= poll.due) this.ask(poll, now);
+    }
+  }
+
+  async ask(poll, now) {
+    poll.busy = true;
+    poll.due = now + poll.waitMs;
+    this.asked += 1;
+    try {
+      await poll.ask();
+      poll.waitMs = poll.periodMs;
+      poll.onError("");
+    } catch (error) {
+      poll.waitMs = Math.min(2 * poll.waitMs, kSlowestMs);
+      poll.due = performance.now() + Math.max(poll.waitMs, 1000 * (error.retryAfterSeconds || 0));
+      // Without any answer the connection says it, for the whole page.
+      if (error.status !== 0) poll.onError(error.message);
+    }
+    poll.busy = false;
+  }
+}

@@ -1,0 +1,80 @@
+// What is asked for, and how often.
+
+import { count } from "./format.js";
+import { byId, setText, show } from "./dom.js";
+import { SampleLog } from "./sample_log.js";
+
+const kPage = 1000;
+const kPartitionsMax = 4096;
+const kFailedShown = 100;
+
+function note(section) {
+  return (message) => {
+    const line = byId(`${section}-note`);
+    setText(line, message);
+    show(line, message !== "");
+  };
+}
+
+/** The epoch to show when nobody has chosen one: the first training one that is not committed. */
+function presentEpoch(datasets) {
+  let last = null;
+  for (const dataset of datasets.filter((one) => one.mode === "train")) {
+    for (const epoch of dataset.epochs) {
+      last = { dataset: dataset.index, epoch: epoch.epoch };
+      if (epoch.shards.committed < epoch.shards.total) return last;
+    }
+  }
+  const any = datasets.find((one) => one.epochs.length > 0);
+  return last || (any ? { dataset: any.index, epoch: any.epochs[0].epoch } : null);
+}
+
+async function askShards(store, api) {
+  const { datasets } = await api.get("/api/v1/datasets");
+  store.set("datasets", datasets);
+  const shown = store.chosen || presentEpoch(datasets);
+  store.shown = shown;
+  const map = shown && await api.get(`/api/v1/datasets/${shown.dataset}/epochs/${shown.epoch}/shards`);
+  store.set("map", map);
+  store.set("failed", await api.get(`/api/v1/shards?state=failed&limit=${kFailedShown}`));
+}
+
+async function askPartitions(store, api) {
+  const all = [];
+  let total = 0;
+  do {
+    const page = await api.get(`/api/v1/partitions?offset=${all.length}&limit=${kPage}`);
+    total = page.total;
+    if (page.partitions.length === 0) break;
+    all.push(...page.partitions);
+  } while (all.length < Math.min(total, kPartitionsMax));
+  const before = store.partitions;
+  store.set("partitions", { total, partitions: all, at: performance.now(), before: { ...before, before: null } });
+  if (total > all.length) throw new Error(`Shown are ${count(all.length)} of ${count(total)} partitions.`);
+}
+
+async function askSamples(store, api) {
+  const log = store.samples || new SampleLog();
+  log.take(await api.get(`/api/v1/samples?after_us=${log.newestUs}&window_s=600`));
+  store.set("samples", log);
+}
+
+async function askLog(store, api) {
+  const log = store.log;
+  if (!log || (!log.follow && log.loaded)) return;
+  const path = `/api/v1/nodes/${encodeURIComponent(log.node)}/logs`;
+  const chunk = await api.get(log.loaded ? `${path}?lines=1000&offset=${log.next}` : `${path}?lines=300`);
+  if (store.log !== log) return;  // another node was chosen meanwhile
+  log.take(chunk);
+  store.changed("log");
+}
+
+export function addPolls(store, api, poller) {
+  poller.add("shards", 2000, () => askShards(store, api), note("shards"));
+  poller.add("samples", 2000, () => askSamples(store, api), note("rates"));
+  poller.add("partitions", 3000, () => askPartitions(store, api), note("partitions"));
+  poller.add("policies", 3000, async () => {
+    store.set("policies", (await api.get("/api/v1/policies")).policies);
+  }, note("policies"));
+  poller.add("log", 1000, () => askLog(store, api), note("logs"));
+}

@@ -1,0 +1,143 @@
+// Where each shard of an epoch is, and those that have failed, with a way to try them again.
+
+import { retry } from "./actions.js";
+import { byId, element, fillOptions, reconcile, setAttribute, setText, show } from "./dom.js";
+import { count, plural } from "./format.js";
+import { onTheme } from "./chart.js";
+import { kStates, ShardMap, stateAt } from "./shard_map.js";
+
+function countsOf(map) {
+  const counts = Object.fromEntries(kStates.map((state) => [state, 0]));
+  for (const { begin, end, state } of map.runs) counts[state] += end - begin;
+  return counts;
+}
+
+function epochsOf(datasets) {
+  const all = [];
+  for (const dataset of datasets) {
+    for (const { epoch } of dataset.epochs) {
+      const of = dataset.epochs_total > 0 ? ` of ${dataset.epochs_total}` : "";
+      all.push([`${dataset.index}/${epoch}`, `${dataset.name}, epoch ${epoch + 1}${of}`]);
+    }
+  }
+  return all;
+}
+
+/** What the epoch that is shown has come to so far, besides its shards. */
+function epochText(store) {
+  const dataset = store.datasets.find((one) => one.index === store.shown?.dataset);
+  const epoch = dataset?.epochs.find((one) => one.epoch === store.shown.epoch);
+  if (!epoch) return "";
+  const parts = Object.entries(epoch.metrics).map(([name, value]) => `${name} ${value === null ? "not known" : Number(value.toPrecision(4))}`);
+  if (epoch.rejected_records > 0) {
+    const samples = epoch.reject_samples.length > 0 ? ` (${epoch.reject_samples.join("; ")})` : "";
+    parts.push(`${plural(epoch.rejected_records, "record")} rejected${samples}`);
+  }
+  return parts.join(" · ");
+}
+
+function fillLegend(legend, counts) {
+  reconcile(legend, kStates, (state) => state,
+    (state) => element("li", {}, element("span", { class: `swatch shard-${state}`, "aria-hidden": "true" }), element("span")),
+    (item, state) => setText(item.lastChild, `${state} ${count(counts[state])}`));
+}
+
+class MapView {
+  constructor(store) {
+    this.store = store;
+    this.canvas = byId("shard-map");
+    this.box = byId("shard-map-box");
+    this.hint = byId("shard-under-pointer");
+    this.map = new ShardMap(this.canvas);
+    this.drawn = "";
+    new ResizeObserver(() => this.draw()).observe(this.box);
+    onTheme(() => {
+      this.map.theme();
+      this.drawn = "";
+      this.draw();
+    });
+    this.canvas.addEventListener("pointermove", (event) => this.point(event));
+    this.canvas.addEventListener("pointerleave", () => this.draw());
+  }
+
+  /** Draws only when something is different: most answers are the same as the one before. */
+  draw() {
+    const map = this.store.map;
+    show(this.canvas, map !== null && map.shards > 0);
+    if (!map || map.shards === 0) {
+      setText(this.hint, "No shards yet: the sources are being cut into shards.");
+      return;
+    }
+    const { clientWidth: width, clientHeight: height } = this.box;
+    const wanted = `${width} ${height} ${map.shards} ${map.runs.map((run) => `${run.end}${run.state}`).join()}`;
+    if (wanted !== this.drawn && width > 0) {
+      this.drawn = wanted;
+      this.map.draw(map, width, height);
+    }
+    const per = this.map.layout?.per ?? 1;
+    setText(this.hint, per === 1 ? "Each square is one shard, in the order in which they run."
+      : `Each square is ${count(per)} shards, and shows the one that needs most attention.`);
+  }
+
+  point(event) {
+    const map = this.store.map;
+    const shard = map && this.map.shardAt(event.offsetX, event.offsetY);
+    if (shard === null || shard >= map.shards) return;
+    setText(this.hint, `Shard ${map.dataset}/${map.epoch}/${shard}: ${stateAt(map, shard)}`);
+  }
+}
+
+function failedItem(store, dialog, id) {
+  return element("li", {},
+    element("div", { class: "panel-head" },
+      element("strong", { text: id }),
+      dialog.button("Retry…", `Retry shard ${id}`, () => retry(store, [id]))),
+    element("p", { class: "hint" }), element("ul", { class: "reasons" }));
+}
+
+function fillFailed(store, item, shard) {
+  const [head, where, reasons] = item.children;
+  head.lastChild.disabled = !store.live || retry(store, [shard.id]) === null;
+  const place = shard.source ? `${shard.source}, from line ${count(shard.first_line)}` : shard.dataset;
+  setText(where, `${place}; ${plural(shard.records, "record")}; failed ${plural(shard.failures, "time")}`);
+  reconcile(reasons, shard.reasons.map((text, index) => ({ text, index })), ({ index }) => index,
+    () => element("li"), (line, { text }) => setText(line, text));
+}
+
+export function addShardsView(store, dialog, poller) {
+  const select = byId("shards-epoch");
+  const all = byId("retry-all");
+  const view = new MapView(store);
+  all.setAttribute("aria-label", "Retry all failed shards");
+  all.addEventListener("click", () => {
+    const order = retry(store, undefined);
+    if (order) dialog.open(order, all);
+  });
+  select.addEventListener("change", () => {
+    const [dataset, epoch] = select.value.split("/").map(Number);
+    store.chosen = { dataset, epoch };
+    poller.hurry("shards");
+  });
+  store.view(["map", "datasets"], () => {
+    const { map } = store;
+    fillOptions(select, epochsOf(store.datasets));
+    if (store.shown) select.value = `${store.shown.dataset}/${store.shown.epoch}`;
+    const counts = map ? countsOf(map) : Object.fromEntries(kStates.map((state) => [state, 0]));
+    fillLegend(byId("shards-legend"), counts);
+    setText(byId("shards-metrics"), epochText(store));
+    view.draw();
+    if (map) {
+      setAttribute(view.canvas, "aria-label", `${plural(map.shards, "shard")}: ${kStates.map((state) => `${counts[state]} ${state}`).join(", ")}`);
+    }
+  });
+  store.view(["failed", "job", "connection"], () => {
+    const { failed } = store;
+    reconcile(byId("failed-shards"), failed.shards, (shard) => shard.id,
+      (shard) => failedItem(store, dialog, shard.id), (item, shard) => fillFailed(store, item, shard));
+    const more = failed.total > failed.shards.length;
+    show(byId("failed-empty"), failed.total === 0 || more);
+    setText(byId("failed-empty"), more ? `Shown are the first ${count(failed.shards.length)} of ${count(failed.total)}.` : "No shard has failed.");
+    setText(all, failed.total > 0 ? `Retry all ${count(failed.total)}…` : "Retry all…");
+    all.disabled = !store.live || retry(store, undefined) === null;
+  });
+}

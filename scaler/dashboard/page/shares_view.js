@@ -1,0 +1,76 @@
+// Where the time of each worker went lately: the difference between now and half a minute ago.
+
+import { byId, element, reconcile, setAttribute, setText, show } from "./dom.js";
+import { short } from "./format.js";
+
+const kWindowMs = 30000;
+const kShares = [
+  ["computing", "computing_seconds_total"],
+  ["waiting for shards", "waiting_shards_seconds_total"],
+  ["waiting for pulls", "waiting_pulls_seconds_total"],
+  ["waiting for pushes", "waiting_pushes_seconds_total"],
+];
+
+/** Totals of each process, for as long as the window is. */
+class Totals {
+  constructor() {
+    this.kept = new Map();
+  }
+
+  take(nodes, nowMs) {
+    const seen = new Set();
+    for (const node of nodes) {
+      if (!node.worker) continue;
+      const key = `${node.name} ${node.start}`;
+      seen.add(key);
+      const totals = kShares.map(([, field]) => node.worker[field] ?? 0);
+      const ring = this.kept.get(key) || [];
+      ring.push({ at: nowMs, totals });
+      while (ring.length > 2 && nowMs - ring[0].at > kWindowMs) ring.shift();
+      this.kept.set(key, ring);
+    }
+    for (const key of this.kept.keys()) {
+      if (!seen.has(key)) this.kept.delete(key);
+    }
+  }
+
+  /** Shares that add up to 1; all 0 when nothing was done. */
+  of(node) {
+    const ring = this.kept.get(`${node.name} ${node.start}`) || [];
+    const newest = ring[ring.length - 1];
+    // Of a process seen only once: since it began.
+    const first = ring.length > 1 ? ring[0].totals : newest.totals.map(() => 0);
+    const parts = newest.totals.map((total, index) => Math.max(0, total - first[index]));
+    const sum = parts.reduce((a, b) => a + b, 0);
+    return parts.map((part) => (sum > 0 ? part / sum : 0));
+  }
+}
+
+export function addSharesView(store) {
+  const totals = new Totals();
+  byId("shares-legend").append(...kShares.map(([name], index) => element("li", {},
+    element("span", { class: `swatch share-${index}`, "aria-hidden": "true" }), element("span", { text: name }))));
+
+  store.view(["nodes"], () => {
+    totals.take(store.nodes, store.seenAt);
+    const workers = store.nodes.filter((node) => node.worker)
+      .sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }));
+    show(byId("shares-empty"), workers.length === 0);
+    reconcile(byId("shares"), workers, (node) => node.name,
+      () => element("li", {}, element("span", { class: "share-name" }),
+        element("span", { class: "share-bar", role: "img" }, ...kShares.map((_, index) => element("span", { class: `share-${index}` }))),
+        element("span", { class: "share-rate" })),
+      (item, node) => {
+        const [name, bar, rate] = item.children;
+        const shares = totals.of(node);
+        setText(name, node.name);
+        setText(rate, `${short(node.worker.records_per_second ?? 0)} records/s`);
+        shares.forEach((share, index) => {
+          bar.children[index].style.width = `${(100 * share).toFixed(1)}%`;
+        });
+        const said = shares.map((share, index) => `${kShares[index][0]} ${Math.round(100 * share)} %`).join(", ");
+        setAttribute(bar, "aria-label", said);
+        setAttribute(bar, "title", said);
+      });
+  });
+}

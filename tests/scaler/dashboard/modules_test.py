@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Parts of the page that are functions of what they are given, called in the browser that will run them."""
+
+from dashboard_case import DashboardCase, main
+
+
+class ModulesTest(DashboardCase):
+    def setUp(self):
+        super().setUp()
+        self.browser.open(f"{self.server.url}/dashboard/licenses.txt")
+
+    def call(self, module, text, *arguments):
+        return self.browser.module(module, text, *arguments)
+
+    def test_numbers_as_people_read_them(self):
+        for function, arguments, text in (
+            ("bytes", [0], "0 B"),
+            ("bytes", [1023], "1023 B"),
+            ("bytes", [1024], "1 KiB"),
+            ("bytes", [402653184], "384 MiB"),
+            ("bytes", [1.5 * 2**40], "1.50 TiB"),
+            ("seconds", [None], "unknown"),
+            ("seconds", [0], "0 s"),
+            ("seconds", [0.25], "250 ms"),
+            ("seconds", [1.45], "1.4 s"),
+            ("seconds", [59.97], "60 s"),
+            ("seconds", [81.2], "1 min 21 s"),
+            ("seconds", [3599.7], "1 h 0 min"),
+            ("seconds", [86400 * 2.5], "2 d 12 h"),
+            ("percent", [1, 0], "0 %"),
+            ("percent", [9999, 10000], "99.9 %"),
+            ("percent", [99999, 100000], "99.9 %"),
+            ("percent", [10000, 10000], "100 %"),
+            ("short", [1234], "1,234"),
+            ("short", [2.5e6], "2.50 M"),
+            ("figure", [0.41, "ratio"], "41 %"),
+            ("figure", [None, "bytes"], "not known"),
+            ("figure", [1500000, "us"], "1.5 s"),
+            ("figure", [197, "records/s"], "197 records/s"),
+            ("plural", [1, "shard"], "1 shard"),
+        ):
+            with self.subTest(function=function, arguments=arguments):
+                self.assertEqual(self.call("format.js", "return m[args[0]](...args[1]);", function, arguments), text)
+        self.assertEqual(self.call("format.js", "return m.field('memory_bytes', 1024);"), {"name": "memory", "text": "1 KiB"})
+        self.assertEqual(self.call("format.js", "return m.field('factor', 1.5);"), {"name": "factor", "text": "1.50"})
+
+    def test_a_shard_map_of_any_size_fits_its_box(self):
+        for shards in (1, 7, 100, 999, 10_000, 123_456, 5_000_000):
+            for width, height in ((20, 208), (300, 208), (560, 208)):
+                layout = self.call("shard_map.js", "return m.layOut(...args);", shards, width, height)
+                with self.subTest(shards=shards, width=width, layout=layout):
+                    squares = -(-shards // layout["per"])
+                    self.assertGreaterEqual(layout["columns"] * layout["rows"], squares)
+                    self.assertLessEqual(layout["rows"] * layout["square"], height)
+                    self.assertLessEqual(layout["columns"] * layout["square"], width)
+
+    def test_a_square_of_several_shards_shows_what_needs_looking_at(self):
+        runs = [(0, 10, "committed"), (10, 11, "failed"), (11, 20, "committed"), (20, 25, "todo"), (25, 26, "leased"), (26, 32, "todo")]
+        shard_map = {"shards": 32, "runs": [{"begin": b, "end": e, "state": s} for b, e, s in runs]}
+        squares = "return [...m.squaresOf(args[0], args[1])].map((index) => m.kStates[index]);"
+        self.assertEqual(self.call("shard_map.js", squares, shard_map, 8), ["committed", "failed", "todo", "leased"])
+        each = self.call("shard_map.js", squares, shard_map, 1)
+        self.assertEqual(each, [state for begin, end, state in runs for _ in range(begin, end)])
+        found = self.call("shard_map.js", "return [...Array(32).keys()].map((i) => m.stateAt(args[0], i));", shard_map)
+        self.assertEqual(found, each)
+
+    def test_a_stream_in_any_pieces_gives_the_same_messages(self):
+        text = ": hello\n\nid: 1\nevent: event\ndata: {\"a\":\ndata: 1}\n\n: beat\n\nevent: status\ndata:x: y\n\nid: 2\n\ndata: last"
+        parse = (
+            "const found = []; const parser = new m.EventStreamParser((message) => found.push(message));"
+            "for (let i = 0; i < args[0].length; i += args[1]) parser.push(args[0].slice(i, i + args[1])); return found;"
+        )
+        expected = [{"name": "event", "id": "1", "data": '{"a":\n1}'}, {"name": "status", "id": "", "data": "x: y"}]
+        for size in (1, 2, 3, 7, 1000):
+            self.assertEqual(self.call("event_stream.js", parse, text, size), expected)
+
+    def test_samples_come_in_pieces_and_old_ones_go(self):
+        take = (
+            "const log = new m.SampleLog(); for (const piece of args[0]) log.take(piece);"
+            "return [log.newestUs, log.names(), log.of('rate').map((series) => [series.node, series.points.length])];"
+        )
+
+        def piece(begin_s, end_s, node):
+            times = [s * 1_000_000 for s in range(begin_s, end_s)]
+            series = {"node": node, "name": "rate", "unit": "records/s", "values": [1.0] * len(times)}
+            return {"times_us": times, "series": [series]}
+
+        pieces = [piece(0, 100, "gone"), piece(100, 300, "a"), {"times_us": [], "series": []}, piece(300, 750, "a")]
+        self.assertEqual(
+            self.call("sample_log.js", take, pieces), [749_000_000, [["rate", "records/s"]], [["a", 600]]]
+        )
+
+    def test_lines_break_where_the_scaler_was_away(self):
+        take = "const log = new m.SampleLog(); log.take(args[0]); return log.of('rate')[0].points;"
+        series = {"node": "a", "name": "rate", "unit": "records/s", "values": [1, None, 3]}
+        points = self.call("sample_log.js", take, {"times_us": [1_000_000, 2_000_000, 20_000_000], "series": [series]})
+        self.assertEqual(points, [{"x": 1000, "y": 1}, {"x": 2000, "y": None}, {"x": 2001, "y": None}, {"x": 20000, "y": 3}])
+
+    def test_events_are_kept_in_order_once_and_linked(self):
+        store = (
+            "const store = new m.Store(); const job = { id: 'a', scaler_started_wall_us: 1, last_event_id: 3, state: 'running' };"
+            "const status = (more) => store.takeStatus({ job: { ...job, ...more }, nodes: [] });"
+            "const event = (id, cause_id = 0) => ({ id, cause_id });"
+            "const seen = () => [store.events.map((e) => e.id), store.eventsBefore, (store.effects.get(2) || []).map((e) => e.id)];"
+        )
+        first = (
+            "status({}); store.takeEvent(event(4, 2)); store.takeEvent(event(4, 2)); store.takeEvent(event(5));"
+            "store.takeOlder([event(1), event(2), event(3)], 0); return seen();"
+        )
+        self.assertEqual(self.call("store.js", store + first), [[1, 2, 3, 4, 5], 0, [4]])
+        # A log that began anew, told by a scaler that was started anew; the same scaler may tell a number that is not the newest.
+        again = "status({}); store.takeEvent(event(4)); status({}); const same = seen(); status({ scaler_started_wall_us: 2, last_event_id: 1 });"
+        self.assertEqual(self.call("store.js", store + again + "return [same, seen()];"), [[[4], 3, []], [[], 1, []]])
+
+
+if __name__ == "__main__":
+    main()

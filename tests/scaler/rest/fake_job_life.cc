@@ -1,0 +1,205 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "tests/scaler/rest/fake_job_api.h"
+
+/// The fake job as time goes by.
+namespace muster::scaler::rest::testing {
+namespace {
+
+constexpr uint64_t kRecordsPerShard = 100;
+constexpr std::array<std::string_view, 5> kShardStates = {"todo", "leased", "done", "committed",
+                                                          "failed"};
+
+/// Two failed, four leased, ten done, twenty committed; of more than a hundred a tenth part more,
+/// committed and done in turn: many short runs.
+std::string_view FirstState(uint64_t i, uint64_t shards) {
+  if (i < 2) return "failed";
+  if (i < 6) return "leased";
+  if (i < 16) return "done";
+  if (i < 36) return "committed";
+  if (shards > 100 && i < shards / 2) return i % 2 == 0 ? "committed" : "done";
+  return "todo";
+}
+
+}  // namespace
+
+void FakeJobApi::FillShards() {
+  const uint64_t shards = options_.shards_per_epoch;
+  states_.assign(datasets_[0].epochs.size(), std::vector<std::string_view>(shards));
+  for (auto& epoch : states_) {
+    for (uint64_t i = 0; i < shards; ++i) epoch[i] = FirstState(i, shards);
+  }
+  for (uint64_t i = 0; i < std::min<uint64_t>(16, shards); ++i) {
+    const std::string_view state = states_[0][i];
+    shards_.push_back({.id = fmt::format("0/0/{}", i),
+                       .dataset = "train",
+                       .index = i,
+                       .state = std::string(state),
+                       .worker = state == "leased" ? "worker-0" : "",
+                       .failures = state == "failed" ? 4u : 0u,
+                       .source = "train.csv",
+                       .first_record = i * kRecordsPerShard,
+                       .records = kRecordsPerShard,
+                       .first_line = i * kRecordsPerShard + 1});
+  }
+  shards_[0].reasons = {"exit 1", "a \"quoted\" reason\nof two lines"};
+  CountShards();
+}
+
+void FakeJobApi::CountShards() {
+  for (size_t e = 0; e < states_.size(); ++e) {
+    ShardCounts& counts = datasets_[0].epochs[e].shards;
+    counts = {.total = states_[e].size()};
+    const std::array<uint64_t*, 5> of = {&counts.todo, &counts.leased, &counts.done,
+                                         &counts.committed, &counts.failed};
+    for (const std::string_view state : states_[e]) {
+      ++*of[static_cast<size_t>(std::ranges::find(kShardStates, state) - kShardStates.begin())];
+    }
+  }
+}
+
+void FakeJobApi::AddHistory() {
+  const MutexLock lock(&mutex_);
+  Add({.kind = "note",
+       .target = "job",
+       .action = "adopted",
+       .because = "the scaler was restarted"});
+  const Event exit = Add({.kind = "exit",
+                          .target = "ps-1",
+                          .action = "exit",
+                          .because = "killed by the kernel: over its memory limit"});
+  Event decision{.kind = "decision",
+                 .policy = "out-of-memory",
+                 .target = "ps-1",
+                 .action = "relaunch",
+                 .before = {{"memory_bytes", 256.0 * (1 << 20)}},
+                 .after = {{"memory_bytes", 384.0 * (1 << 20)}},
+                 .evidence = {{"memory peak", 256.0 * (1 << 20), "bytes", 0},
+                              {"memory limit", 256.0 * (1 << 20), "bytes", 0},
+                              {"rate", 197, "records/s", 30}},
+                 .because = "ps-1 was killed at its limit of 256 MiB; it gets half as much again"};
+  decision.cause_id = exit.id;
+  const uint64_t decided = Add(decision).id;
+  Event outcome{.kind = "outcome",
+                .target = "ps-1",
+                .action = "relaunch",
+                .evidence = {{"rate before", 180, "records/s", 30}, {"rate", 197, "records/s", 30}},
+                .because = "serving again after 1.4 s, and the rate is back",
+                .verdict = "helped"};
+  outcome.cause_id = decided;
+  Add(outcome);
+  Add({.kind = "decision",
+       .policy = "straggler",
+       .target = "worker-1",
+       .action = "set-limits",
+       .before = {{"cpus", 1}},
+       .after = {{"cpus", 1.5}},
+       .evidence = {{"ratio to its peers", 0.41, "ratio", 60}},
+       .because = "worker-1 does 41 % of what its peers do",
+       .dry_run = true});
+}
+
+void FakeJobApi::EndJob(const std::string& state) {
+  job_.state = state;
+  if (!options_.live) return;
+  job_.progress.records_per_second = 0;
+  job_.progress.remaining_seconds.reset();
+  for (Node& node : nodes_) node.state = "exited";
+}
+
+void FakeJobApi::Settle(const Pending& pending) {
+  if (pending.target == "job") EndJob(pending.state);
+  const auto node = std::ranges::find(nodes_, pending.target, &Node::name);
+  if (node != nodes_.end()) {
+    node->state = pending.state;
+    if (node->drain == "draining") node->drain = "drained";
+  }
+  Event outcome{
+      .kind = "outcome", .target = pending.target, .action = "", .because = pending.because};
+  outcome.cause_id = pending.cause_id;
+  outcome.verdict = "helped";
+  Add(outcome);
+}
+
+/// One shard per step goes through all states.
+void FakeJobApi::MoveShards() {
+  for (const auto& [from, to] : {std::pair<std::string_view, std::string_view>{"done", "committed"},
+                                 {"leased", "done"},
+                                 {"todo", "leased"}}) {
+    const auto shard = std::ranges::find(states_[0], from);
+    if (shard != states_[0].end()) *shard = to;
+  }
+  CountShards();
+  job_.progress.records_done += kRecordsPerShard / 4;
+  job_.progress.records_committed += kRecordsPerShard / 4;
+}
+
+void FakeJobApi::MoveFigures() {
+  const double wave = std::sin(static_cast<double>(step_) / 12);
+  if (step_ % 4 == 0) {
+    samples_.times_us.push_back(options_.begin_wall_us + step_ * 250'000);
+  }
+  double number = 0;
+  for (Node& node : nodes_) {
+    number += 1;
+    if (node.state != "running" || !node.usage) continue;
+    node.usage->cpus = 0.6 + 0.2 * wave + 0.02 * number;
+    node.usage->memory_bytes = (180u << 20) + static_cast<uint64_t>(20e6 * (wave + 1));
+    node.usage->memory_peak_bytes =
+        std::max(node.usage->memory_peak_bytes, node.usage->memory_bytes);
+    if (!node.worker) continue;
+    node.worker->records_per_second = 98 + 10 * wave - 6 * number;
+    node.worker->records_committed += 12;
+    node.worker->computing_seconds_total += 0.15 + 0.05 * wave;
+    node.worker->waiting_pulls_seconds_total += 0.05;
+    node.worker->waiting_pushes_seconds_total += 0.02;
+    node.worker->waiting_shards_seconds_total += 0.01 * number;
+  }
+  if (step_ % 4 != 0) return;
+  for (const Node& node : nodes_) {
+    if (node.state != "running") continue;
+    if (node.usage) {
+      AddSample(node.name, "memory", "bytes", static_cast<double>(node.usage->memory_bytes));
+    }
+    if (node.worker) {
+      AddSample(node.name, "records_per_second", "records/s", node.worker->records_per_second);
+    }
+  }
+  for (SampleSeries& series : samples_.series) series.values.resize(samples_.times_us.size(), NAN);
+}
+
+void FakeJobApi::AddSample(const std::string& node, const std::string& name,
+                           const std::string& unit, double value) {
+  auto series = std::ranges::find_if(samples_.series, [&](const SampleSeries& one) {
+    return one.node == node && one.name == name;
+  });
+  if (series == samples_.series.end()) {
+    samples_.series.push_back({.node = node, .name = name, .unit = unit, .values = {}});
+    series = samples_.series.end() - 1;
+  }
+  series->values.resize(samples_.times_us.size() - 1, NAN);
+  series->values.push_back(value);
+}
+
+void FakeJobApi::Advance() {
+  const MutexLock lock(&mutex_);
+  ++step_;
+  job_.uptime_ms += 250;
+  std::vector<Pending> due;
+  std::erase_if(pending_, [&due, step = step_](const Pending& pending) {
+    if (pending.step > step) return false;
+    due.push_back(pending);
+    return true;
+  });
+  for (const Pending& pending : due) Settle(pending);
+  if (job_.state != "running") return;
+  MoveShards();
+  MoveFigures();
+  job_.seen_wall_us = options_.begin_wall_us + step_ * 250'000;
+}
+
+}  // namespace muster::scaler::rest::testing

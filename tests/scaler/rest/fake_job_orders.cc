@@ -1,0 +1,163 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/status.h"
+#include "tests/scaler/rest/fake_job_api.h"
+
+/// What people ask the fake job for.
+namespace muster::scaler::rest::testing {
+namespace {
+
+constexpr uint64_t kMemoryBudgetBytes = 2ull << 30;
+
+}  // namespace
+
+absl::Status FakeJobApi::CheckTakesOrders() {
+  if (!options_.live || job_.state == "running" || job_.state == "draining") {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      fmt::format("the job has ended ({}): it takes no orders", job_.state));
+}
+
+void FakeJobApi::SetWorkers(uint32_t workers) {
+  std::erase_if(nodes_, [](const Node& node) { return node.role == "worker"; });
+  for (uint32_t i = 0; i < workers; ++i) {
+    nodes_.push_back(MakeNode(fmt::format("worker-{}", i), "worker", 103 + i));
+  }
+}
+
+Event FakeJobApi::Later(Event cause, const std::string& state, const std::string& because) {
+  constexpr uint64_t kSteps = 4;
+  if (options_.live) {
+    pending_.push_back({.step = step_ + kSteps,
+                        .cause_id = cause.id,
+                        .target = cause.target,
+                        .state = state,
+                        .because = because});
+  }
+  return cause;
+}
+
+absl::StatusOr<Event> FakeJobApi::Drain(const std::string& reason) {
+  const MutexLock lock(&mutex_);
+  MUSTER_RETURN_IF_ERROR(CheckTakesOrders());
+  job_.state = "draining";
+  return Later(Act("drain", "job", reason), "drained", "all shards are handed back");
+}
+
+absl::StatusOr<Event> FakeJobApi::Cancel(const std::string& reason) {
+  const MutexLock lock(&mutex_);
+  MUSTER_RETURN_IF_ERROR(CheckTakesOrders());
+  EndJob("cancelled");
+  return Act("cancel", "job", reason);
+}
+
+absl::StatusOr<Event> FakeJobApi::RestartNode(const std::string& node, const RestartOrder& order) {
+  const MutexLock lock(&mutex_);
+  MUSTER_RETURN_IF_ERROR(CheckTakesOrders());
+  MUSTER_ASSIGN_OR_RETURN(Node* const found, Find(node));
+  if (order.only_start && *order.only_start != found->start) {
+    return absl::AbortedError(
+        fmt::format("{} has start {}, not {}", node, found->start, *order.only_start));
+  }
+  ++found->start;
+  ++found->restarts;
+  if (!options_.live) return Act("relaunch", node, order.reason);
+  found->state = "starting";
+  found->last_exit = "ended on request";
+  return Later(Act("relaunch", node, order.reason), "running", "it trains again after 1.0 s");
+}
+
+absl::StatusOr<Event> FakeJobApi::DrainNode(const std::string& node, const std::string& reason) {
+  const MutexLock lock(&mutex_);
+  MUSTER_RETURN_IF_ERROR(CheckTakesOrders());
+  MUSTER_ASSIGN_OR_RETURN(Node* const found, Find(node));
+  found->drain = settle_ ? "drained" : "draining";
+  return found->role == "worker"
+             ? Later(Act("drain", node, reason), "exited", "its shards run elsewhere")
+             : Later(Act("drain", node, reason), "running", "all its partitions are snapshotted");
+}
+
+absl::StatusOr<Event> FakeJobApi::ResizeNode(const std::string& node, const ResizeOrder& order) {
+  const MutexLock lock(&mutex_);
+  MUSTER_RETURN_IF_ERROR(CheckTakesOrders());
+  MUSTER_ASSIGN_OR_RETURN(Node* const found, Find(node));
+  if (options_.live && order.memory_bytes.value_or(0) > kMemoryBudgetBytes) {
+    return absl::ResourceExhaustedError(
+        fmt::format("{} bytes are more than the {} that the job's budget leaves",
+                    *order.memory_bytes, kMemoryBudgetBytes));
+  }
+  Event event{.kind = "action", .target = node, .action = "set-limits", .because = order.reason};
+  if (order.cpus) {
+    event.before["cpus"] = found->limits.cpus;
+    event.after["cpus"] = found->limits.cpus = *order.cpus;
+  }
+  if (order.memory_bytes) {
+    event.before["memory_bytes"] = static_cast<double>(found->limits.memory_bytes);
+    found->limits.memory_bytes = *order.memory_bytes;
+    event.after["memory_bytes"] = static_cast<double>(*order.memory_bytes);
+  }
+  return Later(Add(event), "running", "the limits hold");
+}
+
+absl::StatusOr<Event> FakeJobApi::ScaleWorkers(uint32_t workers, const std::string& reason) {
+  constexpr uint32_t kWorkersMax = 8;
+  if (workers > kWorkersMax) {
+    return absl::ResourceExhaustedError(
+        fmt::format("{} workers are more than the job's budget of {}", workers, kWorkersMax));
+  }
+  const MutexLock lock(&mutex_);
+  MUSTER_RETURN_IF_ERROR(CheckTakesOrders());
+  const Event event = Act("set-workers", "workers", reason);
+  if (!options_.live) return event;
+  SetWorkers(workers);
+  return Later(event, "running", fmt::format("{} workers train", workers));
+}
+
+absl::StatusOr<Event> FakeJobApi::RetryShards(const std::vector<std::string>& ids) {
+  const MutexLock lock(&mutex_);
+  MUSTER_RETURN_IF_ERROR(CheckTakesOrders());
+  for (const std::string& id : ids) {
+    const auto at = std::ranges::find(shards_, id, &Shard::id);
+    if (at == shards_.end() || at->state != "failed") {
+      return absl::FailedPreconditionError(fmt::format("shard {} is not FAILED", id));
+    }
+  }
+  if (options_.live) {
+    const auto again = [&ids](const Shard& shard) {
+      return shard.state == "failed" && (ids.empty() || std::ranges::count(ids, shard.id) > 0);
+    };
+    for (const Shard& shard : shards_) {
+      if (again(shard)) states_[shard.epoch][shard.index] = "todo";
+    }
+    std::erase_if(shards_, again);
+    CountShards();
+  }
+  return Act("retry-shards", "job", "");
+}
+
+absl::StatusOr<Event> FakeJobApi::SetPaused(const std::string& policy, bool paused,
+                                            const std::string& reason) {
+  const MutexLock lock(&mutex_);
+  MUSTER_RETURN_IF_ERROR(CheckTakesOrders());
+  const auto at = std::ranges::find(policies_, policy, &Policy::name);
+  if (at == policies_.end()) {
+    return absl::NotFoundError(fmt::format("there is no policy '{}'", policy));
+  }
+  at->paused = paused;
+  return Act(paused ? "pause-policy" : "resume-policy", policy, reason);
+}
+
+absl::StatusOr<Event> FakeJobApi::PausePolicy(const std::string& policy,
+                                              const std::string& reason) {
+  return SetPaused(policy, true, reason);
+}
+
+absl::StatusOr<Event> FakeJobApi::ResumePolicy(const std::string& policy,
+                                               const std::string& reason) {
+  return SetPaused(policy, false, reason);
+}
+
+}  // namespace muster::scaler::rest::testing
