@@ -46,7 +46,8 @@ absl::Status CheckText(const YamlNode& node) {
 absl::Status Mismatch(const Field& field, const YamlNode& node) {
   std::string hint;
   if (node.kind == YamlNode::Kind::kScalar) {
-    if (field.form == Form::kGlobs || field.form == Form::kCommand) {
+    if (field.form == Form::kGlobs || field.form == Form::kCommand ||
+        field.form == Form::kChoices) {
       hint = fmt::format("; write [{}]", node.text.substr(0, 60));
     } else if (node.quoted) {
       hint = "; remove the quotes";
@@ -54,6 +55,14 @@ absl::Status Mismatch(const Field& field, const YamlNode& node) {
   }
   return absl::InvalidArgumentError(fmt::format("expected {} ({}), got {}{}", TypeText(field),
                                                 BoundsText(field), Describe(node), hint));
+}
+
+absl::Status CheckChoice(const Field& field, const YamlNode& node) {
+  if (std::ranges::find(field.choices, node.text) != field.choices.end()) return absl::OkStatus();
+  const std::string nearest = Nearest(node.text, field.choices);
+  return absl::InvalidArgumentError(
+      fmt::format("expected {}, got {}{}", fmt::join(field.choices, ", "), Describe(node),
+                  nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)));
 }
 
 absl::Status StoreText(const Field& field, const YamlNode& node, const FieldScope& scope) {
@@ -65,13 +74,7 @@ absl::Status StoreText(const Field& field, const YamlNode& node, const FieldScop
         "{} is not a name: 1 to 63 of a-z, 0-9 and -, with no - at an end", Describe(node)));
   }
   if (field.form == Form::kAddress) MUSTER_RETURN_IF_ERROR(CheckLoopbackAddress(text));
-  if (field.form == Form::kChoice &&
-      std::ranges::find(field.choices, text) == field.choices.end()) {
-    const std::string nearest = Nearest(text, field.choices);
-    return absl::InvalidArgumentError(
-        fmt::format("expected {}, got {}{}", fmt::join(field.choices, ", "), Describe(node),
-                    nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)));
-  }
+  if (field.form == Form::kChoice) MUSTER_RETURN_IF_ERROR(CheckChoice(field, node));
   const Target target = field.target(scope);
   if (auto* const* mode = std::get_if<DatasetMode*>(&target)) {
     **mode = text == "evaluate" ? DatasetMode::kEvaluate : DatasetMode::kTrain;
@@ -79,6 +82,11 @@ absl::Status StoreText(const Field& field, const YamlNode& node, const FieldScop
     *std::get<std::string*>(target) = text;
   }
   return absl::OkStatus();
+}
+
+/// Bounds of decimal numbers are checked so.
+uint64_t Thousandths(double value) {
+  return static_cast<uint64_t>(std::min(std::round(value * 1000), 1e15));
 }
 
 absl::Status StoreNumber(const Field& field, const YamlNode& node, const FieldScope& scope) {
@@ -91,32 +99,44 @@ absl::Status StoreNumber(const Field& field, const YamlNode& node, const FieldSc
     return absl::OkStatus();
   }
   uint64_t number = 0;
-  double cores = 0;
+  double decimal = 0;
   if (field.form == Form::kDuration) {
     MUSTER_ASSIGN_OR_RETURN(const auto duration, ParseDuration(node.text));
     number = static_cast<uint64_t>(duration.count());
   } else if (field.form == Form::kMemory) {
     MUSTER_ASSIGN_OR_RETURN(number, ParseMemory(node.text));
   } else if (field.form == Form::kCores) {
-    MUSTER_ASSIGN_OR_RETURN(cores, ParseCpu(node.text));
-    number = static_cast<uint64_t>(std::min(std::round(cores * 1000), 1e15));
+    MUSTER_ASSIGN_OR_RETURN(decimal, ParseCpu(node.text));
+    number = Thousandths(decimal);
+  } else if (field.form == Form::kNumber) {
+    MUSTER_ASSIGN_OR_RETURN(decimal, ParseNumber(node.text));
+    number = Thousandths(decimal);
   } else {
     MUSTER_ASSIGN_OR_RETURN(number, ParseWhole(node.text));
   }
   if (number < field.min || number > field.max) {
+    return absl::InvalidArgumentError(fmt::format(
+        "{} is out of bounds ({}){}", node.text, BoundsText(field),
+        number < field.min && !field.min_reason.empty() ? ": " + field.min_reason : ""));
+  }
+  if (field.whole_seconds && number % 1000 != 0) {
     return absl::InvalidArgumentError(
-        fmt::format("{} is out of bounds ({})", node.text, BoundsText(field)));
+        fmt::format("{} is not whole seconds ({})", node.text, BoundsText(field)));
   }
   if (auto* const* whole = std::get_if<uint32_t*>(&target)) {
     **whole = static_cast<uint32_t>(number);
+  } else if (auto* const* count = std::get_if<std::optional<uint32_t>*>(&target)) {
+    **count = static_cast<uint32_t>(number);
   } else if (auto* const* large = std::get_if<uint64_t*>(&target)) {
     **large = number;
   } else if (auto* const* duration = std::get_if<std::chrono::milliseconds*>(&target)) {
     **duration = std::chrono::milliseconds(number);
   } else if (auto* const* memory = std::get_if<std::optional<uint64_t>*>(&target)) {
     **memory = number;
+  } else if (auto* const* plain = std::get_if<double*>(&target)) {
+    **plain = decimal;
   } else {
-    *std::get<std::optional<double>*>(target) = cores;
+    *std::get<std::optional<double>*>(target) = decimal;
   }
   return absl::OkStatus();
 }
@@ -135,6 +155,12 @@ absl::Status StoreList(const Field& field, const YamlNode& node, const FieldScop
           fmt::format("entry {} must be text, not {}", values.size() + 1, Describe(item)));
     }
     MUSTER_RETURN_IF_ERROR(CheckText(item));
+    if (field.form == Form::kChoices) {
+      MUSTER_RETURN_IF_ERROR(CheckChoice(field, item));
+      if (std::ranges::find(values, item.text) != values.end()) {
+        return absl::InvalidArgumentError(fmt::format("{} is given twice", item.text));
+      }
+    }
     values.push_back(item.text);
   }
   *std::get<std::vector<std::string>*>(field.target(scope)) = std::move(values);
@@ -179,6 +205,7 @@ absl::Status StoreValue(const Field& field, const YamlNode& node, const FieldSco
   switch (field.form) {
     case Form::kGlobs:
     case Form::kCommand:
+    case Form::kChoices:
       return StoreList(field, node, scope);
     case Form::kEnvironment:
       return StoreEnvironment(field, node, scope);

@@ -6,79 +6,13 @@
 #include <limits>
 #include <utility>
 
+#include "cli/job_file/field_builder.h"
 #include "cli/job_file/scalars.h"
 
 namespace muster::job_file {
 namespace {
 
 using std::chrono::milliseconds;
-using Find = std::function<Target(const FieldScope&)>;
-
-constexpr uint64_t kMs = 1;
-constexpr uint64_t kSecond = 1000 * kMs;
-constexpr uint64_t kMinute = 60 * kSecond;
-constexpr uint64_t kHour = 60 * kMinute;
-constexpr uint64_t kMi = uint64_t{1} << 20;
-constexpr uint64_t kTi = uint64_t{1} << 40;
-
-struct Range {
-  uint64_t min = 0;
-  uint64_t max = 0;
-};
-
-Field Make(std::string path, Form form, Range range, OnResume on_resume, Find target,
-           std::string text) {
-  Field field;
-  field.path = std::move(path);
-  field.form = form;
-  field.min = range.min;
-  field.max = range.max;
-  field.on_resume = on_resume;
-  field.target = std::move(target);
-  field.text = std::move(text);
-  return field;
-}
-
-Field Required(Field field) {
-  field.required = true;
-  return field;
-}
-
-Field Choice(Field field, std::vector<std::string> choices) {
-  field.form = Form::kChoice;
-  field.choices = std::move(choices);
-  return field;
-}
-
-Field Default(Field field, std::string text) {
-  field.default_text = std::move(text);
-  return field;
-}
-
-/// Targets inside JobSpec, one of its groups, or the dataset at hand.
-template <typename T>
-Find Job(T JobSpec::* member) {
-  return [member](const FieldScope& scope) -> Target { return &(scope.job->*member); };
-}
-template <typename Group, typename T>
-Find Job(Group JobSpec::* group, T Group::* member) {
-  return
-      [group, member](const FieldScope& scope) -> Target { return &(scope.job->*group.*member); };
-}
-template <typename T>
-Find Dataset(T DatasetSpec::* member) {
-  return [member](const FieldScope& scope) -> Target { return &(scope.dataset->*member); };
-}
-template <typename T>
-Find Resource(ReplicaSpec JobSpec::* role, ResourceSpec ReplicaSpec::* which,
-              T ResourceSpec::* member) {
-  return [role, which, member](const FieldScope& scope) -> Target {
-    return &(scope.job->*role.*which.*member);
-  };
-}
-Target Unused(const FieldScope& scope) {
-  return scope.unused;
-}
 
 void AddHead(std::vector<Field>* fields) {
   fields->push_back(Required(Choice(Make("apiVersion", Form::kChoice, {}, OnResume::kMayChange,
@@ -141,14 +75,69 @@ void AddDatasets(std::vector<Field>* fields) {
                          "Another order of shards, and of records inside a shard, every epoch."));
 }
 
+Field LimitOfMemory(Field field) {
+  field.min = 16 * kMi;
+  field.min_reason = "no process of a job comes up with less";
+  return field;
+}
+
+void AddResources(const std::string& in, ReplicaSpec JobSpec::* role, std::vector<Field>* fields) {
+  constexpr OnResume kAny = OnResume::kMayChange;
+  const auto add_cpu = [&](const std::string& kind, ResourceSpec ReplicaSpec::* which, uint64_t min,
+                           std::string text) {
+    fields->push_back(Make(in + kind + ".cpu", Form::kCores, {min, 4'096'000}, kAny,
+                           Resource(role, which, &ResourceSpec::cpu), std::move(text)));
+  };
+  const auto memory = [&](const std::string& kind, ResourceSpec ReplicaSpec::* which,
+                          std::string text) {
+    return Make(in + kind + ".memory", Form::kMemory, {kMi, 64 * kTi}, kAny,
+                Resource(role, which, &ResourceSpec::memory_bytes), std::move(text));
+  };
+  add_cpu("requests", &ReplicaSpec::requests, 1,
+          "Cores a process needs: no policy gives it less. Locally nothing is reserved.");
+  fields->push_back(memory("requests", &ReplicaSpec::requests,
+                           "Memory a process needs: no policy gives it less. Locally nothing is "
+                           "reserved; without a limit, the limit is this times "
+                           "`spec.scaler.initialResources.margin`."));
+  add_cpu("limits", &ReplicaSpec::limits, 10, "Cores a process may use, to begin with.");
+  fields->push_back(LimitOfMemory(
+      memory("limits", &ReplicaSpec::limits,
+             "Memory a process may use, to begin with; above it the process is killed.")));
+  add_cpu("max", &ReplicaSpec::max, 10,
+          "Cores that policies may raise the limit to; absent: what budget and machine have.");
+  fields->push_back(LimitOfMemory(memory(
+      "max", &ReplicaSpec::max,
+      "Memory that policies may raise the limit to; absent: what budget and machine have.")));
+}
+
+void AddBudget(std::vector<Field>* fields) {
+  fields->push_back(
+      Make("spec.budget.cpu", Form::kCores, {10, 65'536'000}, OnResume::kMayChange,
+           Job(&JobSpec::budget, &ResourceSpec::cpu),
+           "Cores for the limits of all workers and servers together; absent: each may "
+           "have what the machine has."));
+  fields->push_back(
+      LimitOfMemory(Make("spec.budget.memory", Form::kMemory, {kMi, 1024 * kTi},
+                         OnResume::kMayChange, Job(&JobSpec::budget, &ResourceSpec::memory_bytes),
+                         "The same of memory; absent: what the machine has.")));
+}
+
 void AddReplicas(const std::string& role_name, ReplicaSpec JobSpec::* role, uint64_t replicas_max,
                  std::vector<Field>* fields) {
   const std::string in = "spec.replicaSpecs." + role_name + ".";
   const bool worker = role_name == "worker";
   fields->push_back(Make(in + "replicas", Form::kWhole, {1, replicas_max}, OnResume::kMayChange,
                          Job(role, &ReplicaSpec::replicas),
-                         worker ? "Trainer processes." : "Parameter servers."));
+                         worker ? "Trainer processes, to begin with." : "Parameter servers."));
   if (worker) {
+    fields->push_back(
+        Default(Make(in + "minReplicas", Form::kWhole, {1, replicas_max}, OnResume::kMayChange,
+                     Job(role, &ReplicaSpec::replicas_min), "The fewest that policies may leave."),
+                "`replicas`"));
+    fields->push_back(
+        Default(Make(in + "maxReplicas", Form::kWhole, {1, replicas_max}, OnResume::kMayChange,
+                     Job(role, &ReplicaSpec::replicas_max), "The most that policies may start."),
+                "`replicas`"));
     fields->push_back(Required(Make(in + "command", Form::kCommand, {1, 1000}, OnResume::kMayChange,
                                     Job(role, &ReplicaSpec::command),
                                     "The trainer and its arguments. A program with a slash is "
@@ -159,20 +148,7 @@ void AddReplicas(const std::string& role_name, ReplicaSpec JobSpec::* role, uint
       Make(in + "env", Form::kEnvironment, {0, 1000}, OnResume::kMayChange,
            Job(role, &ReplicaSpec::env), "Environment variables besides the inherited ones."),
       "none"));
-  const std::pair<std::string, ResourceSpec ReplicaSpec::*> kinds[] = {
-      {"requests", &ReplicaSpec::requests}, {"limits", &ReplicaSpec::limits}};
-  for (const auto& [kind, which] : kinds) {
-    const bool limit = kind == "limits";
-    const std::string prefix = in + "resources." + kind + ".";
-    fields->push_back(Make(prefix + "cpu", Form::kCores, {1, 4'096'000}, OnResume::kMayChange,
-                           Resource(role, which, &ResourceSpec::cpu),
-                           limit ? "Cores a process may use; a local run does not enforce it yet."
-                                 : "Cores a process needs."));
-    fields->push_back(Make(prefix + "memory", Form::kMemory, {kMi, 64 * kTi}, OnResume::kMayChange,
-                           Resource(role, which, &ResourceSpec::memory_bytes),
-                           limit ? "Memory a process may use; a local run does not enforce it yet."
-                                 : "Memory a process needs."));
-  }
+  AddResources(in + "resources.", role, fields);
 }
 
 void AddProtocol(std::vector<Field>* fields) {
@@ -254,8 +230,10 @@ std::vector<Field> MakeFields() {
   AddDatasets(&fields);
   AddReplicas("ps", &JobSpec::ps, 1000, &fields);
   AddReplicas("worker", &JobSpec::worker, 10'000, &fields);
+  AddBudget(&fields);
   AddProtocol(&fields);
   AddTraining(&fields);
+  AddScalerFields(&fields);
   return fields;
 }
 
@@ -276,6 +254,9 @@ std::string ValueText(uint32_t value) {
 }
 std::string ValueText(uint64_t value) {
   return fmt::format("{}", value);
+}
+std::string ValueText(double value) {
+  return fmt::format("{:g}", value);
 }
 template <typename T>
 std::string ValueText(const std::optional<T>&) {
@@ -314,6 +295,8 @@ std::string TypeText(const Field& field) {
       return "host:port";
     case Form::kWhole:
       return "whole number";
+    case Form::kNumber:
+      return "number";
     case Form::kBool:
       return "true or false";
     case Form::kDuration:
@@ -326,6 +309,8 @@ std::string TypeText(const Field& field) {
       return "list of globs";
     case Form::kCommand:
       return "list of text";
+    case Form::kChoices:
+      return "list of choices";
     case Form::kEnvironment:
       return "names with text";
   }
@@ -340,16 +325,21 @@ std::string BoundsText(const Field& field) {
     case Form::kName:
       return "1 to 63 of a-z, 0-9, -";
     case Form::kChoice:
+    case Form::kChoices:
       return fmt::format("{}", fmt::join(field.choices, ", "));
     case Form::kAddress:
       return "127.0.0.0/8, [::1] or localhost";
     case Form::kWhole:
       return fmt::format("{} to {}", field.min, field.max);
+    case Form::kNumber:
+      return fmt::format("{:g} to {:g}", static_cast<double>(field.min) / 1000,
+                         static_cast<double>(field.max) / 1000);
     case Form::kBool:
       return "";
     case Form::kDuration:
-      return fmt::format("{} to {}", FormatDuration(milliseconds(field.min)),
-                         FormatDuration(milliseconds(field.max)));
+      return fmt::format("{} to {}{}", FormatDuration(milliseconds(field.min)),
+                         FormatDuration(milliseconds(field.max)),
+                         field.whole_seconds ? ", whole seconds" : "");
     case Form::kMemory:
       return fmt::format("{} to {}", FormatMemory(field.min), FormatMemory(field.max));
     case Form::kCores:

@@ -21,12 +21,14 @@ enum class Form : uint8_t {
   kPath,     // relative to the job file's folder
   kAddress,  // host:port
   kWhole,    // bounds: the number
+  kNumber,   // bounds: thousandths
   kBool,
   kDuration,     // bounds: milliseconds
   kMemory,       // bounds: bytes
   kCores,        // bounds: thousandths
   kGlobs,        // bounds: entries
   kCommand,      // bounds: entries
+  kChoices,      // a list of Field::choices
   kEnvironment,  // bounds: entries
 };
 
@@ -39,10 +41,10 @@ struct FieldScope {
   DatasetSpec* dataset = nullptr;  // fields of spec.datasets[]
   std::string* unused = nullptr;   // fields that are checked and not kept
 };
-using Target =
-    std::variant<std::string*, uint32_t*, uint64_t*, bool*, std::chrono::milliseconds*,
-                 DatasetMode*, std::vector<std::string>*, std::map<std::string, std::string>*,
-                 std::optional<double>*, std::optional<uint64_t>*>;
+using Target = std::variant<std::string*, uint32_t*, uint64_t*, bool*, std::chrono::milliseconds*,
+                            DatasetMode*, std::vector<std::string>*,
+                            std::map<std::string, std::string>*, double*, std::optional<double>*,
+                            std::optional<uint32_t>*, std::optional<uint64_t>*>;
 
 /// One field of the job file. The parser and docs/job-file.md are made from the same table.
 struct Field {
@@ -51,6 +53,9 @@ struct Field {
   bool required = false;
   uint64_t min = 0;
   uint64_t max = 0;
+  /// Why less than `min` is no use; empty: it is plain.
+  std::string min_reason;
+  bool whole_seconds = false;  // of a duration
   std::vector<std::string> choices;
   OnResume on_resume = OnResume::kMayChange;
   std::string text;

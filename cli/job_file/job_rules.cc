@@ -2,7 +2,10 @@
 
 #include <arpa/inet.h>
 
+#include <optional>
 #include <set>
+#include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "cli/job_file/scalars.h"
@@ -68,20 +71,98 @@ void CheckTimes(const JobSpec& job, std::vector<BrokenRule>* broken) {
   }
 }
 
+/// One of the amounts of a role, as people know it.
+struct Amount {
+  std::string path;
+  std::string_view what;  // "the limit"
+  const ResourceSpec& value;
+};
+
+/// The larger of two must not be less.
+void CheckOrder(const Amount& less, const Amount& more, std::vector<BrokenRule>* broken) {
+  if (less.value.cpu && more.value.cpu && *less.value.cpu > *more.value.cpu) {
+    broken->push_back({{more.path + ".cpu", less.path + ".cpu"},
+                       fmt::format("{} of {} cores is less than {} of {}", more.what,
+                                   *more.value.cpu, less.what, *less.value.cpu)});
+  }
+  if (less.value.memory_bytes && more.value.memory_bytes &&
+      *less.value.memory_bytes > *more.value.memory_bytes) {
+    broken->push_back({{more.path + ".memory", less.path + ".memory"},
+                       fmt::format("{} of {} is less than {} of {}", more.what,
+                                   FormatMemory(*more.value.memory_bytes), less.what,
+                                   FormatMemory(*less.value.memory_bytes))});
+  }
+}
+
 void CheckResources(const std::string& role, const ReplicaSpec& replica,
                     std::vector<BrokenRule>* broken) {
   const std::string in = fmt::format("spec.replicaSpecs.{}.resources.", role);
-  if (replica.requests.cpu && replica.limits.cpu && *replica.requests.cpu > *replica.limits.cpu) {
-    broken->push_back({{in + "limits.cpu", in + "requests.cpu"},
-                       fmt::format("the limit of {} cores is less than the {} requested",
-                                   *replica.limits.cpu, *replica.requests.cpu)});
+  const Amount requests{in + "requests", "the request", replica.requests};
+  const Amount limits{in + "limits", "the limit", replica.limits};
+  const Amount max{in + "max", "the maximum", replica.max};
+  CheckOrder(requests, limits, broken);
+  CheckOrder(limits, max, broken);
+  // Through the limit, where there is one.
+  if (!replica.limits.cpu || !replica.limits.memory_bytes) {
+    const ResourceSpec bare{
+        .cpu = replica.limits.cpu ? std::nullopt : replica.requests.cpu,
+        .memory_bytes = replica.limits.memory_bytes ? std::nullopt : replica.requests.memory_bytes};
+    CheckOrder({requests.path, requests.what, bare}, max, broken);
   }
-  if (replica.requests.memory_bytes && replica.limits.memory_bytes &&
-      *replica.requests.memory_bytes > *replica.limits.memory_bytes) {
-    broken->push_back({{in + "limits.memory", in + "requests.memory"},
-                       fmt::format("the limit of {} is less than the {} requested",
-                                   FormatMemory(*replica.limits.memory_bytes),
-                                   FormatMemory(*replica.requests.memory_bytes))});
+}
+
+void CheckWorkers(const ReplicaSpec& worker, std::vector<BrokenRule>* broken) {
+  const std::string in = "spec.replicaSpecs.worker.";
+  if (worker.replicas_min && *worker.replicas_min > worker.replicas) {
+    broken->push_back({{in + "minReplicas", in + "replicas"},
+                       fmt::format("{} is more than the {} workers to begin with (replicas)",
+                                   *worker.replicas_min, worker.replicas)});
+  }
+  if (worker.replicas_max && *worker.replicas_max < worker.replicas) {
+    broken->push_back({{in + "maxReplicas", in + "replicas"},
+                       fmt::format("{} is less than the {} workers to begin with (replicas)",
+                                   *worker.replicas_max, worker.replicas)});
+  }
+}
+
+/// What all begin with, by their limits or else their requests, must be there.
+void CheckBudget(const JobSpec& job, std::vector<BrokenRule>* broken) {
+  double cpu = 0;
+  double memory = 0;  // the sum of many may be beyond 64 bits
+  for (const ReplicaSpec* role : {&job.ps, &job.worker}) {
+    const auto& memory_bytes = role->limits.memory_bytes ? role->limits : role->requests;
+    cpu += role->replicas * (role->limits.cpu ? role->limits : role->requests).cpu.value_or(0);
+    memory += role->replicas * static_cast<double>(memory_bytes.memory_bytes.value_or(0));
+  }
+  // Decimal fractions of cores do not add up exactly.
+  if (job.budget.cpu && cpu > *job.budget.cpu + 1e-6) {
+    broken->push_back({{"spec.budget.cpu"},
+                       fmt::format("{:g} cores are less than the {:g} that all servers and workers "
+                                   "begin with, by their limits or requests",
+                                   *job.budget.cpu, cpu)});
+  }
+  if (job.budget.memory_bytes && memory > static_cast<double>(*job.budget.memory_bytes)) {
+    broken->push_back({{"spec.budget.memory"},
+                       fmt::format("{} is less than the {} that all servers and workers begin "
+                                   "with, by their limits or requests",
+                                   FormatMemory(*job.budget.memory_bytes),
+                                   FormatMemory(static_cast<uint64_t>(memory)))});
+  }
+}
+
+void CheckScaler(const ScalerSpec& scaler, std::vector<BrokenRule>* broken) {
+  if (scaler.hang.first_timeout < scaler.hang.timeout) {
+    broken->push_back({{"spec.scaler.hang.firstTimeout", "spec.scaler.hang.timeout"},
+                       fmt::format("{} is less than spec.scaler.hang.timeout ({})",
+                                   FormatDuration(scaler.hang.first_timeout),
+                                   FormatDuration(scaler.hang.timeout))});
+  }
+  if (scaler.worker_count.remove_max >= scaler.worker_count.add_min) {
+    broken->push_back(
+        {{"spec.scaler.workerCount.removeMax", "spec.scaler.workerCount.addMin"},
+         fmt::format("{:g} is not less than spec.scaler.workerCount.addMin ({:g}): the same worker "
+                     "would come and go again and again",
+                     scaler.worker_count.remove_max, scaler.worker_count.add_min)});
   }
 }
 
@@ -93,6 +174,9 @@ std::vector<BrokenRule> CheckJobRules(const JobSpec& job) {
   CheckTimes(job, &broken);
   CheckResources("ps", job.ps, &broken);
   CheckResources("worker", job.worker, &broken);
+  CheckWorkers(job.worker, &broken);
+  CheckBudget(job, &broken);
+  CheckScaler(job.scaler, &broken);
   if (job.ps.replicas > job.partitions) {
     broken.push_back({{"spec.replicaSpecs.ps.replicas", "spec.partitions"},
                       fmt::format("{} servers cannot share {} partitions (spec.partitions)",

@@ -66,6 +66,15 @@ absl::StatusOr<uint64_t> ParseWhole(std::string_view text) {
   return value;
 }
 
+absl::StatusOr<double> ParseNumber(std::string_view text) {
+  std::string_view rest = text;
+  double number = 0;
+  if (!TakeNumber(&rest, &number) || !rest.empty()) {
+    return absl::InvalidArgumentError(fmt::format("'{}' is not a number like 1.5", text));
+  }
+  return number;
+}
+
 absl::StatusOr<bool> ParseBool(std::string_view text) {
   if (text == "true") return true;
   if (text == "false") return false;

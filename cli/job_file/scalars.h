@@ -13,6 +13,8 @@ namespace muster::job_file {
 
 /// Decimal digits.
 absl::StatusOr<uint64_t> ParseWhole(std::string_view text);
+/// A decimal number: "1.5".
+absl::StatusOr<double> ParseNumber(std::string_view text);
 /// "true" or "false".
 absl::StatusOr<bool> ParseBool(std::string_view text);
 /// Numbers with a unit, which may follow each other: "500ms", "10s", "1.5m", "1h30m". Whole

@@ -68,6 +68,9 @@ TEST(FieldsTest, EveryDefaultIsWithinItsBounds) {
     if (auto* const* duration = std::get_if<std::chrono::milliseconds*>(&target)) {
       value = static_cast<uint64_t>((*duration)->count());
     }
+    if (auto* const* number = std::get_if<double*>(&target)) {
+      value = static_cast<uint64_t>(**number * 1000 + 0.5);
+    }
     EXPECT_GE(value, field.min) << field.path;
     EXPECT_LE(value, field.max) << field.path;
   }

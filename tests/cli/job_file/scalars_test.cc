@@ -64,6 +64,11 @@ TEST(ScalarsTest, Cores) {
 }
 
 TEST(ScalarsTest, WholeNumbersAndBooleans) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(const double ratio, ParseNumber("1.5"));
+  EXPECT_EQ(ratio, 1.5);
+  for (const char* text : {"", "1,5", "-1", "1e3", "1.5x", ".5", "nan"}) {
+    EXPECT_FALSE(ParseNumber(text).ok()) << text;
+  }
   MUSTER_ASSERT_OK_AND_ASSIGN(const uint64_t largest, ParseWhole("18446744073709551615"));
   EXPECT_EQ(largest, std::numeric_limits<uint64_t>::max());
   EXPECT_THAT(ParseWhole("18446744073709551616"),
