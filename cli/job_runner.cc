@@ -6,13 +6,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "base/check.h"
 #include "base/status.h"
 #include "cli/json_output.h"
 #include "cli/node_commands.h"
+#include "cli/scaler_link.h"
+#include "scaler/decision/log/event_file.h"
+#include "scaler/decision/log/event_log.h"
 #include "scaler/launcher/log_file.h"
+#include "scaler/service/plan_file.h"
 
 namespace muster {
 namespace {
@@ -25,6 +30,7 @@ constexpr std::chrono::milliseconds kMasterSpeaksAfter{500};
 constexpr uint32_t kLastWordsLines = 20;
 constexpr uint64_t kLastWordsBytes = 4'000;
 constexpr size_t kEventsShownMax = 20;
+constexpr uint32_t kDecisionsMax = 1'000;
 
 uint64_t TrainedRecords(const v1::JobStatus& status) {
   uint64_t records = 0;
@@ -41,6 +47,19 @@ uint32_t CountRunning(const v1::JobStatus& status, NodeRole role) {
   return static_cast<uint32_t>(std::count_if(
       status.nodes().begin(), status.nodes().end(),
       [&](const auto& node) { return node.role() == ToString(role) && node.state() != "exited"; }));
+}
+
+/// How many workers there are to be: as many as the job file says until all of them have been seen,
+/// then those that were not sent away.
+uint32_t WorkersWanted(const v1::JobStatus& status, uint32_t replicas) {
+  uint32_t seen = 0;
+  uint32_t wanted = 0;
+  for (const v1::NodeStatus& node : status.nodes()) {
+    if (node.role() != ToString(NodeRole::kWorker)) continue;
+    ++seen;
+    if (node.state() != "exited" || node.drain().empty()) ++wanted;
+  }
+  return seen < replicas ? replicas : wanted;
 }
 
 uint32_t CountRestarts(const v1::JobStatus& status, NodeRole role) {
@@ -254,10 +273,15 @@ ProgressInput JobRunner::Progress() const {
       std::chrono::duration_cast<std::chrono::milliseconds>(clock_->Now() - started_at_);
   input.records_per_second = rate_.PerSecond();
   input.servers_wanted = options_.plan.job.ps.replicas;
-  input.workers_wanted = options_.plan.job.worker.replicas;
+  // The scaler may want another number meanwhile.
+  const absl::StatusOr<scaler::Plan> plan = scaler::ReadPlan(state_.scaler() + "/plan.json");
+  input.workers_wanted = plan.ok() && plan->run_id == options_.plan.run_id
+                             ? plan->workers
+                             : options_.plan.job.worker.replicas;
   if (status_.has_value()) {
     input.servers_running = CountRunning(*status_, NodeRole::kServer);
     input.workers_running = CountRunning(*status_, NodeRole::kWorker);
+    input.workers_wanted = WorkersWanted(*status_, options_.plan.job.worker.replicas);
     input.server_restarts = CountRestarts(*status_, NodeRole::kServer);
     input.worker_restarts = CountRestarts(*status_, NodeRole::kWorker);
   }
@@ -277,7 +301,41 @@ ProgressInput JobRunner::Progress() const {
 
 void JobRunner::Draw() {
   if (display_.mode() == ProgressDisplay::Mode::kOff) return;
+  if (!dashboard_shown_) ShowDashboard();
+  ShowDecisions();
   display_.Draw(Progress(), clock_->Now());
+}
+
+void JobRunner::ShowDashboard() {
+  // The token is a secret: what a pipe or a file gets may be read by others.
+  const std::string address = DashboardAddress(
+      state_,
+      display_.mode() == ProgressDisplay::Mode::kBlock ? AddressFor::kTerminal : AddressFor::kLog);
+  if (address.empty()) return;
+  dashboard_shown_ = true;
+  display_.Print(fmt::format("dashboard: {}", address));
+}
+
+void JobRunner::ShowDecisions() {
+  std::error_code error;
+  const uint64_t bytes = std::filesystem::file_size(scaler::EventFile(state_.scaler()), error);
+  if (error || bytes == event_bytes_) return;
+  event_bytes_ = bytes;
+  const absl::StatusOr<scaler::rest::EventList> list =
+      scaler::ReadEvents(state_.scaler(), event_shown_, kDecisionsMax);
+  if (!list.ok()) return;
+  for (const scaler::rest::Event& event : list->events) {
+    event_shown_ = event.id;
+    // Exits are told by the master, notes are for whoever looks; former runs are over.
+    const bool told = event.kind == "decision" || event.kind == "action" || event.kind == "outcome";
+    if (!told || event.wall_us < started_wall_us_) continue;
+    last_event_ = fmt::format("#{} {}{} {}: {}", event.id, event.kind,
+                              event.verdict.empty() ? "" : " " + event.verdict, event.target,
+                              FirstLine(event.because));
+    if (display_.mode() == ProgressDisplay::Mode::kLines) {
+      display_.Print(fmt::format("  {}", last_event_));
+    }
+  }
 }
 
 }  // namespace muster

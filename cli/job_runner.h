@@ -59,6 +59,10 @@ class JobRunner {
   void Do(const Note& effect);
   void Measure(const v1::JobStatus& status, TimePoint asked_at);
   void Draw();
+  /// Once, when a scaler serves it.
+  void ShowDashboard();
+  /// What the scaler has decided, been told to do, and seen come of it since the last call.
+  void ShowDecisions();
   ProgressInput Progress() const;
 
   const Options options_;
@@ -82,6 +86,9 @@ class JobRunner {
   TimePoint answered_at_;
   int signals_ = 0;
   std::string last_event_;
+  bool dashboard_shown_ = false;
+  uint64_t event_bytes_ = 0;  // of the scaler's file of events when it was last read
+  uint64_t event_shown_ = 0;
   // Of the training records, for the rate of the summary.
   std::optional<uint64_t> trained_before_;
   uint64_t trained_ = 0;

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <ctime>
 
+#include "scaler/admin/master_link.h"
+#include "scaler/admin/shard_id.h"
 #include "scaler/core/messages.h"
 
 namespace muster {
@@ -47,17 +49,7 @@ nlohmann::json MetricsToJson(const v1::EpochStatus& epoch) {
 }
 
 nlohmann::json CountersToJson(const v1::JobCounters& counters) {
-  return {{"redelivered_minibatches", counters.redelivered_minibatches()},
-          {"replayed_shards", counters.replayed_shards()},
-          {"reverified_runs", counters.reverified_runs()},
-          {"reasserted_leases", counters.reasserted_leases()},
-          {"expired_leases", counters.expired_leases()},
-          {"parts_skipped", counters.parts_skipped()},
-          {"parts_stale", counters.parts_stale()},
-          {"refused_dones", counters.refused_dones()},
-          {"rejected_records", counters.rejected_records()},
-          {"snapshots_accepted", counters.snapshots_accepted()},
-          {"master_restarts", counters.master_restarts()}};
+  return CountersByName(counters);
 }
 
 nlohmann::json NodeToJson(const v1::NodeStatus& node) {
@@ -190,16 +182,12 @@ nlohmann::json EventToJson(const v1::Event& event) {
 }
 
 std::string StateName(v1::JobState state) {
-  return v1::JobState_IsValid(state) ? ToString(static_cast<JobPhase>(state)) : "unknown";
+  return ToString(PhaseOf(state));
 }
 
 std::string WallToText(uint64_t wall_us) {
   const std::time_t seconds = static_cast<std::time_t>(wall_us / 1'000'000);
   return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(seconds), wall_us / 1000 % 1000);
-}
-
-std::string ShardIdToText(const v1::ShardId& id) {
-  return fmt::format("{}/{}/{}", id.dataset(), id.epoch(), id.index());
 }
 
 }  // namespace muster

@@ -25,7 +25,5 @@ nlohmann::json EventToJson(const v1::Event& event);
 std::string StateName(v1::JobState state);
 /// "2026-01-31T12:34:56.789Z".
 std::string WallToText(uint64_t wall_us);
-/// "dataset/epoch/index", by number, as `muster shards --retry` takes it.
-std::string ShardIdToText(const v1::ShardId& id);
 
 }  // namespace muster

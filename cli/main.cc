@@ -10,6 +10,10 @@
 #include "cli/output.h"
 #include "cli/query_commands.h"
 #include "cli/run_command.h"
+#include "cli/steer/order_commands.h"
+#include "cli/verbs/simulate_verb.h"
+#include "cli/verbs/steer_verbs.h"
+#include "cli/verbs/verb_options.h"
 #include "cli/verify/verify_command.h"
 #include "scaler/launcher/supervise.h"
 
@@ -25,25 +29,15 @@ struct Verbs {
   QueryOptions status;
   QueryOptions nodes;
   ShardsOptions shards;
-  EventsOptions events;
   LogsOptions logs;
   PartitionsOptions partitions;
-  DrainOptions drain;
-  CancelOptions cancel;
+  steer::RetryOptions retry;
+  SteerVerbs steer;
+  simulate::SimulateOptions simulate;
   ExportCommandOptions export_options;
   verify::VerifyOptions verify;
   int exit_code = kExitSucceeded;
 };
-
-void AddOutput(CLI::App* verb, OutputFormat* output) {
-  verb->add_option_function<std::string>(
-          "-o,--output",
-          [output](const std::string& text) {
-            *output = text == "json" ? OutputFormat::kJson : OutputFormat::kText;
-          },
-          "text (the default) or json")
-      ->check(CLI::IsMember({"text", "json"}));
-}
 
 /// Hidden: for tests of the checks. Refused with a reason by a build that has no such bugs.
 void AddPlantedBug(CLI::App* verb, std::string* name) {
@@ -51,20 +45,6 @@ void AddPlantedBug(CLI::App* verb, std::string* name) {
     const absl::Status known = ParsePlantedBug(text).status();
     return std::string(known.ok() ? "" : Message(known));
   });
-}
-
-/// The job of a verb that needs no master.
-void AddJob(CLI::App* verb, QueryOptions* options) {
-  verb->add_option("job", options->target.job_file,
-                   "Job file; without one and without --state-dir: ./job.yaml");
-  verb->add_option("--state-dir", options->target.state_directory, "State directory of the job");
-}
-
-/// The job of a verb that speaks to a running one.
-void AddTarget(CLI::App* verb, QueryOptions* options) {
-  AddJob(verb, options);
-  verb->add_option("--master", options->master, "Ask this master (127.0.0.1:PORT) instead");
-  AddOutput(verb, &options->output);
 }
 
 void AddRun(CLI::App* app, Verbs* verbs) {
@@ -139,6 +119,8 @@ void AddScaler(CLI::App* app, Verbs* verbs) {
   verb->add_option("--trainer", options->trainer, "The workers' program, absolute")->required();
   verb->add_option("--node-program", options->node_program)->group("");
   verb->add_option("--life-fd", options->life_fd)->group("");
+  verb->add_option("--rest-port", options->rest_port,
+                   "Port of 127.0.0.1 for REST and the dashboard (a free one)");
   verb->add_option("--held-fd", options->held_fd)->group("");
   verb->add_option("--beat-fd", options->beat_fd)->group("");
   verb->footer(
@@ -158,7 +140,7 @@ void AddShards(CLI::App* app, Verbs* verbs) {
       ->check(CLI::Range(1, 10'000));
   verb->add_option("--offset", options->offset, "Leave out the first so many");
   CLI::Option* retry =
-      verb->add_option("--retry", options->retry_ids,
+      verb->add_option("--retry", verbs->retry.ids,
                        "Try FAILED shards again: those named as `muster shards` shows them, or all")
           ->expected(0, 1'000'000);
   verb->footer(
@@ -166,25 +148,17 @@ void AddShards(CLI::App* app, Verbs* verbs) {
       "  muster shards job.yaml --state failed\n"
       "  muster shards job.yaml --retry\n"
       "  muster shards job.yaml --retry 0/1/17 0/1/18");
-  verb->callback([verbs, options, retry] {
-    options->retry = retry->count() > 0;
-    std::erase_if(options->retry_ids,
-                  [](const std::string& id) { return id.empty() || id == "{}"; });
-    verbs->exit_code = ShardsCommand(*options);
+  verb->callback([verbs, retry] {
+    std::erase_if(verbs->retry.ids, [](const std::string& id) { return id.empty() || id == "{}"; });
+    verbs->retry.query = verbs->shards.query;
+    verbs->exit_code =
+        retry->count() > 0 ? steer::RetryCommand(verbs->retry) : ShardsCommand(verbs->shards);
   });
 }
 
-void AddEventsAndLogs(CLI::App* app, Verbs* verbs) {
-  CLI::App* events =
-      app->add_subcommand("events", "What happened, oldest first, also after the run");
-  AddTarget(events, &verbs->events.query);
-  events->add_flag("-f,--follow", verbs->events.follow, "Go on until the run ends");
-  events->add_option("-n,--last", verbs->events.last, "Only so many of the newest");
-  events->footer("Examples:\n  muster events job.yaml -n 20\n  muster events job.yaml --follow");
-  events->callback([verbs] { verbs->exit_code = EventsCommand(verbs->events); });
-
+void AddLogs(CLI::App* app, Verbs* verbs) {
   CLI::App* logs = app->add_subcommand("logs", "Output of a node, also after the run");
-  logs->add_option("node", verbs->logs.node, "master, ps-0, worker-1, ...")->required();
+  AddNode(logs, &verbs->logs.node, "master, ps-0, worker-1, ...");
   AddJob(logs, &verbs->logs.query);
   AddOutput(logs, &verbs->logs.query.output);
   logs->add_option("-n,--lines", verbs->logs.lines, "Lines from the end (100)");
@@ -216,12 +190,6 @@ void AddQueries(CLI::App* app, Verbs* verbs) {
   partitions->footer("Example:\n  muster partitions job.yaml --output json");
   partitions->callback([verbs] { verbs->exit_code = PartitionsCommand(verbs->partitions); });
 
-  CLI::App* cancel = app->add_subcommand("cancel", "End the job now; what is committed stays");
-  AddTarget(cancel, &verbs->cancel.query);
-  cancel->add_option("--reason", verbs->cancel.reason, "Why, for the record");
-  cancel->footer("Example:\n  muster cancel job.yaml --reason 'wrong learning rate'");
-  cancel->callback([verbs] { verbs->exit_code = CancelCommand(verbs->cancel); });
-
   CLI::App* exporting =
       app->add_subcommand("export", "Write every table as NumPy files, also after the run");
   AddTarget(exporting, &verbs->export_options.query);
@@ -231,28 +199,6 @@ void AddQueries(CLI::App* app, Verbs* verbs) {
       ->required();
   exporting->footer("Example:\n  muster export job.yaml --output-dir weights   # docs/export.md");
   exporting->callback([verbs] { verbs->exit_code = ExportCommand(verbs->export_options); });
-}
-
-void AddDrain(CLI::App* app, Verbs* verbs) {
-  CLI::App* drain =
-      app->add_subcommand("drain", "Let workers finish what they hold, snapshot, end the run");
-  AddTarget(drain, &verbs->drain.query);
-  drain->add_option("--node", verbs->drain.node,
-                    "Only this worker or server; the job goes on without it");
-  drain->add_flag("--wait", verbs->drain.wait, "With --node: until it is drained");
-  drain
-      ->add_option("--timeout", verbs->drain.timeout_s,
-                   "With --node: seconds after which it counts as drained as it is (the job's "
-                   "drainTimeout)")
-      ->check(CLI::Range(1, 86'400));
-  drain->add_flag("--undo", verbs->drain.undo,
-                  "With --node: take it back, unless a worker has heard of it");
-  drain->footer(
-      "Examples:\n"
-      "  muster drain job.yaml                          # resume with: muster run job.yaml\n"
-      "  muster drain job.yaml --node ps-1 --wait       # its snapshots are new: stop it cheaply\n"
-      "  muster drain job.yaml --node worker-2          # it finishes its shard and ends");
-  drain->callback([verbs] { verbs->exit_code = DrainCommand(verbs->drain); });
 }
 
 void AddVerify(CLI::App* app, Verbs* verbs) {
@@ -311,9 +257,11 @@ int Main(int argc, char** argv) {
   Verbs verbs;
   AddRun(&app, &verbs);
   AddQueries(&app, &verbs);
-  AddDrain(&app, &verbs);
   AddShards(&app, &verbs);
-  AddEventsAndLogs(&app, &verbs);
+  AddLogs(&app, &verbs);
+  AddSteerVerbs(&app, &verbs.steer);
+  AddSimulateVerb(&app, &verbs.simulate, &verbs.exit_code);
+  AddScalerVerbs(&app, &verbs.steer);
   AddNodes(&app, &verbs);
   AddScaler(&app, &verbs);
   AddVerify(&app, &verbs);
@@ -323,7 +271,7 @@ int Main(int argc, char** argv) {
     // --help and --version arrive here, too, with exit code 0.
     return app.exit(error) == 0 ? kExitSucceeded : kExitUsage;
   }
-  return verbs.exit_code;
+  return verbs.steer.chosen ? verbs.steer.chosen() : verbs.exit_code;
 }
 
 }  // namespace

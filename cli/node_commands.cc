@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -15,10 +14,12 @@
 #include "cli/output.h"
 #include "cli/run_command.h"
 #include "cli/run_plan.h"
+#include "cli/scaler_settings.h"
 #include "cli/state_directory.h"
 #include "master/service/master_main.h"
 #include "ps/service/server_main.h"
 #include "scaler/launcher/log_file.h"
+#include "scaler/launcher/machine.h"
 #include "scaler/service/scaler_main.h"
 
 namespace muster {
@@ -39,15 +40,6 @@ int ExitCodeOf(const absl::Status& status) {
     default:
       return kExitFailed;
   }
-}
-
-scaler::KeeperOptions ToKeeperOptions(const JobSpec& job) {
-  scaler::KeeperOptions options;
-  options.restarts = {.crash_loop_exits = job.restarts.crash_loop_exits,
-                      .backoff_initial = job.restarts.backoff_initial,
-                      .backoff_max = job.restarts.backoff_max};
-  options.worker_lost_max = std::max(options.worker_lost_max, 2 * job.leases.duration);
-  return options;
 }
 
 }  // namespace
@@ -119,6 +111,7 @@ int ScalerCommand(const ScalerCommandOptions& options) {
   const StateDirectory state(job->spec.state_directory);
   const int signal_fd = BlockSignals();
   absl::Cleanup close_signals = [signal_fd] { ::close(signal_fd); };
+  absl::Cleanup remove_address = [&state] { state.RemoveRestAddress(); };
   const SystemClock clock;
   const absl::StatusOr<scaler::KeeperOutcome> outcome = scaler::RunScaler(
       {.job = {options.job_id, job->spec.name},
@@ -126,13 +119,25 @@ int ScalerCommand(const ScalerCommandOptions& options) {
        .master_address = options.master_address,
        .servers = job->spec.ps.replicas,
        .workers = job->spec.worker.replicas,
-       .keeper = ToKeeperOptions(job->spec),
+       .limits = InitialLimitsOf(job->spec),
+       .keeper = KeeperOptionsOf(job->spec),
+       .shape = JobShapeOf(job->spec, scaler::MachineResources()),
+       .decider = {.policies = PolicyOptionsOf(job->spec),
+                   .arbiter = ArbiterOptionsOf(job->spec),
+                   .paused = PausedPoliciesOf(job->spec)},
        .program = self,
        .directory = state.scaler(),
+       .history_directory = state.scaler() + "/history",
        .log_directory = state.logs(),
        .socket_directory = state.nodes(),
        .command_of = [&plan](const std::string& node,
                              NodeRole role) { return CommandOf(plan, node, role); },
+       .rest_port = options.rest_port,
+       .rest_token_file = state.token(),
+       .on_rest =
+           [&state](uint16_t port) {
+             return state.WriteRestAddress({.port = port, .pid = ::getpid()});
+           },
        .life_fd = options.life_fd,
        .held_fd = options.held_fd,
        .beat_fd = options.beat_fd,

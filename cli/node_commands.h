@@ -44,6 +44,7 @@ struct ScalerCommandOptions {
   std::string job_id;
   std::string trainer;       // absolute
   std::string node_program;  // that is the servers; "" = this one
+  uint16_t rest_port = 0;    // of 127.0.0.1; 0: one that is free
   // Inherited descriptors, of `muster run`: scaler/service/scaler_main.h. -1 = none.
   int life_fd = -1;
   int held_fd = -1;

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -14,90 +13,27 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/export_command.h"
+#include "cli/job_source.h"
 #include "cli/json_output.h"
 #include "cli/progress.h"
-#include "cli/stored_job.h"
 #include "cli/text_output.h"
 #include "scaler/admin/admin_client.h"
+#include "scaler/admin/shard_id.h"
 #include "scaler/launcher/log_file.h"
 
 namespace muster {
 namespace {
 
-constexpr std::chrono::milliseconds kDeadline{5'000};
 constexpr std::chrono::milliseconds kFollowInterval{300};
 constexpr uint64_t kLogBytesMax = 64 << 20;
-
-absl::StatusOr<std::unique_ptr<AdminClient>> Connect(const QueryOptions& options) {
-  if (!options.master.empty()) {
-    return MakeAdminClient(options.master, {}, kDeadline, WhenAway::kFail);
-  }
-  MUSTER_ASSIGN_OR_RETURN(const StateDirectory state, FindStateDirectory(options.target));
-  MUSTER_ASSIGN_OR_RETURN(const Endpoint endpoint, state.ReadEndpoint());
-  return MakeAdminClient(endpoint.master, endpoint.job, kDeadline, WhenAway::kFail);
-}
-
-/// Who answers a question: the job's master, or its state directory when no job runs there.
-struct Source {
-  std::unique_ptr<AdminClient> client;
-  bool live = true;
-};
-
-absl::StatusOr<Source> OpenStored(const QueryOptions& options, const absl::Status& away) {
-  absl::StatusOr<std::unique_ptr<AdminClient>> stored = OpenStoredJob(options.target);
-  if (absl::IsNotFound(stored.status())) return away;
-  if (!stored.ok()) return Annotate(stored.status(), Message(away));
-  return Source{*std::move(stored), false};
-}
-
-/// Says on stderr when it is the state directory that answers.
-absl::StatusOr<Source> FindSource(const QueryOptions& options) {
-  absl::StatusOr<std::unique_ptr<AdminClient>> client = Connect(options);
-  if (client.ok()) return Source{*std::move(client), true};
-  if (!absl::IsNotFound(client.status())) return client.status();
-  absl::StatusOr<Source> source = OpenStored(options, client.status());
-  if (source.ok()) PrintNote("the job is not running; this is what its state directory holds");
-  return source;
-}
 
 void PrintJson(const nlohmann::json& json) {
   PrintData(json.dump(2) + "\n");
 }
 
 absl::StatusOr<v1::JobStatus> AskStatus(const QueryOptions& options) {
-  MUSTER_ASSIGN_OR_RETURN(const Source source, FindSource(options));
+  MUSTER_ASSIGN_OR_RETURN(const JobSource source, FindJobSource(options));
   return source.client->GetStatus();
-}
-
-/// Why shards cannot be tried again here and now, and what does it.
-absl::Status CannotRetry(const QueryOptions& options, const absl::Status& away) {
-  if (!absl::IsNotFound(away)) return away;
-  const bool by_directory = !options.target.state_directory.empty();
-  return absl::NotFoundError(fmt::format(
-      "no job runs{}, so there is none that could try shards again: `muster run {} --retry-failed` "
-      "goes on with the job and tries all its FAILED shards again",
-      by_directory ? fmt::format(" with the state directory {}", options.target.state_directory)
-                   : "",
-      by_directory ? "JOB" : JobFileOf(options.target)));
-}
-
-int RetryCommand(const ShardsOptions& options) {
-  v1::RetryShardsRequest request;
-  for (const std::string& text : options.retry_ids) {
-    absl::StatusOr<v1::ShardId> id = ParseShardId(text);
-    if (!id.ok()) return PrintError(id.status());
-    *request.add_shards() = *id;
-  }
-  absl::StatusOr<std::unique_ptr<AdminClient>> client = Connect(options.query);
-  if (!client.ok()) return PrintError(CannotRetry(options.query, client.status()));
-  absl::StatusOr<v1::RetryShardsResponse> response = (*client)->RetryShards(request);
-  if (!response.ok()) return PrintError(response.status());
-  if (options.query.output == OutputFormat::kJson) {
-    PrintJson({{"retried", response->retried()}});
-  } else {
-    PrintData(CountText(response->retried(), "shard") + " will be tried again\n");
-  }
-  return kExitSucceeded;
 }
 
 std::string JoinNames(const StateDirectory& state) {
@@ -175,72 +111,11 @@ class LogPrinter {
 };
 
 absl::StatusOr<v1::GetManifestResponse> FindManifest(const QueryOptions& options) {
-  MUSTER_ASSIGN_OR_RETURN(const Source source, FindSource(options));
+  MUSTER_ASSIGN_OR_RETURN(const JobSource source, FindJobSource(options));
   return source.client->GetManifest();
 }
 
-int DrainNodeOf(const DrainOptions& options, AdminClient* client) {
-  v1::DrainNodeRequest request;
-  request.set_node(options.node);
-  request.set_timeout_ms(uint64_t{options.timeout_s} * 1'000);
-  while (true) {
-    // Repeated, because a master that was started again knows nothing of it.
-    const absl::StatusOr<v1::DrainNodeResponse> response = client->DrainNode(request);
-    const bool again = options.wait && (response.ok() ? response->drain() != "drained"
-                                                      : IsUnreachable(response.status()));
-    if (again) {
-      SleepFor(kFollowInterval);
-      continue;
-    }
-    if (!response.ok()) return PrintError(response.status());
-    if (options.query.output == OutputFormat::kJson) {
-      PrintJson({{"node", options.node}, {"drain", response->drain()}, {"left", response->left()}});
-    } else {
-      PrintData(
-          fmt::format("{}: {}{}\n", options.node, response->drain(),
-                      response->left() == 0 ? "" : fmt::format(", {} left", response->left())));
-    }
-    return kExitSucceeded;
-  }
-}
-
-int ResumeNodeOf(const DrainOptions& options, AdminClient* client) {
-  v1::ResumeNodeRequest request;
-  request.set_node(options.node);
-  const absl::Status status = client->ResumeNode(request);
-  if (!status.ok()) return PrintError(status);
-  if (options.query.output == OutputFormat::kJson) {
-    PrintJson({{"node", options.node}, {"drain", ""}, {"left", 0}});
-  } else {
-    PrintData(fmt::format("{}: its drain is taken back\n", options.node));
-  }
-  return kExitSucceeded;
-}
-
 }  // namespace
-
-absl::StatusOr<v1::ShardId> ParseShardId(const std::string& text) {
-  uint64_t parts[3] = {};
-  const char* at = text.data();
-  const char* const end = text.data() + text.size();
-  for (int i = 0; i < 3; ++i) {
-    const auto [next, error] = std::from_chars(at, end, parts[i]);
-    const bool last = i == 2;
-    if (error != std::errc() || (last ? next != end : next == end || *next != '/') ||
-        (!last && parts[i] > UINT32_MAX)) {
-      return absl::InvalidArgumentError(fmt::format(
-          "'{}' is no shard id; write dataset/epoch/index by number, as `muster shards` prints it: "
-          "0/1/17",
-          text));
-    }
-    at = last ? next : next + 1;
-  }
-  v1::ShardId id;
-  id.set_dataset(static_cast<uint32_t>(parts[0]));
-  id.set_epoch(static_cast<uint32_t>(parts[1]));
-  id.set_index(parts[2]);
-  return id;
-}
 
 int StatusCommand(const QueryOptions& options) {
   absl::StatusOr<v1::JobStatus> status = AskStatus(options);
@@ -265,8 +140,7 @@ int NodesCommand(const QueryOptions& options) {
 }
 
 int ShardsCommand(const ShardsOptions& options) {
-  if (options.retry) return RetryCommand(options);
-  absl::StatusOr<Source> source = FindSource(options.query);
+  absl::StatusOr<JobSource> source = FindJobSource(options.query);
   if (!source.ok()) return PrintError(source.status());
   v1::ListShardsRequest request;
   request.set_state(options.state);
@@ -282,43 +156,6 @@ int ShardsCommand(const ShardsOptions& options) {
     PrintData(ShardsText(*response));
   }
   return kExitSucceeded;
-}
-
-int EventsCommand(const EventsOptions& options) {
-  absl::StatusOr<Source> source = FindSource(options.query);
-  if (!source.ok()) return PrintError(source.status());
-  v1::ListEventsRequest request;
-  if (options.last > 0) {
-    absl::StatusOr<v1::JobStatus> status = source->client->GetStatus();
-    if (!status.ok()) return PrintError(status.status());
-    request.set_after(status->events_newest() -
-                      std::min<uint64_t>(options.last, status->events_newest()));
-  }
-  while (true) {
-    absl::StatusOr<v1::ListEventsResponse> response = source->client->ListEvents(request);
-    // A follower outlives restarts of the master, and ends with the run.
-    const bool waiting = options.follow && !response.ok() && IsUnreachable(response.status());
-    if (!response.ok() && !waiting) return PrintError(response.status());
-    if (response.ok()) {
-      for (const v1::Event& event : response->events()) {
-        request.set_after(event.sequence());
-        PrintData(options.query.output == OutputFormat::kJson ? EventToJson(event).dump() + "\n"
-                                                              : EventText(event));
-      }
-      if (response->events_size() > 0) continue;
-    }
-    if (!options.follow || !source->live) return kExitSucceeded;
-    if (waiting) {
-      const absl::Status away = Connect(options.query).status();
-      if (!away.ok()) {
-        // The run is over: what was last said is in its state directory.
-        source = OpenStored(options.query, away);
-        if (!source.ok()) return kExitSucceeded;
-        continue;
-      }
-    }
-    SleepFor(kFollowInterval);
-  }
 }
 
 int LogsCommand(const LogsOptions& options) {
@@ -350,7 +187,7 @@ int LogsCommand(const LogsOptions& options) {
 }
 
 int PartitionsCommand(const PartitionsOptions& options) {
-  absl::StatusOr<Source> source = FindSource(options.query);
+  absl::StatusOr<JobSource> source = FindJobSource(options.query);
   if (!source.ok()) return PrintError(source.status());
   v1::ListPartitionsRequest request;
   request.set_limit(options.limit);
@@ -365,39 +202,6 @@ int PartitionsCommand(const PartitionsOptions& options) {
     PrintJson({{"total", response->total()}, {"partitions", std::move(partitions)}});
   } else {
     PrintData(PartitionsText(*response));
-  }
-  return kExitSucceeded;
-}
-
-int DrainCommand(const DrainOptions& options) {
-  if (options.node.empty() && (options.undo || options.wait || options.timeout_s > 0)) {
-    return PrintError("--undo, --wait and --timeout are for --node NODE", kExitUsage);
-  }
-  absl::StatusOr<std::unique_ptr<AdminClient>> client = Connect(options.query);
-  if (!client.ok()) return PrintError(client.status());
-  if (options.undo) return ResumeNodeOf(options, client->get());
-  if (!options.node.empty()) return DrainNodeOf(options, client->get());
-  const absl::Status status = (*client)->Drain();
-  if (!status.ok()) return PrintError(status);
-  if (options.query.output == OutputFormat::kJson) {
-    PrintJson({{"drain", "asked"}});
-  } else {
-    PrintData("draining: no new shards are handed out; `muster run` ends when all is committed\n");
-  }
-  return kExitSucceeded;
-}
-
-int CancelCommand(const CancelOptions& options) {
-  absl::StatusOr<std::unique_ptr<AdminClient>> client = Connect(options.query);
-  if (!client.ok()) return PrintError(client.status());
-  v1::CancelRequest request;
-  request.set_reason(options.reason.empty() ? "cancelled by `muster cancel`" : options.reason);
-  const absl::Status status = (*client)->Cancel(request);
-  if (!status.ok()) return PrintError(status);
-  if (options.query.output == OutputFormat::kJson) {
-    PrintJson({{"cancel", "asked"}});
-  } else {
-    PrintData("cancelled; what is committed stays\n");
   }
   return kExitSucceeded;
 }

@@ -8,8 +8,8 @@
 #include "cli/output.h"
 #include "proto/admin.pb.h"
 
-/// The verbs that ask a running job, or the state directory of one that does not run, and those
-/// that give orders to a running one. Each returns the exit code of the process.
+/// The verbs that ask a running job's master, or the state directory of one that does not run. Each
+/// returns the exit code of the process.
 namespace muster {
 
 struct QueryOptions {
@@ -27,17 +27,8 @@ struct ShardsOptions {
   std::string state;  // leased, done, failed; "" = all
   uint32_t limit = 1000;
   uint64_t offset = 0;
-  bool retry = false;
-  std::vector<std::string> retry_ids;  // "dataset/epoch/index"; empty: all FAILED
 };
 int ShardsCommand(const ShardsOptions& options);
-
-struct EventsOptions {
-  QueryOptions query;
-  bool follow = false;
-  uint32_t last = 0;  // only so many of the newest; 0 = all
-};
-int EventsCommand(const EventsOptions& options);
 
 struct LogsOptions {
   QueryOptions query;
@@ -55,29 +46,11 @@ struct PartitionsOptions {
 };
 int PartitionsCommand(const PartitionsOptions& options);
 
-struct DrainOptions {
-  QueryOptions query;
-  std::string node;  // "": the whole job
-  bool undo = false;
-  bool wait = false;       // until the node is drained
-  uint32_t timeout_s = 0;  // of the node's drain; 0: the job file's
-};
-int DrainCommand(const DrainOptions& options);
-
-struct CancelOptions {
-  QueryOptions query;
-  std::string reason;
-};
-int CancelCommand(const CancelOptions& options);
-
 struct ExportCommandOptions {
   QueryOptions query;
   std::string output_directory;
 };
 /// Works without a running job as well.
 int ExportCommand(const ExportCommandOptions& options);
-
-/// "dataset/epoch/index" as `muster shards` prints it; InvalidArgument otherwise.
-absl::StatusOr<v1::ShardId> ParseShardId(const std::string& text);
 
 }  // namespace muster

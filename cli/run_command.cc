@@ -56,6 +56,8 @@ absl::StatusOr<RunPlan> MakePlan(const LoadedJob& job, const RunOptions& options
   MUSTER_RETURN_IF_ERROR(CheckSameJob(job, StateDirectory(job.spec.state_directory)));
   MUSTER_ASSIGN_OR_RETURN(plan.master_address,
                           ChooseMasterAddress(job.spec.master_address, RandomNumber()));
+  MUSTER_ASSIGN_OR_RETURN(
+      plan.rest_port, ChooseRestPort(job.spec.scaler.port, RandomNumber(), plan.master_address));
   return plan;
 }
 

@@ -15,6 +15,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "cli/scaler_settings.h"
 #include "cli/state_directory.h"
 #include "master/sources/glob.h"
 
@@ -109,12 +110,68 @@ uint64_t EstimateRecords(const std::string& path, uint64_t bytes, bool header) {
 
 nlohmann::json NodeToJson(const RunPlan& plan, const std::string& node, NodeRole role) {
   const NodeCommand command = CommandOf(plan, node, role);
-  return {{"name", node}, {"role", ToString(role)}, {"command", command.command}};
+  nlohmann::json json = {{"name", node}, {"role", ToString(role)}, {"command", command.command}};
+  if (role == NodeRole::kServer || role == NodeRole::kWorker) {
+    const scaler::InitialLimits all = InitialLimitsOf(plan.job);
+    const scaler::Resources& limits = role == NodeRole::kServer ? all.server : all.worker;
+    json["limits"] = {{"cpus", limits.cpus}, {"memory_bytes", limits.memory_bytes}};
+  }
+  return json;
+}
+
+/// What nodes begin with, and what policies may make of it.
+std::string DescribeLimits(const JobSpec& job) {
+  const scaler::InitialLimits limits = InitialLimitsOf(job);
+  const scaler::JobShape shape = JobShapeOf(job, {});
+  std::string text = "limits\n";
+  const auto add = [&](const char* name, NodeRole role, const scaler::Resources& initial,
+                       const std::string& more) {
+    const scaler::Resources& max = shape.roles.at(role).max;
+    text += fmt::format("  {:<10} {} each{}{}\n", name, ToString(initial),
+                        max == scaler::Resources{} ? "" : ", up to " + ToString(max), more);
+  };
+  add("ps", NodeRole::kServer, limits.server, "");
+  add("worker", NodeRole::kWorker, limits.worker,
+      shape.workers_min == shape.workers_max
+          ? ""
+          : fmt::format("; {} to {} workers", shape.workers_min, shape.workers_max));
+  if (shape.budget != scaler::Resources{}) {
+    text += fmt::format("  {:<10} {}\n", "together", ToString(shape.budget));
+  }
+  return text;
 }
 
 void AddJobId(const RunPlan& plan, NodeCommand* command) {
   if (plan.job_id.empty()) return;
   command->command.insert(command->command.end(), {"--job-id", plan.job_id});
+}
+
+/// `field` of the job file says what is wanted.
+absl::StatusOr<std::string> ChooseAddress(std::string_view field, const std::string& wanted,
+                                          uint64_t seed) {
+  const size_t colon = std::min(wanted.rfind(':'), wanted.size());
+  MUSTER_ASSIGN_OR_RETURN(const LoopbackHost host, ParseHost(wanted.substr(0, colon)));
+  const std::string port = colon == wanted.size() ? "0" : wanted.substr(colon + 1);
+  if (port != "0") {
+    const absl::Status status = TryPort(host, static_cast<uint32_t>(std::atoi(port.c_str())));
+    if (status.ok()) return fmt::format("{}:{}", host.text, port);
+    return absl::FailedPreconditionError(
+        fmt::format("{}: {} is taken ({}); end the program that listens there "
+                    "(`ss -ltnp` names "
+                    "it), choose another port, or leave the field out to get a free one",
+                    field, wanted, Message(status)));
+  }
+  const uint32_t end = std::clamp(EphemeralBegin(), kPortBegin + 1, kPortEnd);
+  const uint32_t count = end - kPortBegin;
+  Rng rng(seed);
+  absl::Status last;
+  for (int i = 0; i < 200; ++i) {
+    const uint32_t candidate = kPortBegin + static_cast<uint32_t>(rng.Below(count));
+    last = TryPort(host, candidate);
+    if (last.ok()) return fmt::format("{}:{}", host.text, candidate);
+  }
+  return absl::ResourceExhaustedError(fmt::format("found no free port of {} in [{}, {}): {}",
+                                                  host.text, kPortBegin, end, Message(last)));
 }
 
 }  // namespace
@@ -152,29 +209,20 @@ absl::StatusOr<std::string> FindProgram(const std::string& name, const SearchPat
 }
 
 absl::StatusOr<std::string> ChooseMasterAddress(const std::string& wanted, uint64_t seed) {
-  const size_t colon = std::min(wanted.rfind(':'), wanted.size());
-  MUSTER_ASSIGN_OR_RETURN(const LoopbackHost host, ParseHost(wanted.substr(0, colon)));
-  const std::string port = colon == wanted.size() ? "0" : wanted.substr(colon + 1);
-  if (port != "0") {
-    const absl::Status status = TryPort(host, static_cast<uint32_t>(std::atoi(port.c_str())));
-    if (status.ok()) return fmt::format("{}:{}", host.text, port);
-    return absl::FailedPreconditionError(
-        fmt::format("spec.master.address: {} is taken ({}); end the program that listens there "
-                    "(`ss -ltnp` names "
-                    "it), choose another port, or leave the field out to get a free one",
-                    wanted, Message(status)));
+  return ChooseAddress("spec.master.address", wanted, seed);
+}
+
+absl::StatusOr<uint16_t> ChooseRestPort(uint32_t wanted, uint64_t seed, const std::string& taken) {
+  std::string address = taken;
+  while (address == taken) {
+    MUSTER_ASSIGN_OR_RETURN(
+        address, ChooseAddress("spec.scaler.port", fmt::format("127.0.0.1:{}", wanted), seed++));
+    if (address == taken && wanted != 0) {
+      return absl::InvalidArgumentError(fmt::format(
+          "spec.scaler.port: {} is the master's, by spec.master.address; choose another", wanted));
+    }
   }
-  const uint32_t end = std::clamp(EphemeralBegin(), kPortBegin + 1, kPortEnd);
-  const uint32_t count = end - kPortBegin;
-  Rng rng(seed);
-  absl::Status last;
-  for (int i = 0; i < 200; ++i) {
-    const uint32_t candidate = kPortBegin + static_cast<uint32_t>(rng.Below(count));
-    last = TryPort(host, candidate);
-    if (last.ok()) return fmt::format("{}:{}", host.text, candidate);
-  }
-  return absl::ResourceExhaustedError(fmt::format("found no free port of {} in [{}, {}): {}",
-                                                  host.text, kPortBegin, end, Message(last)));
+  return static_cast<uint16_t>(std::atoi(address.substr(address.rfind(':') + 1).c_str()));
 }
 
 absl::StatusOr<PlannedDataset> PlanDataset(const DatasetSpec& dataset,
@@ -269,7 +317,9 @@ NodeCommand CommandOf(const RunPlan& plan, const std::string& node, NodeRole rol
                          "--trainer",
                          plan.trainer,
                          "--node-program",
-                         plan.program};
+                         plan.program,
+                         "--rest-port",
+                         std::to_string(plan.rest_port)};
       AddJobId(plan, &command);
       command.keep_descendants = true;
       break;
@@ -303,6 +353,7 @@ std::string DescribePlan(const RunPlan& plan) {
       text += fmt::format("    ... and {} more\n", dataset.files.size() - 10);
     }
   }
+  text += DescribeLimits(plan.job);
   text += "nodes\n";
   const auto add = [&](const std::string& node, NodeRole role) {
     const NodeCommand command = CommandOf(plan, node, role);

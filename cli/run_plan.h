@@ -36,6 +36,9 @@ struct RunPlan {
   /// The program that is the scaler: this one, also where a test has another for the rest.
   std::string scaler_program;
   std::string master_address;
+  /// Of the REST interface and the dashboard, on 127.0.0.1: the same for every scaler of the run,
+  /// so that an open page finds the next one.
+  uint16_t rest_port = 0;
   std::string run_id;
   std::string job_id;                     // empty: the master and its journal say
   std::vector<std::string> master_flags;  // handed on as they are
@@ -59,6 +62,10 @@ absl::StatusOr<std::string> FindProgram(const std::string& name, const SearchPat
 /// can connect to itself and keep it. `seed` chooses where the search begins. Errors when the port
 /// is taken, or none is free.
 absl::StatusOr<std::string> ChooseMasterAddress(const std::string& wanted, uint64_t seed);
+
+/// The same of the REST interface on 127.0.0.1; `wanted` 0 means a free port, and it is not `taken`
+/// (by the master, which does not listen yet).
+absl::StatusOr<uint16_t> ChooseRestPort(uint32_t wanted, uint64_t seed, const std::string& taken);
 
 /// Expands the globs as the master does, and estimates records from the beginnings of the files.
 /// Errors name the dataset, the pattern and the folder.

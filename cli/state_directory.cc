@@ -51,8 +51,9 @@ absl::Status InUse(const StateDirectory& directory, pid_t holder, std::string_vi
       directory.path(), holder, remark, directory.path()));
 }
 
-/// The run of process `pid` is gone and left the state directory as it was. Looks at the lock only
-/// when the process is not seen here: it may run in another container, or be about to end.
+/// The process `pid`, which held the lock, is gone and left its files as they were. Looks at the
+/// lock only when the process is not seen here: it may run in another container, or be about to
+/// end.
 bool WasKilled(const std::string& lock_path, pid_t pid) {
   if (pid <= 0 || ::kill(pid, 0) == 0 || errno != ESRCH) return false;
   const int fd = ::open(lock_path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -145,6 +146,41 @@ absl::StatusOr<Endpoint> StateDirectory::ReadEndpoint() const {
                     path_, value.pid));
   }
   return value;
+}
+
+absl::Status StateDirectory::WriteRestAddress(const RestAddress& address) const {
+  const nlohmann::json json = {{"port", address.port}, {"pid", address.pid}};
+  return WriteFileAtomically(rest_address(), json.dump() + "\n");
+}
+
+void StateDirectory::RemoveRestAddress() const {
+  RemoveFile(rest_address());
+}
+
+absl::StatusOr<RestAddress> StateDirectory::ReadRestAddress() const {
+  absl::StatusOr<std::string> text = ReadFile(rest_address(), kSmallFileMax);
+  if (!text.ok()) {
+    return absl::NotFoundError(
+        fmt::format("no scaler serves the job with the state directory {} (there is no {})", path_,
+                    rest_address()));
+  }
+  const nlohmann::json json = nlohmann::json::parse(*text, nullptr, false);
+  const auto number = [&json](const char* name, int64_t max) {
+    const bool fits = json.is_object() && json.contains(name) && json[name].is_number_integer();
+    const int64_t value = fits ? json[name].get<int64_t>() : 0;
+    return value > 0 && value <= max ? value : 0;
+  };
+  const RestAddress address{.port = static_cast<uint16_t>(number("port", UINT16_MAX)),
+                            .pid = number("pid", INT32_MAX)};
+  if (address.port == 0 || address.pid == 0) {
+    return absl::DataLossError(
+        fmt::format("{} is damaged; the next scaler writes it anew", rest_address()));
+  }
+  if (WasKilled(scaler() + "/lock", static_cast<pid_t>(address.pid))) {
+    return absl::NotFoundError(fmt::format(
+        "the scaler (pid {}) of the job with the state directory {} is dead", address.pid, path_));
+  }
+  return address;
 }
 
 absl::StatusOr<StateLock> StateLock::Acquire(const StateDirectory& directory) {

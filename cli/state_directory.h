@@ -29,6 +29,13 @@ struct Endpoint {
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
+/// Where the REST interface of a running job is found: `<state>/run/rest.json`.
+struct RestAddress {
+  uint16_t port = 0;  // on 127.0.0.1
+  int64_t pid = 0;    // of the scaler that serves it
+  friend bool operator==(const RestAddress&, const RestAddress&) = default;
+};
+
 /// The files below a job's state directory that the muster executable owns. A value.
 class StateDirectory {
  public:
@@ -45,6 +52,8 @@ class StateDirectory {
   std::string nodes() const { return run() + "/nodes"; }
   /// What a scaler leaves for its successor.
   std::string scaler() const { return path_ + "/scaler"; }
+  /// What the REST interface asks for (scaler/rest/server/token_file.h).
+  std::string token() const { return scaler() + "/token"; }
   std::string LogOf(const std::string& node) const { return logs() + "/" + node + ".log"; }
   std::string SlotOf(const std::string& node) const { return run() + "/" + node + ".slot"; }
 
@@ -56,8 +65,15 @@ class StateDirectory {
   /// NotFound when no job runs here, or the one that did was killed; says which and what to do.
   absl::StatusOr<Endpoint> ReadEndpoint() const;
 
+  /// The scaler writes it when it serves, and removes it when it ends.
+  absl::Status WriteRestAddress(const RestAddress& address) const;
+  void RemoveRestAddress() const;
+  /// NotFound when nobody serves: no file, or the one who wrote it is dead, and its port anybody's.
+  absl::StatusOr<RestAddress> ReadRestAddress() const;
+
  private:
   std::string endpoint() const { return run() + "/endpoint.json"; }
+  std::string rest_address() const { return run() + "/rest.json"; }
   std::string path_;
 };
 

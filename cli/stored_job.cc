@@ -24,6 +24,12 @@ class StoredJobClient final : public AdminClient {
     MUSTER_RETURN_IF_ERROR(archive_->FillShards(request, &response));
     return response;
   }
+  absl::StatusOr<v1::GetShardMapResponse> GetShardMap(
+      const v1::GetShardMapRequest& request) override {
+    v1::GetShardMapResponse response;
+    MUSTER_RETURN_IF_ERROR(archive_->FillShardMap(request, &response));
+    return response;
+  }
   absl::StatusOr<v1::ListEventsResponse> ListEvents(const v1::ListEventsRequest& request) override {
     v1::ListEventsResponse response;
     MUSTER_RETURN_IF_ERROR(archive_->FillEvents(request, &response));

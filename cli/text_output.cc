@@ -6,6 +6,8 @@
 
 #include "cli/json_output.h"
 #include "cli/progress.h"
+#include "scaler/admin/shard_id.h"
+#include "scaler/core/messages.h"
 
 namespace muster {
 
@@ -42,6 +44,14 @@ std::string StateText(const v1::NodeStatus& node) {
 }
 
 }  // namespace
+
+std::string Printable(std::string_view text) {
+  std::string printable(text);
+  for (char& c : printable) {
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = ' ';
+  }
+  return printable;
+}
 
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths;
@@ -83,7 +93,8 @@ std::string StatusText(const v1::JobStatus& status) {
                       CountText(counters.reverified_runs(), "run"),
                       CountText(counters.expired_leases(), "lease"),
                       CountText(counters.rejected_records(), "record"));
-  if (!status.last_event().empty()) text += fmt::format("last: {}\n", status.last_event());
+  if (!status.last_event().empty())
+    text += fmt::format("last: {}\n", Printable(FirstLine(status.last_event())));
   return text;
 }
 
@@ -174,7 +185,7 @@ std::string PartitionsText(const v1::ListPartitionsResponse& response) {
 
 std::string EventText(const v1::Event& event) {
   return fmt::format("{}  {}{}{}  {}\n", WallToText(event.wall_us()), event.kind(),
-                     event.node().empty() ? "" : " ", event.node(), event.text());
+                     event.node().empty() ? "" : " ", event.node(), Printable(event.text()));
 }
 
 }  // namespace muster

@@ -48,6 +48,10 @@ class GrpcAdminClient final : public AdminClient {
   absl::StatusOr<v1::ListShardsResponse> ListShards(const v1::ListShardsRequest& request) override {
     return Call<v1::ListShardsResponse>(&Stub::ListShards, request, deadline_);
   }
+  absl::StatusOr<v1::GetShardMapResponse> GetShardMap(
+      const v1::GetShardMapRequest& request) override {
+    return Call<v1::GetShardMapResponse>(&Stub::GetShardMap, request, deadline_);
+  }
   absl::StatusOr<v1::RetryShardsResponse> RetryShards(
       const v1::RetryShardsRequest& request) override {
     return Call<v1::RetryShardsResponse>(&Stub::RetryShards, request, deadline_);

@@ -21,6 +21,8 @@ class AdminClient {
   virtual absl::StatusOr<v1::JobStatus> GetStatus() = 0;
   virtual absl::StatusOr<v1::ListShardsResponse> ListShards(
       const v1::ListShardsRequest& request) = 0;
+  virtual absl::StatusOr<v1::GetShardMapResponse> GetShardMap(
+      const v1::GetShardMapRequest& request) = 0;
   virtual absl::StatusOr<v1::RetryShardsResponse> RetryShards(
       const v1::RetryShardsRequest& request) = 0;
   virtual absl::StatusOr<v1::ListEventsResponse> ListEvents(

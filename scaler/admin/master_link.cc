@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kAnswersMax = 64;
 constexpr uint32_t kEventsPerPoll = 200;
+constexpr uint32_t kPartitionsPerPage = 10'000;
 /// v1::ReportNodeRequest.text.
 constexpr size_t kReportTextMax = 4'096;
 
@@ -47,10 +48,27 @@ v1::ReportNodeRequest ToRequest(const TellMaster& report, const std::string& run
 
 }  // namespace
 
+JobPhase PhaseOf(v1::JobState state) {
+  return v1::JobState_IsValid(state) ? static_cast<JobPhase>(state) : JobPhase::kUnknown;
+}
+
+std::map<std::string, uint64_t> CountersByName(const v1::JobCounters& counters) {
+  return {{"redelivered_minibatches", counters.redelivered_minibatches()},
+          {"replayed_shards", counters.replayed_shards()},
+          {"reverified_runs", counters.reverified_runs()},
+          {"reasserted_leases", counters.reasserted_leases()},
+          {"expired_leases", counters.expired_leases()},
+          {"parts_skipped", counters.parts_skipped()},
+          {"parts_stale", counters.parts_stale()},
+          {"refused_dones", counters.refused_dones()},
+          {"rejected_records", counters.rejected_records()},
+          {"snapshots_accepted", counters.snapshots_accepted()},
+          {"master_restarts", counters.master_restarts()}};
+}
+
 MasterView ToView(const v1::JobStatus& status) {
   MasterView view;
-  view.phase = v1::JobState_IsValid(status.state()) ? static_cast<JobPhase>(status.state())
-                                                    : JobPhase::kUnknown;
+  view.phase = PhaseOf(status.state());
   view.reason = status.reason();
   view.done_seq = status.done_seq();
   for (const v1::DatasetStatus& dataset : status.datasets()) {
@@ -58,16 +76,19 @@ MasterView ToView(const v1::JobStatus& status) {
     for (const v1::EpochStatus& epoch : dataset.epochs()) view.records_done += epoch.records_done();
   }
   for (const v1::NodeStatus& node : status.nodes()) {
-    view.nodes.push_back({.name = node.name(), .state = node.state(), .pid = node.pid()});
+    view.nodes.push_back(
+        {.name = node.name(), .state = node.state(), .pid = node.pid(), .drain = node.drain()});
   }
   return view;
 }
 
 MasterLink::MasterLink(std::unique_ptr<AdminClient> client, std::string run_id,
-                       std::chrono::milliseconds interval, const Clock* clock)
+                       std::chrono::milliseconds interval, const Clock* clock,
+                       std::chrono::milliseconds partitions_interval)
     : client_(std::move(client)),
       run_id_(std::move(run_id)),
       interval_(interval),
+      partitions_interval_(partitions_interval),
       clock_(clock),
       wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       thread_([this] { Loop(); }) {}
@@ -91,6 +112,14 @@ void MasterLink::AskDrain() {
   Enqueue({.kind = Order::Kind::kDrain, .report = {}, .reason = ""});
 }
 
+void MasterLink::AskDrainNode(const std::string& node, std::chrono::milliseconds timeout) {
+  Enqueue({.kind = Order::Kind::kDrainNode,
+           .report = {},
+           .reason = "",
+           .node = node,
+           .timeout = timeout});
+}
+
 void MasterLink::AskFail(const std::string& reason) {
   Enqueue({.kind = Order::Kind::kFail, .report = {}, .reason = reason});
 }
@@ -99,8 +128,9 @@ uint64_t MasterLink::Enqueue(Order order) {
   MutexLock lock(&mutex_);
   // Drains and cancels are repeated by who wants them: one of a kind waiting is enough.
   if (order.kind != Order::Kind::kReport &&
-      std::any_of(orders_.begin(), orders_.end(),
-                  [&](const Order& other) { return other.kind == order.kind; })) {
+      std::any_of(orders_.begin(), orders_.end(), [&](const Order& other) {
+        return other.kind == order.kind && other.node == order.node;
+      })) {
     return 0;
   }
   if (order.kind == Order::Kind::kReport) order.number = ++reports_;
@@ -191,6 +221,12 @@ absl::Status MasterLink::Send(const Order& order) {
       return client_->ReportNode(order.report);
     case Order::Kind::kDrain:
       return client_->Drain();
+    case Order::Kind::kDrainNode: {
+      v1::DrainNodeRequest request;
+      request.set_node(order.node);
+      request.set_timeout_ms(static_cast<uint64_t>(order.timeout.count()));
+      return client_->DrainNode(request).status();
+    }
     case Order::Kind::kFail: {
       v1::CancelRequest request;
       request.set_reason(Ascii(order.reason.substr(0, kReportTextMax)));
@@ -222,12 +258,31 @@ void MasterLink::Poll() {
       events_seen_ = answer.status.events_newest();
     }
   }
+  PollPartitions(&answer);
   {
     MutexLock lock(&mutex_);
     if (answers_.size() >= kAnswersMax) answers_.erase(answers_.begin());
     answers_.push_back(std::move(answer));
   }
   Wake();
+}
+
+void MasterLink::PollPartitions(Answer* answer) {
+  if (partitions_interval_.count() == 0) return;
+  if (partitions_at_.has_value() && answer->asked_at - *partitions_at_ < partitions_interval_) {
+    return;
+  }
+  partitions_at_ = answer->asked_at;
+  v1::ListPartitionsRequest request;
+  request.set_limit(kPartitionsPerPage);
+  while (true) {
+    absl::StatusOr<v1::ListPartitionsResponse> page = client_->ListPartitions(request);
+    if (!page.ok() || page->partitions().empty()) return;
+    request.set_offset(request.offset() + static_cast<uint64_t>(page->partitions_size()));
+    const bool last = request.offset() >= page->total();
+    answer->partitions.push_back(*std::move(page));
+    if (last) return;
+  }
 }
 
 }  // namespace muster

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,6 +18,10 @@
 
 namespace muster {
 
+/// What a state that this program does not know counts as: kUnknown.
+JobPhase PhaseOf(v1::JobState state);
+/// Every counter of a job by the name that people and scripts know it by.
+std::map<std::string, uint64_t> CountersByName(const v1::JobCounters& counters);
 /// The part of the master's status that is decided by.
 MasterView ToView(const v1::JobStatus& status);
 
@@ -27,11 +34,15 @@ class MasterLink {
     v1::JobStatus status;
     TimePoint asked_at;
     std::vector<v1::Event> events;  // new since the answer before
+    /// Every few seconds, if they are wanted: all pages.
+    std::vector<v1::ListPartitionsResponse> partitions;
   };
 
-  /// `clock` outlives the link. Polls every `interval`.
+  /// `clock` outlives the link. Polls every `interval`, and partitions every
+  /// `partitions_interval`; 0 = never.
   MasterLink(std::unique_ptr<AdminClient> client, std::string run_id,
-             std::chrono::milliseconds interval, const Clock* clock);
+             std::chrono::milliseconds interval, const Clock* clock,
+             std::chrono::milliseconds partitions_interval = std::chrono::milliseconds(0));
   ~MasterLink();
 
   /// Queues a report and returns its number, from 1. At most kReportsMax wait; beyond that the
@@ -41,6 +52,8 @@ class MasterLink {
   /// before it are over, too.
   uint64_t reports_over();
   void AskDrain();
+  /// Of one node; `timeout` is the master's for it. Asked again by who wants it.
+  void AskDrainNode(const std::string& node, std::chrono::milliseconds timeout);
   /// Ends the job as FAILED with this reason.
   void AskFail(const std::string& reason);
 
@@ -53,9 +66,11 @@ class MasterLink {
 
  private:
   struct Order {
-    enum class Kind : uint8_t { kReport, kDrain, kFail } kind = Kind::kReport;
+    enum class Kind : uint8_t { kReport, kDrain, kDrainNode, kFail } kind = Kind::kReport;
     v1::ReportNodeRequest report;
     std::string reason;
+    std::string node;  // of a drain
+    std::chrono::milliseconds timeout{0};
     uint64_t number = 0;  // of a report
   };
   uint64_t Enqueue(Order order);
@@ -64,6 +79,7 @@ class MasterLink {
   /// Delivers what waits; false when the master was not there.
   bool Deliver();
   void Poll();
+  void PollPartitions(Answer* answer);
   absl::Status Send(const Order& order);
   bool stopping();
   void WaitForWork(std::chrono::milliseconds at_most);
@@ -71,6 +87,7 @@ class MasterLink {
   const std::unique_ptr<AdminClient> client_;
   const std::string run_id_;
   const std::chrono::milliseconds interval_;
+  const std::chrono::milliseconds partitions_interval_;
   const Clock* const clock_;
   const int wake_fd_;
 
@@ -83,7 +100,9 @@ class MasterLink {
   std::vector<Answer> answers_ MUSTER_GUARDED_BY(mutex_);
   bool stop_ MUSTER_GUARDED_BY(mutex_) = false;
 
-  uint64_t events_seen_ = 0;  // of the thread
+  // Of the thread.
+  uint64_t events_seen_ = 0;
+  std::optional<TimePoint> partitions_at_;
   std::thread thread_;
 };
 

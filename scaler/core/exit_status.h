@@ -24,6 +24,16 @@ enum class ExitKind : uint8_t {
 };
 ExitKind Classify(const ExitStatus& exit);
 
+/// Who killed a process for the memory that it used.
+enum class MemoryKill : uint8_t {
+  kNone,     // nobody, or nobody that could be found out
+  kKernel,   // the kernel, since the node's own limit was reached
+  kOwn,      // this program, which watches resident memory where the kernel knows no limit
+  kMachine,  // the kernel, since the whole machine was short: the node's limit was not reached
+};
+/// "none", "kernel", "own", "machine".
+std::string ToString(MemoryKill kill);
+
 /// One sentence for people: what this exit usually means and what to do about it.
 std::string Explain(const ExitStatus& exit);
 

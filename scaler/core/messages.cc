@@ -18,8 +18,12 @@ TellMaster ExitReport(const NodeExited& event, NodeRole role, uint32_t starts) {
                   .pid = event.pid,
                   .exited = true,
                   .exit = event.exit,
-                  .text = event.last_words,
+                  .text = MemoryKillText(event),
                   .restarts = starts - 1};
+  // Of one that ended well, nobody wants to know what it said.
+  if (Classify(event.exit) != ExitKind::kClean && !event.last_words.empty()) {
+    tell.text += (tell.text.empty() ? "" : "; ") + event.last_words;
+  }
   if (event.slot.has_value()) {
     tell.computing_token = event.slot->computing_token.value();
     tell.minibatches_started = event.slot->minibatches_started;
@@ -28,17 +32,39 @@ TellMaster ExitReport(const NodeExited& event, NodeRole role, uint32_t starts) {
   return tell;
 }
 
+std::string MemoryKillText(const NodeExited& event) {
+  using scaler::BytesText;
+  switch (event.memory_kill) {
+    case MemoryKill::kNone:
+      return "";
+    case MemoryKill::kKernel:
+      return fmt::format("the kernel killed it at its memory limit of {}",
+                         BytesText(event.memory_limit_bytes));
+    case MemoryKill::kOwn:
+      return fmt::format("it was killed with {} of memory, above its limit of {}",
+                         BytesText(event.memory_peak_bytes), BytesText(event.memory_limit_bytes));
+    case MemoryKill::kMachine:
+      break;
+  }
+  return fmt::format("the kernel killed it with {} of memory, since the whole machine was short",
+                     BytesText(event.memory_peak_bytes));
+}
+
 std::string CrashLoopReason(const NodeExited& event, uint32_t exits) {
+  const std::string memory = MemoryKillText(event);
   return fmt::format(
       "{} ended {} times without progress in between, the last time with {}: {}.{}{}\n  The whole "
       "log: muster logs {}. When it is mended, run the job again: it goes on where it stopped.",
-      event.node, exits, ToString(event.exit), Explain(event.exit),
+      event.node, exits, ToString(event.exit),
+      memory.empty() ? Explain(event.exit) : memory + "; give it more, or less work",
       event.last_words.empty() ? "" : "\n  Its last lines:", Indented(event.last_words),
       event.node);
 }
 
 std::string RelaunchNote(const NodeExited& event, std::chrono::milliseconds delay) {
-  return fmt::format("{} ended ({}); starting it again{}", event.node, ToString(event.exit),
+  const std::string memory = MemoryKillText(event);
+  return fmt::format("{} ended ({}{}); starting it again{}", event.node, ToString(event.exit),
+                     memory.empty() ? "" : ": " + memory,
                      delay.count() == 0 ? "" : " in " + InSeconds(delay));
 }
 

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "scaler/core/exit_status.h"
 #include "scaler/core/node_role.h"
+#include "scaler/core/resources.h"
 #include "sharding/slot_file.h"
 
 /// What the two deciders of this folder hear (events) and want done (effects). Plain values.
@@ -40,6 +41,7 @@ struct MasterView {
     std::string name;
     std::string state;  // starting, running, lost, exited
     uint64_t pid = 0;   // 0: not known
+    std::string drain;  // "", draining, drained: of this process alone
   };
   std::vector<Node> nodes;
 };
@@ -59,6 +61,9 @@ struct NodeExited {
   ExitStatus exit;
   std::optional<SlotRecord> slot;  // of a worker
   std::string last_words;          // of its log
+  MemoryKill memory_kill = MemoryKill::kNone;
+  uint64_t memory_peak_bytes = 0;   // of this life; 0: not known
+  uint64_t memory_limit_bytes = 0;  // when it ended; 0: none, or not known
 };
 /// The master answered a question that was asked at `asked_at`.
 struct MasterAnswered {
@@ -74,6 +79,7 @@ struct StartNode {
   NodeRole role = NodeRole::kWorker;
   /// The how-manieth start of the node in this run, from 1; workers tell the master.
   uint32_t start = 1;
+  scaler::Resources limits;  // none of master and scaler
 };
 struct StopNode {
   std::string node;
@@ -110,6 +116,9 @@ struct Note {
 /// them again is no use.
 inline constexpr int kBadInputExit = 2;
 
+/// "the kernel killed it at its limit of 512 MiB": why it was killed for its memory; "" if it was
+/// not.
+std::string MemoryKillText(const NodeExited& event);
 /// The report of an exit.
 TellMaster ExitReport(const NodeExited& event, NodeRole role, uint32_t starts);
 /// Why a node that ended `exits` times without progress is given up, for people.

@@ -16,11 +16,27 @@ constexpr std::chrono::milliseconds kPauseMin{2'000};
 
 }  // namespace
 
+std::string ToString(KeptNode::State state) {
+  static constexpr const char* kNames[] = {"waiting", "running", "reporting", "finished",
+                                           "draining"};
+  return kNames[static_cast<size_t>(state)];
+}
+
 NodeKeeper::NodeKeeper(const KeeperOptions& options, const Plan& plan)
-    : options_(options), run_id_(plan.run_id), workers_(plan.workers) {
+    : options_(options),
+      run_id_(plan.run_id),
+      began_wall_us_(plan.began_wall_us),
+      workers_(plan.workers),
+      paused_(plan.paused),
+      failure_(plan.failure) {
+  // The scaler before us may have died before the master heard of it.
+  if (failure_.has_value()) stage_ = Stage::kFailing;
   for (const auto& [name, node] : plan.nodes) {
     Node kept{.durable = node, .policy = RestartPolicy(options.restarts, node.exits)};
-    if (node.state == NodePlan::State::kRunning) kept.state = Node::State::kRunning;
+    if (node.state == NodePlan::State::kRunning) {
+      kept.state = Node::State::kRunning;
+      kept.adopted = true;
+    }
     if (node.state == NodePlan::State::kFinished) kept.state = Node::State::kFinished;
     nodes_.emplace(name, std::move(kept));
   }
@@ -43,17 +59,51 @@ void NodeKeeper::ForgiveOwnPause(TimePoint now) {
   for (auto& [name, node] : nodes_) {
     node.started_at += gap;
     if (node.lost_since.has_value()) *node.lost_since += gap;
+    if (node.dumped_at.has_value()) *node.dumped_at += gap;
+    if (node.drain_began.has_value()) *node.drain_began += gap;
   }
 }
 
 Plan NodeKeeper::plan() const {
-  Plan plan{.run_id = run_id_, .workers = workers_, .nodes = {}};
+  Plan plan{.run_id = run_id_,
+            .began_wall_us = began_wall_us_,
+            .workers = workers_,
+            .nodes = {},
+            .paused = paused_,
+            .failure = failure_};
   for (const auto& [name, node] : nodes_) {
     NodePlan durable = node.durable;
     durable.exits = node.policy.exits();
     plan.nodes.emplace(name, durable);
   }
   return plan;
+}
+
+std::vector<KeptNode> NodeKeeper::nodes() const {
+  static constexpr KeptNode::State kStates[] = {
+      KeptNode::State::kWaiting, KeptNode::State::kRunning, KeptNode::State::kReporting,
+      KeptNode::State::kFinished};
+  std::vector<KeptNode> kept;
+  for (const auto& [name, node] : nodes_) {
+    const bool lives = node.state == Node::State::kRunning || node.state == Node::State::kReporting;
+    const bool draining =
+        node.state == Node::State::kRunning && node.durable.ending == NodePlan::Ending::kDrain;
+    // A successor has not told it, and answers for it.
+    const bool told =
+        node.told_to_end || Leaves(node) || node.durable.ending == NodePlan::Ending::kRelaunch;
+    kept.push_back(
+        {.name = name,
+         .role = node.durable.role,
+         .starts = node.durable.starts,
+         .state = draining ? KeptNode::State::kDraining : kStates[static_cast<size_t>(node.state)],
+         .pid = lives ? node.durable.pid : 0,
+         .limits = node.durable.limits,
+         .started_at = node.started_at,
+         .seen_running = node.seen_running,
+         .told_to_end = told,
+         .exits = node.policy.exits()});
+  }
+  return kept;
 }
 
 bool NodeKeeper::Any(Node::State state) const {
@@ -71,6 +121,11 @@ void NodeKeeper::On(const NodeStarted& event) {
   Node& node = nodes_.at(event.node);
   node.pid = event.pid;
   node.durable.pid = event.pid;
+  if (std::exchange(node.adopted, false)) {
+    node.started_at = now_;
+    // The former scaler may have died between the order and the deed.
+    if (node.durable.limits != Resources{}) Emit(SetLimits{event.node, node.durable.limits});
+  }
   Emit(TellMaster{.node = event.node,
                   .role = node.durable.role,
                   .pid = event.pid,
@@ -82,6 +137,7 @@ void NodeKeeper::On(const NodeExited& event) {
   MUSTER_CHECK_MSG(node.state == Node::State::kRunning, event.node);
   node.state = Node::State::kReporting;
   node.pid = 0;
+  node.adopted = false;
   node.exit = event;
   Emit(ExitReport(event, node.durable.role, node.durable.starts));
 }
@@ -90,11 +146,12 @@ void NodeKeeper::On(const ExitHeard& event) {
   Node& node = nodes_.at(event.node);
   if (node.state != Node::State::kReporting) return;
   const bool ended_well = node.durable.role == NodeRole::kWorker &&
+                          node.durable.ending != NodePlan::Ending::kRelaunch &&
                           Classify(node.exit->exit) == ExitKind::kClean &&
                           node.exit->slot.has_value() && node.exit->slot->ended;
   const bool kept_alive = stage_ == Stage::kWaiting || stage_ == Stage::kTraining ||
                           (stage_ == Stage::kDraining && node.durable.role != NodeRole::kWorker);
-  if (ended_well || !kept_alive) {
+  if (ended_well || !kept_alive || Leaves(node)) {
     Finish(&node);
   } else {
     Relaunch(event.node, &node);
@@ -106,6 +163,7 @@ void NodeKeeper::On(const ExitHeard& event) {
 void NodeKeeper::Finish(Node* node) {
   node->state = Node::State::kFinished;
   node->durable.state = NodePlan::State::kFinished;
+  node->durable.ending = NodePlan::Ending::kNone;
 }
 
 void NodeKeeper::Relaunch(const std::string& name, Node* node) {
@@ -117,6 +175,18 @@ void NodeKeeper::Relaunch(const std::string& name, Node* node) {
     Finish(node);
     EnterStopping({KeeperOutcome::State::kBadInput,
                    fmt::format("{} refused to start:{}", name, Indented(event.last_words))});
+    return;
+  }
+  const bool wanted =
+      std::exchange(node->durable.ending, NodePlan::Ending::kNone) == NodePlan::Ending::kRelaunch;
+  // A drain has a deadline of its own: what we end meanwhile must not fail the job.
+  const bool ended_by_us = stage_ == Stage::kDraining && node->told_to_end;
+  if (wanted || ended_by_us || node->excused) {
+    // Not at once when it has hardly lived: whoever ends every start of it must not keep us busy.
+    node->start_at = std::max(now_, node->started_at + options_.restarts.backoff_initial);
+    node->excused = true;
+    Emit(Note{
+        RelaunchNote(event, std::chrono::ceil<std::chrono::milliseconds>(node->start_at - now_))});
     return;
   }
   // Progress of the job counts for a node only if the node was there to take part in it.
@@ -167,20 +237,36 @@ void NodeKeeper::WatchNode(const MasterView::Node& seen, TimePoint asked_at) {
   // The master speaks of the life that it was told of last.
   if (asked_at < node.started_at || seen.pid != node.pid || node.pid == 0) return;
   if (seen.state == "running") node.seen_running = true;
+  node.drain_shown = !seen.drain.empty();
+  if (seen.drain == "drained" && node.durable.role == NodeRole::kServer) {
+    node.durable.ending = NodePlan::Ending::kNone;
+  }
   if (node.seen_running && node.progress_at_start != progress_) node.policy.OnProgress();
   if (seen.state != "lost") {
     node.lost_since.reset();
+    node.dumped_at.reset();
     return;
   }
   if (!node.lost_since.has_value()) node.lost_since = now_;
   const std::chrono::milliseconds patience = node.durable.role == NodeRole::kServer
                                                  ? std::chrono::milliseconds{0}
                                                  : options_.worker_lost_max;
-  if (now_ - *node.lost_since < patience) return;
-  if (std::exchange(node.told_to_end, true)) return;
+  if (now_ - *node.lost_since >= patience) EndLost(seen.name, &node);
+}
+
+void NodeKeeper::EndLost(const std::string& name, Node* node) {
+  if (node->told_to_end) return;
   const std::string why = "the master hears nothing from it: it hangs or was paused";
-  Emit(Note{fmt::format("killing {}: {}", seen.name, why)});
-  Emit(KillNode{seen.name, why});
+  if (!node->dumped_at.has_value()) {
+    node->dumped_at = now_;
+    Emit(Note{fmt::format("{}: {}; its stacks go into its log", name, why)});
+    Emit(DumpNode{name});
+  }
+  if (now_ - *node->dumped_at < options_.dump_wait) return;
+  node->told_to_end = true;
+  node->stop_due = now_;
+  Emit(Note{fmt::format("killing {}: {}", name, why)});
+  Emit(KillNode{name, why});
 }
 
 void NodeKeeper::On(const StopWanted&) {
@@ -191,8 +277,7 @@ void NodeKeeper::On(const StopWanted&) {
 void NodeKeeper::StopRole(NodeRole role) {
   for (auto& [name, node] : nodes_) {
     if (node.durable.role != role || node.state != Node::State::kRunning) continue;
-    if (std::exchange(node.told_to_end, true)) continue;
-    Emit(StopNode{name, options_.stop_timeout});
+    Stop(name, &node, options_.stop_timeout);
   }
 }
 
@@ -206,6 +291,7 @@ void NodeKeeper::Advance() {
     asked_last_ = now_;
     Emit(AskCancel{*failure_});
   }
+  if (stage_ <= Stage::kDraining) AdvanceEndings();
   if (stage_ == Stage::kFinishing) AdvanceFinishing();
   if (stage_ == Stage::kStopping) {
     StopRole(NodeRole::kWorker);
@@ -241,9 +327,17 @@ void NodeKeeper::StartDueNodes() {
       ++node.durable.starts;
       node.progress_at_start = progress_;
       node.seen_running = false;
+      node.durable.ending = NodePlan::Ending::kNone;
       node.told_to_end = false;
+      node.excused = false;
+      node.hangs = false;
+      node.durable.former_limits.reset();
       node.lost_since.reset();
-      Emit(StartNode{name, role, node.durable.starts});
+      node.dumped_at.reset();
+      node.drain_began.reset();
+      node.drain_asked.reset();
+      node.drain_shown = false;
+      Emit(StartNode{name, role, node.durable.starts, node.durable.limits});
     }
   }
 }

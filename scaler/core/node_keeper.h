@@ -4,12 +4,15 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "base/clock.h"
+#include "scaler/core/kept_node.h"
 #include "scaler/core/messages.h"
+#include "scaler/core/orders.h"
 #include "scaler/core/plan.h"
 #include "scaler/core/restart_policy.h"
 
@@ -24,10 +27,17 @@ struct KeeperOptions {
   std::chrono::milliseconds worker_lost_max{60'000};
   /// How long workers may take to end by themselves after the job's end.
   std::chrono::milliseconds finish_wait{15'000};
-  /// From SIGTERM to SIGKILL.
+  /// How long the stacks of a lost node may take before it is killed.
+  std::chrono::milliseconds dump_wait{3'000};
+  /// From SIGTERM to SIGKILL at the job's end, and of one that hangs. Who is relaunched has the
+  /// drain_timeout when that is longer.
   std::chrono::milliseconds stop_timeout{10'000};
   /// How long the last exits wait for the master to hear of them.
   std::chrono::milliseconds report_wait{3'000};
+  /// The job file's: a worker that was asked to hand over and is still there after it is stopped.
+  std::chrono::milliseconds drain_timeout{30'000};
+  /// What added workers start with, unless their peers have more.
+  Resources worker_limits;
 };
 
 // Event and effect of its own.
@@ -35,14 +45,36 @@ struct KeeperOptions {
 struct ExitHeard {
   std::string node;
 };
+/// SetLimits was refused, and the node runs on within its former limits. To be said at once, before
+/// any other event.
+struct LimitRefused {
+  std::string node;
+  Resources limits;
+};
 using KeeperEvent =
-    std::variant<NodeStarted, NodeExited, ExitHeard, MasterAnswered, StopWanted, Tick>;
+    std::variant<NodeStarted, NodeExited, ExitHeard, LimitRefused, MasterAnswered, StopWanted, Tick,
+                 LimitNode, RelaunchNode, ScaleWorkers, EndNode, FailJob, PausePolicies>;
 /// Nobody needs to remember the node's exit any more: its supervising process may go.
 struct ReleaseNode {
   std::string node;
 };
-using KeeperEffect =
-    std::variant<StartNode, StopNode, KillNode, TellMaster, ReleaseNode, AskCancel, Note>;
+/// Of a node that runs, in place. Repeated when a successor takes the node over.
+struct SetLimits {
+  std::string node;
+  Resources limits;
+};
+/// The stacks of all its threads, into its log; it goes on however that ends.
+struct DumpNode {
+  std::string node;
+};
+/// To be asked of the master: it makes the node hand over what it has. Repeated until its status
+/// shows it.
+struct AskDrainNode {
+  std::string node;
+  std::chrono::milliseconds timeout{0};
+};
+using KeeperEffect = std::variant<StartNode, StopNode, KillNode, DumpNode, TellMaster, ReleaseNode,
+                                  SetLimits, AskDrainNode, AskCancel, Note>;
 
 struct KeeperOutcome {
   enum class State : uint8_t {
@@ -72,6 +104,8 @@ class NodeKeeper {
 
   /// What a successor needs to know.
   Plan plan() const;
+  /// In the order of their names.
+  std::vector<KeptNode> nodes() const;
   /// Set once every node is gone and nothing will be started any more.
   const std::optional<KeeperOutcome>& outcome() const { return outcome_; }
 
@@ -96,9 +130,17 @@ class NodeKeeper {
     TimePoint started_at;
     uint64_t pid = 0;
     uint64_t progress_at_start = 0;
+    bool adopted = false;       // and not heard of since
     bool seen_running = false;  // by the master, in this life
     bool told_to_end = false;   // by us, in this life
+    bool excused = false;       // its end counts toward no crash loop
+    bool hangs = false;         // says who wants it relaunched
+    TimePoint stop_due;         // SIGKILL, when told to end
     std::optional<TimePoint> lost_since;
+    std::optional<TimePoint> dumped_at;  // because it is lost
+    std::optional<TimePoint> drain_began;
+    std::optional<TimePoint> drain_asked;  // the last time
+    bool drain_shown = false;              // by the master
   };
 
   void On(const NodeStarted& event);
@@ -107,11 +149,33 @@ class NodeKeeper {
   void On(const MasterAnswered& event);
   void On(const StopWanted&);
   void On(const Tick&) {}
+  // node_keeper_orders.cc
+  void On(const LimitNode& order);
+  void On(const LimitRefused& event);
+  void On(const RelaunchNode& order);
+  void On(const ScaleWorkers& order);
+  void On(const EndNode& order);
+  void On(const FailJob& order);
+  void On(const PausePolicies& order) { paused_ = order.policies; }
+  /// nullptr: there is none of that name.
+  Node* NodeOf(const std::string& name);
+  bool TakesOrders() const { return stage_ == Stage::kWaiting || stage_ == Stage::kTraining; }
+  static bool Leaves(const Node& node);
+  /// Workers that live and are to go on, by number.
+  std::map<uint32_t, std::string> LivingWorkers() const;
+  Resources LimitsOfNewWorker() const;
+  void Leave(const std::string& name, Node* node);
+  void AddWorkers(uint32_t count);
+  /// Goes on with what is wanted of nodes that run.
+  void AdvanceEndings();
+  void AdvanceDrain(const std::string& name, Node* node);
+  void Stop(const std::string& name, Node* node, std::chrono::milliseconds timeout);
 
   void EnterPhase(const MasterView& view);
   /// This process stood still: nobody else is to blame for the silence.
   void ForgiveOwnPause(TimePoint now);
   void WatchNode(const MasterView::Node& seen, TimePoint asked_at);
+  void EndLost(const std::string& name, Node* node);
   void Relaunch(const std::string& name, Node* node);
   void Finish(Node* node);
   /// The job cannot go on: asks the master to end it as failed.
@@ -127,12 +191,14 @@ class NodeKeeper {
 
   KeeperOptions options_;
   std::string run_id_;
+  uint64_t began_wall_us_ = 0;
   uint32_t workers_ = 0;
+  std::set<std::string> paused_;
   std::map<std::string, Node> nodes_;
   Stage stage_ = Stage::kWaiting;
   KeeperOutcome pending_;
   std::optional<KeeperOutcome> outcome_;
-  std::optional<std::string> failure_;  // ours: a crash loop
+  std::optional<std::string> failure_;  // ours, such as a crash loop
   uint64_t progress_ = 0;               // grows with every step that the job is seen to make
   std::optional<MasterView> view_;
   TimePoint asked_last_;               // a cancel

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <set>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace muster::scaler {
@@ -19,13 +22,30 @@ bool IsStale(const NodePlan& node, uint32_t start) {
 
 }  // namespace
 
-Plan NewPlan(const std::string& run_id, uint32_t servers, uint32_t workers) {
-  Plan plan{.run_id = run_id, .workers = workers, .nodes = {}};
+std::string WorkerName(uint32_t number) {
+  return fmt::format("worker-{}", number);
+}
+
+std::optional<uint32_t> WorkerNumber(const std::string& name) {
+  constexpr std::string_view kPrefix = "worker-";
+  uint32_t number = 0;
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  const char* const end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data() + kPrefix.size(), end, number);
+  // One name for one number: no leading zeros.
+  if (error != std::errc() || stop != end || WorkerName(number) != name) return std::nullopt;
+  return number;
+}
+
+Plan NewPlan(const std::string& run_id, uint32_t servers, uint32_t workers,
+             const InitialLimits& limits) {
+  Plan plan{.run_id = run_id, .began_wall_us = 0, .workers = workers, .nodes = {}};
   for (uint32_t i = 0; i < servers; ++i) {
-    plan.nodes.emplace(fmt::format("ps-{}", i), NodePlan{.role = NodeRole::kServer});
+    plan.nodes.emplace(fmt::format("ps-{}", i),
+                       NodePlan{.role = NodeRole::kServer, .limits = limits.server});
   }
   for (uint32_t i = 0; i < workers; ++i) {
-    plan.nodes.emplace(fmt::format("worker-{}", i), NodePlan{.role = NodeRole::kWorker});
+    plan.nodes.emplace(WorkerName(i), NodePlan{.role = NodeRole::kWorker, .limits = limits.worker});
   }
   return plan;
 }
@@ -52,7 +72,11 @@ Adoption Adopt(Plan plan, const std::vector<FoundNode>& found) {
   for (auto& [name, node] : plan.nodes) {
     if (const auto newest = alive.find(name); newest != alive.end()) {
       // Beyond the plan when the plan could not be written.
-      if (newest->second != node.starts) node.pid = 0;
+      if (newest->second != node.starts) {
+        node.pid = 0;
+        node.former_limits.reset();
+        if (node.ending == NodePlan::Ending::kRelaunch) node.ending = NodePlan::Ending::kNone;
+      }
       node.starts = newest->second;
       node.state = State::kRunning;
     } else if (node.state == State::kRunning && node.pid != 0) {
@@ -65,6 +89,30 @@ Adoption Adopt(Plan plan, const std::vector<FoundNode>& found) {
   }
   adoption.plan = std::move(plan);
   return adoption;
+}
+
+Adoption AdoptWithoutPlan(Plan plan, const std::vector<FoundNode>& found) {
+  const auto worker = plan.nodes.find(WorkerName(0));
+  for (const FoundNode& node : found) {
+    const std::optional<uint32_t> number = WorkerNumber(node.node);
+    if (!number.has_value() || *number >= kWorkersMax) continue;
+    NodePlan fresh{.role = NodeRole::kWorker, .state = State::kFinished};
+    if (worker != plan.nodes.end()) fresh.limits = worker->second.limits;
+    plan.nodes.emplace(node.node, fresh);
+  }
+  for (const FoundNode& node : found) {
+    const auto entry = plan.nodes.find(node.node);
+    if (entry == plan.nodes.end() || node.start < entry->second.starts) continue;
+    // Of what does not live, the number is used all the same.
+    entry->second.starts = node.start;
+    const bool added = WorkerNumber(node.node).value_or(0) >= plan.workers;
+    entry->second.state = node.alive ? State::kRunning : added ? State::kFinished : State::kIdle;
+  }
+  const auto workers = std::count_if(plan.nodes.begin(), plan.nodes.end(), [](const auto& entry) {
+    return entry.second.role == NodeRole::kWorker && entry.second.state != State::kFinished;
+  });
+  plan.workers = static_cast<uint32_t>(workers);
+  return Adopt(std::move(plan), found);
 }
 
 }  // namespace muster::scaler

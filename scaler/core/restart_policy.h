@@ -31,6 +31,8 @@ class RestartPolicy {
 
   /// The node ended; `progress` says whether it got anywhere since it was last started.
   Decision OnExit(Progress progress);
+  /// The exit that was counted last was not the node's own doing.
+  void Excuse() { exits_ -= exits_ > 0 ? 1 : 0; }
   /// The node got somewhere: the next exit counts as the first.
   void OnProgress() { exits_ = 0; }
   /// Exits in a row without progress so far.

@@ -1,59 +1,35 @@
 #include "scaler/launcher/cgroup.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <sys/stat.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <map>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "scaler/launcher/cgroup_files.h"
 #include "scaler/launcher/cgroup_mounts.h"
 
 namespace muster {
 namespace {
 
 constexpr uint64_t kTextMax = 1 << 20;
-/// Version 1 shows "no limit" as the largest number of whole pages.
-constexpr uint64_t kNoLimit = uint64_t{1} << 60;
 /// The kernel's own default, and the shortest quota it takes.
 constexpr int64_t kCpuPeriodUs = 100'000;
 constexpr int64_t kCpuQuotaMinUs = 1'000;
-constexpr std::string_view kRunPrefix = "muster-";
-/// No run id has a dot.
-constexpr std::string_view kAside = "/muster.own";
+/// What the kernel asks for at once: so near to its limit does a group come that is refused more.
+constexpr uint64_t kChargeBytes = 256 << 10;
+/// Before a group is killed for its own limit its page cache is dropped; with more than this part
+/// of the limit left, it was not. (Some comes back when another process of it goes on.)
+constexpr uint64_t kCacheLeft = 4;
 
 bool Exists(const std::string& path) {
   return ::access(path.c_str(), F_OK) == 0;
-}
-
-/// One write, as the kernel wants it. A file that is not there is an error: nothing is created.
-absl::Status WriteControl(const std::string& path, std::string_view value) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
-  if (fd < 0) return ErrnoStatus(errno, fmt::format("cannot open {}", path));
-  absl::Cleanup close_fd = [fd] { ::close(fd); };
-  if (::write(fd, value.data(), value.size()) < 0) {
-    return ErrnoStatus(errno, fmt::format("cannot write '{}' to {}", value, path));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<uint64_t> ReadNumber(const std::string& path) {
-  MUSTER_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kTextMax));
-  if (text.starts_with("max")) return kNoLimit;
-  uint64_t number = 0;
-  if (std::from_chars(text.data(), text.data() + text.size(), number).ec != std::errc()) {
-    return absl::DataLossError(fmt::format("{} has no number: '{}'", path, text.substr(0, 40)));
-  }
-  return number;
 }
 
 /// "some avg10=1.25 avg60=..."; -1 when there is no such file or line.
@@ -62,61 +38,6 @@ double ReadPressure(const std::string& path) {
   constexpr std::string_view kBegin = "some avg10=";
   if (!text.ok() || !text->starts_with(kBegin)) return -1;
   return std::strtod(text->c_str() + kBegin.size(), nullptr);
-}
-
-absl::Status MakeGroup(const std::string& path) {
-  if (::mkdir(path.c_str(), 0755) == 0 || errno == EEXIST) return absl::OkStatus();
-  return ErrnoStatus(errno, fmt::format("cannot make the control group {}", path));
-}
-
-absl::Status RemoveGroup(const std::string& path) {
-  if (::rmdir(path.c_str()) == 0 || errno == ENOENT) return absl::OkStatus();
-  if (errno == EBUSY) {
-    return absl::FailedPreconditionError(
-        fmt::format("the control group {} still has processes", path));
-  }
-  return ErrnoStatus(errno, fmt::format("cannot remove the control group {}", path));
-}
-
-std::vector<std::string> GroupsIn(const std::string& path) {
-  std::vector<std::string> names;
-  DIR* folder = ::opendir(path.c_str());
-  if (folder == nullptr) return names;
-  absl::Cleanup close_folder = [folder] { ::closedir(folder); };
-  while (const dirent* entry = ::readdir(folder)) {
-    if (entry->d_type == DT_DIR && entry->d_name[0] != '.') names.emplace_back(entry->d_name);
-  }
-  return names;
-}
-
-/// A run's group in one hierarchy, with its nodes'.
-absl::Status RemoveRun(const std::string& path) {
-  absl::Status status;
-  for (const std::string& node : GroupsIn(path)) status.Update(RemoveGroup(path + "/" + node));
-  status.Update(RemoveGroup(path));
-  return status;
-}
-
-absl::Status CheckName(std::string_view name) {
-  const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_';
-  };
-  if (!name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), fits)) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      fmt::format("'{}' cannot name a control group: 1 to 64 letters, digits, '-' and '_'",
-                  name.substr(0, 80)));
-}
-
-bool HasWord(const std::string& text, const std::string& word) {
-  return (" " + text.substr(0, text.find('\n')) + " ").find(" " + word + " ") != std::string::npos;
-}
-
-std::string Aside(std::string own) {
-  if (own.ends_with(kAside)) own.resize(own.size() - kAside.size());
-  return own;
 }
 
 }  // namespace
@@ -143,6 +64,11 @@ int JoinCgroup(const int* fds, size_t count) noexcept {
   return 0;
 }
 
+MemoryKill KillOf(const CgroupUsage& usage) {
+  if (usage.oom_kills == 0) return MemoryKill::kNone;
+  return usage.limit_reached ? MemoryKill::kKernel : MemoryKill::kMachine;
+}
+
 std::vector<std::string> Cgroup::Paths::Distinct() const {
   std::vector<std::string> paths;
   for (const std::string& path : {memory, cpu, cpuacct, unified}) {
@@ -152,13 +78,22 @@ std::vector<std::string> Cgroup::Paths::Distinct() const {
   return paths;
 }
 
-Cgroup::Cgroup(Cgroup&& other) noexcept
-    : backend_(other.backend_),
-      paths_(std::move(other.paths_)),
-      join_fds_(std::exchange(other.join_fds_, {})) {}
+absl::Status Cgroup::OpenToJoin() {
+  for (const std::string& path : paths_.Distinct()) {
+    const std::string procs = path + "/cgroup.procs";
+    OwnedFd fd(::open(procs.c_str(), O_WRONLY | O_CLOEXEC));
+    if (fd.get() < 0 || ::flock(fd.get(), LOCK_SH) != 0) {
+      return ErrnoStatus(errno, fmt::format("cannot open {}", procs));
+    }
+    join_fds_.push_back(std::move(fd));
+  }
+  return absl::OkStatus();
+}
 
-Cgroup::~Cgroup() {
-  for (int fd : join_fds_) ::close(fd);
+std::vector<int> Cgroup::join_fds() const {
+  std::vector<int> fds;
+  for (const OwnedFd& fd : join_fds_) fds.push_back(fd.get());
+  return fds;
 }
 
 absl::Status Cgroup::SetLimits(const CgroupLimits& limits) {
@@ -236,7 +171,12 @@ absl::Status Cgroup::ReadMemory(CgroupUsage* usage) const {
   MUSTER_ASSIGN_OR_RETURN(const std::string stat, ReadFile(in + "/memory.stat", kTextMax));
   MUSTER_ASSIGN_OR_RETURN(const std::string events,
                           ReadFile(in + (v1 ? "/memory.oom_control" : "/memory.events"), kTextMax));
-  const uint64_t cache = KeyedNumber(stat, v1 ? "total_inactive_file" : "inactive_file");
+  // Both lists: what is read twice is active, and dropped all the same when it must be. Shared
+  // memory is on neither.
+  const uint64_t cache =
+      v1 ? KeyedNumber(stat, "total_inactive_file") + KeyedNumber(stat, "total_active_file")
+         : KeyedNumber(stat, "inactive_file") + KeyedNumber(stat, "active_file") +
+               KeyedNumber(stat, "slab_reclaimable");
   usage->memory_bytes = used - std::min(cache, used);
   usage->memory_limit_bytes = limit >= kNoLimit ? 0 : limit;
   usage->oom_kills = KeyedNumber(events, "oom_kill");
@@ -244,6 +184,12 @@ absl::Status Cgroup::ReadMemory(CgroupUsage* usage) const {
       ReadNumber(in + (v1 ? "/memory.max_usage_in_bytes" : "/memory.peak"));
   // Version 2 has it since Linux 5.19.
   if (peak.ok()) usage->memory_peak_bytes = *peak;
+  // Version 1 counts no such event (memory.failcnt is not counted by every kernel, and for page
+  // cache, too).
+  const bool was_full =
+      usage->memory_limit_bytes > 0 && usage->memory_peak_bytes + kChargeBytes >= limit;
+  usage->limit_reached =
+      v1 ? was_full && cache <= limit / kCacheLeft : KeyedNumber(events, "oom") > 0;
   return absl::OkStatus();
 }
 
@@ -267,181 +213,13 @@ absl::Status Cgroup::ReadCpu(CgroupUsage* usage) const {
   return absl::OkStatus();
 }
 
-absl::Status Cgroup::Remove() {
+bool Cgroup::exists() const {
+  return Exists(paths_.memory);
+}
+
+absl::Status Cgroup::Remove() const {
   absl::Status status;
   for (const std::string& path : paths_.Distinct()) status.Update(RemoveGroup(path));
-  return status;
-}
-
-CgroupTree CgroupTree::Detect(const Options& options) {
-  CgroupTree tree;
-  tree.options_ = options;
-  const absl::Status name = CheckName(options.run_id);
-  const absl::StatusOr<std::string> mounts =
-      ReadFile(options.root + "/proc/self/mountinfo", kTextMax);
-  const absl::StatusOr<std::string> own = ReadFile(options.root + "/proc/self/cgroup", kTextMax);
-  for (const absl::Status& status : {name, mounts.status(), own.status()}) {
-    if (status.ok()) continue;
-    tree.remark_ = Message(status);
-    return tree;
-  }
-  if (!tree.FindV2(*mounts, *own) && !tree.FindV1(*mounts, *own)) {
-    tree.backend_ = CgroupBackend::kNone;
-    tree.own_ = {};
-    if (tree.remark_.empty()) tree.remark_ = "no memory controller of control groups is mounted";
-  }
-  return tree;
-}
-
-bool CgroupTree::FindV2(const std::string& mountinfo, const std::string& own) {
-  const std::map<std::string, std::string> groups = ParseOwnCgroups(own);
-  const auto group = groups.find("");
-  for (const CgroupMount& mount : ParseCgroupMounts(mountinfo)) {
-    if (!mount.v2 || group == groups.end()) continue;
-    const std::string folder = Aside(options_.root + CgroupFolder(mount, group->second));
-    const absl::StatusOr<std::string> has = ReadFile(folder + "/cgroup.controllers", kTextMax);
-    // Version 1 may have the memory; this hierarchy is then good for pressure.
-    own_.unified = has.ok() ? folder : own_.unified;
-    if (!has.ok() || !HasWord(*has, "memory")) continue;
-    const std::string run = folder + "/" + std::string(kRunPrefix) + options_.run_id;
-    absl::Status status = HandDown(folder);
-    if (status.ok()) status = MakeGroup(run);
-    if (status.ok()) status = HandDown(run);
-    if (!status.ok()) {
-      remark_ = fmt::format(
-          "control groups of version 2 are there, but not ours to use: {} (`systemd-run --user "
-          "--scope "
-          "-p Delegate=yes muster run ...` may help)",
-          Message(status));
-      continue;
-    }
-    backend_ = CgroupBackend::kV2;
-    const bool cpu = HasWord(*has, "cpu");
-    own_ = {.memory = folder, .cpu = cpu ? folder : "", .unified = folder};
-    remark_ = cpu ? "" : "CPU cannot be limited: the cpu controller is not handed to us";
-    return true;
-  }
-  return false;
-}
-
-bool CgroupTree::FindV1(const std::string& mountinfo, const std::string& own) {
-  const std::map<std::string, std::string> groups = ParseOwnCgroups(own);
-  const std::string run = "/" + std::string(kRunPrefix) + options_.run_id;
-  std::string no_memory = remark_;
-  std::string no_cpu = "CPU cannot be limited: no cpu controller is mounted";
-  const auto find = [&](const std::string& controller, std::string* remark) -> std::string {
-    for (const CgroupMount& mount : ParseCgroupMounts(mountinfo)) {
-      const auto& options = mount.options;
-      const auto group = groups.find(controller);
-      if (mount.v2 || group == groups.end()) continue;
-      if (std::find(options.begin(), options.end(), controller) == options.end()) continue;
-      const std::string folder = options_.root + CgroupFolder(mount, group->second);
-      const absl::Status status = MakeGroup(folder + run);
-      if (status.ok()) return folder;
-      *remark = Message(status);
-    }
-    return "";
-  };
-  own_.memory = find("memory", &no_memory);
-  if (own_.memory.empty()) {
-    remark_ = no_memory;
-    return false;
-  }
-  own_.cpu = find("cpu", &no_cpu);
-  std::string ignored;
-  own_.cpuacct = find("cpuacct", &ignored);
-  // For pressure only, so no matter.
-  if (!own_.unified.empty() && !MakeGroup(own_.unified + run).ok()) own_.unified.clear();
-  backend_ = CgroupBackend::kV1;
-  remark_ = own_.cpu.empty() ? no_cpu : "";
-  return true;
-}
-
-absl::Status CgroupTree::HandDown(const std::string& own) const {
-  const std::string path = own + "/cgroup.subtree_control";
-  MUSTER_ASSIGN_OR_RETURN(const std::string has, ReadFile(own + "/cgroup.controllers", kTextMax));
-  MUSTER_ASSIGN_OR_RETURN(const std::string now, ReadFile(path, kTextMax));
-  std::string wanted;
-  for (const char* controller : {"memory", "cpu"}) {
-    if (!HasWord(has, controller) || HasWord(now, controller)) continue;
-    wanted += fmt::format("{}+{}", wanted.empty() ? "" : " ", controller);
-  }
-  if (wanted.empty()) return absl::OkStatus();
-  const absl::Status status = WriteControl(path, wanted);
-  if (status.ok() || !MoveAside(own).ok()) return status;
-  return WriteControl(path, wanted);
-}
-
-absl::Status CgroupTree::MoveAside(const std::string& own) const {
-  MUSTER_ASSIGN_OR_RETURN(std::string procs, ReadFile(own + "/cgroup.procs", kTextMax));
-  std::vector<std::string> pids;
-  while (!procs.empty()) {
-    const size_t end = std::min(procs.find('\n'), procs.size());
-    pids.push_back(procs.substr(0, end));
-    procs.erase(0, end + 1);
-  }
-  for (const std::string& pid : pids) {
-    const auto& movable = options_.movable;
-    const auto number = static_cast<pid_t>(std::strtol(pid.c_str(), nullptr, 10));
-    if (std::find(movable.begin(), movable.end(), number) != movable.end()) continue;
-    return absl::FailedPreconditionError(
-        fmt::format("{} has processes that are not this run's, such as {}", own, pid));
-  }
-  const std::string aside = own + std::string(kAside);
-  MUSTER_RETURN_IF_ERROR(MakeGroup(aside));
-  for (const std::string& pid : pids) {
-    MUSTER_RETURN_IF_ERROR(WriteControl(aside + "/cgroup.procs", pid));
-  }
-  return absl::OkStatus();
-}
-
-Cgroup::Paths CgroupTree::Below(const std::string& name) const {
-  const auto below = [&](const std::string& own) {
-    return own.empty() ? "" : fmt::format("{}/{}{}{}", own, kRunPrefix, options_.run_id, name);
-  };
-  return {.memory = below(own_.memory),
-          .cpu = below(own_.cpu),
-          .cpuacct = below(own_.cpuacct),
-          .unified = below(own_.unified)};
-}
-
-absl::StatusOr<Cgroup> CgroupTree::Open(const std::string& node) const {
-  if (backend_ == CgroupBackend::kNone) {
-    return absl::FailedPreconditionError(fmt::format("no control groups: {}", remark_));
-  }
-  MUSTER_RETURN_IF_ERROR(CheckName(node));
-  Cgroup group(backend_, Below("/" + node));
-  for (const std::string& path : group.paths_.Distinct()) {
-    MUSTER_RETURN_IF_ERROR(MakeGroup(path));
-    const std::string procs = path + "/cgroup.procs";
-    const int fd = ::open(procs.c_str(), O_WRONLY | O_CLOEXEC);
-    if (fd < 0) return ErrnoStatus(errno, fmt::format("cannot open {}", procs));
-    group.join_fds_.push_back(fd);
-  }
-  return group;
-}
-
-std::vector<std::string> CgroupTree::RemoveDead(
-    const std::function<bool(const std::string& run_id)>& is_alive) const {
-  std::map<std::string, absl::Status> runs;
-  for (const std::string& own : own_.Distinct()) {
-    for (const std::string& name : GroupsIn(own)) {
-      if (!name.starts_with(kRunPrefix)) continue;
-      const std::string run_id = name.substr(kRunPrefix.size());
-      if (run_id == options_.run_id || is_alive(run_id)) continue;
-      runs[run_id].Update(RemoveRun(own + "/" + name));
-    }
-  }
-  std::vector<std::string> removed;
-  for (const auto& [run_id, status] : runs) {
-    if (status.ok()) removed.push_back(run_id);
-  }
-  return removed;
-}
-
-absl::Status CgroupTree::Remove() const {
-  absl::Status status;
-  for (const std::string& path : Below("").Distinct()) status.Update(RemoveRun(path));
   return status;
 }
 

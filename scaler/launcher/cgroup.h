@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,10 +11,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "scaler/core/exit_status.h"
+#include "scaler/launcher/owned_fd.h"
 
-/// Control groups of Linux: limits that the kernel enforces, and its account of what was used. The
-/// only place that knows their files. Versions 1 and 2; where neither can be had, backend() is
-/// kNone and says why.
+/// Control groups of Linux, versions 1 and 2: limits that the kernel enforces, and its account of
+/// what was used.
 namespace muster {
 
 enum class CgroupBackend : uint8_t { kNone, kV1, kV2 };
@@ -29,11 +29,14 @@ struct CgroupLimits {
 
 /// What the processes of a group use, and used since it was made.
 struct CgroupUsage {
-  /// Now, less page cache that the kernel can take back at once.
+  /// Now, less page cache: what the kernel can take back is no need.
   uint64_t memory_bytes = 0;
   uint64_t memory_peak_bytes = 0;   // page cache included; 0 = this kernel does not say
   uint64_t memory_limit_bytes = 0;  // in force; 0 = none
-  uint64_t oom_kills = 0;           // by the kernel, for memory
+  uint64_t oom_kills = 0;           // by the kernel, for memory, whoever was short of it
+  /// The limit of this very group was reached, and nothing could be dropped; with version 1, which
+  /// does not count that: it was reached once, and there is little page cache now.
+  bool limit_reached = false;
   std::chrono::microseconds cpu{0};
   std::chrono::microseconds throttled{0};
   uint64_t throttled_periods = 0;
@@ -42,32 +45,38 @@ struct CgroupUsage {
   double cpu_pressure_percent = -1;
 };
 
+/// Whose shortage the kernel killed for: that of the group, at its own limit, or of the machine (or
+/// a group above). With version 1, a group whose page cache reached its limit before, and was taken
+/// from it when the machine was short, counts as the former.
+MemoryKill KillOf(const CgroupUsage& usage);
+
 /// Enters the groups whose cgroup.procs are `fds`: the calling process, and whatever it starts.
 /// Async-signal-safe, for a child between fork and exec. 0, or errno.
 int JoinCgroup(const int* fds, size_t count) noexcept;
 
-/// The group of one node: one folder, or with version 1 one per controller. Its destructor leaves
-/// the group as it is. Movable; not thread-safe.
+/// The group of one life of a node: one folder, or with version 1 one per controller. Its
+/// destructor leaves the group as it is. Movable; not thread-safe.
 class Cgroup {
  public:
-  Cgroup(Cgroup&& other) noexcept;
-  Cgroup& operator=(Cgroup&&) = delete;
-  ~Cgroup();
-
   /// Enforced at once, on what runs too. Both limits are always written, so that what others wrote
   /// is undone. Errors name the file; FailedPrecondition, and nothing changed, for a memory limit
   /// below what is used now: version 2 would kill.
   absl::Status SetLimits(const CgroupLimits& limits);
   absl::StatusOr<CgroupUsage> ReadUsage() const;
-  /// For JoinCgroup; close-on-exec, open as long as this object lives.
-  const std::vector<int>& join_fds() const { return join_fds_; }
+  /// Makes join_fds().
+  absl::Status OpenToJoin();
+  /// For JoinCgroup; close-on-exec, open as long as this object lives. Whoever has one of them
+  /// open, a child that inherited it too, owns the group: the run is not dead
+  /// (CgroupTree::RemoveDead).
+  std::vector<int> join_fds() const;
   /// CPU can be limited as well; memory always can.
   bool has_cpu() const { return !paths_.cpu.empty(); }
   /// Errors: FailedPrecondition while processes are in it.
-  absl::Status Remove();
+  absl::Status Remove() const;
 
  private:
   friend class CgroupTree;
+  bool exists() const;
   /// Folders; "" = there is no such controller. With version 2 all are one.
   struct Paths {
     std::string memory, cpu, cpuacct, unified;
@@ -83,54 +92,7 @@ class Cgroup {
 
   CgroupBackend backend_;
   Paths paths_;
-  std::vector<int> join_fds_;
-};
-
-/// The groups of one run: `muster-<run id>/<node>` below the group of this process. A value;
-/// not thread-safe.
-class CgroupTree {
- public:
-  struct Options {
-    /// Letters, digits, '-' and '_', at most 64.
-    std::string run_id;
-    /// Put before every path: "" = this machine's; tests have trees of their own.
-    std::string root;
-    /// Version 2 lets a group hand down controllers only when it has no processes itself: these,
-    /// and no others, may be moved from our own group into one below it.
-    std::vector<pid_t> movable;
-  };
-
-  /// Finds out what this machine has and makes the run's group. Never fails: backend() says what
-  /// was found, remark() what was not and why.
-  static CgroupTree Detect(const Options& options);
-
-  CgroupBackend backend() const { return backend_; }
-  /// "" = memory and CPU can be limited; else what cannot, why, and what people can do about it.
-  const std::string& remark() const { return remark_; }
-
-  /// The group of `node`, made when it is not there: a restarted scaler finds those of its nodes.
-  /// Errors: FailedPrecondition without backend; InvalidArgument for a name with other characters
-  /// than run ids have.
-  absl::StatusOr<Cgroup> Open(const std::string& node) const;
-
-  /// Removes the groups that earlier runs left beside this one's, where `is_alive(run id)` is
-  /// false. What still has processes in it stays. Returns the run ids whose groups are gone.
-  std::vector<std::string> RemoveDead(
-      const std::function<bool(const std::string& run_id)>& is_alive) const;
-  /// Removes the run's group and all nodes' below it. Errors: as Cgroup::Remove.
-  absl::Status Remove() const;
-
- private:
-  bool FindV1(const std::string& mountinfo, const std::string& own);
-  bool FindV2(const std::string& mountinfo, const std::string& own);
-  absl::Status HandDown(const std::string& own) const;
-  absl::Status MoveAside(const std::string& own) const;
-  Cgroup::Paths Below(const std::string& name) const;
-
-  Options options_;
-  CgroupBackend backend_ = CgroupBackend::kNone;
-  std::string remark_;
-  Cgroup::Paths own_;  // our own groups, in which the run's is made
+  std::vector<OwnedFd> join_fds_;
 };
 
 }  // namespace muster

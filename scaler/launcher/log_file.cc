@@ -10,9 +10,13 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "base/status.h"
+#include "scaler/launcher/log_reader.h"
 
 namespace muster {
 namespace {
+
+/// How much of muster's own may come after a node's last words: the stacks of all its threads.
+constexpr uint64_t kAsideBytes = 512 << 10;
 
 int OpenForAppending(const std::string& path) {
   return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -28,6 +32,17 @@ size_t LastLinesBegin(std::string_view text, uint32_t lines) {
     end = newline;
   }
   return end + 1;
+}
+
+std::string WithoutAsides(std::string_view text) {
+  std::string kept;
+  while (!text.empty()) {
+    const size_t newline = text.find('\n');
+    const size_t end = newline == std::string_view::npos ? text.size() : newline + 1;
+    if (!text.starts_with(kLogAside)) kept += text.substr(0, end);
+    text.remove_prefix(end);
+  }
+  return kept;
 }
 
 }  // namespace
@@ -71,7 +86,9 @@ void RotatingLog::Write(std::string_view bytes) {
 
 void RotatingLog::Rotate() {
   const std::string older = path_ + ".1";
+  const uint64_t base = ReadLogBase(path_);
   if (::rename(path_.c_str(), older.c_str()) != 0) return;
+  WriteLogBase(path_, base + bytes_);
   ::close(fd_);
   fd_ = OpenForAppending(path_);
   bytes_ = 0;
@@ -101,7 +118,7 @@ absl::StatusOr<std::string> ReadLastLines(const std::string& path, uint32_t line
 }
 
 std::string LastWords(const std::string& path, uint32_t lines, uint64_t bytes_max) {
-  absl::StatusOr<std::string> text = ReadLastLines(path, UINT32_MAX, bytes_max);
+  absl::StatusOr<std::string> text = ReadLastLines(path, UINT32_MAX, bytes_max + kAsideBytes);
   if (!text.ok()) return "";
   std::string_view words = *text;
   // The newest mark at the beginning of a line starts the last process's part.
@@ -113,7 +130,9 @@ std::string LastWords(const std::string& path, uint32_t lines, uint64_t bytes_ma
     const size_t newline = words.find('\n', mark);
     words = newline == std::string_view::npos ? "" : words.substr(newline + 1);
   }
-  return std::string(lines == 0 ? "" : words.substr(LastLinesBegin(words, lines)));
+  std::string own = WithoutAsides(words);
+  if (own.size() > bytes_max) own.erase(0, own.size() - bytes_max);
+  return lines == 0 ? "" : own.substr(LastLinesBegin(own, lines));
 }
 
 }  // namespace muster

@@ -9,11 +9,14 @@
 
 namespace muster {
 
-/// Lines that muster itself writes into a node's log begin with this.
+/// The line that muster itself writes into a node's log before each life of it begins with this,
+/// and other lines of its own with the second.
 inline constexpr std::string_view kLogMark = "--- muster: ";
+inline constexpr std::string_view kLogAside = "... muster: ";
 
 /// A log that never grows beyond about twice its limit: when it is full it becomes `<path>.1`
-/// (replacing the former one) and a fresh file begins. Not thread-safe.
+/// (replacing the former one) and a fresh file begins; `<path>.base` says how much came before it
+/// (log_reader.h). Not thread-safe.
 class RotatingLog {
  public:
   /// Opens `path` for appending. Errors name the path.

@@ -19,7 +19,7 @@ struct NodeCommand {
   std::string working_directory;                   // "" = the launcher's own
   /// Where a worker notes what it computes; made anew before it is started. "" = none.
   std::string slot_file;
-  /// Descriptors that it gets, under the same numbers.
+  /// Descriptors that it gets, under the same numbers; others than these it never gets.
   std::vector<int> inherited_fds;
   /// What it starts outlives it: SuperviseOptions::keep_descendants.
   bool keep_descendants = false;
@@ -33,6 +33,10 @@ struct ProcessReport {
   /// Of the command itself, not of its supervisor; 0 when it could not be executed.
   pid_t pid = 0;
   ExitStatus exit;
+  /// Of an exit: whether it was for memory.
+  MemoryKill memory_kill = MemoryKill::kNone;
+  uint64_t memory_peak_bytes = 0;   // 0 = not known
+  uint64_t memory_limit_bytes = 0;  // in force at the exit; 0 = none
 };
 
 }  // namespace muster

@@ -57,6 +57,7 @@ absl::Status ProcessLauncher::Start(const NodeCommand& command) {
                            .control_fd = sockets[1],
                            .keep_descendants = command.keep_descendants,
                            .held_fd = held ? options_.held_fd : -1,
+                           .pass_fds = command.inherited_fds,
                            .parent_pid = ::getpid(),
                            .log_path = LogPath(command.name),
                            .log_bytes_max = options_.log_bytes_max,

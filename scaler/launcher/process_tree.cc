@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cinttypes>
 #include <cstdio>
 #include <iterator>
 #include <map>
@@ -20,35 +21,11 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "base/clock.h"
+#include "scaler/launcher/owned_fd.h"
 #include "scaler/launcher/pidfd.h"
 
 namespace muster {
 namespace {
-
-struct ProcessStat {
-  char state = '?';
-  pid_t parent = 0;
-};
-
-std::optional<ProcessStat> ReadStat(pid_t pid) {
-  char path[64];
-  std::snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return std::nullopt;
-  char buffer[1024];
-  const ssize_t got = ::read(fd, buffer, sizeof(buffer) - 1);
-  ::close(fd);
-  if (got <= 0) return std::nullopt;
-  buffer[got] = '\0';
-  // "pid (name) state ppid ...": the name may hold anything, so count from its last bracket.
-  const char* after_name = ::strrchr(buffer, ')');
-  ProcessStat stat;
-  if (after_name == nullptr ||
-      std::sscanf(after_name + 1, " %c %d", &stat.state, &stat.parent) != 2) {
-    return std::nullopt;
-  }
-  return stat;
-}
 
 std::map<pid_t, ProcessStat> AllProcesses() {
   std::map<pid_t, ProcessStat> processes;
@@ -95,8 +72,16 @@ class SparedSet {
   std::map<pid_t, bool> supervisors_;
 };
 
-/// From `pid` up to the child of this process that it descends from; empty when it does not.
-std::vector<pid_t> Lineage(const std::map<pid_t, ProcessStat>& processes, pid_t pid) {
+/// The program that a process runs; "" when that cannot be seen.
+std::string Program(pid_t pid) {
+  char path[64], target[4096];
+  std::snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+  const ssize_t size = ::readlink(path, target, sizeof(target));
+  return {target, static_cast<size_t>(std::max<ssize_t>(size, 0))};
+}
+
+/// From `pid` up to the child of `root` that it descends from; empty when it does not.
+std::vector<pid_t> Lineage(const std::map<pid_t, ProcessStat>& processes, pid_t pid, pid_t root) {
   std::vector<pid_t> lineage;
   // A chain longer than the number of processes would be a cycle made by pid reuse.
   for (pid_t ancestor = pid; lineage.size() <= processes.size();) {
@@ -104,7 +89,7 @@ std::vector<pid_t> Lineage(const std::map<pid_t, ProcessStat>& processes, pid_t 
     if (entry == processes.end()) break;
     lineage.push_back(ancestor);
     ancestor = entry->second.parent;
-    if (ancestor == ::getpid()) return lineage;
+    if (ancestor == root) return lineage;
   }
   return {};
 }
@@ -115,7 +100,7 @@ std::map<pid_t, pid_t> DescendantsWithParents(const Spared& spared) {
   std::map<pid_t, pid_t> found;
   for (const auto& [pid, stat] : processes) {
     if (stat.state == 'Z' || stat.state == 'X') continue;
-    const std::vector<pid_t> lineage = Lineage(processes, pid);
+    const std::vector<pid_t> lineage = Lineage(processes, pid, ::getpid());
     if (lineage.empty() || std::any_of(lineage.begin(), lineage.end(), [&](pid_t ancestor) {
           return left_alone.Contains(ancestor);
         })) {
@@ -136,22 +121,22 @@ bool ReadChildren(const std::string& path, std::vector<pid_t>* children) {
   return true;
 }
 
-std::vector<pid_t> Children() {
+std::vector<pid_t> Children(pid_t parent) {
   std::vector<pid_t> children;
   bool listed = false;
-  DIR* folder = ::opendir("/proc/self/task");
+  const std::string tasks = "/proc/" + std::to_string(parent) + "/task";
+  DIR* folder = ::opendir(tasks.c_str());
   if (folder != nullptr) {
     absl::Cleanup close_folder = [folder] { ::closedir(folder); };
     while (const dirent* entry = ::readdir(folder)) {
       if (entry->d_name[0] == '.') continue;
-      listed |=
-          ReadChildren("/proc/self/task/" + std::string(entry->d_name) + "/children", &children);
+      listed |= ReadChildren(tasks + "/" + entry->d_name + "/children", &children);
     }
   }
-  if (listed) return children;
+  if (listed || folder == nullptr) return children;
   // A kernel without CONFIG_PROC_CHILDREN.
   for (const auto& [pid, stat] : AllProcesses()) {
-    if (stat.parent == ::getpid()) children.push_back(pid);
+    if (stat.parent == parent) children.push_back(pid);
   }
   return children;
 }
@@ -169,7 +154,7 @@ bool Reap(pid_t pid) {
 bool ReapChildren(const Spared& spared) {
   SparedSet left_alone(spared);
   bool left = false;
-  for (const pid_t pid : Children()) {
+  for (const pid_t pid : Children(::getpid())) {
     if (std::find(spared.pids.begin(), spared.pids.end(), pid) != spared.pids.end()) continue;
     if (!Reap(pid) && !left_alone.Contains(pid)) left = true;
   }
@@ -177,6 +162,60 @@ bool ReapChildren(const Spared& spared) {
 }
 
 }  // namespace
+
+std::optional<ProcessStat> ReadStat(pid_t pid) {
+  char path[64];
+  std::snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+  const OwnedFd fd(::open(path, O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) return std::nullopt;
+  char buffer[1024];
+  const ssize_t got = ::read(fd.get(), buffer, sizeof(buffer) - 1);
+  if (got <= 0) return std::nullopt;
+  buffer[got] = '\0';
+  // "pid (name) state ppid ...": the name may hold anything, so count from its last bracket.
+  const char* after_name = ::strrchr(buffer, ')');
+  ProcessStat stat;
+  uint64_t user = 0, system = 0, children_user = 0, children_system = 0;
+  if (after_name == nullptr || std::sscanf(after_name + 1,
+                                           " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64
+                                           " %" SCNu64 " %" SCNu64 " %" SCNu64,
+                                           &stat.state, &stat.parent, &user, &system,
+                                           &children_user, &children_system) != 6) {
+    return std::nullopt;
+  }
+  const auto tick = std::chrono::microseconds(1'000'000 / ::sysconf(_SC_CLK_TCK));
+  stat.cpu = tick * (user + system);
+  stat.ended_children_cpu = tick * (children_user + children_system);
+  return stat;
+}
+
+std::vector<pid_t> ProcessesBelow(pid_t root) {
+  std::vector<pid_t> found = Children(root);
+  for (size_t i = 0; i < found.size(); ++i) {
+    for (const pid_t child : Children(found[i])) {
+      // A process that moved up meanwhile is seen twice.
+      if (std::find(found.begin(), found.end(), child) == found.end()) found.push_back(child);
+    }
+  }
+  return found;
+}
+
+std::vector<pid_t> RunFamily() {
+  const std::map<pid_t, ProcessStat> processes = AllProcesses();
+  const std::string own = Program(::getpid());
+  pid_t top = ::getpid();
+  for (pid_t parent = ::getppid(); !own.empty() && Program(parent) == own;) {
+    top = parent;
+    const auto entry = processes.find(parent);
+    if (entry == processes.end()) break;
+    parent = entry->second.parent;
+  }
+  std::vector<pid_t> family = {top};
+  for (const auto& [pid, stat] : processes) {
+    if (!Lineage(processes, pid, top).empty()) family.push_back(pid);
+  }
+  return family;
+}
 
 bool IsSupervisor(pid_t pid) {
   char path[64];
@@ -219,7 +258,7 @@ void KillDescendants(const Spared& spared) {
 
 void SweepChildren(const Spared& spared) {
   SparedSet left_alone(spared);
-  for (const pid_t pid : Children()) {
+  for (const pid_t pid : Children(::getpid())) {
     if (std::find(spared.pids.begin(), spared.pids.end(), pid) != spared.pids.end()) continue;
     if (!Reap(pid) && !left_alone.Contains(pid)) KillIfStill(pid, ::getpid());
   }

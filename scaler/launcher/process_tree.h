@@ -2,9 +2,26 @@
 
 #include <sys/types.h>
 
+#include <chrono>
+#include <optional>
 #include <vector>
 
 namespace muster {
+
+/// Of /proc/<pid>/stat.
+struct ProcessStat {
+  char state = '?';  // 'Z': it has ended
+  pid_t parent = 0;
+  std::chrono::microseconds cpu{0};
+  /// Of children that have ended and were waited for, and of theirs.
+  std::chrono::microseconds ended_children_cpu{0};
+};
+/// Nothing when there is no such process.
+std::optional<ProcessStat> ReadStat(pid_t pid);
+
+/// The processes that descend from `root`, without it, parents before their children. Reads no
+/// others than these, where the kernel lists children.
+std::vector<pid_t> ProcessesBelow(pid_t root);
 
 /// What is left alone by the functions below, together with all that is below it.
 struct Spared {
@@ -27,6 +44,10 @@ void KillDescendants(const Spared& spared);
 /// What was below a killed one is a child at the next sweep. Children in `spared.pids` are not
 /// touched. Costs little: reads no more than the children.
 void SweepChildren(const Spared& spared);
+
+/// The processes of this run: the topmost ancestor, in an unbroken line, that runs the same program
+/// as the calling process, and all that descends from it.
+std::vector<pid_t> RunFamily();
 
 /// The process is a `muster supervise` with a life of its own.
 bool IsSupervisor(pid_t pid);

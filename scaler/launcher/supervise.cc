@@ -19,13 +19,20 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "scaler/core/exit_status.h"
+#include "scaler/launcher/cgroup.h"
+#include "scaler/launcher/descriptors.h"
 #include "scaler/launcher/log_file.h"
 #include "scaler/launcher/process_tree.h"
+#include "scaler/launcher/stacks/stack_dump.h"
+#include "scaler/launcher/tree_usage.h"
 
 namespace muster {
 namespace {
 
 constexpr int kParentDiedSignal = SIGUSR1;
+constexpr std::chrono::seconds kDumpTimeout{10};
+/// One of a tree that is dumped; trainers with more processes are not looked at wholly.
+constexpr size_t kDumpProcesses = 16;
 
 sigset_t WatchedSignals() {
   sigset_t set;
@@ -35,16 +42,26 @@ sigset_t WatchedSignals() {
   return set;
 }
 
-/// Runs in the forked child: never returns. `error_fd` takes errno when the command cannot run.
+/// Why the command does not run, from the forked child to its parent.
+struct ExecError {
+  enum What : int { kGroup, kFolder, kCommand };
+  int number = 0;  // errno
+  What what = kCommand;
+};
+
+/// Runs in the forked child: never returns. `error_fd` takes an ExecError when it cannot run.
 [[noreturn]] void ExecCommand(const SuperviseOptions& options, int log_fd, int error_fd,
                               pid_t supervisor) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // Where only ancestors may: a child of the supervising process looks at the stacks.
+  ::prctl(PR_SET_PTRACER, supervisor);
   if (::getppid() != supervisor) ::_exit(137);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::signal(SIGPIPE, SIG_DFL);
+  for (const int fd : options.pass_fds) SetCloseOnExec(fd, false);
   if (log_fd >= 0) {
     ::dup2(log_fd, STDOUT_FILENO);
     ::dup2(log_fd, STDERR_FILENO);
@@ -54,18 +71,31 @@ sigset_t WatchedSignals() {
     argv.push_back(const_cast<char*>(argument.c_str()));
   }
   argv.push_back(nullptr);
-  if (options.working_directory.empty() || ::chdir(options.working_directory.c_str()) == 0) {
-    ::execvp(argv[0], argv.data());
+  const auto& groups = options.cgroup_fds;
+  const ExecError outside{.number = JoinCgroup(groups.data(), groups.size()),
+                          .what = ExecError::kGroup};
+  [[maybe_unused]] ssize_t ignored = 0;
+  // No reason not to run: the parent looks at its memory instead.
+  if (outside.number != 0) ignored = ::write(error_fd, &outside, sizeof(outside));
+  ExecError failed;
+  if (!options.working_directory.empty() && ::chdir(options.working_directory.c_str()) != 0) {
+    failed = {.number = errno, .what = ExecError::kFolder};
   }
-  const int error = errno;
-  [[maybe_unused]] const ssize_t ignored = ::write(error_fd, &error, sizeof(error));
-  ::_exit(error == ENOENT ? 127 : 126);
+  if (failed.number == 0) {
+    ::execvp(argv[0], argv.data());
+    failed = {.number = errno, .what = ExecError::kCommand};
+  }
+  ignored = ::write(error_fd, &failed, sizeof(failed));
+  ::_exit(failed.number == ENOENT ? 127 : 126);
 }
 
 /// One supervised command. Single-threaded.
 class Supervision {
  public:
-  explicit Supervision(const SuperviseOptions& options) : options_(options) {}
+  explicit Supervision(const SuperviseOptions& options) : options_(options) {
+    state_.grouped = options.cgroup_fds.empty() ? 0 : 1;
+    if (state_.grouped == 0) memory_.set_limit(options.memory_limit_bytes);
+  }
   int Run();
 
  private:
@@ -76,6 +106,8 @@ class Supervision {
     if (log_.has_value()) log_->Write(text);
   }
   absl::Status StartCommand();
+  /// The command is not in its control groups.
+  void GoWithoutGroups(const absl::Status& why);
   /// Until the command has ended or is to be left to its death.
   void Watch();
   /// Until somebody has taken note of the exit.
@@ -86,10 +118,17 @@ class Supervision {
   void HandleController();
   void AcceptControllers();
   void Obey(const SuperviseCommand& command);
+  /// Kills for memory, when it is time to look and the limit is exceeded.
+  void WatchMemory();
   void PumpLog();
+  void BeginDump();
+  void TakeDump();
   void BeginStop(std::chrono::milliseconds timeout);
   void Report(SuperviseReport report);
   void SendState();
+  bool LooksAtMemory() const {
+    return memory_.limit_bytes() > 0 && !exit_.has_value() && !own_kill_;
+  }
   int PollTimeout() const;
 
   const SuperviseOptions& options_;
@@ -104,23 +143,46 @@ class Supervision {
   bool life_over_ = false;  // of the parent, or as life_fd says
   bool released_ = false;
   std::optional<TimePoint> kill_at_;
+  MemoryWatch memory_;
+  TimePoint look_at_;  // next at the memory
+  bool own_kill_ = false;
+  std::optional<StackDump> dump_;
+  TimePoint dump_until_;
 };
 
-void CloseOnExec(int fd) {
-  if (fd >= 0) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+absl::Status ToStatus(const ExecError& error, const SuperviseOptions& options) {
+  switch (error.what) {
+    case ExecError::kGroup:
+      return ErrnoStatus(error.number, "cannot enter the control group");
+    case ExecError::kFolder:
+      return ErrnoStatus(error.number,
+                         fmt::format("cannot change to {}", options.working_directory));
+    case ExecError::kCommand:
+      break;
+  }
+  return ErrnoStatus(error.number, fmt::format("cannot execute {}", options.command.front()));
+}
+
+/// Leaves nothing open but what was named, and that for this process alone.
+void TakeDescriptors(const SuperviseOptions& options) {
+  std::vector<int> named = {options.control_fd, options.listen_fd, options.held_fd,
+                            options.life_fd};
+  for (const auto* fds : {&options.pass_fds, &options.cgroup_fds}) {
+    named.insert(named.end(), fds->begin(), fds->end());
+  }
+  CloseOthers(named);
+  for (const int fd : named) SetCloseOnExec(fd, true);
 }
 
 bool Supervision::BecomeReaper() {
   ::setsid();
+  TakeDescriptors(options_);
   if (!options_.keep_descendants) ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const sigset_t signals = WatchedSignals();
   ::sigprocmask(SIG_SETMASK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
   signal_fd_ = ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
   controller_fd_ = options_.control_fd;
-  for (int fd : {options_.control_fd, options_.listen_fd, options_.held_fd, options_.life_fd}) {
-    CloseOnExec(fd);
-  }
   if (options_.listen_fd >= 0) ::fcntl(options_.listen_fd, F_SETFL, O_NONBLOCK);
   state_.supervisor = ::getpid();
   state_.start = options_.start;
@@ -161,26 +223,41 @@ absl::Status Supervision::StartCommand() {
   if (log_pipe[1] >= 0) ::close(log_pipe[1]);
   log_fd_ = log_pipe[0];
   if (log_fd_ >= 0) ::fcntl(log_fd_, F_SETFL, O_NONBLOCK);
-  int error = 0;
-  ssize_t got;
-  do {
-    got = ::read(error_pipe[0], &error, sizeof(error));
-  } while (got < 0 && errno == EINTR);
-  ::close(error_pipe[0]);
-  if (got == sizeof(error)) {
-    return ErrnoStatus(error, fmt::format("cannot execute {}", options_.command.front()));
+  absl::Status status;
+  ExecError error;
+  while (true) {
+    const ssize_t got = ::read(error_pipe[0], &error, sizeof(error));
+    if (got < 0 && errno == EINTR) continue;
+    if (got != sizeof(error)) break;
+    if (error.what == ExecError::kGroup) {
+      GoWithoutGroups(ToStatus(error, options_));
+    } else {
+      status = ToStatus(error, options_);
+    }
   }
-  return absl::OkStatus();
+  ::close(error_pipe[0]);
+  return status;
+}
+
+void Supervision::GoWithoutGroups(const absl::Status& why) {
+  WriteLog(fmt::format("{}{}: its memory is looked at ten times a second, its CPU is not limited\n",
+                       kLogAside, Message(why)));
+  state_.grouped = 0;
+  memory_.set_limit(options_.memory_limit_bytes);
 }
 
 void Supervision::Report(SuperviseReport report) {
   report.supervisor = state_.supervisor;
   report.start = state_.start;
+  report.own_kill = own_kill_ ? 1 : 0;
+  report.grouped = state_.grouped;
   state_ = report;
   SendState();
 }
 
 void Supervision::SendState() {
+  state_.memory_peak_bytes = memory_.peak_bytes();
+  state_.memory_limit_bytes = memory_.limit_bytes();
   // A controller that stands still must not hold up the command.
   const int flags = MSG_NOSIGNAL | (options_.listen_fd >= 0 ? MSG_DONTWAIT : 0);
   if (controller_fd_ >= 0) ::send(controller_fd_, &state_, sizeof(state_), flags);
@@ -247,9 +324,46 @@ void Supervision::Obey(const SuperviseCommand& command) {
     case SuperviseCommand::kRelease:
       released_ = true;
       return;
+    case SuperviseCommand::kDumpStacks:
+      BeginDump();
+      return;
+    case SuperviseCommand::kLimitMemory:
+      memory_.set_limit(command.memory_limit_bytes);
+      SendState();
+      return;
     default:
       if (!exit_.has_value()) ::kill(child_, SIGKILL);
   }
+}
+
+void Supervision::BeginDump() {
+  if (exit_.has_value() || dump_.has_value() || !log_.has_value()) return;
+  std::vector<pid_t> pids = {child_};
+  if (!options_.keep_descendants) pids = ProcessesBelow(::getpid());
+  const size_t count = pids.size();
+  pids.resize(std::min(count, kDumpProcesses));
+  WriteLog(fmt::format("{}stacks of {} are asked for: {} of its {} processes\n", kLogAside,
+                       options_.name, pids.size(), count));
+  absl::StatusOr<StackDump> dump = StackDump::Start(std::move(pids), {});
+  if (!dump.ok()) {
+    WriteLog(fmt::format("{}{}\n", kLogAside, Message(dump.status())));
+    return;
+  }
+  dump_.emplace(*std::move(dump));
+  dump_until_ = clock_.Now() + kDumpTimeout;
+}
+
+void Supervision::TakeDump() {
+  if (!dump_.has_value()) return;
+  const StackDump::State state = dump_->Take(
+      [this](const std::string& line) { WriteLog(fmt::format("{}{}\n", kLogAside, line)); });
+  const bool late = clock_.Now() >= dump_until_;
+  if (state == StackDump::State::kMore && !late) return;
+  dump_.reset();
+  const std::string_view end = state == StackDump::State::kFinished ? "end of the stacks"
+                               : state == StackDump::State::kBroken ? "the stacks broke off"
+                                                                    : "the stacks took too long";
+  WriteLog(fmt::format("{}{}\n", kLogAside, end));
 }
 
 void Supervision::PumpLog() {
@@ -268,21 +382,42 @@ void Supervision::PumpLog() {
   }
 }
 
+void Supervision::WatchMemory() {
+  if (!LooksAtMemory() || clock_.Now() < look_at_) return;
+  const pid_t own = dump_.has_value() ? dump_->child() : 0;
+  bool exceeded = memory_.IsExceeded(::getpid(), own);
+  if (exceeded && controller_fd_ >= 0) {
+    // A higher limit may be on its way.
+    HandleController();
+    exceeded = memory_.IsExceeded(::getpid(), own);
+  }
+  if (exceeded) {
+    WriteLog(fmt::format("{}{} is killed: {} bytes in memory are more than its limit of {}\n",
+                         kLogAside, options_.name, memory_.peak_bytes(), memory_.limit_bytes()));
+    ::kill(child_, SIGKILL);
+    own_kill_ = true;
+  }
+  look_at_ = clock_.Now() + MemoryWatch::kInterval;
+}
+
 int Supervision::PollTimeout() const {
-  if (!kill_at_.has_value()) return -1;
+  std::optional<TimePoint> next = kill_at_;
+  if (LooksAtMemory()) next = std::min(next.value_or(look_at_), look_at_);
+  if (dump_.has_value()) next = std::min(next.value_or(dump_until_), dump_until_);
+  if (!next.has_value()) return -1;
   const auto left =
-      std::chrono::duration_cast<std::chrono::milliseconds>(*kill_at_ - clock_.Now()).count();
+      std::chrono::duration_cast<std::chrono::milliseconds>(*next - clock_.Now()).count();
   return static_cast<int>(std::clamp<int64_t>(left + 1, 0, 3'600'000));
 }
 
 bool Supervision::WaitOnce() {
-  pollfd fds[5] = {{signal_fd_, POLLIN, 0},
-                   {controller_fd_, POLLIN, 0},
-                   {log_fd_, POLLIN, 0},
-                   {options_.listen_fd, POLLIN, 0},
-                   {options_.life_fd, POLLIN, 0}};
-  if (::poll(fds, 5, PollTimeout()) < 0) return errno == EINTR;
+  pollfd fds[6] = {
+      {signal_fd_, POLLIN, 0},       {controller_fd_, POLLIN, 0},
+      {log_fd_, POLLIN, 0},          {options_.listen_fd, POLLIN, 0},
+      {options_.life_fd, POLLIN, 0}, {dump_.has_value() ? dump_->fd() : -1, POLLIN, 0}};
+  if (::poll(fds, 6, PollTimeout()) < 0) return errno == EINTR;
   if (fds[2].revents != 0) PumpLog();
+  TakeDump();
   if (fds[1].revents != 0) HandleController();
   if (fds[3].revents != 0) AcceptControllers();
   if (fds[4].revents != 0) life_over_ = true;
@@ -292,6 +427,7 @@ bool Supervision::WaitOnce() {
 
 void Supervision::Watch() {
   while (!exit_.has_value() && WaitOnce()) {
+    WatchMemory();
     const bool late = kill_at_.has_value() && clock_.Now() >= *kill_at_;
     if ((life_over_ || late) && !exit_.has_value()) {
       ::kill(child_, SIGKILL);
@@ -324,6 +460,7 @@ int Supervision::Run() {
   WriteLog(fmt::format("{}{} started, pid {}\n", kLogMark, options_.name, child_));
   Report({.kind = SuperviseReport::kStarted, .pid = child_});
   Watch();
+  dump_.reset();
   if (!options_.keep_descendants) KillDescendants({});
   PumpLog();
   exit_ = exit_.value_or(ExitStatus{.signal = SIGKILL});

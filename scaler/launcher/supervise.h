@@ -22,11 +22,16 @@ struct SuperviseReport {
   int32_t code = 0;        // of an exit; 127 or 126 when the command could not be executed
   int32_t supervisor = 0;  // pid of `muster supervise`
   uint32_t start = 0;      // SuperviseOptions::start
+  uint32_t own_kill = 0;   // of an exit: 1 = by `muster supervise`, for memory
+  uint32_t grouped = 0;    // 1 = the command is in the control groups of cgroup_fds, or is to be
+  uint64_t memory_peak_bytes = 0;   // as far as it was watched
+  uint64_t memory_limit_bytes = 0;  // that `muster supervise` watches; 0 = none
 };
 struct SuperviseCommand {
-  enum Kind : uint32_t { kStop = 1, kKill = 2, kRelease = 3 };
+  enum Kind : uint32_t { kStop = 1, kKill = 2, kRelease = 3, kLimitMemory = 4, kDumpStacks = 5 };
   uint32_t kind = 0;
-  uint32_t timeout_ms = 0;  // of a stop: from SIGTERM to SIGKILL
+  uint32_t timeout_ms = 0;          // of a stop: from SIGTERM to SIGKILL
+  uint64_t memory_limit_bytes = 0;  // of a limit; 0 = none
 };
 
 struct SuperviseOptions {
@@ -48,6 +53,14 @@ struct SuperviseOptions {
   /// A descriptor (a lock) that is kept open until everything is gone, and not passed on; -1 =
   /// none.
   int held_fd = -1;
+  /// What the command gets, inherited, under the same numbers. Everything else is closed.
+  std::vector<int> pass_fds;
+  /// The control groups that the command enters, inherited (Cgroup::join_fds). When it cannot, its
+  /// log says so, and it runs without.
+  std::vector<int> cgroup_fds;
+  /// Without control groups: all is killed that was started when it uses more, which is
+  /// looked at now and then (MemoryWatch); 0 = not limited. Controllers may change it.
+  uint64_t memory_limit_bytes = 0;
   /// Who started it; 0 = not checked.
   pid_t parent_pid = 0;
   /// Where the command's stdout and stderr go; "" = they are left alone.
@@ -64,7 +77,8 @@ struct SuperviseOptions {
 /// The body of `muster supervise`: runs one command and guarantees that nothing it ever started
 /// outlives it. The command is killed when the parent dies (even by SIGKILL) or its life ends, when
 /// a controller says so, and when it does not end in time after SIGTERM; whatever then descends
-/// from it is killed too, in whatever session or process group. Reports start and exit.
+/// from it is killed too, in whatever session or process group. So it is when it uses more memory
+/// than `memory_limit_bytes`. Reports start and exit.
 ///
 /// Returns the exit code of the process: the command's, or 128 + its signal. Requires: a process of
 /// its own with one thread (it becomes a sub-reaper and a session leader and blocks signals).
@@ -73,7 +87,9 @@ struct SuperviseOptions {
 int RunSupervise(const SuperviseOptions& options);
 
 /// Parses `supervise --name N [--control-fd FD | --listen-fd FD --node-start N] [--held-fd FD]
-/// [--life-fd FD] [--parent-pid PID] [--keep-descendants] [--log FILE] [--log-bytes N] [--cwd DIR]
+/// [--life-fd FD] [--pass-fds FD,...] [--cgroup-fds FD,...] [--memory-limit BYTES] [--parent-pid
+/// PID] [--keep-descendants]
+/// [--log FILE] [--log-bytes N] [--cwd DIR]
 /// [--stop-timeout-ms N] -- COMMAND...`, without the verb itself.
 absl::StatusOr<SuperviseOptions> ParseSuperviseArguments(const std::vector<std::string>& arguments);
 

@@ -1,3 +1,6 @@
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <charconv>
 
 #include "base/status.h"
@@ -15,6 +18,18 @@ absl::StatusOr<int64_t> ParseNumber(const std::string& flag, const std::string& 
   return value;
 }
 
+absl::StatusOr<std::vector<int>> ParseDescriptors(const std::string& flag,
+                                                  const std::string& text) {
+  std::vector<int> fds;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    MUSTER_ASSIGN_OR_RETURN(const int64_t fd, ParseNumber(flag, text.substr(begin, end - begin)));
+    fds.push_back(static_cast<int>(fd));
+    begin = end + 1;
+  }
+  return fds;
+}
+
 absl::Status SetNumber(const std::string& flag, int64_t number, SuperviseOptions* options) {
   if (flag == "--control-fd") {
     options->control_fd = static_cast<int>(number);
@@ -28,6 +43,8 @@ absl::Status SetNumber(const std::string& flag, int64_t number, SuperviseOptions
     options->held_fd = static_cast<int>(number);
   } else if (flag == "--parent-pid") {
     options->parent_pid = static_cast<pid_t>(number);
+  } else if (flag == "--memory-limit") {
+    options->memory_limit_bytes = static_cast<uint64_t>(number);
   } else if (flag == "--log-bytes") {
     options->log_bytes_max = static_cast<uint64_t>(number);
   } else if (flag == "--stop-timeout-ms") {
@@ -61,6 +78,10 @@ absl::StatusOr<SuperviseOptions> ParseSuperviseArguments(
       options.log_path = value;
     } else if (flag == "--cwd") {
       options.working_directory = value;
+    } else if (flag == "--pass-fds") {
+      MUSTER_ASSIGN_OR_RETURN(options.pass_fds, ParseDescriptors(flag, value));
+    } else if (flag == "--cgroup-fds") {
+      MUSTER_ASSIGN_OR_RETURN(options.cgroup_fds, ParseDescriptors(flag, value));
     } else {
       MUSTER_ASSIGN_OR_RETURN(const int64_t number, ParseNumber(flag, value));
       MUSTER_RETURN_IF_ERROR(SetNumber(flag, number, &options));
@@ -87,6 +108,12 @@ std::vector<std::string> SuperviseArguments(const SuperviseOptions& options) {
                                         std::to_string(options.life_fd),
                                         "--held-fd",
                                         std::to_string(options.held_fd),
+                                        "--pass-fds",
+                                        fmt::format("{}", fmt::join(options.pass_fds, ",")),
+                                        "--cgroup-fds",
+                                        fmt::format("{}", fmt::join(options.cgroup_fds, ",")),
+                                        "--memory-limit",
+                                        std::to_string(options.memory_limit_bytes),
                                         "--parent-pid",
                                         std::to_string(options.parent_pid),
                                         "--log",

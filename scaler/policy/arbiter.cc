@@ -71,6 +71,11 @@ std::vector<Decision> Arbiter::Decide(std::vector<Proposal> proposals, const Job
   return decisions;
 }
 
+void Arbiter::Adopt(const Proposal& proposal, TimePoint at) {
+  last_[KeyOf(proposal)] = at;
+  if (proposal.kind == Proposal::Kind::kIntervention) interventions_.push_back(at);
+}
+
 std::optional<std::string> Arbiter::Refusal(const JobView& view, Proposal* proposal,
                                             std::string* remark) {
   if (stopping_) return "the job is being stopped";
@@ -146,38 +151,16 @@ std::optional<std::string> Arbiter::FitWorkers(const JobView& view, Proposal* pr
                                                std::string* remark) const {
   uint32_t& after = std::get<uint32_t>(proposal->after);
   const uint32_t wanted = after;
-  uint32_t now = 0;
-  Resources each;
-  Resources all;
-  for (const NodeView& node : view.nodes) {
-    const Resources counted = CountedFor(node, pending_);
-    all.cpus += counted.cpus;
-    all.memory_bytes += counted.memory_bytes;
-    if (node.role != NodeRole::kWorker) continue;
-    ++now;
-    each.cpus = std::max(each.cpus, counted.cpus);
-    each.memory_bytes = std::max(each.memory_bytes, counted.memory_bytes);
-  }
-  after = std::clamp(after, view.workers_min, std::max(view.workers_min, view.workers_max));
-  Bound bound = Bound::kNodeMax;
-  // How many more of the largest fit; a worker that is counted with nothing always does.
-  const auto fit = [&](double capacity, double used, double one, Bound which) {
-    if (capacity <= 0 || one <= 0 || after <= now) return;
-    const double more = std::max(capacity - used, 0.0) / one;
-    if (more >= after - now) return;
-    after = now + static_cast<uint32_t>(more);
-    bound = which;
-  };
-  const auto bytes = [](uint64_t value) { return static_cast<double>(value); };
-  fit(view.budget.cpus, all.cpus, each.cpus, Bound::kBudget);
-  fit(bytes(view.budget.memory_bytes), bytes(all.memory_bytes), bytes(each.memory_bytes),
-      Bound::kBudget);
-  fit(bytes(view.machine.memory_bytes), bytes(all.memory_bytes), bytes(each.memory_bytes),
-      Bound::kMachine);
+  const uint32_t in_range =
+      std::clamp(wanted, view.workers_min, std::max(view.workers_min, view.workers_max));
+  const WorkerRoom room = RoomForWorkers(view, in_range, pending_);
+  after = room.most;
   if (after == wanted) return std::nullopt;
-  const std::string limit = bound == Bound::kNodeMax ? "the job file's range of worker counts"
-                                                     : ToString(bound, NodeRole::kWorker);
+  const std::string limit = room.bound == Bound::kNone ? "the job file's range of worker counts"
+                                                       : ToString(room.bound, NodeRole::kWorker);
   const std::string cut = fmt::format("of {} workers, {} allows {}", wanted, limit, after);
+  const auto now = static_cast<uint32_t>(std::ranges::count_if(
+      view.nodes, [](const NodeView& node) { return node.role == NodeRole::kWorker; }));
   if (after == now) return cut + ", as many as there are";
   *remark = cut;
   return std::nullopt;

@@ -34,8 +34,8 @@ struct Decision {
 /// told once, and again when its reason changes or after `refusal_repeat`; a proposal that repeats
 /// the action under way is passed over.
 ///
-/// A value with one owner; not thread-safe. Pauses outlive the process only if the owner keeps
-/// them; cooldowns and open actions begin anew, as the policies' windows do.
+/// A value with one owner; not thread-safe. Pauses, cooldowns and what was granted outlive the
+/// process only if the owner keeps them; open actions begin anew, as the policies' windows do.
 class Arbiter {
  public:
   struct Options {
@@ -59,6 +59,10 @@ class Arbiter {
   /// Decisions on `proposals`, the weightiest first (stop, repairs, then interventions in the order
   /// given). `view` is the one that the policies saw.
   std::vector<Decision> Decide(std::vector<Proposal> proposals, const JobView& view);
+
+  /// What an arbiter before this one granted at `at`, oldest first: cooldowns and the budget of
+  /// interventions go on. Of the proposal, policy, target, action and kind count.
+  void Adopt(const Proposal& proposal, TimePoint at);
 
   /// By name. A paused policy still watches; what it proposes is refused.
   void Pause(const std::string& policy) { paused_.insert(policy); }

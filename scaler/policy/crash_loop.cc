@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "scaler/core/messages.h"
+
 namespace muster::scaler {
 namespace {
 
@@ -17,7 +19,8 @@ Proposal RelaunchAsItWas(std::string policy, const NodeView& node) {
           .kind = Proposal::Kind::kRepair,
           .target = node.name,
           .before = node.limits,
-          .after = node.limits};
+          .after = node.limits,
+          .ended = node.name};
 }
 
 }  // namespace
@@ -53,6 +56,10 @@ std::vector<Proposal> CrashLoopPolicy::Step(const JobView& view) {
                         : fmt::format("see `muster logs {}`, mend the program, and run the job "
                                       "again",
                                       node->name));
+      if (!end.meaning.empty()) proposal.details = "\n  " + end.meaning + ".";
+      if (!end.last_words.empty()) {
+        proposal.details += "\n  Its last lines:" + Indented(end.last_words);
+      }
     } else {
       proposal.because = fmt::format("{} {}; it is started again as it was", node->name, how);
     }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "scaler/policy/window.h"
 
@@ -19,106 +20,278 @@ double Seconds(nanoseconds duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-/// Something else than the worker itself may keep it from its next minibatch.
-bool OthersToBlame(const JobView& view) {
-  if (view.activity == Activity::kStarting || view.activity == Activity::kReplaying ||
-      view.activity == Activity::kOver) {
-    return true;
-  }
-  return std::any_of(view.nodes.begin(), view.nodes.end(), [](const NodeView& node) {
-    return node.role != NodeRole::kWorker && node.state != NodeState::kRunning &&
-           node.state != NodeState::kDraining;
+constexpr std::chrono::seconds kCpuWindow{60};
+/// Of memory; less comes and goes by itself.
+constexpr uint64_t kGrowth = uint64_t{1} << 20;
+/// A start may take 64 times as long in the end.
+constexpr uint32_t kDoublingsMax = 6;
+/// Named in the evidence.
+constexpr size_t kStarvedNamed = 5;
+
+bool ServersServe(const JobView& view) {
+  return std::all_of(view.nodes.begin(), view.nodes.end(), [](const NodeView& node) {
+    return node.role == NodeRole::kWorker || node.state == NodeState::kRunning ||
+           node.state == NodeState::kDraining;
   });
+}
+
+/// Something else than the node itself may keep it from getting on.
+bool OthersToBlame(const JobView& view, const NodeView& node) {
+  if (!view.master_heard || view.activity == Activity::kOver) return true;
+  // Of a server's restore nobody else is the cause; workers wait for all servers.
+  if (node.role == NodeRole::kWorker && !ServersServe(view)) return true;
+  return view.activity == Activity::kReplaying && node.state != NodeState::kStarting;
 }
 
 /// Over the last minute, or as much of it as there is.
 double CpusNow(const JobView& view, const NodeView& node) {
-  const std::optional<Span> span =
-      SpanSince(node, view.now - std::chrono::seconds(60), std::chrono::seconds(5));
+  const std::optional<Span> span = SpanSince(node, view.now - kCpuWindow, std::chrono::seconds(5));
   return span.has_value() ? span->cpus() : 0;
 }
 
 }  // namespace
 
 std::vector<Proposal> HangPolicy::Step(const JobView& view) {
-  for (const NodeView& node : view.nodes) {
-    if (node.role == NodeRole::kWorker) Watch(view, node, &nodes_[node.name]);
-  }
-  for (const ActionTaken& taken : view.taken) {
-    const auto node = nodes_.find(taken.target);
-    if (taken.policy == name() && taken.action == Action::kDumpStacks && node != nodes_.end()) {
-      node->second.dumped_at = taken.at;
-    }
-  }
+  for (const NodeView& node : view.nodes) Watch(view, node, &nodes_[node.name]);
+  NoteActions(view);
+  const std::vector<const NodeView*> starved = Starved(view);
+  const NodeView* const suspect = starved.empty() ? nullptr : Suspect(view);
+  const bool servers_accused = !starved.empty() && ServersAccused(view);
   std::vector<Proposal> proposals;
   for (const NodeView& node : view.nodes) {
-    if (node.role != NodeRole::kWorker || node.state != NodeState::kRunning) continue;
-    const Node& state = nodes_.at(node.name);
-    const nanoseconds allowed = Allowed(view, node, state);
-    if (state.silence < allowed) continue;
-    if (state.dumped_at.has_value() && view.now - *state.dumped_at < options_.dump_grace) continue;
-    const auto window = std::chrono::duration_cast<std::chrono::seconds>(state.silence);
-    const bool relaunch = state.dumped_at.has_value();
-    proposals.push_back(
-        {.policy = name(),
-         .action = relaunch ? Action::kRelaunch : Action::kDumpStacks,
-         .target = node.name,
-         .before = relaunch ? Amount(node.limits) : Amount(),
-         .after = relaunch ? Amount(node.limits) : Amount(),
-         .evidence = {{"time without a minibatch", Seconds(state.silence), "s", window},
-                      {"time allowed", Seconds(allowed), "s"},
-                      {"longest between two minibatches", Seconds(state.longest), "s"},
-                      {"shards held",
-                       static_cast<double>(
-                           node.samples.empty() ? 0 : node.samples.back().worker.shards_held),
-                       "shards"},
-                      {"CPU", CpusNow(view, node), "cores", std::chrono::seconds(60)}},
-         .because = fmt::format("{} holds work and has finished no minibatch for {:.0f} s, {}",
-                                node.name, Seconds(state.silence),
-                                relaunch ? "its stacks are in its log: it is started again"
-                                         : "so its stacks are written into its log")});
+    std::optional<Proposal> proposal;
+    if (node.state == NodeState::kStarting) {
+      proposal = JudgeStart(view, node);
+    } else if (&node == suspect) {
+      proposal = JudgeServer(view, node, starved);
+    } else if (node.role == NodeRole::kWorker && node.state == NodeState::kRunning) {
+      // Whoever waits for a server that hangs is not to blame.
+      if (!servers_accused || !OnlyWaits(view, node)) proposal = JudgeWorker(view, node);
+    }
+    if (!proposal.has_value()) continue;
+    Node& state = nodes_.at(node.name);
+    if (proposal->action == Action::kRelaunch) state.proposed = state.phase;
+    proposals.push_back(*std::move(proposal));
   }
   return proposals;
 }
 
-void HangPolicy::Watch(const JobView& view, const NodeView& node, Node* state) const {
+void HangPolicy::NoteActions(const JobView& view) {
+  for (const ActionTaken& taken : view.taken) {
+    const auto found = nodes_.find(taken.target);
+    if (taken.policy != name() || found == nodes_.end()) continue;
+    Node& state = found->second;
+    if (taken.action == Action::kDumpStacks) state.dumped_at = taken.at;
+    if (taken.action != Action::kRelaunch) continue;
+    if (state.proposed == Phase::kStarting) ++state.slow_starts;
+    if (state.proposed == Phase::kWorking) state.relaunched_at = taken.at;
+    state.proposed = Phase::kIdle;
+  }
+}
+
+void HangPolicy::Watch(const JobView& view, const NodeView& node, Node* state) {
   const nanoseconds passed =
       state->counted_at == TimePoint() ? nanoseconds(0) : view.now - state->counted_at;
   state->counted_at = view.now;
+  const bool worker = node.role == NodeRole::kWorker;
+  const bool has_work =
+      !worker || (!node.samples.empty() && node.samples.back().worker.shards_held > 0);
+  const Phase phase = node.state == NodeState::kStarting              ? Phase::kStarting
+                      : node.state == NodeState::kRunning && has_work ? Phase::kWorking
+                                                                      : Phase::kIdle;
   const bool new_life = state->start != node.start;
-  const uint64_t minibatches = node.samples.empty() ? 0 : node.samples.back().worker.minibatches;
-  if (new_life) *state = {.start = node.start, .counted_at = view.now, .longest = state->longest};
-  const bool works = node.state == NodeState::kRunning && !node.samples.empty() &&
-                     node.samples.back().worker.shards_held > 0;
-  if (new_life || minibatches != state->minibatches || !works) {
-    if (!new_life && minibatches != state->minibatches) {
-      state->longest = std::max(state->longest, state->silence + passed);
-      state->progress_at = view.now;
-    }
-    state->minibatches = minibatches;
+  if (new_life) {
+    *state = {.start = node.start,
+              .counted_at = view.now,
+              .longest = state->longest,
+              .proposed = state->proposed,
+              .slow_starts = state->slow_starts,
+              .relaunched_at = state->relaunched_at};
+  }
+  if (node.state == NodeState::kRunning) state->slow_starts = 0;
+  const bool progresses = Progresses(node, state);
+  if (progresses && !new_life) state->progress_at = view.now;
+  if (progresses && !new_life && worker && node.state != NodeState::kStarting) {
+    state->longest = std::max(state->longest, state->silence + passed);
+    state->minibatch_at = view.now;
+    went_on_at_ = view.now;
+  }
+  if (new_life || progresses || phase != state->phase || phase == Phase::kIdle) {
+    state->phase = phase;
     state->silence = nanoseconds(0);
     state->dumped_at.reset();
     return;
   }
-  if (!OthersToBlame(view)) state->silence += passed;
+  if (!OthersToBlame(view, node)) state->silence += passed;
+}
+
+bool HangPolicy::Progresses(const NodeView& node, Node* state) const {
+  if (node.samples.empty()) return false;
+  const NodeSample& newest = node.samples.back();
+  if (node.state == NodeState::kStarting) {
+    const bool restores = newest.server.partitions_serving != state->progress;
+    const bool grows = newest.memory_bytes >= state->memory_high + kGrowth;
+    state->progress = newest.server.partitions_serving;
+    if (grows) state->memory_high = newest.memory_bytes;
+    return restores || grows;
+  }
+  const uint64_t done = node.role == NodeRole::kWorker ? newest.worker.minibatches
+                                                       : newest.server.pulls + newest.server.parts;
+  return std::exchange(state->progress, done) != done;
+}
+
+std::vector<const NodeView*> HangPolicy::Starved(const JobView& view) const {
+  if (OthersProgress(view, "", options_.silence_min / 2)) return {};
+  std::vector<const NodeView*> starved;
+  for (const NodeView& node : view.nodes) {
+    if (node.role != NodeRole::kWorker || node.state != NodeState::kRunning) continue;
+    const Node& state = nodes_.at(node.name);
+    if (state.silence >= AllowedAlone(state) && OnlyWaits(view, node)) starved.push_back(&node);
+  }
+  return starved;
+}
+
+bool HangPolicy::WasTried(const Node& state) const {
+  return state.relaunched_at.has_value() && *state.relaunched_at >= went_on_at_;
+}
+
+bool HangPolicy::ServersAccused(const JobView& view) const {
+  return std::any_of(view.nodes.begin(), view.nodes.end(), [this](const NodeView& node) {
+    if (node.role != NodeRole::kServer) return false;
+    const Node& state = nodes_.at(node.name);
+    const bool silent = node.state == NodeState::kRunning && state.silence >= options_.silence_min;
+    // One that was tried has as long to show that it helped.
+    return WasTried(state) ? !silent : silent;
+  });
+}
+
+const NodeView* HangPolicy::Suspect(const JobView& view) const {
+  const NodeView* suspect = nullptr;
+  const auto likelier = [&](const NodeView& node, const NodeView& than) {
+    const bool burns = CpusNow(view, node) >= options_.looping_cpus;
+    const bool other_burns = CpusNow(view, than) >= options_.looping_cpus;
+    if (burns != other_burns) return burns;
+    return nodes_.at(node.name).progress_at < nodes_.at(than.name).progress_at;
+  };
+  for (const NodeView& node : view.nodes) {
+    if (node.role != NodeRole::kServer) continue;
+    const Node& state = nodes_.at(node.name);
+    // While any of them answers, or came back just now, the job may go on.
+    if (node.state != NodeState::kRunning || state.silence < options_.silence_min) return nullptr;
+    if (WasTried(state)) continue;
+    if (suspect == nullptr || likelier(node, *suspect)) suspect = &node;
+  }
+  return suspect;
+}
+
+std::optional<Proposal> HangPolicy::JudgeStart(const JobView& view, const NodeView& node) const {
+  const Node& state = nodes_.at(node.name);
+  const nanoseconds allowed = nanoseconds(options_.first_silence_min) *
+                              (int64_t{1} << std::min(state.slow_starts, kDoublingsMax));
+  if (state.silence < allowed) return std::nullopt;
+  const auto window = std::chrono::duration_cast<std::chrono::seconds>(state.silence);
+  std::vector<Evidence> evidence = {
+      {"time without a sign of progress", Seconds(state.silence), "s", window},
+      {"time allowed", Seconds(allowed), "s"},
+      {"memory", static_cast<double>(state.memory_high), "bytes"},
+      {"CPU", CpusNow(view, node), "cores", kCpuWindow}};
+  std::string what = "runs, and the master has heard nothing of it";
+  if (node.role == NodeRole::kServer) {
+    evidence.push_back(
+        {"partitions that serve", static_cast<double>(state.progress), "partitions"});
+    what = "runs, and has not got on with its restore";
+  }
+  return Answer(view, node, fmt::format("{} for {:.0f} s", what, Seconds(state.silence)),
+                std::move(evidence));
+}
+
+std::optional<Proposal> HangPolicy::JudgeServer(const JobView& view, const NodeView& node,
+                                                const std::vector<const NodeView*>& starved) const {
+  const Node& state = nodes_.at(node.name);
+  const auto window = std::chrono::duration_cast<std::chrono::seconds>(state.silence);
+  std::vector<Evidence> evidence = {
+      {"time without a request served", Seconds(state.silence), "s", window},
+      {"workers that wait for servers", static_cast<double>(starved.size()), "workers"},
+      {"CPU", CpusNow(view, node), "cores", kCpuWindow}};
+  for (size_t i = 0; i < std::min(starved.size(), kStarvedNamed); ++i) {
+    evidence.push_back({starved[i]->name + " without a minibatch",
+                        Seconds(nodes_.at(starved[i]->name).silence), "s"});
+  }
+  return Answer(
+      view, node,
+      fmt::format(
+          "has served no request for {:.0f} s, while {} {} for rows or "
+          "acknowledgements and no worker makes progress",
+          Seconds(state.silence), starved.front()->name,
+          starved.size() == 1 ? "waits" : fmt::format("and {} more wait", starved.size() - 1)),
+      std::move(evidence));
+}
+
+std::optional<Proposal> HangPolicy::JudgeWorker(const JobView& view, const NodeView& node) const {
+  const Node& state = nodes_.at(node.name);
+  const nanoseconds allowed = Allowed(view, node, state);
+  if (state.silence < allowed) return std::nullopt;
+  const auto window = std::chrono::duration_cast<std::chrono::seconds>(state.silence);
+  const double shards =
+      node.samples.empty() ? 0 : static_cast<double>(node.samples.back().worker.shards_held);
+  return Answer(
+      view, node,
+      fmt::format("holds work and has finished no minibatch for {:.0f} s", Seconds(state.silence)),
+      {{"time without a minibatch", Seconds(state.silence), "s", window},
+       {"time allowed", Seconds(allowed), "s"},
+       {"longest between two minibatches", Seconds(state.longest), "s"},
+       {"shards held", shards, "shards"},
+       {"CPU", CpusNow(view, node), "cores", kCpuWindow}});
+}
+
+std::optional<Proposal> HangPolicy::Answer(const JobView& view, const NodeView& node,
+                                           const std::string& what,
+                                           std::vector<Evidence> evidence) const {
+  const std::optional<TimePoint>& dumped_at = nodes_.at(node.name).dumped_at;
+  if (dumped_at.has_value() && view.now - *dumped_at < options_.dump_grace) return std::nullopt;
+  const bool relaunch = dumped_at.has_value();
+  return Proposal{.policy = name(),
+                  .action = relaunch ? Action::kRelaunch : Action::kDumpStacks,
+                  .target = node.name,
+                  .before = relaunch ? Amount(node.limits) : Amount(),
+                  .after = relaunch ? Amount(node.limits) : Amount(),
+                  .evidence = std::move(evidence),
+                  .because = fmt::format("{} {}, {}", node.name, what,
+                                         relaunch ? "its stacks were asked for: it is started again"
+                                                  : "so its stacks are written into its log")};
+}
+
+nanoseconds HangPolicy::AllowedAlone(const Node& state) const {
+  const nanoseconds least = state.progress == 0 ? options_.first_silence_min : options_.silence_min;
+  return std::max(least, Times(state.longest, options_.times_longest));
 }
 
 nanoseconds HangPolicy::Allowed(const JobView& view, const NodeView& node,
                                 const Node& state) const {
-  nanoseconds allowed = state.minibatches == 0 ? options_.first_silence_min : options_.silence_min;
-  allowed = std::max(allowed, Times(state.longest, options_.times_longest));
-  if (OthersProgress(view, node.name, options_.silence_min / 2) ||
-      CpusNow(view, node) >= options_.looping_cpus) {
-    return allowed;
-  }
+  const nanoseconds allowed = AllowedAlone(state);
+  const bool loops = CpusNow(view, node) >= options_.looping_cpus && !OnlyWaits(view, node);
+  if (loops || OthersProgress(view, node.name, options_.silence_min / 2)) return allowed;
   return Times(allowed, options_.alone_factor);
+}
+
+bool HangPolicy::OnlyWaits(const JobView& view, const NodeView& node) const {
+  const std::optional<Span> span =
+      SpanSince(node, view.now - options_.silence_min, options_.silence_min / 2);
+  if (!span.has_value()) return false;
+  const WorkerTotals &from = span->begin->worker, &to = span->end->worker;
+  const double waits = span->Rate(to.waiting_pulls - from.waiting_pulls) +
+                       span->Rate(to.waiting_pushes - from.waiting_pushes);
+  // Of several loops one may compute: then it is not the servers that hold the worker up.
+  const double computes = span->Rate(to.computing - from.computing);
+  return waits >= options_.only_waits && computes <= (1 - options_.only_waits) * waits;
 }
 
 bool HangPolicy::OthersProgress(const JobView& view, const std::string& name,
                                 nanoseconds within) const {
   return std::any_of(nodes_.begin(), nodes_.end(), [&](const auto& entry) {
     const auto& [other, state] = entry;
-    return other != name && state.minibatches > 0 && view.now - state.progress_at <= within;
+    return other != name && state.minibatch_at.has_value() &&
+           view.now - *state.minibatch_at <= within;
   });
 }
 

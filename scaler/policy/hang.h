@@ -11,10 +11,19 @@
 
 namespace muster::scaler {
 
-/// A worker that is alive and holds work, but finishes no minibatch: first its stacks into the log,
-/// then a relaunch. One that waits for others is not hung: while a server is away or restores,
-/// nobody's time counts, and where all workers stand still and none of them computes, the time is
-/// longer. A server that hangs misses its heartbeats, which the master sees (NodeState::kLost).
+/// Whoever is alive and makes no progress: first its stacks into the log, then a relaunch.
+///
+/// - A worker that holds work and finishes no minibatch. One that waits for others is not hung:
+///   while a server is away or restores, no worker's time counts, and where all of them stand still
+///   and none computes, the time is longer.
+/// - A server that answers nothing while workers wait for rows or acknowledgements and none makes
+///   progress. Where several are silent, it is the one that burns CPU, or else the one that fell
+///   silent first; the next one's turn comes when that did not help, and then the workers'.
+/// - A process that the master does not hear of, and a server that does not get on with its
+/// restore:
+///   whose partitions and memory stay as they are.
+/// While the master is away nobody's time counts. Whoever misses its heartbeats is the keeper's
+/// (NodeState::kLost).
 class HangPolicy final : public Policy {
  public:
   struct Options {
@@ -24,8 +33,11 @@ class HangPolicy final : public Policy {
     /// And so many times the longest that this node took from one minibatch to the next, its start
     /// included: a trainer of slow minibatches is not hung.
     double times_longest = 3;
-    /// Before its first minibatch: models load, libraries compile.
+    /// Before its first minibatch: models load, libraries compile. Also until the master hears it,
+    /// and without a sign of a restore; doubled with each relaunch for that.
     std::chrono::seconds first_silence_min{300};
+    /// Of its time; a worker that waits so long for rows and acknowledgements does nothing else.
+    double only_waits = 0.8;
     /// Of a core: a worker that burns as much and finishes nothing loops, whatever the others do.
     double looping_cpus = 0.5;
     /// So many times as long where no other worker makes progress: they may all wait for the same.
@@ -40,23 +52,52 @@ class HangPolicy final : public Policy {
   std::vector<Proposal> Step(const JobView& view) override;
 
  private:
+  /// What progress means to a node.
+  enum class Phase : uint8_t { kIdle, kStarting, kWorking };
   struct Node {
     uint32_t start = 0;
-    uint64_t minibatches = 0;
+    Phase phase = Phase::kIdle;
+    uint64_t progress = 0;     // minibatches, requests, or partitions restored
+    uint64_t memory_high = 0;  // while it starts: what grows does something
     TimePoint progress_at;
-    TimePoint counted_at;                 // the last step
-    std::chrono::nanoseconds silence{0};  // counted while nothing else is to blame
-    std::chrono::nanoseconds longest{0};
+    std::optional<TimePoint> minibatch_at;  // of a worker: the newest one of this life
+    TimePoint counted_at;                   // the last step
+    std::chrono::nanoseconds silence{0};    // counted while nothing else is to blame
+    std::chrono::nanoseconds longest{0};    // of a worker, in all its lives
     std::optional<TimePoint> dumped_at;
+    Phase proposed = Phase::kIdle;           // that it is to be relaunched, and what for
+    uint32_t slow_starts = 0;                // relaunches since it last ran
+    std::optional<TimePoint> relaunched_at;  // for what it did not do while it ran
   };
+  void NoteActions(const JobView& view);
   /// Brings the node's silence up to now.
-  void Watch(const JobView& view, const NodeView& node, Node* state) const;
+  void Watch(const JobView& view, const NodeView& node, Node* state);
+  bool Progresses(const NodeView& node, Node* state) const;
   std::chrono::nanoseconds Allowed(const JobView& view, const NodeView& node,
                                    const Node& state) const;
+  /// Of a worker, whatever the others do.
+  std::chrono::nanoseconds AllowedAlone(const Node& state) const;
   bool OthersProgress(const JobView& view, const std::string& name,
                       std::chrono::nanoseconds within) const;
+  bool OnlyWaits(const JobView& view, const NodeView& node) const;
+  /// Workers that have waited for servers for too long; none while any worker makes progress.
+  std::vector<const NodeView*> Starved(const JobView& view) const;
+  /// It was started again, and no worker has got on since.
+  bool WasTried(const Node& state) const;
+  /// A server's turn comes, or its relaunch has yet to show what it helped.
+  bool ServersAccused(const JobView& view) const;
+  /// Why they wait; nullptr when no server is to blame, or none any more.
+  const NodeView* Suspect(const JobView& view) const;
+  std::optional<Proposal> JudgeStart(const JobView& view, const NodeView& node) const;
+  std::optional<Proposal> JudgeServer(const JobView& view, const NodeView& node,
+                                      const std::vector<const NodeView*>& starved) const;
+  std::optional<Proposal> JudgeWorker(const JobView& view, const NodeView& node) const;
+  /// Stacks, or a relaunch after them; nothing while they are being written.
+  std::optional<Proposal> Answer(const JobView& view, const NodeView& node, const std::string& what,
+                                 std::vector<Evidence> evidence) const;
 
   Options options_;
+  TimePoint went_on_at_;  // a worker finished a minibatch
   std::map<std::string, Node> nodes_;
 };
 

@@ -39,7 +39,7 @@ std::vector<Proposal> InitialResourcesPolicy::Step(const JobView& view) {
     ++nodes;
     const RoleHistory* history = HistoryOf(view, node.role);
     if (history != nullptr) {
-      wanted += options_.memory_margin * static_cast<double>(history->memory_peak_bytes);
+      wanted += FromHistory(*history);
     }
   }
   const double share = wanted > capacity && capacity > 0 ? capacity / wanted : 1;
@@ -48,9 +48,14 @@ std::vector<Proposal> InitialResourcesPolicy::Step(const JobView& view) {
     if (node.state != NodeState::kPlanned || node.start > 0 || !NamesNone(node)) continue;
     if (HistoryOf(view, node.role) == nullptr && capacity <= 0) continue;
     if (!proposed_.insert(node.name).second) continue;
-    proposals.push_back(ForNode(view, node, capacity / nodes, share));
+    proposals.push_back(ForNode(view, node, options_.handed_out * capacity / nodes, share));
   }
   return proposals;
+}
+
+double InitialResourcesPolicy::FromHistory(const RoleHistory& history) const {
+  return std::max(options_.memory_margin * static_cast<double>(history.memory_peak_bytes),
+                  static_cast<double>(options_.memory_min_bytes));
 }
 
 Proposal InitialResourcesPolicy::ForNode(const JobView& view, const NodeView& node, double capacity,
@@ -67,14 +72,15 @@ Proposal InitialResourcesPolicy::ForNode(const JobView& view, const NodeView& no
     after.memory_bytes = std::max(static_cast<uint64_t>(capacity) >> 20, uint64_t{1}) << 20;
     proposal.evidence = {
         {"memory of the machine", static_cast<double>(view.machine.memory_bytes), "bytes"},
-        {"an even share", capacity, "bytes"}};
+        {"its share", capacity, "bytes"}};
     proposal.because = fmt::format(
-        "the job file names no resources for {} and no earlier run is known: an even share of the "
-        "machine, {}",
-        node.name, ToString(after));
+        "the job file names no resources for {} and no earlier run is known: an even share of {:g} "
+        "% "
+        "of the memory, {}; the rest is left for who needs more, and for more workers",
+        node.name, 100 * options_.handed_out, ToString(after));
   } else {
     const double peak = static_cast<double>(history->memory_peak_bytes);
-    after.memory_bytes = RoundUpToMiB(share * options_.memory_margin * peak);
+    after.memory_bytes = RoundUpToMiB(share * FromHistory(*history));
     if (history->cpus_p95 > 0) {
       after.cpus = std::max(options_.cpu_margin * history->cpus_p95, options_.cpus_min);
       if (view.machine.cpus > 0) after.cpus = std::min(after.cpus, view.machine.cpus);

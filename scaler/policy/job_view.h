@@ -8,20 +8,11 @@
 
 #include "base/clock.h"
 #include "scaler/core/node_role.h"
+#include "scaler/core/resources.h"
 
 /// What policies see of a job: plain values that sensors and the core fill in, and that a recorded
 /// history can fill in as well. No policy sees anything else.
 namespace muster::scaler {
-
-/// What a node may use. 0 = not limited, each for itself.
-struct Resources {
-  double cpus = 0;  // cores
-  uint64_t memory_bytes = 0;
-  friend bool operator==(const Resources&, const Resources&) = default;
-};
-std::string ToString(const Resources& resources);  // "0.5 cores, 512 MiB"
-/// "512 MiB", "1.5 GiB".
-std::string BytesText(uint64_t bytes);
 
 /// Running totals of one life of a worker's process.
 struct WorkerTotals {
@@ -43,6 +34,7 @@ struct ServerTotals {
   /// As its workers see it: requests answered, and the sum of their round trips.
   uint64_t peer_requests = 0;
   std::chrono::microseconds peer_round_trip{0};
+  uint32_t partitions_serving = 0;  // now: those that it has restored
 };
 
 /// One reading of a node.
@@ -75,6 +67,8 @@ struct NodeView {
   NodeRole role = NodeRole::kWorker;
   uint32_t start = 0;  // the how-manieth start, from 1; 0 = never
   NodeState state = NodeState::kPlanned;
+  /// A server: its partitions were snapshotted when somebody asked for it; it serves on.
+  bool drained = false;
   TimePoint started_at;
   Resources limits;                 // in force now, or of the next start
   Resources requested;              // by the job file
@@ -105,6 +99,9 @@ struct NodeEnd {
   bool progressed = false;
   uint64_t memory_peak_bytes = 0;
   uint64_t memory_limit_bytes = 0;  // 0 = none: the whole machine was short
+  // For people alone; histories do not have them.
+  std::string meaning;     // of such an exit, usually
+  std::string last_words;  // of its log
 };
 
 /// What the job does now. Rates can be compared within kTraining only.
@@ -145,6 +142,8 @@ struct RoleHistory {
 struct JobView {
   TimePoint now;
   Activity activity = Activity::kStarting;
+  /// False: the master is away, and what it knows of the nodes is not seen.
+  bool master_heard = true;
   std::vector<NodeView> nodes;
   /// Since the last step, oldest first.
   std::vector<NodeEnd> ends;

@@ -14,6 +14,17 @@ std::string Killer(EndCause cause) {
   return cause == EndCause::kKernelOutOfMemory ? "the kernel" : "the watch over its memory";
 }
 
+std::string HowToRaise(Bound bound, NodeRole role) {
+  switch (bound) {
+    case Bound::kBudget:
+      return "raise spec.budget.memory";
+    case Bound::kMachine:
+      return "run on a machine with more memory";
+    default:
+      return fmt::format("raise spec.replicaSpecs.{}.resources.max.memory", ToString(role));
+  }
+}
+
 }  // namespace
 
 uint64_t RoundUpToMiB(double bytes) {
@@ -48,12 +59,14 @@ Proposal OutOfMemoryPolicy::OnKill(const JobView& view, const NodeView& node,
       .kind = Proposal::Kind::kRepair,
       .target = node.name,
       .before = node.limits,
-      .evidence = {
-          {.name = "memory limit", .value = static_cast<double>(limit), .unit = "bytes"},
-          {.name = "memory peak",
-           .value = static_cast<double>(end.memory_peak_bytes),
-           .unit = "bytes"},
-          {.name = "start", .value = static_cast<double>(end.start), .unit = "of the node"}}};
+      .evidence = {{.name = "memory limit", .value = static_cast<double>(limit), .unit = "bytes"},
+                   {.name = "memory peak",
+                    .value = static_cast<double>(end.memory_peak_bytes),
+                    .unit = "bytes"},
+                   {.name = "start",
+                    .value = static_cast<double>(end.start),
+                    .unit = "of the node"}},
+      .ended = node.name};
   const std::string killed =
       fmt::format("{} was killed by {} at its memory limit of {} (peak {})", node.name,
                   Killer(end.cause), BytesText(limit), BytesText(end.memory_peak_bytes));
@@ -83,11 +96,11 @@ Proposal OutOfMemoryPolicy::OnKill(const JobView& view, const NodeView& node,
     proposal.target = "job";
     proposal.before = std::monostate{};
     proposal.because = fmt::format(
-        "{}, and {} is all that {} allows: raise spec.replicaSpecs.{}.resources.limits.memory or "
-        "the "
-        "budget, or share the work out by more spec.replicaSpecs.{}.replicas",
-        killed, BytesText(room.most.memory_bytes), ToString(room.memory_bound, node.role),
-        ToString(node.role), ToString(node.role));
+        "{}, and {} is all that {} allows: {}, or {}", killed, BytesText(room.most.memory_bytes),
+        ToString(room.memory_bound, node.role), HowToRaise(room.memory_bound, node.role),
+        node.role == NodeRole::kServer
+            ? "share the weights out over more servers (spec.replicaSpecs.ps.replicas)"
+            : "let the trainer use less");
     return proposal;
   }
   proposal.after = after;

@@ -35,6 +35,9 @@ struct Proposal {
   Amount after;
   std::vector<Evidence> evidence;
   std::string because;  // one sentence for people
+  /// Further lines, for the reason of a job that is stopped; empty, or each after a line break.
+  std::string details;
+  std::string ended;  // the node whose end it answers; "" = it answers none
 };
 
 /// One reason to act. A policy repeats a proposal while its reason holds and nothing was done about

@@ -77,4 +77,34 @@ Room RoomOf(const JobView& view, const NodeView& node, const PendingLimits& pend
   return room;
 }
 
+WorkerRoom RoomForWorkers(const JobView& view, uint32_t wanted, const PendingLimits& pending) {
+  uint32_t now = 0;
+  Resources each;
+  Resources all;
+  for (const NodeView& node : view.nodes) {
+    const Resources counted = CountedFor(node, pending);
+    all.cpus += counted.cpus;
+    all.memory_bytes += counted.memory_bytes;
+    if (node.role != NodeRole::kWorker) continue;
+    ++now;
+    each.cpus = std::max(each.cpus, counted.cpus);
+    each.memory_bytes = std::max(each.memory_bytes, counted.memory_bytes);
+  }
+  WorkerRoom room{.most = wanted};
+  // How many more of the largest fit; a worker that is counted with nothing always does.
+  const auto fit = [&](double capacity, double used, double one, Bound which) {
+    if (capacity <= 0 || one <= 0 || room.most <= now) return;
+    const double more = std::max(capacity - used, 0.0) / one;
+    if (more >= room.most - now) return;
+    room = {.most = now + static_cast<uint32_t>(more), .bound = which};
+  };
+  const auto bytes = [](uint64_t value) { return static_cast<double>(value); };
+  fit(view.budget.cpus, all.cpus, each.cpus, Bound::kBudget);
+  fit(bytes(view.budget.memory_bytes), bytes(all.memory_bytes), bytes(each.memory_bytes),
+      Bound::kBudget);
+  fit(bytes(view.machine.memory_bytes), bytes(all.memory_bytes), bytes(each.memory_bytes),
+      Bound::kMachine);
+  return room;
+}
+
 }  // namespace muster::scaler

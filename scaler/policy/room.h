@@ -28,6 +28,16 @@ using PendingLimits = std::map<std::string, Resources>;
 /// what the node has now: whoever has something may keep it.
 Room RoomOf(const JobView& view, const NodeView& node, const PendingLimits& pending = {});
 
+/// How many workers there may be.
+struct WorkerRoom {
+  uint32_t most = 0;
+  /// What keeps it from being more; kNone: nothing does.
+  Bound bound = Bound::kNone;
+};
+/// Of the `wanted` workers: those that the budget and the machine have room for, each as large as
+/// the largest one. As many as there are always have room.
+WorkerRoom RoomForWorkers(const JobView& view, uint32_t wanted, const PendingLimits& pending = {});
+
 /// What one node counts for against budget and machine.
 Resources CountedFor(const NodeView& node, const PendingLimits& pending = {});
 

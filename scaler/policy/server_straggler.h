@@ -17,6 +17,7 @@ class ServerStragglerPolicy final : public Policy {
       // A round trip hides the queue before it, so it differs more than computing does; and a
       // relaunch of a server costs a restore and a replay.
       slow_ratio = 2.5;
+      clear_ratio = 1.5;
       hold = std::chrono::seconds(8);
       work_min = 100;
       relaunches_max = 1;

@@ -7,6 +7,14 @@
 #include "scaler/policy/room.h"
 
 namespace muster::scaler {
+namespace {
+
+/// Of training without a break, each at least a step long: more than the longest window has.
+constexpr size_t kStretchesMax = 256;
+/// Two readings closer to each other say nothing.
+constexpr std::chrono::milliseconds kReadingsApart{1};
+
+}  // namespace
 
 StragglerJudge::StragglerJudge(std::string policy, NodeRole role, std::vector<CostKind> costs,
                                const StragglerOptions& options)
@@ -14,12 +22,8 @@ StragglerJudge::StragglerJudge(std::string policy, NodeRole role, std::vector<Co
 
 std::vector<Proposal> StragglerJudge::Step(const JobView& view) {
   NoteActions(view);
-  if (view.activity != Activity::kTraining) {
-    training_since_.reset();
-    for (auto& [name, node] : nodes_) node.slow_since.reset();
-    return {};
-  }
-  if (!training_since_.has_value()) training_since_ = view.now;
+  NoteTraining(view);
+  if (view.activity != Activity::kTraining) return {};
   const Costs costs = Measure(view);
   std::vector<Proposal> proposals;
   for (const NodeView& node : view.nodes) {
@@ -61,32 +65,70 @@ void StragglerJudge::NoteActions(const JobView& view) {
   }
 }
 
+void StragglerJudge::NoteTraining(const JobView& view) {
+  if (view.activity == Activity::kTraining) {
+    if (!in_stretch_) {
+      const auto wait = stretches_.empty() ? options_.settle : options_.resettle;
+      stretches_.push_back({.begin = view.now + wait, .end = view.now});
+    }
+    in_stretch_ = true;
+    stretches_.back().end = view.now;
+    while (stretches_.size() > kStretchesMax) stretches_.pop_front();
+    return;
+  }
+  in_stretch_ = false;
+  if (view.activity == Activity::kEvaluating) return;
+  stretches_.clear();
+  for (auto& [name, node] : nodes_) node.slow_since.reset();
+}
+
 StragglerJudge::Costs StragglerJudge::Measure(const JobView& view) const {
   Costs costs;
   for (const NodeView& node : view.nodes) {
     if (node.role != role_ || node.state != NodeState::kRunning) continue;
     std::vector<std::optional<Cost>>& mine = costs[node.name];
-    for (const CostKind& kind : kinds_) mine.push_back(MeasureOne(view, node, kind));
+    for (const CostKind& kind : kinds_) mine.push_back(MeasureOne(node, kind));
   }
   return costs;
 }
 
-std::optional<StragglerJudge::Cost> StragglerJudge::MeasureOne(const JobView& view,
-                                                               const NodeView& node,
+StragglerJudge::Measured StragglerJudge::Collect(const NodeView& node, const CostKind& kind,
+                                                 std::chrono::seconds window) const {
+  const TimePoint settled = node.started_at + options_.settle;
+  Measured measured;
+  for (auto stretch = stretches_.rbegin(); stretch != stretches_.rend(); ++stretch) {
+    const TimePoint asked = stretch->end - (window - measured.time);
+    const TimePoint from = std::max({asked, stretch->begin, settled});
+    measured.full = from == asked;
+    if (const std::optional<Span> span = SpanBetween(node, from, stretch->end, kReadingsApart)) {
+      const Effort effort = kind.effort(*span);
+      measured.effort.time += effort.time;
+      measured.effort.work += effort.work;
+      measured.time += span->end->at - span->begin->at;
+    }
+    if (measured.full) break;
+  }
+  return measured;
+}
+
+std::optional<StragglerJudge::Cost> StragglerJudge::MeasureOne(const NodeView& node,
                                                                const CostKind& kind) const {
-  const TimePoint settled = std::max(*training_since_, node.started_at) + options_.settle;
+  if (kind.fresh.count() > 0 && Collect(node, kind, kind.fresh).effort.work == 0) {
+    return std::nullopt;
+  }
   for (std::chrono::seconds window = options_.window;; window *= 2) {
-    const TimePoint from = std::max(view.now - window, settled);
+    const Measured measured = Collect(node, kind, window);
     // Readings come when they come: a window that is a little short will do.
-    const std::optional<Span> span = SpanSince(node, from, options_.window * 7 / 10);
-    if (!span.has_value()) return std::nullopt;
+    if (measured.time < options_.window * 7 / 10) return std::nullopt;
     // The longest window takes what there is: one that slow is slow enough to be judged by little.
     const bool longest = window >= options_.window_max;
-    const uint64_t work_min =
-        longest ? std::max(options_.work_min / 5, uint64_t{1}) : options_.work_min;
-    const std::optional<double> us = kind.microseconds(*span, work_min);
-    if (us.has_value()) return Cost{.microseconds = *us, .window = span->window()};
-    if (longest || from == settled) return std::nullopt;
+    const uint64_t work_min = longest ? options_.work_min / 5 : options_.work_min;
+    if (measured.effort.work >= std::max(work_min, uint64_t{1})) {
+      return Cost{.microseconds = static_cast<double>(measured.effort.time.count()) /
+                                  static_cast<double>(measured.effort.work),
+                  .window = std::chrono::round<std::chrono::seconds>(measured.time)};
+    }
+    if (longest || !measured.full) return std::nullopt;
   }
 }
 
@@ -106,7 +148,7 @@ std::optional<double> StragglerJudge::Usual(const std::string& name, size_t kind
   const Past& past = node->second.past[kind];
   if (past.costs.size() < options_.history_min) return std::nullopt;
   const double own = Median({past.costs.begin(), past.costs.end()});
-  if (peers.empty()) return own;
+  if (peers.empty()) return kinds_[kind].alone ? std::optional(own) : std::nullopt;
   if (past.of_peer.size() < options_.history_min) return std::nullopt;
   // Slower than its past is not enough, nor slower against a peer that became faster.
   return std::max(own, peers[0] * Median({past.of_peer.begin(), past.of_peer.end()}));
@@ -121,7 +163,7 @@ std::optional<StragglerJudge::Verdict> StragglerJudge::Judge(const Costs& costs,
     const std::vector<double> peers = Peers(costs, name, kind);
     Verdict verdict{.kind = kind,
                     .cost_us = own->microseconds,
-                    .needed_ratio = options_.slow_ratio,
+                    .needed_ratio = options_.slow_ratio * kinds_[kind].ratio_factor,
                     .against = fmt::format("the median of its {} peers", peers.size()),
                     .window = own->window};
     if (peers.size() >= 2) {
@@ -131,7 +173,7 @@ std::optional<StragglerJudge::Verdict> StragglerJudge::Judge(const Costs& costs,
       if (!usual.has_value()) continue;
       verdict.reference_us = *usual;
       verdict.against = "what it took before";
-      if (peers.empty()) verdict.needed_ratio = options_.alone_ratio;
+      if (peers.empty()) verdict.needed_ratio = options_.alone_ratio * kinds_[kind].ratio_factor;
     }
     if (verdict.reference_us <= 0) continue;
     verdict.ratio = verdict.cost_us / verdict.reference_us;

@@ -23,17 +23,22 @@ struct StragglerOptions {
   std::chrono::seconds window_max{160};
   /// Minibatches or requests that a cost needs.
   uint64_t work_min = 5;
-  /// After a start, and after anything but training: caches are cold, connections new.
+  /// After a start, and after anything but training and evaluation: caches are cold, connections
+  /// new.
   std::chrono::seconds settle{10};
+  /// After an evaluation: a reading may lag behind what the master says by so much.
+  std::chrono::milliseconds resettle{1'000};
   /// Slow = so many times the cost of its peers. Neighbours on one machine differ by up to 1.4 from
-  /// one window to the next; half the speed is what is worth a relaunch.
-  double slow_ratio = 2.0;
+  /// one window to the next. A process held to half of the CPU that it wants takes twice as long
+  /// for the whole, and less than that for its parts: what it waits for catches up meanwhile.
+  double slow_ratio = 1.7;
   /// Once slow, it is so until it is better than this.
-  double clear_ratio = 1.5;
+  double clear_ratio = 1.35;
   /// For one without peers: its data may have become heavier, too.
   double alone_ratio = 3.0;
-  /// How long it must be slow without a break, beyond the window.
-  std::chrono::seconds hold{5};
+  /// How long it must be slow without a break, beyond the window. More than a window, so that two
+  /// say so which have nothing in common: one long stall alone makes nobody slow.
+  std::chrono::seconds hold{12};
   /// Less than so much more per unit of work does not hold anybody up.
   std::chrono::microseconds excess_min{200};
   /// Own history, for those with fewer than two peers: at least and at most so many windows.
@@ -55,17 +60,30 @@ struct StragglerOptions {
   std::chrono::seconds forgive{600};
 };
 
+/// Work that was done, and the time that went into it.
+struct Effort {
+  std::chrono::microseconds time{0};
+  uint64_t work = 0;
+};
+
 /// What one kind of work costs a node.
 struct CostKind {
   std::string name;  // "computing time per minibatch"
-  /// Per unit of work; nothing when less than `work_min` was done in the span.
-  std::function<std::optional<double>(const Span& span, uint64_t work_min)> microseconds;
+  std::function<Effort(const Span& span)> effort;
+  /// Whether one without any peer may be judged by it. Not where others can make it slow.
+  bool alone = true;
+  /// So many times as much as usual must it be to count as slow.
+  double ratio_factor = 1;
+  /// Something must have been finished in so much of the newest training: who stands still hangs,
+  /// which is not judged here. 0 = always.
+  std::chrono::seconds fresh{0};
 };
 
 /// What workers and servers have in common: finds those that are slow against the median of their
 /// peers for the same work; with fewer than two peers, against their own past, and against
 /// what they used to take compared with a single peer, so that what slows both down blames neither.
-/// First more CPU where the quota holds it back, then a relaunch.
+/// First more CPU where the quota holds it back, then a relaunch. Evaluations are left out of the
+/// windows, which go on after them; anything else that is no training begins them anew.
 class StragglerJudge {
  public:
   StragglerJudge(std::string policy, NodeRole role, std::vector<CostKind> costs,
@@ -77,7 +95,18 @@ class StragglerJudge {
   /// Of one kind of work, over one window.
   struct Cost {
     double microseconds = 0;
-    std::chrono::seconds window{0};
+    std::chrono::seconds window{0};  // of training
+  };
+  /// The job trained from `begin` to `end` without a break.
+  struct Stretch {
+    TimePoint begin;
+    TimePoint end;
+  };
+  /// What was done in the newest training of a given length.
+  struct Measured {
+    Effort effort;
+    TimePoint::duration time{0};
+    bool full = false;  // false: there was no more
   };
   /// How slow a node is, by its worst cost.
   struct Verdict {
@@ -106,9 +135,10 @@ class StragglerJudge {
   };
   using Costs = std::map<std::string, std::vector<std::optional<Cost>>>;
 
+  void NoteTraining(const JobView& view);
   Costs Measure(const JobView& view) const;
-  std::optional<Cost> MeasureOne(const JobView& view, const NodeView& node,
-                                 const CostKind& kind) const;
+  std::optional<Cost> MeasureOne(const NodeView& node, const CostKind& kind) const;
+  Measured Collect(const NodeView& node, const CostKind& kind, std::chrono::seconds window) const;
   std::optional<Verdict> Judge(const Costs& costs, const std::string& name) const;
   /// What the others took at the same time.
   static std::vector<double> Peers(const Costs& costs, const std::string& name, size_t kind);
@@ -126,7 +156,8 @@ class StragglerJudge {
   NodeRole role_;
   std::vector<CostKind> kinds_;
   StragglerOptions options_;
-  std::optional<TimePoint> training_since_;
+  std::deque<Stretch> stretches_;  // oldest first
+  bool in_stretch_ = false;
   std::map<std::string, Node> nodes_;
 };
 

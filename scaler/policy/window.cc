@@ -1,6 +1,7 @@
 #include "scaler/policy/window.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/check.h"
 
@@ -22,12 +23,18 @@ bool GoesBack(const NodeSample& from, const NodeSample& to) {
 
 std::optional<Span> SpanSince(const NodeView& node, TimePoint from,
                               std::chrono::milliseconds least) {
+  return SpanBetween(node, from, TimePoint::max(), least);
+}
+
+std::optional<Span> SpanBetween(const NodeView& node, TimePoint from, TimePoint to,
+                                std::chrono::milliseconds least) {
   MUSTER_CHECK(least.count() > 0);
-  const auto begin =
-      std::partition_point(node.samples.begin(), node.samples.end(),
-                           [from](const NodeSample& sample) { return sample.at < from; });
-  if (begin == node.samples.end()) return std::nullopt;
-  const Span span{.begin = &*begin, .end = &node.samples.back()};
+  const auto begin = std::partition_point(node.samples.begin(), node.samples.end(),
+                                          [from](const NodeSample& s) { return s.at < from; });
+  const auto end = std::partition_point(begin, node.samples.end(),
+                                        [to](const NodeSample& s) { return s.at <= to; });
+  if (begin == end) return std::nullopt;
+  const Span span{.begin = &*begin, .end = &*std::prev(end)};
   if (span.end->at - span.begin->at < least || GoesBack(*span.begin, *span.end)) {
     return std::nullopt;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -20,7 +21,8 @@ struct Span {
   }
   /// Of a second of wall time.
   double cpus() const { return Rate(end->cpu - begin->cpu); }
-  double throttled() const { return Rate(end->throttled - begin->throttled); }
+  /// At most 1: the kernel adds up the time of every core that it held back.
+  double throttled() const { return std::min(Rate(end->throttled - begin->throttled), 1.0); }
   double Rate(std::chrono::microseconds grown) const {
     return std::chrono::duration<double>(grown).count() / seconds();
   }
@@ -31,6 +33,9 @@ struct Span {
 /// `least` > 0. The span points into `node`.
 std::optional<Span> SpanSince(const NodeView& node, TimePoint from,
                               std::chrono::milliseconds least);
+/// The same of the samples not after `to`.
+std::optional<Span> SpanBetween(const NodeView& node, TimePoint from, TimePoint to,
+                                std::chrono::milliseconds least);
 
 /// Evidence from PSI, where it is known (not negative).
 void AddPressure(const std::string& name, double percent, Proposal* proposal);

@@ -5,12 +5,22 @@
 namespace muster::scaler {
 namespace {
 
-std::optional<double> ComputingPerMinibatch(const Span& span, uint64_t work_min) {
+/// Waits depend on what others do: less of a sign than computing.
+constexpr double kWaitsFactor = 1.2;
+constexpr std::chrono::seconds kWaitsFresh{5};
+
+Effort Computing(const Span& span) {
   const WorkerTotals &from = span.begin->worker, &to = span.end->worker;
-  const uint64_t minibatches = to.minibatches - from.minibatches;
-  if (minibatches < work_min) return std::nullopt;
-  return static_cast<double>((to.computing - from.computing).count()) /
-         static_cast<double>(minibatches);
+  return {.time = to.computing - from.computing, .work = to.minibatches - from.minibatches};
+}
+
+/// Shows a slow network too, and threads of the data plane that are short of CPU. Waits for shards
+/// are nobody's slowness.
+Effort ComputingAndServers(const Span& span) {
+  const WorkerTotals &from = span.begin->worker, &to = span.end->worker;
+  return {.time = to.computing - from.computing + to.waiting_pulls - from.waiting_pulls +
+                  to.waiting_pushes - from.waiting_pushes,
+          .work = to.minibatches - from.minibatches};
 }
 
 void AddWaits(const JobView& view, Proposal* proposal) {
@@ -33,7 +43,10 @@ void AddWaits(const JobView& view, Proposal* proposal) {
 
 WorkerStragglerPolicy::WorkerStragglerPolicy(const Options& options)
     : judge_("worker-straggler", NodeRole::kWorker,
-             {{"computing time per minibatch", ComputingPerMinibatch}}, options) {}
+             {{"computing time per minibatch", Computing},
+              {"computing and waiting for servers per minibatch", ComputingAndServers,
+               /*alone=*/false, kWaitsFactor, kWaitsFresh}},
+             options) {}
 
 std::vector<Proposal> WorkerStragglerPolicy::Step(const JobView& view) {
   std::vector<Proposal> proposals = judge_.Step(view);

@@ -6,9 +6,9 @@
 
 namespace muster::scaler {
 
-/// Workers that compute slowly: by the time that the trainer computes per minibatch. What a worker
-/// waits for shards, pulls and pushes is others' doing, so it does not count, and is told as
-/// evidence.
+/// Slow workers: by the time that the trainer computes per minibatch, and by the same with its
+/// waits for servers, which are others' doing as a rule and must differ from its peers' by more.
+/// Waits for shards do not count; all waits are told as evidence.
 class WorkerStragglerPolicy final : public Policy {
  public:
   struct Options : StragglerOptions {};

@@ -1,6 +1,7 @@
 #include "scaler/service/plan_file.h"
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "base/failpoint.h"
@@ -15,10 +16,38 @@ constexpr std::pair<NodePlan::State, const char*> kStates[] = {
     {NodePlan::State::kIdle, "idle"},
     {NodePlan::State::kRunning, "running"},
     {NodePlan::State::kFinished, "finished"}};
+constexpr std::pair<NodePlan::Ending, const char*> kEndings[] = {
+    {NodePlan::Ending::kNone, "none"},
+    {NodePlan::Ending::kRelaunch, "relaunch"},
+    {NodePlan::Ending::kDrain, "drain"}};
 constexpr NodeRole kRoles[] = {NodeRole::kServer, NodeRole::kWorker};
 
 absl::Status Bad(std::string_view what, const std::string& value) {
   return absl::DataLossError(fmt::format("{}: '{}' is not known", what, value.substr(0, 64)));
+}
+
+/// Of `names`, the one that `json` says.
+template <typename Value, size_t kCount>
+absl::Status TakeName(const nlohmann::json& json, std::string_view what,
+                      const std::pair<Value, const char*> (&names)[kCount], Value* value) {
+  const std::string text = json.get<std::string>();
+  for (const auto& [candidate, name] : names) {
+    if (name != text) continue;
+    *value = candidate;
+    return absl::OkStatus();
+  }
+  return Bad(what, text);
+}
+
+nlohmann::json ToJson(const Resources& limits) {
+  return {{"cpus", limits.cpus}, {"memory_bytes", limits.memory_bytes}};
+}
+
+absl::Status TakeLimits(const nlohmann::json& json, Resources* limits) {
+  limits->cpus = json.at("cpus").get<double>();
+  limits->memory_bytes = json.at("memory_bytes").get<uint64_t>();
+  if (limits->cpus >= 0) return absl::OkStatus();
+  return Bad("cpus", json.at("cpus").dump());
 }
 
 absl::StatusOr<NodePlan> NodeFromJson(const nlohmann::json& json) {
@@ -33,13 +62,16 @@ absl::StatusOr<NodePlan> NodeFromJson(const nlohmann::json& json) {
     known = true;
   }
   if (!known) return Bad("role", role_name);
-  const std::string state_name = json.at("state").get<std::string>();
-  for (const auto& [state, name] : kStates) {
-    if (name != state_name) continue;
-    node.state = state;
-    return node;
+  MUSTER_RETURN_IF_ERROR(TakeName(json.at("state"), "state", kStates, &node.state));
+  // What plans of older scalers do not have is as in a fresh node.
+  if (json.contains("limits")) MUSTER_RETURN_IF_ERROR(TakeLimits(json.at("limits"), &node.limits));
+  if (json.contains("former_limits")) {
+    MUSTER_RETURN_IF_ERROR(TakeLimits(json.at("former_limits"), &node.former_limits.emplace()));
   }
-  return Bad("state", state_name);
+  if (json.contains("ending")) {
+    MUSTER_RETURN_IF_ERROR(TakeName(json.at("ending"), "ending", kEndings, &node.ending));
+  }
+  return node;
 }
 
 }  // namespace
@@ -51,11 +83,19 @@ std::string PlanToJson(const Plan& plan) {
                    {"state", kStates[static_cast<size_t>(node.state)].second},
                    {"starts", node.starts},
                    {"exits", node.exits},
-                   {"pid", node.pid}};
+                   {"pid", node.pid},
+                   {"limits", ToJson(node.limits)},
+                   {"ending", kEndings[static_cast<size_t>(node.ending)].second}};
+    if (node.former_limits.has_value()) nodes[name]["former_limits"] = ToJson(*node.former_limits);
   }
-  const nlohmann::json json = {
-      {"run_id", plan.run_id}, {"workers", plan.workers}, {"nodes", std::move(nodes)}};
-  return json.dump(2) + "\n";
+  nlohmann::json json = {{"run_id", plan.run_id},
+                         {"began_wall_us", plan.began_wall_us},
+                         {"workers", plan.workers},
+                         {"nodes", std::move(nodes)},
+                         {"paused", plan.paused}};
+  if (plan.failure.has_value()) json["failure"] = *plan.failure;
+  // A failure quotes what a node wrote last, which need not be UTF-8.
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 absl::StatusOr<Plan> PlanFromJson(std::string_view text) {
@@ -63,6 +103,7 @@ absl::StatusOr<Plan> PlanFromJson(std::string_view text) {
   try {
     const nlohmann::json json = nlohmann::json::parse(text);
     Plan plan{.run_id = json.at("run_id").get<std::string>(),
+              .began_wall_us = json.value("began_wall_us", uint64_t{0}),
               .workers = json.at("workers").get<uint32_t>(),
               .nodes = {}};
     for (const auto& [name, value] : json.at("nodes").items()) {
@@ -70,6 +111,8 @@ absl::StatusOr<Plan> PlanFromJson(std::string_view text) {
       if (!node.ok()) return Annotate(node.status(), name);
       plan.nodes.emplace(name, *node);
     }
+    if (json.contains("paused")) plan.paused = json.at("paused").get<std::set<std::string>>();
+    if (json.contains("failure")) plan.failure = json.at("failure").get<std::string>();
     return plan;
   } catch (const nlohmann::json::exception& error) {
     return absl::DataLossError(fmt::format("not a plan: {}", error.what()));

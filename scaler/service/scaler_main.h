@@ -9,7 +9,10 @@
 #include "base/clock.h"
 #include "scaler/core/node_keeper.h"
 #include "scaler/core/node_role.h"
+#include "scaler/core/plan.h"
+#include "scaler/decision/decider.h"
 #include "scaler/launcher/node_command.h"
+#include "scaler/sensor/job_sensor.h"
 #include "sharding/job_identity.h"
 
 namespace muster::scaler {
@@ -21,15 +24,25 @@ struct ScalerOptions {
   /// Of a run that begins.
   uint32_t servers = 1;
   uint32_t workers = 1;
+  InitialLimits limits;
   KeeperOptions keeper;
+  /// What nodes ask for and may have, by the job file, and what there is.
+  JobShape shape;
+  Decider::Options decider;
   /// The program whose verb `supervise` is run: this one.
   std::string program;
   /// Where `plan.json` is, and a lock that keeps a second scaler out; made when it is not there.
   std::string directory;
-  std::string log_directory;     // must exist
-  std::string socket_directory;  // of supervising processes; made when it is not there
+  std::string history_directory;  // of this run and those before; made when it is not there
+  std::string log_directory;      // must exist
+  std::string socket_directory;   // of supervising processes; made when it is not there
   /// What a node is.
   std::function<NodeCommand(const std::string& node, NodeRole role)> command_of;
+  /// The REST interface: a port of 127.0.0.1 (0 = one that is free), the file of its token, and
+  /// what to do with the port once it is open. None without a file.
+  uint16_t rest_port = 0;
+  std::string rest_token_file;
+  std::function<absl::Status(uint16_t port)> on_rest;
   /// The reading end of a pipe whose end is the end of every node; -1 = none.
   int life_fd = -1;
   /// A lock that stays held until every node is gone; -1 = none.

@@ -76,7 +76,6 @@ TEST(JsonOutputTest, NamesAndTimes) {
   id.set_dataset(1);
   id.set_epoch(2);
   id.set_index(3);
-  EXPECT_EQ(ShardIdToText(id), "1/2/3");
   v1::ShardStatus shard;
   *shard.mutable_id() = id;
   shard.add_reasons("SIGSEGV");

@@ -139,6 +139,18 @@ TEST_F(RunPlanTest, DatasetIsExpandedAndEstimated) {
                        AllOf(HasSubstr("train"), HasSubstr("c-*.csv"), HasSubstr(folder_.path()))));
 }
 
+TEST_F(RunPlanTest, RestPortsAreFreeAndNotTheMasters) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(const uint16_t port, ChooseRestPort(0, 3, "127.0.0.1:1"));
+  EXPECT_GE(port, 20'000);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const uint16_t other,
+                              ChooseRestPort(0, 3, fmt::format("127.0.0.1:{}", port)));
+  EXPECT_NE(other, port) << "the same seed finds the same port first";
+  MUSTER_ASSERT_OK_AND_ASSIGN(const uint16_t wanted, ChooseRestPort(port, 3, "127.0.0.1:1"));
+  EXPECT_EQ(wanted, port);
+  EXPECT_THAT(ChooseRestPort(port, 3, fmt::format("127.0.0.1:{}", port)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("spec.scaler.port")));
+}
+
 TEST_F(RunPlanTest, CommandsAndDescriptions) {
   RunPlan plan;
   plan.job.name = "demo";
@@ -167,11 +179,13 @@ TEST_F(RunPlanTest, CommandsAndDescriptions) {
   EXPECT_EQ(worker.slot_file, "/s/run/worker-1.slot");
   EXPECT_EQ(CommandOf(plan, "ps-0", NodeRole::kServer).slot_file, "");
   plan.scaler_program = "/bin/real";
+  plan.rest_port = 20002;
   const NodeCommand scaler = CommandOf(plan, "scaler", NodeRole::kScaler);
-  EXPECT_THAT(scaler.command,
-              ElementsAre("/bin/real", "scaler", "--job", "/s/job.yaml", "--base-directory",
-                          "/base", "--master", "127.0.0.1:20001", "--run-id", "r1", "--trainer",
-                          "/base/trainer", "--node-program", "/bin/muster"));
+  EXPECT_THAT(
+      scaler.command,
+      ElementsAre("/bin/real", "scaler", "--job", "/s/job.yaml", "--base-directory", "/base",
+                  "--master", "127.0.0.1:20001", "--run-id", "r1", "--trainer", "/base/trainer",
+                  "--node-program", "/bin/muster", "--rest-port", "20002"));
   EXPECT_TRUE(scaler.keep_descendants);
   EXPECT_FALSE(worker.keep_descendants);
   EXPECT_EQ(worker.environment.count("MUSTER_JOB_ID"), 0u);
@@ -181,11 +195,21 @@ TEST_F(RunPlanTest, CommandsAndDescriptions) {
     EXPECT_THAT(fmt::format("{}", fmt::join(CommandOf(plan, "ps-0", role).command, " ")),
                 HasSubstr(" --job-id id-1"));
   }
+  plan.job.ps.limits = {.cpu = 0.5, .memory_bytes = uint64_t{64} << 20};
+  plan.job.ps.max.memory_bytes = uint64_t{1} << 30;
+  plan.job.worker.replicas_max = 4;
+  plan.job.budget.cpu = 6;
+  EXPECT_THAT(DescribePlan(plan),
+              AllOf(HasSubstr("  ps         0.5 cores, 64 MiB each, up to any cores, 1 GiB\n"),
+                    HasSubstr("  worker     any cores, any memory each; 2 to 4 workers\n"),
+                    HasSubstr("  together   6 cores, any memory\n")));
   EXPECT_THAT(DescribePlan(plan), AllOf(HasSubstr("worker-1"), HasSubstr("/base/trainer --fast")));
   const nlohmann::json json = nlohmann::json::parse(PlanToJson(plan));
   EXPECT_EQ(json["nodes"].size(), 5u);
   EXPECT_EQ(json["nodes"][1]["name"], "scaler");
   EXPECT_EQ(json["nodes"][4]["name"], "worker-1");
+  EXPECT_EQ(json["nodes"][2]["limits"]["memory_bytes"], uint64_t{64} << 20);
+  EXPECT_EQ(json["nodes"][4]["limits"]["cpus"], 0);
 }
 
 }  // namespace

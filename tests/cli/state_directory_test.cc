@@ -1,6 +1,8 @@
 #include "cli/state_directory.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +39,47 @@ TEST(StateDirectoryTest, EndpointRoundTrip) {
     EXPECT_THAT(state.ReadEndpoint(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("damaged")))
         << text;
   }
+}
+
+TEST(StateDirectoryTest, RestAddressRoundTrip) {
+  TempDir folder;
+  const StateDirectory state(folder.path());
+  ASSERT_THAT(state.Create(), IsOk());
+  EXPECT_THAT(state.ReadRestAddress(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("no scaler serves")));
+  const RestAddress address{.port = 20'200, .pid = ::getpid()};
+  ASSERT_THAT(state.WriteRestAddress(address), IsOk());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const RestAddress back, state.ReadRestAddress());
+  EXPECT_EQ(back, address);
+  state.RemoveRestAddress();
+  EXPECT_THAT(state.ReadRestAddress(), StatusIs(absl::StatusCode::kNotFound, _));
+  for (const char* text :
+       {"", "7", R"({"port": 20200)", R"({"port": 0, "pid": 1})", R"({"port": 65536, "pid": 1})",
+        R"({"port": "20200", "pid": 1})", R"({"port": 20200})", R"({"port": 20200, "pid": -1})"}) {
+    ASSERT_THAT(WriteFileAtomically(state.run() + "/rest.json", text), IsOk());
+    EXPECT_THAT(state.ReadRestAddress(),
+                StatusIs(absl::StatusCode::kDataLoss, HasSubstr("damaged")))
+        << text;
+  }
+}
+
+TEST(StateDirectoryTest, ADeadScalerHasNoRestAddress) {
+  TempDir folder;
+  const StateDirectory state(folder.path());
+  ASSERT_THAT(state.Create(), IsOk());
+  const pid_t gone = ::fork();
+  if (gone == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(gone, nullptr, 0), gone);
+  ASSERT_THAT(state.WriteRestAddress({.port = 20'200, .pid = gone}), IsOk());
+  ASSERT_THAT(MakeDirectories(state.scaler()), IsOk());
+  ASSERT_THAT(WriteFileAtomically(state.scaler() + "/lock", ""), IsOk());
+  {
+    const int held = ::open((state.scaler() + "/lock").c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_EQ(::flock(held, LOCK_EX | LOCK_NB), 0);
+    EXPECT_THAT(state.ReadRestAddress(), IsOk()) << "it runs where its pid is not seen";
+    ::close(held);
+  }
+  EXPECT_THAT(state.ReadRestAddress(), StatusIs(absl::StatusCode::kNotFound, HasSubstr("is dead")));
 }
 
 TEST(StateDirectoryTest, PathThatCannotBeAFolder) {

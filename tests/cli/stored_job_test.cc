@@ -6,6 +6,8 @@
 
 #include "base/file.h"
 #include "cli/query_commands.h"
+#include "cli/steer/event_commands.h"
+#include "cli/steer/order_commands.h"
 #include "master/core/master_core.h"
 #include "master/journal/rocksdb_journal.h"
 #include "master/service/master_main.h"
@@ -102,10 +104,11 @@ TEST_F(StoredJobTest, EveryQuestionIsAnsweredWithAWordOnStderr) {
     EXPECT_THAT(err_, HasSubstr("the job is not running"));
     EXPECT_EQ(Call([&] { return NodesCommand(query); }), kExitSucceeded);
     EXPECT_THAT(out_, AllOf(HasSubstr("worker-0"), HasSubstr("exited")));
-    EXPECT_EQ(Call([&] { return EventsCommand({.query = query, .last = 1}); }), kExitSucceeded);
+    EXPECT_EQ(Call([&] { return steer::EventsCommand({.query = query, .last = 1}); }),
+              kExitSucceeded);
     EXPECT_THAT(out_, HasSubstr("shard-failed worker-0"));
   }
-  EXPECT_EQ(Call([&] { return EventsCommand({.query = by_file_, .follow = true}); }),
+  EXPECT_EQ(Call([&] { return steer::EventsCommand({.query = by_file_, .follow = true}); }),
             kExitSucceeded)
       << "there is nothing to follow";
   EXPECT_THAT(out_, HasSubstr("shard-failed worker-0"));
@@ -128,8 +131,8 @@ TEST_F(StoredJobTest, FailedShardsWithFileLinesAndReasons) {
 
 TEST_F(StoredJobTest, RetryNamesTheRunThatDoesIt) {
   Run();
-  ShardsOptions options{.query = by_file_, .retry = true, .retry_ids = {"0/0/0"}};
-  EXPECT_EQ(Call([&] { return ShardsCommand(options); }), kExitUnreachable);
+  const steer::RetryOptions options{.query = by_file_, .ids = {"0/0/0"}};
+  EXPECT_EQ(Call([&] { return steer::RetryCommand(options); }), kExitUnreachable);
   EXPECT_THAT(err_, AllOf(HasSubstr("no job runs"),
                           HasSubstr("muster run " + folder_.File("job.yaml") + " --retry-failed")));
 }

@@ -53,6 +53,8 @@ TEST(TextOutputTest, StatusNodesShardsEvents) {
   event.set_kind("node-lost");
   event.set_node("ps-0");
   EXPECT_THAT(EventText(event), HasSubstr("node-lost ps-0"));
+  event.set_text("a trainer's\n\x1b[31mwords");
+  EXPECT_THAT(EventText(event), HasSubstr("a trainer's  [31mwords\n"));
 }
 
 }  // namespace

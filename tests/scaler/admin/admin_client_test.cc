@@ -3,11 +3,10 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "cli/output.h"
-#include "cli/query_commands.h"
 #include "cli/state_directory.h"
-#include "master/service/master_server.h"
+#include "cli/steer/order_commands.h"
+#include "tests/scaler/admin/small_master.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -19,35 +18,17 @@ using ::testing::HasSubstr;
 using testing::IsOk;
 using testing::StatusIs;
 
-constexpr std::chrono::seconds kLong{20};
-
 /// A master of the job "id-1".
 class AdminClientTest : public ::testing::Test {
  protected:
-  AdminClientTest() {
-    MasterServer::Options options;
-    options.job.name = "flights";
-    options.job.partitions = options.core.partitions = 1;
-    options.job.snapshot_directory = folder_.File("snapshots");
-    options.core.datasets = {
-        {"train", DatasetMode::kTrain, 1, 2, 20, 5, [](EpochIndex, ShardIndex) { return 10u; }}};
-    options.core.run_id = "run-1";
-    options.listen_address = "127.0.0.1:0";
-    auto server = MasterServer::Start(std::move(options), &journal_, &clock_);
-    EXPECT_THAT(server.status(), IsOk());
-    server_ = *std::move(server);
-    address_ = "127.0.0.1:" + std::to_string(server_->port());
-  }
   std::unique_ptr<AdminClient> Client(const JobIdentity& job) {
-    return MakeAdminClient(address_, job, kLong, WhenAway::kFail);
+    return master_.Client(job, WhenAway::kFail);
   }
   v1::JobState State() { return Client({})->GetStatus()->state(); }
 
   testing::TempDir folder_;
-  const SystemClock clock_;
-  MemoryJournal journal_{DurableState{}, "id-1"};
-  std::unique_ptr<MasterServer> server_;
-  std::string address_;
+  const testing::SmallMaster master_;
+  const std::string address_ = master_.address();
 };
 
 TEST_F(AdminClientTest, AMasterOfAnotherJobIsAsGoodAsNone) {
@@ -68,7 +49,8 @@ TEST_F(AdminClientTest, ACommandNeverReachesAnotherJob) {
     EXPECT_THAT(
         state.WriteEndpoint({.master = address_, .pid = ::getpid(), .run_id = "a", .job = job}),
         IsOk());
-    return CancelCommand({.query = {.target = {.state_directory = state.path()}}, .reason = ""});
+    return steer::CancelCommand(
+        {.query = {.target = {.state_directory = state.path()}}, .reason = ""});
   };
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(cancel({"id-2", "flights"}), kExitUnreachable);

@@ -53,11 +53,17 @@ class FakeAdminClient final : public AdminClient {
   absl::StatusOr<v1::ListShardsResponse> ListShards(const v1::ListShardsRequest&) override {
     return absl::UnimplementedError("");
   }
+  absl::StatusOr<v1::GetShardMapResponse> GetShardMap(const v1::GetShardMapRequest&) override {
+    return absl::UnimplementedError("");
+  }
   absl::StatusOr<v1::RetryShardsResponse> RetryShards(const v1::RetryShardsRequest&) override {
     return absl::UnimplementedError("");
   }
-  absl::StatusOr<v1::DrainNodeResponse> DrainNode(const v1::DrainNodeRequest&) override {
-    return absl::UnimplementedError("");
+  absl::StatusOr<v1::DrainNodeResponse> DrainNode(const v1::DrainNodeRequest& request) override {
+    const absl::Status status =
+        Enter("drain " + request.node() + " " + std::to_string(request.timeout_ms()));
+    if (!status.ok()) return status;
+    return v1::DrainNodeResponse();
   }
   absl::Status ResumeNode(const v1::ResumeNodeRequest&) override {
     return absl::UnimplementedError("");
@@ -140,6 +146,9 @@ TEST_F(MasterLinkTest, KeepsReportsWhileTheMasterIsAway) {
   link_->Tell(Report("master", false));
   link_->AskDrain();
   link_->AskDrain();  // one is enough
+  for (const char* node : {"worker-0", "worker-1", "worker-0"}) {
+    link_->AskDrainNode(node, seconds(30));  // one of each node
+  }
   {
     MutexLock lock(&state_.mutex);
     for (int i = 0; i < 2'000 && state_.refused < 3; ++i) {
@@ -148,7 +157,8 @@ TEST_F(MasterLinkTest, KeepsReportsWhileTheMasterIsAway) {
     EXPECT_TRUE(state_.heard.empty());
     state_.away = false;
   }
-  EXPECT_THAT(Heard(4), ElementsAre("master exited", "bad started", "master started", "drain"))
+  EXPECT_THAT(Heard(6), ElementsAre("master exited", "bad started", "master started", "drain",
+                                    "drain worker-0 30000", "drain worker-1 30000"))
       << "a report that is refused must not stop those behind it";
 }
 
@@ -174,6 +184,8 @@ TEST(ToViewTest, UnknownStatesAndSums) {
   status.mutable_datasets(0)->set_omitted_records_done(2);
   EXPECT_EQ(ToView(status).phase, JobPhase::kUnknown);
   EXPECT_EQ(ToView(status).records_done, 10u);
+  status.add_nodes()->set_drain("draining");
+  EXPECT_EQ(ToView(status).nodes.at(0).drain, "draining");
 }
 
 }  // namespace

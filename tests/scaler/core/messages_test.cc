@@ -27,6 +27,26 @@ TEST(MessagesTest, Texts) {
                     HasSubstr("muster logs ps-0")));
 }
 
+TEST(MessagesTest, KillsForMemoryAreSaid) {
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  NodeExited killed{.node = "ps-0",
+                    .exit = {.signal = SIGKILL},
+                    .memory_kill = MemoryKill::kKernel,
+                    .memory_peak_bytes = 600 * kMiB,
+                    .memory_limit_bytes = 512 * kMiB};
+  EXPECT_EQ(RelaunchNote(killed, milliseconds(0)),
+            "ps-0 ended (SIGKILL: the kernel killed it at its memory limit of 512 MiB); starting "
+            "it again");
+  EXPECT_THAT(CrashLoopReason(killed, 3),
+              HasSubstr("limit of 512 MiB; give it more, or less work"));
+  killed.memory_kill = MemoryKill::kOwn;
+  EXPECT_EQ(MemoryKillText(killed),
+            "it was killed with 600 MiB of memory, above its limit of "
+            "512 MiB");
+  killed.memory_kill = MemoryKill::kMachine;
+  EXPECT_THAT(MemoryKillText(killed), HasSubstr("600 MiB of memory, since the whole machine"));
+}
+
 TEST(MessagesTest, ExitReportCarriesTheSlot) {
   const TellMaster report =
       ExitReport({.node = "worker-0",
@@ -44,6 +64,18 @@ TEST(MessagesTest, ExitReportCarriesTheSlot) {
   EXPECT_EQ(report.incarnation, 9u);
   EXPECT_EQ(report.text, "oh\n");
   EXPECT_EQ(report.restarts, 2u);
+}
+
+TEST(MessagesTest, ExitReportSaysThatItWasForItsMemory) {
+  NodeExited killed{.node = "ps-0",
+                    .exit = {.signal = SIGKILL},
+                    .memory_kill = MemoryKill::kKernel,
+                    .memory_limit_bytes = uint64_t{512} << 20};
+  EXPECT_EQ(ExitReport(killed, NodeRole::kServer, 1).text,
+            "the kernel killed it at its memory limit of 512 MiB");
+  killed.last_words = "oh\n";
+  EXPECT_EQ(ExitReport(killed, NodeRole::kServer, 1).text,
+            "the kernel killed it at its memory limit of 512 MiB; oh\n");
 }
 
 TEST(MessagesTest, AReplayIsNoProgress) {

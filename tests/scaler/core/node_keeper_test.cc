@@ -1,10 +1,8 @@
 #include "scaler/core/node_keeper.h"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <signal.h>
 
-#include <algorithm>
+#include "tests/scaler/core/node_keeper_fixture.h"
 
 namespace muster::scaler {
 namespace {
@@ -19,119 +17,7 @@ using ::testing::IsSupersetOf;
 using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
-constexpr ExitStatus kKilled{.signal = SIGKILL};
-constexpr ExitStatus kCrashed{.signal = SIGSEGV};
-constexpr ExitStatus kClean{};
-const SlotRecord kEnded{
-    .incarnation = 1, .computing_token = {}, .minibatches_started = 0, .ended = true};
-
-/// Plays the shell: starts nodes at once, tells the master at once unless it is `deaf_`, and keeps
-/// what was asked for.
-class NodeKeeperTest : public ::testing::Test {
- protected:
-  NodeKeeperTest() {
-    options_.restarts = {
-        .crash_loop_exits = 3, .backoff_initial = milliseconds(500), .backoff_max = seconds(30)};
-    view_.phase = JobPhase::kRunning;
-  }
-
-  void Begin() { Begin(NewPlan("r", 1, 2)); }
-  void Begin(const Plan& plan) { keeper_.emplace(options_, plan); }
-
-  void Step(const KeeperEvent& event) {
-    std::vector<std::string> started, heard;
-    for (const KeeperEffect& effect : keeper_->Step(event, now_)) {
-      if (const auto* start = std::get_if<StartNode>(&effect)) {
-        did_.push_back("start " + start->node);
-        starts_[start->node] = start->start;
-        started.push_back(start->node);
-      } else if (const auto* stop = std::get_if<StopNode>(&effect)) {
-        did_.push_back("stop " + stop->node);
-      } else if (const auto* kill = std::get_if<KillNode>(&effect)) {
-        did_.push_back("kill " + kill->node);
-      } else if (const auto* release = std::get_if<ReleaseNode>(&effect)) {
-        released_.push_back(release->node);
-      } else if (const auto* tell = std::get_if<TellMaster>(&effect)) {
-        told_.push_back(*tell);
-        if (tell->exited && !deaf_) heard.push_back(tell->node);
-      } else if (const auto* cancel = std::get_if<AskCancel>(&effect)) {
-        did_.push_back("cancel");
-        cancel_reason_ = cancel->reason;
-      }
-    }
-    for (const std::string& node : started) {
-      pids_[node] = ++last_pid_;
-      Step(NodeStarted{node, pids_[node]});
-    }
-    for (const std::string& node : heard) Step(ExitHeard{node});
-  }
-
-  void After(milliseconds time) {
-    constexpr milliseconds kTick{1'000};
-    for (; time > kTick; time -= kTick) StandStill(kTick);
-    StandStill(time);
-  }
-  /// One tick after `gap`: more than two seconds, and the keeper takes it for its own pause.
-  void StandStill(milliseconds gap) {
-    now_ += gap;
-    Step(Tick{});
-  }
-
-  /// The master answers; every node that runs is "running" unless `lost_` names it.
-  void Answer() {
-    view_.nodes.clear();
-    for (const auto& [name, pid] : pids_) {
-      if (pid == 0 || std::count(unseen_.begin(), unseen_.end(), name) > 0) continue;
-      view_.nodes.push_back(
-          {name, std::count(lost_.begin(), lost_.end(), name) ? "lost" : "running", pid});
-    }
-    Step(MasterAnswered{view_, now_});
-  }
-
-  /// Time passes in which the master answers every second.
-  void Pass(milliseconds time) {
-    for (; time > seconds(1); time -= seconds(1)) Pass(seconds(1));
-    now_ += time;
-    Answer();
-  }
-
-  void Progress() {
-    ++view_.done_seq;
-    Answer();
-  }
-
-  void Exit(const std::string& node, ExitStatus exit, std::optional<SlotRecord> slot = {}) {
-    const uint64_t pid = std::exchange(pids_[node], 0);
-    Step(NodeExited{node, pid, exit, slot, "last words\n"});
-  }
-
-  std::vector<std::string> Did() { return std::exchange(did_, {}); }
-  NodePlan PlanOf(const std::string& node) { return keeper_->plan().nodes.at(node); }
-
-  void RunToTraining() {
-    Begin();
-    Step(Tick{});
-    Answer();
-    Answer();
-    Did();
-    told_.clear();
-  }
-
-  KeeperOptions options_;
-  std::optional<NodeKeeper> keeper_;
-  TimePoint now_{seconds(100)};
-  MasterView view_;
-  bool deaf_ = false;
-  std::map<std::string, uint64_t> pids_;
-  std::map<std::string, uint32_t> starts_;
-  uint64_t last_pid_ = 1000;
-  std::vector<std::string> lost_;
-  std::vector<std::string> unseen_;
-  std::vector<std::string> did_;
-  std::vector<std::string> released_;
-  std::vector<TellMaster> told_;
-  std::string cancel_reason_;
-};
+class NodeKeeperTest : public NodeKeeperFixture {};
 
 TEST_F(NodeKeeperTest, ServersThenWorkersWhenTheMasterAnswers) {
   Begin();
@@ -263,6 +149,31 @@ TEST_F(NodeKeeperTest, CrashLoopAsksTheMasterToEndTheJobAndNamesTheCause) {
   EXPECT_EQ(keeper_->outcome()->state, KeeperOutcome::State::kJobOver);
 }
 
+TEST_F(NodeKeeperTest, SuccessorsAskAgainForTheEndOfAJobThatWasGivenUp) {
+  RunToTraining();
+  for (int i = 0; i < 3; ++i) {
+    Answer();
+    Exit("ps-0", kCrashed);
+    if (i < 2) After(seconds(2));
+  }
+  EXPECT_THAT(Did(), Contains("cancel"));
+  const std::string reason = std::exchange(cancel_reason_, "");
+  Begin(keeper_->plan());
+  for (const char* worker : {"worker-0", "worker-1"}) Step(NodeStarted{worker, pids_[worker]});
+  Answer();
+  EXPECT_THAT(Did(), ElementsAre("cancel")) << "the first scaler may have died before it could";
+  EXPECT_EQ(cancel_reason_, reason);
+  After(seconds(1));
+  EXPECT_THAT(Did(), ElementsAre("cancel")) << "until the master has done it";
+  Exit("worker-0", kKilled);
+  EXPECT_THAT(Did(), IsEmpty()) << "nothing is started any more";
+  view_.phase = JobPhase::kFailed;
+  Answer();
+  Exit("worker-1", kClean);
+  ASSERT_TRUE(keeper_->outcome().has_value());
+  EXPECT_EQ(keeper_->outcome()->state, KeeperOutcome::State::kJobOver);
+}
+
 TEST_F(NodeKeeperTest, ProgressInBetweenIsNoCrashLoop) {
   RunToTraining();
   for (int i = 0; i < 10; ++i) {
@@ -299,18 +210,51 @@ TEST_F(NodeKeeperTest, BadInputOfAServerAtItsFirstStartIsNotTriedAgain) {
   EXPECT_EQ(keeper_->outcome()->reason, "ps-0 refused to start:\n    last words");
 }
 
-TEST_F(NodeKeeperTest, LostServerIsKilledAtOnceLostWorkerLater) {
+TEST_F(NodeKeeperTest, LostNodesAreKilledWithTheirStacksServersAtOnceWorkersLater) {
   RunToTraining();
   lost_ = {"ps-0", "worker-0"};
   Answer();
+  EXPECT_THAT(Did(), ElementsAre("dump ps-0"));
+  Pass(options_.dump_wait - milliseconds(1));
+  EXPECT_THAT(Did(), IsEmpty()) << "its stacks take a while";
+  Pass(milliseconds(1));
   EXPECT_THAT(Did(), ElementsAre("kill ps-0"));
   Answer();
   EXPECT_THAT(Did(), IsEmpty());
-  Pass(seconds(59));
+  Pass(options_.worker_lost_max - options_.dump_wait - milliseconds(1));
   EXPECT_THAT(Did(), IsEmpty());
-  now_ += seconds(1);
-  Answer();
+  Pass(milliseconds(1));
+  EXPECT_THAT(Did(), ElementsAre("dump worker-0"));
+  Pass(options_.dump_wait);
   EXPECT_THAT(Did(), ElementsAre("kill worker-0"));
+}
+
+TEST_F(NodeKeeperTest, ALostServerThatIsBackBeforeItsEndLives) {
+  RunToTraining();
+  for (int i = 0; i < 3; ++i) {
+    lost_ = {"ps-0"};
+    Answer();
+    EXPECT_THAT(Did(), ElementsAre("dump ps-0"));
+    Pass(seconds(2));
+    lost_.clear();
+    Answer();
+    Pass(seconds(2));
+    EXPECT_THAT(Did(), IsEmpty());
+  }
+}
+
+TEST_F(NodeKeeperTest, SuccessorsBeginAgainWithALostNode) {
+  RunToTraining();
+  lost_ = {"ps-0"};
+  Answer();
+  Pass(seconds(2));
+  Did();
+  Begin(keeper_->plan());
+  for (const auto& [name, pid] : pids_) Step(NodeStarted{name, pid});
+  Answer();
+  EXPECT_THAT(Did(), ElementsAre("dump ps-0"));
+  Pass(options_.dump_wait);
+  EXPECT_THAT(Did(), ElementsAre("kill ps-0"));
 }
 
 TEST_F(NodeKeeperTest, PausedWorkerThatComesBackIsLeftAlone) {
@@ -422,7 +366,7 @@ TEST_F(NodeKeeperTest, ItsOwnPauseIsNobodysSilence) {
   StandStill(seconds(3600));
   Answer();
   EXPECT_THAT(Did(), IsEmpty()) << "nobody could be heard meanwhile";
-  Pass(options_.worker_lost_max);
+  Pass(options_.worker_lost_max + options_.dump_wait);
   EXPECT_THAT(Did(), Contains("kill worker-1")) << "but the time after it counts";
 }
 

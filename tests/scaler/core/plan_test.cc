@@ -101,5 +101,56 @@ TEST(PlanTest, NodeThatNobodyPlannedGoes) {
   EXPECT_THAT(adoption.died, IsEmpty());
 }
 
+TEST(PlanTest, ARelaunchOfAnOlderLifeIsOver) {
+  Plan plan =
+      PlanOf({.state = State::kRunning, .starts = 2, .ending = NodePlan::Ending::kRelaunch});
+  EXPECT_EQ(Adopt(plan, {{"worker-0", 2, true}}).plan.nodes.at("worker-0").ending,
+            NodePlan::Ending::kRelaunch);
+  EXPECT_EQ(Adopt(plan, {{"worker-0", 3, true}}).plan.nodes.at("worker-0").ending,
+            NodePlan::Ending::kNone);
+}
+
+TEST(PlanTest, WithoutAPlanWhatRunsStaysAndNoNumberIsUsedTwice) {
+  const Resources limits{.cpus = 2};
+  const std::vector<FoundNode> found = {
+      {"ps-0", 3, true},                                // runs
+      {"worker-0", 4, false},                           // died
+      {"worker-1", 2, false}, {"worker-1", 5, true},    // started again
+      {"worker-2", 7, true},  {"worker-2", 8, false},   // and died since
+      {"worker-5", 1, true},                            // added while the job ran
+      {"worker-6", 1, false},                           // added, and died
+      {"worker-3", 9, false}, {"worker-3", 8, true},    // the same, seen in another order
+      {"ps-4", 1, true},      {"worker-07", 1, true}};  // of no job like this one
+  const Adoption adoption = AdoptWithoutPlan(NewPlan("r", 2, 4, {.worker = limits}), found);
+  const auto& nodes = adoption.plan.nodes;
+  ASSERT_EQ(nodes.size(), 8u);
+  EXPECT_EQ(nodes.at("ps-0"),
+            (NodePlan{.role = NodeRole::kServer, .state = State::kRunning, .starts = 3}));
+  EXPECT_EQ(nodes.at("ps-1"), (NodePlan{.role = NodeRole::kServer}));
+  EXPECT_EQ(nodes.at("worker-0"), (NodePlan{.starts = 4, .limits = limits}));
+  EXPECT_EQ(nodes.at("worker-1"),
+            (NodePlan{.state = State::kRunning, .starts = 5, .limits = limits}));
+  EXPECT_EQ(nodes.at("worker-2"), (NodePlan{.starts = 8, .limits = limits}));
+  EXPECT_EQ(nodes.at("worker-3"), (NodePlan{.starts = 9, .limits = limits}));
+  EXPECT_EQ(nodes.at("worker-5"),
+            (NodePlan{.state = State::kRunning, .starts = 1, .limits = limits}));
+  EXPECT_EQ(nodes.at("worker-6"),
+            (NodePlan{.state = State::kFinished, .starts = 1, .limits = limits}));
+  EXPECT_EQ(adoption.plan.workers, 5u);
+  EXPECT_THAT(adoption.stale,
+              ElementsAre(FoundNode{"worker-2", 7, true}, FoundNode{"worker-3", 8, true},
+                          FoundNode{"ps-4", 1, true}, FoundNode{"worker-07", 1, true}));
+  EXPECT_THAT(adoption.died, IsEmpty());
+}
+
+TEST(PlanTest, NamesOfWorkers) {
+  EXPECT_EQ(WorkerName(12), "worker-12");
+  EXPECT_EQ(WorkerNumber("worker-12"), 12u);
+  for (const char* name :
+       {"worker-", "worker-07", "worker-1x", "worker--1", "worker-4294967296", "ps-1", ""}) {
+    EXPECT_EQ(WorkerNumber(name), std::nullopt) << name;
+  }
+}
+
 }  // namespace
 }  // namespace muster::scaler

@@ -49,6 +49,15 @@ TEST(RestartPolicyTest, GoesOnWhereAnotherStopped) {
   EXPECT_TRUE(after.OnExit(Progress::kNone).crash_loop);
 }
 
+TEST(RestartPolicyTest, AnExcusedExitCountsNotAndNoneIsExcusedTwice) {
+  RestartPolicy policy({}, 2);
+  policy.Excuse();
+  EXPECT_EQ(policy.exits(), 1u);
+  policy.Excuse();
+  policy.Excuse();
+  EXPECT_EQ(policy.exits(), 0u);
+}
+
 TEST(RestartPolicyTest, ProgressThatWasSeenBeforeTheExitCounts) {
   RestartPolicy policy({.crash_loop_exits = 2}, 1);
   policy.OnProgress();

@@ -1,12 +1,19 @@
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "scaler/launcher/cgroup.h"
+#include <optional>
+
+#include "scaler/launcher/cgroup_tree.h"
+#include "scaler/launcher/descriptors.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
 
 /// Control groups as this machine's kernel has them.
 namespace muster {
@@ -15,6 +22,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using testing::IsOk;
+using ::testing::Not;
 using testing::StatusIs;
 
 constexpr uint64_t kMiB = 1 << 20;
@@ -78,8 +86,9 @@ class CgroupKernelTest : public ::testing::Test {
 
   /// Runs `body` in a child inside of `group`.
   template <typename Body>
-  void Start(const Cgroup& group, Body body) {
-    const std::vector<int>& fds = group.join_fds();
+  void Start(Cgroup& group, Body body) {
+    ASSERT_THAT(group.OpenToJoin(), IsOk());
+    const std::vector<int> fds = group.join_fds();
     child_ = ::fork();
     ASSERT_GE(child_, 0);
     if (child_ == 0) {
@@ -87,6 +96,17 @@ class CgroupKernelTest : public ::testing::Test {
       body();
       ::_exit(0);
     }
+  }
+  /// As above, one that waits, and owns nothing.
+  void StartWaiting(Cgroup& group) {
+    Pipe ready;
+    Start(group, [&] {
+      // The locks of others are open in it, too.
+      CloseOthers({ready.write});
+      ready.Send();
+      while (true) ::pause();
+    });
+    ready.Wait();
   }
   /// How the child ended: an exit code, or minus a signal.
   int End() {
@@ -106,12 +126,13 @@ class CgroupKernelTest : public ::testing::Test {
 };
 
 TEST_F(CgroupKernelTest, AKillForMemoryIsCounted) {
-  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, tree_.Open("ps-0"));
+  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, tree_.Make("ps-0", 1));
   ASSERT_THAT(group.SetLimits({.memory_bytes = 32 * kMiB}), IsOk());
   Start(group, [] { Fill(256 * kMiB); });
   EXPECT_EQ(End(), -SIGKILL);
   const CgroupUsage usage = Usage(group);
   EXPECT_EQ(usage.oom_kills, 1u);
+  EXPECT_EQ(KillOf(usage), MemoryKill::kKernel);
   EXPECT_EQ(usage.memory_limit_bytes, 32 * kMiB);
   if (usage.memory_peak_bytes > 0) {
     EXPECT_GT(usage.memory_peak_bytes, 30 * kMiB);
@@ -119,7 +140,7 @@ TEST_F(CgroupKernelTest, AKillForMemoryIsCounted) {
 }
 
 TEST_F(CgroupKernelTest, AnyOtherKillIsNot) {
-  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, tree_.Open("ps-0"));
+  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, tree_.Make("ps-0", 1));
   ASSERT_THAT(group.SetLimits({.memory_bytes = 32 * kMiB}), IsOk());
   Pipe ready;
   Start(group, [&] {
@@ -136,8 +157,36 @@ TEST_F(CgroupKernelTest, AnyOtherKillIsNot) {
   EXPECT_EQ(Usage(group).oom_kills, 0u);
 }
 
+TEST_F(CgroupKernelTest, AFileThatIsReadTwiceIsNoNeed) {
+  testing::TempDir folder;
+  struct statfs of{};
+  ASSERT_EQ(::statfs(folder.path().c_str(), &of), 0);
+  if (of.f_type == TMPFS_MAGIC) GTEST_SKIP() << folder.path() << " is in memory";
+  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, tree_.Make("worker-0", 1));
+  const std::string path = folder.File("data");
+  Pipe ready;
+  Start(group, [&] {
+    static char block[1 << 16];
+    // Page cache is its who touched it first.
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT, 0600);
+    for (int i = 0; i < 512; ++i) (void)!::write(fd, block, sizeof(block));
+    ::fsync(fd);
+    for (int round = 0; round < 3; ++round) {
+      for (int i = 0; i < 512; ++i) (void)!::pread(fd, block, sizeof(block), i * 65536L);
+    }
+    ready.Send();
+    while (true) ::pause();
+  });
+  ready.Wait();
+  const CgroupUsage usage = Usage(group);
+  EXPECT_LT(usage.memory_bytes, 16 * kMiB);
+  if (usage.memory_peak_bytes > 0) {
+    EXPECT_GE(usage.memory_peak_bytes, 30 * kMiB);
+  }
+}
+
 TEST_F(CgroupKernelTest, ALimitRaisedInPlaceLetsItLive) {
-  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, tree_.Open("ps-0"));
+  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, tree_.Make("ps-0", 1));
   ASSERT_THAT(group.SetLimits({.memory_bytes = 32 * kMiB}), IsOk());
   Pipe ready, go;
   Start(group, [&] {
@@ -163,7 +212,7 @@ TEST_F(CgroupKernelTest, ALimitRaisedInPlaceLetsItLive) {
 }
 
 TEST_F(CgroupKernelTest, AQuotaThrottlesAndIsLifted) {
-  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, tree_.Open("ps-0"));
+  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, tree_.Make("ps-0", 1));
   if (!group.has_cpu()) GTEST_SKIP() << tree_.remark();
   ASSERT_THAT(group.SetLimits({.cpus = 0.05}), IsOk());
   Start(group, [] { Burn(100); });
@@ -179,29 +228,51 @@ TEST_F(CgroupKernelTest, AQuotaThrottlesAndIsLifted) {
 }
 
 TEST_F(CgroupKernelTest, ARestartedScalerFindsTheGroup) {
-  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, tree_.Open("ps-0"));
+  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, tree_.Make("ps-0", 1));
   ASSERT_THAT(group.SetLimits({.memory_bytes = 32 * kMiB}), IsOk());
   const CgroupTree again = CgroupTree::Detect(Options("test"));
-  MUSTER_ASSERT_OK_AND_ASSIGN(const Cgroup found, again.Open("ps-0"));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Cgroup found, again.Open("ps-0", 1));
   EXPECT_EQ(Usage(found).memory_limit_bytes, 32 * kMiB);
 }
 
-TEST_F(CgroupKernelTest, GroupsOfADeadRunAreRemovedWhenEmpty) {
-  const CgroupTree dead = CgroupTree::Detect(Options("dead"));
+TEST_F(CgroupKernelTest, ANewLifeBeginsAtZero) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, tree_.Make("ps-0", 1));
+  ASSERT_THAT(group.SetLimits({.memory_bytes = 32 * kMiB}), IsOk());
+  Start(group, [] { Fill(256 * kMiB); });
+  EXPECT_EQ(End(), -SIGKILL);
+  EXPECT_EQ(Usage(group).oom_kills, 1u);
+  for (const uint32_t start : {1u, 2u}) {
+    MUSTER_ASSERT_OK_AND_ASSIGN(const Cgroup next, tree_.Make("ps-0", start));
+    const CgroupUsage usage = Usage(next);
+    EXPECT_EQ(usage.oom_kills, 0u);
+    EXPECT_FALSE(usage.limit_reached);
+    EXPECT_EQ(usage.memory_limit_bytes, 0u);
+  }
+  EXPECT_THAT(tree_.Open("ps-0", 1), StatusIs(absl::StatusCode::kNotFound, HasSubstr("ps-0")));
+}
+
+TEST_F(CgroupKernelTest, ANewLifeMeetsNothingOfAFormerOne) {
+  for (const uint32_t start : {1u, 2u}) {
+    MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, tree_.Make("ps-0", 1));
+    StartWaiting(group);
+    EXPECT_THAT(tree_.Make("ps-0", start), IsOk());
+    EXPECT_EQ(End(), -SIGKILL);
+  }
+}
+
+TEST_F(CgroupKernelTest, GroupsOfADeadRunAreRemovedWithWhatIsLeftInThem) {
+  std::optional<CgroupTree> dead(CgroupTree::Detect(Options("dead")));
   const std::string id = Options("dead").run_id;
-  MUSTER_ASSERT_OK_AND_ASSIGN(const Cgroup group, dead.Open("worker-0"));
-  const auto alive = [&id](const std::string& run_id) { return run_id != id; };
-  Pipe ready;
-  Start(group, [&] {
-    ready.Send();
-    while (true) ::pause();
-  });
-  ready.Wait();
-  EXPECT_THAT(tree_.RemoveDead(alive), ::testing::Not(Contains(id)));
-  ASSERT_EQ(::kill(child_, SIGKILL), 0);
-  End();
-  EXPECT_THAT(tree_.RemoveDead(alive), Contains(id));
-  EXPECT_FALSE(dead.Open("worker-0").ok());
+  {
+    MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, dead->Make("worker-0", 1));
+    StartWaiting(group);
+    EXPECT_THAT(tree_.RemoveDead(), Not(Contains(id)));
+    dead.reset();
+    EXPECT_THAT(tree_.RemoveDead(), Not(Contains(id))) << "the node's group has an owner";
+  }
+  EXPECT_EQ(::kill(child_, 0), 0);
+  EXPECT_THAT(tree_.RemoveDead(), Contains(id));
+  EXPECT_EQ(End(), -SIGKILL);
 }
 
 }  // namespace

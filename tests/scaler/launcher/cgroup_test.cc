@@ -1,9 +1,10 @@
-#include "scaler/launcher/cgroup.h"
+#include "scaler/launcher/cgroup_tree.h"
 
 #include <gmock/gmock.h>
 
 #include <filesystem>
 #include <limits>
+#include <optional>
 
 #include "base/file.h"
 #include "tests/support/status_matchers.h"
@@ -46,7 +47,7 @@ class CgroupTest : public ::testing::Test {
           "33 31 0:30 / /cg/cpuacct rw - cgroup cgroup rw,cpuacct\n"
           "35 31 0:32 / /cg/memory rw - cgroup cgroup rw,memory\n");
     Write("/proc/self/cgroup", "4:memory:/job\n2:cpuacct:/\n1:cpu:/\n");
-    const std::string node = "/muster-r1/ps-0/";
+    const std::string node = "/muster-r1/ps-0.1/";
     for (const char* in : {"/cg/memory/job", "/cg/cpu", "/cg/cpuacct"}) {
       Write(in + node + "cgroup.procs", "");
     }
@@ -54,7 +55,8 @@ class CgroupTest : public ::testing::Test {
     Write("/cg/memory/job" + node + "memory.memsw.limit_in_bytes", "9223372036854771712\n");
     Write("/cg/memory/job" + node + "memory.usage_in_bytes", "104857600\n");
     Write("/cg/memory/job" + node + "memory.max_usage_in_bytes", "115343360\n");
-    Write("/cg/memory/job" + node + "memory.stat", "cache 5\ntotal_inactive_file 4857600\n");
+    Write("/cg/memory/job" + node + "memory.stat",
+          "cache 5\ntotal_inactive_file 4000000\ntotal_active_file 857600\n");
     Write("/cg/memory/job" + node + "memory.oom_control",
           "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");
     Write("/cg/cpu" + node + "cpu.cfs_period_us", "50000\n");
@@ -71,13 +73,14 @@ class CgroupTest : public ::testing::Test {
       Write(std::string(in) + "cgroup.subtree_control", "\n");
     }
     Write("/cg/job/cgroup.procs", "77\n");
-    const std::string node = "/cg/job/muster-r1/ps-0/";
+    const std::string node = "/cg/job/muster-r1/ps-0.1/";
     Write(node + "cgroup.procs", "");
     Write(node + "memory.max", "max\n");
     Write(node + "memory.swap.max", "max\n");
     Write(node + "memory.oom.group", "0\n");
     Write(node + "memory.current", "104857600\n");
-    Write(node + "memory.stat", "anon 1\ninactive_file 4857600\n");
+    Write(node + "memory.stat",
+          "anon 1\ninactive_file 4000000\nactive_file 800000\nslab_reclaimable 57600\n");
     Write(node + "memory.events", "low 0\noom 3\noom_kill 1\noom_group_kill 1\n");
     Write(node + "memory.pressure",
           "some avg10=1.25 avg60=0.00 avg300=0.00 total=1\nfull avg10=9 avg60=0 total=1\n");
@@ -93,11 +96,12 @@ TEST_F(CgroupTest, Version1) {
   const CgroupTree tree = Detect();
   EXPECT_EQ(tree.backend(), CgroupBackend::kV1);
   EXPECT_EQ(tree.remark(), "");
-  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, tree.Open("ps-0"));
+  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, tree.Open("ps-0", 1));
   EXPECT_TRUE(group.has_cpu());
+  ASSERT_THAT(group.OpenToJoin(), IsOk());
   EXPECT_THAT(group.join_fds(), SizeIs(3));
-  const std::string memory = "/cg/memory/job/muster-r1/ps-0/memory.";
-  const std::string cpu = "/cg/cpu/muster-r1/ps-0/cpu.cfs_";
+  const std::string memory = "/cg/memory/job/muster-r1/ps-0.1/memory.";
+  const std::string cpu = "/cg/cpu/muster-r1/ps-0.1/cpu.cfs_";
 
   ASSERT_THAT(group.SetLimits({.memory_bytes = 128 * kMiB, .cpus = 1.5}), IsOk());
   EXPECT_EQ(Read(memory + "limit_in_bytes"), "134217728");
@@ -110,10 +114,19 @@ TEST_F(CgroupTest, Version1) {
   EXPECT_EQ(usage.memory_peak_bytes, 110 * kMiB);
   EXPECT_EQ(usage.memory_limit_bytes, 128 * kMiB);
   EXPECT_EQ(usage.oom_kills, 2u);
+  EXPECT_FALSE(usage.limit_reached);
   EXPECT_EQ(usage.cpu, microseconds(7'000'000));
   EXPECT_EQ(usage.throttled, microseconds(5'000));
   EXPECT_EQ(usage.throttled_periods, 4u);
   EXPECT_EQ(usage.memory_pressure_percent, -1);
+
+  Write(memory + "max_usage_in_bytes", "134217728\n");
+  MUSTER_ASSERT_OK_AND_ASSIGN(const CgroupUsage full, group.ReadUsage());
+  EXPECT_TRUE(full.limit_reached);
+  Write("/cg/memory/job/muster-r1/ps-0.1/memory.stat",
+        "total_inactive_file 30000000\ntotal_active_file 5000000\n");
+  MUSTER_ASSERT_OK_AND_ASSIGN(const CgroupUsage cached, group.ReadUsage());
+  EXPECT_FALSE(cached.limit_reached) << "so much cache would have been dropped first";
 
   ASSERT_THAT(group.SetLimits({}), IsOk());
   EXPECT_EQ(Read(memory + "limit_in_bytes"), "-1");
@@ -122,12 +135,12 @@ TEST_F(CgroupTest, Version1) {
 
 TEST_F(CgroupTest, Version1WithoutSwapAccountAndWithoutCpu) {
   MakeV1();
-  std::filesystem::remove(root_.File("cg/memory/job/muster-r1/ps-0/memory.memsw.limit_in_bytes"));
+  std::filesystem::remove(root_.File("cg/memory/job/muster-r1/ps-0.1/memory.memsw.limit_in_bytes"));
   Write("/proc/self/cgroup", "4:memory:/job\n");
   const CgroupTree tree = Detect();
   EXPECT_EQ(tree.backend(), CgroupBackend::kV1);
   EXPECT_THAT(tree.remark(), HasSubstr("CPU cannot be limited"));
-  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, tree.Open("ps-0"));
+  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, tree.Open("ps-0", 1));
   EXPECT_FALSE(group.has_cpu());
   EXPECT_THAT(group.SetLimits({.memory_bytes = 128 * kMiB, .cpus = 1}), IsOk());
   MUSTER_ASSERT_OK_AND_ASSIGN(const CgroupUsage usage, group.ReadUsage());
@@ -140,9 +153,10 @@ TEST_F(CgroupTest, Version2) {
   ASSERT_EQ(tree.backend(), CgroupBackend::kV2) << tree.remark();
   EXPECT_EQ(Read("/cg/job/cgroup.subtree_control"), "+memory +cpu");
   EXPECT_EQ(Read("/cg/job/muster-r1/cgroup.subtree_control"), "+memory +cpu");
-  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, tree.Open("ps-0"));
+  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, tree.Open("ps-0", 1));
+  ASSERT_THAT(group.OpenToJoin(), IsOk());
   EXPECT_THAT(group.join_fds(), SizeIs(1));
-  const std::string node = "/cg/job/muster-r1/ps-0/";
+  const std::string node = "/cg/job/muster-r1/ps-0.1/";
 
   ASSERT_THAT(group.SetLimits({.memory_bytes = 128 * kMiB, .cpus = 0.5}), IsOk());
   EXPECT_EQ(Read(node + "memory.max"), "134217728");
@@ -155,6 +169,7 @@ TEST_F(CgroupTest, Version2) {
   EXPECT_EQ(usage.memory_peak_bytes, 0u) << "this kernel has no memory.peak";
   EXPECT_EQ(usage.memory_limit_bytes, 128 * kMiB);
   EXPECT_EQ(usage.oom_kills, 1u);
+  EXPECT_TRUE(usage.limit_reached);
   EXPECT_EQ(usage.cpu, microseconds(7'000'000));
   EXPECT_EQ(usage.throttled, microseconds(5'000));
   EXPECT_EQ(usage.memory_pressure_percent, 1.25);
@@ -199,7 +214,7 @@ TEST_F(CgroupBusyTest, SaysWhatToDo) {
   EXPECT_EQ(tree.backend(), CgroupBackend::kNone);
   EXPECT_THAT(tree.remark(), HasSubstr("cgroup.subtree_control"));
   EXPECT_THAT(tree.remark(), HasSubstr("Delegate=yes"));
-  EXPECT_THAT(tree.Open("ps-0"),
+  EXPECT_THAT(tree.Open("ps-0", 1),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no control groups")));
   EXPECT_EQ(Read("/cg/job/muster.own/cgroup.procs"), "") << "77 is somebody else's";
 }
@@ -222,11 +237,12 @@ TEST_F(CgroupTest, InAHybridVersion1LimitsAndVersion2TellsPressure) {
         Read("/proc/self/mountinfo") + "41 31 0:38 / /cg/unified rw - cgroup2 cgroup2 rw\n");
   Write("/proc/self/cgroup", Read("/proc/self/cgroup") + "0::/\n");
   Write("/cg/unified/cgroup.controllers", "hugetlb\n");
-  Write("/cg/unified/muster-r1/ps-0/cgroup.procs", "");
-  Write("/cg/unified/muster-r1/ps-0/memory.pressure", "some avg10=3.50 avg60=0.00\n");
+  Write("/cg/unified/muster-r1/ps-0.1/cgroup.procs", "");
+  Write("/cg/unified/muster-r1/ps-0.1/memory.pressure", "some avg10=3.50 avg60=0.00\n");
   const CgroupTree tree = Detect();
   EXPECT_EQ(tree.backend(), CgroupBackend::kV1);
-  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, tree.Open("ps-0"));
+  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, tree.Open("ps-0", 1));
+  ASSERT_THAT(group.OpenToJoin(), IsOk());
   EXPECT_THAT(group.join_fds(), SizeIs(4));
   MUSTER_ASSERT_OK_AND_ASSIGN(const CgroupUsage usage, group.ReadUsage());
   EXPECT_EQ(usage.memory_pressure_percent, 3.5);
@@ -254,11 +270,11 @@ TEST_F(CgroupTest, WrongNamesAndNumbers) {
   MakeV1();
   const CgroupTree tree = Detect();
   for (const char* name : {"", "..", "a/b", "a b", ".hidden"}) {
-    EXPECT_THAT(tree.Open(name), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(name)));
+    EXPECT_THAT(tree.Open(name, 1), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(name)));
   }
   EXPECT_EQ(CgroupTree::Detect({.run_id = "../x", .root = root_.path()}).backend(),
             CgroupBackend::kNone);
-  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, tree.Open("ps-0"));
+  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, tree.Open("ps-0", 1));
   EXPECT_THAT(group.SetLimits({.cpus = -1}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("-1")));
   EXPECT_THAT(group.SetLimits({.cpus = std::numeric_limits<double>::infinity()}),
@@ -267,37 +283,56 @@ TEST_F(CgroupTest, WrongNamesAndNumbers) {
 
 TEST_F(CgroupTest, AMemoryLimitBelowWhatIsUsedIsRefused) {
   MakeV1();
-  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, Detect().Open("ps-0"));
+  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, Detect().Open("ps-0", 1));
   EXPECT_THAT(group.SetLimits({.memory_bytes = 90 * kMiB, .cpus = 1}),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("100000000 bytes in use")));
-  EXPECT_EQ(Read("/cg/cpu/muster-r1/ps-0/cpu.cfs_quota_us"), "-1\n") << "nothing is changed";
+  EXPECT_EQ(Read("/cg/cpu/muster-r1/ps-0.1/cpu.cfs_quota_us"), "-1\n") << "nothing is changed";
 }
 
 TEST_F(CgroupTest, ErrorsNameTheFile) {
   MakeV1();
-  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, Detect().Open("ps-0"));
-  Write("/cg/memory/job/muster-r1/ps-0/memory.usage_in_bytes", "many\n");
+  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, Detect().Open("ps-0", 1));
+  Write("/cg/memory/job/muster-r1/ps-0.1/memory.usage_in_bytes", "many\n");
   EXPECT_THAT(group.ReadUsage(),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("memory.usage_in_bytes")));
-  std::filesystem::remove(root_.File("cg/cpu/muster-r1/ps-0/cpu.cfs_quota_us"));
+  std::filesystem::remove(root_.File("cg/cpu/muster-r1/ps-0.1/cpu.cfs_quota_us"));
   EXPECT_THAT(group.SetLimits({}), StatusIs(absl::StatusCode::kNotFound, HasSubstr("cfs_quota")));
+}
+
+TEST(KillOfTest, OwnLimitOrMachine) {
+  EXPECT_EQ(KillOf({}), MemoryKill::kNone);
+  EXPECT_EQ(KillOf({.limit_reached = true}), MemoryKill::kNone) << "room was found";
+  EXPECT_EQ(KillOf({.oom_kills = 1, .limit_reached = true}), MemoryKill::kKernel);
+  EXPECT_EQ(KillOf({.oom_kills = 1}), MemoryKill::kMachine);
+}
+
+TEST_F(CgroupTest, AGroupOfAnotherStartIsNotFound) {
+  MakeV1();
+  const CgroupTree tree = Detect();
+  EXPECT_THAT(tree.Open("ps-0", 2), StatusIs(absl::StatusCode::kNotFound, HasSubstr("start 2")));
 }
 
 TEST_F(CgroupTest, GroupsOfDeadRunsAreRemoved) {
   MakeV1();
   const CgroupTree tree = Detect();
+  // Its memory is in another group, its CPU time is not.
+  Write("/proc/self/cgroup", "4:memory:/elsewhere\n2:cpuacct:/\n1:cpu:/\n");
+  ASSERT_THAT(MakeDirectories(root_.File("cg/memory/elsewhere")), IsOk());
+  std::optional<CgroupTree> live(
+      CgroupTree::Detect({.run_id = "live", .root = root_.path(), .movable = {}}));
   for (const char* folder : {"muster-dead/ps-0", "muster-live/ps-0", "other/ps-0"}) {
     for (const char* in : {"cg/memory/job/", "cg/cpu/"}) {
       ASSERT_THAT(MakeDirectories(root_.File(std::string(in) + folder)), IsOk());
     }
   }
-  EXPECT_THAT(tree.RemoveDead([](const std::string& id) { return id == "live"; }),
-              ElementsAre("dead"));
+  EXPECT_THAT(tree.RemoveDead(), ElementsAre("dead"));
   EXPECT_FALSE(std::filesystem::exists(root_.File("cg/memory/job/muster-dead")));
   EXPECT_TRUE(std::filesystem::exists(root_.File("cg/cpu/muster-live/ps-0")));
   EXPECT_TRUE(std::filesystem::exists(root_.File("cg/cpu/other/ps-0")));
-  EXPECT_TRUE(std::filesystem::exists(root_.File("cg/cpu/muster-r1/ps-0")));
-  EXPECT_THAT(tree.RemoveDead([](const std::string& id) { return id == "live"; }), IsEmpty());
+  EXPECT_TRUE(std::filesystem::exists(root_.File("cg/cpu/muster-r1/ps-0.1")));
+  EXPECT_THAT(tree.RemoveDead(), IsEmpty());
+  live.reset();
+  EXPECT_THAT(tree.RemoveDead(), ElementsAre("live"));
 }
 
 }  // namespace

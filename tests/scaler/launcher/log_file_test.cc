@@ -25,7 +25,8 @@ TEST(LogFileTest, RotatesOnceAndKeepsBothWithinTheLimit) {
   EXPECT_LE(std::filesystem::file_size(path + ".1"), 100u);
   MUSTER_ASSERT_OK_AND_ASSIGN(std::string text, ReadFile(path, 1000));
   EXPECT_THAT(text, HasSubstr("line 49\n"));
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 2);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}),
+            3);  // one is .base
 }
 
 TEST(LogFileTest, GoesOnWithAnOlderFile) {
@@ -83,6 +84,11 @@ TEST(LogFileTest, LastWordsAreOfTheLastProcessAlone) {
   EXPECT_EQ(LastWords(path, 1, 4096), "the end\n");
   ASSERT_THAT(WriteFileAtomically(path, "old\n--- muster: worker-0 started, pid 3\n"), IsOk());
   EXPECT_EQ(LastWords(path, 10, 4096), "");
+  std::string text = "--- muster: worker-0 started, pid 4\nthe end\n";
+  for (int i = 0; i < 1000; ++i) text += "... muster: #1 main\n";
+  ASSERT_THAT(WriteFileAtomically(path, text + "at last"), IsOk());
+  EXPECT_EQ(LastWords(path, 10, 4096), "the end\nat last");
+  EXPECT_EQ(LastWords(path, 10, 7), "at last");
   EXPECT_EQ(LastWords(folder.File("none"), 10, 4096), "");
 }
 

@@ -23,6 +23,7 @@ using ::muster::testing::IsOk;
 using ::muster::testing::Supervisors;
 using ::muster::testing::TempDir;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Kind = ProcessReport::Kind;
@@ -59,9 +60,10 @@ class NodeLauncherTest : public ::testing::Test {
   }
 
   void Start(const std::string& script, uint32_t start = 1) {
-    ASSERT_THAT(launcher_->Start(
-                    {.name = "node", .command = {"sh", "-c", script}, .environment = {}}, start),
-                IsOk());
+    ASSERT_THAT(
+        launcher_->Start({.name = "node", .command = {"sh", "-c", script}, .environment = {}},
+                         start, {}),
+        IsOk());
   }
   ProcessReport Next() {
     for (int i = 0; i < 100 && reports_.empty(); ++i) {
@@ -118,7 +120,7 @@ TEST_F(NodeLauncherTest, ReportsStartAndExitAndLetsGoWhenReleased) {
 TEST_F(NodeLauncherTest, CommandThatIsMissing) {
   Succeed();
   ASSERT_THAT(
-      launcher_->Start({.name = "a", .command = {"/no/such/trainer"}, .environment = {}}, 1),
+      launcher_->Start({.name = "a", .command = {"/no/such/trainer"}, .environment = {}}, 1, {}),
       IsOk());
   const ProcessReport missing = Next();
   EXPECT_EQ(missing.kind, Kind::kExited);
@@ -169,7 +171,7 @@ TEST_F(NodeLauncherTest, EndOfLifeEndsEverythingExitsIncluded) {
   Start(Family());
   Next();
   const std::vector<HeldProcess> family = FamilyProcesses();
-  ASSERT_THAT(launcher_->Start({.name = "over", .command = {"true"}, .environment = {}}, 1),
+  ASSERT_THAT(launcher_->Start({.name = "over", .command = {"true"}, .environment = {}}, 1, {}),
               IsOk());
   Next();
   ExpectExit({});
@@ -256,11 +258,33 @@ TEST_F(NodeLauncherTest, SlotFileIsMadeAnew) {
   Succeed();
   const std::string slot = folder_.File("slot");
   ASSERT_THAT(WriteFileAtomically(slot, "what a predecessor left"), IsOk());
-  ASSERT_THAT(launcher_->Start(
-                  {.name = "node", .command = {"true"}, .environment = {}, .slot_file = slot}, 1),
-              IsOk());
+  ASSERT_THAT(
+      launcher_->Start({.name = "node", .command = {"true"}, .environment = {}, .slot_file = slot},
+                       1, {}),
+      IsOk());
   MUSTER_ASSERT_OK_AND_ASSIGN(const std::string bytes, ReadFile(slot, 100));
   EXPECT_EQ(bytes, std::string(bytes.size(), '\0'));
+}
+
+TEST_F(NodeLauncherTest, NodesGetNoDescriptorsButTheirOwn) {
+  Succeed();
+  // Open over an exec, as a library may leave them.
+  const OwnedFd leaked(::fcntl(life_[1], F_DUPFD, 70));
+  const OwnedFd named(::fcntl(life_[1], F_DUPFD_CLOEXEC, 90));
+  ASSERT_THAT(launcher_->Start({.name = "node",
+                                .command = {"ls", "/proc/self/fd"},
+                                .environment = {},
+                                .inherited_fds = {named.get(), -1}},
+                               1, {}),
+              IsOk());
+  Next();
+  ExpectExit({});
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string log, ReadFile(launcher_->LogPath("node"), 10'000));
+  // 3 is the folder that is listed.
+  EXPECT_THAT(log, EndsWith(fmt::format("\n0\n1\n2\n3\n{}\n", named.get())));
+  const std::string of_supervisor = fmt::format("/proc/{}/fd/", Supervisors().at(0));
+  EXPECT_NE(::access((of_supervisor + std::to_string(leaked.get())).c_str(), F_OK), 0);
+  EXPECT_EQ(::access((of_supervisor + std::to_string(named.get())).c_str(), F_OK), 0);
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ int Keep(const std::vector<std::string>& arguments) {
   if (!launcher.ok() || !launcher->Find().ok()) return 1;
   const muster::NodeCommand command{
       .name = "node", .command = {arguments.begin() + 3, arguments.end()}, .environment = {}};
-  if (!launcher->attached("node") && !launcher->Start(command, 1).ok()) return 1;
+  if (!launcher->attached("node") && !launcher->Start(command, 1, {}).ok()) return 1;
   while (true) launcher->Wait(std::chrono::hours(1), {});
 }
 

@@ -9,6 +9,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::StatusIs;
 
 TEST(SuperviseArgumentsTest, RoundTrip) {
@@ -19,6 +20,9 @@ TEST(SuperviseArgumentsTest, RoundTrip) {
                                  .life_fd = 11,
                                  .keep_descendants = true,
                                  .held_fd = 9,
+                                 .pass_fds = {12, -1},
+                                 .cgroup_fds = {13},
+                                 .memory_limit_bytes = 5'000'000'000,
                                  .parent_pid = 42,
                                  .log_path = "/x/worker-1.log",
                                  .log_bytes_max = 99,
@@ -34,6 +38,9 @@ TEST(SuperviseArgumentsTest, RoundTrip) {
   EXPECT_EQ(back.life_fd, 11);
   EXPECT_TRUE(back.keep_descendants);
   EXPECT_EQ(back.held_fd, 9);
+  EXPECT_THAT(back.pass_fds, ElementsAre(12, -1));
+  EXPECT_THAT(back.cgroup_fds, ElementsAre(13));
+  EXPECT_EQ(back.memory_limit_bytes, 5'000'000'000u);
   EXPECT_EQ(back.parent_pid, 42);
   EXPECT_EQ(back.log_path, options.log_path);
   EXPECT_EQ(back.log_bytes_max, 99u);
@@ -48,6 +55,8 @@ TEST(SuperviseArgumentsTest, DescendantsAreNotKeptUnlessSaid) {
   EXPECT_FALSE(back.keep_descendants);
   EXPECT_EQ(back.listen_fd, -1);
   EXPECT_EQ(back.life_fd, -1);
+  EXPECT_THAT(back.pass_fds, IsEmpty());
+  EXPECT_THAT(back.cgroup_fds, IsEmpty());
 }
 
 TEST(SuperviseArgumentsTest, Mistakes) {
@@ -59,6 +68,8 @@ TEST(SuperviseArgumentsTest, Mistakes) {
               StatusIs(kInvalid, HasSubstr("--bogus")));
   EXPECT_THAT(ParseSuperviseArguments({"--control-fd", "three", "--", "x"}),
               StatusIs(kInvalid, HasSubstr("three")));
+  EXPECT_THAT(ParseSuperviseArguments({"--pass-fds", "1,x", "--", "x"}),
+              StatusIs(kInvalid, HasSubstr("--pass-fds x")));
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ struct Load {
   double requests = 200;
   double service_us = 100;
   double round_trip_us = 500;
+  uint32_t partitions_serving = 4;
   // both
   double cpus = 0.5;
   double throttled = 0;
@@ -76,8 +77,7 @@ class FakeJob {
   void Tick() {
     view.now += std::chrono::seconds(1);
     for (NodeView& node : view.nodes) {
-      const bool runs = node.state == NodeState::kRunning || node.state == NodeState::kLost ||
-                        node.state == NodeState::kDraining;
+      const bool runs = node.state != NodeState::kPlanned && node.state != NodeState::kDown;
       if (!runs) continue;
       Grow(&node, loads.at(node.name), &totals_[node.name]);
       if (node.samples.size() > 600) node.samples.erase(node.samples.begin());
@@ -184,7 +184,8 @@ class FakeJob {
                        .parts = requests - requests / 2,
                        .serving = Micros(totals->serving),
                        .peer_requests = requests,
-                       .peer_round_trip = Micros(totals->round_trip)};
+                       .peer_round_trip = Micros(totals->round_trip),
+                       .partitions_serving = load.partitions_serving};
     }
     node->samples.push_back(sample);
   }

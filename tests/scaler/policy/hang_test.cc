@@ -42,7 +42,7 @@ TEST_F(HangTest, FirstTheStacksThenARelaunch) {
   EXPECT_NEAR(Figure(proposals_[0], "time without a minibatch"), 60, 1);
   EXPECT_EQ(Act(100, &proposals_), 5);
   ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kRelaunch));
-  EXPECT_THAT(proposals_[0].because, HasSubstr("its stacks are in its log"));
+  EXPECT_THAT(proposals_[0].because, HasSubstr("its stacks were asked for"));
   job_.loads["worker-1"] = {};
   EXPECT_EQ(Act(300, &proposals_), 0);
 }
@@ -109,6 +109,161 @@ TEST_F(HangTest, TheFirstMinibatchMayTakeLong) {
   Freeze("worker-1", 0.2);
   EXPECT_EQ(Act(290, &proposals_), 0);
   EXPECT_GT(Act(20, &proposals_), 0);
+}
+
+/// A process that is there, and of which nothing more is seen.
+class HangingStartTest : public HangTest {
+ protected:
+  void Hold(const std::string& name) {
+    job_.Node(name).state = NodeState::kStarting;
+    job_.loads[name] = {.minibatches = 0, .requests = 0, .partitions_serving = 0, .cpus = 0};
+  }
+};
+
+TEST_F(HangingStartTest, AWorkerThatNeverRegisters) {
+  job_.Run(&policy_, 10);
+  Hold("worker-1");
+  EXPECT_NEAR(Act(400, &proposals_), 301, 1);
+  ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kDumpStacks));
+  EXPECT_EQ(proposals_[0].target, "worker-1");
+  EXPECT_EQ(Act(100, &proposals_), 5);
+  ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kRelaunch));
+  EXPECT_THAT(proposals_[0].because, HasSubstr("the master has heard nothing of it for 305 s"));
+  // The next start may take twice as long, and one that runs is forgiven.
+  Hold("worker-1");
+  EXPECT_NEAR(Act(1000, &proposals_), 601, 1);
+  EXPECT_EQ(Act(100, &proposals_), 5);
+  job_.loads["worker-1"] = {};
+  EXPECT_EQ(Act(10, &proposals_), 0);
+  Hold("worker-1");
+  EXPECT_NEAR(Act(1000, &proposals_), 301, 1);
+}
+
+TEST_F(HangingStartTest, AWorkerWaitsForServersAndForTheMaster) {
+  job_.Run(&policy_, 10);
+  Hold("worker-1");
+  job_.Node("ps-0").state = NodeState::kDown;
+  EXPECT_EQ(Act(1000, &proposals_), 0);
+  job_.Node("ps-0").state = NodeState::kRunning;
+  job_.view.master_heard = false;
+  EXPECT_EQ(Act(1000, &proposals_), 0);
+  job_.view.master_heard = true;
+  EXPECT_GT(Act(1000, &proposals_), 0);
+}
+
+TEST_F(HangingStartTest, AServerThatDoesNotGetOnWithItsRestore) {
+  job_.Run(&policy_, 10);
+  job_.view.activity = Activity::kReplaying;
+  Hold("ps-0");
+  Freeze("worker-0", 0);
+  Freeze("worker-1", 0);
+  EXPECT_EQ(job_.Run(&policy_, 250).size(), 0u);
+  job_.loads["ps-0"].partitions_serving = 1;
+  EXPECT_NEAR(Act(1000, &proposals_), 301, 1);
+  ASSERT_EQ(proposals_.size(), 1u);
+  EXPECT_EQ(proposals_[0].target, "ps-0");
+  EXPECT_EQ(Figure(proposals_[0], "partitions that serve"), 1);
+  EXPECT_EQ(Act(1000, &proposals_), 5);
+  ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kRelaunch));
+  EXPECT_THAT(proposals_[0].because, HasSubstr("has not got on with its restore"));
+}
+
+TEST_F(HangingStartTest, WhateverGrowsIsOnItsWay) {
+  Hold("ps-0");
+  Hold("worker-0");
+  EXPECT_THAT(job_.Run(&policy_, 2000,
+                       [this](int second) {
+                         if (second % 250 != 0) return;
+                         ++job_.loads["ps-0"].partitions_serving;
+                         job_.loads["worker-0"].memory_mib += 2;
+                       }),
+              IsEmpty());
+}
+
+/// Servers that answer nothing, though they are heard.
+class HangingServerTest : public HangTest {
+ protected:
+  HangingServerTest() { job_.Add(NodeRole::kServer, 2); }
+  /// Workers wait for a while, and then nobody asks anybody anything.
+  void StandStill(const std::string& first) {
+    job_.loads[first].requests = 0;
+    job_.Run(&policy_, 2);
+    for (auto& [name, load] : job_.loads) {
+      load.requests = load.minibatches = load.computing_us = load.cpus = 0;
+      load.waiting_pulls = 0.9;
+      load.waiting_pushes = 0.1;
+    }
+  }
+  void GoOn() {
+    for (auto& [name, load] : job_.loads) load = {};
+  }
+};
+
+TEST_F(HangingServerTest, TheServerIsToBlameBeforeItsWorkers) {
+  job_.Run(&policy_, 100);
+  StandStill("ps-1");
+  EXPECT_NEAR(Act(100, &proposals_), 60, 2);
+  ASSERT_EQ(proposals_.size(), 1u);
+  EXPECT_EQ(proposals_[0].action, Action::kDumpStacks);
+  EXPECT_EQ(proposals_[0].target, "ps-1");
+  EXPECT_EQ(Figure(proposals_[0], "workers that wait for servers"), 2);
+  EXPECT_NEAR(Figure(proposals_[0], "worker-1 without a minibatch"), 60, 2);
+  EXPECT_EQ(Act(100, &proposals_), 5);
+  ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kRelaunch));
+  EXPECT_EQ(proposals_[0].target, "ps-1");
+  EXPECT_THAT(proposals_[0].because, HasSubstr("worker-0 and 1 more wait for rows"));
+  GoOn();
+  EXPECT_EQ(Act(1000, &proposals_), 0);
+}
+
+TEST_F(HangingServerTest, WhichBurnsCpuIsTheLikeliest) {
+  job_.Run(&policy_, 100);
+  StandStill("ps-1");
+  job_.loads["ps-2"].cpus = 1;
+  EXPECT_NEAR(Act(100, &proposals_), 60, 2);
+  ASSERT_EQ(proposals_.size(), 1u);
+  EXPECT_EQ(proposals_[0].target, "ps-2");
+}
+
+TEST_F(HangingServerTest, OneAfterTheOtherAndThenTheWorkers) {
+  job_.Run(&policy_, 100);
+  StandStill("ps-1");
+  std::vector<std::string> relaunched;
+  for (int i = 0; i < 20; ++i) {
+    if (Act(400, &proposals_) == 0) break;
+    for (const Proposal& proposal : proposals_) {
+      if (proposal.action == Action::kRelaunch) relaunched.push_back(proposal.target);
+    }
+    if (relaunched.size() >= 5) break;
+  }
+  EXPECT_THAT(relaunched, ElementsAre("ps-1", "ps-0", "ps-2", "worker-0", "worker-1"));
+}
+
+TEST_F(HangingServerTest, WhoIsAskedForNothingIsQuiet) {
+  job_.Run(&policy_, 100);
+  // A minibatch takes two minutes of computing.
+  const auto compute = [this](int second) {
+    for (auto& [name, load] : job_.loads) {
+      const bool now = second % 120 == 0;
+      load = {.minibatches = now ? 1.0 : 0.0,
+              .computing_us = 120e6,
+              .waiting_pulls = now ? 0.1 : 0.0,
+              .waiting_pushes = 0,
+              .requests = now ? 10.0 : 0.0};
+    }
+  };
+  std::vector<Proposal> proposals = job_.Run(&policy_, 1200, compute);
+  std::erase_if(proposals, [](const Proposal& p) { return p.target.starts_with("worker"); });
+  EXPECT_THAT(proposals, IsEmpty());
+}
+
+TEST_F(HangingServerTest, WhileOneWorkerGetsOnNoServerIsToBlame) {
+  job_.Run(&policy_, 100);
+  StandStill("ps-1");
+  job_.loads["worker-0"] = {};
+  EXPECT_NEAR(Act(100, &proposals_), 60, 3);
+  ASSERT_EQ(proposals_.size(), 1u);
+  EXPECT_EQ(proposals_[0].target, "worker-1");
 }
 
 TEST_F(HangTest, ALostNodeIsTheKeepersBusiness) {

@@ -33,15 +33,15 @@ TEST_F(InitialResourcesTest, WithoutHistoryAnEvenShareOfTheMachine) {
   for (const Proposal& proposal : proposals) {
     EXPECT_EQ(proposal.action, Action::kSetLimits);
     EXPECT_EQ(proposal.kind, Proposal::Kind::kRepair);
-    EXPECT_EQ(After(proposal), (Resources{.memory_bytes = 200 * kMiB}));
-    EXPECT_THAT(proposal.because, HasSubstr("an even share of the machine"));
+    EXPECT_EQ(After(proposal), (Resources{.memory_bytes = 100 * kMiB}));
+    EXPECT_THAT(proposal.because, HasSubstr("an even share of 50 %"));
   }
   EXPECT_THAT(job_.Step(&policy_), IsEmpty()) << "said once";
 }
 
 TEST_F(InitialResourcesTest, ABudgetBelowTheMachineIsShared) {
   job_.view.budget.memory_bytes = 400 * kMiB;
-  EXPECT_EQ(After(job_.Step(&policy_)[0]).memory_bytes, 100 * kMiB);
+  EXPECT_EQ(After(job_.Step(&policy_)[0]).memory_bytes, 50 * kMiB);
 }
 
 TEST_F(InitialResourcesTest, HistoryOfTheSameJobIsAWarmStart) {
@@ -58,6 +58,11 @@ TEST_F(InitialResourcesTest, HistoryOfTheSameJobIsAWarmStart) {
   EXPECT_THAT(proposals[0].because, HasSubstr("in 2 earlier runs"));
 }
 
+TEST_F(InitialResourcesTest, ASmallPeakIsNoTightLimit) {
+  job_.view.history[NodeRole::kServer] = {.memory_peak_bytes = 6 * kMiB, .runs = 1};
+  EXPECT_EQ(After(job_.Step(&policy_)[0]).memory_bytes, 64 * kMiB);
+}
+
 TEST_F(InitialResourcesTest, WhatDoesNotFitIsScaledDown) {
   job_.view.history[NodeRole::kServer] = {.memory_peak_bytes = 400 * kMiB, .runs = 1};
   job_.view.history[NodeRole::kWorker] = {.memory_peak_bytes = 400 * kMiB, .runs = 1};
@@ -72,7 +77,7 @@ TEST_F(InitialResourcesTest, WhoeverNamesSomethingKeepsIt) {
   const std::vector<Proposal> proposals = job_.Step(&policy_);
   ASSERT_THAT(proposals, SizeIs(3));
   // The rest is shared by the others.
-  EXPECT_EQ(After(proposals[0]).memory_bytes, 100 * kMiB);
+  EXPECT_EQ(After(proposals[0]).memory_bytes, 50 * kMiB);
 }
 
 TEST_F(InitialResourcesTest, ARunningNodeIsNotTouchedAndAnUnknownMachineIsNotShared) {

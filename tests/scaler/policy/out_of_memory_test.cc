@@ -7,6 +7,8 @@
 namespace muster::scaler {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -80,7 +82,7 @@ TEST_F(OutOfMemoryTest, EveryKillRaisesAgainUpToTheBoundThenTheJobStops) {
   EXPECT_EQ(stop.target, "job");
   for (const char* part :
        {"ps-0", "limit of 1 GiB", "peak 1 GiB", "the job file's maximum for ps nodes allows",
-        "spec.replicaSpecs.ps.resources.limits.memory"}) {
+        "raise spec.replicaSpecs.ps.resources.max.memory, or share the weights out"}) {
     EXPECT_THAT(stop.because, HasSubstr(part));
   }
 }
@@ -94,7 +96,16 @@ TEST_F(OutOfMemoryTest, BudgetAndMachineAreBoundsToo) {
   job_.End("ps-0", EndCause::kKernelOutOfMemory);
   const Proposal stop = Only();
   EXPECT_EQ(stop.action, Action::kStopJob);
-  EXPECT_THAT(stop.because, HasSubstr("the other nodes leave of the job's budget"));
+  EXPECT_THAT(stop.because, AllOf(HasSubstr("the other nodes leave of the job's budget"),
+                                  HasSubstr("raise spec.budget.memory, or")));
+}
+
+TEST_F(OutOfMemoryTest, AWorkerThatMayNotHaveMoreIsTheTrainersAffair) {
+  job_.view.machine.memory_bytes = 2048 * kMiB;
+  job_.Node("worker-0").limits.memory_bytes = 1024 * kMiB;
+  job_.End("worker-0", EndCause::kKernelOutOfMemory);
+  EXPECT_THAT(Only().because,
+              EndsWith("run on a machine with more memory, or let the trainer use less"));
 }
 
 TEST_F(OutOfMemoryTest, ALimitRaisedMeanwhileIsNotRaisedTwice) {

@@ -22,6 +22,15 @@ TEST(WindowTest, ASpanIsWhatHappenedSince) {
   EXPECT_NEAR(span->throttled(), 0.25, 1e-9);
 }
 
+TEST(WindowTest, HeldBackOnTwoCoresIsNoMoreThanAllTheTime) {
+  FakeJob job;
+  job.Add(NodeRole::kServer, 1, {.throttled = 1.3});
+  for (int i = 0; i < 10; ++i) job.Tick();
+  const std::optional<Span> span = SpanSince(job.Node("ps-0"), TimePoint(), seconds(5));
+  ASSERT_TRUE(span.has_value());
+  EXPECT_EQ(span->throttled(), 1);
+}
+
 TEST(WindowTest, TooShortOrOfTwoLivesIsNone) {
   FakeJob job;
   job.Add(NodeRole::kWorker, 1);
@@ -45,11 +54,6 @@ TEST(WindowTest, Median) {
 }
 
 TEST(WindowTest, WordsForPeople) {
-  EXPECT_EQ(BytesText(512), "512 bytes");
-  EXPECT_EQ(BytesText(512 * kMiB), "512 MiB");
-  EXPECT_EQ(BytesText(1536 * kMiB), "1.5 GiB");
-  EXPECT_EQ(ToString(Resources{.cpus = 0.5}), "0.5 cores, any memory");
-  EXPECT_EQ(ToString(Resources{.memory_bytes = 64 * kMiB}), "any cores, 64 MiB");
   EXPECT_EQ(ToString(Action::kSetWorkers), "set-workers");
   EXPECT_EQ(ToString(EndCause::kPlatform), "platform");
 }

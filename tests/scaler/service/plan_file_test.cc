@@ -19,7 +19,12 @@ Plan SomePlan() {
   Plan plan = NewPlan("run-1", 1, 2);
   plan.nodes["ps-0"] = {
       .role = NodeRole::kServer, .state = State::kRunning, .starts = 3, .exits = 2, .pid = 4711};
+  plan.nodes["ps-0"].limits = {.cpus = 1.5, .memory_bytes = uint64_t{768} << 20};
+  plan.nodes["ps-0"].former_limits = Resources{.cpus = 2.5, .memory_bytes = uint64_t{512} << 20};
   plan.nodes["worker-0"].state = State::kFinished;
+  plan.nodes["worker-1"].ending = NodePlan::Ending::kDrain;
+  plan.paused = {"hang", "worker-count"};
+  plan.failure = "ps-0 ended 5 times in a row";
   return plan;
 }
 
@@ -30,6 +35,23 @@ TEST(PlanFileTest, RoundTrip) {
   ASSERT_THAT(WritePlan(path, SomePlan()), IsOk());
   MUSTER_ASSERT_OK_AND_ASSIGN(const Plan plan, ReadPlan(path));
   EXPECT_EQ(plan, SomePlan());
+}
+
+TEST(PlanFileTest, ThePlanOfAnOlderScalerIsRead) {
+  const std::string_view text =
+      R"({"run_id": "run-1", "workers": 1, "nodes": {"worker-0":
+         {"role": "worker", "state": "running", "starts": 3, "exits": 2, "pid": 4711}}})";
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Plan plan, PlanFromJson(text));
+  EXPECT_EQ(plan.nodes.at("worker-0"),
+            (NodePlan{.state = State::kRunning, .starts = 3, .exits = 2, .pid = 4711}));
+}
+
+TEST(PlanFileTest, AFailureThatQuotesWhatIsNoUtf8IsWritten) {
+  Plan plan = SomePlan();
+  plan.failure = "its last words: \xff\xfe";
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Plan read, PlanFromJson(PlanToJson(plan)));
+  ASSERT_TRUE(read.failure.has_value());
+  EXPECT_THAT(*read.failure, HasSubstr("its last words: "));
 }
 
 TEST(PlanFileTest, WhatIsNoPlanIsNamed) {
@@ -44,7 +66,10 @@ TEST(PlanFileTest, WhatIsNoPlanIsNamed) {
   for (const std::string& text :
        {std::string(), std::string("[]"), right.substr(0, right.size() / 2),
         with("\"run_id\"", "\"run\""), with("\"starts\": 3", "\"starts\": \"three\""),
-        with("\"running\"", "\"flying\""), with("\"ps\"", "\"master\"")}) {
+        with("\"running\"", "\"flying\""), with("\"ps\"", "\"master\""),
+        with("\"drain\"", "\"swim\""), with("1.5", "-1.5"), with("2.5", "-2.5"),
+        with("1.5", "\"much\""), with("\"hang\"", "7"),
+        with("\"ps-0 ended 5 times in a row\"", "true")}) {
     EXPECT_THAT(PlanFromJson(text), StatusIs(absl::StatusCode::kDataLoss, HasSubstr(""))) << text;
   }
   TempDir folder;

@@ -3,114 +3,27 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <thread>
 
 #include "base/file.h"
-#include "master/service/master_server.h"
-#include "scaler/admin/admin_client.h"
 #include "scaler/launcher/process_tree.h"
 #include "scaler/service/plan_file.h"
+#include "tests/scaler/service/scaler_fixture.h"
 #include "tests/support/status_matchers.h"
-#include "tests/support/temp_dir.h"
 
 namespace muster::scaler {
 namespace {
 
 using ::muster::testing::IsOk;
 using ::muster::testing::StatusIs;
-using ::muster::testing::TempDir;
-using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
-constexpr std::chrono::seconds kLong{20};
-
-/// A real master of the job "id-1", and scripts as nodes.
-class ScalerMainTest : public ::testing::Test {
- protected:
-  ScalerMainTest() {
-    MasterServer::Options master;
-    master.job.name = "flights";
-    master.job.partitions = master.core.partitions = 1;
-    master.job.snapshot_directory = folder_.File("snapshots");
-    master.core.datasets = {
-        {"train", DatasetMode::kTrain, 1, 2, 20, 5, [](EpochIndex, ShardIndex) { return 10u; }}};
-    master.core.run_id = "run-1";
-    master.listen_address = "127.0.0.1:0";
-    auto server = MasterServer::Start(std::move(master), &journal_, &clock_);
-    EXPECT_THAT(server.status(), IsOk());
-    server_ = *std::move(server);
-    EXPECT_EQ(::pipe2(life_, O_CLOEXEC), 0);
-    EXPECT_THAT(MakeDirectories(folder_.File("logs")), IsOk());
-    options_ = {.job = {"id-1", "flights"},
-                .run_id = "run-1",
-                .master_address = "127.0.0.1:" + std::to_string(server_->port()),
-                .servers = 1,
-                .workers = 1,
-                .program = MUSTER_SUPERVISE_PROGRAM,
-                .directory = folder_.File("scaler"),
-                .log_directory = folder_.File("logs"),
-                .socket_directory = folder_.File("nodes"),
-                .command_of = [this](const std::string& node,
-                                     NodeRole role) { return CommandOf(node, role); },
-                .life_fd = life_[0],
-                .beat_fd = beat_fd_};
-    options_.keeper.restarts = {.crash_loop_exits = 3, .backoff_initial = milliseconds(1)};
-    options_.keeper.finish_wait = milliseconds(1);
-    client_ = MakeAdminClient(options_.master_address, options_.job, kLong, WhenAway::kWait);
-  }
-  ~ScalerMainTest() override {
-    ::close(life_[1]);
-    KillDescendants({});
-    ::close(life_[0]);
-    ::close(beat_fd_);
-  }
-
-  NodeCommand CommandOf(const std::string& node, NodeRole role) {
-    const std::string script = role == NodeRole::kWorker ? worker_ : server_script_;
-    return {.name = node,
-            .command = {"sh", "-c", fmt::format("echo start $MUSTER_START; {}", script)},
-            .environment = {}};
-  }
-  std::string Log(const std::string& node) {
-    return ReadFile(folder_.File("logs/" + node + ".log"), 1 << 20).value_or("");
-  }
-  v1::JobStatus Status() { return *client_->GetStatus(); }
-  std::string ExitOf(const std::string& node) {
-    const v1::JobStatus job = Status();
-    for (const v1::NodeStatus& status : job.nodes()) {
-      if (status.name() == node && status.state() == "exited") return status.last_exit();
-    }
-    return "none";
-  }
-  /// Runs the scaler until `condition` holds and the job was cancelled for it.
-  absl::StatusOr<KeeperOutcome> RunUntil(const std::function<bool()>& condition) {
-    std::thread canceller([&] {
-      for (int i = 0; i < 2'000 && !condition(); ++i) ::poll(nullptr, 0, 10);
-      EXPECT_TRUE(condition());
-      EXPECT_THAT(client_->Cancel(v1::CancelRequest()), IsOk());
-    });
-    absl::StatusOr<KeeperOutcome> outcome = RunScaler(options_, &clock_);
-    canceller.join();
-    return outcome;
-  }
-
-  TempDir folder_;
-  const SystemClock clock_;
-  MemoryJournal journal_{DurableState{}, "id-1"};
-  std::unique_ptr<MasterServer> server_;
-  std::unique_ptr<AdminClient> client_;
-  int life_[2];
-  int beat_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  std::string worker_ = "exec sleep 1000";
-  std::string server_script_ = "exec sleep 1000";
-  ScalerOptions options_;
-};
+using ScalerMainTest = testing::ScalerFixture;
 
 TEST_F(ScalerMainTest, StartsNodesAndEndsThemWithTheJob) {
   const absl::StatusOr<KeeperOutcome> outcome =
@@ -161,7 +74,7 @@ TEST_F(ScalerMainTest, PlanOfAnotherRunIsForgotten) {
 }
 
 TEST_F(ScalerMainTest, KilledWhileNobodyLookedIsReportedAndStartedOnce) {
-  Plan plan = NewPlan("run-1", 1, 1);
+  Plan plan = NewPlan(run_id_, 1, 1);
   plan.nodes["worker-0"] = {.state = NodePlan::State::kRunning, .starts = 4, .pid = 4'000'000};
   ASSERT_THAT(MakeDirectories(options_.directory), IsOk());
   ASSERT_THAT(WritePlan(options_.directory + "/plan.json", plan), IsOk());
@@ -176,6 +89,35 @@ TEST_F(ScalerMainTest, KilledWhileNobodyLookedIsReportedAndStartedOnce) {
   }
   ASSERT_EQ(exits.size(), 2u);
   EXPECT_THAT(exits[0], HasSubstr("pid 4000000: SIGKILL"));
+}
+
+TEST_F(ScalerMainTest, WhatRunsIsFoundWithoutThePlan) {
+  {
+    // A former scaler: it has added a worker, and is killed.
+    MUSTER_ASSERT_OK_AND_ASSIGN(NodeLauncher launcher,
+                                NodeLauncher::Open({.program = options_.program,
+                                                    .log_directory = options_.log_directory,
+                                                    .socket_directory = options_.socket_directory,
+                                                    .life_fd = options_.life_fd}));
+    MUSTER_ASSERT_OK_AND_ASSIGN(const std::vector<FoundNode> found, launcher.Find());
+    ASSERT_TRUE(found.empty());
+    ASSERT_THAT(launcher.Start(CommandOf("worker-1", NodeRole::kWorker), 3, {}), IsOk());
+    for (int i = 0; i < 2'000 && launcher.Wait(milliseconds(10), {}).empty(); ++i) {
+    }
+  }
+  ASSERT_THAT(MakeDirectories(options_.directory), IsOk());
+  ASSERT_THAT(WriteFileAtomically(options_.directory + "/plan.json", "{\"run_id\": "), IsOk());
+  const absl::StatusOr<KeeperOutcome> outcome = RunUntil([&] {
+    const v1::JobStatus job = Status();
+    return std::any_of(job.nodes().begin(), job.nodes().end(), [](const v1::NodeStatus& node) {
+      return node.name() == "worker-1" && node.pid() != 0;
+    });
+  });
+  ASSERT_THAT(outcome.status(), IsOk());
+  EXPECT_THAT(Log("worker-1"), Not(HasSubstr("start 4")));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Plan plan, ReadPlan(options_.directory + "/plan.json"));
+  EXPECT_EQ(plan.nodes.at("worker-1").starts, 3u);
+  EXPECT_EQ(plan.workers, 2u);
 }
 
 TEST_F(ScalerMainTest, ASecondScalerIsRefused) {

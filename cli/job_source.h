@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "cli/query_commands.h"
+#include "scaler/admin/admin_client.h"
+
+/// Whom a verb asks.
+namespace muster {
+
+/// The master of the job that runs. NotFound when none does; says what to do.
+absl::StatusOr<std::unique_ptr<AdminClient>> ConnectToMaster(const QueryOptions& options);
+
+/// Who answers a question: the job's master, or its state directory when no job runs there.
+struct JobSource {
+  std::unique_ptr<AdminClient> client;
+  bool live = true;
+};
+
+/// Says on stderr when it is the state directory that answers.
+absl::StatusOr<JobSource> FindJobSource(const QueryOptions& options);
+
+/// The state directory; `away`, which says why no master answers, when no job ever ran there.
+absl::StatusOr<JobSource> OpenStoredSource(const QueryOptions& options, const absl::Status& away);
+
+}  // namespace muster

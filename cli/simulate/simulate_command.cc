@@ -1,0 +1,174 @@
+#include "cli/simulate/simulate_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "cli/job_file/nearest.h"
+#include "cli/job_file/scalars.h"
+#include "cli/job_loader.h"
+#include "cli/scaler_settings.h"
+#include "cli/simulate/described_file.h"
+#include "cli/simulate/simulate_output.h"
+#include "scaler/history/history_reader.h"
+#include "scaler/policy/policies.h"
+
+namespace muster::simulate {
+namespace {
+
+using scaler::HistoryReader;
+using scaler::Simulation;
+using scaler::SimulationOptions;
+
+/// The folder itself, or that of a state directory.
+std::string HistoryFolder(const std::string& given) {
+  const std::string below = given + "/scaler/history";
+  std::error_code ignored;
+  return std::filesystem::is_directory(below, ignored) ? below : given;
+}
+
+/// What the policies that were not asked for would have wanted is left out.
+void KeepOnly(const std::vector<std::string>& policies, Simulation* simulation) {
+  if (policies.empty()) return;
+  const auto other = [&policies](const std::string& name) {
+    return !name.empty() && std::ranges::find(policies, name) == policies.end();
+  };
+  std::erase_if(simulation->events, [&](const auto& event) { return other(event.policy); });
+  std::erase_if(simulation->policies, [&](const auto& policy) { return other(policy.name); });
+}
+
+void Show(Simulation simulation, TimeShown times, const SimulateOptions& options) {
+  KeepOnly(options.policies, &simulation);
+  PrintData(options.output == OutputFormat::kJson
+                ? SimulationToJson(simulation, times).dump() + "\n"
+                : SimulationText(simulation, times));
+}
+
+/// What could not be read of a history.
+void NoteGaps(const HistoryReader& reader) {
+  for (const std::string& file : reader.unread()) PrintNote("left out: " + file);
+  if (reader.lines_skipped() == 0) return;
+  PrintNote(fmt::format("{} lines could not be read and were left out; the first: {}",
+                        reader.lines_skipped(), reader.first_skipped()));
+}
+
+absl::StatusOr<scaler::ReplaySpan> SpanOf(const SimulateOptions& options,
+                                          const std::string& folder) {
+  scaler::ReplaySpan span;
+  if (options.from.empty() && options.to.empty()) return span;
+  MUSTER_ASSIGN_OR_RETURN(HistoryReader reader, HistoryReader::Open(folder));
+  const scaler::JobView* first = reader.Next();
+  const WallTime begin = std::chrono::duration_cast<WallTime>(
+      first == nullptr ? TimePoint::duration(0) : first->now.time_since_epoch());
+  if (!options.from.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(span.from, ParseMoment(options.from, begin));
+  }
+  if (!options.to.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(span.to, ParseMoment(options.to, begin));
+  }
+  if (!options.from.empty() && !options.to.empty() && span.to <= span.from) {
+    return absl::InvalidArgumentError(
+        fmt::format("--to {} is not after --from {}", options.to, options.from));
+  }
+  return span;
+}
+
+absl::Status ReplayHistory(const SimulateOptions& options, const SimulationOptions& settings) {
+  const std::string folder = HistoryFolder(options.history);
+  MUSTER_ASSIGN_OR_RETURN(const scaler::ReplaySpan span, SpanOf(options, folder));
+  MUSTER_ASSIGN_OR_RETURN(HistoryReader reader, HistoryReader::Open(folder));
+  Simulation simulation = scaler::Replay(&reader, span, settings);
+  NoteGaps(reader);
+  if (simulation.steps == 0) {
+    PrintNote("the history has nothing of that time");
+    if (options.output == OutputFormat::kText) return absl::OkStatus();
+  }
+  Show(std::move(simulation), TimeShown::kWall, options);
+  return absl::OkStatus();
+}
+
+absl::Status PlayDescribed(const SimulateOptions& options, const SimulationOptions& settings) {
+  if (!options.from.empty() || !options.to.empty()) {
+    return absl::InvalidArgumentError(
+        "--from and --to are of a history; a described job has a "
+        "duration");
+  }
+  absl::StatusOr<std::string> text = ReadFile(options.described, kDescribedBytesMax);
+  // No job is asked for that could be away.
+  if (!text.ok()) return absl::InvalidArgumentError(fmt::format("{}", Message(text.status())));
+  MUSTER_ASSIGN_OR_RETURN(const scaler::DescribedSpec spec,
+                          ReadDescribed(*text, options.described));
+  MUSTER_ASSIGN_OR_RETURN(Simulation simulation, scaler::Simulate(spec, settings));
+  Show(std::move(simulation), TimeShown::kSinceBeginning, options);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<WallTime> ParseMoment(std::string_view text, WallTime begin) {
+  if (const auto after = job_file::ParseDuration(text); after.ok()) return begin + *after;
+  int year = 0;
+  unsigned month = 0, day = 0, hour = 0, minute = 0;
+  double second = 0;
+  int end = 0;
+  const std::string copy(text);
+  const int read = std::sscanf(copy.c_str(), "%4d-%2u-%2uT%2u:%2u:%9lfZ%n", &year, &month, &day,
+                               &hour, &minute, &second, &end);
+  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
+                                         std::chrono::day(day)};
+  const bool valid = read == 6 && static_cast<size_t>(end) == copy.size() && date.ok() &&
+                     year >= 1970 && hour < 24 && minute < 60 && second >= 0 && second < 61;
+  if (!valid) {
+    return absl::InvalidArgumentError(
+        fmt::format("'{}' is no time: give a duration since the beginning (90s, 10m, 1h30m) or "
+                    "2026-01-31T12:34:56Z",
+                    copy.substr(0, 60)));
+  }
+  return WallTime(std::chrono::sys_days(date).time_since_epoch()) + std::chrono::hours(hour) +
+         std::chrono::minutes(minute) + WallTime(static_cast<int64_t>(second * 1e6));
+}
+
+absl::StatusOr<SimulationOptions> SimulationOptionsOf(const SimulateOptions& options) {
+  SimulationOptions settings;
+  if (!options.job_file.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(const LoadedJob job, LoadJob(options.job_file, ""));
+    settings.policies = PolicyOptionsOf(job.spec);
+    settings.arbiter = ArbiterOptionsOf(job.spec);
+    settings.paused = PausedPoliciesOf(job.spec);
+  }
+  if (options.dry_run) settings.arbiter.dry_run = true;
+  if (options.policies.empty()) return settings;
+  std::vector<std::string> names;
+  for (const auto& policy : scaler::MakePolicies()) names.push_back(policy->name());
+  for (const std::string& name : options.policies) {
+    if (std::ranges::find(names, name) != names.end()) continue;
+    const std::string near = job_file::Nearest(name, names);
+    return absl::InvalidArgumentError(
+        fmt::format("there is no policy '{}'; {}", name,
+                    near.empty() ? fmt::format("there are {}", fmt::join(names, ", "))
+                                 : fmt::format("did you mean {}?", near)));
+  }
+  for (const std::string& name : names) {
+    const bool wanted = std::ranges::find(options.policies, name) != options.policies.end();
+    wanted ? (void)settings.paused.erase(name) : (void)settings.paused.insert(name);
+  }
+  return settings;
+}
+
+int SimulateCommand(const SimulateOptions& options) {
+  if (options.history.empty() == options.described.empty()) {
+    return PrintError("give either --history DIR or --described FILE", kExitUsage);
+  }
+  const absl::StatusOr<SimulationOptions> settings = SimulationOptionsOf(options);
+  if (!settings.ok()) return PrintError(settings.status());
+  const absl::Status done = options.history.empty() ? PlayDescribed(options, *settings)
+                                                    : ReplayHistory(options, *settings);
+  return done.ok() ? kExitSucceeded : PrintError(done);
+}
+
+}  // namespace muster::simulate

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include "base/clock.h"
+
+namespace muster::steer {
+
+/// Waiting that is bounded and never silent for long. Not thread-safe.
+class Patience {
+ public:
+  /// A word is said this often.
+  static constexpr std::chrono::seconds kSayEvery{2};
+
+  struct Options {
+    std::optional<std::chrono::seconds> limit;  // absent: for ever
+    std::function<void()> pause;                // between two looks
+    std::function<void(std::string_view)> say;
+  };
+  /// `clock` must outlive it.
+  Patience(Options options, const Clock* clock)
+      : options_(std::move(options)), clock_(clock), began_(clock->Now()), said_(began_) {}
+  /// Pauses of 300 ms, words on stderr.
+  static Patience OfAPerson(std::optional<std::chrono::seconds> limit, const Clock* clock);
+
+  /// Pauses, having said "waiting for WHAT, 4 s" if it is time to; false when the limit is reached.
+  bool Wait(std::string_view what);
+
+ private:
+  Options options_;
+  const Clock* clock_;
+  TimePoint began_;
+  TimePoint said_;
+};
+
+}  // namespace muster::steer

@@ -1,0 +1,60 @@
+#include "cli/steer/timeline.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "base/status.h"
+#include "cli/json_output.h"
+#include "cli/steer/event_text.h"
+#include "cli/text_output.h"
+#include "scaler/rest/model_json.h"
+
+namespace muster::steer {
+
+void Timeline::Add(const v1::Event& event) {
+  entries_.push_back({.master = event, .scaler = std::nullopt});
+}
+
+void Timeline::Add(const scaler::rest::Event& event) {
+  if (event.id <= filter_.after_id) {
+    hidden_until_us_ = std::max(hidden_until_us_, event.wall_us);
+    return;
+  }
+  entries_.push_back({.master = std::nullopt, .scaler = event});
+}
+
+std::vector<TimelineEntry> Timeline::Take() {
+  std::erase_if(entries_, [this](const TimelineEntry& entry) {
+    return (entry.master && entry.wall_us() <= hidden_until_us_) ||
+           (!filter_.kinds.empty() &&
+            std::ranges::find(filter_.kinds, entry.kind()) == filter_.kinds.end()) ||
+           (!filter_.node.empty() && entry.node() != filter_.node);
+  });
+  std::ranges::stable_sort(entries_, {}, &TimelineEntry::wall_us);
+  return std::exchange(entries_, {});
+}
+
+std::string EntryText(const TimelineEntry& entry) {
+  return entry.scaler ? EventLine(*entry.scaler) : EventText(*entry.master);
+}
+
+nlohmann::json EntryToJson(const TimelineEntry& entry) {
+  if (!entry.scaler) return EventToJson(*entry.master);
+  const scaler::rest::Event& event = *entry.scaler;
+  return {{"id", event.id},       {"time", WallToText(event.wall_us)}, {"kind", event.kind},
+          {"node", event.target}, {"text", EventWords(event)},         {"event", ToJson(event)}};
+}
+
+absl::StatusOr<uint64_t> ParseEventId(const std::string& text) {
+  const std::string_view digits = std::string_view(text).substr(text.starts_with('#') ? 1 : 0);
+  uint64_t id = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), id);
+  if (error != std::errc() || end != digits.data() + digits.size() || id == 0) {
+    return absl::InvalidArgumentError(fmt::format(
+        "'{}' is no event of the scaler; write its number, as `muster events` shows it: 12", text));
+  }
+  return id;
+}
+
+}  // namespace muster::steer

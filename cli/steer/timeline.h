@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/admin.pb.h"
+#include "scaler/rest/model.h"
+
+/// The events of master and scaler as one story.
+namespace muster::steer {
+
+/// One event of either.
+struct TimelineEntry {
+  std::optional<v1::Event> master;
+  std::optional<scaler::rest::Event> scaler;
+
+  uint64_t wall_us() const { return scaler ? scaler->wall_us : master->wall_us(); }
+  const std::string& kind() const { return scaler ? scaler->kind : master->kind(); }
+  const std::string& node() const { return scaler ? scaler->target : master->node(); }
+};
+
+/// Puts events in the order of their times, and leaves out what is not asked for. Pure; a value.
+class Timeline {
+ public:
+  struct Filter {
+    /// Nothing up to this event of the scaler, and nothing of the master from before it.
+    uint64_t after_id = 0;
+    std::vector<std::string> kinds;  // none: all
+    std::string node;                // "": all
+  };
+  explicit Timeline(Filter filter) : filter_(std::move(filter)) {}
+
+  void Add(const v1::Event& event);
+  void Add(const scaler::rest::Event& event);
+  /// What was added since the last call, oldest first; of each source in its own order where times
+  /// are equal.
+  std::vector<TimelineEntry> Take();
+
+ private:
+  Filter filter_;
+  uint64_t hidden_until_us_ = 0;
+  std::vector<TimelineEntry> entries_;
+};
+
+/// A line for people.
+std::string EntryText(const TimelineEntry& entry);
+/// {"sequence", "time", "kind", "node", "text"} of the master, the same with "id" instead of
+/// "sequence", and "event", of the scaler.
+nlohmann::json EntryToJson(const TimelineEntry& entry);
+
+/// "12" or "#12". InvalidArgument otherwise.
+absl::StatusOr<uint64_t> ParseEventId(const std::string& text);
+
+}  // namespace muster::steer

@@ -1,0 +1,269 @@
+#include "cli/steer/top_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "cli/json_output.h"
+#include "cli/progress.h"
+#include "cli/steer/event_text.h"
+#include "cli/text_output.h"
+#include "scaler/core/resources.h"
+
+namespace muster::steer {
+namespace {
+
+using scaler::rest::Event;
+using scaler::rest::Job;
+using scaler::rest::Node;
+
+/// A heartbeat that is older, or a limit that is used more than so, is shown as bad.
+constexpr uint64_t kSilentMs = 5'000;
+constexpr double kFull = 0.9;
+constexpr size_t kEventsLeast = 3;
+
+/// Fits into a line of a terminal, and does nothing to it.
+std::string Cut(const std::string& text, size_t columns) {
+  return Printable(ValidUtf8(text, columns == 0 ? std::string::npos : columns));
+}
+
+std::string PercentText(double share) {
+  return fmt::format("{:.0f} %", 100 * std::clamp(share, 0.0, 9.99));
+}
+
+std::string StateOf(const Node& node) {
+  std::string state = node.drain == "none" ? node.state : node.state + ", " + node.drain;
+  if (node.state == "running" && node.heartbeat_age_ms >= kSilentMs) {
+    state += fmt::format(", silent {} s", node.heartbeat_age_ms / 1'000);
+  }
+  return state;
+}
+
+std::string CpuText(const Node& node) {
+  const std::string used = node.usage ? fmt::format("{:.2f}", node.usage->cpus) : "-";
+  return node.limits.cpus > 0 ? fmt::format("{} / {:g}", used, node.limits.cpus) : used;
+}
+
+double MemoryShare(const Node& node) {
+  if (!node.usage || node.limits.memory_bytes == 0) return 0;
+  return static_cast<double>(node.usage->memory_bytes) /
+         static_cast<double>(node.limits.memory_bytes);
+}
+
+std::string MemoryText(const Node& node) {
+  const std::string used = node.usage ? scaler::BytesText(node.usage->memory_bytes) : "-";
+  if (node.limits.memory_bytes == 0) return used;
+  return fmt::format("{} / {}{}", used, scaler::BytesText(node.limits.memory_bytes),
+                     node.usage ? ", " + PercentText(MemoryShare(node)) : "");
+}
+
+Tone ToneOf(const Node& node) {
+  const bool up = node.state == "running" || node.state == "starting";
+  if (!up) return node.state == "finished" ? Tone::kOld : Tone::kBad;
+  const bool silent = node.state == "running" && node.heartbeat_age_ms >= kSilentMs;
+  return silent || MemoryShare(node) >= kFull ? Tone::kBad : Tone::kPlain;
+}
+
+/// The table's lines: its heading, and each node in its tone.
+std::vector<TopLine> TableLines(const std::vector<std::vector<std::string>>& rows,
+                                const std::vector<Tone>& tones) {
+  std::vector<TopLine> lines;
+  const std::string table = FormatTable(rows);
+  for (size_t begin = 0; begin < table.size();) {
+    const size_t end = table.find('\n', begin);
+    const Tone tone = lines.empty() ? Tone::kHeading : tones[lines.size() - 1];
+    lines.push_back({table.substr(begin, end - begin), tone});
+    begin = end + 1;
+  }
+  return lines;
+}
+
+/// The first of the lines, so that they are at most `rows`, the last of them saying what is
+/// missing.
+void Shorten(std::vector<TopLine>* lines, size_t rows) {
+  if (lines->size() <= rows) return;
+  const size_t missing = lines->size() - rows + 1;
+  lines->resize(rows);
+  if (rows > 0) lines->back() = {fmt::format("... and {} more", missing), Tone::kOld};
+}
+
+void Append(const std::vector<TopLine>& lines, std::vector<TopLine>* to) {
+  to->insert(to->end(), lines.begin(), lines.end());
+}
+
+std::string BarText(double share) {
+  constexpr size_t kWidth = 20;
+  const size_t full = static_cast<size_t>(std::clamp(share, 0.0, 1.0) * kWidth);
+  return fmt::format("[{}{}]", std::string(full, '#'), std::string(kWidth - full, '.'));
+}
+
+}  // namespace
+
+void TopView::Add(TopReading reading) {
+  away_.clear();
+  readings_.push_back(std::move(reading));
+  while (readings_.size() > 2 && readings_.back().at - readings_[1].at >= kWindow) {
+    readings_.pop_front();
+  }
+}
+
+TopView::Earlier TopView::Before(const Node& node) const {
+  for (const TopReading& reading : readings_) {
+    const auto found = std::ranges::find(reading.nodes, node.name, &Node::name);
+    const double seconds = std::chrono::duration<double>(readings_.back().at - reading.at).count();
+    const bool same = found != reading.nodes.end() && found->start == node.start &&
+                      found->pid == node.pid &&
+                      found->worker.has_value() == node.worker.has_value();
+    if (same && seconds > 0) return {&*found, seconds};
+  }
+  return {};
+}
+
+std::vector<TopLine> TopView::JobLines(TimePoint now, WallTime wall) const {
+  const TopReading& reading = readings_.back();
+  const Job& job = reading.job;
+  const scaler::rest::Progress& progress = job.progress;
+  const double share = progress.records_expected == 0
+                           ? 0
+                           : static_cast<double>(progress.records_done) /
+                                 static_cast<double>(progress.records_expected);
+  std::vector<TopLine> lines;
+  // What matters most comes first: a narrow terminal cuts off the end.
+  lines.push_back(
+      {fmt::format("{}  {}  {} {:.1f} %  {} records/s  {} left  {} / {} records, {} committed",
+                   job.name, job.state, BarText(share), 100 * share,
+                   CountText(static_cast<uint64_t>(std::max(0.0, progress.records_per_second))),
+                   progress.remaining_seconds
+                       ? DurationText(std::chrono::milliseconds(
+                             static_cast<int64_t>(*progress.remaining_seconds * 1'000)))
+                       : "?",
+                   CountText(progress.records_done), CountText(progress.records_expected),
+                   CountText(progress.records_committed)),
+       Tone::kHeading});
+  if (!job.reason.empty()) lines.push_back({"  " + job.reason, Tone::kBad});
+  if (!away_.empty()) {
+    lines.push_back(
+        {fmt::format("  the scaler does not answer, all this is {} s old: {}",
+                     std::chrono::duration_cast<std::chrono::seconds>(now - reading.at).count(),
+                     away_),
+         Tone::kBad});
+  } else if (!job.master_reachable) {
+    const uint64_t now_us = static_cast<uint64_t>(wall.count());
+    const uint64_t age_s = now_us > job.seen_wall_us ? (now_us - job.seen_wall_us) / 1'000'000 : 0;
+    lines.push_back({job.seen_wall_us == 0
+                         ? "  the master has not answered yet"
+                         : fmt::format("  the master does not answer: progress is {} s old", age_s),
+                     Tone::kBad});
+  }
+  if (!job.limits_remark.empty()) lines.push_back({"  " + job.limits_remark, Tone::kOld});
+  return lines;
+}
+
+std::vector<TopLine> TopView::WorkerLines() const {
+  std::vector<std::vector<std::string>> rows = {{"WORKER", "STATE", "RECORDS/S", "COMPUTING",
+                                                 "SHARDS", "PULLS", "PUSHES", "CPUS", "MEMORY",
+                                                 "STARTS"}};
+  std::vector<Tone> tones;
+  for (const Node& node : readings_.back().nodes) {
+    if (node.role != "worker") continue;
+    tones.push_back(ToneOf(node));
+    std::vector<std::string> shares(4, "-");
+    if (const Earlier earlier = Before(node); node.worker && earlier.node != nullptr) {
+      const scaler::rest::WorkerFigures& now = *node.worker;
+      const scaler::rest::WorkerFigures& then = *earlier.node->worker;
+      const double times[] = {now.computing_seconds_total - then.computing_seconds_total,
+                              now.waiting_shards_seconds_total - then.waiting_shards_seconds_total,
+                              now.waiting_pulls_seconds_total - then.waiting_pulls_seconds_total,
+                              now.waiting_pushes_seconds_total - then.waiting_pushes_seconds_total};
+      double all = 0;
+      for (const double time : times) all += time;
+      for (size_t i = 0; all > 0 && i < 4; ++i) shares[i] = PercentText(times[i] / all);
+    }
+    rows.push_back({node.name, StateOf(node),
+                    node.worker ? fmt::format("{:.0f}", node.worker->records_per_second) : "-",
+                    shares[0], shares[1], shares[2], shares[3], CpuText(node), MemoryText(node),
+                    std::to_string(node.start)});
+  }
+  return TableLines(rows, tones);
+}
+
+std::vector<TopLine> TopView::ServerLines() const {
+  std::vector<std::vector<std::string>> rows = {{"SERVER", "STATE", "PULLS/S", "SERVING",
+                                                 "PER PULL", "PARTITIONS", "CPUS", "MEMORY",
+                                                 "STARTS"}};
+  std::vector<Tone> tones;
+  for (const Node& node : readings_.back().nodes) {
+    if (node.role != "ps") continue;
+    tones.push_back(ToneOf(node));
+    std::string pulls = "-";
+    std::string serving = "-";
+    std::string per_pull = "-";
+    const Earlier earlier = Before(node);
+    if (node.server && earlier.node != nullptr && earlier.node->server) {
+      const double count = static_cast<double>(node.server->pulls) -
+                           static_cast<double>(earlier.node->server->pulls);
+      const double time =
+          node.server->serving_seconds_total - earlier.node->server->serving_seconds_total;
+      pulls = fmt::format("{:.0f}", count / earlier.seconds);
+      serving = PercentText(time / earlier.seconds);
+      if (count > 0) per_pull = fmt::format("{:.0f} us", 1e6 * time / count);
+    }
+    rows.push_back({node.name, StateOf(node), pulls, serving, per_pull,
+                    node.server ? fmt::format("{} / {}", node.server->partitions_serving,
+                                              node.server->partitions)
+                                : "-",
+                    CpuText(node), MemoryText(node), std::to_string(node.start)});
+  }
+  return TableLines(rows, tones);
+}
+
+std::vector<TopLine> TopView::EventLines() const {
+  std::vector<TopLine> lines;
+  for (const Event& event : readings_.back().events) {
+    // The time of day is enough here.
+    const std::string time = WallToText(event.wall_us).substr(11, 8);
+    lines.push_back({fmt::format("{}  #{} {} {}  {}", time, event.id, event.kind, event.target,
+                                 EventWords(event)),
+                     event.kind == "exit" ? Tone::kBad : Tone::kPlain});
+  }
+  return lines;
+}
+
+std::vector<TopLine> TopView::Lines(TimePoint now, WallTime wall, TopSize size) const {
+  if (readings_.empty()) return {};
+  std::vector<TopLine> lines = JobLines(now, wall);
+  std::vector<TopLine> workers = WorkerLines();
+  std::vector<TopLine> servers = ServerLines();
+  std::vector<TopLine> events = EventLines();
+  if (size.rows > 0) {
+    // Servers are few: they come first, then as many workers as leave room for some events.
+    const size_t fixed = lines.size() + 3;  // blank lines between the parts
+    size_t room = size.rows > fixed ? size.rows - fixed : 0;
+    const size_t kept = std::min(events.size(), kEventsLeast);
+    const auto take = [&room, kept](std::vector<TopLine>* part, size_t least) {
+      const size_t reserved = kept + least;
+      Shorten(part, room > reserved ? room - reserved : 0);
+      room -= std::min(room, part->size());
+    };
+    take(&servers, std::min<size_t>(workers.size(), 3));
+    take(&workers, 0);
+    if (events.size() > room) {
+      events.erase(events.begin(), events.end() - static_cast<std::ptrdiff_t>(room));
+    }
+  }
+  for (const std::vector<TopLine>* part : {&workers, &servers, &events}) {
+    if (part->empty()) continue;
+    lines.push_back({});
+    Append(*part, &lines);
+  }
+  if (size.rows > 0 && lines.size() > size.rows) lines.resize(size.rows);
+  for (TopLine& line : lines) {
+    line.text = Cut(line.text, size.columns);
+    if (!away_.empty() && line.tone == Tone::kPlain) line.tone = Tone::kOld;
+  }
+  return lines;
+}
+
+}  // namespace muster::steer

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "scaler/rest/model.h"
+
+/// What `muster top` shows, as lines of text.
+namespace muster::steer {
+
+/// What the scaler said at one moment.
+struct TopReading {
+  scaler::rest::Job job;
+  std::vector<scaler::rest::Node> nodes;
+  std::vector<scaler::rest::Event> events;  // some of the newest, oldest first
+  TimePoint at;
+};
+
+enum class Tone : uint8_t { kPlain, kHeading, kBad, kOld };
+/// Plain text in one tone; no control characters.
+struct TopLine {
+  std::string text;
+  Tone tone = Tone::kPlain;
+};
+
+struct TopSize {
+  size_t columns = 0;  // 0: as long as they are
+  size_t rows = 0;     // 0: as many as there are
+};
+
+/// Readings in, lines out. Pure; a value.
+class TopView {
+ public:
+  /// Rates are over this time.
+  static constexpr std::chrono::seconds kWindow{5};
+
+  void Add(TopReading reading);
+  /// Nobody answered, and why: from now on what is shown is old. Until the next reading.
+  void SetAway(std::string why) { away_ = std::move(why); }
+
+  /// Job, workers, servers, newest events; what has no room is counted. `wall`: now.
+  std::vector<TopLine> Lines(TimePoint now, WallTime wall, TopSize size) const;
+
+ private:
+  /// The same process as `node` in the oldest reading of the window, and the seconds since.
+  struct Earlier {
+    const scaler::rest::Node* node = nullptr;
+    double seconds = 0;
+  };
+  Earlier Before(const scaler::rest::Node& node) const;
+  std::vector<TopLine> JobLines(TimePoint now, WallTime wall) const;
+  std::vector<TopLine> WorkerLines() const;
+  std::vector<TopLine> ServerLines() const;
+  std::vector<TopLine> EventLines() const;
+
+  std::deque<TopReading> readings_;
+  std::string away_;
+};
+
+}  // namespace muster::steer

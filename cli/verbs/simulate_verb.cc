@@ -1,0 +1,35 @@
+#include "cli/verbs/simulate_verb.h"
+
+#include "cli/verbs/verb_options.h"
+
+namespace muster {
+
+void AddSimulateVerb(CLI::App* app, simulate::SimulateOptions* options, int* exit_code) {
+  CLI::App* verb = app->add_subcommand(
+      "simulate", "What the policies would decide: over a recorded history, or in a described job");
+  verb->add_option("--history", options->history,
+                   "State directory of a job that ran, or a folder of files history-*.jsonl");
+  verb->add_option("--described", options->described,
+                   "A job described in YAML (docs/cli.md), played in virtual time");
+  verb->add_option("--job", options->job_file,
+                   "Thresholds of this job file (spec.scaler); without it the policies' own");
+  verb->add_option("--policy", options->policies, "Only this policy; may be repeated")
+      ->expected(1)
+      ->take_all();
+  verb->add_flag("--dry-run", options->dry_run, "Decide, and do nothing about it");
+  verb->add_option("--from", options->from,
+                   "Of a history: from then on, 10m after its beginning or 2026-01-31T12:34:56Z");
+  verb->add_option("--to", options->to, "Of a history: until then");
+  AddOutput(verb, &options->output);
+  verb->footer(
+      "Examples:\n"
+      "  muster simulate --history state                       # of a run that is over, or goes "
+      "on\n"
+      "  muster simulate --history state --job other.yaml      # with other thresholds\n"
+      "  muster simulate --history state --policy worker-straggler --from 10m --to 20m\n"
+      "  muster simulate --described what-if.yaml --output json\n"
+      "Nothing is started, stopped or changed.");
+  verb->callback([options, exit_code] { *exit_code = simulate::SimulateCommand(*options); });
+}
+
+}  // namespace muster

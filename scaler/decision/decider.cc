@@ -1,0 +1,289 @@
+#include "scaler/decision/decider.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "scaler/decision/event_drafts.h"
+#include "scaler/decision/policy_list.h"
+
+namespace muster::scaler {
+namespace {
+
+constexpr const char* kSupervision = "supervision";
+
+bool IsOfNode(const rest::Event& event) {
+  return event.action == "relaunch" || event.action == "set-limits" || event.action == "drain";
+}
+
+/// Something was done, so something comes of it.
+bool IsDeed(const rest::Event& event) {
+  return (event.kind == "decision" || event.kind == "action") && !event.dry_run &&
+         OutcomeWatch::IsMeasured(event);
+}
+
+/// A job that drains ends anyhow, and lets workers go; only servers still have something to save.
+bool IsMoot(const JobView& view, const Proposal& proposal) {
+  if (view.activity != Activity::kDraining) return false;
+  const NodeView* node = FindNode(view, proposal.target);
+  return node == nullptr || node->role == NodeRole::kWorker;
+}
+
+}  // namespace
+
+Decider::Decider(const Options& options, EventSink sink)
+    : options_(options),
+      sink_(std::move(sink)),
+      policies_(MakePolicies(options.policies)),
+      arbiter_(options.arbiter),
+      outcomes_(options.outcomes) {
+  for (const std::string& policy : options.paused) arbiter_.Pause(policy);
+}
+
+void Decider::Adopt(const std::vector<rest::Event>& events, WallTime run_began, WallTime wall,
+                    TimePoint now) {
+  std::set<std::string> intervene;
+  for (const rest::Policy& policy : policies()) {
+    if (policy.cooldown_s > 0) intervene.insert(policy.name);
+  }
+  std::set<uint64_t> measured;
+  for (const rest::Event& event : events) {
+    if (event.kind == "outcome") measured.insert(event.cause_id);
+  }
+  for (const rest::Event& event : events) {
+    const WallTime at(event.wall_us);
+    const bool of_this_run = at >= run_began;
+    if (of_this_run && event.kind == "exit") {
+      exits_[event.target] = {
+          .start = static_cast<uint32_t>(FigureOf(event, kStartFigure).value_or(0)),
+          .event_id = event.id};
+    }
+    const WallTime age = std::max(wall - at, WallTime(0));
+    if (of_this_run && event.kind == "decision") {
+      CountDecision(event);
+      // What was done again and again is not done anew because the scaler was.
+      const std::optional<Action> action = ActionOf(event.action);
+      if (action.has_value() && event.policy != kSupervision) {
+        arbiter_.Adopt({.policy = event.policy,
+                        .action = *action,
+                        .kind = intervene.contains(event.policy) ? Proposal::Kind::kIntervention
+                                                                 : Proposal::Kind::kRepair,
+                        .target = event.target},
+                       now - age);
+      }
+    }
+    if (of_this_run && event.kind == "note" && !event.policy.empty()) {
+      ++counts_[event.policy].refused;
+    }
+    if (!IsDeed(event) || measured.contains(event.id)) continue;
+    if (of_this_run && age <= options_.adopt_max) {
+      NoteAsked(event);
+      outcomes_.Adopt(event, now - age, now);
+      continue;
+    }
+    sink_({.kind = "outcome",
+           .policy = event.policy,
+           .target = event.target,
+           .action = event.action,
+           .because = "the scaler ended before this was measured",
+           .cause_id = event.id,
+           .verdict = "unknown"});
+  }
+}
+
+std::vector<Ordered> Decider::Step(const JobView& view) {
+  TellExits(view);
+  for (rest::Event& outcome : outcomes_.Step(view)) sink_(std::move(outcome));
+  if (view.activity == Activity::kOver) return {};
+  std::vector<Proposal> proposals = StepAll(policies_, view);
+  std::erase_if(proposals, [&](const Proposal& proposal) { return IsMoot(view, proposal); });
+  std::vector<Ordered> orders;
+  for (const Decision& decision : arbiter_.Decide(std::move(proposals), view)) {
+    const Proposal& proposal = decision.proposal;
+    const auto exit = exits_.find(proposal.ended);
+    rest::Event event = DecisionEvent(decision, exit == exits_.end() ? 0 : exit->second.event_id);
+    if (decision.verdict == Decision::Verdict::kRefused) {
+      ++counts_[proposal.policy].refused;
+      sink_(std::move(event));
+      continue;
+    }
+    event = sink_(WithFigures(std::move(event), view));
+    CountDecision(event);
+    if (decision.verdict == Decision::Verdict::kDryRun) continue;
+    Follow(event, view.now);
+    orders.push_back(MakeOrder(event.id, proposal, view));
+  }
+  return orders;
+}
+
+Decider::Taken Decider::Take(const HumanOrder& order, const JobView& view) {
+  Taken taken{.event = sink_(WithFigures(order.event, view))};
+  const rest::Event& event = taken.event;
+  Follow(event, view.now);
+  if (event.action == "pause-policy") arbiter_.Pause(event.target);
+  if (event.action == "resume-policy") arbiter_.Resume(event.target);
+  if (event.action == "pause-policy" || event.action == "resume-policy") {
+    taken.orders.push_back({event.id, PausePolicies{arbiter_.paused()}, std::nullopt});
+  }
+  if (order.order.has_value()) {
+    taken.orders.push_back({.event_id = event.id,
+                            .order = *order.order,
+                            .taken = ActionTaken{.policy = event.policy,
+                                                 .target = event.target,
+                                                 .action = order.taken_as,
+                                                 .at = view.now}});
+  }
+  return taken;
+}
+
+void Decider::Tell(const Supervised& supervised, const JobView& view) {
+  if (supervised.action == Action::kStopJob && std::exchange(stopping_, true)) return;
+  const NodeView* node = FindNode(view, supervised.target);
+  // The keeper says the same again and again; of the next life it is something new.
+  const std::string key = fmt::format("{}/{}/{}", ToString(supervised.action), supervised.target,
+                                      node == nullptr ? 0 : node->start);
+  if (!supervised_.insert(key).second) return;
+  const auto exit = exits_.find(supervised.target);
+  const bool ended = exit != exits_.end() && node != nullptr && exit->second.start == node->start;
+  rest::Event event = sink_(WithFigures({.kind = "decision",
+                                         .policy = kSupervision,
+                                         .target = supervised.target,
+                                         .action = ToString(supervised.action),
+                                         .evidence = supervised.evidence,
+                                         .because = supervised.because,
+                                         .cause_id = ended ? exit->second.event_id : 0},
+                                        view));
+  CountDecision(event);
+  Follow(event, view.now);
+}
+
+void Decider::Fail(uint64_t event_id, const std::string& why) {
+  std::optional<rest::Event> outcome = outcomes_.Fail(event_id, why);
+  if (outcome.has_value()) sink_(*std::move(outcome));
+}
+
+void Decider::SetDryRun(bool dry_run) {
+  options_.arbiter.dry_run = dry_run;
+  arbiter_.SetDryRun(dry_run);
+}
+
+std::vector<rest::Policy> Decider::policies() const {
+  std::vector<rest::Policy> policies = DescribePolicies(options_.policies, options_.arbiter);
+  for (rest::Policy& policy : policies) {
+    policy.paused = arbiter_.paused().contains(policy.name);
+    const auto counts = counts_.find(policy.name);
+    if (counts == counts_.end()) continue;
+    policy.decisions = counts->second.decisions;
+    policy.refused = counts->second.refused;
+    policy.last_event_id = counts->second.last_event_id;
+  }
+  return policies;
+}
+
+void Decider::TellExits(const JobView& view) {
+  for (const NodeEnd& end : view.ends) {
+    Exit& known = exits_[end.node];
+    // Told twice, as by a scaler that was restarted.
+    if (known.event_id > 0 && end.start <= known.start) continue;
+    rest::Event event = ExitEvent(end);
+    event.cause_id = CauseOfExit(end);
+    known = {.start = end.start, .event_id = sink_(std::move(event)).id};
+  }
+}
+
+uint64_t Decider::CauseOfExit(const NodeEnd& end) {
+  if (end.cause != EndCause::kAsked) return 0;
+  std::vector<std::string> targets = {end.node};
+  if (end.role == NodeRole::kWorker) targets.push_back("workers");
+  for (const std::string& target : targets) {
+    const auto asked = asked_.find(target);
+    if (asked == asked_.end() || asked->second.nodes == 0) continue;
+    --asked->second.nodes;
+    return asked->second.event_id;
+  }
+  const auto job = asked_.find("job");
+  return job == asked_.end() ? 0 : job->second.event_id;
+}
+
+void Decider::CountDecision(const rest::Event& event) {
+  Counts& counts = counts_[event.policy];
+  ++counts.decisions;
+  counts.last_event_id = event.id;
+}
+
+void Decider::Follow(const rest::Event& event, TimePoint at) {
+  outcomes_.Open(event, at);
+  NoteAsked(event);
+}
+
+void Decider::NoteAsked(const rest::Event& event) {
+  if (event.action == "stop-job") stopping_ = true;
+  const bool ends_one = event.action == "relaunch" || event.action == "drain";
+  if (ends_one || event.action == "stop-job" || event.action == "cancel") {
+    asked_[event.target] = {.event_id = event.id, .nodes = 1};
+  }
+  if (event.action != "set-workers") return;
+  const auto workers = [](const std::map<std::string, double>& figures) {
+    const auto found = figures.find("workers");
+    return found == figures.end() ? 0 : found->second;
+  };
+  const double fewer = workers(event.before) - workers(event.after);
+  asked_["workers"] = {.event_id = event.id, .nodes = static_cast<uint32_t>(std::max(fewer, 0.0))};
+}
+
+rest::Event Decider::WithFigures(rest::Event event, const JobView& view) const {
+  const NodeView* node = FindNode(view, event.target);
+  if (node != nullptr && IsOfNode(event)) {
+    AddFigure({kStartFigure, static_cast<double>(node->start), "", 0}, &event);
+  }
+  const std::optional<double> rate = outcomes_.Rate();
+  if (rate.has_value() && (IsOfNode(event) || event.action == "set-workers")) {
+    const auto window = static_cast<double>(options_.outcomes.rate_window.count());
+    AddFigure({kRateFigure, *rate, "records/s", window}, &event);
+  }
+  return event;
+}
+
+Ordered Decider::MakeOrder(uint64_t event_id, const Proposal& proposal, const JobView& view) const {
+  Ordered ordered{.event_id = event_id,
+                  .order = FailJob{proposal.because + proposal.details},
+                  .taken = ActionTaken{.policy = proposal.policy,
+                                       .target = proposal.target,
+                                       .action = proposal.action,
+                                       .at = view.now}};
+  const NodeView* node = FindNode(view, proposal.target);
+  const Resources* limits = std::get_if<Resources>(&proposal.after);
+  switch (proposal.action) {
+    case Action::kStopJob:
+      break;
+    case Action::kRelaunch: {
+      // A program that ends itself is counted; who is killed is not.
+      RelaunchNode relaunch{.node = proposal.target,
+                            .why = proposal.because,
+                            .charged = proposal.policy == "crash-loop",
+                            .hangs = proposal.policy == "hang"};
+      if (limits != nullptr && node != nullptr && *limits != node->limits) {
+        relaunch.limits = *limits;
+      }
+      if (node != nullptr) relaunch.only_start = node->start;
+      ordered.order = std::move(relaunch);
+      break;
+    }
+    case Action::kSetLimits:
+      ordered.order = LimitNode{proposal.target, limits == nullptr ? Resources{} : *limits};
+      break;
+    case Action::kSetWorkers:
+      ordered.order = ScaleWorkers{std::get<uint32_t>(proposal.after)};
+      break;
+    case Action::kDrain:
+      ordered.order = EndNode{proposal.target};
+      break;
+    case Action::kDumpStacks:
+      ordered.order = DumpStacks{proposal.target};
+      break;
+  }
+  return ordered;
+}
+
+}  // namespace muster::scaler

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "scaler/decision/human_orders.h"
+#include "scaler/decision/orders.h"
+#include "scaler/decision/outcome_watch.h"
+#include "scaler/policy/arbiter.h"
+#include "scaler/policy/policies.h"
+#include "scaler/rest/model.h"
+
+namespace muster::scaler {
+
+/// Makes an event durable, and gives it back with its id and time (EventLog::Append).
+using EventSink = std::function<rest::Event(rest::Event)>;
+
+/// What the keeper of nodes did by itself, to be told: what it kills, and a job that it gives up.
+struct Supervised {
+  Action action = Action::kRelaunch;
+  std::string target;  // a node, or "job"
+  std::string because;
+  std::vector<rest::Evidence> evidence;
+};
+
+/// Steps the policies through views of the job, lets the arbiter decide, tells every end, decision
+/// and outcome as an event, and says what is to be done. An event is told before its order is
+/// given: what acts can be explained, whoever dies in between.
+///
+/// One end is one event; what answers it names it as its cause; what came of a decision names the
+/// decision. Refused proposals are notes, as seldom as the arbiter says. A job that is over is only
+/// watched; in one that drains only servers are helped.
+///
+/// Deterministic but for the sink; a value with one owner; not thread-safe.
+class Decider {
+ public:
+  struct Options {
+    PolicyOptions policies;
+    Arbiter::Options arbiter;
+    OutcomeWatch::Options outcomes;
+    /// By name, at the beginning: those of the plan.
+    std::set<std::string> paused;
+    /// Decisions of an earlier scaler that are older get no other outcome than unknown.
+    std::chrono::seconds adopt_max{600};
+  };
+  Decider(const Options& options, EventSink sink);
+
+  /// The events of the scalers before this one, oldest first: what was not measured is, or is
+  /// closed as unknown; cooldowns and the budget of interventions go on. Those before `run_began`
+  /// are of earlier runs. `wall` and `now` are the same moment.
+  void Adopt(const std::vector<rest::Event>& events, WallTime run_began, WallTime wall,
+             TimePoint now);
+
+  /// About once a second, and at once when a node has ended. Orders are to be carried out in order.
+  std::vector<Ordered> Step(const JobView& view);
+
+  struct Taken {
+    rest::Event event;
+    std::vector<Ordered> orders;
+  };
+  /// Something that a person wants and human_orders.h has granted. `view` as it was granted by.
+  Taken Take(const HumanOrder& order, const JobView& view);
+
+  /// Tells it as a decision of "supervision"; nothing when it is known already.
+  void Tell(const Supervised& supervised, const JobView& view);
+  /// The order of this event could not be carried out.
+  void Fail(uint64_t event_id, const std::string& why);
+
+  const std::set<std::string>& paused() const { return arbiter_.paused(); }
+  /// Everything is decided and told, nothing is done.
+  void SetDryRun(bool dry_run);
+  std::vector<rest::Policy> policies() const;
+
+ private:
+  struct Counts {
+    uint64_t decisions = 0;
+    uint64_t refused = 0;
+    uint64_t last_event_id = 0;
+  };
+  struct Exit {
+    uint32_t start = 0;
+    uint64_t event_id = 0;
+  };
+  /// Why nodes end that were asked to: by target.
+  struct Asked {
+    uint64_t event_id = 0;
+    uint32_t nodes = 0;  // that have yet to end
+  };
+  void TellExits(const JobView& view);
+  uint64_t CauseOfExit(const NodeEnd& end);
+  void CountDecision(const rest::Event& event);
+  /// Its outcome is to be told, and which ends are its doing.
+  void Follow(const rest::Event& event, TimePoint at);
+  void NoteAsked(const rest::Event& event);
+  /// With what its outcome will be measured against.
+  rest::Event WithFigures(rest::Event event, const JobView& view) const;
+  Ordered MakeOrder(uint64_t event_id, const Proposal& proposal, const JobView& view) const;
+
+  Options options_;
+  EventSink sink_;
+  std::vector<std::unique_ptr<Policy>> policies_;
+  Arbiter arbiter_;
+  OutcomeWatch outcomes_;
+  std::map<std::string, Counts> counts_;  // by policy
+  std::map<std::string, Exit> exits_;     // the newest, by node
+  std::map<std::string, Asked> asked_;
+  std::set<std::string> supervised_;  // told already
+  bool stopping_ = false;
+};
+
+}  // namespace muster::scaler

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "scaler/policy/arbiter.h"
+#include "scaler/policy/policy.h"
+#include "scaler/rest/model.h"
+
+/// Events (docs/rest.md) as they are before they have an id: from ends, decisions and figures.
+namespace muster::scaler {
+
+// Evidence that an outcome is measured against later, also by another process than the one that
+// wrote it.
+/// The start number of the node that a decision is about.
+inline constexpr const char* kStartFigure = "start";
+/// Records trained per second, when it was decided.
+inline constexpr const char* kRateFigure = "rate of the job";
+
+/// The value of a figure of that name; nothing when there is none, or it is not defined.
+std::optional<double> FigureOf(const rest::Event& event, const std::string& name);
+/// Adds one unless there is one of that name.
+void AddFigure(const rest::Evidence& figure, rest::Event* event);
+
+/// "cpus" and "memory_bytes" of limits, "workers" of a count. A resource that is limited neither
+/// before nor after is left out; 0 otherwise means: not limited.
+struct Change {
+  std::map<std::string, double> before;
+  std::map<std::string, double> after;
+};
+Change ChangeOf(const Amount& before, const Amount& after);
+/// The action of a policy; nothing when it is none.
+std::optional<Action> ActionOf(const std::string& name);
+
+/// The way back: what is not there is 0.
+Resources LimitsOf(const std::map<std::string, double>& figures);
+
+/// A process ended; one sentence says how.
+rest::Event ExitEvent(const NodeEnd& end);
+/// A decision, or, of one that was refused, a note.
+rest::Event DecisionEvent(const Decision& decision, uint64_t cause_id);
+
+}  // namespace muster::scaler

@@ -1,0 +1,191 @@
+#include "scaler/decision/log/event_file.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "scaler/rest/model_json.h"
+
+namespace muster::scaler {
+namespace {
+
+/// Far above what a writer lets a file grow to.
+constexpr uint64_t kFileBytesMax = uint64_t{256} << 20;
+// Whatever they are made of, names and figures together stay well below kEventBytesMax.
+constexpr size_t kNameBytesMax = 64;
+constexpr size_t kFiguresMax = 8;
+constexpr size_t kEvidenceMax = 32;
+constexpr size_t kDamageMax = 100;
+
+rest::Event Unreadable(uint64_t id, const std::string& why) {
+  return {.id = id, .kind = "note", .because = "this event cannot be read any more: " + why};
+}
+
+std::map<std::string, double> BoundedFigures(const std::map<std::string, double>& figures) {
+  std::map<std::string, double> bounded;
+  for (const auto& [name, value] : figures) {
+    if (bounded.size() < kFiguresMax) bounded[ValidUtf8(name, kNameBytesMax)] = value;
+  }
+  return bounded;
+}
+
+/// A line of a file, as far as it can be read.
+struct Line {
+  std::string_view path;
+  size_t number = 0;  // from 1
+  std::optional<rest::Event> event;
+};
+
+/// Appends those of a file; how many bytes they are.
+absl::StatusOr<uint64_t> ReadLines(const std::string& path, std::vector<Line>* lines) {
+  const absl::StatusOr<std::string> contents = ReadFile(path, kFileBytesMax);
+  if (absl::IsNotFound(contents.status())) return 0;
+  MUSTER_RETURN_IF_ERROR(contents.status());
+  std::string_view rest = *contents;
+  size_t number = 0;
+  for (size_t end = rest.find('\n'); end != rest.npos; end = rest.find('\n')) {
+    absl::StatusOr<rest::Event> event = ParseEventLine(rest.substr(0, end));
+    lines->push_back({.path = path, .number = ++number});
+    if (event.ok()) lines->back().event = *std::move(event);
+    rest.remove_prefix(end + 1);
+  }
+  return contents->size() - rest.size();
+}
+
+/// Ids ascend; a line whose id does not fit in says nothing that can be relied upon. Kept is the
+/// longest ascending sequence (Source: C. Schensted, 1961).
+void DropMisplaced(std::vector<Line>* lines) {
+  constexpr size_t kNone = SIZE_MAX;
+  std::vector<size_t> ends;  // of the sequence of each length, the line with the smallest id
+  std::vector<size_t> before(lines->size(), kNone);
+  const auto id = [lines](size_t line) { return (*lines)[line].event->id; };
+  for (size_t i = 0; i < lines->size(); ++i) {
+    if (!(*lines)[i].event.has_value()) continue;
+    const auto at = std::ranges::lower_bound(ends, id(i), {}, id);
+    if (at != ends.begin()) before[i] = *std::prev(at);
+    if (at == ends.end()) {
+      ends.push_back(i);
+    } else {
+      *at = i;
+    }
+  }
+  size_t keep = ends.empty() ? kNone : ends.back();
+  for (size_t i = lines->size(); i-- > 0;) {
+    if (i == keep) {
+      keep = before[i];
+    } else {
+      (*lines)[i].event.reset();
+    }
+  }
+}
+
+/// What stands for events [from, to); of those only the newest `events_max` are of interest.
+void FillUp(uint64_t from, uint64_t to, const std::string& why, size_t events_max,
+            std::vector<rest::Event>* events) {
+  if (to - from > events_max) {
+    events->clear();
+    from = to - events_max;
+  }
+  for (; from < to; ++from) events->push_back(Unreadable(from, why));
+}
+
+void TakeEvents(std::vector<Line> lines, size_t events_max, EventFileContents* contents) {
+  std::vector<rest::Event>& events = contents->events;
+  const auto tell = [contents](std::string damage) {
+    if (contents->damage.size() < kDamageMax) contents->damage.push_back(std::move(damage));
+  };
+  std::string why;
+  uint64_t damaged = 0;
+  for (Line& line : lines) {
+    if (!line.event.has_value()) {
+      why = fmt::format("line {} of {} is damaged", line.number, line.path);
+      tell(why);
+      ++damaged;
+      continue;
+    }
+    const uint64_t id = line.event->id;
+    // Before the first event that is kept nothing is known to be missing but the damaged lines.
+    const uint64_t from = events.empty() ? id - std::min(damaged, id - 1) : events.back().id + 1;
+    if (from < id && damaged == 0) {
+      why = "it is missing in " + std::string(line.path);
+      tell(fmt::format("events {} to {} are missing in {}", from, id - 1, line.path));
+    }
+    FillUp(from, id, why, events_max, &events);
+    events.push_back(*std::move(line.event));
+    damaged = 0;
+  }
+  // Every line had an id: none of them is given out again.
+  const uint64_t next = events.empty() ? 1 : events.back().id + 1;
+  FillUp(next, next + damaged, why, events_max, &events);
+}
+
+}  // namespace
+
+std::string EventFile(const std::string& folder) {
+  return folder + "/events.jsonl";
+}
+
+std::string OldEventFile(const std::string& folder) {
+  return folder + "/events.old.jsonl";
+}
+
+rest::Event BoundedEvent(rest::Event event) {
+  for (std::string* text :
+       {&event.kind, &event.policy, &event.target, &event.action, &event.verdict}) {
+    *text = ValidUtf8(*text, kNameBytesMax);
+  }
+  event.before = BoundedFigures(event.before);
+  event.after = BoundedFigures(event.after);
+  if (event.evidence.size() > kEvidenceMax) event.evidence.resize(kEvidenceMax);
+  for (rest::Evidence& evidence : event.evidence) {
+    evidence.name = ValidUtf8(evidence.name, kNameBytesMax);
+    evidence.unit = ValidUtf8(evidence.unit, kNameBytesMax);
+  }
+  event.because = ValidUtf8(event.because, kEventBytesMax);
+  // A control character is one byte, and six of JSON; so are those in names.
+  while (EventLine(event).size() > kEventBytesMax && !event.because.empty()) {
+    event.because = ValidUtf8(event.because, event.because.size() / 2);
+  }
+  while (EventLine(event).size() > kEventBytesMax && !event.evidence.empty()) {
+    event.evidence.pop_back();
+  }
+  return event;
+}
+
+std::string EventLine(const rest::Event& event) {
+  return rest::Dump(rest::ToJson(event)) + "\n";
+}
+
+absl::StatusOr<rest::Event> ParseEventLine(std::string_view line) {
+  const auto json = nlohmann::json::parse(line, nullptr, false);
+  if (json.is_discarded()) return absl::DataLossError("not an event: no JSON");
+  absl::StatusOr<rest::Event> event = rest::FromJson<rest::Event>(json);
+  if (!event.ok())
+    return absl::DataLossError(fmt::format("not an event: {}", Message(event.status())));
+  if (event->id == 0) return absl::DataLossError("not an event: it has no id");
+  return event;
+}
+
+absl::StatusOr<EventFileContents> ReadEventFiles(const std::string& folder, size_t events_max) {
+  EventFileContents contents;
+  std::vector<Line> lines;
+  const std::string old_path = OldEventFile(folder);
+  const std::string path = EventFile(folder);
+  MUSTER_RETURN_IF_ERROR(ReadLines(old_path, &lines).status());
+  MUSTER_ASSIGN_OR_RETURN(contents.bytes, ReadLines(path, &lines));
+  DropMisplaced(&lines);
+  TakeEvents(std::move(lines), events_max, &contents);
+  if (contents.events.size() > events_max) {
+    contents.events.erase(contents.events.begin(),
+                          contents.events.end() - static_cast<std::ptrdiff_t>(events_max));
+  }
+  return contents;
+}
+
+}  // namespace muster::scaler

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "scaler/rest/model.h"
+
+namespace muster::scaler {
+
+/// What happened to a job and why, in order, in memory and on disk. Ids count from 1 within a
+/// folder, over restarts of the scaler and over runs.
+///
+/// An event is on disk before Append returns: what it tells of is done afterwards. While the disk
+/// takes nothing, events are kept in memory and written as soon as it does; a note says so when
+/// that begins, and one when it is over.
+///
+/// Thread-safety: Append and Flush belong to one thread; all else may be called by any.
+class EventLog {
+ public:
+  struct Options {
+    /// A file that is larger becomes the old one, and the old one goes: between one and two times
+    /// as much is kept.
+    uint64_t file_bytes_max = 8 << 20;
+    /// The newest, in memory: what can be asked for.
+    size_t events_max = 10'000;
+  };
+  /// What `folder` has is taken up; a line that cannot be read is a note in the place of its event.
+  /// `folder` must exist, and have no other log open. `clock` must outlive the log; it dates
+  /// events.
+  static absl::StatusOr<std::unique_ptr<EventLog>> Open(const std::string& folder,
+                                                        const Options& options, const Clock* clock);
+
+  /// Gives `event` its id and time, cuts it to what can be kept (event_file.h), writes it; as it is
+  /// now. Blocks for the disk.
+  rest::Event Append(rest::Event event);
+  /// Tries again to write what could not be written. To be called about once a second.
+  void Flush();
+
+  /// Ids above `after`, oldest first, at most `limit`.
+  rest::EventList Events(uint64_t after, uint32_t limit) const;
+  /// kNotFound: there is no such event, or none any more.
+  absl::StatusOr<rest::Explanation> Explain(uint64_t id) const;
+  /// Of the newest event; 0: none.
+  uint64_t last_id() const;
+  /// What Open could not read, for the log.
+  const std::vector<std::string>& damage() const { return damage_; }
+
+ private:
+  EventLog(std::string folder, const Options& options, const Clock* clock)
+      : folder_(std::move(folder)), options_(options), clock_(clock) {}
+  /// Gives it id and time, and a place among those to be written.
+  rest::Event Number(rest::Event event);
+  absl::Status WriteWaiting();
+  absl::Status WriteLine(const std::string& line);
+  void Publish(const rest::Event& event);
+
+  const std::string folder_;
+  const Options options_;
+  const Clock* const clock_;
+  std::vector<std::string> damage_;
+  // Of the thread that appends.
+  uint64_t next_id_ = 1;
+  uint64_t file_bytes_ = 0;
+  std::deque<std::string> waiting_;  // lines that the disk has not taken
+  uint64_t kept_ = 0;                // events that had to wait
+  bool failing_ = false;
+
+  mutable Mutex mutex_;
+  std::deque<rest::Event> events_ MUSTER_GUARDED_BY(mutex_);  // ids ascend by one
+};
+
+/// The events of a job whose scaler does not run; as EventLog::Events and Explain. Errors:
+/// kNotFound when there are none in `folder`.
+absl::StatusOr<rest::EventList> ReadEvents(const std::string& folder, uint64_t after,
+                                           uint32_t limit);
+absl::StatusOr<rest::Explanation> ReadExplanation(const std::string& folder, uint64_t id);
+
+}  // namespace muster::scaler

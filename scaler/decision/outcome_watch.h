@@ -1,0 +1,115 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scaler/policy/job_view.h"
+#include "scaler/rest/model.h"
+
+namespace muster::scaler {
+
+/// What came of what was decided: each decision that was carried out, and each action of a person,
+/// that can be measured gets one outcome event, with a verdict.
+///
+/// - A relaunch has helped when the node trains, or serves, again, and goes on for a while.
+/// - What was to bring speed is judged by the job's rate before and after, both over undisturbed
+///   training.
+/// - More memory has helped when the node uses what it would not have had; less, and first, limits
+///   when it gets along with them.
+/// - What only has to happen (a drain, an end) has helped when it has happened.
+/// - What is done when it is said, and shows in no figure (a pause of a policy, stacks, shards that
+///   are tried again), has an outcome only when it failed.
+/// Otherwise the verdict is no-change, worse, or unknown, and one sentence says why.
+///
+/// Deterministic; a value with one owner; not thread-safe.
+class OutcomeWatch {
+ public:
+  struct Options {
+    /// Long against one minibatch or snapshot; what the rate is taken over before and after.
+    std::chrono::seconds rate_window{10};
+    /// From the effect to what is measured: caches are cold, connections new. Also how long a node
+    /// must go on after a relaunch.
+    std::chrono::seconds settle{10};
+    /// What a scaler that died has left undone is not under way after so long: a process that was
+    /// told to end has ended.
+    std::chrono::seconds adopt_grace{15};
+    /// An effect that has not come after so long will not be waited for.
+    std::chrono::seconds effect_max{120};
+    /// Nor will undisturbed training after it.
+    std::chrono::seconds measure_max{120};
+    /// How long usage is watched under another memory limit.
+    std::chrono::seconds memory_watch{60};
+    /// A rate that differs by less has not changed: windows of a steady job differ as much.
+    double change_min = 0.05;
+  };
+  OutcomeWatch() : OutcomeWatch(Options{}) {}
+  explicit OutcomeWatch(const Options& options) : options_(options) {}
+
+  /// `event` was carried out at `at`: a decision, or an action; it has its id. Its evidence has
+  /// what is needed of the time before: kStartFigure and kRateFigure (event_drafts.h).
+  void Open(const rest::Event& event, TimePoint at);
+  /// The same by a scaler that has died, which may not have come to do it; this one began at `now`.
+  void Adopt(const rest::Event& event, TimePoint at, TimePoint now);
+  /// False: it has no outcome unless it fails.
+  static bool IsMeasured(const rest::Event& event) { return WhatOf(event) != What::kAtOnce; }
+  /// Once a second: outcomes that are known now, without id, oldest decision first.
+  std::vector<rest::Event> Step(const JobView& view);
+  /// It was not carried out after all; its outcome, or nothing when it is not open.
+  std::optional<rest::Event> Fail(uint64_t event_id, const std::string& why);
+  /// Records trained per second over the newest window, when all of it was training.
+  std::optional<double> Rate() const;
+
+  size_t open() const { return watches_.size(); }
+
+ private:
+  enum class What : uint8_t { kBack, kRate, kMemory, kLeave, kJobDrains, kJobEnds, kAtOnce };
+  struct Watch {
+    rest::Event event;
+    What what = What::kAtOnce;
+    TimePoint at;
+    uint32_t start = 0;  // of its target, when it was decided
+    Resources before;
+    Resources after;
+    std::optional<double> rate_before;
+    std::optional<TimePoint> adopted_at;
+    std::optional<TimePoint> done_at;  // the effect was there
+    uint64_t memory_most = 0;          // used since then
+    uint64_t overlapped_by = 0;        // an event that shows in the same figures; 0: none
+  };
+  struct Reading {
+    TimePoint at;
+    uint64_t records = 0;
+    bool training = false;
+  };
+  using Outcome = std::optional<rest::Event>;
+
+  static What WhatOf(const rest::Event& event);
+  /// Something of it can be seen, if only that it is under way.
+  static bool HasBegun(const JobView& view, const Watch& watch);
+  static bool HasEffect(const JobView& view, const Watch& watch);
+  static rest::Event MakeOutcome(const Watch& watch, const std::string& verdict,
+                                 std::string because);
+  Outcome Look(const JobView& view, Watch* watch) const;
+  Outcome AfterEffect(const JobView& view, Watch* watch) const;
+  /// The target ended, and not for anything that was wrong.
+  Outcome AtGoodEnd(const JobView& view, const Watch& watch, const NodeEnd& end) const;
+  Outcome AtJobsEnd(const JobView& view, const Watch& watch) const;
+  Outcome JudgeDone(const JobView& view, const Watch& watch) const;
+  Outcome JudgeRate(const JobView& view, const Watch& watch) const;
+  Outcome JudgeMemory(const JobView& view, Watch* watch) const;
+  Outcome JudgeUsage(const Watch& watch, const std::string& how_long) const;
+  void AddRates(const Watch& watch, std::optional<double> rate, rest::Event* outcome) const;
+  /// Nothing unless all of the newest window lies behind `from` and was training.
+  std::optional<double> RateSince(TimePoint from) const;
+
+  Options options_;
+  std::map<uint64_t, Watch> watches_;  // by event
+  std::deque<Reading> readings_;       // of the newest window
+};
+
+}  // namespace muster::scaler

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "base/file.h"
+#include "scaler/history/history_line.h"
+
+namespace muster::scaler {
+
+/// Writes a job's history into a folder: numbered files, `history-00000001.jsonl` and so on, the
+/// oldest removed when there is too much. Each scaler begins a new file.
+///
+/// What cannot be written (a full disk) is missing from the history, and that is all: it is logged
+/// once, and once when it is over. Nothing is synced: the kernel writes it when it likes. A value
+/// with one owner; not thread-safe.
+class HistoryWriter {
+ public:
+  struct Options {
+    uint64_t bytes_max = 64 << 20;  // of all files
+    uint64_t file_bytes_max = 4 << 20;
+  };
+  HistoryWriter(std::string folder, HistoryHead head)
+      : HistoryWriter(std::move(folder), std::move(head), Options{}) {}
+  HistoryWriter(std::string folder, HistoryHead head, const Options& options);
+
+  /// Once a second; more often only what ended or was done is written.
+  void Append(const JobView& view, WallTime wall);
+  /// Since the writer was made.
+  uint64_t lines_lost() const { return lines_lost_; }
+
+ private:
+  absl::Status Write(const std::string& line);
+  absl::Status BeginFile();
+  void Told(const absl::Status& written);
+
+  std::string folder_;
+  std::string head_;
+  Options options_;
+  std::optional<OutputFile> file_;
+  uint64_t offset_ = 0;
+  std::optional<TimePoint> written_at_;
+  bool failing_ = false;
+  uint64_t lines_lost_ = 0;
+};
+
+}  // namespace muster::scaler

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "scaler/history/history_writer.h"
+#include "scaler/history/run_summary.h"
+
+namespace muster::scaler {
+
+/// The summaries in `folder`, oldest first; none when there is no file of them. Errors: kDataLoss
+/// when it cannot be understood.
+absl::StatusOr<std::vector<RunSummary>> ReadSummaries(const std::string& folder);
+
+/// Everything that a scaler leaves for later runs of its job: the history, second by second, and
+/// `runs.json`, a summary of each of the newest 20 runs. Failures cost what could not be written,
+/// and are logged. A value with one owner; not thread-safe.
+class JobHistory {
+ public:
+  /// Takes up what earlier scalers of the same run summed up. `folder` is made when it is needed.
+  JobHistory(std::string folder, HistoryHead head);
+
+  /// What the runs before `run_id` needed: JobShape::history. Empty when there were none, or what
+  /// they left cannot be read (which is logged).
+  static std::map<NodeRole, RoleHistory> Earlier(const std::string& folder,
+                                                 const std::string& run_id);
+
+  /// After each JobSensor::View. Writes the summary once a minute.
+  void Append(const JobView& view, WallTime wall);
+  /// At the end of the run; `well`: the job succeeded.
+  void Finish(bool well);
+
+ private:
+  void Save();
+
+  std::string folder_;
+  std::vector<RunSummary> before_;
+  HistoryWriter writer_;
+  RunSummarizer summarizer_;
+  TimePoint saved_at_;
+  bool failing_ = false;
+};
+
+}  // namespace muster::scaler

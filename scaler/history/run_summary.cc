@@ -1,0 +1,117 @@
+#include "scaler/history/run_summary.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "scaler/policy/window.h"
+
+namespace muster::scaler {
+namespace {
+
+/// Older ones are of data and programs that may have changed since.
+constexpr size_t kRunsLearntFrom = 5;
+constexpr double kRateSecondsMin = 30;
+constexpr double kCoresMax = 1'024;
+
+bool Works(const NodeView& node) {
+  return node.state == NodeState::kRunning || node.state == NodeState::kLost ||
+         node.state == NodeState::kDraining;
+}
+
+}  // namespace
+
+double RoleNeeds::CpusP95() const {
+  uint64_t all = 0;
+  for (const auto& [step, seconds] : cpu_seconds) all += seconds;
+  uint64_t below = 0;
+  for (const auto& [step, seconds] : cpu_seconds) {
+    below += seconds;
+    if (static_cast<double>(below) >= 0.95 * static_cast<double>(all)) return step * kCpuStep;
+  }
+  return 0;
+}
+
+std::optional<uint32_t> RunSummary::BestWorkers() const {
+  std::optional<uint32_t> best;
+  double best_rate = 0;
+  for (const auto& [workers, sum] : rates) {
+    if (sum.seconds < kRateSecondsMin || sum.records / sum.seconds <= best_rate) continue;
+    best = workers;
+    best_rate = sum.records / sum.seconds;
+  }
+  return best;
+}
+
+void RunSummarizer::Step(const JobView& view, WallTime wall) {
+  const auto wall_us = static_cast<uint64_t>(wall.count());
+  if (summary_.began_wall_us == 0) summary_.began_wall_us = wall_us;
+  summary_.ended_wall_us = wall_us;
+  for (const NodeEnd& end : view.ends) {
+    const bool for_memory =
+        end.cause == EndCause::kKernelOutOfMemory || end.cause == EndCause::kOwnOutOfMemory;
+    uint64_t& peak = summary_.roles[end.role].memory_peak_bytes;
+    if (for_memory) peak = std::max(peak, end.memory_limit_bytes);
+  }
+  AddSamples(view);
+  AddRate(view);
+}
+
+void RunSummarizer::AddSamples(const JobView& view) {
+  for (const NodeView& node : view.nodes) {
+    if (node.samples.empty() || !Works(node)) continue;
+    const NodeSample& newest = node.samples.back();
+    RoleNeeds& needs = summary_.roles[node.role];
+    needs.memory_peak_bytes = std::max(needs.memory_peak_bytes, newest.memory_bytes);
+    TimePoint& sampled = sampled_[node.name];
+    if (newest.at <= sampled) continue;
+    sampled = newest.at;
+    if (view.activity != Activity::kTraining) continue;
+    // Of the last second or two: a percentile over means of longer hides what is needed at once.
+    const std::optional<Span> span = SpanSince(node, newest.at - std::chrono::milliseconds(2'500),
+                                               std::chrono::milliseconds(500));
+    if (!span.has_value()) continue;
+    const double cpus = std::clamp(span->cpus(), 0.0, kCoresMax);
+    ++needs.cpu_seconds[static_cast<uint32_t>(std::ceil(cpus / RoleNeeds::kCpuStep))];
+  }
+}
+
+void RunSummarizer::AddRate(const JobView& view) {
+  if (view.activity != Activity::kTraining) {
+    trained_at_.reset();
+    return;
+  }
+  const auto workers = static_cast<uint32_t>(
+      std::count_if(view.nodes.begin(), view.nodes.end(), [](const NodeView& node) {
+        return node.role == NodeRole::kWorker && node.state == NodeState::kRunning;
+      }));
+  if (trained_at_.has_value() && workers == workers_ && view.records_trained >= records_) {
+    const double seconds = std::chrono::duration<double>(view.now - *trained_at_).count();
+    summary_.training_seconds += seconds;
+    RateSum& sum = summary_.rates[workers];
+    sum.seconds += seconds;
+    sum.records += static_cast<double>(view.records_trained - records_);
+  }
+  trained_at_ = view.now;
+  workers_ = workers;
+  records_ = view.records_trained;
+}
+
+std::map<NodeRole, RoleHistory> LearnFrom(const std::vector<RunSummary>& oldest_first) {
+  std::map<NodeRole, RoleHistory> learnt;
+  size_t runs = 0;
+  for (auto run = oldest_first.rbegin(); run != oldest_first.rend(); ++run) {
+    if (!run->counts()) continue;
+    if (++runs > kRunsLearntFrom) break;
+    for (const auto& [role, needs] : run->roles) {
+      if (needs.memory_peak_bytes == 0) continue;
+      RoleHistory& history = learnt[role];
+      history.memory_peak_bytes = std::max(history.memory_peak_bytes, needs.memory_peak_bytes);
+      history.cpus_p95 = std::max(history.cpus_p95, needs.CpusP95());
+      ++history.runs;
+    }
+  }
+  return learnt;
+}
+
+}  // namespace muster::scaler

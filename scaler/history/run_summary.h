@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "scaler/policy/job_view.h"
+
+/// What a run of a job needed, for the next run of the same job. Pure.
+namespace muster::scaler {
+
+/// Of the nodes of one role.
+struct RoleNeeds {
+  /// The most that any of them used, page cache aside; of one that was killed for its memory, its
+  /// limit: it needed that at least.
+  uint64_t memory_peak_bytes = 0;
+  /// Seconds of training by cores in use, in steps of kCpuStep of a core: step -> seconds.
+  std::map<uint32_t, uint64_t> cpu_seconds;
+
+  static constexpr double kCpuStep = 0.05;
+  /// Cores, 95th percentile over the seconds of all nodes; 0: none were seen.
+  double CpusP95() const;
+};
+
+/// How fast a job trained with so many workers.
+struct RateSum {
+  double records = 0;
+  double seconds = 0;
+};
+
+struct RunSummary {
+  std::string run_id;
+  uint64_t began_wall_us = 0;
+  uint64_t ended_wall_us = 0;
+  double training_seconds = 0;
+  bool ended_well = false;
+  std::map<NodeRole, RoleNeeds> roles;
+  std::map<uint32_t, RateSum> rates;  // by workers
+
+  /// It is worth learning from: it trained a minute, or to its end.
+  bool counts() const { return ended_well || training_seconds >= 60; }
+  /// The number of workers that trained fastest, of those that were there for half a minute at
+  /// least.
+  std::optional<uint32_t> BestWorkers() const;
+};
+
+/// Sums up a run, view by view. A value with one owner; not thread-safe.
+class RunSummarizer {
+ public:
+  /// `former`: what an earlier scaler of the same run had summed up.
+  explicit RunSummarizer(RunSummary former) : summary_(std::move(former)) {}
+
+  /// After each JobSensor::View; of the samples, the newest is looked at.
+  void Step(const JobView& view, WallTime wall);
+  void SetEndedWell() { summary_.ended_well = true; }
+  const RunSummary& summary() const { return summary_; }
+
+ private:
+  void AddSamples(const JobView& view);
+  void AddRate(const JobView& view);
+
+  RunSummary summary_;
+  std::map<std::string, TimePoint> sampled_;  // by node
+  std::optional<TimePoint> trained_at_;       // the last step, if it was one of training
+  uint32_t workers_ = 0;
+  uint64_t records_ = 0;
+};
+
+/// What the newest runs that count needed, by role: the most of any of them.
+std::map<NodeRole, RoleHistory> LearnFrom(const std::vector<RunSummary>& oldest_first);
+
+}  // namespace muster::scaler

@@ -1,0 +1,102 @@
+#include "scaler/launcher/machine.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <map>
+#include <string_view>
+
+#include "base/file.h"
+#include "scaler/launcher/cgroup_files.h"
+#include "scaler/launcher/cgroup_mounts.h"
+
+namespace muster::scaler {
+namespace {
+
+constexpr uint64_t kTextMax = 1 << 20;
+
+uint64_t FirstNumber(std::string_view text) {
+  const size_t begin = text.find_first_of("0123456789");
+  if (begin == std::string_view::npos) return 0;
+  uint64_t number = 0;
+  std::from_chars(text.data() + begin, text.data() + text.size(), number);
+  return number;
+}
+
+/// "MemTotal:       16384 kB"
+uint64_t TotalMemory(const std::string& root) {
+  const std::string text = ReadFile(root + "/proc/meminfo", kTextMax).value_or("");
+  const size_t line = text.find("MemTotal:");
+  if (line == std::string::npos) return 0;
+  return FirstNumber(std::string_view(text).substr(line)) * 1024;
+}
+
+double OwnProcessors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return ::sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+
+/// 0: none.
+double QuotaOf(const std::string& folder) {
+  // Version 2 has "QUOTA PERIOD" or "max PERIOD" in one file.
+  const std::string both = ReadFile(folder + "/cpu.max", kTextMax).value_or("");
+  if (!both.empty()) {
+    const uint64_t period = FirstNumber(std::string_view(both).substr(both.find(' ') + 1));
+    if (both.starts_with("max") || period == 0) return 0;
+    return static_cast<double>(FirstNumber(both)) / static_cast<double>(period);
+  }
+  const std::string quota = ReadFile(folder + "/cpu.cfs_quota_us", kTextMax).value_or("-1");
+  const uint64_t period =
+      FirstNumber(ReadFile(folder + "/cpu.cfs_period_us", kTextMax).value_or(""));
+  if (quota.starts_with("-") || period == 0) return 0;
+  return static_cast<double>(FirstNumber(quota)) / static_cast<double>(period);
+}
+
+uint64_t MemoryLimitOf(const std::string& folder) {
+  for (const char* file : {"/memory.max", "/memory.limit_in_bytes"}) {
+    const uint64_t limit = ReadNumber(folder + file).value_or(kNoLimit);
+    if (limit < kNoLimit) return limit;
+  }
+  return 0;
+}
+
+/// The groups of this process in every hierarchy, and those above them.
+void ForEachOwnGroup(const std::string& root,
+                     const std::function<void(const std::string& folder)>& visit) {
+  const std::string mounts = ReadFile(root + "/proc/self/mountinfo", kTextMax).value_or("");
+  const std::map<std::string, std::string> own =
+      ParseOwnCgroups(ReadFile(root + "/proc/self/cgroup", kTextMax).value_or(""));
+  for (const CgroupMount& mount : ParseCgroupMounts(mounts)) {
+    for (const auto& [controller, group] : own) {
+      const bool here = mount.v2 ? controller.empty()
+                                 : std::find(mount.options.begin(), mount.options.end(),
+                                             controller) != mount.options.end();
+      if (!here) continue;
+      std::string folder = CgroupFolder(mount, group);
+      while (folder.size() >= mount.point.size()) {
+        visit(root + folder);
+        const size_t slash = folder.rfind('/');
+        if (slash == std::string::npos || slash == 0) break;
+        folder.resize(slash);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Resources MachineResources(const std::string& root) {
+  Resources machine{.cpus = OwnProcessors(), .memory_bytes = TotalMemory(root)};
+  ForEachOwnGroup(root, [&machine](const std::string& folder) {
+    const uint64_t memory = MemoryLimitOf(folder);
+    if (memory > 0) machine.memory_bytes = std::min(machine.memory_bytes, memory);
+    const double cpus = QuotaOf(folder);
+    if (cpus > 0) machine.cpus = std::min(machine.cpus, cpus);
+  });
+  return machine;
+}
+
+}  // namespace muster::scaler

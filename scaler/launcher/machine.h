@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "scaler/core/resources.h"
+
+namespace muster::scaler {
+
+/// What this process and all that it starts may use together: the processors that it may run on,
+/// and the machine's memory; less where a control group that it is in allows less (a container). A
+/// figure that cannot be had is 0. `root` is put before every path: tests have trees of their own.
+Resources MachineResources(const std::string& root = "");
+
+}  // namespace muster::scaler

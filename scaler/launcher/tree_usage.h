@@ -1,0 +1,45 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+
+namespace muster {
+
+/// What the processes below one use, from /proc: where there are no control groups.
+struct TreeUsage {
+  /// Used since the first of them began, by those that have ended, too.
+  std::chrono::microseconds cpu{0};
+  /// Resident, without files: what no other process can be given. A page that several of them share
+  /// counts once for each.
+  uint64_t memory_bytes = 0;
+};
+
+/// `root` itself is left out. Costs a few file reads for each process and thread; none is stopped.
+/// What ends meanwhile is left out, and so is the process `but`.
+TreeUsage ReadTreeUsage(pid_t root, pid_t but = 0);
+
+/// As memory_bytes, but a shared page counts once. Costs the more, the more memory they have.
+uint64_t ReadTreeMemory(pid_t root, pid_t but = 0);
+
+/// Looks now and then whether the processes below one stay below a limit. Not thread-safe.
+class MemoryWatch {
+ public:
+  static constexpr std::chrono::milliseconds kInterval{100};
+
+  /// 0 = none.
+  void set_limit(uint64_t bytes) { limit_bytes_ = bytes; }
+  uint64_t limit_bytes() const { return limit_bytes_; }
+  /// The most that was seen, or the sum over processes where that is below the limit.
+  uint64_t peak_bytes() const { return peak_bytes_; }
+
+  /// Whether they use more than the limit just now, the process `but` aside.
+  bool IsExceeded(pid_t root, pid_t but = 0);
+
+ private:
+  uint64_t limit_bytes_ = 0;
+  uint64_t peak_bytes_ = 0;
+};
+
+}  // namespace muster

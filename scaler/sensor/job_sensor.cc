@@ -1,0 +1,292 @@
+#include "scaler/sensor/job_sensor.h"
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "scaler/sensor/node_figures.h"
+
+namespace muster::scaler {
+namespace {
+
+constexpr std::chrono::seconds kRateWindow{10};
+
+bool Lives(const KeptNode& kept) {
+  return kept.state == KeptNode::State::kRunning || kept.state == KeptNode::State::kDraining;
+}
+
+EndCause CauseOf(const NodeExited& exit, const KeptNode& kept) {
+  switch (exit.memory_kill) {
+    case MemoryKill::kKernel:
+    case MemoryKill::kMachine:
+      return EndCause::kKernelOutOfMemory;
+    case MemoryKill::kOwn:
+      return EndCause::kOwnOutOfMemory;
+    case MemoryKill::kNone:
+      break;
+  }
+  if (kept.told_to_end) return EndCause::kAsked;
+  switch (Classify(exit.exit)) {
+    case ExitKind::kClean:
+      return EndCause::kClean;
+    case ExitKind::kProgram:
+      return EndCause::kProgram;
+    case ExitKind::kNode:
+      break;
+  }
+  return EndCause::kPlatform;
+}
+
+/// Negative: not known.
+std::optional<double> Known(double value) {
+  return value < 0 ? std::nullopt : std::optional(value);
+}
+
+double InSeconds(std::chrono::microseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+double RecordsPerSecond(const NodeView& node) {
+  const std::optional<Span> span = NewestSpan(node, kRateWindow);
+  if (!span.has_value()) return 0;
+  return static_cast<double>(span->end->worker.records - span->begin->worker.records) /
+         span->seconds();
+}
+
+}  // namespace
+
+JobSensor::JobSensor(JobShape shape, const Options& options)
+    : options_(options), shape_(std::move(shape)) {
+  view_.budget = shape_.budget;
+  view_.machine = shape_.machine;
+  view_.workers_min = shape_.workers_min;
+  view_.workers_max = shape_.workers_max;
+  view_.history = shape_.history;
+}
+
+void JobSensor::OnReading(std::vector<NodeReading> readings, TimePoint at, WallTime wall) {
+  round_ = Round{.at = at, .wall = wall, .readings = {}};
+  for (NodeReading& reading : readings) {
+    std::string node = reading.node;
+    round_->readings[std::move(node)] = std::move(reading);
+  }
+}
+
+void JobSensor::OnStatus(const v1::JobStatus& status, TimePoint asked_at) {
+  if (master_.has_value() && asked_at < master_->asked_at) return;
+  master_ = Digest(status, asked_at);
+  WatchReplay();
+}
+
+NodeEnd JobSensor::OnExit(const NodeExited& exit, const KeptNode& kept, TimePoint at) {
+  const auto before = done_at_start_.find(kept.name);
+  const bool went_on = before != done_at_start_.end() && done_most_ > before->second;
+  NodeEnd end{.node = exit.node,
+              .role = kept.role,
+              .start = kept.starts,
+              .at = at,
+              .cause = CauseOf(exit, kept),
+              .exit = ToString(exit.exit),
+              .progressed = kept.seen_running && went_on,
+              .memory_peak_bytes = exit.memory_peak_bytes,
+              .memory_limit_bytes = exit.memory_limit_bytes,
+              .meaning = Explain(exit.exit),
+              .last_words = exit.last_words};
+  // No limit of its own was hit: none would have helped.
+  if (exit.memory_kill == MemoryKill::kMachine) end.memory_limit_bytes = 0;
+  OnEnd(end);
+  return end;
+}
+
+void JobSensor::WatchReplay() {
+  const uint64_t done = master_->records_done;
+  if (done < done_most_) {
+    if (!replaying_since_.has_value()) replaying_since_ = master_->asked_at;
+    return;
+  }
+  done_most_ = done;
+  replaying_since_.reset();
+}
+
+const JobView& JobSensor::View(const std::vector<KeptNode>& kept, TimePoint now) {
+  view_.now = std::max(view_.now, now);
+  view_.ends = std::exchange(ends_, {});
+  view_.taken = std::exchange(taken_, {});
+  std::vector<NodeView> nodes;
+  for (const KeptNode& each : kept) {
+    if (each.role != NodeRole::kServer && each.role != NodeRole::kWorker) continue;
+    // Whoever is not started any more is no node of the job, and its end is of interest once.
+    const bool ended_now = std::any_of(view_.ends.begin(), view_.ends.end(),
+                                       [&](const NodeEnd& end) { return end.node == each.name; });
+    if (each.state == KeptNode::State::kFinished && !ended_now) {
+      lives_.erase(each.name);
+      done_at_start_.erase(each.name);
+      continue;
+    }
+    nodes.push_back(NodeOf(each));
+    NodeView& node = nodes.back();
+    const MasterNode* seen = SeenOf(each);
+    node.state = StateOf(each, seen);
+    node.drained = seen != nullptr && seen->drained;
+    if (seen != nullptr) HearTotals(each, *seen, &node);
+    if (round_.has_value() && Lives(each)) AddSample(each, &node);
+  }
+  view_.nodes = std::move(nodes);
+  if (master_.has_value()) view_.records_left = master_->training_left;
+  view_.master_heard = master_.has_value() && view_.now - master_->asked_at <= options_.stale_after;
+  view_.activity = ActivityNow(view_.now);
+  if (round_.has_value()) AddFigures();
+  round_.reset();
+  return view_;
+}
+
+NodeView JobSensor::NodeOf(const KeptNode& kept) {
+  const auto former = std::find_if(view_.nodes.begin(), view_.nodes.end(),
+                                   [&](const NodeView& node) { return node.name == kept.name; });
+  NodeLife& life = lives_[kept.name];
+  NodeView node{.name = kept.name, .role = kept.role, .start = kept.starts};
+  if (life.start() != kept.starts) {
+    life = NodeLife(kept.starts);
+    done_at_start_[kept.name] = done_most_;
+  } else if (former != view_.nodes.end()) {
+    node.samples = std::move(former->samples);
+  }
+  node.started_at = kept.started_at;
+  node.limits = kept.limits;
+  const RoleShape& role = shape_.roles[kept.role];
+  node.requested = role.requested;
+  node.min = role.min;
+  node.max = role.max;
+  return node;
+}
+
+const MasterNode* JobSensor::SeenOf(const KeptNode& kept) const {
+  if (!master_.has_value() || !Lives(kept) || kept.pid == 0) return nullptr;
+  const auto seen = master_->nodes.find(kept.name);
+  if (seen == master_->nodes.end() || seen->second.pid != kept.pid) return nullptr;
+  // Of an answer of before, the pid is another process', which had the same number.
+  if (master_->asked_at < kept.started_at) return nullptr;
+  const MasterNode::State state = seen->second.state;
+  const bool heard = state == MasterNode::State::kRunning || state == MasterNode::State::kLost;
+  return heard ? &seen->second : nullptr;
+}
+
+NodeState JobSensor::StateOf(const KeptNode& kept, const MasterNode* seen) const {
+  if (!Lives(kept)) return kept.starts == 0 ? NodeState::kPlanned : NodeState::kDown;
+  if (kept.told_to_end || kept.state == KeptNode::State::kDraining) return NodeState::kDraining;
+  if (seen == nullptr) return NodeState::kStarting;
+  if (seen->state == MasterNode::State::kLost) return NodeState::kLost;
+  // A drained worker ends by itself; a server goes on.
+  const bool leaves = seen->drained && kept.role == NodeRole::kWorker;
+  if (seen->draining || leaves) return NodeState::kDraining;
+  const bool restores = kept.role == NodeRole::kServer && !seen->serves_all;
+  return restores ? NodeState::kStarting : NodeState::kRunning;
+}
+
+void JobSensor::HearTotals(const KeptNode& kept, const MasterNode& seen, NodeView* node) {
+  NodeLife& life = lives_.at(kept.name);
+  const uint64_t records = life.worker().records;
+  const NodeLife::Heard heard = life.Hear(seen, master_->master_incarnation, master_->asked_at);
+  if (heard == NodeLife::Heard::kNewSession) node->samples.clear();
+  if (heard == NodeLife::Heard::kFirst) {
+    // What it did before anybody asked was not done between two of these samples.
+    for (NodeSample& sample : node->samples) {
+      sample.worker = life.worker();
+      sample.server = life.server();
+    }
+  }
+  if (heard == NodeLife::Heard::kMore) view_.records_trained += life.worker().records - records;
+  trained_ |= life.worker().records > 0;
+}
+
+void JobSensor::AddSample(const KeptNode& kept, NodeView* node) {
+  const auto found = round_->readings.find(kept.name);
+  const bool read = found != round_->readings.end() && found->second.start == kept.starts;
+  NodeLife& life = lives_.at(kept.name);
+  // Before anything is known, there is nothing to hold on to.
+  if (!read && node->samples.empty() && !life.heard()) return;
+  // The present second was looked at already.
+  if (!node->samples.empty() && node->samples.back().at >= round_->at) return;
+  node->samples.push_back(life.Sample(read ? &found->second : nullptr, round_->at));
+  // Now and then many at once: to take one from the front moves all others.
+  constexpr size_t kSlack = 60;
+  if (node->samples.size() < options_.samples_max + kSlack) return;
+  node->samples.erase(node->samples.begin(), node->samples.begin() + kSlack);
+}
+
+Activity JobSensor::ActivityNow(TimePoint now) const {
+  if (!master_.has_value()) return Activity::kStarting;
+  if (IsTerminal(master_->phase)) return Activity::kOver;
+  if (master_->phase == JobPhase::kDraining) return Activity::kDraining;
+  if (!view_.master_heard) return Activity::kStarting;
+  bool servers_serve = true;
+  bool workers = false;
+  for (const NodeView& node : view_.nodes) {
+    const bool serves = node.state == NodeState::kRunning || node.state == NodeState::kDraining;
+    if (node.role == NodeRole::kServer) servers_serve &= serves;
+    if (node.role == NodeRole::kWorker) workers |= serves;
+  }
+  if (!servers_serve) return trained_ ? Activity::kReplaying : Activity::kStarting;
+  if (replaying_since_.has_value() && now - *replaying_since_ <= options_.replay_max) {
+    return Activity::kReplaying;
+  }
+  if (!workers || !trained_) return Activity::kStarting;
+  if (master_->evaluating) return Activity::kEvaluating;
+  // All is done and waits for snapshots: nothing will be granted any more.
+  const bool all_done =
+      master_->records_expected > 0 && master_->records_done >= master_->records_expected;
+  return all_done ? Activity::kDraining : Activity::kTraining;
+}
+
+void JobSensor::AddFigures() {
+  std::vector<Figure> figures;
+  double rate = 0;
+  bool known = false;
+  for (const NodeView& node : view_.nodes) {
+    if (node.samples.empty() || node.samples.back().at != round_->at) continue;
+    for (Figure& figure : FiguresOf(node, options_.figure_window)) {
+      if (node.role == NodeRole::kWorker && std::string_view(figure.name) == "records_per_second") {
+        rate += figure.value;
+        known = true;
+      }
+      figures.push_back(std::move(figure));
+    }
+  }
+  figures.push_back({"", "records_per_second", "records/s",
+                     known ? rate : std::numeric_limits<double>::quiet_NaN()});
+  rings_.Add(static_cast<uint64_t>(round_->wall.count()), figures);
+}
+
+std::optional<rest::Usage> JobSensor::UsageOf(const std::string& name) const {
+  const NodeView* node = FindNode(view_, name);
+  if (node == nullptr || node->samples.empty() || node->state == NodeState::kDown) {
+    return std::nullopt;
+  }
+  const NodeSample& newest = node->samples.back();
+  const std::optional<Span> span = NewestSpan(*node, options_.figure_window);
+  return rest::Usage{.cpus = span.has_value() ? span->cpus() : 0,
+                     .throttled_ratio = span.has_value() ? span->throttled() : 0,
+                     .cpu_seconds_total = InSeconds(newest.cpu),
+                     .throttled_seconds_total = InSeconds(newest.throttled),
+                     .memory_bytes = newest.memory_bytes,
+                     .memory_peak_bytes = newest.memory_peak_bytes,
+                     .memory_pressure_percent = Known(newest.memory_pressure_percent),
+                     .cpu_pressure_percent = Known(newest.cpu_pressure_percent)};
+}
+
+double JobSensor::RateOf(const std::string& worker) const {
+  const NodeView* node = FindNode(view_, worker);
+  return node == nullptr || node->role != NodeRole::kWorker ? 0 : RecordsPerSecond(*node);
+}
+
+double JobSensor::Rate() const {
+  double rate = 0;
+  for (const NodeView& node : view_.nodes) {
+    const bool runs = node.state == NodeState::kRunning || node.state == NodeState::kDraining;
+    if (node.role == NodeRole::kWorker && runs) rate += RecordsPerSecond(node);
+  }
+  return rate;
+}
+
+}  // namespace muster::scaler

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "base/clock.h"
+#include "proto/admin.pb.h"
+#include "scaler/core/messages.h"
+#include "scaler/policy/job_view.h"
+
+namespace muster::scaler {
+
+/// One worker or server as the master shows it.
+struct MasterNode {
+  enum class State : uint8_t { kStarting, kRunning, kLost, kExited };
+  State state = State::kStarting;
+  uint64_t pid = 0;
+  uint64_t incarnation = 0;  // of its process' session; totals begin anew with it
+  bool draining = false;
+  bool drained = false;
+  /// A server serves every partition that it owns.
+  bool serves_all = true;
+  /// Running totals; 0 when the process has not told them yet.
+  WorkerTotals worker;
+  ServerTotals server;
+};
+
+/// What sensors take from one answer of the master.
+struct MasterDigest {
+  TimePoint asked_at;
+  JobPhase phase = JobPhase::kUnknown;
+  /// Another one has counted the totals that it keeps itself (ServerTotals::peer_*) anew.
+  uint64_t master_incarnation = 0;
+  /// Of all datasets; goes back when something must run again.
+  uint64_t records_done = 0;
+  uint64_t records_expected = 0;
+  /// Of training datasets.
+  uint64_t training_left = 0;
+  bool evaluating = false;  // shards of an evaluation are in the hands of workers
+  bool leased = false;      // any shard is
+  std::map<std::string, MasterNode> nodes;
+};
+
+MasterDigest Digest(const v1::JobStatus& status, TimePoint asked_at);
+
+}  // namespace muster::scaler

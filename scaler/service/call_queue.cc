@@ -1,0 +1,68 @@
+#include "scaler/service/call_queue.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+namespace muster::scaler {
+
+CallQueue::CallQueue() : wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+CallQueue::~CallQueue() {
+  ::close(wake_fd_);
+}
+
+absl::Status CallQueue::Run(std::function<void()> body, std::chrono::milliseconds deadline) {
+  const auto call = std::make_shared<Call>(Call{.body = std::move(body)});
+  const auto until = std::chrono::steady_clock::now() + deadline;
+  MutexLock lock(&mutex_);
+  if (!closed_) calls_.push_back(call);
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake_fd_, &one, sizeof(one));
+  while (call->state != State::kOver) {
+    if (call->state == State::kWaiting && closed_) {
+      return absl::UnavailableError("the scaler is ending; nothing was done");
+    }
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    if (call->state == State::kWaiting && left.count() <= 0) {
+      std::erase(calls_, call);
+      return absl::DeadlineExceededError(
+          "the scaler is busy and did not get to it; nothing was done, try again");
+    }
+    // One that runs is waited for, however long: its outcome must be known.
+    changed_.WaitFor(&mutex_, std::max(left, std::chrono::milliseconds(1)));
+  }
+  return absl::OkStatus();
+}
+
+void CallQueue::RunWaiting() {
+  uint64_t ignored = 0;
+  [[maybe_unused]] const ssize_t got = ::read(wake_fd_, &ignored, sizeof(ignored));
+  while (true) {
+    std::shared_ptr<Call> call;
+    {
+      MutexLock lock(&mutex_);
+      if (calls_.empty()) return;
+      call = calls_.front();
+      calls_.pop_front();
+      call->state = State::kRunning;
+    }
+    call->body();
+    MutexLock lock(&mutex_);
+    call->state = State::kOver;
+    changed_.SignalAll();
+  }
+}
+
+void CallQueue::Close() {
+  MutexLock lock(&mutex_);
+  closed_ = true;
+  calls_.clear();
+  changed_.SignalAll();
+}
+
+}  // namespace muster::scaler

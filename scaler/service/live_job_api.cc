@@ -1,0 +1,302 @@
+#include "scaler/service/live_job_api.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "scaler/admin/shard_id.h"
+#include "scaler/launcher/log_reader.h"
+#include "scaler/service/model_from_status.h"
+
+namespace muster::scaler {
+namespace {
+
+constexpr uint64_t kLogBytesMax = 1 << 20;
+/// As rest::JobApi promises.
+constexpr int kAtMasterMax = 4;
+constexpr std::chrono::milliseconds kGatePatience{300};
+/// Runs of one map: what a page can draw, and 10 answers of the master.
+constexpr int kMapRunsMax = 100'000;
+/// Shards that are put back at once, and that one answer of the master names.
+constexpr uint64_t kRetryMax = 100'000;
+constexpr uint32_t kFailedPage = 10'000;
+
+std::optional<double> Known(double value) {
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+void AddRates(const PartitionRate& rate, rest::Partition* partition) {
+  partition->pulls_per_second = Known(rate.pulls);
+  partition->pushes_per_second = Known(rate.pushes);
+  partition->bytes_per_second = Known(rate.bytes);
+  partition->service_ratio = Known(rate.service_us / 1e6);
+}
+
+}  // namespace
+
+void PictureBoard::Hang(Picture picture) {
+  auto fresh = std::make_shared<const Picture>(std::move(picture));
+  MutexLock lock(&mutex_);
+  picture_.swap(fresh);
+}
+
+std::shared_ptr<const Picture> PictureBoard::Look() const {
+  MutexLock lock(&mutex_);
+  return picture_;
+}
+
+LiveJobApi::LiveJobApi(Options options, const PictureBoard* board, const EventLog* events,
+                       AdminClient* master, CallQueue* calls, OrderTaker* orders)
+    : options_(std::move(options)),
+      board_(board),
+      events_(events),
+      master_(master),
+      calls_(calls),
+      orders_(orders) {}
+
+bool LiveJobApi::MasterGate::Enter() {
+  MutexLock lock(&mutex_);
+  if (inside_ >= kAtMasterMax) left_.WaitFor(&mutex_, kGatePatience);
+  if (inside_ >= kAtMasterMax) return false;
+  ++inside_;
+  return true;
+}
+
+void LiveJobApi::MasterGate::Leave() {
+  MutexLock lock(&mutex_);
+  --inside_;
+  left_.SignalAll();
+}
+
+template <typename Answer>
+absl::StatusOr<Answer> LiveJobApi::AskMaster(const std::function<absl::StatusOr<Answer>()>& ask) {
+  if (!board_->Look()->job.master_reachable) {
+    return absl::UnavailableError("the master does not answer; it is started again by itself");
+  }
+  if (!gate_.Enter()) {
+    return absl::UnavailableError("too many questions wait for the master; ask again");
+  }
+  absl::Cleanup leave = [this] { gate_.Leave(); };
+  return ask();
+}
+
+absl::StatusOr<rest::Job> LiveJobApi::GetJob() {
+  rest::Job job = board_->Look()->job;
+  job.last_event_id = events_->last_id();
+  return job;
+}
+
+absl::StatusOr<rest::DatasetList> LiveJobApi::Datasets() {
+  return board_->Look()->datasets;
+}
+
+absl::StatusOr<rest::ShardPage> LiveJobApi::Shards(const rest::ShardQuery& query) {
+  v1::ListShardsRequest request;
+  request.set_state(query.state);
+  request.set_offset(query.offset);
+  request.set_limit(query.limit);
+  MUSTER_ASSIGN_OR_RETURN(
+      const v1::ListShardsResponse response,
+      AskMaster<v1::ListShardsResponse>([&] { return master_->ListShards(request); }));
+  rest::ShardPage page{.total = response.total(), .offset = query.offset, .shards = {}};
+  for (const v1::ShardStatus& shard : response.shards()) {
+    page.shards.push_back(ShardFromStatus(shard));
+  }
+  return page;
+}
+
+absl::StatusOr<rest::ShardMap> LiveJobApi::MapOfShards(uint32_t dataset, uint32_t epoch) {
+  rest::ShardMap map{.dataset = dataset, .epoch = epoch, .shards = 0, .runs = {}};
+  v1::GetShardMapRequest request;
+  request.set_dataset(dataset);
+  request.set_epoch(epoch);
+  do {
+    MUSTER_ASSIGN_OR_RETURN(
+        const v1::GetShardMapResponse page,
+        AskMaster<v1::GetShardMapResponse>([&] { return master_->GetShardMap(request); }));
+    AppendShardRuns(page, &map);
+    if (page.runs().empty()) break;
+    request.set_begin(map.runs.back().end);
+  } while (request.begin() < map.shards && map.runs.size() < kMapRunsMax);
+  return map;
+}
+
+absl::StatusOr<rest::NodeList> LiveJobApi::Nodes() {
+  return board_->Look()->nodes;
+}
+
+absl::StatusOr<rest::Node> LiveJobApi::GetNode(const std::string& node) {
+  const std::shared_ptr<const Picture> picture = board_->Look();
+  for (const rest::Node& candidate : picture->nodes.nodes) {
+    if (candidate.name == node) return candidate;
+  }
+  std::vector<std::string> names;
+  for (const rest::Node& candidate : picture->nodes.nodes) names.push_back(candidate.name);
+  names.resize(std::min<size_t>(names.size(), 20));
+  return absl::NotFoundError(fmt::format("there is no node '{}'; there are: {}",
+                                         ValidUtf8(node, 64), fmt::join(names, ", ")));
+}
+
+absl::StatusOr<rest::LogChunk> LiveJobApi::Logs(const std::string& node,
+                                                const rest::LogQuery& query) {
+  // Only names that the job has become paths.
+  MUSTER_RETURN_IF_ERROR(FindNode(node));
+  absl::StatusOr<LogPiece> piece =
+      ReadLog(fmt::format("{}/{}.log", options_.log_directory, node),
+              {.offset = query.offset, .lines = query.lines, .bytes_max = kLogBytesMax});
+  rest::LogChunk chunk{.node = node};
+  if (absl::IsNotFound(piece.status())) return chunk;  // not started yet
+  MUSTER_RETURN_IF_ERROR(piece.status());
+  chunk.offset = piece->offset;
+  chunk.next_offset = piece->next_offset;
+  chunk.skipped = piece->skipped;
+  for (const std::string& line : piece->lines) chunk.lines.push_back(ValidUtf8(line));
+  return chunk;
+}
+
+absl::StatusOr<rest::PartitionPage> LiveJobApi::Partitions(uint64_t offset, uint32_t limit) {
+  v1::ListPartitionsRequest request;
+  request.set_offset(offset);
+  request.set_limit(limit);
+  MUSTER_ASSIGN_OR_RETURN(
+      const v1::ListPartitionsResponse response,
+      AskMaster<v1::ListPartitionsResponse>([&] { return master_->ListPartitions(request); }));
+  rest::PartitionPage page{.total = response.total(), .offset = offset, .partitions = {}};
+  const std::shared_ptr<const Picture> picture = board_->Look();
+  for (const v1::PartitionStatus& partition : response.partitions()) {
+    page.partitions.push_back(PartitionFromStatus(partition));
+    const auto rate = picture->partition_rates.find(partition.partition());
+    if (rate != picture->partition_rates.end()) AddRates(rate->second, &page.partitions.back());
+  }
+  return page;
+}
+
+absl::StatusOr<rest::EventList> LiveJobApi::Events(uint64_t after, uint32_t limit) {
+  return events_->Events(after, limit);
+}
+
+absl::StatusOr<rest::Explanation> LiveJobApi::Explain(uint64_t event_id) {
+  return events_->Explain(event_id);
+}
+
+absl::StatusOr<rest::Samples> LiveJobApi::GetSamples(const rest::SampleQuery& query) {
+  if (!query.node.empty()) MUSTER_RETURN_IF_ERROR(FindNode(query.node));
+  rest::Samples samples;
+  MUSTER_RETURN_IF_ERROR(
+      calls_->Run([&] { samples = orders_->GiveSamples(query); }, options_.order_deadline));
+  return samples;
+}
+
+absl::StatusOr<rest::PolicyList> LiveJobApi::Policies() {
+  return board_->Look()->policies;
+}
+
+absl::StatusOr<rest::Event> LiveJobApi::Drain(const std::string& reason) {
+  return OrderOfMaster([&] { return orders_->TakeDrainJob(reason); },
+                       [&] { return master_->Drain(); });
+}
+
+absl::StatusOr<rest::Event> LiveJobApi::Cancel(const std::string& reason) {
+  return OrderOfMaster([&] { return orders_->TakeCancelJob(reason); },
+                       [&] {
+                         v1::CancelRequest request;
+                         request.set_reason(reason);
+                         return master_->Cancel(request);
+                       });
+}
+
+absl::StatusOr<rest::Event> LiveJobApi::RestartNode(const std::string& node,
+                                                    const rest::RestartOrder& order) {
+  return Order([&] { return orders_->TakeRestart(node, order); });
+}
+
+absl::StatusOr<rest::Event> LiveJobApi::DrainNode(const std::string& node,
+                                                  const std::string& reason) {
+  return Order([&] { return orders_->TakeDrainNode(node, reason); });
+}
+
+absl::StatusOr<rest::Event> LiveJobApi::ResizeNode(const std::string& node,
+                                                   const rest::ResizeOrder& order) {
+  return Order([&] { return orders_->TakeResize(node, order); });
+}
+
+absl::StatusOr<rest::Event> LiveJobApi::ScaleWorkers(uint32_t workers, const std::string& reason) {
+  return Order([&] { return orders_->TakeScale(workers, reason); });
+}
+
+absl::StatusOr<rest::Event> LiveJobApi::RetryShards(const std::vector<std::string>& ids) {
+  v1::RetryShardsRequest request;
+  for (const std::string& id : ids) {
+    MUSTER_ASSIGN_OR_RETURN(*request.add_shards(), ParseShardId(id));
+  }
+  // The master alone can judge, and takes all or none.
+  std::vector<std::string> retried = ids;
+  if (retried.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(retried, FailedShards());
+    for (const std::string& id : retried) {
+      MUSTER_ASSIGN_OR_RETURN(*request.add_shards(), ParseShardId(id));
+    }
+  }
+  if (retried.empty()) return absl::FailedPreconditionError("no shard is FAILED");
+  MUSTER_RETURN_IF_ERROR(master_->RetryShards(request).status());
+  absl::StatusOr<rest::Event> event = Order([&] { return orders_->TakeRetry(retried); });
+  if (event.ok()) return event;
+  return absl::UnavailableError(fmt::format("{} shards are tried again, but no event tells it: {}",
+                                            retried.size(), Message(event.status())));
+}
+
+absl::StatusOr<std::vector<std::string>> LiveJobApi::FailedShards() {
+  std::vector<std::string> ids;
+  v1::ListShardsRequest request;
+  request.set_state("failed");
+  request.set_limit(kFailedPage);
+  while (true) {
+    request.set_offset(ids.size());
+    MUSTER_ASSIGN_OR_RETURN(
+        const v1::ListShardsResponse page,
+        AskMaster<v1::ListShardsResponse>([&] { return master_->ListShards(request); }));
+    for (const v1::ShardStatus& shard : page.shards()) ids.push_back(ShardIdToText(shard.id()));
+    if (page.shards().empty() || ids.size() >= std::min<uint64_t>(page.total(), kRetryMax)) {
+      return ids;
+    }
+  }
+}
+
+absl::StatusOr<rest::Event> LiveJobApi::PausePolicy(const std::string& policy,
+                                                    const std::string& reason) {
+  return Order([&] { return orders_->TakePause(policy, /*paused=*/true, reason); });
+}
+
+absl::StatusOr<rest::Event> LiveJobApi::ResumePolicy(const std::string& policy,
+                                                     const std::string& reason) {
+  return Order([&] { return orders_->TakePause(policy, /*paused=*/false, reason); });
+}
+
+absl::StatusOr<rest::Event> LiveJobApi::Order(const Take& take) {
+  absl::StatusOr<rest::Event> event = absl::InternalError("not taken");
+  MUSTER_RETURN_IF_ERROR(calls_->Run([&] { event = take(); }, options_.order_deadline));
+  return event;
+}
+
+absl::StatusOr<rest::Event> LiveJobApi::OrderOfMaster(const Take& take,
+                                                      const std::function<absl::Status()>& ask) {
+  MUSTER_ASSIGN_OR_RETURN(rest::Event event, Order(take));
+  const absl::Status asked = ask();
+  if (asked.ok()) return event;
+  const std::string why(asked.message());
+  MUSTER_RETURN_IF_ERROR(
+      calls_->Run([&] { orders_->FailOrder(event.id, why); }, options_.order_deadline));
+  return asked;
+}
+
+absl::Status LiveJobApi::FindNode(const std::string& node) {
+  return GetNode(node).status();
+}
+
+}  // namespace muster::scaler

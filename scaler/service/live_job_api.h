@@ -1,0 +1,131 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "scaler/admin/admin_client.h"
+#include "scaler/decision/log/event_log.h"
+#include "scaler/rest/job_api.h"
+#include "scaler/service/call_queue.h"
+#include "scaler/service/picture.h"
+
+namespace muster::scaler {
+
+/// The newest picture of the job. Thread-safe.
+class PictureBoard {
+ public:
+  void Hang(Picture picture);
+  /// Never null.
+  std::shared_ptr<const Picture> Look() const;
+
+ private:
+  mutable Mutex mutex_;
+  std::shared_ptr<const Picture> picture_ MUSTER_GUARDED_BY(mutex_) =
+      std::make_shared<const Picture>();
+};
+
+/// What the deciding thread does for others; each is called on that thread.
+class OrderTaker {
+ public:
+  virtual ~OrderTaker() = default;
+  virtual absl::StatusOr<rest::Event> TakeRestart(const std::string& node,
+                                                  const rest::RestartOrder& order) = 0;
+  virtual absl::StatusOr<rest::Event> TakeResize(const std::string& node,
+                                                 const rest::ResizeOrder& order) = 0;
+  virtual absl::StatusOr<rest::Event> TakeDrainNode(const std::string& node,
+                                                    const std::string& reason) = 0;
+  virtual absl::StatusOr<rest::Event> TakeScale(uint32_t workers, const std::string& reason) = 0;
+  virtual absl::StatusOr<rest::Event> TakePause(const std::string& policy, bool paused,
+                                                const std::string& reason) = 0;
+  /// The master is asked after the event is told.
+  virtual absl::StatusOr<rest::Event> TakeDrainJob(const std::string& reason) = 0;
+  virtual absl::StatusOr<rest::Event> TakeCancelJob(const std::string& reason) = 0;
+  /// It has been asked, and has put them back.
+  virtual absl::StatusOr<rest::Event> TakeRetry(const std::vector<std::string>& shards) = 0;
+  /// What the event says could not be done.
+  virtual void FailOrder(uint64_t event_id, const std::string& why) = 0;
+  virtual rest::Samples GiveSamples(const rest::SampleQuery& query) = 0;
+};
+
+/// The job that runs, for the REST interface. Reads of the job's and the nodes' state are answered
+/// from the board, which costs nobody anything; those of shards and partitions by the master; those
+/// of events and logs from the log and the files. Orders are carried out by the deciding thread.
+class LiveJobApi final : public rest::JobApi {
+ public:
+  struct Options {
+    std::string log_directory;
+    /// How long the deciding thread may take to begin with an order.
+    std::chrono::milliseconds order_deadline{3'000};
+  };
+  /// All must outlive it. `master` fails at once, or within a few seconds, when nobody is there.
+  LiveJobApi(Options options, const PictureBoard* board, const EventLog* events,
+             AdminClient* master, CallQueue* calls, OrderTaker* orders);
+
+  absl::StatusOr<rest::Job> GetJob() override;
+  absl::StatusOr<rest::DatasetList> Datasets() override;
+  absl::StatusOr<rest::ShardPage> Shards(const rest::ShardQuery& query) override;
+  absl::StatusOr<rest::ShardMap> MapOfShards(uint32_t dataset, uint32_t epoch) override;
+  absl::StatusOr<rest::NodeList> Nodes() override;
+  absl::StatusOr<rest::Node> GetNode(const std::string& node) override;
+  absl::StatusOr<rest::LogChunk> Logs(const std::string& node,
+                                      const rest::LogQuery& query) override;
+  absl::StatusOr<rest::PartitionPage> Partitions(uint64_t offset, uint32_t limit) override;
+  absl::StatusOr<rest::EventList> Events(uint64_t after, uint32_t limit) override;
+  absl::StatusOr<rest::Explanation> Explain(uint64_t event_id) override;
+  absl::StatusOr<rest::Samples> GetSamples(const rest::SampleQuery& query) override;
+  absl::StatusOr<rest::PolicyList> Policies() override;
+
+  absl::StatusOr<rest::Event> Drain(const std::string& reason) override;
+  absl::StatusOr<rest::Event> Cancel(const std::string& reason) override;
+  absl::StatusOr<rest::Event> RestartNode(const std::string& node,
+                                          const rest::RestartOrder& order) override;
+  absl::StatusOr<rest::Event> DrainNode(const std::string& node,
+                                        const std::string& reason) override;
+  absl::StatusOr<rest::Event> ResizeNode(const std::string& node,
+                                         const rest::ResizeOrder& order) override;
+  absl::StatusOr<rest::Event> ScaleWorkers(uint32_t workers, const std::string& reason) override;
+  absl::StatusOr<rest::Event> RetryShards(const std::vector<std::string>& ids) override;
+  absl::StatusOr<rest::Event> PausePolicy(const std::string& policy,
+                                          const std::string& reason) override;
+  absl::StatusOr<rest::Event> ResumePolicy(const std::string& policy,
+                                           const std::string& reason) override;
+
+ private:
+  /// Questions to the master at a time: it may be away, and then each takes seconds.
+  class MasterGate {
+   public:
+    /// False when too many are inside and none has come out for a moment.
+    bool Enter();
+    void Leave();
+
+   private:
+    Mutex mutex_;
+    CondVar left_;
+    int inside_ MUSTER_GUARDED_BY(mutex_) = 0;
+  };
+  /// Asks the master, unless it is known to be away.
+  template <typename Answer>
+  absl::StatusOr<Answer> AskMaster(const std::function<absl::StatusOr<Answer>()>& ask);
+
+  using Take = std::function<absl::StatusOr<rest::Event>()>;
+  absl::StatusOr<rest::Event> Order(const Take& take);
+  /// An order that is the master's to carry out: told first, then asked for.
+  absl::StatusOr<rest::Event> OrderOfMaster(const Take& take,
+                                            const std::function<absl::Status()>& ask);
+  absl::StatusOr<std::vector<std::string>> FailedShards();
+  absl::Status FindNode(const std::string& node);
+
+  const Options options_;
+  const PictureBoard* const board_;
+  const EventLog* const events_;
+  AdminClient* const master_;
+  CallQueue* const calls_;
+  OrderTaker* const orders_;
+  MasterGate gate_;
+};
+
+}  // namespace muster::scaler

@@ -1,0 +1,94 @@
+#include "scaler/service/picture.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "scaler/service/model_from_status.h"
+
+namespace muster::scaler {
+namespace {
+
+rest::Resources Shown(const Resources& resources) {
+  return {.cpus = resources.cpus, .memory_bytes = resources.memory_bytes};
+}
+
+/// The keeper knows of a process before the master does, and of its end, too.
+void ApplyKept(const KeptNode& kept, rest::Node* node) {
+  const bool same_life = kept.pid != 0 && node->pid == kept.pid;
+  switch (kept.state) {
+    case KeptNode::State::kWaiting:
+      node->state = kept.starts == 0 ? "starting" : "exited";
+      break;
+    case KeptNode::State::kReporting:
+      node->state = "exited";
+      break;
+    case KeptNode::State::kFinished:
+      node->state = "finished";
+      break;
+    case KeptNode::State::kRunning:
+    case KeptNode::State::kDraining:
+      if (!same_life || node->state == "exited") node->state = "starting";
+      if (kept.state == KeptNode::State::kDraining && node->drain == "none") {
+        node->drain = "draining";
+      }
+      break;
+  }
+  node->role = ToString(kept.role);
+  if (!same_life) {
+    // Figures of an earlier life would be taken for those of this one.
+    node->pid = kept.pid;
+    node->worker.reset();
+    node->server.reset();
+    node->heartbeat_age_ms = 0;
+  }
+  node->start = kept.starts;
+  node->restarts = kept.starts == 0 ? 0 : kept.starts - 1;
+  node->limits = Shown(kept.limits);
+}
+
+rest::Job DrawJob(const PictureInput& input, const JobSensor& sensor) {
+  rest::Job job = input.status != nullptr ? JobFromStatus(*input.status) : rest::Job{};
+  job.name = input.job_name;
+  job.id = input.job_id;
+  job.seen_wall_us = input.seen_wall_us;
+  job.master_reachable = input.master_reachable;
+  job.last_event_id = input.last_event_id;
+  job.scaler_started_wall_us = input.scaler_started_wall_us;
+  job.workers_wanted = input.workers_wanted;
+  job.limits_remark = input.limits_remark;
+  rest::Progress& progress = job.progress;
+  progress.records_per_second = sensor.Rate();
+  if (progress.records_expected > 0 && progress.records_per_second > 0) {
+    const uint64_t left =
+        progress.records_expected - std::min(progress.records_done, progress.records_expected);
+    progress.remaining_seconds = static_cast<double>(left) / progress.records_per_second;
+  }
+  return job;
+}
+
+}  // namespace
+
+Picture DrawPicture(const PictureInput& input, const JobSensor& sensor, const JobShape& shape) {
+  Picture picture{.job = DrawJob(input, sensor), .datasets = {}, .nodes = {}, .policies = {}};
+  std::map<std::string, rest::Node> nodes;
+  if (input.status != nullptr) {
+    picture.datasets = DatasetsFromStatus(*input.status);
+    for (const v1::NodeStatus& status : input.status->nodes()) {
+      nodes[status.name()] = NodeFromStatus(status);
+    }
+  }
+  for (const KeptNode& kept : input.kept) {
+    rest::Node& node = nodes[kept.name];
+    node.name = kept.name;
+    ApplyKept(kept, &node);
+    const auto role = shape.roles.find(kept.role);
+    if (role != shape.roles.end()) node.requested = Shown(role->second.requested);
+    node.usage = sensor.UsageOf(kept.name);
+    if (node.worker.has_value()) node.worker->records_per_second = sensor.RateOf(kept.name);
+  }
+  for (auto& [name, node] : nodes) picture.nodes.nodes.push_back(std::move(node));
+  return picture;
+}
+
+}  // namespace muster::scaler

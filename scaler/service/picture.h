@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "proto/admin.pb.h"
+#include "scaler/core/node_keeper.h"
+#include "scaler/rest/model.h"
+#include "scaler/sensor/job_sensor.h"
+#include "scaler/sensor/partition_heat.h"
+
+namespace muster::scaler {
+
+/// The job as the REST interface shows it, as of one moment. A value.
+struct Picture {
+  rest::Job job;
+  rest::DatasetList datasets;
+  rest::NodeList nodes;
+  rest::PolicyList policies;
+  /// By partition.
+  std::map<uint32_t, PartitionRate> partition_rates;
+};
+
+/// What a picture is drawn from.
+struct PictureInput {
+  std::string job_name;
+  std::string job_id;
+  /// The master's newest answer; absent: none yet.
+  const v1::JobStatus* status = nullptr;
+  uint64_t seen_wall_us = 0;
+  bool master_reachable = false;
+  std::vector<KeptNode> kept;
+  uint32_t workers_wanted = 0;
+  uint64_t last_event_id = 0;
+  uint64_t scaler_started_wall_us = 0;
+  /// NodeLauncher::limits_remark().
+  std::string limits_remark;
+};
+
+/// `sensor` knows usage and rates, `shape` what the job file asks for. Policies are left empty.
+/// Pure.
+Picture DrawPicture(const PictureInput& input, const JobSensor& sensor, const JobShape& shape);
+
+}  // namespace muster::scaler

@@ -1,0 +1,392 @@
+#include "scaler/service/scaler_loop.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "scaler/launcher/log_file.h"
+#include "scaler/launcher/machine.h"
+#include "scaler/launcher/slot.h"
+#include "scaler/service/plan_file.h"
+
+namespace muster::scaler {
+namespace {
+
+constexpr std::chrono::milliseconds kPollInterval{250};
+constexpr std::chrono::milliseconds kPartitionsInterval{4'000};
+constexpr std::chrono::milliseconds kTickInterval{100};
+constexpr std::chrono::milliseconds kRoundInterval{1'000};
+constexpr std::chrono::milliseconds kDeadline{2'000};
+/// A master that has not answered for so long is shown as away.
+constexpr std::chrono::milliseconds kAwayAfter{2'000};
+constexpr uint32_t kLastWordsLines = 20;
+constexpr uint64_t kLastWordsBytes = 4'000;
+
+NodeReading ToReading(const KeptNode& node, const NodeUsage& usage) {
+  return {.node = node.name,
+          .start = node.starts,
+          .cpu = usage.cpu,
+          .throttled = usage.throttled,
+          .memory_bytes = usage.memory_bytes,
+          .memory_peak_bytes = usage.memory_peak_bytes,
+          .memory_limit_bytes = usage.memory_limit_bytes,
+          .memory_pressure_percent = usage.memory_pressure_percent,
+          .cpu_pressure_percent = usage.cpu_pressure_percent};
+}
+
+Decider::Options WithPaused(Decider::Options options, const Plan& plan) {
+  options.paused = plan.paused;  // a run begins with the job file's
+  return options;
+}
+
+/// What there is, unless it was said, and what earlier runs needed.
+JobShape WithHistory(JobShape shape, const ScalerOptions& options) {
+  if (shape.machine == Resources{}) shape.machine = MachineResources();
+  shape.history = JobHistory::Earlier(options.history_directory, options.run_id);
+  return shape;
+}
+
+}  // namespace
+
+ScalerLoop::ScalerLoop(Parts parts)
+    : options_(*parts.options),
+      clock_(parts.clock),
+      log_(parts.events),
+      board_(parts.board),
+      calls_(parts.calls),
+      notify_(std::move(parts.notify)),
+      started_wall_us_(static_cast<uint64_t>(parts.clock->Wall().count())),
+      shape_(WithHistory(options_.shape, options_)),
+      launcher_(std::move(parts.launcher)),
+      keeper_(options_.keeper, parts.adoption.plan),
+      link_(MakeAdminClient(options_.master_address, options_.job, kDeadline, WhenAway::kWait),
+            options_.run_id, kPollInterval, clock_, kPartitionsInterval),
+      sensor_(shape_),
+      decider_(WithPaused(options_.decider, parts.adoption.plan),
+               [this](rest::Event event) { return Tell(std::move(event)); }),
+      history_(options_.history_directory,
+               {.run_id = options_.run_id, .job = options_.job.name, .shape = shape_}) {
+  decider_.Adopt(log_->Events(0, UINT32_MAX).events,
+                 WallTime(static_cast<int64_t>(parts.adoption.plan.began_wall_us)), clock_->Wall(),
+                 clock_->Now());
+  for (const std::string& node : parts.adoption.died) {
+    PushExit(launcher_.DeathReport(node, parts.adoption.plan.nodes.at(node).starts));
+  }
+}
+
+KeeperOutcome ScalerLoop::Run() {
+  while (!keeper_.outcome().has_value()) {
+    Beat();
+    // Before anything is started: what a node may use is decided first.
+    if (!round_at_.has_value() || clock_->Now() - *round_at_ >= kRoundInterval) Round();
+    Carry(Tick{});
+    CarryAll();
+    calls_->RunWaiting();
+    if (!keeper_.outcome().has_value()) Wait();
+  }
+  calls_->Close();
+  history_.Finish(status_.has_value() && status_->state() == v1::JOB_STATE_SUCCEEDED);
+  Round();
+  if (keeper_.outcome()->state != KeeperOutcome::State::kStopped) launcher_.RemoveGroups();
+  return *keeper_.outcome();
+}
+
+void ScalerLoop::Beat() {
+  const uint64_t one = 1;
+  if (options_.beat_fd < 0) return;
+  [[maybe_unused]] const ssize_t written = ::write(options_.beat_fd, &one, sizeof(one));
+}
+
+void ScalerLoop::Wait() {
+  std::vector<int> wake_fds = {link_.wake_fd(), calls_->wake_fd()};
+  if (options_.signal_fd >= 0) wake_fds.push_back(options_.signal_fd);
+  for (const ProcessReport& report : launcher_.Wait(kTickInterval, wake_fds)) Handle(report);
+  signalfd_siginfo info;
+  while (options_.signal_fd >= 0 &&
+         ::read(options_.signal_fd, &info, sizeof(info)) == sizeof(info)) {
+    Log(LogLevel::kInfo, "signal {}: ending every node", info.ssi_signo);
+    events_.push_back(StopWanted{});
+  }
+  for (MasterLink::Answer& answer : link_.TakeAnswers()) Hear(std::move(answer));
+  const uint64_t over = link_.reports_over();
+  while (!untold_.empty() && untold_.begin()->first <= over) {
+    events_.push_back(ExitHeard{untold_.begin()->second});
+    untold_.erase(untold_.begin());
+  }
+}
+
+void ScalerLoop::Hear(MasterLink::Answer answer) {
+  for (const v1::ListPartitionsResponse& page : answer.partitions) {
+    heat_.OnPage(page, answer.asked_at);
+  }
+  sensor_.OnStatus(answer.status, answer.asked_at);
+  events_.push_back(MasterAnswered{ToView(answer.status), answer.asked_at});
+  const bool was_away = !status_.has_value() || clock_->Now() - answered_at_ >= kAwayAfter;
+  if (was_away) round_at_.reset();  // those who wait for it need not wait for the next second
+  answered_at_ = answer.asked_at;
+  answered_wall_us_ = static_cast<uint64_t>(clock_->Wall().count());
+  status_ = std::move(answer.status);
+}
+
+void ScalerLoop::Handle(const ProcessReport& report) {
+  if (report.kind == ProcessReport::Kind::kExited) return PushExit(report);
+  events_.push_back(NodeStarted{report.node, static_cast<uint64_t>(report.pid)});
+}
+
+void ScalerLoop::PushExit(const ProcessReport& report) {
+  const Plan plan = keeper_.plan();
+  const NodePlan& node = plan.nodes.at(report.node);
+  events_.push_back(NodeExited{
+      .node = report.node,
+      // Who was killed before it could speak to this process has spoken to one before.
+      .pid = report.pid != 0 ? static_cast<uint64_t>(report.pid) : node.pid,
+      .exit = report.exit,
+      .slot = ReadSlot(options_.command_of(report.node, node.role).slot_file),
+      .last_words = LastWords(launcher_.LogPath(report.node), kLastWordsLines, kLastWordsBytes),
+      .memory_kill = report.memory_kill,
+      .memory_peak_bytes = report.memory_peak_bytes,
+      .memory_limit_bytes = report.memory_limit_bytes});
+}
+
+void ScalerLoop::CarryAll() {
+  while (!events_.empty()) {
+    const KeeperEvent event = std::move(events_.front());
+    events_.pop_front();
+    const NodeExited* const exited = std::get_if<NodeExited>(&event);
+    if (exited != nullptr) Sense(*exited);
+    Carry(event);
+    // Before the master has heard of it: what the next start may use is decided by then.
+    if (exited != nullptr) Decide();
+  }
+}
+
+void ScalerLoop::Sense(const NodeExited& exited) {
+  for (const KeptNode& kept : keeper_.nodes()) {
+    if (kept.name == exited.node) sensor_.OnExit(exited, kept, clock_->Now());
+  }
+}
+
+void ScalerLoop::Carry(const KeeperEvent& event) {
+  const std::vector<KeeperEffect> effects = keeper_.Step(event, clock_->Now());
+  SavePlan();
+  for (const KeeperEffect& effect : effects) {
+    std::visit([this](const auto& e) { Do(e); }, effect);
+  }
+}
+
+/// A full disk must not keep nodes from being started again: their sockets say what runs, and the
+/// plan is written as soon as it can be.
+void ScalerLoop::SavePlan() {
+  Plan plan = keeper_.plan();
+  if (saved_ == plan) return;
+  const absl::Status written = WritePlan(options_.directory + "/plan.json", plan);
+  if (written.ok()) {
+    saved_ = std::move(plan);
+  } else if (!std::exchange(save_failed_, true)) {
+    Log(LogLevel::kError, "{}", Message(written));
+  }
+  if (written.ok()) save_failed_ = false;
+}
+
+void ScalerLoop::Round() {
+  round_at_ = clock_->Now();
+  log_->Flush();
+  Measure();
+  Decide();
+  Draw();
+}
+
+void ScalerLoop::Measure() {
+  std::vector<NodeReading> readings;
+  for (const KeptNode& node : keeper_.nodes()) {
+    if (!launcher_.attached(node.name)) continue;
+    const absl::StatusOr<NodeUsage> usage = launcher_.ReadUsage(node.name);
+    if (usage.ok()) readings.push_back(ToReading(node, *usage));
+  }
+  sensor_.OnReading(std::move(readings), clock_->Now(), clock_->Wall());
+}
+
+void ScalerLoop::Decide() {
+  view_ = &sensor_.View(keeper_.nodes(), clock_->Now());
+  history_.Append(*view_, clock_->Wall());
+  CarryOrders(decider_.Step(*view_));
+}
+
+void ScalerLoop::CarryOrders(const std::vector<Ordered>& orders) {
+  for (const Ordered& ordered : orders) {
+    if (const DumpStacks* const dump = std::get_if<DumpStacks>(&ordered.order)) {
+      const absl::Status dumped = launcher_.DumpStacks(dump->node);
+      if (!dumped.ok()) {
+        // Told as done all the same: a relaunch after the stacks need not wait for them for ever.
+        decider_.Fail(ordered.event_id, std::string(Message(dumped)));
+      }
+    }
+    carrying_ = ordered.event_id;
+    std::visit(
+        [this](const auto& order) {
+          if constexpr (!std::is_same_v<std::decay_t<decltype(order)>, DumpStacks>) Carry(order);
+        },
+        ordered.order);
+    carrying_ = 0;
+    if (ordered.taken.has_value()) sensor_.OnTaken(*ordered.taken);
+  }
+}
+
+void ScalerLoop::Draw() {
+  const bool reachable = status_.has_value() && clock_->Now() - answered_at_ < kAwayAfter;
+  Picture picture = DrawPicture({.job_name = options_.job.name,
+                                 .job_id = options_.job.id,
+                                 .status = status_.has_value() ? &*status_ : nullptr,
+                                 .seen_wall_us = answered_wall_us_,
+                                 .master_reachable = reachable,
+                                 .kept = keeper_.nodes(),
+                                 .workers_wanted = keeper_.plan().workers,
+                                 .last_event_id = log_->last_id(),
+                                 .scaler_started_wall_us = started_wall_us_,
+                                 .limits_remark = launcher_.limits_remark()},
+                                sensor_, shape_);
+  for (const PartitionRate& rate : heat_.Rates()) picture.partition_rates[rate.partition] = rate;
+  picture.policies.policies = decider_.policies();
+  board_->Hang(std::move(picture));
+}
+
+rest::Event ScalerLoop::Tell(rest::Event event) {
+  rest::Event told = log_->Append(std::move(event));
+  Log(LogLevel::kInfo, "event #{}: {} {}{}{}: {}", told.id, told.kind, told.target,
+      told.action.empty() ? "" : " ", told.action, told.because);
+  notify_();
+  return told;
+}
+
+void ScalerLoop::Do(const StartNode& effect) {
+  NodeCommand command = options_.command_of(effect.node, effect.role);
+  if (effect.role == NodeRole::kWorker) {
+    command.environment["MUSTER_START"] = std::to_string(effect.start);
+  }
+  const absl::Status status = launcher_.Start(command, effect.start, effect.limits);
+  if (status.ok()) return;
+  Log(LogLevel::kError, "{}", Message(status));
+  events_.push_back(NodeExited{.node = effect.node,
+                               .pid = 0,
+                               .exit = {.signal = 0, .code = 126},
+                               .slot = std::nullopt,
+                               .last_words = std::string(Message(status)) + "\n"});
+}
+
+void ScalerLoop::Do(const KillNode& effect) {
+  decider_.Tell(
+      {.action = Action::kRelaunch, .target = effect.node, .because = effect.why, .evidence = {}},
+      *view_);
+  launcher_.Kill(effect.node);
+}
+
+void ScalerLoop::Do(const DumpNode& effect) {
+  const absl::Status dumped = launcher_.DumpStacks(effect.node);
+  if (!dumped.ok()) Log(LogLevel::kWarning, "no stacks of {}: {}", effect.node, Message(dumped));
+}
+
+void ScalerLoop::Do(const SetLimits& effect) {
+  const absl::Status limited = launcher_.SetLimits(effect.node, effect.limits);
+  // One that has just ended starts again with them.
+  if (limited.ok() || absl::IsNotFound(limited)) return;
+  Log(LogLevel::kWarning, "{}: {}", effect.node, Message(limited));
+  Carry(LimitRefused{effect.node, effect.limits});
+  if (carrying_ != 0) decider_.Fail(carrying_, std::string(Message(limited)));
+}
+
+void ScalerLoop::Do(const AskCancel& effect) {
+  decider_.Tell(
+      {.action = Action::kStopJob, .target = "job", .because = effect.reason, .evidence = {}},
+      *view_);
+  link_.AskFail(effect.reason);
+}
+
+void ScalerLoop::Do(const Note& effect) {
+  Log(LogLevel::kInfo, "{}", effect.text);
+}
+
+void ScalerLoop::Do(const TellMaster& effect) {
+  const uint64_t number = link_.Tell(effect);
+  if (effect.exited) untold_.emplace(number, effect.node);
+}
+
+HumanOrders::Facts ScalerLoop::Facts() const {
+  HumanOrders::Facts facts;
+  facts.limits_remark = launcher_.limits_remark();
+  facts.paused = decider_.paused();
+  facts.workers = keeper_.plan().workers;
+  for (const rest::Policy& policy : decider_.policies()) facts.policies.push_back(policy.name);
+  return facts;
+}
+
+absl::StatusOr<rest::Event> ScalerLoop::Grant(const Ask& ask) {
+  // What is ordered is judged by how things are now, not a second ago.
+  Decide();
+  const HumanOrders::Facts facts = Facts();
+  MUSTER_ASSIGN_OR_RETURN(const HumanOrder order, ask(HumanOrders(*view_, facts)));
+  Decider::Taken taken = decider_.Take(order, *view_);
+  CarryOrders(taken.orders);
+  Draw();
+  return std::move(taken.event);
+}
+
+absl::StatusOr<rest::Event> ScalerLoop::TakeRestart(const std::string& node,
+                                                    const rest::RestartOrder& order) {
+  return Grant([&](const HumanOrders& orders) { return orders.Restart(node, order); });
+}
+
+absl::StatusOr<rest::Event> ScalerLoop::TakeResize(const std::string& node,
+                                                   const rest::ResizeOrder& order) {
+  return Grant([&](const HumanOrders& orders) { return orders.Resize(node, order); });
+}
+
+absl::StatusOr<rest::Event> ScalerLoop::TakeDrainNode(const std::string& node,
+                                                      const std::string& reason) {
+  return Grant([&](const HumanOrders& orders) { return orders.DrainNode(node, reason); });
+}
+
+absl::StatusOr<rest::Event> ScalerLoop::TakeScale(uint32_t workers, const std::string& reason) {
+  return Grant([&](const HumanOrders& orders) { return orders.Scale(workers, reason); });
+}
+
+absl::StatusOr<rest::Event> ScalerLoop::TakePause(const std::string& policy, bool paused,
+                                                  const std::string& reason) {
+  return Grant([&](const HumanOrders& orders) {
+    return paused ? orders.Pause(policy, reason) : orders.Resume(policy, reason);
+  });
+}
+
+absl::StatusOr<rest::Event> ScalerLoop::TakeDrainJob(const std::string& reason) {
+  return Grant([&](const HumanOrders& orders) { return orders.DrainJob(reason); });
+}
+
+absl::StatusOr<rest::Event> ScalerLoop::TakeCancelJob(const std::string& reason) {
+  return Grant([&](const HumanOrders& orders) { return orders.CancelJob(reason); });
+}
+
+absl::StatusOr<rest::Event> ScalerLoop::TakeRetry(const std::vector<std::string>& shards) {
+  absl::StatusOr<rest::Event> event =
+      Grant([&](const HumanOrders& orders) { return orders.RetryShards(shards, ""); });
+  if (event.ok()) return event;
+  // The master has put them back, whatever would have kept us from it.
+  return Tell({.kind = "action",
+               .target = "job",
+               .action = "retry-shards",
+               .because = fmt::format("{} FAILED shards are tried again", shards.size())});
+}
+
+void ScalerLoop::FailOrder(uint64_t event_id, const std::string& why) {
+  decider_.Fail(event_id, why);
+}
+
+rest::Samples ScalerLoop::GiveSamples(const rest::SampleQuery& query) {
+  return sensor_.Since(query.node, query.after_wall_us, query.window_s);
+}
+
+}  // namespace muster::scaler

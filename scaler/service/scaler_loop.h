@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "scaler/admin/master_link.h"
+#include "scaler/core/node_keeper.h"
+#include "scaler/decision/decider.h"
+#include "scaler/decision/human_orders.h"
+#include "scaler/decision/log/event_log.h"
+#include "scaler/history/job_history.h"
+#include "scaler/launcher/node_launcher.h"
+#include "scaler/sensor/job_sensor.h"
+#include "scaler/service/call_queue.h"
+#include "scaler/service/live_job_api.h"
+#include "scaler/service/scaler_main.h"
+
+namespace muster::scaler {
+
+/// The deciding thread of a scaler: feeds keeper, sensor and decider with what happens, and carries
+/// out what they decide. Belongs to one thread.
+class ScalerLoop final : public OrderTaker {
+ public:
+  /// What it works with; all but `launcher` and `adoption` outlive it.
+  struct Parts {
+    const ScalerOptions* options = nullptr;
+    const Clock* clock = nullptr;
+    NodeLauncher launcher;
+    Adoption adoption;
+    EventLog* events = nullptr;
+    PictureBoard* board = nullptr;
+    CallQueue* calls = nullptr;
+    /// There are new events.
+    std::function<void()> notify;
+  };
+  explicit ScalerLoop(Parts parts);
+
+  /// Until every node is gone, or it is told to stop.
+  KeeperOutcome Run();
+
+  absl::StatusOr<rest::Event> TakeRestart(const std::string& node,
+                                          const rest::RestartOrder& order) override;
+  absl::StatusOr<rest::Event> TakeResize(const std::string& node,
+                                         const rest::ResizeOrder& order) override;
+  absl::StatusOr<rest::Event> TakeDrainNode(const std::string& node,
+                                            const std::string& reason) override;
+  absl::StatusOr<rest::Event> TakeScale(uint32_t workers, const std::string& reason) override;
+  absl::StatusOr<rest::Event> TakePause(const std::string& policy, bool paused,
+                                        const std::string& reason) override;
+  absl::StatusOr<rest::Event> TakeDrainJob(const std::string& reason) override;
+  absl::StatusOr<rest::Event> TakeCancelJob(const std::string& reason) override;
+  absl::StatusOr<rest::Event> TakeRetry(const std::vector<std::string>& shards) override;
+  void FailOrder(uint64_t event_id, const std::string& why) override;
+  rest::Samples GiveSamples(const rest::SampleQuery& query) override;
+
+ private:
+  void Beat();
+  void Wait();
+  void Handle(const ProcessReport& report);
+  void PushExit(const ProcessReport& report);
+  void Carry(const KeeperEvent& event);
+  void CarryAll();
+  void Sense(const NodeExited& exited);
+  void Hear(MasterLink::Answer answer);
+  void SavePlan();
+  /// Once a second: measures, decides, draws.
+  void Round();
+  void Measure();
+  void Decide();
+  void CarryOrders(const std::vector<Ordered>& orders);
+  void Draw();
+  HumanOrders::Facts Facts() const;
+  using Ask = std::function<absl::StatusOr<HumanOrder>(const HumanOrders&)>;
+  absl::StatusOr<rest::Event> Grant(const Ask& ask);
+  rest::Event Tell(rest::Event event);
+
+  void Do(const StartNode& effect);
+  void Do(const StopNode& effect) { launcher_.Stop(effect.node, effect.timeout); }
+  void Do(const KillNode& effect);
+  void Do(const DumpNode& effect);
+  void Do(const SetLimits& effect);
+  void Do(const AskDrainNode& effect) { link_.AskDrainNode(effect.node, effect.timeout); }
+  void Do(const ReleaseNode& effect) { launcher_.Release(effect.node); }
+  void Do(const AskCancel& effect);
+  void Do(const Note& effect);
+  void Do(const TellMaster& effect);
+
+  const ScalerOptions& options_;
+  const Clock* const clock_;
+  EventLog* const log_;
+  PictureBoard* const board_;
+  CallQueue* const calls_;
+  const std::function<void()> notify_;
+  const uint64_t started_wall_us_;
+  const JobShape shape_;
+  NodeLauncher launcher_;
+  NodeKeeper keeper_;
+  MasterLink link_;
+  JobSensor sensor_;
+  Decider decider_;
+  JobHistory history_;
+  PartitionHeat heat_;
+  const JobView* view_ = nullptr;  // the sensor's newest
+  std::deque<KeeperEvent> events_;
+  uint64_t carrying_ = 0;                   // the event whose order is being carried out; 0: none
+  std::map<uint64_t, std::string> untold_;  // exits by the numbers of their reports
+  std::optional<v1::JobStatus> status_;
+  TimePoint answered_at_;
+  uint64_t answered_wall_us_ = 0;
+  std::optional<TimePoint> round_at_;
+  std::optional<Plan> saved_;
+  bool save_failed_ = false;
+};
+
+}  // namespace muster::scaler

@@ -1,0 +1,86 @@
+#include "cli/steer/timeline.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/status_matchers.h"
+
+namespace muster::steer {
+namespace {
+
+using muster::testing::StatusIs;
+using ::testing::_;
+using ::testing::ElementsAre;
+
+v1::Event OfMaster(uint64_t sequence, uint64_t wall_us, const std::string& kind,
+                   const std::string& node) {
+  v1::Event event;
+  event.set_sequence(sequence);
+  event.set_wall_us(wall_us);
+  event.set_kind(kind);
+  event.set_node(node);
+  return event;
+}
+
+std::vector<std::string> Names(Timeline* timeline) {
+  std::vector<std::string> names;
+  for (const TimelineEntry& entry : timeline->Take()) {
+    names.push_back(entry.scaler ? fmt::format("#{}", entry.scaler->id)
+                                 : std::to_string(entry.master->sequence()));
+  }
+  return names;
+}
+
+void AddAll(Timeline* timeline) {
+  timeline->Add(scaler::rest::Event{.id = 1, .wall_us = 20, .kind = "exit", .target = "ps-0"});
+  timeline->Add(scaler::rest::Event{.id = 2, .wall_us = 30, .kind = "decision", .target = "ps-0"});
+  timeline->Add(scaler::rest::Event{.id = 3, .wall_us = 50, .kind = "action", .target = "job"});
+  timeline->Add(OfMaster(1, 10, "job-started", ""));
+  timeline->Add(OfMaster(2, 30, "node-exited", "ps-0"));
+  timeline->Add(OfMaster(3, 40, "node-started", "ps-0"));
+}
+
+TEST(TimelineTest, EventsOfBothInTheOrderOfTheirTimes) {
+  Timeline timeline({});
+  AddAll(&timeline);
+  EXPECT_THAT(Names(&timeline), ElementsAre("1", "#1", "#2", "2", "3", "#3"));
+  EXPECT_THAT(Names(&timeline), ElementsAre());
+}
+
+TEST(TimelineTest, OnlyWhatIsAskedFor) {
+  Timeline kinds({.after_id = 0, .kinds = {"exit", "node-started"}, .node = ""});
+  AddAll(&kinds);
+  EXPECT_THAT(Names(&kinds), ElementsAre("#1", "3"));
+  Timeline node({.after_id = 0, .kinds = {}, .node = "job"});
+  AddAll(&node);
+  EXPECT_THAT(Names(&node), ElementsAre("#3"));
+  Timeline after({.after_id = 2, .kinds = {}, .node = ""});
+  AddAll(&after);
+  EXPECT_THAT(Names(&after), ElementsAre("3", "#3"));
+}
+
+TEST(TimelineTest, JsonOfBothHasTheSameFields) {
+  const nlohmann::json master =
+      EntryToJson({.master = OfMaster(1, 10, "job-started", "ps-0"), .scaler = std::nullopt});
+  EXPECT_EQ(master["sequence"], 1);
+  EXPECT_EQ(master["node"], "ps-0");
+  EXPECT_EQ(master["time"], "1970-01-01T00:00:00.000Z");
+  const nlohmann::json json = EntryToJson(
+      {.master = std::nullopt,
+       .scaler = scaler::rest::Event{
+           .id = 3, .wall_us = 50'000, .kind = "action", .target = "ps-0", .action = "drain"}});
+  EXPECT_EQ(json["id"], 3);
+  EXPECT_EQ(json["node"], "ps-0");
+  EXPECT_EQ(json["text"], "drain");
+  EXPECT_EQ(json["event"]["wall_us"], 50'000);
+}
+
+TEST(ParseEventIdTest, WithAndWithoutItsMark) {
+  EXPECT_EQ(ParseEventId("12").value(), 12u);
+  EXPECT_EQ(ParseEventId("#12").value(), 12u);
+  for (const char* bad : {"", "#", "0", "-1", "1x", "##1", "18446744073709551616"}) {
+    EXPECT_THAT(ParseEventId(bad), StatusIs(absl::StatusCode::kInvalidArgument, _)) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace muster::steer

@@ -1,0 +1,146 @@
+#include "cli/steer/top_view.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "tests/scaler/rest/fake_job_api.h"
+#include "tests/support/status_matchers.h"
+
+namespace muster::steer {
+namespace {
+
+using scaler::rest::Node;
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+constexpr TimePoint kStart{seconds(100)};
+constexpr WallTime kWall{seconds(1'767'225'612)};  // 12 s after the stand-in's last word
+
+TopReading Reading(int after_s = 0) {
+  scaler::rest::testing::FakeJobApi job;
+  job.AddEvent();
+  TopReading reading{.job = job.GetJob().value(),
+                     .nodes = job.Nodes()->nodes,
+                     .events = job.Events(0, 10)->events,
+                     .at = kStart + seconds(after_s)};
+  for (Node& node : reading.nodes) {
+    if (node.worker) node.worker->computing_seconds_total += 0.75 * after_s;
+    if (node.worker) node.worker->waiting_pulls_seconds_total += 0.25 * after_s;
+    if (node.server) node.server->pulls += static_cast<uint64_t>(100 * after_s);
+    if (node.server) node.server->serving_seconds_total += 0.05 * after_s;
+  }
+  return reading;
+}
+
+Node* Find(TopReading* reading, const std::string& name) {
+  return &*std::ranges::find(reading->nodes, name, &Node::name);
+}
+
+std::vector<TopLine> Shown(const TopView& view, TopSize size = {}) {
+  return view.Lines(kStart + seconds(10), kWall, size);
+}
+
+/// The first line with that text.
+TopLine LineWith(const std::vector<TopLine>& lines, const std::string& text) {
+  for (const TopLine& line : lines) {
+    if (line.text.find(text) != std::string::npos) return line;
+  }
+  return {};
+}
+
+TEST(TopViewTest, RatesAreOfTheTimeBetweenReadings) {
+  TopView view;
+  EXPECT_THAT(Shown(view), IsEmpty());
+  view.Add(Reading());
+  EXPECT_THAT(LineWith(Shown(view), "worker-0").text, HasSubstr("  -  ")) << "no rate of one";
+  view.Add(Reading(2));
+  const std::vector<TopLine> lines = Shown(view);
+  EXPECT_THAT(lines[0].text,
+              AllOf(HasSubstr("flights  running"), HasSubstr("20.0 %"), HasSubstr("4,000 / 20,000"),
+                    HasSubstr("197 records/s"), HasSubstr("1:21 left")));
+  EXPECT_THAT(LineWith(lines, "worker-0").text,
+              AllOf(HasSubstr("75 %"), HasSubstr("25 %"), HasSubstr("0.75 / 1"),
+                    HasSubstr("200 MiB / 256 MiB, 78 %")));
+  EXPECT_THAT(LineWith(lines, "ps-0").text,
+              AllOf(HasSubstr("100"), HasSubstr("5 %"), HasSubstr("500 us"), HasSubstr("32 / 32")));
+  EXPECT_THAT(LineWith(lines, "#1").text, HasSubstr("decision ps-0"));
+}
+
+TEST(TopViewTest, AnotherProcessHasNoRateYet) {
+  TopView view;
+  view.Add(Reading());
+  TopReading next = Reading(2);
+  Find(&next, "worker-0")->start = 2;
+  Find(&next, "worker-0")->worker->computing_seconds_total += 1;
+  view.Add(std::move(next));
+  EXPECT_THAT(LineWith(Shown(view), "worker-0").text, HasSubstr("  -  "));
+  EXPECT_THAT(LineWith(Shown(view), "worker-1").text, HasSubstr("75 %"));
+}
+
+TEST(TopViewTest, WhatIsOldOrWrongIsMarked) {
+  TopReading reading = Reading();
+  reading.job.master_reachable = false;
+  reading.job.reason = "out of luck";
+  Find(&reading, "worker-0")->heartbeat_age_ms = 7'000;
+  Find(&reading, "worker-1")->usage->memory_bytes = 250u << 20;
+  Find(&reading, "ps-0")->state = "lost";
+  TopView view;
+  view.Add(reading);
+  std::vector<TopLine> lines = Shown(view);
+  EXPECT_EQ(LineWith(lines, "out of luck").tone, Tone::kBad);
+  EXPECT_EQ(LineWith(lines, "the master does not answer: progress is 12 s old").tone, Tone::kBad);
+  EXPECT_THAT(LineWith(lines, "worker-0").text, HasSubstr("silent 7 s"));
+  EXPECT_EQ(LineWith(lines, "worker-0").tone, Tone::kBad);
+  EXPECT_EQ(LineWith(lines, "worker-1").tone, Tone::kBad);
+  EXPECT_EQ(LineWith(lines, "ps-0 ").tone, Tone::kBad);
+  EXPECT_EQ(LineWith(lines, "ps-1").tone, Tone::kPlain);
+  view.SetAway("nobody answers");
+  lines = Shown(view);
+  EXPECT_EQ(LineWith(lines, "all this is 10 s old: nobody answers").tone, Tone::kBad);
+  EXPECT_EQ(LineWith(lines, "ps-1").tone, Tone::kOld);
+  view.Add(Reading(2));
+  EXPECT_EQ(LineWith(Shown(view), "does not answer").text, "");
+}
+
+TEST(TopViewTest, FitsAnyTerminal) {
+  TopReading reading = Reading();
+  const Node worker = *Find(&reading, "worker-1");
+  for (int i = 2; i < 40; ++i) {
+    reading.nodes.push_back(worker);
+    reading.nodes.back().name = fmt::format("worker-{}", i);
+  }
+  for (uint64_t i = 2; i <= 20; ++i) {
+    reading.events.push_back(reading.events[0]);
+    reading.events.back().id = i;
+  }
+  reading.events.back().because = "an \x1b[2J escape\nand a line";
+  TopView view;
+  view.Add(reading);
+  const std::vector<TopLine> all = Shown(view, {});
+  EXPECT_THAT(all, SizeIs(1 + 1 + 41 + 1 + 3 + 1 + 20));
+  EXPECT_THAT(all,
+              Each(Field(&TopLine::text, AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\n"))))));
+  for (size_t rows = 1; rows < 80; ++rows) {
+    for (const size_t columns : {1, 40, 80, 300}) {
+      const std::vector<TopLine> lines = Shown(view, {.columns = columns, .rows = rows});
+      ASSERT_LE(lines.size(), rows);
+      for (const TopLine& line : lines) ASSERT_LE(line.text.size(), columns);
+    }
+  }
+  const std::vector<TopLine> lines = Shown(view, {.columns = 200, .rows = 24});
+  EXPECT_EQ(lines.size(), 24u) << "the room is used";
+  EXPECT_NE(LineWith(lines, "#20").text, "") << "the newest event is there";
+  EXPECT_NE(LineWith(lines, "ps-1").text, "");
+  EXPECT_NE(LineWith(lines, "worker-0").text, "");
+  EXPECT_THAT(LineWith(lines, "more").text, HasSubstr("... and"));
+}
+
+}  // namespace
+}  // namespace muster::steer

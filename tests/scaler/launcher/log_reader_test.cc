@@ -1,0 +1,83 @@
+#include "scaler/launcher/log_reader.h"
+
+#include <gmock/gmock.h>
+
+#include "base/file.h"
+#include "scaler/launcher/log_file.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing::IsOk;
+using testing::StatusIs;
+
+class LogReaderTest : public ::testing::Test {
+ protected:
+  LogPiece Read(const LogQuestion& question) {
+    absl::StatusOr<LogPiece> piece = ReadLog(path_, question);
+    EXPECT_THAT(piece.status(), IsOk());
+    return piece.value_or(LogPiece{});
+  }
+  static std::string Line(int i) { return fmt::format("line {:02}", i); }
+
+  testing::TempDir folder_;
+  const std::string path_ = folder_.File("node.log");
+};
+
+TEST_F(LogReaderTest, LastLinesWithoutTheUnfinishedOne) {
+  ASSERT_THAT(WriteFileAtomically(path_, "a\nbb\n\nccc\nunfin"), IsOk());
+  const LogPiece tail = Read({.lines = 2});
+  EXPECT_THAT(tail.lines, ElementsAre("", "ccc"));
+  EXPECT_EQ(tail.offset, 5u);
+  EXPECT_EQ(tail.next_offset, 10u);
+  EXPECT_THAT(Read({.lines = 9}).lines, ElementsAre("a", "bb", "", "ccc"));
+  EXPECT_THAT(Read({.lines = 9, .bytes_max = 12}).lines, ElementsAre("", "ccc"))
+      << "a line whose beginning is cut off is left out";
+  EXPECT_THAT(Read({.offset = 10}).lines, IsEmpty());
+}
+
+TEST_F(LogReaderTest, FollowsOverEveryRotation) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(RotatingLog log, RotatingLog::Open(path_, 100));
+  std::vector<std::string> seen;
+  uint64_t offset = 0;
+  for (int i = 0; i < 60; ++i) {
+    log.Write(Line(i) + "\n");
+    if (i % 7 != 0) continue;
+    const LogPiece piece = Read({.offset = offset, .lines = 1000});
+    EXPECT_FALSE(piece.skipped) << i;
+    EXPECT_EQ(piece.offset, offset);
+    seen.insert(seen.end(), piece.lines.begin(), piece.lines.end());
+    offset = piece.next_offset;
+  }
+  ASSERT_EQ(seen.size(), 57u);
+  for (int i = 0; i < 57; ++i) EXPECT_EQ(seen[i], Line(i));
+}
+
+TEST_F(LogReaderTest, SaysWhenLinesAreGone) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(RotatingLog log, RotatingLog::Open(path_, 100));
+  for (int i = 0; i < 60; ++i) log.Write(Line(i) + "\n");
+  const LogPiece piece = Read({.offset = 8, .lines = 1});
+  EXPECT_TRUE(piece.skipped);
+  EXPECT_EQ(piece.offset % 8, 0u);
+  EXPECT_THAT(piece.lines, ElementsAre(Line(static_cast<int>(piece.offset / 8))));
+  EXPECT_TRUE(Read({.offset = 1000}).skipped) << "the log began anew";
+}
+
+TEST_F(LogReaderTest, ALineBeyondTheLimitComesInPieces) {
+  ASSERT_THAT(WriteFileAtomically(path_, std::string(25, 'x') + "\nend\n"), IsOk());
+  const LogPiece first = Read({.offset = 0, .bytes_max = 20});
+  EXPECT_THAT(first.lines, ElementsAre(std::string(20, 'x')));
+  EXPECT_THAT(Read({.offset = first.next_offset, .bytes_max = 20}).lines,
+              ElementsAre("xxxxx", "end"));
+}
+
+TEST_F(LogReaderTest, NoLog) {
+  EXPECT_THAT(ReadLog(path_, {}).status(), StatusIs(absl::StatusCode::kNotFound, ::testing::_));
+}
+
+}  // namespace
+}  // namespace muster

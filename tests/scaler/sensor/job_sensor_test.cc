@@ -1,0 +1,400 @@
+#include "scaler/sensor/job_sensor.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "scaler/policy/window.h"
+#include "tests/scaler/sensor/sensed_job.h"
+
+namespace muster::scaler {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+const NodeView& NodeIn(const JobView& view, const std::string& name) {
+  const NodeView* node = FindNode(view, name);
+  EXPECT_NE(node, nullptr) << name;
+  return *node;
+}
+
+TEST(JobSensorTest, JoinsReadingsAndTotals) {
+  JobShape shape;
+  shape.roles[NodeRole::kWorker].requested.cpus = 2;
+  shape.machine.cpus = 8;
+  shape.workers_max = 3;
+  SensedJob job(shape);
+  const JobView& view = job.Seconds(5);
+  EXPECT_EQ(view.activity, Activity::kTraining);
+  EXPECT_EQ(view.now, job.now);
+  EXPECT_EQ(view.machine.cpus, 8);
+  EXPECT_EQ(view.workers_max, 3u);
+  EXPECT_EQ(view.records_left, 990'000u);
+  const NodeView& worker = NodeIn(view, "worker-0");
+  EXPECT_EQ(worker.state, NodeState::kRunning);
+  EXPECT_EQ(worker.requested.cpus, 2);
+  ASSERT_THAT(worker.samples, SizeIs(5));
+  EXPECT_EQ(worker.samples.back().worker.minibatches, 50u);
+  EXPECT_EQ(worker.samples.back().worker.computing, seconds(3));
+  EXPECT_EQ(worker.samples.back().cpu, microseconds(2'500'000));
+  const NodeView& server = NodeIn(view, "ps-0");
+  EXPECT_EQ(server.samples.back().server.pulls, 100u);
+  EXPECT_EQ(server.samples.back().server.parts, 100u);
+  EXPECT_EQ(server.samples.back().server.peer_round_trip, microseconds(50'000));
+}
+
+TEST(JobSensorTest, WhatIsNotStartedIsPlannedAndWhatIsOverIsGone) {
+  SensedJob job;
+  job.kept.push_back({.name = "worker-2"});
+  job.Kept("worker-1").state = KeptNode::State::kFinished;
+  job.Kept("worker-0").state = KeptNode::State::kReporting;
+  const JobView& view = job.Second();
+  EXPECT_EQ(NodeIn(view, "worker-2").state, NodeState::kPlanned);
+  EXPECT_EQ(NodeIn(view, "worker-0").state, NodeState::kDown);
+  EXPECT_EQ(FindNode(view, "worker-1"), nullptr);
+}
+
+TEST(JobSensorTest, TheLastEndOfAFinishedNodeIsSeenWithIt) {
+  SensedJob job;
+  job.Second();
+  job.Kept("worker-1").state = KeptNode::State::kFinished;
+  job.sensor.OnEnd({.node = "worker-1", .start = 1, .cause = EndCause::kClean});
+  const JobView& view = job.Second();
+  EXPECT_EQ(NodeIn(view, "worker-1").state, NodeState::kDown);
+  EXPECT_THAT(view.ends, SizeIs(1));
+  EXPECT_EQ(FindNode(job.Second(), "worker-1"), nullptr);
+}
+
+TEST(JobSensorTest, EndsAndActionsAreInOneViewOnly) {
+  SensedJob job;
+  job.sensor.OnEnd({.node = "worker-1", .start = 1});
+  job.sensor.OnTaken({.policy = "hang", .target = "worker-0"});
+  const JobView& view = job.Second();
+  EXPECT_THAT(view.ends, SizeIs(1));
+  EXPECT_THAT(view.taken, SizeIs(1));
+  const JobView& next = job.sensor.View(job.kept, job.now);
+  EXPECT_THAT(next.ends, IsEmpty());
+  EXPECT_THAT(next.taken, IsEmpty());
+}
+
+TEST(JobSensorTest, WhoseDoingAnEndWas) {
+  constexpr ExitStatus kKilled{.signal = 9};
+  struct Case {
+    ExitStatus exit;
+    MemoryKill kill;
+    bool told;
+    EndCause cause;
+    uint64_t limit;
+  };
+  for (const Case& c :
+       std::vector<Case>{{kKilled, MemoryKill::kKernel, false, EndCause::kKernelOutOfMemory, 50},
+                         {kKilled, MemoryKill::kKernel, true, EndCause::kKernelOutOfMemory, 50},
+                         {kKilled, MemoryKill::kMachine, false, EndCause::kKernelOutOfMemory, 0},
+                         {kKilled, MemoryKill::kOwn, false, EndCause::kOwnOutOfMemory, 50},
+                         {kKilled, MemoryKill::kNone, false, EndCause::kPlatform, 50},
+                         {kKilled, MemoryKill::kNone, true, EndCause::kAsked, 50},
+                         {{.code = 1}, MemoryKill::kNone, false, EndCause::kProgram, 50},
+                         {{.signal = 11}, MemoryKill::kNone, false, EndCause::kProgram, 50},
+                         {{}, MemoryKill::kNone, false, EndCause::kClean, 50}}) {
+    SensedJob job;
+    KeptNode& kept = job.Kept("worker-0");
+    kept.told_to_end = c.told;
+    const NodeEnd end = job.sensor.OnExit({.node = "worker-0",
+                                           .exit = c.exit,
+                                           .memory_kill = c.kill,
+                                           .memory_peak_bytes = 60,
+                                           .memory_limit_bytes = 50},
+                                          kept, job.now);
+    EXPECT_EQ(end.cause, c.cause);
+    EXPECT_EQ(end.memory_limit_bytes, c.limit);
+    EXPECT_EQ(end.memory_peak_bytes, 60u);
+    EXPECT_EQ(end.start, 1u);
+    EXPECT_THAT(job.Second().ends, SizeIs(1));
+  }
+}
+
+TEST(JobSensorTest, ProgressIsThatTheJobWentOnWhileItWasSeenToRun) {
+  SensedJob job;
+  job.Seconds(3);
+  const auto progressed = [&] {
+    return job.sensor.OnExit({.node = "worker-0"}, job.Kept("worker-0"), job.now).progressed;
+  };
+  EXPECT_FALSE(progressed());  // never seen to run
+  job.Kept("worker-0").seen_running = true;
+  EXPECT_TRUE(progressed());
+  job.Restart("worker-0");
+  job.advances = false;
+  job.Seconds(3);
+  EXPECT_FALSE(progressed());
+}
+
+TEST(JobSensorTest, ANewLifeBeginsAnew) {
+  SensedJob job;
+  job.Seconds(10);
+  job.Restart("worker-0");
+  // The master still has the figures of the process before.
+  const JobView& view = job.Second();
+  EXPECT_EQ(NodeIn(view, "worker-0").state, NodeState::kStarting);
+  ASSERT_THAT(NodeIn(view, "worker-0").samples, SizeIs(1));
+  EXPECT_EQ(NodeIn(view, "worker-0").samples[0].worker.minibatches, 0u);
+  EXPECT_EQ(NodeIn(view, "worker-0").samples[0].cpu, microseconds(500'000));
+  job.Appear("worker-0");
+  job.Second();
+  const NodeView& worker = NodeIn(job.Second(), "worker-0");
+  EXPECT_EQ(worker.state, NodeState::kRunning);
+  EXPECT_EQ(worker.start, 2u);
+  ASSERT_THAT(worker.samples, SizeIs(3));
+  EXPECT_EQ(worker.samples.back().worker.minibatches, 20u);
+}
+
+TEST(JobSensorTest, AReadingOfALifeBeforeIsNotTaken) {
+  SensedJob job;
+  job.Seconds(2);
+  job.Restart("worker-0");
+  NodeReading late{.node = "worker-0", .start = 1, .cpu = seconds(100)};
+  job.now += seconds(1);
+  job.sensor.OnReading({late}, job.now, job.wall);
+  EXPECT_THAT(NodeIn(job.sensor.View(job.kept, job.now), "worker-0").samples, IsEmpty());
+}
+
+TEST(JobSensorTest, AnAnswerFromBeforeTheStartIsNoWordAboutIt) {
+  SensedJob job;
+  job.Seconds(2);
+  job.answers = false;
+  job.now += seconds(1);
+  // The kernel gave the same pid again.
+  const uint64_t pid = job.Kept("worker-0").pid;
+  job.Restart("worker-0");
+  job.Kept("worker-0").pid = pid;
+  EXPECT_EQ(NodeIn(job.Second(), "worker-0").state, NodeState::kStarting);
+}
+
+TEST(JobSensorTest, ASecondSessionOfAProcessBeginsAnew) {
+  SensedJob job;
+  job.Seconds(10);
+  job.Appear("worker-0");
+  const NodeView& worker = NodeIn(job.Second(), "worker-0");
+  ASSERT_THAT(worker.samples, SizeIs(1));
+  EXPECT_EQ(worker.samples[0].worker.minibatches, 10u);
+}
+
+TEST(JobSensorTest, WhatWasDoneBeforeTheFirstWordIsNoBurst) {
+  SensedJob job;
+  v1::WorkerTimes& times = *job.Status("worker-0").mutable_times();
+  times.set_minibatches_finished(5'000);
+  times.set_records_trained(500'000);
+  times.set_compute_us(300'000'000);
+  job.answers = false;  // a scaler that was restarted while the master is away
+  job.Seconds(4);
+  job.Status("worker-0").set_state("running");
+  EXPECT_EQ(NodeIn(job.sensor.View(job.kept, job.now), "worker-0").state, NodeState::kStarting);
+  job.answers = true;
+  const JobView& view = job.Seconds(2);
+  const NodeView& worker = NodeIn(view, "worker-0");
+  const std::optional<Span> span = SpanSince(worker, worker.samples[0].at, seconds(1));
+  ASSERT_TRUE(span.has_value());
+  EXPECT_LE(span->end->worker.minibatches - span->begin->worker.minibatches, 20u);
+  EXPECT_LE(view.records_trained, 8'000u);
+}
+
+TEST(JobSensorTest, AFailedReadingHoldsTheFiguresOfTheLast) {
+  SensedJob job;
+  job.Seconds(3);
+  job.unread = "worker-0";
+  const NodeView& worker = NodeIn(job.Seconds(2), "worker-0");
+  ASSERT_THAT(worker.samples, SizeIs(5));
+  EXPECT_EQ(worker.samples.back().cpu, microseconds(1'500'000));
+  EXPECT_EQ(worker.samples.back().memory_bytes, 100u);
+  EXPECT_EQ(worker.samples.back().worker.minibatches, 50u);
+}
+
+TEST(JobSensorTest, ARestartedMasterTakesNothingBack) {
+  SensedJob job;
+  const JobView* view = &job.Seconds(10);
+  const uint64_t trained = view->records_trained;
+  const v1::NodeStatus before = job.Status("ps-0");
+  job.status.set_master_incarnation(2);
+  job.Status("worker-0").clear_times();
+  job.Status("ps-0").set_peer_pulls(0);
+  job.Status("ps-0").set_peer_pull_us(0);
+  view = &job.Second();
+  EXPECT_EQ(NodeIn(*view, "worker-0").samples.back().worker.minibatches, 100u);
+  EXPECT_EQ(NodeIn(*view, "ps-0").samples.back().server.peer_requests, before.peer_pulls());
+  EXPECT_EQ(view->records_trained, trained + 1'000);  // worker-1's
+}
+
+TEST(JobSensorTest, WhatWorkersTellTheNextMasterAgainIsNoBurst) {
+  for (const bool one_ended : {false, true}) {
+    SCOPED_TRACE(one_ended);
+    SensedJob job;
+    job.Seconds(10);
+    v1::NodeStatus& server = job.Status("ps-0");
+    const uint64_t pulls = server.peer_pulls();
+    const uint64_t pull_us = server.peer_pull_us();
+    job.status.set_master_incarnation(2);
+    server.set_peer_pulls(0);
+    server.set_peer_pull_us(0);
+    job.Second();
+    server.set_peer_pulls(one_ended ? 40 : pulls);
+    server.set_peer_pull_us(one_ended ? 20'000 : pull_us);
+    const NodeView& node = NodeIn(job.Seconds(20), "ps-0");
+    const std::optional<Span> all = SpanSince(node, node.samples[0].at, seconds(1));
+    ASSERT_TRUE(all.has_value());
+    EXPECT_LE(all->end->server.peer_requests, pulls + 20 * 20);
+    const std::optional<Span> newest = SpanSince(node, job.now - seconds(5), seconds(1));
+    ASSERT_TRUE(newest.has_value());
+    EXPECT_EQ(newest->end->server.peer_requests - newest->begin->server.peer_requests, 100u);
+    EXPECT_EQ(newest->end->server.peer_round_trip - newest->begin->server.peer_round_trip,
+              microseconds(50'000));
+  }
+}
+
+TEST(JobSensorTest, SamplesAreBounded) {
+  SensedJob job;
+  const NodeView& worker = NodeIn(job.Seconds(1'500), "worker-0");
+  EXPECT_GE(worker.samples.size(), 600u);
+  EXPECT_LE(worker.samples.size(), 660u);
+  EXPECT_EQ(worker.samples.back().at, job.now);
+}
+
+TEST(JobSensorTest, States) {
+  SensedJob job;
+  job.Second();
+  job.Status("worker-0").set_state("lost");
+  job.Status("worker-1").set_drain("draining");
+  job.Status("ps-0").set_partitions(4);
+  job.Status("ps-0").set_partitions_serving(3);
+  const JobView& view = job.Second();
+  EXPECT_EQ(NodeIn(view, "worker-0").state, NodeState::kLost);
+  EXPECT_EQ(NodeIn(view, "worker-1").state, NodeState::kDraining);
+  EXPECT_EQ(NodeIn(view, "ps-0").state, NodeState::kStarting);
+  EXPECT_EQ(NodeIn(view, "ps-0").samples.back().server.partitions_serving, 3u);
+  job.Status("ps-0").set_partitions_serving(4);
+  job.Status("ps-0").set_drain("drained");
+  job.Status("worker-1").set_drain("drained");
+  const JobView& drained = job.Second();
+  EXPECT_EQ(NodeIn(drained, "ps-0").state, NodeState::kRunning) << "it serves on";
+  EXPECT_TRUE(NodeIn(drained, "ps-0").drained);
+  EXPECT_EQ(NodeIn(drained, "worker-1").state, NodeState::kDraining) << "it ends by itself";
+  EXPECT_FALSE(NodeIn(drained, "worker-0").drained);
+  job.Kept("ps-0").told_to_end = true;
+  EXPECT_EQ(NodeIn(job.Second(), "ps-0").state, NodeState::kDraining);
+}
+
+class ActivityTest : public ::testing::Test {
+ protected:
+  SensedJob job_;
+};
+
+TEST_F(ActivityTest, StartsUntilSomethingWasTrained) {
+  job_.Status("worker-0").set_state("starting");
+  job_.Status("worker-1").set_state("starting");
+  EXPECT_EQ(job_.Second().activity, Activity::kStarting);
+  job_.Status("worker-1").set_state("running");
+  EXPECT_EQ(job_.Second().activity, Activity::kTraining);
+}
+
+TEST_F(ActivityTest, AMasterThatIsAwayBlamesNobody) {
+  job_.Second();
+  job_.answers = false;
+  EXPECT_EQ(job_.Seconds(5).activity, Activity::kTraining);
+  EXPECT_TRUE(job_.sensor.View(job_.kept, job_.now).master_heard);
+  EXPECT_EQ(job_.Second().activity, Activity::kStarting);
+  EXPECT_FALSE(job_.sensor.View(job_.kept, job_.now).master_heard);
+  job_.answers = true;
+  EXPECT_EQ(job_.Second().activity, Activity::kTraining);
+  EXPECT_TRUE(job_.sensor.View(job_.kept, job_.now).master_heard);
+}
+
+TEST_F(ActivityTest, AnOvertakenAnswerIsIgnored) {
+  job_.Second();
+  v1::JobStatus old = job_.status;
+  old.set_state(v1::JOB_STATE_SUCCEEDED);
+  job_.sensor.OnStatus(old, job_.now - seconds(1));
+  EXPECT_EQ(job_.sensor.View(job_.kept, job_.now).activity, Activity::kTraining);
+}
+
+TEST_F(ActivityTest, AServerThatRestoresAndWhatRunsAgain) {
+  job_.Seconds(5);
+  job_.Status("ps-0").set_partitions(2);
+  EXPECT_EQ(job_.Second().activity, Activity::kReplaying);
+  job_.Status("ps-0").set_partitions_serving(2);
+  job_.Epoch().set_records_done(5'000);                       // 12,000 before
+  EXPECT_EQ(job_.Second().activity, Activity::kReplaying);    // 7,000
+  EXPECT_EQ(job_.Seconds(2).activity, Activity::kReplaying);  // 11,000
+  EXPECT_EQ(job_.Second().activity, Activity::kTraining);     // 13,000
+}
+
+TEST_F(ActivityTest, AReplayThatNeverEndsIsTrainingInTheEnd) {
+  job_.Seconds(5);
+  job_.Epoch().set_records_done(0);
+  job_.advances = false;
+  EXPECT_EQ(job_.Seconds(100).activity, Activity::kReplaying);
+  EXPECT_EQ(job_.Seconds(30).activity, Activity::kTraining);
+}
+
+TEST_F(ActivityTest, EvaluatingWhileItsShardsAreOut) {
+  job_.Second();
+  v1::DatasetStatus* test = job_.status.add_datasets();
+  test->set_mode(1);
+  test->add_epochs()->set_shards_leased(1);
+  EXPECT_EQ(job_.Second().activity, Activity::kEvaluating);
+  test->mutable_epochs(0)->set_shards_leased(0);
+  EXPECT_EQ(job_.Second().activity, Activity::kTraining);
+}
+
+TEST_F(ActivityTest, AllDoneThenOver) {
+  job_.Second();
+  job_.advances = false;
+  job_.Epoch().set_records_done(1'000'000);
+  EXPECT_EQ(job_.Second().activity, Activity::kDraining);
+  job_.status.set_state(v1::JOB_STATE_DRAINING);
+  EXPECT_EQ(job_.Second().activity, Activity::kDraining);
+  job_.status.set_state(v1::JOB_STATE_SUCCEEDED);
+  EXPECT_EQ(job_.Second().activity, Activity::kOver);
+}
+
+TEST(JobSensorTest, FiguresOfTheDashboard) {
+  SensedJob job;
+  job.Seconds(20);
+  EXPECT_NEAR(job.sensor.Rate(), 2'000, 1);
+  EXPECT_NEAR(job.sensor.RateOf("worker-0"), 1'000, 1);
+  EXPECT_EQ(job.sensor.RateOf("ps-0"), 0);
+  const std::optional<rest::Usage> usage = job.sensor.UsageOf("worker-0");
+  ASSERT_TRUE(usage.has_value());
+  EXPECT_NEAR(usage->cpus, 0.5, 1e-9);
+  EXPECT_NEAR(usage->cpu_seconds_total, 10, 1e-9);
+  EXPECT_FALSE(job.sensor.UsageOf("worker-9").has_value());
+  // Two cores that wait at once are two seconds a second for the kernel.
+  for (int i = 0; i < 5; ++i) {
+    job.readings["worker-0"].throttled += seconds(2);
+    job.Second();
+  }
+  EXPECT_EQ(job.sensor.UsageOf("worker-0")->throttled_ratio, 1);
+
+  const rest::Samples samples = job.sensor.Since("", 0, 600);
+  ASSERT_THAT(samples.times_us, SizeIs(25));
+  std::map<std::string, double> newest;
+  for (const rest::SampleSeries& series : samples.series) {
+    ASSERT_THAT(series.values, SizeIs(25)) << series.name;
+    newest[series.node + " " + series.name] = series.values.back();
+  }
+  EXPECT_NEAR(newest.at(" records_per_second"), 2'000, 1);
+  EXPECT_NEAR(newest.at("worker-1 records_per_second"), 1'000, 1);
+  EXPECT_NEAR(newest.at("worker-1 computing"), 0.6, 1e-6);
+  EXPECT_NEAR(newest.at("worker-1 waiting_pulls"), 0.4, 1e-6);
+  EXPECT_NEAR(newest.at("worker-1 waiting_shards"), 0, 1e-6);
+  EXPECT_NEAR(newest.at("ps-0 pulls_per_second"), 20, 1e-6);
+  EXPECT_NEAR(newest.at("ps-0 service_time"), 100, 1e-3);
+  EXPECT_NEAR(newest.at("ps-0 round_trip"), 500, 1e-3);
+  EXPECT_NEAR(newest.at("ps-0 memory"), 100, 1e-6);
+  EXPECT_FALSE(newest.contains("ps-0 memory_limit"));
+  EXPECT_FALSE(newest.contains("ps-0 memory_pressure"));
+}
+
+}  // namespace
+}  // namespace muster::scaler

@@ -1,0 +1,196 @@
+#include "scaler/service/live_job_api.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <limits>
+#include <thread>
+
+#include "base/file.h"
+#include "tests/scaler/admin/small_master.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace muster::scaler {
+namespace {
+
+using muster::testing::IsOk;
+using muster::testing::StatusIs;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr std::chrono::seconds kPatience{20};
+
+/// Takes every order and remembers it.
+class RecordingTaker final : public OrderTaker {
+ public:
+  explicit RecordingTaker(EventLog* log) : log_(log) {}
+  absl::StatusOr<rest::Event> TakeRestart(const std::string& node,
+                                          const rest::RestartOrder&) override {
+    return Take("restart " + node);
+  }
+  absl::StatusOr<rest::Event> TakeResize(const std::string& node,
+                                         const rest::ResizeOrder&) override {
+    return Take("resize " + node);
+  }
+  absl::StatusOr<rest::Event> TakeDrainNode(const std::string& node, const std::string&) override {
+    return Take("drain " + node);
+  }
+  absl::StatusOr<rest::Event> TakeScale(uint32_t workers, const std::string&) override {
+    return Take("scale " + std::to_string(workers));
+  }
+  absl::StatusOr<rest::Event> TakePause(const std::string& policy, bool paused,
+                                        const std::string&) override {
+    return Take((paused ? "pause " : "resume ") + policy);
+  }
+  absl::StatusOr<rest::Event> TakeDrainJob(const std::string&) override { return Take("drain"); }
+  absl::StatusOr<rest::Event> TakeCancelJob(const std::string&) override { return Take("cancel"); }
+  absl::StatusOr<rest::Event> TakeRetry(const std::vector<std::string>& shards) override {
+    return Take("retry " + std::to_string(shards.size()));
+  }
+  void FailOrder(uint64_t event_id, const std::string& why) override {
+    Take("failed " + std::to_string(event_id) + ": " + why);
+  }
+  rest::Samples GiveSamples(const rest::SampleQuery&) override { return {.times_us = {7}}; }
+
+  std::vector<std::string> taken;
+
+ private:
+  rest::Event Take(const std::string& what) {
+    taken.push_back(what);
+    return log_->Append({.kind = "action", .target = "job", .action = what});
+  }
+  EventLog* const log_;
+};
+
+/// A real master of the job "id-1", whose shards nobody takes.
+class LiveJobApiTest : public ::testing::Test {
+ protected:
+  LiveJobApiTest() {
+    log_ = EventLog::Open(folder_.path(), {}, &clock_).value();
+    taker_.emplace(log_.get());
+    Picture picture;
+    picture.job.name = "flights";
+    picture.job.master_reachable = true;
+    picture.nodes.nodes = {{.name = "ps-0"}, {.name = "worker-0"}};
+    board_.Hang(std::move(picture));
+    api_.emplace(LiveJobApi::Options{.log_directory = folder_.path(), .order_deadline = kPatience},
+                 &board_, log_.get(), master_.get(), &calls_, &*taker_);
+  }
+  ~LiveJobApiTest() override {
+    over_ = true;
+    owner_.join();
+  }
+
+  testing::TempDir folder_;
+  const SystemClock clock_;
+  muster::testing::SmallMaster server_{3};
+  const std::unique_ptr<AdminClient> master_ = server_.Client({"id-1", "flights"}, WhenAway::kFail);
+  std::unique_ptr<EventLog> log_;
+  std::optional<RecordingTaker> taker_;
+  PictureBoard board_;
+  CallQueue calls_;
+  std::optional<LiveJobApi> api_;
+  std::atomic<bool> over_ = false;
+  std::thread owner_{[this] {
+    while (!over_) {
+      calls_.RunWaiting();
+      std::this_thread::yield();
+    }
+  }};
+};
+
+TEST_F(LiveJobApiTest, StateIsReadFromTheBoard) {
+  EXPECT_EQ(api_->GetJob()->name, "flights");
+  EXPECT_EQ(api_->Nodes()->nodes.size(), 2u);
+  EXPECT_EQ(api_->GetNode("ps-0")->name, "ps-0");
+  EXPECT_THAT(api_->GetNode("ps-7").status(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("ps-0, worker-0")));
+  log_->Append({.kind = "note"});
+  EXPECT_EQ(api_->GetJob()->last_event_id, 1u) << "newer than the picture";
+}
+
+TEST_F(LiveJobApiTest, ShardsAndPartitionsAreTheMasters) {
+  EXPECT_EQ(api_->MapOfShards(0, 0)->runs.size(), 1u);
+  EXPECT_EQ(api_->MapOfShards(0, 0)->shards, 2u);
+  EXPECT_THAT(api_->MapOfShards(3, 0).status(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("dataset 3")));
+  EXPECT_EQ(api_->Shards({})->total, 0u);
+  EXPECT_EQ(api_->Partitions(1, 1)->partitions.size(), 1u);
+  EXPECT_EQ(api_->Partitions(0, 10)->total, 3u);
+}
+
+TEST_F(LiveJobApiTest, AMasterThatIsAwayIsNotAsked) {
+  Picture picture = *board_.Look();
+  picture.job.master_reachable = false;
+  board_.Hang(std::move(picture));
+  EXPECT_THAT(api_->Shards({}).status(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("does not answer")));
+  EXPECT_THAT(api_->GetJob().status(), IsOk());
+}
+
+TEST_F(LiveJobApiTest, PartitionsHaveTheirLoad) {
+  Picture picture = *board_.Look();
+  picture.partition_rates[1] = {.partition = 1,
+                                .pulls = 5,
+                                .pushes = std::numeric_limits<double>::quiet_NaN(),
+                                .bytes = 7,
+                                .service_us = 250'000};
+  board_.Hang(std::move(picture));
+  const rest::PartitionPage page = api_->Partitions(0, 10).value();
+  EXPECT_EQ(page.partitions[1].pulls_per_second, 5);
+  EXPECT_EQ(page.partitions[1].service_ratio, 0.25);
+  EXPECT_FALSE(page.partitions[1].pushes_per_second.has_value());
+  EXPECT_FALSE(page.partitions[0].pulls_per_second.has_value());
+}
+
+TEST_F(LiveJobApiTest, LogsAreOfNodesThatThereAre) {
+  EXPECT_THAT(api_->Logs("../secret", {}).status(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("there is no node")));
+  EXPECT_TRUE(api_->Logs("ps-0", {})->lines.empty()) << "not started yet";
+  ASSERT_THAT(WriteFileAtomically(folder_.File("ps-0.log"), "one\n\xff two\n"), IsOk());
+  const rest::LogChunk chunk = api_->Logs("ps-0", {.offset = std::nullopt, .lines = 9}).value();
+  EXPECT_THAT(chunk.lines, ElementsAre("one", "? two"));
+  EXPECT_EQ(chunk.next_offset, 10u);
+}
+
+TEST_F(LiveJobApiTest, OrdersAreTakenByTheDecidingThread) {
+  EXPECT_THAT(api_->RestartNode("ps-0", {}).status(), IsOk());
+  EXPECT_THAT(api_->ResizeNode("ps-0", {}).status(), IsOk());
+  EXPECT_THAT(api_->DrainNode("ps-0", "").status(), IsOk());
+  EXPECT_THAT(api_->ScaleWorkers(4, "").status(), IsOk());
+  EXPECT_THAT(api_->PausePolicy("hang", "").status(), IsOk());
+  EXPECT_THAT(api_->ResumePolicy("hang", "").status(), IsOk());
+  EXPECT_EQ(api_->GetSamples({})->times_us.size(), 1u);
+  EXPECT_THAT(api_->GetSamples({.node = "ps-7"}).status(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("ps-7")));
+  EXPECT_THAT(taker_->taken, ElementsAre("restart ps-0", "resize ps-0", "drain ps-0", "scale 4",
+                                         "pause hang", "resume hang"));
+}
+
+TEST_F(LiveJobApiTest, WhatIsTheMastersIsToldThenAskedFor) {
+  EXPECT_EQ(api_->Cancel("enough")->id, 1u);
+  EXPECT_EQ(master_->GetStatus()->state(), v1::JOB_STATE_CANCELLED);
+  EXPECT_EQ(master_->GetStatus()->reason(), "enough");
+  server_.Stop();
+  EXPECT_THAT(api_->Drain("").status(), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("")));
+  EXPECT_THAT(taker_->taken.back(), HasSubstr("failed 2: "));
+}
+
+TEST_F(LiveJobApiTest, ADrainOfTheJobIsTheMasters) {
+  EXPECT_EQ(api_->Drain("lunch")->id, 1u);
+  EXPECT_NE(master_->GetStatus()->state(), v1::JOB_STATE_RUNNING);
+}
+
+TEST_F(LiveJobApiTest, OnlyWhatTheMasterPutsBackIsTold) {
+  EXPECT_THAT(api_->RetryShards({}).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no shard is FAILED")));
+  EXPECT_THAT(api_->RetryShards({"0/0/1"}).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("0/0/1")));
+  EXPECT_THAT(api_->RetryShards({"one"}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("one")));
+  EXPECT_THAT(taker_->taken, ElementsAre());
+}
+
+}  // namespace
+}  // namespace muster::scaler
