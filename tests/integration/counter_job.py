@@ -37,12 +37,13 @@ spec:
     - {{name: numbers, files: ["numbers-*.txt"], epochs: {epochs}, minibatchSize: 32, minibatchesPerShard: 4, shuffle: true}}
 {evaluate}
   training: {{wireEncoding: {encoding}}}
-  leases: {{duration: 1500ms, gracePeriod: 1s, heartbeatInterval: 100ms}}
-  servers: {{timeout: 1500ms, heartbeatInterval: 100ms}}
+  leases: {{duration: {silence}, gracePeriod: 1s, heartbeatInterval: 100ms, failuresMax: {failures_max}}}
+  servers: {{timeout: {silence}, heartbeatInterval: 100ms}}
   restarts: {{crashLoopExits: 100, backoffInitial: 100ms, backoffMax: 500ms}}
   replicaSpecs:
-    ps:     {{replicas: 2}}
-    worker: {{replicas: 2, command: {command}, env: {env}}}
+    ps:     {ps}
+    worker: {worker}
+{more}
 """
 EVALUATE = """    - {name: unseen, files: ["unseen-*.txt"], mode: evaluate, header: true, minibatchSize: 16, minibatchesPerShard: 2}"""
 
@@ -76,6 +77,14 @@ class CounterJob:
         self.state, self.start_export, self.paths = "state", None, []
         # Of `muster run` and what it starts, and of trainers, on top of this process's own.
         self.environment, self.worker_environment = environment or {}, worker_environment or {}
+        # After so long a node is taken for lost: "60s" where that must not happen, however slow the machine is.
+        self.silence = f"{LEASE_SECONDS * 1000:.0f}ms"
+        # Of the trainer, after which a shard is FAILED.
+        self.failures_max = 3
+        # What else the job file says of servers, of workers, and in `spec`.
+        self.ps, self.worker, self.spec = {}, {}, {}
+        # What `muster run` is run by.
+        self.wrapper = []
         self.folder = os.path.realpath(tempfile.mkdtemp(prefix="muster-closed-form-"))
         self.runs = []
         self._write(SLOW, [])
@@ -110,10 +119,13 @@ class CounterJob:
         return self.path(name)
 
     def write_job(self):
+        worker = {"replicas": 2, "command": self.command, "env": self.worker_environment} | self.worker
         with open(self.path("job.yaml"), "w", encoding="utf-8") as file:
             file.write(JOB.format(seed=self.seed, partitions=self.partitions, state=self.state, epochs=self.epochs,
                                   evaluate=EVALUATE if self.evaluate_records else "", encoding=self.encoding,
-                                  command=json.dumps(self.command), env=json.dumps(self.worker_environment)))
+                                  silence=self.silence, failures_max=self.failures_max,
+                                  ps=json.dumps({"replicas": 2} | self.ps), worker=json.dumps(worker),
+                                  more="\n".join(f"  {name}: {json.dumps(value)}" for name, value in self.spec.items())))
 
     def hurry(self):
         """From now on the job runs at full speed: a test ends it when it has seen enough, not when the machine is done."""
@@ -122,7 +134,7 @@ class CounterJob:
     def start(self, *arguments):
         """`muster run` in the background; what all runs say is in run.log."""
         with open(self.path("run.log"), "a", encoding="utf-8") as output:
-            run = subprocess.Popen([self.muster, "run", "job.yaml", *arguments], cwd=self.folder,
+            run = subprocess.Popen([*self.wrapper, self.muster, "run", "job.yaml", *arguments], cwd=self.folder,
                                    stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                    env=os.environ | self.environment)
         self.runs.append(run)
