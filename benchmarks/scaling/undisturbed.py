@@ -1,0 +1,36 @@
+"""Runs of the flights job in which nothing goes wrong: every decision of a policy is one too many."""
+
+import os
+
+from scaling import figures
+from scaling import job as jobs
+from scaling import straggler
+
+
+def arguments(parser):
+    parser.add_argument("--runs", type=int, default=10)
+    straggler.add_shape(parser, 120)
+
+
+def quick(options):
+    options.runs, options.seconds = 2, 20
+
+
+def measure(options, folder):
+    data = jobs.Flights(options, os.path.join(folder, "data"), options.flights)
+    epochs = straggler.epochs_for(options, data, folder)
+    runs = []
+    for number in range(options.runs):
+        jobs.say(f"undisturbed {number + 1}/{options.runs} ...")
+        runs.append(straggler.one(options, data, os.path.join(folder, str(number)), epochs, "undisturbed"))
+    problems = [f"run {number + 1}: {run['decisions']} decisions: {run['events']}" for number, run in enumerate(runs) if run["decisions"]]
+    return {"runs": runs, "epochs": epochs, "interventions": sum(run["decisions"] for run in runs),
+            "seconds": figures.summary([run["seconds"] for run in runs]),
+            "records_per_second": figures.summary([run["records_per_second"] for run in runs]),
+            "problems": problems, "ok": not problems}
+
+
+def text(result):
+    return [f"{len(result['runs'])} undisturbed runs of {result['epochs']} epochs: {result['interventions']} interventions",
+            figures.line("completion time", result["seconds"], "s"),
+            figures.line("training rate", result["records_per_second"], "records/s", 0)]
