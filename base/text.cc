@@ -37,4 +37,17 @@ std::string ValidUtf8(std::string_view text, size_t bytes_max) {
   return valid;
 }
 
+std::string Printable(std::string_view text) {
+  std::string printable(text);
+  for (char& c : printable) {
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = ' ';
+  }
+  return printable;
+}
+
+std::string Excerpt(std::string_view text, size_t bytes_max) {
+  const std::string first = Printable(ValidUtf8(text, bytes_max));
+  return text.size() > bytes_max ? first + "..." : first;
+}
+
 }  // namespace muster

@@ -10,4 +10,12 @@ namespace muster {
 /// before Protobuf, which refuses a whole message for one such byte.
 std::string ValidUtf8(std::string_view text, size_t bytes_max = std::string_view::npos);
 
+/// `text` on one line, with nothing in it that a terminal would obey: control characters are
+/// blanks.
+std::string Printable(std::string_view text);
+
+/// What a message repeats of a text from outside: as UTF-8 and on one line, and "..." after the
+/// first `bytes_max` bytes.
+std::string Excerpt(std::string_view text, size_t bytes_max);
+
 }  // namespace muster

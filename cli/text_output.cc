@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "cli/json_output.h"
 #include "cli/progress.h"
 #include "scaler/admin/shard_id.h"
@@ -44,14 +45,6 @@ std::string StateText(const v1::NodeStatus& node) {
 }
 
 }  // namespace
-
-std::string Printable(std::string_view text) {
-  std::string printable(text);
-  for (char& c : printable) {
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = ' ';
-  }
-  return printable;
-}
 
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths;

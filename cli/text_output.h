@@ -15,10 +15,6 @@ std::string ShardsText(const v1::ListShardsResponse& response);
 std::string PartitionsText(const v1::ListPartitionsResponse& response);
 std::string EventText(const v1::Event& event);
 
-/// `text` on one line, with nothing in it that a terminal would obey: control characters are
-/// blanks.
-std::string Printable(std::string_view text);
-
 /// Columns as wide as their widest cell, two spaces apart; the first row is the heading.
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows);
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "base/text.h"
 #include "cli/job_file/job_rules.h"
 #include "cli/job_file/nearest.h"
 #include "cli/job_file/scalars.h"
@@ -48,7 +49,7 @@ absl::Status Mismatch(const Field& field, const YamlNode& node) {
   if (node.kind == YamlNode::Kind::kScalar) {
     if (field.form == Form::kGlobs || field.form == Form::kCommand ||
         field.form == Form::kChoices) {
-      hint = fmt::format("; write [{}]", node.text.substr(0, 60));
+      hint = fmt::format("; write [{}]", Excerpt(node.text, 60));
     } else if (node.quoted) {
       hint = "; remove the quotes";
     }
@@ -92,7 +93,10 @@ uint64_t Thousandths(double value) {
 absl::Status StoreNumber(const Field& field, const YamlNode& node, const FieldScope& scope) {
   const bool may_be_quoted =
       field.form == Form::kDuration || field.form == Form::kMemory || field.form == Form::kCores;
-  if (node.quoted && !may_be_quoted) return Mismatch(field, node);
+  constexpr size_t kDigitsMax = 60;  // and the error need not repeat more
+  if ((node.quoted && !may_be_quoted) || node.text.size() > kDigitsMax) {
+    return Mismatch(field, node);
+  }
   const Target target = field.target(scope);
   if (field.form == Form::kBool) {
     MUSTER_ASSIGN_OR_RETURN(*std::get<bool*>(target), ParseBool(node.text));

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "base/text.h"
 #include "cli/job_file/field_value.h"
 #include "cli/job_file/fields.h"
 #include "cli/job_file/job_rules.h"
@@ -131,8 +132,8 @@ class JobReader {
     });
     std::string text;
     for (size_t i = 0; i < std::min(errors_.size(), kErrorsMax); ++i) {
-      text += fmt::format("{}{}:{}:{}: {}", i == 0 ? "" : "\n", file_name_,
-                          errors_[i].position.line, errors_[i].position.column, errors_[i].text);
+      if (i != 0) text += '\n';
+      text += ErrorLine(file_name_, errors_[i].position, errors_[i].text);
     }
     if (errors_.size() > kErrorsMax) {
       text += fmt::format("\n{}: {} more errors", file_name_, errors_.size() - kErrorsMax);
@@ -151,7 +152,7 @@ class JobReader {
     for (const auto& [key, value] : node.entries) {
       const auto [first, fresh] = seen.emplace(key.text, key.position);
       if (!fresh) {
-        AddError(key, Below(place, key.text).shown,
+        AddError(key, Below(place, Excerpt(key.text, 60)).shown,
                  fmt::format("given twice (first in line {})", first->second.line));
         continue;
       }

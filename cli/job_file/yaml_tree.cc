@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "base/text.h"
 
 namespace muster::job_file {
 namespace {
@@ -119,11 +120,16 @@ class TreeBuilder final : public YAML::EventHandler {
 };
 
 absl::Status ErrorAt(const std::string& file, Position position, std::string_view what) {
-  return absl::InvalidArgumentError(
-      fmt::format("{}:{}:{}: {}", file, position.line, position.column, what));
+  return absl::InvalidArgumentError(ErrorLine(file, position, what));
 }
 
 }  // namespace
+
+std::string ErrorLine(const std::string& file, Position position, std::string_view what) {
+  constexpr size_t kBytesMax = 2000;  // what an error repeats of the file may be long
+  return fmt::format("{}:{}:{}: {}", file, position.line, position.column,
+                     Excerpt(what, kBytesMax));
+}
 
 std::string Describe(const YamlNode& node) {
   switch (node.kind) {
@@ -131,8 +137,7 @@ std::string Describe(const YamlNode& node) {
       return "nothing";
     case YamlNode::Kind::kScalar: {
       constexpr size_t kShown = 60;
-      const std::string shown =
-          node.text.size() > kShown ? node.text.substr(0, kShown) + "..." : node.text;
+      const std::string shown = Excerpt(node.text, kShown);
       return node.quoted ? fmt::format("the text \"{}\"", shown) : fmt::format("'{}'", shown);
     }
     case YamlNode::Kind::kList:

@@ -37,6 +37,9 @@ struct YamlEntry {
 
 inline constexpr int kYamlDepthMax = 16;
 
+/// "job.yaml:3:5: what": one line, whatever of the file `what` repeats.
+std::string ErrorLine(const std::string& file, Position position, std::string_view what);
+
 /// "a list", "the text 'x'": for messages.
 std::string Describe(const YamlNode& node);
 

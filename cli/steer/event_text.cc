@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "cli/json_output.h"
 #include "cli/text_output.h"
 #include "scaler/core/resources.h"

@@ -23,5 +23,11 @@ TEST(TextTest, CutsAtTheBorderOfACharacter) {
   EXPECT_EQ(ValidUtf8("abc", 0), "");
 }
 
+TEST(TextTest, ExcerptIsOneShortLine) {
+  EXPECT_EQ(Excerpt("plain", 5), "plain");
+  EXPECT_EQ(Excerpt("two\nlines\x1b[2J\x7f", 60), "two lines [2J ");
+  EXPECT_EQ(Excerpt("ab\xe2\x82\xac", 4), "ab...");
+}
+
 }  // namespace
 }  // namespace muster

@@ -11,7 +11,7 @@ namespace muster::scaler::rest {
 /// What an error repeats of a wrong value.
 inline std::string Shown(std::string_view value) {
   constexpr size_t kBytesMax = 100;
-  return value.size() <= kBytesMax ? ValidUtf8(value) : ValidUtf8(value, kBytesMax) + "...";
+  return Excerpt(value, kBytesMax);
 }
 
 }  // namespace muster::scaler::rest

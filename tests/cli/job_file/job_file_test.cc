@@ -1,6 +1,9 @@
 #include "cli/job_file/job_file.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/support/status_matchers.h"
 
@@ -170,6 +173,25 @@ TEST(JobFileTest, ErrorsSayWhereWhatAndWhatToWrite) {
     for (const std::string& what : c.what) {
       EXPECT_THAT(std::string(Message(parsed.status())), HasSubstr(what)) << c.to;
     }
+  }
+}
+
+TEST(JobFileTest, WhatAnErrorRepeatsIsOneShortLine) {
+  std::string lines = "\"";
+  for (int i = 0; i < 2000; ++i) lines += "\\nx";
+  lines += "\"";
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"seed: 7", "seed: " + lines},
+           {"interval: 5s", "interval: " + lines},
+           {"spec:", lines + ": 1\n" + lines + ": 2\nspec:"},
+           {"env: {OMP_NUM_THREADS: 1}", "env: " + lines},
+           {"env: {OMP_NUM_THREADS: 1}", "env: {A: 1, A" + std::string(3000, 'A') + ": [1]}"},
+           {"[train-*.csv]", lines}}) {
+    const auto parsed = Parse(With(from, to));
+    const std::string message(Message(parsed.status()));
+    EXPECT_THAT(message, HasSubstr("job.yaml:")) << from;
+    EXPECT_LT(message.size(), 3000u) << from;
+    EXPECT_LE(std::count(message.begin(), message.end(), '\n'), 1) << message;
   }
 }
 
