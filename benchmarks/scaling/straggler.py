@@ -1,5 +1,9 @@
 """Completion time of the flights job when a node is held to a share of a core in the middle, beside undisturbed runs of the same
-session: undisturbed, policies on and policies off take turns. Published for DLRover: 1.15 (worker), 1.18 (server)."""
+session: undisturbed, policies on and policies off take turns. Published for DLRover: 1.15 (worker), 1.18 (server).
+
+Where a machine's speed differs more from run to run than the goal allows, medians of a few runs say little. So every run is also
+compared with itself: with what it would have taken at its own rate before the throttle. Undisturbed runs, to which nothing
+happens at that moment, show how far that figure can be trusted: for them it is to be 1."""
 
 import os
 import statistics
@@ -64,25 +68,34 @@ def victim(job, role):
         (node for node in (job.nodes() or {}).values() if node["role"] == role and node["name"].endswith("-0") and node["pid"]), None))
 
 
+def reached(job, options, records):
+    """(when, records done) as soon as so many are done."""
+    done = job.wait(f"{records:,.0f} records", lambda: (got := job.progress()) >= records and got, 10 * options.seconds + 60, 0.3)
+    return time.monotonic(), done
+
+
 def one(options, data, folder, epochs, kind):
     scaler = {}
     if kind == "off":
         scaler = {"pausedPolicies": POLICIES} if options.off == "paused" else {"dryRun": True}
     expected = data.records * epochs
     with jobs.Job(options, folder, spec_of(options, data, epochs, scaler=scaler), data.trainer) as job:
+        # The rate before: from a third of the way to the moment on.
+        began, done_then = reached(job, options, options.at / 3 * expected)
+        at, done = reached(job, options, options.at * expected)
+        own_seconds = at - job.began + (expected - done) * (at - began) / (done - done_then)
         if kind == "undisturbed":
             summary = job.finish(10 * options.seconds + 300)
         else:
-            job.wait(f"{options.at:.0%} of the records", lambda: job.progress() >= options.at * expected, 10 * options.seconds + 60, 0.3)
             node = victim(job, options.role)
             with throttle.Throttle(node["pid"], options.cores, options.how):
                 jobs.say(f"{node['name']} (process {node['pid']}) is held to {options.cores} cores, {time.monotonic() - job.began:.1f} s after the start")
                 summary = job.finish(10 * options.seconds + 300)
         jobs.require_exact(summary)
         decisions = [event for event in job.events() if event["kind"] == "decision"]
-        return {"kind": kind, "seconds": summary["seconds"], "training_seconds": summary["training_seconds"],
-                "records_per_second": summary["records_per_second"], "decisions": len(decisions),
-                "restarts": summary["restarts"], "events": job.printed_events()}
+        return {"kind": kind, "seconds": summary["seconds"], "against_own_rate": summary["wall_seconds"] / own_seconds,
+                "training_seconds": summary["training_seconds"], "records_per_second": summary["records_per_second"],
+                "decisions": len(decisions), "restarts": summary["restarts"], "events": job.printed_events()}
 
 
 def measure(options, folder):
@@ -99,6 +112,7 @@ def measure(options, folder):
     result = {"role": options.role, "how": options.how, "cores": options.cores, "epochs": epochs, "runs": runs, "problems": []}
     for kind in kinds:
         result[kind] = figures.summary([run["seconds"] for run in runs if run["kind"] == kind])
+        result["own_" + kind] = figures.summary([run["against_own_rate"] for run in runs if run["kind"] == kind])
     base = result["undisturbed"]["median"]
     result["ratio_on"], result["ratio_off"] = result["on"]["median"] / base, result["off"]["median"] / base
     for kind in ("on", "off"):
@@ -119,6 +133,7 @@ def text(result):
     lines = [f"{result['role']} held to {result['cores']} cores ({result['how']}), {result['epochs']} epochs; completion time of the job"]
     for kind, name in (("undisturbed", "undisturbed"), ("on", "throttled, policies on"), ("off", "throttled, policies off")):
         lines.append(figures.line("  " + name, result[kind], "s"))
+        lines.append(figures.line("    against the run's own rate before", result["own_" + kind], "times", 3))
     lines.append(f"  against undisturbed: policies on {result['ratio_on']:.3f}, off {result['ratio_off']:.3f} (medians); "
                  f"on {result['paired_ratio_on']:.3f}, off {result['paired_ratio_off']:.3f} (by turns); goal {result['goal']}")
     for kind in ("on", "off", "undisturbed"):

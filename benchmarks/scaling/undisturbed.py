@@ -10,6 +10,7 @@ from scaling import straggler
 def arguments(parser):
     parser.add_argument("--runs", type=int, default=10)
     straggler.add_shape(parser, 120)
+    parser.set_defaults(at=0.3)
 
 
 def quick(options):
@@ -26,6 +27,7 @@ def measure(options, folder):
     problems = [f"run {number + 1}: {run['decisions']} decisions: {run['events']}" for number, run in enumerate(runs) if run["decisions"]]
     return {"runs": runs, "epochs": epochs, "interventions": sum(run["decisions"] for run in runs),
             "seconds": figures.summary([run["seconds"] for run in runs]),
+            "against_own_rate": figures.summary([run["against_own_rate"] for run in runs]),
             "records_per_second": figures.summary([run["records_per_second"] for run in runs]),
             "problems": problems, "ok": not problems}
 
