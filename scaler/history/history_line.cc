@@ -34,11 +34,21 @@ class WallClock {
   TimePoint now_;
 };
 
+/// A time, or how long something took, of which sums and nanoseconds can still be made.
+template <typename Duration>
+Duration Bounded(const Json& json) {
+  const Duration duration(WholeNumber<int64_t>(json));
+  constexpr std::chrono::years kMost(200);
+  if (duration < Duration(0) || duration > kMost) {
+    throw std::out_of_range(fmt::format("{} is no time of ours", json.dump()));
+  }
+  return duration;
+}
 TimePoint FromMillis(const Json& json) {
-  return TimePoint(milliseconds(WholeNumber<int64_t>(json)));
+  return TimePoint(Bounded<milliseconds>(json));
 }
 microseconds Micros(const Json& json) {
-  return microseconds(WholeNumber<int64_t>(json));
+  return Bounded<microseconds>(json);
 }
 
 /// A name, or a short text, of bounded length.

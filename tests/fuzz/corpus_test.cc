@@ -54,7 +54,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Target{"journal_records", FuzzJournalRecords},
                       Target{"master_requests", FuzzMasterRequests},
                       Target{"master_answers", FuzzMasterAnswers}, Target{"npy", FuzzNpy},
-                      Target{"rest_requests", FuzzRestRequests}),
+                      Target{"rest_requests", FuzzRestRequests},
+                      Target{"scaler_files", FuzzScalerFiles}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

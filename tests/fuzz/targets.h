@@ -27,5 +27,7 @@ void FuzzMasterAnswers(std::string_view input);
 void FuzzNpy(std::string_view input);
 /// A request to the REST interface, behind its HTTP parser.
 void FuzzRestRequests(std::string_view input);
+/// Lines of what a scaler keeps on disk: its events, and the history of the job.
+void FuzzScalerFiles(std::string_view input);
 
 }  // namespace muster::testing

@@ -121,7 +121,8 @@ TEST(HistoryLineTest, WhatCannotBeRead) {
   for (const std::string& line : std::vector<std::string>{
            "", "{", "[]", "null", "{\"v\":2}", "{\"v\":\"x\"}", "{\"t\":1}",
            R"({"t":1,"a":9,"r":0,"l":0,"n":[]})", R"({"t":1,"a":0,"r":0,"l":0,"n":[["x",9]]})",
-           R"({"t":1,"a":0,"r":-1.5,"l":"0","n":[]})",
+           R"({"t":1,"a":0,"r":-1.5,"l":"0","n":[]})", R"({"t":-1,"a":0,"r":0,"l":0,"n":[]})",
+           R"({"t":9223372036854775807,"a":0,"r":0,"l":0,"n":[]})",
            R"({"t":1,"a":0,"r":0,"l":0,"n":[["w",2,1,2,0,[0,0],[1,2,3]]]})",
            std::string(kHistoryLineMax + 1, ' ')}) {
     EXPECT_EQ(ParseHistoryLine(line).status().code(), absl::StatusCode::kDataLoss)
