@@ -103,7 +103,9 @@ class MasterCore {
     std::string reason;
     bool as_failed = false;
   };
-  void Cancel(const CancelOptions& options, StepTime at);
+  /// Ends the job; a repeat changes nothing. kFailedPrecondition when it has ended otherwise, but
+  /// not for `as_failed`: who gives up a job that is over has nothing left to do.
+  absl::Status Cancel(const CancelOptions& options, StepTime at);
 
   /// Expiry, lost nodes, the end of the grace period, forgetting. To be called every 50 ms or so.
   void Tick(StepTime at);

@@ -256,10 +256,16 @@ void MasterCore::Drain(StepTime at) {
   CheckEnd(at);
 }
 
-void MasterCore::Cancel(const CancelOptions& options, StepTime at) {
+absl::Status MasterCore::Cancel(const CancelOptions& options, StepTime at) {
   now_ = at.now;
-  if (IsTerminal(state_)) return;
-  EndJob(options.as_failed ? JobState::kFailed : JobState::kCancelled, options.reason, at);
+  if (!IsTerminal(state_)) {
+    EndJob(options.as_failed ? JobState::kFailed : JobState::kCancelled, options.reason, at);
+    return absl::OkStatus();
+  }
+  if (options.as_failed || state_ == JobState::kCancelled) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      fmt::format("the job has ended ({}{}{}): there is nothing left to cancel", ToString(state_),
+                  reason_.empty() ? "" : ": ", reason_));
 }
 
 }  // namespace muster

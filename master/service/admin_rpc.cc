@@ -154,8 +154,7 @@ class AdminRpc final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* Cancel(grpc::CallbackServerContext* call,
                                    const v1::CancelRequest* request, v1::CancelResponse*) override {
     return Run(call, [request](MasterCore& core, StepTime at) {
-      core.Cancel({ValidUtf8(request->reason(), kReasonBytesMax), request->failed()}, at);
-      return absl::OkStatus();
+      return core.Cancel({ValidUtf8(request->reason(), kReasonBytesMax), request->failed()}, at);
     });
   }
   grpc::ServerUnaryReactor* GetManifest(grpc::CallbackServerContext* call,

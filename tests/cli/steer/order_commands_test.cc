@@ -132,6 +132,10 @@ TEST_F(OrderCommandsTest, WithoutAScalerTheMasterDoesIt) {
   EXPECT_EQ(Call([&] { return DrainCommand({.query = Query()}); }), kExitSucceeded);
   EXPECT_EQ(err_, "") << "no scaler ever served";
   EXPECT_THAT(out_, Not(HasSubstr("event")));
+}
+
+TEST_F(OrderCommandsTest, WithoutTheScalerThatServedTheMasterDoesIt) {
+  StartMaster();
   StartScaler();
   StopScaler();
   EXPECT_EQ(

@@ -19,8 +19,7 @@ class GroupCommitTest : public ::testing::Test {
   /// A step that changes the core's state (or, failing, does not) and notes its answer.
   GroupCommit::Item Cancel(absl::Status status) {
     return {[status](MasterCore& core, StepTime at) {
-              if (status.ok()) core.Cancel({.reason = "test"}, at);
-              return status;
+              return status.ok() ? core.Cancel({.reason = "test"}, at) : status;
             },
             [this](const absl::Status& answer) { answers_.push_back(answer.code()); }};
   }

@@ -186,13 +186,22 @@ TEST_F(AdminTest, ADrainDoesNotWaitForEver) {
 TEST_F(AdminTest, CancelEndsTheJob) {
   Start();
   const auto grants = Want(1).grants;
-  core->Cancel({"enough", false}, At());
+  EXPECT_THAT(core->Cancel({"enough", false}, At()), testing::IsOk());
   EXPECT_EQ(core->state(), JobState::kCancelled);
   const WorkerExchangeReply reply = Want(1, grants);
   EXPECT_EQ(reply.directive, JobDirective::kEnd);
   EXPECT_THAT(reply.lost, SizeIs(1));
-  core->Cancel({"again", true}, At());
+  EXPECT_THAT(core->Cancel({"again", true}, At()), testing::IsOk());
   EXPECT_EQ(core->reason(), "enough");
+}
+
+TEST_F(AdminTest, WhatHasEndedOtherwiseIsNotCancelled) {
+  Start();
+  EXPECT_THAT(core->Cancel({"a crash loop", true}, At()), testing::IsOk());
+  EXPECT_THAT(core->Cancel({"enough", false}, At()),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("FAILED: a crash loop")));
+  EXPECT_EQ(core->state(), JobState::kFailed);
+  EXPECT_EQ(core->reason(), "a crash loop");
 }
 
 TEST_F(AdminTest, RetriesFailedShards) {
@@ -211,7 +220,7 @@ TEST_F(AdminTest, RetriesFailedShards) {
       StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("is not FAILED but leased")));
   EXPECT_THAT(core->RetryShards({{DatasetId(9), EpochIndex(0), ShardIndex(0)}}, At()),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("9/0/0")));
-  core->Cancel({"", false}, At());
+  EXPECT_THAT(core->Cancel({"", false}, At()), testing::IsOk());
   EXPECT_THAT(core->RetryShards({}, At()),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("--retry-failed")));
 }

@@ -22,7 +22,7 @@ using DrainState = NodeDrain::State;
 class DrainTest : public ::testing::Test, protected CoreFixture {
  protected:
   void Hello(const std::string& name, uint64_t incarnation, uint64_t start = 0) {
-    ASSERT_THAT(core->HelloWorker({name, incarnation}, start, At()), IsOk());
+    ASSERT_THAT(core->HelloWorker({name, incarnation}, start, At()), testing::IsOk());
     Sync();
   }
   NodeDrain Drain(const std::string& name, milliseconds timeout = milliseconds(0)) {
@@ -166,7 +166,7 @@ TEST_F(DrainTest, AServerSnapshotsAtOnceWhatWasDoneAndServesOn) {
   reply = ExchangeServer(ServerRequest());
   EXPECT_TRUE(reply.drained);
   EXPECT_THAT(reply.snapshots, IsEmpty()) << "no more than the drain needs";
-  EXPECT_THAT(core->ResumeNode("ps-0", At()), IsOk());
+  EXPECT_THAT(core->ResumeNode("ps-0", At()), testing::IsOk());
   EXPECT_EQ(DrainOf("ps-0").state, DrainState::kNone);
   EXPECT_EQ(Drain("ps-0").left, 2u) << "drained anew";
 }
@@ -217,7 +217,7 @@ TEST_F(DrainTest, AServerThatIsToldToEndAsksForItself) {
   }
   EXPECT_TRUE(ExchangeServer(leaving).drained);
   Exited("ps-0", 0);
-  core->Cancel({"enough", false}, At());
+  EXPECT_THAT(core->Cancel({"enough", false}, At()), testing::IsOk());
   Register(6);
   leaving = ServerRequest();
   leaving.leaving = true;
@@ -248,7 +248,7 @@ TEST_F(DrainTest, WhatCannotBeDrainedIsRefusedWithTheReason) {
   Exchange(Request("worker-1", 8));
   EXPECT_THAT(core->ResumeNode("worker-1", At()),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("told to leave")));
-  core->Cancel({"enough", false}, At());
+  EXPECT_THAT(core->Cancel({"enough", false}, At()), testing::IsOk());
   EXPECT_THAT(drain("worker-1"),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("CANCELLED")));
 }
