@@ -99,6 +99,10 @@ void AddNodes(CLI::App* app, Verbs* verbs) {
   server
       ->add_option("--threads", verbs->server.threads, "Threads, each with its own partitions (1)")
       ->check(CLI::Range(1, 256));
+  server
+      ->add_option("--drain-timeout", verbs->server.drain_timeout_s,
+                   "Seconds that it waits for its snapshots when it gets SIGTERM (8)")
+      ->check(CLI::Range(1, 86'400));
   server->footer("Example:\n  muster ps --name ps-0 --master 127.0.0.1:20123");
   server->callback([verbs] { verbs->exit_code = ServerCommand(verbs->server); });
 }

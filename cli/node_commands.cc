@@ -86,6 +86,7 @@ int ServerCommand(const ServerCommandOptions& options) {
   server.socket_directory = options.socket_directory;
   server.threads = options.threads;
   server.job_id = options.job_id;
+  server.drain_timeout = std::chrono::seconds(options.drain_timeout_s);
   return ExitCodeOf(ps::RunServer(server));
 }
 

@@ -33,6 +33,7 @@ struct ServerCommandOptions {
   std::string socket_directory;
   uint32_t threads = 1;
   std::string job_id;
+  uint32_t drain_timeout_s = 8;
 };
 int ServerCommand(const ServerCommandOptions& options);
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -139,6 +140,18 @@ std::string DescribeLimits(const JobSpec& job) {
     text += fmt::format("  {:<10} {}\n", "together", ToString(shape.budget));
   }
   return text;
+}
+
+void MakeTrainerCommand(const RunPlan& plan, const std::string& node, NodeCommand* command) {
+  const StateDirectory state(plan.job.state_directory);
+  command->command = plan.job.worker.command;
+  command->command.front() = plan.trainer;
+  command->environment = plan.job.worker.env;
+  command->environment["MUSTER_MASTER"] = plan.master_address;
+  command->environment["MUSTER_NODE"] = node;
+  command->environment["MUSTER_SLOT_FILE"] = state.SlotOf(node);
+  if (!plan.job_id.empty()) command->environment["MUSTER_JOB_ID"] = plan.job_id;
+  command->slot_file = state.SlotOf(node);
 }
 
 void AddJobId(const RunPlan& plan, NodeCommand* command) {
@@ -279,7 +292,8 @@ NodeCommand CommandOf(const RunPlan& plan, const std::string& node, NodeRole rol
       command.command.insert(command.command.end(), plan.master_flags.begin(),
                              plan.master_flags.end());
       break;
-    case NodeRole::kServer:
+    case NodeRole::kServer: {
+      const auto drain_timeout = std::chrono::ceil<std::chrono::seconds>(plan.job.drain_timeout);
       command.command = {plan.program,
                          "ps",
                          "--name",
@@ -289,19 +303,15 @@ NodeCommand CommandOf(const RunPlan& plan, const std::string& node, NodeRole rol
                          "--socket-directory",
                          state.run(),
                          "--threads",
-                         std::to_string(plan.job.servers.threads)};
+                         std::to_string(plan.job.servers.threads),
+                         "--drain-timeout",
+                         std::to_string(drain_timeout.count())};
       AddJobId(plan, &command);
       command.environment = plan.job.ps.env;
       break;
+    }
     case NodeRole::kWorker:
-      command.command = plan.job.worker.command;
-      command.command.front() = plan.trainer;
-      command.environment = plan.job.worker.env;
-      command.environment["MUSTER_MASTER"] = plan.master_address;
-      command.environment["MUSTER_NODE"] = node;
-      command.environment["MUSTER_SLOT_FILE"] = state.SlotOf(node);
-      if (!plan.job_id.empty()) command.environment["MUSTER_JOB_ID"] = plan.job_id;
-      command.slot_file = state.SlotOf(node);
+      MakeTrainerCommand(plan, node, &command);
       break;
     case NodeRole::kScaler:
       command.command = {plan.scaler_program,

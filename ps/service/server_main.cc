@@ -81,7 +81,8 @@ absl::Status RunServer(const ServerOptions& options) {
        .socket_directory = options.socket_directory,
        .lanes = options.threads,
        .nonce = RandomNonce(),
-       .limits = {}},
+       .limits = {},
+       .leave_timeout = options.drain_timeout},
       MakeGrpcMasterClient(options.master_address, options.job_id),
       [](const ServerIdentity& identity) { return MakeDiskStorage(identity.snapshot_directory); },
       &clock);

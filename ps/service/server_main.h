@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -15,12 +16,15 @@ struct ServerOptions {
   std::string socket_directory;
   uint32_t threads = 1;  // lanes
   std::string job_id;    // masters of other jobs are not spoken with; empty: not known
+  /// How long it waits for the snapshots of its partitions when it is told to end.
+  std::chrono::seconds drain_timeout{8};
 };
 
 /// Runs a parameter server until SIGTERM or SIGINT (OK), or until it cannot go on: kInvalidArgument
 /// for options out of bounds, kFailedPrecondition when the master refuses or has forgotten it. The
-/// first signal lets it have its partitions snapshotted (at most 8 s), the second ends it at once.
-/// Call from the main thread before other threads exist: both signals are blocked in all of them.
+/// first signal lets it have its partitions snapshotted (`drain_timeout` at most), the second ends
+/// it at once. Call from the main thread before other threads exist: both signals are blocked in
+/// all of them.
 absl::Status RunServer(const ServerOptions& options);
 
 }  // namespace muster::ps

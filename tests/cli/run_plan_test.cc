@@ -178,6 +178,12 @@ TEST_F(RunPlanTest, CommandsAndDescriptions) {
                   "--listen", "127.0.0.1:20001", "--run-id", "r1", "--retry-failed"));
   EXPECT_EQ(worker.slot_file, "/s/run/worker-1.slot");
   EXPECT_EQ(CommandOf(plan, "ps-0", NodeRole::kServer).slot_file, "");
+  plan.job.servers.threads = 2;
+  plan.job.drain_timeout = std::chrono::milliseconds(30'500);
+  EXPECT_THAT(
+      CommandOf(plan, "ps-0", NodeRole::kServer).command,
+      ElementsAre("/bin/muster", "ps", "--name", "ps-0", "--master", "127.0.0.1:20001",
+                  "--socket-directory", "/s/run", "--threads", "2", "--drain-timeout", "31"));
   plan.scaler_program = "/bin/real";
   plan.rest_port = 20002;
   const NodeCommand scaler = CommandOf(plan, "scaler", NodeRole::kScaler);
