@@ -1,14 +1,46 @@
 #include "cli/job_source.h"
 
+#include <limits>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/status.h"
+#include "cli/output.h"
 #include "cli/stored_job.h"
 
 namespace muster {
 namespace {
 
 constexpr std::chrono::milliseconds kMasterDeadline{5'000};
+// A master that died is back sooner, and a run whose master has ended is over sooner.
+constexpr std::chrono::milliseconds kAwayMax{5'000};
+constexpr std::chrono::milliseconds kToldAfter{1'000};
+constexpr std::chrono::milliseconds kAwayPause{50};
+
+bool Answers(AdminClient* client) {
+  v1::ListEventsRequest nothing;
+  nothing.set_after(std::numeric_limits<uint64_t>::max());
+  return !IsUnreachable(client->ListEvents(nothing).status());
+}
+
+/// As ConnectToMaster, but of a job that runs it waits for an answer, or for its end. After
+/// kAwayMax the caller's own call will tell why there is none.
+absl::StatusOr<std::unique_ptr<AdminClient>> ConnectToPresentMaster(const QueryOptions& options) {
+  const SystemClock clock;
+  const TimePoint began = clock.Now();
+  bool told = false;
+  while (true) {
+    absl::StatusOr<std::unique_ptr<AdminClient>> client = ConnectToMaster(options);
+    if (!client.ok() || !options.master.empty() || Answers(client->get())) return client;
+    const auto away = clock.Now() - began;
+    if (away >= kAwayMax) return client;
+    if (!told && away >= kToldAfter) {
+      told = true;
+      PrintNote("the job's master does not answer; waiting a few seconds for it");
+    }
+    SleepFor(kAwayPause);
+  }
+}
 
 }  // namespace
 
@@ -29,7 +61,7 @@ absl::StatusOr<JobSource> OpenStoredSource(const QueryOptions& options, const ab
 }
 
 absl::StatusOr<JobSource> FindJobSource(const QueryOptions& options) {
-  absl::StatusOr<std::unique_ptr<AdminClient>> client = ConnectToMaster(options);
+  absl::StatusOr<std::unique_ptr<AdminClient>> client = ConnectToPresentMaster(options);
   if (client.ok()) return JobSource{*std::move(client), true};
   if (!absl::IsNotFound(client.status())) return client.status();
   absl::StatusOr<JobSource> source = OpenStoredSource(options, client.status());

@@ -18,7 +18,8 @@ struct JobSource {
   bool live = true;
 };
 
-/// Says on stderr when it is the state directory that answers.
+/// Waits a few seconds for a master that is away. Says on stderr when it is the state directory
+/// that answers.
 absl::StatusOr<JobSource> FindJobSource(const QueryOptions& options);
 
 /// The state directory; `away`, which says why no master answers, when no job ever ran there.

@@ -1,8 +1,16 @@
 #include "cli/query_commands.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <thread>
+
+#include "base/check.h"
 #include "base/file.h"
+#include "cli/job_source.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -24,6 +32,51 @@ TEST(QueryCommandsTest, ALogAsJsonIsAnObjectALine) {
             "{\"line\":\"one \\\"quoted\\\"\",\"node\":\"ps-0\"}\n"
             "{\"line\":\"two ?\",\"node\":\"ps-0\"}\n"
             "{\"line\":\"three\",\"node\":\"ps-0\"}\n");
+}
+
+/// Somebody at a port of 127.0.0.1 who hangs up on the first caller, for ever.
+class NoMaster {
+ public:
+  NoMaster() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address_);
+    auto* const address = reinterpret_cast<sockaddr*>(&address_);
+    MUSTER_CHECK(::bind(fd_, address, size) == 0 && ::listen(fd_, 8) == 0);
+    MUSTER_CHECK(::getsockname(fd_, address, &size) == 0);
+  }
+  ~NoMaster() { ::close(fd_); }
+  std::string address() const { return fmt::format("127.0.0.1:{}", ntohs(address_.sin_port)); }
+  /// False: HangUp() came first.
+  bool WaitForCall() const {
+    const int call = ::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (call >= 0) ::close(call);
+    return call >= 0;
+  }
+  void HangUp() const { ::shutdown(fd_, SHUT_RDWR); }
+
+ private:
+  int fd_;
+  sockaddr_in address_{};
+};
+
+TEST(QueryCommandsTest, ARunThatEndsMeanwhileIsOver) {
+  testing::TempDir folder;
+  const StateDirectory state(folder.path());
+  ASSERT_THAT(state.Create(), testing::IsOk());
+  const NoMaster nobody;
+  ASSERT_THAT(state.WriteEndpoint({nobody.address(), ::getpid(), "run", {}}), testing::IsOk());
+  bool called = false;
+  std::thread run([&] {
+    called = nobody.WaitForCall();
+    nobody.HangUp();
+    state.RemoveEndpoint();
+  });
+  const auto source = FindJobSource({.target = {.state_directory = folder.path()}});
+  nobody.HangUp();
+  run.join();
+  EXPECT_TRUE(called);
+  EXPECT_EQ(source.status().code(), absl::StatusCode::kNotFound) << source.status();
 }
 
 }  // namespace
