@@ -12,6 +12,8 @@ std::string BytesText(uint64_t bytes) {
   if (bytes >= kGiB && bytes % (kGiB / 16) == 0) return fmt::format("{:g} GiB", value / kGiB);
   if (bytes >= 10 * kGiB) return fmt::format("{:.1f} GiB", value / kGiB);
   if (bytes >= kMiB) return fmt::format("{:.0f} MiB", value / kMiB);
+  constexpr uint64_t kKiB = uint64_t{1} << 10;
+  if (bytes >= 10 * kKiB) return fmt::format("{:.0f} KiB", value / kKiB);
   return fmt::format("{} bytes", bytes);
 }
 

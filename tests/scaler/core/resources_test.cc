@@ -13,6 +13,7 @@ TEST(ResourcesTest, AreShownWithWhatIsNotLimited) {
 
 TEST(ResourcesTest, BytesAreExactWhereLimitsAre) {
   EXPECT_EQ(BytesText(1000), "1000 bytes");
+  EXPECT_EQ(BytesText(277'292), "271 KiB");
   EXPECT_EQ(BytesText(uint64_t{768} << 20), "768 MiB");
   EXPECT_EQ(BytesText(uint64_t{1536} << 20), "1.5 GiB");
   EXPECT_EQ(BytesText((uint64_t{1} << 30) + (uint64_t{1} << 20)), "1025 MiB");
