@@ -223,7 +223,7 @@ absl::StatusOr<uint64_t> MasterCore::RetryShards(const std::vector<ShardId>& sha
   }
   for (const ShardId& shard : shards) {
     if (!ledger_.queue().Valid(shard)) {
-      return absl::InvalidArgumentError(fmt::format(
+      return absl::FailedPreconditionError(fmt::format(
           "shard {}: the job has no such shard (dataset/epoch/index)", ToString(shard)));
     }
     if (ledger_.queue().StateOf(shard) != ShardState::kFailed) {

@@ -120,7 +120,7 @@ absl::StatusOr<HumanOrder> HumanOrders::Scale(uint32_t workers, const std::strin
   }
   const bool has_range = view_.workers_min < view_.workers_max;
   if (has_range && (workers < view_.workers_min || workers > view_.workers_max)) {
-    return absl::OutOfRangeError(
+    return absl::FailedPreconditionError(
         fmt::format("{} workers: the job file allows {} to {} (minReplicas, maxReplicas)", workers,
                     view_.workers_min, view_.workers_max));
   }
@@ -221,9 +221,9 @@ absl::Status HumanOrders::IsTraining() const {
 
 absl::Status HumanOrders::MayHaveMemory(const NodeView& node, uint64_t bytes) const {
   if (node.min.memory_bytes > 0 && bytes < node.min.memory_bytes) {
-    return absl::OutOfRangeError(fmt::format("memory of {} for {}: the job file's minimum is {}",
-                                             BytesText(bytes), node.name,
-                                             BytesText(node.min.memory_bytes)));
+    return absl::FailedPreconditionError(
+        fmt::format("memory of {} for {}: the job file's minimum is {}", BytesText(bytes),
+                    node.name, BytesText(node.min.memory_bytes)));
   }
   const Room room = RoomOf(view_, node);
   if (room.memory_bound != Bound::kNone && bytes > room.most.memory_bytes) {

@@ -124,7 +124,7 @@ class RestTest(unittest.TestCase):
 
         rest.act("workers/scale", workers=3)
         self.wait_for(job, run, "three workers", lambda: len(running()) == 3)
-        self.assertIn("1 to 3", self.refused(422, rest.act, "workers/scale", workers=4))
+        self.assertIn("1 to 3", self.refused(409, rest.act, "workers/scale", workers=4))
         rest.act("workers/scale", workers=1)
         self.wait_for(job, run, "one worker", lambda: running() == ["worker-0"])
         self.refused(409, rest.act, "nodes/worker-0/drain")

@@ -219,7 +219,7 @@ TEST_F(AdminTest, RetriesFailedShards) {
       core->RetryShards({grants[0].shard}, At()),
       StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("is not FAILED but leased")));
   EXPECT_THAT(core->RetryShards({{DatasetId(9), EpochIndex(0), ShardIndex(0)}}, At()),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("9/0/0")));
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("9/0/0")));
   EXPECT_THAT(core->Cancel({"", false}, At()), testing::IsOk());
   EXPECT_THAT(core->RetryShards({}, At()),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("--retry-failed")));

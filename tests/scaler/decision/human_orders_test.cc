@@ -123,7 +123,7 @@ TEST_F(HumanOrdersTest, MemoryBeyondWhatThereIsIsRefused) {
               StatusIs(StatusCode::kResourceExhausted, HasSubstr("machine allows 588 MiB")));
   server.min.memory_bytes = 400 * kMiB;
   EXPECT_THAT(Ask().Resize("ps-0", {.memory_bytes = 399 * kMiB}),
-              StatusIs(StatusCode::kOutOfRange, HasSubstr("minimum is 400 MiB")));
+              StatusIs(StatusCode::kFailedPrecondition, HasSubstr("minimum is 400 MiB")));
 }
 
 TEST_F(HumanOrdersTest, MemoryBelowWhatItUsesIsRefused) {
@@ -167,8 +167,10 @@ TEST_F(HumanOrdersTest, RefusedScales) {
   EXPECT_THAT(Ask().Scale(3, ""), IsOk());
   job_.view.workers_min = 2;
   job_.view.workers_max = 6;
-  EXPECT_THAT(Ask().Scale(7, ""), StatusIs(StatusCode::kOutOfRange, HasSubstr("allows 2 to 6")));
-  EXPECT_THAT(Ask().Scale(1, ""), StatusIs(StatusCode::kOutOfRange, HasSubstr("1 workers")));
+  EXPECT_THAT(Ask().Scale(7, ""),
+              StatusIs(StatusCode::kFailedPrecondition, HasSubstr("allows 2 to 6")));
+  EXPECT_THAT(Ask().Scale(1, ""),
+              StatusIs(StatusCode::kFailedPrecondition, HasSubstr("1 workers")));
 }
 
 TEST_F(HumanOrdersTest, PausesAndResumes) {
