@@ -17,6 +17,19 @@ constexpr std::chrono::milliseconds kAwayMax{5'000};
 constexpr std::chrono::milliseconds kToldAfter{1'000};
 constexpr std::chrono::milliseconds kAwayPause{50};
 
+// One that stands still is no reason to be silent.
+constexpr std::chrono::milliseconds kProbeDeadline{1'000};
+
+absl::StatusOr<std::unique_ptr<AdminClient>> Connect(const QueryOptions& options,
+                                                     std::chrono::milliseconds deadline) {
+  if (!options.master.empty()) {
+    return MakeAdminClient(options.master, {}, deadline, WhenAway::kFail);
+  }
+  MUSTER_ASSIGN_OR_RETURN(const StateDirectory state, FindStateDirectory(options.target));
+  MUSTER_ASSIGN_OR_RETURN(const Endpoint endpoint, state.ReadEndpoint());
+  return MakeAdminClient(endpoint.master, endpoint.job, deadline, WhenAway::kFail);
+}
+
 bool Answers(AdminClient* client) {
   v1::ListEventsRequest nothing;
   nothing.set_after(std::numeric_limits<uint64_t>::max());
@@ -30,10 +43,10 @@ absl::StatusOr<std::unique_ptr<AdminClient>> ConnectToPresentMaster(const QueryO
   const TimePoint began = clock.Now();
   bool told = false;
   while (true) {
-    absl::StatusOr<std::unique_ptr<AdminClient>> client = ConnectToMaster(options);
-    if (!client.ok() || !options.master.empty() || Answers(client->get())) return client;
+    const absl::StatusOr<std::unique_ptr<AdminClient>> probe = Connect(options, kProbeDeadline);
+    const bool waits = probe.ok() && options.master.empty() && !Answers(probe->get());
     const auto away = clock.Now() - began;
-    if (away >= kAwayMax) return client;
+    if (!waits || away >= kAwayMax) return ConnectToMaster(options);
     if (!told && away >= kToldAfter) {
       told = true;
       PrintNote("the job's master does not answer; waiting a few seconds for it");
@@ -45,12 +58,7 @@ absl::StatusOr<std::unique_ptr<AdminClient>> ConnectToPresentMaster(const QueryO
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AdminClient>> ConnectToMaster(const QueryOptions& options) {
-  if (!options.master.empty()) {
-    return MakeAdminClient(options.master, {}, kMasterDeadline, WhenAway::kFail);
-  }
-  MUSTER_ASSIGN_OR_RETURN(const StateDirectory state, FindStateDirectory(options.target));
-  MUSTER_ASSIGN_OR_RETURN(const Endpoint endpoint, state.ReadEndpoint());
-  return MakeAdminClient(endpoint.master, endpoint.job, kMasterDeadline, WhenAway::kFail);
+  return Connect(options, kMasterDeadline);
 }
 
 absl::StatusOr<JobSource> OpenStoredSource(const QueryOptions& options, const absl::Status& away) {
