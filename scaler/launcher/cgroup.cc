@@ -108,9 +108,11 @@ absl::Status Cgroup::SetLimits(const CgroupLimits& limits) {
                       limits.memory_bytes, usage.memory_bytes));
     }
   }
-  MUSTER_RETURN_IF_ERROR(backend_ == CgroupBackend::kV1 ? SetMemoryV1(limits.memory_bytes)
-                                                        : SetMemoryV2(limits.memory_bytes));
-  return SetCpus(limits.cpus);
+  // Processors first: they may be refused (a quota above the parent's), and then nothing is
+  // changed.
+  MUSTER_RETURN_IF_ERROR(SetCpus(limits.cpus));
+  return backend_ == CgroupBackend::kV1 ? SetMemoryV1(limits.memory_bytes)
+                                        : SetMemoryV2(limits.memory_bytes);
 }
 
 absl::Status Cgroup::SetMemoryV1(uint64_t bytes) const {

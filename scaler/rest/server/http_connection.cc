@@ -23,6 +23,7 @@ using boost::system::error_code;
 constexpr size_t kReadBytes = 4096;
 constexpr size_t kLingerBytesMax = 256 << 10;
 constexpr std::chrono::milliseconds kLingerTimeMax{1000};
+constexpr std::chrono::milliseconds kCancelAgain{100};
 
 Response Unreadable(int status, std::string code, std::string detail) {
   return ToResponse(
@@ -94,13 +95,19 @@ void HttpConnection::Close() {
 
 void HttpConnection::SetDeadline(std::chrono::milliseconds time) {
   timed_out_ = false;
+  AwaitDeadline(time, ++deadline_number_);
+}
+
+void HttpConnection::AwaitDeadline(std::chrono::milliseconds time, uint64_t number) {
   timer_.expires_after(time);
   // An older wait may have ended already, its handler being queued: the number tells them apart.
-  timer_.async_wait([self = shared_from_this(), number = ++deadline_number_](const error_code&) {
+  timer_.async_wait([self = shared_from_this(), number](const error_code&) {
     if (number != self->deadline_number_ || self->closed_) return;
     self->timed_out_ = true;
     error_code ignored;
     self->socket_.cancel(ignored);
+    // A step that was over already, its handler being queued, may go on with another one.
+    self->AwaitDeadline(kCancelAgain, number);
   });
 }
 

@@ -78,6 +78,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   /// From now on the operation under way is cancelled after `time`.
   void SetDeadline(std::chrono::milliseconds time);
+  void AwaitDeadline(std::chrono::milliseconds time, uint64_t number);
   void ClearDeadline();
 
   Socket socket_;
