@@ -11,6 +11,7 @@
 #include "sharding/metrics.h"
 #include "sharding/node_figures.h"
 #include "sharding/partition_map.h"
+#include "sharding/stream/stream_types.h"
 #include "sharding/table_spec.h"
 #include "sharding/types.h"
 
@@ -20,7 +21,17 @@ namespace muster {
 
 enum class DatasetMode : uint8_t { kTrain = 0, kEvaluate = 1 };
 
-/// What a worker needs to read a shard. Filled in by the master's shell from the source index.
+/// Offsets [begin, end) of a topic partition. Not every offset is a record.
+struct StreamWork {
+  std::string topic;
+  TopicPartition partition;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  friend bool operator==(const StreamWork&, const StreamWork&) = default;
+};
+
+/// What a worker needs to read a shard. Of a file it is filled in by the master's shell from the
+/// source index; of a stream by its core.
 struct ShardWork {
   std::string dataset_name;
   DatasetMode mode = DatasetMode::kTrain;
@@ -43,6 +54,9 @@ struct ShardWork {
   uint64_t shuffle_seed = 0;
   /// Job-wide position of the shard's first minibatch; learning-rate schedules are functions of it.
   uint64_t first_step = 0;
+  /// The shard is of a topic: there is no path, no bytes, no order, and `record_count` is end -
+  /// begin, the most that it can hold.
+  std::optional<StreamWork> stream;
   friend bool operator==(const ShardWork&, const ShardWork&) = default;
 };
 

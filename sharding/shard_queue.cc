@@ -16,9 +16,26 @@ ShardQueue::ShardQueue(std::vector<QueueDataset> datasets) : datasets_(std::move
   epochs_max_ = std::max<uint32_t>(trained, 1);
   for (QueueDataset& dataset : datasets_) {
     if (dataset.mode == DatasetMode::kEvaluate) dataset.epochs = epochs_max_;
+    if (dataset.open) {
+      MUSTER_CHECK(dataset.mode == DatasetMode::kTrain && dataset.epochs == 1);
+      ++open_count_;
+    }
     shard_count_ += dataset.epochs * dataset.shards;
   }
   epochs_.resize(datasets_.size());
+}
+
+void ShardQueue::AddShards(DatasetId dataset, uint64_t count) {
+  QueueDataset& grown = datasets_[dataset.value()];
+  MUSTER_CHECK(grown.open);
+  grown.shards += count;
+  shard_count_ += count;
+  if (count > 0) train_frontier_ = 0;
+}
+
+void ShardQueue::Close(DatasetId dataset) {
+  if (!std::exchange(datasets_[dataset.value()].open, false)) return;
+  --open_count_;
 }
 
 bool ShardQueue::ValidEpoch(DatasetId dataset, EpochIndex epoch) const {
@@ -115,6 +132,7 @@ bool ShardQueue::TrainedFor(uint32_t pass) const {
   for (uint32_t i = 0; i < datasets_.size(); ++i) {
     const QueueDataset& dataset = datasets_[i];
     if (dataset.mode != DatasetMode::kTrain || dataset.epochs == 0) continue;
+    if (dataset.open) return false;
     const EpochCounts counts = Counts(DatasetId(i), EpochIndex(std::min(pass, dataset.epochs - 1)));
     if (counts.done + counts.committed + counts.failed < counts.shards) return false;
   }

@@ -20,6 +20,8 @@ struct QueueDataset {
   uint32_t epochs = 1;
   /// Shards per epoch.
   uint64_t shards = 0;
+  /// More of them come: `shards` are those so far. Such a dataset has one epoch and trains.
+  bool open = false;
 };
 
 enum class ShardState : uint8_t { kTodo, kLeased, kDone, kCommitted, kFailed };
@@ -56,8 +58,8 @@ struct ShardRun {
 ///
 /// Training epochs have no barrier: epoch e+1 is leased when nothing of e is TODO. Pass e of an
 /// evaluate dataset becomes leasable when no shard of epoch e of any train dataset (of its last
-/// epoch, if it has fewer) is TODO or leased; it goes before training shards. FAILED shards count
-/// as finished there, else one failure would hide all metrics.
+/// epoch, if it has fewer) is TODO or leased, and none is open; it goes before training shards.
+/// FAILED shards count as finished there, else one failure would hide all metrics.
 ///
 /// Pure; not thread-safe. A transition from a state that the method does not name is a bug of the
 /// caller and aborts.
@@ -71,6 +73,13 @@ class ShardQueue {
   void RestoreDone(const DoneShard& done);
   void RestoreFailed(const ShardId& shard);
   void FinishRestore();
+
+  /// An open dataset grows by `count` shards, which are TODO, at its end.
+  void AddShards(DatasetId dataset, uint64_t count);
+  /// No more come to an open dataset. A repeat changes nothing.
+  void Close(DatasetId dataset);
+  bool IsOpen(DatasetId dataset) const { return datasets_[dataset.value()].open; }
+  bool AnyOpen() const { return open_count_ > 0; }
 
   /// Whether the job has this shard; ids from the network must be asked first.
   bool Valid(const ShardId& shard) const;
@@ -101,8 +110,10 @@ class ShardQueue {
   /// FAILED -> TODO.
   void RetryFailed(const ShardId& shard);
 
-  /// Every shard is COMMITTED or FAILED.
-  bool Finished() const { return committed_count_ + failed_count_ == shard_count_; }
+  /// Every shard is COMMITTED or FAILED, and no more come.
+  bool Finished() const {
+    return open_count_ == 0 && committed_count_ + failed_count_ == shard_count_;
+  }
   uint64_t shard_count() const { return shard_count_; }
   uint64_t committed_count() const { return committed_count_; }
   uint64_t failed_count() const { return failed_count_; }
@@ -145,6 +156,7 @@ class ShardQueue {
   uint64_t shard_count_ = 0;
   uint64_t committed_count_ = 0;
   uint64_t failed_count_ = 0;
+  uint32_t open_count_ = 0;
   /// No epoch (pass) before these has a TODO shard.
   uint32_t train_frontier_ = 0;
   uint32_t evaluate_frontier_ = 0;

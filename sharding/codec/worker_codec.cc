@@ -23,6 +23,12 @@ void WorkToProto(const ShardWork& from, v1::ShardWork* to) {
   to->set_has_header(from.has_header);
   to->set_shuffle_seed(from.shuffle_seed);
   to->set_first_step(from.first_step);
+  if (!from.stream.has_value()) return;
+  v1::StreamWork* stream = to->mutable_stream();
+  stream->set_topic(from.stream->topic);
+  stream->set_partition(from.stream->partition.value());
+  stream->set_begin(from.stream->begin);
+  stream->set_end(from.stream->end);
 }
 
 absl::StatusOr<ShardWork> WorkFromProto(const v1::ShardWork& from) {
@@ -43,6 +49,11 @@ absl::StatusOr<ShardWork> WorkFromProto(const v1::ShardWork& from) {
   to.has_header = from.has_header();
   to.shuffle_seed = from.shuffle_seed();
   to.first_step = from.first_step();
+  if (from.has_stream()) {
+    const v1::StreamWork& stream = from.stream();
+    MUSTER_RETURN_IF_ERROR(CheckText("work.stream.topic", stream.topic(), kNameBytesMax));
+    to.stream = {stream.topic(), TopicPartition(stream.partition()), stream.begin(), stream.end()};
+  }
   return to;
 }
 

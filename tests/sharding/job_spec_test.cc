@@ -27,12 +27,29 @@ TEST(JobSpecTest, FixedFieldsChangeWithWhatMayNotChange) {
       [](JobSpec* job) { job->datasets[0].minibatches_per_shard = 1; },
       [](JobSpec* job) { job->datasets[0].shuffle = true; },
       [](JobSpec* job) { job->datasets.push_back(job->datasets[0]); },
+      [](JobSpec* job) { job->datasets[0].kafka.topic = "t"; },
   };
   for (size_t i = 0; i < fixed.size(); ++i) {
     JobSpec job = Job();
     fixed[i](&job);
     EXPECT_NE(FixedFields(job), base) << "change " << i;
   }
+}
+
+TEST(JobSpecTest, WhereATopicBeginsAndEndsIsFixedItsBrokersAreNot) {
+  JobSpec base = Job();
+  base.datasets[0].kafka.topic = "t";
+  JobSpec job = base;
+  job.datasets[0].kafka.brokers = {"b:1"};
+  job.datasets[0].kafka.secrets["x"] = "env:X";
+  EXPECT_EQ(FixedFields(job), FixedFields(base));
+  job.datasets[0].kafka.start.kind = StreamBound::Kind::kLatest;
+  EXPECT_NE(FixedFields(job), FixedFields(base));
+  job = base;
+  job.datasets[0].kafka.end = {
+      .kind = StreamBound::Kind::kOffsets, .time = {}, .offsets = {{0, 5}}};
+  EXPECT_NE(FixedFields(job), FixedFields(base));
+  EXPECT_EQ(ToString(job.datasets[0].kafka.end), "{0: 5}");
 }
 
 TEST(JobSpecTest, FixedFieldsLeaveOutWhatMayChange) {

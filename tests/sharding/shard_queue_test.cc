@@ -57,6 +57,39 @@ TEST(ShardQueue, EvaluatePassOfAShorterTrainDatasetUsesItsLastEpoch) {
   EXPECT_THAT(queue.TakeNext(), Optional(Shard(2, 1, 0)));
 }
 
+TEST(ShardQueue, AnOpenDatasetGrowsAndEndsOnlyWhenItIsClosed) {
+  ShardQueue queue({{DatasetMode::kTrain, 1, 0, /*open=*/true}, {DatasetMode::kEvaluate, 0, 1}});
+  EXPECT_EQ(queue.Peek(), std::nullopt) << "an evaluation waits for the stream's end";
+  EXPECT_FALSE(queue.Valid(Shard(0, 0, 0)));
+  queue.AddShards(DatasetId(0), 2);
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0)));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 1)));
+  EXPECT_EQ(queue.TakeNext(), std::nullopt);
+  queue.AddShards(DatasetId(0), 1);
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 2)));
+  for (uint64_t i = 0; i < 3; ++i) queue.SetDone(Done(i + 1, Shard(0, 0, i)));
+  queue.CommitUpTo(DoneSeq(3));
+  EXPECT_EQ(queue.Peek(), std::nullopt);
+  EXPECT_FALSE(queue.Finished());
+  EXPECT_TRUE(queue.AnyOpen());
+  queue.Close(DatasetId(0));
+  queue.Close(DatasetId(0));
+  EXPECT_FALSE(queue.AnyOpen());
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
+  queue.CommitLeased(Shard(1, 0, 0));
+  EXPECT_TRUE(queue.Finished());
+}
+
+TEST(ShardQueue, WhatAnOpenDatasetGetsLaterIsFoundBehindOtherEpochs) {
+  ShardQueue queue({{DatasetMode::kTrain, 3, 1}, {DatasetMode::kTrain, 1, 0, /*open=*/true}});
+  for (uint32_t epoch = 0; epoch < 3; ++epoch) {
+    EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, epoch, 0)));
+  }
+  EXPECT_EQ(queue.TakeNext(), std::nullopt);
+  queue.AddShards(DatasetId(1), 1);
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
+}
+
 TEST(ShardQueue, RunsTellTheStateOfEveryShard) {
   ShardQueue queue({{DatasetMode::kTrain, 2, 12}});
   EXPECT_THAT(queue.Runs(DatasetId(0), EpochIndex(1), 0, 99),

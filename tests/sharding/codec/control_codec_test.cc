@@ -88,9 +88,10 @@ TEST(ControlCodecTest, WorkerRequestKeepsEveryField) {
 TEST(ControlCodecTest, WorkerReplyKeepsEveryField) {
   WorkerExchangeReply reply{.master_incarnation = MasterIncarnation(1),
                             .directive = JobDirective::kDrain};
-  reply.grants.push_back({Shard(2), Token(3), RestoreEpoch(4),
-                          ShardWork{"train", DatasetMode::kEvaluate, "/d/a.csv", 5, 6, 7, 8, 9, 10,
-                                    11, true, 12, 13}});
+  reply.grants.push_back(
+      {Shard(2), Token(3), RestoreEpoch(4),
+       ShardWork{"train", DatasetMode::kEvaluate, "/d/a.csv", 5, 6, 7, 8, 9, 10, 11, true, 12, 13,
+                 StreamWork{"clicks", TopicPartition(19), 20, 21}}});
   reply.verdicts.push_back(
       {Shard(14), Token(15), RunNumber(16), DoneCode::kReverify, RestoreEpoch(17)});
   reply.lost.push_back(Token(18));

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "sharding/job_spec.h"
+#include "sharding/stream/stream_types.h"
+
+namespace muster {
+
+/// What the brokers say of a topic partition.
+struct StreamLog {
+  TopicPartition partition;
+  uint64_t begin = 0;
+  uint64_t stable_end = 0;
+  /// The first offset that is not older than the bound's time, where one is a time; none: every
+  /// record is older.
+  std::optional<uint64_t> at_start_time, at_end_time;
+};
+
+/// A look at a topic in the light of where the dataset begins and ends.
+struct StreamBounds {
+  const StreamBound& start;
+  const StreamBound& end;
+  /// Topic partitions that the dataset has already; empty: this is its first look.
+  const std::set<TopicPartition>& known;
+  /// Wall time since the Unix epoch: an end that is a time is there when it is well over.
+  std::chrono::milliseconds now;
+};
+
+/// What the cutter is to see. A topic partition that comes later is read from its oldest record,
+/// unless the dataset ends at offsets or with what was there at first: then it is none of its own.
+/// Pure. kFailedPrecondition: offsets are named for a partition that there is not, or not for one
+/// that there is.
+absl::StatusOr<std::vector<StreamSight>> ResolveSights(const StreamBounds& bounds,
+                                                       std::span<const StreamLog> logs);
+
+}  // namespace muster

@@ -1,0 +1,151 @@
+#include "sharding/stream/stream_cutter.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/planted_bug.h"
+
+namespace muster {
+namespace {
+
+/// Of one topic partition; older ones are merged, which makes an age too high, never too low.
+constexpr size_t kSightingsMax = 128;
+/// Lost offsets may be any number; minibatches of a range are counted in 32 bits.
+constexpr uint64_t kLostOffsetsMax = uint64_t{1} << 31;
+
+}  // namespace
+
+StreamCutter::StreamCutter(StreamCutOptions options, std::span<const StreamPosition> positions,
+                           uint64_t next_step)
+    : options_(options), next_step_(next_step) {
+  MUSTER_CHECK(options_.minibatch_size > 0 && options_.minibatches_per_shard > 0);
+  for (const StreamPosition& position : positions) {
+    partitions_[position.partition].position = position;
+  }
+}
+
+void StreamCutter::See(std::span<const StreamSight> sights, TimePoint now, WallTime wall) {
+  const bool over = AtEnd();
+  for (const StreamSight& sight : sights) {
+    if (over && !partitions_.contains(sight.partition)) continue;
+    const auto [it, added] = partitions_.try_emplace(sight.partition);
+    Partition& partition = it->second;
+    if (added) {
+      const uint64_t begin = sight.begin.value_or(sight.log_begin);
+      partition.position = {sight.partition, begin, begin, std::nullopt};
+      partition.changed = true;
+    }
+    if (!partition.position.end.has_value() && sight.end.has_value()) {
+      partition.position.end = std::max(*sight.end, partition.position.cut);
+      partition.changed = true;
+    }
+    partition.log_begin = sight.log_begin;
+    partition.stable_end = sight.stable_end;
+    partition.seen = true;
+    const uint64_t known = partition.sightings.empty() ? partition.position.cut
+                                                       : partition.sightings.back().stable_end;
+    if (sight.stable_end <= known) continue;
+    partition.sightings.push_back({sight.stable_end, now, wall});
+    if (partition.sightings.size() <= kSightingsMax) continue;
+    // Every second one takes the end of its successor and keeps its own, earlier time.
+    for (size_t i = 0; i + 1 < partition.sightings.size(); ++i) {
+      partition.sightings[i].stable_end = partition.sightings[i + 1].stable_end;
+      partition.sightings.erase(partition.sightings.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    }
+  }
+}
+
+uint64_t StreamCutter::Limit(const Partition& partition) {
+  return partition.position.end.has_value()
+             ? std::min(partition.stable_end, *partition.position.end)
+             : partition.stable_end;
+}
+
+StreamCutter::Cut StreamCutter::Take(Partition* partition, uint64_t end, bool lost) {
+  StreamPosition& position = partition->position;
+  Cut cut{{position.partition, position.cut, end, next_step_, WallTime{0}}, lost};
+  if (!partition->sightings.empty()) cut.range.seen = partition->sightings.front().wall;
+  next_step_ += StreamMinibatches(position.cut, end, options_.minibatch_size);
+  position.cut = end;
+  partition->changed = true;
+  while (!partition->sightings.empty() && partition->sightings.front().stable_end <= end) {
+    partition->sightings.pop_front();
+  }
+  return cut;
+}
+
+std::optional<StreamCutter::Cut> StreamCutter::CutOne(Partition* partition, TimePoint now) {
+  const StreamPosition& position = partition->position;
+  const uint64_t limit = Limit(*partition);
+  if (limit <= position.cut) return std::nullopt;
+  if (partition->log_begin > position.cut) {
+    const uint64_t gone = std::min(partition->log_begin, limit);
+    return Take(partition, std::min(gone, position.cut + kLostOffsetsMax), true);
+  }
+  const uint64_t full = uint64_t{options_.minibatch_size} * options_.minibatches_per_shard;
+  if (limit - position.cut >= full) return Take(partition, position.cut + full, false);
+  const bool last = position.end.has_value() && limit == *position.end;
+  const bool late =
+      !partition->sightings.empty() && now - partition->sightings.front().now >= options_.max_delay;
+  if (!last && !late) return std::nullopt;
+  return Take(partition, limit, false);
+}
+
+std::vector<StreamCutter::Cut> StreamCutter::CutDue(uint64_t ranges_max, TimePoint now) {
+  std::vector<Cut> cuts;
+  uint64_t left = ranges_max;
+  // Idle: how many in a row had nothing.
+  size_t idle = 0;
+  while (left > 0 && idle < partitions_.size()) {
+    auto it = partitions_.lower_bound(turn_);
+    if (it == partitions_.end()) it = partitions_.begin();
+    turn_ = it->first.Next();
+    std::optional<Cut> cut = CutOne(&it->second, now);
+    idle = cut.has_value() ? 0 : idle + 1;
+    if (!cut.has_value()) continue;
+    if (!cut->lost) --left;
+    cuts.push_back(*cut);
+  }
+  return cuts;
+}
+
+bool StreamCutter::AtEnd() const {
+  return !partitions_.empty() && std::ranges::all_of(partitions_, [](const auto& entry) {
+    const StreamPosition& position = entry.second.position;
+    return position.end.has_value() &&
+           (position.cut >= *position.end || MUSTER_PLANTED(kEndsWhenSeen));
+  });
+}
+
+std::vector<TopicPartition> StreamCutter::Truncated() const {
+  std::vector<TopicPartition> truncated;
+  for (const auto& [id, partition] : partitions_) {
+    // Where nothing was cut yet, the job may have named a beginning that is still to come.
+    const StreamPosition& position = partition.position;
+    if (partition.seen && partition.stable_end < position.cut && position.cut > position.begin) {
+      truncated.push_back(id);
+    }
+  }
+  return truncated;
+}
+
+std::vector<StreamCutter::View> StreamCutter::Views() const {
+  std::vector<View> views;
+  for (const auto& [id, partition] : partitions_) {
+    views.push_back(
+        {partition.position, partition.log_begin, partition.stable_end, partition.seen, {}});
+    if (!partition.sightings.empty()) views.back().uncut_seen = partition.sightings.front().wall;
+  }
+  return views;
+}
+
+std::vector<StreamPosition> StreamCutter::TakeChanged() {
+  std::vector<StreamPosition> changed;
+  for (auto& [id, partition] : partitions_) {
+    if (partition.changed) changed.push_back(partition.position);
+    partition.changed = false;
+  }
+  return changed;
+}
+
+}  // namespace muster

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/strong_id.h"
+
+/// The words of streams: datasets that are a Kafka topic. A stream is cut into shards while its
+/// records arrive; docs/kafka.md says what is promised.
+namespace muster {
+
+/// A partition of a topic. Not to be mixed up with PartitionId, a share of the weights.
+using TopicPartition = StrongId<struct TopicPartitionTag, uint32_t>;
+
+/// Offsets [begin, end) of one topic partition: a shard of a stream. Cut once, by what could be
+/// read at that moment, so it cannot be computed again: it is journaled before it is leased. Not
+/// every offset is a record; end - begin is the most it can hold.
+struct StreamRange {
+  TopicPartition partition;
+  uint64_t begin = 0;
+  uint64_t end = 0;  // > begin
+  /// Minibatches in the ranges of the dataset that were cut before.
+  uint64_t first_step = 0;
+  /// When its first offset was first seen. Only shown to people.
+  WallTime seen{0};
+  friend bool operator==(const StreamRange&, const StreamRange&) = default;
+};
+
+/// Minibatch k of a range holds the records with offsets in [begin + k * size, begin + (k+1) *
+/// size), perhaps none: by offset and not by count, so that every run cuts the same.
+constexpr uint32_t StreamMinibatches(uint64_t begin, uint64_t end, uint32_t minibatch_size) {
+  return static_cast<uint32_t>((end - begin + minibatch_size - 1) / minibatch_size);
+}
+
+/// How far a dataset has come in one topic partition.
+struct StreamPosition {
+  TopicPartition partition;
+  uint64_t begin = 0;
+  /// Everything in [begin, cut) lies in a range.
+  uint64_t cut = 0;
+  /// Where the dataset ends; none: never, or not known yet.
+  std::optional<uint64_t> end;
+  friend bool operator==(const StreamPosition&, const StreamPosition&) = default;
+};
+
+/// What one look at the broker has shown of a topic partition.
+struct StreamSight {
+  TopicPartition partition;
+  /// The oldest offset that retention has left.
+  uint64_t log_begin = 0;
+  /// The last stable offset: below it every transaction is over.
+  uint64_t stable_end = 0;
+  /// Where the dataset is to begin in a topic partition that is new to it; none: at `log_begin`.
+  std::optional<uint64_t> begin;
+  /// Where it is to end; none: never, or not known yet.
+  std::optional<uint64_t> end;
+};
+
+}  // namespace muster

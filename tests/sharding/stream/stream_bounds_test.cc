@@ -1,0 +1,107 @@
+#include "sharding/stream/stream_bounds.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "tests/support/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+using testing::StatusIs;
+using Kind = StreamBound::Kind;
+
+StreamBound Plain(Kind kind) {
+  return {.kind = kind, .time = {}, .offsets = {}};
+}
+StreamBound Time(milliseconds time) {
+  return {.kind = Kind::kTime, .time = time, .offsets = {}};
+}
+StreamBound Offsets(std::map<uint32_t, uint64_t> offsets) {
+  return {.kind = Kind::kOffsets, .time = {}, .offsets = std::move(offsets)};
+}
+
+/// Topic partition 0 with [10, 50), and 1 with [0, 5), where the dataset may know some already.
+class StreamBoundsTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<std::vector<StreamSight>> Resolve(const StreamBound& start,
+                                                   const StreamBound& end) {
+    return ResolveSights({start, end, known_, now_}, logs_);
+  }
+  std::vector<StreamSight> Sights(const StreamBound& start, const StreamBound& end) {
+    auto sights = Resolve(start, end);
+    EXPECT_TRUE(sights.ok()) << sights.status();
+    return sights.ok() ? *sights : std::vector<StreamSight>(2);
+  }
+
+  std::vector<StreamLog> logs_{{TopicPartition(0), 10, 50, {}, {}},
+                               {TopicPartition(1), 0, 5, {}, {}}};
+  std::set<TopicPartition> known_;
+  milliseconds now_{seconds(1'000)};
+};
+
+TEST_F(StreamBoundsTest, FromTheOldestRecordForEver) {
+  const auto sights = Sights(Plain(Kind::kEarliest), Plain(Kind::kNever));
+  EXPECT_EQ(sights[0].log_begin, 10u);
+  EXPECT_EQ(sights[0].stable_end, 50u);
+  EXPECT_EQ(sights[0].begin, std::nullopt);
+  EXPECT_EQ(sights[0].end, std::nullopt);
+}
+
+TEST_F(StreamBoundsTest, LatestAndNowAreTheEndAtTheFirstLook) {
+  const auto sights = Sights(Plain(Kind::kLatest), Plain(Kind::kNow));
+  EXPECT_EQ(sights[0].begin, 50u);
+  EXPECT_EQ(sights[1].end, 5u);
+}
+
+TEST_F(StreamBoundsTest, TimesAreTheFirstRecordsThatAreNotOlder) {
+  logs_[0].at_start_time = 20;
+  logs_[0].at_end_time = 40;
+  const auto sights = Sights(Time(seconds(1)), Time(seconds(999)));
+  EXPECT_EQ(sights[0].begin, 20u);
+  EXPECT_EQ(sights[0].end, 40u);
+  EXPECT_EQ(sights[1].begin, 5u) << "all records are older";
+  EXPECT_EQ(sights[1].end, std::nullopt) << "one that is not may still come";
+  now_ += seconds(74);
+  EXPECT_EQ(Sights(Time(seconds(1)), Time(seconds(999)))[1].end, 5u);
+}
+
+TEST_F(StreamBoundsTest, AnEndTimeIsFoundLaterToo) {
+  known_ = {TopicPartition(0), TopicPartition(1)};
+  logs_[1].at_end_time = 4;
+  const auto sights = Sights(Plain(Kind::kEarliest), Time(seconds(5'000)));
+  EXPECT_EQ(sights[0].end, std::nullopt);
+  EXPECT_EQ(sights[1].end, 4u);
+}
+
+TEST_F(StreamBoundsTest, OffsetsMustNameEachPartitionThatThereIs) {
+  const auto sights = Sights(Offsets({{0, 12}, {1, 1}}), Offsets({{0, 30}, {1, 900}}));
+  EXPECT_EQ(sights[0].begin, 12u);
+  EXPECT_EQ(sights[1].end, 900u);
+  EXPECT_THAT(Resolve(Offsets({{0, 12}}), Plain(Kind::kNever)),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("partition 1, for which kafka.start")));
+  EXPECT_THAT(Resolve(Plain(Kind::kEarliest), Offsets({{0, 12}, {1, 2}, {7, 3}})),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("kafka.end names an offset for partition 7")));
+}
+
+TEST_F(StreamBoundsTest, APartitionThatComesLaterIsReadFromItsBeginUnlessTheEndIsSettled) {
+  known_ = {TopicPartition(0)};
+  auto sights = Sights(Plain(Kind::kLatest), Plain(Kind::kNever));
+  EXPECT_EQ(sights[1].begin, std::nullopt);
+  EXPECT_EQ(sights[1].end, std::nullopt);
+  sights = Sights(Plain(Kind::kLatest), Plain(Kind::kNow));
+  EXPECT_EQ(sights[1].end, 0u);
+  EXPECT_EQ(sights[0].end, std::nullopt) << "settled at the first look";
+  sights = Sights(Offsets({{0, 12}}), Offsets({{0, 13}}));
+  EXPECT_EQ(sights[1].end, 0u);
+}
+
+}  // namespace
+}  // namespace muster

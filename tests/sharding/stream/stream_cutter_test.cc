@@ -1,0 +1,203 @@
+#include "sharding/stream/stream_cutter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <vector>
+
+#include "base/random.h"
+
+namespace muster {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr StreamCutOptions kOptions{
+    .minibatch_size = 10, .minibatches_per_shard = 4, .max_delay = milliseconds(500)};
+constexpr uint64_t kMany = 1'000;
+
+TimePoint At(int ms) {
+  return TimePoint(milliseconds(ms));
+}
+WallTime Wall(int ms) {
+  return milliseconds(ms);
+}
+StreamSight Sight(uint32_t partition, uint64_t log_begin, uint64_t stable_end) {
+  return {.partition = TopicPartition(partition), .log_begin = log_begin, .stable_end = stable_end};
+}
+StreamRange Range(uint32_t partition, uint64_t begin, uint64_t end, uint64_t first_step,
+                  int seen_ms = 0) {
+  return {TopicPartition(partition), begin, end, first_step, Wall(seen_ms)};
+}
+
+class StreamCutterTest : public ::testing::Test {
+ protected:
+  void See(const std::vector<StreamSight>& sights, int ms) {
+    cutter_.See(sights, At(ms), Wall(ms));
+  }
+  std::vector<StreamRange> CutAt(int ms, uint64_t ranges_max = kMany) {
+    std::vector<StreamRange> ranges;
+    for (const StreamCutter::Cut& cut : cutter_.CutDue(ranges_max, At(ms))) {
+      EXPECT_FALSE(cut.lost);
+      ranges.push_back(cut.range);
+    }
+    return ranges;
+  }
+
+  StreamCutter cutter_{kOptions, {}, 0};
+};
+
+TEST_F(StreamCutterTest, FullRangesAtOnceAndTheRestAfterADelay) {
+  See({Sight(0, 0, 95)}, 0);
+  EXPECT_THAT(CutAt(1), ElementsAre(Range(0, 0, 40, 0), Range(0, 40, 80, 4)));
+  EXPECT_THAT(CutAt(499), IsEmpty());
+  EXPECT_THAT(CutAt(500), ElementsAre(Range(0, 80, 95, 8)));
+  EXPECT_EQ(cutter_.next_step(), 10u) << "a short minibatch is one";
+  See({Sight(0, 0, 96)}, 600);
+  EXPECT_THAT(CutAt(1'099), IsEmpty()) << "the delay is that of the first record that waits";
+  EXPECT_THAT(CutAt(1'100), ElementsAre(Range(0, 95, 96, 10, 600)));
+}
+
+TEST_F(StreamCutterTest, TopicPartitionsTakeTurns) {
+  See({Sight(0, 0, 80), Sight(1, 0, 80), Sight(2, 0, 0)}, 0);
+  EXPECT_THAT(CutAt(0), ElementsAre(Range(0, 0, 40, 0), Range(1, 0, 40, 4), Range(0, 40, 80, 8),
+                                    Range(1, 40, 80, 12)));
+}
+
+TEST_F(StreamCutterTest, ABoundHoldsBackAndTheTurnIsKept) {
+  See({Sight(0, 0, 400), Sight(1, 0, 400)}, 0);
+  EXPECT_THAT(CutAt(0, 1), ElementsAre(Range(0, 0, 40, 0)));
+  EXPECT_THAT(CutAt(0, 1), ElementsAre(Range(1, 0, 40, 4)));
+  EXPECT_THAT(CutAt(0, 0), IsEmpty());
+  EXPECT_THAT(CutAt(0, 1), ElementsAre(Range(0, 40, 80, 8)));
+}
+
+TEST_F(StreamCutterTest, BeginsWhereItIsToldAndElseAtTheLogsBegin) {
+  StreamSight named = Sight(0, 5, 60);
+  named.begin = 20;
+  See({named, Sight(1, 7, 60)}, 0);
+  EXPECT_THAT(CutAt(0), ElementsAre(Range(0, 20, 60, 0), Range(1, 7, 47, 4)));
+  named.begin = 0;  // counts once
+  named.stable_end = 100;
+  See({named}, 1);
+  EXPECT_THAT(CutAt(1), ElementsAre(Range(0, 60, 100, 8, 1)));
+}
+
+TEST_F(StreamCutterTest, TheLastRangeOfADatasetDoesNotWait) {
+  EXPECT_FALSE(cutter_.AtEnd()) << "nothing is known yet";
+  StreamSight ends = Sight(0, 0, 30);
+  ends.end = 45;
+  See({ends}, 0);
+  EXPECT_THAT(CutAt(0), IsEmpty());
+  EXPECT_FALSE(cutter_.AtEnd());
+  See({Sight(0, 0, 90)}, 1);
+  EXPECT_THAT(CutAt(1), ElementsAre(Range(0, 0, 40, 0), Range(0, 40, 45, 4, 1)));
+  EXPECT_TRUE(cutter_.AtEnd());
+  See({Sight(1, 0, 90)}, 2);
+  EXPECT_THAT(CutAt(10'000), IsEmpty()) << "what lies behind the end is not the dataset's";
+  EXPECT_TRUE(cutter_.AtEnd());
+}
+
+TEST_F(StreamCutterTest, AnEndBeforeTheBeginIsAnEmptyDataset) {
+  StreamSight none = Sight(0, 0, 30);
+  none.begin = 20;
+  none.end = 10;
+  See({none}, 0);
+  EXPECT_THAT(CutAt(10'000), IsEmpty());
+  EXPECT_TRUE(cutter_.AtEnd());
+}
+
+TEST_F(StreamCutterTest, WhatRetentionTookBeforeItWasCutIsARangeThatIsLost) {
+  See({Sight(0, 0, 10)}, 0);
+  See({Sight(0, 1'000, 1'050)}, 1);
+  const std::vector<StreamCutter::Cut> cuts = cutter_.CutDue(1, At(2));
+  ASSERT_EQ(cuts.size(), 2u) << "a lost range takes no room";
+  EXPECT_TRUE(cuts[0].lost);
+  EXPECT_EQ(cuts[0].range, Range(0, 0, 1'000, 0, 0));
+  EXPECT_FALSE(cuts[1].lost);
+  EXPECT_EQ(cuts[1].range, Range(0, 1'000, 1'040, 100, 1));
+}
+
+TEST_F(StreamCutterTest, ALogThatEndsBeforeWhatWasCutIsTruncated) {
+  See({Sight(0, 0, 40), Sight(1, 0, 40)}, 0);
+  CutAt(0);
+  EXPECT_THAT(cutter_.Truncated(), IsEmpty());
+  See({Sight(0, 0, 0), Sight(1, 0, 40)}, 1);
+  EXPECT_THAT(cutter_.Truncated(), ElementsAre(TopicPartition(0)));
+}
+
+TEST_F(StreamCutterTest, ABeginThatIsStillToComeIsNoTruncation) {
+  StreamSight later = Sight(0, 0, 40);
+  later.begin = 100;
+  See({later}, 0);
+  EXPECT_THAT(cutter_.Truncated(), IsEmpty());
+  EXPECT_THAT(CutAt(10'000), IsEmpty());
+}
+
+TEST_F(StreamCutterTest, GoesOnFromItsPositions) {
+  See({Sight(0, 0, 50), Sight(3, 0, 40)}, 0);
+  CutAt(0);
+  const std::vector<StreamPosition> positions = cutter_.TakeChanged();
+  ASSERT_EQ(positions.size(), 2u);
+  EXPECT_THAT(cutter_.TakeChanged(), IsEmpty());
+  StreamCutter again(kOptions, positions, cutter_.next_step());
+  again.See(std::vector{Sight(0, 0, 90), Sight(3, 0, 40)}, At(0), Wall(7));
+  const std::vector<StreamCutter::Cut> cuts = again.CutDue(kMany, At(0));
+  ASSERT_EQ(cuts.size(), 1u);
+  EXPECT_EQ(cuts[0].range, Range(0, 40, 80, 8, 7));
+}
+
+TEST_F(StreamCutterTest, ManySightingsKeepTheAgeOfTheOldest) {
+  for (int i = 1; i <= 2'000; ++i) See({Sight(0, 0, static_cast<uint64_t>(i) % 2 + i / 2)}, i);
+  const std::vector<StreamCutter::View> views = cutter_.Views();
+  ASSERT_EQ(views.size(), 1u);
+  EXPECT_EQ(views[0].uncut_seen, Wall(1));
+  for (const StreamRange& range : CutAt(2'000)) {
+    EXPECT_LE(range.seen, Wall(static_cast<int>(2 * range.begin) + 2)) << range.begin;
+  }
+}
+
+/// Whatever grows, vanishes and stands still: every offset from the begin on lies in one range.
+TEST(StreamCutterProperty, RangesCoverEveryOffsetOnce) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    Rng rng(seed);
+    StreamCutter cutter(kOptions, {}, 0);
+    std::map<uint32_t, std::pair<uint64_t, uint64_t>> logs;  // begin, end
+    std::map<uint32_t, uint64_t> covered;
+    uint64_t steps = 0;
+    for (int ms = 0; ms < 3'000; ms += 100) {
+      const auto partition = static_cast<uint32_t>(rng.Below(3));
+      auto& [begin, end] = logs[partition];
+      end += rng.Below(120);
+      if (rng.Below(10) == 0) begin = std::max(begin, end - std::min<uint64_t>(end, 30));
+      cutter.See(std::vector{Sight(partition, begin, end)}, At(ms), Wall(ms));
+      if (!covered.contains(partition)) covered[partition] = begin;
+      if (rng.Below(20) == 0)
+        cutter = StreamCutter(
+            kOptions,
+            [&] {
+              std::vector<StreamPosition> all;
+              for (const StreamCutter::View& view : cutter.Views()) all.push_back(view.position);
+              return all;
+            }(),
+            cutter.next_step());
+      for (const StreamCutter::Cut& cut : cutter.CutDue(rng.Below(4), At(ms))) {
+        const StreamRange& range = cut.range;
+        ASSERT_EQ(range.begin, covered[range.partition.value()]) << "seed " << seed;
+        ASSERT_LT(range.begin, range.end);
+        ASSERT_EQ(range.first_step, steps);
+        ASSERT_TRUE(cut.lost || range.end - range.begin <= 40);
+        steps += StreamMinibatches(range.begin, range.end, 10);
+        covered[range.partition.value()] = range.end;
+      }
+    }
+    for (const auto& [partition, log] : logs) ASSERT_LE(covered[partition], log.second);
+  }
+}
+
+}  // namespace
+}  // namespace muster
