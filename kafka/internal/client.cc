@@ -1,0 +1,148 @@
+#include "kafka/internal/client.h"
+
+#include <fmt/ranges.h>
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "base/text.h"
+
+namespace muster::kafka::internal {
+namespace {
+
+constexpr size_t kErrorBytesMax = 400;
+
+absl::StatusCode CodeOf(rd_kafka_resp_err_t error) {
+  switch (error) {
+    case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
+      return absl::StatusCode::kNotFound;
+    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED:
+    case RD_KAFKA_RESP_ERR__AUTHENTICATION:
+      return absl::StatusCode::kPermissionDenied;
+    case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:
+    case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
+      return absl::StatusCode::kOutOfRange;
+    case RD_KAFKA_RESP_ERR__BAD_MSG:
+    case RD_KAFKA_RESP_ERR_INVALID_MSG:
+      return absl::StatusCode::kDataLoss;
+    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+      return absl::StatusCode::kResourceExhausted;
+    default:
+      return absl::StatusCode::kUnavailable;
+  }
+}
+
+absl::Status Set(rd_kafka_conf_t* conf, const std::string& name, const std::string& value,
+                 bool secret) {
+  std::array<char, 512> text{};
+  const rd_kafka_conf_res_t result =
+      rd_kafka_conf_set(conf, name.c_str(), value.c_str(), text.data(), text.size());
+  if (result == RD_KAFKA_CONF_OK) return absl::OkStatus();
+  // librdkafka's text may repeat the value.
+  const std::string why = result == RD_KAFKA_CONF_UNKNOWN ? "librdkafka has no such setting"
+                          : secret                        ? "librdkafka refuses its value"
+                                                          : Printable(text.data());
+  return absl::InvalidArgumentError(fmt::format("the setting {}: {}", name, why));
+}
+
+}  // namespace
+
+absl::Status ToStatus(rd_kafka_resp_err_t error, std::string_view what) {
+  if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return absl::OkStatus();
+  return absl::Status(CodeOf(error), fmt::format("{}: {}", what, rd_kafka_err2str(error)));
+}
+
+absl::StatusOr<ConfRef> MakeConf(const ClientConfig& config, const Settings& defaults,
+                                 const Settings& ours) {
+  ConfRef conf(rd_kafka_conf_new());
+  for (const auto& [name, value] : defaults) {
+    MUSTER_RETURN_IF_ERROR(Set(conf.get(), name, value, false));
+  }
+  for (const auto& [name, value] : config.properties) {
+    MUSTER_RETURN_IF_ERROR(Set(conf.get(), name, value, false));
+  }
+  for (const auto& [name, place] : config.secrets) {
+    absl::StatusOr<std::string> value = ReadSecret(place);
+    MUSTER_RETURN_IF_ERROR_PREPEND(value.status(), fmt::format("the setting {}", name));
+    MUSTER_RETURN_IF_ERROR(Set(conf.get(), name, *value, true));
+  }
+  for (const auto& [name, value] : ours) {
+    MUSTER_RETURN_IF_ERROR(Set(conf.get(), name, value, false));
+  }
+  MUSTER_RETURN_IF_ERROR(Set(conf.get(), "bootstrap.servers",
+                             fmt::format("{}", fmt::join(config.brokers, ",")), false));
+  return conf;
+}
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Open(rd_kafka_type_t type,
+                                                     const ClientConfig& config,
+                                                     const Settings& defaults,
+                                                     const Settings& ours) {
+  MUSTER_ASSIGN_OR_RETURN(ConfRef conf, MakeConf(config, defaults, ours));
+  std::unique_ptr<Client> client(new Client());
+  rd_kafka_conf_set_opaque(conf.get(), client.get());
+  rd_kafka_conf_set_error_cb(conf.get(), &Client::OnError);
+  rd_kafka_conf_set_log_cb(conf.get(), &Client::OnLog);
+  if (type == RD_KAFKA_PRODUCER) rd_kafka_conf_set_dr_msg_cb(conf.get(), &Client::OnDelivery);
+  std::array<char, 512> text{};
+  client->handle_ = rd_kafka_new(type, conf.get(), text.data(), text.size());
+  if (client->handle_ == nullptr) {
+    return absl::InvalidArgumentError(
+        fmt::format("librdkafka refuses its settings: {}", Printable(text.data())));
+  }
+  conf.release();  // the handle's now
+  // What the connections say is heard where records are waited for.
+  if (type == RD_KAFKA_CONSUMER) rd_kafka_poll_set_consumer(client->handle_);
+  return client;
+}
+
+Client::~Client() {
+  if (handle_ == nullptr) return;
+  // Without this a consumer waits for its group, which it never joined.
+  rd_kafka_destroy_flags(handle_, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+}
+
+std::string Client::last_error() const {
+  MutexLock lock(&mutex_);
+  return last_error_;
+}
+
+void Client::OnError(rd_kafka_t*, int error, const char* reason, void* self) {
+  // "All brokers are down" says less than what each of them said before.
+  if (error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) return;
+  auto* client = static_cast<Client*>(self);
+  MutexLock lock(&client->mutex_);
+  // librdkafka repeats settings of this one that it does not understand.
+  const bool may_tell = std::string_view(reason).find("oauthbearer.config") == std::string::npos;
+  client->last_error_ = may_tell ? Excerpt(reason, kErrorBytesMax)
+                                 : "librdkafka does not understand sasl.oauthbearer.config";
+}
+
+void Client::OnDelivery(rd_kafka_t*, const rd_kafka_message_t* message, void* self) {
+  if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) return;
+  auto* client = static_cast<Client*>(self);
+  MutexLock lock(&client->mutex_);
+  if (!client->delivery_failure_.ok()) return;
+  client->delivery_failure_ =
+      ToStatus(message->err, fmt::format("topic '{}'", rd_kafka_topic_name(message->rkt)));
+}
+
+absl::Status Client::TakeDeliveryFailure() {
+  MutexLock lock(&mutex_);
+  return std::exchange(delivery_failure_, absl::OkStatus());
+}
+
+void Client::OnLog(const rd_kafka_t*, int, const char* facility, const char* text) {
+  // Lost connections are told by who waits for them, once.
+  Log(LogLevel::kDebug, "librdkafka {}: {}", facility, Excerpt(text, kErrorBytesMax));
+}
+
+}  // namespace muster::kafka::internal

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <librdkafka/rdkafka.h>
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "kafka/client_config.h"
+
+/// librdkafka's C API with owners and statuses. For the sources of kafka/ alone.
+namespace muster::kafka::internal {
+
+template <auto Destroy>
+struct Destroyer {
+  template <typename T>
+  void operator()(T* object) const {
+    Destroy(object);
+  }
+};
+using ConfRef = std::unique_ptr<rd_kafka_conf_t, Destroyer<rd_kafka_conf_destroy>>;
+using TopicRef = std::unique_ptr<rd_kafka_topic_t, Destroyer<rd_kafka_topic_destroy>>;
+using ListRef = std::unique_ptr<rd_kafka_topic_partition_list_t,
+                                Destroyer<rd_kafka_topic_partition_list_destroy>>;
+using QueueRef = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
+using MessageRef = std::unique_ptr<rd_kafka_message_t, Destroyer<rd_kafka_message_destroy>>;
+using ErrorRef = std::unique_ptr<rd_kafka_error_t, Destroyer<rd_kafka_error_destroy>>;
+using EventRef = std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy>>;
+
+/// What an error means to us: kNotFound (no such topic or partition), kPermissionDenied,
+/// kOutOfRange (the offset is gone), kResourceExhausted (too large a record), kDataLoss (a damaged
+/// one), else kUnavailable, which may pass. The message says what librdkafka says.
+absl::Status ToStatus(rd_kafka_resp_err_t error, std::string_view what);
+
+using Settings = std::map<std::string, std::string>;
+/// The settings of `config`: over `defaults`, and under `ours`.
+absl::StatusOr<ConfRef> MakeConf(const ClientConfig& config, const Settings& defaults,
+                                 const Settings& ours);
+
+/// A client of a cluster. Thread-safe as librdkafka is.
+class Client {
+ public:
+  /// Connects in the background. Errors are those of CheckConfig.
+  static absl::StatusOr<std::unique_ptr<Client>> Open(rd_kafka_type_t type,
+                                                      const ClientConfig& config,
+                                                      const Settings& defaults,
+                                                      const Settings& ours);
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  rd_kafka_t* get() const { return handle_; }
+  /// What went wrong last with the connections, for messages; empty: nothing.
+  std::string last_error() const;
+  /// The first record since the last call that the brokers did not take.
+  absl::Status TakeDeliveryFailure();
+
+ private:
+  Client() = default;
+  static void OnError(rd_kafka_t* handle, int error, const char* reason, void* self);
+  static void OnDelivery(rd_kafka_t* handle, const rd_kafka_message_t* message, void* self);
+  static void OnLog(const rd_kafka_t* handle, int level, const char* facility, const char* text);
+
+  rd_kafka_t* handle_ = nullptr;
+  mutable Mutex mutex_;
+  std::string last_error_ MUSTER_GUARDED_BY(mutex_);
+  absl::Status delivery_failure_ MUSTER_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster::kafka::internal

@@ -1,0 +1,312 @@
+#include "kafka/range_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <list>
+#include <memory>
+
+#include "base/mutex.h"
+#include "base/status.h"
+#include "kafka/internal/client.h"
+
+namespace muster::kafka {
+namespace {
+
+using internal::Client;
+using internal::ErrorRef;
+using internal::ListRef;
+using internal::MessageRef;
+using internal::QueueRef;
+using internal::ToStatus;
+
+constexpr int kPollMs = 100;
+constexpr size_t kBatch = 1'000;
+/// Of one range in memory.
+constexpr uint64_t kRangeBytesMax = uint64_t{4} << 30;
+
+class RecordsImpl final : public Records {
+ public:
+  /// librdkafka waits in vain for the end of a client some of whose messages are still held.
+  explicit RecordsImpl(std::shared_ptr<Client> client) : client_(std::move(client)) {}
+
+  void Add(MessageRef message) {
+    const rd_kafka_message_t& from = *message;
+    Record record;
+    record.has_value = from.payload != nullptr;
+    if (record.has_value) record.value = {static_cast<const char*>(from.payload), from.len};
+    if (from.key != nullptr) {
+      record.key = std::string_view(static_cast<const char*>(from.key), from.key_len);
+    }
+    const int64_t timestamp = rd_kafka_message_timestamp(&from, nullptr);
+    record.timestamp = std::chrono::milliseconds(std::max<int64_t>(timestamp, 0));
+    record.offset = static_cast<uint64_t>(from.offset);
+    bytes_ += from.len + from.key_len;
+    records_.push_back(record);
+    messages_.push_back(std::move(message));
+  }
+
+  std::vector<Header> HeadersOf(size_t index) const override {
+    std::vector<Header> headers;
+    rd_kafka_headers_t* list = nullptr;
+    if (rd_kafka_message_headers(messages_[index].get(), &list) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      return headers;
+    }
+    const char* name = nullptr;
+    const void* value = nullptr;
+    size_t bytes = 0;
+    for (size_t i = 0;
+         rd_kafka_header_get_all(list, i, &name, &value, &bytes) == RD_KAFKA_RESP_ERR_NO_ERROR;
+         ++i) {
+      headers.emplace_back(name, std::nullopt);
+      if (value != nullptr) {
+        headers.back().second = std::string_view(static_cast<const char*>(value), bytes);
+      }
+    }
+    return headers;
+  }
+
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  const std::shared_ptr<Client> client_;  // goes after the messages
+  std::vector<MessageRef> messages_;
+  uint64_t bytes_ = 0;
+};
+
+/// A consumer that reads one topic partition at a time.
+class Consumer {
+ public:
+  Consumer(std::shared_ptr<Client> client, uint64_t record_bytes_max)
+      : client_(std::move(client)),
+        queue_(rd_kafka_queue_get_consumer(client_->get())),
+        record_bytes_max_(record_bytes_max) {}
+
+  bool IsOn(const RangeReader::Range& range) const {
+    return topic_ == range.topic && partition_ == range.partition;
+  }
+  uint64_t position() const { return position_; }
+
+  absl::StatusOr<std::unique_ptr<Records>> Read(const RangeReader::Range& range,
+                                                const RangeReader::KeepWaiting& keep_waiting) {
+    absl::StatusOr<std::unique_ptr<Records>> records = TryRead(range, keep_waiting);
+    // Records that were taken are not pending any more.
+    if (!records.ok()) good_ = false;
+    return records;
+  }
+
+ private:
+  absl::StatusOr<std::unique_ptr<Records>> TryRead(const RangeReader::Range& range,
+                                                   const RangeReader::KeepWaiting& keep_waiting) {
+    MUSTER_RETURN_IF_ERROR(GoTo(range));
+    auto records = std::make_unique<RecordsImpl>(client_);
+    trouble_.clear();
+    while (true) {
+      MUSTER_ASSIGN_OR_RETURN(const bool all, TakePending(range, records.get()));
+      if (all) break;
+      // What came after the range's records may have failed; that is another range's trouble.
+      MUSTER_RETURN_IF_ERROR(pending_error_);
+      if (records->bytes() > kRangeBytesMax) {
+        return absl::ResourceExhaustedError(fmt::format(
+            "{} holds more than {} bytes: set a smaller minibatchesPerShard or minibatchSize",
+            NameOf(range), kRangeBytesMax));
+      }
+      MUSTER_RETURN_IF_ERROR(Fetch(range, keep_waiting));
+    }
+    position_ = range.end;
+    if (!pending_error_.ok()) good_ = false;
+    return records;
+  }
+
+  static std::string NameOf(const RangeReader::Range& range) {
+    return fmt::format("topic '{}', partition {}, offsets [{}, {})", range.topic, range.partition,
+                       range.begin, range.end);
+  }
+
+  ListRef ListOf(const RangeReader::Range& range) const {
+    ListRef list(rd_kafka_topic_partition_list_new(1));
+    rd_kafka_topic_partition_list_add(list.get(), range.topic.c_str(),
+                                      static_cast<int32_t>(range.partition))
+        ->offset = static_cast<int64_t>(range.begin);
+    return list;
+  }
+
+  /// What comes next is the range's first record.
+  absl::Status GoTo(const RangeReader::Range& range) {
+    if (good_ && IsOn(range) && position_ == range.begin) return absl::OkStatus();
+    // Records that were read ahead are good for a range a little further on.
+    if (good_ && IsOn(range) && position_ < range.begin && range.begin <= fetched_) {
+      while (!pending_.empty() && OffsetOf(pending_.front()) < range.begin) pending_.pop_front();
+      position_ = range.begin;
+      return absl::OkStatus();
+    }
+    pending_.clear();
+    pending_error_ = absl::OkStatus();
+    topic_ = range.topic;
+    partition_ = range.partition;
+    position_ = fetched_ = range.begin;
+    good_ = true;
+    const ListRef list = ListOf(range);
+    return ToStatus(rd_kafka_assign(client_->get(), list.get()), NameOf(range));
+  }
+
+  static uint64_t OffsetOf(const MessageRef& message) {
+    return static_cast<uint64_t>(message->offset);
+  }
+
+  /// Moves what belongs to the range; true when nothing of it can be missing any more.
+  absl::StatusOr<bool> TakePending(const RangeReader::Range& range, RecordsImpl* records) {
+    while (!pending_.empty() && OffsetOf(pending_.front()) < range.end) {
+      const rd_kafka_message_t& message = *pending_.front();
+      const uint64_t bytes = message.len + message.key_len;
+      if (bytes > record_bytes_max_) {
+        return absl::ResourceExhaustedError(fmt::format(
+            "topic '{}', partition {}, offset {}: the record has {} bytes, kafka.recordBytesMax "
+            "allows {}",
+            range.topic, range.partition, message.offset, bytes, record_bytes_max_));
+      }
+      records->Add(std::move(pending_.front()));
+      pending_.pop_front();
+    }
+    return !pending_.empty() || fetched_ >= range.end;
+  }
+
+  absl::Status Fetch(const RangeReader::Range& range,
+                     const RangeReader::KeepWaiting& keep_waiting) {
+    std::array<rd_kafka_message_t*, kBatch> batch{};
+    // With a timeout, a batch that is not full would always wait for all of it.
+    const ssize_t count = rd_kafka_consume_batch_queue(queue_.get(), 0, batch.data(), batch.size());
+    for (ssize_t i = 0; i < count; ++i) {
+      MessageRef message(batch[static_cast<size_t>(i)]);
+      if (pending_error_.ok()) pending_error_ = Take(range, std::move(message));
+    }
+    if (count > 0) return absl::OkStatus();
+    if (MessageRef message(rd_kafka_consume_queue(queue_.get(), kPollMs)); message != nullptr) {
+      pending_error_ = Take(range, std::move(message));
+      return absl::OkStatus();
+    }
+    if (trouble_.empty()) trouble_ = client_->last_error();
+    if (keep_waiting(trouble_)) return absl::OkStatus();
+    return absl::CancelledError(fmt::format("{}: nobody waits for it any more", NameOf(range)));
+  }
+
+  absl::Status Take(const RangeReader::Range& range, MessageRef message) {
+    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+      // Everything before it was read, though some offsets were no records.
+      fetched_ = std::max(fetched_, OffsetOf(message));
+      return absl::OkStatus();
+    }
+    if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) return TakeError(range, *message);
+    if (OffsetOf(message) < position_) return absl::OkStatus();
+    trouble_.clear();
+    fetched_ = OffsetOf(message) + 1;
+    pending_.push_back(std::move(message));
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeError(const RangeReader::Range& range, const rd_kafka_message_t& message) {
+    const char* text = rd_kafka_message_errstr(&message);
+    absl::Status status = ToStatus(message.err, NameOf(range));
+    if (absl::IsOutOfRange(status)) {
+      return absl::OutOfRangeError(
+          fmt::format("{}: the brokers no longer have them from offset {} on ({})", NameOf(range),
+                      fetched_, text == nullptr ? rd_kafka_err2str(message.err) : text));
+    }
+    if (absl::IsResourceExhausted(status) || absl::IsDataLoss(status)) return status;
+    trouble_ = Message(status);
+    return absl::OkStatus();
+  }
+
+  const std::shared_ptr<Client> client_;
+  const QueueRef queue_;
+  const uint64_t record_bytes_max_;
+  std::string topic_;
+  uint32_t partition_ = 0;
+  /// Assigned, and nothing went wrong since.
+  bool good_ = false;
+  /// The first offset that nobody was given.
+  uint64_t position_ = 0;
+  /// Everything before it was fetched, or is no record.
+  uint64_t fetched_ = 0;
+  std::deque<MessageRef> pending_;
+  /// What came after `pending_`, when it was an error.
+  absl::Status pending_error_;
+  std::string trouble_;
+};
+
+class RangeReaderImpl final : public RangeReader {
+ public:
+  RangeReaderImpl(ClientConfig config, Options options)
+      : config_(std::move(config)), options_(std::move(options)) {}
+
+  absl::StatusOr<std::unique_ptr<Records>> Read(const Range& range,
+                                                const KeepWaiting& keep_waiting) override {
+    MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<Consumer> consumer, Borrow(range));
+    auto records = consumer->Read(range, keep_waiting);
+    std::unique_ptr<Consumer> evicted;  // ends when the lock is released
+    MutexLock lock(&mutex_);
+    idle_.push_front(std::move(consumer));
+    if (idle_.size() > options_.idle_max) {
+      evicted = std::move(idle_.back());
+      idle_.pop_back();
+    }
+    return records;
+  }
+
+  absl::StatusOr<std::unique_ptr<Consumer>> NewConsumer() const {
+    MUSTER_ASSIGN_OR_RETURN(
+        std::unique_ptr<Client> client,
+        Client::Open(RD_KAFKA_CONSUMER, config_,
+                     {{"fetch.wait.max.ms", "100"},
+                      {"fetch.error.backoff.ms", "100"},
+                      {"reconnect.backoff.max.ms", "1000"},
+                      {"queued.max.messages.kbytes",
+                       std::to_string(std::max<uint64_t>(options_.read_ahead_bytes >> 10, 1))},
+                      // Less, and a larger batch would break the connection again and again: it is
+                      // to come, and be refused for its record.
+                      {"receive.message.max.bytes", "2147483647"}},
+                     {{"group.id", options_.group},
+                      {"enable.auto.commit", "false"},
+                      {"enable.auto.offset.store", "false"},
+                      {"enable.partition.eof", "true"},
+                      {"allow.auto.create.topics", "false"},
+                      {"auto.offset.reset", "error"},
+                      {"isolation.level", "read_committed"}}));
+    return std::make_unique<Consumer>(std::move(client), options_.record_bytes_max);
+  }
+
+ private:
+  /// The consumer that has most of the range already, or any; a new one when all are in use.
+  absl::StatusOr<std::unique_ptr<Consumer>> Borrow(const Range& range) {
+    MutexLock lock(&mutex_);
+    auto best = idle_.end();
+    for (auto it = idle_.begin(); it != idle_.end(); ++it) {
+      if (!(*it)->IsOn(range)) continue;
+      if (best == idle_.end() || (*it)->position() == range.begin) best = it;
+    }
+    // Another topic partition's is taken only when there are many: each reads ahead in its own.
+    if (best == idle_.end() && idle_.size() >= options_.idle_max) best = std::prev(idle_.end());
+    if (best == idle_.end()) return NewConsumer();
+    std::unique_ptr<Consumer> consumer = std::move(*best);
+    idle_.erase(best);
+    return consumer;
+  }
+
+  const ClientConfig config_;
+  const Options options_;
+  Mutex mutex_;
+  /// The one used last in front.
+  std::list<std::unique_ptr<Consumer>> idle_ MUSTER_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RangeReader>> RangeReader::Open(const ClientConfig& config,
+                                                               Options options) {
+  MUSTER_RETURN_IF_ERROR(CheckConfig(config));
+  return std::make_unique<RangeReaderImpl>(config, std::move(options));
+}
+
+}  // namespace muster::kafka

@@ -1,0 +1,200 @@
+#include "kafka/topic.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "base/status.h"
+#include "kafka/internal/client.h"
+
+namespace muster::kafka {
+namespace {
+
+using internal::Client;
+using internal::EventRef;
+using internal::ListRef;
+using internal::QueueRef;
+using internal::ToStatus;
+
+struct FreeString {
+  rd_kafka_t* handle;
+  void operator()(char* text) const { rd_kafka_mem_free(handle, text); }
+};
+
+class TopicImpl final : public Topic {
+ public:
+  TopicImpl(std::unique_ptr<Client> client, Options options)
+      : client_(std::move(client)),
+        options_(std::move(options)),
+        name_(fmt::format("topic '{}'", options_.topic)) {}
+
+  absl::StatusOr<std::string> Cluster() override {
+    const internal::MessageRef none(rd_kafka_consumer_poll(client_->get(), 0));  // calls back
+    const std::unique_ptr<char, FreeString> id(rd_kafka_clusterid(client_->get(), Timeout()),
+                                               FreeString{client_->get()});
+    if (id == nullptr) return Explain(absl::UnavailableError(name_ + ": no broker answers"));
+    return std::string(id.get());
+  }
+
+  absl::StatusOr<uint32_t> Partitions() override {
+    const internal::TopicRef topic(
+        rd_kafka_topic_new(client_->get(), options_.topic.c_str(), nullptr));
+    const rd_kafka_metadata_t* metadata = nullptr;
+    const rd_kafka_resp_err_t error =
+        rd_kafka_metadata(client_->get(), 0, topic.get(), &metadata, Timeout());
+    if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return Explain(ToStatus(error, name_));
+    const std::unique_ptr<const rd_kafka_metadata_t, internal::Destroyer<rd_kafka_metadata_destroy>>
+        owner(metadata);
+    if (metadata->topic_cnt != 1) return absl::UnavailableError(name_ + ": an empty answer");
+    if (metadata->topics[0].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      return ToStatus(metadata->topics[0].err, name_);
+    }
+    return static_cast<uint32_t>(metadata->topics[0].partition_cnt);
+  }
+
+  absl::StatusOr<std::vector<Log>> Logs(uint32_t partitions) override {
+    MUSTER_ASSIGN_OR_RETURN(const ListRef begins, Ask(partitions, RD_KAFKA_OFFSET_BEGINNING));
+    MUSTER_ASSIGN_OR_RETURN(const ListRef ends, Ask(partitions, RD_KAFKA_OFFSET_END));
+    std::vector<Log> logs;
+    for (uint32_t p = 0; p < partitions; ++p) {
+      const int64_t begin = begins->elems[p].offset, end = ends->elems[p].offset;
+      if (begin < 0 || end < 0) {
+        return absl::UnavailableError(
+            fmt::format("{}, partition {}: the brokers do not say where it ends", name_, p));
+      }
+      logs.push_back({static_cast<uint64_t>(begin), static_cast<uint64_t>(std::max(begin, end))});
+    }
+    return logs;
+  }
+
+  absl::StatusOr<std::vector<std::optional<uint64_t>>> OffsetsAt(
+      uint32_t partitions, std::chrono::milliseconds time) override {
+    MUSTER_ASSIGN_OR_RETURN(const ListRef list, Ask(partitions, time.count()));
+    std::vector<std::optional<uint64_t>> offsets;
+    for (uint32_t p = 0; p < partitions; ++p) {
+      const int64_t offset = list->elems[p].offset;
+      // Where no answer came in time, some versions leave the question.
+      if (offset == time.count()) {
+        return absl::UnavailableError(
+            fmt::format("{}, partition {}: the brokers do not say what is of that time", name_, p));
+      }
+      offsets.push_back(offset < 0 ? std::nullopt
+                                   : std::optional<uint64_t>(static_cast<uint64_t>(offset)));
+    }
+    return offsets;
+  }
+
+  absl::StatusOr<std::optional<std::chrono::milliseconds>> Retention() override {
+    const QueueRef queue(rd_kafka_queue_new(client_->get()));
+    rd_kafka_ConfigResource_t* resource =
+        rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, options_.topic.c_str());
+    const std::unique_ptr<rd_kafka_ConfigResource_t,
+                          internal::Destroyer<rd_kafka_ConfigResource_destroy>>
+        owner(resource);
+    rd_kafka_DescribeConfigs(client_->get(), &resource, 1, nullptr, queue.get());
+    const EventRef event(rd_kafka_queue_poll(queue.get(), Timeout()));
+    if (event == nullptr) return Explain(absl::UnavailableError(name_ + ": no broker answers"));
+    const rd_kafka_DescribeConfigs_result_t* result =
+        rd_kafka_event_DescribeConfigs_result(event.get());
+    if (result == nullptr || rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      return ToStatus(rd_kafka_event_error(event.get()), name_);
+    }
+    size_t count = 0;
+    const rd_kafka_ConfigResource_t** resources =
+        rd_kafka_DescribeConfigs_result_resources(result, &count);
+    if (count != 1) return std::nullopt;
+    return RetentionOf(resources[0]);
+  }
+
+  absl::Status Commit(const std::map<uint32_t, uint64_t>& offsets) override {
+    if (offsets.empty()) return absl::OkStatus();
+    const ListRef list(rd_kafka_topic_partition_list_new(static_cast<int>(offsets.size())));
+    for (const auto& [partition, offset] : offsets) {
+      rd_kafka_topic_partition_list_add(list.get(), options_.topic.c_str(),
+                                        static_cast<int32_t>(partition))
+          ->offset = static_cast<int64_t>(offset);
+    }
+    // The call that waits by itself knows no timeout.
+    const std::string what = fmt::format("{}: group '{}'", name_, options_.group);
+    const QueueRef queue(rd_kafka_queue_new(client_->get()));
+    MUSTER_RETURN_IF_ERROR(ToStatus(
+        rd_kafka_commit_queue(client_->get(), list.get(), queue.get(), nullptr, nullptr), what));
+    const EventRef event(rd_kafka_queue_poll(queue.get(), Timeout()));
+    if (event == nullptr) {
+      return Explain(absl::UnavailableError(what + ": its coordinator does not answer"));
+    }
+    return ToStatus(rd_kafka_event_error(event.get()), what);
+  }
+
+ private:
+  int Timeout() const { return static_cast<int>(options_.timeout.count()); }
+
+  /// With what the connections have said, where that may be the cause.
+  absl::Status Explain(absl::Status status) const {
+    const internal::MessageRef none(rd_kafka_consumer_poll(client_->get(), 0));  // calls back
+    const std::string error = client_->last_error();
+    if (error.empty() || !absl::IsUnavailable(status)) return status;
+    return absl::UnavailableError(fmt::format("{} ({})", Message(status), error));
+  }
+
+  /// ListOffsets for every partition; `time` may be one of librdkafka's names for begin and end.
+  absl::StatusOr<ListRef> Ask(uint32_t partitions, int64_t time) {
+    ListRef list(rd_kafka_topic_partition_list_new(static_cast<int>(partitions)));
+    for (uint32_t p = 0; p < partitions; ++p) {
+      rd_kafka_topic_partition_list_add(list.get(), options_.topic.c_str(), static_cast<int32_t>(p))
+          ->offset = time;
+    }
+    MUSTER_RETURN_IF_ERROR(Explain(
+        ToStatus(rd_kafka_offsets_for_times(client_->get(), list.get(), Timeout()), name_)));
+    rd_kafka_topic_partition_list_sort(list.get(), nullptr, nullptr);
+    for (int p = 0; p < list->cnt; ++p) {
+      MUSTER_RETURN_IF_ERROR(
+          ToStatus(list->elems[p].err, fmt::format("{}, partition {}", name_, p)));
+    }
+    return list;
+  }
+
+  static std::optional<std::chrono::milliseconds> RetentionOf(
+      const rd_kafka_ConfigResource_t* resource) {
+    size_t count = 0;
+    const rd_kafka_ConfigEntry_t** entries = rd_kafka_ConfigResource_configs(resource, &count);
+    int64_t kept_ms = -1;
+    bool deletes = true;
+    for (size_t i = 0; i < count; ++i) {
+      const std::string_view name = rd_kafka_ConfigEntry_name(entries[i]);
+      const char* text = rd_kafka_ConfigEntry_value(entries[i]);
+      if (text == nullptr) continue;
+      const std::string_view value = text;
+      if (name == "retention.ms") {
+        std::from_chars(value.data(), value.data() + value.size(), kept_ms);
+      } else if (name == "cleanup.policy") {
+        deletes = value.find("delete") != std::string_view::npos;
+      }
+    }
+    if (!deletes || kept_ms < 0) return std::nullopt;
+    return std::chrono::milliseconds(kept_ms);
+  }
+
+  const std::unique_ptr<Client> client_;
+  const Options options_;
+  const std::string name_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Topic>> Topic::Open(const ClientConfig& config, Options options) {
+  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<Client> client,
+                          Client::Open(RD_KAFKA_CONSUMER, config, {},
+                                       {{"group.id", options.group},
+                                        {"enable.auto.commit", "false"},
+                                        {"enable.auto.offset.store", "false"},
+                                        {"session.timeout.ms", "6000"},  // waits for coordinators
+                                        {"allow.auto.create.topics", "false"},
+                                        {"isolation.level", "read_committed"}}));
+  return std::make_unique<TopicImpl>(std::move(client), std::move(options));
+}
+
+}  // namespace muster::kafka

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kafka/client_config.h"
+
+namespace muster::kafka {
+
+/// A topic as its watcher sees it: where its partitions begin and end, and how far a group has
+/// come. Every call waits for the brokers, no longer than `timeout`; kUnavailable may pass,
+/// kNotFound: there is no such topic, kPermissionDenied: it may not be read. Messages name the
+/// topic. Thread-compatible.
+class Topic {
+ public:
+  struct Options {
+    std::string topic;
+    /// For Commit.
+    std::string group;
+    std::chrono::milliseconds timeout{5'000};
+  };
+  /// Does not wait. Errors are those of CheckConfig.
+  static absl::StatusOr<std::unique_ptr<Topic>> Open(const ClientConfig& config, Options options);
+  virtual ~Topic() = default;
+
+  /// The id that the cluster has given itself; empty: it has none.
+  virtual absl::StatusOr<std::string> Cluster() = 0;
+  /// Number of partitions.
+  virtual absl::StatusOr<uint32_t> Partitions() = 0;
+  struct Log {
+    uint64_t begin = 0;
+    /// The last stable offset: below it every transaction is over.
+    uint64_t stable_end = 0;
+  };
+  /// Of partitions 0 to `partitions` - 1, in order.
+  virtual absl::StatusOr<std::vector<Log>> Logs(uint32_t partitions) = 0;
+  /// The first offset of each whose record is not older than `time` (since the Unix epoch); none
+  /// where there is no such record.
+  virtual absl::StatusOr<std::vector<std::optional<uint64_t>>> OffsetsAt(
+      uint32_t partitions, std::chrono::milliseconds time) = 0;
+  /// How long records are kept at the least; none: for ever, or it may not be asked.
+  virtual absl::StatusOr<std::optional<std::chrono::milliseconds>> Retention() = 0;
+  /// Tells the group's offsets, by partition, for people's tools.
+  virtual absl::Status Commit(const std::map<uint32_t, uint64_t>& offsets) = 0;
+};
+
+}  // namespace muster::kafka
