@@ -92,11 +92,19 @@
   X(kBaseLacksClean, "base-lacks-clean", "code", kNone, 20, "a base has the dirty rows only")      \
   X(kUnchangedAlways, "unchanged-always", "code", kNone, 20,                                       \
     "a partition counts as unchanged though it is not")                                            \
-  X(kFailedWriteCounts, "failed-write-counts", "code", kNone, 100,                                 \
+  X(kFailedWriteCounts, "failed-write-counts", "code", kNone, 700,                                 \
     "rows of a failed write are clean")                                                            \
   X(kAnyLastFile, "any-last-file", "code", kLateBase, 20,                                          \
     "a chain may gain a file of another snapshot")                                                 \
-  X(kGrantOnce, "grant-once", "code", kAgeless, 150, "a lost grant is not given again")
+  X(kGrantOnce, "grant-once", "code", kAgeless, 150, "a lost grant is not given again")            \
+  X(kRangeNotJournaled, "range-not-journaled", "section 9", kNone, 40,                             \
+    "a range of a topic is leased, the journal has it not")                                        \
+  X(kCutNotJournaled, "cut-not-journaled", "section 9", kNone, 60,                                 \
+    "how far a topic is cut is forgotten")                                                         \
+  X(kPrefixOfNewest, "prefix-of-newest", "section 9", kNone, 40,                                   \
+    "COMMITTED is told up to the newest open range")                                               \
+  X(kEndsWhenSeen, "ends-when-seen", "section 9", kNone, 40,                                       \
+    "a stream is over when its end is known, cut or not")
 
 /// X(enumerator, name, what is weaker)
 #define MUSTER_WEAKENING_LIST(X)                                                              \

@@ -3,12 +3,14 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/failpoint_config.h"
 #include "sharding/job_spec.h"
+#include "sharding/stream/stream_cutter.h"
 
 namespace muster {
 
@@ -16,6 +18,14 @@ namespace muster {
 struct StepTime {
   TimePoint now;
   WallTime wall{0};
+};
+
+/// What the core must know of a dataset that is a topic.
+struct StreamPlan {
+  std::string topic;
+  StreamCutOptions cut;
+  /// No more ranges are cut while this many wait or are leased.
+  uint64_t open_ranges_max = 1'024;
 };
 
 /// What the core must know of one dataset.
@@ -26,8 +36,10 @@ struct DatasetPlan {
   uint64_t shards = 0;   // per epoch
   uint64_t records = 0;  // per epoch
   uint32_t minibatch_size = 1;
-  /// Records of a shard. A pure function, called for valid shards only.
+  /// Records of a shard. A pure function, called for valid shards only; not of a stream.
   std::function<uint32_t(EpochIndex, ShardIndex)> records_of;
+  /// Shards come while the topic grows; `shards` and `records` are 0, `epochs` is 1.
+  std::optional<StreamPlan> stream;
 };
 
 /// Rules that tests of real processes take out, to show that the checks can fail. Like failpoints,

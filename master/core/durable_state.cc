@@ -20,6 +20,14 @@ struct Applier {
   void operator()(const TableSpec& table) { state->tables[table.id] = table; }
   void operator()(const NodeRecord& record) { state->nodes[record.name] = record; }
   void operator()(const EventRecord& record) { state->events[record.sequence] = record; }
+  void operator()(const StreamRecord& record) { state->streams[record.dataset] = record; }
+  void operator()(const StreamPositionRecord& record) {
+    state->stream_positions[{record.dataset, record.position.partition}] = record.position;
+  }
+  void operator()(const StreamRangeRecord& record) {
+    state->stream_ranges[record.shard] = record.range;
+  }
+  void operator()(const EraseStreamRange& erase) { state->stream_ranges.erase(erase.shard); }
   void operator()(const EraseEvents& erase) {
     state->events.erase(state->events.begin(), state->events.upper_bound(erase.last));
   }

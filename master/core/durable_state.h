@@ -15,6 +15,7 @@
 #include "sharding/interval_set.h"
 #include "sharding/partition_map.h"
 #include "sharding/shard_queue.h"
+#include "sharding/stream/stream_types.h"
 #include "sharding/table_spec.h"
 #include "sharding/types.h"
 
@@ -94,6 +95,7 @@ struct FailureRecord {
   uint32_t node_failures = 0;  // charged to nobody
   std::vector<std::string> reasons;
   bool failed = false;  // the shard is FAILED
+  bool lost = false;    // because retention has taken its records
   /// Of the newest lease that was charged: a failure told again after a restart of the master is
   /// the same failure.
   LeaseToken charged;
@@ -143,9 +145,32 @@ struct EraseEvents {
   uint64_t last = 0;
 };
 
+/// A dataset that is a topic.
+struct StreamRecord {
+  DatasetId dataset;
+  /// Of the next range that is cut.
+  ShardIndex next_shard;
+  uint64_t next_step = 0;
+  /// The id that the brokers' cluster has given itself: offsets mean nothing elsewhere.
+  std::string cluster;
+};
+struct StreamPositionRecord {
+  DatasetId dataset;
+  StreamPosition position;
+};
+/// A shard of a stream that is not COMMITTED.
+struct StreamRangeRecord {
+  ShardId shard;
+  StreamRange range;
+};
+struct EraseStreamRange {
+  ShardId shard;
+};
+
 using Mutation =
     std::variant<MetaRecord, DoneRecord, EraseDone, EpochRecord, FailureRecord, EraseFailure,
-                 PartitionRecord, TableSpec, NodeRecord, EventRecord, EraseEvents>;
+                 PartitionRecord, TableSpec, NodeRecord, EventRecord, EraseEvents, StreamRecord,
+                 StreamPositionRecord, StreamRangeRecord, EraseStreamRange>;
 
 struct DurableState {
   /// None: a new journal.
@@ -157,6 +182,9 @@ struct DurableState {
   std::map<TableId, TableSpec> tables;
   std::map<std::string, NodeRecord> nodes;
   std::map<uint64_t, EventRecord> events;
+  std::map<DatasetId, StreamRecord> streams;
+  std::map<std::pair<DatasetId, TopicPartition>, StreamPosition> stream_positions;
+  std::map<ShardId, StreamRange> stream_ranges;
 };
 
 /// What the mutation means: the definition that every journal must agree with.

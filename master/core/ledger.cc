@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <utility>
 
 #include "base/check.h"
@@ -13,18 +15,63 @@
 namespace muster {
 namespace {
 
-std::vector<QueueDataset> QueueDatasets(const std::vector<DatasetPlan>& plan) {
+std::vector<QueueDataset> QueueDatasets(const std::vector<DatasetPlan>& plan,
+                                        const DurableState& state) {
   std::vector<QueueDataset> datasets;
-  for (const DatasetPlan& dataset : plan) {
-    datasets.push_back({dataset.mode, dataset.epochs, dataset.shards});
+  for (uint32_t i = 0; i < plan.size(); ++i) {
+    datasets.push_back({plan[i].mode, plan[i].epochs, plan[i].shards});
+    if (!plan[i].stream.has_value()) continue;
+    const auto stream = state.streams.find(DatasetId(i));
+    datasets.back().open = true;
+    datasets.back().shards = stream == state.streams.end() ? 0 : stream->second.next_shard.value();
   }
   return datasets;
+}
+
+/// Whether every shard of a stream has a range or is COMMITTED.
+absl::Status CheckComplete(const StreamRecord& stream, const DurableState& state) {
+  const auto epoch = state.epochs.find({stream.dataset, EpochIndex(0)});
+  const IntervalSet committed =
+      epoch == state.epochs.end() ? IntervalSet() : epoch->second.committed;
+  const uint64_t cut = stream.next_shard.value();
+  const bool inside = committed.empty() || committed.intervals().rbegin()->second <= cut;
+  uint64_t ranges = 0;
+  auto range = state.stream_ranges.lower_bound({stream.dataset, EpochIndex(0), ShardIndex(0)});
+  for (; range != state.stream_ranges.end() && range->first.dataset == stream.dataset; ++range) {
+    ranges += committed.Contains(range->first.index.value()) ? 0 : 1;
+  }
+  if (inside && committed.count() + ranges == cut) return absl::OkStatus();
+  return absl::DataLossError(
+      fmt::format("the journal has {} shards of the topic of dataset #{}, {} of them COMMITTED, "
+                  "and offsets for "
+                  "{} others",
+                  cut, stream.dataset.value(), committed.count(), ranges));
+}
+
+/// Whether ranges lie where their topic partitions were cut, none over another.
+absl::Status CheckRanges(const DurableState& state) {
+  std::map<std::pair<DatasetId, TopicPartition>, std::map<uint64_t, uint64_t>> ends;
+  for (const auto& [shard, range] : state.stream_ranges) {
+    const auto position = state.stream_positions.find({shard.dataset, range.partition});
+    const bool cut = position != state.stream_positions.end() &&
+                     range.begin >= position->second.begin && range.end <= position->second.cut;
+    auto& others = ends[{shard.dataset, range.partition}];
+    const auto [it, added] = others.emplace(range.begin, range.end);
+    const bool free = added && (it == others.begin() || std::prev(it)->second <= range.begin) &&
+                      (std::next(it) == others.end() || range.end <= std::next(it)->first);
+    if (cut && free) continue;
+    return absl::DataLossError(
+        fmt::format("the journal has offsets [{}, {}) of topic partition {} for shard {}, and {}",
+                    range.begin, range.end, range.partition.value(), ToString(shard),
+                    cut ? "some of them for another one" : "they were never cut"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::Status Ledger::CheckFits(const std::vector<DatasetPlan>& plan, const DurableState& state) {
-  const ShardQueue queue(QueueDatasets(plan));
+  const ShardQueue queue(QueueDatasets(plan, state));
   auto check = [&](DatasetId dataset, EpochIndex epoch) -> absl::Status {
     if (queue.ValidEpoch(dataset, epoch)) return absl::OkStatus();
     const bool known = dataset.value() < plan.size();
@@ -47,11 +94,32 @@ absl::Status Ledger::CheckFits(const std::vector<DatasetPlan>& plan, const Durab
     MUSTER_RETURN_IF_ERROR(check_shard(record.done.shard));
   }
   for (const auto& [shard, record] : state.failures) MUSTER_RETURN_IF_ERROR(check_shard(shard));
+  auto check_stream = [&](DatasetId dataset) -> absl::Status {
+    MUSTER_RETURN_IF_ERROR(check(dataset, EpochIndex(0)));
+    if (plan[dataset.value()].stream.has_value()) return absl::OkStatus();
+    return absl::DataLossError(fmt::format("the journal has offsets of dataset '{}', which is none",
+                                           plan[dataset.value()].name));
+  };
+  for (const auto& [dataset, record] : state.streams) {
+    MUSTER_RETURN_IF_ERROR(check_stream(dataset));
+    MUSTER_RETURN_IF_ERROR(CheckComplete(record, state));
+  }
+  for (const auto& [key, position] : state.stream_positions) {
+    MUSTER_RETURN_IF_ERROR(check_stream(key.first));
+  }
+  for (const auto& [shard, range] : state.stream_ranges) {
+    MUSTER_RETURN_IF_ERROR(check_stream(shard.dataset));
+    MUSTER_RETURN_IF_ERROR(check_shard(shard));
+  }
+  MUSTER_RETURN_IF_ERROR(CheckRanges(state));
   return absl::OkStatus();
 }
 
 Ledger::Ledger(std::vector<DatasetPlan> plan, const DurableState& state)
-    : plan_(std::move(plan)), queue_(QueueDatasets(plan_)), failures_(state.failures) {
+    : plan_(std::move(plan)),
+      streams_(plan_, state),
+      queue_(QueueDatasets(plan_, state)),
+      failures_(state.failures) {
   if (state.meta.has_value()) {
     done_seq_ = state.meta->done_seq;
     commit_seq_ = state.meta->commit_seq;
@@ -64,7 +132,7 @@ Ledger::Ledger(std::vector<DatasetPlan> plan, const DurableState& state)
   for (const auto& [seq, record] : state.done) {
     MUSTER_CHECK(seq <= done_seq_ && seq > commit_seq_);
     queue_.RestoreDone(record.done);
-    const uint32_t records = RecordsOf(record.done.shard);
+    const uint32_t records = RecordsTrained(record.done.shard, record.metrics.scalars);
     totals_[{record.done.shard.dataset, record.done.shard.epoch}].records_done += records;
     rejected_ += record.metrics.scalars.rejected_records;
     details_[seq] = {record.worker, record.metrics, records};
@@ -73,15 +141,29 @@ Ledger::Ledger(std::vector<DatasetPlan> plan, const DurableState& state)
     if (record.failed) queue_.RestoreFailed(shard);
   }
   queue_.FinishRestore();
+  for (uint32_t i = 0; i < plan_.size(); ++i) {
+    if (streams_.IsStream(DatasetId(i)) && streams_.AtEnd(DatasetId(i))) queue_.Close(DatasetId(i));
+  }
 }
 
 uint32_t Ledger::RecordsOf(const ShardId& shard) const {
+  if (streams_.IsStream(shard.dataset)) {
+    const StreamRange* range = streams_.Find(shard);
+    return range == nullptr ? 0 : static_cast<uint32_t>(range->end - range->begin);
+  }
   return plan_[shard.dataset.value()].records_of(shard.epoch, shard.index);
 }
 
 uint32_t Ledger::MinibatchesOf(const ShardId& shard) const {
   const uint32_t size = plan_[shard.dataset.value()].minibatch_size;
   return (RecordsOf(shard) + size - 1) / size;
+}
+
+uint32_t Ledger::RecordsTrained(const ShardId& shard, const ShardMetrics& metrics) const {
+  const uint32_t records = RecordsOf(shard);
+  if (!streams_.IsStream(shard.dataset)) return records;
+  // Only who read the range knows how many of its offsets were records.
+  return static_cast<uint32_t>(std::min<uint64_t>(records, metrics.records));
 }
 
 void Ledger::MarkDone(const ShardId& shard, LeaseToken token, const std::string& worker,
@@ -94,7 +176,7 @@ void Ledger::MarkDone(const ShardId& shard, LeaseToken token, const std::string&
 #endif
   queue_.SetDone(done);
   done_seq_ = std::max(done_seq_, done.seq);
-  DoneDetail detail{worker, Pack(metrics), RecordsOf(shard)};
+  DoneDetail detail{worker, Pack(metrics), RecordsTrained(shard, metrics)};
   totals_[{shard.dataset, shard.epoch}].records_done += detail.records;
   rejected_ += metrics.rejected_records;
   pending_.push_back(DoneRecord{done, worker, detail.metrics});
@@ -116,6 +198,7 @@ void Ledger::MergeCommitted(const ShardId& shard, const ShardMetrics& metrics, u
   totals.records_committed += records;
   if (!MUSTER_PLANTED(kMetricsWhenDone) || IsEvaluate(shard)) Merge(&totals.metrics, metrics);
   dirty_epochs_.insert({shard.dataset, shard.epoch});
+  streams_.OnCommitted(shard);
   DropFailures(shard);
 }
 
@@ -157,6 +240,41 @@ std::vector<DoneShard> Ledger::ReplayAfter(DoneSeq cut) {
   return result;
 }
 
+void Ledger::SeeStream(DatasetId dataset, std::span<const StreamSight> sights, TimePoint now,
+                       WallTime wall) {
+  streams_.See(dataset, sights, now, wall);
+}
+
+std::vector<StreamTable::NewShard> Ledger::CutStream(DatasetId dataset, TimePoint now) {
+  std::vector<StreamTable::NewShard> added;
+  if (!queue_.IsOpen(dataset)) return added;
+  const EpochCounts counts = queue_.Counts(dataset, EpochIndex(0));
+  const uint64_t open = counts.shards - counts.done - counts.committed - counts.failed;
+  const uint64_t open_max = plan_[dataset.value()].stream->open_ranges_max;
+  if (open < open_max) added = streams_.CutDue(dataset, open_max - open, now);
+  queue_.AddShards(dataset, added.size());
+  if (streams_.AtEnd(dataset)) queue_.Close(dataset);
+  return added;
+}
+
+void Ledger::FailLost(const ShardId& shard, std::string_view reason) {
+  MUSTER_CHECK(queue_.StateOf(shard) == ShardState::kTodo);
+  FailureRecord& record = failures_[shard];
+  record.shard = shard;
+  record.failed = true;
+  record.lost = true;
+  AddReason(reason, &record);
+  queue_.Take(shard);
+  queue_.SetFailed(shard);
+  streams_.OnLost(shard);
+}
+
+void Ledger::AddReason(std::string_view reason, FailureRecord* record) {
+  if (record->reasons.size() == kReasonsMax) record->reasons.erase(record->reasons.begin());
+  record->reasons.push_back(ValidUtf8(reason, kReasonBytesMax));
+  dirty_failures_.insert(record->shard);
+}
+
 Ledger::Charged Ledger::ChargeTrainer(const ShardId& shard, LeaseToken token,
                                       std::string_view reason, uint32_t failures_max) {
   MUSTER_CHECK(queue_.StateOf(shard) == ShardState::kTodo);
@@ -165,9 +283,7 @@ Ledger::Charged Ledger::ChargeTrainer(const ShardId& shard, LeaseToken token,
   if (token <= record.charged && !MUSTER_PLANTED(kChargedAgain)) return Charged::kAlready;
   record.charged = token;
   ++record.failures;
-  if (record.reasons.size() == kReasonsMax) record.reasons.erase(record.reasons.begin());
-  record.reasons.push_back(ValidUtf8(reason, kReasonBytesMax));
-  dirty_failures_.insert(shard);
+  AddReason(reason, &record);
   if (record.failures < failures_max) return Charged::kYes;
   record.failed = true;
   queue_.Take(shard);
@@ -186,6 +302,7 @@ void Ledger::Retry(const ShardId& shard) {
   queue_.RetryFailed(shard);
   FailureRecord& record = failures_[shard];
   record.failed = false;
+  if (std::exchange(record.lost, false)) streams_.OnRetried(shard);
   record.failures = 0;
   dirty_failures_.insert(shard);
 }
@@ -211,6 +328,7 @@ const ShardMetrics* Ledger::Metrics(DatasetId dataset, EpochIndex epoch) const {
 }
 
 void Ledger::Collect(std::vector<Mutation>* mutations) {
+  streams_.Collect(mutations);
   for (Mutation& mutation : pending_) mutations->push_back(std::move(mutation));
   pending_.clear();
   for (const EpochKey& key : dirty_epochs_) {

@@ -3,19 +3,22 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "master/core/core_options.h"
 #include "master/core/durable_state.h"
+#include "master/core/stream_table.h"
 #include "sharding/shard_queue.h"
 
 namespace muster {
 
 /// The queue with everything that is counted on the way: done_seq, records, metrics merged exactly
-/// once, failures. Pure; not thread-safe.
+/// once, failures, and the streams that feed it. Pure; not thread-safe.
 class Ledger {
  public:
   static constexpr size_t kReasonsMax = 16;
@@ -32,8 +35,10 @@ class Ledger {
   bool IsEvaluate(const ShardId& shard) const {
     return plan_[shard.dataset.value()].mode == DatasetMode::kEvaluate;
   }
+  /// Of a shard of a stream: the most that it can hold; 0 when it is COMMITTED.
   uint32_t RecordsOf(const ShardId& shard) const;
   uint32_t MinibatchesOf(const ShardId& shard) const;
+  const StreamTable& streams() const { return streams_; }
   /// The newest done_seq given; the largest one that is COMMITTED.
   DoneSeq done_seq() const { return done_seq_; }
   DoneSeq commit_seq() const { return commit_seq_; }
@@ -52,6 +57,18 @@ class Ledger {
   std::vector<Committed> CommitUpTo(DoneSeq last);
   /// DONE with seq > `cut` -> TODO; their metrics are dropped, the next run reports its own.
   std::vector<DoneShard> ReplayAfter(DoneSeq cut);
+
+  /// What a look at the topic of a stream has shown.
+  void SeeStream(DatasetId dataset, std::span<const StreamSight> sights, TimePoint now,
+                 WallTime wall);
+  void SetStreamCluster(DatasetId dataset, std::string cluster) {
+    streams_.SetCluster(dataset, std::move(cluster));
+  }
+  /// Cuts what is due, as long as not too much is open; TODO, but for what is lost. At its end the
+  /// dataset is closed.
+  std::vector<StreamTable::NewShard> CutStream(DatasetId dataset, TimePoint now);
+  /// TODO -> FAILED, whatever its failures so far: its data are gone.
+  void FailLost(const ShardId& shard, std::string_view reason);
 
   enum class Charged { kAlready, kYes, kFailed };
   /// Charges a TODO shard with the failure of its trainer under lease `token`, unless a lease as
@@ -93,8 +110,12 @@ class Ledger {
 
   void MergeCommitted(const ShardId& shard, const ShardMetrics& metrics, uint32_t records);
   void DropFailures(const ShardId& shard);
+  void AddReason(std::string_view reason, FailureRecord* record);
+  /// Records of a shard that is done with these metrics.
+  uint32_t RecordsTrained(const ShardId& shard, const ShardMetrics& metrics) const;
 
   std::vector<DatasetPlan> plan_;
+  StreamTable streams_;
   ShardQueue queue_;
   DoneSeq done_seq_;
   DoneSeq commit_seq_;

@@ -189,7 +189,7 @@ void MasterCore::TryCommit(StepTime at) {
 
 void MasterCore::EpochEvent(DatasetId dataset, EpochIndex epoch, StepTime at) {
   const EpochCounts counts = ledger_.queue().Counts(dataset, epoch);
-  if (counts.committed < counts.shards) return;
+  if (counts.committed < counts.shards || ledger_.queue().IsOpen(dataset)) return;
   AddEvent(at, "epoch-committed", "",
            fmt::format("epoch {} of dataset '{}': {} shards, {} records", epoch.value(),
                        options_.datasets[dataset.value()].name, counts.shards,
@@ -267,7 +267,9 @@ void MasterCore::EndJob(JobState state, std::string_view reason, StepTime at) {
 bool MasterCore::Urgent() {
   if (ledger_.queue().done().empty() || IsTerminal(state_)) return false;
   if (state_ == JobState::kDraining) return leases_.train_count() == 0;
-  return leases_.train_count() == 0 && !ledger_.queue().Peek().has_value();
+  // A stream has nothing left to lease whenever its topic is slow: that is no end.
+  return !ledger_.queue().AnyOpen() && leases_.train_count() == 0 &&
+         !ledger_.queue().Peek().has_value();
 }
 
 void MasterCore::ForgiveOwnPause(TimePoint now) {
@@ -296,6 +298,7 @@ void MasterCore::Tick(StepTime at) {
   TickWorkers(at);
   TickServers(at);
   TickDrains(at);
+  TickStreams(at);
   if (!grace_) forgetting_.Update(Floor());
   if (drain_began_.has_value() && state_ == JobState::kDraining) {
     const auto waited = at.now - *drain_began_;

@@ -23,6 +23,7 @@
 #include "master/core/ledger.h"
 #include "master/core/node_table.h"
 #include "master/core/partition_table.h"
+#include "master/core/stream_look.h"
 #include "sharding/control.h"
 
 namespace muster {
@@ -87,6 +88,10 @@ class MasterCore {
                                                      StepTime at);
   ServerExchangeReply ExchangeServer(const ServerExchangeRequest& request, StepTime at);
 
+  // Streams.
+  /// Takes in a look, and cuts what is due. A look at what is no stream is ignored.
+  void SeeStream(const StreamLook& look, StepTime at);
+
   // Operators and the supervisor.
   void ReportNode(const NodeReport& report, StepTime at);
   /// FAILED -> TODO for `shards`, or for all of them when it is empty; returns how many.
@@ -129,6 +134,8 @@ class MasterCore {
   const EventLog& events() const { return events_; }
   const std::map<TableId, TableSpec>& tables() const { return tables_; }
   const JobTotals& totals() const { return totals_; }
+  /// Why the topic of a dataset cannot be looked at now; empty: it can, or it is none.
+  std::string_view StreamTrouble(DatasetId dataset) const;
   const ForgetState& forget_state() const { return forgetting_.state(); }
   const CoreOptions& options() const { return options_; }
   TimePoint started_at() const { return started_at_; }
@@ -219,6 +226,19 @@ class MasterCore {
   void CountParts(const ServerExchangeRequest& request, Node* node);
   void TickServers(StepTime at);
 
+  // master_core_streams.cc
+  void TellStreamError(const StreamLook& look, StreamWatch* watch, StepTime at);
+  void TellNewPartitions(const StreamLook& look, size_t known, StepTime at);
+  /// False: the job has failed.
+  bool CheckStream(const StreamLook& look, StreamWatch* watch, StepTime at);
+  void CheckRetention(const StreamLook& look, StreamWatch* watch, StepTime at);
+  /// FAILED: all TODO ranges of which retention has taken something.
+  void LoseRanges(DatasetId dataset, StepTime at);
+  void CutStream(DatasetId dataset, StepTime at);
+  void TickStreams(StepTime at);
+  /// Of a stream; of a file it is the shell's.
+  ShardWork WorkOf(const ShardId& shard) const;
+
   // master_core_drain.cc
   void BeginDrain(Node* node, std::chrono::milliseconds timeout, StepTime at);
   /// Counts what is left, and ends the drain when that is nothing.
@@ -258,6 +278,7 @@ class MasterCore {
   std::optional<TimePoint> drain_began_;
   /// The newest leases that ended, so that a crash reported late is charged to its shard.
   std::map<LeaseToken, Ended> ended_;
+  std::map<DatasetId, StreamWatch> stream_watches_;
   std::vector<std::string> unused_files_;
   std::vector<TableId> dirty_tables_;
   bool meta_dirty_ = true;

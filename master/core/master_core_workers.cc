@@ -306,7 +306,7 @@ void MasterCore::Grant(const WorkerExchangeRequest& request, const WorkerKey& wo
     }
     Lease* lease = leases_.Find(token);
     lease->restore_epoch = partitions_.restore_epoch();
-    reply->grants.push_back({lease->shard, token, lease->restore_epoch, {}});
+    reply->grants.push_back({lease->shard, token, lease->restore_epoch, WorkOf(lease->shard)});
   }
   while (!grace_ && reply->grants.size() < want) {
     const std::optional<ShardId> shard = ledger_.queue().TakeNext();
@@ -318,7 +318,7 @@ void MasterCore::Grant(const WorkerExchangeRequest& request, const WorkerKey& wo
 #ifdef MUSTER_PLANTED_BUGS
     newest_token_[*shard] = token;
 #endif
-    reply->grants.push_back({*shard, token, partitions_.restore_epoch(), {}});
+    reply->grants.push_back({*shard, token, partitions_.restore_epoch(), WorkOf(*shard)});
     sessions_.at(worker).progress_at = at.now;
   }
   if (want > 0 && reply->grants.empty()) {

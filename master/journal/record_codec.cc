@@ -26,11 +26,12 @@ std::string EpochKey(DatasetId dataset, EpochIndex epoch, char kind) {
   AppendBigEndian(epoch.value(), 4, &key);
   return key;
 }
-std::string FailureKey(const ShardId& shard) {
-  std::string key = EpochKey(shard.dataset, shard.epoch, 'f');
+std::string ShardKey(const ShardId& shard, char kind) {
+  std::string key = EpochKey(shard.dataset, shard.epoch, kind);
   AppendBigEndian(shard.index.value(), 8, &key);
   return key;
 }
+constexpr char kFailureKind = 'f', kRangeKind = 'r';
 
 void ToProto(const PackedMetrics& from, v1::JournalMetrics* to) {
   to->set_records(from.scalars.records);
@@ -160,6 +161,23 @@ NodeRecord NodeFromProto(const v1::JournalNode& from) {
   return to;
 }
 
+void ToProto(const StreamPositionRecord& from, v1::JournalStreamPosition* to) {
+  to->set_dataset(from.dataset.value());
+  to->set_partition(from.position.partition.value());
+  to->set_begin(from.position.begin);
+  to->set_cut(from.position.cut);
+  if (from.position.end.has_value()) to->set_end(*from.position.end);
+}
+
+void ToProto(const StreamRangeRecord& from, v1::JournalStreamRange* to) {
+  muster::ToProto(from.shard, to->mutable_shard());
+  to->set_partition(from.range.partition.value());
+  to->set_begin(from.range.begin);
+  to->set_end(from.range.end);
+  to->set_first_step(from.range.first_step);
+  to->set_seen_us(static_cast<uint64_t>(from.range.seen.count()));
+}
+
 template <typename Message>
 StoreChange Put(std::string key, const Message& message) {
   return {std::move(key), message.SerializeAsString(), ""};
@@ -174,14 +192,28 @@ struct KeyOf {
   std::string operator()(const EpochRecord& record) const {
     return EpochKey(record.dataset, record.epoch, 'e');
   }
-  std::string operator()(const FailureRecord& record) const { return FailureKey(record.shard); }
+  std::string operator()(const FailureRecord& record) const {
+    return ShardKey(record.shard, kFailureKind);
+  }
   std::string operator()(const PartitionRecord& record) const {
     return Key('p', record.partition.value(), 4);
   }
   std::string operator()(const TableSpec& table) const { return Key('t', table.id.value(), 4); }
   std::string operator()(const NodeRecord& record) const { return "n" + record.name; }
   std::string operator()(const EventRecord& record) const { return Key('v', record.sequence, 8); }
+  std::string operator()(const StreamRecord& record) const {
+    return Key('s', record.dataset.value(), 4);
+  }
+  std::string operator()(const StreamPositionRecord& record) const {
+    std::string key = Key('o', record.dataset.value(), 4);
+    AppendBigEndian(record.position.partition.value(), 4, &key);
+    return key;
+  }
+  std::string operator()(const StreamRangeRecord& record) const {
+    return ShardKey(record.shard, kRangeKind);
+  }
   /// No record.
+  std::string operator()(const EraseStreamRange&) const { return ""; }
   std::string operator()(const EraseDone&) const { return ""; }
   std::string operator()(const EraseFailure&) const { return ""; }
   std::string operator()(const EraseEvents&) const { return ""; }
@@ -226,10 +258,11 @@ struct Encoder {
     for (const std::string& reason : record.reasons) message.add_reasons(reason);
     message.set_failed(record.failed);
     message.set_charged(record.charged.value());
+    message.set_lost(record.lost);
     return Put(KeyOf{}(record), message);
   }
   StoreChange operator()(const EraseFailure& erase) const {
-    return {FailureKey(erase.shard), std::nullopt, ""};
+    return {ShardKey(erase.shard, kFailureKind), std::nullopt, ""};
   }
   StoreChange operator()(const PartitionRecord& record) const {
     v1::JournalPartition message;
@@ -263,6 +296,27 @@ struct Encoder {
     message.set_node(record.node);
     message.set_text(record.text);
     return Put(KeyOf{}(record), message);
+  }
+  StoreChange operator()(const StreamRecord& record) const {
+    v1::JournalStream message;
+    message.set_dataset(record.dataset.value());
+    message.set_next_shard(record.next_shard.value());
+    message.set_next_step(record.next_step);
+    message.set_cluster(record.cluster);
+    return Put(KeyOf{}(record), message);
+  }
+  StoreChange operator()(const StreamPositionRecord& record) const {
+    v1::JournalStreamPosition message;
+    ToProto(record, &message);
+    return Put(KeyOf{}(record), message);
+  }
+  StoreChange operator()(const StreamRangeRecord& record) const {
+    v1::JournalStreamRange message;
+    ToProto(record, &message);
+    return Put(KeyOf{}(record), message);
+  }
+  StoreChange operator()(const EraseStreamRange& erase) const {
+    return {ShardKey(erase.shard, kRangeKind), std::nullopt, ""};
   }
   StoreChange operator()(const EraseEvents& erase) const {
     return {Key('v', 0, 8), std::nullopt, Key('v', erase.last + 1, 8)};
@@ -304,14 +358,39 @@ absl::StatusOr<Mutation> DecodePartition(const v1::JournalPartition& from) {
 }
 
 Mutation DecodeFailure(const v1::JournalFailure& from) {
-  return FailureRecord{FromProto(from.shard()), from.failures(),
-                       from.node_failures(),    {from.reasons().begin(), from.reasons().end()},
-                       from.failed(),           LeaseToken::FromValue(from.charged())};
+  FailureRecord to;
+  to.shard = FromProto(from.shard());
+  to.failures = from.failures();
+  to.node_failures = from.node_failures();
+  to.reasons.assign(from.reasons().begin(), from.reasons().end());
+  to.failed = from.failed();
+  to.lost = from.lost();
+  to.charged = LeaseToken::FromValue(from.charged());
+  return to;
 }
 
 Mutation DecodeEvent(const v1::JournalEvent& from) {
   return EventRecord{from.sequence(), WallTime(from.wall_us()), from.kind(), from.node(),
                      from.text()};
+}
+
+Mutation DecodeStream(const v1::JournalStream& from) {
+  return StreamRecord{DatasetId(from.dataset()), ShardIndex(from.next_shard()), from.next_step(),
+                      from.cluster()};
+}
+
+absl::StatusOr<Mutation> DecodeStreamPosition(const v1::JournalStreamPosition& from) {
+  StreamPosition to{TopicPartition(from.partition()), from.begin(), from.cut(), std::nullopt};
+  if (from.has_end()) to.end = from.end();
+  if (to.begin > to.cut) return absl::DataLossError("a stream was cut before its begin");
+  return StreamPositionRecord{DatasetId(from.dataset()), to};
+}
+
+absl::StatusOr<Mutation> DecodeStreamRange(const v1::JournalStreamRange& from) {
+  if (from.begin() >= from.end()) return absl::DataLossError("an empty range of offsets");
+  return StreamRangeRecord{FromProto(from.shard()),
+                           {TopicPartition(from.partition()), from.begin(), from.end(),
+                            from.first_step(), WallTime(from.seen_us())}};
 }
 
 template <typename Message, typename Make>
@@ -344,6 +423,14 @@ absl::StatusOr<Mutation> DecodeValue(char kind, std::string_view value) {
       return ParseAs<v1::JournalNode>(value, [](const auto& m) { return NodeFromProto(m); });
     case 'v':
       return ParseAs<v1::JournalEvent>(value, [](const auto& m) { return DecodeEvent(m); });
+    case 's':
+      return ParseAs<v1::JournalStream>(value, [](const auto& m) { return DecodeStream(m); });
+    case 'o':
+      return ParseAs<v1::JournalStreamPosition>(
+          value, [](const auto& m) { return DecodeStreamPosition(m); });
+    case kRangeKind:
+      return ParseAs<v1::JournalStreamRange>(value,
+                                             [](const auto& m) { return DecodeStreamRange(m); });
     default:
       return absl::DataLossError("an unknown kind of record");
   }

@@ -63,7 +63,7 @@ class AdminRpc final : public v1::AdminService::CallbackService {
                                       const v1::GetStatusRequest*,
                                       v1::JobStatus* response) override {
     return Run(call, [this, response](MasterCore& core, StepTime at) {
-      FillStatus(core, context_.job->name, at.now, response);
+      FillStatus(core, context_.job->name, at, response);
       return absl::OkStatus();
     });
   }

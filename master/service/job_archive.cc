@@ -47,7 +47,7 @@ JobArchive::JobArchive(std::string job, std::string snapshot_directory,
       core_(std::move(core)) {}
 
 void JobArchive::FillStatus(v1::JobStatus* to) const {
-  muster::FillStatus(*core_, job_, TimePoint{}, to);
+  muster::FillStatus(*core_, job_, StepTime{}, to);
   const bool stopped = !IsTerminal(core_->state());
   if (stopped) to->set_state(v1::JOB_STATE_STOPPED);
   for (v1::NodeStatus& node : *to->mutable_nodes()) {

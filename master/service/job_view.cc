@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "master/service/stream_view.h"
 #include "sharding/codec/control_codec.h"
 
 namespace muster {
@@ -49,7 +50,8 @@ void FillMetrics(const ShardMetrics& metrics, v1::EpochStatus* to) {
 void FillEpoch(const Ledger& ledger, DatasetId id, EpochIndex epoch, v1::EpochStatus* to) {
   const EpochCounts counts = ledger.queue().Counts(id, epoch);
   to->set_epoch(epoch.value());
-  to->set_records_expected(ledger.plan()[id.value()].records);
+  to->set_records_expected(ledger.streams().IsStream(id) ? RecordsSoFar(ledger, id)
+                                                         : ledger.plan()[id.value()].records);
   to->set_records_committed(ledger.RecordsCommitted(id, epoch));
   to->set_records_done(ledger.RecordsDone(id, epoch));
   to->set_shards(counts.shards);
@@ -78,7 +80,8 @@ uint32_t EpochsBegun(const Ledger& ledger, DatasetId id) {
   return low;
 }
 
-void FillDataset(const Ledger& ledger, DatasetId id, v1::DatasetStatus* to) {
+void FillDataset(const MasterCore& core, DatasetId id, WallTime wall, v1::DatasetStatus* to) {
+  const Ledger& ledger = core.ledger();
   const DatasetPlan& plan = ledger.plan()[id.value()];
   const uint32_t total = ledger.queue().epochs(id);
   to->set_name(plan.name);
@@ -92,6 +95,7 @@ void FillDataset(const Ledger& ledger, DatasetId id, v1::DatasetStatus* to) {
   uint64_t done = 0;
   for (uint32_t e = 0; e < first; ++e) done += ledger.RecordsDone(id, EpochIndex(e));
   to->set_omitted_records_done(done);
+  if (ledger.streams().IsStream(id)) FillStream(core, id, wall, to->mutable_stream());
 }
 
 void FillNode(const MasterCore& core, const Node& node, TimePoint now, v1::NodeStatus* to) {
@@ -211,11 +215,15 @@ class ShardPage {
     ToProto(shard, status->mutable_id());
     status->set_dataset(core_.ledger().plan()[shard.dataset.value()].name);
     status->set_state(state);
-    const ShardWork work = work_of_(shard);
-    status->set_source(ValidUtf8(work.path));
-    status->set_first_record(work.first_record);
-    status->set_records(work.record_count);
-    status->set_first_line(work.first_record + (work.has_header ? 2 : 1));
+    if (core_.ledger().streams().IsStream(shard.dataset)) {
+      FillRange(core_.ledger(), shard, status);
+    } else {
+      const ShardWork work = work_of_(shard);
+      status->set_source(ValidUtf8(work.path));
+      status->set_first_record(work.first_record);
+      status->set_records(work.record_count);
+      status->set_first_line(work.first_record + (work.has_header ? 2 : 1));
+    }
     if (const FailureRecord* failure = core_.ledger().FindFailure(shard)) {
       status->set_failures(failure->failures);
       status->set_node_failures(failure->node_failures);
@@ -237,12 +245,13 @@ class ShardPage {
 
 }  // namespace
 
-void FillStatus(const MasterCore& core, const std::string& job, TimePoint now, v1::JobStatus* to) {
+void FillStatus(const MasterCore& core, const std::string& job, StepTime at, v1::JobStatus* to) {
+  const TimePoint now = at.now;
   to->set_job(job);
   to->set_state(static_cast<v1::JobState>(core.state()));
   to->set_reason(core.reason());
   for (uint32_t i = 0; i < core.ledger().plan().size(); ++i) {
-    FillDataset(core.ledger(), DatasetId(i), to->add_datasets());
+    FillDataset(core, DatasetId(i), at.wall, to->add_datasets());
   }
   for (const auto& [name, node] : core.nodes().nodes()) FillNode(core, node, now, to->add_nodes());
   FillCounters(core, to->mutable_counters());

@@ -10,7 +10,8 @@
 /// What operators see, out of the core. Read-only.
 namespace muster {
 
-void FillStatus(const MasterCore& core, const std::string& job, TimePoint now, v1::JobStatus* to);
+/// `at.wall` 0: not known, as of a job that does not run.
+void FillStatus(const MasterCore& core, const std::string& job, StepTime at, v1::JobStatus* to);
 /// kInvalidArgument for an unknown state or a limit out of range. `work_of` tells what a shard
 /// covers.
 absl::Status FillShards(const MasterCore& core, TimePoint now,

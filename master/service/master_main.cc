@@ -15,6 +15,7 @@
 #include "master/journal/rocksdb_journal.h"
 #include "master/service/master_server.h"
 #include "master/sources/source_catalog.h"
+#include "master/streams/topic_watcher.h"
 #include "sharding/job_identity.h"
 #include "sharding/shard_order.h"
 
@@ -64,6 +65,14 @@ DatasetPlan PlanOf(const JobSpec& job, DatasetId dataset, const ShardLayout& lay
   plan.shards = layout.shard_count();
   plan.records = layout.record_count();
   plan.minibatch_size = spec.minibatch_size;
+  if (spec.is_stream()) {
+    plan.stream = StreamPlan{.topic = spec.kafka.topic,
+                             .cut = {.minibatch_size = spec.minibatch_size,
+                                     .minibatches_per_shard = spec.minibatches_per_shard,
+                                     .max_delay = spec.kafka.max_delay},
+                             .open_ranges_max = spec.kafka.open_ranges_max};
+    return plan;
+  }
   plan.records_of = [layout, dataset, seed = job.seed, shuffle = spec.shuffle](EpochIndex epoch,
                                                                                ShardIndex index) {
     const ShardOrder order(seed, dataset, epoch, layout.shard_count(), shuffle);
@@ -95,6 +104,7 @@ absl::Status RunMaster(const MasterOptions& options) {
   StopSignals signals;
   MUSTER_RETURN_IF_ERROR(CheckLoopback(options.listen_address));
   MUSTER_RETURN_IF_ERROR(CheckJobId("--job-id", options.job_id));
+  MUSTER_RETURN_IF_ERROR(CheckTopics(job));
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<SourceCatalog> catalog,
                           SourceCatalog::Open(job, ShowProgress));
   const JournalHeader header{job.name, FixedFields(job), catalog->Fingerprint(),

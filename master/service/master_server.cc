@@ -14,12 +14,15 @@
 #include "master/service/owner_loop.h"
 #include "master/service/snapshot_files.h"
 #include "master/service/snapshot_owner.h"
+#include "master/streams/topic_watcher.h"
 
 namespace muster {
 namespace {
 
 constexpr int kRequestBytesMax = 64 << 20;
 constexpr std::chrono::milliseconds kStopDeadline{500};
+/// A watcher that waits for its brokers cannot be stopped sooner.
+constexpr std::chrono::milliseconds kTopicTimeout{2'000};
 
 class MasterServerImpl final : public MasterServer {
  public:
@@ -34,6 +37,7 @@ class MasterServerImpl final : public MasterServer {
     const std::set<std::string> named = NamedSnapshots(state);
     auto core = std::make_unique<MasterCore>(options_.core, std::move(state),
                                              StepTime{clock_->Now(), clock_->Wall()});
+    MUSTER_RETURN_IF_ERROR(OpenTopics(*core));
     const bool new_run = core->new_run();
     const uint64_t incarnation = core->incarnation().value();
     loop_ = std::make_unique<OwnerLoop>(
@@ -53,6 +57,7 @@ class MasterServerImpl final : public MasterServer {
       if (orphans > 0) Log(LogLevel::kInfo, "deleted {} orphan snapshot files", orphans);
     }
     MUSTER_RETURN_IF_ERROR(loop_->Start());
+    for (const auto& watcher : watchers_) watcher->Start();
     Log(LogLevel::kInfo, "job '{}': master incarnation {} serves on port {}{}", options_.job.name,
         incarnation, port_, new_run ? ", a new run" : ", after a restart");
     return absl::OkStatus();
@@ -61,7 +66,9 @@ class MasterServerImpl final : public MasterServer {
   int port() const override { return port_; }
   std::optional<absl::Status> failure() const override { return loop_->failure(); }
   void Stop() override {
-    // The loop first: it answers everything that waits, so that the server can shut down.
+    for (const auto& watcher : watchers_) watcher->RequestStop();
+    for (const auto& watcher : watchers_) watcher->Stop();
+    // The loop before the server: it answers everything that waits, so that that can shut down.
     if (loop_ != nullptr) loop_->Stop();
     if (server_ != nullptr) {
       server_->Shutdown(std::chrono::system_clock::time_point() + StopAt());
@@ -73,6 +80,49 @@ class MasterServerImpl final : public MasterServer {
   std::chrono::system_clock::duration StopAt() const {
     return std::chrono::duration_cast<std::chrono::system_clock::duration>(clock_->Wall() +
                                                                            kStopDeadline);
+  }
+
+  absl::Status OpenTopics(const MasterCore& core) {
+    for (uint32_t i = 0; i < options_.job.datasets.size(); ++i) {
+      const DatasetSpec& spec = options_.job.datasets[i];
+      if (!spec.is_stream()) continue;
+      const DatasetId dataset(i);
+      const std::string group = GroupOf(options_.job);
+      MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<kafka::Topic> topic,
+                              kafka::Topic::Open(ClientConfigOf(spec), {.topic = spec.kafka.topic,
+                                                                        .group = group,
+                                                                        .timeout = kTopicTimeout}));
+      watchers_.push_back(std::make_unique<TopicWatcher>(
+          TopicWatcher::Options{.dataset = dataset, .spec = spec, .group = group}, std::move(topic),
+          core.ledger().streams().ProgressOf(dataset),
+          [this](const StreamLook& look) { return TellLook(look); }, clock_));
+    }
+    return absl::OkStatus();
+  }
+
+  /// Waits for the sync: what it returns may be told to anybody.
+  absl::StatusOr<TopicWatcher::Progress> TellLook(const StreamLook& look) {
+    struct Answer {
+      Mutex mutex;
+      CondVar given;
+      std::optional<absl::Status> status MUSTER_GUARDED_BY(mutex);
+      TopicWatcher::Progress progress;
+    };
+    auto answer = std::make_shared<Answer>();
+    loop_->Post({[look, answer](MasterCore& core, StepTime at) {
+                   core.SeeStream(look, at);
+                   answer->progress = core.ledger().streams().ProgressOf(look.dataset);
+                   return absl::OkStatus();
+                 },
+                 [answer](const absl::Status& status) {
+                   MutexLock lock(&answer->mutex);
+                   answer->status = status;
+                   answer->given.SignalAll();
+                 }});
+    MutexLock lock(&answer->mutex);
+    while (!answer->status.has_value()) answer->given.Wait(&answer->mutex);
+    MUSTER_RETURN_IF_ERROR(*answer->status);
+    return answer->progress;
   }
 
   absl::Status Listen() {
@@ -99,6 +149,7 @@ class MasterServerImpl final : public MasterServer {
   Journal* const journal_;
   const Clock* const clock_;
   std::unique_ptr<OwnerLoop> loop_;
+  std::vector<std::unique_ptr<TopicWatcher>> watchers_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;

@@ -23,6 +23,18 @@ void FillHello(const JobSpec& job, const std::string& job_id, v1::HelloResponse*
   response->set_shards_ahead(job.training.shards_ahead);
   response->set_wire_encoding(job.training.wire_encoding);
   response->set_lease_duration_ms(static_cast<uint64_t>(job.leases.duration.count()));
+  for (const DatasetSpec& dataset : job.datasets) {
+    if (!dataset.is_stream()) continue;
+    v1::TopicSource* topic = response->add_topics();
+    topic->set_dataset(dataset.name);
+    for (const std::string& broker : dataset.kafka.brokers) topic->add_brokers(broker);
+    topic->mutable_properties()->insert(dataset.kafka.properties.begin(),
+                                        dataset.kafka.properties.end());
+    topic->mutable_secrets()->insert(dataset.kafka.secrets.begin(), dataset.kafka.secrets.end());
+    topic->set_group(GroupOf(job));
+    topic->set_record_bytes_max(dataset.kafka.record_bytes_max);
+    topic->set_dead_letter_topic(dataset.kafka.dead_letter_topic);
+  }
 }
 
 class WorkerRpc final : public v1::WorkerService::CallbackService {
@@ -79,7 +91,7 @@ class WorkerRpc final : public v1::WorkerService::CallbackService {
     return RunOnOwner(call, context_.loop, [this, shared, response](MasterCore& core, StepTime at) {
       MUSTER_ASSIGN_OR_RETURN(WorkerExchangeReply reply, core.ExchangeWorker(*shared, at));
       for (ShardGrant& grant : reply.grants) {
-        grant.work = context_.work_of(grant.shard);
+        if (!grant.work.stream.has_value()) grant.work = context_.work_of(grant.shard);
       }
       ToProto(reply, response);
       return absl::OkStatus();

@@ -158,6 +158,10 @@ absl::StatusOr<std::unique_ptr<SourceCatalog>> SourceCatalog::Open(const JobSpec
   MUSTER_RETURN_IF_ERROR(MakeDirectories(job.state_directory + "/index"));
   std::vector<Candidate> candidates;
   for (const DatasetSpec& spec : job.datasets) {
+    if (spec.is_stream()) {
+      candidates.emplace_back();
+      continue;
+    }
     auto candidate = CheckOrScan(spec, IndexPath(job, spec), progress);
     MUSTER_RETURN_IF_ERROR_PREPEND(candidate.status(), fmt::format("dataset '{}'", spec.name));
     candidates.push_back(*std::move(candidate));
@@ -167,6 +171,10 @@ absl::StatusOr<std::unique_ptr<SourceCatalog>> SourceCatalog::Open(const JobSpec
   std::vector<Dataset> datasets;
   for (size_t i = 0; i < candidates.size(); ++i) {
     const DatasetSpec& spec = job.datasets[i];
+    if (spec.is_stream()) {
+      datasets.push_back(AssembleStream(spec));
+      continue;
+    }
     MUSTER_RETURN_IF_ERROR_PREPEND(WriteAndOpen(spec, IndexPath(job, spec), &candidates[i]),
                                    fmt::format("dataset '{}'", spec.name));
     datasets.push_back(
@@ -178,6 +186,10 @@ absl::StatusOr<std::unique_ptr<SourceCatalog>> SourceCatalog::Open(const JobSpec
 absl::StatusOr<std::unique_ptr<SourceCatalog>> SourceCatalog::OpenIndexes(const JobSpec& job) {
   std::vector<Dataset> datasets;
   for (const DatasetSpec& spec : job.datasets) {
+    if (spec.is_stream()) {
+      datasets.push_back(AssembleStream(spec));
+      continue;
+    }
     MUSTER_ASSIGN_OR_RETURN(IndexFile index, IndexFile::Open(IndexPath(job, spec)));
     MUSTER_RETURN_IF_ERROR_PREPEND(CheckParameters(spec, index),
                                    fmt::format("dataset '{}'", spec.name));
@@ -190,6 +202,7 @@ absl::StatusOr<std::unique_ptr<SourceCatalog>> SourceCatalog::OpenIndexes(const 
 
 absl::Status SourceCatalog::CheckUnchanged(const JobSpec& job) {
   for (const DatasetSpec& spec : job.datasets) {
+    if (spec.is_stream()) continue;
     const auto check = [&]() -> absl::Status {
       const absl::StatusOr<IndexFile> index = IndexFile::Open(IndexPath(job, spec));
       if (!index.ok()) {
@@ -231,8 +244,8 @@ ShardWork SourceCatalog::WorkOf(const ShardId& shard) const {
   const ShardOrder order(seed_, shard.dataset, shard.epoch, shard_count, spec.shuffle);
   const uint64_t number = order.NumberAt(shard.index);
   const ShardLayout::Range range = dataset.layout.RangeOf(number);
-  const IndexFile::Bytes bytes = dataset.index.BytesOf(range.source, number);
-  const SourcePin& pin = dataset.index.sources()[range.source].pin;
+  const IndexFile::Bytes bytes = dataset.index->BytesOf(range.source, number);
+  const SourcePin& pin = dataset.index->sources()[range.source].pin;
   ShardWork work;
   work.dataset_name = spec.name;
   work.mode = spec.mode;
@@ -254,10 +267,15 @@ ShardWork SourceCatalog::WorkOf(const ShardId& shard) const {
 std::vector<std::pair<std::string, std::string>> SourceCatalog::Fingerprint() const {
   std::vector<std::pair<std::string, std::string>> result;
   for (const Dataset& dataset : datasets_) {
+    if (!dataset.index.has_value()) {
+      // What is in a topic changes; where it begins and ends is among the fixed fields.
+      result.emplace_back(dataset.spec.name, "topic");
+      continue;
+    }
     const ShardLayout& layout = dataset.layout;
     uint64_t hash = HashWords(layout.minibatch_size(), layout.minibatches_per_shard(),
-                              dataset.spec.header ? 1 : 0, dataset.index.sources().size());
-    for (const IndexFile::Source& source : dataset.index.sources()) {
+                              dataset.spec.header ? 1 : 0, dataset.index->sources().size());
+    for (const IndexFile::Source& source : dataset.index->sources()) {
       hash = HashWords(hash, source.pin.bytes, source.pin.hash, source.record_count);
     }
     result.emplace_back(dataset.spec.name, fmt::format("{:016x}", hash));

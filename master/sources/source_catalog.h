@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,7 +27,8 @@ struct CatalogProgress {
 using ProgressFn = std::function<void(const CatalogProgress&)>;
 
 /// What the job's datasets consist of: files, their pins, and where every shard lies. DatasetId is
-/// the position in JobSpec.datasets. Immutable after Open, so thread-safe.
+/// the position in JobSpec.datasets; a dataset that is a topic has no files and no shards here.
+/// Immutable after Open, so thread-safe.
 class SourceCatalog {
  public:
   /// Expands the globs and indexes every dataset into `<stateDirectory>/index/<dataset>.idx`, or
@@ -71,7 +73,8 @@ class SourceCatalog {
   struct Dataset {
     DatasetSpec spec;
     std::vector<std::string> files;
-    IndexFile index;
+    /// None: a topic.
+    std::optional<IndexFile> index;
     ShardLayout layout;
     /// Steps of one epoch: of what is counted with this dataset, and of that the part before it.
     uint64_t epoch_steps = 0;
@@ -80,6 +83,7 @@ class SourceCatalog {
 
   SourceCatalog(uint64_t seed, std::vector<Dataset> datasets);
   static Dataset Assemble(const DatasetSpec& spec, std::vector<std::string> files, IndexFile index);
+  static Dataset AssembleStream(const DatasetSpec& spec) { return {spec, {}, {}, {}, 0, 0}; }
 
   uint64_t seed_;
   std::vector<Dataset> datasets_;

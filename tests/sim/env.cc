@@ -7,7 +7,7 @@ namespace muster::sim {
 Env::Env(uint64_t seed, const Knobs& knobs, bool print)
     : seed(seed),
       knobs(knobs),
-      workload(Workload::Of(knobs.partitions)),
+      workload(Workload::Of(knobs.partitions, knobs.stream)),
       network(HashWords(seed, 101), &scheduler),
       trace(print),
       disk(knobs.disk_max, &workload, &probes),

@@ -13,6 +13,7 @@
 #include "tests/sim/machine/scheduler.h"
 #include "tests/sim/machine/sim_disk.h"
 #include "tests/sim/machine/sim_journal.h"
+#include "tests/sim/machine/sim_topic.h"
 #include "tests/sim/machine/trace.h"
 #include "tests/sim/oracle.h"
 #include "tests/sim/probes.h"
@@ -39,6 +40,8 @@ struct Knobs {
   uint32_t patience = 3;
   /// Answers of the master leave out what may come later (late_news.h).
   bool late_news = false;
+  /// The job has a dataset that is a topic.
+  bool stream = false;
   JobSpec::Leases leases;
   JobSpec::Servers server_times;
   milliseconds snapshot_interval{300}, snapshot_timeout{1'500};
@@ -62,6 +65,7 @@ struct Env {
   Network network;
   Trace trace;
   SimDisk disk;
+  SimTopic topic;
   Oracle oracle;
   SimJournal journal;
   /// Evaluate shards that some trainer has begun.

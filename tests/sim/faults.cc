@@ -9,7 +9,8 @@ namespace muster::sim {
 namespace {
 
 constexpr uint64_t kKnobStream = 201, kFaultStream = 202, kNetworkStream = 203,
-                   kTrainerStream = 204, kForgetStream = 205, kDrainStream = 206;
+                   kTrainerStream = 204, kForgetStream = 205, kDrainStream = 206,
+                   kTopicStream = 207;
 
 nanoseconds Between(Rng* rng, int64_t from_ms, int64_t to_ms) {
   return milliseconds(from_ms +
@@ -144,6 +145,19 @@ void AddDrains(uint64_t seed, const Knobs& knobs, FaultPlan* plan) {
   }
 }
 
+/// The topic's brokers go away. A stream of its own, too.
+void AddBrokerFaults(uint64_t seed, const Knobs& knobs, FaultPlan* plan) {
+  Rng rng(HashWords(seed, kTopicStream, 1));
+  if (!knobs.stream) return;
+  for (uint64_t i = 0, count = rng.Below(3); i < count; ++i) {
+    Fault away;
+    away.kind = FaultKind::kBrokers;
+    away.at = nanoseconds(rng.Below(static_cast<uint64_t>(plan->end.count())));
+    away.duration = Between(&rng, 100, 2'000);
+    plan->faults.push_back(away);
+  }
+}
+
 std::string_view NameOf(FaultKind kind) {
   switch (kind) {
     case FaultKind::kKill:
@@ -176,6 +190,8 @@ std::string_view NameOf(FaultKind kind) {
       return "forgotten while it stands still:";
     case FaultKind::kDrainNode:
       return "drain of";
+    case FaultKind::kBrokers:
+      return "brokers away";
   }
   return "?";
 }
@@ -193,7 +209,8 @@ std::string ToString(const Fault& fault) {
   }
   if (fault.kind == FaultKind::kCut) text += fmt::format(" to end {}", fault.other);
   if (fault.kind == FaultKind::kPause || fault.kind == FaultKind::kCut ||
-      fault.kind == FaultKind::kSlowDisk || fault.kind == FaultKind::kFullDisk) {
+      fault.kind == FaultKind::kSlowDisk || fault.kind == FaultKind::kFullDisk ||
+      fault.kind == FaultKind::kBrokers) {
     text += fmt::format(" for {} ms", fault.duration / milliseconds(1));
   }
   return text;
@@ -217,6 +234,8 @@ Knobs DrawKnobs(uint64_t seed, Weakening weakening) {
   knobs.patience = rng.Below(2) == 0 ? 3 : 40;
   knobs.late_news = rng.Below(4) == 0;
   knobs.late_news |= weakening == Weakening::kLateNews;
+  // By a draw of its own: the other seeds stay as they were.
+  knobs.stream = Rng(HashWords(seed, kTopicStream)).Below(4) == 0;
   knobs.snapshot_interval = milliseconds(100 + rng.Below(600));
   knobs.snapshot_timeout = milliseconds(600 + rng.Below(1'000));
   knobs.leases.duration = milliseconds(rng.Below(2) == 0 ? 600 : 1'500);
@@ -241,6 +260,7 @@ FaultPlan DrawFaults(uint64_t seed, const Knobs& knobs) {
   if (knobs.compute_max > milliseconds(500)) AddRelay(&rng, knobs, &plan);
   AddForgotten(seed, knobs, &plan);
   AddDrains(seed, knobs, &plan);
+  AddBrokerFaults(seed, knobs, &plan);
   std::ranges::stable_sort(plan.faults, {}, &Fault::at);
 
   Rng network(HashWords(seed, kNetworkStream));

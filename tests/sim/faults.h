@@ -29,6 +29,7 @@ enum class FaultKind : uint8_t {
   kPowerLoss,
   kForget,     // a worker, until its shards are COMMITTED and forgotten (forgotten_worker.h)
   kDrainNode,  // a worker or a server, which begins anew afterwards
+  kBrokers,    // of the topic, which cannot be reached
 };
 
 /// One event of a seed's plan.

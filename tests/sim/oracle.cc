@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/sim/machine/sim_topic.h"
+
 namespace muster::sim {
 
 void Oracle::Fail(std::string kind, std::string text) {
@@ -22,13 +24,62 @@ float Oracle::MarkIn(const ps::Partition& partition, uint32_t part) const {
 
 void Oracle::OnPart(const ps::Partition& partition, const ShardId& shard, MinibatchIndex minibatch,
                     bool ok) {
-  const uint32_t part = workload_->PartIndex(shard, minibatch, partition.id());
-  const float mark = MarkIn(partition, part);
-  if (mark > 1) {
-    Fail("doubled", fmt::format("{} took effect {} times", workload_->NameOf(part), mark));
-  } else if (ok && mark != 1) {
-    Fail("lost", fmt::format("{} was answered OK and is not in the rows", workload_->NameOf(part)));
+  const PartSet parts = PartsOf(shard, minibatch) & workload_->PartsIn(partition.id());
+  for (size_t i = parts._Find_first(); i < kPartsMax; i = parts._Find_next(i)) {
+    const auto part = static_cast<uint32_t>(i);
+    const float mark = MarkIn(partition, part);
+    if (mark > 1) {
+      Fail("doubled", fmt::format("{} took effect {} times", workload_->NameOf(part), mark));
+    } else if (ok && mark != 1) {
+      Fail("lost",
+           fmt::format("{} was answered OK and is not in the rows", workload_->NameOf(part)));
+    }
   }
+}
+
+PartSet Oracle::PartsOf(const ShardId& shard) {
+  if (!Workload::IsStream(shard)) return workload_->PartsOf(shard);
+  const auto range = ranges_.find(shard);
+  if (range != ranges_.end()) return workload_->PartsOf(range->second);
+  Fail("range", fmt::format("shard {} has no range in the journal", ToString(shard)));
+  return {};
+}
+
+PartSet Oracle::PartsOf(const ShardId& shard, MinibatchIndex minibatch) {
+  if (!Workload::IsStream(shard)) return workload_->BatchOf(shard, minibatch).parts;
+  const auto range = ranges_.find(shard);
+  if (range == ranges_.end()) return PartsOf(shard);
+  return workload_->PartsOf(Workload::OffsetsOf(range->second, minibatch));
+}
+
+void Oracle::CheckRange(const StreamRangeRecord& record) {
+  const StreamRange& range = record.range;
+  const StreamWork work{"topic", range.partition, range.begin, range.end};
+  const auto [it, added] = ranges_.try_emplace(record.shard, work);
+  uint64_t& cut = cut_[range.partition];
+  if (!added || range.begin != cut) {
+    Fail("range", fmt::format("shard {} has the offsets [{}, {}) of topic partition {}, which was "
+                              "cut up to {}{}",
+                              ToString(record.shard), range.begin, range.end,
+                              range.partition.value(), cut, added ? "" : ", and it had others"));
+  }
+  cut = range.end;
+}
+
+void Oracle::OnRange(const ShardId& shard, const StreamWork& range) {
+  const auto it = ranges_.find(shard);
+  if (it != ranges_.end() && it->second == range) return;
+  Fail("range", fmt::format("shard {} was granted with offsets [{}, {}) that the journal does not "
+                            "have",
+                            ToString(shard), range.begin, range.end));
+}
+
+void Oracle::OnStreamCommitted(TopicPartition partition, uint64_t offset) {
+  const PartSet missing =
+      workload_->PartsOf(StreamWork{"topic", partition, 0, offset}) & ~committed_;
+  if (missing.none()) return;
+  Fail("prefix", fmt::format("{} is said to be COMMITTED and is not",
+                             workload_->NameOf(static_cast<uint32_t>(missing._Find_first()))));
 }
 
 void Oracle::OnBuilt(const ps::Partition& partition, const SimDisk::Marks& marks) {
@@ -79,7 +130,7 @@ void Oracle::CheckEpoch(const EpochRecord& record) {
   for (const auto& [begin, end] : before.intervals()) {
     for (uint64_t index = begin; index < end; ++index) {
       const ShardId shard{record.dataset, record.epoch, ShardIndex(index)};
-      if (!Workload::IsEvaluate(shard)) committed_ |= workload_->PartsOf(shard);
+      if (!Workload::IsEvaluate(shard)) committed_ |= PartsOf(shard);
     }
   }
 }
@@ -135,7 +186,7 @@ void Oracle::CheckCovered(PartitionId partition, const DurableState& state) {
   CheckMissing(committed_ & lacking, partition, "its shard is COMMITTED");
   for (const auto& [seq, record] : state.done) {
     if (seq > chain.manifest.cut) break;
-    CheckMissing(workload_->PartsOf(record.done.shard) & lacking, partition,
+    CheckMissing(PartsOf(record.done.shard) & lacking, partition,
                  fmt::format("its shard is DONE {}, the cut is {}", seq.value(),
                              chain.manifest.cut.value()));
   }
@@ -163,6 +214,7 @@ void Oracle::OnDurable(std::span<const Mutation> mutations, const DurableState& 
   bool committed = false;
   std::set<PartitionId> changed;
   for (const Mutation& mutation : mutations) {
+    if (const auto* range = std::get_if<StreamRangeRecord>(&mutation)) CheckRange(*range);
     if (const auto* meta = std::get_if<MetaRecord>(&mutation)) CheckMeta(*meta);
     if (const auto* epoch = std::get_if<EpochRecord>(&mutation)) {
       CheckEpoch(*epoch);
@@ -187,7 +239,7 @@ void Oracle::OnDurable(std::span<const Mutation> mutations, const DurableState& 
 }
 
 void Oracle::OnDone(const DoneRecord& record, const Current& current) {
-  const PartSet& parts = workload_->PartsOf(record.done.shard);
+  const PartSet parts = PartsOf(record.done.shard);
   for (size_t part = parts._Find_first(); part < kPartsMax; part = parts._Find_next(part)) {
     const PartitionId id(static_cast<uint32_t>(part) % workload_->partitions());
     const ps::Partition* partition = current(id);
@@ -262,25 +314,42 @@ void Oracle::CheckRows(const ps::Partition& partition, const std::string& what) 
   }
 }
 
-void Oracle::OnEnd(const MasterCore& core, const DurableState& state, const Current& current) {
-  const std::vector<DatasetPlan> plan = workload_->plan();
-  for (uint32_t dataset = 0; dataset < plan.size(); ++dataset) {
-    for (uint32_t epoch = 0; epoch < Workload::kEpochs; ++epoch) {
-      const auto found = state.epochs.find({DatasetId(dataset), EpochIndex(epoch)});
-      if (found == state.epochs.end() || found->second.committed.count() != plan[dataset].shards) {
-        return Fail("end-ledger", fmt::format("epoch {} of dataset {} is not COMMITTED as a whole",
-                                              epoch, dataset));
-      }
-      const ShardMetrics expected = Workload::MetricsOfEpoch(DatasetId(dataset), EpochIndex(epoch));
-      const ShardMetrics& merged = found->second.metrics;
-      if (merged.records != expected.records || merged.means != expected.means ||
-          merged.rejected_records != expected.rejected_records ||
-          found->second.records_committed != expected.records) {
-        Fail("end-metrics", fmt::format("metrics of epoch {} of dataset {} were not merged once: "
-                                        "{} records instead of {}",
-                                        epoch, dataset, merged.records, expected.records));
-      }
+void Oracle::CheckEpochAtEnd(DatasetId dataset, EpochIndex epoch, const DurableState& state) {
+  const bool stream = dataset == kStreamDataset;
+  const uint64_t shards = stream ? ranges_.size() : workload_->plan()[dataset.value()].shards;
+  ShardMetrics expected;
+  if (stream) {
+    for (uint32_t p = 0; p < SimTopic::kPartitions; ++p) {
+      Merge(&expected,
+            Workload::MetricsOf(StreamWork{"topic", TopicPartition(p), 0, SimTopic::kOffsets}));
     }
+  } else {
+    expected = Workload::MetricsOfEpoch(dataset, epoch);
+  }
+  const auto found = state.epochs.find({dataset, epoch});
+  if (found == state.epochs.end() || found->second.committed.count() != shards) {
+    return Fail("end-ledger", fmt::format("epoch {} of dataset {} is not COMMITTED as a whole",
+                                          epoch.value(), dataset.value()));
+  }
+  const ShardMetrics& merged = found->second.metrics;
+  if (merged.records != expected.records || merged.means != expected.means ||
+      merged.rejected_records != expected.rejected_records ||
+      found->second.records_committed != expected.records) {
+    Fail("end-metrics",
+         fmt::format("metrics of epoch {} of dataset {} were not merged once: "
+                     "{} records instead of {}",
+                     epoch.value(), dataset.value(), merged.records, expected.records));
+  }
+}
+
+void Oracle::OnEnd(const MasterCore& core, const DurableState& state, const Current& current) {
+  for (uint32_t dataset = 0; dataset < workload_->plan().size(); ++dataset) {
+    for (uint32_t epoch = 0; epoch < Workload::EpochsOf(DatasetId(dataset)); ++epoch) {
+      CheckEpochAtEnd(DatasetId(dataset), EpochIndex(epoch), state);
+    }
+  }
+  if (!state.stream_ranges.empty()) {
+    Fail("end-ledger", "ranges that are COMMITTED are still in the journal");
   }
   for (uint32_t p = 0; p < workload_->partitions(); ++p) {
     const PartitionId id(p);

@@ -55,7 +55,12 @@ class Oracle {
   /// A trainer really failed here, under this lease.
   void OnTrainerFailed(const ShardId& shard, LeaseToken token) { failures_[shard].insert(token); }
 
+  /// The master's word leaves that everything before `offset` is COMMITTED.
+  void OnStreamCommitted(TopicPartition partition, uint64_t offset);
+
   // ---- the workers ----
+  /// A worker has been granted a range of the stream.
+  void OnRange(const ShardId& shard, const StreamWork& range);
   void OnRows(const BatchRows& wanted, size_t key, std::span<const float> row);
 
   // ---- the end ----
@@ -67,6 +72,11 @@ class Oracle {
     PartSet parts;
   };
   float MarkIn(const ps::Partition& partition, uint32_t part) const;
+  /// All parts of a shard, or of one of its minibatches.
+  PartSet PartsOf(const ShardId& shard);
+  PartSet PartsOf(const ShardId& shard, MinibatchIndex minibatch);
+  void CheckRange(const StreamRangeRecord& record);
+  void CheckEpochAtEnd(DatasetId dataset, EpochIndex epoch, const DurableState& state);
   void CheckMeta(const MetaRecord& meta);
   void CheckEpoch(const EpochRecord& record);
   void CheckPartition(const PartitionRecord& record);
@@ -96,6 +106,9 @@ class Oracle {
   /// Under which leases trainers failed, since the shard was last tried again after FAILED.
   std::map<ShardId, std::set<LeaseToken>> failures_;
   std::set<ShardId> failed_;
+  /// Of the stream, as the journal has had them, and where the next one begins.
+  std::map<ShardId, StreamWork> ranges_;
+  std::map<TopicPartition, uint64_t> cut_;
 };
 
 }  // namespace muster::sim

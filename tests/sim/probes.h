@@ -72,6 +72,12 @@
   X(kForgottenWorker, "forgotten-worker", "alive, and all that it held is forgotten") \
   X(kForgottenPart, "forgotten-part", "a part that comes from it after all")          \
   X(kLateNews, "late-news", "a piece of an answer that comes with a later one")       \
+  X(kStreamRange, "stream-range", "a range of a topic that was cut while it grew")    \
+  X(kPartialRange, "partial-range", "a range that was cut after its delay")           \
+  X(kEmptyMinibatch, "empty-minibatch", "a minibatch of gaps alone")                  \
+  X(kBrokerDown, "broker-down", "a look at a topic whose brokers were away")          \
+  X(kStalledRead, "stalled-read", "a trainer that waited for the brokers")            \
+  X(kRetention, "retention", "COMMITTED records that retention took")                 \
   X(kLostMessage, "lost-message", "a message that never came")                        \
   X(kDoubledMessage, "doubled-message", "a message that came twice")                  \
   X(kLateMessage, "late-message", "a message that came much later")                   \

@@ -17,7 +17,8 @@ SimMaster::SimMaster(Env* env, ProcessRef process, CoreOptions options)
     : env_(env),
       process_(std::move(process)),
       options_(std::move(options)),
-      rng_(env->Stream(1, process_->id)) {}
+      rng_(env->Stream(1, process_->id)),
+      topic_watch_(env, process_) {}
 
 StepTime SimMaster::At() const {
   // Wall clocks jump; nothing may depend on them.
@@ -43,6 +44,7 @@ void SimMaster::Start() {
   Write(core_->TakeMutations(), [this] {
     serving_ = true;
     Tick();
+    if (env_->knobs.stream) topic_watch_.Start();
   });
 }
 
@@ -115,6 +117,15 @@ const ps::Partition* SimMaster::Current(PartitionId id) const {
 
 void SimMaster::CheckDone(const std::vector<Mutation>& mutations) {
   for (const Mutation& mutation : mutations) {
+    if (const auto* cut = std::get_if<StreamRangeRecord>(&mutation)) {
+      env_->probes.Hit(Probe::kStreamRange);
+      const uint64_t full =
+          options_.datasets[kStreamDataset.value()].stream->cut.minibatch_size *
+          options_.datasets[kStreamDataset.value()].stream->cut.minibatches_per_shard;
+      if (cut->range.end - cut->range.begin < full && cut->range.end < SimTopic::kOffsets) {
+        env_->probes.Hit(Probe::kPartialRange);
+      }
+    }
     if (const auto* done = std::get_if<DoneRecord>(&mutation)) {
       // DONE and to be run again within one batch: nobody has heard of it.
       if (!core_->ledger().queue().done().contains(done->done.seq)) continue;

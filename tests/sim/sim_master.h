@@ -10,6 +10,7 @@
 #include "master/core/group_commit.h"
 #include "master/core/master_core.h"
 #include "tests/sim/env.h"
+#include "tests/sim/topic_watch.h"
 
 namespace muster::sim {
 
@@ -44,6 +45,7 @@ class SimMaster {
   Rng rng_;
   std::unique_ptr<MasterCore> core_;
   std::unique_ptr<GroupCommit> commit_;
+  TopicWatch topic_watch_;
   std::vector<GroupCommit::Item> queue_;
   bool serving_ = false;
   bool kicked_ = false;

@@ -76,8 +76,44 @@ bool SimWorker::TakeShard(Loop* loop) {
   if (Workload::IsEvaluate(ShardOf(*loop)) && loop->run->run.value() > 0) {
     env_->oracle.Fail("evaluate", "an evaluate shard was re-verified");
   }
-  After(Some(milliseconds(20)), [this, loop] { BeginShard(loop); });
+  After(Some(milliseconds(20)), [this, loop] { ReadShard(loop); });
   return true;
+}
+
+const StreamWork* SimWorker::StreamOf(const Loop& loop) {
+  const std::optional<StreamWork>& stream = loop.run->grant.work.stream;
+  return stream.has_value() ? &*stream : nullptr;
+}
+
+uint32_t SimWorker::MinibatchesOf(const Loop& loop) {
+  const StreamWork* const stream = StreamOf(loop);
+  return stream != nullptr ? Workload::MinibatchesOf(*stream)
+                           : Workload::MinibatchesOf(ShardOf(loop));
+}
+
+TrainBatch SimWorker::BatchOf(const Loop& loop, uint32_t minibatch) const {
+  const StreamWork* const stream = StreamOf(loop);
+  const ShardId shard = ShardOf(loop);
+  return stream != nullptr ? env_->workload.BatchOf(*stream, shard, MinibatchIndex(minibatch))
+                           : env_->workload.BatchOf(shard, MinibatchIndex(minibatch));
+}
+
+void SimWorker::ReadShard(Loop* loop) {
+  const StreamWork* const stream = StreamOf(*loop);
+  if (stream == nullptr) return BeginShard(loop);
+  const sdk::ShardRun& run = *loop->run;
+  const bool held = !failed_ && core_->Holds(run.grant.token, run.run);
+  if (held && !env_->topic.reachable()) {
+    env_->probes.Hit(Probe::kStalledRead);
+    return After(milliseconds(100), [this, loop] { ReadShard(loop); });
+  }
+  // COMMITTED through somebody else, and gone since.
+  if (!held || env_->topic.begin(stream->partition.value()) > stream->begin) {
+    core_->GiveUp(run.grant.token, run.run);
+    LeaveShard(loop);
+    return Pump();
+  }
+  BeginShard(loop);
 }
 
 void SimWorker::BeginShard(Loop* loop) {
@@ -96,11 +132,12 @@ void SimWorker::BeginShard(Loop* loop) {
 
 void SimWorker::PrepareAhead(Loop* loop) {
   const ShardId shard = ShardOf(*loop);
-  const uint32_t end =
-      std::min(Workload::MinibatchesOf(shard), loop->next + 1 + env_->knobs.prefetch);
+  const uint32_t end = std::min(MinibatchesOf(*loop), loop->next + 1 + env_->knobs.prefetch);
   for (; loop->prepared < end; ++loop->prepared) {
     Pull pull;
-    pull.wanted = env_->workload.PullOf(shard, MinibatchIndex(loop->prepared));
+    pull.wanted = StreamOf(*loop) != nullptr
+                      ? env_->workload.PullOf(BatchOf(*loop, loop->prepared))
+                      : env_->workload.PullOf(shard, MinibatchIndex(loop->prepared));
     std::vector<sdk::TableKeys> tables;
     for (const BatchRows& rows : pull.wanted) tables.push_back({rows.table, rows.dim, rows.keys});
     auto batch = std::make_shared<sdk::RowBatch>();
@@ -114,8 +151,11 @@ void SimWorker::PrepareAhead(Loop* loop) {
 void SimWorker::NextMinibatch(Loop* loop) {
   const sdk::ShardRun& run = *loop->run;
   const ShardId shard = ShardOf(*loop);
-  if (loop->next == Workload::MinibatchesOf(shard)) {
-    core_->CompleteShard(run.grant.token, run.run, Workload::MetricsOf(shard));
+  if (loop->next == MinibatchesOf(*loop)) {
+    const StreamWork* const stream = StreamOf(*loop);
+    core_->CompleteShard(
+        run.grant.token, run.run,
+        stream != nullptr ? Workload::MetricsOf(*stream) : Workload::MetricsOf(shard));
     return LeaveShard(loop);
   }
   PrepareAhead(loop);
@@ -162,8 +202,12 @@ void SimWorker::Compute(Loop* loop) {
     return Fail();
   }
   if (!Workload::IsEvaluate(shard) && !failed_) {
-    const TrainBatch& batch = env_->workload.BatchOf(shard, MinibatchIndex(loop->next));
-    core_->CommitMinibatch(run.grant.token, run.run, batch.minibatch, PushOf(batch), Now());
+    const TrainBatch batch = BatchOf(*loop, loop->next);
+    if (batch.rows.empty()) {
+      env_->probes.Hit(Probe::kEmptyMinibatch);
+    } else {
+      core_->CommitMinibatch(run.grant.token, run.run, batch.minibatch, PushOf(batch), Now());
+    }
   }
   loop->state = State::kAcknowledging;
 }

@@ -145,6 +145,7 @@ void SimWorker::OnExchanged(absl::StatusOr<WorkerExchangeReply> reply) {
     for (const ShardGrant& grant : reply->grants) {
       env_->Say(*process_, "is granted shard {}, token {}", ToString(grant.shard),
                 ToString(grant.token));
+      if (grant.work.stream.has_value()) env_->oracle.OnRange(grant.shard, *grant.work.stream);
     }
     for (const DoneVerdict& verdict : reply->verdicts) {
       env_->Say(*process_, "hears of shard {}: {}", ToString(verdict.shard),

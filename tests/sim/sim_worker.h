@@ -71,7 +71,7 @@ class SimWorker {
     return nanoseconds(rng_.Below(static_cast<uint64_t>(max.count()) + 1));
   }
   bool Misbehaves(uint64_t chance) { return env_->faulty && rng_.Below(1000) < chance; }
-  ShardId ShardOf(const Loop& loop) const { return loop.run->grant.shard; }
+  static ShardId ShardOf(const Loop& loop) { return loop.run->grant.shard; }
 
   void Hello();
   void Greeted();
@@ -93,7 +93,13 @@ class SimWorker {
   void Pump();
   bool Advance(Loop* loop);
   bool TakeShard(Loop* loop);
+  /// When the shard's records have been read.
   void BeginShard(Loop* loop);
+  void ReadShard(Loop* loop);
+  /// The stream's range that the loop is in; null: a file.
+  static const StreamWork* StreamOf(const Loop& loop);
+  static uint32_t MinibatchesOf(const Loop& loop);
+  TrainBatch BatchOf(const Loop& loop, uint32_t minibatch) const;
   void NextMinibatch(Loop* loop);
   void PrepareAhead(Loop* loop);
   void Compute(Loop* loop);

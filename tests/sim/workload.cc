@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "ps/engine/initializer.h"
 #include "sharding/partition_map.h"
+#include "tests/sim/machine/sim_topic.h"
 
 namespace muster::sim {
 namespace {
@@ -25,6 +26,7 @@ constexpr std::array<DatasetShape, 3> kShapes = {{{"a", DatasetMode::kTrain, 4, 
                                                   {"b", DatasetMode::kTrain, 3, 2},
                                                   {"test", DatasetMode::kEvaluate, 2, 2}}};
 constexpr uint32_t kMinibatchSize = 4;
+constexpr uint32_t kStreamMinibatchSize = 3, kStreamMinibatches = 2;
 constexpr uint64_t kSparseKeys = 24, kLateKeys = 9;
 /// Of the late table; nobody pushes it.
 constexpr uint64_t kUntouchedKey = 1'000'000;
@@ -55,15 +57,17 @@ std::vector<uint64_t> SomeKeys(uint64_t seed, size_t count, uint64_t bound) {
 
 }  // namespace
 
-const Workload& Workload::Of(uint32_t partitions) {
-  static std::array<std::unique_ptr<const Workload>, kPartitionsMax + 1> made;
+const Workload& Workload::Of(uint32_t partitions, bool stream) {
+  static std::array<std::unique_ptr<const Workload>, 2 * (kPartitionsMax + 1)> made;
   MUSTER_CHECK(partitions >= kPartitionsMin && partitions <= kPartitionsMax);
-  if (made[partitions] == nullptr) made[partitions].reset(new Workload(partitions));
-  return *made[partitions];
+  auto& workload = made[2 * partitions + (stream ? 1 : 0)];
+  if (workload == nullptr) workload.reset(new Workload(partitions, stream));
+  return *workload;
 }
 
-Workload::Workload(uint32_t partitions)
+Workload::Workload(uint32_t partitions, bool stream)
     : partitions_(partitions),
+      stream_(stream),
       tables_(Tables()),
       partition_parts_(partitions),
       marks_(kPartsMax),
@@ -78,7 +82,18 @@ Workload::Workload(uint32_t partitions)
       }
     }
   }
+  if (stream) AddRecords();
   MUSTER_CHECK(batches_.size() * partitions_ <= kPartsMax);
+}
+
+void Workload::AddRecords() {
+  for (uint32_t partition = 0; partition < SimTopic::kPartitions; ++partition) {
+    for (uint64_t offset = 0; offset < SimTopic::kOffsets; ++offset) {
+      if (!SimTopic::IsRecord(partition, offset)) continue;
+      record_batch_[{partition, offset}] = static_cast<uint32_t>(batches_.size());
+      AddBatch({kStreamDataset, EpochIndex(0), ShardIndex(offset)}, partition);
+    }
+  }
 }
 
 void Workload::AddBatch(const ShardId& shard, uint32_t minibatch) {
@@ -99,7 +114,7 @@ void Workload::AddBatch(const ShardId& shard, uint32_t minibatch) {
   if (shard.epoch.value() > 0) add(kLate, SomeKeys(HashWords(id, 2), 2, kLateKeys));
   AddMarks(&batch);
   AddExpected(batch);
-  shard_parts_[shard] |= batch.parts;
+  if (!IsStream(shard)) shard_parts_[shard] |= batch.parts;
   batches_.push_back(std::move(batch));
 }
 
@@ -161,7 +176,84 @@ std::vector<DatasetPlan> Workload::plan() const {
     }
     plan.push_back(std::move(dataset));
   }
+  if (!stream_) return plan;
+  DatasetPlan topic{"topic", DatasetMode::kTrain, 1, 0, 0, kStreamMinibatchSize, nullptr};
+  topic.stream = StreamPlan{"topic",
+                            {.minibatch_size = kStreamMinibatchSize,
+                             .minibatches_per_shard = kStreamMinibatches,
+                             .max_delay = std::chrono::milliseconds(300)},
+                            /*open_ranges_max=*/3};
+  plan.push_back(std::move(topic));
   return plan;
+}
+
+uint32_t Workload::MinibatchesOf(const StreamWork& range) {
+  return StreamMinibatches(range.begin, range.end, kStreamMinibatchSize);
+}
+
+ShardMetrics Workload::MetricsOf(const StreamWork& range) {
+  ShardMetrics metrics;
+  double offsets = 0;
+  for (uint64_t offset = range.begin; offset < range.end; ++offset) {
+    if (!SimTopic::IsRecord(range.partition.value(), offset)) continue;
+    ++metrics.records;
+    offsets += static_cast<double>(offset);
+  }
+  metrics.means["offset"] = {offsets, static_cast<double>(metrics.records)};
+  return metrics;
+}
+
+StreamWork Workload::OffsetsOf(const StreamWork& range, MinibatchIndex minibatch) {
+  StreamWork offsets = range;
+  offsets.begin += uint64_t{minibatch.value()} * kStreamMinibatchSize;
+  offsets.end = std::min(range.end, offsets.begin + kStreamMinibatchSize);
+  return offsets;
+}
+
+TrainBatch Workload::BatchOf(const StreamWork& range, const ShardId& shard,
+                             MinibatchIndex minibatch) const {
+  TrainBatch sum{shard, minibatch, {}, {}};
+  std::map<TableId, std::map<uint64_t, std::vector<float>>> rows;
+  const StreamWork offsets = OffsetsOf(range, minibatch);
+  for (uint64_t offset = offsets.begin; offset < offsets.end; ++offset) {
+    const auto record = record_batch_.find({offsets.partition.value(), offset});
+    if (record == record_batch_.end()) continue;
+    const TrainBatch& batch = batches_[record->second];
+    sum.parts |= batch.parts;
+    for (const BatchRows& from : batch.rows) {
+      for (size_t i = 0; i < from.keys.size(); ++i) {
+        std::vector<float>& row = rows[from.table][from.keys[i]];
+        row.resize(from.dim);
+        for (uint32_t column = 0; column < from.dim; ++column) {
+          row[column] += from.gradients[i * from.dim + column];
+        }
+      }
+    }
+  }
+  for (const auto& [table, keys] : rows) {
+    BatchRows& to = sum.rows.emplace_back(BatchRows{table, tables_[table.value() - 1].dim, {}, {}});
+    for (const auto& [key, row] : keys) {
+      to.keys.push_back(key);
+      to.gradients.insert(to.gradients.end(), row.begin(), row.end());
+    }
+  }
+  return sum;
+}
+
+std::vector<BatchRows> Workload::PullOf(const TrainBatch& batch) const {
+  std::vector<BatchRows> pull;
+  for (const BatchRows& rows : batch.rows) {
+    if (rows.table != kMarks) pull.push_back({rows.table, rows.dim, rows.keys, {}});
+  }
+  return pull;
+}
+
+PartSet Workload::PartsOf(const StreamWork& range) const {
+  PartSet parts;
+  auto record = record_batch_.lower_bound({range.partition.value(), range.begin});
+  const auto end = record_batch_.lower_bound({range.partition.value(), range.end});
+  for (; record != end; ++record) parts |= batches_[record->second].parts;
+  return parts;
 }
 
 uint32_t Workload::MinibatchesOf(const ShardId& shard) {
@@ -211,13 +303,12 @@ std::vector<BatchRows> Workload::PullOf(const ShardId& shard, MinibatchIndex min
   return pull;
 }
 
-uint32_t Workload::PartIndex(const ShardId& shard, MinibatchIndex minibatch,
-                             PartitionId partition) const {
-  return (first_batch_.at(shard) + minibatch.value()) * partitions_ + partition.value();
-}
-
 std::string Workload::NameOf(uint32_t part) const {
   const TrainBatch& batch = batches_[part / partitions_];
+  if (IsStream(batch.shard)) {
+    return fmt::format("offset {} of topic partition {}, partition {}", batch.shard.index.value(),
+                       batch.minibatch.value(), part % partitions_);
+  }
   return fmt::format("shard {} minibatch {} partition {}", ToString(batch.shard),
                      batch.minibatch.value(), part % partitions_);
 }

@@ -18,9 +18,10 @@
 namespace muster::sim {
 
 inline constexpr uint64_t kJobSeed = 7;
+inline constexpr DatasetId kStreamDataset{3};
 inline constexpr TableId kMarks{1}, kSparse{2}, kDense{3}, kLate{4};
 /// Room for one bit per part: minibatches times partitions.
-inline constexpr size_t kPartsMax = 320;
+inline constexpr size_t kPartsMax = 640;
 using PartSet = std::bitset<kPartsMax>;
 
 /// Rows of one table in one minibatch.
@@ -37,23 +38,29 @@ struct TrainBatch {
   PartSet parts;
 };
 
-/// What the simulated job trains: two train datasets of two epochs, an evaluate dataset, three
-/// tables from the start and one that comes late. All of it is a pure function of the number of
-/// partitions, with optimizer Sum and whole gradients, so that the end is known. Every minibatch
-/// has a row of its own, its *mark*, in every partition that it touches: a mark is 1 if the part
-/// took effect once.
+/// What the simulated job trains: two train datasets of two epochs, an evaluate dataset, in some
+/// seeds a stream, three tables from the start and one that comes late. All of it is a pure
+/// function of the number of partitions, with optimizer Sum and whole gradients, so that the end is
+/// known. Every minibatch has a row of its own, its *mark*, in every partition that it touches: a
+/// mark is 1 if the part took effect once. How a stream is cut is not known beforehand; so every
+/// record of it is what a minibatch is elsewhere, and its minibatches are sums of those.
 class Workload {
  public:
   static constexpr uint32_t kPartitionsMin = 4, kPartitionsMax = 8, kEpochs = 2;
 
-  /// Made once per number of partitions.
-  static const Workload& Of(uint32_t partitions);
+  /// Made once for each.
+  static const Workload& Of(uint32_t partitions, bool stream);
 
   std::vector<DatasetPlan> plan() const;
   const std::vector<TableSpec>& tables() const { return tables_; }  // without ids, in their order
   uint32_t partitions() const { return partitions_; }
+  bool stream() const { return stream_; }
+  /// Epochs of a dataset that the job has.
+  static uint32_t EpochsOf(DatasetId dataset) { return dataset == kStreamDataset ? 1 : kEpochs; }
 
   static bool IsEvaluate(const ShardId& shard) { return shard.dataset.value() == 2; }
+  static bool IsStream(const ShardId& shard) { return shard.dataset == kStreamDataset; }
+  // Of shards of files:
   static uint32_t MinibatchesOf(const ShardId& shard);
   static uint32_t RecordsOf(const ShardId& shard);
   /// What the trainer reports with this shard.
@@ -67,12 +74,20 @@ class Workload {
   std::vector<BatchRows> PullOf(const ShardId& shard, MinibatchIndex minibatch) const;
   /// All parts of a shard.
   const PartSet& PartsOf(const ShardId& shard) const { return shard_parts_.at(shard); }
+  // Of ranges of the stream:
+  static uint32_t MinibatchesOf(const StreamWork& range);
+  static ShardMetrics MetricsOf(const StreamWork& range);
+  /// The sum of the minibatch's records; no rows when it has none.
+  TrainBatch BatchOf(const StreamWork& range, const ShardId& shard, MinibatchIndex minibatch) const;
+  std::vector<BatchRows> PullOf(const TrainBatch& batch) const;
+  PartSet PartsOf(const StreamWork& range) const;
+  /// The offsets of a minibatch of a range.
+  static StreamWork OffsetsOf(const StreamWork& range, MinibatchIndex minibatch);
   const std::vector<TrainBatch>& batches() const { return batches_; }
 
   /// The part that a mark's key stands for.
   uint32_t PartOfMark(uint64_t key) const { return mark_parts_.at(key); }
   uint64_t MarkOf(uint32_t part) const { return marks_[part]; }
-  uint32_t PartIndex(const ShardId& shard, MinibatchIndex minibatch, PartitionId partition) const;
   /// All parts that lie in a partition.
   const PartSet& PartsIn(PartitionId partition) const {
     return partition_parts_[partition.value()];
@@ -86,15 +101,19 @@ class Workload {
   std::vector<float> Initial(TableId table, uint64_t key) const;
 
  private:
-  explicit Workload(uint32_t partitions);
+  Workload(uint32_t partitions, bool stream);
+  void AddRecords();
   void AddBatch(const ShardId& shard, uint32_t minibatch);
   void AddMarks(TrainBatch* batch);
   void AddExpected(const TrainBatch& batch);
 
   const uint32_t partitions_;
+  const bool stream_;
   std::vector<TableSpec> tables_;
   std::vector<TrainBatch> batches_;
   std::map<ShardId, uint32_t> first_batch_;
+  /// By partition and offset of the topic.
+  std::map<std::pair<uint32_t, uint64_t>, uint32_t> record_batch_;
   std::map<ShardId, PartSet> shard_parts_;
   std::vector<PartSet> partition_parts_;
   std::vector<uint64_t> marks_;  // key by part, where the part exists

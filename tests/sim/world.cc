@@ -39,6 +39,7 @@ class World {
       });
     }
     env_.scheduler.After(plan_.end, nullptr, [this] { Heal(); });
+    if (knobs_.stream) GrowTopic();
     while (!env_.oracle.failed() && !Over() && env_.scheduler.Step()) {
     }
     if (!env_.oracle.failed()) CheckEnd();
@@ -113,7 +114,18 @@ class World {
       case FaultKind::kDrainNode:
         supervisor_.DrainNode(fault.role, fault.index);
         return;
+      case FaultKind::kBrokers:
+        env_.topic.set_reachable(false);
+        env_.scheduler.At(until, nullptr, [this] { env_.topic.set_reachable(true); });
+        return;
     }
+  }
+
+  void GrowTopic() {
+    env_.topic.Grow(&topic_rng_);
+    if (!env_.faulty) return env_.topic.Finish();
+    env_.scheduler.After(nanoseconds(topic_rng_.Below(400'000'000)), nullptr,
+                         [this] { GrowTopic(); });
   }
 
   void QuickDisk() {
@@ -128,6 +140,8 @@ class World {
     env_.network.Heal();
     env_.disk.set_full(false);
     env_.disk.set_torn_reads(0);
+    env_.topic.set_reachable(true);
+    env_.topic.Finish();
     QuickDisk();
     supervisor_.Resume(milliseconds(300));
     deadline_ = env_.scheduler.now() + kEndsWithin;
@@ -206,6 +220,7 @@ class World {
   const FaultPlan plan_;
   Env env_;
   Supervisor supervisor_;
+  Rng topic_rng_ = env_.Stream(10);
   std::unique_ptr<ForgottenWorker> forgotten_;
   TimePoint began_{};
   TimePoint deadline_ = TimePoint::max();

@@ -51,10 +51,12 @@ class RocksdbJournalTest : public ::testing::Test {
 
 TEST_F(RocksdbJournalTest, AgreesWithTheMemoryJournalAfterReopening) {
   MemoryJournal memory;
-  std::vector<std::vector<Mutation>> batches = {SampleRecords(),
-                                                {EraseDone{DoneSeq(10), DoneSeq(11)}},
-                                                {EraseFailure{testing::SampleShard(4)}},
-                                                {EraseEvents{1}}};
+  std::vector<std::vector<Mutation>> batches = {
+      SampleRecords(),
+      {EraseDone{DoneSeq(10), DoneSeq(11)}},
+      {EraseFailure{testing::SampleShard(4)}},
+      {EraseEvents{1}},
+      {EraseStreamRange{{DatasetId(2), EpochIndex(0), ShardIndex(15)}}}};
   for (const auto& batch : batches) {
     MUSTER_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> journal, Open());
     EXPECT_EQ(Stored(journal->TakeState()), Stored(memory.state()));
@@ -67,6 +69,7 @@ TEST_F(RocksdbJournalTest, AgreesWithTheMemoryJournalAfterReopening) {
   EXPECT_EQ(state.done.size(), 1u);
   EXPECT_EQ(state.failures.size(), 1u);
   EXPECT_EQ(state.events.size(), 1u);
+  EXPECT_EQ(state.stream_ranges.size(), 1u);
 }
 
 TEST_F(RocksdbJournalTest, ATornTailIsDroppedAndNothingElse) {

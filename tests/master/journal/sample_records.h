@@ -12,6 +12,16 @@ inline ShardId SampleShard(uint64_t index) {
   return {DatasetId(1), EpochIndex(2), ShardIndex(index)};
 }
 
+inline std::vector<Mutation> SampleStreamRecords() {
+  return {StreamRecord{DatasetId(2), ShardIndex(17), 40, "cluster \xff"},
+          StreamPositionRecord{DatasetId(2), {TopicPartition(3), 5, 9, std::nullopt}},
+          StreamPositionRecord{DatasetId(2), {TopicPartition(4), 6, 6, 0}},
+          StreamRangeRecord{{DatasetId(2), EpochIndex(0), ShardIndex(15)},
+                            {TopicPartition(3), 5, 7, 39, WallTime(8)}},
+          StreamRangeRecord{{DatasetId(2), EpochIndex(0), ShardIndex(16)},
+                            {TopicPartition(3), 7, 9, 40, WallTime(9)}}};
+}
+
 /// One record of every kind, every field set.
 inline std::vector<Mutation> SampleRecords() {
   const LeaseToken token(MasterIncarnation(3), 17);
@@ -64,19 +74,22 @@ inline std::vector<Mutation> SampleRecords() {
   node.stale_before = 2;
   node.skipped_now = 3;
   node.stale_now = 4;
-  return {meta,
-          DoneRecord{{DoneSeq(10), SampleShard(5), token}, "worker-0", Pack(metrics)},
-          DoneRecord{{DoneSeq(11), SampleShard(6), token}, "worker-1", {}},
-          DoneRecord{{DoneSeq(12), SampleShard(9), token}, "worker-1", {}},
-          epoch,
-          FailureRecord{
-              SampleShard(4), 2, 1, {"a", "b \xff"}, true, LeaseToken(MasterIncarnation(2), 9)},
-          FailureRecord{SampleShard(3), 1, 0, {"c"}, false, {}},
-          partition,
-          table,
-          node,
-          EventRecord{1, WallTime(5), "kind", "node", "text \xff"},
-          EventRecord{2, WallTime(6), "kind", "node", "text"}};
+  std::vector<Mutation> records = {
+      meta,
+      DoneRecord{{DoneSeq(10), SampleShard(5), token}, "worker-0", Pack(metrics)},
+      DoneRecord{{DoneSeq(11), SampleShard(6), token}, "worker-1", {}},
+      DoneRecord{{DoneSeq(12), SampleShard(9), token}, "worker-1", {}},
+      epoch,
+      FailureRecord{
+          SampleShard(4), 2, 1, {"a", "b \xff"}, true, true, LeaseToken(MasterIncarnation(2), 9)},
+      FailureRecord{SampleShard(3), 1, 0, {"c"}, false, false, {}},
+      partition,
+      table,
+      node,
+      EventRecord{1, WallTime(5), "kind", "node", "text \xff"},
+      EventRecord{2, WallTime(6), "kind", "node", "text"}};
+  for (const Mutation& record : SampleStreamRecords()) records.push_back(record);
+  return records;
 }
 
 /// Every record of a state as it would be stored: equal states have equal lists.
@@ -94,6 +107,11 @@ inline std::vector<std::pair<std::string, std::string>> Stored(const DurableStat
   for (const auto& [key, record] : state.tables) add(record);
   for (const auto& [key, record] : state.nodes) add(record);
   for (const auto& [key, record] : state.events) add(record);
+  for (const auto& [key, record] : state.streams) add(record);
+  for (const auto& [key, position] : state.stream_positions) {
+    add(StreamPositionRecord{key.first, position});
+  }
+  for (const auto& [shard, range] : state.stream_ranges) add(StreamRangeRecord{shard, range});
   return stored;
 }
 

@@ -58,7 +58,7 @@ class JobViewTest : public ::testing::Test {
 
 TEST_F(JobViewTest, StatusCountsEveryState) {
   v1::JobStatus status;
-  FillStatus(*core_, "flights", later_, &status);
+  FillStatus(*core_, "flights", {later_, WallTime(0)}, &status);
   EXPECT_EQ(status.job(), "flights");
   EXPECT_EQ(status.state(), v1::JOB_STATE_RUNNING);
   ASSERT_EQ(status.datasets(0).epochs_size(), 2);
@@ -92,7 +92,7 @@ TEST_F(JobViewTest, MetricsAreValuesHoweverManyBinsTheyWereComputedFrom) {
   state.epochs[{DatasetId(0), EpochIndex(0)}] = epoch;
   const MasterCore core(core_->options(), state, MasterCore::AsFound{});
   v1::JobStatus status;
-  FillStatus(core, "flights", later_, &status);
+  FillStatus(core, "flights", {later_, WallTime(0)}, &status);
   const v1::EpochStatus& shown = status.datasets(0).epochs(0);
   std::map<std::string, double> values;
   for (const v1::MetricValue& metric : shown.metrics()) values[metric.name()] = metric.value();
@@ -156,7 +156,7 @@ TEST_F(JobViewTest, OfVeryManyEpochsTheNewestAreListed) {
   options.datasets[0].epochs = 5'000;
   const MasterCore core(options, state, MasterCore::AsFound{});
   v1::JobStatus status;
-  FillStatus(core, "flights", later_, &status);
+  FillStatus(core, "flights", {later_, WallTime(0)}, &status);
   const v1::DatasetStatus& dataset = status.datasets(0);
   EXPECT_EQ(dataset.epochs_total(), 5'000u);
   ASSERT_EQ(dataset.epochs_size(), 1'000);
@@ -255,13 +255,13 @@ TEST_F(JobViewTest, PartitionsShowOwnerSnapshotAndTraffic) {
   EXPECT_THAT(FillPartitions(core, later_, page, &none),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("10001 is more than")));
   v1::JobStatus status;
-  FillStatus(core, "flights", later_, &status);
+  FillStatus(core, "flights", {later_, WallTime(0)}, &status);
   EXPECT_EQ(status.nodes(0).lanes(), 2u);
   EXPECT_EQ(status.nodes(0).counters().service_us(), 8u);
   EXPECT_EQ(status.nodes(0).drain(), "");
   ASSERT_THAT(core.DrainNode("ps-0", {}, at_).status(), IsOk());
   v1::JobStatus drained;
-  FillStatus(core, "flights", later_, &drained);
+  FillStatus(core, "flights", {later_, WallTime(0)}, &drained);
   EXPECT_EQ(drained.nodes(0).drain(), "drained");
 }
 

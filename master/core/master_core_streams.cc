@@ -1,0 +1,230 @@
+// Streams in MasterCore: what looks at their topics mean. docs/kafka.md says what is promised.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "master/core/master_core.h"
+
+namespace muster {
+namespace {
+
+/// Logs that end before what was cut: after a change of leader that can pass.
+constexpr std::chrono::seconds kTruncatedMax{30};
+/// When the brokers had said that there is no such topic.
+constexpr std::chrono::seconds kTruncatedGoneMax{5};
+/// Retention is near when this share of the log, or of the time that records are kept, is left
+/// before what is not COMMITTED, and far again at twice as much.
+constexpr uint64_t kNearLogShare = 10;
+constexpr int kNearTimeShare = 2;
+
+/// Offsets that are gone, as people read them.
+std::string GoneText(const StreamRange& range, uint64_t log_begin) {
+  return fmt::format("offsets [{}, {})", range.begin, std::min(range.end, log_begin));
+}
+
+}  // namespace
+
+void MasterCore::SeeStream(const StreamLook& look, StepTime at) {
+  now_ = at.now;
+  if (IsTerminal(state_) || look.dataset.value() >= options_.datasets.size()) return;
+  const DatasetId dataset = look.dataset;
+  if (!ledger_.streams().IsStream(dataset)) return;
+  StreamWatch& watch = stream_watches_[dataset];
+  TellStreamError(look, &watch, at);
+  if (look.fatal) {
+    return EndJob(
+        JobState::kFailed,
+        fmt::format("dataset '{}': {}", options_.datasets[dataset.value()].name, look.error), at);
+  }
+  if (!look.error.empty()) return;
+  const size_t known = ledger_.streams().ProgressOf(dataset).size();
+  if (!CheckStream(look, &watch, at)) return;
+  TellNewPartitions(look, known, at);
+  LoseRanges(dataset, at);
+  CheckRetention(look, &watch, at);
+  CutStream(dataset, at);
+  CheckEnd(at);
+}
+
+void MasterCore::TellStreamError(const StreamLook& look, StreamWatch* watch, StepTime at) {
+  const DatasetPlan& plan = options_.datasets[look.dataset.value()];
+  watch->gone |= look.gone;
+  if (look.error.empty() == watch->error.empty()) return;
+  watch->error = look.error;
+  if (!look.error.empty()) {
+    AddEvent(
+        at, "stream-unreachable", "",
+        fmt::format("dataset '{}', topic '{}': {}. Nothing is lost: what was cut and read goes "
+                    "on, the rest waits",
+                    plan.name, plan.stream->topic, look.error));
+  } else {
+    AddEvent(
+        at, "stream-reachable", "",
+        fmt::format("dataset '{}': topic '{}' can be read again{}", plan.name, plan.stream->topic,
+                    watch->gone ? "; the brokers had said that there is none: if it was made anew, "
+                                  "begin a new job in another spec.stateDirectory"
+                                : ""));
+  }
+}
+
+bool MasterCore::CheckStream(const StreamLook& look, StreamWatch* watch, StepTime at) {
+  const DatasetPlan& plan = options_.datasets[look.dataset.value()];
+  const std::string& cluster = ledger_.streams().cluster(look.dataset);
+  if (!cluster.empty() && !look.cluster.empty() && cluster != look.cluster) {
+    EndJob(JobState::kFailed,
+           fmt::format("dataset '{}': the brokers belong to cluster {}, the job began on cluster "
+                       "{}: offsets mean nothing there. Correct the brokers' addresses, or begin a "
+                       "new job in another spec.stateDirectory",
+                       plan.name, look.cluster, cluster),
+           at);
+    return false;
+  }
+  if (cluster.empty() && !look.cluster.empty()) {
+    ledger_.SetStreamCluster(look.dataset, look.cluster);
+  }
+  ledger_.SeeStream(look.dataset, look.sights, at.now, at.wall);
+  const std::vector<TopicPartition> truncated = ledger_.streams().Truncated(look.dataset);
+  if (truncated.empty()) {
+    watch->gone = false;
+    watch->truncated_since.reset();
+    return true;
+  }
+  const std::string what = fmt::format(
+      "dataset '{}': the log of topic '{}', partition {}, ends before what was already "
+      "cut of it",
+      plan.name, plan.stream->topic, truncated.front().value());
+  if (!watch->truncated_since.has_value()) {
+    watch->truncated_since = at.now;
+    AddEvent(at, "stream-truncated", "",
+             fmt::format("{}: the topic was made anew, or its brokers have lost records. The job "
+                         "fails if that is so for {} s",
+                         what, kTruncatedMax.count()));
+  }
+  const auto patience = watch->gone ? kTruncatedGoneMax : kTruncatedMax;
+  if (at.now - *watch->truncated_since < patience) return true;
+  EndJob(
+      JobState::kFailed,
+      fmt::format("{}: {}. What the job has learnt belongs to the former log; begin a new job in "
+                  "another spec.stateDirectory",
+                  what,
+                  watch->gone ? "the topic was deleted and made anew"
+                              : "the topic was made anew, or its brokers have lost records"),
+      at);
+  return false;
+}
+
+void MasterCore::TellNewPartitions(const StreamLook& look, size_t known, StepTime at) {
+  const std::vector<StreamTable::Progress> progress = ledger_.streams().ProgressOf(look.dataset);
+  if (progress.size() == known) return;
+  const DatasetPlan& plan = options_.datasets[look.dataset.value()];
+  uint64_t waiting = 0;
+  for (const StreamTable::Progress& partition : progress) waiting += partition.lag;
+  AddEvent(
+      at, "stream-partitions", "",
+      fmt::format("dataset '{}': topic '{}' has {} partitions{}, {} offsets are to be read",
+                  plan.name, plan.stream->topic, progress.size(),
+                  known == 0 ? "" : fmt::format(", {} more than before", progress.size() - known),
+                  waiting));
+}
+
+void MasterCore::LoseRanges(DatasetId dataset, StepTime at) {
+  std::map<TopicPartition, uint64_t> log_begins;
+  for (const StreamTable::Progress& partition : ledger_.streams().ProgressOf(dataset)) {
+    log_begins[partition.position.partition] = partition.log_begin;
+  }
+  for (const ShardId& shard : ledger_.streams().BehindLog(dataset)) {
+    // On lease it may have been read in time; DONE it needs its data only if it is replayed.
+    if (ledger_.queue().StateOf(shard) != ShardState::kTodo) continue;
+    const StreamRange range = *ledger_.streams().Find(shard);
+    const DatasetPlan& plan = options_.datasets[dataset.value()];
+    const uint64_t log_begin = log_begins.at(range.partition);
+    const std::string reason = fmt::format(
+        "{} of topic '{}', partition {}, are gone: retention has left nothing before "
+        "offset {}",
+        GoneText(range, log_begin), plan.stream->topic, range.partition.value(), log_begin);
+    ledger_.FailLost(shard, reason);
+    AddEvent(
+        at, "shard-failed", "",
+        fmt::format("shard {} of dataset '{}' is FAILED: {}", ToString(shard), plan.name, reason));
+  }
+}
+
+void MasterCore::CheckRetention(const StreamLook& look, StreamWatch* watch, StepTime at) {
+  const DatasetPlan& plan = options_.datasets[look.dataset.value()];
+  for (const StreamTable::Progress& partition : ledger_.streams().ProgressOf(look.dataset)) {
+    const TopicPartition id = partition.position.partition;
+    if (!partition.seen) continue;
+    const uint64_t began = watch->log_begins.try_emplace(id, partition.log_begin).first->second;
+    const bool near = watch->near.contains(id);
+    const uint64_t more = near ? 2 : 1;
+    const uint64_t kept =
+        partition.stable_end - std::min(partition.stable_end, partition.log_begin);
+    const uint64_t before =
+        partition.committed - std::min(partition.committed, partition.log_begin);
+    // A log whose begin stands still loses nothing, however near it is.
+    const bool by_log =
+        partition.lag > 0 && partition.log_begin > began && before * kNearLogShare < kept * more;
+    const bool by_time =
+        look.retention.has_value() && partition.oldest.has_value() &&
+        (at.wall - *partition.oldest) * kNearTimeShare * static_cast<int>(more) >= *look.retention;
+    if (by_log || by_time) {
+      if (near) continue;
+      watch->near.insert(id);
+      AddEvent(at, "retention-near", "",
+               fmt::format("dataset '{}': offsets from {} on of topic '{}', partition {}, are not "
+                           "COMMITTED, and its log begins at {}{}: add workers, or keep records "
+                           "longer, else they are lost and their shards FAILED",
+                           plan.name, partition.committed, plan.stream->topic, id.value(),
+                           partition.log_begin,
+                           look.retention.has_value() ? fmt::format(" and keeps records for {} s",
+                                                                    look.retention->count() / 1'000)
+                                                      : ""));
+    } else if (near) {
+      watch->near.erase(id);
+      AddEvent(at, "retention-far", "",
+               fmt::format("dataset '{}': topic '{}', partition {}, is no longer in danger of "
+                           "retention",
+                           plan.name, plan.stream->topic, id.value()));
+    }
+  }
+}
+
+void MasterCore::CutStream(DatasetId dataset, StepTime at) {
+  if (state_ != JobState::kRunning) return;
+  bool lost = false;
+  for (const StreamTable::NewShard& added : ledger_.CutStream(dataset, at.now)) lost |= added.lost;
+  if (lost) LoseRanges(dataset, at);
+}
+
+void MasterCore::TickStreams(StepTime at) {
+  if (state_ != JobState::kRunning || ledger_.streams().empty()) return;
+  for (uint32_t i = 0; i < options_.datasets.size(); ++i) {
+    const DatasetId dataset(i);
+    if (ledger_.streams().IsStream(dataset)) CutStream(dataset, at);
+  }
+  CheckEnd(at);
+}
+
+std::string_view MasterCore::StreamTrouble(DatasetId dataset) const {
+  const auto watch = stream_watches_.find(dataset);
+  return watch == stream_watches_.end() ? std::string_view() : watch->second.error;
+}
+
+ShardWork MasterCore::WorkOf(const ShardId& shard) const {
+  ShardWork work;
+  if (!ledger_.streams().IsStream(shard.dataset)) return work;
+  const DatasetPlan& plan = options_.datasets[shard.dataset.value()];
+  const StreamRange* range = ledger_.streams().Find(shard);
+  MUSTER_CHECK(range != nullptr);
+  work.dataset_name = plan.name;
+  work.mode = plan.mode;
+  work.record_count = ledger_.RecordsOf(shard);
+  work.minibatch_size = plan.minibatch_size;
+  work.first_step = range->first_step;
+  work.stream = {plan.stream->topic, range->partition, range->begin, range->end};
+  return work;
+}
+
+}  // namespace muster

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "sharding/stream/stream_types.h"
+#include "sharding/types.h"
+
+namespace muster {
+
+/// What the shell has seen of the topic of a stream.
+struct StreamLook {
+  DatasetId dataset;
+  /// The id that the brokers' cluster has given itself; empty: not known.
+  std::string cluster;
+  std::vector<StreamSight> sights;
+  /// Why it saw nothing; empty: it saw.
+  std::string error;
+  /// The brokers say that there is no such topic.
+  bool gone = false;
+  /// No other look will say anything else: the job fails with `error`.
+  bool fatal = false;
+  /// How long the topic keeps records at the least; none: not known, or for ever.
+  std::optional<std::chrono::milliseconds> retention;
+};
+
+/// What was said of a stream, so that it is said once.
+struct StreamWatch {
+  std::string error;
+  bool gone = false;
+  std::optional<TimePoint> truncated_since;
+  /// Topic partitions that retention is near to.
+  std::set<TopicPartition> near;
+  /// Where their logs began when they were first seen.
+  std::map<TopicPartition, uint64_t> log_begins;
+};
+
+}  // namespace muster

@@ -1,0 +1,157 @@
+#include "master/core/stream_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/planted_bug.h"
+
+namespace muster {
+
+StreamTable::StreamTable(const std::vector<DatasetPlan>& plan, const DurableState& state)
+    : ranges_(state.stream_ranges) {
+  for (uint32_t i = 0; i < plan.size(); ++i) {
+    if (!plan[i].stream.has_value()) continue;
+    const DatasetId dataset(i);
+    std::vector<StreamPosition> positions;
+    for (const auto& [key, position] : state.stream_positions) {
+      if (key.first == dataset) positions.push_back(position);
+    }
+    const auto record = state.streams.find(dataset);
+    const bool known = record != state.streams.end();
+    Stream stream{
+        StreamCutter(plan[i].stream->cut, positions, known ? record->second.next_step : 0),
+        known ? record->second.next_shard : ShardIndex(),
+        known ? record->second.cluster : "",
+        {},
+        {}};
+    streams_.emplace(dataset, std::move(stream));
+  }
+  for (const auto& [shard, range] : ranges_) {
+    streams_.at(shard.dataset).open[range.partition][range.begin] = shard.index;
+  }
+  for (const auto& [shard, failure] : state.failures) {
+    if (failure.failed && failure.lost) OnLost(shard);
+  }
+}
+
+const StreamRange* StreamTable::Find(const ShardId& shard) const {
+  const auto it = ranges_.find(shard);
+  return it == ranges_.end() ? nullptr : &it->second;
+}
+
+std::map<ShardId, StreamRange> StreamTable::RangesOf(DatasetId dataset) const {
+  return {ranges_.lower_bound({dataset, EpochIndex(0), ShardIndex(0)}),
+          ranges_.lower_bound({dataset.Next(), EpochIndex(0), ShardIndex(0)})};
+}
+
+void StreamTable::SetCluster(DatasetId dataset, std::string cluster) {
+  Stream& stream = streams_.at(dataset);
+  stream.cluster = std::move(cluster);
+  stream.changed = true;
+}
+
+void StreamTable::See(DatasetId dataset, std::span<const StreamSight> sights, TimePoint now,
+                      WallTime wall) {
+  streams_.at(dataset).cutter.See(sights, now, wall);
+}
+
+std::vector<StreamTable::NewShard> StreamTable::CutDue(DatasetId dataset, uint64_t ranges_max,
+                                                       TimePoint now) {
+  Stream& stream = streams_.at(dataset);
+  std::vector<NewShard> added;
+  for (const StreamCutter::Cut& cut : stream.cutter.CutDue(ranges_max, now)) {
+    const ShardId shard{dataset, EpochIndex(0), stream.next_shard};
+    stream.next_shard = stream.next_shard.Next();
+    stream.open[cut.range.partition][cut.range.begin] = shard.index;
+    stream.changed = true;
+    ranges_[shard] = cut.range;
+    if (!MUSTER_PLANTED(kRangeNotJournaled)) {
+      pending_.push_back(StreamRangeRecord{shard, cut.range});
+    }
+    added.push_back({shard, cut.range, cut.lost});
+  }
+  return added;
+}
+
+std::vector<ShardId> StreamTable::BehindLog(DatasetId dataset) const {
+  const Stream& stream = streams_.at(dataset);
+  std::vector<ShardId> behind;
+  for (const StreamCutter::View& view : stream.cutter.Views()) {
+    const auto open = stream.open.find(view.position.partition);
+    if (open == stream.open.end()) continue;
+    for (const auto& [begin, index] : open->second) {
+      if (begin >= view.log_begin) break;
+      behind.push_back({dataset, EpochIndex(0), index});
+    }
+  }
+  return behind;
+}
+
+void StreamTable::OnCommitted(const ShardId& shard) {
+  const auto it = ranges_.find(shard);
+  if (it == ranges_.end()) return;
+  Stream& stream = streams_.at(shard.dataset);
+  MUSTER_CHECK(stream.open[it->second.partition].erase(it->second.begin) == 1);
+  ranges_.erase(it);
+  pending_.push_back(EraseStreamRange{shard});
+}
+
+void StreamTable::OnLost(const ShardId& shard) {
+  const auto it = ranges_.find(shard);
+  if (it == ranges_.end()) return;
+  Stream& stream = streams_.at(shard.dataset);
+  if (stream.open[it->second.partition].erase(it->second.begin) == 0) return;
+  stream.lost[it->second.partition] += it->second.end - it->second.begin;
+}
+
+void StreamTable::OnRetried(const ShardId& shard) {
+  const auto it = ranges_.find(shard);
+  if (it == ranges_.end()) return;
+  Stream& stream = streams_.at(shard.dataset);
+  const StreamRange& range = it->second;
+  if (!stream.open[range.partition].emplace(range.begin, shard.index).second) return;
+  stream.lost[range.partition] -= range.end - range.begin;
+}
+
+std::vector<StreamTable::Progress> StreamTable::ProgressOf(DatasetId dataset) const {
+  const Stream& stream = streams_.at(dataset);
+  std::vector<Progress> all;
+  for (const StreamCutter::View& view : stream.cutter.Views()) {
+    Progress progress{view.position, view.log_begin, view.stable_end, view.seen};
+    progress.committed = view.position.cut;
+    progress.oldest = view.uncut_seen;
+    const auto open = stream.open.find(view.position.partition);
+    if (open != stream.open.end() && !open->second.empty()) {
+      const auto& [begin, index] =
+          MUSTER_PLANTED(kPrefixOfNewest) ? *open->second.rbegin() : *open->second.begin();
+      progress.committed = begin;
+      progress.oldest = ranges_.at({dataset, EpochIndex(0), index}).seen;
+      progress.open_ranges = open->second.size();
+    }
+    const auto lost = stream.lost.find(view.position.partition);
+    if (lost != stream.lost.end()) progress.lost = lost->second;
+    const uint64_t readable = std::max(view.position.cut, view.stable_end);
+    const uint64_t end = std::min(readable, view.position.end.value_or(readable));
+    progress.lag = end > progress.committed ? end - progress.committed : 0;
+    if (progress.lag == 0) progress.oldest.reset();
+    all.push_back(progress);
+  }
+  return all;
+}
+
+void StreamTable::Collect(std::vector<Mutation>* mutations) {
+  for (Mutation& mutation : pending_) mutations->push_back(std::move(mutation));
+  pending_.clear();
+  for (auto& [dataset, stream] : streams_) {
+    for (const StreamPosition& position : stream.cutter.TakeChanged()) {
+      if (MUSTER_PLANTED(kCutNotJournaled)) break;
+      mutations->push_back(StreamPositionRecord{dataset, position});
+    }
+    if (!std::exchange(stream.changed, false)) continue;
+    mutations->push_back(
+        StreamRecord{dataset, stream.next_shard, stream.cutter.next_step(), stream.cluster});
+  }
+}
+
+}  // namespace muster

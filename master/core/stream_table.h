@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "master/core/core_options.h"
+#include "master/core/durable_state.h"
+#include "sharding/stream/stream_cutter.h"
+
+namespace muster {
+
+/// The streams of a job: their ranges that are not COMMITTED, and how far each topic partition is.
+/// Pure; not thread-safe. Methods that name a dataset or a shard require one of a stream, where
+/// they do not say otherwise.
+class StreamTable {
+ public:
+  StreamTable(const std::vector<DatasetPlan>& plan, const DurableState& state);
+
+  bool IsStream(DatasetId dataset) const { return streams_.contains(dataset); }
+  bool empty() const { return streams_.empty(); }
+  /// The range of a shard; nullptr: it is COMMITTED, or of no stream.
+  const StreamRange* Find(const ShardId& shard) const;
+  /// Those of a dataset that are not COMMITTED.
+  std::map<ShardId, StreamRange> RangesOf(DatasetId dataset) const;
+  /// Empty until the cluster was first seen.
+  const std::string& cluster(DatasetId dataset) const { return streams_.at(dataset).cluster; }
+  void SetCluster(DatasetId dataset, std::string cluster);
+
+  void See(DatasetId dataset, std::span<const StreamSight> sights, TimePoint now, WallTime wall);
+  struct NewShard {
+    ShardId shard;
+    StreamRange range;
+    /// Retention had taken its records before they could be cut.
+    bool lost = false;
+  };
+  /// StreamCutter::CutDue as shards.
+  std::vector<NewShard> CutDue(DatasetId dataset, uint64_t ranges_max, TimePoint now);
+  bool AtEnd(DatasetId dataset) const { return streams_.at(dataset).cutter.AtEnd(); }
+  std::vector<TopicPartition> Truncated(DatasetId dataset) const {
+    return streams_.at(dataset).cutter.Truncated();
+  }
+  /// Shards, not COMMITTED, of whose records retention has taken the first or all.
+  std::vector<ShardId> BehindLog(DatasetId dataset) const;
+  /// No shard of a stream: nothing happens.
+  void OnCommitted(const ShardId& shard);
+  /// Retention has taken its records: it holds up neither what is told as COMMITTED nor the lag.
+  void OnLost(const ShardId& shard);
+  /// A lost shard is to be tried again. Another one: nothing happens.
+  void OnRetried(const ShardId& shard);
+
+  /// How far a dataset is in one topic partition.
+  struct Progress {
+    StreamPosition position;
+    uint64_t log_begin = 0;
+    uint64_t stable_end = 0;
+    /// Whether the two above are known: there was a look since the start.
+    bool seen = false;
+    /// Everything in [position.begin, committed) is COMMITTED, or lost.
+    uint64_t committed = 0;
+    /// Offsets that retention has taken.
+    uint64_t lost = 0;
+    /// Offsets of the dataset that can be read and are not COMMITTED: the most that records can be.
+    uint64_t lag = 0;
+    /// When the first of them was first seen. Only shown to people.
+    std::optional<WallTime> oldest;
+    uint64_t open_ranges = 0;
+  };
+  /// By topic partition.
+  std::vector<Progress> ProgressOf(DatasetId dataset) const;
+
+  /// Appends what changed since the last call.
+  void Collect(std::vector<Mutation>* mutations);
+
+ private:
+  struct Stream {
+    StreamCutter cutter;
+    ShardIndex next_shard;
+    std::string cluster;
+    /// Neither COMMITTED nor lost: by topic partition, then by first offset.
+    std::map<TopicPartition, std::map<uint64_t, ShardIndex>> open;
+    /// By topic partition: offsets.
+    std::map<TopicPartition, uint64_t> lost;
+    bool changed = false;
+  };
+
+  std::map<DatasetId, Stream> streams_;
+  std::map<ShardId, StreamRange> ranges_;
+  /// In the order in which they happened.
+  std::vector<Mutation> pending_;
+};
+
+}  // namespace muster

@@ -1,0 +1,154 @@
+#include "master/streams/topic_watcher.h"
+
+#include <set>
+#include <utility>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "sharding/stream/stream_bounds.h"
+
+namespace muster {
+
+kafka::ClientConfig ClientConfigOf(const DatasetSpec& dataset) {
+  return {dataset.kafka.brokers, dataset.kafka.properties, dataset.kafka.secrets};
+}
+
+absl::Status CheckTopics(const JobSpec& job) {
+  for (const DatasetSpec& dataset : job.datasets) {
+    if (!dataset.is_stream()) continue;
+    MUSTER_RETURN_IF_ERROR_PREPEND(kafka::CheckConfig(ClientConfigOf(dataset)),
+                                   fmt::format("dataset '{}'", dataset.name));
+  }
+  return absl::OkStatus();
+}
+
+TopicWatcher::TopicWatcher(Options options, std::unique_ptr<kafka::Topic> topic, Progress progress,
+                           Tell tell, const Clock* clock)
+    : options_(std::move(options)),
+      topic_(std::move(topic)),
+      tell_(std::move(tell)),
+      clock_(clock),
+      progress_(std::move(progress)) {}
+
+TopicWatcher::~TopicWatcher() {
+  Stop();
+}
+
+void TopicWatcher::Start() {
+  thread_ = std::thread([this] { Run(); });
+}
+
+void TopicWatcher::RequestStop() {
+  MutexLock lock(&mutex_);
+  stopped_ = true;
+  wake_.SignalAll();
+}
+
+void TopicWatcher::Stop() {
+  RequestStop();
+  if (thread_.joinable()) thread_.join();
+}
+
+void TopicWatcher::Run() {
+  while (true) {
+    Step();
+    MutexLock lock(&mutex_);
+    if (!stopped_) wake_.WaitFor(&mutex_, options_.look_every);
+    if (stopped_) break;
+  }
+  commit_at_.reset();
+  Commit();
+}
+
+void TopicWatcher::Step() {
+  const StreamLook look = Look();
+  absl::StatusOr<Progress> progress = tell_(look);
+  if (!progress.ok()) return;  // the master ends
+  progress_ = *std::move(progress);
+  if (look.error.empty()) Commit();
+}
+
+StreamLook TopicWatcher::Look() {
+  absl::StatusOr<StreamLook> look = TryLook();
+  if (look.ok()) return *std::move(look);
+  StreamLook failed{.dataset = options_.dataset};
+  failed.error = Message(look.status());
+  failed.gone = absl::IsNotFound(look.status());
+  failed.fatal = absl::IsFailedPrecondition(look.status());
+  return failed;
+}
+
+absl::StatusOr<StreamLook> TopicWatcher::TryLook() {
+  const KafkaSpec& spec = options_.spec.kafka;
+  StreamLook look{.dataset = options_.dataset};
+  MUSTER_ASSIGN_OR_RETURN(look.cluster, topic_->Cluster());
+  MUSTER_ASSIGN_OR_RETURN(const uint32_t partitions, topic_->Partitions());
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<kafka::Topic::Log> seen, topic_->Logs(partitions));
+  // What is known of the cluster changes with its answers.
+  MUSTER_ASSIGN_OR_RETURN(const std::string cluster, topic_->Cluster());
+  if (cluster != look.cluster) {
+    return absl::UnavailableError(
+        fmt::format("the brokers belong to cluster {}, and belonged to {}", cluster, look.cluster));
+  }
+  std::vector<StreamLog> logs;
+  for (uint32_t p = 0; p < partitions; ++p) {
+    logs.push_back({TopicPartition(p), seen[p].begin, seen[p].stable_end, {}, {}});
+  }
+  std::set<TopicPartition> known;
+  bool open_end = progress_.empty();
+  for (const StreamTable::Progress& partition : progress_) {
+    known.insert(partition.position.partition);
+    open_end |= !partition.position.end.has_value();
+  }
+  if (known.empty() && spec.start.kind == StreamBound::Kind::kTime) {
+    MUSTER_ASSIGN_OR_RETURN(const auto offsets, topic_->OffsetsAt(partitions, spec.start.time));
+    for (uint32_t p = 0; p < partitions; ++p) logs[p].at_start_time = offsets[p];
+  }
+  const bool ask_end = !end_time_at_.has_value() || clock_->Now() >= *end_time_at_;
+  if (open_end && ask_end && spec.end.kind == StreamBound::Kind::kTime) {
+    end_time_at_ = clock_->Now() + options_.end_time_every;
+    MUSTER_ASSIGN_OR_RETURN(const auto offsets, topic_->OffsetsAt(partitions, spec.end.time));
+    for (uint32_t p = 0; p < partitions; ++p) logs[p].at_end_time = offsets[p];
+  }
+  const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(clock_->Wall());
+  MUSTER_ASSIGN_OR_RETURN(look.sights, ResolveSights({spec.start, spec.end, known, now}, logs));
+  if (!retention_at_.has_value() || clock_->Now() >= *retention_at_) {
+    retention_at_ = clock_->Now() + options_.retention_every;
+    // Who may read a topic need not be allowed to ask how it is kept.
+    const auto retention = topic_->Retention();
+    if (retention.ok()) retention_ = *retention;
+  }
+  look.retention = retention_;
+  return look;
+}
+
+void TopicWatcher::Commit() {
+  if (commit_at_.has_value() && clock_->Now() < *commit_at_) return;
+  std::map<uint32_t, uint64_t> offsets;
+  for (const StreamTable::Progress& partition : progress_) {
+    const uint32_t id = partition.position.partition.value();
+    const auto told = committed_.find(id);
+    if (told == committed_.end() || told->second != partition.committed) {
+      offsets[id] = partition.committed;
+    }
+  }
+  if (offsets.empty()) return;
+  commit_at_ = clock_->Now() + options_.commit_every;
+  const absl::Status status = topic_->Commit(offsets);
+  if (status.ok()) {
+    for (const auto& [id, offset] : offsets) committed_[id] = offset;
+    if (!std::exchange(commit_trouble_, "").empty()) {
+      Log(LogLevel::kInfo, "dataset '{}': group '{}' is told again how far it is",
+          options_.spec.name, options_.group);
+    }
+    return;
+  }
+  commit_at_ = clock_->Now() + options_.commit_retry;
+  if (!std::exchange(commit_trouble_, std::string(Message(status))).empty()) return;
+  Log(LogLevel::kWarning,
+      "dataset '{}': the brokers cannot be told how far it is, lag tools will show too much; "
+      "training goes on: {}",
+      options_.spec.name, commit_trouble_);
+}
+
+}  // namespace muster

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "kafka/topic.h"
+#include "master/core/master_core.h"
+#include "sharding/job_spec.h"
+
+namespace muster {
+
+/// The settings with which a dataset's topic is reached.
+kafka::ClientConfig ClientConfigOf(const DatasetSpec& dataset);
+/// Whether all topics of a job can be asked for: their settings, not their brokers. Messages name
+/// dataset and setting.
+absl::Status CheckTopics(const JobSpec& job);
+
+/// Follows the topic of one dataset on a thread of its own: tells the master's core what it sees,
+/// and the brokers how far everything is COMMITTED. Thread-safe.
+class TopicWatcher {
+ public:
+  struct Options {
+    DatasetId dataset;
+    DatasetSpec spec;
+    std::string group;
+    std::chrono::milliseconds look_every{200};
+    std::chrono::milliseconds commit_every{1'000};
+    /// After a commit that failed: it may have waited for its timeout, and looks with it.
+    std::chrono::milliseconds commit_retry{10'000};
+    std::chrono::milliseconds end_time_every{5'000};
+    std::chrono::milliseconds retention_every{60'000};
+  };
+  using Progress = std::vector<StreamTable::Progress>;
+  /// Tells the core, and returns how far the dataset is when that is journaled. Blocks; an error
+  /// ends nothing.
+  using Tell = std::function<absl::StatusOr<Progress>(const StreamLook&)>;
+
+  /// `progress`: as the core has it now. `clock` outlives the watcher.
+  TopicWatcher(Options options, std::unique_ptr<kafka::Topic> topic, Progress progress, Tell tell,
+               const Clock* clock);
+  ~TopicWatcher();
+  void Start();
+  /// Does not wait.
+  void RequestStop();
+  /// Tells the brokers once more, and joins. Idempotent.
+  void Stop();
+
+  /// One look, told and committed; for Start's thread, and tests.
+  void Step();
+
+ private:
+  void Run();
+  StreamLook Look();
+  absl::StatusOr<StreamLook> TryLook();
+  void Commit();
+
+  const Options options_;
+  const std::unique_ptr<kafka::Topic> topic_;
+  const Tell tell_;
+  const Clock* const clock_;
+  // Of the thread.
+  Progress progress_;
+  std::map<uint32_t, uint64_t> committed_;
+  std::optional<TimePoint> commit_at_, retention_at_, end_time_at_;
+  std::optional<std::chrono::milliseconds> retention_;
+  std::string commit_trouble_;
+
+  Mutex mutex_;
+  CondVar wake_;
+  bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace muster

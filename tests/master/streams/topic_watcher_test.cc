@@ -1,0 +1,186 @@
+#include "master/streams/topic_watcher.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/support/fake_clock.h"
+#include "tests/support/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::IsOk;
+using ::testing::Pair;
+using testing::StatusIs;
+
+/// Brokers by hand.
+class FakeTopic final : public kafka::Topic {
+ public:
+  struct Brokers {
+    absl::Status trouble, commit_trouble;
+    std::vector<Log> logs{{0, 10}, {5, 20}};
+    std::vector<std::optional<uint64_t>> at_time{3, std::nullopt};
+    std::optional<milliseconds> retention;
+    std::vector<std::map<uint32_t, uint64_t>> commits;
+    int retention_asked = 0;
+  };
+  explicit FakeTopic(Brokers* brokers) : brokers_(brokers) {}
+
+  absl::StatusOr<std::string> Cluster() override { return std::string("cluster"); }
+  absl::StatusOr<uint32_t> Partitions() override {
+    if (!brokers_->trouble.ok()) return brokers_->trouble;
+    return static_cast<uint32_t>(brokers_->logs.size());
+  }
+  absl::StatusOr<std::vector<Log>> Logs(uint32_t) override { return brokers_->logs; }
+  absl::StatusOr<std::vector<std::optional<uint64_t>>> OffsetsAt(uint32_t, milliseconds) override {
+    return brokers_->at_time;
+  }
+  absl::StatusOr<std::optional<milliseconds>> Retention() override {
+    ++brokers_->retention_asked;
+    return brokers_->retention;
+  }
+  absl::Status Commit(const std::map<uint32_t, uint64_t>& offsets) override {
+    if (brokers_->commit_trouble.ok()) brokers_->commits.push_back(offsets);
+    return brokers_->commit_trouble;
+  }
+
+ private:
+  Brokers* const brokers_;
+};
+
+class TopicWatcherTest : public ::testing::Test {
+ protected:
+  void Open() {
+    TopicWatcher::Options options{.dataset = DatasetId(2), .spec = spec_, .group = "muster.test"};
+    watcher_ = std::make_unique<TopicWatcher>(
+        std::move(options), std::make_unique<FakeTopic>(&brokers_), progress_,
+        [this](const StreamLook& look) -> absl::StatusOr<TopicWatcher::Progress> {
+          looks_.push_back(look);
+          return progress_;
+        },
+        &clock_);
+  }
+  const StreamLook& Look() {
+    watcher_->Step();
+    return looks_.back();
+  }
+  static StreamTable::Progress ProgressOf(uint32_t partition, uint64_t committed) {
+    StreamTable::Progress progress;
+    progress.position.partition = TopicPartition(partition);
+    progress.committed = committed;
+    return progress;
+  }
+
+  testing::FakeClock clock_;
+  FakeTopic::Brokers brokers_;
+  DatasetSpec spec_;
+  TopicWatcher::Progress progress_;
+  std::vector<StreamLook> looks_;
+  std::unique_ptr<TopicWatcher> watcher_;
+};
+
+TEST_F(TopicWatcherTest, TellsWhatItSees) {
+  brokers_.retention = seconds(60);
+  Open();
+  const StreamLook& look = Look();
+  EXPECT_EQ(look.dataset, DatasetId(2));
+  EXPECT_EQ(look.cluster, "cluster");
+  EXPECT_EQ(look.error, "");
+  EXPECT_EQ(look.retention, seconds(60));
+  ASSERT_EQ(look.sights.size(), 2u);
+  EXPECT_EQ(look.sights[1].log_begin, 5u);
+  EXPECT_EQ(look.sights[1].stable_end, 20u);
+  EXPECT_EQ(Look().retention, seconds(60));
+  EXPECT_EQ(brokers_.retention_asked, 1) << "not at every look";
+}
+
+TEST_F(TopicWatcherTest, BoundsAreResolvedAtTheFirstLookOnly) {
+  spec_.kafka.start = {.kind = StreamBound::Kind::kTime, .time = seconds(5), .offsets = {}};
+  Open();
+  EXPECT_EQ(Look().sights[0].begin, 3u);
+  progress_ = {ProgressOf(0, 3), ProgressOf(1, 20)};
+  Look();
+  EXPECT_EQ(Look().sights[0].begin, std::nullopt);
+}
+
+TEST_F(TopicWatcherTest, TroubleIsToldForWhatItIs) {
+  Open();
+  brokers_.trouble = absl::UnavailableError("no broker answers");
+  EXPECT_THAT(Look().error, HasSubstr("no broker answers"));
+  EXPECT_FALSE(looks_.back().gone);
+  brokers_.trouble = absl::NotFoundError("topic 't': unknown");
+  EXPECT_TRUE(Look().gone);
+  brokers_.trouble = absl::OkStatus();
+  EXPECT_EQ(Look().error, "");
+}
+
+TEST_F(TopicWatcherTest, WrongOffsetsInTheJobFileAreFatal) {
+  spec_.kafka.start = {.kind = StreamBound::Kind::kOffsets, .time = {}, .offsets = {{0, 1}}};
+  Open();
+  EXPECT_TRUE(Look().fatal);
+  EXPECT_THAT(looks_.back().error, HasSubstr("partition 1"));
+}
+
+TEST_F(TopicWatcherTest, TheGroupIsToldWhatHasChangedAndNotTooOften) {
+  Open();
+  progress_ = {ProgressOf(0, 4), ProgressOf(1, 5)};
+  Look();
+  EXPECT_THAT(brokers_.commits, ElementsAre(ElementsAre(Pair(0, 4), Pair(1, 5))));
+  progress_[1].committed = 9;
+  Look();
+  EXPECT_EQ(brokers_.commits.size(), 1u);
+  clock_.Advance(seconds(1));
+  Look();
+  EXPECT_THAT(brokers_.commits.back(), ElementsAre(Pair(1, 9)));
+  clock_.Advance(seconds(1));
+  Look();
+  EXPECT_EQ(brokers_.commits.size(), 2u) << "nothing has changed";
+}
+
+TEST_F(TopicWatcherTest, WhatTheGroupWasNotToldItIsToldLater) {
+  Open();
+  progress_ = {ProgressOf(0, 4)};
+  brokers_.commit_trouble = absl::PermissionDeniedError("no");
+  Look();
+  EXPECT_THAT(brokers_.commits, IsEmpty());
+  brokers_.commit_trouble = absl::OkStatus();
+  clock_.Advance(seconds(10));
+  Look();
+  EXPECT_THAT(brokers_.commits, ElementsAre(ElementsAre(Pair(0, 4))));
+}
+
+TEST_F(TopicWatcherTest, TheLastOffsetsAreToldWhenItStops) {
+  Open();
+  progress_ = {ProgressOf(0, 4)};
+  Look();
+  progress_[0].committed = 6;
+  Look();
+  ASSERT_EQ(brokers_.commits.size(), 1u);
+  watcher_->Start();
+  watcher_->Stop();
+  EXPECT_THAT(brokers_.commits.back(), ElementsAre(Pair(0, 6)));
+}
+
+TEST(CheckTopicsTest, NamesDatasetAndSetting) {
+  JobSpec job;
+  job.datasets.resize(2);
+  job.datasets[1].name = "clicks";
+  job.datasets[1].kafka.topic = "t";
+  job.datasets[1].kafka.brokers = {"127.0.0.1:1"};
+  EXPECT_THAT(CheckTopics(job), IsOk());
+  job.datasets[1].kafka.properties["no.such"] = "1";
+  EXPECT_THAT(CheckTopics(job), StatusIs(absl::StatusCode::kInvalidArgument,
+                                         HasSubstr("dataset 'clicks': the setting no.such")));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "master/core/master_core.h"
+#include "tests/sim/env.h"
+
+namespace muster::sim {
+
+/// What master/streams does with a thread: looks at the topic, one look after the other, and makes
+/// known how far everything is COMMITTED, which is as far as retention may go here.
+class TopicWatch {
+ public:
+  TopicWatch(Env* env, ProcessRef process);
+  /// The first look; the others follow. The process's master must serve.
+  void Start() { Look(); }
+
+ private:
+  void Look();
+  void Tell(const StreamLook& look);
+
+  Env* const env_;
+  const ProcessRef process_;
+  Rng rng_;
+};
+
+}  // namespace muster::sim
