@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "sharding/control.h"
@@ -12,6 +14,18 @@
 /// The messages of WorkerService (proto/control.proto) on the wire, written and read without the
 /// Protobuf runtime. Pure functions.
 namespace muster::sdk {
+
+/// How to read the topic of a dataset.
+struct TopicSource {
+  std::string dataset;  // its name
+  std::vector<std::string> brokers;
+  std::map<std::string, std::string> properties;
+  /// Where the values are to be found, never the values.
+  std::map<std::string, std::string> secrets;
+  std::string group;
+  uint64_t record_bytes_max = 0;
+  std::string dead_letter_topic;
+};
 
 /// What the master tells a new session.
 struct HelloAnswer {
@@ -25,6 +39,7 @@ struct HelloAnswer {
   std::string wire_encoding;
   uint64_t lease_duration_ms = 0;
   std::string job_id;
+  std::vector<TopicSource> topics;
 };
 
 inline JobIdentity JobOf(const HelloAnswer& answer) {

@@ -70,6 +70,29 @@ ShardId ReadShard(Reader in) {
   return id;
 }
 
+StreamWork ReadStream(Reader in) {
+  StreamWork stream;
+  ForEach(in, [&](Reader* f) {
+    switch (f->tag()) {
+      case 1:
+        stream.topic = Text(f);
+        break;
+      case 2:
+        stream.partition = TopicPartition(f->get_uint32());
+        break;
+      case 3:
+        stream.begin = f->get_uint64();
+        break;
+      case 4:
+        stream.end = f->get_uint64();
+        break;
+      default:
+        f->skip();
+    }
+  });
+  return stream;
+}
+
 void ReadWork(Reader in, ShardWork* work) {
   ForEach(in, [&](Reader* f) {
     switch (f->tag()) {
@@ -111,6 +134,9 @@ void ReadWork(Reader in, ShardWork* work) {
         break;
       case 13:
         work->first_step = f->get_uint64();
+        break;
+      case 14:
+        work->stream = ReadStream(f->get_message());
         break;
       default:
         f->skip();
@@ -294,6 +320,57 @@ void ReadExchangeReply(Reader in, WorkerExchangeReply* reply) {
   });
 }
 
+/// An entry of a map of texts.
+void ReadSetting(Reader in, std::map<std::string, std::string>* settings) {
+  std::string name, value;
+  ForEach(in, [&](Reader* f) {
+    switch (f->tag()) {
+      case 1:
+        name = Text(f);
+        break;
+      case 2:
+        value = Text(f);
+        break;
+      default:
+        f->skip();
+    }
+  });
+  if (settings->size() >= kItemsMax) throw LimitExceeded("too many settings");
+  (*settings)[name] = value;
+}
+
+TopicSource ReadTopic(Reader in) {
+  TopicSource topic;
+  ForEach(in, [&](Reader* f) {
+    switch (f->tag()) {
+      case 1:
+        topic.dataset = Text(f);
+        break;
+      case 2:
+        Append(&topic.brokers, f) = Text(f);
+        break;
+      case 3:
+        ReadSetting(f->get_message(), &topic.properties);
+        break;
+      case 4:
+        ReadSetting(f->get_message(), &topic.secrets);
+        break;
+      case 5:
+        topic.group = Text(f);
+        break;
+      case 6:
+        topic.record_bytes_max = f->get_uint64();
+        break;
+      case 7:
+        topic.dead_letter_topic = Text(f);
+        break;
+      default:
+        f->skip();
+    }
+  });
+  return topic;
+}
+
 void ReadHello(Reader in, HelloAnswer* answer) {
   ForEach(in, [&](Reader* f) {
     switch (f->tag()) {
@@ -326,6 +403,9 @@ void ReadHello(Reader in, HelloAnswer* answer) {
         break;
       case 10:
         answer->job_id = Text(f);
+        break;
+      case 11:
+        Append(&answer->topics, f) = ReadTopic(f->get_message());
         break;
       default:
         f->skip();

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -154,6 +155,9 @@ absl::StatusOr<ShardRecords> CutRecords(const ShardWork& work, std::vector<char>
   result.order = RecordOrder(work.shuffle_seed, work.record_count);
   result.records.reserve(lines.size());
   for (uint32_t index : result.order) result.records.push_back(lines[index]);
+  const size_t size = std::max<size_t>(work.minibatch_size, 1);
+  for (size_t begin = 0; begin < lines.size(); begin += size) result.minibatches.push_back(begin);
+  result.minibatches.push_back(lines.size());
   return result;
 }
 

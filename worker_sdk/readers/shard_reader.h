@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
+#include "kafka/range_reader.h"
 #include "sharding/control.h"
 
 namespace muster::sdk {
@@ -23,6 +24,11 @@ struct ShardRecords {
   std::vector<uint32_t> order;
   /// First line of the file when the dataset has a header; else empty.
   std::string header;
+  /// What the records of a topic have besides their values, which are views into it; then there are
+  /// neither `bytes` nor `order`. Null: a file.
+  std::unique_ptr<kafka::Records> topic;
+  /// Where each minibatch begins in `records`, and where the last ends: minibatches + 1 positions.
+  std::vector<size_t> minibatches;
 };
 
 /// Reads shards from their source files, which must be what the master indexed. Thread-safe; files
@@ -52,12 +58,5 @@ class ShardReader {
 /// Cuts `bytes` into lines and puts them into the order of RecordOrder(work.shuffle_seed).
 /// kFailedPrecondition when their number is not work.record_count.
 absl::StatusOr<ShardRecords> CutRecords(const ShardWork& work, std::vector<char> bytes);
-
-/// Minibatches of the shard: a pure function of it.
-inline uint32_t MinibatchCount(const ShardWork& work) {
-  return work.minibatch_size == 0
-             ? 0
-             : (work.record_count + work.minibatch_size - 1) / work.minibatch_size;
-}
 
 }  // namespace muster::sdk

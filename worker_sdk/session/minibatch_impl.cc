@@ -306,12 +306,41 @@ void MinibatchImpl::Auc(std::string_view name, std::span<const float> scores,
   for (size_t i = 0; i < scores.size(); ++i) AddScore(&histogram, scores[i], labels[i]);
 }
 
+const kafka::Records* MinibatchImpl::TopicOf(size_t record, std::string_view call) {
+  const kafka::Records* topic = shard_->topic();
+  if (topic != nullptr && record < records_.size()) return topic;
+  session_->ProgramError(
+      topic == nullptr
+          ? fmt::format("{} in dataset '{}', which is no topic", call, shard_->work().dataset_name)
+          : fmt::format("{} of record {} of a minibatch of {}", call, record, records_.size()));
+  return nullptr;
+}
+
+TopicRecord MinibatchImpl::RecordOfTopic(size_t record) {
+  const kafka::Records* topic = TopicOf(record, "topic_record");
+  if (topic == nullptr) return {};
+  const kafka::Record& from = topic->all()[first_record_ + record];
+  return {from.key, !from.has_value, from.timestamp.count(),
+          shard_->work().stream->partition.value(), from.offset};
+}
+
+std::vector<TopicHeader> MinibatchImpl::HeadersOfTopic(size_t record) {
+  std::vector<TopicHeader> headers;
+  const kafka::Records* topic = TopicOf(record, "topic_headers");
+  if (topic == nullptr) return headers;
+  for (const auto& [name, value] : topic->HeadersOf(first_record_ + record)) {
+    headers.push_back({name, value});
+  }
+  return headers;
+}
+
 void MinibatchImpl::Reject(size_t record, std::string_view reason) {
   if (record >= records_.size()) {
     return session_->ProgramError(
         fmt::format("Reject of record {} of a minibatch of {}", record, records_.size()));
   }
   if (!rejected_.insert(record).second) return;
+  shard_->AddDeadLetter(first_record_ + record, reason);
   ShardMetrics& metrics = shard_->metrics();
   ++metrics.rejected_records;
   if (metrics.reject_samples.size() >= ShardMetrics::kRejectSamplesMax) return;

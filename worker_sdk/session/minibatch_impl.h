@@ -45,6 +45,8 @@ class MinibatchImpl {
   void Metric(std::string_view name, double value, double weight);
   void Auc(std::string_view name, std::span<const float> scores, std::span<const bool> labels);
   void Reject(size_t record, std::string_view reason);
+  TopicRecord RecordOfTopic(size_t record);
+  std::vector<TopicHeader> HeadersOfTopic(size_t record);
 
   ShardImpl& shard() const { return *shard_; }
   MinibatchIndex index() const { return index_; }
@@ -85,6 +87,8 @@ class MinibatchImpl {
   bool Encodable(const Pushed& pushed);
   sdk::GradientSum* SumFor(const TableSpec* table);
   bool MetricAllowed(std::string_view name);
+  /// The shard's records when this one is of a topic; null, and a program error, when it is not.
+  const kafka::Records* TopicOf(size_t record, std::string_view call);
 
   ShardImpl* shard_;
   SessionImpl* session_;

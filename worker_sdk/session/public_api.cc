@@ -53,6 +53,15 @@ SessionOptions SessionOptions::FromEnvironment() {
 std::span<const std::string_view> Minibatch::records() const {
   return impl_->records();
 }
+bool Minibatch::topic() const {
+  return impl_->shard().topic() != nullptr;
+}
+TopicRecord Minibatch::topic_record(size_t record) const {
+  return impl_->RecordOfTopic(record);
+}
+std::vector<TopicHeader> Minibatch::topic_headers(size_t record) const {
+  return impl_->HeadersOfTopic(record);
+}
 bool Minibatch::evaluate() const {
   return impl_->shard().evaluate();
 }

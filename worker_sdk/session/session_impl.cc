@@ -109,6 +109,7 @@ SessionImpl::SessionImpl(SessionOptions options, sdk::HelloAnswer hello, uint64_
       hello_(std::move(hello)),
       encoding_(EncodingOf(hello_.wire_encoding)),
       started_(clock_.Now()),
+      topics_(hello_.topics),
       slot_(options_.slot_file, incarnation),
       core_({options_.worker_name, incarnation, hello_.shards_ahead,
              milliseconds(std::max<uint64_t>(hello_.heartbeat_interval_ms, 1))}),
@@ -190,18 +191,41 @@ std::optional<SessionImpl::NextResult> SessionImpl::NextShard() {
     CarryOut(std::move(effects));
     if (!shard) return std::nullopt;
     slot_.Enter(shard->grant.token);
-    absl::StatusOr<sdk::ShardRecords> records = reader_.Read(shard->grant.work);
+    absl::StatusOr<sdk::ShardRecords> records = ReadShard(*shard);
     {
       MutexLock lock(&mutex_);
       times_.wait_shard.Leave(clock_.Now());
     }
     if (records.ok()) return NextResult{*std::move(shard), *std::move(records)};
+    if (absl::IsCancelled(records.status())) {
+      GiveUp({shard->grant.token, shard->run});
+      continue;
+    }
     // A file that is not the indexed one stays so, whoever reads it.
     bool fatal = absl::IsFailedPrecondition(records.status()) || absl::IsNotFound(records.status());
     std::string reason(Message(records.status()));
     std::fprintf(stderr, "muster: %s\n", reason.c_str());
     GiveUp({shard->grant.token, shard->run}, sdk::ShardFailure{std::move(reason), fatal});
   }
+}
+
+absl::StatusOr<sdk::ShardRecords> SessionImpl::ReadShard(const sdk::ShardRun& shard) {
+  const ShardWork& work = shard.grant.work;
+  if (!work.stream.has_value()) return reader_.Read(work);
+  sdk::WaitingLines lines(clock_.Now());
+  return topics_.Read(work, [&](std::string_view trouble) {
+    const TimePoint now = clock_.Now();
+    if (lines.Due(now)) {
+      std::fprintf(stderr,
+                   "muster: waiting for offsets [%llu, %llu) of topic %s[%u] (%lld s)%s%s\n",
+                   static_cast<unsigned long long>(work.stream->begin),
+                   static_cast<unsigned long long>(work.stream->end), work.stream->topic.c_str(),
+                   work.stream->partition.value(), lines.seconds(now),
+                   trouble.empty() ? "" : "; last trouble: ", std::string(trouble).c_str());
+    }
+    MutexLock lock(&mutex_);
+    return failure_.ok() && !told_to_stop_ && core_.Holds(shard.grant.token, shard.run);
+  });
 }
 
 void SessionImpl::EnterLoop() {

@@ -20,6 +20,7 @@
 #include "worker_sdk/core/worker_core.h"
 #include "worker_sdk/net/data_client.h"
 #include "worker_sdk/readers/shard_reader.h"
+#include "worker_sdk/readers/topic_reader.h"
 #include "worker_sdk/session/slot_writer.h"
 
 namespace muster::internal {
@@ -86,6 +87,7 @@ class SessionImpl final : private sdk::DataClient::Listener {
   int Finish();
 
   const sdk::HelloAnswer& job() const { return hello_; }
+  sdk::TopicReader& topics() { return topics_; }
   /// Of rows and gradients on the wire.
   wire::Encoding encoding() const { return encoding_; }
 
@@ -93,6 +95,8 @@ class SessionImpl final : private sdk::DataClient::Listener {
   SessionImpl(SessionOptions options, sdk::HelloAnswer hello, uint64_t incarnation);
 
   absl::StatusOr<TableId> RegisterWithMaster(TableSpec* spec);
+  /// Reads a shard for a loop, as long as its lease is held.
+  absl::StatusOr<sdk::ShardRecords> ReadShard(const sdk::ShardRun& shard);
 
   // DataClient::Listener, on the I/O thread.
   void OnReply(const sdk::SendRequest& request, std::span<const wire::PartReply> parts,
@@ -122,6 +126,7 @@ class SessionImpl final : private sdk::DataClient::Listener {
   const SystemClock clock_;
   const TimePoint started_;
   sdk::ShardReader reader_;
+  sdk::TopicReader topics_;
   sdk::SlotWriter slot_;
 
   Mutex mutex_;

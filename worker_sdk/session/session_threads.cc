@@ -83,14 +83,13 @@ void SessionImpl::WaitUntil(const std::function<bool()>& done, std::string_view 
                             sdk::TimeSum* time) {
   TimePoint begin = clock_.Now();
   time->Enter(begin);
-  std::chrono::seconds next_line = sdk::kWaitingLineAfter;
+  sdk::WaitingLines lines(begin);
   while (!done()) {
     changed_.WaitFor(&mutex_, sdk::kWaitingLineAfter);
     TimePoint now = clock_.Now();
-    if (now - begin < next_line || done()) continue;
-    next_line = std::min(next_line * 2, next_line + sdk::kWaitingLineEveryMax);
+    if (done() || !lines.Due(now)) continue;
     std::fprintf(stderr, "muster: waiting for %s (%lld s)%s%s\n", std::string(what).c_str(),
-                 static_cast<long long>((now - begin) / std::chrono::seconds(1)),
+                 lines.seconds(now),
                  last_trouble_.empty() ? "" : "; last trouble: ", last_trouble_.c_str());
   }
   time->Leave(clock_.Now());

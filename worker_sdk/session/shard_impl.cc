@@ -2,17 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cstdio>
 #include <utility>
+
+#include "base/status.h"
 
 namespace muster::internal {
 
 ShardImpl::ShardImpl(SessionImpl* session, SessionImpl::NextResult shard)
-    : session_(session),
-      shard_(std::move(shard.shard)),
-      records_(std::move(shard.records)),
-      minibatches_(sdk::MinibatchCount(shard_.grant.work)) {
-  metrics_.records = shard_.grant.work.record_count;
+    : session_(session), shard_(std::move(shard.shard)), records_(std::move(shard.records)) {
+  metrics_.records = records_.records.size();
 }
 
 ShardImpl::~ShardImpl() {
@@ -27,7 +26,8 @@ std::string ShardImpl::id() const {
 }
 
 std::string ShardImpl::LocationOf(size_t position) const {
-  return sdk::ShardReader::LocationOf(work(), records_, position);
+  return topic() != nullptr ? sdk::TopicReader::LocationOf(work(), records_, position)
+                            : sdk::ShardReader::LocationOf(work(), records_, position);
 }
 
 bool ShardImpl::Begin(Prepare prepare) {
@@ -37,7 +37,11 @@ bool ShardImpl::Begin(Prepare prepare) {
   session_->EnterLoop();
   in_loop_ = true;
   PrepareAhead();
-  if (StartFront()) return true;
+  if (window_.empty() && !left_) {
+    Complete();  // none of the topic's offsets was a record
+  } else if (StartFront()) {
+    return true;
+  }
   EndLoop();
   return false;
 }
@@ -58,9 +62,37 @@ bool ShardImpl::AdvanceLoop() {
   window_.pop_front();
   PrepareAhead();
   if (!window_.empty()) return StartFront();
+  Complete();
+  return false;
+}
+
+void ShardImpl::Complete() {
+  if (left_) return;
+  if (!dead_letters_.empty()) {
+    const absl::Status written = session_->topics().Write(work(), dead_letters_);
+    if (absl::IsUnavailable(written)) {
+      // Not the shard's fault: it is handed back, and its records are rejected again.
+      std::fprintf(stderr,
+                   "muster: shard %s goes back: its rejected records could not be written to the "
+                   "dead-letter topic: %s\n",
+                   id().c_str(), std::string(Message(written)).c_str());
+      left_ = true;
+      return session_->GiveUp(run());
+    }
+    if (!written.ok()) {
+      return Fail(fmt::format("rejected records could not be written to the dead-letter topic: {}",
+                              Message(written)));
+    }
+  }
   left_ = true;
   session_->CompleteShard(run(), metrics_);
-  return false;
+}
+
+void ShardImpl::AddDeadLetter(size_t position, std::string_view reason) {
+  if (topic() == nullptr || !session_->topics().HasDeadLetters(work().dataset_name)) return;
+  const kafka::Record& record = topic()->all()[position];
+  dead_letters_.push_back({std::string(record.value), std::string(record.key.value_or("")),
+                           std::string(reason), record.key.has_value(), record.offset});
 }
 
 bool ShardImpl::StartFront() {
@@ -74,11 +106,14 @@ bool ShardImpl::StartFront() {
 }
 
 void ShardImpl::PrepareAhead() {
-  uint32_t size = work().minibatch_size;
   size_t ahead = prepare_ ? session_->job().prefetch_minibatches : 0;
-  while (!left_ && prepared_ < minibatches_ && window_.size() <= ahead) {
-    size_t first = size_t{prepared_} * size;
-    size_t count = std::min<size_t>(size, records_.records.size() - first);
+  while (!left_ && prepared_ < minibatches() && window_.size() <= ahead) {
+    size_t first = records_.minibatches[prepared_];
+    size_t count = records_.minibatches[prepared_ + 1] - first;
+    if (count == 0) {  // offsets of a topic that are no records
+      ++prepared_;
+      continue;
+    }
     auto batch = std::make_unique<MinibatchImpl>(this, MinibatchIndex(prepared_), first,
                                                  std::span(records_.records).subspan(first, count));
     ++prepared_;

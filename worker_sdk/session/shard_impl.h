@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "muster/session.h"
 #include "worker_sdk/session/minibatch_impl.h"
@@ -36,9 +37,13 @@ class ShardImpl {
   bool evaluate() const { return work().mode == DatasetMode::kEvaluate; }
   std::string_view header() const { return records_.header; }
   std::string id() const;
-  /// "path:line" of a record by its place in running order.
+  /// "path:line" of a record by its place in running order, or "topic[partition]@offset".
   std::string LocationOf(size_t position) const;
   ShardMetrics& metrics() { return metrics_; }
+  /// What the records of a topic have besides their values; null: a file.
+  const kafka::Records* topic() const { return records_.topic.get(); }
+  /// The trainer cannot use the record at this place in running order.
+  void AddDeadLetter(size_t position, std::string_view reason);
   /// The run has ended: completed, failed, handed back.
   bool left() const { return left_; }
 
@@ -46,14 +51,17 @@ class ShardImpl {
   void PrepareAhead();
   bool StartFront();
   bool AdvanceLoop();
+  uint32_t minibatches() const { return static_cast<uint32_t>(records_.minibatches.size() - 1); }
+  /// Everything was run through: the shard is done as soon as it is acknowledged.
+  void Complete();
   /// The loop's time is over. Idempotent.
   void EndLoop();
 
   SessionImpl* session_;
   sdk::ShardRun shard_;
   sdk::ShardRecords records_;
-  uint32_t minibatches_;
   ShardMetrics metrics_;
+  std::vector<sdk::TopicReader::DeadLetter> dead_letters_;
   Prepare prepare_;
   uint32_t prepared_ = 0;
   std::deque<std::unique_ptr<MinibatchImpl>> window_;  // the current one first

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "muster/export.h"
 #include "muster/status.h"
@@ -56,13 +57,33 @@ class MUSTER_EXPORT Rows {
   size_t dim_;
 };
 
+/// What a record of a topic has besides its value. The views live as long as the minibatch's
+/// records. A value.
+struct MUSTER_EXPORT TopicRecord {
+  std::optional<std::string_view> key;
+  /// It has no value at all, as deletions in a compacted topic; records() then shows an empty one.
+  bool tombstone = false;
+  int64_t timestamp_ms = 0;  // since the Unix epoch; 0: it has none
+  uint32_t partition = 0;    // of the topic
+  uint64_t offset = 0;
+};
+struct MUSTER_EXPORT TopicHeader {
+  std::string_view name;
+  std::optional<std::string_view> value;
+};
+
 /// Records that are learnt from together; the unit of pushing. Not thread-safe; used by the thread
 /// that runs the loop.
 class MUSTER_EXPORT Minibatch {
  public:
-  /// Lines without their line end, in the order in which every run of the shard sees them. Valid
-  /// until the minibatch is left.
+  /// Lines without their line end, in the order in which every run of the shard sees them; of a
+  /// topic, the values. Valid until the minibatch is left.
   std::span<const std::string_view> records() const;
+  /// The dataset is a topic.
+  bool topic() const;
+  /// Of records()[record]. An error of the program when topic() is false, or there is no such one.
+  TopicRecord topic_record(size_t record) const;
+  std::vector<TopicHeader> topic_headers(size_t record) const;
   /// True in a dataset of mode `evaluate`: pulls create nothing, Push is an error of the program.
   bool evaluate() const;
   /// Name of the dataset, and epoch (from 0).
@@ -99,8 +120,9 @@ class MUSTER_EXPORT Minibatch {
   void Metric(std::string_view name, double value, double weight);
   /// Scores in [0, 1] with their labels, for the area under the ROC curve of the epoch.
   void Auc(std::string_view name, std::span<const float> scores, std::span<const bool> labels);
-  /// records()[record] cannot be used: counted and reported with file and line; over the job's
-  /// limit the job fails.
+  /// records()[record] cannot be used: counted and reported with file and line, or topic, partition
+  /// and offset; over the job's limit the job fails. Where the dataset has a dead-letter topic, the
+  /// record is written there, too, before its shard is done.
   void Reject(size_t record, std::string_view reason);
 
   explicit Minibatch(internal::MinibatchImpl* impl) : impl_(impl) {}

@@ -1,0 +1,107 @@
+#include "worker_sdk/readers/topic_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/kafka/mock_cluster.h"
+#include "tests/support/status_matchers.h"
+
+namespace muster::sdk {
+namespace {
+
+using muster::testing::IsOk;
+using muster::testing::StatusIs;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+std::vector<kafka::Record> At(std::initializer_list<uint64_t> offsets) {
+  std::vector<kafka::Record> records;
+  for (const uint64_t offset : offsets) {
+    kafka::Record& record = records.emplace_back();
+    record.offset = offset;
+  }
+  return records;
+}
+StreamWork Range(uint64_t begin, uint64_t end) {
+  return {"t", TopicPartition(0), begin, end};
+}
+
+TEST(CutByOffsetTest, MinibatchesAreOfOffsetsNotOfRecords) {
+  EXPECT_THAT(CutByOffset(Range(10, 20), 4, At({10, 11, 12, 13, 14, 15, 16, 17, 18, 19})),
+              ElementsAre(0, 4, 8, 10));
+  EXPECT_THAT(CutByOffset(Range(10, 20), 4, At({10, 13, 14, 19})), ElementsAre(0, 2, 3, 4));
+}
+
+TEST(CutByOffsetTest, AMinibatchMayHaveNoRecord) {
+  EXPECT_THAT(CutByOffset(Range(0, 12), 4, At({9})), ElementsAre(0, 0, 0, 1));
+  EXPECT_THAT(CutByOffset(Range(0, 12), 4, At({})), ElementsAre(0, 0, 0, 0));
+  EXPECT_THAT(CutByOffset(Range(0, 12), 4, At({3})), ElementsAre(0, 1, 1, 1));
+}
+
+class TopicReaderTest : public ::testing::Test {
+ protected:
+  TopicReaderTest() {
+    cluster_.CreateTopic("clicks", 1);
+    cluster_.CreateTopic("dead", 1);
+    work_.dataset_name = "train";
+    work_.minibatch_size = 2;
+    work_.stream = {"clicks", TopicPartition(0), 1, 4};
+    topic_.dataset = "train";
+    topic_.brokers = cluster_.config().brokers;
+    topic_.group = "muster.test";
+    topic_.record_bytes_max = 1'000;
+  }
+  absl::StatusOr<ShardRecords> Read(TopicReader* reader) {
+    return reader->Read(work_, [](std::string_view) { return true; });
+  }
+
+  kafka::MockCluster cluster_;
+  ShardWork work_;
+  TopicSource topic_;
+};
+
+TEST_F(TopicReaderTest, ReadsAShard) {
+  cluster_.Produce("clicks", 0, 5);
+  TopicReader reader({topic_});
+  MUSTER_ASSERT_OK_AND_ASSIGN(const ShardRecords records, Read(&reader));
+  EXPECT_THAT(records.records, ElementsAre("r1", "r2", "r3"));
+  EXPECT_THAT(records.minibatches, ElementsAre(0, 2, 3));
+  ASSERT_NE(records.topic, nullptr);
+  EXPECT_EQ(records.topic->all()[2].key, "k3");
+  EXPECT_EQ(TopicReader::LocationOf(work_, records, 2), "clicks[0]@3");
+}
+
+TEST_F(TopicReaderTest, WrongSettingsAreNoShardsFault) {
+  topic_.secrets["sasl.password"] = "env:MUSTER_TEST_NO_SUCH";
+  TopicReader reader({topic_});
+  EXPECT_THAT(Read(&reader), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                      HasSubstr("dataset 'train': the setting sasl.password")));
+}
+
+TEST_F(TopicReaderTest, ATopicThatTheMasterDidNotNameIsAnError) {
+  TopicReader reader({});
+  EXPECT_THAT(Read(&reader), StatusIs(absl::StatusCode::kInternal, HasSubstr("'train'")));
+  EXPECT_FALSE(reader.HasDeadLetters("train"));
+}
+
+TEST_F(TopicReaderTest, RejectedRecordsAreWrittenWithWhereTheyCameFrom) {
+  const TopicReader::DeadLetter letter{"nonsense", "k", "not a number", true, 3};
+  EXPECT_THAT(TopicReader({topic_}).Write(work_, {&letter, 1}), IsOk()) << "there is no such topic";
+  topic_.dead_letter_topic = "dead";
+  TopicReader reader({topic_});
+  EXPECT_TRUE(reader.HasDeadLetters("train"));
+  ASSERT_THAT(reader.Write(work_, {&letter, 1}), IsOk());
+  work_.stream = {"dead", TopicPartition(0), 0, 1};
+  MUSTER_ASSERT_OK_AND_ASSIGN(const ShardRecords records, Read(&reader));
+  EXPECT_THAT(records.records, ElementsAre("nonsense"));
+  EXPECT_EQ(records.topic->all()[0].key, "k");
+  const auto headers = records.topic->HeadersOf(0);
+  ASSERT_THAT(headers, SizeIs(4));
+  EXPECT_EQ(headers[0].second, "not a number");
+  EXPECT_EQ(headers[1].second, "clicks");
+  EXPECT_EQ(headers[3].second, "3");
+}
+
+}  // namespace
+}  // namespace muster::sdk

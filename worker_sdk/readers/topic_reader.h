@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "kafka/producer.h"
+#include "kafka/range_reader.h"
+#include "sharding/control.h"
+#include "worker_sdk/control/control_codec.h"
+#include "worker_sdk/readers/shard_reader.h"
+
+namespace muster::sdk {
+
+/// Where each minibatch of a range begins among its records, and where the last ends: minibatches +
+/// 1 positions. By offset, so that every run cuts the same; a minibatch may have no record. A pure
+/// function. `records` ascending by offset, all in the range.
+std::vector<size_t> CutByOffset(const StreamWork& range, uint32_t minibatch_size,
+                                std::span<const kafka::Record> records);
+
+/// Reads shards that are ranges of a topic. Consumers are kept between shards. Thread-safe.
+class TopicReader {
+ public:
+  /// `topics`: of the job. Connects when a topic is first read.
+  explicit TopicReader(std::vector<TopicSource> topics);
+  ~TopicReader();
+
+  using KeepWaiting = kafka::RangeReader::KeepWaiting;
+  /// The committed records of `work`, by offset. Waits for brokers as long as `keep_waiting` says;
+  /// errors are those of kafka::RangeReader::Read, and kFailedPrecondition when the settings are
+  /// wrong or a secret is not to be found.
+  absl::StatusOr<ShardRecords> Read(const ShardWork& work, const KeepWaiting& keep_waiting);
+
+  /// A record that the trainer has rejected.
+  struct DeadLetter {
+    std::string value, key, reason;
+    bool has_key = false;
+    uint64_t offset = 0;
+  };
+  /// Writes them to the dead-letter topic and waits until the brokers have them; nothing when the
+  /// dataset has none. They may be written again when the shard is run again. kUnavailable after
+  /// half a minute without the brokers.
+  absl::Status Write(const ShardWork& work, std::span<const DeadLetter> letters);
+  bool HasDeadLetters(const std::string& dataset) const;
+
+  /// "topic[partition]@offset" of a record, for messages.
+  static std::string LocationOf(const ShardWork& work, const ShardRecords& records,
+                                size_t position);
+
+ private:
+  struct Source {
+    TopicSource topic;
+    std::unique_ptr<kafka::RangeReader> reader;
+    std::unique_ptr<kafka::Producer> producer;
+  };
+  absl::StatusOr<kafka::RangeReader*> ReaderOf(const std::string& dataset);
+  absl::StatusOr<kafka::Producer*> ProducerOf(const std::string& dataset);
+  static absl::Status WriteWith(kafka::Producer* producer, const std::string& topic,
+                                const ShardWork& work, std::span<const DeadLetter> letters);
+
+  /// Held from the first letter of a shard to the last one's arrival: what the producer says of a
+  /// record is then of this shard's.
+  Mutex writing_;
+  mutable Mutex mutex_;
+  /// By dataset; readers are never replaced, producers by who holds `writing_`.
+  std::map<std::string, Source> sources_ MUSTER_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster::sdk
