@@ -105,6 +105,34 @@ nlohmann::json NodeToJson(const v1::NodeStatus& node) {
   return json;
 }
 
+nlohmann::json StreamToJson(const v1::StreamStatus& stream) {
+  nlohmann::json partitions = nlohmann::json::array();
+  for (const v1::TopicPartitionStatus& partition : stream.partitions()) {
+    nlohmann::json json = {{"partition", partition.partition()},
+                           {"begin", partition.begin()},
+                           {"committed", partition.committed()},
+                           {"cut", partition.cut()},
+                           {"end", nullptr},
+                           {"log_begin", nullptr},
+                           {"stable_end", nullptr},
+                           {"lag", partition.lag()},
+                           {"lag_ms", partition.lag_ms()},
+                           {"lost", partition.lost()},
+                           {"open_ranges", partition.open_ranges()}};
+    if (partition.has_end()) json["end"] = partition.end();
+    if (partition.has_log_begin()) json["log_begin"] = partition.log_begin();
+    if (partition.has_stable_end()) json["stable_end"] = partition.stable_end();
+    partitions.push_back(std::move(json));
+  }
+  return {{"topic", stream.topic()},
+          {"cluster", stream.cluster()},
+          {"open", stream.open()},
+          {"trouble", stream.trouble()},
+          {"lag", stream.lag()},
+          {"lag_ms", stream.lag_ms()},
+          {"partitions", std::move(partitions)}};
+}
+
 nlohmann::json StatusToJson(const v1::JobStatus& status) {
   nlohmann::json json = {{"job", status.job()},
                          {"state", StateName(status.state())},
@@ -125,6 +153,7 @@ nlohmann::json StatusToJson(const v1::JobStatus& status) {
                                 {"mode", dataset.mode() == 0 ? "train" : "evaluate"},
                                 {"epochs_total", dataset.epochs_total()},
                                 {"epochs", std::move(epochs)}});
+    if (dataset.has_stream()) json["datasets"].back()["stream"] = StreamToJson(dataset.stream());
   }
   for (const v1::NodeStatus& node : status.nodes()) json["nodes"].push_back(NodeToJson(node));
   return json;

@@ -41,7 +41,9 @@ std::string Bar(double percent) {
 
 std::string RemainingText(const ProgressInput& input) {
   const Totals totals = TotalsOf(*input.status);
-  if (input.records_per_second <= 0 || totals.done >= totals.expected) return "-";
+  const bool open = std::ranges::any_of(
+      input.status->datasets(), [](const auto& dataset) { return dataset.stream().open(); });
+  if (open || input.records_per_second <= 0 || totals.done >= totals.expected) return "-";
   const double seconds =
       static_cast<double>(totals.expected - totals.done) / input.records_per_second;
   return DurationText(

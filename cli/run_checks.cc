@@ -9,6 +9,7 @@
 #include "master/service/snapshot_files.h"
 #include "master/service/snapshot_owner.h"
 #include "master/sources/source_catalog.h"
+#include "master/streams/topic_watcher.h"
 
 namespace muster {
 
@@ -32,6 +33,7 @@ absl::Status CheckDirectories(const LoadedJob& job) {
   } else if (!absl::IsNotFound(stored.status())) {
     return stored.status();
   }
+  MUSTER_RETURN_IF_ERROR(CheckTopics(job.spec));
   MUSTER_RETURN_IF_ERROR(SourceCatalog::CheckUnchanged(job.spec));
   return CheckSnapshotDirectory(job.spec.snapshot_directory, owner, named);
 }

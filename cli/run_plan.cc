@@ -241,6 +241,10 @@ absl::StatusOr<uint16_t> ChooseRestPort(uint32_t wanted, uint64_t seed, const st
 absl::StatusOr<PlannedDataset> PlanDataset(const DatasetSpec& dataset,
                                            const std::string& base_directory) {
   PlannedDataset plan{.name = dataset.name, .mode = dataset.mode, .epochs = dataset.epochs};
+  if (dataset.is_stream()) {
+    plan.kafka = dataset.kafka;
+    return plan;
+  }
   const uint64_t records_per_shard =
       std::max<uint64_t>(uint64_t{dataset.minibatch_size} * dataset.minibatches_per_shard, 1);
   std::vector<std::string> patterns;
@@ -348,6 +352,12 @@ std::string DescribePlan(const RunPlan& plan) {
                       plan.job.partitions, plan.job.seed);
   text += "datasets\n";
   for (const PlannedDataset& dataset : plan.datasets) {
+    if (!dataset.kafka.topic.empty()) {
+      text += fmt::format("  {} (train): topic {} on {}, from {} to {}\n", dataset.name,
+                          dataset.kafka.topic, fmt::join(dataset.kafka.brokers, ","),
+                          ToString(dataset.kafka.start), ToString(dataset.kafka.end));
+      continue;
+    }
     const std::string how =
         dataset.mode == DatasetMode::kTrain
             ? fmt::format("train, {} epoch{}", dataset.epochs, dataset.epochs == 1 ? "" : "s")
@@ -389,6 +399,15 @@ std::string PlanToJson(const RunPlan& plan) {
                          {"datasets", nlohmann::json::array()},
                          {"nodes", nlohmann::json::array()}};
   for (const PlannedDataset& dataset : plan.datasets) {
+    if (!dataset.kafka.topic.empty()) {
+      json["datasets"].push_back({{"name", dataset.name},
+                                  {"mode", "train"},
+                                  {"topic", dataset.kafka.topic},
+                                  {"brokers", dataset.kafka.brokers},
+                                  {"start", ToString(dataset.kafka.start)},
+                                  {"end", ToString(dataset.kafka.end)}});
+      continue;
+    }
     json["datasets"].push_back(
         {{"name", dataset.name},
          {"mode", dataset.mode == DatasetMode::kTrain ? "train" : "evaluate"},

@@ -18,6 +18,8 @@ struct PlannedDataset {
   std::string name;
   DatasetMode mode = DatasetMode::kTrain;
   uint32_t epochs = 1;
+  /// Of the fields below a topic has none.
+  KafkaSpec kafka;
   std::vector<std::string> files;
   uint64_t bytes = 0;
   /// Estimated from the first block of every file; the master counts exactly.

@@ -14,9 +14,13 @@ namespace muster {
 
 namespace {
 
-/// "data/a.csv, lines 17 to 32".
+/// "data/a.csv, lines 17 to 32", or "clicks[3], offsets 17 to 32".
 std::string ShardRangeText(const v1::ShardStatus& shard) {
   if (shard.records() == 0) return "-";
+  if (shard.first_line() == 0) {
+    return fmt::format("{}, offsets {} to {}", shard.source(), shard.first_record(),
+                       shard.first_record() + shard.records() - 1);
+  }
   return fmt::format("{}, lines {} to {}", shard.source(), shard.first_line(),
                      shard.first_line() + shard.records() - 1);
 }
@@ -64,6 +68,30 @@ std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
   return text;
 }
 
+/// What a topic's lag tools show, and what they cannot know.
+std::string StreamsText(const v1::JobStatus& status) {
+  std::vector<std::vector<std::string>> rows = {
+      {"TOPIC", "PARTITION", "BEGIN", "COMMITTED", "CUT", "END", "LAG", "LAG TIME", "LOG BEGINS"}};
+  for (const v1::DatasetStatus& dataset : status.datasets()) {
+    for (const v1::TopicPartitionStatus& partition : dataset.stream().partitions()) {
+      const bool seen = partition.has_stable_end();
+      rows.push_back({dataset.stream().topic(), std::to_string(partition.partition()),
+                      CountText(partition.begin()), CountText(partition.committed()),
+                      CountText(partition.cut()), seen ? CountText(partition.stable_end()) : "-",
+                      CountText(partition.lag()),
+                      fmt::format("{:.1f} s", static_cast<double>(partition.lag_ms()) / 1e3),
+                      seen ? CountText(partition.log_begin()) : "-"});
+    }
+  }
+  std::string text = rows.size() == 1 ? "" : FormatTable(rows);
+  for (const v1::DatasetStatus& dataset : status.datasets()) {
+    if (dataset.stream().trouble().empty()) continue;
+    text += fmt::format("topic {} cannot be looked at: {}\n", dataset.stream().topic(),
+                        Printable(dataset.stream().trouble()));
+  }
+  return text;
+}
+
 std::string StatusText(const v1::JobStatus& status) {
   std::string text = fmt::format("{}: {}\n", status.job(), StateName(status.state()));
   if (!status.reason().empty()) text += fmt::format("  {}\n", status.reason());
@@ -79,6 +107,7 @@ std::string StatusText(const v1::JobStatus& status) {
     }
   }
   text += FormatTable(rows);
+  text += StreamsText(status);
   const v1::JobCounters& counters = status.counters();
   text += fmt::format("{} delivered again, {} replayed, {} re-verified, {} expired, {} rejected\n",
                       CountText(counters.redelivered_minibatches(), "minibatch", "minibatches"),

@@ -84,6 +84,8 @@ Find Scaler(Member member) {
   return [member](const FieldScope& scope) -> Target { return member(&scope.job->scaler); };
 }
 
+/// spec.datasets[].kafka.
+void AddKafkaFields(std::vector<Field>* fields);
 /// spec.scaler.
 void AddScalerFields(std::vector<Field>* fields);
 

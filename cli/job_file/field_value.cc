@@ -9,29 +9,13 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/job_file/job_rules.h"
+#include "cli/job_file/name_rules.h"
 #include "cli/job_file/nearest.h"
 #include "cli/job_file/scalars.h"
+#include "cli/job_file/stream_bound.h"
 
 namespace muster::job_file {
 namespace {
-
-bool IsName(const std::string& text) {
-  constexpr size_t kBytesMax = 63;
-  if (text.empty() || text.size() > kBytesMax || text.front() == '-' || text.back() == '-') {
-    return false;
-  }
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-  });
-}
-
-bool IsVariableName(const std::string& text) {
-  return !text.empty() && (text[0] < '0' || text[0] > '9') &&
-         std::all_of(text.begin(), text.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  c == '_';
-         });
-}
 
 absl::Status CheckText(const YamlNode& node) {
   if (node.text.size() > kTextBytesMax) {
@@ -73,6 +57,10 @@ absl::Status StoreText(const Field& field, const YamlNode& node, const FieldScop
   if (field.form == Form::kName && !IsName(text)) {
     return absl::InvalidArgumentError(fmt::format(
         "{} is not a name: 1 to 63 of a-z, 0-9 and -, with no - at an end", Describe(node)));
+  }
+  if (field.form == Form::kTopic && !IsTopic(text)) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} is not the name of a topic ({})", Describe(node), BoundsText(field)));
   }
   if (field.form == Form::kAddress) MUSTER_RETURN_IF_ERROR(CheckLoopbackAddress(text));
   if (field.form == Form::kChoice) MUSTER_RETURN_IF_ERROR(CheckChoice(field, node));
@@ -179,27 +167,26 @@ absl::Status StoreEnvironment(const Field& field, const YamlNode& node, const Fi
   }
   std::map<std::string, std::string> values;
   for (const auto& [key, value] : node.entries) {
-    if (!IsVariableName(key.text)) {
-      return absl::InvalidArgumentError(fmt::format(
-          "{} is not a variable name (A-Z, a-z, 0-9, _, no digit first)", Describe(key)));
-    }
-    if (key.text == "MUSTER_MASTER" || key.text == "MUSTER_NODE" ||
-        key.text == "MUSTER_SLOT_FILE" || key.text == "MUSTER_START" ||
-        key.text == "MUSTER_JOB_ID") {
-      return absl::InvalidArgumentError(
-          fmt::format("{} is set by muster run and cannot be given", key.text));
-    }
+    MUSTER_RETURN_IF_ERROR(CheckKey(field.form, key));
     if (value.kind != YamlNode::Kind::kScalar) {
       return absl::InvalidArgumentError(
           fmt::format("{} must have text as value, not {}{}", key.text, Describe(value),
                       value.kind == YamlNode::Kind::kNull ? "; write \"\" for empty" : ""));
     }
     MUSTER_RETURN_IF_ERROR(CheckText(value));
+    if (field.form == Form::kSecrets) MUSTER_RETURN_IF_ERROR(CheckSecretPlace(key, value));
     if (!values.emplace(key.text, value.text).second) {
       return absl::InvalidArgumentError(fmt::format("{} is given twice", key.text));
     }
   }
   *std::get<std::map<std::string, std::string>*>(field.target(scope)) = std::move(values);
+  return absl::OkStatus();
+}
+
+absl::Status StoreStreamBound(const Field& field, const YamlNode& node, const FieldScope& scope) {
+  MUSTER_ASSIGN_OR_RETURN(
+      *std::get<StreamBound*>(field.target(scope)),
+      ParseStreamBound(node, field.form == Form::kStreamStart ? BoundOf::kStart : BoundOf::kEnd));
   return absl::OkStatus();
 }
 
@@ -212,7 +199,12 @@ absl::Status StoreValue(const Field& field, const YamlNode& node, const FieldSco
     case Form::kChoices:
       return StoreList(field, node, scope);
     case Form::kEnvironment:
+    case Form::kProperties:
+    case Form::kSecrets:
       return StoreEnvironment(field, node, scope);
+    case Form::kStreamStart:
+    case Form::kStreamEnd:
+      return StoreStreamBound(field, node, scope);
     default:
       break;
   }
@@ -223,6 +215,7 @@ absl::Status StoreValue(const Field& field, const YamlNode& node, const FieldSco
     case Form::kName:
     case Form::kAddress:
     case Form::kChoice:
+    case Form::kTopic:
       return StoreText(field, node, scope);
     default:
       return StoreNumber(field, node, scope);

@@ -55,10 +55,11 @@ void AddDatasets(std::vector<Field>* fields) {
       Choice(Make(in + "mode", Form::kChoice, {}, OnResume::kFixed, Dataset(&DatasetSpec::mode),
                   "`evaluate`: read after every training epoch, changes no weight."),
              {"train", "evaluate"}));
-  fields->push_back(Required(Make(in + "files", Form::kGlobs, {1, 10'000}, OnResume::kFixed,
-                                  Dataset(&DatasetSpec::files),
-                                  "Files of lines, as glob patterns. Their content is pinned; they "
-                                  "may be moved as long as their order stays.")));
+  fields->push_back(Default(
+      Make(in + "files", Form::kGlobs, {1, 10'000}, OnResume::kFixed, Dataset(&DatasetSpec::files),
+           "Files of lines, as glob patterns. Their content is pinned; they "
+           "may be moved as long as their order stays."),
+      "required without `kafka`"));
   fields->push_back(Make(in + "header", Form::kBool, {}, OnResume::kFixed,
                          Dataset(&DatasetSpec::header),
                          "The first line of each file is no record."));
@@ -73,6 +74,7 @@ void AddDatasets(std::vector<Field>* fields) {
   fields->push_back(Make(in + "shuffle", Form::kBool, {}, OnResume::kFixed,
                          Dataset(&DatasetSpec::shuffle),
                          "Another order of shards, and of records inside a shard, every epoch."));
+  AddKafkaFields(fields);
 }
 
 Field LimitOfMemory(Field field) {
@@ -262,6 +264,9 @@ template <typename T>
 std::string ValueText(const std::optional<T>&) {
   return "none";
 }
+std::string ValueText(const StreamBound& value) {
+  return ToString(value);
+}
 std::string ValueText(const std::vector<std::string>&) {
   return "none";
 }
@@ -312,7 +317,15 @@ std::string TypeText(const Field& field) {
     case Form::kChoices:
       return "list of choices";
     case Form::kEnvironment:
+    case Form::kProperties:
       return "names with text";
+    case Form::kSecrets:
+      return "names with places";
+    case Form::kTopic:
+      return "topic";
+    case Form::kStreamStart:
+    case Form::kStreamEnd:
+      return "place in a topic";
   }
   return "unknown";
 }
@@ -327,6 +340,12 @@ std::string BoundsText(const Field& field) {
     case Form::kChoice:
     case Form::kChoices:
       return fmt::format("{}", fmt::join(field.choices, ", "));
+    case Form::kTopic:
+      return "1 to 249 of a-z, A-Z, 0-9, ., _, -";
+    case Form::kStreamStart:
+      return "earliest, latest, a time, offsets";
+    case Form::kStreamEnd:
+      return "never, now, a time, offsets";
     case Form::kAddress:
       return "127.0.0.0/8, [::1] or localhost";
     case Form::kWhole:
@@ -347,6 +366,8 @@ std::string BoundsText(const Field& field) {
     case Form::kGlobs:
     case Form::kCommand:
     case Form::kEnvironment:
+    case Form::kProperties:
+    case Form::kSecrets:
       return field.min > 0 ? fmt::format("{} to {} entries", field.min, field.max)
                            : fmt::format("up to {} entries", field.max);
   }

@@ -30,6 +30,11 @@ enum class Form : uint8_t {
   kCommand,      // bounds: entries
   kChoices,      // a list of Field::choices
   kEnvironment,  // bounds: entries
+  kTopic,        // a name that Kafka takes
+  kStreamStart,
+  kStreamEnd,
+  kProperties,  // bounds: entries
+  kSecrets,     // bounds: entries
 };
 
 /// Whether a job can be resumed with another value.
@@ -44,7 +49,7 @@ struct FieldScope {
 using Target = std::variant<std::string*, uint32_t*, uint64_t*, bool*, std::chrono::milliseconds*,
                             DatasetMode*, std::vector<std::string>*,
                             std::map<std::string, std::string>*, double*, std::optional<double>*,
-                            std::optional<uint32_t>*, std::optional<uint64_t>*>;
+                            std::optional<uint32_t>*, std::optional<uint64_t>*, StreamBound*>;
 
 /// One field of the job file. The parser and docs/job-file.md are made from the same table.
 struct Field {

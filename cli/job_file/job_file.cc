@@ -222,6 +222,7 @@ class JobReader {
     for (size_t i = 0; i < node.items.size(); ++i) {
       scope_.dataset = &job_.datasets[i];
       const Place below{place.path + "[]", fmt::format("{}[{}]", place.shown, i)};
+      given_[below.shown] = node.items[i].position;
       ReadGroup(node.items[i], below);
       const auto epochs = given_.find(below.shown + ".epochs");
       if (epochs != given_.end() && scope_.dataset->mode == DatasetMode::kEvaluate) {
@@ -248,6 +249,11 @@ class JobReader {
     const std::string escaped_base = EscapeGlob(base_directory_);
     for (DatasetSpec& dataset : job_.datasets) {
       for (std::string& pattern : dataset.files) pattern = Absolute(escaped_base, pattern);
+      constexpr std::string_view kFile = "file:";
+      for (auto& [name, place] : dataset.kafka.secrets) {
+        if (!place.starts_with(kFile)) continue;
+        place = std::string(kFile) + Absolute(base_directory_, place.substr(kFile.size()));
+      }
     }
     std::string& program = job_.worker.command.front();
     if (program.find('/') != std::string::npos) program = Absolute(base_directory_, program);

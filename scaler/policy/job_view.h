@@ -144,6 +144,8 @@ struct JobView {
   Activity activity = Activity::kStarting;
   /// False: the master is away, and what it knows of the nodes is not seen.
   bool master_heard = true;
+  /// A topic that the job learns from cannot be reached: workers wait, and it is not their fault.
+  bool sources_away = false;
   std::vector<NodeView> nodes;
   /// Since the last step, oldest first.
   std::vector<NodeEnd> ends;

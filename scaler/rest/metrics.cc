@@ -140,6 +140,29 @@ void WriteDatasets(std::span<const Dataset> datasets, Writer* writer) {
   }
 }
 
+void WriteStreams(std::span<const Dataset> datasets, Writer* writer) {
+  const auto write = [&](const char* name, const char* help, const auto& get) {
+    bool begun = false;
+    for (const Dataset& dataset : datasets) {
+      if (!dataset.stream) continue;
+      if (!begun) writer->Family(name, "gauge", help);
+      begun = true;
+      for (const TopicPartition& partition : dataset.stream->partitions) {
+        writer->Sample({{"dataset", dataset.name},
+                        {"topic", dataset.stream->topic},
+                        {"partition", std::to_string(partition.partition)}},
+                       get(partition));
+      }
+    }
+  };
+  write("muster_stream_lag_offsets", "Offsets that can be read and are not committed.",
+        [](const TopicPartition& p) { return Of(p.lag); });
+  write("muster_stream_lag_seconds", "Since the first of them was first seen.",
+        [](const TopicPartition& p) { return p.lag_seconds; });
+  write("muster_stream_committed_offset", "Everything before it is committed.",
+        [](const TopicPartition& p) { return Of(p.committed); });
+}
+
 /// A family with a sample of each node for which `get` gives a value.
 void WriteNodes(std::span<const Node> nodes, std::string_view name, std::string_view type,
                 std::string_view help, const std::function<std::optional<double>(const Node&)>& get,
@@ -277,6 +300,7 @@ std::string MetricsText(const MetricsInput& input) {
   const size_t nodes_shown = std::min(nodes.size(), kMetricsNodesMax);
   WriteJob(input.job, &writer);
   WriteDatasets(datasets.first(std::min(datasets.size(), kMetricsDatasetsMax)), &writer);
+  WriteStreams(datasets.first(std::min(datasets.size(), kMetricsDatasetsMax)), &writer);
   writer.Single("muster_nodes", "gauge", "Nodes of the job.", Of(nodes.size()));
   writer.Single("muster_nodes_omitted", "gauge", "Nodes that have no samples here.",
                 Of(nodes.size() - nodes_shown));

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "scaler/rest/dataset_model.h"
+
 /// What the REST interface shows, as plain values. model_json.h writes them, and their schemas,
 /// from one description, so that documents and /openapi.json cannot differ. Units are in the names;
 /// numbers that are not defined (NaN, infinity) become null. Texts must be valid UTF-8
@@ -49,35 +51,6 @@ struct Job {
   uint32_t workers_wanted = 0;
   /// "": the kernel enforces limits; else what is missing, why, and what to do about it.
   std::string limits_remark;
-};
-
-struct ShardCounts {
-  uint64_t total = 0;
-  uint64_t todo = 0;
-  uint64_t leased = 0;
-  uint64_t done = 0;  // not yet committed
-  uint64_t committed = 0;
-  uint64_t failed = 0;
-};
-struct Epoch {
-  uint32_t epoch = 0;
-  uint64_t records_expected = 0;
-  uint64_t records_done = 0;
-  uint64_t records_committed = 0;
-  uint64_t rejected_records = 0;
-  std::vector<std::string> reject_samples;
-  std::map<std::string, double> metrics;
-  ShardCounts shards;
-};
-struct Dataset {
-  uint32_t index = 0;
-  std::string name;
-  std::string mode = "train";  // or evaluate
-  uint32_t epochs_total = 0;
-  std::vector<Epoch> epochs;
-};
-struct DatasetList {
-  std::vector<Dataset> datasets;
 };
 
 struct Shard {

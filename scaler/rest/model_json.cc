@@ -1,6 +1,7 @@
 #include "scaler/rest/model_json.h"
 
 #include "base/status.h"
+#include "scaler/rest/internal/dataset_fields.h"
 #include "scaler/rest/internal/fields.h"
 
 namespace muster::scaler::rest {
@@ -58,54 +59,6 @@ static void Describe(F& f, T& j) {
           "Empty: the kernel enforces limits; else what is missing, why, and what to do about it");
 }
 
-static const char* NameOf(const ShardCounts&) {
-  return "ShardCounts";
-}
-template <typename F, Is<ShardCounts> T>
-static void Describe(F& f, T& s) {
-  f.Field("total", s.total, "");
-  f.Field("todo", s.todo, "");
-  f.Field("leased", s.leased, "");
-  f.Field("done", s.done, "Not yet committed");
-  f.Field("committed", s.committed, "");
-  f.Field("failed", s.failed, "");
-}
-
-static const char* NameOf(const Epoch&) {
-  return "Epoch";
-}
-template <typename F, Is<Epoch> T>
-static void Describe(F& f, T& e) {
-  f.Field("epoch", e.epoch, "From 0");
-  f.Field("records_expected", e.records_expected, "");
-  f.Field("records_done", e.records_done, "Committed ones included");
-  f.Field("records_committed", e.records_committed, "");
-  f.Field("rejected_records", e.rejected_records, "");
-  f.Field("reject_samples", e.reject_samples, "Some of them: file:line: reason");
-  f.Field("metrics", e.metrics, "Of what is committed; null: not defined");
-  f.Field("shards", e.shards, "");
-}
-
-static const char* NameOf(const Dataset&) {
-  return "Dataset";
-}
-template <typename F, Is<Dataset> T>
-static void Describe(F& f, T& d) {
-  f.Field("index", d.index, "Position in the job file, from 0");
-  f.Field("name", d.name, "");
-  f.Choice("mode", d.mode, {"train", "evaluate"}, "");
-  f.Field("epochs_total", d.epochs_total, "");
-  f.Field("epochs", d.epochs, "At most 1,000: those around the newest");
-}
-
-static const char* NameOf(const DatasetList&) {
-  return "DatasetList";
-}
-template <typename F, Is<DatasetList> T>
-static void Describe(F& f, T& l) {
-  f.Field("datasets", l.datasets, "");
-}
-
 static const char* NameOf(const Shard&) {
   return "Shard";
 }
@@ -123,10 +76,11 @@ static void Describe(F& f, T& s) {
   f.Field("node_failures", s.node_failures, "Of nodes, charged to nobody");
   f.Field("reasons", s.reasons, "One per failure");
   f.Field("age_ms", s.age_ms, "In this state");
-  f.Field("source", s.source, "The file");
-  f.Field("first_record", s.first_record, "From 0, without the header");
-  f.Field("records", s.records, "");
-  f.Field("first_line", s.first_line, "From 1");
+  f.Field("source", s.source, "The file, or topic[partition]");
+  f.Field("first_record", s.first_record,
+          "From 0, without the header; of a topic the first offset");
+  f.Field("records", s.records, "Of a topic: offsets");
+  f.Field("first_line", s.first_line, "From 1; 0: a topic");
 }
 
 static const char* NameOf(const ShardPage&) {

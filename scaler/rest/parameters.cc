@@ -81,20 +81,24 @@ bool IsName(std::string_view text) {
 }
 constexpr std::string_view kNamePattern = "^[a-z][a-z0-9-]{0,62}$";
 
-/// Three numbers of 1 to 10 digits, apart by slashes.
+/// Three numbers, apart by slashes.
 bool IsShardId(std::string_view text) {
-  constexpr size_t kDigitsMax = 10;
+  // Of dataset, epoch and index: what fits into their 32, 32 and 64 bits whatever the digits.
+  constexpr size_t kDigitsMax[] = {5, 9, 18};
   size_t numbers = 0;
   for (size_t begin = 0; begin <= text.size(); ++numbers) {
     const size_t end = std::min(text.find('/', begin), text.size());
     const std::string_view number = text.substr(begin, end - begin);
     const bool digits = std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; });
-    if (number.empty() || number.size() > kDigitsMax || !digits) return false;
+    if (numbers == std::size(kDigitsMax) || number.empty() || number.size() > kDigitsMax[numbers] ||
+        !digits) {
+      return false;
+    }
     begin = end + 1;
   }
-  return numbers == 3;
+  return numbers == std::size(kDigitsMax);
 }
-constexpr std::string_view kShardIdPattern = "^[0-9]{1,10}/[0-9]{1,10}/[0-9]{1,10}$";
+constexpr std::string_view kShardIdPattern = "^[0-9]{1,5}/[0-9]{1,9}/[0-9]{1,18}$";
 
 std::optional<std::string> CheckText(const Param& param, std::string_view text) {
   if (ValidUtf8(text) != text) return "is not valid UTF-8";

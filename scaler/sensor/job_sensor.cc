@@ -134,6 +134,7 @@ const JobView& JobSensor::View(const std::vector<KeptNode>& kept, TimePoint now)
   }
   view_.nodes = std::move(nodes);
   if (master_.has_value()) view_.records_left = master_->training_left;
+  view_.sources_away = master_.has_value() && master_->sources_away;
   view_.master_heard = master_.has_value() && view_.now - master_->asked_at <= options_.stale_after;
   view_.activity = ActivityNow(view_.now);
   if (round_.has_value()) AddFigures();
@@ -234,8 +235,8 @@ Activity JobSensor::ActivityNow(TimePoint now) const {
   if (!workers || !trained_) return Activity::kStarting;
   if (master_->evaluating) return Activity::kEvaluating;
   // All is done and waits for snapshots: nothing will be granted any more.
-  const bool all_done =
-      master_->records_expected > 0 && master_->records_done >= master_->records_expected;
+  const bool all_done = !master_->open && master_->records_expected > 0 &&
+                        master_->records_done >= master_->records_expected;
   return all_done ? Activity::kDraining : Activity::kTraining;
 }
 

@@ -68,6 +68,8 @@ void AddDataset(const v1::DatasetStatus& dataset, MasterDigest* digest) {
   digest->records_expected += expected;
   digest->records_done += done;
   digest->leased |= leased;
+  digest->open |= dataset.stream().open();
+  digest->sources_away |= !dataset.stream().trouble().empty();
   digest->evaluating |= evaluation && leased;
   if (!evaluation) digest->training_left += expected - std::min(done, expected);
 }

@@ -37,8 +37,10 @@ struct MasterDigest {
   uint64_t records_expected = 0;
   /// Of training datasets.
   uint64_t training_left = 0;
-  bool evaluating = false;  // shards of an evaluation are in the hands of workers
-  bool leased = false;      // any shard is
+  bool evaluating = false;    // shards of an evaluation are in the hands of workers
+  bool leased = false;        // any shard is
+  bool open = false;          // a topic may bring more shards
+  bool sources_away = false;  // a topic cannot be reached
   std::map<std::string, MasterNode> nodes;
 };
 

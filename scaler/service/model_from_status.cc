@@ -34,6 +34,29 @@ rest::Epoch EpochFromStatus(const v1::EpochStatus& status) {
   return epoch;
 }
 
+rest::Stream StreamFromStatus(const v1::StreamStatus& status) {
+  rest::Stream stream{.topic = status.topic(),
+                      .open = status.open(),
+                      .trouble = status.trouble(),
+                      .lag = status.lag(),
+                      .lag_seconds = static_cast<double>(status.lag_ms()) / 1e3};
+  for (const v1::TopicPartitionStatus& from : status.partitions()) {
+    rest::TopicPartition& to = stream.partitions.emplace_back();
+    to = {.partition = from.partition(),
+          .begin = from.begin(),
+          .cut = from.cut(),
+          .committed = from.committed(),
+          .lag = from.lag(),
+          .lag_seconds = static_cast<double>(from.lag_ms()) / 1e3,
+          .open_ranges = from.open_ranges(),
+          .lost = from.lost()};
+    if (from.has_end()) to.end = from.end();
+    if (from.has_log_begin()) to.log_begin = from.log_begin();
+    if (from.has_stable_end()) to.stable_end = from.stable_end();
+  }
+  return stream;
+}
+
 rest::WorkerFigures WorkerFromStatus(const v1::NodeStatus& status) {
   const v1::WorkerTimes& times = status.times();
   return {.records_committed = status.records_committed(),
@@ -94,6 +117,7 @@ rest::DatasetList DatasetsFromStatus(const v1::JobStatus& status) {
     for (const v1::EpochStatus& epoch : from.epochs()) {
       dataset.epochs.push_back(EpochFromStatus(epoch));
     }
+    if (from.has_stream()) dataset.stream = StreamFromStatus(from.stream());
     list.datasets.push_back(std::move(dataset));
   }
   return list;

@@ -59,7 +59,11 @@ rest::Job DrawJob(const PictureInput& input, const JobSensor& sensor) {
   job.limits_remark = input.limits_remark;
   rest::Progress& progress = job.progress;
   progress.records_per_second = sensor.Rate();
-  if (progress.records_expected > 0 && progress.records_per_second > 0) {
+  const bool open = input.status != nullptr &&
+                    std::ranges::any_of(input.status->datasets(), [](const auto& dataset) {
+                      return dataset.stream().open();
+                    });
+  if (!open && progress.records_expected > 0 && progress.records_per_second > 0) {
     const uint64_t left =
         progress.records_expected - std::min(progress.records_done, progress.records_expected);
     progress.remaining_seconds = static_cast<double>(left) / progress.records_per_second;

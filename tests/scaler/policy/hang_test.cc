@@ -151,6 +151,15 @@ TEST_F(HangingStartTest, AWorkerWaitsForServersAndForTheMaster) {
   EXPECT_GT(Act(1000, &proposals_), 0);
 }
 
+TEST_F(HangingStartTest, AWorkerWaitsForATopicThatCannotBeReached) {
+  job_.Run(&policy_, 10);
+  Hold("worker-1");
+  job_.view.sources_away = true;
+  EXPECT_EQ(Act(1000, &proposals_), 0);
+  job_.view.sources_away = false;
+  EXPECT_GT(Act(1000, &proposals_), 0);
+}
+
 TEST_F(HangingStartTest, AServerThatDoesNotGetOnWithItsRestore) {
   job_.Run(&policy_, 10);
   job_.view.activity = Activity::kReplaying;

@@ -104,6 +104,23 @@ TEST(MetricsTest, TheTextIsAsPrometheusReadsIt) {
   EXPECT_EQ(parser.Value("muster_rest_answers_total", R"(status="2xx")"), 7);
 }
 
+TEST(MetricsTest, TopicsHaveTheirLagByPartition) {
+  FakeJobApi job;
+  MetricsInput input = InputOf(&job);
+  input.datasets.datasets[0].stream =
+      Stream{.topic = "clicks",
+             .partitions = {{.partition = 0, .committed = 5, .lag = 7},
+                            {.partition = 1, .lag_seconds = 2.5}}};
+  const Parser parser(MetricsText(input));
+  EXPECT_THAT(parser.errors, ::testing::IsEmpty());
+  const std::string first = R"(dataset="train",topic="clicks",partition="0")";
+  EXPECT_EQ(parser.Value("muster_stream_lag_offsets", first), 7);
+  EXPECT_EQ(parser.Value("muster_stream_committed_offset", first), 5);
+  EXPECT_EQ(
+      parser.Value("muster_stream_lag_seconds", R"(dataset="train",topic="clicks",partition="1")"),
+      2.5);
+}
+
 TEST(MetricsTest, LabelsAreEscapedAndUndefinedNumbersAreWritten) {
   MetricsInput input;
   input.job.name = "a \"b\" \\ c\nd";

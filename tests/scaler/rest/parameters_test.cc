@@ -125,6 +125,7 @@ TEST(ParametersTest, WrongBodiesSayWhichFieldAndBound) {
            {R"({"shards": ["0/0"]})", 422, "\"0/0\" is no shard id"},
            {R"({"shards": ["0/0/"]})", 422, "is no shard id"},
            {R"({"shards": ["0/0/1/2"]})", 422, "is no shard id"},
+           {R"({"shards": ["0/7061098969/1"]})", 422, "is no shard id"},
            {R"({"shards": ["0/0/x"]})", 422, "is no shard id"},
            {R"({"shards": [1]})", 422, "1 is no shard id"},
            {R"({"limit": 1})", 422, "is not among the fields"}}) {

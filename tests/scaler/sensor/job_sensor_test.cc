@@ -347,6 +347,19 @@ TEST_F(ActivityTest, EvaluatingWhileItsShardsAreOut) {
   EXPECT_EQ(job_.Second().activity, Activity::kTraining);
 }
 
+TEST_F(ActivityTest, AnOpenTopicIsNeverAllDone) {
+  job_.Second();
+  v1::StreamStatus* stream = job_.status.mutable_datasets(0)->mutable_stream();
+  stream->set_open(true);
+  job_.Epoch().set_records_done(1'000'000);
+  EXPECT_EQ(job_.Second().activity, Activity::kTraining);
+  EXPECT_FALSE(job_.Second().sources_away);
+  stream->set_trouble("no broker answers");
+  EXPECT_TRUE(job_.Second().sources_away);
+  stream->set_open(false);
+  EXPECT_EQ(job_.Second().activity, Activity::kDraining);
+}
+
 TEST_F(ActivityTest, AllDoneThenOver) {
   job_.Second();
   job_.advances = false;

@@ -83,6 +83,30 @@ TEST(ModelFromStatusTest, AnAgeThatIsNotKnownIsAbsent) {
   EXPECT_EQ(PartitionFromStatus(status).service_seconds_total, 2);
 }
 
+TEST(ModelFromStatusTest, ADatasetThatIsATopicSaysHowFarItIs) {
+  v1::JobStatus status;
+  status.add_datasets()->set_name("files");
+  v1::StreamStatus* from = status.add_datasets()->mutable_stream();
+  from->set_topic("clicks");
+  from->set_open(true);
+  from->set_lag(9);
+  from->set_lag_ms(1'500);
+  v1::TopicPartitionStatus* partition = from->add_partitions();
+  partition->set_partition(3);
+  partition->set_committed(4);
+  partition->set_stable_end(13);
+  const rest::DatasetList list = DatasetsFromStatus(status);
+  EXPECT_FALSE(list.datasets[0].stream.has_value());
+  ASSERT_TRUE(list.datasets[1].stream.has_value());
+  const rest::Stream& stream = *list.datasets[1].stream;
+  EXPECT_EQ(stream.topic, "clicks");
+  EXPECT_TRUE(stream.open);
+  EXPECT_EQ(stream.lag_seconds, 1.5);
+  ASSERT_EQ(stream.partitions.size(), 1u);
+  EXPECT_EQ(stream.partitions[0].stable_end, 13u);
+  EXPECT_EQ(stream.partitions[0].end, std::nullopt);
+}
+
 TEST(ModelFromStatusTest, ShardsSayWhatTheyCover) {
   v1::ShardStatus status;
   status.mutable_id()->set_epoch(2);
