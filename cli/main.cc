@@ -249,7 +249,7 @@ int Main(int argc, char** argv) {
     if (!options.ok()) return PrintError(Message(options.status()), kExitUsage);
     return RunSupervise(*options);
   }
-  // A supervising process has the environment of its node, which may be another program.
+  // Not for a supervising process: failpoints are of the nodes and of those who are asked.
   if (const absl::Status armed = ArmFailpointsFromEnvironment(); !armed.ok()) {
     return PrintError(Message(armed), kExitUsage);
   }

@@ -13,10 +13,11 @@ namespace muster {
 
 /// One process to start: a node of the job.
 struct NodeCommand {
-  std::string name;                                // "worker-0"
-  std::vector<std::string> command;                // program and arguments
-  std::map<std::string, std::string> environment;  // added to the launcher's own
-  std::string working_directory;                   // "" = the launcher's own
+  std::string name;                  // "worker-0"
+  std::vector<std::string> command;  // program and arguments
+  /// Added to the launcher's own, for the command alone: not for the process that supervises it.
+  std::map<std::string, std::string> environment;
+  std::string working_directory;  // "" = the launcher's own
   /// Where a worker notes what it computes; made anew before it is started. "" = none.
   std::string slot_file;
   /// Descriptors that it gets, under the same numbers; others than these it never gets.

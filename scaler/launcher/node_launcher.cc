@@ -142,7 +142,7 @@ absl::Status NodeLauncher::Start(const NodeCommand& command, uint32_t start,
   inherited.insert(inherited.end(), {listening, options_.life_fd, options_.held_fd});
   inherited.insert(inherited.end(), options.cgroup_fds.begin(), options.cgroup_fds.end());
   const absl::StatusOr<pid_t> pid =
-      Spawn(options_.program, arguments, MergedEnvironment(command.environment), inherited);
+      Spawn(options_.program, arguments, SupervisorEnvironment(command.environment), inherited);
   if (!pid.ok()) {
     sockets_.Remove(command.name, start);
     return Annotate(pid.status(), command.name);

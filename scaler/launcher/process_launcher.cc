@@ -67,7 +67,7 @@ absl::Status ProcessLauncher::Start(const NodeCommand& command) {
   arguments.insert(arguments.begin(), {options_.program, "supervise"});
   inherited.insert(inherited.end(), {sockets[1], options_.held_fd});
   absl::StatusOr<pid_t> pid =
-      Spawn(options_.program, arguments, MergedEnvironment(command.environment), inherited);
+      Spawn(options_.program, arguments, SupervisorEnvironment(command.environment), inherited);
   ::close(sockets[1]);
   if (!pid.ok()) {
     ::close(sockets[0]);

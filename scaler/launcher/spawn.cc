@@ -1,7 +1,10 @@
 #include "scaler/launcher/spawn.h"
 
 #include <spawn.h>
+#include <stdlib.h>
 #include <unistd.h>
+
+#include <string_view>
 
 #include "absl/cleanup/cleanup.h"
 #include "base/status.h"
@@ -16,16 +19,38 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   return pointers;
 }
 
+constexpr std::string_view kAddedPrefix = "MUSTER_ADDED_";
+
+std::vector<std::string> OwnEnvironment() {
+  std::vector<std::string> own;
+  for (char** entry = environ; *entry != nullptr; ++entry) own.emplace_back(*entry);
+  return own;
+}
+
+bool IsAdded(std::string_view entry) {
+  return entry.starts_with(kAddedPrefix);
+}
+
 }  // namespace
 
-std::vector<std::string> MergedEnvironment(const std::map<std::string, std::string>& added) {
-  std::vector<std::string> merged;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    if (!added.contains(std::string(text.substr(0, text.find('='))))) merged.emplace_back(text);
+std::vector<std::string> SupervisorEnvironment(const std::map<std::string, std::string>& added) {
+  std::vector<std::string> environment = OwnEnvironment();
+  // This process may be a supervised command itself, of a program that took nothing.
+  std::erase_if(environment, IsAdded);
+  for (const auto& [name, value] : added) {
+    environment.push_back(fmt::format("{}{}={}", kAddedPrefix, name, value));
   }
-  for (const auto& [name, value] : added) merged.push_back(fmt::format("{}={}", name, value));
-  return merged;
+  return environment;
+}
+
+void TakeAddedEnvironment() {
+  for (const std::string& entry : OwnEnvironment()) {
+    const size_t equals = entry.find('=');
+    if (!IsAdded(entry) || equals == std::string::npos) continue;
+    const std::string name = entry.substr(0, equals);
+    ::unsetenv(name.c_str());
+    ::setenv(name.c_str() + kAddedPrefix.size(), entry.c_str() + equals + 1, /*replace=*/1);
+  }
 }
 
 absl::StatusOr<pid_t> Spawn(const std::string& program, const std::vector<std::string>& arguments,

@@ -10,8 +10,14 @@
 
 namespace muster {
 
-/// The environment of this process with `added` on top, as "NAME=value".
-std::vector<std::string> MergedEnvironment(const std::map<std::string, std::string>& added);
+/// The environment of a process that supervises a command: this process's own, and `added` under
+/// names that mean nothing to it, as "NAME=value". What a user preloads into nodes, or has their
+/// allocator do, is not for the process that watches over them.
+std::vector<std::string> SupervisorEnvironment(const std::map<std::string, std::string>& added);
+
+/// In the forked child that becomes the command: what SupervisorEnvironment() added gets its own
+/// names, in place of what this process has under them.
+void TakeAddedEnvironment();
 
 /// Starts `program` with `arguments` (the first is its own name). Of this process's descriptors
 /// that are closed on exec, `inherited_fds` alone are passed on, those that are not negative. By

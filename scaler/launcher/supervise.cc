@@ -23,6 +23,7 @@
 #include "scaler/launcher/descriptors.h"
 #include "scaler/launcher/log_file.h"
 #include "scaler/launcher/process_tree.h"
+#include "scaler/launcher/spawn.h"
 #include "scaler/launcher/stacks/stack_dump.h"
 #include "scaler/launcher/tree_usage.h"
 
@@ -61,6 +62,7 @@ struct ExecError {
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::signal(SIGPIPE, SIG_DFL);
+  TakeAddedEnvironment();
   for (const int fd : options.pass_fds) SetCloseOnExec(fd, false);
   if (log_fd >= 0) {
     ::dup2(log_fd, STDOUT_FILENO);

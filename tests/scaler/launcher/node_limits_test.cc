@@ -344,8 +344,9 @@ TEST_F(WatchedLimitsTest, ACommandThatCannotEnterItsGroupRunsUnderTheWatch) {
                                  .command = {MUSTER_NODE_PROGRAM, "fill", orders_path_}};
   std::vector<std::string> arguments = SuperviseArguments(options);
   arguments.insert(arguments.begin(), {MUSTER_SUPERVISE_PROGRAM, "supervise"});
-  MUSTER_ASSERT_OK_AND_ASSIGN(const pid_t pid, Spawn(MUSTER_SUPERVISE_PROGRAM, arguments,
-                                                     MergedEnvironment({}), options.cgroup_fds));
+  MUSTER_ASSERT_OK_AND_ASSIGN(
+      const pid_t pid,
+      Spawn(MUSTER_SUPERVISE_PROGRAM, arguments, SupervisorEnvironment({}), options.cgroup_fds));
   Fill(16);
   EXPECT_THAT(WaitFor("filled\n"), HasSubstr("... muster: cannot enter the control group: "));
   Fill(128);

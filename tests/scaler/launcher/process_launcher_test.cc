@@ -94,6 +94,19 @@ TEST_F(ProcessLauncherTest, EnvironmentAndFolder) {
   EXPECT_THAT(log, HasSubstr("worker-9 in /usr\n"));
 }
 
+// What is preloaded into a trainer (an allocator, say) is not loaded where it is watched over.
+TEST_F(ProcessLauncherTest, EnvironmentIsNotTheSupervisors) {
+  ProcessLauncher launcher = MakeLauncher();
+  NodeCommand command = Shell(
+      "echo own:$TRAINERS_OWN; tr '\\0' '\\n' < /proc/$PPID/environ | grep -x TRAINERS_OWN=yes");
+  command.environment["TRAINERS_OWN"] = "yes";
+  ASSERT_THAT(launcher.Start(command), IsOk());
+  Next(&launcher);
+  EXPECT_EQ(Next(&launcher).exit.code, 1);  // grep's: nothing is found
+  MUSTER_ASSERT_OK_AND_ASSIGN(std::string log, ReadFile(launcher.LogPath("node"), 10'000));
+  EXPECT_THAT(log, HasSubstr("own:yes\n"));
+}
+
 TEST_F(ProcessLauncherTest, CommandThatIsMissingOrNotExecutable) {
   ProcessLauncher launcher = MakeLauncher();
   ASSERT_THAT(launcher.Start({.name = "a",
