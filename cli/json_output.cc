@@ -33,6 +33,18 @@ nlohmann::json EpochToJson(const v1::EpochStatus& epoch) {
           {"metrics", MetricsToJson(epoch)}};
 }
 
+nlohmann::json DelayToJson(const v1::StreamStatus& stream) {
+  if (!stream.has_delay()) return nullptr;
+  const v1::DelayStatus& delay = stream.delay();
+  return {{"records", delay.records()},
+          {"p50_ms", delay.p50_ms()},
+          {"p99_ms", delay.p99_ms()},
+          {"total",
+           {{"records", delay.total_records()},
+            {"p50_ms", delay.total_p50_ms()},
+            {"p99_ms", delay.total_p99_ms()}}}};
+}
+
 }  // namespace
 
 nlohmann::json RejectSamplesToJson(const v1::EpochStatus& epoch) {
@@ -124,13 +136,10 @@ nlohmann::json StreamToJson(const v1::StreamStatus& stream) {
     if (partition.has_stable_end()) json["stable_end"] = partition.stable_end();
     partitions.push_back(std::move(json));
   }
-  return {{"topic", stream.topic()},
-          {"cluster", stream.cluster()},
-          {"open", stream.open()},
-          {"trouble", stream.trouble()},
-          {"lag", stream.lag()},
-          {"lag_ms", stream.lag_ms()},
-          {"partitions", std::move(partitions)}};
+  return {{"topic", stream.topic()},      {"cluster", stream.cluster()},
+          {"open", stream.open()},        {"trouble", stream.trouble()},
+          {"lag", stream.lag()},          {"lag_ms", stream.lag_ms()},
+          {"delay", DelayToJson(stream)}, {"partitions", std::move(partitions)}};
 }
 
 nlohmann::json StatusToJson(const v1::JobStatus& status) {

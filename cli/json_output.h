@@ -15,6 +15,8 @@ nlohmann::json RejectSamplesToJson(const v1::EpochStatus& epoch);
 /// where a value is not defined.
 nlohmann::json MetricsToJson(const v1::EpochStatus& epoch);
 nlohmann::json CountersToJson(const v1::JobCounters& counters);
+/// How far a dataset that is a topic is, and how long its records take.
+nlohmann::json StreamToJson(const v1::StreamStatus& stream);
 nlohmann::json NodeToJson(const v1::NodeStatus& node);
 nlohmann::json StatusToJson(const v1::JobStatus& status);
 nlohmann::json ShardToJson(const v1::ShardStatus& shard);

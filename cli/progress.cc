@@ -108,6 +108,10 @@ std::string DurationText(std::chrono::milliseconds duration) {
   return fmt::format("{}:{:02}", seconds / 60, seconds % 60);
 }
 
+std::string MillisecondsText(uint64_t milliseconds) {
+  return fmt::format("{:.2f} s", static_cast<double>(milliseconds) / 1e3);
+}
+
 std::string CountText(uint64_t count) {
   std::string text = std::to_string(count);
   for (int64_t at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) {

@@ -55,6 +55,8 @@ std::string ProgressLine(const ProgressInput& input);
 std::string DurationText(std::chrono::milliseconds duration);
 /// "1,234,567".
 std::string CountText(uint64_t count);
+/// "0.35 s".
+std::string MillisecondsText(uint64_t milliseconds);
 /// "1 shard", "1,234 shards"; `many` where an s is not the plural.
 std::string CountText(uint64_t count, std::string_view one, std::string_view many = "");
 

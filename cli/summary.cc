@@ -48,6 +48,17 @@ const v1::EpochStatus* LastEpoch(const v1::DatasetStatus& dataset) {
   return last;
 }
 
+std::string StreamText(const v1::StreamStatus& stream) {
+  std::string text =
+      fmt::format("  topic {}: {} behind", stream.topic(), CountText(stream.lag(), "offset"));
+  if (stream.has_delay()) {
+    text += fmt::format("; from a record's timestamp to the weights {} (p50), {} (p99)",
+                        MillisecondsText(stream.delay().total_p50_ms()),
+                        MillisecondsText(stream.delay().total_p99_ms()));
+  }
+  return text + "\n";
+}
+
 }  // namespace
 
 nlohmann::json SummaryToJson(const SummaryInput& input) {
@@ -84,6 +95,7 @@ nlohmann::json SummaryToJson(const SummaryInput& input) {
     json["datasets"].push_back({{"name", dataset.name()},
                                 {"mode", dataset.mode() == 0 ? "train" : "evaluate"},
                                 {"epochs", std::move(epochs)}});
+    if (dataset.has_stream()) json["datasets"].back()["stream"] = StreamToJson(dataset.stream());
     if (const v1::EpochStatus* last = LastEpoch(dataset)) {
       json["metrics"][dataset.name()] = MetricsToJson(*last);
     }
@@ -121,6 +133,7 @@ std::string SummaryText(const SummaryInput& input) {
       }
       text += "\n";
     }
+    if (dataset.has_stream()) text += StreamText(dataset.stream());
   }
   const Waiting waiting = WaitingOf(status);
   text += fmt::format(

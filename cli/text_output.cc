@@ -85,6 +85,14 @@ std::string StreamsText(const v1::JobStatus& status) {
   }
   std::string text = rows.size() == 1 ? "" : FormatTable(rows);
   for (const v1::DatasetStatus& dataset : status.datasets()) {
+    const v1::DelayStatus& delay = dataset.stream().delay();
+    if (delay.records() == 0) continue;
+    text += fmt::format(
+        "topic {}: from a record's timestamp to the weights {} (p50), {} (p99), of the last {}\n",
+        dataset.stream().topic(), MillisecondsText(delay.p50_ms()),
+        MillisecondsText(delay.p99_ms()), CountText(delay.records(), "record"));
+  }
+  for (const v1::DatasetStatus& dataset : status.datasets()) {
     if (dataset.stream().trouble().empty()) continue;
     text += fmt::format("topic {} cannot be looked at: {}\n", dataset.stream().topic(),
                         Printable(dataset.stream().trouble()));

@@ -122,6 +122,8 @@ struct WorkerExchangeRequest {
   WorkerTimes times;
   /// Not in every call; who is missing is unchanged.
   std::vector<PeerTimes> peers;
+  /// Of every dataset that is a topic and of which something was applied.
+  std::vector<DatasetDelays> delays;
 };
 
 enum class DoneCode : uint8_t {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sharding/delay_histogram.h"
 #include "sharding/types.h"
 
 /// What workers and servers count of themselves and of each other: running totals of one process.
@@ -38,6 +39,16 @@ struct PeerTimes {
 };
 /// PeerTimes in one call, at most.
 inline constexpr size_t kPeersPerCallMax = 1'024;
+
+/// How long records of a topic took, from their timestamps until every server had applied their
+/// minibatch: running totals of a worker process; a record that is run again counts again.
+struct DatasetDelays {
+  DatasetId dataset;
+  DelayHistogram delays;
+  friend bool operator==(const DatasetDelays&, const DatasetDelays&) = default;
+};
+/// DatasetDelays in one call, at most.
+inline constexpr size_t kDelaysPerCallMax = 1'024;
 
 /// Counters of one server process since its start.
 struct ServerCounters {

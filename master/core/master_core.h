@@ -136,6 +136,8 @@ class MasterCore {
   const JobTotals& totals() const { return totals_; }
   /// Why the topic of a dataset cannot be looked at now; empty: it can, or it is none.
   std::string_view StreamTrouble(DatasetId dataset) const;
+  /// How long its records take; null: nobody has told yet.
+  const StreamDelays* DelaysOf(DatasetId dataset) const;
   const ForgetState& forget_state() const { return forgetting_.state(); }
   const CoreOptions& options() const { return options_; }
   TimePoint started_at() const { return started_at_; }
@@ -158,6 +160,7 @@ class MasterCore {
     absl::flat_hash_set<LeaseToken> accepted;
     /// What it last said of each server.
     std::map<ServerId, PeerTimes> peers;
+    std::map<DatasetId, DelayHistogram> delays;
   };
   enum class EndCause { kReturned, kDropped, kNodeFailure, kTrainerFailure };
   struct Ended {
@@ -215,6 +218,7 @@ class MasterCore {
              WorkerExchangeReply* reply);
   void WorkerHeard(const WorkerKey& worker, const WorkerTimes* times, StepTime at);
   void TakePeers(const WorkerExchangeRequest& request, Session* session);
+  void TakeDelays(const WorkerExchangeRequest& request, TimePoint now, Session* session);
   void EndLeasesOf(const WorkerKey& worker, EndCause cause);
   void ExpireStuckLeases(StepTime at);
   void TickWorkers(StepTime at);

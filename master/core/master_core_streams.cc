@@ -212,6 +212,20 @@ std::string_view MasterCore::StreamTrouble(DatasetId dataset) const {
   return watch == stream_watches_.end() ? std::string_view() : watch->second.error;
 }
 
+const StreamDelays* MasterCore::DelaysOf(DatasetId dataset) const {
+  const auto watch = stream_watches_.find(dataset);
+  return watch == stream_watches_.end() ? nullptr : &watch->second.delays;
+}
+
+void MasterCore::TakeDelays(const WorkerExchangeRequest& request, TimePoint now, Session* session) {
+  for (const DatasetDelays& told : request.delays) {
+    if (!ledger_.streams().IsStream(told.dataset)) continue;
+    const auto [last, first] = session->delays.try_emplace(told.dataset);
+    stream_watches_[told.dataset].delays.Hear(first ? nullptr : &last->second, told.delays, now);
+    last->second = told.delays;
+  }
+}
+
 ShardWork MasterCore::WorkOf(const ShardId& shard) const {
   ShardWork work;
   if (!ledger_.streams().IsStream(shard.dataset)) return work;

@@ -128,6 +128,7 @@ absl::StatusOr<WorkerExchangeReply> MasterCore::ExchangeWorker(const WorkerExcha
   if (fresh) {
     session.sequence = request.sequence;
     TakePeers(request, &session);
+    TakeDelays(request, at.now, &session);
     TakeHeld(request, worker, at, &reply);
   }
   TakeReturned(request, worker, at);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "master/core/stream_delays.h"
 #include "sharding/stream/stream_types.h"
 #include "sharding/types.h"
 
@@ -39,6 +40,7 @@ struct StreamWatch {
   std::set<TopicPartition> near;
   /// Where their logs began when they were first seen.
   std::map<TopicPartition, uint64_t> log_begins;
+  StreamDelays delays;
 };
 
 }  // namespace muster

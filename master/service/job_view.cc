@@ -80,7 +80,7 @@ uint32_t EpochsBegun(const Ledger& ledger, DatasetId id) {
   return low;
 }
 
-void FillDataset(const MasterCore& core, DatasetId id, WallTime wall, v1::DatasetStatus* to) {
+void FillDataset(const MasterCore& core, DatasetId id, StepTime at, v1::DatasetStatus* to) {
   const Ledger& ledger = core.ledger();
   const DatasetPlan& plan = ledger.plan()[id.value()];
   const uint32_t total = ledger.queue().epochs(id);
@@ -95,7 +95,7 @@ void FillDataset(const MasterCore& core, DatasetId id, WallTime wall, v1::Datase
   uint64_t done = 0;
   for (uint32_t e = 0; e < first; ++e) done += ledger.RecordsDone(id, EpochIndex(e));
   to->set_omitted_records_done(done);
-  if (ledger.streams().IsStream(id)) FillStream(core, id, wall, to->mutable_stream());
+  if (ledger.streams().IsStream(id)) FillStream(core, id, at, to->mutable_stream());
 }
 
 void FillNode(const MasterCore& core, const Node& node, TimePoint now, v1::NodeStatus* to) {
@@ -251,7 +251,7 @@ void FillStatus(const MasterCore& core, const std::string& job, StepTime at, v1:
   to->set_state(static_cast<v1::JobState>(core.state()));
   to->set_reason(core.reason());
   for (uint32_t i = 0; i < core.ledger().plan().size(); ++i) {
-    FillDataset(core, DatasetId(i), at.wall, to->add_datasets());
+    FillDataset(core, DatasetId(i), at, to->add_datasets());
   }
   for (const auto& [name, node] : core.nodes().nodes()) FillNode(core, node, now, to->add_nodes());
   FillCounters(core, to->mutable_counters());

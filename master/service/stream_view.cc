@@ -10,6 +10,8 @@
 namespace muster {
 namespace {
 
+constexpr int kDelayOctaveMax = 20;  // as proto/admin.proto says
+
 /// Offsets of a topic partition that can be read and are in no range yet.
 uint64_t Uncut(const StreamTable::Progress& partition) {
   const uint64_t end =
@@ -17,9 +19,26 @@ uint64_t Uncut(const StreamTable::Progress& partition) {
   return end > partition.position.cut ? end - partition.position.cut : 0;
 }
 
+uint64_t Milliseconds(std::optional<std::chrono::milliseconds> quantile) {
+  return static_cast<uint64_t>(quantile.value_or(std::chrono::milliseconds(0)).count());
+}
+
+void FillDelays(const DelayHistogram& total, const DelayHistogram& recent, v1::DelayStatus* to) {
+  to->set_records(recent.count());
+  to->set_p50_ms(Milliseconds(recent.Quantile(0.5)));
+  to->set_p99_ms(Milliseconds(recent.Quantile(0.99)));
+  to->set_total_records(total.count());
+  to->set_total_p50_ms(Milliseconds(total.Quantile(0.5)));
+  to->set_total_p99_ms(Milliseconds(total.Quantile(0.99)));
+  to->set_total_ms(Milliseconds(total.sum()));
+  for (int octave = 2; octave <= kDelayOctaveMax; ++octave) {
+    to->add_buckets(total.CountBelow(std::chrono::milliseconds(int64_t{1} << octave)));
+  }
+}
+
 }  // namespace
 
-void FillStream(const MasterCore& core, DatasetId dataset, WallTime wall, v1::StreamStatus* to) {
+void FillStream(const MasterCore& core, DatasetId dataset, StepTime at, v1::StreamStatus* to) {
   const Ledger& ledger = core.ledger();
   to->set_trouble(ValidUtf8(core.StreamTrouble(dataset)));
   to->set_topic(ledger.plan()[dataset.value()].stream->topic);
@@ -40,9 +59,9 @@ void FillStream(const MasterCore& core, DatasetId dataset, WallTime wall, v1::St
     status->set_lag(partition.lag);
     status->set_open_ranges(partition.open_ranges);
     status->set_lost(partition.lost);
-    if (partition.oldest.has_value() && wall > *partition.oldest) {
+    if (partition.oldest.has_value() && at.wall > *partition.oldest) {
       const auto age =
-          std::chrono::duration_cast<std::chrono::milliseconds>(wall - *partition.oldest);
+          std::chrono::duration_cast<std::chrono::milliseconds>(at.wall - *partition.oldest);
       status->set_lag_ms(static_cast<uint64_t>(age.count()));
     }
     lag += status->lag();
@@ -50,6 +69,10 @@ void FillStream(const MasterCore& core, DatasetId dataset, WallTime wall, v1::St
   }
   to->set_lag(lag);
   to->set_lag_ms(lag_ms);
+  const StreamDelays* delays = core.DelaysOf(dataset);
+  if (delays != nullptr && delays->total().count() > 0) {
+    FillDelays(delays->total(), delays->Recent(at.now), to->mutable_delay());
+  }
 }
 
 void FillRange(const Ledger& ledger, const ShardId& shard, v1::ShardStatus* to) {

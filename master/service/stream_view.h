@@ -6,8 +6,8 @@
 /// What operators see of datasets that are topics. Read-only. Internal to master/service.
 namespace muster {
 
-/// `wall`: now; 0: not known, and neither are the lags in time.
-void FillStream(const MasterCore& core, DatasetId dataset, WallTime wall, v1::StreamStatus* to);
+/// `at`: now; a wall time of 0: not known, and neither are the lags in time.
+void FillStream(const MasterCore& core, DatasetId dataset, StepTime at, v1::StreamStatus* to);
 /// What a shard of a stream covers. COMMITTED ones are not known any more.
 void FillRange(const Ledger& ledger, const ShardId& shard, v1::ShardStatus* to);
 /// Records that the dataset is known to have, so far: those trained, and at most as many as there

@@ -41,12 +41,24 @@ struct TopicPartition {
   uint64_t open_ranges = 0;
   uint64_t lost = 0;
 };
+/// From the timestamps of records until every server had applied their minibatch.
+struct Delay {
+  uint64_t records = 0;  // of the last half minute to minute
+  double p50_seconds = 0;
+  double p99_seconds = 0;
+  uint64_t total_records = 0;
+  double total_p50_seconds = 0;
+  double total_p99_seconds = 0;
+  double total_seconds = 0;       // the sum
+  std::vector<uint64_t> buckets;  // records below 4 ms, 8 ms and so on, of all
+};
 struct Stream {
   std::string topic;
   bool open = false;
   std::string trouble;
   uint64_t lag = 0;
   double lag_seconds = 0;
+  std::optional<Delay> delay;  // absent: nothing was applied yet
   std::vector<TopicPartition> partitions;
 };
 struct Dataset {

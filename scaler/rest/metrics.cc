@@ -40,12 +40,13 @@ class Writer {
     name_ = name;
     text_ += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
   }
-  void Sample(const Labels& labels, double value) {
+  void Sample(const Labels& labels, double value, std::string_view suffix = "") {
     std::string inside;
     for (const auto& [key, label] : labels) {
       inside += fmt::format("{}{}=\"{}\"", inside.empty() ? "" : ",", key, EscapedLabel(label));
     }
     text_ += name_;
+    text_ += suffix;
     if (!inside.empty()) text_ += fmt::format("{{{}}}", inside);
     text_ += fmt::format(" {}\n", NumberText(value));
   }
@@ -140,27 +141,85 @@ void WriteDatasets(std::span<const Dataset> datasets, Writer* writer) {
   }
 }
 
+/// Those of a topic's partitions that have samples: the ones with the largest lag.
+std::vector<const TopicPartition*> ShownPartitions(const Stream& stream) {
+  std::vector<const TopicPartition*> shown;
+  for (const TopicPartition& partition : stream.partitions) shown.push_back(&partition);
+  if (shown.size() <= kMetricsTopicPartitionsMax) return shown;
+  std::stable_sort(shown.begin(), shown.end(),
+                   [](const auto* a, const auto* b) { return a->lag > b->lag; });
+  shown.resize(kMetricsTopicPartitionsMax);
+  return shown;
+}
+
+void WriteDelays(std::span<const Dataset> datasets, Writer* writer) {
+  constexpr const char* kName = "muster_stream_delay_seconds";
+  bool begun = false;
+  for (const Dataset& dataset : datasets) {
+    if (!dataset.stream || !dataset.stream->delay) continue;
+    if (!begun) {
+      writer->Family(kName, "histogram",
+                     "From a record's timestamp until the servers had applied it.");
+    }
+    begun = true;
+    const Delay& delay = *dataset.stream->delay;
+    Labels labels = {{"dataset", dataset.name}, {"topic", dataset.stream->topic}};
+    double bound = 0.004;
+    for (const uint64_t below : delay.buckets) {
+      Labels with_bound = labels;
+      with_bound.emplace_back("le", NumberText(bound));
+      writer->Sample(with_bound, Of(below), "_bucket");
+      bound *= 2;
+    }
+    Labels all = labels;
+    all.emplace_back("le", "+Inf");
+    writer->Sample(all, Of(delay.total_records), "_bucket");
+    writer->Sample(labels, delay.total_seconds, "_sum");
+    writer->Sample(labels, Of(delay.total_records), "_count");
+  }
+}
+
 void WriteStreams(std::span<const Dataset> datasets, Writer* writer) {
-  const auto write = [&](const char* name, const char* help, const auto& get) {
-    bool begun = false;
+  const auto any = std::any_of(datasets.begin(), datasets.end(),
+                               [](const Dataset& dataset) { return dataset.stream.has_value(); });
+  if (!any) return;
+  const auto of_topics = [&](const char* name, const char* help, const auto& get) {
+    writer->Family(name, "gauge", help);
     for (const Dataset& dataset : datasets) {
       if (!dataset.stream) continue;
-      if (!begun) writer->Family(name, "gauge", help);
-      begun = true;
-      for (const TopicPartition& partition : dataset.stream->partitions) {
+      writer->Sample({{"dataset", dataset.name}, {"topic", dataset.stream->topic}},
+                     get(*dataset.stream));
+    }
+  };
+  of_topics("muster_stream_reachable", "1 while the topic can be looked at.",
+            [](const Stream& stream) { return stream.trouble.empty() ? 1.0 : 0.0; });
+  of_topics("muster_stream_partitions", "Partitions of the topic.",
+            [](const Stream& stream) { return Of(stream.partitions.size()); });
+  of_topics("muster_stream_partitions_omitted", "Those with a small lag that have no samples here.",
+            [](const Stream& stream) {
+              return Of(stream.partitions.size() - ShownPartitions(stream).size());
+            });
+  const auto of_partitions = [&](const char* name, const char* help, const auto& get) {
+    writer->Family(name, "gauge", help);
+    for (const Dataset& dataset : datasets) {
+      if (!dataset.stream) continue;
+      for (const TopicPartition* partition : ShownPartitions(*dataset.stream)) {
         writer->Sample({{"dataset", dataset.name},
                         {"topic", dataset.stream->topic},
-                        {"partition", std::to_string(partition.partition)}},
-                       get(partition));
+                        {"partition", std::to_string(partition->partition)}},
+                       get(*partition));
       }
     }
   };
-  write("muster_stream_lag_offsets", "Offsets that can be read and are not committed.",
-        [](const TopicPartition& p) { return Of(p.lag); });
-  write("muster_stream_lag_seconds", "Since the first of them was first seen.",
-        [](const TopicPartition& p) { return p.lag_seconds; });
-  write("muster_stream_committed_offset", "Everything before it is committed.",
-        [](const TopicPartition& p) { return Of(p.committed); });
+  of_partitions("muster_stream_lag_offsets", "Offsets that can be read and are not committed.",
+                [](const TopicPartition& p) { return Of(p.lag); });
+  of_partitions("muster_stream_lag_seconds", "Since the first of them was first seen.",
+                [](const TopicPartition& p) { return p.lag_seconds; });
+  of_partitions("muster_stream_committed_offset", "Everything before it is committed.",
+                [](const TopicPartition& p) { return Of(p.committed); });
+  of_partitions("muster_stream_lost_offsets", "Taken by retention before they were committed.",
+                [](const TopicPartition& p) { return Of(p.lost); });
+  WriteDelays(datasets, writer);
 }
 
 /// A family with a sample of each node for which `get` gives a value.

@@ -13,6 +13,7 @@ inline constexpr std::string_view kMetricsContentType = "text/plain; version=0.0
 /// Beyond so many nodes or datasets the rest is left out, and counted: labels stay bounded.
 inline constexpr size_t kMetricsNodesMax = 256;
 inline constexpr size_t kMetricsDatasetsMax = 32;
+inline constexpr size_t kMetricsTopicPartitionsMax = 256;
 
 struct MetricsInput {
   Job job;

@@ -34,12 +34,27 @@ rest::Epoch EpochFromStatus(const v1::EpochStatus& status) {
   return epoch;
 }
 
+rest::Delay DelayFromStatus(const v1::DelayStatus& status) {
+  const auto seconds = [](uint64_t milliseconds) {
+    return static_cast<double>(milliseconds) / 1e3;
+  };
+  return {.records = status.records(),
+          .p50_seconds = seconds(status.p50_ms()),
+          .p99_seconds = seconds(status.p99_ms()),
+          .total_records = status.total_records(),
+          .total_p50_seconds = seconds(status.total_p50_ms()),
+          .total_p99_seconds = seconds(status.total_p99_ms()),
+          .total_seconds = seconds(status.total_ms()),
+          .buckets = {status.buckets().begin(), status.buckets().end()}};
+}
+
 rest::Stream StreamFromStatus(const v1::StreamStatus& status) {
   rest::Stream stream{.topic = status.topic(),
                       .open = status.open(),
                       .trouble = status.trouble(),
                       .lag = status.lag(),
                       .lag_seconds = static_cast<double>(status.lag_ms()) / 1e3};
+  if (status.has_delay()) stream.delay = DelayFromStatus(status.delay());
   for (const v1::TopicPartitionStatus& from : status.partitions()) {
     rest::TopicPartition& to = stream.partitions.emplace_back();
     to = {.partition = from.partition(),

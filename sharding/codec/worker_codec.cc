@@ -232,6 +232,12 @@ void ToProto(const WorkerExchangeRequest& from, v1::WorkerExchangeRequest* to) {
     item->set_pushes(peer.pushes);
     item->set_push_us(peer.push_us);
   }
+  for (const DatasetDelays& delays : from.delays) {
+    v1::DatasetDelays* item = to->add_delays();
+    item->set_dataset(delays.dataset.value());
+    item->set_sum_ms(static_cast<uint64_t>(delays.delays.sum().count()));
+    for (const uint64_t count : delays.delays.FilledBuckets()) item->add_buckets(count);
+  }
 }
 
 absl::StatusOr<WorkerExchangeRequest> FromProto(const v1::WorkerExchangeRequest& from) {
@@ -242,6 +248,8 @@ absl::StatusOr<WorkerExchangeRequest> FromProto(const v1::WorkerExchangeRequest&
   MUSTER_RETURN_IF_ERROR(CheckEnum("want", from.want(), kLeasesPerCallMax));
   MUSTER_RETURN_IF_ERROR(
       CheckCount("peers", from.peers_size(), static_cast<int>(kPeersPerCallMax)));
+  MUSTER_RETURN_IF_ERROR(
+      CheckCount("delays", from.delays_size(), static_cast<int>(kDelaysPerCallMax)));
   WorkerExchangeRequest to;
   to.worker = from.worker();
   to.incarnation = from.incarnation();
@@ -255,6 +263,16 @@ absl::StatusOr<WorkerExchangeRequest> FromProto(const v1::WorkerExchangeRequest&
   for (const v1::PeerTimes& item : from.peers()) {
     to.peers.push_back({ServerId(item.server()), ServerIncarnation(item.incarnation()),
                         item.pulls(), item.pull_us(), item.pushes(), item.push_us()});
+  }
+  for (const v1::DatasetDelays& item : from.delays()) {
+    MUSTER_RETURN_IF_ERROR(CheckCount("delays.buckets", item.buckets_size(),
+                                      static_cast<int>(DelayHistogram::kBuckets)));
+    DatasetDelays& delays = to.delays.emplace_back();
+    delays.dataset = DatasetId(item.dataset());
+    for (int bucket = 0; bucket < item.buckets_size(); ++bucket) {
+      delays.delays.AddToBucket(static_cast<size_t>(bucket), item.buckets(bucket));
+    }
+    delays.delays.AddToSum(item.sum_ms());
   }
   return to;
 }

@@ -69,6 +69,25 @@ TEST(SummaryTest, ShowsARejectedRecord) {
   EXPECT_EQ(json["datasets"][0]["epochs"][0]["reject_samples"][0], "train.csv:17: malformed");
 }
 
+TEST(SummaryTest, LagAndDelayOfATopic) {
+  SummaryInput input = SomeInput();
+  v1::StreamStatus* stream = input.status->mutable_datasets(0)->mutable_stream();
+  stream->set_topic("clicks");
+  stream->set_lag(1'200);
+  EXPECT_THAT(SummaryText(input), HasSubstr("topic clicks: 1,200 offsets behind\n"));
+  EXPECT_TRUE(SummaryToJson(input)["datasets"][0]["stream"]["delay"].is_null());
+  v1::DelayStatus* delay = stream->mutable_delay();
+  delay->set_p50_ms(7);
+  delay->set_total_records(3);
+  delay->set_total_p50_ms(320);
+  delay->set_total_p99_ms(1'280);
+  EXPECT_THAT(SummaryText(input),
+              HasSubstr("from a record's timestamp to the weights 0.32 s (p50), 1.28 s (p99)"));
+  const nlohmann::json json = SummaryToJson(input)["datasets"][0]["stream"]["delay"];
+  EXPECT_EQ(json["p50_ms"], 7);
+  EXPECT_EQ(json["total"]["p99_ms"], 1'280);
+}
+
 TEST(SummaryTest, OneIsNotMany) {
   SummaryInput input = SomeInput();
   input.status->mutable_counters()->set_redelivered_minibatches(1);

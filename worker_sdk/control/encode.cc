@@ -154,6 +154,15 @@ void Returned(Writer* out, const ReturnedLease& returned) {
   message.add_bool(5, returned.fatal);
 }
 
+void Delays(Writer* out, const DatasetDelays& delays) {
+  const std::span<const uint64_t> buckets = delays.delays.FilledBuckets();
+  Writer message(*out, 12);
+  message.add_uint32(1, delays.dataset.value());
+  message.add_packed_uint64(2, buckets.begin(), buckets.end());
+  message.add_uint64(3, static_cast<uint64_t>(delays.delays.sum().count()));
+  message.commit();
+}
+
 void Peer(Writer* out, const PeerTimes& peer) {
   Writer message(*out, 11);
   message.add_uint32(1, peer.server.value());
@@ -211,6 +220,7 @@ std::string EncodeExchangeRequest(const WorkerExchangeRequest& request) {
   times.add_uint64(9, request.times.records_evaluated);
   times.commit();
   for (const PeerTimes& peer : request.peers) Peer(&out, peer);
+  for (const DatasetDelays& delays : request.delays) Delays(&out, delays);
   return bytes;
 }
 

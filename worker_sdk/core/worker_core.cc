@@ -64,10 +64,14 @@ bool WorkerCore::StartMinibatch(LeaseToken token, RunNumber run) {
 }
 
 bool WorkerCore::CommitMinibatch(LeaseToken token, RunNumber run, MinibatchIndex minibatch,
-                                 std::shared_ptr<const RowBatch> batch, TimePoint now) {
+                                 std::shared_ptr<const RowBatch> batch, TimePoint now,
+                                 std::vector<TimePoint> born) {
   Held* held = Find(token, run);
   if (held == nullptr) return false;
-  if (batch->plan.parts.empty()) return true;
+  if (batch->plan.parts.empty()) {
+    CountDelays(held->grant.shard.dataset, born, now);
+    return true;
+  }
   PushIdentity push{held->grant.shard,
                     minibatch,
                     token,
@@ -76,8 +80,16 @@ bool WorkerCore::CommitMinibatch(LeaseToken token, RunNumber run, MinibatchIndex
                     held->grant.restore_epoch};
   DeliveryId id = sender_.AddPush(push, std::move(batch), now);
   held->outstanding.insert(id);
-  pushes_[id] = token;
+  pushes_[id] = {token, std::move(born)};
   return true;
+}
+
+void WorkerCore::CountDelays(DatasetId dataset, const std::vector<TimePoint>& born, TimePoint now) {
+  if (born.empty()) return;
+  DelayHistogram& delays = delays_[dataset];
+  for (const TimePoint begin : born) {
+    delays.Add(std::chrono::duration_cast<std::chrono::milliseconds>(now - begin));
+  }
 }
 
 void WorkerCore::CompleteShard(LeaseToken token, RunNumber run, ShardMetrics metrics) {
@@ -135,8 +147,9 @@ void WorkerCore::OnReply(const SendRequest& request, std::span<const wire::PartR
   if (!outcome.finished) return;
   auto push = pushes_.find(*outcome.finished);
   if (push == pushes_.end()) return;
-  Held& held = held_.at(push->second);
+  Held& held = held_.at(push->second.token);
   held.outstanding.erase(*outcome.finished);
+  CountDelays(held.grant.shard.dataset, push->second.born, now);
   pushes_.erase(push);
   if (held.done()) urgent_ = true;
 }
@@ -189,6 +202,9 @@ WorkerExchangeRequest WorkerCore::BeginExchange(const WorkerTimes& times, TimePo
   }
   request.want = Wanted();
   request.times = times;
+  for (const auto& [dataset, delays] : delays_) {
+    if (request.delays.size() < kDelaysPerCallMax) request.delays.push_back({dataset, delays});
+  }
   if (now >= peers_due_) {
     request.peers = sender_.Peers(newest_peer_, kPeersPerCallMax);
     if (!request.peers.empty()) {

@@ -58,9 +58,11 @@ class WorkerCore {
   /// The loop gets its next minibatch. False: the lease is lost.
   bool StartMinibatch(LeaseToken token, RunNumber run);
   /// The loop commits a minibatch; a batch without parts counts as acknowledged. Returns false, and
-  /// sends nothing, when the lease is lost.
+  /// sends nothing, when the lease is lost. `born`: when its records came to be, of those of which
+  /// that is known; how long they took is counted when the last part is acknowledged.
   bool CommitMinibatch(LeaseToken token, RunNumber run, MinibatchIndex minibatch,
-                       std::shared_ptr<const RowBatch> batch, TimePoint now);
+                       std::shared_ptr<const RowBatch> batch, TimePoint now,
+                       std::vector<TimePoint> born = {});
   /// The loop has committed every minibatch: the done follows when every part is OK.
   void CompleteShard(LeaseToken token, RunNumber run, ShardMetrics metrics);
   /// The loop gives the shard up: it failed, or (no `failure`) is handed back.
@@ -131,6 +133,7 @@ class WorkerCore {
   Held* Find(LeaseToken token, RunNumber run);
   void Drop(LeaseToken token);
   void Return(LeaseToken token, std::optional<ShardFailure> failure = {});
+  void CountDelays(DatasetId dataset, const std::vector<TimePoint>& born, TimePoint now);
   void OnVerdict(const DoneVerdict& verdict);
   void OnGrant(const ShardGrant& grant);
   uint32_t Wanted() const;
@@ -141,7 +144,12 @@ class WorkerCore {
   std::map<LeaseToken, Held> held_;
   std::deque<LeaseToken> queue_;
   std::vector<Returned> returned_;
-  absl::flat_hash_map<DeliveryId, LeaseToken> pushes_;
+  struct Push {
+    LeaseToken token;
+    std::vector<TimePoint> born;
+  };
+  absl::flat_hash_map<DeliveryId, Push> pushes_;
+  std::map<DatasetId, DelayHistogram> delays_;  // since the process began
   uint32_t waiting_loops_ = 0;
   MasterIncarnation master_;
   LeaseToken newest_grant_;

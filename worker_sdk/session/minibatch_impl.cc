@@ -265,7 +265,7 @@ void MinibatchImpl::Commit() {
   for (const auto& [id, pushed] : pushed_) {
     sdk::ScatterRows(batch->plan, table++, pushed.sum.gradients(), batch->values);
   }
-  session_->CommitMinibatch(shard_->run(), index_, records_.size(), std::move(batch));
+  session_->CommitMinibatch(shard_->run(), index_, records_.size(), Timestamps(), std::move(batch));
 }
 
 bool MinibatchImpl::MetricAllowed(std::string_view name) {
@@ -314,6 +314,17 @@ const kafka::Records* MinibatchImpl::TopicOf(size_t record, std::string_view cal
           ? fmt::format("{} in dataset '{}', which is no topic", call, shard_->work().dataset_name)
           : fmt::format("{} of record {} of a minibatch of {}", call, record, records_.size()));
   return nullptr;
+}
+
+std::vector<std::chrono::milliseconds> MinibatchImpl::Timestamps() const {
+  std::vector<std::chrono::milliseconds> timestamps;
+  const kafka::Records* topic = shard_->topic();
+  if (topic == nullptr) return timestamps;
+  for (const kafka::Record& record :
+       std::span(topic->all()).subspan(first_record_, records_.size())) {
+    if (record.timestamp.count() > 0) timestamps.push_back(record.timestamp);
+  }
+  return timestamps;
 }
 
 TopicRecord MinibatchImpl::RecordOfTopic(size_t record) {

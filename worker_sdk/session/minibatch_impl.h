@@ -1,6 +1,7 @@
 #pragma once
 
 #include <any>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <set>
@@ -87,6 +88,8 @@ class MinibatchImpl {
   bool Encodable(const Pushed& pushed);
   sdk::GradientSum* SumFor(const TableSpec* table);
   bool MetricAllowed(std::string_view name);
+  /// Of a topic's records that have one, since the Unix epoch.
+  std::vector<std::chrono::milliseconds> Timestamps() const;
   /// The shard's records when this one is of a topic; null, and a program error, when it is not.
   const kafka::Records* TopicOf(size_t record, std::string_view call);
 

@@ -260,12 +260,23 @@ void SessionImpl::FinishEvaluated(size_t records) {
 }
 
 void SessionImpl::CommitMinibatch(const RunRef& run, MinibatchIndex minibatch, size_t records,
+                                  std::span<const milliseconds> timestamps,
                                   std::shared_ptr<const sdk::RowBatch> batch) {
+  // The wall clock is read once: what follows is on the clock that never jumps.
+  const TimePoint now = clock_.Now();
+  const WallTime wall = clock_.Wall();
+  std::vector<TimePoint> born;
+  born.reserve(timestamps.size());
+  const auto latest = std::chrono::duration_cast<milliseconds>(wall);
+  for (const milliseconds timestamp : timestamps) {
+    born.push_back(now - (latest - std::min(timestamp, latest)));
+  }
   Effects effects;
   {
     MutexLock lock(&mutex_);
     if (!failure_.ok()) return;
-    if (core_.CommitMinibatch(run.token, run.run, minibatch, std::move(batch), clock_.Now())) {
+    if (core_.CommitMinibatch(run.token, run.run, minibatch, std::move(batch), clock_.Now(),
+                              std::move(born))) {
       ++times_.minibatches_finished;
       times_.records_trained += records;
     }

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -63,8 +64,9 @@ class SessionImpl final : private sdk::DataClient::Listener {
   bool StartMinibatch(const RunRef& run);
   bool Holds(const RunRef& run);
   /// Hands the rows of a minibatch of `records` to the core and blocks over the bound of
-  /// unacknowledged ones.
+  /// unacknowledged ones. `timestamps`: of the records that have one, since the Unix epoch.
   void CommitMinibatch(const RunRef& run, MinibatchIndex minibatch, size_t records,
+                       std::span<const std::chrono::milliseconds> timestamps,
                        std::shared_ptr<const sdk::RowBatch> batch);
   /// The loop is done with a minibatch that pushes nothing.
   void FinishEvaluated(size_t records);

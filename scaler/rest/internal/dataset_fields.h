@@ -54,6 +54,21 @@ static void Describe(F& f, T& p) {
   f.Field("lost", p.lost, "Offsets that retention has taken; their shards are failed");
 }
 
+static const char* NameOf(const Delay&) {
+  return "Delay";
+}
+template <typename F, Is<Delay> T>
+static void Describe(F& f, T& d) {
+  f.Field("records", d.records, "Of about the last minute, as the next two");
+  f.Field("p50_seconds", d.p50_seconds, "At most a quarter too large, as all quantiles here");
+  f.Field("p99_seconds", d.p99_seconds, "");
+  f.Field("total_records", d.total_records, "Since master and workers began, as all below");
+  f.Field("total_p50_seconds", d.total_p50_seconds, "");
+  f.Field("total_p99_seconds", d.total_p99_seconds, "");
+  f.Field("total_seconds", d.total_seconds, "The sum");
+  f.Field("buckets", d.buckets, "Records below 4 ms, 8 ms, 16 ms and so on");
+}
+
 static const char* NameOf(const Stream&) {
   return "Stream";
 }
@@ -64,6 +79,8 @@ static void Describe(F& f, T& s) {
   f.Field("trouble", s.trouble, "Why it cannot be looked at now; empty: it can");
   f.Field("lag", s.lag, "Of all partitions, in offsets");
   f.Field("lag_seconds", s.lag_seconds, "Of the partition where it is largest");
+  f.Field("delay", s.delay,
+          "From a record's timestamp until the servers had applied it; absent: nothing yet");
   f.Field("partitions", s.partitions, "");
 }
 

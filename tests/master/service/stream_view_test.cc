@@ -70,7 +70,7 @@ TEST_F(StreamViewTest, StatusHasEveryTopicPartition) {
 TEST_F(StreamViewTest, WithoutAClockThereIsNoLagInTime) {
   v1::StreamStatus stream;
   core_->SeeStream({.dataset = DatasetId(0), .error = "no broker answers"}, at_);
-  FillStream(*core_, DatasetId(0), WallTime(0), &stream);
+  FillStream(*core_, DatasetId(0), StepTime{}, &stream);
   EXPECT_EQ(stream.trouble(), "no broker answers");
   EXPECT_EQ(stream.lag_ms(), 0u);
   EXPECT_EQ(stream.lag(), 43u);
@@ -87,6 +87,43 @@ TEST_F(StreamViewTest, AShardIsShownByItsOffsets) {
   EXPECT_EQ(response.shards(0).first_record(), 10u);
   EXPECT_EQ(response.shards(0).records(), 10u);
   EXPECT_EQ(response.shards(0).first_line(), 0u);
+}
+
+TEST_F(StreamViewTest, DelaysOfTheLastMinuteAndOfAll) {
+  const auto hear = [&](uint64_t incarnation, uint64_t sequence, std::vector<int> delays,
+                        TimePoint now) {
+    WorkerExchangeRequest request;
+    request.worker = "worker-" + std::to_string(incarnation);
+    request.incarnation = incarnation;
+    request.sequence = sequence;
+    request.delays = {{DatasetId(0), {}}, {DatasetId(9), {}}};  // of which one is none of the job's
+    for (const int ms : delays) request.delays[0].delays.Add(milliseconds(ms));
+    core_->ExchangeWorker(request, {now, at_.wall}).value();
+  };
+  const auto told = [&](TimePoint now) {
+    v1::StreamStatus stream;
+    FillStream(*core_, DatasetId(0), {now, at_.wall}, &stream);
+    return stream.delay();
+  };
+  // A process that is older than this master's run.
+  hear(7, 10, {100, 100, 9'000}, at_.now);
+  EXPECT_EQ(told(at_.now).records(), 0u);
+  EXPECT_EQ(told(at_.now).total_records(), 3u);
+  EXPECT_EQ(told(at_.now).total_p50_ms(), 112u);
+  hear(7, 11, {100, 100, 9'000, 50, 60}, at_.now + seconds(1));
+  hear(7, 11, {1, 2, 3, 4, 5, 6, 7, 8}, at_.now + seconds(1));  // overtaken: says nothing
+  v1::DelayStatus delay = told(at_.now + seconds(1));
+  EXPECT_EQ(delay.records(), 2u);
+  EXPECT_EQ(delay.p99_ms(), 64u);
+  EXPECT_EQ(delay.total_records(), 5u);
+  EXPECT_EQ(delay.total_ms(), 9'310u);
+  ASSERT_EQ(delay.buckets_size(), 19);
+  EXPECT_EQ(delay.buckets(3), 0u);   // below 32 ms
+  EXPECT_EQ(delay.buckets(4), 2u);   // below 64 ms
+  EXPECT_EQ(delay.buckets(18), 5u);  // below 2^20 ms
+  EXPECT_EQ(told(at_.now + seconds(40)).records(), 2u);
+  EXPECT_EQ(told(at_.now + seconds(80)).records(), 0u);
+  EXPECT_EQ(told(at_.now + seconds(80)).total_records(), 5u);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ using testing::FakeJobApi;
 
 struct Family {
   std::string type;
-  std::map<std::string, double> samples;  // by labels
+  std::map<std::string, double> samples;  // by labels; of a histogram with what it ends in before
 };
 
 /// Reads the text format as strictly as it is described, and what promtool's linter asks for.
@@ -39,7 +39,7 @@ class Parser {
  private:
   void Line(const std::string& line) {
     static const std::regex help(R"(# HELP ([a-z][a-z0-9_]*) (\S.*\.|0: none\.))");
-    static const std::regex type(R"(# TYPE ([a-z][a-z0-9_]*) (counter|gauge))");
+    static const std::regex type(R"(# TYPE ([a-z][a-z0-9_]*) (counter|gauge|histogram))");
     static const std::regex sample(R"re(([a-z][a-z0-9_]*)(\{(.*)\})? (\S+))re");
     static const std::regex labels(
         R"re(([a-z]+="([^"\\]|\\["\\n])*")(,[a-z]+="([^"\\]|\\["\\n])*")*)re");
@@ -55,14 +55,21 @@ class Parser {
       const bool total = current_.ends_with("_total");
       if ((match[2] == "counter") != total) errors.push_back("_total is for counters: " + line);
     } else if (std::regex_match(line, match, sample)) {
-      if (match[1] != current_) errors.push_back("sample outside of its family: " + line);
+      const std::string name = match[1];
+      const std::string end = name.substr(std::min(name.size(), current_.size()));
+      const bool in_family = families[current_].type == "histogram"
+                                 ? end == "_bucket" || end == "_sum" || end == "_count"
+                                 : end.empty();
+      if (!name.starts_with(current_) || !in_family) {
+        errors.push_back("sample outside of its family: " + line);
+      }
       if (match[2].matched && !std::regex_match(match[3].str(), labels)) {
         errors.push_back("labels: " + line);
       }
       size_t used = 0;
       const double value = std::stod(match[4], &used);
       if (used != match[4].str().size()) errors.push_back("number: " + line);
-      if (!families[current_].samples.emplace(match[3], value).second) {
+      if (!families[current_].samples.emplace(end + match[3].str(), value).second) {
         errors.push_back("sample twice: " + line);
       }
     } else {
@@ -119,6 +126,42 @@ TEST(MetricsTest, TopicsHaveTheirLagByPartition) {
   EXPECT_EQ(
       parser.Value("muster_stream_lag_seconds", R"(dataset="train",topic="clicks",partition="1")"),
       2.5);
+  EXPECT_EQ(parser.families.count("muster_stream_delay_seconds"), 0u) << "nothing is known of it";
+}
+
+TEST(MetricsTest, DelaysOfATopicAreAHistogram) {
+  FakeJobApi job;
+  MetricsInput input = InputOf(&job);
+  input.datasets.datasets[0].stream =
+      Stream{.topic = "clicks",
+             .delay = Delay{.total_records = 9, .total_seconds = 1.5, .buckets = {0, 3, 8}},
+             .partitions = {}};
+  const Parser parser(MetricsText(input));
+  EXPECT_THAT(parser.errors, ::testing::IsEmpty());
+  const char* family = "muster_stream_delay_seconds";
+  const std::string topic = R"(dataset="train",topic="clicks")";
+  EXPECT_EQ(parser.Value(family, "_bucket" + topic + R"(,le="0.004")"), 0);
+  EXPECT_EQ(parser.Value(family, "_bucket" + topic + R"(,le="0.008")"), 3);
+  EXPECT_EQ(parser.Value(family, "_bucket" + topic + R"(,le="0.016")"), 8);
+  EXPECT_EQ(parser.Value(family, "_bucket" + topic + R"(,le="+Inf")"), 9);
+  EXPECT_EQ(parser.Value(family, "_sum" + topic), 1.5);
+  EXPECT_EQ(parser.Value(family, "_count" + topic), 9);
+}
+
+TEST(MetricsTest, OfVeryManyTopicPartitionsThoseWithTheLargestLag) {
+  FakeJobApi job;
+  MetricsInput input = InputOf(&job);
+  Stream& stream =
+      input.datasets.datasets[0].stream.emplace(Stream{.topic = "clicks", .partitions = {}});
+  for (uint32_t i = 0; i < 3'000; ++i) stream.partitions.push_back({.partition = i, .lag = i});
+  const Parser parser(MetricsText(input));
+  EXPECT_EQ(parser.families.at("muster_stream_lag_offsets").samples.size(), 256u);
+  EXPECT_EQ(parser.Value("muster_stream_lag_offsets",
+                         R"(dataset="train",topic="clicks",partition="2999")"),
+            2'999);
+  const std::string topic = R"(dataset="train",topic="clicks")";
+  EXPECT_EQ(parser.Value("muster_stream_partitions", topic), 3'000);
+  EXPECT_EQ(parser.Value("muster_stream_partitions_omitted", topic), 2'744);
 }
 
 TEST(MetricsTest, LabelsAreEscapedAndUndefinedNumbersAreWritten) {

@@ -78,6 +78,8 @@ TEST(ControlCodecTest, WorkerRequestKeepsEveryField) {
   request.returned.push_back({Shard(14), Token(15), "diverged", true});
   request.want = 16;
   request.times = {17, 18, 19, 20, 21, 22, 23, 24, 25};
+  DatasetDelays& delays = request.delays.emplace_back(DatasetDelays{DatasetId(32), {}});
+  for (const int ms : {1, 900, 50'000}) delays.delays.Add(std::chrono::milliseconds(ms));
   request.peers.push_back({ServerId(26), ServerIncarnation(27), 28, 29, 30, 31});
   v1::WorkerExchangeRequest message;
   ToProto(request, &message);
@@ -197,6 +199,11 @@ TEST(ControlCodecTest, WhatIsOutOfRangeIsRefusedWithItsNameAndValue) {
   for (size_t i = 0; i <= kPeersPerCallMax; ++i) request.add_peers();
   EXPECT_THAT(FromProto(request),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("peers: 1025 entries")));
+  request.Clear();
+  request.add_delays();
+  for (size_t i = 0; i <= DelayHistogram::kBuckets; ++i) request.mutable_delays(0)->add_buckets(1);
+  EXPECT_THAT(FromProto(request), StatusIs(absl::StatusCode::kInvalidArgument,
+                                           HasSubstr("delays.buckets: 117 entries")));
   v1::ServerExchangeRequest server;
   for (size_t i = 0; i <= kTrafficPerCallMax; ++i) server.add_traffic();
   EXPECT_THAT(FromProto(server),

@@ -36,6 +36,10 @@ WorkerExchangeRequest FullRequest() {
   request.want = 3;
   request.times = {100, 20, 30, 40, 50, 60, 70, 80, 90};
   request.peers = {{ServerId(1), ServerIncarnation(2), 3, 4, 5, 6}, {}};
+  request.delays = {{DatasetId(0), {}}, {DatasetId(7), {}}};
+  for (const int ms : {0, 3, 4, 900, 90'000}) {
+    request.delays[1].delays.Add(std::chrono::milliseconds(ms));
+  }
   return request;
 }
 

@@ -324,5 +324,21 @@ TEST_F(WorkerCoreTest, WhatWasSeenOfServersIsToldNowAndThen) {
   EXPECT_THAT(Exchange(Reply()).peers, SizeIs(kServers));
 }
 
+TEST_F(WorkerCoreTest, DelaysEndWhenEveryPartIsAcknowledged) {
+  const ShardRun shard = GrantAndTake(3, Token(1));
+  core_.StartMinibatch(shard.grant.token, shard.run);
+  core_.CommitMinibatch(shard.grant.token, shard.run, MinibatchIndex(0), BatchOfAllPartitions(),
+                        now_, {now_ - milliseconds(100), now_ - milliseconds(1'000)});
+  EXPECT_TRUE(Exchange(Reply()).delays.empty()) << "nothing is applied yet";
+  now_ += milliseconds(500);
+  AnswerAll(PartCode::kOk);
+  const WorkerExchangeRequest request = Exchange(Reply());
+  DelayHistogram expected;
+  expected.Add(milliseconds(610));  // the exchange took 10
+  expected.Add(milliseconds(1'510));
+  EXPECT_EQ(request.delays, (std::vector<DatasetDelays>{{DatasetId(0), expected}}));
+  EXPECT_EQ(Exchange(Reply()).delays, request.delays) << "running totals";
+}
+
 }  // namespace
 }  // namespace muster::sdk

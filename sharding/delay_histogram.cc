@@ -1,0 +1,76 @@
+#include "sharding/delay_histogram.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace muster {
+namespace {
+
+constexpr uint64_t kPerOctave = 4;
+
+size_t BucketOf(uint64_t milliseconds) {
+  if (milliseconds < kPerOctave) return milliseconds;
+  const auto octave = static_cast<uint64_t>(std::bit_width(milliseconds) - 1);
+  const uint64_t quarter = (milliseconds >> (octave - 2)) % kPerOctave;
+  return std::min<size_t>(kPerOctave * (octave - 1) + quarter, DelayHistogram::kBuckets - 1);
+}
+
+/// The first value that is no longer in the bucket.
+uint64_t EndOf(size_t bucket) {
+  const size_t next = bucket + 1;
+  if (next < kPerOctave) return next;
+  const size_t octave = next / kPerOctave + 1;
+  return (kPerOctave + next % kPerOctave) << (octave - 2);
+}
+
+}  // namespace
+
+void DelayHistogram::Add(Milliseconds delay) {
+  const auto milliseconds = static_cast<uint64_t>(std::max<int64_t>(delay.count(), 0));
+  ++buckets_[BucketOf(milliseconds)];
+  ++count_;
+  sum_ms_ += milliseconds;
+}
+
+std::span<const uint64_t> DelayHistogram::FilledBuckets() const {
+  const auto last =
+      std::find_if(buckets_.rbegin(), buckets_.rend(), [](uint64_t count) { return count != 0; });
+  return std::span(buckets_).first(static_cast<size_t>(buckets_.rend() - last));
+}
+
+void DelayHistogram::AddToBucket(size_t bucket, uint64_t count) {
+  buckets_[bucket] += count;
+  count_ += count;
+}
+
+void DelayHistogram::AddGrowth(const DelayHistogram& before, const DelayHistogram& now) {
+  for (size_t bucket = 0; bucket < kBuckets; ++bucket) {
+    if (now.buckets_[bucket] > before.buckets_[bucket]) {
+      AddToBucket(bucket, now.buckets_[bucket] - before.buckets_[bucket]);
+    }
+  }
+  if (now.sum_ms_ > before.sum_ms_) sum_ms_ += now.sum_ms_ - before.sum_ms_;
+}
+
+std::optional<DelayHistogram::Milliseconds> DelayHistogram::Quantile(double q) const {
+  if (count_ == 0) return std::nullopt;
+  const auto wanted = static_cast<uint64_t>(std::ceil(q * static_cast<double>(count_)));
+  uint64_t seen = 0;
+  for (size_t bucket = 0; bucket < kBuckets; ++bucket) {
+    seen += buckets_[bucket];
+    if (seen >= std::max<uint64_t>(wanted, 1)) return Milliseconds(EndOf(bucket));
+  }
+  return Milliseconds(EndOf(kBuckets - 1));
+}
+
+uint64_t DelayHistogram::CountBelow(Milliseconds bound) const {
+  uint64_t below = 0;
+  for (size_t bucket = 0; bucket < kBuckets; ++bucket) {
+    if (EndOf(bucket) > static_cast<uint64_t>(std::max<int64_t>(bound.count(), 0))) break;
+    below += buckets_[bucket];
+  }
+  return below;
+}
+
+}  // namespace muster
