@@ -36,6 +36,11 @@ struct FlightRecord {
 /// Source: FNV-1a (Fowler, Noll, Vo) with the SplitMix64 finaliser.
 uint64_t FieldKey(Field field, std::string_view value);
 
+/// The columns of flights.csv: of records that come one by one, without a header, from a topic.
+inline constexpr std::string_view kFlightsHeader =
+    "year,month,day,dep_time,sched_dep_time,dep_delay,arr_time,sched_arr_time,arr_delay,carrier,"
+    "flight,tailnum,origin,dest,air_time,distance,hour,minute,time_hour";
+
 /// Parses lines of flights.csv. Finds its columns by the names in the header, so their order does
 /// not matter. Thread-compatible: Parse may be called by several threads.
 class FlightParser {

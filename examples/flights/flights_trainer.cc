@@ -65,7 +65,7 @@ class Trainer {
 
   void Run(muster::Shard& shard) {
     std::string error;
-    if (!parser_.Open(shard.header(), error)) {
+    if (!parser_.Open(shard.header().empty() ? kFlightsHeader : shard.header(), error)) {
       shard.Fail(error);
       return;
     }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The demo, undisturbed and with a worker, a server and the master killed: the same quality. Python's standard library only.
+"""The demo, undisturbed, with a worker, a server and the master killed, and from a topic: the same quality. Python's standard library only.
 
 Runs scripts/lib/demo.py as scripts/demo does. Both runs must reach the target with every record committed exactly once,
 and what the kills change must be within what asynchronous training changes anyway.
@@ -15,20 +15,29 @@ import tempfile
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
+import kafka_broker  # noqa: E402
+
 DEMO = os.path.join(ROOT, "scripts", "lib", "demo.py")
+KAFKA_DEMO = os.path.join(ROOT, "scripts", "lib", "kafka_demo.py")
 AUC_MIN, LOG_LOSS_MAX, DIFFERENCE_MAX = 0.81, 0.435, 0.005
 options = None
 
 
 class DemoTest(unittest.TestCase):
-    def demo(self, *arguments):
-        """The summary of a demo in a folder of its own, which stays when it fails."""
+    def folder(self):
+        """One as scripts/demo prepares it; it stays when the demo fails."""
         folder = tempfile.mkdtemp(prefix="muster-demo-")
         print(f"folder {folder}", flush=True)
         for name in ("train.csv", "test.csv"):
             os.symlink(os.path.join(options.data, name), os.path.join(folder, name))
         os.symlink(options.trainer, os.path.join(folder, "flights_trainer"))
         shutil.copy(os.path.join(ROOT, "examples", "flights", "job.yaml"), folder)
+        return folder
+
+    def demo(self, *arguments):
+        """The summary of a demo."""
+        folder = self.folder()
         subprocess.run([sys.executable, DEMO, "--muster", options.muster, "--job", "job.yaml", "--state", "state", *arguments],
                        cwd=folder, check=True)
         with open(os.path.join(folder, "state", "summary.json"), encoding="utf-8") as file:
@@ -54,6 +63,17 @@ class DemoTest(unittest.TestCase):
             self.assertGreaterEqual(summary["restarts"][role], 1, role)
         for name in ("auc", "logloss"):
             self.assertLessEqual(abs(killed[name] - plain[name]), DIFFERENCE_MAX, name)
+
+    def test_from_a_topic(self):
+        try:
+            kafka_broker.find()
+        except kafka_broker.Missing as missing:
+            self.skipTest(str(missing))
+        folder = self.folder()
+        shutil.copy(os.path.join(ROOT, "examples", "flights", "job-kafka.yaml"), os.path.join(folder, "job-kafka.template"))
+        # It fails unless every record is committed once, nothing lags, and the AUC is the file's.
+        subprocess.run([sys.executable, KAFKA_DEMO, "--muster", options.muster], cwd=folder, check=True)
+        shutil.rmtree(folder)
 
 
 def main():

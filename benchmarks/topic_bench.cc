@@ -1,0 +1,133 @@
+// Consumes a topic as fast as it can, for benchmarks/topics.py, and says how fast that was:
+//   topic_bench bare BROKERS TOPIC PARTITIONS   a bare librdkafka consumer, from the oldest record
+//   to
+//                                               the end; on stdout
+//   topic_bench worker FOLDER [MICROSECONDS]    a worker of a job (`muster run` starts it) that
+//                                               computes for so long for each minibatch, or not at
+//                                               all, and pushes nothing; in FOLDER/<node>
+// {"records": of whose time is known, "bytes": of values, "seconds": for them}. Connecting and the
+// first batch or shard are not counted.
+#include <librdkafka/rdkafka.h>
+#include <muster/muster.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+
+namespace {
+
+/// Records from the first lap to the last.
+class Meter {
+ public:
+  void Count(uint64_t records, uint64_t bytes) {
+    records_ += records;
+    bytes_ += bytes;
+  }
+  void Lap() {
+    end_ = clock_.Now();
+    if (laps_++ > 0) return;
+    begin_ = end_;
+    records_ = bytes_ = 0;
+  }
+  void Write(std::FILE* file) const {
+    std::fprintf(file, "{\"records\": %llu, \"bytes\": %llu, \"seconds\": %.6f}\n",
+                 static_cast<unsigned long long>(records_), static_cast<unsigned long long>(bytes_),
+                 std::chrono::duration<double>(end_ - begin_).count());
+  }
+
+ private:
+  const muster::SystemClock clock_;
+  muster::TimePoint begin_, end_;
+  uint64_t laps_ = 0, records_ = 0, bytes_ = 0;
+};
+
+[[noreturn]] void Die(const char* what) {
+  std::fprintf(stderr, "topic_bench: %s\n", what);
+  std::exit(1);
+}
+
+void Set(rd_kafka_conf_t* conf, const char* name, const char* value) {
+  char error[512];
+  if (rd_kafka_conf_set(conf, name, value, error, sizeof(error)) != RD_KAFKA_CONF_OK) Die(error);
+}
+
+/// librdkafka's own settings but for what it needs to begin at the beginning and to see the end.
+int RunBare(const char* brokers, const char* topic, int partitions) {
+  rd_kafka_conf_t* conf = rd_kafka_conf_new();
+  Set(conf, "bootstrap.servers", brokers);
+  Set(conf, "group.id", "topic-bench");
+  Set(conf, "enable.auto.commit", "false");
+  Set(conf, "enable.partition.eof", "true");
+  char error[512];
+  rd_kafka_t* client = rd_kafka_new(RD_KAFKA_CONSUMER, conf, error, sizeof(error));
+  if (client == nullptr) Die(error);
+  rd_kafka_poll_set_consumer(client);
+  rd_kafka_topic_partition_list_t* list = rd_kafka_topic_partition_list_new(partitions);
+  for (int p = 0; p < partitions; ++p)
+    rd_kafka_topic_partition_list_add(list, topic, p)->offset = 0;
+  rd_kafka_assign(client, list);
+  rd_kafka_queue_t* queue = rd_kafka_queue_get_consumer(client);
+  Meter meter;
+  std::array<rd_kafka_message_t*, 1024> batch{};
+  for (int ended = 0; ended < partitions;) {
+    const ssize_t count = rd_kafka_consume_batch_queue(queue, 10, batch.data(), batch.size());
+    for (ssize_t i = 0; i < count; ++i) {
+      rd_kafka_message_t* message = batch[static_cast<size_t>(i)];
+      if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+        ++ended;
+      } else if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        meter.Count(1, message->len);
+      }
+      rd_kafka_message_destroy(message);
+    }
+    if (count > 0) meter.Lap();
+  }
+  meter.Write(stdout);
+  rd_kafka_queue_destroy(queue);
+  rd_kafka_topic_partition_list_destroy(list);
+  rd_kafka_destroy(client);
+  return 0;
+}
+
+int RunWorker(const std::string& folder, std::chrono::microseconds compute) {
+  const muster::SessionOptions options = muster::SessionOptions::FromEnvironment();
+  muster::Session session = muster::Session::Connect(options).value();
+  const muster::SystemClock clock;
+  Meter meter;
+  while (auto shard = session.NextShard()) {
+    for (muster::Minibatch& minibatch : shard->Minibatches()) {
+      const muster::TimePoint until = clock.Now() + compute;
+      uint64_t bytes = 0;
+      for (const std::string_view record : minibatch.records()) bytes += record.size();
+      meter.Count(minibatch.records().size(), bytes);
+      while (compute.count() > 0 && clock.Now() < until) {
+      }
+    }
+    meter.Lap();
+  }
+  const int code = session.Finish();
+  std::FILE* file = std::fopen((folder + "/" + options.worker_name).c_str(), "w");
+  if (file == nullptr) Die("cannot write the figures");
+  meter.Write(file);
+  return std::fclose(file) == 0 ? code : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view what = argc > 1 ? argv[1] : "";
+  if (what == "bare" && argc == 5) return RunBare(argv[2], argv[3], std::atoi(argv[4]));
+  if (what == "worker" && (argc == 3 || argc == 4)) {
+    return RunWorker(argv[2], std::chrono::microseconds(argc == 4 ? std::atoi(argv[3]) : 0));
+  }
+  std::fprintf(stderr,
+               "Usage: topic_bench bare BROKERS TOPIC PARTITIONS\n"
+               "       topic_bench worker FOLDER [MICROSECONDS]\n");
+  return 2;
+}

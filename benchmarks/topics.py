@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""How fast workers consume a topic of a real Kafka broker on this machine. Python's standard library only.
+
+  rate      one worker that computes nothing beside a bare librdkafka consumer, by turns, on the same topic: records a second and
+            their ratio. Connecting and the first batch (consumer) or shard (worker) are not counted
+  workers   N workers on a topic of M partitions, N > M, each minibatch taking a given time to compute: records of each worker, and
+            the shares of the workers' time spent waiting
+
+Examples:
+  benchmarks/topics.py rate --build build/release
+  benchmarks/topics.py rate --partitions 4 --runs 3
+  benchmarks/topics.py workers --workers 8 --partitions 2
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
+import kafka_broker  # noqa: E402
+
+TOPIC = "bench"
+JOB = """apiVersion: muster/v1
+kind: TrainingJob
+metadata: {{name: topics}}
+spec:
+  partitions: 16
+  stateDirectory: state
+  datasets:
+    - {{name: records, minibatchSize: 256, minibatchesPerShard: {minibatches}, kafka: {{brokers: ["{broker}"], topic: {topic}, end: now}}}}
+  replicaSpecs:
+    ps:     {{replicas: 1}}
+    worker: {{replicas: {workers}, command: {command}}}
+"""
+
+
+def fill(broker, options):
+    broker.create_topic(TOPIC, options.partitions)
+    print(f"producing {options.records:,} records of {options.bytes} bytes to {options.partitions} partition(s) ...", file=sys.stderr, flush=True)
+    broker.tool("org.apache.kafka.tools.ProducerPerformance", "--topic", TOPIC, "--num-records", str(options.records), "--record-size",
+                str(options.bytes), "--throughput", "-1", "--producer-props", f"bootstrap.servers={broker.address}")
+
+
+def bare(broker, options):
+    done = subprocess.run([os.path.join(options.build, "benchmarks", "topic_bench"), "bare", broker.address, TOPIC,
+                           str(options.partitions)], stdout=subprocess.PIPE, text=True, check=True, timeout=600)
+    return json.loads(done.stdout)
+
+
+def job(broker, options, workers, minibatches, compute_us):
+    """What each worker says of itself, and the job's summary."""
+    with tempfile.TemporaryDirectory(prefix="muster-topics-") as folder:
+        figures = os.path.join(folder, "figures")
+        os.mkdir(figures)
+        command = [os.path.join(options.build, "benchmarks", "topic_bench"), "worker", figures, str(compute_us)]
+        with open(os.path.join(folder, "job.yaml"), "w", encoding="utf-8") as file:
+            file.write(JOB.format(broker=broker.address, topic=TOPIC, workers=workers, minibatches=minibatches, command=json.dumps(command)))
+        ended = subprocess.run([os.path.join(options.build, "cli", "muster"), "run", "job.yaml", "--no-progress"], cwd=folder,
+                               capture_output=True, text=True, timeout=1200, check=False)
+        if ended.returncode != 0:
+            sys.exit(f"the job ended with {ended.returncode}:\n{ended.stdout}{ended.stderr}")
+        said = {}
+        for name in sorted(os.listdir(figures)):
+            with open(os.path.join(figures, name), encoding="utf-8") as file:
+                said[name] = json.load(file)
+        with open(os.path.join(folder, "state", "summary.json"), encoding="utf-8") as file:
+            summary = json.load(file)
+        committed = summary["datasets"][0]["epochs"][0]["committed"]
+        if committed != options.records:
+            sys.exit(f"{committed} records are committed of {options.records}")
+        return said, summary
+
+
+def per_second(figures):
+    return figures["records"] / figures["seconds"]
+
+
+def spread(values):
+    return f"median {statistics.median(values):,.2f} ({min(values):,.2f} to {max(values):,.2f})"
+
+
+def rate(options):
+    with tempfile.TemporaryDirectory(prefix="muster-broker-") as folder, kafka_broker.Broker(folder) as broker:
+        fill(broker, options)
+        bare(broker, options)  # the page cache is warm from here on
+        ours, theirs = [], []
+        for run in range(options.runs):
+            theirs.append(per_second(bare(broker, options)))
+            said, _ = job(broker, options, 1, 16, 0)
+            ours.append(per_second(said["worker-0"]))
+            print(f"run {run + 1}: consumer {theirs[-1]:,.0f} records/s, worker {ours[-1]:,.0f} records/s: {100 * ours[-1] / theirs[-1]:.0f} %",
+                  flush=True)
+    print(f"bare consumer, records/s: {spread(theirs)}")
+    print(f"one worker, records/s:    {spread(ours)}")
+    print(f"ratio:                    {spread([a / b for a, b in zip(ours, theirs)])}")
+
+
+def workers(options):
+    with tempfile.TemporaryDirectory(prefix="muster-broker-") as folder, kafka_broker.Broker(folder) as broker:
+        fill(broker, options)
+        for run in range(options.runs):
+            said, summary = job(broker, options, options.workers, 4, options.compute_us)
+            records = [figures["records"] for figures in said.values()]
+            share = [f"for {what} {100 * part:.1f} %" for what, part in summary["waiting"].items()]
+            print(f"run {run + 1}: {options.workers} workers on {options.partitions} partitions: records of each {sorted(records)}, "
+                  f"{summary['records_per_second']:,.0f} records/s; waited " + ", ".join(share), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("rate", "workers"))
+    parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"), type=os.path.abspath)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--records", type=int, help="in the topic (default: 2000000 for rate, 200000 for workers)")
+    parser.add_argument("--bytes", type=int, default=100, help="of a record (default: %(default)s)")
+    parser.add_argument("--partitions", type=int, help="of the topic (default: 1 for rate, 2 for workers)")
+    parser.add_argument("--workers", type=int, default=8)
+    parser.add_argument("--compute-us", type=int, default=5000, help="microseconds for a minibatch of `workers` (default: %(default)s)")
+    options = parser.parse_args()
+    options.records = options.records or (2_000_000 if options.what == "rate" else 200_000)
+    options.partitions = options.partitions or (1 if options.what == "rate" else 2)
+    {"rate": rate, "workers": workers}[options.what](options)
+
+
+if __name__ == "__main__":
+    main()
