@@ -10,11 +10,13 @@
 #include <librdkafka/rdkafka.h>
 #include <muster/muster.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -57,13 +59,29 @@ void Set(rd_kafka_conf_t* conf, const char* name, const char* value) {
   if (rd_kafka_conf_set(conf, name, value, error, sizeof(error)) != RD_KAFKA_CONF_OK) Die(error);
 }
 
-/// librdkafka's own settings but for what it needs to begin at the beginning and to see the end.
-int RunBare(const char* brokers, const char* topic, int partitions) {
+/// One message at a time, as most programs do, or all that are there.
+size_t Take(rd_kafka_t* client, rd_kafka_queue_t* queue, bool batches,
+            std::span<rd_kafka_message_t*> messages) {
+  if (batches) {
+    const ssize_t count = rd_kafka_consume_batch_queue(queue, 10, messages.data(), messages.size());
+    return static_cast<size_t>(std::max<ssize_t>(count, 0));
+  }
+  messages[0] = rd_kafka_consumer_poll(client, 10);
+  return messages[0] == nullptr ? 0 : 1;
+}
+
+int RunBare(bool batches, const char* brokers, const char* topic, int partitions,
+            std::span<char*> settings) {
   rd_kafka_conf_t* conf = rd_kafka_conf_new();
   Set(conf, "bootstrap.servers", brokers);
   Set(conf, "group.id", "topic-bench");
   Set(conf, "enable.auto.commit", "false");
   Set(conf, "enable.partition.eof", "true");
+  for (const std::string setting : settings) {
+    const size_t equals = setting.find('=');
+    if (equals == std::string::npos) Die("a setting is NAME=VALUE");
+    Set(conf, setting.substr(0, equals).c_str(), setting.c_str() + equals + 1);
+  }
   char error[512];
   rd_kafka_t* client = rd_kafka_new(RD_KAFKA_CONSUMER, conf, error, sizeof(error));
   if (client == nullptr) Die(error);
@@ -74,11 +92,11 @@ int RunBare(const char* brokers, const char* topic, int partitions) {
   rd_kafka_assign(client, list);
   rd_kafka_queue_t* queue = rd_kafka_queue_get_consumer(client);
   Meter meter;
-  std::array<rd_kafka_message_t*, 1024> batch{};
+  std::array<rd_kafka_message_t*, 1024> messages{};
   for (int ended = 0; ended < partitions;) {
-    const ssize_t count = rd_kafka_consume_batch_queue(queue, 10, batch.data(), batch.size());
-    for (ssize_t i = 0; i < count; ++i) {
-      rd_kafka_message_t* message = batch[static_cast<size_t>(i)];
+    const size_t count = Take(client, queue, batches, messages);
+    for (size_t i = 0; i < count; ++i) {
+      rd_kafka_message_t* message = messages[i];
       if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
         ++ended;
       } else if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -122,12 +140,16 @@ int RunWorker(const std::string& folder, std::chrono::microseconds compute) {
 
 int main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
-  if (what == "bare" && argc == 5) return RunBare(argv[2], argv[3], std::atoi(argv[4]));
+  const std::string_view mode = argc > 2 ? argv[2] : "";
+  if (what == "bare" && argc >= 6 && (mode == "poll" || mode == "batch")) {
+    return RunBare(mode == "batch", argv[3], argv[4], std::atoi(argv[5]),
+                   std::span(argv, static_cast<size_t>(argc)).subspan(6));
+  }
   if (what == "worker" && (argc == 3 || argc == 4)) {
     return RunWorker(argv[2], std::chrono::microseconds(argc == 4 ? std::atoi(argv[3]) : 0));
   }
   std::fprintf(stderr,
-               "Usage: topic_bench bare BROKERS TOPIC PARTITIONS\n"
+               "Usage: topic_bench bare poll|batch BROKERS TOPIC PARTITIONS [NAME=VALUE ...]\n"
                "       topic_bench worker FOLDER [MICROSECONDS]\n");
   return 2;
 }

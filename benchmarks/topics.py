@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """How fast workers consume a topic of a real Kafka broker on this machine. Python's standard library only.
 
-  rate      one worker that computes nothing beside a bare librdkafka consumer, by turns, on the same topic: records a second and
-            their ratio. Connecting and the first batch (consumer) or shard (worker) are not counted
+  rate      one worker that computes nothing beside bare librdkafka consumers, by turns, on the same topic: records a second, and the
+            ratio to the fastest of them. Connecting and the first batch (consumer) or shard (worker) are not counted
   workers   N workers on a topic of M partitions, N > M, each minibatch taking a given time to compute: records of each worker, and
             the shares of the workers' time spent waiting
 
@@ -26,6 +26,9 @@ sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
 import kafka_broker  # noqa: E402
 
 TOPIC = "bench"
+# How a bare consumer takes records, and its settings besides librdkafka's own: the last are a worker's.
+BARE = {"one by one": ("poll", []), "in batches": ("batch", []),
+        "in batches, a worker's settings": ("batch", ["queued.max.messages.kbytes=8192", "fetch.wait.max.ms=100"])}
 JOB = """apiVersion: muster/v1
 kind: TrainingJob
 metadata: {{name: topics}}
@@ -47,9 +50,10 @@ def fill(broker, options):
                 str(options.bytes), "--throughput", "-1", "--producer-props", f"bootstrap.servers={broker.address}")
 
 
-def bare(broker, options):
-    done = subprocess.run([os.path.join(options.build, "benchmarks", "topic_bench"), "bare", broker.address, TOPIC,
-                           str(options.partitions)], stdout=subprocess.PIPE, text=True, check=True, timeout=600)
+def bare(broker, options, how):
+    mode, settings = BARE[how]
+    done = subprocess.run([os.path.join(options.build, "benchmarks", "topic_bench"), "bare", mode, broker.address, TOPIC,
+                           str(options.partitions), *settings], stdout=subprocess.PIPE, text=True, check=True, timeout=600)
     return json.loads(done.stdout)
 
 
@@ -88,17 +92,20 @@ def spread(values):
 def rate(options):
     with tempfile.TemporaryDirectory(prefix="muster-broker-") as folder, kafka_broker.Broker(folder) as broker:
         fill(broker, options)
-        bare(broker, options)  # the page cache is warm from here on
-        ours, theirs = [], []
+        bare(broker, options, "in batches")  # the page cache is warm from here on
+        ours, theirs = [], {how: [] for how in BARE}
         for run in range(options.runs):
-            theirs.append(per_second(bare(broker, options)))
-            said, _ = job(broker, options, 1, 16, 0)
+            for how, rates in theirs.items():
+                rates.append(per_second(bare(broker, options, how)))
+            said, _ = job(broker, options, 1, options.minibatches, 0)
             ours.append(per_second(said["worker-0"]))
-            print(f"run {run + 1}: consumer {theirs[-1]:,.0f} records/s, worker {ours[-1]:,.0f} records/s: {100 * ours[-1] / theirs[-1]:.0f} %",
+            print(f"run {run + 1}: worker {ours[-1]:,.0f} records/s; bare consumers " + ", ".join(f"{rates[-1]:,.0f}" for rates in theirs.values()),
                   flush=True)
-    print(f"bare consumer, records/s: {spread(theirs)}")
-    print(f"one worker, records/s:    {spread(ours)}")
-    print(f"ratio:                    {spread([a / b for a, b in zip(ours, theirs)])}")
+    for how, rates in theirs.items():
+        print(f"bare, {how + ':':34} {spread(rates)}")
+    print(f"one worker:{'':29} {spread(ours)}")
+    best = max(theirs.values(), key=statistics.median)
+    print(f"worker / fastest bare consumer:{'':9} {spread([a / b for a, b in zip(ours, best)])}")
 
 
 def workers(options):
@@ -120,6 +127,7 @@ def main():
     parser.add_argument("--records", type=int, help="in the topic (default: 2000000 for rate, 200000 for workers)")
     parser.add_argument("--bytes", type=int, default=100, help="of a record (default: %(default)s)")
     parser.add_argument("--partitions", type=int, help="of the topic (default: 1 for rate, 2 for workers)")
+    parser.add_argument("--minibatches", type=int, default=16, help="of 256 records in a shard of `rate` (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--compute-us", type=int, default=5000, help="microseconds for a minibatch of `workers` (default: %(default)s)")
     options = parser.parse_args()

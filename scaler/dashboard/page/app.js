@@ -18,6 +18,7 @@ import { addPoliciesView } from "./policies_view.js";
 import { addRatesView } from "./rates_view.js";
 import { addShardsView } from "./shards_view.js";
 import { addSharesView } from "./shares_view.js";
+import { addTopicsView } from "./topics_view.js";
 
 const store = new Store();
 const api = new Api(takeToken(window.location, window.history, window.sessionStorage));
@@ -53,6 +54,7 @@ addJobView(store, dialog);
 addShardsView(store, dialog, poller);
 addRatesView(store);
 addSharesView(store);
+addTopicsView(store);
 addNodesView(store, dialog);
 addPartitionsView(store);
 addEventsView(store, api);

@@ -29,9 +29,20 @@ function presentEpoch(datasets) {
   return last || (any ? { dataset: any.index, epoch: any.epochs[0].epoch } : null);
 }
 
+/** Of what shows datasets alone, the note says nothing of shards. */
+async function askDatasets(store, api, onError) {
+  try {
+    store.set("datasets", (await api.get("/api/v1/datasets")).datasets);
+    onError("");
+  } catch (error) {
+    if (error.status !== 0) onError(error.message);
+    throw error;
+  }
+}
+
 async function askShards(store, api) {
-  const { datasets } = await api.get("/api/v1/datasets");
-  store.set("datasets", datasets);
+  await askDatasets(store, api, note("topics"));
+  const { datasets } = store;
   const shown = store.chosen || presentEpoch(datasets);
   store.shown = shown;
   const map = shown && await api.get(`/api/v1/datasets/${shown.dataset}/epochs/${shown.epoch}/shards`);

@@ -17,8 +17,9 @@ SERVER = sys.argv[1] if len(sys.argv) > 1 else "build/dev/tests/scaler/rest/serv
 class FakeServer:
     """rest_fake_server with a live job, on a port that stays the same over restarts."""
 
-    def __init__(self, shards=100):
+    def __init__(self, shards=100, topic_partitions=0):
         self.shards = shards
+        self.topic_partitions = topic_partitions
         self.folder = tempfile.TemporaryDirectory(prefix="muster-dashboard-")
         self.token_file = os.path.join(self.folder.name, "token")
         self.port = 0
@@ -27,7 +28,7 @@ class FakeServer:
             self.token = file.read().strip()
 
     def start(self):
-        command = [SERVER, self.token_file, str(self.port), "--live", str(self.shards)]
+        command = [SERVER, self.token_file, str(self.port), "--live", str(self.shards), str(self.topic_partitions)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.url = self.process.stdout.readline().strip()
         self.port = int(self.url.rsplit(":", 1)[1])
@@ -63,6 +64,7 @@ class DashboardCase(unittest.TestCase):
     """One browser for all tests of a class; a fresh server and a fresh page for each."""
 
     SHARDS = 100
+    TOPIC_PARTITIONS = 0  # 0: no dataset is a topic
 
     @classmethod
     def setUpClass(cls):
@@ -70,7 +72,7 @@ class DashboardCase(unittest.TestCase):
         cls.addClassCleanup(cls.browser.close)
 
     def setUp(self):
-        self.server = FakeServer(self.SHARDS)
+        self.server = FakeServer(self.SHARDS, self.TOPIC_PARTITIONS)
         self.addCleanup(self.server.folder.cleanup)
         self.addCleanup(self.server.kill)
         self.browser.look()

@@ -44,6 +44,26 @@ class ModulesTest(DashboardCase):
         self.assertEqual(self.call("format.js", "return m.field('memory_bytes', 1024);"), {"name": "memory", "text": "1 KiB"})
         self.assertEqual(self.call("format.js", "return m.field('factor', 1.5);"), {"name": "factor", "text": "1.50"})
 
+    def test_rows_of_a_topic_are_those_that_lag_most(self):
+        rows = "return m.rowsOf(args[0].map(([partition, lag]) => ({ partition, lag, lost: 0 })), args[1]).map((row) => row.partition);"
+        for partitions, most, expected in (
+            ([], 2, []),
+            ([[1, 5], [0, 9]], 2, [0, 1]),
+            ([[0, 1], [1, 7], [2, 3]], 2, [1, 2]),
+            ([[10, 4], [9, 4], [2, 4]], 2, [2, 9]),
+            ([[2, 1], [0, 3], [1, 2]], 1000, [0, 1, 2]),
+        ):
+            with self.subTest(partitions=partitions, most=most):
+                self.assertEqual(self.call("topics_view.js", rows, partitions, most), expected)
+        left = "return m.leftOut(args[0].map((lost) => ({ lost })), args[1].map((lost) => ({ lost })));"
+        for partitions, shown, text in (
+            ([0, 1], [0, 1], ""),
+            ([0, 0, 1, 0], [1, 0], "Shown are the 2 partitions with the largest lag; there are 2 more."),
+            ([1, 0, 1], [1, 0], "Shown are the 2 partitions with the largest lag; there is 1 more, 1 of them with lost offsets."),
+        ):
+            with self.subTest(partitions=partitions, shown=shown):
+                self.assertEqual(self.call("topics_view.js", left, partitions, shown), text)
+
     def test_a_shard_map_of_any_size_fits_its_box(self):
         for shards in (1, 7, 100, 999, 10_000, 123_456, 5_000_000):
             for width, height in ((20, 208), (300, 208), (560, 208)):

@@ -69,6 +69,7 @@ FakeJobApi::FakeJobApi(const Options& options) : options_(options) {
   datasets_ = {{.name = "train", .epochs_total = 2, .epochs = {epoch, epoch}},
                {.index = 1, .name = "test", .mode = "evaluate", .epochs_total = 1}};
   datasets_[0].epochs[1].epoch = 1;
+  if (options_.topic_partitions > 0) AddTopics();
   FillShards();
   nodes_ = {MakeNode("master", "master", 100), MakeNode("ps-0", "ps", 101),
             MakeNode("ps-1", "ps", 102), MakeNode("worker-0", "worker", 103),

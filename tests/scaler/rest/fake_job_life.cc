@@ -199,6 +199,7 @@ void FakeJobApi::Advance() {
   if (job_.state != "running") return;
   MoveShards();
   MoveFigures();
+  MoveTopics();
   job_.seen_wall_us = options_.begin_wall_us + step_ * 250'000;
 }
 

@@ -16,10 +16,11 @@
 namespace {
 
 constexpr const char* kUsage =
-    "usage: rest_fake_server TOKEN_FILE [PORT [--live [SHARDS]]]\n"
+    "usage: rest_fake_server TOKEN_FILE [PORT [--live [SHARDS [TOPIC_PARTITIONS]]]]\n"
     "\n"
     "REST interface and dashboard over a job that exists in memory only, until SIGINT or SIGTERM.\n"
-    "--live: it goes on by itself, orders have outcomes, and a job that has ended takes none.\n";
+    "--live: it goes on by itself, orders have outcomes, and a job that has ended takes none.\n"
+    "TOPIC_PARTITIONS: two of its datasets are topics, one with so many partitions.\n";
 
 }  // namespace
 
@@ -49,6 +50,7 @@ int main(int argc, char** argv) {
             .live = true,
             .begin_wall_us = static_cast<uint64_t>(clock.Wall().count())};
     if (argc > 4) fake.shards_per_epoch = std::stoull(argv[4]);
+    if (argc > 5) fake.topic_partitions = static_cast<uint32_t>(std::stoul(argv[5]));
   }
   testing::FakeJobApi job(fake);
   if (fake.live) {
