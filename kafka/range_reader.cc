@@ -261,7 +261,6 @@ class RangeReaderImpl final : public RangeReader {
         Client::Open(RD_KAFKA_CONSUMER, config_,
                      {{"fetch.wait.max.ms", "100"},
                       {"fetch.error.backoff.ms", "100"},
-                      {"reconnect.backoff.max.ms", "1000"},
                       {"queued.max.messages.kbytes",
                        std::to_string(std::max<uint64_t>(options_.read_ahead_bytes >> 10, 1))},
                       // Less, and a larger batch would break the connection again and again: it is

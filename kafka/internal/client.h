@@ -36,7 +36,7 @@ using EventRef = std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_dest
 absl::Status ToStatus(rd_kafka_resp_err_t error, std::string_view what);
 
 using Settings = std::map<std::string, std::string>;
-/// The settings of `config`: over `defaults`, and under `ours`.
+/// The settings of `config`: over those of every client here and `defaults`, and under `ours`.
 absl::StatusOr<ConfRef> MakeConf(const ClientConfig& config, const Settings& defaults,
                                  const Settings& ours);
 

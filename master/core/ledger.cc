@@ -258,15 +258,15 @@ std::vector<StreamTable::NewShard> Ledger::CutStream(DatasetId dataset, TimePoin
 }
 
 void Ledger::FailLost(const ShardId& shard, std::string_view reason) {
-  MUSTER_CHECK(queue_.StateOf(shard) == ShardState::kTodo);
   FailureRecord& record = failures_[shard];
   record.shard = shard;
-  record.failed = true;
   record.lost = true;
   AddReason(reason, &record);
+  streams_.OnLost(shard);
+  if (std::exchange(record.failed, true)) return;
+  MUSTER_CHECK(queue_.StateOf(shard) == ShardState::kTodo);
   queue_.Take(shard);
   queue_.SetFailed(shard);
-  streams_.OnLost(shard);
 }
 
 void Ledger::AddReason(std::string_view reason, FailureRecord* record) {

@@ -67,7 +67,7 @@ class Ledger {
   /// Cuts what is due, as long as not too much is open; TODO, but for what is lost. At its end the
   /// dataset is closed.
   std::vector<StreamTable::NewShard> CutStream(DatasetId dataset, TimePoint now);
-  /// TODO -> FAILED, whatever its failures so far: its data are gone.
+  /// TODO or FAILED -> FAILED, whatever its failures so far: its data are gone.
   void FailLost(const ShardId& shard, std::string_view reason);
 
   enum class Charged { kAlready, kYes, kFailed };

@@ -236,7 +236,7 @@ class MasterCore {
   /// False: the job has failed.
   bool CheckStream(const StreamLook& look, StreamWatch* watch, StepTime at);
   void CheckRetention(const StreamLook& look, StreamWatch* watch, StepTime at);
-  /// FAILED: all TODO ranges of which retention has taken something.
+  /// FAILED and lost: all TODO and FAILED ranges of which retention has taken something.
   void LoseRanges(DatasetId dataset, StepTime at);
   void CutStream(DatasetId dataset, StepTime at);
   void TickStreams(StepTime at);

@@ -135,8 +135,10 @@ void MasterCore::LoseRanges(DatasetId dataset, StepTime at) {
     log_begins[partition.position.partition] = partition.log_begin;
   }
   for (const ShardId& shard : ledger_.streams().BehindLog(dataset)) {
-    // On lease it may have been read in time; DONE it needs its data only if it is replayed.
-    if (ledger_.queue().StateOf(shard) != ShardState::kTodo) continue;
+    // On lease it may have been read in time; DONE it needs its data only if it is replayed. FAILED
+    // it may be because a worker saw first that they are gone.
+    const ShardState state = ledger_.queue().StateOf(shard);
+    if (state != ShardState::kTodo && state != ShardState::kFailed) continue;
     const StreamRange range = *ledger_.streams().Find(shard);
     const DatasetPlan& plan = options_.datasets[dataset.value()];
     const uint64_t log_begin = log_begins.at(range.partition);

@@ -267,6 +267,34 @@ TEST_F(StreamsTest, WhatIsLostHoldsUpNeitherTheGroupNorTheLag) {
   EXPECT_EQ(Progress().lost, 40u) << "from the journal";
 }
 
+// A worker may be the first to see that records are gone, and use up the shard's failures.
+TEST_F(StreamsTest, WhatAWorkerFoundGoneIsLostToo) {
+  options.leases.failures_max = 1;
+  Start();
+  See(0, 40);
+  const ShardGrant held = Want(1).grants.at(0);  // [0, 20)
+  WorkerExchangeRequest request = Request();
+  request.newest_grant = held.token;
+  request.returned = {{held.shard, held.token, "offsets [0, 20) are gone"}};
+  Exchange(request);
+  EXPECT_EQ(core->ledger().queue().failed_count(), 1u);
+  See(0, 40);
+  EXPECT_EQ(Progress().lost, 0u) << "the log still has them: it failed for something else";
+  EXPECT_EQ(Progress().lag, 40u);
+  See(20, 40);
+  See(20, 40);
+  EXPECT_EQ(Progress().lost, 20u);
+  EXPECT_EQ(Progress().lag, 20u);
+  EXPECT_EQ(Progress().committed, 20u);
+  EXPECT_EQ(core->ledger().queue().failed_count(), 1u);
+  EXPECT_THAT(core->ledger().FindFailure(held.shard)->reasons,
+              ElementsAre(HasSubstr("[0, 20) are gone"), HasSubstr("before offset 20")));
+  Restart();
+  EXPECT_EQ(Progress().lost, 20u) << "from the journal";
+  EXPECT_THAT(core->RetryShards({held.shard}, At()), IsOk());
+  EXPECT_EQ(Progress().lag, 40u);
+}
+
 TEST_F(StreamsTest, OffsetsLostBeforeTheyWereCutAreFailedToo) {
   Start();
   See(0, 5);
