@@ -3,6 +3,7 @@
 Python's standard library only. The jars come from Maven (scripts/kafka install); `find()` says whether they and Java are there.
 """
 
+import json
 import os
 import shutil
 import signal
@@ -29,8 +30,11 @@ transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 transaction.state.log.num.partitions=1
 group.initial.rebalance.delay.ms=0
+broker.heartbeat.interval.ms=500
+broker.session.timeout.ms=3000
 log.retention.check.interval.ms=500
 log.cleaner.backoff.ms=500
+log.cleaner.dedupe.buffer.size=8388608
 log.segment.delete.delay.ms=0
 log.initial.task.delay.ms=0
 """
@@ -150,8 +154,29 @@ class Broker:
     def create_topic(self, topic, partitions, **settings):
         """`settings`: of the topic, with _ for the dots."""
         config = [word for name, value in settings.items() for word in ("--config", f"{name.replace('_', '.')}={value}")]
-        self.tool("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", self.address, "--create", "--topic", topic,
-                  "--partitions", str(partitions), *config)
+        self._topic("--create", topic, "--partitions", str(partitions), *config)
+
+    def add_partitions(self, topic, partitions):
+        """So many it has then."""
+        self._topic("--alter", topic, "--partitions", str(partitions))
+
+    def delete_topic(self, topic):
+        self._topic("--delete", topic)
+
+    def _topic(self, verb, topic, *arguments):
+        self.tool("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", self.address, verb, "--topic", topic, *arguments)
+
+    def set_topic(self, topic, **settings):
+        """Changes settings of a topic that is there; names as in create_topic."""
+        config = ",".join(f"{name.replace('_', '.')}={value}" for name, value in settings.items())
+        self.tool("kafka.admin.ConfigCommand", "--bootstrap-server", self.address, "--alter", "--entity-type", "topics", "--entity-name", topic,
+                  "--add-config", config)
+
+    def delete_records(self, topic, before):
+        """What retention does, at once: no offset is left before those of {partition: offset}."""
+        what = {"version": 1, "partitions": [{"topic": topic, "partition": p, "offset": offset} for p, offset in before.items()]}
+        self._write("delete.json", json.dumps(what))
+        self.tool("org.apache.kafka.tools.DeleteRecordsCommand", "--bootstrap-server", self.address, "--offset-json-file", self._path("delete.json"))
 
     def group_lags(self, group):
         """What Kafka's consumer-group tool says: {(topic, partition): (committed, end, lag)}."""
@@ -174,11 +199,11 @@ def produce(broker, topic, lines, partition=None):
 
 
 def consume(broker, topic, isolation="read_committed"):
-    """All records of a topic by kcat: [(partition, offset, key or None, value or None)]."""
+    """All records of a topic by kcat, by partition and offset: [(partition, offset, key or None, value or None)]."""
     result = subprocess.run(["kcat", "-q", "-C", "-b", broker.address, "-t", topic, "-e", "-o", "beginning", "-X", f"isolation.level={isolation}",
                              "-f", "%p\\t%o\\t%K\\t%k\\t%S\\t%s\\n"], capture_output=True, text=True, check=True, timeout=120)
     records = []
     for line in result.stdout.splitlines():
         partition, offset, key_bytes, key, value_bytes, value = line.split("\t", 5)
         records.append((int(partition), int(offset), None if int(key_bytes) < 0 else key, None if int(value_bytes) < 0 else value))
-    return records
+    return sorted(records, key=lambda record: record[:2])
