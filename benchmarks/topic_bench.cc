@@ -3,8 +3,9 @@
 //   to
 //                                               the end; on stdout
 //   topic_bench worker FOLDER [MICROSECONDS]    a worker of a job (`muster run` starts it) that
-//                                               computes for so long for each minibatch, or not at
-//                                               all, and pushes nothing; in FOLDER/<node>
+//   waits
+//                                               so long for each minibatch, as for an accelerator,
+//                                               or not at all, and pushes nothing; in FOLDER/<node>
 // {"records": of whose time is known, "bytes": of values, "seconds": for them}. Connecting and the
 // first batch or shard are not counted.
 #include <librdkafka/rdkafka.h>
@@ -116,16 +117,13 @@ int RunBare(bool batches, const char* brokers, const char* topic, int partitions
 int RunWorker(const std::string& folder, std::chrono::microseconds compute) {
   const muster::SessionOptions options = muster::SessionOptions::FromEnvironment();
   muster::Session session = muster::Session::Connect(options).value();
-  const muster::SystemClock clock;
   Meter meter;
   while (auto shard = session.NextShard()) {
     for (muster::Minibatch& minibatch : shard->Minibatches()) {
-      const muster::TimePoint until = clock.Now() + compute;
       uint64_t bytes = 0;
       for (const std::string_view record : minibatch.records()) bytes += record.size();
       meter.Count(minibatch.records().size(), bytes);
-      while (compute.count() > 0 && clock.Now() < until) {
-      }
+      if (compute.count() > 0) muster::SleepFor(compute);
     }
     meter.Lap();
   }

@@ -3,8 +3,8 @@
 
   rate      one worker that computes nothing beside bare librdkafka consumers, by turns, on the same topic: records a second, and the
             ratio to the fastest of them. Connecting and the first batch (consumer) or shard (worker) are not counted
-  workers   N workers on a topic of M partitions, N > M, each minibatch taking a given time to compute: records of each worker, and
-            the shares of the workers' time spent waiting
+  workers   N workers on a topic of M partitions, N > M, each minibatch taking a given time, as on an accelerator: records of each
+            worker, and the shares of the workers' time spent waiting, from their start to their end
 
 Examples:
   benchmarks/topics.py rate --build build/release
@@ -112,7 +112,7 @@ def workers(options):
     with tempfile.TemporaryDirectory(prefix="muster-broker-") as folder, kafka_broker.Broker(folder) as broker:
         fill(broker, options)
         for run in range(options.runs):
-            said, summary = job(broker, options, options.workers, 4, options.compute_us)
+            said, summary = job(broker, options, options.workers, options.minibatches, options.compute_us)
             records = [figures["records"] for figures in said.values()]
             share = [f"for {what} {100 * part:.1f} %" for what, part in summary["waiting"].items()]
             print(f"run {run + 1}: {options.workers} workers on {options.partitions} partitions: records of each {sorted(records)}, "
@@ -124,14 +124,14 @@ def main():
     parser.add_argument("what", choices=("rate", "workers"))
     parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"), type=os.path.abspath)
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--records", type=int, help="in the topic (default: 2000000 for rate, 200000 for workers)")
+    parser.add_argument("--records", type=int, help="in the topic (default: 4000000 for rate, 800000 for workers)")
     parser.add_argument("--bytes", type=int, default=100, help="of a record (default: %(default)s)")
     parser.add_argument("--partitions", type=int, help="of the topic (default: 1 for rate, 2 for workers)")
-    parser.add_argument("--minibatches", type=int, default=16, help="of 256 records in a shard of `rate` (default: %(default)s)")
+    parser.add_argument("--minibatches", type=int, default=16, help="of 256 records in a shard (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=8)
-    parser.add_argument("--compute-us", type=int, default=5000, help="microseconds for a minibatch of `workers` (default: %(default)s)")
+    parser.add_argument("--compute-us", type=int, default=20000, help="microseconds for a minibatch of `workers` (default: %(default)s)")
     options = parser.parse_args()
-    options.records = options.records or (2_000_000 if options.what == "rate" else 200_000)
+    options.records = options.records or (4_000_000 if options.what == "rate" else 800_000)
     options.partitions = options.partitions or (1 if options.what == "rate" else 2)
     {"rate": rate, "workers": workers}[options.what](options)
 

@@ -22,8 +22,10 @@ using internal::MessageRef;
 using internal::QueueRef;
 using internal::ToStatus;
 
-constexpr int kPollMs = 100;
+/// How long a record is waited for: at first, and when that was in vain again and again.
+constexpr int kPollMinMs = 2, kPollMaxMs = 100;
 constexpr size_t kBatch = 1'000;
+constexpr int kNudgeMs = 1;
 /// Of one range in memory.
 constexpr uint64_t kRangeBytesMax = uint64_t{4} << 30;
 
@@ -79,10 +81,11 @@ class RecordsImpl final : public Records {
 /// A consumer that reads one topic partition at a time.
 class Consumer {
  public:
-  Consumer(std::shared_ptr<Client> client, uint64_t record_bytes_max)
+  Consumer(std::shared_ptr<Client> client, const RangeReader::Options& options)
       : client_(std::move(client)),
         queue_(rd_kafka_queue_get_consumer(client_->get())),
-        record_bytes_max_(record_bytes_max) {}
+        record_bytes_max_(options.record_bytes_max),
+        nudge_bytes_(std::max<uint64_t>(options.read_ahead_bytes / 2, 1)) {}
 
   bool IsOn(const RangeReader::Range& range) const {
     return topic_ == range.topic && partition_ == range.partition;
@@ -113,8 +116,10 @@ class Consumer {
             "{} holds more than {} bytes: set a smaller minibatchesPerShard or minibatchSize",
             NameOf(range), kRangeBytesMax));
       }
+      if (taken_bytes_ >= nudge_bytes_) ReadOn(range);
       MUSTER_RETURN_IF_ERROR(Fetch(range, keep_waiting));
     }
+    if (taken_bytes_ >= nudge_bytes_) ReadOn(range);
     position_ = range.end;
     if (!pending_error_.ok()) good_ = false;
     return records;
@@ -123,6 +128,16 @@ class Consumer {
   static std::string NameOf(const RangeReader::Range& range) {
     return fmt::format("topic '{}', partition {}, offsets [{}, {})", range.topic, range.partition,
                        range.begin, range.end);
+  }
+
+  /// When all that may be read ahead is there, or another offset was assigned, the thread of
+  /// librdkafka (before 2.2 without a setting) that fetches may sleep for up to a second, however
+  /// soon records are wanted. Anything to send wakes it: a question whose answer nobody waits for.
+  void ReadOn(const RangeReader::Range& range) {
+    taken_bytes_ = 0;
+    const ListRef list = ListOf(range);
+    list->elems[0].offset = RD_KAFKA_OFFSET_END;
+    rd_kafka_offsets_for_times(client_->get(), list.get(), kNudgeMs);
   }
 
   ListRef ListOf(const RangeReader::Range& range) const {
@@ -167,6 +182,7 @@ class Consumer {
             "allows {}",
             range.topic, range.partition, message.offset, bytes, record_bytes_max_));
       }
+      taken_bytes_ += bytes;
       records->Add(std::move(pending_.front()));
       pending_.pop_front();
     }
@@ -182,11 +198,18 @@ class Consumer {
       MessageRef message(batch[static_cast<size_t>(i)]);
       if (pending_error_.ok()) pending_error_ = Take(range, std::move(message));
     }
-    if (count > 0) return absl::OkStatus();
-    if (MessageRef message(rd_kafka_consume_queue(queue_.get(), kPollMs)); message != nullptr) {
+    if (count > 0) {
+      poll_ms_ = kPollMinMs;
+      return absl::OkStatus();
+    }
+    if (MessageRef message(rd_kafka_consume_queue(queue_.get(), poll_ms_)); message != nullptr) {
+      poll_ms_ = kPollMinMs;
       pending_error_ = Take(range, std::move(message));
       return absl::OkStatus();
     }
+    // The records of a range are there: what keeps them is librdkafka's sleep, or trouble.
+    if (poll_ms_ < kPollMaxMs) ReadOn(range);
+    poll_ms_ = std::min(2 * poll_ms_, kPollMaxMs);
     if (trouble_.empty()) trouble_ = client_->last_error();
     if (keep_waiting(trouble_)) return absl::OkStatus();
     return absl::CancelledError(fmt::format("{}: nobody waits for it any more", NameOf(range)));
@@ -222,6 +245,10 @@ class Consumer {
   const std::shared_ptr<Client> client_;
   const QueueRef queue_;
   const uint64_t record_bytes_max_;
+  const uint64_t nudge_bytes_;
+  /// Since librdkafka was last told to read on.
+  uint64_t taken_bytes_ = 0;
+  int poll_ms_ = kPollMinMs;
   std::string topic_;
   uint32_t partition_ = 0;
   /// Assigned, and nothing went wrong since.
@@ -273,7 +300,7 @@ class RangeReaderImpl final : public RangeReader {
                       {"allow.auto.create.topics", "false"},
                       {"auto.offset.reset", "error"},
                       {"isolation.level", "read_committed"}}));
-    return std::make_unique<Consumer>(std::move(client), options_.record_bytes_max);
+    return std::make_unique<Consumer>(std::move(client), options_);
   }
 
  private:

@@ -66,8 +66,8 @@ class RangeReader {
     uint64_t begin = 0;
     uint64_t end = 0;
   };
-  /// Asked ten times a second while brokers are waited for, with what is wrong (empty: nothing that
-  /// is known); false ends the waiting with kCancelled.
+  /// Asked ten times a second while brokers are waited for, at first more often, with what is wrong
+  /// (empty: nothing that is known); false ends the waiting with kCancelled.
   using KeepWaiting = std::function<bool(std::string_view trouble)>;
   /// Waits until every committed record of the range was read: brokers that are away, leaders that
   /// move, missing rights are waited for. kOutOfRange: retention has taken offsets of it;

@@ -22,17 +22,19 @@ TICK = 0.05  # seconds
 
 
 class Producer(threading.Thread):
-    """Writes records to the topic at a steady rate, in turn to its partitions, by one kcat for each."""
+    """Writes records to the topic at a steady rate, in turn to its partitions, by one kcat for each, as soon as `job_learns()`."""
 
-    def __init__(self, broker, records, rate):
+    def __init__(self, broker, records, rate, job_learns):
         super().__init__()
-        self.records, self.rate, self.produced, self.seconds = records, rate, 0, 0.0
+        self.records, self.rate, self.produced, self.seconds, self.job_learns = records, rate, 0, 0.0, job_learns
         # The batch is sent at once: what waits in the producer would count as the job's delay.
         self.cats = [subprocess.Popen(["kcat", "-q", "-P", "-b", broker.address, "-t", TOPIC, "-p", str(p), "-X", "linger.ms=5"],
                                       stdin=subprocess.PIPE) for p in range(PARTITIONS)]
         self.stopped = threading.Event()
 
     def run(self):
+        while not self.job_learns() and not self.stopped.wait(TICK):
+            pass
         begin = time.monotonic()
         while self.produced < len(self.records) and not self.stopped.is_set():
             due = min(len(self.records), int((time.monotonic() - begin + TICK) * self.rate))
@@ -48,6 +50,15 @@ class Producer(threading.Thread):
             if cat.wait() != 0:
                 self.produced = 0  # nobody knows what arrived
         self.seconds = time.monotonic() - begin
+
+
+def workers_ask(muster):
+    """Whether all servers and workers of the job are there."""
+    asked = subprocess.run([muster, "status", "job-kafka.yaml", "--output", "json"], capture_output=True, text=True, check=False)
+    if asked.returncode != 0:
+        return False
+    nodes = [node for node in json.loads(asked.stdout)["nodes"] if node["role"] in ("ps", "worker")]
+    return bool(nodes) and all(node["state"] == "running" for node in nodes)
 
 
 def run_job(muster, job, state):
@@ -123,7 +134,8 @@ def main():
             return 1
         broker.create_topic(TOPIC, PARTITIONS)
         print(f"\nThe same from a topic, to which {options.rate:,} records a second are produced ...", flush=True)
-        producer = Producer(broker, records, options.rate)
+        # What is there before the job is would have waited for its start.
+        producer = Producer(broker, records, options.rate, lambda: workers_ask(options.muster))
         producer.start()
         try:
             topic_job = run_job(options.muster, "job-kafka.yaml", "state-kafka")
