@@ -1,13 +1,12 @@
 // Consumes a topic as fast as it can, for benchmarks/topics.py, and says how fast that was:
-//   topic_bench bare BROKERS TOPIC PARTITIONS   a bare librdkafka consumer, from the oldest record
-//   to
-//                                               the end; on stdout
-//   topic_bench worker FOLDER [MICROSECONDS]    a worker of a job (`muster run` starts it) that
-//   waits
-//                                               so long for each minibatch, as for an accelerator,
-//                                               or not at all, and pushes nothing; in FOLDER/<node>
 // {"records": of whose time is known, "bytes": of values, "seconds": for them}. Connecting and the
 // first batch or shard are not counted.
+//
+// topic_bench bare poll|batch BROKERS TOPIC PARTITIONS [NAME=VALUE ...]
+//   A bare librdkafka consumer with these settings, from the oldest record to the end; on stdout.
+// topic_bench worker FOLDER [MICROSECONDS]
+//   A worker of a job (`muster run` starts it) that waits so long for each minibatch, as for an
+//   accelerator, or not at all, and pushes nothing; in FOLDER/<node>.
 #include <librdkafka/rdkafka.h>
 #include <muster/muster.h>
 

@@ -25,13 +25,15 @@ class ProducerImpl final : public Producer {
                           static_cast<ssize_t>(value.size()));
     }
     const std::string topic(message.topic);
+    const std::string_view value = message.value.value_or(std::string_view());
     const std::string_view key = message.key.value_or(std::string_view());
     for (std::chrono::milliseconds waited{0};; waited += std::chrono::milliseconds(kFlushPollMs)) {
       const rd_kafka_resp_err_t error = rd_kafka_producev(
           client_->get(), RD_KAFKA_V_TOPIC(topic.c_str()),
           RD_KAFKA_V_PARTITION(message.partition.value_or(RD_KAFKA_PARTITION_UA)),
           RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-          RD_KAFKA_V_VALUE(const_cast<char*>(message.value.data()), message.value.size()),
+          RD_KAFKA_V_VALUE(message.value.has_value() ? const_cast<char*>(value.data()) : nullptr,
+                           value.size()),
           RD_KAFKA_V_KEY(message.key.has_value() ? key.data() : nullptr, key.size()),
           RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_END);
       if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return absl::OkStatus();  // the headers are its own
@@ -67,7 +69,9 @@ class ProducerImpl final : public Producer {
 absl::StatusOr<std::unique_ptr<Producer>> Producer::Open(const ClientConfig& config) {
   MUSTER_ASSIGN_OR_RETURN(
       std::unique_ptr<Client> client,
-      Client::Open(RD_KAFKA_PRODUCER, config, {}, {{"enable.idempotence", "true"}}));
+      Client::Open(RD_KAFKA_PRODUCER, config,
+                   // What is too large the brokers say, who know their limit.
+                   {{"message.max.bytes", "1000000000"}}, {{"enable.idempotence", "true"}}));
   return std::make_unique<ProducerImpl>(std::move(client));
 }
 

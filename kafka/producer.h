@@ -24,7 +24,7 @@ class Producer {
 
   struct Message {
     std::string_view topic;
-    std::string_view value;
+    std::optional<std::string_view> value;
     std::optional<std::string_view> key;
     std::vector<std::pair<std::string, std::string>> headers;
     /// None: by the hash of the key, or any.

@@ -8,6 +8,7 @@
 #include <list>
 #include <memory>
 
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "kafka/internal/client.h"
@@ -26,6 +27,8 @@ using internal::ToStatus;
 constexpr int kPollMinMs = 2, kPollMaxMs = 100;
 constexpr size_t kBatch = 1'000;
 constexpr int kNudgeMs = 1;
+/// Half of queued.min.messages, at which reading ahead stops as well.
+constexpr uint64_t kNudgeRecords = 50'000;
 /// Of one range in memory.
 constexpr uint64_t kRangeBytesMax = uint64_t{4} << 30;
 
@@ -90,7 +93,11 @@ class Consumer {
   bool IsOn(const RangeReader::Range& range) const {
     return topic_ == range.topic && partition_ == range.partition;
   }
-  uint64_t position() const { return position_; }
+  /// For choosing among those on the topic partition of `range`: the one that stands nearest before
+  /// its begin; last, those behind it.
+  uint64_t Usefulness(const RangeReader::Range& range) const {
+    return position_ <= range.begin ? position_ + 1 : 0;
+  }
 
   absl::StatusOr<std::unique_ptr<Records>> Read(const RangeReader::Range& range,
                                                 const RangeReader::KeepWaiting& keep_waiting) {
@@ -116,11 +123,12 @@ class Consumer {
             "{} holds more than {} bytes: set a smaller minibatchesPerShard or minibatchSize",
             NameOf(range), kRangeBytesMax));
       }
-      if (taken_bytes_ >= nudge_bytes_) ReadOn(range);
+      if (WantsMore()) ReadOn(range);
       MUSTER_RETURN_IF_ERROR(Fetch(range, keep_waiting));
     }
-    if (taken_bytes_ >= nudge_bytes_) ReadOn(range);
+    if (WantsMore()) ReadOn(range);
     position_ = range.end;
+    bytes_per_offset_ = records->bytes() / (range.end - range.begin) + 1;
     if (!pending_error_.ok()) good_ = false;
     return records;
   }
@@ -134,11 +142,13 @@ class Consumer {
   /// librdkafka (before 2.2 without a setting) that fetches may sleep for up to a second, however
   /// soon records are wanted. Anything to send wakes it: a question whose answer nobody waits for.
   void ReadOn(const RangeReader::Range& range) {
-    taken_bytes_ = 0;
+    taken_bytes_ = taken_records_ = 0;
     const ListRef list = ListOf(range);
     list->elems[0].offset = RD_KAFKA_OFFSET_END;
     rd_kafka_offsets_for_times(client_->get(), list.get(), kNudgeMs);
   }
+
+  bool WantsMore() const { return taken_bytes_ >= nudge_bytes_ || taken_records_ >= kNudgeRecords; }
 
   ListRef ListOf(const RangeReader::Range& range) const {
     ListRef list(rd_kafka_topic_partition_list_new(1));
@@ -151,12 +161,15 @@ class Consumer {
   /// What comes next is the range's first record.
   absl::Status GoTo(const RangeReader::Range& range) {
     if (good_ && IsOn(range) && position_ == range.begin) return absl::OkStatus();
-    // Records that were read ahead are good for a range a little further on.
-    if (good_ && IsOn(range) && position_ < range.begin && range.begin <= fetched_) {
+    poll_ms_ = kPollMinMs;
+    // Records that were read ahead are good for a range a little further on: who reads every n-th
+    // range, as with more workers than topic partitions, reads past the ones between.
+    if (good_ && IsOn(range) && position_ < range.begin && IsNear(range.begin)) {
       while (!pending_.empty() && OffsetOf(pending_.front()) < range.begin) pending_.pop_front();
       position_ = range.begin;
       return absl::OkStatus();
     }
+    ++assigned_;
     pending_.clear();
     pending_error_ = absl::OkStatus();
     topic_ = range.topic;
@@ -165,6 +178,11 @@ class Consumer {
     good_ = true;
     const ListRef list = ListOf(range);
     return ToStatus(rd_kafka_assign(client_->get(), list.get()), NameOf(range));
+  }
+
+  /// What lies before `offset` was fetched, or is not more than is read ahead anyway.
+  bool IsNear(uint64_t offset) const {
+    return offset <= fetched_ || offset - fetched_ <= nudge_bytes_ / bytes_per_offset_;
   }
 
   static uint64_t OffsetOf(const MessageRef& message) {
@@ -182,7 +200,6 @@ class Consumer {
             "allows {}",
             range.topic, range.partition, message.offset, bytes, record_bytes_max_));
       }
-      taken_bytes_ += bytes;
       records->Add(std::move(pending_.front()));
       pending_.pop_front();
     }
@@ -194,9 +211,11 @@ class Consumer {
     std::array<rd_kafka_message_t*, kBatch> batch{};
     // With a timeout, a batch that is not full would always wait for all of it.
     const ssize_t count = rd_kafka_consume_batch_queue(queue_.get(), 0, batch.data(), batch.size());
+    const uint64_t assigned = assigned_;
     for (ssize_t i = 0; i < count; ++i) {
       MessageRef message(batch[static_cast<size_t>(i)]);
-      if (pending_error_.ok()) pending_error_ = Take(range, std::move(message));
+      const bool ours = pending_error_.ok() && assigned == assigned_;
+      if (ours) pending_error_ = Take(range, std::move(message));
     }
     if (count > 0) {
       poll_ms_ = kPollMinMs;
@@ -216,14 +235,30 @@ class Consumer {
   }
 
   absl::Status Take(const RangeReader::Range& range, MessageRef message) {
+    // None of another assignment should come.
+    const bool foreign =
+        message->rkt != nullptr && (static_cast<uint32_t>(message->partition) != partition_ ||
+                                    topic_ != rd_kafka_topic_name(message->rkt));
+    if (foreign) return absl::OkStatus();
     if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
       // Everything before it was read, though some offsets were no records.
       fetched_ = std::max(fetched_, OffsetOf(message));
       return absl::OkStatus();
     }
-    if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) return TakeError(range, *message);
-    if (OffsetOf(message) < position_) return absl::OkStatus();
+    if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      const absl::Status failed = TakeError(range, *message);
+      if (failed.ok() || fetched_ >= position_) return failed;
+      // Of what lies before the range: that is to be skipped, not read past.
+      good_ = false;
+      return GoTo(range);
+    }
     trouble_.clear();
+    taken_bytes_ += message->len + message->key_len;
+    ++taken_records_;
+    if (OffsetOf(message) < position_) {
+      fetched_ = std::max(fetched_, OffsetOf(message) + 1);
+      return absl::OkStatus();
+    }
     fetched_ = OffsetOf(message) + 1;
     pending_.push_back(std::move(message));
     return absl::OkStatus();
@@ -247,12 +282,15 @@ class Consumer {
   const uint64_t record_bytes_max_;
   const uint64_t nudge_bytes_;
   /// Since librdkafka was last told to read on.
-  uint64_t taken_bytes_ = 0;
+  uint64_t taken_bytes_ = 0, taken_records_ = 0;
+  /// Of the last range, roughly.
+  uint64_t bytes_per_offset_ = 1;
   int poll_ms_ = kPollMinMs;
   std::string topic_;
   uint32_t partition_ = 0;
   /// Assigned, and nothing went wrong since.
   bool good_ = false;
+  uint64_t assigned_ = 0;  // how often
   /// The first offset that nobody was given.
   uint64_t position_ = 0;
   /// Everything before it was fetched, or is no record.
@@ -270,7 +308,7 @@ class RangeReaderImpl final : public RangeReader {
 
   absl::StatusOr<std::unique_ptr<Records>> Read(const Range& range,
                                                 const KeepWaiting& keep_waiting) override {
-    MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<Consumer> consumer, Borrow(range));
+    MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<Consumer> consumer, BorrowOrWait(range, keep_waiting));
     auto records = consumer->Read(range, keep_waiting);
     std::unique_ptr<Consumer> evicted;  // ends when the lock is released
     MutexLock lock(&mutex_);
@@ -304,13 +342,25 @@ class RangeReaderImpl final : public RangeReader {
   }
 
  private:
+  /// Borrow; a file with a secret that is just being replaced is waited for.
+  absl::StatusOr<std::unique_ptr<Consumer>> BorrowOrWait(const Range& range,
+                                                         const KeepWaiting& keep_waiting) {
+    while (true) {
+      absl::StatusOr<std::unique_ptr<Consumer>> consumer = Borrow(range);
+      if (consumer.ok()) return consumer;
+      const std::string trouble(Message(consumer.status()));
+      if (!keep_waiting(trouble)) return absl::CancelledError(trouble);
+      SleepFor(std::chrono::milliseconds(kPollMaxMs));
+    }
+  }
+
   /// The consumer that has most of the range already, or any; a new one when all are in use.
   absl::StatusOr<std::unique_ptr<Consumer>> Borrow(const Range& range) {
     MutexLock lock(&mutex_);
     auto best = idle_.end();
     for (auto it = idle_.begin(); it != idle_.end(); ++it) {
       if (!(*it)->IsOn(range)) continue;
-      if (best == idle_.end() || (*it)->position() == range.begin) best = it;
+      if (best == idle_.end() || (*it)->Usefulness(range) > (*best)->Usefulness(range)) best = it;
     }
     // Another topic partition's is taken only when there are many: each reads ahead in its own.
     if (best == idle_.end() && idle_.size() >= options_.idle_max) best = std::prev(idle_.end());

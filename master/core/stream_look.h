@@ -36,6 +36,9 @@ struct StreamWatch {
   std::string error;
   bool gone = false;
   std::optional<TimePoint> truncated_since;
+  /// Where the logs ended that ended before what was cut: the least that was seen since.
+  std::map<TopicPartition, uint64_t> truncated_at;
+  std::optional<std::chrono::milliseconds> retention;
   /// Topic partitions that retention is near to.
   std::set<TopicPartition> near;
   /// Where their logs began when they were first seen.

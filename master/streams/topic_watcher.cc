@@ -95,23 +95,27 @@ absl::StatusOr<StreamLook> TopicWatcher::TryLook() {
     logs.push_back({TopicPartition(p), seen[p].begin, seen[p].stable_end, {}, {}});
   }
   std::set<TopicPartition> known;
-  bool open_end = progress_.empty();
+  size_t ended = 0;
   for (const StreamTable::Progress& partition : progress_) {
     known.insert(partition.position.partition);
-    open_end |= !partition.position.end.has_value();
+    if (partition.position.end.has_value()) ++ended;
   }
   if (known.empty() && spec.start.kind == StreamBound::Kind::kTime) {
     MUSTER_ASSIGN_OR_RETURN(const auto offsets, topic_->OffsetsAt(partitions, spec.start.time));
     for (uint32_t p = 0; p < partitions; ++p) logs[p].at_start_time = offsets[p];
   }
-  const bool ask_end = !end_time_at_.has_value() || clock_->Now() >= *end_time_at_;
-  if (open_end && ask_end && spec.end.kind == StreamBound::Kind::kTime) {
-    end_time_at_ = clock_->Now() + options_.end_time_every;
+  const bool due = !end_time_at_.has_value() || clock_->Now() >= *end_time_at_;
+  // A partition that was added has no end yet either.
+  const bool ask_end = spec.end.kind == StreamBound::Kind::kTime &&
+                       (ended < partitions || known.size() < partitions) && due;
+  if (ask_end) {
     MUSTER_ASSIGN_OR_RETURN(const auto offsets, topic_->OffsetsAt(partitions, spec.end.time));
     for (uint32_t p = 0; p < partitions; ++p) logs[p].at_end_time = offsets[p];
+    end_time_at_ = clock_->Now() + options_.end_time_every;
   }
   const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(clock_->Wall());
-  MUSTER_ASSIGN_OR_RETURN(look.sights, ResolveSights({spec.start, spec.end, known, now}, logs));
+  MUSTER_ASSIGN_OR_RETURN(look.sights,
+                          ResolveSights({spec.start, spec.end, known, now, ask_end}, logs));
   if (!retention_at_.has_value() || clock_->Now() >= *retention_at_) {
     retention_at_ = clock_->Now() + options_.retention_every;
     // Who may read a topic need not be allowed to ask how it is kept.

@@ -54,6 +54,7 @@ std::optional<uint64_t> EndOf(const StreamBounds& bounds, const StreamLog& log, 
       return first_look ? bounds.end.offsets.at(log.partition.value()) : log.begin;
     case Kind::kTime:
       if (log.at_end_time.has_value()) return log.at_end_time;
+      if (!bounds.end_time_asked) return std::nullopt;
       if (bounds.now < bounds.end.time + kTimeSlack) return std::nullopt;
       return log.stable_end;
     default:

@@ -31,6 +31,9 @@ struct StreamBounds {
   const std::set<TopicPartition>& known;
   /// Wall time since the Unix epoch: an end that is a time is there when it is well over.
   std::chrono::milliseconds now;
+  /// The logs' `at_end_time` are an answer: where it has none, no record is so young. Else nobody
+  /// asked for them in this look.
+  bool end_time_asked = false;
 };
 
 /// What the cutter is to see. A topic partition that comes later is read from its oldest record,

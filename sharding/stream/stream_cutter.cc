@@ -1,6 +1,7 @@
 #include "sharding/stream/stream_cutter.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/check.h"
 #include "base/planted_bug.h"
@@ -26,6 +27,13 @@ StreamCutter::StreamCutter(StreamCutOptions options, std::span<const StreamPosit
 
 void StreamCutter::See(std::span<const StreamSight> sights, TimePoint now, WallTime wall) {
   const bool over = AtEnd();
+  // A topic that was made anew may have fewer partitions.
+  std::set<TopicPartition> there;
+  for (const StreamSight& sight : sights) there.insert(sight.partition);
+  for (auto& [id, partition] : partitions_) {
+    partition.missing = !there.contains(id);
+    if (partition.missing) partition.stable_end = 0;
+  }
   for (const StreamSight& sight : sights) {
     if (over && !partitions_.contains(sight.partition)) continue;
     const auto [it, added] = partitions_.try_emplace(sight.partition);
@@ -122,7 +130,8 @@ std::vector<TopicPartition> StreamCutter::Truncated() const {
   for (const auto& [id, partition] : partitions_) {
     // Where nothing was cut yet, the job may have named a beginning that is still to come.
     const StreamPosition& position = partition.position;
-    if (partition.seen && partition.stable_end < position.cut && position.cut > position.begin) {
+    const bool shorter = partition.seen && partition.stable_end < position.cut;
+    if ((shorter || partition.missing) && position.cut > position.begin) {
       truncated.push_back(id);
     }
   }

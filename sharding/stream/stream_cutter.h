@@ -77,6 +77,8 @@ class StreamCutter {
     uint64_t log_begin = 0;
     uint64_t stable_end = 0;
     bool seen = false;
+    /// The last look had every other partition of the topic.
+    bool missing = false;
     /// Ends beyond the cut, ascending; merged when there are many.
     std::deque<Sighting> sightings;
     bool changed = false;

@@ -1,6 +1,7 @@
 #include "tests/kafka/mock_cluster.h"
 
 #include <array>
+#include <vector>
 
 #include "base/check.h"
 
@@ -19,6 +20,12 @@ MockCluster::~MockCluster() {
   producer_.reset();
   rd_kafka_mock_cluster_destroy(cluster_);
   rd_kafka_destroy(handle_);
+}
+
+void MockCluster::FailWrites(rd_kafka_resp_err_t error, size_t count) {
+  constexpr int16_t kProduce = 0;
+  const std::vector<rd_kafka_resp_err_t> errors(count, error);
+  rd_kafka_mock_push_request_errors_array(cluster_, kProduce, count, errors.data());
 }
 
 void MockCluster::CreateTopic(const std::string& topic, int partitions) {

@@ -26,6 +26,8 @@ class MockCluster {
   /// Writes `count` records "<prefix><number>" to a partition, numbered from `first` on.
   void Produce(const std::string& topic, int32_t partition, uint64_t count, uint64_t first = 0,
                std::string_view prefix = "r");
+  /// The next `count` writes are answered with an error.
+  void FailWrites(rd_kafka_resp_err_t error, size_t count);
 
  private:
   rd_kafka_t* handle_ = nullptr;

@@ -5,12 +5,14 @@
 #include <chrono>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/status.h"
 
 namespace muster::sdk {
 namespace {
 
 constexpr std::chrono::milliseconds kDeadLetterTimeout{30'000};
+constexpr std::chrono::milliseconds kDeadLetterLook{200};
 
 kafka::ClientConfig ConfigOf(const TopicSource& topic) {
   return {topic.brokers, topic.properties, topic.secrets};
@@ -76,6 +78,22 @@ absl::StatusOr<kafka::Producer*> TopicReader::ProducerOf(const std::string& data
   return source.producer.get();
 }
 
+kafka::Producer::Message TopicReader::MessageOf(const DeadLetter& letter, const Writing& writing,
+                                                bool with_value) {
+  const StreamWork& range = *writing.work.stream;
+  kafka::Producer::Message message{
+      .topic = writing.topic, .value = {}, .key = {}, .headers = {}, .partition = {}};
+  if (letter.has_value && with_value) message.value = letter.value;
+  if (letter.has_key) message.key = letter.key;
+  message.headers = {{"muster.reason", letter.reason},
+                     {"muster.topic", range.topic},
+                     {"muster.partition", fmt::format("{}", range.partition.value())},
+                     {"muster.offset", fmt::format("{}", letter.offset)}};
+  if (!with_value)
+    message.headers.emplace_back("muster.bytes", fmt::format("{}", letter.value.size()));
+  return message;
+}
+
 absl::StatusOr<ShardRecords> TopicReader::Read(const ShardWork& work,
                                                const KeepWaiting& keep_waiting) {
   const StreamWork& range = *work.stream;
@@ -102,37 +120,45 @@ bool TopicReader::HasDeadLetters(const std::string& dataset) const {
   return it != sources_.end() && !it->second.topic.dead_letter_topic.empty();
 }
 
-absl::Status TopicReader::Write(const ShardWork& work, std::span<const DeadLetter> letters) {
+absl::Status TopicReader::Write(const ShardWork& work, std::span<const DeadLetter> letters,
+                                const KeepWaiting& keep_waiting) {
   if (letters.empty() || !HasDeadLetters(work.dataset_name)) return absl::OkStatus();
-  MutexLock writing(&writing_);
-  MUSTER_ASSIGN_OR_RETURN(kafka::Producer * producer, ProducerOf(work.dataset_name));
-  std::string topic;
+  MutexLock one_by_one(&writing_);
+  Writing writing{work, letters, "", keep_waiting};
   {
     MutexLock lock(&mutex_);
-    topic = sources_.at(work.dataset_name).topic.dead_letter_topic;
+    writing.topic = sources_.at(work.dataset_name).topic.dead_letter_topic;
   }
-  absl::Status written = WriteWith(producer, topic, work, letters);
-  if (!written.ok()) {
-    // What it still has of this shard is not to be the next one's; and some errors are for good.
-    MutexLock lock(&mutex_);
-    sources_.at(work.dataset_name).producer.reset();
+  absl::Status written = TryWrite(writing, /*with_values=*/true);
+  if (absl::IsResourceExhausted(written)) written = TryWrite(writing, /*with_values=*/false);
+  if (!absl::IsNotFound(written) && !absl::IsPermissionDenied(written)) return written;
+  // Somebody may make the topic, or give the right: no shard's fault, and not to be asked for again
+  // and again.
+  const std::string trouble(Message(written));
+  for (auto left = kDeadLetterTimeout; left.count() > 0 && keep_waiting(trouble);
+       left -= kDeadLetterLook) {
+    SleepFor(kDeadLetterLook);
   }
-  return written;
+  return absl::UnavailableError(trouble);
 }
 
-absl::Status TopicReader::WriteWith(kafka::Producer* producer, const std::string& topic,
-                                    const ShardWork& work, std::span<const DeadLetter> letters) {
-  for (const DeadLetter& letter : letters) {
-    kafka::Producer::Message message{
-        .topic = topic, .value = letter.value, .key = {}, .headers = {}, .partition = {}};
-    if (letter.has_key) message.key = letter.key;
-    message.headers = {{"muster.reason", letter.reason},
-                       {"muster.topic", work.stream->topic},
-                       {"muster.partition", fmt::format("{}", work.stream->partition.value())},
-                       {"muster.offset", fmt::format("{}", letter.offset)}};
-    MUSTER_RETURN_IF_ERROR(producer->Send(message));
+absl::Status TopicReader::TryWrite(const Writing& writing, bool with_values) {
+  const std::string& dataset = writing.work.dataset_name;
+  MUSTER_ASSIGN_OR_RETURN(kafka::Producer * producer, ProducerOf(dataset));
+  absl::Status written;
+  for (const DeadLetter& letter : writing.letters) {
+    if (written.ok()) written = producer->Send(MessageOf(letter, writing, with_values));
   }
-  return producer->Flush(kDeadLetterTimeout);
+  for (auto left = kDeadLetterTimeout; written.ok(); left -= kDeadLetterLook) {
+    const absl::Status flushed = producer->Flush(kDeadLetterLook);
+    if (flushed.ok()) return flushed;
+    const bool wait = absl::IsUnavailable(flushed) && left.count() > 0;
+    if (!wait || !writing.keep_waiting(Message(flushed))) written = flushed;
+  }
+  std::unique_ptr<kafka::Producer> ended;  // when the lock is released
+  MutexLock lock(&mutex_);
+  ended = std::move(sources_.at(dataset).producer);
+  return written;
 }
 
 std::string TopicReader::LocationOf(const ShardWork& work, const ShardRecords& records,

@@ -42,13 +42,15 @@ class TopicReader {
   /// A record that the trainer has rejected.
   struct DeadLetter {
     std::string value, key, reason;
-    bool has_key = false;
+    bool has_key = false, has_value = true;
     uint64_t offset = 0;
   };
   /// Writes them to the dead-letter topic and waits until the brokers have them; nothing when the
-  /// dataset has none. They may be written again when the shard is run again. kUnavailable after
-  /// half a minute without the brokers.
-  absl::Status Write(const ShardWork& work, std::span<const DeadLetter> letters);
+  /// dataset has none. They may be written again when the shard is run again. Where a value is too
+  /// large for the brokers, all are written without values. kUnavailable when the brokers, the
+  /// topic or the right to write were missed for half a minute, or nobody waits any more.
+  absl::Status Write(const ShardWork& work, std::span<const DeadLetter> letters,
+                     const KeepWaiting& keep_waiting);
   bool HasDeadLetters(const std::string& dataset) const;
 
   /// "topic[partition]@offset" of a record, for messages.
@@ -63,8 +65,17 @@ class TopicReader {
   };
   absl::StatusOr<kafka::RangeReader*> ReaderOf(const std::string& dataset);
   absl::StatusOr<kafka::Producer*> ProducerOf(const std::string& dataset);
-  static absl::Status WriteWith(kafka::Producer* producer, const std::string& topic,
-                                const ShardWork& work, std::span<const DeadLetter> letters);
+  struct Writing {
+    const ShardWork& work;
+    std::span<const DeadLetter> letters;
+    std::string topic;
+    const KeepWaiting& keep_waiting;
+  };
+  static kafka::Producer::Message MessageOf(const DeadLetter& letter, const Writing& writing,
+                                            bool with_value);
+  /// Once; after an error with a new producer: what the old one still has is not to be the next
+  /// shard's.
+  absl::Status TryWrite(const Writing& writing, bool with_values);
 
   /// Held from the first letter of a shard to the last one's arrival: what the producer says of a
   /// record is then of this shard's.

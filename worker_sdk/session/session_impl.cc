@@ -212,20 +212,33 @@ std::optional<SessionImpl::NextResult> SessionImpl::NextShard() {
 absl::StatusOr<sdk::ShardRecords> SessionImpl::ReadShard(const sdk::ShardRun& shard) {
   const ShardWork& work = shard.grant.work;
   if (!work.stream.has_value()) return reader_.Read(work);
-  sdk::WaitingLines lines(clock_.Now());
-  return topics_.Read(work, [&](std::string_view trouble) {
+  return topics_.Read(
+      work,
+      WaitingFor({shard.grant.token, shard.run},
+                 fmt::format("offsets [{}, {}) of topic {}[{}]", work.stream->begin,
+                             work.stream->end, work.stream->topic, work.stream->partition.value()),
+                 /*leaving=*/false));
+}
+
+absl::Status SessionImpl::WriteDeadLetters(const RunRef& run, const ShardWork& work,
+                                           std::span<const sdk::TopicReader::DeadLetter> letters) {
+  return topics_.Write(work, letters,
+                       WaitingFor(run, "the dead-letter topic to take records", /*leaving=*/true));
+}
+
+sdk::TopicReader::KeepWaiting SessionImpl::WaitingFor(const RunRef& run, std::string what,
+                                                      bool leaving) {
+  return [this, run, leaving, what = std::move(what),
+          lines = sdk::WaitingLines(clock_.Now())](std::string_view trouble) mutable {
     const TimePoint now = clock_.Now();
     if (lines.Due(now)) {
-      std::fprintf(stderr,
-                   "muster: waiting for offsets [%llu, %llu) of topic %s[%u] (%lld s)%s%s\n",
-                   static_cast<unsigned long long>(work.stream->begin),
-                   static_cast<unsigned long long>(work.stream->end), work.stream->topic.c_str(),
-                   work.stream->partition.value(), lines.seconds(now),
+      std::fprintf(stderr, "muster: waiting for %s (%lld s)%s%s\n", what.c_str(),
+                   lines.seconds(now),
                    trouble.empty() ? "" : "; last trouble: ", std::string(trouble).c_str());
     }
     MutexLock lock(&mutex_);
-    return failure_.ok() && !told_to_stop_ && core_.Holds(shard.grant.token, shard.run);
-  });
+    return failure_.ok() && (leaving || !told_to_stop_) && core_.Holds(run.token, run.run);
+  };
 }
 
 void SessionImpl::EnterLoop() {

@@ -73,6 +73,10 @@ class SessionImpl final : private sdk::DataClient::Listener {
   void CompleteShard(const RunRef& run, ShardMetrics metrics);
   void GiveUp(const RunRef& run, std::optional<sdk::ShardFailure> failure = {});
 
+  /// TopicReader::Write, as long as the lease is held.
+  absl::Status WriteDeadLetters(const RunRef& run, const ShardWork& work,
+                                std::span<const sdk::TopicReader::DeadLetter> letters);
+
   sdk::DeliveryId StartPull(std::shared_ptr<const sdk::RowBatch> batch);
   /// Blocks until the pull is answered; nothing when the lease is lost or the session failed.
   std::optional<sdk::PullRows> WaitPull(const RunRef& run, sdk::DeliveryId id);
@@ -99,6 +103,9 @@ class SessionImpl final : private sdk::DataClient::Listener {
   absl::StatusOr<TableId> RegisterWithMaster(TableSpec* spec);
   /// Reads a shard for a loop, as long as its lease is held.
   absl::StatusOr<sdk::ShardRecords> ReadShard(const sdk::ShardRun& shard);
+  /// For who waits for brokers in a run: says on stderr for `what`, and whether to go on, also when
+  /// the worker is to leave.
+  sdk::TopicReader::KeepWaiting WaitingFor(const RunRef& run, std::string what, bool leaving);
 
   // DataClient::Listener, on the I/O thread.
   void OnReply(const sdk::SendRequest& request, std::span<const wire::PartReply> parts,

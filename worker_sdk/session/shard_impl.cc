@@ -69,7 +69,7 @@ bool ShardImpl::AdvanceLoop() {
 void ShardImpl::Complete() {
   if (left_) return;
   if (!dead_letters_.empty()) {
-    const absl::Status written = session_->topics().Write(work(), dead_letters_);
+    const absl::Status written = session_->WriteDeadLetters(run(), work(), dead_letters_);
     if (absl::IsUnavailable(written)) {
       // Not the shard's fault: it is handed back, and its records are rejected again.
       std::fprintf(stderr,
@@ -92,7 +92,8 @@ void ShardImpl::AddDeadLetter(size_t position, std::string_view reason) {
   if (topic() == nullptr || !session_->topics().HasDeadLetters(work().dataset_name)) return;
   const kafka::Record& record = topic()->all()[position];
   dead_letters_.push_back({std::string(record.value), std::string(record.key.value_or("")),
-                           std::string(reason), record.key.has_value(), record.offset});
+                           std::string(reason), record.key.has_value(), record.has_value,
+                           record.offset});
 }
 
 bool ShardImpl::StartFront() {

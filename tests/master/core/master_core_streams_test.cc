@@ -267,6 +267,31 @@ TEST_F(StreamsTest, WhatIsLostHoldsUpNeitherTheGroupNorTheLag) {
   EXPECT_EQ(Progress().lost, 40u) << "from the journal";
 }
 
+// Its worker may have read them before they went, and comes back with its lease.
+TEST_F(StreamsTest, WhatMayBeHeldFromBeforeARestartIsNotLostYet) {
+  Start();
+  See(0, 20);
+  const std::vector<ShardGrant> held = Want(1).grants;
+  Restart();
+  See(10, 20);
+  EXPECT_EQ(core->ledger().queue().failed_count(), 0u);
+  DoneWith(held, 20);
+  EXPECT_EQ(core->ledger().RecordsDone(kClicks, EpochIndex(0)), 20u);
+}
+
+TEST_F(StreamsTest, WhatNobodyHoldsAfterARestartIsLostWhenTheGraceIsOver) {
+  options.leases.duration = seconds(1);
+  Start();
+  See(0, 20);
+  Want(1);
+  Restart();
+  See(10, 20);
+  EXPECT_EQ(core->ledger().queue().failed_count(), 0u);
+  Advance(options.leases.grace_period + seconds(1));
+  See(10, 20);
+  EXPECT_EQ(core->ledger().queue().failed_count(), 1u);
+}
+
 // A worker may be the first to see that records are gone, and use up the shard's failures.
 TEST_F(StreamsTest, WhatAWorkerFoundGoneIsLostToo) {
   options.leases.failures_max = 1;
@@ -290,6 +315,7 @@ TEST_F(StreamsTest, WhatAWorkerFoundGoneIsLostToo) {
   EXPECT_THAT(core->ledger().FindFailure(held.shard)->reasons,
               ElementsAre(HasSubstr("[0, 20) are gone"), HasSubstr("before offset 20")));
   Restart();
+  See(20, 40);
   EXPECT_EQ(Progress().lost, 20u) << "from the journal";
   EXPECT_THAT(core->RetryShards({held.shard}, At()), IsOk());
   EXPECT_EQ(Progress().lag, 40u);
@@ -362,7 +388,10 @@ TEST_F(StreamsTest, ATruncatedLogMayComeBack) {
   See(0, 30);
   EXPECT_THAT(Events("stream-truncated"), SizeIs(1));
   Advance(seconds(29));
+  See(0, 35);
   See(0, 40);
+  EXPECT_THAT(Events("stream-grown-again"),
+              ElementsAre(HasSubstr("ended at offset 30, reaches what was cut of it (offset 40)")));
   Advance(seconds(29));
   See(0, 39);
   EXPECT_EQ(core->state(), JobState::kRunning);
@@ -370,6 +399,17 @@ TEST_F(StreamsTest, ATruncatedLogMayComeBack) {
   See(0, 39);
   EXPECT_EQ(core->state(), JobState::kFailed);
   EXPECT_THAT(core->reason(), HasSubstr("or its brokers have lost records"));
+}
+
+TEST_F(StreamsTest, ATopicMadeAnewWithFewerPartitionsIsSeenByThat) {
+  Start();
+  Look({.sights = {{TopicPartition(0), 0, 40, {}, {}}, {TopicPartition(1), 0, 40, {}, {}}}});
+  Look({.error = "there is no topic 'click-topic'", .gone = true});
+  See(0, 100);
+  Advance(seconds(5));
+  See(0, 100);
+  EXPECT_EQ(core->state(), JobState::kFailed);
+  EXPECT_THAT(core->reason(), HasSubstr("partition 1"));
 }
 
 TEST_F(StreamsTest, ATopicMadeAnewFailsTheJobSoon) {

@@ -32,6 +32,8 @@ class FakeTopic final : public kafka::Topic {
     std::optional<milliseconds> retention;
     std::vector<std::map<uint32_t, uint64_t>> commits;
     int retention_asked = 0;
+    absl::Status time_trouble;
+    int time_asked = 0;
   };
   explicit FakeTopic(Brokers* brokers) : brokers_(brokers) {}
 
@@ -42,6 +44,8 @@ class FakeTopic final : public kafka::Topic {
   }
   absl::StatusOr<std::vector<Log>> Logs(uint32_t) override { return brokers_->logs; }
   absl::StatusOr<std::vector<std::optional<uint64_t>>> OffsetsAt(uint32_t, milliseconds) override {
+    ++brokers_->time_asked;
+    if (!brokers_->time_trouble.ok()) return brokers_->time_trouble;
     return brokers_->at_time;
   }
   absl::StatusOr<std::optional<milliseconds>> Retention() override {
@@ -110,6 +114,36 @@ TEST_F(TopicWatcherTest, BoundsAreResolvedAtTheFirstLookOnly) {
   progress_ = {ProgressOf(0, 3), ProgressOf(1, 20)};
   Look();
   EXPECT_EQ(Look().sights[0].begin, std::nullopt);
+}
+
+TEST_F(TopicWatcherTest, AnEndThatIsATimeIsSettledByAnAnswerAlone) {
+  spec_.kafka.end = {.kind = StreamBound::Kind::kTime, .time = seconds(5), .offsets = {}};
+  clock_.Advance(seconds(1'000));  // long ago
+  brokers_.time_trouble = absl::UnavailableError("no leader");
+  Open();
+  EXPECT_THAT(Look().error, HasSubstr("no leader"));
+  brokers_.time_trouble = absl::OkStatus();
+  EXPECT_EQ(Look().sights[0].end, 3u) << "asked at once, not after a while";
+  EXPECT_EQ(looks_.back().sights[1].end, 20u) << "no record is so young";
+}
+
+TEST_F(TopicWatcherTest, AnEndThatIsATimeIsNotSettledBetweenTwoQuestions) {
+  // Well over in a second.
+  const auto now = std::chrono::duration_cast<milliseconds>(clock_.Wall());
+  spec_.kafka.end = {.kind = StreamBound::Kind::kTime, .time = now - seconds(74), .offsets = {}};
+  brokers_.at_time = {std::nullopt, std::nullopt};
+  Open();
+  EXPECT_EQ(Look().sights[0].end, std::nullopt);
+  progress_ = {ProgressOf(0, 0), ProgressOf(1, 5)};
+  clock_.Advance(seconds(2));
+  EXPECT_EQ(Look().sights[0].end, std::nullopt);
+  EXPECT_EQ(brokers_.time_asked, 1);
+  // A partition that was added has no end, though all that are known have theirs.
+  for (StreamTable::Progress& partition : progress_) partition.position.end = 10;
+  brokers_.logs.push_back({0, 4});
+  brokers_.at_time = {1, 2, 3};
+  clock_.Advance(seconds(100));
+  EXPECT_EQ(Look().sights[2].end, 3u);
 }
 
 TEST_F(TopicWatcherTest, TroubleIsToldForWhatItIs) {

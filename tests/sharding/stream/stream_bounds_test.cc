@@ -31,7 +31,7 @@ class StreamBoundsTest : public ::testing::Test {
  protected:
   absl::StatusOr<std::vector<StreamSight>> Resolve(const StreamBound& start,
                                                    const StreamBound& end) {
-    return ResolveSights({start, end, known_, now_}, logs_);
+    return ResolveSights({start, end, known_, now_, end_time_asked_}, logs_);
   }
   std::vector<StreamSight> Sights(const StreamBound& start, const StreamBound& end) {
     auto sights = Resolve(start, end);
@@ -41,6 +41,7 @@ class StreamBoundsTest : public ::testing::Test {
 
   std::vector<StreamLog> logs_{{TopicPartition(0), 10, 50, {}, {}},
                                {TopicPartition(1), 0, 5, {}, {}}};
+  bool end_time_asked_ = true;
   std::set<TopicPartition> known_;
   milliseconds now_{seconds(1'000)};
 };

@@ -23,6 +23,8 @@ std::vector<kafka::Record> At(std::initializer_list<uint64_t> offsets) {
   }
   return records;
 }
+const TopicReader::KeepWaiting kWait = [](std::string_view) { return true; };
+
 StreamWork Range(uint64_t begin, uint64_t end) {
   return {"t", TopicPartition(0), begin, end};
 }
@@ -52,9 +54,7 @@ class TopicReaderTest : public ::testing::Test {
     topic_.group = "muster.test";
     topic_.record_bytes_max = 1'000;
   }
-  absl::StatusOr<ShardRecords> Read(TopicReader* reader) {
-    return reader->Read(work_, [](std::string_view) { return true; });
-  }
+  absl::StatusOr<ShardRecords> Read(TopicReader* reader) { return reader->Read(work_, kWait); }
 
   kafka::MockCluster cluster_;
   ShardWork work_;
@@ -86,12 +86,13 @@ TEST_F(TopicReaderTest, ATopicThatTheMasterDidNotNameIsAnError) {
 }
 
 TEST_F(TopicReaderTest, RejectedRecordsAreWrittenWithWhereTheyCameFrom) {
-  const TopicReader::DeadLetter letter{"nonsense", "k", "not a number", true, 3};
-  EXPECT_THAT(TopicReader({topic_}).Write(work_, {&letter, 1}), IsOk()) << "there is no such topic";
+  const TopicReader::DeadLetter letter{"nonsense", "k", "not a number", true, true, 3};
+  EXPECT_THAT(TopicReader({topic_}).Write(work_, {&letter, 1}, kWait), IsOk())
+      << "there is no such topic";
   topic_.dead_letter_topic = "dead";
   TopicReader reader({topic_});
   EXPECT_TRUE(reader.HasDeadLetters("train"));
-  ASSERT_THAT(reader.Write(work_, {&letter, 1}), IsOk());
+  ASSERT_THAT(reader.Write(work_, {&letter, 1}, kWait), IsOk());
   work_.stream = {"dead", TopicPartition(0), 0, 1};
   MUSTER_ASSERT_OK_AND_ASSIGN(const ShardRecords records, Read(&reader));
   EXPECT_THAT(records.records, ElementsAre("nonsense"));
@@ -101,6 +102,33 @@ TEST_F(TopicReaderTest, RejectedRecordsAreWrittenWithWhereTheyCameFrom) {
   EXPECT_EQ(headers[0].second, "not a number");
   EXPECT_EQ(headers[1].second, "clicks");
   EXPECT_EQ(headers[3].second, "3");
+}
+
+TEST_F(TopicReaderTest, ARejectedRecordThatIsTooLargeForTheBrokersIsWrittenWithoutItsValue) {
+  topic_.dead_letter_topic = "dead";
+  cluster_.FailWrites(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, 1);
+  TopicReader reader({topic_});
+  const TopicReader::DeadLetter letter{"too much", "k", "not a number", true, true, 3};
+  ASSERT_THAT(reader.Write(work_, {&letter, 1}, kWait), IsOk());
+  work_.stream = {"dead", TopicPartition(0), 0, 1};
+  MUSTER_ASSERT_OK_AND_ASSIGN(const ShardRecords records, Read(&reader));
+  EXPECT_FALSE(records.topic->all()[0].has_value);
+  EXPECT_EQ(records.topic->HeadersOf(0).back().first, "muster.bytes");
+  EXPECT_EQ(records.topic->HeadersOf(0).back().second, "8");
+}
+
+TEST_F(TopicReaderTest, ARejectedRecordThatMayNotBeWrittenIsNoShardsFault) {
+  topic_.dead_letter_topic = "dead";
+  cluster_.FailWrites(RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, 1);
+  TopicReader reader({topic_});
+  const TopicReader::DeadLetter letter{"x", "k", "not a number", true, true, 3};
+  std::string trouble;
+  const auto not_long = [&](std::string_view text) {
+    trouble = text;
+    return trouble.empty();
+  };
+  EXPECT_THAT(reader.Write(work_, {&letter, 1}, not_long),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("authoriz")));
 }
 
 }  // namespace
