@@ -104,7 +104,9 @@
   X(kPrefixOfNewest, "prefix-of-newest", "section 9", kNone, 40,                                   \
     "COMMITTED is told up to the newest open range")                                               \
   X(kEndsWhenSeen, "ends-when-seen", "section 9", kNone, 40,                                       \
-    "a stream is over when its end is known, cut or not")
+    "a stream is over when its end is known, cut or not")                                          \
+  X(kLossNotJournaled, "loss-not-journaled", "section 9", kNone, 60,                               \
+    "that retention took a range is forgotten, its failure is not")
 
 /// X(enumerator, name, what is weaker)
 #define MUSTER_WEAKENING_LIST(X)                                                              \

@@ -260,7 +260,7 @@ std::vector<StreamTable::NewShard> Ledger::CutStream(DatasetId dataset, TimePoin
 void Ledger::FailLost(const ShardId& shard, std::string_view reason) {
   FailureRecord& record = failures_[shard];
   record.shard = shard;
-  record.lost = true;
+  record.lost = !MUSTER_PLANTED(kLossNotJournaled);
   AddReason(reason, &record);
   streams_.OnLost(shard);
   if (std::exchange(record.failed, true)) return;

@@ -55,6 +55,15 @@ void MasterCore::SeeStream(const StreamLook& look, StepTime at) {
 
 void MasterCore::TellStreamError(const StreamLook& look, StreamWatch* watch, StepTime at) {
   const DatasetPlan& plan = options_.datasets[look.dataset.value()];
+  if (look.group_trouble.empty() != watch->group_trouble.empty()) {
+    watch->group_trouble = look.group_trouble;
+    AddEvent(at, look.group_trouble.empty() ? "group-told" : "group-untold", "",
+             look.group_trouble.empty()
+                 ? fmt::format("dataset '{}': the brokers are told again how far it is", plan.name)
+                 : fmt::format("dataset '{}': the brokers cannot be told how far it is: {}. Lag "
+                               "tools show too much; training goes on, and nothing is lost",
+                               plan.name, look.group_trouble));
+  }
   watch->gone |= look.gone;
   if (look.error.empty() == watch->error.empty()) return;
   watch->error = look.error;

@@ -29,11 +29,14 @@ struct StreamLook {
   bool fatal = false;
   /// How long the topic keeps records at the least; none: not known, or for ever.
   std::optional<std::chrono::milliseconds> retention;
+  /// Why the brokers cannot be told how far the job is; empty: they can.
+  std::string group_trouble;
 };
 
 /// What was said of a stream, so that it is said once.
 struct StreamWatch {
   std::string error;
+  std::string group_trouble;
   bool gone = false;
   std::optional<TimePoint> truncated_since;
   /// Where the logs ended that ended before what was cut: the least that was seen since.

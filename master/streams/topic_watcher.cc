@@ -61,7 +61,8 @@ void TopicWatcher::Run() {
 }
 
 void TopicWatcher::Step() {
-  const StreamLook look = Look();
+  StreamLook look = Look();
+  look.group_trouble = commit_trouble_;
   absl::StatusOr<Progress> progress = tell_(look);
   if (!progress.ok()) return;  // the master ends
   progress_ = *std::move(progress);

@@ -42,6 +42,7 @@ struct Knobs {
   bool late_news = false;
   /// The job has a dataset that is a topic.
   bool stream = false;
+  bool losses = false;  // retention of the topic strikes before what is COMMITTED
   JobSpec::Leases leases;
   JobSpec::Servers server_times;
   milliseconds snapshot_interval{300}, snapshot_timeout{1'500};

@@ -236,6 +236,7 @@ Knobs DrawKnobs(uint64_t seed, Weakening weakening) {
   knobs.late_news |= weakening == Weakening::kLateNews;
   // By a draw of its own: the other seeds stay as they were.
   knobs.stream = Rng(HashWords(seed, kTopicStream)).Below(4) == 0;
+  knobs.losses = knobs.stream && Rng(HashWords(seed, kTopicStream, 2)).Below(3) == 0;
   knobs.snapshot_interval = milliseconds(100 + rng.Below(600));
   knobs.snapshot_timeout = milliseconds(600 + rng.Below(1'000));
   knobs.leases.duration = milliseconds(rng.Below(2) == 0 ? 600 : 1'500);

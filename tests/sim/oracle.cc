@@ -76,7 +76,7 @@ void Oracle::OnRange(const ShardId& shard, const StreamWork& range) {
 
 void Oracle::OnStreamCommitted(TopicPartition partition, uint64_t offset) {
   const PartSet missing =
-      workload_->PartsOf(StreamWork{"topic", partition, 0, offset}) & ~committed_;
+      workload_->PartsOf(StreamWork{"topic", partition, 0, offset}) & ~committed_ & ~lost_;
   if (missing.none()) return;
   Fail("prefix", fmt::format("{} is said to be COMMITTED and is not",
                              workload_->NameOf(static_cast<uint32_t>(missing._Find_first()))));
@@ -194,6 +194,7 @@ void Oracle::CheckCovered(PartitionId partition, const DurableState& state) {
 
 void Oracle::CheckFailures(const FailureRecord& record) {
   std::set<LeaseToken>& happened = failures_[record.shard];
+  if (record.lost) lost_ |= PartsOf(record.shard);
   if (record.failed) {
     failed_.insert(record.shard);
   } else if (failed_.erase(record.shard) > 0) {

@@ -90,6 +90,7 @@ class Oracle {
   std::string kind_, text_;
   std::vector<Chain> chains_;
   PartSet committed_;
+  PartSet lost_;  // at any time: told as COMMITTED or lost
   std::map<std::pair<DatasetId, EpochIndex>, IntervalSet> committed_shards_;
   MetaRecord meta_;
   DoneSeq newest_done_;

@@ -77,6 +77,7 @@
   X(kEmptyMinibatch, "empty-minibatch", "a minibatch of gaps alone")                  \
   X(kBrokerDown, "broker-down", "a look at a topic whose brokers were away")          \
   X(kStalledRead, "stalled-read", "a trainer that waited for the brokers")            \
+  X(kLostRange, "lost-range", "a range that retention took, and that is tried again") \
   X(kRetention, "retention", "COMMITTED records that retention took")                 \
   X(kLostMessage, "lost-message", "a message that never came")                        \
   X(kDoubledMessage, "doubled-message", "a message that came twice")                  \

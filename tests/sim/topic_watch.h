@@ -6,7 +6,8 @@
 namespace muster::sim {
 
 /// What master/streams does with a thread: looks at the topic, one look after the other, and makes
-/// known how far everything is COMMITTED, which is as far as retention may go here.
+/// known how far everything is COMMITTED, which is as far as retention may go, but where it hides
+/// more. And the operator who has lost ranges tried again once their records are back.
 class TopicWatch {
  public:
   TopicWatch(Env* env, ProcessRef process);
@@ -15,11 +16,13 @@ class TopicWatch {
 
  private:
   void Look();
-  void Tell(const StreamLook& look);
+  void RetryLost(MasterCore* core, StepTime at);
+  void Tell(const StreamLook& look, bool hides);
 
   Env* const env_;
   const ProcessRef process_;
   Rng rng_;
+  Rng losses_;
 };
 
 }  // namespace muster::sim

@@ -361,6 +361,17 @@ TEST_F(StreamsTest, ALogThatMovesOnTowardsUncommittedOffsetsIsToldOf) {
   EXPECT_THAT(Events("retention-near"), ElementsAre(HasSubstr("offsets from 80 on")));
 }
 
+TEST_F(StreamsTest, AGroupThatCannotBeToldIsAnEventAndHoldsUpNothing) {
+  Start();
+  const std::vector<StreamSight> sights = {{TopicPartition(0), 0, 20, {}, {}}};
+  Look({.sights = sights, .group_trouble = "group authorization failed"});
+  Look({.sights = sights, .group_trouble = "still so"});
+  EXPECT_THAT(Events("group-untold"), ElementsAre(HasSubstr("group authorization failed")));
+  EXPECT_THAT(Want(1).grants, SizeIs(1));
+  Look({.sights = sights});
+  EXPECT_THAT(Events("group-told"), SizeIs(1));
+}
+
 TEST_F(StreamsTest, ErrorsAreToldOnceAndTheirEndToo) {
   Start();
   Look({.error = "no broker answers"});

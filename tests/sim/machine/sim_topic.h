@@ -9,7 +9,8 @@ namespace muster::sim {
 
 /// A topic as its brokers have it: two partitions that grow to a known end, with offsets that are
 /// no records (control records, aborted transactions, compaction) and a retention that takes what
-/// is said to be COMMITTED.
+/// is said to be COMMITTED. Where it is to strike before that, it hides records and shows them
+/// again, as if they were restored from elsewhere: so that in the end all of them are to be in.
 class SimTopic {
  public:
   static constexpr uint32_t kPartitions = 2;
@@ -27,16 +28,26 @@ class SimTopic {
   void Finish() { ends_.fill(kOffsets); }
   /// Retention: offsets before this are gone.
   void Forget(uint32_t partition, uint64_t before);
+  /// What a look is to take for the begin of a log of which retention has taken some of what is
+  /// open. Nothing is forgotten of this partition any more.
+  uint64_t Hide(uint32_t partition, Rng* rng);
+  /// More will come.
+  bool open() const;
   void set_reachable(bool reachable) { reachable_ = reachable; }
+  /// The journal has where the job begins in it.
+  void set_begun() { begun_ = true; }
 
   bool reachable() const { return reachable_; }
+  bool begun() const { return begun_; }
   uint64_t begin(uint32_t partition) const { return begins_[partition]; }
   uint64_t stable_end(uint32_t partition) const { return ends_[partition]; }
 
  private:
   std::array<uint64_t, kPartitions> begins_{};
   std::array<uint64_t, kPartitions> ends_{};
+  std::array<bool, kPartitions> hid_{};
   bool reachable_ = true;
+  bool begun_ = false;
 };
 
 }  // namespace muster::sim

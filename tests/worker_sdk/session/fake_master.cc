@@ -83,6 +83,16 @@ void FakeMaster::AddShard(const std::string& path, uint32_t minibatch_size, Data
   shards_.push_back(work);
 }
 
+void FakeMaster::AddRange(const StreamWork& range, uint32_t minibatch_size) {
+  ShardWork work;
+  work.dataset_name = "topic";
+  work.record_count = static_cast<uint32_t>(range.end - range.begin);
+  work.minibatch_size = minibatch_size;
+  work.stream = range;
+  MutexLock lock(&mutex_);
+  shards_.push_back(work);
+}
+
 void FakeMaster::SetServer(const std::string& address, uint64_t incarnation) {
   MutexLock lock(&mutex_);
   map_.version = map_.version.Next();
@@ -180,6 +190,7 @@ WorkerExchangeReply FakeMaster::Serve(const WorkerExchangeRequest& request) {
   reply.master_incarnation = MasterIncarnation(incarnation_);
   times = request.times;
   if (!request.peers.empty()) peers = request.peers;
+  delays = request.delays;
   for (const HeldLease& held : request.held) {
     uint64_t s = held.shard.index.value();
     if (leases.contains(s) && leases[s].token == held.token) continue;

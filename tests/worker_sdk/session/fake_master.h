@@ -39,6 +39,8 @@ class FakeMaster final : public v1::WorkerService::Service {
 
   /// A shard over the whole of `path` (its records are lines).
   void AddShard(const std::string& path, uint32_t minibatch_size, DatasetMode mode);
+  /// A shard that is a range of a topic, of dataset "topic".
+  void AddRange(const StreamWork& range, uint32_t minibatch_size);
   /// ps-0 owns every partition and is at `address`, in a new incarnation: R and every E grow.
   void SetServer(const std::string& address, uint64_t incarnation);
   /// Ends the job once every shard is done; until then WAIT.
@@ -58,6 +60,7 @@ class FakeMaster final : public v1::WorkerService::Service {
   int reverified = 0, reasserted = 0, refused = 0;
   WorkerTimes times;
   std::vector<PeerTimes> peers;  // as last told
+  std::vector<DatasetDelays> delays;
   std::string refuse_hello;
   std::string job_id = "id-1";
   uint64_t restore_epoch() const { return map_.restore_epoch.value(); }
