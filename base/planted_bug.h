@@ -23,19 +23,22 @@
   X(kReplayKeepsSeq, "replay-keeps-seq", "2", kNone, 20,                                           \
     "a replayed shard keeps its old done_seq")                                                     \
   X(kNoReverify, "no-reverify", "3", kNone, 20, "a done under an older restore epoch is accepted") \
-  X(kForgetAtCommit, "forget-at-commit", "4", kNone, 20,                                           \
+  X(kForgetAtCommit, "forget-at-commit", "4", kNone, 100,                                          \
     "a window is forgotten when its shard is COMMITTED, whatever tokens are out")                  \
   X(kPushIdHasToken, "push-id-has-token", "5", kNone, 20, "a push is known by its token, too")     \
   X(kFormerOwner, "former-owner", "8", kNone, 150, "a former owner's snapshot is accepted")        \
   X(kOwnerNotJournaled, "owner-not-journaled", "9", kNone, 20,                                     \
     "the new owner told, the journal not")                                                         \
   X(kTokensAgain, "tokens-again", "12", kNone, 20, "tokens start again with every master")         \
-  X(kOlderSnapshot, "older-snapshot", "15", kNone, 20,                                             \
+  X(kOlderSnapshot, "older-snapshot", "15", kNone, 100,                                            \
     "a late, older report replaces a newer one")                                                   \
-  X(kLateOk, "late-ok", "16", kNone, 400, "a late OK of an earlier run counts")                    \
-  X(kOldMap, "old-map", "17", kLateNews, 1400, "pushing with a map older than the lease's R")      \
+  X(kLateOk, "late-ok", "16", kNone, 400,                                                          \
+    "a late OK counts as if it were asked for when it comes")                                      \
+  X(kVerdictsR, "verdicts-r", "17", kLateNews, 20, "a done names an R whose map it has not")       \
   X(kFloorNotKept, "floor-not-kept", "19", kLateNews, 3000, "the floor is not in the snapshot")    \
   X(kEpochUnchecked, "epoch-unchecked", "25", kNone, 1900, "parts are not checked against E(P)")   \
+  X(kMissingIsOk, "missing-is-ok", "27", kNone, 20, "the worker takes MISSING for OK")             \
+  X(kAskingAdds, "asking-adds", "28", kNone, 20, "who is asked for a minibatch takes it for in")   \
   X(kAnswerUnsynced, "answer-unsynced", "section 8", kNone, 20,                                    \
     "answers, cuts among them, leave before the sync")                                             \
   X(kDeltaClean, "delta-clean", "section 8", kNone, 100,                                           \
@@ -49,8 +52,10 @@
   X(kEndWhenDone, "end-when-done", "section 7", kNone, 20, "END when every shard is DONE")         \
   X(kForgetOnce, "forget-once", "section 7", kLanesForget, 30,                                     \
     "forgetting is not told again after a restore")                                                \
-  X(kEvaluateReverified, "evaluate-reverified", "section 7", kNone, 550,                           \
+  X(kEvaluateReverified, "evaluate-reverified", "section 7", kNone, 1000,                          \
     "evaluate shards are asked for R")                                                             \
+  X(kEvaluateRolledBack, "evaluate-rolled-back", "section 7", kNone, 800,                          \
+    "an evaluation goes on though its training is replayed")                                       \
   X(kMetricsWhenDone, "metrics-when-done", "section 7", kNone, 20, "metrics are merged at DONE")   \
   X(kServersAgain, "servers-again", "section 7", kNone, 20, "server incarnations start again")     \
   X(kNoMaxAge, "no-max-age", "section 7", kNone, 450, "a lease lives as long as its worker")       \
@@ -81,7 +86,7 @@
   X(kRetryIsOk, "retry-is-ok", "section 2", kNone, 20, "the worker takes RETRY for OK")            \
   X(kDoneEarly, "done-early", "section 2", kNone, 20, "done before every part is OK")              \
   X(kReverifyInWords, "reverify-in-words", "section 2", kNone, 20,                                 \
-    "a re-verified run is done at once")                                                           \
+    "what was OK before a restore is OK after it")                                                 \
   X(kDoneWithoutLease, "done-without-lease", "section 2", kLateNews, 1300,                         \
     "a done counts under any token")                                                               \
   X(kForceBaseForgotten, "force-base-forgotten", "code", kLateNews, 20,                            \
@@ -105,6 +110,13 @@
     "COMMITTED is told up to the newest open range")                                               \
   X(kEndsWhenSeen, "ends-when-seen", "section 9", kNone, 40,                                       \
     "a stream is over when its end is known, cut or not")                                          \
+  X(kNewestIsLast, "newest-is-last", "section 3", kBusyGrace, 3000,                                \
+    "a re-asserted lease hides the newer token of its shard from forgetting")                      \
+  X(kEarlierTokens, "earlier-tokens", "section 3", kBusyGrace, 300,                                \
+    "tokens of earlier masters do not count as issued for every shard")                            \
+  X(kEvaluateEarly, "evaluate-early", "code", kNone, 20, "evaluation does not wait for its epoch") \
+  X(kAucReplaced, "auc-replaced", "section 7", kNone, 20,                                          \
+    "a shard's histograms replace those of the shards before")                                     \
   X(kLossNotJournaled, "loss-not-journaled", "section 9", kNone, 60,                               \
     "that retention took a range is forgotten, its failure is not")
 
@@ -116,7 +128,9 @@
   X(kLateBase, "late-base",                                                                   \
     "a server forgets accepted files, and writes a base when it is refused")                  \
   X(kLanesForget, "lanes-forget", "a lane keeps nothing for partitions that it loads later")  \
-  X(kAgeless, "ageless", "no lease ends for lack of progress, and no trainer hangs")
+  X(kAgeless, "ageless", "no lease ends for lack of progress, and no trainer hangs")          \
+  X(kBusyGrace, "busy-grace",                                                                 \
+    "a long grace period, in which shards are granted and forgotten; low floors")
 
 namespace muster {
 

@@ -1,7 +1,7 @@
 // Pulls and pushes end to end, one lane and one client over loopback, beside the raw bandwidth of
 // the same sockets in the same run. 1 M rows x 64 float32, zipf(0.99) keys, 10,000 unique keys a
 // call. Medians of 5 runs after a warm-up. Run the release build on an idle machine:
-//   build/release/benchmarks/data_plane_bench [--no-checksums]
+//   build/release/benchmarks/data_plane_bench [--no-checksums] [--smoke]
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -36,9 +36,14 @@ namespace {
 
 constexpr uint32_t kPartitions = 256;
 constexpr uint32_t kDim = 64;
-constexpr uint64_t kRows = 1'000'000;
-constexpr int kRuns = 5;
 constexpr TableId kTable{1};
+
+struct Options {
+  bool checksums = true;
+  uint64_t rows = 1'000'000;
+  int runs = 5;
+  int calls = 200;  // of 10,000 keys
+};
 
 double Seconds(TimePoint from, TimePoint to) {
   return std::chrono::duration<double>(to - from).count();
@@ -80,27 +85,28 @@ class Handler final : public FrameHandler {
   OwnedPartitions owned_;
 };
 
-/// zipf(0.99) over kRows, by inversion of the approximate distribution.
+/// zipf(0.99) over `rows`, by inversion of the approximate distribution.
 /// Source: Gray et al., "Quickly generating billion-record synthetic databases", SIGMOD 1994.
 class Zipf {
  public:
-  Zipf() {
-    for (uint64_t i = 1; i <= kRows; ++i) zeta_ += 1.0 / std::pow(static_cast<double>(i), kTheta);
+  explicit Zipf(uint64_t rows) : rows_(rows) {
+    for (uint64_t i = 1; i <= rows_; ++i) zeta_ += 1.0 / std::pow(static_cast<double>(i), kTheta);
     const double zeta2 = 1.0 + std::pow(0.5, kTheta);
-    eta_ = (1 - std::pow(2.0 / static_cast<double>(kRows), 1 - kTheta)) / (1 - zeta2 / zeta_);
+    eta_ = (1 - std::pow(2.0 / static_cast<double>(rows_), 1 - kTheta)) / (1 - zeta2 / zeta_);
   }
   uint64_t Next(Rng* rng) const {
     const double u = rng->Uniform();
     const double uz = u * zeta_;
     if (uz < 1) return 0;
-    if (uz < 1 + std::pow(0.5, kTheta)) return Mix64(1) % kRows;
+    if (uz < 1 + std::pow(0.5, kTheta)) return Mix64(1) % rows_;
     const double rank =
-        static_cast<double>(kRows) * std::pow(eta_ * u - eta_ + 1, 1 / (1 - kTheta));
-    return Mix64(static_cast<uint64_t>(rank)) % kRows;
+        static_cast<double>(rows_) * std::pow(eta_ * u - eta_ + 1, 1 / (1 - kTheta));
+    return Mix64(static_cast<uint64_t>(rank)) % rows_;
   }
 
  private:
   static constexpr double kTheta = 0.99;
+  uint64_t rows_;
   double zeta_ = 0;
   double eta_ = 0;
 };
@@ -378,25 +384,26 @@ void SmallPulls(Client* client, const std::vector<Call>& calls) {
              micros[micros.size() / 2], micros[micros.size() * 99 / 100]);
 }
 
-int Main(bool checksums) {
+int Main(const Options& options) {
   Handler handler;
   const std::string path = fmt::format("/tmp/muster-bench-{}.sock", ::getpid());
-  Lane lane({.name = "bench", .unix_path = path, .limits = {}}, &handler);
+  const SystemClock clock;
+  Lane lane({.name = "bench", .unix_path = path, .limits = {}, .clock = &clock}, &handler);
   const auto addresses = lane.Listen();
   MUSTER_CHECK(addresses.ok());
   lane.Start();
 
-  const Zipf zipf;
+  const Zipf zipf(options.rows);
   Rng rng(1);
   std::vector<Call> calls;
-  for (int i = 0; i < 200; ++i) calls.push_back(ZipfCall(zipf, &rng, 10'000));
+  for (int i = 0; i < options.calls; ++i) calls.push_back(ZipfCall(zipf, &rng, 10'000));
   std::vector<Call> small;
   for (int i = 0; i < 500; ++i) small.push_back(ZipfCall(zipf, &rng, 100));
   const std::vector<float> gradients(10'000 * kDim, 0.01f);
 
   {
-    Client filler(addresses->front(), 0, checksums);
-    for (uint64_t first = 0; first < kRows; first += 10'000) {
+    Client filler(addresses->front(), 0, options.checksums);
+    for (uint64_t first = 0; first < options.rows; first += 10'000) {
       std::vector<uint64_t> keys(10'000);
       for (size_t i = 0; i < keys.size(); ++i) keys[i] = first + i;
       filler.SendPush(MakeCall(std::move(keys)), gradients);
@@ -408,8 +415,8 @@ int Main(bool checksums) {
     std::vector<double> raws;
     Cost pulls;
     Cost pushes;
-    Client client(address, unix_socket ? 1 : 2, checksums);
-    for (int run = 0; run <= kRuns; ++run) {
+    Client client(address, unix_socket ? 1 : 2, options.checksums);
+    for (int run = 0; run <= options.runs; ++run) {
       if (run == 1) {  // the first was the warm-up
         raws.clear();
         pulls = pushes = {};
@@ -421,7 +428,7 @@ int Main(bool checksums) {
     }
     const double raw = Median(raws);
     fmt::print("{}, {} checksums: raw {:.2f} GB/s\n", unix_socket ? "UNIX socket" : "TCP",
-               checksums ? "with" : "without", raw);
+               options.checksums ? "with" : "without", raw);
     Report("pull, 10,000 keys", pulls, raw, kDim * 4);
     Report("push with Adagrad", pushes, raw, kDim * 4 + 8);
     SmallPulls(&client, small);
@@ -433,5 +440,22 @@ int Main(bool checksums) {
 }  // namespace muster::ps
 
 int main(int count, char** arguments) {
-  return muster::ps::Main(!(count == 2 && std::string_view(arguments[1]) == "--no-checksums"));
+  muster::ps::Options options;
+  for (int i = 1; i < count; ++i) {
+    const std::string_view argument = arguments[i];
+    if (argument == "--no-checksums") {
+      options.checksums = false;
+    } else if (argument == "--smoke") {
+      options.rows = 50'000;
+      options.runs = 1;
+      options.calls = 10;
+    } else {
+      fmt::print(stderr,
+                 "Usage: data_plane_bench [--no-checksums] [--smoke]\n"
+                 "  --smoke  few rows and calls: shows in a second that it works, its figures mean "
+                 "nothing\n");
+      return 2;
+    }
+  }
+  return muster::ps::Main(options);
 }

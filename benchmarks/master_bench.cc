@@ -1,16 +1,21 @@
 // How many shards a second the master leases and takes done, how long a restart takes, and what it
 // costs in memory: the core alone, and the whole master with a synced journal over gRPC.
-//   master_bench [shards] [workers] [shards per call]
+//   master_bench [--smoke] [shards] [workers] [shards per call]
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -26,6 +31,8 @@ namespace muster {
 namespace {
 
 constexpr char kJobId[] = "bench";
+
+constexpr uint64_t kMaxNumber = 1'000'000'000;
 
 struct Sizes {
   uint64_t shards = 1'000'000;
@@ -152,21 +159,32 @@ void RunServer(const std::string& address, const Clock& clock, const std::atomic
   }
 }
 
-void BenchServer(const Sizes& sizes, const std::string& directory) {
-  const SystemClock clock;
-  auto journal = OpenRocksdbJournal(directory, {"bench", {}, {}, kJobId});
+std::unique_ptr<Journal> OpenJournal(const std::string& folder) {
+  auto journal = OpenRocksdbJournal(folder + "/journal", {"bench", {}, {}, kJobId});
   MUSTER_CHECK_MSG(journal.ok(), journal.status().ToString());
+  return *std::move(journal);
+}
+
+auto StartServer(const Sizes& sizes, const std::string& folder, Journal* journal,
+                 const Clock* clock) {
   MasterServer::Options options;
   options.job.name = "bench";
-  options.job.snapshot_directory = directory + "/snapshots";
+  options.job.snapshot_directory = folder + "/snapshots";
   options.core = Options(sizes.shards);
   options.listen_address = "127.0.0.1:0";
+  options.token_file = folder + "/token";
   options.work_of = [](const ShardId&) {
     ShardWork work;
     work.path = "/data/train-00000.csv";
     return work;
   };
-  auto server = MasterServer::Start(options, journal->get(), &clock);
+  return MasterServer::Start(options, journal, clock);
+}
+
+void BenchServer(const Sizes& sizes, const std::string& folder) {
+  const SystemClock clock;
+  auto journal = OpenJournal(folder);
+  auto server = StartServer(sizes, folder, journal.get(), &clock);
   MUSTER_CHECK_MSG(server.ok(), server.status().ToString());
   const std::string address = "127.0.0.1:" + std::to_string((*server)->port());
   std::atomic<uint64_t> done = 0;
@@ -193,35 +211,60 @@ void BenchServer(const Sizes& sizes, const std::string& directory) {
   (*server)->Stop();
 }
 
-void BenchRestart(const Sizes& sizes, const std::string& directory) {
+void BenchRestart(const Sizes& sizes, const std::string& folder) {
   const SystemClock clock;
   const TimePoint began = clock.Now();
-  auto journal = OpenRocksdbJournal(directory, {"bench", {}, {}, kJobId});
-  MUSTER_CHECK_MSG(journal.ok(), journal.status().ToString());
-  MasterServer::Options options;
-  options.job.name = "bench";
-  options.core = Options(sizes.shards);
-  options.listen_address = "127.0.0.1:0";
-  options.work_of = [](const ShardId&) { return ShardWork(); };
-  auto server = MasterServer::Start(options, journal->get(), &clock);
+  auto journal = OpenJournal(folder);
+  auto server = StartServer(sizes, folder, journal.get(), &clock);
   MUSTER_CHECK_MSG(server.ok(), server.status().ToString());
   fmt::print("restart after {} shards: {:.3f} s to serving\n", sizes.shards,
              Seconds(began, clock.Now()));
   (*server)->Stop();
 }
 
-int Main(int argc, char** argv) {
+constexpr char kUsage[] =
+    "Usage: master_bench [--smoke] [shards] [workers] [shards per call]\n"
+    "  --smoke  few shards and workers: shows in a second that it works, its figures mean "
+    "nothing\n";
+
+/// Whole numbers above 0 in the order of kUsage; nothing if an argument is something else.
+std::optional<Sizes> Parse(std::span<char*> arguments) {
   Sizes sizes;
-  if (argc > 1) sizes.shards = std::strtoull(argv[1], nullptr, 10);
-  if (argc > 2) sizes.workers = static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10));
-  if (argc > 3) sizes.batch = static_cast<uint32_t>(std::strtoul(argv[3], nullptr, 10));
-  const std::string directory =
-      (std::filesystem::temp_directory_path() / "muster-master-bench").string();
-  std::filesystem::remove_all(directory);
-  BenchCore(sizes);
-  BenchServer(sizes, directory);
-  BenchRestart(sizes, directory);
-  std::filesystem::remove_all(directory);
+  std::vector<uint64_t> numbers;
+  for (const std::string_view argument : arguments) {
+    if (argument == "--smoke") {
+      sizes = {.shards = 20'000, .workers = 4, .batch = 100};
+      continue;
+    }
+    uint64_t number = 0;
+    const char* const end = argument.data() + argument.size();
+    const auto [rest, error] = std::from_chars(argument.data(), end, number);
+    if (error != std::errc() || rest != end || number == 0 || number > kMaxNumber) {
+      return std::nullopt;
+    }
+    numbers.push_back(number);
+  }
+  if (numbers.size() > 3) return std::nullopt;
+  if (!numbers.empty()) sizes.shards = numbers[0];
+  if (numbers.size() > 1) sizes.workers = static_cast<uint32_t>(numbers[1]);
+  if (numbers.size() > 2) sizes.batch = static_cast<uint32_t>(numbers[2]);
+  return sizes;
+}
+
+int Main(std::span<char*> arguments) {
+  // A line that is printed must be seen even if a later check ends the process.
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  const std::optional<Sizes> sizes = Parse(arguments);
+  if (!sizes) {
+    fmt::print(stderr, "{}", kUsage);
+    return 2;
+  }
+  std::string folder = (std::filesystem::temp_directory_path() / "muster-master-bench-XXXXXX");
+  MUSTER_CHECK_MSG(::mkdtemp(folder.data()) != nullptr, folder);
+  BenchCore(*sizes);
+  BenchServer(*sizes, folder);
+  BenchRestart(*sizes, folder);
+  std::filesystem::remove_all(folder);
   return 0;
 }
 
@@ -229,5 +272,5 @@ int Main(int argc, char** argv) {
 }  // namespace muster
 
 int main(int argc, char** argv) {
-  return muster::Main(argc, argv);
+  return muster::Main(std::span(argv, static_cast<size_t>(argc)).subspan(1));
 }

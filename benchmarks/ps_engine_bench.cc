@@ -2,7 +2,7 @@
 // random gather and read-modify-write of rows of the same size, in the same run. One thread.
 // Medians of 5 runs after a warm-up run.
 //
-//   ps_engine_bench [rows] [dim] [keys per call]
+//   ps_engine_bench [--smoke] [rows] [dim] [keys per call]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/random.h"
@@ -228,11 +229,24 @@ void Run(const Load& load, uint32_t partition_count, const OptimizerSpec& optimi
 
 int main(int argc, char** argv) {
   muster::ps::Load load;
-  if (argc > 1) load.rows = std::strtoull(argv[1], nullptr, 10);
-  if (argc > 2) load.dim = static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10));
-  if (argc > 3) load.keys = std::strtoull(argv[3], nullptr, 10);
-  if (load.rows == 0 || load.dim == 0 || load.keys == 0 || load.keys * 2 > load.rows) {
-    fmt::print(stderr, "usage: ps_engine_bench [rows] [dim] [keys a call, up to rows / 2]\n");
+  std::vector<char*> numbers;
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "--smoke") {
+      load = {.rows = 20'000, .dim = 16, .keys = 1'000};
+    } else {
+      numbers.push_back(argv[i]);
+    }
+  }
+  if (!numbers.empty()) load.rows = std::strtoull(numbers[0], nullptr, 10);
+  if (numbers.size() > 1) {
+    load.dim = static_cast<uint32_t>(std::strtoul(numbers[1], nullptr, 10));
+  }
+  if (numbers.size() > 2) load.keys = std::strtoull(numbers[2], nullptr, 10);
+  if (numbers.size() > 3 || load.rows == 0 || load.dim == 0 || load.keys == 0 ||
+      load.keys * 2 > load.rows) {
+    fmt::print(stderr,
+               "Usage: ps_engine_bench [--smoke] [rows] [dim] [keys a call, up to rows / 2]\n"
+               "  --smoke  few rows: shows in a second that it works, its figures mean nothing\n");
     return 2;
   }
   using muster::AdagradSpec;

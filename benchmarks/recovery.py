@@ -15,6 +15,7 @@ until it answers `muster status` again.
 Examples:
   benchmarks/recovery.py --build build/release
   benchmarks/recovery.py --build build/release --shards 1000000
+  benchmarks/recovery.py --build build/dev --smoke
 """
 
 import argparse
@@ -207,12 +208,15 @@ def main():
     parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"), help="build folder with the programs")
     parser.add_argument("--kills", type=int, default=10, help="of each role")
     parser.add_argument("--shards", type=int, default=0, help="measure the master with this many shards")
+    parser.add_argument("--smoke", action="store_true", help="one kill of each role, and a master of few shards: shows in seconds that it works")
     args = parser.parse_args()
     args.build = os.path.abspath(args.build)
+    if args.smoke:
+        args.kills, args.shards = 1, 20_000
+    if args.smoke or args.shards == 0:
+        recovery(args)
     if args.shards > 0:
         many_shards(args)
-    else:
-        recovery(args)
 
 
 if __name__ == "__main__":

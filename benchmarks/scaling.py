@@ -8,7 +8,7 @@ measurement did not come to its end, 130 interrupted.
 Examples:
   benchmarks/scaling.py memory --build build/release
   benchmarks/scaling.py straggler --role worker --how group --seconds 240
-  benchmarks/scaling.py kills --quick --output json
+  benchmarks/scaling.py kills --smoke --output json
 """
 
 import argparse
@@ -45,14 +45,15 @@ def parse():
         one.add_argument("--build", default=os.path.join(ROOT, "build", "release"), help="build folder with the programs")
         one.add_argument("--output", choices=("text", "json"), default="text")
         one.add_argument("--keep", action="store_true", help="keep the folder")
-        one.add_argument("--quick", action="store_true", help="few and short runs: shows that it works, no figures to publish")
+        one.add_argument("--smoke", action="store_true",
+                         help="the shortest runs that reach every step: shows in seconds that it works, its figures mean nothing")
         module.arguments(one)
     options = parser.parse_args()
     options.build = os.path.abspath(options.build)
     if not os.access(os.path.join(options.build, "cli", "muster"), os.X_OK):
         parser.error(f"--build {options.build}: no cli/muster there; build it first, or name another folder")
-    if options.quick:
-        SUBCOMMANDS[options.what][0].quick(options)
+    if options.smoke:
+        SUBCOMMANDS[options.what][0].smoke(options)
     return options
 
 

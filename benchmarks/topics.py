@@ -6,10 +6,13 @@
   workers   N workers on a topic of M partitions, N > M, each minibatch taking a given time, as on an accelerator: records of each
             worker, and the shares of the workers' time spent waiting, from their start to their end
 
+Exit codes: 0 measured, 1 a job failed, 2 bad arguments, 77 Java or the broker's jars are missing (scripts/kafka install).
+
 Examples:
   benchmarks/topics.py rate --build build/release
   benchmarks/topics.py rate --partitions 4 --runs 3
   benchmarks/topics.py workers --workers 8 --partitions 2
+  benchmarks/topics.py rate --build build/dev --smoke
 """
 
 import argparse
@@ -130,10 +133,17 @@ def main():
     parser.add_argument("--minibatches", type=int, default=16, help="of 256 records in a shard (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--compute-us", type=int, default=20000, help="microseconds for a minibatch of `workers` (default: %(default)s)")
+    parser.add_argument("--smoke", action="store_true", help="one run with few records: shows in seconds that it works, its figures mean nothing")
     options = parser.parse_args()
+    if options.smoke:
+        options.runs, options.records, options.workers, options.compute_us = 1, 20_000, 3, 1000
     options.records = options.records or (4_000_000 if options.what == "rate" else 800_000)
     options.partitions = options.partitions or (1 if options.what == "rate" else 2)
-    {"rate": rate, "workers": workers}[options.what](options)
+    try:
+        {"rate": rate, "workers": workers}[options.what](options)
+    except kafka_broker.Missing as missing:
+        print(f"topics.py: {missing}", file=sys.stderr)
+        sys.exit(77)
 
 
 if __name__ == "__main__":

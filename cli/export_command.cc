@@ -49,6 +49,12 @@ absl::Status WriteExportOf(const v1::GetManifestResponse& manifest, const StateD
     MUSTER_ASSIGN_OR_RETURN(options.manifests[partition.partition()],
                             FromProto(partition.manifest()));
   }
+  if (manifest.tables().empty()) {
+    return absl::FailedPreconditionError(
+        fmt::format("there is nothing to export: no trainer of the job in {} has registered a "
+                    "table yet, as far as its journal knows",
+                    state.path()));
+  }
   return ps::WriteExport(options).status();
 }
 

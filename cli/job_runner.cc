@@ -100,7 +100,9 @@ JobRunner::~JobRunner() {
 
 SummaryInput JobRunner::Run() {
   link_ = std::make_unique<MasterLink>(
-      MakeAdminClient(options_.plan.master_address, {options_.plan.job_id, options_.plan.job.name},
+      MakeAdminClient({.address = options_.plan.master_address,
+                       .job = {options_.plan.job_id, options_.plan.job.name},
+                       .token_file = state_.token()},
                       kAskDeadline, WhenAway::kWait),
       options_.plan.run_id, kPollInterval, clock_);
   while (!supervisor_.outcome().has_value()) {

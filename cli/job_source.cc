@@ -22,12 +22,14 @@ constexpr std::chrono::milliseconds kProbeDeadline{1'000};
 
 absl::StatusOr<std::unique_ptr<AdminClient>> Connect(const QueryOptions& options,
                                                      std::chrono::milliseconds deadline) {
-  if (!options.master.empty()) {
-    return MakeAdminClient(options.master, {}, deadline, WhenAway::kFail);
-  }
   MUSTER_ASSIGN_OR_RETURN(const StateDirectory state, FindStateDirectory(options.target));
-  MUSTER_ASSIGN_OR_RETURN(const Endpoint endpoint, state.ReadEndpoint());
-  return MakeAdminClient(endpoint.master, endpoint.job, deadline, WhenAway::kFail);
+  MasterTarget target{.address = options.master, .job = {}, .token_file = state.token()};
+  if (options.master.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(const Endpoint endpoint, state.ReadEndpoint());
+    target.address = endpoint.master;
+    target.job = endpoint.job;
+  }
+  return MakeAdminClient(std::move(target), deadline, WhenAway::kFail);
 }
 
 bool Answers(AdminClient* client) {

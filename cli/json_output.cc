@@ -117,6 +117,17 @@ nlohmann::json NodeToJson(const v1::NodeStatus& node) {
   return json;
 }
 
+/// Of all partitions of a topic, or of one: what is not known is null.
+template <typename From>
+void AddLag(const From& from, nlohmann::json* to) {
+  const auto add = [&](const char* name, bool known, uint64_t value) {
+    (*to)[name] = known ? nlohmann::json(value) : nlohmann::json();
+  };
+  add("lag", from.has_lag(), from.lag());
+  add("lag_ms", from.has_lag_ms(), from.lag_ms());
+  add("held_back", from.has_held_back(), from.held_back());
+}
+
 nlohmann::json StreamToJson(const v1::StreamStatus& stream) {
   nlohmann::json partitions = nlohmann::json::array();
   for (const v1::TopicPartitionStatus& partition : stream.partitions()) {
@@ -127,19 +138,23 @@ nlohmann::json StreamToJson(const v1::StreamStatus& stream) {
                            {"end", nullptr},
                            {"log_begin", nullptr},
                            {"stable_end", nullptr},
-                           {"lag", partition.lag()},
-                           {"lag_ms", partition.lag_ms()},
                            {"lost", partition.lost()},
                            {"open_ranges", partition.open_ranges()}};
+    AddLag(partition, &json);
     if (partition.has_end()) json["end"] = partition.end();
     if (partition.has_log_begin()) json["log_begin"] = partition.log_begin();
     if (partition.has_stable_end()) json["stable_end"] = partition.stable_end();
     partitions.push_back(std::move(json));
   }
-  return {{"topic", stream.topic()},      {"cluster", stream.cluster()},
-          {"open", stream.open()},        {"trouble", stream.trouble()},
-          {"lag", stream.lag()},          {"lag_ms", stream.lag_ms()},
-          {"delay", DelayToJson(stream)}, {"partitions", std::move(partitions)}};
+  nlohmann::json json = {{"topic", stream.topic()},
+                         {"cluster", stream.cluster()},
+                         {"open", stream.open()},
+                         {"trouble", stream.trouble()},
+                         {"dead_letter_trouble", stream.dead_letter_trouble()},
+                         {"delay", DelayToJson(stream)},
+                         {"partitions", std::move(partitions)}};
+  AddLag(stream, &json);
+  return json;
 }
 
 nlohmann::json StatusToJson(const v1::JobStatus& status) {

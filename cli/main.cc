@@ -66,7 +66,7 @@ void AddRun(CLI::App* app, Verbs* verbs) {
       "  muster run job.yaml --output json --no-progress > summary.json\n"
       "Exit codes: 0 succeeded, 1 failed, 2 bad arguments, job file or data, 3 drained or "
       "stopped,\n"
-      "4 cancelled.");
+      "4 cancelled, 7 snapshots cannot be read.");
   verb->callback([verbs] { verbs->exit_code = RunCommand(verbs->run); });
 }
 
@@ -91,6 +91,11 @@ void AddNodes(CLI::App* app, Verbs* verbs) {
   CLI::App* server =
       app->add_subcommand("ps", "Run a parameter server (muster run does; for containers by hand)");
   server->add_option("--name", verbs->server.name, "ps-0, ps-1, ...")->required();
+  server
+      ->add_option("--start", verbs->server.start,
+                   "The how-manieth process of this name in the run: the master refuses one that "
+                   "is older than the newest; 0: not known (0)")
+      ->envname("MUSTER_START");
   server->add_option("--master", verbs->server.master_address, "127.0.0.1:PORT")->required();
   server->add_option("--socket-directory", verbs->server.socket_directory,
                      "Folder for UNIX sockets; TCP only if absent");
@@ -162,13 +167,12 @@ void AddShards(CLI::App* app, Verbs* verbs) {
 
 void AddLogs(CLI::App* app, Verbs* verbs) {
   CLI::App* logs = app->add_subcommand("logs", "Output of a node, also after the run");
-  AddNode(logs, &verbs->logs.node, "master, ps-0, worker-1, ...");
-  AddJob(logs, &verbs->logs.query);
+  AddNodeAndJob(logs, &verbs->logs.node, &verbs->logs.query, "master, ps-0, worker-1, ...");
   AddOutput(logs, &verbs->logs.query.output);
   logs->add_option("-n,--lines", verbs->logs.lines, "Lines from the end (100)");
   logs->add_flag("-f,--follow", verbs->logs.follow, "Go on until the run ends");
   logs->footer(
-      "Examples:\n  muster logs worker-0 job.yaml\n  muster logs master job.yaml -n 20 -f");
+      "Examples:\n  muster logs job.yaml worker-0\n  muster logs job.yaml master -n 20 -f");
   logs->callback([verbs] { verbs->exit_code = LogsCommand(verbs->logs); });
 }
 
@@ -242,9 +246,11 @@ void AddVerify(CLI::App* app, Verbs* verbs) {
 }
 
 int Main(int argc, char** argv) {
+  const std::string verb = argc > 1 ? argv[1] : "";
+  if (verb == "run" || verb == "verify") HoldSignals();
   // Not a verb for people: each node's supervising process. Kept out of the option parser, which
   // would look at the node's own arguments.
-  if (argc > 1 && std::string(argv[1]) == "supervise") {
+  if (verb == "supervise") {
     absl::StatusOr<SuperviseOptions> options = ParseSuperviseArguments({argv + 2, argv + argc});
     if (!options.ok()) return PrintError(Message(options.status()), kExitUsage);
     return RunSupervise(*options);

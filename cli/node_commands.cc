@@ -71,6 +71,10 @@ int MasterCommand(const MasterCommandOptions& options) {
   master.listen_address = options.listen_address;
   master.run_id = options.run_id;
   master.job_id = options.job_id;
+  const StateDirectory state(job->spec.state_directory);
+  const absl::Status made = state.MakeToken();
+  if (!made.ok()) return ExitCodeOf(made);
+  master.token_file = state.token();
   master.retry_failed = options.retry_failed;
   absl::StatusOr<PlantedBugs> bugs = ParsePlantedBug(options.planted_bug);
   if (!bugs.ok()) return ExitCodeOf(bugs.status());
@@ -82,6 +86,7 @@ int ServerCommand(const ServerCommandOptions& options) {
   InitLogging(options.name, LogLevel::kInfo);
   ps::ServerOptions server;
   server.name = options.name;
+  server.start = StartNumber(options.start);
   server.master_address = options.master_address;
   server.socket_directory = options.socket_directory;
   server.threads = options.threads;
@@ -133,8 +138,8 @@ int ScalerCommand(const ScalerCommandOptions& options) {
        .socket_directory = state.nodes(),
        .command_of = [&plan](const std::string& node,
                              NodeRole role) { return CommandOf(plan, node, role); },
+       .token_file = state.token(),
        .rest_port = options.rest_port,
-       .rest_token_file = state.token(),
        .on_rest =
            [&state](uint16_t port) {
              return state.WriteRestAddress({.port = port, .pid = ::getpid()});

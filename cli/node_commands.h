@@ -29,6 +29,7 @@ absl::StatusOr<PlantedBugs> ParsePlantedBug(const std::string& name);
 
 struct ServerCommandOptions {
   std::string name;
+  uint64_t start = 0;
   std::string master_address;
   std::string socket_directory;
   uint32_t threads = 1;

@@ -26,6 +26,7 @@ int PrintError(const absl::Status& status) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kUnauthenticated:
       return PrintError(Message(status), kExitUnreachable);
     case absl::StatusCode::kInvalidArgument:
       return PrintError(Message(status), kExitUsage);

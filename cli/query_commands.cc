@@ -1,7 +1,5 @@
 #include "cli/query_commands.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -9,7 +7,6 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/export_command.h"
@@ -20,6 +17,7 @@
 #include "scaler/admin/admin_client.h"
 #include "scaler/admin/shard_id.h"
 #include "scaler/launcher/log_file.h"
+#include "scaler/launcher/log_reader.h"
 
 namespace muster {
 namespace {
@@ -44,44 +42,6 @@ std::string JoinNames(const StateDirectory& state) {
   }
   return names.empty() ? "none yet" : fmt::format("{}", fmt::join(names, ", "));
 }
-
-/// What was appended to a log since the last call; notices when the log was rotated.
-class LogFollower {
- public:
-  explicit LogFollower(std::string path) : path_(std::move(path)) { Look(&inode_, &offset_); }
-
-  std::string Next() {
-    uint64_t inode = 0;
-    uint64_t size = 0;
-    if (!Look(&inode, &size)) return "";
-    std::string text;
-    if (inode != inode_) {
-      text = ReadFrom(path_ + ".1", offset_);  // what was written before the rotation
-      inode_ = inode;
-      offset_ = 0;
-    }
-    std::string fresh = ReadFrom(path_, offset_);
-    offset_ += fresh.size();
-    return text + fresh;
-  }
-
- private:
-  bool Look(uint64_t* inode, uint64_t* size) const {
-    struct stat info;
-    if (::stat(path_.c_str(), &info) != 0) return false;
-    *inode = info.st_ino;
-    *size = static_cast<uint64_t>(info.st_size);
-    return true;
-  }
-  static std::string ReadFrom(const std::string& path, uint64_t offset) {
-    absl::StatusOr<std::string> text = ReadFile(path, kLogBytesMax);
-    return text.ok() && text->size() > offset ? text->substr(offset) : "";
-  }
-
-  std::string path_;
-  uint64_t inode_ = 0;
-  uint64_t offset_ = 0;
-};
 
 /// A log as it is, or as one JSON object a line; a line that is not yet whole waits for its rest.
 class LogPrinter {
@@ -178,7 +138,7 @@ int LogsCommand(const LogsOptions& options) {
   printer.Print(*text);
   while (options.follow) {
     const bool running = state->ReadEndpoint().ok();
-    printer.Print(follower.Next());
+    printer.Print(follower.Next(kLogBytesMax));
     if (!running) break;
     SleepFor(kFollowInterval);
   }

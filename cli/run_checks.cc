@@ -8,12 +8,11 @@
 #include "master/journal/rocksdb_journal.h"
 #include "master/service/snapshot_files.h"
 #include "master/service/snapshot_owner.h"
-#include "master/sources/source_catalog.h"
 #include "master/streams/topic_watcher.h"
 
 namespace muster {
 
-absl::Status CheckDirectories(const LoadedJob& job) {
+absl::Status CheckDirectories(const LoadedJob& job, const ProgressFn& progress) {
   const StateDirectory state(job.spec.state_directory);
   for (const std::string& folder : {state.path(), state.run(), state.logs(), state.journal()}) {
     MUSTER_RETURN_IF_ERROR(CouldWrite(folder, "spec.stateDirectory"));
@@ -34,7 +33,7 @@ absl::Status CheckDirectories(const LoadedJob& job) {
     return stored.status();
   }
   MUSTER_RETURN_IF_ERROR(CheckTopics(job.spec));
-  MUSTER_RETURN_IF_ERROR(SourceCatalog::CheckUnchanged(job.spec));
+  MUSTER_RETURN_IF_ERROR(SourceCatalog::Check(job.spec, progress));
   return CheckSnapshotDirectory(job.spec.snapshot_directory, owner, named);
 }
 

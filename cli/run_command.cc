@@ -5,6 +5,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
@@ -75,6 +77,7 @@ absl::StatusOr<StateLock> TakeStateDirectory(const LoadedJob& job, const StateDi
   MUSTER_RETURN_IF_ERROR(state.Create());
   MUSTER_RETURN_IF_ERROR(MakeWritable(job.spec.snapshot_directory, "spec.snapshots.directory"));
   MUSTER_ASSIGN_OR_RETURN(StateLock lock, StateLock::Acquire(state));
+  MUSTER_RETURN_IF_ERROR(state.MakeToken());
   if (job.path != state.job_copy()) {
     MUSTER_FAILPOINT_OR_RETURN("job-copy.before-write");
     MUSTER_RETURN_IF_ERROR(WriteFileAtomically(state.job_copy(), job.text));
@@ -94,13 +97,33 @@ absl::Status Announce(const StateDirectory& state, RunPlan* plan) {
                               .job = {plan->job_id, plan->job.name}});
 }
 
-}  // namespace
+/// Lines on stderr about data that take long to read.
+ProgressFn ShowReading() {
+  return [clock = SystemClock(), last = SystemClock().Now()](const CatalogProgress& at) mutable {
+    if (clock.Now() - last < std::chrono::seconds(2)) return;
+    last = clock.Now();
+    fmt::print(stderr, "reading dataset '{}': {} of {} bytes\n", at.dataset, at.bytes_done,
+               at.bytes_total);
+  };
+}
 
-int BlockSignals() {
+sigset_t StopSignals() {
   sigset_t signals;
   ::sigemptyset(&signals);
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
+  return signals;
+}
+
+}  // namespace
+
+void HoldSignals() {
+  const sigset_t signals = StopSignals();
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+}
+
+int BlockSignals() {
+  HoldSignals();
+  const sigset_t signals = StopSignals();
   ::signal(SIGPIPE, SIG_IGN);
   return ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -113,7 +136,11 @@ int RunCommand(const RunOptions& options) {
   absl::StatusOr<RunPlan> plan = MakePlan(*job, options, self);
   if (!plan.ok()) return PrintError(Message(plan.status()), kExitUsage);
   if (options.dry_run) {
-    const absl::Status usable = CheckDirectories(*job);
+    // Nothing has to be tidied up.
+    const sigset_t signals = StopSignals();
+    ::sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+    const absl::Status usable =
+        CheckDirectories(*job, options.progress ? ShowReading() : ProgressFn());
     if (!usable.ok()) return PrintError(Message(usable), kExitUsage);
     PrintData(options.output == OutputFormat::kJson ? PlanToJson(*plan) : DescribePlan(*plan));
     return kExitSucceeded;

@@ -24,6 +24,10 @@ struct RunOptions {
 /// signals).
 int RunCommand(const RunOptions& options);
 
+/// From now on SIGINT, SIGTERM and SIGHUP wait for BlockSignals, for this thread and all that come
+/// after: the first thing that `muster run` does, so that no Ctrl-C is too early for it.
+void HoldSignals();
+
 /// SIGINT, SIGTERM and SIGHUP by file descriptor (the result, a signalfd), for this thread and all
 /// that come after; SIGPIPE is ignored.
 int BlockSignals();

@@ -1,8 +1,8 @@
 #include "cli/scaler_link.h"
 
 #include "base/status.h"
+#include "base/token_file.h"
 #include "cli/output.h"
-#include "scaler/rest/server/token_file.h"
 
 namespace muster {
 
@@ -17,7 +17,7 @@ absl::StatusOr<scaler::rest::RestClient> FindScaler(const StateDirectory& state,
         "again in a few seconds; `muster logs scaler` has its words",
         Message(address.status())));
   }
-  absl::StatusOr<std::string> token = scaler::rest::LoadToken(state.token());
+  absl::StatusOr<std::string> token = LoadToken(state.token());
   if (!token.ok()) {
     return absl::UnavailableError(fmt::format(
         "the scaler cannot be asked without its token: {}; the scaler makes one when it starts",
@@ -39,7 +39,7 @@ std::string DashboardAddress(const StateDirectory& state, AddressFor reader) {
   if (!address.ok()) return "";
   const std::string page = fmt::format("http://127.0.0.1:{}/", address->port);
   if (reader == AddressFor::kLog) return fmt::format("{} (token: {})", page, state.token());
-  const absl::StatusOr<std::string> token = scaler::rest::LoadToken(state.token());
+  const absl::StatusOr<std::string> token = LoadToken(state.token());
   if (!token.ok()) return fmt::format("{} (no token: {})", page, Message(token.status()));
   return fmt::format("{}#token={}", page, *token);
 }

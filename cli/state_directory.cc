@@ -17,6 +17,7 @@
 #include "base/failpoint.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "base/token_file.h"
 
 namespace muster {
 namespace {
@@ -98,6 +99,11 @@ absl::Status StateDirectory::Create() const {
     MUSTER_RETURN_IF_ERROR(MakeWritable(folder, "spec.stateDirectory"));
   }
   return absl::OkStatus();
+}
+
+absl::Status StateDirectory::MakeToken() const {
+  MUSTER_RETURN_IF_ERROR(MakeDirectories(scaler()));
+  return LoadOrMakeToken(token()).status();
 }
 
 absl::Status StateDirectory::WriteEndpoint(const Endpoint& value) const {

@@ -52,13 +52,16 @@ class StateDirectory {
   std::string nodes() const { return run() + "/nodes"; }
   /// What a scaler leaves for its successor.
   std::string scaler() const { return path_ + "/scaler"; }
-  /// What the REST interface asks for (scaler/rest/server/token_file.h).
+  /// The job's token, which master and scaler ask for (base/token_file.h).
   std::string token() const { return scaler() + "/token"; }
   std::string LogOf(const std::string& node) const { return logs() + "/" + node + ".log"; }
   std::string SlotOf(const std::string& node) const { return run() + "/" + node + ".slot"; }
 
   /// Creates the folders and proves that they can be written. The error says which cannot and why.
   absl::Status Create() const;
+
+  /// Makes the job's token, if it is not there.
+  absl::Status MakeToken() const;
 
   absl::Status WriteEndpoint(const Endpoint& endpoint) const;
   void RemoveEndpoint() const;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "cli/json_output.h"
 #include "cli/progress.h"
 
@@ -48,15 +49,33 @@ const v1::EpochStatus* LastEpoch(const v1::DatasetStatus& dataset) {
   return last;
 }
 
-std::string StreamText(const v1::StreamStatus& stream) {
-  std::string text =
-      fmt::format("  topic {}: {} behind", stream.topic(), CountText(stream.lag(), "offset"));
-  if (stream.has_delay()) {
+/// How far behind the job is, as far as anybody knows.
+std::string BehindText(const v1::StreamStatus& stream) {
+  if (!stream.has_lag()) return "nobody knows how far behind";
+  std::string text = fmt::format("{} behind", CountText(stream.lag(), "offset"));
+  if (!stream.trouble().empty()) text += " when it was last seen";
+  if (stream.held_back() > 0) {
+    text += fmt::format(", {} more wait for open transactions",
+                        CountText(stream.held_back(), "offset"));
+  }
+  return text;
+}
+
+std::string StreamText(const v1::DatasetStatus& dataset) {
+  const v1::StreamStatus& stream = dataset.stream();
+  std::string text = fmt::format("  topic {}: {}", stream.topic(), BehindText(stream));
+  // Shards that are run again and again have delays, too.
+  if (stream.has_delay() && LastEpoch(dataset) != nullptr) {
     text += fmt::format("; from a record's timestamp to the weights {} (p50), {} (p99)",
                         MillisecondsText(stream.delay().total_p50_ms()),
                         MillisecondsText(stream.delay().total_p99_ms()));
   }
-  return text + "\n";
+  text += "\n";
+  if (!stream.dead_letter_trouble().empty()) {
+    text += fmt::format("    rejected records cannot be written: {}\n",
+                        Printable(stream.dead_letter_trouble()));
+  }
+  return text;
 }
 
 }  // namespace
@@ -133,7 +152,7 @@ std::string SummaryText(const SummaryInput& input) {
       }
       text += "\n";
     }
-    if (dataset.has_stream()) text += StreamText(dataset.stream());
+    if (dataset.has_stream()) text += StreamText(dataset);
   }
   const Waiting waiting = WaitingOf(status);
   text += fmt::format(

@@ -74,16 +74,27 @@ std::string StreamsText(const v1::JobStatus& status) {
       {"TOPIC", "PARTITION", "BEGIN", "COMMITTED", "CUT", "END", "LAG", "LAG TIME", "LOG BEGINS"}};
   for (const v1::DatasetStatus& dataset : status.datasets()) {
     for (const v1::TopicPartitionStatus& partition : dataset.stream().partitions()) {
-      const bool seen = partition.has_stable_end();
-      rows.push_back({dataset.stream().topic(), std::to_string(partition.partition()),
-                      CountText(partition.begin()), CountText(partition.committed()),
-                      CountText(partition.cut()), seen ? CountText(partition.stable_end()) : "-",
-                      CountText(partition.lag()),
-                      fmt::format("{:.1f} s", static_cast<double>(partition.lag_ms()) / 1e3),
-                      seen ? CountText(partition.log_begin()) : "-"});
+      const bool seen = partition.has_lag();
+      rows.push_back(
+          {dataset.stream().topic(), std::to_string(partition.partition()),
+           CountText(partition.begin()), CountText(partition.committed()),
+           CountText(partition.cut()), seen ? CountText(partition.stable_end()) : "-",
+           seen ? CountText(partition.lag()) : "-",
+           seen ? fmt::format("{:.1f} s", static_cast<double>(partition.lag_ms()) / 1e3) : "-",
+           seen ? CountText(partition.log_begin()) : "-"});
     }
   }
   std::string text = rows.size() == 1 ? "" : FormatTable(rows);
+  for (const v1::DatasetStatus& dataset : status.datasets()) {
+    const v1::StreamStatus& stream = dataset.stream();
+    if (dataset.has_stream() && !stream.has_lag()) {
+      text += fmt::format("topic {}: nobody knows yet how far behind the job is\n", stream.topic());
+    }
+    if (stream.held_back() > 0) {
+      text += fmt::format("topic {}: {} more wait for open transactions\n", stream.topic(),
+                          CountText(stream.held_back(), "offset"));
+    }
+  }
   for (const v1::DatasetStatus& dataset : status.datasets()) {
     const v1::DelayStatus& delay = dataset.stream().delay();
     if (delay.records() == 0) continue;
@@ -96,6 +107,12 @@ std::string StreamsText(const v1::JobStatus& status) {
     if (dataset.stream().trouble().empty()) continue;
     text += fmt::format("topic {} cannot be looked at: {}\n", dataset.stream().topic(),
                         Printable(dataset.stream().trouble()));
+  }
+  for (const v1::DatasetStatus& dataset : status.datasets()) {
+    if (dataset.stream().dead_letter_trouble().empty()) continue;
+    text +=
+        fmt::format("topic {}: rejected records cannot be written: {}\n", dataset.stream().topic(),
+                    Printable(dataset.stream().dead_letter_trouble()));
   }
   return text;
 }

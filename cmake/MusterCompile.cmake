@@ -11,6 +11,7 @@ set(MUSTER_SANITIZE "" CACHE STRING "Comma-separated sanitizers: address,undefin
 option(MUSTER_PCH "Use precompiled headers" ON)
 option(MUSTER_BATCH "Compile a few sources of a target together" ON)
 option(MUSTER_FUZZ "Build the fuzz targets of tests/fuzz with libFuzzer; needs Clang" OFF)
+set(MUSTER_FUZZ_SECONDS 10 CACHE STRING "How long CTest runs each fuzz target")
 option(MUSTER_BENCHMARKS "Build benchmarks/" ON)
 # base/failpoint.h; not in what users run.
 string(COMPARE NOTEQUAL "${CMAKE_BUILD_TYPE}" Release MUSTER_FAILPOINTS_DEFAULT)
@@ -27,7 +28,7 @@ add_compile_options(-pthread)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 sees overruns inside its own std::string and std::vector when it optimises (GCC bugs 105651, 105329).
   add_compile_options(-Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-restrict)
-  if(CMAKE_UNITY_BUILD OR MUSTER_BATCH)
+  if(MUSTER_BATCH)
     add_compile_options(-Wno-subobject-linkage)  # takes the sources of a batch for headers
   endif()
 endif()

@@ -26,11 +26,43 @@ function(muster_share_precompiled_headers target kind)
 endfunction()
 
 # muster_batch(<target>): eight of its sources at a time are compiled together, in every preset: it halves the compiler's
-# time, and hides a forgotten #include. With -DMUSTER_BATCH=OFF the dev preset compiles them one by one.
+# time, and hides a forgotten #include. With -DMUSTER_BATCH=OFF they are compiled one by one. CMake's own unity builds name
+# sources by absolute paths, so ccache would find nothing of another clone; these name them from the root.
 function(muster_batch target)
-  if(MUSTER_BATCH OR CMAKE_UNITY_BUILD)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  if(MUSTER_BATCH)
+    cmake_language(EVAL CODE "cmake_language(DEFER CALL muster_write_batches ${target})")
   endif()
+endfunction()
+
+# Called at the end of the folder's CMakeLists.txt, when the properties of its sources are known.
+function(muster_write_batches target)
+  get_target_property(sources ${target} SOURCES)
+  set(together "")
+  foreach(source IN LISTS sources)
+    cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
+    get_source_file_property(generated ${source} GENERATED)
+    get_source_file_property(own_flags ${source} COMPILE_OPTIONS)
+    get_source_file_property(alone ${source} SKIP_UNITY_BUILD_INCLUSION)
+    if(NOT generated AND NOT own_flags AND NOT alone AND source MATCHES "\\.cc$")
+      list(APPEND together ${source})
+    endif()
+  endforeach()
+  set(number 0)
+  foreach(source IN LISTS together)
+    set_source_files_properties(${source} PROPERTIES HEADER_FILE_ONLY ON)
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE name)
+    math(EXPR batch "${number} / 8")
+    string(APPEND batch_${batch} "#include \"${name}\"\n")
+    math(EXPR number "${number} + 1")
+  endforeach()
+  math(EXPR batches "(${number} + 7) / 8")
+  set(batch 0)
+  while(batch LESS batches)
+    set(path ${CMAKE_CURRENT_BINARY_DIR}/${target}_batch_${batch}.cc)
+    file(CONFIGURE OUTPUT ${path} CONTENT "${batch_${batch}}" @ONLY)
+    target_sources(${target} PRIVATE ${path})
+    math(EXPR batch "${batch} + 1")
+  endwhile()
 endfunction()
 
 # muster_library(<folder> SRCS ... DEPS ... [OWN_FLAGS]): the static library muster::<folder>. OWN_FLAGS: its sources are
@@ -55,6 +87,9 @@ function(muster_library name)
   add_library(muster::${name} ALIAS muster_${name})
 endfunction()
 
+# Every program that the label `unit` needs, for builds that run nothing else.
+add_custom_target(muster_unit_tests)
+
 # muster_test(<name> SRCS ... DEPS ... [LABELS unit] [TIMEOUT s] [ARGS ...] [NO_TSAN] [OPTIMISED]): one GoogleTest program,
 # run by CTest. NO_TSAN: it runs threads of Debian's gRPC, RocksDB or librdkafka, which are not built for the thread sanitizer: it
 # would report races where there are none. OPTIMISED: it runs thousands of seeds, so its own code is optimised as well.
@@ -67,6 +102,9 @@ function(muster_test name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} muster::tests_support GTest::gmock GTest::gtest_main)
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
+  endif()
+  if(ARG_LABELS STREQUAL "unit")
+    add_dependencies(muster_unit_tests ${name})
   endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
@@ -84,7 +122,7 @@ function(muster_test name)
   endif()
 endfunction()
 
-# muster_benchmark(<name> SRCS ... DEPS ...): a program under benchmarks/, never run by CTest.
+# muster_benchmark(<name> SRCS ... DEPS ...): a program under benchmarks/. CTest runs it with --smoke only (tests/benchmarks).
 function(muster_benchmark name)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SRCS})

@@ -49,7 +49,11 @@ absl::StatusOr<std::string> ReadSecret(std::string_view place) {
 }
 
 absl::Status CheckConfig(const ClientConfig& config) {
-  return internal::MakeConf(config, {}, {}).status();
+  // Some settings are looked at only when there is a client. One without brokers connects to
+  // nobody.
+  ClientConfig alone = config;
+  alone.brokers.clear();
+  return internal::Client::Open(RD_KAFKA_CONSUMER, alone, {}, {}).status();
 }
 
 }  // namespace muster::kafka

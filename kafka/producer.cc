@@ -71,7 +71,10 @@ absl::StatusOr<std::unique_ptr<Producer>> Producer::Open(const ClientConfig& con
       std::unique_ptr<Client> client,
       Client::Open(RD_KAFKA_PRODUCER, config,
                    // What is too large the brokers say, who know their limit.
-                   {{"message.max.bytes", "1000000000"}}, {{"enable.idempotence", "true"}}));
+                   {{"message.max.bytes", "1000000000"},
+                    // Sooner than whoever waits gives up: "no such topic" says more than that.
+                    {"topic.metadata.propagation.max.ms", "5000"}},
+                   {{"enable.idempotence", "true"}}));
   return std::make_unique<ProducerImpl>(std::move(client));
 }
 

@@ -19,6 +19,10 @@ using internal::ListRef;
 using internal::QueueRef;
 using internal::ToStatus;
 
+constexpr std::string_view kDeletes = "delete";  // of cleanup.policy
+/// Some set the largest number that there is, for "for ever".
+constexpr std::chrono::milliseconds kRetentionMax = std::chrono::years(100);
+
 struct FreeString {
   rd_kafka_t* handle;
   void operator()(char* text) const { rd_kafka_mem_free(handle, text); }
@@ -26,8 +30,9 @@ struct FreeString {
 
 class TopicImpl final : public Topic {
  public:
-  TopicImpl(std::unique_ptr<Client> client, Options options)
+  TopicImpl(std::unique_ptr<Client> client, std::unique_ptr<Client> uncommitted, Options options)
       : client_(std::move(client)),
+        uncommitted_(std::move(uncommitted)),
         options_(std::move(options)),
         name_(fmt::format("topic '{}'", options_.topic)) {}
 
@@ -39,40 +44,38 @@ class TopicImpl final : public Topic {
     return std::string(id.get());
   }
 
-  absl::StatusOr<uint32_t> Partitions() override {
-    const internal::TopicRef topic(
-        rd_kafka_topic_new(client_->get(), options_.topic.c_str(), nullptr));
-    const rd_kafka_metadata_t* metadata = nullptr;
-    const rd_kafka_resp_err_t error =
-        rd_kafka_metadata(client_->get(), 0, topic.get(), &metadata, Timeout());
-    if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return Explain(ToStatus(error, name_));
-    const std::unique_ptr<const rd_kafka_metadata_t, internal::Destroyer<rd_kafka_metadata_destroy>>
-        owner(metadata);
-    if (metadata->topic_cnt != 1) return absl::UnavailableError(name_ + ": an empty answer");
-    if (metadata->topics[0].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
-      return ToStatus(metadata->topics[0].err, name_);
-    }
-    return static_cast<uint32_t>(metadata->topics[0].partition_cnt);
+  absl::StatusOr<uint32_t> Partitions() override { return PartitionsOf(*client_, options_.topic); }
+
+  absl::Status CheckOther(const std::string& topic) override {
+    return PartitionsOf(*client_, topic).status();
   }
 
   absl::StatusOr<std::vector<Log>> Logs(uint32_t partitions) override {
-    MUSTER_ASSIGN_OR_RETURN(const ListRef begins, Ask(partitions, RD_KAFKA_OFFSET_BEGINNING));
-    MUSTER_ASSIGN_OR_RETURN(const ListRef ends, Ask(partitions, RD_KAFKA_OFFSET_END));
+    MUSTER_ASSIGN_OR_RETURN(const ListRef begins,
+                            Ask(*client_, partitions, RD_KAFKA_OFFSET_BEGINNING));
+    MUSTER_ASSIGN_OR_RETURN(const ListRef stable_ends,
+                            Ask(*client_, partitions, RD_KAFKA_OFFSET_END));
+    // Each client learns by itself where leaders are, and of new partitions.
+    MUSTER_RETURN_IF_ERROR(PartitionsOf(*uncommitted_, options_.topic).status());
+    MUSTER_ASSIGN_OR_RETURN(const ListRef ends,
+                            Ask(*uncommitted_, partitions, RD_KAFKA_OFFSET_END));
     std::vector<Log> logs;
     for (uint32_t p = 0; p < partitions; ++p) {
       const int64_t begin = begins->elems[p].offset, end = ends->elems[p].offset;
-      if (begin < 0 || end < 0) {
+      const int64_t stable_end = std::max(begin, stable_ends->elems[p].offset);
+      if (begin < 0 || end < 0 || stable_ends->elems[p].offset < 0) {
         return absl::UnavailableError(
             fmt::format("{}, partition {}: the brokers do not say where it ends", name_, p));
       }
-      logs.push_back({static_cast<uint64_t>(begin), static_cast<uint64_t>(std::max(begin, end))});
+      logs.push_back({static_cast<uint64_t>(begin), static_cast<uint64_t>(stable_end),
+                      static_cast<uint64_t>(std::max(stable_end, end))});
     }
     return logs;
   }
 
   absl::StatusOr<std::vector<std::optional<uint64_t>>> OffsetsAt(
       uint32_t partitions, std::chrono::milliseconds time) override {
-    MUSTER_ASSIGN_OR_RETURN(const ListRef list, Ask(partitions, time.count()));
+    MUSTER_ASSIGN_OR_RETURN(const ListRef list, Ask(*client_, partitions, time.count()));
     std::vector<std::optional<uint64_t>> offsets;
     for (uint32_t p = 0; p < partitions; ++p) {
       const int64_t offset = list->elems[p].offset;
@@ -106,7 +109,7 @@ class TopicImpl final : public Topic {
     const rd_kafka_ConfigResource_t** resources =
         rd_kafka_DescribeConfigs_result_resources(result, &count);
     if (count != 1) return std::nullopt;
-    return RetentionOf(resources[0]);
+    return RetentionIn(resources[0]);
   }
 
   absl::Status Commit(const std::map<uint32_t, uint64_t>& offsets) override {
@@ -132,69 +135,100 @@ class TopicImpl final : public Topic {
  private:
   int Timeout() const { return static_cast<int>(options_.timeout.count()); }
 
+  absl::Status Explain(absl::Status status) const { return Explain(*client_, std::move(status)); }
   /// With what the connections have said, where that may be the cause.
-  absl::Status Explain(absl::Status status) const {
-    const internal::MessageRef none(rd_kafka_consumer_poll(client_->get(), 0));  // calls back
-    const std::string error = client_->last_error();
+  static absl::Status Explain(const Client& client, absl::Status status) {
+    const internal::MessageRef none(rd_kafka_consumer_poll(client.get(), 0));  // calls back
+    const std::string error = client.last_error();
     if (error.empty() || !absl::IsUnavailable(status)) return status;
     return absl::UnavailableError(fmt::format("{} ({})", Message(status), error));
   }
 
+  absl::StatusOr<uint32_t> PartitionsOf(const Client& client, const std::string& name) {
+    const std::string what = fmt::format("topic '{}'", name);
+    const internal::TopicRef topic(rd_kafka_topic_new(client.get(), name.c_str(), nullptr));
+    const rd_kafka_metadata_t* metadata = nullptr;
+    const rd_kafka_resp_err_t error =
+        rd_kafka_metadata(client.get(), 0, topic.get(), &metadata, Timeout());
+    if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return Explain(client, ToStatus(error, what));
+    const std::unique_ptr<const rd_kafka_metadata_t, internal::Destroyer<rd_kafka_metadata_destroy>>
+        owner(metadata);
+    if (metadata->topic_cnt != 1) return absl::UnavailableError(what + ": an empty answer");
+    if (metadata->topics[0].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      return ToStatus(metadata->topics[0].err, what);
+    }
+    return static_cast<uint32_t>(metadata->topics[0].partition_cnt);
+  }
+
   /// ListOffsets for every partition; `time` may be one of librdkafka's names for begin and end.
-  absl::StatusOr<ListRef> Ask(uint32_t partitions, int64_t time) {
+  absl::StatusOr<ListRef> Ask(const Client& client, uint32_t partitions, int64_t time) {
     ListRef list(rd_kafka_topic_partition_list_new(static_cast<int>(partitions)));
     for (uint32_t p = 0; p < partitions; ++p) {
       rd_kafka_topic_partition_list_add(list.get(), options_.topic.c_str(), static_cast<int32_t>(p))
           ->offset = time;
     }
     MUSTER_RETURN_IF_ERROR(Explain(
-        ToStatus(rd_kafka_offsets_for_times(client_->get(), list.get(), Timeout()), name_)));
+        client, Untold(rd_kafka_offsets_for_times(client.get(), list.get(), Timeout()), name_)));
     rd_kafka_topic_partition_list_sort(list.get(), nullptr, nullptr);
     for (int p = 0; p < list->cnt; ++p) {
-      MUSTER_RETURN_IF_ERROR(
-          ToStatus(list->elems[p].err, fmt::format("{}, partition {}", name_, p)));
+      MUSTER_RETURN_IF_ERROR(Untold(list->elems[p].err, fmt::format("{}, partition {}", name_, p)));
     }
     return list;
   }
+  /// A broker that does not have a partition yet, or not any more, does not know whether there is
+  /// the topic: Partitions() does.
+  static absl::Status Untold(rd_kafka_resp_err_t error, std::string_view what) {
+    const absl::Status status = ToStatus(error, what);
+    return absl::IsNotFound(status) ? absl::UnavailableError(status.message()) : status;
+  }
 
-  static std::optional<std::chrono::milliseconds> RetentionOf(
+  static std::optional<std::chrono::milliseconds> RetentionIn(
       const rd_kafka_ConfigResource_t* resource) {
     size_t count = 0;
     const rd_kafka_ConfigEntry_t** entries = rd_kafka_ConfigResource_configs(resource, &count);
-    int64_t kept_ms = -1;
-    bool deletes = true;
+    std::string_view retention_ms, cleanup_policy = kDeletes;
     for (size_t i = 0; i < count; ++i) {
       const std::string_view name = rd_kafka_ConfigEntry_name(entries[i]);
       const char* text = rd_kafka_ConfigEntry_value(entries[i]);
       if (text == nullptr) continue;
-      const std::string_view value = text;
-      if (name == "retention.ms") {
-        std::from_chars(value.data(), value.data() + value.size(), kept_ms);
-      } else if (name == "cleanup.policy") {
-        deletes = value.find("delete") != std::string_view::npos;
-      }
+      if (name == "retention.ms") retention_ms = text;
+      if (name == "cleanup.policy") cleanup_policy = text;
     }
-    if (!deletes || kept_ms < 0) return std::nullopt;
-    return std::chrono::milliseconds(kept_ms);
+    return RetentionOf(retention_ms, cleanup_policy);
   }
 
   const std::unique_ptr<Client> client_;
+  /// How far transactions matter is a client's own setting: this one sees behind open ones.
+  const std::unique_ptr<Client> uncommitted_;
   const Options options_;
   const std::string name_;
 };
 
 }  // namespace
 
+std::optional<std::chrono::milliseconds> RetentionOf(std::string_view retention_ms,
+                                                     std::string_view cleanup_policy) {
+  int64_t kept_ms = -1;
+  std::from_chars(retention_ms.data(), retention_ms.data() + retention_ms.size(), kept_ms);
+  const bool deletes = cleanup_policy.find(kDeletes) != std::string_view::npos;
+  const std::chrono::milliseconds kept(kept_ms);
+  if (!deletes || kept.count() < 0 || kept > kRetentionMax) return std::nullopt;
+  return kept;
+}
+
 absl::StatusOr<std::unique_ptr<Topic>> Topic::Open(const ClientConfig& config, Options options) {
+  internal::Settings settings = {{"group.id", options.group},
+                                 {"enable.auto.commit", "false"},
+                                 {"enable.auto.offset.store", "false"},
+                                 {"session.timeout.ms", "6000"},  // waits for coordinators
+                                 {"allow.auto.create.topics", "false"},
+                                 {"isolation.level", "read_committed"}};
   MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<Client> client,
-                          Client::Open(RD_KAFKA_CONSUMER, config, {},
-                                       {{"group.id", options.group},
-                                        {"enable.auto.commit", "false"},
-                                        {"enable.auto.offset.store", "false"},
-                                        {"session.timeout.ms", "6000"},  // waits for coordinators
-                                        {"allow.auto.create.topics", "false"},
-                                        {"isolation.level", "read_committed"}}));
-  return std::make_unique<TopicImpl>(std::move(client), std::move(options));
+                          Client::Open(RD_KAFKA_CONSUMER, config, {}, settings));
+  settings["isolation.level"] = "read_uncommitted";
+  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<Client> uncommitted,
+                          Client::Open(RD_KAFKA_CONSUMER, config, {}, settings));
+  return std::make_unique<TopicImpl>(std::move(client), std::move(uncommitted), std::move(options));
 }
 
 }  // namespace muster::kafka

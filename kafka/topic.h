@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,6 +14,11 @@
 #include "kafka/client_config.h"
 
 namespace muster::kafka {
+
+/// How long a topic keeps records, by its settings `retention.ms` and `cleanup.policy` as the
+/// brokers write them; none: for ever, or for longer than anybody waits.
+std::optional<std::chrono::milliseconds> RetentionOf(std::string_view retention_ms,
+                                                     std::string_view cleanup_policy);
 
 /// A topic as its watcher sees it: where its partitions begin and end, and how far a group has
 /// come. Every call waits for the brokers, no longer than `timeout`; kUnavailable may pass,
@@ -34,10 +40,15 @@ class Topic {
   virtual absl::StatusOr<std::string> Cluster() = 0;
   /// Number of partitions.
   virtual absl::StatusOr<uint32_t> Partitions() = 0;
+  /// Whether the cluster has another topic; errors name it.
+  virtual absl::Status CheckOther(const std::string& topic) = 0;
   struct Log {
     uint64_t begin = 0;
     /// The last stable offset: below it every transaction is over.
     uint64_t stable_end = 0;
+    /// The high watermark: where the next record goes, or a little before. Not less than
+    /// `stable_end`.
+    uint64_t end = 0;
   };
   /// Of partitions 0 to `partitions` - 1, in order.
   virtual absl::StatusOr<std::vector<Log>> Logs(uint32_t partitions) = 0;

@@ -86,21 +86,34 @@ struct HeldLease {
 struct DoneReport {
   ShardId shard;
   LeaseToken token;
-  /// The R that the run ran under.
+  /// The R of the map whose owners have every part; of an evaluate shard the R at the grant.
   RestoreEpoch restore_epoch;
   RunNumber run;
   ShardMetrics metrics;
 };
 
-/// A lease given up: handed back (no reason, charged to nobody) or failed by the trainer (a
-/// reason).
+/// Why a shard that did not fail was handed back.
+enum class HandBack : uint8_t {
+  kLeaving = 0,    // the worker leaves; also: an older SDK, not known. Charged to nobody
+  kByTrainer = 1,  // the trainer left the shard before its end: charged when nothing comes of it
+  kShortage = 2,   // the node lacks something that comes back (files, memory, disk): to nobody
+};
+
+/// A lease given up: failed by the trainer, or handed back.
 struct ReturnedLease {
   ShardId shard;
   LeaseToken token;
+  /// Why it failed; none: it was handed back.
   std::optional<std::string> failure;
   /// Set when `failure` is no shard's fault and retrying cannot help (a changed source file): the
   /// job fails with it.
   bool fatal = false;
+  /// Read only when there is no `failure`.
+  HandBack hand_back = HandBack::kLeaving;
+  /// Of kShortage: what the node lacks.
+  std::string shortage;
+  /// Minibatches handed to the trainer in the lease's last run.
+  uint32_t minibatches_started = 0;
 };
 
 /// Heartbeat, leases, dones and re-assertions in one call. Idempotent: every item is named by its
@@ -129,7 +142,7 @@ struct WorkerExchangeRequest {
 enum class DoneCode : uint8_t {
   kAccepted = 0,
   kRefused = 1,   // the lease is gone: drop the shard
-  kReverify = 2,  // run it again under the same token and the R of the verdict
+  kReverify = 2,  // partitions were restored: ask them what they lack, under the R of the verdict
 };
 
 struct DoneVerdict {
@@ -220,6 +233,7 @@ struct RegisterServerRequest {
   std::string name;    // node name, "ps-0": the number is the ServerId
   uint64_t nonce = 0;  // the same process repeats it, another one cannot have it
   std::vector<std::vector<std::string>> lanes;
+  StartNumber start;
 };
 struct RegisterServerReply {
   MasterIncarnation master_incarnation;

@@ -135,6 +135,7 @@ struct JobSpec {
   std::string state_directory;
   std::string snapshot_directory;
   std::chrono::milliseconds snapshot_interval{10'000};
+  std::chrono::milliseconds restore_timeout{120'000};
   std::vector<DatasetSpec> datasets;
   ReplicaSpec ps;
   ReplicaSpec worker;

@@ -35,8 +35,8 @@ LineIndexBuilder::LineIndexBuilder(std::string path, HeaderLine header, uint32_t
 absl::Status LineIndexBuilder::CheckLength(uint64_t line_end) const {
   if (line_end - line_start_ <= kRecordBytesMax) return absl::OkStatus();
   return absl::InvalidArgumentError(fmt::format(
-      "{}:{}: the line is longer than the limit of {} MiB for one record; is it a text file with "
-      "one record per line?",
+      "{}:{}: the line is longer than the {} MiB that one record may have; is it a text file with "
+      "one record per line? Cut the line, or take the file out of spec.datasets[].files",
       path_, lines_ended_ + 1, kRecordBytesMax >> 20));
 }
 

@@ -14,10 +14,11 @@
 /// last newline is none.
 namespace muster {
 
-/// A longer line is an error: it is more likely a wrong file than a record.
+/// A longer line, its end included, is an error: it is more likely a wrong file than a record. The
+/// one place of this limit, which docs/job-file.md and muster/session.h tell.
 inline constexpr uint64_t kRecordBytesMax = uint64_t{16} << 20;
 /// Longest span that ScanChunk takes.
-inline constexpr uint64_t kScanChunkBytesMax = uint64_t{16} << 20;
+inline constexpr uint64_t kScanChunkBytesMax = kRecordBytesMax;
 
 /// Where lines end within one chunk of a file.
 struct ChunkScan {

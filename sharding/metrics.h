@@ -14,14 +14,20 @@ struct WeightedMean {
   friend bool operator==(const WeightedMean&, const WeightedMean&) = default;
 };
 
-/// Counts of positives and negatives by predicted score in [0, 1], kAucBins equal bins. Merging
-/// adds bins; the area under the ROC curve counts a tie within a bin as half. Source: the
-/// Mann-Whitney form of the AUC (Fawcett, "An introduction to ROC analysis", 2006, section 7).
+/// Counts of positives and negatives by predicted score in [0, 1], kBins equal bins. Merging adds
+/// bins; the area under the ROC curve counts a tie within a bin as half. Source: the Mann-Whitney
+/// form of the AUC (Fawcett, "An introduction to ROC analysis", 2006, section 7).
 struct AucHistogram {
   static constexpr uint32_t kBins = 4096;
-  /// Both empty or both of kBins.
-  std::vector<uint64_t> positives;
-  std::vector<uint64_t> negatives;
+  struct Bin {
+    uint32_t bin = 0;  // below kBins
+    uint64_t positives = 0;
+    uint64_t negatives = 0;
+    friend bool operator==(const Bin&, const Bin&) = default;
+  };
+  /// The bins that are not empty, ascending: a shard fills few, and the master keeps the histograms
+  /// of many shards.
+  std::vector<Bin> bins;
   friend bool operator==(const AucHistogram&, const AucHistogram&) = default;
 };
 
@@ -40,6 +46,8 @@ struct ShardMetrics {
 /// Adds `score` in [0, 1] (clamped; NaN counts as 0) of a record with this label.
 void AddScore(AucHistogram* histogram, double score, bool positive);
 void Merge(ShardMetrics* into, const ShardMetrics& from);
+/// About what it takes in memory, in bytes, names and bins included.
+size_t MemoryOf(const ShardMetrics& metrics);
 /// Area under the ROC curve, or NaN when one of the classes is empty.
 double Auc(const AucHistogram& histogram);
 

@@ -26,7 +26,7 @@ struct PartitionEntry {
   OwnerEpoch copy;
   /// Otherwise the manifest's snapshot is, when this is set.
   bool restored = false;
-  /// The restore epoch at which the partition last came back from an older state.
+  /// R when it last came back from an older state: what it confirmed under an older R is doubtful.
   RestoreEpoch restored_at;
   friend bool operator==(const PartitionEntry&, const PartitionEntry&) = default;
 };

@@ -57,8 +57,8 @@ struct ShardRun {
 /// cursor that is in no other state (the leases themselves are kept by the master's core).
 ///
 /// Training epochs have no barrier: epoch e+1 is leased when nothing of e is TODO. Pass e of an
-/// evaluate dataset becomes leasable when no shard of epoch e of any train dataset (of its last
-/// epoch, if it has fewer) is TODO or leased, and none is open; it goes before training shards.
+/// evaluate dataset becomes leasable when no shard of the epochs up to e of any train dataset (of
+/// all, if it has fewer) is TODO or leased, and none is open; it goes before training shards.
 /// FAILED shards count as finished there, else one failure would hide all metrics.
 ///
 /// Pure; not thread-safe. A transition from a state that the method does not name is a bug of the

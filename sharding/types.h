@@ -34,7 +34,10 @@ using OwnerEpoch = StrongId<struct OwnerEpochTag, uint64_t>;
 /// A server's slot (ps-0 is 0) and the incarnation of the process in it, given by the master.
 using ServerId = StrongId<struct ServerIdTag, uint32_t>;
 using ServerIncarnation = StrongId<struct ServerIncarnationTag, uint64_t>;
-/// Run of a shard under one token; REVERIFY starts a new one.
+/// Which start of a node it is, counted from 1 in one run of its supervisor; 0: not known. With the
+/// node's name it says which process is meant. A pid does not: pids repeat, in containers at once.
+using StartNumber = StrongId<struct StartNumberTag, uint64_t>;
+/// Run of a shard under one token; what a restore has undone runs again in a new one.
 using RunNumber = StrongId<struct RunNumberTag, uint32_t>;
 
 /// A counter that never repeats over master restarts: the incarnation in the upper 24 bits, a count

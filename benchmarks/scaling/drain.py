@@ -21,8 +21,8 @@ def arguments(parser):
     parser.add_argument("--minibatch-ms", type=int, default=50, help="what a minibatch takes; a shard has 8")
 
 
-def quick(options):
-    options.runs = 2
+def smoke(options):
+    options.runs = 1
 
 
 def leased(job):

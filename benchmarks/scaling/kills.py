@@ -17,8 +17,8 @@ def arguments(parser):
     parser.add_argument("--seconds", type=float, default=60, help="what the job takes at least")
 
 
-def quick(options):
-    options.kills, options.records, options.seconds = 3, 100_000, 20
+def smoke(options):
+    options.kills, options.records, options.seconds = 1, 20_000, 5
 
 
 def lives(nodes):

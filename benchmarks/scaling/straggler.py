@@ -41,8 +41,8 @@ def add_shape(parser, seconds, worker_cpu=0.5, server_cpu=0.4):
     parser.add_argument("--flights", type=int, default=0, help="only so many records of the flights, for a quick look")
 
 
-def quick(options):
-    options.runs, options.seconds, options.at = 1, 120, 0.4
+def smoke(options):
+    options.runs, options.cores, options.epochs, options.flights = 1, 0.5, 40, 20_000
 
 
 def spec_of(options, data, epochs, **more):
@@ -82,7 +82,7 @@ def one(options, data, folder, epochs, kind):
     with jobs.Job(options, folder, spec_of(options, data, epochs, scaler=scaler), data.trainer) as job:
         # The rate before: from a third of the way to the moment on.
         began, done_then = reached(job, options, options.at / 3 * expected)
-        at, done = reached(job, options, options.at * expected)
+        at, done = reached(job, options, max(options.at * expected, done_then + 1))
         own_seconds = at - job.began + (expected - done) * (at - began) / (done - done_then)
         if kind == "undisturbed":
             summary = job.finish(10 * options.seconds + 300)
@@ -119,7 +119,7 @@ def measure(options, folder):
         result[f"paired_ratio_{kind}"] = statistics.median(
             a["seconds"] / b["seconds"] for a, b in zip([r for r in runs if r["kind"] == kind], [r for r in runs if r["kind"] == "undisturbed"]))
     result["goal"] = GOALS[options.role]
-    if not options.quick:
+    if not options.smoke:
         if result["ratio_on"] > result["goal"]:
             result["problems"].append(f"with policies on it takes {result['ratio_on']:.3f} of the undisturbed time, the goal is {result['goal']}")
         for run in runs:

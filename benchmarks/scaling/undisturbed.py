@@ -13,8 +13,8 @@ def arguments(parser):
     parser.set_defaults(at=0.3)
 
 
-def quick(options):
-    options.runs, options.seconds = 2, 20
+def smoke(options):
+    options.runs, options.epochs, options.flights = 1, 40, 20_000
 
 
 def measure(options, folder):
@@ -24,7 +24,8 @@ def measure(options, folder):
     for number in range(options.runs):
         jobs.say(f"undisturbed {number + 1}/{options.runs} ...")
         runs.append(straggler.one(options, data, os.path.join(folder, str(number)), epochs, "undisturbed"))
-    problems = [f"run {number + 1}: {run['decisions']} decisions: {run['events']}" for number, run in enumerate(runs) if run["decisions"]]
+    problems = [f"run {number + 1}: {run['decisions']} decisions: {run['events']}" for number, run in enumerate(runs)
+                if run["decisions"] and not options.smoke]
     return {"runs": runs, "epochs": epochs, "interventions": sum(run["decisions"] for run in runs),
             "seconds": figures.summary([run["seconds"] for run in runs]),
             "against_own_rate": figures.summary([run["against_own_rate"] for run in runs]),

@@ -12,8 +12,8 @@ def arguments(parser):
     parser.add_argument("--flights", type=int, default=0, help="only so many records of the flights")
 
 
-def quick(options):
-    options.epochs = 10
+def smoke(options):
+    options.epochs, options.flights = 5, 20_000
 
 
 def run(options, job):

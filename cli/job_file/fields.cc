@@ -8,6 +8,7 @@
 
 #include "cli/job_file/field_builder.h"
 #include "cli/job_file/scalars.h"
+#include "sharding/limits.h"
 
 namespace muster::job_file {
 namespace {
@@ -45,6 +46,11 @@ void AddHead(std::vector<Field>* fields) {
                          OnResume::kMayChange, Job(&JobSpec::snapshot_interval),
                          "Between two snapshots of a partition: what is re-run after a server's "
                          "death."));
+  fields->push_back(Make("spec.snapshots.restoreTimeout", Form::kDuration,
+                         {1 * kSecond, 24 * kHour}, OnResume::kMayChange,
+                         Job(&JobSpec::restore_timeout),
+                         "How long a server may fail to read snapshots (a file is missing or "
+                         "damaged, a disk is away) before the run ends with exit code 7."));
 }
 
 void AddDatasets(std::vector<Field>* fields) {
@@ -57,7 +63,7 @@ void AddDatasets(std::vector<Field>* fields) {
              {"train", "evaluate"}));
   fields->push_back(Default(
       Make(in + "files", Form::kGlobs, {1, 10'000}, OnResume::kFixed, Dataset(&DatasetSpec::files),
-           "Files of lines, as glob patterns. Their content is pinned; they "
+           "Files of lines of up to 16 MiB, as glob patterns. Their content is pinned; they "
            "may be moved as long as their order stays."),
       "required without `kafka`"));
   fields->push_back(Make(in + "header", Form::kBool, {}, OnResume::kFixed,
@@ -177,7 +183,8 @@ void AddProtocol(std::vector<Field>* fields) {
                          "Of workers; at most a third of `duration`."));
   fields->push_back(Make("spec.leases.failuresMax", Form::kWhole, {1, 1000}, kAny,
                          Job(&JobSpec::leases, &Leases::failures_max),
-                         "Failures of the trainer after which a shard is FAILED."));
+                         "Failures of the trainer after which a shard is FAILED. Leaving it early "
+                         "three times in a row, without coming further than before, is one."));
   fields->push_back(
       Make("spec.servers.timeout", Form::kDuration, {100 * kMs, 24 * kHour}, kAny,
            Job(&JobSpec::servers, &Servers::timeout),
@@ -231,7 +238,7 @@ std::vector<Field> MakeFields() {
   AddHead(&fields);
   AddDatasets(&fields);
   AddReplicas("ps", &JobSpec::ps, 1000, &fields);
-  AddReplicas("worker", &JobSpec::worker, 10'000, &fields);
+  AddReplicas("worker", &JobSpec::worker, kWorkersMax, &fields);
   AddBudget(&fields);
   AddProtocol(&fields);
   AddTraining(&fields);

@@ -48,6 +48,25 @@ void CheckSource(const DatasetSpec& dataset, const std::string& path,
   }
 }
 
+/// Where a topic is read from and up to, as far as the job file alone says it.
+void CheckBounds(const KafkaSpec& kafka, const std::string& path, std::vector<BrokenRule>* broken) {
+  const auto say = [&](std::string what) {
+    broken->push_back({{path + ".kafka.end", path}, std::move(what)});
+  };
+  using Kind = StreamBound::Kind;
+  const StreamBound &start = kafka.start, &end = kafka.end;
+  if (start.kind == Kind::kTime && end.kind == Kind::kTime && end.time < start.time) {
+    say(fmt::format("is before kafka.start, {}", ToString(start)));
+  }
+  if (start.kind != Kind::kOffsets || end.kind != Kind::kOffsets) return;
+  for (const auto& [partition, offset] : start.offsets) {
+    const auto ends = end.offsets.find(partition);
+    if (ends == end.offsets.end() || ends->second >= offset) continue;
+    say(fmt::format("partition {} ends at offset {}, and begins at offset {}", partition,
+                    ends->second, offset));
+  }
+}
+
 void CheckDatasets(const JobSpec& job, std::vector<BrokenRule>* broken) {
   std::set<std::string> names;
   bool trains = false;
@@ -55,6 +74,7 @@ void CheckDatasets(const JobSpec& job, std::vector<BrokenRule>* broken) {
     const DatasetSpec& dataset = job.datasets[i];
     trains = trains || dataset.mode == DatasetMode::kTrain;
     CheckSource(dataset, fmt::format("spec.datasets[{}]", i), broken);
+    CheckBounds(dataset.kafka, fmt::format("spec.datasets[{}]", i), broken);
     const std::string path = fmt::format("spec.datasets[{}].name", i);
     if (!dataset.name.empty() && !names.insert(dataset.name).second) {
       broken->push_back(

@@ -25,7 +25,8 @@ void AddKafkaFields(std::vector<Field>* fields) {
                          "Where reading begins. A partition that the topic gets later is read from "
                          "its oldest record."));
   fields->push_back(Make(in + "end", Form::kStreamEnd, {}, kFixed, Kafka(&KafkaSpec::end),
-                         "Where it ends; `now`: with what is there when the job begins."));
+                         "Where it ends; `now`: with what is there when the job begins. Offsets "
+                         "name every partition, those that are added meanwhile, too."));
   fields->push_back(Make(in + "maxDelay", Form::kDuration, {10 * kMs, kHour}, kAny,
                          Kafka(&KafkaSpec::max_delay),
                          "How long a record waits for others to fill its shard."));

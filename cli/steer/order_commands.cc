@@ -108,9 +108,11 @@ int WatchDrain(const DrainOptions& options, const std::optional<Event>& event, P
     if (client.ok()) {
       const absl::StatusOr<scaler::rest::Node> node = client->GetNode(options.node);
       if (!node.ok() && !IsUnreachable(node.status())) return PrintRefusal(node.status());
-      // A worker that has left is not there to be called drained.
-      const bool drained = node.ok() && (node->drain == "drained" || node->state == "finished");
-      if (drained) return PrintDrain(options, "drained", node->drain_left, event);
+      if (node.ok() && node->drain == "drained") {
+        return PrintDrain(options, "drained", node->drain_left, event);
+      }
+      // A worker that has left may be gone before the master calls it drained. It holds nothing.
+      if (node.ok() && node->state == "finished") return PrintDrain(options, "drained", 0, event);
       // The scaler has taken the order, whether the master shows it yet or not.
       if (node.ok() && !options.wait) {
         return PrintDrain(options, "draining", node->drain_left, event);

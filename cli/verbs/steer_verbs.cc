@@ -3,6 +3,7 @@
 #include <string>
 
 #include "cli/verbs/verb_options.h"
+#include "sharding/limits.h"
 
 namespace muster {
 namespace {
@@ -13,7 +14,7 @@ void AddReason(CLI::App* verb, std::string* reason) {
 
 /// What an order has whose outcome can be waited for.
 void AddOrder(CLI::App* verb, steer::OrderOptions* order) {
-  AddJobAndOutput(verb, &order->query);
+  AddOutput(verb, &order->query.output);
   AddReason(verb, &order->reason);
   verb->add_flag("--wait", order->wait, "Until it is known what came of it");
   verb->add_option("--timeout", order->timeout_s, "With --wait: seconds (300)")
@@ -71,37 +72,41 @@ void AddTop(CLI::App* app, SteerVerbs* verbs) {
 void AddNodeOrders(CLI::App* app, SteerVerbs* verbs) {
   CLI::App* restart =
       app->add_subcommand("restart", "End a worker's or a server's process and start it anew");
-  AddNode(restart, &verbs->restart.node, "ps-0, worker-1, ...");
+  AddNodeAndJob(restart, &verbs->restart.node, &verbs->restart.order.query, "ps-0, worker-1, ...");
   AddOrder(restart, &verbs->restart.order);
   restart->footer(
       "Examples:\n"
-      "  muster restart worker-1 job.yaml --reason 'looks stuck'\n"
-      "  muster restart ps-0 job.yaml --wait      # until it serves again; nothing is lost");
+      "  muster restart job.yaml worker-1 --reason 'looks stuck'\n"
+      "  muster restart job.yaml ps-0 --wait      # until it serves again; nothing is lost");
   restart->callback(
       [verbs] { verbs->chosen = [verbs] { return RestartCommand(verbs->restart); }; });
 
   CLI::App* resize = app->add_subcommand("resize", "Give a worker or a server other limits");
-  AddNode(resize, &verbs->resize.node, "ps-0, worker-1, ...");
+  AddNodeAndJob(resize, &verbs->resize.node, &verbs->resize.order.query, "ps-0, worker-1, ...");
   AddOrder(resize, &verbs->resize.order);
   resize->add_option("--memory", verbs->resize.memory, "As in a job file: 512Mi, 1.5Gi");
   resize->add_option("--cpus", verbs->resize.cpus, "Cores: 1.5, or 500m");
   resize->footer(
       "Examples:\n"
-      "  muster resize ps-0 job.yaml --memory 512Mi\n"
-      "  muster resize worker-1 job.yaml --cpus 1.5 --wait");
+      "  muster resize job.yaml ps-0 --memory 512Mi\n"
+      "  muster resize job.yaml worker-1 --cpus 1.5 --wait");
   resize->callback([verbs] { verbs->chosen = [verbs] { return ResizeCommand(verbs->resize); }; });
 }
 
 void AddScale(CLI::App* app, SteerVerbs* verbs) {
   CLI::App* scale = app->add_subcommand("scale", "Train with more or fewer workers");
+  AddJob(scale, &verbs->scale.order.query);
   AddOrder(scale, &verbs->scale.order);
   scale->add_option("--workers", verbs->scale.workers, "How many there shall be")
       ->required()
-      ->check(CLI::Range(1, 1'024));
+      ->check(CLI::Range(1u, kWorkersMax));
   scale->footer(
       "Examples:\n"
       "  muster scale job.yaml --workers 4\n"
-      "  muster scale job.yaml --workers 2 --wait     # those that leave finish their shards");
+      "  muster scale job.yaml --workers 2 --wait     # those that leave finish their shards\n"
+      "The number holds: the policy worker-count is paused, until the job ends or you lift it "
+      "with\n"
+      "  muster policies resume worker-count job.yaml");
   scale->callback([verbs] { verbs->chosen = [verbs] { return ScaleCommand(verbs->scale); }; });
 }
 

@@ -11,13 +11,14 @@ namespace muster {
 /// --output text|json.
 void AddOutput(CLI::App* verb, OutputFormat* output);
 
-/// The node that a verb is about, before the job; a job file in its place is refused.
-void AddNode(CLI::App* verb, std::string* node, const std::string& examples);
-
 /// The job of a verb: its file, or --state-dir.
 void AddJob(CLI::App* verb, QueryOptions* options);
 
-/// As above, and --output.
+/// The node that a verb is about, and the job, in either order. `examples`: of nodes.
+void AddNodeAndJob(CLI::App* verb, std::string* node, QueryOptions* options,
+                   const std::string& examples);
+
+/// --output and the job, as above.
 void AddJobAndOutput(CLI::App* verb, QueryOptions* options);
 
 /// As above, and --master, for a verb that a master can answer by itself.

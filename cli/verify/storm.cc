@@ -220,7 +220,9 @@ void Storm::Connect() {
   const absl::StatusOr<Endpoint> endpoint = job_->state().ReadEndpoint();
   if (!endpoint.ok()) return;
   link_ = std::make_unique<MasterLink>(
-      MakeAdminClient(endpoint->master, endpoint->job, kAskDeadline, WhenAway::kWait),
+      MakeAdminClient(
+          {.address = endpoint->master, .job = endpoint->job, .token_file = job_->state().token()},
+          kAskDeadline, WhenAway::kWait),
       endpoint->run_id, kPollInterval, clock_);
 }
 

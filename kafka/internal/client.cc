@@ -79,6 +79,7 @@ absl::StatusOr<ConfRef> MakeConf(const ClientConfig& config, const Settings& def
   for (const auto& [name, value] : ours) {
     MUSTER_RETURN_IF_ERROR(Set(conf.get(), name, value, false));
   }
+  if (config.brokers.empty()) return conf;
   MUSTER_RETURN_IF_ERROR(Set(conf.get(), "bootstrap.servers",
                              fmt::format("{}", fmt::join(config.brokers, ",")), false));
   return conf;

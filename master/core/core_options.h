@@ -46,12 +46,30 @@ struct DatasetPlan {
 /// in no release build: there nothing can set them, and nothing is left of them. tests/sim has
 /// many more (base/planted_bug.h).
 struct PlantedBugs {
-  /// A done under an old restore epoch is accepted.
+  /// Nothing is verified after a restore: a done under an old restore epoch is accepted, and
+  /// workers are not told which partitions were restored.
 #if MUSTER_WITH_FAILPOINTS
   bool no_reverify = false;
 #else
   static constexpr bool no_reverify = false;
 #endif
+};
+
+/// What the core keeps at most, whatever workers, servers and operators do.
+struct CoreLimits {
+  /// The newest leases that ended: a crash that is reported later than this many is charged to no
+  /// shard.
+  size_t ended_leases = 10'000;
+  /// Nodes that are known by name; those that ended longest ago are forgotten for new ones.
+  size_t nodes = 10'000;
+  /// Memory for shards that are DONE, with their metrics. From here on nothing is granted until
+  /// snapshots have made some COMMITTED; what is on lease may still be reported done.
+  uint64_t done_bytes = uint64_t{1} << 30;
+  /// Memory for FAILED shards and the reasons of failures. From here on nothing is granted, and
+  /// when nothing is under way any more the job ends FAILED.
+  uint64_t failure_bytes = uint64_t{128} << 20;
+  /// Names of metrics of one epoch of a dataset; others are not merged.
+  size_t metric_names = 1'024;
 };
 
 struct CoreOptions {
@@ -69,11 +87,14 @@ struct CoreOptions {
   std::chrono::milliseconds snapshot_interval{10'000};
   /// A snapshot that was asked for and not reported is asked for anew, with a newer cut.
   std::chrono::milliseconds snapshot_timeout{30'000};
+  /// The job fails when a server got no further with restoring its partitions for so long.
+  std::chrono::milliseconds restore_timeout{120'000};
   JobSpec::Leases leases;
   JobSpec::Servers server_times;
   std::chrono::milliseconds drain_timeout{30'000};
   /// The job fails when more records than this were rejected.
   uint64_t rejected_records_max = 0;
+  CoreLimits limits;
   PlantedBugs planted_bugs;
 };
 

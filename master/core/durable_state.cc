@@ -19,6 +19,7 @@ struct Applier {
   void operator()(const PartitionRecord& record) { state->partitions[record.partition] = record; }
   void operator()(const TableSpec& table) { state->tables[table.id] = table; }
   void operator()(const NodeRecord& record) { state->nodes[record.name] = record; }
+  void operator()(const EraseNode& erase) { state->nodes.erase(erase.name); }
   void operator()(const EventRecord& record) { state->events[record.sequence] = record; }
   void operator()(const StreamRecord& record) { state->streams[record.dataset] = record; }
   void operator()(const StreamPositionRecord& record) {

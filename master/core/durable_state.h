@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "master/core/packed_metrics.h"
 #include "sharding/control.h"
 #include "sharding/interval_set.h"
 #include "sharding/partition_map.h"
@@ -72,7 +71,7 @@ struct MetaRecord {
 struct DoneRecord {
   DoneShard done;
   std::string worker;
-  PackedMetrics metrics;
+  ShardMetrics metrics;
 };
 /// The DONE records with first <= seq <= last are gone.
 struct EraseDone {
@@ -114,12 +113,13 @@ struct NodeRecord {
   std::string name;
   std::string role;   // worker, ps, master, scaler
   std::string state;  // starting, running, lost, exited
-  uint64_t pid = 0;
+  /// The newest process that its supervisor told of in this run; 0: none.
+  StartNumber told_start;
+  uint64_t pid = 0;  // of told_start, for people
   /// Of a worker: what the process chose. Of a server: what the master gave it.
   uint64_t incarnation = 0;
-  /// Of a worker: the how-manieth start of the run its newest process is; 0: not known.
-  uint64_t start = 0;
-  uint32_t restarts = 0;
+  /// The start that the process of `incarnation` is; 0: not known.
+  StartNumber start;
   std::string last_exit;
   uint64_t records_committed = 0;
   // Servers
@@ -131,6 +131,10 @@ struct NodeRecord {
   uint64_t stale_before = 0;
   uint64_t skipped_now = 0;
   uint64_t stale_now = 0;
+};
+
+struct EraseNode {
+  std::string name;
 };
 
 struct EventRecord {
@@ -170,7 +174,7 @@ struct EraseStreamRange {
 using Mutation =
     std::variant<MetaRecord, DoneRecord, EraseDone, EpochRecord, FailureRecord, EraseFailure,
                  PartitionRecord, TableSpec, NodeRecord, EventRecord, EraseEvents, StreamRecord,
-                 StreamPositionRecord, StreamRangeRecord, EraseStreamRange>;
+                 StreamPositionRecord, StreamRangeRecord, EraseStreamRange, EraseNode>;
 
 struct DurableState {
   /// None: a new journal.

@@ -10,13 +10,24 @@ namespace muster {
 Forgetting::Forgetting(MasterIncarnation incarnation, Shards committed)
     : base_(incarnation, 0), recovered_(std::move(committed)) {}
 
-void Forgetting::OnCommitted(const ShardId& shard, LeaseToken token) {
-  waiting_.emplace(std::max(token, base_), shard);
+void Forgetting::OnLeased(const ShardId& shard, LeaseToken token) {
+  LeaseToken& newest = newest_[shard];
+  newest = MUSTER_PLANTED(kNewestIsLast) ? token : std::max(newest, token);
+}
+
+void Forgetting::OnCommitted(const ShardId& shard) {
+  const auto leased = newest_.find(shard);
+  LeaseToken newest = MUSTER_PLANTED(kEarlierTokens) ? LeaseToken() : base_;
+  if (leased != newest_.end()) {
+    newest = std::max(newest, leased->second);
+    newest_.erase(leased);
+  }
+  waiting_.emplace(newest, shard);
 }
 
 void Forgetting::Update(LeaseToken floor) {
   bool changed = false;
-  if (base_ < floor && !recovered_.empty()) {
+  if ((base_ < floor || MUSTER_PLANTED(kEarlierTokens)) && !recovered_.empty()) {
     for (const auto& [epoch, shards] : recovered_) {
       for (const auto& [begin, end] : shards.intervals()) state_.shards[epoch].Add(begin, end);
     }

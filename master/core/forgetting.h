@@ -4,22 +4,26 @@
 #include <map>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "sharding/control.h"
 
 namespace muster {
 
 /// What partitions may forget (docs/protocol.md, section 3, rule 7): the COMMITTED training shards
-/// all of whose tokens are below the floor. The newest token of a COMMITTED shard is the one under
-/// which it was DONE, since a later grant would have refused that done; tokens of earlier master
-/// incarnations count as issued for every shard. Pure; not thread-safe.
+/// all of whose tokens are below the floor. Tokens of earlier master incarnations count as issued
+/// for every shard; those of this one are remembered until the shard is COMMITTED. Pure; not
+/// thread-safe.
 class Forgetting {
  public:
   using Shards = std::map<std::pair<DatasetId, EpochIndex>, IntervalSet>;
 
   /// `committed`: the training shards that were COMMITTED before this incarnation.
   Forgetting(MasterIncarnation incarnation, Shards committed);
-  /// A training shard became COMMITTED under `token`.
-  void OnCommitted(const ShardId& shard, LeaseToken token);
+  /// A training shard that is not COMMITTED is leased under `token`, which may be older than one
+  /// that it had before: a lease of an earlier incarnation that its worker still holds.
+  void OnLeased(const ShardId& shard, LeaseToken token);
+  /// A training shard became COMMITTED.
+  void OnCommitted(const ShardId& shard);
   /// A partition serves an older state again and must be told anew.
   void OnRestored() { restored_ = true; }
   /// Takes over a floor, and gives the state a new version if it says more than before. `floor` =
@@ -30,7 +34,10 @@ class Forgetting {
   const ForgetState& state() const { return state_; }
 
  private:
+  /// No token of an earlier incarnation is above it.
   LeaseToken base_;
+  /// Newest tokens of the shards that this incarnation leased and that are not COMMITTED.
+  absl::flat_hash_map<ShardId, LeaseToken> newest_;
   /// COMMITTED under an earlier incarnation.
   Shards recovered_;
   /// By newest token.

@@ -69,6 +69,11 @@ size_t LeaseTable::CountOf(const WorkerKey& worker) const {
   return it == by_worker_.end() ? 0 : it->second.size();
 }
 
+bool LeaseTable::Holds(const std::string& worker) const {
+  const auto it = by_worker_.lower_bound({worker, 0});
+  return it != by_worker_.end() && it->first.name == worker;
+}
+
 std::vector<LeaseToken> LeaseTable::BegunWithoutProgressSince(TimePoint then) const {
   std::vector<LeaseToken> tokens;
   for (LeaseToken token : begun_) {

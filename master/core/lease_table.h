@@ -34,6 +34,8 @@ struct Lease {
   uint32_t minibatches_started = 0;
   /// When the phase or the minibatches last changed.
   TimePoint progress_at;
+  /// As the worker counts them.
+  RunNumber run;
 };
 
 /// The leases of this master incarnation; nothing of it is journaled. Pure; not thread-safe.
@@ -52,6 +54,8 @@ class LeaseTable {
   /// The tokens of one worker process, ascending; a copy, so that they may be removed on the way.
   std::vector<LeaseToken> TokensOf(const WorkerKey& worker) const;
   size_t CountOf(const WorkerKey& worker) const;
+  /// Whether any process of this worker has leases.
+  bool Holds(const std::string& worker) const;
   /// The smallest token of a lease on a training shard.
   std::optional<LeaseToken> OldestTrain() const;
   /// Tokens of leases that a worker has begun, with no news since `then` or earlier.

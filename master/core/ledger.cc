@@ -28,6 +28,31 @@ std::vector<QueueDataset> QueueDatasets(const std::vector<DatasetPlan>& plan,
   return datasets;
 }
 
+/// Of a shard that is DONE, with its places in the queue.
+constexpr size_t kDoneBytes = 384;
+
+/// A failure of nodes alone takes little, and goes with its shard.
+size_t MemoryOf(const FailureRecord& record) {
+  size_t bytes = record.failed ? 2 * sizeof(record) : 0;
+  for (const std::string& reason : record.reasons) bytes += sizeof(reason) + reason.size();
+  return bytes;
+}
+
+/// While it lives the record changes; `bytes` follows.
+class Recount {
+ public:
+  Recount(uint64_t* bytes, const FailureRecord* record) : bytes_(bytes), record_(record) {
+    *bytes_ -= MemoryOf(*record_);
+  }
+  ~Recount() { *bytes_ += MemoryOf(*record_); }
+  Recount(const Recount&) = delete;
+  Recount& operator=(const Recount&) = delete;
+
+ private:
+  uint64_t* const bytes_;
+  const FailureRecord* const record_;
+};
+
 /// Whether every shard of a stream has a range or is COMMITTED.
 absl::Status CheckComplete(const StreamRecord& stream, const DurableState& state) {
   const auto epoch = state.epochs.find({stream.dataset, EpochIndex(0)});
@@ -115,8 +140,9 @@ absl::Status Ledger::CheckFits(const std::vector<DatasetPlan>& plan, const Durab
   return absl::OkStatus();
 }
 
-Ledger::Ledger(std::vector<DatasetPlan> plan, const DurableState& state)
+Ledger::Ledger(std::vector<DatasetPlan> plan, const DurableState& state, size_t metric_names)
     : plan_(std::move(plan)),
+      metric_names_(metric_names),
       streams_(plan_, state),
       queue_(QueueDatasets(plan_, state)),
       failures_(state.failures) {
@@ -132,12 +158,13 @@ Ledger::Ledger(std::vector<DatasetPlan> plan, const DurableState& state)
   for (const auto& [seq, record] : state.done) {
     MUSTER_CHECK(seq <= done_seq_ && seq > commit_seq_);
     queue_.RestoreDone(record.done);
-    const uint32_t records = RecordsTrained(record.done.shard, record.metrics.scalars);
+    const uint32_t records = RecordsTrained(record.done.shard, record.metrics);
     totals_[{record.done.shard.dataset, record.done.shard.epoch}].records_done += records;
-    rejected_ += record.metrics.scalars.rejected_records;
-    details_[seq] = {record.worker, record.metrics, records};
+    rejected_ += record.metrics.rejected_records;
+    AddDetail(seq, {record.worker, record.metrics, records});
   }
   for (const auto& [shard, record] : state.failures) {
+    failure_bytes_ += MemoryOf(record);
     if (record.failed) queue_.RestoreFailed(shard);
   }
   queue_.FinishRestore();
@@ -176,11 +203,11 @@ void Ledger::MarkDone(const ShardId& shard, LeaseToken token, const std::string&
 #endif
   queue_.SetDone(done);
   done_seq_ = std::max(done_seq_, done.seq);
-  DoneDetail detail{worker, Pack(metrics), RecordsTrained(shard, metrics)};
+  DoneDetail detail{worker, metrics, RecordsTrained(shard, metrics)};
   totals_[{shard.dataset, shard.epoch}].records_done += detail.records;
   rejected_ += metrics.rejected_records;
   pending_.push_back(DoneRecord{done, worker, detail.metrics});
-  details_.emplace_hint(details_.end(), done.seq, std::move(detail));
+  AddDetail(done.seq, std::move(detail));
   if (MUSTER_PLANTED(kMetricsWhenDone)) {
     Merge(&totals_[{shard.dataset, shard.epoch}].metrics, metrics);
   }
@@ -196,14 +223,60 @@ void Ledger::MarkEvaluated(const ShardId& shard, const ShardMetrics& metrics) {
 void Ledger::MergeCommitted(const ShardId& shard, const ShardMetrics& metrics, uint32_t records) {
   EpochTotals& totals = totals_[{shard.dataset, shard.epoch}];
   totals.records_committed += records;
-  if (!MUSTER_PLANTED(kMetricsWhenDone) || IsEvaluate(shard)) Merge(&totals.metrics, metrics);
+  if (!MUSTER_PLANTED(kMetricsWhenDone) || IsEvaluate(shard)) {
+    MergeNamed({shard.dataset, shard.epoch}, metrics);
+  }
+  if (MUSTER_PLANTED(kAucReplaced)) totals.metrics.aucs = metrics.aucs;
   dirty_epochs_.insert({shard.dataset, shard.epoch});
   streams_.OnCommitted(shard);
   DropFailures(shard);
 }
 
+void Ledger::MergeNamed(const EpochKey& epoch, const ShardMetrics& metrics) {
+  ShardMetrics& into = totals_[epoch].metrics;
+  const size_t names = into.means.size() + into.aucs.size();
+  const size_t added = metrics.means.size() + metrics.aucs.size();
+  if (names + added <= metric_names_) return Merge(&into, metrics);
+  size_t room = metric_names_ - std::min(names, metric_names_);
+  bool dropped = false;
+  const auto fits = [&](bool known) {
+    if (known) return true;
+    if (room == 0) return !(dropped = true);
+    --room;
+    return true;
+  };
+  ShardMetrics kept = metrics;
+  std::erase_if(kept.means, [&](const auto& one) { return !fits(into.means.contains(one.first)); });
+  std::erase_if(kept.aucs, [&](const auto& one) { return !fits(into.aucs.contains(one.first)); });
+  if (dropped && !metrics_dropped_told_.contains(epoch)) metrics_dropped_.insert(epoch);
+  Merge(&into, kept);
+}
+
+std::vector<std::pair<DatasetId, EpochIndex>> Ledger::TakeDroppedMetrics() {
+  std::vector<EpochKey> epochs(metrics_dropped_.begin(), metrics_dropped_.end());
+  metrics_dropped_told_.merge(metrics_dropped_);
+  metrics_dropped_.clear();
+  return epochs;
+}
+
+void Ledger::AddDetail(DoneSeq seq, DoneDetail detail) {
+  done_bytes_ += kDoneBytes + detail.worker.size() + MemoryOf(detail.metrics);
+  details_.emplace_hint(details_.end(), seq, std::move(detail));
+}
+
+Ledger::DoneDetail Ledger::TakeDetail(DoneSeq seq) {
+  auto node = details_.extract(seq);
+  MUSTER_CHECK(!node.empty());
+  done_bytes_ -= kDoneBytes + node.mapped().worker.size() + MemoryOf(node.mapped().metrics);
+  return std::move(node.mapped());
+}
+
 void Ledger::DropFailures(const ShardId& shard) {
-  if (failures_.erase(shard) > 0) dirty_failures_.insert(shard);
+  const auto record = failures_.find(shard);
+  if (record == failures_.end()) return;
+  failure_bytes_ -= MemoryOf(record->second);
+  failures_.erase(record);
+  dirty_failures_.insert(shard);
 }
 
 std::vector<Ledger::Committed> Ledger::CommitUpTo(DoneSeq last) {
@@ -211,13 +284,10 @@ std::vector<Ledger::Committed> Ledger::CommitUpTo(DoneSeq last) {
   if (last <= commit_seq_) return result;
   MUSTER_CHECK(last <= done_seq_);
   for (const DoneShard& done : queue_.CommitUpTo(last)) {
-    auto detail = details_.find(done.seq);
-    MUSTER_CHECK(detail != details_.end());
-    const uint32_t records = detail->second.records;
-    totals_[{done.shard.dataset, done.shard.epoch}].records_done -= records;
-    MergeCommitted(done.shard, Unpack(detail->second.metrics), records);
-    result.push_back({done, std::move(detail->second.worker), records});
-    details_.erase(detail);
+    DoneDetail detail = TakeDetail(done.seq);
+    totals_[{done.shard.dataset, done.shard.epoch}].records_done -= detail.records;
+    MergeCommitted(done.shard, detail.metrics, detail.records);
+    result.push_back({done, std::move(detail.worker), detail.records});
   }
   pending_.push_back(EraseDone{commit_seq_.Next(), last});
   commit_seq_ = last;
@@ -227,11 +297,9 @@ std::vector<Ledger::Committed> Ledger::CommitUpTo(DoneSeq last) {
 std::vector<DoneShard> Ledger::ReplayAfter(DoneSeq cut) {
   std::vector<DoneShard> result = queue_.ReplayAfter(cut);
   for (const DoneShard& done : result) {
-    auto detail = details_.find(done.seq);
-    MUSTER_CHECK(detail != details_.end());
-    totals_[{done.shard.dataset, done.shard.epoch}].records_done -= detail->second.records;
-    rejected_ -= detail->second.metrics.scalars.rejected_records;
-    details_.erase(detail);
+    const DoneDetail detail = TakeDetail(done.seq);
+    totals_[{done.shard.dataset, done.shard.epoch}].records_done -= detail.records;
+    rejected_ -= detail.metrics.rejected_records;
 #ifdef MUSTER_PLANTED_BUGS
     replayed_[done.shard] = done.seq;
 #endif
@@ -259,6 +327,7 @@ std::vector<StreamTable::NewShard> Ledger::CutStream(DatasetId dataset, TimePoin
 
 void Ledger::FailLost(const ShardId& shard, std::string_view reason) {
   FailureRecord& record = failures_[shard];
+  const Recount recount(&failure_bytes_, &record);
   record.shard = shard;
   record.lost = !MUSTER_PLANTED(kLossNotJournaled);
   AddReason(reason, &record);
@@ -279,6 +348,7 @@ Ledger::Charged Ledger::ChargeTrainer(const ShardId& shard, LeaseToken token,
                                       std::string_view reason, uint32_t failures_max) {
   MUSTER_CHECK(queue_.StateOf(shard) == ShardState::kTodo);
   FailureRecord& record = failures_[shard];
+  const Recount recount(&failure_bytes_, &record);
   record.shard = shard;
   if (token <= record.charged && !MUSTER_PLANTED(kChargedAgain)) return Charged::kAlready;
   record.charged = token;
@@ -301,7 +371,9 @@ void Ledger::CountNodeFailure(const ShardId& shard) {
 void Ledger::Retry(const ShardId& shard) {
   queue_.RetryFailed(shard);
   FailureRecord& record = failures_[shard];
+  const Recount recount(&failure_bytes_, &record);
   record.failed = false;
+  record.reasons.clear();
   if (std::exchange(record.lost, false)) streams_.OnRetried(shard);
   record.failures = 0;
   dirty_failures_.insert(shard);

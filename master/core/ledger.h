@@ -26,8 +26,8 @@ class Ledger {
 
   /// kFailedPrecondition when the journal knows epochs that the plan no longer has.
   static absl::Status CheckFits(const std::vector<DatasetPlan>& plan, const DurableState& state);
-  /// Requires CheckFits(plan, state).ok().
-  Ledger(std::vector<DatasetPlan> plan, const DurableState& state);
+  /// Requires CheckFits(plan, state).ok(). `metric_names`: as in CoreLimits.
+  Ledger(std::vector<DatasetPlan> plan, const DurableState& state, size_t metric_names);
 
   ShardQueue& queue() { return queue_; }
   const ShardQueue& queue() const { return queue_; }
@@ -88,6 +88,12 @@ class Ledger {
   uint64_t RecordsDone(DatasetId dataset, EpochIndex epoch) const;
   /// Merged over the COMMITTED shards; nullptr: none yet.
   const ShardMetrics* Metrics(DatasetId dataset, EpochIndex epoch) const;
+  /// Epochs of which metrics were dropped since the last call because they have too many names;
+  /// each is told once.
+  std::vector<std::pair<DatasetId, EpochIndex>> TakeDroppedMetrics();
+  /// About what DONE shards, and FAILED ones with all reasons of failures, take in memory.
+  uint64_t done_bytes() const { return done_bytes_; }
+  uint64_t failure_bytes() const { return failure_bytes_; }
   /// Rejected records of DONE and COMMITTED shards of the whole job.
   uint64_t rejected_records() const { return rejected_; }
 
@@ -98,7 +104,7 @@ class Ledger {
  private:
   struct DoneDetail {
     std::string worker;
-    PackedMetrics metrics;
+    ShardMetrics metrics;
     uint32_t records = 0;
   };
   struct EpochTotals {
@@ -109,12 +115,17 @@ class Ledger {
   using EpochKey = std::pair<DatasetId, EpochIndex>;
 
   void MergeCommitted(const ShardId& shard, const ShardMetrics& metrics, uint32_t records);
+  /// Adds what has a name that the epoch knows, or for which it has room.
+  void MergeNamed(const EpochKey& epoch, const ShardMetrics& metrics);
+  void AddDetail(DoneSeq seq, DoneDetail detail);
+  DoneDetail TakeDetail(DoneSeq seq);
   void DropFailures(const ShardId& shard);
   void AddReason(std::string_view reason, FailureRecord* record);
   /// Records of a shard that is done with these metrics.
   uint32_t RecordsTrained(const ShardId& shard, const ShardMetrics& metrics) const;
 
   std::vector<DatasetPlan> plan_;
+  const size_t metric_names_;
   StreamTable streams_;
   ShardQueue queue_;
   DoneSeq done_seq_;
@@ -123,6 +134,9 @@ class Ledger {
   std::map<EpochKey, EpochTotals> totals_;
   std::map<ShardId, FailureRecord> failures_;
   uint64_t rejected_ = 0;
+  uint64_t done_bytes_ = 0;
+  uint64_t failure_bytes_ = 0;
+  std::set<EpochKey> metrics_dropped_, metrics_dropped_told_;
 #ifdef MUSTER_PLANTED_BUGS
   std::map<ShardId, DoneSeq> replayed_;
 #endif

@@ -12,7 +12,6 @@
 namespace muster {
 namespace {
 
-constexpr size_t kEndedMax = 10'000;
 constexpr uint32_t kRejectEventsMax = 100;
 /// Ticks come every 50 ms or so; this long without one, the process stood still.
 constexpr std::chrono::seconds kPauseMin{1};
@@ -29,6 +28,15 @@ Forgetting::Shards CommittedTraining(const CoreOptions& options, const DurableSt
 
 MasterIncarnation NextIncarnation(const DurableState& state) {
   return state.meta.has_value() ? state.meta->incarnation.Next() : MasterIncarnation(1);
+}
+
+/// `floor`, or lower: at rest in the grace period, later it moves on in steps.
+[[maybe_unused]] LeaseToken LowFloor(bool grace, MasterIncarnation incarnation, LeaseToken floor,
+                                     size_t leases) {
+  constexpr uint64_t kStep = 32;
+  if (grace) return {MasterIncarnation(incarnation.value() - 1), 1};
+  if (leases == 0) return floor;
+  return {floor.incarnation(), (floor.count() - 1) / kStep * kStep + 1};
 }
 
 }  // namespace
@@ -48,10 +56,11 @@ MasterCore::MasterCore(CoreOptions options, MasterIncarnation incarnation, Durab
     : options_(std::move(options)),
       incarnation_(incarnation),
       started_at_(at.now),
-      ledger_(options_.datasets, state),
+      ledger_(options_.datasets, state, options_.limits.metric_names),
       partitions_(options_.partitions, incarnation_, state, at.now),
       forgetting_(incarnation_, CommittedTraining(options_, state)),
-      nodes_(std::move(state.nodes)),
+      gate_(options_.limits),
+      nodes_(std::move(state.nodes), options_.limits.nodes),
       events_(std::move(state.events)),
       tables_(std::move(state.tables)),
       meta_at_(at.now),
@@ -104,6 +113,7 @@ void MasterCore::Begin(const DurableState& state, StepTime at) {
   }
   TryCommit(at);
   CheckRejects(at);
+  CheckLimits(at);
   CheckEnd(at);
 }
 
@@ -127,12 +137,31 @@ void MasterCore::Replay(const PartitionTable::Restored& restored, const std::str
   for (const DoneShard& done : shards) {
     totals_.redelivered_minibatches += ledger_.MinibatchesOf(done.shard);
   }
+  const size_t evaluations = EndOutdatedEvaluations(shards);
   AddEvent(at, "partitions-restored", "",
-           fmt::format("{}: {} partitions {}, {} DONE shards run again (restore epoch {})", why,
+           fmt::format("{}: {} partitions {}, {} DONE shards run again{} (restore epoch {})", why,
                        restored.partitions,
                        totals_.snapshots_accepted == 0 ? "start with no snapshot yet"
                                                        : "come back from their snapshots",
-                       shards.size(), partitions_.restore_epoch().value()));
+                       shards.size(),
+                       evaluations == 0
+                           ? ""
+                           : fmt::format(", {} evaluate shard{} afterwards", evaluations,
+                                         evaluations == 1 ? " begins again" : "s begin again"),
+                       partitions_.restore_epoch().value()));
+}
+
+size_t MasterCore::EndOutdatedEvaluations(const std::vector<DoneShard>& replayed) {
+  if (replayed.empty() || MUSTER_PLANTED(kEvaluateRolledBack)) return 0;
+  const EpochIndex first = std::ranges::min(replayed, {}, [](const DoneShard& done) {
+                             return done.shard.epoch;
+                           }).shard.epoch;
+  std::vector<LeaseToken> outdated;
+  for (const auto& [token, lease] : leases_.leases()) {
+    if (lease.evaluate && lease.shard.epoch >= first) outdated.push_back(token);
+  }
+  for (const LeaseToken token : outdated) EndLease(token, EndCause::kDropped);
+  return outdated.size();
 }
 
 LeaseToken MasterCore::Floor() const {
@@ -148,7 +177,7 @@ void MasterCore::EndLease(LeaseToken token, EndCause cause) {
     ledger_.CountNodeFailure(lease.shard);
   }
   ended_.emplace(token, Ended{lease.shard, lease.worker});
-  if (ended_.size() > kEndedMax) ended_.erase(ended_.begin());
+  if (ended_.size() > options_.limits.ended_leases) ended_.erase(ended_.begin());
 }
 
 void MasterCore::EndAllLeases() {
@@ -162,6 +191,7 @@ void MasterCore::Charge(LeaseToken token, const Ended& lease, std::string_view r
       shard, token, fmt::format("{}: {}", worker.name, reason), options_.leases.failures_max);
   if (charged == Ledger::Charged::kAlready) return;
   const bool failed = charged == Ledger::Charged::kFailed;
+  if (failed) hand_backs_.Forget(shard);
   const FailureRecord* record = ledger_.FindFailure(shard);
   AddEvent(
       at, failed ? "shard-failed" : "shard-failure", worker.name,
@@ -177,13 +207,14 @@ void MasterCore::TryCommit(StepTime at) {
   std::set<std::pair<DatasetId, EpochIndex>> epochs;
   for (const Ledger::Committed& committed : ledger_.CommitUpTo(cut)) {
     epochs.insert({committed.done.shard.dataset, committed.done.shard.epoch});
-    forgetting_.OnCommitted(committed.done.shard, committed.done.token);
+    forgetting_.OnCommitted(committed.done.shard);
     if (Node* node = nodes_.Find(committed.worker)) {
       node->record.records_committed += committed.records;
       nodes_.Touch(*node);
     }
   }
   for (const auto& [dataset, epoch] : epochs) EpochEvent(dataset, epoch, at);
+  CheckLimits(at);
   CheckEnd(at);
 }
 
@@ -223,6 +254,20 @@ void MasterCore::CheckRejects(StepTime at) {
          at);
 }
 
+void MasterCore::CheckLimits(StepTime at) {
+  for (const auto& [dataset, epoch] : ledger_.TakeDroppedMetrics()) {
+    AddEvent(at, "metrics-dropped", "",
+             fmt::format("epoch {} of dataset '{}' has {} metrics, the limit: those with other "
+                         "names are dropped",
+                         epoch.value(), options_.datasets[dataset.value()].name,
+                         options_.limits.metric_names));
+  }
+  if (IsTerminal(state_)) return;
+  if (auto news = gate_.Look(ledger_.done_bytes(), ledger_.failure_bytes()); news.has_value()) {
+    AddEvent(at, std::move(news->kind), "", news->text);
+  }
+}
+
 void MasterCore::CheckEnd(StepTime at) {
   if (IsTerminal(state_)) return;
   const ShardQueue& queue = ledger_.queue();
@@ -232,7 +277,11 @@ void MasterCore::CheckEnd(StepTime at) {
     if (queue.failed_count() == 0) return EndJob(JobState::kSucceeded, "", at);
     return EndJob(JobState::kFailed, FailedText(), at);
   }
-  if (state_ == JobState::kDraining && leases_.size() == 0 && queue.done().empty() && !grace_) {
+  const bool idle = leases_.size() == 0 && queue.done().empty() && !grace_;
+  if (gate_.too_many_failures() && state_ == JobState::kRunning && idle) {
+    return EndJob(JobState::kFailed, "too many failures to go on: " + FailedText(), at);
+  }
+  if (state_ == JobState::kDraining && idle) {
     EndJob(JobState::kDrained, "", at);
   }
 }
@@ -267,6 +316,8 @@ void MasterCore::EndJob(JobState state, std::string_view reason, StepTime at) {
 bool MasterCore::Urgent() {
   if (ledger_.queue().done().empty() || IsTerminal(state_)) return false;
   if (state_ == JobState::kDraining) return leases_.train_count() == 0;
+  if (gate_.too_much_done()) return true;
+  if (gate_.too_many_failures()) return leases_.train_count() == 0;
   // A stream has nothing left to lease whenever its topic is slow: that is no end.
   return !ledger_.queue().AnyOpen() && leases_.train_count() == 0 &&
          !ledger_.queue().Peek().has_value();
@@ -299,7 +350,11 @@ void MasterCore::Tick(StepTime at) {
   TickServers(at);
   TickDrains(at);
   TickStreams(at);
-  if (!grace_) forgetting_.Update(Floor());
+  if (MUSTER_WEAKENED(kBusyGrace)) {
+    forgetting_.Update(LowFloor(grace_, incarnation_, Floor(), leases_.train_count()));
+  } else if (!grace_) {
+    forgetting_.Update(Floor());
+  }
   if (drain_began_.has_value() && state_ == JobState::kDraining) {
     const auto waited = at.now - *drain_began_;
     if (waited >= options_.drain_timeout && leases_.size() > 0) {

@@ -19,32 +19,17 @@
 #include "master/core/durable_state.h"
 #include "master/core/event_log.h"
 #include "master/core/forgetting.h"
+#include "master/core/grant_gate.h"
+#include "master/core/hand_backs.h"
 #include "master/core/lease_table.h"
 #include "master/core/ledger.h"
+#include "master/core/node_report.h"
 #include "master/core/node_table.h"
 #include "master/core/partition_table.h"
 #include "master/core/stream_look.h"
 #include "sharding/control.h"
 
 namespace muster {
-
-/// What the supervisor reports of a node.
-struct NodeReport {
-  enum class What : uint8_t { kStarted, kExited };
-  std::string node;
-  std::string role;
-  uint64_t pid = 0;
-  What what = What::kStarted;
-  uint32_t signal = 0;  // 0: none
-  uint32_t exit_code = 0;
-  /// The token of the shard that the trainer was computing; none: no shard.
-  LeaseToken computing_token;
-  uint32_t minibatches_started = 0;
-  /// Of the worker's process that ended; 0: not known.
-  uint64_t incarnation = 0;
-  std::string text;
-  uint32_t restarts = 0;
-};
 
 /// The master as a deterministic state machine: docs/protocol.md sections 2 to 5 and 7 for the
 /// master's side, without moves. Every public method that is not const is one step. A step changes
@@ -67,11 +52,11 @@ class MasterCore {
 
   // Workers.
   /// A worker process begins. Another process of the same node that is known from before is taken
-  /// for dead. kResourceExhausted when there are too many node names.
+  /// for dead. kResourceExhausted when too many nodes have not ended.
   ///
-  /// `start`: the how-manieth start of the node in this run the process is, 0 = not known. One that
-  /// is older than the newest heard is dead: kFailedPrecondition, nothing changes.
-  absl::Status HelloWorker(const WorkerKey& worker, uint64_t start, StepTime at);
+  /// `start`: which process of the node it is; 0 = not known. One that is older than the newest
+  /// heard of is dead: kFailedPrecondition, nothing changes.
+  absl::Status HelloWorker(const WorkerKey& worker, StartNumber start, StepTime at);
   /// The table's id. kAlreadyExists shows both specs when they differ; kInvalidArgument names a
   /// senseless field. A spec with a warm start and without its hash asks for a table that is known
   /// already; kNotFound when it is not: the hash must be given.
@@ -134,10 +119,8 @@ class MasterCore {
   const EventLog& events() const { return events_; }
   const std::map<TableId, TableSpec>& tables() const { return tables_; }
   const JobTotals& totals() const { return totals_; }
-  /// Why the topic of a dataset cannot be looked at now; empty: it can, or it is none.
-  std::string_view StreamTrouble(DatasetId dataset) const;
-  /// How long its records take; null: nobody has told yet.
-  const StreamDelays* DelaysOf(DatasetId dataset) const;
+  /// What is known of the topic of a dataset; null: nothing yet, or it is none.
+  const StreamWatch* WatchOf(DatasetId dataset) const;
   const ForgetState& forget_state() const { return forgetting_.state(); }
   const CoreOptions& options() const { return options_; }
   TimePoint started_at() const { return started_at_; }
@@ -150,10 +133,12 @@ class MasterCore {
     uint64_t sequence = 0;
     TimePoint last_seen;
     /// As in HelloWorker.
-    uint64_t start = 0;
+    StartNumber start;
     /// Another process took over its node name.
     bool superseded = false;
     bool silent = false;
+    /// What its node lacks was told since it last finished a shard.
+    bool shortage_told = false;
     /// When any of its leases last changed: what waits in its queue ages from here.
     TimePoint progress_at;
     /// Tokens whose done was accepted and that the worker may not know of yet.
@@ -175,6 +160,8 @@ class MasterCore {
   void EndLease(LeaseToken token, EndCause cause);
   void Charge(LeaseToken token, const Ended& lease, std::string_view reason, StepTime at);
   void Replay(const PartitionTable::Restored& restored, const std::string& why, StepTime at);
+  /// Ends the evaluate leases whose weights lack what is replayed now; returns how many.
+  size_t EndOutdatedEvaluations(const std::vector<DoneShard>& replayed);
   void TryCommit(StepTime at);
   void CheckEnd(StepTime at);
   void EpochEvent(DatasetId dataset, EpochIndex epoch, StepTime at);
@@ -188,6 +175,7 @@ class MasterCore {
   void TellRejects(const DoneReport& done, const std::string& worker, StepTime at);
   void CheckRejects(StepTime at);
   bool Urgent();
+  void CheckLimits(StepTime at);
   void AddEvent(StepTime at, std::string kind, std::string node, std::string_view text) {
     events_.Add(at.wall, std::move(kind), std::move(node), text);
   }
@@ -213,6 +201,7 @@ class MasterCore {
   void TakeHeld(const WorkerExchangeRequest& request, const WorkerKey& worker, StepTime at,
                 WorkerExchangeReply* reply);
   void TakeReturned(const WorkerExchangeRequest& request, const WorkerKey& worker, StepTime at);
+  void TakeHandBack(const ReturnedLease& returned, const WorkerKey& worker, StepTime at);
   DoneVerdict TakeDone(const DoneReport& done, const WorkerKey& worker, StepTime at);
   void Grant(const WorkerExchangeRequest& request, const WorkerKey& worker, StepTime at,
              WorkerExchangeReply* reply);
@@ -265,9 +254,11 @@ class MasterCore {
   Ledger ledger_;
   PartitionTable partitions_;
   Forgetting forgetting_;
+  GrantGate gate_;
   NodeTable nodes_;
   EventLog events_;
   LeaseTable leases_;
+  HandBacks hand_backs_;
   std::map<TableId, TableSpec> tables_;
   std::map<WorkerKey, Session> sessions_;
   JobState state_ = JobState::kRunning;

@@ -135,30 +135,28 @@ absl::StatusOr<TableId> MasterCore::RegisterTable(const TableSpec& table, StepTi
 
 void MasterCore::ReportNode(const NodeReport& report, StepTime at) {
   now_ = at.now;
-  Node* node = nodes_.FindOrAdd(report.node, report.role);
+  Node* node = nodes_.FindOrAdd(report.node, report.role, leases_);
   if (node == nullptr) return;
   NodeRecord& record = node->record;
-  record.restarts = std::max(record.restarts, report.restarts);
   nodes_.Touch(*node);
   if (report.what == NodeReport::What::kStarted) {
-    if (record.pid == report.pid && report.pid != 0) return;
+    if (report.start <= record.told_start) return;
+    record.told_start = report.start;
     record.pid = report.pid;
     if (record.state == "exited") node->drain = {};
     // These do not register: that they are there is all that there is to know.
     const bool silent = record.role == kRoleMaster || record.role == kRoleScaler;
     if (record.state != "running" || silent) record.state = silent ? "running" : "starting";
     AddEvent(at, "node-started", report.node,
-             fmt::format("pid {}, restarts {}{}{}", report.pid, report.restarts,
+             fmt::format("pid {}, restarts {}{}{}", report.pid, RestartsOf(record),
                          report.text.empty() ? "" : ": ", report.text));
     return;
   }
   // A report of a process that has been replaced already says nothing about the new one.
-  const bool replaced = report.incarnation != 0 && record.incarnation != 0 &&
-                        report.incarnation != record.incarnation;
-  const bool current = !replaced && (record.pid == 0 || record.pid == report.pid);
-  const bool repeated = current && record.state == "exited" && record.pid == report.pid;
-  if (repeated) return;
+  const bool current = !IsReplaced(record, report.start);
+  if (current && record.state == "exited" && record.told_start == report.start) return;
   if (current) {
+    record.told_start = report.start;
     record.pid = report.pid;
     record.state = "exited";
   }
@@ -208,9 +206,9 @@ bool MasterCore::IsOf(const NodeReport& report, const NodeRecord& record, const 
                       const Session& session) {
   if (worker.name != report.node) return false;
   if (report.incarnation != 0) return worker.incarnation == report.incarnation;
-  // It left nothing behind. A process began by `restarts` starts before it.
-  if (session.start != 0) return session.start <= uint64_t{report.restarts} + 1;
-  return record.pid == report.pid;
+  // It left nothing behind.
+  if (session.start != StartNumber()) return session.start <= report.start;
+  return record.told_start == report.start;
 }
 
 absl::StatusOr<uint64_t> MasterCore::RetryShards(const std::vector<ShardId>& shards, StepTime at) {
@@ -242,6 +240,7 @@ absl::StatusOr<uint64_t> MasterCore::RetryShards(const std::vector<ShardId>& sha
   }
   if (retried > 0) {
     AddEvent(at, "shards-retried", "", fmt::format("{} shard{}", retried, retried == 1 ? "" : "s"));
+    CheckLimits(at);
   }
   return retried;
 }

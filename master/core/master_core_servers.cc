@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/planted_bug.h"
+#include "base/status.h"
 #include "master/core/master_core.h"
 
 namespace muster {
@@ -13,6 +14,16 @@ namespace {
 
 /// How often a server calls while the job waits for its snapshots.
 constexpr std::chrono::milliseconds kUrgentInterval{50};
+
+std::string UnrestorableText(const std::string& server, const RestoreTrouble& restore,
+                             const CoreOptions& options) {
+  return fmt::format(
+      "{}: {}. It has tried for {:g} s (spec.snapshots.restoreTimeout). Put the files of {} back "
+      "as they were and run the job again: it goes on where it stopped. What only a lost file held "
+      "is lost; without it the job must begin anew, with another spec.stateDirectory",
+      server, restore.Text(), static_cast<double>(options.restore_timeout.count()) / 1000.0,
+      options.snapshot_directory);
+}
 
 }  // namespace
 
@@ -26,12 +37,13 @@ absl::StatusOr<RegisterServerReply> MasterCore::RegisterServer(const RegisterSer
                     "is not 0",
                     request.name, request.nonce, options_.servers - 1));
   }
-  Node* node = nodes_.FindOrAdd(request.name, kRoleServer);
+  Node* node = nodes_.FindOrAdd(request.name, kRoleServer, leases_);
   if (node == nullptr || node->record.role != kRoleServer) {
     return absl::ResourceExhaustedError(
         fmt::format("server '{}': the name is taken or there are too many nodes", request.name));
   }
   NodeRecord& record = node->record;
+  MUSTER_RETURN_IF_ERROR(CheckNotReplaced(record, request.start));
   node->last_heard = at.now;
   if (std::ranges::count(record.superseded_nonces, request.nonce) > 0) {
     return absl::FailedPreconditionError(fmt::format(
@@ -46,6 +58,7 @@ absl::StatusOr<RegisterServerReply> MasterCore::RegisterServer(const RegisterSer
     newest_server_ = newest_server_.Next();
     record.nonce = request.nonce;
     record.incarnation = newest_server_.value();
+    record.start = request.start;
     record.lanes = request.lanes;
     record.skipped_before += std::exchange(record.skipped_now, 0);
     record.stale_before += std::exchange(record.stale_now, 0);
@@ -120,7 +133,7 @@ ServerExchangeReply MasterCore::ExchangeServer(const ServerExchangeRequest& requ
     partitions_.AskSnapshots(
         request.id, request.incarnation,
         {ledger_.done_seq(), at.now, options_.snapshot_interval, options_.snapshot_timeout, urgent,
-         draining ? node->drain.goal : DoneSeq()});
+         draining ? node->drain.goal : DoneSeq(), leases_.train_count() > 0});
   }
   if (urgent || draining) {
     reply.heartbeat_interval = std::min(reply.heartbeat_interval, kUrgentInterval);
@@ -183,6 +196,20 @@ void MasterCore::TakeErrors(const ServerExchangeRequest& request, Node* node, St
   }
   if (!request.fatal_error.empty() && !IsTerminal(state_)) {
     EndJob(JobState::kFailed, fmt::format("{}: {}", node->record.name, request.fatal_error), at);
+  }
+  RestoreTrouble& restore = node->restore;
+  if (request.snapshot_error.empty() && !restore.active()) return;
+  const PartitionTable::Load load = partitions_.LoadOf(request.id);
+  const RestoreTrouble::Change change =
+      restore.Take({request.snapshot_error, load.owned - load.serving}, at.now);
+  if (change == RestoreTrouble::Change::kBegan) {
+    AddEvent(at, "restore-error", node->record.name,
+             fmt::format("{}; it is tried again, workers wait meanwhile", restore.Text()));
+  } else if (change == RestoreTrouble::Change::kOver) {
+    AddEvent(at, "restored", node->record.name, "every partition is served again");
+  }
+  if (restore.active() && restore.lasts() >= options_.restore_timeout && !IsTerminal(state_)) {
+    EndJob(JobState::kFailed, UnrestorableText(node->record.name, restore, options_), at);
   }
 }
 

@@ -12,8 +12,6 @@ namespace {
 
 /// Logs that end before what was cut: after a change of leader that can pass.
 constexpr std::chrono::seconds kTruncatedMax{30};
-/// When the brokers had said that there is no such topic.
-constexpr std::chrono::seconds kTruncatedGoneMax{5};
 /// Retention is near when this share of the log, or of the time that records are kept, is left
 /// before what is not COMMITTED, and far again at twice as much.
 constexpr uint64_t kNearLogShare = 10;
@@ -22,10 +20,6 @@ constexpr int kNearTimeShare = 2;
 /// Offsets that are gone, as people read them.
 std::string GoneText(const StreamRange& range, uint64_t log_begin) {
   return fmt::format("offsets [{}, {})", range.begin, std::min(range.end, log_begin));
-}
-
-std::string RetentionText(std::optional<std::chrono::milliseconds> retention) {
-  return retention.has_value() ? fmt::format(" ({} s)", retention->count() / 1'000) : "";
 }
 
 }  // namespace
@@ -43,7 +37,6 @@ void MasterCore::SeeStream(const StreamLook& look, StepTime at) {
         fmt::format("dataset '{}': {}", options_.datasets[dataset.value()].name, look.error), at);
   }
   if (!look.error.empty()) return;
-  watch.retention = look.retention;
   const size_t known = ledger_.streams().ProgressOf(dataset).size();
   if (!CheckStream(look, &watch, at)) return;
   TellNewPartitions(look, known, at);
@@ -64,8 +57,18 @@ void MasterCore::TellStreamError(const StreamLook& look, StreamWatch* watch, Ste
                                "tools show too much; training goes on, and nothing is lost",
                                plan.name, look.group_trouble));
   }
+  if (look.dead_letter_trouble.empty() != watch->dead_letter_trouble.empty()) {
+    watch->dead_letter_trouble = look.dead_letter_trouble;
+    AddEvent(
+        at, look.dead_letter_trouble.empty() ? "dead-letters-writable" : "dead-letters-held", "",
+        look.dead_letter_trouble.empty()
+            ? fmt::format("dataset '{}': there is the topic for rejected records again", plan.name)
+            : fmt::format("dataset '{}': rejected records cannot be written: {}. Shards with "
+                          "such records go back and are run again until they can",
+                          plan.name, look.dead_letter_trouble));
+  }
   watch->gone |= look.gone;
-  if (look.error.empty() == watch->error.empty()) return;
+  if (look.fatal || look.error.empty() == watch->error.empty()) return;
   watch->error = look.error;
   if (!look.error.empty()) {
     AddEvent(
@@ -105,33 +108,33 @@ bool MasterCore::CheckStream(const StreamLook& look, StreamWatch* watch, StepTim
     TellGrownAgain(look.dataset, watch, at);
     return true;
   }
+  const std::string what = fmt::format(
+      "dataset '{}': the log of topic '{}', partition {}, ends before what was already cut of it",
+      plan.name, plan.stream->topic, truncated.front().value());
+  constexpr std::string_view kAnew =
+      "What the job has learnt belongs to the former log; begin a new job in another "
+      "spec.stateDirectory";
+  // It may be filled again by the next look.
+  if (watch->gone) {
+    EndJob(JobState::kFailed,
+           fmt::format("{}: the topic was deleted and made anew. {}", what, kAnew), at);
+    return false;
+  }
   for (const StreamTable::Progress& partition : ledger_.streams().ProgressOf(look.dataset)) {
-    if (partition.stable_end >= partition.position.cut) continue;
-    const auto [least, first] =
-        watch->truncated_at.try_emplace(partition.position.partition, partition.stable_end);
+    const TopicPartition id = partition.position.partition;
+    if (std::ranges::find(truncated, id) == truncated.end()) continue;
+    const auto [least, first] = watch->truncated_at.try_emplace(id, partition.stable_end);
     least->second = std::min(least->second, partition.stable_end);
   }
-  const std::string what = fmt::format(
-      "dataset '{}': the log of topic '{}', partition {}, ends before what was already "
-      "cut of it",
-      plan.name, plan.stream->topic, truncated.front().value());
+  constexpr std::string_view kWhy = "the topic was made anew, or its brokers have lost records";
   if (!watch->truncated_since.has_value()) {
     watch->truncated_since = at.now;
     AddEvent(at, "stream-truncated", "",
-             fmt::format("{}: the topic was made anew, or its brokers have lost records. The job "
-                         "fails if that is so for {} s",
-                         what, kTruncatedMax.count()));
+             fmt::format("{}: {}. The job fails if that is so for {} s", what, kWhy,
+                         kTruncatedMax.count()));
   }
-  const auto patience = watch->gone ? kTruncatedGoneMax : kTruncatedMax;
-  if (at.now - *watch->truncated_since < patience) return true;
-  EndJob(
-      JobState::kFailed,
-      fmt::format("{}: {}. What the job has learnt belongs to the former log; begin a new job in "
-                  "another spec.stateDirectory",
-                  what,
-                  watch->gone ? "the topic was deleted and made anew"
-                              : "the topic was made anew, or its brokers have lost records"),
-      at);
+  if (at.now - *watch->truncated_since < kTruncatedMax) return true;
+  EndJob(JobState::kFailed, fmt::format("{}: {}. {}", what, kWhy, kAnew), at);
   return false;
 }
 
@@ -159,7 +162,7 @@ void MasterCore::TellNewPartitions(const StreamLook& look, size_t known, StepTim
   if (progress.size() == known) return;
   const DatasetPlan& plan = options_.datasets[look.dataset.value()];
   uint64_t waiting = 0;
-  for (const StreamTable::Progress& partition : progress) waiting += partition.lag;
+  for (const StreamTable::Progress& partition : progress) waiting += partition.lag.value_or(0);
   AddEvent(
       at, "stream-partitions", "",
       fmt::format("dataset '{}': topic '{}' has {} partitions{}, {} offsets are to be read",
@@ -184,14 +187,15 @@ void MasterCore::LoseRanges(DatasetId dataset, StepTime at) {
     const DatasetPlan& plan = options_.datasets[dataset.value()];
     const uint64_t log_begin = log_begins.at(range.partition);
     const std::string reason = fmt::format(
-        "{} of topic '{}', partition {}, are gone: retention{} has left nothing before "
-        "offset {}",
-        GoneText(range, log_begin), plan.stream->topic, range.partition.value(),
-        RetentionText(stream_watches_[dataset].retention), log_begin);
+        "{} of topic '{}', partition {}, are gone: its log begins at offset {}, for retention has "
+        "taken records, or somebody has deleted them",
+        GoneText(range, log_begin), plan.stream->topic, range.partition.value(), log_begin);
     ledger_.FailLost(shard, reason);
-    AddEvent(
-        at, "shard-failed", "",
-        fmt::format("shard {} of dataset '{}' is FAILED: {}", ToString(shard), plan.name, reason));
+    hand_backs_.Forget(shard);
+    const bool failed = state == ShardState::kFailed;
+    AddEvent(at, failed ? "shard-lost" : "shard-failed", "",
+             fmt::format("shard {} of dataset '{}' is FAILED{}: {}", ToString(shard), plan.name,
+                         failed ? " already" : "", reason));
   }
 }
 
@@ -209,10 +213,12 @@ void MasterCore::CheckRetention(const StreamLook& look, StreamWatch* watch, Step
         partition.committed - std::min(partition.committed, partition.log_begin);
     // A log whose begin stands still loses nothing, however near it is.
     const bool by_log =
-        partition.lag > 0 && partition.log_begin > began && before * kNearLogShare < kept * more;
-    const bool by_time =
-        look.retention.has_value() && partition.oldest.has_value() &&
-        (at.wall - *partition.oldest) * kNearTimeShare * static_cast<int>(more) >= *look.retention;
+        *partition.lag > 0 && partition.log_begin > began && before * kNearLogShare < kept * more;
+    const WallTime age = at.wall - partition.oldest.value_or(at.wall);
+    // Not in nanoseconds, which hold no more than 292 years.
+    const bool by_time = look.retention.has_value() && partition.oldest.has_value() &&
+                         std::chrono::floor<std::chrono::milliseconds>(age) >=
+                             *look.retention / (kNearTimeShare * static_cast<int>(more));
     if (by_log || by_time) {
       if (near) continue;
       watch->near.insert(id);
@@ -251,14 +257,9 @@ void MasterCore::TickStreams(StepTime at) {
   CheckEnd(at);
 }
 
-std::string_view MasterCore::StreamTrouble(DatasetId dataset) const {
+const StreamWatch* MasterCore::WatchOf(DatasetId dataset) const {
   const auto watch = stream_watches_.find(dataset);
-  return watch == stream_watches_.end() ? std::string_view() : watch->second.error;
-}
-
-const StreamDelays* MasterCore::DelaysOf(DatasetId dataset) const {
-  const auto watch = stream_watches_.find(dataset);
-  return watch == stream_watches_.end() ? nullptr : &watch->second.delays;
+  return watch == stream_watches_.end() ? nullptr : &watch->second;
 }
 
 void MasterCore::TakeDelays(const WorkerExchangeRequest& request, TimePoint now, Session* session) {

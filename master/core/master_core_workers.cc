@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/planted_bug.h"
+#include "base/status.h"
 #include "master/core/master_core.h"
 
 namespace muster {
@@ -15,22 +16,17 @@ constexpr std::chrono::milliseconds kWaitInterval{100};
 
 }  // namespace
 
-absl::Status MasterCore::HelloWorker(const WorkerKey& worker, uint64_t start, StepTime at) {
+absl::Status MasterCore::HelloWorker(const WorkerKey& worker, StartNumber start, StepTime at) {
   now_ = at.now;
-  Node* node = nodes_.FindOrAdd(worker.name, kRoleWorker);
+  Node* node = nodes_.FindOrAdd(worker.name, kRoleWorker, leases_);
   if (node == nullptr || node->record.role != kRoleWorker) {
     return absl::ResourceExhaustedError(
         node == nullptr
-            ? fmt::format("worker '{}': the job has {} nodes already, the limit", worker.name,
-                          NodeTable::kNodesMax)
+            ? fmt::format("worker '{}': the job has {} nodes that have not ended, the limit",
+                          worker.name, options_.limits.nodes)
             : fmt::format("worker '{}': a {} has this name", worker.name, node->record.role));
   }
-  if (start != 0 && start < node->record.start) {
-    return absl::FailedPreconditionError(
-        fmt::format("worker '{}': start {} of it has been heard already, this is start {}: it must "
-                    "exit",
-                    worker.name, node->record.start, start));
-  }
+  MUSTER_RETURN_IF_ERROR(CheckNotReplaced(node->record, start));
   if (!sessions_.contains(worker)) {
     for (auto& [key, session] : sessions_) {
       if (key.name != worker.name || session.superseded) continue;
@@ -59,7 +55,7 @@ MasterCore::Session& MasterCore::TouchSession(const WorkerKey& worker, StepTime 
   const Node* node = nodes_.Find(worker.name);
   if (node != nullptr && node->record.incarnation == worker.incarnation) {
     session.start = node->record.start;
-  } else if (added && node != nullptr && node->record.start != 0) {
+  } else if (added && node != nullptr && node->record.start != StartNumber()) {
     session.superseded = true;
   }
   session.last_seen = at.now;
@@ -69,7 +65,7 @@ MasterCore::Session& MasterCore::TouchSession(const WorkerKey& worker, StepTime 
 
 void MasterCore::WorkerHeard(const WorkerKey& worker, const WorkerTimes* times, StepTime at) {
   awaited_.erase(worker.name);
-  Node* node = nodes_.FindOrAdd(worker.name, kRoleWorker);
+  Node* node = nodes_.FindOrAdd(worker.name, kRoleWorker, leases_);
   if (node == nullptr || node->record.role != kRoleWorker) return;
   node->last_heard = at.now;
   if (times != nullptr) node->times = *times;
@@ -136,6 +132,7 @@ absl::StatusOr<WorkerExchangeReply> MasterCore::ExchangeWorker(const WorkerExcha
     reply.verdicts.push_back(TakeDone(done, worker, at));
   }
   CheckRejects(at);
+  CheckLimits(at);
   CheckEnd(at);
   if (fresh) Grant(request, worker, at, &reply);
   reply.directive = DirectiveOf(worker.name);
@@ -167,9 +164,15 @@ bool MasterCore::Reassert(const HeldLease& held, const WorkerKey& worker, StepTi
     EndLease(other->token, EndCause::kDropped);
   }
   if (ledger_.queue().StateOf(held.shard) != ShardState::kTodo) return false;
+  // An evaluation may have begun before some of its training was replayed: the journal does not
+  // say.
+  if (ledger_.IsEvaluate(held.shard) && held.restore_epoch < partitions_.restore_epoch()) {
+    return false;
+  }
   ledger_.queue().Take(held.shard);
   leases_.Add({held.shard, held.token, worker, held.restore_epoch, ledger_.IsEvaluate(held.shard),
                at.now, held.phase, held.minibatches_started});
+  if (!ledger_.IsEvaluate(held.shard)) forgetting_.OnLeased(held.shard, held.token);
   ++totals_.reasserted_leases;
   return true;
 }
@@ -182,8 +185,14 @@ void MasterCore::TakeHeld(const WorkerExchangeRequest& request, const WorkerKey&
   for (const ReturnedLease& returned : request.returned) listed.insert(returned.token);
   for (const HeldLease& held : request.held) {
     listed.insert(held.token);
-    if (const Lease* lease = leases_.Find(held.token);
+    if (Lease* lease = leases_.Find(held.token);
         lease != nullptr && lease->worker == worker && lease->shard == held.shard) {
+      // Every run but the first is of minibatches that were handed out before.
+      const uint32_t before = lease->run == held.run ? lease->minibatches_started : 0;
+      if (held.run > RunNumber() && held.minibatches_started > before) {
+        totals_.redelivered_minibatches += held.minibatches_started - before;
+      }
+      lease->run = held.run;
       if (leases_.Update(held.token, held.phase, held.minibatches_started, at.now)) {
         session.progress_at = at.now;
       }
@@ -213,7 +222,12 @@ void MasterCore::TakeReturned(const WorkerExchangeRequest& request, const Worker
   for (const ReturnedLease& returned : request.returned) {
     const Lease* lease = leases_.Find(returned.token);
     if (lease == nullptr) {
-      const HeldLease held{returned.shard, returned.token, {}, {}, LeasePhase::kComputing, 0};
+      const HeldLease held{returned.shard,
+                           returned.token,
+                           partitions_.restore_epoch(),
+                           {},
+                           LeasePhase::kComputing,
+                           0};
       if (!Reassert(held, worker, at)) continue;
       lease = leases_.Find(returned.token);
     }
@@ -221,13 +235,39 @@ void MasterCore::TakeReturned(const WorkerExchangeRequest& request, const Worker
     sessions_.at(worker).progress_at = at.now;
     EndLease(returned.token,
              returned.failure.has_value() ? EndCause::kTrainerFailure : EndCause::kReturned);
-    if (!returned.failure.has_value()) continue;
+    if (!returned.failure.has_value()) {
+      TakeHandBack(returned, worker, at);
+      continue;
+    }
     if (returned.fatal) {
       EndJob(JobState::kFailed, fmt::format("{}: {}", worker.name, *returned.failure), at);
       return;
     }
     Charge(returned.token, {returned.shard, worker}, *returned.failure, at);
   }
+}
+
+void MasterCore::TakeHandBack(const ReturnedLease& returned, const WorkerKey& worker, StepTime at) {
+  Session& session = sessions_.at(worker);
+  if (returned.hand_back == HandBack::kShortage && !std::exchange(session.shortage_told, true)) {
+    AddEvent(
+        at, "shard-handed-back", worker.name,
+        fmt::format("shard {} of dataset '{}' goes to the next who asks, charged to nobody: "
+                    "{} (told once until a shard is finished there)",
+                    ToString(returned.shard),
+                    options_.datasets[returned.shard.dataset.value()].name, returned.shortage));
+  }
+  // It may have been asked to leave and not know it yet.
+  if (returned.hand_back != HandBack::kByTrainer ||
+      DirectiveOf(worker.name) != JobDirective::kWork) {
+    return;
+  }
+  if (!hand_backs_.Count(returned.shard, returned.token, returned.minibatches_started)) return;
+  Charge(returned.token, {returned.shard, worker},
+         fmt::format("handed back {} times without progress: the trainer leaves the shard before "
+                     "its end",
+                     HandBacks::kWithoutProgressMax),
+         at);
 }
 
 DoneVerdict MasterCore::TakeDone(const DoneReport& done, const WorkerKey& worker, StepTime at) {
@@ -262,17 +302,19 @@ DoneVerdict MasterCore::TakeDone(const DoneReport& done, const WorkerKey& worker
       !options_.planted_bugs.no_reverify) {
     if (lease->restore_epoch < partitions_.restore_epoch()) {
       ++totals_.reverified_runs;
-      totals_.redelivered_minibatches += ledger_.MinibatchesOf(done.shard);
       lease->restore_epoch = partitions_.restore_epoch();
-      leases_.Update(lease->token, LeasePhase::kQueued, 0, at.now);
-      session.progress_at = at.now;
+      lease->progress_at = session.progress_at = at.now;
     }
     verdict.code = DoneCode::kReverify;
     return verdict;
   }
+  // The worker has heard of a restore by the map, and has asked by itself.
+  if (!lease->evaluate && done.restore_epoch > lease->restore_epoch) ++totals_.reverified_runs;
   const bool evaluate = lease->evaluate;
   leases_.Remove(lease->token);
   session.progress_at = at.now;
+  session.shortage_told = false;
+  hand_backs_.Forget(done.shard);
   if (evaluate) {
     ledger_.MarkEvaluated(done.shard, done.metrics);
     EpochEvent(done.shard.dataset, done.shard.epoch, at);
@@ -309,13 +351,14 @@ void MasterCore::Grant(const WorkerExchangeRequest& request, const WorkerKey& wo
     lease->restore_epoch = partitions_.restore_epoch();
     reply->grants.push_back({lease->shard, token, lease->restore_epoch, WorkOf(lease->shard)});
   }
-  while (!grace_ && reply->grants.size() < want) {
+  while (gate_.open() && (!grace_ || MUSTER_WEAKENED(kBusyGrace)) && reply->grants.size() < want) {
     const std::optional<ShardId> shard = ledger_.queue().TakeNext();
     if (!shard.has_value()) break;
     const LeaseToken token = NextToken();
     ++token_count_;
     leases_.Add({*shard, token, worker, partitions_.restore_epoch(), ledger_.IsEvaluate(*shard),
                  at.now, LeasePhase::kQueued, 0});
+    if (!ledger_.IsEvaluate(*shard)) forgetting_.OnLeased(*shard, token);
 #ifdef MUSTER_PLANTED_BUGS
     newest_token_[*shard] = token;
 #endif
@@ -353,8 +396,12 @@ void MasterCore::EndLeasesOf(const WorkerKey& worker, EndCause cause) {
 }
 
 PartitionMap MasterCore::Map() const {
-  return {partitions_.version(), partitions_.restore_epoch(), partitions_.Entries(),
-          nodes_.Endpoints()};
+  PartitionMap map{partitions_.version(), partitions_.restore_epoch(), partitions_.Entries(),
+                   nodes_.Endpoints()};
+  if (options_.planted_bugs.no_reverify) {
+    for (PartitionEntry& entry : map.partitions) entry.restored_at = RestoreEpoch();
+  }
+  return map;
 }
 
 void MasterCore::TickWorkers(StepTime at) {

@@ -1,7 +1,8 @@
 #include "master/core/node_table.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -19,7 +20,31 @@ std::string_view ToString(NodeDrain::State state) {
   return "";
 }
 
-NodeTable::NodeTable(std::map<std::string, NodeRecord> nodes) {
+namespace {
+
+StartNumber NewestStart(const NodeRecord& record) {
+  return std::max(record.start, record.told_start);
+}
+
+}  // namespace
+
+bool IsReplaced(const NodeRecord& record, StartNumber start) {
+  return start != StartNumber() && start < NewestStart(record);
+}
+
+absl::Status CheckNotReplaced(const NodeRecord& record, StartNumber start) {
+  if (!IsReplaced(record, start)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      fmt::format("{}: start {} of it has been heard of already, this is start {}: it must exit",
+                  record.name, NewestStart(record).value(), start.value()));
+}
+
+uint32_t RestartsOf(const NodeRecord& record) {
+  return static_cast<uint32_t>(std::max<uint64_t>(record.told_start.value(), 1) - 1);
+}
+
+NodeTable::NodeTable(std::map<std::string, NodeRecord> nodes, size_t nodes_max)
+    : nodes_max_(nodes_max) {
   for (auto& [name, record] : nodes) nodes_[name].record = std::move(record);
 }
 
@@ -28,9 +53,25 @@ Node* NodeTable::Find(const std::string& name) {
   return it == nodes_.end() ? nullptr : &it->second;
 }
 
-Node* NodeTable::FindOrAdd(const std::string& name, std::string_view role) {
+bool NodeTable::ForgetOne(const LeaseTable& leases) {
+  auto oldest = nodes_.end();
+  for (auto it = nodes_.begin(); it != nodes_.end(); ++it) {
+    const auto& [name, node] = *it;
+    const bool ended = node.record.state == "exited" || node.record.state == "lost";
+    if (!ended || node.record.role != kRoleWorker || leases.Holds(name)) continue;
+    // One that was not heard since the master began ended before all others.
+    if (oldest == nodes_.end() || node.last_heard < oldest->second.last_heard) oldest = it;
+  }
+  if (oldest == nodes_.end()) return false;
+  dirty_.insert(oldest->first);
+  nodes_.erase(oldest);
+  return true;
+}
+
+Node* NodeTable::FindOrAdd(const std::string& name, std::string_view role,
+                           const LeaseTable& leases) {
   if (Node* node = Find(name)) return node;
-  if (nodes_.size() >= kNodesMax) return nullptr;
+  if (nodes_.size() >= nodes_max_ && !ForgetOne(leases)) return nullptr;
   Node& node = nodes_[name];
   node.record.name = name;
   node.record.role = std::string(role);
@@ -73,10 +114,10 @@ void NodeTable::BeginRun() {
   for (auto& [name, node] : nodes_) {
     NodeRecord& record = node.record;
     record.state = "exited";
+    record.told_start = StartNumber();
     record.pid = 0;
     record.incarnation = 0;
-    record.start = 0;
-    record.restarts = 0;
+    record.start = StartNumber();
     record.last_exit.clear();
     record.nonce = 0;
     record.superseded_nonces.clear();
@@ -113,7 +154,13 @@ uint64_t NodeTable::PartsStale() const {
 }
 
 void NodeTable::Collect(std::vector<Mutation>* mutations) {
-  for (const std::string& name : dirty_) mutations->push_back(nodes_.at(name).record);
+  for (const std::string& name : dirty_) {
+    if (const Node* node = Find(name)) {
+      mutations->push_back(node->record);
+    } else {
+      mutations->push_back(EraseNode{name});
+    }
+  }
   dirty_.clear();
 }
 

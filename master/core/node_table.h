@@ -9,8 +9,11 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "base/clock.h"
 #include "master/core/durable_state.h"
+#include "master/core/lease_table.h"
+#include "master/core/restore_trouble.h"
 #include "sharding/control.h"
 
 namespace muster {
@@ -43,6 +46,7 @@ struct Node {
   ServerCounters counters;  // servers
   uint64_t sequence = 0;    // servers: of the newest exchange
   std::string warm_start_error;
+  RestoreTrouble restore;  // servers
   /// When this server, whichever process, last said that its snapshots fail; none: they work.
   std::optional<TimePoint> snapshots_failed_at;
 };
@@ -52,19 +56,27 @@ inline constexpr std::string_view kRoleServer = "ps";
 inline constexpr std::string_view kRoleMaster = "master";
 inline constexpr std::string_view kRoleScaler = "scaler";
 
+/// A process of the node has been heard of that was started after `start`.
+bool IsReplaced(const NodeRecord& record, StartNumber start);
+/// kFailedPrecondition for a process that was replaced: it must exit.
+absl::Status CheckNotReplaced(const NodeRecord& record, StartNumber start);
+/// How often it was started again in this run.
+uint32_t RestartsOf(const NodeRecord& record);
+
 /// Every process slot that the job has seen. Pure; not thread-safe.
 class NodeTable {
  public:
-  static constexpr size_t kNodesMax = 10'000;
   static constexpr size_t kSupersededMax = 256;
 
-  explicit NodeTable(std::map<std::string, NodeRecord> nodes);
+  NodeTable(std::map<std::string, NodeRecord> nodes, size_t nodes_max);
 
   /// nullptr: not known.
   Node* Find(const std::string& name);
   const std::map<std::string, Node>& nodes() const { return nodes_; }
-  /// nullptr when there are kNodesMax already. A new node is "starting".
-  Node* FindOrAdd(const std::string& name, std::string_view role);
+  /// A new node is "starting". When there are `nodes_max` already it takes the place of the worker
+  /// that ended, or was lost, longest ago, and that holds none of the `leases`; nullptr when there
+  /// is none. Only names and figures go with a node: tokens alone say whose words count.
+  Node* FindOrAdd(const std::string& name, std::string_view role, const LeaseTable& leases);
   /// "ps-3".
   static std::string ServerName(ServerId id);
   /// None when the name is not "ps-<number>".
@@ -88,7 +100,10 @@ class NodeTable {
   void Collect(std::vector<Mutation>* mutations);
 
  private:
+  bool ForgetOne(const LeaseTable& leases);
+
   std::map<std::string, Node> nodes_;
+  const size_t nodes_max_;
   std::set<std::string> dirty_;
 };
 

@@ -191,10 +191,11 @@ void PartitionTable::AskSnapshots(ServerId server, ServerIncarnation incarnation
     if (partition.asked.has_value()) {
       if (schedule.now - partition.asked->at < schedule.timeout) continue;
       partition.asked.reset();
-    } else if (partition.manifest.cut >= schedule.done_seq ||
-               (!schedule.urgent && partition.manifest.cut >= schedule.urgent_cut &&
-                schedule.now - partition.last_asked < schedule.interval)) {
-      continue;
+    } else {
+      const bool due = schedule.now - partition.last_asked >= schedule.interval;
+      const bool behind = partition.manifest.cut < schedule.done_seq;
+      const bool hurry = schedule.urgent || partition.manifest.cut < schedule.urgent_cut;
+      if (!(behind && (due || hurry)) && !(due && schedule.training)) continue;
     }
     partition.last_asked = schedule.now;
     partition.asked =

@@ -67,6 +67,9 @@ class PartitionTable {
     bool urgent = false;
     /// As above for those whose cut is behind this.
     DoneSeq urgent_cut{};
+    /// Shards are being trained: after the interval everything is asked for, what was pushed since
+    /// is worth keeping though nothing may be DONE.
+    bool training = false;
   };
   /// Asks for the snapshots of the server's partitions that are due; at most one is outstanding
   /// per partition.

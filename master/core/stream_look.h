@@ -31,17 +31,19 @@ struct StreamLook {
   std::optional<std::chrono::milliseconds> retention;
   /// Why the brokers cannot be told how far the job is; empty: they can.
   std::string group_trouble;
+  /// Why rejected records cannot be written to their topic; empty: nothing is known against it.
+  std::string dead_letter_trouble;
 };
 
 /// What was said of a stream, so that it is said once.
 struct StreamWatch {
   std::string error;
   std::string group_trouble;
+  std::string dead_letter_trouble;
   bool gone = false;
   std::optional<TimePoint> truncated_since;
   /// Where the logs ended that ended before what was cut: the least that was seen since.
   std::map<TopicPartition, uint64_t> truncated_at;
-  std::optional<std::chrono::milliseconds> retention;
   /// Topic partitions that retention is near to.
   std::set<TopicPartition> near;
   /// Where their logs began when they were first seen.

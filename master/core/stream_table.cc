@@ -131,9 +131,15 @@ std::vector<StreamTable::Progress> StreamTable::ProgressOf(DatasetId dataset) co
     }
     const auto lost = stream.lost.find(view.position.partition);
     if (lost != stream.lost.end()) progress.lost = lost->second;
-    const uint64_t readable = std::max(view.position.cut, view.stable_end);
-    const uint64_t end = std::min(readable, view.position.end.value_or(readable));
-    progress.lag = end > progress.committed ? end - progress.committed : 0;
+    const auto within = [&](uint64_t offset) {
+      return std::min(offset, view.position.end.value_or(offset));
+    };
+    const uint64_t readable = within(std::max(view.position.cut, view.stable_end));
+    if (view.seen) {
+      progress.lag = readable - std::min(readable, progress.committed);
+      const uint64_t log_end = within(view.log_end);
+      progress.held_back = log_end - std::min(log_end, readable);
+    }
     if (progress.lag == 0) progress.oldest.reset();
     all.push_back(progress);
   }

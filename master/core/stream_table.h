@@ -65,7 +65,11 @@ class StreamTable {
     /// Offsets that retention has taken.
     uint64_t lost = 0;
     /// Offsets of the dataset that can be read and are not COMMITTED: the most that records can be.
-    uint64_t lag = 0;
+    /// None: there was no look yet.
+    std::optional<uint64_t> lag;
+    /// Offsets of the dataset that cannot be read before an open transaction is over; none:
+    /// likewise.
+    std::optional<uint64_t> held_back;
     /// When the first of them was first seen. Only shown to people.
     std::optional<WallTime> oldest;
     uint64_t open_ranges = 0;

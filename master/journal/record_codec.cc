@@ -33,20 +33,20 @@ std::string ShardKey(const ShardId& shard, char kind) {
 }
 constexpr char kFailureKind = 'f', kRangeKind = 'r';
 
-void ToProto(const PackedMetrics& from, v1::JournalMetrics* to) {
-  to->set_records(from.scalars.records);
-  to->set_rejected_records(from.scalars.rejected_records);
-  for (const std::string& sample : from.scalars.reject_samples) to->add_reject_samples(sample);
-  for (const auto& [name, mean] : from.scalars.means) {
+void ToProto(const ShardMetrics& from, v1::JournalMetrics* to) {
+  to->set_records(from.records);
+  to->set_rejected_records(from.rejected_records);
+  for (const std::string& sample : from.reject_samples) to->add_reject_samples(sample);
+  for (const auto& [name, mean] : from.means) {
     v1::JournalMean* added = to->add_means();
     added->set_name(name);
     added->set_sum(mean.sum);
     added->set_weight(mean.weight);
   }
-  for (const auto& [name, bins] : from.aucs) {
+  for (const auto& [name, histogram] : from.aucs) {
     v1::JournalAuc* added = to->add_aucs();
     added->set_name(name);
-    for (const PackedMetrics::Bin& bin : bins) {
+    for (const AucHistogram::Bin& bin : histogram.bins) {
       added->add_bins(bin.bin);
       added->add_positives(bin.positives);
       added->add_negatives(bin.negatives);
@@ -54,21 +54,24 @@ void ToProto(const PackedMetrics& from, v1::JournalMetrics* to) {
   }
 }
 
-absl::StatusOr<PackedMetrics> MetricsFromProto(const v1::JournalMetrics& from) {
-  PackedMetrics to;
-  to.scalars.records = from.records();
-  to.scalars.rejected_records = from.rejected_records();
-  to.scalars.reject_samples.assign(from.reject_samples().begin(), from.reject_samples().end());
+absl::StatusOr<ShardMetrics> MetricsFromProto(const v1::JournalMetrics& from) {
+  ShardMetrics to;
+  to.records = from.records();
+  to.rejected_records = from.rejected_records();
+  to.reject_samples.assign(from.reject_samples().begin(), from.reject_samples().end());
   for (const v1::JournalMean& mean : from.means()) {
-    to.scalars.means[mean.name()] = {mean.sum(), mean.weight()};
+    to.means[mean.name()] = {mean.sum(), mean.weight()};
   }
   for (const v1::JournalAuc& auc : from.aucs()) {
-    std::vector<PackedMetrics::Bin>& bins = to.aucs[auc.name()];
+    std::vector<AucHistogram::Bin>& bins = to.aucs[auc.name()].bins;
     if (auc.positives_size() != auc.bins_size() || auc.negatives_size() != auc.bins_size()) {
       return absl::DataLossError("a histogram's lists differ in length");
     }
     for (int i = 0; i < auc.bins_size(); ++i) {
       if (auc.bins(i) >= AucHistogram::kBins) return absl::DataLossError("a bin out of range");
+      if (!bins.empty() && auc.bins(i) <= bins.back().bin) {
+        return absl::DataLossError("a histogram's bins do not ascend");
+      }
       bins.push_back({auc.bins(i), auc.positives(i), auc.negatives(i)});
     }
   }
@@ -122,8 +125,8 @@ void ToProto(const NodeRecord& from, v1::JournalNode* to) {
   to->set_state(from.state);
   to->set_pid(from.pid);
   to->set_incarnation(from.incarnation);
-  to->set_start(from.start);
-  to->set_restarts(from.restarts);
+  to->set_start(from.start.value());
+  to->set_told_start(from.told_start.value());
   to->set_last_exit(from.last_exit);
   to->set_records_committed(from.records_committed);
   to->set_nonce(from.nonce);
@@ -145,8 +148,8 @@ NodeRecord NodeFromProto(const v1::JournalNode& from) {
   to.state = from.state();
   to.pid = from.pid();
   to.incarnation = from.incarnation();
-  to.start = from.start();
-  to.restarts = from.restarts();
+  to.start = StartNumber(from.start());
+  to.told_start = StartNumber(from.restarts() > 0 ? from.restarts() + 1u : from.told_start());
   to.last_exit = from.last_exit();
   to.records_committed = from.records_committed();
   to.nonce = from.nonce();
@@ -216,6 +219,7 @@ struct KeyOf {
   std::string operator()(const EraseStreamRange&) const { return ""; }
   std::string operator()(const EraseDone&) const { return ""; }
   std::string operator()(const EraseFailure&) const { return ""; }
+  std::string operator()(const EraseNode&) const { return ""; }
   std::string operator()(const EraseEvents&) const { return ""; }
 };
 
@@ -247,7 +251,7 @@ struct Encoder {
       interval->set_end(end);
     }
     message.set_records_committed(record.records_committed);
-    ToProto(Pack(record.metrics), message.mutable_metrics());
+    ToProto(record.metrics, message.mutable_metrics());
     return Put(KeyOf{}(record), message);
   }
   StoreChange operator()(const FailureRecord& record) const {
@@ -287,6 +291,9 @@ struct Encoder {
     v1::JournalNode message;
     ToProto(record, &message);
     return Put(KeyOf{}(record), message);
+  }
+  StoreChange operator()(const EraseNode& erase) const {
+    return {"n" + erase.name, std::nullopt, ""};
   }
   StoreChange operator()(const EventRecord& record) const {
     v1::JournalEvent message;
@@ -340,8 +347,7 @@ absl::StatusOr<Mutation> DecodeEpoch(const v1::JournalEpoch& from) {
     to.committed.Add(interval.begin(), interval.end());
   }
   to.records_committed = from.records_committed();
-  MUSTER_ASSIGN_OR_RETURN(const PackedMetrics metrics, MetricsFromProto(from.metrics()));
-  to.metrics = Unpack(metrics);
+  MUSTER_ASSIGN_OR_RETURN(to.metrics, MetricsFromProto(from.metrics()));
   return to;
 }
 

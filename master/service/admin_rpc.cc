@@ -35,6 +35,11 @@ absl::StatusOr<NodeReport> ParseReport(const v1::ReportNodeRequest& request) {
     return absl::InvalidArgumentError(
         fmt::format("what: '{}' is neither started nor exited", request.what().substr(0, 64)));
   }
+  if (request.start() == 0) {
+    return absl::InvalidArgumentError(
+        fmt::format("start: 0 of node '{}'; the first start of a node is 1", request.node()));
+  }
+  report.start = StartNumber(request.start());
   report.pid = request.pid();
   report.signal = request.signal();
   report.exit_code = request.exit_code();
@@ -42,7 +47,6 @@ absl::StatusOr<NodeReport> ParseReport(const v1::ReportNodeRequest& request) {
   report.minibatches_started = request.minibatches_started();
   report.incarnation = request.incarnation();
   report.text = ValidUtf8(request.text(), kReasonBytesMax);
-  report.restarts = request.restarts();
   return report;
 }
 
@@ -172,6 +176,8 @@ class AdminRpc final : public v1::AdminService::CallbackService {
     const absl::Status checked =
         CheckJob(*call, context_.identity, "the caller", UnnamedJob::kAccept);
     if (!checked.ok()) return Answer(call, checked);
+    const absl::Status known = CheckToken(*call, context_.token_file);
+    if (!known.ok()) return Answer(call, known);
     return RunOnOwner(call, context_.loop, std::move(step));
   }
   const RpcContext context_;

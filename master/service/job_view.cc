@@ -106,7 +106,8 @@ void FillNode(const MasterCore& core, const Node& node, TimePoint now, v1::NodeS
   to->set_pid(record.pid);
   to->set_incarnation(record.incarnation);
   if (node.last_heard.has_value()) to->set_heartbeat_age_ms(Millis(now - *node.last_heard));
-  to->set_restarts(record.restarts);
+  to->set_restarts(RestartsOf(record));
+  to->set_start(record.told_start.value());
   to->set_last_exit(record.last_exit);
   if (record.role == kRoleWorker) {
     to->set_records_committed(record.records_committed);
@@ -243,6 +244,18 @@ class ShardPage {
   size_t bytes_ = 0;
 };
 
+void FillRestoreTrouble(const MasterCore& core, v1::JobStatus* to) {
+  for (const auto& [name, node] : core.nodes().nodes()) {
+    if (!node.restore.active()) continue;
+    if (to->reason().empty()) {
+      to->set_reason(ValidUtf8(fmt::format("{}: {}", name, node.restore.Text())));
+    }
+    to->set_unrestorable(core.state() == JobState::kFailed &&
+                         node.restore.lasts() >= core.options().restore_timeout);
+    if (to->unrestorable()) return;
+  }
+}
+
 }  // namespace
 
 void FillStatus(const MasterCore& core, const std::string& job, StepTime at, v1::JobStatus* to) {
@@ -250,6 +263,7 @@ void FillStatus(const MasterCore& core, const std::string& job, StepTime at, v1:
   to->set_job(job);
   to->set_state(static_cast<v1::JobState>(core.state()));
   to->set_reason(core.reason());
+  FillRestoreTrouble(core, to);
   for (uint32_t i = 0; i < core.ledger().plan().size(); ++i) {
     FillDataset(core, DatasetId(i), at, to->add_datasets());
   }

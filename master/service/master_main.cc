@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "master/journal/rocksdb_journal.h"
 #include "master/service/master_server.h"
+#include "master/service/snapshot_owner.h"
 #include "master/sources/source_catalog.h"
 #include "master/streams/topic_watcher.h"
 #include "sharding/job_identity.h"
@@ -91,6 +92,7 @@ CoreOptions CoreOptionsOf(const MasterOptions& options, std::vector<DatasetPlan>
   core.snapshot_directory = job.snapshot_directory;
   core.retry_failed = options.retry_failed;
   core.snapshot_interval = job.snapshot_interval;
+  core.restore_timeout = job.restore_timeout;
   core.leases = job.leases;
   core.server_times = job.servers;
   core.drain_timeout = job.drain_timeout;
@@ -101,16 +103,23 @@ CoreOptions CoreOptionsOf(const MasterOptions& options, std::vector<DatasetPlan>
 
 absl::Status RunMaster(const MasterOptions& options) {
   const JobSpec& job = options.job;
-  StopSignals signals;
   MUSTER_RETURN_IF_ERROR(CheckLoopback(options.listen_address));
   MUSTER_RETURN_IF_ERROR(CheckJobId("--job-id", options.job_id));
   MUSTER_RETURN_IF_ERROR(CheckTopics(job));
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<SourceCatalog> catalog,
                           SourceCatalog::Open(job, ShowProgress));
+  // Not before: indexing may take long, and to be killed in it costs nothing.
+  StopSignals signals;
   const JournalHeader header{job.name, FixedFields(job), catalog->Fingerprint(),
                              options.job_id.empty() ? RandomId() : options.job_id};
+  // Before an empty journal takes the place of one that is gone.
+  const std::string journal_directory = job.state_directory + "/journal";
+  if (absl::IsNotFound(ReadRocksdbHeader(journal_directory).status())) {
+    MUSTER_RETURN_IF_ERROR(CheckSnapshotDirectory(
+        job.snapshot_directory, {options.job_id, job.name, job.state_directory}, {}));
+  }
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<Journal> journal,
-                          OpenRocksdbJournal(job.state_directory + "/journal", header));
+                          OpenRocksdbJournal(journal_directory, header));
   if (!options.job_id.empty() && journal->job_id() != options.job_id) {
     return absl::FailedPreconditionError(fmt::format(
         "the journal in {} belongs to the job with id {}, not {}: another job has taken "
@@ -124,9 +133,10 @@ absl::Status RunMaster(const MasterOptions& options) {
   const SystemClock clock;
   MUSTER_ASSIGN_OR_RETURN(
       const std::unique_ptr<MasterServer> server,
-      MasterServer::Start({job, CoreOptionsOf(options, std::move(plans)), options.listen_address,
-                           [&catalog](const ShardId& shard) { return catalog->WorkOf(shard); }},
-                          journal.get(), &clock));
+      MasterServer::Start(
+          {job, CoreOptionsOf(options, std::move(plans)), options.listen_address,
+           options.token_file, [&catalog](const ShardId& shard) { return catalog->WorkOf(shard); }},
+          journal.get(), &clock));
   while (!server->failure().has_value()) {
     if (!signals.Wait()) continue;
     Log(LogLevel::kInfo, "stopping on a signal");

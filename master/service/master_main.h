@@ -20,6 +20,8 @@ struct MasterOptions {
   PlantedBugs planted_bugs;
   /// Of a job that begins; one that is resumed must have it. Empty: drawn, or what the journal has.
   std::string job_id;
+  /// Of the token that AdminService asks for (base/token_file.h); made when there is none.
+  std::string token_file;
 };
 
 /// The plan of one dataset from its layout: how many shards, and how many records each has.

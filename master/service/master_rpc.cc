@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/status.h"
+#include "base/token_file.h"
 #include "base/version.h"
 #include "proto/rpc/grpc_status.h"
 #include "proto/rpc/metadata.h"
@@ -41,6 +43,20 @@ absl::Status CheckJob(const grpc::CallbackServerContext& call, const JobIdentity
   return CheckJobIdentity({"this master", who}, ours,
                           {MetadataOf(call, kJobIdMetadata), MetadataOf(call, kJobNameMetadata)},
                           unnamed);
+}
+
+absl::Status CheckToken(const grpc::CallbackServerContext& call, const std::string& token_file) {
+  const absl::StatusOr<std::string> token = LoadOrMakeToken(token_file);
+  if (!token.ok()) {
+    return absl::UnauthenticatedError(
+        fmt::format("this master answers nobody: {}", Message(token.status())));
+  }
+  const std::string given = MetadataOf(call, kTokenMetadata);
+  if (SameSecret(given, *token)) return absl::OkStatus();
+  return absl::UnauthenticatedError(fmt::format(
+      "{}; it is in the file scaler/token of the job's state directory, which only the user who "
+      "runs the job can read. Name the job's file, or --state-dir",
+      given.empty() ? "this call lacks the job's token" : "this is not the job's token"));
 }
 
 absl::Status CheckNodeName(const std::string& field, const std::string& name) {

@@ -22,6 +22,7 @@ struct RpcContext {
   const JobSpec* job = nullptr;
   JobIdentity identity;
   OwnerLoop* loop = nullptr;
+  std::string token_file;
   /// What a worker needs to read a shard; thread-safe.
   std::function<ShardWork(const ShardId&)> work_of;
 };
@@ -40,6 +41,9 @@ grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* call, const absl::
 /// Whether the call is of this master's job (CheckJobIdentity). `who`: the caller, for messages.
 absl::Status CheckJob(const grpc::CallbackServerContext& call, const JobIdentity& ours,
                       std::string_view who, UnnamedJob unnamed);
+/// kUnauthenticated unless the call carries the token in the file `token_file`, which is made when
+/// there is none.
+absl::Status CheckToken(const grpc::CallbackServerContext& call, const std::string& token_file);
 /// kInvalidArgument unless the name has 1 to 64 of the characters a-z A-Z 0-9 . _ -.
 absl::Status CheckNodeName(const std::string& field, const std::string& name);
 /// kFailedPrecondition naming both versions unless major and minor agree with ours.

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "base/token_file.h"
 #include "master/service/master_rpc.h"
 #include "master/service/owner_loop.h"
 #include "master/service/snapshot_files.h"
@@ -32,6 +33,7 @@ class MasterServerImpl final : public MasterServer {
 
   absl::Status Begin() {
     MUSTER_RETURN_IF_ERROR(CheckLoopback(options_.listen_address));
+    MUSTER_RETURN_IF_ERROR(LoadOrMakeToken(options_.token_file).status());
     DurableState state = journal_->TakeState();
     MUSTER_RETURN_IF_ERROR(MasterCore::CheckFits(options_.core, state));
     const std::set<std::string> named = NamedSnapshots(state);
@@ -126,8 +128,11 @@ class MasterServerImpl final : public MasterServer {
   }
 
   absl::Status Listen() {
-    const RpcContext context{
-        &options_.job, {journal_->job_id(), options_.job.name}, loop_.get(), options_.work_of};
+    const RpcContext context{&options_.job,
+                             {journal_->job_id(), options_.job.name},
+                             loop_.get(),
+                             options_.token_file,
+                             options_.work_of};
     services_.push_back(MakeWorkerRpc(context));
     services_.push_back(MakeServerRpc(context));
     services_.push_back(MakeAdminRpc(context));

@@ -27,6 +27,8 @@ class MasterServer {
     CoreOptions core;
     /// "127.0.0.1:port"; port 0 = any free one.
     std::string listen_address;
+    /// Of the token that AdminService asks for (base/token_file.h); made when there is none.
+    std::string token_file;
     /// What a worker needs to read a shard; thread-safe, called for shards of the plan only.
     std::function<ShardWork(const ShardId&)> work_of;
   };

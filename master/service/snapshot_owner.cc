@@ -60,6 +60,17 @@ std::string Describe(const SnapshotOwner& owner) {
   return fmt::format("'{}' with the state directory {}", owner.job, owner.state_directory);
 }
 
+/// The weights are there, but who knows which file counts is not.
+absl::Status JournalGone(const std::string& directory, const SnapshotOwner& owner) {
+  return absl::FailedPreconditionError(fmt::format(
+      "the journal of the job '{}' is gone from {}, and {} still holds the snapshots of what it "
+      "has trained: without the journal nobody can tell which of them belong together. If there is "
+      "a copy of {}/journal, put it back and run the job again. To begin anew give the job another "
+      "spec.stateDirectory, and another spec.snapshots.directory if that is set; nothing has been "
+      "deleted",
+      owner.job, owner.state_directory, directory, owner.state_directory));
+}
+
 }  // namespace
 
 absl::Status CheckSnapshotDirectory(const std::string& directory, const SnapshotOwner& owner,
@@ -67,6 +78,9 @@ absl::Status CheckSnapshotDirectory(const std::string& directory, const Snapshot
   MUSTER_ASSIGN_OR_RETURN(const std::optional<SnapshotOwner> marked, ReadMarker(directory));
   if (marked.has_value()) {
     if (marked->job_id == owner.job_id) return absl::OkStatus();
+    if (marked->job == owner.job && marked->state_directory == owner.state_directory) {
+      return JournalGone(directory, owner);
+    }
     return absl::FailedPreconditionError(fmt::format(
         "the snapshots in {} belong to another job: to {}, not to {}. Give this job another "
         "spec.snapshots.directory; or, if what the other one has trained may go, delete the folder",

@@ -36,42 +36,57 @@ void FillDelays(const DelayHistogram& total, const DelayHistogram& recent, v1::D
   }
 }
 
+void FillPartition(const StreamTable::Progress& partition, StepTime at,
+                   v1::TopicPartitionStatus* to) {
+  to->set_partition(partition.position.partition.value());
+  to->set_begin(partition.position.begin);
+  to->set_cut(partition.position.cut);
+  to->set_committed(partition.committed);
+  if (partition.position.end.has_value()) to->set_end(*partition.position.end);
+  to->set_open_ranges(partition.open_ranges);
+  to->set_lost(partition.lost);
+  if (!partition.seen) return;
+  to->set_log_begin(partition.log_begin);
+  to->set_stable_end(partition.stable_end);
+  to->set_lag(partition.lag.value_or(0));
+  to->set_held_back(partition.held_back.value_or(0));
+  const WallTime age = at.wall - partition.oldest.value_or(at.wall);
+  to->set_lag_ms(static_cast<uint64_t>(
+      std::max(std::chrono::floor<std::chrono::milliseconds>(age).count(), int64_t{0})));
+}
+
 }  // namespace
 
 void FillStream(const MasterCore& core, DatasetId dataset, StepTime at, v1::StreamStatus* to) {
   const Ledger& ledger = core.ledger();
-  to->set_trouble(ValidUtf8(core.StreamTrouble(dataset)));
+  const StreamWatch* watch = core.WatchOf(dataset);
+  if (watch != nullptr) {
+    to->set_trouble(ValidUtf8(watch->error));
+    to->set_dead_letter_trouble(ValidUtf8(watch->dead_letter_trouble));
+    const StreamDelays& delays = watch->delays;
+    if (delays.total().count() > 0) {
+      FillDelays(delays.total(), delays.Recent(at.now), to->mutable_delay());
+    }
+  }
   to->set_topic(ledger.plan()[dataset.value()].stream->topic);
   to->set_open(ledger.queue().IsOpen(dataset));
   to->set_cluster(ledger.streams().cluster(dataset));
-  uint64_t lag = 0, lag_ms = 0;
-  for (const StreamTable::Progress& partition : ledger.streams().ProgressOf(dataset)) {
+  uint64_t lag = 0, lag_ms = 0, held_back = 0;
+  const std::vector<StreamTable::Progress> progress = ledger.streams().ProgressOf(dataset);
+  bool seen = !progress.empty();
+  for (const StreamTable::Progress& partition : progress) {
     v1::TopicPartitionStatus* status = to->add_partitions();
-    status->set_partition(partition.position.partition.value());
-    status->set_begin(partition.position.begin);
-    status->set_cut(partition.position.cut);
-    status->set_committed(partition.committed);
-    if (partition.position.end.has_value()) status->set_end(*partition.position.end);
-    if (partition.seen) {
-      status->set_log_begin(partition.log_begin);
-      status->set_stable_end(partition.stable_end);
-    }
-    status->set_lag(partition.lag);
-    status->set_open_ranges(partition.open_ranges);
-    status->set_lost(partition.lost);
-    if (partition.oldest.has_value() && at.wall > *partition.oldest) {
-      const auto age =
-          std::chrono::duration_cast<std::chrono::milliseconds>(at.wall - *partition.oldest);
-      status->set_lag_ms(static_cast<uint64_t>(age.count()));
-    }
+    FillPartition(partition, at, status);
+    seen = seen && partition.seen;
     lag += status->lag();
     lag_ms = std::max(lag_ms, status->lag_ms());
+    held_back += status->held_back();
   }
-  to->set_lag(lag);
-  to->set_lag_ms(lag_ms);
-  const StreamDelays* delays = core.DelaysOf(dataset);
-  if (delays != nullptr && delays->total().count() > 0) {
-    FillDelays(delays->total(), delays->Recent(at.now), to->mutable_delay());
+  // What is not known of one partition is not known of all.
+  if (seen) {
+    to->set_lag(lag);
+    to->set_lag_ms(lag_ms);
+    to->set_held_back(held_back);
   }
 }
 

@@ -57,7 +57,7 @@ class WorkerRpc final : public v1::WorkerService::CallbackService {
                       [this, request, response](MasterCore& core, StepTime at) {
                         FillHello(*context_.job, context_.identity.id, response);
                         return core.HelloWorker({request->worker(), request->incarnation()},
-                                                request->start(), at);
+                                                StartNumber(request->start()), at);
                       });
   }
 

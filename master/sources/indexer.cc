@@ -1,7 +1,6 @@
 #include "master/sources/indexer.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <map>
 #include <thread>
@@ -11,17 +10,12 @@
 #include "base/mutex.h"
 #include "base/status.h"
 #include "master/sources/file_reader.h"
+#include "master/sources/parallel.h"
 
 namespace muster {
 namespace {
 
 constexpr std::chrono::milliseconds kProgressInterval{200};
-
-uint32_t ThreadCount(uint32_t wanted, uint64_t tasks) {
-  const uint32_t processors = std::max(1u, std::thread::hardware_concurrency());
-  const uint64_t threads = wanted > 0 ? wanted : processors;
-  return static_cast<uint32_t>(std::clamp<uint64_t>(tasks, 1, threads));
-}
 
 /// One chunk of one file.
 struct ChunkTask {
@@ -172,14 +166,7 @@ absl::StatusOr<std::vector<SourceIndex>> IndexFiles(const std::vector<std::strin
 std::vector<absl::StatusOr<SourcePin>> PinFiles(const std::vector<std::string>& paths,
                                                 uint32_t threads) {
   std::vector<absl::StatusOr<SourcePin>> pins(paths.size(), absl::UnknownError("not pinned"));
-  std::atomic<size_t> next{0};
-  std::vector<std::thread> pool;
-  for (uint32_t i = 0; i < ThreadCount(threads, paths.size()); ++i) {
-    pool.emplace_back([&] {
-      for (size_t at = next++; at < paths.size(); at = next++) pins[at] = PinFile(paths[at]);
-    });
-  }
-  for (std::thread& thread : pool) thread.join();
+  ForEachInParallel(paths.size(), threads, [&](size_t i) { pins[i] = PinFile(paths[i]); });
   return pins;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 
 #include "base/check.h"
 #include "base/file.h"
@@ -9,6 +10,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "master/sources/glob.h"
+#include "master/sources/seen_files.h"
 #include "sharding/shard_order.h"
 
 namespace muster {
@@ -19,6 +21,10 @@ constexpr char kWhatToDo[] =
 
 std::string IndexPath(const JobSpec& job, const DatasetSpec& spec) {
   return fmt::format("{}/index/{}.idx", job.state_directory, spec.name);
+}
+
+std::string SeenPath(const JobSpec& job, const DatasetSpec& spec) {
+  return fmt::format("{}/index/{}.seen", job.state_directory, spec.name);
 }
 
 IndexParameters ParametersOf(const DatasetSpec& spec) {
@@ -46,11 +52,49 @@ std::string FirstMissing(const A& a, const B& b) {
   return "";
 }
 
+struct PinnedFile {
+  std::string_view path;
+  SourcePin pin;
+};
+
+/// The first of `wanted` whose content is not in `there`, as often as it is wanted; or nothing.
+std::string FirstMissingContent(const std::vector<PinnedFile>& wanted,
+                                std::vector<PinnedFile> there) {
+  for (const PinnedFile& file : wanted) {
+    const auto found = std::ranges::find(there, file.pin, &PinnedFile::pin);
+    if (found == there.end()) return std::string(file.path);
+    there.erase(found);
+  }
+  return "";
+}
+
+/// Which file makes the difference where no path is as it was: the folder has moved, so contents
+/// are compared.
+absl::Status CheckMovedList(const std::vector<std::string>& files, const IndexFile& index) {
+  std::vector<PinnedFile> was, now;
+  for (const IndexFile::Source& source : index.sources()) was.push_back({source.path, source.pin});
+  const auto pins = PinFiles(files, 0);
+  for (size_t i = 0; i < files.size(); ++i) {
+    MUSTER_RETURN_IF_ERROR(pins[i].status());
+    now.push_back({files[i], *pins[i]});
+  }
+  const bool fewer = now.size() < was.size();
+  std::string change = fewer ? FirstMissingContent(was, now) : FirstMissingContent(now, was);
+  if (!change.empty()) change += fewer ? " (its former path) is gone, and" : " is new, and";
+  return absl::FailedPreconditionError(
+      fmt::format("the job began with {} files, now there are {}: {} the others are in another "
+                  "place; {}",
+                  was.size(), now.size(), change, kWhatToDo));
+}
+
 absl::Status CheckFileList(const std::vector<std::string>& files, const IndexFile& index) {
   if (files.size() == index.sources().size()) return absl::OkStatus();
   std::vector<std::string_view> was;
   for (const IndexFile::Source& source : index.sources()) was.push_back(source.path);
   std::sort(was.begin(), was.end());
+  const bool moved = std::ranges::none_of(
+      files, [&](const auto& file) { return std::ranges::binary_search(was, file); });
+  if (moved) return CheckMovedList(files, index);
   const std::string gone = FirstMissing(was, files);
   if (files.size() < was.size() && !gone.empty()) {
     return absl::FailedPreconditionError(
@@ -64,27 +108,56 @@ absl::Status CheckFileList(const std::vector<std::string>& files, const IndexFil
       was.size(), files.size(), added.empty() ? "" : fmt::format(": {} is new", added)));
 }
 
-absl::Status CheckPins(const std::vector<std::string>& files, const IndexFile& index) {
-  const auto pins = PinFiles(files, 0);
-  for (size_t i = 0; i < files.size(); ++i) {
-    MUSTER_RETURN_IF_ERROR(pins[i].status());
-    const SourcePin& was = index.sources()[i].pin;
-    if (*pins[i] == was) continue;
-    const std::string change =
-        pins[i]->bytes != was.bytes
-            ? fmt::format("it had {} bytes and has {}", was.bytes, pins[i]->bytes)
-            : fmt::format("same size of {} bytes, other content", was.bytes);
-    return absl::FailedPreconditionError(
-        fmt::format("{} has changed since the job began ({}); {}", files[i], change, kWhatToDo));
-  }
-  return absl::OkStatus();
+absl::Status CheckPin(const std::string& file, const SourcePin& pin, const SourcePin& was) {
+  if (pin == was) return absl::OkStatus();
+  const std::string change = pin.bytes != was.bytes
+                                 ? fmt::format("it had {} bytes and has {}", was.bytes, pin.bytes)
+                                 : fmt::format("same size of {} bytes, other content", was.bytes);
+  return absl::FailedPreconditionError(
+      fmt::format("{} has changed since the job began ({}); {}", file, change, kWhatToDo));
 }
 
-absl::Status CheckPinned(const DatasetSpec& spec, const std::vector<std::string>& files,
-                         const IndexFile& index) {
+absl::StatusOr<std::vector<FileSight>> Sights(const std::vector<std::string>& files) {
+  std::vector<FileSight> sights;
+  for (const absl::StatusOr<FileSight>& sight : SightFiles(files, 0)) {
+    MUSTER_RETURN_IF_ERROR(sight.status());
+    sights.push_back(*sight);
+  }
+  return sights;
+}
+
+/// Reads the pins of the files that are not as they were `seen`. What was looked at before they
+/// were read may be taken for seen from now on.
+struct Checked {
+  std::vector<FileSight> sights;
+  bool news = false;
+};
+absl::StatusOr<Checked> CheckPins(const std::vector<std::string>& files, const IndexFile& index,
+                                  const std::string& seen_path) {
+  const std::vector<FileSight> seen = ReadSeenFiles(seen_path, files.size());
+  Checked checked;
+  MUSTER_ASSIGN_OR_RETURN(checked.sights, Sights(files));
+  std::vector<size_t> differ;
+  std::vector<std::string> paths;
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (!seen.empty() && seen[i] == checked.sights[i]) continue;
+    differ.push_back(i);
+    paths.push_back(files[i]);
+  }
+  const auto pins = PinFiles(paths, 0);
+  for (size_t i = 0; i < differ.size(); ++i) {
+    MUSTER_RETURN_IF_ERROR(pins[i].status());
+    MUSTER_RETURN_IF_ERROR(CheckPin(paths[i], *pins[i], index.sources()[differ[i]].pin));
+  }
+  checked.news = !differ.empty();
+  return checked;
+}
+
+absl::StatusOr<Checked> CheckPinned(const DatasetSpec& spec, const std::vector<std::string>& files,
+                                    const IndexFile& index, const std::string& seen_path) {
   MUSTER_RETURN_IF_ERROR(CheckParameters(spec, index));
   MUSTER_RETURN_IF_ERROR(CheckFileList(files, index));
-  return CheckPins(files, index);
+  return CheckPins(files, index, seen_path);
 }
 
 absl::Status CheckNotEmpty(const DatasetSpec& spec, const std::vector<SourceIndex>& sources) {
@@ -103,15 +176,17 @@ struct Candidate {
   std::vector<std::string> files;
   std::optional<IndexFile> index;
   std::vector<SourceIndex> scanned;
+  Checked checked;
 };
 
-absl::StatusOr<Candidate> CheckOrScan(const DatasetSpec& spec, const std::string& index_path,
+absl::StatusOr<Candidate> CheckOrScan(const JobSpec& job, const DatasetSpec& spec,
                                       const ProgressFn& progress) {
   Candidate result;
   MUSTER_ASSIGN_OR_RETURN(result.files, ExpandGlobs(spec.files));
-  auto index = IndexFile::Open(index_path);
+  auto index = IndexFile::Open(IndexPath(job, spec));
   if (index.ok()) {
-    MUSTER_RETURN_IF_ERROR(CheckPinned(spec, result.files, *index));
+    MUSTER_ASSIGN_OR_RETURN(result.checked,
+                            CheckPinned(spec, result.files, *index, SeenPath(job, spec)));
     result.index = *std::move(index);
     return result;
   }
@@ -123,18 +198,22 @@ absl::StatusOr<Candidate> CheckOrScan(const DatasetSpec& spec, const std::string
   const auto report = [&](const IndexProgress& at) {
     if (progress) progress({spec.name, at.bytes_done, at.bytes_total});
   };
+  MUSTER_ASSIGN_OR_RETURN(result.checked.sights, Sights(result.files));
+  result.checked.news = true;
   MUSTER_ASSIGN_OR_RETURN(result.scanned, IndexFiles(result.files, options, report));
   MUSTER_RETURN_IF_ERROR(CheckNotEmpty(spec, result.scanned));
   return result;
 }
 
-absl::Status WriteAndOpen(const DatasetSpec& spec, const std::string& index_path,
-                          Candidate* candidate) {
-  if (candidate->index) return absl::OkStatus();
-  MUSTER_RETURN_IF_ERROR(IndexFile::Write(index_path, ParametersOf(spec), candidate->scanned));
-  candidate->scanned = {};
-  MUSTER_ASSIGN_OR_RETURN(candidate->index, IndexFile::Open(index_path));
-  return absl::OkStatus();
+absl::Status WriteAndOpen(const JobSpec& job, const DatasetSpec& spec, Candidate* candidate) {
+  if (!candidate->index) {
+    const std::string path = IndexPath(job, spec);
+    MUSTER_RETURN_IF_ERROR(IndexFile::Write(path, ParametersOf(spec), candidate->scanned));
+    candidate->scanned = {};
+    MUSTER_ASSIGN_OR_RETURN(candidate->index, IndexFile::Open(path));
+  }
+  if (!candidate->checked.news) return absl::OkStatus();
+  return WriteSeenFiles(SeenPath(job, spec), candidate->checked.sights);
 }
 
 }  // namespace
@@ -162,7 +241,7 @@ absl::StatusOr<std::unique_ptr<SourceCatalog>> SourceCatalog::Open(const JobSpec
       candidates.emplace_back();
       continue;
     }
-    auto candidate = CheckOrScan(spec, IndexPath(job, spec), progress);
+    auto candidate = CheckOrScan(job, spec, progress);
     MUSTER_RETURN_IF_ERROR_PREPEND(candidate.status(), fmt::format("dataset '{}'", spec.name));
     candidates.push_back(*std::move(candidate));
   }
@@ -175,7 +254,7 @@ absl::StatusOr<std::unique_ptr<SourceCatalog>> SourceCatalog::Open(const JobSpec
       datasets.push_back(AssembleStream(spec));
       continue;
     }
-    MUSTER_RETURN_IF_ERROR_PREPEND(WriteAndOpen(spec, IndexPath(job, spec), &candidates[i]),
+    MUSTER_RETURN_IF_ERROR_PREPEND(WriteAndOpen(job, spec, &candidates[i]),
                                    fmt::format("dataset '{}'", spec.name));
     datasets.push_back(
         Assemble(spec, std::move(candidates[i].files), *std::move(candidates[i].index)));
@@ -200,20 +279,11 @@ absl::StatusOr<std::unique_ptr<SourceCatalog>> SourceCatalog::OpenIndexes(const 
   return std::unique_ptr<SourceCatalog>(new SourceCatalog(job.seed, std::move(datasets)));
 }
 
-absl::Status SourceCatalog::CheckUnchanged(const JobSpec& job) {
+absl::Status SourceCatalog::Check(const JobSpec& job, const ProgressFn& progress) {
   for (const DatasetSpec& spec : job.datasets) {
     if (spec.is_stream()) continue;
-    const auto check = [&]() -> absl::Status {
-      const absl::StatusOr<IndexFile> index = IndexFile::Open(IndexPath(job, spec));
-      if (!index.ok()) {
-        const bool indexed_anew =
-            absl::IsNotFound(index.status()) || absl::IsDataLoss(index.status());
-        return indexed_anew ? absl::OkStatus() : index.status();
-      }
-      MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> files, ExpandGlobs(spec.files));
-      return CheckPinned(spec, files, *index);
-    };
-    MUSTER_RETURN_IF_ERROR_PREPEND(check(), fmt::format("dataset '{}'", spec.name));
+    MUSTER_RETURN_IF_ERROR_PREPEND(CheckOrScan(job, spec, progress).status(),
+                                   fmt::format("dataset '{}'", spec.name));
   }
   return absl::OkStatus();
 }

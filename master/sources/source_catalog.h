@@ -32,7 +32,8 @@ using ProgressFn = std::function<void(const CatalogProgress&)>;
 class SourceCatalog {
  public:
   /// Expands the globs and indexes every dataset into `<stateDirectory>/index/<dataset>.idx`, or
-  /// maps the index that is there, after checking that the files are still the pinned ones. A
+  /// maps the index that is there, after checking that the files are still the pinned ones: by a
+  /// look at each, and by reading the pins of those that differ from what was last seen. A
   /// damaged index is made again (the Fingerprint then tells whether the data are still the same).
   ///
   /// Errors name dataset, file and what to do: kNotFound (nothing matches, a file is gone),
@@ -45,9 +46,9 @@ class SourceCatalog {
   /// need not be there any more. Writes nothing. kNotFound and kDataLoss name the index.
   static absl::StatusOr<std::unique_ptr<SourceCatalog>> OpenIndexes(const JobSpec& job);
 
-  /// Whether the files of every dataset that was indexed before are still the pinned ones: the
-  /// errors of Open, without indexing or writing anything.
-  static absl::Status CheckUnchanged(const JobSpec& job);
+  /// Whether Open would succeed: its errors, without writing anything. Datasets that were indexed
+  /// before are compared with their pins, the others are read to the end.
+  static absl::Status Check(const JobSpec& job, const ProgressFn& progress);
 
   uint32_t dataset_count() const { return static_cast<uint32_t>(datasets_.size()); }
   const ShardLayout& layout(DatasetId dataset) const;

@@ -62,7 +62,9 @@ void TopicWatcher::Run() {
 
 void TopicWatcher::Step() {
   StreamLook look = Look();
+  if (look.error.empty()) CheckDeadLetters();
   look.group_trouble = commit_trouble_;
+  look.dead_letter_trouble = dead_letter_trouble_;
   absl::StatusOr<Progress> progress = tell_(look);
   if (!progress.ok()) return;  // the master ends
   progress_ = *std::move(progress);
@@ -93,13 +95,16 @@ absl::StatusOr<StreamLook> TopicWatcher::TryLook() {
   }
   std::vector<StreamLog> logs;
   for (uint32_t p = 0; p < partitions; ++p) {
-    logs.push_back({TopicPartition(p), seen[p].begin, seen[p].stable_end, {}, {}});
+    logs.push_back({TopicPartition(p), seen[p].begin, seen[p].stable_end, seen[p].end, {}, {}});
   }
   std::set<TopicPartition> known;
-  size_t ended = 0;
+  size_t ended = 0, over = 0;
   for (const StreamTable::Progress& partition : progress_) {
-    known.insert(partition.position.partition);
-    if (partition.position.end.has_value()) ++ended;
+    const StreamPosition& position = partition.position;
+    known.insert(position.partition);
+    if (!position.end.has_value()) continue;
+    ++ended;
+    if (position.cut >= *position.end) ++over;
   }
   if (known.empty() && spec.start.kind == StreamBound::Kind::kTime) {
     MUSTER_ASSIGN_OR_RETURN(const auto offsets, topic_->OffsetsAt(partitions, spec.start.time));
@@ -116,7 +121,13 @@ absl::StatusOr<StreamLook> TopicWatcher::TryLook() {
   }
   const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(clock_->Wall());
   MUSTER_ASSIGN_OR_RETURN(look.sights,
-                          ResolveSights({spec.start, spec.end, known, now, ask_end}, logs));
+                          ResolveSights({.start = spec.start,
+                                         .end = spec.end,
+                                         .known = known,
+                                         .now = now,
+                                         .end_time_asked = ask_end,
+                                         .over = !known.empty() && over == known.size()},
+                                        logs));
   if (!retention_at_.has_value() || clock_->Now() >= *retention_at_) {
     retention_at_ = clock_->Now() + options_.retention_every;
     // Who may read a topic need not be allowed to ask how it is kept.
@@ -125,6 +136,17 @@ absl::StatusOr<StreamLook> TopicWatcher::TryLook() {
   }
   look.retention = retention_;
   return look;
+}
+
+void TopicWatcher::CheckDeadLetters() {
+  const std::string& topic = options_.spec.kafka.dead_letter_topic;
+  if (topic.empty()) return;
+  if (dead_letters_at_.has_value() && clock_->Now() < *dead_letters_at_) return;
+  dead_letters_at_ = clock_->Now() + options_.dead_letters_every;
+  const absl::Status status = topic_->CheckOther(topic);
+  // Brokers that do not answer say nothing of it.
+  if (absl::IsUnavailable(status)) return;
+  dead_letter_trouble_ = status.ok() ? "" : std::string(Message(status));
 }
 
 void TopicWatcher::Commit() {

@@ -39,6 +39,7 @@ class TopicWatcher {
     std::chrono::milliseconds commit_retry{10'000};
     std::chrono::milliseconds end_time_every{5'000};
     std::chrono::milliseconds retention_every{60'000};
+    std::chrono::milliseconds dead_letters_every{5'000};
   };
   using Progress = std::vector<StreamTable::Progress>;
   /// Tells the core, and returns how far the dataset is when that is journaled. Blocks; an error
@@ -63,6 +64,7 @@ class TopicWatcher {
   StreamLook Look();
   absl::StatusOr<StreamLook> TryLook();
   void Commit();
+  void CheckDeadLetters();
 
   const Options options_;
   const std::unique_ptr<kafka::Topic> topic_;
@@ -71,9 +73,9 @@ class TopicWatcher {
   // Of the thread.
   Progress progress_;
   std::map<uint32_t, uint64_t> committed_;
-  std::optional<TimePoint> commit_at_, retention_at_, end_time_at_;
+  std::optional<TimePoint> commit_at_, retention_at_, end_time_at_, dead_letters_at_;
   std::optional<std::chrono::milliseconds> retention_;
-  std::string commit_trouble_;
+  std::string commit_trouble_, dead_letter_trouble_;
 
   Mutex mutex_;
   CondVar wake_;

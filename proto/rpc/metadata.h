@@ -6,6 +6,9 @@
 
 namespace muster {
 
+/// Metadata of every call to a master's AdminService: the job's token (base/token_file.h).
+inline constexpr char kTokenMetadata[] = "muster-token";
+
 /// What the caller has put under `key` into the call's metadata; empty when nothing. Not checked.
 std::string MetadataOf(const grpc::ServerContextBase& call, const char* key);
 

@@ -279,7 +279,7 @@ absl::StatusOr<Reply> DecodeReply(const Header& header, std::string_view directo
     const auto code = in.Get<uint8_t>("a part's code");
     const auto skipped = in.Get<uint8_t>("a part's skipped flag");
     const auto zero = in.Get<uint16_t>("a part's padding");
-    if (code > static_cast<uint8_t>(PartCode::kBadRequest)) {
+    if (code > static_cast<uint8_t>(PartCode::kMissing)) {
       in.Fail(fmt::format("part {} has the unknown code {}", i, code));
     }
     if (skipped > 1 || zero != 0) {

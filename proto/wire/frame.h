@@ -19,7 +19,7 @@
 namespace muster::wire {
 
 inline constexpr uint32_t kMagic = 0x4d535452;  // "MSTR"
-inline constexpr uint16_t kVersion = 2;
+inline constexpr uint16_t kVersion = 3;
 inline constexpr size_t kHeaderBytes = 64;
 
 /// Limits on what a peer may send; one more is a malformed frame.
@@ -93,7 +93,8 @@ struct PullPart {
   std::vector<Group> groups;
   friend bool operator==(const PullPart&, const PullPart&) = default;
 };
-/// One part of one minibatch: the atom that is applied, or not, as one.
+/// One part of one minibatch: the atom that is applied, or not, as one. Without groups it is a
+/// question: whether the minibatch's part is in the rows. Nothing is applied then.
 struct PushPart {
   uint32_t partition = 0;
   uint64_t owner_epoch = 0;
@@ -114,6 +115,7 @@ enum class PartCode : uint8_t {
   kRetry = 2,       // owner, but not now (loading, frozen, table not yet known): send again later
   kStaleLease = 3,  // token below the floor: drop the shard
   kBadRequest = 4,  // wrong width, unknown table for good: a bug; the text says what
+  kMissing = 5,     // push, of a question: not in the rows
 };
 struct PartReply {
   uint32_t partition = 0;

@@ -12,6 +12,7 @@
 namespace muster::ps {
 
 struct Partition::State {
+  using Generation = uint64_t;
   PartitionId id;
   uint64_t seed = 0;
   absl::flat_hash_map<TableId, std::unique_ptr<Table>> tables;
@@ -23,15 +24,19 @@ struct Partition::State {
   Generation accepted = 0;
   /// Last change of the table definitions, and of the window other than by forgetting.
   Generation meta_changed = 0;
-  /// Snapshots taken and not yet accepted: the generation that each ended.
-  std::map<SnapshotNumber, Generation> taken;
+  /// The newest snapshot while it is not accepted, and the generation that it ended.
+  struct Taken {
+    SnapshotNumber number;
+    Generation generation;
+  };
+  std::optional<Taken> taken;
 
   Table* Find(TableId table) const {
     const auto found = tables.find(table);
     return found == tables.end() ? nullptr : found->second.get();
   }
-  std::vector<const Table*> Sorted() const {
-    std::vector<const Table*> sorted;
+  std::vector<Table*> Sorted() const {
+    std::vector<Table*> sorted;
     for (const auto& [id, table] : tables) sorted.push_back(table.get());
     std::ranges::sort(sorted, {}, [](const Table* table) { return table->spec().id; });
     return sorted;
@@ -54,13 +59,14 @@ void Partition::AddTable(const TableSpec& spec, const WarmStartSource* warm_star
   if (KnowsTable(spec.id)) return;
   MUSTER_CHECK_MSG(spec.warm_start_directory.empty() || warm_start != nullptr,
                    fmt::format("table '{}' added without the rows it starts from", spec.name));
-  auto table = std::make_unique<Table>(spec, state_->seed);
-  if (warm_start != nullptr) {
-    warm_start->ForEachRow(state_->id, [&](uint64_t key, std::span<const float> values) {
-      table->SetValues(key, values, state_->generation);
-    });
-  }
-  state_->tables.emplace(spec.id, std::move(table));
+  AdoptTable(warm_start != nullptr ? Table::Filled(spec, state_->seed, state_->id, *warm_start)
+                                   : std::make_unique<Table>(spec, state_->seed));
+}
+
+void Partition::AdoptTable(std::unique_ptr<Table> table) {
+  const TableId id = table->spec().id;
+  const bool added = state_->tables.emplace(id, std::move(table)).second;
+  MUSTER_CHECK(added);
   state_->meta_changed = state_->generation;
 }
 
@@ -81,6 +87,10 @@ ApplyResult Partition::Apply(const Part& part) {
             fmt::format("minibatch {} of shard {}: a shard has at most {} minibatches",
                         part.minibatch.value(), ToString(part.shard), Window::kMinibatchesMax)};
   }
+  if (part.groups.empty()) {
+    if (MUSTER_PLANTED(kAskingAdds)) state.window.Add(shard, part.minibatch);
+    return {ApplyCode::kMissing, {}};
+  }
   // Everything that can be refused is refused here, before the first row changes.
   for (const PartGroup& group : part.groups) {
     const Table* table = state.Find(group.table);
@@ -92,7 +102,7 @@ ApplyResult Partition::Apply(const Part& part) {
     }
   }
   for (const PartGroup& group : part.groups) {
-    state.Find(group.table)->Apply(group.keys, group.gradients, part.step, state.generation);
+    state.Find(group.table)->Apply(group.keys, group.gradients, part.step);
   }
   state.window.Add(shard, part.minibatch);
   state.meta_changed = state.generation;
@@ -121,13 +131,13 @@ PartitionImage Partition::Snapshot(SnapshotNumber number, SnapshotKind kind) {
   image.kind = kind;
   if (!MUSTER_PLANTED(kFloorNotKept)) image.floor = state.floor;
   if (!MUSTER_PLANTED(kWindowNotKept)) image.window = state.window.Entries();
-  for (const Table* table : state.Sorted()) {
+  for (Table* table : state.Sorted()) {
     image.tables.push_back(table->spec());
     const bool all = kind == SnapshotKind::kBase && !MUSTER_PLANTED(kBaseLacksClean);
     RowImage rows = table->Image(all ? Table::Rows::kAll : Table::Rows::kDirty);
     if (!rows.keys.empty()) image.rows.push_back(std::move(rows));
   }
-  state.taken[number] = state.generation;
+  state.taken = State::Taken{number, state.generation};
   ++state.generation;
   if (MUSTER_PLANTED(kDeltaClean)) Accepted(number);
   return image;
@@ -135,11 +145,11 @@ PartitionImage Partition::Snapshot(SnapshotNumber number, SnapshotKind kind) {
 
 void Partition::Accepted(SnapshotNumber number) {
   State& state = *state_;
-  const auto found = state.taken.find(number);
-  if (found == state.taken.end()) return;
-  state.accepted = found->second;
-  state.taken.erase(state.taken.begin(), std::next(found));
-  for (const auto& [id, table] : state.tables) table->Accept(state.accepted);
+  if (!state.taken.has_value() || state.taken->number != number) return;
+  MUSTER_CHECK(state.taken->generation > state.accepted);
+  state.accepted = state.taken->generation;
+  state.taken.reset();
+  for (const auto& [id, table] : state.tables) table->Accept();
 }
 
 bool Partition::UnchangedSinceAccepted() const {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,6 +26,7 @@ struct PartGroup {
   std::span<const uint64_t> keys;
   std::span<const float> gradients;
 };
+/// Without groups it is a question: whether the minibatch's part is in the rows.
 struct Part {
   ShardId shard;
   MinibatchIndex minibatch;
@@ -35,7 +35,14 @@ struct Part {
   std::vector<PartGroup> groups;
 };
 
-enum class ApplyCode : uint8_t { kApplied, kSkipped, kStaleLease, kUnknownTable, kBadRequest };
+enum class ApplyCode : uint8_t {
+  kApplied,
+  kSkipped,
+  kStaleLease,
+  kUnknownTable,
+  kBadRequest,
+  kMissing,  // the answer to a question; kSkipped is the other one
+};
 struct ApplyResult {
   ApplyCode code = ApplyCode::kApplied;
   std::string text;  // kBadRequest: what was wrong
@@ -71,6 +78,9 @@ class Partition {
   /// table starts with the rows that `warm_start` has for this partition; `warm_start` may be null
   /// only when the spec names no warm start, or the table is known.
   void AddTable(const TableSpec& table, const WarmStartSource* warm_start = nullptr);
+  /// The same for a table that was filled elsewhere (Table::Filled); O(1). From this call on it is
+  /// in images, with all its rows. Requires that the table is not known.
+  void AdoptTable(std::unique_ptr<Table> table);
   bool KnowsTable(TableId table) const;
 
   /// The rules of docs/protocol.md section 2, after ownership: floor, window, else apply and add to
@@ -89,7 +99,9 @@ class Partition {
 
   /// An image at this instant. Rows in it stay dirty until Accepted(number).
   PartitionImage Snapshot(SnapshotNumber number, SnapshotKind kind);
-  /// The snapshot is in the manifest: what it held is no longer dirty (unless changed since).
+  /// The snapshot is in the manifest: what it held is no longer dirty (unless changed since). Only
+  /// the newest one can be accepted; for an older one nothing changes, and its rows come again.
+  /// O(tables), however many rows it held.
   void Accepted(SnapshotNumber number);
   /// True when the accepted snapshot (or an empty partition, when none was ever accepted) may stand
   /// for the state at this instant: no row, table or window entry was added or changed since.

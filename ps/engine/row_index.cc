@@ -1,5 +1,10 @@
 #include "ps/engine/row_index.h"
 
+#include <algorithm>
+#include <new>
+#include <type_traits>
+#include <utility>
+
 #include "base/check.h"
 
 namespace muster::ps {
@@ -12,43 +17,75 @@ constexpr size_t Room(size_t capacity) {
 }
 }  // namespace
 
-const RowIndex::Entry* RowIndex::Find(uint64_t key) const {
-  if (capacity_ == 0) return nullptr;
-  for (size_t i = Home(key);; i = (i + 1) & (capacity_ - 1)) {
-    const Entry& entry = entries_[i];
-    if (entry.row == kNoRow) return nullptr;
+const RowIndex::Entry* RowIndex::Slots::Find(uint64_t key) const {
+  if (capacity == 0) return nullptr;
+  for (size_t i = Home(key);; i = (i + 1) & (capacity - 1)) {
+    const Entry& entry = entries[i];
+    if (entry.row() == kNoRow) return nullptr;
     if (entry.key == key) return &entry;
   }
 }
 
-RowIndex::Entry* RowIndex::FindOrInsert(uint64_t key) {
-  for (size_t i = Home(key);; i = (i + 1) & (capacity_ - 1)) {
-    Entry& entry = entries_[i];
-    if (entry.row != kNoRow && entry.key == key) return &entry;
-    if (entry.row == kNoRow) {
-      MUSTER_CHECK(size_ < Room(capacity_));
-      entry.key = key;
-      entry.generation = 0;
-      ++size_;
-      return &entry;
-    }
+RowIndex::Entry* RowIndex::Slots::Place(uint64_t key) {
+  for (size_t i = Home(key);; i = (i + 1) & (capacity - 1)) {
+    Entry& entry = entries[i];
+    if (entry.row() == kNoRow || entry.key == key) return &entry;
   }
 }
 
-void RowIndex::Reserve(size_t more) {
-  size_t capacity = capacity_ == 0 ? kCapacityMin : capacity_;
-  while (Room(capacity) < size_ + more) capacity *= 2;
-  if (capacity == capacity_) return;
-  std::unique_ptr<Entry[]> old = std::move(entries_);
-  const size_t old_capacity = capacity_;
-  entries_ = std::make_unique<Entry[]>(capacity);
-  capacity_ = capacity;
-  for (size_t i = 0; i < old_capacity; ++i) {
-    if (old[i].row == kNoRow) continue;
-    size_t at = Home(old[i].key);
-    while (entries_[at].row != kNoRow) at = (at + 1) & (capacity_ - 1);
-    entries_[at] = old[i];
+RowIndex::Entry* RowIndex::FindOrInsert(uint64_t key) {
+  MUSTER_CHECK(now_.capacity != 0);
+  Entry* const entry = now_.Place(key);
+  if (entry->row() != kNoRow) return entry;
+  if (old_.capacity != 0) {
+    if (const Entry* old = old_.Find(key); old != nullptr) return const_cast<Entry*>(old);
   }
+  MUSTER_CHECK(size_ < Room(now_.capacity));
+  entry->key = key;
+  entry->generation = 0;
+  ++size_;
+  return entry;
+}
+
+size_t RowIndex::Reserve(size_t more) {
+  size_t looked = Move(kMovesPerKey * more);
+  size_t capacity = std::max(now_.capacity, kCapacityMin);
+  while (Room(capacity) < size_ + more) capacity *= 2;
+  if (capacity == now_.capacity) return looked;
+  // Since the last growth at least 3/4 as many keys were reserved as the old array has entries.
+  MUSTER_CHECK(old_.capacity == 0);
+  Grow(capacity);
+  looked += Move(kMovesPerKey * more);
+  return looked;
+}
+
+void RowIndex::Grow(size_t capacity) {
+  static_assert(std::is_trivially_destructible_v<Entry> && std::is_trivially_copyable_v<Entry>);
+  // Zeroed by the system page by page, when they are first used.
+  auto* entries = static_cast<Entry*>(std::calloc(capacity, sizeof(Entry)));
+  if (entries == nullptr) throw std::bad_alloc();
+  old_ = std::exchange(now_, Slots());
+  now_.entries.reset(entries);
+  now_.capacity = capacity;
+  moved_ = 0;
+}
+
+size_t RowIndex::Move(size_t count) {
+  const size_t begin = moved_;
+  const size_t end = std::min(begin + count, old_.capacity);
+  for (; moved_ < end; ++moved_) {
+    const Entry& entry = old_.entries[moved_];
+    if (entry.row() == kNoRow) continue;
+    Entry* const to = now_.Place(entry.key);
+    MUSTER_CHECK(to->row() == kNoRow);
+    *to = entry;
+  }
+  const size_t looked = moved_ - begin;
+  if (moved_ == old_.capacity) {
+    old_ = Slots();
+    moved_ = 0;
+  }
+  return looked;
 }
 
 }  // namespace muster::ps

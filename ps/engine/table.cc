@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/check.h"
 #include "base/planted_bug.h"
 #include "ps/engine/initializer.h"
 #include "ps/engine/optimizer.h"
@@ -40,7 +41,16 @@ Table::Table(TableSpec spec, uint64_t seed)
 
 uint64_t Table::bytes() const {
   return rows() * (floats_per_row() * sizeof(float) + sizeof(uint64_t)) + index_.bytes() +
-         dirty_.capacity() * sizeof(uint32_t);
+         (changed_.capacity() + imaged_.capacity()) * sizeof(uint32_t);
+}
+
+std::unique_ptr<Table> Table::Filled(const TableSpec& spec, uint64_t seed, PartitionId partition,
+                                     const WarmStartSource& source) {
+  auto table = std::make_unique<Table>(spec, seed);
+  source.ForEachRow(partition, [&](uint64_t key, std::span<const float> values) {
+    table->SetValues(key, values);
+  });
+  return table;
 }
 
 absl::Status Table::CheckPull(std::span<const uint64_t> keys, size_t values) const {
@@ -83,16 +93,18 @@ uint32_t Table::Create(uint64_t key) {
   return row;
 }
 
-float* Table::Touch(uint64_t key, Generation generation) {
+float* Table::Touch(uint64_t key) {
   RowIndex::Entry* entry = index_.FindOrInsert(key);
-  if (entry->row == RowIndex::kNoRow) entry->row = Create(key);
-  if (entry->generation <= accepted_) dirty_.push_back(entry->row);
-  entry->generation = generation;
-  return store_.Row(entry->row);
+  if (entry->row() == RowIndex::kNoRow) entry->set_row(Create(key));
+  if (entry->generation != generation_) {
+    if (entry->generation > accepted_) --imaged_only_;
+    changed_.push_back(entry->row());
+    entry->generation = generation_;
+  }
+  return store_.Row(entry->row());
 }
 
-void Table::Apply(std::span<const uint64_t> keys, std::span<const float> gradients, uint64_t step,
-                  Generation generation) {
+void Table::Apply(std::span<const uint64_t> keys, std::span<const float> gradients, uint64_t step) {
   const float factor = ScheduleFactor(spec_.schedule, step);
   const size_t prefetch_floats = std::min<size_t>(floats_per_row(), kPrefetchFloatsMax);
   std::array<float*, kBatch> rows;
@@ -101,7 +113,7 @@ void Table::Apply(std::span<const uint64_t> keys, std::span<const float> gradien
     index_.Reserve(count);
     for (size_t i = 0; i < count; ++i) index_.Prefetch(keys[begin + i]);
     for (size_t i = 0; i < count; ++i) {
-      rows[i] = Touch(keys[begin + i], generation);
+      rows[i] = Touch(keys[begin + i]);
       PrefetchFloatsForWrite(rows[i], prefetch_floats);
     }
     ApplyRows(spec_.optimizer, factor, dim(), std::span(rows).first(count),
@@ -117,7 +129,7 @@ void Table::Pull(std::span<const uint64_t> keys, std::span<float> values) const 
     for (size_t i = 0; i < count; ++i) index_.Prefetch(keys[begin + i]);
     for (size_t i = 0; i < count; ++i) {
       const RowIndex::Entry* entry = index_.Find(keys[begin + i]);
-      rows[i] = entry == nullptr ? nullptr : store_.Row(entry->row);
+      rows[i] = entry == nullptr ? nullptr : store_.Row(entry->row());
       if (rows[i] != nullptr) PrefetchFloats(rows[i], prefetch_floats);
     }
     for (size_t i = 0; i < count; ++i) {
@@ -127,16 +139,16 @@ void Table::Pull(std::span<const uint64_t> keys, std::span<float> values) const 
       } else {
         InitialRow(spec_, seed_, keys[begin + i], out);
         if (MUSTER_PLANTED(kPullCreates)) {
-          const_cast<Table*>(this)->SetValues(keys[begin + i], out, accepted_ + 1);
+          const_cast<Table*>(this)->SetValues(keys[begin + i], out);
         }
       }
     }
   }
 }
 
-void Table::SetValues(uint64_t key, std::span<const float> values, Generation generation) {
+void Table::SetValues(uint64_t key, std::span<const float> values) {
   index_.Reserve(1);
-  float* row = Touch(key, generation);
+  float* row = Touch(key);
   std::ranges::copy(values, row);
   InitSlots(spec_.optimizer, dim(), row);
 }
@@ -144,16 +156,25 @@ void Table::SetValues(uint64_t key, std::span<const float> values, Generation ge
 void Table::SetRow(uint64_t key, std::span<const float> row) {
   index_.Reserve(1);
   RowIndex::Entry* entry = index_.FindOrInsert(key);
-  if (entry->row == RowIndex::kNoRow) {
-    entry->row = store_.Append();
+  if (entry->row() == RowIndex::kNoRow) {
+    entry->set_row(store_.Append());
     keys_.push_back(key);
   }
-  std::ranges::copy(row, store_.Row(entry->row));
+  std::ranges::copy(row, store_.Row(entry->row()));
 }
 
-RowImage Table::Image(Rows which) const {
+RowImage Table::Image(Rows which) {
+  MUSTER_CHECK(imaged_only_ <= imaged_.size());
+  if (imaged_only_ > 0) {  // the image before was not accepted
+    for (const uint32_t row : imaged_) {
+      if (index_.Find(keys_[row])->generation != generation_) changed_.push_back(row);
+    }
+  }
+  imaged_ = std::exchange(changed_, {});
+  imaged_only_ = imaged_.size();
+  ++generation_;
   RowImage image{spec_.id, floats_per_row(), {}, {}};
-  const size_t count = which == Rows::kAll ? keys_.size() : dirty_.size();
+  const size_t count = which == Rows::kAll ? keys_.size() : imaged_.size();
   image.keys.reserve(count);
   image.rows.reserve(count * floats_per_row());
   const auto add = [&](uint32_t row) {
@@ -164,15 +185,15 @@ RowImage Table::Image(Rows which) const {
   if (which == Rows::kAll) {
     for (uint32_t row = 0; row < keys_.size(); ++row) add(row);
   } else {
-    for (const uint32_t row : dirty_) add(row);
+    for (const uint32_t row : imaged_) add(row);
   }
   return image;
 }
 
-void Table::Accept(Generation accepted) {
-  accepted_ = accepted;
-  std::erase_if(dirty_,
-                [&](uint32_t row) { return index_.Find(keys_[row])->generation <= accepted; });
+void Table::Accept() {
+  accepted_ = generation_ - 1;
+  imaged_ = {};
+  imaged_only_ = 0;
 }
 
 }  // namespace muster::ps

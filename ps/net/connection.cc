@@ -8,7 +8,9 @@
 #include <cstring>
 #include <utility>
 
+#include "base/check.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "ps/net/internal/connection.h"
 
 namespace muster::ps {
@@ -20,20 +22,26 @@ using boost::system::error_code;
 /// Frames of one vectored write; three buffers each.
 constexpr size_t kFramesPerWrite = 16;
 
+/// Four texts and their lengths: all that a stranger can make the server keep for it.
+constexpr size_t kHelloBytesMax = 4 * (sizeof(uint32_t) + wire::kTextBytesMax);
+/// What messages repeat of the name in a hello.
+constexpr size_t kPeerBytesMax = 80;
+
 std::string_view Chars(const AlignedBuffer& buffer, size_t bytes) {
   return {reinterpret_cast<const char*>(buffer.data()), bytes};
 }
 
 }  // namespace
 
-Connection::Connection(Socket socket, FrameHandler* handler, const LaneLimits* limits,
+Connection::Connection(Socket socket, std::string origin, const ConnectionContext* context,
                        std::function<void(Connection*)> on_closed)
     : socket_(std::move(socket)),
-      handler_(handler),
-      limits_(limits),
+      origin_(std::move(origin)),
+      context_(context),
       on_closed_(std::move(on_closed)) {}
 
 void Connection::Start() {
+  deadline_ = context_->clock->Now() + context_->limits->hello_timeout;
   ReadStage();
 }
 
@@ -41,6 +49,17 @@ void Connection::Close() {
   error_code ignored;
   socket_.close(ignored);
   if (auto on_closed = std::exchange(on_closed_, nullptr)) on_closed(this);
+}
+
+void Connection::EndIfOverdue(TimePoint now) {
+  if (!deadline_.has_value() || now < *deadline_) return;
+  if (phase_ == Phase::kClosing) return Close();
+  SendError(absl::DeadlineExceededError(
+      fmt::format("no hello came within {} ms", context_->limits->hello_timeout.count())));
+}
+
+std::string Connection::PeerName() const {
+  return peer_.empty() ? origin_ : fmt::format("{} ({})", peer_, origin_);
 }
 
 void Connection::ReadStage() {
@@ -52,6 +71,7 @@ void Connection::ReadStage() {
   socket_.async_read_some(asio::buffer(stage_.data() + end_, stage_.size() - end_),
                           [self = shared_from_this()](const error_code& error, size_t bytes) {
                             if (error) return self->Close();
+                            if (self->phase_ == Phase::kClosing) return;
                             self->end_ += bytes;
                             self->Parse();
                           });
@@ -66,7 +86,10 @@ void Connection::Parse() {
     if (end_ - begin_ < wire::kHeaderBytes) return ReadStage();
     auto header = wire::DecodeHeader(
         std::span<const std::byte, wire::kHeaderBytes>(stage_.data() + begin_, wire::kHeaderBytes));
-    if (!header.ok()) return SendError(header.status());
+    if (!header.ok()) {
+      header_.request = 0;  // the error is of no request that is known
+      return SendError(header.status());
+    }
     begin_ += wire::kHeaderBytes;
     header_ = *header;
     if (absl::Status status = BeginBody(); !status.ok()) return SendError(status);
@@ -86,6 +109,11 @@ absl::Status Connection::BeginBody() {
       header_.kind != wire::Kind::kPush) {
     return absl::InvalidArgumentError(fmt::format(
         "a server takes pulls and pushes, not frames of kind {}", static_cast<int>(header_.kind)));
+  }
+  if (phase_ == Phase::kHello && header_.directory_bytes > kHelloBytesMax) {
+    return absl::InvalidArgumentError(
+        fmt::format("malformed frame: a hello has a directory of at most {} bytes, this one of {}",
+                    kHelloBytesMax, header_.directory_bytes));
   }
   const size_t sizes[] = {header_.directory_bytes, header_.keys * sizeof(uint64_t),
                           header_.value_bytes};
@@ -116,6 +144,7 @@ void Connection::ReadBody() {
   asio::async_read(socket_, rest,
                    [self = shared_from_this()](const error_code& error, size_t /*bytes*/) {
                      if (error) return self->Close();
+                     if (self->phase_ == Phase::kClosing) return;
                      if (absl::Status status = self->Serve(); !status.ok()) {
                        return self->SendError(status);
                      }
@@ -146,26 +175,29 @@ absl::Status Connection::Serve() {
   }
   Flush();
   for (AlignedBuffer* buffer : {&directory_in_, &keys_in_, &values_in_, &widened_}) {
-    buffer->ReleaseIfLarger(limits_->buffer_bytes_kept);
+    buffer->ReleaseIfLarger(context_->limits->buffer_bytes_kept);
   }
   return absl::OkStatus();
 }
 
 absl::Status Connection::ServeRequest() {
-  const auto began = std::chrono::steady_clock::now();
+  const auto began = context_->clock->Now();
   MUSTER_RETURN_IF_ERROR(CheckChecksum());
   MUSTER_RETURN_IF_ERROR(header_.kind == wire::Kind::kPull ? ServePull() : ServePush());
   const size_t body = directory_in_.size() + keys_in_.size() + values_in_.size();
-  handler_->OnServed({.received_bytes = wire::kHeaderBytes + body,
-                      .sent_bytes = out_.back().bytes(),
-                      .time = std::chrono::steady_clock::now() - began});
+  context_->handler->OnServed({.received_bytes = wire::kHeaderBytes + body,
+                               .sent_bytes = out_.back().bytes(),
+                               .time = context_->clock->Now() - began});
   return absl::OkStatus();
 }
 
 absl::Status Connection::ServeHello() {
   MUSTER_ASSIGN_OR_RETURN(const wire::Hello hello, wire::DecodeHello(directory()));
-  MUSTER_ASSIGN_OR_RETURN(const wire::HelloReply reply, handler_->OnHello(hello));
+  MUSTER_ASSIGN_OR_RETURN(const wire::HelloReply reply, context_->handler->OnHello(hello));
+  MUSTER_CHECK(phase_ == Phase::kHello);
   phase_ = Phase::kServing;
+  deadline_.reset();
+  peer_ = Excerpt(hello.peer, kPeerBytesMax);
   Send(wire::Kind::kHelloReply, wire::EncodeHelloReply(reply), 0, {}, 0);
   return absl::OkStatus();
 }
@@ -175,8 +207,8 @@ absl::Status Connection::ServePull() {
   PullReply reply;
   reply.values = std::move(spare_values_);
   if (!reply.values.Resize(0)) return absl::InternalError("an empty buffer cannot fail");
-  handler_->OnPull({.parts = parts, .keys = keys_in_.words(), .encoding = header_.encoding},
-                   &reply);
+  context_->handler->OnPull(
+      {.parts = parts, .keys = keys_in_.words(), .encoding = header_.encoding}, &reply);
   size_t value_bytes = reply.values.size();
   if (header_.encoding != wire::Encoding::kFloat32) {
     // In place: the bytes written never pass those still to be read.
@@ -184,6 +216,7 @@ absl::Status Connection::ServePull() {
     value_bytes = values.size() * wire::BytesPerValue(header_.encoding);
     wire::EncodeValues(values, header_.encoding, {reply.values.data(), value_bytes});
   }
+  TellRefused(reply.parts, reply.text);
   const auto count = static_cast<uint32_t>(reply.parts.size());
   Send(wire::Kind::kPullReply, wire::EncodeReply(reply.parts, reply.text), count,
        std::move(reply.values), value_bytes);
@@ -204,7 +237,8 @@ absl::Status Connection::ServePush() {
     values = widened_.floats();
   }
   PushReply reply;
-  handler_->OnPush({.parts = parts, .keys = keys_in_.words(), .values = values}, &reply);
+  context_->handler->OnPush({.parts = parts, .keys = keys_in_.words(), .values = values}, &reply);
+  TellRefused(reply.parts, reply.text);
   const auto count = static_cast<uint32_t>(reply.parts.size());
   Send(wire::Kind::kPushReply, wire::EncodeReply(reply.parts, reply.text), count, {}, 0);
   return absl::OkStatus();
@@ -235,8 +269,23 @@ void Connection::Flush() {
   if (writing_ == 0) Write();
 }
 
+void Connection::TellRefused(const std::vector<wire::PartReply>& parts, const std::string& text) {
+  if (std::ranges::find(parts, wire::PartCode::kBadRequest, &wire::PartReply::code) ==
+      parts.end()) {
+    return;
+  }
+  context_->handler->OnRefused(
+      {.peer = PeerName(), .reason = text, .greeted = true, .closed = false});
+}
+
 void Connection::SendError(const absl::Status& status) {
+  MUSTER_CHECK(phase_ != Phase::kClosing);
+  context_->handler->OnRefused({.peer = PeerName(),
+                                .reason = std::string(Message(status)),
+                                .greeted = phase_ == Phase::kServing,
+                                .closed = true});
   phase_ = Phase::kClosing;
+  deadline_ = context_->clock->Now() + context_->limits->hello_timeout;
   Send(wire::Kind::kError, wire::EncodeError(Message(status)), 0, {}, 0);
   Flush();
 }
@@ -267,7 +316,7 @@ void Connection::OnWritten(size_t frames) {
     outstanding_bytes_ -= frame.bytes();
     if (frame.values.capacity() > spare_values_.capacity()) {
       spare_values_ = std::move(frame.values);
-      spare_values_.ReleaseIfLarger(limits_->buffer_bytes_kept);
+      spare_values_.ReleaseIfLarger(context_->limits->buffer_bytes_kept);
     }
     out_.pop_front();
   }

@@ -49,6 +49,17 @@ struct ServedRequest {
   std::chrono::nanoseconds time{0};
 };
 
+/// Why a peer did not get what it wanted.
+struct Refusal {
+  /// As its hello said, and where it comes from: "worker-0 (127.0.0.1:40312)". Before its hello
+  /// only the latter.
+  std::string peer;
+  std::string reason;
+  bool greeted = false;
+  /// The connection ends; otherwise one request was answered with kBadRequest.
+  bool closed = false;
+};
+
 /// Serves the requests of one lane: net knows frames, the handler knows partitions. Every call
 /// comes on the lane's thread, one at a time; a call must not block.
 class FrameHandler {
@@ -60,6 +71,8 @@ class FrameHandler {
   virtual void OnPush(const PushRequest& request, PushReply* reply) = 0;
   /// The pull or push of the last call is answered.
   virtual void OnServed(const ServedRequest& /*request*/) {}
+  /// The peer has been told, too. Comes as often as peers make mistakes.
+  virtual void OnRefused(const Refusal& /*refusal*/) {}
 };
 
 }  // namespace muster::ps

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <memory>
 #include <optional>
+#include <set>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -37,28 +38,57 @@ absl::Status ListenError(const std::string& address, const error_code& error) {
   return absl::UnavailableError(fmt::format("cannot listen on {}: {}", address, error.message()));
 }
 
+std::string OriginOf(const stream_protocol::socket& /*socket*/) {
+  return "UNIX socket";
+}
+std::string OriginOf(const tcp::socket& socket) {
+  error_code error;
+  const tcp::endpoint peer = socket.remote_endpoint(error);
+  return error ? "TCP" : fmt::format("{}:{}", peer.address().to_string(), peer.port());
+}
+
+/// Connections of one kind.
+struct Quota {
+  const char* name;
+  uint32_t max;
+  uint32_t open = 0;
+};
+
 }  // namespace
 
 struct Lane::State {
-  State(LaneOptions options, FrameHandler* handler)
-      : options(std::move(options)), handler(handler) {}
+  State(LaneOptions given, FrameHandler* handler)
+      : options(std::move(given)),
+        context{handler, &options.limits, options.clock},
+        unix_quota{"UNIX", options.limits.unix_connections_max},
+        tcp_quota{"TCP", options.limits.tcp_connections_max} {
+    MUSTER_CHECK(options.clock != nullptr);
+  }
 
   absl::StatusOr<std::string> ListenUnix();
   absl::StatusOr<std::string> ListenTcp();
   template <typename Acceptor>
-  void Accept(Acceptor* acceptor);
-  void Admit(Connection::Socket socket);
+  void Accept(Acceptor* acceptor, Quota* quota);
+  void Admit(Connection::Socket socket, std::string origin, Quota* quota);
+  void Refuse(Connection::Socket socket, const Quota& quota);
+  void EndOverdue();
+  /// Ends what is overdue, again and again.
+  void Watch();
+  void RunAfter(std::chrono::nanoseconds delay, std::function<void()> task);
   void CloseAll();
 
   const LaneOptions options;
-  FrameHandler* const handler;
+  const ConnectionContext context;
   asio::io_context io{1};
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work{
       asio::make_work_guard(io)};
   stream_protocol::acceptor unix_acceptor{io};
   tcp::acceptor tcp_acceptor{io};
+  asio::steady_timer watch{io};
   bool unix_bound = false;
   // Of the lane's thread.
+  std::set<std::shared_ptr<asio::steady_timer>> timers;
+  Quota unix_quota, tcp_quota;
   std::unordered_map<Connection*, std::shared_ptr<Connection>> connections;
   std::thread thread;
 };
@@ -114,8 +144,11 @@ absl::StatusOr<std::vector<std::string>> Lane::Listen() {
 
 void Lane::Start() {
   MUSTER_CHECK(!state_->thread.joinable());
-  if (state_->unix_acceptor.is_open()) state_->Accept(&state_->unix_acceptor);
-  state_->Accept(&state_->tcp_acceptor);
+  if (state_->unix_acceptor.is_open()) {
+    state_->Accept(&state_->unix_acceptor, &state_->unix_quota);
+  }
+  state_->Accept(&state_->tcp_acceptor, &state_->tcp_quota);
+  state_->Watch();
   state_->thread = std::thread([state = state_.get()] {
     pthread_setname_np(pthread_self(), state->options.name.substr(0, 15).c_str());
     state->io.run();
@@ -123,54 +156,101 @@ void Lane::Start() {
 }
 
 template <typename Acceptor>
-void Lane::State::Accept(Acceptor* acceptor) {
-  acceptor->async_accept([this, acceptor](const error_code& error, auto socket) {
+void Lane::State::Accept(Acceptor* acceptor, Quota* quota) {
+  acceptor->async_accept([this, acceptor, quota](const error_code& error, auto socket) {
     if (!acceptor->is_open()) return;
     if (!error) {
-      Admit(std::move(socket));
-      return Accept(acceptor);
+      std::string origin = OriginOf(socket);
+      Admit(std::move(socket), std::move(origin), quota);
+      return Accept(acceptor, quota);
     }
     Log(LogLevel::kWarning, "lane {}: cannot accept a connection: {}", options.name,
         error.message());
     auto timer = std::make_shared<asio::steady_timer>(io, kAcceptPause);
-    timer->async_wait([this, acceptor, timer](const error_code& /*due*/) {
-      if (acceptor->is_open()) Accept(acceptor);
+    timer->async_wait([this, acceptor, quota, timer](const error_code& /*due*/) {
+      if (acceptor->is_open()) Accept(acceptor, quota);
     });
   });
 }
 
-void Lane::State::Admit(Connection::Socket socket) {
+void Lane::State::Admit(Connection::Socket socket, std::string origin, Quota* quota) {
+  if (quota->open >= quota->max) return Refuse(std::move(socket), *quota);
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);  // refused by UNIX sockets, which need it not
-  if (connections.size() >= options.limits.connections_max) {
-    const std::string directory = wire::EncodeError(fmt::format(
-        "lane {} has {} connections, its limit; close some", options.name, connections.size()));
-    wire::Header header;
-    header.kind = wire::Kind::kError;
-    header.directory_bytes = static_cast<uint32_t>(directory.size());
-    std::array<std::byte, wire::kHeaderBytes> bytes;
-    wire::EncodeHeader(header, bytes);
-    // A fresh socket's buffer takes this at once.
-    socket.non_blocking(true, ignored);
-    socket.write_some(std::array{asio::buffer(std::as_const(bytes)), asio::buffer(directory)},
-                      ignored);
-    return;
-  }
-  auto connection =
-      std::make_shared<Connection>(std::move(socket), handler, &options.limits,
-                                   [this](Connection* closed) { connections.erase(closed); });
+  auto connection = std::make_shared<Connection>(std::move(socket), std::move(origin), &context,
+                                                 [this, quota](Connection* closed) {
+                                                   MUSTER_CHECK(quota->open > 0);
+                                                   --quota->open;
+                                                   connections.erase(closed);
+                                                 });
+  ++quota->open;
   connections.emplace(connection.get(), connection);
   connection->Start();
+}
+
+void Lane::State::Refuse(Connection::Socket socket, const Quota& quota) {
+  const std::string directory =
+      wire::EncodeError(fmt::format("lane {} has {} {} connections, its limit; close some",
+                                    options.name, quota.open, quota.name));
+  wire::Header header;
+  header.kind = wire::Kind::kError;
+  header.directory_bytes = static_cast<uint32_t>(directory.size());
+  std::array<std::byte, wire::kHeaderBytes> bytes;
+  wire::EncodeHeader(header, bytes);
+  // A fresh socket's buffer takes this at once.
+  error_code ignored;
+  socket.non_blocking(true, ignored);
+  socket.write_some(std::array{asio::buffer(std::as_const(bytes)), asio::buffer(directory)},
+                    ignored);
+}
+
+void Lane::State::EndOverdue() {
+  const TimePoint now = options.clock->Now();
+  std::vector<std::shared_ptr<Connection>> open;  // ending one takes it out of the map
+  open.reserve(connections.size());
+  for (const auto& [unused, connection] : connections) open.push_back(connection);
+  for (const auto& connection : open) connection->EndIfOverdue(now);
+}
+
+void Lane::State::Watch() {
+  watch.expires_after(options.limits.hello_timeout / 4);
+  watch.async_wait([this](const error_code& error) {
+    if (error || !tcp_acceptor.is_open()) return;
+    EndOverdue();
+    Watch();
+  });
+}
+
+void Lane::EndOverdue() {
+  asio::post(state_->io, [state = state_.get()] { state->EndOverdue(); });
 }
 
 void Lane::Post(std::function<void()> task) {
   asio::post(state_->io, std::move(task));
 }
 
+void Lane::State::RunAfter(std::chrono::nanoseconds delay, std::function<void()> task) {
+  if (!tcp_acceptor.is_open()) return;
+  auto timer = std::make_shared<asio::steady_timer>(io, delay);
+  timers.insert(timer);
+  timer->async_wait([this, timer, task = std::move(task)](const error_code& error) {
+    timers.erase(timer);
+    if (!error) task();
+  });
+}
+
+void Lane::PostAfter(std::chrono::nanoseconds delay, std::function<void()> task) {
+  asio::post(state_->io, [state = state_.get(), delay, task = std::move(task)]() mutable {
+    state->RunAfter(delay, std::move(task));
+  });
+}
+
 void Lane::State::CloseAll() {
   error_code ignored;
   unix_acceptor.close(ignored);
   tcp_acceptor.close(ignored);
+  watch.cancel();
+  for (const auto& timer : timers) timer->cancel();
   // Close() takes the connection out of the map.
   for (auto open = std::exchange(connections, {}); auto& [unused, connection] : open) {
     connection->Close();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -7,13 +8,19 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "ps/net/frame_handler.h"
 
 namespace muster::ps {
 
 /// What one lane may use.
 struct LaneLimits {
-  uint32_t connections_max = 1024;
+  /// Connections at a time. The kinds are counted apart, because every user of the machine reaches
+  /// the TCP port, but only the server's own user its UNIX socket.
+  uint32_t unix_connections_max = 1024;
+  uint32_t tcp_connections_max = 256;
+  /// From the connection to its hello, and from an error to its end: afterwards it is closed.
+  std::chrono::milliseconds hello_timeout{5000};
   /// Bytes of replies that a peer has not taken yet. Beyond them the connection reads no further
   /// request until the peer has read; one reply may exceed it.
   uint64_t outstanding_bytes_max = 64u << 20;
@@ -25,12 +32,15 @@ struct LaneOptions {
   std::string name;       // "ps-0.1", for logs and the thread
   std::string unix_path;  // empty, or longer than kUnixPathMax: TCP only
   LaneLimits limits;
+  /// Must outlive the lane.
+  const Clock* clock = nullptr;
 };
 
 /// One lane of a server: one thread, one event loop, its own listening sockets (a UNIX socket and
 /// TCP on 127.0.0.1). The thread that reads a request also serves it and answers it: no lock, no
 /// hand-off.
-/// Thread-safety: Post() may be called by any thread; the rest by the thread that made the lane.
+/// Thread-safety: the Post calls and EndOverdue() may come from any thread; the rest by
+/// the thread that made the lane.
 class Lane {
  public:
   /// Longest path of a UNIX socket that is tried.
@@ -52,6 +62,11 @@ class Lane {
   /// Runs `task` on the lane's thread, after what was posted before; dropped when the lane is
   /// stopped first.
   void Post(std::function<void()> task);
+  /// As Post, after `delay`.
+  void PostAfter(std::chrono::nanoseconds delay, std::function<void()> task);
+  /// Ends the connections that are overdue by the clock. The lane does so by itself all the time;
+  /// this is for those whose clock stands still.
+  void EndOverdue();
   /// Closes every socket, joins the thread, removes the UNIX socket. Idempotent.
   void Stop();
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/check.h"
 #include "base/text.h"
 
 namespace muster::ps {
@@ -42,10 +43,12 @@ ControlState::ControlState(const RegisterServerReply& registered, uint32_t lane_
     : id_(registered.id),
       incarnation_(registered.incarnation),
       lane_count_(lane_count),
-      master_(registered.master_incarnation) {}
+      master_(registered.master_incarnation),
+      reported_(lane_count) {}
 
 ServerExchangeRequest ControlState::MakeRequest(const std::vector<LaneReport>& reports,
-                                                const Errors& errors) const {
+                                                const Errors& errors) {
+  MUSTER_CHECK(reports.size() <= reported_.size());
   ServerExchangeRequest request;
   request.id = id_;
   request.incarnation = incarnation_;
@@ -55,7 +58,10 @@ ServerExchangeRequest ControlState::MakeRequest(const std::vector<LaneReport>& r
   request.leaving = leaving_;
   request.warm_start_error = ValidUtf8(errors.warm_start, kErrorBytesMax);
   request.fatal_error = ValidUtf8(errors.fatal, kErrorBytesMax);
-  for (const LaneReport& report : reports) {
+  for (size_t i = 0; i < reports.size(); ++i) {
+    const LaneReport& report = reports[i];
+    MUSTER_CHECK(report.sequence <= sequence_ && report.sequence >= reported_[i]);
+    reported_[i] = report.sequence;
     Append(report.owned, &request.owned);
     Append(report.snapshots, &request.snapshots);
     Append(report.missing, &request.missing);
@@ -103,8 +109,9 @@ absl::StatusOr<ControlState::Orders> ControlState::OnReply(const ServerExchangeR
     forget = std::make_shared<const ForgetState>(*reply.forget);
     forget_version_ = forget->version;
   }
-  for (LaneCommands& commands : orders.lanes) {
-    commands.sequence = sequence_;
+  for (size_t i = 0; i < orders.lanes.size(); ++i) {
+    LaneCommands& commands = orders.lanes[i];
+    commands.sequence = reported_[i];
     commands.forget = forget;
     commands.new_master = new_master;
   }

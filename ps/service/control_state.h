@@ -24,8 +24,9 @@ class ControlState {
     std::string warm_start;  // is tried again
     std::string fatal;       // is not
   };
-  ServerExchangeRequest MakeRequest(const std::vector<LaneReport>& reports,
-                                    const Errors& errors) const;
+  /// `reports`: the newest of every lane. That of a lane that is busy may be of an earlier
+  /// exchange: what it says is repeated, and the reply counts for that report.
+  ServerExchangeRequest MakeRequest(const std::vector<LaneReport>& reports, const Errors& errors);
 
   struct Orders {
     /// Not seen before, ids ascending. Call TableAdded for each, in order, when the lanes know it.
@@ -49,8 +50,9 @@ class ControlState {
   const uint32_t lane_count_;
   MasterIncarnation master_;
   uint64_t sequence_ = 0;
-  TableId newest_table_;   // the lanes know all up to this
-  TableId table_ordered_;  // handed out by OnReply
+  std::vector<uint64_t> reported_;  // by lane: the exchange that its report in the newest was for
+  TableId newest_table_;            // the lanes know all up to this
+  TableId table_ordered_;           // handed out by OnReply
   uint64_t forget_version_ = 0;
   bool leaving_ = false;
 };

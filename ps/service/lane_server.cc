@@ -6,13 +6,18 @@
 #include <utility>
 
 #include "base/failpoint.h"
+#include "base/log.h"
 #include "base/status.h"
+#include "base/text.h"
 
 namespace muster::ps {
 namespace {
 
 /// Exchanges may follow each other closely; traffic is in one as often as this.
 constexpr std::chrono::milliseconds kTrafficSpacing{500};
+
+/// Of log lines about what peers did wrong, for those who said hello and for the others.
+constexpr std::chrono::seconds kRefusalSpacing{5};
 
 /// Reads and rebuilds a partition; on the loader's thread.
 absl::StatusOr<std::unique_ptr<Partition>> BuildPartition(Storage* storage, const LoadJob& job,
@@ -53,7 +58,12 @@ void PassAfter([[maybe_unused]] const LaneCommands& commands) {
 
 LaneServer::LaneServer(LaneOptions options, uint32_t lane, uint32_t lane_count,
                        const LaneContext* context)
-    : lane_(lane), lane_count_(lane_count), context_(context), net_(std::move(options), this) {}
+    : lane_(lane),
+      lane_count_(lane_count),
+      context_(context),
+      refused_peers_(kRefusalSpacing),
+      refused_strangers_(kRefusalSpacing),
+      net_(std::move(options), this) {}
 
 LaneServer::~LaneServer() {
   Stop();
@@ -68,7 +78,8 @@ void LaneServer::Start(const ServerIdentity& identity) {
   owned_.emplace(OwnedPartitions::Options{.job_seed = identity.seed,
                                           .partition_count = identity.partition_count,
                                           .lane = lane_,
-                                          .lane_count = lane_count_});
+                                          .lane_count = lane_count_,
+                                          .retry_pause = context_->retry_pause});
   net_.Start();
 }
 
@@ -85,7 +96,10 @@ void LaneServer::PostTable(const TableSpec& table) {
 }
 
 void LaneServer::PostWarmStart(TableId table, std::shared_ptr<const WarmStartSource> rows) {
-  net_.Post([this, table, rows = std::move(rows)] { owned_->SetWarmStart(table, rows); });
+  net_.Post([this, table, rows = std::move(rows)] {
+    owned_->SetWarmStart(table, rows);
+    Pump();
+  });
 }
 
 void LaneServer::PostCommands(LaneCommands commands) {
@@ -119,6 +133,7 @@ void LaneServer::PostPump() {
 void LaneServer::Pump() {
   const TimePoint now = context_->clock->Now();
   for (LoadJob& job : owned_->TakeLoads(now)) BeginLoad(std::move(job));
+  for (FillJob& job : owned_->TakeFills()) BeginFill(std::move(job));
   while (context_->images->TryTake()) {
     std::optional<SnapshotJob> job = owned_->NextSnapshot(now);
     if (!job.has_value()) {
@@ -135,11 +150,28 @@ void LaneServer::BeginLoad(LoadJob job) {
     auto built = std::make_shared<absl::StatusOr<std::unique_ptr<Partition>>>(
         BuildPartition(context_->storage, job, seed));
     net_.Post([this, id = job.id, built] {
+      const bool failed = !built->ok();
       owned_->Loaded(id, std::move(*built), context_->clock->Now());
+      if (failed) PumpAfterPause();
       MUSTER_FAILPOINT("restore.after-serve");
+      Pump();
+    });
+  });
+}
+
+void LaneServer::BeginFill(FillJob job) {
+  context_->loader->Post([this, job = std::move(job), seed = identity_.seed] {
+    auto table = std::make_shared<std::unique_ptr<Table>>(
+        Table::Filled(job.table, seed, job.partition, *job.rows));
+    net_.Post([this, job, table] {
+      owned_->Filled(job, std::move(*table));
       WakeIfNews();
     });
   });
+}
+
+void LaneServer::PumpAfterPause() {
+  net_.PostAfter(context_->retry_pause, [this] { Pump(); });
 }
 
 void LaneServer::BeginWrite(SnapshotJob job) {
@@ -155,6 +187,7 @@ void LaneServer::BeginWrite(SnapshotJob job) {
     net_.Post([this, partition, number, file = std::move(file)] {
       MUSTER_FAILPOINT("snapshot.before-report");
       owned_->Written(partition, number, file, context_->clock->Now());
+      if (!file.ok()) PumpAfterPause();
       WakeIfNews();
     });
     context_->pump_all();
@@ -172,6 +205,16 @@ absl::StatusOr<wire::HelloReply> LaneServer::OnHello(const wire::Hello& hello) {
                           .partition_count = identity_.partition_count,
                           .lane = lane_,
                           .lane_count = lane_count_};
+}
+
+void LaneServer::OnRefused(const Refusal& refusal) {
+  LogThrottle& throttle = refusal.greeted ? refused_peers_ : refused_strangers_;
+  const std::optional<uint64_t> left_out = throttle.Admit(context_->clock->Now());
+  if (!left_out.has_value()) return;
+  Log(LogLevel::kWarning, "lane {}: {} {}: {}{}", lane_,
+      refusal.closed ? "ends the connection of" : "refuses a request of", refusal.peer,
+      Printable(refusal.reason),
+      *left_out == 0 ? "" : fmt::format(" ({} more were not logged)", *left_out));
 }
 
 void LaneServer::OnPull(const PullRequest& request, PullReply* reply) {

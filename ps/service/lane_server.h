@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "ps/net/lane.h"
+#include "ps/net/log_throttle.h"
 #include "ps/service/owned_partitions.h"
 #include "ps/service/storage.h"
 #include "ps/service/work_queue.h"
@@ -49,6 +50,8 @@ struct LaneContext {
   WorkQueue* loader = nullptr;
   WorkQueue* writer = nullptr;
   ImageSlots* images = nullptr;
+  /// How long a failed load or snapshot rests before it is tried again.
+  std::chrono::milliseconds retry_pause{1000};
   /// There is something to report to the master.
   std::function<void()> wake;
   /// An image slot has become free: every lane shall look for work.
@@ -76,7 +79,7 @@ class LaneServer final : public FrameHandler {
   void PostCommands(LaneCommands commands);
   /// Calls `done` on the lane's thread with its part of the exchange `sequence`.
   void PostReport(uint64_t sequence, std::function<void(LaneReport)> done);
-  /// Begins what can begin: loads, and snapshots while image slots are free.
+  /// Begins what can begin: loads, fills, and snapshots while image slots are free.
   void PostPump();
 
   // FrameHandler, on the lane's thread.
@@ -84,10 +87,14 @@ class LaneServer final : public FrameHandler {
   void OnPull(const PullRequest& request, PullReply* reply) override;
   void OnPush(const PushRequest& request, PushReply* reply) override;
   void OnServed(const ServedRequest& request) override { owned_->CountServed(request); }
+  void OnRefused(const Refusal& refusal) override;
 
  private:
   void Pump();
+  /// Looks for work again when what failed just now has rested.
+  void PumpAfterPause();
   void BeginLoad(LoadJob job);
+  void BeginFill(FillJob job);
   void BeginWrite(SnapshotJob job);
   void WakeIfNews();
   LaneReport Report(uint64_t sequence);
@@ -99,6 +106,7 @@ class LaneServer final : public FrameHandler {
   ServerIdentity identity_;
   std::optional<OwnedPartitions> owned_;
   TimePoint traffic_due_{};  // of the next report of it
+  LogThrottle refused_peers_, refused_strangers_;
   Lane net_;
 };
 

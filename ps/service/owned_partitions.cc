@@ -26,6 +26,25 @@ OwnedPartitions::Slot* OwnedPartitions::Find(uint32_t partition) {
   return &slots_[partition / options_.lane_count];
 }
 
+PartitionId OwnedPartitions::IdOf(const Slot& slot) const {
+  const auto index = static_cast<uint32_t>(&slot - slots_.data());
+  return PartitionId(index * options_.lane_count + options_.lane);
+}
+
+void OwnedPartitions::DropSnapshots(Slot* slot) {
+  slot->outstanding.reset();
+  slot->wanted.reset();
+  wanted_.erase(IdOf(*slot));
+  slot->error.clear();
+}
+
+void OwnedPartitions::Drop(Slot* slot) {
+  slot->partition.reset();
+  slot->load.reset();
+  slot->fills.clear();
+  DropSnapshots(slot);
+}
+
 const Partition* OwnedPartitions::Find(PartitionId partition) const {
   Slot* const slot = const_cast<OwnedPartitions*>(this)->Find(partition.value());
   return slot == nullptr ? nullptr : slot->partition.get();
@@ -55,9 +74,27 @@ void OwnedPartitions::GiveTable(const KnownTable& table, Slot* slot) {
   if (slot->partition == nullptr || slot->partition->KnowsTable(table.spec.id)) return;
   if (table.waits()) {
     news_ = true;
-  } else {
-    slot->partition->AddTable(table.spec, table.warm_start.get());
+  } else if (table.warm_start == nullptr) {
+    slot->partition->AddTable(table.spec);
+  } else if (slot->fills.try_emplace(table.spec.id, next_fill_).second) {
+    fills_.push_back({next_fill_++, IdOf(*slot), table.spec, table.warm_start});
   }
+}
+
+std::vector<FillJob> OwnedPartitions::TakeFills() {
+  return std::exchange(fills_, {});
+}
+
+void OwnedPartitions::Filled(const FillJob& job, std::unique_ptr<Table> table) {
+  Slot* const slot = Find(job.partition.value());
+  MUSTER_CHECK(slot != nullptr);
+  const auto fill = slot->fills.find(job.table.id);
+  if (fill == slot->fills.end() || fill->second != job.id) return;  // of a partition that is gone
+  slot->fills.erase(fill);
+  MUSTER_CHECK(slot->partition != nullptr);
+  slot->partition->AdoptTable(std::move(table));
+  slot->traffic.changed = true;
+  news_ = true;
 }
 
 std::vector<TableId> OwnedPartitions::WarmStartsWanted() const {
@@ -102,10 +139,9 @@ void OwnedPartitions::Own(const OwnCommand& command) {
   slot->missing = false;
   if (has_state && slot->epoch >= command.since && !reload) {
     slot->epoch = command.epoch;
-    // The master takes snapshots of the current epoch only; what they held is still dirty.
-    slot->outstanding.reset();
-    slot->wanted.reset();
-    wanted_.erase(command.partition);
+    // The master takes snapshots of the current epoch only; what they held is still dirty. A load
+    // goes on, and a failed one stays one.
+    if (!slot->load.has_value()) DropSnapshots(slot);
     news_ = true;
     return;
   }
@@ -117,10 +153,7 @@ void OwnedPartitions::Own(const OwnCommand& command) {
     return;
   }
   slot->epoch = command.epoch;
-  slot->partition.reset();
-  slot->outstanding.reset();
-  slot->wanted.reset();
-  wanted_.erase(command.partition);
+  Drop(slot);
   if (command.manifest.files.empty()) {
     Serve(slot, std::make_unique<Partition>(command.partition, options_.job_seed),
           command.manifest);
@@ -131,7 +164,9 @@ void OwnedPartitions::Own(const OwnCommand& command) {
 
 void OwnedPartitions::Serve(Slot* slot, std::unique_ptr<Partition> partition,
                             const Manifest& manifest) {
+  MUSTER_CHECK(slot->partition == nullptr && slot->fills.empty());
   slot->load.reset();
+  slot->error.clear();
   slot->force_base = false;
   slot->accepted = manifest;
   slot->partition = std::move(partition);
@@ -143,12 +178,11 @@ void OwnedPartitions::Serve(Slot* slot, std::unique_ptr<Partition> partition,
 
 std::vector<LoadJob> OwnedPartitions::TakeLoads(TimePoint now) {
   std::vector<LoadJob> jobs;
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    std::optional<Load>& load = slots_[i].load;
+  for (Slot& slot : slots_) {
+    std::optional<Load>& load = slot.load;
     if (!load.has_value() || load->started || now < load->not_before) continue;
     load->started = true;
-    const auto partition = static_cast<uint32_t>(i) * options_.lane_count + options_.lane;
-    jobs.push_back({load->id, PartitionId(partition), load->manifest});
+    jobs.push_back({load->id, IdOf(slot), load->manifest});
   }
   return jobs;
 }
@@ -159,14 +193,13 @@ void OwnedPartitions::Loaded(uint64_t load_id, absl::StatusOr<std::unique_ptr<Pa
       slots_, [&](const Slot& s) { return s.load.has_value() && s.load->id == load_id; });
   if (slot == slots_.end()) return;  // owned anew, or by another server, meanwhile
   if (!partition.ok()) {
-    load_error_ = std::string(Message(partition.status()));
-    Log(LogLevel::kError, "{}", load_error_);
+    slot->error = std::string(Message(partition.status()));
+    Log(LogLevel::kError, "{}", slot->error);
     slot->load->started = false;
     slot->load->not_before = now + options_.retry_pause;
     news_ = true;
     return;
   }
-  load_error_.clear();
   ++counters_.partitions_restored;
   const Manifest manifest = slot->load->manifest;
   Serve(&*slot, *std::move(partition), manifest);
@@ -255,12 +288,10 @@ void OwnedPartitions::BeginSnapshot(Slot* slot, const SnapshotCommand& command,
 void OwnedPartitions::Written(PartitionId partition, SnapshotNumber number,
                               absl::StatusOr<SnapshotFile> file, TimePoint now) {
   if (file.ok()) {
-    snapshot_error_.clear();
     ++counters_.snapshots;
     counters_.snapshot_bytes += file->bytes;
   } else {
-    snapshot_error_ = std::string(Message(file.status()));
-    Log(LogLevel::kError, "{}", snapshot_error_);
+    Log(LogLevel::kError, "{}", Message(file.status()));
     snapshots_not_before_ = now + options_.retry_pause;
     news_ = true;
   }
@@ -270,6 +301,7 @@ void OwnedPartitions::Written(PartitionId partition, SnapshotNumber number,
   }
   Outstanding& outstanding = *slot->outstanding;
   if (file.ok()) {
+    slot->error.clear();
     outstanding.written = true;
     outstanding.chain =
         ExtendChain(slot->accepted, outstanding.kind, outstanding.number, outstanding.cut, *file);
@@ -278,6 +310,7 @@ void OwnedPartitions::Written(PartitionId partition, SnapshotNumber number,
   }
   if (MUSTER_PLANTED(kFailedWriteCounts)) slot->partition->Accepted(number);
   // Its rows are still dirty; the next image has them again.
+  slot->error = std::string(Message(file.status()));
   if (!slot->wanted.has_value()) {
     slot->wanted = SnapshotCommand{partition, slot->epoch, outstanding.cut, outstanding.number};
     wanted_.insert(partition);
@@ -287,11 +320,12 @@ void OwnedPartitions::Written(PartitionId partition, SnapshotNumber number,
 
 LaneReport OwnedPartitions::Report(uint64_t sequence) {
   LaneReport report;
+  report.sequence = sequence;
   report.counters = counters_;
   report.counters.service_us = static_cast<uint64_t>(service_ / std::chrono::microseconds(1));
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    Slot& slot = slots_[i];
-    const PartitionId id(static_cast<uint32_t>(i) * options_.lane_count + options_.lane);
+  for (Slot& slot : slots_) {
+    const PartitionId id = IdOf(slot);
+    if (report.error.empty()) report.error = slot.error;
     if (slot.missing) report.missing.push_back({id, slot.told});
     if (slot.partition == nullptr) continue;
     const Partition::Sizes sizes = slot.partition->sizes();
@@ -305,7 +339,6 @@ LaneReport OwnedPartitions::Report(uint64_t sequence) {
     }
   }
   report.warm_starts_wanted = WarmStartsWanted();
-  report.error = load_error_.empty() ? snapshot_error_ : load_error_;
   news_ = false;
   return report;
 }
@@ -313,15 +346,13 @@ LaneReport OwnedPartitions::Report(uint64_t sequence) {
 std::vector<PartitionTraffic> OwnedPartitions::ReportTraffic(uint64_t sequence, size_t limit) {
   std::vector<PartitionTraffic> report;
   for (size_t looked = 0; looked < slots_.size() && report.size() < limit; ++looked) {
-    const size_t i = next_traffic_++ % slots_.size();
-    Slot& slot = slots_[i];
+    Slot& slot = slots_[next_traffic_++ % slots_.size()];
     Traffic& traffic = slot.traffic;
     if (slot.partition == nullptr || (!traffic.changed && traffic.reported_in == 0)) continue;
     traffic.changed = false;
     traffic.reported_in = sequence;
     const Partition::Sizes sizes = slot.partition->sizes();
-    report.push_back({PartitionId(static_cast<uint32_t>(i) * options_.lane_count + options_.lane),
-                      traffic.pulls, traffic.pushes, traffic.rows, traffic.bytes,
+    report.push_back({IdOf(slot), traffic.pulls, traffic.pushes, traffic.rows, traffic.bytes,
                       static_cast<uint64_t>(traffic.service_ns / 1'000), sizes.rows,
                       sizes.row_bytes});
   }

@@ -22,7 +22,7 @@ namespace muster::ps {
 
 /// The master's commands for the partitions of one lane, out of one exchange.
 struct LaneCommands {
-  /// Of the exchange that they answer.
+  /// Of the lane's report that they answer.
   uint64_t sequence = 0;
   std::vector<OwnCommand> owns;
   std::vector<SnapshotCommand> snapshots;
@@ -35,6 +35,8 @@ struct LaneCommands {
 
 /// What one lane contributes to the next exchange.
 struct LaneReport {
+  /// Of the exchange that it was made for; it may be repeated in later ones.
+  uint64_t sequence = 0;
   std::vector<OwnedPartition> owned;
   std::vector<SnapshotReport> snapshots;
   std::vector<MissingReport> missing;
@@ -53,6 +55,14 @@ struct LoadJob {
   Manifest manifest;
 };
 
+/// A table to be filled with the rows that it starts from (Table::Filled), by a background thread.
+struct FillJob {
+  uint64_t id = 0;
+  PartitionId partition;
+  TableSpec table;
+  std::shared_ptr<const WarmStartSource> rows;
+};
+
 /// An image to be written by a background thread.
 struct SnapshotJob {
   PartitionId partition;
@@ -65,6 +75,13 @@ struct SnapshotJob {
 /// moves), section 3 items 4 and 5 for snapshots, and the first answers of section 2. Pure: time is
 /// an argument, files are jobs whose results come back. Not thread-safe: owned by the lane's
 /// thread.
+///
+/// No call's work grows with the rows of a partition, but for the image of a snapshot: tables are
+/// loaded and filled elsewhere, and acceptance is O(1). A table that is being filled is not in its
+/// partition: parts for it answer kRetry, images do not list it. It gets there in one step, with
+/// all rows, all dirty; so whatever comes before or after that step, a chain of images has all of
+/// the table's rows or does not list the table. A fill whose partition was replaced meanwhile is
+/// dropped.
 class OwnedPartitions {
  public:
   struct Options {
@@ -74,12 +91,14 @@ class OwnedPartitions {
     uint32_t lane_count = 1;
     /// How long a failed load or snapshot rests before it is tried again.
     std::chrono::milliseconds retry_pause{1000};
+    /// Bytes of the rows in one answer to a pull.
+    uint64_t reply_bytes_max = wire::kValueBytesMax;
   };
   explicit OwnedPartitions(const Options& options);
 
   /// Makes a table known to all partitions, those to come included. When the spec names a warm
-  /// start, partitions whose snapshot does not have the table wait for SetWarmStart; until then
-  /// they answer kRetry for it, and Report says that it is wanted.
+  /// start, partitions whose snapshot does not have the table wait for SetWarmStart and a fill;
+  /// until then they answer kRetry for it. Report says that SetWarmStart is wanted.
   void AddTable(const TableSpec& table);
   /// The rows that a table added before starts from. Kept for partitions to come.
   void SetWarmStart(TableId table, std::shared_ptr<const WarmStartSource> rows);
@@ -94,6 +113,11 @@ class OwnedPartitions {
   /// here), or why it could not be. Dropped when the ownership has moved on.
   void Loaded(uint64_t load_id, absl::StatusOr<std::unique_ptr<Partition>> partition,
               TimePoint now);
+
+  /// Tables that should be filled now. Each is answered once, by Filled.
+  std::vector<FillJob> TakeFills();
+  /// Dropped when the partition that it was for is gone.
+  void Filled(const FillJob& job, std::unique_ptr<Table> table);
 
   /// The next image to write, copied now; none when nothing is wanted. Unchanged partitions are
   /// reported without one. Each is answered once, by Written. The caller limits how many are in
@@ -154,6 +178,9 @@ class OwnedPartitions {
     OwnerEpoch epoch;  // of what is served, or loaded
     std::unique_ptr<Partition> partition;
     std::optional<Load> load;
+    std::map<TableId, uint64_t> fills;  // under way for this very partition: the ids of the jobs
+    /// Why its newest load or write failed; empty: it did not, or nothing of it is wanted any more.
+    std::string error;
     bool missing = false;
     Manifest accepted;
     /// The master has accepted a snapshot that is not known here: older files may go.
@@ -168,9 +195,13 @@ class OwnedPartitions {
   };
 
   Slot* Find(uint32_t partition);
+  PartitionId IdOf(const Slot& slot) const;
+  /// The partition's state goes, and with it all that was under way for it.
+  void Drop(Slot* slot);
+  void DropSnapshots(Slot* slot);
   void Own(const OwnCommand& command);
   void Serve(Slot* slot, std::unique_ptr<Partition> partition, const Manifest& manifest);
-  /// Gives the table to the slot's partition, unless the rows that it starts from are wanted first.
+  /// Gives the table to the slot's partition, unless it has to be filled first.
   void GiveTable(const KnownTable& table, Slot* slot);
   std::vector<TableId> WarmStartsWanted() const;
   void Accept(const AcceptedSnapshot& accepted);
@@ -196,8 +227,8 @@ class OwnedPartitions {
   TimePoint snapshots_not_before_{};
   uint64_t next_load_ = 1;
   ServerCounters counters_;
-  std::string load_error_;
-  std::string snapshot_error_;
+  std::vector<FillJob> fills_;  // to be taken
+  uint64_t next_fill_ = 1;
   bool news_ = false;
   std::chrono::nanoseconds service_{0};
   size_t next_traffic_ = 0;  // slot with which the next report of traffic begins

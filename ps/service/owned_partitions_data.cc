@@ -82,12 +82,13 @@ void OwnedPartitions::Pull(const PullRequest& request, PullReply* reply) {
       if (width == 0 && code == PartCode::kOk) code = PartCode::kRetry;
       part_floats += uint64_t{group.keys} * width;
     }
-    if (code == PartCode::kOk && (floats + part_floats) * sizeof(float) > wire::kValueBytesMax) {
+    if (code == PartCode::kOk &&
+        (floats + part_floats) * sizeof(float) > options_.reply_bytes_max) {
       code = PartCode::kBadRequest;
       reply->text = fmt::format(
           "partition {}: the rows of one pull are more than {} bytes; pull "
           "fewer keys at once",
-          part.partition, wire::kValueBytesMax);
+          part.partition, options_.reply_bytes_max);
     }
     if (code == PartCode::kOk) floats += part_floats;
     reply->parts.push_back({.partition = part.partition, .code = code});
@@ -201,7 +202,7 @@ wire::PartReply OwnedPartitions::PushPart(Slot* slot, const wire::PushPart& part
     keys = keys.subspan(group.keys);
     values = values.subspan(floats);
   }
-  if (MUSTER_PLANTED(kPartNotAtom)) {
+  if (MUSTER_PLANTED(kPartNotAtom) && !part_.groups.empty()) {
     const std::vector<PartGroup> groups = part_.groups;
     for (size_t i = 0; i + 1 < groups.size(); ++i) {
       part_.groups = {groups[i]};
@@ -216,8 +217,11 @@ wire::PartReply OwnedPartitions::PushPart(Slot* slot, const wire::PushPart& part
       ++counters_.parts_applied;
       break;
     case ApplyCode::kSkipped:
-      ++counters_.parts_skipped;
+      if (!part_.groups.empty()) ++counters_.parts_skipped;
       reply.skipped = true;
+      break;
+    case ApplyCode::kMissing:
+      reply.code = PartCode::kMissing;
       break;
     case ApplyCode::kStaleLease:
       ++counters_.parts_stale;
@@ -231,7 +235,7 @@ wire::PartReply OwnedPartitions::PushPart(Slot* slot, const wire::PushPart& part
       reply.code = PartCode::kBadRequest;
       break;
   }
-  if (reply.code == PartCode::kOk) {
+  if (reply.code == PartCode::kOk && !part_.groups.empty()) {
     CountPart(slot, &Traffic::pushes, pushed_rows, pushed_floats);
   }
   return reply;

@@ -50,15 +50,20 @@ class Backoff {
   milliseconds next_ = kBackoffFirst;
 };
 
-/// Reports of all lanes, put together by their threads.
-struct Collector {
+}  // namespace
+
+/// The newest reports of all lanes, filled in by their threads.
+struct ParameterServer::Collector {
+  struct Lane {
+    LaneReport report;
+    bool asked = false;  // and has not answered
+    bool late = false;   // asked by an exchange that did not wait for it
+    TimePoint answered_at{};
+  };
   Mutex mutex;
   CondVar changed;
-  std::vector<LaneReport> reports MUSTER_GUARDED_BY(mutex);
-  size_t missing MUSTER_GUARDED_BY(mutex) = 0;
+  std::vector<Lane> lanes MUSTER_GUARDED_BY(mutex);
 };
-
-}  // namespace
 
 ParameterServer::ParameterServer(Options options, std::unique_ptr<MasterClient> master,
                                  StorageFactory storage, const Clock* clock)
@@ -73,6 +78,7 @@ ParameterServer::ParameterServer(Options options, std::unique_ptr<MasterClient> 
   context_.loader = &loader_;
   context_.writer = &writer_;
   context_.images = &images_;
+  context_.retry_pause = options_.retry_pause;
   context_.wake = [this] { Wake(); };
   context_.pump_all = [this] {
     for (const auto& lane : lanes_) lane->PostPump();
@@ -168,8 +174,10 @@ absl::Status ParameterServer::Run() {
 absl::StatusOr<std::vector<std::vector<std::string>>> ParameterServer::Listen() {
   std::vector<std::vector<std::string>> addresses;
   for (uint32_t i = 0; i < options_.lanes; ++i) {
-    LaneOptions lane{
-        .name = fmt::format("{}.{}", options_.name, i), .unix_path = "", .limits = options_.limits};
+    LaneOptions lane{.name = fmt::format("{}.{}", options_.name, i),
+                     .unix_path = "",
+                     .limits = options_.limits,
+                     .clock = clock_};
     if (!options_.socket_directory.empty()) {
       lane.unix_path = fmt::format("{}/{}.sock", options_.socket_directory, lane.name);
     }
@@ -183,7 +191,7 @@ absl::StatusOr<std::vector<std::vector<std::string>>> ParameterServer::Listen() 
 absl::StatusOr<ServerIdentity> ParameterServer::Register(
     const std::vector<std::vector<std::string>>& addresses) {
   const RegisterServerRequest request{
-      .name = options_.name, .nonce = options_.nonce, .lanes = addresses};
+      .name = options_.name, .nonce = options_.nonce, .lanes = addresses, .start = options_.start};
   Backoff backoff(&rng_);
   while (true) {
     MUSTER_FAILPOINT("register.before-send");
@@ -209,26 +217,47 @@ void ParameterServer::StartLanes(const ServerIdentity& identity) {
   partition_count_ = identity.partition_count;
   storage_ = make_storage_(identity);
   context_.storage = storage_.get();
+  collector_ = std::make_shared<Collector>();
+  {
+    MutexLock lock(&collector_->mutex);
+    collector_->lanes.assign(lanes_.size(), {.answered_at = clock_->Now()});
+  }
   for (const auto& lane : lanes_) lane->Start(identity);
 }
 
 std::vector<LaneReport> ParameterServer::CollectReports(uint64_t sequence) {
-  auto collector = std::make_shared<Collector>();
-  {
-    MutexLock lock(&collector->mutex);
-    collector->reports.resize(lanes_.size());
-    collector->missing = lanes_.size();
-  }
-  for (size_t i = 0; i < lanes_.size(); ++i) {
-    lanes_[i]->PostReport(sequence, [collector, i](LaneReport report) {
-      MutexLock lock(&collector->mutex);
-      collector->reports[i] = std::move(report);
-      if (--collector->missing == 0) collector->changed.SignalAll();
+  const TimePoint began = clock_->Now();
+  MutexLock lock(&collector_->mutex);
+  std::vector<Collector::Lane>& lanes = collector_->lanes;
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    if (std::exchange(lanes[i].asked, true)) continue;  // one question at a time
+    lanes_[i]->PostReport(sequence, [this, collector = collector_, i](LaneReport report) {
+      bool late = false;
+      {
+        const TimePoint now = clock_->Now();
+        MutexLock lane_lock(&collector->mutex);
+        late = collector->lanes[i].late;
+        collector->lanes[i] = {.report = std::move(report), .answered_at = now};
+        collector->changed.SignalAll();
+      }
+      if (late) Wake();
     });
   }
-  MutexLock lock(&collector->mutex);
-  while (collector->missing > 0) collector->changed.Wait(&collector->mutex);
-  return std::move(collector->reports);
+  while (std::ranges::any_of(lanes, &Collector::Lane::asked)) {
+    const TimePoint now = clock_->Now();
+    const bool hangs = std::ranges::any_of(lanes, [&](const Collector::Lane& lane) {
+      return lane.asked && now - lane.answered_at >= options_.lane_silence_max;
+    });
+    const std::chrono::nanoseconds left = began + options_.lane_patience - now;
+    if (left.count() <= 0 && !hangs) break;
+    collector_->changed.WaitFor(&collector_->mutex, hangs ? options_.lane_patience : left);
+  }
+  std::vector<LaneReport> reports;
+  for (Collector::Lane& lane : lanes) {
+    lane.late = lane.asked;
+    reports.push_back(lane.report);
+  }
+  return reports;
 }
 
 absl::Status ParameterServer::Serve(const ServerIdentity& identity) {

@@ -28,7 +28,16 @@ class ParameterServer {
     uint32_t lanes = 1;
     /// Names this process among those of its name, for ever: random.
     uint64_t nonce = 0;
+    StartNumber start;  // 0: not known
     LaneLimits limits;
+    /// How long a snapshot that could not be written or read rests before it is tried again.
+    std::chrono::milliseconds retry_pause{1000};
+    /// How long an exchange waits for lanes that are busy. Then it repeats their newest reports,
+    /// for a large request must not make the master take the server for dead.
+    std::chrono::milliseconds lane_patience{100};
+    /// A lane that has not reported for so long hangs: exchanges end until it reports, so that the
+    /// master gives its partitions to others.
+    std::chrono::seconds lane_silence_max{30};
     /// How long an export that could not be read rests before it is tried again.
     std::chrono::milliseconds warm_start_pause{2000};
     /// How long a server that was told to leave waits for its snapshots.
@@ -73,7 +82,7 @@ class ParameterServer {
   absl::Status Serve(const ServerIdentity& identity);
   /// Whether the server was told to leave; `state` then knows, too.
   bool Leaving(ControlState* state);
-  /// The lanes' reports of the exchange; waits for them.
+  /// The lanes' newest reports: of this exchange, or of an earlier one where the lane is busy.
   std::vector<LaneReport> CollectReports(uint64_t sequence);
   void AddTable(const TableSpec& table);
   /// Reads what the lanes want and gives them what has been read.
@@ -81,6 +90,7 @@ class ParameterServer {
   void BeginWarmStart(const std::shared_ptr<WarmStart>& table);
   void EndWarmStart(const WarmStart::Result& result, WarmStart* table);
   ControlState::Errors Errors() const;
+  struct Collector;
   void StopThreads();
 
   /// Waits until `timeout` has passed, or, with `kNews`, there is something to report, or the
@@ -98,6 +108,7 @@ class ParameterServer {
   // Of the thread in Run().
   Rng rng_;
   uint32_t partition_count_ = 0;
+  std::shared_ptr<Collector> collector_;  // shared with the lanes
   std::map<TableId, std::shared_ptr<WarmStart>> warm_starts_;
   std::string fatal_error_;
   std::optional<TimePoint> away_logged_;

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "ps/net/descriptors.h"
 #include "ps/service/disk_storage.h"
 #include "ps/service/parameter_server.h"
 #include "sharding/job_identity.h"
@@ -74,6 +75,10 @@ class SignalWatcher {
 
 absl::Status RunServer(const ServerOptions& options) {
   MUSTER_RETURN_IF_ERROR(Check(options));
+  const LaneLimits wanted;
+  MUSTER_ASSIGN_OR_RETURN(const uint64_t descriptors,
+                          RaiseDescriptorLimit(DescriptorsFor(wanted, options.threads)));
+  MUSTER_ASSIGN_OR_RETURN(const LaneLimits limits, FitLimits(wanted, options.threads, descriptors));
   SignalWatcher watcher;
   const SystemClock clock;
   ParameterServer server(
@@ -81,7 +86,8 @@ absl::Status RunServer(const ServerOptions& options) {
        .socket_directory = options.socket_directory,
        .lanes = options.threads,
        .nonce = RandomNonce(),
-       .limits = {},
+       .start = options.start,
+       .limits = limits,
        .leave_timeout = options.drain_timeout},
       MakeGrpcMasterClient(options.master_address, options.job_id),
       [](const ServerIdentity& identity) { return MakeDiskStorage(identity.snapshot_directory); },

@@ -5,12 +5,14 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "sharding/types.h"
 
 namespace muster::ps {
 
 /// What `muster ps` is started with.
 struct ServerOptions {
   std::string name;            // "ps-0": the number is its slot
+  StartNumber start;           // which process of that name it is; 0: not known
   std::string master_address;  // "127.0.0.1:port"
   /// Of the UNIX sockets; empty: TCP only. Must exist.
   std::string socket_directory;
@@ -21,10 +23,10 @@ struct ServerOptions {
 };
 
 /// Runs a parameter server until SIGTERM or SIGINT (OK), or until it cannot go on: kInvalidArgument
-/// for options out of bounds, kFailedPrecondition when the master refuses or has forgotten it. The
-/// first signal lets it have its partitions snapshotted (`drain_timeout` at most), the second ends
-/// it at once. Call from the main thread before other threads exist: both signals are blocked in
-/// all of them.
+/// for options out of bounds, kFailedPrecondition when the master refuses or has forgotten it, or
+/// when the process may have too few open files. The first signal lets it have its partitions
+/// snapshotted (`drain_timeout` at most), the second ends it at once. Call from the main thread
+/// before other threads exist: both signals are blocked in all of them.
 absl::Status RunServer(const ServerOptions& options);
 
 }  // namespace muster::ps

@@ -3,8 +3,10 @@
 #include <grpcpp/grpcpp.h>
 
 #include "base/status.h"
+#include "base/token_file.h"
 #include "proto/admin.grpc.pb.h"
 #include "proto/rpc/grpc_status.h"
+#include "proto/rpc/metadata.h"
 
 namespace muster {
 namespace {
@@ -34,13 +36,11 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
 
 class GrpcAdminClient final : public AdminClient {
  public:
-  GrpcAdminClient(const std::string& address, const JobIdentity& job,
-                  std::chrono::milliseconds deadline, WhenAway when_away)
-      : address_(address),
-        job_(job),
+  GrpcAdminClient(MasterTarget target, std::chrono::milliseconds deadline, WhenAway when_away)
+      : target_(std::move(target)),
         deadline_(deadline),
         when_away_(when_away),
-        stub_(v1::AdminService::NewStub(MakeChannel(address))) {}
+        stub_(v1::AdminService::NewStub(MakeChannel(target_.address))) {}
 
   absl::StatusOr<v1::JobStatus> GetStatus() override {
     return Call<v1::JobStatus>(&Stub::GetStatus, v1::GetStatusRequest(), deadline_);
@@ -91,8 +91,10 @@ class GrpcAdminClient final : public AdminClient {
                                                              Response*),
                                 const Request& request, std::chrono::milliseconds deadline) {
     grpc::ClientContext context;
-    if (!job_.id.empty()) context.AddMetadata(kJobIdMetadata, job_.id);
-    if (!job_.name.empty()) context.AddMetadata(kJobNameMetadata, job_.name);
+    const JobIdentity& job = target_.job;
+    if (!job.id.empty()) context.AddMetadata(kJobIdMetadata, job.id);
+    if (!job.name.empty()) context.AddMetadata(kJobNameMetadata, job.name);
+    MUSTER_RETURN_IF_ERROR(AddToken(&context));
     context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                                       gpr_time_from_millis(deadline.count(), GPR_TIMESPAN)));
     // A call that fails at once does not poll: the channel's next attempt to connect would be
@@ -101,13 +103,21 @@ class GrpcAdminClient final : public AdminClient {
     Response response;
     const grpc::Status status = ((*stub_).*method)(&context, request, &response);
     if (!status.ok()) {
-      return Annotate(FromGrpcStatus(status), fmt::format("the master at {}", address_));
+      return Annotate(FromGrpcStatus(status), fmt::format("the master at {}", target_.address));
     }
     return response;
   }
 
-  const std::string address_;
-  const JobIdentity job_;
+  /// Without a token when there is no file: the master says what is missing, and makes the file.
+  absl::Status AddToken(grpc::ClientContext* context) const {
+    const absl::StatusOr<std::string> token = LoadToken(target_.token_file);
+    if (token.ok()) context->AddMetadata(kTokenMetadata, *token);
+    if (token.ok() || absl::IsNotFound(token.status())) return absl::OkStatus();
+    return absl::UnauthenticatedError(fmt::format(
+        "the job's master cannot be asked without the job's token: {}", Message(token.status())));
+  }
+
+  const MasterTarget target_;
   const std::chrono::milliseconds deadline_;
   const WhenAway when_away_;
   const std::unique_ptr<Stub> stub_;
@@ -115,10 +125,10 @@ class GrpcAdminClient final : public AdminClient {
 
 }  // namespace
 
-std::unique_ptr<AdminClient> MakeAdminClient(const std::string& address, const JobIdentity& job,
+std::unique_ptr<AdminClient> MakeAdminClient(MasterTarget target,
                                              std::chrono::milliseconds deadline,
                                              WhenAway when_away) {
-  return std::make_unique<GrpcAdminClient>(address, job, deadline, when_away);
+  return std::make_unique<GrpcAdminClient>(std::move(target), deadline, when_away);
 }
 
 bool IsUnreachable(const absl::Status& status) {

@@ -43,11 +43,18 @@ enum class WhenAway : uint8_t {
   kWait,  // until the deadline: it may come back
 };
 
-/// A client of the master at `address` ("127.0.0.1:20123"). Connects lazily, and again whenever the
-/// master comes back. Calls that take longer than `deadline` fail with DeadlineExceeded;
-/// GetManifest may take ten times as long. Every call names `job`, as far as it is known: a master
-/// of another one is as good as none (Unavailable).
-std::unique_ptr<AdminClient> MakeAdminClient(const std::string& address, const JobIdentity& job,
+struct MasterTarget {
+  std::string address;  // "127.0.0.1:20123"
+  JobIdentity job;      // as far as it is known
+  /// Of the job's token (base/token_file.h), read at every call: a new one is used at once.
+  std::string token_file;
+};
+
+/// A client of a master. Connects lazily, and again whenever the master comes back. Calls that take
+/// longer than `deadline` fail with DeadlineExceeded; GetManifest may take ten times as long. A
+/// master of another job is as good as none (Unavailable). Unauthenticated: the token is not to be
+/// had, or not the master's.
+std::unique_ptr<AdminClient> MakeAdminClient(MasterTarget target,
                                              std::chrono::milliseconds deadline,
                                              WhenAway when_away);
 

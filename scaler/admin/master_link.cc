@@ -30,6 +30,7 @@ v1::ReportNodeRequest ToRequest(const TellMaster& report, const std::string& run
   v1::ReportNodeRequest request;
   request.set_node(report.node);
   request.set_role(ToString(report.role));
+  request.set_start(report.start.value());
   request.set_pid(report.pid);
   request.set_what(report.exited ? "exited" : "started");
   request.set_signal(static_cast<uint32_t>(report.exit.signal));
@@ -41,7 +42,6 @@ v1::ReportNodeRequest ToRequest(const TellMaster& report, const std::string& run
   request.set_text(Ascii(report.text.size() > kReportTextMax
                              ? report.text.substr(report.text.size() - kReportTextMax)
                              : report.text));
-  request.set_restarts(report.restarts);
   request.set_run_id(run_id);
   return request;
 }
@@ -70,14 +70,17 @@ MasterView ToView(const v1::JobStatus& status) {
   MasterView view;
   view.phase = PhaseOf(status.state());
   view.reason = status.reason();
+  view.unrestorable = status.unrestorable();
   view.done_seq = status.done_seq();
   for (const v1::DatasetStatus& dataset : status.datasets()) {
     view.records_done += dataset.omitted_records_done();
     for (const v1::EpochStatus& epoch : dataset.epochs()) view.records_done += epoch.records_done();
   }
   for (const v1::NodeStatus& node : status.nodes()) {
-    view.nodes.push_back(
-        {.name = node.name(), .state = node.state(), .pid = node.pid(), .drain = node.drain()});
+    view.nodes.push_back({.name = node.name(),
+                          .state = node.state(),
+                          .start = StartNumber(node.start()),
+                          .drain = node.drain()});
   }
   return view;
 }
@@ -203,7 +206,8 @@ bool MasterLink::Deliver() {
       dropped = orders_dropped_;
     }
     const absl::Status status = Send(order);
-    if (IsUnreachable(status)) return false;
+    // Without the right token nothing was done; a new one is read by the next call.
+    if (IsUnreachable(status) || absl::IsUnauthenticated(status)) return false;
     if (!status.ok()) Log(LogLevel::kWarning, "{}", Message(status));
     {
       MutexLock lock(&mutex_);

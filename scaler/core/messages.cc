@@ -15,20 +15,30 @@ std::string ToString(JobPhase phase) {
 TellMaster ExitReport(const NodeExited& event, NodeRole role, uint32_t starts) {
   TellMaster tell{.node = event.node,
                   .role = role,
+                  .start = StartNumber(starts),
                   .pid = event.pid,
                   .exited = true,
                   .exit = event.exit,
-                  .text = MemoryKillText(event),
-                  .restarts = starts - 1};
-  // Of one that ended well, nobody wants to know what it said.
-  if (Classify(event.exit) != ExitKind::kClean && !event.last_words.empty()) {
-    tell.text += (tell.text.empty() ? "" : "; ") + event.last_words;
-  }
+                  .text = MemoryKillText(event)};
+  const auto say = [&tell](const std::string& text) {
+    if (!text.empty()) tell.text += (tell.text.empty() ? "" : "; ") + text;
+  };
+  const ExitKind kind = Classify(event.exit);
   if (event.slot.has_value()) {
-    tell.computing_token = event.slot->computing_token.value();
-    tell.minibatches_started = event.slot->minibatches_started;
+    const size_t loops = event.slot->computing.size();
     tell.incarnation = event.slot->incarnation;
+    if (const auto alone = event.slot->Alone()) {
+      tell.computing_token = alone->token.value();
+      tell.minibatches_started = alone->minibatches_started;
+    } else if (kind == ExitKind::kProgram && loops > 0) {
+      say(
+          fmt::format("its loops were in {}{} shards: which of them it was is not known, so none "
+                      "is charged",
+                      event.slot->crowded ? "more than " : "", loops));
+    }
   }
+  // Of one that ended well, nobody wants to know what it said.
+  if (kind != ExitKind::kClean) say(event.last_words);
   return tell;
 }
 

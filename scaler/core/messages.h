@@ -11,6 +11,7 @@
 #include "scaler/core/node_role.h"
 #include "scaler/core/resources.h"
 #include "sharding/slot_file.h"
+#include "sharding/types.h"
 
 /// What the two deciders of this folder hear (events) and want done (effects). Plain values.
 namespace muster {
@@ -35,12 +36,13 @@ inline bool IsTerminal(JobPhase phase) {
 struct MasterView {
   JobPhase phase = JobPhase::kUnknown;
   std::string reason;
+  bool unrestorable = false;  // why it is FAILED: snapshots that cannot be read
   uint64_t done_seq = 0;
   uint64_t records_done = 0;  // over all datasets and epochs
   struct Node {
     std::string name;
     std::string state;  // starting, running, lost, exited
-    uint64_t pid = 0;   // 0: not known
+    StartNumber start;  // that was told; 0: none
     std::string drain;  // "", draining, drained: of this process alone
   };
   std::vector<Node> nodes;
@@ -77,7 +79,7 @@ struct Tick {};
 struct StartNode {
   std::string node;
   NodeRole role = NodeRole::kWorker;
-  /// The how-manieth start of the node in this run, from 1; workers tell the master.
+  /// The how-manieth start of the node in this run, from 1; the process tells the master.
   uint32_t start = 1;
   scaler::Resources limits;  // none of master and scaler
 };
@@ -93,14 +95,14 @@ struct KillNode {
 struct TellMaster {
   std::string node;
   NodeRole role = NodeRole::kWorker;
-  uint64_t pid = 0;
+  StartNumber start;
+  uint64_t pid = 0;     // for people
   bool exited = false;  // else started
   ExitStatus exit;
   uint64_t computing_token = 0;
   uint32_t minibatches_started = 0;
   uint64_t incarnation = 0;  // of a worker's process; 0: it left none behind
   std::string text;
-  uint32_t restarts = 0;
 };
 struct AskCancel {
   std::string reason;
@@ -119,7 +121,8 @@ inline constexpr int kBadInputExit = 2;
 /// "the kernel killed it at its limit of 512 MiB": why it was killed for its memory; "" if it was
 /// not.
 std::string MemoryKillText(const NodeExited& event);
-/// The report of an exit.
+/// The report of an exit. It names a shard only when that was computed alone: a crash among several
+/// loops is charged to none of their shards, and the text says so.
 TellMaster ExitReport(const NodeExited& event, NodeRole role, uint32_t starts);
 /// Why a node that ended `exits` times without progress is given up, for people.
 std::string CrashLoopReason(const NodeExited& event, uint32_t exits);

@@ -119,7 +119,6 @@ bool NodeKeeper::AnyRunning(NodeRole role) const {
 
 void NodeKeeper::On(const NodeStarted& event) {
   Node& node = nodes_.at(event.node);
-  node.pid = event.pid;
   node.durable.pid = event.pid;
   if (std::exchange(node.adopted, false)) {
     node.started_at = now_;
@@ -128,15 +127,14 @@ void NodeKeeper::On(const NodeStarted& event) {
   }
   Emit(TellMaster{.node = event.node,
                   .role = node.durable.role,
-                  .pid = event.pid,
-                  .restarts = node.durable.starts - 1});
+                  .start = StartNumber(node.durable.starts),
+                  .pid = event.pid});
 }
 
 void NodeKeeper::On(const NodeExited& event) {
   Node& node = nodes_.at(event.node);
   MUSTER_CHECK_MSG(node.state == Node::State::kRunning, event.node);
   node.state = Node::State::kReporting;
-  node.pid = 0;
   node.adopted = false;
   node.exit = event;
   Emit(ExitReport(event, node.durable.role, node.durable.starts));
@@ -144,20 +142,50 @@ void NodeKeeper::On(const NodeExited& event) {
 
 void NodeKeeper::On(const ExitHeard& event) {
   Node& node = nodes_.at(event.node);
-  if (node.state != Node::State::kReporting) return;
+  if (node.state == Node::State::kReporting) node.heard_at = now_;  // DecideExits() goes on
+}
+
+bool NodeKeeper::KeptAlive(const Node& node) const {
+  if (stage_ == Stage::kDraining) return node.durable.role != NodeRole::kWorker;
+  return TakesOrders() && !Leaves(node);
+}
+
+std::optional<bool> NodeKeeper::WasAskedToLeave(const std::string& name, const Node& node) const {
   const bool ended_well = node.durable.role == NodeRole::kWorker &&
                           node.durable.ending != NodePlan::Ending::kRelaunch &&
                           Classify(node.exit->exit) == ExitKind::kClean &&
                           node.exit->slot.has_value() && node.exit->slot->ended;
-  const bool kept_alive = stage_ == Stage::kWaiting || stage_ == Stage::kTraining ||
-                          (stage_ == Stage::kDraining && node.durable.role != NodeRole::kWorker);
-  if (ended_well || !kept_alive || Leaves(node)) {
-    Finish(&node);
-  } else {
-    Relaunch(event.node, &node);
+  if (!ended_well) return false;
+  if (!view_.has_value() || view_asked_at_ < *node.heard_at) return std::nullopt;
+  // That the job goes on is known: the stage says so. People can ask the master itself for a drain.
+  return std::any_of(view_->nodes.begin(), view_->nodes.end(), [&](const MasterView::Node& seen) {
+    const bool same = seen.name == name && seen.start == StartNumber(node.durable.starts);
+    return same && !seen.drain.empty();
+  });
+}
+
+void NodeKeeper::DecideExits() {
+  for (auto& [name, node] : nodes_) {
+    if (node.state == Node::State::kReporting && node.heard_at.has_value()) DecideExit(name, &node);
   }
-  node.exit.reset();
-  Emit(ReleaseNode{event.node});
+}
+
+void NodeKeeper::DecideExit(const std::string& name, Node* node) {
+  if (!KeptAlive(*node)) {
+    Finish(node);
+  } else {
+    const std::optional<bool> asked = WasAskedToLeave(name, *node);
+    if (!asked.has_value()) return;
+    if (*asked) {
+      Finish(node);
+      workers_ = static_cast<uint32_t>(LivingWorkers().size());
+    } else {
+      Relaunch(name, node);
+    }
+  }
+  node->exit.reset();
+  node->heard_at.reset();
+  Emit(ReleaseNode{name});
 }
 
 void NodeKeeper::Finish(Node* node) {
@@ -214,6 +242,7 @@ void NodeKeeper::On(const MasterAnswered& event) {
   const MasterView& view = event.view;
   if (view_.has_value() && HasProgressed(*view_, view)) ++progress_;
   view_ = view;
+  view_asked_at_ = event.asked_at;
   EnterPhase(view);
   if (stage_ != Stage::kTraining && stage_ != Stage::kDraining) return;
   for (const MasterView::Node& seen : view.nodes) WatchNode(seen, event.asked_at);
@@ -233,9 +262,9 @@ void NodeKeeper::WatchNode(const MasterView::Node& seen, TimePoint asked_at) {
   const auto found = nodes_.find(seen.name);
   if (found == nodes_.end()) return;
   Node& node = found->second;
-  if (node.state != Node::State::kRunning) return;
+  if (node.state != Node::State::kRunning || node.adopted) return;
   // The master speaks of the life that it was told of last.
-  if (asked_at < node.started_at || seen.pid != node.pid || node.pid == 0) return;
+  if (asked_at < node.started_at || seen.start != StartNumber(node.durable.starts)) return;
   if (seen.state == "running") node.seen_running = true;
   node.drain_shown = !seen.drain.empty();
   if (seen.drain == "drained" && node.durable.role == NodeRole::kServer) {
@@ -287,6 +316,7 @@ void NodeKeeper::EnterStopping(KeeperOutcome outcome) {
 }
 
 void NodeKeeper::Advance() {
+  DecideExits();
   if (stage_ == Stage::kFailing && now_ - asked_last_ >= kAskAgain) {
     asked_last_ = now_;
     Emit(AskCancel{*failure_});
@@ -321,7 +351,6 @@ void NodeKeeper::StartDueNodes() {
       if (node.state != Node::State::kWaiting || now_ < node.start_at) continue;
       node.state = Node::State::kRunning;
       node.started_at = now_;
-      node.pid = 0;
       node.durable.state = NodePlan::State::kRunning;
       node.durable.pid = 0;
       ++node.durable.starts;

@@ -125,10 +125,10 @@ class NodeKeeper {
     /// kReporting: it is gone, and the master is being told.
     enum class State : uint8_t { kWaiting, kRunning, kReporting, kFinished };
     State state = State::kWaiting;
-    std::optional<NodeExited> exit;  // of kReporting
+    std::optional<NodeExited> exit;     // of kReporting
+    std::optional<TimePoint> heard_at;  // of kReporting: when the master had heard of the exit
     TimePoint start_at;
     TimePoint started_at;
-    uint64_t pid = 0;
     uint64_t progress_at_start = 0;
     bool adopted = false;       // and not heard of since
     bool seen_running = false;  // by the master, in this life
@@ -176,6 +176,13 @@ class NodeKeeper {
   void ForgiveOwnPause(TimePoint now);
   void WatchNode(const MasterView::Node& seen, TimePoint asked_at);
   void EndLost(const std::string& name, Node* node);
+  bool KeptAlive(const Node& node) const;
+  /// Of a worker that ended as one that saw the job's end, or was asked to leave, would: the master
+  /// knows whether it was. None: its next answer will say.
+  std::optional<bool> WasAskedToLeave(const std::string& name, const Node& node) const;
+  /// Decides of the exits that the master has heard of.
+  void DecideExits();
+  void DecideExit(const std::string& name, Node* node);
   void Relaunch(const std::string& name, Node* node);
   void Finish(Node* node);
   /// The job cannot go on: asks the master to end it as failed.
@@ -201,6 +208,7 @@ class NodeKeeper {
   std::optional<std::string> failure_;  // ours, such as a crash loop
   uint64_t progress_ = 0;               // grows with every step that the job is seen to make
   std::optional<MasterView> view_;
+  TimePoint view_asked_at_;
   TimePoint asked_last_;               // a cancel
   std::optional<TimePoint> deadline_;  // of workers after the job's end
   std::optional<TimePoint> gone_at_;   // every process

@@ -9,6 +9,7 @@
 
 #include "scaler/core/node_role.h"
 #include "scaler/core/resources.h"
+#include "sharding/limits.h"
 
 /// What a scaler must know of the one before it: written before it is acted upon. Pure.
 namespace muster::scaler {
@@ -57,8 +58,6 @@ struct Plan {
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
-/// As many as a master knows.
-inline constexpr uint32_t kWorkersMax = 10'000;
 /// "worker-7".
 std::string WorkerName(uint32_t number);
 /// None when the name is not of that form.

@@ -15,8 +15,8 @@ constexpr std::chrono::milliseconds kCollectWait{3'000};
 /// Steps come every 100 ms or so; this long without one, the process stood still.
 constexpr std::chrono::milliseconds kPauseMin{2'000};
 
-RunOutcome::State ToOutcome(JobPhase phase) {
-  switch (phase) {
+RunOutcome::State ToOutcome(const MasterView& view) {
+  switch (view.phase) {
     case JobPhase::kSucceeded:
       return RunOutcome::State::kSucceeded;
     case JobPhase::kDrained:
@@ -24,7 +24,7 @@ RunOutcome::State ToOutcome(JobPhase phase) {
     case JobPhase::kCancelled:
       return RunOutcome::State::kCancelled;
     default:
-      return RunOutcome::State::kFailed;
+      return view.unrestorable ? RunOutcome::State::kUnrestorable : RunOutcome::State::kFailed;
   }
 }
 
@@ -69,8 +69,10 @@ uint32_t RunSupervisor::restarts(NodeRole role) const {
 void RunSupervisor::On(const NodeStarted& event) {
   Child& child = ChildOf(event.node);
   child.pid = event.pid;
-  Emit(TellMaster{
-      .node = event.node, .role = child.role, .pid = event.pid, .restarts = child.starts - 1});
+  Emit(TellMaster{.node = event.node,
+                  .role = child.role,
+                  .start = StartNumber(child.starts),
+                  .pid = event.pid});
 }
 
 bool RunSupervisor::KeptAlive(const Child& child) const {
@@ -179,6 +181,11 @@ void RunSupervisor::On(const MasterAnswered& event) {
 
 void RunSupervisor::TakeView(const MasterView& view) {
   if (view_.has_value() && HasProgressed(*view_, view)) ++progress_;
+  const bool waited = view_.has_value() && !view_->reason.empty();
+  if (!IsTerminal(view.phase) && !view.reason.empty() && !waited) {
+    // Also for those who want no progress: there is none.
+    Emit(Note{fmt::format("the job waits: {}", view.reason), /*answer=*/true});
+  }
   view_ = view;
 }
 
@@ -188,7 +195,7 @@ void RunSupervisor::EnterFinishing(const MasterView& view) {
   if (!first) return;
   stage_ = Stage::kFinishing;
   deadline_ = now_ + options_.finish_wait;
-  pending_ = RunOutcome{ToOutcome(view.phase), view.reason};
+  pending_ = RunOutcome{ToOutcome(view), view.reason};
   if (failure_.has_value()) {
     pending_ = RunOutcome{RunOutcome::State::kFailed, *failure_};
   } else if (view.phase == JobPhase::kFailed) {
@@ -303,7 +310,8 @@ void RunSupervisor::AdvanceFinishing(bool late) {
       asked_last_ = now_;
       Emit(AskCancel{*failure_});
     }
-  } else if (late) {
+  } else if (late || !Running(master_)) {
+    // A scaler learns of the job's end from the master. Without one it is told, and ends the nodes.
     EnterStopping(*pending_);
   } else if (scaler_.state == Child::State::kFinished || scaler_.starts == 0) {
     stage_ = Stage::kCollecting;
@@ -330,13 +338,13 @@ void RunSupervisor::StartDue() {
 }
 
 std::string ToString(RunOutcome::State state) {
-  static constexpr const char* kNames[] = {"succeeded", "failed",  "drained",
-                                           "cancelled", "stopped", "failed"};
+  static constexpr const char* kNames[] = {"succeeded", "failed", "drained", "cancelled",
+                                           "stopped",   "failed", "failed"};
   return kNames[static_cast<size_t>(state)];
 }
 
 int ExitCode(RunOutcome::State state) {
-  static constexpr int kCodes[] = {0, 1, 3, 4, 3, 2};
+  static constexpr int kCodes[] = {0, 1, 3, 4, 3, 2, 7};
   return kCodes[static_cast<size_t>(state)];
 }
 

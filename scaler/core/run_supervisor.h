@@ -62,8 +62,9 @@ struct RunOutcome {
     kFailed,
     kDrained,
     kCancelled,
-    kStopped,   // ended at once by the user, or the drain took too long; can be resumed
-    kBadInput,  // the master refused the job or the data at its start, or a server did
+    kStopped,       // ended at once by the user, or the drain took too long; can be resumed
+    kBadInput,      // the master refused the job or the data at its start, or a server did
+    kUnrestorable,  // a server could not read its snapshots; can be resumed when they are back
   };
   State state = State::kFailed;
   std::string reason;

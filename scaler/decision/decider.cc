@@ -126,6 +126,7 @@ Decider::Taken Decider::Take(const HumanOrder& order, const JobView& view) {
   if (event.action == "pause-policy" || event.action == "resume-policy") {
     taken.orders.push_back({event.id, PausePolicies{arbiter_.paused()}, std::nullopt});
   }
+  for (Ordered& hold : Hold(event, view)) taken.orders.push_back(std::move(hold));
   if (order.order.has_value()) {
     taken.orders.push_back({.event_id = event.id,
                             .order = *order.order,
@@ -135,6 +136,22 @@ Decider::Taken Decider::Take(const HumanOrder& order, const JobView& view) {
                                                  .at = view.now}});
   }
   return taken;
+}
+
+std::vector<Ordered> Decider::Hold(const rest::Event& event, const JobView& view) {
+  const std::string policy = WorkerCountPolicy::kName;
+  const bool may_change = view.workers_min < view.workers_max;
+  if (event.action != "set-workers" || !may_change || arbiter_.paused().contains(policy)) return {};
+  const rest::Event pause =
+      sink_({.kind = "action",
+             .target = policy,
+             .action = "pause-policy",
+             .because = fmt::format("the number of workers that was ordered holds until `muster "
+                                    "policies resume {}`",
+                                    policy),
+             .cause_id = event.id});
+  arbiter_.Pause(policy);
+  return {{pause.id, PausePolicies{arbiter_.paused()}, std::nullopt}};
 }
 
 void Decider::Tell(const Supervised& supervised, const JobView& view) {

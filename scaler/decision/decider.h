@@ -63,7 +63,9 @@ class Decider {
     rest::Event event;
     std::vector<Ordered> orders;
   };
-  /// Something that a person wants and human_orders.h has granted. `view` as it was granted by.
+  /// Something that a person wants and human_orders.h has granted. `view` as it was granted by. A
+  /// number of workers holds: the policy that would change it is paused, which is an event of its
+  /// own, until somebody resumes it or the job ends.
   Taken Take(const HumanOrder& order, const JobView& view);
 
   /// Tells it as a decision of "supervision"; nothing when it is known already.
@@ -91,6 +93,8 @@ class Decider {
     uint64_t event_id = 0;
     uint32_t nodes = 0;  // that have yet to end
   };
+  /// After a person's order `event`: the orders that keep policies from undoing it.
+  std::vector<Ordered> Hold(const rest::Event& event, const JobView& view);
   void TellExits(const JobView& view);
   uint64_t CauseOfExit(const NodeEnd& end);
   void CountDecision(const rest::Event& event);

@@ -56,7 +56,7 @@ class HumanOrders {
   // The master's to do, which may refuse as well.
   absl::StatusOr<HumanOrder> DrainJob(const std::string& reason) const;
   absl::StatusOr<HumanOrder> CancelJob(const std::string& reason) const;
-  /// `ids`: those that the master has put back.
+  /// `ids`: those that the master is to put back.
   absl::StatusOr<HumanOrder> RetryShards(const std::vector<std::string>& ids,
                                          const std::string& reason) const;
 

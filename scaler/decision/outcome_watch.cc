@@ -91,14 +91,14 @@ OutcomeWatch::What OutcomeWatch::WhatOf(const rest::Event& event) {
   if (event.action == "set-workers") return What::kRate;
   if (event.action == "drain") return event.target == "job" ? What::kJobDrains : What::kLeave;
   if (event.action == "cancel" || event.action == "stop-job") return What::kJobEnds;
-  return What::kAtOnce;
+  return event.action == "retry-shards" ? What::kByMaster : What::kAtOnce;
 }
 
 void OutcomeWatch::Open(const rest::Event& event, TimePoint at) {
   const What what = WhatOf(event);
   // What else is done in the same time shows in the same figures.
   for (auto& [id, other] : watches_) {
-    if (other.what == What::kRate && what != What::kAtOnce) other.overlapped_by = event.id;
+    if (other.what == What::kRate && !IsSilent(what)) other.overlapped_by = event.id;
   }
   watches_[event.id] = {.event = event,
                         .what = what,
@@ -122,10 +122,12 @@ std::vector<rest::Event> OutcomeWatch::Step(const JobView& view) {
   while (view.now - readings_.front().at > options_.rate_window) readings_.pop_front();
   std::vector<rest::Event> outcomes;
   for (auto watch = watches_.begin(); watch != watches_.end();) {
+    const What what = watch->second.what;
+    Outcome outcome = IsSilent(what) ? std::nullopt : Look(view, &watch->second);
     // Whatever is done when it is said would have failed by now.
-    const bool at_once = watch->second.what == What::kAtOnce;
-    Outcome outcome = at_once ? std::nullopt : Look(view, &watch->second);
-    const bool over = at_once || outcome.has_value();
+    const bool late = what == What::kAtOnce || (what == What::kByMaster &&
+                                                view.now - watch->second.at >= options_.answer_max);
+    const bool over = late || outcome.has_value();
     if (outcome.has_value()) outcomes.push_back(*std::move(outcome));
     watch = over ? watches_.erase(watch) : std::next(watch);
   }

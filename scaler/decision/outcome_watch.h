@@ -38,6 +38,8 @@ class OutcomeWatch {
     /// What a scaler that died has left undone is not under way after so long: a process that was
     /// told to end has ended.
     std::chrono::seconds adopt_grace{15};
+    /// What the master is asked for after it is told has been answered, or given up, after so long.
+    std::chrono::seconds answer_max{30};
     /// An effect that has not come after so long will not be waited for.
     std::chrono::seconds effect_max{120};
     /// Nor will undisturbed training after it.
@@ -56,7 +58,7 @@ class OutcomeWatch {
   /// The same by a scaler that has died, which may not have come to do it; this one began at `now`.
   void Adopt(const rest::Event& event, TimePoint at, TimePoint now);
   /// False: it has no outcome unless it fails.
-  static bool IsMeasured(const rest::Event& event) { return WhatOf(event) != What::kAtOnce; }
+  static bool IsMeasured(const rest::Event& event) { return !IsSilent(WhatOf(event)); }
   /// Once a second: outcomes that are known now, without id, oldest decision first.
   std::vector<rest::Event> Step(const JobView& view);
   /// It was not carried out after all; its outcome, or nothing when it is not open.
@@ -67,7 +69,17 @@ class OutcomeWatch {
   size_t open() const { return watches_.size(); }
 
  private:
-  enum class What : uint8_t { kBack, kRate, kMemory, kLeave, kJobDrains, kJobEnds, kAtOnce };
+  enum class What : uint8_t {
+    kBack,
+    kRate,
+    kMemory,
+    kLeave,
+    kJobDrains,
+    kJobEnds,
+    kAtOnce,   // nothing to measure, and done when it is told
+    kByMaster  // nothing to measure, and the master is asked after it is told
+  };
+  static bool IsSilent(What what) { return what == What::kAtOnce || what == What::kByMaster; }
   struct Watch {
     rest::Event event;
     What what = What::kAtOnce;

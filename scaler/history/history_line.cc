@@ -87,6 +87,7 @@ Json ToJson(NodeRole role, const NodeSample& sample, const WallClock& clock) {
     json.push_back(totals.serving.count());
     json.push_back(totals.peer_round_trip.count());
     json.push_back(totals.partitions_serving);
+    json.push_back(totals.moved_bytes);
     return json;
   }
   const WorkerTotals& totals = sample.worker;
@@ -114,6 +115,7 @@ NodeSample ToSample(NodeRole role, const Json& json) {
         .pulls = WholeNumber<uint64_t>(json.at(8)),
         .rows = WholeNumber<uint64_t>(json.at(9)),
         .parts = WholeNumber<uint64_t>(json.at(10)),
+        .moved_bytes = json.size() > 15 ? WholeNumber<uint64_t>(json.at(15)) : 0,
         .serving = Micros(json.at(12)),
         .peer_requests = WholeNumber<uint64_t>(json.at(11)),
         .peer_round_trip = Micros(json.at(13)),
@@ -198,6 +200,8 @@ HistoryMoment ToMoment(const Json& json) {
                        .master_heard = !json.contains("m") || json.at("m").get<bool>(),
                        .records_trained = WholeNumber<uint64_t>(json.at("r")),
                        .records_left = WholeNumber<uint64_t>(json.at("l"))};
+  if (json.contains("b")) moment.backlog_records = WholeNumber<uint64_t>(json.at("b"));
+  if (json.contains("i")) moment.idle_cpus = json.at("i").get<double>();
   const Json& nodes = json.at("n");
   if (nodes.size() > kNodesMax) throw std::length_error("more than 10,000 nodes");
   for (const Json& node : nodes) moment.nodes.push_back(ToNode(node));
@@ -244,6 +248,8 @@ std::string HistoryLine(const JobView& view, WallTime wall, TimePoint sampled_be
                {"l", view.records_left},
                {"n", Json::array()}};
   if (!view.master_heard) json["m"] = false;
+  if (view.backlog_records.has_value()) json["b"] = *view.backlog_records;
+  if (view.idle_cpus.has_value()) json["i"] = *view.idle_cpus;
   for (const NodeView& node : view.nodes) {
     Json line = {
         node.name,          node.role, node.start, node.state, clock.Millis(node.started_at),

@@ -42,6 +42,8 @@ struct HistoryMoment {
   bool master_heard = true;
   uint64_t records_trained = 0;
   uint64_t records_left = 0;
+  std::optional<uint64_t> backlog_records;
+  std::optional<double> idle_cpus;
   std::vector<HistoryNode> nodes;
   std::vector<NodeEnd> ends;
   std::vector<ActionTaken> taken;

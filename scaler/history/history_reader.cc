@@ -103,6 +103,8 @@ void HistoryReader::Take(HistoryMoment moment) {
   view_.master_heard = moment.master_heard;
   view_.records_trained = moment.records_trained;
   view_.records_left = moment.records_left;
+  view_.backlog_records = moment.backlog_records;
+  view_.idle_cpus = moment.idle_cpus;
   view_.ends = std::move(moment.ends);
   view_.taken = std::move(moment.taken);
   for (NodeEnd& end : view_.ends) Shift(&end.at, shift_);

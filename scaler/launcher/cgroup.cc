@@ -40,6 +40,13 @@ double ReadPressure(const std::string& path) {
   return std::strtod(text->c_str() + kBegin.size(), nullptr);
 }
 
+/// Version 2 counts it in every group, whatever controllers that has. Nothing when it is not there.
+std::optional<std::chrono::microseconds> ReadCpuTime(const std::string& group) {
+  const absl::StatusOr<std::string> stat = ReadFile(group + "/cpu.stat", kTextMax);
+  if (!stat.ok() || !stat->starts_with("usage_usec ")) return std::nullopt;
+  return std::chrono::microseconds(KeyedNumber(*stat, "usage_usec"));
+}
+
 }  // namespace
 
 std::string ToString(CgroupBackend backend) {
@@ -206,11 +213,12 @@ absl::Status Cgroup::ReadCpu(CgroupUsage* usage) const {
     usage->throttled =
         v1 ? duration_cast<microseconds>(nanoseconds(KeyedNumber(stat, "throttled_time")))
            : microseconds(KeyedNumber(stat, "throttled_usec"));
-    if (!v1) usage->cpu = microseconds(KeyedNumber(stat, "usage_usec"));
   }
   if (v1 && !paths_.cpuacct.empty()) {
     MUSTER_ASSIGN_OR_RETURN(const uint64_t used, ReadNumber(paths_.cpuacct + "/cpuacct.usage"));
     usage->cpu = duration_cast<microseconds>(nanoseconds(used));
+  } else if (!paths_.unified.empty()) {
+    usage->cpu = ReadCpuTime(paths_.unified);
   }
   return absl::OkStatus();
 }

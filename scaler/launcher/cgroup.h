@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,7 +38,8 @@ struct CgroupUsage {
   /// The limit of this very group was reached, and nothing could be dropped; with version 1, which
   /// does not count that: it was reached once, and there is little page cache now.
   bool limit_reached = false;
-  std::chrono::microseconds cpu{0};
+  /// Nothing: this kernel does not count it here (version 1 without cpuacct, and no version 2).
+  std::optional<std::chrono::microseconds> cpu;
   std::chrono::microseconds throttled{0};
   uint64_t throttled_periods = 0;
   /// PSI "some", 10 s; -1 = this kernel does not say.
@@ -69,7 +71,7 @@ class Cgroup {
   /// open, a child that inherited it too, owns the group: the run is not dead
   /// (CgroupTree::RemoveDead).
   std::vector<int> join_fds() const;
-  /// CPU can be limited as well; memory always can.
+  /// CPU can be limited as well; memory always can. Where not, its use is counted all the same.
   bool has_cpu() const { return !paths_.cpu.empty(); }
   /// Errors: FailedPrecondition while processes are in it.
   absl::Status Remove() const;

@@ -60,6 +60,10 @@ struct LogView {
 
   uint64_t oldest() const { return base - std::min(base, older.bytes); }
   uint64_t end() const { return base + present.bytes; }
+  void Close() const {
+    ::close(older.fd);
+    ::close(present.fd);
+  }
   std::string Read(uint64_t begin, uint64_t bytes_max) const {
     std::string text;
     const uint64_t stop = std::min(end(), begin + bytes_max);
@@ -80,8 +84,7 @@ LogView OpenView(const std::string& path) {
     struct stat now;
     const bool rotated = ::stat(path.c_str(), &now) == 0 && now.st_ino != view.present.inode;
     if (tries + 1 == kReadTries || (!rotated && view.base == ReadLogBase(path))) break;
-    ::close(view.older.fd);
-    ::close(view.present.fd);
+    view.Close();
   }
   if (view.older.fd >= 0 && view.base == 0) view.base = view.older.bytes;
   return view;
@@ -155,12 +158,26 @@ void WriteLogBase(const std::string& path, uint64_t bytes) {
   if (!written || ::rename(fresh.c_str(), LogBasePath(path).c_str()) != 0) RemoveFile(fresh);
 }
 
+LogFollower::LogFollower(std::string path) : path_(std::move(path)) {
+  const LogView view = OpenView(path_);
+  position_ = view.end();
+  view.Close();
+}
+
+std::string LogFollower::Next(uint64_t bytes_max) {
+  const LogView view = OpenView(path_);
+  absl::Cleanup close_files = [&view] { view.Close(); };
+  position_ = std::max(position_, view.oldest());
+  // Shorter than it was: somebody made it anew.
+  if (position_ > view.end()) position_ = view.oldest();
+  std::string text = view.Read(position_, bytes_max);
+  position_ += text.size();
+  return text;
+}
+
 absl::StatusOr<LogPiece> ReadLog(const std::string& path, const LogQuestion& question) {
   const LogView view = OpenView(path);
-  absl::Cleanup close_files = [&view] {
-    ::close(view.older.fd);
-    ::close(view.present.fd);
-  };
+  absl::Cleanup close_files = [&view] { view.Close(); };
   if (view.present.fd < 0 && view.older.fd < 0) {
     return absl::NotFoundError(fmt::format("there is no log {}", path));
   }

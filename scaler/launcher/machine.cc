@@ -1,11 +1,13 @@
 #include "scaler/launcher/machine.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <functional>
 #include <map>
+#include <sstream>
 #include <string_view>
 
 #include "base/file.h"
@@ -33,10 +35,33 @@ uint64_t TotalMemory(const std::string& root) {
   return FirstNumber(std::string_view(text).substr(line)) * 1024;
 }
 
-double OwnProcessors() {
+/// None when they cannot be had.
+cpu_set_t OwnProcessors() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  return ::sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
+  if (::sched_getaffinity(0, sizeof(set), &set) != 0) CPU_ZERO(&set);
+  return set;
+}
+
+/// Of /proc/stat: "cpu3 4705 150 1120 16250 520 ...", in ticks: user, nice, system, idle, waiting
+/// for a disk with nothing else to do, and more.
+struct ProcessorTimes {
+  size_t number = 0;
+  uint64_t idle = 0;
+  bool counted = false;  // some sandboxes show a table of zeros
+};
+std::optional<ProcessorTimes> ParseProcessor(const std::string& line) {
+  constexpr std::string_view kName = "cpu";
+  if (!line.starts_with(kName)) return std::nullopt;
+  std::istringstream fields(line.substr(kName.size()));
+  ProcessorTimes times;
+  uint64_t user = 0, nice = 0, system = 0, idle = 0, waiting = 0;
+  // The line of all together has no number.
+  if (line.starts_with("cpu ")) return std::nullopt;
+  if (!(fields >> times.number >> user >> nice >> system >> idle >> waiting)) return std::nullopt;
+  times.idle = idle + waiting;
+  times.counted = user + nice + system + times.idle > 0;
+  return times;
 }
 
 /// 0: none.
@@ -89,7 +114,9 @@ void ForEachOwnGroup(const std::string& root,
 }  // namespace
 
 Resources MachineResources(const std::string& root) {
-  Resources machine{.cpus = OwnProcessors(), .memory_bytes = TotalMemory(root)};
+  const cpu_set_t own = OwnProcessors();
+  Resources machine{.cpus = static_cast<double>(CPU_COUNT(&own)),
+                    .memory_bytes = TotalMemory(root)};
   ForEachOwnGroup(root, [&machine](const std::string& folder) {
     const uint64_t memory = MemoryLimitOf(folder);
     if (memory > 0) machine.memory_bytes = std::min(machine.memory_bytes, memory);
@@ -97,6 +124,24 @@ Resources MachineResources(const std::string& root) {
     if (cpus > 0) machine.cpus = std::min(machine.cpus, cpus);
   });
   return machine;
+}
+
+std::optional<std::chrono::microseconds> MachineIdle(const std::string& root) {
+  const std::string text = ReadFile(root + "/proc/stat", kTextMax).value_or("");
+  const cpu_set_t own = OwnProcessors();
+  uint64_t ticks = 0;
+  bool counted = false;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::optional<ProcessorTimes> times = ParseProcessor(line);
+    if (!times.has_value() || times->number >= CPU_SETSIZE) continue;
+    if (!CPU_ISSET(times->number, &own)) continue;
+    counted |= times->counted;
+    ticks += times->idle;
+  }
+  if (!counted) return std::nullopt;
+  return std::chrono::microseconds(ticks * 1'000'000 /
+                                   static_cast<uint64_t>(::sysconf(_SC_CLK_TCK)));
 }
 
 }  // namespace muster::scaler

@@ -224,18 +224,25 @@ absl::Status NodeLauncher::SetLimits(const std::string& name, const Resources& l
   return absl::OkStatus();
 }
 
+NodeUsage UsageOf(const CgroupUsage& group,
+                  const std::function<std::chrono::microseconds()>& tree_cpu) {
+  return {.kernel_limits = true,
+          .cpu = group.cpu.has_value() ? *group.cpu : tree_cpu(),
+          .throttled = group.throttled,
+          .memory_bytes = group.memory_bytes,
+          .memory_peak_bytes = group.memory_peak_bytes,
+          .memory_limit_bytes = group.memory_limit_bytes,
+          .memory_pressure_percent = group.memory_pressure_percent,
+          .cpu_pressure_percent = group.cpu_pressure_percent};
+}
+
 absl::StatusOr<NodeUsage> NodeLauncher::ReadUsage(const std::string& name) {
   MUSTER_ASSIGN_OR_RETURN(Node* const node, Running(name));
   if (const std::optional<Cgroup> group = GroupOf(name, *node); group.has_value()) {
     MUSTER_ASSIGN_OR_RETURN(const CgroupUsage usage, group->ReadUsage());
-    return NodeUsage{.kernel_limits = true,
-                     .cpu = usage.cpu,
-                     .throttled = usage.throttled,
-                     .memory_bytes = usage.memory_bytes,
-                     .memory_peak_bytes = usage.memory_peak_bytes,
-                     .memory_limit_bytes = usage.memory_limit_bytes,
-                     .memory_pressure_percent = usage.memory_pressure_percent,
-                     .cpu_pressure_percent = usage.cpu_pressure_percent};
+    if (usage.cpu.has_value() || node->supervisor_pid != 0) {
+      return UsageOf(usage, [node] { return ReadTreeUsage(node->supervisor_pid).cpu; });
+    }
   }
   if (node->supervisor_pid == 0) {
     return absl::UnavailableError(fmt::format("{} has not been heard of yet", name));

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -36,6 +37,11 @@ struct NodeUsage {
   double memory_pressure_percent = -1;
   double cpu_pressure_percent = -1;
 };
+
+/// What the control group of a node counts, and what it does not count of the CPU: `tree_cpu`, of
+/// its processes, which is asked for only then.
+NodeUsage UsageOf(const CgroupUsage& group,
+                  const std::function<std::chrono::microseconds()>& tree_cpu);
 
 /// Starts nodes as processes of this machine, each below a `muster supervise` that outlives the
 /// calling process, and controls those that an earlier one started. However often the caller dies,
@@ -92,7 +98,8 @@ class NodeLauncher {
   /// not run; FailedPrecondition, and nothing is changed, for a memory limit below what it uses,
   /// and, where CPU cannot be limited (limits_remark()), for another limit on CPU than before.
   absl::Status SetLimits(const std::string& node, const Resources& limits);
-  /// Of the present life. Errors: NotFound when the node does not run.
+  /// Of the present life. Errors: NotFound when the node does not run; Unavailable when its
+  /// supervising process has not been heard of, and no control group tells enough.
   absl::StatusOr<NodeUsage> ReadUsage(const std::string& node);
   /// The stacks of all threads of the node go into its log soon, in lines that begin with
   /// kLogAside; each thread stands still for some milliseconds. What cannot be had is said there.

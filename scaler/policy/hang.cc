@@ -278,13 +278,7 @@ nanoseconds HangPolicy::Allowed(const JobView& view, const NodeView& node,
 bool HangPolicy::OnlyWaits(const JobView& view, const NodeView& node) const {
   const std::optional<Span> span =
       SpanSince(node, view.now - options_.silence_min, options_.silence_min / 2);
-  if (!span.has_value()) return false;
-  const WorkerTotals &from = span->begin->worker, &to = span->end->worker;
-  const double waits = span->Rate(to.waiting_pulls - from.waiting_pulls) +
-                       span->Rate(to.waiting_pushes - from.waiting_pushes);
-  // Of several loops one may compute: then it is not the servers that hold the worker up.
-  const double computes = span->Rate(to.computing - from.computing);
-  return waits >= options_.only_waits && computes <= (1 - options_.only_waits) * waits;
+  return span.has_value() && WaitsForServers(*span, options_.only_waits);
 }
 
 bool HangPolicy::OthersProgress(const JobView& view, const std::string& name,

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct ServerTotals {
   uint64_t pulls = 0;                    // requests
   uint64_t rows = 0;                     // pulled
   uint64_t parts = 0;                    // applied or skipped
+  uint64_t moved_bytes = 0;              // of pulls, pushes and their answers; 0: not known
   std::chrono::microseconds serving{0};  // wall time, of all lanes
   /// As its workers see it: requests answered, and the sum of their round trips.
   uint64_t peer_requests = 0;
@@ -154,11 +156,17 @@ struct JobView {
   /// machine shares its cores out by itself.
   Resources budget;
   Resources machine;
+  /// Cores of the machine that nobody used over the newest seconds, be it this job or another
+  /// program. Nothing: not known.
+  std::optional<double> idle_cpus;
   /// How many workers there may be; both equal = fixed.
   uint32_t workers_min = 0;
   uint32_t workers_max = 0;
   uint64_t records_trained = 0;
-  uint64_t records_left = 0;  // 0 = unknown
+  uint64_t records_left = 0;  // 0 = unknown; of a topic only those that are known already
+  /// It learns from a topic to which more will come: the records that wait to be trained, there and
+  /// in other data. Nothing: it does not, or they are not known.
+  std::optional<uint64_t> backlog_records;
   std::map<NodeRole, RoleHistory> history;
 };
 

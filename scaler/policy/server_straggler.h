@@ -9,7 +9,8 @@ namespace muster::scaler {
 /// Servers that answer slowly: by the time that their lanes serve a request, and by the round trip
 /// that workers see. The second finds one that is slow with idle lanes and little CPU: throttled
 /// between requests, behind a bad link, starved by a neighbour. More requests or partitions than
-/// its peers have do not make a server slow by either.
+/// its peers have do not make a server slow by either, nor do larger requests: those may take
+/// longer in proportion to the bytes that they move.
 class ServerStragglerPolicy final : public Policy {
  public:
   struct Options : StragglerOptions {

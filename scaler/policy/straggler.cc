@@ -104,6 +104,7 @@ StragglerJudge::Measured StragglerJudge::Collect(const NodeView& node, const Cos
       const Effort effort = kind.effort(*span);
       measured.effort.time += effort.time;
       measured.effort.work += effort.work;
+      measured.effort.bytes += effort.bytes;
       measured.time += span->end->at - span->begin->at;
     }
     if (measured.full) break;
@@ -124,30 +125,39 @@ std::optional<StragglerJudge::Cost> StragglerJudge::MeasureOne(const NodeView& n
     const bool longest = window >= options_.window_max;
     const uint64_t work_min = longest ? options_.work_min / 5 : options_.work_min;
     if (measured.effort.work >= std::max(work_min, uint64_t{1})) {
-      return Cost{.microseconds = static_cast<double>(measured.effort.time.count()) /
-                                  static_cast<double>(measured.effort.work),
+      const auto units = static_cast<double>(measured.effort.work);
+      return Cost{.microseconds = static_cast<double>(measured.effort.time.count()) / units,
+                  .bytes = static_cast<double>(measured.effort.bytes) / units,
                   .window = std::chrono::round<std::chrono::seconds>(measured.time)};
     }
     if (longest || !measured.full) return std::nullopt;
   }
 }
 
+double StragglerJudge::Cost::For(const Cost& other) const {
+  return bytes > 0 ? microseconds * std::max(other.bytes / bytes, 1.0) : microseconds;
+}
+
 std::vector<double> StragglerJudge::Peers(const Costs& costs, const std::string& name,
                                           size_t kind) {
   std::vector<double> peers;
+  const std::optional<Cost>& own = costs.at(name)[kind];
+  if (!own.has_value()) return peers;
   for (const auto& [peer, theirs] : costs) {
-    if (peer != name && theirs[kind].has_value()) peers.push_back(theirs[kind]->microseconds);
+    if (peer != name && theirs[kind].has_value()) peers.push_back(theirs[kind]->For(*own));
   }
   return peers;
 }
 
-std::optional<double> StragglerJudge::Usual(const std::string& name, size_t kind,
+std::optional<double> StragglerJudge::Usual(const std::string& name, size_t kind, const Cost& cost,
                                             const std::vector<double>& peers) const {
   const auto node = nodes_.find(name);
   if (node == nodes_.end() || kind >= node->second.past.size()) return std::nullopt;
   const Past& past = node->second.past[kind];
   if (past.costs.size() < options_.history_min) return std::nullopt;
-  const double own = Median({past.costs.begin(), past.costs.end()});
+  std::vector<double> costs;
+  for (const Cost& former : past.costs) costs.push_back(former.For(cost));
+  const double own = Median(std::move(costs));
   if (peers.empty()) return kinds_[kind].alone ? std::optional(own) : std::nullopt;
   if (past.of_peer.size() < options_.history_min) return std::nullopt;
   // Slower than its past is not enough, nor slower against a peer that became faster.
@@ -163,13 +173,14 @@ std::optional<StragglerJudge::Verdict> StragglerJudge::Judge(const Costs& costs,
     const std::vector<double> peers = Peers(costs, name, kind);
     Verdict verdict{.kind = kind,
                     .cost_us = own->microseconds,
+                    .bytes = own->bytes,
                     .needed_ratio = options_.slow_ratio * kinds_[kind].ratio_factor,
                     .against = fmt::format("the median of its {} peers", peers.size()),
                     .window = own->window};
     if (peers.size() >= 2) {
       verdict.reference_us = Median(peers);
     } else {
-      const std::optional<double> usual = Usual(name, kind, peers);
+      const std::optional<double> usual = Usual(name, kind, *own, peers);
       if (!usual.has_value()) continue;
       verdict.reference_us = *usual;
       verdict.against = "what it took before";
@@ -203,16 +214,17 @@ void StragglerJudge::Remember(const JobView& view, const Costs& costs, const std
   // Windows of the history do not overlap.
   if (view.now - state->history_at < options_.window) return;
   state->history_at = view.now;
-  const auto push = [this](std::deque<double>* history, double value) {
+  const auto push = [this](auto* history, const auto& value) {
     history->push_back(value);
     if (history->size() > options_.history_max) history->pop_front();
   };
   for (size_t kind = 0; kind < kinds_.size(); ++kind) {
     if (!measured[kind].has_value()) continue;
-    const double cost = measured[kind]->microseconds;
-    push(&state->past[kind].costs, cost);
+    push(&state->past[kind].costs, *measured[kind]);
     const std::vector<double> peers = Peers(costs, name, kind);
-    if (peers.size() == 1 && peers[0] > 0) push(&state->past[kind].of_peer, cost / peers[0]);
+    if (peers.size() == 1 && peers[0] > 0) {
+      push(&state->past[kind].of_peer, measured[kind]->microseconds / peers[0]);
+    }
   }
 }
 
@@ -237,9 +249,13 @@ std::optional<Proposal> StragglerJudge::Act(const JobView& view, const NodeView&
                    {"ratio", verdict.ratio, "ratio", verdict.window},
                    {"CPU", span->cpus(), "cores", span->window()},
                    {"throttled", span->throttled(), "s/s", span->window()}}};
+  if (verdict.bytes > 0) {
+    proposal.evidence.push_back({"bytes per request", verdict.bytes, "bytes", verdict.window});
+  }
   AddPressure("CPU pressure", span->end->cpu_pressure_percent, &proposal);
-  proposal.because = fmt::format("{}'s {} is {:.1f} times {} over {} s", node.name, what,
-                                 verdict.ratio, verdict.against, verdict.window.count());
+  proposal.because = fmt::format(
+      "{}'s {} is {:.1f} times {}{} over {} s", node.name, what, verdict.ratio, verdict.against,
+      verdict.bytes > 0 ? ", size for size," : "", verdict.window.count());
   if (!state.cpu_given && span->throttled() >= options_.throttled_min &&
       GiveCpu(view, node, *span, &proposal)) {
     return proposal;

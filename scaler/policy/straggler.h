@@ -64,6 +64,7 @@ struct StragglerOptions {
 struct Effort {
   std::chrono::microseconds time{0};
   uint64_t work = 0;
+  uint64_t bytes = 0;  // of that work; 0: its size is of no account, or not known
 };
 
 /// What one kind of work costs a node.
@@ -80,10 +81,11 @@ struct CostKind {
 };
 
 /// What workers and servers have in common: finds those that are slow against the median of their
-/// peers for the same work; with fewer than two peers, against their own past, and against
-/// what they used to take compared with a single peer, so that what slows both down blames neither.
-/// First more CPU where the quota holds it back, then a relaunch. Evaluations are left out of the
-/// windows, which go on after them; anything else that is no training begins them anew.
+/// peers for the same work, of the same size where that is known; with fewer than two peers,
+/// against their own past, and against what they used to take compared with a single peer, so that
+/// what slows both down blames neither. First more CPU where the quota holds it back, then a
+/// relaunch. Evaluations are left out of the windows, which go on after them; anything else that is
+/// no training begins them anew.
 class StragglerJudge {
  public:
   StragglerJudge(std::string policy, NodeRole role, std::vector<CostKind> costs,
@@ -94,8 +96,13 @@ class StragglerJudge {
  private:
   /// Of one kind of work, over one window.
   struct Cost {
-    double microseconds = 0;
+    double microseconds = 0;         // a unit
+    double bytes = 0;                // a unit; 0: of no account
     std::chrono::seconds window{0};  // of training
+    /// What a unit of the size of `other`'s costs at most whoever is as fast as this: in proportion
+    /// where it is larger, and no less where it is smaller, since a part of the cost is the same
+    /// for every unit.
+    double For(const Cost& other) const;
   };
   /// The job trained from `begin` to `end` without a break.
   struct Stretch {
@@ -113,6 +120,7 @@ class StragglerJudge {
     size_t kind = 0;
     double ratio = 0;
     double cost_us = 0;
+    double bytes = 0;
     double reference_us = 0;
     double needed_ratio = 0;
     std::string against;
@@ -120,7 +128,7 @@ class StragglerJudge {
   };
   /// One kind of cost of one node, while it was well.
   struct Past {
-    std::deque<double> costs;
+    std::deque<Cost> costs;
     std::deque<double> of_peer;  // the same as multiples of what its single peer took
   };
   struct Node {
@@ -140,10 +148,10 @@ class StragglerJudge {
   std::optional<Cost> MeasureOne(const NodeView& node, const CostKind& kind) const;
   Measured Collect(const NodeView& node, const CostKind& kind, std::chrono::seconds window) const;
   std::optional<Verdict> Judge(const Costs& costs, const std::string& name) const;
-  /// What the others took at the same time.
+  /// What the others took at the same time for work of its size.
   static std::vector<double> Peers(const Costs& costs, const std::string& name, size_t kind);
   /// What is usual for one with fewer than two peers; nothing while its past is too short.
-  std::optional<double> Usual(const std::string& name, size_t kind,
+  std::optional<double> Usual(const std::string& name, size_t kind, const Cost& cost,
                               const std::vector<double>& peers) const;
   void NoteActions(const JobView& view);
   void Remember(const JobView& view, const Costs& costs, const std::string& name, Node* state);

@@ -15,8 +15,8 @@ bool GoesBack(const NodeSample& from, const NodeSample& to) {
          b.minibatches < a.minibatches || b.computing < a.computing ||
          b.waiting_shards < a.waiting_shards || b.waiting_pulls < a.waiting_pulls ||
          b.waiting_pushes < a.waiting_pushes || d.pulls < c.pulls || d.rows < c.rows ||
-         d.parts < c.parts || d.serving < c.serving || d.peer_requests < c.peer_requests ||
-         d.peer_round_trip < c.peer_round_trip;
+         d.parts < c.parts || d.moved_bytes < c.moved_bytes || d.serving < c.serving ||
+         d.peer_requests < c.peer_requests || d.peer_round_trip < c.peer_round_trip;
 }
 
 }  // namespace
@@ -39,6 +39,14 @@ std::optional<Span> SpanBetween(const NodeView& node, TimePoint from, TimePoint 
     return std::nullopt;
   }
   return span;
+}
+
+bool WaitsForServers(const Span& span, double share) {
+  const WorkerTotals &from = span.begin->worker, &to = span.end->worker;
+  const double waits = span.Rate(to.waiting_pulls - from.waiting_pulls) +
+                       span.Rate(to.waiting_pushes - from.waiting_pushes);
+  const double computes = span.Rate(to.computing - from.computing);
+  return waits >= share && computes <= (1 - share) * waits;
 }
 
 void AddPressure(const std::string& name, double percent, Proposal* proposal) {

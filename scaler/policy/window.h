@@ -37,6 +37,11 @@ std::optional<Span> SpanSince(const NodeView& node, TimePoint from,
 std::optional<Span> SpanBetween(const NodeView& node, TimePoint from, TimePoint to,
                                 std::chrono::milliseconds least);
 
+/// Of a worker: it waited for rows and acknowledgements for this share of the time, and of what is
+/// left it computed at most as much as that leaves. (Of several loops one may compute: then it is
+/// not the servers that hold the worker up.)
+bool WaitsForServers(const Span& span, double share);
+
 /// Evidence from PSI, where it is known (not negative).
 void AddPressure(const std::string& name, double percent, Proposal* proposal);
 

@@ -16,7 +16,11 @@ namespace muster::scaler {
 /// How many workers a job should have, where its file leaves a choice (workers_min < workers_max):
 /// measures the rate at each count it has had, tries one more where only one count is known and the
 /// machine has cores to spare, then follows the model: adds while another worker pays, removes what
-/// brings nothing or only waits for shards.
+/// brings nothing or only waits for shards. Where all wait, for data or for servers, none is added.
+///
+/// A job that learns from a topic and keeps up with it is as fast as the topic, whatever its
+/// workers can do: such a rate is no measurement, and workers that are idle most of the time go.
+/// While it falls behind, a worker that brings less pays, too.
 class WorkerCountPolicy final : public Policy {
  public:
   struct Options {
@@ -27,9 +31,14 @@ class WorkerCountPolicy final : public Policy {
     /// Of one count before it is believed, and remembered at most (their median counts).
     size_t measurements_min = 2;
     size_t measurements_max = 12;
+    /// What is older says nothing: the data, the model and the machine's other work have changed.
+    std::chrono::seconds measurement_age_max{3600};
     /// Another worker pays when it brings so much of what one brings on the average now. DLRover
     /// stops at 0.2; a worker that brings less than a third mostly heats the machine.
     double add_min = 0.3;
+    /// While the backlog of a topic grows by this part of the rate, half way from remove_max will
+    /// do.
+    double behind_min = 0.05;
     /// The last worker goes when it brings less. Far from add_min: no count is left and entered
     /// again by noise.
     double remove_max = 0.05;
@@ -39,39 +48,69 @@ class WorkerCountPolicy final : public Policy {
     double fit_error_max = 0.15;
     /// Time that the job must still have: a worker needs some to start, and at the end all wait.
     std::chrono::seconds remaining_min{120};
-    /// Of its time; a worker that waits for shards so long has none to do.
+    /// Of its time; a worker that waits for shards so long has none to do, and one that waits for
+    /// servers so long is not what holds the job up.
     double only_waits = 0.8;
+    /// Of their time on the average; with a topic, workers that wait for shards so long keep up.
+    double keeps_up = 0.2;
+    /// Those that keep up are as many as are so busy; far from 1 - keeps_up, as above.
+    double busy = 0.6;
     /// Cores to spare, of what a worker uses, to try one more.
     double spare_cpus = 0.7;
   };
   WorkerCountPolicy() : WorkerCountPolicy(Options{}) {}
   explicit WorkerCountPolicy(const Options& options) : options_(options) {}
 
-  std::string name() const override { return "worker-count"; }
+  static constexpr const char* kName = "worker-count";
+  std::string name() const override { return kName; }
   std::vector<Proposal> Step(const JobView& view) override;
 
  private:
   struct Workers {
     uint32_t wanted = 0;  // in the plan
     uint32_t running = 0;
-    uint32_t waiting = 0;  // only for shards
-    std::string lives;     // changes when any of them does
-    double cpus = 0;       // one uses, on the average
-    double spare = 0;      // of the machine's
+    uint32_t waiting = 0;         // only for shards
+    uint32_t served = 0;          // that only wait for servers
+    std::string lives;            // changes when any of them does
+    double waits = 0;             // for shards, of their time on the average
+    std::optional<double> cpus;   // one uses, on the average; nothing: not known
+    std::optional<double> spare;  // of the machine's; nothing: not known
+  };
+  struct Window {
+    double rate = 0;                      // records/s
+    std::optional<double> backlog_grows;  // records/s; nothing: it learns from no topic
+  };
+  struct Measurement {
+    TimePoint at;
+    double rate = 0;
   };
   Workers Look(const JobView& view) const;
-  /// Goes on with the measurement under way; true when one was just completed.
-  bool Measure(const JobView& view, const Workers& workers);
+  /// Goes on with the measurement under way; gives it when it was just completed.
+  std::optional<Window> Measure(const JobView& view, const Workers& workers);
+  void Remember(const Window& window, const Workers& workers, TimePoint now);
   std::map<uint32_t, double> Rates() const;
-  std::optional<Proposal> Propose(const JobView& view, const Workers& workers) const;
-  Proposal Change(const Workers& workers, uint32_t to, double rate, std::string because) const;
+  bool KeepsUp(const Window& window, const Workers& workers) const;
+  bool FallsBehind(const Window& window) const;
+  std::optional<Proposal> Propose(const JobView& view, const Workers& workers,
+                                  const Window& window) const;
+  std::optional<Proposal> ProposeFewer(const JobView& view, const Workers& workers,
+                                       const Window& window) const;
+  std::optional<Proposal> FollowModel(const JobView& view, const Workers& workers,
+                                      const Window& window) const;
+  /// As many as there may be, but not more than there are where another is of no use, and than the
+  /// machine has cores for.
+  uint32_t Most(const JobView& view, const Workers& workers) const;
+  Proposal Change(const Workers& workers, uint32_t to, const Window& window,
+                  std::string because) const;
 
   Options options_;
   std::string lives_;
   std::optional<TimePoint> steady_since_;
   std::optional<TimePoint> window_begin_;
   uint64_t records_begin_ = 0;
-  std::map<uint32_t, std::deque<double>> measured_;  // records/s
+  std::optional<uint64_t> backlog_begin_;
+  size_t kept_up_ = 0;  // windows in a row
+  std::map<uint32_t, std::deque<Measurement>> measured_;
 };
 
 }  // namespace muster::scaler

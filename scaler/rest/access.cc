@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/token_file.h"
 #include "scaler/rest/internal/shown.h"
 
 namespace muster::scaler::rest {
@@ -23,16 +24,6 @@ std::string Lower(std::string_view text) {
 }
 
 }  // namespace
-
-bool SameSecret(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  // volatile: or the compiler may leave the loop at the first difference.
-  volatile uint8_t difference = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    difference = difference | static_cast<uint8_t>(a[i] ^ b[i]);
-  }
-  return difference == 0;
-}
 
 AccessControl::AccessControl(AccessOptions options) : options_(std::move(options)) {
   MUSTER_CHECK(!options_.token.empty());

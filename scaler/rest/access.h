@@ -49,7 +49,4 @@ class AccessControl {
   std::vector<std::string> hosts_;
 };
 
-/// Whether both are the same, in a time that depends on their lengths alone.
-bool SameSecret(std::string_view a, std::string_view b);
-
 }  // namespace muster::scaler::rest

@@ -36,8 +36,9 @@ struct TopicPartition {
   std::optional<uint64_t> end;         // of the dataset; absent: never, or not known yet
   std::optional<uint64_t> log_begin;   // absent: the topic was not seen yet
   std::optional<uint64_t> stable_end;  // likewise
-  uint64_t lag = 0;
-  double lag_seconds = 0;
+  std::optional<uint64_t> lag;         // likewise
+  std::optional<double> lag_seconds;   // likewise
+  std::optional<uint64_t> held_back;   // likewise
   uint64_t open_ranges = 0;
   uint64_t lost = 0;
 };
@@ -56,8 +57,10 @@ struct Stream {
   std::string topic;
   bool open = false;
   std::string trouble;
-  uint64_t lag = 0;
-  double lag_seconds = 0;
+  std::string dead_letter_trouble;
+  std::optional<uint64_t> lag;  // absent: not known, for one partition at least
+  std::optional<double> lag_seconds;
+  std::optional<uint64_t> held_back;
   std::optional<Delay> delay;  // absent: nothing was applied yet
   std::vector<TopicPartition> partitions;
 };

@@ -141,13 +141,17 @@ void WriteDatasets(std::span<const Dataset> datasets, Writer* writer) {
   }
 }
 
+std::optional<double> OfKnown(std::optional<uint64_t> count) {
+  return count.has_value() ? std::optional<double>(Of(*count)) : std::nullopt;
+}
+
 /// Those of a topic's partitions that have samples: the ones with the largest lag.
 std::vector<const TopicPartition*> ShownPartitions(const Stream& stream) {
   std::vector<const TopicPartition*> shown;
   for (const TopicPartition& partition : stream.partitions) shown.push_back(&partition);
   if (shown.size() <= kMetricsTopicPartitionsMax) return shown;
   std::stable_sort(shown.begin(), shown.end(),
-                   [](const auto* a, const auto* b) { return a->lag > b->lag; });
+                   [](const auto* a, const auto* b) { return a->lag > b->lag; });  // unknown: last
   shown.resize(kMetricsTopicPartitionsMax);
   return shown;
 }
@@ -204,20 +208,24 @@ void WriteStreams(std::span<const Dataset> datasets, Writer* writer) {
     for (const Dataset& dataset : datasets) {
       if (!dataset.stream) continue;
       for (const TopicPartition* partition : ShownPartitions(*dataset.stream)) {
+        const std::optional<double> value = get(*partition);
+        if (!value.has_value()) continue;  // not known
         writer->Sample({{"dataset", dataset.name},
                         {"topic", dataset.stream->topic},
                         {"partition", std::to_string(partition->partition)}},
-                       get(*partition));
+                       *value);
       }
     }
   };
   of_partitions("muster_stream_lag_offsets", "Offsets that can be read and are not committed.",
-                [](const TopicPartition& p) { return Of(p.lag); });
+                [](const TopicPartition& p) { return OfKnown(p.lag); });
+  of_partitions("muster_stream_held_back_offsets", "Offsets that wait for open transactions.",
+                [](const TopicPartition& p) { return OfKnown(p.held_back); });
   of_partitions("muster_stream_lag_seconds", "Since the first of them was first seen.",
                 [](const TopicPartition& p) { return p.lag_seconds; });
   of_partitions("muster_stream_committed_offset", "Everything before it is committed.",
                 [](const TopicPartition& p) { return Of(p.committed); });
-  of_partitions("muster_stream_lost_offsets", "Taken by retention before they were committed.",
+  of_partitions("muster_stream_lost_offsets", "Gone from the log before they were committed.",
                 [](const TopicPartition& p) { return Of(p.lost); });
   WriteDelays(datasets, writer);
 }

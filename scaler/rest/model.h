@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scaler/rest/dataset_model.h"
+#include "sharding/limits.h"
 
 /// What the REST interface shows, as plain values. model_json.h writes them, and their schemas,
 /// from one description, so that documents and /openapi.json cannot differ. Units are in the names;
@@ -49,6 +50,9 @@ struct Job {
   uint64_t scaler_started_wall_us = 0;
   /// How many there are to be.
   uint32_t workers_wanted = 0;
+  /// How many may be wanted: the job file's range, if it has one.
+  uint32_t workers_min = 1;
+  uint32_t workers_max = kWorkersMax;
   /// "": the kernel enforces limits; else what is missing, why, and what to do about it.
   std::string limits_remark;
 };

@@ -54,7 +54,10 @@ static void Describe(F& f, T& j) {
   f.Field("counters", j.counters, "Running totals of the job by name");
   f.Field("last_event_id", j.last_event_id, "0: none");
   f.Field("scaler_started_wall_us", j.scaler_started_wall_us, "");
-  f.Field("workers_wanted", j.workers_wanted, "How many workers there are to be");
+  f.Field("workers_wanted", j.workers_wanted,
+          "How many workers there are to be; those that start, or are down, are among them");
+  f.Field("workers_min", j.workers_min, "The least that `workers/scale` takes");
+  f.Field("workers_max", j.workers_max, "The most that `workers/scale` takes");
   f.Field("limits_remark", j.limits_remark,
           "Empty: the kernel enforces limits; else what is missing, why, and what to do about it");
 }

@@ -5,6 +5,7 @@
 #include "scaler/rest/model_json.h"
 #include "scaler/rest/openapi.h"
 #include "scaler/rest/router.h"
+#include "sharding/limits.h"
 
 namespace muster::scaler::rest {
 namespace {
@@ -13,7 +14,6 @@ namespace {
 constexpr double kNumberMax = 9007199254740991;
 constexpr double kPageMax = 1000;
 constexpr double kReasonCharactersMax = 200;
-constexpr double kWorkersMax = 1024;
 constexpr double kRetryShardsMax = 1000;
 constexpr double kMemoryBytesMin = 16 << 20;  // as in a job file
 constexpr double kMemoryBytesMax = 1ull << 50;
@@ -311,7 +311,8 @@ std::vector<Route> JobActions() {
           [](const Arguments& a, Backend& b) {
             return Caused(b.job.RetryShards(a.Texts("shards")));
           }),
-      Act("/api/v1/workers/scale", "scaleWorkers", "Another number of workers",
+      Act("/api/v1/workers/scale", "scaleWorkers",
+          "Another number of workers, which holds: worker-count is paused until it is resumed",
           {{.name = "workers",
             .in = ParamIn::kBody,
             .kind = ParamKind::kInteger,

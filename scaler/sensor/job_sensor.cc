@@ -79,6 +79,22 @@ void JobSensor::OnStatus(const v1::JobStatus& status, TimePoint asked_at) {
   WatchReplay();
 }
 
+void JobSensor::OnMachine(std::optional<std::chrono::microseconds> idle, TimePoint at) {
+  if (!idle.has_value() || (!idle_.empty() && *idle < idle_.back().total)) idle_.clear();
+  if (!idle.has_value()) return;
+  idle_.push_back({at, *idle});
+  while (idle_.back().at - idle_.front().at > options_.machine_window) idle_.pop_front();
+}
+
+std::optional<double> JobSensor::IdleCpus() const {
+  if (idle_.empty()) return std::nullopt;
+  const double seconds = std::chrono::duration<double>(idle_.back().at - idle_.front().at).count();
+  if (seconds < std::chrono::duration<double>(options_.machine_window / 2).count()) {
+    return std::nullopt;
+  }
+  return InSeconds(idle_.back().total - idle_.front().total) / seconds;
+}
+
 NodeEnd JobSensor::OnExit(const NodeExited& exit, const KeptNode& kept, TimePoint at) {
   const auto before = done_at_start_.find(kept.name);
   const bool went_on = before != done_at_start_.end() && done_most_ > before->second;
@@ -133,7 +149,11 @@ const JobView& JobSensor::View(const std::vector<KeptNode>& kept, TimePoint now)
     if (round_.has_value() && Lives(each)) AddSample(each, &node);
   }
   view_.nodes = std::move(nodes);
-  if (master_.has_value()) view_.records_left = master_->training_left;
+  if (master_.has_value()) {
+    view_.records_left = master_->training_left;
+    view_.backlog_records = master_->backlog;
+  }
+  view_.idle_cpus = IdleCpus();
   view_.sources_away = master_.has_value() && master_->sources_away;
   view_.master_heard = master_.has_value() && view_.now - master_->asked_at <= options_.stale_after;
   view_.activity = ActivityNow(view_.now);
@@ -163,11 +183,10 @@ NodeView JobSensor::NodeOf(const KeptNode& kept) {
 }
 
 const MasterNode* JobSensor::SeenOf(const KeptNode& kept) const {
-  if (!master_.has_value() || !Lives(kept) || kept.pid == 0) return nullptr;
+  if (!master_.has_value() || !Lives(kept)) return nullptr;
   const auto seen = master_->nodes.find(kept.name);
-  if (seen == master_->nodes.end() || seen->second.pid != kept.pid) return nullptr;
-  // Of an answer of before, the pid is another process', which had the same number.
-  if (master_->asked_at < kept.started_at) return nullptr;
+  if (seen == master_->nodes.end()) return nullptr;
+  if (seen->second.start != StartNumber(kept.starts)) return nullptr;
   const MasterNode::State state = seen->second.state;
   const bool heard = state == MasterNode::State::kRunning || state == MasterNode::State::kLost;
   return heard ? &seen->second : nullptr;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -41,7 +42,7 @@ struct JobShape {
 /// Joins what the launcher measures, what the master says and what the keeper knows into the view
 /// of the job that policies step through, and into figures over time.
 ///
-/// Readings belong to a life by the node's start number, the master's totals by pid and
+/// Readings belong to a life by the node's start number, the master's totals by that and
 /// incarnation; figures of two lives are never mixed. A total that the master forgot (it was
 /// started again) holds still until it has heard it again.
 ///
@@ -58,6 +59,8 @@ class JobSensor {
     size_t samples_max = 600;
     /// What figures of the dashboard are taken over: totals come every half second or so.
     std::chrono::seconds figure_window{3};
+    /// What the machine's idle time is taken over.
+    std::chrono::seconds machine_window{20};
   };
   explicit JobSensor(JobShape shape) : JobSensor(std::move(shape), Options{}) {}
   JobSensor(JobShape shape, const Options& options);
@@ -65,6 +68,9 @@ class JobSensor {
   /// Once a second: of every node that runs, as far as it could be read. One whose reading is
   /// missing keeps its last figures.
   void OnReading(std::vector<NodeReading> readings, TimePoint at, WallTime wall);
+  /// Once a second: the running total of what no program used of the machine's cores (MachineIdle);
+  /// nothing: it cannot be had.
+  void OnMachine(std::optional<std::chrono::microseconds> idle, TimePoint at);
   /// An answer of the master; those that were overtaken are ignored.
   void OnStatus(const v1::JobStatus& status, TimePoint asked_at);
   /// A node ended. `kept`: as its keeper has it, before or after it heard of the exit. Gives what
@@ -104,6 +110,7 @@ class JobSensor {
   void AddSample(const KeptNode& kept, NodeView* node);
   void WatchReplay();
   Activity ActivityNow(TimePoint now) const;
+  std::optional<double> IdleCpus() const;
   void AddFigures();
 
   Options options_;
@@ -111,6 +118,11 @@ class JobSensor {
   std::vector<NodeEnd> ends_;
   std::vector<ActionTaken> taken_;
   std::optional<Round> round_;  // not in a view yet
+  struct Idle {
+    TimePoint at;
+    std::chrono::microseconds total{0};
+  };
+  std::deque<Idle> idle_;  // of the machine; oldest first
   std::optional<MasterDigest> master_;
   std::map<std::string, NodeLife> lives_;
   std::map<std::string, uint64_t> done_at_start_;  // of the present life

@@ -34,6 +34,7 @@ ServerTotals ToServerTotals(const v1::NodeStatus& node) {
   return {.pulls = counters.pulls(),
           .rows = counters.pulled_rows(),
           .parts = counters.parts_applied() + counters.parts_skipped(),
+          .moved_bytes = counters.received_bytes() + counters.sent_bytes(),
           .serving = Micros(counters.service_us()),
           .peer_requests = node.peer_pulls() + node.peer_pushes(),
           .peer_round_trip = Micros(node.peer_pull_us() + node.peer_push_us()),
@@ -42,7 +43,7 @@ ServerTotals ToServerTotals(const v1::NodeStatus& node) {
 
 MasterNode ToMasterNode(const v1::NodeStatus& node) {
   MasterNode seen{.state = StateOf(node.state()),
-                  .pid = node.pid(),
+                  .start = StartNumber(node.start()),
                   .incarnation = node.incarnation(),
                   .draining = node.drain() == "draining",
                   .drained = node.drain() == "drained",
@@ -55,7 +56,14 @@ MasterNode ToMasterNode(const v1::NodeStatus& node) {
   return seen;
 }
 
-void AddDataset(const v1::DatasetStatus& dataset, MasterDigest* digest) {
+/// Of all datasets of training together.
+struct Backlog {
+  uint64_t records = 0;
+  bool topic = false;  // to which more will come
+  bool known = true;   // the lag of all such
+};
+
+void AddDataset(const v1::DatasetStatus& dataset, MasterDigest* digest, Backlog* backlog) {
   uint64_t expected = dataset.omitted_records_expected();
   uint64_t done = dataset.omitted_records_done();
   bool leased = false;
@@ -71,7 +79,14 @@ void AddDataset(const v1::DatasetStatus& dataset, MasterDigest* digest) {
   digest->open |= dataset.stream().open();
   digest->sources_away |= !dataset.stream().trouble().empty();
   digest->evaluating |= evaluation && leased;
-  if (!evaluation) digest->training_left += expected - std::min(done, expected);
+  if (evaluation) return;
+  const uint64_t left = expected - std::min(done, expected);
+  digest->training_left += left;
+  // Of an open topic what is known so far is a part of it.
+  backlog->records += dataset.stream().open() ? dataset.stream().lag() : left;
+  if (!dataset.stream().open()) return;
+  backlog->topic = true;
+  backlog->known &= dataset.stream().has_lag();
 }
 
 }  // namespace
@@ -79,7 +94,9 @@ void AddDataset(const v1::DatasetStatus& dataset, MasterDigest* digest) {
 MasterDigest Digest(const v1::JobStatus& status, TimePoint asked_at) {
   MasterDigest digest{.asked_at = asked_at, .master_incarnation = status.master_incarnation()};
   if (v1::JobState_IsValid(status.state())) digest.phase = static_cast<JobPhase>(status.state());
-  for (const v1::DatasetStatus& dataset : status.datasets()) AddDataset(dataset, &digest);
+  Backlog backlog;
+  for (const v1::DatasetStatus& dataset : status.datasets()) AddDataset(dataset, &digest, &backlog);
+  if (backlog.topic && backlog.known) digest.backlog = backlog.records;
   for (const v1::NodeStatus& node : status.nodes()) {
     digest.nodes[node.name()] = ToMasterNode(node);
   }

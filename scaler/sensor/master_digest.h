@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
 #include "proto/admin.pb.h"
 #include "scaler/core/messages.h"
 #include "scaler/policy/job_view.h"
+#include "sharding/types.h"
 
 namespace muster::scaler {
 
@@ -15,7 +17,7 @@ namespace muster::scaler {
 struct MasterNode {
   enum class State : uint8_t { kStarting, kRunning, kLost, kExited };
   State state = State::kStarting;
-  uint64_t pid = 0;
+  StartNumber start;         // that the master was told of; 0: none
   uint64_t incarnation = 0;  // of its process' session; totals begin anew with it
   bool draining = false;
   bool drained = false;
@@ -37,6 +39,8 @@ struct MasterDigest {
   uint64_t records_expected = 0;
   /// Of training datasets.
   uint64_t training_left = 0;
+  /// JobView::backlog_records.
+  std::optional<uint64_t> backlog;
   bool evaluating = false;    // shards of an evaluation are in the hands of workers
   bool leased = false;        // any shard is
   bool open = false;          // a topic may bring more shards

@@ -42,6 +42,7 @@ NodeLife::Heard NodeLife::Hear(const MasterNode& seen, uint64_t master_incarnati
   Raise(&server_.pulls, seen.server.pulls);
   Raise(&server_.rows, seen.server.rows);
   Raise(&server_.parts, seen.server.parts);
+  Raise(&server_.moved_bytes, seen.server.moved_bytes);
   Raise(&server_.serving, seen.server.serving);
   server_.partitions_serving = seen.server.partitions_serving;
   HearPeers(seen.server, master_incarnation, asked_at);

@@ -235,7 +235,6 @@ absl::StatusOr<rest::Event> LiveJobApi::RetryShards(const std::vector<std::strin
   for (const std::string& id : ids) {
     MUSTER_ASSIGN_OR_RETURN(*request.add_shards(), ParseShardId(id));
   }
-  // The master alone can judge, and takes all or none.
   std::vector<std::string> retried = ids;
   if (retried.empty()) {
     MUSTER_ASSIGN_OR_RETURN(retried, FailedShards());
@@ -244,11 +243,9 @@ absl::StatusOr<rest::Event> LiveJobApi::RetryShards(const std::vector<std::strin
     }
   }
   if (retried.empty()) return absl::FailedPreconditionError("no shard is FAILED");
-  MUSTER_RETURN_IF_ERROR(master_->RetryShards(request).status());
-  absl::StatusOr<rest::Event> event = Order([&] { return orders_->TakeRetry(retried); });
-  if (event.ok()) return event;
-  return absl::UnavailableError(fmt::format("{} shards are tried again, but no event tells it: {}",
-                                            retried.size(), Message(event.status())));
+  // The master alone can judge, and takes all or none.
+  return OrderOfMaster([&] { return orders_->TakeRetry(retried); },
+                       [&] { return master_->RetryShards(request).status(); });
 }
 
 absl::StatusOr<std::vector<std::string>> LiveJobApi::FailedShards() {

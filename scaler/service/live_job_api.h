@@ -44,7 +44,6 @@ class OrderTaker {
   /// The master is asked after the event is told.
   virtual absl::StatusOr<rest::Event> TakeDrainJob(const std::string& reason) = 0;
   virtual absl::StatusOr<rest::Event> TakeCancelJob(const std::string& reason) = 0;
-  /// It has been asked, and has put them back.
   virtual absl::StatusOr<rest::Event> TakeRetry(const std::vector<std::string>& shards) = 0;
   /// What the event says could not be done.
   virtual void FailOrder(uint64_t event_id, const std::string& why) = 0;

@@ -48,12 +48,20 @@ rest::Delay DelayFromStatus(const v1::DelayStatus& status) {
           .buckets = {status.buckets().begin(), status.buckets().end()}};
 }
 
+/// Of all partitions of a topic, or of one: what is not known is absent.
+template <typename From, typename To>
+void LagFromStatus(const From& from, To* to) {
+  if (from.has_lag()) to->lag = from.lag();
+  if (from.has_lag_ms()) to->lag_seconds = static_cast<double>(from.lag_ms()) / 1e3;
+  if (from.has_held_back()) to->held_back = from.held_back();
+}
+
 rest::Stream StreamFromStatus(const v1::StreamStatus& status) {
   rest::Stream stream{.topic = status.topic(),
                       .open = status.open(),
                       .trouble = status.trouble(),
-                      .lag = status.lag(),
-                      .lag_seconds = static_cast<double>(status.lag_ms()) / 1e3};
+                      .dead_letter_trouble = status.dead_letter_trouble()};
+  LagFromStatus(status, &stream);
   if (status.has_delay()) stream.delay = DelayFromStatus(status.delay());
   for (const v1::TopicPartitionStatus& from : status.partitions()) {
     rest::TopicPartition& to = stream.partitions.emplace_back();
@@ -61,10 +69,9 @@ rest::Stream StreamFromStatus(const v1::StreamStatus& status) {
           .begin = from.begin(),
           .cut = from.cut(),
           .committed = from.committed(),
-          .lag = from.lag(),
-          .lag_seconds = static_cast<double>(from.lag_ms()) / 1e3,
           .open_ranges = from.open_ranges(),
           .lost = from.lost()};
+    LagFromStatus(from, &to);
     if (from.has_end()) to.end = from.end();
     if (from.has_log_begin()) to.log_begin = from.log_begin();
     if (from.has_stable_end()) to.stable_end = from.stable_end();
@@ -145,7 +152,7 @@ rest::Node NodeFromStatus(const v1::NodeStatus& status) {
                   .drain = status.drain().empty() ? "none" : status.drain(),
                   .drain_left = status.drain_left(),
                   .pid = status.pid(),
-                  .start = status.restarts() + 1,
+                  .start = status.start(),
                   .restarts = status.restarts(),
                   .last_exit = status.last_exit(),
                   .heartbeat_age_ms = status.heartbeat_age_ms()};

@@ -15,7 +15,8 @@ rest::Resources Shown(const Resources& resources) {
 
 /// The keeper knows of a process before the master does, and of its end, too.
 void ApplyKept(const KeptNode& kept, rest::Node* node) {
-  const bool same_life = kept.pid != 0 && node->pid == kept.pid;
+  const bool lives = kept.pid != 0;
+  const bool same_life = lives && node->start == kept.starts;
   switch (kept.state) {
     case KeptNode::State::kWaiting:
       node->state = kept.starts == 0 ? "starting" : "exited";
@@ -47,7 +48,7 @@ void ApplyKept(const KeptNode& kept, rest::Node* node) {
   node->limits = Shown(kept.limits);
 }
 
-rest::Job DrawJob(const PictureInput& input, const JobSensor& sensor) {
+rest::Job DrawJob(const PictureInput& input, const JobSensor& sensor, const JobShape& shape) {
   rest::Job job = input.status != nullptr ? JobFromStatus(*input.status) : rest::Job{};
   job.name = input.job_name;
   job.id = input.job_id;
@@ -56,6 +57,10 @@ rest::Job DrawJob(const PictureInput& input, const JobSensor& sensor) {
   job.last_event_id = input.last_event_id;
   job.scaler_started_wall_us = input.scaler_started_wall_us;
   job.workers_wanted = input.workers_wanted;
+  if (shape.workers_min < shape.workers_max) {
+    job.workers_min = shape.workers_min;
+    job.workers_max = shape.workers_max;
+  }
   job.limits_remark = input.limits_remark;
   rest::Progress& progress = job.progress;
   progress.records_per_second = sensor.Rate();
@@ -74,7 +79,8 @@ rest::Job DrawJob(const PictureInput& input, const JobSensor& sensor) {
 }  // namespace
 
 Picture DrawPicture(const PictureInput& input, const JobSensor& sensor, const JobShape& shape) {
-  Picture picture{.job = DrawJob(input, sensor), .datasets = {}, .nodes = {}, .policies = {}};
+  Picture picture{
+      .job = DrawJob(input, sensor, shape), .datasets = {}, .nodes = {}, .policies = {}};
   std::map<std::string, rest::Node> nodes;
   if (input.status != nullptr) {
     picture.datasets = DatasetsFromStatus(*input.status);

@@ -65,8 +65,8 @@ ScalerLoop::ScalerLoop(Parts parts)
       shape_(WithHistory(options_.shape, options_)),
       launcher_(std::move(parts.launcher)),
       keeper_(options_.keeper, parts.adoption.plan),
-      link_(MakeAdminClient(options_.master_address, options_.job, kDeadline, WhenAway::kWait),
-            options_.run_id, kPollInterval, clock_, kPartitionsInterval),
+      link_(MakeAdminClient(MasterTargetOf(options_), kDeadline, WhenAway::kWait), options_.run_id,
+            kPollInterval, clock_, kPartitionsInterval),
       sensor_(shape_),
       decider_(WithPaused(options_.decider, parts.adoption.plan),
                [this](rest::Event event) { return Tell(std::move(event)); }),
@@ -210,6 +210,7 @@ void ScalerLoop::Measure() {
     if (usage.ok()) readings.push_back(ToReading(node, *usage));
   }
   sensor_.OnReading(std::move(readings), clock_->Now(), clock_->Wall());
+  sensor_.OnMachine(MachineIdle(), clock_->Now());
 }
 
 void ScalerLoop::Decide() {
@@ -266,9 +267,7 @@ rest::Event ScalerLoop::Tell(rest::Event event) {
 
 void ScalerLoop::Do(const StartNode& effect) {
   NodeCommand command = options_.command_of(effect.node, effect.role);
-  if (effect.role == NodeRole::kWorker) {
-    command.environment["MUSTER_START"] = std::to_string(effect.start);
-  }
+  command.environment["MUSTER_START"] = std::to_string(effect.start);
   const absl::Status status = launcher_.Start(command, effect.start, effect.limits);
   if (status.ok()) return;
   Log(LogLevel::kError, "{}", Message(status));
@@ -371,14 +370,7 @@ absl::StatusOr<rest::Event> ScalerLoop::TakeCancelJob(const std::string& reason)
 }
 
 absl::StatusOr<rest::Event> ScalerLoop::TakeRetry(const std::vector<std::string>& shards) {
-  absl::StatusOr<rest::Event> event =
-      Grant([&](const HumanOrders& orders) { return orders.RetryShards(shards, ""); });
-  if (event.ok()) return event;
-  // The master has put them back, whatever would have kept us from it.
-  return Tell({.kind = "action",
-               .target = "job",
-               .action = "retry-shards",
-               .because = fmt::format("{} FAILED shards are tried again", shards.size())});
+  return Grant([&](const HumanOrders& orders) { return orders.RetryShards(shards, ""); });
 }
 
 void ScalerLoop::FailOrder(uint64_t event_id, const std::string& why) {

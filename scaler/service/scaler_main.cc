@@ -12,13 +12,12 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "scaler/admin/admin_client.h"
+#include "base/token_file.h"
 #include "scaler/core/plan.h"
 #include "scaler/dashboard/dashboard_files.h"
 #include "scaler/decision/log/event_log.h"
 #include "scaler/launcher/node_launcher.h"
 #include "scaler/rest/server/http_server.h"
-#include "scaler/rest/server/token_file.h"
 #include "scaler/service/call_queue.h"
 #include "scaler/service/live_job_api.h"
 #include "scaler/service/plan_file.h"
@@ -87,11 +86,10 @@ absl::Status OpenRest(const ScalerOptions& options, uint16_t port, rest::HttpSer
   return options.on_rest ? options.on_rest(port) : absl::OkStatus();
 }
 
-/// nullptr, and why in the log, when there is to be none or it cannot be had.
+/// nullptr, and why in the log, when it cannot be had.
 std::unique_ptr<rest::HttpServer> MakeRest(const ScalerOptions& options, rest::JobApi* job,
                                            const Clock* clock) {
-  if (options.rest_token_file.empty()) return nullptr;
-  absl::StatusOr<std::string> token = rest::LoadOrMakeToken(options.rest_token_file);
+  absl::StatusOr<std::string> token = LoadOrMakeToken(options.token_file);
   if (!token.ok()) {
     Log(LogLevel::kError, "no REST interface: {}", Message(token.status()));
     return nullptr;
@@ -108,6 +106,10 @@ std::unique_ptr<rest::HttpServer> MakeRest(const ScalerOptions& options, rest::J
 }
 
 }  // namespace
+
+MasterTarget MasterTargetOf(const ScalerOptions& options) {
+  return {.address = options.master_address, .job = options.job, .token_file = options.token_file};
+}
 
 absl::StatusOr<KeeperOutcome> RunScaler(const ScalerOptions& options, const Clock* clock) {
   MUSTER_RETURN_IF_ERROR(MakeDirectories(options.directory));
@@ -145,7 +147,7 @@ absl::StatusOr<KeeperOutcome> RunScaler(const ScalerOptions& options, const Cloc
                      if (server != nullptr) server->NotifyEvents();
                    }});
   const std::unique_ptr<AdminClient> master =
-      MakeAdminClient(options.master_address, options.job, kRestDeadline, WhenAway::kWait);
+      MakeAdminClient(MasterTargetOf(options), kRestDeadline, WhenAway::kWait);
   LiveJobApi api({.log_directory = options.log_directory}, &board, events.get(), master.get(),
                  &calls, &loop);
   server = MakeRest(options, &api, clock);

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "scaler/admin/admin_client.h"
 #include "scaler/core/node_keeper.h"
 #include "scaler/core/node_role.h"
 #include "scaler/core/plan.h"
@@ -38,10 +39,11 @@ struct ScalerOptions {
   std::string socket_directory;   // of supervising processes; made when it is not there
   /// What a node is.
   std::function<NodeCommand(const std::string& node, NodeRole role)> command_of;
-  /// The REST interface: a port of 127.0.0.1 (0 = one that is free), the file of its token, and
-  /// what to do with the port once it is open. None without a file.
+  /// Of the job: the master is asked with it, and who asks us shows it (base/token_file.h).
+  std::string token_file;
+  /// The REST interface: a port of 127.0.0.1 (0 = one that is free), and what to do with the port
+  /// once it is open.
   uint16_t rest_port = 0;
-  std::string rest_token_file;
   std::function<absl::Status(uint16_t port)> on_rest;
   /// The reading end of a pipe whose end is the end of every node; -1 = none.
   int life_fd = -1;
@@ -52,6 +54,9 @@ struct ScalerOptions {
   /// Readable when SIGINT, SIGTERM or SIGHUP came (a signalfd); -1 = none.
   int signal_fd = -1;
 };
+
+/// Where the job's master is asked.
+MasterTarget MasterTargetOf(const ScalerOptions& options);
 
 /// The body of `muster scaler`: adopts the nodes that an earlier scaler of this run has started,
 /// keeps them and the others alive while the job trains, ends them when it is over. Nodes outlive

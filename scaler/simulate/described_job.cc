@@ -16,6 +16,8 @@ using std::chrono::seconds;
 
 /// Requests of a minibatch: its pulls and its pushes.
 constexpr double kRequestsEach = 2;
+/// A request and its answer.
+constexpr double kBytesEach = 4'000;
 /// A round trip as workers see it, in service times: connections, waiting in line.
 constexpr double kRoundTrips = 4;
 constexpr size_t kSimulatedSamplesMax = 660;
@@ -250,6 +252,7 @@ void DescribedJob::ShareCpus() {
     all += state.wanted_cpus;
   }
   const double machine = std::min(1.0, spec_.machine.cpus / std::max(all, 1e-9));
+  view_.idle_cpus = std::max(spec_.machine.cpus - all, 0.0);
   for (const NodeView& node : view_.nodes) {
     Node& state = nodes_.at(node.name);
     double most = state.wanted_cpus * machine;
@@ -354,6 +357,7 @@ void DescribedJob::Sample(NodeView* node) {
     sample.server = {.pulls = whole(state.requests / 2),
                      .rows = whole(state.requests * 50),
                      .parts = whole(state.requests / 2),
+                     .moved_bytes = whole(state.requests * kBytesEach),
                      .serving = FromSeconds(state.serving),
                      .peer_requests = whole(state.requests),
                      .peer_round_trip = FromSeconds(state.round_trip)};

@@ -245,6 +245,7 @@ void ToProto(const RegisterServerRequest& from, v1::RegisterServerRequest* to) {
   to->set_name(from.name);
   to->set_nonce(from.nonce);
   LanesToProto(from.lanes, to);
+  to->set_start(from.start.value());
 }
 
 absl::StatusOr<RegisterServerRequest> FromProto(const v1::RegisterServerRequest& from) {
@@ -253,6 +254,7 @@ absl::StatusOr<RegisterServerRequest> FromProto(const v1::RegisterServerRequest&
   to.name = from.name();
   to.nonce = from.nonce();
   MUSTER_ASSIGN_OR_RETURN(to.lanes, LanesFromProto(from));
+  to.start = StartNumber(from.start());
   return to;
 }
 

@@ -94,8 +94,16 @@ absl::Status ReportsFromProto(const v1::WorkerExchangeRequest& from, WorkerExcha
     MUSTER_RETURN_IF_ERROR(CheckText("returned.reason", item.reason(), kTextBytesMax));
     ReturnedLease& returned = to->returned.emplace_back();
     LeaseFromProto(item, &returned);
-    if (item.failed()) returned.failure = item.reason();
+    MUSTER_RETURN_IF_ERROR(CheckEnum("returned.hand_back", item.hand_back(),
+                                     static_cast<uint32_t>(HandBack::kShortage)));
+    returned.hand_back = static_cast<HandBack>(item.hand_back());
+    if (item.failed()) {
+      returned.failure = item.reason();
+    } else {
+      returned.shortage = item.reason();
+    }
     returned.fatal = item.fatal();
+    returned.minibatches_started = item.minibatches_started();
   }
   return absl::OkStatus();
 }
@@ -149,11 +157,10 @@ void ToProto(const ShardMetrics& from, v1::ShardMetrics* to) {
   for (const auto& [name, histogram] : from.aucs) {
     v1::Auc* item = to->add_aucs();
     item->set_name(name);
-    for (uint32_t bin = 0; bin < histogram.positives.size(); ++bin) {
-      if (histogram.positives[bin] == 0 && histogram.negatives[bin] == 0) continue;
-      item->add_bins(bin);
-      item->add_positives(histogram.positives[bin]);
-      item->add_negatives(histogram.negatives[bin]);
+    for (const AucHistogram::Bin& bin : histogram.bins) {
+      item->add_bins(bin.bin);
+      item->add_positives(bin.positives);
+      item->add_negatives(bin.negatives);
     }
   }
 }
@@ -181,14 +188,18 @@ absl::StatusOr<ShardMetrics> FromProto(const v1::ShardMetrics& from) {
           fmt::format("metrics.aucs '{}': {} bins, {} positives and {} negatives differ in length",
                       item.name(), item.bins_size(), item.positives_size(), item.negatives_size()));
     }
-    AucHistogram& histogram = to.aucs[item.name()];
-    histogram.positives.assign(AucHistogram::kBins, 0);
-    histogram.negatives.assign(AucHistogram::kBins, 0);
+    std::vector<AucHistogram::Bin> bins;
     for (int i = 0; i < item.bins_size(); ++i) {
       MUSTER_RETURN_IF_ERROR(CheckEnum("metrics.aucs.bins", item.bins(i), AucHistogram::kBins - 1));
-      histogram.positives[item.bins(i)] = item.positives(i);
-      histogram.negatives[item.bins(i)] = item.negatives(i);
+      if (!bins.empty() && item.bins(i) <= bins.back().bin) {
+        return absl::InvalidArgumentError(
+            fmt::format("metrics.aucs '{}': bin {} comes after bin {}; they must ascend",
+                        item.name(), item.bins(i), bins.back().bin));
+      }
+      bins.push_back({item.bins(i), item.positives(i), item.negatives(i)});
     }
+    bins.shrink_to_fit();
+    to.aucs[item.name()].bins = std::move(bins);
   }
   return to;
 }
@@ -218,8 +229,10 @@ void ToProto(const WorkerExchangeRequest& from, v1::WorkerExchangeRequest* to) {
     v1::ReturnedLease* item = to->add_returned();
     LeaseToProto(returned, item);
     item->set_failed(returned.failure.has_value());
-    item->set_reason(returned.failure.value_or(""));
+    item->set_reason(returned.failure.value_or(returned.shortage));
     item->set_fatal(returned.fatal);
+    item->set_hand_back(static_cast<uint32_t>(returned.hand_back));
+    item->set_minibatches_started(returned.minibatches_started);
   }
   to->set_want(from.want);
   ToProto(from.times, to->mutable_times());

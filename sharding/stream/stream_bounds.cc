@@ -13,6 +13,7 @@ using Kind = StreamBound::Kind;
 /// default for a minute at most: so long after the time itself its end is there.
 constexpr std::chrono::seconds kTimeSlack{75};
 
+/// Every partition that there is must be named, and no other.
 absl::Status CheckNamed(const StreamBound& bound, std::string_view field,
                         std::span<const StreamLog> logs) {
   if (bound.kind != Kind::kOffsets) return absl::OkStatus();
@@ -46,10 +47,46 @@ std::optional<uint64_t> BeginOf(const StreamBound& start, const StreamLog& log) 
   }
 }
 
+/// Offsets that are named must be where the logs are: else records would never be read, and nobody
+/// would be told.
+absl::Status CheckReached(const StreamBounds& bounds, std::span<const StreamLog> logs) {
+  for (const StreamLog& log : logs) {
+    const uint32_t partition = log.partition.value();
+    if (bounds.start.kind == Kind::kOffsets && bounds.start.offsets.at(partition) > log.end) {
+      return absl::FailedPreconditionError(fmt::format(
+          "kafka.start names offset {} of partition {}, whose log ends at offset {}: name one that "
+          "is not beyond it",
+          bounds.start.offsets.at(partition), partition, log.end));
+    }
+    const uint64_t begin = BeginOf(bounds.start, log).value_or(log.begin);
+    if (bounds.end.kind == Kind::kOffsets && bounds.end.offsets.at(partition) < begin) {
+      return absl::FailedPreconditionError(
+          fmt::format("kafka.end names offset {} of partition {}, where the dataset begins at "
+                      "offset {}: name one that is not before it",
+                      bounds.end.offsets.at(partition), partition, begin));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// A partition that was added after the first look has no offset in the job file.
+absl::Status CheckAdded(const StreamBounds& bounds, std::span<const StreamLog> logs) {
+  if (bounds.end.kind != Kind::kOffsets || bounds.over) return absl::OkStatus();
+  for (const StreamLog& log : logs) {
+    if (bounds.known.contains(log.partition)) continue;
+    return absl::FailedPreconditionError(fmt::format(
+        "the topic was given a partition {}, for which kafka.end names no offset, so nobody knows "
+        "whether its records belong to the dataset. Begin a new job in another "
+        "spec.stateDirectory, and name an offset for each",
+        log.partition.value()));
+  }
+  return absl::OkStatus();
+}
+
 std::optional<uint64_t> EndOf(const StreamBounds& bounds, const StreamLog& log, bool first_look) {
   switch (bounds.end.kind) {
     case Kind::kNow:
-      return first_look ? log.stable_end : log.begin;
+      return first_look ? log.end : log.begin;
     case Kind::kOffsets:
       return first_look ? bounds.end.offsets.at(log.partition.value()) : log.begin;
     case Kind::kTime:
@@ -70,6 +107,9 @@ absl::StatusOr<std::vector<StreamSight>> ResolveSights(const StreamBounds& bound
   if (first_look) {
     MUSTER_RETURN_IF_ERROR(CheckNamed(bounds.start, "start", logs));
     MUSTER_RETURN_IF_ERROR(CheckNamed(bounds.end, "end", logs));
+    MUSTER_RETURN_IF_ERROR(CheckReached(bounds, logs));
+  } else {
+    MUSTER_RETURN_IF_ERROR(CheckAdded(bounds, logs));
   }
   std::vector<StreamSight> sights;
   for (const StreamLog& log : logs) {
@@ -77,7 +117,8 @@ absl::StatusOr<std::vector<StreamSight>> ResolveSights(const StreamBounds& bound
                       .log_begin = log.begin,
                       .stable_end = log.stable_end,
                       .begin = {},
-                      .end = {}};
+                      .end = {},
+                      .log_end = log.end};
     const bool known = bounds.known.contains(log.partition);
     if (first_look) sight.begin = BeginOf(bounds.start, log);
     if (!known || bounds.end.kind == Kind::kTime) sight.end = EndOf(bounds, log, first_look);

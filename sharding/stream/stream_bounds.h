@@ -18,6 +18,8 @@ struct StreamLog {
   TopicPartition partition;
   uint64_t begin = 0;
   uint64_t stable_end = 0;
+  /// The high watermark, not less than `stable_end`.
+  uint64_t end = 0;
   /// The first offset that is not older than the bound's time, where one is a time; none: every
   /// record is older.
   std::optional<uint64_t> at_start_time, at_end_time;
@@ -34,12 +36,14 @@ struct StreamBounds {
   /// The logs' `at_end_time` are an answer: where it has none, no record is so young. Else nobody
   /// asked for them in this look.
   bool end_time_asked = false;
+  /// Everything before the dataset's end is cut: what the topic gets now is none of its own.
+  bool over = false;
 };
 
 /// What the cutter is to see. A topic partition that comes later is read from its oldest record,
-/// unless the dataset ends at offsets or with what was there at first: then it is none of its own.
+/// unless the dataset ends with what was there at first, or is over: then it is none of its own.
 /// Pure. kFailedPrecondition: offsets are named for a partition that there is not, or not for one
-/// that there is.
+/// that there is or that was added; a begin behind the log's end; an end before the begin.
 absl::StatusOr<std::vector<StreamSight>> ResolveSights(const StreamBounds& bounds,
                                                        std::span<const StreamLog> logs);
 

@@ -32,7 +32,7 @@ void StreamCutter::See(std::span<const StreamSight> sights, TimePoint now, WallT
   for (const StreamSight& sight : sights) there.insert(sight.partition);
   for (auto& [id, partition] : partitions_) {
     partition.missing = !there.contains(id);
-    if (partition.missing) partition.stable_end = 0;
+    if (partition.missing) partition.stable_end = partition.log_end = 0;
   }
   for (const StreamSight& sight : sights) {
     if (over && !partitions_.contains(sight.partition)) continue;
@@ -49,6 +49,7 @@ void StreamCutter::See(std::span<const StreamSight> sights, TimePoint now, WallT
     }
     partition.log_begin = sight.log_begin;
     partition.stable_end = sight.stable_end;
+    partition.log_end = std::max(sight.stable_end, sight.log_end);
     partition.seen = true;
     const uint64_t known = partition.sightings.empty() ? partition.position.cut
                                                        : partition.sightings.back().stable_end;
@@ -128,12 +129,10 @@ bool StreamCutter::AtEnd() const {
 std::vector<TopicPartition> StreamCutter::Truncated() const {
   std::vector<TopicPartition> truncated;
   for (const auto& [id, partition] : partitions_) {
-    // Where nothing was cut yet, the job may have named a beginning that is still to come.
+    // Where nothing was cut yet, the dataset may begin behind an open transaction.
     const StreamPosition& position = partition.position;
-    const bool shorter = partition.seen && partition.stable_end < position.cut;
-    if ((shorter || partition.missing) && position.cut > position.begin) {
-      truncated.push_back(id);
-    }
+    const uint64_t end = position.cut > position.begin ? partition.stable_end : partition.log_end;
+    if (partition.missing || (partition.seen && end < position.cut)) truncated.push_back(id);
   }
   return truncated;
 }
@@ -141,8 +140,12 @@ std::vector<TopicPartition> StreamCutter::Truncated() const {
 std::vector<StreamCutter::View> StreamCutter::Views() const {
   std::vector<View> views;
   for (const auto& [id, partition] : partitions_) {
-    views.push_back(
-        {partition.position, partition.log_begin, partition.stable_end, partition.seen, {}});
+    views.push_back({partition.position,
+                     partition.log_begin,
+                     partition.stable_end,
+                     partition.log_end,
+                     partition.seen,
+                     {}});
     if (!partition.sightings.empty()) views.back().uncut_seen = partition.sightings.front().wall;
   }
   return views;

@@ -46,15 +46,16 @@ class StreamCutter {
   /// The dataset has an end and everything before it is cut. False while no topic partition is
   /// known.
   bool AtEnd() const;
-  /// Topic partitions whose log ends before what was cut: the topic was made anew, or the broker
-  /// has lost records.
+  /// Topic partitions whose log ends before what was cut, or before where the dataset begins: the
+  /// topic was made anew, or the broker has lost records.
   std::vector<TopicPartition> Truncated() const;
 
   struct View {
     StreamPosition position;
     uint64_t log_begin = 0;
     uint64_t stable_end = 0;
-    /// Whether the two above are known: there was a look since the start.
+    uint64_t log_end = 0;
+    /// Whether the three above are known: there was a look since the start.
     bool seen = false;
     /// Of the first offset that is not cut; none: there is none.
     std::optional<WallTime> uncut_seen;
@@ -76,6 +77,7 @@ class StreamCutter {
     StreamPosition position;
     uint64_t log_begin = 0;
     uint64_t stable_end = 0;
+    uint64_t log_end = 0;
     bool seen = false;
     /// The last look had every other partition of the topic.
     bool missing = false;

@@ -55,6 +55,9 @@ struct StreamSight {
   std::optional<uint64_t> begin;
   /// Where it is to end; none: never, or not known yet.
   std::optional<uint64_t> end;
+  /// The high watermark: offsets from `stable_end` to it wait for open transactions. Less than
+  /// `stable_end`: as that.
+  uint64_t log_end = 0;
 };
 
 }  // namespace muster

@@ -50,6 +50,13 @@ TEST_F(ExportCommandTest, WritesATableThatWasNeverPushed) {
   }
 }
 
+TEST_F(ExportCommandTest, WithoutATableNothingIsWritten) {
+  EXPECT_THAT(
+      WriteExportOf(manifest_, state_, folder_.File("out")),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("there is nothing to export")));
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("out")));
+}
+
 TEST_F(ExportCommandTest, ManifestOfAnotherNumberOfPartitions) {
   manifest_.add_partitions()->set_partition(4);
   EXPECT_THAT(WriteExportOf(manifest_, state_, folder_.File("out")),

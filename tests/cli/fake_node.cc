@@ -85,11 +85,12 @@ class FakeMaster final : public v1::AdminService::Service {
     node.set_role(request->role());
     node.set_pid(request->pid());
     node.set_state(StateOf(request->what(), request->role()));
-    node.set_restarts(request->restarts());
+    node.set_start(request->start());
+    node.set_restarts(static_cast<uint32_t>(request->start()) - 1);
     FILE* file = std::fopen((folder_ + "/reports").c_str(), "ae");
     fmt::print(file, "{} {} signal={} code={} token={} restarts={} role={} pid={}\n",
                request->node(), request->what(), request->signal(), request->exit_code(),
-               request->computing_token(), request->restarts(), request->role(), request->pid());
+               request->computing_token(), request->start() - 1, request->role(), request->pid());
     std::fclose(file);
     return grpc::Status::OK;
   }
@@ -130,6 +131,7 @@ class FakeMaster final : public v1::AdminService::Service {
       node.set_role(role);
       node.set_pid(pid);
       node.set_restarts(restarts);
+      node.set_start(restarts + 1);
       node.set_state(StateOf(what, role));
     }
     std::fclose(file);

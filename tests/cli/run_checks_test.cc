@@ -10,6 +10,7 @@
 #include "master/journal/rocksdb_journal.h"
 #include "master/service/snapshot_owner.h"
 #include "master/sources/source_catalog.h"
+#include "sharding/line_index.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -80,47 +81,57 @@ TEST_F(RunChecksTest, ANewJobAndAResumedOneAreFineAndNothingIsCreated) {
   for (bool resumed : {false, true}) {
     if (resumed) Run();
     const std::set<std::string> before = Everything();
-    EXPECT_THAT(CheckDirectories(job_), IsOk());
+    EXPECT_THAT(CheckDirectories(job_, nullptr), IsOk());
     EXPECT_EQ(Everything(), before);
   }
 }
 
 TEST_F(RunChecksTest, AFolderThatCannotBeMade) {
   ASSERT_THAT(WriteFileAtomically(folder_.File("snapshots"), "a file"), IsOk());
-  EXPECT_THAT(CheckDirectories(job_).message(),
+  EXPECT_THAT(CheckDirectories(job_, nullptr).message(),
               AllOf(HasSubstr("spec.snapshots.directory"), HasSubstr(folder_.File("snapshots"))));
   std::filesystem::remove(folder_.File("snapshots"));
   ASSERT_THAT(WriteFileAtomically(folder_.File("deep"), "a file"), IsOk());
-  EXPECT_THAT(CheckDirectories(job_).message(),
+  EXPECT_THAT(CheckDirectories(job_, nullptr).message(),
               AllOf(HasSubstr("spec.stateDirectory"), HasSubstr(folder_.File("deep/state"))));
 }
 
 TEST_F(RunChecksTest, AStateDirectoryInUse) {
   Run();
   MUSTER_ASSERT_OK_AND_ASSIGN(const StateLock lock, StateLock::Acquire(state_));
-  EXPECT_THAT(CheckDirectories(job_),
+  EXPECT_THAT(CheckDirectories(job_, nullptr),
               StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("in use by another")));
 }
 
 TEST_F(RunChecksTest, DataThatChangedSinceTheJobBegan) {
   Run();
   ASSERT_THAT(WriteFileAtomically(folder_.File("data.csv"), "1\n2\n3\n"), IsOk());
-  EXPECT_THAT(CheckDirectories(job_),
+  EXPECT_THAT(CheckDirectories(job_, nullptr),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("dataset 'train'"), HasSubstr("has changed"))));
+}
+
+TEST_F(RunChecksTest, ALineOverTheLimitIsFoundBeforeAnythingStarts) {
+  ASSERT_THAT(WriteFileAtomically(folder_.File("data.csv"),
+                                  "1\n" + std::string(kRecordBytesMax, 'x') + "\n3\n"),
+              IsOk());
+  EXPECT_THAT(CheckDirectories(job_, nullptr),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("dataset 'train'"), HasSubstr("data.csv:2:"),
+                             HasSubstr("16 MiB"), HasSubstr("spec.datasets[].files"))));
 }
 
 TEST_F(RunChecksTest, AJournalOfOtherFieldsEvenWithoutTheCopyOfTheJobFile) {
   Run();
   job_.spec.seed = 9;
-  EXPECT_THAT(CheckDirectories(job_),
+  EXPECT_THAT(CheckDirectories(job_, nullptr),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("spec.seed")));
 }
 
 TEST_F(RunChecksTest, SnapshotsOfAnotherJob) {
   ASSERT_THAT(ClaimSnapshotDirectory(folder_.File("snapshots"), {"id-2", "trains", "/trains"}, {}),
               IsOk());
-  EXPECT_THAT(CheckDirectories(job_),
+  EXPECT_THAT(CheckDirectories(job_, nullptr),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("'trains'")));
 }
 

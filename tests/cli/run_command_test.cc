@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "tests/cli/run_command_fixture.h"
 #include "tests/support/status_matchers.h"
@@ -256,12 +257,28 @@ TEST_F(RunCommandTest, ExitCodesWithoutAJob) {
   std::string out;
   EXPECT_EQ(Query({"status", folder_.File("job.yaml")}, &out), 5);
   EXPECT_THAT(out, HasSubstr("muster run"));
-  EXPECT_EQ(Query({"status", "--master", "127.0.0.1:1"}, &out), 5);
+  EXPECT_EQ(Query({"status", "--state-dir", folder_.path(), "--master", "127.0.0.1:1"}, &out), 5);
   EXPECT_EQ(Query({"bogus"}, &out), 2);
   EXPECT_EQ(Query({"run"}, &out), 2);
   EXPECT_EQ(Query({"run", "--help"}, &out), 0);
   EXPECT_THAT(out, HasSubstr("Examples:"));
   EXPECT_EQ(Query({"--version"}, &out), 0);
+}
+
+/// Of a FIFO the program waits for its contents: whoever opened it to write knows that it reads.
+TEST_F(RunCommandTest, ASignalBeforeTheJobFileIsReadStopsTheRun) {
+  WriteJob(kWaitForSuccess);
+  const std::string job = Read("job.yaml");
+  std::filesystem::remove(folder_.File("job.yaml"));
+  ASSERT_EQ(::mkfifo(folder_.File("job.yaml").c_str(), 0600), 0);
+  Program run(RunArguments(), folder_.path());
+  const int fd = ::open(folder_.File("job.yaml").c_str(), O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  run.Signal(SIGINT);
+  EXPECT_EQ(::write(fd, job.data(), job.size()), static_cast<ssize_t>(job.size()));
+  ::close(fd);
+  EXPECT_EQ(run.Wait(), 3) << run.err();
+  EXPECT_EQ(Summary()["state"], "stopped");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "sharding/slot_file.h"
 #include "tests/cli/run_command_fixture.h"
 
 /// What `muster run` and its scaler do when something dies.
@@ -88,12 +89,13 @@ TEST_F(RunCommandTest, LostServerIsKilledAndStartedAgain) {
 }
 
 TEST_F(RunCommandTest, CrashIsChargedToTheShardInTheSlotFile) {
-  // magic, incarnation, token 77, 5 minibatches, not ended; little-endian.
+  // magic, incarnation, one loop with token 77 and 5 minibatches, zeros; little-endian.
   WriteJob(
-      "if [ $MUSTER_START = 1 ]; then printf "
-      "'LSRETSUM\\1\\0\\0\\0\\0\\0\\0\\0\\115\\0\\0\\0"
-      "\\0\\0\\0\\0\\5\\0\\0\\0\\0\\0\\0\\0' > $MUSTER_SLOT_FILE; kill -SEGV $$; fi; " +
-      std::string(kWaitForSuccess));
+      fmt::format("if [ $MUSTER_START = 1 ]; then {{ printf "
+                  "'MSRETSUM\\1\\0\\0\\0\\0\\0\\0\\0\\115\\0\\0\\0"
+                  "\\0\\0\\0\\0\\5\\0\\0\\0\\0\\0\\0\\0'; head -c {} /dev/zero; }} "
+                  "> $MUSTER_SLOT_FILE; kill -SEGV $$; fi; {}",
+                  sizeof(SlotFile) - 32, kWaitForSuccess));
   Program run(RunArguments(), folder_.path());
   EXPECT_TRUE(Reported("worker-0 exited signal=11 code=0 token=77"));
   EXPECT_TRUE(Reported("worker-0 started signal=0 code=0 token=0 restarts=1"));

@@ -76,6 +76,10 @@ TEST(SummaryTest, LagAndDelayOfATopic) {
   stream->set_lag(1'200);
   EXPECT_THAT(SummaryText(input), HasSubstr("topic clicks: 1,200 offsets behind\n"));
   EXPECT_TRUE(SummaryToJson(input)["datasets"][0]["stream"]["delay"].is_null());
+  stream->set_trouble("no broker answers");
+  stream->set_held_back(75);
+  EXPECT_THAT(SummaryText(input), HasSubstr("topic clicks: 1,200 offsets behind when it was last "
+                                            "seen, 75 offsets more wait for open transactions\n"));
   v1::DelayStatus* delay = stream->mutable_delay();
   delay->set_p50_ms(7);
   delay->set_total_records(3);
@@ -86,6 +90,30 @@ TEST(SummaryTest, LagAndDelayOfATopic) {
   const nlohmann::json json = SummaryToJson(input)["datasets"][0]["stream"]["delay"];
   EXPECT_EQ(json["p50_ms"], 7);
   EXPECT_EQ(json["total"]["p99_ms"], 1'280);
+}
+
+TEST(SummaryTest, WhatIsNotCommittedHasNoDelay) {
+  SummaryInput input = SomeInput();
+  v1::DatasetStatus* dataset = input.status->mutable_datasets(0);
+  for (v1::EpochStatus& epoch : *dataset->mutable_epochs()) epoch.set_records_committed(0);
+  dataset->mutable_stream()->set_topic("clicks");
+  dataset->mutable_stream()->mutable_delay()->set_total_p50_ms(81'920);
+  dataset->mutable_stream()->set_dead_letter_trouble("topic 'dead': unknown");
+  EXPECT_THAT(SummaryText(input), Not(HasSubstr("81.92")));
+  EXPECT_THAT(SummaryText(input), HasSubstr("cannot be written: topic 'dead': unknown\n"));
+}
+
+TEST(SummaryTest, ATopicThatWasNeverSeenIsNotZeroOffsetsBehind) {
+  SummaryInput input = SomeInput();
+  v1::StreamStatus* stream = input.status->mutable_datasets(0)->mutable_stream();
+  stream->set_topic("clicks");
+  stream->add_partitions();
+  EXPECT_THAT(SummaryText(input), HasSubstr("topic clicks: nobody knows how far behind\n"));
+  const nlohmann::json json = SummaryToJson(input)["datasets"][0]["stream"];
+  for (const char* name : {"lag", "lag_ms", "held_back"}) {
+    EXPECT_TRUE(json.at(name).is_null()) << name;
+    EXPECT_TRUE(json["partitions"][0].at(name).is_null()) << name;
+  }
 }
 
 TEST(SummaryTest, OneIsNotMany) {

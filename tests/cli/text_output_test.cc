@@ -7,10 +7,28 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(TextOutputTest, TableIsAligned) {
   EXPECT_EQ(FormatTable({{"A", "LONG"}, {"wide cell", "x"}}), "A          LONG\nwide cell  x\n");
   EXPECT_EQ(FormatTable({}), "");
+}
+
+TEST(TextOutputTest, WhatIsNotKnownOfATopicIsNotZero) {
+  v1::JobStatus status;
+  v1::StreamStatus* stream = status.add_datasets()->mutable_stream();
+  stream->set_topic("clicks");
+  v1::TopicPartitionStatus* partition = stream->add_partitions();
+  partition->set_committed(300);
+  EXPECT_THAT(StatusText(status), HasSubstr("topic clicks: nobody knows yet how far behind"));
+  const std::string row = "clicks  0          0      300        0    -    -    -         -";
+  EXPECT_THAT(StatusText(status), HasSubstr(row));
+  partition->set_stable_end(300);
+  partition->set_lag(0);
+  stream->set_lag(0);
+  EXPECT_THAT(StatusText(status), Not(HasSubstr("nobody knows")));
+  stream->set_held_back(75);
+  EXPECT_THAT(StatusText(status), HasSubstr("topic clicks: 75 offsets more wait for open"));
 }
 
 TEST(TextOutputTest, StatusNodesShardsEvents) {

@@ -90,11 +90,8 @@ class Worker {
       const auto lease = leases_.find(verdict.token);
       if (lease == leases_.end() || lease->second.run != verdict.run) continue;
       if (!completed_.contains({verdict.token, verdict.run})) continue;
-      if (verdict.code == DoneCode::kReverify) {
-        lease->second.run = verdict.run.Next();
-      } else {
-        leases_.erase(lease);
-      }
+      // Nothing was pushed, so a restore has undone nothing: verified again, it is the same run.
+      if (verdict.code != DoneCode::kReverify) leases_.erase(lease);
     }
     LeaseToken newest = granted_;
     for (const ShardGrant& grant : reply.grants) {

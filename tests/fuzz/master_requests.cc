@@ -86,7 +86,7 @@ class Master : public CoreFixture {
   Master() {
     options.datasets.push_back(PlanFor("test", DatasetMode::kEvaluate, 1, 2));
     Start();
-    MUSTER_CHECK(core->HelloWorker({"worker-0", 7}, 1, At()).ok());
+    MUSTER_CHECK(core->HelloWorker({"worker-0", 7}, StartNumber(1), At()).ok());
     Note(Want(2).grants);
     (void)core->RegisterServer({"ps-0", 9, {{"unix:/a"}}}, At());
     Sync();
@@ -117,7 +117,8 @@ class Master : public CoreFixture {
         now += std::chrono::milliseconds(message.size() * 10);
         return core->Tick(At());
       case 5:
-        (void)core->HelloWorker({"worker-0", message.size()}, message.size() % 3, At());
+        (void)core->HelloWorker({"worker-0", message.size()}, StartNumber(message.size() % 3),
+                                At());
         return;
       case 6:
         return RestartAndCompare();

@@ -32,7 +32,7 @@ spec:
   seed: {seed}
   partitions: {partitions}
   stateDirectory: {state}
-  snapshots: {{interval: 700ms}}
+  snapshots: {snapshots}
   datasets:
     - {{name: numbers, files: ["numbers-*.txt"], epochs: {epochs}, minibatchSize: 32, minibatchesPerShard: 4, shuffle: true}}
 {evaluate}
@@ -83,6 +83,7 @@ class CounterJob:
         self.failures_max = 3
         # What else the job file says of servers, of workers, and in `spec`.
         self.ps, self.worker, self.spec = {}, {}, {}
+        self.snapshots = {"interval": "700ms"}
         # What `muster run` is run by.
         self.wrapper = []
         self.folder = os.path.realpath(tempfile.mkdtemp(prefix="muster-closed-form-"))
@@ -124,7 +125,7 @@ class CounterJob:
             file.write(JOB.format(seed=self.seed, partitions=self.partitions, state=self.state, epochs=self.epochs,
                                   evaluate=EVALUATE if self.evaluate_records else "", encoding=self.encoding,
                                   silence=self.silence, failures_max=self.failures_max,
-                                  ps=json.dumps({"replicas": 2} | self.ps), worker=json.dumps(worker),
+                                  snapshots=json.dumps(self.snapshots), ps=json.dumps({"replicas": 2} | self.ps), worker=json.dumps(worker),
                                   more="\n".join(f"  {name}: {json.dumps(value)}" for name, value in self.spec.items())))
 
     def hurry(self):

@@ -7,10 +7,12 @@ Python's standard library only.
 import http.client
 import json
 import os
+import shutil
 import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -19,6 +21,7 @@ from counter_job import processes
 from rest_client import Refused, RestClient
 
 MIB = 1 << 20
+NOBODY = 65534  # a user that owns nothing
 PATIENCE = 60  # seconds; only a failing test waits so long
 options = None
 
@@ -142,6 +145,23 @@ class RestTest(unittest.TestCase):
         self.assertEqual(rest.get("shards?state=failed")["total"], len(failed) - 1)
         self.wait_for(job, run, "another worker-0", lambda: (n := rest.node("worker-0"))["state"] == "running" and n["pid"] != victim)
 
+    def check_strangers(self, job):
+        """Another user knows both addresses, and neither master nor scaler does anything for them."""
+        if os.geteuid() != 0:
+            print("SKIPPED: only root can ask as another user", flush=True)
+            return
+        with open(job.path("state", "run", "endpoint.json"), encoding="utf-8") as file:
+            master = json.load(file)["master"]
+        # The program may lie where that user cannot reach it, so they get a copy.
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o777)
+            muster = shutil.copy(job.muster, os.path.join(folder, "muster"))
+            for verb in (["status"], ["drain"], ["cancel"], ["shards", "--retry"]):
+                asked = subprocess.run([muster, *verb, "--state-dir", folder, "--master", master], cwd="/", user=NOBODY, group=NOBODY,
+                                       extra_groups=[], text=True, capture_output=True, check=False, timeout=60)
+                self.assertEqual(asked.returncode, 5, asked.stdout + asked.stderr)
+                self.assertIn("scaler/token", asked.stderr)
+
     def check_policies(self, job, run, rest):
         def paused():
             return {policy["name"] for policy in rest.get("policies")["policies"] if policy["paused"]}
@@ -160,6 +180,7 @@ class RestTest(unittest.TestCase):
         with counter_job.CounterJob(options, seed=61, records=8000, epochs=2, slow_us=200000) as job:
             run, rest = self.begin(job, 61)
             restart = self.check_nodes(job, run, rest)
+            self.check_strangers(job)
             self.check_policies(job, run, rest)
             self.check_workers(job, run, rest)
             self.check_shards(job, run, rest)

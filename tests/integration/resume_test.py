@@ -5,9 +5,11 @@ Between two runs no process may be left, what was committed may not get less, an
 exported table must be the closed form. Python's standard library only.
 """
 
+import glob
 import os
 import random
 import signal
+import subprocess
 import sys
 import time
 import unittest
@@ -15,7 +17,7 @@ import unittest
 import counter_job
 from counter_job import processes
 
-DRAINED, CANCELLED = 3, 4
+BAD_INPUT, DRAINED, CANCELLED, UNRESTORABLE = 2, 3, 4, 7
 options = None
 
 
@@ -91,6 +93,40 @@ class ResumeTest(unittest.TestCase):
                     self.assertGreaterEqual(committed, share * job.records * job.epochs, "what was done is in the snapshots")
                 if state == "cancelled":
                     self.assertIn("enough", summary["reason"])
+            self.finish(job)
+
+    def test_files_gone(self):
+        """The journal, then a snapshot is away: each is said, nothing is deleted, and the job goes on when they are back."""
+        with counter_job.CounterJob(options, seed=13, records=6000, epochs=1, slow_us=20000) as job:
+            job.snapshots["restoreTimeout"] = "3s"
+            begin(job, random.Random(13))
+            run = job.start()
+            job.wait_progress(run, 0.3)
+            run.send_signal(signal.SIGINT)
+            job.wait(run, DRAINED)
+
+            journal, aside = job.path("state", "journal"), job.path("aside")
+            os.rename(journal, aside)
+            job.wait(job.start(), BAD_INPUT)
+            self.assertIn("the journal of the job 'closed-form' is gone", job.said())
+            self.assertFalse(os.path.exists(journal), "an empty one would be in the way of a copy")
+            with self.assertRaises(subprocess.CalledProcessError):
+                job.ask("export", "job.yaml", "--output-dir", "nothing")
+            os.rename(aside, journal)
+
+            lost = sorted(glob.glob(job.path("state", "snapshots", "p*", "*.sst")))[0]
+            os.rename(lost, aside)
+            run = job.start("--no-progress")
+            reason = ""
+            while not reason and run.poll() is None:
+                reason = (job.status() or {"reason": ""})["reason"]
+            self.assertIn(os.path.basename(lost), reason, "while it waits")
+            job.wait(run, UNRESTORABLE)
+            self.assertIn("the job waits: ps-", job.said())
+            summary = job.summary()
+            self.assertEqual(summary["state"], "failed")
+            self.assertIn(os.path.basename(lost), summary["reason"])
+            os.rename(aside, lost)
             self.finish(job)
 
 

@@ -115,6 +115,15 @@ class TopicJob(counter_job.CounterJob):
                 raise AssertionError(f"not within {seconds} s: {what}; seen: {seen}\n{self.last_words()}")
             time.sleep(0.02)
 
+    @staticmethod
+    def wait_for(condition, what, seconds=60):
+        """Waits for what needs no run."""
+        end = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > end:
+                raise AssertionError(f"waited in vain: {what}")
+            time.sleep(0.05)
+
     def events(self, kind=None):
         """The texts of the events of a kind, or the kinds of all, oldest first."""
         said = map(json.loads, self.said_by("events", "job.yaml", "--output", "json").splitlines())

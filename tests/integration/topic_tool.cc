@@ -25,12 +25,13 @@ namespace {
 constexpr char kHelp[] =
     "Usage: topic_tool --brokers HOST:PORT,... --topic NAME [--partitions N] [--id TEXT]\n"
     "                  [--transactions N] [--records N] [--abort-every K] [--pause-ms N]\n"
-    "                  [--keys N] [--first N] [--aborted-first N]\n\n"
+    "                  [--open-ms N] [--keys N] [--first N] [--aborted-first N]\n\n"
     "Writes whole numbers as text to a topic, --records (40) in a transaction, and aborts every\n"
     "K-th transaction. Ends after --transactions of them, or with its standard input, and says\n"
     "how many there were, as JSON: an unsure one may be committed or not.\n\n"
     "  --id TEXT          transactional.id; another process with the same one ends this one\n"
     "  --pause-ms N       between transactions\n"
+    "  --open-ms N        how long one stays open when its records are written\n"
     "  --keys N           numbers with the same remainder have the same key, and partition (1000)\n"
     "  --first N          committed numbers begin here (0); one in ten occurs more than once\n"
     "  --aborted-first N  and those of aborted transactions here (500000000)\n\n"
@@ -43,6 +44,7 @@ constexpr int64_t kHotEvery = 10, kHot = 97;
 struct Options {
   std::string brokers, topic, id = "topic-tool";
   int64_t partitions = 1, transactions = 0, records = 40, abort_every = 0, pause_ms = 0;
+  int64_t open_ms = 0;
   int64_t keys = 1'000, first = 0, aborted_first = 500'000'000;
 };
 
@@ -57,6 +59,7 @@ constexpr std::array kNumbers = {
     NumberOption{"--records", &Options::records, 1},
     NumberOption{"--abort-every", &Options::abort_every, 0},
     NumberOption{"--pause-ms", &Options::pause_ms, 0},
+    NumberOption{"--open-ms", &Options::open_ms, 0},
     NumberOption{"--keys", &Options::keys, 1},
     NumberOption{"--first", &Options::first, 0},
     NumberOption{"--aborted-first", &Options::aborted_first, 0},
@@ -96,6 +99,14 @@ struct Destroyer {
 using Handle = std::unique_ptr<rd_kafka_t, Destroyer<rd_kafka_destroy>>;
 using ErrorRef = std::unique_ptr<rd_kafka_error_t, Destroyer<rd_kafka_error_destroy>>;
 
+/// True when the standard input has ended, after `pause` at most.
+bool InputEnded(std::chrono::milliseconds pause) {
+  pollfd input = {STDIN_FILENO, POLLIN, 0};
+  if (::poll(&input, 1, static_cast<int>(pause.count())) <= 0) return false;
+  std::array<char, 256> ignored{};
+  return ::read(STDIN_FILENO, ignored.data(), ignored.size()) <= 0;
+}
+
 /// A transactional producer that outlives its brokers. Not thread-safe.
 class Writer {
  public:
@@ -108,7 +119,7 @@ class Writer {
     const std::array<std::pair<const char*, std::string>, 6> settings = {{
         {"bootstrap.servers", options_.brokers},
         {"transactional.id", options_.id},
-        {"transaction.timeout.ms", "60000"},
+        {"transaction.timeout.ms", "600000"},
         {"reconnect.backoff.max.ms", "500"},
         {"linger.ms", "0"},
         {"log_level", "2"},
@@ -197,6 +208,7 @@ class Writer {
     }
     // An aborted transaction's records are to be in the log, too.
     rd_kafka_flush(handle_.get(), kCallMs);
+    InputEnded(std::chrono::milliseconds(options_.open_ms));
     return Result::kDone;
   }
 
@@ -205,14 +217,6 @@ class Writer {
   int64_t next_ = 0, aborted_next_ = 0;
   int64_t committed_ = 0, aborted_ = 0, unsure_ = 0, records_ = 0;
 };
-
-/// True when the standard input has ended, after `pause` at most.
-bool InputEnded(std::chrono::milliseconds pause) {
-  pollfd input = {STDIN_FILENO, POLLIN, 0};
-  if (::poll(&input, 1, static_cast<int>(pause.count())) <= 0) return false;
-  std::array<char, 256> ignored{};
-  return ::read(STDIN_FILENO, ignored.data(), ignored.size()) <= 0;
-}
 
 int Run(const Options& options) {
   Writer writer(options);

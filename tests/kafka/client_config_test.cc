@@ -48,5 +48,16 @@ TEST(ClientConfigTest, WrongSettingsAreNamedAndSecretsNotShown) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("sasl.password")));
 }
 
+// Some settings are looked at only when a client is made of them.
+TEST(ClientConfigTest, SettingsThatNoClientCanBeMadeOfAreRefused) {
+  const auto check = [](std::map<std::string, std::string> properties) {
+    return CheckConfig({{"127.0.0.1:9"}, std::move(properties), {}});
+  };
+  EXPECT_THAT(check({{"security.protocol", "SASL_PLAINTEXT"}, {"sasl.mechanism", "NONSENSE"}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("NONSENSE")));
+  EXPECT_THAT(check({{"security.protocol", "SSL"}, {"ssl.ca.location", "/no/such/file"}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("ssl.ca.location")));
+}
+
 }  // namespace
 }  // namespace muster::kafka

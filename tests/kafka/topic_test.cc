@@ -35,6 +35,7 @@ TEST_F(TopicTest, PartitionsAndWhereTheyEnd) {
   EXPECT_EQ(logs[0].stable_end, 0u);
   EXPECT_EQ(logs[1].begin, 0u);
   EXPECT_EQ(logs[1].stable_end, 7u);
+  EXPECT_EQ(logs[1].end, 7u);
   EXPECT_THAT(topic->Cluster(), IsOk());
 }
 
@@ -42,6 +43,16 @@ TEST_F(TopicTest, ATopicThatThereIsNotIsNotFound) {
   cluster_.CreateTopic("t", 1);
   rd_kafka_mock_topic_set_error(cluster_.get(), "none", RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
   EXPECT_THAT(Open("none")->Partitions(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("topic 'none'")));
+}
+
+TEST_F(TopicTest, AnotherTopicIsAskedForByItsName) {
+  cluster_.CreateTopic("t", 1);
+  cluster_.CreateTopic("dead", 2);
+  rd_kafka_mock_topic_set_error(cluster_.get(), "none", RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
+  const auto topic = Open("t");
+  EXPECT_THAT(topic->CheckOther("dead"), IsOk());
+  EXPECT_THAT(topic->CheckOther("none"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("topic 'none'")));
 }
 
@@ -58,6 +69,18 @@ TEST_F(TopicTest, BrokersThatDoNotAnswerAreNamed) {
                   {.topic = "t", .group = "g", .timeout = std::chrono::milliseconds(1'000)}));
   EXPECT_THAT(topic->Partitions(),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("127.0.0.1:1")));
+}
+
+TEST(RetentionOfTest, IsNoneWhereRecordsStay) {
+  using std::chrono::milliseconds;
+  EXPECT_EQ(RetentionOf("604800000", "delete"), milliseconds(604'800'000));
+  EXPECT_EQ(RetentionOf("0", "compact,delete"), milliseconds(0));
+  EXPECT_EQ(RetentionOf("604800000", "compact"), std::nullopt);
+  for (const char* forever : {"-1", "9223372036854775807", "9223372036854775808", "", "abc"}) {
+    EXPECT_EQ(RetentionOf(forever, "delete"), std::nullopt) << forever;
+  }
+  // So that arithmetic with it is safe in every unit of time.
+  EXPECT_EQ(RetentionOf("31536000000000", "delete"), std::nullopt) << "a thousand years";
 }
 
 TEST_F(TopicTest, TellsAGroupHowFarItIs) {

@@ -51,14 +51,39 @@ TEST(MetricsTest, AucEqualsThePairwiseDefinition) {
   EXPECT_NEAR(Auc(histogram), above / pairs, 1e-12);
 }
 
+TEST(MetricsTest, MergedHistogramsAreThoseOfAllScores) {
+  Rng rng(7);
+  AucHistogram all, full;
+  ShardMetrics merged;
+  for (int shard = 0; shard < 20; ++shard) {
+    ShardMetrics one;
+    one.aucs["auc"];
+    for (uint64_t i = rng.Below(50); i > 0; --i) {
+      const double score = static_cast<double>(rng.Below(100)) / 100;
+      const bool positive = rng.Below(2) == 0;
+      AddScore(&one.aucs["auc"], score, positive);
+      AddScore(&all, score, positive);
+    }
+    Merge(&merged, one);
+  }
+  EXPECT_EQ(merged.aucs["auc"], all);
+  // Every bin filled, from the last to the first, and once more.
+  for (uint32_t bin = 2 * AucHistogram::kBins; bin-- > 0;) {
+    const double score = (bin % AucHistogram::kBins + 0.5) / AucHistogram::kBins;
+    AddScore(&full, score, bin % 2 == 0);
+  }
+  ASSERT_EQ(full.bins.size(), size_t{AucHistogram::kBins});
+  EXPECT_EQ(full.bins[7], (AucHistogram::Bin{7, 0, 2}));
+}
+
 TEST(MetricsTest, ScoresOutsideTheRangeAreClampedAndNanIsZero) {
   AucHistogram histogram;
   AddScore(&histogram, 1.0, true);
   AddScore(&histogram, 7.0, true);
   AddScore(&histogram, -1.0, true);
   AddScore(&histogram, std::numeric_limits<double>::quiet_NaN(), true);
-  EXPECT_EQ(histogram.positives.front(), 2u);
-  EXPECT_EQ(histogram.positives.back(), 2u);
+  EXPECT_THAT(histogram.bins, ElementsAre(AucHistogram::Bin{0, 2, 0},
+                                          AucHistogram::Bin{AucHistogram::kBins - 1, 2, 0}));
 }
 
 TEST(MetricsTest, MergeAddsEverythingAndKeepsABoundedSample) {
@@ -81,8 +106,8 @@ TEST(MetricsTest, MergeAddsEverythingAndKeepsABoundedSample) {
   EXPECT_EQ(a.reject_samples.front(), "f:1: bad");
   EXPECT_EQ(a.means["loss"], (WeightedMean{.sum = 8, .weight = 4}));
   EXPECT_EQ(a.means["other"], (WeightedMean{.sum = 1, .weight = 1}));
-  EXPECT_EQ(a.aucs["auc"].positives[AucHistogram::kBins / 2], 2u);
-  EXPECT_EQ(a.aucs["auc"].negatives[AucHistogram::kBins / 4], 1u);
+  EXPECT_THAT(a.aucs["auc"].bins, ElementsAre(AucHistogram::Bin{AucHistogram::kBins / 4, 0, 1},
+                                              AucHistogram::Bin{AucHistogram::kBins / 2, 2, 0}));
   EXPECT_EQ(a.aucs["only_b"], b.aucs["only_b"]);
 
   ShardMetrics empty;

@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::Optional;
+using ::testing::SizeIs;
 
 ShardId Shard(uint32_t dataset, uint32_t epoch, uint64_t index) {
   return {DatasetId(dataset), EpochIndex(epoch), ShardIndex(index)};
@@ -55,6 +56,20 @@ TEST(ShardQueue, EvaluatePassOfAShorterTrainDatasetUsesItsLastEpoch) {
   queue.SetDone(Done(3, Shard(0, 0, 0)));
   EXPECT_THAT(queue.TakeNext(), Optional(Shard(2, 0, 0)));
   EXPECT_THAT(queue.TakeNext(), Optional(Shard(2, 1, 0)));
+}
+
+TEST(ShardQueue, EvaluatePassWaitsForTheReplayOfAnEarlierEpoch) {
+  ShardQueue queue({{DatasetMode::kTrain, 2, 1}, {DatasetMode::kEvaluate, 0, 1}});
+  queue.Take(Shard(0, 0, 0));
+  queue.SetDone(Done(1, Shard(0, 0, 0)));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
+  queue.CommitLeased(Shard(1, 0, 0));
+  queue.Take(Shard(0, 1, 0));
+  ASSERT_THAT(queue.ReplayAfter(DoneSeq(0)), SizeIs(1));
+  queue.SetDone(Done(2, Shard(0, 1, 0)));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0))) << "not the second pass";
+  queue.SetDone(Done(3, Shard(0, 0, 0)));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 1, 0)));
 }
 
 TEST(ShardQueue, AnOpenDatasetGrowsAndEndsOnlyWhenItIsClosed) {

@@ -40,6 +40,8 @@ struct Knobs {
   uint32_t patience = 3;
   /// Answers of the master leave out what may come later (late_news.h).
   bool late_news = false;
+  /// Workers stand still around a restart of the master.
+  bool busy_grace = false;
   /// The job has a dataset that is a topic.
   bool stream = false;
   bool losses = false;  // retention of the topic strikes before what is COMMITTED

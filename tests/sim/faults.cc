@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t kKnobStream = 201, kFaultStream = 202, kNetworkStream = 203,
                    kTrainerStream = 204, kForgetStream = 205, kDrainStream = 206,
-                   kTopicStream = 207;
+                   kTopicStream = 207, kGraceStream = 208;
 
 nanoseconds Between(Rng* rng, int64_t from_ms, int64_t to_ms) {
   return milliseconds(from_ms +
@@ -113,6 +113,36 @@ void AddForgotten(uint64_t seed, const Knobs& knobs, FaultPlan* plan) {
   fault.duration = std::chrono::seconds(12);
   plan->faults.push_back(fault);
   plan->end = std::max(plan->end, fault.at + fault.duration + std::chrono::seconds(4));
+}
+
+/// The master begins anew while workers stand still, and they go on when others have their shards,
+/// or had them. A stream of its own.
+void AddBusyGrace(uint64_t seed, const Knobs& knobs, FaultPlan* plan) {
+  if (!knobs.busy_grace) return;
+  Rng rng(HashWords(seed, kGraceStream));
+  const auto add = [&](FaultKind kind, nanoseconds at, Role role, uint32_t index,
+                       nanoseconds duration) {
+    plan->faults.push_back(
+        {.at = at, .kind = kind, .role = role, .index = index, .duration = duration});
+    plan->end = std::max(plan->end, at + duration + milliseconds(2'000));
+  };
+  const auto first = static_cast<uint32_t>(rng.Below(knobs.workers));
+  const nanoseconds at = Between(&rng, 300, 3'000);
+  if (rng.Below(2) == 0) {
+    // Its shards are DONE by others when the master ends, and forgotten by the next one.
+    const nanoseconds restart = knobs.leases.duration + Between(&rng, 100, 1'500);
+    add(FaultKind::kPause, at, Role::kWorker, first, restart + Between(&rng, 500, 4'000));
+    add(FaultKind::kKill, at + restart, Role::kMaster, 0, {});
+    return;
+  }
+  // The others get its shards, and then stand still, too, until it is back.
+  add(FaultKind::kPause, at, Role::kWorker, first,
+      knobs.leases.duration + Between(&rng, 600, 1'400));
+  add(FaultKind::kKill, at + Between(&rng, 10, 100), Role::kMaster, 0, {});
+  for (uint32_t i = 1; i < knobs.workers; ++i) {
+    add(FaultKind::kPause, at + Between(&rng, 250, 600), Role::kWorker, (first + i) % knobs.workers,
+        knobs.leases.duration + Between(&rng, 2'000, 6'000));
+  }
 }
 
 /// Stops every node, one after the other, and lets them go on in another order.
@@ -234,6 +264,7 @@ Knobs DrawKnobs(uint64_t seed, Weakening weakening) {
   knobs.patience = rng.Below(2) == 0 ? 3 : 40;
   knobs.late_news = rng.Below(4) == 0;
   knobs.late_news |= weakening == Weakening::kLateNews;
+  knobs.busy_grace = weakening == Weakening::kBusyGrace;
   // By a draw of its own: the other seeds stay as they were.
   knobs.stream = Rng(HashWords(seed, kTopicStream)).Below(4) == 0;
   knobs.losses = knobs.stream && Rng(HashWords(seed, kTopicStream, 2)).Below(3) == 0;
@@ -241,7 +272,7 @@ Knobs DrawKnobs(uint64_t seed, Weakening weakening) {
   knobs.snapshot_timeout = milliseconds(600 + rng.Below(1'000));
   knobs.leases.duration = milliseconds(rng.Below(2) == 0 ? 600 : 1'500);
   knobs.leases.max_age = milliseconds(6'000);
-  knobs.leases.grace_period = milliseconds(600);
+  knobs.leases.grace_period = milliseconds(knobs.busy_grace ? 3'000 : 600);
   knobs.leases.heartbeat_interval = milliseconds(200);
   knobs.server_times.timeout = milliseconds(1'500);
   knobs.server_times.heartbeat_interval = milliseconds(100);
@@ -262,6 +293,7 @@ FaultPlan DrawFaults(uint64_t seed, const Knobs& knobs) {
   AddForgotten(seed, knobs, &plan);
   AddDrains(seed, knobs, &plan);
   AddBrokerFaults(seed, knobs, &plan);
+  AddBusyGrace(seed, knobs, &plan);
   std::ranges::stable_sort(plan.faults, {}, &Fault::at);
 
   Rng network(HashWords(seed, kNetworkStream));

@@ -194,20 +194,43 @@ void Oracle::CheckCovered(PartitionId partition, const DurableState& state) {
 
 void Oracle::CheckFailures(const FailureRecord& record) {
   std::set<LeaseToken>& happened = failures_[record.shard];
+  std::set<LeaseToken>& left = left_[record.shard];
   if (record.lost) lost_ |= PartsOf(record.shard);
   if (record.failed) {
     failed_.insert(record.shard);
+    failed_epochs_.insert(record.shard.epoch);
   } else if (failed_.erase(record.shard) > 0) {
     happened.clear();  // it is tried again, and nobody holds it
+    left.clear();
   }
-  if (record.failures > happened.size()) {
+  if (record.failures > happened.size() + left.size() / HandBacks::kWithoutProgressMax) {
     Fail("charged-twice",
-         fmt::format("shard {} was charged {} failures, under {} leases one happened",
-                     ToString(record.shard), record.failures, happened.size()));
+         fmt::format("shard {} was charged {} failures, under {} leases one "
+                     "happened, under {} it was left",
+                     ToString(record.shard), record.failures, happened.size(), left.size()));
   }
-  if (record.failures > 0 && !happened.contains(record.charged)) {
+  if (record.failures > 0 && !happened.contains(record.charged) && !left.contains(record.charged)) {
     Fail("charged", fmt::format("shard {} was charged for lease {}, under which nothing failed",
                                 ToString(record.shard), ToString(record.charged)));
+  }
+}
+
+void Oracle::OnEvaluated(const ShardId& shard, const ShardQueue& queue) {
+  for (uint32_t i = 0; i < queue.dataset_count(); ++i) {
+    const DatasetId dataset(i);
+    if (Workload::IsEvaluate({dataset, EpochIndex(0), ShardIndex(0)})) continue;
+    for (uint32_t e = 0; e < queue.epochs(dataset) && e <= shard.epoch.value(); ++e) {
+      const EpochCounts counts = queue.Counts(dataset, EpochIndex(e));
+      // What was FAILED when it began may be tried again meanwhile.
+      if (counts.done + counts.committed == counts.shards ||
+          failed_epochs_.contains(EpochIndex(e))) {
+        continue;
+      }
+      Fail("evaluate",
+           fmt::format("evaluate shard {} is final, of epoch {} of dataset {} only {} "
+                       "of {} shards are DONE",
+                       ToString(shard), e, i, counts.done + counts.committed, counts.shards));
+    }
   }
 }
 
@@ -264,13 +287,30 @@ void Oracle::OnAnswer(const MasterCore& core, const DurableState& state, bool id
   if (!synced) Fail("unsynced", "an answer left before the journal held what it says");
 }
 
-void Oracle::OnGrant(const std::string& worker, uint64_t incarnation, const ShardGrant& grant) {
+void Oracle::CheckTrainedFor(EpochIndex pass, const MasterCore& core) {
+  const std::vector<DatasetPlan>& plan = core.options().datasets;
+  for (uint32_t i = 0; i < plan.size(); ++i) {
+    if (plan[i].mode != DatasetMode::kTrain) continue;
+    const EpochIndex epoch(std::min(pass.value(), plan[i].epochs - 1));
+    const EpochCounts counts = core.ledger().queue().Counts(DatasetId(i), epoch);
+    if (counts.done + counts.committed + counts.failed == counts.shards &&
+        !core.ledger().queue().IsOpen(DatasetId(i))) {
+      continue;
+    }
+    Fail("evaluate", fmt::format("pass {} began while epoch {} of dataset {} was trained",
+                                 pass.value(), epoch.value(), i));
+  }
+}
+
+void Oracle::OnGrant(const std::string& worker, uint64_t incarnation, const ShardGrant& grant,
+                     const MasterCore& core) {
   const bool newest = grants_.empty() || grants_.rbegin()->first < grant.token;
   const auto [it, added] =
       grants_.try_emplace(grant.token, Granted{grant.shard, worker, incarnation});
   if (added && !newest) {
     Fail("token", fmt::format("token {} was granted after a larger one", ToString(grant.token)));
   }
+  if (added && Workload::IsEvaluate(grant.shard)) CheckTrainedFor(grant.shard.epoch, core);
   if (it->second.shard != grant.shard || it->second.worker != worker ||
       it->second.incarnation != incarnation) {
     Fail("token",
@@ -334,7 +374,7 @@ void Oracle::CheckEpochAtEnd(DatasetId dataset, EpochIndex epoch, const DurableS
   }
   const ShardMetrics& merged = found->second.metrics;
   if (merged.records != expected.records || merged.means != expected.means ||
-      merged.rejected_records != expected.rejected_records ||
+      merged.aucs != expected.aucs || merged.rejected_records != expected.rejected_records ||
       found->second.records_committed != expected.records) {
     Fail("end-metrics",
          fmt::format("metrics of epoch {} of dataset {} were not merged once: "

@@ -50,10 +50,15 @@ class Oracle {
   /// An answer leaves: everything that it was computed from is durable. `idle`: the journal has no
   /// batch that is not.
   void OnAnswer(const MasterCore& core, const DurableState& state, bool idle);
-  /// Leaves the master.
-  void OnGrant(const std::string& worker, uint64_t incarnation, const ShardGrant& grant);
+  /// `core` has just given it.
+  void OnGrant(const std::string& worker, uint64_t incarnation, const ShardGrant& grant,
+               const MasterCore& core);
   /// A trainer really failed here, under this lease.
   void OnTrainerFailed(const ShardId& shard, LeaseToken token) { failures_[shard].insert(token); }
+  /// A trainer left its shard before the end here.
+  void OnTrainerLeft(const ShardId& shard, LeaseToken token) { left_[shard].insert(token); }
+  /// An evaluate shard becomes COMMITTED now; its training is as `queue` has it.
+  void OnEvaluated(const ShardId& shard, const ShardQueue& queue);
 
   /// The master's word leaves that everything before `offset` is COMMITTED.
   void OnStreamCommitted(TopicPartition partition, uint64_t offset);
@@ -75,6 +80,8 @@ class Oracle {
   /// All parts of a shard, or of one of its minibatches.
   PartSet PartsOf(const ShardId& shard);
   PartSet PartsOf(const ShardId& shard, MinibatchIndex minibatch);
+  /// The training that an evaluation pass is to judge is over.
+  void CheckTrainedFor(EpochIndex pass, const MasterCore& core);
   void CheckRange(const StreamRangeRecord& record);
   void CheckEpochAtEnd(DatasetId dataset, EpochIndex epoch, const DurableState& state);
   void CheckMeta(const MetaRecord& meta);
@@ -106,7 +113,10 @@ class Oracle {
   std::map<LeaseToken, Granted> grants_;
   /// Under which leases trainers failed, since the shard was last tried again after FAILED.
   std::map<ShardId, std::set<LeaseToken>> failures_;
+  /// As above: where they left shards.
+  std::map<ShardId, std::set<LeaseToken>> left_;
   std::set<ShardId> failed_;
+  std::set<EpochIndex> failed_epochs_;  // at any time
   /// Of the stream, as the journal has had them, and where the next one begins.
   std::map<ShardId, StreamWork> ranges_;
   std::map<TopicPartition, uint64_t> cut_;

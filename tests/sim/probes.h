@@ -9,7 +9,10 @@
 /// X(enumerator, name, what happened)
 #define MUSTER_SIM_PROBES(X)                                                          \
   X(kReplay, "replay", "a DONE shard runs again after a restore")                     \
-  X(kReverify, "reverify", "a done under an older restore epoch")                     \
+  X(kReverify, "reverify", "a done that a restore made doubtful")                     \
+  X(kAskedThere, "asked-there", "a doubted part that its partition still has")        \
+  X(kAskedMissing, "asked-missing", "a doubted part that its partition lacks")        \
+  X(kPartialRun, "partial-run", "a run of the minibatches that a restore has undone") \
   X(kSkipped, "skipped-part", "a part answered OK from the window")                   \
   X(kStaleLease, "stale-lease", "a part below the floor refused")                     \
   X(kWrongOwner, "wrong-owner", "a part for another owner epoch refused")             \

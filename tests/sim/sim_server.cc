@@ -26,10 +26,11 @@ bool MayPass(const absl::Status& status) {
 
 }  // namespace
 
-SimServer::SimServer(Env* env, ProcessRef process, uint32_t slot)
+SimServer::SimServer(Env* env, ProcessRef process, uint32_t slot, uint64_t start)
     : env_(env),
       process_(std::move(process)),
       slot_(slot),
+      start_(start),
       rng_(env->Stream(2, process_->id)),
       torn_(env->Stream(9, process_->id)),
       lanes_(env->knobs.lanes),
@@ -54,7 +55,8 @@ void SimServer::Start() {
 void SimServer::Register() {
   RegisterServerRequest request{
       NodeTable::ServerName(ServerId(slot_)), process_->id,
-      std::vector<std::vector<std::string>>(lanes_.size(), {"unix:/" + process_->name})};
+      std::vector<std::vector<std::string>>(lanes_.size(), {"unix:/" + process_->name}),
+      StartNumber(start_)};
   Call<RegisterServerReply>(env_, {process_, ServerEnd(slot_), kServerCallTimeout,
                                    [env = env_, request](MasterCore& core, StepTime at) {
                                      auto reply = core.RegisterServer(request, at);
@@ -362,7 +364,12 @@ void SimServer::CheckPushed(Lane* lane, const DataMessage& message, const ps::Pu
     if (env_->forgotten.contains(LeaseToken::FromValue(part.token))) {
       env_->probes.Hit(Probe::kForgottenPart);
     }
-    if (answer.skipped) env_->probes.Hit(Probe::kSkipped);
+    if (part.groups.empty()) {
+      if (answer.code == wire::PartCode::kOk) env_->probes.Hit(Probe::kAskedThere);
+      if (answer.code == wire::PartCode::kMissing) env_->probes.Hit(Probe::kAskedMissing);
+    } else if (answer.skipped) {
+      env_->probes.Hit(Probe::kSkipped);
+    }
     if (answer.code == wire::PartCode::kStaleLease) env_->probes.Hit(Probe::kStaleLease);
     if (answer.code == wire::PartCode::kWrongOwner) env_->probes.Hit(Probe::kWrongOwner);
     if (answer.code == wire::PartCode::kRetry) env_->probes.Hit(Probe::kRetry);

@@ -22,7 +22,7 @@ namespace muster::sim {
 /// ParameterServer and LaneServer do with threads.
 class SimServer {
  public:
-  SimServer(Env* env, ProcessRef process, uint32_t slot);
+  SimServer(Env* env, ProcessRef process, uint32_t slot, uint64_t start);
 
   void Start();
   uint32_t slot() const { return slot_; }
@@ -81,6 +81,7 @@ class SimServer {
   Env* const env_;
   const ProcessRef process_;
   const uint32_t slot_;
+  const uint64_t start_;
   Rng rng_, torn_;
   ServerIncarnation incarnation_;
   std::vector<Lane> lanes_;

@@ -9,9 +9,12 @@
 #include "tests/sim/late_news.h"
 #include "tests/sim/machine/scheduler.h"
 #include "tests/sim/runner.h"
+#include "tests/support/sanitizers.h"
 
 namespace muster::sim {
 namespace {
+
+constexpr uint64_t kSeeds = testing::kSanitized ? 100 : 2'000;
 
 class SimTest : public ::testing::Test {
  protected:
@@ -19,8 +22,8 @@ class SimTest : public ::testing::Test {
 };
 
 TEST_F(SimTest, EverythingHolds) {
-  const Summary summary = Sweep({.seeds = 200, .jobs = 2});
-  EXPECT_EQ(summary.seeds, 200u);
+  const Summary summary = Sweep({.seeds = kSeeds, .jobs = 2});
+  EXPECT_EQ(summary.seeds, kSeeds);
   for (const Violation& violation : summary.violations) {
     ADD_FAILURE() << "seed " << violation.seed << ": " << violation.kind << ": " << violation.text;
   }

@@ -68,13 +68,11 @@ bool SimWorker::TakeShard(Loop* loop) {
   slot_file_.minibatches = 0;
   loop->state = State::kReading;
   loop->next = loop->prepared = 0;
+  if (!loop->run->minibatches.empty()) env_->probes.Hit(Probe::kPartialRun);
   env_->Say(*process_, "begins shard {}, token {}, run {}", ToString(ShardOf(*loop)),
             ToString(slot_file_.token), loop->run->run.value());
   if (Workload::IsEvaluate(ShardOf(*loop)) && !env_->evaluated.insert(ShardOf(*loop)).second) {
     env_->probes.Hit(Probe::kEvaluateAgain);
-  }
-  if (Workload::IsEvaluate(ShardOf(*loop)) && loop->run->run.value() > 0) {
-    env_->oracle.Fail("evaluate", "an evaluate shard was re-verified");
   }
   After(Some(milliseconds(20)), [this, loop] { ReadShard(loop); });
   return true;
@@ -109,7 +107,7 @@ void SimWorker::ReadShard(Loop* loop) {
   }
   // COMMITTED through somebody else, and gone since.
   if (!held || env_->topic.begin(stream->partition.value()) > stream->begin) {
-    core_->GiveUp(run.grant.token, run.run);
+    core_->GiveUp(run.grant.token, run.run, sdk::ShardFailure{"offsets are gone", false, true});
     LeaveShard(loop);
     return Pump();
   }
@@ -134,6 +132,7 @@ void SimWorker::PrepareAhead(Loop* loop) {
   const ShardId shard = ShardOf(*loop);
   const uint32_t end = std::min(MinibatchesOf(*loop), loop->next + 1 + env_->knobs.prefetch);
   for (; loop->prepared < end; ++loop->prepared) {
+    if (!loop->run->Has(MinibatchIndex(loop->prepared))) continue;
     Pull pull;
     pull.wanted = StreamOf(*loop) != nullptr
                       ? env_->workload.PullOf(BatchOf(*loop, loop->prepared))
@@ -151,7 +150,9 @@ void SimWorker::PrepareAhead(Loop* loop) {
 void SimWorker::NextMinibatch(Loop* loop) {
   const sdk::ShardRun& run = *loop->run;
   const ShardId shard = ShardOf(*loop);
-  if (loop->next == MinibatchesOf(*loop)) {
+  const uint32_t minibatches = MinibatchesOf(*loop);
+  while (loop->next < minibatches && !run.Has(MinibatchIndex(loop->next))) ++loop->next;
+  if (loop->next == minibatches) {
     const StreamWork* const stream = StreamOf(*loop);
     core_->CompleteShard(
         run.grant.token, run.run,
@@ -193,6 +194,7 @@ void SimWorker::Compute(Loop* loop) {
   }
   if (Misbehaves(faults_.hands_back)) {
     env_->probes.Hit(Probe::kHandedBack);
+    env_->oracle.OnTrainerLeft(shard, run.grant.token);
     core_->GiveUp(run.grant.token, run.run);
     return LeaveShard(loop);
   }

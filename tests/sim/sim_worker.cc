@@ -44,7 +44,7 @@ void SimWorker::Hello() {
   const WorkerKey key{name_, slot_file_.incarnation};
   Call<bool>(env_, {process_, WorkerEnd(slot_), kCallTimeout,
                     [key, start = start_](MasterCore& core, StepTime at) -> absl::StatusOr<bool> {
-                      MUSTER_RETURN_IF_ERROR(core.HelloWorker(key, start, at));
+                      MUSTER_RETURN_IF_ERROR(core.HelloWorker(key, StartNumber(start), at));
                       return true;
                     },
                     [this](const absl::StatusOr<bool>& reply) {
@@ -122,16 +122,31 @@ absl::StatusOr<WorkerExchangeReply> SimWorker::Serve(Env* env, const WorkerExcha
   if (request.sequence <= newest) probes.Hit(Probe::kOvertakenWorker);
   newest = std::max(newest, request.sequence);
   const std::map<LeaseToken, Lease> before = core.leases().leases();
+  std::vector<ShardId> evaluated;
+  for (const DoneReport& done : request.done) {
+    const bool news = Workload::IsEvaluate(done.shard) &&
+                      core.ledger().queue().StateOf(done.shard) != ShardState::kCommitted;
+    if (news) evaluated.push_back(done.shard);
+  }
   absl::StatusOr<WorkerExchangeReply> reply = core.ExchangeWorker(request, at);
   if (!reply.ok()) {
     probes.Hit(Probe::kSupersededWorker);
     return reply;
   }
-  for (const ShardGrant& grant : reply->grants) {
+  for (const ShardId& shard : evaluated) {
+    const ShardQueue& queue = core.ledger().queue();
+    if (queue.StateOf(shard) == ShardState::kCommitted) env->oracle.OnEvaluated(shard, queue);
+  }
+  for (ShardGrant& grant : reply->grants) {
+    // The master's shell fills in what is to be read.
+    if (Workload::IsEvaluate(grant.shard)) grant.work.mode = DatasetMode::kEvaluate;
     if (before.contains(grant.token)) probes.Hit(Probe::kRegranted);
-    env->oracle.OnGrant(request.worker, request.incarnation, grant);
+    env->oracle.OnGrant(request.worker, request.incarnation, grant, core);
   }
   for (const DoneVerdict& verdict : reply->verdicts) {
+    if (verdict.code == DoneCode::kReverify && Workload::IsEvaluate(verdict.shard)) {
+      env->oracle.Fail("evaluate", "an evaluate shard is to be verified again");
+    }
     if (verdict.code != DoneCode::kAccepted) continue;
     if (!before.contains(verdict.token)) probes.Hit(Probe::kRepeatedVerdict);
     if (verdict.token.incarnation() < core.incarnation()) probes.Hit(Probe::kReasserted2);

@@ -76,12 +76,12 @@ void Supervisor::Start(Slot* slot) {
   report.node = NameOf(*slot);
   report.role = RoleName(slot->role);
   report.pid = id;
-  report.restarts = slot->starts - 1;
+  report.start = StartNumber(slot->starts);
   reports_.push_back(std::move(report));
   TellNext();
   if (slot->role == Role::kMaster) return StartMaster(process);
   if (slot->role == Role::kServer) {
-    env_->servers.push_back(std::make_unique<SimServer>(env_, process, slot->index));
+    env_->servers.push_back(std::make_unique<SimServer>(env_, process, slot->index, slot->starts));
     return env_->servers.back()->Start();
   }
   workers_.push_back(
@@ -126,7 +126,7 @@ void Supervisor::Ended(Slot* slot, const ProcessEnd& end) {
   report.what = NodeReport::What::kExited;
   report.signal = end.signal;
   report.exit_code = end.exit_code;
-  report.restarts = slot->starts - 1;
+  report.start = StartNumber(slot->starts);
   if (slot->role == Role::kWorker) {
     const SimWorker::SlotFile& file = slot->worker->slot_file();
     report.incarnation = file.incarnation;

@@ -26,6 +26,12 @@ constexpr std::array<DatasetShape, 3> kShapes = {{{"a", DatasetMode::kTrain, 4, 
                                                   {"b", DatasetMode::kTrain, 3, 2},
                                                   {"test", DatasetMode::kEvaluate, 2, 2}}};
 constexpr uint32_t kMinibatchSize = 4;
+
+/// What a record, or a shard, is said to have been predicted as; some fall into one bin.
+double ScoreOf(uint64_t number) {
+  return static_cast<double>(number % 16) / 16;
+}
+
 constexpr uint32_t kStreamMinibatchSize = 3, kStreamMinibatches = 2;
 constexpr uint64_t kSparseKeys = 24, kLateKeys = 9;
 /// Of the late table; nobody pushes it.
@@ -198,6 +204,7 @@ ShardMetrics Workload::MetricsOf(const StreamWork& range) {
     if (!SimTopic::IsRecord(range.partition.value(), offset)) continue;
     ++metrics.records;
     offsets += static_cast<double>(offset);
+    AddScore(&metrics.aucs["auc"], ScoreOf(offset), offset % 2 == 0);
   }
   metrics.means["offset"] = {offsets, static_cast<double>(metrics.records)};
   return metrics;
@@ -272,6 +279,7 @@ ShardMetrics Workload::MetricsOf(const ShardId& shard) {
   metrics.rejected_records = shard.index.value() % 2;
   metrics.means["loss"] = {static_cast<double>(3 + shard.index.value()),
                            static_cast<double>(metrics.records)};
+  AddScore(&metrics.aucs["auc"], ScoreOf(shard.index.value()), shard.index.value() % 3 == 0);
   return metrics;
 }
 

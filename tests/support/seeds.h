@@ -5,7 +5,8 @@
 namespace muster::testing {
 
 /// How many seeds a randomised test shall try: N of the program's argument --seeds=N, or
-/// `unless_said`. Naming it links the main function that takes the argument.
+/// `unless_said` (a twentieth of a thousand or more under a sanitizer). Naming it links the main
+/// function that takes the argument.
 uint64_t Seeds(uint64_t unless_said);
 
 }  // namespace muster::testing

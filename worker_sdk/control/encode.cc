@@ -112,11 +112,10 @@ void Metrics(Writer* out, uint32_t field, const ShardMetrics& metrics) {
   for (const auto& [name, histogram] : metrics.aucs) {
     std::vector<uint32_t> bins;
     std::vector<uint64_t> positives, negatives;
-    for (uint32_t bin = 0; bin < histogram.positives.size(); ++bin) {
-      if (histogram.positives[bin] == 0 && histogram.negatives[bin] == 0) continue;
-      bins.push_back(bin);
-      positives.push_back(histogram.positives[bin]);
-      negatives.push_back(histogram.negatives[bin]);
+    for (const AucHistogram::Bin& bin : histogram.bins) {
+      bins.push_back(bin.bin);
+      positives.push_back(bin.positives);
+      negatives.push_back(bin.negatives);
     }
     Writer entry(message, 5);
     Text(&entry, 1, name);
@@ -150,8 +149,10 @@ void Returned(Writer* out, const ReturnedLease& returned) {
   Shard(&message, 1, returned.shard);
   message.add_uint64(2, returned.token.value());
   message.add_bool(3, returned.failure.has_value());
-  if (returned.failure) Text(&message, 4, *returned.failure);
+  Text(&message, 4, returned.failure.value_or(returned.shortage));
   message.add_bool(5, returned.fatal);
+  message.add_uint32(6, static_cast<uint32_t>(returned.hand_back));
+  message.add_uint32(7, returned.minibatches_started);
 }
 
 void Delays(Writer* out, const DatasetDelays& delays) {

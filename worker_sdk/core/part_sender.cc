@@ -15,7 +15,8 @@ wire::PartCode CodeOf(const wire::PartReply& reply, bool push) {
   using wire::PartCode;
   const bool planted = (MUSTER_PLANTED(kStaleIsOk) && reply.code == PartCode::kStaleLease) ||
                        (MUSTER_PLANTED(kWrongOwnerIsOk) && reply.code == PartCode::kWrongOwner) ||
-                       (MUSTER_PLANTED(kRetryIsOk) && reply.code == PartCode::kRetry);
+                       (MUSTER_PLANTED(kRetryIsOk) && reply.code == PartCode::kRetry) ||
+                       (MUSTER_PLANTED(kMissingIsOk) && reply.code == PartCode::kMissing);
   return push && planted ? PartCode::kOk : reply.code;
 }
 
@@ -39,7 +40,7 @@ void PartSender::SetMap(std::shared_ptr<const PartitionMap> map, TimePoint now) 
           lane && *lane == part.lane && map_->partitions[partition.value()].epoch == part.epoch;
       if (same) continue;
       part.state = State::kWaiting;
-      part.attempts = 0;
+      part.attempts = part.refusals = 0;
       part.not_before = now;
       delivery.next_due = std::min(delivery.next_due, now);
     }
@@ -69,9 +70,6 @@ DeliveryId PartSender::Add(std::optional<PushIdentity> push, std::shared_ptr<con
   if (!push) delivery.rows.part_rows.resize(delivery.remaining, nullptr);
   if (push && delivery.remaining > 0) ++outstanding_pushes_;
   delivery.batch = std::move(batch);
-#ifdef MUSTER_PLANTED_BUGS
-  TakeLateOks(&delivery);
-#endif
   return id;
 }
 
@@ -105,15 +103,23 @@ PartSender::Outcome PartSender::OnReply(RequestId id, std::span<const wire::Part
       next_row += delivery.batch->plan.parts[request.parts[i]].value_count;
     }
     PartState& part = delivery.parts[request.parts[i]];
-    if (part.state != State::kInFlight || part.request != id) continue;  // sent again meanwhile
+    const bool awaited = part.state == State::kInFlight && part.request == id;
+    if (!awaited && (part.state == State::kOk || !MUSTER_PLANTED(kLateOk))) continue;
+    part.refusals = 0;
     const wire::PartCode code = CodeOf(parts[i], delivery.push.has_value());
     switch (code) {
       case wire::PartCode::kOk:
-        part.state = State::kOk;
-        --delivery.remaining;
+        Settle(&delivery, request.parts[i], true, &outcome);
         if (!delivery.push) {
           delivery.rows.part_rows[request.parts[i]] = part_rows;
           block_used = true;
+        }
+        break;
+      case wire::PartCode::kMissing:
+        if (delivery.push && delivery.batch->plan.parts[request.parts[i]].group_count == 0) {
+          Settle(&delivery, request.parts[i], false, &outcome);
+        } else {
+          SendAgain(&delivery, &part, now);  // nobody asked
         }
         break;
       case wire::PartCode::kStaleLease:
@@ -143,11 +149,22 @@ PartSender::Outcome PartSender::OnReply(RequestId id, std::span<const wire::Part
   return outcome;
 }
 
+void PartSender::Settle(Delivery* delivery, uint32_t part, bool in_rows, Outcome* outcome) {
+  PartState& state = delivery->parts[part];
+  state.state = State::kOk;
+  --delivery->remaining;
+  if (!delivery->push) return;
+  const RestoreEpoch sent_under = MUSTER_PLANTED(kLateOk) ? map_->restore_epoch : state.sent_under;
+  outcome->parts.push_back({delivery->batch->plan.parts[part].partition, in_rows, sent_under});
+}
+
 void PartSender::CountAnswer(const InFlight& request, std::span<const wire::PartReply> parts,
                              TimePoint now) {
-  // Refusals cost a server nothing: they would make it look fast.
-  const bool served = std::ranges::any_of(
-      parts, [](const wire::PartReply& part) { return part.code == wire::PartCode::kOk; });
+  // Refusals and questions cost a server nothing: they would make it look fast.
+  const bool served =
+      !request.question && std::ranges::any_of(parts, [](const wire::PartReply& part) {
+        return part.code == wire::PartCode::kOk;
+      });
   if (!served) return;
   Peer& peer = peers_[request.server];
   if (request.incarnation < peer.incarnation) return;  // of a process that has been replaced
@@ -176,31 +193,6 @@ std::vector<PeerTimes> PartSender::Peers(std::optional<ServerId> after, size_t l
   return list;
 }
 
-#ifdef MUSTER_PLANTED_BUGS
-void PartSender::CountLateOk(const PushIdentity& push, std::span<const wire::PartReply> parts) {
-  for (const wire::PartReply& part : parts) {
-    if (part.code != wire::PartCode::kOk) continue;
-    late_ok_.insert({push.token, push.minibatch, PartitionId(part.partition)});
-  }
-  for (auto& [id, delivery] : deliveries_) TakeLateOks(&delivery);
-}
-
-void PartSender::TakeLateOks(Delivery* delivery) {
-  if (!delivery->push) return;
-  for (size_t i = 0; i < delivery->parts.size(); ++i) {
-    PartState& part = delivery->parts[i];
-    const PartitionId partition = delivery->batch->plan.parts[i].partition;
-    // The last one is to be answered, for simplicity.
-    if (part.state == State::kOk || delivery->remaining < 2 ||
-        !late_ok_.contains({delivery->push->token, delivery->push->minibatch, partition})) {
-      continue;
-    }
-    part.state = State::kOk;
-    --delivery->remaining;
-  }
-}
-#endif
-
 void PartSender::OnUnanswered(RequestId id, TimePoint now) {
   auto it = in_flight_.find(id);
   if (it == in_flight_.end()) return;
@@ -214,6 +206,22 @@ void PartSender::OnUnanswered(RequestId id, TimePoint now) {
     wants_map_ = true;  // the server may have come back under another incarnation
     SendAgain(&found->second, &part, now);
   }
+}
+
+bool PartSender::OnRefused(RequestId id, TimePoint now) {
+  bool hopeless = false;
+  const auto request = in_flight_.find(id);
+  if (request != in_flight_.end() && deliveries_.contains(request->second.delivery)) {
+    Delivery& delivery = deliveries_[request->second.delivery];
+    for (uint32_t index : request->second.parts) {
+      PartState& part = delivery.parts[index];
+      if (part.state != State::kInFlight || part.request != id) continue;
+      part.refusals = static_cast<uint8_t>(std::min(part.refusals + 1u, kRefusalsMax));
+      hopeless |= part.refusals == kRefusalsMax;
+    }
+  }
+  OnUnanswered(id, now);
+  return hopeless;
 }
 
 void PartSender::SendAgain(Delivery* delivery, PartState* part, TimePoint now) {
@@ -248,8 +256,7 @@ std::vector<SendRequest> PartSender::Flush(TimePoint now) {
 
 void PartSender::FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
                                std::vector<SendRequest>* out) {
-  if (!map_ || (delivery->push && map_->restore_epoch < delivery->push->restore_epoch &&
-                !MUSTER_PLANTED(kOldMap))) {
+  if (!map_ || (delivery->push && map_->restore_epoch < delivery->push->restore_epoch)) {
     wants_map_ = true;
     delivery->next_due = now + kBackoffMax;
     return;
@@ -286,6 +293,7 @@ void PartSender::FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
                                 .server = lane->server,
                                 .incarnation = lane->incarnation,
                                 .push = delivery->push.has_value(),
+                                .question = delivery->batch->plan.keys.empty(),
                                 .sent_at = now};
     }
     request->keys += rows.key_count;
@@ -294,6 +302,7 @@ void PartSender::FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
     part.request = request->id;
     part.lane = *lane;
     part.epoch = map_->partitions[partition.value()].epoch;
+    part.sent_under = map_->restore_epoch;
     request->items.push_back({i, part.epoch});
     in_flight_[request->id].parts.push_back(i);
   }

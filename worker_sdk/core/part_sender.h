@@ -5,10 +5,8 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -74,18 +72,29 @@ struct PullRows {
   std::vector<const float*> part_rows;  // by part; points into a block
 };
 
+/// What a partition has said of a part: it is in the rows, or (asked without rows) it is not.
+struct PartAnswer {
+  PartitionId partition;
+  bool in_rows = false;
+  /// R of the map under which it was sent.
+  RestoreEpoch sent_under;
+};
+
 /// Brings parts to the partitions' owners: routes by the newest map, sends again what was refused
 /// or got no answer, and counts an OK once. Pure: no thread, no socket, no clock. Not thread-safe.
 ///
 /// Rules of docs/protocol.md kept here: a push leaves only under a map at least as new as its
 /// lease's R; WRONG_OWNER is sent again after a new map, or after a back-off; RETRY after a
-/// back-off; what got no answer is sent again until the delivery is cancelled. Deliveries belong to
-/// one run, so cancelling them at the run's end makes late answers void.
+/// back-off; what got no answer is sent again until the delivery is cancelled. An answer is told
+/// with the R under which it was asked for: it speaks of a state that a restore may have undone.
 class PartSender {
  public:
   /// Bounds of the back-off between two sendings of one part.
   static constexpr std::chrono::milliseconds kBackoffMin{5};
   static constexpr std::chrono::milliseconds kBackoffMax{200};
+  /// So many times in a row a part's frame is called malformed before that is believed: a damaged
+  /// link, or a server without memory, may cause it too. With the back-offs these are 4 s.
+  static constexpr uint32_t kRefusalsMax = 20;
   /// What one request holds at most, unless a single part is larger: well below what the wire
   /// allows.
   static constexpr uint64_t kRequestKeysMax = 1 << 21;
@@ -103,6 +112,8 @@ class PartSender {
 
   /// What an answer led to.
   struct Outcome {
+    /// Of a push: what partitions said of its parts.
+    std::vector<PartAnswer> parts;
     /// The delivery that it finished, every part OK.
     std::optional<DeliveryId> finished;
     /// A partition's floor is above this token: the shard is to be dropped.
@@ -114,12 +125,11 @@ class PartSender {
   /// parts with kOk, one after the other. An answer of the wrong length counts as none.
   Outcome OnReply(RequestId id, std::span<const wire::PartReply> parts,
                   std::shared_ptr<const float[]> rows, TimePoint now);
-#ifdef MUSTER_PLANTED_BUGS
-  /// Planted: an answer to an earlier run of the shard counts for the later ones.
-  void CountLateOk(const PushIdentity& push, std::span<const wire::PartReply> parts);
-#endif
   /// There will be no answer: the connection was lost, or none could be made.
   void OnUnanswered(RequestId id, TimePoint now);
+  /// The server calls the request's frame malformed. Sent again, as what is unanswered; true: it
+  /// was refused so often that it can never work.
+  bool OnRefused(RequestId id, TimePoint now);
 
   /// Everything that is due, grouped by delivery and lane.
   std::vector<SendRequest> Flush(TimePoint now);
@@ -146,10 +156,12 @@ class PartSender {
   struct PartState {
     State state = State::kWaiting;
     uint8_t attempts = 0;
-    RequestId request;       // in flight: of the newest sending
-    LaneAddress lane;        // of the newest sending
-    OwnerEpoch epoch;        // of the newest sending
-    TimePoint not_before{};  // waiting
+    uint8_t refusals = 0;     // in a row
+    RequestId request;        // in flight: of the newest sending
+    LaneAddress lane;         // of the newest sending
+    OwnerEpoch epoch;         // of the newest sending
+    RestoreEpoch sent_under;  // of the newest sending: R of the map
+    TimePoint not_before{};   // waiting
   };
   struct Delivery {
     std::optional<PushIdentity> push;
@@ -165,6 +177,7 @@ class PartSender {
     ServerId server;
     ServerIncarnation incarnation;
     bool push = false;
+    bool question = false;  // of parts without rows
     TimePoint sent_at{};
   };
   /// Of the newest incarnation of a server that answered.
@@ -179,14 +192,11 @@ class PartSender {
   DeliveryId Add(std::optional<PushIdentity> push, std::shared_ptr<const RowBatch> batch,
                  TimePoint now);
   void SendAgain(Delivery* delivery, PartState* part, TimePoint now);
+  void Settle(Delivery* delivery, uint32_t part, bool in_rows, Outcome* outcome);
   void FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
                      std::vector<SendRequest>* out);
   std::optional<LaneAddress> LaneOf(PartitionId partition) const;
   void CountAnswer(const InFlight& request, std::span<const wire::PartReply> parts, TimePoint now);
-#ifdef MUSTER_PLANTED_BUGS
-  void TakeLateOks(Delivery* delivery);
-  std::set<std::tuple<LeaseToken, MinibatchIndex, PartitionId>> late_ok_;
-#endif
 
   std::shared_ptr<const PartitionMap> map_;
   absl::flat_hash_map<ServerId, uint32_t> lanes_;  // lanes of each server of the map

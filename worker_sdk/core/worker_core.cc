@@ -22,6 +22,8 @@ constexpr std::chrono::milliseconds kFailureBackoffMax{1000};
 // Exchanges may follow each other closely; what was seen of servers is in one as often as this.
 constexpr std::chrono::milliseconds kPeersSpacing{500};
 constexpr size_t kReasonBytesMax = 4'000;
+// Minibatches asked about at a time.
+constexpr size_t kAskedMax = 1'024;
 
 }  // namespace
 
@@ -53,7 +55,9 @@ std::optional<ShardRun> WorkerCore::TakeShard() {
   held.phase = LeasePhase::kComputing;
   held.minibatches_started = 0;
   urgent_ = true;  // another one may be fetched
-  return ShardRun{held.grant, held.run};
+  ShardRun run{held.grant, held.run, {held.missing.begin(), held.missing.end()}};
+  held.missing.clear();
+  return run;
 }
 
 bool WorkerCore::StartMinibatch(LeaseToken token, RunNumber run) {
@@ -97,8 +101,8 @@ void WorkerCore::CompleteShard(LeaseToken token, RunNumber run, ShardMetrics met
   if (held == nullptr) return;
   held->phase = LeasePhase::kPushing;
   held->completed = true;
-  held->metrics = std::move(metrics);
-  if (held->done()) urgent_ = true;
+  if (run == RunNumber()) held->metrics = std::move(metrics);
+  Settle(token);
 }
 
 void WorkerCore::GiveUp(LeaseToken token, RunNumber run, std::optional<ShardFailure> failure) {
@@ -106,11 +110,20 @@ void WorkerCore::GiveUp(LeaseToken token, RunNumber run, std::optional<ShardFail
 }
 
 void WorkerCore::Return(LeaseToken token, std::optional<ShardFailure> failure) {
-  ReturnedLease lease{held_.at(token).grant.shard, token, {}};
+  const Held& held = held_.at(token);
+  ReturnedLease lease{held.grant.shard, token, {}};
+  lease.hand_back = leaving_ ? HandBack::kLeaving : HandBack::kByTrainer;
+  lease.minibatches_started = held.minibatches_started;
   if (failure.has_value()) {
     // The master refuses longer ones.
-    lease.failure = ValidUtf8(failure->reason, kReasonBytesMax);
-    lease.fatal = failure->fatal;
+    std::string reason = ValidUtf8(failure->reason, kReasonBytesMax);
+    if (failure->shortage) {
+      lease.hand_back = HandBack::kShortage;
+      lease.shortage = std::move(reason);
+    } else {
+      lease.failure = std::move(reason);
+      lease.fatal = failure->fatal;
+    }
   }
   Drop(token);
   returned_.push_back({std::move(lease), false});
@@ -120,42 +133,110 @@ void WorkerCore::Return(LeaseToken token, std::optional<ShardFailure> failure) {
 void WorkerCore::OnReply(const SendRequest& request, std::span<const wire::PartReply> parts,
                          std::shared_ptr<const float[]> rows, std::string_view text,
                          TimePoint now) {
-#ifdef MUSTER_PLANTED_BUGS
-  if (MUSTER_PLANTED(kLateOk) && request.push) {
-    const auto held = held_.find(request.push->token);
-    const bool late = held != held_.end() && held->second.run != request.push->run;
-    if (late) sender_.CountLateOk(*request.push, parts);
-  }
-#endif
   PartSender::Outcome outcome = sender_.OnReply(request.id, parts, std::move(rows), now);
-  if (outcome.bad_request) {
-    std::string reason = fmt::format("{} refused a {} of this worker: {}",
-                                     fmt::format("ps-{}", request.lane.server.value()),
-                                     request.push ? "push" : "pull", text);
-    if (!request.push) {
-      if (failure_.empty()) failure_ = std::move(reason);
-    } else if (Holds(request.push->token, request.push->run)) {
-      Return(request.push->token, ShardFailure{std::move(reason)});
-    }
-    return;
-  }
+  if (outcome.bad_request) return OnBadRequest(request, text);
   if (outcome.stale) {
     Drop(*outcome.stale);
     urgent_ = true;  // the master learns from its absence that the lease has ended
     return;
   }
+  if (request.push) Confirm(*request.push, outcome.parts);
   if (!outcome.finished) return;
   auto push = pushes_.find(*outcome.finished);
   if (push == pushes_.end()) return;
   Held& held = held_.at(push->second.token);
   held.outstanding.erase(*outcome.finished);
   CountDelays(held.grant.shard.dataset, push->second.born, now);
+  const LeaseToken token = push->second.token;
   pushes_.erase(push);
-  if (held.done()) urgent_ = true;
+  Settle(token);
 }
 
-uint32_t WorkerCore::Wanted() const {
-  if (leaving_ || ended_) return 0;
+void WorkerCore::Confirm(const PushIdentity& push, const std::vector<PartAnswer>& parts) {
+  const auto found = held_.find(push.token);
+  if (found == held_.end()) return;
+  Held& held = found->second;
+  for (const PartAnswer& part : parts) {
+    if (part.in_rows) {
+      held.confirmed.Add(part.partition, push.minibatch, part.sent_under);
+    } else if (held.confirmed.Remove(part.partition, push.minibatch, part.sent_under)) {
+      held.missing.insert(push.minibatch);
+    }
+  }
+}
+
+void WorkerCore::TakeMap(const PartitionMap& map, TimePoint now) {
+  map_ = std::make_shared<const PartitionMap>(map);
+  sender_.SetMap(map_, now);
+  std::vector<LeaseToken> tokens;
+  for (auto& [token, held] : held_) {
+    if (!MUSTER_PLANTED(kReverifyInWords)) held.confirmed.TakeMap(map);
+    tokens.push_back(token);
+  }
+  for (const LeaseToken token : tokens) Settle(token);
+}
+
+void WorkerCore::Settle(LeaseToken token) {
+  Held& held = held_.at(token);
+  held.settled_under.reset();
+  if (!held.completed || !(held.outstanding.empty() || MUSTER_PLANTED(kDoneEarly))) return;
+  RestoreEpoch under = held.grant.restore_epoch;
+  if (held.grant.work.mode == DatasetMode::kTrain) {
+    // Without its map nothing is known of this R.
+    if (!map_ || (map_->restore_epoch < under && !MUSTER_PLANTED(kVerdictsR))) return;
+    const std::vector<ConfirmedParts::Minibatch> doubted = held.confirmed.Doubted(kAskedMax);
+    if (!doubted.empty()) {
+      for (const ConfirmedParts::Minibatch& minibatch : doubted) Ask(token, minibatch);
+      return;
+    }
+    if (!held.missing.empty()) return RunAgain(token);
+    under = std::max(under, map_->restore_epoch);
+  }
+  held.settled_under = under;
+  urgent_ = true;
+}
+
+void WorkerCore::Ask(LeaseToken token, const ConfirmedParts::Minibatch& doubted) {
+  Held& held = held_.at(token);
+  auto question = std::make_shared<RowBatch>();
+  for (const PartitionId partition : doubted.partitions) {
+    question->plan.parts.push_back({.partition = partition});
+  }
+  const PushIdentity push{held.grant.shard, doubted.minibatch, token,
+                          held.run,         /*step=*/0,        held.grant.restore_epoch};
+  const DeliveryId id = sender_.AddPush(push, std::move(question), last_exchange_);
+  held.outstanding.insert(id);
+  pushes_[id] = {token, {}};
+}
+
+void WorkerCore::RunAgain(LeaseToken token) {
+  Held& held = held_.at(token);
+  held.run = held.run.Next();
+  held.phase = LeasePhase::kQueued;
+  held.completed = false;
+  held.minibatches_started = 0;
+  queue_.push_front(token);
+  urgent_ = true;
+  if (leaving_) Return(token);
+}
+
+void WorkerCore::OnBadRequest(const SendRequest& request, std::string_view text) {
+  std::string reason =
+      fmt::format("ps-{} refused a {} of this worker: {}", request.lane.server.value(),
+                  request.push ? "push" : "pull", text);
+  if (!request.push) {
+    if (failure_.empty()) failure_ = std::move(reason);
+  } else if (Holds(request.push->token, request.push->run)) {
+    Return(request.push->token, ShardFailure{std::move(reason)});
+  }
+}
+
+void WorkerCore::OnRefused(const SendRequest& request, std::string_view text, TimePoint now) {
+  if (sender_.OnRefused(request.id, now)) OnBadRequest(request, text);
+}
+
+uint32_t WorkerCore::Wanted(TimePoint now) const {
+  if (leaving_ || ended_ || now < rest_until_) return 0;
   size_t goal = std::max<size_t>(options_.shards_ahead, waiting_loops_);
   return static_cast<uint32_t>(goal - std::min(goal, queue_.size()));
 }
@@ -193,14 +274,14 @@ WorkerExchangeRequest WorkerCore::BeginExchange(const WorkerTimes& times, TimePo
                             held.minibatches_started});
     if (held.done()) {
       request.done.push_back(
-          {held.grant.shard, token, held.grant.restore_epoch, held.run, held.metrics});
+          {held.grant.shard, token, *held.settled_under, held.run, held.metrics});
     }
   }
   for (Returned& returned : returned_) {
     returned.told = true;
     request.returned.push_back(returned.lease);
   }
-  request.want = Wanted();
+  request.want = Wanted(now);
   request.times = times;
   for (const auto& [dataset, delays] : delays_) {
     if (request.delays.size() < kDelaysPerCallMax) request.delays.push_back({dataset, delays});
@@ -235,12 +316,9 @@ void WorkerCore::OnExchangeReply(const WorkerExchangeReply& reply, TimePoint now
   if (reply.heartbeat_interval.count() > 0) options_.heartbeat_interval = reply.heartbeat_interval;
   std::erase_if(returned_, [](const Returned& returned) { return returned.told; });
   sender_.MapAnswered();
-  if (reply.map && (!map_ || reply.map->version > map_->version)) {
-    map_ = std::make_shared<const PartitionMap>(*reply.map);
-    sender_.SetMap(map_, now);
-  }
   for (LeaseToken token : reply.lost) Drop(token);
   for (const DoneVerdict& verdict : reply.verdicts) OnVerdict(verdict);
+  if (reply.map && (!map_ || reply.map->version > map_->version)) TakeMap(*reply.map, now);
   LeaseToken newest = newest_grant_;
   for (const ShardGrant& grant : reply.grants) {
     if (grant.token > newest_grant_) OnGrant(grant);
@@ -258,32 +336,21 @@ void WorkerCore::OnExchangeReply(const WorkerExchangeReply& reply, TimePoint now
 
 void WorkerCore::OnVerdict(const DoneVerdict& verdict) {
   Held* held = Find(verdict.token, verdict.run);
-  if (held == nullptr || !held->done()) return;
+  if (held == nullptr || !held->completed) return;
   if (verdict.code != DoneCode::kReverify) {
     Drop(verdict.token);
     return;
   }
-  // Some partition came back from an older state after this run began: what it answered may be
-  // forgotten. The shard runs again under the same token and the R of the verdict.
-  held->grant.restore_epoch = verdict.restore_epoch;
-  if (MUSTER_PLANTED(kReverifyInWords)) {
-    urgent_ = true;
-    return;
-  }
-  held->run = held->run.Next();
-  held->phase = LeasePhase::kQueued;
-  held->completed = false;
-  held->minibatches_started = 0;
-  held->metrics = {};
-  queue_.push_front(verdict.token);
-  urgent_ = true;
-  if (leaving_) Return(verdict.token);
+  // Some partition came back from an older state since the map under which the run was settled.
+  held->grant.restore_epoch = std::max(held->grant.restore_epoch, verdict.restore_epoch);
+  Settle(verdict.token);
 }
 
 void WorkerCore::OnGrant(const ShardGrant& grant) {
   auto [it, inserted] = held_.try_emplace(grant.token);
   if (!inserted) return;
   it->second.grant = grant;
+  if (map_) it->second.confirmed.TakeMap(*map_);
   queue_.push_back(grant.token);
   if (leaving_) Return(grant.token);
 }
@@ -296,8 +363,18 @@ void WorkerCore::Leave() {
   urgent_ = true;
 }
 
-void WorkerCore::Abandon() {
+std::vector<LeaseToken> WorkerCore::EndLoops() {
   Leave();
+  std::vector<LeaseToken> tokens;
+  for (const auto& [token, held] : held_) {
+    if (held.phase == LeasePhase::kComputing) tokens.push_back(token);
+  }
+  for (LeaseToken token : tokens) Return(token);
+  return tokens;
+}
+
+void WorkerCore::Abandon() {
+  EndLoops();
   std::vector<LeaseToken> tokens;
   for (const auto& [token, held] : held_) {
     if (!held.done()) tokens.push_back(token);

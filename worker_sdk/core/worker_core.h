@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -13,29 +14,41 @@
 #include "base/clock.h"
 #include "base/planted_bug.h"
 #include "sharding/control.h"
+#include "worker_sdk/core/confirmed_parts.h"
 #include "worker_sdk/core/part_sender.h"
 
 namespace muster::sdk {
 
-/// Why a shard is given up as failed.
+/// Why a shard is given up.
 struct ShardFailure {
   std::string reason;
   /// No retry can help: the job fails with it.
   bool fatal = false;
+  /// The node lacks something that comes back (file descriptors, memory, disk), and the shard is
+  /// not to blame: it is handed back, and no failure.
+  bool shortage = false;
 };
 
 /// A shard given to the trainer: everything about its run.
 struct ShardRun {
   ShardGrant grant;
   RunNumber run;
+  /// What a restore has undone, ascending: only these are to be run again. Empty: all of them.
+  std::vector<MinibatchIndex> minibatches{};
+
+  bool Has(MinibatchIndex minibatch) const {
+    return minibatches.empty() || std::ranges::binary_search(minibatches, minibatch);
+  }
 };
 
 /// The worker's half of docs/protocol.md: leases, runs, parts, dones. Pure: events are its methods,
 /// effects are what BeginExchange and Flush return. Not thread-safe.
 ///
 /// A lease is queued (granted), computing (a trainer's thread is in its loop), pushing (the loop
-/// has left it, parts or the verdict on its done are outstanding), or gone. Everything held is
-/// listed in every exchange, which is also how it is re-asserted after a restart of the master.
+/// has left it, parts or the verdict on its done are outstanding), or gone. A done names the R of
+/// the map whose owners are known to have every part; after a restore the partitions concerned are
+/// asked, and only the minibatches that they lack run again, under the same token. Everything held
+/// is listed in every exchange, which is also how it is re-asserted after a restart of the master.
 class WorkerCore {
  public:
   struct Options {
@@ -63,10 +76,13 @@ class WorkerCore {
   bool CommitMinibatch(LeaseToken token, RunNumber run, MinibatchIndex minibatch,
                        std::shared_ptr<const RowBatch> batch, TimePoint now,
                        std::vector<TimePoint> born = {});
-  /// The loop has committed every minibatch: the done follows when every part is OK.
+  /// The loop has committed every minibatch of its run: the done follows when every part is in the
+  /// rows. The metrics of the first run count, later ones are of a part of the shard.
   void CompleteShard(LeaseToken token, RunNumber run, ShardMetrics metrics);
-  /// The loop gives the shard up: it failed, or (no `failure`) is handed back.
+  /// The loop gives the shard up: it failed, or (no `failure`) was left before its end.
   void GiveUp(LeaseToken token, RunNumber run, std::optional<ShardFailure> failure = {});
+  /// Shards cannot be read here for a while: none is asked for before `until`.
+  void RestUntil(TimePoint until) { rest_until_ = std::max(rest_until_, until); }
 
   // ---- pulls ----
 
@@ -84,6 +100,9 @@ class WorkerCore {
   void OnReply(const SendRequest& request, std::span<const wire::PartReply> parts,
                std::shared_ptr<const float[]> rows, std::string_view text, TimePoint now);
   void OnUnanswered(RequestId id, TimePoint now) { sender_.OnUnanswered(id, now); }
+  /// The server calls the request's frame malformed, and says `text`. Said often enough, it fails
+  /// the shard, or is failure(), as OnReply's bad request does.
+  void OnRefused(const SendRequest& request, std::string_view text, TimePoint now);
   std::vector<SendRequest> Flush(TimePoint now) { return sender_.Flush(now); }
   std::optional<TimePoint> NextFlush() const { return sender_.NextDue(); }
 
@@ -98,7 +117,10 @@ class WorkerCore {
   void OnExchangeFailed(TimePoint now);
   /// Nothing more is taken: queued shards are handed back. Those in loops go on.
   void Leave();
-  /// As Leave, and what is in loops or not yet acknowledged is handed back as well.
+  /// As Leave, and what is in loops is handed back: which leases those were. What loops have
+  /// completed is still brought to its end.
+  std::vector<LeaseToken> EndLoops();
+  /// As EndLoops, and what is not yet acknowledged is handed back as well.
   void Abandon();
 
   // ---- state ----
@@ -123,7 +145,11 @@ class WorkerCore {
     std::set<DeliveryId> outstanding;  // pushes not yet OK
     bool completed = false;
     ShardMetrics metrics;
-    bool done() const { return completed && (outstanding.empty() || MUSTER_PLANTED(kDoneEarly)); }
+    ConfirmedParts confirmed;
+    std::set<MinibatchIndex> missing;  // to be run again
+    /// R of the map whose owners have every part: the done is told.
+    std::optional<RestoreEpoch> settled_under;
+    bool done() const { return settled_under.has_value(); }
   };
   struct Returned {
     ReturnedLease lease;
@@ -134,9 +160,17 @@ class WorkerCore {
   void Drop(LeaseToken token);
   void Return(LeaseToken token, std::optional<ShardFailure> failure = {});
   void CountDelays(DatasetId dataset, const std::vector<TimePoint>& born, TimePoint now);
+  void Confirm(const PushIdentity& push, const std::vector<PartAnswer>& parts);
+  void TakeMap(const PartitionMap& map, TimePoint now);
+  /// Whether the owners of the newest map have every part of a completed run: asks them, has
+  /// minibatches run again, or lets the done be told.
+  void Settle(LeaseToken token);
+  void Ask(LeaseToken token, const ConfirmedParts::Minibatch& doubted);
+  void RunAgain(LeaseToken token);
   void OnVerdict(const DoneVerdict& verdict);
   void OnGrant(const ShardGrant& grant);
-  uint32_t Wanted() const;
+  void OnBadRequest(const SendRequest& request, std::string_view text);
+  uint32_t Wanted(TimePoint now) const;
 
   Options options_;
   PartSender sender_;
@@ -158,6 +192,7 @@ class WorkerCore {
   bool urgent_ = true;  // something new to tell or to ask
   uint32_t failures_ = 0;
   TimePoint last_exchange_{};
+  TimePoint rest_until_{};
   TimePoint peers_due_{};                // what was seen of servers is told again
   std::optional<ServerId> newest_peer_;  // the last one told
   bool leaving_ = false;

@@ -21,6 +21,8 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
+// Bytes that one step of a read or write moves at most, as with asio::transfer_all.
+constexpr size_t kStepBytes = 65'536;
 // Frames that leave in one write.
 constexpr size_t kFramesPerWrite = 8;
 
@@ -47,10 +49,12 @@ std::optional<Connection::Stream::endpoint> EndpointOf(const std::string& addres
 }  // namespace
 
 Connection::Connection(asio::io_context* io, Target target, const DataClient::Options* options,
-                       DataClient::Listener* listener, std::function<void(Connection*)> closed)
+                       DataClient::Listener* listener, const Clock* clock,
+                       std::function<void(Connection*)> closed)
     : target_(std::move(target)),
       options_(options),
       listener_(listener),
+      clock_(clock),
       closed_handler_(std::move(closed)),
       socket_(*io),
       timer_(*io) {}
@@ -62,13 +66,21 @@ auto Connection::Guarded(Handler handler) {
   return [self = shared_from_this(), handler](error_code error, auto...) {
     if (self->closed_) return;
     if (error) return self->Close(error.message());
-    self->last_progress_ = std::chrono::steady_clock::now();
+    self->last_progress_ = self->clock_->Now();
     handler(self.get());
   };
 }
 
+auto Connection::AllOfIt() {
+  return [self = shared_from_this()](const error_code& error, size_t moved) -> size_t {
+    // A large frame on a slow link takes as long as it takes.
+    if (moved > 0) self->last_progress_ = self->clock_->Now();
+    return error ? 0 : kStepBytes;
+  };
+}
+
 void Connection::Start() {
-  last_progress_ = std::chrono::steady_clock::now();
+  last_progress_ = clock_->Now();
   WatchSilence();
   TryAddress(0);
 }
@@ -107,7 +119,7 @@ void Connection::OnConnected() {
   std::vector<asio::const_buffer> buffers;
   for (auto piece : frames_.back()->pieces) buffers.emplace_back(piece.data(), piece.size());
   writing_ = true;
-  asio::async_write(socket_, buffers, Guarded([](Connection* self) {
+  asio::async_write(socket_, buffers, AllOfIt(), Guarded([](Connection* self) {
                       self->writing_ = false;
                       self->frames_.clear();
                       self->WriteQueued();
@@ -118,7 +130,7 @@ void Connection::OnConnected() {
 void Connection::Send(SendRequest request) {
   if (closed_) return;
   // Silence is counted from the moment that there is something to answer.
-  if (queue_.empty() && outstanding_.empty()) last_progress_ = std::chrono::steady_clock::now();
+  if (queue_.empty() && outstanding_.empty()) last_progress_ = clock_->Now();
   queue_.push_back(std::move(request));
   WriteQueued();
 }
@@ -136,7 +148,7 @@ void Connection::WriteQueued() {
     outstanding_.emplace(request.id, std::move(request));
   }
   writing_ = true;
-  asio::async_write(socket_, buffers, Guarded([](Connection* self) {
+  asio::async_write(socket_, buffers, AllOfIt(), Guarded([](Connection* self) {
                       self->writing_ = false;
                       self->frames_.clear();
                       self->frame_requests_.clear();
@@ -145,7 +157,7 @@ void Connection::WriteQueued() {
 }
 
 void Connection::ReadHeader() {
-  asio::async_read(socket_, asio::buffer(header_bytes_),
+  asio::async_read(socket_, asio::buffer(header_bytes_), AllOfIt(),
                    Guarded([](Connection* self) { self->OnHeader(); }));
 }
 
@@ -155,14 +167,17 @@ void Connection::OnHeader() {
   header_ = *header;
   if (header_.keys != 0) return Close("it answered with keys");
   directory_.resize(header_.directory_bytes);
-  asio::async_read(socket_, asio::buffer(directory_),
+  asio::async_read(socket_, asio::buffer(directory_), AllOfIt(),
                    Guarded([](Connection* self) { self->OnDirectory(); }));
 }
 
 void Connection::OnDirectory() {
   if (header_.kind == wire::Kind::kError) {
     absl::StatusOr<std::string> text = wire::DecodeError(directory_);
-    return Close(text.ok() ? *text : std::string(Message(text.status())));
+    // Before the greeting it is about the conversation; a newer map may help then.
+    const bool names_request = greeted_ && outstanding_.contains(RequestId(header_.request));
+    return Close(text.ok() ? *text : std::string(Message(text.status())),
+                 names_request ? std::optional(RequestId(header_.request)) : std::nullopt);
   }
   absl::Status status = header_.value_bytes == 0 ? CheckChecksum({}) : absl::OkStatus();
   if (status.ok()) status = greeted_ ? OnReplyDirectory() : OnHelloReply();
@@ -224,7 +239,7 @@ void Connection::ReadValues(uint64_t floats) {
     encoded_.resize(header_.value_bytes);
     into = asio::buffer(encoded_);
   }
-  asio::async_read(socket_, into, Guarded([](Connection* self) { self->OnValues(); }));
+  asio::async_read(socket_, into, AllOfIt(), Guarded([](Connection* self) { self->OnValues(); }));
 }
 
 void Connection::OnValues() {
@@ -247,18 +262,20 @@ void Connection::WatchSilence() {
   timer_.expires_after(std::chrono::milliseconds(500));
   timer_.async_wait([self = shared_from_this()](error_code error) {
     if (error || self->closed_) return;
-    auto silent = std::chrono::steady_clock::now() - self->last_progress_;
-    if (!self->greeted_ && silent > self->options_->connect_timeout) {
-      return self->Close("it does not greet");
-    }
-    if (!self->outstanding_.empty() && silent > self->options_->silence_max) {
-      return self->Close(fmt::format("no answer for {} ms", self->options_->silence_max.count()));
-    }
-    self->WatchSilence();
+    self->CheckSilence();
+    if (!self->closed_) self->WatchSilence();
   });
 }
 
-void Connection::Close(std::string_view why) {
+void Connection::CheckSilence() {
+  const auto silent = clock_->Now() - last_progress_;
+  if (!greeted_ && silent > options_->connect_timeout) return Close("it does not greet");
+  if (!outstanding_.empty() && silent > options_->silence_max) {
+    Close(fmt::format("no answer for {} ms", options_->silence_max.count()));
+  }
+}
+
+void Connection::Close(std::string_view why, std::optional<RequestId> refused) {
   if (closed_) return;
   closed_ = true;
   std::string reason = fmt::format("{}: {}", target_.name, why);
@@ -271,7 +288,13 @@ void Connection::Close(std::string_view why) {
   auto outstanding = std::exchange(outstanding_, {});
   auto queue = std::exchange(queue_, {});
   closed_handler_(this);
-  for (const auto& [id, request] : outstanding) listener_->OnUnanswered(id, reason);
+  for (const auto& [id, request] : outstanding) {
+    if (id == refused) {
+      listener_->OnRefused(request, why);
+    } else {
+      listener_->OnUnanswered(id, reason);
+    }
+  }
   for (const SendRequest& request : queue) listener_->OnUnanswered(request.id, reason);
 }
 

@@ -26,6 +26,7 @@ struct DataClient::State {
 
   Options options;
   Listener* listener;
+  SystemClock clock;
   asio::io_context io{1};
   asio::executor_work_guard<asio::io_context::executor_type> guard;
   std::thread thread;
@@ -59,7 +60,7 @@ void DataClient::State::OnSend(SendRequest request) {
       }
     };
     auto connection =
-        std::make_shared<Connection>(&io, std::move(target), &options, listener, closed);
+        std::make_shared<Connection>(&io, std::move(target), &options, listener, &clock, closed);
     connections[request.lane] = connection;
     connection->Send(std::move(request));
     connection->Start();

@@ -33,6 +33,9 @@ class DataClient {
                          std::shared_ptr<const float[]> rows, std::string_view text) = 0;
     /// `why` names the server and what went wrong.
     virtual void OnUnanswered(RequestId id, std::string_view why) = 0;
+    /// Unanswered as well, but the server said why: it calls the request's frame malformed. `text`
+    /// is what it said.
+    virtual void OnRefused(const SendRequest& request, std::string_view text) = 0;
     virtual void OnTimer() = 0;
   };
   struct Options {
@@ -40,7 +43,7 @@ class DataClient {
     std::string worker;
     uint32_t partition_count = 0;
     wire::Encoding encoding = wire::Encoding::kFloat32;
-    /// A connection with requests outstanding on which nothing arrives for so long is given up.
+    /// A connection with requests outstanding on which no byte moves for so long is given up.
     std::chrono::milliseconds silence_max{20'000};
     /// To connect and be greeted.
     std::chrono::milliseconds connect_timeout{5'000};

@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/status.h"
@@ -46,70 +48,106 @@ absl::Status Changed(const ShardWork& work, std::string_view what) {
 
 struct ShardReader::Source {
   int fd = -1;
-  uint64_t bytes = 0;
-  uint64_t hash = 0;
-  struct timespec changed{};
+  Verified verified;
   std::string header;
   ~Source() {
     if (fd >= 0) ::close(fd);
   }
 };
 
+bool ShardReader::Verified::Matches(const struct stat& now, const ShardWork& work) const {
+  return bytes == static_cast<uint64_t>(now.st_size) && changed.tv_sec == now.st_mtim.tv_sec &&
+         changed.tv_nsec == now.st_mtim.tv_nsec && bytes == work.source_bytes &&
+         hash == work.source_hash;
+}
+
 ShardReader::ShardReader() = default;
 ShardReader::~ShardReader() = default;
 
 absl::StatusOr<std::shared_ptr<ShardReader::Source>> ShardReader::Open(const ShardWork& work) {
-  struct stat now{};
   {
+    struct stat now{};
     MutexLock lock(&mutex_);
-    auto it = sources_.find(work.path);
-    if (it != sources_.end() && ::stat(work.path.c_str(), &now) == 0) {
-      const Source& known = *it->second;
-      bool same = known.bytes == static_cast<uint64_t>(now.st_size) &&
-                  known.changed.tv_sec == now.st_mtim.tv_sec &&
-                  known.changed.tv_nsec == now.st_mtim.tv_nsec;
-      if (same && known.bytes == work.source_bytes && known.hash == work.source_hash) {
-        return it->second;
-      }
+    const std::shared_ptr<Source>* known = open_.Find(work.path);
+    if (known != nullptr && ::stat(work.path.c_str(), &now) == 0 &&
+        (*known)->verified.Matches(now, work)) {
+      return *known;
     }
   }
-  auto source = std::make_shared<Source>();
-  source->fd = ::open(work.path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (source->fd < 0) {
-    return ErrnoStatus(errno, fmt::format("cannot open the source file {}", work.path));
+  MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<Source> source, OpenAnew(work));
+  MutexLock lock(&mutex_);
+  verified_.Put(work.path, source->verified);
+  open_.Put(work.path, source);
+  return source;
+}
+
+absl::StatusOr<int> ShardReader::Descriptor(const std::string& path) {
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+    {
+      MutexLock lock(&mutex_);
+      open_.Clear();
+    }
+    fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   }
+  if (fd >= 0) return fd;
+  const int error = errno;
+  std::string what = fmt::format("cannot open the source file {}", path);
+  struct rlimit limit{};
+  if (error == EMFILE && ::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    what += fmt::format(
+        " (this process may have {} files open: raise `ulimit -n`, or close files "
+        "in the trainer)",
+        limit.rlim_cur);
+  }
+  return ErrnoStatus(error, what);
+}
+
+absl::Status ShardReader::Verify(const ShardWork& work, Source* source) {
+  struct stat now{};
   if (::fstat(source->fd, &now) != 0) {
     return ErrnoStatus(errno, fmt::format("cannot look at {}", work.path));
   }
-  source->bytes = static_cast<uint64_t>(now.st_size);
-  source->changed = now.st_mtim;
-  if (source->bytes != work.source_bytes) {
-    return Changed(work, fmt::format("it has {} bytes, the indexed one had {}", source->bytes,
-                                     work.source_bytes));
+  const auto bytes = static_cast<uint64_t>(now.st_size);
+  if (bytes != work.source_bytes) {
+    return Changed(
+        work, fmt::format("it has {} bytes, the indexed one had {}", bytes, work.source_bytes));
   }
-  auto read = [&](uint64_t offset, std::span<char> buffer) {
-    return ReadFully(source->fd, work.path, offset, buffer);
-  };
-  MUSTER_ASSIGN_OR_RETURN(SourcePin pin, PinSource(source->bytes, read));
+  {
+    MutexLock lock(&mutex_);
+    const Verified* known = verified_.Find(work.path);
+    if (known != nullptr && known->Matches(now, work)) {
+      source->verified = *known;
+      return absl::OkStatus();
+    }
+  }
+  MUSTER_ASSIGN_OR_RETURN(SourcePin pin,
+                          PinSource(bytes, [&](uint64_t offset, std::span<char> buffer) {
+                            return ReadFully(source->fd, work.path, offset, buffer);
+                          }));
   if (pin.hash != work.source_hash) {
     return Changed(work, "its size is the same, but its content is another one");
   }
-  source->hash = pin.hash;
-  if (work.has_header) {
-    size_t want = 4096;
-    while (true) {
-      source->header.resize(want);
-      MUSTER_ASSIGN_OR_RETURN(size_t n, read(0, source->header));
-      source->header.resize(n);
-      size_t end = source->header.find('\n');
-      if (end != std::string::npos) source->header.resize(end);
-      if (end != std::string::npos || n < want || want >= kRecordBytesMax) break;
-      want *= 16;
-    }
-    if (source->header.ends_with('\r')) source->header.pop_back();
+  source->verified = {bytes, pin.hash, now.st_mtim};
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<ShardReader::Source>> ShardReader::OpenAnew(const ShardWork& work) {
+  auto source = std::make_shared<Source>();
+  MUSTER_ASSIGN_OR_RETURN(source->fd, Descriptor(work.path));
+  MUSTER_RETURN_IF_ERROR(Verify(work, source.get()));
+  if (!work.has_header) return source;
+  size_t want = 4096;
+  while (true) {
+    source->header.resize(want);
+    MUSTER_ASSIGN_OR_RETURN(size_t n, ReadFully(source->fd, work.path, 0, source->header));
+    source->header.resize(n);
+    size_t end = source->header.find('\n');
+    if (end != std::string::npos) source->header.resize(end);
+    if (end != std::string::npos || n < want || want >= kRecordBytesMax) break;
+    want *= 16;
   }
-  MutexLock lock(&mutex_);
-  sources_[work.path] = source;
+  if (source->header.ends_with('\r')) source->header.pop_back();
   return source;
 }
 
@@ -120,6 +158,17 @@ absl::StatusOr<ShardRecords> ShardReader::Read(const ShardWork& work) {
         fmt::format("a shard of {} covers the bytes [{}, {}) of {}: at most {} can be read",
                     work.path, work.byte_begin, work.byte_end, work.source_bytes, kShardBytesMax));
   }
+  try {
+    return ReadRange(work);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(fmt::format(
+        "no memory for the {} bytes and {} records of a shard of {}: give the worker more, or make "
+        "the shards smaller",
+        work.byte_end - work.byte_begin, work.record_count, work.path));
+  }
+}
+
+absl::StatusOr<ShardRecords> ShardReader::ReadRange(const ShardWork& work) {
   MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<Source> source, Open(work));
   std::vector<char> bytes(work.byte_end - work.byte_begin);
   MUSTER_ASSIGN_OR_RETURN(size_t n, ReadFully(source->fd, work.path, work.byte_begin, bytes));

@@ -1,7 +1,8 @@
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "base/mutex.h"
 #include "kafka/range_reader.h"
 #include "sharding/control.h"
+#include "worker_sdk/readers/lru_cache.h"
 
 namespace muster::sdk {
 
@@ -31,16 +33,22 @@ struct ShardRecords {
   std::vector<size_t> minibatches;
 };
 
-/// Reads shards from their source files, which must be what the master indexed. Thread-safe; files
-/// are verified once, and again when their size or time of change differs.
+/// Reads shards from their source files, which must be what the master indexed. Thread-safe. The
+/// files that were read last are kept open; a file is verified once, and again when its size or
+/// time of change differs, or when so many others came between that it was forgotten.
 class ShardReader {
  public:
+  /// Files kept open, and files remembered as verified.
+  static constexpr size_t kOpenFilesMax = 64;
+  static constexpr size_t kVerifiedFilesMax = 1 << 16;
+
   ShardReader();
   ~ShardReader();
 
   /// Reads the records of `work`. kFailedPrecondition: the file is not the one that was indexed
   /// (size, sampled content, or number of records), and no retry can help; kNotFound likewise.
-  /// Other errors are the file system's. All name the file.
+  /// kResourceExhausted: there are no descriptors, no memory or no disk left, which is nobody's
+  /// fault and may pass. Other errors are the file system's. All name the file.
   absl::StatusOr<ShardRecords> Read(const ShardWork& work);
 
   /// "path:line" of a record, for messages: `position` is the index in ShardRecords::records.
@@ -49,10 +57,23 @@ class ShardReader {
 
  private:
   struct Source;
+  /// A file's state when its content was compared with the pin.
+  struct Verified {
+    uint64_t bytes = 0;
+    uint64_t hash = 0;
+    struct timespec changed{};
+    bool Matches(const struct stat& now, const ShardWork& work) const;
+  };
   absl::StatusOr<std::shared_ptr<Source>> Open(const ShardWork& work);
+  absl::StatusOr<std::shared_ptr<Source>> OpenAnew(const ShardWork& work);
+  absl::StatusOr<ShardRecords> ReadRange(const ShardWork& work);
+  /// The descriptor. Without one left, the files kept open are closed first.
+  absl::StatusOr<int> Descriptor(const std::string& path);
+  absl::Status Verify(const ShardWork& work, Source* source);
 
   Mutex mutex_;
-  std::map<std::string, std::shared_ptr<Source>> sources_ MUSTER_GUARDED_BY(mutex_);
+  LruCache<std::shared_ptr<Source>> open_ MUSTER_GUARDED_BY(mutex_){kOpenFilesMax};
+  LruCache<Verified> verified_ MUSTER_GUARDED_BY(mutex_){kVerifiedFilesMax};
 };
 
 /// Cuts `bytes` into lines and puts them into the order of RecordOrder(work.shuffle_seed).

@@ -268,12 +268,17 @@ void MinibatchImpl::Commit() {
   session_->CommitMinibatch(shard_->run(), index_, records_.size(), Timestamps(), std::move(batch));
 }
 
-bool MinibatchImpl::MetricAllowed(std::string_view name) {
+bool MinibatchImpl::MetricAllowed(std::string_view name, MetricKind kind) {
   const ShardMetrics& metrics = shard_->metrics();
-  std::string key(name);
-  bool known = metrics.means.contains(key) || metrics.aucs.contains(key);
+  const std::string key(name);
+  const bool is_mean = metrics.means.contains(key), is_auc = metrics.aucs.contains(key);
+  if (kind == MetricKind::kMean ? is_auc : is_mean) {
+    session_->ProgramError(
+        fmt::format("metric \"{}\" is given to both Metric and Auc: name them differently", name));
+    return false;
+  }
   if (!name.empty() && name.size() <= kMetricNameBytesMax &&
-      (known || metrics.means.size() + metrics.aucs.size() < kMetricNamesMax)) {
+      (is_mean || is_auc || metrics.means.size() + metrics.aucs.size() < kMetricNamesMax)) {
     return true;
   }
   session_->ProgramError(
@@ -284,7 +289,7 @@ bool MinibatchImpl::MetricAllowed(std::string_view name) {
 }
 
 void MinibatchImpl::Metric(std::string_view name, double value, double weight) {
-  if (!MetricAllowed(name)) return;
+  if (!MetricAllowed(name, MetricKind::kMean)) return;
   if (!std::isfinite(value) || !std::isfinite(weight) || weight < 0) {
     return shard_->Fail(
         fmt::format("metric \"{}\" is {} with weight {} in minibatch {} of the shard", name, value,
@@ -297,10 +302,19 @@ void MinibatchImpl::Metric(std::string_view name, double value, double weight) {
 
 void MinibatchImpl::Auc(std::string_view name, std::span<const float> scores,
                         std::span<const bool> labels) {
-  if (!MetricAllowed(name)) return;
+  if (!MetricAllowed(name, MetricKind::kAuc)) return;
   if (scores.size() != labels.size()) {
     return session_->ProgramError(
         fmt::format("metric \"{}\": {} scores and {} labels", name, scores.size(), labels.size()));
+  }
+  const auto bad = std::ranges::find_if_not(
+      scores, [](float score) { return score >= 0 && score <= 1; });  // NaN is neither
+  if (bad != scores.end()) {
+    return shard_->Fail(
+        fmt::format("metric \"{}\": score {} of minibatch {} of the shard is {}; a score is a "
+                    "number in [0, 1]: "
+                    "look for a missing sigmoid, or a division by zero",
+                    name, bad - scores.begin(), index_.value(), *bad));
   }
   AucHistogram& histogram = shard_->metrics().aucs[std::string(name)];
   for (size_t i = 0; i < scores.size(); ++i) AddScore(&histogram, scores[i], labels[i]);

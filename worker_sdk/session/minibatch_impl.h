@@ -87,7 +87,8 @@ class MinibatchImpl {
   /// False, and the shard fails, when a finite gradient is too large for the job's encoding.
   bool Encodable(const Pushed& pushed);
   sdk::GradientSum* SumFor(const TableSpec* table);
-  bool MetricAllowed(std::string_view name);
+  enum class MetricKind : uint8_t { kMean, kAuc };
+  bool MetricAllowed(std::string_view name, MetricKind kind);
   /// Of a topic's records that have one, since the Unix epoch.
   std::vector<std::chrono::milliseconds> Timestamps() const;
   /// The shard's records when this one is of a topic; null, and a program error, when it is not.

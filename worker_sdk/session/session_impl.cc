@@ -4,6 +4,7 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <utility>
 
@@ -19,6 +20,14 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kCallTimeout{2'000};
 constexpr milliseconds kRetryEvery{100};
+
+/// A number that only the calling thread has.
+sdk::FirstAlone::ThreadNumber ThisThread() {
+  static std::atomic<sdk::FirstAlone::ThreadNumber> newest{0};
+  thread_local const sdk::FirstAlone::ThreadNumber number = ++newest;
+  return number;
+}
+
 uint64_t RandomIncarnation() {
   uint64_t value = 0;
   while (value == 0) {
@@ -114,7 +123,8 @@ SessionImpl::SessionImpl(SessionOptions options, sdk::HelloAnswer hello, uint64_
       core_({options_.worker_name, incarnation, hello_.shards_ahead,
              milliseconds(std::max<uint64_t>(hello_.heartbeat_interval_ms, 1))}),
       order_(
-          std::make_shared<const std::vector<PartitionId>>(IdentityOrder(hello_.partition_count))) {
+          std::make_shared<const std::vector<PartitionId>>(IdentityOrder(hello_.partition_count))),
+      first_alone_(options_.start > 1) {
   sdk::DataClient::Options data;
   data.job = sdk::JobOf(hello_);
   data.worker = options_.worker_name;
@@ -171,6 +181,7 @@ const TableSpec* SessionImpl::FindTable(TableId id) {
 }
 
 std::optional<SessionImpl::NextResult> SessionImpl::NextShard() {
+  const sdk::FirstAlone::ThreadNumber thread = ThisThread();
   while (true) {
     std::optional<sdk::ShardRun> shard;
     Effects effects;
@@ -180,11 +191,16 @@ std::optional<SessionImpl::NextResult> SessionImpl::NextShard() {
       WakeControl();
       WaitUntil(
           [&]() MUSTER_NO_THREAD_SAFETY_ANALYSIS {
-            return !failure_.ok() || core_.draining() || core_.queued() > 0;
+            return !failure_.ok() || core_.draining() ||
+                   (core_.queued() > 0 && first_alone_.MayTake(thread, clock_.Now()));
           },
-          "a shard", &times_.wait_shard);
+          first_alone_.MayTake(thread, clock_.Now())
+              ? "a shard"
+              : "the first shard after a relaunch, which runs alone",
+          &times_.wait_shard);
       core_.SetWaiting(--waiting_loops_);
       if (failure_.ok()) shard = core_.TakeShard();
+      if (shard) first_alone_.Took(thread, shard->grant.token, clock_.Now());
       effects = TakeEffects();
       if (shard) times_.wait_shard.Enter(clock_.Now());
     }
@@ -195,10 +211,16 @@ std::optional<SessionImpl::NextResult> SessionImpl::NextShard() {
     {
       MutexLock lock(&mutex_);
       times_.wait_shard.Leave(clock_.Now());
+      if (records.ok()) read_backoff_.Succeeded();
     }
     if (records.ok()) return NextResult{*std::move(shard), *std::move(records)};
     if (absl::IsCancelled(records.status())) {
       GiveUp({shard->grant.token, shard->run});
+      continue;
+    }
+    // Of a topic it means that one record is too large.
+    if (absl::IsResourceExhausted(records.status()) && !shard->grant.work.stream.has_value()) {
+      RestFromReading(*shard, records.status());
       continue;
     }
     // A file that is not the indexed one stays so, whoever reads it.
@@ -218,6 +240,35 @@ absl::StatusOr<sdk::ShardRecords> SessionImpl::ReadShard(const sdk::ShardRun& sh
                  fmt::format("offsets [{}, {}) of topic {}[{}]", work.stream->begin,
                              work.stream->end, work.stream->topic, work.stream->partition.value()),
                  /*leaving=*/false));
+}
+
+void SessionImpl::RestFromReading(const sdk::ShardRun& shard, const absl::Status& why) {
+  sdk::ReadBackoff::Step step;
+  TimePoint until;
+  {
+    MutexLock lock(&mutex_);
+    const TimePoint now = clock_.Now();
+    step = read_backoff_.Failed(now);
+    until = now + step.pause;
+    core_.RestUntil(until);
+  }
+  if (step.say) {
+    std::fprintf(
+        stderr,
+        "muster: a shard goes back, which is not counted as its failure: %s; trying again "
+        "in %.1f s%s\n",
+        std::string(Message(why)).c_str(), std::chrono::duration<double>(step.pause).count(),
+        step.unsaid == 0 ? ""
+                         : fmt::format(" ({} more since the last such line)", step.unsaid).c_str());
+  }
+  GiveUp({shard.grant.token, shard.run},
+         sdk::ShardFailure{std::string(Message(why)), /*fatal=*/false, /*shortage=*/true});
+  MutexLock lock(&mutex_);
+  times_.wait_shard.Enter(clock_.Now());
+  while (failure_.ok() && !core_.draining() && clock_.Now() < until) {
+    changed_.WaitFor(&mutex_, until - clock_.Now());
+  }
+  times_.wait_shard.Leave(clock_.Now());
 }
 
 absl::Status SessionImpl::WriteDeadLetters(const RunRef& run, const ShardWork& work,
@@ -305,12 +356,18 @@ void SessionImpl::CommitMinibatch(const RunRef& run, MinibatchIndex minibatch, s
       "the servers to acknowledge pushes", &times_.wait_push);
 }
 
+void SessionImpl::LeftLoop(LeaseToken token, sdk::FirstAlone::How how) {
+  first_alone_.Left(token, how);
+  changed_.SignalAll();
+}
+
 void SessionImpl::CompleteShard(const RunRef& run, ShardMetrics metrics) {
   slot_.Leave(run.token);
   Effects effects;
   {
     MutexLock lock(&mutex_);
     core_.CompleteShard(run.token, run.run, std::move(metrics));
+    LeftLoop(run.token, sdk::FirstAlone::How::kCompleted);
     effects = TakeEffects();
   }
   CarryOut(std::move(effects));
@@ -323,6 +380,7 @@ void SessionImpl::GiveUp(const RunRef& run, std::optional<sdk::ShardFailure> fai
   {
     MutexLock lock(&mutex_);
     core_.GiveUp(run.token, run.run, std::move(failure));
+    LeftLoop(run.token, sdk::FirstAlone::How::kGivenUp);
     effects = TakeEffects();
   }
   CarryOut(std::move(effects));
@@ -391,23 +449,29 @@ void SessionImpl::Leave() {
 
 int SessionImpl::Finish() {
   MutexLock lock(&mutex_);
-  bool left_early = !told_to_stop_ && failure_.ok();
-  core_.Leave();
+  const bool left_early = !told_to_stop_ && failure_.ok();
+  // Whoever calls this runs no loop any more: what is still in one would be waited for for ever.
+  const std::vector<LeaseToken> loops = core_.EndLoops();
+  for (const LeaseToken token : loops) slot_.Leave(token);
+  changed_.SignalAll();
   WakeControl();
   sdk::TimeSum ignored;
   WaitUntil(
       [&]() MUSTER_NO_THREAD_SAFETY_ANALYSIS {
-        return !failure_.ok() || core_.ended() || core_.idle();
+        return finished_.has_value() || !failure_.ok() || core_.ended() || core_.idle();
       },
       "the master to take what was reported", &ignored);
+  if (finished_.has_value()) return *finished_;
+  finished_ = failure_.ok() && !left_early ? 0 : 1;
   if (left_early && failure_.ok()) {
-    std::fprintf(
-        stderr,
-        "muster: the trainer left its loop before the job was over; what it held was handed "
-        "back\n");
-    return 1;
+    std::fprintf(stderr,
+                 "muster: the trainer left its loop before the job was over; what it held was "
+                 "handed back%s\n",
+                 loops.empty()
+                     ? ""
+                     : fmt::format(" (shards that were in a loop: {})", loops.size()).c_str());
   }
-  return failure_.ok() ? 0 : 1;
+  return *finished_;
 }
 
 }  // namespace muster::internal

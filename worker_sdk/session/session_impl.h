@@ -17,7 +17,9 @@
 #include "base/mutex.h"
 #include "muster/session.h"
 #include "worker_sdk/control/control_client.h"
+#include "worker_sdk/core/first_alone.h"
 #include "worker_sdk/core/loop_times.h"
+#include "worker_sdk/core/read_backoff.h"
 #include "worker_sdk/core/worker_core.h"
 #include "worker_sdk/net/data_client.h"
 #include "worker_sdk/readers/shard_reader.h"
@@ -90,6 +92,7 @@ class SessionImpl final : private sdk::DataClient::Listener {
   absl::Status status();
   /// See Session::Leave.
   void Leave();
+  /// See Session::Finish.
   int Finish();
 
   const sdk::HelloAnswer& job() const { return hello_; }
@@ -103,6 +106,10 @@ class SessionImpl final : private sdk::DataClient::Listener {
   absl::StatusOr<TableId> RegisterWithMaster(TableSpec* spec);
   /// Reads a shard for a loop, as long as its lease is held.
   absl::StatusOr<sdk::ShardRecords> ReadShard(const sdk::ShardRun& shard);
+  void LeftLoop(LeaseToken token, sdk::FirstAlone::How how) MUSTER_REQUIRES(mutex_);
+  /// Hands a shard back that cannot be read because this process is out of descriptors, memory or
+  /// disk, and pauses.
+  void RestFromReading(const sdk::ShardRun& shard, const absl::Status& why);
   /// For who waits for brokers in a run: says on stderr for `what`, and whether to go on, also when
   /// the worker is to leave.
   sdk::TopicReader::KeepWaiting WaitingFor(const RunRef& run, std::string what, bool leaving);
@@ -111,6 +118,7 @@ class SessionImpl final : private sdk::DataClient::Listener {
   void OnReply(const sdk::SendRequest& request, std::span<const wire::PartReply> parts,
                std::shared_ptr<const float[]> rows, std::string_view text) override;
   void OnUnanswered(sdk::RequestId id, std::string_view why) override;
+  void OnRefused(const sdk::SendRequest& request, std::string_view text) override;
   void OnTimer() override;
 
   /// What is to be done once the mutex is released.
@@ -152,6 +160,9 @@ class SessionImpl final : private sdk::DataClient::Listener {
   TimePoint control_waits_until_ MUSTER_GUARDED_BY(mutex_){};
   bool told_to_stop_ MUSTER_GUARDED_BY(mutex_) = false;  // END or DRAIN was seen, or Leave called
   bool stopping_ MUSTER_GUARDED_BY(mutex_) = false;
+  sdk::FirstAlone first_alone_ MUSTER_GUARDED_BY(mutex_);
+  sdk::ReadBackoff read_backoff_ MUSTER_GUARDED_BY(mutex_);
+  std::optional<int> finished_ MUSTER_GUARDED_BY(mutex_);  // what Finish returned
 
   std::unique_ptr<sdk::DataClient> data_;
   std::thread control_;

@@ -70,6 +70,18 @@ void SessionImpl::OnUnanswered(sdk::RequestId id, std::string_view why) {
   CarryOut(std::move(effects));
 }
 
+void SessionImpl::OnRefused(const sdk::SendRequest& request, std::string_view text) {
+  Effects effects;
+  {
+    MutexLock lock(&mutex_);
+    last_trouble_ = text;
+    core_.OnRefused(request, text, clock_.Now());
+    effects = TakeEffects();
+    changed_.SignalAll();
+  }
+  CarryOut(std::move(effects));
+}
+
 void SessionImpl::OnTimer() {
   Effects effects;
   {

@@ -72,12 +72,12 @@ void ShardImpl::Complete() {
     const absl::Status written = session_->WriteDeadLetters(run(), work(), dead_letters_);
     if (absl::IsUnavailable(written)) {
       // Not the shard's fault: it is handed back, and its records are rejected again.
-      std::fprintf(stderr,
-                   "muster: shard %s goes back: its rejected records could not be written to the "
-                   "dead-letter topic: %s\n",
-                   id().c_str(), std::string(Message(written)).c_str());
+      std::string reason = fmt::format(
+          "shard {}: rejected records could not be written to the dead-letter topic: {}", id(),
+          Message(written));
+      std::fprintf(stderr, "muster: handed back: %s\n", reason.c_str());
       left_ = true;
-      return session_->GiveUp(run());
+      return session_->GiveUp(run(), sdk::ShardFailure{std::move(reason), false, true});
     }
     if (!written.ok()) {
       return Fail(fmt::format("rejected records could not be written to the dead-letter topic: {}",
@@ -111,7 +111,8 @@ void ShardImpl::PrepareAhead() {
   while (!left_ && prepared_ < minibatches() && window_.size() <= ahead) {
     size_t first = records_.minibatches[prepared_];
     size_t count = records_.minibatches[prepared_ + 1] - first;
-    if (count == 0) {  // offsets of a topic that are no records
+    // Offsets of a topic that are no records, or what needs no other run.
+    if (count == 0 || !shard_.Has(MinibatchIndex(prepared_))) {
       ++prepared_;
       continue;
     }

@@ -16,7 +16,9 @@ SlotWriter::SlotWriter(const std::string& path, uint64_t incarnation) {
   MUSTER_FAILPOINT("slot.before-open");
   int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   void* mapped = MAP_FAILED;
-  if (fd >= 0 && ::ftruncate(fd, sizeof(SlotFile)) == 0) {
+  // With its blocks: on a full disk, a write into a hole of the mapped file is a SIGBUS.
+  if (fd >= 0) errno = ::posix_fallocate(fd, 0, sizeof(SlotFile));
+  if (fd >= 0 && errno == 0) {
     mapped = ::mmap(nullptr, sizeof(SlotFile), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   }
   if (mapped == MAP_FAILED) {
@@ -41,13 +43,11 @@ void SlotWriter::Enter(LeaseToken token) {
 }
 
 void SlotWriter::Minibatch(LeaseToken token) {
-  if (slot_ == nullptr) return;
-  if (slot_->computing_token.load() != token.value()) EnterShard(slot_, token);
-  StartMinibatch(slot_);
+  if (slot_ != nullptr) StartMinibatch(slot_, token);
 }
 
 void SlotWriter::Leave(LeaseToken token) {
-  if (slot_ != nullptr && slot_->computing_token.load() == token.value()) LeaveShard(slot_);
+  if (slot_ != nullptr) LeaveShard(slot_, token);
   MUSTER_FAILPOINT("slot.after-leave");
 }
 

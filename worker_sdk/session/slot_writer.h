@@ -8,8 +8,8 @@
 namespace muster::sdk {
 
 /// Keeps the slot file (sharding/slot_file.h) of this process. Does nothing when `path` is empty or
-/// the file cannot be mapped (a line on stderr says so). Thread-safe. With several loops at a time
-/// the file names the shard that was entered last.
+/// the file cannot be mapped (a line on stderr says so). Thread-safe; every loop has a place of its
+/// own in the file.
 class SlotWriter {
  public:
   SlotWriter(const std::string& path, uint64_t incarnation);

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,13 @@
 
 namespace muster::ps {
 
+/// What a lane's connections have in common; outlives them and their operations.
+struct ConnectionContext {
+  FrameHandler* handler = nullptr;
+  const LaneLimits* limits = nullptr;
+  const Clock* clock = nullptr;
+};
+
 /// One peer of a lane: reads frames, hands them to the handler, queues and writes the replies.
 /// Lives as long as an operation of its socket is under way; every member runs on the lane's
 /// thread.
@@ -23,12 +31,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Socket = boost::asio::generic::stream_protocol::socket;
 
-  /// `handler`, `limits` and what `on_closed` refers to must outlive the connection's operations.
-  Connection(Socket socket, FrameHandler* handler, const LaneLimits* limits,
+  /// `context` and what `on_closed` refers to must outlive the connection's operations. `origin`:
+  /// where the peer is, for messages.
+  Connection(Socket socket, std::string origin, const ConnectionContext* context,
              std::function<void(Connection*)> on_closed);
 
   /// Begins to read. Once.
   void Start();
+  /// Ends the connection when it should have said hello, or have gone, before `now`.
+  void EndIfOverdue(TimePoint now);
   /// Closes the socket; outstanding operations end. Idempotent.
   void Close();
 
@@ -67,6 +78,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Send(wire::Kind kind, std::string directory, uint32_t parts, AlignedBuffer values,
             size_t value_bytes);
   void SendError(const absl::Status& status);
+  /// Tells the handler when a part of the reply is refused.
+  void TellRefused(const std::vector<wire::PartReply>& parts, const std::string& text);
+  std::string PeerName() const;
   /// Starts to write what is queued, unless a write is under way.
   void Flush();
   void Write();
@@ -74,17 +88,19 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// After an error: tells the peer that nothing follows and takes what it still sends, so that the
   /// error is not lost in a reset.
   void Linger();
-  bool MustWait() const { return outstanding_bytes_ > limits_->outstanding_bytes_max; }
+  bool MustWait() const { return outstanding_bytes_ > context_->limits->outstanding_bytes_max; }
 
   static constexpr size_t kStageBytes = 16u << 10;
   static constexpr size_t kLingerBytesMax = 64u << 20;
 
   Socket socket_;
-  FrameHandler* const handler_;
-  const LaneLimits* const limits_;
+  const std::string origin_;
+  const ConnectionContext* const context_;
   std::function<void(Connection*)> on_closed_;
   Phase phase_ = Phase::kHello;
-  bool waiting_ = false;  // stopped reading until the peer takes replies
+  std::string peer_;                   // as its hello said
+  std::optional<TimePoint> deadline_;  // of the hello, or of the end
+  bool waiting_ = false;               // stopped reading until the peer takes replies
 
   // Incoming: stage_[begin_, end_) is received and not yet taken.
   std::array<std::byte, kStageBytes> stage_;

@@ -24,7 +24,7 @@ export function takesOrders(node) {
 }
 
 function hasLeft(node) {
-  return node.state === "given-up" || (node.role === "worker" && node.drain !== "none");
+  return node.state === "finished" || (node.role === "worker" && node.drain !== "none");
 }
 
 export function restart(store, node) {
@@ -100,19 +100,19 @@ export function resize(store, node) {
 
 export function scale(store) {
   if (!trains(store)) return null;
-  const workers = store.nodes.filter((node) => node.role === "worker" && !["exited", "given-up"].includes(node.state)).length;
+  const { workers_wanted: workers, workers_min: min, workers_max: max } = store.job;
   return {
     title: "Another number of workers?",
     facts: [
-      `${plural(workers, "worker")} ${workers === 1 ? "is" : "are"} there now.`,
+      `${plural(workers, "worker")} ${workers === 1 ? "is" : "are"} wanted now; those that start, or are started again, are among them.`,
       "More: they are started and take shards at once. Fewer: those with the highest numbers finish their shards or hand them back, then end.",
       "Lost: nothing. Runs again: nothing.",
     ],
-    fields: [{ name: "workers", label: "Workers", type: "number", min: 1, max: 1024, step: 1, value: workers, required: true }, reason],
+    fields: [{ name: "workers", label: "Workers", type: "number", min, max, step: 1, value: workers, required: true }, reason],
     confirm: "Change the number",
     path: "workers/scale",
     body: (values) => ({ workers: Number(values.workers), reason: values.reason }),
-    check: (body) => (body.workers === workers ? `There are ${workers} already.` : ""),
+    check: (body) => (body.workers === workers ? `${plural(workers, "worker")} ${workers === 1 ? "is" : "are"} wanted already.` : ""),
   };
 }
 

@@ -6,8 +6,12 @@ import { count, plural, seconds } from "./format.js";
 // Rows of a topic, which may have thousands of partitions, until somebody wants to see all.
 const kRowsMax = 50;
 
+function known(value) {
+  return value !== null && value !== undefined;
+}
+
 function offset(value) {
-  return value === null || value === undefined ? "–" : count(value);
+  return known(value) ? count(value) : "–";
 }
 
 const kColumns = [
@@ -15,7 +19,7 @@ const kColumns = [
   ["Cut", (partition) => offset(partition.cut)],
   ["End of the log", (partition) => offset(partition.stable_end)],
   ["Lag", (partition) => offset(partition.lag)],
-  ["Lag time", (partition) => seconds(partition.lag_seconds)],
+  ["Lag time", (partition) => known(partition.lag_seconds) ? seconds(partition.lag_seconds) : "–"],
   ["Open ranges", (partition) => offset(partition.open_ranges)],
   ["Lost", (partition) => offset(partition.lost)],
 ];
@@ -23,7 +27,7 @@ const kColumns = [
 /** By number; of more than `max` those with the largest lag, that one first. */
 export function rowsOf(partitions, max) {
   const byNumber = [...partitions].sort((a, b) => a.partition - b.partition);
-  return byNumber.length <= max ? byNumber : byNumber.sort((a, b) => b.lag - a.lag).slice(0, max);
+  return byNumber.length <= max ? byNumber : byNumber.sort((a, b) => (b.lag ?? 0) - (a.lag ?? 0)).slice(0, max);
 }
 
 /** What is said of the partitions that have no row; "": all have one. */
@@ -39,8 +43,9 @@ export function leftOut(partitions, rows) {
 function figuresOf(stream) {
   const lost = stream.partitions.reduce((sum, partition) => sum + partition.lost, 0);
   return [
-    ["Lag", plural(stream.lag, "offset")],
+    ["Lag", known(stream.lag) ? plural(stream.lag, "offset") : "unknown"],
     ["Lag time", seconds(stream.lag_seconds)],
+    ...(stream.held_back > 0 ? [["Held back by open transactions", plural(stream.held_back, "offset")]] : []),
     // From the timestamps of records to the weights; nothing while none come.
     ...(stream.delay?.records > 0
       ? [["Delay, median", seconds(stream.delay.p50_seconds)], ["Delay, p99", seconds(stream.delay.p99_seconds)]] : []),
@@ -87,8 +92,12 @@ function fillItem(item, { name, stream }, wantsAll) {
   setText(title.lastChild, `topic ${stream.topic}`);
   setText(badge, stream.open ? "open" : "closed");
   setAttribute(badge, "data-state", stream.open ? "open" : "closed");
-  setText(trouble, stream.trouble === "" ? "" : `Cannot be looked at now: ${stream.trouble}`);
-  show(trouble, stream.trouble !== "");
+  const troubles = [
+    ...(stream.trouble === "" ? [] : [`Cannot be looked at now: ${stream.trouble}`]),
+    ...(stream.dead_letter_trouble ? [`Rejected records cannot be written: ${stream.dead_letter_trouble}`] : []),
+  ];
+  setText(trouble, troubles.join(" "));
+  show(trouble, troubles.length > 0);
   fillFigures(figures, figuresOf(stream));
   const rows = rowsOf(partitions, wantsAll ? Infinity : kRowsMax);
   reconcile(box.querySelector("tbody"), rows, ({ partition }) => partition, makeRow, fillRow);

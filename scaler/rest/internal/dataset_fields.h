@@ -48,10 +48,13 @@ static void Describe(F& f, T& p) {
   f.Field("end", p.end, "Where the dataset ends; absent: never, or not known yet");
   f.Field("log_begin", p.log_begin, "The oldest offset that is kept");
   f.Field("stable_end", p.stable_end, "The last stable offset");
-  f.Field("lag", p.lag, "Offsets that can be read and are not committed");
+  f.Field("lag", p.lag,
+          "Offsets that can be read and are not committed; absent, as the next two: the topic was "
+          "not seen yet");
   f.Field("lag_seconds", p.lag_seconds, "Since the first of them was first seen");
+  f.Field("held_back", p.held_back, "Offsets that wait for open transactions");
   f.Field("open_ranges", p.open_ranges, "Shards that are not committed");
-  f.Field("lost", p.lost, "Offsets that retention has taken; their shards are failed");
+  f.Field("lost", p.lost, "Offsets that are gone from the log; their shards are failed");
 }
 
 static const char* NameOf(const Delay&) {
@@ -77,8 +80,13 @@ static void Describe(F& f, T& s) {
   f.Field("topic", s.topic, "");
   f.Field("open", s.open, "More shards will come");
   f.Field("trouble", s.trouble, "Why it cannot be looked at now; empty: it can");
-  f.Field("lag", s.lag, "Of all partitions, in offsets");
+  f.Field("dead_letter_trouble", s.dead_letter_trouble,
+          "Why rejected records cannot be written to their topic; empty: nothing is known");
+  f.Field("lag", s.lag,
+          "Of all partitions, in offsets; absent, as the next two: not known, for one of them at "
+          "least");
   f.Field("lag_seconds", s.lag_seconds, "Of the partition where it is largest");
+  f.Field("held_back", s.held_back, "Of all partitions, in offsets");
   f.Field("delay", s.delay,
           "From a record's timestamp until the servers had applied it; absent: nothing yet");
   f.Field("partitions", s.partitions, "");

@@ -89,6 +89,9 @@ TEST(KafkaFieldsTest, MistakesAreNamedWithTheirPlace) {
       {"properties: {isolation.level: read_uncommitted}", {"isolation.level is set by Muster"}},
       {"properties: {sasl.password: x}", {"sasl.password is a secret", "kafka.secrets"}},
       {"properties: {'A b': x}", {"\"A b\" is not the name of a setting"}},
+      {"start: {0: 5, 1: 31}, end: {0: 5, 1: 30}",
+       {"kafka.end: partition 1 ends at offset 30, and begins at offset 31"}},
+      {"start: 2026-01-31T12:00:01Z, end: 2026-01-31T12:00:00Z", {"kafka.end: is before"}},
       {"properties: {a.b: 1}, secrets: {a.b: 'env:X'}", {"a.b is in kafka.properties, too"}},
   };
   for (const Case& c : cases) {

@@ -10,11 +10,11 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/token_file.h"
 #include "cli/query_commands.h"
 #include "cli/state_directory.h"
 #include "master/service/master_server.h"
 #include "scaler/rest/server/http_server.h"
-#include "scaler/rest/server/token_file.h"
 #include "tests/scaler/rest/fake_job_api.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -39,6 +39,7 @@ class SteerFixture : public ::testing::Test {
         {"train", DatasetMode::kTrain, 1, 2, 20, 5, [](EpochIndex, ShardIndex) { return 10u; }}};
     options.core.run_id = "run-1";
     options.listen_address = "127.0.0.1:0";
+    options.token_file = state_.token();
     MUSTER_ASSERT_OK_AND_ASSIGN(master_,
                                 MasterServer::Start(std::move(options), &journal_, &clock_));
     WriteEndpoint("127.0.0.1:" + std::to_string(master_->port()));
@@ -51,7 +52,7 @@ class SteerFixture : public ::testing::Test {
   }
 
   void StartScaler() {
-    MUSTER_ASSERT_OK_AND_ASSIGN(token_, scaler::rest::LoadOrMakeToken(state_.token()));
+    MUSTER_ASSERT_OK_AND_ASSIGN(token_, LoadOrMakeToken(state_.token()));
     scaler::rest::HttpServerOptions options;
     options.token = token_;
     server_ = std::make_unique<scaler::rest::HttpServer>(std::move(options), &job_, &clock_);

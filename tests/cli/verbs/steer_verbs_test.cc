@@ -42,6 +42,13 @@ TEST_F(SteerVerbsTest, ArgumentsFindTheirPlaces) {
   EXPECT_EQ(verbs_.restart.order.reason, "two words");
   EXPECT_EQ(verbs_.restart.order.timeout_s, 7u);
   EXPECT_EQ(verbs_.restart.order.query.output, OutputFormat::kJson);
+  ASSERT_TRUE(Parse("restart my.job worker-12"));
+  EXPECT_EQ(verbs_.restart.node, "worker-12");
+  EXPECT_EQ(verbs_.restart.order.query.target.job_file, "my.job");
+  ASSERT_TRUE(Parse("resize jobfile ps-3 --cpus 1"));
+  EXPECT_EQ(verbs_.resize.node, "ps-3");
+  EXPECT_EQ(verbs_.resize.order.query.target.job_file, "jobfile");
+  verbs_.resize.order.query.target.job_file.clear();
   ASSERT_TRUE(Parse("resize ps-0 --state-dir state --memory 512Mi --cpus 1.5"));
   EXPECT_EQ(verbs_.resize.memory, "512Mi");
   EXPECT_EQ(verbs_.resize.cpus, "1.5");

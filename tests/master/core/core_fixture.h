@@ -88,6 +88,18 @@ class CoreFixture {
     return codes;
   }
 
+  /// A worker takes a shard and hands it back in its second minibatch.
+  void HandBackOne(HandBack why = HandBack::kByTrainer) {
+    const std::vector<ShardGrant> grants = Want(1).grants;
+    MUSTER_CHECK(grants.size() == 1);
+    WorkerExchangeRequest request = Request();
+    request.newest_grant = grants[0].token;
+    const std::string shortage = why == HandBack::kShortage ? "too many open files" : "";
+    request.returned.push_back(
+        {grants[0].shard, grants[0].token, std::nullopt, false, why, shortage, 2});
+    Exchange(request);
+  }
+
   void Register(uint64_t nonce, uint32_t id = 0) {
     auto reply =
         core->RegisterServer({NodeTable::ServerName(ServerId(id)), nonce, {{"unix:/x"}}}, At());
@@ -126,11 +138,14 @@ class CoreFixture {
     ExchangeServer(request);
     return reply.snapshots.size();
   }
-  bool HasEvent(const std::string& kind) const {
+  bool HasEvent(const std::string& kind) const { return !EventOf(kind).empty(); }
+  /// The newest event of this kind: who and what; empty: there is none.
+  std::string EventOf(const std::string& kind) const {
+    std::string found;
     for (const auto& [sequence_number, event] : core->events().events()) {
-      if (event.kind == kind) return true;
+      if (event.kind == kind) found = event.node + ": " + event.text;
     }
-    return false;
+    return found;
   }
 
   CoreOptions options;

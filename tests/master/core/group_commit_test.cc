@@ -43,6 +43,20 @@ TEST_F(GroupCommitTest, AnswersOfABatchWaitForItsSync) {
   EXPECT_EQ(answers_.size(), 2u);
 }
 
+TEST_F(GroupCommitTest, ABatchAnswersWithItsOwnStatuses) {
+  GroupCommit commit(world_.core.get(), std::chrono::milliseconds(50), world_.now);
+  std::vector<absl::StatusCode> expected;
+  for (const absl::Status& status :
+       {absl::OkStatus(), absl::NotFoundError("second"), absl::AbortedError("third")}) {
+    std::vector<GroupCommit::Item> items;
+    items.push_back(Cancel(status));
+    commit.Step(std::move(items), world_.At());
+    commit.Synced();
+    expected.push_back(status.code());
+    EXPECT_THAT(answers_, ::testing::ElementsAreArray(expected));
+  }
+}
+
 TEST_F(GroupCommitTest, WhatCouldNotBeSyncedIsGivenBackUnanswered) {
   GroupCommit commit(world_.core.get(), std::chrono::milliseconds(50), world_.now);
   std::vector<GroupCommit::Item> items;

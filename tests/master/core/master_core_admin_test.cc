@@ -65,12 +65,34 @@ TEST_F(AdminTest, ARepeatedReportChargesOnce) {
   EXPECT_EQ(core->ledger().FindFailure(grants[0].shard)->failures, 1u);
 }
 
+TEST_F(AdminTest, TheOldestEndedLeasesAreForgottenFirst) {
+  options.limits.ended_leases = 2;
+  Start();
+  const auto grants = Want(3).grants;
+  ASSERT_THAT(grants, SizeIs(3));
+  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, StartNumber(0), At()),
+              testing::IsOk());  // ends all three
+  ASSERT_EQ(core->leases().size(), 0u);
+  for (uint64_t i = 0; i < 3; ++i) {
+    NodeReport report = Exit(SIGSEGV, 0, grants[i].token);
+    report.start = StartNumber(i + 1);
+    core->ReportNode(report, At());
+  }
+  const auto failures = [&](const ShardGrant& grant) {
+    const FailureRecord* failure = core->ledger().FindFailure(grant.shard);
+    return failure == nullptr ? 0u : failure->failures;
+  };
+  EXPECT_EQ(failures(grants[0]), 0u) << "its lease ended too long ago";
+  EXPECT_EQ(failures(grants[1]), 1u);
+  EXPECT_EQ(failures(grants[2]), 1u);
+}
+
 TEST_F(AdminTest, WhoTookOverTellsEverythingAgainAndChangesNothing) {
   Start();
   NodeReport started = Exit(0, 0, {});
   started.what = NodeReport::What::kStarted;
   core->ReportNode(started, At());
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, 1, At()), testing::IsOk());
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(1), At()), testing::IsOk());
   const auto grants = Want(1).grants;
   Want(0, grants);
   NodeReport exited = Exit(SIGSEGV, 0, grants[0].token);
@@ -82,6 +104,44 @@ TEST_F(AdminTest, WhoTookOverTellsEverythingAgainAndChangesNothing) {
   EXPECT_EQ(core->nodes().nodes().at("worker-0").record.state, "exited");
   EXPECT_EQ(core->events().newest(), events);
   EXPECT_EQ(core->ledger().FindFailure(grants[0].shard)->failures, 1u);
+}
+
+TEST_F(AdminTest, AStartWithThePidOfTheOneBeforeIsAnotherProcess) {
+  Start();
+  const auto events_of = [this](const char* kind) {
+    size_t count = 0;
+    for (const auto& [number, event] : core->events().events()) count += event.kind == kind;
+    return count;
+  };
+  for (uint64_t start = 1; start <= 2; ++start) {
+    NodeReport report = Exit(SIGKILL, 0, {});  // in a container every process has the same pid
+    report.start = StartNumber(start);
+    report.what = NodeReport::What::kStarted;
+    core->ReportNode(report, At());
+    const NodeRecord& record = core->nodes().nodes().at("worker-0").record;
+    EXPECT_EQ(record.state, "starting");
+    EXPECT_EQ(events_of("node-started"), start);
+    report.what = NodeReport::What::kExited;
+    core->ReportNode(report, At());
+    EXPECT_EQ(record.state, "exited");
+    EXPECT_EQ(events_of("node-exited"), start);
+    EXPECT_EQ(RestartsOf(record), start - 1);
+  }
+}
+
+TEST_F(AdminTest, AStartThatWasToldMakesAnEarlierProcessADeadOne) {
+  Start();
+  NodeReport started = Exit(0, 0, {});
+  started.what = NodeReport::What::kStarted;
+  started.start = StartNumber(3);
+  core->ReportNode(started, At());
+  started.start = StartNumber(2);
+  core->ReportNode(started, At());
+  EXPECT_EQ(core->nodes().nodes().at("worker-0").record.told_start, StartNumber(3));
+  EXPECT_THAT(core->HelloWorker({"worker-0", 6}, StartNumber(2), At()),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("start 3 of it has been heard of already, this is start 2")));
+  EXPECT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(3), At()), testing::IsOk());
 }
 
 TEST_F(AdminTest, MasterAndScalerRunWithoutRegistering) {
@@ -97,8 +157,7 @@ TEST_F(AdminTest, MasterAndScalerRunWithoutRegistering) {
     core->ReportNode(report, At());
     EXPECT_EQ(core->nodes().nodes().at(role).record.state, "exited");
     report.what = NodeReport::What::kStarted;
-    report.pid = 8;
-    report.restarts = 1;
+    report.start = StartNumber(2);
     core->ReportNode(report, At());
     EXPECT_EQ(core->nodes().nodes().at(role).record.state, "running");
     EXPECT_EQ(core->nodes().nodes().at(role).record.last_exit, "SIGKILL");
@@ -107,10 +166,10 @@ TEST_F(AdminTest, MasterAndScalerRunWithoutRegistering) {
 
 TEST_F(AdminTest, ALateReportOfAReplacedProcessChargesButEndsNothing) {
   Start();
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, 0, At()), testing::IsOk());
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(0), At()), testing::IsOk());
   const auto grants = Want(1).grants;
   Want(0, grants);
-  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, 0, At()), testing::IsOk());
+  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, StartNumber(0), At()), testing::IsOk());
   WorkerExchangeRequest request = Request("worker-0", 8);
   request.want = 2;
   ASSERT_THAT(Exchange(request).grants, SizeIs(2));
@@ -123,10 +182,10 @@ TEST_F(AdminTest, ALateReportEndsTheLeasesOfItsOwnProcessOnly) {
   NodeReport started = Exit(0, 0, {});
   started.what = NodeReport::What::kStarted;
   core->ReportNode(started, At());
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, 1, At()), testing::IsOk());
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(1), At()), testing::IsOk());
   Want(1);
   // The relaunched process is faster than the report of the old one's end.
-  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, 2, At()), testing::IsOk());
+  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, StartNumber(2), At()), testing::IsOk());
   WorkerExchangeRequest request = Request("worker-0", 8);
   request.want = 2;
   ASSERT_THAT(Exchange(request).grants, SizeIs(2));
@@ -139,12 +198,11 @@ TEST_F(AdminTest, ALateReportEndsTheLeasesOfItsOwnProcessOnly) {
   late.incarnation = 0;  // it died before it could leave a trace
   core->ReportNode(late, At());
   EXPECT_EQ(core->leases().size(), 2u) << "it was the first start, the living one is the second";
-  late.restarts = 1;
-  late.pid = 101;
+  late.start = StartNumber(2);
   late.incarnation = 8;
   core->ReportNode(late, At());
   EXPECT_EQ(core->leases().size(), 0u);
-  EXPECT_EQ(core->nodes().nodes().at("worker-0").record.restarts, 1u);
+  EXPECT_EQ(RestartsOf(core->nodes().nodes().at("worker-0").record), 1u);
 }
 
 TEST_F(AdminTest, DrainsWhatIsHeldThenSnapshotsThenEnds) {
@@ -245,13 +303,13 @@ TEST_F(AdminTest, ANewRunRestoresEverythingOnTheServersThereAreNow) {
 TEST_F(AdminTest, RestartsAndExitsAreOfThisRun) {
   Start();
   NodeReport report = Exit(9, 0, {});
-  report.restarts = 3;
+  report.start = StartNumber(4);
   core->ReportNode(report, At());
   Sync();
   options.run_id = "run-2";
   Restart();
   const NodeRecord& node = core->nodes().nodes().at(report.node).record;
-  EXPECT_EQ(node.restarts, 0u);
+  EXPECT_EQ(RestartsOf(node), 0u);
   EXPECT_EQ(node.last_exit, "");
 }
 
@@ -287,12 +345,14 @@ TEST_F(AdminTest, ResumeWithMoreEpochsGoesOnAndWithFewerIsRefused) {
 
 TEST_F(AdminTest, TheEventLogIsBounded) {
   Start();
-  for (size_t i = 0; i < EventLog::kEventsMax + 10; ++i) {
-    core->ReportNode(Exit(9, 0, {}), At());
+  for (uint64_t start = 1; start < EventLog::kEventsMax + 10; ++start) {
     NodeReport started = Exit(0, 0, {});
     started.what = NodeReport::What::kStarted;
-    started.pid = 200 + i;
+    started.start = StartNumber(start);
     core->ReportNode(started, At());
+    NodeReport exited = Exit(9, 0, {});
+    exited.start = StartNumber(start);
+    core->ReportNode(exited, At());
   }
   Sync();
   EXPECT_EQ(core->events().events().size(), EventLog::kEventsMax);

@@ -22,7 +22,7 @@ using DrainState = NodeDrain::State;
 class DrainTest : public ::testing::Test, protected CoreFixture {
  protected:
   void Hello(const std::string& name, uint64_t incarnation, uint64_t start = 0) {
-    ASSERT_THAT(core->HelloWorker({name, incarnation}, start, At()), testing::IsOk());
+    ASSERT_THAT(core->HelloWorker({name, incarnation}, StartNumber(start), At()), testing::IsOk());
     Sync();
   }
   NodeDrain Drain(const std::string& name, milliseconds timeout = milliseconds(0)) {

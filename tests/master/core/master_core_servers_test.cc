@@ -37,6 +37,24 @@ TEST_F(ServersTest, TheSameNonceGetsTheSameIncarnationAlsoAfterARestart) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("ps-0 to ps-0")));
 }
 
+TEST_F(ServersTest, ALateRegisterOfAnEarlierStartTakesNobodysPlace) {
+  Start();
+  const auto register_as = [this](uint64_t nonce, uint64_t start) {
+    return core->RegisterServer({"ps-0", nonce, {{"unix:/x"}}, StartNumber(start)}, At());
+  };
+  const absl::StatusOr<RegisterServerReply> newest = register_as(6, 2);
+  ASSERT_THAT(newest.status(), testing::IsOk());
+  Sync();
+  const auto late = [&] { return register_as(5, 1).status(); };
+  EXPECT_THAT(late(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                               HasSubstr("start 2 of it has been heard of already")));
+  Restart();
+  EXPECT_THAT(late(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("start 2")))
+      << "the journal knows it";
+  EXPECT_EQ(register_as(6, 2)->incarnation, newest->incarnation);
+  EXPECT_GT(register_as(7, 0)->incarnation, newest->incarnation) << "by hand: the newest counts";
+}
+
 TEST_F(ServersTest, OwnIsRepeatedUntilTheHeartbeatShowsIt) {
   Start();
   Register(5);
@@ -67,6 +85,26 @@ TEST_F(ServersTest, CommitsWhatEverySnapshotHolds) {
   EXPECT_EQ(Snapshot(), 2u) << "nothing is left to lease: at once";
   EXPECT_EQ(core->state(), JobState::kSucceeded);
   EXPECT_THAT(core->TakeUnusedFiles(), SizeIs(2)) << "the files of the older snapshots";
+}
+
+TEST_F(ServersTest, WhatIsTrainedIsSnapshottedThoughNothingIsDone) {
+  options.snapshot_interval = seconds(10);
+  Start();
+  Register(1);
+  ExchangeServer(ServerRequest());
+  const auto grants = Want(1).grants;
+  ASSERT_EQ(grants.size(), 1u);
+  EXPECT_EQ(Snapshot(), 0u) << "not due";
+  now += seconds(10);
+  EXPECT_EQ(Snapshot(), 2u) << "the shard may take longer than the server lives";
+  EXPECT_EQ(Snapshot(), 0u);
+  now += seconds(10);
+  EXPECT_EQ(Snapshot(), 2u);
+  WorkerExchangeRequest request = Request();
+  request.returned.push_back({grants[0].shard, grants[0].token, std::nullopt, false});
+  Exchange(request);
+  now += seconds(10);
+  EXPECT_EQ(Snapshot(), 0u) << "nobody trains";
 }
 
 TEST_F(ServersTest, AcceptsOnlyWhatTheRulesAllow) {
@@ -280,6 +318,48 @@ TEST_F(ServersTest, AWarmStartErrorIsAnEventAndAFatalOneTheEnd) {
   ExchangeServer(request);
   EXPECT_EQ(core->state(), JobState::kFailed);
   EXPECT_EQ(core->reason(), "ps-0: /out is another export");
+}
+
+TEST_F(ServersTest, SnapshotsThatCannotBeReadEndTheJobAfterAWhile) {
+  options.restore_timeout = seconds(60);
+  options.snapshot_directory = "/snapshots";
+  Start();
+  Register(5);
+  const auto report = [this](const std::string& error, size_t served) {
+    ServerExchangeRequest request = ServerRequest();
+    request.owned.resize(served);
+    request.snapshot_error = error;
+    ExchangeServer(request);
+    Advance(seconds(1));
+  };
+  const std::string error = "cannot open /snapshots/p00001/x.sst";
+  for (int i = 0; i < 59; ++i) report(error, 1);
+  report("", 2);
+  EXPECT_TRUE(HasEvent("restore-error"));
+  EXPECT_TRUE(HasEvent("restored"));
+  for (int i = 0; i < 60; ++i) report(error, 1);
+  EXPECT_EQ(core->state(), JobState::kRunning);
+  report(error, 1);
+  EXPECT_EQ(core->state(), JobState::kFailed);
+  EXPECT_THAT(core->reason(), AllOf(HasSubstr("ps-0: 1 of its partitions"), HasSubstr(error),
+                                    HasSubstr("60 s"), HasSubstr("Put the files of /snapshots")));
+  options.run_id = "run-2";
+  Restart();
+  EXPECT_EQ(core->state(), JobState::kRunning) << "another run may find them again";
+}
+
+TEST_F(ServersTest, AFullDiskIsNoTroubleOfARestore) {
+  options.restore_timeout = seconds(10);
+  Start();
+  Register(5);
+  for (int i = 0; i < 60; ++i) {
+    ServerExchangeRequest request = ServerRequest();
+    request.snapshot_error = "No space left on device";
+    ExchangeServer(request);
+    Advance(seconds(1));
+  }
+  EXPECT_EQ(core->state(), JobState::kRunning);
+  EXPECT_FALSE(HasEvent("restore-error"));
 }
 
 TEST_F(ServersTest, ForgettingWaitsForTheFloorAndIsToldAgainAfterARestore) {

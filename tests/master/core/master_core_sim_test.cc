@@ -278,7 +278,7 @@ class World {
           NodeReport report;
           report.node = "worker-0";
           report.role = "worker";
-          report.pid = ++ids_;
+          report.start = StartNumber(++ids_);
           report.what = NodeReport::What::kExited;
           report.signal = 9;
           core_->ReportNode(report, At());
@@ -426,7 +426,7 @@ uint64_t FirstFailure(uint64_t seeds, PlantedBugs bugs, Probes* probes, std::str
 TEST(MasterCoreSim, NothingIsLostOrDoubled) {
   Probes probes;
   std::string failure;
-  const uint64_t seed = FirstFailure(testing::Seeds(300), {}, &probes, &failure);
+  const uint64_t seed = FirstFailure(testing::Seeds(5'000), {}, &probes, &failure);
   EXPECT_EQ(seed, 0u) << "seed " << seed << ": " << failure;
   // The rare paths ran.
   EXPECT_GT(probes.replayed, 0u);

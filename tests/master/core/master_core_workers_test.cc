@@ -147,7 +147,7 @@ TEST_F(WorkersTest, OneStuckShardOfABusyWorkerExpiresAlone) {
 
 TEST_F(WorkersTest, AWorkerThatHangsWhileTheMasterRestartsIsLostToo) {
   Start();
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, 0, At()), testing::IsOk());
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(0), At()), testing::IsOk());
   Sync();
   Restart();
   Advance(options.leases.duration);
@@ -157,7 +157,7 @@ TEST_F(WorkersTest, AWorkerThatHangsWhileTheMasterRestartsIsLostToo) {
 
 TEST_F(WorkersTest, TheMastersOwnPauseIsNobodysSilence) {
   Start();
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, 0, At()), testing::IsOk());
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(0), At()), testing::IsOk());
   Register(1);
   const auto grants = Want(2).grants;
   StandStill(2 * options.leases.duration);
@@ -186,7 +186,7 @@ TEST_F(WorkersTest, AFailureToldAgainAfterARestartIsChargedOnce) {
 TEST_F(WorkersTest, ReassertsAfterARestart) {
   Start();
   Register(1);
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, 0, At()), testing::IsOk());
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(0), At()), testing::IsOk());
   const auto grants = Want(2).grants;
   Restart();
   EXPECT_TRUE(core->in_grace_period());
@@ -200,7 +200,8 @@ TEST_F(WorkersTest, ReassertsAfterARestart) {
 
 TEST_F(WorkersTest, TheHighestTokenWinsAndLateReassertionsAreLost) {
   Start();
-  ASSERT_THAT(core->HelloWorker({"worker-9", 99}, 0, At()), testing::IsOk());  // keeps the grace up
+  ASSERT_THAT(core->HelloWorker({"worker-9", 99}, StartNumber(0), At()),
+              testing::IsOk());  // keeps the grace up
   const auto old = Want(1).grants;
   Advance(options.leases.duration);
   WorkerExchangeRequest other = Request("worker-1", 8);
@@ -223,9 +224,9 @@ TEST_F(WorkersTest, TheHighestTokenWinsAndLateReassertionsAreLost) {
 
 TEST_F(WorkersTest, ANewProcessOfANodeEndsTheLeasesOfTheOldOne) {
   Start();
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, 0, At()), testing::IsOk());
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(0), At()), testing::IsOk());
   const auto grants = Want(1).grants;
-  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, 0, At()), testing::IsOk());
+  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, StartNumber(0), At()), testing::IsOk());
   EXPECT_EQ(core->leases().size(), 0u);
   WorkerExchangeRequest old = Request();
   Hold(grants, &old);
@@ -235,11 +236,11 @@ TEST_F(WorkersTest, ANewProcessOfANodeEndsTheLeasesOfTheOldOne) {
 
 TEST_F(WorkersTest, ALateHelloOfADeadProcessIsRefused) {
   Start();
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, 2, At()), testing::IsOk());
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(2), At()), testing::IsOk());
   const auto grants = Want(1).grants;
-  const auto late = [&] { return core->HelloWorker({"worker-0", 6}, 1, At()); };
+  const auto late = [&] { return core->HelloWorker({"worker-0", 6}, StartNumber(1), At()); };
   EXPECT_THAT(late(), StatusIs(absl::StatusCode::kFailedPrecondition,
-                               HasSubstr("start 2 of it has been heard already")));
+                               HasSubstr("start 2 of it has been heard of already")));
   EXPECT_EQ(core->leases().size(), 1u);
   Restart();
   Want(0, grants);
@@ -248,11 +249,11 @@ TEST_F(WorkersTest, ALateHelloOfADeadProcessIsRefused) {
   EXPECT_THAT(core->ExchangeWorker(Request("worker-0", 6), At()),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("taken this name")));
   EXPECT_EQ(core->leases().size(), 1u);
-  ASSERT_THAT(core->HelloWorker({"worker-0", 9}, 3, At()), testing::IsOk());
+  ASSERT_THAT(core->HelloWorker({"worker-0", 9}, StartNumber(3), At()), testing::IsOk());
   EXPECT_EQ(core->leases().size(), 0u);
   options.run_id = "run-2";
   Restart();
-  EXPECT_THAT(core->HelloWorker({"worker-0", 5}, 1, At()), testing::IsOk())
+  EXPECT_THAT(core->HelloWorker({"worker-0", 5}, StartNumber(1), At()), testing::IsOk())
       << "another run counts anew";
 }
 
@@ -278,11 +279,47 @@ TEST_F(WorkersTest, EvaluateShardsAreCommittedAtOnceAndNeverReverified) {
   const auto evaluate = Want(5).grants;
   ASSERT_THAT(evaluate, SizeIs(1));
   EXPECT_EQ(core->Floor(), LeaseToken(core->incarnation(), 6)) << "it holds no floor";
-  Register(2);
+  ASSERT_EQ(Snapshot(), 2u);
+  Register(2);  // R grows, but nothing of the training is replayed
   EXPECT_THAT(Done(evaluate), ElementsAre(DoneCode::kAccepted));
   EXPECT_THAT(Done(evaluate), ElementsAre(DoneCode::kAccepted)) << "the answer was lost";
   EXPECT_EQ(core->ledger().Metrics(DatasetId(1), EpochIndex(0))->records, 10u);
   EXPECT_EQ(core->ledger().RecordsCommitted(DatasetId(1), EpochIndex(0)), 10u);
+}
+
+TEST_F(WorkersTest, AnEvaluationDuringWhichItsTrainingIsReplayedBeginsAgain) {
+  options.datasets.push_back(testing::PlanFor("test", DatasetMode::kEvaluate, 1, 2));
+  Start();
+  Register(1);
+  Done(Want(5).grants);
+  const auto evaluate = Want(1).grants;
+  ASSERT_THAT(evaluate, SizeIs(1));
+  Register(2);  // nothing was snapshotted: everything is replayed
+  EXPECT_THAT(EventOf("partitions-restored"), HasSubstr("1 evaluate shard begins again"));
+  EXPECT_THAT(Want(0, evaluate).lost, ElementsAre(evaluate[0].token));
+  EXPECT_THAT(Done(evaluate), ElementsAre(DoneCode::kRefused))
+      << "it may have seen the weights without what is replayed";
+  const auto train = Want(5).grants;
+  EXPECT_THAT(train, SizeIs(4)) << "the evaluation waits for the replay";
+  Done(train);
+  const auto again = Want(5).grants;
+  EXPECT_THAT(again, SizeIs(2));
+  EXPECT_THAT(Done(again), ElementsAre(DoneCode::kAccepted, DoneCode::kAccepted));
+  EXPECT_EQ(core->ledger().Metrics(DatasetId(1), EpochIndex(0))->records, 20u);
+}
+
+TEST_F(WorkersTest, AnEvaluationOfBeforeARestoreIsNotReasserted) {
+  options.datasets.push_back(testing::PlanFor("test", DatasetMode::kEvaluate, 1, 1));
+  Start();
+  Register(1);
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(0), At()), testing::IsOk());
+  Done(Want(5).grants);
+  const auto evaluate = Want(1).grants;
+  ASSERT_THAT(evaluate, SizeIs(1));
+  Restart();
+  Register(2);
+  EXPECT_THAT(Want(0, evaluate).lost, ElementsAre(evaluate[0].token));
+  EXPECT_THAT(Done(evaluate), ElementsAre(DoneCode::kRefused));
 }
 
 TEST_F(WorkersTest, FailuresAreChargedUntilTheShardIsFailed) {
@@ -311,14 +348,50 @@ TEST_F(WorkersTest, FailuresAreChargedUntilTheShardIsFailed) {
   EXPECT_THAT(Want(1).grants, SizeIs(1));
 }
 
-TEST_F(WorkersTest, AHandedBackShardIsChargedToNobody) {
+TEST_F(WorkersTest, ATrainerThatLeavesEveryShardEarlyFailsThem) {
+  options.datasets = {testing::PlanFor("train", DatasetMode::kTrain, 1, 1)};
+  options.leases.failures_max = 2;
+  Start();
+  int hand_backs = 0;
+  for (; hand_backs < 1'000 && core->state() == JobState::kRunning; ++hand_backs) HandBackOne();
+  EXPECT_EQ(core->state(), JobState::kFailed) << "after " << hand_backs << " hand-backs";
+  EXPECT_EQ(hand_backs, 1 + 2 * 3) << "the first one came further than any before";
+  EXPECT_THAT(core->reason(), HasSubstr("handed back 3 times without progress"));
+  EXPECT_TRUE(HasEvent("shard-failure"));
+}
+
+TEST_F(WorkersTest, HandBacksThatAreNotTheTrainersAreChargedToNobody) {
+  Start();
+  for (int i = 0; i < 20; ++i) {
+    HandBackOne(HandBack::kLeaving);
+    HandBackOne(HandBack::kShortage);
+  }
+  // A drain that the worker has not heard of yet.
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(0), At()), testing::IsOk());
+  const auto grants = Want(1).grants;
+  ASSERT_TRUE(core->DrainNode("worker-0", std::chrono::seconds(30), At()).ok());
+  WorkerExchangeRequest request = Request();
+  request.returned.push_back(
+      {grants[0].shard, grants[0].token, std::nullopt, false, HandBack::kByTrainer, "", 1});
+  Exchange(request);
+  EXPECT_TRUE(core->ledger().failures().empty());
+  EXPECT_EQ(core->leases().size(), 0u);
+  EXPECT_THAT(EventOf("shard-handed-back"), HasSubstr("too many open files"));
+}
+
+TEST_F(WorkersTest, AHandBackToldAgainAfterARestartIsCountedOnce) {
   Start();
   const auto grants = Want(1).grants;
   WorkerExchangeRequest request = Request();
-  request.returned.push_back({grants[0].shard, grants[0].token, std::nullopt, false});
-  Exchange(request);
-  EXPECT_EQ(core->ledger().FindFailure(grants[0].shard), nullptr);
-  EXPECT_EQ(core->leases().size(), 0u);
+  request.newest_grant = grants[0].token;
+  request.returned.push_back(
+      {grants[0].shard, grants[0].token, std::nullopt, false, HandBack::kByTrainer, "", 0});
+  Restart();
+  for (int i = 0; i < 4; ++i) {
+    request.sequence = ++sequence;
+    Exchange(request);
+  }
+  EXPECT_TRUE(core->ledger().failures().empty());
 }
 
 TEST_F(WorkersTest, AFatalFailureEndsTheJob) {
@@ -354,9 +427,30 @@ TEST_F(WorkersTest, TooManyRejectedRecordsFailTheJob) {
                                 "worker-0 train.csv:1: not a number"));
 }
 
+TEST_F(WorkersTest, RejectedRecordsOfAReplayedShardCountOnce) {
+  options.rejected_records_max = 1;
+  Start();
+  Register(5);
+  for (const uint64_t nonce : {6, 7}) {
+    const auto grants = Want(1).grants;
+    ASSERT_THAT(grants, SizeIs(1));
+    WorkerExchangeRequest request = Request();
+    Hold(grants, &request);
+    DoneReport done{grants[0].shard, grants[0].token, grants[0].restore_epoch, {}, {}};
+    done.metrics.rejected_records = 1;
+    request.done.push_back(done);
+    Exchange(request);
+    EXPECT_EQ(core->ledger().rejected_records(), 1u);
+    Register(nonce);  // another process: the shard is replayed
+    EXPECT_EQ(core->ledger().rejected_records(), 0u);
+  }
+  EXPECT_EQ(core->totals().replayed_shards, 2u);
+  EXPECT_EQ(core->state(), JobState::kRunning) << core->reason();
+}
+
 TEST_F(WorkersTest, AnOvertakenCallDoesNotTurnTheTotalsBack) {
   Start();
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, 1, At()), IsOk());
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(1), At()), IsOk());
   WorkerExchangeRequest older = Request(), newer = Request();
   older.times.minibatches_begun = 3;
   newer.times.minibatches_begun = 5;
@@ -364,7 +458,7 @@ TEST_F(WorkersTest, AnOvertakenCallDoesNotTurnTheTotalsBack) {
   Exchange(newer);
   Exchange(older);
   EXPECT_EQ(times.minibatches_begun, 5u);
-  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, 2, At()), IsOk());
+  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, StartNumber(2), At()), IsOk());
   EXPECT_EQ(times, WorkerTimes()) << "another process begins at zero";
 }
 

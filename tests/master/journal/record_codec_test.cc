@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "proto/journal.pb.h"
 #include "tests/master/journal/sample_records.h"
 #include "tests/support/status_matchers.h"
 
@@ -47,11 +48,26 @@ TEST(RecordCodec, EveryRecordSurvives) {
   EXPECT_EQ(after.nodes.at("ps-0").lanes, before.nodes.at("ps-0").lanes);
   EXPECT_EQ(after.nodes.at("ps-0").superseded_nonces, (std::vector<uint64_t>{75, 76}));
   EXPECT_EQ(after.nodes.at("ps-0").nonce, 77u);
+  EXPECT_EQ(after.nodes.at("ps-0").start, StartNumber(16));
+  EXPECT_EQ(after.nodes.at("ps-0").told_start, StartNumber(3));
   EXPECT_EQ(after.nodes.at("ps-0").stale_now, 4u);
   EXPECT_TRUE(after.failures.at(testing::SampleShard(4)).failed);
   EXPECT_EQ(after.failures.at(testing::SampleShard(4)).reasons.size(), 2u);
   EXPECT_EQ(after.failures.at(testing::SampleShard(4)).charged,
             LeaseToken(MasterIncarnation(2), 9));
+}
+
+TEST(RecordCodec, ANodeOfAnOlderJournalHasItsRestarts) {
+  const StoreChange change = Encode(NodeRecord{.name = "ps-0"});
+  for (uint32_t restarts : {0u, 2u}) {
+    v1::JournalNode old;
+    ASSERT_TRUE(old.ParseFromString(change.value.value()));
+    old.set_restarts(restarts);
+    MUSTER_ASSERT_OK_AND_ASSIGN(const Mutation decoded,
+                                Decode(change.key, old.SerializeAsString()));
+    const StartNumber told = std::get<NodeRecord>(decoded).told_start;
+    EXPECT_EQ(told, restarts == 0 ? StartNumber() : StartNumber(3));
+  }
 }
 
 TEST(RecordCodec, KeysOfAKindSortByTheirIds) {

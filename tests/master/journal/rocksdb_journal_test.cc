@@ -56,7 +56,8 @@ TEST_F(RocksdbJournalTest, AgreesWithTheMemoryJournalAfterReopening) {
       {EraseDone{DoneSeq(10), DoneSeq(11)}},
       {EraseFailure{testing::SampleShard(4)}},
       {EraseEvents{1}},
-      {EraseStreamRange{{DatasetId(2), EpochIndex(0), ShardIndex(15)}}}};
+      {EraseStreamRange{{DatasetId(2), EpochIndex(0), ShardIndex(15)}}},
+      {EraseNode{"ps-0"}}};
   for (const auto& batch : batches) {
     MUSTER_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> journal, Open());
     EXPECT_EQ(Stored(journal->TakeState()), Stored(memory.state()));
@@ -70,6 +71,7 @@ TEST_F(RocksdbJournalTest, AgreesWithTheMemoryJournalAfterReopening) {
   EXPECT_EQ(state.failures.size(), 1u);
   EXPECT_EQ(state.events.size(), 1u);
   EXPECT_EQ(state.stream_ranges.size(), 1u);
+  EXPECT_FALSE(state.nodes.contains("ps-0"));
 }
 
 TEST_F(RocksdbJournalTest, ATornTailIsDroppedAndNothingElse) {

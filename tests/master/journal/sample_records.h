@@ -63,8 +63,8 @@ inline std::vector<Mutation> SampleRecords() {
   node.state = "running";
   node.pid = 123;
   node.incarnation = 6;
-  node.start = 16;
-  node.restarts = 2;
+  node.start = StartNumber(16);
+  node.told_start = StartNumber(3);
   node.last_exit = "SIGKILL";
   node.records_committed = 5;
   node.nonce = 77;
@@ -76,7 +76,7 @@ inline std::vector<Mutation> SampleRecords() {
   node.stale_now = 4;
   std::vector<Mutation> records = {
       meta,
-      DoneRecord{{DoneSeq(10), SampleShard(5), token}, "worker-0", Pack(metrics)},
+      DoneRecord{{DoneSeq(10), SampleShard(5), token}, "worker-0", metrics},
       DoneRecord{{DoneSeq(11), SampleShard(6), token}, "worker-1", {}},
       DoneRecord{{DoneSeq(12), SampleShard(9), token}, "worker-1", {}},
       epoch,

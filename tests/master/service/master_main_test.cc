@@ -2,9 +2,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include "base/failpoint.h"
 #include "base/file.h"
 #include "master/journal/rocksdb_journal.h"
+#include "master/service/snapshot_owner.h"
 #include "master/sources/source_catalog.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -84,6 +91,42 @@ TEST(RunMaster, GoesOnWithTheJobOfItsIdOnly) {
                        ::testing::AllOf(HasSubstr("id id-1, not id-2"), HasSubstr(folder.path()))));
   EXPECT_THAT(RunMaster({job, "127.0.0.1:0", "run", false, {}, "no id"}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--job-id")));
+}
+
+#if MUSTER_WITH_FAILPOINTS
+TEST(RunMaster, ASignalEndsItWhileItIndexes) {
+  testing::TempDir folder;
+  JobSpec job = Job();
+  job.state_directory = folder.path();
+  job.datasets[0].files = {folder.File("data.csv")};
+  ASSERT_THAT(WriteFileAtomically(folder.File("data.csv"), "1\n2\n"), testing::IsOk());
+  const auto index_and_be_told = [&] {
+    (void)ArmFailpoints({.actions = "index.before-write=delay:20000ms"});
+    std::thread teller([&] {
+      while (::access(folder.File("index").c_str(), F_OK) != 0) std::this_thread::yield();
+      ::kill(::getpid(), SIGTERM);
+    });
+    teller.detach();
+    (void)RunMaster({job, "127.0.0.1:0", "run", false, {}});
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(index_and_be_told(), ::testing::KilledBySignal(SIGTERM), "");
+}
+#endif
+
+TEST(RunMaster, AJournalThatIsGoneIsNotReplacedByAnEmptyOne) {
+  testing::TempDir folder;
+  JobSpec job = Job();
+  job.state_directory = folder.path();
+  job.snapshot_directory = folder.File("snapshots");
+  job.datasets[0].files = {folder.File("data.csv")};
+  ASSERT_THAT(WriteFileAtomically(folder.File("data.csv"), "1\n2\n"), testing::IsOk());
+  ASSERT_THAT(ClaimSnapshotDirectory(job.snapshot_directory, {"id-1", job.name, folder.path()}, {}),
+              testing::IsOk());
+  EXPECT_THAT(RunMaster({job, "127.0.0.1:0", "run", false, {}, "id-2", folder.File("token")}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("the journal of the job 'job' is gone")));
+  EXPECT_FALSE(std::filesystem::exists(folder.File("journal"))) << "a copy may be put there";
 }
 
 TEST(RunMaster, SaysWhichDataAreMissing) {

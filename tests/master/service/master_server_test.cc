@@ -8,8 +8,10 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/token_file.h"
 #include "proto/admin.grpc.pb.h"
 #include "proto/control.grpc.pb.h"
+#include "proto/rpc/metadata.h"
 #include "sharding/job_identity.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/status_matchers.h"
@@ -43,6 +45,7 @@ class MasterServerTest : public ::testing::Test {
     options_.core.run_id = "run-1";
     options_.core.snapshot_interval = std::chrono::milliseconds(0);
     options_.listen_address = "127.0.0.1:0";
+    options_.token_file = folder_.File("token");
     options_.work_of = [](const ShardId& shard) {
       ShardWork work;
       work.path = "/data/" + ToString(shard);
@@ -65,6 +68,8 @@ class MasterServerTest : public ::testing::Test {
     grpc::ClientContext context;
     if (!job_.id.empty()) context.AddMetadata(kJobIdMetadata, job_.id);
     if (!job_.name.empty()) context.AddMetadata(kJobNameMetadata, job_.name);
+    context.AddMetadata(kTokenMetadata,
+                        token_.has_value() ? *token_ : LoadToken(options_.token_file).value());
     context.set_deadline(
         gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(20, GPR_TIMESPAN)));
     return (stub->*method)(&context, request, reply);
@@ -132,6 +137,7 @@ class MasterServerTest : public ::testing::Test {
   testing::TempDir folder_;
   testing::FakeClock clock_;
   JobIdentity job_{"memory", "flights"};  // of the caller; "memory": MemoryJournal's
+  std::optional<std::string> token_;      // of the caller; else the job's
   MemoryJournal journal_;
   MasterServer::Options options_;
   std::unique_ptr<MasterServer> server_;
@@ -346,7 +352,76 @@ TEST_F(MasterServerTest, BadInputIsRefusedAndNamed) {
   v1::ReportNodeResponse reported;
   EXPECT_THAT(Call(admin_.get(), &Admin::ReportNode, report, &reported),
               RpcIs(grpc::StatusCode::INVALID_ARGUMENT, HasSubstr("'king'")));
+  report.set_role("worker");
+  report.set_what("started");
+  EXPECT_THAT(Call(admin_.get(), &Admin::ReportNode, report, &reported),
+              RpcIs(grpc::StatusCode::INVALID_ARGUMENT, HasSubstr("start: 0")));
   EXPECT_EQ(Status().state(), v1::JOB_STATE_RUNNING) << "none of it harmed the job";
+}
+
+TEST_F(MasterServerTest, WhoLacksTheTokenAsksAndOrdersNothing) {
+  Start();
+  const auto refused = [](const std::string& why) {
+    return RpcIs(grpc::StatusCode::UNAUTHENTICATED,
+                 AllOf(HasSubstr(why), HasSubstr("scaler/token")));
+  };
+  const auto all_refused = [&](const std::string& why) {
+    const auto call =
+        [&]<typename Request, typename Reply>(
+            grpc::Status (Admin::*method)(grpc::ClientContext*, const Request&, Reply*),
+            const Request& request) {
+          Reply reply;
+          EXPECT_THAT(Call(admin_.get(), method, request, &reply), refused(why));
+        };
+    v1::ReportNodeRequest exited;
+    exited.set_node("worker-0");
+    exited.set_role("worker");
+    exited.set_what("exited");
+    exited.set_start(1);
+    v1::DrainNodeRequest drain;
+    drain.set_node("worker-0");
+    v1::ResumeNodeRequest resume;
+    resume.set_node("worker-0");
+    call(&Admin::GetStatus, v1::GetStatusRequest());
+    call(&Admin::ListShards, v1::ListShardsRequest());
+    call(&Admin::GetShardMap, v1::GetShardMapRequest());
+    call(&Admin::RetryShards, v1::RetryShardsRequest());
+    call(&Admin::ListEvents, v1::ListEventsRequest());
+    call(&Admin::ReportNode, exited);
+    call(&Admin::Drain, v1::DrainRequest());
+    call(&Admin::DrainNode, drain);
+    call(&Admin::ResumeNode, resume);
+    call(&Admin::ListPartitions, v1::ListPartitionsRequest());
+    call(&Admin::Cancel, v1::CancelRequest());
+    call(&Admin::GetManifest, v1::GetManifestRequest());
+  };
+  token_ = "";
+  all_refused("lacks the job's token");
+  token_ = std::string(64, '0');
+  all_refused("is not the job's token");
+  token_.reset();
+  EXPECT_EQ(Status().state(), v1::JOB_STATE_RUNNING);
+  EXPECT_EQ(Status().nodes_size(), 0) << "nobody believes a forged report";
+  EXPECT_TRUE(Hello("0.1").ok()) << "a worker has the job's id, and no token";
+}
+
+TEST_F(MasterServerTest, ANewTokenReplacesTheOldOneAtOnce) {
+  Start();
+  const std::string former = LoadToken(options_.token_file).value();
+  RemoveFile(options_.token_file);
+  token_ = former;
+  v1::JobStatus status;
+  EXPECT_THAT(Call(admin_.get(), &Admin::GetStatus, v1::GetStatusRequest(), &status),
+              RpcIs(grpc::StatusCode::UNAUTHENTICATED, HasSubstr("is not the job's token")));
+  token_.reset();
+  EXPECT_NE(LoadToken(options_.token_file).value(), former);
+  EXPECT_EQ(Status().state(), v1::JOB_STATE_RUNNING);
+}
+
+TEST_F(MasterServerTest, ATokenThatOthersMayHaveReadIsNoToken) {
+  ASSERT_THAT(WriteFileAtomically(options_.token_file, std::string(64, 'a')), IsOk());
+  EXPECT_THAT(MasterServer::Start(options_, &journal_, &clock_),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("0600 is needed")));
 }
 
 TEST_F(MasterServerTest, ATakenPortIsAnErrorThatNamesIt) {

@@ -102,7 +102,8 @@ TEST_F(OwnerLoopTest, RequestsThatComeDuringASyncShareTheNext) {
   Gate all;
   const auto post = [&] {
     loop_->Post({[](MasterCore& core, StepTime at) {
-                   return core.HelloWorker({"worker-" + std::to_string(at.wall.count()), 1}, 0, at);
+                   return core.HelloWorker({"worker-" + std::to_string(at.wall.count()), 1},
+                                           StartNumber(0), at);
                  },
                  [&](const absl::Status&) {
                    if (++answers == 4) all.Open();

@@ -45,9 +45,24 @@ TEST_F(SnapshotOwnerTest, TheFirstJobHasItAndTheSecondIsRefused) {
   EXPECT_THAT(CheckSnapshotDirectory(directory_, trains_, {}), refused);
   SnapshotOwner anew = flights_;
   anew.job_id = "";
+  anew.state_directory = "/jobs/other";
   EXPECT_THAT(CheckSnapshotDirectory(directory_, anew, {}),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("another")))
       << "the same name, but another job";
+}
+
+TEST_F(SnapshotOwnerTest, AJobWhoseJournalIsGoneIsToldSoAndNotToDeleteItsWeights) {
+  ASSERT_THAT(ClaimSnapshotDirectory(directory_, flights_, {}), IsOk());
+  SnapshotOwner anew = flights_;
+  for (const std::string id : {"", "id-9"}) {
+    anew.job_id = id;
+    const absl::Status status = CheckSnapshotDirectory(directory_, anew, {});
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition,
+                                 AllOf(HasSubstr("the journal of the job 'flights' is gone"),
+                                       HasSubstr("/jobs/flights/journal"), HasSubstr(directory_))));
+    EXPECT_EQ(status.message().find("another job"), std::string::npos);
+    EXPECT_EQ(status.message().find("delete the folder"), std::string::npos);
+  }
 }
 
 TEST_F(SnapshotOwnerTest, FilesWithoutAMarkerBelongToTheJobThatKnowsThem) {

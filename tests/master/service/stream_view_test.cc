@@ -69,11 +69,41 @@ TEST_F(StreamViewTest, StatusHasEveryTopicPartition) {
 
 TEST_F(StreamViewTest, WithoutAClockThereIsNoLagInTime) {
   v1::StreamStatus stream;
-  core_->SeeStream({.dataset = DatasetId(0), .error = "no broker answers"}, at_);
+  core_->SeeStream({.dataset = DatasetId(0),
+                    .error = "no broker answers",
+                    .dead_letter_trouble = "topic 'dead': unknown"},
+                   at_);
   FillStream(*core_, DatasetId(0), StepTime{}, &stream);
   EXPECT_EQ(stream.trouble(), "no broker answers");
+  EXPECT_EQ(stream.dead_letter_trouble(), "topic 'dead': unknown");
   EXPECT_EQ(stream.lag_ms(), 0u);
   EXPECT_EQ(stream.lag(), 43u);
+}
+
+TEST_F(StreamViewTest, WhatIsNotKnownIsNotZero) {
+  CoreOptions options;
+  options.datasets = core_->ledger().plan();
+  const MasterCore unseen(options, DurableState{}, at_);
+  v1::StreamStatus stream;
+  FillStream(unseen, DatasetId(0), at_, &stream);
+  EXPECT_FALSE(stream.has_lag());
+  EXPECT_FALSE(stream.has_lag_ms());
+  EXPECT_FALSE(stream.has_held_back());
+  stream.Clear();
+  FillStream(*core_, DatasetId(0), at_, &stream);
+  EXPECT_TRUE(stream.has_lag());
+  EXPECT_TRUE(stream.partitions(1).has_lag_ms());
+}
+
+TEST_F(StreamViewTest, WhatOpenTransactionsHoldBackIsShown) {
+  core_->SeeStream(
+      {.dataset = DatasetId(0),
+       .sights = {{TopicPartition(0), 10, 33, {}, 40, 99}, {TopicPartition(1), 0, 20, {}, {}, 95}}},
+      at_);
+  v1::StreamStatus stream;
+  FillStream(*core_, DatasetId(0), at_, &stream);
+  EXPECT_EQ(stream.partitions(0).held_back(), 7u) << "up to the dataset's end";
+  EXPECT_EQ(stream.held_back(), 7u + 75u);
 }
 
 TEST_F(StreamViewTest, AShardIsShownByItsOffsets) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "master/sources/seen_files.h"
 #include "sharding/shard_order.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -168,6 +169,36 @@ TEST_F(SourceCatalogTest, AChangedFileIsAnErrorThatNamesIt) {
   EXPECT_THAT(Open(), IsOk());
 }
 
+TEST_F(SourceCatalogTest, ARestartReadsThePinsOfThoseFilesOnlyThatLookOtherwise) {
+  const std::string changed = dir_.File("train-2.csv");
+  const std::string seen = job_.state_directory + "/index/train.seen";
+  const std::vector<std::string> files = {dir_.File("train-0.csv"), dir_.File("train-1.csv"),
+                                          changed};
+  const auto see = [&] {
+    std::vector<FileSight> sights;
+    for (const auto& sight : SightFiles(files, 1)) sights.push_back(*sight);
+    return sights;
+  };
+  ASSERT_THAT(Open(), IsOk());
+  EXPECT_EQ(ReadSeenFiles(seen, 3), see());
+  std::string text = Lines("header\n", 7, "b");
+  text[9] = 'X';
+  Write("train-2.csv", text);
+  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(changed)));
+  EXPECT_THAT(SourceCatalog::Check(job_, nullptr),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(changed)));
+  ASSERT_THAT(WriteSeenFiles(seen, see()), IsOk());
+  EXPECT_THAT(Open(), IsOk()) << "what looks as it did is not read";
+  EXPECT_THAT(SourceCatalog::Check(job_, nullptr), IsOk());
+  ::unlink(seen.c_str());
+  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(changed)));
+  Write("train-2.csv", Lines("header\n", 7, "b"));
+  EXPECT_THAT(SourceCatalog::Check(job_, nullptr), IsOk());
+  EXPECT_THAT(ReadSeenFiles(seen, 3), ::testing::IsEmpty()) << "a check writes nothing";
+  EXPECT_THAT(Open(), IsOk()) << "another inode, the same content";
+  EXPECT_EQ(ReadSeenFiles(seen, 3), see());
+}
+
 TEST_F(SourceCatalogTest, AFileThatAppearsOrGoesIsAnErrorThatNamesIt) {
   ASSERT_THAT(Open(), IsOk());
   Write("train-9.csv", "h\nx\n");
@@ -177,6 +208,24 @@ TEST_F(SourceCatalogTest, AFileThatAppearsOrGoesIsAnErrorThatNamesIt) {
   ::unlink(dir_.File("train-1.csv").c_str());
   EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition,
                                AllOf(HasSubstr("train-1.csv"), HasSubstr("is gone"))));
+}
+
+TEST_F(SourceCatalogTest, InAFolderThatHasMovedTheFileThatMakesTheDifferenceIsNamed) {
+  ASSERT_THAT(Open(), IsOk());
+  const std::string moved = dir_.File("moved");
+  std::filesystem::create_directory(moved);
+  for (const char* name : {"train-0.csv", "train-1.csv", "train-2.csv"}) {
+    std::filesystem::rename(dir_.File(name), moved + "/" + name);
+  }
+  job_.datasets[0].files = {moved + "/train-*.csv"};
+  EXPECT_THAT(Open(), IsOk());
+  ASSERT_THAT(WriteFileAtomically(moved + "/train-00.csv", "h\nx\n"), IsOk());
+  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                               HasSubstr(moved + "/train-00.csv is new")));
+  std::filesystem::remove(moved + "/train-00.csv");
+  std::filesystem::remove(moved + "/train-2.csv");
+  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                               HasSubstr(dir_.File("train-2.csv") + " (its former path) is gone")));
 }
 
 TEST_F(SourceCatalogTest, AnotherMinibatchSizeIsAnError) {

@@ -18,22 +18,22 @@ using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::IsOk;
 using ::testing::Pair;
-using testing::StatusIs;
 
 /// Brokers by hand.
 class FakeTopic final : public kafka::Topic {
  public:
   struct Brokers {
     absl::Status trouble, commit_trouble;
-    std::vector<Log> logs{{0, 10}, {5, 20}};
+    std::vector<Log> logs{{0, 10, 10}, {5, 20, 20}};
     std::vector<std::optional<uint64_t>> at_time{3, std::nullopt};
     std::optional<milliseconds> retention;
     std::vector<std::map<uint32_t, uint64_t>> commits;
     int retention_asked = 0;
     absl::Status time_trouble;
     int time_asked = 0;
+    std::map<std::string, absl::Status> others;
+    int others_asked = 0;
   };
   explicit FakeTopic(Brokers* brokers) : brokers_(brokers) {}
 
@@ -41,6 +41,10 @@ class FakeTopic final : public kafka::Topic {
   absl::StatusOr<uint32_t> Partitions() override {
     if (!brokers_->trouble.ok()) return brokers_->trouble;
     return static_cast<uint32_t>(brokers_->logs.size());
+  }
+  absl::Status CheckOther(const std::string& topic) override {
+    ++brokers_->others_asked;
+    return brokers_->others.at(topic);
   }
   absl::StatusOr<std::vector<Log>> Logs(uint32_t) override { return brokers_->logs; }
   absl::StatusOr<std::vector<std::optional<uint64_t>>> OffsetsAt(uint32_t, milliseconds) override {
@@ -140,7 +144,7 @@ TEST_F(TopicWatcherTest, AnEndThatIsATimeIsNotSettledBetweenTwoQuestions) {
   EXPECT_EQ(brokers_.time_asked, 1);
   // A partition that was added has no end, though all that are known have theirs.
   for (StreamTable::Progress& partition : progress_) partition.position.end = 10;
-  brokers_.logs.push_back({0, 4});
+  brokers_.logs.push_back({0, 4, 4});
   brokers_.at_time = {1, 2, 3};
   clock_.Advance(seconds(100));
   EXPECT_EQ(Look().sights[2].end, 3u);
@@ -155,6 +159,22 @@ TEST_F(TopicWatcherTest, TroubleIsToldForWhatItIs) {
   EXPECT_TRUE(Look().gone);
   brokers_.trouble = absl::OkStatus();
   EXPECT_EQ(Look().error, "");
+}
+
+TEST_F(TopicWatcherTest, TheTopicOfRejectedRecordsIsLookedForAndNotTooOften) {
+  spec_.kafka.dead_letter_topic = "dead";
+  absl::Status& dead = brokers_.others["dead"] = absl::NotFoundError("topic 'dead': unknown");
+  Open();
+  EXPECT_THAT(Look().dead_letter_trouble, HasSubstr("topic 'dead'"));
+  dead = absl::UnavailableError("no broker answers");
+  EXPECT_THAT(Look().dead_letter_trouble, HasSubstr("topic 'dead'"));
+  EXPECT_EQ(brokers_.others_asked, 1);
+  clock_.Advance(seconds(5));
+  EXPECT_THAT(Look().dead_letter_trouble, HasSubstr("topic 'dead'")) << "nobody knows better";
+  dead = absl::OkStatus();
+  clock_.Advance(seconds(5));
+  EXPECT_EQ(Look().dead_letter_trouble, "");
+  EXPECT_EQ(looks_.back().error, "") << "it holds up no look";
 }
 
 TEST_F(TopicWatcherTest, WrongOffsetsInTheJobFileAreFatal) {
@@ -202,18 +222,6 @@ TEST_F(TopicWatcherTest, TheLastOffsetsAreToldWhenItStops) {
   watcher_->Start();
   watcher_->Stop();
   EXPECT_THAT(brokers_.commits.back(), ElementsAre(Pair(0, 6)));
-}
-
-TEST(CheckTopicsTest, NamesDatasetAndSetting) {
-  JobSpec job;
-  job.datasets.resize(2);
-  job.datasets[1].name = "clicks";
-  job.datasets[1].kafka.topic = "t";
-  job.datasets[1].kafka.brokers = {"127.0.0.1:1"};
-  EXPECT_THAT(CheckTopics(job), IsOk());
-  job.datasets[1].kafka.properties["no.such"] = "1";
-  EXPECT_THAT(CheckTopics(job), StatusIs(absl::StatusCode::kInvalidArgument,
-                                         HasSubstr("dataset 'clicks': the setting no.such")));
 }
 
 }  // namespace

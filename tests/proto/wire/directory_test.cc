@@ -65,7 +65,7 @@ TEST(DirectoryTest, RoundTrips) {
 
   const std::vector<PartReply> replies = {
       {.partition = 1, .code = PartCode::kOk, .skipped = true},
-      {.partition = 2, .code = PartCode::kBadRequest, .skipped = false}};
+      {.partition = 2, .code = PartCode::kMissing, .skipped = false}};
   MUSTER_ASSERT_OK_AND_ASSIGN(
       const Reply reply, DecodeReply(HeaderOf(Kind::kPushReply, 2, 0), EncodeReply(replies, "no")));
   EXPECT_EQ(reply.parts, replies);
@@ -120,7 +120,7 @@ TEST(DirectoryTest, UnknownCodesAndPaddingAreRefused) {
   const std::vector<PartReply> replies = {{.partition = 1}};
   const Header header = HeaderOf(Kind::kPushReply, 1, 0);
   for (const auto& [at, value, message] :
-       {std::tuple{4, 5, "unknown code 5"}, {5, 2, "flag"}, {6, 1, "padding"}}) {
+       {std::tuple{4, 6, "unknown code 6"}, {5, 2, "flag"}, {6, 1, "padding"}}) {
     std::string bytes = EncodeReply(replies, "");
     bytes[at] = static_cast<char>(value);
     EXPECT_THAT(DecodeReply(header, bytes), StatusIs(kInvalid, HasSubstr(message)));

@@ -104,6 +104,19 @@ TEST_F(PartitionTest, TheFloorComesBeforeTheWindow) {
   EXPECT_THAT(Pull(5), ElementsAre(2, 2));
 }
 
+TEST_F(PartitionTest, AQuestionIsAnsweredByTheWindowAndChangesNothing) {
+  const auto ask = [&](uint32_t minibatch, LeaseToken token) {
+    return partition_.Apply({Shard(4), MinibatchIndex(minibatch), token, 0, {}}).code;
+  };
+  Push(4, 0, Token(5), {1}, {1, 1});
+  EXPECT_EQ(ask(0, Token(5)), ApplyCode::kSkipped);
+  EXPECT_EQ(ask(1, Token(5)), ApplyCode::kMissing);
+  EXPECT_EQ(ask(1, Token(5)), ApplyCode::kMissing) << "to ask is not to push";
+  EXPECT_EQ(Push(4, 1, Token(5), {1}, {1, 1}).code, ApplyCode::kApplied);
+  partition_.Forget(Forgetting(9, Token(6)));
+  EXPECT_EQ(ask(0, Token(5)), ApplyCode::kStaleLease) << "the window may have been forgotten";
+}
+
 TEST_F(PartitionTest, ForgettingDropsTheNamedShardsOnly) {
   Push(1, 0, Token(1), {5}, {1, 1});
   Push(2, 0, Token(1), {5}, {1, 1});

@@ -1,6 +1,7 @@
 #include "ps/engine/table.h"
 
 #include <map>
+#include <set>
 
 #include "base/random.h"
 #include "ps/engine/initializer.h"
@@ -58,7 +59,7 @@ TEST(TableTest, BatchesOfRandomKeysEqualRowsKeptOneByOne) {
         ApplyRows(spec.optimizer, ScheduleFactor(spec.schedule, step), dim, rows, gradient.data());
       }
       ASSERT_TRUE(table.Check(keys, gradients).ok());
-      table.Apply(keys, gradients, step, 1);
+      table.Apply(keys, gradients, step);
     }
     ASSERT_EQ(table.rows(), truth.size());
     ASSERT_EQ(table.dirty_rows(), truth.size());
@@ -91,42 +92,102 @@ TEST(TableTest, AKeyThatComesTwiceTakesTwoSteps) {
   const std::vector<float> gradients{1, 2};
   float before = 0, after = 0;
   table.Pull(std::span(keys).first(1), {&before, 1});
-  table.Apply(keys, gradients, 0, 1);
+  table.Apply(keys, gradients, 0);
   table.Pull(std::span(keys).first(1), {&after, 1});
   EXPECT_FLOAT_EQ(after, before + 3);
   EXPECT_EQ(table.rows(), 1u);
   EXPECT_EQ(table.dirty_rows(), 1u);
 }
 
-TEST(TableTest, DirtyRowsAreThoseChangedAfterTheAcceptedGeneration) {
-  Table table(Spec(1, SumSpec{}), 0);
-  const auto push = [&](std::vector<uint64_t> keys, Generation generation) {
+/// A table of single floats and what may happen to it.
+class DirtyRowsTest : public ::testing::Test {
+ protected:
+  void Push(std::vector<uint64_t> keys) {
     const std::vector<float> ones(keys.size(), 1);
-    table.Apply(keys, ones, 0, generation);
-  };
+    table_.Apply(keys, ones, 0);
+  }
+  std::vector<uint64_t> Image() { return table_.Image(Table::Rows::kDirty).keys; }
+
+  Table table_{Spec(1, SumSpec{}), 0};
+};
+
+TEST_F(DirtyRowsTest, AreThoseChangedAfterTheAcceptedImage) {
   const std::vector<float> row{5};
-  table.SetRow(9, row);  // restored: clean
-  push({1, 2}, 1);
-  push({2, 3}, 2);
-  EXPECT_THAT(table.Image(Table::Rows::kDirty).keys, UnorderedElementsAre(1, 2, 3));
-  table.Accept(1);
-  EXPECT_THAT(table.Image(Table::Rows::kDirty).keys, UnorderedElementsAre(2, 3));
-  push({1, 9}, 3);
-  table.Accept(2);
-  EXPECT_THAT(table.Image(Table::Rows::kDirty).keys, UnorderedElementsAre(1, 9));
-  table.Accept(3);
-  EXPECT_EQ(table.dirty_rows(), 0u);
-  EXPECT_EQ(table.Image(Table::Rows::kAll).keys.size(), 4u);
+  table_.SetRow(9, row);  // restored: clean
+  Push({1, 2});
+  EXPECT_THAT(Image(), UnorderedElementsAre(1, 2));
+  Push({2, 3});
+  EXPECT_EQ(table_.dirty_rows(), 3u);
+  table_.Accept();
+  EXPECT_EQ(table_.dirty_rows(), 2u);
+  EXPECT_THAT(Image(), UnorderedElementsAre(2, 3));
+  Push({1, 9});
+  table_.Accept();
+  EXPECT_THAT(Image(), UnorderedElementsAre(1, 9));
+  table_.Accept();
+  EXPECT_EQ(table_.dirty_rows(), 0u);
+  EXPECT_EQ(table_.Image(Table::Rows::kAll).keys.size(), 4u);
+}
+
+TEST_F(DirtyRowsTest, OfAnImageThatIsNotAcceptedComeAgainOnce) {
+  Push({1, 2});
+  Image();
+  Push({2, 3});
+  EXPECT_THAT(Image(), UnorderedElementsAre(1, 2, 3));
+  EXPECT_THAT(Image(), UnorderedElementsAre(1, 2, 3));
+  Push({3});
+  EXPECT_EQ(table_.Image(Table::Rows::kAll).keys.size(), 3u);
+  table_.Accept();
+  EXPECT_EQ(table_.dirty_rows(), 0u) << "a whole image has the dirty rows, too";
+}
+
+TEST_F(DirtyRowsTest, OfATableThatIsInNoImageStayDirty) {
+  Push({1});
+  table_.Accept();
+  EXPECT_EQ(table_.dirty_rows(), 1u);
+  EXPECT_THAT(Image(), UnorderedElementsAre(1));
+}
+
+/// Pushes, images and acceptances in any order, against sets of keys.
+TEST_F(DirtyRowsTest, InAnyOrderAreWhatTheModelSays) {
+  Rng rng(11);
+  std::set<uint64_t> changed, imaged;
+  for (int step = 0; step < 5000; ++step) {
+    const uint64_t action = rng.Below(10);
+    if (action < 7) {
+      const uint64_t key = rng.Below(50);
+      Push({key});
+      changed.insert(key);
+    } else if (action < 9) {
+      const auto which = rng.Below(2) == 0 ? Table::Rows::kAll : Table::Rows::kDirty;
+      imaged.merge(changed);
+      changed.clear();
+      const std::vector<uint64_t> keys = table_.Image(which).keys;
+      if (which == Table::Rows::kDirty) {
+        ASSERT_EQ(std::multiset<uint64_t>(keys.begin(), keys.end()),
+                  std::multiset<uint64_t>(imaged.begin(), imaged.end()));
+      } else {
+        ASSERT_EQ(keys.size(), table_.rows());
+      }
+    } else {
+      table_.Accept();
+      imaged.clear();
+    }
+    std::set<uint64_t> dirty = changed;
+    dirty.insert(imaged.begin(), imaged.end());
+    ASSERT_EQ(table_.dirty_rows(), dirty.size()) << "step " << step;
+  }
 }
 
 TEST(TableTest, SetValuesGivesFreshSlots) {
   Table table(Spec(2, AdagradSpec{.learning_rate = 1, .initial_accumulator = 0.5f}), 0);
   const uint64_t key = 7;
   const std::vector<float> gradient{1, 1}, values{3, 4};
-  table.Apply({&key, 1}, gradient, 0, 1);
-  table.SetValues(key, values, 2);
+  table.Apply({&key, 1}, gradient, 0);
+  table.Image(Table::Rows::kDirty);
+  table.SetValues(key, values);
+  table.Accept();
   EXPECT_THAT(table.Image(Table::Rows::kAll).rows, ElementsAre(3, 4, 0.5f, 0.5f));
-  table.Accept(1);
   EXPECT_EQ(table.dirty_rows(), 1u);
 }
 

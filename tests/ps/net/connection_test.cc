@@ -7,6 +7,7 @@
 #include "ps/net/lane.h"
 #include "tests/ps/net/fake_handler.h"
 #include "tests/ps/net/wire_client.h"
+#include "tests/support/fake_clock.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -25,7 +26,8 @@ using wire::PartCode;
 class ConnectionTest : public ::testing::Test {
  protected:
   explicit ConnectionTest(LaneLimits limits = {})
-      : lane_({.name = "ps-0.0", .unix_path = dir_.File("s"), .limits = limits}, &handler_) {
+      : lane_({.name = "ps-0.0", .unix_path = dir_.File("s"), .limits = limits, .clock = &clock_},
+              &handler_) {
     addresses_ = lane_.Listen().value();
     lane_.Start();
   }
@@ -59,7 +61,15 @@ class ConnectionTest : public ::testing::Test {
     return header;
   }
 
+  /// Lets the time pass, for connections of this kind that were made before.
+  void Pass(const std::string& address, std::chrono::nanoseconds time) {
+    Greeted(address);  // accepted in turn: so are those before it
+    clock_.Advance(time);
+    lane_.EndOverdue();
+  }
+
   ::muster::testing::TempDir dir_;
+  ::muster::testing::FakeClock clock_;
   FakeHandler handler_;
   Lane lane_;
   std::vector<std::string> addresses_;
@@ -208,6 +218,8 @@ std::vector<BadFrame> BadFrames() {
        "GET / HTTP/1.1\r\nHost: x\r\n" + std::string(64, ' ')},
       {"wire version", "version 77", false, version},
       {"pull before hello", "must be a hello", false, HeaderOnly(Kind::kPull, 0, 0, 0, 0)},
+      {"too large a hello", "a hello has a directory of at most 16400 bytes", false,
+       HeaderOnly(Kind::kHello, 16401, 0, 0, 0)},
       {"malformed hello", "malformed directory", false,
        HeaderOnly(Kind::kHello, 4, 0, 0, 0) + "\xff\xff\xff\xff"},
       {"second hello", "kind 1", true, HeaderOnly(Kind::kHello, 0, 0, 0, 0)},
@@ -238,6 +250,56 @@ TEST_F(ConnectionTest, AMalformedFrameEndsItsConnectionAndNoOther) {
     }
     EXPECT_THAT(Pull(bystander.get(), {3}), ElementsAre(3, 3, 3, 3)) << bad.name;
   }
+}
+
+TEST_F(ConnectionTest, WhoSaysNoHelloInTimeIsEndedWithTheReason) {
+  constexpr std::chrono::milliseconds kTimeout = LaneLimits().hello_timeout;
+  for (const std::string& address : addresses_) {
+    const auto greeted = Greeted(address);
+    WireClient silent(address), slow(address), late(address);
+    slow.SendBytes(HeaderOnly(Kind::kHello, 100, 0, 0, 0) + std::string(50, 'x'));
+    Pass(address, kTimeout - std::chrono::milliseconds(1));
+    late.SendHello("job");
+    EXPECT_EQ(late.Receive().value().header.kind, Kind::kHelloReply);
+    Pass(address, std::chrono::milliseconds(1));
+    EXPECT_THAT(silent.ReceiveErrorAndEnd(), HasSubstr("no hello came within 5000 ms"));
+    EXPECT_THAT(slow.ReceiveErrorAndEnd(), HasSubstr("no hello came within 5000 ms"));
+    Pass(address, 10 * kTimeout);
+    EXPECT_THAT(Pull(&late, {3}), ElementsAre(3, 3, 3, 3));
+    EXPECT_THAT(Pull(greeted.get(), {3}), ElementsAre(3, 3, 3, 3));
+  }
+}
+
+TEST_F(ConnectionTest, WhatPeersAreToldTheHandlerIsToldToo) {
+  std::promise<void> set;
+  lane_.Post([&] {
+    handler_.refuse_pushes = true;
+    set.set_value();
+  });
+  set.get_future().get();
+  WireClient stranger(addresses_[1]);
+  stranger.SendHello("other");
+  stranger.ReceiveErrorAndEnd();
+  const auto client = Greeted(addresses_[0]);
+  const wire::PushPart part;
+  wire::Header header = PullHeader(1);
+  header.kind = Kind::kPush;
+  client->Send(header, wire::EncodePush({&part, 1}));
+  const Frame frame = client->Receive().value();
+  EXPECT_EQ(wire::DecodeReply(frame.header, frame.directory)->text, "row 7 is not finite");
+  client->SendBytes(HeaderOnly(Kind::kHelloReply, 0, 0, 0, 0));
+  const std::string text = client->ReceiveErrorAndEnd();
+  lane_.Stop();
+  ASSERT_EQ(handler_.refused.size(), 3u);
+  EXPECT_THAT(handler_.refused[0].peer, ::testing::MatchesRegex("127\\.0\\.0\\.1:[0-9]+"));
+  EXPECT_THAT(handler_.refused[0].reason, HasSubstr("belongs to job"));
+  EXPECT_FALSE(handler_.refused[0].greeted);
+  EXPECT_EQ(handler_.refused[1].peer, "worker-0 (UNIX socket)");
+  EXPECT_EQ(handler_.refused[1].reason, "row 7 is not finite");
+  EXPECT_FALSE(handler_.refused[1].closed);
+  EXPECT_EQ(handler_.refused[2].reason, text);
+  EXPECT_TRUE(handler_.refused[2].greeted);
+  EXPECT_TRUE(handler_.refused[2].closed);
 }
 
 TEST_F(ConnectionTest, TheReasonSurvivesWhatThePeerStillSends) {
@@ -273,16 +335,41 @@ TEST_F(ConnectionTest, RandomCorruptionHarmsNobodyElse) {
 class SmallLimitsTest : public ConnectionTest {
  protected:
   SmallLimitsTest()
-      : ConnectionTest(
-            {.connections_max = 2, .outstanding_bytes_max = 1000, .buffer_bytes_kept = 100}) {}
+      : ConnectionTest({.unix_connections_max = 2,
+                        .tcp_connections_max = 1,
+                        .outstanding_bytes_max = 1000,
+                        .buffer_bytes_kept = 100}) {}
 };
 
 TEST_F(SmallLimitsTest, OneConnectionTooManyIsToldSo) {
   const auto first = Greeted(addresses_[0]);
-  auto second = Greeted(addresses_[1]);
-  WireClient third(addresses_[1]);
-  EXPECT_THAT(third.ReceiveErrorAndEnd(), HasSubstr("2 connections, its limit"));
+  const auto second = Greeted(addresses_[0]);
+  WireClient third(addresses_[0]);
+  EXPECT_THAT(third.ReceiveErrorAndEnd(), HasSubstr("2 UNIX connections, its limit"));
   EXPECT_THAT(Pull(first.get(), {3}), ElementsAre(3, 3, 3, 3));
+}
+
+TEST_F(SmallLimitsTest, PeersOfOneKindLeaveTheOtherKindItsRoom) {
+  WireClient silent(addresses_[1]);
+  WireClient second(addresses_[1]);
+  EXPECT_THAT(second.ReceiveErrorAndEnd(), HasSubstr("1 TCP connections, its limit"));
+  const auto first = Greeted(addresses_[0]);
+  const auto other = Greeted(addresses_[0]);
+  EXPECT_THAT(Pull(other.get(), {3}), ElementsAre(3, 3, 3, 3));
+}
+
+TEST_F(SmallLimitsTest, WhoStaysAfterAnErrorIsClosedAndMakesRoom) {
+  WireClient stays(addresses_[1]);
+  stays.SendBytes(std::string(64, ' '));
+  EXPECT_THAT(stays.ReceiveErrorAndEnd(), HasSubstr("not a muster frame"));
+  WireClient refused(addresses_[1]);
+  EXPECT_THAT(refused.ReceiveErrorAndEnd(), HasSubstr("its limit"));
+  Pass(addresses_[0], LaneLimits().hello_timeout);
+  std::promise<void> ended;
+  lane_.Post([&] { ended.set_value(); });
+  ended.get_future().get();
+  const auto next = Greeted(addresses_[1]);
+  EXPECT_THAT(Pull(next.get(), {3}), ElementsAre(3, 3, 3, 3));
 }
 
 TEST_F(SmallLimitsTest, APeerThatDoesNotReadIsNotReadFromAndLosesNothing) {

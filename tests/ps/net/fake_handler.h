@@ -50,11 +50,19 @@ class FakeHandler final : public FrameHandler {
     pushed_keys.insert(pushed_keys.end(), request.keys.begin(), request.keys.end());
     pushed_values.insert(pushed_values.end(), request.values.begin(), request.values.end());
     reply->text = "pushed";
+    if (refuse_pushes) {
+      for (wire::PartReply& part : reply->parts) part.code = wire::PartCode::kBadRequest;
+      reply->text = "row 7 is not finite";
+    }
   }
 
   void OnServed(const ServedRequest& request) override { served.push_back(request); }
 
+  void OnRefused(const Refusal& refusal) override { refused.push_back(refusal); }
+
   int pulls = 0;
+  std::vector<Refusal> refused;
+  bool refuse_pushes = false;  // set it before the lane starts, or on its thread
   std::vector<ServedRequest> served;
   std::vector<wire::PushPart> pushed_parts;
   std::vector<uint64_t> pushed_keys;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <future>
 
+#include "base/clock.h"
 #include "tests/ps/net/fake_handler.h"
 #include "tests/ps/net/wire_client.h"
 #include "tests/support/status_matchers.h"
@@ -12,6 +13,8 @@
 
 namespace muster::ps {
 namespace {
+
+const SystemClock kClock;
 
 using ::muster::testing::StatusIs;
 using ::muster::testing::TempDir;
@@ -24,7 +27,7 @@ using testing::WireClient;
 TEST(LaneTest, AddressesAreBestFirstAndTheSocketIsTheOwnersAlone) {
   TempDir dir;
   FakeHandler handler;
-  Lane lane({.name = "l", .unix_path = dir.File("s"), .limits = {}}, &handler);
+  Lane lane({.name = "l", .unix_path = dir.File("s"), .limits = {}, .clock = &kClock}, &handler);
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto addresses, lane.Listen());
   EXPECT_THAT(addresses, ElementsAre("unix:" + dir.File("s"), StartsWith("127.0.0.1:")));
   struct stat info;
@@ -37,9 +40,9 @@ TEST(LaneTest, AddressesAreBestFirstAndTheSocketIsTheOwnersAlone) {
 TEST(LaneTest, ASocketLeftByADeadServerIsReplaced) {
   TempDir dir;
   FakeHandler handler;
-  Lane dead({.name = "dead", .unix_path = dir.File("s"), .limits = {}}, &handler);
+  Lane dead({.name = "dead", .unix_path = dir.File("s"), .limits = {}, .clock = &kClock}, &handler);
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto unused, dead.Listen());
-  Lane lane({.name = "l", .unix_path = dir.File("s"), .limits = {}}, &handler);
+  Lane lane({.name = "l", .unix_path = dir.File("s"), .limits = {}, .clock = &kClock}, &handler);
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto addresses, lane.Listen());
   lane.Start();
   WireClient client(addresses[0]);
@@ -50,14 +53,17 @@ TEST(LaneTest, ASocketLeftByADeadServerIsReplaced) {
 TEST(LaneTest, ATooLongPathMeansTcpOnly) {
   TempDir dir;
   FakeHandler handler;
-  Lane lane({.name = "l", .unix_path = dir.File(std::string(120, 'p')), .limits = {}}, &handler);
+  Lane lane(
+      {.name = "l", .unix_path = dir.File(std::string(120, 'p')), .limits = {}, .clock = &kClock},
+      &handler);
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto addresses, lane.Listen());
   EXPECT_THAT(addresses, ElementsAre(StartsWith("127.0.0.1:")));
 }
 
 TEST(LaneTest, AMissingFolderIsAnErrorWithThePath) {
   FakeHandler handler;
-  Lane lane({.name = "l", .unix_path = "/nowhere/at/all", .limits = {}}, &handler);
+  Lane lane({.name = "l", .unix_path = "/nowhere/at/all", .limits = {}, .clock = &kClock},
+            &handler);
   EXPECT_THAT(lane.Listen(),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("/nowhere/at/all")));
 }
@@ -65,7 +71,7 @@ TEST(LaneTest, AMissingFolderIsAnErrorWithThePath) {
 TEST(LaneTest, PeersThatConnectBeforeTheStartAreServedAfterIt) {
   TempDir dir;
   FakeHandler handler;
-  Lane lane({.name = "l", .unix_path = dir.File("s"), .limits = {}}, &handler);
+  Lane lane({.name = "l", .unix_path = dir.File("s"), .limits = {}, .clock = &kClock}, &handler);
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto addresses, lane.Listen());
   WireClient client(addresses[0]);
   client.SendHello("job");
@@ -75,7 +81,7 @@ TEST(LaneTest, PeersThatConnectBeforeTheStartAreServedAfterIt) {
 
 TEST(LaneTest, PostedTasksRunInOrderOnTheLanesThread) {
   FakeHandler handler;
-  Lane lane({.name = "l", .unix_path = "", .limits = {}}, &handler);
+  Lane lane({.name = "l", .unix_path = "", .limits = {}, .clock = &kClock}, &handler);
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto unused, lane.Listen());
   std::vector<int> order;
   std::promise<std::thread::id> thread;
@@ -87,9 +93,22 @@ TEST(LaneTest, PostedTasksRunInOrderOnTheLanesThread) {
   EXPECT_THAT(order, ElementsAre(1, 2));
 }
 
+TEST(LaneTest, TasksForLaterRunAndStopDoesNotWaitForThem) {
+  FakeHandler handler;
+  Lane lane({.name = "l", .unix_path = "", .limits = {}, .clock = &kClock}, &handler);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto unused, lane.Listen());
+  lane.Start();
+  std::promise<void> ran;
+  lane.PostAfter(std::chrono::hours(24), [] { FAIL() << "ran after the end"; });
+  lane.PostAfter(std::chrono::milliseconds(1), [&] { ran.set_value(); });
+  ran.get_future().get();
+  lane.Stop();
+  lane.PostAfter(std::chrono::milliseconds(0), [] { FAIL() << "ran after the end"; });
+}
+
 TEST(LaneTest, StopClosesConnectionsAndMayBeRepeated) {
   FakeHandler handler;
-  Lane lane({.name = "l", .unix_path = "", .limits = {}}, &handler);
+  Lane lane({.name = "l", .unix_path = "", .limits = {}, .clock = &kClock}, &handler);
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto addresses, lane.Listen());
   lane.Start();
   WireClient client(addresses[0]);

@@ -64,16 +64,30 @@ TEST_F(ControlStateTest, CommandsGoToTheLaneOfTheirPartition) {
   reply.accepted[0].partition = PartitionId(5);
   reply.forget = ForgetState{};
   reply.forget->version = 9;
-  state_.NextSequence();
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto orders, state_.OnReply(reply));
   ASSERT_THAT(orders.lanes, SizeIs(2));
   EXPECT_THAT(orders.lanes[0].owns, IsEmpty());
   EXPECT_THAT(orders.lanes[1].owns, SizeIs(1));
   EXPECT_THAT(orders.lanes[0].snapshots, SizeIs(1));
   EXPECT_THAT(orders.lanes[1].accepted, SizeIs(1));
-  EXPECT_EQ(orders.lanes[0].sequence, 1u);
   EXPECT_EQ(orders.lanes[1].forget->version, 9u);
   EXPECT_EQ(state_.MakeRequest({}, {}).forget_version, 9u);
+}
+
+TEST_F(ControlStateTest, AReplyCountsForTheReportsThatWereInTheRequest) {
+  std::vector<LaneReport> lanes(2);
+  lanes[0].sequence = lanes[1].sequence = state_.NextSequence();
+  lanes[1].owned.push_back({PartitionId(1), OwnerEpoch(1), {}});
+  EXPECT_THAT(state_.MakeRequest(lanes, {}).owned, SizeIs(1));
+  EXPECT_EQ(state_.OnReply(Reply(2))->lanes[1].sequence, 1u);
+  // Lane 1 is busy: what it said before is said again, and nothing newer is answered.
+  lanes[0].sequence = state_.NextSequence();
+  const ServerExchangeRequest repeated = state_.MakeRequest(lanes, {});
+  EXPECT_EQ(repeated.sequence, 2u);
+  EXPECT_THAT(repeated.owned, SizeIs(1));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto orders, state_.OnReply(Reply(2)));
+  EXPECT_EQ(orders.lanes[0].sequence, 2u);
+  EXPECT_EQ(orders.lanes[1].sequence, 1u);
 }
 
 TEST_F(ControlStateTest, AnOlderMasterIsRefused) {

@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -44,6 +45,16 @@ class FakeMaster final : public v1::ServerService::Service {
   void RefuseRegistration(grpc::Status status) {
     MutexLock lock(&mutex_);
     refusal_ = std::move(status);
+  }
+
+  /// The next registrations are recorded, and answered with these, one each.
+  void FailRegistrations(std::vector<grpc::Status> failures) {
+    MutexLock lock(&mutex_);
+    failed_registrations_ = {failures.begin(), failures.end()};
+  }
+  std::vector<RegisterServerRequest> registrations() {
+    MutexLock lock(&mutex_);
+    return registrations_;
   }
 
   /// The next exchange is recorded, and answered with `status`.
@@ -88,6 +99,11 @@ class FakeMaster final : public v1::ServerService::Service {
     if (!refusal_.ok()) return refusal_;
     registrations_.push_back(FromProto(*request).value());
     changed_.SignalAll();
+    if (!failed_registrations_.empty()) {
+      const grpc::Status failure = failed_registrations_.front();
+      failed_registrations_.pop_front();
+      return failure;
+    }
     reply->set_master_incarnation(1);
     reply->set_id(0);
     reply->set_incarnation(5);
@@ -134,6 +150,7 @@ class FakeMaster final : public v1::ServerService::Service {
   Script script_ MUSTER_GUARDED_BY(mutex_);
   bool stranger_ MUSTER_GUARDED_BY(mutex_) = false;
   grpc::Status refusal_ MUSTER_GUARDED_BY(mutex_);
+  std::deque<grpc::Status> failed_registrations_ MUSTER_GUARDED_BY(mutex_);
   grpc::Status failure_ MUSTER_GUARDED_BY(mutex_);
   std::vector<RegisterServerRequest> registrations_ MUSTER_GUARDED_BY(mutex_);
   std::vector<ServerExchangeRequest> requests_ MUSTER_GUARDED_BY(mutex_);

@@ -18,6 +18,30 @@ class MemoryFiles {
     MutexLock lock(&mutex_);
     failure_ = std::move(status);
   }
+  /// Waits until so many writes have failed; gives up after half a minute.
+  bool WaitForFailedWrites(int count) {
+    MutexLock lock(&mutex_);
+    while (failed_writes_ < count) {
+      if (!changed_.WaitFor(&mutex_, std::chrono::seconds(30))) return false;
+    }
+    return true;
+  }
+  /// As FailWrites and WaitForFailedWrites, for reads.
+  void FailReads(absl::Status status) {
+    MutexLock lock(&mutex_);
+    read_failure_ = std::move(status);
+  }
+  int failed_reads() {
+    MutexLock lock(&mutex_);
+    return failed_reads_;
+  }
+  bool WaitForFailedReads(int count) {
+    MutexLock lock(&mutex_);
+    while (failed_reads_ < count) {
+      if (!changed_.WaitFor(&mutex_, std::chrono::seconds(30))) return false;
+    }
+    return true;
+  }
   /// As above, for the rows that tables start from.
   void FailWarmStarts(absl::Status status) {
     MutexLock lock(&mutex_);
@@ -29,12 +53,21 @@ class MemoryFiles {
   }
   absl::StatusOr<SnapshotFile> Write(const std::string& name, const PartitionImage& image) {
     MutexLock lock(&mutex_);
-    if (!failure_.ok()) return failure_;
+    if (!failure_.ok()) {
+      ++failed_writes_;
+      changed_.SignalAll();
+      return failure_;
+    }
     files_[name] = image;
     return SnapshotFile{name, 1};
   }
   absl::StatusOr<PartitionImage> Read(const std::string& name) {
     MutexLock lock(&mutex_);
+    if (!read_failure_.ok()) {
+      ++failed_reads_;
+      changed_.SignalAll();
+      return read_failure_;
+    }
     const auto found = files_.find(name);
     if (found == files_.end()) return absl::DataLossError(fmt::format("{} is missing", name));
     return found->second;
@@ -42,6 +75,10 @@ class MemoryFiles {
 
  private:
   Mutex mutex_;
+  CondVar changed_;
+  int failed_reads_ MUSTER_GUARDED_BY(mutex_) = 0;
+  absl::Status read_failure_ MUSTER_GUARDED_BY(mutex_);
+  int failed_writes_ MUSTER_GUARDED_BY(mutex_) = 0;
   absl::Status failure_ MUSTER_GUARDED_BY(mutex_);
   absl::Status warm_start_failure_ MUSTER_GUARDED_BY(mutex_);
   std::map<std::string, PartitionImage> files_ MUSTER_GUARDED_BY(mutex_);

@@ -131,6 +131,13 @@ class OwnedPartitionsTest : public ::testing::Test {
     Accept(number);
   }
 
+  /// Does what the background thread does with fills.
+  static void RunFills(OwnedPartitions* owned) {
+    for (const FillJob& job : owned->TakeFills()) {
+      owned->Filled(job, Table::Filled(job.table, 1, job.partition, *job.rows));
+    }
+  }
+
   OwnedPartitions owned_{{.job_seed = 1,
                           .partition_count = 6,
                           .lane = 0,

@@ -23,6 +23,26 @@ TEST_F(OwnedPartitionsTest, ServesExactlyTheEpochThatItOwns) {
   EXPECT_EQ(report.counters.rows, 1u);
 }
 
+TEST_F(OwnedPartitionsTest, QuestionsAreForTheOwnerAndCountAsNoParts) {
+  OwnEmpty(3);
+  Push(3, 7, 1);
+  const auto ask = [&](uint64_t epoch, uint32_t minibatch) {
+    wire::PushPart part{.partition = kP.value(), .owner_epoch = epoch, .minibatch = minibatch};
+    part.token = Token(9).value();
+    PushReply reply;
+    owned_.Push({.parts = {&part, 1}}, &reply);
+    return reply.parts.at(0);
+  };
+  const ServerCounters before = owned_.Report(1).counters;
+  EXPECT_EQ(ask(3, 0), (wire::PartReply{kP.value(), PartCode::kOk, true}));
+  EXPECT_EQ(ask(3, 1), (wire::PartReply{kP.value(), PartCode::kMissing, false}));
+  EXPECT_EQ(ask(2, 0).code, PartCode::kWrongOwner);
+  const ServerCounters after = owned_.Report(1).counters;
+  EXPECT_EQ(after.parts_skipped, before.parts_skipped);
+  EXPECT_EQ(after.parts_applied, before.parts_applied);
+  EXPECT_EQ(Row(3, 7), 1);
+}
+
 TEST_F(OwnedPartitionsTest, CommandsForOtherLanesAreDropped) {
   Own({PartitionId(1), OwnerEpoch(1), OwnerEpoch(1), {}, true, {}});
   Own({PartitionId(600), OwnerEpoch(1), OwnerEpoch(1), {}, true, {}});
@@ -133,6 +153,20 @@ TEST_F(OwnedPartitionsTest, AFailedLoadIsReportedAndTriedAgainAfterAPause) {
   EXPECT_EQ(Row(4, 7), 70);
 }
 
+TEST_F(OwnedPartitionsTest, OnePartitionsLoadDoesNotHideTheErrorOfAnother) {
+  OwnFromSnapshot(4);
+  OwnCommand other = FromSnapshot(4);
+  other.partition = PartitionId(4);
+  Own(other);
+  const auto loads = owned_.TakeLoads(now_);
+  ASSERT_THAT(loads, SizeIs(2));
+  owned_.Loaded(loads[0].id, absl::DataLossError("file x is damaged"), now_);
+  owned_.Loaded(loads[1].id, std::make_unique<Partition>(PartitionId(4), 1), now_);
+  EXPECT_EQ(owned_.Report(1).error, "file x is damaged");
+  OwnEmpty(5);
+  EXPECT_EQ(owned_.Report(2).error, "") << "nobody wants that file any more";
+}
+
 TEST_F(OwnedPartitionsTest, AStateThatIsNowhereIsMissingUntilTheMasterDecides) {
   Own({kP, OwnerEpoch(4), OwnerEpoch(3), {}, false, {}});
   EXPECT_TRUE(owned_.HasNews());
@@ -215,6 +249,30 @@ TEST_F(OwnedPartitionsTest, APullThatIsTooLargeIsRefusedBeforeMemoryIsTaken) {
   EXPECT_EQ(reply.parts.at(0).code, PartCode::kBadRequest);
   EXPECT_THAT(reply.text, HasSubstr("pull fewer keys"));
   EXPECT_EQ(reply.values.size(), 0u);
+}
+
+TEST_F(OwnedPartitionsTest, ALimitOfBytesIsOfTheWholeReplyNotOfItsParts) {
+  OwnedPartitions owned({.job_seed = 1,
+                         .partition_count = 6,
+                         .lane = 0,
+                         .lane_count = 2,
+                         .reply_bytes_max = 5 * 2 * sizeof(float)});
+  owned.AddTable(SumTable());
+  LaneCommands commands;
+  commands.owns = {{kP, OwnerEpoch(3), OwnerEpoch(3), {}, true, {}}};
+  owned.Apply(commands);
+  const wire::PullPart three{
+      .partition = kP.value(), .owner_epoch = 3, .groups = {{.table = kTable, .keys = 3}}};
+  const wire::PullPart two{
+      .partition = kP.value(), .owner_epoch = 3, .groups = {{.table = kTable, .keys = 2}}};
+  const std::vector<uint64_t> keys = {1, 2, 3, 4, 5, 6, 7, 8};
+  PullReply reply;
+  owned.Pull({.parts = std::vector{three, three, two}, .keys = keys}, &reply);
+  EXPECT_EQ(reply.parts.at(0).code, PartCode::kOk);
+  EXPECT_EQ(reply.parts.at(1).code, PartCode::kBadRequest);
+  EXPECT_EQ(reply.parts.at(2).code, PartCode::kOk) << "it fits beside the first";
+  EXPECT_THAT(reply.text, HasSubstr("more than 40 bytes; pull fewer keys"));
+  EXPECT_EQ(reply.values.size(), 5 * 2 * sizeof(float));
 }
 
 TEST_F(OwnedPartitionsTest, ARowThatTheEncodingCannotCarryIsRefusedByName) {

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <filesystem>
+
+#include "base/file.h"
 #include "cli/output.h"
 #include "cli/state_directory.h"
 #include "cli/steer/order_commands.h"
@@ -45,6 +48,8 @@ TEST_F(AdminClientTest, AMasterOfAnotherJobIsAsGoodAsNone) {
 TEST_F(AdminClientTest, ACommandNeverReachesAnotherJob) {
   const StateDirectory state(folder_.File("state"));
   ASSERT_THAT(state.Create(), IsOk());
+  ASSERT_THAT(MakeDirectories(state.scaler()), IsOk());
+  std::filesystem::copy_file(master_.token_file(), state.token());
   const auto cancel = [&](const JobIdentity& job) {
     EXPECT_THAT(
         state.WriteEndpoint({.master = address_, .pid = ::getpid(), .run_id = "a", .job = job}),
@@ -58,6 +63,21 @@ TEST_F(AdminClientTest, ACommandNeverReachesAnotherJob) {
   EXPECT_EQ(State(), v1::JOB_STATE_RUNNING);
   EXPECT_EQ(cancel({"id-1", "flights"}), kExitSucceeded);
   EXPECT_EQ(State(), v1::JOB_STATE_CANCELLED);
+}
+
+TEST_F(AdminClientTest, WithoutTheTokenNothingIsAnswered) {
+  const auto ask = [this](const std::string& token_file) {
+    return MakeAdminClient(
+               {.address = address_, .job = {"id-1", "flights"}, .token_file = token_file},
+               std::chrono::seconds(20), WhenAway::kFail)
+        ->Drain();
+  };
+  EXPECT_THAT(ask(folder_.File("absent")),
+              StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("scaler/token")));
+  ASSERT_THAT(WriteFileAtomically(folder_.File("open"), std::string(64, 'a')), IsOk());
+  EXPECT_THAT(ask(folder_.File("open")),
+              StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("0600 is needed")));
+  EXPECT_EQ(State(), v1::JOB_STATE_RUNNING);
 }
 
 }  // namespace

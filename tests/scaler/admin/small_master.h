@@ -26,6 +26,7 @@ class SmallMaster {
         {"train", DatasetMode::kTrain, 1, 2, 20, 5, [](EpochIndex, ShardIndex) { return 10u; }}};
     options.core.run_id = run_id;
     options.listen_address = "127.0.0.1:0";
+    options.token_file = token_file();
     auto server = MasterServer::Start(std::move(options), &journal_, &clock_);
     EXPECT_THAT(server.status(), IsOk());
     server_ = *std::move(server);
@@ -33,8 +34,10 @@ class SmallMaster {
   }
 
   const std::string& address() const { return address_; }
+  std::string token_file() const { return folder_.File("token"); }
   std::unique_ptr<AdminClient> Client(const JobIdentity& job, WhenAway when_away) const {
-    return MakeAdminClient(address_, job, std::chrono::seconds(20), when_away);
+    return MakeAdminClient({.address = address_, .job = job, .token_file = token_file()},
+                           std::chrono::seconds(20), when_away);
   }
   void Stop() { server_.reset(); }
 

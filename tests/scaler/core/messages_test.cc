@@ -48,22 +48,38 @@ TEST(MessagesTest, KillsForMemoryAreSaid) {
 }
 
 TEST(MessagesTest, ExitReportCarriesTheSlot) {
-  const TellMaster report =
-      ExitReport({.node = "worker-0",
-                  .pid = 7,
-                  .exit = {.signal = SIGSEGV},
-                  .slot = SlotRecord{.incarnation = 9,
-                                     .computing_token = LeaseToken::FromValue(77),
-                                     .minibatches_started = 5},
-                  .last_words = "oh\n"},
-                 NodeRole::kWorker, 3);
+  const TellMaster report = ExitReport(
+      {.node = "worker-0",
+       .pid = 7,
+       .exit = {.signal = SIGSEGV},
+       .slot = SlotRecord{.incarnation = 9, .computing = {{LeaseToken::FromValue(77), 5}}},
+       .last_words = "oh\n"},
+      NodeRole::kWorker, 3);
   EXPECT_TRUE(report.exited);
   EXPECT_EQ(report.pid, 7u);
   EXPECT_EQ(report.computing_token, 77u);
   EXPECT_EQ(report.minibatches_started, 5u);
   EXPECT_EQ(report.incarnation, 9u);
   EXPECT_EQ(report.text, "oh\n");
-  EXPECT_EQ(report.restarts, 2u);
+  EXPECT_EQ(report.start, StartNumber(3));
+}
+
+TEST(MessagesTest, ACrashAmongSeveralLoopsIsChargedToNoShard) {
+  NodeExited exited{.node = "worker-0",
+                    .exit = {.signal = SIGSEGV},
+                    .slot = SlotRecord{.incarnation = 9,
+                                       .computing = {{LeaseToken::FromValue(77), 5},
+                                                     {LeaseToken::FromValue(78), 6}}},
+                    .last_words = "oh\n"};
+  TellMaster report = ExitReport(exited, NodeRole::kWorker, 3);
+  EXPECT_EQ(report.computing_token, 0u);
+  EXPECT_EQ(report.minibatches_started, 0u);
+  EXPECT_EQ(report.incarnation, 9u) << "its leases end";
+  EXPECT_EQ(report.text,
+            "its loops were in 2 shards: which of them it was is not known, so none is charged; "
+            "oh\n");
+  exited.exit = {.signal = SIGKILL};
+  EXPECT_EQ(ExitReport(exited, NodeRole::kWorker, 3).text, "oh\n") << "no shard's doing anyway";
 }
 
 TEST(MessagesTest, ExitReportSaysThatItWasForItsMemory) {

@@ -19,8 +19,7 @@ namespace muster::scaler {
 inline constexpr ExitStatus kKilled{.signal = SIGKILL};
 inline constexpr ExitStatus kCrashed{.signal = SIGSEGV};
 inline constexpr ExitStatus kClean{};
-inline const SlotRecord kEnded{
-    .incarnation = 1, .computing_token = {}, .minibatches_started = 0, .ended = true};
+inline const SlotRecord kEnded{.incarnation = 1, .computing = {}, .ended = true};
 
 /// Plays the shell: starts nodes at once, tells the master at once unless it is `deaf_`, and keeps
 /// what was asked for.
@@ -88,9 +87,11 @@ class NodeKeeperFixture : public ::testing::Test {
     view_.nodes.clear();
     for (const auto& [name, pid] : pids_) {
       if (pid == 0 || std::count(unseen_.begin(), unseen_.end(), name) > 0) continue;
-      view_.nodes.push_back({name,
-                             std::count(lost_.begin(), lost_.end(), name) ? "lost" : "running", pid,
-                             drains_.contains(name) ? drains_.at(name) : ""});
+      const bool lost = std::count(lost_.begin(), lost_.end(), name) > 0;
+      view_.nodes.push_back({.name = name,
+                             .state = lost ? "lost" : "running",
+                             .start = StartNumber(Kept(name).starts),
+                             .drain = drains_.contains(name) ? drains_.at(name) : ""});
     }
     Step(MasterAnswered{view_, now_});
   }
@@ -109,6 +110,7 @@ class NodeKeeperFixture : public ::testing::Test {
   }
 
   void Exit(const std::string& node, ExitStatus exit, std::optional<SlotRecord> slot = {}) {
+    now_ += std::chrono::nanoseconds(1);  // after the last answer was asked for
     const uint64_t pid = std::exchange(pids_[node], 0);
     Step(NodeExited{node, pid, exit, slot, "last words\n"});
   }

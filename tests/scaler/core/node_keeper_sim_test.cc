@@ -84,6 +84,12 @@ class KeeperSim {
         Die(found->first, {.signal = Chance(50) ? SIGKILL : SIGSEGV}, false);
       }
     }
+    if (Chance(5)) {
+      const auto found = processes_.find(SomeNode());
+      const bool lives = found != processes_.end() && found->second.alive;
+      // By itself, as when its machine is taken away.
+      if (lives && RoleOf(found->first) == NodeRole::kWorker) Die(found->first, {}, true);
+    }
     if (Chance(15)) Step(SomeOrder());
   }
 
@@ -132,7 +138,7 @@ class KeeperSim {
     MasterView view{.phase = phase_, .done_seq = ++done_seq_};
     for (const auto& [name, process] : processes_) {
       if (!process.alive) continue;
-      view.nodes.push_back({name, "running", process.pid,
+      view.nodes.push_back({name, "running", StartNumber(process.start),
                             !process.drained                    ? ""
                             : RoleOf(name) == NodeRole::kServer ? "drained"
                                                                 : "draining"});

@@ -98,14 +98,103 @@ TEST_F(KeeperWorkersTest, AddedWorkersNeverTakeTheNameOfOneThatStillLeaves) {
   EXPECT_EQ(starts_["worker-1"], 2u) << "no start number is used twice";
 }
 
+// Who leaves, and who asked for it.
+
+TEST_F(KeeperWorkersTest, AWorkerThatLeavesByItselfIsStartedAgain) {
+  RunToTraining();
+  Exit("worker-1", kClean, kEnded);
+  EXPECT_THAT(Did(), IsEmpty()) << "the master may know why it left";
+  EXPECT_THAT(released_, IsEmpty()) << "a successor has to find the exit";
+  EXPECT_EQ(PlanOf("worker-1").state, NodePlan::State::kRunning);
+  Step(MasterAnswered{view_, now_ - milliseconds(1)});
+  EXPECT_THAT(Did(), IsEmpty()) << "the answer was given before it left";
+  Answer();
+  EXPECT_THAT(Did(), ElementsAre("start worker-1"));
+  EXPECT_THAT(released_, ElementsAre("worker-1"));
+  EXPECT_EQ(starts_["worker-1"], 2u);
+  EXPECT_EQ(keeper_->plan().workers, 2u);
+}
+
+TEST_F(KeeperWorkersTest, AWorkerThatLeavesAtEveryStartIsACrashLoop) {
+  RunToTraining();
+  for (int life = 0; life < 3; ++life) {
+    Exit("worker-1", kClean, kEnded);
+    Pass(seconds(3));
+  }
+  EXPECT_THAT(cancel_reason_, HasSubstr("worker-1 ended 3 times"));
+}
+
+TEST_F(KeeperWorkersTest, AWorkerThatTheMasterLetGoIsNotWantedAnyMore) {
+  for (const char* state : {"running", "exited"}) {
+    RunToTraining(3);
+    Exit("worker-1", kClean, kEnded);
+    // Somebody asked the master itself, which may have said so before it heard of the exit.
+    view_.nodes = {
+        {.name = "worker-1", .state = state, .start = StartNumber(1), .drain = "drained"}};
+    Step(MasterAnswered{view_, now_});
+    EXPECT_THAT(Did(), IsEmpty());
+    EXPECT_EQ(Kept("worker-1").state, KeptNode::State::kFinished);
+    EXPECT_EQ(keeper_->plan().workers, 2u) << "as many as live";
+    Step(ScaleWorkers{3});
+    EXPECT_THAT(Did(), ElementsAre("start worker-1"));
+  }
+}
+
+TEST_F(KeeperWorkersTest, TheDrainOfAnEarlierLifeIsNoReason) {
+  RunToTraining();
+  Exit("worker-1", kKilled);
+  Did();
+  Exit("worker-1", kClean, kEnded);
+  view_.nodes = {
+      {.name = "worker-1", .state = "exited", .start = StartNumber(1), .drain = "drained"}};
+  Step(MasterAnswered{view_, now_});
+  Pass(seconds(1));
+  EXPECT_THAT(Did(), ElementsAre("start worker-1"));
+}
+
+TEST_F(KeeperWorkersTest, TheEndOfTheJobIsAReasonToLeave) {
+  for (const JobPhase phase : {JobPhase::kSucceeded, JobPhase::kDraining}) {
+    view_.phase = JobPhase::kRunning;
+    RunToTraining();
+    released_.clear();
+    Exit("worker-0", kClean, kEnded);
+    view_.phase = phase;
+    Answer();
+    EXPECT_THAT(Did(), IsEmpty());
+    EXPECT_THAT(released_, ElementsAre("worker-0"));
+    EXPECT_EQ(Kept("worker-0").state, KeptNode::State::kFinished);
+  }
+}
+
+TEST_F(KeeperWorkersTest, WhoIsScaledAwayWhileItLeavesNeedsNoReason) {
+  RunToTraining();
+  Exit("worker-1", kClean, kEnded);
+  Step(ScaleWorkers{1});
+  EXPECT_EQ(Kept("worker-1").state, KeptNode::State::kFinished);
+  Answer();
+  EXPECT_THAT(Did(), IsEmpty());
+}
+
+TEST_F(KeeperWorkersTest, WhoMustEndDoesNotWaitForReasons) {
+  RunToTraining();
+  Exit("worker-1", kClean, kEnded);
+  Step(StopWanted{});
+  EXPECT_THAT(released_, ElementsAre("worker-1"));
+  Exit("worker-0", kClean, kEnded);
+  Exit("ps-0", kClean);
+  EXPECT_TRUE(keeper_->outcome().has_value());
+}
+
 TEST_F(KeeperWorkersTest, FinishedWorkersDoNotCount) {
   RunToTraining(3);
-  Exit("worker-0", kClean, kEnded);
+  Step(ScaleWorkers{1});
   Exit("worker-1", kClean, kEnded);
+  Exit("worker-2", kClean, kEnded);
+  Did();
   Step(ScaleWorkers{1});
   EXPECT_THAT(Did(), IsEmpty()) << "one lives";
   Step(ScaleWorkers{2});
-  EXPECT_THAT(Did(), ElementsAre("start worker-0"));
+  EXPECT_THAT(Did(), ElementsAre("start worker-1"));
 }
 
 TEST_F(KeeperWorkersTest, AWorkerThatIsDownLeavesWithoutADrain) {
@@ -233,7 +322,9 @@ TEST_F(KeeperWorkersTest, PausedPoliciesAreInThePlan) {
 
 TEST_F(KeeperWorkersTest, OrdersForNobodyChangeNothing) {
   RunToTraining();
+  Step(ScaleWorkers{1});
   Exit("worker-1", kClean, kEnded);
+  Did();
   const Plan before = keeper_->plan();
   for (const char* node : {"worker-7", "worker-1"}) {
     Step(Relaunch(node));

@@ -153,7 +153,7 @@ TEST_F(RunSupervisorTest, RelaunchesAtOnceThenWithBackOffAndTellsTheMaster) {
     EXPECT_TRUE(told_[0].exited);
     EXPECT_EQ(told_[0].exit, kKilled);
     EXPECT_EQ(told_[0].text, "last words\n");
-    EXPECT_EQ(told_[1].restarts, 1u);
+    EXPECT_EQ(told_[1].start, StartNumber(2));
     Exit(node, kKilled);
     EXPECT_THAT(Did(), IsEmpty());
     After(milliseconds(499));
@@ -413,6 +413,62 @@ TEST_F(RunSupervisorTest, CancelledByTheMaster) {
   ExpectEnd(RunOutcome::State::kCancelled);
   EXPECT_EQ(supervisor_->outcome()->reason, "asked for");
   EXPECT_EQ(ExitCode(supervisor_->outcome()->state), 4);
+}
+
+TEST_F(RunSupervisorTest, WhenBothAreKilledAfterTheJobsEndNothingIsWaitedFor) {
+  RunToTraining();
+  view_.phase = JobPhase::kSucceeded;
+  Answer();
+  Exit("master", kKilled);
+  Exit("scaler", kKilled);
+  EXPECT_THAT(Did(), Contains("end nodes"));
+  ASSERT_TRUE(supervisor_->outcome().has_value());
+  EXPECT_EQ(supervisor_->outcome()->state, RunOutcome::State::kSucceeded);
+}
+
+TEST_F(RunSupervisorTest, AScalerThatWasStartedForTheEndIsStoppedWhenTheMasterGoes) {
+  RunToTraining();
+  view_.phase = JobPhase::kSucceeded;
+  Answer();
+  Exit("scaler", kKilled);
+  Exit("master", kKilled);
+  EXPECT_THAT(Did(), ElementsAre("start scaler", "stop scaler"));
+  Exit("scaler", {.signal = 0, .code = 1});
+  EXPECT_THAT(Did(), ElementsAre("end nodes"));
+  ASSERT_TRUE(supervisor_->outcome().has_value());
+  EXPECT_EQ(supervisor_->outcome()->state, RunOutcome::State::kSucceeded);
+}
+
+TEST_F(RunSupervisorTest, AScalerWithoutAMasterIsToldThatTheJobIsOver) {
+  RunToTraining();
+  view_.phase = JobPhase::kDrained;
+  Answer();
+  EXPECT_THAT(Did(), IsEmpty()) << "it learns of it from the master";
+  Exit("master", kKilled);
+  EXPECT_THAT(Did(), ElementsAre("stop scaler"));
+  Exit("scaler", {.signal = 0, .code = 1});
+  EXPECT_THAT(Did(), ElementsAre("end nodes"));
+  ASSERT_TRUE(supervisor_->outcome().has_value());
+  EXPECT_EQ(supervisor_->outcome()->state, RunOutcome::State::kDrained);
+}
+
+TEST_F(RunSupervisorTest, SnapshotsThatCannotBeReadAreToldAndHaveTheirOwnExitCode) {
+  RunToTraining();
+  notes_.clear();
+  view_.reason = "ps-0: 2 of its partitions cannot be restored: no file x";
+  Answer();
+  view_.reason = "ps-0: 1 of its partitions cannot be restored: no file x";
+  Answer();
+  EXPECT_THAT(notes_, ElementsAre("the job waits: ps-0: 2 of its partitions cannot be restored: "
+                                  "no file x"))
+      << "once";
+  view_.phase = JobPhase::kFailed;
+  view_.unrestorable = true;
+  Answer();
+  ExpectEnd(RunOutcome::State::kUnrestorable);
+  EXPECT_EQ(supervisor_->outcome()->reason, view_.reason);
+  EXPECT_EQ(ExitCode(RunOutcome::State::kUnrestorable), 7);
+  EXPECT_EQ(ToString(RunOutcome::State::kUnrestorable), "failed");
 }
 
 TEST_F(RunSupervisorTest, ItsOwnPauseIsNobodysSilence) {

@@ -117,7 +117,7 @@ class ActionsTest(DashboardCase):
 
     def test_scale(self):
         _, facts = self.open_order("Change the number of workers")
-        self.assertIn("2 workers are there now", facts)
+        self.assertIn("2 workers are wanted now", facts)
         self.browser.type("#order input[name=workers]", "0")
         self.browser.click("#order-confirm")
         self.browser.until("document.querySelector('#order .problem').innerText.includes('Workers')")

@@ -264,6 +264,44 @@ TEST_F(DeciderTest, WorkersThatAreScaledAwayNameTheOrder) {
               ElementsAre("action workers set-workers", "exit worker-2 <- 1", "exit worker-1"));
 }
 
+TEST_F(DeciderTest, ANumberOfWorkersThatAPersonOrdersHoldsUntilItIsLifted) {
+  Begin();
+  job_.view.workers_min = 1;
+  job_.view.workers_max = 8;
+  const HumanOrders::Facts facts{.policies = {"worker-count"}, .workers = 3};
+  const auto order = HumanOrders(job_.view, facts).Scale(2, "the others need the machine");
+  ASSERT_TRUE(order.ok());
+  const Decider::Taken taken = decider_->Take(*order, job_.view);
+  EXPECT_EQ(taken.event.action, "set-workers");
+  ASSERT_THAT(taken.orders, SizeIs(2));
+  // A successor knows, too.
+  EXPECT_THAT(std::get<PausePolicies>(taken.orders[0].order).policies, ElementsAre("worker-count"));
+  EXPECT_EQ(std::get<ScaleWorkers>(taken.orders[1].order).workers, 2u);
+  EXPECT_THAT(Told(),
+              ElementsAre("action workers set-workers", "action worker-count pause-policy <- 1"));
+  EXPECT_THAT(events_.back().because, HasSubstr("muster policies resume worker-count"));
+  EXPECT_THAT(Seconds(600), IsEmpty());
+  EXPECT_GT(PolicyNamed("worker-count").refused, 0u) << "it would have changed it";
+  const auto resume =
+      HumanOrders(job_.view, {.policies = {"worker-count"}, .paused = decider_->paused()})
+          .Resume("worker-count", "");
+  ASSERT_TRUE(resume.ok());
+  decider_->Take(*resume, job_.view);
+  EXPECT_FALSE(Seconds(120).empty());
+}
+
+TEST_F(DeciderTest, WhereTheCountIsFixedOrThePolicyPausedAnOrderOfWorkersPausesNothing) {
+  Begin();
+  const HumanOrders::Facts facts{.workers = 3};
+  EXPECT_THAT(decider_->Take(*HumanOrders(job_.view, facts).Scale(2, ""), job_.view).orders,
+              SizeIs(1));
+  Begin({.paused = {"worker-count"}});
+  job_.view.workers_max = 8;
+  job_.view.workers_min = 1;
+  EXPECT_THAT(decider_->Take(*HumanOrders(job_.view, facts).Scale(2, ""), job_.view).orders,
+              SizeIs(1));
+}
+
 TEST_F(DeciderTest, APauseHoldsAtOnceAndIsForThePlan) {
   Begin();
   HumanOrders::Facts facts{.policies = {"platform-kill"}};

@@ -321,11 +321,21 @@ TEST_F(OutcomeWatchTest, WhatShowsInNoFigureHasNoOutcomeUnlessItFails) {
   Decide("hang", "dump-stacks", "worker-0");
   Decide("", "pause-policy", "hang");
   Decide("", "resume-policy", "hang");
-  Decide("", "retry-shards", "job");
-  ASSERT_EQ(watch_.open(), 4u);
+  ASSERT_EQ(watch_.open(), 3u);
   EXPECT_THAT(watch_.Fail(1, "it is gone").value(),
               Is("unknown", "it could not be done: it is gone"));
   EXPECT_THAT(Run(1), IsEmpty());
+  EXPECT_EQ(watch_.open(), 0u);
+}
+
+TEST_F(OutcomeWatchTest, WhatTheMasterIsAskedForMayFailLater) {
+  Decide("", "retry-shards", "job");
+  Decide("", "retry-shards", "job");
+  EXPECT_THAT(Run(5), IsEmpty());
+  EXPECT_THAT(watch_.Fail(1, "it is not FAILED").value(),
+              Is("unknown", "it could not be done: it is not FAILED"));
+  EXPECT_EQ(watch_.open(), 1u);
+  EXPECT_THAT(Run(30), IsEmpty()) << "nothing is measured of the other";
   EXPECT_EQ(watch_.open(), 0u);
 }
 

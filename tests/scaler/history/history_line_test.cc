@@ -43,6 +43,9 @@ TEST(HistoryLineTest, AMomentInWallTime) {
   job.Kept("ps-0").limits = {.cpus = 1.5, .memory_bytes = 512};
   job.Status("ps-0").set_partitions(4);
   job.Status("ps-0").set_partitions_serving(4);
+  job.status.mutable_datasets(0)->mutable_stream()->set_open(true);
+  job.status.mutable_datasets(0)->mutable_stream()->set_lag(77);
+  for (int i = 0; i < 15; ++i) job.sensor.OnMachine(seconds(i), job.now + seconds(i));
   job.Seconds(3);
   job.sensor.OnEnd({.node = "worker-1",
                     .role = NodeRole::kWorker,
@@ -65,8 +68,12 @@ TEST(HistoryLineTest, AMomentInWallTime) {
   EXPECT_EQ(read.activity, Activity::kTraining);
   EXPECT_TRUE(read.master_heard);
   EXPECT_EQ(read.nodes.at(0).sample.value().server.partitions_serving, 4u);
+  EXPECT_GT(read.nodes.at(0).sample.value().server.moved_bytes, 0u);
   EXPECT_EQ(read.records_trained, view.records_trained);
   EXPECT_EQ(read.records_left, view.records_left);
+  ASSERT_TRUE(view.backlog_records.has_value() && view.idle_cpus.has_value());
+  EXPECT_EQ(read.backlog_records, view.backlog_records);
+  EXPECT_EQ(read.idle_cpus, view.idle_cpus);
   ASSERT_THAT(read.nodes, SizeIs(3));
   EXPECT_EQ(read.nodes[0].limits.cpus, 1.5);
   EXPECT_EQ(read.nodes[0].started_at, now - seconds(4));
@@ -84,6 +91,7 @@ TEST(HistoryLineTest, AMomentInWallTime) {
     EXPECT_EQ(got.worker.waiting_pulls, want.worker.waiting_pulls);
     EXPECT_EQ(got.server.pulls, want.server.pulls);
     EXPECT_EQ(got.server.parts, want.server.parts);
+    EXPECT_EQ(got.server.moved_bytes, want.server.moved_bytes);
     EXPECT_EQ(got.server.serving, want.server.serving);
     EXPECT_EQ(got.server.peer_requests, want.server.peer_requests);
     EXPECT_EQ(got.server.peer_round_trip, want.server.peer_round_trip);

@@ -51,6 +51,8 @@ class HistoryTest : public ::testing::Test {
 
 TEST_F(HistoryTest, GivesTheViewsThatWereWritten) {
   HistoryWriter writer = Writer("r1");
+  job_.status.mutable_datasets(0)->mutable_stream()->set_open(true);
+  job_.status.mutable_datasets(0)->mutable_stream()->set_lag(77);
   Seconds(&writer, 20);
   job_.sensor.OnEnd({.node = "worker-1", .start = 1, .at = job_.now});
   Seconds(&writer, 1);
@@ -67,6 +69,7 @@ TEST_F(HistoryTest, GivesTheViewsThatWereWritten) {
     EXPECT_EQ(view->now, TimePoint(job_.wall));
     EXPECT_EQ(view->machine.cpus, 8);
     EXPECT_EQ(view->records_trained, last.records_trained);
+    EXPECT_EQ(view->backlog_records, 77u);
     ASSERT_THAT(view->nodes, SizeIs(3));
     EXPECT_EQ(view->nodes[1].max.cpus, 3);
     EXPECT_EQ(view->nodes[1].state, NodeState::kRunning);

@@ -144,7 +144,7 @@ TEST_F(CgroupTest, Version1WithoutSwapAccountAndWithoutCpu) {
   EXPECT_FALSE(group.has_cpu());
   EXPECT_THAT(group.SetLimits({.memory_bytes = 128 * kMiB, .cpus = 1}), IsOk());
   MUSTER_ASSERT_OK_AND_ASSIGN(const CgroupUsage usage, group.ReadUsage());
-  EXPECT_EQ(usage.cpu.count(), 0);
+  EXPECT_EQ(usage.cpu, std::nullopt) << "not known is not 0";
 }
 
 TEST_F(CgroupTest, Version2) {
@@ -187,6 +187,16 @@ TEST_F(CgroupTest, Version2WithoutTheCpuController) {
   EXPECT_EQ(tree.backend(), CgroupBackend::kV2);
   EXPECT_THAT(tree.remark(), HasSubstr("CPU cannot be limited"));
   EXPECT_EQ(Read("/cg/job/cgroup.subtree_control"), "+memory");
+  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, tree.Open("ps-0", 1));
+  EXPECT_FALSE(group.has_cpu());
+  // The kernel counts time in every group, and says nothing of throttling.
+  const std::string stat = "/cg/job/muster-r1/ps-0.1/cpu.stat";
+  Write(stat, "usage_usec 7000000\nuser_usec 6000000\nsystem_usec 1000000\n");
+  MUSTER_ASSERT_OK_AND_ASSIGN(const CgroupUsage usage, group.ReadUsage());
+  EXPECT_EQ(usage.cpu, microseconds(7'000'000));
+  Write(stat, "nr_periods 0\n");
+  MUSTER_ASSERT_OK_AND_ASSIGN(const CgroupUsage silent, group.ReadUsage());
+  EXPECT_EQ(silent.cpu, std::nullopt);
 }
 
 TEST_F(CgroupTest, Version2ThatIsHandedDownAlreadyIsNotAskedAgain) {
@@ -246,6 +256,20 @@ TEST_F(CgroupTest, InAHybridVersion1LimitsAndVersion2TellsPressure) {
   EXPECT_THAT(group.join_fds(), SizeIs(4));
   MUSTER_ASSERT_OK_AND_ASSIGN(const CgroupUsage usage, group.ReadUsage());
   EXPECT_EQ(usage.memory_pressure_percent, 3.5);
+  EXPECT_EQ(usage.cpu, microseconds(7'000'000));
+}
+
+TEST_F(CgroupTest, InAHybridWithoutCpuacctVersion2CountsCpu) {
+  MakeV1();
+  Write("/proc/self/mountinfo",
+        Read("/proc/self/mountinfo") + "41 31 0:38 / /cg/unified rw - cgroup2 cgroup2 rw\n");
+  Write("/proc/self/cgroup", "4:memory:/job\n0::/\n");
+  Write("/cg/unified/cgroup.controllers", "\n");
+  Write("/cg/unified/muster-r1/ps-0.1/cgroup.procs", "");
+  Write("/cg/unified/muster-r1/ps-0.1/cpu.stat", "usage_usec 3000000\nuser_usec 3000000\n");
+  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, Detect().Open("ps-0", 1));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const CgroupUsage usage, group.ReadUsage());
+  EXPECT_EQ(usage.cpu, microseconds(3'000'000));
 }
 
 TEST_F(CgroupTest, NothingMounted) {

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "base/file.h"
 #include "scaler/launcher/log_file.h"
 #include "tests/support/status_matchers.h"
@@ -77,6 +79,34 @@ TEST_F(LogReaderTest, ALineBeyondTheLimitComesInPieces) {
 
 TEST_F(LogReaderTest, NoLog) {
   EXPECT_THAT(ReadLog(path_, {}).status(), StatusIs(absl::StatusCode::kNotFound, ::testing::_));
+}
+
+TEST_F(LogReaderTest, AFollowerReadsWhatIsAppendedAndNothingElse) {
+  ASSERT_THAT(WriteFileAtomically(path_, "old\n"), IsOk());
+  // So large that reading it all again would fail.
+  std::filesystem::resize_file(path_, uint64_t{1} << 40);
+  LogFollower follower(path_);
+  EXPECT_EQ(follower.Next(100), "");
+  MUSTER_ASSERT_OK_AND_ASSIGN(RotatingLog log, RotatingLog::Open(path_, uint64_t{1} << 41));
+  log.Write("new\nunfin");
+  EXPECT_EQ(follower.Next(100), "new\nunfin");
+  log.Write("ished\n");
+  EXPECT_EQ(follower.Next(3), "ish");
+  EXPECT_EQ(follower.Next(100), "ed\n");
+}
+
+TEST_F(LogReaderTest, AFollowerGoesOnOverARotation) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(RotatingLog log, RotatingLog::Open(path_, 20));
+  log.Write("line 01\n");
+  LogFollower follower(path_);
+  std::string seen;
+  for (int i = 2; i < 12; ++i) {
+    log.Write(Line(i) + "\n");
+    seen += follower.Next(100);
+  }
+  std::string all;
+  for (int i = 2; i < 12; ++i) all += Line(i) + "\n";
+  EXPECT_EQ(seen, all);
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 #include "scaler/launcher/machine.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "tests/support/status_matchers.h"
@@ -27,6 +30,33 @@ class MachineTest : public ::testing::Test {
 TEST_F(MachineTest, WithoutGroupsItIsTheMachines) {
   EXPECT_EQ(Read().memory_bytes, uint64_t{1} << 20);
   EXPECT_GE(Read().cpus, 1);
+}
+
+TEST_F(MachineTest, IdleTimeIsThatOfOurProcessors) {
+  EXPECT_EQ(MachineIdle(folder_.path()), std::nullopt);
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(own), &own), 0);
+  const auto tick = std::chrono::microseconds(1'000'000 / ::sysconf(_SC_CLK_TCK));
+  std::string stat = "cpu  9 9 9 999999 9 9 9 0 0 0\n";
+  for (int number = 0; number < CPU_SETSIZE; ++number) {
+    // Those that are not ours are idle for ever.
+    const bool ours = CPU_ISSET(number, &own);
+    stat += fmt::format("cpu{} 1 2 3 {} {} 6 7 0 0 0\n", number, ours ? 40 : 1'000'000, 2);
+  }
+  Write("/proc/stat", stat + "intr 1 2 3\nctxt 5\n");
+  EXPECT_EQ(MachineIdle(folder_.path()), CPU_COUNT(&own) * 42 * tick);
+}
+
+TEST_F(MachineTest, ATableOfZerosTellsNothing) {
+  std::string stat;
+  for (int number = 0; number < CPU_SETSIZE; ++number) {
+    stat += fmt::format("cpu{} 0 0 0 0 0 0 0 0 0 0\n", number);
+  }
+  Write("/proc/stat", stat);
+  EXPECT_EQ(MachineIdle(folder_.path()), std::nullopt);
+  Write("/proc/stat", "cpu0 1 2\ncpux\ncpu\n");
+  EXPECT_EQ(MachineIdle(folder_.path()), std::nullopt);
 }
 
 TEST_F(MachineTest, AGroupAboveAllowsLess) {

@@ -30,6 +30,22 @@ using Kind = ProcessReport::Kind;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+TEST(UsageOfTest, WhatTheGroupDoesNotCountIsTakenFromTheProcesses) {
+  int asked = 0;
+  const auto tree_cpu = [&asked] {
+    ++asked;
+    return std::chrono::microseconds(3'000'000);
+  };
+  CgroupUsage group{.memory_bytes = 5, .cpu = std::chrono::microseconds(7)};
+  EXPECT_EQ(UsageOf(group, tree_cpu).cpu, std::chrono::microseconds(7));
+  EXPECT_EQ(asked, 0) << "it costs a look at every process";
+  group.cpu.reset();
+  const NodeUsage usage = UsageOf(group, tree_cpu);
+  EXPECT_EQ(usage.cpu, std::chrono::microseconds(3'000'000));
+  EXPECT_EQ(usage.memory_bytes, 5u);
+  EXPECT_TRUE(usage.kernel_limits);
+}
+
 class NodeLauncherTest : public ::testing::Test {
  protected:
   NodeLauncherTest() { EXPECT_EQ(::pipe2(life_, O_CLOEXEC), 0); }
@@ -262,7 +278,7 @@ TEST_F(NodeLauncherTest, SlotFileIsMadeAnew) {
       launcher_->Start({.name = "node", .command = {"true"}, .environment = {}, .slot_file = slot},
                        1, {}),
       IsOk());
-  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string bytes, ReadFile(slot, 100));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string bytes, ReadFile(slot, 64 << 10));
   EXPECT_EQ(bytes, std::string(bytes.size(), '\0'));
 }
 

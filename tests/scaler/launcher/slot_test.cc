@@ -15,9 +15,9 @@ using testing::TempDir;
 TEST(SlotTest, ResetForgetsThePredecessor) {
   TempDir folder;
   const std::string path = folder.File("worker-0.slot");
-  ASSERT_THAT(WriteFileAtomically(path, std::string(32, 'x')), IsOk());
+  ASSERT_THAT(WriteFileAtomically(path, std::string(sizeof(SlotFile), 'x')), IsOk());
   ASSERT_THAT(ResetSlot(path), IsOk());
-  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string bytes, ReadFile(path, 100));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string bytes, ReadFile(path, 4'096));
   EXPECT_EQ(bytes, std::string(sizeof(SlotFile), '\0'));
   EXPECT_FALSE(ReadSlot(path).has_value());
 }
@@ -32,7 +32,8 @@ TEST(SlotTest, ReadsWhatAProcessLeftBehind) {
                   path, std::string_view(reinterpret_cast<const char*>(&slot), sizeof(slot))),
               IsOk());
   ASSERT_TRUE(ReadSlot(path).has_value());
-  EXPECT_EQ(ReadSlot(path)->computing_token, LeaseToken::FromValue(77));
+  ASSERT_TRUE(ReadSlot(path)->Alone().has_value());
+  EXPECT_EQ(ReadSlot(path)->Alone()->token, LeaseToken::FromValue(77));
   EXPECT_FALSE(ReadSlot(folder.File("none")).has_value());
   EXPECT_FALSE(ReadSlot("").has_value());
 }

@@ -42,9 +42,18 @@ TEST_F(CrashLoopTest, ARelaunchIsAtTheSameSize) {
 }
 
 TEST_F(CrashLoopTest, ProgressBeginsTheCountAnew) {
-  for (int i = 0; i < 20; ++i) {
-    EXPECT_EQ(EndOnce(EndCause::kProgram, i % 2 == 0).action, Action::kRelaunch);
+  // Twice: what is left of a count would add up.
+  for (int round = 0; round < 2; ++round) {
+    for (int count : {1, 2}) {
+      const Proposal proposal = EndOnce(EndCause::kProgram, false);
+      EXPECT_EQ(proposal.action, Action::kRelaunch);
+      EXPECT_EQ(Figure(proposal, "ends in a row without progress"), count);
+    }
+    EXPECT_EQ(EndOnce(EndCause::kProgram, true).action, Action::kRelaunch);
   }
+  EndOnce(EndCause::kProgram, false);
+  EndOnce(EndCause::kProgram, false);
+  EXPECT_EQ(EndOnce(EndCause::kProgram, false).action, Action::kStopJob);
 }
 
 TEST_F(CrashLoopTest, ThePlatformsKillsAndKillsAtALimitAreNotCounted) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,7 @@ struct Load {
   double requests = 200;
   double service_us = 100;
   double round_trip_us = 500;
+  double bytes_each = 4'000;  // of a request and its answer
   uint32_t partitions_serving = 4;
   // both
   double cpus = 0.5;
@@ -127,12 +129,16 @@ class FakeJob {
     totals_[name] = {};
   }
 
-  /// Does what was proposed at once.
-  void CarryOut(const Proposal& proposal) {
+  /// Policies will hear that it was done.
+  void NoteTaken(const Proposal& proposal) {
     view.taken.push_back({.policy = proposal.policy,
                           .target = proposal.target,
                           .action = proposal.action,
                           .at = view.now});
+  }
+  /// Does what was proposed at once.
+  void CarryOut(const Proposal& proposal) {
+    NoteTaken(proposal);
     if (const Resources* after = std::get_if<Resources>(&proposal.after)) {
       Node(proposal.target).limits = *after;
     }
@@ -142,7 +148,8 @@ class FakeJob {
  private:
   struct Totals {
     double cpu = 0, throttled = 0, records = 0, minibatches = 0, computing = 0, waiting_shards = 0,
-           waiting_pulls = 0, waiting_pushes = 0, requests = 0, serving = 0, round_trip = 0;
+           waiting_pulls = 0, waiting_pushes = 0, requests = 0, serving = 0, round_trip = 0,
+           bytes = 0;
   };
 
   static std::chrono::microseconds Micros(double seconds) {
@@ -178,10 +185,12 @@ class FakeJob {
       totals->requests += load.requests;
       totals->serving += load.requests * load.service_us / 1e6;
       totals->round_trip += load.requests * load.round_trip_us / 1e6;
+      totals->bytes += load.requests * load.bytes_each;
       const auto requests = static_cast<uint64_t>(totals->requests);
       sample.server = {.pulls = requests / 2,
                        .rows = requests * 100,
                        .parts = requests - requests / 2,
+                       .moved_bytes = static_cast<uint64_t>(totals->bytes),
                        .serving = Micros(totals->serving),
                        .peer_requests = requests,
                        .peer_round_trip = Micros(totals->round_trip),
@@ -193,6 +202,11 @@ class FakeJob {
   std::map<NodeRole, uint32_t> added_;
   std::map<std::string, Totals> totals_;
 };
+
+/// For messages of failed tests.
+inline void PrintTo(const Proposal& proposal, std::ostream* out) {
+  *out << ToString(proposal.action) << " of " << proposal.target << ": " << proposal.because;
+}
 
 /// The value of a figure in the evidence; NaN when there is none of that name.
 inline double Figure(const Proposal& proposal, const std::string& name) {

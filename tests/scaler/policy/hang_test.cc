@@ -24,6 +24,25 @@ class HangTest : public ::testing::Test {
     }
     return 0;
   }
+  /// The same, but a process that is told to end is down for three seconds: what was done is known
+  /// before its next life begins.
+  int ActSlowly(int seconds, std::vector<Proposal>* proposals) {
+    for (int second = 1; second <= seconds; ++second) {
+      *proposals = job_.Run(&policy_, 1);
+      if (proposals->empty()) continue;
+      for (const Proposal& proposal : *proposals) job_.NoteTaken(proposal);
+      for (const Proposal& proposal : *proposals) {
+        if (proposal.action != Action::kRelaunch) continue;
+        const NodeState before = job_.Node(proposal.target).state;
+        job_.Node(proposal.target).state = NodeState::kDown;
+        job_.Run(&policy_, 3);
+        job_.Start(proposal.target);
+        job_.Node(proposal.target).state = before;
+      }
+      return second;
+    }
+    return 0;
+  }
   void Freeze(const std::string& worker, double cpus) {
     job_.loads[worker].minibatches = 0;
     job_.loads[worker].cpus = cpus;
@@ -139,6 +158,17 @@ TEST_F(HangingStartTest, AWorkerThatNeverRegisters) {
   EXPECT_NEAR(Act(1000, &proposals_), 301, 1);
 }
 
+TEST_F(HangingStartTest, EachSlowStartDoublesWhatTheNextMayTake) {
+  job_.Run(&policy_, 10);
+  Hold("worker-1");
+  for (const int allowed : {300, 600, 1200, 2400}) {
+    EXPECT_NEAR(ActSlowly(3000, &proposals_), allowed, 2);
+    ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kDumpStacks));
+    EXPECT_EQ(ActSlowly(100, &proposals_), 5);
+    ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kRelaunch));
+  }
+}
+
 TEST_F(HangingStartTest, AWorkerWaitsForServersAndForTheMaster) {
   job_.Run(&policy_, 10);
   Hold("worker-1");
@@ -246,6 +276,20 @@ TEST_F(HangingServerTest, OneAfterTheOtherAndThenTheWorkers) {
     if (relaunched.size() >= 5) break;
   }
   EXPECT_THAT(relaunched, ElementsAre("ps-1", "ps-0", "ps-2", "worker-0", "worker-1"));
+}
+
+TEST_F(HangingServerTest, ARelaunchIsRememberedInTheNextLife) {
+  job_.Run(&policy_, 100);
+  StandStill("ps-1");
+  std::vector<std::string> relaunched;
+  for (int i = 0; i < 20 && relaunched.size() < 5; ++i) {
+    if (ActSlowly(400, &proposals_) == 0) break;
+    for (const Proposal& proposal : proposals_) {
+      if (proposal.action == Action::kRelaunch) relaunched.push_back(proposal.target);
+    }
+  }
+  EXPECT_THAT(relaunched, ElementsAre("ps-1", "ps-0", "ps-2", "worker-0", "worker-1"))
+      << "no server is started again and again";
 }
 
 TEST_F(HangingServerTest, WhoIsAskedForNothingIsQuiet) {

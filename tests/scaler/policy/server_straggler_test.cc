@@ -73,6 +73,34 @@ TEST_F(ServerStragglerTest, MoreRequestsAreNotSlowness) {
   EXPECT_THAT(Run(300), IsEmpty());
 }
 
+TEST_F(ServerStragglerTest, LargerRequestsAreNotSlowness) {
+  for (uint32_t count : {2, 3}) {
+    job_ = FakeJob();
+    policy_ = ServerStragglerPolicy();
+    Servers(count);
+    EXPECT_THAT(Run(60), IsEmpty());
+    // Ten times as much in each, which takes ten times as long to serve.
+    job_.loads["ps-0"] = {.service_us = 1'000, .round_trip_us = 3'000, .bytes_each = 40'000};
+    EXPECT_THAT(Run(300), IsEmpty()) << count;
+  }
+}
+
+TEST_F(ServerStragglerTest, NorAreSmallerOnesThatTakeAsLong) {
+  Servers(3);
+  job_.loads["ps-0"].bytes_each = 400;
+  EXPECT_THAT(Run(300), IsEmpty());
+}
+
+TEST_F(ServerStragglerTest, SlowForTheSizeOfItsRequestsIsSeen) {
+  Servers(3);
+  job_.loads["ps-0"] = {.service_us = 1'000, .bytes_each = 12'000};
+  const std::vector<Proposal> proposals = Act(60);
+  ASSERT_THAT(Actions(proposals), ElementsAre(Action::kRelaunch));
+  EXPECT_EQ(proposals[0].target, "ps-0");
+  EXPECT_NEAR(Figure(proposals[0], "ratio"), 10.0 / 3, 0.1);
+  EXPECT_NEAR(Figure(proposals[0], "bytes per request"), 12'000, 1);
+}
+
 TEST_F(ServerStragglerTest, AllSlowAlikeAndWhatHoldsNobodyUpIsLeftAlone) {
   Servers(3);
   Run(60);

@@ -44,10 +44,12 @@ class WorkerCountTest : public ::testing::Test {
     }
     job_.view.workers_max = most;
   }
-  /// The counts gone through within `seconds`; `noise` of the rate.
-  std::vector<uint32_t> Follow(int seconds, const Curve& curve, double noise = 0) {
+  /// The counts gone through within `seconds`; `noise` of the rate; `before` each of them.
+  std::vector<uint32_t> Follow(int seconds, const Curve& curve, double noise = 0,
+                               const std::function<void(int second)>& before = nullptr) {
     std::vector<uint32_t> counts;
     for (int second = 0; second < seconds; ++second) {
+      if (before) before(second);
       for (auto& [name, load] : job_.loads) {
         load.minibatches =
             curve(count()) * (1 - noise + 2 * noise * rng_.Uniform()) / count() / load.records_each;
@@ -79,7 +81,7 @@ TEST_F(WorkerCountTest, TriesOneMoreThenFollowsTheModelAndStays) {
   EXPECT_GE(counts.back(), 2u);
   EXPECT_LE(counts.back(), 4u);
   EXPECT_LE(counts.size(), 4u);
-  EXPECT_THAT(Follow(4000, UpToThree, 0.1), IsEmpty()) << "noise moves nothing";
+  EXPECT_THAT(Follow(2400, UpToThree, 0.1), IsEmpty()) << "noise moves nothing";
 }
 
 TEST_F(WorkerCountTest, LinearGrowthGoesToTheMostInSteps) {
@@ -121,6 +123,98 @@ TEST_F(WorkerCountTest, WhereAllWaitNoneIsTooMany) {
   Workers(3, 3);
   for (auto& [name, load] : job_.loads) load.waiting_shards = 0.95;
   EXPECT_THAT(Follow(200, Linear), IsEmpty());
+}
+
+TEST_F(WorkerCountTest, WhereAllWaitForDataNoneIsAdded) {
+  Workers(3, 8);
+  for (auto& [name, load] : job_.loads) load.waiting_shards = 0.95;
+  EXPECT_THAT(Follow(600, Linear), IsEmpty());
+}
+
+TEST_F(WorkerCountTest, WhereAllWaitForServersNoneIsAdded) {
+  Workers(3, 8);
+  for (auto& [name, load] : job_.loads) {
+    load.computing_us = 100;
+    load.waiting_pulls = 0.8;
+    load.waiting_pushes = 0.15;
+  }
+  EXPECT_THAT(Follow(600, Linear), IsEmpty());
+  job_.loads["worker-1"] = {};
+  EXPECT_FALSE(Follow(600, Linear).empty()) << "one of them computes";
+}
+
+TEST_F(WorkerCountTest, CoresThatOthersUseAreNotToSpare) {
+  Workers(2, 8);
+  job_.view.idle_cpus = 0.2;  // of 8, of which the workers use one
+  EXPECT_THAT(Follow(600, Linear), IsEmpty());
+  job_.view.idle_cpus = 6;
+  EXPECT_FALSE(Follow(600, Linear).empty());
+}
+
+TEST_F(WorkerCountTest, NotMoreAreAddedThanThereAreCoresFor) {
+  Workers(2, 8);
+  const auto others = [this](int) { job_.view.idle_cpus = 2 - 0.5 * count(); };
+  EXPECT_THAT(Follow(1000, Linear, 0, others), ElementsAre(3, 4));
+}
+
+TEST_F(WorkerCountTest, WhatWasMeasuredLongAgoIsForgotten) {
+  Workers(2, 8);
+  const auto saturated = [](double n) { return n <= 2 ? 20'000.0 : 20'000.0 - 500 * (n - 2); };
+  EXPECT_THAT(Follow(1000, saturated), ElementsAre(3, 2));
+  // From now on more workers would help, and nothing that is seen with two says so.
+  EXPECT_THAT(Follow(2000, Linear), IsEmpty());
+  EXPECT_THAT(Follow(3600, Linear), ElementsAre(3, 5, 7, 8));
+}
+
+/// A job that learns from a topic.
+class TopicWorkerCountTest : public WorkerCountTest {
+ protected:
+  /// Follow(), with a backlog that grows by so much a second.
+  std::vector<uint32_t> Lag(int seconds, const Curve& curve, double growth) {
+    return Follow(seconds, curve, 0, [this, growth](int) {
+      backlog_ = std::max(backlog_ + growth, 0.0);
+      job_.view.backlog_records = static_cast<uint64_t>(backlog_);
+    });
+  }
+  /// Every worker waits as long as the data leave it to: all of them together are busy for so many.
+  std::vector<uint32_t> KeepUp(int seconds, double busy) {
+    return Follow(
+        seconds, [](double) { return 10'000; }, 0,
+        [this, busy](int) {
+          job_.view.backlog_records = 500;
+          for (auto& [name, load] : job_.loads) load.waiting_shards = 1 - busy / count();
+        });
+  }
+  double backlog_ = 1e7;
+};
+
+TEST_F(TopicWorkerCountTest, WhatIsKnownOfATopicIsNotItsEnd) {
+  Workers(2, 8);
+  job_.view.records_left = 1'000;
+  EXPECT_THAT(Lag(1000, Linear, 0), ElementsAre(3, 5, 7, 8));
+}
+
+TEST_F(TopicWorkerCountTest, WhoFallsBehindTakesWorkersThatBringLess) {
+  const auto little = [](double n) { return 20'000 + 2'500 * (n - 2); };
+  Workers(2, 5);
+  EXPECT_THAT(Lag(1000, little, 0), ElementsAre(3)) << "another brings a fifth of one";
+  EXPECT_THAT(Lag(1000, little, 5'000), ElementsAre(4, 5));
+  EXPECT_GT(Figure(last_, "backlog grows"), 4'000);
+}
+
+TEST_F(TopicWorkerCountTest, WhoKeepsUpHasNoMoreThanItNeeds) {
+  Workers(2, 8);
+  EXPECT_THAT(KeepUp(600, 1.3), IsEmpty()) << "two are 65 % busy: none more, and none less";
+  EXPECT_THAT(KeepUp(600, 0.5), ElementsAre(1));
+  EXPECT_THAT(last_.because, HasSubstr("2 workers wait for data 75 % of their time"));
+  EXPECT_THAT(KeepUp(600, 0.7), IsEmpty());
+}
+
+TEST_F(TopicWorkerCountTest, WhoHasNoneOfItsPartitionsGoes) {
+  Workers(4, 8);
+  job_.loads["worker-2"].waiting_shards = job_.loads["worker-3"].waiting_shards = 0.95;
+  EXPECT_THAT(Lag(60, Linear, 0), ElementsAre(2));
+  EXPECT_THAT(last_.because, HasSubstr("2 of 4 workers only wait for shards"));
 }
 
 TEST_F(WorkerCountTest, TowardsTheEndNothingIsChanged) {

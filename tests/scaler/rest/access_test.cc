@@ -79,13 +79,5 @@ TEST(AccessTest, ActionsThatOtherSitesAskForAreRefused) {
   }
 }
 
-TEST(AccessTest, SecretsAreComparedWhole) {
-  EXPECT_TRUE(SameSecret("", ""));
-  EXPECT_TRUE(SameSecret("abc", "abc"));
-  EXPECT_FALSE(SameSecret("abc", "abd"));
-  EXPECT_FALSE(SameSecret("xbc", "abc"));
-  EXPECT_FALSE(SameSecret("abc", "abcd"));
-}
-
 }  // namespace
 }  // namespace muster::scaler::rest

@@ -58,7 +58,8 @@ FakeJobApi::FakeJobApi(const Options& options) : options_(options) {
                        .records_per_second = 197,
                        .remaining_seconds = 81.2},
           .counters = {{"redelivered_minibatches", 3}, {"replayed_shards", 1}},
-          .scaler_started_wall_us = options_.begin_wall_us};
+          .scaler_started_wall_us = options_.begin_wall_us,
+          .workers_wanted = 2};
   const Epoch epoch{.records_expected = 10000,
                     .records_done = 3000,
                     .records_committed = 2000,

@@ -22,6 +22,7 @@ absl::Status FakeJobApi::CheckTakesOrders() {
 }
 
 void FakeJobApi::SetWorkers(uint32_t workers) {
+  job_.workers_wanted = workers;
   std::erase_if(nodes_, [](const Node& node) { return node.role == "worker"; });
   for (uint32_t i = 0; i < workers; ++i) {
     nodes_.push_back(MakeNode(fmt::format("worker-{}", i), "worker", 103 + i));
@@ -103,10 +104,10 @@ absl::StatusOr<Event> FakeJobApi::ResizeNode(const std::string& node, const Resi
 }
 
 absl::StatusOr<Event> FakeJobApi::ScaleWorkers(uint32_t workers, const std::string& reason) {
-  constexpr uint32_t kWorkersMax = 8;
-  if (workers > kWorkersMax) {
+  constexpr uint32_t kBudget = 8;
+  if (workers > kBudget) {
     return absl::ResourceExhaustedError(
-        fmt::format("{} workers are more than the job's budget of {}", workers, kWorkersMax));
+        fmt::format("{} workers are more than the job's budget of {}", workers, kBudget));
   }
   const MutexLock lock(&mutex_);
   MUSTER_RETURN_IF_ERROR(CheckTakesOrders());

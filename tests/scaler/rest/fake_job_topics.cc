@@ -28,11 +28,12 @@ TopicPartition Behind(uint32_t number) {
 void FakeJobApi::AddTopics() {
   Stream clicks{.topic = "page-clicks",
                 .open = true,
+                .held_back = 40,
                 .delay = Delay{.records = 400, .p50_seconds = 0.448, .p99_seconds = 2.56},
                 .partitions = {}};
   for (uint32_t i = 0; i < options_.topic_partitions; ++i) {
     clicks.partitions.push_back(Behind(i));
-    clicks.lag += clicks.partitions.back().lag;
+    clicks.lag = clicks.lag.value_or(0) + *clicks.partitions.back().lag;
     clicks.lag_seconds = clicks.partitions.back().lag_seconds;
   }
   // Cut to its end before the job's master was started again, which has not seen the topic yet.

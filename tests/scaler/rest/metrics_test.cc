@@ -117,7 +117,8 @@ TEST(MetricsTest, TopicsHaveTheirLagByPartition) {
   input.datasets.datasets[0].stream =
       Stream{.topic = "clicks",
              .partitions = {{.partition = 0, .committed = 5, .lag = 7},
-                            {.partition = 1, .lag_seconds = 2.5}}};
+                            {.partition = 1, .lag_seconds = 2.5, .held_back = 75},
+                            {.partition = 2}}};
   const Parser parser(MetricsText(input));
   EXPECT_THAT(parser.errors, ::testing::IsEmpty());
   const std::string first = R"(dataset="train",topic="clicks",partition="0")";
@@ -126,6 +127,14 @@ TEST(MetricsTest, TopicsHaveTheirLagByPartition) {
   EXPECT_EQ(
       parser.Value("muster_stream_lag_seconds", R"(dataset="train",topic="clicks",partition="1")"),
       2.5);
+  EXPECT_EQ(parser.Value("muster_stream_held_back_offsets",
+                         R"(dataset="train",topic="clicks",partition="1")"),
+            75);
+  for (const char* family : {"muster_stream_lag_offsets", "muster_stream_lag_seconds",
+                             "muster_stream_held_back_offsets"}) {
+    EXPECT_EQ(parser.families.at(family).samples.size(), 1u) << "unknown is not 0: " << family;
+  }
+  EXPECT_EQ(parser.families.at("muster_stream_committed_offset").samples.size(), 3u);
   EXPECT_EQ(parser.families.count("muster_stream_delay_seconds"), 0u) << "nothing is known of it";
 }
 

@@ -152,7 +152,7 @@ TEST(RouterTest, ErrorsAreProblemsThatSayWhatIsWrong) {
            {"GET", "/api/v1/events/-1", "", 422, "event (path)"},
            {"GET", "/api/v1/shards?limit=1001", "", 422, "limit (query)"},
            {"POST", "/api/v1/workers/scale", "{}", 422, "workers (body): is missing"},
-           {"POST", "/api/v1/workers/scale", R"({"workers": 0})", 422, "from 1 to 1024"},
+           {"POST", "/api/v1/workers/scale", R"({"workers": 0})", 422, "from 1 to 10000"},
            {"POST", "/api/v1/workers/scale", R"({"workers": 9})", 409, "budget of 8"},
            {"POST", "/api/v1/nodes/ps-0/resize", "{}", 422, "cpus, memory_bytes"},
            {"POST", "/api/v1/nodes/ps-0/resize", R"({"memory_bytes": 16777215})", 422,

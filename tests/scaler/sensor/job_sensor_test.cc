@@ -44,7 +44,46 @@ TEST(JobSensorTest, JoinsReadingsAndTotals) {
   const NodeView& server = NodeIn(view, "ps-0");
   EXPECT_EQ(server.samples.back().server.pulls, 100u);
   EXPECT_EQ(server.samples.back().server.parts, 100u);
+  EXPECT_EQ(server.samples.back().server.moved_bytes, 600'000u);
   EXPECT_EQ(server.samples.back().server.peer_round_trip, microseconds(50'000));
+}
+
+TEST(JobSensorTest, TheBacklogOfAnOpenTopicCountsWithWhatIsLeftOfOtherData) {
+  SensedJob job;
+  EXPECT_EQ(job.Second().backlog_records, std::nullopt);
+  v1::DatasetStatus* topic = job.status.add_datasets();
+  topic->add_epochs()->set_records_expected(1'000);
+  topic->mutable_stream()->set_lag(70'000);
+  EXPECT_EQ(job.Second().backlog_records, std::nullopt) << "one that has an end is as other data";
+  topic->mutable_stream()->set_open(true);
+  v1::DatasetStatus* evaluation = job.status.add_datasets();
+  evaluation->set_mode(1);
+  evaluation->add_epochs()->set_records_expected(50);
+  const JobView& view = job.Second();
+  EXPECT_EQ(view.backlog_records, 70'000u + view.records_left - 1'000);
+  topic->mutable_stream()->clear_lag();
+  EXPECT_EQ(job.Second().backlog_records, std::nullopt) << "not known is not 0";
+}
+
+TEST(JobSensorTest, IdleCoresAreTakenOverTheNewestSeconds) {
+  SensedJob job;
+  microseconds idle = seconds(1'000);
+  const auto run = [&](int seconds, microseconds each) {
+    for (int i = 0; i < seconds; ++i) {
+      idle += each;
+      job.sensor.OnMachine(idle, job.now);
+      job.Second();
+    }
+    return job.Second().idle_cpus;
+  };
+  EXPECT_EQ(run(5, seconds(3)), std::nullopt) << "too short";
+  EXPECT_NEAR(run(10, seconds(3)).value(), 3, 0.3);
+  EXPECT_NEAR(run(25, microseconds(500'000)).value(), 0.5, 0.05);
+  job.sensor.OnMachine(std::nullopt, job.now);
+  EXPECT_EQ(job.Second().idle_cpus, std::nullopt);
+  run(15, seconds(1));
+  idle = microseconds(0);
+  EXPECT_EQ(run(1, seconds(1)), std::nullopt) << "it went back";
 }
 
 TEST(JobSensorTest, WhatIsNotStartedIsPlannedAndWhatIsOverIsGone) {
@@ -161,12 +200,11 @@ TEST(JobSensorTest, AReadingOfALifeBeforeIsNotTaken) {
   EXPECT_THAT(NodeIn(job.sensor.View(job.kept, job.now), "worker-0").samples, IsEmpty());
 }
 
-TEST(JobSensorTest, AnAnswerFromBeforeTheStartIsNoWordAboutIt) {
+TEST(JobSensorTest, AnAnswerAboutTheLifeBeforeIsNoWordAboutThisOne) {
   SensedJob job;
   job.Seconds(2);
-  job.answers = false;
   job.now += seconds(1);
-  // The kernel gave the same pid again.
+  // The kernel gave the same pid again, and the master has not heard of the new process.
   const uint64_t pid = job.Kept("worker-0").pid;
   job.Restart("worker-0");
   job.Kept("worker-0").pid = pid;

@@ -55,7 +55,7 @@ class SensedJob {
   void Appear(const std::string& name) {
     v1::NodeStatus& node = Status(name);
     node.set_state("running");
-    node.set_pid(Kept(name).pid);
+    node.set_start(Kept(name).starts);
     node.set_incarnation(++last_incarnation_);
     node.clear_times();
     node.clear_counters();
@@ -85,6 +85,8 @@ class SensedJob {
         v1::ServerCounters& counters = *node.mutable_counters();
         counters.set_pulls(counters.pulls() + 20);
         counters.set_parts_applied(counters.parts_applied() + 20);
+        counters.set_received_bytes(counters.received_bytes() + 40'000);
+        counters.set_sent_bytes(counters.sent_bytes() + 80'000);
         counters.set_service_us(counters.service_us() + 4'000);
         node.set_peer_pulls(node.peer_pulls() + 20);
         node.set_peer_pull_us(node.peer_pull_us() + 10'000);

@@ -16,6 +16,7 @@ namespace {
 
 using muster::testing::IsOk;
 using muster::testing::StatusIs;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -182,14 +183,16 @@ TEST_F(LiveJobApiTest, ADrainOfTheJobIsTheMasters) {
   EXPECT_NE(master_->GetStatus()->state(), v1::JOB_STATE_RUNNING);
 }
 
-TEST_F(LiveJobApiTest, OnlyWhatTheMasterPutsBackIsTold) {
+TEST_F(LiveJobApiTest, ARetryIsToldBeforeTheMasterPutsShardsBack) {
   EXPECT_THAT(api_->RetryShards({}).status(),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no shard is FAILED")));
-  EXPECT_THAT(api_->RetryShards({"0/0/1"}).status(),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("0/0/1")));
   EXPECT_THAT(api_->RetryShards({"one"}).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("one")));
   EXPECT_THAT(taker_->taken, ElementsAre());
+  EXPECT_THAT(api_->RetryShards({"0/0/1"}).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("0/0/1")));
+  EXPECT_THAT(taker_->taken, ElementsAre("retry 1", AllOf(HasSubstr("failed 1: the master"),
+                                                          HasSubstr("shard 0/0/1 is not FAILED"))));
 }
 
 }  // namespace

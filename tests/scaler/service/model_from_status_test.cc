@@ -59,6 +59,7 @@ TEST(ModelFromStatusTest, NodesHaveTheFiguresOfTheirRole) {
   status.set_name("worker-0");
   status.set_role("worker");
   status.set_restarts(2);
+  status.set_start(3);
   status.mutable_times()->set_compute_us(1'500'000);
   const rest::Node worker = NodeFromStatus(status);
   ASSERT_TRUE(worker.worker.has_value());
@@ -95,6 +96,7 @@ TEST(ModelFromStatusTest, ADatasetThatIsATopicSaysHowFarItIs) {
   partition->set_partition(3);
   partition->set_committed(4);
   partition->set_stable_end(13);
+  partition->set_held_back(0);
   const rest::DatasetList list = DatasetsFromStatus(status);
   EXPECT_FALSE(list.datasets[0].stream.has_value());
   ASSERT_TRUE(list.datasets[1].stream.has_value());
@@ -105,6 +107,9 @@ TEST(ModelFromStatusTest, ADatasetThatIsATopicSaysHowFarItIs) {
   ASSERT_EQ(stream.partitions.size(), 1u);
   EXPECT_EQ(stream.partitions[0].stable_end, 13u);
   EXPECT_EQ(stream.partitions[0].end, std::nullopt);
+  EXPECT_EQ(stream.held_back, std::nullopt) << "not known";
+  EXPECT_EQ(stream.partitions[0].held_back, 0u);
+  EXPECT_EQ(stream.partitions[0].lag, std::nullopt);
 }
 
 TEST(ModelFromStatusTest, ShardsSayWhatTheyCover) {

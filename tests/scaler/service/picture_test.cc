@@ -16,6 +16,7 @@ class PictureTest : public ::testing::Test {
     worker->set_role("worker");
     worker->set_state("running");
     worker->set_pid(100);
+    worker->set_start(2);
     worker->mutable_times()->set_minibatches_finished(7);
     status_.add_nodes()->set_name("master");
     status_.set_state(v1::JOB_STATE_RUNNING);
@@ -53,10 +54,10 @@ TEST_F(PictureTest, ANodeIsWhatKeeperAndMasterSayTogether) {
 }
 
 TEST_F(PictureTest, FiguresOfAnEarlierLifeAreNotShown) {
-  kept_.pid = 101;
+  kept_.starts = 3;  // its pid is the same: pids come again
   const rest::Node node = Draw();
   EXPECT_EQ(node.state, "starting");
-  EXPECT_EQ(node.pid, 101u);
+  EXPECT_EQ(node.start, 3u);
   EXPECT_FALSE(node.worker.has_value());
 }
 
@@ -75,6 +76,15 @@ TEST_F(PictureTest, StatesOfTheKeeper) {
   EXPECT_EQ(state_of(KeptNode::State::kWaiting), "starting");
 }
 
+TEST_F(PictureTest, TheJobFilesRangeOfWorkersIsShown) {
+  shape_.workers_min = 2;
+  shape_.workers_max = 6;
+  const PictureInput input{.kept = {kept_}};
+  const rest::Job job = DrawPicture(input, JobSensor(shape_), shape_).job;
+  EXPECT_EQ(job.workers_min, 2u);
+  EXPECT_EQ(job.workers_max, 6u);
+}
+
 TEST_F(PictureTest, WithoutAMasterThereAreNodesAllTheSame) {
   PictureInput input{.job_name = "flights", .job_id = "id-1", .kept = {kept_}};
   input.workers_wanted = 3;
@@ -83,6 +93,8 @@ TEST_F(PictureTest, WithoutAMasterThereAreNodesAllTheSame) {
   ASSERT_EQ(picture.nodes.nodes.size(), 1u);
   EXPECT_EQ(picture.job.name, "flights");
   EXPECT_EQ(picture.job.workers_wanted, 3u);
+  EXPECT_EQ(picture.job.workers_min, 1u);
+  EXPECT_EQ(picture.job.workers_max, kWorkersMax);
   EXPECT_EQ(picture.job.limits_remark, "no groups");
   EXPECT_FALSE(picture.job.master_reachable);
   EXPECT_THAT(picture.datasets.datasets, IsEmpty());

@@ -37,6 +37,7 @@ class ScalerFixture : public ::testing::Test {
     options_.servers = 1;
     options_.workers = 1;
     options_.program = MUSTER_SUPERVISE_PROGRAM;
+    options_.token_file = master_.token_file();
     options_.directory = folder_.File("scaler");
     options_.history_directory = folder_.File("scaler/history");
     options_.log_directory = folder_.File("logs");

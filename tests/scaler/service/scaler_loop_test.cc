@@ -28,7 +28,6 @@ constexpr uint64_t kMiB = 1 << 20;
 class ScalerLoopTest : public testing::ScalerFixture {
  protected:
   ScalerLoopTest() {
-    options_.rest_token_file = folder_.File("token");
     options_.on_rest = [this](uint16_t port) {
       port_ = port;
       return absl::OkStatus();
@@ -38,7 +37,7 @@ class ScalerLoopTest : public testing::ScalerFixture {
   }
 
   Answer Ask(const std::string& method, const std::string& path, const std::string& body = "") {
-    const std::string token = ReadFile(options_.rest_token_file, 1000).value_or("").substr(0, 64);
+    const std::string token = ReadFile(options_.token_file, 1000).value_or("").substr(0, 64);
     HttpClient client(port_);
     const std::string content =
         method == "GET"

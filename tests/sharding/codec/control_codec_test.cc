@@ -75,7 +75,10 @@ TEST(ControlCodecTest, WorkerRequestKeepsEveryField) {
   request.held.push_back(
       {Shard(5), Token(6), RestoreEpoch(7), RunNumber(8), LeasePhase::kPushing, 9});
   request.done.push_back({Shard(10), Token(11), RestoreEpoch(12), RunNumber(13), Metrics()});
-  request.returned.push_back({Shard(14), Token(15), "diverged", true});
+  request.returned.push_back(
+      {Shard(14), Token(15), "diverged", true, HandBack::kByTrainer, "", 33});
+  request.returned.push_back(
+      {Shard(34), Token(35), std::nullopt, true, HandBack::kShortage, "no descriptors", 36});
   request.want = 16;
   request.times = {17, 18, 19, 20, 21, 22, 23, 24, 25};
   DatasetDelays& delays = request.delays.emplace_back(DatasetDelays{DatasetId(32), {}});
@@ -192,6 +195,10 @@ TEST(ControlCodecTest, WhatIsOutOfRangeIsRefusedWithItsNameAndValue) {
   EXPECT_THAT(FromProto(request),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("held.phase: 3")));
   request.Clear();
+  request.add_returned()->set_hand_back(3);
+  EXPECT_THAT(FromProto(request),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("returned.hand_back: 3")));
+  request.Clear();
   for (int i = 0; i <= kLeasesPerCallMax; ++i) request.add_done();
   EXPECT_THAT(FromProto(request),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("done: 100001 entries")));
@@ -216,6 +223,32 @@ TEST(ControlCodecTest, WhatIsOutOfRangeIsRefusedWithItsNameAndValue) {
   metrics.mutable_aucs(0)->add_negatives(1);
   EXPECT_THAT(FromProto(metrics),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("metrics.aucs.bins: 4096")));
+  metrics.clear_aucs();
+  for (const uint32_t bin : {7, 7}) {
+    v1::Auc* auc = metrics.aucs_size() == 0 ? metrics.add_aucs() : metrics.mutable_aucs(0);
+    auc->add_bins(bin);
+    auc->add_positives(1);
+    auc->add_negatives(1);
+  }
+  EXPECT_THAT(FromProto(metrics), StatusIs(absl::StatusCode::kInvalidArgument,
+                                           HasSubstr("bin 7 comes after bin 7; they must ascend")));
+}
+
+TEST(ControlCodecTest, AHistogramTakesRoomForItsFilledBinsOnly) {
+  v1::ShardMetrics metrics;
+  metrics.add_aucs()->set_name("auc");
+  EXPECT_EQ(FromProto(metrics)->aucs.at("auc").bins.capacity(), 0u);
+  v1::Auc* auc = metrics.mutable_aucs(0);
+  for (const uint32_t bin : {3, 5, 4'095}) {
+    auc->add_bins(bin);
+    auc->add_positives(bin);
+    auc->add_negatives(1);
+  }
+  const ShardMetrics decoded = *FromProto(metrics);
+  EXPECT_EQ(decoded.aucs.at("auc").bins.capacity(), 3u);
+  v1::ShardMetrics again;
+  ToProto(decoded, &again);
+  EXPECT_EQ(again.SerializeAsString(), metrics.SerializeAsString());
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ class StreamBoundsTest : public ::testing::Test {
  protected:
   absl::StatusOr<std::vector<StreamSight>> Resolve(const StreamBound& start,
                                                    const StreamBound& end) {
-    return ResolveSights({start, end, known_, now_, end_time_asked_}, logs_);
+    return ResolveSights({start, end, known_, now_, end_time_asked_, over_}, logs_);
   }
   std::vector<StreamSight> Sights(const StreamBound& start, const StreamBound& end) {
     auto sights = Resolve(start, end);
@@ -39,9 +39,10 @@ class StreamBoundsTest : public ::testing::Test {
     return sights.ok() ? *sights : std::vector<StreamSight>(2);
   }
 
-  std::vector<StreamLog> logs_{{TopicPartition(0), 10, 50, {}, {}},
-                               {TopicPartition(1), 0, 5, {}, {}}};
+  std::vector<StreamLog> logs_{{TopicPartition(0), 10, 50, 50, {}, {}},
+                               {TopicPartition(1), 0, 5, 5, {}, {}}};
   bool end_time_asked_ = true;
+  bool over_ = false;
   std::set<TopicPartition> known_;
   milliseconds now_{seconds(1'000)};
 };
@@ -58,6 +59,36 @@ TEST_F(StreamBoundsTest, LatestAndNowAreTheEndAtTheFirstLook) {
   const auto sights = Sights(Plain(Kind::kLatest), Plain(Kind::kNow));
   EXPECT_EQ(sights[0].begin, 50u);
   EXPECT_EQ(sights[1].end, 5u);
+}
+
+// Records that were committed behind an open transaction are there, and cannot be read yet.
+TEST_F(StreamBoundsTest, WhatIsThereNowIsWhatAnOpenTransactionHoldsBackToo) {
+  logs_[0].end = 75;
+  const auto sights = Sights(Plain(Kind::kLatest), Plain(Kind::kNow));
+  EXPECT_EQ(sights[0].end, 75u);
+  EXPECT_EQ(sights[0].begin, 50u) << "what the transaction decides later comes after the start";
+  EXPECT_EQ(sights[0].log_end, 75u);
+  EXPECT_EQ(sights[1].end, 5u);
+}
+
+TEST_F(StreamBoundsTest, AStartThatTheLogDoesNotReachIsRefused) {
+  logs_[0].end = 75;
+  EXPECT_EQ(Sights(Offsets({{0, 75}, {1, 5}}), Plain(Kind::kNever))[0].begin, 75u)
+      << "with what comes";
+  EXPECT_THAT(Resolve(Offsets({{0, 76}, {1, 5}}), Plain(Kind::kNever)),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("kafka.start names offset 76 of partition 0, whose log ends at "
+                                 "offset 75")));
+}
+
+TEST_F(StreamBoundsTest, AnEndBeforeTheBeginIsRefused) {
+  EXPECT_THAT(Resolve(Plain(Kind::kEarliest), Offsets({{0, 9}, {1, 5}})),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("kafka.end names offset 9 of partition 0, where the dataset "
+                                 "begins at offset 10")));
+  EXPECT_EQ(Sights(Plain(Kind::kEarliest), Offsets({{0, 10}, {1, 0}}))[0].end, 10u);
+  // Records that are gone are FAILED ranges, which say so.
+  EXPECT_EQ(Sights(Offsets({{0, 2}, {1, 0}}), Offsets({{0, 9}, {1, 5}}))[0].end, 9u);
 }
 
 TEST_F(StreamBoundsTest, TimesAreTheFirstRecordsThatAreNotOlder) {
@@ -100,7 +131,18 @@ TEST_F(StreamBoundsTest, APartitionThatComesLaterIsReadFromItsBeginUnlessTheEndI
   sights = Sights(Plain(Kind::kLatest), Plain(Kind::kNow));
   EXPECT_EQ(sights[1].end, 0u);
   EXPECT_EQ(sights[0].end, std::nullopt) << "settled at the first look";
-  sights = Sights(Offsets({{0, 12}}), Offsets({{0, 13}}));
+}
+
+TEST_F(StreamBoundsTest, AnEndNamesThePartitionsThatComeLaterTooOrThereIsNone) {
+  known_ = {TopicPartition(0)};
+  EXPECT_THAT(
+      Resolve(Offsets({{0, 12}}), Offsets({{0, 13}})),
+      StatusIs(
+          absl::StatusCode::kFailedPrecondition,
+          HasSubstr("the topic was given a partition 1, for which kafka.end names no offset")));
+  over_ = true;
+  const auto sights = Sights(Offsets({{0, 12}}), Offsets({{0, 13}}));
+  ASSERT_EQ(sights.size(), 2u);
   EXPECT_EQ(sights[1].end, 0u);
 }
 

@@ -130,12 +130,16 @@ TEST_F(StreamCutterTest, ALogThatEndsBeforeWhatWasCutIsTruncated) {
   EXPECT_THAT(cutter_.Truncated(), ElementsAre(TopicPartition(0)));
 }
 
-TEST_F(StreamCutterTest, ABeginThatIsStillToComeIsNoTruncation) {
+TEST_F(StreamCutterTest, ABeginBehindAnOpenTransactionIsNoTruncation) {
   StreamSight later = Sight(0, 0, 40);
   later.begin = 100;
+  later.log_end = 100;
   See({later}, 0);
   EXPECT_THAT(cutter_.Truncated(), IsEmpty());
   EXPECT_THAT(CutAt(10'000), IsEmpty());
+  later.log_end = 99;
+  See({later}, 1);
+  EXPECT_THAT(cutter_.Truncated(), ElementsAre(TopicPartition(0)));
 }
 
 TEST_F(StreamCutterTest, GoesOnFromItsPositions) {

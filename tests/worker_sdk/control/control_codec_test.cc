@@ -32,7 +32,9 @@ WorkerExchangeRequest FullRequest() {
   AddScore(&done.metrics.aucs["auc"], 0.75, false);
   request.done = {done};
   request.returned = {{kShard, kToken, "NaN in table t", true},
-                      {kShard, kToken, std::nullopt, false}};
+                      {kShard, kToken, std::nullopt, false},
+                      {kShard, kToken, std::nullopt, false, HandBack::kByTrainer, "", 9},
+                      {kShard, kToken, std::nullopt, false, HandBack::kShortage, "no files", 0}};
   request.want = 3;
   request.times = {100, 20, 30, 40, 50, 60, 70, 80, 90};
   request.peers = {{ServerId(1), ServerIncarnation(2), 3, 4, 5, 6}, {}};

@@ -31,6 +31,17 @@ inline PartitionMap MapOf(uint64_t version, uint64_t restore_epoch) {
   return map;
 }
 
+/// As above, after these partitions were restored at `restore_epoch`.
+inline PartitionMap RestoredMap(uint64_t restore_epoch, const std::vector<uint32_t>& partitions) {
+  PartitionMap map = MapOf(restore_epoch, restore_epoch);
+  for (const uint32_t p : partitions) {
+    PartitionEntry& entry = map.partitions[p];
+    entry.epoch = entry.since = OwnerEpoch(restore_epoch);
+    entry.restored_at = RestoreEpoch(restore_epoch);
+  }
+  return map;
+}
+
 /// Rows of one table that touch the partitions for which `touches` holds.
 template <typename Predicate>
 std::shared_ptr<const RowBatch> BatchOf(Predicate touches) {

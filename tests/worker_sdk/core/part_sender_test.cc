@@ -93,7 +93,7 @@ TEST_F(PartSenderTest, RetryAndUnansweredComeAgainAfterABoundedBackoff) {
   std::vector<SendRequest> requests = sender_.Flush(now_);
   Answer(requests[1], PartCode::kOk);
   SendRequest request = requests[0];
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 200; ++i) {  // a server may be away for long
     if (i % 2 == 0) {
       Answer(request, PartCode::kRetry);
     } else {
@@ -101,7 +101,8 @@ TEST_F(PartSenderTest, RetryAndUnansweredComeAgainAfterABoundedBackoff) {
     }
     EXPECT_THAT(sender_.Flush(now_), IsEmpty());
     ASSERT_TRUE(sender_.NextDue().has_value());
-    EXPECT_LE(*sender_.NextDue() - now_, PartSender::kBackoffMax * 5 / 4);
+    EXPECT_GE(*sender_.NextDue() - now_, PartSender::kBackoffMin) << i;
+    EXPECT_LE(*sender_.NextDue() - now_, PartSender::kBackoffMax * 5 / 4) << i;
     now_ += PartSender::kBackoffMax * 5 / 4;
     std::vector<SendRequest> again = sender_.Flush(now_);
     ASSERT_THAT(again, SizeIs(1)) << i;
@@ -193,6 +194,28 @@ TEST_F(PartSenderTest, AnAnswerWithAnotherNumberOfPartsCountsAsNone) {
   SendRequest request = sender_.Flush(now_)[0];
   sender_.OnReply(request.id, {}, nullptr, now_);
   EXPECT_THAT(sender_.Flush(now_ + milliseconds(500)), SizeIs(1));
+}
+
+TEST_F(PartSenderTest, WhatIsCalledMalformedAgainAndAgainIsHopeless) {
+  PartitionMap map = MapOf(1, 2);
+  for (PartitionEntry& entry : map.partitions) entry.owner = ServerId(0);
+  GiveMap(map);
+  sender_.AddPush(kPush, BatchOfAllPartitions(), now_);
+  const auto refused = [&] {
+    now_ += PartSender::kBackoffMax * 5 / 4;
+    return sender_.OnRefused(sender_.Flush(now_)[0].id, now_);
+  };
+  for (uint32_t i = 1; i < PartSender::kRefusalsMax; ++i) EXPECT_FALSE(refused()) << i;
+  // Another answer in between, and a new map: it is not the frame.
+  now_ += PartSender::kBackoffMax * 5 / 4;
+  Answer(sender_.Flush(now_)[0], PartCode::kRetry);
+  for (uint32_t i = 1; i < PartSender::kRefusalsMax; ++i) EXPECT_FALSE(refused()) << i;
+  map.version = MapVersion(2);
+  for (PartitionEntry& entry : map.partitions) entry.epoch = entry.epoch.Next();
+  GiveMap(map);
+  for (uint32_t i = 1; i < PartSender::kRefusalsMax; ++i) EXPECT_FALSE(refused()) << i;
+  EXPECT_TRUE(refused());
+  EXPECT_FALSE(sender_.OnRefused(RequestId(12345), now_)) << "not known";
 }
 
 TEST_F(PartSenderTest, RoundTripsAreCountedPerServerProcess) {

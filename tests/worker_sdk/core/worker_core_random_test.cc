@@ -35,6 +35,7 @@ struct PartitionState {
 };
 
 struct Probes {
+  int asked = 0, partial = 0;
   int reverified = 0, replayed = 0, skipped = 0, reasserted = 0, lost = 0, refused = 0;
 };
 
@@ -136,6 +137,7 @@ class World {
     if (!worker.shard) {
       worker.shard = core.TakeShard();
       worker.next = 0;
+      if (worker.shard && !worker.shard->minibatches.empty()) ++probes_.partial;
       return;
     }
     LeaseToken token = worker.shard->grant.token;
@@ -145,6 +147,7 @@ class World {
       return;
     }
     if (worker.next < kMinibatches) {
+      if (!worker.shard->Has(MinibatchIndex(worker.next))) return void(++worker.next);
       uint64_t shard = worker.shard->grant.shard.index.value();
       uint32_t minibatch = worker.next++;
       core.StartMinibatch(token, run);
@@ -178,15 +181,20 @@ class World {
     message.answer.emplace();
     for (const SendRequest::Item& item : message.request.items) {
       uint32_t p = message.request.batch->plan.parts[item.part].partition.value();
-      message.answer->push_back({p, Apply(p, item.epoch, *message.request.push), false});
+      const bool question = message.request.batch->plan.parts[item.part].group_count == 0;
+      message.answer->push_back({p, Apply(p, item.epoch, *message.request.push, question), false});
     }
     network_.push_back(std::move(message));
   }
 
-  PartCode Apply(uint32_t p, OwnerEpoch epoch, const PushIdentity& push) {
+  PartCode Apply(uint32_t p, OwnerEpoch epoch, const PushIdentity& push, bool question) {
     if (epoch != map_.partitions[p].epoch) return PartCode::kWrongOwner;
     if (Chance(5)) return PartCode::kRetry;
     PartName name{push.shard.index.value(), push.minibatch.value()};
+    if (question) {
+      ++probes_.asked;
+      return live_[p].window.contains(name) ? PartCode::kOk : PartCode::kMissing;
+    }
     if (!live_[p].window.insert(name).second) {
       ++probes_.skipped;
       return PartCode::kOk;
@@ -317,7 +325,7 @@ class World {
       if (entry.owner.value() != server) continue;
       entry.owner_incarnation = entry.owner_incarnation.Next();
       entry.epoch = entry.epoch.Next();
-      entry.restored_at = map_.restore_epoch;
+      if (!no_reverify_) entry.restored_at = map_.restore_epoch;
       live_[p] = manifest_[p];
       for (Done& done : done_) {
         if (done.sequence > cut_[p] && !done.committed) {
@@ -359,6 +367,8 @@ TEST(WorkerCoreRandomTest, EveryPartIsInTheRowsExactlyOnce) {
     World world(seed, false);
     ASSERT_EQ(world.Run(), "") << "seed " << seed;
     const Probes& probes = world.probes();
+    total.asked += probes.asked;
+    total.partial += probes.partial;
     total.reverified += probes.reverified;
     total.replayed += probes.replayed;
     total.skipped += probes.skipped;
@@ -367,6 +377,8 @@ TEST(WorkerCoreRandomTest, EveryPartIsInTheRowsExactlyOnce) {
     total.refused += probes.refused;
   }
   // The schedules reached what they are for.
+  EXPECT_GT(total.asked, 0);
+  EXPECT_GT(total.partial, 0);
   EXPECT_GT(total.reverified, 0);
   EXPECT_GT(total.replayed, 0);
   EXPECT_GT(total.skipped, 0);
@@ -374,7 +386,7 @@ TEST(WorkerCoreRandomTest, EveryPartIsInTheRowsExactlyOnce) {
   EXPECT_GT(total.lost, 0);
 }
 
-TEST(WorkerCoreRandomTest, AMasterThatNeverSaysReverifyIsFoundOut) {
+TEST(WorkerCoreRandomTest, AMasterThatKeepsRestoresToItselfIsFoundOut) {
   bool found = false;
   for (uint64_t seed = 1; seed <= 40 && !found; ++seed) {
     found = !World(seed, true).Run().empty();

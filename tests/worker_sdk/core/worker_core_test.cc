@@ -7,6 +7,7 @@ namespace muster::sdk {
 namespace {
 
 using std::chrono::milliseconds;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -102,55 +103,94 @@ TEST_F(WorkerCoreTest, DoneIsReportedWhenEveryPartIsOkAndUntilTheVerdictCame) {
   EXPECT_TRUE(core_.idle());
 }
 
-TEST_F(WorkerCoreTest, ReverifyRunsTheShardAgainBeforeQueuedOnesUnderTheNewR) {
+TEST_F(WorkerCoreTest, AfterARestoreOnlyWhatIsMissingRunsAgainBeforeQueuedShards) {
   ShardRun shard = GrantAndTake(7, Token(1));
-  Commit(shard, 0);
+  for (uint32_t m = 0; m < 3; ++m) Commit(shard, m);
   AnswerAll(PartCode::kOk);
   Complete(shard);
   WorkerExchangeReply reply = Reply();
   reply.grants = {Grant(8, Token(2), 2)};
   reply.verdicts = {Verdict(shard, DoneCode::kReverify, 2)};
+  EXPECT_THAT(Exchange(reply).done, SizeIs(1));
+  EXPECT_THAT(Exchange(Reply()).done, IsEmpty()) << "nothing is known of R 2 without its map";
+  reply = Reply();
+  reply.map = RestoredMap(2, {0});
   Exchange(reply);
-  EXPECT_FALSE(core_.Holds(Token(1), shard.run));
+  const std::vector<SendRequest> questions = core_.Flush(now_);
+  ASSERT_THAT(questions, SizeIs(3)) << "one for each minibatch, to the restored partition alone";
+  for (const SendRequest& question : questions) {
+    ASSERT_THAT(question.items, SizeIs(1));
+    EXPECT_EQ(question.keys, 0u);
+    EXPECT_EQ(question.items[0].epoch, OwnerEpoch(2));
+    const bool lost = question.push->minibatch == MinibatchIndex(1);
+    Answer(question, lost ? PartCode::kMissing : PartCode::kOk);
+  }
+  EXPECT_THAT(Exchange(Reply()).done, IsEmpty());
   ShardRun again = *core_.TakeShard();
   EXPECT_EQ(again.grant.token, Token(1));
   EXPECT_EQ(again.run, shard.run.Next());
-  EXPECT_EQ(again.grant.restore_epoch, RestoreEpoch(2));
-  // The old map does not do for the new R.
-  Commit(again, 0);
+  EXPECT_THAT(again.minibatches, ElementsAre(MinibatchIndex(1)));
+  EXPECT_FALSE(again.Has(MinibatchIndex(0)));
   Commit(again, 1);
-  EXPECT_THAT(core_.Flush(now_), IsEmpty());
-  reply = Reply();
-  reply.map = MapOf(2, 2);
-  Exchange(reply);
   AnswerAll(PartCode::kOk);
-  Complete(again);
+  core_.CompleteShard(Token(1), again.run, {});
   // A late verdict on the earlier run means nothing.
   reply = Reply();
-  reply.verdicts = {Verdict(shard, DoneCode::kReverify, 2)};
+  reply.verdicts = {Verdict(shard, DoneCode::kReverify, 3)};
   WorkerExchangeRequest request = Exchange(reply);
   ASSERT_THAT(request.done, SizeIs(1));
   EXPECT_EQ(request.done[0].run, again.run);
   EXPECT_EQ(request.done[0].restore_epoch, RestoreEpoch(2));
-  EXPECT_TRUE(core_.Holds(Token(1), again.run));
+  EXPECT_EQ(request.done[0].metrics.records, 4u) << "of the run over everything";
+  EXPECT_THAT(Exchange(Reply()).done, SizeIs(1));
 }
 
-TEST_F(WorkerCoreTest, ALateOkOfAnEarlierRunDoesNotCount) {
+TEST_F(WorkerCoreTest, ARestoreOfOtherPartitionsAsksNobody) {
   ShardRun shard = GrantAndTake(7, Token(1));
-  Commit(shard, 0);
-  std::vector<SendRequest> old = core_.Flush(now_);
-  for (const SendRequest& request : old) Answer(request, PartCode::kOk);
+  core_.CommitMinibatch(Token(1), shard.run, MinibatchIndex(0),
+                        BatchOf([](uint32_t p) { return p == 1; }), now_);
+  AnswerAll(PartCode::kOk);
   Complete(shard);
   WorkerExchangeReply reply = Reply();
-  reply.verdicts = {Verdict(shard, DoneCode::kReverify, 1)};
+  reply.map = RestoredMap(2, {0});
   Exchange(reply);
-  ShardRun again = *core_.TakeShard();
-  Commit(again, 0);
-  std::vector<SendRequest> current = core_.Flush(now_);
-  Complete(again);
+  EXPECT_THAT(core_.Flush(now_), IsEmpty());
+  const WorkerExchangeRequest request = Exchange(Reply());
+  ASSERT_THAT(request.done, SizeIs(1));
+  EXPECT_EQ(request.done[0].restore_epoch, RestoreEpoch(2));
+  EXPECT_EQ(request.done[0].run, shard.run);
+}
+
+TEST_F(WorkerCoreTest, ALateOkOfBeforeARestoreDoesNotCount) {
+  ShardRun shard = GrantAndTake(7, Token(1));
+  Commit(shard, 0);
+  const std::vector<SendRequest> old = core_.Flush(now_);
+  Complete(shard);
+  WorkerExchangeReply reply = Reply();
+  reply.map = RestoredMap(2, {0, 1, 2, 3, 4, 5, 6, 7});
+  Exchange(reply);
   for (const SendRequest& request : old) Answer(request, PartCode::kOk);
   EXPECT_THAT(Exchange(Reply()).done, IsEmpty());
-  for (const SendRequest& request : current) Answer(request, PartCode::kOk);
+  AnswerAll(PartCode::kOk);
+  EXPECT_THAT(Exchange(Reply()).done, SizeIs(1));
+}
+
+TEST_F(WorkerCoreTest, AnOkThatWasAskedForUnderAnOlderMapIsAskedForAgain) {
+  ShardRun shard = GrantAndTake(7, Token(1));
+  Commit(shard, 0);
+  AnswerAll(PartCode::kOk);
+  // In the middle of the loop.
+  WorkerExchangeReply reply = Reply();
+  reply.map = RestoredMap(2, {0});
+  Exchange(reply);
+  Commit(shard, 1);
+  AnswerAll(PartCode::kOk);
+  Complete(shard);
+  const std::vector<SendRequest> questions = core_.Flush(now_);
+  ASSERT_THAT(questions, SizeIs(1));
+  EXPECT_EQ(questions[0].push->minibatch, MinibatchIndex(0));
+  EXPECT_THAT(Exchange(Reply()).done, IsEmpty());
+  Answer(questions[0], PartCode::kOk);
   EXPECT_THAT(Exchange(Reply()).done, SizeIs(1));
 }
 
@@ -216,6 +256,38 @@ TEST_F(WorkerCoreTest, GivenUpShardsAreToldUntilAnswered) {
   EXPECT_THAT(Exchange(Reply()).returned, IsEmpty());
 }
 
+TEST_F(WorkerCoreTest, AHandBackSaysWhoseDoingItIs) {
+  WorkerExchangeReply reply = Reply();
+  reply.grants = {Grant(1, Token(1)), Grant(2, Token(2)), Grant(3, Token(3))};
+  Exchange(reply);
+  const ShardRun left = *core_.TakeShard(), short_of_files = *core_.TakeShard();
+  ASSERT_TRUE(core_.StartMinibatch(Token(1), left.run));
+  core_.GiveUp(Token(1), left.run);
+  core_.GiveUp(Token(2), short_of_files.run, ShardFailure{"no descriptors", false, true});
+  core_.Leave();
+  const WorkerExchangeRequest request = Exchange(Reply());
+  ASSERT_THAT(request.returned, SizeIs(3));
+  EXPECT_EQ(request.returned[0].hand_back, HandBack::kByTrainer);
+  EXPECT_EQ(request.returned[0].minibatches_started, 1u);
+  EXPECT_EQ(request.returned[1].hand_back, HandBack::kShortage);
+  EXPECT_EQ(request.returned[1].shortage, "no descriptors");
+  EXPECT_EQ(request.returned[1].failure, std::nullopt);
+  EXPECT_EQ(request.returned[2].hand_back, HandBack::kLeaving);
+}
+
+TEST_F(WorkerCoreTest, WhatIsGivenUpDuringAnExchangeIsToldInTheNext) {
+  ShardRun first = GrantAndTake(1, Token(1)), second = GrantAndTake(2, Token(2));
+  core_.GiveUp(Token(1), first.run);
+  EXPECT_THAT(core_.BeginExchange({}, now_).returned, SizeIs(1));
+  core_.GiveUp(Token(2), second.run);
+  core_.OnExchangeReply(Reply(), now_);
+  EXPECT_FALSE(core_.idle());
+  WorkerExchangeRequest request = Exchange(Reply());
+  ASSERT_THAT(request.returned, SizeIs(1));
+  EXPECT_EQ(request.returned[0].token, Token(2));
+  EXPECT_TRUE(core_.idle());
+}
+
 TEST_F(WorkerCoreTest, DrainHandsBackTheQueueAndFinishesTheLoop) {
   ShardRun shard = GrantAndTake(1, Token(1));
   WorkerExchangeReply reply = Reply();
@@ -234,8 +306,10 @@ TEST_F(WorkerCoreTest, DrainHandsBackTheQueueAndFinishesTheLoop) {
   Complete(shard);
   // A re-run would not end; it goes back.
   reply = Reply();
+  reply.map = RestoredMap(2, {0});
   reply.verdicts = {Verdict(shard, DoneCode::kReverify, 2)};
   EXPECT_THAT(Exchange(reply).done, SizeIs(1));
+  AnswerAll(PartCode::kMissing);
   EXPECT_THAT(Exchange(Reply()).returned, SizeIs(1));
   EXPECT_TRUE(core_.idle());
 }
@@ -275,13 +349,13 @@ TEST_F(WorkerCoreTest, RestartedMasterGetsEverythingHeldAndAnOlderOneIsIgnored) 
 
 TEST_F(WorkerCoreTest, FailedExchangesBackOff) {
   Exchange(Reply());
-  for (int i = 0; i < 12; ++i) {
+  for (int i = 0; i < 200; ++i) {  // a master may be away for long
     core_.BeginExchange({}, now_);
     EXPECT_EQ(core_.NextExchange(now_), TimePoint::max());
     core_.OnExchangeFailed(now_);
     auto wait = core_.NextExchange(now_) - now_;
-    EXPECT_GE(wait, milliseconds(50));
-    EXPECT_LE(wait, milliseconds(1250));
+    EXPECT_GE(wait, milliseconds(50)) << i;
+    EXPECT_LE(wait, milliseconds(1250)) << i;
     now_ += wait;
   }
 }
@@ -297,6 +371,51 @@ TEST_F(WorkerCoreTest, ABadRequestFailsTheShardOrThePull) {
   core_.StartPull(BatchOfAllPartitions(), now_);
   Answer(core_.Flush(now_)[0], PartCode::kBadRequest, "no table 1");
   EXPECT_THAT(core_.failure(), HasSubstr("no table 1"));
+}
+
+TEST_F(WorkerCoreTest, AFrameThatIsCalledMalformedForGoodFailsTheShardOrThePull) {
+  ShardRun shard = GrantAndTake(1, Token(1));
+  const auto refuse = [&](std::string_view text) {
+    for (uint32_t i = 0; i < PartSender::kRefusalsMax; ++i) {
+      for (const SendRequest& request : core_.Flush(now_)) core_.OnRefused(request, text, now_);
+      now_ += PartSender::kBackoffMax * 5 / 4;
+    }
+  };
+  Commit(shard, 0);
+  core_.OnRefused(core_.Flush(now_)[0], "a damaged frame, once", now_);
+  EXPECT_TRUE(core_.Holds(Token(1), shard.run));
+  refuse("2000 groups, at most 1024 are taken");
+  WorkerExchangeRequest request = Exchange(Reply());
+  ASSERT_THAT(request.returned, SizeIs(1));
+  EXPECT_THAT(*request.returned[0].failure, HasSubstr("2000 groups"));
+  EXPECT_EQ(core_.failure(), "");
+  core_.StartPull(BatchOfAllPartitions(), now_);
+  refuse("3000 groups");
+  EXPECT_THAT(core_.failure(), HasSubstr("refused a pull of this worker: 3000 groups"));
+}
+
+TEST_F(WorkerCoreTest, NoShardIsAskedForWhileNoneCanBeRead) {
+  core_.RestUntil(now_ + milliseconds(15));
+  core_.RestUntil(now_ + milliseconds(5));
+  EXPECT_EQ(Exchange(Reply()).want, 0u);
+  EXPECT_EQ(Exchange(Reply()).want, 0u);
+  EXPECT_EQ(Exchange(Reply()).want, 2u);
+}
+
+TEST_F(WorkerCoreTest, EndingTheLoopsHandsBackWhatIsInThemAndNotWhatTheyCompleted) {
+  ShardRun completed = GrantAndTake(1, Token(1));
+  Commit(completed, 0);
+  Complete(completed);
+  ShardRun loop = GrantAndTake(2, Token(2));
+  Commit(loop, 0);
+  EXPECT_EQ(core_.EndLoops(), std::vector<LeaseToken>{Token(2)});
+  EXPECT_FALSE(core_.Holds(Token(2), loop.run));
+  WorkerExchangeRequest request = Exchange(Reply());
+  ASSERT_THAT(request.returned, SizeIs(1));
+  EXPECT_EQ(request.returned[0].failure, std::nullopt);
+  EXPECT_THAT(request.done, IsEmpty());
+  AnswerAll(PartCode::kOk);
+  EXPECT_THAT(Exchange(Reply()).done, SizeIs(1));
 }
 
 TEST_F(WorkerCoreTest, AbandonHandsBackAllButWhatIsDone) {

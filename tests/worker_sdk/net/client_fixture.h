@@ -21,7 +21,8 @@ class Collector final : public DataClient::Listener {
   struct Answer {
     std::vector<wire::PartReply> parts;
     std::vector<float> rows;
-    std::string why;  // unanswered
+    std::string why;      // unanswered
+    std::string refused;  // what the server said of the frame
   };
   void OnReply(const SendRequest& request, std::span<const wire::PartReply> parts,
                std::shared_ptr<const float[]> rows, std::string_view) override {
@@ -41,6 +42,11 @@ class Collector final : public DataClient::Listener {
     answers_[id].why = why;
     changed_.SignalAll();
   }
+  void OnRefused(const SendRequest& request, std::string_view text) override {
+    MutexLock lock(&mutex_);
+    answers_[request.id].refused = text;
+    changed_.SignalAll();
+  }
   void OnTimer() override {
     MutexLock lock(&mutex_);
     ++timers_;
@@ -50,6 +56,10 @@ class Collector final : public DataClient::Listener {
     MutexLock lock(&mutex_);
     while (!answers_.contains(RequestId(id))) changed_.Wait(&mutex_);
     return answers_[RequestId(id)];
+  }
+  bool Ended(uint64_t id) {
+    MutexLock lock(&mutex_);
+    return answers_.contains(RequestId(id));
   }
   void WaitForTimer() {
     MutexLock lock(&mutex_);

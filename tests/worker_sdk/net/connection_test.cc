@@ -1,7 +1,14 @@
 #include "worker_sdk/net/internal/connection.h"
 
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
 #include <cstring>
 
+#include "base/check.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/temp_dir.h"
 #include "tests/worker_sdk/net/client_fixture.h"
 
 namespace muster::sdk {
@@ -116,6 +123,150 @@ TEST_F(ConnectionTest, ASilentServerIsGivenUp) {
   client_->Send({Request(1, true)});
   EXPECT_THAT(collector_.Wait(1).why, HasSubstr("no answer"));
   hang = false;
+}
+
+/// One connection on an event loop that the test turns, with a clock that moves when told to. The
+/// test plays the server on a UNIX socket, whose buffers are far smaller than the frames.
+class SlowLinkTest : public ::testing::Test {
+ protected:
+  static constexpr uint32_t kRows = 8, kRowBytes = 1 << 20;
+
+  SlowLinkTest() : listener_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un self{};
+    self.sun_family = AF_UNIX;
+    std::strncpy(self.sun_path, dir_.File("lane").c_str(), sizeof(self.sun_path) - 1);
+    MUSTER_CHECK(::bind(listener_, reinterpret_cast<sockaddr*>(&self), sizeof(self)) == 0);
+    MUSTER_CHECK(::listen(listener_, 1) == 0);
+    net_internal::Connection::Target target{
+        {ServerId(0), ServerIncarnation(1), 0}, "ps-0.0", {"unix:" + dir_.File("lane")}};
+    connection_ = std::make_shared<net_internal::Connection>(
+        &io_, std::move(target), &options_, &collector_, &clock_, [](net_internal::Connection*) {});
+    Greet();
+  }
+  ~SlowLinkTest() override {
+    connection_->Close("the test ends");
+    Turn();
+    ::close(peer_);
+    ::close(listener_);
+  }
+
+  void Turn() {
+    io_.restart();
+    io_.poll();
+  }
+  std::string Read(size_t bytes) {
+    std::string into(bytes, '\0');
+    for (size_t done = 0; done < bytes;) {
+      Turn();
+      const ssize_t n = ::recv(peer_, into.data() + done, bytes - done, MSG_DONTWAIT);
+      MUSTER_CHECK(n > 0 || (n < 0 && errno == EAGAIN));
+      if (n > 0) done += static_cast<size_t>(n);
+    }
+    Turn();
+    return into;
+  }
+  void Write(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t n = ::send(peer_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      MUSTER_CHECK(n > 0 || (n < 0 && errno == EAGAIN));
+      if (n > 0) bytes.remove_prefix(static_cast<size_t>(n));
+      Turn();
+    }
+  }
+  wire::Header ReadHeader() {
+    const std::string bytes = Read(wire::kHeaderBytes);
+    return *wire::DecodeHeader(std::as_bytes(std::span(bytes)).first<wire::kHeaderBytes>());
+  }
+  void Greet() {
+    connection_->Start();
+    Turn();
+    peer_ = ::accept(listener_, nullptr, nullptr);
+    MUSTER_CHECK(peer_ >= 0);
+    Read(ReadHeader().directory_bytes);
+    wire::Header reply;
+    reply.kind = wire::Kind::kHelloReply;
+    Write(AnswerFrame(reply, wire::EncodeHelloReply({1, kPartitions, 0, 1}), ""));
+  }
+  /// kRows rows of kRowBytes, pulled or pushed.
+  SendRequest LargeRequest(uint64_t id, bool push) {
+    std::vector<uint64_t> keys;
+    std::vector<PartitionId> order;
+    for (uint64_t key = 0; key < kRows; ++key) keys.push_back(key);
+    for (uint32_t p = 0; p < kPartitions; ++p) order.push_back(PartitionId(p));
+    auto batch = std::make_shared<RowBatch>();
+    const TableKeys table{TableId(1), kRowBytes / 4, keys};
+    batch->plan = PlanRows(std::span(&table, 1), order);
+    if (push) batch->values.resize(batch->plan.value_count, 1.0f);
+    SendRequest request = Request(id, push);
+    request.items.clear();
+    for (uint32_t i = 0; i < batch->plan.parts.size(); ++i) {
+      request.items.push_back({i, OwnerEpoch(1)});
+    }
+    request.batch = std::move(batch);
+    return request;
+  }
+  /// Most of the time that a silent server is given.
+  void WaitAWhile() {
+    clock_.Advance(options_.silence_max * 3 / 4);
+    connection_->CheckSilence();
+  }
+
+  muster::testing::TempDir dir_;
+  muster::testing::FakeClock clock_;
+  DataClient::Options options_ = ClientOptions();
+  Collector collector_;
+  boost::asio::io_context io_;
+  int listener_, peer_ = -1;
+  std::shared_ptr<net_internal::Connection> connection_;
+};
+
+TEST_F(SlowLinkTest, APushThatIsStillMovingIsNotCutOff) {
+  connection_->Send(LargeRequest(1, true));
+  const wire::Header header = ReadHeader();
+  Read(header.directory_bytes);
+  for (uint32_t row = 0; row + 1 < kRows; ++row) {
+    Read(kRowBytes);
+    WaitAWhile();
+    ASSERT_FALSE(collector_.Ended(1)) << collector_.Wait(1).why << " after row " << row;
+  }
+  // Now the server reads no more.
+  WaitAWhile();
+  EXPECT_THAT(collector_.Wait(1).why, HasSubstr("no answer for 20000 ms"));
+}
+
+TEST_F(SlowLinkTest, AnAnswerThatIsStillMovingIsNotCutOff) {
+  const SendRequest request = LargeRequest(1, false);
+  connection_->Send(request);
+  wire::Header header = ReadHeader();
+  Read(header.directory_bytes + header.keys * 8);
+  std::vector<wire::PartReply> parts;
+  for (const auto& item : request.items) {
+    parts.push_back(
+        {request.batch->plan.parts[item.part].partition.value(), wire::PartCode::kOk, false});
+  }
+  header.kind = wire::Kind::kPullReply;
+  header.parts = static_cast<uint32_t>(parts.size());
+  const std::string frame =
+      AnswerFrame(header, wire::EncodeReply(parts, ""), std::string(kRows * kRowBytes, '\0'));
+  for (size_t at = 0; at < frame.size(); at += kRowBytes) {
+    ASSERT_FALSE(collector_.Ended(1)) << collector_.Wait(1).why << " after " << at << " bytes";
+    Write(std::string_view(frame).substr(at, kRowBytes));
+    WaitAWhile();
+  }
+  EXPECT_EQ(collector_.Wait(1).why, "");
+  EXPECT_EQ(collector_.Wait(1).rows.size(), kRows * kRowBytes / 4);
+}
+
+TEST_F(SlowLinkTest, WhatTheServerSaysOfAMalformedFrameIsToldWithItsRequest) {
+  connection_->Send(Request(1, true));
+  connection_->Send(Request(2, true));
+  wire::Header error;
+  error.kind = wire::Kind::kError;
+  error.request = 2;
+  Write(AnswerFrame(error, wire::EncodeError("2000 groups, at most 1024 are taken"), ""));
+  EXPECT_EQ(collector_.Wait(2).refused, "2000 groups, at most 1024 are taken");
+  EXPECT_EQ(collector_.Wait(1).refused, "");
+  EXPECT_THAT(collector_.Wait(1).why, HasSubstr("ps-0.0: 2000 groups"));
 }
 
 }  // namespace

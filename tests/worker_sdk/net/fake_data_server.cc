@@ -34,7 +34,10 @@ bool WriteAll(int fd, const std::string& bytes) {
   return true;
 }
 
-std::string Frame(wire::Header header, const std::string& directory, std::string_view values) {
+}  // namespace
+
+std::string AnswerFrame(wire::Header header, const std::string& directory,
+                        std::string_view values) {
   header.directory_bytes = static_cast<uint32_t>(directory.size());
   header.value_bytes = values.size();
   header.keys = 0;
@@ -47,8 +50,6 @@ std::string Frame(wire::Header header, const std::string& directory, std::string
   frame += values;
   return frame;
 }
-
-}  // namespace
 
 FakeDataServer::FakeDataServer(Options options) : options_(std::move(options)) {
   if (!options_.unix_path.empty()) {
@@ -133,15 +134,17 @@ bool FakeDataServer::ServeFrame(int fd) {
     wire::Header reply;
     if (!hello.ok() || hello->job_id != options_.job_id) {
       reply.kind = wire::Kind::kError;
-      WriteAll(fd, Frame(reply,
-                         wire::EncodeError("this server works for job id " + options_.job_id), ""));
+      WriteAll(
+          fd, AnswerFrame(
+                  reply, wire::EncodeError("this server works for job id " + options_.job_id), ""));
       return false;
     }
     reply.kind = wire::Kind::kHelloReply;
     return WriteAll(
         fd,
-        Frame(reply, wire::EncodeHelloReply({options_.incarnation, options_.partition_count, 0, 1}),
-              ""));
+        AnswerFrame(reply,
+                    wire::EncodeHelloReply({options_.incarnation, options_.partition_count, 0, 1}),
+                    ""));
   }
   if (before_answer && !before_answer(*header)) return false;
   std::vector<float> values(encoded.size() / wire::BytesPerValue(header->encoding));
@@ -178,8 +181,8 @@ std::string FakeDataServer::AnswerPull(const wire::Header& header, const std::st
   wire::Header reply = header;
   reply.kind = wire::Kind::kPullReply;
   reply.parts = static_cast<uint32_t>(replies.size());
-  return Frame(reply, wire::EncodeReply(replies, ""),
-               {reinterpret_cast<const char*>(values.data()), values.size()});
+  return AnswerFrame(reply, wire::EncodeReply(replies, ""),
+                     {reinterpret_cast<const char*>(values.data()), values.size()});
 }
 
 std::string FakeDataServer::AnswerPush(const wire::Header& header, const std::string& directory,
@@ -192,10 +195,15 @@ std::string FakeDataServer::AnswerPush(const wire::Header& header, const std::st
   MutexLock lock(&mutex_);
   for (const wire::PushPart& part : *parts) {
     wire::PartCode code = refuse ? refuse(part.partition) : wire::PartCode::kOk;
-    bool skipped =
-        code == wire::PartCode::kOk &&
-        !window_.emplace(part.dataset, part.epoch, part.shard_index, part.minibatch, part.partition)
-             .second;
+    const std::tuple name(part.dataset, part.epoch, part.shard_index, part.minibatch,
+                          part.partition);
+    if (part.groups.empty()) {  // a question
+      const bool in_rows = window_.contains(name);
+      if (code == wire::PartCode::kOk && !in_rows) code = wire::PartCode::kMissing;
+      replies.push_back({part.partition, code, code == wire::PartCode::kOk});
+      continue;
+    }
+    bool skipped = code == wire::PartCode::kOk && !window_.insert(name).second;
     if (code == wire::PartCode::kOk) ++(skipped ? skipped_ : applied_);
     replies.push_back({part.partition, code, skipped});
     for (const wire::Group& group : part.groups) {
@@ -211,7 +219,7 @@ std::string FakeDataServer::AnswerPush(const wire::Header& header, const std::st
   reply.kind = wire::Kind::kPushReply;
   reply.encoding = wire::Encoding::kFloat32;
   reply.parts = static_cast<uint32_t>(replies.size());
-  return Frame(reply, wire::EncodeReply(replies, "why"), "");
+  return AnswerFrame(reply, wire::EncodeReply(replies, "why"), "");
 }
 
 std::vector<float> FakeDataServer::Row(uint32_t table, uint64_t key) const {

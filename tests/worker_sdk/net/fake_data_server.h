@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <tuple>
 #include <vector>
@@ -14,6 +15,9 @@
 #include "proto/wire/frame.h"
 
 namespace muster::sdk {
+
+/// The bytes of an answer without keys; sizes and checksum are put into `header`.
+std::string AnswerFrame(wire::Header header, const std::string& directory, std::string_view values);
 
 /// A parameter server for tests: one lane, blocking sockets, a thread per connection. Rows are sums
 /// of what was pushed; a part counts once per (shard, minibatch, partition). Every table has `dim`

@@ -1,18 +1,26 @@
 #include "worker_sdk/readers/shard_reader.h"
 
+#include <sys/resource.h>
+
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include "sharding/shard_order.h"
 #include "sharding/source_pin.h"
+#include "tests/support/descriptor_limit.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
 namespace muster::sdk {
 namespace {
 
+using muster::testing::DescriptorLimit;
 using muster::testing::IsOk;
+using muster::testing::kSanitized;
 using muster::testing::StatusIs;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -37,6 +45,13 @@ class ShardReaderTest : public ::testing::Test {
     work.minibatch_size = 2;
     return work;
   }
+  /// Work over the whole of a new file of one record.
+  ShardWork SmallFile(int number) {
+    path_ = dir_.File("small-" + std::to_string(number));
+    Write("x\n");
+    return WorkOn("x\n", 0, 2, 1);
+  }
+
   muster::testing::TempDir dir_;
   std::string path_ = dir_.File("data.csv");
   ShardReader reader_;
@@ -98,6 +113,63 @@ TEST_F(ShardReaderTest, AMissingFileAndABadRangeAreNamed) {
   work.byte_end = 4;
   EXPECT_THAT(reader_.Read(work),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("[0, 4)")));
+}
+
+TEST_F(ShardReaderTest, MoreFilesThanTheProcessMayOpenAreRead) {
+  std::vector<ShardWork> works;
+  for (int i = 0; i < 300; ++i) works.push_back(SmallFile(i));
+  const DescriptorLimit limit(100);
+  for (const ShardWork& work : works) ASSERT_THAT(reader_.Read(work), IsOk());
+  for (const ShardWork& work : works) ASSERT_THAT(reader_.Read(work), IsOk());
+}
+
+TEST_F(ShardReaderTest, AFileThatWasClosedMeanwhileIsStillKnownToBeTheIndexedOne) {
+  const ShardWork first = SmallFile(0);
+  EXPECT_THAT(reader_.Read(first), IsOk());
+  for (int i = 1; i <= 100; ++i) EXPECT_THAT(reader_.Read(SmallFile(i)), IsOk());
+  EXPECT_THAT(reader_.Read(first), IsOk());
+  path_ = first.path;
+  Write("y\n");
+  std::filesystem::last_write_time(
+      path_, std::filesystem::last_write_time(path_) + std::chrono::seconds(5));
+  EXPECT_THAT(reader_.Read(first),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("its content is another")));
+}
+
+TEST_F(ShardReaderTest, WithoutADescriptorLeftItClosesItsOwnFilesAndThenSaysWhatIsMissing) {
+  if (kSanitized) GTEST_SKIP() << "the sanitizer needs descriptors itself";
+  const ShardWork first = SmallFile(1), second = SmallFile(2);
+  EXPECT_THAT(reader_.Read(first), IsOk());
+  const DescriptorLimit limit(0);
+  EXPECT_THAT(reader_.Read(second), IsOk()) << "the first file is closed for it";
+  ShardReader other;
+  EXPECT_THAT(other.Read(first),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       AllOf(HasSubstr(first.path), HasSubstr("raise `ulimit -n`"))));
+}
+
+TEST_F(ShardReaderTest, WithoutMemoryTheShardIsNotToBlame) {
+  if (kSanitized) GTEST_SKIP() << "the sanitizer needs the memory itself";
+  constexpr uint64_t kBytes = uint64_t{3} << 30;
+  Write("");
+  std::filesystem::resize_file(path_, kBytes);  // all of it a hole
+  ShardWork work;
+  work.path = path_;
+  work.source_bytes = work.byte_end = kBytes;
+  work.record_count = 1;
+  work.source_hash = PinSource(kBytes, [](uint64_t, std::span<char> buffer) {
+                       std::ranges::fill(buffer, '\0');
+                       return absl::StatusOr<size_t>(buffer.size());
+                     })->hash;
+  const auto read = [&] {
+    rlimit limit{};
+    limit.rlim_cur = limit.rlim_max = rlim_t{2} << 30;
+    ::setrlimit(RLIMIT_AS, &limit);
+    const absl::Status status = reader_.Read(work).status();
+    std::fprintf(stderr, "%s\n", status.ToString().c_str());
+    std::exit(absl::IsResourceExhausted(status) ? 0 : 1);
+  };
+  EXPECT_EXIT(read(), ::testing::ExitedWithCode(0), "no memory for the 3221225472 bytes");
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
+
 using MinibatchImplTest = SessionTest;
 
 TEST_F(MinibatchImplTest, PrepareRunsAheadAndPullsAreThere) {
@@ -127,6 +129,44 @@ TEST_F(MinibatchImplTest, WhatTheWireCannotCarryIsRefusedBeforeAnyPartLeaves) {
     EXPECT_THAT(why, HasSubstr("(key 6, column 1"));
     EXPECT_THAT(why, HasSubstr(encoding + ", the job's spec.training.wireEncoding, ends at"));
     EXPECT_EQ(server_->parts_applied(), 0);
+  }
+}
+
+TEST_F(MinibatchImplTest, AScoreThatIsNoneFailsTheShard) {
+  const float bad[] = {std::numeric_limits<float>::quiet_NaN(),
+                       std::numeric_limits<float>::infinity(), -0.001f, 1.001f};
+  for (size_t i = 0; i < std::size(bad); ++i) AddShard("a" + std::to_string(i));
+  Session session = Connect();
+  for (size_t i = 0; i < std::size(bad); ++i) {
+    std::optional<Shard> shard = session.NextShard();
+    for (Minibatch& batch : shard->Minibatches()) {
+      const std::array<bool, 3> labels = {true, false, true};
+      batch.Auc("auc", std::vector<float>{0, 1, bad[i]}, labels);
+    }
+    master_.WaitFor([&] { return master_.returned.size() == i + 1; });
+    ASSERT_TRUE(master_.returned[i].failure.has_value()) << bad[i];
+    EXPECT_THAT(*master_.returned[i].failure,
+                AllOf(HasSubstr("metric \"auc\": score 2 of minibatch 0 of the shard is"),
+                      HasSubstr("[0, 1]")));
+    EXPECT_FALSE(master_.returned[i].fatal);
+  }
+  EXPECT_TRUE(session.status().ok()) << session.status().message();
+}
+
+TEST_F(MinibatchImplTest, OneNameIsOfOneKindOfMetric) {
+  for (const bool auc_first : {false, true}) {
+    AddShard(auc_first ? "a" : "b");
+    Session session = Connect();
+    std::optional<Shard> shard = session.NextShard();
+    for (Minibatch& batch : shard->Minibatches()) {
+      const std::array<bool, 1> labels = {true};
+      if (!auc_first) batch.Metric("quality", 1, 1);
+      batch.Auc("quality", std::vector<float>{0.5f}, labels);
+      if (auc_first) batch.Metric("quality", 1, 1);
+    }
+    EXPECT_EQ(session.status().code(), Status::Code::kInvalidArgument);
+    EXPECT_THAT(session.status().message(),
+                AllOf(HasSubstr("\"quality\""), HasSubstr("Metric and Auc")));
   }
 }
 

@@ -1,9 +1,13 @@
 #include "worker_sdk/session/session_impl.h"
 
 #include <filesystem>
+#include <memory>
+#include <thread>
 
 #include "sharding/exported/exported_table.h"
 #include "tests/sharding/exported/sample_export.h"
+#include "tests/support/descriptor_limit.h"
+#include "tests/support/sanitizers.h"
 #include "tests/worker_sdk/session/session_fixture.h"
 
 namespace muster {
@@ -23,9 +27,9 @@ TEST_F(SessionImplTest, TrainsEveryShardOnceAndEnds) {
   EXPECT_EQ(master_.done.size(), 2u);
   EXPECT_EQ(master_.done[0].metrics.records, kLines);
   EXPECT_EQ(server_->parts_skipped(), 0);
-  std::optional<SlotRecord> slot = ParseSlot(*ReadFile(dir_.File("slot"), 100));
+  std::optional<SlotRecord> slot = ParseSlot(*ReadFile(dir_.File("slot"), 4'096));
   EXPECT_TRUE(slot->ended);
-  EXPECT_EQ(slot->computing_token, LeaseToken());
+  EXPECT_TRUE(slot->computing.empty());
 }
 
 TEST_F(SessionImplTest, TheMasterIsToldWhatWasDoneAndWhereTheTimeWent) {
@@ -82,7 +86,7 @@ TEST_F(SessionImplTest, ATrainerThatLeavesEndsWellAndHandsBackTheRest) {
   EXPECT_EQ(master_.done.size(), 1u);
   EXPECT_EQ(master_.returned.size(), 1u);
   ExpectRows(1);
-  EXPECT_TRUE(ParseSlot(*ReadFile(dir_.File("slot"), 100))->ended);
+  EXPECT_TRUE(ParseSlot(*ReadFile(dir_.File("slot"), 4'096))->ended);
 }
 
 TEST_F(SessionImplTest, LeavingBeforeTheEndIsNoSuccess) {
@@ -95,6 +99,64 @@ TEST_F(SessionImplTest, LeavingBeforeTheEndIsNoSuccess) {
   EXPECT_EQ(session.Finish(), 1);
   EXPECT_TRUE(session.status().ok());
   EXPECT_GE(master_.returned.size(), 1u);
+}
+
+TEST_F(SessionImplTest, FinishHandsBackWhatIsStillInALoopAndSaysTheSameAgain) {
+  AddShard("a");
+  Session session = Connect();
+  Table table = session.SparseTable({.name = "t", .dim = 2, .optimizer = Sum{}});
+  std::optional<Shard> shard = session.NextShard();
+  MinibatchRange minibatches = shard->Minibatches();
+  MinibatchRange::Iterator at = minibatches.begin();
+  PushOnes(table, *at);
+  EXPECT_EQ(session.Finish(), 1);
+  ASSERT_EQ(master_.returned.size(), 1u);
+  EXPECT_EQ(master_.returned[0].failure, std::nullopt);
+  EXPECT_EQ(master_.returned[0].hand_back, HandBack::kLeaving);
+  EXPECT_TRUE(ParseSlot(*ReadFile(dir_.File("slot"), 4'096))->computing.empty())
+      << "an exit with this code must not be charged to the shard";
+  EXPECT_TRUE(++at == minibatches.end());
+  EXPECT_EQ(server_->parts_applied(), 0);
+  // The master's answer to an exchange that began after the drain has been taken.
+  master_.Drain();
+  int exchanges = 0;
+  master_.WaitFor([&] { return ++exchanges > 3; });
+  EXPECT_EQ(session.Finish(), 1);
+}
+
+TEST_F(SessionImplTest, FinishAfterLeaveHandsBackLoopsThatWereNotRunToTheirEnd) {
+  AddShard("a");
+  Session session = Connect();
+  std::optional<Shard> shard = session.NextShard();
+  session.Leave();
+  EXPECT_EQ(session.Finish(), 0);
+  ASSERT_EQ(master_.returned.size(), 1u);
+  EXPECT_EQ(master_.returned[0].failure, std::nullopt);
+  EXPECT_EQ(master_.returned[0].hand_back, HandBack::kLeaving);
+  EXPECT_EQ(session.Finish(), 0);
+}
+
+TEST_F(SessionImplTest, WithoutDescriptorsShardsGoBackUnchargedUntilThereAreSome) {
+  if (testing::kSanitized) GTEST_SKIP() << "the sanitizer needs descriptors itself";
+  AddShard("a");
+  master_.EndWhenDone();
+  Session session = Connect();
+  Table table = session.SparseTable({.name = "t", .dim = 2, .optimizer = Sum{}});
+  auto limit = std::make_unique<testing::DescriptorLimit>(testing::DescriptorLimit::kNone);
+  std::thread relief([&] {
+    master_.WaitFor([&] { return master_.returned.size() >= 2; });
+    limit.reset();
+  });
+  Train(session, table);
+  relief.join();
+  EXPECT_EQ(session.Finish(), 0);
+  for (const ReturnedLease& lease : master_.returned) {
+    EXPECT_EQ(lease.failure, std::nullopt);
+    EXPECT_EQ(lease.hand_back, HandBack::kShortage);
+    EXPECT_THAT(lease.shortage, HasSubstr("Too many open files"));
+  }
+  EXPECT_EQ(master_.done.size(), 1u);
+  ExpectRows(1);
 }
 
 TEST_F(SessionImplTest, AConflictingTableFailsTheSessionAndShowsBoth) {

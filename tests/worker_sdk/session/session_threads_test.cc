@@ -1,5 +1,6 @@
 #include "worker_sdk/session/session_impl.h"
 
+#include <atomic>
 #include <thread>
 
 #include "tests/worker_sdk/session/session_fixture.h"
@@ -80,7 +81,7 @@ TEST_F(SessionThreadsTest, ADrainFinishesTheLoopAndHandsBackTheRest) {
   EXPECT_EQ(master_.done.size(), 1u);
   EXPECT_EQ(master_.returned.size(), 1u);
   ExpectRows(1);
-  EXPECT_TRUE(ParseSlot(*ReadFile(dir_.File("slot"), 100))->ended);
+  EXPECT_TRUE(ParseSlot(*ReadFile(dir_.File("slot"), 4'096))->ended);
 }
 
 TEST_F(SessionThreadsTest, TheDestructorHandsBackWhatIsHeld) {
@@ -90,6 +91,39 @@ TEST_F(SessionThreadsTest, TheDestructorHandsBackWhatIsHeld) {
     master_.WaitFor([&] { return master_.leases.size() == 1; });
   }
   master_.WaitFor([&] { return master_.returned.size() == 1; });
+}
+
+TEST_F(SessionThreadsTest, TheFirstShardAfterARelaunchRunsAlone) {
+  AddShard("a");
+  AddShard("b");
+  master_.Reply([](v1::HelloResponse* hello) { hello->set_shards_ahead(2); });
+  Session session = std::move(Session::Connect({.master_address = master_.address(),
+                                                .worker_name = "worker-0",
+                                                .slot_file = dir_.File("slot"),
+                                                .start = 2}))
+                        .value();
+  Table table = session.SparseTable({.name = "t", .dim = 2, .optimizer = Sum{}});
+  std::optional<Shard> first = session.NextShard();
+  ASSERT_TRUE(first.has_value());
+  std::atomic<bool> alone = true;
+  std::thread other([&] {
+    std::optional<Shard> second = session.NextShard();
+    EXPECT_TRUE(second.has_value());
+    EXPECT_FALSE(alone) << "a crash now would be charged to nobody";
+    for (Minibatch& batch : second->Minibatches()) PushOnes(table, batch);
+  });
+  master_.WaitFor([&] { return master_.leases.size() == 2; });
+  int exchanges = 0;  // time for the other thread to do what it must not
+  master_.WaitFor([&] { return ++exchanges > 5; });
+  for (Minibatch& batch : first->Minibatches()) {
+    PushOnes(table, batch);
+    alone = batch.step() < kLines / kMinibatch - 1;
+  }
+  other.join();
+  master_.EndWhenDone();
+  EXPECT_FALSE(session.NextShard().has_value());
+  EXPECT_EQ(session.Finish(), 0);
+  ExpectRows(2);
 }
 
 TEST_F(SessionThreadsTest, TwoThreadsShareASession) {

@@ -7,7 +7,7 @@ namespace {
 
 using ShardImplTest = SessionTest;
 
-TEST_F(ShardImplTest, ReverifyBringsTheShardBackAndRestoredRowsAreWholeAgain) {
+TEST_F(ShardImplTest, ARestoreBringsTheShardBackAndTheRowsAreWholeAgain) {
   AddShard("a");
   master_.EndWhenDone();
   Session session = Connect();
@@ -27,7 +27,6 @@ TEST_F(ShardImplTest, ReverifyBringsTheShardBackAndRestoredRowsAreWholeAgain) {
   }
   EXPECT_EQ(session.Finish(), 0);
   EXPECT_EQ(runs, 2);
-  EXPECT_EQ(master_.reverified, 1);
   EXPECT_EQ(master_.done[0].run, 1u);
   EXPECT_EQ(master_.done[0].metrics.means["loss"].weight, kLines / kMinibatch);
   ExpectRows(1);
@@ -77,6 +76,7 @@ TEST_F(ShardImplTest, FailedAndAbandonedShardsGoBack) {
   master_.WaitFor([&] { return master_.returned.size() >= 2; });
   EXPECT_EQ(master_.returned[0].failure, "shard train/0/0: cannot");
   EXPECT_EQ(master_.returned[1].failure, std::nullopt);
+  EXPECT_EQ(master_.returned[1].hand_back, HandBack::kByTrainer);
 }
 
 TEST_F(ShardImplTest, AChangedSourceIsFatal) {

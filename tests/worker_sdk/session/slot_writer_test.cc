@@ -7,26 +7,27 @@
 namespace muster::sdk {
 namespace {
 
-TEST(SlotWriterTest, TheFileTellsWhatIsBeingComputed) {
+TEST(SlotWriterTest, TheFileTellsWhatEveryLoopIsIn) {
   muster::testing::TempDir dir;
-  auto slot = [&] { return *ParseSlot(*ReadFile(dir.File("slot"), 100)); };
+  auto slot = [&] { return *ParseSlot(*ReadFile(dir.File("slot"), 4'096)); };
   LeaseToken a = LeaseToken::FromValue(5), b = LeaseToken::FromValue(6);
   {
     SlotWriter writer(dir.File("slot"), 77);
-    EXPECT_EQ(slot(), (SlotRecord{77, {}, 0, false}));
+    EXPECT_EQ(slot(), (SlotRecord{.incarnation = 77}));
     writer.Enter(a);
     writer.Minibatch(a);
     writer.Minibatch(a);
-    EXPECT_EQ(slot(), (SlotRecord{77, a, 2, false}));
-    writer.Leave(b);  // another loop's shard
-    EXPECT_EQ(slot().computing_token, a);
+    EXPECT_EQ(slot(), (SlotRecord{.incarnation = 77, .computing = {{a, 2}}}));
+    writer.Enter(b);
     writer.Minibatch(b);
-    EXPECT_EQ(slot(), (SlotRecord{77, b, 1, false}));
+    EXPECT_EQ(slot(), (SlotRecord{.incarnation = 77, .computing = {{a, 2}, {b, 1}}}));
+    writer.Leave(a);
+    writer.Leave(a);
+    EXPECT_EQ(slot(), (SlotRecord{.incarnation = 77, .computing = {{b, 1}}}));
     writer.Leave(b);
     writer.End();
   }
-  EXPECT_EQ(slot().computing_token, LeaseToken());
-  EXPECT_TRUE(slot().ended);
+  EXPECT_EQ(slot(), (SlotRecord{.incarnation = 77, .ended = true}));
 }
 
 TEST(SlotWriterTest, WithoutAFileNothingHappens) {

@@ -77,7 +77,8 @@ struct MUSTER_EXPORT TopicHeader {
 class MUSTER_EXPORT Minibatch {
  public:
   /// Lines without their line end, in the order in which every run of the shard sees them; of a
-  /// topic, the values. Valid until the minibatch is left.
+  /// topic, the values. A line has up to 16 MiB; a job with a longer one does not start. Valid
+  /// until the minibatch is left.
   std::span<const std::string_view> records() const;
   /// The dataset is a topic.
   bool topic() const;
@@ -116,9 +117,12 @@ class MUSTER_EXPORT Minibatch {
   /// fails with the table's name.
   void Commit();
 
-  /// A weighted mean of the epoch, merged exactly once.
+  /// A weighted mean of the epoch, merged exactly once. A value or weight that is NaN or infinite,
+  /// or a weight below 0: the shard fails. A name that a shard gives to both Metric and Auc is an
+  /// error of the program, as a name over 256 bytes is.
   void Metric(std::string_view name, double value, double weight);
-  /// Scores in [0, 1] with their labels, for the area under the ROC curve of the epoch.
+  /// Scores in [0, 1] with their labels, one each, for the area under the ROC curve of the epoch.
+  /// NaN, or a score outside [0, 1]: the shard fails. Names as of Metric.
   void Auc(std::string_view name, std::span<const float> scores, std::span<const bool> labels);
   /// records()[record] cannot be used: counted and reported with file and line, or topic, partition
   /// and offset; over the job's limit the job fails. Where the dataset has a dead-letter topic, the
@@ -165,10 +169,13 @@ class MUSTER_EXPORT MinibatchRange {
 };
 
 /// A shard on lease. Not thread-safe: it stays with the thread that runs its loop, and must not
-/// outlive its session. Leaving the loop early without Fail hands the shard back.
+/// outlive its session. Leaving the loop early without Fail hands the shard back; three times in a
+/// row that came no further than a run before are one failure, unless the worker leaves.
 class MUSTER_EXPORT Shard {
  public:
-  /// The loop over the shard's minibatches; it ends early when the lease is lost.
+  /// The loop over the shard's minibatches; it ends early when the lease is lost. A shard that
+  /// comes again because a server was restored has only those of which that server has lost
+  /// something.
   MinibatchRange Minibatches(Prepare prepare = nullptr);
   /// The trainer cannot do this shard: its loop ends, it is tried again, here or elsewhere, and
   /// FAILED after the job's limit.
@@ -190,6 +197,11 @@ class MUSTER_EXPORT Shard {
 
 /// A worker's connection to its job. Thread-safe, but for moving and destruction: several threads
 /// may each run their own shards. One session a process: the slot file tells of one.
+///
+/// A crash of the process (SIGSEGV and the like, or an exit that is not 0) is charged to the shard
+/// whose loop it was in. With several loops nobody knows which shard it was, and none is charged;
+/// so that it can be next time, a process that `muster run` started again lets one loop in alone
+/// until it has completed a shard, or for a minute.
 class MUSTER_EXPORT Session {
  public:
   /// Finds the master (waiting up to connect_timeout_ms, with a line on stderr every 2 s) and
@@ -207,6 +219,11 @@ class MUSTER_EXPORT Session {
 
   /// The next shard; blocks while there is none (a replay may bring more). Nothing: the job is over
   /// or drains, or the session failed.
+  ///
+  /// A source file that is gone, or is not the one that the job has indexed, fails the job. While
+  /// this process is out of file descriptors, memory or disk, shards go back without being counted
+  /// as failed, and it tries again after a pause of 0.1 to 5 s, with a line on stderr. Up to 64
+  /// source files are kept open.
   std::optional<Shard> NextShard();
 
   /// For a trainer that was told to end (by SIGTERM, say; the SDK handles no signals): NextShard
@@ -218,7 +235,11 @@ class MUSTER_EXPORT Session {
   Status status() const;
   /// Waits until everything reported is answered; the exit code for main(): 0 when the job is over
   /// for this worker (or drains), else 1 with a message on stderr: the session failed, or the
-  /// trainer left its loop before NextShard returned nothing, without Leave. Call it once, last.
+  /// trainer left its loop before NextShard returned nothing, without Leave.
+  ///
+  /// Call it last, when every loop has ended. A shard that is still in a loop, of whatever thread,
+  /// is handed back at once, which is not counted as its failure; its loop ends as after a lost
+  /// lease. Further calls return what the first one did. Thread-safe.
   int Finish();
 
  private:

@@ -7,10 +7,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/clock.h"
 #include "worker_sdk/net/data_client.h"
 #include "worker_sdk/net/internal/request_frame.h"
 
@@ -29,16 +31,20 @@ class Connection : public std::enable_shared_from_this<Connection> {
   };
 
   /// `closed` is called once, when the connection has ended; what was outstanding has been reported
-  /// by then. `options` and `listener` must outlive the connection.
+  /// by then. `options`, `listener` and `clock` must outlive the connection.
   Connection(boost::asio::io_context* io, Target target, const DataClient::Options* options,
-             DataClient::Listener* listener, std::function<void(Connection*)> closed);
+             DataClient::Listener* listener, const Clock* clock,
+             std::function<void(Connection*)> closed);
 
   /// Starts to connect. Call once.
   void Start();
   /// Queues a request; it leaves when the server has greeted.
   void Send(SendRequest request);
-  /// Ends the connection and reports everything outstanding.
-  void Close(std::string_view why);
+  /// Ends the connection and reports everything outstanding; `refused`: the request that the server
+  /// calls malformed.
+  void Close(std::string_view why, std::optional<RequestId> refused = {});
+  /// Gives the connection up when the server owes something and no byte has moved for too long.
+  void CheckSilence();
 
  private:
   void TryAddress(size_t index);
@@ -57,10 +63,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void WatchSilence();
   template <typename Handler>
   auto Guarded(Handler handler);
+  /// The completion condition of every read and write: all of it, and every byte is progress.
+  auto AllOfIt();
 
   Target target_;
   const DataClient::Options* options_;
   DataClient::Listener* listener_;
+  const Clock* clock_;
   std::function<void(Connection*)> closed_handler_;
   Stream::socket socket_;
   boost::asio::steady_timer timer_;
@@ -69,7 +78,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool closed_ = false;
   bool greeted_ = false;
   bool writing_ = false;
-  std::chrono::steady_clock::time_point last_progress_;
+  TimePoint last_progress_{};      // bytes moved, or a request came to a connection without any
   std::deque<SendRequest> queue_;  // not yet written
   std::map<RequestId, SendRequest> outstanding_;
   std::vector<std::unique_ptr<RequestFrame>> frames_;  // being written

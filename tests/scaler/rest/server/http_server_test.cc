@@ -1,5 +1,7 @@
 #include "scaler/rest/server/http_server.h"
 
+#include <chrono>
+#include <future>
 #include <vector>
 
 #include "tests/scaler/rest/server/rest_fixture.h"
@@ -264,8 +266,12 @@ TEST_F(HttpServerTest, StopWaitsForACallThatTheJobIsAnswering) {
   const auto client = Connect();
   client->Send(client->Get("/api/v1/job"));
   job_.AwaitJobCalls(1);
+  const std::future<void> stopped = std::async(std::launch::async, [this] { server_->Stop(); });
+  EXPECT_THAT(client->ReceiveAll(), IsEmpty()) << "Stop() has begun: connections are closed";
+  // However slow the machine is, it has not come back; one that does not wait has.
+  EXPECT_EQ(stopped.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
   job_.Release();
-  server_->Stop();
+  stopped.wait();
   server_.reset();
 }
 

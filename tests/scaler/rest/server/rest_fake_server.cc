@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/token_file.h"
 #include "scaler/dashboard/dashboard_files.h"
 #include "scaler/rest/server/http_server.h"
-#include "scaler/rest/server/token_file.h"
 #include "tests/scaler/rest/fake_job_api.h"
 
 namespace {
@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   muster::InitLogging("rest-fake", muster::LogLevel::kInfo);
 
-  const auto token = LoadOrMakeToken(argv[1]);
+  const auto token = muster::LoadOrMakeToken(argv[1]);
   if (!token.ok()) {
     fmt::print(stderr, "{}\n", muster::Message(token.status()));
     return 1;

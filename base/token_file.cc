@@ -1,4 +1,4 @@
-#include "scaler/rest/server/token_file.h"
+#include "base/token_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,10 +14,13 @@
 #include "base/file.h"
 #include "base/status.h"
 
-namespace muster::scaler::rest {
+namespace muster {
 namespace {
 
 constexpr size_t kTokenBytes = 32;
+
+/// Whose file it may be.
+enum class TokenOwner : uint8_t { kUs, kAnybodyForRoot };
 
 absl::Status Unfit(const std::string& path, std::string_view what) {
   return absl::FailedPreconditionError(
@@ -36,11 +39,12 @@ absl::StatusOr<std::string> MakeToken() {
 }
 
 /// Looked at through the descriptor, so that what is checked is what is read.
-absl::StatusOr<std::string> ReadToken(int fd, const std::string& path) {
+absl::StatusOr<std::string> ReadToken(int fd, const std::string& path, TokenOwner owner) {
   struct stat info{};
   if (::fstat(fd, &info) != 0) return ErrnoStatus(errno, fmt::format("cannot examine {}", path));
   if (!S_ISREG(info.st_mode)) return Unfit(path, "is no regular file");
-  if (info.st_uid != ::geteuid()) return Unfit(path, "belongs to another user");
+  const bool root_asks = owner == TokenOwner::kAnybodyForRoot && ::geteuid() == 0;
+  if (info.st_uid != ::geteuid() && !root_asks) return Unfit(path, "belongs to another user");
   if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
     return Unfit(path, fmt::format("has mode {:04o}: others may have read it, 0600 is needed",
                                    info.st_mode & 07777));
@@ -58,12 +62,10 @@ absl::StatusOr<std::string> ReadToken(int fd, const std::string& path) {
   return token;
 }
 
-}  // namespace
-
-absl::StatusOr<std::string> LoadToken(const std::string& path) {
+absl::StatusOr<std::string> OpenToken(const std::string& path, TokenOwner owner) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd >= 0) {
-    absl::StatusOr<std::string> token = ReadToken(fd, path);
+    absl::StatusOr<std::string> token = ReadToken(fd, path, owner);
     ::close(fd);
     return token;
   }
@@ -72,12 +74,28 @@ absl::StatusOr<std::string> LoadToken(const std::string& path) {
   return ErrnoStatus(errno, fmt::format("cannot open {}", path));
 }
 
+}  // namespace
+
+absl::StatusOr<std::string> LoadToken(const std::string& path) {
+  return OpenToken(path, TokenOwner::kAnybodyForRoot);
+}
+
 absl::StatusOr<std::string> LoadOrMakeToken(const std::string& path) {
-  absl::StatusOr<std::string> token = LoadToken(path);
+  absl::StatusOr<std::string> token = OpenToken(path, TokenOwner::kUs);
   if (!absl::IsNotFound(token.status())) return token;
   MUSTER_ASSIGN_OR_RETURN(token, MakeToken());
   MUSTER_RETURN_IF_ERROR(WriteFileAtomically(path, *token + "\n", FileAccess::kOwnerOnly));
   return token;
 }
 
-}  // namespace muster::scaler::rest
+bool SameSecret(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  // volatile: or the compiler may leave the loop at the first difference.
+  volatile uint8_t difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    difference = difference | static_cast<uint8_t>(a[i] ^ b[i]);
+  }
+  return difference == 0;
+}
+
+}  // namespace muster

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 
-namespace muster::scaler::rest {
+/// The secret of a job: who knows it may ask and order. Thread-safe functions.
+namespace muster {
 
 /// The token in the file `path`: 64 hexadecimal digits, 32 random bytes. Made, with mode 0600, when
 /// there is no such file. A file that others may read, that is not ours, or holds something else is
@@ -12,7 +14,11 @@ namespace muster::scaler::rest {
 /// in.
 absl::StatusOr<std::string> LoadOrMakeToken(const std::string& path);
 
-/// For whoever asks: the same file, with the same errors; kNotFound when there is none.
+/// For whoever asks: the same file, with the same errors; kNotFound when there is none. root may
+/// ask with the token of another user, too.
 absl::StatusOr<std::string> LoadToken(const std::string& path);
 
-}  // namespace muster::scaler::rest
+/// Whether both are the same, in a time that depends on their lengths alone.
+bool SameSecret(std::string_view a, std::string_view b);
+
+}  // namespace muster

@@ -1,21 +1,22 @@
-#include "scaler/rest/server/token_file.h"
+#include "base/token_file.h"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-namespace muster::scaler::rest {
+namespace muster {
 namespace {
 
-using muster::testing::IsOk;
-using muster::testing::StatusIs;
-using muster::testing::TempDir;
 using ::testing::HasSubstr;
+using testing::IsOk;
 using ::testing::MatchesRegex;
+using testing::StatusIs;
+using testing::TempDir;
 
 TEST(TokenFileTest, ATokenIsMadeOnceAndReadByItsOwnerAlone) {
   TempDir folder;
@@ -64,5 +65,43 @@ TEST(TokenFileTest, AFileThatCannotBeTrustedIsRefusedAndLeftAlone) {
               HasSubstr("missing/token"));
 }
 
+TEST(SameSecretTest, SecretsAreComparedWhole) {
+  EXPECT_TRUE(SameSecret("", ""));
+  EXPECT_TRUE(SameSecret("abc", "abc"));
+  EXPECT_FALSE(SameSecret("abc", "abd"));
+  EXPECT_FALSE(SameSecret("xbc", "abc"));
+  EXPECT_FALSE(SameSecret("abc", "abcd"));
+}
+
+/// What `read` returns in a process of another user.
+template <typename Read>
+int AsNobody(Read read) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65'534;
+    if (::setresuid(kNobody, kNobody, kNobody) != 0) ::_exit(99);
+    ::_exit(read());
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(TokenFileTest, OtherUsersReadItNotAndRootReadsTheirs) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be another user";
+  TempDir folder;
+  const std::string path = folder.File("token");
+  ASSERT_EQ(::chmod(folder.path().c_str(), 0777), 0);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string token, LoadOrMakeToken(path));
+  const auto code_of_load = [&path] { return static_cast<int>(LoadToken(path).status().code()); };
+  EXPECT_EQ(AsNobody(code_of_load), static_cast<int>(absl::StatusCode::kPermissionDenied));
+  ASSERT_EQ(::chown(path.c_str(), 65'534, 65'534), 0);
+  EXPECT_EQ(AsNobody(code_of_load), 0);
+  EXPECT_EQ(LoadToken(path).value(), token);
+  EXPECT_THAT(LoadOrMakeToken(path),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("belongs to another user")))
+      << "who relies on it must be its owner";
+}
+
 }  // namespace
-}  // namespace muster::scaler::rest
+}  // namespace muster

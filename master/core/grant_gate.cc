@@ -1,0 +1,40 @@
+#include "master/core/grant_gate.h"
+
+#include <fmt/format.h>
+
+namespace muster {
+namespace {
+
+bool Reached(uint64_t bytes, uint64_t limit, bool before) {
+  return bytes >= (before ? limit - limit / 4 : limit);
+}
+
+}  // namespace
+
+std::optional<GrantGate::News> GrantGate::Look(uint64_t done_bytes, uint64_t failure_bytes) {
+  const bool was_open = open();
+  const bool done = Reached(done_bytes, limits_.done_bytes, too_much_done_);
+  const bool failures = Reached(failure_bytes, limits_.failure_bytes, too_many_failures_);
+  const bool news = done != too_much_done_ || failures != too_many_failures_;
+  too_much_done_ = done;
+  too_many_failures_ = failures;
+  if (!news) return std::nullopt;
+  if (open()) {
+    return News{"granting-resumed", "what held up the granting of shards is below its limit again"};
+  }
+  if (failures) {
+    return News{"granting-stopped",
+                fmt::format("the failures of shards hold {} bytes, the limit is {}: no shard is "
+                            "granted, and the job ends when what is under way is COMMITTED. "
+                            "Correct the trainer; `muster shards --retry`, or later `muster run "
+                            "--retry-failed`, tries again",
+                            failure_bytes, limits_.failure_bytes)};
+  }
+  if (!was_open) return std::nullopt;  // the failures are fewer, the other limit is known
+  return News{"granting-stopped",
+              fmt::format("DONE shards hold {} bytes, the limit is {}: no shard is granted until "
+                          "snapshots make them COMMITTED; see whether servers can write theirs",
+                          done_bytes, limits_.done_bytes)};
+}
+
+}  // namespace muster

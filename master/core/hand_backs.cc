@@ -1,0 +1,19 @@
+#include "master/core/hand_backs.h"
+
+namespace muster {
+
+bool HandBacks::Count(const ShardId& shard, LeaseToken token, uint32_t minibatches) {
+  Shard& counted = shards_[shard];
+  if (token <= counted.newest) return false;
+  counted.newest = token;
+  if (minibatches > counted.best) {
+    counted.best = minibatches;
+    counted.without_progress = 0;
+    return false;
+  }
+  if (++counted.without_progress < kWithoutProgressMax) return false;
+  counted.without_progress = 0;
+  return true;
+}
+
+}  // namespace muster

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sharding/types.h"
+
+namespace muster {
+
+/// What the supervisor reports of a node.
+struct NodeReport {
+  enum class What : uint8_t { kStarted, kExited };
+  std::string node;
+  std::string role;
+  /// Which process of the node, from 1.
+  StartNumber start{1};
+  uint64_t pid = 0;  // for people
+  What what = What::kStarted;
+  uint32_t signal = 0;  // 0: none
+  uint32_t exit_code = 0;
+  /// The token of the shard that the trainer was computing; none: no shard.
+  LeaseToken computing_token;
+  uint32_t minibatches_started = 0;
+  /// Of the worker's process that ended; 0: not known.
+  uint64_t incarnation = 0;
+  std::string text;
+};
+
+}  // namespace muster

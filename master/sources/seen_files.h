@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace muster {
+
+/// What the file system says of a file, without reading it: as long as none of this changes, the
+/// file is taken to be as it was. Copies, and the same file on another disk, differ.
+struct FileSight {
+  uint64_t inode = 0;
+  uint64_t bytes = 0;
+  int64_t modified_ns = 0;
+  int64_t changed_ns = 0;  // of content, name or rights; no program can set it back
+  friend bool operator==(const FileSight&, const FileSight&) = default;
+};
+
+/// Looks at the files, in parallel, in order; an error names its file.
+std::vector<absl::StatusOr<FileSight>> SightFiles(const std::vector<std::string>& paths,
+                                                  uint32_t threads);
+
+/// The sights of a dataset's files when their pins were last found right, next to its index: a
+/// restart then reads the pins of those files only that differ. Written whole or not at all.
+absl::Status WriteSeenFiles(const std::string& path, std::span<const FileSight> sights);
+/// Empty when there is none, it is damaged, or it is of another number of files: then every pin is
+/// to be read.
+std::vector<FileSight> ReadSeenFiles(const std::string& path, size_t count);
+
+}  // namespace muster

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "ps/net/lane.h"
+
+namespace muster::ps {
+
+/// File descriptors that no connection may take: for snapshots, exports, the master, logs, and a
+/// lane's own sockets. Without them a flood of connections would keep a server from its files.
+inline constexpr uint64_t kReservedDescriptors = 128;
+inline constexpr uint64_t kReservedDescriptorsPerLane = 8;
+
+/// Descriptors that a server of so many lanes needs to let in what `limits` allow.
+uint64_t DescriptorsFor(const LaneLimits& limits, uint32_t lanes);
+
+/// The limits that fit into `descriptors`: connections of both kinds are cut in proportion.
+/// kFailedPrecondition when less than a few would be left, with the number that is needed. Pure.
+absl::StatusOr<LaneLimits> FitLimits(const LaneLimits& limits, uint32_t lanes,
+                                     uint64_t descriptors);
+
+/// Raises this process's limit of descriptors to `wanted`, or as far as the system lets it. Returns
+/// the limit that holds now. Not thread-safe.
+absl::StatusOr<uint64_t> RaiseDescriptorLimit(uint64_t wanted);
+
+}  // namespace muster::ps

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "base/clock.h"
+
+namespace muster::ps {
+
+/// Lets one line of a kind through an interval and counts the others: what strangers cause must not
+/// fill a disk with logs. A value with one owner. Pure.
+class LogThrottle {
+ public:
+  explicit LogThrottle(std::chrono::nanoseconds interval) : interval_(interval) {}
+
+  /// Whether the line may be written now, and if so, how many were not since the last one.
+  std::optional<uint64_t> Admit(TimePoint now) {
+    if (now < next_) {
+      ++left_out_;
+      return std::nullopt;
+    }
+    next_ = now + interval_;
+    const uint64_t left_out = left_out_;
+    left_out_ = 0;
+    return left_out;
+  }
+
+ private:
+  std::chrono::nanoseconds interval_;
+  TimePoint next_{};
+  uint64_t left_out_ = 0;
+};
+
+}  // namespace muster::ps

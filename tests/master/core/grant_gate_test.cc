@@ -1,0 +1,42 @@
+#include "master/core/grant_gate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(GrantGateTest, ClosesAtALimitAndOpensWellBelowIt) {
+  GrantGate gate({.done_bytes = 1'000, .failure_bytes = 100});
+  EXPECT_FALSE(gate.Look(999, 99).has_value());
+  EXPECT_TRUE(gate.open());
+  const auto closed = gate.Look(1'000, 0);
+  ASSERT_TRUE(closed.has_value());
+  EXPECT_EQ(closed->kind, "granting-stopped");
+  EXPECT_THAT(closed->text, HasSubstr("DONE shards hold 1000 bytes, the limit is 1000"));
+  EXPECT_TRUE(gate.too_much_done());
+  EXPECT_FALSE(gate.Look(2'000, 0).has_value()) << "told once";
+  EXPECT_FALSE(gate.Look(750, 0).has_value());
+  EXPECT_FALSE(gate.open()) << "it does not flutter";
+  const auto opened = gate.Look(749, 0);
+  ASSERT_TRUE(opened.has_value());
+  EXPECT_EQ(opened->kind, "granting-resumed");
+  EXPECT_TRUE(gate.open());
+}
+
+TEST(GrantGateTest, EitherLimitHoldsItClosed) {
+  GrantGate gate({.done_bytes = 1'000, .failure_bytes = 100});
+  EXPECT_TRUE(gate.Look(1'000, 0).has_value());
+  const auto failures = gate.Look(1'000, 100);
+  ASSERT_TRUE(failures.has_value());
+  EXPECT_THAT(failures->text, HasSubstr("failures of shards hold 100 bytes, the limit is 100"));
+  EXPECT_FALSE(gate.Look(1'000, 0).has_value());
+  EXPECT_FALSE(gate.open());
+  EXPECT_TRUE(gate.Look(0, 0).has_value());
+  EXPECT_TRUE(gate.open());
+}
+
+}  // namespace
+}  // namespace muster

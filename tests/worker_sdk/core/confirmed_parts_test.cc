@@ -1,0 +1,66 @@
+#include "worker_sdk/core/confirmed_parts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/worker_sdk/core/core_fixture.h"
+
+namespace muster::sdk {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr size_t kAll = 1'000'000;
+const PartitionId kFirst{0}, kSecond{1};
+
+/// Only the first partition has been restored, at `restored_at`.
+PartitionMap Restored(uint64_t restored_at) {
+  PartitionMap map = MapOf(restored_at, restored_at);
+  map.partitions[0].restored_at = RestoreEpoch(restored_at);
+  return map;
+}
+
+std::vector<uint32_t> Minibatches(const std::vector<ConfirmedParts::Minibatch>& doubted) {
+  std::vector<uint32_t> minibatches;
+  for (const auto& one : doubted) minibatches.push_back(one.minibatch.value());
+  return minibatches;
+}
+
+TEST(ConfirmedPartsTest, OnlyWhatARestoredPartitionSaidBeforeIsDoubted) {
+  ConfirmedParts parts;
+  parts.TakeMap(Restored(3));
+  for (uint32_t m : {0u, 63u, 64u, 200u}) {
+    parts.Add(kFirst, MinibatchIndex(m), RestoreEpoch(3));
+    parts.Add(kSecond, MinibatchIndex(m), RestoreEpoch(3));
+  }
+  parts.TakeMap(Restored(3));
+  EXPECT_THAT(parts.Doubted(kAll), IsEmpty()) << "it was restored before they were said";
+  parts.TakeMap(Restored(4));
+  parts.Add(kFirst, MinibatchIndex(300), RestoreEpoch(4));
+  const auto doubted = parts.Doubted(kAll);
+  EXPECT_THAT(Minibatches(doubted), ElementsAre(0, 63, 64, 200));
+  for (const auto& one : doubted) EXPECT_THAT(one.partitions, ElementsAre(kFirst));
+  EXPECT_THAT(Minibatches(parts.Doubted(3)), ElementsAre(0, 63, 64));
+}
+
+TEST(ConfirmedPartsTest, AnAnswerToARequestOfBeforeTheRestoreRemovesNoDoubt) {
+  ConfirmedParts parts;
+  parts.TakeMap(Restored(3));
+  parts.Add(kFirst, MinibatchIndex(1), RestoreEpoch(3));
+  parts.TakeMap(Restored(5));
+  parts.Add(kFirst, MinibatchIndex(1), RestoreEpoch(4));
+  parts.Remove(kFirst, MinibatchIndex(1), RestoreEpoch(4));
+  parts.Add(kFirst, MinibatchIndex(2), RestoreEpoch(4));
+  EXPECT_THAT(Minibatches(parts.Doubted(kAll)), ElementsAre(1, 2));
+  parts.Add(kFirst, MinibatchIndex(1), RestoreEpoch(5));
+  parts.Remove(kFirst, MinibatchIndex(2), RestoreEpoch(5));
+  EXPECT_THAT(parts.Doubted(kAll), IsEmpty());
+  parts.Add(kFirst, MinibatchIndex(1), RestoreEpoch(4));
+  EXPECT_THAT(parts.Doubted(kAll), IsEmpty()) << "a late answer makes no doubt";
+}
+
+}  // namespace
+}  // namespace muster::sdk

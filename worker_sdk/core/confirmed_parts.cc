@@ -1,0 +1,87 @@
+#include "worker_sdk/core/confirmed_parts.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <utility>
+
+namespace muster::sdk {
+namespace {
+
+constexpr uint32_t kWordBits = 64;
+
+void Set(MinibatchIndex minibatch, std::vector<uint64_t>* bits) {
+  const size_t word = minibatch.value() / kWordBits;
+  if (word >= bits->size()) bits->resize(word + 1);
+  (*bits)[word] |= uint64_t{1} << (minibatch.value() % kWordBits);
+}
+
+void Clear(MinibatchIndex minibatch, std::vector<uint64_t>* bits) {
+  const size_t word = minibatch.value() / kWordBits;
+  if (word < bits->size()) (*bits)[word] &= ~(uint64_t{1} << (minibatch.value() % kWordBits));
+}
+
+bool Has(MinibatchIndex minibatch, const std::vector<uint64_t>& bits) {
+  const size_t word = minibatch.value() / kWordBits;
+  return word < bits.size() && (bits[word] >> (minibatch.value() % kWordBits) & 1) != 0;
+}
+
+}  // namespace
+
+ConfirmedParts::Partition& ConfirmedParts::At(PartitionId partition) {
+  if (partition.value() >= partitions_.size()) partitions_.resize(partition.value() + 1);
+  return partitions_[partition.value()];
+}
+
+void ConfirmedParts::Add(PartitionId partition, MinibatchIndex minibatch, RestoreEpoch sent_under) {
+  Partition& parts = At(partition);
+  if (sent_under >= parts.restored_at) {
+    Set(minibatch, &parts.sure);
+    Clear(minibatch, &parts.doubted);
+  } else if (!Has(minibatch, parts.sure)) {
+    Set(minibatch, &parts.doubted);
+  }
+}
+
+bool ConfirmedParts::Remove(PartitionId partition, MinibatchIndex minibatch,
+                            RestoreEpoch sent_under) {
+  Partition& parts = At(partition);
+  if (sent_under < parts.restored_at) return false;
+  Clear(minibatch, &parts.doubted);
+  return true;
+}
+
+void ConfirmedParts::TakeMap(const PartitionMap& map) {
+  for (uint32_t id = 0; id < map.partitions.size(); ++id) {
+    Partition& parts = At(PartitionId(id));
+    const RestoreEpoch restored_at = map.partitions[id].restored_at;
+    if (restored_at <= parts.restored_at) continue;
+    parts.restored_at = restored_at;
+    parts.doubted.resize(std::max(parts.doubted.size(), parts.sure.size()));
+    for (size_t word = 0; word < parts.sure.size(); ++word) {
+      parts.doubted[word] |= std::exchange(parts.sure[word], 0);
+    }
+  }
+}
+
+std::vector<ConfirmedParts::Minibatch> ConfirmedParts::Doubted(size_t limit) const {
+  std::map<MinibatchIndex, std::vector<PartitionId>> found;
+  for (uint32_t id = 0; id < partitions_.size(); ++id) {
+    const Bits& doubts = partitions_[id].doubted;
+    for (size_t word = 0; word < doubts.size(); ++word) {
+      for (uint64_t bits = doubts[word]; bits != 0; bits &= bits - 1) {
+        const auto bit = static_cast<uint32_t>(std::countr_zero(bits));
+        found[MinibatchIndex(static_cast<uint32_t>(word) * kWordBits + bit)].push_back(
+            PartitionId(id));
+      }
+    }
+  }
+  std::vector<Minibatch> doubted;
+  for (auto& [minibatch, partitions] : found) {
+    if (doubted.size() == limit) break;
+    doubted.push_back({minibatch, std::move(partitions)});
+  }
+  return doubted;
+}
+
+}  // namespace muster::sdk

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "sharding/partition_map.h"
+#include "sharding/types.h"
+
+namespace muster::sdk {
+
+/// Which parts of one shard their partitions have confirmed to be in the rows, and which of these
+/// are *doubted*: confirmed by a state from before the partition's newest restore, so that the
+/// partition must be asked again. Pure; not thread-safe.
+class ConfirmedParts {
+ public:
+  /// A minibatch with the partitions that its parts are in.
+  struct Minibatch {
+    MinibatchIndex minibatch;
+    std::vector<PartitionId> partitions;
+  };
+
+  /// The partition has said that the part is in its rows, to a request that was sent under a map of
+  /// the restore epoch `sent_under`.
+  void Add(PartitionId partition, MinibatchIndex minibatch, RestoreEpoch sent_under);
+  /// The partition has said that the part is not in its rows, as above. False: that was of a state
+  /// before its newest restore, and means nothing.
+  bool Remove(PartitionId partition, MinibatchIndex minibatch, RestoreEpoch sent_under);
+  /// Doubts what partitions have confirmed before their newest restore. To be given every map, in
+  /// their order, the one at the grant first: what comes under a map is confirmed as of it.
+  void TakeMap(const PartitionMap& map);
+  /// What is doubted, by minibatch in ascending order, at most `limit` of them.
+  std::vector<Minibatch> Doubted(size_t limit) const;
+
+ private:
+  using Bits = std::vector<uint64_t>;  // 64 minibatches per word
+  struct Partition {
+    /// Of the newest restore that is known; what older states have confirmed is doubted.
+    RestoreEpoch restored_at;
+    Bits sure;
+    Bits doubted;
+  };
+  Partition& At(PartitionId partition);
+
+  std::vector<Partition> partitions_;  // by id
+};
+
+}  // namespace muster::sdk

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "base/clock.h"
+#include "sharding/types.h"
+
+namespace muster::sdk {
+
+/// Lets the first shard of a process that was started again run alone, until one is completed, but
+/// not for longer than kAloneMax: loops may wait for each other.
+/// A crash is charged to a shard that was being computed alone, and to none of several: else a
+/// shard that crashes its trainer would do so again and again, always in company. Pure. Not
+/// thread-safe.
+class FirstAlone {
+ public:
+  static constexpr std::chrono::seconds kAloneMax{60};
+
+  /// `started_again`: the process follows another of the same worker.
+  explicit FirstAlone(bool started_again) : over_(!started_again) {}
+
+  /// Names one thread of the process.
+  using ThreadNumber = uint64_t;
+
+  /// Whether this thread may take a shard now. A thread that holds the first one may: it would wait
+  /// for itself.
+  bool MayTake(ThreadNumber thread, TimePoint now) const {
+    return over_ || !first_.has_value() || first_->thread == thread ||
+           now - first_->since >= kAloneMax;
+  }
+  void Took(ThreadNumber thread, LeaseToken token, TimePoint now) {
+    if (first_.has_value()) over_ = true;
+    if (!over_) first_ = First{thread, token, now};
+  }
+  /// The loop has left the shard; one that was not completed proves nothing.
+  enum class How { kCompleted, kGivenUp };
+  void Left(LeaseToken token, How how) {
+    if (over_ || !first_.has_value() || first_->token != token) return;
+    over_ = how == How::kCompleted;
+    first_.reset();
+  }
+  bool over() const { return over_; }
+
+ private:
+  struct First {
+    ThreadNumber thread;
+    LeaseToken token;
+    TimePoint since;
+  };
+  bool over_;
+  std::optional<First> first_;
+};
+
+}  // namespace muster::sdk

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/clock.h"
+
+namespace muster::sdk {
+
+/// How a worker goes on that cannot read a shard because the process or its machine is out of
+/// descriptors, memory or disk: how long it pauses, and which failures it says on stderr. Pure. Not
+/// thread-safe.
+class ReadBackoff {
+ public:
+  static constexpr std::chrono::milliseconds kPauseMin{100};
+  static constexpr std::chrono::milliseconds kPauseMax{5'000};
+  /// Between two lines; the distance doubles, and starts anew after as long a time without failure.
+  static constexpr std::chrono::seconds kLineEveryMin{2};
+  static constexpr std::chrono::seconds kLineEveryMax{60};
+
+  struct Step {
+    std::chrono::milliseconds pause{0};
+    bool say = false;
+    /// Failures since the last line, this one not counted.
+    uint64_t unsaid = 0;
+  };
+  Step Failed(TimePoint now) {
+    pause_ = pause_.count() == 0 ? kPauseMin : std::min(pause_ * 2, kPauseMax);
+    const bool anew = !failed_before_ || now - last_failure_ > kLineEveryMax;
+    failed_before_ = true;
+    last_failure_ = now;
+    if (anew) distance_ = kLineEveryMin;
+    if (!anew && now < next_line_) {
+      ++unsaid_;
+      return {pause_, false, unsaid_};
+    }
+    next_line_ = now + distance_;
+    distance_ = std::min(distance_ * 2, kLineEveryMax);
+    const Step step{pause_, true, unsaid_};
+    unsaid_ = 0;
+    return step;
+  }
+  /// A shard was read: the next failure pauses as the first one did.
+  void Succeeded() { pause_ = std::chrono::milliseconds(0); }
+
+ private:
+  std::chrono::milliseconds pause_{0};
+  bool failed_before_ = false;
+  TimePoint last_failure_{};
+  TimePoint next_line_{};
+  std::chrono::seconds distance_ = kLineEveryMin;
+  uint64_t unsaid_ = 0;
+};
+
+}  // namespace muster::sdk
