@@ -61,10 +61,14 @@ struct Lane::State {
       : options(std::move(given)),
         context{handler, &options.limits, options.clock},
         unix_quota{"UNIX", options.limits.unix_connections_max},
-        tcp_quota{"TCP", options.limits.tcp_connections_max} {
+        tcp_quota{"TCP", options.limits.tcp_connections_max +
+                             (HasUnix() ? 0 : options.limits.unix_connections_max)} {
     MUSTER_CHECK(options.clock != nullptr);
   }
 
+  bool HasUnix() const {
+    return !options.unix_path.empty() && options.unix_path.size() <= kUnixPathMax;
+  }
   absl::StatusOr<std::string> ListenUnix();
   absl::StatusOr<std::string> ListenTcp();
   template <typename Acceptor>
@@ -133,7 +137,8 @@ absl::StatusOr<std::vector<std::string>> Lane::Listen() {
   if (path.size() > kUnixPathMax) {
     Log(LogLevel::kWarning, "lane {}: the path {} is longer than {} bytes, serving TCP only",
         state_->options.name, path, kUnixPathMax);
-  } else if (!path.empty()) {
+  }
+  if (state_->HasUnix()) {
     MUSTER_ASSIGN_OR_RETURN(std::string address, state_->ListenUnix());
     addresses.push_back(std::move(address));
   }

@@ -16,7 +16,8 @@ namespace muster::ps {
 /// What one lane may use.
 struct LaneLimits {
   /// Connections at a time. The kinds are counted apart, because every user of the machine reaches
-  /// the TCP port, but only the server's own user its UNIX socket.
+  /// the TCP port, but only the server's own user its UNIX socket. A lane without a UNIX socket
+  /// lets in as many by TCP as both together.
   uint32_t unix_connections_max = 1024;
   uint32_t tcp_connections_max = 256;
   /// From the connection to its hello, and from an error to its end: afterwards it is closed.

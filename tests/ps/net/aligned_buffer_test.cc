@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 
 namespace muster::ps {
@@ -34,9 +35,7 @@ TEST(AlignedBufferTest, ReleasesWhatIsLarge) {
 }
 
 TEST(AlignedBufferTest, MemoryThatIsNotToBeHadIsAnAnswerNotACrash) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers end the process at such a request";
-#endif
+  if (muster::testing::kSanitized) GTEST_SKIP() << "sanitizers end the process at such a request";
   AlignedBuffer buffer;
   ASSERT_TRUE(buffer.Resize(16));
   EXPECT_FALSE(buffer.Resize(uint64_t{1} << 60));

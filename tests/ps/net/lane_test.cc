@@ -60,6 +60,29 @@ TEST(LaneTest, ATooLongPathMeansTcpOnly) {
   EXPECT_THAT(addresses, ElementsAre(StartsWith("127.0.0.1:")));
 }
 
+// Then every worker of the job comes by TCP.
+TEST(LaneTest, WithoutAUnixSocketAsManyConnectByTcpAsByBoth) {
+  TempDir dir;
+  FakeHandler handler;
+  for (const std::string& path : {std::string(), dir.File(std::string(120, 'p'))}) {
+    Lane lane({.name = "l",
+               .unix_path = path,
+               .limits = {.unix_connections_max = 2, .tcp_connections_max = 1},
+               .clock = &kClock},
+              &handler);
+    MUSTER_ASSERT_OK_AND_ASSIGN(const auto addresses, lane.Listen());
+    lane.Start();
+    std::vector<std::unique_ptr<WireClient>> clients;
+    for (int i = 0; i < 3; ++i) {
+      clients.push_back(std::make_unique<WireClient>(addresses[0]));
+      clients.back()->SendHello("job");
+      EXPECT_TRUE(clients.back()->Receive()) << i;
+    }
+    WireClient fourth(addresses[0]);
+    EXPECT_THAT(fourth.ReceiveErrorAndEnd(), HasSubstr("3 TCP connections, its limit"));
+  }
+}
+
 TEST(LaneTest, AMissingFolderIsAnErrorWithThePath) {
   FakeHandler handler;
   Lane lane({.name = "l", .unix_path = "/nowhere/at/all", .limits = {}, .clock = &kClock},
