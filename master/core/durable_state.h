@@ -118,7 +118,8 @@ struct NodeRecord {
   uint64_t pid = 0;  // of told_start, for people
   /// Of a worker: what the process chose. Of a server: what the master gave it.
   uint64_t incarnation = 0;
-  /// The start that the process of `incarnation` is; 0: not known.
+  /// The newest start that a process has said of itself in this run; 0: none. The process of
+  /// `incarnation` is it, or was started by hand.
   StartNumber start;
   std::string last_exit;
   uint64_t records_committed = 0;

@@ -58,7 +58,7 @@ absl::StatusOr<RegisterServerReply> MasterCore::RegisterServer(const RegisterSer
     newest_server_ = newest_server_.Next();
     record.nonce = request.nonce;
     record.incarnation = newest_server_.value();
-    record.start = request.start;
+    nodes_.KeepStart(node, request.start);
     record.lanes = request.lanes;
     record.skipped_before += std::exchange(record.skipped_now, 0);
     record.stale_before += std::exchange(record.stale_now, 0);

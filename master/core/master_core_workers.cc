@@ -38,7 +38,7 @@ absl::Status MasterCore::HelloWorker(const WorkerKey& worker, StartNumber start,
     node->drain = {};
   }
   node->record.incarnation = worker.incarnation;
-  node->record.start = start;
+  nodes_.KeepStart(node, start);
   TouchSession(worker, at);
   nodes_.Touch(*node);
   WorkerHeard(worker, nullptr, at);
@@ -71,7 +71,7 @@ void MasterCore::WorkerHeard(const WorkerKey& worker, const WorkerTimes* times, 
   if (times != nullptr) node->times = *times;
   if (node->record.incarnation != worker.incarnation) {
     node->record.incarnation = worker.incarnation;
-    node->record.start = sessions_[worker].start;
+    nodes_.KeepStart(node, sessions_[worker].start);
     nodes_.Touch(*node);
   }
   const bool was_lost = node->record.state == "lost";

@@ -96,6 +96,12 @@ std::optional<ServerId> NodeTable::ServerIdOf(const std::string& name) {
   return id;
 }
 
+void NodeTable::KeepStart(Node* node, StartNumber start) {
+  if (start <= node->record.start) return;
+  node->record.start = start;
+  Touch(*node);
+}
+
 bool NodeTable::SetState(Node* node, std::string_view state) {
   if (node->record.state == state) return false;
   node->record.state = std::string(state);

@@ -84,6 +84,9 @@ class NodeTable {
 
   /// The node's record must be journaled.
   void Touch(const Node& node) { dirty_.insert(node.record.name); }
+  /// A process of the node says which start it is. One that was started by hand does not (0): what
+  /// is known stays.
+  void KeepStart(Node* node, StartNumber start);
   /// Sets the state; returns whether it changed.
   bool SetState(Node* node, std::string_view state);
   /// Time passed in which nobody could be heard: everybody counts as heard that much later, at most

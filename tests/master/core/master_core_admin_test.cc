@@ -144,6 +144,19 @@ TEST_F(AdminTest, AStartThatWasToldMakesAnEarlierProcessADeadOne) {
   EXPECT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(3), At()), testing::IsOk());
 }
 
+TEST_F(AdminTest, AProcessThatWasStartedByHandMakesNobodyForgetTheStartsBeforeIt) {
+  Start();
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(2), At()), testing::IsOk());
+  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, StartNumber(0), At()), testing::IsOk());
+  const auto late = [&] { return core->HelloWorker({"worker-0", 6}, StartNumber(1), At()); };
+  EXPECT_THAT(late(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                               HasSubstr("start 2 of it has been heard of already")));
+  Sync();
+  Restart();
+  EXPECT_THAT(late(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("start 2")));
+  EXPECT_THAT(core->ExchangeWorker(Request("worker-0", 8), At()).status(), testing::IsOk());
+}
+
 TEST_F(AdminTest, MasterAndScalerRunWithoutRegistering) {
   Start();
   for (const char* role : {"master", "scaler"}) {

@@ -53,6 +53,8 @@ TEST_F(ServersTest, ALateRegisterOfAnEarlierStartTakesNobodysPlace) {
       << "the journal knows it";
   EXPECT_EQ(register_as(6, 2)->incarnation, newest->incarnation);
   EXPECT_GT(register_as(7, 0)->incarnation, newest->incarnation) << "by hand: the newest counts";
+  EXPECT_THAT(late(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("start 2")))
+      << "and what was known stays";
 }
 
 TEST_F(ServersTest, OwnIsRepeatedUntilTheHeartbeatShowsIt) {
