@@ -19,7 +19,8 @@ using internal::ListRef;
 using internal::QueueRef;
 using internal::ToStatus;
 
-constexpr std::string_view kDeletes = "delete";  // of cleanup.policy
+constexpr std::string_view kDeletes = "delete";           // of cleanup.policy
+constexpr char kCreates[] = "auto.create.topics.enable";  // of brokers
 /// Some set the largest number that there is, for "for ever".
 constexpr std::chrono::milliseconds kRetentionMax = std::chrono::years(100);
 
@@ -47,7 +48,15 @@ class TopicImpl final : public Topic {
   absl::StatusOr<uint32_t> Partitions() override { return PartitionsOf(*client_, options_.topic); }
 
   absl::Status CheckOther(const std::string& topic) override {
-    return PartitionsOf(*client_, topic).status();
+    const absl::Status status = PartitionsOf(*client_, topic).status();
+    if (!absl::IsNotFound(status)) return status;
+    const int32_t broker = rd_kafka_controllerid(client_->get(), Timeout());
+    if (broker < 0) return status;
+    const auto settings = Describe(RD_KAFKA_RESOURCE_BROKER, fmt::format("{}", broker));
+    // Who may not ask how brokers are set is told that there is no topic, which is true.
+    if (!settings.ok()) return status;
+    const auto creates = settings->find(kCreates);
+    return creates != settings->end() && creates->second == "true" ? absl::OkStatus() : status;
   }
 
   absl::StatusOr<std::vector<Log>> Logs(uint32_t partitions) override {
@@ -91,25 +100,13 @@ class TopicImpl final : public Topic {
   }
 
   absl::StatusOr<std::optional<std::chrono::milliseconds>> Retention() override {
-    const QueueRef queue(rd_kafka_queue_new(client_->get()));
-    rd_kafka_ConfigResource_t* resource =
-        rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, options_.topic.c_str());
-    const std::unique_ptr<rd_kafka_ConfigResource_t,
-                          internal::Destroyer<rd_kafka_ConfigResource_destroy>>
-        owner(resource);
-    rd_kafka_DescribeConfigs(client_->get(), &resource, 1, nullptr, queue.get());
-    const EventRef event(rd_kafka_queue_poll(queue.get(), Timeout()));
-    if (event == nullptr) return Explain(absl::UnavailableError(name_ + ": no broker answers"));
-    const rd_kafka_DescribeConfigs_result_t* result =
-        rd_kafka_event_DescribeConfigs_result(event.get());
-    if (result == nullptr || rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) {
-      return ToStatus(rd_kafka_event_error(event.get()), name_);
-    }
-    size_t count = 0;
-    const rd_kafka_ConfigResource_t** resources =
-        rd_kafka_DescribeConfigs_result_resources(result, &count);
-    if (count != 1) return std::nullopt;
-    return RetentionIn(resources[0]);
+    MUSTER_ASSIGN_OR_RETURN(const Settings settings,
+                            Describe(RD_KAFKA_RESOURCE_TOPIC, options_.topic));
+    const auto value = [&](const char* name, std::string_view otherwise) {
+      const auto found = settings.find(name);
+      return found == settings.end() ? otherwise : std::string_view(found->second);
+    };
+    return RetentionOf(value("retention.ms", ""), value("cleanup.policy", kDeletes));
   }
 
   absl::Status Commit(const std::map<uint32_t, uint64_t>& offsets) override {
@@ -182,19 +179,33 @@ class TopicImpl final : public Topic {
     return absl::IsNotFound(status) ? absl::UnavailableError(status.message()) : status;
   }
 
-  static std::optional<std::chrono::milliseconds> RetentionIn(
-      const rd_kafka_ConfigResource_t* resource) {
-    size_t count = 0;
-    const rd_kafka_ConfigEntry_t** entries = rd_kafka_ConfigResource_configs(resource, &count);
-    std::string_view retention_ms, cleanup_policy = kDeletes;
-    for (size_t i = 0; i < count; ++i) {
-      const std::string_view name = rd_kafka_ConfigEntry_name(entries[i]);
-      const char* text = rd_kafka_ConfigEntry_value(entries[i]);
-      if (text == nullptr) continue;
-      if (name == "retention.ms") retention_ms = text;
-      if (name == "cleanup.policy") cleanup_policy = text;
+  using Settings = std::map<std::string, std::string>;
+  /// What the brokers say of how a topic or a broker is set; empty: nothing.
+  absl::StatusOr<Settings> Describe(rd_kafka_ResourceType_t type, const std::string& name) {
+    const QueueRef queue(rd_kafka_queue_new(client_->get()));
+    rd_kafka_ConfigResource_t* resource = rd_kafka_ConfigResource_new(type, name.c_str());
+    const std::unique_ptr<rd_kafka_ConfigResource_t,
+                          internal::Destroyer<rd_kafka_ConfigResource_destroy>>
+        owner(resource);
+    rd_kafka_DescribeConfigs(client_->get(), &resource, 1, nullptr, queue.get());
+    const EventRef event(rd_kafka_queue_poll(queue.get(), Timeout()));
+    if (event == nullptr) return Explain(absl::UnavailableError(name_ + ": no broker answers"));
+    const rd_kafka_DescribeConfigs_result_t* result =
+        rd_kafka_event_DescribeConfigs_result(event.get());
+    if (result == nullptr || rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      return ToStatus(rd_kafka_event_error(event.get()), name_);
     }
-    return RetentionOf(retention_ms, cleanup_policy);
+    Settings settings;
+    size_t count = 0;
+    const rd_kafka_ConfigResource_t** resources =
+        rd_kafka_DescribeConfigs_result_resources(result, &count);
+    if (count != 1) return settings;
+    const rd_kafka_ConfigEntry_t** entries = rd_kafka_ConfigResource_configs(resources[0], &count);
+    for (size_t i = 0; i < count; ++i) {
+      const char* text = rd_kafka_ConfigEntry_value(entries[i]);
+      if (text != nullptr) settings[rd_kafka_ConfigEntry_name(entries[i])] = text;
+    }
+    return settings;
   }
 
   const std::unique_ptr<Client> client_;

@@ -40,7 +40,8 @@ class Topic {
   virtual absl::StatusOr<std::string> Cluster() = 0;
   /// Number of partitions.
   virtual absl::StatusOr<uint32_t> Partitions() = 0;
-  /// Whether the cluster has another topic; errors name it.
+  /// Whether records can be written to another topic of the cluster, as far as one can tell without
+  /// writing: it is there, or the brokers make topics when they are written to. Errors name it.
   virtual absl::Status CheckOther(const std::string& topic) = 0;
   struct Log {
     uint64_t begin = 0;

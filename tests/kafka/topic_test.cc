@@ -50,7 +50,11 @@ TEST_F(TopicTest, AnotherTopicIsAskedForByItsName) {
   cluster_.CreateTopic("t", 1);
   cluster_.CreateTopic("dead", 2);
   rd_kafka_mock_topic_set_error(cluster_.get(), "none", RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
-  const auto topic = Open("t");
+  // The mock brokers do not say how they are set, so nobody knows that they make topics.
+  MUSTER_ASSERT_OK_AND_ASSIGN(
+      const auto topic,
+      Topic::Open(cluster_.config(),
+                  {.topic = "t", .group = "g", .timeout = std::chrono::milliseconds(1'000)}));
   EXPECT_THAT(topic->CheckOther("dead"), IsOk());
   EXPECT_THAT(topic->CheckOther("none"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("topic 'none'")));
