@@ -12,6 +12,13 @@ namespace {
 
 /// Logs that end before what was cut: after a change of leader that can pass.
 constexpr std::chrono::seconds kTruncatedMax{30};
+/// A topic is believed to be gone after so many looks that did not find it, over so long. Brokers
+/// say so of topics that are there, too: for a moment, while leaders are elected, or to a client
+/// that asks a broker which has just begun.
+constexpr uint32_t kGoneLooks = 3;
+constexpr std::chrono::seconds kGoneTime{2};
+/// A start beyond the end of its log: after a change of leader that can pass.
+constexpr std::chrono::seconds kBeyondMax{10};
 /// Retention is near when this share of the log, or of the time that records are kept, is left
 /// before what is not COMMITTED, and far again at twice as much.
 constexpr uint64_t kNearLogShare = 10;
@@ -20,6 +27,21 @@ constexpr int kNearTimeShare = 2;
 /// Offsets that are gone, as people read them.
 std::string GoneText(const StreamRange& range, uint64_t log_begin) {
   return fmt::format("offsets [{}, {})", range.begin, std::min(range.end, log_begin));
+}
+
+/// Why a log that ends before what the dataset has of it does so.
+struct Truncation {
+  std::string what, why;
+};
+Truncation TruncationOf(const DatasetPlan& plan, const StreamTable::Progress& partition) {
+  const StreamPosition& position = partition.position;
+  const bool cut = position.cut > position.begin;
+  return {fmt::format("dataset '{}': the log of topic '{}', partition {}, ends before {}",
+                      plan.name, plan.stream->topic, position.partition.value(),
+                      cut ? "what was already cut of it"
+                          : fmt::format("offset {}, where the dataset begins", position.begin)),
+          fmt::format("the topic was made anew, or its brokers have lost records{}",
+                      cut ? "" : ", or kafka.start names an offset that it never had")};
 }
 
 }  // namespace
@@ -31,12 +53,16 @@ void MasterCore::SeeStream(const StreamLook& look, StepTime at) {
   if (!ledger_.streams().IsStream(dataset)) return;
   StreamWatch& watch = stream_watches_[dataset];
   TellStreamError(look, &watch, at);
-  if (look.fatal) {
+  if (look.beyond && !watch.beyond_since.has_value()) watch.beyond_since = at.now;
+  if (look.fatal || (look.beyond && at.now - *watch.beyond_since >= kBeyondMax)) {
     return EndJob(
         JobState::kFailed,
         fmt::format("dataset '{}': {}", options_.datasets[dataset.value()].name, look.error), at);
   }
+  if (look.gone) CountGone(dataset, &watch, at);
   if (!look.error.empty()) return;
+  watch.gone_looks = 0;
+  watch.beyond_since.reset();
   const size_t known = ledger_.streams().ProgressOf(dataset).size();
   if (!CheckStream(look, &watch, at)) return;
   TellNewPartitions(look, known, at);
@@ -67,7 +93,6 @@ void MasterCore::TellStreamError(const StreamLook& look, StreamWatch* watch, Ste
                           "such records go back and are run again until they can",
                           plan.name, look.dead_letter_trouble));
   }
-  watch->gone |= look.gone;
   if (look.fatal || look.error.empty() == watch->error.empty()) return;
   watch->error = look.error;
   if (!look.error.empty()) {
@@ -80,10 +105,26 @@ void MasterCore::TellStreamError(const StreamLook& look, StreamWatch* watch, Ste
     AddEvent(
         at, "stream-reachable", "",
         fmt::format("dataset '{}': topic '{}' can be read again{}", plan.name, plan.stream->topic,
-                    watch->gone ? "; the brokers had said that there is none: if it was made anew, "
-                                  "begin a new job in another spec.stateDirectory"
-                                : ""));
+                    watch->gone_looks > 0
+                        ? "; the brokers had said that there is none: if it was made anew, "
+                          "begin a new job in another spec.stateDirectory"
+                        : ""));
   }
+}
+
+void MasterCore::CountGone(DatasetId dataset, StreamWatch* watch, StepTime at) {
+  if (watch->gone_looks++ == 0) watch->gone_since = at.now;
+  if (watch->gone || watch->gone_looks < kGoneLooks || at.now - watch->gone_since < kGoneTime) {
+    return;
+  }
+  watch->gone = true;
+  if (ledger_.streams().ProgressOf(dataset).empty()) return;  // there was none yet
+  const DatasetPlan& plan = options_.datasets[dataset.value()];
+  AddEvent(at, "stream-gone", "",
+           fmt::format("dataset '{}': the brokers say again and again that there is no topic '{}'. "
+                       "The job waits for it, and fails if it comes back with less in it than was "
+                       "cut: then it was made anew",
+                       plan.name, plan.stream->topic));
 }
 
 bool MasterCore::CheckStream(const StreamLook& look, StreamWatch* watch, StepTime at) {
@@ -108,33 +149,33 @@ bool MasterCore::CheckStream(const StreamLook& look, StreamWatch* watch, StepTim
     TellGrownAgain(look.dataset, watch, at);
     return true;
   }
-  const std::string what = fmt::format(
-      "dataset '{}': the log of topic '{}', partition {}, ends before what was already cut of it",
-      plan.name, plan.stream->topic, truncated.front().value());
   constexpr std::string_view kAnew =
       "What the job has learnt belongs to the former log; begin a new job in another "
       "spec.stateDirectory";
+  std::optional<Truncation> truncation;
+  for (const StreamTable::Progress& partition : ledger_.streams().ProgressOf(look.dataset)) {
+    const TopicPartition id = partition.position.partition;
+    if (std::ranges::find(truncated, id) == truncated.end()) continue;
+    if (!truncation.has_value()) truncation = TruncationOf(plan, partition);
+    const auto [least, first] = watch->truncated_at.try_emplace(id, partition.stable_end);
+    least->second = std::min(least->second, partition.stable_end);
+  }
+  MUSTER_CHECK(truncation.has_value());
+  const auto& [what, why] = *truncation;
   // It may be filled again by the next look.
   if (watch->gone) {
     EndJob(JobState::kFailed,
            fmt::format("{}: the topic was deleted and made anew. {}", what, kAnew), at);
     return false;
   }
-  for (const StreamTable::Progress& partition : ledger_.streams().ProgressOf(look.dataset)) {
-    const TopicPartition id = partition.position.partition;
-    if (std::ranges::find(truncated, id) == truncated.end()) continue;
-    const auto [least, first] = watch->truncated_at.try_emplace(id, partition.stable_end);
-    least->second = std::min(least->second, partition.stable_end);
-  }
-  constexpr std::string_view kWhy = "the topic was made anew, or its brokers have lost records";
   if (!watch->truncated_since.has_value()) {
     watch->truncated_since = at.now;
     AddEvent(at, "stream-truncated", "",
-             fmt::format("{}: {}. The job fails if that is so for {} s", what, kWhy,
+             fmt::format("{}: {}. The job fails if that is so for {} s", what, why,
                          kTruncatedMax.count()));
   }
   if (at.now - *watch->truncated_since < kTruncatedMax) return true;
-  EndJob(JobState::kFailed, fmt::format("{}: {}. {}", what, kWhy, kAnew), at);
+  EndJob(JobState::kFailed, fmt::format("{}: {}. {}", what, why, kAnew), at);
   return false;
 }
 

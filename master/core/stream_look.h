@@ -25,6 +25,9 @@ struct StreamLook {
   std::string error;
   /// The brokers say that there is no such topic.
   bool gone = false;
+  /// The dataset is to begin beyond the end of a log. It saw nothing then; a leader that was just
+  /// elected may know the end a little later.
+  bool beyond = false;
   /// No other look will say anything else: the job fails with `error`.
   bool fatal = false;
   /// How long the topic keeps records at the least; none: not known, or for ever.
@@ -40,7 +43,12 @@ struct StreamWatch {
   std::string error;
   std::string group_trouble;
   std::string dead_letter_trouble;
+  /// Looks that found no such topic, since one that found it; those without an answer say nothing.
+  uint32_t gone_looks = 0;
+  TimePoint gone_since;
+  /// So many of them, over so long, that it is believed. Until a log is as long as what was cut.
   bool gone = false;
+  std::optional<TimePoint> beyond_since;
   std::optional<TimePoint> truncated_since;
   /// Where the logs ended that ended before what was cut: the least that was seen since.
   std::map<TopicPartition, uint64_t> truncated_at;

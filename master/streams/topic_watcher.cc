@@ -120,14 +120,20 @@ absl::StatusOr<StreamLook> TopicWatcher::TryLook() {
     end_time_at_ = clock_->Now() + options_.end_time_every;
   }
   const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(clock_->Wall());
-  MUSTER_ASSIGN_OR_RETURN(look.sights,
-                          ResolveSights({.start = spec.start,
-                                         .end = spec.end,
-                                         .known = known,
-                                         .now = now,
-                                         .end_time_asked = ask_end,
-                                         .over = !known.empty() && over == known.size()},
-                                        logs));
+  absl::StatusOr<std::vector<StreamSight>> sights =
+      ResolveSights({.start = spec.start,
+                     .end = spec.end,
+                     .known = known,
+                     .now = now,
+                     .end_time_asked = ask_end,
+                     .over = !known.empty() && over == known.size()},
+                    logs);
+  if (absl::IsOutOfRange(sights.status())) {
+    look.beyond = true;
+    look.error = Message(sights.status());
+    return look;
+  }
+  MUSTER_ASSIGN_OR_RETURN(look.sights, std::move(sights));
   if (!retention_at_.has_value() || clock_->Now() >= *retention_at_) {
     retention_at_ = clock_->Now() + options_.retention_every;
     // Who may read a topic need not be allowed to ask how it is kept.

@@ -53,7 +53,7 @@ absl::Status CheckReached(const StreamBounds& bounds, std::span<const StreamLog>
   for (const StreamLog& log : logs) {
     const uint32_t partition = log.partition.value();
     if (bounds.start.kind == Kind::kOffsets && bounds.start.offsets.at(partition) > log.end) {
-      return absl::FailedPreconditionError(fmt::format(
+      return absl::OutOfRangeError(fmt::format(
           "kafka.start names offset {} of partition {}, whose log ends at offset {}: name one that "
           "is not beyond it",
           bounds.start.offsets.at(partition), partition, log.end));

@@ -43,7 +43,8 @@ struct StreamBounds {
 /// What the cutter is to see. A topic partition that comes later is read from its oldest record,
 /// unless the dataset ends with what was there at first, or is over: then it is none of its own.
 /// Pure. kFailedPrecondition: offsets are named for a partition that there is not, or not for one
-/// that there is or that was added; a begin behind the log's end; an end before the begin.
+/// that there is or that was added; an end before the begin. kOutOfRange: a begin beyond the log's
+/// end, which may pass, for a leader that was just elected learns where its log ends.
 absl::StatusOr<std::vector<StreamSight>> ResolveSights(const StreamBounds& bounds,
                                                        std::span<const StreamLog> logs);
 

@@ -119,7 +119,7 @@ class KafkaLossTest(topic_job.TopicTest):
             run = job.start()
             job.wait_stream(run, lambda seen: seen["committed_records"] == 1000, "all is COMMITTED")
             job.broker.delete_topic(TOPIC)
-            job.wait_events(run, "stream-unreachable")
+            job.wait_events(run, "stream-gone")
             job.broker.create_topic(TOPIC, 1)
             job.wait_for(lambda: job.events("stream-reachable"), "the master has seen that it is there again")
             kafka_broker.produce(job.broker, TOPIC, range(3000))

@@ -20,6 +20,8 @@ using testing::kClicks;
 using ::testing::SizeIs;
 using testing::StreamsTest;
 
+constexpr char kNoTopic[] = "there is no topic 'click-topic'";
+
 TEST_F(StreamsTest, RangesThatRetentionTookAreFailedWithTheirOffsets) {
   Start();
   See(0, 70);
@@ -187,7 +189,7 @@ TEST_F(StreamsTest, ATruncatedLogMayComeBack) {
 TEST_F(StreamsTest, ATopicMadeAnewWithFewerPartitionsIsSeenByThat) {
   Start();
   Look({.sights = {{TopicPartition(0), 0, 40, {}, {}}, {TopicPartition(1), 0, 40, {}, {}}}});
-  Look({.error = "there is no topic 'click-topic'", .gone = true});
+  FindNone();
   See(0, 100);
   EXPECT_EQ(core->state(), JobState::kFailed);
   EXPECT_THAT(core->reason(), HasSubstr("partition 1"));
@@ -197,13 +199,69 @@ TEST_F(StreamsTest, ATopicMadeAnewWithFewerPartitionsIsSeenByThat) {
 TEST_F(StreamsTest, ATopicMadeAnewFailsTheJobAtOnce) {
   Start();
   See(0, 40);
-  Look({.error = "there is no topic 'click-topic'", .gone = true});
+  FindNone();
   EXPECT_EQ(core->state(), JobState::kRunning);
+  EXPECT_THAT(Events("stream-gone"), ElementsAre(HasSubstr("there is no topic 'click-topic'")));
   See(0, 10);
   EXPECT_EQ(core->state(), JobState::kFailed);
   EXPECT_THAT(core->reason(), HasSubstr("deleted and made anew"));
   EXPECT_THAT(Events("stream-reachable"), ElementsAre(HasSubstr("if it was made anew")));
   EXPECT_THAT(Events("stream-truncated"), IsEmpty()) << "it says how long the job waits";
+}
+
+// While leaders are elected brokers say so of topics that are there, and know logs too short.
+TEST_F(StreamsTest, AFewLooksThatFindNoTopicAreNoProofThatItWasDeleted) {
+  Start();
+  See(0, 40);
+  const StreamLook none{.error = kNoTopic, .gone = true};
+  for (int i = 0; i < 10; ++i) Look(none);  // all in one moment
+  See(0, 30);
+  EXPECT_EQ(core->state(), JobState::kRunning);
+  See(0, 40);
+  Look(none);
+  Advance(seconds(10));
+  Look(none);
+  See(0, 30);
+  EXPECT_EQ(core->state(), JobState::kRunning) << "two of them, however far apart";
+  Look(none);
+  Look({.error = "no broker answers"});
+  See(0, 40);
+  EXPECT_EQ(core->state(), JobState::kRunning) << "one that finds it makes an end of the count";
+  EXPECT_THAT(Events("stream-gone"), IsEmpty());
+  EXPECT_THAT(Events("stream-reachable").back(), HasSubstr("if it was made anew"));
+}
+
+TEST_F(StreamsTest, LooksWithoutAnAnswerSayNothingOfATopicThatIsGone) {
+  Start();
+  See(0, 40);
+  Look({.error = kNoTopic, .gone = true});
+  Advance(seconds(1));
+  Look({.error = "no broker answers"});
+  Look({.error = kNoTopic, .gone = true});
+  Advance(seconds(1));
+  Look({.error = kNoTopic, .gone = true});
+  EXPECT_THAT(Events("stream-gone"), SizeIs(1));
+  See(0, 10);
+  EXPECT_EQ(core->state(), JobState::kFailed);
+}
+
+// A leader that was just elected may not know yet how long its log is.
+TEST_F(StreamsTest, AStartBeyondTheEndOfTheLogFailsTheJobWhenItStaysSo) {
+  Start();
+  const StreamLook beyond{.error = "kafka.start names offset 7", .beyond = true};
+  Look(beyond);
+  Advance(seconds(9));
+  Look(beyond);
+  EXPECT_EQ(core->state(), JobState::kRunning);
+  See(0, 40);
+  Look(beyond);
+  Advance(seconds(9));
+  Look(beyond);
+  EXPECT_EQ(core->state(), JobState::kRunning) << "it counts anew";
+  Advance(seconds(1));
+  Look(beyond);
+  EXPECT_EQ(core->state(), JobState::kFailed);
+  EXPECT_THAT(core->reason(), HasSubstr("kafka.start names offset 7"));
 }
 
 }  // namespace

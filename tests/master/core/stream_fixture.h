@@ -37,6 +37,13 @@ class StreamsTest : public ::testing::Test, protected CoreFixture {
   void See(uint64_t log_begin, uint64_t stable_end, std::optional<uint64_t> end = {}) {
     Look({.sights = {{TopicPartition(0), log_begin, stable_end, {}, end}}});
   }
+  /// So many looks, over so long, that find no such topic that it is believed.
+  void FindNone() {
+    for (int i = 0; i < 3; ++i) {
+      if (i > 0) Advance(std::chrono::seconds(1));
+      Look({.error = "there is no topic 'click-topic'", .gone = true});
+    }
+  }
   StreamTable::Progress Progress(size_t partition = 0) const {
     return core->ledger().streams().ProgressOf(kClicks).at(partition);
   }

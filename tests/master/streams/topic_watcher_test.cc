@@ -184,6 +184,18 @@ TEST_F(TopicWatcherTest, WrongOffsetsInTheJobFileAreFatal) {
   EXPECT_THAT(looks_.back().error, HasSubstr("partition 1"));
 }
 
+TEST_F(TopicWatcherTest, AStartBeyondTheEndOfALogMayPass) {
+  spec_.kafka.start = {
+      .kind = StreamBound::Kind::kOffsets, .time = {}, .offsets = {{0, 11}, {1, 20}}};
+  Open();
+  EXPECT_TRUE(Look().beyond);
+  EXPECT_FALSE(looks_.back().fatal);
+  EXPECT_THAT(looks_.back().error, HasSubstr("offset 11 of partition 0"));
+  brokers_.logs[0] = {0, 11, 11};
+  EXPECT_EQ(Look().error, "");
+  EXPECT_FALSE(looks_.back().beyond);
+}
+
 TEST_F(TopicWatcherTest, TheGroupIsToldWhatHasChangedAndNotTooOften) {
   Open();
   progress_ = {ProgressOf(0, 4), ProgressOf(1, 5)};

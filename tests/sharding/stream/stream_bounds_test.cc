@@ -76,7 +76,7 @@ TEST_F(StreamBoundsTest, AStartThatTheLogDoesNotReachIsRefused) {
   EXPECT_EQ(Sights(Offsets({{0, 75}, {1, 5}}), Plain(Kind::kNever))[0].begin, 75u)
       << "with what comes";
   EXPECT_THAT(Resolve(Offsets({{0, 76}, {1, 5}}), Plain(Kind::kNever)),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
+              StatusIs(absl::StatusCode::kOutOfRange,
                        HasSubstr("kafka.start names offset 76 of partition 0, whose log ends at "
                                  "offset 75")));
 }
