@@ -150,6 +150,18 @@ class KafkaLossTest(topic_job.TopicTest):
             job.wait(run, FAILED)
             self.assertIn("the topic was given a partition 1, for which kafka.end names no offset", job.summary()["reason"])
 
+    def test_dead_letters_made(self):
+        """Brokers that make topics by themselves make the one for rejected records when the first comes: nobody is told that it is missing."""
+        with self.job(seed=37, slow_us=0, broker_settings="auto.create.topics.enable=true\n") as job:
+            job.broker.create_topic(TOPIC, 1)
+            kafka_broker.produce(job.broker, TOPIC, [*range(200), "nothing like a number"])
+            job.topics[TOPIC] |= {"end": "now", "deadLetterTopic": "rejected"}
+            job.rejected_max = 1
+            job.write_job()
+            job.wait(job.start(), 0)
+            self.assertEqual(job.events("dead-letters-held"), [])
+            self.assertEqual([value for *_, value in kafka_broker.consume(job.broker, "rejected")], ["nothing like a number"])
+
     def require_nothing_silent(self, job, near=()):
         """Every offset is COMMITTED or in a FAILED range, which says so; the weights are those of the others. Ends the run."""
         stream = job.stream()

@@ -28,6 +28,7 @@ spec:
   partitions: 32
   stateDirectory: state
   snapshots: {{interval: 500ms}}
+  training: {{rejectedRecordsMax: {rejected_max}}}
   datasets: {datasets}
   leases: {{duration: {silence}, gracePeriod: 1s, heartbeatInterval: 100ms, failuresMax: {failures_max}}}
   servers: {{timeout: {silence}, heartbeatInterval: 100ms}}
@@ -65,11 +66,13 @@ class TopicJob(counter_job.CounterJob):
         # What the job file says of each; the datasets have the topics' names.
         self.topics = {topic: {"brokers": [broker.address], "topic": topic, "maxDelay": "300ms"} for topic in topics}
         self.worker = {"replicas": 2}
+        self.rejected_max = 0
 
     def write_job(self):
         datasets = [{"name": topic, "minibatchSize": 32, "minibatchesPerShard": 4, "kafka": kafka} for topic, kafka in self.topics.items()]
         with open(self.path("job.yaml"), "w", encoding="utf-8") as file:
             file.write(JOB.format(seed=self.seed, datasets=json.dumps(datasets), silence=self.silence, failures_max=self.failures_max,
+                                  rejected_max=self.rejected_max,
                                   worker=json.dumps({"command": self.command, "env": self.worker_environment} | self.worker)))
 
     def streams(self):
@@ -214,11 +217,11 @@ class TopicTest(unittest.TestCase):
         if shutil.which("kcat") is None:
             raise unittest.SkipTest("no kcat (scripts/install --all)")
 
-    def job(self, **more):
-        """A broker and a job beside it, in folders of their own."""
+    def job(self, broker_settings="", **more):
+        """A broker with these settings besides its own, and a job beside it, in folders of their own."""
         folder = os.path.realpath(counter_job.tempfile.mkdtemp(prefix="muster-broker-"))
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
-        broker = kafka_broker.Broker(folder)
+        broker = kafka_broker.Broker(folder, broker_settings)
         self.addCleanup(broker.stop)
         broker.start()
         return TopicJob(broker, **more)
