@@ -17,6 +17,9 @@ Mutant = collections.namedtuple("Mutant", "id path line kind before after")
 OPERATORS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "+": "-", "-": "+", "*": "+", "/": "*", "%": "+",
              "&&": "||", "||": "&&"}
 ARITHMETIC = set("+-*/%")
+# Two floating-point numbers are hardly ever equal: what becomes of "<" must not differ from it there alone.
+FLOATING_OPERATORS = OPERATORS | {"<": ">", "<=": ">", ">": "<", ">=": "<"}
+FLOATING = {TypeKind.FLOAT, TypeKind.DOUBLE}
 COMPARISONS = {f"operator{name}" for name in ("<", "<=", ">", ">=", "==", "!=")}  # of our own types
 NUMBERS = {TypeKind.INT, TypeKind.UINT, TypeKind.LONG, TypeKind.ULONG, TypeKind.LONGLONG, TypeKind.ULONGLONG, TypeKind.SHORT,
            TypeKind.USHORT, TypeKind.FLOAT, TypeKind.DOUBLE, TypeKind.UCHAR, TypeKind.SCHAR}
@@ -144,7 +147,8 @@ class Source:
         a, b = self.source(left), self.source(right)
         if name in ("&&", "||"):
             a, b = f"({a})", f"({b})"
-        self.add(cursor, "operator", f"{a} {OPERATORS[name]} {b}")
+        floating = any(c.type.get_canonical().kind in FLOATING for c in children)
+        self.add(cursor, "operator", f"{a} {(FLOATING_OPERATORS if floating else OPERATORS)[name]} {b}")
 
     def condition(self, cursor):
         children = [c for c in cursor.get_children() if c.kind != CursorKind.DECL_STMT]
