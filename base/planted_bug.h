@@ -87,8 +87,8 @@
   X(kDoneEarly, "done-early", "section 2", kNone, 20, "done before every part is OK")              \
   X(kReverifyInWords, "reverify-in-words", "section 2", kNone, 20,                                 \
     "what was OK before a restore is OK after it")                                                 \
-  X(kDoneWithoutLease, "done-without-lease", "section 2", kLateNews, 1300,                         \
-    "a done counts under any token")                                                               \
+  X(kDoneWithoutLease, "done-without-lease", "section 2", kNone, 1300,                             \
+    "a done counts without a lease")                                                               \
   X(kForceBaseForgotten, "force-base-forgotten", "code", kLateNews, 20,                            \
     "a delta after an acceptance that is not known")                                               \
   X(kAcceptsAny, "accepts-any", "code", kLateNews, 20,                                             \

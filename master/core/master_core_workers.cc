@@ -287,10 +287,14 @@ DoneVerdict MasterCore::TakeDone(const DoneReport& done, const WorkerKey& worker
                          done.run,   LeasePhase::kPushing, 0};
     if (Reassert(held, worker, at)) lease = leases_.Find(done.token);
   }
-  if (MUSTER_PLANTED(kDoneWithoutLease) && lease == nullptr) {
-    const Lease* other = leases_.FindShard(done.shard);
-    if (other != nullptr) lease = leases_.Find(other->token);
-  } else if (lease != nullptr && (lease->shard != done.shard || lease->worker != worker)) {
+  if (MUSTER_PLANTED(kDoneWithoutLease) && lease == nullptr &&
+      ledger_.queue().StateOf(done.shard) == ShardState::kTodo) {
+    ledger_.queue().Take(done.shard);
+    leases_.Add({done.shard, done.token, worker, done.restore_epoch, ledger_.IsEvaluate(done.shard),
+                 at.now, LeasePhase::kPushing, 0});
+    lease = leases_.Find(done.token);
+  }
+  if (lease != nullptr && (lease->shard != done.shard || lease->worker != worker)) {
     lease = nullptr;
   }
   if (lease == nullptr) {
