@@ -154,9 +154,11 @@ void SimWorker::NextMinibatch(Loop* loop) {
   while (loop->next < minibatches && !run.Has(MinibatchIndex(loop->next))) ++loop->next;
   if (loop->next == minibatches) {
     const StreamWork* const stream = StreamOf(*loop);
-    core_->CompleteShard(
+    const std::string not_pushed = core_->CompleteShard(
         run.grant.token, run.run,
         stream != nullptr ? Workload::MetricsOf(*stream) : Workload::MetricsOf(shard));
+    // Every run of this workload pushes the same.
+    if (!not_pushed.empty()) env_->oracle.Fail("not-pushed", not_pushed);
     return LeaveShard(loop);
   }
   PrepareAhead(loop);

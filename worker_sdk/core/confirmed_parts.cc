@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -38,17 +39,26 @@ void ConfirmedParts::Add(PartitionId partition, MinibatchIndex minibatch, Restor
   if (sent_under >= parts.restored_at) {
     Set(minibatch, &parts.sure);
     Clear(minibatch, &parts.doubted);
+    Clear(minibatch, &parts.lost);
   } else if (!Has(minibatch, parts.sure)) {
     Set(minibatch, &parts.doubted);
   }
 }
 
-bool ConfirmedParts::Remove(PartitionId partition, MinibatchIndex minibatch,
-                            RestoreEpoch sent_under) {
+void ConfirmedParts::Lose(PartitionId partition, MinibatchIndex minibatch,
+                          RestoreEpoch sent_under) {
   Partition& parts = At(partition);
-  if (sent_under < parts.restored_at) return false;
+  if (sent_under < parts.restored_at) return;
   Clear(minibatch, &parts.doubted);
-  return true;
+  Set(minibatch, &parts.lost);
+}
+
+void ConfirmedParts::Pushed(PartitionId partition, MinibatchIndex minibatch) {
+  Clear(minibatch, &At(partition).lost);
+}
+
+void ConfirmedParts::ForgetLost() {
+  for (Partition& parts : partitions_) parts.lost.clear();
 }
 
 void ConfirmedParts::TakeMap(const PartitionMap& map) {
@@ -65,23 +75,32 @@ void ConfirmedParts::TakeMap(const PartitionMap& map) {
 }
 
 std::vector<ConfirmedParts::Minibatch> ConfirmedParts::Doubted(size_t limit) const {
+  return Collect(&Partition::doubted, limit);
+}
+
+std::vector<ConfirmedParts::Minibatch> ConfirmedParts::Lost() const {
+  return Collect(&Partition::lost, std::numeric_limits<size_t>::max());
+}
+
+std::vector<ConfirmedParts::Minibatch> ConfirmedParts::Collect(Bits Partition::* which,
+                                                               size_t limit) const {
   std::map<MinibatchIndex, std::vector<PartitionId>> found;
   for (uint32_t id = 0; id < partitions_.size(); ++id) {
-    const Bits& doubts = partitions_[id].doubted;
-    for (size_t word = 0; word < doubts.size(); ++word) {
-      for (uint64_t bits = doubts[word]; bits != 0; bits &= bits - 1) {
+    const Bits& words = partitions_[id].*which;
+    for (size_t word = 0; word < words.size(); ++word) {
+      for (uint64_t bits = words[word]; bits != 0; bits &= bits - 1) {
         const auto bit = static_cast<uint32_t>(std::countr_zero(bits));
         found[MinibatchIndex(static_cast<uint32_t>(word) * kWordBits + bit)].push_back(
             PartitionId(id));
       }
     }
   }
-  std::vector<Minibatch> doubted;
+  std::vector<Minibatch> minibatches;
   for (auto& [minibatch, partitions] : found) {
-    if (doubted.size() == limit) break;
-    doubted.push_back({minibatch, std::move(partitions)});
+    if (minibatches.size() == limit) break;
+    minibatches.push_back({minibatch, std::move(partitions)});
   }
-  return doubted;
+  return minibatches;
 }
 
 }  // namespace muster::sdk

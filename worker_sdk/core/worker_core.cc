@@ -25,6 +25,21 @@ constexpr size_t kReasonBytesMax = 4'000;
 // Minibatches asked about at a time.
 constexpr size_t kAskedMax = 1'024;
 
+/// What a run over these minibatches has left out, in words; empty: nothing.
+std::string WhatWasNotPushed(const ShardGrant& grant,
+                             const std::vector<ConfirmedParts::Minibatch>& lost) {
+  if (lost.empty()) return "";
+  const std::string others =
+      lost.size() == 1 ? "" : fmt::format(" (and {} more like it)", lost.size() - 1);
+  return fmt::format(
+      "shard {}/{}/{}: minibatch {} ran again, for a server that was restored had lost what it had "
+      "pushed to partition {}, and this time it pushed nothing there{}: the last run counts. Its "
+      "records have changed in between (a topic was compacted), or the trainer chooses keys by "
+      "more than the records",
+      grant.work.dataset_name, grant.shard.epoch.value(), grant.shard.index.value(),
+      lost.front().minibatch.value(), lost.front().partitions.front().value(), others);
+}
+
 }  // namespace
 
 WorkerCore::Held* WorkerCore::Find(LeaseToken token, RunNumber run) {
@@ -55,8 +70,11 @@ std::optional<ShardRun> WorkerCore::TakeShard() {
   held.phase = LeasePhase::kComputing;
   held.minibatches_started = 0;
   urgent_ = true;  // another one may be fetched
-  ShardRun run{held.grant, held.run, {held.missing.begin(), held.missing.end()}};
-  held.missing.clear();
+  ShardRun run{held.grant, held.run};
+  for (const ConfirmedParts::Minibatch& lost : held.confirmed.Lost()) {
+    if (MUSTER_PLANTED(kLostInPart) && !run.minibatches.empty()) break;
+    run.minibatches.push_back(lost.minibatch);
+  }
   return run;
 }
 
@@ -82,6 +100,7 @@ bool WorkerCore::CommitMinibatch(LeaseToken token, RunNumber run, MinibatchIndex
                     run,
                     held->grant.work.first_step + minibatch.value(),
                     held->grant.restore_epoch};
+  for (const PlanPart& part : batch->plan.parts) held->confirmed.Pushed(part.partition, minibatch);
   DeliveryId id = sender_.AddPush(push, std::move(batch), now);
   held->outstanding.insert(id);
   pushes_[id] = {token, std::move(born)};
@@ -96,13 +115,16 @@ void WorkerCore::CountDelays(DatasetId dataset, const std::vector<TimePoint>& bo
   }
 }
 
-void WorkerCore::CompleteShard(LeaseToken token, RunNumber run, ShardMetrics metrics) {
+std::string WorkerCore::CompleteShard(LeaseToken token, RunNumber run, ShardMetrics metrics) {
   Held* held = Find(token, run);
-  if (held == nullptr) return;
+  if (held == nullptr) return "";
   held->phase = LeasePhase::kPushing;
   held->completed = true;
   if (run == RunNumber()) held->metrics = std::move(metrics);
+  std::string not_pushed = WhatWasNotPushed(held->grant, held->confirmed.Lost());
+  held->confirmed.ForgetLost();
   Settle(token);
+  return not_pushed;
 }
 
 void WorkerCore::GiveUp(LeaseToken token, RunNumber run, std::optional<ShardFailure> failure) {
@@ -159,8 +181,8 @@ void WorkerCore::Confirm(const PushIdentity& push, const std::vector<PartAnswer>
   for (const PartAnswer& part : parts) {
     if (part.in_rows) {
       held.confirmed.Add(part.partition, push.minibatch, part.sent_under);
-    } else if (held.confirmed.Remove(part.partition, push.minibatch, part.sent_under)) {
-      held.missing.insert(push.minibatch);
+    } else {
+      held.confirmed.Lose(part.partition, push.minibatch, part.sent_under);
     }
   }
 }
@@ -189,7 +211,7 @@ void WorkerCore::Settle(LeaseToken token) {
       for (const ConfirmedParts::Minibatch& minibatch : doubted) Ask(token, minibatch);
       return;
     }
-    if (!held.missing.empty()) return RunAgain(token);
+    if (!held.confirmed.Lost().empty()) return RunAgain(token);
     under = std::max(under, map_->restore_epoch);
   }
   held.settled_under = under;

@@ -77,8 +77,10 @@ class WorkerCore {
                        std::shared_ptr<const RowBatch> batch, TimePoint now,
                        std::vector<TimePoint> born = {});
   /// The loop has committed every minibatch of its run: the done follows when every part is in the
-  /// rows. The metrics of the first run count, later ones are of a part of the shard.
-  void CompleteShard(LeaseToken token, RunNumber run, ShardMetrics metrics);
+  /// rows. The metrics of the first run count, later ones are of a part of the shard. Returns what
+  /// people should know, or nothing: minibatches ran again for a partition that had lost their
+  /// part, and pushed nothing there.
+  std::string CompleteShard(LeaseToken token, RunNumber run, ShardMetrics metrics);
   /// The loop gives the shard up: it failed, or (no `failure`) was left before its end.
   void GiveUp(LeaseToken token, RunNumber run, std::optional<ShardFailure> failure = {});
   /// Shards cannot be read here for a while: none is asked for before `until`.
@@ -146,7 +148,6 @@ class WorkerCore {
     bool completed = false;
     ShardMetrics metrics;
     ConfirmedParts confirmed;
-    std::set<MinibatchIndex> missing;  // to be run again
     /// R of the map whose owners have every part: the done is told.
     std::optional<RestoreEpoch> settled_under;
     bool done() const { return settled_under.has_value(); }

@@ -363,13 +363,15 @@ void SessionImpl::LeftLoop(LeaseToken token, sdk::FirstAlone::How how) {
 
 void SessionImpl::CompleteShard(const RunRef& run, ShardMetrics metrics) {
   slot_.Leave(run.token);
+  std::string not_pushed;
   Effects effects;
   {
     MutexLock lock(&mutex_);
-    core_.CompleteShard(run.token, run.run, std::move(metrics));
+    not_pushed = core_.CompleteShard(run.token, run.run, std::move(metrics));
     LeftLoop(run.token, sdk::FirstAlone::How::kCompleted);
     effects = TakeEffects();
   }
+  if (!not_pushed.empty()) std::fprintf(stderr, "muster: %s\n", not_pushed.c_str());
   CarryOut(std::move(effects));
 }
 

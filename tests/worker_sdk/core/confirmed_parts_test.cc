@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "tests/worker_sdk/core/core_fixture.h"
 
 namespace muster::sdk {
@@ -52,14 +50,34 @@ TEST(ConfirmedPartsTest, AnAnswerToARequestOfBeforeTheRestoreRemovesNoDoubt) {
   parts.Add(kFirst, MinibatchIndex(1), RestoreEpoch(3));
   parts.TakeMap(Restored(5));
   parts.Add(kFirst, MinibatchIndex(1), RestoreEpoch(4));
-  parts.Remove(kFirst, MinibatchIndex(1), RestoreEpoch(4));
+  parts.Lose(kFirst, MinibatchIndex(1), RestoreEpoch(4));
+  EXPECT_THAT(parts.Lost(), IsEmpty());
   parts.Add(kFirst, MinibatchIndex(2), RestoreEpoch(4));
   EXPECT_THAT(Minibatches(parts.Doubted(kAll)), ElementsAre(1, 2));
   parts.Add(kFirst, MinibatchIndex(1), RestoreEpoch(5));
-  parts.Remove(kFirst, MinibatchIndex(2), RestoreEpoch(5));
+  parts.Lose(kFirst, MinibatchIndex(2), RestoreEpoch(5));
   EXPECT_THAT(parts.Doubted(kAll), IsEmpty());
+  EXPECT_THAT(Minibatches(parts.Lost()), ElementsAre(2));
   parts.Add(kFirst, MinibatchIndex(1), RestoreEpoch(4));
   EXPECT_THAT(parts.Doubted(kAll), IsEmpty()) << "a late answer makes no doubt";
+}
+
+TEST(ConfirmedPartsTest, WhatIsLostStaysSoUntilItIsPushedThereAgain) {
+  ConfirmedParts parts;
+  parts.TakeMap(Restored(3));
+  for (uint32_t m : {1u, 70u, 71u}) parts.Lose(kFirst, MinibatchIndex(m), RestoreEpoch(3));
+  parts.Lose(kSecond, MinibatchIndex(70), RestoreEpoch(3));
+  parts.Pushed(kFirst, MinibatchIndex(1));
+  parts.Pushed(kSecond, MinibatchIndex(71));
+  parts.Pushed(kFirst, MinibatchIndex(70));
+  parts.TakeMap(Restored(4));
+  const auto lost = parts.Lost();
+  EXPECT_THAT(Minibatches(lost), ElementsAre(70, 71));
+  EXPECT_THAT(lost[0].partitions, ElementsAre(kSecond));
+  parts.Add(kSecond, MinibatchIndex(70), RestoreEpoch(3));
+  EXPECT_THAT(Minibatches(parts.Lost()), ElementsAre(71));
+  parts.ForgetLost();
+  EXPECT_THAT(parts.Lost(), IsEmpty());
 }
 
 }  // namespace

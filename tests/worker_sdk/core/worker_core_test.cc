@@ -7,9 +7,11 @@ namespace muster::sdk {
 namespace {
 
 using std::chrono::milliseconds;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 using wire::PartCode;
 
@@ -143,6 +145,32 @@ TEST_F(WorkerCoreTest, AfterARestoreOnlyWhatIsMissingRunsAgainBeforeQueuedShards
   EXPECT_EQ(request.done[0].restore_epoch, RestoreEpoch(2));
   EXPECT_EQ(request.done[0].metrics.records, 4u) << "of the run over everything";
   EXPECT_THAT(Exchange(Reply()).done, SizeIs(1));
+}
+
+/// Two partitions have lost a part each, of different minibatches.
+TEST_F(WorkerCoreTest, AMinibatchThatLeavesOutALostPartWhenItRunsAgainIsNamed) {
+  ShardRun shard = GrantAndTake(7, Token(1));
+  for (uint32_t m = 0; m < 3; ++m) Commit(shard, m);
+  AnswerAll(PartCode::kOk);
+  EXPECT_EQ(core_.CompleteShard(Token(1), shard.run, {}), "");
+  WorkerExchangeReply reply = Reply();
+  reply.map = RestoredMap(2, {0, 1});
+  Exchange(reply);
+  for (const SendRequest& question : core_.Flush(now_)) {
+    const uint32_t partition = question.batch->plan.parts[question.items[0].part].partition.value();
+    const bool lost = question.push->minibatch == MinibatchIndex(partition + 1);
+    Answer(question, lost ? PartCode::kMissing : PartCode::kOk);
+  }
+  ShardRun again = *core_.TakeShard();
+  ASSERT_THAT(again.minibatches, ElementsAre(MinibatchIndex(1), MinibatchIndex(2)));
+  const auto all_but_1 = BatchOf([](uint32_t p) { return p != 1; });
+  core_.CommitMinibatch(Token(1), again.run, MinibatchIndex(1), all_but_1, now_);
+  core_.CommitMinibatch(Token(1), again.run, MinibatchIndex(2), all_but_1, now_);
+  AnswerAll(PartCode::kOk);
+  EXPECT_THAT(
+      core_.CompleteShard(Token(1), again.run, {}),
+      AllOf(HasSubstr("/0/7: minibatch 2 "), HasSubstr("partition 1,"), Not(HasSubstr("like it"))));
+  EXPECT_THAT(Exchange(Reply()).done, SizeIs(1)) << "the last run counts";
 }
 
 TEST_F(WorkerCoreTest, ARestoreOfOtherPartitionsAsksNobody) {

@@ -111,7 +111,10 @@ class MUSTER_EXPORT Minibatch {
   /// by Commit.
   void Push(const Table& table, std::span<const uint64_t> keys, std::span<const float> gradients);
   void Push(const DenseTensor& tensor, std::span<const float> gradient);
-  /// Ends the minibatch: what was pushed leaves as one part per partition. Blocks while more than
+  /// Ends the minibatch: what was pushed leaves as one part per partition. Which keys those are
+  /// should follow from the records alone: a minibatch that runs again, because a server has lost
+  /// a part of it, has its effect where it pushes then, and a line on stderr names it when that is
+  /// not where it was lost. Blocks while more than
   /// the job's bound of minibatches are unacknowledged. NaN, infinity, or a gradient too large for
   /// the job's spec.training.wireEncoding (float16 ends at 65504): nothing is sent and the shard
   /// fails with the table's name.
