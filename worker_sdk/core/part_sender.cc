@@ -20,6 +20,10 @@ wire::PartCode CodeOf(const wire::PartReply& reply, bool push) {
   return push && planted ? PartCode::kOk : reply.code;
 }
 
+bool IsQuestion(const RowBatch& batch) {
+  return batch.plan.keys.empty();
+}
+
 }  // namespace
 
 void PartSender::SetMap(std::shared_ptr<const PartitionMap> map, TimePoint now) {
@@ -68,15 +72,19 @@ DeliveryId PartSender::Add(std::optional<PushIdentity> push, std::shared_ptr<con
   for (PartState& part : delivery.parts) part.not_before = now;
   delivery.next_due = delivery.parts.empty() ? TimePoint::max() : now;
   if (!push) delivery.rows.part_rows.resize(delivery.remaining, nullptr);
-  if (push && delivery.remaining > 0) ++outstanding_pushes_;
   delivery.batch = std::move(batch);
+  if (IsOutstandingPush(delivery)) ++outstanding_pushes_;
   return id;
+}
+
+bool PartSender::IsOutstandingPush(const Delivery& delivery) {
+  return delivery.push.has_value() && delivery.remaining > 0 && !IsQuestion(*delivery.batch);
 }
 
 void PartSender::Cancel(DeliveryId id) {
   auto it = deliveries_.find(id);
   if (it == deliveries_.end()) return;
-  if (it->second.push && it->second.remaining > 0) --outstanding_pushes_;
+  if (IsOutstandingPush(it->second)) --outstanding_pushes_;
   deliveries_.erase(it);
 }
 
@@ -143,7 +151,7 @@ PartSender::Outcome PartSender::OnReply(RequestId id, std::span<const wire::Part
   if (delivery.remaining > 0) return outcome;
   outcome.finished = request.delivery;
   if (delivery.push) {
-    --outstanding_pushes_;
+    if (!IsQuestion(*delivery.batch)) --outstanding_pushes_;
     deliveries_.erase(found);
   }
   return outcome;
@@ -293,7 +301,7 @@ void PartSender::FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
                                 .server = lane->server,
                                 .incarnation = lane->incarnation,
                                 .push = delivery->push.has_value(),
-                                .question = delivery->batch->plan.keys.empty(),
+                                .question = IsQuestion(*delivery->batch),
                                 .sent_at = now};
     }
     request->keys += rows.key_count;

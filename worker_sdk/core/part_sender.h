@@ -145,6 +145,7 @@ class PartSender {
   /// The master has answered; whether it had a newer map or not.
   void MapAnswered() { wants_map_ = false; }
 
+  /// How many minibatches have parts that are not OK yet; questions are none.
   size_t outstanding_pushes() const { return outstanding_pushes_; }
 
   /// What servers answered so far, at most `limit` of them, of the one after `after` on and then
@@ -191,6 +192,7 @@ class PartSender {
 
   DeliveryId Add(std::optional<PushIdentity> push, std::shared_ptr<const RowBatch> batch,
                  TimePoint now);
+  static bool IsOutstandingPush(const Delivery& delivery);
   void SendAgain(Delivery* delivery, PartState* part, TimePoint now);
   void Settle(Delivery* delivery, uint32_t part, bool in_rows, Outcome* outcome);
   void FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,

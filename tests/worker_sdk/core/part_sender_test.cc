@@ -51,6 +51,23 @@ TEST_F(PartSenderTest, OneRequestPerLaneAndFinishedWhenAllAnswered) {
   EXPECT_EQ(sender_.outstanding_pushes(), 0u);
 }
 
+TEST_F(PartSenderTest, QuestionsAreNoOutstandingPushes) {
+  GiveMap(MapOf(1, 2));
+  auto question = std::make_shared<RowBatch>();
+  question->plan.parts = {{.partition = PartitionId(0)}, {.partition = PartitionId(1)}};
+  sender_.Cancel(sender_.AddPush(kPush, question, now_));
+  const DeliveryId asked = sender_.AddPush(kPush, question, now_);
+  sender_.AddPush(kPush, BatchOf([](uint32_t p) { return p == 0; }), now_);
+  EXPECT_EQ(sender_.outstanding_pushes(), 1u) << "a trainer must not wait for answers";
+  std::vector<SendRequest> requests = sender_.Flush(now_);
+  ASSERT_THAT(requests, SizeIs(3));
+  Answer(requests[0], PartCode::kMissing);
+  EXPECT_EQ(Answer(requests[1], PartCode::kOk).finished, asked);
+  EXPECT_EQ(sender_.outstanding_pushes(), 1u);
+  Answer(requests[2], PartCode::kOk);
+  EXPECT_EQ(sender_.outstanding_pushes(), 0u);
+}
+
 TEST_F(PartSenderTest, PushWaitsForAMapAsNewAsItsLease) {
   GiveMap(MapOf(1, 1));
   sender_.AddPush(kPush, BatchOfAllPartitions(), now_);
