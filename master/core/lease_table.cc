@@ -27,21 +27,31 @@ const Lease* LeaseTable::FindShard(const ShardId& shard) const {
   return it == by_shard_.end() ? nullptr : &leases_.at(it->second);
 }
 
-bool LeaseTable::Update(LeaseToken token, LeasePhase phase, uint32_t minibatches_started,
-                        TimePoint now) {
-  auto it = leases_.find(token);
+bool LeaseTable::Update(const HeldLease& held, TimePoint now) {
+  auto it = leases_.find(held.token);
   MUSTER_CHECK(it != leases_.end());
   Lease& lease = it->second;
-  if (lease.phase == phase && lease.minibatches_started == minibatches_started) return false;
-  lease.phase = phase;
-  lease.minibatches_started = minibatches_started;
+  if (lease.run == held.run && lease.phase == held.phase &&
+      lease.minibatches_started == held.minibatches_started) {
+    return false;
+  }
+  lease.run = held.run;
+  lease.phase = held.phase;
+  lease.minibatches_started = held.minibatches_started;
   lease.progress_at = now;
-  if (phase == LeasePhase::kQueued) {
-    begun_.erase(token);
+  if (held.phase == LeasePhase::kQueued) {
+    begun_.erase(held.token);
   } else {
-    begun_.insert(token);
+    begun_.insert(held.token);
   }
   return true;
+}
+
+void LeaseTable::OnRestored(TimePoint now) {
+  for (LeaseToken token : begun_) {
+    Lease& lease = leases_.at(token);
+    if (lease.phase == LeasePhase::kPushing) lease.progress_at = std::max(lease.progress_at, now);
+  }
 }
 
 Lease LeaseTable::Remove(LeaseToken token) {

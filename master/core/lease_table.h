@@ -32,7 +32,7 @@ struct Lease {
   TimePoint granted_at;
   LeasePhase phase = LeasePhase::kQueued;
   uint32_t minibatches_started = 0;
-  /// When the phase or the minibatches last changed.
+  /// When the run, the phase or the minibatches last changed.
   TimePoint progress_at;
   /// As the worker counts them.
   RunNumber run;
@@ -46,8 +46,11 @@ class LeaseTable {
   /// nullptr when there is none. Valid until the next Add or Remove.
   Lease* Find(LeaseToken token);
   const Lease* FindShard(const ShardId& shard) const;
-  /// What its worker says of it; returns whether that is news. Requires Find(token) != nullptr.
-  bool Update(LeaseToken token, LeasePhase phase, uint32_t minibatches_started, TimePoint now);
+  /// What its worker says of it; returns whether that is progress. Requires Find(token) != nullptr.
+  bool Update(const HeldLease& held, TimePoint now);
+  /// Partitions begin anew: what is being pushed, or asked for, takes that much longer, however
+  /// often it happens. What is being computed does not.
+  void OnRestored(TimePoint now);
   /// Ends the lease and returns it. Requires Find(token) != nullptr.
   Lease Remove(LeaseToken token);
 

@@ -131,6 +131,7 @@ void MasterCore::Replay(const PartitionTable::Restored& restored, const std::str
   if (restored.partitions == 0) return;
   MetaChanged();
   forgetting_.OnRestored();
+  leases_.OnRestored(at.now);
   const std::vector<DoneShard> shards =
       ledger_.ReplayAfter(MUSTER_PLANTED(kNoReplay) ? ledger_.done_seq() : restored.replay_after);
   totals_.replayed_shards += shards.size();

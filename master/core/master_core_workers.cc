@@ -159,19 +159,20 @@ bool MasterCore::Reassert(const HeldLease& held, const WorkerKey& worker, StepTi
       held.token == LeaseToken() || leases_.Find(held.token) != nullptr) {
     return false;
   }
-  if (const Lease* other = leases_.FindShard(held.shard)) {
-    if (other->token > held.token) return false;
-    EndLease(other->token, EndCause::kDropped);
+  const Lease* const other = leases_.FindShard(held.shard);
+  if (other != nullptr ? other->token > held.token
+                       : ledger_.queue().StateOf(held.shard) != ShardState::kTodo) {
+    return false;
   }
-  if (ledger_.queue().StateOf(held.shard) != ShardState::kTodo) return false;
   // An evaluation may have begun before some of its training was replayed: the journal does not
   // say.
   if (ledger_.IsEvaluate(held.shard) && held.restore_epoch < partitions_.restore_epoch()) {
     return false;
   }
+  if (other != nullptr) EndLease(other->token, EndCause::kDropped);
   ledger_.queue().Take(held.shard);
   leases_.Add({held.shard, held.token, worker, held.restore_epoch, ledger_.IsEvaluate(held.shard),
-               at.now, held.phase, held.minibatches_started});
+               at.now, held.phase, held.minibatches_started, at.now, held.run});
   if (!ledger_.IsEvaluate(held.shard)) forgetting_.OnLeased(held.shard, held.token);
   ++totals_.reasserted_leases;
   return true;
@@ -192,10 +193,7 @@ void MasterCore::TakeHeld(const WorkerExchangeRequest& request, const WorkerKey&
       if (held.run > RunNumber() && held.minibatches_started > before) {
         totals_.redelivered_minibatches += held.minibatches_started - before;
       }
-      lease->run = held.run;
-      if (leases_.Update(held.token, held.phase, held.minibatches_started, at.now)) {
-        session.progress_at = at.now;
-      }
+      if (leases_.Update(held, at.now)) session.progress_at = at.now;
       continue;
     }
     if (session.accepted.contains(held.token)) continue;
