@@ -54,15 +54,10 @@ class Backoff {
 
 /// The newest reports of all lanes, filled in by their threads.
 struct ParameterServer::Collector {
-  struct Lane {
-    LaneReport report;
-    bool asked = false;  // and has not answered
-    bool late = false;   // asked by an exchange that did not wait for it
-    TimePoint answered_at{};
-  };
+  Collector(const LaneReports::Options& options, size_t lanes) : reports(options, lanes) {}
   Mutex mutex;
   CondVar changed;
-  std::vector<Lane> lanes MUSTER_GUARDED_BY(mutex);
+  LaneReports reports MUSTER_GUARDED_BY(mutex);
 };
 
 ParameterServer::ParameterServer(Options options, std::unique_ptr<MasterClient> master,
@@ -167,6 +162,7 @@ absl::Status ParameterServer::Run() {
     }
     status = Serve(*identity);
   }
+  if (options_.on_end) options_.on_end();
   StopThreads();
   return absl::IsCancelled(status) ? absl::OkStatus() : status;
 }
@@ -217,47 +213,37 @@ void ParameterServer::StartLanes(const ServerIdentity& identity) {
   partition_count_ = identity.partition_count;
   storage_ = make_storage_(identity);
   context_.storage = storage_.get();
-  collector_ = std::make_shared<Collector>();
-  {
-    MutexLock lock(&collector_->mutex);
-    collector_->lanes.assign(lanes_.size(), {.answered_at = clock_->Now()});
-  }
+  collector_ = std::make_shared<Collector>(
+      LaneReports::Options{options_.lane_patience, options_.lane_silence_max}, lanes_.size());
   for (const auto& lane : lanes_) lane->Start(identity);
 }
 
+bool ParameterServer::ToldToEnd() {
+  MutexLock lock(&mutex_);
+  return stop_ || leave_;
+}
+
 std::vector<LaneReport> ParameterServer::CollectReports(uint64_t sequence) {
-  const TimePoint began = clock_->Now();
   MutexLock lock(&collector_->mutex);
-  std::vector<Collector::Lane>& lanes = collector_->lanes;
-  for (size_t i = 0; i < lanes.size(); ++i) {
-    if (std::exchange(lanes[i].asked, true)) continue;  // one question at a time
+  LaneReports& reports = collector_->reports;
+  for (const size_t i : reports.Begin(clock_->Now())) {
     lanes_[i]->PostReport(sequence, [this, collector = collector_, i](LaneReport report) {
       bool late = false;
       {
-        const TimePoint now = clock_->Now();
         MutexLock lane_lock(&collector->mutex);
-        late = collector->lanes[i].late;
-        collector->lanes[i] = {.report = std::move(report), .answered_at = now};
+        late = collector->reports.Answered(i, std::move(report));
         collector->changed.SignalAll();
       }
       if (late) Wake();
     });
   }
-  while (std::ranges::any_of(lanes, &Collector::Lane::asked)) {
-    const TimePoint now = clock_->Now();
-    const bool hangs = std::ranges::any_of(lanes, [&](const Collector::Lane& lane) {
-      return lane.asked && now - lane.answered_at >= options_.lane_silence_max;
-    });
-    const std::chrono::nanoseconds left = began + options_.lane_patience - now;
-    if (left.count() <= 0 && !hangs) break;
-    collector_->changed.WaitFor(&collector_->mutex, hangs ? options_.lane_patience : left);
+  while (true) {
+    const auto hanging =
+        ToldToEnd() ? LaneReports::Hanging::kAreNot : LaneReports::Hanging::kAreAwaited;
+    const std::chrono::nanoseconds wait = reports.Wait(clock_->Now(), hanging);
+    if (wait.count() == 0) return reports.Take();
+    collector_->changed.WaitFor(&collector_->mutex, wait);
   }
-  std::vector<LaneReport> reports;
-  for (Collector::Lane& lane : lanes) {
-    lane.late = lane.asked;
-    reports.push_back(lane.report);
-  }
-  return reports;
 }
 
 absl::Status ParameterServer::Serve(const ServerIdentity& identity) {

@@ -13,6 +13,7 @@
 #include "base/mutex.h"
 #include "base/random.h"
 #include "ps/service/control_state.h"
+#include "ps/service/lane_reports.h"
 #include "ps/service/lane_server.h"
 #include "ps/service/master_client.h"
 
@@ -32,16 +33,15 @@ class ParameterServer {
     LaneLimits limits;
     /// How long a snapshot that could not be written or read rests before it is tried again.
     std::chrono::milliseconds retry_pause{1000};
-    /// How long an exchange waits for lanes that are busy. Then it repeats their newest reports,
-    /// for a large request must not make the master take the server for dead.
+    /// See LaneReports::Options.
     std::chrono::milliseconds lane_patience{100};
-    /// A lane that has not reported for so long hangs: exchanges end until it reports, so that the
-    /// master gives its partitions to others.
     std::chrono::seconds lane_silence_max{30};
     /// How long an export that could not be read rests before it is tried again.
     std::chrono::milliseconds warm_start_pause{2000};
     /// How long a server that was told to leave waits for its snapshots.
     std::chrono::milliseconds leave_timeout{8000};
+    /// Called when nothing is served any more, before threads are joined: one of them may hang.
+    std::function<void()> on_end;
   };
   /// Makes the storage that the master's registration names.
   using StorageFactory = std::function<std::unique_ptr<Storage>(const ServerIdentity&)>;
@@ -61,7 +61,8 @@ class ParameterServer {
   void RequestStop();
   /// Makes Run() return when every partition is snapshotted, so that little runs again; workers are
   /// served until then. Soon when the master does not answer or the job is over, at the latest
-  /// after leave_timeout. Thread-safe, idempotent.
+  /// after leave_timeout. Thread-safe, idempotent. A lane that hangs holds up neither this nor
+  /// RequestStop, until threads are joined.
   void RequestLeave();
 
  private:
@@ -84,6 +85,7 @@ class ParameterServer {
   bool Leaving(ControlState* state);
   /// The lanes' newest reports: of this exchange, or of an earlier one where the lane is busy.
   std::vector<LaneReport> CollectReports(uint64_t sequence);
+  bool ToldToEnd();
   void AddTable(const TableSpec& table);
   /// Reads what the lanes want and gives them what has been read.
   void AdvanceWarmStarts(const std::vector<LaneReport>& reports);

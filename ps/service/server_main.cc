@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <ctime>
 #include <random>
 #include <thread>
 
@@ -39,11 +42,15 @@ uint64_t RandomNonce() {
 }
 
 /// Waits for SIGTERM and SIGINT on a thread of its own, in the place of a handler. The first one
-/// lets the server leave, the second ends it at once.
+/// lets the server leave, the second ends it at once. A server whose threads do not end is ended
+/// with its process.
 class SignalWatcher {
  public:
-  /// Blocks the signals in this thread and those it starts.
-  SignalWatcher() {
+  /// Blocks the signals in this thread and those it starts. `clock` must outlive the watcher.
+  SignalWatcher(const ServerOptions& options, const Clock* clock)
+      : leave_max_(options.drain_timeout + options.end_timeout),
+        end_max_(options.end_timeout),
+        clock_(clock) {
     sigemptyset(&signals_);
     sigaddset(&signals_, SIGTERM);
     sigaddset(&signals_, SIGINT);
@@ -53,21 +60,45 @@ class SignalWatcher {
     thread_ = std::thread([this, server] {
       int signal = 0;
       sigwait(&signals_, &signal);
-      server->RequestLeave();
+      if (!ending_) {
+        server->RequestLeave();
+        WaitUntil(clock_->Now() + leave_max_);
+      }
+      if (!ending_) server->RequestStop();
+      const TimePoint deadline = clock_->Now() + end_max_;
+      while (!over_ && clock_->Now() < deadline) WaitUntil(deadline);
       if (over_) return;
-      sigwait(&signals_, &signal);
-      server->RequestStop();
+      Log(LogLevel::kError, "a thread of this server hangs: the process ends without it");
+      ::_exit(1);
     });
   }
+  /// The server serves nothing any more: its threads are to end. Once, like Stop, after Start.
+  void Ending() {
+    ending_ = true;
+    Wake();
+  }
   void Stop() {
-    over_ = true;
-    pthread_kill(thread_.native_handle(), SIGTERM);  // taken by its sigwait, or blocked
+    ending_ = over_ = true;
+    Wake();
     thread_.join();
   }
 
  private:
+  void Wake() { pthread_kill(thread_.native_handle(), SIGTERM); }  // taken by its wait, or blocked
+  /// Until a signal comes, or it is `deadline`. A pause of the process interrupts the wait.
+  void WaitUntil(TimePoint deadline) const {
+    while (true) {
+      const int64_t left = (deadline - clock_->Now()).count();
+      if (left <= 0) return;
+      const timespec limit{.tv_sec = left / 1'000'000'000, .tv_nsec = left % 1'000'000'000};
+      if (sigtimedwait(&signals_, nullptr, &limit) >= 0 || errno != EINTR) return;
+    }
+  }
+
+  const std::chrono::nanoseconds leave_max_, end_max_;
+  const Clock* const clock_;
   sigset_t signals_;
-  std::atomic<bool> over_ = false;
+  std::atomic<bool> ending_ = false, over_ = false;
   std::thread thread_;
 };
 
@@ -79,8 +110,8 @@ absl::Status RunServer(const ServerOptions& options) {
   MUSTER_ASSIGN_OR_RETURN(const uint64_t descriptors,
                           RaiseDescriptorLimit(DescriptorsFor(wanted, options.threads)));
   MUSTER_ASSIGN_OR_RETURN(const LaneLimits limits, FitLimits(wanted, options.threads, descriptors));
-  SignalWatcher watcher;
   const SystemClock clock;
+  SignalWatcher watcher(options, &clock);
   ParameterServer server(
       {.name = options.name,
        .socket_directory = options.socket_directory,
@@ -88,7 +119,8 @@ absl::Status RunServer(const ServerOptions& options) {
        .nonce = RandomNonce(),
        .start = options.start,
        .limits = limits,
-       .leave_timeout = options.drain_timeout},
+       .leave_timeout = options.drain_timeout,
+       .on_end = [&watcher] { watcher.Ending(); }},
       MakeGrpcMasterClient(options.master_address, options.job_id),
       [](const ServerIdentity& identity) { return MakeDiskStorage(identity.snapshot_directory); },
       &clock);

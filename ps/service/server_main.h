@@ -19,7 +19,9 @@ struct ServerOptions {
   uint32_t threads = 1;  // lanes
   std::string job_id;    // masters of other jobs are not spoken with; empty: not known
   /// How long it waits for the snapshots of its partitions when it is told to end.
-  std::chrono::seconds drain_timeout{8};
+  std::chrono::milliseconds drain_timeout{8'000};
+  /// How long its threads may take to end after that. Then one hangs, and the process exits with 1.
+  std::chrono::milliseconds end_timeout{10'000};
 };
 
 /// Runs a parameter server until SIGTERM or SIGINT (OK), or until it cannot go on: kInvalidArgument

@@ -27,6 +27,8 @@ using ::testing::SizeIs;
 using wire::PartCode;
 
 inline constexpr uint32_t kPartitions = 4;
+/// Tests put the clock forward by more.
+inline constexpr std::chrono::hours kSilenceMax{1};
 
 /// A master that owns all partitions to the server at `epoch`, from `manifests` where it has one.
 struct World {
@@ -83,7 +85,8 @@ inline bool OwnsAll(const ServerExchangeRequest& request, uint64_t epoch) {
          });
 }
 
-/// The system's clock. While it is shut for a thread, that thread stands still in it.
+/// The system's clock, which can be put forward. While it is shut for a thread, that thread stands
+/// still in it.
 class GateClock final : public Clock {
  public:
   TimePoint Now() const override {
@@ -91,7 +94,11 @@ class GateClock final : public Clock {
     ::pthread_getname_np(::pthread_self(), name, sizeof(name));
     MutexLock lock(&mutex_);
     while (shut_for_ == name) changed_.Wait(&mutex_);
-    return clock_.Now();
+    return clock_.Now() + ahead_;
+  }
+  void PutForward(std::chrono::nanoseconds by) {
+    MutexLock lock(&mutex_);
+    ahead_ += by;
   }
   WallTime Wall() const override { return clock_.Wall(); }
   void Shut(const std::string& thread) {
@@ -109,6 +116,7 @@ class GateClock final : public Clock {
   mutable Mutex mutex_;
   mutable CondVar changed_;
   std::string shut_for_ MUSTER_GUARDED_BY(mutex_) = "(nobody)";
+  std::chrono::nanoseconds ahead_ MUSTER_GUARDED_BY(mutex_){0};
 };
 
 class ParameterServerTest : public ::testing::Test {
@@ -129,6 +137,7 @@ class ParameterServerTest : public ::testing::Test {
                                  .limits = {},
                                  .retry_pause = std::chrono::milliseconds(10),
                                  .lane_patience = std::chrono::milliseconds(20),
+                                 .lane_silence_max = kSilenceMax,
                                  .warm_start_pause = std::chrono::milliseconds(10),
                                  .leave_timeout = leave_timeout_},
         MakeGrpcMasterClient(address, job_id_),

@@ -49,6 +49,23 @@ TEST_F(ParameterServerTest, ABusyLaneStopsNeitherTheHeartbeatNorTheOtherLanes) {
       master_->WaitFor([](const ServerExchangeRequest& request) { return OwnsAll(request, 2); }));
 }
 
+TEST_F(ParameterServerTest, AServerThatIsToldToEndWaitsForNoLaneThatHangs) {
+  StartServing();
+  clock_.Shut("ps-0.1");
+  for (int i = 0; i < 3; ++i) {  // so the lane has been asked, and has not answered
+    ASSERT_TRUE(
+        master_->WaitFor([](const ServerExchangeRequest& request) { return OwnsAll(request, 1); }));
+  }
+  clock_.PutForward(2 * testing::kSilenceMax);
+  server_->RequestLeave();
+  EXPECT_TRUE(
+      master_->WaitFor([](const ServerExchangeRequest& request) { return request.leaving; }));
+  Change([](World* world) { world->drained = true; });
+  clock_.Open();  // its thread can be joined
+  EXPECT_THAT(result_.get(), IsOk());
+  server_.reset();
+}
+
 TEST_F(ParameterServerTest, AMasterOfAnotherJobIsLikeOneThatIsAway) {
   StartServing();
   EXPECT_EQ(Push(2, 1, 7, 3, 0), PartCode::kOk);

@@ -4,7 +4,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/failpoint.h"
+#include "tests/ps/service/fake_master.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
 
 namespace muster::ps {
 namespace {
@@ -44,6 +47,47 @@ TEST(ServerMainDeathTest, SigtermIsACleanEnd) {
         _exit(status.ok() ? 0 : 1);
       },
       ::testing::ExitedWithCode(0), "");
+}
+
+/// A master that owns a partition to the server, and tells it to end as soon as its lane hangs: the
+/// lane stands still for an hour when it has tried to load.
+TEST(ServerMainDeathTest, SigtermEndsAServerWhoseLaneHangs) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const ::muster::testing::TempDir dir;
+  EXPECT_EXIT(
+      {
+        sigset_t signals;
+        sigemptyset(&signals);
+        sigaddset(&signals, SIGTERM);
+        pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+        const std::string reached = dir.File("reached");
+        if (!ArmFailpoints(
+                 {.actions = "restore.after-serve=delay:3600000ms", .reached_file = reached})
+                 .ok()) {
+          _exit(3);
+        }
+        testing::FakeMaster master;
+        master.SetScript([&](const ServerExchangeRequest& /*request*/) {
+          if (access(reached.c_str(), F_OK) == 0) kill(getpid(), SIGTERM);
+          const SnapshotNumber number(MasterIncarnation(1), 1);
+          ServerExchangeReply reply;
+          reply.master_incarnation = MasterIncarnation(1);
+          reply.owns = {{PartitionId(0),
+                         OwnerEpoch(1),
+                         OwnerEpoch(1),
+                         {},
+                         true,
+                         {number, DoneSeq(1), {{"nothing", 1, number}}}}};
+          return reply;
+        });
+        const absl::Status status = RunServer({.name = "ps-0",
+                                               .master_address = master.address(),
+                                               .socket_directory = "",
+                                               .drain_timeout = std::chrono::milliseconds(1),
+                                               .end_timeout = std::chrono::milliseconds(1)});
+        _exit(status.ok() ? 0 : 2);
+      },
+      ::testing::ExitedWithCode(1), "hangs");
 }
 
 }  // namespace

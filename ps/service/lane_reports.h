@@ -1,0 +1,53 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "ps/service/owned_partitions.h"
+
+namespace muster::ps {
+
+/// The newest reports of a server's lanes, and for how long an exchange waits for those that owe
+/// one. Pure: time is an argument. Not thread-safe.
+class LaneReports {
+ public:
+  struct Options {
+    /// How long an exchange waits for lanes that are busy. Then it repeats their newest reports,
+    /// for a large request must not make the master take the server for dead.
+    std::chrono::nanoseconds patience{0};
+    /// A lane that was asked so long ago and has not reported hangs: exchanges wait until it does,
+    /// so that the master gives its partitions to others.
+    std::chrono::nanoseconds silence_max{0};
+  };
+  LaneReports(const Options& options, size_t lanes) : options_(options), lanes_(lanes) {}
+
+  /// An exchange begins. Returns the lanes to ask for their report of it: all but those that still
+  /// owe an earlier one.
+  std::vector<size_t> Begin(TimePoint now);
+  /// A lane that was asked has answered. Returns whether an exchange went without it: that is news
+  /// for the next one.
+  bool Answered(size_t lane, LaneReport report);
+  /// Whether a server that was told to end waits for a lane that hangs: not, for nobody would end
+  /// its wait.
+  enum class Hanging { kAreAwaited, kAreNot };
+  /// How long the exchange waits from now on unless lanes answer; 0: it goes as it is.
+  std::chrono::nanoseconds Wait(TimePoint now, Hanging hanging) const;
+  /// The exchange goes: the newest report of every lane.
+  std::vector<LaneReport> Take();
+
+ private:
+  struct Lane {
+    LaneReport report;
+    std::optional<TimePoint> asked_at;  // and has not answered
+    bool late = false;                  // an exchange has gone without it
+  };
+  const Options options_;
+  std::vector<Lane> lanes_;
+  TimePoint began_{};
+};
+
+}  // namespace muster::ps
