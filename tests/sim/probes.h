@@ -37,6 +37,7 @@
   X(kOvertakenSnapshot, "overtaken-snapshot", "reported in a call overtaken")         \
   X(kRepeatedSnapshot, "repeated-snapshot", "reported again after its acceptance")    \
   X(kRefusedSnapshot, "refused-snapshot", "of an epoch or a master that is over")     \
+  X(kRepeatedReport, "repeated-report", "a busy lane's earlier report said again")    \
   X(kForget, "forget", "partitions told what to forget")                              \
   X(kForgetAgain, "forget-again", "told again after a restore")                       \
   X(kFloor, "floor", "a restored partition with a floor")                             \

@@ -13,6 +13,9 @@ namespace {
 
 constexpr milliseconds kServerCallTimeout{600};
 constexpr nanoseconds kLaneDelay{200'000};
+// As a real server's, and how long a lane is busy at most.
+constexpr milliseconds kLanePatience{100}, kLaneBusyMax{600};
+constexpr uint64_t kBusyEvery = 60;
 
 const Node* FindNode(const MasterCore& core, ServerId id) {
   const auto node = core.nodes().nodes().find(NodeTable::ServerName(id));
@@ -33,6 +36,7 @@ SimServer::SimServer(Env* env, ProcessRef process, uint32_t slot, uint64_t start
       start_(start),
       rng_(env->Stream(2, process_->id)),
       torn_(env->Stream(9, process_->id)),
+      busy_(env->Stream(12, process_->id)),
       lanes_(env->knobs.lanes),
       late_news_(env->Stream(6, process_->id).Next(), env->knobs.late_news) {}
 
@@ -90,24 +94,49 @@ void SimServer::Begin(const RegisterServerReply& registered) {
                                      .retry_pause = milliseconds(200)});
   }
   control_.emplace(registered, static_cast<uint32_t>(lanes_.size()));
+  collector_.emplace(ps::LaneReports::Options{kLanePatience, std::chrono::seconds(30)},
+                     lanes_.size());
   backoff_ = milliseconds(50);
   Report();
 }
 
 void SimServer::Report() {
   sequence_ = control_->NextSequence();
-  reports_.assign(lanes_.size(), {});
-  reports_missing_ = lanes_.size();
-  for (size_t i = 0; i < lanes_.size(); ++i) {
-    Post(&lanes_[i], [this, i] {
-      reports_[i] = lanes_[i].owned->Report(sequence_);
-      reports_[i].traffic = lanes_[i].owned->ReportTraffic(sequence_, 2);
-      for (const OwnedPartition& one : reports_[i].owned) {
-        env_->oracle.OnOwned(process_->id, one);
-      }
-      if (--reports_missing_ == 0) Exchange();
+  KeepALaneBusy();
+  for (const size_t i : collector_->Begin(Now())) {
+    Post(&lanes_[i], [this, i, sequence = sequence_] {
+      ps::LaneReport report = lanes_[i].owned->Report(sequence);
+      report.traffic = lanes_[i].owned->ReportTraffic(sequence, 2);
+      for (const OwnedPartition& one : report.owned) env_->oracle.OnOwned(process_->id, one);
+      const bool late = collector_->Answered(i, std::move(report));
+      if (collecting_) return Collect();
+      if (late) Wake();
     });
   }
+  collecting_ = true;
+  Collect();
+}
+
+void SimServer::Collect() {
+  const nanoseconds wait = collector_->Wait(Now(), ps::LaneReports::Hanging::kAreAwaited);
+  if (wait.count() > 0) {
+    return After(wait + nanoseconds(2'000), [this, sequence = sequence_] {
+      if (collecting_ && sequence == sequence_) Collect();
+    });
+  }
+  collecting_ = false;
+  reports_ = collector_->Take();
+  for (const ps::LaneReport& report : reports_) {
+    if (report.sequence != sequence_) env_->probes.Hit(Probe::kRepeatedReport);
+  }
+  Exchange();
+}
+
+void SimServer::KeepALaneBusy() {
+  if (busy_.Below(kBusyEvery) != 0) return;
+  Lane& lane = lanes_[busy_.Below(lanes_.size())];
+  const nanoseconds busy(busy_.Below(static_cast<uint64_t>(nanoseconds(kLaneBusyMax).count())));
+  lane.free_at = std::max(lane.free_at, env_->scheduler.now()) + busy;
 }
 
 void SimServer::Exchange() {

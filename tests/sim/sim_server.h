@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ps/service/control_state.h"
+#include "ps/service/lane_reports.h"
 #include "ps/service/owned_partitions.h"
 #include "tests/sim/env.h"
 #include "tests/sim/late_news.h"
@@ -57,12 +58,17 @@ class SimServer {
   void Begin(const RegisterServerReply& registered);
   // One exchange after another.
   void Report();
+  void ReportOf(size_t lane);
+  /// Goes on to the exchange, or waits for lanes that owe their report.
+  void Collect();
   void Exchange();
   void OnExchanged(const absl::StatusOr<ServerExchangeReply>& answer);
   void WaitForNews(nanoseconds timeout);
   void Wake();
   // Lanes: tasks run in their order, each a little after it was posted.
   void Post(Lane* lane, std::function<void()> task);
+  /// Rarely a lane has a large request, or an image, that takes longer than an exchange waits.
+  void KeepALaneBusy();
   void Pump(Lane* lane);
   void BeginLoad(Lane* lane, ps::LoadJob job);
   void EndLoad(Lane* lane, const ps::LoadJob& job);
@@ -82,13 +88,14 @@ class SimServer {
   const ProcessRef process_;
   const uint32_t slot_;
   const uint64_t start_;
-  Rng rng_, torn_;
+  Rng rng_, torn_, busy_;
   ServerIncarnation incarnation_;
   std::vector<Lane> lanes_;
   std::optional<ps::ControlState> control_;
-  std::vector<ps::LaneReport> reports_;
+  std::optional<ps::LaneReports> collector_;
+  std::vector<ps::LaneReport> reports_;  // of the newest exchange
   uint64_t sequence_ = 0;
-  size_t reports_missing_ = 0;
+  bool collecting_ = false;
   milliseconds heartbeat_{200};
   nanoseconds backoff_{milliseconds(50)};
   bool waiting_ = false, news_ = false;
