@@ -22,8 +22,8 @@
     "the cut is taken when a snapshot is accepted")                                                \
   X(kReplayKeepsSeq, "replay-keeps-seq", "2", kNone, 20,                                           \
     "a replayed shard keeps its old done_seq")                                                     \
-  X(kNoReverify, "no-reverify", "3", kNone, 20, "a done under an older restore epoch is accepted") \
-  X(kForgetAtCommit, "forget-at-commit", "4", kNone, 100,                                          \
+  X(kNoReverify, "no-reverify", "3", kNone, 40, "a done under an older restore epoch is accepted") \
+  X(kForgetAtCommit, "forget-at-commit", "4", kNone, 300,                                          \
     "a window is forgotten when its shard is COMMITTED, whatever tokens are out")                  \
   X(kPushIdHasToken, "push-id-has-token", "5", kNone, 20, "a push is known by its token, too")     \
   X(kFormerOwner, "former-owner", "8", kNone, 150, "a former owner's snapshot is accepted")        \
@@ -34,7 +34,7 @@
     "a late, older report replaces a newer one")                                                   \
   X(kLateOk, "late-ok", "16", kNone, 400,                                                          \
     "a late OK counts as if it were asked for when it comes")                                      \
-  X(kVerdictsR, "verdicts-r", "17", kLateNews, 20, "a done names an R whose map it has not")       \
+  X(kVerdictsR, "verdicts-r", "17", kLateNews, 60, "a done names an R whose map it has not")       \
   X(kFloorNotKept, "floor-not-kept", "19", kLateNews, 3000, "the floor is not in the snapshot")    \
   X(kEpochUnchecked, "epoch-unchecked", "25", kNone, 1900, "parts are not checked against E(P)")   \
   X(kMissingIsOk, "missing-is-ok", "27", kNone, 20, "the worker takes MISSING for OK")             \
@@ -73,14 +73,14 @@
   X(kFilesTooEarly, "files-too-early", "section 3", kNone, 20, "unused files go before the sync")  \
   X(kChainShared, "chain-shared", "section 3", kLateBase, 20,                                      \
     "a chain may share a part of the accepted one")                                                \
-  X(kFloorNotTaken, "floor-not-taken", "section 3", kNone, 150,                                    \
+  X(kFloorNotTaken, "floor-not-taken", "section 3", kNone, 700,                                    \
     "forgetting does not take the floor over")                                                     \
   X(kStaleApplied, "stale-applied", "section 2", kNone, 150,                                       \
     "tokens are not checked against the floor")                                                    \
   X(kWindowNotKept, "window-not-kept", "section 3", kNone, 20,                                     \
     "the window is not in the snapshot")                                                           \
   X(kOwnReloads, "own-reloads", "section 5", kNone, 50, "a repeated OWN loads the snapshot again") \
-  X(kStaleIsOk, "stale-is-ok", "section 2", kRevivedLease, 400, "the worker takes STALE for OK")   \
+  X(kStaleIsOk, "stale-is-ok", "section 2", kRevivedLease, 700, "the worker takes STALE for OK")   \
   X(kWrongOwnerIsOk, "wrong-owner-is-ok", "section 2", kNone, 50,                                  \
     "the worker takes WRONG_OWNER for OK")                                                         \
   X(kRetryIsOk, "retry-is-ok", "section 2", kNone, 20, "the worker takes RETRY for OK")            \
@@ -103,7 +103,7 @@
     "rows of a failed write are clean")                                                            \
   X(kAnyLastFile, "any-last-file", "code", kLateBase, 20,                                          \
     "a chain may gain a file of another snapshot")                                                 \
-  X(kGrantOnce, "grant-once", "code", kAgeless, 150, "a lost grant is not given again")            \
+  X(kGrantOnce, "grant-once", "code", kAgeless, 250, "a lost grant is not given again")            \
   X(kRangeNotJournaled, "range-not-journaled", "section 9", kNone, 40,                             \
     "a range of a topic is leased, the journal has it not")                                        \
   X(kCutNotJournaled, "cut-not-journaled", "section 9", kNone, 60,                                 \
