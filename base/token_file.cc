@@ -10,8 +10,10 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <utility>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/status.h"
 
 namespace muster {
@@ -27,6 +29,12 @@ absl::Status Unfit(const std::string& path, std::string_view what) {
       fmt::format("the token file {} {}; remove it, and a new token is made", path, what));
 }
 
+struct Found {
+  absl::StatusOr<std::string> token;
+  /// It is ours, and its mode is wrong: we may put another in its place.
+  bool replaceable = false;
+};
+
 absl::StatusOr<std::string> MakeToken() {
   std::array<uint8_t, kTokenBytes> bytes;
   // Up to 256 bytes come whole.
@@ -39,52 +47,64 @@ absl::StatusOr<std::string> MakeToken() {
 }
 
 /// Looked at through the descriptor, so that what is checked is what is read.
-absl::StatusOr<std::string> ReadToken(int fd, const std::string& path, TokenOwner owner) {
+Found ReadToken(int fd, const std::string& path, TokenOwner owner) {
   struct stat info{};
-  if (::fstat(fd, &info) != 0) return ErrnoStatus(errno, fmt::format("cannot examine {}", path));
-  if (!S_ISREG(info.st_mode)) return Unfit(path, "is no regular file");
+  if (::fstat(fd, &info) != 0) return {ErrnoStatus(errno, fmt::format("cannot examine {}", path))};
+  if (!S_ISREG(info.st_mode)) return {Unfit(path, "is no regular file")};
   const bool root_asks = owner == TokenOwner::kAnybodyForRoot && ::geteuid() == 0;
-  if (info.st_uid != ::geteuid() && !root_asks) return Unfit(path, "belongs to another user");
+  if (info.st_uid != ::geteuid() && !root_asks) return {Unfit(path, "belongs to another user")};
   if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    return Unfit(path, fmt::format("has mode {:04o}: others may have read it, 0600 is needed",
-                                   info.st_mode & 07777));
+    return {Unfit(path, fmt::format("has mode {:04o}: others may have read it, 0600 is needed",
+                                    info.st_mode & 07777)),
+            info.st_uid == ::geteuid()};
   }
   std::array<char, 2 * kTokenBytes + 2> bytes;
   const ssize_t got = ::read(fd, bytes.data(), bytes.size());
-  if (got < 0) return ErrnoStatus(errno, fmt::format("cannot read {}", path));
+  if (got < 0) return {ErrnoStatus(errno, fmt::format("cannot read {}", path))};
   std::string token(bytes.data(), static_cast<size_t>(got));
   if (token.ends_with('\n')) token.pop_back();
   const bool hexadecimal = std::ranges::all_of(
       token, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
   if (token.size() != 2 * kTokenBytes || !hexadecimal) {
-    return Unfit(path, "does not hold 64 hexadecimal digits");
+    return {Unfit(path, "does not hold 64 hexadecimal digits")};
   }
-  return token;
+  return {std::move(token)};
 }
 
-absl::StatusOr<std::string> OpenToken(const std::string& path, TokenOwner owner) {
+bool IsOurFile(const std::string& path) {
+  struct stat info{};
+  return ::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid();
+}
+
+Found OpenToken(const std::string& path, TokenOwner owner) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd >= 0) {
-    absl::StatusOr<std::string> token = ReadToken(fd, path, owner);
+    Found found = ReadToken(fd, path, owner);
     ::close(fd);
-    return token;
+    return found;
   }
-  if (errno == ELOOP) return Unfit(path, "is a symbolic link");
-  if (errno == ENOENT) return absl::NotFoundError(fmt::format("there is no {}", path));
-  return ErrnoStatus(errno, fmt::format("cannot open {}", path));
+  const int error = errno;
+  if (error == ELOOP) return {Unfit(path, "is a symbolic link")};
+  if (error == ENOENT) return {absl::NotFoundError(fmt::format("there is no {}", path))};
+  return {ErrnoStatus(error, fmt::format("cannot open {}", path)),
+          error == EACCES && IsOurFile(path)};
 }
 
 }  // namespace
 
 absl::StatusOr<std::string> LoadToken(const std::string& path) {
-  return OpenToken(path, TokenOwner::kAnybodyForRoot);
+  return OpenToken(path, TokenOwner::kAnybodyForRoot).token;
 }
 
 absl::StatusOr<std::string> LoadOrMakeToken(const std::string& path) {
-  absl::StatusOr<std::string> token = OpenToken(path, TokenOwner::kUs);
-  if (!absl::IsNotFound(token.status())) return token;
-  MUSTER_ASSIGN_OR_RETURN(token, MakeToken());
-  MUSTER_RETURN_IF_ERROR(WriteFileAtomically(path, *token + "\n", FileAccess::kOwnerOnly));
+  Found found = OpenToken(path, TokenOwner::kUs);
+  if (!absl::IsNotFound(found.token.status()) && !found.replaceable) return std::move(found.token);
+  MUSTER_ASSIGN_OR_RETURN(std::string token, MakeToken());
+  MUSTER_RETURN_IF_ERROR(WriteFileAtomically(path, token + "\n", FileAccess::kOwnerOnly));
+  if (found.replaceable) {
+    const std::string_view why = Message(found.token.status());
+    Log(LogLevel::kWarning, "{}: a new token has taken its place", why.substr(0, why.find(';')));
+  }
   return token;
 }
 

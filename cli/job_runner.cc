@@ -164,6 +164,9 @@ void JobRunner::ReadSignals() {
 }
 
 void JobRunner::ReadAnswers() {
+  if (const std::optional<TimePoint> asked_at = link_->TakeRefusal()) {
+    events_.push_back(MasterRefused{*asked_at});
+  }
   for (MasterLink::Answer& answer : link_->TakeAnswers()) {
     events_.push_back(MasterAnswered{ToView(answer.status), answer.asked_at});
     Measure(answer.status, answer.asked_at);

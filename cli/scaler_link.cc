@@ -20,7 +20,7 @@ absl::StatusOr<scaler::rest::RestClient> FindScaler(const StateDirectory& state,
   absl::StatusOr<std::string> token = LoadToken(state.token());
   if (!token.ok()) {
     return absl::UnavailableError(fmt::format(
-        "the scaler cannot be asked without its token: {}; the scaler makes one when it starts",
+        "the scaler cannot be asked without its token: {}; a job that runs makes one, so try again",
         Message(token.status())));
   }
   return scaler::rest::RestClient(

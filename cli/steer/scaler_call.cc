@@ -71,8 +71,8 @@ int PrintRefusal(const absl::Status& status) {
       return PrintError(Message(status), kExitUsage);
     case absl::StatusCode::kUnauthenticated:
       return PrintError(
-          fmt::format("the scaler refuses the token that its token file holds now ({}); was the "
-                      "file replaced? A scaler reads it when it starts",
+          fmt::format("the scaler refuses the token that its token file held ({}); was the file "
+                      "replaced just now? Try again",
                       Message(status)),
           kExitUnreachable);
     default:

@@ -94,7 +94,7 @@ class GrpcAdminClient final : public AdminClient {
     const JobIdentity& job = target_.job;
     if (!job.id.empty()) context.AddMetadata(kJobIdMetadata, job.id);
     if (!job.name.empty()) context.AddMetadata(kJobNameMetadata, job.name);
-    MUSTER_RETURN_IF_ERROR(AddToken(&context));
+    const absl::Status token = AddToken(&context);
     context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                                       gpr_time_from_millis(deadline.count(), GPR_TIMESPAN)));
     // A call that fails at once does not poll: the channel's next attempt to connect would be
@@ -102,13 +102,20 @@ class GrpcAdminClient final : public AdminClient {
     context.set_wait_for_ready(when_away_ == WhenAway::kWait);
     Response response;
     const grpc::Status status = ((*stub_).*method)(&context, request, &response);
+    if (!token.ok() && status.error_code() == grpc::StatusCode::UNAUTHENTICATED) return token;
     if (!status.ok()) {
-      return Annotate(FromGrpcStatus(status), fmt::format("the master at {}", target_.address));
+      const bool token_refused = status.error_code() == grpc::StatusCode::UNAUTHENTICATED;
+      return Annotate(
+          FromGrpcStatus(status),
+          fmt::format(
+              "the master at {}{}", target_.address,
+              token_refused ? " (asked with the token in " + target_.token_file + ")" : ""));
     }
     return response;
   }
 
-  /// Without a token when there is no file: the master says what is missing, and makes the file.
+  /// Returns why there is no token, if that is not for want of the file. Without one the master is
+  /// asked all the same: whether it is there is known then, and it makes the file that it can make.
   absl::Status AddToken(grpc::ClientContext* context) const {
     const absl::StatusOr<std::string> token = LoadToken(target_.token_file);
     if (token.ok()) context->AddMetadata(kTokenMetadata, *token);

@@ -52,8 +52,8 @@ struct MasterTarget {
 
 /// A client of a master. Connects lazily, and again whenever the master comes back. Calls that take
 /// longer than `deadline` fail with DeadlineExceeded; GetManifest may take ten times as long. A
-/// master of another job is as good as none (Unavailable). Unauthenticated: the token is not to be
-/// had, or not the master's.
+/// master of another job is as good as none (Unavailable). Unauthenticated: the master is there,
+/// and the token is not to be had, or not its own.
 std::unique_ptr<AdminClient> MakeAdminClient(MasterTarget target,
                                              std::chrono::milliseconds deadline,
                                              WhenAway when_away);

@@ -164,6 +164,11 @@ std::vector<MasterLink::Answer> MasterLink::TakeAnswers() {
   return std::exchange(answers_, {});
 }
 
+std::optional<TimePoint> MasterLink::TakeRefusal() {
+  MutexLock lock(&mutex_);
+  return std::exchange(refused_at_, std::nullopt);
+}
+
 bool MasterLink::stopping() {
   MutexLock lock(&mutex_);
   return stop_;
@@ -245,9 +250,10 @@ void MasterLink::Poll() {
   Answer answer{.status = {}, .asked_at = clock_->Now(), .events = {}};
   absl::StatusOr<v1::JobStatus> status = client_->GetStatus();
   if (!status.ok()) {
-    if (!IsUnreachable(status.status())) Log(LogLevel::kWarning, "{}", Message(status.status()));
+    if (!IsUnreachable(status.status())) NoteRefusal(status.status(), answer.asked_at);
     return;
   }
+  refusal_.clear();
   answer.status = *std::move(status);
   if (answer.status.events_newest() > events_seen_) {
     v1::ListEventsRequest request;
@@ -267,6 +273,17 @@ void MasterLink::Poll() {
     MutexLock lock(&mutex_);
     if (answers_.size() >= kAnswersMax) answers_.erase(answers_.begin());
     answers_.push_back(std::move(answer));
+  }
+  Wake();
+}
+
+void MasterLink::NoteRefusal(const absl::Status& status, TimePoint asked_at) {
+  // Once, not with every poll.
+  if (refusal_ != Message(status)) Log(LogLevel::kWarning, "{}", Message(status));
+  refusal_ = Message(status);
+  {
+    MutexLock lock(&mutex_);
+    refused_at_ = asked_at;
   }
   Wake();
 }

@@ -59,7 +59,10 @@ class MasterLink {
 
   /// Answers that came since the last call, oldest first.
   std::vector<Answer> TakeAnswers();
-  /// Readable when there are answers, or reports_over() has grown.
+  /// When the newest question was asked that the master refused to answer, as without the job's
+  /// token, since the last call: it is there all the same. Nothing: none was refused.
+  std::optional<TimePoint> TakeRefusal();
+  /// Readable when there are answers, a refusal, or reports_over() has grown.
   int wake_fd() const { return wake_fd_; }
 
   static constexpr size_t kReportsMax = 10'000;
@@ -79,6 +82,7 @@ class MasterLink {
   /// Delivers what waits; false when the master was not there.
   bool Deliver();
   void Poll();
+  void NoteRefusal(const absl::Status& status, TimePoint asked_at);
   void PollPartitions(Answer* answer);
   absl::Status Send(const Order& order);
   bool stopping();
@@ -98,10 +102,12 @@ class MasterLink {
   uint64_t reports_ MUSTER_GUARDED_BY(mutex_) = 0;
   uint64_t reports_over_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::vector<Answer> answers_ MUSTER_GUARDED_BY(mutex_);
+  std::optional<TimePoint> refused_at_ MUSTER_GUARDED_BY(mutex_);
   bool stop_ MUSTER_GUARDED_BY(mutex_) = false;
 
   // Of the thread.
   uint64_t events_seen_ = 0;
+  std::string refusal_;  // the last one, of those since an answer
   std::optional<TimePoint> partitions_at_;
   std::thread thread_;
 };

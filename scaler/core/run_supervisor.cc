@@ -152,11 +152,20 @@ void RunSupervisor::GiveUp(std::string reason) {
   Emit(AskCancel{*failure_});
 }
 
-void RunSupervisor::On(const MasterAnswered& event) {
+bool RunSupervisor::HearMaster(TimePoint asked_at) {
   // An answer of a former life says nothing about this one.
-  if (!Running(master_) || event.asked_at < master_.started_at) return;
+  if (!Running(master_) || asked_at < master_.started_at) return false;
   master_.last_heard = now_;
   master_.heard = true;
+  return true;
+}
+
+void RunSupervisor::On(const MasterRefused& event) {
+  HearMaster(event.asked_at);
+}
+
+void RunSupervisor::On(const MasterAnswered& event) {
+  if (!HearMaster(event.asked_at)) return;
   TakeView(event.view);
   if (!answered_) {
     answered_ = true;

@@ -43,10 +43,14 @@ struct RunSupervisorOptions {
 };
 
 // Events of its own.
+/// The master was there and refused to answer a question that was asked at `asked_at`.
+struct MasterRefused {
+  TimePoint asked_at;
+};
 struct ScalerBeat {};   // the scaler gave a sign of life
 struct DrainWanted {};  // the first Ctrl-C, or SIGTERM; the second is StopWanted
-using RunEvent = std::variant<NodeStarted, NodeExited, MasterAnswered, ScalerBeat, DrainWanted,
-                              StopWanted, Tick>;
+using RunEvent = std::variant<NodeStarted, NodeExited, MasterAnswered, MasterRefused, ScalerBeat,
+                              DrainWanted, StopWanted, Tick>;
 
 // Effects of its own.
 struct AskDrain {};
@@ -115,11 +119,14 @@ class RunSupervisor {
   void On(const NodeStarted& event);
   void On(const NodeExited& event);
   void On(const MasterAnswered& event);
+  void On(const MasterRefused& event);
   void On(const ScalerBeat&);
   void On(const DrainWanted&);
   void On(const StopWanted&);
   void On(const Tick&) {}
 
+  /// False: it was another life of the master.
+  bool HearMaster(TimePoint asked_at);
   void TakeView(const MasterView& view);
   void EnterDraining();
   void EnterFinishing(const MasterView& view);

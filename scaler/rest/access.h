@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "scaler/rest/http_message.h"
@@ -13,7 +14,7 @@
 namespace muster::scaler::rest {
 
 struct AccessOptions {
-  /// What `Authorization: Bearer` must carry; never empty.
+  /// What `Authorization: Bearer` must carry; empty: nobody is let in.
   std::string token;
   /// Where we listen: 127.0.0.1, localhost and [::1] with this port are our names.
   uint16_t port = 0;
@@ -23,7 +24,7 @@ struct AccessOptions {
   bool open_reads = false;
 };
 
-/// Who may ask for what. Immutable, so thread-safe. Pure.
+/// Who may ask for what. Thread-compatible. Pure.
 ///
 /// The token keeps out whoever cannot read its file. The other checks are against browsers that are
 /// made to ask: Host against DNS rebinding (a page whose name was made to resolve to 127.0.0.1),
@@ -33,6 +34,9 @@ struct AccessOptions {
 class AccessControl {
  public:
   explicit AccessControl(AccessOptions options);
+
+  /// From now on the token is this one, and no other.
+  void SetToken(std::string token) { options_.token = std::move(token); }
 
   /// Before anything else is looked at: whether the request is for us at all.
   std::optional<Problem> CheckHost(const Request& request) const;

@@ -38,8 +38,9 @@ bool Reads(std::string_view method) {
 }  // namespace
 
 RestService::RestService(AccessOptions access, RestLimits limits, std::vector<StaticFile> files,
-                         TimePoint now)
+                         TimePoint now, TokenReader read_token)
     : access_(std::move(access)),
+      read_token_(std::move(read_token)),
       limits_(limits),
       with_token_(limits.with_token, now),
       without_token_(limits.without_token, now) {
@@ -67,6 +68,10 @@ std::optional<Problem> RestService::CheckRate(bool has_token, RateLimiter* conne
 
 std::variant<Response, Call> RestService::Admit(const Request& request, RateLimiter* connection,
                                                 TimePoint now) {
+  if (read_token_ && (!token_read_at_.has_value() || now - *token_read_at_ >= kTokenAge)) {
+    token_read_at_ = now;
+    access_.SetToken(read_token_());
+  }
   if (auto problem = CheckRate(access_.HasToken(request), connection, now)) {
     return ToResponse(*problem);
   }

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -30,12 +33,20 @@ struct RestLimits {
   size_t target_bytes_max = 4096;
 };
 
+/// What the token is now; empty: there is none that can be trusted.
+using TokenReader = std::function<std::string()>;
+
 /// Everything of a request but its bytes: is it for us, who asks, how often, for what, with which
-/// arguments. Pure; belongs to one thread. Run() alone may be called by others.
+/// arguments. Pure but for the reader of tokens; belongs to one thread. Run() alone may be called
+/// by others.
 class RestService {
  public:
-  RestService(AccessOptions access, RestLimits limits, std::vector<StaticFile> files,
-              TimePoint now);
+  /// With `read_token`, a token that has changed is known within kTokenAge: who has the new one is
+  /// let in, and who has the old one no more.
+  RestService(AccessOptions access, RestLimits limits, std::vector<StaticFile> files, TimePoint now,
+              TokenReader read_token = nullptr);
+
+  static constexpr std::chrono::milliseconds kTokenAge{100};
 
   /// The limiter that a new connection begins with.
   RateLimiter NewConnection(TimePoint now) const { return {limits_.per_connection, now}; }
@@ -51,6 +62,8 @@ class RestService {
   std::optional<Problem> CheckRate(bool has_token, RateLimiter* connection, TimePoint now);
 
   AccessControl access_;
+  TokenReader read_token_;
+  std::optional<TimePoint> token_read_at_;
   RestLimits limits_;
   std::map<std::string, StaticFile, std::less<>> files_;
   RateLimiter with_token_;

@@ -86,18 +86,27 @@ absl::Status OpenRest(const ScalerOptions& options, uint16_t port, rest::HttpSer
   return options.on_rest ? options.on_rest(port) : absl::OkStatus();
 }
 
+/// It makes a token where there is none, as the master does: whoever of the two is asked first.
+rest::TokenReader ReaderOf(const std::string& file) {
+  return [file, remark = std::string()]() mutable -> std::string {
+    absl::StatusOr<std::string> token = LoadOrMakeToken(file);
+    // Once, not with every request.
+    const std::string why(Message(token.status()));
+    if (std::exchange(remark, why) != why && !token.ok()) {
+      Log(LogLevel::kError, "the REST interface lets nobody in: {}", why);
+    }
+    return token.ok() ? *std::move(token) : "";
+  };
+}
+
 /// nullptr, and why in the log, when it cannot be had.
 std::unique_ptr<rest::HttpServer> MakeRest(const ScalerOptions& options, rest::JobApi* job,
                                            const Clock* clock) {
-  absl::StatusOr<std::string> token = LoadOrMakeToken(options.token_file);
-  if (!token.ok()) {
-    Log(LogLevel::kError, "no REST interface: {}", Message(token.status()));
-    return nullptr;
-  }
   uint16_t port = 0;
-  std::unique_ptr<rest::HttpServer> server = Listen(
-      {.port = options.rest_port, .token = *std::move(token), .files = dashboard::DashboardFiles()},
-      job, clock, &port);
+  std::unique_ptr<rest::HttpServer> server = Listen({.port = options.rest_port,
+                                                     .read_token = ReaderOf(options.token_file),
+                                                     .files = dashboard::DashboardFiles()},
+                                                    job, clock, &port);
   if (server == nullptr) return nullptr;
   const absl::Status opened = OpenRest(options, port, server.get());
   if (opened.ok()) return server;

@@ -34,6 +34,36 @@ TEST(TokenFileTest, ATokenIsMadeOnceAndReadByItsOwnerAlone) {
   EXPECT_NE(other, token);
 }
 
+/// For `contents` with exactly these permissions, whatever the umask is.
+void WriteWithMode(const std::string& path, const std::string& contents, mode_t mode) {
+  ASSERT_THAT(WriteFileAtomically(path, contents), IsOk());
+  ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+}
+
+mode_t ModeOf(const std::string& path) {
+  struct stat info{};
+  EXPECT_EQ(::stat(path.c_str(), &info), 0);
+  return info.st_mode & 07777;
+}
+
+TEST(TokenFileTest, ATokenThatOthersMayHaveReadIsReplacedByItsOwnerAndUsedByNobody) {
+  TempDir folder;
+  const std::string path = folder.File("token");
+  const std::string read(64, 'a');
+  for (const mode_t mode : {0640, 0604, 0620, 0601}) {
+    WriteWithMode(path, read + "\n", mode);
+    EXPECT_THAT(LoadToken(path),
+                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("0600 is needed")));
+    EXPECT_EQ(ModeOf(path), mode) << "who asks changes nothing";
+    MUSTER_ASSERT_OK_AND_ASSIGN(const std::string token, LoadOrMakeToken(path));
+    EXPECT_NE(token, read);
+    EXPECT_EQ(ModeOf(path), 0600u);
+    EXPECT_EQ(LoadToken(path).value(), token);
+  }
+  WriteWithMode(path, read, 0400);
+  EXPECT_EQ(LoadOrMakeToken(path).value(), read) << "nobody else may read it";
+}
+
 TEST(TokenFileTest, AFileThatCannotBeTrustedIsRefusedAndLeftAlone) {
   TempDir folder;
   const std::string path = folder.File("token");
@@ -50,8 +80,6 @@ TEST(TokenFileTest, AFileThatCannotBeTrustedIsRefusedAndLeftAlone) {
   }
   ASSERT_THAT(WriteFileAtomically(path, good, FileAccess::kOwnerOnly), IsOk());
   EXPECT_THAT(LoadOrMakeToken(path), IsOk());
-  ASSERT_EQ(::chmod(path.c_str(), 0640), 0);
-  refused("mode 0640");
   ::unlink(path.c_str());
   ASSERT_EQ(::symlink("/dev/zero", path.c_str()), 0);
   refused("symbolic link");
@@ -101,6 +129,15 @@ TEST(TokenFileTest, OtherUsersReadItNotAndRootReadsTheirs) {
   EXPECT_THAT(LoadOrMakeToken(path),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("belongs to another user")))
       << "who relies on it must be its owner";
+  ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
+  EXPECT_THAT(LoadOrMakeToken(path),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("belongs to another user")))
+      << "what is not ours is left alone";
+  EXPECT_EQ(AsNobody([&path] { return LoadOrMakeToken(path).ok() ? 0 : 1; }), 0);
+  EXPECT_EQ(ModeOf(path), 0600u);
+  ASSERT_EQ(::chmod(path.c_str(), 0200), 0);
+  EXPECT_EQ(AsNobody([&path] { return LoadOrMakeToken(path).ok() ? 0 : 1; }), 0)
+      << "its owner cannot read it either, and makes another";
 }
 
 }  // namespace

@@ -133,7 +133,8 @@ absl::StatusOr<uint16_t> HttpServer::Listen() {
                                         .port = port,
                                         .further_hosts = state_->options.further_hosts,
                                         .open_reads = state_->options.open_reads},
-                          state_->options.rest, state_->options.files, state_->clock->Now());
+                          state_->options.rest, state_->options.files, state_->clock->Now(),
+                          state_->options.read_token);
   return port;
 }
 

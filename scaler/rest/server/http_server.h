@@ -37,6 +37,8 @@ struct HttpServerOptions {
   /// On 127.0.0.1; 0: one that is free.
   uint16_t port = 0;
   std::string token;
+  /// Instead of `token`: read while it serves, on the thread that does.
+  TokenReader read_token;
   std::vector<std::string> further_hosts;
   bool open_reads = false;
   std::vector<StaticFile> files;

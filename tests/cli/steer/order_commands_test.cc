@@ -98,7 +98,7 @@ TEST_F(OrderCommandsTest, WithoutAJobOrAScalerItIsSaidWhatToDo) {
   ASSERT_THAT(WriteFileAtomically(state_.token(), std::string(64, '0'), FileAccess::kOwnerOnly),
               IsOk());
   EXPECT_EQ(restart(), kExitUnreachable);
-  EXPECT_THAT(err_, HasSubstr("was the file replaced?"));
+  EXPECT_THAT(err_, HasSubstr("was the file replaced just now?"));
   StopScaler();
   EXPECT_EQ(restart(), kExitUnreachable);
   EXPECT_THAT(err_, HasSubstr("nobody answers"));

@@ -1,6 +1,7 @@
 #include "scaler/admin/admin_client.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -30,7 +31,7 @@ class AdminClientTest : public ::testing::Test {
   v1::JobState State() { return Client({})->GetStatus()->state(); }
 
   testing::TempDir folder_;
-  const testing::SmallMaster master_;
+  testing::SmallMaster master_;
   const std::string address_ = master_.address();
 };
 
@@ -75,9 +76,23 @@ TEST_F(AdminClientTest, WithoutTheTokenNothingIsAnswered) {
   EXPECT_THAT(ask(folder_.File("absent")),
               StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("scaler/token")));
   ASSERT_THAT(WriteFileAtomically(folder_.File("open"), std::string(64, 'a')), IsOk());
+  ASSERT_EQ(::chmod(folder_.File("open").c_str(), 0644), 0);
   EXPECT_THAT(ask(folder_.File("open")),
               StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("0600 is needed")));
   EXPECT_EQ(State(), v1::JOB_STATE_RUNNING);
+}
+
+TEST_F(AdminClientTest, AWrongModeOfTheTokenIsNoSilenceOfTheMasterAndMendsItself) {
+  ASSERT_EQ(::chmod(master_.token_file().c_str(), 0644), 0);
+  EXPECT_THAT(Client({})->GetStatus(),
+              StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("0600 is needed")));
+  EXPECT_THAT(Client({})->GetStatus(), IsOk()) << "the master has made a new one meanwhile";
+}
+
+TEST_F(AdminClientTest, AMasterThatIsGoneIsSaidToBeGoneWhateverTheTokenIs) {
+  ASSERT_EQ(::chmod(master_.token_file().c_str(), 0644), 0);
+  master_.Stop();
+  EXPECT_TRUE(IsUnreachable(Client({})->GetStatus().status()));
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ class FakeAdminClient final : public AdminClient {
     Mutex mutex;
     CondVar changed;
     bool away MUSTER_GUARDED_BY(mutex) = false;
+    bool wants_token MUSTER_GUARDED_BY(mutex) = false;
     uint64_t refused MUSTER_GUARDED_BY(mutex) = 0;
     std::vector<std::string> heard MUSTER_GUARDED_BY(mutex);
     v1::ReportNodeRequest last_report MUSTER_GUARDED_BY(mutex);
@@ -84,6 +85,7 @@ class FakeAdminClient final : public AdminClient {
       ++state_->refused;
       return absl::UnavailableError("away");
     }
+    if (state_->wants_token) return absl::UnauthenticatedError("this is not the job's token");
     if (!what.empty()) state_->heard.push_back(what);
     return absl::OkStatus();
   }
@@ -175,6 +177,30 @@ TEST_F(MasterLinkTest, AnswersWakeTheOwnerAndCarryNewEventsOnce) {
   answers = link_->TakeAnswers();
   ASSERT_FALSE(answers.empty());
   EXPECT_THAT(answers.back().events, SizeIs(0));
+}
+
+TEST_F(MasterLinkTest, ARefusalIsASignOfLifeAndSilenceIsNone) {
+  {
+    MutexLock lock(&state_.mutex);
+    state_.away = true;
+  }
+  Connect();
+  {
+    MutexLock lock(&state_.mutex);
+    for (int i = 0; i < 2'000 && state_.refused < 2; ++i) {
+      state_.changed.WaitFor(&state_.mutex, milliseconds(10));
+    }
+  }
+  EXPECT_FALSE(link_->TakeRefusal().has_value());
+  {
+    MutexLock lock(&state_.mutex);
+    state_.away = false;
+    state_.wants_token = true;
+  }
+  pollfd ready = {link_->wake_fd(), POLLIN, 0};
+  ASSERT_EQ(::poll(&ready, 1, 20'000), 1);
+  EXPECT_TRUE(link_->TakeRefusal().has_value());
+  EXPECT_THAT(link_->TakeAnswers(), SizeIs(0));
 }
 
 TEST(ToViewTest, UnknownStatesAndSums) {

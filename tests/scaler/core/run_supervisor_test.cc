@@ -471,6 +471,28 @@ TEST_F(RunSupervisorTest, SnapshotsThatCannotBeReadAreToldAndHaveTheirOwnExitCod
   EXPECT_EQ(ToString(RunOutcome::State::kUnrestorable), "failed");
 }
 
+TEST_F(RunSupervisorTest, AMasterThatRefusesToAnswerIsThere) {
+  RunToTraining();
+  const auto refuse = [this](milliseconds time) {
+    for (; time > milliseconds(0); time -= seconds(1)) {
+      After(seconds(1));
+      Step(MasterRefused{now_});
+    }
+  };
+  refuse(3 * options_.master_silence_max);
+  EXPECT_THAT(Did(), IsEmpty());
+  // What was asked of an earlier life says nothing about this one, and refusals are no answers.
+  Exit("master", kKilled);
+  EXPECT_THAT(Did(), ElementsAre("start master"));
+  const TimePoint before = now_ - seconds(1);
+  now_ += milliseconds(100);
+  for (milliseconds time{0}; time < options_.master_start_max; time += seconds(1)) {
+    After(seconds(1));
+    Step(MasterRefused{before});
+  }
+  EXPECT_THAT(Did(), ElementsAre("kill master"));
+}
+
 TEST_F(RunSupervisorTest, ItsOwnPauseIsNobodysSilence) {
   RunToTraining();
   StandStill(seconds(3600));

@@ -54,6 +54,32 @@ TEST(RestServiceTest, WhoMayHaveWhat) {
   EXPECT_EQ(Admitted(&service, MakeRequest("GET", "/" + std::string(5000, 'a'))), "414");
 }
 
+TEST(RestServiceTest, ANewTokenReplacesTheOldOneWhileItServes) {
+  std::string token = "secret";
+  int reads = 0;
+  RestService service({.port = 8080}, {}, {}, kBegin, [&] {
+    ++reads;
+    return token;
+  });
+  const auto ask = [&](const std::string& shown, std::chrono::milliseconds after) {
+    Request request = MakeRequest("GET", "/api/v1/job", /*token=*/false);
+    request.headers.emplace_back("authorization", "Bearer " + shown);
+    RateLimiter connection = service.NewConnection(kBegin);
+    return std::holds_alternative<Call>(service.Admit(request, &connection, kBegin + after));
+  };
+  using std::chrono::milliseconds;
+  EXPECT_TRUE(ask("secret", milliseconds(0)));
+  token = "another";
+  EXPECT_TRUE(ask("secret", milliseconds(99)));
+  EXPECT_EQ(reads, 1) << "who asks often does not keep the disk busy";
+  EXPECT_FALSE(ask("secret", milliseconds(100)));
+  EXPECT_TRUE(ask("another", milliseconds(100)));
+  EXPECT_EQ(reads, 2);
+  token = "";
+  EXPECT_FALSE(ask("another", milliseconds(200)));
+  EXPECT_FALSE(ask("", milliseconds(200))) << "no token is no password";
+}
+
 TEST(RestServiceTest, AnotherHostGetsNothingNotEvenThePage) {
   RestService service = MakeService();
   for (const std::string target : {"/", "/healthz", "/api/v1/job", "/nothing"}) {

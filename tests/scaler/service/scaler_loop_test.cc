@@ -2,11 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <poll.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/file.h"
 #include "scaler/service/plan_file.h"
 #include "tests/scaler/rest/server/http_client.h"
 #include "tests/scaler/service/scaler_fixture.h"
@@ -109,6 +111,19 @@ TEST_F(ScalerLoopTest, WhatIsKilledForItsMemoryIsStartedAgainWithMore) {
   EXPECT_EQ(decision["after"]["memory_bytes"], 72 * kMiB);
   EXPECT_EQ(ReadPlan(options_.directory + "/plan.json")->nodes.at("worker-0").exits, 0u)
       << "no crash";
+}
+
+TEST_F(ScalerLoopTest, ATokenThatIsReplacedWhileItRunsLocksNobodyOut) {
+  RunSteps({[&] { return Serves(); },
+            [&] {
+              RemoveFile(options_.token_file);
+              client_->GetStatus().IgnoreError();  // the master makes another
+              return true;
+            },
+            [&] { return Serves(); },
+            [&] { return ::chmod(options_.token_file.c_str(), 0644) == 0; },
+            [&] { return client_->GetStatus().ok(); },  // again, it has made another
+            [&] { return Serves(); }});
 }
 
 TEST_F(ScalerLoopTest, TheMastersFirstAnswerIsShownAtOnce) {
