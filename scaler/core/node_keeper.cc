@@ -179,6 +179,7 @@ void NodeKeeper::DecideExit(const std::string& name, Node* node) {
     if (*asked) {
       Finish(node);
       workers_ = static_cast<uint32_t>(LivingWorkers().size());
+      Emit(WorkerSentAway{name});
     } else {
       Relaunch(name, node);
     }

@@ -73,8 +73,12 @@ struct AskDrainNode {
   std::string node;
   std::chrono::milliseconds timeout{0};
 };
+/// A worker has left for good, as the master was asked by somebody else.
+struct WorkerSentAway {
+  std::string node;
+};
 using KeeperEffect = std::variant<StartNode, StopNode, KillNode, DumpNode, TellMaster, ReleaseNode,
-                                  SetLimits, AskDrainNode, AskCancel, Note>;
+                                  SetLimits, AskDrainNode, AskCancel, WorkerSentAway, Note>;
 
 struct KeeperOutcome {
   enum class State : uint8_t {

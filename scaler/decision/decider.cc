@@ -139,17 +139,34 @@ Decider::Taken Decider::Take(const HumanOrder& order, const JobView& view) {
 }
 
 std::vector<Ordered> Decider::Hold(const rest::Event& event, const JobView& view) {
+  if (event.action == "set-workers") {
+    return HoldWorkers(event.id, "the number of workers that was ordered holds", view);
+  }
+  const NodeView* node = FindNode(view, event.target);
+  if (event.action != "drain" || node == nullptr || node->role != NodeRole::kWorker) return {};
+  return HoldWorkers(event.id, fmt::format("{} was sent away and is not replaced", event.target),
+                     view);
+}
+
+std::vector<Ordered> Decider::SentAway(const std::string& worker, const JobView& view) {
+  return HoldWorkers(
+      0,
+      fmt::format("{} was sent away by the master, which was asked to, and is not replaced",
+                  worker),
+      view);
+}
+
+std::vector<Ordered> Decider::HoldWorkers(uint64_t cause_id, const std::string& why,
+                                          const JobView& view) {
   const std::string policy = WorkerCountPolicy::kName;
   const bool may_change = view.workers_min < view.workers_max;
-  if (event.action != "set-workers" || !may_change || arbiter_.paused().contains(policy)) return {};
+  if (!may_change || arbiter_.paused().contains(policy)) return {};
   const rest::Event pause =
       sink_({.kind = "action",
              .target = policy,
              .action = "pause-policy",
-             .because = fmt::format("the number of workers that was ordered holds until `muster "
-                                    "policies resume {}`",
-                                    policy),
-             .cause_id = event.id});
+             .because = fmt::format("{} until `muster policies resume {}`", why, policy),
+             .cause_id = cause_id});
   arbiter_.Pause(policy);
   return {{pause.id, PausePolicies{arbiter_.paused()}, std::nullopt}};
 }

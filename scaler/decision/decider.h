@@ -64,9 +64,12 @@ class Decider {
     std::vector<Ordered> orders;
   };
   /// Something that a person wants and human_orders.h has granted. `view` as it was granted by. A
-  /// number of workers holds: the policy that would change it is paused, which is an event of its
-  /// own, until somebody resumes it or the job ends.
+  /// number of workers holds, and a worker that is sent away is not replaced: the policy that would
+  /// do so is paused, which is an event of its own, until somebody resumes it or the job ends.
   Taken Take(const HumanOrder& order, const JobView& view);
+  /// A worker left for good although nobody here had ordered it: somebody has asked the master
+  /// itself. The same orders as after a person's.
+  std::vector<Ordered> SentAway(const std::string& worker, const JobView& view);
 
   /// Tells it as a decision of "supervision"; nothing when it is known already.
   void Tell(const Supervised& supervised, const JobView& view);
@@ -95,6 +98,7 @@ class Decider {
   };
   /// After a person's order `event`: the orders that keep policies from undoing it.
   std::vector<Ordered> Hold(const rest::Event& event, const JobView& view);
+  std::vector<Ordered> HoldWorkers(uint64_t cause_id, const std::string& why, const JobView& view);
   void TellExits(const JobView& view);
   uint64_t CauseOfExit(const NodeEnd& end);
   void CountDecision(const rest::Event& event);

@@ -228,13 +228,13 @@ void ScalerLoop::CarryOrders(const std::vector<Ordered>& orders) {
         decider_.Fail(ordered.event_id, std::string(Message(dumped)));
       }
     }
-    carrying_ = ordered.event_id;
+    const uint64_t outer = std::exchange(carrying_, ordered.event_id);
     std::visit(
         [this](const auto& order) {
           if constexpr (!std::is_same_v<std::decay_t<decltype(order)>, DumpStacks>) Carry(order);
         },
         ordered.order);
-    carrying_ = 0;
+    carrying_ = outer;
     if (ordered.taken.has_value()) sensor_.OnTaken(*ordered.taken);
   }
 }
@@ -304,6 +304,10 @@ void ScalerLoop::Do(const AskCancel& effect) {
       {.action = Action::kStopJob, .target = "job", .because = effect.reason, .evidence = {}},
       *view_);
   link_.AskFail(effect.reason);
+}
+
+void ScalerLoop::Do(const WorkerSentAway& effect) {
+  CarryOrders(decider_.SentAway(effect.node, *view_));
 }
 
 void ScalerLoop::Do(const Note& effect) {

@@ -62,6 +62,8 @@ class NodeKeeperFixture : public ::testing::Test {
       } else if (const auto* cancel = std::get_if<AskCancel>(&effect)) {
         did_.push_back("cancel");
         cancel_reason_ = cancel->reason;
+      } else if (const auto* away = std::get_if<WorkerSentAway>(&effect)) {
+        did_.push_back("sent away " + away->node);
       }
     }
     for (const std::string& node : started) {

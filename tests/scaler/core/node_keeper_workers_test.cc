@@ -132,7 +132,7 @@ TEST_F(KeeperWorkersTest, AWorkerThatTheMasterLetGoIsNotWantedAnyMore) {
     view_.nodes = {
         {.name = "worker-1", .state = state, .start = StartNumber(1), .drain = "drained"}};
     Step(MasterAnswered{view_, now_});
-    EXPECT_THAT(Did(), IsEmpty());
+    EXPECT_THAT(Did(), ElementsAre("sent away worker-1"));
     EXPECT_EQ(Kept("worker-1").state, KeptNode::State::kFinished);
     EXPECT_EQ(keeper_->plan().workers, 2u) << "as many as live";
     Step(ScaleWorkers{3});

@@ -290,6 +290,39 @@ TEST_F(DeciderTest, ANumberOfWorkersThatAPersonOrdersHoldsUntilItIsLifted) {
   EXPECT_FALSE(Seconds(120).empty());
 }
 
+TEST_F(DeciderTest, AWorkerThatAPersonSendsAwayIsNotReplaced) {
+  Begin();
+  job_.view.workers_min = 1;
+  job_.view.workers_max = 8;
+  const HumanOrders::Facts facts{.policies = {"worker-count"}, .workers = 3};
+  const Decider::Taken server =
+      decider_->Take(*HumanOrders(job_.view, facts).DrainNode("ps-1", ""), job_.view);
+  EXPECT_THAT(server.orders, SizeIs(1)) << "a server that is drained stays";
+  const Decider::Taken taken =
+      decider_->Take(*HumanOrders(job_.view, facts).DrainNode("worker-1", ""), job_.view);
+  ASSERT_THAT(taken.orders, SizeIs(2));
+  EXPECT_THAT(std::get<PausePolicies>(taken.orders[0].order).policies, ElementsAre("worker-count"));
+  EXPECT_EQ(std::get<EndNode>(taken.orders[1].order).node, "worker-1");
+  EXPECT_THAT(Told(), ElementsAre("action ps-1 drain", "action worker-1 drain",
+                                  "action worker-count pause-policy <- 2"));
+  EXPECT_THAT(events_.back().because, HasSubstr("muster policies resume worker-count"));
+  EXPECT_THAT(Seconds(600), IsEmpty());
+}
+
+TEST_F(DeciderTest, AWorkerThatTheMasterWasAskedToSendAwayIsNotReplacedEither) {
+  Begin();
+  EXPECT_THAT(decider_->SentAway("worker-1", job_.view), IsEmpty()) << "the count is fixed";
+  job_.view.workers_min = 1;
+  job_.view.workers_max = 8;
+  const std::vector<Ordered> orders = decider_->SentAway("worker-1", job_.view);
+  ASSERT_THAT(orders, SizeIs(1));
+  EXPECT_THAT(std::get<PausePolicies>(orders[0].order).policies, ElementsAre("worker-count"));
+  EXPECT_THAT(Told(), ElementsAre("action worker-count pause-policy"));
+  EXPECT_THAT(events_.back().because, HasSubstr("worker-1 was sent away"));
+  EXPECT_THAT(decider_->SentAway("worker-2", job_.view), IsEmpty()) << "it is paused already";
+  EXPECT_THAT(Seconds(600), IsEmpty());
+}
+
 TEST_F(DeciderTest, WhereTheCountIsFixedOrThePolicyPausedAnOrderOfWorkersPausesNothing) {
   Begin();
   const HumanOrders::Facts facts{.workers = 3};
