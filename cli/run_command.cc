@@ -9,6 +9,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "base/clock.h"
@@ -107,12 +110,46 @@ ProgressFn ShowReading() {
   };
 }
 
+constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP};
+
 sigset_t StopSignals() {
   sigset_t signals;
   ::sigemptyset(&signals);
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
+  for (const int signal : kStopSignals) ::sigaddset(&signals, signal);
   return signals;
 }
+
+/// While it lives, SIGINT, SIGTERM and SIGHUP end the command at once: nothing has to be tidied up,
+/// and to read folders may take long. Later ones wait again.
+class EndsAtOnce {
+ public:
+  EndsAtOnce() {
+    for (const int signal : kStopSignals) {
+      struct sigaction former{};
+      ::sigaction(signal, nullptr, &former);
+      if (former.sa_handler != SIG_IGN) ::signal(signal, End);
+    }
+    const sigset_t signals = StopSignals();
+    ::sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+  }
+  EndsAtOnce(const EndsAtOnce&) = delete;
+  EndsAtOnce& operator=(const EndsAtOnce&) = delete;
+  ~EndsAtOnce() {
+    HoldSignals();
+    for (const int signal : kStopSignals) {
+      struct sigaction former{};
+      ::sigaction(signal, nullptr, &former);
+      if (former.sa_handler == End) ::signal(signal, SIG_DFL);
+    }
+  }
+
+ private:
+  static void End(int) {
+    constexpr std::string_view kWords = "muster: stopped before the job was started\n";
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kWords.data(), kWords.size());
+    ::_exit(kExitDrained);
+  }
+};
 
 }  // namespace
 
@@ -129,6 +166,7 @@ int BlockSignals() {
 }
 
 int RunCommand(const RunOptions& options) {
+  std::optional<EndsAtOnce> at_once(std::in_place);
   absl::StatusOr<LoadedJob> job = LoadJob(options.job_file, "");
   if (!job.ok()) return PrintError(Message(job.status()), kExitUsage);
   std::error_code error;
@@ -136,15 +174,13 @@ int RunCommand(const RunOptions& options) {
   absl::StatusOr<RunPlan> plan = MakePlan(*job, options, self);
   if (!plan.ok()) return PrintError(Message(plan.status()), kExitUsage);
   if (options.dry_run) {
-    // Nothing has to be tidied up.
-    const sigset_t signals = StopSignals();
-    ::sigprocmask(SIG_UNBLOCK, &signals, nullptr);
     const absl::Status usable =
         CheckDirectories(*job, options.progress ? ShowReading() : ProgressFn());
     if (!usable.ok()) return PrintError(Message(usable), kExitUsage);
     PrintData(options.output == OutputFormat::kJson ? PlanToJson(*plan) : DescribePlan(*plan));
     return kExitSucceeded;
   }
+  at_once.reset();
   const StateDirectory state(job->spec.state_directory);
   const absl::StatusOr<StateLock> lock = TakeStateDirectory(*job, state);
   if (!lock.ok()) return PrintError(Message(lock.status()), kExitUsage);

@@ -25,7 +25,8 @@ struct RunOptions {
 int RunCommand(const RunOptions& options);
 
 /// From now on SIGINT, SIGTERM and SIGHUP wait for BlockSignals, for this thread and all that come
-/// after: the first thing that `muster run` does, so that no Ctrl-C is too early for it.
+/// after: the first thing that `muster run` does, so that no Ctrl-C is too early for it. While job
+/// file and folders are read, RunCommand lets them end it at once.
 void HoldSignals();
 
 /// SIGINT, SIGTERM and SIGHUP by file descriptor (the result, a signalfd), for this thread and all

@@ -265,20 +265,24 @@ TEST_F(RunCommandTest, ExitCodesWithoutAJob) {
   EXPECT_EQ(Query({"--version"}, &out), 0);
 }
 
-/// Of a FIFO the program waits for its contents: whoever opened it to write knows that it reads.
-TEST_F(RunCommandTest, ASignalBeforeTheJobFileIsReadStopsTheRun) {
-  WriteJob(kWaitForSuccess);
-  const std::string job = Read("job.yaml");
-  std::filesystem::remove(folder_.File("job.yaml"));
+/// Of a FIFO the program waits for its contents, here for ever: whoever opened it to write knows
+/// that it reads.
+TEST_F(RunCommandTest, ASignalWhileFilesAreReadEndsTheCommandAtOnce) {
   ASSERT_EQ(::mkfifo(folder_.File("job.yaml").c_str(), 0600), 0);
-  Program run(RunArguments(), folder_.path());
-  const int fd = ::open(folder_.File("job.yaml").c_str(), O_WRONLY | O_CLOEXEC);
-  ASSERT_GE(fd, 0);
-  run.Signal(SIGINT);
-  EXPECT_EQ(::write(fd, job.data(), job.size()), static_cast<ssize_t>(job.size()));
-  ::close(fd);
-  EXPECT_EQ(run.Wait(), 3) << run.err();
-  EXPECT_EQ(Summary()["state"], "stopped");
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    for (const bool dry_run : {false, true}) {
+      Program run(RunArguments(dry_run ? std::vector<std::string>{"--dry-run"}
+                                       : std::vector<std::string>{}),
+                  folder_.path());
+      const int fd = ::open(folder_.File("job.yaml").c_str(), O_WRONLY | O_CLOEXEC);
+      ASSERT_GE(fd, 0);
+      run.Signal(signal);
+      EXPECT_EQ(run.Wait(), 3) << run.err();
+      EXPECT_THAT(run.err(), HasSubstr("before the job was started"));
+      EXPECT_FALSE(std::filesystem::exists(folder_.File("state")));
+      ::close(fd);
+    }
+  }
 }
 
 }  // namespace
