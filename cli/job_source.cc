@@ -1,10 +1,12 @@
 #include "cli/job_source.h"
 
+#include <filesystem>
 #include <limits>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "cli/job_loader.h"
 #include "cli/output.h"
 #include "cli/stored_job.h"
 
@@ -20,9 +22,23 @@ constexpr std::chrono::milliseconds kAwayPause{50};
 // One that stands still is no reason to be silent.
 constexpr std::chrono::milliseconds kProbeDeadline{1'000};
 
+/// Where the token is, also for a master that was named by its address.
+absl::StatusOr<StateDirectory> FindTokensDirectory(const QueryOptions& options) {
+  const JobTarget& target = options.target;
+  const bool named = !target.job_file.empty() || !target.state_directory.empty();
+  if (options.master.empty() || named || std::filesystem::exists(JobFileOf(target))) {
+    return FindStateDirectory(target);
+  }
+  return absl::InvalidArgumentError(
+      fmt::format("the master at {} answers only who has the job's token: besides --master, name "
+                  "the job's file or its state directory (--state-dir DIR), where the token is; "
+                  "there is no ./{}",
+                  options.master, JobFileOf(target)));
+}
+
 absl::StatusOr<std::unique_ptr<AdminClient>> Connect(const QueryOptions& options,
                                                      std::chrono::milliseconds deadline) {
-  MUSTER_ASSIGN_OR_RETURN(const StateDirectory state, FindStateDirectory(options.target));
+  MUSTER_ASSIGN_OR_RETURN(const StateDirectory state, FindTokensDirectory(options));
   MasterTarget target{.address = options.master, .job = {}, .token_file = state.token()};
   if (options.master.empty()) {
     MUSTER_ASSIGN_OR_RETURN(const Endpoint endpoint, state.ReadEndpoint());

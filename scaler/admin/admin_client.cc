@@ -94,7 +94,10 @@ class GrpcAdminClient final : public AdminClient {
     const JobIdentity& job = target_.job;
     if (!job.id.empty()) context.AddMetadata(kJobIdMetadata, job.id);
     if (!job.name.empty()) context.AddMetadata(kJobNameMetadata, job.name);
-    const absl::Status token = AddToken(&context);
+    // Without a token the master is asked all the same: whether it is there is known then, and it
+    // makes the file that it can make.
+    const absl::StatusOr<std::string> token = LoadToken(target_.token_file);
+    if (token.ok()) context.AddMetadata(kTokenMetadata, *token);
     context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                                       gpr_time_from_millis(deadline.count(), GPR_TIMESPAN)));
     // A call that fails at once does not poll: the channel's next attempt to connect would be
@@ -102,26 +105,24 @@ class GrpcAdminClient final : public AdminClient {
     context.set_wait_for_ready(when_away_ == WhenAway::kWait);
     Response response;
     const grpc::Status status = ((*stub_).*method)(&context, request, &response);
-    if (!token.ok() && status.error_code() == grpc::StatusCode::UNAUTHENTICATED) return token;
-    if (!status.ok()) {
-      const bool token_refused = status.error_code() == grpc::StatusCode::UNAUTHENTICATED;
-      return Annotate(
-          FromGrpcStatus(status),
-          fmt::format(
-              "the master at {}{}", target_.address,
-              token_refused ? " (asked with the token in " + target_.token_file + ")" : ""));
+    if (status.ok()) return response;
+    if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
+      return Refused(FromGrpcStatus(status), token.status());
     }
-    return response;
+    return Annotate(FromGrpcStatus(status), fmt::format("the master at {}", target_.address));
   }
 
-  /// Returns why there is no token, if that is not for want of the file. Without one the master is
-  /// asked all the same: whether it is there is known then, and it makes the file that it can make.
-  absl::Status AddToken(grpc::ClientContext* context) const {
-    const absl::StatusOr<std::string> token = LoadToken(target_.token_file);
-    if (token.ok()) context->AddMetadata(kTokenMetadata, *token);
-    if (token.ok() || absl::IsNotFound(token.status())) return absl::OkStatus();
+  /// By a master that was asked with the token, or without one, and why.
+  absl::Status Refused(const absl::Status& refusal, const absl::Status& token) const {
+    if (token.ok()) {
+      return Annotate(refusal, fmt::format("the master at {}, asked with the token in {}",
+                                           target_.address, target_.token_file));
+    }
+    if (absl::IsNotFound(token)) {
+      return Annotate(refusal, fmt::format("the master at {}", target_.address));
+    }
     return absl::UnauthenticatedError(fmt::format(
-        "the job's master cannot be asked without the job's token: {}", Message(token.status())));
+        "the job's master cannot be asked without the job's token: {}", Message(token)));
   }
 
   const MasterTarget target_;

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <thread>
 
 #include "base/check.h"
@@ -16,6 +17,9 @@
 
 namespace muster {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 TEST(QueryCommandsTest, ALogAsJsonIsAnObjectALine) {
   testing::TempDir folder;
@@ -77,6 +81,27 @@ TEST(QueryCommandsTest, ARunThatEndsMeanwhileIsOver) {
   run.join();
   EXPECT_TRUE(called);
   EXPECT_EQ(source.status().code(), absl::StatusCode::kNotFound) << source.status();
+}
+
+/// The working directory, for as long as it lives.
+class In {
+ public:
+  explicit In(const std::string& folder) : former_(std::filesystem::current_path()) {
+    std::filesystem::current_path(folder);
+  }
+  ~In() { std::filesystem::current_path(former_); }
+
+ private:
+  const std::filesystem::path former_;
+};
+
+TEST(QueryCommandsTest, AMasterWithoutAJobSaysWhatTheJobIsNeededFor) {
+  testing::TempDir folder;
+  const In in(folder.path());
+  const std::string why(FindJobSource({.master = "127.0.0.1:1"}).status().message());
+  EXPECT_THAT(why, AllOf(HasSubstr("the master at 127.0.0.1:1"), HasSubstr("token"),
+                         HasSubstr("--state-dir"), HasSubstr("./job.yaml")));
+  EXPECT_THAT(FindJobSource({}).status().message(), HasSubstr("which job?"));
 }
 
 }  // namespace
