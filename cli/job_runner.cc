@@ -235,6 +235,7 @@ void JobRunner::Carry(const RunEvent& event) {
 
 void JobRunner::Do(const StartNode& effect) {
   NodeCommand command = CommandOf(options_.plan, effect.node, effect.role);
+  command.environment["MUSTER_START"] = std::to_string(effect.start);
   if (effect.role == NodeRole::kScaler) {
     const std::vector<std::string> flags = ScalerDescriptorFlags(
         {.life_fd = life_read_, .held_fd = options_.lock_fd, .beat_fd = beat_fd_});

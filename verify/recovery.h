@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "verify/fault_plan.h"
@@ -20,10 +21,17 @@ struct RecoveryTimes {
 /// All 0 when there is none.
 RecoveryTimes Summarise(std::vector<double> times_ms);
 
+/// A process of a job, by the name of its node and the number of its start: a pid comes again.
+struct ProcessName {
+  std::string node;
+  uint64_t start = 0;  // from 1; 0: not known
+  friend auto operator<=>(const ProcessName&, const ProcessName&) = default;
+};
+
 /// A worker that was killed.
 struct WorkerKill {
   uint64_t at_ns = 0;  // CLOCK_MONOTONIC, as in histories
-  int64_t pid = 0;
+  ProcessName process;
 };
 
 /// From the kill of a worker to the first minibatch, about to be pushed by another process, of the
@@ -31,19 +39,19 @@ struct WorkerKill {
 /// left out. Histories are fed process by process, in any order; a value, not thread-safe.
 class WorkerRecoveries {
  public:
-  void AddBegin(int64_t pid, const ShardMark& mark);
-  void AddAttempt(int64_t pid, const Attempt& attempt);
-  void AddFinish(int64_t pid, const ShardMark& mark);
+  void AddBegin(const ProcessName& process, const ShardMark& mark);
+  void AddAttempt(const ProcessName& process, const Attempt& attempt);
+  void AddFinish(const ProcessName& process, const ShardMark& mark);
   /// Milliseconds of each kill that shows.
   std::vector<double> Times(const std::vector<WorkerKill>& kills) const;
 
  private:
   struct Begun {
     uint64_t at_ns = 0;
-    int64_t pid = 0;
+    ProcessName process;
   };
-  std::map<int64_t, std::optional<ShardName>> open_;  // by pid: begun and not finished
-  std::map<ShardName, std::vector<Begun>> attempts_;  // of every shard that was begun
+  std::map<ProcessName, std::optional<ShardName>> open_;  // begun and not finished
+  std::map<ShardName, std::vector<Begun>> attempts_;      // of every shard that was begun
 };
 
 }  // namespace muster::verify

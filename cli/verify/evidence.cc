@@ -29,30 +29,31 @@ struct Histories {
   WorkerRecoveries recoveries;
 };
 
-/// The pid in "worker-0-4711.history".
-absl::StatusOr<int64_t> PidOf(const std::filesystem::path& path) {
+/// The second start of worker-0: "worker-0-2.history".
+absl::StatusOr<ProcessName> ProcessOf(const std::filesystem::path& path) {
   const std::string stem = path.stem().string();
-  const char* const begin = stem.data() + stem.rfind('-') + 1;
-  int64_t pid = 0;
-  const auto [end, error] = std::from_chars(begin, stem.data() + stem.size(), pid);
+  const size_t dash = std::min(stem.rfind('-'), stem.size());
+  ProcessName process{.node = stem.substr(0, dash)};
+  const char* const begin = stem.data() + std::min(dash + 1, stem.size());
+  const auto [end, error] = std::from_chars(begin, stem.data() + stem.size(), process.start);
   if (error != std::errc() || end != stem.data() + stem.size()) {
     return absl::InvalidArgumentError(fmt::format("{} is no history", path.string()));
   }
-  return pid;
+  return process;
 }
 
 absl::Status ReadHistory(const std::filesystem::path& path, Histories* histories) {
-  MUSTER_ASSIGN_OR_RETURN(const int64_t pid, PidOf(path));
+  MUSTER_ASSIGN_OR_RETURN(const ProcessName process, ProcessOf(path));
   MUSTER_ASSIGN_OR_RETURN(const std::string text, ReadFile(path.string(), kFileBytesMax));
   WorkerRecoveries& recoveries = histories->recoveries;
   const HistoryVisitor visitor{
-      .begin = [&](const ShardMark& mark) { recoveries.AddBegin(pid, mark); },
+      .begin = [&](const ShardMark& mark) { recoveries.AddBegin(process, mark); },
       .attempt =
           [&](const Attempt& attempt) {
             histories->attempts.Add(attempt);
-            recoveries.AddAttempt(pid, attempt);
+            recoveries.AddAttempt(process, attempt);
           },
-      .finish = [&](const ShardMark& mark) { recoveries.AddFinish(pid, mark); }};
+      .finish = [&](const ShardMark& mark) { recoveries.AddFinish(process, mark); }};
   const size_t bad_line = ParseHistory(text, visitor);
   if (bad_line == 0) return absl::OkStatus();
   return absl::DataLossError(

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "scaler/launcher/pidfd.h"
@@ -15,32 +17,62 @@ namespace muster::verify {
 namespace {
 
 /// Not by ReadFile: files of /proc have no size.
-std::vector<std::string> CommandLine(pid_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/cmdline", pid), std::ios::binary);
+std::vector<std::string> ReadWords(pid_t pid, std::string_view what) {
+  std::ifstream file(fmt::format("/proc/{}/{}", pid, what), std::ios::binary);
   std::vector<std::string> words;
   for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
   return words;
 }
 
+ProcessWords WordsOf(pid_t pid) {
+  return {.command_line = ReadWords(pid, "cmdline"), .environment = ReadWords(pid, "environ")};
+}
+
+std::string Variable(const ProcessWords& words, std::string_view name) {
+  for (const std::string& entry : words.environment) {
+    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=') {
+      return entry.substr(name.size() + 1);
+    }
+  }
+  return "";
+}
+
+std::optional<Role> RoleOf(const std::vector<std::string>& command_line,
+                           const NodePrograms& programs) {
+  if (command_line.empty()) return std::nullopt;
+  if (command_line[0] == programs.trainer) return Role::kWorker;
+  if (command_line[0] != programs.muster || command_line.size() < 2) return std::nullopt;
+  if (command_line[1] == "master") return Role::kMaster;
+  if (command_line[1] == "scaler") return Role::kScaler;
+  return command_line[1] == "ps" ? std::optional(Role::kServer) : std::nullopt;
+}
+
+std::string NameOf(Role role, const ProcessWords& words) {
+  if (role == Role::kWorker) return Variable(words, "MUSTER_NODE");
+  if (role != Role::kServer) return std::string(ToString(role));
+  const auto flag = std::ranges::find(words.command_line, "--name");
+  const bool named =
+      flag != words.command_line.end() && std::next(flag) != words.command_line.end();
+  return named ? *std::next(flag) : "";
+}
+
 }  // namespace
 
-std::optional<NodeProcess> ClassifyProcess(pid_t pid, const std::vector<std::string>& command_line,
+std::optional<NodeProcess> ClassifyProcess(pid_t pid, const ProcessWords& words,
                                            const NodePrograms& programs) {
-  if (command_line.empty()) return std::nullopt;
-  if (command_line[0] == programs.trainer) return NodeProcess{pid, Role::kWorker, ""};
-  if (command_line[0] != programs.muster || command_line.size() < 2) return std::nullopt;
-  if (command_line[1] == "master") return NodeProcess{pid, Role::kMaster, ""};
-  if (command_line[1] == "scaler") return NodeProcess{pid, Role::kScaler, ""};
-  if (command_line[1] != "ps") return std::nullopt;
-  const auto flag = std::ranges::find(command_line, "--name");
-  const bool named = flag != command_line.end() && std::next(flag) != command_line.end();
-  return NodeProcess{pid, Role::kServer, named ? *std::next(flag) : ""};
+  const std::optional<Role> role = RoleOf(words.command_line, programs);
+  if (!role.has_value()) return std::nullopt;
+  return NodeProcess{
+      .pid = pid,
+      .role = *role,
+      .name = NameOf(*role, words),
+      .start = StartNumber(std::strtoull(Variable(words, "MUSTER_START").c_str(), nullptr, 10))};
 }
 
 std::vector<NodeProcess> FindNodes(const NodePrograms& programs) {
   std::vector<NodeProcess> nodes;
   for (const pid_t pid : Descendants({})) {
-    auto node = ClassifyProcess(pid, CommandLine(pid), programs);
+    auto node = ClassifyProcess(pid, WordsOf(pid), programs);
     if (node.has_value()) nodes.push_back(*std::move(node));
   }
   return nodes;
@@ -52,8 +84,8 @@ std::optional<HeldProcess> HeldProcess::Hold(const NodeProcess& node,
   if (fd < 0) return std::nullopt;
   HeldProcess held(node.pid, fd);
   // It may have ended, and the pid been given away, before it was held.
-  const auto now = ClassifyProcess(node.pid, CommandLine(node.pid), programs);
-  if (!now.has_value() || now->role != node.role || now->name != node.name) return std::nullopt;
+  const auto now = ClassifyProcess(node.pid, WordsOf(node.pid), programs);
+  if (now != node) return std::nullopt;
   return held;
 }
 

@@ -6,15 +6,19 @@
 #include <string>
 #include <vector>
 
+#include "sharding/types.h"
 #include "verify/fault_plan.h"
 
 namespace muster::verify {
 
-/// A node of the job as the machine shows it: nobody who may be killed is asked.
+/// A node of the job as the machine shows it: nobody who may be killed is asked. Name and start say
+/// which process it is; the pid, by which it is hit, comes again.
 struct NodeProcess {
   pid_t pid = 0;
   Role role = Role::kWorker;
-  std::string name;  // of a server: "ps-0"; else empty
+  std::string name;   // "worker-1", "ps-0", "master", "scaler"; empty: not known
+  StartNumber start;  // 0: not known
+  friend bool operator==(const NodeProcess&, const NodeProcess&) = default;
 };
 
 /// What is started where.
@@ -23,9 +27,15 @@ struct NodePrograms {
   std::string trainer;  // workers
 };
 
-/// The node that has this command line; nothing when it is no node (`muster supervise`, `muster
-/// run`, anything else). Pure.
-std::optional<NodeProcess> ClassifyProcess(pid_t pid, const std::vector<std::string>& command_line,
+/// A process as /proc shows it.
+struct ProcessWords {
+  std::vector<std::string> command_line;
+  std::vector<std::string> environment;  // "MUSTER_START=2"
+};
+
+/// The node that has these words; nothing when it is no node (`muster supervise`, `muster run`,
+/// anything else). Pure.
+std::optional<NodeProcess> ClassifyProcess(pid_t pid, const ProcessWords& words,
                                            const NodePrograms& programs);
 
 /// The nodes among the living descendants of the calling process, in no particular order.

@@ -44,21 +44,23 @@ size_t Index(Role role) {
   return static_cast<size_t>(role);
 }
 
+bool IsSuccessor(const v1::NodeStatus& node, const NodeProcess& killed) {
+  return node.name() == killed.name && node.state() == "running" &&
+         StartNumber(node.start()) > killed.start;
+}
+
 /// The successor of a killed server has all its partitions.
 bool ServesAgain(const v1::JobStatus& status, const NodeProcess& killed) {
   return std::any_of(status.nodes().begin(), status.nodes().end(), [&](const auto& node) {
-    return node.name() == killed.name && node.state() == "running" &&
-           node.pid() != static_cast<uint64_t>(killed.pid) && node.partitions() > 0 &&
+    return IsSuccessor(node, killed) && node.partitions() > 0 &&
            node.partitions_serving() == node.partitions();
   });
 }
 
 /// The master has heard of the successor of a killed scaler.
 bool ScalesAgain(const v1::JobStatus& status, const NodeProcess& killed) {
-  return std::any_of(status.nodes().begin(), status.nodes().end(), [&](const auto& node) {
-    return node.role() == ToString(Role::kScaler) && node.state() == "running" &&
-           node.pid() != static_cast<uint64_t>(killed.pid);
-  });
+  return std::any_of(status.nodes().begin(), status.nodes().end(),
+                     [&](const auto& node) { return IsSuccessor(node, killed); });
 }
 
 }  // namespace
@@ -193,7 +195,7 @@ void Storm::Count(const Fault& fault, const NodeProcess& node, TimePoint now) {
   Say(now, fmt::format("{}/{}  kill {} (pid {})", applied(), plan_.total(), name, node.pid));
   switch (fault.role) {
     case Role::kWorker:
-      result_.worker_kills.push_back({Nanoseconds(now), node.pid});
+      result_.worker_kills.push_back({Nanoseconds(now), {node.name, node.start.value()}});
       break;
     case Role::kServer:
       killed_servers_.push_back({node, now});

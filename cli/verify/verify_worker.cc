@@ -108,8 +108,9 @@ class HistoryFile {
   /// `folder` empty: nothing is written down.
   explicit HistoryFile(const std::string& folder) {
     if (folder.empty()) return;
-    const std::string path = folder + "/" + SessionOptions::FromEnvironment().worker_name + "-" +
-                             std::to_string(::getpid()) + ".history";
+    const SessionOptions options = SessionOptions::FromEnvironment();
+    const std::string path =
+        folder + "/" + options.worker_name + "-" + std::to_string(options.start) + ".history";
     fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd_ < 0) Die(path);
   }

@@ -19,6 +19,10 @@ ShardMark MarkAt(uint64_t ms, uint64_t shard) {
   return {.at_ns = ms * kMs, .shard = {"n", 0, shard}};
 }
 
+ProcessName Worker(uint64_t start) {
+  return {.node = "worker-0", .start = start};
+}
+
 TEST(SummariseTest, MedianAndWorst) {
   EXPECT_EQ(Summarise({}).count, 0u);
   const RecoveryTimes odd = Summarise({30, 10, 20});
@@ -30,32 +34,41 @@ TEST(SummariseTest, MedianAndWorst) {
 
 TEST(WorkerRecoveriesTest, FirstMinibatchOfItsShardElsewhere) {
   WorkerRecoveries recoveries;
-  recoveries.AddAttempt(12, At(500, 7));  // another process; read before the one that was killed
-  recoveries.AddAttempt(12, At(900, 7));
-  recoveries.AddBegin(11, MarkAt(85, 6));
-  recoveries.AddAttempt(11, At(90, 6));
-  recoveries.AddFinish(11, MarkAt(95, 6));
-  recoveries.AddBegin(11, MarkAt(96, 7));
-  recoveries.AddAttempt(11, At(100, 7));
-  EXPECT_THAT(recoveries.Times({{110 * kMs, 11}}), ElementsAre(390));
+  recoveries.AddAttempt(Worker(12),
+                        At(500, 7));  // another process; read before the one that was killed
+  recoveries.AddAttempt(Worker(12), At(900, 7));
+  recoveries.AddBegin(Worker(11), MarkAt(85, 6));
+  recoveries.AddAttempt(Worker(11), At(90, 6));
+  recoveries.AddFinish(Worker(11), MarkAt(95, 6));
+  recoveries.AddBegin(Worker(11), MarkAt(96, 7));
+  recoveries.AddAttempt(Worker(11), At(100, 7));
+  EXPECT_THAT(recoveries.Times({{110 * kMs, Worker(11)}}), ElementsAre(390));
 }
 
 TEST(WorkerRecoveriesTest, WhatWasRunBeforeTheKillDoesNotCount) {
   WorkerRecoveries recoveries;
-  recoveries.AddAttempt(12, At(50, 7));
-  recoveries.AddBegin(11, MarkAt(100, 7));
-  EXPECT_THAT(recoveries.Times({{110 * kMs, 11}}), IsEmpty());
-  recoveries.AddAttempt(13, At(300, 7));
-  EXPECT_THAT(recoveries.Times({{110 * kMs, 11}}), ElementsAre(190));
+  recoveries.AddAttempt(Worker(12), At(50, 7));
+  recoveries.AddBegin(Worker(11), MarkAt(100, 7));
+  EXPECT_THAT(recoveries.Times({{110 * kMs, Worker(11)}}), IsEmpty());
+  recoveries.AddAttempt(Worker(13), At(300, 7));
+  EXPECT_THAT(recoveries.Times({{110 * kMs, Worker(11)}}), ElementsAre(190));
 }
 
 TEST(WorkerRecoveriesTest, BetweenTwoShardsNothingShows) {
   WorkerRecoveries recoveries;
-  recoveries.AddBegin(11, MarkAt(90, 7));
-  recoveries.AddAttempt(11, At(100, 7));
-  recoveries.AddFinish(11, MarkAt(105, 7));
-  recoveries.AddAttempt(12, At(500, 7));  // a replay
-  EXPECT_THAT(recoveries.Times({{110 * kMs, 11}, {120 * kMs, 99}}), IsEmpty());
+  recoveries.AddBegin(Worker(11), MarkAt(90, 7));
+  recoveries.AddAttempt(Worker(11), At(100, 7));
+  recoveries.AddFinish(Worker(11), MarkAt(105, 7));
+  recoveries.AddAttempt(Worker(12), At(500, 7));  // a replay
+  EXPECT_THAT(recoveries.Times({{110 * kMs, Worker(11)}, {120 * kMs, Worker(99)}}), IsEmpty());
+}
+
+TEST(WorkerRecoveriesTest, TheSameStartOfAnotherNodeIsAnotherProcess) {
+  WorkerRecoveries recoveries;
+  recoveries.AddBegin(Worker(1), MarkAt(90, 7));
+  recoveries.AddAttempt({"worker-1", 1}, At(500, 7));
+  EXPECT_THAT(recoveries.Times({{110 * kMs, Worker(1)}}), ElementsAre(390));
+  EXPECT_THAT(recoveries.Times({{110 * kMs, {"worker-1", 1}}}), IsEmpty());
 }
 
 }  // namespace

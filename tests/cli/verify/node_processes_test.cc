@@ -15,7 +15,7 @@ constexpr int kPatienceMs = 60'000;  // only a failing test waits so long
 const NodePrograms kPrograms{.muster = "/opt/muster/bin/muster", .trainer = "/opt/worker"};
 
 std::optional<Role> RoleOf(const std::vector<std::string>& command_line) {
-  const auto node = ClassifyProcess(7, command_line, kPrograms);
+  const auto node = ClassifyProcess(7, {.command_line = command_line}, kPrograms);
   return node.has_value() ? std::optional(node->role) : std::nullopt;
 }
 
@@ -32,10 +32,18 @@ TEST(ClassifyProcessTest, NodesAndOthers) {
   EXPECT_EQ(RoleOf({}), std::nullopt);
 }
 
-TEST(ClassifyProcessTest, ServersHaveNames) {
-  EXPECT_EQ(ClassifyProcess(7, {kPrograms.muster, "ps", "--name", "ps-1"}, kPrograms)->name,
-            "ps-1");
-  EXPECT_EQ(ClassifyProcess(7, {kPrograms.muster, "ps", "--name"}, kPrograms)->name, "");
+TEST(ClassifyProcessTest, AProcessIsKnownByItsNodesNameAndStart) {
+  const auto known = [](const std::vector<std::string>& command_line,
+                        const std::vector<std::string>& environment = {}) {
+    const auto node =
+        ClassifyProcess(7, {.command_line = command_line, .environment = environment}, kPrograms);
+    return node->name + " " + ToString(node->start);
+  };
+  EXPECT_EQ(known({kPrograms.muster, "ps", "--name", "ps-1"}, {"A=b", "MUSTER_START=3"}), "ps-1 3");
+  EXPECT_EQ(known({kPrograms.muster, "ps", "--name"}, {"MUSTER_STARTED=3"}), " 0");
+  EXPECT_EQ(known({kPrograms.trainer}, {"MUSTER_NODE=worker-2", "MUSTER_START=12"}), "worker-2 12");
+  EXPECT_EQ(known({kPrograms.muster, "master"}, {"MUSTER_START=1"}), "master 1");
+  EXPECT_EQ(known({kPrograms.muster, "scaler"}), "scaler 0");
 }
 
 /// A child that looks like a worker, and waits.
@@ -77,19 +85,24 @@ TEST(FindNodesTest, AmongOwnDescendantsAlone) {
 
 TEST(HeldProcessTest, IsHitUntilItIsGone) {
   Child child;
-  std::optional<HeldProcess> held = HeldProcess::Hold({child.pid(), Role::kWorker, ""}, kPrograms);
+  std::optional<HeldProcess> held =
+      HeldProcess::Hold({child.pid(), Role::kWorker, "", {}}, kPrograms);
   ASSERT_TRUE(held.has_value());
   HeldProcess moved = *std::move(held);
   EXPECT_TRUE(moved.Send(SIGKILL));
   EXPECT_EQ(WTERMSIG(child.Reap()), SIGKILL);
   EXPECT_FALSE(moved.Send(SIGKILL));
-  EXPECT_FALSE(HeldProcess::Hold({child.pid(), Role::kWorker, ""}, kPrograms).has_value());
+  EXPECT_FALSE(HeldProcess::Hold({child.pid(), Role::kWorker, "", {}}, kPrograms).has_value());
 }
 
 TEST(HeldProcessTest, AnotherProcessWithThatPidIsLeftAlone) {
   const Child child;
-  EXPECT_FALSE(HeldProcess::Hold({child.pid(), Role::kMaster, ""}, kPrograms).has_value());
-  EXPECT_FALSE(HeldProcess::Hold({::getpid(), Role::kWorker, ""}, kPrograms).has_value());
+  for (const NodeProcess& other : {NodeProcess{child.pid(), Role::kMaster, "", {}},
+                                   {::getpid(), Role::kWorker, "", {}},
+                                   {child.pid(), Role::kWorker, "worker-1", {}},
+                                   {child.pid(), Role::kWorker, "", StartNumber(2)}}) {
+    EXPECT_FALSE(HeldProcess::Hold(other, kPrograms).has_value());
+  }
 }
 
 }  // namespace
