@@ -57,9 +57,9 @@ class Program {
   pid_t pid() const { return pid_; }
   void Signal(int signal) { ::kill(pid_, signal); }
   /// The exit code, or minus the signal.
-  int Wait() {
+  int Wait(int patience_ms = kPatienceMs) {
     pollfd ended = {pidfd_, POLLIN, 0};
-    if (::poll(&ended, 1, kPatienceMs) != 1) ADD_FAILURE() << "did not end: " << err();
+    if (::poll(&ended, 1, patience_ms) != 1) ADD_FAILURE() << "did not end: " << err();
     if (::poll(&ended, 1, 0) != 1) ::kill(pid_, SIGKILL);
     int status = 0;
     ::waitpid(pid_, &status, 0);

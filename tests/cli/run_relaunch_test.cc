@@ -67,6 +67,28 @@ TEST_F(RunCommandTest, KilledScalerIsReplacedAndTheNodesGoOn) {
   EXPECT_EQ(Summary()["restarts"]["ps"], 1);
 }
 
+/// Of a job that has ended only its processes are left to be ended. Whoever waited for a scaler that
+/// cannot know of the end would wait for 45 s (RunSupervisorOptions::finish_wait).
+TEST_F(RunCommandTest, MasterAndScalerThatDieAfterTheJobsEndHoldNobodyUp) {
+  WriteJob("trap '' TERM; echo $$ > pids; while :; do sleep 0.05; done");
+  Program run(RunArguments(), folder_.path());
+  ASSERT_TRUE(Reported("worker-0 started"));
+  ASSERT_TRUE(Reported("ps-0 started"));
+  ASSERT_TRUE(Reported("scaler started"));
+  std::vector<int> held = HoldPids(1);
+  for (const char* node : {"scaler", "master", "ps-0"}) {
+    held.push_back(::pidfd_open(PidOf(node), 0));
+  }
+  Write("succeed", "");
+  ASSERT_TRUE(Eventually([&] { return run.err().find("] succeeded") != std::string::npos; }));
+  for (const int fd : {held[1], held[2]}) {
+    EXPECT_EQ(::pidfd_send_signal(fd, SIGKILL, nullptr, 0), 0);
+  }
+  EXPECT_EQ(run.Wait(40'000), 0) << run.err();
+  EXPECT_EQ(Summary()["state"], "succeeded");
+  ExpectGone(held);
+}
+
 TEST_F(RunCommandTest, ServerThatRefusesItsInputIsStartedOnce) {
   Write("refuse-ps", "");
   WriteJob("exec sleep 1000");
