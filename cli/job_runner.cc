@@ -224,7 +224,8 @@ void JobRunner::Handle(const ProcessReport& report) {
       .pid = pid,
       .exit = report.exit,
       .slot = std::nullopt,
-      .last_words = LastWords(launcher_.LogPath(report.node), kLastWordsLines, kLastWordsBytes)});
+      .last_words = LastWords(launcher_.LogPath(report.node), kLastWordsLines, kLastWordsBytes),
+      .not_started = report.shortage});
 }
 
 void JobRunner::Carry(const RunEvent& event) {
@@ -248,7 +249,8 @@ void JobRunner::Do(const StartNode& effect) {
                                .pid = 0,
                                .exit = {.signal = 0, .code = 126},
                                .slot = std::nullopt,
-                               .last_words = std::string(Message(status)) + "\n"});
+                               .last_words = std::string(Message(status)) + "\n",
+                               .not_started = IsShortage(status)});
 }
 
 void JobRunner::Do(const EndNodes&) {

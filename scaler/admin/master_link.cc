@@ -80,7 +80,8 @@ MasterView ToView(const v1::JobStatus& status) {
     view.nodes.push_back({.name = node.name(),
                           .state = node.state(),
                           .start = StartNumber(node.start()),
-                          .drain = node.drain()});
+                          .drain = node.drain(),
+                          .minibatches = node.times().minibatches_finished()});
   }
   return view;
 }

@@ -28,7 +28,8 @@ struct KeptNode {
   TimePoint started_at;
   bool seen_running = false;  // by the master, in the newest life
   bool told_to_end = false;   // by us, in the newest life
-  uint32_t exits = 0;         // in a row without progress
+  bool progressed = false;    // the job, while the newest life was seen to run
+  uint32_t exits = 0;         // in a row without progress, before the newest life's
 };
 std::string ToString(KeptNode::State state);  // "waiting", "running", ...
 

@@ -71,11 +71,20 @@ std::string CrashLoopReason(const NodeExited& event, uint32_t exits) {
       event.node);
 }
 
+bool IsShortage(const absl::Status& status) {
+  // ENOSPC, EDQUOT, ENOMEM, EMFILE, ENFILE; EAGAIN, as fork() has it for too many processes.
+  return absl::IsResourceExhausted(status) || absl::IsUnavailable(status);
+}
+
 std::string RelaunchNote(const NodeExited& event, std::chrono::milliseconds delay) {
+  const std::string when = delay.count() == 0 ? "" : " in " + InSeconds(delay);
+  if (event.not_started) {
+    return fmt::format("{} could not be started ({}); trying again{}", event.node,
+                       FirstLine(event.last_words), when);
+  }
   const std::string memory = MemoryKillText(event);
   return fmt::format("{} ended ({}{}); starting it again{}", event.node, ToString(event.exit),
-                     memory.empty() ? "" : ": " + memory,
-                     delay.count() == 0 ? "" : " in " + InSeconds(delay));
+                     memory.empty() ? "" : ": " + memory, when);
 }
 
 std::string InSeconds(std::chrono::milliseconds duration) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "base/clock.h"
 #include "scaler/core/exit_status.h"
 #include "scaler/core/node_role.h"
@@ -41,9 +42,10 @@ struct MasterView {
   uint64_t records_done = 0;  // over all datasets and epochs
   struct Node {
     std::string name;
-    std::string state;  // starting, running, lost, exited
-    StartNumber start;  // that was told; 0: none
-    std::string drain;  // "", draining, drained: of this process alone
+    std::string state;         // starting, running, lost, exited
+    StartNumber start;         // that was told; 0: none
+    std::string drain;         // "", draining, drained: of this process alone
+    uint64_t minibatches = 0;  // that this process of a worker has finished
   };
   std::vector<Node> nodes;
 };
@@ -66,6 +68,9 @@ struct NodeExited {
   MemoryKill memory_kill = MemoryKill::kNone;
   uint64_t memory_peak_bytes = 0;   // of this life; 0: not known
   uint64_t memory_limit_bytes = 0;  // when it ended; 0: none, or not known
+  /// It never ran, since the machine was short of something (disk, memory, descriptors, processes):
+  /// nobody's fault, and it may be different soon.
+  bool not_started = false;
 };
 /// The master answered a question that was asked at `asked_at`.
 struct MasterAnswered {
@@ -126,6 +131,8 @@ std::string MemoryKillText(const NodeExited& event);
 TellMaster ExitReport(const NodeExited& event, NodeRole role, uint32_t starts);
 /// Why a node that ended `exits` times without progress is given up, for people.
 std::string CrashLoopReason(const NodeExited& event, uint32_t exits);
+/// Whether what kept a process from being started is a shortage of the machine, which passes.
+bool IsShortage(const absl::Status& status);
 /// "worker-0 ended (SIGKILL); starting it again in 0.5 s".
 std::string RelaunchNote(const NodeExited& event, std::chrono::milliseconds delay);
 

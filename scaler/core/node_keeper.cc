@@ -32,7 +32,7 @@ NodeKeeper::NodeKeeper(const KeeperOptions& options, const Plan& plan)
   // The scaler before us may have died before the master heard of it.
   if (failure_.has_value()) stage_ = Stage::kFailing;
   for (const auto& [name, node] : plan.nodes) {
-    Node kept{.durable = node, .policy = RestartPolicy(options.restarts, node.exits)};
+    Node kept = NewNode(node);
     if (node.state == NodePlan::State::kRunning) {
       kept.state = Node::State::kRunning;
       kept.adopted = true;
@@ -40,6 +40,14 @@ NodeKeeper::NodeKeeper(const KeeperOptions& options, const Plan& plan)
     if (node.state == NodePlan::State::kFinished) kept.state = Node::State::kFinished;
     nodes_.emplace(name, std::move(kept));
   }
+}
+
+NodeKeeper::Node NodeKeeper::NewNode(const NodePlan& durable) const {
+  const RestartPolicy::Options endless = RestartPolicy::Endless(options_.restarts);
+  return {.durable = durable,
+          .policy = RestartPolicy(options_.restarts, durable.exits),
+          .leaves = RestartPolicy(endless, durable.leaves),
+          .shortages = RestartPolicy(endless)};
 }
 
 std::vector<KeeperEffect> NodeKeeper::Step(const KeeperEvent& event, TimePoint now) {
@@ -74,6 +82,7 @@ Plan NodeKeeper::plan() const {
   for (const auto& [name, node] : nodes_) {
     NodePlan durable = node.durable;
     durable.exits = node.policy.exits();
+    durable.leaves = node.leaves.exits();
     plan.nodes.emplace(name, durable);
   }
   return plan;
@@ -101,6 +110,7 @@ std::vector<KeptNode> NodeKeeper::nodes() const {
          .started_at = node.started_at,
          .seen_running = node.seen_running,
          .told_to_end = told,
+         .progressed = Progressed(node),
          .exits = node.policy.exits()});
   }
   return kept;
@@ -120,6 +130,7 @@ bool NodeKeeper::AnyRunning(NodeRole role) const {
 void NodeKeeper::On(const NodeStarted& event) {
   Node& node = nodes_.at(event.node);
   node.durable.pid = event.pid;
+  node.shortages.OnProgress();
   if (std::exchange(node.adopted, false)) {
     node.started_at = now_;
     // The former scaler may have died between the order and the deed.
@@ -134,6 +145,7 @@ void NodeKeeper::On(const NodeStarted& event) {
 void NodeKeeper::On(const NodeExited& event) {
   Node& node = nodes_.at(event.node);
   MUSTER_CHECK_MSG(node.state == Node::State::kRunning, event.node);
+  node.progressed = Progressed(node);
   node.state = Node::State::kReporting;
   node.adopted = false;
   node.exit = event;
@@ -145,17 +157,33 @@ void NodeKeeper::On(const ExitHeard& event) {
   if (node.state == Node::State::kReporting) node.heard_at = now_;  // DecideExits() goes on
 }
 
+bool NodeKeeper::Progressed(const Node& node) const {
+  if (node.state == Node::State::kReporting) return node.progressed;
+  return node.state == Node::State::kRunning && node.seen_running &&
+         node.progress_at_start != progress_;
+}
+
 bool NodeKeeper::KeptAlive(const Node& node) const {
   if (stage_ == Stage::kDraining) return node.durable.role != NodeRole::kWorker;
   return TakesOrders() && !Leaves(node);
 }
 
+bool NodeKeeper::EndedWell(const Node& node) {
+  return node.durable.role == NodeRole::kWorker && Classify(node.exit->exit) == ExitKind::kClean &&
+         node.exit->slot.has_value() && node.exit->slot->ended;
+}
+
+bool NodeKeeper::HasWorked(const std::string& name, const Node& node) const {
+  // What was heard while it ran may lack its last minibatches; the master has them by now.
+  return node.worked ||
+         (view_.has_value() && std::ranges::any_of(view_->nodes, [&](const MasterView::Node& seen) {
+            return seen.name == name && seen.start == StartNumber(node.durable.starts) &&
+                   seen.minibatches > 0;
+          }));
+}
+
 std::optional<bool> NodeKeeper::WasAskedToLeave(const std::string& name, const Node& node) const {
-  const bool ended_well = node.durable.role == NodeRole::kWorker &&
-                          node.durable.ending != NodePlan::Ending::kRelaunch &&
-                          Classify(node.exit->exit) == ExitKind::kClean &&
-                          node.exit->slot.has_value() && node.exit->slot->ended;
-  if (!ended_well) return false;
+  if (!EndedWell(node) || node.durable.ending == NodePlan::Ending::kRelaunch) return false;
   if (!view_.has_value() || view_asked_at_ < *node.heard_at) return std::nullopt;
   // That the job goes on is known: the stage says so. People can ask the master itself for a drain.
   return std::any_of(view_->nodes.begin(), view_->nodes.end(), [&](const MasterView::Node& seen) {
@@ -206,6 +234,7 @@ void NodeKeeper::Relaunch(const std::string& name, Node* node) {
                    fmt::format("{} refused to start:{}", name, Indented(event.last_words))});
     return;
   }
+  if (event.not_started) return WaitForMachine(name, node);
   const bool wanted =
       std::exchange(node->durable.ending, NodePlan::Ending::kNone) == NodePlan::Ending::kRelaunch;
   // A drain has a deadline of its own: what we end meanwhile must not fail the job.
@@ -218,17 +247,39 @@ void NodeKeeper::Relaunch(const std::string& name, Node* node) {
         RelaunchNote(event, std::chrono::ceil<std::chrono::milliseconds>(node->start_at - now_))});
     return;
   }
-  // Progress of the job counts for a node only if the node was there to take part in it.
-  const bool progressed = node->progress_at_start != progress_ && node->seen_running;
   const RestartPolicy::Decision decision = node->policy.OnExit(
-      progressed ? RestartPolicy::Progress::kMade : RestartPolicy::Progress::kNone);
+      node->progressed ? RestartPolicy::Progress::kMade : RestartPolicy::Progress::kNone);
   if (decision.crash_loop) {
     Finish(node);
     GiveUp(CrashLoopReason(event, decision.exits));
     return;
   }
+  const std::chrono::milliseconds delay = std::max(
+      decision.delay, EndedWell(*node) ? DelayOfLeave(name, node) : std::chrono::milliseconds{0});
+  node->start_at = now_ + delay;
+  Emit(Note{RelaunchNote(event, delay)});
+}
+
+std::chrono::milliseconds NodeKeeper::DelayOfLeave(const std::string& name, Node* node) {
+  // By its own work: that others get on with the job makes it no less idle.
+  const RestartPolicy::Decision decision = node->leaves.OnExit(
+      HasWorked(name, *node) ? RestartPolicy::Progress::kMade : RestartPolicy::Progress::kNone);
+  if (decision.delay.count() > 0) {
+    Emit(RelaunchDelayed{
+        name, fmt::format("{} left by itself {} times in a row, the last time without having "
+                          "finished a minibatch: it is started again in {}",
+                          name, decision.exits, InSeconds(decision.delay))});
+  }
+  return decision.delay;
+}
+
+void NodeKeeper::WaitForMachine(const std::string& name, Node* node) {
+  node->durable.ending = NodePlan::Ending::kNone;
+  const RestartPolicy::Decision decision = node->shortages.OnExit(RestartPolicy::Progress::kNone);
   node->start_at = now_ + decision.delay;
-  Emit(Note{RelaunchNote(event, decision.delay)});
+  const std::string note = RelaunchNote(*node->exit, decision.delay);
+  if (decision.delay.count() > 0) Emit(RelaunchDelayed{name, note});
+  Emit(Note{note});
 }
 
 void NodeKeeper::GiveUp(std::string reason) {
@@ -266,12 +317,15 @@ void NodeKeeper::WatchNode(const MasterView::Node& seen, TimePoint asked_at) {
   if (node.state != Node::State::kRunning || node.adopted) return;
   // The master speaks of the life that it was told of last.
   if (asked_at < node.started_at || seen.start != StartNumber(node.durable.starts)) return;
-  if (seen.state == "running") node.seen_running = true;
+  if (seen.state == "running") {
+    node.seen_running = true;
+    node.worked |= seen.minibatches > 0;
+  }
   node.drain_shown = !seen.drain.empty();
   if (seen.drain == "drained" && node.durable.role == NodeRole::kServer) {
     node.durable.ending = NodePlan::Ending::kNone;
   }
-  if (node.seen_running && node.progress_at_start != progress_) node.policy.OnProgress();
+  if (Progressed(node)) node.policy.OnProgress();
   if (seen.state != "lost") {
     node.lost_since.reset();
     node.dumped_at.reset();
@@ -360,6 +414,7 @@ void NodeKeeper::StartDueNodes() {
       node.durable.ending = NodePlan::Ending::kNone;
       node.told_to_end = false;
       node.excused = false;
+      node.worked = false;
       node.hangs = false;
       node.durable.former_limits.reset();
       node.lost_since.reset();

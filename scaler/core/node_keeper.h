@@ -73,12 +73,19 @@ struct AskDrainNode {
   std::string node;
   std::chrono::milliseconds timeout{0};
 };
+/// The node ended by nobody's order and no crash, again and again: it waits before it is started
+/// once more. For people.
+struct RelaunchDelayed {
+  std::string node;
+  std::string why;
+};
 /// A worker has left for good, as the master was asked by somebody else.
 struct WorkerSentAway {
   std::string node;
 };
-using KeeperEffect = std::variant<StartNode, StopNode, KillNode, DumpNode, TellMaster, ReleaseNode,
-                                  SetLimits, AskDrainNode, AskCancel, WorkerSentAway, Note>;
+using KeeperEffect =
+    std::variant<StartNode, StopNode, KillNode, DumpNode, TellMaster, ReleaseNode, SetLimits,
+                 AskDrainNode, AskCancel, RelaunchDelayed, WorkerSentAway, Note>;
 
 struct KeeperOutcome {
   enum class State : uint8_t {
@@ -126,10 +133,13 @@ class NodeKeeper {
   struct Node {
     NodePlan durable;
     RestartPolicy policy;
+    RestartPolicy leaves;     // of a worker that leaves by itself, by what it has done itself
+    RestartPolicy shortages;  // starts in a row that the machine was too short for
     /// kReporting: it is gone, and the master is being told.
     enum class State : uint8_t { kWaiting, kRunning, kReporting, kFinished };
     State state = State::kWaiting;
     std::optional<NodeExited> exit;     // of kReporting
+    bool progressed = false;            // of kReporting
     std::optional<TimePoint> heard_at;  // of kReporting: when the master had heard of the exit
     TimePoint start_at;
     TimePoint started_at;
@@ -138,6 +148,7 @@ class NodeKeeper {
     bool seen_running = false;  // by the master, in this life
     bool told_to_end = false;   // by us, in this life
     bool excused = false;       // its end counts toward no crash loop
+    bool worked = false;        // a worker, in this life: it has finished a minibatch
     bool hangs = false;         // says who wants it relaunched
     TimePoint stop_due;         // SIGKILL, when told to end
     std::optional<TimePoint> lost_since;
@@ -165,6 +176,11 @@ class NodeKeeper {
   Node* NodeOf(const std::string& name);
   bool TakesOrders() const { return stage_ == Stage::kWaiting || stage_ == Stage::kTraining; }
   static bool Leaves(const Node& node);
+  /// A worker that ended as one that saw the job's end, or was asked to leave, would.
+  static bool EndedWell(const Node& node);
+  bool HasWorked(const std::string& name, const Node& node) const;
+  /// Progress of the job counts for a node only if the node was there to take part in it.
+  bool Progressed(const Node& node) const;
   /// Workers that live and are to go on, by number.
   std::map<uint32_t, std::string> LivingWorkers() const;
   Resources LimitsOfNewWorker() const;
@@ -181,13 +197,16 @@ class NodeKeeper {
   void WatchNode(const MasterView::Node& seen, TimePoint asked_at);
   void EndLost(const std::string& name, Node* node);
   bool KeptAlive(const Node& node) const;
-  /// Of a worker that ended as one that saw the job's end, or was asked to leave, would: the master
-  /// knows whether it was. None: its next answer will say.
+  /// Of a worker that EndedWell(): the master knows whether it was. None: its next answer will say.
   std::optional<bool> WasAskedToLeave(const std::string& name, const Node& node) const;
   /// Decides of the exits that the master has heard of.
   void DecideExits();
   void DecideExit(const std::string& name, Node* node);
   void Relaunch(const std::string& name, Node* node);
+  /// How long it waits beyond what crashes cost it, since it left by itself.
+  std::chrono::milliseconds DelayOfLeave(const std::string& name, Node* node);
+  void WaitForMachine(const std::string& name, Node* node);
+  Node NewNode(const NodePlan& durable) const;
   void Finish(Node* node);
   /// The job cannot go on: asks the master to end it as failed.
   void GiveUp(std::string reason);

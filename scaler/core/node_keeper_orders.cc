@@ -141,14 +141,14 @@ void NodeKeeper::AddWorkers(uint32_t count) {
   const Resources limits = LimitsOfNewWorker();
   for (uint32_t number = 0; count > 0 && number < kWorkersMax; ++number) {
     const std::string name = WorkerName(number);
-    const auto [entry, fresh] =
-        nodes_.try_emplace(name, Node{.durable = {}, .policy = RestartPolicy(options_.restarts)});
+    const auto [entry, fresh] = nodes_.try_emplace(name, NewNode({}));
     Node& node = entry->second;
     if (!fresh && node.state != Node::State::kFinished) continue;
     // One that was there before keeps its number of starts, and what it needed.
     node.durable.state = NodePlan::State::kIdle;
     node.durable.limits = fresh ? limits : Largest(limits, node.durable.limits);
     node.policy = RestartPolicy(options_.restarts);
+    node.leaves = RestartPolicy(RestartPolicy::Endless(options_.restarts));
     node.state = Node::State::kWaiting;
     node.start_at = now_;
     --count;

@@ -33,6 +33,8 @@ struct NodePlan {
   uint32_t starts = 0;
   /// In a row without progress.
   uint32_t exits = 0;
+  /// Of these and others: lives in a row that a worker left by itself without having done anything.
+  uint32_t leaves = 0;
   /// Of the newest start; 0: not heard of yet.
   uint64_t pid = 0;
   /// Of the newest start and later ones.

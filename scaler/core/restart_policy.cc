@@ -6,7 +6,7 @@ namespace muster {
 
 RestartPolicy::Decision RestartPolicy::OnExit(Progress progress) {
   if (progress == Progress::kMade) exits_ = 0;
-  ++exits_;
+  if (exits_ < std::numeric_limits<uint32_t>::max() - 1) ++exits_;
   Decision decision{.exits = exits_};
   if (exits_ >= std::max<uint32_t>(options_.crash_loop_exits, 1)) {
     decision.crash_loop = true;

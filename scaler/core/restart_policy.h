@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 
 namespace muster {
 
@@ -16,6 +17,11 @@ class RestartPolicy {
     std::chrono::milliseconds backoff_initial{500};
     std::chrono::milliseconds backoff_max{30'000};
   };
+  /// The same delays, without end: of what is no crash.
+  static Options Endless(Options options) {
+    options.crash_loop_exits = std::numeric_limits<uint32_t>::max();
+    return options;
+  }
   enum class Progress : uint8_t { kNone, kMade };
   struct Decision {
     /// The node must not be started again; the job cannot go on.

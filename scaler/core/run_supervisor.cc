@@ -32,8 +32,13 @@ RunOutcome::State ToOutcome(const MasterView& view) {
 
 RunSupervisor::RunSupervisor(const RunSupervisorOptions& options)
     : options_(options),
-      master_{.role = NodeRole::kMaster, .policy = RestartPolicy(options.restarts), .wanted = true},
-      scaler_{.role = NodeRole::kScaler, .policy = RestartPolicy(options.restarts)} {}
+      master_{.role = NodeRole::kMaster,
+              .policy = RestartPolicy(options.restarts),
+              .shortages = RestartPolicy(RestartPolicy::Endless(options.restarts)),
+              .wanted = true},
+      scaler_{.role = NodeRole::kScaler,
+              .policy = RestartPolicy(options.restarts),
+              .shortages = RestartPolicy(RestartPolicy::Endless(options.restarts))} {}
 
 std::vector<RunEffect> RunSupervisor::Step(const RunEvent& event, TimePoint now) {
   ForgiveOwnPause(now);
@@ -69,6 +74,7 @@ uint32_t RunSupervisor::restarts(NodeRole role) const {
 void RunSupervisor::On(const NodeStarted& event) {
   Child& child = ChildOf(event.node);
   child.pid = event.pid;
+  child.shortages.OnProgress();
   Emit(TellMaster{.node = event.node,
                   .role = child.role,
                   .start = StartNumber(child.starts),
@@ -120,6 +126,13 @@ void RunSupervisor::Relaunch(Child* child, const NodeExited& event) {
     while (!words.empty() && words.back() == '\n') words.pop_back();
     child->state = Child::State::kFinished;
     EnterStopping({RunOutcome::State::kBadInput, std::move(words)});
+    return;
+  }
+  if (event.not_started) {
+    const std::chrono::milliseconds delay =
+        child->shortages.OnExit(RestartPolicy::Progress::kNone).delay;
+    child->start_at = now_ + delay;
+    Emit(Note{RelaunchNote(event, delay)});
     return;
   }
   // Progress of the job counts for a process only if it was there to take part in it.

@@ -103,6 +103,7 @@ class RunSupervisor {
   struct Child {
     NodeRole role = NodeRole::kMaster;
     RestartPolicy policy;
+    RestartPolicy shortages;  // starts in a row that the machine was too short for
     enum class State : uint8_t { kWaiting, kRunning, kFinished } state = State::kWaiting;
     bool wanted = false;  // false before its time has come
     TimePoint start_at;

@@ -189,7 +189,12 @@ void Decider::Tell(const Supervised& supervised, const JobView& view) {
                                          .cause_id = ended ? exit->second.event_id : 0},
                                         view));
   CountDecision(event);
-  Follow(event, view.now);
+  // What has ended already is not ended by it.
+  if (ended) {
+    outcomes_.Open(event, view.now);
+  } else {
+    Follow(event, view.now);
+  }
 }
 
 void Decider::Fail(uint64_t event_id, const std::string& why) {

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cmath>
 
+#include "scaler/core/messages.h"
+
 namespace muster::scaler {
 namespace {
 
@@ -46,6 +48,9 @@ std::string EndText(const NodeEnd& end) {
                          end.exit);
     case EndCause::kAsked:
       return fmt::format("{} ended as it was asked to ({})", end.node, end.exit);
+    case EndCause::kNotStarted:
+      return fmt::format("{} could not be started, for the machine is short of something: {}",
+                         end.node, FirstLine(end.last_words));
     case EndCause::kClean:
       break;
   }

@@ -38,6 +38,8 @@ struct ProcessReport {
   MemoryKill memory_kill = MemoryKill::kNone;
   uint64_t memory_peak_bytes = 0;   // 0 = not known
   uint64_t memory_limit_bytes = 0;  // in force at the exit; 0 = none
+  /// Of an exit: the command was never executed, for the machine was short of something.
+  bool shortage = false;
 };
 
 }  // namespace muster

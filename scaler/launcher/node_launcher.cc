@@ -371,7 +371,8 @@ ProcessReport NodeLauncher::ExitReport(const std::string& name,
                        .pid = state.pid,
                        .exit = {.signal = state.signal, .code = state.code},
                        .memory_peak_bytes = state.memory_peak_bytes,
-                       .memory_limit_bytes = state.memory_limit_bytes};
+                       .memory_limit_bytes = state.memory_limit_bytes,
+                       .shortage = state.shortage != 0};
   if (state.own_kill != 0 && state.signal == SIGKILL) report.memory_kill = MemoryKill::kOwn;
   const std::optional<Cgroup> group =
       state.grouped != 0 ? GroupOf(name, state.start) : std::nullopt;

@@ -137,7 +137,8 @@ bool ProcessLauncher::Read(const std::string& name, Running* node,
   reports->push_back({.node = name,
                       .kind = ProcessReport::Kind::kExited,
                       .pid = report.pid,
-                      .exit = {.signal = report.signal, .code = report.code}});
+                      .exit = {.signal = report.signal, .code = report.code},
+                      .shortage = report.shortage != 0});
   return false;
 }
 

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "scaler/core/exit_status.h"
+#include "scaler/core/messages.h"
 #include "scaler/launcher/cgroup.h"
 #include "scaler/launcher/descriptors.h"
 #include "scaler/launcher/log_file.h"
@@ -455,7 +456,11 @@ int Supervision::Run() {
     KillDescendants({});
     const int code = started.code() == absl::StatusCode::kNotFound ? 127 : 126;
     exit_ = ExitStatus{.signal = 0, .code = code};
-    Report({.kind = SuperviseReport::kExited, .pid = 0, .signal = 0, .code = code});
+    Report({.kind = SuperviseReport::kExited,
+            .pid = 0,
+            .signal = 0,
+            .code = code,
+            .shortage = IsShortage(started) ? 1u : 0u});
     KeepExit();
     return code;
   }

@@ -24,6 +24,8 @@ struct SuperviseReport {
   uint32_t start = 0;      // SuperviseOptions::start
   uint32_t own_kill = 0;   // of an exit: 1 = by `muster supervise`, for memory
   uint32_t grouped = 0;    // 1 = the command is in the control groups of cgroup_fds, or is to be
+  uint32_t shortage = 0;   // of an exit: 1 = not executed, for the machine was short of something
+  uint32_t unused = 0;
   uint64_t memory_peak_bytes = 0;   // as far as it was watched
   uint64_t memory_limit_bytes = 0;  // that `muster supervise` watches; 0 = none
 };

@@ -14,6 +14,8 @@ std::string ToString(EndCause cause) {
       return "platform";
     case EndCause::kAsked:
       return "asked";
+    case EndCause::kNotStarted:
+      return "not started";
     case EndCause::kClean:
       break;
   }

@@ -86,6 +86,7 @@ enum class EndCause : uint8_t {
   kPlatform,           // killed from outside: the machine's owner, a preemption
   kAsked,              // we asked it to end, or the user did
   kClean,              // by itself, well
+  kNotStarted,         // it never ran: the machine was short of disk, memory or descriptors
 };
 std::string ToString(EndCause cause);  // "kernel out of memory", ...
 
@@ -99,6 +100,8 @@ struct NodeEnd {
   std::string exit;  // "SIGKILL", "exit 1"
   /// The master saw it run, and the job went on while it did.
   bool progressed = false;
+  /// Ends in a row without progress that its keeper had counted before this one.
+  uint32_t exits = 0;
   uint64_t memory_peak_bytes = 0;
   uint64_t memory_limit_bytes = 0;  // 0 = none: the whole machine was short
   // For people alone; histories do not have them.

@@ -17,6 +17,7 @@ bool Lives(const KeptNode& kept) {
 }
 
 EndCause CauseOf(const NodeExited& exit, const KeptNode& kept) {
+  if (exit.not_started) return EndCause::kNotStarted;
   switch (exit.memory_kill) {
     case MemoryKill::kKernel:
     case MemoryKill::kMachine:
@@ -96,15 +97,14 @@ std::optional<double> JobSensor::IdleCpus() const {
 }
 
 NodeEnd JobSensor::OnExit(const NodeExited& exit, const KeptNode& kept, TimePoint at) {
-  const auto before = done_at_start_.find(kept.name);
-  const bool went_on = before != done_at_start_.end() && done_most_ > before->second;
   NodeEnd end{.node = exit.node,
               .role = kept.role,
               .start = kept.starts,
               .at = at,
               .cause = CauseOf(exit, kept),
               .exit = ToString(exit.exit),
-              .progressed = kept.seen_running && went_on,
+              .progressed = kept.progressed,
+              .exits = kept.exits,
               .memory_peak_bytes = exit.memory_peak_bytes,
               .memory_limit_bytes = exit.memory_limit_bytes,
               .meaning = Explain(exit.exit),
@@ -137,7 +137,6 @@ const JobView& JobSensor::View(const std::vector<KeptNode>& kept, TimePoint now)
                                        [&](const NodeEnd& end) { return end.node == each.name; });
     if (each.state == KeptNode::State::kFinished && !ended_now) {
       lives_.erase(each.name);
-      done_at_start_.erase(each.name);
       continue;
     }
     nodes.push_back(NodeOf(each));
@@ -169,7 +168,6 @@ NodeView JobSensor::NodeOf(const KeptNode& kept) {
   NodeView node{.name = kept.name, .role = kept.role, .start = kept.starts};
   if (life.start() != kept.starts) {
     life = NodeLife(kept.starts);
-    done_at_start_[kept.name] = done_most_;
   } else if (former != view_.nodes.end()) {
     node.samples = std::move(former->samples);
   }

@@ -125,8 +125,7 @@ class JobSensor {
   std::deque<Idle> idle_;  // of the machine; oldest first
   std::optional<MasterDigest> master_;
   std::map<std::string, NodeLife> lives_;
-  std::map<std::string, uint64_t> done_at_start_;  // of the present life
-  bool trained_ = false;                           // some worker has, in this sensor's time
+  bool trained_ = false;  // some worker has, in this sensor's time
   /// The most that was ever done, and since when less is.
   uint64_t done_most_ = 0;
   std::optional<TimePoint> replaying_since_;

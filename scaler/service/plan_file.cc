@@ -53,6 +53,7 @@ absl::Status TakeLimits(const nlohmann::json& json, Resources* limits) {
 absl::StatusOr<NodePlan> NodeFromJson(const nlohmann::json& json) {
   NodePlan node{.starts = json.at("starts").get<uint32_t>(),
                 .exits = json.at("exits").get<uint32_t>(),
+                .leaves = json.value("leaves", uint32_t{0}),
                 .pid = json.at("pid").get<uint64_t>()};
   const std::string role_name = json.at("role").get<std::string>();
   bool known = false;
@@ -83,6 +84,7 @@ std::string PlanToJson(const Plan& plan) {
                    {"state", kStates[static_cast<size_t>(node.state)].second},
                    {"starts", node.starts},
                    {"exits", node.exits},
+                   {"leaves", node.leaves},
                    {"pid", node.pid},
                    {"limits", ToJson(node.limits)},
                    {"ending", kEndings[static_cast<size_t>(node.ending)].second}};

@@ -151,7 +151,8 @@ void ScalerLoop::PushExit(const ProcessReport& report) {
       .last_words = LastWords(launcher_.LogPath(report.node), kLastWordsLines, kLastWordsBytes),
       .memory_kill = report.memory_kill,
       .memory_peak_bytes = report.memory_peak_bytes,
-      .memory_limit_bytes = report.memory_limit_bytes});
+      .memory_limit_bytes = report.memory_limit_bytes,
+      .not_started = report.shortage});
 }
 
 void ScalerLoop::CarryAll() {
@@ -275,7 +276,8 @@ void ScalerLoop::Do(const StartNode& effect) {
                                .pid = 0,
                                .exit = {.signal = 0, .code = 126},
                                .slot = std::nullopt,
-                               .last_words = std::string(Message(status)) + "\n"});
+                               .last_words = std::string(Message(status)) + "\n",
+                               .not_started = IsShortage(status)});
 }
 
 void ScalerLoop::Do(const KillNode& effect) {
@@ -304,6 +306,12 @@ void ScalerLoop::Do(const AskCancel& effect) {
       {.action = Action::kStopJob, .target = "job", .because = effect.reason, .evidence = {}},
       *view_);
   link_.AskFail(effect.reason);
+}
+
+void ScalerLoop::Do(const RelaunchDelayed& effect) {
+  decider_.Tell(
+      {.action = Action::kRelaunch, .target = effect.node, .because = effect.why, .evidence = {}},
+      *view_);
 }
 
 void ScalerLoop::Do(const WorkerSentAway& effect) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <cerrno>
+
 namespace muster {
 namespace {
 
@@ -25,6 +27,19 @@ TEST(MessagesTest, Texts) {
   EXPECT_THAT(CrashLoopReason(killed, 3),
               AllOf(HasSubstr("ps-0 ended 3 times"), HasSubstr("SIGKILL"), HasSubstr("\n    oh"),
                     HasSubstr("muster logs ps-0")));
+}
+
+TEST(MessagesTest, WhatAMachineIsShortOfComesBack) {
+  for (const int error : {ENOSPC, EDQUOT, ENOMEM, EMFILE, ENFILE, EAGAIN}) {
+    EXPECT_TRUE(IsShortage(absl::ErrnoToStatus(error, ""))) << error;
+  }
+  for (const int error : {0, EACCES, ENOENT, ENOEXEC, E2BIG, ENOTDIR, EPERM}) {
+    EXPECT_FALSE(IsShortage(absl::ErrnoToStatus(error, ""))) << error;
+  }
+  const NodeExited lacking{
+      .node = "ps-0", .exit = {.code = 126}, .last_words = "no room\n", .not_started = true};
+  EXPECT_EQ(RelaunchNote(lacking, milliseconds(500)),
+            "ps-0 could not be started (no room); trying again in 0.5 s");
 }
 
 TEST(MessagesTest, KillsForMemoryAreSaid) {

@@ -62,11 +62,21 @@ class NodeKeeperFixture : public ::testing::Test {
       } else if (const auto* cancel = std::get_if<AskCancel>(&effect)) {
         did_.push_back("cancel");
         cancel_reason_ = cancel->reason;
+      } else if (const auto* delayed = std::get_if<RelaunchDelayed>(&effect)) {
+        did_.push_back("delay " + delayed->node);
+        delay_reason_ = delayed->why;
       } else if (const auto* away = std::get_if<WorkerSentAway>(&effect)) {
         did_.push_back("sent away " + away->node);
       }
     }
     for (const std::string& node : started) {
+      if (short_) {
+        Step(NodeExited{.node = node,
+                        .exit = {.signal = 0, .code = 126},
+                        .last_words = "cannot create a pipe: Too many open files\n",
+                        .not_started = true});
+        continue;
+      }
       pids_[node] = ++last_pid_;
       Step(NodeStarted{node, pids_[node]});
     }
@@ -93,7 +103,8 @@ class NodeKeeperFixture : public ::testing::Test {
       view_.nodes.push_back({.name = name,
                              .state = lost ? "lost" : "running",
                              .start = StartNumber(Kept(name).starts),
-                             .drain = drains_.contains(name) ? drains_.at(name) : ""});
+                             .drain = drains_.contains(name) ? drains_.at(name) : "",
+                             .minibatches = minibatches_[name]});
     }
     Step(MasterAnswered{view_, now_});
   }
@@ -140,6 +151,7 @@ class NodeKeeperFixture : public ::testing::Test {
   TimePoint now_{std::chrono::seconds(100)};
   MasterView view_;
   bool deaf_ = false;
+  bool short_ = false;  // the machine, of what a start needs
   std::map<std::string, uint64_t> pids_;
   std::map<std::string, uint32_t> starts_;
   std::map<std::string, std::chrono::milliseconds> stop_timeouts_;
@@ -152,6 +164,8 @@ class NodeKeeperFixture : public ::testing::Test {
   std::vector<std::string> released_;
   std::vector<TellMaster> told_;
   std::string cancel_reason_;
+  std::string delay_reason_;
+  std::map<std::string, uint64_t> minibatches_;  // as the master shows them
 };
 
 inline constexpr uint64_t kMiB = uint64_t{1} << 20;

@@ -278,6 +278,7 @@ class KeeperSim {
     if (effect.exited) untold_.push_back(effect.node);
   }
   void Do(const AskCancel&, std::vector<std::string>*) { ADD_FAILURE() << "nothing has failed"; }
+  void Do(const RelaunchDelayed&, std::vector<std::string>*) {}
   void Do(const WorkerSentAway& effect, std::vector<std::string>*) {
     ADD_FAILURE() << effect.node << ": nobody has asked the master itself";
   }

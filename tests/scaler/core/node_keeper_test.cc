@@ -346,6 +346,33 @@ TEST_F(NodeKeeperTest, DrainKeepsServersAliveAndLetsWorkersGo) {
   EXPECT_TRUE(keeper_->outcome().has_value());
 }
 
+TEST_F(NodeKeeperTest, AMachineThatIsShortOfSomethingIsNobodysCrash) {
+  RunToTraining();
+  short_ = true;
+  Exit("worker-0", kCrashed);
+  std::vector<milliseconds> waited;
+  for (int i = 0; i < 9; ++i) {
+    const TimePoint since = now_;
+    const uint32_t starts = starts_["worker-0"];
+    for (int i = 0; i < 100 && starts_["worker-0"] == starts; ++i) Pass(milliseconds(500));
+    waited.push_back(std::chrono::duration_cast<milliseconds>(now_ - since));
+  }
+  EXPECT_THAT(waited, ElementsAre(milliseconds(500), seconds(1), seconds(2), seconds(4), seconds(8),
+                                  seconds(16), seconds(30), seconds(30), seconds(30)));
+  EXPECT_THAT(delay_reason_, HasSubstr("Too many open files); trying again in 30 s"));
+  EXPECT_EQ(cancel_reason_, "");
+  EXPECT_EQ(PlanOf("worker-0").exits, 1u) << "the crash alone";
+  EXPECT_EQ(told_.back().exit.code, 126) << "the master hears of it";
+  short_ = false;
+  Pass(seconds(31));
+  EXPECT_EQ(Kept("worker-0").state, KeptNode::State::kRunning);
+  // What was short is there again: the next one is tried again at once.
+  short_ = true;
+  Did();
+  Exit("worker-1", kKilled);
+  EXPECT_THAT(Did(), ElementsAre("start worker-1", "start worker-1", "delay worker-1"));
+}
+
 TEST_F(NodeKeeperTest, ToldToStopEndsEverything) {
   RunToTraining();
   Step(StopWanted{});

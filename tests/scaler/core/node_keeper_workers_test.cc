@@ -124,6 +124,54 @@ TEST_F(KeeperWorkersTest, AWorkerThatLeavesAtEveryStartIsACrashLoop) {
   EXPECT_THAT(cancel_reason_, HasSubstr("worker-1 ended 3 times"));
 }
 
+TEST_F(KeeperWorkersTest, AWorkerThatLeavesWithoutHavingWorkedWaitsLongerEachTime) {
+  RunToTraining();
+  const auto leave = [this] {
+    Answer();
+    Progress();  // by the others
+    Exit("worker-1", kClean, kEnded);
+    Answer();
+  };
+  leave();
+  EXPECT_THAT(Did(), ElementsAre("start worker-1"));
+  std::vector<milliseconds> waited;
+  for (int life = 0; life < 8; ++life) {
+    leave();
+    EXPECT_THAT(Did(), ElementsAre("delay worker-1"));
+    const TimePoint left = now_;
+    for (int i = 0; i < 100 && pids_["worker-1"] == 0; ++i) Pass(milliseconds(500));
+    waited.push_back(std::chrono::duration_cast<milliseconds>(now_ - left));
+    EXPECT_THAT(Did(), ElementsAre("start worker-1"));
+    if (life == 3) TakeOver();
+    Did();
+  }
+  EXPECT_THAT(waited, ElementsAre(milliseconds(500), seconds(1), seconds(2), seconds(4), seconds(8),
+                                  seconds(16), seconds(30), seconds(30)));
+  EXPECT_THAT(delay_reason_, AllOf(HasSubstr("left by itself 9 times"), HasSubstr("30 s")));
+  EXPECT_EQ(cancel_reason_, "") << "the job goes on";
+  minibatches_["worker-1"] = 1;
+  leave();
+  EXPECT_THAT(Did(), ElementsAre("start worker-1")) << "it has worked";
+  minibatches_["worker-1"] = 0;
+  leave();
+  EXPECT_THAT(Did(), ElementsAre("delay worker-1"));
+}
+
+TEST_F(KeeperWorkersTest, WhatItDidLastIsHeardOfWithItsEnd) {
+  RunToTraining();
+  for (int life = 0; life < 3; ++life) {
+    Answer();
+    Progress();  // by the others
+    Exit("worker-1", kClean, kEnded);
+    view_.nodes = {{.name = "worker-1",
+                    .state = "exited",
+                    .start = StartNumber(starts_["worker-1"]),
+                    .minibatches = 7}};
+    Step(MasterAnswered{view_, now_});
+    EXPECT_THAT(Did(), ElementsAre("start worker-1"));
+  }
+}
+
 TEST_F(KeeperWorkersTest, AWorkerThatTheMasterLetGoIsNotWantedAnyMore) {
   for (const char* state : {"running", "exited"}) {
     RunToTraining(3);

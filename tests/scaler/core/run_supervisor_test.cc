@@ -57,6 +57,13 @@ class RunSupervisorTest : public ::testing::Test {
       }
     }
     for (const std::string& node : started) {
+      if (short_) {
+        Step(NodeExited{.node = node,
+                        .exit = {.signal = 0, .code = 126},
+                        .last_words = "cannot create a pipe: Too many open files\n",
+                        .not_started = true});
+        continue;
+      }
       pids_[node] = ++last_pid_;
       Step(NodeStarted{node, pids_[node]});
     }
@@ -121,6 +128,7 @@ class RunSupervisorTest : public ::testing::Test {
   TimePoint now_{seconds(100)};
   MasterView view_;
   bool silent_ = false;
+  bool short_ = false;  // the machine, of what a start needs
   std::map<std::string, uint64_t> pids_;
   uint64_t last_pid_ = 1000;
   std::vector<std::string> did_;
@@ -469,6 +477,26 @@ TEST_F(RunSupervisorTest, SnapshotsThatCannotBeReadAreToldAndHaveTheirOwnExitCod
   EXPECT_EQ(supervisor_->outcome()->reason, view_.reason);
   EXPECT_EQ(ExitCode(RunOutcome::State::kUnrestorable), 7);
   EXPECT_EQ(ToString(RunOutcome::State::kUnrestorable), "failed");
+}
+
+TEST_F(RunSupervisorTest, AMachineThatIsShortOfSomethingIsNoCrashLoop) {
+  RunToTraining();
+  for (const char* node : {"scaler", "master"}) {
+    short_ = true;
+    Exit(node, kKilled);
+    Pass(seconds(300));
+    const std::vector<std::string> did = Did();
+    EXPECT_GE(std::ranges::count(did, fmt::format("start {}", node)), 10);
+    EXPECT_THAT(did, Not(Contains("cancel")));
+    EXPECT_THAT(notes_, Contains(HasSubstr("Too many open files); trying again in 30 s")));
+    notes_.clear();
+    short_ = false;
+    Pass(seconds(31));
+    EXPECT_THAT(Did(), ElementsAre(fmt::format("start {}", node)));
+    Answer();
+    Step(ScalerBeat{});
+  }
+  EXPECT_FALSE(supervisor_->outcome().has_value());
 }
 
 TEST_F(RunSupervisorTest, AMasterThatRefusesToAnswerIsThere) {

@@ -142,6 +142,7 @@ TEST_F(NodeLauncherTest, CommandThatIsMissing) {
   EXPECT_EQ(missing.kind, Kind::kExited);
   EXPECT_EQ(missing.pid, 0);
   EXPECT_EQ(missing.exit.code, 127);
+  EXPECT_FALSE(missing.shortage);
 }
 
 TEST_F(NodeLauncherTest, ExitWaitsForSuccessorsUntilItIsReleased) {

@@ -124,7 +124,21 @@ TEST_F(ProcessLauncherTest, CommandThatIsMissingOrNotExecutable) {
   ASSERT_THAT(
       launcher.Start({.name = "b", .command = {data}, .environment = {}, .working_directory = ""}),
       IsOk());
-  EXPECT_EQ(Next(&launcher).exit.code, 126);
+  const ProcessReport no_program = Next(&launcher);
+  EXPECT_EQ(no_program.exit.code, 126);
+  EXPECT_FALSE(no_program.shortage) << "waiting does not help";
+}
+
+TEST_F(ProcessLauncherTest, WhatTheMachineWasTooShortForIsTold) {
+  ProcessLauncher launcher = MakeLauncher();
+  NodeCommand command = Shell("exit 0");
+  command.environment["DESCRIPTORS_MAX"] = "4";
+  ASSERT_THAT(launcher.Start(command), IsOk());
+  const ProcessReport report = Next(&launcher);
+  EXPECT_EQ(report.kind, Kind::kExited);
+  EXPECT_EQ(report.pid, 0);
+  EXPECT_EQ(report.exit.code, 126);
+  EXPECT_TRUE(report.shortage);
 }
 
 TEST_F(ProcessLauncherTest, StopReachesTheCommandBehindAShell) {

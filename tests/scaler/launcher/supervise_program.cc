@@ -1,4 +1,5 @@
 #include <fmt/core.h>
+#include <sys/resource.h>
 
 #include <cstdlib>
 #include <string>
@@ -58,6 +59,11 @@ int Keep(const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
   const std::string verb = argc > 1 ? argv[1] : "";
   const std::vector<std::string> arguments(argv + 2, argv + argc);
+  // Of the command to be supervised: here it is the supervising process that lacks them.
+  if (const char* most = std::getenv("MUSTER_ADDED_DESCRIPTORS_MAX"); most != nullptr) {
+    const rlimit limit{std::strtoul(most, nullptr, 10), std::strtoul(most, nullptr, 10)};
+    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return 1;
+  }
   if (verb == "supervise") return Supervise(arguments);
   return verb == "keep" ? Keep(arguments) : Launch(arguments);
 }

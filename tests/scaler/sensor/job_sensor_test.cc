@@ -156,19 +156,25 @@ TEST(JobSensorTest, WhoseDoingAnEndWas) {
   }
 }
 
-TEST(JobSensorTest, ProgressIsThatTheJobWentOnWhileItWasSeenToRun) {
+TEST(JobSensorTest, WhoCouldNotBeStartedIsNobodysDoing) {
   SensedJob job;
-  job.Seconds(3);
-  const auto progressed = [&] {
-    return job.sensor.OnExit({.node = "worker-0"}, job.Kept("worker-0"), job.now).progressed;
+  EXPECT_EQ(job.sensor
+                .OnExit({.node = "worker-0", .exit = {.code = 126}, .not_started = true},
+                        job.Kept("worker-0"), job.now)
+                .cause,
+            EndCause::kNotStarted);
+}
+
+TEST(JobSensorTest, WhatItsKeeperCountedGoesWithTheEnd) {
+  SensedJob job;
+  job.Kept("worker-0").exits = 3;
+  const auto end = [&] {
+    return job.sensor.OnExit({.node = "worker-0"}, job.Kept("worker-0"), job.now);
   };
-  EXPECT_FALSE(progressed());  // never seen to run
-  job.Kept("worker-0").seen_running = true;
-  EXPECT_TRUE(progressed());
-  job.Restart("worker-0");
-  job.advances = false;
-  job.Seconds(3);
-  EXPECT_FALSE(progressed());
+  EXPECT_EQ(end().exits, 3u);
+  EXPECT_FALSE(end().progressed);
+  job.Kept("worker-0").progressed = true;
+  EXPECT_TRUE(end().progressed);
 }
 
 TEST(JobSensorTest, ANewLifeBeginsAnew) {

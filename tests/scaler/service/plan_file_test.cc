@@ -17,8 +17,12 @@ using State = NodePlan::State;
 
 Plan SomePlan() {
   Plan plan = NewPlan("run-1", 1, 2);
-  plan.nodes["ps-0"] = {
-      .role = NodeRole::kServer, .state = State::kRunning, .starts = 3, .exits = 2, .pid = 4711};
+  plan.nodes["ps-0"] = {.role = NodeRole::kServer,
+                        .state = State::kRunning,
+                        .starts = 3,
+                        .exits = 2,
+                        .leaves = 1,
+                        .pid = 4711};
   plan.nodes["ps-0"].limits = {.cpus = 1.5, .memory_bytes = uint64_t{768} << 20};
   plan.nodes["ps-0"].former_limits = Resources{.cpus = 2.5, .memory_bytes = uint64_t{512} << 20};
   plan.nodes["worker-0"].state = State::kFinished;
