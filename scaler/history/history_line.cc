@@ -152,16 +152,18 @@ Json ToJson(const NodeEnd& end, const WallClock& clock) {
           end.exit,
           end.progressed,
           end.memory_peak_bytes,
-          end.memory_limit_bytes};
+          end.memory_limit_bytes,
+          end.exits};
 }
 NodeEnd ToEnd(const Json& json) {
   return {.node = Text(json.at(0)),
           .role = Number(json.at(1), NodeRole::kScaler),
           .start = WholeNumber<uint32_t>(json.at(2)),
           .at = FromMillis(json.at(3)),
-          .cause = Number(json.at(4), EndCause::kClean),
+          .cause = Number(json.at(4), EndCause::kNotStarted),
           .exit = Text(json.at(5)),
           .progressed = json.at(6).get<bool>(),
+          .exits = json.size() > 9 ? WholeNumber<uint32_t>(json.at(9)) : 0,
           .memory_peak_bytes = WholeNumber<uint64_t>(json.at(7)),
           .memory_limit_bytes = WholeNumber<uint64_t>(json.at(8))};
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "scaler/core/messages.h"
+#include "scaler/core/restart_policy.h"
 
 namespace muster::scaler {
 namespace {
@@ -30,13 +31,16 @@ std::vector<Proposal> CrashLoopPolicy::Step(const JobView& view) {
   for (const NodeEnd& end : view.ends) {
     const NodeView* node = FindNode(view, end.node);
     if (node == nullptr || !IsProgramsOwn(end)) continue;
-    Count& count = counts_[end.node];
-    if (end.start <= count.start) continue;
-    count.start = end.start;
-    count.in_a_row = end.progressed ? 0 : count.in_a_row + 1;
+    uint32_t& answered = answered_[end.node];
+    if (end.start <= answered) continue;
+    answered = end.start;
+    const RestartPolicy::Decision decision =
+        RestartPolicy({.crash_loop_exits = options_.ends_max}, end.exits)
+            .OnExit(end.progressed ? RestartPolicy::Progress::kMade
+                                   : RestartPolicy::Progress::kNone);
     Proposal proposal = RelaunchAsItWas(name(), *node);
     proposal.evidence = {
-        {"ends in a row without progress", static_cast<double>(count.in_a_row), "ends"},
+        {"ends in a row without progress", static_cast<double>(decision.exits), "ends"},
         {"most that are allowed", static_cast<double>(options_.ends_max), "ends"}};
     const bool whole_machine = end.cause != EndCause::kProgram;
     const std::string how =
@@ -46,12 +50,12 @@ std::vector<Proposal> CrashLoopPolicy::Step(const JobView& view) {
                   "ran out",
                   BytesText(end.memory_peak_bytes))
             : fmt::format("ended with {}", end.exit);
-    if (count.in_a_row >= options_.ends_max) {
+    if (decision.crash_loop) {
       proposal.action = Action::kStopJob;
       proposal.target = "job";
       proposal.before = proposal.after = std::monostate{};
       proposal.because = fmt::format(
-          "{} {}, {} times in a row without progress: {}", node->name, how, count.in_a_row,
+          "{} {}, {} times in a row without progress: {}", node->name, how, decision.exits,
           whole_machine ? "give the job fewer nodes, or limits that fit into the machine"
                         : fmt::format("see `muster logs {}`, mend the program, and run the job "
                                       "again",

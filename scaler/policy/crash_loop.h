@@ -10,7 +10,8 @@
 namespace muster::scaler {
 
 /// A node that its own program ends is started again as it was; one that does nothing else ends the
-/// job with the reason. Kills for memory below a limit are OutOfMemoryPolicy's, which gives more
+/// job with the reason. Its keeper counts its ends (RestartPolicy): here that count is asked what
+/// follows. Kills for memory below a limit are OutOfMemoryPolicy's, which gives more
 /// each time and knows when to stop; the platform's are charged to nobody.
 class CrashLoopPolicy final : public Policy {
  public:
@@ -26,12 +27,8 @@ class CrashLoopPolicy final : public Policy {
   std::vector<Proposal> Step(const JobView& view) override;
 
  private:
-  struct Count {
-    uint32_t start = 0;  // the newest whose end was counted
-    uint32_t in_a_row = 0;
-  };
   Options options_;
-  std::map<std::string, Count> counts_;
+  std::map<std::string, uint32_t> answered_;  // by node: the newest start whose end was
 };
 
 /// A node killed by its platform is relaunched at the same size; no retry is charged, and no other

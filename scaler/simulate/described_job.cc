@@ -164,16 +164,23 @@ void DescribedJob::Start(NodeView* node) {
 void DescribedJob::End(NodeView* node, EndCause cause, std::string exit) {
   if (!RunsNow(*node)) return;
   Node& state = nodes_.at(node->name);
+  const bool progressed =
+      node->state == NodeState::kRunning && view_.records_trained > state.progress_at_start;
+  RestartPolicy& exits = exits_.try_emplace(node->name, RestartPolicy::Options{}).first->second;
   ends_.push_back({.node = node->name,
                    .role = node->role,
                    .start = node->start,
                    .at = view_.now,
                    .cause = cause,
                    .exit = std::move(exit),
-                   .progressed = node->state == NodeState::kRunning &&
-                                 view_.records_trained > state.progress_at_start,
+                   .progressed = progressed,
+                   .exits = exits.exits(),
                    .memory_peak_bytes = static_cast<uint64_t>(state.memory),
                    .memory_limit_bytes = node->limits.memory_bytes});
+  state.excused = cause == EndCause::kAsked;
+  if (!state.excused) {
+    exits.OnExit(progressed ? RestartPolicy::Progress::kMade : RestartPolicy::Progress::kNone);
+  }
   node->state = NodeState::kDown;
   state.starts_at = view_.now + seconds(1);
 }
@@ -397,6 +404,10 @@ void DescribedJob::CarryOut(const RelaunchNode& order) {
     if (node.name != order.node) continue;
     if (order.only_start.has_value() && *order.only_start != node.start) continue;
     if (order.limits.has_value()) node.limits = *order.limits;
+    const bool ended = node.state == NodeState::kDown;
+    if (ended && !order.charged && !std::exchange(nodes_.at(node.name).excused, true)) {
+      exits_.at(node.name).Excuse();
+    }
     End(&node, EndCause::kAsked, "SIGTERM");
     nodes_.at(node.name).starts_at = view_.now;
   }

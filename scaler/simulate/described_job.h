@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scaler/core/orders.h"
+#include "scaler/core/restart_policy.h"
 #include "scaler/policy/job_view.h"
 #include "scaler/simulate/described_spec.h"
 
@@ -58,6 +59,7 @@ class DescribedJob {
     TimePoint starts_at;        // while it is down
     TimePoint works_at;
     uint64_t progress_at_start = 0;
+    bool excused = false;  // its end counts toward no crash loop
     // Of the second under way.
     double wanted_cpus = 0;
     double held_back = 1;  // it gets so much of the CPU that it wants
@@ -84,6 +86,7 @@ class DescribedJob {
   const DescribedSpec spec_;
   JobView view_;
   std::map<std::string, Node> nodes_;
+  std::map<std::string, RestartPolicy> exits_;  // by node, of all its lives
   std::chrono::seconds elapsed_{0};
   double requests_last_ = 0;  // of all workers, in the second before
   double trained_ = 0;

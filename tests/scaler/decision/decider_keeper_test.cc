@@ -66,6 +66,8 @@ class DeciderKeeperTest : public KeeperOrdersFixture {
                   .at = now_,
                   .cause = cause,
                   .exit = ToString(exit),
+                  .progressed = kept.progressed,
+                  .exits = kept.exits,
                   .memory_peak_bytes = kept.limits.memory_bytes,
                   .memory_limit_bytes = kept.limits.memory_bytes}};
     Decide(view);

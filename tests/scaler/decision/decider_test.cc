@@ -41,6 +41,7 @@ class DeciderTest : public ::testing::Test {
       }
     }
     const JobView view = job_.view;
+    for (const NodeEnd& end : view.ends) job_.Count(end);
     job_.view.ends.clear();
     job_.view.taken.clear();
     std::vector<Ordered> orders = decider_->Step(view);

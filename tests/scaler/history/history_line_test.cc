@@ -54,6 +54,7 @@ TEST(HistoryLineTest, AMomentInWallTime) {
                     .cause = EndCause::kPlatform,
                     .exit = "SIGKILL \xff",
                     .progressed = true,
+                    .exits = 4,
                     .memory_peak_bytes = 70,
                     .memory_limit_bytes = 80});
   job.sensor.OnTaken(
@@ -102,6 +103,7 @@ TEST(HistoryLineTest, AMomentInWallTime) {
   EXPECT_EQ(read.ends[0].cause, EndCause::kPlatform);
   EXPECT_THAT(read.ends[0].exit, HasSubstr("SIGKILL"));
   EXPECT_TRUE(read.ends[0].progressed);
+  EXPECT_EQ(read.ends[0].exits, 4u);
   EXPECT_EQ(read.ends[0].memory_limit_bytes, 80u);
   ASSERT_THAT(read.taken, SizeIs(1));
   EXPECT_EQ(read.taken[0].policy, "hang");

@@ -89,6 +89,7 @@ class FakeJob {
   /// A step of `policy`; what happened to nodes is told once.
   std::vector<Proposal> Step(Policy* policy) {
     std::vector<Proposal> proposals = policy->Step(view);
+    for (const NodeEnd& end : view.ends) Count(end);
     view.ends.clear();
     view.taken.clear();
     return proposals;
@@ -116,6 +117,7 @@ class FakeJob {
                          .at = view.now,
                          .cause = cause,
                          .exit = cause == EndCause::kProgram ? "exit 1" : "SIGKILL",
+                         .exits = exits_[name],
                          .memory_peak_bytes = node.limits.memory_bytes,
                          .memory_limit_bytes = node.limits.memory_bytes});
     return view.ends.back();
@@ -127,6 +129,16 @@ class FakeJob {
     node.started_at = view.now;
     node.samples.clear();
     totals_[name] = {};
+  }
+
+  /// Counts an end as a keeper does, of whom every policy but crash-loop excuses those that it
+  /// answers. Step() does.
+  void Count(const NodeEnd& end) {
+    const bool out_of_memory =
+        end.cause == EndCause::kKernelOutOfMemory || end.cause == EndCause::kOwnOutOfMemory;
+    const bool own = end.cause == EndCause::kProgram || end.cause == EndCause::kClean ||
+                     (out_of_memory && end.memory_limit_bytes == 0);
+    if (own) exits_[end.node] = end.progressed ? 1 : end.exits + 1;
   }
 
   /// Policies will hear that it was done.
@@ -200,6 +212,7 @@ class FakeJob {
   }
 
   std::map<NodeRole, uint32_t> added_;
+  std::map<std::string, uint32_t> exits_;  // in a row without progress
   std::map<std::string, Totals> totals_;
 };
 
