@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <signal.h>
 
 #include <algorithm>
+
+#include "tests/scaler/core/run_supervisor_fixture.h"
 
 namespace muster {
 namespace {
@@ -17,125 +18,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
-
-constexpr ExitStatus kKilled{.signal = SIGKILL};
-constexpr ExitStatus kClean{};
-constexpr ExitStatus kRefused{.signal = 0, .code = 2};
-
-/// Plays the shell: starts processes at once and keeps what was asked for.
-class RunSupervisorTest : public ::testing::Test {
- protected:
-  RunSupervisorTest() {
-    options_.restarts = {
-        .crash_loop_exits = 3, .backoff_initial = milliseconds(500), .backoff_max = seconds(30)};
-    view_.phase = JobPhase::kRunning;
-  }
-
-  void Begin() { supervisor_.emplace(options_); }
-
-  void Step(const RunEvent& event) {
-    std::vector<std::string> started;
-    for (const RunEffect& effect : supervisor_->Step(event, now_)) {
-      if (const auto* start = std::get_if<StartNode>(&effect)) {
-        did_.push_back("start " + start->node);
-        started.push_back(start->node);
-      } else if (const auto* stop = std::get_if<StopNode>(&effect)) {
-        did_.push_back("stop " + stop->node);
-      } else if (const auto* kill = std::get_if<KillNode>(&effect)) {
-        did_.push_back("kill " + kill->node);
-      } else if (const auto* tell = std::get_if<TellMaster>(&effect)) {
-        told_.push_back(*tell);
-      } else if (std::holds_alternative<AskDrain>(effect)) {
-        did_.push_back("drain");
-      } else if (std::holds_alternative<EndNodes>(effect)) {
-        did_.push_back("end nodes");
-      } else if (const auto* cancel = std::get_if<AskCancel>(&effect)) {
-        did_.push_back("cancel");
-        cancel_reason_ = cancel->reason;
-      } else if (const auto* note = std::get_if<Note>(&effect)) {
-        notes_.push_back(note->text);
-      }
-    }
-    for (const std::string& node : started) {
-      if (short_) {
-        Step(NodeExited{.node = node,
-                        .exit = {.signal = 0, .code = 126},
-                        .last_words = "cannot create a pipe: Too many open files\n",
-                        .not_started = true});
-        continue;
-      }
-      pids_[node] = ++last_pid_;
-      Step(NodeStarted{node, pids_[node]});
-    }
-  }
-
-  /// Time passes in which the scaler beats, unless it `silent_`, and the master does not answer.
-  void After(milliseconds time) {
-    constexpr milliseconds kTick{1'000};
-    for (; time > milliseconds(0); time -= kTick) {
-      now_ += std::min(time, kTick);
-      if (!silent_) Step(ScalerBeat{});
-      Step(Tick{});
-    }
-  }
-  /// One tick after `gap`: more than two seconds, and the supervisor takes it for its own pause.
-  void StandStill(milliseconds gap) {
-    now_ += gap;
-    Step(Tick{});
-  }
-  void Answer() { Step(MasterAnswered{view_, now_}); }
-  /// Time passes in which the master answers every second.
-  void Pass(milliseconds time) {
-    for (; time > milliseconds(0); time -= seconds(1)) {
-      After(std::min(time, milliseconds(1'000)));
-      Answer();
-    }
-  }
-  void Progress() {
-    ++view_.done_seq;
-    Answer();
-  }
-
-  void Exit(const std::string& node, ExitStatus exit) {
-    Step(NodeExited{node, std::exchange(pids_[node], 0), exit, {}, "last words\n"});
-  }
-
-  std::vector<std::string> Did() { return std::exchange(did_, {}); }
-
-  void RunToTraining() {
-    Begin();
-    Step(Tick{});
-    Answer();
-    Step(ScalerBeat{});
-    Answer();
-    Did();
-    told_.clear();
-  }
-  /// The job has ended, the scaler with it, and the last answer comes.
-  void ExpectEnd(RunOutcome::State state) {
-    Exit("scaler", kClean);
-    now_ += milliseconds(1);
-    Answer();
-    EXPECT_THAT(Did(), ElementsAre("end nodes", "stop master"));
-    EXPECT_FALSE(supervisor_->outcome().has_value());
-    Exit("master", kClean);
-    ASSERT_TRUE(supervisor_->outcome().has_value());
-    EXPECT_EQ(supervisor_->outcome()->state, state);
-  }
-
-  RunSupervisorOptions options_;
-  std::optional<RunSupervisor> supervisor_;
-  TimePoint now_{seconds(100)};
-  MasterView view_;
-  bool silent_ = false;
-  bool short_ = false;  // the machine, of what a start needs
-  std::map<std::string, uint64_t> pids_;
-  uint64_t last_pid_ = 1000;
-  std::vector<std::string> did_;
-  std::vector<std::string> notes_;
-  std::vector<TellMaster> told_;
-  std::string cancel_reason_;
-};
 
 TEST_F(RunSupervisorTest, MasterFirstThenTheScaler) {
   Begin();
@@ -252,48 +134,6 @@ TEST_F(RunSupervisorTest, BadInputThatTheScalerTellsIsItsLastWord) {
   ASSERT_TRUE(supervisor_->outcome().has_value());
   EXPECT_EQ(supervisor_->outcome()->state, RunOutcome::State::kBadInput);
   EXPECT_EQ(supervisor_->outcome()->reason, "last words");
-}
-
-TEST_F(RunSupervisorTest, SilentMasterIsKilledBeforeAnotherIsStarted) {
-  RunToTraining();
-  After(milliseconds(9'999));
-  EXPECT_THAT(Did(), IsEmpty());
-  After(milliseconds(1));
-  EXPECT_THAT(Did(), ElementsAre("kill master"));
-  After(seconds(1));
-  EXPECT_THAT(Did(), IsEmpty()) << "killed once";
-  Exit("master", kKilled);
-  EXPECT_THAT(Did(), ElementsAre("start master"));
-  After(seconds(11));
-  EXPECT_THAT(Did(), IsEmpty()) << "a starting master has more time";
-}
-
-TEST_F(RunSupervisorTest, SilentScalerIsKilledBeforeAnotherIsStarted) {
-  RunToTraining();
-  silent_ = true;
-  Pass(milliseconds(9'999));
-  EXPECT_THAT(Did(), IsEmpty());
-  Pass(milliseconds(1));
-  EXPECT_THAT(Did(), ElementsAre("kill scaler"));
-  Pass(seconds(2));
-  EXPECT_THAT(Did(), IsEmpty()) << "killed once";
-  Exit("scaler", kKilled);
-  EXPECT_THAT(Did(), ElementsAre("start scaler"));
-  Pass(seconds(59));
-  EXPECT_THAT(Did(), IsEmpty()) << "a starting scaler has more time";
-  Pass(seconds(1));
-  EXPECT_THAT(Did(), ElementsAre("kill scaler"));
-}
-
-TEST_F(RunSupervisorTest, AnswerOfAFormerMasterSaysNothing) {
-  RunToTraining();
-  const TimePoint before = now_;
-  now_ += seconds(1);
-  Exit("master", kKilled);
-  now_ += seconds(1);
-  view_.phase = JobPhase::kFailed;
-  Step(MasterAnswered{view_, before});
-  EXPECT_THAT(Did(), ElementsAre("start master"));
 }
 
 TEST_F(RunSupervisorTest, SuccessWaitsForTheScalerThenOneMoreAnswer) {
@@ -497,37 +337,6 @@ TEST_F(RunSupervisorTest, AMachineThatIsShortOfSomethingIsNoCrashLoop) {
     Step(ScalerBeat{});
   }
   EXPECT_FALSE(supervisor_->outcome().has_value());
-}
-
-TEST_F(RunSupervisorTest, AMasterThatRefusesToAnswerIsThere) {
-  RunToTraining();
-  const auto refuse = [this](milliseconds time) {
-    for (; time > milliseconds(0); time -= seconds(1)) {
-      After(seconds(1));
-      Step(MasterRefused{now_});
-    }
-  };
-  refuse(3 * options_.master_silence_max);
-  EXPECT_THAT(Did(), IsEmpty());
-  // What was asked of an earlier life says nothing about this one, and refusals are no answers.
-  Exit("master", kKilled);
-  EXPECT_THAT(Did(), ElementsAre("start master"));
-  const TimePoint before = now_ - seconds(1);
-  now_ += milliseconds(100);
-  for (milliseconds time{0}; time < options_.master_start_max; time += seconds(1)) {
-    After(seconds(1));
-    Step(MasterRefused{before});
-  }
-  EXPECT_THAT(Did(), ElementsAre("kill master"));
-}
-
-TEST_F(RunSupervisorTest, ItsOwnPauseIsNobodysSilence) {
-  RunToTraining();
-  StandStill(seconds(3600));
-  EXPECT_THAT(Did(), IsEmpty()) << "nobody could speak meanwhile";
-  silent_ = true;
-  After(options_.master_silence_max);
-  EXPECT_THAT(Did(), IsSupersetOf({"kill master", "kill scaler"})) << "the time after it counts";
 }
 
 }  // namespace

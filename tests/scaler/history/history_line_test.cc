@@ -102,8 +102,7 @@ TEST(HistoryLineTest, AMomentInWallTime) {
   EXPECT_EQ(read.ends[0].at, now - seconds(1));
   EXPECT_EQ(read.ends[0].cause, EndCause::kPlatform);
   EXPECT_THAT(read.ends[0].exit, HasSubstr("SIGKILL"));
-  EXPECT_TRUE(read.ends[0].progressed);
-  EXPECT_EQ(read.ends[0].exits, 4u);
+  EXPECT_TRUE(read.ends[0].progressed && read.ends[0].exits == 4);
   EXPECT_EQ(read.ends[0].memory_limit_bytes, 80u);
   ASSERT_THAT(read.taken, SizeIs(1));
   EXPECT_EQ(read.taken[0].policy, "hang");
