@@ -255,9 +255,11 @@ struct ServerExchangeRequest {
   /// A snapshot could not be written ("no space left on device"); the job goes on, the operator is
   /// told.
   std::string snapshot_error;
+  /// As above for a snapshot that could not be read: its partition is not served.
+  std::string restore_error;
   /// As above for an export that a table starts from: workers wait for the table.
   std::string warm_start_error;
-  /// What no repetition can mend: the job fails with it.
+  /// What no repetition can help: the job fails with it.
   std::string fatal_error;
   /// Not in every call; who is missing is unchanged.
   std::vector<PartitionTraffic> traffic;

@@ -174,9 +174,8 @@ void MasterCore::TakeSnapshots(const ServerExchangeRequest& request, StepTime at
 void MasterCore::TakeErrors(const ServerExchangeRequest& request, Node* node, StepTime at) {
   if (!request.snapshot_error.empty()) {
     if (!std::exchange(node->snapshots_failed_at, at.now).has_value()) {
-      AddEvent(
-          at, "snapshot-error", node->record.name,
-          fmt::format("{}; nothing is COMMITTED until this is mended", request.snapshot_error));
+      AddEvent(at, "snapshot-error", node->record.name,
+               fmt::format("{}; nothing is COMMITTED until this is fixed", request.snapshot_error));
     }
   } else if (node->snapshots_failed_at.has_value() &&
              at.now - *node->snapshots_failed_at >=
@@ -198,10 +197,10 @@ void MasterCore::TakeErrors(const ServerExchangeRequest& request, Node* node, St
     EndJob(JobState::kFailed, fmt::format("{}: {}", node->record.name, request.fatal_error), at);
   }
   RestoreTrouble& restore = node->restore;
-  if (request.snapshot_error.empty() && !restore.active()) return;
+  if (request.restore_error.empty() && !restore.active()) return;
   const PartitionTable::Load load = partitions_.LoadOf(request.id);
   const RestoreTrouble::Change change =
-      restore.Take({request.snapshot_error, load.owned - load.serving}, at.now);
+      restore.Take({request.restore_error, load.owned - load.serving}, at.now);
   if (change == RestoreTrouble::Change::kBegan) {
     AddEvent(at, "restore-error", node->record.name,
              fmt::format("{}; it is tried again, workers wait meanwhile", restore.Text()));

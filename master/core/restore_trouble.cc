@@ -25,7 +25,8 @@ RestoreTrouble::Change RestoreTrouble::Take(const Report& report, TimePoint now)
     heard_at_.reset();
     return Change::kOver;
   }
-  lasts_ += std::min<std::chrono::nanoseconds>(now - std::exchange(*heard_at_, now), kStepMax);
+  const std::chrono::nanoseconds passed = now - std::exchange(*heard_at_, now);
+  if (!report.error.empty()) lasts_ += std::min<std::chrono::nanoseconds>(passed, kStepMax);
   if (report.waiting < newest_.waiting) lasts_ = {};
   newest_.waiting = report.waiting;
   if (!report.error.empty()) newest_.error = report.error;

@@ -15,7 +15,7 @@ class RestoreTrouble {
  public:
   enum class Change : uint8_t { kNone, kBegan, kOver };
   struct Report {
-    std::string error;     // of snapshots; empty: none
+    std::string error;     // of restores; empty: none
     uint32_t waiting = 0;  // partitions that it owns and does not serve
   };
   /// Takes what the server says now. An error that is left out for a moment ends nothing: only a
@@ -24,7 +24,7 @@ class RestoreTrouble {
 
   bool active() const { return heard_at_.has_value(); }
   /// For how long it has got no further. Time in which nothing was heard of the server does not
-  /// count: nobody tried.
+  /// count, nor time in which it says no error: it has yet to try.
   std::chrono::nanoseconds lasts() const { return lasts_; }
   /// "2 of its partitions cannot be restored: cannot open /...".
   std::string Text() const;

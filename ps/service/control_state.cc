@@ -67,9 +67,11 @@ ServerExchangeRequest ControlState::MakeRequest(const std::vector<LaneReport>& r
     Append(report.missing, &request.missing);
     Append(report.traffic, &request.traffic);
     Add(report.counters, &request.counters);
-    if (request.snapshot_error.empty()) request.snapshot_error = report.error;
+    if (request.snapshot_error.empty()) request.snapshot_error = report.snapshot_error;
+    if (request.restore_error.empty()) request.restore_error = report.restore_error;
   }
   request.snapshot_error = ValidUtf8(request.snapshot_error, kErrorBytesMax);
+  request.restore_error = ValidUtf8(request.restore_error, kErrorBytesMax);
   return request;
 }
 

@@ -325,7 +325,8 @@ LaneReport OwnedPartitions::Report(uint64_t sequence) {
   report.counters.service_us = static_cast<uint64_t>(service_ / std::chrono::microseconds(1));
   for (Slot& slot : slots_) {
     const PartitionId id = IdOf(slot);
-    if (report.error.empty()) report.error = slot.error;
+    std::string& error = slot.load.has_value() ? report.restore_error : report.snapshot_error;
+    if (error.empty()) error = slot.error;
     if (slot.missing) report.missing.push_back({id, slot.told});
     if (slot.partition == nullptr) continue;
     const Partition::Sizes sizes = slot.partition->sizes();

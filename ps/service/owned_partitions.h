@@ -44,8 +44,8 @@ struct LaneReport {
   std::vector<PartitionTraffic> traffic;
   /// Tables of which some partition has not the rows that they start from: give SetWarmStart.
   std::vector<TableId> warm_starts_wanted;
-  /// Why a snapshot could not be written or read, lately; empty: all is well.
-  std::string error;
+  /// Why a snapshot could not be written, or read, lately; empty: all is well.
+  std::string snapshot_error, restore_error;
 };
 
 /// A partition to be built from its snapshot by a background thread.

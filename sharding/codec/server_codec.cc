@@ -294,6 +294,7 @@ void ToProto(const ServerExchangeRequest& from, v1::ServerExchangeRequest* to) {
   to->set_forget_version(from.forget_version);
   ToProto(from.counters, to->mutable_counters());
   to->set_snapshot_error(from.snapshot_error);
+  to->set_restore_error(from.restore_error);
   to->set_warm_start_error(from.warm_start_error);
   to->set_fatal_error(from.fatal_error);
   for (const PartitionTraffic& traffic : from.traffic) ToProto(traffic, to->add_traffic());
@@ -305,6 +306,7 @@ absl::StatusOr<ServerExchangeRequest> FromProto(const v1::ServerExchangeRequest&
   MUSTER_RETURN_IF_ERROR(CheckCount("snapshots", from.snapshots_size(), kPartitionsMax));
   MUSTER_RETURN_IF_ERROR(CheckCount("missing", from.missing_size(), kPartitionsMax));
   MUSTER_RETURN_IF_ERROR(CheckText("snapshot_error", from.snapshot_error(), kTextBytesMax));
+  MUSTER_RETURN_IF_ERROR(CheckText("restore_error", from.restore_error(), kTextBytesMax));
   MUSTER_RETURN_IF_ERROR(CheckText("warm_start_error", from.warm_start_error(), kTextBytesMax));
   MUSTER_RETURN_IF_ERROR(CheckText("fatal_error", from.fatal_error(), kTextBytesMax));
   MUSTER_RETURN_IF_ERROR(
@@ -330,6 +332,7 @@ absl::StatusOr<ServerExchangeRequest> FromProto(const v1::ServerExchangeRequest&
   to.forget_version = from.forget_version();
   to.counters = FromProto(from.counters());
   to.snapshot_error = from.snapshot_error();
+  to.restore_error = from.restore_error();
   to.warm_start_error = from.warm_start_error();
   to.fatal_error = from.fatal_error();
   for (const v1::PartitionTraffic& item : from.traffic()) to.traffic.push_back(FromProto(item));

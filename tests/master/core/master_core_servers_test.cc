@@ -330,7 +330,7 @@ TEST_F(ServersTest, SnapshotsThatCannotBeReadEndTheJobAfterAWhile) {
   const auto report = [this](const std::string& error, size_t served) {
     ServerExchangeRequest request = ServerRequest();
     request.owned.resize(served);
-    request.snapshot_error = error;
+    request.restore_error = error;
     ExchangeServer(request);
     Advance(seconds(1));
   };
@@ -362,6 +362,27 @@ TEST_F(ServersTest, AFullDiskIsNoTroubleOfARestore) {
   }
   EXPECT_EQ(core->state(), JobState::kRunning);
   EXPECT_FALSE(HasEvent("restore-error"));
+}
+
+TEST_F(ServersTest, AFullDiskIsNoTroubleOfARestoreThatIsUnderWay) {
+  options.restore_timeout = seconds(10);
+  Start();
+  Register(5);
+  const auto report = [this](const std::string& restore_error) {
+    ServerExchangeRequest request = ServerRequest();
+    request.owned.resize(1);  // the other one is being read
+    request.snapshot_error = "No space left on device";
+    request.restore_error = restore_error;
+    ExchangeServer(request);
+    Advance(seconds(1));
+  };
+  for (int i = 0; i < 60; ++i) report("");
+  EXPECT_FALSE(HasEvent("restore-error"));
+  report("cannot open /snapshots/p00001/x.sst");
+  EXPECT_THAT(EventOf("restore-error"), HasSubstr("x.sst"));
+  EXPECT_THAT(EventOf("snapshot-error"), HasSubstr("No space left"));
+  for (int i = 0; i < 60; ++i) report("");
+  EXPECT_EQ(core->state(), JobState::kRunning) << "it reads: the trouble does not get older";
 }
 
 TEST_F(ServersTest, ForgettingWaitsForTheFloorAndIsToldAgainAfterARestore) {

@@ -36,7 +36,8 @@ TEST_F(ControlStateTest, RequestsCarryTheLanesTogether) {
   lanes[0].counters.pulls = 3;
   lanes[1].counters.pulls = 4;
   lanes[1].counters.rows = 5;
-  lanes[1].error = "disk full";
+  lanes[0].restore_error = "no such file";
+  lanes[1].snapshot_error = "disk full";
   EXPECT_EQ(state_.NextSequence(), 1u);
   const ServerExchangeRequest request = state_.MakeRequest(lanes, {});
   EXPECT_EQ(request.id, ServerId(1));
@@ -48,6 +49,7 @@ TEST_F(ControlStateTest, RequestsCarryTheLanesTogether) {
   EXPECT_EQ(request.counters.pulls, 7u);
   EXPECT_EQ(request.counters.rows, 5u);
   EXPECT_EQ(request.snapshot_error, "disk full");
+  EXPECT_EQ(request.restore_error, "no such file");
   const ServerExchangeRequest failing =
       state_.MakeRequest(lanes, {.warm_start = "no folder", .fatal = "another export"});
   EXPECT_EQ(failing.warm_start_error, "no folder");

@@ -143,10 +143,10 @@ TEST_F(OwnedPartitionsTest, OnePartitionsWriteDoesNotHideTheErrorOfAnother) {
   ASSERT_TRUE(owned_.NextSnapshot(now_).has_value());
   owned_.Written(kP, Number(10), absl::ResourceExhaustedError("disk full"), now_);
   owned_.Written(PartitionId(4), Number(11), SnapshotFile{"f11", 100}, now_);
-  EXPECT_EQ(owned_.Report(++sequence_).error, "disk full");
+  EXPECT_EQ(owned_.Report(++sequence_).snapshot_error, "disk full");
   ASSERT_TRUE(owned_.NextSnapshot(now_ + milliseconds(100)).has_value());
   owned_.Written(kP, Number(10), SnapshotFile{"f10", 100}, now_);
-  EXPECT_EQ(owned_.Report(++sequence_).error, "");
+  EXPECT_EQ(owned_.Report(++sequence_).snapshot_error, "");
 }
 
 TEST_F(OwnedPartitionsTest, RowsOfAWarmStartComeOnceAndAreInTheSnapshotAfterIt) {
@@ -231,14 +231,15 @@ TEST_F(OwnedPartitionsTest, AFailedWriteKeepsItsRowsAndRests) {
   Ask(11, 8, 3);
   ASSERT_TRUE(owned_.NextSnapshot(now_).has_value());
   owned_.Written(kP, Number(11), absl::ResourceExhaustedError("disk full: /snap"), now_);
-  EXPECT_EQ(owned_.Report(2).error, "disk full: /snap");
+  EXPECT_EQ(owned_.Report(2).snapshot_error, "disk full: /snap");
+  EXPECT_EQ(owned_.Report(2).restore_error, "") << "nothing was lost";
   EXPECT_THAT(owned_.Report(2).snapshots, IsEmpty());
   EXPECT_FALSE(owned_.NextSnapshot(now_ + milliseconds(99)).has_value());
   const auto job = owned_.NextSnapshot(now_ + milliseconds(100));
   ASSERT_TRUE(job.has_value());
   EXPECT_THAT(job->image.rows.at(0).keys, ElementsAre(8));
   owned_.Written(kP, Number(11), SnapshotFile{"delta", 5}, now_);
-  EXPECT_EQ(owned_.Report(3).error, "");
+  EXPECT_EQ(owned_.Report(3).snapshot_error, "");
 }
 
 TEST_F(OwnedPartitionsTest, ASnapshotThatWasRefusedDoesNotTakeItsRowsWithIt) {

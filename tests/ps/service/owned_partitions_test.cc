@@ -144,12 +144,13 @@ TEST_F(OwnedPartitionsTest, AFailedLoadIsReportedAndTriedAgainAfterAPause) {
   const auto loads = owned_.TakeLoads(now_);
   owned_.Loaded(loads.at(0).id, absl::DataLossError("file x is damaged"), now_);
   EXPECT_TRUE(owned_.HasNews());
-  EXPECT_EQ(owned_.Report(1).error, "file x is damaged");
+  EXPECT_EQ(owned_.Report(1).restore_error, "file x is damaged");
+  EXPECT_EQ(owned_.Report(1).snapshot_error, "") << "no disk is full";
   EXPECT_THAT(owned_.TakeLoads(now_ + milliseconds(99)), IsEmpty());
   const auto again = owned_.TakeLoads(now_ + milliseconds(100));
   ASSERT_THAT(again, SizeIs(1));
   owned_.Loaded(again[0].id, LoadedPartition(), now_);
-  EXPECT_EQ(owned_.Report(2).error, "");
+  EXPECT_EQ(owned_.Report(2).restore_error, "");
   EXPECT_EQ(Row(4, 7), 70);
 }
 
@@ -162,9 +163,9 @@ TEST_F(OwnedPartitionsTest, OnePartitionsLoadDoesNotHideTheErrorOfAnother) {
   ASSERT_THAT(loads, SizeIs(2));
   owned_.Loaded(loads[0].id, absl::DataLossError("file x is damaged"), now_);
   owned_.Loaded(loads[1].id, std::make_unique<Partition>(PartitionId(4), 1), now_);
-  EXPECT_EQ(owned_.Report(1).error, "file x is damaged");
+  EXPECT_EQ(owned_.Report(1).restore_error, "file x is damaged");
   OwnEmpty(5);
-  EXPECT_EQ(owned_.Report(2).error, "") << "nobody wants that file any more";
+  EXPECT_EQ(owned_.Report(2).restore_error, "") << "nobody wants that file any more";
 }
 
 TEST_F(OwnedPartitionsTest, AStateThatIsNowhereIsMissingUntilTheMasterDecides) {

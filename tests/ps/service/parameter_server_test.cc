@@ -182,7 +182,7 @@ TEST_F(ParameterServerTest, AFailedLoadIsTriedAgainWhileTheMasterIsAway) {
   Script();
   Start(master_->address());
   ASSERT_TRUE(master_->WaitFor([](const ServerExchangeRequest& request) {
-    return request.snapshot_error.ends_with("the share is away");
+    return request.restore_error.ends_with("the share is away");
   }));
   master_.reset();
   EXPECT_TRUE(files_.WaitForFailedReads(files_.failed_reads() + 3));

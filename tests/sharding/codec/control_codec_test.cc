@@ -126,6 +126,7 @@ TEST(ControlCodecTest, ServerRequestKeepsEveryField) {
   request.traffic.push_back({PartitionId(1), 2, 3, 4, 5, 6, 7, 8});
   request.leaving = true;
   request.snapshot_error = "no space left";
+  request.restore_error = "no such file";
   request.warm_start_error = "no such folder";
   request.fatal_error = "another export";
   v1::ServerExchangeRequest message;
