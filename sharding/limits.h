@@ -7,5 +7,7 @@ namespace muster {
 
 /// Workers of a job.
 inline constexpr uint32_t kWorkersMax = 10'000;
+/// Parameter servers of a job.
+inline constexpr uint32_t kServerReplicasMax = 1'000;
 
 }  // namespace muster

@@ -63,8 +63,8 @@ void AddDatasets(std::vector<Field>* fields) {
              {"train", "evaluate"}));
   fields->push_back(Default(
       Make(in + "files", Form::kGlobs, {1, 10'000}, OnResume::kFixed, Dataset(&DatasetSpec::files),
-           "Files of lines of up to 16 MiB, as glob patterns. Their content is pinned; they "
-           "may be moved as long as their order stays."),
+           "Glob patterns of files whose lines have at most 16 MiB. Their content may not "
+           "change. You may move the files if their order stays the same."),
       "required without `kafka`"));
   fields->push_back(Make(in + "header", Form::kBool, {}, OnResume::kFixed,
                          Dataset(&DatasetSpec::header),
@@ -183,8 +183,9 @@ void AddProtocol(std::vector<Field>* fields) {
                          "Of workers; at most a third of `duration`."));
   fields->push_back(Make("spec.leases.failuresMax", Form::kWhole, {1, 1000}, kAny,
                          Job(&JobSpec::leases, &Leases::failures_max),
-                         "Failures of the trainer after which a shard is FAILED. Leaving it early "
-                         "three times in a row, without coming further than before, is one."));
+                         "A shard becomes FAILED after so many failures of the trainer. If the "
+                         "trainer leaves it early three times in a row and gets no further than "
+                         "before, that counts as one failure."));
   fields->push_back(
       Make("spec.servers.timeout", Form::kDuration, {100 * kMs, 24 * kHour}, kAny,
            Job(&JobSpec::servers, &Servers::timeout),
@@ -237,7 +238,7 @@ std::vector<Field> MakeFields() {
   std::vector<Field> fields;
   AddHead(&fields);
   AddDatasets(&fields);
-  AddReplicas("ps", &JobSpec::ps, 1000, &fields);
+  AddReplicas("ps", &JobSpec::ps, kServerReplicasMax, &fields);
   AddReplicas("worker", &JobSpec::worker, kWorkersMax, &fields);
   AddBudget(&fields);
   AddProtocol(&fields);

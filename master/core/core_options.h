@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/failpoint_config.h"
 #include "sharding/job_spec.h"
+#include "sharding/limits.h"
 #include "sharding/stream/stream_cutter.h"
 
 namespace muster {
@@ -61,7 +62,8 @@ struct CoreLimits {
   /// shard.
   size_t ended_leases = 10'000;
   /// Nodes that are known by name; those that ended longest ago are forgotten for new ones.
-  size_t nodes = 10'000;
+  /// As many as can live at a time, master and scaler among them, and some that were named by hand.
+  size_t nodes = kWorkersMax + kServerReplicasMax + 100;
   /// Memory for shards that are DONE, with their metrics. From here on nothing is granted until
   /// snapshots have made some COMMITTED; what is on lease may still be reported done.
   uint64_t done_bytes = uint64_t{1} << 30;

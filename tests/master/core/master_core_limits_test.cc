@@ -168,6 +168,22 @@ TEST_F(LimitsTest, NodesThatEndedLongestAgoMakeRoomForNewOnes) {
   EXPECT_THAT(journal.state().nodes, SizeIs(3));
 }
 
+TEST(NodeLimitTest, AJobOfTheLargestSizeHasRoomForAllItsNodes) {
+  NodeTable nodes({}, CoreLimits().nodes);
+  const LeaseTable leases;
+  const auto add = [&](const std::string& name, std::string_view role) {
+    return nodes.FindOrAdd(name, role, leases) != nullptr;
+  };
+  for (uint32_t i = 0; i < kWorkersMax; ++i) {
+    ASSERT_TRUE(add(fmt::format("worker-{}", i), kRoleWorker)) << i;
+  }
+  for (uint32_t i = 0; i < kServerReplicasMax; ++i) {
+    ASSERT_TRUE(add(NodeTable::ServerName(ServerId(i)), kRoleServer)) << i;
+  }
+  EXPECT_TRUE(add("master", kRoleMaster));
+  EXPECT_TRUE(add("scaler", kRoleScaler));
+}
+
 TEST_F(LimitsTest, WhatIsHeldIsCountedAlikeAfterARestart) {
   options.leases.failures_max = 2;
   Start();
