@@ -93,8 +93,8 @@ void AddNodes(CLI::App* app, Verbs* verbs) {
   server->add_option("--name", verbs->server.name, "ps-0, ps-1, ...")->required();
   server
       ->add_option("--start", verbs->server.start,
-                   "The how-manieth process of this name in the run: the master refuses one that "
-                   "is older than the newest; 0: not known (0)")
+                   "The start number of this process: 1 for the first of this name in the run. The "
+                   "master refuses a process that is older than the newest. 0: not known (0)")
       ->envname("MUSTER_START");
   server->add_option("--master", verbs->server.master_address, "127.0.0.1:PORT")->required();
   server->add_option("--socket-directory", verbs->server.socket_directory,

@@ -35,7 +35,7 @@ absl::Status CheckExecutable(const std::string& path) {
   }
   if (::access(path.c_str(), X_OK) != 0) {
     return absl::PermissionDeniedError(
-        fmt::format("{} is not executable; mend it with: chmod +x {}", path, path));
+        fmt::format("{} is not executable; fix it with: chmod +x {}", path, path));
   }
   return absl::OkStatus();
 }

@@ -55,8 +55,9 @@ std::string BehindText(const v1::StreamStatus& stream) {
   std::string text = fmt::format("{} behind", CountText(stream.lag(), "offset"));
   if (!stream.trouble().empty()) text += " when it was last seen";
   if (stream.held_back() > 0) {
-    text += fmt::format(", {} more wait for open transactions",
-                        CountText(stream.held_back(), "offset"));
+    text +=
+        fmt::format(", {} {} for open transactions", CountText(stream.held_back(), "more offset"),
+                    stream.held_back() == 1 ? "waits" : "wait");
   }
   return text;
 }

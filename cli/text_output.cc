@@ -91,8 +91,9 @@ std::string StreamsText(const v1::JobStatus& status) {
       text += fmt::format("topic {}: nobody knows yet how far behind the job is\n", stream.topic());
     }
     if (stream.held_back() > 0) {
-      text += fmt::format("topic {}: {} more wait for open transactions\n", stream.topic(),
-                          CountText(stream.held_back(), "offset"));
+      text += fmt::format("topic {}: {} {} for open transactions\n", stream.topic(),
+                          CountText(stream.held_back(), "more offset"),
+                          stream.held_back() == 1 ? "waits" : "wait");
     }
   }
   for (const v1::DatasetStatus& dataset : status.datasets()) {

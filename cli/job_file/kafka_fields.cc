@@ -26,7 +26,7 @@ void AddKafkaFields(std::vector<Field>* fields) {
                          "its oldest record."));
   fields->push_back(Make(in + "end", Form::kStreamEnd, {}, kFixed, Kafka(&KafkaSpec::end),
                          "Where it ends; `now`: with what is there when the job begins. Offsets "
-                         "name every partition, those that are added meanwhile, too."));
+                         "must name every partition, also one that is added later."));
   fields->push_back(Make(in + "maxDelay", Form::kDuration, {10 * kMs, kHour}, kAny,
                          Kafka(&KafkaSpec::max_delay),
                          "How long a record waits for others to fill its shard."));

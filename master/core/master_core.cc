@@ -246,7 +246,7 @@ void MasterCore::CheckRejects(StepTime at) {
   });
   EndJob(JobState::kFailed,
          fmt::format("{} rejected {}, spec.training.rejectedRecordsMax is {}{}. To go on without "
-                     "such records raise the limit and run again; to train with mended data choose "
+                     "such records raise the limit and run again; to train with fixed data choose "
                      "another spec.stateDirectory",
                      ledger_.rejected_records(),
                      ledger_.rejected_records() == 1 ? "record" : "records",

@@ -85,13 +85,14 @@ void MasterCore::TellStreamError(const StreamLook& look, StreamWatch* watch, Ste
   }
   if (look.dead_letter_trouble.empty() != watch->dead_letter_trouble.empty()) {
     watch->dead_letter_trouble = look.dead_letter_trouble;
-    AddEvent(
-        at, look.dead_letter_trouble.empty() ? "dead-letters-writable" : "dead-letters-held", "",
-        look.dead_letter_trouble.empty()
-            ? fmt::format("dataset '{}': there is the topic for rejected records again", plan.name)
-            : fmt::format("dataset '{}': rejected records cannot be written: {}. Shards with "
-                          "such records go back and are run again until they can",
-                          plan.name, look.dead_letter_trouble));
+    AddEvent(at, look.dead_letter_trouble.empty() ? "dead-letters-writable" : "dead-letters-held",
+             "",
+             look.dead_letter_trouble.empty()
+                 ? fmt::format("dataset '{}': the topic for rejected records can be written again",
+                               plan.name)
+                 : fmt::format("dataset '{}': rejected records cannot be written: {}. Shards with "
+                               "such records go back and are run again until they can",
+                               plan.name, look.dead_letter_trouble));
   }
   if (look.fatal || look.error.empty() == watch->error.empty()) return;
   watch->error = look.error;

@@ -64,7 +64,7 @@ std::string CrashLoopReason(const NodeExited& event, uint32_t exits) {
   const std::string memory = MemoryKillText(event);
   return fmt::format(
       "{} ended {} times without progress in between, the last time with {}: {}.{}{}\n  The whole "
-      "log: muster logs {}. When it is mended, run the job again: it goes on where it stopped.",
+      "log: muster logs {}. When it is fixed, run the job again: it goes on where it stopped.",
       event.node, exits, ToString(event.exit),
       memory.empty() ? Explain(event.exit) : memory + "; give it more, or less work",
       event.last_words.empty() ? "" : "\n  Its last lines:", Indented(event.last_words),

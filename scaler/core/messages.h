@@ -84,7 +84,8 @@ struct Tick {};
 struct StartNode {
   std::string node;
   NodeRole role = NodeRole::kWorker;
-  /// The how-manieth start of the node in this run, from 1; the process tells the master.
+  /// The start number of the process: 1 for the first start of the node in this run. The process
+  /// tells the master.
   uint32_t start = 1;
   scaler::Resources limits;  // none of master and scaler
 };

@@ -44,7 +44,7 @@ struct SuperviseOptions {
   /// Instead of one control socket, a listening one, inherited: controllers come and go, the newest
   /// is heard. The exit of the command is kept until one of them sends kRelease. -1 = none.
   int listen_fd = -1;
-  /// The how-manieth start of the node this is; controllers are told.
+  /// The start number of the process: 1 for the first start of the node. Controllers are told.
   uint32_t start = 0;
   /// The reading end of a pipe, inherited: everything is killed when nobody has its writing end any
   /// more, and the death of the parent means nothing. -1 = none.

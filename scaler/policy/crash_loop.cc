@@ -57,7 +57,7 @@ std::vector<Proposal> CrashLoopPolicy::Step(const JobView& view) {
       proposal.because = fmt::format(
           "{} {}, {} times in a row without progress: {}", node->name, how, decision.exits,
           whole_machine ? "give the job fewer nodes, or limits that fit into the machine"
-                        : fmt::format("see `muster logs {}`, mend the program, and run the job "
+                        : fmt::format("see `muster logs {}`, fix the program, and run the job "
                                       "again",
                                       node->name));
       if (!end.meaning.empty()) proposal.details = "\n  " + end.meaning + ".";

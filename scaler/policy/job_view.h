@@ -67,7 +67,7 @@ enum class NodeState : uint8_t {
 struct NodeView {
   std::string name;
   NodeRole role = NodeRole::kWorker;
-  uint32_t start = 0;  // the how-manieth start, from 1; 0 = never
+  uint32_t start = 0;  // the number of its newest start, from 1; 0: never started
   NodeState state = NodeState::kPlanned;
   /// A server: its partitions were snapshotted when somebody asked for it; it serves on.
   bool drained = false;

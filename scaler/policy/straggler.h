@@ -99,9 +99,9 @@ class StragglerJudge {
     double microseconds = 0;         // a unit
     double bytes = 0;                // a unit; 0: of no account
     std::chrono::seconds window{0};  // of training
-    /// What a unit of the size of `other`'s costs at most whoever is as fast as this: in proportion
-    /// where it is larger, and no less where it is smaller, since a part of the cost is the same
-    /// for every unit.
+    /// The most that a unit of the size of `other`'s costs a node that is as fast as this one. A
+    /// larger unit costs more, in proportion. A smaller one costs as much, because a part of the
+    /// cost is the same for every unit.
     double For(const Cost& other) const;
   };
   /// The job trained from `begin` to `end` without a break.

@@ -13,7 +13,7 @@ namespace muster::scaler {
 /// What the launcher measured of a node's present life.
 struct NodeReading {
   std::string node;
-  uint32_t start = 0;                      // the how-manieth start this is of
+  uint32_t start = 0;                      // the start number of its process
   std::chrono::microseconds cpu{0};        // running total
   std::chrono::microseconds throttled{0};  // running total
   uint64_t memory_bytes = 0;

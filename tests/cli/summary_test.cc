@@ -79,7 +79,7 @@ TEST(SummaryTest, LagAndDelayOfATopic) {
   stream->set_trouble("no broker answers");
   stream->set_held_back(75);
   EXPECT_THAT(SummaryText(input), HasSubstr("topic clicks: 1,200 offsets behind when it was last "
-                                            "seen, 75 offsets more wait for open transactions\n"));
+                                            "seen, 75 more offsets wait for open transactions\n"));
   v1::DelayStatus* delay = stream->mutable_delay();
   delay->set_p50_ms(7);
   delay->set_total_records(3);

@@ -28,7 +28,7 @@ TEST(TextOutputTest, WhatIsNotKnownOfATopicIsNotZero) {
   stream->set_lag(0);
   EXPECT_THAT(StatusText(status), Not(HasSubstr("nobody knows")));
   stream->set_held_back(75);
-  EXPECT_THAT(StatusText(status), HasSubstr("topic clicks: 75 offsets more wait for open"));
+  EXPECT_THAT(StatusText(status), HasSubstr("topic clicks: 75 more offsets wait for open"));
 }
 
 TEST(TextOutputTest, StatusNodesShardsEvents) {

@@ -230,7 +230,7 @@ class BadInputTest(unittest.TestCase):
         run = self.start()
         self.wait_for(lambda: "snapshot-error" in self.said() and self.done() == RECORDS, run)
         self.assertRegex(self.said(), "snapshot-error ps-[01]: .*" + re.escape(self.path("state/snapshots")) + ".*No space left on device")
-        self.assertIn("nothing is COMMITTED until this is mended", self.said())
+        self.assertIn("nothing is COMMITTED until this is fixed", self.said())
         os.unlink(self.path("full"))
         self.assertEqual(run.wait(timeout=40), SUCCEEDED, self.said())
         self.write_job(TWO_EPOCHS)

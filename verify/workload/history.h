@@ -21,7 +21,7 @@ struct Attempt {
   uint64_t at_ns = 0;  // CLOCK_MONOTONIC, the same for all processes of a machine
   ShardName shard;
   uint32_t minibatch = 0;  // from 0, in the shard
-  uint64_t run = 0;        // the how-manieth shard of this process, from 1
+  uint64_t run = 0;        // 1: the first shard of this process
   std::vector<uint64_t> ids;
 };
 

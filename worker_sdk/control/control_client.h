@@ -20,7 +20,8 @@ class ControlClient {
   /// `job`: which every call names, as far as it is known; Hello tells the rest.
   ControlClient(std::string address, std::string worker, const JobIdentity& job);
 
-  /// `start`: the how-manieth start of this worker in the supervisor's run; 0: not known.
+  /// `start`: the start number of this process, 1 for the first start of this worker in the
+  /// supervisor's run; 0: not known.
   absl::StatusOr<HelloAnswer> Hello(uint64_t incarnation, uint64_t start,
                                     std::chrono::milliseconds timeout);
   absl::StatusOr<TableId> RegisterTable(const TableSpec& table, std::chrono::milliseconds timeout);

@@ -32,7 +32,7 @@ struct MUSTER_EXPORT SessionOptions {
   std::string worker_name;     // "worker-0"                  MUSTER_NODE
   std::string slot_file;       // progress for the supervisor MUSTER_SLOT_FILE; empty: none
   uint64_t connect_timeout_ms = 30'000;
-  uint64_t start = 0;  // the how-manieth of this worker in the run, 0 = not known: MUSTER_START
+  uint64_t start = 0;  // 1: the first start of this worker in the run; 0: not known: MUSTER_START
   /// Of the job, as its journal knows it; masters of other jobs are then not spoken with. Empty:
   /// the job of the first master that answers.           MUSTER_JOB_ID
   std::string job_id;
