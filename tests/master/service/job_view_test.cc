@@ -265,6 +265,32 @@ TEST_F(JobViewTest, PartitionsShowOwnerSnapshotAndTraffic) {
   EXPECT_EQ(drained.nodes(0).drain(), "drained");
 }
 
+TEST_F(JobViewTest, SnapshotsThatCannotBeReadAreTheReasonBeforeAndAfterTheEnd) {
+  StepTime at = at_;
+  const auto registered = core_->RegisterServer({"ps-0", 5, {{"unix:/x"}}}, at);
+  ASSERT_THAT(registered.status(), IsOk());
+  ServerExchangeRequest request;
+  request.incarnation = registered->incarnation;
+  request.restore_error = "no file x";
+  const auto look = [&](std::chrono::seconds until) {
+    for (; at.now <= at_.now + until; at.now += std::chrono::seconds(1)) {
+      ++request.sequence;
+      core_->ExchangeServer(request, at);
+    }
+    v1::JobStatus status;
+    FillStatus(*core_, "flights", at, &status);
+    return status;
+  };
+  v1::JobStatus status = look(std::chrono::seconds(10));
+  EXPECT_EQ(status.state(), v1::JOB_STATE_RUNNING);
+  EXPECT_EQ(status.reason(), "ps-0: 1 of its partitions cannot be restored: no file x");
+  EXPECT_FALSE(status.unrestorable());
+  status = look(std::chrono::ceil<std::chrono::seconds>(CoreOptions().restore_timeout));
+  EXPECT_EQ(status.state(), v1::JOB_STATE_FAILED);
+  EXPECT_THAT(status.reason(), HasSubstr("no file x"));
+  EXPECT_TRUE(status.unrestorable());
+}
+
 TEST_F(JobViewTest, ShardMapHasEveryShardOfAnEpoch) {
   v1::GetShardMapResponse map;
   ASSERT_THAT(FillShardMap(*core_, {}, &map), IsOk());
