@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/status.h"
 
 namespace muster {
@@ -97,6 +98,9 @@ absl::StatusOr<std::string> LoadToken(const std::string& path) {
 }
 
 absl::StatusOr<std::string> LoadOrMakeToken(const std::string& path) {
+  // Or two threads would each make one, and the first would be out of date at once.
+  static Mutex one_at_a_time;
+  const MutexLock lock(&one_at_a_time);
   Found found = OpenToken(path, TokenOwner::kUs);
   if (!absl::IsNotFound(found.token.status()) && !found.replaceable) return std::move(found.token);
   MUSTER_ASSIGN_OR_RETURN(std::string token, MakeToken());

@@ -1,9 +1,14 @@
 #include "base/token_file.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <latch>
+#include <thread>
+#include <vector>
 
 #include "base/file.h"
 #include "tests/support/status_matchers.h"
@@ -12,6 +17,7 @@
 namespace muster {
 namespace {
 
+using ::testing::Each;
 using ::testing::HasSubstr;
 using testing::IsOk;
 using ::testing::MatchesRegex;
@@ -32,6 +38,24 @@ TEST(TokenFileTest, ATokenIsMadeOnceAndReadByItsOwnerAlone) {
   EXPECT_EQ(LoadOrMakeToken(path).value(), token);
   MUSTER_ASSERT_OK_AND_ASSIGN(const std::string other, LoadOrMakeToken(folder.File("other")));
   EXPECT_NE(other, token);
+}
+
+TEST(TokenFileTest, ThreadsThatMissTheFileTogetherMakeOneToken) {
+  TempDir folder;
+  for (int round = 0; round < 20; ++round) {
+    const std::string path = folder.File(fmt::format("token{}", round));
+    std::vector<std::string> tokens(8);
+    std::latch together(static_cast<std::ptrdiff_t>(tokens.size()));
+    std::vector<std::jthread> threads;
+    for (std::string& token : tokens) {
+      threads.emplace_back([&] {
+        together.arrive_and_wait();
+        token = LoadOrMakeToken(path).value_or("none");
+      });
+    }
+    threads.clear();
+    EXPECT_THAT(tokens, Each(LoadToken(path).value_or("nothing")));
+  }
 }
 
 /// For `contents` with exactly these permissions, whatever the umask is.
