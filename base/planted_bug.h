@@ -45,6 +45,12 @@
     "a delta's rows are clean before its acceptance")                                              \
   X(kPartNotAtom, "part-not-atom", "section 6", kNone, 20,                                         \
     "a part's tables are applied as parts of their own")                                           \
+  X(kHalfInImage, "half-in-image", "section 6", kNone, 600,                                        \
+    "a snapshot is taken while a part is half applied")                                            \
+  X(kHalfLeft, "half-left", "section 6", kNone, 200,                                               \
+    "a part stays half applied when its connection ends")                                          \
+  X(kImageNotCut, "image-not-cut", "section 1", kNone, 200,                                        \
+    "an image has rows as they are when they are copied")                                          \
   X(kRandomRows, "random-rows", "section 6", kNone, 20, "new rows differ from process to process") \
   X(kPullCreates, "pull-creates", "section 6", kNone, 20, "a pull creates rows")                   \
   X(kRowNotInitialised, "row-not-initialised", "section 7", kNone, 20,                             \
@@ -95,7 +101,7 @@
     "a delta after an acceptance that is not known")                                               \
   X(kAcceptsAny, "accepts-any", "code", kLateNews, 20,                                             \
     "any acceptance is taken for that of one's own")                                               \
-  X(kChargedAgain, "charged-again", "code", kNone, 200, "a failure told twice is charged twice")   \
+  X(kChargedAgain, "charged-again", "code", kNone, 1500, "a failure told twice is charged twice")  \
   X(kBaseLacksClean, "base-lacks-clean", "code", kNone, 20, "a base has the dirty rows only")      \
   X(kUnchangedAlways, "unchanged-always", "code", kNone, 20,                                       \
     "a partition counts as unchanged though it is not")                                            \

@@ -73,13 +73,16 @@ class Handler final : public FrameHandler {
   absl::StatusOr<wire::HelloReply> OnHello(const wire::Hello& /*hello*/) override {
     return wire::HelloReply{};
   }
-  void OnPull(const PullRequest& request, PullReply* reply) override {
-    owned_.Pull(request, reply);
+  std::unique_ptr<RequestNotes> MakeNotes() override { return std::make_unique<RequestProgress>(); }
+  Progress OnPull(const PullRequest& request, const Slice& slice, PullReply* reply) override {
+    return owned_.Pull(request, slice, reply, static_cast<RequestProgress*>(slice.notes));
   }
-  void OnPush(const PushRequest& request, PushReply* reply) override {
-    owned_.Push(request, reply);
+  Progress OnPush(const PushRequest& request, const Slice& slice, PushReply* reply) override {
+    return owned_.Push(request, slice, reply, static_cast<RequestProgress*>(slice.notes));
   }
-  void OnServed(const ServedRequest& request) override { owned_.CountServed(request); }
+  void OnServed(const ServedRequest& request, RequestNotes* notes) override {
+    owned_.CountServed(request, static_cast<const RequestProgress&>(*notes));
+  }
 
  private:
   OwnedPartitions owned_;

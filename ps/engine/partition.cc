@@ -30,6 +30,14 @@ struct Partition::State {
     Generation generation;
   };
   std::optional<Taken> taken;
+  /// The image that is being copied, without its rows, and the tables that still have theirs.
+  struct Copying {
+    PartitionImage image;
+    std::vector<Table*> tables;
+    size_t next = 0;
+  };
+  std::optional<Copying> copying;
+  bool holds_half = false;
 
   Table* Find(TableId table) const {
     const auto found = tables.find(table);
@@ -41,6 +49,10 @@ struct Partition::State {
     std::ranges::sort(sorted, {}, [](const Table* table) { return table->spec().id; });
     return sorted;
   }
+  /// What a part is answered before its rows are looked at; absent: its rows count.
+  std::optional<ApplyResult> Judge(const Part& part, const ShardId& shard);
+  absl::Status CheckSizes(const PartGroup& group) const;
+  std::optional<ApplyResult> Check(const Part& part, PartProgress* progress, WorkLimit* work);
   absl::Status AddImage(const PartitionImage& image);
   absl::Status AddRows(const RowImage& image);
 };
@@ -74,39 +86,103 @@ bool Partition::KnowsTable(TableId table) const {
   return state_->tables.contains(table);
 }
 
-ApplyResult Partition::Apply(const Part& part) {
-  State& state = *state_;
-  if (part.token < state.floor && !MUSTER_PLANTED(kStaleApplied)) {
-    return {ApplyCode::kStaleLease, {}};
+bool Partition::holds_half() const {
+  return state_->holds_half;
+}
+
+std::optional<ApplyResult> Partition::State::Judge(const Part& part, const ShardId& shard) {
+  if (part.token < floor && !MUSTER_PLANTED(kStaleApplied)) {
+    return ApplyResult{ApplyCode::kStaleLease, {}};
   }
-  ShardId shard = part.shard;
-  if (MUSTER_PLANTED(kPushIdHasToken)) shard.index = ShardIndex(part.token.value());
-  if (state.window.Contains(shard, part.minibatch)) return {ApplyCode::kSkipped, {}};
+  if (window.Contains(shard, part.minibatch)) return ApplyResult{ApplyCode::kSkipped, {}};
   if (part.minibatch.value() >= Window::kMinibatchesMax) {
-    return {ApplyCode::kBadRequest,
-            fmt::format("minibatch {} of shard {}: a shard has at most {} minibatches",
-                        part.minibatch.value(), ToString(part.shard), Window::kMinibatchesMax)};
+    return ApplyResult{
+        ApplyCode::kBadRequest,
+        fmt::format("minibatch {} of shard {}: a shard has at most {} minibatches",
+                    part.minibatch.value(), ToString(part.shard), Window::kMinibatchesMax)};
   }
   if (part.groups.empty()) {
-    if (MUSTER_PLANTED(kAskingAdds)) state.window.Add(shard, part.minibatch);
-    return {ApplyCode::kMissing, {}};
+    if (MUSTER_PLANTED(kAskingAdds)) window.Add(shard, part.minibatch);
+    return ApplyResult{ApplyCode::kMissing, {}};
   }
-  // Everything that can be refused is refused here, before the first row changes.
-  for (const PartGroup& group : part.groups) {
-    const Table* table = state.Find(group.table);
-    if (table == nullptr) {
-      return {ApplyCode::kUnknownTable, fmt::format("table {} is not known", group.table.value())};
+  return std::nullopt;
+}
+
+absl::Status Partition::State::CheckSizes(const PartGroup& group) const {
+  const Table* table = Find(group.table);
+  if (table == nullptr) {
+    return absl::NotFoundError(fmt::format("table {} is not known", group.table.value()));
+  }
+  if (group.keys.size() * table->dim() != group.gradients.size()) {
+    return table->CheckPull(group.keys, group.gradients.size());
+  }
+  return table->CheckRoom(group.keys.size());
+}
+
+/// Absent: go on, either because all is checked or because the work limit is spent.
+std::optional<ApplyResult> Partition::State::Check(const Part& part, PartProgress* progress,
+                                                   WorkLimit* work) {
+  for (; progress->group < part.groups.size(); ++progress->group, progress->row = 0) {
+    const PartGroup& group = part.groups[progress->group];
+    absl::Status status = CheckSizes(group);
+    if (absl::IsNotFound(status)) {
+      return ApplyResult{ApplyCode::kUnknownTable, std::string(Message(status))};
     }
-    if (const absl::Status status = table->Check(group.keys, group.gradients); !status.ok()) {
-      return {ApplyCode::kBadRequest, std::string(Message(status))};
+    while (status.ok() && progress->row < group.keys.size()) {
+      if (work->spent()) return std::nullopt;
+      const Table* table = Find(group.table);
+      const uint64_t bytes_each = sizeof(uint64_t) + table->dim() * sizeof(float);
+      const size_t rows = work->Fits(group.keys.size() - progress->row, bytes_each);
+      status = table->CheckPush(
+          group.keys.subspan(progress->row, rows),
+          group.gradients.subspan(progress->row * table->dim(), rows * table->dim()));
+      work->Spend(rows * bytes_each);
+      progress->row += rows;
+    }
+    if (!status.ok()) return ApplyResult{ApplyCode::kBadRequest, std::string(Message(status))};
+  }
+  return std::nullopt;
+}
+
+std::optional<ApplyResult> Partition::Apply(const Part& part, PartProgress* progress,
+                                            WorkLimit* work) {
+  using Stage = PartProgress::Stage;
+  State& state = *state_;
+  ShardId shard = part.shard;
+  if (MUSTER_PLANTED(kPushIdHasToken)) shard.index = ShardIndex(part.token.value());
+  if (progress->stage != Stage::kApplying) {
+    MUSTER_CHECK(!state.holds_half);
+    // In every slice until it begins: window and floor may have changed since the one before.
+    if (auto result = state.Judge(part, shard)) return result;
+    progress->stage = Stage::kChecking;
+    // Everything that can be refused is refused here, before the first row changes.
+    if (auto result = state.Check(part, progress, work)) return result;
+    if (progress->group < part.groups.size()) return std::nullopt;
+    *progress = {.stage = Stage::kApplying};
+    state.window.Add(shard, part.minibatch);
+    state.meta_changed = state.generation;
+    state.holds_half = true;
+  }
+  for (; progress->group < part.groups.size(); ++progress->group, progress->row = 0) {
+    const PartGroup& group = part.groups[progress->group];
+    Table* table = state.Find(group.table);
+    while (progress->row < group.keys.size()) {
+      if (work->spent()) return std::nullopt;
+      progress->row +=
+          table->Apply(group.keys.subspan(progress->row),
+                       group.gradients.subspan(progress->row * table->dim()), part.step, work);
     }
   }
-  for (const PartGroup& group : part.groups) {
-    state.Find(group.table)->Apply(group.keys, group.gradients, part.step);
+  state.holds_half = false;
+  return ApplyResult{ApplyCode::kApplied, {}};
+}
+
+ApplyResult Partition::Apply(const Part& part) {
+  PartProgress progress;
+  WorkLimit work = WorkLimit::None();
+  for (;;) {
+    if (auto result = Apply(part, &progress, &work)) return *std::move(result);
   }
-  state.window.Add(shard, part.minibatch);
-  state.meta_changed = state.generation;
-  return {ApplyCode::kApplied, {}};
 }
 
 absl::Status Partition::Pull(TableId id, std::span<const uint64_t> keys,
@@ -116,8 +192,27 @@ absl::Status Partition::Pull(TableId id, std::span<const uint64_t> keys,
     return absl::NotFoundError(fmt::format("table {} is not known", id.value()));
   }
   MUSTER_RETURN_IF_ERROR(table->CheckPull(keys, values.size()));
-  table->Pull(keys, values);
+  for (WorkLimit work = WorkLimit::None(); !keys.empty();) {
+    const size_t rows = table->Pull(keys, values, &work);
+    keys = keys.subspan(rows);
+    values = values.subspan(rows * table->dim());
+  }
   return absl::OkStatus();
+}
+
+absl::StatusOr<size_t> Partition::PullSome(TableId id, std::span<const uint64_t> keys,
+                                           std::span<float> values, WorkLimit* work) const {
+  const Table* table = state_->Find(id);
+  if (table == nullptr) {
+    return absl::NotFoundError(fmt::format("table {} is not known", id.value()));
+  }
+  if (values.size() == keys.size() * table->dim()) {
+    const size_t rows = work->Fits(keys.size(), table->dim() * sizeof(float));
+    keys = keys.first(rows);
+    values = values.first(rows * table->dim());
+  }
+  MUSTER_RETURN_IF_ERROR(table->CheckPull(keys, values.size()));
+  return table->Pull(keys, values, work);
 }
 
 void Partition::Forget(const ForgetState& forget) {
@@ -125,27 +220,65 @@ void Partition::Forget(const ForgetState& forget) {
   state_->window.Forget(forget);
 }
 
-PartitionImage Partition::Snapshot(SnapshotNumber number, SnapshotKind kind) {
+void Partition::BeginImage(SnapshotNumber number, SnapshotKind kind) {
   State& state = *state_;
-  PartitionImage image;
-  image.kind = kind;
-  if (!MUSTER_PLANTED(kFloorNotKept)) image.floor = state.floor;
-  if (!MUSTER_PLANTED(kWindowNotKept)) image.window = state.window.Entries();
-  for (Table* table : state.Sorted()) {
-    image.tables.push_back(table->spec());
+  MUSTER_CHECK(!state.copying.has_value());
+  MUSTER_CHECK(!state.holds_half || MUSTER_PLANTED(kHalfInImage));
+  State::Copying& copying = state.copying.emplace();
+  copying.image.kind = kind;
+  if (!MUSTER_PLANTED(kFloorNotKept)) copying.image.floor = state.floor;
+  if (!MUSTER_PLANTED(kWindowNotKept)) copying.image.window = state.window.Entries();
+  copying.tables = state.Sorted();
+  for (Table* table : copying.tables) {
+    copying.image.tables.push_back(table->spec());
     const bool all = kind == SnapshotKind::kBase && !MUSTER_PLANTED(kBaseLacksClean);
-    RowImage rows = table->Image(all ? Table::Rows::kAll : Table::Rows::kDirty);
-    if (!rows.keys.empty()) image.rows.push_back(std::move(rows));
+    table->BeginImage(all ? Table::Rows::kAll : Table::Rows::kDirty);
   }
   state.taken = State::Taken{number, state.generation};
   ++state.generation;
-  if (MUSTER_PLANTED(kDeltaClean)) Accepted(number);
+}
+
+bool Partition::CopyImage(WorkLimit* work) {
+  MUSTER_CHECK(state_->copying.has_value());
+  State::Copying& copying = *state_->copying;
+  for (; copying.next < copying.tables.size(); ++copying.next) {
+    if (work->spent() || !copying.tables[copying.next]->CopyImage(work)) return false;
+  }
+  return true;
+}
+
+PartitionImage Partition::TakeImage() {
+  State& state = *state_;
+  MUSTER_CHECK(state.copying.has_value() && state.copying->next == state.copying->tables.size());
+  PartitionImage image = std::move(state.copying->image);
+  for (Table* table : state.copying->tables) {
+    RowImage rows = table->TakeImage();
+    if (!rows.keys.empty()) image.rows.push_back(std::move(rows));
+  }
+  state.copying.reset();
+  if (MUSTER_PLANTED(kDeltaClean)) Accepted(state.taken->number);
   return image;
+}
+
+void Partition::DropImage() {
+  if (!state_->copying.has_value()) return;
+  for (Table* table : state_->copying->tables) table->DropImage();
+  state_->copying.reset();
+  state_->taken.reset();
+}
+
+PartitionImage Partition::Snapshot(SnapshotNumber number, SnapshotKind kind) {
+  BeginImage(number, kind);
+  for (WorkLimit work = WorkLimit::None(); !CopyImage(&work);) {
+  }
+  return TakeImage();
 }
 
 void Partition::Accepted(SnapshotNumber number) {
   State& state = *state_;
-  if (!state.taken.has_value() || state.taken->number != number) return;
+  if (!state.taken.has_value() || state.taken->number != number || state.copying.has_value()) {
+    return;
+  }
   MUSTER_CHECK(state.taken->generation > state.accepted);
   state.accepted = state.taken->generation;
   state.taken.reset();
@@ -214,7 +347,13 @@ absl::Status Partition::Restore(SnapshotNumber number, std::span<const Partition
     MUSTER_RETURN_IF_ERROR_PREPEND(state->AddImage(images[i]), context);
   }
   state_ = std::move(state);
+  Garbage outgrown;
+  TakeGarbage(&outgrown);
   return absl::OkStatus();
+}
+
+void Partition::TakeGarbage(Garbage* garbage) {
+  for (const auto& [id, table] : state_->tables) table->TakeGarbage(garbage);
 }
 
 Partition::Sizes Partition::sizes() const {

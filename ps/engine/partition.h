@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -10,6 +11,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/work_limit.h"
+#include "ps/engine/garbage.h"
 #include "ps/engine/table.h"
 #include "ps/engine/warm_start.h"
 #include "ps/engine/window.h"
@@ -46,6 +49,18 @@ enum class ApplyCode : uint8_t {
 struct ApplyResult {
   ApplyCode code = ApplyCode::kApplied;
   std::string text;  // kBadRequest: what was wrong
+};
+
+/// How far a part is that is applied in slices. A fresh one begins it.
+struct PartProgress {
+  enum class Stage : uint8_t {
+    kNew,
+    kChecking,  // nothing of it has happened yet
+    kApplying,  // the partition holds half of it
+  };
+  Stage stage = Stage::kNew;
+  size_t group = 0;  // groups before this one are checked, or applied,
+  size_t row = 0;    // and of this one the rows before this one
 };
 
 /// A snapshot is one base (every row) and a chain of deltas (the rows changed since the one
@@ -87,17 +102,41 @@ class Partition {
   /// the window in one step that cannot be half done: everything that can be refused (table, width,
   /// key range, non-finite values) is refused before the first row changes, and kUnknownTable means
   /// that nothing was applied.
+  ///
+  /// In slices: absent means that the work limit is spent, and the same part is to be brought
+  /// again. From its first changed row to its last one the partition holds half of it; its
+  /// minibatch is in the window from the first one on. So until then the caller must let nothing
+  /// else see the partition's rows but pulls, and must bring the part to its end, unless it drops
+  /// the partition.
+  std::optional<ApplyResult> Apply(const Part& part, PartProgress* progress, WorkLimit* work);
+  /// In one go.
   ApplyResult Apply(const Part& part);
+  /// True while a part is half applied.
+  bool holds_half() const;
 
   /// Copies rows into `values: [keys.size(), dim] float32 row-major`; an absent row gets its
   /// initial value and is not created. kNotFound: unknown table; kInvalidArgument: sizes or key
   /// range.
   absl::Status Pull(TableId table, std::span<const uint64_t> keys, std::span<float> values) const;
+  /// The same for as many of the keys, from the first one on, as the work limit allows; returns
+  /// their number. What comes later, pushes too, may change the rows of the rest.
+  absl::StatusOr<size_t> PullSome(TableId table, std::span<const uint64_t> keys,
+                                  std::span<float> values, WorkLimit* work) const;
 
   /// docs/protocol.md section 3 item 7; takes the floor over in the same step.
   void Forget(const ForgetState& state);
 
-  /// An image at this instant. Rows in it stay dirty until Accepted(number).
+  /// Begins an image of this instant, the cut; rows in it stay dirty until Accepted(number).
+  /// CopyImage goes on with it, slice by slice, and what is applied meanwhile is not in it: a row
+  /// that changes before it was copied is copied first. Requires that no part is half applied and
+  /// that no image is being copied.
+  void BeginImage(SnapshotNumber number, SnapshotKind kind);
+  /// True: the image is whole, and TakeImage has it.
+  bool CopyImage(WorkLimit* work);
+  PartitionImage TakeImage();
+  /// Ends the image that is being copied, if there is one.
+  void DropImage();
+  /// An image at this instant, in one go.
   PartitionImage Snapshot(SnapshotNumber number, SnapshotKind kind);
   /// The snapshot is in the manifest: what it held is no longer dirty (unless changed since). Only
   /// the newest one can be accepted; for an older one nothing changes, and its rows come again.
@@ -113,6 +152,9 @@ class Partition {
   /// under `number`. kDataLoss says which image contradicts itself or the others; the partition is
   /// then as it was.
   absl::Status Restore(SnapshotNumber number, std::span<const PartitionImage> images);
+
+  /// Hands out what takes long to free.
+  void TakeGarbage(Garbage* garbage);
 
   struct Sizes {
     uint64_t rows = 0;

@@ -1,6 +1,7 @@
 #include "ps/engine/row_index.h"
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -10,6 +11,8 @@
 namespace muster::ps {
 namespace {
 constexpr size_t kCapacityMin = 16;
+/// A smaller array is freed at once: that takes no time.
+constexpr size_t kGarbageBytesMin = 1u << 20;
 /// Load at most 3/4: linear probing with a good hash looks at 2.5 entries on average there (Knuth,
 /// The Art of Computer Programming 3, section 6.4, equation 61), mostly in one line.
 constexpr size_t Room(size_t capacity) {
@@ -64,6 +67,7 @@ void RowIndex::Grow(size_t capacity) {
   // Zeroed by the system page by page, when they are first used.
   auto* entries = static_cast<Entry*>(std::calloc(capacity, sizeof(Entry)));
   if (entries == nullptr) throw std::bad_alloc();
+  garbage_.clear();  // nobody has taken it in all the time since the last growth
   old_ = std::exchange(now_, Slots());
   now_.entries.reset(entries);
   now_.capacity = capacity;
@@ -82,10 +86,17 @@ size_t RowIndex::Move(size_t count) {
   }
   const size_t looked = moved_ - begin;
   if (moved_ == old_.capacity) {
+    if (old_.capacity * sizeof(Entry) >= kGarbageBytesMin) {
+      Discard(std::move(old_.entries), &garbage_);
+    }
     old_ = Slots();
     moved_ = 0;
   }
   return looked;
+}
+
+void RowIndex::TakeGarbage(Garbage* garbage) {
+  std::ranges::move(std::exchange(garbage_, {}), std::back_inserter(*garbage));
 }
 
 }  // namespace muster::ps

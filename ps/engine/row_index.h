@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/random.h"
+#include "ps/engine/garbage.h"
 
 namespace muster::ps {
 
@@ -59,6 +60,9 @@ class RowIndex {
     if (old_.capacity != 0) __builtin_prefetch(&old_.entries[old_.Home(key)]);
   }
 
+  /// Hands out the arrays that it has outgrown.
+  void TakeGarbage(Garbage* garbage);
+
   size_t size() const { return size_; }
   size_t bytes() const { return (now_.capacity + old_.capacity) * sizeof(Entry); }
 
@@ -83,6 +87,7 @@ class RowIndex {
   Slots old_;         // while it grows
   size_t moved_ = 0;  // entries of old_ that were looked at
   size_t size_ = 0;
+  Garbage garbage_;
 };
 
 }  // namespace muster::ps

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -31,6 +32,12 @@ void PrefetchFloatsForWrite(const float* floats, size_t count) {
 /// Beyond this the hardware's own prefetcher has taken over, and ours would push out the batch.
 constexpr size_t kPrefetchFloatsMax = 512;
 
+/// What finding a row costs, and computing one initial value, in bytes that could be moved instead.
+constexpr uint64_t kFindWork = 128;
+constexpr uint64_t kInitialValueWork = 32;
+/// Of an entry of a list.
+constexpr uint64_t kListWork = 16;
+
 }  // namespace
 
 Table::Table(TableSpec spec, uint64_t seed)
@@ -40,8 +47,10 @@ Table::Table(TableSpec spec, uint64_t seed)
       store_(spec_.dim + SlotFloats(spec_.optimizer, spec_.dim)) {}
 
 uint64_t Table::bytes() const {
+  uint64_t imaged = 0;
+  for (const RowList& list : imaged_) imaged += list.bytes();
   return rows() * (floats_per_row() * sizeof(float) + sizeof(uint64_t)) + index_.bytes() +
-         (changed_.capacity() + imaged_.capacity()) * sizeof(uint32_t);
+         changed_.bytes() + imaged;
 }
 
 std::unique_ptr<Table> Table::Filled(const TableSpec& spec, uint64_t seed, PartitionId partition,
@@ -69,18 +78,27 @@ absl::Status Table::CheckPull(std::span<const uint64_t> keys, size_t values) con
   return absl::OkStatus();
 }
 
-absl::Status Table::Check(std::span<const uint64_t> keys, std::span<const float> gradients) const {
+absl::Status Table::CheckRoom(size_t rows) const {
+  if (rows < RowIndex::kNoRow - this->rows()) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format(
+      "table '{}' would have over 2^32 rows in one partition: use more partitions", spec_.name));
+}
+
+absl::Status Table::CheckPush(std::span<const uint64_t> keys,
+                              std::span<const float> gradients) const {
   if (absl::Status status = CheckPull(keys, gradients.size()); !status.ok()) return status;
-  if (keys.size() >= RowIndex::kNoRow - rows()) {
-    return absl::InvalidArgumentError(fmt::format(
-        "table '{}' would have over 2^32 rows in one partition: use more partitions", spec_.name));
-  }
   const size_t bad = FirstNonFinite(gradients);
   if (bad == gradients.size()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       fmt::format("table '{}': the gradient of key {} has {} in column {}; nothing of the part was "
                   "applied",
                   spec_.name, keys[bad / dim()], gradients[bad], bad % dim()));
+}
+
+uint64_t Table::WorkPerRow() const {
+  // The gradient is read, the row read and written, and copied when an image still needs it.
+  const uint64_t passes = copying_ == nullptr ? 2 : 4;
+  return kFindWork + (dim() + passes * floats_per_row()) * sizeof(float);
 }
 
 uint32_t Table::Create(uint64_t key) {
@@ -97,6 +115,7 @@ float* Table::Touch(uint64_t key) {
   RowIndex::Entry* entry = index_.FindOrInsert(key);
   if (entry->row() == RowIndex::kNoRow) entry->set_row(Create(key));
   if (entry->generation != generation_) {
+    if (copying_ != nullptr && !MUSTER_PLANTED(kImageNotCut)) KeepForImage(*entry);
     if (entry->generation > accepted_) --imaged_only_;
     changed_.push_back(entry->row());
     entry->generation = generation_;
@@ -104,12 +123,16 @@ float* Table::Touch(uint64_t key) {
   return store_.Row(entry->row());
 }
 
-void Table::Apply(std::span<const uint64_t> keys, std::span<const float> gradients, uint64_t step) {
+size_t Table::Apply(std::span<const uint64_t> keys, std::span<const float> gradients, uint64_t step,
+                    WorkLimit* work) {
   const float factor = ScheduleFactor(spec_.schedule, step);
   const size_t prefetch_floats = std::min<size_t>(floats_per_row(), kPrefetchFloatsMax);
+  const uint64_t work_per_row = WorkPerRow();
   std::array<float*, kBatch> rows;
-  for (size_t begin = 0; begin < keys.size(); begin += kBatch) {
-    const size_t count = std::min(kBatch, keys.size() - begin);
+  size_t begin = 0;
+  while (begin < keys.size()) {
+    const size_t count = work->Fits(std::min(kBatch, keys.size() - begin), work_per_row);
+    const uint64_t rows_before = this->rows();
     index_.Reserve(count);
     for (size_t i = 0; i < count; ++i) index_.Prefetch(keys[begin + i]);
     for (size_t i = 0; i < count; ++i) {
@@ -118,32 +141,44 @@ void Table::Apply(std::span<const uint64_t> keys, std::span<const float> gradien
     }
     ApplyRows(spec_.optimizer, factor, dim(), std::span(rows).first(count),
               gradients.data() + begin * dim());
+    begin += count;
+    work->Spend(count * work_per_row + (this->rows() - rows_before) * dim() * kInitialValueWork);
+    if (work->spent()) break;
   }
+  return begin;
 }
 
-void Table::Pull(std::span<const uint64_t> keys, std::span<float> values) const {
+size_t Table::Pull(std::span<const uint64_t> keys, std::span<float> values, WorkLimit* work) const {
   const size_t prefetch_floats = std::min<size_t>(dim(), kPrefetchFloatsMax);
+  const uint64_t work_per_row = kFindWork + 2 * uint64_t{dim()} * sizeof(float);
   std::array<const float*, kBatch> rows;
-  for (size_t begin = 0; begin < keys.size(); begin += kBatch) {
-    const size_t count = std::min(kBatch, keys.size() - begin);
+  size_t begin = 0;
+  while (begin < keys.size()) {
+    const size_t count = work->Fits(std::min(kBatch, keys.size() - begin), work_per_row);
     for (size_t i = 0; i < count; ++i) index_.Prefetch(keys[begin + i]);
     for (size_t i = 0; i < count; ++i) {
       const RowIndex::Entry* entry = index_.Find(keys[begin + i]);
       rows[i] = entry == nullptr ? nullptr : store_.Row(entry->row());
       if (rows[i] != nullptr) PrefetchFloats(rows[i], prefetch_floats);
     }
+    uint64_t absent = 0;
     for (size_t i = 0; i < count; ++i) {
       const std::span<float> out = values.subspan((begin + i) * dim(), dim());
       if (rows[i] != nullptr) {
         std::memcpy(out.data(), rows[i], out.size_bytes());
-      } else {
-        InitialRow(spec_, seed_, keys[begin + i], out);
-        if (MUSTER_PLANTED(kPullCreates)) {
-          const_cast<Table*>(this)->SetValues(keys[begin + i], out);
-        }
+        continue;
+      }
+      ++absent;
+      InitialRow(spec_, seed_, keys[begin + i], out);
+      if (MUSTER_PLANTED(kPullCreates)) {
+        const_cast<Table*>(this)->SetValues(keys[begin + i], out);
       }
     }
+    begin += count;
+    work->Spend(count * work_per_row + absent * dim() * kInitialValueWork);
+    if (work->spent()) break;
   }
+  return begin;
 }
 
 void Table::SetValues(uint64_t key, std::span<const float> values) {
@@ -163,37 +198,87 @@ void Table::SetRow(uint64_t key, std::span<const float> row) {
   std::ranges::copy(row, store_.Row(entry->row()));
 }
 
-RowImage Table::Image(Rows which) {
-  MUSTER_CHECK(imaged_only_ <= imaged_.size());
-  if (imaged_only_ > 0) {  // the image before was not accepted
-    for (const uint32_t row : imaged_) {
-      if (index_.Find(keys_[row])->generation != generation_) changed_.push_back(row);
+void Table::BeginImage(Rows which) {
+  MUSTER_CHECK(copying_ == nullptr);
+  imaged_only_ += changed_.size();  // all that is dirty
+  imaged_.push_back(std::exchange(changed_, {}));
+  ++generation_;
+  const auto bound = static_cast<uint32_t>(rows());
+  const uint64_t count = which == Rows::kAll ? bound : imaged_only_;
+  copying_ = std::make_unique<Copying>(
+      Copying{.which = which,
+              .image = TableImage(spec_.id, floats_per_row(), bound, count),
+              .row = which == Rows::kAll ? 0 : bound,
+              .listed = std::nullopt,
+              .merged = {}});
+  if (imaged_.size() > 1) copying_->listed.emplace(bound);  // the image before was not accepted
+}
+
+void Table::KeepForImage(const RowIndex::Entry& entry) {
+  const bool in_image = copying_->which == Rows::kAll ? entry.row() < copying_->image.bound()
+                                                      : entry.generation > accepted_;
+  if (in_image) copying_->image.Add(entry.row(), keys_[entry.row()], store_.Row(entry.row()));
+}
+
+void Table::CopyRow(uint32_t row, WorkLimit* work) {
+  copying_->image.Add(row, keys_[row], store_.Row(row));
+  work->Spend(2 * uint64_t{floats_per_row()} * sizeof(float));
+}
+
+bool Table::CopyImage(WorkLimit* work) {
+  while (copying_->row < copying_->image.bound()) {
+    if (work->spent()) return false;
+    CopyRow(copying_->row++, work);
+  }
+  // A base needs of the lists only that they become one.
+  const bool lists = copying_->which == Rows::kDirty || copying_->listed.has_value();
+  return !lists || CopyLists(work);
+}
+
+bool Table::CopyLists(WorkLimit* work) {
+  Copying& copying = *copying_;
+  for (; copying.list < imaged_.size(); ++copying.list, copying.position = 0) {
+    const RowList& list = imaged_[copying.list];
+    while (copying.position < list.size()) {
+      if (work->spent()) return false;
+      const uint32_t row = list[copying.position++];
+      work->Spend(kListWork);
+      if (copying.listed.has_value()) {
+        if (!copying.listed->Add(row)) continue;
+        copying.merged.push_back(row);
+      }
+      if (copying.which == Rows::kDirty) CopyRow(row, work);
     }
   }
-  imaged_ = std::exchange(changed_, {});
-  imaged_only_ = imaged_.size();
-  ++generation_;
-  RowImage image{spec_.id, floats_per_row(), {}, {}};
-  const size_t count = which == Rows::kAll ? keys_.size() : imaged_.size();
-  image.keys.reserve(count);
-  image.rows.reserve(count * floats_per_row());
-  const auto add = [&](uint32_t row) {
-    image.keys.push_back(keys_[row]);
-    const float* floats = store_.Row(row);
-    image.rows.insert(image.rows.end(), floats, floats + floats_per_row());
-  };
-  if (which == Rows::kAll) {
-    for (uint32_t row = 0; row < keys_.size(); ++row) add(row);
-  } else {
-    for (const uint32_t row : imaged_) add(row);
+  if (copying.listed.has_value()) {
+    for (RowList& list : imaged_) Discard(std::move(list), &garbage_);
+    imaged_.clear();
+    imaged_.push_back(std::move(copying.merged));
+    copying.listed.reset();
+    copying.list = imaged_.size();
   }
-  return image;
+  return true;
+}
+
+RowImage Table::TakeImage() {
+  return std::exchange(copying_, nullptr)->image.Take();
+}
+
+void Table::DropImage() {
+  if (copying_ != nullptr) Discard(std::move(copying_), &garbage_);
 }
 
 void Table::Accept() {
+  MUSTER_CHECK(copying_ == nullptr);
   accepted_ = generation_ - 1;
-  imaged_ = {};
+  for (RowList& list : imaged_) Discard(std::move(list), &garbage_);
+  imaged_.clear();
   imaged_only_ = 0;
+}
+
+void Table::TakeGarbage(Garbage* garbage) {
+  index_.TakeGarbage(garbage);
+  std::ranges::move(std::exchange(garbage_, {}), std::back_inserter(*garbage));
 }
 
 }  // namespace muster::ps

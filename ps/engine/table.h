@@ -2,25 +2,22 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/work_limit.h"
+#include "ps/engine/garbage.h"
 #include "ps/engine/row_index.h"
 #include "ps/engine/row_store.h"
+#include "ps/engine/slab_list.h"
+#include "ps/engine/table_image.h"
 #include "ps/engine/warm_start.h"
 #include "sharding/table_spec.h"
 #include "sharding/types.h"
 
 namespace muster::ps {
-
-/// Rows of one table as a snapshot holds them.
-struct RowImage {
-  TableId table;
-  uint32_t floats_per_row = 0;  // values and slots
-  std::vector<uint64_t> keys;
-  std::vector<float> rows;  // [keys.size(), floats_per_row] row-major
-};
 
 /// One table's rows in one partition: values and optimizer slots in one block per row, an index by
 /// key, and the lists of rows that changed since the accepted snapshot (dirty). Dense tables are
@@ -30,6 +27,10 @@ struct RowImage {
 /// rows are in two lists: those of the newest image, until it is accepted, and those changed since.
 /// So an acceptance drops one list, however many rows are in it. An image that is never accepted
 /// loses nothing: the next one has its rows again.
+///
+/// Nothing that a call does grows with the rows of the table: what has to look at many rows takes a
+/// WorkLimit and is called again until it is done. An image is the table as it was when it began:
+/// a row that is changed before it was copied is copied first.
 class Table {
  public:
   /// `spec` is checked by the master: dim >= 1 and finite, sensible parameters.
@@ -48,19 +49,24 @@ class Table {
   uint64_t bytes() const;
   uint64_t dirty_rows() const { return changed_.size() + imaged_only_; }
 
-  /// Whether a part with these rows can be applied: sizes, key range of a dense table, finite
-  /// gradients. kInvalidArgument says what is wrong, with table, key and value.
-  absl::Status Check(std::span<const uint64_t> keys, std::span<const float> gradients) const;
-  /// Sizes and key range of a pull.
+  /// Whether rows can be applied or pulled: sizes, key range of a dense table, finite gradients.
+  /// kInvalidArgument says what is wrong, with table, key and value. Their work grows with their
+  /// arguments, which may be any piece of a group's keys and values.
   absl::Status CheckPull(std::span<const uint64_t> keys, size_t values) const;
+  absl::Status CheckPush(std::span<const uint64_t> keys, std::span<const float> gradients) const;
+  /// Whether the table can take so many more rows.
+  absl::Status CheckRoom(size_t rows) const;
 
-  /// One optimizer step on each row. Requires that Check passed. An absent row is created with its
-  /// initial values first. Keys should be unique; a key that comes twice takes two steps.
-  void Apply(std::span<const uint64_t> keys, std::span<const float> gradients, uint64_t step);
+  /// One optimizer step on each row, until the work limit is spent; returns how many rows were
+  /// done. Requires that CheckPush and CheckRoom passed. An absent row is created with its initial
+  /// values first. Keys should be unique; a key that comes twice takes two steps.
+  size_t Apply(std::span<const uint64_t> keys, std::span<const float> gradients, uint64_t step,
+               WorkLimit* work);
 
-  /// Copies values, `[keys.size(), dim]`; absent rows get their initial values and are not created.
-  /// Requires that CheckPull passed.
-  void Pull(std::span<const uint64_t> keys, std::span<float> values) const;
+  /// Copies values, `[keys.size(), dim]`, until the work limit is spent; returns how many rows were
+  /// done. Absent rows get their initial values and are not created. Requires that CheckPull
+  /// passed.
+  size_t Pull(std::span<const uint64_t> keys, std::span<float> values, WorkLimit* work) const;
 
   /// Sets a row's values and gives it fresh slots; the row is dirty.
   void SetValues(uint64_t key, std::span<const float> values);
@@ -68,32 +74,62 @@ class Table {
   void SetRow(uint64_t key, std::span<const float> row);
 
   enum class Rows { kAll, kDirty };
-  /// Copies rows. Every dirty row is in it, and stays dirty.
-  RowImage Image(Rows which);
+  /// Begins an image of the rows as they are now, the cut. Every dirty row is in it, and stays
+  /// dirty. Requires that none is being copied.
+  void BeginImage(Rows which);
+  /// Goes on with it until the work limit is spent. True: it is whole, and TakeImage has it.
+  bool CopyImage(WorkLimit* work);
+  RowImage TakeImage();
+  /// Ends an image that is not wanted any more.
+  void DropImage();
   /// The newest image is accepted: what was in it is no longer dirty, unless changed since.
+  /// Requires that none is being copied.
   void Accept();
+
+  /// Hands out what takes long to free.
+  void TakeGarbage(Garbage* garbage);
 
  private:
   static constexpr size_t kBatch = 32;  // rows in flight between prefetch and use
 
   using Generation = uint32_t;
 
+  using RowList = SlabList<uint32_t>;
+  /// An image while it is copied, and how far it is.
+  struct Copying {
+    Rows which;
+    TableImage image;
+    uint32_t row = 0;              // kAll: those before it are copied
+    size_t list = 0;               // of imaged_: those before it are done,
+    size_t position = 0;           // and of this one the rows before this position
+    std::optional<RowSet> listed;  // when there are several lists: what is in `merged`
+    RowList merged;
+  };
+
   float* Touch(uint64_t key);
   uint32_t Create(uint64_t key);
+  /// The entry's row is about to change: an image that is being copied needs it as it is.
+  void KeepForImage(const RowIndex::Entry& entry);
+  void CopyRow(uint32_t row, WorkLimit* work);
+  bool CopyLists(WorkLimit* work);
+  uint64_t WorkPerRow() const;
 
   TableSpec spec_;
   uint64_t seed_;
   uint64_t blocks_;  // of a dense table; UINT64_MAX for a sparse one
   RowIndex index_;
   RowStore store_;
-  std::vector<uint64_t> keys_;  // by row number
+  SlabList<uint64_t> keys_;  // by row number
   Generation generation_ = 1;
   Generation accepted_ = 0;  // everything of this and earlier ones is in the accepted image
   /// Row numbers; exactly those whose generation is generation_, each once.
-  std::vector<uint32_t> changed_;
-  /// Those that were dirty at the newest image, while it is not accepted, each once.
-  std::vector<uint32_t> imaged_;
+  RowList changed_;
+  /// Those that were dirty at the newest image, while it is not accepted. Each list has a row once;
+  /// there are several until the image is copied.
+  std::vector<RowList> imaged_;
   uint64_t imaged_only_ = 0;  // of them, those not in changed_
+  std::unique_ptr<Copying> copying_;
+  Garbage garbage_;
 };
 
 }  // namespace muster::ps

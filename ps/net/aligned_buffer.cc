@@ -1,6 +1,9 @@
 #include "ps/net/aligned_buffer.h"
 
+#include <sys/mman.h>
+
 #include <bit>
+#include <cstdint>
 #include <new>
 #include <utility>
 
@@ -10,6 +13,8 @@ namespace muster::ps {
 namespace {
 
 constexpr size_t kStep = 1u << 20;
+/// Of the smallest kind, or a multiple of it.
+constexpr size_t kPage = 64u << 10;
 
 /// Powers of two up to a mebibyte, then whole mebibytes: few reallocations, little waste.
 size_t CapacityFor(size_t bytes) {
@@ -52,10 +57,20 @@ bool AlignedBuffer::Resize(size_t bytes) {
   return true;
 }
 
-void AlignedBuffer::ReleaseIfLarger(size_t bytes) {
-  if (capacity_ <= bytes) return;
+bool AlignedBuffer::ReleaseSome(size_t bytes) {
+  size_ = 0;
+  if (capacity_ > bytes) {
+    // The pages go back to the system; what operator delete finds afterwards is an address.
+    const auto begin = reinterpret_cast<uintptr_t>(data_);
+    const uintptr_t from = (begin + (capacity_ - bytes) + kPage - 1) / kPage * kPage;
+    const uintptr_t to = (begin + capacity_) / kPage * kPage;
+    if (to > from) ::madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);
+    capacity_ -= bytes;
+    return false;
+  }
   Free(std::exchange(data_, nullptr));
-  size_ = capacity_ = 0;
+  capacity_ = 0;
+  return true;
 }
 
 std::span<float> AlignedBuffer::floats() {

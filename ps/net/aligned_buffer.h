@@ -21,8 +21,9 @@ class AlignedBuffer {
   /// Makes size() == bytes. The contents are unspecified after growth. Returns false, and leaves
   /// the buffer empty, when the memory is not to be had.
   [[nodiscard]] bool Resize(size_t bytes);
-  /// Gives the memory back when it is more than `bytes`; the buffer is empty then.
-  void ReleaseIfLarger(size_t bytes);
+  /// Gives back about `bytes` of the memory, for to give back all of a large buffer takes long.
+  /// True: nothing is left. The buffer is good for nothing else from the first call on.
+  bool ReleaseSome(size_t bytes);
 
   std::byte* data() { return data_; }
   const std::byte* data() const { return data_; }

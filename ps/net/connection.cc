@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
@@ -27,8 +28,8 @@ constexpr size_t kHelloBytesMax = 4 * (sizeof(uint32_t) + wire::kTextBytesMax);
 /// What messages repeat of the name in a hello.
 constexpr size_t kPeerBytesMax = 80;
 
-std::string_view Chars(const AlignedBuffer& buffer, size_t bytes) {
-  return {reinterpret_cast<const char*>(buffer.data()), bytes};
+std::string_view Chars(const AlignedBuffer& buffer) {
+  return {reinterpret_cast<const char*>(buffer.data()), buffer.size()};
 }
 
 }  // namespace
@@ -38,7 +39,15 @@ Connection::Connection(Socket socket, std::string origin, const ConnectionContex
     : socket_(std::move(socket)),
       origin_(std::move(origin)),
       context_(context),
-      on_closed_(std::move(on_closed)) {}
+      on_closed_(std::move(on_closed)),
+      request_(context->handler, &in_) {}
+
+Connection::~Connection() {
+  for (AlignedBuffer* buffer : {&in_.directory, &in_.keys, &in_.values, request_.widened()}) {
+    Trim(buffer);
+  }
+  for (Outgoing& frame : out_) Trim(&frame.values);
+}
 
 void Connection::Start() {
   deadline_ = context_->clock->Now() + context_->limits->hello_timeout;
@@ -77,26 +86,41 @@ void Connection::ReadStage() {
                           });
 }
 
+void Connection::PostSlice() {
+  asio::post(socket_.get_executor(), [self = shared_from_this()] { self->Parse(); });
+}
+
 void Connection::Parse() {
+  WorkLimit work(context_->limits->slice_bytes);
   while (phase_ != Phase::kClosing) {
+    if (request_.under_work()) {
+      const absl::StatusOr<Progress> progress = ServeRequest(&work);
+      if (!progress.ok()) return SendError(progress.status());
+      if (*progress == Progress::kMore) return PostSlice();
+    }
+    if (!socket_.is_open()) return;
     if (MustWait()) {
       waiting_ = true;
       return;
     }
     if (end_ - begin_ < wire::kHeaderBytes) return ReadStage();
-    auto header = wire::DecodeHeader(
-        std::span<const std::byte, wire::kHeaderBytes>(stage_.data() + begin_, wire::kHeaderBytes));
-    if (!header.ok()) {
-      header_.request = 0;  // the error is of no request that is known
-      return SendError(header.status());
-    }
-    begin_ += wire::kHeaderBytes;
-    header_ = *header;
-    if (absl::Status status = BeginBody(); !status.ok()) return SendError(status);
-    const size_t body = directory_in_.size() + keys_in_.size() + values_in_.size();
-    if (body_received_ < body) return ReadBody();
+    if (work.spent()) return PostSlice();
+    if (absl::Status status = TakeHeader(); !status.ok()) return SendError(status);
+    if (body_received_ < in_.size()) return ReadBody();
     if (absl::Status status = Serve(); !status.ok()) return SendError(status);
   }
+}
+
+absl::Status Connection::TakeHeader() {
+  auto header = wire::DecodeHeader(
+      std::span<const std::byte, wire::kHeaderBytes>(stage_.data() + begin_, wire::kHeaderBytes));
+  if (!header.ok()) {
+    header_.request = 0;  // the error is of no request that is known
+    return header.status();
+  }
+  begin_ += wire::kHeaderBytes;
+  header_ = *header;
+  return BeginBody();
 }
 
 absl::Status Connection::BeginBody() {
@@ -117,7 +141,7 @@ absl::Status Connection::BeginBody() {
   }
   const size_t sizes[] = {header_.directory_bytes, header_.keys * sizeof(uint64_t),
                           header_.value_bytes};
-  AlignedBuffer* const blocks[] = {&directory_in_, &keys_in_, &values_in_};
+  AlignedBuffer* const blocks[] = {&in_.directory, &in_.keys, &in_.values};
   body_received_ = 0;
   for (size_t i = 0; i < std::size(blocks); ++i) {
     if (!blocks[i]->Resize(sizes[i])) {
@@ -135,7 +159,7 @@ absl::Status Connection::BeginBody() {
 void Connection::ReadBody() {
   std::array<asio::mutable_buffer, 3> rest;
   size_t skip = body_received_;
-  AlignedBuffer* const blocks[] = {&directory_in_, &keys_in_, &values_in_};
+  AlignedBuffer* const blocks[] = {&in_.directory, &in_.keys, &in_.values};
   for (size_t i = 0; i < std::size(blocks); ++i) {
     const size_t from = std::min(skip, blocks[i]->size());
     skip -= from;
@@ -152,111 +176,67 @@ void Connection::ReadBody() {
                    });
 }
 
-std::string_view Connection::directory() const {
-  return Chars(directory_in_, directory_in_.size());
-}
-
-absl::Status Connection::CheckChecksum() {
-  if (header_.checksum_kind == wire::Checksum::kNone) return absl::OkStatus();
-  const uint64_t checksum =
-      wire::ChecksumOf(directory(), keys_in_.words(), Chars(values_in_, values_in_.size()));
-  if (checksum == header_.checksum) return absl::OkStatus();
-  return absl::DataLossError(
-      fmt::format("malformed frame: its checksum is {:#018x}, the header says {:#018x}", checksum,
-                  header_.checksum));
-}
-
 absl::Status Connection::Serve() {
-  if (phase_ == Phase::kHello) {
-    MUSTER_RETURN_IF_ERROR(CheckChecksum());
-    MUSTER_RETURN_IF_ERROR(ServeHello());
-  } else {
-    MUSTER_RETURN_IF_ERROR(ServeRequest());
-  }
-  Flush();
-  for (AlignedBuffer* buffer : {&directory_in_, &keys_in_, &values_in_, &widened_}) {
-    buffer->ReleaseIfLarger(context_->limits->buffer_bytes_kept);
-  }
+  if (phase_ == Phase::kHello) return ServeHello();
+  const bool pulls = header_.kind == wire::Kind::kPull;
+  request_.Begin(header_, pulls ? std::move(spare_values_) : AlignedBuffer());
+  request_time_ = {};
   return absl::OkStatus();
 }
 
-absl::Status Connection::ServeRequest() {
+absl::StatusOr<Progress> Connection::ServeRequest(WorkLimit* work) {
+  // What is half done is brought to its end for nobody, too.
+  if (!socket_.is_open()) return request_.GoAbandoned(work);
   const auto began = context_->clock->Now();
-  MUSTER_RETURN_IF_ERROR(CheckChecksum());
-  MUSTER_RETURN_IF_ERROR(header_.kind == wire::Kind::kPull ? ServePull() : ServePush());
-  const size_t body = directory_in_.size() + keys_in_.size() + values_in_.size();
-  context_->handler->OnServed({.received_bytes = wire::kHeaderBytes + body,
+  absl::StatusOr<Progress> progress = request_.Go(work);
+  request_time_ += context_->clock->Now() - began;
+  if (progress.ok() && *progress == Progress::kDone) Answer();
+  return progress;
+}
+
+void Connection::Answer() {
+  Request::Answer answer = request_.TakeAnswer();
+  if (!answer.refused.empty()) {
+    context_->handler->OnRefused({.peer = PeerName(),
+                                  .reason = std::move(answer.refused),
+                                  .greeted = true,
+                                  .closed = false});
+  }
+  Send(answer.header, std::move(answer.directory), std::move(answer.values), answer.value_bytes);
+  context_->handler->OnServed({.received_bytes = wire::kHeaderBytes + in_.size(),
                                .sent_bytes = out_.back().bytes(),
-                               .time = context_->clock->Now() - began});
-  return absl::OkStatus();
+                               .time = request_time_},
+                              request_.notes());
+  Flush();
+  for (AlignedBuffer* buffer : {&in_.directory, &in_.keys, &in_.values, request_.widened()}) {
+    Trim(buffer);
+  }
+}
+
+void Connection::Trim(AlignedBuffer* buffer) {
+  if (buffer->capacity() > context_->limits->buffer_bytes_kept) {
+    context_->discard(std::move(*buffer));
+  }
 }
 
 absl::Status Connection::ServeHello() {
-  MUSTER_ASSIGN_OR_RETURN(const wire::Hello hello, wire::DecodeHello(directory()));
+  if (header_.checksum_kind != wire::Checksum::kNone) {
+    MUSTER_RETURN_IF_ERROR(CheckChecksum(
+        header_, wire::ChecksumOf(in_.directory_text(), in_.keys.words(), Chars(in_.values))));
+  }
+  MUSTER_ASSIGN_OR_RETURN(const wire::Hello hello, wire::DecodeHello(in_.directory_text()));
   MUSTER_ASSIGN_OR_RETURN(const wire::HelloReply reply, context_->handler->OnHello(hello));
   MUSTER_CHECK(phase_ == Phase::kHello);
   phase_ = Phase::kServing;
   deadline_.reset();
   peer_ = Excerpt(hello.peer, kPeerBytesMax);
-  Send(wire::Kind::kHelloReply, wire::EncodeHelloReply(reply), 0, {}, 0);
+  SendText(wire::Kind::kHelloReply, wire::EncodeHelloReply(reply));
+  Flush();
   return absl::OkStatus();
 }
 
-absl::Status Connection::ServePull() {
-  MUSTER_ASSIGN_OR_RETURN(const auto parts, wire::DecodePull(header_, directory()));
-  PullReply reply;
-  reply.values = std::move(spare_values_);
-  if (!reply.values.Resize(0)) return absl::InternalError("an empty buffer cannot fail");
-  context_->handler->OnPull(
-      {.parts = parts, .keys = keys_in_.words(), .encoding = header_.encoding}, &reply);
-  size_t value_bytes = reply.values.size();
-  if (header_.encoding != wire::Encoding::kFloat32) {
-    // In place: the bytes written never pass those still to be read.
-    const std::span<const float> values = reply.values.floats();
-    value_bytes = values.size() * wire::BytesPerValue(header_.encoding);
-    wire::EncodeValues(values, header_.encoding, {reply.values.data(), value_bytes});
-  }
-  TellRefused(reply.parts, reply.text);
-  const auto count = static_cast<uint32_t>(reply.parts.size());
-  Send(wire::Kind::kPullReply, wire::EncodeReply(reply.parts, reply.text), count,
-       std::move(reply.values), value_bytes);
-  return absl::OkStatus();
-}
-
-absl::Status Connection::ServePush() {
-  MUSTER_ASSIGN_OR_RETURN(const auto parts, wire::DecodePush(header_, directory()));
-  std::span<const float> values;
-  if (header_.encoding == wire::Encoding::kFloat32) {
-    values = values_in_.floats();
-  } else {
-    const size_t count = values_in_.size() / wire::BytesPerValue(header_.encoding);
-    if (!widened_.Resize(count * sizeof(float))) {
-      return absl::ResourceExhaustedError(fmt::format("no memory to widen {} values", count));
-    }
-    wire::DecodeValues({values_in_.data(), values_in_.size()}, header_.encoding, widened_.floats());
-    values = widened_.floats();
-  }
-  PushReply reply;
-  context_->handler->OnPush({.parts = parts, .keys = keys_in_.words(), .values = values}, &reply);
-  TellRefused(reply.parts, reply.text);
-  const auto count = static_cast<uint32_t>(reply.parts.size());
-  Send(wire::Kind::kPushReply, wire::EncodeReply(reply.parts, reply.text), count, {}, 0);
-  return absl::OkStatus();
-}
-
-void Connection::Send(wire::Kind kind, std::string directory, uint32_t parts, AlignedBuffer values,
+void Connection::Send(const wire::Header& header, std::string directory, AlignedBuffer values,
                       size_t value_bytes) {
-  wire::Header header;
-  header.kind = kind;
-  header.request = header_.request;
-  header.directory_bytes = static_cast<uint32_t>(directory.size());
-  header.parts = parts;
-  header.value_bytes = value_bytes;
-  header.checksum_kind = header_.checksum_kind;
-  if (kind == wire::Kind::kPullReply) header.encoding = header_.encoding;
-  if (header.checksum_kind == wire::Checksum::kXxh3) {
-    header.checksum = wire::ChecksumOf(directory, {}, Chars(values, value_bytes));
-  }
   Outgoing& frame = out_.emplace_back();
   wire::EncodeHeader(header, frame.header);
   frame.directory = std::move(directory);
@@ -265,17 +245,20 @@ void Connection::Send(wire::Kind kind, std::string directory, uint32_t parts, Al
   outstanding_bytes_ += frame.bytes();
 }
 
-void Connection::Flush() {
-  if (writing_ == 0) Write();
+void Connection::SendText(wire::Kind kind, std::string directory) {
+  wire::Header header;
+  header.kind = kind;
+  header.request = header_.request;
+  header.directory_bytes = static_cast<uint32_t>(directory.size());
+  header.checksum_kind = header_.checksum_kind;
+  if (header.checksum_kind == wire::Checksum::kXxh3) {
+    header.checksum = wire::ChecksumOf(directory, {}, {});
+  }
+  Send(header, std::move(directory), {}, 0);
 }
 
-void Connection::TellRefused(const std::vector<wire::PartReply>& parts, const std::string& text) {
-  if (std::ranges::find(parts, wire::PartCode::kBadRequest, &wire::PartReply::code) ==
-      parts.end()) {
-    return;
-  }
-  context_->handler->OnRefused(
-      {.peer = PeerName(), .reason = text, .greeted = true, .closed = false});
+void Connection::Flush() {
+  if (writing_ == 0) Write();
 }
 
 void Connection::SendError(const absl::Status& status) {
@@ -286,7 +269,7 @@ void Connection::SendError(const absl::Status& status) {
                                 .closed = true});
   phase_ = Phase::kClosing;
   deadline_ = context_->clock->Now() + context_->limits->hello_timeout;
-  Send(wire::Kind::kError, wire::EncodeError(Message(status)), 0, {}, 0);
+  SendText(wire::Kind::kError, wire::EncodeError(Message(status)));
   Flush();
 }
 
@@ -316,7 +299,7 @@ void Connection::OnWritten(size_t frames) {
     outstanding_bytes_ -= frame.bytes();
     if (frame.values.capacity() > spare_values_.capacity()) {
       spare_values_ = std::move(frame.values);
-      spare_values_.ReleaseIfLarger(context_->limits->buffer_bytes_kept);
+      Trim(&spare_values_);
     }
     out_.pop_front();
   }

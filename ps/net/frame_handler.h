@@ -2,11 +2,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/work_limit.h"
 #include "proto/wire/frame.h"
 #include "ps/net/aligned_buffer.h"
 
@@ -45,9 +47,29 @@ struct ServedRequest {
   /// Whole frames, as they went over the wire.
   uint64_t received_bytes = 0;
   uint64_t sent_bytes = 0;
-  /// Wall clock from having the request whole to having its answer encoded.
+  /// Wall clock of all its slices, from having the request whole to having its answer encoded.
   std::chrono::nanoseconds time{0};
 };
+
+/// What a handler keeps of a request between its slices. A connection has one, and uses it for one
+/// request after the other.
+class RequestNotes {
+ public:
+  virtual ~RequestNotes() = default;
+};
+
+/// One slice of a request.
+struct Slice {
+  /// The first one of its request: the notes are of an earlier request.
+  bool first = true;
+  /// Nobody waits for the answer any more: do only what must not be left half done.
+  bool abandoned = false;
+  /// How much may be done before the lane serves others.
+  WorkLimit* work = nullptr;
+  /// What MakeNotes made.
+  RequestNotes* notes = nullptr;
+};
+enum class Progress { kMore, kDone };
 
 /// Why a peer did not get what it wanted.
 struct Refusal {
@@ -61,16 +83,20 @@ struct Refusal {
 };
 
 /// Serves the requests of one lane: net knows frames, the handler knows partitions. Every call
-/// comes on the lane's thread, one at a time; a call must not block.
+/// comes on the lane's thread, one at a time; a call must not block, and do no more than its slice
+/// allows. OnPull and OnPush are called with the same request and reply, and other requests of the
+/// lane between them, until they say kDone: also when the connection is gone, then as abandoned.
 class FrameHandler {
  public:
   virtual ~FrameHandler() = default;
+  /// For a new connection. Null when the handler needs none.
+  virtual std::unique_ptr<RequestNotes> MakeNotes() { return nullptr; }
   /// An error closes the connection with its message.
   virtual absl::StatusOr<wire::HelloReply> OnHello(const wire::Hello& hello) = 0;
-  virtual void OnPull(const PullRequest& request, PullReply* reply) = 0;
-  virtual void OnPush(const PushRequest& request, PushReply* reply) = 0;
-  /// The pull or push of the last call is answered.
-  virtual void OnServed(const ServedRequest& /*request*/) {}
+  virtual Progress OnPull(const PullRequest& request, const Slice& slice, PullReply* reply) = 0;
+  virtual Progress OnPush(const PushRequest& request, const Slice& slice, PushReply* reply) = 0;
+  /// The request of these notes is answered.
+  virtual void OnServed(const ServedRequest& /*request*/, RequestNotes* /*notes*/) {}
   /// The peer has been told, too. Comes as often as peers make mistakes.
   virtual void OnRefused(const Refusal& /*refusal*/) {}
 };

@@ -11,6 +11,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cerrno>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
@@ -59,7 +60,8 @@ struct Quota {
 struct Lane::State {
   State(LaneOptions given, FrameHandler* handler)
       : options(std::move(given)),
-        context{handler, &options.limits, options.clock},
+        context{handler, &options.limits, options.clock,
+                [this](AlignedBuffer buffer) { Discard(std::move(buffer)); }},
         unix_quota{"UNIX", options.limits.unix_connections_max},
         tcp_quota{"TCP", options.limits.tcp_connections_max +
                              (HasUnix() ? 0 : options.limits.unix_connections_max)} {
@@ -79,10 +81,15 @@ struct Lane::State {
   /// Ends what is overdue, again and again.
   void Watch();
   void RunAfter(std::chrono::nanoseconds delay, std::function<void()> task);
+  void Discard(AlignedBuffer buffer);
+  void ReleaseSome();
   void CloseAll();
 
   const LaneOptions options;
   const ConnectionContext context;
+  // What connections use as they go, so it outlives them. Not empty: ReleaseSome is posted.
+  std::deque<AlignedBuffer> discarded;
+  bool ended = false;
   asio::io_context io{1};
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work{
       asio::make_work_guard(io)};
@@ -250,8 +257,20 @@ void Lane::PostAfter(std::chrono::nanoseconds delay, std::function<void()> task)
   });
 }
 
+void Lane::State::Discard(AlignedBuffer buffer) {
+  if (ended) return;
+  discarded.push_back(std::move(buffer));
+  if (discarded.size() == 1) asio::post(io, [this] { ReleaseSome(); });
+}
+
+void Lane::State::ReleaseSome() {
+  if (discarded.front().ReleaseSome(options.limits.slice_bytes)) discarded.pop_front();
+  if (!discarded.empty()) asio::post(io, [this] { ReleaseSome(); });
+}
+
 void Lane::State::CloseAll() {
   error_code ignored;
+  ended = true;
   unix_acceptor.close(ignored);
   tcp_acceptor.close(ignored);
   watch.cancel();

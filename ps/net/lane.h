@@ -25,6 +25,9 @@ struct LaneLimits {
   /// Bytes of replies that a peer has not taken yet. Beyond them the connection reads no further
   /// request until the peer has read; one reply may exceed it.
   uint64_t outstanding_bytes_max = 64u << 20;
+  /// How much a slice of one connection does before the lane serves others, in bytes moved or what
+  /// costs as much: about a millisecond.
+  uint64_t slice_bytes = 4u << 20;
   /// Buffers larger than this are given back after use instead of kept for the next frame.
   uint64_t buffer_bytes_kept = 16u << 20;
 };

@@ -16,6 +16,9 @@ namespace {
 /// Exchanges may follow each other closely; traffic is in one as often as this.
 constexpr std::chrono::milliseconds kTrafficSpacing{500};
 
+/// Work of one slice of an image.
+constexpr uint64_t kImageSliceBytes = 4u << 20;
+
 /// Of log lines about what peers did wrong, for those who said hello and for the others.
 constexpr std::chrono::seconds kRefusalSpacing{5};
 
@@ -107,6 +110,7 @@ void LaneServer::PostCommands(LaneCommands commands) {
     PassBefore(commands);
     owned_->Apply(commands);
     PassAfter(commands);
+    DropGarbage();
     Pump();
   });
 }
@@ -116,6 +120,7 @@ void LaneServer::PostReport(uint64_t sequence, std::function<void(LaneReport)> d
 }
 
 LaneReport LaneServer::Report(uint64_t sequence) {
+  DropGarbage();
   LaneReport report = owned_->Report(sequence);
   const TimePoint now = context_->clock->Now();
   if (now >= traffic_due_) {
@@ -134,15 +139,37 @@ void LaneServer::Pump() {
   const TimePoint now = context_->clock->Now();
   for (LoadJob& job : owned_->TakeLoads(now)) BeginLoad(std::move(job));
   for (FillJob& job : owned_->TakeFills()) BeginFill(std::move(job));
-  while (context_->images->TryTake()) {
-    std::optional<SnapshotJob> job = owned_->NextSnapshot(now);
-    if (!job.has_value()) {
+  if (!copying_ && context_->images->TryTake()) {
+    copying_ = owned_->BeginImage(now);
+    if (copying_) {
+      net_.Post([this] { CopyImage(); });
+    } else {
       context_->images->Give();
-      break;
     }
-    BeginWrite(*std::move(job));
   }
   WakeIfNews();
+}
+
+void LaneServer::CopyImage() {
+  WorkLimit work(kImageSliceBytes);
+  SnapshotJob job;
+  switch (owned_->CopyImage(&work, &job)) {
+    case OwnedPartitions::Copy::kMore:
+      return net_.Post([this] { CopyImage(); });
+    case OwnedPartitions::Copy::kGone:
+      context_->images->Give();
+      break;
+    case OwnedPartitions::Copy::kDone:
+      BeginWrite(std::move(job));
+      break;
+  }
+  copying_ = false;
+  Pump();
+}
+
+void LaneServer::DropGarbage() {
+  Garbage garbage = owned_->TakeGarbage();
+  if (!garbage.empty()) context_->loader->Post([garbage = std::move(garbage)] {});
 }
 
 void LaneServer::BeginLoad(LoadJob job) {
@@ -217,14 +244,18 @@ void LaneServer::OnRefused(const Refusal& refusal) {
       *left_out == 0 ? "" : fmt::format(" ({} more were not logged)", *left_out));
 }
 
-void LaneServer::OnPull(const PullRequest& request, PullReply* reply) {
-  owned_->Pull(request, reply);
+Progress LaneServer::OnPull(const PullRequest& request, const Slice& slice, PullReply* reply) {
+  return owned_->Pull(request, slice, reply, static_cast<RequestProgress*>(slice.notes));
 }
 
-void LaneServer::OnPush(const PushRequest& request, PushReply* reply) {
-  MUSTER_FAILPOINT("push.before-apply");
-  owned_->Push(request, reply);
-  MUSTER_FAILPOINT("push.before-reply");
+Progress LaneServer::OnPush(const PushRequest& request, const Slice& slice, PushReply* reply) {
+  if (slice.first) MUSTER_FAILPOINT("push.before-apply");
+  const Progress progress =
+      owned_->Push(request, slice, reply, static_cast<RequestProgress*>(slice.notes));
+  // Before another part can begin in that partition: else an image might wait for ever.
+  if (owned_->TakeImageReady()) Pump();
+  if (progress == Progress::kDone) MUSTER_FAILPOINT("push.before-reply");
+  return progress;
 }
 
 }  // namespace muster::ps

@@ -84,9 +84,12 @@ class LaneServer final : public FrameHandler {
 
   // FrameHandler, on the lane's thread.
   absl::StatusOr<wire::HelloReply> OnHello(const wire::Hello& hello) override;
-  void OnPull(const PullRequest& request, PullReply* reply) override;
-  void OnPush(const PushRequest& request, PushReply* reply) override;
-  void OnServed(const ServedRequest& request) override { owned_->CountServed(request); }
+  std::unique_ptr<RequestNotes> MakeNotes() override { return std::make_unique<RequestProgress>(); }
+  Progress OnPull(const PullRequest& request, const Slice& slice, PullReply* reply) override;
+  Progress OnPush(const PushRequest& request, const Slice& slice, PushReply* reply) override;
+  void OnServed(const ServedRequest& request, RequestNotes* notes) override {
+    owned_->CountServed(request, static_cast<const RequestProgress&>(*notes));
+  }
   void OnRefused(const Refusal& refusal) override;
 
  private:
@@ -95,7 +98,11 @@ class LaneServer final : public FrameHandler {
   void PumpAfterPause();
   void BeginLoad(LoadJob job);
   void BeginFill(FillJob job);
+  /// One slice of the image that is being copied.
+  void CopyImage();
   void BeginWrite(SnapshotJob job);
+  /// What takes long to free goes to another thread.
+  void DropGarbage();
   void WakeIfNews();
   LaneReport Report(uint64_t sequence);
 
@@ -105,6 +112,7 @@ class LaneServer final : public FrameHandler {
   // Of the lane's thread from Start() on.
   ServerIdentity identity_;
   std::optional<OwnedPartitions> owned_;
+  bool copying_ = false;     // an image; the next slice is posted
   TimePoint traffic_due_{};  // of the next report of it
   LogThrottle refused_peers_, refused_strangers_;
   Lane net_;

@@ -32,6 +32,10 @@ PartitionId OwnedPartitions::IdOf(const Slot& slot) const {
 }
 
 void OwnedPartitions::DropSnapshots(Slot* slot) {
+  if (copying_.has_value() && copying_->partition == IdOf(*slot)) {
+    slot->partition->DropImage();
+    copying_.reset();
+  }
   slot->outstanding.reset();
   slot->wanted.reset();
   wanted_.erase(IdOf(*slot));
@@ -39,10 +43,10 @@ void OwnedPartitions::DropSnapshots(Slot* slot) {
 }
 
 void OwnedPartitions::Drop(Slot* slot) {
-  slot->partition.reset();
+  DropSnapshots(slot);
+  if (slot->partition != nullptr) Discard(std::move(slot->partition), &garbage_);
   slot->load.reset();
   slot->fills.clear();
-  DropSnapshots(slot);
 }
 
 const Partition* OwnedPartitions::Find(PartitionId partition) const {
@@ -89,7 +93,9 @@ void OwnedPartitions::Filled(const FillJob& job, std::unique_ptr<Table> table) {
   Slot* const slot = Find(job.partition.value());
   MUSTER_CHECK(slot != nullptr);
   const auto fill = slot->fills.find(job.table.id);
-  if (fill == slot->fills.end() || fill->second != job.id) return;  // of a partition that is gone
+  if (fill == slot->fills.end() || fill->second != job.id) {  // of a partition that is gone
+    return Discard(std::move(table), &garbage_);
+  }
   slot->fills.erase(fill);
   MUSTER_CHECK(slot->partition != nullptr);
   slot->partition->AdoptTable(std::move(table));
@@ -170,6 +176,7 @@ void OwnedPartitions::Serve(Slot* slot, std::unique_ptr<Partition> partition,
   slot->force_base = false;
   slot->accepted = manifest;
   slot->partition = std::move(partition);
+  slot->state = ++states_;
   slot->traffic.changed = true;
   for (const auto& [id, table] : tables_) GiveTable(table, slot);
   if (forget_ != nullptr && !MUSTER_WEAKENED(kLanesForget)) slot->partition->Forget(*forget_);
@@ -191,7 +198,10 @@ void OwnedPartitions::Loaded(uint64_t load_id, absl::StatusOr<std::unique_ptr<Pa
                              TimePoint now) {
   const auto slot = std::ranges::find_if(
       slots_, [&](const Slot& s) { return s.load.has_value() && s.load->id == load_id; });
-  if (slot == slots_.end()) return;  // owned anew, or by another server, meanwhile
+  if (slot == slots_.end()) {  // owned anew, or by another server, meanwhile
+    if (partition.ok()) Discard(*std::move(partition), &garbage_);
+    return;
+  }
   if (!partition.ok()) {
     slot->error = std::string(Message(partition.status()));
     Log(LogLevel::kError, "{}", slot->error);
@@ -252,24 +262,24 @@ void OwnedPartitions::WantSnapshot(const SnapshotCommand& command, uint64_t sequ
   wanted_.insert(command.partition);
 }
 
-std::optional<SnapshotJob> OwnedPartitions::NextSnapshot(TimePoint now) {
-  if (now < snapshots_not_before_) return std::nullopt;
-  std::optional<SnapshotJob> job;
-  for (auto it = wanted_.begin(); it != wanted_.end() && !job.has_value();) {
+bool OwnedPartitions::BeginImage(TimePoint now) {
+  if (now < snapshots_not_before_ || copying_.has_value()) return false;
+  for (auto it = wanted_.begin(); it != wanted_.end();) {
     Slot* const slot = Find(it->value());
-    if (slot->outstanding.has_value()) {
+    const bool half = slot->partition->holds_half() && !MUSTER_PLANTED(kHalfInImage);
+    if (half) image_waits_ = true;
+    if (slot->outstanding.has_value() || half) {
       ++it;
       continue;
     }
     const SnapshotCommand command = *std::exchange(slot->wanted, std::nullopt);
     it = wanted_.erase(it);
-    BeginSnapshot(slot, command, &job);
+    if (BeginSnapshot(slot, command)) return true;
   }
-  return job;
+  return false;
 }
 
-void OwnedPartitions::BeginSnapshot(Slot* slot, const SnapshotCommand& command,
-                                    std::optional<SnapshotJob>* job) {
+bool OwnedPartitions::BeginSnapshot(Slot* slot, const SnapshotCommand& command) {
   Outstanding& outstanding = slot->outstanding.emplace(Outstanding{});
   outstanding.number = command.number;
   outstanding.cut = command.cut;
@@ -277,12 +287,31 @@ void OwnedPartitions::BeginSnapshot(Slot* slot, const SnapshotCommand& command,
     outstanding.written = true;
     outstanding.chain = {command.number, command.cut, slot->accepted.files};
     news_ = true;
-    return;
+    return false;
   }
   outstanding.with_file = true;
   outstanding.kind = slot->force_base ? SnapshotKind::kBase : NextSnapshotKind(slot->accepted);
-  *job = SnapshotJob{command.partition, command.epoch, command.number,
-                     slot->partition->Snapshot(command.number, outstanding.kind)};
+  slot->partition->BeginImage(command.number, outstanding.kind);
+  copying_ = SnapshotJob{command.partition, command.epoch, command.number, {}};
+  return true;
+}
+
+OwnedPartitions::Copy OwnedPartitions::CopyImage(WorkLimit* work, SnapshotJob* job) {
+  if (!copying_.has_value()) return Copy::kGone;
+  Partition* const partition = Find(copying_->partition.value())->partition.get();
+  if (!partition->CopyImage(work)) return Copy::kMore;
+  *job = *std::exchange(copying_, std::nullopt);
+  job->image = partition->TakeImage();
+  return Copy::kDone;
+}
+
+std::optional<SnapshotJob> OwnedPartitions::NextSnapshot(TimePoint now) {
+  if (!BeginImage(now)) return std::nullopt;
+  WorkLimit work = WorkLimit::None();
+  SnapshotJob job;
+  while (CopyImage(&work, &job) == Copy::kMore) {
+  }
+  return job;
 }
 
 void OwnedPartitions::Written(PartitionId partition, SnapshotNumber number,
@@ -316,6 +345,13 @@ void OwnedPartitions::Written(PartitionId partition, SnapshotNumber number,
     wanted_.insert(partition);
   }
   slot->outstanding.reset();
+}
+
+Garbage OwnedPartitions::TakeGarbage() {
+  for (Slot& slot : slots_) {
+    if (slot.partition != nullptr) slot.partition->TakeGarbage(&garbage_);
+  }
+  return std::exchange(garbage_, {});
 }
 
 LaneReport OwnedPartitions::Report(uint64_t sequence) {

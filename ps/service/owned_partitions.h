@@ -8,13 +8,17 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/work_limit.h"
+#include "ps/engine/garbage.h"
 #include "ps/engine/partition.h"
 #include "ps/net/frame_handler.h"
+#include "ps/service/request_progress.h"
 #include "ps/snapshot/chain.h"
 #include "sharding/control.h"
 
@@ -76,8 +80,18 @@ struct SnapshotJob {
 /// an argument, files are jobs whose results come back. Not thread-safe: owned by the lane's
 /// thread.
 ///
-/// No call's work grows with the rows of a partition, but for the image of a snapshot: tables are
-/// loaded and filled elsewhere, and acceptance is O(1). A table that is being filled is not in its
+/// No call's work grows with the rows of a partition or of a request: tables are loaded and filled
+/// elsewhere, acceptance is O(1), requests and images are served in slices.
+///
+/// **A part in slices.** A part may be as large as a whole request, so slices end within parts,
+/// too. The partition then holds half of it, and until it is whole no other push and no image gets
+/// there: the push waits for its next slice, the image is looked for anew when the part is whole.
+/// What does not look at the rows goes on: an OWN that keeps the state, acceptances, forgetting, a
+/// new table; for them the part counts as applied from its first row on, and it is brought to its
+/// end whatever becomes of its connection. An OWN that takes the state away takes the half part
+/// with it. So nobody ever sees half a part but pulls, whose rows are promised one by one.
+///
+/// A table that is being filled is not in its
 /// partition: parts for it answer kRetry, images do not list it. It gets there in one step, with
 /// all rows, all dirty; so whatever comes before or after that step, a chain of images has all of
 /// the table's rows or does not list the table. A fill whose partition was replaced meanwhile is
@@ -123,6 +137,14 @@ class OwnedPartitions {
   /// reported without one. Each is answered once, by Written. The caller limits how many are in
   /// memory.
   std::optional<SnapshotJob> NextSnapshot(TimePoint now);
+  /// The same in slices: begins the next image, if one is wanted and none is being copied; true: it
+  /// has, and CopyImage is to be called until it does not say kMore.
+  bool BeginImage(TimePoint now);
+  /// kGone: the image was of an epoch that is over. kDone: it is in `job`.
+  enum class Copy { kMore, kDone, kGone };
+  Copy CopyImage(WorkLimit* work, SnapshotJob* job);
+  /// True, once, when an image that had to wait for a part may begin now.
+  bool TakeImageReady() { return std::exchange(image_ready_, false); }
   void Written(PartitionId partition, SnapshotNumber number, absl::StatusOr<SnapshotFile> file,
                TimePoint now);
 
@@ -134,11 +156,21 @@ class OwnedPartitions {
   /// True when something has to be reported that no report has had yet.
   bool HasNews() const { return news_; }
 
-  /// Requests of workers; see FrameHandler.
+  /// One slice of a worker's request; see FrameHandler. `progress` is the request's own.
+  Progress Pull(const PullRequest& request, const Slice& slice, PullReply* reply,
+                RequestProgress* progress);
+  Progress Push(const PushRequest& request, const Slice& slice, PushReply* reply,
+                RequestProgress* progress);
+  /// The whole request in one go. A push requires that no partition holds half a part.
   void Pull(const PullRequest& request, PullReply* reply);
   void Push(const PushRequest& request, PushReply* reply);
-  /// What the newest of them cost: its time is shared out to its partitions by rows.
-  void CountServed(const ServedRequest& request);
+  /// What an answered request cost: its time is shared out to its partitions by rows.
+  void CountServed(const ServedRequest& request, const RequestProgress& progress);
+  /// The same of the newest one that was served in one go.
+  void CountServed(const ServedRequest& request) { CountServed(request, whole_); }
+
+  /// Hands out what takes long to free, for another thread to drop.
+  Garbage TakeGarbage();
 
   /// For tests: the partition, or null when it is not being served.
   const Partition* Find(PartitionId partition) const;
@@ -162,21 +194,13 @@ class OwnedPartitions {
     Manifest chain;               // when written
     uint64_t first_reported = 0;  // sequence of the first exchange that said so; 0: none yet
   };
-  /// What workers asked of a partition in this process, and how far that is reported.
-  struct Traffic {
-    uint64_t pulls = 0;
-    uint64_t pushes = 0;
-    uint64_t rows = 0;
-    uint64_t bytes = 0;
-    double service_ns = 0;
-    bool changed = false;      // since the newest report
-    uint64_t reported_in = 0;  // the exchange of a report without an answer yet; 0: none
-  };
+  using Traffic = RequestProgress::Traffic;
   struct Slot {
     Traffic traffic;
     OwnerEpoch told;   // newest epoch of any command
     OwnerEpoch epoch;  // of what is served, or loaded
     std::unique_ptr<Partition> partition;
+    uint64_t state = 0;  // which of all the states that were served here this one is
     std::optional<Load> load;
     std::map<TableId, uint64_t> fills;  // under way for this very partition: the ids of the jobs
     /// Why its newest load or write failed; empty: it did not, or nothing of it is wanted any more.
@@ -206,17 +230,26 @@ class OwnedPartitions {
   std::vector<TableId> WarmStartsWanted() const;
   void Accept(const AcceptedSnapshot& accepted);
   void WantSnapshot(const SnapshotCommand& command, uint64_t sequence);
-  void BeginSnapshot(Slot* slot, const SnapshotCommand& command, std::optional<SnapshotJob>* job);
+  /// True when there is an image to be copied.
+  bool BeginSnapshot(Slot* slot, const SnapshotCommand& command);
   /// What a worker's part meets before its partition: kOk when the partition serves that epoch.
   wire::PartCode Admit(uint32_t partition, uint64_t owner_epoch);
   /// Floats of a row, 0: the table is not known.
   uint32_t Width(uint32_t table) const;
   /// Counts a part of `keys` rows and `floats` values that was answered OK.
-  void CountPart(Slot* slot, uint64_t Traffic::* kind, uint64_t keys, uint64_t floats);
-  wire::PartReply PullPart(Slot* slot, const wire::PullPart& part, std::span<const uint64_t> keys,
-                           wire::Encoding encoding, std::span<float>* values, std::string* text);
-  wire::PartReply PushPart(Slot* slot, const wire::PushPart& part, std::span<const uint64_t> keys,
-                           std::span<const float> values, std::string* text);
+  void CountPart(Slot* slot, uint64_t Traffic::* kind, uint64_t keys, uint64_t floats,
+                 RequestProgress* progress);
+  void BeginPull(const PullRequest& request, PullReply* reply);
+  void BeginPush(const PushRequest& request, PushReply* reply, RequestProgress* progress);
+  /// One part, or as much of it as the slice allows: absent, then.
+  std::optional<wire::PartReply> PullPart(const PullRequest& request, const Slice& slice,
+                                          PullReply* reply, RequestProgress* progress);
+  std::optional<wire::PartReply> PushPart(const PushRequest& request, const Slice& slice,
+                                          PushReply* reply, RequestProgress* progress);
+  std::optional<ApplyResult> ApplyPart(Slot* slot, const PushRequest& request, WorkLimit* work,
+                                       RequestProgress* progress);
+  wire::PartReply AnswerOf(Slot* slot, const wire::PushPart& part, const ApplyResult& result,
+                           std::string* text, RequestProgress* progress);
 
   const Options options_;
   std::vector<Slot> slots_;  // partition P at P / lane_count
@@ -233,12 +266,13 @@ class OwnedPartitions {
   std::chrono::nanoseconds service_{0};
   size_t next_traffic_ = 0;  // slot with which the next report of traffic begins
   Part part_;                // reused between pushes
-  /// Of the newest request: what was served, and how many rows. Reused.
-  struct Served {
-    Traffic* traffic;
-    uint64_t rows;
-  };
-  std::vector<Served> served_;
+  RequestProgress whole_;    // of requests in one go
+  uint64_t states_ = 0;      // that were served
+  /// An image that is being copied, without its rows.
+  std::optional<SnapshotJob> copying_;
+  bool image_waits_ = false;  // for a part to be whole
+  bool image_ready_ = false;
+  Garbage garbage_;
 };
 
 }  // namespace muster::ps

@@ -19,6 +19,9 @@ uint64_t KeyCount(const std::vector<wire::Group>& groups) {
   return keys;
 }
 
+/// What a part costs besides its rows, in bytes that could be moved instead.
+constexpr uint64_t kPartWork = 1024;
+
 /// Why the value at `position` of rows of `keys` cannot be sent.
 std::string TooLarge(const TableSpec& table, std::span<const uint64_t> keys, float value,
                      size_t position, wire::Encoding encoding) {
@@ -46,31 +49,30 @@ uint32_t OwnedPartitions::Width(uint32_t table) const {
 }
 
 void OwnedPartitions::CountPart(Slot* slot, uint64_t Traffic::* kind, uint64_t keys,
-                                uint64_t floats) {
+                                uint64_t floats, RequestProgress* progress) {
   Traffic& traffic = slot->traffic;
   ++(traffic.*kind);
   traffic.rows += keys;
   traffic.bytes += keys * sizeof(uint64_t) + floats * sizeof(float);
   traffic.changed = true;
-  served_.push_back({&traffic, keys});
+  progress->served.push_back({&traffic, keys});
 }
 
-void OwnedPartitions::CountServed(const ServedRequest& request) {
+void OwnedPartitions::CountServed(const ServedRequest& request, const RequestProgress& progress) {
   counters_.received_bytes += request.received_bytes;
   counters_.sent_bytes += request.sent_bytes;
   service_ += request.time;
   uint64_t rows = 0;
-  for (const Served& served : served_) rows += served.rows;
+  for (const auto& served : progress.served) rows += served.rows;
   if (rows == 0) return;
   const double per_row = static_cast<double>(request.time.count()) / static_cast<double>(rows);
-  for (const Served& served : served_) {
+  for (const auto& served : progress.served) {
     served.traffic->service_ns += per_row * static_cast<double>(served.rows);
   }
 }
 
-void OwnedPartitions::Pull(const PullRequest& request, PullReply* reply) {
+void OwnedPartitions::BeginPull(const PullRequest& request, PullReply* reply) {
   ++counters_.pulls;
-  served_.clear();
   // First what each part may have, so that the values are sized once.
   uint64_t floats = 0;
   reply->parts.reserve(request.parts.size());
@@ -93,111 +95,165 @@ void OwnedPartitions::Pull(const PullRequest& request, PullReply* reply) {
     if (code == PartCode::kOk) floats += part_floats;
     reply->parts.push_back({.partition = part.partition, .code = code});
   }
-  if (!reply->values.Resize(floats * sizeof(float))) {
-    for (wire::PartReply& part : reply->parts) part.code = PartCode::kRetry;
-    return;
+  if (reply->values.Resize(floats * sizeof(float))) return;
+  for (wire::PartReply& part : reply->parts) part.code = PartCode::kRetry;
+}
+
+Progress OwnedPartitions::Pull(const PullRequest& request, const Slice& slice, PullReply* reply,
+                               RequestProgress* progress) {
+  if (slice.abandoned) return Progress::kDone;
+  if (slice.first) {
+    progress->Begin();
+    BeginPull(request, reply);
   }
-  std::span<float> rest = reply->values.floats();
-  std::span<const uint64_t> keys = request.keys;
-  for (size_t i = 0; i < request.parts.size(); ++i) {
-    const wire::PullPart& part = request.parts[i];
-    const uint64_t count = KeyCount(part.groups);
-    if (reply->parts[i].code == PartCode::kOk) {
-      reply->parts[i] =
-          PullPart(Find(part.partition), part, keys, request.encoding, &rest, &reply->text);
+  for (; progress->part < request.parts.size(); ++progress->part, progress->BeginPart()) {
+    if (slice.work->spent()) return Progress::kMore;
+    wire::PartReply& answer = reply->parts[progress->part];
+    if (answer.code == PartCode::kOk) {
+      const auto pulled = PullPart(request, slice, reply, progress);
+      if (!pulled.has_value()) return Progress::kMore;
+      answer = *pulled;
     }
+    progress->keys += KeyCount(request.parts[progress->part].groups);
+    slice.work->Spend(kPartWork);
+  }
+  MUSTER_CHECK(reply->values.Resize(progress->floats * sizeof(float)));
+  return Progress::kDone;
+}
+
+std::optional<wire::PartReply> OwnedPartitions::PullPart(const PullRequest& request,
+                                                         const Slice& slice, PullReply* reply,
+                                                         RequestProgress* progress) {
+  const wire::PullPart& part = request.parts[progress->part];
+  const auto answer = [&](PartCode code) {
+    return wire::PartReply{.partition = part.partition, .code = code};
+  };
+  Slot* const slot = Find(part.partition);
+  // Its owner may have changed since the slice before.
+  const PartCode admitted = Admit(part.partition, part.owner_epoch);
+  if (admitted != PartCode::kOk) return answer(admitted);
+  std::span<const uint64_t> keys = request.keys.subspan(progress->keys);
+  std::span<float> values = reply->values.floats().subspan(progress->floats);
+  PartProgress& at = progress->in_part;
+  for (size_t i = 0; i < part.groups.size(); ++i) {
+    const TableId table(part.groups[i].table);
+    const size_t width = Width(part.groups[i].table), count = part.groups[i].keys;
+    while (i == at.group && at.row < count) {
+      if (slice.work->spent()) return std::nullopt;
+      const std::span<const uint64_t> some = keys.subspan(at.row, count - at.row);
+      const std::span<float> rows = values.subspan(at.row * width, some.size() * width);
+      const auto pulled = slot->partition->PullSome(table, some, rows, slice.work);
+      if (!pulled.ok()) {
+        reply->text = fmt::format("partition {}: {}", part.partition, Message(pulled.status()));
+        const bool unknown = pulled.status().code() == absl::StatusCode::kNotFound;
+        return answer(unknown ? PartCode::kRetry : PartCode::kBadRequest);
+      }
+      const std::span<const float> got = rows.first(*pulled * width);
+      if (const size_t bad = wire::FirstUnencodable(got, request.encoding); bad != got.size()) {
+        reply->text = TooLarge(tables_.at(table).spec, some, got[bad], bad, request.encoding);
+        return answer(PartCode::kBadRequest);
+      }
+      counters_.pulled_rows += *pulled;
+      at.row += *pulled;
+    }
+    if (i == at.group) at = {.group = i + 1};
     keys = keys.subspan(count);
+    values = values.subspan(count * width);
   }
-  const size_t used = floats - rest.size();
-  MUSTER_CHECK(reply->values.Resize(used * sizeof(float)));
+  const size_t begin = progress->floats;
+  progress->floats = reply->values.size() / sizeof(float) - values.size();
+  CountPart(slot, &Traffic::pulls, KeyCount(part.groups), progress->floats - begin, progress);
+  return answer(PartCode::kOk);
 }
 
-wire::PartReply OwnedPartitions::PullPart(Slot* slot, const wire::PullPart& part,
-                                          std::span<const uint64_t> keys, wire::Encoding encoding,
-                                          std::span<float>* values, std::string* text) {
-  std::span<float> rest = *values;
-  uint64_t pulled = 0;
-  for (const wire::Group& group : part.groups) {
-    const size_t floats = size_t{group.keys} * Width(group.table);
-    const absl::Status status =
-        slot->partition->Pull(TableId(group.table), keys.first(group.keys), rest.first(floats));
-    if (!status.ok()) {
-      *text = fmt::format("partition {}: {}", part.partition, Message(status));
-      const bool unknown = status.code() == absl::StatusCode::kNotFound;
-      return {.partition = part.partition,
-              .code = unknown ? PartCode::kRetry : PartCode::kBadRequest};
-    }
-    if (const size_t bad = wire::FirstUnencodable(rest.first(floats), encoding); bad != floats) {
-      *text = TooLarge(tables_.at(TableId(group.table)).spec, keys, rest[bad], bad, encoding);
-      return {.partition = part.partition, .code = PartCode::kBadRequest};
-    }
-    keys = keys.subspan(group.keys);
-    rest = rest.subspan(floats);
-    counters_.pulled_rows += group.keys;
-    pulled += group.keys;
-  }
-  CountPart(slot, &Traffic::pulls, pulled, values->size() - rest.size());
-  *values = rest;
-  return {.partition = part.partition, .code = PartCode::kOk};
-}
-
-void OwnedPartitions::Push(const PushRequest& request, PushReply* reply) {
+void OwnedPartitions::BeginPush(const PushRequest& request, PushReply* reply,
+                                RequestProgress* progress) {
   ++counters_.pushes;
-  served_.clear();
   // Where a part's rows begin follows from the widths of all tables before it, so a push is only
   // served when all of them are known and everything adds up.
   uint64_t floats = 0;
-  bool all_known = true;
+  progress->all_known = true;
   for (const wire::PushPart& part : request.parts) {
     for (const wire::Group& group : part.groups) {
       const uint32_t width = Width(group.table);
-      if (width == 0) all_known = false;
+      if (width == 0) progress->all_known = false;
       floats += uint64_t{group.keys} * width;
     }
   }
-  const bool fits = floats == request.values.size();
-  if (all_known && !fits) {
+  progress->fits = floats == request.values.size();
+  if (progress->all_known && !progress->fits) {
     reply->text = fmt::format(
         "the push has {} values, its keys and the widths of its tables make "
         "{}: the worker has another idea of a table's width",
         request.values.size(), floats);
   }
-  std::span<const uint64_t> keys = request.keys;
-  std::span<const float> values = request.values;
   reply->parts.reserve(request.parts.size());
-  for (const wire::PushPart& part : request.parts) {
-    const PartCode code = Admit(part.partition, part.owner_epoch);
-    if (code == PartCode::kWrongOwner) ++counters_.parts_wrong_owner;
-    if (code != PartCode::kOk) {
-      reply->parts.push_back({.partition = part.partition, .code = code});
-    } else if (!all_known) {
-      reply->parts.push_back({.partition = part.partition, .code = PartCode::kRetry});
-    } else if (!fits) {
-      reply->parts.push_back({.partition = part.partition, .code = PartCode::kBadRequest});
-    } else {
-      reply->parts.push_back(PushPart(Find(part.partition), part, keys, values, &reply->text));
-    }
-    if (!all_known || !fits) continue;
-    for (const wire::Group& group : part.groups) {
-      keys = keys.subspan(group.keys);
-      values = values.subspan(size_t{group.keys} * Width(group.table));
-    }
-  }
 }
 
-wire::PartReply OwnedPartitions::PushPart(Slot* slot, const wire::PushPart& part,
-                                          std::span<const uint64_t> keys,
-                                          std::span<const float> values, std::string* text) {
+Progress OwnedPartitions::Push(const PushRequest& request, const Slice& slice, PushReply* reply,
+                               RequestProgress* progress) {
+  if (slice.first) {
+    progress->Begin();
+    BeginPush(request, reply, progress);
+  }
+  for (; progress->part < request.parts.size(); ++progress->part, progress->BeginPart()) {
+    const bool half = progress->in_part.stage == PartProgress::Stage::kApplying;
+    if (slice.abandoned && (!half || MUSTER_PLANTED(kHalfLeft))) return Progress::kDone;
+    if (slice.work->spent()) return Progress::kMore;
+    const std::optional<wire::PartReply> answer = PushPart(request, slice, reply, progress);
+    if (!answer.has_value()) return Progress::kMore;
+    slice.work->Spend(kPartWork);
+    reply->parts.push_back(*answer);
+    if (!progress->all_known || !progress->fits) continue;
+    for (const wire::Group& group : request.parts[progress->part].groups) {
+      progress->keys += group.keys;
+      progress->floats += size_t{group.keys} * Width(group.table);
+    }
+  }
+  return Progress::kDone;
+}
+
+std::optional<wire::PartReply> OwnedPartitions::PushPart(const PushRequest& request,
+                                                         const Slice& slice, PushReply* reply,
+                                                         RequestProgress* progress) {
+  const wire::PushPart& part = request.parts[progress->part];
+  const auto answer = [&](PartCode code) {
+    return wire::PartReply{.partition = part.partition, .code = code};
+  };
+  Slot* const slot = Find(part.partition);
+  if (progress->state != 0 && (slot->partition == nullptr || slot->state != progress->state)) {
+    progress->BeginPart();  // the state that it was for is gone, and with it what was applied
+  }
+  if (progress->in_part.stage != PartProgress::Stage::kApplying) {
+    const PartCode code = Admit(part.partition, part.owner_epoch);
+    if (code == PartCode::kWrongOwner) ++counters_.parts_wrong_owner;
+    if (code != PartCode::kOk) return answer(code);
+    if (!progress->all_known) return answer(PartCode::kRetry);
+    if (!progress->fits) return answer(PartCode::kBadRequest);
+    if (slot->partition->holds_half()) return std::nullopt;  // of another request: after it
+    progress->state = slot->state;
+  }
+  const std::optional<ApplyResult> result = ApplyPart(slot, request, slice.work, progress);
+  if (!result.has_value()) return std::nullopt;
+  if (image_waits_) {
+    image_waits_ = false;
+    image_ready_ = true;
+  }
+  return AnswerOf(slot, part, *result, &reply->text, progress);
+}
+
+std::optional<ApplyResult> OwnedPartitions::ApplyPart(Slot* slot, const PushRequest& request,
+                                                      WorkLimit* work, RequestProgress* progress) {
+  const wire::PushPart& part = request.parts[progress->part];
+  std::span<const uint64_t> keys = request.keys.subspan(progress->keys);
+  std::span<const float> values = request.values.subspan(progress->floats);
   part_.shard = {DatasetId(part.dataset), EpochIndex(part.epoch), ShardIndex(part.shard_index)};
   part_.minibatch = MinibatchIndex(part.minibatch);
   part_.token = LeaseToken::FromValue(part.token);
   part_.step = part.step;
   part_.groups.clear();
-  uint64_t pushed_rows = 0, pushed_floats = 0;
   for (const wire::Group& group : part.groups) {
     const size_t floats = size_t{group.keys} * Width(group.table);
-    pushed_rows += group.keys;
-    pushed_floats += floats;
     part_.groups.push_back({TableId(group.table), keys.first(group.keys), values.first(floats)});
     keys = keys.subspan(group.keys);
     values = values.subspan(floats);
@@ -206,18 +262,23 @@ wire::PartReply OwnedPartitions::PushPart(Slot* slot, const wire::PushPart& part
     const std::vector<PartGroup> groups = part_.groups;
     for (size_t i = 0; i + 1 < groups.size(); ++i) {
       part_.groups = {groups[i]};
-      slot->partition->Apply(part_);
+      if (!slot->partition->holds_half()) slot->partition->Apply(part_);
     }
     part_.groups = {groups.back()};
   }
-  const ApplyResult result = slot->partition->Apply(part_);
+  return slot->partition->Apply(part_, &progress->in_part, work);
+}
+
+wire::PartReply OwnedPartitions::AnswerOf(Slot* slot, const wire::PushPart& part,
+                                          const ApplyResult& result, std::string* text,
+                                          RequestProgress* progress) {
   wire::PartReply reply{.partition = part.partition};
   switch (result.code) {
     case ApplyCode::kApplied:
       ++counters_.parts_applied;
       break;
     case ApplyCode::kSkipped:
-      if (!part_.groups.empty()) ++counters_.parts_skipped;
+      if (!part.groups.empty()) ++counters_.parts_skipped;
       reply.skipped = true;
       break;
     case ApplyCode::kMissing:
@@ -235,10 +296,27 @@ wire::PartReply OwnedPartitions::PushPart(Slot* slot, const wire::PushPart& part
       reply.code = PartCode::kBadRequest;
       break;
   }
-  if (reply.code == PartCode::kOk && !part_.groups.empty()) {
-    CountPart(slot, &Traffic::pushes, pushed_rows, pushed_floats);
+  if (reply.code == PartCode::kOk && !part.groups.empty()) {
+    uint64_t rows = 0, floats = 0;
+    for (const wire::Group& group : part.groups) {
+      rows += group.keys;
+      floats += uint64_t{group.keys} * Width(group.table);
+    }
+    CountPart(slot, &Traffic::pushes, rows, floats, progress);
   }
   return reply;
+}
+
+void OwnedPartitions::Pull(const PullRequest& request, PullReply* reply) {
+  WorkLimit work = WorkLimit::None();
+  const Slice slice{.work = &work};
+  MUSTER_CHECK(Pull(request, slice, reply, &whole_) == Progress::kDone);
+}
+
+void OwnedPartitions::Push(const PushRequest& request, PushReply* reply) {
+  WorkLimit work = WorkLimit::None();
+  const Slice slice{.work = &work};
+  MUSTER_CHECK(Push(request, slice, reply, &whole_) == Progress::kDone);
 }
 
 }  // namespace muster::ps

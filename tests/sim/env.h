@@ -36,6 +36,9 @@ struct Knobs {
   /// Connections begin with a greeting that names the server's incarnation, as the real ones do;
   /// else a request reaches whoever has the address by then. The protocol must not need it.
   bool greets = true;
+  /// Lanes serve requests and copy images in slices of a row or a few, with others in between; now
+  /// and then a connection ends between two slices.
+  bool slices = false;
   /// The supervisor kills what the master calls lost with a chance of 1 in this, every 200 ms.
   uint32_t patience = 3;
   /// Answers of the master leave out what may come later (late_news.h).

@@ -17,6 +17,10 @@
   X(kStaleLease, "stale-lease", "a part below the floor refused")                     \
   X(kWrongOwner, "wrong-owner", "a part for another owner epoch refused")             \
   X(kRetry, "retry", "a part for a partition that loads")                             \
+  X(kHalfPart, "half-part", "a part that took several slices")                        \
+  X(kHeldPart, "held-part", "a part that waited for another one to be whole")         \
+  X(kHalfAbandoned, "half-abandoned", "half applied when its connection died")        \
+  X(kImageWaits, "image-waits", "an image that waited for a part to be whole")        \
   X(kZombiePush, "zombie-push", "a push to a server whose place another has taken")   \
   X(kReasserted, "reasserted", "a lease told to a restarted master")                  \
   X(kReasserted2, "reasserted-done", "a done under a lease of an earlier master")     \

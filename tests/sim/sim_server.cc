@@ -12,10 +12,10 @@ namespace muster::sim {
 namespace {
 
 constexpr milliseconds kServerCallTimeout{600};
-constexpr nanoseconds kLaneDelay{200'000};
 // As a real server's, and how long a lane is busy at most.
 constexpr milliseconds kLanePatience{100}, kLaneBusyMax{600};
 constexpr uint64_t kBusyEvery = 60;
+constexpr nanoseconds kSliceDelayMax{3'000'000};
 
 const Node* FindNode(const MasterCore& core, ServerId id) {
   const auto node = core.nodes().nodes().find(NodeTable::ServerName(id));
@@ -37,6 +37,7 @@ SimServer::SimServer(Env* env, ProcessRef process, uint32_t slot, uint64_t start
       rng_(env->Stream(2, process_->id)),
       torn_(env->Stream(9, process_->id)),
       busy_(env->Stream(12, process_->id)),
+      slices_(env->Stream(14, process_->id)),
       lanes_(env->knobs.lanes),
       late_news_(env->Stream(6, process_->id).Next(), env->knobs.late_news) {}
 
@@ -275,14 +276,47 @@ void SimServer::Post(Lane* lane, std::function<void()> task) {
   env_->scheduler.At(lane->free_at, process_, std::move(task));
 }
 
+void SimServer::PostSlice(Lane* lane, std::function<void()> task) {
+  // A slice is short, but others come in between.
+  lane->free_at = std::max(
+      lane->free_at, env_->scheduler.now() + nanoseconds(slices_.Below(kSliceDelayMax.count())));
+  env_->scheduler.At(lane->free_at, process_, std::move(task));
+}
+
 void SimServer::Pump(Lane* lane) {
   for (ps::LoadJob& job : lane->owned->TakeLoads(Now())) BeginLoad(lane, std::move(job));
+  if (env_->knobs.slices) {
+    if (!lane->copying && images_free_ > 0 && lane->owned->BeginImage(Now())) {
+      --images_free_;
+      lane->copying = true;
+      PostSlice(lane, [this, lane] { CopyImage(lane); });
+    }
+    return WakeIfNews(*lane);
+  }
   while (images_free_ > 0) {
     std::optional<ps::SnapshotJob> job = lane->owned->NextSnapshot(Now());
     if (!job.has_value()) break;
+    --images_free_;
     BeginWrite(lane, *std::move(job));
   }
   WakeIfNews(*lane);
+}
+
+void SimServer::CopyImage(Lane* lane) {
+  WorkLimit work(1 + slices_.Below(100));
+  ps::SnapshotJob job;
+  switch (lane->owned->CopyImage(&work, &job)) {
+    case ps::OwnedPartitions::Copy::kMore:
+      return PostSlice(lane, [this, lane] { CopyImage(lane); });
+    case ps::OwnedPartitions::Copy::kGone:
+      ++images_free_;
+      break;
+    case ps::OwnedPartitions::Copy::kDone:
+      BeginWrite(lane, std::move(job));
+      break;
+  }
+  lane->copying = false;
+  Pump(lane);
 }
 
 void SimServer::BeginLoad(Lane* lane, ps::LoadJob job) {
@@ -335,7 +369,6 @@ void SimServer::CountImage(const ps::SnapshotJob& job) {
 }
 
 void SimServer::BeginWrite(Lane* lane, ps::SnapshotJob job) {
-  --images_free_;
   CountImage(job);
   env_->Say(*process_, "snapshot {} of partition {}, {}", ToString(job.number),
             job.partition.value(), job.image.kind == ps::SnapshotKind::kBase ? "base" : "delta");
@@ -353,63 +386,6 @@ void SimServer::BeginWrite(Lane* lane, ps::SnapshotJob job) {
       Post(&each, [this, &each] { Pump(&each); });
     }
   });
-}
-
-void SimServer::OnData(uint32_t lane, std::shared_ptr<const DataMessage> message,
-                       std::function<void(DataReply)> answer) {
-  if (lane >= lanes_.size() || lanes_[lane].owned == nullptr) return;
-  Post(&lanes_[lane], [this, lane, message, answer = std::move(answer)] {
-    DataReply reply = message->push ? Push(&lanes_[lane], *message) : Pull(&lanes_[lane], *message);
-    lanes_[lane].owned->CountServed({.received_bytes = 1, .sent_bytes = 1, .time = kLaneDelay});
-    answer(env_->knobs.wire ? ThroughWire(reply, message->push) : std::move(reply));
-  });
-}
-
-DataReply SimServer::Pull(Lane* lane, const DataMessage& message) {
-  ps::PullReply reply;
-  lane->owned->Pull({message.pull_parts, message.keys, wire::Encoding::kFloat32}, &reply);
-  auto rows = std::make_shared<float[]>(reply.values.size() / sizeof(float) + 1);
-  if (reply.values.size() > 0) {
-    std::memcpy(rows.get(), reply.values.data(), reply.values.size());
-  }
-  return {std::move(reply.parts), std::move(reply.text), std::move(rows)};
-}
-
-DataReply SimServer::Push(Lane* lane, const DataMessage& message) {
-  ps::PushReply reply;
-  lane->owned->Push({message.push_parts, message.keys, message.values}, &reply);
-  CheckPushed(lane, message, reply);
-  return {std::move(reply.parts), std::move(reply.text), nullptr};
-}
-
-void SimServer::CheckPushed(Lane* lane, const DataMessage& message, const ps::PushReply& reply) {
-  for (size_t i = 0; i < reply.parts.size(); ++i) {
-    const wire::PushPart& part = message.push_parts[i];
-    const wire::PartReply& answer = reply.parts[i];
-    env_->Say(*process_, "part {}/{}/{} minibatch {} partition {} token {}: {}{}", part.dataset,
-              part.epoch, part.shard_index, part.minibatch, part.partition,
-              ToString(LeaseToken::FromValue(part.token)), static_cast<int>(answer.code),
-              answer.skipped ? " skipped" : "");
-    if (env_->forgotten.contains(LeaseToken::FromValue(part.token))) {
-      env_->probes.Hit(Probe::kForgottenPart);
-    }
-    if (part.groups.empty()) {
-      if (answer.code == wire::PartCode::kOk) env_->probes.Hit(Probe::kAskedThere);
-      if (answer.code == wire::PartCode::kMissing) env_->probes.Hit(Probe::kAskedMissing);
-    } else if (answer.skipped) {
-      env_->probes.Hit(Probe::kSkipped);
-    }
-    if (answer.code == wire::PartCode::kStaleLease) env_->probes.Hit(Probe::kStaleLease);
-    if (answer.code == wire::PartCode::kWrongOwner) env_->probes.Hit(Probe::kWrongOwner);
-    if (answer.code == wire::PartCode::kRetry) env_->probes.Hit(Probe::kRetry);
-    if (answer.code == wire::PartCode::kBadRequest) env_->oracle.Fail("bad-request", reply.text);
-    const ps::Partition* partition = lane->owned->Find(PartitionId(part.partition));
-    if (partition == nullptr) continue;
-    const ShardId shard{DatasetId(part.dataset), EpochIndex(part.epoch),
-                        ShardIndex(part.shard_index)};
-    env_->oracle.OnPart(*partition, shard, MinibatchIndex(part.minibatch),
-                        answer.code == wire::PartCode::kOk);
-  }
 }
 
 }  // namespace muster::sim

@@ -41,9 +41,23 @@ class SimServer {
               std::function<void(DataReply)> answer);
 
  private:
+  /// A task of a lane takes so long at most.
+  static constexpr nanoseconds kLaneDelay{200'000};
   struct Lane {
     std::unique_ptr<ps::OwnedPartitions> owned;
     TimePoint free_at{};
+    bool copying = false;  // an image; the next slice is posted
+  };
+  /// A request that is served in slices.
+  struct Sliced {
+    std::shared_ptr<const DataMessage> message;
+    std::function<void(DataReply)> answer;
+    ps::RequestProgress progress;
+    ps::PullReply pull;
+    ps::PushReply push;
+    bool first = true;
+    bool abandoned = false;
+    size_t checked = 0;  // parts of the push
   };
 
   TimePoint Now() const { return process_->Local(env_->scheduler.now()); }
@@ -77,7 +91,13 @@ class SimServer {
   void WakeIfNews(const Lane& lane);
   DataReply Pull(Lane* lane, const DataMessage& message);
   DataReply Push(Lane* lane, const DataMessage& message);
-  void CheckPushed(Lane* lane, const DataMessage& message, const ps::PushReply& reply);
+  static DataReply ReplyOf(ps::PullReply reply);
+  void CountSlice(Lane* lane, const Sliced& request, ps::Progress progress);
+  void GoOn(Lane* lane, const std::shared_ptr<Sliced>& request);
+  void PostSlice(Lane* lane, std::function<void()> task);
+  void CopyImage(Lane* lane);
+  /// Of the parts from `from` on.
+  void CheckPushed(Lane* lane, const DataMessage& message, const ps::PushReply& reply, size_t from);
   void AddMissing(ServerExchangeRequest* request);
   void CountRequest(const ServerExchangeRequest& request);
   static void CountRefused(Env* env, const ServerExchangeRequest& request, const MasterCore& core,
@@ -88,7 +108,7 @@ class SimServer {
   const ProcessRef process_;
   const uint32_t slot_;
   const uint64_t start_;
-  Rng rng_, torn_, busy_;
+  Rng rng_, torn_, busy_, slices_;
   ServerIncarnation incarnation_;
   std::vector<Lane> lanes_;
   std::optional<ps::ControlState> control_;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <boost/asio/generic/stream_protocol.hpp>
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "absl/status/status.h"
 #include "ps/net/aligned_buffer.h"
 #include "ps/net/frame_handler.h"
+#include "ps/net/internal/request.h"
 #include "ps/net/lane.h"
 
 namespace muster::ps {
@@ -22,11 +24,14 @@ struct ConnectionContext {
   FrameHandler* handler = nullptr;
   const LaneLimits* limits = nullptr;
   const Clock* clock = nullptr;
+  /// Takes a large buffer that is no longer needed: to free it at once would hold the lane.
+  std::function<void(AlignedBuffer)> discard;
 };
 
-/// One peer of a lane: reads frames, hands them to the handler, queues and writes the replies.
-/// Lives as long as an operation of its socket is under way; every member runs on the lane's
-/// thread.
+/// One peer of a lane: reads frames, has them served in slices, queues and writes the replies. A
+/// slice ends when as much is done as LaneLimits::slice_bytes says; the next one is posted, so the
+/// lane's other connections and tasks come in between. Meanwhile nothing is read. Lives as long as
+/// an operation of its socket or a slice is under way; every member runs on the lane's thread.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Socket = boost::asio::generic::stream_protocol::socket;
@@ -35,6 +40,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// where the peer is, for messages.
   Connection(Socket socket, std::string origin, const ConnectionContext* context,
              std::function<void(Connection*)> on_closed);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
 
   /// Begins to read. Once.
   void Start();
@@ -58,28 +66,33 @@ class Connection : public std::enable_shared_from_this<Connection> {
     kClosing,  // an error is queued; nothing is read any more
   };
 
-  /// Takes frames out of the staging buffer until it needs more bytes or must wait for the peer.
+  /// Begins a slice: goes on with the request that is under work, and takes frames out of the
+  /// staging buffer, until it needs more bytes, must wait for the peer, or the slice ends.
   void Parse();
+  /// The next slice, after everything else that the lane has to do.
+  void PostSlice();
   void ReadStage();
+  /// Takes the next header out of the staging buffer.
+  absl::Status TakeHeader();
   /// Sizes the blocks for the header and moves into them what the staging buffer has of them.
   absl::Status BeginBody();
   /// Reads the rest of the blocks straight into place.
   void ReadBody();
-  /// Serves the frame that is now complete.
+  /// Serves the frame that is now complete, or begins to.
   absl::Status Serve();
-  absl::Status ServeRequest();
   absl::Status ServeHello();
-  absl::Status ServePull();
-  absl::Status ServePush();
-  absl::Status CheckChecksum();
-  std::string_view directory() const;
+  /// One slice of the request under work.
+  absl::StatusOr<Progress> ServeRequest(WorkLimit* work);
+  void Answer();
+  /// Gives back what is too large to be kept for the next frame.
+  void Trim(AlignedBuffer* buffer);
 
   /// Queues a frame; Flush sends it.
-  void Send(wire::Kind kind, std::string directory, uint32_t parts, AlignedBuffer values,
+  void Send(const wire::Header& header, std::string directory, AlignedBuffer values,
             size_t value_bytes);
+  /// The same for a frame that is a directory alone.
+  void SendText(wire::Kind kind, std::string directory);
   void SendError(const absl::Status& status);
-  /// Tells the handler when a part of the reply is refused.
-  void TellRefused(const std::vector<wire::PartReply>& parts, const std::string& text);
   std::string PeerName() const;
   /// Starts to write what is queued, unless a write is under way.
   void Flush();
@@ -107,11 +120,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   size_t begin_ = 0;
   size_t end_ = 0;
   wire::Header header_;
-  AlignedBuffer directory_in_;
-  AlignedBuffer keys_in_;
-  AlignedBuffer values_in_;
-  AlignedBuffer widened_;  // values of a narrow push as float32
+  FrameBlocks in_;
   size_t body_received_ = 0;
+  Request request_;
+  std::chrono::nanoseconds request_time_{0};  // of its slices
 
   // Outgoing: the first writing_ frames of out_ are in a write.
   std::deque<Outgoing> out_;

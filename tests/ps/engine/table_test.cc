@@ -26,6 +26,37 @@ TableSpec Spec(uint32_t dim, OptimizerSpec optimizer) {
   return spec;
 }
 
+/// In slices of this much work, each of which must get somewhere.
+constexpr uint64_t kSlice = 5'000;
+
+void Apply(Table* table, std::span<const uint64_t> keys, std::span<const float> gradients,
+           uint64_t step) {
+  while (!keys.empty()) {
+    WorkLimit work(kSlice);
+    const size_t rows = table->Apply(keys, gradients, step, &work);
+    ASSERT_GT(rows, 0u);
+    keys = keys.subspan(rows);
+    gradients = gradients.subspan(rows * table->dim());
+  }
+}
+void Pull(const Table& table, std::span<const uint64_t> keys, std::span<float> values) {
+  while (!keys.empty()) {
+    WorkLimit work(kSlice);
+    const size_t rows = table.Pull(keys, values, &work);
+    ASSERT_GT(rows, 0u);
+    keys = keys.subspan(rows);
+    values = values.subspan(rows * table.dim());
+  }
+}
+RowImage Image(Table* table, Table::Rows which) {
+  table->BeginImage(which);
+  for (bool whole = false; !whole;) {
+    WorkLimit work(100);
+    whole = table->CopyImage(&work);
+  }
+  return table->TakeImage();
+}
+
 /// The batched paths against rows kept one by one in a map.
 TEST(TableTest, BatchesOfRandomKeysEqualRowsKeptOneByOne) {
   const OptimizerSpec optimizers[] = {SumSpec{}, AdagradSpec{.learning_rate = 0.1f}, AdamSpec{},
@@ -58,8 +89,8 @@ TEST(TableTest, BatchesOfRandomKeysEqualRowsKeptOneByOne) {
         float* const rows[] = {row->second.data()};
         ApplyRows(spec.optimizer, ScheduleFactor(spec.schedule, step), dim, rows, gradient.data());
       }
-      ASSERT_TRUE(table.Check(keys, gradients).ok());
-      table.Apply(keys, gradients, step);
+      ASSERT_TRUE(table.CheckPush(keys, gradients).ok());
+      Apply(&table, keys, gradients, step);
     }
     ASSERT_EQ(table.rows(), truth.size());
     ASSERT_EQ(table.dirty_rows(), truth.size());
@@ -76,9 +107,9 @@ TEST(TableTest, BatchesOfRandomKeysEqualRowsKeptOneByOne) {
       expected.insert(expected.end(), row.begin(), row.end());
     }
     std::vector<float> values(expected.size());
-    table.Pull(keys, values);
+    Pull(table, keys, values);
     ASSERT_EQ(values, expected) << "seed " << seed;
-    const RowImage image = table.Image(Table::Rows::kAll);
+    const RowImage image = Image(&table, Table::Rows::kAll);
     for (size_t i = 0; i < image.keys.size(); ++i) {
       const auto begin = image.rows.begin() + static_cast<std::ptrdiff_t>(i * image.floats_per_row);
       ASSERT_EQ(std::vector<float>(begin, begin + image.floats_per_row), truth.at(image.keys[i]));
@@ -91,9 +122,9 @@ TEST(TableTest, AKeyThatComesTwiceTakesTwoSteps) {
   const std::vector<uint64_t> keys{3, 3};
   const std::vector<float> gradients{1, 2};
   float before = 0, after = 0;
-  table.Pull(std::span(keys).first(1), {&before, 1});
-  table.Apply(keys, gradients, 0);
-  table.Pull(std::span(keys).first(1), {&after, 1});
+  Pull(table, std::span(keys).first(1), {&before, 1});
+  Apply(&table, keys, gradients, 0);
+  Pull(table, std::span(keys).first(1), {&after, 1});
   EXPECT_FLOAT_EQ(after, before + 3);
   EXPECT_EQ(table.rows(), 1u);
   EXPECT_EQ(table.dirty_rows(), 1u);
@@ -104,9 +135,11 @@ class DirtyRowsTest : public ::testing::Test {
  protected:
   void Push(std::vector<uint64_t> keys) {
     const std::vector<float> ones(keys.size(), 1);
-    table_.Apply(keys, ones, 0);
+    Apply(&table_, keys, ones, 0);
   }
-  std::vector<uint64_t> Image() { return table_.Image(Table::Rows::kDirty).keys; }
+  std::vector<uint64_t> Image(Table::Rows which = Table::Rows::kDirty) {
+    return ps::Image(&table_, which).keys;
+  }
 
   Table table_{Spec(1, SumSpec{}), 0};
 };
@@ -126,7 +159,7 @@ TEST_F(DirtyRowsTest, AreThoseChangedAfterTheAcceptedImage) {
   EXPECT_THAT(Image(), UnorderedElementsAre(1, 9));
   table_.Accept();
   EXPECT_EQ(table_.dirty_rows(), 0u);
-  EXPECT_EQ(table_.Image(Table::Rows::kAll).keys.size(), 4u);
+  EXPECT_EQ(Image(Table::Rows::kAll).size(), 4u);
 }
 
 TEST_F(DirtyRowsTest, OfAnImageThatIsNotAcceptedComeAgainOnce) {
@@ -136,7 +169,7 @@ TEST_F(DirtyRowsTest, OfAnImageThatIsNotAcceptedComeAgainOnce) {
   EXPECT_THAT(Image(), UnorderedElementsAre(1, 2, 3));
   EXPECT_THAT(Image(), UnorderedElementsAre(1, 2, 3));
   Push({3});
-  EXPECT_EQ(table_.Image(Table::Rows::kAll).keys.size(), 3u);
+  EXPECT_EQ(Image(Table::Rows::kAll).size(), 3u);
   table_.Accept();
   EXPECT_EQ(table_.dirty_rows(), 0u) << "a whole image has the dirty rows, too";
 }
@@ -162,7 +195,7 @@ TEST_F(DirtyRowsTest, InAnyOrderAreWhatTheModelSays) {
       const auto which = rng.Below(2) == 0 ? Table::Rows::kAll : Table::Rows::kDirty;
       imaged.merge(changed);
       changed.clear();
-      const std::vector<uint64_t> keys = table_.Image(which).keys;
+      const std::vector<uint64_t> keys = Image(which);
       if (which == Table::Rows::kDirty) {
         ASSERT_EQ(std::multiset<uint64_t>(keys.begin(), keys.end()),
                   std::multiset<uint64_t>(imaged.begin(), imaged.end()));
@@ -179,15 +212,104 @@ TEST_F(DirtyRowsTest, InAnyOrderAreWhatTheModelSays) {
   }
 }
 
+/// Images under work while rows change, against a copy of the rows at the cut.
+TEST(TableTest, AnImageIsTheTableAtTheCutWhateverChangesWhileItIsCopied) {
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    Rng rng(seed);
+    Table table(Spec(2, SumSpec{}), seed);
+    std::map<uint64_t, std::vector<float>> now;
+    std::set<uint64_t> dirty;
+    const auto push = [&](uint64_t count) {
+      for (uint64_t i = 0; i < count; ++i) {
+        const uint64_t key = rng.Below(200);
+        Apply(&table, {&key, 1}, std::vector<float>{1, 2}, 0);
+        std::vector<float> row(2);
+        Pull(table, {&key, 1}, row);
+        now[key] = row;
+        dirty.insert(key);
+      }
+    };
+    for (int round = 0; round < 20; ++round) {
+      push(rng.Below(60));
+      const auto which = rng.Below(2) == 0 ? Table::Rows::kAll : Table::Rows::kDirty;
+      const auto at_cut = now;
+      const auto dirty_at_cut = dirty;
+      table.BeginImage(which);
+      for (bool whole = false; !whole;) {
+        push(rng.Below(3));
+        WorkLimit work(1 + rng.Below(200));
+        whole = table.CopyImage(&work);
+      }
+      if (rng.Below(4) == 0) {
+        table.DropImage();
+        continue;
+      }
+      const RowImage image = table.TakeImage();
+      ASSERT_EQ(image.keys.size(),
+                which == Table::Rows::kAll ? at_cut.size() : dirty_at_cut.size());
+      std::set<uint64_t> keys(image.keys.begin(), image.keys.end());
+      ASSERT_EQ(keys.size(), image.keys.size()) << "no row comes twice";
+      for (size_t i = 0; i < image.keys.size(); ++i) {
+        ASSERT_EQ(at_cut.at(image.keys[i])[0], image.rows[2 * i]) << "seed " << seed;
+        ASSERT_TRUE(which == Table::Rows::kAll || dirty_at_cut.contains(image.keys[i]));
+      }
+      if (rng.Below(2) == 0) continue;
+      table.Accept();
+      std::erase_if(dirty, [&](uint64_t key) {
+        return at_cut.contains(key) && at_cut.at(key) == now.at(key);
+      });
+      ASSERT_EQ(table.dirty_rows(), dirty.size());
+    }
+  }
+}
+
+TEST(TableTest, ASliceDoesNoMoreThanItsLimitWhateverTheTableHolds) {
+  Table table(Spec(8, SumSpec{}), 0);
+  std::vector<uint64_t> keys(20'000);
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = i;
+  const std::vector<float> ones(keys.size() * 8, 1);
+  WorkLimit first(100'000);
+  const size_t created = table.Apply(keys, ones, 0, &first);
+  EXPECT_GT(created, 50u);
+  EXPECT_LT(created, 1000u);
+  Apply(&table, keys, ones, 0);
+  WorkLimit second(100'000);
+  EXPECT_GT(table.Apply(keys, ones, 0, &second), created) << "rows that exist cost less";
+  std::vector<float> values(ones.size());
+  WorkLimit pull(100'000);
+  EXPECT_LT(table.Pull(keys, values, &pull), 1000u);
+  table.BeginImage(Table::Rows::kAll);
+  size_t slices = 1;
+  for (WorkLimit work(10'000); !table.CopyImage(&work); work = WorkLimit(10'000)) ++slices;
+  EXPECT_GT(slices, 20'000u * 8 * 4 * 2 / 10'000 / 2);
+  EXPECT_EQ(table.TakeImage().keys.size(), keys.size());
+}
+
+TEST(TableTest, WhatTakesLongToFreeIsHandedOut) {
+  Table table(Spec(1, SumSpec{}), 0);
+  std::vector<uint64_t> keys(150'000);
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = i;
+  Apply(&table, keys, std::vector<float>(keys.size(), 1), 0);
+  Garbage outgrown, accepted, nothing;
+  table.TakeGarbage(&outgrown);
+  EXPECT_FALSE(outgrown.empty()) << "an index that was outgrown";
+  Image(&table, Table::Rows::kDirty);
+  table.Accept();
+  table.TakeGarbage(&accepted);
+  EXPECT_FALSE(accepted.empty()) << "the list of the rows that were accepted";
+  table.TakeGarbage(&nothing);
+  EXPECT_TRUE(nothing.empty());
+}
+
 TEST(TableTest, SetValuesGivesFreshSlots) {
   Table table(Spec(2, AdagradSpec{.learning_rate = 1, .initial_accumulator = 0.5f}), 0);
   const uint64_t key = 7;
   const std::vector<float> gradient{1, 1}, values{3, 4};
-  table.Apply({&key, 1}, gradient, 0);
-  table.Image(Table::Rows::kDirty);
+  Apply(&table, {&key, 1}, gradient, 0);
+  Image(&table, Table::Rows::kDirty);
   table.SetValues(key, values);
   table.Accept();
-  EXPECT_THAT(table.Image(Table::Rows::kAll).rows, ElementsAre(3, 4, 0.5f, 0.5f));
+  EXPECT_THAT(Image(&table, Table::Rows::kAll).rows, ElementsAre(3, 4, 0.5f, 0.5f));
   EXPECT_EQ(table.dirty_rows(), 1u);
 }
 

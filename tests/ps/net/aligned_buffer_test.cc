@@ -1,5 +1,7 @@
 #include "ps/net/aligned_buffer.h"
 
+#include <cstring>
+
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -24,14 +26,20 @@ TEST(AlignedBufferTest, IsAlignedAtEverySizeAndKeepsItsMemory) {
   EXPECT_EQ(buffer.floats().size(), 2u);
 }
 
-TEST(AlignedBufferTest, ReleasesWhatIsLarge) {
+TEST(AlignedBufferTest, GivesItsMemoryBackPieceByPiece) {
+  constexpr size_t kBytes = 64u << 20, kPiece = 8u << 20;
   AlignedBuffer buffer;
-  ASSERT_TRUE(buffer.Resize(1000));
-  buffer.ReleaseIfLarger(buffer.capacity());
-  EXPECT_EQ(buffer.size(), 1000u);
-  buffer.ReleaseIfLarger(999);
+  ASSERT_TRUE(buffer.Resize(kBytes));
+  std::memset(buffer.data(), 1, kBytes);
+  size_t pieces = 1;
+  for (; !buffer.ReleaseSome(kPiece); ++pieces) {
+    ASSERT_LE(pieces, kBytes / kPiece);
+    EXPECT_EQ(buffer.data()[0], std::byte{1}) << "what is left is untouched";
+  }
+  EXPECT_EQ(pieces, kBytes / kPiece);
   EXPECT_EQ(buffer.capacity(), 0u);
-  EXPECT_EQ(buffer.size(), 0u);
+  EXPECT_TRUE(buffer.ReleaseSome(kPiece)) << "nothing";
+  EXPECT_TRUE(buffer.Resize(100));
 }
 
 TEST(AlignedBufferTest, MemoryThatIsNotToBeHadIsAnAnswerNotACrash) {

@@ -1,79 +1,11 @@
-#include "ps/net/internal/connection.h"
-
 #include <cstring>
 #include <future>
 
 #include "base/random.h"
-#include "ps/net/lane.h"
-#include "tests/ps/net/fake_handler.h"
-#include "tests/ps/net/wire_client.h"
-#include "tests/support/fake_clock.h"
-#include "tests/support/status_matchers.h"
-#include "tests/support/temp_dir.h"
+#include "tests/ps/net/connection_fixture.h"
 
 namespace muster::ps {
-namespace {
-
-using ::testing::ElementsAre;
-using testing::FakeHandler;
-using testing::Frame;
-using ::testing::HasSubstr;
-using testing::WireClient;
-using wire::Kind;
-using wire::PartCode;
-
-/// A lane with the fake handler behind a UNIX socket and a TCP port.
-class ConnectionTest : public ::testing::Test {
- protected:
-  explicit ConnectionTest(LaneLimits limits = {})
-      : lane_({.name = "ps-0.0", .unix_path = dir_.File("s"), .limits = limits, .clock = &clock_},
-              &handler_) {
-    addresses_ = lane_.Listen().value();
-    lane_.Start();
-  }
-  /// A client that has said hello.
-  std::unique_ptr<WireClient> Greeted(const std::string& address) {
-    auto client = std::make_unique<WireClient>(address);
-    client->SendHello("job");
-    EXPECT_EQ(client->Receive().value().header.kind, Kind::kHelloReply);
-    return client;
-  }
-  /// The values of a pull of `keys` from partition 1, by `client`.
-  static std::vector<float> Pull(WireClient* client, const std::vector<uint64_t>& keys,
-                                 wire::Encoding encoding = wire::Encoding::kFloat32) {
-    SendPull(client, keys, encoding);
-    return client->Receive().value().values;
-  }
-  static void SendPull(WireClient* client, const std::vector<uint64_t>& keys,
-                       wire::Encoding encoding = wire::Encoding::kFloat32, uint64_t request = 1) {
-    const wire::PullPart part{.partition = 1,
-                              .owner_epoch = 1,
-                              .groups = {{.table = 1, .keys = static_cast<uint32_t>(keys.size())}}};
-    client->Send(PullHeader(1, encoding, request), wire::EncodePull({&part, 1}), keys);
-  }
-  static wire::Header PullHeader(uint32_t parts, wire::Encoding encoding = wire::Encoding::kFloat32,
-                                 uint64_t request = 1) {
-    wire::Header header;
-    header.kind = Kind::kPull;
-    header.parts = parts;
-    header.encoding = encoding;
-    header.request = request;
-    return header;
-  }
-
-  /// Lets the time pass, for connections of this kind that were made before.
-  void Pass(const std::string& address, std::chrono::nanoseconds time) {
-    Greeted(address);  // accepted in turn: so are those before it
-    clock_.Advance(time);
-    lane_.EndOverdue();
-  }
-
-  ::muster::testing::TempDir dir_;
-  ::muster::testing::FakeClock clock_;
-  FakeHandler handler_;
-  Lane lane_;
-  std::vector<std::string> addresses_;
-};
+namespace connection_test {
 
 TEST_F(ConnectionTest, HelloIsAnsweredOnBothKindsOfSocket) {
   ASSERT_EQ(addresses_.size(), 2u);
@@ -412,5 +344,5 @@ TEST_F(ConnectionTest, TheHandlerIsToldWhatEveryRequestCost) {
   EXPECT_GE(handler_.served[0].time.count(), 0);
 }
 
-}  // namespace
+}  // namespace connection_test
 }  // namespace muster::ps

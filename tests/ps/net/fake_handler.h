@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <vector>
 
 #include "ps/net/frame_handler.h"
@@ -9,7 +10,8 @@
 namespace muster::ps::testing {
 
 /// Serves tables of width kDim whose row `key` is {key, key, ...}; remembers what was pushed.
-/// Partition 13 is somebody else's.
+/// Partition 13 is somebody else's. Parts of a push are a slice each; none ends while `hold` is
+/// set.
 class FakeHandler final : public FrameHandler {
  public:
   static constexpr size_t kDim = 4;
@@ -23,7 +25,8 @@ class FakeHandler final : public FrameHandler {
         .server_incarnation = 7, .partition_count = 16, .lane = 1, .lane_count = 2};
   }
 
-  void OnPull(const PullRequest& request, PullReply* reply) override {
+  Progress OnPull(const PullRequest& request, const Slice& slice, PullReply* reply) override {
+    if (slice.abandoned) return Progress::kDone;
     ++pulls;
     std::vector<float> rows;
     size_t at = 0;
@@ -40,13 +43,21 @@ class FakeHandler final : public FrameHandler {
     if (reply->values.Resize(rows.size() * sizeof(float))) {
       std::copy(rows.begin(), rows.end(), reply->values.floats().begin());
     }
+    return Progress::kDone;
   }
 
-  void OnPush(const PushRequest& request, PushReply* reply) override {
-    for (const wire::PushPart& part : request.parts) {
-      reply->parts.push_back({.partition = part.partition});
-      pushed_parts.push_back(part);
+  Progress OnPush(const PushRequest& request, const Slice& slice, PushReply* reply) override {
+    if (slice.abandoned) {
+      ++abandoned;
+      return Progress::kDone;
     }
+    ++push_slices;
+    if (hold) return Progress::kMore;
+    if (const size_t next = reply->parts.size(); next < request.parts.size()) {
+      reply->parts.push_back({.partition = request.parts[next].partition});
+      pushed_parts.push_back(request.parts[next]);
+    }
+    if (reply->parts.size() < request.parts.size()) return Progress::kMore;
     pushed_keys.insert(pushed_keys.end(), request.keys.begin(), request.keys.end());
     pushed_values.insert(pushed_values.end(), request.values.begin(), request.values.end());
     reply->text = "pushed";
@@ -54,13 +65,19 @@ class FakeHandler final : public FrameHandler {
       for (wire::PartReply& part : reply->parts) part.code = wire::PartCode::kBadRequest;
       reply->text = "row 7 is not finite";
     }
+    return Progress::kDone;
   }
 
-  void OnServed(const ServedRequest& request) override { served.push_back(request); }
+  void OnServed(const ServedRequest& request, RequestNotes* /*notes*/) override {
+    served.push_back(request);
+  }
 
   void OnRefused(const Refusal& refusal) override { refused.push_back(refusal); }
 
   int pulls = 0;
+  std::atomic<bool> hold = false;
+  std::atomic<int> push_slices = 0;
+  std::atomic<int> abandoned = 0;
   std::vector<Refusal> refused;
   bool refuse_pushes = false;  // set it before the lane starts, or on its thread
   std::vector<ServedRequest> served;

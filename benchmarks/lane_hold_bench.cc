@@ -1,0 +1,346 @@
+// How long one request, one image or one growth holds a lane: the longest time that a task posted
+// to the lane had to wait, and the CPU time of the lane's thread in it, which a busy machine does
+// not distort. Requests of 128 MiB of rows (dim 64, Adagrad) through a real lane over its UNIX
+// socket; medians of 5 runs after a warm-up. Run the release build:
+//   build/release/benchmarks/lane_hold_bench [--smoke]
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <functional>
+#include <future>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "ps/net/lane.h"
+#include "ps/service/owned_partitions.h"
+
+namespace muster::ps {
+namespace {
+
+constexpr uint32_t kPartitions = 256;
+constexpr uint32_t kDim = 64;
+constexpr TableId kTable{1}, kNormalTable{2};
+
+struct Options {
+  uint64_t rows = (128u << 20) / (kDim * sizeof(float));
+  int runs = 5;
+};
+
+TableSpec Embedding(TableId id, InitializerSpec::Kind kind) {
+  TableSpec table;
+  table.id = id;
+  table.name = fmt::format("embedding-{}", id.value());
+  table.dim = kDim;
+  table.optimizer = AdagradSpec{};
+  table.initializer = {kind, 0, 1};
+  return table;
+}
+
+/// The lane's handler: partitions that own everything at epoch 1.
+class Handler final : public FrameHandler {
+ public:
+  Handler() : owned_({.job_seed = 1, .partition_count = kPartitions}) {
+    owned_.AddTable(Embedding(kTable, InitializerSpec::Kind::kConstant));
+    owned_.AddTable(Embedding(kNormalTable, InitializerSpec::Kind::kNormal));
+    LaneCommands commands;
+    for (uint32_t i = 0; i < kPartitions; ++i) {
+      commands.owns.push_back({PartitionId(i), OwnerEpoch(1), OwnerEpoch(1), {}, true, {}});
+    }
+    owned_.Apply(commands);
+  }
+  absl::StatusOr<wire::HelloReply> OnHello(const wire::Hello& /*hello*/) override {
+    return wire::HelloReply{};
+  }
+  std::unique_ptr<RequestNotes> MakeNotes() override { return std::make_unique<RequestProgress>(); }
+  Progress OnPull(const PullRequest& request, const Slice& slice, PullReply* reply) override {
+    return owned_.Pull(request, slice, reply, static_cast<RequestProgress*>(slice.notes));
+  }
+  Progress OnPush(const PushRequest& request, const Slice& slice, PushReply* reply) override {
+    return owned_.Push(request, slice, reply, static_cast<RequestProgress*>(slice.notes));
+  }
+  void OnServed(const ServedRequest& request, RequestNotes* notes) override {
+    owned_.CountServed(request, static_cast<const RequestProgress&>(*notes));
+  }
+
+  /// Takes and drops a base of the partition, on the lane's thread; then calls `done`.
+  void Snapshot(Lane* lane, PartitionId partition, std::function<void()> done) {
+    LaneCommands commands;
+    commands.sequence = cut_;
+    commands.snapshots.push_back(
+        {partition, OwnerEpoch(1), DoneSeq(++cut_), {MasterIncarnation(1), cut_}});
+    owned_.Apply(commands);
+    MUSTER_CHECK(owned_.BeginImage(TimePoint::max()));
+    lane->Post([this, lane, partition, done = std::move(done)] { Copy(lane, partition, done); });
+  }
+  void Copy(Lane* lane, PartitionId partition, const std::function<void()>& done) {
+    WorkLimit work(4u << 20);
+    SnapshotJob job;
+    if (owned_.CopyImage(&work, &job) == OwnedPartitions::Copy::kMore) {
+      return lane->Post([this, lane, partition, done] { Copy(lane, partition, done); });
+    }
+    image_ = std::move(job.image);
+    owned_.Written(partition, {MasterIncarnation(1), cut_}, SnapshotFile{}, TimePoint::max());
+    owned_.Report(cut_);
+    done();
+  }
+
+  /// As the writer's thread does it, after `done`.
+  void DropImage() { image_ = {}; }
+
+ private:
+  OwnedPartitions owned_;
+  uint64_t cut_ = 0;
+  PartitionImage image_;
+};
+
+void MustAll(bool all, const char* what) {
+  MUSTER_CHECK_MSG(all, what);
+}
+
+/// A blocking client: one request at a time.
+class Client {
+ public:
+  explicit Client(const std::string& address) {
+    sockaddr_un to{.sun_family = AF_UNIX, .sun_path = {}};
+    address.copy(to.sun_path, sizeof(to.sun_path) - 1, 5);
+    fd_ = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    MustAll(::connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0, "connect");
+    Send({}, wire::EncodeHello({.job = "b", .job_id = "", .peer = "b", .software = ""}), {}, {});
+    Receive();
+  }
+  ~Client() { ::close(fd_); }
+
+  /// `rows` rows from key `first` on, spread over `partitions` from `partition` on.
+  void Pull(TableId table, uint64_t first, uint64_t rows, uint32_t partition, uint32_t partitions,
+            wire::Encoding encoding) {
+    std::vector<wire::PullPart> parts(partitions);
+    for (uint32_t i = 0; i < partitions; ++i) {
+      parts[i] = {.partition = partition + i,
+                  .owner_epoch = 1,
+                  .groups = {{table.value(), static_cast<uint32_t>(rows / partitions)}}};
+    }
+    wire::Header header;
+    header.kind = wire::Kind::kPull;
+    header.parts = partitions;
+    header.encoding = encoding;
+    Send(header, wire::EncodePull(parts), Keys(first, rows), {});
+    Receive();
+  }
+  void Push(TableId table, uint64_t first, uint64_t rows, uint32_t partition, uint32_t partitions,
+            wire::Encoding encoding) {
+    std::vector<wire::PushPart> parts(partitions);
+    for (uint32_t i = 0; i < partitions; ++i) {
+      parts[i].partition = partition + i;
+      parts[i].owner_epoch = 1;
+      parts[i].shard_index = minibatch_ / 1024;
+      parts[i].minibatch = minibatch_ % 1024;
+      parts[i].token = 1;
+      parts[i].groups = {{table.value(), static_cast<uint32_t>(rows / partitions)}};
+    }
+    ++minibatch_;
+    wire::Header header;
+    header.kind = wire::Kind::kPush;
+    header.parts = partitions;
+    header.encoding = encoding;
+    const std::string values(rows * kDim * wire::BytesPerValue(encoding), '\0');
+    Send(header, wire::EncodePush(parts), Keys(first, rows), values);
+    Receive();
+  }
+
+ private:
+  static std::vector<uint64_t> Keys(uint64_t first, uint64_t rows) {
+    std::vector<uint64_t> keys(rows);
+    for (uint64_t i = 0; i < rows; ++i) keys[i] = first + i;
+    return keys;
+  }
+  void Write(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      MustAll(sent > 0, "the server closed the connection");
+      bytes.remove_prefix(static_cast<size_t>(sent));
+    }
+  }
+  void Send(wire::Header header, const std::string& directory, const std::vector<uint64_t>& keys,
+            const std::string& values) {
+    header.directory_bytes = static_cast<uint32_t>(directory.size());
+    header.keys = keys.size();
+    header.value_bytes = values.size();
+    header.checksum_kind = wire::Checksum::kXxh3;
+    header.checksum = wire::ChecksumOf(directory, keys, values);
+    std::array<std::byte, wire::kHeaderBytes> bytes;
+    wire::EncodeHeader(header, bytes);
+    Write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    Write(directory);
+    Write({reinterpret_cast<const char*>(keys.data()), keys.size() * sizeof(uint64_t)});
+    Write(values);
+  }
+  void Read(std::byte* to, size_t bytes) {
+    for (size_t done = 0; done < bytes;) {
+      const ssize_t got = ::recv(fd_, to + done, bytes - done, 0);
+      MustAll(got > 0, "the server closed the connection");
+      done += static_cast<size_t>(got);
+    }
+  }
+  void Receive() {
+    std::array<std::byte, wire::kHeaderBytes> bytes;
+    Read(bytes.data(), bytes.size());
+    const wire::Header header = wire::DecodeHeader(bytes).value();
+    std::string directory(header.directory_bytes, '\0');
+    Read(reinterpret_cast<std::byte*>(directory.data()), directory.size());
+    values_.resize(std::max<size_t>(values_.size(), header.value_bytes));
+    Read(values_.data(), header.value_bytes);
+    if (header.kind == wire::Kind::kHelloReply) return;
+    const wire::Reply reply = wire::DecodeReply(header, directory).value();
+    for (const wire::PartReply& part : reply.parts) {
+      MUSTER_CHECK_MSG(part.code == wire::PartCode::kOk && !part.skipped, reply.text);
+    }
+  }
+
+  int fd_ = -1;
+  uint64_t minibatch_ = 0;
+  std::vector<std::byte> values_;
+};
+
+std::chrono::nanoseconds ThreadCpu() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
+/// Posts itself to the lane again and again, and keeps the longest time from one to the next.
+class Ticker {
+ public:
+  explicit Ticker(Lane* lane) : lane_(lane) {}
+  void Start() {
+    stop_ = false;
+    ended_ = {};
+    wall_ = cpu_ = {};
+    lane_->Post([this] {
+      last_wall_ = clock_.Now();
+      last_cpu_ = ThreadCpu();
+      lane_->Post([this] { Tick(); });
+    });
+  }
+  void Stop() {
+    stop_ = true;
+    ended_.get_future().get();
+  }
+  double wall_ms() const { return std::chrono::duration<double, std::milli>(wall_).count(); }
+  double cpu_ms() const { return std::chrono::duration<double, std::milli>(cpu_).count(); }
+
+ private:
+  void Tick() {
+    const TimePoint now = clock_.Now();
+    const std::chrono::nanoseconds cpu = ThreadCpu();
+    wall_ = std::max<std::chrono::nanoseconds>(wall_, now - last_wall_);
+    cpu_ = std::max(cpu_, cpu - last_cpu_);
+    last_wall_ = now;
+    last_cpu_ = cpu;
+    if (stop_) return ended_.set_value();
+    lane_->Post([this] { Tick(); });
+  }
+
+  Lane* const lane_;
+  const SystemClock clock_;
+  std::atomic<bool> stop_ = false;
+  std::promise<void> ended_;
+  TimePoint last_wall_{};
+  std::chrono::nanoseconds last_cpu_{0}, wall_{0}, cpu_{0};
+};
+
+double Median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+void Measure(const Options& options, Ticker* ticker, const char* what,
+             const std::function<void()>& action) {
+  std::vector<double> wall, cpu, whole;
+  const SystemClock clock;
+  for (int run = 0; run <= options.runs; ++run) {
+    const TimePoint begin = clock.Now();
+    ticker->Start();
+    action();
+    ticker->Stop();
+    if (run == 0) continue;  // the warm-up
+    wall.push_back(ticker->wall_ms());
+    cpu.push_back(ticker->cpu_ms());
+    whole.push_back(std::chrono::duration<double, std::milli>(clock.Now() - begin).count());
+  }
+  fmt::print("  {:<44} held {:7.1f} ms, of it CPU {:7.1f} ms; whole {:7.0f} ms\n", what,
+             Median(wall), Median(cpu), Median(whole));
+  std::fflush(stdout);
+}
+
+int Main(const Options& options) {
+  Handler handler;
+  const std::string path = fmt::format("/tmp/muster-hold-{}.sock", ::getpid());
+  const SystemClock clock;
+  Lane lane({.name = "bench", .unix_path = path, .limits = {}, .clock = &clock}, &handler);
+  const auto addresses = lane.Listen();
+  MUSTER_CHECK(addresses.ok());
+  lane.Start();
+  Client client(addresses->front());
+  Ticker ticker(&lane);
+  const uint64_t rows = options.rows;
+  constexpr auto kFull = wire::Encoding::kFloat32, kNarrow = wire::Encoding::kBfloat16;
+  const auto pushes = [&](const char* what, TableId table, bool fresh, uint32_t partitions,
+                          wire::Encoding encoding) {
+    uint64_t first = 0;
+    Measure(options, &ticker, what, [&] {
+      client.Push(table, first, rows, 0, partitions, encoding);
+      if (fresh) first += rows;
+    });
+  };
+  const auto pulls = [&](const char* what, TableId table, uint64_t first, uint32_t partitions,
+                         wire::Encoding encoding) {
+    Measure(options, &ticker, what,
+            [&] { client.Pull(table, first, rows, 0, partitions, encoding); });
+  };
+  pushes("push to 256 partitions", kTable, false, kPartitions, kFull);
+  pushes("push to 256 partitions, bfloat16", kTable, false, kPartitions, kNarrow);
+  pushes("push to one partition", kTable, false, 1, kFull);
+  pushes("push to one partition, new rows", kTable, true, 1, kFull);
+  pushes("push to one partition, new normal rows", kNormalTable, true, 1, kFull);
+  pulls("pull from 256 partitions", kTable, 0, kPartitions, kFull);
+  pulls("pull from 256 partitions, bfloat16", kTable, 0, kPartitions, kNarrow);
+  pulls("pull from one partition", kTable, 0, 1, kFull);
+  pulls("pull of absent normal rows", kNormalTable, uint64_t{1} << 40, kPartitions, kFull);
+  Measure(options, &ticker, "image of one partition", [&] {
+    std::promise<void> done;
+    lane.Post([&] { handler.Snapshot(&lane, PartitionId(0), [&] { done.set_value(); }); });
+    done.get_future().get();
+    handler.DropImage();
+  });
+  return 0;
+}
+
+}  // namespace
+}  // namespace muster::ps
+
+int main(int count, char** arguments) {
+  muster::ps::Options options;
+  for (int i = 1; i < count; ++i) {
+    if (std::string_view(arguments[i]) == "--smoke") {
+      options.rows = 4096;
+      options.runs = 1;
+    } else {
+      fmt::print(
+          stderr,
+          "Usage: lane_hold_bench [--smoke]\n"
+          "  --smoke  few rows: shows in a second that it works, its figures mean nothing\n");
+      return 2;
+    }
+  }
+  return muster::ps::Main(options);
+}

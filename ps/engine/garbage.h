@@ -1,0 +1,19 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace muster::ps {
+
+/// Memory that is no longer needed. To give back gigabytes takes the system as long as to hand them
+/// out, so the engine collects them, and its owner drops them on another thread.
+using Garbage = std::vector<std::shared_ptr<const void>>;
+
+/// Moves `value` to the garbage.
+template <typename T>
+void Discard(T value, Garbage* garbage) {
+  garbage->push_back(std::make_shared<T>(std::move(value)));
+}
+
+}  // namespace muster::ps

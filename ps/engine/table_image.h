@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "sharding/types.h"
+
+namespace muster::ps {
+
+/// Rows of one table as a snapshot holds them.
+struct RowImage {
+  TableId table;
+  uint32_t floats_per_row = 0;  // values and slots
+  std::vector<uint64_t> keys;
+  std::vector<float> rows;  // [keys.size(), floats_per_row] row-major
+};
+
+/// A set of row numbers below a bound. Memory for it is zeroed by the system, page by page.
+class RowSet {
+ public:
+  explicit RowSet(uint32_t bound);
+  /// True when the row was not in it.
+  bool Add(uint32_t row) {
+    uint64_t& word = words_.get()[row / 64];
+    const uint64_t bit = uint64_t{1} << (row % 64);
+    if ((word & bit) != 0) return false;
+    word |= bit;
+    return true;
+  }
+
+ private:
+  struct Free {
+    void operator()(uint64_t* words) const { std::free(words); }
+  };
+  std::unique_ptr<uint64_t, Free> words_;
+};
+
+/// The rows of a table at one instant, the cut, while they are being copied and the table goes on.
+/// Each row is added once, as it is at the cut: by the copying, or before its first change.
+class TableImage {
+ public:
+  /// The table has `bound` rows at the cut, of which the image will hold `count`.
+  TableImage(TableId table, uint32_t floats_per_row, uint32_t bound, uint64_t count);
+
+  /// Rows from this number on are younger than the cut.
+  uint32_t bound() const { return bound_; }
+  /// Adds a row, unless it is there already. Its floats must be those of the cut.
+  void Add(uint32_t row, uint64_t key, const float* floats);
+  /// Hands the image out; all of its rows are there.
+  RowImage Take();
+
+ private:
+  uint32_t bound_;
+  uint64_t count_;
+  RowSet added_;
+  RowImage image_;
+};
+
+}  // namespace muster::ps

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "ps/engine/partition.h"
+#include "ps/net/frame_handler.h"
+
+namespace muster::ps {
+
+/// A request that is served in slices, and how far it is: OwnedPartitions fills it.
+class RequestProgress final : public RequestNotes {
+ private:
+  friend class OwnedPartitions;
+  /// What workers asked of a partition in this process, and how far that is reported.
+  struct Traffic {
+    uint64_t pulls = 0;
+    uint64_t pushes = 0;
+    uint64_t rows = 0;
+    uint64_t bytes = 0;
+    double service_ns = 0;
+    bool changed = false;      // since the newest report
+    uint64_t reported_in = 0;  // the exchange of a report without an answer yet; 0: none
+  };
+  /// What was served, and how many rows.
+  struct Served {
+    Traffic* traffic;
+    uint64_t rows;
+  };
+  void Begin() {
+    part = keys = floats = 0;
+    served.clear();
+    BeginPart();
+  }
+  void BeginPart() {
+    state = 0;
+    in_part = {};
+  }
+
+  size_t part = 0;     // parts before this one are answered,
+  size_t keys = 0;     // and these are their keys,
+  size_t floats = 0;   // and their values: of a push all, of a pull those in the reply
+  uint64_t state = 0;  // the partition's that this part has to do with; 0: none yet
+  PartProgress in_part;
+  bool all_known = false;  // a push: all its tables,
+  bool fits = false;       // and its values are as many as their rows have
+  std::vector<Served> served;
+};
+
+}  // namespace muster::ps

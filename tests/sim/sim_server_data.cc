@@ -1,0 +1,121 @@
+// What simulated workers ask of simulated lanes.
+#include <cstring>
+#include <utility>
+
+#include "tests/sim/sim_server.h"
+
+namespace muster::sim {
+
+void SimServer::OnData(uint32_t lane, std::shared_ptr<const DataMessage> message,
+                       std::function<void(DataReply)> answer) {
+  if (lane >= lanes_.size() || lanes_[lane].owned == nullptr) return;
+  if (env_->knobs.slices) {
+    auto request = std::make_shared<Sliced>();
+    request->message = std::move(message);
+    request->answer = std::move(answer);
+    return Post(&lanes_[lane], [this, lane, request] { GoOn(&lanes_[lane], request); });
+  }
+  Post(&lanes_[lane], [this, lane, message, answer = std::move(answer)] {
+    DataReply reply = message->push ? Push(&lanes_[lane], *message) : Pull(&lanes_[lane], *message);
+    lanes_[lane].owned->CountServed({.received_bytes = 1, .sent_bytes = 1, .time = kLaneDelay});
+    answer(env_->knobs.wire ? ThroughWire(reply, message->push) : std::move(reply));
+  });
+}
+
+DataReply SimServer::Pull(Lane* lane, const DataMessage& message) {
+  ps::PullReply reply;
+  lane->owned->Pull({message.pull_parts, message.keys, wire::Encoding::kFloat32}, &reply);
+  return ReplyOf(std::move(reply));
+}
+
+DataReply SimServer::ReplyOf(ps::PullReply reply) {
+  auto rows = std::make_shared<float[]>(reply.values.size() / sizeof(float) + 1);
+  if (reply.values.size() > 0) {
+    std::memcpy(rows.get(), reply.values.data(), reply.values.size());
+  }
+  return {std::move(reply.parts), std::move(reply.text), std::move(rows)};
+}
+
+DataReply SimServer::Push(Lane* lane, const DataMessage& message) {
+  ps::PushReply reply;
+  lane->owned->Push({message.push_parts, message.keys, message.values}, &reply);
+  CheckPushed(lane, message, reply, 0);
+  return {std::move(reply.parts), std::move(reply.text), nullptr};
+}
+
+void SimServer::GoOn(Lane* lane, const std::shared_ptr<Sliced>& request) {
+  const DataMessage& message = *request->message;
+  WorkLimit work(1 + slices_.Below(600));
+  const ps::Slice slice{std::exchange(request->first, false), request->abandoned, &work, nullptr};
+  ps::Progress progress;
+  if (message.push) {
+    progress = lane->owned->Push({message.push_parts, message.keys, message.values}, slice,
+                                 &request->push, &request->progress);
+    CheckPushed(lane, message, request->push, request->checked);
+    request->checked = request->push.parts.size();
+    CountSlice(lane, *request, progress);
+    if (lane->owned->TakeImageReady()) {
+      env_->probes.Hit(Probe::kImageWaits);
+      Pump(lane);
+    }
+  } else {
+    progress = lane->owned->Pull({message.pull_parts, message.keys, wire::Encoding::kFloat32},
+                                 slice, &request->pull, &request->progress);
+  }
+  if (progress == ps::Progress::kMore) {
+    if (slices_.Below(100) == 0) request->abandoned = true;
+    return PostSlice(lane, [this, lane, request] { GoOn(lane, request); });
+  }
+  if (request->abandoned) return;
+  lane->owned->CountServed({.received_bytes = 1, .sent_bytes = 1, .time = kLaneDelay},
+                           request->progress);
+  DataReply reply = message.push ? DataReply{std::move(request->push.parts),
+                                             std::move(request->push.text), nullptr}
+                                 : ReplyOf(std::move(request->pull));
+  request->answer(env_->knobs.wire ? ThroughWire(reply, message.push) : std::move(reply));
+}
+
+void SimServer::CountSlice(Lane* lane, const Sliced& request, ps::Progress progress) {
+  if (progress == ps::Progress::kDone) return;
+  const wire::PushPart& part = request.message->push_parts[request.push.parts.size()];
+  const ps::Partition* partition = lane->owned->Find(PartitionId(part.partition));
+  if (partition == nullptr || !partition->holds_half()) return;
+  const bool its_own = partition->InWindow(
+      {DatasetId(part.dataset), EpochIndex(part.epoch), ShardIndex(part.shard_index)},
+      MinibatchIndex(part.minibatch));
+  env_->probes.Hit(its_own ? Probe::kHalfPart : Probe::kHeldPart);
+  if (its_own && request.abandoned) env_->probes.Hit(Probe::kHalfAbandoned);
+}
+
+void SimServer::CheckPushed(Lane* lane, const DataMessage& message, const ps::PushReply& reply,
+                            size_t from) {
+  for (size_t i = from; i < reply.parts.size(); ++i) {
+    const wire::PushPart& part = message.push_parts[i];
+    const wire::PartReply& answer = reply.parts[i];
+    env_->Say(*process_, "part {}/{}/{} minibatch {} partition {} token {}: {}{}", part.dataset,
+              part.epoch, part.shard_index, part.minibatch, part.partition,
+              ToString(LeaseToken::FromValue(part.token)), static_cast<int>(answer.code),
+              answer.skipped ? " skipped" : "");
+    if (env_->forgotten.contains(LeaseToken::FromValue(part.token))) {
+      env_->probes.Hit(Probe::kForgottenPart);
+    }
+    if (part.groups.empty()) {
+      if (answer.code == wire::PartCode::kOk) env_->probes.Hit(Probe::kAskedThere);
+      if (answer.code == wire::PartCode::kMissing) env_->probes.Hit(Probe::kAskedMissing);
+    } else if (answer.skipped) {
+      env_->probes.Hit(Probe::kSkipped);
+    }
+    if (answer.code == wire::PartCode::kStaleLease) env_->probes.Hit(Probe::kStaleLease);
+    if (answer.code == wire::PartCode::kWrongOwner) env_->probes.Hit(Probe::kWrongOwner);
+    if (answer.code == wire::PartCode::kRetry) env_->probes.Hit(Probe::kRetry);
+    if (answer.code == wire::PartCode::kBadRequest) env_->oracle.Fail("bad-request", reply.text);
+    const ps::Partition* partition = lane->owned->Find(PartitionId(part.partition));
+    if (partition == nullptr) continue;
+    const ShardId shard{DatasetId(part.dataset), EpochIndex(part.epoch),
+                        ShardIndex(part.shard_index)};
+    env_->oracle.OnPart(*partition, shard, MinibatchIndex(part.minibatch),
+                        answer.code == wire::PartCode::kOk);
+  }
+}
+
+}  // namespace muster::sim
