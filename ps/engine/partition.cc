@@ -34,7 +34,7 @@ struct Partition::State {
   struct Copying {
     PartitionImage image;
     std::vector<Table*> tables;
-    size_t next = 0;
+    size_t next;  // emplace() makes it 0; Clang takes no initializer of a nested type here
   };
   std::optional<Copying> copying;
   bool holds_half = false;

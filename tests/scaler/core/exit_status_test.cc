@@ -1,10 +1,13 @@
 #include "scaler/core/exit_status.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
 namespace muster {
 namespace {
+
+using ::testing::HasSubstr;
 
 TEST(ExitStatusTest, NamesAndKinds) {
   struct Case {
@@ -28,6 +31,21 @@ TEST(ExitStatusTest, NamesAndKinds) {
     EXPECT_EQ(ToString(c.exit), c.name);
     EXPECT_EQ(Classify(c.exit), c.kind) << c.name;
     EXPECT_FALSE(Explain(c.exit).empty());
+  }
+}
+
+TEST(ExitStatusTest, ExplainsWhatToDo) {
+  EXPECT_THAT(Explain({.signal = SIGKILL}), HasSubstr("memory runs out"));
+  EXPECT_THAT(Explain({.signal = SIGSEGV}), HasSubstr("-fsanitize=address"));
+  EXPECT_THAT(Explain({.signal = SIGBUS}), HasSubstr("-fsanitize=address"));
+  EXPECT_THAT(Explain({.signal = SIGABRT}), HasSubstr("uncaught exception"));
+  EXPECT_THAT(Explain({.signal = 0, .code = 127}), HasSubstr("was not found"));
+  EXPECT_THAT(Explain({.signal = 0, .code = 126}), HasSubstr("could not be executed"));
+  EXPECT_THAT(Explain({.signal = 0, .code = 0}), HasSubstr("until NextShard()"));
+  for (const ExitStatus& exit :
+       {ExitStatus{.signal = 0, .code = 1}, ExitStatus{.signal = 0, .code = 128},
+        ExitStatus{.signal = SIGTERM}}) {
+    EXPECT_EQ(Explain(exit), "its last lines should say why") << ToString(exit);
   }
 }
 
