@@ -45,7 +45,22 @@ TEST(DelayHistogramTest, BoundsOfWhatAClockCanSay) {
   histogram.Add(milliseconds::max());
   EXPECT_EQ(histogram.FilledBuckets().size(), DelayHistogram::kBuckets);
   EXPECT_EQ(histogram.CountBelow(milliseconds(1)), 1u);
+  EXPECT_EQ(histogram.CountBelow(milliseconds(0)), 0u);
+  EXPECT_EQ(histogram.CountBelow(milliseconds(-5)), 0u);
   EXPECT_EQ(histogram.CountBelow(milliseconds(1 << 29)), 1u);
+}
+
+TEST(DelayHistogramTest, SmallDelaysHaveABucketEach) {
+  DelayHistogram histogram;
+  for (int ms = 0; ms <= 8; ++ms) histogram.Add(milliseconds(ms));
+  EXPECT_EQ(histogram.sum(), milliseconds(36));
+  for (int ms = 1; ms <= 8; ++ms) {
+    EXPECT_EQ(histogram.CountBelow(milliseconds(ms)), static_cast<uint64_t>(ms));
+    EXPECT_EQ(histogram.Quantile((ms - 0.5) / 9), milliseconds(ms));
+  }
+  EXPECT_EQ(histogram.Quantile(0), milliseconds(1));
+  EXPECT_EQ(histogram.Quantile(1), milliseconds(10)) << "from 8 on, two share a bucket";
+  EXPECT_EQ(histogram.FilledBuckets().size(), 9u);
 }
 
 TEST(DelayHistogramTest, GrowthNeverCountsTwice) {
@@ -59,6 +74,7 @@ TEST(DelayHistogramTest, GrowthNeverCountsTwice) {
   EXPECT_EQ(sum.sum(), milliseconds(710));
   sum.AddGrowth(now, before);  // what shrank
   EXPECT_EQ(sum.count(), 2u);
+  EXPECT_EQ(sum.sum(), milliseconds(710));
 }
 
 }  // namespace

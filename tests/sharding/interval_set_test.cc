@@ -24,6 +24,8 @@ TEST(IntervalSetTest, NeighboursMergeAndHolesSplit) {
   set.Remove(14, 20);
   EXPECT_EQ(set.intervals(), (std::map<uint64_t, uint64_t>{{12, 14}, {20, 39}}));
   set.Remove(7, 7);
+  set.Remove(13, 13);
+  EXPECT_EQ(set.intervals(), (std::map<uint64_t, uint64_t>{{12, 14}, {20, 39}}));
   EXPECT_EQ(set.count(), 21u);
 }
 

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cctype>
+
 #include "tests/support/status_matchers.h"
 
 namespace muster {
@@ -47,6 +49,12 @@ TEST(JobIdentity, AMessageStaysShort) {
 TEST(JobIdentity, AnIdFitsIntoHeadersAndFiles) {
   for (const char* good : {"", "memory", "0123456789abcdef0123456789abcdef", "A.b_c-9"}) {
     EXPECT_THAT(CheckJobId("--job-id", good), IsOk()) << good;
+  }
+  EXPECT_THAT(CheckJobId("--job-id", std::string(64, 'a')), IsOk());
+  for (int c = 0; c < 256; ++c) {
+    const std::string id(1, static_cast<char>(c));
+    const bool good = c < 128 && (std::isalnum(c) != 0 || id == "." || id == "_" || id == "-");
+    EXPECT_EQ(CheckJobId("--job-id", id).ok(), good) << c;
   }
   for (const std::string& bad : {std::string(65, 'a'), std::string("a b"), std::string("a\n")}) {
     EXPECT_THAT(CheckJobId("--job-id", bad),

@@ -52,6 +52,48 @@ TEST(JobSpecTest, WhereATopicBeginsAndEndsIsFixedItsBrokersAreNot) {
   EXPECT_EQ(ToString(job.datasets[0].kafka.end), "{0: 5}");
 }
 
+TEST(JobSpecTest, ABoundIsWrittenAsAJobFileSaysIt) {
+  using Kind = StreamBound::Kind;
+  const std::pair<StreamBound, std::string> cases[] = {
+      {{.kind = Kind::kEarliest, .time = {}, .offsets = {}}, "earliest"},
+      {{.kind = Kind::kLatest, .time = {}, .offsets = {}}, "latest"},
+      {{.kind = Kind::kNever, .time = {}, .offsets = {}}, "never"},
+      {{.kind = Kind::kNow, .time = {}, .offsets = {}}, "now"},
+      {{.kind = Kind::kTime, .time = std::chrono::milliseconds(86'400'005), .offsets = {}},
+       "1970-01-02T00:00:00.005Z"},
+      {{.kind = Kind::kOffsets, .time = {}, .offsets = {{0, 5}, {3, 7}}}, "{0: 5, 3: 7}"},
+      {{.kind = Kind::kOffsets, .time = {}, .offsets = {}}, "{}"},
+  };
+  for (const auto& [bound, text] : cases) EXPECT_EQ(ToString(bound), text);
+}
+
+// A refusal to resume names the field and both values.
+TEST(JobSpecTest, FixedFieldsHaveTheNamesAndValuesOfTheJobFile) {
+  JobSpec job = Job();
+  job.datasets.push_back({.name = "clicks", .mode = DatasetMode::kEvaluate});
+  job.datasets[1].kafka.topic = "t";
+  const std::vector<std::pair<std::string, std::string>> expected = {
+      {"spec.seed", "7"},
+      {"spec.partitions", "256"},
+      {"spec.datasets", "train, clicks"},
+      {"spec.datasets[train].mode", "train"},
+      {"spec.datasets[train].header", "false"},
+      {"spec.datasets[train].minibatchSize", "256"},
+      {"spec.datasets[train].minibatchesPerShard", "16"},
+      {"spec.datasets[train].shuffle", "false"},
+      {"spec.datasets[clicks].mode", "evaluate"},
+      {"spec.datasets[clicks].header", "false"},
+      {"spec.datasets[clicks].minibatchSize", "256"},
+      {"spec.datasets[clicks].minibatchesPerShard", "16"},
+      {"spec.datasets[clicks].shuffle", "false"},
+      {"spec.datasets[clicks].kafka.topic", "t"},
+      {"spec.datasets[clicks].kafka.start", "earliest"},
+      {"spec.datasets[clicks].kafka.end", "never"},
+  };
+  EXPECT_EQ(FixedFields(job), expected);
+  EXPECT_EQ(GroupOf(job), "muster.flights");
+}
+
 TEST(JobSpecTest, FixedFieldsLeaveOutWhatMayChange) {
   JobSpec job = Job();
   job.datasets[0].epochs = 9;

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "base/random.h"
@@ -84,6 +85,26 @@ TEST(MetricsTest, ScoresOutsideTheRangeAreClampedAndNanIsZero) {
   AddScore(&histogram, std::numeric_limits<double>::quiet_NaN(), true);
   EXPECT_THAT(histogram.bins, ElementsAre(AucHistogram::Bin{0, 2, 0},
                                           AucHistogram::Bin{AucHistogram::kBins - 1, 2, 0}));
+}
+
+// The master stops granting by it: what grows must be seen to grow.
+TEST(MetricsTest, MemoryGrowsWithEveryNameSampleAndBin) {
+  ShardMetrics metrics;
+  size_t bytes = MemoryOf(metrics);
+  EXPECT_GE(bytes, sizeof(ShardMetrics));
+  const auto grown = [&] { return MemoryOf(metrics) - std::exchange(bytes, MemoryOf(metrics)); };
+  const std::string name(1'000, 'n');
+  for (int i = 0; i < 2; ++i) {
+    metrics.reject_samples.push_back(name);
+    EXPECT_GE(grown(), name.size());
+    EXPECT_LT(MemoryOf(metrics), 100'000u);
+    metrics.means[name + std::to_string(i)] = {1, 1};
+    EXPECT_GE(grown(), name.size() + sizeof(WeightedMean));
+    AddScore(&metrics.aucs[name + std::to_string(i)], 0.5, true);
+    EXPECT_GE(grown(), name.size() + sizeof(AucHistogram) + sizeof(AucHistogram::Bin));
+    AddScore(&metrics.aucs[name + std::to_string(i)], 0.25, true);
+    EXPECT_EQ(grown(), sizeof(AucHistogram::Bin));
+  }
 }
 
 TEST(MetricsTest, MergeAddsEverythingAndKeepsABoundedSample) {

@@ -46,6 +46,26 @@ TEST(ShardQueue, EvaluatePassWaitsForItsEpochAndGoesFirst) {
   EXPECT_EQ(queue.StateOf(Shard(1, 0, 0)), ShardState::kCommitted);
 }
 
+TEST(ShardQueue, AnEvaluateShardThatComesBackGoesFirstAgain) {
+  ShardQueue queue({{DatasetMode::kTrain, 2, 2}, {DatasetMode::kEvaluate, 0, 1}});
+  for (uint64_t i = 0; i < 2; ++i) {
+    queue.Take(Shard(0, 0, i));
+    queue.SetDone(Done(i + 1, Shard(0, 0, i)));
+  }
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 1, 0)));
+  queue.Return(Shard(1, 0, 0));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 1, 1))) << "training goes on where it was";
+}
+
+TEST(ShardQueue, ADatasetThatIsNotTrainedHoldsUpNoEvaluation) {
+  ShardQueue queue({{DatasetMode::kTrain, 0, 5}, {DatasetMode::kEvaluate, 0, 1}});
+  EXPECT_EQ(queue.shard_count(), 1u);
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
+  EXPECT_EQ(queue.TakeNext(), std::nullopt);
+}
+
 TEST(ShardQueue, EvaluatePassOfAShorterTrainDatasetUsesItsLastEpoch) {
   ShardQueue queue(
       {{DatasetMode::kTrain, 1, 1}, {DatasetMode::kTrain, 2, 1}, {DatasetMode::kEvaluate, 0, 1}});
@@ -188,27 +208,86 @@ TEST(ShardQueueDeathTest, RefusesAWrongTransition) {
   EXPECT_DEATH(queue.Return(Shard(0, 0, 0)), "0/0/0");
 }
 
+using Model = std::map<ShardId, ShardState>;
+
+std::vector<ShardId> InState(const Model& model, ShardState state) {
+  std::vector<ShardId> all;
+  for (const auto& [shard, is] : model) {
+    if (is == state) all.push_back(shard);
+  }
+  return all;
+}
+
+/// All that the queue says of one train dataset of three epochs is what the model says.
+void ExpectAgrees(const ShardQueue& queue, const Model& model) {
+  using enum ShardState;
+  for (const auto& [shard, state] : model) ASSERT_EQ(queue.StateOf(shard), state);
+  for (uint32_t epoch = 0; epoch < 3; ++epoch) {
+    std::map<ShardState, uint64_t> counts;
+    uint64_t shards = 0;
+    for (const auto& [shard, state] : model) {
+      if (shard.epoch != EpochIndex(epoch)) continue;
+      ++counts[state];
+      ++shards;
+    }
+    const EpochCounts said = queue.Counts(DatasetId(0), EpochIndex(epoch));
+    ASSERT_EQ(said.shards, shards);
+    ASSERT_EQ(said.leased, counts[kLeased]);
+    ASSERT_EQ(said.done, counts[kDone]);
+    ASSERT_EQ(said.committed, counts[kCommitted]);
+    ASSERT_EQ(said.failed, counts[kFailed]);
+  }
+  ASSERT_EQ(queue.shard_count(), model.size());
+  ASSERT_EQ(queue.committed_count(), InState(model, kCommitted).size());
+  ASSERT_EQ(queue.done().size(), InState(model, kDone).size());
+  ASSERT_EQ(queue.failed_count(), InState(model, kFailed).size());
+  ASSERT_EQ(queue.FailedShards(), InState(model, kFailed));
+  ASSERT_EQ(queue.Finished(), queue.committed_count() + queue.failed_count() == model.size());
+}
+
+/// A queue that is restored from what a journal keeps of `queue`: leases are not of it.
+void ExpectRestores(const ShardQueue& queue, Model model, uint64_t shards) {
+  ShardQueue restored({{DatasetMode::kTrain, 3, shards}});
+  for (uint32_t epoch = 0; epoch < 3; ++epoch) {
+    restored.RestoreCommitted(DatasetId(0), EpochIndex(epoch),
+                              queue.Committed(DatasetId(0), EpochIndex(epoch)));
+  }
+  for (const auto& [seq, done] : queue.done()) restored.RestoreDone(done);
+  for (const ShardId& shard : queue.FailedShards()) restored.RestoreFailed(shard);
+  restored.FinishRestore();
+  for (auto& [shard, state] : model) {
+    if (state == ShardState::kLeased) state = ShardState::kTodo;
+  }
+  ExpectAgrees(restored, model);
+  EXPECT_EQ(restored.done(), queue.done());
+  for (const ShardId& shard : InState(model, ShardState::kTodo)) {
+    ASSERT_THAT(restored.TakeNext(), Optional(shard));
+  }
+  ASSERT_EQ(restored.TakeNext(), std::nullopt);
+}
+
 /// Random transitions against a map that holds the state of every shard.
 TEST(ShardQueue, AgreesWithAPlainModel) {
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     Rng rng(seed);
     const uint64_t shards = 1 + rng.Below(20);
     ShardQueue queue({{DatasetMode::kTrain, 3, shards}});
-    std::map<ShardId, ShardState> model;
+    Model model;
     for (uint32_t epoch = 0; epoch < 3; ++epoch) {
       for (uint64_t i = 0; i < shards; ++i) model[Shard(0, epoch, i)] = ShardState::kTodo;
     }
     uint64_t seq = 0;
     const auto pick = [&](ShardState state) -> std::optional<ShardId> {
-      std::vector<ShardId> all;
-      for (const auto& [shard, is] : model) {
-        if (is == state) all.push_back(shard);
-      }
+      const std::vector<ShardId> all = InState(model, state);
       if (all.empty()) return std::nullopt;
       return all[rng.Below(all.size())];
     };
     for (int step = 0; step < 400; ++step) {
-      const uint64_t what = rng.Below(7);
+      if (step % 100 == 99) {
+        ASSERT_NO_FATAL_FAILURE(ExpectAgrees(queue, model)) << "seed " << seed;
+        ASSERT_NO_FATAL_FAILURE(ExpectRestores(queue, model, shards)) << "seed " << seed;
+      }
+      const uint64_t what = rng.Below(10);
       const auto leased = pick(ShardState::kLeased);
       if (what < 3) {
         std::optional<ShardId> expected;
@@ -235,9 +314,17 @@ TEST(ShardQueue, AgreesWithAPlainModel) {
           ASSERT_EQ(model[done.shard], ShardState::kDone);
           model[done.shard] = ShardState::kTodo;
         }
+      } else if (what == 7 && leased.has_value() && rng.Below(2) == 0) {
+        queue.SetFailed(*leased);
+        model[*leased] = ShardState::kFailed;
+      } else if (const auto failed = pick(ShardState::kFailed); what == 8 && failed.has_value()) {
+        queue.RetryFailed(*failed);
+        model[*failed] = ShardState::kTodo;
+      } else if (const auto todo = pick(ShardState::kTodo); what == 9 && todo.has_value()) {
+        queue.Take(*todo);  // a re-asserted lease, ahead of its turn
+        model[*todo] = ShardState::kLeased;
       }
     }
-    for (const auto& [shard, state] : model) ASSERT_EQ(queue.StateOf(shard), state);
   }
 }
 

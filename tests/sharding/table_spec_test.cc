@@ -41,6 +41,43 @@ TEST(TableSpecTest, TheTextShowsWhatDiffers) {
   EXPECT_THAT(ToString(other), HasSubstr("/models/a"));
 }
 
+TEST(TableSpecTest, EveryInitializerAndScheduleShowsItsParameters) {
+  using Initial = InitializerSpec::Kind;
+  const std::pair<InitializerSpec, std::string> initializers[] = {
+      {{.kind = Initial::kZero}, "initializer=zero "},
+      {{.kind = Initial::kConstant, .a = 0.5f}, "initializer=constant(0.5) "},
+      {{.kind = Initial::kNormal, .a = 1, .b = 2}, "initializer=normal(mean=1, deviation=2) "},
+  };
+  for (const auto& [initializer, text] : initializers) {
+    TableSpec table = Table("t", 1);
+    table.initializer = initializer;
+    EXPECT_THAT(ToString(table), HasSubstr(text));
+  }
+  using Rate = ScheduleSpec::Kind;
+  const std::pair<ScheduleSpec, std::string> schedules[] = {
+      {{.kind = Rate::kConstant, .warmup_steps = 3}, "schedule=constant(warmup_steps=3)"},
+      {{.kind = Rate::kStep, .warmup_steps = 3, .period_steps = 4, .decay = 0.5f},
+       "schedule=step(warmup_steps=3, period_steps=4, decay=0.5)"},
+      {{.kind = Rate::kCosine, .warmup_steps = 3, .period_steps = 4, .final_factor = 0.25f},
+       "schedule=cosine(warmup_steps=3, period_steps=4, final_factor=0.25)"},
+  };
+  for (const auto& [schedule, text] : schedules) {
+    TableSpec table = Table("t", 1);
+    table.schedule = schedule;
+    EXPECT_THAT(ToString(table), ::testing::EndsWith(text)) << "without a warm start";
+  }
+}
+
+TEST(TableSpecTest, AWarmStartShowsFolderAndContentAsFarAsTheyAreKnown) {
+  TableSpec table = Table("t", 1);
+  table.warm_start_directory = "/models/a";
+  EXPECT_THAT(ToString(table), ::testing::EndsWith(" warm_start='/models/a'"));
+  table.warm_start_hash = "aa";
+  EXPECT_THAT(ToString(table), ::testing::EndsWith(" warm_start='/models/a' (content aa)"));
+  table.warm_start_directory.clear();
+  EXPECT_THAT(ToString(table), ::testing::EndsWith(" warm_start='' (content aa)"));
+}
+
 TEST(TableSpecTest, EveryOptimizerShowsItsParameters) {
   TableSpec table = Table("t", 1);
   const std::vector<std::pair<OptimizerSpec, std::string>> cases = {
@@ -70,6 +107,8 @@ TEST(TableSpecTest, BlocksOfADenseTensorAreRoundedUp) {
   // Saturates instead of wrapping to something small.
   table.shape = {uint64_t{1} << 40, uint64_t{1} << 40};
   EXPECT_EQ(DenseBlockCount(table), std::numeric_limits<uint64_t>::max() / 64 + 1);
+  table.dim = 0;
+  EXPECT_EQ(DenseBlockCount(table), 0u);
 }
 
 }  // namespace

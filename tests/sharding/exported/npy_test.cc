@@ -1,5 +1,7 @@
 #include "sharding/exported/npy.h"
 
+#include <fmt/format.h>
+
 #include "base/random.h"
 #include "tests/support/status_matchers.h"
 
@@ -58,6 +60,54 @@ TEST(NpyTest, OtherFilesAreRefused) {
   for (const Case& c : cases) {
     EXPECT_THAT(DecodeNpy(c.file), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(c.text)));
   }
+}
+
+/// A file of version 1 or 2 with this dictionary and data.
+std::string File(int version, const std::string& dictionary, const std::string& data) {
+  std::string file("\x93NUMPY", 6);
+  file += {static_cast<char>(version), '\x00'};
+  for (int byte = 0; byte < 2 * version; ++byte) {
+    file += static_cast<char>(dictionary.size() >> (8 * byte) & 0xff);
+  }
+  return file + dictionary + data;
+}
+
+TEST(NpyTest, HeadersOfAnyLengthAndBothVersionsAreRead) {
+  const std::string dictionary = "{'descr': '<u8', 'fortran_order': False, 'shape': (2,), }";
+  for (const int version : {1, 2}) {
+    for (const size_t length : {size_t{60}, size_t{300}, size_t{65'535}}) {
+      std::string padded = dictionary;
+      padded.resize(length, ' ');
+      const std::string file = File(version, padded, "0123456789abcdef");
+      MUSTER_ASSERT_OK_AND_ASSIGN(const NpyArray array, DecodeNpy(file));
+      EXPECT_EQ(array.header, (NpyHeader{kNpyUint64, {2}}));
+      EXPECT_EQ(array.data, "0123456789abcdef") << "version " << version << " length " << length;
+    }
+  }
+  // Its third and fourth byte count, too.
+  for (const size_t length : {size_t{65'537}, size_t{1} << 24}) {
+    std::string padded = dictionary;
+    padded.resize(length, ' ');
+    EXPECT_THAT(DecodeNpy(File(2, padded, "0123456789abcdef")),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(fmt::format("{}", length))));
+  }
+}
+
+TEST(NpyTest, ManyAxesAndLargeExtentsAreBounded) {
+  const auto shape = [](const std::string& text) {
+    return DecodeNpy(File(1, "{'descr': '<f4', 'fortran_order': False, 'shape': " + text + ", }",
+                          std::string(4, 'd')));
+  };
+  std::string axes;
+  for (int i = 0; i < 32; ++i) axes += "1,";
+  EXPECT_TRUE(shape("(" + axes + ")").ok()) << shape("(" + axes + ")").status();
+  EXPECT_THAT(shape("(" + axes + "1)"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("shape does not parse")));
+  // 2^62 elements of four bytes are 2^64, which is no zero.
+  EXPECT_THAT(shape("(4611686018427387904,)"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("but it has 4")));
+  EXPECT_THAT(shape("(4611686018427387904, 0)"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("but it has 4")));
 }
 
 TEST(NpyTest, DamagedHeadersNeverCrash) {

@@ -37,6 +37,20 @@ TEST(Sha256Test, SumsComeBackAndOtherLinesAreRefused) {
   EXPECT_EQ(parsed, sums);
   EXPECT_THAT(ParseSums(text + "\n"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("line 3")));
+  EXPECT_EQ(ParseSums(fmt::format("{} *a b.npy\n{}  c.json", kOfAbc, kOfNothing)).value(), sums)
+      << "binary mode, and no newline at the end";
+  EXPECT_EQ(ParseSums(fmt::format("{}  x\n", kOfAbc)).value(), (Sha256Sums{{"x", kOfAbc}}));
+  std::string upper = fmt::format("{}  x\n", kOfAbc);
+  upper[63] = 'D';
+  const std::string bad[] = {
+      fmt::format("{}  \n", kOfAbc),  // no name
+      fmt::format("{}x x\n", kOfAbc), fmt::format("{} x\n", kOfAbc),
+      fmt::format("{} xx\n", kOfAbc), upper,
+  };
+  for (const std::string& line : bad) {
+    EXPECT_THAT(ParseSums(line), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("line 1")))
+        << line;
+  }
   EXPECT_THAT(ParseSums("hello"), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("hello")));
 }
 

@@ -155,6 +155,89 @@ TEST_F(StreamCutterTest, GoesOnFromItsPositions) {
   EXPECT_EQ(cuts[0].range, Range(0, 40, 80, 8, 7));
 }
 
+TEST_F(StreamCutterTest, WhatChangesIsToldOnce) {
+  StreamSight sight = Sight(0, 5, 20);
+  See({sight, Sight(1, 0, 0)}, 0);
+  EXPECT_THAT(cutter_.TakeChanged(),
+              ElementsAre(StreamPosition{TopicPartition(0), 5, 5, std::nullopt},
+                          StreamPosition{TopicPartition(1), 0, 0, std::nullopt}));
+  See({sight, Sight(1, 0, 0)}, 1);
+  EXPECT_THAT(cutter_.TakeChanged(), IsEmpty());
+  sight.end = 15;
+  See({sight, Sight(1, 0, 0)}, 2);
+  EXPECT_THAT(cutter_.TakeChanged(), ElementsAre(StreamPosition{TopicPartition(0), 5, 5, 15}));
+  sight.end = 90;
+  See({sight, Sight(1, 0, 0)}, 3);
+  EXPECT_THAT(cutter_.TakeChanged(), IsEmpty()) << "an end stays where it was first seen";
+  EXPECT_THAT(CutAt(3), ElementsAre(Range(0, 5, 15, 0)));
+  EXPECT_THAT(cutter_.TakeChanged(), ElementsAre(StreamPosition{TopicPartition(0), 5, 15, 15}));
+}
+
+// A topic that was made anew may have fewer partitions.
+TEST_F(StreamCutterTest, APartitionThatIsGoneIsTruncatedAndCutNoFurther) {
+  See({Sight(0, 0, 10), Sight(1, 0, 100)}, 0);
+  EXPECT_THAT(CutAt(0), ElementsAre(Range(1, 0, 40, 0), Range(1, 40, 80, 4)));
+  See({Sight(0, 0, 10)}, 1);
+  EXPECT_THAT(cutter_.Truncated(), ElementsAre(TopicPartition(1)));
+  EXPECT_THAT(CutAt(10'000), ElementsAre(Range(0, 0, 10, 8)));
+  EXPECT_EQ(cutter_.Views()[1].stable_end, 0u);
+  EXPECT_EQ(cutter_.Views()[1].log_end, 0u);
+  See({Sight(0, 0, 10), Sight(1, 0, 100)}, 10'001);
+  EXPECT_THAT(cutter_.Truncated(), IsEmpty());
+  EXPECT_THAT(CutAt(20'000), ElementsAre(Range(1, 80, 100, 9)));
+}
+
+// The minibatches of a range are counted in 32 bits.
+TEST_F(StreamCutterTest, ManyLostOffsetsAreSeveralRanges) {
+  constexpr uint64_t kHalf = uint64_t{1} << 31;
+  See({Sight(0, 0, 10)}, 0);
+  See({Sight(0, 2 * kHalf + 5, 2 * kHalf + 45)}, 1);
+  const std::vector<StreamCutter::Cut> cuts = cutter_.CutDue(1, At(1));
+  ASSERT_EQ(cuts.size(), 4u);
+  uint64_t begin = 0;
+  for (const uint64_t end : {kHalf, 2 * kHalf, 2 * kHalf + 5}) {
+    const StreamCutter::Cut& cut = cuts[begin / kHalf];
+    EXPECT_TRUE(cut.lost);
+    EXPECT_EQ(cut.range.begin, begin);
+    EXPECT_EQ(cut.range.end, end);
+    begin = end;
+  }
+  EXPECT_EQ(cuts[3].range.begin, begin);
+  EXPECT_FALSE(cuts[3].lost);
+}
+
+TEST_F(StreamCutterTest, WhatIsLostEndsWithTheDataset) {
+  StreamSight sight = Sight(0, 0, 10);
+  sight.end = 30;
+  See({sight}, 0);
+  See({Sight(0, 1'000, 1'050)}, 1);
+  const std::vector<StreamCutter::Cut> cuts = cutter_.CutDue(kMany, At(1));
+  ASSERT_EQ(cuts.size(), 1u);
+  EXPECT_TRUE(cuts[0].lost);
+  EXPECT_EQ(cuts[0].range, Range(0, 0, 30, 0));
+  EXPECT_TRUE(cutter_.AtEnd());
+}
+
+TEST_F(StreamCutterTest, AViewShowsWhatIsSeenAndWhatWaits) {
+  StreamSight sight = Sight(0, 3, 50);
+  sight.log_end = 60;
+  See({sight}, 7);
+  StreamCutter::View view = cutter_.Views().at(0);
+  EXPECT_EQ(view.position, (StreamPosition{TopicPartition(0), 3, 3, std::nullopt}));
+  EXPECT_EQ(view.log_begin, 3u);
+  EXPECT_EQ(view.stable_end, 50u);
+  EXPECT_EQ(view.log_end, 60u);
+  EXPECT_TRUE(view.seen);
+  EXPECT_EQ(view.uncut_seen, Wall(7));
+  EXPECT_EQ(CutAt(7).size(), 1u);
+  EXPECT_EQ(cutter_.Views().at(0).uncut_seen, Wall(7)) << "[43, 50) waits";
+  EXPECT_EQ(CutAt(507).size(), 1u);
+  EXPECT_EQ(cutter_.Views().at(0).uncut_seen, std::nullopt);
+  const StreamCutter again(kOptions, std::vector{view.position}, 0);
+  EXPECT_FALSE(again.Views().at(0).seen) << "not by this one";
+  EXPECT_THAT(again.Truncated(), IsEmpty());
+}
+
 TEST_F(StreamCutterTest, ManySightingsKeepTheAgeOfTheOldest) {
   for (int i = 1; i <= 2'000; ++i) See({Sight(0, 0, static_cast<uint64_t>(i) % 2 + i / 2)}, i);
   const std::vector<StreamCutter::View> views = cutter_.Views();
