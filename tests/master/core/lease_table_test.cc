@@ -61,5 +61,71 @@ TEST(LeaseTableTest, ARestoreHoldsUpWhatIsPushedAndNotWhatIsComputed) {
               ElementsAre(TokenNumber(1), TokenNumber(2)));
 }
 
+TEST(LeaseTableTest, LeasesAreFoundByTokenShardAndWorkerUntilTheyEnd) {
+  LeaseTable table;
+  const auto add = [&](uint64_t count, const WorkerKey& worker, bool evaluate) {
+    const HeldLease held = HeldLeaseOf(count, LeasePhase::kQueued, 0);
+    table.Add({held.shard, held.token, worker, held.restore_epoch, evaluate, Second(0)});
+    return held.shard;
+  };
+  EXPECT_EQ(table.OldestTrain(), std::nullopt);
+  const ShardId evaluated = add(1, {"a", 2}, /*evaluate=*/true);
+  const ShardId second = add(2, {"a", 2}, false);
+  add(4, {"a", 3}, false);
+  add(3, {"b", 1}, false);
+  EXPECT_EQ(table.size(), 4u);
+  EXPECT_EQ(table.train_count(), 3u);
+  EXPECT_EQ(table.OldestTrain(), TokenNumber(2)) << "an evaluation holds no floor";
+  EXPECT_THAT(table.TokensOf({"a", 2}), ElementsAre(TokenNumber(1), TokenNumber(2)));
+  EXPECT_EQ(table.CountOf({"a", 2}), 2u);
+  EXPECT_EQ(table.CountOf({"a", 1}), 0u);
+  EXPECT_THAT(table.TokensOf({"a", 1}), IsEmpty());
+  for (const char* name : {"a", "b"}) EXPECT_TRUE(table.Holds(name));
+  for (const char* name : {"", "aa", "c"}) EXPECT_FALSE(table.Holds(name)) << name;
+  EXPECT_EQ(table.FindShard(second)->token, TokenNumber(2));
+  EXPECT_EQ(table.Find(TokenNumber(9)), nullptr);
+
+  EXPECT_EQ(table.Remove(TokenNumber(2)).shard, second);
+  EXPECT_EQ(table.Find(TokenNumber(2)), nullptr);
+  EXPECT_EQ(table.FindShard(second), nullptr);
+  EXPECT_EQ(table.OldestTrain(), TokenNumber(3));
+  EXPECT_EQ(table.train_count(), 2u);
+  EXPECT_THAT(table.TokensOf({"a", 2}), ElementsAre(TokenNumber(1)));
+  table.Remove(TokenNumber(1));
+  table.Remove(TokenNumber(4));
+  EXPECT_FALSE(table.Holds("a"));
+  EXPECT_TRUE(table.Holds("b"));
+  add(5, {"b", 1}, false);
+  EXPECT_EQ(table.FindShard(evaluated), nullptr);
+}
+
+TEST(LeaseTableTest, OnlyWhatIsBegunCanBeStuck) {
+  LeaseTable table =
+      TableOf({HeldLeaseOf(1, LeasePhase::kQueued, 0), HeldLeaseOf(2, LeasePhase::kComputing, 0)});
+  EXPECT_THAT(table.BegunWithoutProgressSince(Second(9)), ElementsAre(TokenNumber(2)));
+  EXPECT_TRUE(table.Update(HeldLeaseOf(1, LeasePhase::kComputing, 0), Second(1)));
+  EXPECT_TRUE(table.Update(HeldLeaseOf(2, LeasePhase::kComputing, 1), Second(2)));
+  EXPECT_THAT(table.BegunWithoutProgressSince(Second(1)), ElementsAre(TokenNumber(1)));
+  EXPECT_TRUE(table.Update(HeldLeaseOf(2, LeasePhase::kPushing, 1), Second(3)));
+  EXPECT_EQ(table.Find(TokenNumber(2))->phase, LeasePhase::kPushing);
+  EXPECT_EQ(table.Find(TokenNumber(2))->minibatches_started, 1u);
+  EXPECT_THAT(table.BegunWithoutProgressSince(Second(2)), ElementsAre(TokenNumber(1)));
+  EXPECT_TRUE(table.Update(HeldLeaseOf(1, LeasePhase::kQueued, 0), Second(4)));
+  EXPECT_THAT(table.BegunWithoutProgressSince(Second(9)), ElementsAre(TokenNumber(2)))
+      << "it waits again";
+  table.Remove(TokenNumber(2));
+  EXPECT_THAT(table.BegunWithoutProgressSince(Second(9)), IsEmpty());
+}
+
+TEST(LeaseTableTest, ForgivenTimeEndsNow) {
+  LeaseTable table = TableOf({HeldLeaseOf(1, LeasePhase::kComputing, 1)});
+  table.Forgive(seconds(5), Second(20));
+  EXPECT_THAT(table.BegunWithoutProgressSince(Second(4)), IsEmpty());
+  EXPECT_THAT(table.BegunWithoutProgressSince(Second(5)), ElementsAre(TokenNumber(1)));
+  table.Forgive(seconds(50), Second(20));
+  EXPECT_THAT(table.BegunWithoutProgressSince(Second(19)), IsEmpty());
+  EXPECT_THAT(table.BegunWithoutProgressSince(Second(20)), ElementsAre(TokenNumber(1)));
+}
+
 }  // namespace
 }  // namespace muster

@@ -1,5 +1,6 @@
 #include <csignal>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,9 +38,12 @@ TEST_F(AdminTest, ExitsAreChargedByTheirCause) {
     uint32_t signal, code;
     bool charged;
   };
-  for (const Row& row : {Row{SIGSEGV, 0, true}, Row{SIGABRT, 0, true}, Row{SIGFPE, 0, true},
-                         Row{SIGKILL, 0, false}, Row{SIGTERM, 0, false}, Row{0, 1, true},
-                         Row{0, 0, true}, Row{0, 137, false}, Row{0, 139, true}}) {
+  for (const Row& row :
+       {Row{SIGSEGV, 0, true}, Row{SIGABRT, 0, true}, Row{SIGFPE, 0, true}, Row{SIGKILL, 0, false},
+        Row{SIGTERM, 0, false}, Row{0, 1, true}, Row{0, 0, true}, Row{0, 137, false},
+        Row{0, 139, true}, Row{SIGBUS, 0, true}, Row{SIGILL, 0, true}, Row{SIGINT, 0, false},
+        Row{SIGHUP, 0, false}, Row{SIGUSR1, 0, false}, Row{SIGUSR1, 1, false}, Row{0, 128, true},
+        Row{0, 129, false}, Row{0, 134, true}}) {
     CoreFixture fixture;
     fixture.Start();
     const auto grants = fixture.Want(2).grants;
@@ -54,6 +58,29 @@ TEST_F(AdminTest, ExitsAreChargedByTheirCause) {
     const FailureRecord* other = fixture.core->ledger().FindFailure(grants[0].shard);
     EXPECT_EQ(other == nullptr ? 0u : other->failures, 0u) << "the computed shard alone";
   }
+}
+
+TEST_F(AdminTest, AnExitIsToldAsPeopleNameIt) {
+  Start();
+  struct Row {
+    uint32_t signal, code;
+    std::string text, shown;
+  };
+  uint64_t start = 0;
+  for (const Row& row : {Row{0, 3, "", "exit 3"}, Row{SIGSEGV, 0, "", "SIGSEGV"},
+                         Row{200, 0, "", "signal 200"}, Row{0, 0, "it left", "exit 0: it left"}}) {
+    NodeReport report = Exit(row.signal, row.code, {});
+    report.start = StartNumber(++start);
+    report.text = row.text;
+    core->ReportNode(report, At());
+    EXPECT_EQ(EventOf("node-exited"), "worker-0: pid 100: " + row.shown);
+  }
+  NodeReport started = Exit(0, 0, {});
+  started.what = NodeReport::What::kStarted;
+  started.start = StartNumber(++start);
+  started.text = "by hand";
+  core->ReportNode(started, At());
+  EXPECT_EQ(EventOf("node-started"), "worker-0: pid 100, restarts 4: by hand");
 }
 
 TEST_F(AdminTest, ARepeatedReportChargesOnce) {
@@ -294,6 +321,73 @@ TEST_F(AdminTest, RetriesFailedShards) {
   EXPECT_THAT(core->Cancel({"", false}, At()), testing::IsOk());
   EXPECT_THAT(core->RetryShards({}, At()),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("--retry-failed")));
+}
+
+TEST_F(AdminTest, AShardThatIsNamedTwiceIsRetriedOnceAndAWrongNameRetriesNone) {
+  options.leases.failures_max = 1;
+  Start();
+  const auto grants = Want(3).grants;
+  WorkerExchangeRequest request = Request();
+  for (const ShardGrant& grant : grants) {
+    request.returned.push_back({grant.shard, grant.token, "bad", false});
+  }
+  Exchange(request);
+  EXPECT_EQ(core->ledger().queue().failed_count(), 3u);
+  const ShardId waiting{DatasetId(0), EpochIndex(0), ShardIndex(3)};
+  EXPECT_THAT(core->RetryShards({grants[0].shard, waiting}, At()),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("FAILED but waiting")));
+  EXPECT_EQ(core->ledger().queue().failed_count(), 3u);
+  EXPECT_EQ(core->RetryShards({grants[0].shard, grants[0].shard}, At()).value(), 1u);
+  EXPECT_EQ(EventOf("shards-retried"), ": 1 shard");
+  EXPECT_EQ(core->RetryShards({}, At()).value(), 2u);
+  EXPECT_EQ(EventOf("shards-retried"), ": 2 shards");
+  const uint64_t events = core->events().newest();
+  EXPECT_EQ(core->RetryShards({}, At()).value(), 0u);
+  EXPECT_EQ(core->events().newest(), events) << "nothing happened";
+}
+
+TEST_F(AdminTest, AFailedJobNamesItsFirstFailedShards) {
+  options.datasets = {testing::PlanFor("train", DatasetMode::kTrain, 1, 7)};
+  options.leases.failures_max = 1;
+  Start();
+  WorkerExchangeRequest request = Request();
+  for (const ShardGrant& grant : Want(7).grants) {
+    request.returned.push_back(
+        {grant.shard, grant.token, fmt::format("bad-{}", grant.shard.index.value()), false});
+  }
+  Exchange(request);
+  EXPECT_EQ(core->state(), JobState::kFailed);
+  EXPECT_EQ(core->reason(),
+            "7 shards FAILED (`muster run --retry-failed` tries again): "
+            "0/0/0 of dataset 'train': worker-0: bad-0; 0/0/1 of dataset 'train': worker-0: bad-1; "
+            "0/0/2 of dataset 'train': worker-0: bad-2; 0/0/3 of dataset 'train': worker-0: bad-3; "
+            "0/0/4 of dataset 'train': worker-0: bad-4; and 2 more");
+}
+
+TEST_F(AdminTest, AJournalOfOtherDataOrPartitionsIsRefused) {
+  Start();
+  Register(5);
+  ExchangeServer(ServerRequest());
+  const auto grants = Want(2).grants;
+  WorkerExchangeRequest request = Request();
+  Hold(grants, &request);
+  request.done.push_back({grants[1].shard, grants[1].token, grants[1].restore_epoch, {}, {}});
+  Exchange(request);
+  EXPECT_THAT(MasterCore::CheckFits(options, journal.state()), testing::IsOk());
+  CoreOptions other = options;
+  other.partitions = 3;
+  EXPECT_THAT(MasterCore::CheckFits(other, journal.state()),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("has 2 partitions and the job file 3")));
+  EXPECT_THAT(MasterCore::CheckFits(other, DurableState()), testing::IsOk()) << "a new job";
+  other = options;
+  other.datasets[0].shards = 1;
+  EXPECT_THAT(MasterCore::CheckFits(other, journal.state()),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("knows shard 0/0/1")));
+  other.datasets.clear();
+  EXPECT_THAT(MasterCore::CheckFits(other, journal.state()),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("dataset '#0' has 0 epochs in the job file, but epoch 1")));
 }
 
 TEST_F(AdminTest, ANewRunRestoresEverythingOnTheServersThereAreNow) {

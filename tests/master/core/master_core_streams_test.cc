@@ -242,6 +242,29 @@ TEST_F(StreamsTest, WhatOpenTransactionsHoldBackIsCountedUpToTheEnd) {
   EXPECT_EQ(Progress().held_back, 0u);
 }
 
+TEST_F(StreamsTest, DelaysThatWorkersTellAreSummedOnce) {
+  Start();
+  DelayHistogram told;
+  const auto tell = [&](uint64_t incarnation) {
+    WorkerExchangeRequest request = Request("worker-0", incarnation);
+    request.delays = {{kClicks, told}, {DatasetId(9), told}};
+    Exchange(request);
+  };
+  EXPECT_EQ(core->WatchOf(kClicks), nullptr) << "nothing is known yet";
+  told.Add(std::chrono::milliseconds(5));
+  tell(7);
+  tell(7);
+  EXPECT_EQ(core->WatchOf(kClicks)->delays.total(), told);
+  EXPECT_EQ(core->WatchOf(kClicks)->delays.Recent(now).count(), 0u) << "it may be of hours ago";
+  told.Add(std::chrono::milliseconds(9));
+  tell(7);
+  EXPECT_EQ(core->WatchOf(kClicks)->delays.total(), told);
+  EXPECT_EQ(core->WatchOf(kClicks)->delays.Recent(now).count(), 1u);
+  tell(8);
+  EXPECT_EQ(core->WatchOf(kClicks)->delays.total().count(), 4u) << "another process has its own";
+  EXPECT_EQ(core->WatchOf(DatasetId(9)), nullptr);
+}
+
 TEST_F(StreamsTest, AnotherClusterIsRefused) {
   Start();
   Look({.cluster = "A", .sights = {{TopicPartition(0), 0, 20, {}, {}}}});
