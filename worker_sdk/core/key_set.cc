@@ -62,7 +62,6 @@ void GradientSum::Add(const KeySet& keys, std::span<const float> gradients) {
     if (!index_) {
       index_.emplace(keys_.size() + keys.unique.size());
       for (uint64_t key : keys_) index_->Insert(key);
-      keys_.clear();
     }
     for (size_t i = 0; i < ids.size(); ++i) ids[i] = index_->Insert(keys.unique[i]);
   }

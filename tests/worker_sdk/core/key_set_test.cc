@@ -29,6 +29,19 @@ TEST(KeySetTest, NothingRepeatedNeedsNoInverse) {
   EXPECT_THAT(MakeKeySet({}).unique, IsEmpty());
 }
 
+TEST(KeyIndexTest, GrowsBeyondWhatItExpected) {
+  Rng rng(5);
+  for (const size_t expected : {0u, 100u}) {
+    KeyIndex index(expected);
+    std::vector<uint64_t> keys(20'000);
+    for (uint64_t& key : keys) key = rng.Next();
+    for (int round = 0; round < 2; ++round) {
+      for (uint32_t i = 0; i < keys.size(); ++i) ASSERT_EQ(index.Insert(keys[i]), i);
+    }
+    EXPECT_EQ(std::move(index).TakeKeys(), keys);
+  }
+}
+
 TEST(GradientSumTest, RepeatedKeysAndCallsAddUp) {
   GradientSum sum(2);
   sum.Add(MakeKeySet(std::vector<uint64_t>{1, 2, 1}), std::vector<float>{1, 10, 2, 20, 3, 30});

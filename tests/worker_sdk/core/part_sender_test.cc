@@ -1,41 +1,7 @@
-#include "worker_sdk/core/part_sender.h"
-
-#include "tests/support/status_matchers.h"
-#include "tests/worker_sdk/core/core_fixture.h"
+#include "tests/worker_sdk/core/part_sender_fixture.h"
 
 namespace muster::sdk {
-namespace {
-
-using std::chrono::milliseconds;
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-using ::testing::SizeIs;
-using wire::PartCode;
-
-const PushIdentity kPush{{DatasetId(0), EpochIndex(0), ShardIndex(3)},
-                         MinibatchIndex(1),
-                         LeaseToken::FromValue(77),
-                         RunNumber(0),
-                         5,
-                         RestoreEpoch(2)};
-
-class PartSenderTest : public ::testing::Test {
- protected:
-  void GiveMap(const PartitionMap& map) {
-    sender_.SetMap(std::make_shared<const PartitionMap>(map), now_);
-  }
-  PartSender::Outcome Answer(const SendRequest& request, PartCode code) {
-    std::vector<wire::PartReply> replies;
-    for (const auto& item : request.items) {
-      replies.push_back({request.batch->plan.parts[item.part].partition.value(), code, false});
-    }
-    std::shared_ptr<const float[]> rows;
-    if (!request.push) rows = std::make_shared<float[]>(request.floats);
-    return sender_.OnReply(request.id, replies, std::move(rows), now_);
-  }
-  PartSender sender_;
-  TimePoint now_{std::chrono::seconds(100)};
-};
+namespace part_sender_test {
 
 TEST_F(PartSenderTest, OneRequestPerLaneAndFinishedWhenAllAnswered) {
   GiveMap(MapOf(/*version=*/1, /*restore=*/2));
@@ -74,6 +40,7 @@ TEST_F(PartSenderTest, PushWaitsForAMapAsNewAsItsLease) {
   sender_.MapAnswered();
   EXPECT_THAT(sender_.Flush(now_), IsEmpty());
   EXPECT_TRUE(sender_.wants_map());
+  EXPECT_EQ(sender_.NextDue(), now_ + PartSender::kBackoffMax);
   GiveMap(MapOf(2, 2));
   EXPECT_THAT(sender_.Flush(now_), SizeIs(2));
 }
@@ -82,71 +49,6 @@ TEST_F(PartSenderTest, PullGoesWithAnyMap) {
   GiveMap(MapOf(1, 0));
   sender_.AddPull(BatchOfAllPartitions(), now_);
   EXPECT_THAT(sender_.Flush(now_), SizeIs(2));
-}
-
-TEST_F(PartSenderTest, WrongOwnerIsSentAgainAtOnceUnderANewMap) {
-  PartitionMap map = MapOf(1, 2);
-  GiveMap(map);
-  sender_.AddPush(kPush, BatchOfAllPartitions(), now_);
-  std::vector<SendRequest> requests = sender_.Flush(now_);
-  sender_.MapAnswered();
-  Answer(requests[0], PartCode::kWrongOwner);
-  EXPECT_TRUE(sender_.wants_map());
-  EXPECT_THAT(sender_.Flush(now_), IsEmpty());
-  map.version = MapVersion(2);
-  for (PartitionEntry& entry : map.partitions) {
-    if (entry.owner == requests[0].lane.server) entry.epoch = entry.epoch.Next();
-  }
-  GiveMap(map);
-  std::vector<SendRequest> again = sender_.Flush(now_);
-  ASSERT_THAT(again, SizeIs(1));
-  EXPECT_EQ(again[0].items.size(), requests[0].items.size());
-  EXPECT_EQ(again[0].items[0].epoch, requests[0].items[0].epoch.Next());
-}
-
-TEST_F(PartSenderTest, RetryAndUnansweredComeAgainAfterABoundedBackoff) {
-  GiveMap(MapOf(1, 2));
-  sender_.AddPush(kPush, BatchOfAllPartitions(), now_);
-  std::vector<SendRequest> requests = sender_.Flush(now_);
-  Answer(requests[1], PartCode::kOk);
-  SendRequest request = requests[0];
-  for (int i = 0; i < 200; ++i) {  // a server may be away for long
-    if (i % 2 == 0) {
-      Answer(request, PartCode::kRetry);
-    } else {
-      sender_.OnUnanswered(request.id, now_);
-    }
-    EXPECT_THAT(sender_.Flush(now_), IsEmpty());
-    ASSERT_TRUE(sender_.NextDue().has_value());
-    EXPECT_GE(*sender_.NextDue() - now_, PartSender::kBackoffMin) << i;
-    EXPECT_LE(*sender_.NextDue() - now_, PartSender::kBackoffMax * 5 / 4) << i;
-    now_ += PartSender::kBackoffMax * 5 / 4;
-    std::vector<SendRequest> again = sender_.Flush(now_);
-    ASSERT_THAT(again, SizeIs(1)) << i;
-    request = again[0];
-  }
-  EXPECT_TRUE(Answer(request, PartCode::kOk).finished.has_value());
-}
-
-TEST_F(PartSenderTest, AnAnswerToAnEarlierSendingOrACancelledDeliveryMeansNothing) {
-  PartitionMap map = MapOf(1, 2);
-  GiveMap(map);
-  DeliveryId id = sender_.AddPush(kPush, BatchOfAllPartitions(), now_);
-  std::vector<SendRequest> first = sender_.Flush(now_);
-  map.version = MapVersion(2);
-  for (PartitionEntry& entry : map.partitions) entry.epoch = entry.epoch.Next();
-  GiveMap(map);
-  std::vector<SendRequest> second = sender_.Flush(now_);
-  ASSERT_THAT(second, SizeIs(2));
-  Answer(first[0], PartCode::kOk);
-  Answer(first[1], PartCode::kOk);
-  EXPECT_FALSE(sender_.Finished(id));
-  EXPECT_EQ(sender_.outstanding_pushes(), 1u);
-  Answer(second[0], PartCode::kOk);
-  sender_.Cancel(id);
-  EXPECT_EQ(sender_.outstanding_pushes(), 0u);
-  EXPECT_EQ(Answer(second[1], PartCode::kOk).finished, std::nullopt);
-  EXPECT_THAT(sender_.Flush(now_ + milliseconds(1000)), IsEmpty());
 }
 
 TEST_F(PartSenderTest, StaleLeaseNamesTheToken) {
@@ -205,36 +107,6 @@ TEST_F(PartSenderTest, LargeBatchesLeaveInSeveralRequests) {
   for (const SendRequest& request : requests) EXPECT_LE(request.items.size(), 2u);
 }
 
-TEST_F(PartSenderTest, AnAnswerWithAnotherNumberOfPartsCountsAsNone) {
-  GiveMap(MapOf(1, 2));
-  sender_.AddPush(kPush, BatchOfAllPartitions(), now_);
-  SendRequest request = sender_.Flush(now_)[0];
-  sender_.OnReply(request.id, {}, nullptr, now_);
-  EXPECT_THAT(sender_.Flush(now_ + milliseconds(500)), SizeIs(1));
-}
-
-TEST_F(PartSenderTest, WhatIsCalledMalformedAgainAndAgainIsHopeless) {
-  PartitionMap map = MapOf(1, 2);
-  for (PartitionEntry& entry : map.partitions) entry.owner = ServerId(0);
-  GiveMap(map);
-  sender_.AddPush(kPush, BatchOfAllPartitions(), now_);
-  const auto refused = [&] {
-    now_ += PartSender::kBackoffMax * 5 / 4;
-    return sender_.OnRefused(sender_.Flush(now_)[0].id, now_);
-  };
-  for (uint32_t i = 1; i < PartSender::kRefusalsMax; ++i) EXPECT_FALSE(refused()) << i;
-  // Another answer in between, and a new map: it is not the frame.
-  now_ += PartSender::kBackoffMax * 5 / 4;
-  Answer(sender_.Flush(now_)[0], PartCode::kRetry);
-  for (uint32_t i = 1; i < PartSender::kRefusalsMax; ++i) EXPECT_FALSE(refused()) << i;
-  map.version = MapVersion(2);
-  for (PartitionEntry& entry : map.partitions) entry.epoch = entry.epoch.Next();
-  GiveMap(map);
-  for (uint32_t i = 1; i < PartSender::kRefusalsMax; ++i) EXPECT_FALSE(refused()) << i;
-  EXPECT_TRUE(refused());
-  EXPECT_FALSE(sender_.OnRefused(RequestId(12345), now_)) << "not known";
-}
-
 TEST_F(PartSenderTest, RoundTripsAreCountedPerServerProcess) {
   const auto peer = [](uint32_t server, uint64_t incarnation, uint64_t pulls, uint64_t pull_us,
                        uint64_t pushes, uint64_t push_us) {
@@ -280,5 +152,106 @@ TEST_F(PartSenderTest, RoundTripsAreCountedPerServerProcess) {
   EXPECT_EQ(sender_.Peers(std::nullopt, 1)[0], peer(0, 4, 1, 0, 0, 0));
 }
 
-}  // namespace
+TEST_F(PartSenderTest, TheOldestDeliveriesLeaveFirst) {
+  GiveMap(MapOf(1, 2));
+  const auto batch = BatchOf([](uint32_t p) { return p == 0; });
+  constexpr size_t kDeliveries = 100;
+  std::vector<DeliveryId> added, finished;
+  for (size_t i = 0; i < kDeliveries; ++i) added.push_back(sender_.AddPush(kPush, batch, now_));
+  for (const SendRequest& request : sender_.Flush(now_)) {
+    finished.push_back(Answer(request, PartCode::kOk).finished.value_or(DeliveryId()));
+  }
+  EXPECT_EQ(finished, added);
+}
+
+TEST_F(PartSenderTest, APartWhoseServerIsNotKnownWaitsForAMap) {
+  PartitionMap no_server = MapOf(1, 2), no_lane = no_server, no_partition = no_server;
+  no_server.servers.erase(no_server.servers.begin());
+  no_lane.servers[0].lanes.clear();
+  no_partition.partitions.clear();
+  for (const PartitionMap& map : {no_server, no_lane, no_partition}) {
+    sender_ = PartSender();
+    EXPECT_TRUE(sender_.wants_map()) << "it has none";
+    GiveMap(map);
+    EXPECT_FALSE(sender_.wants_map());
+    sender_.AddPush(kPush, BatchOf([](uint32_t p) { return p == 0; }), now_);
+    for (int round = 0; round < 3; ++round) {
+      sender_.MapAnswered();
+      EXPECT_THAT(sender_.Flush(now_), IsEmpty());
+      EXPECT_TRUE(sender_.wants_map());
+      ASSERT_TRUE(sender_.NextDue().has_value());
+      EXPECT_GT(*sender_.NextDue(), now_);
+      now_ = *sender_.NextDue();
+    }
+    GiveMap(MapOf(2, 2));
+    EXPECT_THAT(sender_.Flush(now_), SizeIs(1));
+  }
+}
+
+TEST_F(PartSenderTest, AnOlderMapIsNotTaken) {
+  GiveMap(MapOf(3, 2));
+  PartitionMap older = MapOf(2, 2);
+  for (PartitionEntry& entry : older.partitions) entry.epoch = OwnerEpoch(9);
+  GiveMap(older);
+  older.version = MapVersion(3);
+  GiveMap(older);
+  sender_.AddPush(kPush, BatchOf([](uint32_t p) { return p == 0; }), now_);
+  EXPECT_EQ(sender_.Flush(now_)[0].items[0].epoch, OwnerEpoch(1));
+}
+
+TEST_F(PartSenderTest, AMapThatLeavesTheOwnerAloneSendsNothingAgain) {
+  GiveMap(MapOf(1, 2));
+  sender_.AddPush(kPush, BatchOfAllPartitions(), now_);
+  const std::vector<SendRequest> requests = sender_.Flush(now_);
+  PartitionMap map = MapOf(2, 2);
+  map.partitions[3].epoch = OwnerEpoch(2);
+  GiveMap(map);
+  const std::vector<SendRequest> again = sender_.Flush(now_);
+  ASSERT_THAT(again, SizeIs(1));
+  EXPECT_THAT(again[0].items, SizeIs(1));
+  Answer(requests[0], PartCode::kOk);
+  Answer(requests[1], PartCode::kOk);  // but for partition 3
+  EXPECT_EQ(sender_.outstanding_pushes(), 1u);
+  EXPECT_TRUE(Answer(again[0], PartCode::kOk).finished.has_value());
+}
+
+TEST_F(PartSenderTest, ARequestIsFullAtItsLimit) {
+  struct Case {
+    uint64_t keys, floats;  // of each of two parts
+    size_t requests;
+  };
+  constexpr uint64_t kKeys = PartSender::kRequestKeysMax, kFloats = PartSender::kRequestFloatsMax;
+  const Case cases[] = {
+      {kKeys / 2, 1, 1}, {kKeys / 2 + 1, 1, 2}, {1, kFloats / 2, 1}, {1, kFloats / 2 + 1, 2}};
+  GiveMap(MapOf(1, 2));
+  RowBatch batch = *BatchOf([](uint32_t p) { return p == 0 || p == 2; });
+  for (const Case& c : cases) {
+    for (PlanPart& part : batch.plan.parts) {
+      part.key_count = c.keys;
+      part.value_count = c.floats;
+    }
+    sender_.AddPush(kPush, std::make_shared<const RowBatch>(batch), now_);
+    const std::vector<SendRequest> requests = sender_.Flush(now_);
+    ASSERT_THAT(requests, SizeIs(c.requests));
+    EXPECT_EQ(requests[0].keys, 2 * c.keys / c.requests);
+    EXPECT_EQ(requests[0].floats, 2 * c.floats / c.requests);
+  }
+}
+
+TEST_F(PartSenderTest, NeitherAQuestionNorASecondAnswerIsARoundTrip) {
+  GiveMap(MapOf(1, 2));
+  auto question = std::make_shared<RowBatch>();
+  question->plan.parts = {{.partition = PartitionId(0)}};
+  sender_.AddPush(kPush, question, now_);
+  Answer(sender_.Flush(now_)[0], PartCode::kOk);
+  EXPECT_THAT(sender_.Peers(std::nullopt, 9), IsEmpty()) << "it costs the server nothing";
+  sender_.AddPush(kPush, BatchOf([](uint32_t p) { return p == 0; }), now_);
+  const SendRequest push = sender_.Flush(now_)[0];
+  Answer(push, PartCode::kOk);
+  Answer(push, PartCode::kOk);
+  ASSERT_THAT(sender_.Peers(std::nullopt, 9), SizeIs(1));
+  EXPECT_EQ(sender_.Peers(std::nullopt, 9)[0].pushes, 1u);
+}
+
+}  // namespace part_sender_test
 }  // namespace muster::sdk

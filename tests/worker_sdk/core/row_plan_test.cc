@@ -67,14 +67,27 @@ TEST(RowPlanTest, PartitionsWithoutRowsHaveNoPart) {
   EXPECT_TRUE(PlanRows({}, Order({0, 1})).parts.empty());
 }
 
+std::vector<uint32_t> Sent(const PartitionMap& map) {
+  std::vector<uint32_t> ids;
+  for (const PartitionId partition : SendingOrder(map)) ids.push_back(partition.value());
+  return ids;
+}
+
 TEST(SendingOrderTest, PartsForOneLaneLieTogether) {
   PartitionMap map;
   map.servers = {{ServerId(0), {}, "ps-0", {{"a"}, {"b"}}}, {ServerId(1), {}, "ps-1", {{"c"}}}};
-  map.partitions.resize(6);
-  for (uint32_t p : {1u, 4u}) map.partitions[p].owner = ServerId(1);
-  // Server 0 has 0, 2, 3, 5: lane 0 serves the even ones.
-  EXPECT_THAT(SendingOrder(map), ElementsAre(PartitionId(0), PartitionId(2), PartitionId(3),
-                                             PartitionId(5), PartitionId(1), PartitionId(4)));
+  map.partitions.resize(7);
+  for (const uint32_t p : {1u, 4u}) map.partitions[p].owner = ServerId(1);
+  // Lane 0 of server 0 serves the even ones, lane 1 the odd ones.
+  EXPECT_THAT(Sent(map), ElementsAre(0, 2, 6, 3, 5, 1, 4));
+}
+
+TEST(SendingOrderTest, WithoutLanesPartitionsKeepTheirOrder) {
+  PartitionMap map;
+  map.partitions.resize(3);
+  EXPECT_THAT(Sent(map), ElementsAre(0, 1, 2)) << "an owner that is not in the map";
+  map.servers = {{ServerId(0), {}, "ps-0", {}}};
+  EXPECT_THAT(Sent(map), ElementsAre(0, 1, 2));
 }
 
 }  // namespace

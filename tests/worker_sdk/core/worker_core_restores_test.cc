@@ -14,7 +14,7 @@ namespace {
 
 using wire::PartCode;
 
-constexpr uint32_t kMinibatches = 40;
+constexpr uint32_t kShardMinibatches = 40;
 const ShardId kShard{DatasetId(0), EpochIndex(0), ShardIndex(0)};
 const LeaseToken kToken(MasterIncarnation(1), 1);
 
@@ -44,14 +44,14 @@ class FlappingServer {
   /// How often each part was applied to the present rows is 1 for all.
   bool EverythingIsInTheRows() const {
     for (const std::set<uint32_t>& rows : rows_) {
-      if (rows.size() != kMinibatches) return false;
+      if (rows.size() != kShardMinibatches) return false;
     }
     return true;
   }
 
  private:
   void RunOnce(const ShardRun& run) {
-    for (uint32_t m = 0; m < kMinibatches; ++m) {
+    for (uint32_t m = 0; m < kShardMinibatches; ++m) {
       if (!run.Has(MinibatchIndex(m))) continue;
       core_.StartMinibatch(kToken, run.run);
       core_.CommitMinibatch(kToken, run.run, MinibatchIndex(m), BatchOfAllPartitions(), now_);
@@ -114,15 +114,15 @@ class FlappingServer {
 
 TEST(WorkerCoreRestoresTest, AShardLongerThanTheTimeBetweenTwoRestoresGetsThrough) {
   FlappingServer world(/*snapshot_every=*/4, /*restart_every=*/10);
-  const uint32_t handed_out = world.Train(100 * kMinibatches);
+  const uint32_t handed_out = world.Train(100 * kShardMinibatches);
   EXPECT_TRUE(world.done()) << "after " << handed_out << " minibatches";
   EXPECT_TRUE(world.EverythingIsInTheRows());
-  EXPECT_LT(handed_out, 2 * kMinibatches);
+  EXPECT_LT(handed_out, 2 * kShardMinibatches);
 }
 
 TEST(WorkerCoreRestoresTest, WithoutSnapshotsNothingIsTakenForDone) {
   FlappingServer world(/*snapshot_every=*/1'000'000, /*restart_every=*/10);
-  world.Train(20 * kMinibatches);
+  world.Train(20 * kShardMinibatches);
   EXPECT_FALSE(world.done());
 }
 
