@@ -44,8 +44,7 @@ RowIndex::Entry* RowIndex::FindOrInsert(uint64_t key) {
     if (const Entry* old = old_.Find(key); old != nullptr) return const_cast<Entry*>(old);
   }
   MUSTER_CHECK(size_ < Room(now_.capacity));
-  entry->key = key;
-  entry->generation = 0;
+  entry->key = key;  // its generation is 0, for no entry was used before
   ++size_;
   return entry;
 }
@@ -71,7 +70,6 @@ void RowIndex::Grow(size_t capacity) {
   old_ = std::exchange(now_, Slots());
   now_.entries.reset(entries);
   now_.capacity = capacity;
-  moved_ = 0;
 }
 
 size_t RowIndex::Move(size_t count) {

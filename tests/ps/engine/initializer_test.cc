@@ -15,8 +15,11 @@ using Kind = InitializerSpec::Kind;
 
 std::vector<float> Values(const InitializerSpec& spec, uint64_t seed, uint32_t table, uint64_t key,
                           size_t dim = 8) {
-  std::vector<float> values(dim, -1);
-  InitialValues(spec, seed, TableId(table), key, values);
+  constexpr float kBeyond = -77;
+  std::vector<float> values(dim + 1, kBeyond);
+  InitialValues(spec, seed, TableId(table), key, std::span(values).first(dim));
+  EXPECT_EQ(values.back(), kBeyond);
+  values.pop_back();
   return values;
 }
 
@@ -99,6 +102,7 @@ TEST(InitializerTest, TheLastBlockOfATensorEndsInZeros) {
   table.shape = {1ull << 40, 1ull << 40};
   EXPECT_EQ(ElementCount(table), UINT64_MAX);
   table.shape = {};
+  EXPECT_EQ(ElementCount(table), 0u);
   InitialRow(table, 7, 2, values);
   EXPECT_THAT(values, Each(2.0f));
 }

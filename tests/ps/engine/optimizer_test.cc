@@ -95,6 +95,31 @@ TEST(OptimizerTest, RowsOfABatchDoNotTouchEachOther) {
   }
 }
 
+/// Four sums side by side, then the rest: this order is the same on every processor.
+float SumOfSquares(const std::vector<float>& values) {
+  const auto square = [](float value) {
+    const volatile float product = value * value;  // not fused with the sum
+    return product;
+  };
+  float lane[4] = {0, 0, 0, 0};
+  const size_t whole = values.size() / 4 * 4;
+  for (size_t i = 0; i < whole; ++i) lane[i % 4] += square(values[i]);
+  float total = (lane[0] + lane[1]) + (lane[2] + lane[3]);
+  for (size_t i = whole; i < values.size(); ++i) total += square(values[i]);
+  return total;
+}
+
+TEST(OptimizerTest, ARowWiseSumHasTheSameBitsEverywhere) {
+  const RowwiseAdagradSpec spec{.learning_rate = 0.1f, .initial_accumulator = 0};
+  Rng rng(3);
+  for (uint32_t dim = 1; dim < 70; ++dim) {
+    std::vector<float> gradient(dim), row(dim + 1, 0.0f);
+    for (float& value : gradient) value = static_cast<float>(rng.Uniform() * 2 - 1);
+    ApplyOne(spec, 1, dim, &row, gradient);
+    EXPECT_EQ(row[dim], SumOfSquares(gradient) / static_cast<float>(dim)) << "dim " << dim;
+  }
+}
+
 TEST(OptimizerTest, SumIsExactForIntegers) {
   std::vector<float> row(9, 0);
   for (int i = 1; i <= 1000; ++i) {

@@ -13,6 +13,7 @@ namespace {
 
 using ::muster::testing::IsOk;
 using ::muster::testing::StatusIs;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -140,7 +141,9 @@ TEST_F(PartitionTest, APartThatIsRefusedChangesNothing) {
   const std::vector<float> short_row{1}, with_nan{1, nan}, with_infinity{-infinity, 1};
   const Case cases[] = {
       {{TableId(9), key, ones}, ApplyCode::kUnknownTable, "table 9"},
-      {{kSparse, key, short_row}, ApplyCode::kBadRequest, "rows of 2 floats"},
+      {{kSparse, key, short_row},
+       ApplyCode::kBadRequest,
+       "rows of 2 floats: 1 keys come with 1 floats, not 2"},
       {{kDense, block, ones}, ApplyCode::kBadRequest, "block 3 of dense table 'bias'"},
       {{kSparse, key, with_nan},
        ApplyCode::kBadRequest,
@@ -219,6 +222,47 @@ TEST_F(PartitionTest, ADeltaHoldsWhatChangedSinceTheAcceptedSnapshot) {
   EXPECT_THAT(KeysOf(partition_.Snapshot(Number(6), SnapshotKind::kDelta)), IsEmpty());
 }
 
+TEST_F(PartitionTest, SizesAreThoseOfAllTables) {
+  EXPECT_EQ(partition_.sizes().rows, 0u);
+  Push(1, 0, Token(1), {5, 6, 7}, {1, 1, 1, 1, 1, 1});
+  const uint64_t sparse_bytes = partition_.sizes().row_bytes;
+  EXPECT_GE(sparse_bytes, 3 * (2 * sizeof(float) + sizeof(uint64_t)));
+  partition_.Snapshot(Number(1), SnapshotKind::kBase);
+  partition_.Accepted(Number(1));
+  Push(2, 0, Token(1), {0, 2}, {1, 1, 1, 1}, kDense);
+  const Partition::Sizes sizes = partition_.sizes();
+  EXPECT_EQ(sizes.rows, 5u);
+  EXPECT_EQ(sizes.dirty_rows, 2u);
+  EXPECT_EQ(sizes.window_shards, 2u);
+  EXPECT_GT(sizes.row_bytes, sparse_bytes);
+}
+
+TEST_F(PartitionTest, AnImageThatIsDroppedIsNeverAccepted) {
+  Push(1, 0, Token(1), {5}, {1, 1});
+  partition_.BeginImage(Number(1), SnapshotKind::kBase);
+  WorkLimit little(1);
+  partition_.CopyImage(&little);
+  partition_.DropImage();
+  partition_.Accepted(Number(1));
+  EXPECT_FALSE(partition_.UnchangedSinceAccepted());
+  EXPECT_THAT(KeysOf(partition_.Snapshot(Number(2), SnapshotKind::kDelta)), ElementsAre(5));
+  partition_.DropImage();  // none is being copied
+  partition_.Accepted(Number(2));
+  EXPECT_TRUE(partition_.UnchangedSinceAccepted());
+}
+
+TEST_F(PartitionTest, AnImageIsAcceptedWhenItIsWhole) {
+  Push(1, 0, Token(1), {5}, {1, 1});
+  partition_.BeginImage(Number(1), SnapshotKind::kBase);
+  partition_.Accepted(Number(1));
+  EXPECT_EQ(partition_.sizes().dirty_rows, 1u);
+  for (WorkLimit work = WorkLimit::None(); !partition_.CopyImage(&work);) {
+  }
+  EXPECT_THAT(KeysOf(partition_.TakeImage()), ElementsAre(5));
+  partition_.Accepted(Number(1));
+  EXPECT_EQ(partition_.sizes().dirty_rows, 0u);
+}
+
 TEST_F(PartitionTest, AcceptingAnOlderOrUnknownSnapshotChangesNothing) {
   Push(1, 0, Token(1), {5}, {1, 1});
   partition_.Snapshot(Number(1), SnapshotKind::kBase);
@@ -290,7 +334,8 @@ TEST_F(PartitionTest, ImagesThatContradictThemselvesAreRefusedAndLeaveTheStateAl
   };
   PartitionImage image = good;
   image.kind = SnapshotKind::kDelta;
-  refused(image, "a chain is one base");
+  refused(image,
+          "image 1 of 1 of snapshot 1.1 of partition 3: a chain is one base, first, and deltas");
   image = good;
   image.tables.erase(image.tables.begin());
   refused(image, "rows of table 1, which it does not define");
@@ -303,8 +348,10 @@ TEST_F(PartitionTest, ImagesThatContradictThemselvesAreRefusedAndLeaveTheStateAl
   PartitionImage other = good;
   other.kind = SnapshotKind::kDelta;
   other.tables[0].optimizer = SgdSpec{};
-  EXPECT_THAT(partition_.Restore(Number(1), std::vector<PartitionImage>{good, other}),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("differs from an earlier file's")));
+  EXPECT_THAT(
+      partition_.Restore(Number(1), std::vector<PartitionImage>{good, other}),
+      StatusIs(absl::StatusCode::kDataLoss,
+               AllOf(HasSubstr("image 2 of 2 "), HasSubstr("differs from an earlier file's"))));
 }
 
 class FixedRows : public WarmStartSource {

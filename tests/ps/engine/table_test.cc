@@ -285,6 +285,39 @@ TEST(TableTest, ASliceDoesNoMoreThanItsLimitWhateverTheTableHolds) {
   EXPECT_EQ(table.TakeImage().keys.size(), keys.size());
 }
 
+TEST(TableTest, BytesAreThoseOfRowsIndexAndLists) {
+  std::vector<uint64_t> keys(10'000);
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = i;
+  const auto filled = [&](uint32_t dim) {
+    auto table = std::make_unique<Table>(Spec(dim, SumSpec{}), 0);
+    Apply(table.get(), keys, std::vector<float>(keys.size() * dim, 1), 0);
+    return table;
+  };
+  const auto narrow = filled(8), wide = filled(24);
+  EXPECT_EQ(wide->bytes() - narrow->bytes(), keys.size() * 16 * sizeof(float));
+  constexpr uint64_t kRow = 8 * sizeof(float) + sizeof(uint64_t), kList = sizeof(uint32_t);
+  const uint64_t least = keys.size() * (kRow + sizeof(RowIndex::Entry) + kList);
+  EXPECT_GE(narrow->bytes(), least);
+  EXPECT_LE(narrow->bytes(), 2 * least);
+  const uint64_t dirty = narrow->bytes();
+  Image(narrow.get(), Table::Rows::kDirty);
+  EXPECT_EQ(narrow->bytes(), dirty) << "the list is kept until the image is accepted";
+  narrow->Accept();
+  EXPECT_LE(narrow->bytes(), dirty - keys.size() * kList);
+  EXPECT_GE(narrow->bytes(), least - keys.size() * kList);
+}
+
+TEST(TableTest, HasRoomForLessThanTwoToThe32Rows) {
+  Table table(Spec(1, SumSpec{}), 0);
+  constexpr size_t kMost = RowIndex::kNoRow - 1;
+  EXPECT_TRUE(table.CheckRoom(kMost).ok());
+  EXPECT_FALSE(table.CheckRoom(kMost + 1).ok());
+  const uint64_t key = 7;
+  Apply(&table, {&key, 1}, std::vector<float>{1}, 0);
+  EXPECT_TRUE(table.CheckRoom(kMost - 1).ok());
+  EXPECT_FALSE(table.CheckRoom(kMost).ok());
+}
+
 TEST(TableTest, WhatTakesLongToFreeIsHandedOut) {
   Table table(Spec(1, SumSpec{}), 0);
   std::vector<uint64_t> keys(150'000);
