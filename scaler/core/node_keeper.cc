@@ -65,7 +65,6 @@ void NodeKeeper::ForgiveOwnPause(TimePoint now) {
   if (gap.count() <= 0) return;
   if (deadline_.has_value()) *deadline_ += gap;
   for (auto& [name, node] : nodes_) {
-    node.started_at += gap;
     if (node.lost_since.has_value()) *node.lost_since += gap;
     if (node.dumped_at.has_value()) *node.dumped_at += gap;
     if (node.drain_began.has_value()) *node.drain_began += gap;

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -54,10 +53,7 @@ void RunSupervisor::ForgiveOwnPause(TimePoint now) {
   const std::chrono::nanoseconds gap = now - std::exchange(now_, now) - kPauseMin;
   if (gap.count() <= 0) return;
   if (deadline_.has_value()) *deadline_ += gap;
-  for (Child* child : {&master_, &scaler_}) {
-    child->started_at += gap;
-    child->last_heard += gap;
-  }
+  for (Child* child : {&master_, &scaler_}) child->last_heard += gap;
 }
 
 RunSupervisor::Child& RunSupervisor::ChildOf(const std::string& node) {
@@ -73,7 +69,6 @@ uint32_t RunSupervisor::restarts(NodeRole role) const {
 
 void RunSupervisor::On(const NodeStarted& event) {
   Child& child = ChildOf(event.node);
-  child.pid = event.pid;
   child.shortages.OnProgress();
   Emit(TellMaster{.node = event.node,
                   .role = child.role,
@@ -108,7 +103,6 @@ void RunSupervisor::On(const NodeExited& event) {
   } else {
     Relaunch(&child, event);
   }
-  child.pid = 0;
 }
 
 void RunSupervisor::Relaunch(Child* child, const NodeExited& event) {
@@ -245,7 +239,7 @@ void RunSupervisor::WatchSilence() {
                             std::chrono::milliseconds start_max, std::string_view what) {
     if (!Running(*child)) return;
     const std::chrono::milliseconds patience = child->heard ? silence_max : start_max;
-    if (now_ - std::max(child->last_heard, child->started_at) < patience) return;
+    if (now_ - child->last_heard < patience) return;
     Kill(child, fmt::format("{} for {}", what, InSeconds(patience)));
   };
   // Killed before another is started: a paused master still holds the journal's lock, and a paused
@@ -350,7 +344,6 @@ void RunSupervisor::StartDue() {
     child->state = Child::State::kRunning;
     child->started_at = now_;
     child->last_heard = now_;
-    child->pid = 0;
     ++child->starts;
     child->progress_at_start = progress_;
     child->heard = false;

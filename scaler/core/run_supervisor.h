@@ -109,8 +109,7 @@ class RunSupervisor {
     TimePoint start_at;
     TimePoint started_at;
     TimePoint exited_at;
-    TimePoint last_heard;
-    uint64_t pid = 0;
+    TimePoint last_heard;  // or started
     uint32_t starts = 0;
     uint64_t progress_at_start = 0;
     bool heard = false;        // in this life

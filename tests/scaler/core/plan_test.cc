@@ -110,6 +110,40 @@ TEST(PlanTest, ARelaunchOfAnOlderLifeIsOver) {
             NodePlan::Ending::kNone);
 }
 
+TEST(PlanTest, LimitsThatMayBeRefusedAreOfOneLife) {
+  const Plan plan = PlanOf(
+      {.state = State::kRunning, .starts = 2, .pid = 42, .former_limits = Resources{.cpus = 1}});
+  const NodePlan same = Adopt(plan, {{"worker-0", 2, true}}).plan.nodes.at("worker-0");
+  EXPECT_EQ(same.former_limits, Resources{.cpus = 1});
+  const NodePlan later = Adopt(plan, {{"worker-0", 3, true}}).plan.nodes.at("worker-0");
+  EXPECT_EQ(later.former_limits, std::nullopt);
+}
+
+TEST(PlanTest, AWorkerThatIsToLeaveLeavesInALaterLifeToo) {
+  const Plan plan =
+      PlanOf({.state = State::kRunning, .starts = 2, .ending = NodePlan::Ending::kDrain});
+  EXPECT_EQ(Adopt(plan, {{"worker-0", 3, true}}).plan.nodes.at("worker-0").ending,
+            NodePlan::Ending::kDrain);
+}
+
+TEST(PlanTest, WithoutAPlanThereIsABoundOnWorkers) {
+  const FoundNode last{WorkerName(kWorkersMax - 1), 1, true};
+  const FoundNode beyond{WorkerName(kWorkersMax), 1, true};
+  const Adoption adoption = AdoptWithoutPlan(NewPlan("r", 1, 1), {last, beyond});
+  EXPECT_THAT(adoption.stale, ElementsAre(beyond));
+  EXPECT_EQ(adoption.plan.workers, 2u);
+  EXPECT_EQ(adoption.plan.nodes.at(last.node).state, State::kRunning);
+}
+
+TEST(PlanTest, WithoutAPlanTheJobsOwnNodesAreStartedAgainAndOthersAreNot) {
+  const Adoption adoption = AdoptWithoutPlan(
+      NewPlan("r", 1, 2), {{"worker-1", 3, false}, {"worker-2", 3, false}, {"ps-0", 3, false}});
+  EXPECT_EQ(adoption.plan.nodes.at("worker-1").state, State::kIdle);
+  EXPECT_EQ(adoption.plan.nodes.at("worker-2").state, State::kFinished) << "it was added later";
+  EXPECT_EQ(adoption.plan.nodes.at("ps-0").state, State::kIdle);
+  EXPECT_EQ(adoption.plan.workers, 2u);
+}
+
 TEST(PlanTest, WithoutAPlanWhatRunsStaysAndNoNumberIsUsedTwice) {
   const Resources limits{.cpus = 2};
   const std::vector<FoundNode> found = {

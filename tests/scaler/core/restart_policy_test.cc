@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace muster {
 namespace {
 
@@ -63,6 +65,25 @@ TEST(RestartPolicyTest, ProgressThatWasSeenBeforeTheExitCounts) {
   policy.OnProgress();
   EXPECT_EQ(policy.exits(), 0u);
   EXPECT_EQ(policy.OnExit(Progress::kNone).delay, milliseconds(0));
+}
+
+TEST(RestartPolicyTest, EndlessIsNeverACrashLoopHoweverManyCame) {
+  constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
+  RestartPolicy policy(RestartPolicy::Endless({.backoff_max = milliseconds(3'000)}), kMost - 3);
+  for (int i = 0; i < 10; ++i) {
+    const RestartPolicy::Decision decision = policy.OnExit(Progress::kNone);
+    EXPECT_FALSE(decision.crash_loop);
+    EXPECT_EQ(decision.delay, milliseconds(3'000));
+  }
+  EXPECT_FALSE(policy.OnExit(Progress::kMade).crash_loop);
+  EXPECT_EQ(policy.exits(), 1u);
+}
+
+TEST(RestartPolicyTest, ACrashLoopHasAtLeastOneExit) {
+  for (const uint32_t exits : {0u, 1u}) {
+    RestartPolicy policy({.crash_loop_exits = exits});
+    EXPECT_TRUE(policy.OnExit(Progress::kMade).crash_loop);
+  }
 }
 
 }  // namespace

@@ -54,6 +54,7 @@ class RunSupervisorTest : public ::testing::Test {
         cancel_reason_ = cancel->reason;
       } else if (const auto* note = std::get_if<Note>(&effect)) {
         notes_.push_back(note->text);
+        if (note->answer) answers_.push_back(note->text);
       }
     }
     for (const std::string& node : started) {
@@ -133,6 +134,7 @@ class RunSupervisorTest : public ::testing::Test {
   uint64_t last_pid_ = 1000;
   std::vector<std::string> did_;
   std::vector<std::string> notes_;
+  std::vector<std::string> answers_;  // those shown even to people who want no progress
   std::vector<TellMaster> told_;
   std::string cancel_reason_;
 };

@@ -13,6 +13,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
+using ::testing::Not;
 
 TEST_F(RunSupervisorTest, SilentMasterIsKilledBeforeAnotherIsStarted) {
   RunToTraining();
@@ -85,6 +86,72 @@ TEST_F(RunSupervisorTest, ItsOwnPauseIsNobodysSilence) {
   silent_ = true;
   After(options_.master_silence_max);
   EXPECT_THAT(Did(), IsSupersetOf({"kill master", "kill scaler"})) << "the time after it counts";
+}
+
+TEST_F(RunSupervisorTest, ItsOwnPauseIsNobodysSilenceLaterEither) {
+  RunToTraining();
+  Pass(seconds(60));
+  StandStill(seconds(3600));
+  EXPECT_THAT(Did(), IsEmpty());
+  // The first two seconds count as for any step that comes late.
+  After(options_.master_silence_max - seconds(3));
+  EXPECT_THAT(Did(), IsEmpty());
+  After(seconds(1));
+  EXPECT_THAT(Did(), ElementsAre("kill master"));
+}
+
+TEST_F(RunSupervisorTest, AStepThatComesALittleLateIsNoPause) {
+  RunToTraining();
+  silent_ = true;
+  for (int i = 0; i < 5; ++i) StandStill(seconds(2));
+  EXPECT_THAT(Did(), ElementsAre("kill master", "kill scaler"));
+}
+
+TEST_F(RunSupervisorTest, ItsOwnPauseTakesNoTimeFromADrain) {
+  RunToTraining();
+  view_.phase = JobPhase::kDraining;
+  Answer();
+  StandStill(seconds(3600));
+  Answer();
+  Pass(2 * options_.drain_timeout + options_.drain_slack - seconds(3));
+  EXPECT_THAT(Did(), Not(Contains("stop scaler")));
+  Pass(seconds(1));
+  EXPECT_THAT(Did(), Contains("stop scaler"));
+}
+
+TEST_F(RunSupervisorTest, WhatTheMasterWasAskedBeforeAPauseCounts) {
+  RunToTraining();
+  const TimePoint asked_at = now_;
+  StandStill(seconds(3600));
+  view_.phase = JobPhase::kSucceeded;
+  Step(MasterAnswered{view_, asked_at});
+  ExpectEnd(RunOutcome::State::kSucceeded);
+}
+
+TEST_F(RunSupervisorTest, WhoIsSilentAgainInItsNextLifeIsKilledAgain) {
+  RunToTraining();
+  for (int life = 0; life < 2; ++life) {
+    After(options_.master_silence_max);
+    EXPECT_THAT(Did(), ElementsAre("kill master"));
+    Exit("master", kKilled);
+    After(seconds(1));
+    EXPECT_THAT(Did(), ElementsAre("start master"));
+    Answer();
+  }
+}
+
+TEST_F(RunSupervisorTest, WhileEverythingStopsNobodyIsKilledForItsSilence) {
+  RunToTraining();
+  Step(DrainWanted{});
+  view_.phase = JobPhase::kDraining;
+  Pass(2 * options_.drain_timeout + options_.drain_slack);
+  EXPECT_THAT(Did(), Contains("stop scaler"));
+  silent_ = true;
+  After(seconds(60));
+  EXPECT_THAT(Did(), IsEmpty()) << "the scaler ends the nodes, and the master hears of it";
+  Exit("scaler", kClean);
+  After(seconds(60));
+  EXPECT_THAT(Did(), ElementsAre("end nodes", "stop master"));
 }
 
 }  // namespace

@@ -16,7 +16,6 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::IsSupersetOf;
 using ::testing::Not;
 
 TEST_F(RunSupervisorTest, MasterFirstThenTheScaler) {
@@ -136,28 +135,6 @@ TEST_F(RunSupervisorTest, BadInputThatTheScalerTellsIsItsLastWord) {
   EXPECT_EQ(supervisor_->outcome()->reason, "last words");
 }
 
-TEST_F(RunSupervisorTest, SuccessWaitsForTheScalerThenOneMoreAnswer) {
-  RunToTraining();
-  view_.phase = JobPhase::kSucceeded;
-  Answer();
-  EXPECT_THAT(Did(), IsEmpty());
-  now_ += seconds(1);
-  ExpectEnd(RunOutcome::State::kSucceeded);
-  EXPECT_EQ(ExitCode(supervisor_->outcome()->state), 0);
-}
-
-TEST_F(RunSupervisorTest, ScalerThatKnowsOfTheEndFirstIsNotStartedAgain) {
-  RunToTraining();
-  Exit("scaler", kClean);
-  now_ += milliseconds(1);
-  EXPECT_THAT(Did(), IsEmpty());
-  view_.phase = JobPhase::kSucceeded;
-  Answer();
-  now_ += milliseconds(1);
-  Answer();
-  EXPECT_THAT(Did(), ElementsAre("end nodes", "stop master"));
-}
-
 TEST_F(RunSupervisorTest, ScalerThatWasEndedByHandIsStartedAgain) {
   RunToTraining();
   const TimePoint before = now_;
@@ -167,156 +144,6 @@ TEST_F(RunSupervisorTest, ScalerThatWasEndedByHandIsStartedAgain) {
   EXPECT_THAT(Did(), IsEmpty()) << "the answer may be older than the job's end";
   Answer();
   EXPECT_THAT(Did(), ElementsAre("start scaler"));
-}
-
-TEST_F(RunSupervisorTest, ScalerThatDiesAtTheEndIsStartedAgainToEndTheNodes) {
-  RunToTraining();
-  view_.phase = JobPhase::kSucceeded;
-  Answer();
-  Exit("scaler", kKilled);
-  EXPECT_THAT(Did(), ElementsAre("start scaler"));
-  ExpectEnd(RunOutcome::State::kSucceeded);
-}
-
-TEST_F(RunSupervisorTest, ScalerThatDoesNotEndIsStoppedAfterAWhile) {
-  RunToTraining();
-  view_.phase = JobPhase::kSucceeded;
-  Answer();
-  Pass(options_.finish_wait);
-  EXPECT_THAT(Did(), ElementsAre("stop scaler"));
-  Exit("scaler", kKilled);
-  EXPECT_THAT(Did(), ElementsAre("end nodes", "stop master"));
-}
-
-TEST_F(RunSupervisorTest, JobThatWasOverBeforeNeedsNoScaler) {
-  Begin();
-  Step(Tick{});
-  Did();
-  view_.phase = JobPhase::kSucceeded;
-  Answer();
-  now_ += milliseconds(1);
-  Answer();
-  EXPECT_THAT(Did(), ElementsAre("end nodes", "stop master"));
-  Exit("master", kClean);
-  EXPECT_EQ(supervisor_->outcome()->state, RunOutcome::State::kSucceeded);
-}
-
-TEST_F(RunSupervisorTest, FailureOfTheJobIsSaidInOneLine) {
-  RunToTraining();
-  view_.phase = JobPhase::kFailed;
-  view_.reason = "worker-0 ended 3 times\n  a log";
-  Answer();
-  EXPECT_THAT(notes_, Contains("giving up: worker-0 ended 3 times"));
-  ExpectEnd(RunOutcome::State::kFailed);
-  EXPECT_EQ(supervisor_->outcome()->reason, view_.reason);
-}
-
-TEST_F(RunSupervisorTest, DrainKeepsBothAlive) {
-  RunToTraining();
-  Step(DrainWanted{});
-  EXPECT_THAT(Did(), ElementsAre("drain"));
-  Exit("scaler", kKilled);
-  EXPECT_THAT(Did(), ElementsAre("start scaler"));
-  Exit("master", kKilled);
-  EXPECT_THAT(Did(), ElementsAre("start master"));
-  After(seconds(1));
-  EXPECT_THAT(Did(), ElementsAre("drain")) << "asked again: the master may have forgotten";
-  view_.phase = JobPhase::kDrained;
-  Answer();
-  ExpectEnd(RunOutcome::State::kDrained);
-  EXPECT_EQ(ExitCode(supervisor_->outcome()->state), 3);
-}
-
-TEST_F(RunSupervisorTest, DrainThatTakesTooLongIsStopped) {
-  RunToTraining();
-  Step(DrainWanted{});
-  Did();
-  view_.phase = JobPhase::kDraining;
-  // The master ends leases after drain_timeout and may take as long again for its snapshots.
-  Pass(2 * options_.drain_timeout);
-  EXPECT_THAT(Did(), Not(Contains(HasSubstr("stop "))));
-  Pass(options_.drain_slack);
-  EXPECT_THAT(Did(), Contains("stop scaler"));
-  Exit("scaler", {.signal = 0, .code = 1});
-  EXPECT_THAT(Did(), IsSupersetOf({"end nodes", "stop master"}));
-}
-
-TEST_F(RunSupervisorTest, SecondSignalKillsEverythingAtOnce) {
-  RunToTraining();
-  Step(DrainWanted{});
-  Did();
-  Step(StopWanted{});
-  EXPECT_THAT(Did(), IsSupersetOf({"kill master", "kill scaler", "end nodes"}));
-  for (const char* node : {"scaler", "master"}) Exit(node, kKilled);
-  ASSERT_TRUE(supervisor_->outcome().has_value());
-  EXPECT_EQ(supervisor_->outcome()->state, RunOutcome::State::kStopped);
-  EXPECT_EQ(ExitCode(supervisor_->outcome()->state), 3);
-}
-
-TEST_F(RunSupervisorTest, CancelledByTheMaster) {
-  RunToTraining();
-  view_.phase = JobPhase::kCancelled;
-  view_.reason = "asked for";
-  Answer();
-  ExpectEnd(RunOutcome::State::kCancelled);
-  EXPECT_EQ(supervisor_->outcome()->reason, "asked for");
-  EXPECT_EQ(ExitCode(supervisor_->outcome()->state), 4);
-}
-
-TEST_F(RunSupervisorTest, WhenBothAreKilledAfterTheJobsEndNothingIsWaitedFor) {
-  RunToTraining();
-  view_.phase = JobPhase::kSucceeded;
-  Answer();
-  Exit("master", kKilled);
-  Exit("scaler", kKilled);
-  EXPECT_THAT(Did(), Contains("end nodes"));
-  ASSERT_TRUE(supervisor_->outcome().has_value());
-  EXPECT_EQ(supervisor_->outcome()->state, RunOutcome::State::kSucceeded);
-}
-
-TEST_F(RunSupervisorTest, AScalerThatWasStartedForTheEndIsStoppedWhenTheMasterGoes) {
-  RunToTraining();
-  view_.phase = JobPhase::kSucceeded;
-  Answer();
-  Exit("scaler", kKilled);
-  Exit("master", kKilled);
-  EXPECT_THAT(Did(), ElementsAre("start scaler", "stop scaler"));
-  Exit("scaler", {.signal = 0, .code = 1});
-  EXPECT_THAT(Did(), ElementsAre("end nodes"));
-  ASSERT_TRUE(supervisor_->outcome().has_value());
-  EXPECT_EQ(supervisor_->outcome()->state, RunOutcome::State::kSucceeded);
-}
-
-TEST_F(RunSupervisorTest, AScalerWithoutAMasterIsToldThatTheJobIsOver) {
-  RunToTraining();
-  view_.phase = JobPhase::kDrained;
-  Answer();
-  EXPECT_THAT(Did(), IsEmpty()) << "it learns of it from the master";
-  Exit("master", kKilled);
-  EXPECT_THAT(Did(), ElementsAre("stop scaler"));
-  Exit("scaler", {.signal = 0, .code = 1});
-  EXPECT_THAT(Did(), ElementsAre("end nodes"));
-  ASSERT_TRUE(supervisor_->outcome().has_value());
-  EXPECT_EQ(supervisor_->outcome()->state, RunOutcome::State::kDrained);
-}
-
-TEST_F(RunSupervisorTest, SnapshotsThatCannotBeReadAreToldAndHaveTheirOwnExitCode) {
-  RunToTraining();
-  notes_.clear();
-  view_.reason = "ps-0: 2 of its partitions cannot be restored: no file x";
-  Answer();
-  view_.reason = "ps-0: 1 of its partitions cannot be restored: no file x";
-  Answer();
-  EXPECT_THAT(notes_, ElementsAre("the job waits: ps-0: 2 of its partitions cannot be restored: "
-                                  "no file x"))
-      << "once";
-  view_.phase = JobPhase::kFailed;
-  view_.unrestorable = true;
-  Answer();
-  ExpectEnd(RunOutcome::State::kUnrestorable);
-  EXPECT_EQ(supervisor_->outcome()->reason, view_.reason);
-  EXPECT_EQ(ExitCode(RunOutcome::State::kUnrestorable), 7);
-  EXPECT_EQ(ToString(RunOutcome::State::kUnrestorable), "failed");
 }
 
 TEST_F(RunSupervisorTest, AMachineThatIsShortOfSomethingIsNoCrashLoop) {
@@ -337,6 +164,48 @@ TEST_F(RunSupervisorTest, AMachineThatIsShortOfSomethingIsNoCrashLoop) {
     Step(ScalerBeat{});
   }
   EXPECT_FALSE(supervisor_->outcome().has_value());
+}
+
+TEST_F(RunSupervisorTest, ProgressThatOthersMadeBeforeItsStartExcusesNobody) {
+  RunToTraining();
+  Progress();
+  for (int i = 0; i < 2; ++i) {
+    Exit("scaler", kKilled);
+    Pass(seconds(2));
+    Step(ScalerBeat{});
+  }
+  EXPECT_THAT(Did(), Not(Contains("cancel")));
+  Exit("scaler", kKilled);
+  EXPECT_THAT(Did(), Contains("cancel"));
+}
+
+TEST_F(RunSupervisorTest, StartsBeyondTheFirstAreRestarts) {
+  Begin();
+  EXPECT_EQ(supervisor_->restarts(NodeRole::kMaster), 0u);
+  Step(Tick{});
+  EXPECT_EQ(supervisor_->restarts(NodeRole::kMaster), 0u);
+  Exit("master", kKilled);
+  EXPECT_EQ(supervisor_->restarts(NodeRole::kMaster), 1u);
+  EXPECT_EQ(supervisor_->restarts(NodeRole::kScaler), 0u);
+}
+
+TEST_F(RunSupervisorTest, WhatTheUserMustKnowIsToldEvenWithoutProgress) {
+  RunToTraining();
+  view_.reason = "no file x";
+  Answer();
+  EXPECT_THAT(answers_, ElementsAre("the job waits: no file x"));
+  view_.reason = "";
+  Answer();
+  view_.reason = "no file y";
+  Answer();
+  Step(DrainWanted{});
+  EXPECT_THAT(answers_, ElementsAre("the job waits: no file x", "the job waits: no file y",
+                                    HasSubstr("draining: no new shards")));
+  notes_.clear();
+  view_.phase = JobPhase::kSucceeded;
+  view_.reason = "all is trained";
+  Answer();
+  EXPECT_THAT(notes_, IsEmpty()) << "the summary says how it ended";
 }
 
 }  // namespace
