@@ -231,5 +231,222 @@ TEST_F(ArbiterTest, ANodeThatIsGoneIsNoTarget) {
   EXPECT_THAT(One(proposal).remark, HasSubstr("no node worker-9"));
 }
 
+/// When an action on a node, or on the number of workers, has come to its end.
+TEST_F(ArbiterTest, AnActionIsOpenUntilItIsSeenInTheJob) {
+  NodeView& node = job_.Node("worker-0");
+  const auto is_open = [this](const std::string& target) {
+    Proposal other{.policy = "human", .action = Action::kDumpStacks, .target = target};
+    other.action = target == "workers" ? Action::kSetWorkers : Action::kDumpStacks;
+    const std::vector<Decision> decisions = Decide({other}, 601);
+    EXPECT_THAT(decisions, SizeIs(1));
+    return !decisions.empty() && decisions[0].verdict == Verdict::kRefused;
+  };
+  Arbiter::Options options;
+  options.open_max = std::chrono::hours(100);
+  arbiter_ = Arbiter(options);
+
+  One(Relaunch("worker-0"));
+  node.start = 2;
+  node.state = NodeState::kStarting;
+  EXPECT_TRUE(is_open("worker-0")) << "it is not there yet";
+  node.state = NodeState::kRunning;
+  EXPECT_FALSE(is_open("worker-0"));
+
+  const Resources more{.cpus = 2, .memory_bytes = 2048 * kMiB};
+  One(Limits("worker-0", more));
+  node.limits.cpus = 2;
+  EXPECT_TRUE(is_open("worker-0"));
+  node.limits = more;
+  EXPECT_FALSE(is_open("worker-0"));
+
+  One({.policy = "human", .action = Action::kDrain, .target = "worker-0"});
+  node.state = NodeState::kDraining;
+  EXPECT_TRUE(is_open("worker-0"));
+  node.state = NodeState::kDown;
+  EXPECT_FALSE(is_open("worker-0"));
+  node.state = NodeState::kRunning;
+
+  job_.view.workers_min = 1;
+  job_.view.workers_max = 6;
+  One(Workers(4));
+  EXPECT_TRUE(is_open("workers"));
+  job_.view.nodes.push_back(node);
+  job_.view.nodes.back().name = "worker-3";
+  job_.view.nodes.back().state = NodeState::kStarting;
+  EXPECT_TRUE(is_open("workers")) << "it does not work yet";
+  job_.view.nodes.back().state = NodeState::kRunning;
+  EXPECT_FALSE(is_open("workers"));
+  One(Workers(3));
+  job_.view.nodes.back().state = NodeState::kDraining;
+  EXPECT_TRUE(is_open("workers")) << "it has not left yet";
+  job_.view.nodes.pop_back();
+  EXPECT_FALSE(is_open("workers"));
+
+  One(Relaunch("worker-2"));
+  job_.view.nodes.pop_back();
+  EXPECT_FALSE(is_open("worker-2")) << "the node is gone";
+}
+
+TEST_F(ArbiterTest, StacksDoNotKeepTheRelaunchThatFollowsAway) {
+  Proposal stacks = Relaunch("worker-0", Kind::kIntervention, "hang");
+  stacks.action = Action::kDumpStacks;
+  stacks.before = stacks.after = Amount();
+  EXPECT_EQ(One(stacks).verdict, Verdict::kAct);
+  EXPECT_EQ(One(Relaunch("worker-0", Kind::kIntervention, "hang"), 5).verdict, Verdict::kAct);
+}
+
+TEST_F(ArbiterTest, AnActionIsNotOpenForLongerThanItMayBe) {
+  One(Relaunch("worker-0"));
+  const Proposal other = Relaunch("worker-0", Kind::kIntervention, "hang");
+  EXPECT_EQ(One(other, 119).verdict, Verdict::kRefused);
+  EXPECT_EQ(One(other).verdict, Verdict::kAct);
+}
+
+TEST_F(ArbiterTest, ACooldownEndsOnTime) {
+  One(Relaunch("worker-0"));
+  Relaunched("worker-0");
+  EXPECT_EQ(One(Relaunch("worker-0"), 59).verdict, Verdict::kRefused);
+  EXPECT_EQ(One(Relaunch("worker-0")).verdict, Verdict::kAct);
+}
+
+TEST_F(ArbiterTest, WhatAnArbiterBeforeGrantedGoesOn) {
+  Arbiter::Options options;
+  options.interventions_per_hour = 2;
+  arbiter_ = Arbiter(options);
+  const TimePoint before = job_.view.now - seconds(30);
+  arbiter_.Adopt(Relaunch("worker-0"), before);
+  arbiter_.Adopt(Relaunch("worker-1", Kind::kRepair), before);
+  EXPECT_THAT(One(Relaunch("worker-0")).remark, HasSubstr("less than 60 s ago"));
+  EXPECT_EQ(One(Relaunch("worker-2")).verdict, Verdict::kAct) << "repairs are not counted";
+  EXPECT_THAT(One(Relaunch("worker-1"), 60).remark, HasSubstr("2 interventions within an hour"));
+  // The adopted one is an hour old, the other is not.
+  EXPECT_EQ(One(Relaunch("worker-1"), 3600 - 30 - 62).verdict, Verdict::kAct);
+  EXPECT_EQ(One(Relaunch("worker-2")).verdict, Verdict::kRefused);
+}
+
+TEST_F(ArbiterTest, ARefusalIsToldAgainAfterAGrantAndAfterAWhile) {
+  EXPECT_EQ(One(Relaunch("worker-0")).verdict, Verdict::kAct);
+  for (int i = 0; i < 2; ++i) {
+    Relaunched("worker-0");
+    EXPECT_EQ(One(Relaunch("worker-0")).verdict, Verdict::kRefused);
+    EXPECT_THAT(Decide({Relaunch("worker-0")}), IsEmpty());
+    EXPECT_EQ(One(Relaunch("worker-0"), 60).verdict, Verdict::kAct);
+  }
+  arbiter_.Pause("worker-straggler");
+  EXPECT_EQ(One(Relaunch("worker-1")).verdict, Verdict::kRefused);
+  EXPECT_THAT(Decide({Relaunch("worker-1")}, 599), IsEmpty());
+  EXPECT_EQ(One(Relaunch("worker-1")).verdict, Verdict::kRefused);
+}
+
+TEST_F(ArbiterTest, OfADryRunNothingIsUnderWay) {
+  arbiter_.SetDryRun(true);
+  EXPECT_EQ(One(Relaunch("worker-0")).verdict, Verdict::kDryRun);
+  EXPECT_EQ(One(Relaunch("worker-0", Kind::kIntervention, "hang")).verdict, Verdict::kDryRun);
+  One({.policy = "crash-loop", .action = Action::kStopJob, .kind = Kind::kRepair, .target = "job"});
+  EXPECT_EQ(One(Relaunch("worker-1")).verdict, Verdict::kDryRun) << "the job goes on";
+  arbiter_.SetDryRun(false);
+  EXPECT_EQ(One(Relaunch("worker-2")).verdict, Verdict::kAct);
+}
+
+TEST_F(ArbiterTest, RepairsComeBeforeInterventionsAndKeepTheirOrder) {
+  const std::vector<Decision> decisions =
+      Decide({Relaunch("worker-0"), Relaunch("worker-1"), Relaunch("worker-2", Kind::kRepair),
+              Relaunch("ps-0", Kind::kRepair)});
+  std::vector<std::string> order;
+  for (const Decision& decision : decisions) order.push_back(decision.proposal.target);
+  EXPECT_THAT(order, ::testing::ElementsAre("worker-2", "ps-0", "worker-0", "worker-1"));
+}
+
+/// What is wanted, what bounds it, and what is done.
+TEST_F(ArbiterTest, LimitsAreFittedBetweenMinimumAndRoom) {
+  struct Case {
+    const char* what;
+    Resources wanted, min, max, budget;
+    Resources done;
+    const char* remark;
+  };
+  constexpr uint64_t kG = 1024 * kMiB;
+  const Case cases[] = {
+      {"all of it", {2, 2 * kG}, {}, {}, {}, {2, 2 * kG}, ""},
+      {"cores below the minimum",
+       {0.25, 2 * kG},
+       {.cpus = 0.5},
+       {},
+       {},
+       {0.5, 2 * kG},
+       "raised to the minimum of ps-0: 0.5 cores, 2 GiB"},
+      {"no limit is not raised to the minimum",
+       {0, 2 * kG},
+       {.cpus = 0.5},
+       {},
+       {},
+       {0, 2 * kG},
+       ""},
+      {"nor one of memory", {2, 0}, {.memory_bytes = 3 * kG}, {}, {}, {2, 0}, ""},
+      {"no limit is not cut", {0, 0}, {}, {1, kG}, {}, {0, 0}, ""},
+      {"cores above its own maximum",
+       {4, 2 * kG},
+       {},
+       {.cpus = 3},
+       {},
+       {3, 2 * kG},
+       "of the 4 cores, 2 GiB that are wanted, the job file's maximum for ps nodes allows 3 cores, "
+       "2 GiB"},
+      {"cores above the budget",
+       {4, 2 * kG},
+       {},
+       {},
+       {.cpus = 6},
+       {2, 2 * kG},
+       "of the 4 cores, 2 GiB that are wanted, what the other nodes leave of the job's budget "
+       "allows 2 cores, 2 GiB"},
+      {"memory above its own maximum",
+       {2, 4 * kG},
+       {},
+       {.memory_bytes = 3 * kG},
+       {},
+       {2, 3 * kG},
+       "of the 2 cores, 4 GiB that are wanted, the job file's maximum for ps nodes allows 2 cores, "
+       "3 GiB"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.what);
+    arbiter_ = Arbiter();
+    NodeView& node = job_.Node("ps-0");
+    node.min = c.min;
+    node.max = c.max;
+    job_.view.budget = c.budget;
+    const Decision decision = One(Limits("ps-0", c.wanted));
+    EXPECT_EQ(decision.verdict, Verdict::kAct);
+    EXPECT_EQ(std::get<Resources>(decision.proposal.after), c.done);
+    EXPECT_EQ(decision.remark, c.remark);
+  }
+}
+
+TEST_F(ArbiterTest, ACutThatChangesNothingIsRefusedButForARepair) {
+  job_.Node("ps-0").max = {.cpus = 1};
+  const Resources more{.cpus = 2, .memory_bytes = 1024 * kMiB};
+  EXPECT_THAT(One(Limits("ps-0", more)).remark, HasSubstr("as much as there is now"));
+  Proposal relaunch = Relaunch("ps-0", Kind::kRepair);
+  relaunch.after = more;
+  const Decision decision = One(relaunch);
+  EXPECT_EQ(decision.verdict, Verdict::kAct);
+  EXPECT_EQ(std::get<Resources>(decision.proposal.after), kGiB);
+}
+
+TEST_F(ArbiterTest, WorkersAreFittedIntoTheirRange) {
+  job_.view.workers_min = 2;
+  job_.view.workers_max = 4;
+  const Decision up = One(Workers(1));
+  EXPECT_EQ(std::get<uint32_t>(up.proposal.after), 2u);
+  EXPECT_EQ(up.remark, "of 1 workers, the job file's range of worker counts allows 2");
+  job_.view.workers_max = 3;
+  EXPECT_EQ(One(Workers(5), 200).remark,
+            "of 5 workers, the job file's range of worker counts allows 3, as many as there are");
+  // A file that contradicts itself: the minimum counts.
+  job_.view.workers_min = 5;
+  EXPECT_EQ(std::get<uint32_t>(One(Workers(1), 200).proposal.after), 5u);
+}
+
 }  // namespace
 }  // namespace muster::scaler
