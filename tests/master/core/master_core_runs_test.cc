@@ -1,0 +1,268 @@
+/// Restarts of the master, new runs, and the ends of jobs.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/master/core/core_fixture.h"
+#include "tests/support/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class RunsTest : public ::testing::Test, protected testing::CoreFixture {
+ protected:
+  void Hello(const std::string& name, uint64_t incarnation) {
+    ASSERT_THAT(core->HelloWorker({name, incarnation}, StartNumber(0), At()), testing::IsOk());
+    Sync();
+  }
+  /// A server that serves everything and snapshots whenever something is DONE.
+  void StartServed() {
+    options.snapshot_interval = seconds(0);
+    Start();
+    Register(5);
+    ExchangeServer(ServerRequest());
+  }
+  void NewRun(const std::string& id) {
+    options.run_id = id;
+    Restart();
+  }
+  void Fail(const std::vector<ShardGrant>& grants) {
+    WorkerExchangeRequest request = Request();
+    for (const ShardGrant& grant : grants) {
+      request.returned.push_back({grant.shard, grant.token, "bad", false});
+    }
+    Exchange(request);
+  }
+  /// One shard is done with so many rejected records, of which some are shown.
+  void DoneWithRejects(const ShardGrant& grant, uint64_t rejected,
+                       std::vector<std::string> samples) {
+    WorkerExchangeRequest request = Request();
+    Hold({grant}, &request);
+    DoneReport done{grant.shard, grant.token, grant.restore_epoch, {}, {}};
+    done.metrics.rejected_records = rejected;
+    done.metrics.reject_samples = std::move(samples);
+    request.done.push_back(done);
+    Exchange(request);
+  }
+};
+
+TEST_F(RunsTest, ARestartedMasterGoesOnWithTheJobsDrainAndItsTime) {
+  Start();
+  Done(Want(1).grants);  // which no server will ever snapshot
+  core->Drain(At());
+  Sync();
+  Advance(options.drain_timeout);
+  Restart();
+  EXPECT_EQ(core->state(), JobState::kDraining);
+  Advance(2 * options.drain_timeout - milliseconds(500));
+  EXPECT_EQ(core->state(), JobState::kDraining) << "its time begins anew";
+  Advance(milliseconds(500));
+  EXPECT_EQ(core->state(), JobState::kDrained);
+}
+
+TEST_F(RunsTest, FailedShardsAreTriedAgainByANewRunThatAsksForIt) {
+  options.leases.failures_max = 1;
+  Start();
+  Fail(Want(1).grants);
+  const auto failed = [&] { return core->ledger().queue().failed_count(); };
+  ASSERT_EQ(failed(), 1u);
+  options.retry_failed = true;
+  Restart();
+  EXPECT_EQ(failed(), 1u) << "the same run has tried it";
+  options.retry_failed = false;
+  NewRun("run-2");
+  EXPECT_EQ(failed(), 1u);
+  options.retry_failed = true;
+  NewRun("run-3");
+  EXPECT_EQ(failed(), 0u);
+}
+
+TEST_F(RunsTest, ANewRunOfAJobThatIsDoneEndsAtOnce) {
+  StartServed();
+  Done(Want(4).grants);
+  Snapshot();
+  ASSERT_EQ(core->state(), JobState::kSucceeded);
+  NewRun("run-2");
+  EXPECT_EQ(core->state(), JobState::kSucceeded);
+  EXPECT_TRUE(core->new_run());
+  Restart();
+  EXPECT_FALSE(core->new_run());
+}
+
+TEST_F(RunsTest, ALowerLimitOfRejectedRecordsIsSeenWhenTheMasterBegins) {
+  options.rejected_records_max = 2;
+  StartServed();
+  DoneWithRejects(Want(1).grants.at(0), 2, {});
+  Snapshot();
+  EXPECT_EQ(core->state(), JobState::kRunning) << "as many as may be";
+  options.rejected_records_max = 1;
+  NewRun("run-2");
+  EXPECT_EQ(core->state(), JobState::kFailed);
+  EXPECT_THAT(core->reason(),
+              HasSubstr("2 rejected records, spec.training.rejectedRecordsMax is 1. To go on"));
+}
+
+TEST_F(RunsTest, RejectedRecordsAreShownUpToABound) {
+  options.datasets = {testing::PlanFor("train", DatasetMode::kTrain, 1, 11)};
+  options.rejected_records_max = 1'000;
+  Start();
+  std::vector<std::string> samples;
+  for (int i = 0; i < 10; ++i) samples.push_back(fmt::format("train.csv:{}: bad", i));
+  for (int i = 0; i < 11; ++i) DoneWithRejects(Want(1).grants.at(0), 10, samples);
+  size_t told = 0;
+  for (const auto& [number, event] : core->events().events()) {
+    told += event.kind == "record-rejected";
+  }
+  EXPECT_EQ(told, 100u);
+  EXPECT_THAT(EventOf("record-rejected"), EndsWith("9: bad (further ones are only counted)"));
+  EXPECT_EQ(core->ledger().rejected_records(), 110u);
+}
+
+TEST_F(RunsTest, ARestoreTellsWhatItMeans) {
+  StartServed();
+  EXPECT_EQ(EventOf("partitions-restored"),
+            ": a new run began: 2 partitions start with no snapshot yet, 0 DONE shards run again "
+            "(restore epoch 1)");
+  Done(Want(1).grants);
+  Snapshot();
+  Done(Want(1).grants);
+  Register(6);
+  EXPECT_EQ(EventOf("partitions-restored"),
+            ": another process took the place of ps-0: 2 partitions come back from their "
+            "snapshots, 1 DONE shards run again (restore epoch 2)");
+}
+
+TEST_F(RunsTest, AReplayEndsTheEvaluationsOfItsEpochsAndNoEarlierOnes) {
+  options.datasets = {testing::PlanFor("train", DatasetMode::kTrain, 2, 1),
+                      testing::PlanFor("test", DatasetMode::kEvaluate, 1, 3)};
+  StartServed();
+  const auto first = Want(1).grants;
+  Done(first);
+  Snapshot();
+  std::vector<ShardGrant> held = Want(4).grants;  // pass 0, and epoch 1 of the training
+  ASSERT_THAT(held, SizeIs(4));
+  const ShardGrant trained = held.back();
+  ASSERT_EQ(trained.shard.dataset, DatasetId(0));
+  WorkerExchangeRequest request = Request();
+  Hold(held, &request);
+  request.done.push_back({trained.shard, trained.token, trained.restore_epoch, {}, {}});
+  Exchange(request);
+  held.pop_back();
+  for (const ShardGrant& grant : Want(3, held).grants) held.push_back(grant);  // pass 1
+  ASSERT_THAT(held, SizeIs(6));
+  Register(6);  // epoch 1 is replayed
+  EXPECT_THAT(EventOf("partitions-restored"), HasSubstr("3 evaluate shards begin again"));
+  EXPECT_THAT(Want(0, held).lost, ElementsAre(held[3].token, held[4].token, held[5].token));
+}
+
+TEST_F(RunsTest, CommittedRecordsAreCountedForTheWorkerThatTrainedThem) {
+  options.datasets.push_back(testing::PlanFor("test", DatasetMode::kEvaluate, 1, 1));
+  StartServed();
+  Hello("worker-0", 7);
+  const auto committed = [&] {
+    return core->nodes().nodes().at("worker-0").record.records_committed;
+  };
+  Done(Want(4).grants);
+  EXPECT_EQ(committed(), 0u) << "DONE may have to run again";
+  Snapshot();
+  EXPECT_EQ(committed(), 40u);
+  EXPECT_EQ(EventOf("epoch-committed"), ": epoch 0 of dataset 'train': 4 shards, 40 records");
+  Done(Want(1).grants);
+  EXPECT_EQ(committed(), 50u);
+  EXPECT_EQ(EventOf("epoch-committed"), ": epoch 0 of dataset 'test': 1 shards, 10 records");
+  EXPECT_EQ(journal.state().nodes.at("worker-0").records_committed, 50u);
+  EXPECT_EQ(core->state(), JobState::kSucceeded);
+}
+
+TEST_F(RunsTest, ServersCallOftenWhileTheJobWaitsForTheirSnapshots) {
+  options.snapshot_interval = seconds(60);
+  Start();
+  Register(5);
+  const auto asked = [&] { return ExchangeServer(ServerRequest()).snapshots.size(); };
+  const auto interval = [&] { return ExchangeServer(ServerRequest()).heartbeat_interval; };
+  EXPECT_EQ(interval(), options.server_times.heartbeat_interval);
+  const auto grants = Want(4).grants;
+  Done({grants[0]});  // and the others have ended
+  EXPECT_EQ(interval(), options.server_times.heartbeat_interval) << "there is work to do";
+  const auto rest = Want(4).grants;
+  EXPECT_EQ(asked(), 0u) << "workers train";
+  core->Drain(At());
+  EXPECT_EQ(asked(), 0u) << "they finish what they hold";
+  Done(rest);
+  EXPECT_EQ(asked(), 2u);
+  EXPECT_EQ(interval(), milliseconds(50));
+}
+
+// Counts alone are worth no sync; they ride with others, or wait for a second.
+TEST_F(RunsTest, CountsReachTheJournalAfterASecond) {
+  Start();
+  const auto grants = Want(1).grants;
+  Done(grants);
+  ShardGrant forged = grants[0];
+  forged.token = LeaseToken(core->incarnation(), 999);
+  EXPECT_THAT(Done({forged}), ElementsAre(DoneCode::kRefused));
+  EXPECT_EQ(journal.state().meta->totals.refused_dones, 0u);
+  Advance(milliseconds(999));
+  EXPECT_EQ(journal.state().meta->totals.refused_dones, 0u);
+  Advance(milliseconds(1));
+  EXPECT_EQ(journal.state().meta->totals.refused_dones, 1u);
+  EXPECT_THAT(core->TakeMutations(), IsEmpty());
+}
+
+TEST_F(RunsTest, TheMastersOwnPauseIsNotOfTheGracePeriod) {
+  Start();
+  Hello("worker-9", 9);
+  Restart();
+  StandStill(3 * options.leases.grace_period);
+  EXPECT_TRUE(core->in_grace_period());
+  Advance(options.leases.grace_period);
+  EXPECT_FALSE(core->in_grace_period());
+}
+
+TEST_F(RunsTest, TheGraceIsOverWhenWhoRanIsHeardOrDead) {
+  Start();
+  Hello("worker-0", 7);
+  Hello("worker-1", 8);
+  Restart();
+  Exchange(Request());
+  Advance(milliseconds(50));
+  EXPECT_TRUE(core->in_grace_period()) << "worker-1 may hold something";
+  NodeReport report{.node = "worker-1", .role = std::string(kRoleWorker)};
+  report.what = NodeReport::What::kExited;
+  core->ReportNode(report, At());
+  Advance(milliseconds(50));
+  EXPECT_FALSE(core->in_grace_period());
+  EXPECT_THAT(EventOf("master-restarted"), HasSubstr("incarnation 2 goes on from the journal: 0 "
+                                                     "of 4 shards COMMITTED, 0 DONE"));
+}
+
+TEST_F(RunsTest, ADrainEndsWhatIsHeldAtItsTimeoutAndNotBefore) {
+  Start();
+  const auto grants = Want(2).grants;
+  core->Drain(At());
+  const TimePoint began = now;
+  EXPECT_EQ(EventOf("drain-began"), ": 2 leases outstanding");
+  while (now - began < options.drain_timeout - milliseconds(500)) {
+    Want(0, grants);
+    Advance(milliseconds(500));
+    core->Drain(At());  // a repeat changes nothing
+  }
+  EXPECT_EQ(core->leases().size(), 2u);
+  Advance(milliseconds(500));
+  EXPECT_EQ(EventOf("drain-timeout"), ": 2 leases ended: their shards run again on resume");
+  EXPECT_EQ(core->state(), JobState::kDrained) << "nothing is DONE";
+}
+
+}  // namespace
+}  // namespace muster
