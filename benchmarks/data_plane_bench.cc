@@ -4,10 +4,7 @@
 //   build/release/benchmarks/data_plane_bench [--no-checksums] [--smoke]
 #include <fmt/format.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,8 +24,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/random.h"
-#include "ps/net/lane.h"
-#include "ps/service/owned_partitions.h"
+#include "benchmarks/bench_lane.h"
 #include "sharding/partition_map.h"
 
 namespace muster::ps {
@@ -39,7 +35,7 @@ constexpr uint32_t kDim = 64;
 constexpr TableId kTable{1};
 
 struct Options {
-  bool checksums = true;
+  FrameClient::Checksums checksums = FrameClient::Checksums::kOn;
   uint64_t rows = 1'000'000;
   int runs = 5;
   int calls = 200;  // of 10,000 keys
@@ -54,39 +50,14 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// The lane's handler: partitions that own everything at epoch 1.
-class Handler final : public FrameHandler {
- public:
-  Handler() : owned_({.job_seed = 1, .partition_count = kPartitions}) {
-    TableSpec table;
-    table.id = kTable;
-    table.name = "embedding";
-    table.dim = kDim;
-    table.optimizer = AdagradSpec{};
-    owned_.AddTable(table);
-    LaneCommands commands;
-    for (uint32_t i = 0; i < kPartitions; ++i) {
-      commands.owns.push_back({PartitionId(i), OwnerEpoch(1), OwnerEpoch(1), {}, true, {}});
-    }
-    owned_.Apply(commands);
-  }
-  absl::StatusOr<wire::HelloReply> OnHello(const wire::Hello& /*hello*/) override {
-    return wire::HelloReply{};
-  }
-  std::unique_ptr<RequestNotes> MakeNotes() override { return std::make_unique<RequestProgress>(); }
-  Progress OnPull(const PullRequest& request, const Slice& slice, PullReply* reply) override {
-    return owned_.Pull(request, slice, reply, static_cast<RequestProgress*>(slice.notes));
-  }
-  Progress OnPush(const PushRequest& request, const Slice& slice, PushReply* reply) override {
-    return owned_.Push(request, slice, reply, static_cast<RequestProgress*>(slice.notes));
-  }
-  void OnServed(const ServedRequest& request, RequestNotes* notes) override {
-    owned_.CountServed(request, static_cast<const RequestProgress&>(*notes));
-  }
-
- private:
-  OwnedPartitions owned_;
-};
+TableSpec Embedding() {
+  TableSpec table;
+  table.id = kTable;
+  table.name = "embedding";
+  table.dim = kDim;
+  table.optimizer = AdagradSpec{};
+  return table;
+}
 
 /// zipf(0.99) over `rows`, by inversion of the approximate distribution.
 /// Source: Gray et al., "Quickly generating billion-record synthetic databases", SIGMOD 1994.
@@ -135,49 +106,12 @@ Call ZipfCall(const Zipf& zipf, Rng* rng, size_t keys) {
   return MakeCall({unique.begin(), unique.end()});
 }
 
-int Connect(const std::string& address) {
-  int fd = -1;
-  if (address.starts_with("unix:")) {
-    sockaddr_un to{.sun_family = AF_UNIX, .sun_path = {}};
-    address.copy(to.sun_path, sizeof(to.sun_path) - 1, 5);
-    fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
-    MUSTER_CHECK(::connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0);
-  } else {
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.find(':') + 1))));
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    fd = ::socket(AF_INET, SOCK_STREAM, 0);
-    MUSTER_CHECK(::connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0);
-    const int on = 1;
-    ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  }
-  return fd;
-}
-
-void ReadAll(int fd, void* to, size_t bytes) {
-  auto* at = static_cast<char*>(to);
-  while (bytes > 0) {
-    const ssize_t got = ::recv(fd, at, bytes, 0);
-    MUSTER_CHECK_MSG(got > 0, "the server closed the connection");
-    at += got;
-    bytes -= static_cast<size_t>(got);
-  }
-}
-
-/// A blocking client with requests in flight.
+/// Pulls and pushes of calls, as one worker sends them.
 class Client {
  public:
-  /// `dataset` keeps this client's minibatches apart from those of others. `checksums`: as the
-  /// worker SDK, with every frame.
-  Client(const std::string& address, uint32_t dataset, bool checksums)
-      : fd_(Connect(address)), dataset_(dataset), checksums_(checksums) {
-    wire::Header header;
-    Send(header, wire::EncodeHello({.job = "bench", .job_id = "", .peer = "bench", .software = ""}),
-         {}, {});
-    Receive();
-  }
-  ~Client() { ::close(fd_); }
+  /// `dataset` keeps this client's minibatches apart from those of others.
+  Client(const std::string& address, uint32_t dataset, FrameClient::Checksums checksums)
+      : frames_(address, checksums), dataset_(dataset) {}
 
   void SendPull(const Call& call) {
     std::vector<wire::PullPart> parts;
@@ -189,7 +123,7 @@ class Client {
     wire::Header header;
     header.kind = wire::Kind::kPull;
     header.parts = static_cast<uint32_t>(parts.size());
-    Send(header, wire::EncodePull(parts), call.keys, {});
+    frames_.Send(header, wire::EncodePull(parts), call.keys, {});
   }
   void SendPush(const Call& call, const std::vector<float>& gradients) {
     std::vector<wire::PushPart> parts;
@@ -208,70 +142,15 @@ class Client {
     wire::Header header;
     header.kind = wire::Kind::kPush;
     header.parts = static_cast<uint32_t>(parts.size());
-    Send(header, wire::EncodePush(parts), call.keys,
-         std::span(gradients).first(call.keys.size() * kDim));
+    frames_.Send(header, wire::EncodePush(parts), call.keys,
+                 std::as_bytes(std::span(gradients).first(call.keys.size() * kDim)));
   }
-  /// Takes one reply; all its parts must be OK.
-  void Receive() {
-    std::array<std::byte, wire::kHeaderBytes> bytes;
-    ReadAll(fd_, bytes.data(), bytes.size());
-    const auto header = wire::DecodeHeader(bytes);
-    MUSTER_CHECK(header.ok());
-    directory_.resize(header->directory_bytes);
-    ReadAll(fd_, directory_.data(), directory_.size());
-    if (values_.size() < header->value_bytes) values_.resize(header->value_bytes);
-    ReadAll(fd_, values_.data(), header->value_bytes);
-    if (checksums_) {
-      const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(directory_)),
-                                                   std::span(values_).first(header->value_bytes)};
-      MUSTER_CHECK(wire::ChecksumOf(pieces) == header->checksum);
-    }
-    if (header->kind == wire::Kind::kHelloReply) return;
-    const auto reply = wire::DecodeReply(*header, directory_);
-    MUSTER_CHECK(reply.ok());
-    for (const wire::PartReply& part : reply->parts) {
-      MUSTER_CHECK_MSG(part.code == wire::PartCode::kOk && !part.skipped, reply->text);
-    }
-  }
+  void Receive() { frames_.Receive(); }
 
  private:
-  void Send(wire::Header header, const std::string& directory, std::span<const uint64_t> keys,
-            std::span<const float> values) {
-    header.directory_bytes = static_cast<uint32_t>(directory.size());
-    header.keys = keys.size();
-    header.value_bytes = values.size_bytes();
-    if (checksums_) {
-      const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(directory)),
-                                                   std::as_bytes(keys), std::as_bytes(values)};
-      header.checksum_kind = wire::Checksum::kXxh3;
-      header.checksum = wire::ChecksumOf(pieces);
-    }
-    std::array<std::byte, wire::kHeaderBytes> bytes;
-    wire::EncodeHeader(header, bytes);
-    iovec blocks[] = {{bytes.data(), bytes.size()},
-                      {const_cast<char*>(directory.data()), directory.size()},
-                      {const_cast<uint64_t*>(keys.data()), keys.size_bytes()},
-                      {const_cast<float*>(values.data()), values.size_bytes()}};
-    size_t first = 0;
-    while (first < std::size(blocks)) {
-      ssize_t sent = ::writev(fd_, blocks + first, static_cast<int>(std::size(blocks) - first));
-      MUSTER_CHECK(sent > 0);
-      for (; first < std::size(blocks) && static_cast<size_t>(sent) >= blocks[first].iov_len;
-           ++first) {
-        sent -= static_cast<ssize_t>(blocks[first].iov_len);
-      }
-      if (first == std::size(blocks)) break;
-      blocks[first].iov_base = static_cast<char*>(blocks[first].iov_base) + sent;
-      blocks[first].iov_len -= static_cast<size_t>(sent);
-    }
-  }
-
-  const int fd_;
+  FrameClient frames_;
   const uint32_t dataset_;
-  const bool checksums_;
   uint32_t minibatch_ = 0;
-  std::string directory_;
-  std::vector<std::byte> values_;
 };
 
 /// GB/s of `bytes` in writes of 2.5 MB over a fresh pair of sockets of the kind of `address`.
@@ -290,7 +169,7 @@ double RawBandwidth(bool unix_socket) {
     MUSTER_CHECK(::bind(listener, reinterpret_cast<sockaddr*>(&at), size) == 0);
     MUSTER_CHECK(::listen(listener, 1) == 0);
     ::getsockname(listener, reinterpret_cast<sockaddr*>(&at), &size);
-    fds[0] = Connect(fmt::format("127.0.0.1:{}", ntohs(at.sin_port)));
+    fds[0] = ConnectBench(fmt::format("127.0.0.1:{}", ntohs(at.sin_port)));
     fds[1] = ::accept(listener, nullptr, nullptr);
     ::close(listener);
   }
@@ -388,7 +267,7 @@ void SmallPulls(Client* client, const std::vector<Call>& calls) {
 }
 
 int Main(const Options& options) {
-  Handler handler;
+  BenchHandler handler(kPartitions, {Embedding()});
   const std::string path = fmt::format("/tmp/muster-bench-{}.sock", ::getpid());
   const SystemClock clock;
   Lane lane({.name = "bench", .unix_path = path, .limits = {}, .clock = &clock}, &handler);
@@ -431,7 +310,7 @@ int Main(const Options& options) {
     }
     const double raw = Median(raws);
     fmt::print("{}, {} checksums: raw {:.2f} GB/s\n", unix_socket ? "UNIX socket" : "TCP",
-               options.checksums ? "with" : "without", raw);
+               options.checksums == FrameClient::Checksums::kOn ? "with" : "without", raw);
     Report("pull, 10,000 keys", pulls, raw, kDim * 4);
     Report("push with Adagrad", pushes, raw, kDim * 4 + 8);
     SmallPulls(&client, small);
@@ -447,7 +326,7 @@ int main(int count, char** arguments) {
   for (int i = 1; i < count; ++i) {
     const std::string_view argument = arguments[i];
     if (argument == "--no-checksums") {
-      options.checksums = false;
+      options.checksums = muster::ps::FrameClient::Checksums::kOff;
     } else if (argument == "--smoke") {
       options.rows = 50'000;
       options.runs = 1;

@@ -4,8 +4,6 @@
 // socket; medians of 5 runs after a warm-up. Run the release build:
 //   build/release/benchmarks/lane_hold_bench [--smoke]
 #include <fmt/format.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,8 +19,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "ps/net/lane.h"
-#include "ps/service/owned_partitions.h"
+#include "benchmarks/bench_lane.h"
 
 namespace muster::ps {
 namespace {
@@ -46,31 +43,12 @@ TableSpec Embedding(TableId id, InitializerSpec::Kind kind) {
   return table;
 }
 
-/// The lane's handler: partitions that own everything at epoch 1.
-class Handler final : public FrameHandler {
+/// A handler that takes images, too.
+class Handler final : public BenchHandler {
  public:
-  Handler() : owned_({.job_seed = 1, .partition_count = kPartitions}) {
-    owned_.AddTable(Embedding(kTable, InitializerSpec::Kind::kConstant));
-    owned_.AddTable(Embedding(kNormalTable, InitializerSpec::Kind::kNormal));
-    LaneCommands commands;
-    for (uint32_t i = 0; i < kPartitions; ++i) {
-      commands.owns.push_back({PartitionId(i), OwnerEpoch(1), OwnerEpoch(1), {}, true, {}});
-    }
-    owned_.Apply(commands);
-  }
-  absl::StatusOr<wire::HelloReply> OnHello(const wire::Hello& /*hello*/) override {
-    return wire::HelloReply{};
-  }
-  std::unique_ptr<RequestNotes> MakeNotes() override { return std::make_unique<RequestProgress>(); }
-  Progress OnPull(const PullRequest& request, const Slice& slice, PullReply* reply) override {
-    return owned_.Pull(request, slice, reply, static_cast<RequestProgress*>(slice.notes));
-  }
-  Progress OnPush(const PushRequest& request, const Slice& slice, PushReply* reply) override {
-    return owned_.Push(request, slice, reply, static_cast<RequestProgress*>(slice.notes));
-  }
-  void OnServed(const ServedRequest& request, RequestNotes* notes) override {
-    owned_.CountServed(request, static_cast<const RequestProgress&>(*notes));
-  }
+  Handler()
+      : BenchHandler(kPartitions, {Embedding(kTable, InitializerSpec::Kind::kConstant),
+                                   Embedding(kNormalTable, InitializerSpec::Kind::kNormal)}) {}
 
   /// Takes and drops a base of the partition, on the lane's thread; then calls `done`.
   void Snapshot(Lane* lane, PartitionId partition, std::function<void()> done) {
@@ -98,27 +76,14 @@ class Handler final : public FrameHandler {
   void DropImage() { image_ = {}; }
 
  private:
-  OwnedPartitions owned_;
   uint64_t cut_ = 0;
   PartitionImage image_;
 };
 
-void MustAll(bool all, const char* what) {
-  MUSTER_CHECK_MSG(all, what);
-}
-
-/// A blocking client: one request at a time.
+/// One request at a time.
 class Client {
  public:
-  explicit Client(const std::string& address) {
-    sockaddr_un to{.sun_family = AF_UNIX, .sun_path = {}};
-    address.copy(to.sun_path, sizeof(to.sun_path) - 1, 5);
-    fd_ = ::socket(AF_UNIX, SOCK_STREAM, 0);
-    MustAll(::connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0, "connect");
-    Send({}, wire::EncodeHello({.job = "b", .job_id = "", .peer = "b", .software = ""}), {}, {});
-    Receive();
-  }
-  ~Client() { ::close(fd_); }
+  explicit Client(const std::string& address) : frames_(address, FrameClient::Checksums::kOn) {}
 
   /// `rows` rows from key `first` on, spread over `partitions` from `partition` on.
   void Pull(TableId table, uint64_t first, uint64_t rows, uint32_t partition, uint32_t partitions,
@@ -133,8 +98,8 @@ class Client {
     header.kind = wire::Kind::kPull;
     header.parts = partitions;
     header.encoding = encoding;
-    Send(header, wire::EncodePull(parts), Keys(first, rows), {});
-    Receive();
+    frames_.Send(header, wire::EncodePull(parts), Keys(first, rows), {});
+    frames_.Receive();
   }
   void Push(TableId table, uint64_t first, uint64_t rows, uint32_t partition, uint32_t partitions,
             wire::Encoding encoding) {
@@ -152,9 +117,9 @@ class Client {
     header.kind = wire::Kind::kPush;
     header.parts = partitions;
     header.encoding = encoding;
-    const std::string values(rows * kDim * wire::BytesPerValue(encoding), '\0');
-    Send(header, wire::EncodePush(parts), Keys(first, rows), values);
-    Receive();
+    const std::vector<std::byte> values(rows * kDim * wire::BytesPerValue(encoding));
+    frames_.Send(header, wire::EncodePush(parts), Keys(first, rows), values);
+    frames_.Receive();
   }
 
  private:
@@ -163,52 +128,9 @@ class Client {
     for (uint64_t i = 0; i < rows; ++i) keys[i] = first + i;
     return keys;
   }
-  void Write(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      MustAll(sent > 0, "the server closed the connection");
-      bytes.remove_prefix(static_cast<size_t>(sent));
-    }
-  }
-  void Send(wire::Header header, const std::string& directory, const std::vector<uint64_t>& keys,
-            const std::string& values) {
-    header.directory_bytes = static_cast<uint32_t>(directory.size());
-    header.keys = keys.size();
-    header.value_bytes = values.size();
-    header.checksum_kind = wire::Checksum::kXxh3;
-    header.checksum = wire::ChecksumOf(directory, keys, values);
-    std::array<std::byte, wire::kHeaderBytes> bytes;
-    wire::EncodeHeader(header, bytes);
-    Write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    Write(directory);
-    Write({reinterpret_cast<const char*>(keys.data()), keys.size() * sizeof(uint64_t)});
-    Write(values);
-  }
-  void Read(std::byte* to, size_t bytes) {
-    for (size_t done = 0; done < bytes;) {
-      const ssize_t got = ::recv(fd_, to + done, bytes - done, 0);
-      MustAll(got > 0, "the server closed the connection");
-      done += static_cast<size_t>(got);
-    }
-  }
-  void Receive() {
-    std::array<std::byte, wire::kHeaderBytes> bytes;
-    Read(bytes.data(), bytes.size());
-    const wire::Header header = wire::DecodeHeader(bytes).value();
-    std::string directory(header.directory_bytes, '\0');
-    Read(reinterpret_cast<std::byte*>(directory.data()), directory.size());
-    values_.resize(std::max<size_t>(values_.size(), header.value_bytes));
-    Read(values_.data(), header.value_bytes);
-    if (header.kind == wire::Kind::kHelloReply) return;
-    const wire::Reply reply = wire::DecodeReply(header, directory).value();
-    for (const wire::PartReply& part : reply.parts) {
-      MUSTER_CHECK_MSG(part.code == wire::PartCode::kOk && !part.skipped, reply.text);
-    }
-  }
 
-  int fd_ = -1;
+  FrameClient frames_;
   uint64_t minibatch_ = 0;
-  std::vector<std::byte> values_;
 };
 
 std::chrono::nanoseconds ThreadCpu() {
