@@ -113,6 +113,10 @@ void FakeMaster::Drain() {
   MutexLock lock(&mutex_);
   drain_ = true;
 }
+void FakeMaster::HoldShards(bool hold) {
+  MutexLock lock(&mutex_);
+  hold_ = hold;
+}
 void FakeMaster::ExpireLeases() {
   MutexLock lock(&mutex_);
   leases.clear();
@@ -181,6 +185,7 @@ grpc::Status FakeMaster::Exchange(grpc::ServerContext* context,
   MutexLock lock(&mutex_);
   if (grpc::Status status = Check(*context, UnnamedJob::kRefuse); !status.ok()) return status;
   ToProto(Serve(*read), reply);
+  ++exchanges;
   changed_.SignalAll();
   return grpc::Status::OK;
 }
@@ -209,7 +214,7 @@ WorkerExchangeReply FakeMaster::Serve(const WorkerExchangeRequest& request) {
     leases.erase(lease.shard.index.value());
   }
   for (uint64_t s = 0; s < shards_.size() && reply.grants.size() < request.want; ++s) {
-    if (drain_ || done.contains(s) || leases.contains(s)) continue;
+    if (drain_ || hold_ || done.contains(s) || leases.contains(s)) continue;
     bool failed = std::ranges::any_of(returned, [&](const ReturnedLease& lease) {
       return lease.shard.index.value() == s && lease.failure;
     });

@@ -46,6 +46,8 @@ class FakeMaster final : public v1::WorkerService::Service {
   /// Ends the job once every shard is done; until then WAIT.
   void EndWhenDone();
   void Drain();
+  /// While `hold`: no shard is granted.
+  void HoldShards(bool hold);
   void ExpireLeases();
   void Reply(std::function<void(v1::HelloResponse*)> change);
   /// Blocks until `condition` holds; it is called with the mutex held, after every exchange.
@@ -56,6 +58,7 @@ class FakeMaster final : public v1::WorkerService::Service {
   std::vector<ReturnedLease> returned;
   std::map<uint64_t, Done> leases;  // by shard index
   std::vector<TableSpec> tables;
+  int exchanges = 0;  // answered
   int strangers = 0;  // calls refused because they were of another job
   int reverified = 0, reasserted = 0, refused = 0;
   WorkerTimes times;
@@ -83,7 +86,7 @@ class FakeMaster final : public v1::WorkerService::Service {
   std::function<void(v1::HelloResponse*)> change_hello_;
   PartitionMap map_;
   uint64_t incarnation_ = 1, tokens_ = 0;
-  bool end_ = false, drain_ = false;
+  bool end_ = false, drain_ = false, hold_ = false;
   int port_ = 0;
   std::string address_;
   std::unique_ptr<grpc::Server> server_;

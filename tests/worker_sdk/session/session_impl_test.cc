@@ -138,11 +138,16 @@ TEST_F(SessionImplTest, FinishAfterLeaveHandsBackLoopsThatWereNotRunToTheirEnd) 
 
 TEST_F(SessionImplTest, WithoutDescriptorsShardsGoBackUnchargedUntilThereAreSome) {
   if (testing::kSanitized) GTEST_SKIP() << "the sanitizer needs descriptors itself";
+  master_.HoldShards(true);
   AddShard("a");
   master_.EndWhenDone();
   Session session = Connect();
   Table table = session.SparseTable({.name = "t", .dim = 2, .optimizer = Sum{}});
+  // The first exchange makes the connection; gRPC's server never accepts another one after it
+  // failed for want of descriptors.
+  master_.WaitFor([&] { return master_.exchanges > 0; });
   auto limit = std::make_unique<testing::DescriptorLimit>(testing::DescriptorLimit::kNone);
+  master_.HoldShards(false);
   std::thread relief([&] {
     master_.WaitFor([&] { return master_.returned.size() >= 2; });
     limit.reset();
