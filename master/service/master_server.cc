@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/descriptor_limit.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/token_file.h"
@@ -21,6 +22,9 @@ namespace muster {
 namespace {
 
 constexpr int kRequestBytesMax = 64 << 20;
+/// Open files: connections of workers, servers and askers beside the journal. The usual limit of
+/// 1,024 is soon used up, and gRPC's server never accepts again after it was.
+constexpr uint64_t kDescriptors = 64 << 10;
 constexpr std::chrono::milliseconds kStopDeadline{500};
 /// A watcher that waits for its brokers cannot be stopped sooner.
 constexpr std::chrono::milliseconds kTopicTimeout{2'000};
@@ -34,6 +38,7 @@ class MasterServerImpl final : public MasterServer {
   absl::Status Begin() {
     MUSTER_RETURN_IF_ERROR(CheckLoopback(options_.listen_address));
     MUSTER_RETURN_IF_ERROR(LoadOrMakeToken(options_.token_file).status());
+    MUSTER_RETURN_IF_ERROR(RaiseDescriptorLimit(kDescriptors).status());
     DurableState state = journal_->TakeState();
     MUSTER_RETURN_IF_ERROR(MasterCore::CheckFits(options_.core, state));
     const std::set<std::string> named = NamedSnapshots(state);

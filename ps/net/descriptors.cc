@@ -1,12 +1,8 @@
 #include "ps/net/descriptors.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
-#include <cerrno>
-
-#include "base/status.h"
 
 namespace muster::ps {
 namespace {
@@ -43,18 +39,6 @@ absl::StatusOr<LaneLimits> FitLimits(const LaneLimits& limits, uint32_t lanes,
   fitting.tcp_connections_max = static_cast<uint32_t>(tcp);
   fitting.unix_connections_max = static_cast<uint32_t>(share - tcp);
   return fitting;
-}
-
-absl::StatusOr<uint64_t> RaiseDescriptorLimit(uint64_t wanted) {
-  rlimit limit;
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) {
-    return ErrnoStatus(errno, "cannot read the limit of open files");
-  }
-  if (limit.rlim_cur >= wanted) return limit.rlim_cur;
-  const rlim_t before = limit.rlim_cur;
-  limit.rlim_cur = std::min<rlim_t>(wanted, limit.rlim_max);
-  // Whoever may not raise it goes on with what there is.
-  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
 }
 
 }  // namespace muster::ps

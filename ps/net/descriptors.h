@@ -20,8 +20,4 @@ uint64_t DescriptorsFor(const LaneLimits& limits, uint32_t lanes);
 absl::StatusOr<LaneLimits> FitLimits(const LaneLimits& limits, uint32_t lanes,
                                      uint64_t descriptors);
 
-/// Raises this process's limit of descriptors to `wanted`, or as far as the system lets it. Returns
-/// the limit that holds now. Not thread-safe.
-absl::StatusOr<uint64_t> RaiseDescriptorLimit(uint64_t wanted);
-
 }  // namespace muster::ps

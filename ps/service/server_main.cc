@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/descriptor_limit.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "ps/net/descriptors.h"

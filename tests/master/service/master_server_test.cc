@@ -4,9 +4,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <vector>
 
 #include "base/file.h"
 #include "base/token_file.h"
@@ -474,6 +479,27 @@ TEST_F(MasterServerTest, AnotherJobsSnapshotsAreLeftAlone) {
                        AllOf(HasSubstr("'flights'"), HasSubstr("'trains'"))));
   EXPECT_TRUE(std::filesystem::exists(theirs));
   EXPECT_FALSE(other.state().meta.has_value()) << "nothing was journaled";
+}
+
+TEST_F(MasterServerTest, MoreConnectionsThanTheUsualLimitOfFilesKeepNobodyOut) {
+  rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit low = before;
+  low.rlim_cur = 256;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  Start();
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<uint16_t>(server_->port()));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::vector<int> silent;
+  for (int i = 0; i < 400; ++i) {
+    silent.push_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::connect(silent.back(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
+  }
+  EXPECT_TRUE(Hello("0.1").ok());
+  for (const int fd : silent) ::close(fd);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST(CheckLoopback, RefusesEverythingElse) {

@@ -1,7 +1,5 @@
 #include "ps/net/descriptors.h"
 
-#include <sys/resource.h>
-
 #include "tests/support/status_matchers.h"
 
 namespace muster::ps {
@@ -39,21 +37,6 @@ TEST(DescriptorsTest, TooFewAreRefusedWithTheNumber) {
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("may have 159 open files"), HasSubstr("at least 160"))));
   EXPECT_TRUE(FitLimits({}, 2, 160).ok());
-}
-
-TEST(DescriptorsTest, TheLimitIsRaisedAsFarAsItMay) {
-  rlimit before;
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  rlimit low = before;
-  low.rlim_cur = 100;
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
-  MUSTER_ASSERT_OK_AND_ASSIGN(const uint64_t enough, RaiseDescriptorLimit(90));
-  EXPECT_EQ(enough, 100u);
-  MUSTER_ASSERT_OK_AND_ASSIGN(const uint64_t raised, RaiseDescriptorLimit(120));
-  EXPECT_EQ(raised, 120u);
-  MUSTER_ASSERT_OK_AND_ASSIGN(const uint64_t all, RaiseDescriptorLimit(UINT64_MAX));
-  EXPECT_EQ(all, before.rlim_max);
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 }  // namespace

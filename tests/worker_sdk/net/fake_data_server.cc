@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "base/check.h"
@@ -96,6 +97,10 @@ void FakeDataServer::Kill() {
 void FakeDataServer::Accept() {
   while (true) {
     int fd = ::accept(listener_, nullptr, nullptr);
+    if (fd < 0 && (errno == EMFILE || errno == ECONNABORTED) && !stopped_) {
+      std::this_thread::yield();
+      continue;
+    }
     if (fd < 0) return;
     int on = 1;
     ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
