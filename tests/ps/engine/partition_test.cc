@@ -1,86 +1,13 @@
-#include "ps/engine/partition.h"
-
 #include <cmath>
 #include <limits>
 #include <map>
 #include <set>
 
 #include "base/random.h"
-#include "tests/support/status_matchers.h"
+#include "tests/ps/engine/partition_fixture.h"
 
 namespace muster::ps {
-namespace {
-
-using ::muster::testing::IsOk;
-using ::muster::testing::StatusIs;
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::UnorderedElementsAre;
-
-constexpr TableId kSparse(1);
-constexpr TableId kDense(2);
-
-TableSpec SparseSum() {
-  TableSpec spec;
-  spec.id = kSparse;
-  spec.name = "counts";
-  spec.dim = 2;
-  spec.optimizer = SumSpec{};
-  return spec;
-}
-/// A tensor of 5 elements in 3 blocks of 2: the last block's second float is padding.
-TableSpec DenseSum() {
-  TableSpec spec = SparseSum();
-  spec.id = kDense;
-  spec.name = "bias";
-  spec.shape = {5};
-  spec.initializer = {InitializerSpec::Kind::kConstant, 7, 0};
-  return spec;
-}
-
-ShardId Shard(uint64_t index) {
-  return {DatasetId(0), EpochIndex(0), ShardIndex(index)};
-}
-LeaseToken Token(uint64_t count) {
-  return {MasterIncarnation(1), count};
-}
-SnapshotNumber Number(uint64_t count) {
-  return {MasterIncarnation(1), count};
-}
-
-ForgetState Forgetting(uint64_t shard, LeaseToken floor) {
-  ForgetState state;
-  state.floor = floor;
-  state.shards[{DatasetId(0), EpochIndex(0)}].Add(shard);
-  return state;
-}
-
-class PartitionTest : public ::testing::Test {
- protected:
-  PartitionTest() {
-    partition_.AddTable(SparseSum());
-    partition_.AddTable(DenseSum());
-  }
-
-  ApplyResult Push(uint64_t shard, uint32_t minibatch, LeaseToken token, std::vector<uint64_t> keys,
-                   std::vector<float> gradients, TableId table = kSparse) {
-    Part part{Shard(shard), MinibatchIndex(minibatch), token, 0, {{table, keys, gradients}}};
-    return partition_.Apply(part);
-  }
-  std::vector<float> Pull(uint64_t key, TableId table = kSparse) {
-    return Pull(partition_, key, table);
-  }
-  static std::vector<float> Pull(const Partition& partition, uint64_t key,
-                                 TableId table = kSparse) {
-    std::vector<float> values(2, -1);
-    EXPECT_THAT(partition.Pull(table, std::span(&key, 1), values), IsOk());
-    return values;
-  }
-
-  Partition partition_{PartitionId(3), 7};
-};
+namespace partition_test {
 
 TEST_F(PartitionTest, AMinibatchTakesEffectOnceWhateverItsToken) {
   EXPECT_EQ(Push(1, 0, Token(1), {5, 6}, {1, 2, 3, 4}).code, ApplyCode::kApplied);
@@ -191,13 +118,6 @@ TEST_F(PartitionTest, BadPullsAreExplained) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("rows of 2 floats")));
 }
 
-std::vector<uint64_t> KeysOf(const PartitionImage& image, TableId table = kSparse) {
-  for (const RowImage& rows : image.rows) {
-    if (rows.table == table) return rows.keys;
-  }
-  return {};
-}
-
 TEST_F(PartitionTest, ADeltaHoldsWhatChangedSinceTheAcceptedSnapshot) {
   Push(1, 0, Token(1), {5, 6}, {1, 1, 1, 1});
   EXPECT_THAT(KeysOf(partition_.Snapshot(Number(1), SnapshotKind::kBase)),
@@ -235,32 +155,6 @@ TEST_F(PartitionTest, SizesAreThoseOfAllTables) {
   EXPECT_EQ(sizes.dirty_rows, 2u);
   EXPECT_EQ(sizes.window_shards, 2u);
   EXPECT_GT(sizes.row_bytes, sparse_bytes);
-}
-
-TEST_F(PartitionTest, AnImageThatIsDroppedIsNeverAccepted) {
-  Push(1, 0, Token(1), {5}, {1, 1});
-  partition_.BeginImage(Number(1), SnapshotKind::kBase);
-  WorkLimit little(1);
-  partition_.CopyImage(&little);
-  partition_.DropImage();
-  partition_.Accepted(Number(1));
-  EXPECT_FALSE(partition_.UnchangedSinceAccepted());
-  EXPECT_THAT(KeysOf(partition_.Snapshot(Number(2), SnapshotKind::kDelta)), ElementsAre(5));
-  partition_.DropImage();  // none is being copied
-  partition_.Accepted(Number(2));
-  EXPECT_TRUE(partition_.UnchangedSinceAccepted());
-}
-
-TEST_F(PartitionTest, AnImageIsAcceptedWhenItIsWhole) {
-  Push(1, 0, Token(1), {5}, {1, 1});
-  partition_.BeginImage(Number(1), SnapshotKind::kBase);
-  partition_.Accepted(Number(1));
-  EXPECT_EQ(partition_.sizes().dirty_rows, 1u);
-  for (WorkLimit work = WorkLimit::None(); !partition_.CopyImage(&work);) {
-  }
-  EXPECT_THAT(KeysOf(partition_.TakeImage()), ElementsAre(5));
-  partition_.Accepted(Number(1));
-  EXPECT_EQ(partition_.sizes().dirty_rows, 0u);
 }
 
 TEST_F(PartitionTest, AcceptingAnOlderOrUnknownSnapshotChangesNothing) {
@@ -458,5 +352,5 @@ TEST(PartitionRandomTest, ARestoredChainEqualsTheStateAtItsSnapshot) {
   }
 }
 
-}  // namespace
+}  // namespace partition_test
 }  // namespace muster::ps

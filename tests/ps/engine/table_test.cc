@@ -1,6 +1,7 @@
 #include "ps/engine/table.h"
 
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/random.h"
@@ -283,6 +284,68 @@ TEST(TableTest, ASliceDoesNoMoreThanItsLimitWhateverTheTableHolds) {
   for (WorkLimit work(10'000); !table.CopyImage(&work); work = WorkLimit(10'000)) ++slices;
   EXPECT_GT(slices, 20'000u * 8 * 4 * 2 / 10'000 / 2);
   EXPECT_EQ(table.TakeImage().keys.size(), keys.size());
+}
+
+/// Of one float and of many in a row, with slots and without.
+TEST(TableTest, ASliceMovesAsManyBytesAsItsLimitSays) {
+  constexpr uint64_t kLimit = 400'000;
+  for (const OptimizerSpec& optimizer : {OptimizerSpec(SumSpec{}), OptimizerSpec(AdamSpec{})}) {
+    constexpr uint32_t kDim = 256;
+    Table table(Spec(kDim, optimizer), 0);
+    std::vector<uint64_t> keys(500), absent(500);
+    std::iota(keys.begin(), keys.end(), 0);
+    std::iota(absent.begin(), absent.end(), 1'000);
+    const std::vector<float> gradients(keys.size() * kDim, 0.5f);
+    std::vector<float> values(gradients.size());
+    const auto push = [&] {
+      WorkLimit work(kLimit);
+      return table.Apply(keys, gradients, 0, &work);
+    };
+    const auto pull = [&](std::span<const uint64_t> some) {
+      WorkLimit work(kLimit);
+      return table.Pull(some, values, &work);
+    };
+    // Wide rows: what else a row costs is below a tenth.
+    const auto about = [](uint64_t bytes_each) {
+      const uint64_t most = kLimit / bytes_each;
+      return ::testing::AllOf(::testing::Le(most), ::testing::Ge(most - most / 10 - 1));
+    };
+    const uint64_t row = uint64_t{table.floats_per_row()} * sizeof(float);
+    const uint64_t gradient = kDim * sizeof(float);
+    const size_t created = push();
+    Apply(&table, keys, gradients, 0);
+    EXPECT_THAT(push(), about(gradient + 2 * row));
+    EXPECT_LT(created, push()) << "to compute initial values is work, too";
+    EXPECT_THAT(pull(keys), about(2 * gradient));
+    EXPECT_LT(pull(absent), pull(keys) / 2) << "initial values";
+    const uint64_t image = keys.size() * 2 * row;
+    for (const auto which : {Table::Rows::kAll, Table::Rows::kDirty}) {
+      table.BeginImage(which);
+      uint64_t slices = 1;
+      for (WorkLimit work(10'000); !table.CopyImage(&work); work = WorkLimit(10'000)) ++slices;
+      EXPECT_GE(slices, image / (10'000 + 2 * row));
+      EXPECT_LE(slices, image / 10'000 + 10);
+      EXPECT_THAT(push(), about(gradient + 4 * row)) << "the image may need the rows as they were";
+      table.TakeImage();
+    }
+  }
+}
+
+TEST(TableTest, ToFindARowIsWorkHoweverSmallItIs) {
+  Table table(Spec(1, SumSpec{}), 0);
+  std::vector<uint64_t> keys(5'000);
+  std::iota(keys.begin(), keys.end(), 0);
+  std::vector<float> values(keys.size(), 1);
+  Apply(&table, keys, values, 0);
+  WorkLimit push(100'000), pull(100'000);
+  EXPECT_LT(table.Apply(keys, values, 0, &push), 1'000u);
+  EXPECT_LT(table.Pull(keys, values, &pull), 1'000u);
+  WorkLimit rows(keys.size() * 8 + 1), lists(1'000);
+  Image(&table, Table::Rows::kDirty);
+  table.BeginImage(Table::Rows::kAll);  // the image before was not accepted
+  Apply(&table, keys, values, 0);       // so every row is copied
+  EXPECT_FALSE(table.CopyImage(&rows)) << "its list is left to be merged";
+  EXPECT_FALSE(table.CopyImage(&lists));
 }
 
 TEST(TableTest, BytesAreThoseOfRowsIndexAndLists) {
