@@ -7,7 +7,6 @@
 #include <optional>
 #include <set>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 namespace muster::scaler {
@@ -30,10 +29,9 @@ std::optional<uint32_t> WorkerNumber(const std::string& name) {
   constexpr std::string_view kPrefix = "worker-";
   uint32_t number = 0;
   if (!name.starts_with(kPrefix)) return std::nullopt;
-  const char* const end = name.data() + name.size();
-  const auto [stop, error] = std::from_chars(name.data() + kPrefix.size(), end, number);
-  // One name for one number: no leading zeros.
-  if (error != std::errc() || stop != end || WorkerName(number) != name) return std::nullopt;
+  std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), number);
+  // One name for one number: no leading zeros, and nothing that is no number or too large.
+  if (WorkerName(number) != name) return std::nullopt;
   return number;
 }
 
@@ -82,7 +80,10 @@ Adoption Adopt(Plan plan, const std::vector<FoundNode>& found) {
     } else if (node.state == State::kRunning && node.pid != 0) {
       adoption.died.push_back(name);
     } else if (node.state == State::kRunning) {
-      node.state = State::kIdle;
+      // A worker that was to leave before it was heard of has left.
+      const bool left = node.role == NodeRole::kWorker && node.ending == NodePlan::Ending::kDrain;
+      node.state = left ? State::kFinished : State::kIdle;
+      node.ending = NodePlan::Ending::kNone;
       // Without a socket it was not even begun, and the number is free.
       if (!refused.contains({name, node.starts})) --node.starts;
     }

@@ -132,6 +132,7 @@ TEST_F(KeeperLivesTest, AWorkerThatWasAddedAgainBeginsWithoutCrashes) {
   Step(ScaleWorkers{1});
   EXPECT_EQ(Kept("worker-1").state, KeptNode::State::kFinished);
   Step(ScaleWorkers{2});
+  EXPECT_EQ(Kept("worker-1").state, KeptNode::State::kRunning) << "at once";
   EXPECT_EQ(Kept("worker-1").exits, 0u);
   EXPECT_EQ(Kept("worker-1").limits, kSmall);
 }
@@ -191,6 +192,72 @@ TEST_F(KeeperLivesTest, WhoIsToldToEndIsNotKilledForItsSilence) {
   lost_ = {"ps-0"};
   Pass(seconds(20));
   EXPECT_THAT(Did(), IsEmpty());
+}
+
+TEST_F(KeeperLivesTest, ProgressIsShownUntilItsEndIsDealtWith) {
+  RunToTraining();
+  Progress();
+  deaf_ = true;
+  Exit("worker-0", kCrashed);
+  EXPECT_TRUE(Kept("worker-0").progressed);
+  Step(ExitHeard{"worker-0"});
+  Exit("worker-0", kCrashed);
+  EXPECT_FALSE(Kept("worker-0").progressed) << "of the life before";
+}
+
+TEST_F(KeeperLivesTest, WhoWasToldToEndIsShownAsSuch) {
+  RunToTraining();
+  Step(EndNode{"worker-1"});
+  EXPECT_TRUE(Kept("worker-1").told_to_end);
+  lost_ = {"ps-0"};
+  Answer();
+  Pass(options_.dump_wait);
+  EXPECT_TRUE(Kept("ps-0").told_to_end);
+  EXPECT_FALSE(Kept("worker-0").told_to_end);
+}
+
+TEST_F(KeeperLivesTest, AWorkerThatCrashedAfterItsLoopsHadEndedHasCrashed) {
+  RunToTraining();
+  Exit("worker-0", kCrashed, kEnded);
+  EXPECT_THAT(Did(), ElementsAre("start worker-0")) << "nobody is asked why it left";
+}
+
+TEST_F(KeeperLivesTest, OneThatIsNotThereIsNotLost) {
+  RunToTraining();
+  deaf_ = true;
+  Exit("ps-0", kKilled);
+  view_.nodes = {{.name = "ps-0", .state = "lost", .start = StartNumber(1)},
+                 {.name = "ps-7", .state = "lost", .start = StartNumber(1)}};
+  Step(MasterAnswered{view_, now_});
+  EXPECT_THAT(Did(), IsEmpty());
+  // A successor that has yet to hear of what runs.
+  RunToTraining();
+  Begin(keeper_->plan());
+  lost_ = {"ps-0"};
+  Answer();
+  EXPECT_THAT(Did(), IsEmpty());
+}
+
+TEST_F(KeeperLivesTest, AnEndThatWasExcusedIsNotExcusedTwice) {
+  RunToTraining();
+  Exit("worker-0", kCrashed);
+  Step(Relaunch("worker-0"));
+  Exit("worker-0", kTerminated);
+  ASSERT_EQ(Kept("worker-0").state, KeptNode::State::kWaiting) << "it has hardly lived";
+  EXPECT_EQ(Kept("worker-0").exits, 1u);
+  Step(Relaunch("worker-0"));
+  EXPECT_EQ(Kept("worker-0").exits, 1u) << "the crash counts";
+}
+
+TEST_F(KeeperLivesTest, AWorkerThatIsToLeaveIsStoppedInADrainOfTheJobToo) {
+  RunToTraining();
+  Step(EndNode{"worker-1"});
+  view_.phase = JobPhase::kDraining;
+  drains_ = {{"worker-1", "draining"}};
+  Answer();
+  Did();
+  Pass(options_.drain_timeout);
+  EXPECT_THAT(Did(), ElementsAre("stop worker-1"));
 }
 
 // The keeper's own pauses.

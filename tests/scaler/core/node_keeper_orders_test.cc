@@ -106,10 +106,11 @@ TEST_F(KeeperOrdersTest, ARefusalDoesNotTakeBackTheLimitsOfTheNextStart) {
   RunToTraining();
   Step(LimitNode{"worker-0", kBig});
   RelaunchNode order = Relaunch("worker-0");
-  order.limits = kSmall;
+  constexpr Resources kTiny{.cpus = 1, .memory_bytes = kMiB};
+  order.limits = kTiny;
   Step(order);
-  Step(LimitRefused{"worker-0", kSmall});
-  EXPECT_EQ(PlanOf("worker-0").limits, kSmall);
+  Step(LimitRefused{"worker-0", kTiny});
+  EXPECT_EQ(PlanOf("worker-0").limits, kTiny);
 }
 
 // Relaunches.
@@ -305,7 +306,9 @@ TEST_F(KeeperOrdersTest, SuccessorsKnowThatAnExitWasWanted) {
   Step(Relaunch("worker-0"));
   Begin(keeper_->plan());
   Answer();
+  Did();
   Exit("worker-0", kTerminated);
+  EXPECT_THAT(Did(), ElementsAre("start worker-0")) << "its limits are those that it starts with";
   EXPECT_EQ(Kept("worker-0").exits, 0u);
   EXPECT_EQ(PlanOf("worker-0").ending, NodePlan::Ending::kNone);
 }

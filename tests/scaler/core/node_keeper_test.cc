@@ -131,6 +131,7 @@ TEST_F(NodeKeeperTest, CrashLoopAsksTheMasterToEndTheJobAndNamesTheCause) {
     After(seconds(2));
   }
   EXPECT_THAT(Did(), Contains("cancel"));
+  EXPECT_EQ(Kept("worker-0").state, KeptNode::State::kFinished);
   EXPECT_THAT(cancel_reason_, HasSubstr("worker-0 ended 3 times"));
   EXPECT_THAT(cancel_reason_, HasSubstr("SIGSEGV"));
   EXPECT_THAT(cancel_reason_, HasSubstr("last words"));
@@ -203,6 +204,7 @@ TEST_F(NodeKeeperTest, BadInputOfAServerAtItsFirstStartIsNotTriedAgain) {
   Exit("worker-0", kClean);
   Exit("worker-1", kClean);
   ASSERT_TRUE(keeper_->outcome().has_value());
+  EXPECT_EQ(PlanOf("ps-0").state, NodePlan::State::kFinished);
   EXPECT_EQ(keeper_->outcome()->state, KeeperOutcome::State::kBadInput);
   EXPECT_EQ(keeper_->outcome()->reason, "ps-0 refused to start:\n    last words");
 }
@@ -371,6 +373,14 @@ TEST_F(NodeKeeperTest, AMachineThatIsShortOfSomethingIsNobodysCrash) {
   Did();
   Exit("worker-1", kKilled);
   EXPECT_THAT(Did(), ElementsAre("start worker-1", "start worker-1", "delay worker-1"));
+  short_ = false;
+  Pass(seconds(1));
+  Did();
+  short_ = true;
+  Exit("worker-0", kKilled);
+  Pass(milliseconds(500));
+  EXPECT_THAT(Did(), ElementsAre("start worker-0", "start worker-0", "delay worker-0"))
+      << "the one that had to wait before, too";
 }
 
 TEST_F(NodeKeeperTest, ToldToStopEndsEverything) {

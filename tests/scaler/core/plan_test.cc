@@ -126,22 +126,43 @@ TEST(PlanTest, AWorkerThatIsToLeaveLeavesInALaterLifeToo) {
             NodePlan::Ending::kDrain);
 }
 
+TEST(PlanTest, WhatWasWantedOfALifeThatNeverBeganIsOver) {
+  struct Case {
+    NodeRole role;
+    NodePlan::Ending ending;
+    State state;
+  };
+  for (const Case& c : {Case{NodeRole::kWorker, NodePlan::Ending::kDrain, State::kFinished},
+                        Case{NodeRole::kWorker, NodePlan::Ending::kRelaunch, State::kIdle},
+                        Case{NodeRole::kServer, NodePlan::Ending::kDrain, State::kIdle}}) {
+    const Plan plan =
+        PlanOf({.role = c.role, .state = State::kRunning, .starts = 2, .ending = c.ending});
+    const NodePlan node = Adopt(plan, {}).plan.nodes.at("worker-0");
+    EXPECT_EQ(node.state, c.state);
+    EXPECT_EQ(node.starts, 1u);
+    EXPECT_EQ(node.ending, NodePlan::Ending::kNone);
+  }
+}
+
 TEST(PlanTest, WithoutAPlanThereIsABoundOnWorkers) {
+  const Resources limits{.cpus = 2};
   const FoundNode last{WorkerName(kWorkersMax - 1), 1, true};
   const FoundNode beyond{WorkerName(kWorkersMax), 1, true};
-  const Adoption adoption = AdoptWithoutPlan(NewPlan("r", 1, 1), {last, beyond});
+  const Adoption adoption =
+      AdoptWithoutPlan(NewPlan("r", 1, 1, {.worker = limits}), {last, beyond});
   EXPECT_THAT(adoption.stale, ElementsAre(beyond));
   EXPECT_EQ(adoption.plan.workers, 2u);
   EXPECT_EQ(adoption.plan.nodes.at(last.node).state, State::kRunning);
+  EXPECT_EQ(adoption.plan.nodes.at(last.node).limits, limits) << "those of its peers";
 }
 
 TEST(PlanTest, WithoutAPlanTheJobsOwnNodesAreStartedAgainAndOthersAreNot) {
   const Adoption adoption = AdoptWithoutPlan(
-      NewPlan("r", 1, 2), {{"worker-1", 3, false}, {"worker-2", 3, false}, {"ps-0", 3, false}});
-  EXPECT_EQ(adoption.plan.nodes.at("worker-1").state, State::kIdle);
-  EXPECT_EQ(adoption.plan.nodes.at("worker-2").state, State::kFinished) << "it was added later";
+      NewPlan("r", 1, 1), {{"worker-0", 3, false}, {"worker-1", 3, false}, {"ps-0", 3, false}});
+  EXPECT_EQ(adoption.plan.nodes.at("worker-0").state, State::kIdle);
+  EXPECT_EQ(adoption.plan.nodes.at("worker-1").state, State::kFinished) << "it was added later";
   EXPECT_EQ(adoption.plan.nodes.at("ps-0").state, State::kIdle);
-  EXPECT_EQ(adoption.plan.workers, 2u);
+  EXPECT_EQ(adoption.plan.workers, 1u);
 }
 
 TEST(PlanTest, WithoutAPlanWhatRunsStaysAndNoNumberIsUsedTwice) {

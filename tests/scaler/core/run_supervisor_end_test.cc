@@ -192,19 +192,21 @@ TEST_F(RunSupervisorTest, SnapshotsThatCannotBeReadAreToldAndHaveTheirOwnExitCod
 TEST_F(RunSupervisorTest, AMasterThatCannotBeToldOfTheCrashLoopIsAskedAgainButNotForEver) {
   for (const bool dies : {false, true}) {
     RunToTraining();
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 2; ++i) {
       Exit("scaler", kKilled);
       After(seconds(2));
     }
     Did();
+    Exit("scaler", kKilled);
+    EXPECT_THAT(Did(), ElementsAre("cancel"));
     After(seconds(2));
     EXPECT_THAT(Did(), ElementsAre("cancel", "cancel")) << "once a second";
     if (dies) {
       Exit("master", kKilled);
       EXPECT_THAT(Did(), ElementsAre("end nodes")) << "nobody is left to ask";
     } else {
-      After(options_.cancel_wait - seconds(4));
-      EXPECT_THAT(Did(), ElementsAre("end nodes", "stop master"));
+      After(options_.cancel_wait - seconds(2));
+      EXPECT_THAT(Did(), ElementsAre("cancel", "cancel", "end nodes", "stop master"));
       Exit("master", kClean);
     }
     ASSERT_TRUE(supervisor_->outcome().has_value());

@@ -55,6 +55,8 @@ TEST_F(RunSupervisorTest, AnswerOfAFormerMasterSaysNothing) {
   view_.phase = JobPhase::kFailed;
   Step(MasterAnswered{view_, before});
   EXPECT_THAT(Did(), ElementsAre("start master"));
+  Step(DrainWanted{});
+  EXPECT_THAT(Did(), ElementsAre("drain")) << "the job goes on";
 }
 
 TEST_F(RunSupervisorTest, AMasterThatRefusesToAnswerIsThere) {

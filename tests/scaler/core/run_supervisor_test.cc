@@ -125,6 +125,12 @@ TEST_F(RunSupervisorTest, BadInputOfTheMasterIsNotTriedAgain) {
   EXPECT_EQ(supervisor_->outcome()->reason, "master refused to start:\n    last words");
 }
 
+TEST_F(RunSupervisorTest, AMasterThatHasAnsweredIsStartedAgainWhateverItEndsWith) {
+  RunToTraining();
+  Exit("master", kRefused);
+  EXPECT_THAT(Did(), ElementsAre("start master"));
+}
+
 TEST_F(RunSupervisorTest, BadInputThatTheScalerTellsIsItsLastWord) {
   RunToTraining();
   Exit("scaler", kRefused);
@@ -159,6 +165,16 @@ TEST_F(RunSupervisorTest, AMachineThatIsShortOfSomethingIsNoCrashLoop) {
     notes_.clear();
     short_ = false;
     Pass(seconds(31));
+    EXPECT_THAT(Did(), ElementsAre(fmt::format("start {}", node)));
+    Answer();
+    Step(ScalerBeat{});
+    Progress();
+    // The next shortage is another: it is tried again at once.
+    short_ = true;
+    Exit(node, kKilled);
+    EXPECT_EQ(std::ranges::count(Did(), fmt::format("start {}", node)), 2);
+    short_ = false;
+    Pass(seconds(2));
     EXPECT_THAT(Did(), ElementsAre(fmt::format("start {}", node)));
     Answer();
     Step(ScalerBeat{});
