@@ -71,7 +71,7 @@ std::vector<Proposal> HangPolicy::Step(const JobView& view) {
     }
     if (!proposal.has_value()) continue;
     Node& state = nodes_.at(node.name);
-    if (proposal->action == Action::kRelaunch) state.proposed = state.phase;
+    state.proposed = state.phase;
     proposals.push_back(*std::move(proposal));
   }
   return proposals;
@@ -86,7 +86,6 @@ void HangPolicy::NoteActions(const JobView& view) {
     if (taken.action != Action::kRelaunch) continue;
     if (state.proposed == Phase::kStarting) ++state.slow_starts;
     if (state.proposed == Phase::kWorking) state.relaunched_at = taken.at;
-    state.proposed = Phase::kIdle;
   }
 }
 

@@ -65,7 +65,7 @@ class HangPolicy final : public Policy {
     std::chrono::nanoseconds silence{0};    // counted while nothing else is to blame
     std::chrono::nanoseconds longest{0};    // of a worker, in all its lives
     std::optional<TimePoint> dumped_at;
-    Phase proposed = Phase::kIdle;           // that it is to be relaunched, and what for
+    Phase proposed = Phase::kIdle;           // what the newest proposal was for
     uint32_t slow_starts = 0;                // relaunches since it last ran
     std::optional<TimePoint> relaunched_at;  // for what it did not do while it ran
   };

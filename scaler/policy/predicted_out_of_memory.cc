@@ -38,7 +38,6 @@ std::vector<Proposal> PredictedOutOfMemoryPolicy::Step(const JobView& view) {
       seen = {};
       continue;
     }
-    if (seen.start != node.start) seen = {.start = node.start};
     const uint64_t limit = LimitOf(node);
     const std::optional<Growth> growth = FindGrowth(view, node, limit);
     if (!growth.has_value()) {

@@ -65,7 +65,6 @@ class PredictedOutOfMemoryPolicy final : public Policy {
                                 const Growth& growth) const;
 
   struct Seen {
-    uint32_t start = 0;
     TimePoint newest;
     uint32_t in_a_row = 0;
   };

@@ -31,10 +31,6 @@ std::vector<Proposal> StragglerJudge::Step(const JobView& view) {
     if (measured == costs.end()) continue;
     Node& state = nodes_[node.name];
     state.past.resize(kinds_.size());
-    if (state.start != node.start) {
-      state.start = node.start;
-      state.slow_since.reset();
-    }
     const std::optional<Verdict> verdict = Judge(costs, node.name);
     const double limit = !verdict.has_value()           ? 0
                          : state.slow_since.has_value() ? options_.clear_ratio

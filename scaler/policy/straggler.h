@@ -132,7 +132,6 @@ class StragglerJudge {
     std::deque<double> of_peer;  // the same as multiples of what its single peer took
   };
   struct Node {
-    uint32_t start = 0;
     std::vector<Past> past;  // by kind
     TimePoint history_at;
     std::optional<TimePoint> slow_since;

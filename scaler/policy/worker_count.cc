@@ -9,6 +9,14 @@
 #include "scaler/policy/window.h"
 
 namespace muster::scaler {
+namespace {
+
+/// "7 %"; never "-0 %".
+std::string Percent(double share) {
+  return fmt::format("{:.0f} %", std::round(100 * share) + 0.0);
+}
+
+}  // namespace
 
 std::vector<Proposal> WorkerCountPolicy::Step(const JobView& view) {
   if (view.workers_min >= view.workers_max) return {};
@@ -162,8 +170,8 @@ std::optional<Proposal> WorkerCountPolicy::ProposeFewer(const JobView& view, con
   const uint32_t least = std::max({needed, view.workers_min, 1u});
   if (least >= n) return std::nullopt;
   return Change(workers, n - std::min(n - least, options_.step_max), window,
-                fmt::format("{} workers wait for data {:.0f} % of their time, and no backlog grows",
-                            n, 100 * workers.waits));
+                fmt::format("{} workers wait for data {} of their time, and no backlog grows", n,
+                            Percent(workers.waits)));
 }
 
 uint32_t WorkerCountPolicy::Most(const JobView& view, const Workers& workers) const {
@@ -200,9 +208,9 @@ std::optional<Proposal> WorkerCountPolicy::FollowModel(const JobView& view, cons
   if (to == n) return std::nullopt;
   Proposal change = Change(
       workers, to, window,
-      to > n ? fmt::format("another worker brings {:.0f} % of what one brings now", 100 * gain(n))
-             : fmt::format("the last worker brings {:.0f} % of what one brings on the average",
-                           100 * gain(n - 1)));
+      to > n ? fmt::format("another worker brings {} of what one brings now", Percent(gain(n)))
+             : fmt::format("the last worker brings {} of what one brings on the average",
+                           Percent(gain(n - 1))));
   change.evidence.push_back({"predicted rate", model->Rate(to), "records/s"});
   change.evidence.push_back({"error of the fit", model->relative_error(), "ratio"});
   change.evidence.push_back(

@@ -179,6 +179,14 @@ TEST_F(ArbiterTest, WhatIsGrantedInTheSameStepCounts) {
   EXPECT_EQ(decisions[1].verdict, Verdict::kRefused);
 }
 
+TEST_F(ArbiterTest, WhatWasGrantedAndDidNotComeCountsInItsOwnStepAlone) {
+  job_.view.budget.memory_bytes = (5 * 1024 + 512) * kMiB;
+  const Resources more{.cpus = 1, .memory_bytes = 1536 * kMiB};
+  EXPECT_EQ(One(Limits("ps-0", more)).verdict, Verdict::kAct);
+  // The kernel refused it: the view still shows what was there before.
+  EXPECT_EQ(One(Limits("ps-1", more)).verdict, Verdict::kAct);
+}
+
 TEST_F(ArbiterTest, ARepairIsDoneWithWhatThereIs) {
   job_.view.budget.memory_bytes = 5 * 1024 * kMiB;
   Proposal repair = Relaunch("ps-0", Kind::kRepair, "out-of-memory");

@@ -71,11 +71,23 @@ TEST_F(CrashLoopTest, ThePlatformsKillsAndKillsAtALimitAreNotCounted) {
 
 TEST_F(CrashLoopTest, AMachineThatRunsOutIsALoopToo) {
   job_.Node("worker-1").limits = {};
+  EXPECT_EQ(EndOnce(EndCause::kPlatform, false).action, Action::kDrain) << "nobody's doing";
   EndOnce(EndCause::kKernelOutOfMemory, false);
-  EndOnce(EndCause::kKernelOutOfMemory, false);
+  EndOnce(EndCause::kOwnOutOfMemory, false);
   const Proposal stop = EndOnce(EndCause::kKernelOutOfMemory, false);
   EXPECT_EQ(stop.action, Action::kStopJob);
   EXPECT_THAT(stop.because, HasSubstr("the machine ran out"));
+  EXPECT_EQ(stop.details, "") << "nothing more is known";
+}
+
+TEST_F(CrashLoopTest, WhyTheJobStopsHasWhatTheNodeSaidLast) {
+  for (int i = 0; i < 2; ++i) EndOnce(EndCause::kProgram, false);
+  NodeEnd& end = job_.End("worker-1", EndCause::kProgram);
+  end.meaning = "the program gave up";
+  end.last_words = "no such file";
+  const std::vector<Proposal> proposals = job_.Step(&policy_);
+  ASSERT_THAT(proposals, SizeIs(1));
+  EXPECT_EQ(proposals[0].details, "\n  the program gave up.\n  Its last lines:\n    no such file");
 }
 
 TEST_F(CrashLoopTest, AnEndToldTwiceCountsOnce) {

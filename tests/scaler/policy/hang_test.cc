@@ -72,6 +72,19 @@ TEST_F(HangTest, ProgressAfterTheStacksEndsIt) {
   EXPECT_GT(Act(100, &proposals_), 0);
   job_.loads["worker-1"] = {};
   EXPECT_EQ(Act(100, &proposals_), 0);
+  // The next hang is another: its stacks are wanted, too, after three times as long as it took.
+  Freeze("worker-1", 0);
+  EXPECT_NEAR(Act(300, &proposals_), 3 * 61, 3);
+  EXPECT_THAT(Actions(proposals_), ElementsAre(Action::kDumpStacks));
+}
+
+TEST_F(HangTest, AnotherThatGetsOnNowAndThenIsProgress) {
+  const auto slow = [this](int second) { job_.loads["worker-0"].minibatches = second % 25 == 0; };
+  EXPECT_THAT(job_.Run(&policy_, 100, slow), IsEmpty());
+  Freeze("worker-1", 0);
+  EXPECT_THAT(job_.Run(&policy_, 59, slow), IsEmpty());
+  EXPECT_THAT(Actions(job_.Run(&policy_, 30, slow)), ::testing::Contains(Action::kDumpStacks))
+      << "three times as long is for those who all stand still";
 }
 
 TEST_F(HangTest, WithoutWorkNobodyHangs) {
@@ -208,15 +221,45 @@ TEST_F(HangingStartTest, AServerThatDoesNotGetOnWithItsRestore) {
 }
 
 TEST_F(HangingStartTest, WhateverGrowsIsOnItsWay) {
+  // A worker does not start while a server restores, so that one after the other.
   Hold("ps-0");
+  EXPECT_THAT(job_.Run(&policy_, 2000,
+                       [this](int second) {
+                         if (second % 250 == 0) ++job_.loads["ps-0"].partitions_serving;
+                       }),
+              IsEmpty());
+  job_.Node("ps-0").state = NodeState::kRunning;
   Hold("worker-0");
   EXPECT_THAT(job_.Run(&policy_, 2000,
                        [this](int second) {
-                         if (second % 250 != 0) return;
-                         ++job_.loads["ps-0"].partitions_serving;
-                         job_.loads["worker-0"].memory_mib += 2;
+                         if (second % 250 == 0) job_.loads["worker-0"].memory_mib += 2;
                        }),
               IsEmpty());
+  EXPECT_GT(Act(400, &proposals_), 0);
+}
+
+TEST_F(HangingStartTest, MemoryThatComesAndGoesIsNoGrowth) {
+  job_.Run(&policy_, 10);
+  Hold("worker-0");
+  int first = 0;
+  for (int second = 1; second <= 400 && first == 0; ++second) {
+    job_.loads["worker-0"].memory_mib = second % 20 < 10 ? 100 : 50;
+    if (!job_.Run(&policy_, 1).empty()) first = second;
+  }
+  EXPECT_NEAR(first, 301, 1);
+}
+
+TEST_F(HangingStartTest, OneOfWhichNoReadingComesIsNotForgotten) {
+  job_.Run(&policy_, 10);
+  Hold("worker-0");
+  std::vector<Proposal> proposals;
+  for (int second = 1; second <= 310 && proposals.empty(); ++second) {
+    job_.Tick();
+    job_.Node("worker-0").samples.clear();
+    proposals = job_.Step(&policy_);
+  }
+  ASSERT_THAT(Actions(proposals), ElementsAre(Action::kDumpStacks));
+  EXPECT_EQ(Figure(proposals[0], "CPU"), 0);
 }
 
 /// Servers that answer nothing, though they are heard.
@@ -246,6 +289,7 @@ TEST_F(HangingServerTest, TheServerIsToBlameBeforeItsWorkers) {
   EXPECT_EQ(proposals_[0].action, Action::kDumpStacks);
   EXPECT_EQ(proposals_[0].target, "ps-1");
   EXPECT_EQ(Figure(proposals_[0], "workers that wait for servers"), 2);
+  EXPECT_NEAR(Figure(proposals_[0], "worker-0 without a minibatch"), 60, 2);
   EXPECT_NEAR(Figure(proposals_[0], "worker-1 without a minibatch"), 60, 2);
   EXPECT_EQ(Act(100, &proposals_), 5);
   ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kRelaunch));
@@ -253,6 +297,37 @@ TEST_F(HangingServerTest, TheServerIsToBlameBeforeItsWorkers) {
   EXPECT_THAT(proposals_[0].because, HasSubstr("worker-0 and 1 more wait for rows"));
   GoOn();
   EXPECT_EQ(Act(1000, &proposals_), 0);
+}
+
+TEST_F(HangingServerTest, OneThatHelpedOnceIsAccusedAgainLater) {
+  job_.Run(&policy_, 100);
+  for (int hang = 0; hang < 3; ++hang) {
+    StandStill("ps-1");
+    EXPECT_GT(Act(2000, &proposals_), 0);
+    EXPECT_EQ(Act(100, &proposals_), 5);
+    ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kRelaunch));
+    EXPECT_EQ(proposals_[0].target, "ps-1") << hang;
+    GoOn();
+    EXPECT_EQ(Act(100, &proposals_), 0);
+  }
+}
+
+TEST_F(HangingServerTest, WhileAServerAnswersNoneIsToBlame) {
+  job_.Run(&policy_, 100);
+  StandStill("ps-1");
+  job_.loads["ps-2"].requests = 10;  // of somebody else
+  for (const Proposal& proposal : job_.Run(&policy_, 500)) {
+    EXPECT_THAT(proposal.target, HasSubstr("worker-"));
+  }
+}
+
+TEST_F(HangingServerTest, WhoGetsOnNowAndThenKeepsServersFromBlame) {
+  job_.Run(&policy_, 100);
+  StandStill("ps-1");
+  std::vector<Proposal> proposals = job_.Run(
+      &policy_, 300, [this](int second) { job_.loads["worker-0"].minibatches = second % 25 == 0; });
+  EXPECT_FALSE(proposals.empty());
+  for (const Proposal& proposal : proposals) EXPECT_EQ(proposal.target, "worker-1");
 }
 
 TEST_F(HangingServerTest, WhichBurnsCpuIsTheLikeliest) {

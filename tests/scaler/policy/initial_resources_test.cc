@@ -44,6 +44,27 @@ TEST_F(InitialResourcesTest, ABudgetBelowTheMachineIsShared) {
   EXPECT_EQ(After(job_.Step(&policy_)[0]).memory_bytes, 50 * kMiB);
 }
 
+TEST_F(InitialResourcesTest, ABudgetAboveTheMachineIsNotThere) {
+  job_.view.budget.memory_bytes = 4000 * kMiB;
+  EXPECT_EQ(After(job_.Step(&policy_)[0]).memory_bytes, 100 * kMiB);
+}
+
+TEST_F(InitialResourcesTest, WhereTheMachineIsNotKnownTheBudgetIsShared) {
+  job_.view.machine = {};
+  job_.view.budget.memory_bytes = 400 * kMiB;
+  EXPECT_EQ(After(job_.Step(&policy_)[0]).memory_bytes, 50 * kMiB);
+}
+
+TEST_F(InitialResourcesTest, NobodyGetsMoreCoresThanThereAre) {
+  job_.view.history[NodeRole::kServer] = {
+      .memory_peak_bytes = 100 * kMiB, .cpus_p95 = 1.6, .runs = 1};
+  for (const double cores : {2.0, 0.0}) {
+    job_.view.machine.cpus = cores;
+    policy_ = InitialResourcesPolicy();
+    EXPECT_NEAR(After(job_.Step(&policy_)[0]).cpus, cores > 0 ? cores : 2.4, 1e-9);
+  }
+}
+
 TEST_F(InitialResourcesTest, HistoryOfTheSameJobIsAWarmStart) {
   job_.view.history[NodeRole::kServer] = {
       .memory_peak_bytes = 100 * kMiB, .cpus_p95 = 0.4, .runs = 2};

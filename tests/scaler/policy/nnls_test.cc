@@ -94,6 +94,7 @@ TEST(NnlsTest, RefusesWhatIsNoProblem) {
   constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
   EXPECT_THAT(SolveNnls(two, 0, two), StatusIs(kInvalid, HasSubstr("0 columns")));
   EXPECT_THAT(SolveNnls(two, 2, two), StatusIs(kInvalid, HasSubstr("2 entries")));
+  EXPECT_THAT(SolveNnls({}, 2, {}), StatusIs(kInvalid, HasSubstr("0 rows")));
   const std::vector<double> nan = {std::numeric_limits<double>::quiet_NaN(), 1};
   EXPECT_THAT(SolveNnls(nan, 1, two), StatusIs(kInvalid, HasSubstr("not finite")));
   EXPECT_THAT(SolveNnls(two, 1, nan), StatusIs(kInvalid, HasSubstr("not finite")));

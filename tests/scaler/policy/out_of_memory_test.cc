@@ -108,6 +108,18 @@ TEST_F(OutOfMemoryTest, AWorkerThatMayNotHaveMoreIsTheTrainersAffair) {
               EndsWith("run on a machine with more memory, or let the trainer use less"));
 }
 
+TEST_F(OutOfMemoryTest, ALittleMoreThanALimitIsNoAnswer) {
+  // Raised by a twentieth meanwhile: it would be killed again.
+  job_.End("ps-0", EndCause::kKernelOutOfMemory);
+  job_.Node("ps-0").limits.memory_bytes = 540 * kMiB;
+  EXPECT_EQ(MemoryAfter(Only()), 768 * kMiB);
+  job_.Node("ps-0").limits = kLimits;
+  job_.Start("ps-0");
+  job_.Node("ps-0").max.memory_bytes = 530 * kMiB;
+  job_.End("ps-0", EndCause::kKernelOutOfMemory);
+  EXPECT_EQ(Only().action, Action::kStopJob);
+}
+
 TEST_F(OutOfMemoryTest, ALimitRaisedMeanwhileIsNotRaisedTwice) {
   job_.End("ps-0", EndCause::kKernelOutOfMemory);
   job_.Node("ps-0").limits.memory_bytes = 768 * kMiB;

@@ -24,6 +24,17 @@ class PredictedOutOfMemoryTest : public ::testing::Test {
                     [&](int second) { job_.loads["ps-0"].memory_mib = memory_mib(second); });
   }
 
+  /// What is used, in MiB, when the limit is raised first; 0: not within so many seconds.
+  double RaisedAt(int seconds, const std::function<double(int)>& memory_mib) {
+    job_.Start("ps-0");
+    for (int second = 1; second <= seconds; ++second) {
+      job_.loads["ps-0"].memory_mib = memory_mib(second);
+      job_.Tick();
+      if (!job_.Step(&policy_).empty()) return memory_mib(second);
+    }
+    return 0;
+  }
+
   FakeJob job_;
   PredictedOutOfMemoryPolicy policy_;
   Rng rng_{11};
@@ -128,6 +139,53 @@ TEST_F(PredictedOutOfMemoryTest, AtTheBoundItIsQuietAndBelowItTakesWhatThereIs) 
   EXPECT_EQ(std::get<Resources>(proposals[0].after).memory_bytes, 1200 * kMiB);
   job_.CarryOut(proposals[0]);
   EXPECT_THAT(With(20, [](int second) { return 1000 + 10.0 * second; }), IsEmpty());
+}
+
+TEST_F(PredictedOutOfMemoryTest, GrowthIsMetWhenTheLimitIsNearInMemoryAndInTime) {
+  // 75 % of the limit are 768 MiB; the newest reading is one step ahead of the median of three,
+  // and two more confirm it.
+  EXPECT_NEAR(RaisedAt(200, [](int second) { return 500 + 5.0 * second; }), 768 + 3 * 5, 5);
+  // A MiB a second: a minute before.
+  EXPECT_NEAR(RaisedAt(400, [](int second) { return 700 + 1.0 * second; }), 964 + 3, 2);
+}
+
+TEST_F(PredictedOutOfMemoryTest, GrowthThatBecomesSteeperOrSlowerIsMetAsSoon) {
+  EXPECT_NEAR(RaisedAt(100, [](int second) { return 500 + 0.2 * second * second; }), 800, 50);
+  // Levels off at 1080 MiB, above the limit.
+  EXPECT_NEAR(RaisedAt(200, [](int second) { return 1080 - 580 * std::exp(-second / 40.0); }), 790,
+              30);
+}
+
+TEST_F(PredictedOutOfMemoryTest, APeakWhileItStartedIsNoEarlierHigh) {
+  EXPECT_NEAR(RaisedAt(200, [](int second) { return second <= 3 ? 950 : 400 + 4.0 * second; }),
+              784 + 12, 8);
+}
+
+TEST_F(PredictedOutOfMemoryTest, ItGetsWhatTheLineNeedsForTwoMinutes) {
+  std::vector<Proposal> proposals = With(19, [](int second) { return 300 + 35 * second; });
+  ASSERT_THAT(proposals, Not(IsEmpty()));
+  const double needed = Figure(proposals[0], "memory") + 120 * 35 * kMiB;
+  EXPECT_NEAR(static_cast<double>(std::get<Resources>(proposals[0].after).memory_bytes), needed,
+              2.0 * kMiB);
+  EXPECT_EQ(proposals[0].evidence[2].window.count(), 12) << "readings since it settled";
+}
+
+TEST_F(PredictedOutOfMemoryTest, LittleMoreIsNotWorthAChange) {
+  const auto growth = [](int second) { return 700 + 10.0 * second; };
+  job_.Node("ps-0").max.memory_bytes = 1060 * kMiB;
+  EXPECT_EQ(RaisedAt(30, growth), 0);
+  job_.Node("ps-0").max.memory_bytes = 1080 * kMiB;
+  EXPECT_GT(RaisedAt(30, growth), 0);
+}
+
+TEST_F(PredictedOutOfMemoryTest, ALostNodeIsWatchedAndALaterLifeIsConfirmedAnew) {
+  const auto growth = [](int second) { return 700 + 6.0 * second; };
+  job_.Node("ps-0").state = NodeState::kLost;
+  EXPECT_THAT(With(14, growth), IsEmpty());
+  job_.Start("ps-0");
+  job_.Node("ps-0").state = NodeState::kLost;
+  EXPECT_THAT(With(14, growth), IsEmpty());
+  EXPECT_THAT(With(1, [&](int) { return growth(15); }), Not(IsEmpty()));
 }
 
 }  // namespace

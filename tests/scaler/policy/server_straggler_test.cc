@@ -52,6 +52,8 @@ TEST_F(ServerStragglerTest, SlowWithIdleLanesAndLowCpuIsSeenByItsWorkers) {
   EXPECT_EQ(proposals[0].target, "ps-2");
   EXPECT_THAT(proposals[0].because, HasSubstr("round trip per request as workers see it"));
   EXPECT_LT(Figure(proposals[0], "CPU"), 0.3);
+  EXPECT_GT(Figure(proposals[0], "round trip per request as workers see it"), 30'000);
+  EXPECT_NEAR(Figure(proposals[0], "the same of the median of its 2 peers"), 500, 1);
 }
 
 TEST_F(ServerStragglerTest, ThrottledGetsMoreCpuFirst) {
@@ -99,6 +101,7 @@ TEST_F(ServerStragglerTest, SlowForTheSizeOfItsRequestsIsSeen) {
   EXPECT_EQ(proposals[0].target, "ps-0");
   EXPECT_NEAR(Figure(proposals[0], "ratio"), 10.0 / 3, 0.1);
   EXPECT_NEAR(Figure(proposals[0], "bytes per request"), 12'000, 1);
+  EXPECT_THAT(proposals[0].because, HasSubstr("peers, size for size, over"));
 }
 
 TEST_F(ServerStragglerTest, AllSlowAlikeAndWhatHoldsNobodyUpIsLeftAlone) {
@@ -108,6 +111,9 @@ TEST_F(ServerStragglerTest, AllSlowAlikeAndWhatHoldsNobodyUpIsLeftAlone) {
   for (auto& [name, load] : job_.loads) load.service_us = 2;
   job_.loads["ps-1"].service_us = 20;
   EXPECT_THAT(Run(120), IsEmpty());
+  for (auto& [name, load] : job_.loads) load.service_us = 110;
+  job_.loads["ps-1"].service_us = 300;
+  EXPECT_THAT(Run(120), IsEmpty()) << "less than 0.2 ms more";
   for (auto& [name, load] : job_.loads) load.round_trip_us = 50'000;
   EXPECT_THAT(Run(120), IsEmpty());
 }

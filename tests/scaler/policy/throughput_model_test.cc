@@ -34,7 +34,8 @@ TEST(ThroughputModelTest, FasterThanLinearIsLinearAtMost) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const ThroughputModel model,
                               ThroughputModel::Fit({{1, 1000}, {2, 2600}}));
   EXPECT_LE(model.Rate(4), 2 * model.Rate(2) * 1.000001);
-  EXPECT_GT(model.relative_error(), 0.05);
+  // By hand: the linear rate that fits best misses 1,000 by -14.5 % and 2,600 by 11.2 %.
+  EXPECT_NEAR(model.relative_error(), 0.1293, 1e-4);
 }
 
 TEST(ThroughputModelTest, MoreThatAreSlowerAreSeen) {

@@ -88,7 +88,9 @@ TEST_F(WorkerCountTest, LinearGrowthGoesToTheMostInSteps) {
   Workers(2, 8);
   EXPECT_THAT(Follow(1000, Linear, 0.02), ElementsAre(3, 5, 7, 8));
   EXPECT_GT(Figure(last_, "predicted rate"), 75'000);
-  EXPECT_THAT(last_.because, HasSubstr("another worker brings"));
+  EXPECT_THAT(last_.because, HasSubstr("another worker brings 100 % of what one brings now"));
+  EXPECT_NEAR(Figure(last_, "CPU of a worker"), 0.5, 1e-6);
+  EXPECT_NEAR(Figure(last_, "CPU to spare"), 8 - 7 * 0.5, 1e-6);
 }
 
 TEST_F(WorkerCountTest, AWorkerThatBringsNothingGoes) {
@@ -104,6 +106,33 @@ TEST_F(WorkerCountTest, WithoutCoresToSpareNothingIsTried) {
   EXPECT_THAT(Follow(600, Linear), IsEmpty());
 }
 
+TEST_F(WorkerCountTest, AsManyAreAddedAsTheMachinesCoresCarry) {
+  Workers(2, 8);
+  job_.view.machine.cpus = 1.36;  // each uses 0.5, and starts with 0.35 to spare
+  EXPECT_THAT(Follow(600, Linear), ElementsAre(3));
+}
+
+TEST_F(WorkerCountTest, WhileOneOfThemIsNotThereNothingIsChanged) {
+  Workers(3, 8);
+  job_.Node("worker-2").state = NodeState::kLost;
+  EXPECT_THAT(Follow(600, Linear), IsEmpty());
+}
+
+TEST_F(WorkerCountTest, NoMoreThanTwoGoAtOnceAndNoneBelowTheFewest) {
+  Workers(2, 8);
+  job_.view.idle_cpus = 0;
+  const auto flat = [](double) { return 20'000.0; };
+  for (uint32_t n = 2; n <= 6; ++n) {
+    Resize(n);
+    job_.view.workers_min = n;
+    EXPECT_THAT(Follow(80, flat), IsEmpty()) << n;
+  }
+  job_.view.workers_min = 3;
+  EXPECT_THAT(Follow(300, flat), ElementsAre(4, 3));
+  EXPECT_THAT(last_.because,
+              HasSubstr("the last worker brings 0 % of what one brings on the average"));
+}
+
 TEST_F(WorkerCountTest, AFixedCountIsLeftAlone) {
   Workers(2, 8);
   job_.view.workers_min = job_.view.workers_max = 2;
@@ -117,6 +146,14 @@ TEST_F(WorkerCountTest, WhoOnlyWaitsForShardsIsRemoved) {
   EXPECT_THAT(Follow(60, Linear), ElementsAre(2));
   EXPECT_THAT(last_.because, HasSubstr("2 of 4 workers only wait for shards"));
   EXPECT_EQ(Figure(last_, "workers that only wait"), 2);
+}
+
+TEST_F(WorkerCountTest, OfThoseWhoOnlyWaitTheFewestStay) {
+  Workers(4, 4);
+  job_.view.workers_min = 3;
+  job_.view.workers_max = 5;
+  job_.loads["worker-2"].waiting_shards = job_.loads["worker-3"].waiting_shards = 0.95;
+  EXPECT_THAT(Follow(60, Linear), ElementsAre(3));
 }
 
 TEST_F(WorkerCountTest, WhereAllWaitNoneIsTooMany) {
@@ -199,7 +236,7 @@ TEST_F(TopicWorkerCountTest, WhoFallsBehindTakesWorkersThatBringLess) {
   Workers(2, 5);
   EXPECT_THAT(Lag(1000, little, 0), ElementsAre(3)) << "another brings a fifth of one";
   EXPECT_THAT(Lag(1000, little, 5'000), ElementsAre(4, 5));
-  EXPECT_GT(Figure(last_, "backlog grows"), 4'000);
+  EXPECT_NEAR(Figure(last_, "backlog grows"), 5'000, 1);
 }
 
 TEST_F(TopicWorkerCountTest, WhoKeepsUpHasNoMoreThanItNeeds) {
@@ -208,6 +245,22 @@ TEST_F(TopicWorkerCountTest, WhoKeepsUpHasNoMoreThanItNeeds) {
   EXPECT_THAT(KeepUp(600, 0.5), ElementsAre(1));
   EXPECT_THAT(last_.because, HasSubstr("2 workers wait for data 75 % of their time"));
   EXPECT_THAT(KeepUp(600, 0.7), IsEmpty());
+}
+
+TEST_F(TopicWorkerCountTest, TwoWindowsInARowSayThatItKeepsUp) {
+  Workers(2, 8);
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_THAT(KeepUp(45, 0.5), IsEmpty()) << "one window, and then another life of a worker";
+    job_.view.nodes[1].start = ++starts_;
+  }
+  EXPECT_THAT(KeepUp(60, 0.5), ElementsAre(1));
+}
+
+TEST_F(TopicWorkerCountTest, ARateThatTheTopicDecidedIsNoMeasurement) {
+  Workers(2, 8);
+  EXPECT_THAT(KeepUp(600, 1.3), IsEmpty());
+  for (auto& [name, load] : job_.loads) load = {};
+  EXPECT_THAT(Lag(1000, Linear, 5'000), ElementsAre(3, 5, 7, 8));
 }
 
 TEST_F(TopicWorkerCountTest, WhoHasNoneOfItsPartitionsGoes) {
@@ -234,6 +287,14 @@ TEST_F(WorkerCountTest, OnlySteadyTrainingIsMeasured) {
     job_.view.nodes[1].start = ++starts_;
   }
   EXPECT_FALSE(Follow(80, Linear).empty());
+}
+
+TEST_F(WorkerCountTest, TrainingSettlesAgainAfterEveryEvaluation) {
+  Workers(2, 8);
+  const auto epochs = [this](int second) {
+    job_.view.activity = second % 36 < 33 ? Activity::kTraining : Activity::kEvaluating;
+  };
+  EXPECT_THAT(Follow(600, Linear, 0, epochs), IsEmpty());
 }
 
 TEST_F(WorkerCountTest, AFitThatErrsIsNotFollowed) {

@@ -48,7 +48,9 @@ TEST_F(WorkerStragglerTest, SlowAgainstItsPeersIsRelaunched) {
   EXPECT_EQ(proposals[0].kind, Proposal::Kind::kIntervention);
   EXPECT_GT(Figure(proposals[0], "ratio"), 2);
   EXPECT_NEAR(Figure(proposals[0], "the same of the median of its 3 peers"), 8'000, 1);
+  EXPECT_NEAR(Figure(proposals[0], "waiting for shards"), 0.02, 0.001);
   EXPECT_NEAR(Figure(proposals[0], "waiting for pulls"), 0.2, 0.01);
+  EXPECT_NEAR(Figure(proposals[0], "waiting for pushes"), 0.1, 0.01);
   EXPECT_EQ(Figure(proposals[0], "CPU pressure"), 40);
   EXPECT_THAT(proposals[0].because, HasSubstr("not for want of CPU quota"));
 }
@@ -69,7 +71,9 @@ TEST_F(WorkerStragglerTest, ThrottledGetsMoreCpuFirstThenIsRelaunched) {
   const std::vector<Proposal> first = Act(30);
   ASSERT_THAT(Actions(first), ElementsAre(Action::kSetLimits));
   EXPECT_EQ(std::get<Resources>(first[0].after).cpus, 2);
-  EXPECT_THAT(first[0].because, HasSubstr("its CPU limit becomes 2 cores"));
+  EXPECT_THAT(first[0].because, HasSubstr("its quota held it back for 60 % of the time: its CPU "
+                                          "limit becomes 2 cores"));
+  EXPECT_THAT(first[0].because, Not(HasSubstr("started again")));
   EXPECT_NEAR(Figure(first[0], "throttled"), 0.6, 0.1);
   EXPECT_THAT(Run(19), IsEmpty()) << "it has time to help";
   const std::vector<Proposal> second = Act(5);
@@ -121,6 +125,21 @@ TEST_F(WorkerStragglerTest, TwoRelaunchesThatDoNotHelpAreEnough) {
   EXPECT_THAT(Act(700), IsEmpty());
   job_.loads["worker-1"] = kSlow;
   EXPECT_THAT(Actions(Act(60)), ElementsAre(Action::kRelaunch));
+  EXPECT_THAT(Actions(Act(60)), ElementsAre(Action::kRelaunch));
+  EXPECT_THAT(Act(1200), IsEmpty());
+}
+
+TEST_F(WorkerStragglerTest, WellForAShortWhileIsNotForgiven) {
+  Workers(3);
+  Run(30);
+  job_.loads["worker-1"] = kSlow;
+  for (int i = 0; i < 2; ++i) EXPECT_THAT(Actions(Act(60)), ElementsAre(Action::kRelaunch));
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_THAT(Act(200), IsEmpty());
+    job_.loads["worker-1"] = {};
+    EXPECT_THAT(Act(100), IsEmpty());
+    job_.loads["worker-1"] = kSlow;
+  }
 }
 
 TEST_F(WorkerStragglerTest, ARelaunchThatHelpedIsTheLast) {
@@ -170,6 +189,63 @@ TEST_F(WorkerStragglerTest, AloneItMustBeMuchSlower) {
   EXPECT_THAT(Run(120), IsEmpty());
   job_.loads["worker-0"].computing_us = 80'000;
   EXPECT_THAT(Actions(Act(30)), ElementsAre(Action::kRelaunch));
+}
+
+TEST_F(WorkerStragglerTest, AloneThreeTimesItsPastIsEnough) {
+  Workers(1);
+  Run(60);
+  job_.loads["worker-0"].computing_us = 28'000;
+  EXPECT_THAT(Actions(Act(30)), ElementsAre(Action::kRelaunch));
+}
+
+TEST_F(WorkerStragglerTest, TwoWindowsAreAPastAndOneIsNone) {
+  for (uint32_t count : {1, 2}) {
+    SCOPED_TRACE(count);
+    for (const int known_s : {20, 30}) {
+      if (known_s == 20 && count == 2) continue;  // what it took while slow becomes its past
+      job_ = FakeJob();
+      policy_ = WorkerStragglerPolicy();
+      Workers(count);
+      EXPECT_THAT(Run(known_s), IsEmpty());  // ten of which it settles in
+      job_.loads["worker-0"].computing_us = 80'000;
+      if (known_s == 20) {
+        EXPECT_THAT(Run(120), IsEmpty());
+      } else {
+        EXPECT_THAT(Actions(Act(16)), ElementsAre(Action::kRelaunch));
+      }
+    }
+  }
+}
+
+TEST_F(WorkerStragglerTest, WhatSlowsAnUnequalPairDownBlamesNeither) {
+  Workers(2);
+  job_.loads["worker-1"].computing_us = 17'000;
+  Run(120);
+  job_.loads["worker-0"].computing_us = 40'000;
+  job_.loads["worker-1"].computing_us = 85'000;
+  EXPECT_THAT(Run(120), IsEmpty());
+}
+
+TEST_F(WorkerStragglerTest, SlowInTheSumOfComputingAndWaits) {
+  Workers(3);
+  EXPECT_THAT(Run(60), IsEmpty());
+  // Half as long again for computing, and more than twice as long with its waits.
+  job_.loads["worker-1"] = {.minibatches = 30, .computing_us = 12'000, .waiting_pulls = 0.6};
+  const std::vector<Proposal> proposals = Act(30);
+  ASSERT_THAT(Actions(proposals), ElementsAre(Action::kRelaunch));
+  EXPECT_THAT(proposals[0].because, HasSubstr("computing and waiting for servers per minibatch"));
+}
+
+TEST_F(WorkerStragglerTest, OneThatLeavesIsNotJudged) {
+  for (const NodeState state : {NodeState::kDraining, NodeState::kLost}) {
+    job_ = FakeJob();
+    policy_ = WorkerStragglerPolicy();
+    Workers(4);
+    Run(60);
+    job_.loads["worker-1"] = kSlow;
+    job_.Node("worker-1").state = state;
+    EXPECT_THAT(Run(120), IsEmpty());
+  }
 }
 
 TEST_F(WorkerStragglerTest, QuietOnNoiseSpikesStartsAndWaits) {
@@ -296,6 +372,14 @@ TEST_F(WorkerStragglerTest, SlowMinibatchesAreLookedAtOverLongerWindows) {
   ASSERT_EQ(proposals.size(), 1u);
   EXPECT_EQ(proposals[0].target, "worker-1");
   EXPECT_GT(proposals[0].evidence[0].window.count(), 20);
+}
+
+TEST_F(WorkerStragglerTest, AYoungJobIsNotJudgedByAFewSlowMinibatches) {
+  Workers(3);
+  for (auto& [name, load] : job_.loads) load = {.minibatches = 0.25, .computing_us = 3.8e6};
+  job_.loads["worker-1"] = {.minibatches = 0.125, .computing_us = 7.8e6};
+  EXPECT_THAT(Run(45), IsEmpty());
+  EXPECT_THAT(Actions(Act(60)), ElementsAre(Action::kRelaunch)) << "five of them say so";
 }
 
 TEST_F(WorkerStragglerTest, OneThatHardlyMovesIsJudgedByTheLittleItDoes) {
