@@ -137,7 +137,7 @@ absl::StatusOr<WorkerExchangeReply> MasterCore::ExchangeWorker(const WorkerExcha
   if (fresh) Grant(request, worker, at, &reply);
   reply.directive = DirectiveOf(worker.name);
   Node* node = nodes_.Find(worker.name);
-  if (node != nullptr && node->drain.state == NodeDrain::State::kDraining) {
+  if (node != nullptr && node->drain.state != NodeDrain::State::kNone) {
     node->drain.told = true;
     if (fresh) AdvanceDrain(node, at);
   }

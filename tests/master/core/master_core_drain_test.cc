@@ -116,7 +116,40 @@ TEST_F(DrainTest, AfterTheTimeoutAWorkersShardsRunElsewhere) {
   EXPECT_EQ(DrainOf("worker-0").state, DrainState::kDrained);
   EXPECT_TRUE(HasEvent("drain-timeout"));
   EXPECT_EQ(core->leases().size(), 0u);
+  EXPECT_EQ(DrainOf("worker-0").left, 0u);
   EXPECT_THAT(Want(0, held).lost, SizeIs(1)) << "its loop ends";
+}
+
+TEST_F(DrainTest, AWorkerThatHearsOfItsDrainAfterTheTimeoutLeavesToo) {
+  Start();
+  Hello("worker-0", 7);
+  Drain("worker-0", seconds(1));
+  Advance(seconds(1));
+  ASSERT_EQ(DrainOf("worker-0").state, DrainState::kDrained);
+  EXPECT_EQ(Want(1).directive, JobDirective::kDrain);
+  EXPECT_THAT(core->ResumeNode("worker-0", At()),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("told to leave")));
+}
+
+TEST_F(DrainTest, AnotherProcessOfADrainedNodeBeginsWithout) {
+  Start();
+  Hello("worker-0", 7, 1);
+  const std::vector<ShardGrant> held = Want(1).grants;
+  Drain("worker-0");
+  NodeReport report{.node = "worker-0", .role = std::string(kRoleWorker), .pid = 11};
+  report.start = StartNumber(2);
+  core->ReportNode(report, At());
+  EXPECT_EQ(DrainOf("worker-0").state, DrainState::kDraining) << "the one before still runs";
+  report.what = NodeReport::What::kExited;
+  core->ReportNode(report, At());
+  EXPECT_EQ(DrainOf("worker-0").state, DrainState::kDrained);
+  EXPECT_EQ(DrainOf("worker-0").left, 0u);
+  report.what = NodeReport::What::kStarted;
+  report.start = StartNumber(3);
+  report.pid = 12;
+  core->ReportNode(report, At());
+  EXPECT_EQ(DrainOf("worker-0").state, DrainState::kNone);
+  EXPECT_EQ(core->nodes().nodes().at("worker-0").record.pid, 12u);
 }
 
 TEST_F(DrainTest, TheMastersOwnPauseIsNotTheNodesTime) {
@@ -216,6 +249,11 @@ TEST_F(DrainTest, AServerThatIsToldToEndAsksForItself) {
          {command.number, command.cut, {{"f" + ToString(command.number), 1, command.number}}}});
   }
   EXPECT_TRUE(ExchangeServer(leaving).drained);
+  const size_t drains = Events("node-drain-began");
+  leaving = ServerRequest();
+  leaving.leaving = true;
+  EXPECT_TRUE(ExchangeServer(leaving).drained);
+  EXPECT_EQ(Events("node-drain-began"), drains) << "it asks until it has ended";
   Exited("ps-0", 0);
   EXPECT_THAT(core->Cancel({"enough", false}, At()), testing::IsOk());
   Register(6);
