@@ -83,6 +83,38 @@ TEST_F(AdminTest, AnExitIsToldAsPeopleNameIt) {
   EXPECT_EQ(EventOf("node-started"), "worker-0: pid 100, restarts 4: by hand");
 }
 
+TEST_F(AdminTest, AChargeSaysHowTheProcessEnded) {
+  Start();
+  const auto reason = [&](uint32_t signal, uint32_t code, uint64_t start) {
+    const auto grants = Want(1).grants;
+    Want(0, grants);
+    NodeReport report = Exit(signal, code, grants.at(0).token);
+    report.start = StartNumber(start);
+    core->ReportNode(report, At());
+    return core->ledger().FindFailure(grants[0].shard)->reasons.back();
+  };
+  EXPECT_EQ(reason(SIGSEGV, 0, 1), "worker-0: crashed with signal 11");
+  EXPECT_EQ(reason(0, 3, 2), "worker-0: exited with code 3");
+  EXPECT_EQ(reason(0, 0, 3), "worker-0: exited with code 0 before the job's end");
+  EXPECT_EQ(EventOf("shard-failed"),
+            "worker-0: shard 0/0/0 of dataset 'train': failure 3 of 3, the shard is FAILED: exited "
+            "with code 0 before the job's end");
+}
+
+TEST_F(AdminTest, WhatADeadProcessHeldEndsThoughItLeftNothingBehind) {
+  Start();
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(2), At()), testing::IsOk());
+  const auto grants = Want(2).grants;
+  ASSERT_THAT(grants, SizeIs(2));
+  NodeReport report = Exit(SIGKILL, 0, {});
+  report.start = StartNumber(1);
+  core->ReportNode(report, At());
+  EXPECT_EQ(core->leases().size(), 2u) << "of an earlier one";
+  report.start = StartNumber(2);
+  core->ReportNode(report, At());
+  EXPECT_EQ(core->leases().size(), 0u);
+}
+
 TEST_F(AdminTest, ARepeatedReportChargesOnce) {
   Start();
   const auto grants = Want(1).grants;
@@ -291,6 +323,8 @@ TEST_F(AdminTest, CancelEndsTheJob) {
   EXPECT_THAT(reply.lost, SizeIs(1));
   EXPECT_THAT(core->Cancel({"again", true}, At()), testing::IsOk());
   EXPECT_EQ(core->reason(), "enough");
+  EXPECT_THAT(core->Cancel({"again", false}, At()), testing::IsOk());
+  EXPECT_EQ(core->reason(), "enough");
 }
 
 TEST_F(AdminTest, WhatHasEndedOtherwiseIsNotCancelled) {
@@ -362,32 +396,6 @@ TEST_F(AdminTest, AFailedJobNamesItsFirstFailedShards) {
             "0/0/0 of dataset 'train': worker-0: bad-0; 0/0/1 of dataset 'train': worker-0: bad-1; "
             "0/0/2 of dataset 'train': worker-0: bad-2; 0/0/3 of dataset 'train': worker-0: bad-3; "
             "0/0/4 of dataset 'train': worker-0: bad-4; and 2 more");
-}
-
-TEST_F(AdminTest, AJournalOfOtherDataOrPartitionsIsRefused) {
-  Start();
-  Register(5);
-  ExchangeServer(ServerRequest());
-  const auto grants = Want(2).grants;
-  WorkerExchangeRequest request = Request();
-  Hold(grants, &request);
-  request.done.push_back({grants[1].shard, grants[1].token, grants[1].restore_epoch, {}, {}});
-  Exchange(request);
-  EXPECT_THAT(MasterCore::CheckFits(options, journal.state()), testing::IsOk());
-  CoreOptions other = options;
-  other.partitions = 3;
-  EXPECT_THAT(MasterCore::CheckFits(other, journal.state()),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("has 2 partitions and the job file 3")));
-  EXPECT_THAT(MasterCore::CheckFits(other, DurableState()), testing::IsOk()) << "a new job";
-  other = options;
-  other.datasets[0].shards = 1;
-  EXPECT_THAT(MasterCore::CheckFits(other, journal.state()),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("knows shard 0/0/1")));
-  other.datasets.clear();
-  EXPECT_THAT(MasterCore::CheckFits(other, journal.state()),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("dataset '#0' has 0 epochs in the job file, but epoch 1")));
 }
 
 TEST_F(AdminTest, ANewRunRestoresEverythingOnTheServersThereAreNow) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/master/core/core_fixture.h"
@@ -218,6 +219,131 @@ TEST_F(RunsTest, CountsReachTheJournalAfterASecond) {
   Advance(milliseconds(1));
   EXPECT_EQ(journal.state().meta->totals.refused_dones, 1u);
   EXPECT_THAT(core->TakeMutations(), IsEmpty());
+  Restart();
+  EXPECT_EQ(core->totals().refused_dones, 1u);
+  EXPECT_EQ(core->totals().master_restarts, 1u);
+}
+
+TEST_F(RunsTest, WhatWasCommittedBeforeARestartIsForgotten) {
+  options.datasets = {testing::PlanFor("train", DatasetMode::kTrain, 1, 1),
+                      testing::PlanFor("test", DatasetMode::kEvaluate, 1, 2)};
+  StartServed();
+  Done(Want(1).grants);
+  Snapshot();
+  Done(Want(1).grants);  // an evaluation
+  Restart();
+  EXPECT_EQ(core->ledger().commit_seq(), DoneSeq(1));
+  EXPECT_EQ(core->forget_state().version, 0u);
+  Want(0);  // which is all that the grace period waits for
+  Advance(milliseconds(50));
+  IntervalSet first;
+  first.Add(0);
+  EXPECT_THAT(core->forget_state().shards,
+              ElementsAre(std::pair(std::pair(DatasetId(0), EpochIndex(0)), first)));
+}
+
+TEST_F(RunsTest, AJobThatFailedIsShownWithItsReason) {
+  Start();
+  ASSERT_THAT(core->Cancel({"a crash loop", true}, At()), testing::IsOk());
+  Sync();
+  const MasterCore found(options, journal.state(), MasterCore::AsFound{});
+  EXPECT_EQ(found.state(), JobState::kFailed);
+  EXPECT_EQ(found.reason(), "a crash loop");
+  Restart();
+  EXPECT_EQ(core->state(), JobState::kFailed);
+  EXPECT_EQ(core->reason(), "a crash loop") << "another master of the same run";
+}
+
+TEST_F(RunsTest, FailuresGoWhenTheirShardIsCommittedOrTriedAgain) {
+  options.leases.failures_max = 2;
+  StartServed();
+  const auto one = Want(1).grants;
+  Fail(one);
+  const ShardId shard = one.at(0).shard;
+  EXPECT_EQ(journal.state().failures.at(shard).failures, 1u);
+  Fail(Want(1).grants);
+  ASSERT_EQ(core->ledger().queue().StateOf(shard), ShardState::kFailed);
+  EXPECT_TRUE(journal.state().failures.at(shard).failed);
+  ASSERT_THAT(core->RetryShards({shard}, At()), testing::IsOk());
+  Sync();
+  EXPECT_FALSE(journal.state().failures.at(shard).failed);
+  Fail(Want(1).grants);
+  EXPECT_EQ(core->ledger().queue().StateOf(shard), ShardState::kTodo) << "it counts anew";
+  EXPECT_THAT(Done(Want(1).grants), ElementsAre(DoneCode::kAccepted));
+  EXPECT_NE(core->ledger().FindFailure(shard), nullptr) << "DONE may have to run again";
+  Snapshot();
+  EXPECT_EQ(core->ledger().FindFailure(shard), nullptr);
+  EXPECT_EQ(core->ledger().failure_bytes(), 0u);
+  EXPECT_THAT(journal.state().failures, IsEmpty());
+}
+
+TEST_F(RunsTest, AFailureOfANodeIsJournaledAndChargedToNobody) {
+  Start();
+  const auto grants = Want(2).grants;
+  WorkerExchangeRequest request = Request();
+  Hold(grants, &request);
+  request.held[1].phase = LeasePhase::kQueued;
+  Exchange(request);
+  Advance(options.leases.duration);
+  const FailureRecord& failure = journal.state().failures.at(grants[0].shard);
+  EXPECT_EQ(failure.node_failures, 1u);
+  EXPECT_EQ(failure.failures, 0u);
+  EXPECT_FALSE(journal.state().failures.contains(grants[1].shard)) << "it had not begun";
+}
+
+TEST_F(RunsTest, RecordsThatAnEvaluationRejectsCountToo) {
+  options.datasets = {testing::PlanFor("test", DatasetMode::kEvaluate, 1, 2)};
+  options.rejected_records_max = 5;
+  Start();
+  DoneWithRejects(Want(1).grants.at(0), 3, {});
+  EXPECT_EQ(core->ledger().rejected_records(), 3u);
+  Restart();
+  EXPECT_EQ(core->ledger().rejected_records(), 3u);
+}
+
+TEST_F(RunsTest, RejectedRecordsOfDoneShardsAreKnownAfterARestart) {
+  options.rejected_records_max = 5;
+  Start();
+  DoneWithRejects(Want(1).grants.at(0), 2, {});
+  Restart();
+  EXPECT_EQ(core->ledger().rejected_records(), 2u);
+}
+
+TEST_F(RunsTest, ADrainEndsAtOnceWhenNothingIsLeftToWaitFor) {
+  options.snapshot_directory = "/snapshots";
+  Start();
+  core->Drain(At());
+  EXPECT_EQ(core->state(), JobState::kDrained) << "nothing was begun";
+  NewRun("run-2");
+  Hello("worker-0", 7);
+  Want(1);
+  core->Drain(At());
+  EXPECT_EQ(core->state(), JobState::kDraining);
+  NodeReport report{.node = "worker-0", .role = std::string(kRoleWorker)};
+  report.what = NodeReport::What::kExited;
+  report.incarnation = 7;
+  core->ReportNode(report, At());
+  EXPECT_EQ(core->state(), JobState::kDrained) << "who held something has ended";
+  NewRun("run-3");
+  Hello("worker-0", 8);
+  Want(1);
+  core->Drain(At());
+  Sync();
+  Restart();
+  EXPECT_EQ(core->state(), JobState::kDraining);
+  Advance(options.leases.grace_period);
+  EXPECT_EQ(core->state(), JobState::kDrained) << "nobody holds anything";
+  EXPECT_EQ(journal.state().meta->snapshot_directory, "/snapshots");
+}
+
+TEST_F(RunsTest, ANewProcessOfAWorkerMayBeTheEndOfADrain) {
+  Start();
+  Hello("worker-0", 7);
+  Want(1);
+  core->Drain(At());
+  EXPECT_EQ(core->state(), JobState::kDraining);
+  Hello("worker-0", 8);  // what the one before held has ended
+  EXPECT_EQ(core->state(), JobState::kDrained);
 }
 
 TEST_F(RunsTest, TheMastersOwnPauseIsNotOfTheGracePeriod) {
@@ -262,6 +388,33 @@ TEST_F(RunsTest, ADrainEndsWhatIsHeldAtItsTimeoutAndNotBefore) {
   Advance(milliseconds(500));
   EXPECT_EQ(EventOf("drain-timeout"), ": 2 leases ended: their shards run again on resume");
   EXPECT_EQ(core->state(), JobState::kDrained) << "nothing is DONE";
+}
+
+TEST_F(RunsTest, AJournalOfOtherDataOrPartitionsIsRefused) {
+  Start();
+  Register(5);
+  ExchangeServer(ServerRequest());
+  const auto grants = Want(2).grants;
+  WorkerExchangeRequest request = Request();
+  Hold(grants, &request);
+  request.done.push_back({grants[1].shard, grants[1].token, grants[1].restore_epoch, {}, {}});
+  Exchange(request);
+  EXPECT_THAT(MasterCore::CheckFits(options, journal.state()), testing::IsOk());
+  CoreOptions other = options;
+  other.partitions = 3;
+  EXPECT_THAT(MasterCore::CheckFits(other, journal.state()),
+              testing::StatusIs(absl::StatusCode::kFailedPrecondition,
+                                HasSubstr("has 2 partitions and the job file 3")));
+  EXPECT_THAT(MasterCore::CheckFits(other, DurableState()), testing::IsOk()) << "a new job";
+  other = options;
+  other.datasets[0].shards = 1;
+  EXPECT_THAT(MasterCore::CheckFits(other, journal.state()),
+              testing::StatusIs(absl::StatusCode::kDataLoss, HasSubstr("knows shard 0/0/1")));
+  other.datasets.clear();
+  EXPECT_THAT(
+      MasterCore::CheckFits(other, journal.state()),
+      testing::StatusIs(absl::StatusCode::kFailedPrecondition,
+                        HasSubstr("dataset '#0' has 0 epochs in the job file, but epoch 1")));
 }
 
 }  // namespace

@@ -269,8 +269,9 @@ TEST_F(ServersTest, SnapshotsThatCannotBeReadEndTheJobAfterAWhile) {
   const std::string error = "cannot open /snapshots/p00001/x.sst";
   for (int i = 0; i < 59; ++i) report(error, 1);
   report("", 2);
-  EXPECT_TRUE(HasEvent("restore-error"));
-  EXPECT_TRUE(HasEvent("restored"));
+  EXPECT_THAT(EventOf("restore-error"), HasSubstr(error));
+  EXPECT_EQ(EventOf("restored"), "ps-0: every partition is served again");
+  EXPECT_EQ(core->events().events().rbegin()->second.kind, "restored") << "told once";
   for (int i = 0; i < 60; ++i) report(error, 1);
   EXPECT_EQ(core->state(), JobState::kRunning);
   report(error, 1);
@@ -337,7 +338,94 @@ TEST_F(ServersTest, ForgettingWaitsForTheFloorAndIsToldAgainAfterARestore) {
   Register(6);
   ExchangeServer(ServerRequest());
   Advance(seconds(1));
-  EXPECT_GT(core->forget_state().version, version);
+  const uint64_t restored = core->forget_state().version;
+  EXPECT_GT(restored, version);
+  ExchangeServer(ServerRequest());
+  Advance(seconds(1));
+  EXPECT_EQ(core->forget_state().version, restored) << "nothing is new";
+}
+
+// A partition that is being restored may be told too early: it is told when it serves.
+TEST_F(ServersTest, WhatIsForgottenIsToldWhenARestoredPartitionServes) {
+  options.snapshot_interval = seconds(0);
+  Start();
+  Register(5);
+  ExchangeServer(ServerRequest());
+  Done(Want(1).grants);
+  Snapshot();
+  Advance(seconds(1));
+  Register(6);
+  Advance(seconds(1));
+  const uint64_t early = core->forget_state().version;
+  ExchangeServer(ServerRequest());
+  Advance(seconds(1));
+  EXPECT_GT(core->forget_state().version, early);
+}
+
+TEST_F(ServersTest, WorkersHearOfTheAddressesOfANewProcess) {
+  Start();
+  const auto map = [&] { return *Want(0).map; };
+  const auto come = [&](uint64_t nonce, const std::string& address) {
+    ASSERT_THAT(core->RegisterServer({"ps-0", nonce, {{address}}}, At()).status(), IsOk());
+    Sync();
+  };
+  const std::vector<std::vector<std::string>> a = {{"unix:/a"}}, b = {{"unix:/b"}},
+                                              c = {{"unix:/c"}};
+  come(5, "unix:/a");
+  EXPECT_EQ(map().servers.at(0).lanes, a);
+  come(6, "unix:/b");
+  EXPECT_EQ(map().servers.at(0).lanes, b);
+  const PartitionMap before = map();
+  come(6, "unix:/b");
+  EXPECT_EQ(map().version, before.version) << "nothing is new";
+  come(6, "unix:/c");
+  EXPECT_EQ(map().servers.at(0).lanes, c);
+  EXPECT_GT(map().version, before.version);
+  EXPECT_EQ(map().restore_epoch, before.restore_epoch) << "it is the same process";
+  EXPECT_EQ(journal.state().meta->map_version, map().version);
+  EXPECT_EQ(journal.state().nodes.at("ps-0").lanes, c);
+  EXPECT_THAT(core->RegisterServer({"ps-0", 0, {}}, At()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a nonce is not 0")));
+}
+
+TEST_F(ServersTest, PartsOfAllProcessesAreCounted) {
+  Start();
+  const auto tell = [&](uint64_t skipped, uint64_t stale) {
+    ServerExchangeRequest request = ServerRequest();
+    request.counters.parts_skipped = skipped;
+    request.counters.parts_stale = stale;
+    ExchangeServer(request);
+    Sync();
+  };
+  Register(5);
+  tell(5, 3);
+  tell(5, 4);
+  EXPECT_EQ(core->nodes().nodes().at("ps-0").counters.parts_stale, 4u);
+  Restart();
+  EXPECT_EQ(core->nodes().PartsSkipped(), 5u);
+  EXPECT_EQ(core->nodes().PartsStale(), 4u);
+  Register(6);
+  tell(2, 1);
+  EXPECT_EQ(core->nodes().PartsSkipped(), 7u);
+  EXPECT_EQ(core->nodes().PartsStale(), 5u);
+}
+
+TEST_F(ServersTest, AcceptedSnapshotsAreToldUntilTheServerKnowsThem) {
+  options.snapshot_interval = seconds(0);
+  Start();
+  Register(5);
+  ExchangeServer(ServerRequest());
+  Done(Want(1).grants);
+  EXPECT_EQ(Snapshot(), 2u);
+  ServerExchangeRequest request = ServerRequest();
+  request.owned[0].accepted = SnapshotNumber();
+  request.owned.push_back({PartitionId(2), OwnerEpoch(1), {}});  // there is none
+  const ServerExchangeReply reply = ExchangeServer(request);
+  ASSERT_THAT(reply.accepted, SizeIs(1));
+  EXPECT_EQ(reply.accepted[0].partition, PartitionId(0));
+  EXPECT_EQ(reply.accepted[0].number, core->partitions().manifest(PartitionId(0)).number);
+  EXPECT_EQ(reply.master_incarnation, core->incarnation());
+  EXPECT_THAT(ExchangeServer(ServerRequest()).accepted, IsEmpty());
 }
 
 TEST_F(ServersTest, AnOlderLeaseHoldsForgettingBack) {

@@ -115,6 +115,7 @@ TEST_F(StreamsTest, WhatAWorkerFoundGoneIsLostToo) {
   EXPECT_EQ(Progress().lost, 20u) << "from the journal";
   EXPECT_THAT(core->RetryShards({held.shard}, At()), IsOk());
   EXPECT_EQ(Progress().lag, 40u);
+  EXPECT_EQ(Progress().lost, 0u);
 }
 
 TEST_F(StreamsTest, OffsetsLostBeforeTheyWereCutAreFailedToo) {
@@ -165,6 +166,33 @@ TEST_F(StreamsTest, ALogThatMovesOnTowardsUncommittedOffsetsIsToldOf) {
   See(0, 1'000);
   See(1, 1'000);
   EXPECT_THAT(Events("retention-near"), ElementsAre(HasSubstr("offsets from 80 on")));
+}
+
+TEST_F(StreamsTest, RetentionIsNearAtATenthOfTheLogAndFarAtTwice) {
+  Start();
+  Register(1);
+  const auto train = [&] {
+    DoneWith(Want(4).grants, 20);
+    Commit();
+  };
+  See(0, 80);
+  train();
+  See(0, 250);  // cut to 160
+  See(60, 260);
+  EXPECT_THAT(Events("retention-near"), IsEmpty()) << "20 of 200";
+  See(60, 261);
+  EXPECT_THAT(Events("retention-near"), SizeIs(1));
+  train();
+  See(128, 288);
+  EXPECT_THAT(Events("retention-far"), SizeIs(1)) << "32 of 160";
+}
+
+TEST_F(StreamsTest, WhileOneLogIsTruncatedTheOthersAreCut) {
+  Start();
+  Look({.sights = {{TopicPartition(0), 0, 40, {}, {}}, {TopicPartition(1), 0, 20, {}, {}}}});
+  Look({.sights = {{TopicPartition(0), 0, 30, {}, {}}, {TopicPartition(1), 0, 40, {}, {}}}});
+  EXPECT_THAT(Events("stream-truncated"), SizeIs(1));
+  EXPECT_EQ(Progress(1).position.cut, 40u);
 }
 
 TEST_F(StreamsTest, ATruncatedLogMayComeBack) {
