@@ -69,6 +69,14 @@ TEST(ShardOrderTest, NeverChanges) {
   // Golden: journals and running workers depend on these.
   EXPECT_THAT(Numbers(ShardOrder(7, DatasetId(1), EpochIndex(2), 10, true)),
               ElementsAre(3, 8, 7, 4, 6, 0, 2, 9, 5, 1));
+  const auto numbers = [](uint64_t count) {
+    return Numbers(ShardOrder(7, DatasetId(1), EpochIndex(2), count, true));
+  };
+  // On both sides of where the network grows.
+  EXPECT_THAT(numbers(4), ElementsAre(1, 2, 3, 0));
+  EXPECT_THAT(numbers(5), ElementsAre(3, 0, 1, 4, 2));
+  EXPECT_THAT(numbers(16), ElementsAre(3, 8, 11, 13, 6, 0, 2, 9, 12, 10, 15, 7, 5, 4, 14, 1));
+  EXPECT_THAT(numbers(17), ElementsAre(5, 16, 11, 15, 10, 8, 12, 1, 13, 9, 6, 0, 3, 7, 4, 2, 14));
   EXPECT_THAT(RecordOrder(12345, 8), ElementsAre(3, 4, 6, 2, 5, 0, 7, 1));
   EXPECT_EQ(RecordSeed(7, {DatasetId(1), EpochIndex(2), ShardIndex(3)}), 1521180315826725817u);
 }

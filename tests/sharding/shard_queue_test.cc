@@ -78,6 +78,17 @@ TEST(ShardQueue, EvaluatePassOfAShorterTrainDatasetUsesItsLastEpoch) {
   EXPECT_THAT(queue.TakeNext(), Optional(Shard(2, 1, 0)));
 }
 
+TEST(ShardQueue, DoneCommittedAndFailedShardsAreTrainedAlike) {
+  ShardQueue queue({{DatasetMode::kTrain, 1, 3}, {DatasetMode::kEvaluate, 0, 1}});
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(queue.TakeNext().has_value());
+  queue.SetDone(Done(1, Shard(0, 0, 0)));
+  queue.CommitUpTo(DoneSeq(1));
+  queue.SetDone(Done(2, Shard(0, 0, 1)));
+  EXPECT_EQ(queue.Peek(), std::nullopt);
+  queue.SetFailed(Shard(0, 0, 2));
+  EXPECT_THAT(queue.Peek(), Optional(Shard(1, 0, 0)));
+}
+
 TEST(ShardQueue, EvaluatePassWaitsForTheReplayOfAnEarlierEpoch) {
   ShardQueue queue({{DatasetMode::kTrain, 2, 1}, {DatasetMode::kEvaluate, 0, 1}});
   queue.Take(Shard(0, 0, 0));
@@ -108,6 +119,7 @@ TEST(ShardQueue, AnOpenDatasetGrowsAndEndsOnlyWhenItIsClosed) {
   EXPECT_FALSE(queue.Finished());
   EXPECT_TRUE(queue.AnyOpen());
   queue.Close(DatasetId(0));
+  EXPECT_FALSE(queue.AnyOpen());
   queue.Close(DatasetId(0));
   EXPECT_FALSE(queue.AnyOpen());
   EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));

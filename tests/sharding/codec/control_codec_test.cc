@@ -87,7 +87,7 @@ TEST(ControlCodecTest, WorkerRequestKeepsEveryField) {
   request.want = 16;
   request.times = {17, 18, 19, 20, 21, 22, 23, 24, 25};
   DatasetDelays& delays = request.delays.emplace_back(DatasetDelays{DatasetId(32), {}});
-  for (const int ms : {1, 900, 50'000}) delays.delays.Add(std::chrono::milliseconds(ms));
+  for (const int ms : {0, 1, 900, 50'000}) delays.delays.Add(std::chrono::milliseconds(ms));
   request.peers.push_back({ServerId(26), ServerIncarnation(27), 28, 29, 30, 31});
   v1::WorkerExchangeRequest message;
   ToProto(request, &message);

@@ -72,6 +72,34 @@ TEST_F(ExportedTableTest, WhatWaitingDoesNotMend) {
   EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("value 1 is inf")));
 }
 
+TEST_F(ExportedTableTest, RowsAreAsManyAsKeys) {
+  files_["t.keys.npy"] = NpyFile<uint64_t>({kNpyUint64, {3}}, {4, 9, 11});
+  ASSERT_THAT(WriteSampleExport(dir_.path(), files_), IsOk());
+  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kInvalidArgument,
+                               AllOf(HasSubstr("its 3 keys"), HasSubstr("not as many"))));
+  files_["t.values.npy"] = NpyFile<float>({kNpyFloat32, {3, 2}}, {1, 2, 3, 4, 5, 6});
+  ASSERT_THAT(WriteSampleExport(dir_.path(), files_), IsOk());
+  EXPECT_THAT(Open(), IsOk());
+  files_["t.values.npy"] = NpyFile<float>({kNpyFloat32, {6}}, {1, 2, 3, 4, 5, 6});
+  ASSERT_THAT(WriteSampleExport(dir_.path(), files_), IsOk());
+  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("shape (6)")));
+}
+
+TEST_F(ExportedTableTest, ATableHasAllOfItsFiles) {
+  for (const char* file : {"t.keys.npy", "t.values.npy"}) {
+    std::map<std::string, std::string> files = SampleExport();
+    files.erase(file);
+    ASSERT_THAT(WriteSampleExport(dir_.path(), files), IsOk());
+    EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                 HasSubstr("has no sparse table 't'")))
+        << "without " << file;
+  }
+  table_.name = "t";
+  table_.shape = {3};
+  EXPECT_THAT(Open(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("has no dense table 't'")));
+}
+
 TEST_F(ExportedTableTest, AFolderThatIsNotThereMayCome) {
   table_.warm_start_directory += "/missing";
   EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kNotFound, HasSubstr("not a folder written by")));

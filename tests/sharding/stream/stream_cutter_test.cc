@@ -248,6 +248,13 @@ TEST_F(StreamCutterTest, ManySightingsKeepTheAgeOfTheOldest) {
   }
 }
 
+TEST_F(StreamCutterTest, MergedSightingsAreNoMoreThanOneTooOld) {
+  for (int i = 1; i <= 129; ++i) See({Sight(0, 0, static_cast<uint64_t>(i))}, i);
+  EXPECT_THAT(CutAt(129), ElementsAre(Range(0, 0, 40, 0, 1), Range(0, 40, 80, 4, 41),
+                                      Range(0, 80, 120, 8, 81)));
+  EXPECT_EQ(cutter_.Views().at(0).uncut_seen, Wall(121));
+}
+
 /// Whatever grows, vanishes and stands still: every offset from the begin on lies in one range.
 TEST(StreamCutterProperty, RangesCoverEveryOffsetOnce) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
