@@ -48,8 +48,6 @@ void PartSender::SetMap(std::shared_ptr<const PartitionMap> map, TimePoint now) 
       part.not_before = now;
       delivery.next_due = std::min(delivery.next_due, now);
     }
-    // A push that waited for a map of its lease's R is looked at again.
-    if (delivery.push && delivery.next_due != TimePoint::max()) delivery.next_due = now;
   }
 }
 

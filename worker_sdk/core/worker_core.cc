@@ -68,7 +68,6 @@ std::optional<ShardRun> WorkerCore::TakeShard() {
   Held& held = held_.at(queue_.front());
   queue_.pop_front();
   held.phase = LeasePhase::kComputing;
-  held.minibatches_started = 0;
   urgent_ = true;  // another one may be fetched
   ShardRun run{held.grant, held.run};
   for (const ConfirmedParts::Minibatch& lost : held.confirmed.Lost()) {
@@ -323,7 +322,6 @@ void WorkerCore::OnExchangeFailed(TimePoint now) {
   exchanging_ = false;
   ++failures_;
   last_exchange_ = now;
-  urgent_ = true;
 }
 
 void WorkerCore::OnExchangeReply(const WorkerExchangeReply& reply, TimePoint now) {

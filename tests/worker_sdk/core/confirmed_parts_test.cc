@@ -44,6 +44,16 @@ TEST(ConfirmedPartsTest, OnlyWhatARestoredPartitionSaidBeforeIsDoubted) {
   EXPECT_THAT(Minibatches(parts.Doubted(3)), ElementsAre(0, 63, 64));
 }
 
+TEST(ConfirmedPartsTest, OneRestoreAfterAnotherDoubtsNothingElse) {
+  ConfirmedParts parts;
+  parts.TakeMap(Restored(3));
+  parts.Add(kFirst, MinibatchIndex(65), RestoreEpoch(3));
+  for (const uint64_t restored_at : {4u, 5u}) {
+    parts.TakeMap(Restored(restored_at));
+    EXPECT_THAT(Minibatches(parts.Doubted(kAll)), ElementsAre(65));
+  }
+}
+
 TEST(ConfirmedPartsTest, AnAnswerToARequestOfBeforeTheRestoreRemovesNoDoubt) {
   ConfirmedParts parts;
   parts.TakeMap(Restored(3));

@@ -61,6 +61,15 @@ TEST(GradientSumTest, DenseTensorIsPaddedToWholeBlocks) {
   EXPECT_THAT(sum.gradients(), ElementsAre(2, 3, 4, 5, 6, 7, 0, 0));
 }
 
+TEST(GradientSumTest, ADenseTensorHasNoMoreBlocksThanItNeeds) {
+  for (const auto& [elements, blocks] : {std::pair(1, 1), {4, 1}, {5, 2}, {8, 2}, {9, 3}}) {
+    GradientSum sum(4);
+    sum.AddDense(std::vector<float>(static_cast<size_t>(elements), 1));
+    EXPECT_EQ(sum.keys().size(), static_cast<size_t>(blocks)) << elements;
+    EXPECT_EQ(sum.gradients().size(), 4 * sum.keys().size());
+  }
+}
+
 TEST(GradientSumTest, RandomCallsEqualAMap) {
   Rng rng(11);
   for (int round = 0; round < 50; ++round) {

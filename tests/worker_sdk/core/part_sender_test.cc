@@ -15,6 +15,7 @@ TEST_F(PartSenderTest, OneRequestPerLaneAndFinishedWhenAllAnswered) {
   EXPECT_EQ(sender_.outstanding_pushes(), 1u);
   EXPECT_EQ(Answer(requests[1], PartCode::kOk).finished, id);
   EXPECT_EQ(sender_.outstanding_pushes(), 0u);
+  EXPECT_FALSE(sender_.Finished(id)) << "it is forgotten";
 }
 
 TEST_F(PartSenderTest, QuestionsAreNoOutstandingPushes) {
@@ -186,6 +187,9 @@ TEST_F(PartSenderTest, APartWhoseServerIsNotKnownWaitsForAMap) {
     GiveMap(MapOf(2, 2));
     EXPECT_THAT(sender_.Flush(now_), SizeIs(1));
   }
+  no_server.version = MapVersion(3);
+  GiveMap(no_server);  // what an earlier map said of it counts no more
+  EXPECT_THAT(sender_.Flush(now_), IsEmpty());
 }
 
 TEST_F(PartSenderTest, AnOlderMapIsNotTaken) {

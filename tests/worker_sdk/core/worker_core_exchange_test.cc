@@ -190,6 +190,15 @@ TEST_F(WorkerCoreTest, TheBackOffOfExchangesDoublesAndASuccessEndsIt) {
   }
 }
 
+TEST_F(WorkerCoreTest, EveryExchangeSaysWhoCallsAndWhereItsTimeGoes) {
+  Exchange(Reply());
+  const WorkerExchangeRequest request = core_.BeginExchange({.wait_pull_us = 7}, now_);
+  EXPECT_EQ(request.worker, "worker-0");
+  EXPECT_EQ(request.incarnation, 9u);
+  EXPECT_EQ(request.sequence, 2u);
+  EXPECT_EQ(request.times.wait_pull_us, 7u);
+}
+
 TEST_F(WorkerCoreTest, TheMasterSetsTheHeartbeat) {
   WorkerExchangeReply reply = Reply();
   reply.map = MapOf(1, 1);

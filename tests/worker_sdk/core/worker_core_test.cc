@@ -10,7 +10,10 @@ TEST_F(WorkerCoreTest, DoneIsReportedWhenEveryPartIsOkAndUntilTheVerdictCame) {
   ASSERT_THAT(first, SizeIs(2));
   EXPECT_EQ(first[0].push->step, 100u);
   EXPECT_TRUE(Commit(shard, 1));
-  AnswerAll(PartCode::kOk);
+  const std::vector<SendRequest> second = core_.Flush(now_);
+  ASSERT_THAT(second, SizeIs(2));
+  EXPECT_EQ(second[0].push->step, 101u);
+  for (const SendRequest& request : second) Answer(request, PartCode::kOk);
   Complete(shard);
   Answer(first[0], PartCode::kOk);
   EXPECT_THAT(Exchange(Reply()).done, IsEmpty());
