@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/random.h"
@@ -65,12 +66,14 @@ TEST_F(PartitionTest, APartThatIsRefusedChangesNothing) {
     const char* text;
   };
   const std::vector<uint64_t> key{8}, block{3};
-  const std::vector<float> short_row{1}, with_nan{1, nan}, with_infinity{-infinity, 1};
+  const std::vector<float> short_row{1}, long_row{1, 1, 1}, with_nan{1, nan},
+      with_infinity{-infinity, 1};
   const Case cases[] = {
       {{TableId(9), key, ones}, ApplyCode::kUnknownTable, "table 9"},
       {{kSparse, key, short_row},
        ApplyCode::kBadRequest,
        "rows of 2 floats: 1 keys come with 1 floats, not 2"},
+      {{kSparse, key, long_row}, ApplyCode::kBadRequest, "1 keys come with 3 floats, not 2"},
       {{kDense, block, ones}, ApplyCode::kBadRequest, "block 3 of dense table 'bias'"},
       {{kSparse, key, with_nan},
        ApplyCode::kBadRequest,
@@ -165,6 +168,7 @@ TEST_F(PartitionTest, AcceptingAnOlderOrUnknownSnapshotChangesNothing) {
   partition_.Accepted(Number(2));
   Push(1, 2, Token(1), {5}, {1, 1});
   partition_.Accepted(Number(1));
+  partition_.Accepted(Number(2));  // told again
   partition_.Accepted(Number(77));
   EXPECT_THAT(KeysOf(partition_.Snapshot(Number(3), SnapshotKind::kDelta)),
               UnorderedElementsAre(5));
@@ -216,6 +220,19 @@ TEST_F(PartitionTest, RestoreBringsBackRowsWindowFloorAndTables) {
   ASSERT_THAT(restored.Restore(Number(0), {}), IsOk());  // never snapshotted: empty
   EXPECT_EQ(restored.sizes().rows, 0u);
   EXPECT_FALSE(restored.KnowsTable(kSparse));
+}
+
+TEST_F(PartitionTest, ARestoreFreesWhatItOutgrewByItself) {
+  PartitionImage image;
+  image.kind = SnapshotKind::kBase;
+  image.tables = {SparseSum()};
+  image.rows = {{kSparse, 2, std::vector<uint64_t>(150'000), std::vector<float>(300'000, 1)}};
+  std::iota(image.rows[0].keys.begin(), image.rows[0].keys.end(), 0);
+  ASSERT_THAT(partition_.Restore(Number(1), std::span(&image, 1)), IsOk());
+  EXPECT_EQ(partition_.sizes().rows, 150'000u);
+  Garbage garbage;
+  partition_.TakeGarbage(&garbage);
+  EXPECT_TRUE(garbage.empty());
 }
 
 TEST_F(PartitionTest, ImagesThatContradictThemselvesAreRefusedAndLeaveTheStateAlone) {

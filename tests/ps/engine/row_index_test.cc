@@ -88,6 +88,19 @@ TEST(RowIndexTest, GrowsInStepsThatDoNotDependOnItsSize) {
   EXPECT_EQ(generations, kKeys + kKeys / kBatch) << "no change was lost in a move";
 }
 
+TEST(RowIndexTest, OfTheArraysThatItHasOutgrownAtMostOneWaitsToBeFreed) {
+  RowIndex index;
+  for (uint32_t row = 0; row < 150'000; ++row) {
+    index.Reserve(1);
+    index.FindOrInsert(row)->set_row(row);
+  }
+  Garbage garbage, nothing;
+  index.TakeGarbage(&garbage);
+  EXPECT_EQ(garbage.size(), 1u);
+  index.TakeGarbage(&nothing);
+  EXPECT_TRUE(nothing.empty());
+}
+
 TEST(RowIndexTest, LargeAndSmallReservesMayFollowEachOther) {
   Rng rng(3);
   RowIndex index;

@@ -34,6 +34,7 @@ TEST(ScheduleTest, FactorsByTable) {
       {step, 21, 0.5},
       {step, 22, 0.25},
       {step, UINT64_MAX, 0},
+      {{.kind = ScheduleKind::kStep, .period_steps = 1, .decay = 0.5f}, 3, 0.125},
       {cosine, 0, 1},
       {cosine, 25, 0.2 + 0.8 * (1 + std::sqrt(0.5)) / 2},
       {cosine, 50, 0.6},

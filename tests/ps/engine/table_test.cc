@@ -91,7 +91,12 @@ TEST(TableTest, BatchesOfRandomKeysEqualRowsKeptOneByOne) {
         ApplyRows(spec.optimizer, ScheduleFactor(spec.schedule, step), dim, rows, gradient.data());
       }
       ASSERT_TRUE(table.CheckPush(keys, gradients).ok());
-      Apply(&table, keys, gradients, step);
+      if (step % 2 == 0) {
+        Apply(&table, keys, gradients, step);
+      } else {
+        WorkLimit work = WorkLimit::None();
+        ASSERT_EQ(table.Apply(keys, gradients, step, &work), keys.size());
+      }
     }
     ASSERT_EQ(table.rows(), truth.size());
     ASSERT_EQ(table.dirty_rows(), truth.size());
@@ -110,6 +115,10 @@ TEST(TableTest, BatchesOfRandomKeysEqualRowsKeptOneByOne) {
     std::vector<float> values(expected.size());
     Pull(table, keys, values);
     ASSERT_EQ(values, expected) << "seed " << seed;
+    std::ranges::fill(values, -1.0f);
+    WorkLimit work = WorkLimit::None();
+    ASSERT_EQ(table.Pull(keys, values, &work), keys.size());
+    ASSERT_EQ(values, expected) << "in one go";
     const RowImage image = Image(&table, Table::Rows::kAll);
     for (size_t i = 0; i < image.keys.size(); ++i) {
       const auto begin = image.rows.begin() + static_cast<std::ptrdiff_t>(i * image.floats_per_row);
