@@ -323,7 +323,8 @@ TEST_F(ArbiterTest, WhatAnArbiterBeforeGrantedGoesOn) {
   arbiter_ = Arbiter(options);
   const TimePoint before = job_.view.now - seconds(30);
   arbiter_.Adopt(Relaunch("worker-0"), before);
-  arbiter_.Adopt(Relaunch("worker-1", Kind::kRepair), before);
+  for (const char* node : {"worker-1", "ps-0"})
+    arbiter_.Adopt(Relaunch(node, Kind::kRepair), before);
   EXPECT_THAT(One(Relaunch("worker-0")).remark, HasSubstr("less than 60 s ago"));
   EXPECT_EQ(One(Relaunch("worker-2")).verdict, Verdict::kAct) << "repairs are not counted";
   EXPECT_THAT(One(Relaunch("worker-1"), 60).remark, HasSubstr("2 interventions within an hour"));

@@ -151,6 +151,8 @@ TEST_F(PredictedOutOfMemoryTest, GrowthIsMetWhenTheLimitIsNearInMemoryAndInTime)
 
 TEST_F(PredictedOutOfMemoryTest, GrowthThatBecomesSteeperOrSlowerIsMetAsSoon) {
   EXPECT_NEAR(RaisedAt(100, [](int second) { return 500 + 0.2 * second * second; }), 800, 50);
+  EXPECT_NEAR(RaisedAt(100, [](int second) { return 500 + 4 * second + 0.03 * second * second; }),
+              800, 50);
   // Levels off at 1080 MiB, above the limit.
   EXPECT_NEAR(RaisedAt(200, [](int second) { return 1080 - 580 * std::exp(-second / 40.0); }), 790,
               30);
