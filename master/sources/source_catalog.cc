@@ -246,7 +246,7 @@ absl::StatusOr<std::unique_ptr<SourceCatalog>> SourceCatalog::Open(const JobSpec
     candidates.push_back(*std::move(candidate));
   }
   // Written only when all are good: an index pins its data, and a job with a mistake in one dataset
-  // shall be mended and run again without a new state directory.
+  // shall be fixed and run again without a new state directory.
   std::vector<Dataset> datasets;
   for (size_t i = 0; i < candidates.size(); ++i) {
     const DatasetSpec& spec = job.datasets[i];

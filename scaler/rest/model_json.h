@@ -34,7 +34,7 @@ absl::StatusOr<T> FromJson(const nlohmann::json& json);
 /// as `components/schemas` of OpenAPI 3.1 has them.
 nlohmann::json ModelSchemas();
 
-/// One line; text that is no valid UTF-8 is mended instead of refused.
+/// One line; text that is no valid UTF-8 is repaired instead of refused.
 std::string Dump(const nlohmann::json& json);
 
 }  // namespace muster::scaler::rest

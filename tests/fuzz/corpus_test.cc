@@ -1,5 +1,5 @@
 // Every input of the corpora, and seeded mutations of it, through its target: what fuzzing has
-// found once stays mended, in every build.
+// found once stays fixed, in every build.
 #include <gtest/gtest.h>
 
 #include <algorithm>

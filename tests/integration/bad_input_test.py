@@ -2,7 +2,7 @@
 """Bad input through the real binaries. Python's standard library only.
 
 Each case must end with the documented exit code and a message that names the value, the place and what to do; and nothing
-may be lost: when the cause is mended, a run on the same state directory commits every record, and the weights are
+may be lost: when the cause is gone, a run on the same state directory commits every record, and the weights are
 the closed form.
 """
 
@@ -113,7 +113,7 @@ class BadInputTest(unittest.TestCase):
             return json.load(file)
 
     def finish(self, epochs, *arguments, numbers=None):
-        """Runs the mended job: all is committed, and every weight is the closed form of `numbers`."""
+        """Runs the job without its fault: all is committed, and every weight is the closed form of `numbers`."""
         self.run_job(SUCCEEDED, *arguments)
         seen = self.summary()["datasets"][0]["epochs"]
         self.assertEqual([(e["expected"], e["committed"]) for e in seen], [(RECORDS, RECORDS)] * epochs)

@@ -199,8 +199,8 @@ TEST_F(HumanOrdersTest, OfTheWholeJob) {
 
 TEST_F(HumanOrdersTest, ARetryNamesItsShardsAndTheReason) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const HumanOrder two,
-                              Ask().RetryShards({"0/2/17", "0/2/18"}, "file mended"));
-  EXPECT_EQ(two.event.because, "file mended: shards 0/2/17, 0/2/18");
+                              Ask().RetryShards({"0/2/17", "0/2/18"}, "file fixed"));
+  EXPECT_EQ(two.event.because, "file fixed: shards 0/2/17, 0/2/18");
   EXPECT_EQ(FigureOf(two.event, "shards"), 2);
   const std::vector<std::string> many(100, "0/0/1");
   MUSTER_ASSERT_OK_AND_ASSIGN(const HumanOrder all, Ask().RetryShards(many, ""));
