@@ -47,9 +47,8 @@ void AddEvents(CLI::App* app, SteerVerbs* verbs) {
 void AddExplain(CLI::App* app, SteerVerbs* verbs) {
   CLI::App* explain = app->add_subcommand(
       "explain", "Why something was decided: evidence, before and after, what came of it");
-  explain->add_option("event", verbs->explain.event, "Its number, as muster events shows it")
-      ->required();
-  AddJobAndOutput(explain, &verbs->explain.query);
+  AddEventAndJob(explain, &verbs->explain.event, &verbs->explain.query);
+  AddOutput(explain, &verbs->explain.query.output);
   explain->footer("Examples:\n  muster explain 12 job.yaml\n  muster explain 12 --output json");
   explain->callback(
       [verbs] { verbs->chosen = [verbs] { return ExplainCommand(verbs->explain); }; });
@@ -157,8 +156,8 @@ void AddPolicies(CLI::App* app, SteerVerbs* verbs) {
   const auto add = [&](const std::string& name, const std::string& what,
                        int (*command)(const steer::PausePolicyOptions&)) {
     CLI::App* verb = list->add_subcommand(name, what);
-    verb->add_option("policy", verbs->policy.policy, "As muster policies names it")->required();
-    AddJobAndOutput(verb, &verbs->policy.query);
+    AddPolicyAndJob(verb, &verbs->policy.policy, &verbs->policy.query);
+    AddOutput(verb, &verbs->policy.query.output);
     AddReason(verb, &verbs->policy.reason);
     verb->footer("Example:\n  muster policies " + name + " worker-straggler job.yaml");
     verb->callback(

@@ -15,6 +15,18 @@ bool IsNodeName(const std::string& text) {
   return text == "master" || text == "scaler" || numbered("ps-") || numbered("worker-");
 }
 
+/// 12, #12.
+bool IsEventNumber(const std::string& text) {
+  const size_t digits = text.starts_with('#') ? 1 : 0;
+  return text.size() > digits && text.find_first_not_of("0123456789", digits) == std::string::npos;
+}
+
+/// Any word in small letters: whether there is such a policy only the scaler knows.
+bool IsPolicyName(const std::string& text) {
+  return !text.empty() &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") == std::string::npos;
+}
+
 }  // namespace
 
 void AddOutput(CLI::App* verb, OutputFormat* output) {
@@ -33,18 +45,38 @@ void AddJob(CLI::App* verb, QueryOptions* options) {
   verb->add_option("--state-dir", options->target.state_directory, "State directory of the job");
 }
 
+void AddSubjectAndJob(CLI::App* verb, const Subject& subject, std::string* value,
+                      QueryOptions* options) {
+  verb->add_option(subject.name, *value, subject.help + " (it may also follow the job)")
+      ->required();
+  AddJob(verb, options);
+  verb->parse_complete_callback([subject, value, options] {
+    std::string* job = &options->target.job_file;
+    if (!subject.is_one(*value) && subject.is_one(*job)) std::swap(*value, *job);
+    if (value->find_first_of("./") == std::string::npos) return;
+    throw CLI::ValidationError(subject.name, "'" + *value + "' is no " + subject.name +
+                                                 ": name one, as in muster " + subject.example);
+  });
+}
+
 void AddNodeAndJob(CLI::App* verb, std::string* node, QueryOptions* options,
                    const std::string& examples) {
-  verb->add_option("node", *node, examples + " (it may also follow the job)")->required();
-  AddJob(verb, options);
-  verb->parse_complete_callback([name = verb->get_name(), node, options] {
-    std::string* job = &options->target.job_file;
-    if (!IsNodeName(*node) && IsNodeName(*job)) std::swap(*node, *job);
-    // The names of nodes have neither.
-    if (node->find_first_of("./") == std::string::npos) return;
-    throw CLI::ValidationError("node", "'" + *node + "' is no node: name one, as in muster " +
-                                           name + " job.yaml worker-1");
-  });
+  AddSubjectAndJob(verb, {"node", examples, verb->get_name() + " job.yaml worker-1", IsNodeName},
+                   node, options);
+}
+
+void AddEventAndJob(CLI::App* verb, std::string* event, QueryOptions* options) {
+  AddSubjectAndJob(verb,
+                   {"event", "Its number, as muster events shows it",
+                    verb->get_name() + " job.yaml 12", IsEventNumber},
+                   event, options);
+}
+
+void AddPolicyAndJob(CLI::App* verb, std::string* policy, QueryOptions* options) {
+  AddSubjectAndJob(verb,
+                   {"policy", "As muster policies names it",
+                    "policies " + verb->get_name() + " job.yaml worker-straggler", IsPolicyName},
+                   policy, options);
 }
 
 void AddJobAndOutput(CLI::App* verb, QueryOptions* options) {

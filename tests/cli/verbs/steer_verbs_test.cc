@@ -54,6 +54,13 @@ TEST_F(SteerVerbsTest, ArgumentsFindTheirPlaces) {
   EXPECT_EQ(verbs_.resize.cpus, "1.5");
   ASSERT_TRUE(Parse("explain #12 job.yaml"));
   EXPECT_EQ(verbs_.explain.event, "#12");
+  ASSERT_TRUE(Parse("explain job.yaml 13 -o json"));
+  EXPECT_EQ(verbs_.explain.event, "13");
+  EXPECT_EQ(verbs_.explain.query.target.job_file, "job.yaml");
+  EXPECT_EQ(verbs_.explain.query.output, OutputFormat::kJson);
+  ASSERT_TRUE(Parse("policies resume job.yaml worker-count --reason enough"));
+  EXPECT_EQ(verbs_.policy.policy, "worker-count");
+  EXPECT_EQ(verbs_.policy.query.target.job_file, "job.yaml");
 }
 
 TEST_F(SteerVerbsTest, TheVerbThatWasNamedIsChosen) {
@@ -74,7 +81,8 @@ TEST_F(SteerVerbsTest, TheVerbThatWasNamedIsChosen) {
 TEST_F(SteerVerbsTest, WhatIsMissingOrBeyondItsBoundsIsRefused) {
   for (const char* line :
        {"restart", "explain", "scale", "scale --workers 0", "policies pause", "restart job.yaml",
-        "resize ./job", "restart ps-0 --timeout 0", "top --interval 0", "events --output xml"}) {
+        "resize ./job", "explain job.yaml", "policies pause job.yaml", "restart ps-0 --timeout 0",
+        "top --interval 0", "events --output xml"}) {
     EXPECT_FALSE(Parse(line)) << line;
   }
 }
