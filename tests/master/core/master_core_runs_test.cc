@@ -178,6 +178,7 @@ TEST_F(RunsTest, CommittedRecordsAreCountedForTheWorkerThatTrainedThem) {
   EXPECT_EQ(committed(), 0u) << "DONE may have to run again";
   Snapshot();
   EXPECT_EQ(committed(), 40u);
+  EXPECT_EQ(journal.state().nodes.at("worker-0").records_committed, 40u);
   EXPECT_EQ(EventOf("epoch-committed"), ": epoch 0 of dataset 'train': 4 shards, 40 records");
   Done(Want(1).grants);
   EXPECT_EQ(committed(), 50u);
@@ -282,13 +283,13 @@ TEST_F(RunsTest, AFailureOfANodeIsJournaledAndChargedToNobody) {
   const auto grants = Want(2).grants;
   WorkerExchangeRequest request = Request();
   Hold(grants, &request);
-  request.held[1].phase = LeasePhase::kQueued;
+  request.held[0].phase = LeasePhase::kQueued;
   Exchange(request);
   Advance(options.leases.duration);
-  const FailureRecord& failure = journal.state().failures.at(grants[0].shard);
+  const FailureRecord& failure = journal.state().failures.at(grants[1].shard);
   EXPECT_EQ(failure.node_failures, 1u);
   EXPECT_EQ(failure.failures, 0u);
-  EXPECT_FALSE(journal.state().failures.contains(grants[1].shard)) << "it had not begun";
+  EXPECT_FALSE(journal.state().failures.contains(grants[0].shard)) << "it had not begun";
 }
 
 TEST_F(RunsTest, RecordsThatAnEvaluationRejectsCountToo) {
