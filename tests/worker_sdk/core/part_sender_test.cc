@@ -190,6 +190,7 @@ TEST_F(PartSenderTest, APartWhoseServerIsNotKnownWaitsForAMap) {
   no_server.version = MapVersion(3);
   GiveMap(no_server);  // what an earlier map said of it counts no more
   EXPECT_THAT(sender_.Flush(now_), IsEmpty());
+  EXPECT_TRUE(sender_.wants_map());
 }
 
 TEST_F(PartSenderTest, AnOlderMapIsNotTaken) {
