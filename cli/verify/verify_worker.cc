@@ -11,6 +11,7 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -30,14 +31,17 @@ namespace {
 
 constexpr char kHelp[] =
     "Usage: verify_worker [--slow-us MICROSECONDS] [--slow-while FILE] [--threads N]\n"
-    "                     [--warm-start FOLDER] [--history FOLDER]\n\n"
+    "                     [--warm-start FOLDER] [--history FOLDER] [--at-sigterm leave|die]\n\n"
     "The worker of `muster verify`; a job of whole numbers can also be run with it by hand.\n\n"
     "  --slow-us MICROSECONDS  every minibatch takes that much longer: time to kill something\n"
     "  --slow-while FILE       only while that file exists: remove it, and the job runs to its\n"
     "                          end; a number in it counts instead of MICROSECONDS\n"
     "  --threads N             threads that run shards of their own, 1 to 64; 1 unless said\n"
     "  --warm-start FOLDER     an export that the tables start from\n"
-    "  --history FOLDER        a file in it has a line for every minibatch, before it is pushed\n\n"
+    "  --history FOLDER        a file in it has a line for every minibatch, before it is pushed\n"
+    "  --at-sigterm leave|die  leave: finish what is in the loops and hand back the rest, as at "
+    "an\n"
+    "                          eviction; die unless said\n\n"
     "Example, in a job file: command: [./verify_worker, --slow-us, \"20000\"]\n";
 
 constexpr int64_t kSlowMaxUs = 1'000'000'000;
@@ -48,6 +52,7 @@ struct Options {
   int64_t threads = 1;
   std::string warm_start;
   std::string history;
+  bool leave_at_sigterm = false;
 };
 
 /// A whole number from `low` to `high`; nothing when the text is not that.
@@ -71,6 +76,8 @@ std::optional<Options> ParseOptions(std::span<char*> arguments) {
       options.slow_while = value;
     } else if (name == "--history") {
       options.history = value;
+    } else if (name == "--at-sigterm" && (value == "leave" || value == "die")) {
+      options.leave_at_sigterm = value == "leave";
     } else if (name == "--threads") {
       const auto number = ParseNumber(value, 1, 64);
       if (!number.has_value()) return std::nullopt;
@@ -252,14 +259,40 @@ void Run(Shard& shard, const Tables& tables, const Options& options, HistoryFile
   history.Write(FormatFinish({HistoryFile::Now(), attempt.shard, attempt.run}));
 }
 
+/// SIGTERM, taken by a thread of its own: a signal handler may not call the session.
+class TermSignal {
+ public:
+  /// Before any other thread is made: they inherit that it is blocked.
+  TermSignal() {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+  }
+  void LeaveOn(Session* session) {
+    thread_ = std::jthread([this, session](const std::stop_token& over) {
+      const timespec timeout{0, 100'000'000};
+      while (!over.stop_requested()) {
+        if (sigtimedwait(&set_, nullptr, &timeout) > 0) return session->Leave();
+      }
+    });
+  }
+
+ private:
+  sigset_t set_;
+  std::jthread thread_;
+};
+
 int Main(std::span<char*> arguments) {
   const std::optional<Options> options = ParseOptions(arguments);
   if (!options.has_value()) {
     std::fputs(kHelp, stderr);
     return 2;
   }
+  std::optional<TermSignal> term;
+  if (options->leave_at_sigterm) term.emplace();
   HistoryFile history(options->history);
   Session session = Session::Connect(SessionOptions::FromEnvironment()).value();
+  if (term.has_value()) term->LeaveOn(&session);
   const Tables tables = Register(session, options->warm_start);
   {
     std::vector<std::jthread> threads;
@@ -269,6 +302,7 @@ int Main(std::span<char*> arguments) {
       });
     }
   }
+  term.reset();
   return session.Finish();
 }
 

@@ -45,6 +45,7 @@ class DrainTest(unittest.TestCase):
         """A job on its way; at the end of the block it is finished, and right."""
         # So slow that it lasts a minute unless hurried: snapshots on a busy disk take their time.
         with counter_job.CounterJob(options, seed=21, records=5000, epochs=2, slow_us=400000) as job:
+            job.command += ["--at-sigterm", "leave"]
             job.write_data(random.Random(21))
             job.write_job()
             run = job.start()
@@ -88,6 +89,16 @@ class DrainTest(unittest.TestCase):
             self.assertEqual(len(self.events(job, "node-drain-began", "ps-0")), 2)
             partitions = say(job, "partitions", "job.yaml")
             self.assertEqual(partitions["total"], job.partitions)
+
+    def test_worker_that_leaves_by_itself(self):
+        """Told to end by a stranger, as at an eviction, a worker finishes what it is in, and another process follows."""
+        with self.running() as (job, run):
+            node = wait_node(job, run, "worker-0", lambda n: n["state"] == "running" and n["pid"] > 0)
+            os.kill(node["pid"], signal.SIGTERM)
+            wait_node(job, run, "worker-0", lambda n: n["state"] == "running" and n["restarts"] == 1
+                      and n["last_exit"] == "exit 0")
+            self.assertEqual(job.status()["counters"]["redelivered_minibatches"], 0, "what it began it finished")
+            self.assertEqual(self.events(job, "shard-failure", "worker-0"), [])
 
     def test_figures(self):
         """What the scaler will look at is there and grows."""
