@@ -128,7 +128,14 @@ std::string SummaryText(const SummaryInput& input) {
                                  DurationText(input.elapsed));
   if (!input.outcome.reason.empty()) text += fmt::format("  {}\n", input.outcome.reason);
   if (input.outcome.state == RunOutcome::State::kDrained) {
-    text += "  not finished: the same command goes on from here\n";
+    // A drained job has a reason only when something keeps it from going on, as lost snapshots do.
+    const std::string trouble = input.status.has_value() ? input.status->reason() : "";
+    text += trouble.empty()
+                ? "  not finished: the same command goes on from here\n"
+                : fmt::format(
+                      "  not finished: {}\n  once that is over, the same command goes on "
+                      "from here\n",
+                      Printable(trouble));
   }
   if (!input.status.has_value()) return text;
   const v1::JobStatus& status = *input.status;

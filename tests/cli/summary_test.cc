@@ -128,7 +128,11 @@ TEST(SummaryTest, SaysThatADrainedJobCanGoOn) {
   SummaryInput input = SomeInput();
   EXPECT_THAT(SummaryText(input), Not(HasSubstr("goes on")));
   input.outcome.state = RunOutcome::State::kDrained;
-  EXPECT_THAT(SummaryText(input), HasSubstr("the same command goes on"));
+  EXPECT_THAT(SummaryText(input), HasSubstr("not finished: the same command goes on"));
+  input.status->set_reason("ps-0: 1 partition waits: 'p/1-base.sst' cannot be read: no such file");
+  EXPECT_THAT(SummaryText(input),
+              AllOf(HasSubstr("not finished: ps-0: 1 partition waits: 'p/1-base.sst'"),
+                    HasSubstr("once that is over, the same command goes on")));
 }
 
 TEST(SummaryTest, Text) {
