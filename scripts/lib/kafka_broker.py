@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -199,9 +200,18 @@ def produce(broker, topic, lines, partition=None):
 
 
 def consume(broker, topic, isolation="read_committed"):
-    """All records of a topic by kcat, by partition and offset: [(partition, offset, key or None, value or None)]."""
-    result = subprocess.run(["kcat", "-q", "-C", "-b", broker.address, "-t", topic, "-e", "-o", "beginning", "-X", f"isolation.level={isolation}",
-                             "-f", "%p\\t%o\\t%K\\t%k\\t%S\\t%s\\n"], capture_output=True, text=True, check=True, timeout=120)
+    """All records of a topic by kcat, by partition and offset: [(partition, offset, key or None, value or None)].
+
+    kcat gives up at an error that would pass, for example while the topic is compacted; so it reads anew, at most five times.
+    """
+    command = ["kcat", "-q", "-C", "-b", broker.address, "-t", topic, "-e", "-o", "beginning", "-X", f"isolation.level={isolation}",
+               "-f", "%p\\t%o\\t%K\\t%k\\t%S\\t%s\\n"]
+    for attempt in range(1, 6):
+        result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        if result.returncode == 0:
+            break
+        print(f"kcat could not read '{topic}' (attempt {attempt}): {result.stderr.strip()}", file=sys.stderr, flush=True)
+    result.check_returncode()
     records = []
     for line in result.stdout.splitlines():
         partition, offset, key_bytes, key, value_bytes, value = line.split("\t", 5)
