@@ -236,7 +236,7 @@ AttemptLog::AttemptLog(const Workload& workload)
 void AttemptLog::Contradict(const Attempt& attempt, const std::string& what) {
   if (contradictions_.size() >= kContradictionsMax) return;
   contradictions_.push_back(
-      fmt::format("shard {}, minibatch {}: {}", ToText(attempt.shard), attempt.minibatch, what));
+      fmt::format("shard {}, step {}: {}", ToText(attempt.shard), attempt.step, what));
 }
 
 void AttemptLog::Add(const Attempt& attempt) {
@@ -247,7 +247,7 @@ void AttemptLog::Add(const Attempt& attempt) {
   Minibatch seen{.records = attempt.ids.size()};
   for (const uint64_t id : attempt.ids) seen.records_hash += Mix64(id + 1);
   const auto [before, first] =
-      minibatches_.try_emplace(std::pair(attempt.shard, attempt.minibatch), seen);
+      minibatches_.try_emplace(std::pair(attempt.shard, attempt.step), seen);
   if (!first) {
     ++redelivered_minibatches_;
     if (before->second.records != seen.records ||

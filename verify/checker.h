@@ -45,8 +45,8 @@ class AttemptLog {
   void Contradict(const Attempt& attempt, const std::string& what);
 
   Workload workload_;
-  std::vector<uint32_t> times_;  // by Place
-  std::map<std::pair<ShardName, uint32_t>, Minibatch> minibatches_;
+  std::vector<uint32_t> times_;                                      // by Place
+  std::map<std::pair<ShardName, uint64_t>, Minibatch> minibatches_;  // by shard and step
   std::vector<uint64_t> begun_;
   uint64_t attempts_ = 0;
   uint64_t redelivered_ = 0;

@@ -242,9 +242,9 @@ void Run(Shard& shard, const Tables& tables, const Options& options, HistoryFile
     BeSlow(options);
     if (!batch.evaluate()) {
       attempt.at_ns = HistoryFile::Now();
+      attempt.step = batch.step();
       attempt.ids = gradients.ids_keys;
       history.Write(FormatAttempt(attempt));
-      ++attempt.minibatch;
     }
     if (!batch.evaluate() && !gradients.ids_keys.empty()) {
       batch.Push(tables.ids, gradients.ids_keys, gradients.ids);

@@ -272,14 +272,26 @@ TEST_F(CheckerTest, MinibatchThatHadOtherRecords) {
   histories_.back().ids[3] = 40;
   ledger_.redelivered_minibatches = 1;
   const Verdict verdict = Judge();
-  EXPECT_THAT(verdict.disagreements, ElementsAre(HasSubstr("numbers/0/0, minibatch 0: it had "
+  EXPECT_THAT(verdict.disagreements, ElementsAre(HasSubstr("numbers/0/0, step 0: it had "
                                                            "other records")));
 }
 
+TEST(AttemptLogTest, ARunMayHaveOnlySomeMinibatchesOfItsShard) {
+  AttemptLog log(kWorkload);
+  Attempt first{.shard = {"numbers", 0, 2}, .step = 8, .run = 1, .ids = {64, 65}};
+  Attempt second{.shard = first.shard, .step = 9, .run = 1, .ids = {66, 67}};
+  log.Add(first);
+  log.Add(second);
+  second.run = 2;
+  log.Add(second);  // a server had lost this one alone
+  EXPECT_THAT(log.contradictions(), IsEmpty());
+  EXPECT_EQ(log.redelivered_minibatches(), 1u);
+}
+
 TEST_F(CheckerTest, RecordInTwoMinibatches) {
-  histories_.push_back({.shard = {"numbers", 1, 100}, .minibatch = 3, .ids = {7}});
+  histories_.push_back({.shard = {"numbers", 1, 100}, .step = 3, .ids = {7}});
   EXPECT_THAT(Judge().disagreements,
-              ElementsAre(HasSubstr("minibatch 3: record 7 is in another minibatch, too")));
+              ElementsAre(HasSubstr("step 3: record 7 is in another minibatch, too")));
 }
 
 TEST_F(CheckerTest, AttemptBeyondTheInput) {

@@ -27,7 +27,7 @@ bool ParseNumber(std::string_view text, T* number) {
 bool ParseAttempt(std::string_view line, Attempt* attempt) {
   if (!ParseNumber(TakeWord(&line), &attempt->at_ns) ||
       !ParseShardName(TakeWord(&line), &attempt->shard) ||
-      !ParseNumber(TakeWord(&line), &attempt->minibatch) ||
+      !ParseNumber(TakeWord(&line), &attempt->step) ||
       !ParseNumber(TakeWord(&line), &attempt->run)) {
     return false;
   }
@@ -53,7 +53,7 @@ std::string FormatMark(const std::string& word, const ShardMark& mark) {
 
 std::string FormatAttempt(const Attempt& attempt) {
   std::string line = "attempt " + std::to_string(attempt.at_ns) + " " + ToText(attempt.shard) +
-                     " " + std::to_string(attempt.minibatch) + " " + std::to_string(attempt.run);
+                     " " + std::to_string(attempt.step) + " " + std::to_string(attempt.run);
   for (const uint64_t id : attempt.ids) line += " " + std::to_string(id);
   return line + "\n";
 }

@@ -20,8 +20,10 @@ struct ShardName {
 struct Attempt {
   uint64_t at_ns = 0;  // CLOCK_MONOTONIC, the same for all processes of a machine
   ShardName shard;
-  uint32_t minibatch = 0;  // from 0, in the shard
-  uint64_t run = 0;        // 1: the first shard of this process
+  /// Its Minibatch::step(), by which every run knows it: a run may have only some minibatches of
+  /// its shard.
+  uint64_t step = 0;
+  uint64_t run = 0;  // 1: the first shard of this process
   std::vector<uint64_t> ids;
 };
 
@@ -34,7 +36,7 @@ struct ShardMark {
 
 /// One line each, with its end:
 ///   begin <at_ns> <shard> <run>
-///   attempt <at_ns> <shard> <minibatch> <run> <id> <id> ...
+///   attempt <at_ns> <shard> <step> <run> <id> <id> ...
 ///   finish <at_ns> <shard> <run>
 std::string FormatBegin(const ShardMark& mark);
 std::string FormatAttempt(const Attempt& attempt);
