@@ -1,7 +1,6 @@
 #include "scaler/decision/log/event_file.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -58,29 +57,19 @@ absl::StatusOr<uint64_t> ReadLines(const std::string& path, std::vector<Line>* l
   return contents->size() - rest.size();
 }
 
-/// Ids ascend; a line whose id does not fit in says nothing that can be relied upon. Kept is the
-/// longest ascending sequence (Source: C. Schensted, 1961).
+/// Ids ascend. A line says nothing that can be relied upon when its id is not above that of the
+/// line before it, or not below that of the line after it.
 void DropMisplaced(std::vector<Line>* lines) {
-  constexpr size_t kNone = SIZE_MAX;
-  std::vector<size_t> ends;  // of the sequence of each length, the line with the smallest id
-  std::vector<size_t> before(lines->size(), kNone);
-  const auto id = [lines](size_t line) { return (*lines)[line].event->id; };
-  for (size_t i = 0; i < lines->size(); ++i) {
-    if (!(*lines)[i].event.has_value()) continue;
-    const auto at = std::ranges::lower_bound(ends, id(i), {}, id);
-    if (at != ends.begin()) before[i] = *std::prev(at);
-    if (at == ends.end()) {
-      ends.push_back(i);
+  uint64_t last = 0;  // of a line that is kept
+  for (auto line = lines->begin(); line != lines->end(); ++line) {
+    const auto fits = [last](const Line& any) {
+      return any.event.has_value() && any.event->id > last;
+    };
+    const auto next = fits(*line) ? std::find_if(line + 1, lines->end(), fits) : line;
+    if (next == line || (next != lines->end() && next->event->id <= line->event->id)) {
+      line->event.reset();
     } else {
-      *at = i;
-    }
-  }
-  size_t keep = ends.empty() ? kNone : ends.back();
-  for (size_t i = lines->size(); i-- > 0;) {
-    if (i == keep) {
-      keep = before[i];
-    } else {
-      (*lines)[i].event.reset();
+      last = line->event->id;
     }
   }
 }
