@@ -82,7 +82,6 @@ void HistoryReader::Take(HistoryHead head) {
     run_id_ = head.run_id;
     view_.nodes.clear();
   }
-  job_ = head.job;
   shape_ = std::move(head.shape);
   view_.budget = shape_.budget;
   view_.machine = shape_.machine;

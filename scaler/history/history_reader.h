@@ -25,8 +25,6 @@ class HistoryReader {
   JobView* Next();
   /// The newest view is the first of a run: whatever was learned before is of another one.
   bool begins_run() const { return begins_run_; }
-  const std::string& run_id() const { return run_id_; }
-  const std::string& job() const { return job_; }
 
   uint64_t lines_skipped() const { return lines_skipped_; }
   /// The first line that was skipped, and why: "FILE:LINE: ..."; empty: none.
@@ -47,7 +45,6 @@ class HistoryReader {
   uint64_t line_ = 0;
   JobShape shape_;
   std::string run_id_;
-  std::string job_;
   bool new_run_ = false;
   bool begins_run_ = false;
   TimePoint::duration shift_{0};

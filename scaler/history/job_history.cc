@@ -38,19 +38,12 @@ SummaryJson SummaryToJson(const RunSummary& run) {
                              {"cpus_p95", needs.CpusP95()},
                              {"seconds_by_twentieths_of_a_core", std::move(cpus)}};
   }
-  SummaryJson rates = SummaryJson::array();
-  for (const auto& [workers, sum] : run.rates) {
-    rates.push_back({{"workers", workers}, {"records", sum.records}, {"seconds", sum.seconds}});
-  }
-  SummaryJson json = {{"run", run.run_id},
-                      {"began_wall_us", run.began_wall_us},
-                      {"ended_wall_us", run.ended_wall_us},
-                      {"training_seconds", run.training_seconds},
-                      {"ended_well", run.ended_well},
-                      {"roles", std::move(roles)},
-                      {"rates", std::move(rates)}};
-  if (const std::optional<uint32_t> best = run.BestWorkers()) json["best_workers"] = *best;
-  return json;
+  return {{"run", run.run_id},
+          {"began_wall_us", run.began_wall_us},
+          {"ended_wall_us", run.ended_wall_us},
+          {"training_seconds", run.training_seconds},
+          {"ended_well", run.ended_well},
+          {"roles", std::move(roles)}};
 }
 
 RunSummary SummaryFromJson(const SummaryJson& json) {
@@ -67,10 +60,6 @@ RunSummary SummaryFromJson(const SummaryJson& json) {
     for (const SummaryJson& step : from.at("seconds_by_twentieths_of_a_core")) {
       needs.cpu_seconds[WholeNumber<uint32_t>(step.at(0))] = WholeNumber<uint64_t>(step.at(1));
     }
-  }
-  for (const SummaryJson& rate : json.at("rates")) {
-    run.rates[WholeNumber<uint32_t>(rate.at("workers"))] = {
-        .records = rate.at("records").get<double>(), .seconds = rate.at("seconds").get<double>()};
   }
   return run;
 }

@@ -11,7 +11,6 @@ namespace {
 
 /// Older ones are of data and programs that may have changed since.
 constexpr size_t kRunsLearntFrom = 5;
-constexpr double kRateSecondsMin = 30;
 constexpr double kCoresMax = 1'024;
 
 bool Works(const NodeView& node) {
@@ -32,17 +31,6 @@ double RoleNeeds::CpusP95() const {
   return 0;
 }
 
-std::optional<uint32_t> RunSummary::BestWorkers() const {
-  std::optional<uint32_t> best;
-  double best_rate = 0;
-  for (const auto& [workers, sum] : rates) {
-    if (sum.seconds < kRateSecondsMin || sum.records / sum.seconds <= best_rate) continue;
-    best = workers;
-    best_rate = sum.records / sum.seconds;
-  }
-  return best;
-}
-
 void RunSummarizer::Step(const JobView& view, WallTime wall) {
   const auto wall_us = static_cast<uint64_t>(wall.count());
   if (summary_.began_wall_us == 0) summary_.began_wall_us = wall_us;
@@ -54,7 +42,7 @@ void RunSummarizer::Step(const JobView& view, WallTime wall) {
     if (for_memory) peak = std::max(peak, end.memory_limit_bytes);
   }
   AddSamples(view);
-  AddRate(view);
+  AddTime(view);
 }
 
 void RunSummarizer::AddSamples(const JobView& view) {
@@ -76,25 +64,12 @@ void RunSummarizer::AddSamples(const JobView& view) {
   }
 }
 
-void RunSummarizer::AddRate(const JobView& view) {
-  if (view.activity != Activity::kTraining) {
-    trained_at_.reset();
-    return;
+void RunSummarizer::AddTime(const JobView& view) {
+  const bool trains = view.activity == Activity::kTraining;
+  if (trains && trained_at_.has_value()) {
+    summary_.training_seconds += std::chrono::duration<double>(view.now - *trained_at_).count();
   }
-  const auto workers = static_cast<uint32_t>(
-      std::count_if(view.nodes.begin(), view.nodes.end(), [](const NodeView& node) {
-        return node.role == NodeRole::kWorker && node.state == NodeState::kRunning;
-      }));
-  if (trained_at_.has_value() && workers == workers_ && view.records_trained >= records_) {
-    const double seconds = std::chrono::duration<double>(view.now - *trained_at_).count();
-    summary_.training_seconds += seconds;
-    RateSum& sum = summary_.rates[workers];
-    sum.seconds += seconds;
-    sum.records += static_cast<double>(view.records_trained - records_);
-  }
-  trained_at_ = view.now;
-  workers_ = workers;
-  records_ = view.records_trained;
+  trained_at_ = trains ? std::optional(view.now) : std::nullopt;
 }
 
 std::map<NodeRole, RoleHistory> LearnFrom(const std::vector<RunSummary>& oldest_first) {

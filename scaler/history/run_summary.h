@@ -25,12 +25,6 @@ struct RoleNeeds {
   double CpusP95() const;
 };
 
-/// How fast a job trained with so many workers.
-struct RateSum {
-  double records = 0;
-  double seconds = 0;
-};
-
 struct RunSummary {
   std::string run_id;
   uint64_t began_wall_us = 0;
@@ -38,13 +32,9 @@ struct RunSummary {
   double training_seconds = 0;
   bool ended_well = false;
   std::map<NodeRole, RoleNeeds> roles;
-  std::map<uint32_t, RateSum> rates;  // by workers
 
   /// It is worth learning from: it trained a minute, or to its end.
   bool counts() const { return ended_well || training_seconds >= 60; }
-  /// The number of workers that trained fastest, of those that were there for half a minute at
-  /// least.
-  std::optional<uint32_t> BestWorkers() const;
 };
 
 /// Sums up a run, view by view. A value with one owner; not thread-safe.
@@ -60,13 +50,11 @@ class RunSummarizer {
 
  private:
   void AddSamples(const JobView& view);
-  void AddRate(const JobView& view);
+  void AddTime(const JobView& view);
 
   RunSummary summary_;
   std::map<std::string, TimePoint> sampled_;  // by node
   std::optional<TimePoint> trained_at_;       // the last step, if it was one of training
-  uint32_t workers_ = 0;
-  uint64_t records_ = 0;
 };
 
 /// What the newest runs that count needed, by role: the most of any of them.

@@ -77,8 +77,6 @@ TEST_F(HistoryTest, GivesTheViewsThatWereWritten) {
     EXPECT_EQ(view->nodes[1].samples[3].worker.minibatches, 40u);
   }
   EXPECT_EQ(views, 21);
-  EXPECT_EQ(reader.run_id(), "r1");
-  EXPECT_EQ(reader.job(), "j");
   EXPECT_EQ(reader.lines_skipped(), 0u);
 }
 

@@ -35,8 +35,6 @@ TEST(RunSummaryTest, SumsUpARun) {
     seconds += count;
   }
   EXPECT_NEAR(static_cast<double>(seconds), 2 * 99, 2);
-  EXPECT_NEAR(summary.rates.at(2).records / summary.rates.at(2).seconds, 2'000, 1);
-  EXPECT_EQ(summary.BestWorkers(), 2u);
   EXPECT_GT(summary.ended_wall_us, summary.began_wall_us);
 }
 
@@ -77,16 +75,6 @@ TEST(RunSummaryTest, ShortRunsAndOldOnesTeachNothing) {
   EXPECT_EQ(learnt.memory_peak_bytes, 5u);
   EXPECT_EQ(learnt.runs, 5u);
   EXPECT_NEAR(learnt.cpus_p95, 0.5, 1e-9);
-}
-
-TEST(RunSummaryTest, TheBestNumberOfWorkers) {
-  RunSummary run;
-  EXPECT_EQ(run.BestWorkers(), std::nullopt);
-  run.rates = {{1, {.records = 1'000, .seconds = 100}},
-               {2, {.records = 1'500, .seconds = 100}},
-               {3, {.records = 1'400, .seconds = 100}},
-               {4, {.records = 1'000, .seconds = 1}}};
-  EXPECT_EQ(run.BestWorkers(), 2u);
 }
 
 }  // namespace
