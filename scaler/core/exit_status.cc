@@ -32,11 +32,6 @@ ExitKind Classify(const ExitStatus& exit) {
   }
 }
 
-std::string ToString(MemoryKill kill) {
-  static constexpr const char* kNames[] = {"none", "kernel", "own", "machine"};
-  return kNames[static_cast<size_t>(kill)];
-}
-
 std::string Explain(const ExitStatus& exit) {
   if (exit.signal == SIGKILL) {
     return "SIGKILL comes from outside, most often from the kernel when memory runs out: give the "

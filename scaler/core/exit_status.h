@@ -31,8 +31,6 @@ enum class MemoryKill : uint8_t {
   kOwn,      // this program, which watches resident memory where the kernel knows no limit
   kMachine,  // the kernel, since the whole machine was short: the node's limit was not reached
 };
-/// "none", "kernel", "own", "machine".
-std::string ToString(MemoryKill kill);
 
 /// One sentence for people: what this exit usually means and what to do about it.
 std::string Explain(const ExitStatus& exit);

@@ -31,6 +31,5 @@ struct KeptNode {
   bool progressed = false;    // the job, while the newest life was seen to run
   uint32_t exits = 0;         // in a row without progress, before the newest life's
 };
-std::string ToString(KeptNode::State state);  // "waiting", "running", ...
 
 }  // namespace muster::scaler

@@ -16,12 +16,6 @@ constexpr std::chrono::milliseconds kPauseMin{2'000};
 
 }  // namespace
 
-std::string ToString(KeptNode::State state) {
-  static constexpr const char* kNames[] = {"waiting", "running", "reporting", "finished",
-                                           "draining"};
-  return kNames[static_cast<size_t>(state)];
-}
-
 NodeKeeper::NodeKeeper(const KeeperOptions& options, const Plan& plan)
     : options_(options),
       run_id_(plan.run_id),

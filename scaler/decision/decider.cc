@@ -171,21 +171,21 @@ std::vector<Ordered> Decider::HoldWorkers(uint64_t cause_id, const std::string& 
   return {{pause.id, PausePolicies{arbiter_.paused()}, std::nullopt}};
 }
 
-void Decider::Tell(const Supervised& supervised, const JobView& view) {
-  if (supervised.action == Action::kStopJob && std::exchange(stopping_, true)) return;
-  const NodeView* node = FindNode(view, supervised.target);
+void Decider::Tell(Action action, const std::string& target, const std::string& because,
+                   const JobView& view) {
+  if (action == Action::kStopJob && std::exchange(stopping_, true)) return;
+  const NodeView* node = FindNode(view, target);
   // The keeper says the same again and again; of the next life it is something new.
-  const std::string key = fmt::format("{}/{}/{}", ToString(supervised.action), supervised.target,
-                                      node == nullptr ? 0 : node->start);
+  const std::string key =
+      fmt::format("{}/{}/{}", ToString(action), target, node == nullptr ? 0 : node->start);
   if (!supervised_.insert(key).second) return;
-  const auto exit = exits_.find(supervised.target);
+  const auto exit = exits_.find(target);
   const bool ended = exit != exits_.end() && node != nullptr && exit->second.start == node->start;
   rest::Event event = sink_(WithFigures({.kind = "decision",
                                          .policy = kSupervision,
-                                         .target = supervised.target,
-                                         .action = ToString(supervised.action),
-                                         .evidence = supervised.evidence,
-                                         .because = supervised.because,
+                                         .target = target,
+                                         .action = ToString(action),
+                                         .because = because,
                                          .cause_id = ended ? exit->second.event_id : 0},
                                         view));
   CountDecision(event);
@@ -200,11 +200,6 @@ void Decider::Tell(const Supervised& supervised, const JobView& view) {
 void Decider::Fail(uint64_t event_id, const std::string& why) {
   std::optional<rest::Event> outcome = outcomes_.Fail(event_id, why);
   if (outcome.has_value()) sink_(*std::move(outcome));
-}
-
-void Decider::SetDryRun(bool dry_run) {
-  options_.arbiter.dry_run = dry_run;
-  arbiter_.SetDryRun(dry_run);
 }
 
 std::vector<rest::Policy> Decider::policies() const {

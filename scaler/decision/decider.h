@@ -20,14 +20,6 @@ namespace muster::scaler {
 /// Makes an event durable, and gives it back with its id and time (EventLog::Append).
 using EventSink = std::function<rest::Event(rest::Event)>;
 
-/// What the keeper of nodes did by itself, to be told: what it kills, and a job that it gives up.
-struct Supervised {
-  Action action = Action::kRelaunch;
-  std::string target;  // a node, or "job"
-  std::string because;
-  std::vector<rest::Evidence> evidence;
-};
-
 /// Steps the policies through views of the job, lets the arbiter decide, tells every end, decision
 /// and outcome as an event, and says what is to be done. An event is told before its order is
 /// given: what acts can be explained, whoever dies in between.
@@ -71,14 +63,14 @@ class Decider {
   /// itself. The same orders as after a person's.
   std::vector<Ordered> SentAway(const std::string& worker, const JobView& view);
 
-  /// Tells it as a decision of "supervision"; nothing when it is known already.
-  void Tell(const Supervised& supervised, const JobView& view);
+  /// What the keeper of nodes did by itself to a node, or to the "job", as a decision of
+  /// "supervision"; nothing when it is known already.
+  void Tell(Action action, const std::string& target, const std::string& because,
+            const JobView& view);
   /// The order of this event could not be carried out.
   void Fail(uint64_t event_id, const std::string& why);
 
   const std::set<std::string>& paused() const { return arbiter_.paused(); }
-  /// Everything is decided and told, nothing is done.
-  void SetDryRun(bool dry_run);
   std::vector<rest::Policy> policies() const;
 
  private:

@@ -49,18 +49,6 @@ std::optional<std::chrono::microseconds> ReadCpuTime(const std::string& group) {
 
 }  // namespace
 
-std::string ToString(CgroupBackend backend) {
-  switch (backend) {
-    case CgroupBackend::kV1:
-      return "v1";
-    case CgroupBackend::kV2:
-      return "v2";
-    case CgroupBackend::kNone:
-      break;
-  }
-  return "none";
-}
-
 int JoinCgroup(const int* fds, size_t count) noexcept {
   for (size_t i = 0; i < count; ++i) {
     // 0 = the writing process.
@@ -209,7 +197,6 @@ absl::Status Cgroup::ReadCpu(CgroupUsage* usage) const {
   const bool v1 = backend_ == CgroupBackend::kV1;
   if (has_cpu()) {
     MUSTER_ASSIGN_OR_RETURN(const std::string stat, ReadFile(paths_.cpu + "/cpu.stat", kTextMax));
-    usage->throttled_periods = KeyedNumber(stat, "nr_throttled");
     usage->throttled =
         v1 ? duration_cast<microseconds>(nanoseconds(KeyedNumber(stat, "throttled_time")))
            : microseconds(KeyedNumber(stat, "throttled_usec"));

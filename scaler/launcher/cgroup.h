@@ -20,7 +20,6 @@
 namespace muster {
 
 enum class CgroupBackend : uint8_t { kNone, kV1, kV2 };
-std::string ToString(CgroupBackend backend);  // "none", "v1", "v2"
 
 /// 0 = not limited, each for itself.
 struct CgroupLimits {
@@ -41,7 +40,6 @@ struct CgroupUsage {
   /// Nothing: this kernel does not count it here (version 1 without cpuacct, and no version 2).
   std::optional<std::chrono::microseconds> cpu;
   std::chrono::microseconds throttled{0};
-  uint64_t throttled_periods = 0;
   /// PSI "some", 10 s; -1 = this kernel does not say.
   double memory_pressure_percent = -1;
   double cpu_pressure_percent = -1;

@@ -68,7 +68,6 @@ class Arbiter {
   void Pause(const std::string& policy) { paused_.insert(policy); }
   void Resume(const std::string& policy) { paused_.erase(policy); }
   const std::set<std::string>& paused() const { return paused_; }
-  void SetDryRun(bool dry_run) { options_.dry_run = dry_run; }
 
  private:
   struct Open {

@@ -18,7 +18,6 @@ struct RobustLine {
   /// Of all pairs with different x, those that rise less those that fall, as a share: Kendall's
   /// tau-a. 1 = every later value is larger.
   double concordance = 0;
-  double At(double x) const { return intercept + slope * x; }
 };
 
 /// The median of the slopes of all pairs of points with different x; the intercept is the median of

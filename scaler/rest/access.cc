@@ -24,11 +24,10 @@ std::string Lower(std::string_view text) {
 
 }  // namespace
 
-AccessControl::AccessControl(AccessOptions options) : options_(std::move(options)) {
+AccessControl::AccessControl(uint16_t port) {
   for (const char* name : {"127.0.0.1", "localhost", "[::1]"}) {
-    hosts_.push_back(fmt::format("{}:{}", name, options_.port));
+    hosts_.push_back(fmt::format("{}:{}", name, port));
   }
-  for (const std::string& host : options_.further_hosts) hosts_.push_back(Lower(host));
 }
 
 bool AccessControl::IsOurs(std::string_view host) const {
@@ -49,10 +48,10 @@ std::optional<Problem> AccessControl::CheckHost(const Request& request) const {
 
 bool AccessControl::HasToken(const Request& request) const {
   constexpr std::string_view kScheme = "bearer ";
-  if (options_.token.empty() || request.CountOf("authorization") != 1) return false;
+  if (token_.empty() || request.CountOf("authorization") != 1) return false;
   const std::string_view given = *request.Header("authorization");
   return Lower(given.substr(0, kScheme.size())) == kScheme &&
-         SameSecret(given.substr(kScheme.size()), options_.token);
+         SameSecret(given.substr(kScheme.size()), token_);
 }
 
 std::optional<Problem> AccessControl::CheckSite(const Request& request) const {
@@ -76,9 +75,7 @@ std::optional<Problem> AccessControl::CheckSite(const Request& request) const {
 }
 
 std::optional<Problem> AccessControl::CheckAccess(const Request& request, RouteKind kind) const {
-  const bool acts = kind == RouteKind::kAct;
-  const bool open = kind == RouteKind::kOpen || (options_.open_reads && !acts);
-  if (!open && !HasToken(request)) {
+  if (kind != RouteKind::kOpen && !HasToken(request)) {
     const bool given = request.Header("authorization").has_value();
     return Refused(401, "token",
                    given ? "the token is not the one in the file scaler/token of the state "
@@ -86,7 +83,7 @@ std::optional<Problem> AccessControl::CheckAccess(const Request& request, RouteK
                          : "send 'Authorization: Bearer TOKEN'; the token is in the file "
                            "scaler/token of the state directory");
   }
-  return acts ? CheckSite(request) : std::nullopt;
+  return kind == RouteKind::kAct ? CheckSite(request) : std::nullopt;
 }
 
 }  // namespace muster::scaler::rest

@@ -13,17 +13,6 @@
 
 namespace muster::scaler::rest {
 
-struct AccessOptions {
-  /// What `Authorization: Bearer` must carry; empty: nobody is let in.
-  std::string token;
-  /// Where we listen: 127.0.0.1, localhost and [::1] with this port are our names.
-  uint16_t port = 0;
-  /// Further values of Host that are ours, "localhost:9000": of a tunnel to us, say.
-  std::vector<std::string> further_hosts;
-  /// Reads need no token (actions always do).
-  bool open_reads = false;
-};
-
 /// Who may ask for what. Thread-compatible. Pure.
 ///
 /// The token keeps out whoever cannot read its file. The other checks are against browsers that are
@@ -33,10 +22,12 @@ struct AccessOptions {
 /// Origin where a browser does not send it).
 class AccessControl {
  public:
-  explicit AccessControl(AccessOptions options);
+  /// Where we listen: 127.0.0.1, localhost and [::1] with this port are our names.
+  explicit AccessControl(uint16_t port);
 
-  /// From now on the token is this one, and no other.
-  void SetToken(std::string token) { options_.token = std::move(token); }
+  /// From now on `Authorization: Bearer` must carry this token, and no other; empty, as in the
+  /// beginning: nobody is let in.
+  void SetToken(std::string token) { token_ = std::move(token); }
 
   /// Before anything else is looked at: whether the request is for us at all.
   std::optional<Problem> CheckHost(const Request& request) const;
@@ -49,7 +40,7 @@ class AccessControl {
   std::optional<Problem> CheckSite(const Request& request) const;
   bool IsOurs(std::string_view host) const;
 
-  AccessOptions options_;
+  std::string token_;
   std::vector<std::string> hosts_;
 };
 

@@ -37,9 +37,9 @@ bool Reads(std::string_view method) {
 
 }  // namespace
 
-RestService::RestService(AccessOptions access, RestLimits limits, std::vector<StaticFile> files,
-                         TimePoint now, TokenReader read_token)
-    : access_(std::move(access)),
+RestService::RestService(uint16_t port, TokenReader read_token, RestLimits limits,
+                         std::vector<StaticFile> files, TimePoint now)
+    : access_(port),
       read_token_(std::move(read_token)),
       limits_(limits),
       with_token_(limits.with_token, now),
@@ -68,7 +68,7 @@ std::optional<Problem> RestService::CheckRate(bool has_token, RateLimiter* conne
 
 std::variant<Response, Call> RestService::Admit(const Request& request, RateLimiter* connection,
                                                 TimePoint now) {
-  if (read_token_ && (!token_read_at_.has_value() || now - *token_read_at_ >= kTokenAge)) {
+  if (!token_read_at_.has_value() || now - *token_read_at_ >= kTokenAge) {
     token_read_at_ = now;
     access_.SetToken(read_token_());
   }

@@ -41,10 +41,10 @@ using TokenReader = std::function<std::string()>;
 /// by others.
 class RestService {
  public:
-  /// With `read_token`, a token that has changed is known within kTokenAge: who has the new one is
-  /// let in, and who has the old one no more.
-  RestService(AccessOptions access, RestLimits limits, std::vector<StaticFile> files, TimePoint now,
-              TokenReader read_token = nullptr);
+  /// On `port` of this machine. A token that has changed is known within kTokenAge: who has the
+  /// new one is let in, and who has the old one no more.
+  RestService(uint16_t port, TokenReader read_token, RestLimits limits,
+              std::vector<StaticFile> files, TimePoint now);
 
   static constexpr std::chrono::milliseconds kTokenAge{100};
 

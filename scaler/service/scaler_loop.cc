@@ -281,9 +281,7 @@ void ScalerLoop::Do(const StartNode& effect) {
 }
 
 void ScalerLoop::Do(const KillNode& effect) {
-  decider_.Tell(
-      {.action = Action::kRelaunch, .target = effect.node, .because = effect.why, .evidence = {}},
-      *view_);
+  decider_.Tell(Action::kRelaunch, effect.node, effect.why, *view_);
   launcher_.Kill(effect.node);
 }
 
@@ -302,16 +300,12 @@ void ScalerLoop::Do(const SetLimits& effect) {
 }
 
 void ScalerLoop::Do(const AskCancel& effect) {
-  decider_.Tell(
-      {.action = Action::kStopJob, .target = "job", .because = effect.reason, .evidence = {}},
-      *view_);
+  decider_.Tell(Action::kStopJob, "job", effect.reason, *view_);
   link_.AskFail(effect.reason);
 }
 
 void ScalerLoop::Do(const RelaunchDelayed& effect) {
-  decider_.Tell(
-      {.action = Action::kRelaunch, .target = effect.node, .because = effect.why, .evidence = {}},
-      *view_);
+  decider_.Tell(Action::kRelaunch, effect.node, effect.why, *view_);
 }
 
 void ScalerLoop::Do(const WorkerSentAway& effect) {

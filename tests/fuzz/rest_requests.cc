@@ -76,7 +76,7 @@ void FuzzRestRequests(std::string_view bytes) {
   if (ours) request.headers.emplace_back("host", "localhost:1");
   if (token) request.headers.emplace_back("authorization", "Bearer not-to-be-guessed");
 
-  RestService service({.token = "not-to-be-guessed", .port = 1}, {}, {}, kNow);
+  RestService service(1, [] { return "not-to-be-guessed"; }, {}, {}, kNow);
   scaler::rest::RateLimiter connection = service.NewConnection(kNow);
   const auto admitted = service.Admit(request, &connection, kNow);
   if (const auto* response = std::get_if<Response>(&admitted)) return CheckProblem(*response);

@@ -71,7 +71,7 @@ struct HttpServer::State final : ConnectionHost {
   void WriteStreams(const StreamRound& round);
   /// Goes on with Finish(): when no stream is busy, one more round, and when that is written, over.
   void AdvanceFinish();
-  void Publish();
+  void CountOpen();
   void CloseAll();
 
   const HttpServerOptions options;
@@ -100,9 +100,6 @@ struct HttpServer::State final : ConnectionHost {
   std::shared_ptr<std::promise<void>> finishing;
   bool last_round = false;  // it has been asked for
 
-  mutable Mutex mutex;
-  RestStats published MUSTER_GUARDED_BY(mutex);
-
   // Last: its threads use the rest.
   std::optional<asio::thread_pool> pool;
   std::thread thread;
@@ -129,12 +126,8 @@ absl::StatusOr<uint16_t> HttpServer::Listen() {
         fmt::format("cannot listen on 127.0.0.1:{}: {}", state_->options.port, error.message()));
   }
   const uint16_t port = acceptor.local_endpoint().port();
-  state_->service.emplace(AccessOptions{.token = state_->options.token,
-                                        .port = port,
-                                        .further_hosts = state_->options.further_hosts,
-                                        .open_reads = state_->options.open_reads},
-                          state_->options.rest, state_->options.files, state_->clock->Now(),
-                          state_->options.read_token);
+  state_->service.emplace(port, state_->options.read_token, state_->options.rest,
+                          state_->options.files, state_->clock->Now());
   return port;
 }
 
@@ -180,11 +173,6 @@ void HttpServer::NotifyEvents() {
   });
 }
 
-RestStats HttpServer::Stats() const {
-  const MutexLock lock(&state_->mutex);
-  return state_->published;
-}
-
 void HttpServer::State::CloseAll() {
   stopping = true;
   error_code ignored;
@@ -195,11 +183,9 @@ void HttpServer::State::CloseAll() {
   for (auto open = connections; auto& [unused, connection] : open) connection->Close();
 }
 
-void HttpServer::State::Publish() {
+void HttpServer::State::CountOpen() {
   stats.connections = connections.size();
   stats.streams = streams.size();
-  const MutexLock lock(&mutex);
-  published = stats;
 }
 
 std::string HttpServer::State::DateNow() {
@@ -241,7 +227,7 @@ void HttpServer::State::Admit(tcp::socket socket) {
   // One beyond the limit may be told so; further ones, while it lingers, are closed.
   if (!room && connections.size() > options.http.connections_max) {
     ++stats.connections_refused;
-    return Publish();
+    return CountOpen();
   }
   auto connection = std::make_shared<HttpConnection>(
       std::move(socket), service->NewConnection(clock->Now()), &options.http, this);
@@ -253,12 +239,12 @@ void HttpServer::State::Admit(tcp::socket socket) {
     connection->Refuse(Busy(
         fmt::format("all {} connections are in use; close some", options.http.connections_max)));
   }
-  Publish();
+  CountOpen();
 }
 
 void HttpServer::State::OnAnswer(int status) {
   ++stats.answers.at(static_cast<size_t>(std::clamp(status / 100, 0, 5)));
-  Publish();
+  CountOpen();
 }
 
 void HttpServer::State::OnClosed(HttpConnection* connection) {
@@ -268,7 +254,7 @@ void HttpServer::State::OnClosed(HttpConnection* connection) {
     stream_ids.erase(stream);
   }
   connections.erase(connection);
-  Publish();
+  CountOpen();
   AdvanceFinish();
 }
 
@@ -311,7 +297,7 @@ void HttpServer::State::OpenStream(const std::shared_ptr<HttpConnection>& connec
   stream_connections[id] = connection;
   stream_ids[connection.get()] = id;
   connection->Stream(response, std::move(opened->text), [this, id] { OnStreamWritten(id); });
-  Publish();
+  CountOpen();
 }
 
 void HttpServer::State::OnStreamWritten(StreamId id) {

@@ -36,11 +36,8 @@ struct HttpLimits {
 struct HttpServerOptions {
   /// On 127.0.0.1; 0: one that is free.
   uint16_t port = 0;
-  std::string token;
-  /// Instead of `token`: read while it serves, on the thread that does.
+  /// What requests must carry; read while it serves, on the thread that does.
   TokenReader read_token;
-  std::vector<std::string> further_hosts;
-  bool open_reads = false;
   std::vector<StaticFile> files;
   HttpLimits http;
   RestLimits rest;
@@ -78,8 +75,6 @@ class HttpServer {
   /// Closes every connection, streams too, waits for calls that the job is answering, joins.
   /// Idempotent.
   void Stop();
-  /// As of the last time the thread that counts had a moment. For tests and logs; thread-safe.
-  RestStats Stats() const;
 
  private:
   struct State;

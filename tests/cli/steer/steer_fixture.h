@@ -54,7 +54,7 @@ class SteerFixture : public ::testing::Test {
   void StartScaler() {
     MUSTER_ASSERT_OK_AND_ASSIGN(token_, LoadOrMakeToken(state_.token()));
     scaler::rest::HttpServerOptions options;
-    options.token = token_;
+    options.read_token = [token = token_] { return token; };
     server_ = std::make_unique<scaler::rest::HttpServer>(std::move(options), &job_, &clock_);
     MUSTER_ASSERT_OK_AND_ASSIGN(port_, server_->Listen());
     server_->Start();

@@ -54,12 +54,5 @@ TEST(ExitStatusTest, ReadsWhatWaitpidGives) {
   EXPECT_EQ(FromWaitStatus(SIGKILL), (ExitStatus{.signal = SIGKILL, .code = 0}));
 }
 
-TEST(ExitStatusTest, KillsForMemoryHaveNames) {
-  EXPECT_EQ(ToString(MemoryKill::kNone), "none");
-  EXPECT_EQ(ToString(MemoryKill::kKernel), "kernel");
-  EXPECT_EQ(ToString(MemoryKill::kOwn), "own");
-  EXPECT_EQ(ToString(MemoryKill::kMachine), "machine");
-}
-
 }  // namespace
 }  // namespace muster

@@ -124,8 +124,7 @@ TEST_F(DeciderTest, ARefusalIsANoteAndCounted) {
 }
 
 TEST_F(DeciderTest, ADryRunIsToldAndNothingIsDone) {
-  Begin();
-  decider_->SetDryRun(true);
+  Begin({.arbiter = {.dry_run = true}});
   EXPECT_TRUE(PolicyNamed("hang").dry_run);
   job_.loads["ps-0"].memory_mib = 600;
   EXPECT_THAT(Seconds(1), IsEmpty());
@@ -168,17 +167,17 @@ TEST_F(DeciderTest, APersonsOrderIsToldCarriedOutAndMeasured) {
 TEST_F(DeciderTest, WhatTheKeeperDoesByItselfIsToldOncePerLife) {
   Begin();
   Seconds(1);
-  const Supervised lost{.action = Action::kRelaunch,
-                        .target = "worker-0",
-                        .because = "worker-0 has not been heard for 60 s: it is killed",
-                        .evidence = {{"silence", 60, "s", 0}}};
-  decider_->Tell(lost, job_.view);
-  decider_->Tell(lost, job_.view);
+  const auto tell_lost = [this] {
+    decider_->Tell(Action::kRelaunch, "worker-0",
+                   "worker-0 has not been heard for 60 s: it is killed", job_.view);
+  };
+  tell_lost();
+  tell_lost();
   job_.End("worker-0", EndCause::kAsked);
   Seconds(20);
   EXPECT_THAT(Told(), ElementsAre("decision supervision worker-0 relaunch", "exit worker-0 <- 1",
                                   "outcome supervision worker-0 relaunch <- 1 helped"));
-  decider_->Tell(lost, job_.view);
+  tell_lost();
   EXPECT_THAT(events_, SizeIs(4)) << "another life of it";
 }
 
@@ -188,8 +187,7 @@ TEST_F(DeciderTest, AJobThatIsGivenUpIsGivenUpOnce) {
   job_.loads["ps-0"].memory_mib = 600;
   restart_ = false;
   Seconds(1);
-  decider_->Tell({.action = Action::kStopJob, .target = "job", .because = "as it was told"},
-                 job_.view);
+  decider_->Tell(Action::kStopJob, "job", "as it was told", job_.view);
   EXPECT_THAT(Told(), ElementsAre("exit ps-0", "decision out-of-memory job stop-job <- 1"));
 }
 

@@ -117,7 +117,6 @@ TEST_F(CgroupTest, Version1) {
   EXPECT_FALSE(usage.limit_reached);
   EXPECT_EQ(usage.cpu, microseconds(7'000'000));
   EXPECT_EQ(usage.throttled, microseconds(5'000));
-  EXPECT_EQ(usage.throttled_periods, 4u);
   EXPECT_EQ(usage.memory_pressure_percent, -1);
 
   Write(memory + "max_usage_in_bytes", "134217728\n");

@@ -147,7 +147,7 @@ TEST_F(ArbiterTest, APausedPolicyRepairsNothingEither) {
 }
 
 TEST_F(ArbiterTest, ADryRunTellsWhatItWouldDoAtTheSamePace) {
-  arbiter_.SetDryRun(true);
+  arbiter_ = Arbiter({.dry_run = true});
   int told = 0;
   for (int i = 0; i < 120; ++i) {
     for (const Decision& decision : Decide({Relaunch("worker-0")})) {
@@ -348,13 +348,11 @@ TEST_F(ArbiterTest, ARefusalIsToldAgainAfterAGrantAndAfterAWhile) {
 }
 
 TEST_F(ArbiterTest, OfADryRunNothingIsUnderWay) {
-  arbiter_.SetDryRun(true);
+  arbiter_ = Arbiter({.dry_run = true});
   EXPECT_EQ(One(Relaunch("worker-0")).verdict, Verdict::kDryRun);
   EXPECT_EQ(One(Relaunch("worker-0", Kind::kIntervention, "hang")).verdict, Verdict::kDryRun);
   One({.policy = "crash-loop", .action = Action::kStopJob, .kind = Kind::kRepair, .target = "job"});
   EXPECT_EQ(One(Relaunch("worker-1")).verdict, Verdict::kDryRun) << "the job goes on";
-  arbiter_.SetDryRun(false);
-  EXPECT_EQ(One(Relaunch("worker-2")).verdict, Verdict::kAct);
 }
 
 TEST_F(ArbiterTest, RepairsComeBeforeInterventionsAndKeepTheirOrder) {

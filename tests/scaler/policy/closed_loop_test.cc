@@ -91,7 +91,7 @@ TEST_F(ClosedLoopTest, AtTheBoundTheJobStops) {
 }
 
 TEST_F(ClosedLoopTest, ADryRunDoesNothing) {
-  arbiter_.SetDryRun(true);
+  arbiter_ = Arbiter({.dry_run = true});
   Grow(600, 3);
   EXPECT_GT(kills_, 4);
   EXPECT_GT(dry_, 4);

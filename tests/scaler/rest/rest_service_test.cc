@@ -13,8 +13,9 @@ constexpr TimePoint kBegin{std::chrono::seconds(100)};
 constexpr char kHost[] = "127.0.0.1:8080";
 
 RestService MakeService(RestLimits limits = {}) {
-  return RestService({.token = "secret", .port = 8080}, limits,
-                     {{.path = "/", .content_type = "text/html", .bytes = "<html>"}}, kBegin);
+  return RestService(
+      8080, [] { return "secret"; }, limits,
+      {{.path = "/", .content_type = "text/html", .bytes = "<html>"}}, kBegin);
 }
 
 Request MakeRequest(const std::string& method, const std::string& target, bool token = true,
@@ -57,10 +58,11 @@ TEST(RestServiceTest, WhoMayHaveWhat) {
 TEST(RestServiceTest, ANewTokenReplacesTheOldOneWhileItServes) {
   std::string token = "secret";
   int reads = 0;
-  RestService service({.port = 8080}, {}, {}, kBegin, [&] {
+  const auto read = [&] {
     ++reads;
     return token;
-  });
+  };
+  RestService service(8080, read, {}, {}, kBegin);
   const auto ask = [&](const std::string& shown, std::chrono::milliseconds after) {
     Request request = MakeRequest("GET", "/api/v1/job", /*token=*/false);
     request.headers.emplace_back("authorization", "Bearer " + shown);

@@ -205,11 +205,18 @@ TEST_F(HttpServerTest, WhoDoesNotReadItsStreamIsDropped) {
   const auto reads = OpenStream("?topics=events");
   reads->ReceiveUntil("retry: ");
   const auto stuck = OpenStream("?topics=events&after=0", "", /*receive_buffer=*/4096);
-  while (server_->Stats().streams_dropped == 0) {
+  const auto dropped = [&] {
+    const std::string name = "\nmuster_rest_streams_dropped_total ";
+    const auto client = Connect();
+    const std::string metrics = client->Ask(client->Get("/metrics")).body;
+    const size_t at = metrics.find(name);
+    return at == metrics.npos ? "" : metrics.substr(at + name.size(), 2);
+  };
+  while (dropped() == "0\n") {
     clock_.Advance(std::chrono::seconds(1));
     job_.AwaitAnotherEventCall();  // which the reading stream causes, when it has taken all
   }
-  EXPECT_EQ(server_->Stats().streams_dropped, 1u);
+  EXPECT_EQ(dropped(), "1\n");
   job_.AddEvent();
   EXPECT_THAT(reads->ReceiveUntil("id: 201\n"), HasSubstr("id: 201"));
 }

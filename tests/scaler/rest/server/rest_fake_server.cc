@@ -58,7 +58,8 @@ int main(int argc, char** argv) {
   } else {
     for (int i = 0; i < 10; ++i) job.AddEvent();
   }
-  HttpServerOptions options{.token = *token, .files = muster::scaler::dashboard::DashboardFiles()};
+  HttpServerOptions options{.read_token = [&] { return *token; },
+                            .files = muster::scaler::dashboard::DashboardFiles()};
   if (argc > 2) options.port = static_cast<uint16_t>(std::stoi(argv[2]));
   HttpServer server(std::move(options), &job, &clock);
   const auto port = server.Listen();

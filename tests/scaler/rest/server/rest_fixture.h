@@ -19,7 +19,7 @@ class RestFixture : public ::testing::Test {
  protected:
   static HttpServerOptions Options() {
     HttpServerOptions options;
-    options.token = kToken;
+    options.read_token = [] { return kToken; };
     options.tick = std::chrono::milliseconds(5);
     options.files = {{.path = "/", .content_type = "text/html", .bytes = "<!doctype html>"}};
     const Rate unlimited{.per_second = 1e9, .burst = 1e9};
