@@ -22,7 +22,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "ps/net/internal/connection.h"
+#include "ps/net/internal/peer_connection.h"
 
 namespace muster::ps {
 namespace {
@@ -75,8 +75,8 @@ struct Lane::State {
   absl::StatusOr<std::string> ListenTcp();
   template <typename Acceptor>
   void Accept(Acceptor* acceptor, Quota* quota);
-  void Admit(Connection::Socket socket, std::string origin, Quota* quota);
-  void Refuse(Connection::Socket socket, const Quota& quota);
+  void Admit(PeerConnection::Socket socket, std::string origin, Quota* quota);
+  void Refuse(PeerConnection::Socket socket, const Quota& quota);
   void EndOverdue();
   /// Ends what is overdue, again and again.
   void Watch();
@@ -100,7 +100,7 @@ struct Lane::State {
   // Of the lane's thread.
   std::set<std::shared_ptr<asio::steady_timer>> timers;
   Quota unix_quota, tcp_quota;
-  std::unordered_map<Connection*, std::shared_ptr<Connection>> connections;
+  std::unordered_map<PeerConnection*, std::shared_ptr<PeerConnection>> connections;
   std::thread thread;
 };
 
@@ -185,22 +185,22 @@ void Lane::State::Accept(Acceptor* acceptor, Quota* quota) {
   });
 }
 
-void Lane::State::Admit(Connection::Socket socket, std::string origin, Quota* quota) {
+void Lane::State::Admit(PeerConnection::Socket socket, std::string origin, Quota* quota) {
   if (quota->open >= quota->max) return Refuse(std::move(socket), *quota);
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);  // refused by UNIX sockets, which need it not
-  auto connection = std::make_shared<Connection>(std::move(socket), std::move(origin), &context,
-                                                 [this, quota](Connection* closed) {
-                                                   MUSTER_CHECK(quota->open > 0);
-                                                   --quota->open;
-                                                   connections.erase(closed);
-                                                 });
+  auto connection = std::make_shared<PeerConnection>(std::move(socket), std::move(origin), &context,
+                                                     [this, quota](PeerConnection* closed) {
+                                                       MUSTER_CHECK(quota->open > 0);
+                                                       --quota->open;
+                                                       connections.erase(closed);
+                                                     });
   ++quota->open;
   connections.emplace(connection.get(), connection);
   connection->Start();
 }
 
-void Lane::State::Refuse(Connection::Socket socket, const Quota& quota) {
+void Lane::State::Refuse(PeerConnection::Socket socket, const Quota& quota) {
   const std::string directory =
       wire::EncodeError(fmt::format("lane {} has {} {} connections, its limit; close some",
                                     options.name, quota.open, quota.name));
@@ -218,7 +218,7 @@ void Lane::State::Refuse(Connection::Socket socket, const Quota& quota) {
 
 void Lane::State::EndOverdue() {
   const TimePoint now = options.clock->Now();
-  std::vector<std::shared_ptr<Connection>> open;  // ending one takes it out of the map
+  std::vector<std::shared_ptr<PeerConnection>> open;  // ending one takes it out of the map
   open.reserve(connections.size());
   for (const auto& [unused, connection] : connections) open.push_back(connection);
   for (const auto& connection : open) connection->EndIfOverdue(now);

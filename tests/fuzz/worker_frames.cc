@@ -30,7 +30,7 @@ struct Sender {
   }
 };
 
-/// What Connection does with the answer to one of its requests.
+/// What a LaneConnection does with the answer to one of its requests.
 void TakeReply(const wire::Header& header, std::string_view directory, std::string_view values,
                Sender* sender) {
   if (header.request == 0 || header.request > sender->requests.size()) return;

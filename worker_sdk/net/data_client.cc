@@ -8,12 +8,12 @@
 #include <thread>
 #include <utility>
 
-#include "worker_sdk/net/internal/connection.h"
+#include "worker_sdk/net/internal/lane_connection.h"
 
 namespace muster::sdk {
 
 namespace asio = boost::asio;
-using net_internal::Connection;
+using net_internal::LaneConnection;
 
 struct DataClient::State {
   State(Options o, Listener* l)
@@ -37,7 +37,7 @@ struct DataClient::State {
   TimePoint timer_at = TimePoint::max();  // when the timer fires
   bool stopping = false;
   std::map<std::pair<ServerId, ServerIncarnation>, ServerEndpoint> servers;
-  std::map<LaneAddress, std::shared_ptr<Connection>> connections;
+  std::map<LaneAddress, std::shared_ptr<LaneConnection>> connections;
 };
 
 void DataClient::State::OnSend(SendRequest request) {
@@ -50,23 +50,23 @@ void DataClient::State::OnSend(SendRequest request) {
           request.id, fmt::format("ps-{}: not in the map any more", request.lane.server.value()));
       return;
     }
-    Connection::Target target{request.lane,
-                              fmt::format("{}.{}", server->second.name, request.lane.lane),
-                              server->second.lanes[request.lane.lane]};
-    auto closed = [this, lane = request.lane](Connection* connection) {
+    LaneConnection::Target target{request.lane,
+                                  fmt::format("{}.{}", server->second.name, request.lane.lane),
+                                  server->second.lanes[request.lane.lane]};
+    auto closed = [this, lane = request.lane](LaneConnection* connection) {
       auto known = connections.find(lane);
       if (known != connections.end() && known->second.get() == connection) {
         connections.erase(known);
       }
     };
-    auto connection =
-        std::make_shared<Connection>(&io, std::move(target), &options, listener, &clock, closed);
+    auto connection = std::make_shared<LaneConnection>(&io, std::move(target), &options, listener,
+                                                       &clock, closed);
     connections[request.lane] = connection;
     connection->Send(std::move(request));
     connection->Start();
     return;
   }
-  std::shared_ptr<Connection> connection = it->second;
+  std::shared_ptr<LaneConnection> connection = it->second;
   connection->Send(std::move(request));
 }
 
@@ -76,7 +76,7 @@ void DataClient::State::OnServers(std::vector<ServerEndpoint> list) {
     auto key = std::pair(server.id, server.incarnation);
     servers[key] = std::move(server);
   }
-  std::vector<std::shared_ptr<Connection>> gone;
+  std::vector<std::shared_ptr<LaneConnection>> gone;
   for (const auto& [lane, connection] : connections) {
     if (!servers.contains({lane.server, lane.incarnation})) gone.push_back(connection);
   }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ps/net/internal/connection.h"
+#include "ps/net/internal/peer_connection.h"
 #include "ps/net/lane.h"
 #include "tests/ps/net/fake_handler.h"
 #include "tests/ps/net/wire_client.h"

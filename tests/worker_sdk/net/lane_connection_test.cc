@@ -1,4 +1,4 @@
-#include "worker_sdk/net/internal/connection.h"
+#include "worker_sdk/net/internal/lane_connection.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -137,10 +137,11 @@ class SlowLinkTest : public ::testing::Test {
     std::strncpy(self.sun_path, dir_.File("lane").c_str(), sizeof(self.sun_path) - 1);
     MUSTER_CHECK(::bind(listener_, reinterpret_cast<sockaddr*>(&self), sizeof(self)) == 0);
     MUSTER_CHECK(::listen(listener_, 1) == 0);
-    net_internal::Connection::Target target{
+    net_internal::LaneConnection::Target target{
         {ServerId(0), ServerIncarnation(1), 0}, "ps-0.0", {"unix:" + dir_.File("lane")}};
-    connection_ = std::make_shared<net_internal::Connection>(
-        &io_, std::move(target), &options_, &collector_, &clock_, [](net_internal::Connection*) {});
+    connection_ = std::make_shared<net_internal::LaneConnection>(
+        &io_, std::move(target), &options_, &collector_, &clock_,
+        [](net_internal::LaneConnection*) {});
     Greet();
   }
   ~SlowLinkTest() override {
@@ -217,7 +218,7 @@ class SlowLinkTest : public ::testing::Test {
   Collector collector_;
   boost::asio::io_context io_;
   int listener_, peer_ = -1;
-  std::shared_ptr<net_internal::Connection> connection_;
+  std::shared_ptr<net_internal::LaneConnection> connection_;
 };
 
 TEST_F(SlowLinkTest, APushThatIsStillMovingIsNotCutOff) {

@@ -12,7 +12,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "ps/net/internal/connection.h"
+#include "ps/net/internal/peer_connection.h"
 
 namespace muster::ps {
 namespace {
@@ -34,44 +34,44 @@ std::string_view Chars(const AlignedBuffer& buffer) {
 
 }  // namespace
 
-Connection::Connection(Socket socket, std::string origin, const ConnectionContext* context,
-                       std::function<void(Connection*)> on_closed)
+PeerConnection::PeerConnection(Socket socket, std::string origin, const ConnectionContext* context,
+                               std::function<void(PeerConnection*)> on_closed)
     : socket_(std::move(socket)),
       origin_(std::move(origin)),
       context_(context),
       on_closed_(std::move(on_closed)),
       request_(context->handler, &in_) {}
 
-Connection::~Connection() {
+PeerConnection::~PeerConnection() {
   for (AlignedBuffer* buffer : {&in_.directory, &in_.keys, &in_.values, request_.widened()}) {
     Trim(buffer);
   }
   for (Outgoing& frame : out_) Trim(&frame.values);
 }
 
-void Connection::Start() {
+void PeerConnection::Start() {
   deadline_ = context_->clock->Now() + context_->limits->hello_timeout;
   ReadStage();
 }
 
-void Connection::Close() {
+void PeerConnection::Close() {
   error_code ignored;
   socket_.close(ignored);
   if (auto on_closed = std::exchange(on_closed_, nullptr)) on_closed(this);
 }
 
-void Connection::EndIfOverdue(TimePoint now) {
+void PeerConnection::EndIfOverdue(TimePoint now) {
   if (!deadline_.has_value() || now < *deadline_) return;
   if (phase_ == Phase::kClosing) return Close();
   SendError(absl::DeadlineExceededError(
       fmt::format("no hello came within {} ms", context_->limits->hello_timeout.count())));
 }
 
-std::string Connection::PeerName() const {
+std::string PeerConnection::PeerName() const {
   return peer_.empty() ? origin_ : fmt::format("{} ({})", peer_, origin_);
 }
 
-void Connection::ReadStage() {
+void PeerConnection::ReadStage() {
   if (begin_ > 0) {
     std::memmove(stage_.data(), stage_.data() + begin_, end_ - begin_);
     end_ -= begin_;
@@ -86,11 +86,11 @@ void Connection::ReadStage() {
                           });
 }
 
-void Connection::PostSlice() {
+void PeerConnection::PostSlice() {
   asio::post(socket_.get_executor(), [self = shared_from_this()] { self->Parse(); });
 }
 
-void Connection::Parse() {
+void PeerConnection::Parse() {
   WorkLimit work(context_->limits->slice_bytes);
   while (phase_ != Phase::kClosing) {
     if (request_.under_work()) {
@@ -111,7 +111,7 @@ void Connection::Parse() {
   }
 }
 
-absl::Status Connection::TakeHeader() {
+absl::Status PeerConnection::TakeHeader() {
   auto header = wire::DecodeHeader(
       std::span<const std::byte, wire::kHeaderBytes>(stage_.data() + begin_, wire::kHeaderBytes));
   if (!header.ok()) {
@@ -123,7 +123,7 @@ absl::Status Connection::TakeHeader() {
   return BeginBody();
 }
 
-absl::Status Connection::BeginBody() {
+absl::Status PeerConnection::BeginBody() {
   if (phase_ == Phase::kHello && header_.kind != wire::Kind::kHello) {
     return absl::FailedPreconditionError(
         fmt::format("the first frame of a connection must be a hello, this one is of kind {}",
@@ -156,7 +156,7 @@ absl::Status Connection::BeginBody() {
   return absl::OkStatus();
 }
 
-void Connection::ReadBody() {
+void PeerConnection::ReadBody() {
   std::array<asio::mutable_buffer, 3> rest;
   size_t skip = body_received_;
   AlignedBuffer* const blocks[] = {&in_.directory, &in_.keys, &in_.values};
@@ -176,7 +176,7 @@ void Connection::ReadBody() {
                    });
 }
 
-absl::Status Connection::Serve() {
+absl::Status PeerConnection::Serve() {
   if (phase_ == Phase::kHello) return ServeHello();
   const bool pulls = header_.kind == wire::Kind::kPull;
   request_.Begin(header_, pulls ? std::move(spare_values_) : AlignedBuffer());
@@ -184,7 +184,7 @@ absl::Status Connection::Serve() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Progress> Connection::ServeRequest(WorkLimit* work) {
+absl::StatusOr<Progress> PeerConnection::ServeRequest(WorkLimit* work) {
   // What is half done is brought to its end for nobody, too.
   if (!socket_.is_open()) return request_.GoAbandoned(work);
   const auto began = context_->clock->Now();
@@ -194,7 +194,7 @@ absl::StatusOr<Progress> Connection::ServeRequest(WorkLimit* work) {
   return progress;
 }
 
-void Connection::Answer() {
+void PeerConnection::Answer() {
   Request::Answer answer = request_.TakeAnswer();
   if (!answer.refused.empty()) {
     context_->handler->OnRefused({.peer = PeerName(),
@@ -213,13 +213,13 @@ void Connection::Answer() {
   }
 }
 
-void Connection::Trim(AlignedBuffer* buffer) {
+void PeerConnection::Trim(AlignedBuffer* buffer) {
   if (buffer->capacity() > context_->limits->buffer_bytes_kept) {
     context_->discard(std::move(*buffer));
   }
 }
 
-absl::Status Connection::ServeHello() {
+absl::Status PeerConnection::ServeHello() {
   if (header_.checksum_kind != wire::Checksum::kNone) {
     MUSTER_RETURN_IF_ERROR(CheckChecksum(
         header_, wire::ChecksumOf(in_.directory_text(), in_.keys.words(), Chars(in_.values))));
@@ -235,8 +235,8 @@ absl::Status Connection::ServeHello() {
   return absl::OkStatus();
 }
 
-void Connection::Send(const wire::Header& header, std::string directory, AlignedBuffer values,
-                      size_t value_bytes) {
+void PeerConnection::Send(const wire::Header& header, std::string directory, AlignedBuffer values,
+                          size_t value_bytes) {
   Outgoing& frame = out_.emplace_back();
   wire::EncodeHeader(header, frame.header);
   frame.directory = std::move(directory);
@@ -245,7 +245,7 @@ void Connection::Send(const wire::Header& header, std::string directory, Aligned
   outstanding_bytes_ += frame.bytes();
 }
 
-void Connection::SendText(wire::Kind kind, std::string directory) {
+void PeerConnection::SendText(wire::Kind kind, std::string directory) {
   wire::Header header;
   header.kind = kind;
   header.request = header_.request;
@@ -257,11 +257,11 @@ void Connection::SendText(wire::Kind kind, std::string directory) {
   Send(header, std::move(directory), {}, 0);
 }
 
-void Connection::Flush() {
+void PeerConnection::Flush() {
   if (writing_ == 0) Write();
 }
 
-void Connection::SendError(const absl::Status& status) {
+void PeerConnection::SendError(const absl::Status& status) {
   MUSTER_CHECK(phase_ != Phase::kClosing);
   context_->handler->OnRefused({.peer = PeerName(),
                                 .reason = std::string(Message(status)),
@@ -273,7 +273,7 @@ void Connection::SendError(const absl::Status& status) {
   Flush();
 }
 
-void Connection::Write() {
+void PeerConnection::Write() {
   writing_ = std::min(out_.size(), kFramesPerWrite);
   std::vector<asio::const_buffer> buffers;
   buffers.reserve(3 * writing_);
@@ -293,7 +293,7 @@ void Connection::Write() {
       });
 }
 
-void Connection::OnWritten(size_t frames) {
+void PeerConnection::OnWritten(size_t frames) {
   for (size_t i = 0; i < frames; ++i) {
     Outgoing& frame = out_.front();
     outstanding_bytes_ -= frame.bytes();
@@ -317,7 +317,7 @@ void Connection::OnWritten(size_t frames) {
   }
 }
 
-void Connection::Linger() {
+void PeerConnection::Linger() {
   socket_.async_read_some(asio::buffer(stage_),
                           [self = shared_from_this()](const error_code& error, size_t bytes) {
                             self->lingered_bytes_ += bytes;

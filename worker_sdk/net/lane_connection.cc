@@ -13,7 +13,7 @@
 
 #include "base/status.h"
 #include "base/version.h"
-#include "worker_sdk/net/internal/connection.h"
+#include "worker_sdk/net/internal/lane_connection.h"
 
 namespace muster::sdk::net_internal {
 namespace {
@@ -28,7 +28,7 @@ constexpr size_t kFramesPerWrite = 8;
 
 /// The endpoint of "unix:/path" or "127.0.0.1:port"; nothing when it is neither, or when there is
 /// no such path.
-std::optional<Connection::Stream::endpoint> EndpointOf(const std::string& address) {
+std::optional<LaneConnection::Stream::endpoint> EndpointOf(const std::string& address) {
   if (address.starts_with("unix:")) {
     std::string path = address.substr(5);
     std::error_code ignored;
@@ -48,9 +48,9 @@ std::optional<Connection::Stream::endpoint> EndpointOf(const std::string& addres
 
 }  // namespace
 
-Connection::Connection(asio::io_context* io, Target target, const DataClient::Options* options,
-                       DataClient::Listener* listener, const Clock* clock,
-                       std::function<void(Connection*)> closed)
+LaneConnection::LaneConnection(asio::io_context* io, Target target,
+                               const DataClient::Options* options, DataClient::Listener* listener,
+                               const Clock* clock, std::function<void(LaneConnection*)> closed)
     : target_(std::move(target)),
       options_(options),
       listener_(listener),
@@ -62,7 +62,7 @@ Connection::Connection(asio::io_context* io, Target target, const DataClient::Op
 /// A handler that keeps the connection alive, does nothing once it is closed, and closes it on an
 /// error.
 template <typename Handler>
-auto Connection::Guarded(Handler handler) {
+auto LaneConnection::Guarded(Handler handler) {
   return [self = shared_from_this(), handler](error_code error, auto...) {
     if (self->closed_) return;
     if (error) return self->Close(error.message());
@@ -71,7 +71,7 @@ auto Connection::Guarded(Handler handler) {
   };
 }
 
-auto Connection::AllOfIt() {
+auto LaneConnection::AllOfIt() {
   return [self = shared_from_this()](const error_code& error, size_t moved) -> size_t {
     // A large frame on a slow link takes as long as it takes.
     if (moved > 0) self->last_progress_ = self->clock_->Now();
@@ -79,13 +79,13 @@ auto Connection::AllOfIt() {
   };
 }
 
-void Connection::Start() {
+void LaneConnection::Start() {
   last_progress_ = clock_->Now();
   WatchSilence();
   TryAddress(0);
 }
 
-void Connection::TryAddress(size_t index) {
+void LaneConnection::TryAddress(size_t index) {
   if (index >= target_.addresses.size()) {
     return Close(last_error_.empty() ? "it has no address that can be used here" : last_error_);
   }
@@ -101,7 +101,7 @@ void Connection::TryAddress(size_t index) {
   });
 }
 
-void Connection::OnConnected() {
+void LaneConnection::OnConnected() {
   error_code error;
   Stream::endpoint local = socket_.local_endpoint(error), remote = socket_.remote_endpoint(error);
   if (local.protocol().family() != AF_UNIX) {
@@ -119,7 +119,7 @@ void Connection::OnConnected() {
   std::vector<asio::const_buffer> buffers;
   for (auto piece : frames_.back()->pieces) buffers.emplace_back(piece.data(), piece.size());
   writing_ = true;
-  asio::async_write(socket_, buffers, AllOfIt(), Guarded([](Connection* self) {
+  asio::async_write(socket_, buffers, AllOfIt(), Guarded([](LaneConnection* self) {
                       self->writing_ = false;
                       self->frames_.clear();
                       self->WriteQueued();
@@ -127,7 +127,7 @@ void Connection::OnConnected() {
   ReadHeader();
 }
 
-void Connection::Send(SendRequest request) {
+void LaneConnection::Send(SendRequest request) {
   if (closed_) return;
   // Silence is counted from the moment that there is something to answer.
   if (queue_.empty() && outstanding_.empty()) last_progress_ = clock_->Now();
@@ -135,7 +135,7 @@ void Connection::Send(SendRequest request) {
   WriteQueued();
 }
 
-void Connection::WriteQueued() {
+void LaneConnection::WriteQueued() {
   if (!greeted_ || writing_ || queue_.empty()) return;
   std::vector<asio::const_buffer> buffers;
   while (!queue_.empty() && frames_.size() < kFramesPerWrite) {
@@ -148,7 +148,7 @@ void Connection::WriteQueued() {
     outstanding_.emplace(request.id, std::move(request));
   }
   writing_ = true;
-  asio::async_write(socket_, buffers, AllOfIt(), Guarded([](Connection* self) {
+  asio::async_write(socket_, buffers, AllOfIt(), Guarded([](LaneConnection* self) {
                       self->writing_ = false;
                       self->frames_.clear();
                       self->frame_requests_.clear();
@@ -156,22 +156,22 @@ void Connection::WriteQueued() {
                     }));
 }
 
-void Connection::ReadHeader() {
+void LaneConnection::ReadHeader() {
   asio::async_read(socket_, asio::buffer(header_bytes_), AllOfIt(),
-                   Guarded([](Connection* self) { self->OnHeader(); }));
+                   Guarded([](LaneConnection* self) { self->OnHeader(); }));
 }
 
-void Connection::OnHeader() {
+void LaneConnection::OnHeader() {
   absl::StatusOr<wire::Header> header = wire::DecodeHeader(header_bytes_);
   if (!header.ok()) return Close(Message(header.status()));
   header_ = *header;
   if (header_.keys != 0) return Close("it answered with keys");
   directory_.resize(header_.directory_bytes);
   asio::async_read(socket_, asio::buffer(directory_), AllOfIt(),
-                   Guarded([](Connection* self) { self->OnDirectory(); }));
+                   Guarded([](LaneConnection* self) { self->OnDirectory(); }));
 }
 
-void Connection::OnDirectory() {
+void LaneConnection::OnDirectory() {
   if (header_.kind == wire::Kind::kError) {
     absl::StatusOr<std::string> text = wire::DecodeError(directory_);
     // Before the greeting it is about the conversation; a newer map may help then.
@@ -184,7 +184,7 @@ void Connection::OnDirectory() {
   if (!status.ok()) Close(Message(status));
 }
 
-absl::Status Connection::OnHelloReply() {
+absl::Status LaneConnection::OnHelloReply() {
   if (header_.kind != wire::Kind::kHelloReply || header_.value_bytes != 0) {
     return absl::InvalidArgumentError("it did not greet");
   }
@@ -205,7 +205,7 @@ absl::Status Connection::OnHelloReply() {
   return absl::OkStatus();
 }
 
-absl::Status Connection::OnReplyDirectory() {
+absl::Status LaneConnection::OnReplyDirectory() {
   auto it = outstanding_.find(RequestId(header_.request));
   if (it == outstanding_.end()) {
     return absl::InvalidArgumentError(
@@ -222,7 +222,7 @@ absl::Status Connection::OnReplyDirectory() {
   return absl::OkStatus();
 }
 
-absl::Status Connection::CheckChecksum(std::span<const std::byte> values) const {
+absl::Status LaneConnection::CheckChecksum(std::span<const std::byte> values) const {
   // Every request has one, and an answer has what its request has.
   if (header_.checksum_kind != wire::Checksum::kXxh3) {
     return absl::DataLossError("it answered without a checksum");
@@ -232,17 +232,18 @@ absl::Status Connection::CheckChecksum(std::span<const std::byte> values) const 
   return absl::DataLossError("the checksum of an answer is wrong");
 }
 
-void Connection::ReadValues(uint64_t floats) {
+void LaneConnection::ReadValues(uint64_t floats) {
   rows_ = std::make_shared_for_overwrite<float[]>(floats);
   asio::mutable_buffer into(rows_.get(), header_.value_bytes);
   if (header_.encoding != wire::Encoding::kFloat32) {
     encoded_.resize(header_.value_bytes);
     into = asio::buffer(encoded_);
   }
-  asio::async_read(socket_, into, AllOfIt(), Guarded([](Connection* self) { self->OnValues(); }));
+  asio::async_read(socket_, into, AllOfIt(),
+                   Guarded([](LaneConnection* self) { self->OnValues(); }));
 }
 
-void Connection::OnValues() {
+void LaneConnection::OnValues() {
   std::span<float> rows(rows_.get(), floats_);
   const bool narrow = header_.encoding != wire::Encoding::kFloat32;
   const absl::Status status = CheckChecksum(narrow ? std::span<const std::byte>(encoded_)
@@ -252,13 +253,13 @@ void Connection::OnValues() {
   Deliver(std::move(rows_));
 }
 
-void Connection::Deliver(std::shared_ptr<const float[]> rows) {
+void LaneConnection::Deliver(std::shared_ptr<const float[]> rows) {
   auto node = outstanding_.extract(RequestId(header_.request));
   ReadHeader();
   listener_->OnReply(node.mapped(), reply_.parts, std::move(rows), reply_.text);
 }
 
-void Connection::WatchSilence() {
+void LaneConnection::WatchSilence() {
   timer_.expires_after(std::chrono::milliseconds(500));
   timer_.async_wait([self = shared_from_this()](error_code error) {
     if (error || self->closed_) return;
@@ -267,7 +268,7 @@ void Connection::WatchSilence() {
   });
 }
 
-void Connection::CheckSilence() {
+void LaneConnection::CheckSilence() {
   const auto silent = clock_->Now() - last_progress_;
   if (!greeted_ && silent > options_->connect_timeout) return Close("it does not greet");
   if (!outstanding_.empty() && silent > options_->silence_max) {
@@ -275,7 +276,7 @@ void Connection::CheckSilence() {
   }
 }
 
-void Connection::Close(std::string_view why, std::optional<RequestId> refused) {
+void LaneConnection::Close(std::string_view why, std::optional<RequestId> refused) {
   if (closed_) return;
   closed_ = true;
   std::string reason = fmt::format("{}: {}", target_.name, why);

@@ -32,17 +32,17 @@ struct ConnectionContext {
 /// slice ends when as much is done as LaneLimits::slice_bytes says; the next one is posted, so the
 /// lane's other connections and tasks come in between. Meanwhile nothing is read. Lives as long as
 /// an operation of its socket or a slice is under way; every member runs on the lane's thread.
-class Connection : public std::enable_shared_from_this<Connection> {
+class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
  public:
   using Socket = boost::asio::generic::stream_protocol::socket;
 
   /// `context` and what `on_closed` refers to must outlive the connection's operations. `origin`:
   /// where the peer is, for messages.
-  Connection(Socket socket, std::string origin, const ConnectionContext* context,
-             std::function<void(Connection*)> on_closed);
-  ~Connection();
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
+  PeerConnection(Socket socket, std::string origin, const ConnectionContext* context,
+                 std::function<void(PeerConnection*)> on_closed);
+  ~PeerConnection();
+  PeerConnection(const PeerConnection&) = delete;
+  PeerConnection& operator=(const PeerConnection&) = delete;
 
   /// Begins to read. Once.
   void Start();
@@ -109,7 +109,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Socket socket_;
   const std::string origin_;
   const ConnectionContext* const context_;
-  std::function<void(Connection*)> on_closed_;
+  std::function<void(PeerConnection*)> on_closed_;
   Phase phase_ = Phase::kHello;
   std::string peer_;                   // as its hello said
   std::optional<TimePoint> deadline_;  // of the hello, or of the end

@@ -20,7 +20,7 @@ namespace muster::sdk::net_internal {
 
 /// One connection to one lane, from its making to its end; never used again after that. Lives on
 /// the I/O thread; handlers keep it alive.
-class Connection : public std::enable_shared_from_this<Connection> {
+class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
  public:
   using Stream = boost::asio::generic::stream_protocol;
 
@@ -32,9 +32,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// `closed` is called once, when the connection has ended; what was outstanding has been reported
   /// by then. `options`, `listener` and `clock` must outlive the connection.
-  Connection(boost::asio::io_context* io, Target target, const DataClient::Options* options,
-             DataClient::Listener* listener, const Clock* clock,
-             std::function<void(Connection*)> closed);
+  LaneConnection(boost::asio::io_context* io, Target target, const DataClient::Options* options,
+                 DataClient::Listener* listener, const Clock* clock,
+                 std::function<void(LaneConnection*)> closed);
 
   /// Starts to connect. Call once.
   void Start();
@@ -70,7 +70,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const DataClient::Options* options_;
   DataClient::Listener* listener_;
   const Clock* clock_;
-  std::function<void(Connection*)> closed_handler_;
+  std::function<void(LaneConnection*)> closed_handler_;
   Stream::socket socket_;
   boost::asio::steady_timer timer_;
   std::string last_error_;
