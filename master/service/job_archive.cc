@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "master/journal/rocksdb_journal.h"
-#include "master/service/job_view.h"
+#include "master/service/admin_answers.h"
 #include "master/service/master_main.h"
 
 namespace muster {

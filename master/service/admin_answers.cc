@@ -1,4 +1,4 @@
-#include "master/service/job_view.h"
+#include "master/service/admin_answers.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
-#include "master/service/stream_view.h"
+#include "master/service/topic_answers.h"
 #include "sharding/codec/control_codec.h"
 
 namespace muster {

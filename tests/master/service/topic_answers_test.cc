@@ -1,9 +1,9 @@
-#include "master/service/stream_view.h"
+#include "master/service/topic_answers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "master/service/job_view.h"
+#include "master/service/admin_answers.h"
 #include "tests/support/status_matchers.h"
 
 namespace muster {
@@ -14,9 +14,9 @@ using std::chrono::seconds;
 using testing::IsOk;
 
 /// A topic of two partitions, of which [10, 30) and [0, 20) are cut; [10, 20) is leased.
-class StreamViewTest : public ::testing::Test {
+class TopicAnswersTest : public ::testing::Test {
  protected:
-  StreamViewTest() {
+  TopicAnswersTest() {
     CoreOptions options;
     DatasetPlan plan{"clicks", DatasetMode::kTrain, 1, 0, 0, 5, nullptr};
     plan.stream = StreamPlan{.topic = "topic",
@@ -42,7 +42,7 @@ class StreamViewTest : public ::testing::Test {
   std::vector<ShardGrant> grants_;
 };
 
-TEST_F(StreamViewTest, StatusHasEveryTopicPartition) {
+TEST_F(TopicAnswersTest, StatusHasEveryTopicPartition) {
   v1::JobStatus status;
   FillStatus(*core_, "job", {at_.now, at_.wall + seconds(3)}, &status);
   const v1::DatasetStatus& dataset = status.datasets(0);
@@ -67,7 +67,7 @@ TEST_F(StreamViewTest, StatusHasEveryTopicPartition) {
   EXPECT_FALSE(stream.partitions(1).has_end());
 }
 
-TEST_F(StreamViewTest, WithoutAClockThereIsNoLagInTime) {
+TEST_F(TopicAnswersTest, WithoutAClockThereIsNoLagInTime) {
   v1::StreamStatus stream;
   core_->SeeStream({.dataset = DatasetId(0),
                     .error = "no broker answers",
@@ -80,7 +80,7 @@ TEST_F(StreamViewTest, WithoutAClockThereIsNoLagInTime) {
   EXPECT_EQ(stream.lag(), 43u);
 }
 
-TEST_F(StreamViewTest, WhatIsNotKnownIsNotZero) {
+TEST_F(TopicAnswersTest, WhatIsNotKnownIsNotZero) {
   CoreOptions options;
   options.datasets = core_->ledger().plan();
   const MasterCore unseen(options, DurableState{}, at_);
@@ -95,7 +95,7 @@ TEST_F(StreamViewTest, WhatIsNotKnownIsNotZero) {
   EXPECT_TRUE(stream.partitions(1).has_lag_ms());
 }
 
-TEST_F(StreamViewTest, WhatOpenTransactionsHoldBackIsShown) {
+TEST_F(TopicAnswersTest, WhatOpenTransactionsHoldBackIsShown) {
   core_->SeeStream(
       {.dataset = DatasetId(0),
        .sights = {{TopicPartition(0), 10, 33, {}, 40, 99}, {TopicPartition(1), 0, 20, {}, {}, 95}}},
@@ -106,7 +106,7 @@ TEST_F(StreamViewTest, WhatOpenTransactionsHoldBackIsShown) {
   EXPECT_EQ(stream.held_back(), 7u + 75u);
 }
 
-TEST_F(StreamViewTest, AShardIsShownByItsOffsets) {
+TEST_F(TopicAnswersTest, AShardIsShownByItsOffsets) {
   v1::ListShardsResponse response;
   v1::ListShardsRequest request;
   ASSERT_THAT(FillShards(
@@ -119,7 +119,7 @@ TEST_F(StreamViewTest, AShardIsShownByItsOffsets) {
   EXPECT_EQ(response.shards(0).first_line(), 0u);
 }
 
-TEST_F(StreamViewTest, DelaysOfTheLastMinuteAndOfAll) {
+TEST_F(TopicAnswersTest, DelaysOfTheLastMinuteAndOfAll) {
   const auto hear = [&](uint64_t incarnation, uint64_t sequence, std::vector<int> delays,
                         TimePoint now) {
     WorkerExchangeRequest request;

@@ -1,4 +1,4 @@
-#include "master/service/job_view.h"
+#include "master/service/admin_answers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,9 +15,9 @@ using ::testing::HasSubstr;
 using testing::IsOk;
 using testing::StatusIs;
 
-class JobViewTest : public ::testing::Test {
+class AdminAnswersTest : public ::testing::Test {
  protected:
-  JobViewTest() {
+  AdminAnswersTest() {
     CoreOptions options;
     options.leases.failures_max = 1;
     DatasetPlan plan{"train", DatasetMode::kTrain, 2, 4, 40, 5, nullptr};
@@ -56,7 +56,7 @@ class JobViewTest : public ::testing::Test {
   std::vector<ShardGrant> grants_;
 };
 
-TEST_F(JobViewTest, StatusCountsEveryState) {
+TEST_F(AdminAnswersTest, StatusCountsEveryState) {
   v1::JobStatus status;
   FillStatus(*core_, "flights", {later_, WallTime(0)}, &status);
   EXPECT_EQ(status.job(), "flights");
@@ -77,7 +77,7 @@ TEST_F(JobViewTest, StatusCountsEveryState) {
   EXPECT_THAT(status.last_event(), HasSubstr("shard-failed worker-0: shard 0/0/1"));
 }
 
-TEST_F(JobViewTest, MetricsAreValuesHoweverManyBinsTheyWereComputedFrom) {
+TEST_F(AdminAnswersTest, MetricsAreValuesHoweverManyBinsTheyWereComputedFrom) {
   DurableState state;
   ShardMetrics metrics;
   metrics.means["logloss"] = {3, 4};
@@ -104,7 +104,7 @@ TEST_F(JobViewTest, MetricsAreValuesHoweverManyBinsTheyWereComputedFrom) {
   EXPECT_LT(status.ByteSizeLong(), 1'000u);
 }
 
-TEST_F(JobViewTest, ShardsComePageByPage) {
+TEST_F(AdminAnswersTest, ShardsComePageByPage) {
   v1::ListShardsRequest request;
   v1::ListShardsResponse all;
   ASSERT_THAT(FillShards(*core_, later_, WorkOf, request, &all), IsOk());
@@ -132,7 +132,7 @@ TEST_F(JobViewTest, ShardsComePageByPage) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("10001 is more than")));
 }
 
-TEST_F(JobViewTest, EventsComeAfterASequence) {
+TEST_F(AdminAnswersTest, EventsComeAfterASequence) {
   v1::ListEventsRequest request;
   v1::ListEventsResponse all;
   ASSERT_THAT(FillEvents(*core_, request, &all), IsOk());
@@ -144,7 +144,7 @@ TEST_F(JobViewTest, EventsComeAfterASequence) {
   EXPECT_EQ(rest.events_size(), all.events_size() - 1);
 }
 
-TEST_F(JobViewTest, OfVeryManyEpochsTheNewestAreListed) {
+TEST_F(AdminAnswersTest, OfVeryManyEpochsTheNewestAreListed) {
   DurableState state;
   state.meta = MetaRecord{};
   for (uint32_t e = 0; e <= 3'000; ++e) {
@@ -167,7 +167,7 @@ TEST_F(JobViewTest, OfVeryManyEpochsTheNewestAreListed) {
   EXPECT_EQ(dataset.omitted_records_expected(), 4'000u * 40);
 }
 
-TEST_F(JobViewTest, PagesEndBeforeAMessageGrowsTooLarge) {
+TEST_F(AdminAnswersTest, PagesEndBeforeAMessageGrowsTooLarge) {
   constexpr size_t kMessageBytesMax = 4 << 20;
   DurableState state;
   state.meta = MetaRecord{};
@@ -210,7 +210,7 @@ TEST_F(JobViewTest, PagesEndBeforeAMessageGrowsTooLarge) {
   EXPECT_EQ(shards_seen, 1'000u);
 }
 
-TEST_F(JobViewTest, PartitionsShowOwnerSnapshotAndTraffic) {
+TEST_F(AdminAnswersTest, PartitionsShowOwnerSnapshotAndTraffic) {
   CoreOptions options = core_->options();
   options.partitions = 3;
   options.servers = 2;
@@ -265,7 +265,7 @@ TEST_F(JobViewTest, PartitionsShowOwnerSnapshotAndTraffic) {
   EXPECT_EQ(drained.nodes(0).drain(), "drained");
 }
 
-TEST_F(JobViewTest, SnapshotsThatCannotBeReadAreTheReasonBeforeAndAfterTheEnd) {
+TEST_F(AdminAnswersTest, SnapshotsThatCannotBeReadAreTheReasonBeforeAndAfterTheEnd) {
   StepTime at = at_;
   const auto registered = core_->RegisterServer({"ps-0", 5, {{"unix:/x"}}}, at);
   ASSERT_THAT(registered.status(), IsOk());
@@ -291,7 +291,7 @@ TEST_F(JobViewTest, SnapshotsThatCannotBeReadAreTheReasonBeforeAndAfterTheEnd) {
   EXPECT_TRUE(status.unrestorable());
 }
 
-TEST_F(JobViewTest, ShardMapHasEveryShardOfAnEpoch) {
+TEST_F(AdminAnswersTest, ShardMapHasEveryShardOfAnEpoch) {
   v1::GetShardMapResponse map;
   ASSERT_THAT(FillShardMap(*core_, {}, &map), IsOk());
   std::vector<std::string> runs;

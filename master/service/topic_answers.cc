@@ -1,4 +1,4 @@
-#include "master/service/stream_view.h"
+#include "master/service/topic_answers.h"
 
 #include <fmt/format.h>
 
