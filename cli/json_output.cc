@@ -159,7 +159,7 @@ nlohmann::json StreamToJson(const v1::StreamStatus& stream) {
 
 nlohmann::json StatusToJson(const v1::JobStatus& status) {
   nlohmann::json json = {{"job", status.job()},
-                         {"state", StateName(status.state())},
+                         {"state", ToString(PhaseOf(status.state()))},
                          {"reason", status.reason()},
                          {"uptime_ms", status.uptime_ms()},
                          {"master_incarnation", status.master_incarnation()},
@@ -232,10 +232,6 @@ nlohmann::json EventToJson(const v1::Event& event) {
           {"kind", event.kind()},
           {"node", event.node()},
           {"text", event.text()}};
-}
-
-std::string StateName(v1::JobState state) {
-  return ToString(PhaseOf(state));
 }
 
 std::string WallToText(uint64_t wall_us) {

@@ -23,8 +23,6 @@ nlohmann::json ShardToJson(const v1::ShardStatus& shard);
 nlohmann::json PartitionToJson(const v1::PartitionStatus& partition);
 nlohmann::json EventToJson(const v1::Event& event);
 
-/// "running", "succeeded", ...
-std::string StateName(v1::JobState state);
 /// "2026-01-31T12:34:56.789Z".
 std::string WallToText(uint64_t wall_us);
 

@@ -133,7 +133,7 @@ std::vector<std::string> ProgressBlock(const ProgressInput& input, size_t column
   } else {
     const v1::JobStatus& status = *input.status;
     lines.push_back(fmt::format("{}  {}  {}  {} records/s  {} left", status.job(),
-                                StateName(status.state()), DurationText(input.elapsed),
+                                ToString(PhaseOf(status.state())), DurationText(input.elapsed),
                                 CountText(static_cast<uint64_t>(input.records_per_second)),
                                 RemainingText(input)));
     for (const v1::DatasetStatus& dataset : status.datasets()) {
@@ -159,7 +159,7 @@ std::vector<std::string> ProgressBlock(const ProgressInput& input, size_t column
 std::string ProgressLine(const ProgressInput& input) {
   if (!input.status.has_value()) return StartingText(input);
   std::string line =
-      fmt::format("[{}] {}", DurationText(input.elapsed), StateName(input.status->state()));
+      fmt::format("[{}] {}", DurationText(input.elapsed), ToString(PhaseOf(input.status->state())));
   for (const v1::DatasetStatus& dataset : input.status->datasets()) {
     if (dataset.epochs_size() == 0) continue;
     const int current = CurrentEpoch(dataset);

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/json_output.h"
 #include "cli/progress.h"
+#include "scaler/admin/master_link.h"
 #include "scaler/admin/shard_id.h"
 #include "scaler/core/messages.h"
 
@@ -119,7 +120,7 @@ std::string StreamsText(const v1::JobStatus& status) {
 }
 
 std::string StatusText(const v1::JobStatus& status) {
-  std::string text = fmt::format("{}: {}\n", status.job(), StateName(status.state()));
+  std::string text = fmt::format("{}: {}\n", status.job(), ToString(PhaseOf(status.state())));
   if (!status.reason().empty()) text += fmt::format("  {}\n", status.reason());
   if (status.grace_period()) text += "  the master was started again and collects leases\n";
   std::vector<std::vector<std::string>> rows = {

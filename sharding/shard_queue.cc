@@ -8,6 +8,11 @@
 
 namespace muster {
 
+std::string_view ToString(ShardState state) {
+  constexpr std::string_view kNames[] = {"todo", "leased", "done", "committed", "failed"};
+  return kNames[static_cast<size_t>(state)];
+}
+
 ShardQueue::ShardQueue(std::vector<QueueDataset> datasets) : datasets_(std::move(datasets)) {
   uint32_t trained = 0;
   for (const QueueDataset& dataset : datasets_) {
@@ -262,13 +267,13 @@ EpochCounts ShardQueue::Counts(DatasetId dataset, EpochIndex epoch) const {
   return counts;
 }
 
-std::vector<ShardRun> ShardQueue::Runs(DatasetId dataset, EpochIndex epoch, uint64_t begin,
-                                       size_t runs_max) const {
+std::vector<ShardSpan> ShardQueue::Runs(DatasetId dataset, EpochIndex epoch, uint64_t begin,
+                                        size_t runs_max) const {
   const uint64_t shards = datasets_[dataset.value()].shards;
   const Epoch* at = Find(dataset, epoch);
-  std::vector<ShardRun> runs;
+  std::vector<ShardSpan> runs;
   while (begin < shards) {
-    ShardRun run{begin, begin + 1, StateOf({dataset, epoch, ShardIndex(begin)})};
+    ShardSpan run{begin, begin + 1, StateOf({dataset, epoch, ShardIndex(begin)})};
     if (at == nullptr || begin >= at->cursor) {
       run.end = shards;
     } else if (run.state == ShardState::kTodo || run.state == ShardState::kCommitted) {

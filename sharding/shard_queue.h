@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -25,6 +26,8 @@ struct QueueDataset {
 };
 
 enum class ShardState : uint8_t { kTodo, kLeased, kDone, kCommitted, kFailed };
+/// "todo", ...: as people and REST say it.
+std::string_view ToString(ShardState state);
 
 /// A shard that is DONE: its training took place, but it may have to run again.
 struct DoneShard {
@@ -44,11 +47,11 @@ struct EpochCounts {
 };
 
 /// Neighbouring shards of one epoch in one state: indices [begin, end).
-struct ShardRun {
+struct ShardSpan {
   uint64_t begin = 0;
   uint64_t end = 0;
   ShardState state = ShardState::kTodo;
-  friend bool operator==(const ShardRun&, const ShardRun&) = default;
+  friend bool operator==(const ShardSpan&, const ShardSpan&) = default;
 };
 
 /// The state of every shard of a job. Shards are generated lazily in running order, so memory grows
@@ -124,8 +127,8 @@ class ShardQueue {
   EpochCounts Counts(DatasetId dataset, EpochIndex epoch) const;
   /// The shards of an epoch from `begin` on, in order, as runs without gaps; `runs_max` of them at
   /// most. Its cost grows with the runs, and with the shards in flight. Requires ValidEpoch().
-  std::vector<ShardRun> Runs(DatasetId dataset, EpochIndex epoch, uint64_t begin,
-                             size_t runs_max) const;
+  std::vector<ShardSpan> Runs(DatasetId dataset, EpochIndex epoch, uint64_t begin,
+                              size_t runs_max) const;
   /// The COMMITTED shards of an epoch, empty when it has not begun.
   const IntervalSet& Committed(DatasetId dataset, EpochIndex epoch) const;
   /// The FAILED shards of an epoch.

@@ -75,22 +75,6 @@ bool IsOwnFault(const NodeReport& report, JobDirective directive, std::string* t
   return directive == JobDirective::kWork;
 }
 
-std::string_view StateName(ShardState state) {
-  switch (state) {
-    case ShardState::kTodo:
-      return "waiting";
-    case ShardState::kLeased:
-      return "leased";
-    case ShardState::kDone:
-      return "done";
-    case ShardState::kCommitted:
-      return "committed";
-    case ShardState::kFailed:
-      return "failed";
-  }
-  return "?";
-}
-
 std::string ExitText(const NodeReport& report) {
   if (report.signal == 0) return fmt::format("exit {}", report.exit_code);
   const char* name = ::sigabbrev_np(static_cast<int>(report.signal));
@@ -228,7 +212,7 @@ absl::StatusOr<uint64_t> MasterCore::RetryShards(const std::vector<ShardId>& sha
       return absl::FailedPreconditionError(
           fmt::format("shard {} is not FAILED but {}, so there is nothing to try again; `muster "
                       "shards --state failed` lists those that are. No shard was changed",
-                      ToString(shard), StateName(ledger_.queue().StateOf(shard))));
+                      ToString(shard), ToString(ledger_.queue().StateOf(shard))));
     }
   }
   uint64_t retried = 0;

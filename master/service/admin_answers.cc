@@ -195,11 +195,6 @@ std::string_view PhaseName(LeasePhase phase) {
 
 constexpr size_t kShardRunsMax = 10'000;
 
-std::string_view StateName(ShardState state) {
-  constexpr std::string_view kNames[] = {"todo", "leased", "done", "committed", "failed"};
-  return kNames[static_cast<size_t>(state)];
-}
-
 /// Counts every shard that matches, and fills in those of the page.
 class ShardPage {
  public:
@@ -332,10 +327,10 @@ absl::Status FillShardMap(const MasterCore& core, const v1::GetShardMapRequest& 
         fmt::format("begin: {} is beyond the epoch's {} shards", request.begin(), shards));
   }
   to->set_shards(shards);
-  for (const ShardRun& run : queue.Runs(dataset, epoch, request.begin(), kShardRunsMax)) {
+  for (const ShardSpan& run : queue.Runs(dataset, epoch, request.begin(), kShardRunsMax)) {
     v1::ShardRunStatus* status = to->add_runs();
     status->set_end(run.end);
-    status->set_state(std::string(StateName(run.state)));
+    status->set_state(std::string(ToString(run.state)));
   }
   return absl::OkStatus();
 }

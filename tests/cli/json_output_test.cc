@@ -69,8 +69,6 @@ TEST(JsonOutputTest, PartitionsHaveTheDocumentedShape) {
 }
 
 TEST(JsonOutputTest, NamesAndTimes) {
-  EXPECT_EQ(StateName(v1::JOB_STATE_SUCCEEDED), "succeeded");
-  EXPECT_EQ(StateName(static_cast<v1::JobState>(99)), "unknown");
   EXPECT_EQ(WallToText(1'700'000'000'123'456), "2023-11-14T22:13:20.123Z");
   v1::ShardId id;
   id.set_dataset(1);

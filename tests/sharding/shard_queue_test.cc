@@ -140,21 +140,22 @@ TEST(ShardQueue, WhatAnOpenDatasetGetsLaterIsFoundBehindOtherEpochs) {
 TEST(ShardQueue, RunsTellTheStateOfEveryShard) {
   ShardQueue queue({{DatasetMode::kTrain, 2, 12}});
   EXPECT_THAT(queue.Runs(DatasetId(0), EpochIndex(1), 0, 99),
-              ElementsAre(ShardRun{0, 12, ShardState::kTodo}));
+              ElementsAre(ShardSpan{0, 12, ShardState::kTodo}));
   for (int i = 0; i < 9; ++i) ASSERT_TRUE(queue.TakeNext().has_value());
   for (uint64_t i : {0, 1, 3}) queue.SetDone(Done(i + 1, Shard(0, 0, i)));
   queue.CommitUpTo(DoneSeq(2));
   queue.SetFailed(Shard(0, 0, 4));
   queue.Return(Shard(0, 0, 7));
   queue.Return(Shard(0, 0, 8));  // a neighbour of those that were never taken
-  const std::vector<ShardRun> runs = queue.Runs(DatasetId(0), EpochIndex(0), 0, 99);
+  const std::vector<ShardSpan> runs = queue.Runs(DatasetId(0), EpochIndex(0), 0, 99);
   EXPECT_THAT(
-      runs, ElementsAre(ShardRun{0, 2, ShardState::kCommitted}, ShardRun{2, 3, ShardState::kLeased},
-                        ShardRun{3, 4, ShardState::kDone}, ShardRun{4, 5, ShardState::kFailed},
-                        ShardRun{5, 7, ShardState::kLeased}, ShardRun{7, 12, ShardState::kTodo}));
+      runs,
+      ElementsAre(ShardSpan{0, 2, ShardState::kCommitted}, ShardSpan{2, 3, ShardState::kLeased},
+                  ShardSpan{3, 4, ShardState::kDone}, ShardSpan{4, 5, ShardState::kFailed},
+                  ShardSpan{5, 7, ShardState::kLeased}, ShardSpan{7, 12, ShardState::kTodo}));
   EXPECT_THAT(queue.Runs(DatasetId(0), EpochIndex(0), 0, 2), ElementsAre(runs[0], runs[1]));
   EXPECT_THAT(queue.Runs(DatasetId(0), EpochIndex(0), 6, 1),
-              ElementsAre(ShardRun{6, 7, ShardState::kLeased}));
+              ElementsAre(ShardSpan{6, 7, ShardState::kLeased}));
   EXPECT_THAT(queue.Runs(DatasetId(0), EpochIndex(0), 12, 9), ElementsAre());
 }
 

@@ -367,9 +367,9 @@ TEST_F(AdminTest, AShardThatIsNamedTwiceIsRetriedOnceAndAWrongNameRetriesNone) {
   }
   Exchange(request);
   EXPECT_EQ(core->ledger().queue().failed_count(), 3u);
-  const ShardId waiting{DatasetId(0), EpochIndex(0), ShardIndex(3)};
-  EXPECT_THAT(core->RetryShards({grants[0].shard, waiting}, At()),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("FAILED but waiting")));
+  const ShardId todo{DatasetId(0), EpochIndex(0), ShardIndex(3)};
+  EXPECT_THAT(core->RetryShards({grants[0].shard, todo}, At()),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("FAILED but todo")));
   EXPECT_EQ(core->ledger().queue().failed_count(), 3u);
   EXPECT_EQ(core->RetryShards({grants[0].shard, grants[0].shard}, At()).value(), 1u);
   EXPECT_EQ(EventOf("shards-retried"), ": 1 shard");

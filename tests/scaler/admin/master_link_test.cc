@@ -121,6 +121,12 @@ class MasterLinkTest : public ::testing::Test {
   std::unique_ptr<MasterLink> link_;
 };
 
+TEST(PhaseOfTest, AStateThatIsNotKnownHasANameToo) {
+  EXPECT_EQ(ToString(PhaseOf(v1::JOB_STATE_SUCCEEDED)), "succeeded");
+  EXPECT_EQ(PhaseOf(static_cast<v1::JobState>(99)), JobPhase::kUnknown);
+  EXPECT_EQ(ToString(PhaseOf(static_cast<v1::JobState>(99))), "unknown");
+}
+
 TEST_F(MasterLinkTest, DeliversInOrderAndFillsTheReportIn) {
   Connect();
   link_->Tell(Report("worker-0", false));
