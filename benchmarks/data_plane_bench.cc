@@ -25,7 +25,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "benchmarks/bench_lane.h"
-#include "sharding/partition_map.h"
+#include "sharding/partition_of.h"
 
 namespace muster::ps {
 namespace {

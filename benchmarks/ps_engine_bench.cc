@@ -20,7 +20,7 @@
 #include "base/random.h"
 #include "ps/engine/optimizer.h"
 #include "ps/engine/partition.h"
-#include "sharding/partition_map.h"
+#include "sharding/partition_of.h"
 
 namespace muster::ps {
 namespace {

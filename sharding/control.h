@@ -11,15 +11,12 @@
 #include "sharding/metrics.h"
 #include "sharding/node_figures.h"
 #include "sharding/partition_map.h"
-#include "sharding/stream/stream_types.h"
 #include "sharding/table_spec.h"
 #include "sharding/types.h"
 
 /// The messages of the control plane as plain values: what the pure cores of master, servers and
 /// workers exchange. proto/control.proto is their form on the wire; field by field the same.
 namespace muster {
-
-enum class DatasetMode : uint8_t { kTrain = 0, kEvaluate = 1 };
 
 /// Offsets [begin, end) of a topic partition. Not every offset is a record.
 struct StreamWork {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sharding/control.h"
+#include "sharding/types.h"
 
 namespace muster {
 

@@ -4,16 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "base/random.h"
 #include "sharding/types.h"
 
 namespace muster {
-
-/// The partition that holds row `key` of `table`, in [0, partition_count). Fixed for ever: stored
-/// state depends on it.
-inline PartitionId PartitionOf(TableId table, uint64_t key, uint32_t partition_count) {
-  return PartitionId(static_cast<uint32_t>(HashWords(table.value(), key) % partition_count));
-}
 
 /// Who owns a partition, and how that ownership began (docs/protocol.md section 5).
 struct PartitionEntry {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "sharding/control.h"
 #include "sharding/interval_set.h"
 #include "sharding/types.h"
 

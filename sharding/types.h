@@ -11,6 +11,9 @@
 namespace muster {
 
 using DatasetId = StrongId<struct DatasetIdTag, uint32_t>;
+enum class DatasetMode : uint8_t { kTrain = 0, kEvaluate = 1 };
+/// A partition of a Kafka topic. Not to be mixed up with PartitionId, a share of the weights.
+using TopicPartition = StrongId<struct TopicPartitionTag, uint32_t>;
 /// Epoch of a dataset, from 0.
 using EpochIndex = StrongId<struct EpochIndexTag, uint32_t>;
 /// Position of a shard in the order in which its epoch runs (after the shuffle), from 0. See

@@ -4,7 +4,7 @@
 #include "base/status.h"
 #include "ps/export/export.h"
 #include "sharding/exported/exported_table.h"
-#include "sharding/partition_map.h"
+#include "sharding/partition_of.h"
 
 namespace muster::ps {
 namespace {

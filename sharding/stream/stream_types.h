@@ -4,14 +4,11 @@
 #include <optional>
 
 #include "base/clock.h"
-#include "base/strong_id.h"
+#include "sharding/types.h"
 
 /// The words of streams: datasets that are a Kafka topic. A stream is cut into shards while its
 /// records arrive; docs/kafka.md says what is promised.
 namespace muster {
-
-/// A partition of a topic. Not to be mixed up with PartitionId, a share of the weights.
-using TopicPartition = StrongId<struct TopicPartitionTag, uint32_t>;
 
 /// Offsets [begin, end) of one topic partition: a shard of a stream. Cut once, by what could be
 /// read at that moment, so it cannot be computed again: it is journaled before it is leased. Not

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sharding/partition_of.h"
 #include "tests/sim/machine/sim_topic.h"
 
 namespace muster::sim {

@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "base/random.h"
 #include "ps/engine/initializer.h"
-#include "sharding/partition_map.h"
+#include "sharding/partition_of.h"
 #include "tests/sim/machine/sim_topic.h"
 
 namespace muster::sim {

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/check.h"
+#include "sharding/partition_of.h"
 
 namespace muster::sdk {
 

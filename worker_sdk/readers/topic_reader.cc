@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "sharding/stream/stream_types.h"
 
 namespace muster::sdk {
 namespace {

@@ -11,7 +11,7 @@
 #include "ps/engine/partition.h"
 #include "ps/export/export.h"
 #include "ps/snapshot/snapshot.h"
-#include "sharding/partition_map.h"
+#include "sharding/partition_of.h"
 #include "tests/support/temp_dir.h"
 
 namespace muster::ps {

@@ -4,6 +4,7 @@
 #include "ps/export/export.h"
 #include "sharding/exported/exported_table.h"
 #include "sharding/exported/sha256.h"
+#include "sharding/partition_of.h"
 #include "tests/ps/export/sample_job.h"
 #include "tests/support/status_matchers.h"
 

@@ -7,6 +7,7 @@
 
 #include "base/mutex.h"
 #include "ps/service/storage.h"
+#include "sharding/partition_of.h"
 
 namespace muster::ps::testing {
 

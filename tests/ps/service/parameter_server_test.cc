@@ -1,3 +1,4 @@
+#include "sharding/partition_of.h"
 #include "tests/ps/service/parameter_server_fixture.h"
 
 namespace muster::ps {

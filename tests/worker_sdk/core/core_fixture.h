@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "sharding/partition_of.h"
 #include "worker_sdk/core/part_sender.h"
 
 /// Small maps and batches for the tests of worker_sdk/core.

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "sharding/partition_of.h"
 #include "tests/support/status_matchers.h"
 
 namespace muster::sdk {

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/random.h"
+#include "sharding/types.h"
+
+namespace muster {
+
+/// The partition that holds row `key` of `table`, in [0, partition_count). Fixed for ever: stored
+/// state depends on it.
+inline PartitionId PartitionOf(TableId table, uint64_t key, uint32_t partition_count) {
+  return PartitionId(static_cast<uint32_t>(HashWords(table.value(), key) % partition_count));
+}
+
+}  // namespace muster
