@@ -1,13 +1,22 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
-#include "cli/query_commands.h"
+#include "cli/job_loader.h"
+#include "cli/output.h"
 #include "scaler/admin/admin_client.h"
 
 /// Whom a verb asks.
 namespace muster {
+
+struct QueryOptions {
+  JobTarget target;
+  /// Asks this master instead of the one that the state directory names.
+  std::string master;
+  OutputFormat output = OutputFormat::kText;
+};
 
 /// The master of the job that runs. NotFound when none does; says what to do.
 absl::StatusOr<std::unique_ptr<AdminClient>> ConnectToMaster(const QueryOptions& options);

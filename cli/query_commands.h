@@ -4,20 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "cli/job_loader.h"
-#include "cli/output.h"
+#include "cli/job_source.h"
 #include "proto/admin.pb.h"
 
 /// The verbs that ask a running job's master, or the state directory of one that does not run. Each
 /// returns the exit code of the process.
 namespace muster {
-
-struct QueryOptions {
-  JobTarget target;
-  /// Asks this master instead of the one that the state directory names.
-  std::string master;
-  OutputFormat output = OutputFormat::kText;
-};
 
 int StatusCommand(const QueryOptions& options);
 int NodesCommand(const QueryOptions& options);
