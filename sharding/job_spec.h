@@ -11,9 +11,6 @@
 
 namespace muster {
 
-/// A training job as the job file describes it: defaults filled in, bounds checked, paths absolute.
-/// A value. docs/job-file.md lists every field with default, bound and whether it may change on
-/// resume.
 /// Where a stream begins, or ends, in every partition of its topic.
 struct StreamBound {
   enum class Kind : uint8_t {
@@ -128,6 +125,9 @@ struct ScalerSpec {
   } worker_count;
 };
 
+/// A training job as the job file describes it: defaults filled in, bounds checked, paths absolute.
+/// A value. docs/job-file.md lists every field with default, bound and whether it may change on
+/// resume.
 struct JobSpec {
   std::string name;
   uint64_t seed = 0;

@@ -221,9 +221,9 @@ class MasterCore {
 
   // master_core_streams.cc
   void TellStreamError(const StreamLook& look, StreamWatch* watch, StepTime at);
-  /// A truncated log is as long as before.
   /// A look has not found the topic.
   void CountGone(DatasetId dataset, StreamWatch* watch, StepTime at);
+  /// A truncated log is as long as before.
   void TellGrownAgain(DatasetId dataset, StreamWatch* watch, StepTime at);
   void TellNewPartitions(const StreamLook& look, size_t known, StepTime at);
   /// False: the job has failed.
