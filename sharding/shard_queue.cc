@@ -31,6 +31,7 @@ ShardQueue::ShardQueue(std::vector<QueueDataset> datasets) : datasets_(std::move
 }
 
 void ShardQueue::AddShards(DatasetId dataset, uint64_t count) {
+  MUSTER_CHECK(dataset.value() < datasets_.size());
   QueueDataset& grown = datasets_[dataset.value()];
   MUSTER_CHECK(grown.open);
   grown.shards += count;
@@ -40,6 +41,7 @@ void ShardQueue::AddShards(DatasetId dataset, uint64_t count) {
 
 void ShardQueue::Close(DatasetId dataset) {
   if (!std::exchange(datasets_[dataset.value()].open, false)) return;
+  MUSTER_CHECK(open_count_ > 0);
   --open_count_;
 }
 
@@ -184,10 +186,14 @@ void ShardQueue::Take(const ShardId& shard) {
   }
   if (index > at.cursor) at.todo.Add(at.cursor, index);
   at.cursor = index + 1;
+  MUSTER_CHECK(at.cursor <= datasets_[shard.dataset.value()].shards);
 }
 
 void ShardQueue::AddTodo(const ShardId& shard) {
-  At(shard.dataset, shard.epoch).todo.Add(shard.index.value());
+  Epoch& at = At(shard.dataset, shard.epoch);
+  const uint64_t index = shard.index.value();
+  MUSTER_CHECK_MSG(index < at.cursor && !at.todo.Contains(index), ToString(shard));
+  at.todo.Add(index);
   uint32_t& frontier = datasets_[shard.dataset.value()].mode == DatasetMode::kTrain
                            ? train_frontier_
                            : evaluate_frontier_;
@@ -204,7 +210,7 @@ void ShardQueue::SetDone(const DoneShard& done) {
   MUSTER_CHECK(done_.empty() || done_.rbegin()->first < done.seq ||
                MUSTER_PLANTED(kReplayKeepsSeq));
   done_.emplace_hint(done_.end(), done.seq, done);
-  done_by_shard_.emplace(done.shard, done.seq);
+  MUSTER_CHECK(done_by_shard_.emplace(done.shard, done.seq).second);
   ++At(done.shard.dataset, done.shard.epoch).done;
 }
 
@@ -212,6 +218,7 @@ void ShardQueue::CommitLeased(const ShardId& shard) {
   MUSTER_CHECK_MSG(StateOf(shard) == ShardState::kLeased, ToString(shard));
   At(shard.dataset, shard.epoch).committed.Add(shard.index.value());
   ++committed_count_;
+  MUSTER_CHECK(committed_count_ + failed_count_ <= shard_count_);
 }
 
 std::vector<DoneShard> ShardQueue::CommitUpTo(DoneSeq last) {
@@ -219,10 +226,12 @@ std::vector<DoneShard> ShardQueue::CommitUpTo(DoneSeq last) {
   while (!done_.empty() && done_.begin()->first <= last) {
     const DoneShard done = done_.begin()->second;
     Epoch& at = At(done.shard.dataset, done.shard.epoch);
+    MUSTER_CHECK_MSG(at.done > 0 && !at.committed.Contains(done.shard.index.value()),
+                     ToString(done.shard));
     at.committed.Add(done.shard.index.value());
     --at.done;
     ++committed_count_;
-    done_by_shard_.erase(done.shard);
+    MUSTER_CHECK(done_by_shard_.erase(done.shard) == 1);
     done_.erase(done_.begin());
     result.push_back(done);
   }
@@ -234,8 +243,10 @@ std::vector<DoneShard> ShardQueue::ReplayAfter(DoneSeq cut) {
   auto first = done_.upper_bound(cut);
   for (auto it = first; it != done_.end(); ++it) {
     result.push_back(it->second);
-    done_by_shard_.erase(it->second.shard);
-    --At(it->second.shard.dataset, it->second.shard.epoch).done;
+    Epoch& at = At(it->second.shard.dataset, it->second.shard.epoch);
+    MUSTER_CHECK_MSG(at.done > 0 && done_by_shard_.erase(it->second.shard) == 1,
+                     ToString(it->second.shard));
+    --at.done;
     AddTodo(it->second.shard);
   }
   done_.erase(first, done_.end());
@@ -244,13 +255,14 @@ std::vector<DoneShard> ShardQueue::ReplayAfter(DoneSeq cut) {
 
 void ShardQueue::SetFailed(const ShardId& shard) {
   MUSTER_CHECK_MSG(StateOf(shard) == ShardState::kLeased, ToString(shard));
-  At(shard.dataset, shard.epoch).failed.insert(shard.index.value());
+  MUSTER_CHECK(At(shard.dataset, shard.epoch).failed.insert(shard.index.value()).second);
   ++failed_count_;
 }
 
 void ShardQueue::RetryFailed(const ShardId& shard) {
   MUSTER_CHECK_MSG(StateOf(shard) == ShardState::kFailed, ToString(shard));
-  At(shard.dataset, shard.epoch).failed.erase(shard.index.value());
+  MUSTER_CHECK(At(shard.dataset, shard.epoch).failed.erase(shard.index.value()) == 1);
+  MUSTER_CHECK(failed_count_ > 0);
   --failed_count_;
   AddTodo(shard);
 }
@@ -263,6 +275,7 @@ EpochCounts ShardQueue::Counts(DatasetId dataset, EpochIndex epoch) const {
   counts.done = at->done;
   counts.committed = at->committed.count();
   counts.failed = at->failed.size();
+  MUSTER_CHECK(at->cursor >= at->todo.count() + counts.done + counts.committed + counts.failed);
   counts.leased = at->cursor - at->todo.count() - counts.done - counts.committed - counts.failed;
   return counts;
 }

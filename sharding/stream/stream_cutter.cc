@@ -72,10 +72,12 @@ uint64_t StreamCutter::Limit(const Partition& partition) {
 
 StreamCutter::Cut StreamCutter::Take(Partition* partition, uint64_t end, bool lost) {
   StreamPosition& position = partition->position;
+  MUSTER_CHECK(end > position.cut);
   Cut cut{{position.partition, position.cut, end, next_step_, WallTime{0}}, lost};
   if (!partition->sightings.empty()) cut.range.seen = partition->sightings.front().wall;
   next_step_ += StreamMinibatches(position.cut, end, options_.minibatch_size);
   position.cut = end;
+  MUSTER_CHECK(!position.end.has_value() || position.cut <= *position.end);
   partition->changed = true;
   while (!partition->sightings.empty() && partition->sightings.front().stable_end <= end) {
     partition->sightings.pop_front();
