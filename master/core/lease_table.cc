@@ -9,12 +9,14 @@ namespace muster {
 
 void LeaseTable::Add(Lease lease) {
   const LeaseToken token = lease.token;
+  MUSTER_CHECK(token != LeaseToken());
   MUSTER_CHECK(by_shard_.emplace(lease.shard, token).second);
-  by_worker_[lease.worker].insert(token);
+  MUSTER_CHECK(by_worker_[lease.worker].insert(token).second);
   if (!lease.evaluate) train_.insert(token);
   if (lease.phase != LeasePhase::kQueued) begun_.insert(token);
   lease.progress_at = lease.granted_at;
   MUSTER_CHECK(leases_.emplace(token, std::move(lease)).second);
+  MUSTER_CHECK(leases_.size() == by_shard_.size());
 }
 
 Lease* LeaseTable::Find(LeaseToken token) {
@@ -31,6 +33,7 @@ bool LeaseTable::Update(const HeldLease& held, TimePoint now) {
   auto it = leases_.find(held.token);
   MUSTER_CHECK(it != leases_.end());
   Lease& lease = it->second;
+  MUSTER_CHECK_MSG(lease.shard == held.shard, ToString(lease.shard));
   if (lease.run == held.run && lease.phase == held.phase &&
       lease.minibatches_started == held.minibatches_started) {
     return false;
@@ -59,12 +62,13 @@ Lease LeaseTable::Remove(LeaseToken token) {
   MUSTER_CHECK(it != leases_.end());
   Lease lease = std::move(it->second);
   leases_.erase(it);
-  by_shard_.erase(lease.shard);
-  train_.erase(token);
-  begun_.erase(token);
+  MUSTER_CHECK(by_shard_.erase(lease.shard) == 1);
+  MUSTER_CHECK(train_.erase(token) == (lease.evaluate ? 0u : 1u));
+  MUSTER_CHECK(begun_.erase(token) == (lease.phase == LeasePhase::kQueued ? 0u : 1u));
   auto worker = by_worker_.find(lease.worker);
-  worker->second.erase(token);
+  MUSTER_CHECK(worker != by_worker_.end() && worker->second.erase(token) == 1);
   if (worker->second.empty()) by_worker_.erase(worker);
+  MUSTER_CHECK(leases_.size() == by_shard_.size());
   return lease;
 }
 

@@ -42,6 +42,7 @@ size_t MemoryOf(const FailureRecord& record) {
 class Recount {
  public:
   Recount(uint64_t* bytes, const FailureRecord* record) : bytes_(bytes), record_(record) {
+    MUSTER_CHECK(*bytes_ >= MemoryOf(*record_));
     *bytes_ -= MemoryOf(*record_);
   }
   ~Recount() { *bytes_ += MemoryOf(*record_); }
@@ -208,6 +209,7 @@ void Ledger::MarkDone(const ShardId& shard, LeaseToken token, const std::string&
   rejected_ += metrics.rejected_records;
   pending_.push_back(DoneRecord{done, worker, detail.metrics});
   AddDetail(done.seq, std::move(detail));
+  MUSTER_CHECK(details_.size() == queue_.done().size());
   if (MUSTER_PLANTED(kMetricsWhenDone)) {
     Merge(&totals_[{shard.dataset, shard.epoch}].metrics, metrics);
   }
@@ -267,13 +269,22 @@ void Ledger::AddDetail(DoneSeq seq, DoneDetail detail) {
 Ledger::DoneDetail Ledger::TakeDetail(DoneSeq seq) {
   auto node = details_.extract(seq);
   MUSTER_CHECK(!node.empty());
-  done_bytes_ -= kDoneBytes + node.mapped().worker.size() + MemoryOf(node.mapped().metrics);
+  const uint64_t bytes = kDoneBytes + node.mapped().worker.size() + MemoryOf(node.mapped().metrics);
+  MUSTER_CHECK(done_bytes_ >= bytes);
+  done_bytes_ -= bytes;
   return std::move(node.mapped());
+}
+
+void Ledger::TakeBack(const ShardId& shard, const DoneDetail& detail) {
+  EpochTotals& totals = totals_[{shard.dataset, shard.epoch}];
+  MUSTER_CHECK_MSG(totals.records_done >= detail.records, ToString(shard));
+  totals.records_done -= detail.records;
 }
 
 void Ledger::DropFailures(const ShardId& shard) {
   const auto record = failures_.find(shard);
   if (record == failures_.end()) return;
+  MUSTER_CHECK(failure_bytes_ >= MemoryOf(record->second));
   failure_bytes_ -= MemoryOf(record->second);
   failures_.erase(record);
   dirty_failures_.insert(shard);
@@ -285,20 +296,25 @@ std::vector<Ledger::Committed> Ledger::CommitUpTo(DoneSeq last) {
   MUSTER_CHECK(last <= done_seq_);
   for (const DoneShard& done : queue_.CommitUpTo(last)) {
     DoneDetail detail = TakeDetail(done.seq);
-    totals_[{done.shard.dataset, done.shard.epoch}].records_done -= detail.records;
+    TakeBack(done.shard, detail);
     MergeCommitted(done.shard, detail.metrics, detail.records);
     result.push_back({done, std::move(detail.worker), detail.records});
   }
   pending_.push_back(EraseDone{commit_seq_.Next(), last});
   commit_seq_ = last;
+  MUSTER_CHECK(details_.empty() || details_.begin()->first > commit_seq_ ||
+               MUSTER_PLANTED(kReplayKeepsSeq));
   return result;
 }
 
 std::vector<DoneShard> Ledger::ReplayAfter(DoneSeq cut) {
+  MUSTER_CHECK(cut >= commit_seq_ || MUSTER_PLANTED(kCommitAtMaxCut) ||
+               MUSTER_PLANTED(kOlderSnapshot) || MUSTER_PLANTED(kManifestNotJournaled));
   std::vector<DoneShard> result = queue_.ReplayAfter(cut);
   for (const DoneShard& done : result) {
     const DoneDetail detail = TakeDetail(done.seq);
-    totals_[{done.shard.dataset, done.shard.epoch}].records_done -= detail.records;
+    TakeBack(done.shard, detail);
+    MUSTER_CHECK(rejected_ >= detail.metrics.rejected_records);
     rejected_ -= detail.metrics.rejected_records;
 #ifdef MUSTER_PLANTED_BUGS
     replayed_[done.shard] = done.seq;
@@ -317,10 +333,13 @@ std::vector<StreamTable::NewShard> Ledger::CutStream(DatasetId dataset, TimePoin
   std::vector<StreamTable::NewShard> added;
   if (!queue_.IsOpen(dataset)) return added;
   const EpochCounts counts = queue_.Counts(dataset, EpochIndex(0));
+  MUSTER_CHECK(counts.shards >= counts.done + counts.committed + counts.failed);
   const uint64_t open = counts.shards - counts.done - counts.committed - counts.failed;
   const uint64_t open_max = plan_[dataset.value()].stream->open_ranges_max;
   if (open < open_max) added = streams_.CutDue(dataset, open_max - open, now);
   queue_.AddShards(dataset, added.size());
+  MUSTER_CHECK(added.empty() || added.back().shard.index.value() + 1 ==
+                                    queue_.Counts(dataset, EpochIndex(0)).shards);
   if (streams_.AtEnd(dataset)) queue_.Close(dataset);
   return added;
 }
@@ -350,6 +369,7 @@ Ledger::Charged Ledger::ChargeTrainer(const ShardId& shard, LeaseToken token,
   FailureRecord& record = failures_[shard];
   const Recount recount(&failure_bytes_, &record);
   record.shard = shard;
+  MUSTER_CHECK_MSG(!record.failed, ToString(shard));
   if (token <= record.charged && !MUSTER_PLANTED(kChargedAgain)) return Charged::kAlready;
   record.charged = token;
   ++record.failures;
@@ -372,6 +392,7 @@ void Ledger::Retry(const ShardId& shard) {
   queue_.RetryFailed(shard);
   FailureRecord& record = failures_[shard];
   const Recount recount(&failure_bytes_, &record);
+  MUSTER_CHECK_MSG(record.failed, ToString(shard));
   record.failed = false;
   record.reasons.clear();
   if (std::exchange(record.lost, false)) streams_.OnRetried(shard);

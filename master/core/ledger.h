@@ -119,6 +119,8 @@ class Ledger {
   void MergeNamed(const EpochKey& epoch, const ShardMetrics& metrics);
   void AddDetail(DoneSeq seq, DoneDetail detail);
   DoneDetail TakeDetail(DoneSeq seq);
+  /// It is DONE no longer.
+  void TakeBack(const ShardId& shard, const DoneDetail& detail);
   void DropFailures(const ShardId& shard);
   void AddReason(std::string_view reason, FailureRecord* record);
   /// Records of a shard that is done with these metrics.
