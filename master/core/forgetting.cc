@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "base/planted_bug.h"
 
 namespace muster {
@@ -11,6 +12,7 @@ Forgetting::Forgetting(MasterIncarnation incarnation, Shards committed)
     : base_(incarnation, 0), recovered_(std::move(committed)) {}
 
 void Forgetting::OnLeased(const ShardId& shard, LeaseToken token) {
+  MUSTER_CHECK(token != LeaseToken());
   LeaseToken& newest = newest_[shard];
   newest = MUSTER_PLANTED(kNewestIsLast) ? token : std::max(newest, token);
 }
@@ -44,6 +46,9 @@ void Forgetting::Update(LeaseToken floor) {
   const bool again = restored_ && !state_.shards.empty() && !MUSTER_PLANTED(kForgetOnce);
   restored_ = false;
   if (!changed && !again) return;
+  MUSTER_CHECK(floor >= state_.floor || MUSTER_WEAKENED(kBusyGrace) ||
+               MUSTER_WEAKENED(kRevivedLease) || MUSTER_PLANTED(kTokensAgain) ||
+               MUSTER_PLANTED(kDoneWithoutLease));
   state_.floor = floor;
   state_.version = LeaseToken(base_.incarnation(), ++versions_).value();
 }

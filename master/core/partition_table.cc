@@ -47,6 +47,7 @@ void PartitionTable::Restore(uint32_t id, ServerIncarnation incarnation, Restore
   entry.since = entry.epoch;
   entry.copy = OwnerEpoch();
   entry.restored = true;
+  MUSTER_CHECK(entry.restored_at < restore_epoch_ || MUSTER_PLANTED(kRestoreEpochStays));
   entry.restored_at = restore_epoch_;
   partition.reported = OwnerEpoch();
   partition.asked.reset();
@@ -71,6 +72,7 @@ PartitionTable::Restored PartitionTable::BeginRun(uint32_t servers) {
   }
   const std::vector<ServerId> owners =
       Place(current, slots, static_cast<uint32_t>(partitions_.size()));
+  MUSTER_CHECK(owners.size() == partitions_.size());
   version_ = version_.Next();
   restore_epoch_ = restore_epoch_.Next();
   Restored restored;
@@ -83,6 +85,7 @@ PartitionTable::Restored PartitionTable::BeginRun(uint32_t servers) {
 
 PartitionTable::Restored PartitionTable::ServerReplaced(ServerId server,
                                                         ServerIncarnation incarnation) {
+  MUSTER_CHECK(incarnation != ServerIncarnation());
   Restored restored;
   version_ = version_.Next();
   for (uint32_t id = 0; id < partitions_.size(); ++id) {
@@ -171,6 +174,7 @@ bool PartitionTable::Accept(ServerId server, ServerIncarnation incarnation,
     if (!kept.contains(file.name)) unused->push_back(file.name);
   }
   const DoneSeq before = partition.manifest.cut;
+  MUSTER_CHECK(next.cut >= before || MUSTER_PLANTED(kOlderSnapshot));
   if (at_min_cut_ > 0 && before == min_cut_ && next.cut > min_cut_) --at_min_cut_;
   partition.manifest = next;
   partition.accepted_at = at.now;
@@ -197,6 +201,7 @@ void PartitionTable::AskSnapshots(ServerId server, ServerIncarnation incarnation
       const bool hurry = schedule.urgent || partition.manifest.cut < schedule.urgent_cut;
       if (!(behind && (due || hurry)) && !(due && schedule.training)) continue;
     }
+    MUSTER_CHECK(partition.manifest.cut <= schedule.done_seq);
     partition.last_asked = schedule.now;
     partition.asked =
         Asked{SnapshotNumber(incarnation_, ++snapshot_count_), schedule.done_seq, schedule.now};
@@ -246,6 +251,7 @@ DoneSeq PartitionTable::MinCut() {
     }
     if (cut == min_cut_) ++at_min_cut_;
   }
+  MUSTER_CHECK(at_min_cut_ > 0 && at_min_cut_ <= partitions_.size());
   return min_cut_;
 }
 
