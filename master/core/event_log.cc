@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/check.h"
 #include "base/text.h"
 
 namespace muster {
@@ -25,6 +26,7 @@ std::vector<EventRecord> EventLog::After(uint64_t after, size_t limit) const {
 }
 
 void EventLog::Collect(std::vector<Mutation>* mutations) {
+  MUSTER_CHECK(collected_ <= newest());
   for (auto it = events_.upper_bound(collected_); it != events_.end(); ++it) {
     mutations->push_back(it->second);
   }

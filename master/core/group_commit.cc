@@ -25,6 +25,7 @@ std::vector<Mutation> GroupCommit::Step(std::vector<Item> items, StepTime at) {
 }
 
 std::vector<std::string> GroupCommit::Synced() {
+  MUSTER_CHECK(items_.empty() || items_.size() == statuses_.size());
   for (size_t i = 0; i < items_.size(); ++i) items_[i].answer(statuses_[i]);
   items_.clear();
   return core_->TakeUnusedFiles();

@@ -1,5 +1,7 @@
 #include "master/core/hand_backs.h"
 
+#include "base/check.h"
+
 namespace muster {
 
 bool HandBacks::Count(const ShardId& shard, LeaseToken token, uint32_t minibatches) {
@@ -11,6 +13,7 @@ bool HandBacks::Count(const ShardId& shard, LeaseToken token, uint32_t minibatch
     counted.without_progress = 0;
     return false;
   }
+  MUSTER_CHECK(counted.without_progress < kWithoutProgressMax);
   if (++counted.without_progress < kWithoutProgressMax) return false;
   counted.without_progress = 0;
   return true;

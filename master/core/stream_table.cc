@@ -63,9 +63,11 @@ std::vector<StreamTable::NewShard> StreamTable::CutDue(DatasetId dataset, uint64
   for (const StreamCutter::Cut& cut : stream.cutter.CutDue(ranges_max, now)) {
     const ShardId shard{dataset, EpochIndex(0), stream.next_shard};
     stream.next_shard = stream.next_shard.Next();
-    stream.open[cut.range.partition][cut.range.begin] = shard.index;
+    const bool first_cut =
+        stream.open[cut.range.partition].insert_or_assign(cut.range.begin, shard.index).second;
+    MUSTER_CHECK_MSG(first_cut || MUSTER_PLANTED(kCutNotJournaled), ToString(shard));
     stream.changed = true;
-    ranges_[shard] = cut.range;
+    MUSTER_CHECK_MSG(ranges_.emplace(shard, cut.range).second, ToString(shard));
     if (!MUSTER_PLANTED(kRangeNotJournaled)) {
       pending_.push_back(StreamRangeRecord{shard, cut.range});
     }
@@ -111,7 +113,9 @@ void StreamTable::OnRetried(const ShardId& shard) {
   Stream& stream = streams_.at(shard.dataset);
   const StreamRange& range = it->second;
   if (!stream.open[range.partition].emplace(range.begin, shard.index).second) return;
-  stream.lost[range.partition] -= range.end - range.begin;
+  uint64_t& lost = stream.lost[range.partition];
+  MUSTER_CHECK_MSG(lost >= range.end - range.begin, ToString(shard));
+  lost -= range.end - range.begin;
 }
 
 std::vector<StreamTable::Progress> StreamTable::ProgressOf(DatasetId dataset) const {
@@ -129,6 +133,7 @@ std::vector<StreamTable::Progress> StreamTable::ProgressOf(DatasetId dataset) co
       progress.oldest = ranges_.at({dataset, EpochIndex(0), index}).seen;
       progress.open_ranges = open->second.size();
     }
+    MUSTER_CHECK(progress.committed <= view.position.cut || MUSTER_PLANTED(kCutNotJournaled));
     const auto lost = stream.lost.find(view.position.partition);
     if (lost != stream.lost.end()) progress.lost = lost->second;
     const auto within = [&](uint64_t offset) {
