@@ -63,6 +63,7 @@ DeliveryId PartSender::AddPush(const PushIdentity& push, std::shared_ptr<const R
 DeliveryId PartSender::Add(std::optional<PushIdentity> push, std::shared_ptr<const RowBatch> batch,
                            TimePoint now) {
   DeliveryId id = std::exchange(next_delivery_, next_delivery_.Next());
+  MUSTER_CHECK(!deliveries_.contains(id));
   Delivery& delivery = deliveries_[id];
   delivery.push = push;
   delivery.remaining = batch->plan.parts.size();
@@ -79,10 +80,15 @@ bool PartSender::IsOutstandingPush(const Delivery& delivery) {
   return delivery.push.has_value() && delivery.remaining > 0 && !IsQuestion(*delivery.batch);
 }
 
+void PartSender::EndOutstandingPush() {
+  MUSTER_CHECK(outstanding_pushes_ > 0);
+  --outstanding_pushes_;
+}
+
 void PartSender::Cancel(DeliveryId id) {
   auto it = deliveries_.find(id);
   if (it == deliveries_.end()) return;
-  if (IsOutstandingPush(it->second)) --outstanding_pushes_;
+  if (IsOutstandingPush(it->second)) EndOutstandingPush();
   deliveries_.erase(it);
 }
 
@@ -104,6 +110,7 @@ PartSender::Outcome PartSender::OnReply(RequestId id, std::span<const wire::Part
   const float* next_row = rows.get();
   bool block_used = false;
   for (size_t i = 0; i < parts.size(); ++i) {
+    MUSTER_CHECK(request.parts[i] < delivery.parts.size());
     const float* part_rows = next_row;
     if (!delivery.push && parts[i].code == wire::PartCode::kOk) {
       next_row += delivery.batch->plan.parts[request.parts[i]].value_count;
@@ -149,7 +156,7 @@ PartSender::Outcome PartSender::OnReply(RequestId id, std::span<const wire::Part
   if (delivery.remaining > 0) return outcome;
   outcome.finished = request.delivery;
   if (delivery.push) {
-    if (!IsQuestion(*delivery.batch)) --outstanding_pushes_;
+    if (!IsQuestion(*delivery.batch)) EndOutstandingPush();
     deliveries_.erase(found);
   }
   return outcome;
@@ -157,6 +164,7 @@ PartSender::Outcome PartSender::OnReply(RequestId id, std::span<const wire::Part
 
 void PartSender::Settle(Delivery* delivery, uint32_t part, bool in_rows, Outcome* outcome) {
   PartState& state = delivery->parts[part];
+  MUSTER_CHECK(state.state != State::kOk && delivery->remaining > 0);
   state.state = State::kOk;
   --delivery->remaining;
   if (!delivery->push) return;
@@ -231,6 +239,7 @@ bool PartSender::OnRefused(RequestId id, TimePoint now) {
 }
 
 void PartSender::SendAgain(Delivery* delivery, PartState* part, TimePoint now) {
+  MUSTER_CHECK(part->state != State::kOk);
   auto backoff = std::min<std::chrono::nanoseconds>(
       kBackoffMin * (1 << std::min<int>(part->attempts, 6)), kBackoffMax);
   // Up to a quarter more, so that the parts of many workers do not come back in step.
@@ -328,7 +337,7 @@ bool PartSender::Finished(DeliveryId id) const {
 
 PullRows PartSender::TakePull(DeliveryId id) {
   auto it = deliveries_.find(id);
-  MUSTER_CHECK(it != deliveries_.end() && it->second.remaining == 0);
+  MUSTER_CHECK(it != deliveries_.end() && it->second.remaining == 0 && !it->second.push);
   PullRows rows = std::move(it->second.rows);
   deliveries_.erase(it);
   return rows;

@@ -193,6 +193,7 @@ class PartSender {
   DeliveryId Add(std::optional<PushIdentity> push, std::shared_ptr<const RowBatch> batch,
                  TimePoint now);
   static bool IsOutstandingPush(const Delivery& delivery);
+  void EndOutstandingPush();
   void SendAgain(Delivery* delivery, PartState* part, TimePoint now);
   void Settle(Delivery* delivery, uint32_t part, bool in_rows, Outcome* outcome);
   void FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,

@@ -57,7 +57,7 @@ void WorkerCore::Drop(LeaseToken token) {
   if (it == held_.end()) return;
   for (DeliveryId id : it->second.outstanding) {
     sender_.Cancel(id);
-    pushes_.erase(id);
+    MUSTER_CHECK(pushes_.erase(id) == 1);
   }
   std::erase(queue_, token);
   held_.erase(it);
@@ -67,6 +67,7 @@ std::optional<ShardRun> WorkerCore::TakeShard() {
   if (queue_.empty() || ended_) return std::nullopt;
   Held& held = held_.at(queue_.front());
   queue_.pop_front();
+  MUSTER_CHECK(held.phase == LeasePhase::kQueued);
   held.phase = LeasePhase::kComputing;
   urgent_ = true;  // another one may be fetched
   ShardRun run{held.grant, held.run};
@@ -117,6 +118,7 @@ void WorkerCore::CountDelays(DatasetId dataset, const std::vector<TimePoint>& bo
 std::string WorkerCore::CompleteShard(LeaseToken token, RunNumber run, ShardMetrics metrics) {
   Held* held = Find(token, run);
   if (held == nullptr) return "";
+  MUSTER_CHECK(held->phase == LeasePhase::kComputing && !held->completed);
   held->phase = LeasePhase::kPushing;
   held->completed = true;
   if (run == RunNumber()) held->metrics = std::move(metrics);
@@ -166,7 +168,7 @@ void WorkerCore::OnReply(const SendRequest& request, std::span<const wire::PartR
   auto push = pushes_.find(*outcome.finished);
   if (push == pushes_.end()) return;
   Held& held = held_.at(push->second.token);
-  held.outstanding.erase(*outcome.finished);
+  MUSTER_CHECK(held.outstanding.erase(*outcome.finished) == 1);
   CountDelays(held.grant.shard.dataset, push->second.born, now);
   const LeaseToken token = push->second.token;
   pushes_.erase(push);
@@ -232,6 +234,7 @@ void WorkerCore::Ask(LeaseToken token, const ConfirmedParts::Minibatch& doubted)
 
 void WorkerCore::RunAgain(LeaseToken token) {
   Held& held = held_.at(token);
+  MUSTER_CHECK(held.completed && (held.outstanding.empty() || MUSTER_PLANTED(kDoneEarly)));
   held.run = held.run.Next();
   held.phase = LeasePhase::kQueued;
   held.completed = false;
@@ -294,6 +297,7 @@ WorkerExchangeRequest WorkerCore::BeginExchange(const WorkerTimes& times, TimePo
     request.held.push_back({held.grant.shard, token, held.grant.restore_epoch, held.run, held.phase,
                             held.minibatches_started});
     if (held.done()) {
+      MUSTER_CHECK(held.completed);
       request.done.push_back(
           {held.grant.shard, token, *held.settled_under, held.run, held.metrics});
     }
