@@ -150,8 +150,8 @@ std::optional<ApplyResult> Partition::Apply(const Part& part, PartProgress* prog
   State& state = *state_;
   ShardId shard = part.shard;
   if (MUSTER_PLANTED(kPushIdHasToken)) shard.index = ShardIndex(part.token.value());
+  MUSTER_CHECK(state.holds_half == (progress->stage == Stage::kApplying));
   if (progress->stage != Stage::kApplying) {
-    MUSTER_CHECK(!state.holds_half);
     // In every slice until it begins: window and floor may have changed since the one before.
     if (auto result = state.Judge(part, shard)) return result;
     progress->stage = Stage::kChecking;
@@ -250,6 +250,7 @@ bool Partition::CopyImage(WorkLimit* work) {
 PartitionImage Partition::TakeImage() {
   State& state = *state_;
   MUSTER_CHECK(state.copying.has_value() && state.copying->next == state.copying->tables.size());
+  MUSTER_CHECK(state.taken.has_value() && state.taken->generation < state.generation);
   PartitionImage image = std::move(state.copying->image);
   for (Table* table : state.copying->tables) {
     RowImage rows = table->TakeImage();
@@ -281,6 +282,7 @@ void Partition::Accepted(SnapshotNumber number) {
   }
   MUSTER_CHECK(state.taken->generation > state.accepted);
   state.accepted = state.taken->generation;
+  MUSTER_CHECK(state.accepted < state.generation);
   state.taken.reset();
   for (const auto& [id, table] : state.tables) table->Accept();
 }

@@ -116,7 +116,10 @@ float* Table::Touch(uint64_t key) {
   if (entry->row() == RowIndex::kNoRow) entry->set_row(Create(key));
   if (entry->generation != generation_) {
     if (copying_ != nullptr && !MUSTER_PLANTED(kImageNotCut)) KeepForImage(*entry);
-    if (entry->generation > accepted_) --imaged_only_;
+    if (entry->generation > accepted_) {
+      MUSTER_CHECK(imaged_only_ > 0);
+      --imaged_only_;
+    }
     changed_.push_back(entry->row());
     entry->generation = generation_;
   }
@@ -189,6 +192,7 @@ void Table::SetValues(uint64_t key, std::span<const float> values) {
 }
 
 void Table::SetRow(uint64_t key, std::span<const float> row) {
+  MUSTER_CHECK(row.size() == floats_per_row());
   index_.Reserve(1);
   RowIndex::Entry* entry = index_.FindOrInsert(key);
   if (entry->row() == RowIndex::kNoRow) {
@@ -226,6 +230,7 @@ void Table::CopyRow(uint32_t row, WorkLimit* work) {
 }
 
 bool Table::CopyImage(WorkLimit* work) {
+  MUSTER_CHECK(copying_ != nullptr);
   while (copying_->row < copying_->image.bound()) {
     if (work->spent()) return false;
     CopyRow(copying_->row++, work);
@@ -261,6 +266,7 @@ bool Table::CopyLists(WorkLimit* work) {
 }
 
 RowImage Table::TakeImage() {
+  MUSTER_CHECK(copying_ != nullptr);
   return std::exchange(copying_, nullptr)->image.Take();
 }
 
