@@ -137,6 +137,7 @@ void OwnedPartitions::Apply(const LaneCommands& commands) {
 void OwnedPartitions::Own(const OwnCommand& command) {
   Slot* const slot = Find(command.partition.value());
   if (slot == nullptr || command.epoch < slot->told) return;
+  MUSTER_CHECK(slot->epoch <= slot->told);
   const bool repeat = command.epoch == slot->told;
   slot->told = command.epoch;
   const bool has_state = slot->partition != nullptr || slot->load.has_value();
@@ -210,6 +211,7 @@ void OwnedPartitions::Loaded(uint64_t load_id, absl::StatusOr<std::unique_ptr<Pa
     news_ = true;
     return;
   }
+  MUSTER_CHECK(slot->load->started);
   ++counters_.partitions_restored;
   const Manifest manifest = slot->load->manifest;
   Serve(&*slot, *std::move(partition), manifest);
@@ -231,6 +233,7 @@ void OwnedPartitions::Accept(const AcceptedSnapshot& accepted) {
     return;
   }
   const Outstanding& outstanding = *slot->outstanding;
+  MUSTER_CHECK(outstanding.chain.number == outstanding.number);
   if (outstanding.with_file) slot->partition->Accepted(outstanding.number);
   if (outstanding.chain.files.size() == 1) slot->force_base = false;
   slot->accepted = outstanding.chain;
@@ -258,6 +261,7 @@ void OwnedPartitions::WantSnapshot(const SnapshotCommand& command, uint64_t sequ
       if (MUSTER_WEAKENED(kLateBase)) slot->force_base = true;
     }
   }
+  MUSTER_CHECK(wanted_.contains(command.partition) == slot->wanted.has_value());
   slot->wanted = command;
   wanted_.insert(command.partition);
 }
@@ -266,6 +270,7 @@ bool OwnedPartitions::BeginImage(TimePoint now) {
   if (now < snapshots_not_before_ || copying_.has_value()) return false;
   for (auto it = wanted_.begin(); it != wanted_.end();) {
     Slot* const slot = Find(it->value());
+    MUSTER_CHECK(slot != nullptr && slot->partition != nullptr && slot->wanted.has_value());
     const bool half = slot->partition->holds_half() && !MUSTER_PLANTED(kHalfInImage);
     if (half) image_waits_ = true;
     if (slot->outstanding.has_value() || half) {
@@ -280,6 +285,7 @@ bool OwnedPartitions::BeginImage(TimePoint now) {
 }
 
 bool OwnedPartitions::BeginSnapshot(Slot* slot, const SnapshotCommand& command) {
+  MUSTER_CHECK(!slot->outstanding.has_value());
   Outstanding& outstanding = slot->outstanding.emplace(Outstanding{});
   outstanding.number = command.number;
   outstanding.cut = command.cut;
@@ -298,10 +304,11 @@ bool OwnedPartitions::BeginSnapshot(Slot* slot, const SnapshotCommand& command) 
 
 OwnedPartitions::Copy OwnedPartitions::CopyImage(WorkLimit* work, SnapshotJob* job) {
   if (!copying_.has_value()) return Copy::kGone;
-  Partition* const partition = Find(copying_->partition.value())->partition.get();
-  if (!partition->CopyImage(work)) return Copy::kMore;
+  Slot* const slot = Find(copying_->partition.value());
+  MUSTER_CHECK(slot != nullptr && slot->partition != nullptr);
+  if (!slot->partition->CopyImage(work)) return Copy::kMore;
   *job = *std::exchange(copying_, std::nullopt);
-  job->image = partition->TakeImage();
+  job->image = slot->partition->TakeImage();
   return Copy::kDone;
 }
 
