@@ -7,6 +7,11 @@
 /// it. Real processes can be given one bug, by other means: PlantedBugs of
 /// master/core/core_options.h, which no release build has.
 ///
+/// A rule is a predicate with a name, and the bug takes it out in its one condition. What a bug
+/// does instead, where a condition does not say it, is a function whose body is in
+/// tests/sim/planted_bodies.cc: MUSTER_PLANTED_BODY declares it, and MUSTER_PLANTED_CALL calls it;
+/// elsewhere there is nothing to declare, and the call is the constant false.
+///
 /// Where one rule makes up for another, taking out either shows nothing: the bug is planted with a
 /// *weakening*, something that the protocol allows and this implementation does not do. Alone, a
 /// weakening must do no harm. `MUSTER_WEAKENED(weakening)` is as MUSTER_PLANTED.
@@ -188,10 +193,14 @@ inline Weakening weakening = Weakening::kNone;
 
 #define MUSTER_PLANTED(bug) (::muster::planted_bug == ::muster::PlantedBug::bug)
 #define MUSTER_WEAKENED(weaker) (::muster::weakening == ::muster::Weakening::weaker)
+#define MUSTER_PLANTED_BODY(...) __VA_ARGS__
+#define MUSTER_PLANTED_CALL(call) (call)
 
 #else
 
 #define MUSTER_PLANTED(bug) false
 #define MUSTER_WEAKENED(weaker) false
+#define MUSTER_PLANTED_BODY(...) static_assert(true)
+#define MUSTER_PLANTED_CALL(call) false
 
 #endif

@@ -235,12 +235,7 @@ void PartitionTable::FillCommands(ServerId server, ServerIncarnation incarnation
 }
 
 DoneSeq PartitionTable::MinCut() {
-  if (MUSTER_PLANTED(kCommitAtMaxCut)) {
-    for (const Partition& partition : partitions_) {
-      min_cut_ = std::max(min_cut_, partition.manifest.cut);
-    }
-    return min_cut_;
-  }
+  if (MUSTER_PLANTED_CALL(CommitAtMaxCut())) return min_cut_;
   if (at_min_cut_ > 0) return min_cut_;
   min_cut_ = partitions_.front().manifest.cut;
   for (const Partition& partition : partitions_) {

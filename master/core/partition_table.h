@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/planted_bug.h"
 #include "master/core/durable_state.h"
 #include "sharding/control.h"
 #include "sharding/partition_map.h"
@@ -130,6 +131,7 @@ class PartitionTable {
     return partition.entry.owner == server && partition.entry.owner_incarnation == incarnation;
   }
   void Restore(uint32_t id, ServerIncarnation incarnation, Restored* restored);
+  MUSTER_PLANTED_BODY(bool CommitAtMaxCut());
 
   MasterIncarnation incarnation_;
   MapVersion version_;
