@@ -22,6 +22,11 @@ bool GoesOnFrom(const Manifest& before, const Manifest& next) {
   return kept.empty() || std::ranges::equal(kept, before.files);
 }
 
+/// Whether a replay after cut `a` undoes what one after `b` leaves.
+bool ReplaysMore(DoneSeq a, DoneSeq b) {
+  return MUSTER_PLANTED(kReplayLargest) ? a > b : a < b;
+}
+
 }  // namespace
 
 PartitionTable::PartitionTable(uint32_t partitions, MasterIncarnation incarnation,
@@ -52,11 +57,9 @@ void PartitionTable::Restore(uint32_t id, ServerIncarnation incarnation, Restore
   partition.reported = OwnerEpoch();
   partition.asked.reset();
   partition.traffic.reset();
-  restored->replay_after = restored->partitions == 0
-                               ? partition.manifest.cut
-                               : std::min(restored->replay_after, partition.manifest.cut);
-  if (MUSTER_PLANTED(kReplayLargest)) {
-    restored->replay_after = std::max(restored->replay_after, partition.manifest.cut);
+  const DoneSeq cut = partition.manifest.cut;
+  if (restored->partitions == 0 || ReplaysMore(cut, restored->replay_after)) {
+    restored->replay_after = cut;
   }
   ++restored->partitions;
   if (!MUSTER_PLANTED(kOwnerNotJournaled)) dirty_.insert(id);
