@@ -22,6 +22,12 @@ bool GoesOnFrom(const Manifest& before, const Manifest& next) {
   return kept.empty() || std::ranges::equal(kept, before.files);
 }
 
+/// The cut of a snapshot: every shard DONE up to it is in its rows. It is that of the command, for
+/// what became DONE since may not be in them.
+DoneSeq CutOf(const Manifest& snapshot, DoneSeq done_seq) {
+  return MUSTER_PLANTED(kCutAtAcceptance) ? done_seq : snapshot.cut;
+}
+
 /// Whether a replay after cut `a` undoes what one after `b` leaves.
 bool ReplaysMore(DoneSeq a, DoneSeq b) {
   return MUSTER_PLANTED(kReplayLargest) ? a > b : a < b;
@@ -176,15 +182,12 @@ bool PartitionTable::Accept(ServerId server, ServerIncarnation incarnation,
   for (const SnapshotFile& file : partition.manifest.files) {
     if (!kept.contains(file.name)) unused->push_back(file.name);
   }
-  const DoneSeq before = partition.manifest.cut;
-  MUSTER_CHECK(next.cut >= before || MUSTER_PLANTED(kOlderSnapshot));
-  if (at_min_cut_ > 0 && before == min_cut_ && next.cut > min_cut_) --at_min_cut_;
+  const DoneSeq before = partition.manifest.cut, cut = CutOf(next, at.done_seq);
+  MUSTER_CHECK(cut >= before || MUSTER_PLANTED(kOlderSnapshot));
+  if (at_min_cut_ > 0 && before == min_cut_ && cut > min_cut_) --at_min_cut_;
   partition.manifest = next;
+  partition.manifest.cut = cut;
   partition.accepted_at = at.now;
-  if (MUSTER_PLANTED(kCutAtAcceptance)) {
-    partition.manifest.cut = at.done_seq;
-    at_min_cut_ = 0;
-  }
   if (!MUSTER_PLANTED(kManifestNotJournaled)) dirty_.insert(id);
   return true;
 }
