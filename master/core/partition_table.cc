@@ -11,15 +11,28 @@
 namespace muster {
 namespace {
 
-/// The chain that counts, that and the file which this snapshot wrote, or such a file alone. One
-/// that shares a part of it would lose the rows of the files left out, and older files may be
-/// deleted.
+bool AddsItsOwnFile(const Manifest& next) {
+  return next.files.back().number == next.number || MUSTER_PLANTED(kAnyLastFile);
+}
+
+/// Or nothing of it. A part of the chain would lose the rows of the files left out, and older files
+/// may be deleted.
+bool KeepsWholeChain(const Manifest& before, const Manifest& next) {
+  const auto kept = std::span(next.files).first(next.files.size() - 1);
+  return kept.empty() || std::ranges::equal(kept, before.files) || MUSTER_PLANTED(kChainShared);
+}
+
+/// The chain that counts, that and the file which this snapshot wrote, or such a file alone.
 bool GoesOnFrom(const Manifest& before, const Manifest& next) {
   if (next.files == before.files) return true;
-  if (next.files.empty()) return false;
-  if (next.files.back().number != next.number && !MUSTER_PLANTED(kAnyLastFile)) return false;
-  const auto kept = std::span(next.files).first(next.files.size() - 1);
-  return kept.empty() || std::ranges::equal(kept, before.files);
+  return !next.files.empty() && AddsItsOwnFile(next) && KeepsWholeChain(before, next);
+}
+
+/// Whether the snapshot may take the place of the one that counts: it is newer, and its chain has
+/// what that one's has.
+bool MayReplace(const Manifest& before, const Manifest& next) {
+  if (MUSTER_PLANTED(kOlderSnapshot)) return true;
+  return next.number > before.number && next.cut >= before.cut && GoesOnFrom(before, next);
 }
 
 /// The cut of a snapshot: every shard DONE up to it is in its rows. It is that of the command, for
@@ -156,6 +169,13 @@ void PartitionTable::TakeTraffic(ServerId server, ServerIncarnation incarnation,
   }
 }
 
+bool PartitionTable::IsFromOwner(const Partition& partition, ServerId server,
+                                 ServerIncarnation incarnation, OwnerEpoch epoch) const {
+  if (MUSTER_PLANTED(kFormerOwner)) return true;
+  return incarnation != ServerIncarnation() && OwnedBy(partition, server, incarnation) &&
+         partition.entry.epoch == epoch;
+}
+
 bool PartitionTable::Accept(ServerId server, ServerIncarnation incarnation,
                             const SnapshotReport& report, const Acceptance& at,
                             std::vector<std::string>* unused) {
@@ -163,14 +183,9 @@ bool PartitionTable::Accept(ServerId server, ServerIncarnation incarnation,
   if (id >= partitions_.size()) return false;
   Partition& partition = partitions_[id];
   const Manifest& next = report.manifest;
-  const bool owner =
-      OwnedBy(partition, server, incarnation) && partition.entry.epoch == report.epoch;
-  const bool newer = next.number > partition.manifest.number &&
-                     next.cut >= partition.manifest.cut &&
-                     (GoesOnFrom(partition.manifest, next) || MUSTER_PLANTED(kChainShared));
-  if (!(owner || MUSTER_PLANTED(kFormerOwner)) || !(newer || MUSTER_PLANTED(kOlderSnapshot)) ||
-      next.number.incarnation() != incarnation_ || next.number.count() > snapshot_count_ ||
-      next.cut > at.done_seq) {
+  if (!IsFromOwner(partition, server, incarnation, report.epoch) ||
+      !MayReplace(partition.manifest, next) || next.number.incarnation() != incarnation_ ||
+      next.number.count() > snapshot_count_ || next.cut > at.done_seq) {
     return false;
   }
   if (partition.asked.has_value() && partition.asked->number == next.number) {

@@ -130,6 +130,10 @@ class PartitionTable {
   bool OwnedBy(const Partition& partition, ServerId server, ServerIncarnation incarnation) const {
     return partition.entry.owner == server && partition.entry.owner_incarnation == incarnation;
   }
+  /// Whether what the process said under this epoch is what the partition's owner says now. Nobody
+  /// owns a partition that waits for a process.
+  bool IsFromOwner(const Partition& partition, ServerId server, ServerIncarnation incarnation,
+                   OwnerEpoch epoch) const;
   void Restore(uint32_t id, ServerIncarnation incarnation, Restored* restored);
   MUSTER_PLANTED_BODY(bool CommitAtMaxCut());
 
