@@ -11,6 +11,10 @@ namespace muster {
 Forgetting::Forgetting(MasterIncarnation incarnation, Shards committed)
     : base_(incarnation, 0), recovered_(std::move(committed)) {}
 
+LeaseToken Forgetting::EarlierTokens() const {
+  return MUSTER_PLANTED(kEarlierTokens) ? LeaseToken() : base_;
+}
+
 void Forgetting::OnLeased(const ShardId& shard, LeaseToken token) {
   MUSTER_CHECK(token != LeaseToken());
   LeaseToken& newest = newest_[shard];
@@ -19,7 +23,7 @@ void Forgetting::OnLeased(const ShardId& shard, LeaseToken token) {
 
 void Forgetting::OnCommitted(const ShardId& shard) {
   const auto leased = newest_.find(shard);
-  LeaseToken newest = MUSTER_PLANTED(kEarlierTokens) ? LeaseToken() : base_;
+  LeaseToken newest = EarlierTokens();
   if (leased != newest_.end()) {
     newest = std::max(newest, leased->second);
     newest_.erase(leased);
@@ -29,7 +33,7 @@ void Forgetting::OnCommitted(const ShardId& shard) {
 
 void Forgetting::Update(LeaseToken floor) {
   bool changed = false;
-  if ((base_ < floor || MUSTER_PLANTED(kEarlierTokens)) && !recovered_.empty()) {
+  if (EarlierTokens() < floor && !recovered_.empty()) {
     for (const auto& [epoch, shards] : recovered_) {
       for (const auto& [begin, end] : shards.intervals()) state_.shards[epoch].Add(begin, end);
     }

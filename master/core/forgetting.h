@@ -34,7 +34,9 @@ class Forgetting {
   const ForgetState& state() const { return state_; }
 
  private:
-  /// No token of an earlier incarnation is above it.
+  /// No token of an earlier incarnation is above it: each counts as issued for every shard.
+  LeaseToken EarlierTokens() const;
+
   LeaseToken base_;
   /// Newest tokens of the shards that this incarnation leased and that are not COMMITTED.
   absl::flat_hash_map<ShardId, LeaseToken> newest_;
