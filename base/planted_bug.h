@@ -10,7 +10,8 @@
 /// A rule is a predicate with a name, and the bug takes it out in its one condition. What a bug
 /// does instead, where a condition does not say it, is a function whose body is in
 /// tests/sim/planted_bodies.cc: MUSTER_PLANTED_BODY declares it, and MUSTER_PLANTED_CALL calls it;
-/// elsewhere there is nothing to declare, and the call is the constant false.
+/// elsewhere there is nothing to declare, and the call is the constant false. What a bug must
+/// remember is in a PlantedMemory, which elsewhere is empty.
 ///
 /// Where one rule makes up for another, taking out either shows nothing: the bug is planted with a
 /// *weakening*, something that the protocol allows and this implementation does not do. Alone, a
@@ -18,6 +19,8 @@
 #ifdef MUSTER_PLANTED_BUGS
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string_view>
 
 /// X(enumerator, name, where it belongs, with what it is planted, seeds within which it is found,
@@ -189,6 +192,19 @@ inline constexpr WeakeningText kWeakenings[] = {
 inline PlantedBug planted_bug = PlantedBug::kNone;
 inline Weakening weakening = Weakening::kNone;
 
+template <typename Key, typename Value>
+class PlantedMemory {
+ public:
+  void Keep(const Key& key, const Value& value) { kept_.insert_or_assign(key, value); }
+  std::optional<Value> Of(const Key& key) const {
+    const auto kept = kept_.find(key);
+    return kept == kept_.end() ? std::nullopt : std::optional(kept->second);
+  }
+
+ private:
+  std::map<Key, Value> kept_;
+};
+
 }  // namespace muster
 
 #define MUSTER_PLANTED(bug) (::muster::planted_bug == ::muster::PlantedBug::bug)
@@ -197,6 +213,19 @@ inline Weakening weakening = Weakening::kNone;
 #define MUSTER_PLANTED_CALL(call) (call)
 
 #else
+
+#include <optional>
+
+namespace muster {
+
+template <typename Key, typename Value>
+class PlantedMemory {
+ public:
+  void Keep(const Key&, const Value&) {}
+  std::optional<Value> Of(const Key&) const { return std::nullopt; }
+};
+
+}  // namespace muster
 
 #define MUSTER_PLANTED(bug) false
 #define MUSTER_WEAKENED(weaker) false

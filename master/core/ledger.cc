@@ -194,14 +194,15 @@ uint32_t Ledger::RecordsTrained(const ShardId& shard, const ShardMetrics& metric
   return static_cast<uint32_t>(std::min<uint64_t>(records, metrics.records));
 }
 
+DoneSeq Ledger::SeqFor(const ShardId& shard) const {
+  const DoneSeq next = done_seq_.Next();
+  return MUSTER_PLANTED(kReplayKeepsSeq) ? replayed_.Of(shard).value_or(next) : next;
+}
+
 void Ledger::MarkDone(const ShardId& shard, LeaseToken token, const std::string& worker,
                       const ShardMetrics& metrics) {
   MUSTER_CHECK(!IsEvaluate(shard));
-  DoneShard done{done_seq_.Next(), shard, token};
-#ifdef MUSTER_PLANTED_BUGS
-  const auto before = replayed_.find(shard);
-  if (MUSTER_PLANTED(kReplayKeepsSeq) && before != replayed_.end()) done.seq = before->second;
-#endif
+  const DoneShard done{SeqFor(shard), shard, token};
   queue_.SetDone(done);
   done_seq_ = std::max(done_seq_, done.seq);
   DoneDetail detail{worker, metrics, RecordsTrained(shard, metrics)};
@@ -316,9 +317,7 @@ std::vector<DoneShard> Ledger::ReplayAfter(DoneSeq cut) {
     TakeBack(done.shard, detail);
     MUSTER_CHECK(rejected_ >= detail.metrics.rejected_records);
     rejected_ -= detail.metrics.rejected_records;
-#ifdef MUSTER_PLANTED_BUGS
-    replayed_[done.shard] = done.seq;
-#endif
+    replayed_.Keep(done.shard, done.seq);
   }
   if (!result.empty()) pending_.push_back(EraseDone{result.front().seq, result.back().seq});
   return result;

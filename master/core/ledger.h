@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/planted_bug.h"
 #include "master/core/core_options.h"
 #include "master/core/durable_state.h"
 #include "master/core/stream_table.h"
@@ -114,6 +115,8 @@ class Ledger {
   };
   using EpochKey = std::pair<DatasetId, EpochIndex>;
 
+  /// Of a shard that becomes DONE: larger than every one before, also when it was DONE already.
+  DoneSeq SeqFor(const ShardId& shard) const;
   void MergeCommitted(const ShardId& shard, const ShardMetrics& metrics, uint32_t records);
   /// Adds what has a name that the epoch knows, or for which it has room.
   void MergeNamed(const EpochKey& epoch, const ShardMetrics& metrics);
@@ -139,9 +142,7 @@ class Ledger {
   uint64_t done_bytes_ = 0;
   uint64_t failure_bytes_ = 0;
   std::set<EpochKey> metrics_dropped_, metrics_dropped_told_;
-#ifdef MUSTER_PLANTED_BUGS
-  std::map<ShardId, DoneSeq> replayed_;
-#endif
+  [[no_unique_address]] PlantedMemory<ShardId, DoneSeq> replayed_;
   /// Done and EraseDone, in the order in which they happened.
   std::vector<Mutation> pending_;
   std::set<EpochKey> dirty_epochs_;
