@@ -199,6 +199,11 @@ DoneSeq Ledger::SeqFor(const ShardId& shard) const {
   return MUSTER_PLANTED(kReplayKeepsSeq) ? replayed_.Of(shard).value_or(next) : next;
 }
 
+Ledger::Moment Ledger::MergesAt(const ShardId& shard) const {
+  const bool early = MUSTER_PLANTED(kMetricsWhenDone) && !IsEvaluate(shard);
+  return early ? Moment::kDone : Moment::kCommitted;
+}
+
 void Ledger::MarkDone(const ShardId& shard, LeaseToken token, const std::string& worker,
                       const ShardMetrics& metrics) {
   MUSTER_CHECK(!IsEvaluate(shard));
@@ -211,9 +216,7 @@ void Ledger::MarkDone(const ShardId& shard, LeaseToken token, const std::string&
   pending_.push_back(DoneRecord{done, worker, detail.metrics});
   AddDetail(done.seq, std::move(detail));
   MUSTER_CHECK(details_.size() == queue_.done().size());
-  if (MUSTER_PLANTED(kMetricsWhenDone)) {
-    Merge(&totals_[{shard.dataset, shard.epoch}].metrics, metrics);
-  }
+  if (MergesAt(shard) == Moment::kDone) MergeNamed({shard.dataset, shard.epoch}, metrics);
 }
 
 void Ledger::MarkEvaluated(const ShardId& shard, const ShardMetrics& metrics) {
@@ -226,9 +229,7 @@ void Ledger::MarkEvaluated(const ShardId& shard, const ShardMetrics& metrics) {
 void Ledger::MergeCommitted(const ShardId& shard, const ShardMetrics& metrics, uint32_t records) {
   EpochTotals& totals = totals_[{shard.dataset, shard.epoch}];
   totals.records_committed += records;
-  if (!MUSTER_PLANTED(kMetricsWhenDone) || IsEvaluate(shard)) {
-    MergeNamed({shard.dataset, shard.epoch}, metrics);
-  }
+  if (MergesAt(shard) == Moment::kCommitted) MergeNamed({shard.dataset, shard.epoch}, metrics);
   if (MUSTER_PLANTED(kAucReplaced)) totals.metrics.aucs = metrics.aucs;
   dirty_epochs_.insert({shard.dataset, shard.epoch});
   streams_.OnCommitted(shard);

@@ -117,6 +117,9 @@ class Ledger {
 
   /// Of a shard that becomes DONE: larger than every one before, also when it was DONE already.
   DoneSeq SeqFor(const ShardId& shard) const;
+  enum class Moment { kDone, kCommitted };
+  /// When metrics count: once nothing can undo the run that reported them.
+  Moment MergesAt(const ShardId& shard) const;
   void MergeCommitted(const ShardId& shard, const ShardMetrics& metrics, uint32_t records);
   /// Adds what has a name that the epoch knows, or for which it has room.
   void MergeNamed(const EpochKey& epoch, const ShardMetrics& metrics);
