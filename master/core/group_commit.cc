@@ -17,17 +17,22 @@ std::vector<Mutation> GroupCommit::Step(std::vector<Item> items, StepTime at) {
     ticked_at_ = at.now;
     core_->Tick(at);
   }
-  if (MUSTER_PLANTED(kAnswerUnsynced)) {
-    for (size_t i = 0; i < items_.size(); ++i) items_[i].answer(statuses_[i]);
-    items_.clear();
-  }
+  if (!AnswersWaitForSync()) AnswerAll();
   return core_->TakeMutations();
 }
 
-std::vector<std::string> GroupCommit::Synced() {
+bool GroupCommit::AnswersWaitForSync() {
+  return !MUSTER_PLANTED(kAnswerUnsynced);
+}
+
+void GroupCommit::AnswerAll() {
   MUSTER_CHECK(items_.empty() || items_.size() == statuses_.size());
   for (size_t i = 0; i < items_.size(); ++i) items_[i].answer(statuses_[i]);
   items_.clear();
+}
+
+std::vector<std::string> GroupCommit::Synced() {
+  AnswerAll();
   return core_->TakeUnusedFiles();
 }
 

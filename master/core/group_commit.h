@@ -39,6 +39,10 @@ class GroupCommit {
   std::vector<Item> TakeItems();
 
  private:
+  /// What an answer says may be counted on, so it must outlive a crash of the master.
+  static bool AnswersWaitForSync();
+  void AnswerAll();
+
   MasterCore* const core_;
   const std::chrono::milliseconds tick_;
   TimePoint ticked_at_;
