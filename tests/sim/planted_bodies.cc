@@ -3,6 +3,7 @@
 
 #include "base/planted_bug.h"
 #include "master/core/partition_table.h"
+#include "worker_sdk/core/part_sender.h"
 
 namespace muster {
 
@@ -15,4 +16,22 @@ bool PartitionTable::CommitAtMaxCut() {
   return true;
 }
 
+namespace sdk {
+
+bool PartSender::OkByMistake(wire::PartCode code) {
+  switch (code) {
+    case wire::PartCode::kStaleLease:
+      return MUSTER_PLANTED(kStaleIsOk);
+    case wire::PartCode::kWrongOwner:
+      return MUSTER_PLANTED(kWrongOwnerIsOk);
+    case wire::PartCode::kRetry:
+      return MUSTER_PLANTED(kRetryIsOk);
+    case wire::PartCode::kMissing:
+      return MUSTER_PLANTED(kMissingIsOk);
+    default:
+      return false;
+  }
+}
+
+}  // namespace sdk
 }  // namespace muster

@@ -10,16 +10,6 @@
 namespace muster::sdk {
 namespace {
 
-/// What the answer counts as.
-wire::PartCode CodeOf(const wire::PartReply& reply, bool push) {
-  using wire::PartCode;
-  const bool planted = (MUSTER_PLANTED(kStaleIsOk) && reply.code == PartCode::kStaleLease) ||
-                       (MUSTER_PLANTED(kWrongOwnerIsOk) && reply.code == PartCode::kWrongOwner) ||
-                       (MUSTER_PLANTED(kRetryIsOk) && reply.code == PartCode::kRetry) ||
-                       (MUSTER_PLANTED(kMissingIsOk) && reply.code == PartCode::kMissing);
-  return push && planted ? PartCode::kOk : reply.code;
-}
-
 bool IsQuestion(const RowBatch& batch) {
   return batch.plan.keys.empty();
 }
@@ -92,6 +82,10 @@ void PartSender::Cancel(DeliveryId id) {
   deliveries_.erase(it);
 }
 
+bool PartSender::CountsAsOk(wire::PartCode code, const Delivery& delivery) {
+  return code == wire::PartCode::kOk || (delivery.push && MUSTER_PLANTED_CALL(OkByMistake(code)));
+}
+
 PartSender::Outcome PartSender::OnReply(RequestId id, std::span<const wire::PartReply> parts,
                                         std::shared_ptr<const float[]> rows, TimePoint now) {
   Outcome outcome;
@@ -119,8 +113,7 @@ PartSender::Outcome PartSender::OnReply(RequestId id, std::span<const wire::Part
     const bool awaited = part.state == State::kInFlight && part.request == id;
     if (!awaited && (part.state == State::kOk || !MUSTER_PLANTED(kLateOk))) continue;
     part.refusals = 0;
-    const wire::PartCode code = CodeOf(parts[i], delivery.push.has_value());
-    switch (code) {
+    switch (CountsAsOk(parts[i].code, delivery) ? wire::PartCode::kOk : parts[i].code) {
       case wire::PartCode::kOk:
         Settle(&delivery, request.parts[i], true, &outcome);
         if (!delivery.push) {

@@ -192,6 +192,9 @@ class PartSender {
 
   DeliveryId Add(std::optional<PushIdentity> push, std::shared_ptr<const RowBatch> batch,
                  TimePoint now);
+  /// Whether an answer says that the part is in the rows, or has them: OK does, and nothing else.
+  static bool CountsAsOk(wire::PartCode code, const Delivery& delivery);
+  MUSTER_PLANTED_BODY(static bool OkByMistake(wire::PartCode code));
   static bool IsOutstandingPush(const Delivery& delivery);
   void EndOutstandingPush();
   void SendAgain(Delivery* delivery, PartState* part, TimePoint now);
