@@ -82,6 +82,11 @@ void PartSender::Cancel(DeliveryId id) {
   deliveries_.erase(it);
 }
 
+std::optional<RestoreEpoch> PartSender::SpeaksOf(const PartState& part, RequestId id) const {
+  if (MUSTER_PLANTED(kLateOk) && part.state != State::kOk) return map_->restore_epoch;
+  return IsAwaited(part, id) ? std::optional(part.sent_under) : std::nullopt;
+}
+
 bool PartSender::CountsAsOk(wire::PartCode code, const Delivery& delivery) {
   return code == wire::PartCode::kOk || (delivery.push && MUSTER_PLANTED_CALL(OkByMistake(code)));
 }
@@ -104,26 +109,29 @@ PartSender::Outcome PartSender::OnReply(RequestId id, std::span<const wire::Part
   const float* next_row = rows.get();
   bool block_used = false;
   for (size_t i = 0; i < parts.size(); ++i) {
-    MUSTER_CHECK(request.parts[i] < delivery.parts.size());
+    const uint32_t index = request.parts[i];
+    MUSTER_CHECK(index < delivery.parts.size());
     const float* part_rows = next_row;
     if (!delivery.push && parts[i].code == wire::PartCode::kOk) {
-      next_row += delivery.batch->plan.parts[request.parts[i]].value_count;
+      next_row += delivery.batch->plan.parts[index].value_count;
     }
-    PartState& part = delivery.parts[request.parts[i]];
-    const bool awaited = part.state == State::kInFlight && part.request == id;
-    if (!awaited && (part.state == State::kOk || !MUSTER_PLANTED(kLateOk))) continue;
+    PartState& part = delivery.parts[index];
+    const std::optional<RestoreEpoch> asked_under = SpeaksOf(part, id);
+    if (!asked_under.has_value()) continue;
     part.refusals = 0;
-    switch (CountsAsOk(parts[i].code, delivery) ? wire::PartCode::kOk : parts[i].code) {
+    const bool in_rows = CountsAsOk(parts[i].code, delivery);
+    const PartAnswer answer{delivery.batch->plan.parts[index].partition, in_rows, *asked_under};
+    switch (in_rows ? wire::PartCode::kOk : parts[i].code) {
       case wire::PartCode::kOk:
-        Settle(&delivery, request.parts[i], true, &outcome);
+        Settle(&delivery, index, answer, &outcome);
         if (!delivery.push) {
-          delivery.rows.part_rows[request.parts[i]] = part_rows;
+          delivery.rows.part_rows[index] = part_rows;
           block_used = true;
         }
         break;
       case wire::PartCode::kMissing:
-        if (delivery.push && delivery.batch->plan.parts[request.parts[i]].group_count == 0) {
-          Settle(&delivery, request.parts[i], false, &outcome);
+        if (delivery.push && delivery.batch->plan.parts[index].group_count == 0) {
+          Settle(&delivery, index, answer, &outcome);
         } else {
           SendAgain(&delivery, &part, now);  // nobody asked
         }
@@ -138,8 +146,7 @@ PartSender::Outcome PartSender::OnReply(RequestId id, std::span<const wire::Part
         break;
       case wire::PartCode::kWrongOwner:
         wants_map_ = true;
-        SendAgain(&delivery, &part, now);
-        break;
+        [[fallthrough]];
       case wire::PartCode::kRetry:
         SendAgain(&delivery, &part, now);
         break;
@@ -155,14 +162,14 @@ PartSender::Outcome PartSender::OnReply(RequestId id, std::span<const wire::Part
   return outcome;
 }
 
-void PartSender::Settle(Delivery* delivery, uint32_t part, bool in_rows, Outcome* outcome) {
+void PartSender::Settle(Delivery* delivery, uint32_t part, const PartAnswer& answer,
+                        Outcome* outcome) {
   PartState& state = delivery->parts[part];
   MUSTER_CHECK(state.state != State::kOk && delivery->remaining > 0);
   state.state = State::kOk;
   --delivery->remaining;
   if (!delivery->push) return;
-  const RestoreEpoch sent_under = MUSTER_PLANTED(kLateOk) ? map_->restore_epoch : state.sent_under;
-  outcome->parts.push_back({delivery->batch->plan.parts[part].partition, in_rows, sent_under});
+  outcome->parts.push_back(answer);
 }
 
 void PartSender::CountAnswer(const InFlight& request, std::span<const wire::PartReply> parts,
@@ -209,7 +216,7 @@ void PartSender::OnUnanswered(RequestId id, TimePoint now) {
   if (found == deliveries_.end()) return;
   for (uint32_t index : request.parts) {
     PartState& part = found->second.parts[index];
-    if (part.state != State::kInFlight || part.request != id) continue;
+    if (!IsAwaited(part, id)) continue;
     wants_map_ = true;  // the server may have come back under another incarnation
     SendAgain(&found->second, &part, now);
   }
@@ -222,7 +229,7 @@ bool PartSender::OnRefused(RequestId id, TimePoint now) {
     Delivery& delivery = deliveries_[request->second.delivery];
     for (uint32_t index : request->second.parts) {
       PartState& part = delivery.parts[index];
-      if (part.state != State::kInFlight || part.request != id) continue;
+      if (!IsAwaited(part, id)) continue;
       part.refusals = static_cast<uint8_t>(std::min(part.refusals + 1u, kRefusalsMax));
       hopeless |= part.refusals == kRefusalsMax;
     }

@@ -11,6 +11,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "base/clock.h"
+#include "base/planted_bug.h"
 #include "base/strong_id.h"
 #include "proto/wire/frame.h"
 #include "sharding/control.h"
@@ -192,13 +193,20 @@ class PartSender {
 
   DeliveryId Add(std::optional<PushIdentity> push, std::shared_ptr<const RowBatch> batch,
                  TimePoint now);
+  /// Whether the part's newest sending went with this request.
+  static bool IsAwaited(const PartState& part, RequestId id) {
+    return part.state == State::kInFlight && part.request == id;
+  }
+  /// R of the state that an answer to this request speaks of: of the map under which it was asked
+  /// for. Absent: it answers an older sending, and means nothing.
+  std::optional<RestoreEpoch> SpeaksOf(const PartState& part, RequestId id) const;
   /// Whether an answer says that the part is in the rows, or has them: OK does, and nothing else.
   static bool CountsAsOk(wire::PartCode code, const Delivery& delivery);
   MUSTER_PLANTED_BODY(static bool OkByMistake(wire::PartCode code));
   static bool IsOutstandingPush(const Delivery& delivery);
   void EndOutstandingPush();
   void SendAgain(Delivery* delivery, PartState* part, TimePoint now);
-  void Settle(Delivery* delivery, uint32_t part, bool in_rows, Outcome* outcome);
+  void Settle(Delivery* delivery, uint32_t part, const PartAnswer& answer, Outcome* outcome);
   void FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
                      std::vector<SendRequest>* out);
   std::optional<LaneAddress> LaneOf(PartitionId partition) const;
