@@ -90,6 +90,10 @@ bool Partition::holds_half() const {
   return state_->holds_half;
 }
 
+bool Partition::MayBeImaged() const {
+  return !state_->holds_half || MUSTER_PLANTED(kHalfInImage);
+}
+
 std::optional<ApplyResult> Partition::State::Judge(const Part& part, const ShardId& shard) {
   if (part.token < floor && !MUSTER_PLANTED(kStaleApplied)) {
     return ApplyResult{ApplyCode::kStaleLease, {}};
@@ -223,7 +227,7 @@ void Partition::Forget(const ForgetState& forget) {
 void Partition::BeginImage(SnapshotNumber number, SnapshotKind kind) {
   State& state = *state_;
   MUSTER_CHECK(!state.copying.has_value());
-  MUSTER_CHECK(!state.holds_half || MUSTER_PLANTED(kHalfInImage));
+  MUSTER_CHECK(MayBeImaged());
   State::Copying& copying = state.copying.emplace();
   copying.image.kind = kind;
   if (!MUSTER_PLANTED(kFloorNotKept)) copying.image.floor = state.floor;

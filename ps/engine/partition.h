@@ -113,6 +113,8 @@ class Partition {
   ApplyResult Apply(const Part& part);
   /// True while a part is half applied.
   bool holds_half() const;
+  /// Whether an image may begin now: half a part would be in it, and its minibatch in the window.
+  bool MayBeImaged() const;
 
   /// Copies rows into `values: [keys.size(), dim] float32 row-major`; an absent row gets its
   /// initial value and is not created. kNotFound: unknown table; kInvalidArgument: sizes or key

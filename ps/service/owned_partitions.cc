@@ -271,9 +271,9 @@ bool OwnedPartitions::BeginImage(TimePoint now) {
   for (auto it = wanted_.begin(); it != wanted_.end();) {
     Slot* const slot = Find(it->value());
     MUSTER_CHECK(slot != nullptr && slot->partition != nullptr && slot->wanted.has_value());
-    const bool half = slot->partition->holds_half() && !MUSTER_PLANTED(kHalfInImage);
-    if (half) image_waits_ = true;
-    if (slot->outstanding.has_value() || half) {
+    const bool waits = !slot->partition->MayBeImaged();
+    if (waits) image_waits_ = true;
+    if (slot->outstanding.has_value() || waits) {
       ++it;
       continue;
     }
