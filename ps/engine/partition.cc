@@ -10,6 +10,17 @@
 #include "base/status.h"
 
 namespace muster::ps {
+namespace {
+
+/// By which shard a push is known: with its minibatch, and whatever the lease. A run under another
+/// token pushes the same.
+ShardId PushShardOf(const Part& part) {
+  ShardId shard = part.shard;
+  if (MUSTER_PLANTED(kPushIdHasToken)) shard.index = ShardIndex(part.token.value());
+  return shard;
+}
+
+}  // namespace
 
 struct Partition::State {
   using Generation = uint64_t;
@@ -152,8 +163,7 @@ std::optional<ApplyResult> Partition::Apply(const Part& part, PartProgress* prog
                                             WorkLimit* work) {
   using Stage = PartProgress::Stage;
   State& state = *state_;
-  ShardId shard = part.shard;
-  if (MUSTER_PLANTED(kPushIdHasToken)) shard.index = ShardIndex(part.token.value());
+  const ShardId shard = PushShardOf(part);
   MUSTER_CHECK(state.holds_half == (progress->stage == Stage::kApplying));
   if (progress->stage != Stage::kApplying) {
     // In every slice until it begins: window and floor may have changed since the one before.
