@@ -101,11 +101,15 @@ uint64_t Table::WorkPerRow() const {
   return kFindWork + (dim() + passes * floats_per_row()) * sizeof(float);
 }
 
+uint64_t Table::SeedOf(uint32_t row) const {
+  return MUSTER_PLANTED(kRandomRows) ? row : seed_;
+}
+
 uint32_t Table::Create(uint64_t key) {
   const uint32_t row = store_.Append();
   float* floats = store_.Row(row);
-  InitialRow(spec_, MUSTER_PLANTED(kRandomRows) ? row : seed_, key, {floats, dim()});
-  if (MUSTER_PLANTED(kRowNotInitialised)) std::fill_n(floats, dim(), 0.0f);
+  const std::span<float> values(floats, dim());
+  if (!MUSTER_PLANTED_CALL(RowNotInitialised(values))) InitialRow(spec_, SeedOf(row), key, values);
   InitSlots(spec_.optimizer, dim(), floats);
   keys_.push_back(key);
   return row;
@@ -171,11 +175,8 @@ size_t Table::Pull(std::span<const uint64_t> keys, std::span<float> values, Work
         std::memcpy(out.data(), rows[i], out.size_bytes());
         continue;
       }
-      ++absent;
       InitialRow(spec_, seed_, keys[begin + i], out);
-      if (MUSTER_PLANTED(kPullCreates)) {
-        const_cast<Table*>(this)->SetValues(keys[begin + i], out);
-      }
+      if (!MUSTER_PLANTED_CALL(PullCreates(keys[begin + i], out))) ++absent;
     }
     begin += count;
     work->Spend(count * work_per_row + absent * dim() * kInitialValueWork);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/planted_bug.h"
 #include "base/work_limit.h"
 #include "ps/engine/garbage.h"
 #include "ps/engine/row_index.h"
@@ -108,6 +109,10 @@ class Table {
 
   float* Touch(uint64_t key);
   uint32_t Create(uint64_t key);
+  /// What its random initial values come from: the same in every process.
+  uint64_t SeedOf(uint32_t row) const;
+  MUSTER_PLANTED_BODY(bool PullCreates(uint64_t key, std::span<const float> values) const);
+  MUSTER_PLANTED_BODY(bool RowNotInitialised(std::span<float> values) const);
   /// The entry's row is about to change: an image that is being copied needs it as it is.
   void KeepForImage(const RowIndex::Entry& entry);
   void CopyRow(uint32_t row, WorkLimit* work);

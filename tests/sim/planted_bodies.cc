@@ -3,6 +3,7 @@
 
 #include "base/planted_bug.h"
 #include "master/core/partition_table.h"
+#include "ps/engine/table.h"
 #include "worker_sdk/core/part_sender.h"
 
 namespace muster {
@@ -16,6 +17,22 @@ bool PartitionTable::CommitAtMaxCut() {
   return true;
 }
 
+namespace ps {
+
+/// The row that is pulled is there from now on.
+bool Table::PullCreates(uint64_t key, std::span<const float> values) const {
+  if (!MUSTER_PLANTED(kPullCreates)) return false;
+  const_cast<Table*>(this)->SetValues(key, values);
+  return true;
+}
+
+bool Table::RowNotInitialised(std::span<float> values) const {
+  if (!MUSTER_PLANTED(kRowNotInitialised)) return false;
+  std::ranges::fill(values, 0.0f);
+  return true;
+}
+
+}  // namespace ps
 namespace sdk {
 
 bool PartSender::OkByMistake(wire::PartCode code) {
