@@ -134,17 +134,21 @@ void OwnedPartitions::Apply(const LaneCommands& commands) {
   }
 }
 
+bool OwnedPartitions::Keeps(const Slot& slot, const OwnCommand& command, OwnerEpoch from) {
+  if (MUSTER_PLANTED(kOwnReloads) && command.restored && slot.epoch == command.epoch) return false;
+  const bool has_state = slot.partition != nullptr || slot.load.has_value();
+  return has_state && slot.epoch >= from;
+}
+
 void OwnedPartitions::Own(const OwnCommand& command) {
   Slot* const slot = Find(command.partition.value());
   if (slot == nullptr || command.epoch < slot->told) return;
   MUSTER_CHECK(slot->epoch <= slot->told);
   const bool repeat = command.epoch == slot->told;
   slot->told = command.epoch;
-  const bool has_state = slot->partition != nullptr || slot->load.has_value();
-  const bool reload = MUSTER_PLANTED(kOwnReloads) && repeat && command.restored;
-  if (has_state && slot->epoch >= command.epoch && !reload) return;
+  if (Keeps(*slot, command, command.epoch)) return;
   slot->missing = false;
-  if (has_state && slot->epoch >= command.since && !reload) {
+  if (Keeps(*slot, command, command.since)) {
     slot->epoch = command.epoch;
     // The master takes snapshots of the current epoch only; what they held is still dirty. A load
     // goes on, and a failed one stays one.

@@ -223,6 +223,9 @@ class OwnedPartitions {
   /// The partition's state goes, and with it all that was under way for it.
   void Drop(Slot* slot);
   void DropSnapshots(Slot* slot);
+  /// Whether the slot has, or is loading, a state of the epoch `from` or a newer one: what was
+  /// pushed to it under the command's epoch is in no snapshot yet, so a repeat takes nothing away.
+  static bool Keeps(const Slot& slot, const OwnCommand& command, OwnerEpoch from);
   void Own(const OwnCommand& command);
   void Serve(Slot* slot, std::unique_ptr<Partition> partition, const Manifest& manifest);
   /// Gives the table to the slot's partition, unless it has to be filled first.
