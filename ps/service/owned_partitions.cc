@@ -221,21 +221,24 @@ void OwnedPartitions::Loaded(uint64_t load_id, absl::StatusOr<std::unique_ptr<Pa
   Serve(&*slot, *std::move(partition), manifest);
 }
 
+bool OwnedPartitions::IsOutstanding(const Slot& slot, SnapshotNumber number) {
+  return slot.outstanding.has_value() && slot.outstanding->written &&
+         (slot.outstanding->number == number || MUSTER_PLANTED(kAcceptsAny));
+}
+
+bool OwnedPartitions::NeedsBaseAfterUnknown() {
+  return !MUSTER_PLANTED(kForceBaseForgotten) && !MUSTER_WEAKENED(kLateBase);
+}
+
 void OwnedPartitions::Accept(const AcceptedSnapshot& accepted) {
   Slot* const slot = Find(accepted.partition.value());
   if (slot == nullptr || slot->partition == nullptr) return;
   if (accepted.number == slot->accepted.number) return;
-  if (!slot->outstanding.has_value() || !slot->outstanding->written ||
-      (slot->outstanding->number != accepted.number && !MUSTER_PLANTED(kAcceptsAny))) {
-    slot->force_base = !MUSTER_PLANTED(kForceBaseForgotten) && !MUSTER_WEAKENED(kLateBase);
+  if (!IsOutstanding(*slot, accepted.number)) {
+    slot->force_base = NeedsBaseAfterUnknown();
     return;
   }
-  if (MUSTER_WEAKENED(kLateBase) && slot->outstanding->kind == SnapshotKind::kDelta &&
-      accepted.number.count() % 3 == 0) {
-    slot->partition->Accepted(accepted.number);
-    slot->outstanding.reset();  // and with it the name of its file
-    return;
-  }
+  if (MUSTER_PLANTED_CALL(LosesFileName(slot, accepted.number))) return;
   const Outstanding& outstanding = *slot->outstanding;
   MUSTER_CHECK(outstanding.chain.number == outstanding.number);
   if (outstanding.with_file) slot->partition->Accepted(outstanding.number);

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/planted_bug.h"
 #include "base/work_limit.h"
 #include "ps/engine/garbage.h"
 #include "ps/engine/partition.h"
@@ -231,6 +232,12 @@ class OwnedPartitions {
   /// Gives the table to the slot's partition, unless it has to be filled first.
   void GiveTable(const KnownTable& table, Slot* slot);
   std::vector<TableId> WarmStartsWanted() const;
+  /// Whether the slot waits for the master's word on just this snapshot.
+  static bool IsOutstanding(const Slot& slot, SnapshotNumber number);
+  /// After the acceptance of a snapshot that is not known here: files of the chain that is known
+  /// may go, so a delta would go on from what is not there.
+  static bool NeedsBaseAfterUnknown();
+  MUSTER_PLANTED_BODY(static bool LosesFileName(Slot* slot, SnapshotNumber accepted));
   void Accept(const AcceptedSnapshot& accepted);
   void WantSnapshot(const SnapshotCommand& command, uint64_t sequence);
   /// True when there is an image to be copied.

@@ -4,6 +4,7 @@
 #include "base/planted_bug.h"
 #include "master/core/partition_table.h"
 #include "ps/engine/table.h"
+#include "ps/service/owned_partitions.h"
 #include "worker_sdk/core/part_sender.h"
 
 namespace muster {
@@ -29,6 +30,17 @@ bool Table::PullCreates(uint64_t key, std::span<const float> values) const {
 bool Table::RowNotInitialised(std::span<float> values) const {
   if (!MUSTER_PLANTED(kRowNotInitialised)) return false;
   std::ranges::fill(values, 0.0f);
+  return true;
+}
+
+/// late-base: the rows of an accepted delta are clean, and its file is in no chain any more.
+bool OwnedPartitions::LosesFileName(Slot* slot, SnapshotNumber accepted) {
+  if (!MUSTER_WEAKENED(kLateBase) || slot->outstanding->kind != SnapshotKind::kDelta ||
+      accepted.count() % 3 != 0) {
+    return false;
+  }
+  slot->partition->Accepted(accepted);
+  slot->outstanding.reset();
   return true;
 }
 
