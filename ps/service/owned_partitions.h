@@ -256,6 +256,7 @@ class OwnedPartitions {
                                           PullReply* reply, RequestProgress* progress);
   std::optional<wire::PartReply> PushPart(const PushRequest& request, const Slice& slice,
                                           PushReply* reply, RequestProgress* progress);
+  MUSTER_PLANTED_BODY(bool AppliesTablesAlone(Slot* slot));
   std::optional<ApplyResult> ApplyPart(Slot* slot, const PushRequest& request, WorkLimit* work,
                                        RequestProgress* progress);
   wire::PartReply AnswerOf(Slot* slot, const wire::PushPart& part, const ApplyResult& result,

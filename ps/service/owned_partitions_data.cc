@@ -258,14 +258,7 @@ std::optional<ApplyResult> OwnedPartitions::ApplyPart(Slot* slot, const PushRequ
     keys = keys.subspan(group.keys);
     values = values.subspan(floats);
   }
-  if (MUSTER_PLANTED(kPartNotAtom) && !part_.groups.empty()) {
-    const std::vector<PartGroup> groups = part_.groups;
-    for (size_t i = 0; i + 1 < groups.size(); ++i) {
-      part_.groups = {groups[i]};
-      if (!slot->partition->holds_half()) slot->partition->Apply(part_);
-    }
-    part_.groups = {groups.back()};
-  }
+  if (MUSTER_PLANTED_CALL(AppliesTablesAlone(slot))) part_.groups = {part_.groups.back()};
   return slot->partition->Apply(part_, &progress->in_part, work);
 }
 

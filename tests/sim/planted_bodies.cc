@@ -44,6 +44,18 @@ bool OwnedPartitions::LosesFileName(Slot* slot, SnapshotNumber accepted) {
   return true;
 }
 
+/// part-not-atom: every table of part_ but the last is a part of its own, and is applied.
+bool OwnedPartitions::AppliesTablesAlone(Slot* slot) {
+  if (!MUSTER_PLANTED(kPartNotAtom) || part_.groups.empty()) return false;
+  const std::vector<PartGroup> groups = part_.groups;
+  for (size_t i = 0; i + 1 < groups.size(); ++i) {
+    part_.groups = {groups[i]};
+    if (!slot->partition->holds_half()) slot->partition->Apply(part_);
+  }
+  part_.groups = groups;
+  return true;
+}
+
 }  // namespace ps
 namespace sdk {
 
