@@ -192,6 +192,7 @@ void NodeKeeper::DecideExits() {
 }
 
 void NodeKeeper::DecideExit(const std::string& name, Node* node) {
+  MUSTER_CHECK_MSG(node->exit.has_value() && node->heard_at.has_value(), name);
   if (!KeptAlive(*node)) {
     Finish(node);
   } else {
@@ -211,12 +212,14 @@ void NodeKeeper::DecideExit(const std::string& name, Node* node) {
 }
 
 void NodeKeeper::Finish(Node* node) {
+  MUSTER_CHECK(node->state != Node::State::kRunning);
   node->state = Node::State::kFinished;
   node->durable.state = NodePlan::State::kFinished;
   node->durable.ending = NodePlan::Ending::kNone;
 }
 
 void NodeKeeper::Relaunch(const std::string& name, Node* node) {
+  MUSTER_CHECK_MSG(node->state == Node::State::kReporting && node->exit.has_value(), name);
   const NodeExited& event = *node->exit;
   node->state = Node::State::kWaiting;
   node->durable.state = NodePlan::State::kIdle;
@@ -276,6 +279,7 @@ void NodeKeeper::WaitForMachine(const std::string& name, Node* node) {
 }
 
 void NodeKeeper::GiveUp(std::string reason) {
+  MUSTER_CHECK_MSG(stage_ < Stage::kFailing, reason);
   failure_ = std::move(reason);
   Emit(Note{fmt::format("giving up: {}", FirstLine(*failure_))});
   stage_ = Stage::kFailing;
@@ -359,6 +363,7 @@ void NodeKeeper::StopRole(NodeRole role) {
 }
 
 void NodeKeeper::EnterStopping(KeeperOutcome outcome) {
+  MUSTER_CHECK(stage_ < Stage::kStopping);
   stage_ = Stage::kStopping;
   pending_ = std::move(outcome);
 }
@@ -366,6 +371,7 @@ void NodeKeeper::EnterStopping(KeeperOutcome outcome) {
 void NodeKeeper::Advance() {
   DecideExits();
   if (stage_ == Stage::kFailing && now_ - asked_last_ >= kAskAgain) {
+    MUSTER_CHECK(failure_.has_value());
     asked_last_ = now_;
     Emit(AskCancel{*failure_});
   }
@@ -385,6 +391,7 @@ void NodeKeeper::Advance() {
 }
 
 void NodeKeeper::AdvanceFinishing() {
+  MUSTER_CHECK(deadline_.has_value());
   if (now_ >= *deadline_) StopRole(NodeRole::kWorker);
   // A worker may still need them.
   if (!AnyRunning(NodeRole::kWorker)) StopRole(NodeRole::kServer);
@@ -397,6 +404,8 @@ void NodeKeeper::StartDueNodes() {
     for (auto& [name, node] : nodes_) {
       if (!allowed || node.durable.role != role) continue;
       if (node.state != Node::State::kWaiting || now_ < node.start_at) continue;
+      MUSTER_CHECK_MSG(node.durable.state == NodePlan::State::kIdle && !node.exit.has_value(),
+                       name);
       node.state = Node::State::kRunning;
       node.started_at = now_;
       node.durable.state = NodePlan::State::kRunning;

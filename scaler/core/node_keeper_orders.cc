@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/check.h"
 #include "scaler/core/node_keeper.h"
 
 namespace muster::scaler {
@@ -168,6 +169,7 @@ void NodeKeeper::AdvanceEndings() {
 }
 
 void NodeKeeper::AdvanceDrain(const std::string& name, Node* node) {
+  MUSTER_CHECK_MSG(node->state == Node::State::kRunning, name);
   if (!node->drain_began.has_value()) node->drain_began = now_;
   if (now_ - *node->drain_began >= options_.drain_timeout) {
     if (Leaves(*node)) {
