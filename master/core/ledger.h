@@ -13,7 +13,7 @@
 #include "base/planted_bug.h"
 #include "master/core/core_options.h"
 #include "master/core/durable_state.h"
-#include "master/core/stream_table.h"
+#include "master/core/streams/stream_table.h"
 #include "sharding/shard_queue.h"
 
 namespace muster {

@@ -1,8 +1,9 @@
-// What planted bugs do instead of what the sources do, where a condition does not say it.
+// What planted bugs and weakenings do instead of what the sources do, where a condition does not
+// say it.
 #include <algorithm>
 
 #include "base/planted_bug.h"
-#include "master/core/partition_table.h"
+#include "master/core/servers/partition_table.h"
 #include "ps/engine/table.h"
 #include "ps/service/owned_partitions.h"
 #include "worker_sdk/core/part_sender.h"

@@ -1,4 +1,4 @@
-#include "master/core/partition_table.h"
+#include "master/core/servers/partition_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

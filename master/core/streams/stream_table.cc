@@ -1,4 +1,4 @@
-#include "master/core/stream_table.h"
+#include "master/core/streams/stream_table.h"
 
 #include <algorithm>
 #include <utility>

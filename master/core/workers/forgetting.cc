@@ -1,4 +1,4 @@
-#include "master/core/forgetting.h"
+#include "master/core/workers/forgetting.h"
 
 #include <algorithm>
 #include <utility>

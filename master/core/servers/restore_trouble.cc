@@ -1,4 +1,4 @@
-#include "master/core/restore_trouble.h"
+#include "master/core/servers/restore_trouble.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "master/core/hand_backs.h"
+#include "master/core/workers/hand_backs.h"
 
 #include "base/check.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "master/core/stream_delays.h"
+#include "master/core/streams/stream_delays.h"
 #include "sharding/stream/stream_types.h"
 #include "sharding/types.h"
 

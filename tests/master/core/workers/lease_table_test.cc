@@ -1,4 +1,4 @@
-#include "master/core/lease_table.h"
+#include "master/core/workers/lease_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

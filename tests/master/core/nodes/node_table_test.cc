@@ -1,4 +1,4 @@
-#include "master/core/node_table.h"
+#include "master/core/nodes/node_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -12,8 +12,8 @@
 #include "absl/status/status.h"
 #include "base/clock.h"
 #include "master/core/durable_state.h"
-#include "master/core/lease_table.h"
-#include "master/core/restore_trouble.h"
+#include "master/core/servers/restore_trouble.h"
+#include "master/core/workers/lease_table.h"
 #include "sharding/control.h"
 
 namespace muster {
