@@ -66,6 +66,7 @@ struct MetaRecord {
   JobTotals totals;
   /// Where the files of the manifests lie.
   std::string snapshot_directory;
+  friend bool operator==(const MetaRecord&, const MetaRecord&) = default;
 };
 
 struct DoneRecord {

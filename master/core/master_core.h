@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/planted_bug.h"
+#include "master/core/books.h"
 #include "master/core/core_options.h"
 #include "master/core/durable_state.h"
 #include "master/core/event_log.h"
@@ -24,6 +25,7 @@
 #include "master/core/nodes/node_table.h"
 #include "master/core/servers/partition_table.h"
 #include "master/core/streams/stream_look.h"
+#include "master/core/table_registry.h"
 #include "master/core/workers/forgetting.h"
 #include "master/core/workers/hand_backs.h"
 #include "master/core/workers/lease_table.h"
@@ -106,23 +108,23 @@ class MasterCore {
   std::vector<std::string> TakeUnusedFiles() { return std::exchange(unused_files_, {}); }
 
   // Views; every one is valid until the next step.
-  MasterIncarnation incarnation() const { return incarnation_; }
+  MasterIncarnation incarnation() const { return books_.incarnation; }
   JobState state() const { return state_; }
   const std::string& reason() const { return reason_; }
   bool in_grace_period() const { return grace_; }
   /// This start began a new run of the supervisor: no process of an older one lives.
   bool new_run() const { return new_run_; }
-  const Ledger& ledger() const { return ledger_; }
+  const Ledger& ledger() const { return books_.ledger; }
   const LeaseTable& leases() const { return leases_; }
-  const PartitionTable& partitions() const { return partitions_; }
-  const NodeTable& nodes() const { return nodes_; }
-  const EventLog& events() const { return events_; }
-  const std::map<TableId, TableSpec>& tables() const { return tables_; }
-  const JobTotals& totals() const { return totals_; }
+  const PartitionTable& partitions() const { return books_.partitions; }
+  const NodeTable& nodes() const { return books_.nodes; }
+  const EventLog& events() const { return books_.events; }
+  const std::map<TableId, TableSpec>& tables() const { return tables_.tables(); }
+  const JobTotals& totals() const { return books_.totals; }
   /// What is known of the topic of a dataset; null: nothing yet, or it is none.
   const StreamWatch* WatchOf(DatasetId dataset) const;
   const ForgetState& forget_state() const { return forgetting_.state(); }
-  const CoreOptions& options() const { return options_; }
+  const CoreOptions& options() const { return books_.options; }
   TimePoint started_at() const { return started_at_; }
   /// The smallest token of any outstanding training lease, or the next token.
   LeaseToken Floor() const;
@@ -164,7 +166,6 @@ class MasterCore {
   size_t EndOutdatedEvaluations(const std::vector<DoneShard>& replayed);
   void TryCommit(StepTime at);
   void CheckEnd(StepTime at);
-  void EpochEvent(DatasetId dataset, EpochIndex epoch, StepTime at);
   /// Why a job with FAILED shards failed: which, and their last reasons.
   std::string FailedText() const;
   void EndJob(JobState state, std::string_view reason, StepTime at);
@@ -176,13 +177,9 @@ class MasterCore {
   void CheckRejects(StepTime at);
   bool Urgent();
   void CheckLimits(StepTime at);
-  void AddEvent(StepTime at, std::string kind, std::string node, std::string_view text) {
-    events_.Add(at.wall, std::move(kind), std::move(node), text);
-  }
-  void MetaChanged() { meta_dirty_ = true; }
   MetaRecord Meta() const;
   LeaseToken NextToken() const {
-    return LeaseToken(MUSTER_PLANTED(kTokensAgain) ? MasterIncarnation(1) : incarnation_,
+    return LeaseToken(MUSTER_PLANTED(kTokensAgain) ? MasterIncarnation(1) : books_.incarnation,
                       token_count_ + 1);
   }
 
@@ -249,23 +246,17 @@ class MasterCore {
   static bool IsOf(const NodeReport& report, const NodeRecord& record, const WorkerKey& worker,
                    const Session& session);
 
-  CoreOptions options_;
-  MasterIncarnation incarnation_;
+  Books books_;
   bool new_run_ = false;
   TimePoint started_at_;
-  Ledger ledger_;
-  PartitionTable partitions_;
   Forgetting forgetting_;
   GrantGate gate_;
-  NodeTable nodes_;
-  EventLog events_;
   LeaseTable leases_;
   HandBacks hand_backs_;
-  std::map<TableId, TableSpec> tables_;
+  TableRegistry tables_;
   std::map<WorkerKey, Session> sessions_;
   JobState state_ = JobState::kRunning;
   std::string reason_;
-  JobTotals totals_;
   ServerIncarnation newest_server_;
   uint64_t token_count_ = 0;
   uint32_t reject_events_ = 0;
@@ -279,9 +270,8 @@ class MasterCore {
   std::map<LeaseToken, Ended> ended_;
   std::map<DatasetId, StreamWatch> stream_watches_;
   std::vector<std::string> unused_files_;
-  std::vector<TableId> dirty_tables_;
-  bool meta_dirty_ = true;
-  JobTotals totals_collected_;
+  /// As it was last told to the journal, and when.
+  std::optional<MetaRecord> collected_;
   TimePoint meta_at_;
   TimePoint now_;
   TimePoint ticked_at_;

@@ -11,40 +11,6 @@
 namespace muster {
 namespace {
 
-constexpr size_t kTablesMax = 1'024;
-constexpr uint32_t kDimMax = 65'536;
-constexpr size_t kTableNameBytesMax = 128;
-constexpr size_t kShapeMax = 8;
-constexpr uint64_t kElementsMax = uint64_t{1} << 40;
-
-absl::Status CheckTable(const TableSpec& table) {
-  const auto bad = [&](std::string_view what) {
-    return absl::InvalidArgumentError(fmt::format("table {}: {}", ToString(table), what));
-  };
-  if (table.name.empty() || table.name.size() > kTableNameBytesMax) {
-    return bad(fmt::format("a name has 1 to {} bytes", kTableNameBytesMax));
-  }
-  if (table.dim == 0 || table.dim > kDimMax) {
-    return bad(fmt::format("dim must be in [1, {}]", kDimMax));
-  }
-  if (table.shape.size() > kShapeMax) {
-    return bad(fmt::format("a tensor has at most {} axes", kShapeMax));
-  }
-  uint64_t elements = 1;
-  for (uint64_t axis : table.shape) {
-    if (axis == 0 || axis > kElementsMax / elements) {
-      return bad(fmt::format("every axis must be > 0, and all elements together at most {}",
-                             kElementsMax));
-    }
-    elements *= axis;
-  }
-  if (!std::isfinite(table.initializer.a) || !std::isfinite(table.initializer.b) ||
-      !std::isfinite(table.schedule.decay) || !std::isfinite(table.schedule.final_factor)) {
-    return bad("initializer and schedule must be finite");
-  }
-  return absl::OkStatus();
-}
-
 /// Whether the exit is the trainer's own doing (docs/architecture.md: a preemption is not).
 bool IsOwnFault(const NodeReport& report, JobDirective directive, std::string* text) {
   uint32_t signal = report.signal;
@@ -85,44 +51,19 @@ std::string ExitText(const NodeReport& report) {
 
 absl::StatusOr<TableId> MasterCore::RegisterTable(const TableSpec& table, StepTime at) {
   now_ = at.now;
-  MUSTER_RETURN_IF_ERROR(CheckTable(table));
-  for (const auto& [id, known] : tables_) {
-    if (known.name != table.name) continue;
-    TableSpec same = table;
-    same.id = id;
-    if (!table.warm_start_directory.empty() && table.warm_start_hash.empty()) {
-      same.warm_start_hash = known.warm_start_hash;
-    }
-    if (same == known) return id;
-    return absl::AlreadyExistsError(fmt::format(
-        "table '{}' is registered with another specification. Registered: {}. Asked for: {}. All "
-        "workers of a job must name the same table alike; take another name for another table",
-        table.name, ToString(known), ToString(same)));
+  MUSTER_ASSIGN_OR_RETURN(const TableRegistry::Registered registered, tables_.Register(table));
+  if (registered.added) {
+    books_.Say(at, "table-registered", "", ToString(tables_.tables().at(registered.id)));
   }
-  if (!table.warm_start_directory.empty() && table.warm_start_hash.empty()) {
-    return absl::NotFoundError(
-        fmt::format("table '{}' is not registered yet: give the hash of the export {}", table.name,
-                    table.warm_start_directory));
-  }
-  if (tables_.size() >= kTablesMax) {
-    return absl::ResourceExhaustedError(
-        fmt::format("table '{}': a job has at most {} tables", table.name, kTablesMax));
-  }
-  const TableId id(tables_.empty() ? 1 : tables_.rbegin()->first.value() + 1);
-  TableSpec added = table;
-  added.id = id;
-  tables_[id] = added;
-  dirty_tables_.push_back(id);
-  AddEvent(at, "table-registered", "", ToString(added));
-  return id;
+  return registered.id;
 }
 
 void MasterCore::ReportNode(const NodeReport& report, StepTime at) {
   now_ = at.now;
-  Node* node = nodes_.FindOrAdd(report.node, report.role, leases_);
+  Node* node = books_.nodes.FindOrAdd(report.node, report.role, leases_);
   if (node == nullptr) return;
   NodeRecord& record = node->record;
-  nodes_.Touch(*node);
+  books_.nodes.Touch(*node);
   if (report.what == NodeReport::What::kStarted) {
     if (report.start <= record.told_start) return;
     record.told_start = report.start;
@@ -131,9 +72,9 @@ void MasterCore::ReportNode(const NodeReport& report, StepTime at) {
     // These do not register: that they are there is all that there is to know.
     const bool silent = record.role == kRoleMaster || record.role == kRoleScaler;
     if (record.state != "running" || silent) record.state = silent ? "running" : "starting";
-    AddEvent(at, "node-started", report.node,
-             fmt::format("pid {}, restarts {}{}{}", report.pid, RestartsOf(record),
-                         report.text.empty() ? "" : ": ", report.text));
+    books_.Say(at, "node-started", report.node,
+               fmt::format("pid {}, restarts {}{}{}", report.pid, RestartsOf(record),
+                           report.text.empty() ? "" : ": ", report.text));
     return;
   }
   // A report of a process that has been replaced already says nothing about the new one.
@@ -145,9 +86,9 @@ void MasterCore::ReportNode(const NodeReport& report, StepTime at) {
     record.state = "exited";
   }
   record.last_exit = ExitText(report);
-  AddEvent(at, "node-exited", report.node,
-           fmt::format("pid {}: {}{}{}", report.pid, record.last_exit,
-                       report.text.empty() ? "" : ": ", report.text));
+  books_.Say(at, "node-exited", report.node,
+             fmt::format("pid {}: {}{}{}", report.pid, record.last_exit,
+                         report.text.empty() ? "" : ": ", report.text));
   if (record.role == kRoleWorker) WorkerExited(report, record, at);
   if (current && node->drain.state == NodeDrain::State::kDraining) {
     if (record.role == kRoleWorker) {
@@ -180,7 +121,7 @@ void MasterCore::WorkerExited(const NodeReport& report, const NodeRecord& record
     if (dead) EndLeasesOf(key, own_fault ? EndCause::kTrainerFailure : EndCause::kNodeFailure);
   }
   if (own_fault && computing.has_value() && !IsTerminal(state_) &&
-      ledger_.queue().StateOf(computing->shard) == ShardState::kTodo) {
+      books_.ledger.queue().StateOf(computing->shard) == ShardState::kTodo) {
     Charge(report.computing_token, *computing, text, at);
   }
   if (computing.has_value()) ended_.erase(report.computing_token);
@@ -204,26 +145,27 @@ absl::StatusOr<uint64_t> MasterCore::RetryShards(const std::vector<ShardId>& sha
                     ToString(state_)));
   }
   for (const ShardId& shard : shards) {
-    if (!ledger_.queue().Valid(shard)) {
+    if (!books_.ledger.queue().Valid(shard)) {
       return absl::FailedPreconditionError(fmt::format(
           "shard {}: the job has no such shard (dataset/epoch/index)", ToString(shard)));
     }
-    if (ledger_.queue().StateOf(shard) != ShardState::kFailed) {
+    if (books_.ledger.queue().StateOf(shard) != ShardState::kFailed) {
       return absl::FailedPreconditionError(
           fmt::format("shard {} is not FAILED but {}, so there is nothing to try again; `muster "
                       "shards --state failed` lists those that are. No shard was changed",
-                      ToString(shard), ToString(ledger_.queue().StateOf(shard))));
+                      ToString(shard), ToString(books_.ledger.queue().StateOf(shard))));
     }
   }
   uint64_t retried = 0;
-  for (const ShardId& shard : shards.empty() ? ledger_.queue().FailedShards() : shards) {
+  for (const ShardId& shard : shards.empty() ? books_.ledger.queue().FailedShards() : shards) {
     // Named twice: FAILED no more.
-    if (ledger_.queue().StateOf(shard) != ShardState::kFailed) continue;
-    ledger_.Retry(shard);
+    if (books_.ledger.queue().StateOf(shard) != ShardState::kFailed) continue;
+    books_.ledger.Retry(shard);
     ++retried;
   }
   if (retried > 0) {
-    AddEvent(at, "shards-retried", "", fmt::format("{} shard{}", retried, retried == 1 ? "" : "s"));
+    books_.Say(at, "shards-retried", "",
+               fmt::format("{} shard{}", retried, retried == 1 ? "" : "s"));
     CheckLimits(at);
   }
   return retried;
@@ -234,8 +176,7 @@ void MasterCore::Drain(StepTime at) {
   if (state_ != JobState::kRunning) return;
   state_ = JobState::kDraining;
   drain_began_ = at.now;
-  MetaChanged();
-  AddEvent(at, "drain-began", "", fmt::format("{} leases outstanding", leases_.size()));
+  books_.Say(at, "drain-began", "", fmt::format("{} leases outstanding", leases_.size()));
   CheckEnd(at);
 }
 

@@ -8,7 +8,7 @@ namespace muster {
 absl::StatusOr<NodeDrain> MasterCore::DrainNode(const std::string& name,
                                                 std::chrono::milliseconds timeout, StepTime at) {
   now_ = at.now;
-  Node* node = nodes_.Find(name);
+  Node* node = books_.nodes.Find(name);
   if (node == nullptr) {
     return absl::NotFoundError(fmt::format(
         "node '{}': the job has no such node; `muster nodes` lists those that it has", name));
@@ -29,14 +29,14 @@ absl::StatusOr<NodeDrain> MasterCore::DrainNode(const std::string& name,
         fmt::format("node '{}' is {}: only a node whose process has been heard can be drained",
                     name, node->record.state));
   }
-  BeginDrain(node, timeout.count() == 0 ? options_.drain_timeout : timeout, at);
+  BeginDrain(node, timeout.count() == 0 ? books_.options.drain_timeout : timeout, at);
   if (node->record.role == kRoleServer) AdvanceDrain(node, at);
   return node->drain;
 }
 
 absl::Status MasterCore::ResumeNode(const std::string& name, StepTime at) {
   now_ = at.now;
-  Node* node = nodes_.Find(name);
+  Node* node = books_.nodes.Find(name);
   if (node == nullptr) {
     return absl::NotFoundError(fmt::format(
         "node '{}': the job has no such node; `muster nodes` lists those that it has", name));
@@ -47,7 +47,7 @@ absl::Status MasterCore::ResumeNode(const std::string& name, StepTime at) {
         "worker '{}' has been told to leave and ends: start another process instead", name));
   }
   node->drain = {};
-  AddEvent(at, "node-resumed", name, "its drain was taken back");
+  books_.Say(at, "node-resumed", name, "its drain was taken back");
   return absl::OkStatus();
 }
 
@@ -58,16 +58,16 @@ void MasterCore::BeginDrain(Node* node, std::chrono::milliseconds timeout, StepT
   node->drain.timeout = timeout;
   const NodeRecord& record = node->record;
   if (record.role == kRoleServer) {
-    node->drain.goal = ledger_.done_seq();
+    node->drain.goal = books_.ledger.done_seq();
     node->drain.left =
-        partitions_.CountBehind(*NodeTable::ServerIdOf(record.name),
-                                ServerIncarnation(record.incarnation), node->drain.goal);
-    AddEvent(at, "node-drain-began", record.name,
-             fmt::format("{} partitions to be snapshotted", node->drain.left));
+        books_.partitions.CountBehind(*NodeTable::ServerIdOf(record.name),
+                                      ServerIncarnation(record.incarnation), node->drain.goal);
+    books_.Say(at, "node-drain-began", record.name,
+               fmt::format("{} partitions to be snapshotted", node->drain.left));
     return;
   }
   node->drain.left = static_cast<uint32_t>(leases_.CountOf({record.name, record.incarnation}));
-  AddEvent(at, "node-drain-began", record.name, fmt::format("{} leases", node->drain.left));
+  books_.Say(at, "node-drain-began", record.name, fmt::format("{} leases", node->drain.left));
 }
 
 void MasterCore::AdvanceDrain(Node* node, StepTime at) {
@@ -75,8 +75,8 @@ void MasterCore::AdvanceDrain(Node* node, StepTime at) {
   const NodeRecord& record = node->record;
   if (record.role == kRoleServer) {
     node->drain.left =
-        partitions_.CountBehind(*NodeTable::ServerIdOf(record.name),
-                                ServerIncarnation(record.incarnation), node->drain.goal);
+        books_.partitions.CountBehind(*NodeTable::ServerIdOf(record.name),
+                                      ServerIncarnation(record.incarnation), node->drain.goal);
   } else {
     node->drain.left = static_cast<uint32_t>(leases_.CountOf({record.name, record.incarnation}));
   }
@@ -93,21 +93,21 @@ void MasterCore::EndDrain(Node* node, StepTime at) {
     text += fmt::format(": {} partitions are without a new snapshot; what they lack runs again",
                         node->drain.left);
   }
-  AddEvent(at, "node-drained", node->record.name, text);
+  books_.Say(at, "node-drained", node->record.name, text);
 }
 
 void MasterCore::TickDrains(StepTime at) {
-  for (const auto& [name, const_node] : nodes_.nodes()) {
+  for (const auto& [name, const_node] : books_.nodes.nodes()) {
     const NodeDrain& drain = const_node.drain;
     if (drain.state != NodeDrain::State::kDraining || at.now - drain.began < drain.timeout) {
       continue;
     }
-    Node* node = nodes_.Find(name);
+    Node* node = books_.nodes.Find(name);
     if (node->record.role == kRoleWorker) {
       const WorkerKey worker{name, node->record.incarnation};
       if (const size_t count = leases_.CountOf(worker); count > 0) {
-        AddEvent(at, "drain-timeout", name,
-                 fmt::format("{} leases ended: their shards run elsewhere", count));
+        books_.Say(at, "drain-timeout", name,
+                   fmt::format("{} leases ended: their shards run elsewhere", count));
         EndLeasesOf(worker, EndCause::kDropped);
       }
       node->drain.left = 0;

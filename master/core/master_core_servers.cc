@@ -31,13 +31,13 @@ absl::StatusOr<RegisterServerReply> MasterCore::RegisterServer(const RegisterSer
                                                                StepTime at) {
   now_ = at.now;
   const std::optional<ServerId> id = NodeTable::ServerIdOf(request.name);
-  if (!id.has_value() || id->value() >= options_.servers || request.nonce == 0) {
+  if (!id.has_value() || id->value() >= books_.options.servers || request.nonce == 0) {
     return absl::InvalidArgumentError(
         fmt::format("server '{}' (nonce {}): this job has the servers ps-0 to ps-{}, and a nonce "
                     "is not 0",
-                    request.name, request.nonce, options_.servers - 1));
+                    request.name, request.nonce, books_.options.servers - 1));
   }
-  Node* node = nodes_.FindOrAdd(request.name, kRoleServer, leases_);
+  Node* node = books_.nodes.FindOrAdd(request.name, kRoleServer, leases_);
   if (node == nullptr || node->record.role != kRoleServer) {
     return absl::ResourceExhaustedError(
         fmt::format("server '{}': the name is taken or there are too many nodes", request.name));
@@ -58,7 +58,7 @@ absl::StatusOr<RegisterServerReply> MasterCore::RegisterServer(const RegisterSer
     newest_server_ = newest_server_.Next();
     record.nonce = request.nonce;
     record.incarnation = newest_server_.value();
-    nodes_.KeepStart(node, request.start);
+    books_.nodes.KeepStart(node, request.start);
     record.lanes = request.lanes;
     record.skipped_before += std::exchange(record.skipped_now, 0);
     record.stale_before += std::exchange(record.stale_now, 0);
@@ -67,27 +67,25 @@ absl::StatusOr<RegisterServerReply> MasterCore::RegisterServer(const RegisterSer
     node->counters = {};
     node->peers = {};
     node->drain = {};
-    MetaChanged();
-    AddEvent(at, "server-registered", request.name,
-             fmt::format("incarnation {}", newest_server_.value()));
-    Replay(partitions_.ServerReplaced(*id, newest_server_),
+    books_.Say(at, "server-registered", request.name,
+               fmt::format("incarnation {}", newest_server_.value()));
+    Replay(books_.partitions.ServerReplaced(*id, newest_server_),
            fmt::format("another process took the place of {}", request.name), at);
   } else if (record.lanes != request.lanes) {
     record.lanes = request.lanes;
-    partitions_.BumpVersion();
-    MetaChanged();
+    books_.partitions.BumpVersion();
   }
-  nodes_.SetState(node, "running");
-  nodes_.Touch(*node);
-  return RegisterServerReply{incarnation_, *id, ServerIncarnation(record.incarnation)};
+  books_.nodes.SetState(node, "running");
+  books_.nodes.Touch(*node);
+  return RegisterServerReply{books_.incarnation, *id, ServerIncarnation(record.incarnation)};
 }
 
 ServerExchangeReply MasterCore::ExchangeServer(const ServerExchangeRequest& request, StepTime at) {
   now_ = at.now;
   ServerExchangeReply reply;
-  reply.master_incarnation = incarnation_;
-  reply.heartbeat_interval = options_.server_times.heartbeat_interval;
-  Node* node = nodes_.Find(NodeTable::ServerName(request.id));
+  reply.master_incarnation = books_.incarnation;
+  reply.heartbeat_interval = books_.options.server_times.heartbeat_interval;
+  Node* node = books_.nodes.Find(NodeTable::ServerName(request.id));
   if (node == nullptr || node->record.role != kRoleServer ||
       request.incarnation == ServerIncarnation() ||
       node->record.incarnation != request.incarnation.value()) {
@@ -97,8 +95,8 @@ ServerExchangeReply MasterCore::ExchangeServer(const ServerExchangeRequest& requ
   }
   node->last_heard = at.now;
   const bool was_lost = node->record.state == "lost";
-  if (nodes_.SetState(node, "running") && was_lost) {
-    AddEvent(at, "node-back", node->record.name, "its heartbeat is back");
+  if (books_.nodes.SetState(node, "running") && was_lost) {
+    books_.Say(at, "node-back", node->record.name, "its heartbeat is back");
   }
   // An overtaken call says nothing about what the server owns now.
   if (request.sequence <= node->sequence) {
@@ -108,20 +106,20 @@ ServerExchangeReply MasterCore::ExchangeServer(const ServerExchangeRequest& requ
   node->sequence = request.sequence;
   CountParts(request, node);
   for (const MissingReport& missing : request.missing) {
-    Replay(partitions_.Missing(request.id, request.incarnation, missing),
+    Replay(books_.partitions.Missing(request.id, request.incarnation, missing),
            fmt::format("{} has lost partition {}", node->record.name, missing.partition.value()),
            at);
   }
-  if (partitions_.Reported(request.id, request.incarnation, request.owned)) {
+  if (books_.partitions.Reported(request.id, request.incarnation, request.owned)) {
     forgetting_.OnRestored();
   }
   TakeSnapshots(request, at);
   TakeErrors(request, node, at);
-  partitions_.TakeTraffic(request.id, request.incarnation, request.traffic);
+  books_.partitions.TakeTraffic(request.id, request.incarnation, request.traffic);
   if (request.leaving && !node->drain.leaving && !IsTerminal(state_)) {
     // What was drained long ago is behind again.
     if (node->drain.state != NodeDrain::State::kDraining) {
-      BeginDrain(node, options_.drain_timeout, at);
+      BeginDrain(node, books_.options.drain_timeout, at);
     }
     node->drain.leaving = true;
   }
@@ -130,18 +128,17 @@ ServerExchangeReply MasterCore::ExchangeServer(const ServerExchangeRequest& requ
   const bool draining = node->drain.state == NodeDrain::State::kDraining;
   const bool urgent = Urgent();
   if (!IsTerminal(state_)) {
-    partitions_.AskSnapshots(
+    books_.partitions.AskSnapshots(
         request.id, request.incarnation,
-        {ledger_.done_seq(), at.now, options_.snapshot_interval, options_.snapshot_timeout, urgent,
-         draining ? node->drain.goal : DoneSeq(), leases_.train_count() > 0});
+        {books_.ledger.done_seq(), at.now, books_.options.snapshot_interval,
+         books_.options.snapshot_timeout, urgent, draining ? node->drain.goal : DoneSeq(),
+         leases_.train_count() > 0});
   }
   if (urgent || draining) {
     reply.heartbeat_interval = std::min(reply.heartbeat_interval, kUrgentInterval);
   }
-  for (auto it = tables_.upper_bound(request.newest_table); it != tables_.end(); ++it) {
-    reply.tables.push_back(it->second);
-  }
-  partitions_.FillCommands(request.id, request.incarnation, request.owned, &reply);
+  reply.tables = tables_.After(request.newest_table);
+  books_.partitions.FillCommands(request.id, request.incarnation, request.owned, &reply);
   const ForgetState& forget = forgetting_.state();
   if (forget.version != 0 && forget.version != request.forget_version) reply.forget = forget;
   return reply;
@@ -156,15 +153,15 @@ void MasterCore::CountParts(const ServerExchangeRequest& request, Node* node) {
   }
   record.skipped_now = request.counters.parts_skipped;
   record.stale_now = request.counters.parts_stale;
-  nodes_.Touch(*node);
+  books_.nodes.Touch(*node);
 }
 
 void MasterCore::TakeSnapshots(const ServerExchangeRequest& request, StepTime at) {
   bool accepted = false;
   for (const SnapshotReport& report : request.snapshots) {
-    if (partitions_.Accept(request.id, request.incarnation, report, {ledger_.done_seq(), at.now},
-                           &unused_files_)) {
-      ++totals_.snapshots_accepted;
+    if (books_.partitions.Accept(request.id, request.incarnation, report,
+                                 {books_.ledger.done_seq(), at.now}, &unused_files_)) {
+      ++books_.totals.snapshots_accepted;
       accepted = true;
     }
   }
@@ -174,23 +171,24 @@ void MasterCore::TakeSnapshots(const ServerExchangeRequest& request, StepTime at
 void MasterCore::TakeErrors(const ServerExchangeRequest& request, Node* node, StepTime at) {
   if (!request.snapshot_error.empty()) {
     if (!std::exchange(node->snapshots_failed_at, at.now).has_value()) {
-      AddEvent(at, "snapshot-error", node->record.name,
-               fmt::format("{}; nothing is COMMITTED until this is fixed", request.snapshot_error));
+      books_.Say(
+          at, "snapshot-error", node->record.name,
+          fmt::format("{}; nothing is COMMITTED until this is fixed", request.snapshot_error));
     }
   } else if (node->snapshots_failed_at.has_value() &&
              at.now - *node->snapshots_failed_at >=
-                 options_.snapshot_interval + options_.snapshot_timeout) {
+                 books_.options.snapshot_interval + books_.options.snapshot_timeout) {
     // On a disk that is nearly full small snapshots work and large ones do not: it has passed when
     // every partition has had its turn.
     node->snapshots_failed_at.reset();
-    AddEvent(at, "snapshots-work-again", node->record.name, "");
+    books_.Say(at, "snapshots-work-again", node->record.name, "");
   }
   if (node->warm_start_error != request.warm_start_error) {
     node->warm_start_error = request.warm_start_error;
     if (!request.warm_start_error.empty()) {
-      AddEvent(at, "warm-start-error", node->record.name,
-               fmt::format("{}; it is tried again, workers wait for the table meanwhile",
-                           request.warm_start_error));
+      books_.Say(at, "warm-start-error", node->record.name,
+                 fmt::format("{}; it is tried again, workers wait for the table meanwhile",
+                             request.warm_start_error));
     }
   }
   if (!request.fatal_error.empty() && !IsTerminal(state_)) {
@@ -198,31 +196,32 @@ void MasterCore::TakeErrors(const ServerExchangeRequest& request, Node* node, St
   }
   RestoreTrouble& restore = node->restore;
   if (request.restore_error.empty() && !restore.active()) return;
-  const PartitionTable::Load load = partitions_.LoadOf(request.id);
+  const PartitionTable::Load load = books_.partitions.LoadOf(request.id);
   const RestoreTrouble::Change change =
       restore.Take({request.restore_error, load.owned - load.serving}, at.now);
   if (change == RestoreTrouble::Change::kBegan) {
-    AddEvent(at, "restore-error", node->record.name,
-             fmt::format("{}; it is tried again, workers wait meanwhile", restore.Text()));
+    books_.Say(at, "restore-error", node->record.name,
+               fmt::format("{}; it is tried again, workers wait meanwhile", restore.Text()));
   } else if (change == RestoreTrouble::Change::kOver) {
-    AddEvent(at, "restored", node->record.name, "every partition is served again");
+    books_.Say(at, "restored", node->record.name, "every partition is served again");
   }
-  if (restore.active() && restore.lasts() >= options_.restore_timeout && !IsTerminal(state_)) {
-    EndJob(JobState::kFailed, UnrestorableText(node->record.name, restore, options_), at);
+  if (restore.active() && restore.lasts() >= books_.options.restore_timeout &&
+      !IsTerminal(state_)) {
+    EndJob(JobState::kFailed, UnrestorableText(node->record.name, restore, books_.options), at);
   }
 }
 
 void MasterCore::TickServers(StepTime at) {
-  for (const auto& [name, const_node] : nodes_.nodes()) {
+  for (const auto& [name, const_node] : books_.nodes.nodes()) {
     if (const_node.record.role != kRoleServer || const_node.record.state != "running") continue;
     if (!const_node.last_heard.has_value() ||
-        at.now - *const_node.last_heard < options_.server_times.timeout) {
+        at.now - *const_node.last_heard < books_.options.server_times.timeout) {
       continue;
     }
-    nodes_.SetState(nodes_.Find(name), "lost");
-    AddEvent(at, "node-lost", name,
-             fmt::format("no heartbeat for {} ms; its partitions wait for a new process",
-                         options_.server_times.timeout.count()));
+    books_.nodes.SetState(books_.nodes.Find(name), "lost");
+    books_.Say(at, "node-lost", name,
+               fmt::format("no heartbeat for {} ms; its partitions wait for a new process",
+                           books_.options.server_times.timeout.count()));
   }
 }
 

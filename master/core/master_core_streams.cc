@@ -48,22 +48,23 @@ Truncation TruncationOf(const DatasetPlan& plan, const StreamTable::Progress& pa
 
 void MasterCore::SeeStream(const StreamLook& look, StepTime at) {
   now_ = at.now;
-  if (IsTerminal(state_) || look.dataset.value() >= options_.datasets.size()) return;
+  if (IsTerminal(state_) || look.dataset.value() >= books_.options.datasets.size()) return;
   const DatasetId dataset = look.dataset;
-  if (!ledger_.streams().IsStream(dataset)) return;
+  if (!books_.ledger.streams().IsStream(dataset)) return;
   StreamWatch& watch = stream_watches_[dataset];
   TellStreamError(look, &watch, at);
   if (look.beyond && !watch.beyond_since.has_value()) watch.beyond_since = at.now;
   if (look.fatal || (look.beyond && at.now - *watch.beyond_since >= kBeyondMax)) {
     return EndJob(
         JobState::kFailed,
-        fmt::format("dataset '{}': {}", options_.datasets[dataset.value()].name, look.error), at);
+        fmt::format("dataset '{}': {}", books_.options.datasets[dataset.value()].name, look.error),
+        at);
   }
   if (look.gone) CountGone(dataset, &watch, at);
   if (!look.error.empty()) return;
   watch.gone_looks = 0;
   watch.beyond_since.reset();
-  const size_t known = ledger_.streams().ProgressOf(dataset).size();
+  const size_t known = books_.ledger.streams().ProgressOf(dataset).size();
   if (!CheckStream(look, &watch, at)) return;
   TellNewPartitions(look, known, at);
   LoseRanges(dataset, at);
@@ -73,37 +74,38 @@ void MasterCore::SeeStream(const StreamLook& look, StepTime at) {
 }
 
 void MasterCore::TellStreamError(const StreamLook& look, StreamWatch* watch, StepTime at) {
-  const DatasetPlan& plan = options_.datasets[look.dataset.value()];
+  const DatasetPlan& plan = books_.options.datasets[look.dataset.value()];
   if (look.group_trouble.empty() != watch->group_trouble.empty()) {
     watch->group_trouble = look.group_trouble;
-    AddEvent(at, look.group_trouble.empty() ? "group-told" : "group-untold", "",
-             look.group_trouble.empty()
-                 ? fmt::format("dataset '{}': the brokers are told again how far it is", plan.name)
-                 : fmt::format("dataset '{}': the brokers cannot be told how far it is: {}. Lag "
-                               "tools show too much; training goes on, and nothing is lost",
-                               plan.name, look.group_trouble));
+    books_.Say(
+        at, look.group_trouble.empty() ? "group-told" : "group-untold", "",
+        look.group_trouble.empty()
+            ? fmt::format("dataset '{}': the brokers are told again how far it is", plan.name)
+            : fmt::format("dataset '{}': the brokers cannot be told how far it is: {}. Lag "
+                          "tools show too much; training goes on, and nothing is lost",
+                          plan.name, look.group_trouble));
   }
   if (look.dead_letter_trouble.empty() != watch->dead_letter_trouble.empty()) {
     watch->dead_letter_trouble = look.dead_letter_trouble;
-    AddEvent(at, look.dead_letter_trouble.empty() ? "dead-letters-writable" : "dead-letters-held",
-             "",
-             look.dead_letter_trouble.empty()
-                 ? fmt::format("dataset '{}': the topic for rejected records can be written again",
-                               plan.name)
-                 : fmt::format("dataset '{}': rejected records cannot be written: {}. Shards with "
-                               "such records go back and are run again until they can",
-                               plan.name, look.dead_letter_trouble));
+    books_.Say(
+        at, look.dead_letter_trouble.empty() ? "dead-letters-writable" : "dead-letters-held", "",
+        look.dead_letter_trouble.empty()
+            ? fmt::format("dataset '{}': the topic for rejected records can be written again",
+                          plan.name)
+            : fmt::format("dataset '{}': rejected records cannot be written: {}. Shards with "
+                          "such records go back and are run again until they can",
+                          plan.name, look.dead_letter_trouble));
   }
   if (look.fatal || look.error.empty() == watch->error.empty()) return;
   watch->error = look.error;
   if (!look.error.empty()) {
-    AddEvent(
+    books_.Say(
         at, "stream-unreachable", "",
         fmt::format("dataset '{}', topic '{}': {}. Nothing is lost: what was cut and read goes "
                     "on, the rest waits",
                     plan.name, plan.stream->topic, look.error));
   } else {
-    AddEvent(
+    books_.Say(
         at, "stream-reachable", "",
         fmt::format("dataset '{}': topic '{}' can be read again{}", plan.name, plan.stream->topic,
                     watch->gone_looks > 0
@@ -119,18 +121,19 @@ void MasterCore::CountGone(DatasetId dataset, StreamWatch* watch, StepTime at) {
     return;
   }
   watch->gone = true;
-  if (ledger_.streams().ProgressOf(dataset).empty()) return;  // there was none yet
-  const DatasetPlan& plan = options_.datasets[dataset.value()];
-  AddEvent(at, "stream-gone", "",
-           fmt::format("dataset '{}': the brokers say again and again that there is no topic '{}'. "
-                       "The job waits for it, and fails if it comes back with less in it than was "
-                       "cut: then it was made anew",
-                       plan.name, plan.stream->topic));
+  if (books_.ledger.streams().ProgressOf(dataset).empty()) return;  // there was none yet
+  const DatasetPlan& plan = books_.options.datasets[dataset.value()];
+  books_.Say(
+      at, "stream-gone", "",
+      fmt::format("dataset '{}': the brokers say again and again that there is no topic '{}'. "
+                  "The job waits for it, and fails if it comes back with less in it than was "
+                  "cut: then it was made anew",
+                  plan.name, plan.stream->topic));
 }
 
 bool MasterCore::CheckStream(const StreamLook& look, StreamWatch* watch, StepTime at) {
-  const DatasetPlan& plan = options_.datasets[look.dataset.value()];
-  const std::string& cluster = ledger_.streams().cluster(look.dataset);
+  const DatasetPlan& plan = books_.options.datasets[look.dataset.value()];
+  const std::string& cluster = books_.ledger.streams().cluster(look.dataset);
   if (!cluster.empty() && !look.cluster.empty() && cluster != look.cluster) {
     EndJob(JobState::kFailed,
            fmt::format("dataset '{}': the brokers belong to cluster {}, the job began on cluster "
@@ -141,10 +144,10 @@ bool MasterCore::CheckStream(const StreamLook& look, StreamWatch* watch, StepTim
     return false;
   }
   if (cluster.empty() && !look.cluster.empty()) {
-    ledger_.SetStreamCluster(look.dataset, look.cluster);
+    books_.ledger.SetStreamCluster(look.dataset, look.cluster);
   }
-  ledger_.SeeStream(look.dataset, look.sights, at.now, at.wall);
-  const std::vector<TopicPartition> truncated = ledger_.streams().Truncated(look.dataset);
+  books_.ledger.SeeStream(look.dataset, look.sights, at.now, at.wall);
+  const std::vector<TopicPartition> truncated = books_.ledger.streams().Truncated(look.dataset);
   if (truncated.empty()) {
     watch->gone = false;
     TellGrownAgain(look.dataset, watch, at);
@@ -154,7 +157,7 @@ bool MasterCore::CheckStream(const StreamLook& look, StreamWatch* watch, StepTim
       "What the job has learnt belongs to the former log; begin a new job in another "
       "spec.stateDirectory";
   std::optional<Truncation> truncation;
-  for (const StreamTable::Progress& partition : ledger_.streams().ProgressOf(look.dataset)) {
+  for (const StreamTable::Progress& partition : books_.ledger.streams().ProgressOf(look.dataset)) {
     const TopicPartition id = partition.position.partition;
     if (std::ranges::find(truncated, id) == truncated.end()) continue;
     if (!truncation.has_value()) truncation = TruncationOf(plan, partition);
@@ -171,9 +174,9 @@ bool MasterCore::CheckStream(const StreamLook& look, StreamWatch* watch, StepTim
   }
   if (!watch->truncated_since.has_value()) {
     watch->truncated_since = at.now;
-    AddEvent(at, "stream-truncated", "",
-             fmt::format("{}: {}. The job fails if that is so for {} s", what, why,
-                         kTruncatedMax.count()));
+    books_.Say(at, "stream-truncated", "",
+               fmt::format("{}: {}. The job fails if that is so for {} s", what, why,
+                           kTruncatedMax.count()));
   }
   if (at.now - *watch->truncated_since < kTruncatedMax) return true;
   EndJob(JobState::kFailed, fmt::format("{}: {}. {}", what, why, kAnew), at);
@@ -183,29 +186,31 @@ bool MasterCore::CheckStream(const StreamLook& look, StreamWatch* watch, StepTim
 void MasterCore::TellGrownAgain(DatasetId dataset, StreamWatch* watch, StepTime at) {
   if (!watch->truncated_since.has_value()) return;
   watch->truncated_since.reset();
-  const DatasetPlan& plan = options_.datasets[dataset.value()];
-  for (const StreamTable::Progress& partition : ledger_.streams().ProgressOf(dataset)) {
+  const DatasetPlan& plan = books_.options.datasets[dataset.value()];
+  for (const StreamTable::Progress& partition : books_.ledger.streams().ProgressOf(dataset)) {
     const auto least = watch->truncated_at.find(partition.position.partition);
     if (least == watch->truncated_at.end()) continue;
-    AddEvent(at, "stream-grown-again", "",
-             fmt::format("dataset '{}': the log of topic '{}', partition {}, which had ended at "
-                         "offset {}, reaches what was cut of it (offset {}) again. Either a leader "
-                         "knew too little for a while, or its brokers have lost records and others "
-                         "took their offsets: these, before offset {}, are not learnt. If "
-                         "unclean.leader.election.enable is set, look at the brokers' logs",
-                         plan.name, plan.stream->topic, partition.position.partition.value(),
-                         least->second, partition.position.cut, partition.position.cut));
+    books_.Say(
+        at, "stream-grown-again", "",
+        fmt::format("dataset '{}': the log of topic '{}', partition {}, which had ended at "
+                    "offset {}, reaches what was cut of it (offset {}) again. Either a leader "
+                    "knew too little for a while, or its brokers have lost records and others "
+                    "took their offsets: these, before offset {}, are not learnt. If "
+                    "unclean.leader.election.enable is set, look at the brokers' logs",
+                    plan.name, plan.stream->topic, partition.position.partition.value(),
+                    least->second, partition.position.cut, partition.position.cut));
   }
   watch->truncated_at.clear();
 }
 
 void MasterCore::TellNewPartitions(const StreamLook& look, size_t known, StepTime at) {
-  const std::vector<StreamTable::Progress> progress = ledger_.streams().ProgressOf(look.dataset);
+  const std::vector<StreamTable::Progress> progress =
+      books_.ledger.streams().ProgressOf(look.dataset);
   if (progress.size() == known) return;
-  const DatasetPlan& plan = options_.datasets[look.dataset.value()];
+  const DatasetPlan& plan = books_.options.datasets[look.dataset.value()];
   uint64_t waiting = 0;
   for (const StreamTable::Progress& partition : progress) waiting += partition.lag.value_or(0);
-  AddEvent(
+  books_.Say(
       at, "stream-partitions", "",
       fmt::format("dataset '{}': topic '{}' has {} partitions{}, {} offsets are to be read",
                   plan.name, plan.stream->topic, progress.size(),
@@ -217,33 +222,33 @@ void MasterCore::LoseRanges(DatasetId dataset, StepTime at) {
   // What looks TODO may be on a lease of before the restart that is still to be re-asserted.
   if (grace_) return;
   std::map<TopicPartition, uint64_t> log_begins;
-  for (const StreamTable::Progress& partition : ledger_.streams().ProgressOf(dataset)) {
+  for (const StreamTable::Progress& partition : books_.ledger.streams().ProgressOf(dataset)) {
     log_begins[partition.position.partition] = partition.log_begin;
   }
-  for (const ShardId& shard : ledger_.streams().BehindLog(dataset)) {
+  for (const ShardId& shard : books_.ledger.streams().BehindLog(dataset)) {
     // On lease it may have been read in time; DONE it needs its data only if it is replayed. FAILED
     // it may be because a worker saw first that they are gone.
-    const ShardState state = ledger_.queue().StateOf(shard);
+    const ShardState state = books_.ledger.queue().StateOf(shard);
     if (state != ShardState::kTodo && state != ShardState::kFailed) continue;
-    const StreamRange range = *ledger_.streams().Find(shard);
-    const DatasetPlan& plan = options_.datasets[dataset.value()];
+    const StreamRange range = *books_.ledger.streams().Find(shard);
+    const DatasetPlan& plan = books_.options.datasets[dataset.value()];
     const uint64_t log_begin = log_begins.at(range.partition);
     const std::string reason = fmt::format(
         "{} of topic '{}', partition {}, are gone: its log begins at offset {}, for retention has "
         "taken records, or somebody has deleted them",
         GoneText(range, log_begin), plan.stream->topic, range.partition.value(), log_begin);
-    ledger_.FailLost(shard, reason);
+    books_.ledger.FailLost(shard, reason);
     hand_backs_.Forget(shard);
     const bool failed = state == ShardState::kFailed;
-    AddEvent(at, failed ? "shard-lost" : "shard-failed", "",
-             fmt::format("shard {} of dataset '{}' is FAILED{}: {}", ToString(shard), plan.name,
-                         failed ? " already" : "", reason));
+    books_.Say(at, failed ? "shard-lost" : "shard-failed", "",
+               fmt::format("shard {} of dataset '{}' is FAILED{}: {}", ToString(shard), plan.name,
+                           failed ? " already" : "", reason));
   }
 }
 
 void MasterCore::CheckRetention(const StreamLook& look, StreamWatch* watch, StepTime at) {
-  const DatasetPlan& plan = options_.datasets[look.dataset.value()];
-  for (const StreamTable::Progress& partition : ledger_.streams().ProgressOf(look.dataset)) {
+  const DatasetPlan& plan = books_.options.datasets[look.dataset.value()];
+  for (const StreamTable::Progress& partition : books_.ledger.streams().ProgressOf(look.dataset)) {
     const TopicPartition id = partition.position.partition;
     if (!partition.seen) continue;
     const uint64_t began = watch->log_begins.try_emplace(id, partition.log_begin).first->second;
@@ -264,21 +269,22 @@ void MasterCore::CheckRetention(const StreamLook& look, StreamWatch* watch, Step
     if (by_log || by_time) {
       if (near) continue;
       watch->near.insert(id);
-      AddEvent(at, "retention-near", "",
-               fmt::format("dataset '{}': offsets from {} on of topic '{}', partition {}, are not "
-                           "COMMITTED, and its log begins at {}{}: add workers, or keep records "
-                           "longer, else they are lost and their shards FAILED",
-                           plan.name, partition.committed, plan.stream->topic, id.value(),
-                           partition.log_begin,
-                           look.retention.has_value() ? fmt::format(" and keeps records for {} s",
-                                                                    look.retention->count() / 1'000)
-                                                      : ""));
+      books_.Say(
+          at, "retention-near", "",
+          fmt::format(
+              "dataset '{}': offsets from {} on of topic '{}', partition {}, are not "
+              "COMMITTED, and its log begins at {}{}: add workers, or keep records "
+              "longer, else they are lost and their shards FAILED",
+              plan.name, partition.committed, plan.stream->topic, id.value(), partition.log_begin,
+              look.retention.has_value()
+                  ? fmt::format(" and keeps records for {} s", look.retention->count() / 1'000)
+                  : ""));
     } else if (near) {
       watch->near.erase(id);
-      AddEvent(at, "retention-far", "",
-               fmt::format("dataset '{}': topic '{}', partition {}, is no longer in danger of "
-                           "retention",
-                           plan.name, plan.stream->topic, id.value()));
+      books_.Say(at, "retention-far", "",
+                 fmt::format("dataset '{}': topic '{}', partition {}, is no longer in danger of "
+                             "retention",
+                             plan.name, plan.stream->topic, id.value()));
     }
   }
 }
@@ -286,15 +292,16 @@ void MasterCore::CheckRetention(const StreamLook& look, StreamWatch* watch, Step
 void MasterCore::CutStream(DatasetId dataset, StepTime at) {
   if (state_ != JobState::kRunning) return;
   bool lost = false;
-  for (const StreamTable::NewShard& added : ledger_.CutStream(dataset, at.now)) lost |= added.lost;
+  for (const StreamTable::NewShard& added : books_.ledger.CutStream(dataset, at.now))
+    lost |= added.lost;
   if (lost) LoseRanges(dataset, at);
 }
 
 void MasterCore::TickStreams(StepTime at) {
-  if (state_ != JobState::kRunning || ledger_.streams().empty()) return;
-  for (uint32_t i = 0; i < options_.datasets.size(); ++i) {
+  if (state_ != JobState::kRunning || books_.ledger.streams().empty()) return;
+  for (uint32_t i = 0; i < books_.options.datasets.size(); ++i) {
     const DatasetId dataset(i);
-    if (ledger_.streams().IsStream(dataset)) CutStream(dataset, at);
+    if (books_.ledger.streams().IsStream(dataset)) CutStream(dataset, at);
   }
   CheckEnd(at);
 }
@@ -306,7 +313,7 @@ const StreamWatch* MasterCore::WatchOf(DatasetId dataset) const {
 
 void MasterCore::TakeDelays(const WorkerExchangeRequest& request, TimePoint now, Session* session) {
   for (const DatasetDelays& told : request.delays) {
-    if (!ledger_.streams().IsStream(told.dataset)) continue;
+    if (!books_.ledger.streams().IsStream(told.dataset)) continue;
     const auto [last, first] = session->delays.try_emplace(told.dataset);
     stream_watches_[told.dataset].delays.Hear(first ? nullptr : &last->second, told.delays, now);
     last->second = told.delays;
@@ -315,13 +322,13 @@ void MasterCore::TakeDelays(const WorkerExchangeRequest& request, TimePoint now,
 
 ShardWork MasterCore::WorkOf(const ShardId& shard) const {
   ShardWork work;
-  if (!ledger_.streams().IsStream(shard.dataset)) return work;
-  const DatasetPlan& plan = options_.datasets[shard.dataset.value()];
-  const StreamRange* range = ledger_.streams().Find(shard);
+  if (!books_.ledger.streams().IsStream(shard.dataset)) return work;
+  const DatasetPlan& plan = books_.options.datasets[shard.dataset.value()];
+  const StreamRange* range = books_.ledger.streams().Find(shard);
   MUSTER_CHECK(range != nullptr);
   work.dataset_name = plan.name;
   work.mode = plan.mode;
-  work.record_count = ledger_.RecordsOf(shard);
+  work.record_count = books_.ledger.RecordsOf(shard);
   work.minibatch_size = plan.minibatch_size;
   work.first_step = range->first_step;
   work.stream = {plan.stream->topic, range->partition, range->begin, range->end};

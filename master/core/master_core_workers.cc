@@ -18,12 +18,12 @@ constexpr std::chrono::milliseconds kWaitInterval{100};
 
 absl::Status MasterCore::HelloWorker(const WorkerKey& worker, StartNumber start, StepTime at) {
   now_ = at.now;
-  Node* node = nodes_.FindOrAdd(worker.name, kRoleWorker, leases_);
+  Node* node = books_.nodes.FindOrAdd(worker.name, kRoleWorker, leases_);
   if (node == nullptr || node->record.role != kRoleWorker) {
     return absl::ResourceExhaustedError(
         node == nullptr
             ? fmt::format("worker '{}': the job has {} nodes that have not ended, the limit",
-                          worker.name, options_.limits.nodes)
+                          worker.name, books_.options.limits.nodes)
             : fmt::format("worker '{}': a {} has this name", worker.name, node->record.role));
   }
   MUSTER_RETURN_IF_ERROR(CheckNotReplaced(node->record, start));
@@ -33,14 +33,14 @@ absl::Status MasterCore::HelloWorker(const WorkerKey& worker, StartNumber start,
       session.superseded = true;
       EndLeasesOf(key, EndCause::kNodeFailure);
     }
-    AddEvent(at, "worker-joined", worker.name, "");
+    books_.Say(at, "worker-joined", worker.name, "");
     node->times = {};
     node->drain = {};
   }
   node->record.incarnation = worker.incarnation;
-  nodes_.KeepStart(node, start);
+  books_.nodes.KeepStart(node, start);
   TouchSession(worker, at);
-  nodes_.Touch(*node);
+  books_.nodes.Touch(*node);
   WorkerHeard(worker, nullptr, at);
   CheckEnd(at);
   return absl::OkStatus();
@@ -52,7 +52,7 @@ MasterCore::Session& MasterCore::TouchSession(const WorkerKey& worker, StepTime 
   if (added) session.progress_at = at.now;
   // After a restart of the master the journal knows who began last: a Hello comes before
   // everything.
-  const Node* node = nodes_.Find(worker.name);
+  const Node* node = books_.nodes.Find(worker.name);
   if (node != nullptr && node->record.incarnation == worker.incarnation) {
     session.start = node->record.start;
   } else if (added && node != nullptr && node->record.start != StartNumber()) {
@@ -65,18 +65,18 @@ MasterCore::Session& MasterCore::TouchSession(const WorkerKey& worker, StepTime 
 
 void MasterCore::WorkerHeard(const WorkerKey& worker, const WorkerTimes* times, StepTime at) {
   awaited_.erase(worker.name);
-  Node* node = nodes_.FindOrAdd(worker.name, kRoleWorker, leases_);
+  Node* node = books_.nodes.FindOrAdd(worker.name, kRoleWorker, leases_);
   if (node == nullptr || node->record.role != kRoleWorker) return;
   node->last_heard = at.now;
   if (times != nullptr) node->times = *times;
   if (node->record.incarnation != worker.incarnation) {
     node->record.incarnation = worker.incarnation;
-    nodes_.KeepStart(node, sessions_[worker].start);
-    nodes_.Touch(*node);
+    books_.nodes.KeepStart(node, sessions_[worker].start);
+    books_.nodes.Touch(*node);
   }
   const bool was_lost = node->record.state == "lost";
-  if (nodes_.SetState(node, "running") && was_lost) {
-    AddEvent(at, "node-back", worker.name, "its heartbeat is back");
+  if (books_.nodes.SetState(node, "running") && was_lost) {
+    books_.Say(at, "node-back", worker.name, "its heartbeat is back");
   }
 }
 
@@ -96,9 +96,9 @@ JobDirective MasterCore::Directive() const {
 
 JobDirective MasterCore::DirectiveOf(const std::string& name) const {
   const JobDirective directive = Directive();
-  const auto node = nodes_.nodes().find(name);
+  const auto node = books_.nodes.nodes().find(name);
   const bool drains =
-      node != nodes_.nodes().end() && node->second.drain.state != NodeDrain::State::kNone;
+      node != books_.nodes.nodes().end() && node->second.drain.state != NodeDrain::State::kNone;
   return drains && directive == JobDirective::kWork ? JobDirective::kDrain : directive;
 }
 
@@ -116,8 +116,8 @@ absl::StatusOr<WorkerExchangeReply> MasterCore::ExchangeWorker(const WorkerExcha
                     worker.name));
   }
   WorkerExchangeReply reply;
-  reply.master_incarnation = incarnation_;
-  reply.heartbeat_interval = options_.leases.heartbeat_interval;
+  reply.master_incarnation = books_.incarnation;
+  reply.heartbeat_interval = books_.options.leases.heartbeat_interval;
   // A call that was overtaken by a newer one says nothing about what the worker holds now.
   const bool fresh = request.sequence > session.sequence;
   WorkerHeard(worker, fresh ? &request.times : nullptr, at);
@@ -136,12 +136,12 @@ absl::StatusOr<WorkerExchangeReply> MasterCore::ExchangeWorker(const WorkerExcha
   CheckEnd(at);
   if (fresh) Grant(request, worker, at, &reply);
   reply.directive = DirectiveOf(worker.name);
-  Node* node = nodes_.Find(worker.name);
+  Node* node = books_.nodes.Find(worker.name);
   if (node != nullptr && node->drain.state != NodeDrain::State::kNone) {
     node->drain.told = true;
     if (fresh) AdvanceDrain(node, at);
   }
-  if (request.map_version < partitions_.version()) reply.map = Map();
+  if (request.map_version < books_.partitions.version()) reply.map = Map();
   return reply;
 }
 
@@ -149,32 +149,35 @@ absl::StatusOr<WorkerExchangeReply> MasterCore::ExchangeWorker(const WorkerExcha
 bool MasterCore::Revivable(const HeldLease& held) const {
   const auto newest = newest_token_.find(held.shard);
   return MUSTER_WEAKENED(kRevivedLease) && newest != newest_token_.end() &&
-         newest->second == held.token && ledger_.queue().StateOf(held.shard) == ShardState::kTodo;
+         newest->second == held.token &&
+         books_.ledger.queue().StateOf(held.shard) == ShardState::kTodo;
 }
 #endif
 
 bool MasterCore::Reassert(const HeldLease& held, const WorkerKey& worker, StepTime at) {
-  const bool may = (grace_ && held.token.incarnation() < incarnation_) || Revivable(held);
-  if (!may || IsTerminal(state_) || !ledger_.queue().Valid(held.shard) ||
+  const bool may = (grace_ && held.token.incarnation() < books_.incarnation) || Revivable(held);
+  if (!may || IsTerminal(state_) || !books_.ledger.queue().Valid(held.shard) ||
       held.token == LeaseToken() || leases_.Find(held.token) != nullptr) {
     return false;
   }
   const Lease* const other = leases_.FindShard(held.shard);
   if (other != nullptr ? other->token > held.token
-                       : ledger_.queue().StateOf(held.shard) != ShardState::kTodo) {
+                       : books_.ledger.queue().StateOf(held.shard) != ShardState::kTodo) {
     return false;
   }
   // An evaluation may have begun before some of its training was replayed: the journal does not
   // say.
-  if (ledger_.IsEvaluate(held.shard) && held.restore_epoch < partitions_.restore_epoch()) {
+  if (books_.ledger.IsEvaluate(held.shard) &&
+      held.restore_epoch < books_.partitions.restore_epoch()) {
     return false;
   }
   if (other != nullptr) EndLease(other->token, EndCause::kDropped);
-  ledger_.queue().Take(held.shard);
-  leases_.Add({held.shard, held.token, worker, held.restore_epoch, ledger_.IsEvaluate(held.shard),
-               at.now, held.phase, held.minibatches_started, at.now, held.run});
-  if (!ledger_.IsEvaluate(held.shard)) forgetting_.OnLeased(held.shard, held.token);
-  ++totals_.reasserted_leases;
+  books_.ledger.queue().Take(held.shard);
+  leases_.Add({held.shard, held.token, worker, held.restore_epoch,
+               books_.ledger.IsEvaluate(held.shard), at.now, held.phase, held.minibatches_started,
+               at.now, held.run});
+  if (!books_.ledger.IsEvaluate(held.shard)) forgetting_.OnLeased(held.shard, held.token);
+  ++books_.totals.reasserted_leases;
   return true;
 }
 
@@ -191,17 +194,17 @@ void MasterCore::TakeHeld(const WorkerExchangeRequest& request, const WorkerKey&
       // Every run but the first is of minibatches that were handed out before.
       const uint32_t before = lease->run == held.run ? lease->minibatches_started : 0;
       if (held.run > RunNumber() && held.minibatches_started > before) {
-        totals_.redelivered_minibatches += held.minibatches_started - before;
+        books_.totals.redelivered_minibatches += held.minibatches_started - before;
       }
       if (leases_.Update(held, at.now)) session.progress_at = at.now;
       continue;
     }
     if (session.accepted.contains(held.token)) continue;
-    if (!ledger_.queue().Valid(held.shard)) {
+    if (!books_.ledger.queue().Valid(held.shard)) {
       reply->lost.push_back(held.token);
       continue;
     }
-    const std::optional<DoneShard> done = ledger_.queue().FindDone(held.shard);
+    const std::optional<DoneShard> done = books_.ledger.queue().FindDone(held.shard);
     if (done.has_value() && done->token == held.token) continue;
     if (Revivable(held)) continue;  // by its done
     if (!Reassert(held, worker, at)) reply->lost.push_back(held.token);
@@ -222,7 +225,7 @@ void MasterCore::TakeReturned(const WorkerExchangeRequest& request, const Worker
     if (lease == nullptr) {
       const HeldLease held{returned.shard,
                            returned.token,
-                           partitions_.restore_epoch(),
+                           books_.partitions.restore_epoch(),
                            {},
                            LeasePhase::kComputing,
                            0};
@@ -248,12 +251,12 @@ void MasterCore::TakeReturned(const WorkerExchangeRequest& request, const Worker
 void MasterCore::TakeHandBack(const ReturnedLease& returned, const WorkerKey& worker, StepTime at) {
   Session& session = sessions_.at(worker);
   if (returned.hand_back == HandBack::kShortage && !std::exchange(session.shortage_told, true)) {
-    AddEvent(
-        at, "shard-handed-back", worker.name,
-        fmt::format("shard {} of dataset '{}' goes to the next who asks, charged to nobody: "
-                    "{} (told once until a shard is finished there)",
-                    ToString(returned.shard),
-                    options_.datasets[returned.shard.dataset.value()].name, returned.shortage));
+    books_.Say(at, "shard-handed-back", worker.name,
+               fmt::format("shard {} of dataset '{}' goes to the next who asks, charged to nobody: "
+                           "{} (told once until a shard is finished there)",
+                           ToString(returned.shard),
+                           books_.options.datasets[returned.shard.dataset.value()].name,
+                           returned.shortage));
   }
   // It may have been asked to leave and not know it yet.
   if (returned.hand_back != HandBack::kByTrainer ||
@@ -270,10 +273,10 @@ void MasterCore::TakeHandBack(const ReturnedLease& returned, const WorkerKey& wo
 
 DoneVerdict MasterCore::TakeDone(const DoneReport& done, const WorkerKey& worker, StepTime at) {
   DoneVerdict verdict{done.shard, done.token, done.run, DoneCode::kRefused,
-                      partitions_.restore_epoch()};
+                      books_.partitions.restore_epoch()};
   Session& session = sessions_.at(worker);
-  if (!ledger_.queue().Valid(done.shard)) return verdict;
-  const std::optional<DoneShard> before = ledger_.queue().FindDone(done.shard);
+  if (!books_.ledger.queue().Valid(done.shard)) return verdict;
+  const std::optional<DoneShard> before = books_.ledger.queue().FindDone(done.shard);
   if ((before.has_value() && before->token == done.token) ||
       session.accepted.contains(done.token)) {
     verdict.code = DoneCode::kAccepted;
@@ -286,46 +289,47 @@ DoneVerdict MasterCore::TakeDone(const DoneReport& done, const WorkerKey& worker
     if (Reassert(held, worker, at)) lease = leases_.Find(done.token);
   }
   if (MUSTER_PLANTED(kDoneWithoutLease) && lease == nullptr &&
-      ledger_.queue().StateOf(done.shard) == ShardState::kTodo) {
-    ledger_.queue().Take(done.shard);
-    leases_.Add({done.shard, done.token, worker, done.restore_epoch, ledger_.IsEvaluate(done.shard),
-                 at.now, LeasePhase::kPushing, 0});
+      books_.ledger.queue().StateOf(done.shard) == ShardState::kTodo) {
+    books_.ledger.queue().Take(done.shard);
+    leases_.Add({done.shard, done.token, worker, done.restore_epoch,
+                 books_.ledger.IsEvaluate(done.shard), at.now, LeasePhase::kPushing, 0});
     lease = leases_.Find(done.token);
   }
   if (lease != nullptr && (lease->shard != done.shard || lease->worker != worker)) {
     lease = nullptr;
   }
   if (lease == nullptr) {
-    ++totals_.refused_dones;
+    ++books_.totals.refused_dones;
     return verdict;
   }
   if ((!lease->evaluate || MUSTER_PLANTED(kEvaluateReverified)) &&
-      done.restore_epoch < partitions_.restore_epoch() && !MUSTER_PLANTED(kNoReverify) &&
-      !options_.planted_bugs.no_reverify) {
-    if (lease->restore_epoch < partitions_.restore_epoch()) {
-      ++totals_.reverified_runs;
-      lease->restore_epoch = partitions_.restore_epoch();
+      done.restore_epoch < books_.partitions.restore_epoch() && !MUSTER_PLANTED(kNoReverify) &&
+      !books_.options.planted_bugs.no_reverify) {
+    if (lease->restore_epoch < books_.partitions.restore_epoch()) {
+      ++books_.totals.reverified_runs;
+      lease->restore_epoch = books_.partitions.restore_epoch();
       lease->progress_at = session.progress_at = at.now;
     }
     verdict.code = DoneCode::kReverify;
     return verdict;
   }
   // The worker has heard of a restore by the map, and has asked by itself.
-  if (!lease->evaluate && done.restore_epoch > lease->restore_epoch) ++totals_.reverified_runs;
+  if (!lease->evaluate && done.restore_epoch > lease->restore_epoch)
+    ++books_.totals.reverified_runs;
   const bool evaluate = lease->evaluate;
   leases_.Remove(lease->token);
   session.progress_at = at.now;
   session.shortage_told = false;
   hand_backs_.Forget(done.shard);
   if (evaluate) {
-    ledger_.MarkEvaluated(done.shard, done.metrics);
-    EpochEvent(done.shard.dataset, done.shard.epoch, at);
-    if (Node* node = nodes_.Find(worker.name)) {
-      node->record.records_committed += ledger_.RecordsOf(done.shard);
-      nodes_.Touch(*node);
+    books_.ledger.MarkEvaluated(done.shard, done.metrics);
+    books_.SayWhenCommitted(done.shard.dataset, done.shard.epoch, at);
+    if (Node* node = books_.nodes.Find(worker.name)) {
+      node->record.records_committed += books_.ledger.RecordsOf(done.shard);
+      books_.nodes.Touch(*node);
     }
   } else {
-    ledger_.MarkDone(done.shard, done.token, worker.name, done.metrics);
+    books_.ledger.MarkDone(done.shard, done.token, worker.name, done.metrics);
   }
   TellRejects(done, worker.name, at);
   session.accepted.insert(done.token);
@@ -350,21 +354,21 @@ void MasterCore::Grant(const WorkerExchangeRequest& request, const WorkerKey& wo
       continue;
     }
     Lease* lease = leases_.Find(token);
-    lease->restore_epoch = partitions_.restore_epoch();
+    lease->restore_epoch = books_.partitions.restore_epoch();
     reply->grants.push_back({lease->shard, token, lease->restore_epoch, WorkOf(lease->shard)});
   }
   while (gate_.open() && (!grace_ || MUSTER_WEAKENED(kBusyGrace)) && reply->grants.size() < want) {
-    const std::optional<ShardId> shard = ledger_.queue().TakeNext();
+    const std::optional<ShardId> shard = books_.ledger.queue().TakeNext();
     if (!shard.has_value()) break;
     const LeaseToken token = NextToken();
     ++token_count_;
-    leases_.Add({*shard, token, worker, partitions_.restore_epoch(), ledger_.IsEvaluate(*shard),
-                 at.now, LeasePhase::kQueued, 0});
-    if (!ledger_.IsEvaluate(*shard)) forgetting_.OnLeased(*shard, token);
+    leases_.Add({*shard, token, worker, books_.partitions.restore_epoch(),
+                 books_.ledger.IsEvaluate(*shard), at.now, LeasePhase::kQueued, 0});
+    if (!books_.ledger.IsEvaluate(*shard)) forgetting_.OnLeased(*shard, token);
 #ifdef MUSTER_PLANTED_BUGS
     newest_token_[*shard] = token;
 #endif
-    reply->grants.push_back({*shard, token, partitions_.restore_epoch(), WorkOf(*shard)});
+    reply->grants.push_back({*shard, token, books_.partitions.restore_epoch(), WorkOf(*shard)});
     sessions_.at(worker).progress_at = at.now;
   }
   if (want > 0 && reply->grants.empty()) {
@@ -374,8 +378,8 @@ void MasterCore::Grant(const WorkerExchangeRequest& request, const WorkerKey& wo
 
 void MasterCore::TakePeers(const WorkerExchangeRequest& request, Session* session) {
   for (const PeerTimes& seen : request.peers) {
-    if (seen.server.value() >= options_.servers) continue;
-    Node* node = nodes_.Find(NodeTable::ServerName(seen.server));
+    if (seen.server.value() >= books_.options.servers) continue;
+    Node* node = books_.nodes.Find(NodeTable::ServerName(seen.server));
     // Of a process that has been replaced, or of one that is not known yet.
     if (node == nullptr || node->record.incarnation != seen.incarnation.value()) continue;
     PeerTimes& last = session->peers[seen.server];
@@ -398,9 +402,9 @@ void MasterCore::EndLeasesOf(const WorkerKey& worker, EndCause cause) {
 }
 
 PartitionMap MasterCore::Map() const {
-  PartitionMap map{partitions_.version(), partitions_.restore_epoch(), partitions_.Entries(),
-                   nodes_.Endpoints()};
-  if (options_.planted_bugs.no_reverify) {
+  PartitionMap map{books_.partitions.version(), books_.partitions.restore_epoch(),
+                   books_.partitions.Entries(), books_.nodes.Endpoints()};
+  if (books_.options.planted_bugs.no_reverify) {
     for (PartitionEntry& entry : map.partitions) entry.restored_at = RestoreEpoch();
   }
   return map;
@@ -411,34 +415,34 @@ void MasterCore::TickWorkers(StepTime at) {
   for (auto it = sessions_.begin(); it != sessions_.end();) {
     const auto& [worker, session] = *it;
     const auto silence = at.now - session.last_seen;
-    if (silence >= options_.leases.duration && !session.silent) {
+    if (silence >= books_.options.leases.duration && !session.silent) {
       it->second.silent = true;
       const size_t count = leases_.CountOf(worker);
-      totals_.expired_leases += count;
+      books_.totals.expired_leases += count;
       expired[worker.name] += count;
       EndLeasesOf(worker, EndCause::kNodeFailure);
     }
-    it = silence >= 10 * options_.leases.duration ? sessions_.erase(it) : std::next(it);
+    it = silence >= 10 * books_.options.leases.duration ? sessions_.erase(it) : std::next(it);
   }
   // By what was heard of the node, not by its session: a worker that hung while the master was
   // away has none with this one.
-  for (const auto& [name, const_node] : nodes_.nodes()) {
+  for (const auto& [name, const_node] : books_.nodes.nodes()) {
     if (const_node.record.role != kRoleWorker || const_node.record.state != "running") continue;
     if (!const_node.last_heard.has_value() ||
-        at.now - *const_node.last_heard < options_.leases.duration) {
+        at.now - *const_node.last_heard < books_.options.leases.duration) {
       continue;
     }
-    nodes_.SetState(nodes_.Find(name), "lost");
-    AddEvent(at, "node-lost", name,
-             fmt::format("no heartbeat for {} ms; {} leases expired",
-                         options_.leases.duration.count(), expired[name]));
+    books_.nodes.SetState(books_.nodes.Find(name), "lost");
+    books_.Say(at, "node-lost", name,
+               fmt::format("no heartbeat for {} ms; {} leases expired",
+                           books_.options.leases.duration.count(), expired[name]));
   }
   ExpireStuckLeases(at);
 }
 
 void MasterCore::ExpireStuckLeases(StepTime at) {
   if (MUSTER_PLANTED(kNoMaxAge) || MUSTER_WEAKENED(kAgeless)) return;
-  const TimePoint then = at.now - options_.leases.max_age;
+  const TimePoint then = at.now - books_.options.leases.max_age;
   std::vector<LeaseToken> stuck = leases_.BegunWithoutProgressSince(then);
   // What a worker has not begun waits for its turn: it is stuck when the worker is.
   for (const auto& [worker, session] : sessions_) {
@@ -451,14 +455,14 @@ void MasterCore::ExpireStuckLeases(StepTime at) {
   for (LeaseToken token : stuck) {
     const Lease& lease = *leases_.Find(token);
     by_worker[lease.worker.name].push_back(lease.shard);
-    ++totals_.expired_leases;
+    ++books_.totals.expired_leases;
     EndLease(token, EndCause::kNodeFailure);
   }
   for (const auto& [name, shards] : by_worker) {
-    AddEvent(at, "lease-expired", name,
-             fmt::format("no progress for {} ms (spec.leases.maxAge) on {} shard{}, {} first",
-                         options_.leases.max_age.count(), shards.size(),
-                         shards.size() == 1 ? "" : "s", ToString(shards.front())));
+    books_.Say(at, "lease-expired", name,
+               fmt::format("no progress for {} ms (spec.leases.maxAge) on {} shard{}, {} first",
+                           books_.options.leases.max_age.count(), shards.size(),
+                           shards.size() == 1 ? "" : "s", ToString(shards.front())));
   }
 }
 
