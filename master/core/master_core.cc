@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/check.h"
 #include "base/planted_bug.h"
@@ -12,12 +13,10 @@
 namespace muster {
 namespace {
 
-constexpr uint32_t kRejectEventsMax = 100;
 /// Counts alone are written no more often than this.
 constexpr std::chrono::seconds kTotalsInterval{1};
 /// Ticks come every 50 ms or so; this long without one, the process stood still.
 constexpr std::chrono::seconds kPauseMin{1};
-constexpr std::string_view kRecordRejected = "record-rejected";
 
 Forgetting::Shards CommittedTraining(const CoreOptions& options, const DurableState& state) {
   Forgetting::Shards shards;
@@ -30,15 +29,6 @@ Forgetting::Shards CommittedTraining(const CoreOptions& options, const DurableSt
 
 MasterIncarnation NextIncarnation(const DurableState& state) {
   return state.meta.has_value() ? state.meta->incarnation.Next() : MasterIncarnation(1);
-}
-
-/// `floor`, or lower: at rest in the grace period, later it moves on in steps.
-[[maybe_unused]] LeaseToken LowFloor(bool grace, MasterIncarnation incarnation, LeaseToken floor,
-                                     size_t leases) {
-  constexpr uint64_t kStep = 32;
-  if (grace) return {MasterIncarnation(incarnation.value() - 1), 1};
-  if (leases == 0) return floor;
-  return {floor.incarnation(), (floor.count() - 1) / kStep * kStep + 1};
 }
 
 }  // namespace
@@ -57,7 +47,9 @@ MasterCore::MasterCore(CoreOptions options, MasterIncarnation incarnation, Durab
                        StepTime at)
     : books_(std::move(options), incarnation, &state, at.now),
       started_at_(at.now),
-      forgetting_(incarnation, CommittedTraining(books_.options, state)),
+      failures_(&books_),
+      leasing_(&books_, &failures_, CommittedTraining(books_.options, state)),
+      dones_(&books_, &leasing_),
       gate_(books_.options.limits),
       tables_(std::move(state.tables)),
       meta_at_(at.now),
@@ -89,11 +81,12 @@ void MasterCore::Begin(const DurableState& state, StepTime at) {
     state_ = state.meta->state;
     reason_ = state.meta->reason;
     ++books_.totals.master_restarts;
-    grace_ = true;
-    grace_ends_ = at.now + books_.options.leases.grace_period;
+    if (IsTerminal(state_)) leasing_.Close();
+    std::set<std::string> workers;
     for (const auto& [name, node] : books_.nodes.nodes()) {
-      if (node.record.role == kRoleWorker && node.record.state == "running") awaited_.insert(name);
+      if (node.record.role == kRoleWorker && node.record.state == "running") workers.insert(name);
     }
+    leasing_.grace().Begin(std::move(workers), at.now + books_.options.leases.grace_period);
     if (state_ == JobState::kDraining) drain_began_ = at.now;
     books_.Say(
         at, "master-restarted", "master",
@@ -127,15 +120,14 @@ void MasterCore::BeginRun(StepTime at) {
 void MasterCore::Replay(const PartitionTable::Restored& restored, const std::string& why,
                         StepTime at) {
   if (restored.partitions == 0) return;
-  forgetting_.OnRestored();
-  leases_.OnRestored(at.now);
+  leasing_.OnRestored(at.now);
   const std::vector<DoneShard> shards = books_.ledger.ReplayAfter(
       MUSTER_PLANTED(kNoReplay) ? books_.ledger.done_seq() : restored.replay_after);
   books_.totals.replayed_shards += shards.size();
   for (const DoneShard& done : shards) {
     books_.totals.redelivered_minibatches += books_.ledger.MinibatchesOf(done.shard);
   }
-  const size_t evaluations = EndOutdatedEvaluations(shards);
+  const size_t evaluations = leasing_.EndOutdatedEvaluations(shards);
   books_.Say(at, "partitions-restored", "",
              fmt::format("{}: {} partitions {}, {} DONE shards run again{} (restore epoch {})", why,
                          restored.partitions,
@@ -149,62 +141,13 @@ void MasterCore::Replay(const PartitionTable::Restored& restored, const std::str
                          books_.partitions.restore_epoch().value()));
 }
 
-size_t MasterCore::EndOutdatedEvaluations(const std::vector<DoneShard>& replayed) {
-  if (replayed.empty() || MUSTER_PLANTED(kEvaluateRolledBack)) return 0;
-  const EpochIndex first = std::ranges::min(replayed, {}, [](const DoneShard& done) {
-                             return done.shard.epoch;
-                           }).shard.epoch;
-  std::vector<LeaseToken> outdated;
-  for (const auto& [token, lease] : leases_.leases()) {
-    if (lease.evaluate && lease.shard.epoch >= first) outdated.push_back(token);
-  }
-  for (const LeaseToken token : outdated) EndLease(token, EndCause::kDropped);
-  return outdated.size();
-}
-
-LeaseToken MasterCore::Floor() const {
-  const std::optional<LeaseToken> oldest = leases_.OldestTrain();
-  return oldest.has_value() ? *oldest : NextToken();
-}
-
-void MasterCore::EndLease(LeaseToken token, EndCause cause) {
-  const Lease lease = leases_.Remove(token);
-  books_.ledger.queue().Return(lease.shard);
-  books_.totals.redelivered_minibatches += lease.minibatches_started;
-  if (cause == EndCause::kNodeFailure && lease.phase != LeasePhase::kQueued) {
-    books_.ledger.CountNodeFailure(lease.shard);
-  }
-  ended_.emplace(token, Ended{lease.shard, lease.worker});
-  if (ended_.size() > books_.options.limits.ended_leases) ended_.erase(ended_.begin());
-}
-
-void MasterCore::EndAllLeases() {
-  while (leases_.size() > 0) EndLease(leases_.leases().begin()->first, EndCause::kDropped);
-}
-
-void MasterCore::Charge(LeaseToken token, const Ended& lease, std::string_view reason,
-                        StepTime at) {
-  const auto& [shard, worker] = lease;
-  const Ledger::Charged charged = books_.ledger.ChargeTrainer(
-      shard, token, fmt::format("{}: {}", worker.name, reason), books_.options.leases.failures_max);
-  if (charged == Ledger::Charged::kAlready) return;
-  const bool failed = charged == Ledger::Charged::kFailed;
-  if (failed) hand_backs_.Forget(shard);
-  const FailureRecord* record = books_.ledger.FindFailure(shard);
-  books_.Say(at, failed ? "shard-failed" : "shard-failure", worker.name,
-             fmt::format("shard {} of dataset '{}': failure {} of {}{}: {}", ToString(shard),
-                         books_.options.datasets[shard.dataset.value()].name, record->failures,
-                         books_.options.leases.failures_max, failed ? ", the shard is FAILED" : "",
-                         reason));
-}
-
 void MasterCore::TryCommit(StepTime at) {
   const DoneSeq cut = books_.partitions.MinCut();
   if (cut <= books_.ledger.commit_seq()) return;
   std::set<std::pair<DatasetId, EpochIndex>> epochs;
   for (const Ledger::Committed& committed : books_.ledger.CommitUpTo(cut)) {
     epochs.insert({committed.done.shard.dataset, committed.done.shard.epoch});
-    forgetting_.OnCommitted(committed.done.shard);
+    leasing_.forgetting().OnCommitted(committed.done.shard);
     if (Node* node = books_.nodes.Find(committed.worker)) {
       node->record.records_committed += committed.records;
       books_.nodes.Touch(*node);
@@ -213,16 +156,6 @@ void MasterCore::TryCommit(StepTime at) {
   for (const auto& [dataset, epoch] : epochs) books_.SayWhenCommitted(dataset, epoch, at);
   CheckLimits(at);
   CheckEnd(at);
-}
-
-void MasterCore::TellRejects(const DoneReport& done, const std::string& worker, StepTime at) {
-  for (const std::string& sample : done.metrics.reject_samples) {
-    if (reject_events_ == kRejectEventsMax) return;
-    ++reject_events_;
-    books_.Say(
-        at, std::string(kRecordRejected), worker,
-        reject_events_ < kRejectEventsMax ? sample : sample + " (further ones are only counted)");
-  }
 }
 
 void MasterCore::CheckRejects(StepTime at) {
@@ -267,7 +200,7 @@ void MasterCore::CheckEnd(StepTime at) {
     if (queue.failed_count() == 0) return EndJob(JobState::kSucceeded, "", at);
     return EndJob(JobState::kFailed, FailedText(), at);
   }
-  const bool idle = leases_.size() == 0 && queue.done().empty() && !grace_;
+  const bool idle = leasing_.table().size() == 0 && queue.done().empty() && !leasing_.grace().on();
   if (gate_.too_many_failures() && state_ == JobState::kRunning && idle) {
     return EndJob(JobState::kFailed, "too many failures to go on: " + FailedText(), at);
   }
@@ -296,7 +229,7 @@ std::string MasterCore::FailedText() const {
 void MasterCore::EndJob(JobState state, std::string_view reason, StepTime at) {
   state_ = state;
   reason_ = ValidUtf8(reason, EventLog::kTextBytesMax);
-  EndAllLeases();
+  leasing_.Close();
   books_.Say(at, "job-ended", "",
              reason_.empty() ? std::string(ToString(state))
                              : fmt::format("{}: {}", ToString(state), reason_));
@@ -304,11 +237,11 @@ void MasterCore::EndJob(JobState state, std::string_view reason, StepTime at) {
 
 bool MasterCore::Urgent() {
   if (books_.ledger.queue().done().empty() || IsTerminal(state_)) return false;
-  if (state_ == JobState::kDraining) return leases_.train_count() == 0;
+  if (state_ == JobState::kDraining) return leasing_.table().train_count() == 0;
   if (gate_.too_much_done()) return true;
-  if (gate_.too_many_failures()) return leases_.train_count() == 0;
+  if (gate_.too_many_failures()) return leasing_.table().train_count() == 0;
   // A stream has nothing left to lease whenever its topic is slow: that is no end.
-  return !books_.ledger.queue().AnyOpen() && leases_.train_count() == 0 &&
+  return !books_.ledger.queue().AnyOpen() && leasing_.table().train_count() == 0 &&
          !books_.ledger.queue().Peek().has_value();
 }
 
@@ -318,38 +251,28 @@ void MasterCore::ForgiveOwnPause(TimePoint now) {
   ticked_at_ = now;
   if (gap.count() <= 0) return;
   const auto later = [&](TimePoint time) { return std::min(time + gap, now); };
-  for (auto& [worker, session] : sessions_) {
-    session.last_seen = later(session.last_seen);
-    session.progress_at = later(session.progress_at);
-  }
-  leases_.Forgive(gap, now);
+  for (auto& [worker, session] : sessions_) session.last_seen = later(session.last_seen);
+  leasing_.Forgive(gap, now);
   books_.nodes.Forgive(gap, now);
-  grace_ends_ += gap;
 }
 
 void MasterCore::Tick(StepTime at) {
   now_ = at.now;
   ForgiveOwnPause(at.now);
-  if (grace_ && (at.now >= grace_ends_ || awaited_.empty())) {
-    grace_ = false;
-    awaited_.clear();
-    CheckEnd(at);
-  }
+  if (leasing_.grace().Tick(at.now)) CheckEnd(at);
   TickWorkers(at);
+  leasing_.ExpireStuck(at);
   TickServers(at);
   TickDrains(at);
   TickStreams(at);
-  if (MUSTER_WEAKENED(kBusyGrace)) {
-    forgetting_.Update(LowFloor(grace_, books_.incarnation, Floor(), leases_.train_count()));
-  } else if (!grace_) {
-    forgetting_.Update(Floor());
-  }
+  leasing_.TellFloor();
   if (drain_began_.has_value() && state_ == JobState::kDraining) {
     const auto waited = at.now - *drain_began_;
-    if (waited >= books_.options.drain_timeout && leases_.size() > 0) {
+    if (waited >= books_.options.drain_timeout && leasing_.table().size() > 0) {
       books_.Say(at, "drain-timeout", "",
-                 fmt::format("{} leases ended: their shards run again on resume", leases_.size()));
-      EndAllLeases();
+                 fmt::format("{} leases ended: their shards run again on resume",
+                             leasing_.table().size()));
+      leasing_.EndAll();
     }
     // Without servers nothing can be snapshotted; what is DONE runs again on resume.
     if (waited >= 2 * books_.options.drain_timeout && !books_.ledger.queue().done().empty()) {

@@ -26,9 +26,9 @@
 #include "master/core/servers/partition_table.h"
 #include "master/core/streams/stream_look.h"
 #include "master/core/table_registry.h"
-#include "master/core/workers/forgetting.h"
-#include "master/core/workers/hand_backs.h"
-#include "master/core/workers/lease_table.h"
+#include "master/core/workers/dones.h"
+#include "master/core/workers/failures.h"
+#include "master/core/workers/leasing.h"
 #include "sharding/control.h"
 
 namespace muster {
@@ -42,7 +42,7 @@ namespace muster {
 /// Never reads a clock; ids from the network are checked here. Not thread-safe: one owner.
 class MasterCore {
  public:
-  static constexpr uint32_t kGrantsPerCallMax = 10'000;
+  static constexpr uint32_t kGrantsPerCallMax = Leasing::kGrantsPerCallMax;
 
   /// Whether `options` can go on from `state`; the error says what to do.
   static absl::Status CheckFits(const CoreOptions& options, const DurableState& state);
@@ -111,11 +111,11 @@ class MasterCore {
   MasterIncarnation incarnation() const { return books_.incarnation; }
   JobState state() const { return state_; }
   const std::string& reason() const { return reason_; }
-  bool in_grace_period() const { return grace_; }
+  bool in_grace_period() const { return leasing_.grace().on(); }
   /// This start began a new run of the supervisor: no process of an older one lives.
   bool new_run() const { return new_run_; }
   const Ledger& ledger() const { return books_.ledger; }
-  const LeaseTable& leases() const { return leases_; }
+  const LeaseTable& leases() const { return leasing_.table(); }
   const PartitionTable& partitions() const { return books_.partitions; }
   const NodeTable& nodes() const { return books_.nodes; }
   const EventLog& events() const { return books_.events; }
@@ -123,11 +123,11 @@ class MasterCore {
   const JobTotals& totals() const { return books_.totals; }
   /// What is known of the topic of a dataset; null: nothing yet, or it is none.
   const StreamWatch* WatchOf(DatasetId dataset) const;
-  const ForgetState& forget_state() const { return forgetting_.state(); }
+  const ForgetState& forget_state() const { return leasing_.forgetting().state(); }
   const CoreOptions& options() const { return books_.options; }
   TimePoint started_at() const { return started_at_; }
   /// The smallest token of any outstanding training lease, or the next token.
-  LeaseToken Floor() const;
+  LeaseToken Floor() const { return leasing_.Floor(); }
 
  private:
   /// One worker process as this master knows it.
@@ -139,74 +139,35 @@ class MasterCore {
     /// Another process took over its node name.
     bool superseded = false;
     bool silent = false;
-    /// What its node lacks was told since it last finished a shard.
-    bool shortage_told = false;
-    /// When any of its leases last changed: what waits in its queue ages from here.
-    TimePoint progress_at;
-    /// Tokens whose done was accepted and that the worker may not know of yet.
-    absl::flat_hash_set<LeaseToken> accepted;
     /// What it last said of each server.
     std::map<ServerId, PeerTimes> peers;
     std::map<DatasetId, DelayHistogram> delays;
   };
-  enum class EndCause { kReturned, kDropped, kNodeFailure, kTrainerFailure };
-  struct Ended {
-    ShardId shard;
-    WorkerKey worker;
-  };
-
   // master_core.cc
   MasterCore(CoreOptions options, MasterIncarnation incarnation, DurableState&& state, StepTime at);
   void Begin(const DurableState& state, StepTime at);
   void BeginRun(StepTime at);
-  void EndLease(LeaseToken token, EndCause cause);
-  void Charge(LeaseToken token, const Ended& lease, std::string_view reason, StepTime at);
   void Replay(const PartitionTable::Restored& restored, const std::string& why, StepTime at);
-  /// Ends the evaluate leases whose weights lack what is replayed now; returns how many.
-  size_t EndOutdatedEvaluations(const std::vector<DoneShard>& replayed);
   void TryCommit(StepTime at);
   void CheckEnd(StepTime at);
   /// Why a job with FAILED shards failed: which, and their last reasons.
   std::string FailedText() const;
   void EndJob(JobState state, std::string_view reason, StepTime at);
-  void EndAllLeases();
   /// This process stood still: nobody else is to blame for the silence.
   void ForgiveOwnPause(TimePoint now);
-  /// An event for each of the first rejected records of this start: file, line, why.
-  void TellRejects(const DoneReport& done, const std::string& worker, StepTime at);
   void CheckRejects(StepTime at);
   bool Urgent();
   void CheckLimits(StepTime at);
   MetaRecord Meta() const;
-  LeaseToken NextToken() const {
-    return LeaseToken(MUSTER_PLANTED(kTokensAgain) ? MasterIncarnation(1) : books_.incarnation,
-                      token_count_ + 1);
-  }
 
   // master_core_workers.cc
   Session& TouchSession(const WorkerKey& worker, StepTime at);
   JobDirective Directive() const;
   /// What the node's process is to do: as all the others, or leave.
   JobDirective DirectiveOf(const std::string& name) const;
-  bool Reassert(const HeldLease& held, const WorkerKey& worker, StepTime at);
-#ifdef MUSTER_PLANTED_BUGS
-  bool Revivable(const HeldLease& held) const;
-  std::map<ShardId, LeaseToken> newest_token_;
-#else
-  static constexpr bool Revivable(const HeldLease&) { return false; }
-#endif
-  void TakeHeld(const WorkerExchangeRequest& request, const WorkerKey& worker, StepTime at,
-                WorkerExchangeReply* reply);
-  void TakeReturned(const WorkerExchangeRequest& request, const WorkerKey& worker, StepTime at);
-  void TakeHandBack(const ReturnedLease& returned, const WorkerKey& worker, StepTime at);
-  DoneVerdict TakeDone(const DoneReport& done, const WorkerKey& worker, StepTime at);
-  void Grant(const WorkerExchangeRequest& request, const WorkerKey& worker, StepTime at,
-             WorkerExchangeReply* reply);
   void WorkerHeard(const WorkerKey& worker, const WorkerTimes* times, StepTime at);
   void TakePeers(const WorkerExchangeRequest& request, Session* session);
   void TakeDelays(const WorkerExchangeRequest& request, TimePoint now, Session* session);
-  void EndLeasesOf(const WorkerKey& worker, EndCause cause);
-  void ExpireStuckLeases(StepTime at);
   void TickWorkers(StepTime at);
   PartitionMap Map() const;
 
@@ -230,8 +191,6 @@ class MasterCore {
   void LoseRanges(DatasetId dataset, StepTime at);
   void CutStream(DatasetId dataset, StepTime at);
   void TickStreams(StepTime at);
-  /// Of a stream; of a file it is the shell's.
-  ShardWork WorkOf(const ShardId& shard) const;
 
   // master_core_drain.cc
   void BeginDrain(Node* node, std::chrono::milliseconds timeout, StepTime at);
@@ -249,25 +208,16 @@ class MasterCore {
   Books books_;
   bool new_run_ = false;
   TimePoint started_at_;
-  Forgetting forgetting_;
+  Failures failures_;
+  Leasing leasing_;
+  Dones dones_;
   GrantGate gate_;
-  LeaseTable leases_;
-  HandBacks hand_backs_;
   TableRegistry tables_;
   std::map<WorkerKey, Session> sessions_;
   JobState state_ = JobState::kRunning;
   std::string reason_;
   ServerIncarnation newest_server_;
-  uint64_t token_count_ = 0;
-  uint32_t reject_events_ = 0;
-  bool grace_ = false;
-  TimePoint grace_ends_;
-  /// Workers that ran when the last master died and have not been heard since; when there are none
-  /// left the grace period is over.
-  std::set<std::string> awaited_;
   std::optional<TimePoint> drain_began_;
-  /// The newest leases that ended, so that a crash reported late is charged to its shard.
-  std::map<LeaseToken, Ended> ended_;
   std::map<DatasetId, StreamWatch> stream_watches_;
   std::vector<std::string> unused_files_;
   /// As it was last told to the journal, and when.

@@ -60,7 +60,7 @@ absl::StatusOr<TableId> MasterCore::RegisterTable(const TableSpec& table, StepTi
 
 void MasterCore::ReportNode(const NodeReport& report, StepTime at) {
   now_ = at.now;
-  Node* node = books_.nodes.FindOrAdd(report.node, report.role, leases_);
+  Node* node = books_.nodes.FindOrAdd(report.node, report.role, leasing_.table());
   if (node == nullptr) return;
   NodeRecord& record = node->record;
   books_.nodes.Touch(*node);
@@ -102,29 +102,26 @@ void MasterCore::ReportNode(const NodeReport& report, StepTime at) {
 }
 
 void MasterCore::WorkerExited(const NodeReport& report, const NodeRecord& record, StepTime at) {
-  awaited_.erase(report.node);
+  leasing_.grace().Settle(report.node);
   std::string text;
   const bool own_fault = IsOwnFault(report, DirectiveOf(report.node), &text);
-  std::optional<Ended> computing;
-  if (Lease* lease = leases_.Find(report.computing_token)) {
-    if (lease->worker.name == report.node) {
-      lease->minibatches_started = report.minibatches_started;
-      computing = Ended{lease->shard, lease->worker};
-    }
-  } else if (auto it = ended_.find(report.computing_token); it != ended_.end()) {
-    computing = it->second;
-  }
+  const auto cause =
+      own_fault ? Leasing::EndCause::kTrainerFailure : Leasing::EndCause::kNodeFailure;
+  const std::optional<Failures::Run> computing =
+      leasing_.RunOf(report.computing_token, report.node, report.minibatches_started);
   // Leases end at once; a process that has replaced this one keeps its own.
-  for (const auto& [key, session] : sessions_) {
-    const bool dead =
-        computing.has_value() ? key == computing->worker : IsOf(report, record, key, session);
-    if (dead) EndLeasesOf(key, own_fault ? EndCause::kTrainerFailure : EndCause::kNodeFailure);
+  if (!computing.has_value()) {
+    for (const auto& [key, session] : sessions_) {
+      if (IsOf(report, record, key, session)) leasing_.EndOf(key, cause);
+    }
+    return;
   }
-  if (own_fault && computing.has_value() && !IsTerminal(state_) &&
+  leasing_.EndOf(computing->worker, cause);
+  if (own_fault && !IsTerminal(state_) &&
       books_.ledger.queue().StateOf(computing->shard) == ShardState::kTodo) {
-    Charge(report.computing_token, *computing, text, at);
+    failures_.Charge(report.computing_token, *computing, text, at);
   }
-  if (computing.has_value()) ended_.erase(report.computing_token);
+  failures_.Forget(report.computing_token);
 }
 
 bool MasterCore::IsOf(const NodeReport& report, const NodeRecord& record, const WorkerKey& worker,
@@ -144,30 +141,8 @@ absl::StatusOr<uint64_t> MasterCore::RetryShards(const std::vector<ShardId>& sha
                     "again",
                     ToString(state_)));
   }
-  for (const ShardId& shard : shards) {
-    if (!books_.ledger.queue().Valid(shard)) {
-      return absl::FailedPreconditionError(fmt::format(
-          "shard {}: the job has no such shard (dataset/epoch/index)", ToString(shard)));
-    }
-    if (books_.ledger.queue().StateOf(shard) != ShardState::kFailed) {
-      return absl::FailedPreconditionError(
-          fmt::format("shard {} is not FAILED but {}, so there is nothing to try again; `muster "
-                      "shards --state failed` lists those that are. No shard was changed",
-                      ToString(shard), ToString(books_.ledger.queue().StateOf(shard))));
-    }
-  }
-  uint64_t retried = 0;
-  for (const ShardId& shard : shards.empty() ? books_.ledger.queue().FailedShards() : shards) {
-    // Named twice: FAILED no more.
-    if (books_.ledger.queue().StateOf(shard) != ShardState::kFailed) continue;
-    books_.ledger.Retry(shard);
-    ++retried;
-  }
-  if (retried > 0) {
-    books_.Say(at, "shards-retried", "",
-               fmt::format("{} shard{}", retried, retried == 1 ? "" : "s"));
-    CheckLimits(at);
-  }
+  MUSTER_ASSIGN_OR_RETURN(const uint64_t retried, failures_.Retry(shards, at));
+  if (retried > 0) CheckLimits(at);
   return retried;
 }
 
@@ -176,7 +151,7 @@ void MasterCore::Drain(StepTime at) {
   if (state_ != JobState::kRunning) return;
   state_ = JobState::kDraining;
   drain_began_ = at.now;
-  books_.Say(at, "drain-began", "", fmt::format("{} leases outstanding", leases_.size()));
+  books_.Say(at, "drain-began", "", fmt::format("{} leases outstanding", leasing_.table().size()));
   CheckEnd(at);
 }
 

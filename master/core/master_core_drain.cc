@@ -66,7 +66,8 @@ void MasterCore::BeginDrain(Node* node, std::chrono::milliseconds timeout, StepT
                fmt::format("{} partitions to be snapshotted", node->drain.left));
     return;
   }
-  node->drain.left = static_cast<uint32_t>(leases_.CountOf({record.name, record.incarnation}));
+  node->drain.left =
+      static_cast<uint32_t>(leasing_.table().CountOf({record.name, record.incarnation}));
   books_.Say(at, "node-drain-began", record.name, fmt::format("{} leases", node->drain.left));
 }
 
@@ -78,7 +79,8 @@ void MasterCore::AdvanceDrain(Node* node, StepTime at) {
         books_.partitions.CountBehind(*NodeTable::ServerIdOf(record.name),
                                       ServerIncarnation(record.incarnation), node->drain.goal);
   } else {
-    node->drain.left = static_cast<uint32_t>(leases_.CountOf({record.name, record.incarnation}));
+    node->drain.left =
+        static_cast<uint32_t>(leasing_.table().CountOf({record.name, record.incarnation}));
   }
   if (node->drain.left == 0) EndDrain(node, at);
 }
@@ -105,10 +107,10 @@ void MasterCore::TickDrains(StepTime at) {
     Node* node = books_.nodes.Find(name);
     if (node->record.role == kRoleWorker) {
       const WorkerKey worker{name, node->record.incarnation};
-      if (const size_t count = leases_.CountOf(worker); count > 0) {
+      if (const size_t count = leasing_.table().CountOf(worker); count > 0) {
         books_.Say(at, "drain-timeout", name,
                    fmt::format("{} leases ended: their shards run elsewhere", count));
-        EndLeasesOf(worker, EndCause::kDropped);
+        leasing_.EndOf(worker, Leasing::EndCause::kDropped);
       }
       node->drain.left = 0;
     }

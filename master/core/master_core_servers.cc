@@ -37,7 +37,7 @@ absl::StatusOr<RegisterServerReply> MasterCore::RegisterServer(const RegisterSer
                     "is not 0",
                     request.name, request.nonce, books_.options.servers - 1));
   }
-  Node* node = books_.nodes.FindOrAdd(request.name, kRoleServer, leases_);
+  Node* node = books_.nodes.FindOrAdd(request.name, kRoleServer, leasing_.table());
   if (node == nullptr || node->record.role != kRoleServer) {
     return absl::ResourceExhaustedError(
         fmt::format("server '{}': the name is taken or there are too many nodes", request.name));
@@ -111,7 +111,7 @@ ServerExchangeReply MasterCore::ExchangeServer(const ServerExchangeRequest& requ
            at);
   }
   if (books_.partitions.Reported(request.id, request.incarnation, request.owned)) {
-    forgetting_.OnRestored();
+    leasing_.forgetting().OnRestored();
   }
   TakeSnapshots(request, at);
   TakeErrors(request, node, at);
@@ -132,14 +132,14 @@ ServerExchangeReply MasterCore::ExchangeServer(const ServerExchangeRequest& requ
         request.id, request.incarnation,
         {books_.ledger.done_seq(), at.now, books_.options.snapshot_interval,
          books_.options.snapshot_timeout, urgent, draining ? node->drain.goal : DoneSeq(),
-         leases_.train_count() > 0});
+         leasing_.table().train_count() > 0});
   }
   if (urgent || draining) {
     reply.heartbeat_interval = std::min(reply.heartbeat_interval, kUrgentInterval);
   }
   reply.tables = tables_.After(request.newest_table);
   books_.partitions.FillCommands(request.id, request.incarnation, request.owned, &reply);
-  const ForgetState& forget = forgetting_.state();
+  const ForgetState& forget = leasing_.forgetting().state();
   if (forget.version != 0 && forget.version != request.forget_version) reply.forget = forget;
   return reply;
 }

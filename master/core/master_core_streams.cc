@@ -220,7 +220,7 @@ void MasterCore::TellNewPartitions(const StreamLook& look, size_t known, StepTim
 
 void MasterCore::LoseRanges(DatasetId dataset, StepTime at) {
   // What looks TODO may be on a lease of before the restart that is still to be re-asserted.
-  if (grace_) return;
+  if (leasing_.grace().on()) return;
   std::map<TopicPartition, uint64_t> log_begins;
   for (const StreamTable::Progress& partition : books_.ledger.streams().ProgressOf(dataset)) {
     log_begins[partition.position.partition] = partition.log_begin;
@@ -238,7 +238,7 @@ void MasterCore::LoseRanges(DatasetId dataset, StepTime at) {
         "taken records, or somebody has deleted them",
         GoneText(range, log_begin), plan.stream->topic, range.partition.value(), log_begin);
     books_.ledger.FailLost(shard, reason);
-    hand_backs_.Forget(shard);
+    failures_.Settle(shard);
     const bool failed = state == ShardState::kFailed;
     books_.Say(at, failed ? "shard-lost" : "shard-failed", "",
                fmt::format("shard {} of dataset '{}' is FAILED{}: {}", ToString(shard), plan.name,
@@ -318,21 +318,6 @@ void MasterCore::TakeDelays(const WorkerExchangeRequest& request, TimePoint now,
     stream_watches_[told.dataset].delays.Hear(first ? nullptr : &last->second, told.delays, now);
     last->second = told.delays;
   }
-}
-
-ShardWork MasterCore::WorkOf(const ShardId& shard) const {
-  ShardWork work;
-  if (!books_.ledger.streams().IsStream(shard.dataset)) return work;
-  const DatasetPlan& plan = books_.options.datasets[shard.dataset.value()];
-  const StreamRange* range = books_.ledger.streams().Find(shard);
-  MUSTER_CHECK(range != nullptr);
-  work.dataset_name = plan.name;
-  work.mode = plan.mode;
-  work.record_count = books_.ledger.RecordsOf(shard);
-  work.minibatch_size = plan.minibatch_size;
-  work.first_step = range->first_step;
-  work.stream = {plan.stream->topic, range->partition, range->begin, range->end};
-  return work;
 }
 
 }  // namespace muster

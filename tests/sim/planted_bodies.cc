@@ -4,6 +4,7 @@
 
 #include "base/planted_bug.h"
 #include "master/core/servers/partition_table.h"
+#include "master/core/workers/leasing.h"
 #include "ps/engine/table.h"
 #include "ps/service/owned_partitions.h"
 #include "worker_sdk/core/part_sender.h"
@@ -15,6 +16,18 @@ bool PartitionTable::CommitAtMaxCut() {
   if (!MUSTER_PLANTED(kCommitAtMaxCut)) return false;
   for (const Partition& partition : partitions_) {
     min_cut_ = std::max(min_cut_, partition.manifest.cut);
+  }
+  return true;
+}
+
+/// busy-grace: the floor, or lower: at rest in the grace period, later it moves on in steps.
+bool Leasing::LowersFloor(std::optional<LeaseToken>* floor) const {
+  if (!MUSTER_WEAKENED(kBusyGrace)) return false;
+  constexpr uint64_t kStep = 32;
+  if (grace_.on()) {
+    *floor = LeaseToken(MasterIncarnation(books_->incarnation.value() - 1), 1);
+  } else if (table_.train_count() > 0) {
+    *floor = LeaseToken((*floor)->incarnation(), ((*floor)->count() - 1) / kStep * kStep + 1);
   }
   return true;
 }

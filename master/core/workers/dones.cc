@@ -1,0 +1,74 @@
+#include "master/core/workers/dones.h"
+
+#include <string>
+
+#include "base/planted_bug.h"
+
+namespace muster {
+namespace {
+
+constexpr uint32_t kRejectsToldMax = 100;
+
+}  // namespace
+
+bool Dones::IsDoubtful(RestoreEpoch restore_epoch) const {
+  return restore_epoch < books_->partitions.restore_epoch() && !MUSTER_PLANTED(kNoReverify) &&
+         !books_->options.planted_bugs.no_reverify;
+}
+
+bool Dones::NeedsReverify(const Lease& lease) {
+  return !lease.evaluate || MUSTER_PLANTED(kEvaluateReverified);
+}
+
+DoneVerdict Dones::Take(const DoneReport& done, const WorkerKey& worker, StepTime at) {
+  DoneVerdict verdict{done.shard, done.token, done.run, DoneCode::kRefused,
+                      books_->partitions.restore_epoch()};
+  if (!books_->ledger.queue().Valid(done.shard)) return verdict;
+  if (leasing_->WasAccepted(done, worker)) {
+    verdict.code = DoneCode::kAccepted;
+    return verdict;
+  }
+  const Lease* const lease = leasing_->LeaseOfDone(done, worker, at);
+  if (lease == nullptr) {
+    ++books_->totals.refused_dones;
+    return verdict;
+  }
+  if (NeedsReverify(*lease) && IsDoubtful(done.restore_epoch)) {
+    leasing_->Reverify(done.token, at.now);
+    verdict.code = DoneCode::kReverify;
+    return verdict;
+  }
+  const bool evaluate = lease->evaluate;
+  // The worker has heard of a restore by the map, and has asked by itself.
+  if (!evaluate && done.restore_epoch > lease->restore_epoch) ++books_->totals.reverified_runs;
+  leasing_->Finish(done.token, at.now);
+  if (evaluate) {
+    CommitEvaluation(done, worker, at);
+  } else {
+    books_->ledger.MarkDone(done.shard, done.token, worker.name, done.metrics);
+  }
+  TellRejects(done, worker, at);
+  verdict.code = DoneCode::kAccepted;
+  return verdict;
+}
+
+void Dones::CommitEvaluation(const DoneReport& done, const WorkerKey& worker, StepTime at) {
+  books_->ledger.MarkEvaluated(done.shard, done.metrics);
+  books_->SayWhenCommitted(done.shard.dataset, done.shard.epoch, at);
+  Node* const node = books_->nodes.Find(worker.name);
+  if (node == nullptr) return;
+  node->record.records_committed += books_->ledger.RecordsOf(done.shard);
+  books_->nodes.Touch(*node);
+}
+
+void Dones::TellRejects(const DoneReport& done, const WorkerKey& worker, StepTime at) {
+  for (const std::string& sample : done.metrics.reject_samples) {
+    if (rejects_told_ == kRejectsToldMax) return;
+    ++rejects_told_;
+    const bool last = rejects_told_ == kRejectsToldMax;
+    books_->Say(at, std::string(kRecordRejected), worker.name,
+                last ? sample + " (further ones are only counted)" : sample);
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+
+#include "master/core/books.h"
+#include "master/core/workers/leasing.h"
+
+namespace muster {
+
+/// The master's verdict on what workers report as done (docs/protocol.md, section 2, rule 3; of
+/// evaluate shards section 7).
+///
+/// Owns how many rejected records were shown. Pure; not thread-safe.
+class Dones {
+ public:
+  /// Both outlive it.
+  Dones(Books* books, Leasing* leasing) : books_(books), leasing_(leasing) {}
+
+  /// Requires that `leasing` knows the worker. A repeat gets the verdict of the first time.
+  DoneVerdict Take(const DoneReport& done, const WorkerKey& worker, StepTime at);
+
+ private:
+  /// Whether what was confirmed under `restore_epoch` may have been undone since.
+  bool IsDoubtful(RestoreEpoch restore_epoch) const;
+  /// Whether a shard of this lease has pushed anything that a restore can undo.
+  static bool NeedsReverify(const Lease& lease);
+  void CommitEvaluation(const DoneReport& done, const WorkerKey& worker, StepTime at);
+  /// An event for each of the first rejected records of this start: file, line, why.
+  void TellRejects(const DoneReport& done, const WorkerKey& worker, StepTime at);
+
+  Books* const books_;
+  Leasing* const leasing_;
+  uint32_t rejects_told_ = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,72 @@
+#include "master/core/workers/failures.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+
+namespace muster {
+
+void Failures::Charge(LeaseToken token, const Run& run, std::string_view reason, StepTime at) {
+  const auto& [shard, worker] = run;
+  const uint32_t failures_max = books_->options.leases.failures_max;
+  const Ledger::Charged charged = books_->ledger.ChargeTrainer(
+      shard, token, fmt::format("{}: {}", worker.name, reason), failures_max);
+  if (charged == Ledger::Charged::kAlready) return;
+  const bool failed = charged == Ledger::Charged::kFailed;
+  if (failed) Settle(shard);
+  const FailureRecord* record = books_->ledger.FindFailure(shard);
+  MUSTER_CHECK(record != nullptr);
+  books_->Say(at, failed ? "shard-failed" : "shard-failure", worker.name,
+              fmt::format("shard {} of dataset '{}': failure {} of {}{}: {}", ToString(shard),
+                          books_->NameOf(shard.dataset), record->failures, failures_max,
+                          failed ? ", the shard is FAILED" : "", reason));
+}
+
+void Failures::HandedBack(const ReturnedLease& returned, const WorkerKey& worker, StepTime at) {
+  if (!hand_backs_.Count(returned.shard, returned.token, returned.minibatches_started)) return;
+  Charge(returned.token, {returned.shard, worker},
+         fmt::format("handed back {} times without progress: the trainer leaves the shard before "
+                     "its end",
+                     HandBacks::kWithoutProgressMax),
+         at);
+}
+
+void Failures::Remember(LeaseToken token, const Run& run) {
+  ended_.emplace(token, run);
+  if (ended_.size() > books_->options.limits.ended_leases) ended_.erase(ended_.begin());
+}
+
+const Failures::Run* Failures::Find(LeaseToken token) const {
+  const auto run = ended_.find(token);
+  return run == ended_.end() ? nullptr : &run->second;
+}
+
+absl::StatusOr<uint64_t> Failures::Retry(const std::vector<ShardId>& shards, StepTime at) {
+  Ledger& ledger = books_->ledger;
+  for (const ShardId& shard : shards) {
+    if (!ledger.queue().Valid(shard)) {
+      return absl::FailedPreconditionError(fmt::format(
+          "shard {}: the job has no such shard (dataset/epoch/index)", ToString(shard)));
+    }
+    if (ledger.queue().StateOf(shard) != ShardState::kFailed) {
+      return absl::FailedPreconditionError(
+          fmt::format("shard {} is not FAILED but {}, so there is nothing to try again; `muster "
+                      "shards --state failed` lists those that are. No shard was changed",
+                      ToString(shard), ToString(ledger.queue().StateOf(shard))));
+    }
+  }
+  uint64_t retried = 0;
+  for (const ShardId& shard : shards.empty() ? ledger.queue().FailedShards() : shards) {
+    // Named twice: FAILED no more.
+    if (ledger.queue().StateOf(shard) != ShardState::kFailed) continue;
+    ledger.Retry(shard);
+    ++retried;
+  }
+  if (retried > 0) {
+    books_->Say(at, "shards-retried", "",
+                fmt::format("{} shard{}", retried, retried == 1 ? "" : "s"));
+  }
+  return retried;
+}
+
+}  // namespace muster

@@ -1,0 +1,359 @@
+#include "master/core/workers/leasing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace muster {
+namespace {
+
+/// A worker that waits for work asks again this soon.
+constexpr std::chrono::milliseconds kWaitInterval{100};
+
+}  // namespace
+
+Leasing::Leasing(Books* books, Failures* failures, Forgetting::Shards committed)
+    : books_(books), failures_(failures), forgetting_(books->incarnation, std::move(committed)) {}
+
+LeaseToken Leasing::NextToken() const {
+  const MasterIncarnation incarnation =
+      MUSTER_PLANTED(kTokensAgain) ? MasterIncarnation(1) : books_->incarnation;
+  return {incarnation, token_count_ + 1};
+}
+
+LeaseToken Leasing::Floor() const {
+  const std::optional<LeaseToken> oldest = table_.OldestTrain();
+  return oldest.has_value() ? *oldest : NextToken();
+}
+
+std::optional<LeaseToken> Leasing::FloorToTell() const {
+  std::optional<LeaseToken> floor = Floor();
+  if (MUSTER_PLANTED_CALL(LowersFloor(&floor))) return floor;
+  return grace_.on() ? std::nullopt : floor;
+}
+
+void Leasing::TellFloor() {
+  const std::optional<LeaseToken> floor = FloorToTell();
+  if (floor.has_value()) forgetting_.Update(*floor);
+}
+
+void Leasing::Join(const WorkerKey& worker, TimePoint now) {
+  MUSTER_CHECK_MSG(holders_.try_emplace(worker, Holder{.progress_at = now}).second, worker.name);
+}
+
+void Leasing::Leave(const WorkerKey& worker) {
+  MUSTER_CHECK_MSG(table_.CountOf(worker) == 0, worker.name);
+  MUSTER_CHECK_MSG(holders_.erase(worker) == 1, worker.name);
+}
+
+bool Leasing::IsRevivable(const HeldLease& held) const {
+  return MUSTER_WEAKENED(kRevivedLease) && newest_grant_.Of(held.shard) == held.token &&
+         books_->ledger.queue().StateOf(held.shard) == ShardState::kTodo;
+}
+
+bool Leasing::MayReassert(const HeldLease& held) const {
+  if (!books_->ledger.queue().Valid(held.shard)) return false;
+  // An evaluation may have begun before some of its training was replayed: the journal does not
+  // say.
+  const bool outdated = books_->ledger.IsEvaluate(held.shard) &&
+                        held.restore_epoch < books_->partitions.restore_epoch();
+  const bool of_before = grace_.on() && held.token.incarnation() < books_->incarnation;
+  return (of_before || IsRevivable(held)) && !outdated;
+}
+
+Lease* Leasing::Reassert(const HeldLease& held, const WorkerKey& worker, StepTime at) {
+  return MayReassert(held) ? Adopt(held, worker, at) : nullptr;
+}
+
+Lease* Leasing::Adopt(const HeldLease& held, const WorkerKey& worker, StepTime at) {
+  if (closed_ || held.token == LeaseToken() || table_.Find(held.token) != nullptr) return nullptr;
+  Ledger& ledger = books_->ledger;
+  const Lease* const other = table_.FindShard(held.shard);
+  if (other != nullptr ? other->token > held.token
+                       : ledger.queue().StateOf(held.shard) != ShardState::kTodo) {
+    return nullptr;
+  }
+  if (other != nullptr) End(other->token, EndCause::kDropped);
+  ledger.queue().Take(held.shard);
+  const bool evaluate = ledger.IsEvaluate(held.shard);
+  table_.Add({held.shard, held.token, worker, held.restore_epoch, evaluate, at.now, held.phase,
+              held.minibatches_started, at.now, held.run});
+  if (!evaluate) forgetting_.OnLeased(held.shard, held.token);
+  ++books_->totals.reasserted_leases;
+  return table_.Find(held.token);
+}
+
+void Leasing::Update(const HeldLease& held, const Lease& lease, TimePoint now) {
+  // Every run but the first is of minibatches that were handed out before.
+  const uint32_t before = lease.run == held.run ? lease.minibatches_started : 0;
+  if (held.run > RunNumber() && held.minibatches_started > before) {
+    books_->totals.redelivered_minibatches += held.minibatches_started - before;
+  }
+  if (table_.Update(held, now)) holders_.at(lease.worker).progress_at = now;
+}
+
+void Leasing::TakeHeld(const WorkerExchangeRequest& request, const WorkerKey& worker, StepTime at,
+                       std::vector<LeaseToken>* lost) {
+  Holder& holder = holders_.at(worker);
+  absl::flat_hash_set<LeaseToken> listed;
+  for (const DoneReport& done : request.done) listed.insert(done.token);
+  for (const ReturnedLease& returned : request.returned) listed.insert(returned.token);
+  for (const HeldLease& held : request.held) {
+    listed.insert(held.token);
+    const Lease* const lease = table_.Find(held.token);
+    if (lease != nullptr && lease->worker == worker && lease->shard == held.shard) {
+      Update(held, *lease, at.now);
+      continue;
+    }
+    if (holder.accepted.contains(held.token)) continue;
+    if (!books_->ledger.queue().Valid(held.shard)) {
+      lost->push_back(held.token);
+      continue;
+    }
+    const std::optional<DoneShard> done = books_->ledger.queue().FindDone(held.shard);
+    if (done.has_value() && done->token == held.token) continue;
+    if (IsRevivable(held)) continue;  // by its done
+    if (Reassert(held, worker, at) == nullptr) lost->push_back(held.token);
+  }
+  absl::erase_if(holder.accepted, [&](LeaseToken token) { return !listed.contains(token); });
+  // It has seen the grant and does not hold it: the lease has ended.
+  for (LeaseToken token : table_.TokensOf(worker)) {
+    if (token <= request.newest_grant && !listed.contains(token)) End(token, EndCause::kDropped);
+  }
+}
+
+std::optional<std::string> Leasing::TakeReturned(const WorkerExchangeRequest& request,
+                                                 const WorkerKey& worker, JobDirective directive,
+                                                 StepTime at) {
+  for (const ReturnedLease& returned : request.returned) {
+    const Lease* lease = table_.Find(returned.token);
+    if (lease == nullptr) {
+      const HeldLease held{returned.shard,
+                           returned.token,
+                           books_->partitions.restore_epoch(),
+                           {},
+                           LeasePhase::kComputing,
+                           0};
+      lease = Reassert(held, worker, at);
+    }
+    if (lease == nullptr || lease->worker != worker || lease->shard != returned.shard) continue;
+    holders_.at(worker).progress_at = at.now;
+    if (returned.failure.has_value()) {
+      End(returned.token, EndCause::kTrainerFailure);
+      if (returned.fatal) return fmt::format("{}: {}", worker.name, *returned.failure);
+      failures_->Charge(returned.token, {returned.shard, worker}, *returned.failure, at);
+      continue;
+    }
+    End(returned.token, EndCause::kReturned);
+    TellShortage(returned, worker, at);
+    // It may have been asked to leave and not know it yet.
+    if (returned.hand_back == HandBack::kByTrainer && directive == JobDirective::kWork) {
+      failures_->HandedBack(returned, worker, at);
+    }
+  }
+  return std::nullopt;
+}
+
+void Leasing::TellShortage(const ReturnedLease& returned, const WorkerKey& worker, StepTime at) {
+  if (returned.hand_back != HandBack::kShortage) return;
+  if (std::exchange(holders_.at(worker).shortage_told, true)) return;
+  books_->Say(at, "shard-handed-back", worker.name,
+              fmt::format("shard {} of dataset '{}' goes to the next who asks, charged to nobody: "
+                          "{} (told once until a shard is finished there)",
+                          ToString(returned.shard), books_->NameOf(returned.shard.dataset),
+                          returned.shortage));
+}
+
+bool Leasing::MayGrant() const {
+  return !grace_.on() || MUSTER_WEAKENED(kBusyGrace);
+}
+
+void Leasing::Grant(const WorkerExchangeRequest& request, const WorkerKey& worker,
+                    Allowance allowance, StepTime at, WorkerExchangeReply* reply) {
+  // Granted before, but the answer never arrived: granted again under the same token.
+  absl::flat_hash_set<LeaseToken> listed;
+  for (const HeldLease& held : request.held) listed.insert(held.token);
+  const uint32_t want = std::min({request.want, allowance.shards, kGrantsPerCallMax});
+  const RestoreEpoch restore_epoch = books_->partitions.restore_epoch();
+  for (LeaseToken token : table_.TokensOf(worker)) {
+    if (token <= request.newest_grant || listed.contains(token)) continue;
+    if (MUSTER_PLANTED(kGrantOnce)) continue;
+    if (reply->grants.size() >= want) {
+      End(token, EndCause::kDropped);
+      continue;
+    }
+    Lease* lease = table_.Find(token);
+    lease->restore_epoch = restore_epoch;
+    reply->grants.push_back({lease->shard, token, restore_epoch, WorkOf(lease->shard)});
+  }
+  while (allowance.with_new && MayGrant() && reply->grants.size() < want) {
+    const std::optional<ShardId> shard = books_->ledger.queue().TakeNext();
+    if (!shard.has_value()) break;
+    const LeaseToken token = NextToken();
+    ++token_count_;
+    const bool evaluate = books_->ledger.IsEvaluate(*shard);
+    table_.Add({*shard,
+                token,
+                worker,
+                restore_epoch,
+                evaluate,
+                at.now,
+                LeasePhase::kQueued,
+                0,
+                at.now,
+                {}});
+    if (!evaluate) forgetting_.OnLeased(*shard, token);
+    newest_grant_.Keep(*shard, token);
+    reply->grants.push_back({*shard, token, restore_epoch, WorkOf(*shard)});
+    holders_.at(worker).progress_at = at.now;
+  }
+  if (want > 0 && reply->grants.empty()) {
+    reply->heartbeat_interval = std::min(reply->heartbeat_interval, kWaitInterval);
+  }
+}
+
+ShardWork Leasing::WorkOf(const ShardId& shard) const {
+  ShardWork work;
+  if (!books_->ledger.streams().IsStream(shard.dataset)) return work;
+  const DatasetPlan& plan = books_->options.datasets[shard.dataset.value()];
+  const StreamRange* range = books_->ledger.streams().Find(shard);
+  MUSTER_CHECK(range != nullptr);
+  work.dataset_name = plan.name;
+  work.mode = plan.mode;
+  work.record_count = books_->ledger.RecordsOf(shard);
+  work.minibatch_size = plan.minibatch_size;
+  work.first_step = range->first_step;
+  work.stream = {plan.stream->topic, range->partition, range->begin, range->end};
+  return work;
+}
+
+bool Leasing::WasAccepted(const DoneReport& done, const WorkerKey& worker) const {
+  const std::optional<DoneShard> before = books_->ledger.queue().FindDone(done.shard);
+  return (before.has_value() && before->token == done.token) ||
+         holders_.at(worker).accepted.contains(done.token);
+}
+
+const Lease* Leasing::LeaseOfDone(const DoneReport& done, const WorkerKey& worker, StepTime at) {
+  const Lease* lease = table_.Find(done.token);
+  if (lease == nullptr) {
+    const HeldLease held{done.shard, done.token,           done.restore_epoch,
+                         done.run,   LeasePhase::kPushing, 0};
+    if (MayReassert(held) || MUSTER_PLANTED(kDoneWithoutLease)) lease = Adopt(held, worker, at);
+  }
+  const bool its_own = lease != nullptr && lease->shard == done.shard && lease->worker == worker;
+  return its_own ? lease : nullptr;
+}
+
+void Leasing::Reverify(LeaseToken token, TimePoint now) {
+  Lease* const lease = table_.Find(token);
+  MUSTER_CHECK(lease != nullptr);
+  if (lease->restore_epoch >= books_->partitions.restore_epoch()) return;
+  ++books_->totals.reverified_runs;
+  lease->restore_epoch = books_->partitions.restore_epoch();
+  lease->progress_at = holders_.at(lease->worker).progress_at = now;
+}
+
+void Leasing::Finish(LeaseToken token, TimePoint now) {
+  const Lease lease = table_.Remove(token);
+  Holder& holder = holders_.at(lease.worker);
+  holder.progress_at = now;
+  holder.shortage_told = false;
+  holder.accepted.insert(token);
+  failures_->Settle(lease.shard);
+}
+
+void Leasing::End(LeaseToken token, EndCause cause) {
+  const Lease lease = table_.Remove(token);
+  books_->ledger.queue().Return(lease.shard);
+  books_->totals.redelivered_minibatches += lease.minibatches_started;
+  if (cause == EndCause::kNodeFailure && lease.phase != LeasePhase::kQueued) {
+    books_->ledger.CountNodeFailure(lease.shard);
+  }
+  failures_->Remember(token, {lease.shard, lease.worker});
+}
+
+void Leasing::EndOf(const WorkerKey& worker, EndCause cause) {
+  for (LeaseToken token : table_.TokensOf(worker)) End(token, cause);
+}
+
+void Leasing::EndAll() {
+  while (table_.size() > 0) End(table_.leases().begin()->first, EndCause::kDropped);
+}
+
+void Leasing::Close() {
+  EndAll();
+  closed_ = true;
+}
+
+size_t Leasing::EndOutdatedEvaluations(const std::vector<DoneShard>& replayed) {
+  if (replayed.empty() || MUSTER_PLANTED(kEvaluateRolledBack)) return 0;
+  const EpochIndex first = std::ranges::min(replayed, {}, [](const DoneShard& done) {
+                             return done.shard.epoch;
+                           }).shard.epoch;
+  std::vector<LeaseToken> outdated;
+  for (const auto& [token, lease] : table_.leases()) {
+    if (lease.evaluate && lease.shard.epoch >= first) outdated.push_back(token);
+  }
+  for (const LeaseToken token : outdated) End(token, EndCause::kDropped);
+  return outdated.size();
+}
+
+bool Leasing::AgesOut() {
+  return !MUSTER_PLANTED(kNoMaxAge) && !MUSTER_WEAKENED(kAgeless);
+}
+
+void Leasing::ExpireStuck(StepTime at) {
+  if (!AgesOut()) return;
+  const std::chrono::milliseconds max_age = books_->options.leases.max_age;
+  const TimePoint then = at.now - max_age;
+  std::vector<LeaseToken> stuck = table_.BegunWithoutProgressSince(then);
+  // What a worker has not begun waits for its turn: it is stuck when the worker is.
+  for (const auto& [worker, holder] : holders_) {
+    if (holder.progress_at > then) continue;
+    for (LeaseToken token : table_.TokensOf(worker)) {
+      if (table_.Find(token)->phase == LeasePhase::kQueued) stuck.push_back(token);
+    }
+  }
+  std::map<std::string, std::vector<ShardId>> by_worker;
+  for (LeaseToken token : stuck) {
+    const Lease& lease = *table_.Find(token);
+    by_worker[lease.worker.name].push_back(lease.shard);
+    ++books_->totals.expired_leases;
+    End(token, EndCause::kNodeFailure);
+  }
+  for (const auto& [name, shards] : by_worker) {
+    books_->Say(at, "lease-expired", name,
+                fmt::format("no progress for {} ms (spec.leases.maxAge) on {} shard{}, {} first",
+                            max_age.count(), shards.size(), shards.size() == 1 ? "" : "s",
+                            ToString(shards.front())));
+  }
+}
+
+std::optional<Failures::Run> Leasing::RunOf(LeaseToken token, const std::string& worker,
+                                            uint32_t minibatches_started) {
+  if (Lease* const lease = table_.Find(token); lease != nullptr) {
+    if (lease->worker.name != worker) return std::nullopt;
+    lease->minibatches_started = minibatches_started;
+    return Failures::Run{lease->shard, lease->worker};
+  }
+  const Failures::Run* const ended = failures_->Find(token);
+  return ended == nullptr ? std::nullopt : std::optional(*ended);
+}
+
+void Leasing::OnRestored(TimePoint now) {
+  forgetting_.OnRestored();
+  table_.OnRestored(now);
+}
+
+void Leasing::Forgive(std::chrono::nanoseconds gap, TimePoint now) {
+  for (auto& [worker, holder] : holders_) {
+    holder.progress_at = std::min(holder.progress_at + gap, now);
+  }
+  table_.Forgive(gap, now);
+  grace_.Forgive(gap);
+}
+
+}  // namespace muster

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "master/core/workers/dones.h"
+#include "master/core/workers/failures.h"
+#include "master/core/workers/leasing.h"
+
+namespace muster::testing {
+
+inline constexpr DatasetId kTrainSet{0}, kCheckSet{1};
+inline const WorkerKey kWorker{"worker-0", 7};
+
+inline ShardId TrainShard(uint64_t index) {
+  return {kTrainSet, EpochIndex(0), ShardIndex(index)};
+}
+
+/// The parts of a master over one set of books, each to be called by itself; a clock by hand.
+/// Master incarnation 2. A dataset to train, of 4 shards of 10 records and 2 minibatches, and one
+/// of a single shard to evaluate; two partitions, one server, unless `options` is changed before
+/// Start(). One worker process is known.
+class PartsFixture {
+ public:
+  PartsFixture() {
+    const auto plan = [](std::string name, DatasetMode mode, uint64_t shards) {
+      DatasetPlan dataset{std::move(name), mode, 1, shards, shards * 10, 5, nullptr, std::nullopt};
+      dataset.records_of = [](EpochIndex, ShardIndex) { return 10u; };
+      return dataset;
+    };
+    options.datasets = {plan("train", DatasetMode::kTrain, 4),
+                        plan("check", DatasetMode::kEvaluate, 1)};
+    options.partitions = 2;
+    options.servers = 1;
+  }
+  void Start() {
+    parts.emplace(options, state, now);
+    books().partitions.BeginRun(options.servers);
+    parts->leasing.Join(kWorker, now);
+  }
+
+  StepTime At() const { return {now, WallTime(0)}; }
+  void Pass(std::chrono::nanoseconds time) { now += time; }
+
+  /// Grants so many shards to the worker, as for a process that holds `held` and has seen all.
+  std::vector<ShardGrant> Grant(uint32_t count, const std::vector<ShardGrant>& held = {}) {
+    WorkerExchangeRequest request = Holding(held);
+    request.want = count;
+    WorkerExchangeReply reply;
+    leasing().Grant(request, kWorker, {count, true}, At(), &reply);
+    MUSTER_CHECK(reply.grants.size() == count);
+    return reply.grants;
+  }
+  static WorkerExchangeRequest Holding(const std::vector<ShardGrant>& grants) {
+    WorkerExchangeRequest request;
+    request.worker = kWorker.name;
+    request.incarnation = kWorker.incarnation;
+    for (const ShardGrant& grant : grants) {
+      request.held.push_back(
+          {grant.shard, grant.token, grant.restore_epoch, {}, LeasePhase::kComputing, 1});
+      request.newest_grant = std::max(request.newest_grant, grant.token);
+    }
+    return request;
+  }
+  static DoneReport DoneOf(const ShardGrant& grant) {
+    DoneReport done{grant.shard, grant.token, grant.restore_epoch, {}, {}};
+    done.metrics.records = 10;
+    return done;
+  }
+  /// The worker trains the next shard; it is DONE.
+  ShardGrant TrainOne() {
+    const ShardGrant grant = Grant(1).at(0);
+    MUSTER_CHECK(dones().Take(DoneOf(grant), kWorker, At()).code == DoneCode::kAccepted);
+    return grant;
+  }
+  /// The texts of all events of a kind, with who they are of.
+  std::vector<std::string> Events(const std::string& kind) {
+    std::vector<std::string> found;
+    for (const auto& [number, event] : books().events.events()) {
+      if (event.kind == kind) found.push_back(event.node + ": " + event.text);
+    }
+    return found;
+  }
+
+  Books& books() { return parts->books; }
+  Failures& failures() { return parts->failures; }
+  Leasing& leasing() { return parts->leasing; }
+  Dones& dones() { return parts->dones; }
+
+  CoreOptions options;
+  /// What the journal holds.
+  DurableState state;
+  TimePoint now{std::chrono::seconds(100)};
+
+ private:
+  struct Parts {
+    Parts(const CoreOptions& options, DurableState state, TimePoint now)
+        : books(options, MasterIncarnation(2), &state, now),
+          failures(&books),
+          leasing(&books, &failures, {}),
+          dones(&books, &leasing) {}
+    Books books;
+    Failures failures;
+    Leasing leasing;
+    Dones dones;
+  };
+  std::optional<Parts> parts;
+};
+
+}  // namespace muster::testing

@@ -1,0 +1,79 @@
+#include "master/core/workers/failures.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/master/core/parts_fixture.h"
+#include "tests/support/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::kWorker;
+using testing::PartsFixture;
+using ::testing::SizeIs;
+using testing::TrainShard;
+
+LeaseToken RunToken(uint64_t count) {
+  return {MasterIncarnation(2), count};
+}
+
+class FailuresTest : public ::testing::Test, protected PartsFixture {
+ protected:
+  void HandBack(uint64_t token) {
+    failures().HandedBack({TrainShard(0), RunToken(token), std::nullopt, false,
+                           HandBack::kByTrainer, "", /*minibatches_started=*/0},
+                          kWorker, At());
+  }
+};
+
+TEST_F(FailuresTest, OnlyTheNewestLeasesThatEndedAreKnown) {
+  options.limits.ended_leases = 2;
+  Start();
+  for (uint64_t i = 1; i <= 3; ++i) failures().Remember(RunToken(i), {TrainShard(i), kWorker});
+  EXPECT_EQ(failures().Find(RunToken(1)), nullptr);
+  ASSERT_NE(failures().Find(RunToken(2)), nullptr);
+  EXPECT_EQ(failures().Find(RunToken(2))->shard, TrainShard(2));
+  failures().Forget(RunToken(3));
+  EXPECT_EQ(failures().Find(RunToken(3)), nullptr);
+}
+
+TEST_F(FailuresTest, AFailureIsToldOnceAndTheLastMakesTheShardFailed) {
+  options.leases.failures_max = 2;
+  Start();
+  failures().Charge(RunToken(1), {TrainShard(0), kWorker}, "bad record", At());
+  failures().Charge(RunToken(1), {TrainShard(0), kWorker}, "bad record", At());
+  EXPECT_THAT(Events("shard-failure"),
+              ElementsAre("worker-0: shard 0/0/0 of dataset 'train': failure 1 of 2: bad record"));
+  failures().Charge(RunToken(2), {TrainShard(0), kWorker}, "bad again", At());
+  EXPECT_THAT(Events("shard-failed"), ElementsAre(HasSubstr("the shard is FAILED: bad again")));
+  EXPECT_EQ(books().ledger.queue().StateOf(TrainShard(0)), ShardState::kFailed);
+}
+
+TEST_F(FailuresTest, AShardThatIsTriedAgainHasNoHandBacks) {
+  options.leases.failures_max = 1;
+  Start();
+  HandBack(1);
+  HandBack(2);
+  failures().Charge(RunToken(3), {TrainShard(0), kWorker}, "bad record", At());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const uint64_t retried, failures().Retry({TrainShard(0)}, At()));
+  EXPECT_EQ(retried, 1u);
+  HandBack(4);
+  HandBack(5);
+  EXPECT_THAT(Events("shard-failed"), SizeIs(1)) << "two in a row, not four";
+  HandBack(6);
+  EXPECT_THAT(Events("shard-failed"), SizeIs(2));
+}
+
+TEST_F(FailuresTest, NothingToTryAgainIsNoEvent) {
+  Start();
+  MUSTER_ASSERT_OK_AND_ASSIGN(const uint64_t retried, failures().Retry({}, At()));
+  EXPECT_EQ(retried, 0u);
+  EXPECT_THAT(Events("shards-retried"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace muster
