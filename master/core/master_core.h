@@ -19,11 +19,13 @@
 #include "master/core/core_options.h"
 #include "master/core/durable_state.h"
 #include "master/core/event_log.h"
-#include "master/core/grant_gate.h"
+#include "master/core/job_life.h"
 #include "master/core/ledger.h"
+#include "master/core/nodes/drains.h"
 #include "master/core/nodes/node_report.h"
 #include "master/core/nodes/node_table.h"
 #include "master/core/servers/partition_table.h"
+#include "master/core/servers/snapshots.h"
 #include "master/core/streams/stream_look.h"
 #include "master/core/table_registry.h"
 #include "master/core/workers/dones.h"
@@ -91,10 +93,7 @@ class MasterCore {
                                       StepTime at);
   /// Takes the drain of a server back. kFailedPrecondition for a worker that has heard of its own.
   absl::Status ResumeNode(const std::string& name, StepTime at);
-  struct CancelOptions {
-    std::string reason;
-    bool as_failed = false;
-  };
+  using CancelOptions = JobLife::CancelOptions;
   /// Ends the job; a repeat changes nothing. kFailedPrecondition when it has ended otherwise, but
   /// not for `as_failed`: who gives up a job that is over has nothing left to do.
   absl::Status Cancel(const CancelOptions& options, StepTime at);
@@ -105,12 +104,12 @@ class MasterCore {
   /// What must be in the journal before any answer of the steps so far may leave.
   std::vector<Mutation> TakeMutations();
   /// Snapshot files (relative names) that no manifest names any more; to be deleted after the sync.
-  std::vector<std::string> TakeUnusedFiles() { return std::exchange(unused_files_, {}); }
+  std::vector<std::string> TakeUnusedFiles() { return snapshots_.TakeUnusedFiles(); }
 
   // Views; every one is valid until the next step.
   MasterIncarnation incarnation() const { return books_.incarnation; }
-  JobState state() const { return state_; }
-  const std::string& reason() const { return reason_; }
+  JobState state() const { return life_.state(); }
+  const std::string& reason() const { return life_.reason(); }
   bool in_grace_period() const { return leasing_.grace().on(); }
   /// This start began a new run of the supervisor: no process of an older one lives.
   bool new_run() const { return new_run_; }
@@ -147,24 +146,12 @@ class MasterCore {
   MasterCore(CoreOptions options, MasterIncarnation incarnation, DurableState&& state, StepTime at);
   void Begin(const DurableState& state, StepTime at);
   void BeginRun(StepTime at);
-  void Replay(const PartitionTable::Restored& restored, const std::string& why, StepTime at);
-  void TryCommit(StepTime at);
-  void CheckEnd(StepTime at);
-  /// Why a job with FAILED shards failed: which, and their last reasons.
-  std::string FailedText() const;
-  void EndJob(JobState state, std::string_view reason, StepTime at);
   /// This process stood still: nobody else is to blame for the silence.
   void ForgiveOwnPause(TimePoint now);
-  void CheckRejects(StepTime at);
-  bool Urgent();
-  void CheckLimits(StepTime at);
   MetaRecord Meta() const;
 
   // master_core_workers.cc
   Session& TouchSession(const WorkerKey& worker, StepTime at);
-  JobDirective Directive() const;
-  /// What the node's process is to do: as all the others, or leave.
-  JobDirective DirectiveOf(const std::string& name) const;
   void WorkerHeard(const WorkerKey& worker, const WorkerTimes* times, StepTime at);
   void TakePeers(const WorkerExchangeRequest& request, Session* session);
   void TakeDelays(const WorkerExchangeRequest& request, TimePoint now, Session* session);
@@ -172,7 +159,6 @@ class MasterCore {
   PartitionMap Map() const;
 
   // master_core_servers.cc
-  void TakeSnapshots(const ServerExchangeRequest& request, StepTime at);
   void TakeErrors(const ServerExchangeRequest& request, Node* node, StepTime at);
   void CountParts(const ServerExchangeRequest& request, Node* node);
   void TickServers(StepTime at);
@@ -192,13 +178,6 @@ class MasterCore {
   void CutStream(DatasetId dataset, StepTime at);
   void TickStreams(StepTime at);
 
-  // master_core_drain.cc
-  void BeginDrain(Node* node, std::chrono::milliseconds timeout, StepTime at);
-  /// Counts what is left, and ends the drain when that is nothing.
-  void AdvanceDrain(Node* node, StepTime at);
-  void EndDrain(Node* node, StepTime at);
-  void TickDrains(StepTime at);
-
   // master_core_admin.cc
   void WorkerExited(const NodeReport& report, const NodeRecord& record, StepTime at);
   /// Whether the report that a worker's process ended is about this session's process.
@@ -211,15 +190,13 @@ class MasterCore {
   Failures failures_;
   Leasing leasing_;
   Dones dones_;
-  GrantGate gate_;
+  JobLife life_;
+  Snapshots snapshots_;
+  Drains drains_;
   TableRegistry tables_;
   std::map<WorkerKey, Session> sessions_;
-  JobState state_ = JobState::kRunning;
-  std::string reason_;
   ServerIncarnation newest_server_;
-  std::optional<TimePoint> drain_began_;
   std::map<DatasetId, StreamWatch> stream_watches_;
-  std::vector<std::string> unused_files_;
   /// As it was last told to the journal, and when.
   std::optional<MetaRecord> collected_;
   TimePoint meta_at_;

@@ -90,21 +90,14 @@ void MasterCore::ReportNode(const NodeReport& report, StepTime at) {
              fmt::format("pid {}: {}{}{}", report.pid, record.last_exit,
                          report.text.empty() ? "" : ": ", report.text));
   if (record.role == kRoleWorker) WorkerExited(report, record, at);
-  if (current && node->drain.state == NodeDrain::State::kDraining) {
-    if (record.role == kRoleWorker) {
-      node->drain.left = 0;
-      EndDrain(node, at);
-    } else {
-      node->drain = {};
-    }
-  }
-  CheckEnd(at);
+  if (current) drains_.Exited(node, at);
+  life_.CheckEnd(at);
 }
 
 void MasterCore::WorkerExited(const NodeReport& report, const NodeRecord& record, StepTime at) {
   leasing_.grace().Settle(report.node);
   std::string text;
-  const bool own_fault = IsOwnFault(report, DirectiveOf(report.node), &text);
+  const bool own_fault = IsOwnFault(report, drains_.DirectiveOf(report.node), &text);
   const auto cause =
       own_fault ? Leasing::EndCause::kTrainerFailure : Leasing::EndCause::kNodeFailure;
   const std::optional<Failures::Run> computing =
@@ -117,7 +110,7 @@ void MasterCore::WorkerExited(const NodeReport& report, const NodeRecord& record
     return;
   }
   leasing_.EndOf(computing->worker, cause);
-  if (own_fault && !IsTerminal(state_) &&
+  if (own_fault && !life_.over() &&
       books_.ledger.queue().StateOf(computing->shard) == ShardState::kTodo) {
     failures_.Charge(report.computing_token, *computing, text, at);
   }
@@ -135,36 +128,15 @@ bool MasterCore::IsOf(const NodeReport& report, const NodeRecord& record, const 
 
 absl::StatusOr<uint64_t> MasterCore::RetryShards(const std::vector<ShardId>& shards, StepTime at) {
   now_ = at.now;
-  if (IsTerminal(state_)) {
+  if (life_.over()) {
     return absl::FailedPreconditionError(
         fmt::format("the job has ended ({}): `muster run --retry-failed` runs its FAILED shards "
                     "again",
-                    ToString(state_)));
+                    ToString(life_.state())));
   }
   MUSTER_ASSIGN_OR_RETURN(const uint64_t retried, failures_.Retry(shards, at));
-  if (retried > 0) CheckLimits(at);
+  if (retried > 0) life_.CheckLimits(at);
   return retried;
-}
-
-void MasterCore::Drain(StepTime at) {
-  now_ = at.now;
-  if (state_ != JobState::kRunning) return;
-  state_ = JobState::kDraining;
-  drain_began_ = at.now;
-  books_.Say(at, "drain-began", "", fmt::format("{} leases outstanding", leasing_.table().size()));
-  CheckEnd(at);
-}
-
-absl::Status MasterCore::Cancel(const CancelOptions& options, StepTime at) {
-  now_ = at.now;
-  if (!IsTerminal(state_)) {
-    EndJob(options.as_failed ? JobState::kFailed : JobState::kCancelled, options.reason, at);
-    return absl::OkStatus();
-  }
-  if (options.as_failed || state_ == JobState::kCancelled) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      fmt::format("the job has ended ({}{}{}): there is nothing left to cancel", ToString(state_),
-                  reason_.empty() ? "" : ": ", reason_));
 }
 
 }  // namespace muster

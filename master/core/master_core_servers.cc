@@ -69,8 +69,8 @@ absl::StatusOr<RegisterServerReply> MasterCore::RegisterServer(const RegisterSer
     node->drain = {};
     books_.Say(at, "server-registered", request.name,
                fmt::format("incarnation {}", newest_server_.value()));
-    Replay(books_.partitions.ServerReplaced(*id, newest_server_),
-           fmt::format("another process took the place of {}", request.name), at);
+    snapshots_.Replay(books_.partitions.ServerReplaced(*id, newest_server_),
+                      fmt::format("another process took the place of {}", request.name), at);
   } else if (record.lanes != request.lanes) {
     record.lanes = request.lanes;
     books_.partitions.BumpVersion();
@@ -89,7 +89,7 @@ ServerExchangeReply MasterCore::ExchangeServer(const ServerExchangeRequest& requ
   if (node == nullptr || node->record.role != kRoleServer ||
       request.incarnation == ServerIncarnation() ||
       node->record.incarnation != request.incarnation.value()) {
-    if (MUSTER_PLANTED(kFormerOwner)) TakeSnapshots(request, at);
+    snapshots_.Take(request, at);  // none of them is the owner's
     reply.unknown_incarnation = true;
     return reply;
   }
@@ -100,39 +100,29 @@ ServerExchangeReply MasterCore::ExchangeServer(const ServerExchangeRequest& requ
   }
   // An overtaken call says nothing about what the server owns now.
   if (request.sequence <= node->sequence) {
-    if (MUSTER_PLANTED(kOlderSnapshot)) TakeSnapshots(request, at);
+    if (MUSTER_PLANTED(kOlderSnapshot)) snapshots_.Take(request, at);
     return reply;
   }
   node->sequence = request.sequence;
   CountParts(request, node);
   for (const MissingReport& missing : request.missing) {
-    Replay(books_.partitions.Missing(request.id, request.incarnation, missing),
-           fmt::format("{} has lost partition {}", node->record.name, missing.partition.value()),
-           at);
+    snapshots_.Replay(
+        books_.partitions.Missing(request.id, request.incarnation, missing),
+        fmt::format("{} has lost partition {}", node->record.name, missing.partition.value()), at);
   }
   if (books_.partitions.Reported(request.id, request.incarnation, request.owned)) {
     leasing_.forgetting().OnRestored();
   }
-  TakeSnapshots(request, at);
+  snapshots_.Take(request, at);
   TakeErrors(request, node, at);
   books_.partitions.TakeTraffic(request.id, request.incarnation, request.traffic);
-  if (request.leaving && !node->drain.leaving && !IsTerminal(state_)) {
-    // What was drained long ago is behind again.
-    if (node->drain.state != NodeDrain::State::kDraining) {
-      BeginDrain(node, books_.options.drain_timeout, at);
-    }
-    node->drain.leaving = true;
-  }
-  AdvanceDrain(node, at);
-  reply.drained = node->drain.state == NodeDrain::State::kDrained || IsTerminal(state_);
+  drains_.ServerHeard(node, request.leaving, at);
+  reply.drained = node->drain.state == NodeDrain::State::kDrained || life_.over();
   const bool draining = node->drain.state == NodeDrain::State::kDraining;
-  const bool urgent = Urgent();
-  if (!IsTerminal(state_)) {
-    books_.partitions.AskSnapshots(
-        request.id, request.incarnation,
-        {books_.ledger.done_seq(), at.now, books_.options.snapshot_interval,
-         books_.options.snapshot_timeout, urgent, draining ? node->drain.goal : DoneSeq(),
-         leasing_.table().train_count() > 0});
+  const bool urgent = life_.NeedsSnapshots();
+  if (!life_.over()) {
+    snapshots_.Ask(request.id, request.incarnation,
+                   {urgent, draining ? node->drain.goal : DoneSeq()}, at.now);
   }
   if (urgent || draining) {
     reply.heartbeat_interval = std::min(reply.heartbeat_interval, kUrgentInterval);
@@ -154,18 +144,6 @@ void MasterCore::CountParts(const ServerExchangeRequest& request, Node* node) {
   record.skipped_now = request.counters.parts_skipped;
   record.stale_now = request.counters.parts_stale;
   books_.nodes.Touch(*node);
-}
-
-void MasterCore::TakeSnapshots(const ServerExchangeRequest& request, StepTime at) {
-  bool accepted = false;
-  for (const SnapshotReport& report : request.snapshots) {
-    if (books_.partitions.Accept(request.id, request.incarnation, report,
-                                 {books_.ledger.done_seq(), at.now}, &unused_files_)) {
-      ++books_.totals.snapshots_accepted;
-      accepted = true;
-    }
-  }
-  if (accepted) TryCommit(at);
 }
 
 void MasterCore::TakeErrors(const ServerExchangeRequest& request, Node* node, StepTime at) {
@@ -191,8 +169,8 @@ void MasterCore::TakeErrors(const ServerExchangeRequest& request, Node* node, St
                              request.warm_start_error));
     }
   }
-  if (!request.fatal_error.empty() && !IsTerminal(state_)) {
-    EndJob(JobState::kFailed, fmt::format("{}: {}", node->record.name, request.fatal_error), at);
+  if (!request.fatal_error.empty() && !life_.over()) {
+    life_.End(JobState::kFailed, fmt::format("{}: {}", node->record.name, request.fatal_error), at);
   }
   RestoreTrouble& restore = node->restore;
   if (request.restore_error.empty() && !restore.active()) return;
@@ -205,9 +183,8 @@ void MasterCore::TakeErrors(const ServerExchangeRequest& request, Node* node, St
   } else if (change == RestoreTrouble::Change::kOver) {
     books_.Say(at, "restored", node->record.name, "every partition is served again");
   }
-  if (restore.active() && restore.lasts() >= books_.options.restore_timeout &&
-      !IsTerminal(state_)) {
-    EndJob(JobState::kFailed, UnrestorableText(node->record.name, restore, books_.options), at);
+  if (restore.active() && restore.lasts() >= books_.options.restore_timeout && !life_.over()) {
+    life_.End(JobState::kFailed, UnrestorableText(node->record.name, restore, books_.options), at);
   }
 }
 

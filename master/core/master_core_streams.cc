@@ -48,14 +48,14 @@ Truncation TruncationOf(const DatasetPlan& plan, const StreamTable::Progress& pa
 
 void MasterCore::SeeStream(const StreamLook& look, StepTime at) {
   now_ = at.now;
-  if (IsTerminal(state_) || look.dataset.value() >= books_.options.datasets.size()) return;
+  if (life_.over() || look.dataset.value() >= books_.options.datasets.size()) return;
   const DatasetId dataset = look.dataset;
   if (!books_.ledger.streams().IsStream(dataset)) return;
   StreamWatch& watch = stream_watches_[dataset];
   TellStreamError(look, &watch, at);
   if (look.beyond && !watch.beyond_since.has_value()) watch.beyond_since = at.now;
   if (look.fatal || (look.beyond && at.now - *watch.beyond_since >= kBeyondMax)) {
-    return EndJob(
+    return life_.End(
         JobState::kFailed,
         fmt::format("dataset '{}': {}", books_.options.datasets[dataset.value()].name, look.error),
         at);
@@ -70,7 +70,7 @@ void MasterCore::SeeStream(const StreamLook& look, StepTime at) {
   LoseRanges(dataset, at);
   CheckRetention(look, &watch, at);
   CutStream(dataset, at);
-  CheckEnd(at);
+  life_.CheckEnd(at);
 }
 
 void MasterCore::TellStreamError(const StreamLook& look, StreamWatch* watch, StepTime at) {
@@ -135,12 +135,13 @@ bool MasterCore::CheckStream(const StreamLook& look, StreamWatch* watch, StepTim
   const DatasetPlan& plan = books_.options.datasets[look.dataset.value()];
   const std::string& cluster = books_.ledger.streams().cluster(look.dataset);
   if (!cluster.empty() && !look.cluster.empty() && cluster != look.cluster) {
-    EndJob(JobState::kFailed,
-           fmt::format("dataset '{}': the brokers belong to cluster {}, the job began on cluster "
-                       "{}: offsets mean nothing there. Correct the brokers' addresses, or begin a "
-                       "new job in another spec.stateDirectory",
-                       plan.name, look.cluster, cluster),
-           at);
+    life_.End(
+        JobState::kFailed,
+        fmt::format("dataset '{}': the brokers belong to cluster {}, the job began on cluster "
+                    "{}: offsets mean nothing there. Correct the brokers' addresses, or begin a "
+                    "new job in another spec.stateDirectory",
+                    plan.name, look.cluster, cluster),
+        at);
     return false;
   }
   if (cluster.empty() && !look.cluster.empty()) {
@@ -168,8 +169,8 @@ bool MasterCore::CheckStream(const StreamLook& look, StreamWatch* watch, StepTim
   const auto& [what, why] = *truncation;
   // It may be filled again by the next look.
   if (watch->gone) {
-    EndJob(JobState::kFailed,
-           fmt::format("{}: the topic was deleted and made anew. {}", what, kAnew), at);
+    life_.End(JobState::kFailed,
+              fmt::format("{}: the topic was deleted and made anew. {}", what, kAnew), at);
     return false;
   }
   if (!watch->truncated_since.has_value()) {
@@ -179,7 +180,7 @@ bool MasterCore::CheckStream(const StreamLook& look, StreamWatch* watch, StepTim
                            kTruncatedMax.count()));
   }
   if (at.now - *watch->truncated_since < kTruncatedMax) return true;
-  EndJob(JobState::kFailed, fmt::format("{}: {}. {}", what, why, kAnew), at);
+  life_.End(JobState::kFailed, fmt::format("{}: {}. {}", what, why, kAnew), at);
   return false;
 }
 
@@ -290,7 +291,7 @@ void MasterCore::CheckRetention(const StreamLook& look, StreamWatch* watch, Step
 }
 
 void MasterCore::CutStream(DatasetId dataset, StepTime at) {
-  if (state_ != JobState::kRunning) return;
+  if (life_.state() != JobState::kRunning) return;
   bool lost = false;
   for (const StreamTable::NewShard& added : books_.ledger.CutStream(dataset, at.now))
     lost |= added.lost;
@@ -298,12 +299,12 @@ void MasterCore::CutStream(DatasetId dataset, StepTime at) {
 }
 
 void MasterCore::TickStreams(StepTime at) {
-  if (state_ != JobState::kRunning || books_.ledger.streams().empty()) return;
+  if (life_.state() != JobState::kRunning || books_.ledger.streams().empty()) return;
   for (uint32_t i = 0; i < books_.options.datasets.size(); ++i) {
     const DatasetId dataset(i);
     if (books_.ledger.streams().IsStream(dataset)) CutStream(dataset, at);
   }
-  CheckEnd(at);
+  life_.CheckEnd(at);
 }
 
 const StreamWatch* MasterCore::WatchOf(DatasetId dataset) const {

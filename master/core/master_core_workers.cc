@@ -14,6 +14,11 @@ namespace {
 /// A session that was silent for so many durations of a lease is forgotten.
 constexpr int kForgetAfter = 10;
 
+/// The R of a partition's last restore, as workers are told.
+RestoreEpoch ToldRestore(const PartitionEntry& entry, const PlantedBugs& bugs) {
+  return bugs.no_reverify ? RestoreEpoch() : entry.restored_at;
+}
+
 }  // namespace
 
 absl::Status MasterCore::HelloWorker(const WorkerKey& worker, StartNumber start, StepTime at) {
@@ -42,7 +47,7 @@ absl::Status MasterCore::HelloWorker(const WorkerKey& worker, StartNumber start,
   TouchSession(worker, at);
   books_.nodes.Touch(*node);
   WorkerHeard(worker, nullptr, at);
-  CheckEnd(at);
+  life_.CheckEnd(at);
   return absl::OkStatus();
 }
 
@@ -80,28 +85,6 @@ void MasterCore::WorkerHeard(const WorkerKey& worker, const WorkerTimes* times, 
   }
 }
 
-JobDirective MasterCore::Directive() const {
-  switch (state_) {
-    case JobState::kSucceeded:
-    case JobState::kFailed:
-    case JobState::kCancelled:
-      return JobDirective::kEnd;
-    case JobState::kDraining:
-    case JobState::kDrained:
-      return JobDirective::kDrain;
-    default:
-      return JobDirective::kWork;
-  }
-}
-
-JobDirective MasterCore::DirectiveOf(const std::string& name) const {
-  const JobDirective directive = Directive();
-  const auto node = books_.nodes.nodes().find(name);
-  const bool drains =
-      node != books_.nodes.nodes().end() && node->second.drain.state != NodeDrain::State::kNone;
-  return drains && directive == JobDirective::kWork ? JobDirective::kDrain : directive;
-}
-
 absl::StatusOr<WorkerExchangeReply> MasterCore::ExchangeWorker(const WorkerExchangeRequest& request,
                                                                StepTime at) {
   now_ = at.now;
@@ -128,25 +111,21 @@ absl::StatusOr<WorkerExchangeReply> MasterCore::ExchangeWorker(const WorkerExcha
     leasing_.TakeHeld(request, worker, at, &reply.lost);
   }
   const std::optional<std::string> fatal =
-      leasing_.TakeReturned(request, worker, DirectiveOf(worker.name), at);
-  if (fatal.has_value()) EndJob(JobState::kFailed, *fatal, at);
+      leasing_.TakeReturned(request, worker, drains_.DirectiveOf(worker.name), at);
+  if (fatal.has_value()) life_.End(JobState::kFailed, *fatal, at);
   for (const DoneReport& done : request.done) {
     reply.verdicts.push_back(dones_.Take(done, worker, at));
   }
-  CheckRejects(at);
-  CheckLimits(at);
-  CheckEnd(at);
-  reply.directive = DirectiveOf(worker.name);
+  life_.CheckRejects(at);
+  life_.CheckLimits(at);
+  life_.CheckEnd(at);
+  reply.directive = drains_.DirectiveOf(worker.name);
   if (fresh) {
     const bool works = reply.directive == JobDirective::kWork;
     const uint32_t shards_max = works ? kGrantsPerCallMax : 0;
-    leasing_.Grant(request, worker, {shards_max, gate_.open()}, at, &reply);
+    leasing_.Grant(request, worker, {shards_max, life_.MayGrantMore()}, at, &reply);
   }
-  Node* node = books_.nodes.Find(worker.name);
-  if (node != nullptr && node->drain.state != NodeDrain::State::kNone) {
-    node->drain.told = true;
-    if (fresh) AdvanceDrain(node, at);
-  }
+  drains_.WorkerTold(worker.name, fresh, at);
   if (request.map_version < books_.partitions.version()) reply.map = Map();
   return reply;
 }
@@ -175,8 +154,8 @@ void MasterCore::TakePeers(const WorkerExchangeRequest& request, Session* sessio
 PartitionMap MasterCore::Map() const {
   PartitionMap map{books_.partitions.version(), books_.partitions.restore_epoch(),
                    books_.partitions.Entries(), books_.nodes.Endpoints()};
-  if (books_.options.planted_bugs.no_reverify) {
-    for (PartitionEntry& entry : map.partitions) entry.restored_at = RestoreEpoch();
+  for (PartitionEntry& entry : map.partitions) {
+    entry.restored_at = ToldRestore(entry, books_.options.planted_bugs);
   }
   return map;
 }

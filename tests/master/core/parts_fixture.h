@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "base/check.h"
+#include "master/core/job_life.h"
+#include "master/core/nodes/drains.h"
+#include "master/core/servers/snapshots.h"
 #include "master/core/workers/dones.h"
 #include "master/core/workers/failures.h"
 #include "master/core/workers/leasing.h"
@@ -78,6 +81,29 @@ class PartsFixture {
     MUSTER_CHECK(dones().Take(DoneOf(grant), kWorker, At()).code == DoneCode::kAccepted);
     return grant;
   }
+  /// A call of server 0 that owns all that it is to own.
+  ServerExchangeRequest ServerCall(ServerIncarnation incarnation, uint64_t sequence) {
+    ServerExchangeRequest request;
+    request.id = ServerId(0);
+    request.incarnation = incarnation;
+    request.sequence = sequence;
+    for (uint32_t id = 0; id < options.partitions; ++id) {
+      request.owned.push_back(
+          {PartitionId(id), books().partitions.entry(PartitionId(id)).epoch, {}});
+    }
+    return request;
+  }
+  /// The snapshots that were asked for, as their server has written them.
+  static std::vector<SnapshotReport> Written(const std::vector<SnapshotCommand>& commands) {
+    std::vector<SnapshotReport> reports;
+    for (const SnapshotCommand& command : commands) {
+      const std::string name = ToString(command.partition) + "-" + ToString(command.number);
+      reports.push_back({command.partition,
+                         command.epoch,
+                         {command.number, command.cut, {{name, 1, command.number}}}});
+    }
+    return reports;
+  }
   /// The texts of all events of a kind, with who they are of.
   std::vector<std::string> Events(const std::string& kind) {
     std::vector<std::string> found;
@@ -91,6 +117,9 @@ class PartsFixture {
   Failures& failures() { return parts->failures; }
   Leasing& leasing() { return parts->leasing; }
   Dones& dones() { return parts->dones; }
+  JobLife& life() { return parts->life; }
+  Snapshots& snapshots() { return parts->snapshots; }
+  Drains& drains() { return parts->drains; }
 
   CoreOptions options;
   /// What the journal holds.
@@ -103,11 +132,17 @@ class PartsFixture {
         : books(options, MasterIncarnation(2), &state, now),
           failures(&books),
           leasing(&books, &failures, {}),
-          dones(&books, &leasing) {}
+          dones(&books, &leasing),
+          life(&books, &leasing),
+          snapshots(&books, &leasing, &life),
+          drains(&books, &leasing, &life) {}
     Books books;
     Failures failures;
     Leasing leasing;
     Dones dones;
+    JobLife life;
+    Snapshots snapshots;
+    Drains drains;
   };
   std::optional<Parts> parts;
 };

@@ -1,0 +1,166 @@
+#include "master/core/job_life.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/planted_bug.h"
+#include "base/text.h"
+
+namespace muster {
+
+JobLife::JobLife(Books* books, Leasing* leasing)
+    : books_(books), leasing_(leasing), gate_(books->options.limits) {}
+
+void JobLife::Resume(const MetaRecord& meta, TimePoint now) {
+  state_ = meta.state;
+  reason_ = meta.reason;
+  if (state_ == JobState::kDraining) drain_began_ = now;
+  if (over()) leasing_->Close();
+}
+
+JobDirective JobLife::Directive() const {
+  switch (state_) {
+    case JobState::kSucceeded:
+    case JobState::kFailed:
+    case JobState::kCancelled:
+      return JobDirective::kEnd;
+    case JobState::kDraining:
+    case JobState::kDrained:
+      return JobDirective::kDrain;
+    default:
+      return JobDirective::kWork;
+  }
+}
+
+bool JobLife::NeedsSnapshots() const {
+  ShardQueue& queue = books_->ledger.queue();
+  if (queue.done().empty() || over()) return false;
+  const bool nothing_trains = leasing_->table().train_count() == 0;
+  if (state_ == JobState::kDraining) return nothing_trains;
+  if (gate_.too_much_done()) return true;
+  if (gate_.too_many_failures()) return nothing_trains;
+  // A stream has nothing left to lease whenever its topic is slow: that is no end.
+  return !queue.AnyOpen() && nothing_trains && !queue.Peek().has_value();
+}
+
+void JobLife::End(JobState state, std::string_view reason, StepTime at) {
+  MUSTER_CHECK(!over() && IsTerminal(state));
+  state_ = state;
+  reason_ = ValidUtf8(reason, EventLog::kTextBytesMax);
+  leasing_->Close();
+  books_->Say(at, "job-ended", "",
+              reason_.empty() ? std::string(ToString(state))
+                              : fmt::format("{}: {}", ToString(state), reason_));
+}
+
+bool JobLife::AllSettled() const {
+  const ShardQueue& queue = books_->ledger.queue();
+  const uint64_t settled = queue.committed_count() + queue.failed_count();
+  return queue.Finished() ||
+         (MUSTER_PLANTED(kEndWhenDone) && settled + queue.done().size() == queue.shard_count());
+}
+
+void JobLife::CheckEnd(StepTime at) {
+  if (over()) return;
+  const ShardQueue& queue = books_->ledger.queue();
+  if (AllSettled()) {
+    if (queue.failed_count() == 0) return End(JobState::kSucceeded, "", at);
+    return End(JobState::kFailed, FailedText(), at);
+  }
+  const bool idle =
+      leasing_->table().size() == 0 && queue.done().empty() && !leasing_->grace().on();
+  if (gate_.too_many_failures() && state_ == JobState::kRunning && idle) {
+    return End(JobState::kFailed, "too many failures to go on: " + FailedText(), at);
+  }
+  if (state_ == JobState::kDraining && idle) End(JobState::kDrained, "", at);
+}
+
+std::string JobLife::FailedText() const {
+  constexpr size_t kShownMax = 5;
+  const std::vector<ShardId> shards = books_->ledger.queue().FailedShards();
+  std::string text =
+      fmt::format("{} shard{} FAILED (`muster run --retry-failed` tries again):", shards.size(),
+                  shards.size() == 1 ? "" : "s");
+  for (size_t i = 0; i < shards.size() && i < kShownMax; ++i) {
+    const FailureRecord* record = books_->ledger.FindFailure(shards[i]);
+    text += fmt::format(
+        "{} {} of dataset '{}': {}", i == 0 ? "" : ";", ToString(shards[i]),
+        books_->NameOf(shards[i].dataset),
+        record == nullptr || record->reasons.empty() ? "no reason" : record->reasons.back());
+  }
+  if (shards.size() > kShownMax) text += fmt::format("; and {} more", shards.size() - kShownMax);
+  return text;
+}
+
+void JobLife::CheckRejects(StepTime at) {
+  const uint64_t rejected = books_->ledger.rejected_records();
+  const uint64_t rejected_max = books_->options.rejected_records_max;
+  if (over() || rejected <= rejected_max) return;
+  const auto& events = books_->events.events();
+  const auto sample = std::find_if(events.rbegin(), events.rend(), [](const auto& event) {
+    return event.second.kind == kRecordRejected;
+  });
+  End(JobState::kFailed,
+      fmt::format("{} rejected {}, spec.training.rejectedRecordsMax is {}{}. To go on without "
+                  "such records raise the limit and run again; to train with fixed data choose "
+                  "another spec.stateDirectory",
+                  rejected, rejected == 1 ? "record" : "records", rejected_max,
+                  sample == events.rend() ? "" : "; the last: " + sample->second.text),
+      at);
+}
+
+void JobLife::CheckLimits(StepTime at) {
+  for (const auto& [dataset, epoch] : books_->ledger.TakeDroppedMetrics()) {
+    books_->Say(
+        at, "metrics-dropped", "",
+        fmt::format("epoch {} of dataset '{}' has {} metrics, the limit: those with other "
+                    "names are dropped",
+                    epoch.value(), books_->NameOf(dataset), books_->options.limits.metric_names));
+  }
+  if (over()) return;
+  auto news = gate_.Look(books_->ledger.done_bytes(), books_->ledger.failure_bytes());
+  if (news.has_value()) books_->Say(at, std::move(news->kind), "", news->text);
+}
+
+void JobLife::Drain(StepTime at) {
+  if (state_ != JobState::kRunning) return;
+  state_ = JobState::kDraining;
+  drain_began_ = at.now;
+  books_->Say(at, "drain-began", "",
+              fmt::format("{} leases outstanding", leasing_->table().size()));
+  CheckEnd(at);
+}
+
+absl::Status JobLife::Cancel(const CancelOptions& options, StepTime at) {
+  if (!over()) {
+    End(options.as_failed ? JobState::kFailed : JobState::kCancelled, options.reason, at);
+    return absl::OkStatus();
+  }
+  if (options.as_failed || state_ == JobState::kCancelled) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      fmt::format("the job has ended ({}{}{}): there is nothing left to cancel", ToString(state_),
+                  reason_.empty() ? "" : ": ", reason_));
+}
+
+void JobLife::Tick(StepTime at) {
+  if (state_ != JobState::kDraining) return;
+  MUSTER_CHECK(drain_began_.has_value());
+  const auto waited = at.now - *drain_began_;
+  if (waited >= books_->options.drain_timeout && leasing_->table().size() > 0) {
+    books_->Say(
+        at, "drain-timeout", "",
+        fmt::format("{} leases ended: their shards run again on resume", leasing_->table().size()));
+    leasing_->EndAll();
+  }
+  // Without servers nothing can be snapshotted; what is DONE runs again on resume.
+  if (waited >= 2 * books_->options.drain_timeout && !books_->ledger.queue().done().empty()) {
+    End(JobState::kDrained, "", at);
+  }
+  CheckEnd(at);
+}
+
+}  // namespace muster

@@ -1,0 +1,155 @@
+#include "master/core/nodes/drains.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+
+namespace muster {
+namespace {
+
+absl::Status NoSuchNode(const std::string& name) {
+  return absl::NotFoundError(fmt::format(
+      "node '{}': the job has no such node; `muster nodes` lists those that it has", name));
+}
+
+}  // namespace
+
+absl::StatusOr<NodeDrain> Drains::Drain(const std::string& name, std::chrono::milliseconds timeout,
+                                        StepTime at) {
+  Node* const node = books_->nodes.Find(name);
+  if (node == nullptr) return NoSuchNode(name);
+  if (node->record.role == kRoleMaster) {
+    return absl::InvalidArgumentError(fmt::format(
+        "node '{}' cannot be drained: a master has nothing to hand over. `muster drain` "
+        "drains the whole job",
+        name));
+  }
+  if (life_->over()) {
+    return absl::FailedPreconditionError(
+        fmt::format("node '{}' has nothing to be drained of: the job has ended ({})", name,
+                    ToString(life_->state())));
+  }
+  if (node->drain.state != NodeDrain::State::kNone) return node->drain;
+  if (node->record.state != "running" && node->record.state != "lost") {
+    return absl::FailedPreconditionError(
+        fmt::format("node '{}' is {}: only a node whose process has been heard can be drained",
+                    name, node->record.state));
+  }
+  Begin(node, timeout.count() == 0 ? books_->options.drain_timeout : timeout, at);
+  if (node->record.role == kRoleServer) Advance(node, at);
+  return node->drain;
+}
+
+absl::Status Drains::Resume(const std::string& name, StepTime at) {
+  Node* const node = books_->nodes.Find(name);
+  if (node == nullptr) return NoSuchNode(name);
+  if (node->drain.state == NodeDrain::State::kNone) return absl::OkStatus();
+  if (node->drain.told) {
+    return absl::FailedPreconditionError(fmt::format(
+        "worker '{}' has been told to leave and ends: start another process instead", name));
+  }
+  node->drain = {};
+  books_->Say(at, "node-resumed", name, "its drain was taken back");
+  return absl::OkStatus();
+}
+
+JobDirective Drains::DirectiveOf(const std::string& name) const {
+  const JobDirective directive = life_->Directive();
+  const auto& nodes = books_->nodes.nodes();
+  const auto node = nodes.find(name);
+  const bool drains = node != nodes.end() && node->second.drain.state != NodeDrain::State::kNone;
+  return drains && directive == JobDirective::kWork ? JobDirective::kDrain : directive;
+}
+
+void Drains::WorkerTold(const std::string& name, bool fresh, StepTime at) {
+  Node* const node = books_->nodes.Find(name);
+  if (node == nullptr || node->drain.state == NodeDrain::State::kNone) return;
+  node->drain.told = true;
+  if (fresh) Advance(node, at);
+}
+
+void Drains::ServerHeard(Node* node, bool leaving, StepTime at) {
+  if (leaving && !node->drain.leaving && !life_->over()) {
+    // What was drained long ago is behind again.
+    if (node->drain.state != NodeDrain::State::kDraining) {
+      Begin(node, books_->options.drain_timeout, at);
+    }
+    node->drain.leaving = true;
+  }
+  Advance(node, at);
+}
+
+void Drains::Exited(Node* node, StepTime at) {
+  if (node->drain.state != NodeDrain::State::kDraining) return;
+  if (node->record.role != kRoleWorker) {
+    node->drain = {};
+    return;
+  }
+  node->drain.left = 0;
+  End(node, at);
+}
+
+void Drains::Tick(StepTime at) {
+  for (const auto& [name, const_node] : books_->nodes.nodes()) {
+    const NodeDrain& drain = const_node.drain;
+    if (drain.state != NodeDrain::State::kDraining || at.now - drain.began < drain.timeout) {
+      continue;
+    }
+    Node* const node = books_->nodes.Find(name);
+    if (node->record.role == kRoleWorker) {
+      const WorkerKey worker{name, node->record.incarnation};
+      if (const size_t count = leasing_->table().CountOf(worker); count > 0) {
+        books_->Say(at, "drain-timeout", name,
+                    fmt::format("{} leases ended: their shards run elsewhere", count));
+        leasing_->EndOf(worker, Leasing::EndCause::kDropped);
+      }
+      node->drain.left = 0;
+    }
+    End(node, at);
+  }
+}
+
+uint32_t Drains::CountLeft(const Node& node) const {
+  const NodeRecord& record = node.record;
+  if (record.role != kRoleServer) {
+    return static_cast<uint32_t>(leasing_->table().CountOf({record.name, record.incarnation}));
+  }
+  const std::optional<ServerId> server = NodeTable::ServerIdOf(record.name);
+  MUSTER_CHECK_MSG(server.has_value(), record.name);
+  return books_->partitions.CountBehind(*server, ServerIncarnation(record.incarnation),
+                                        node.drain.goal);
+}
+
+void Drains::Begin(Node* node, std::chrono::milliseconds timeout, StepTime at) {
+  const bool server = node->record.role == kRoleServer;
+  node->drain = {};
+  node->drain.state = NodeDrain::State::kDraining;
+  node->drain.began = at.now;
+  node->drain.timeout = timeout;
+  if (server) node->drain.goal = books_->ledger.done_seq();
+  node->drain.left = CountLeft(*node);
+  books_->Say(
+      at, "node-drain-began", node->record.name,
+      fmt::format("{} {}", node->drain.left, server ? "partitions to be snapshotted" : "leases"));
+}
+
+void Drains::Advance(Node* node, StepTime at) {
+  if (node->drain.state != NodeDrain::State::kDraining) return;
+  node->drain.left = CountLeft(*node);
+  if (node->drain.left == 0) End(node, at);
+}
+
+void Drains::End(Node* node, StepTime at) {
+  MUSTER_CHECK(node->drain.state == NodeDrain::State::kDraining);
+  node->drain.state = NodeDrain::State::kDrained;
+  const auto took =
+      std::chrono::duration_cast<std::chrono::milliseconds>(at.now - node->drain.began);
+  std::string text = fmt::format("after {} ms", took.count());
+  if (node->record.role == kRoleServer && node->drain.left > 0) {
+    text += fmt::format(": {} partitions are without a new snapshot; what they lack runs again",
+                        node->drain.left);
+  }
+  books_->Say(at, "node-drained", node->record.name, text);
+}
+
+}  // namespace muster

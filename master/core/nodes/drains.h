@@ -1,0 +1,55 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "master/core/books.h"
+#include "master/core/job_life.h"
+#include "master/core/workers/leasing.h"
+
+namespace muster {
+
+/// Empties single nodes before their processes end. A worker is told to leave and gets nothing
+/// more; a server's partitions are asked for snapshots until they hold what was DONE when the drain
+/// began, and it serves on. Either ends after a timeout, as it is.
+///
+/// Owns Node::drain: all that changes it goes through here, but that it ends with its process
+/// (NodeTable). Nothing of it is journaled. A drain is no matter of safety: docs/architecture.md.
+/// Pure; not thread-safe.
+class Drains {
+ public:
+  /// All of them outlive it.
+  Drains(Books* books, Leasing* leasing, JobLife* life)
+      : books_(books), leasing_(leasing), life_(life) {}
+
+  /// As MasterCore::DrainNode and ResumeNode.
+  absl::StatusOr<NodeDrain> Drain(const std::string& name, std::chrono::milliseconds timeout,
+                                  StepTime at);
+  absl::Status Resume(const std::string& name, StepTime at);
+  /// What the node's process is to do: as all the others, or leave.
+  JobDirective DirectiveOf(const std::string& name) const;
+
+  /// The worker is told what it is to do. `fresh`: its call says what it holds now.
+  void WorkerTold(const std::string& name, bool fresh, StepTime at);
+  /// The server has said what it has; `leaving`: it would be drained.
+  void ServerHeard(Node* node, bool leaving, StepTime at);
+  /// The process of the node has ended.
+  void Exited(Node* node, StepTime at);
+  void Tick(StepTime at);
+
+ private:
+  void Begin(Node* node, std::chrono::milliseconds timeout, StepTime at);
+  /// Counts what is left, and ends the drain when that is nothing.
+  void Advance(Node* node, StepTime at);
+  void End(Node* node, StepTime at);
+  /// Leases, or partitions whose snapshots are behind.
+  uint32_t CountLeft(const Node& node) const;
+
+  Books* const books_;
+  Leasing* const leasing_;
+  JobLife* const life_;
+};
+
+}  // namespace muster

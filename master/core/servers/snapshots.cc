@@ -1,0 +1,74 @@
+#include "master/core/servers/snapshots.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "base/planted_bug.h"
+
+namespace muster {
+
+void Snapshots::Take(const ServerExchangeRequest& request, StepTime at) {
+  bool accepted = false;
+  for (const SnapshotReport& report : request.snapshots) {
+    if (books_->partitions.Accept(request.id, request.incarnation, report,
+                                  {books_->ledger.done_seq(), at.now}, &unused_files_)) {
+      ++books_->totals.snapshots_accepted;
+      accepted = true;
+    }
+  }
+  if (accepted) Commit(at);
+}
+
+void Snapshots::Commit(StepTime at) {
+  const DoneSeq cut = books_->partitions.MinCut();
+  if (cut <= books_->ledger.commit_seq()) return;
+  std::set<std::pair<DatasetId, EpochIndex>> epochs;
+  for (const Ledger::Committed& committed : books_->ledger.CommitUpTo(cut)) {
+    epochs.insert({committed.done.shard.dataset, committed.done.shard.epoch});
+    leasing_->forgetting().OnCommitted(committed.done.shard);
+    if (Node* node = books_->nodes.Find(committed.worker)) {
+      node->record.records_committed += committed.records;
+      books_->nodes.Touch(*node);
+    }
+  }
+  for (const auto& [dataset, epoch] : epochs) books_->SayWhenCommitted(dataset, epoch, at);
+  life_->CheckLimits(at);
+  life_->CheckEnd(at);
+}
+
+void Snapshots::Replay(const PartitionTable::Restored& restored, const std::string& why,
+                       StepTime at) {
+  if (restored.partitions == 0) return;
+  leasing_->OnRestored(at.now);
+  Ledger& ledger = books_->ledger;
+  JobTotals& totals = books_->totals;
+  const std::vector<DoneShard> shards =
+      ledger.ReplayAfter(MUSTER_PLANTED(kNoReplay) ? ledger.done_seq() : restored.replay_after);
+  totals.replayed_shards += shards.size();
+  for (const DoneShard& done : shards) {
+    totals.redelivered_minibatches += ledger.MinibatchesOf(done.shard);
+  }
+  const size_t evaluations = leasing_->EndOutdatedEvaluations(shards);
+  books_->Say(at, "partitions-restored", "",
+              fmt::format("{}: {} partitions {}, {} DONE shards run again{} (restore epoch {})",
+                          why, restored.partitions,
+                          totals.snapshots_accepted == 0 ? "start with no snapshot yet"
+                                                         : "come back from their snapshots",
+                          shards.size(),
+                          evaluations == 0
+                              ? ""
+                              : fmt::format(", {} evaluate shard{} afterwards", evaluations,
+                                            evaluations == 1 ? " begins again" : "s begin again"),
+                          books_->partitions.restore_epoch().value()));
+}
+
+void Snapshots::Ask(ServerId server, ServerIncarnation incarnation, Hurry hurry, TimePoint now) {
+  const CoreOptions& options = books_->options;
+  books_->partitions.AskSnapshots(
+      server, incarnation,
+      {books_->ledger.done_seq(), now, options.snapshot_interval, options.snapshot_timeout,
+       hurry.all, hurry.goal, leasing_->table().train_count() > 0});
+}
+
+}  // namespace muster

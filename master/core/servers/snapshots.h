@@ -1,0 +1,48 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "master/core/books.h"
+#include "master/core/job_life.h"
+#include "master/core/workers/leasing.h"
+
+namespace muster {
+
+/// What the servers' snapshots decide: which DONE shards are COMMITTED, and which run again because
+/// partitions came back from an older state.
+///
+/// Owns the names of files that no manifest names any more; the rules for one partition are in
+/// PartitionTable. Keeps of docs/protocol.md the commit (section 3, rule 6) and the replay (section
+/// 4), both in one step with what causes them. Pure; not thread-safe.
+class Snapshots {
+ public:
+  /// All of them outlive it.
+  Snapshots(Books* books, Leasing* leasing, JobLife* life)
+      : books_(books), leasing_(leasing), life_(life) {}
+
+  /// Takes the snapshots that a server reports, and commits what follows.
+  void Take(const ServerExchangeRequest& request, StepTime at);
+  /// DONE shards that the snapshots of all partitions hold become COMMITTED.
+  void Commit(StepTime at);
+  /// Partitions came back from an older state, and `why`: what their snapshots lack runs again.
+  void Replay(const PartitionTable::Restored& restored, const std::string& why, StepTime at);
+  /// Asks the server for the snapshots that are due. `hurry`: at once for what is behind.
+  struct Hurry {
+    bool all = false;
+    /// Likewise for partitions whose snapshots lack something up to this.
+    DoneSeq goal;
+  };
+  void Ask(ServerId server, ServerIncarnation incarnation, Hurry hurry, TimePoint now);
+  /// As MasterCore::TakeUnusedFiles.
+  std::vector<std::string> TakeUnusedFiles() { return std::exchange(unused_files_, {}); }
+
+ private:
+  Books* const books_;
+  Leasing* const leasing_;
+  JobLife* const life_;
+  std::vector<std::string> unused_files_;
+};
+
+}  // namespace muster

@@ -1,0 +1,118 @@
+#include "master/core/servers/snapshots.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/master/core/parts_fixture.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing::kCheckSet;
+using testing::kWorker;
+using testing::PartsFixture;
+using ::testing::SizeIs;
+
+constexpr ServerId kSlot{0};
+constexpr ServerIncarnation kOwner{5};
+
+class SnapshotsTest : public ::testing::Test, protected PartsFixture {
+ protected:
+  void Serve() {
+    Start();
+    books().partitions.ServerReplaced(kSlot, kOwner);
+    books().partitions.Reported(kSlot, kOwner, ServerCall(kOwner, 1).owned);
+  }
+  /// Asks for everything, in a hurry; returns the snapshots as they are written.
+  std::vector<SnapshotReport> Ask() {
+    snapshots().Ask(kSlot, kOwner, {.all = true}, now);
+    ServerExchangeReply reply;
+    books().partitions.FillCommands(kSlot, kOwner, ServerCall(kOwner, 1).owned, &reply);
+    return Written(reply.snapshots);
+  }
+  void Take(std::vector<SnapshotReport> reports) {
+    ServerExchangeRequest request = ServerCall(kOwner, 1);
+    request.snapshots = std::move(reports);
+    snapshots().Take(request, At());
+  }
+};
+
+TEST_F(SnapshotsTest, WhatEveryPartitionHasIsCommittedByTheLastOfThem) {
+  Serve();
+  books().nodes.FindOrAdd(kWorker.name, kRoleWorker, leasing().table());
+  TrainOne();
+  const std::vector<SnapshotReport> written = Ask();
+  ASSERT_THAT(written, SizeIs(2));
+  Take({written[0]});
+  EXPECT_EQ(books().ledger.commit_seq(), DoneSeq());
+  Take({written[1]});
+  EXPECT_EQ(books().ledger.commit_seq(), DoneSeq(1));
+  EXPECT_EQ(books().totals.snapshots_accepted, 2u);
+  EXPECT_EQ(books().nodes.Find(kWorker.name)->record.records_committed, 10u);
+}
+
+TEST_F(SnapshotsTest, TheLastCommitIsTheEndOfTheJob) {
+  options.datasets.resize(1);
+  Serve();
+  for (int i = 0; i < 4; ++i) TrainOne();
+  Take(Ask());
+  EXPECT_EQ(life().state(), JobState::kSucceeded);
+  EXPECT_THAT(Events("epoch-committed"), SizeIs(1));
+}
+
+TEST_F(SnapshotsTest, FilesThatNoManifestNamesAreGivenOnce) {
+  Serve();
+  TrainOne();
+  const std::vector<SnapshotReport> first = Ask();
+  Take(first);
+  EXPECT_THAT(snapshots().TakeUnusedFiles(), IsEmpty());
+  TrainOne();
+  Take(Ask());
+  EXPECT_THAT(snapshots().TakeUnusedFiles(),
+              ElementsAre(first[0].manifest.files[0].name, first[1].manifest.files[0].name));
+  EXPECT_THAT(snapshots().TakeUnusedFiles(), IsEmpty());
+}
+
+TEST_F(SnapshotsTest, WhatNobodyLostIsNoEvent) {
+  Serve();
+  TrainOne();
+  snapshots().Replay({}, "nothing happened", At());
+  EXPECT_THAT(Events("partitions-restored"), IsEmpty());
+  EXPECT_THAT(books().ledger.queue().done(), SizeIs(1));
+}
+
+TEST_F(SnapshotsTest, AReplayCountsTheShardsTheirMinibatchesAndTheEvaluationsThatEnd) {
+  Serve();
+  for (int i = 0; i < 4; ++i) TrainOne();
+  ASSERT_EQ(Grant(1).at(0).shard.dataset, kCheckSet);
+  snapshots().Replay(books().partitions.ServerReplaced(kSlot, ServerIncarnation(6)), "a death",
+                     At());
+  EXPECT_EQ(books().totals.replayed_shards, 4u);
+  EXPECT_EQ(books().totals.redelivered_minibatches, 8u);
+  EXPECT_EQ(leasing().table().size(), 0u);
+  EXPECT_THAT(Events("partitions-restored"),
+              ElementsAre(": a death: 2 partitions start with no snapshot yet, 4 DONE shards run "
+                          "again, 1 evaluate shard begins again afterwards (restore epoch 2)"));
+}
+
+TEST_F(SnapshotsTest, NoSnapshotIsAskedForBeforeItsTimeButToAGoal) {
+  Serve();
+  Take(Ask());
+  TrainOne();
+  const auto asked = [&](Snapshots::Hurry hurry) {
+    snapshots().Ask(kSlot, kOwner, hurry, now);
+    ServerExchangeReply reply;
+    books().partitions.FillCommands(kSlot, kOwner, ServerCall(kOwner, 1).owned, &reply);
+    return reply.snapshots.size();
+  };
+  EXPECT_EQ(asked({}), 0u);
+  EXPECT_EQ(asked({.goal = DoneSeq(1)}), 2u);
+}
+
+}  // namespace
+}  // namespace muster
