@@ -31,6 +31,12 @@ MasterIncarnation NextIncarnation(const DurableState& state) {
   return state.meta.has_value() ? state.meta->incarnation.Next() : MasterIncarnation(1);
 }
 
+/// The newest server incarnation that was ever given.
+ServerIncarnation NewestServer(const DurableState& state) {
+  const bool known = state.meta.has_value() && !MUSTER_PLANTED(kServersAgain);
+  return known ? state.meta->newest_server_incarnation : ServerIncarnation();
+}
+
 }  // namespace
 
 absl::Status MasterCore::CheckFits(const CoreOptions& options, const DurableState& state) {
@@ -53,13 +59,12 @@ MasterCore::MasterCore(CoreOptions options, MasterIncarnation incarnation, Durab
       life_(&books_, &leasing_),
       snapshots_(&books_, &leasing_, &life_),
       drains_(&books_, &leasing_, &life_),
+      streams_(&books_, &failures_, &leasing_, &life_),
       tables_(std::move(state.tables)),
+      servers_(&books_, &leasing_, &life_, &snapshots_, &drains_, &tables_, NewestServer(state)),
       meta_at_(at.now),
       now_(at.now),
-      ticked_at_(at.now) {
-  if (!state.meta.has_value() || MUSTER_PLANTED(kServersAgain)) return;
-  newest_server_ = state.meta->newest_server_incarnation;
-}
+      ticked_at_(at.now) {}
 
 MasterCore::MasterCore(CoreOptions options, DurableState state, StepTime at)
     : MasterCore(std::move(options), NextIncarnation(state), std::move(state), at) {
@@ -131,9 +136,9 @@ void MasterCore::Tick(StepTime at) {
   if (leasing_.grace().Tick(at.now)) life_.CheckEnd(at);
   TickWorkers(at);
   leasing_.ExpireStuck(at);
-  TickServers(at);
+  servers_.Tick(at);
   drains_.Tick(at);
-  TickStreams(at);
+  streams_.Tick(at);
   leasing_.TellFloor();
   life_.Tick(at);
 }
@@ -145,13 +150,29 @@ MetaRecord MasterCore::Meta() const {
   meta.commit_seq = books_.ledger.commit_seq();
   meta.map_version = books_.partitions.version();
   meta.restore_epoch = books_.partitions.restore_epoch();
-  meta.newest_server_incarnation = newest_server_;
+  meta.newest_server_incarnation = servers_.newest();
   meta.state = life_.state();
   meta.reason = life_.reason();
   meta.run_id = books_.options.run_id;
   meta.totals = books_.totals;
   meta.snapshot_directory = books_.options.snapshot_directory;
   return meta;
+}
+
+absl::StatusOr<RegisterServerReply> MasterCore::RegisterServer(const RegisterServerRequest& request,
+                                                               StepTime at) {
+  now_ = at.now;
+  return servers_.Register(request, at);
+}
+
+ServerExchangeReply MasterCore::ExchangeServer(const ServerExchangeRequest& request, StepTime at) {
+  now_ = at.now;
+  return servers_.Exchange(request, at);
+}
+
+void MasterCore::SeeStream(const StreamLook& look, StepTime at) {
+  now_ = at.now;
+  streams_.See(look, at);
 }
 
 void MasterCore::Drain(StepTime at) {

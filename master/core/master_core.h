@@ -24,9 +24,10 @@
 #include "master/core/nodes/drains.h"
 #include "master/core/nodes/node_report.h"
 #include "master/core/nodes/node_table.h"
-#include "master/core/servers/partition_table.h"
+#include "master/core/servers/servers.h"
 #include "master/core/servers/snapshots.h"
 #include "master/core/streams/stream_look.h"
+#include "master/core/streams/streams.h"
 #include "master/core/table_registry.h"
 #include "master/core/workers/dones.h"
 #include "master/core/workers/failures.h"
@@ -121,7 +122,7 @@ class MasterCore {
   const std::map<TableId, TableSpec>& tables() const { return tables_.tables(); }
   const JobTotals& totals() const { return books_.totals; }
   /// What is known of the topic of a dataset; null: nothing yet, or it is none.
-  const StreamWatch* WatchOf(DatasetId dataset) const;
+  const StreamWatch* WatchOf(DatasetId dataset) const { return streams_.WatchOf(dataset); }
   const ForgetState& forget_state() const { return leasing_.forgetting().state(); }
   const CoreOptions& options() const { return books_.options; }
   TimePoint started_at() const { return started_at_; }
@@ -158,26 +159,6 @@ class MasterCore {
   void TickWorkers(StepTime at);
   PartitionMap Map() const;
 
-  // master_core_servers.cc
-  void TakeErrors(const ServerExchangeRequest& request, Node* node, StepTime at);
-  void CountParts(const ServerExchangeRequest& request, Node* node);
-  void TickServers(StepTime at);
-
-  // master_core_streams.cc
-  void TellStreamError(const StreamLook& look, StreamWatch* watch, StepTime at);
-  /// A look has not found the topic.
-  void CountGone(DatasetId dataset, StreamWatch* watch, StepTime at);
-  /// A truncated log is as long as before.
-  void TellGrownAgain(DatasetId dataset, StreamWatch* watch, StepTime at);
-  void TellNewPartitions(const StreamLook& look, size_t known, StepTime at);
-  /// False: the job has failed.
-  bool CheckStream(const StreamLook& look, StreamWatch* watch, StepTime at);
-  void CheckRetention(const StreamLook& look, StreamWatch* watch, StepTime at);
-  /// FAILED and lost: all TODO and FAILED ranges of which retention has taken something.
-  void LoseRanges(DatasetId dataset, StepTime at);
-  void CutStream(DatasetId dataset, StepTime at);
-  void TickStreams(StepTime at);
-
   // master_core_admin.cc
   void WorkerExited(const NodeReport& report, const NodeRecord& record, StepTime at);
   /// Whether the report that a worker's process ended is about this session's process.
@@ -193,10 +174,10 @@ class MasterCore {
   JobLife life_;
   Snapshots snapshots_;
   Drains drains_;
+  Streams streams_;
   TableRegistry tables_;
+  Servers servers_;
   std::map<WorkerKey, Session> sessions_;
-  ServerIncarnation newest_server_;
-  std::map<DatasetId, StreamWatch> stream_watches_;
   /// As it was last told to the journal, and when.
   std::optional<MetaRecord> collected_;
   TimePoint meta_at_;

@@ -151,6 +151,15 @@ void MasterCore::TakePeers(const WorkerExchangeRequest& request, Session* sessio
   }
 }
 
+void MasterCore::TakeDelays(const WorkerExchangeRequest& request, TimePoint now, Session* session) {
+  for (const DatasetDelays& told : request.delays) {
+    if (!streams_.IsStream(told.dataset)) continue;
+    const auto [last, first] = session->delays.try_emplace(told.dataset);
+    streams_.TakeDelays(told, first ? nullptr : &last->second, now);
+    last->second = told.delays;
+  }
+}
+
 PartitionMap MasterCore::Map() const {
   PartitionMap map{books_.partitions.version(), books_.partitions.restore_epoch(),
                    books_.partitions.Entries(), books_.nodes.Endpoints()};

@@ -10,7 +10,10 @@
 #include "base/check.h"
 #include "master/core/job_life.h"
 #include "master/core/nodes/drains.h"
+#include "master/core/servers/servers.h"
 #include "master/core/servers/snapshots.h"
+#include "master/core/streams/streams.h"
+#include "master/core/table_registry.h"
 #include "master/core/workers/dones.h"
 #include "master/core/workers/failures.h"
 #include "master/core/workers/leasing.h"
@@ -81,6 +84,12 @@ class PartsFixture {
     MUSTER_CHECK(dones().Take(DoneOf(grant), kWorker, At()).code == DoneCode::kAccepted);
     return grant;
   }
+  /// The process of server 0 with this nonce.
+  ServerIncarnation Register(uint64_t nonce) {
+    auto reply = servers().Register({"ps-0", nonce, {{"unix:/x"}}, {}}, At());
+    MUSTER_CHECK(reply.ok());
+    return reply->incarnation;
+  }
   /// A call of server 0 that owns all that it is to own.
   ServerExchangeRequest ServerCall(ServerIncarnation incarnation, uint64_t sequence) {
     ServerExchangeRequest request;
@@ -120,6 +129,8 @@ class PartsFixture {
   JobLife& life() { return parts->life; }
   Snapshots& snapshots() { return parts->snapshots; }
   Drains& drains() { return parts->drains; }
+  Streams& streams() { return parts->streams; }
+  Servers& servers() { return parts->servers; }
 
   CoreOptions options;
   /// What the journal holds.
@@ -135,7 +146,10 @@ class PartsFixture {
           dones(&books, &leasing),
           life(&books, &leasing),
           snapshots(&books, &leasing, &life),
-          drains(&books, &leasing, &life) {}
+          drains(&books, &leasing, &life),
+          streams(&books, &failures, &leasing, &life),
+          tables({}),
+          servers(&books, &leasing, &life, &snapshots, &drains, &tables, ServerIncarnation(40)) {}
     Books books;
     Failures failures;
     Leasing leasing;
@@ -143,6 +157,9 @@ class PartsFixture {
     JobLife life;
     Snapshots snapshots;
     Drains drains;
+    Streams streams;
+    TableRegistry tables;
+    Servers servers;
   };
   std::optional<Parts> parts;
 };

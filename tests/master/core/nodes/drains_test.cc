@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/master/core/parts_fixture.h"
+#include "tests/support/status_matchers.h"
 
 namespace muster {
 namespace {
@@ -53,6 +54,48 @@ TEST_F(DrainsTest, TheJobsDirectiveGoesBeforeTheNodes) {
   EXPECT_EQ(drains().DirectiveOf(kWorker.name), JobDirective::kDrain);
   life().End(JobState::kCancelled, "", At());
   EXPECT_EQ(drains().DirectiveOf(kWorker.name), JobDirective::kEnd);
+}
+
+TEST_F(DrainsTest, AWorkerThatExitsIsDrainedAServerIsNot) {
+  StartWithWorker();
+  Grant(1);
+  Begin();
+  drains().Exited(WorkerNode(), At());
+  EXPECT_THAT(Events("node-drained"), SizeIs(1));
+  const ServerIncarnation process = Register(7);
+  servers().Exchange(ServerCall(process, 1), At());
+  TrainOne();
+  EXPECT_THAT(drains().Drain("ps-0", {}, At()), testing::IsOk());
+  Node* const server = books().nodes.Find("ps-0");
+  ASSERT_EQ(server->drain.state, NodeDrain::State::kDraining);
+  drains().Exited(server, At());
+  EXPECT_EQ(server->drain.state, NodeDrain::State::kNone);
+  EXPECT_THAT(Events("node-drained"), SizeIs(1)) << "what it had not snapshotted is not saved";
+}
+
+TEST_F(DrainsTest, AServerThatAsksAgainGoesOnWithItsDrain) {
+  Start();
+  const ServerIncarnation process = Register(7);
+  servers().Exchange(ServerCall(process, 1), At());
+  TrainOne();
+  Node* const server = books().nodes.Find("ps-0");
+  drains().ServerHeard(server, /*leaving=*/true, At());
+  const TimePoint began = server->drain.began;
+  EXPECT_EQ(server->drain.goal, DoneSeq(1));
+  Pass(std::chrono::seconds(1));
+  TrainOne();
+  drains().ServerHeard(server, /*leaving=*/true, At());
+  EXPECT_EQ(server->drain.began, began);
+  EXPECT_EQ(server->drain.goal, DoneSeq(1));
+  EXPECT_THAT(Events("node-drain-began"), ElementsAre("ps-0: 2 partitions to be snapshotted"));
+}
+
+TEST_F(DrainsTest, AServerDoesNotAskWhenTheJobIsOver) {
+  Start();
+  Register(7);
+  life().End(JobState::kCancelled, "", At());
+  drains().ServerHeard(books().nodes.Find("ps-0"), /*leaving=*/true, At());
+  EXPECT_THAT(Events("node-drain-began"), IsEmpty());
 }
 
 }  // namespace

@@ -1,11 +1,14 @@
-// Streams in MasterCore: what looks at their topics mean. docs/kafka.md says what is promised.
+#include "master/core/streams/streams.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "base/check.h"
 #include "base/text.h"
-#include "master/core/master_core.h"
 
 namespace muster {
 namespace {
@@ -46,38 +49,36 @@ Truncation TruncationOf(const DatasetPlan& plan, const StreamTable::Progress& pa
 
 }  // namespace
 
-void MasterCore::SeeStream(const StreamLook& look, StepTime at) {
-  now_ = at.now;
-  if (life_.over() || look.dataset.value() >= books_.options.datasets.size()) return;
+void Streams::See(const StreamLook& look, StepTime at) {
+  if (life_->over() || look.dataset.value() >= books_->options.datasets.size()) return;
   const DatasetId dataset = look.dataset;
-  if (!books_.ledger.streams().IsStream(dataset)) return;
-  StreamWatch& watch = stream_watches_[dataset];
-  TellStreamError(look, &watch, at);
+  if (!IsStream(dataset)) return;
+  StreamWatch& watch = watches_[dataset];
+  TellSideTroubles(look, &watch, at);
+  TellError(look, &watch, at);
   if (look.beyond && !watch.beyond_since.has_value()) watch.beyond_since = at.now;
   if (look.fatal || (look.beyond && at.now - *watch.beyond_since >= kBeyondMax)) {
-    return life_.End(
-        JobState::kFailed,
-        fmt::format("dataset '{}': {}", books_.options.datasets[dataset.value()].name, look.error),
-        at);
+    return life_->End(JobState::kFailed,
+                      fmt::format("dataset '{}': {}", books_->NameOf(dataset), look.error), at);
   }
   if (look.gone) CountGone(dataset, &watch, at);
   if (!look.error.empty()) return;
   watch.gone_looks = 0;
   watch.beyond_since.reset();
-  const size_t known = books_.ledger.streams().ProgressOf(dataset).size();
-  if (!CheckStream(look, &watch, at)) return;
+  const size_t known = books_->ledger.streams().ProgressOf(dataset).size();
+  if (!Check(look, &watch, at)) return;
   TellNewPartitions(look, known, at);
   LoseRanges(dataset, at);
   CheckRetention(look, &watch, at);
-  CutStream(dataset, at);
-  life_.CheckEnd(at);
+  Cut(dataset, at);
+  life_->CheckEnd(at);
 }
 
-void MasterCore::TellStreamError(const StreamLook& look, StreamWatch* watch, StepTime at) {
-  const DatasetPlan& plan = books_.options.datasets[look.dataset.value()];
+void Streams::TellSideTroubles(const StreamLook& look, StreamWatch* watch, StepTime at) {
+  const DatasetPlan& plan = PlanOf(look.dataset);
   if (look.group_trouble.empty() != watch->group_trouble.empty()) {
     watch->group_trouble = look.group_trouble;
-    books_.Say(
+    books_->Say(
         at, look.group_trouble.empty() ? "group-told" : "group-untold", "",
         look.group_trouble.empty()
             ? fmt::format("dataset '{}': the brokers are told again how far it is", plan.name)
@@ -87,7 +88,7 @@ void MasterCore::TellStreamError(const StreamLook& look, StreamWatch* watch, Ste
   }
   if (look.dead_letter_trouble.empty() != watch->dead_letter_trouble.empty()) {
     watch->dead_letter_trouble = look.dead_letter_trouble;
-    books_.Say(
+    books_->Say(
         at, look.dead_letter_trouble.empty() ? "dead-letters-writable" : "dead-letters-held", "",
         look.dead_letter_trouble.empty()
             ? fmt::format("dataset '{}': the topic for rejected records can be written again",
@@ -96,16 +97,20 @@ void MasterCore::TellStreamError(const StreamLook& look, StreamWatch* watch, Ste
                           "such records go back and are run again until they can",
                           plan.name, look.dead_letter_trouble));
   }
+}
+
+void Streams::TellError(const StreamLook& look, StreamWatch* watch, StepTime at) {
   if (look.fatal || look.error.empty() == watch->error.empty()) return;
+  const DatasetPlan& plan = PlanOf(look.dataset);
   watch->error = look.error;
   if (!look.error.empty()) {
-    books_.Say(
+    books_->Say(
         at, "stream-unreachable", "",
         fmt::format("dataset '{}', topic '{}': {}. Nothing is lost: what was cut and read goes "
                     "on, the rest waits",
                     plan.name, plan.stream->topic, look.error));
   } else {
-    books_.Say(
+    books_->Say(
         at, "stream-reachable", "",
         fmt::format("dataset '{}': topic '{}' can be read again{}", plan.name, plan.stream->topic,
                     watch->gone_looks > 0
@@ -115,15 +120,15 @@ void MasterCore::TellStreamError(const StreamLook& look, StreamWatch* watch, Ste
   }
 }
 
-void MasterCore::CountGone(DatasetId dataset, StreamWatch* watch, StepTime at) {
+void Streams::CountGone(DatasetId dataset, StreamWatch* watch, StepTime at) {
   if (watch->gone_looks++ == 0) watch->gone_since = at.now;
   if (watch->gone || watch->gone_looks < kGoneLooks || at.now - watch->gone_since < kGoneTime) {
     return;
   }
   watch->gone = true;
-  if (books_.ledger.streams().ProgressOf(dataset).empty()) return;  // there was none yet
-  const DatasetPlan& plan = books_.options.datasets[dataset.value()];
-  books_.Say(
+  if (books_->ledger.streams().ProgressOf(dataset).empty()) return;  // there was none yet
+  const DatasetPlan& plan = PlanOf(dataset);
+  books_->Say(
       at, "stream-gone", "",
       fmt::format("dataset '{}': the brokers say again and again that there is no topic '{}'. "
                   "The job waits for it, and fails if it comes back with less in it than was "
@@ -131,11 +136,11 @@ void MasterCore::CountGone(DatasetId dataset, StreamWatch* watch, StepTime at) {
                   plan.name, plan.stream->topic));
 }
 
-bool MasterCore::CheckStream(const StreamLook& look, StreamWatch* watch, StepTime at) {
-  const DatasetPlan& plan = books_.options.datasets[look.dataset.value()];
-  const std::string& cluster = books_.ledger.streams().cluster(look.dataset);
+bool Streams::Check(const StreamLook& look, StreamWatch* watch, StepTime at) {
+  const DatasetPlan& plan = PlanOf(look.dataset);
+  const std::string& cluster = books_->ledger.streams().cluster(look.dataset);
   if (!cluster.empty() && !look.cluster.empty() && cluster != look.cluster) {
-    life_.End(
+    life_->End(
         JobState::kFailed,
         fmt::format("dataset '{}': the brokers belong to cluster {}, the job began on cluster "
                     "{}: offsets mean nothing there. Correct the brokers' addresses, or begin a "
@@ -145,23 +150,26 @@ bool MasterCore::CheckStream(const StreamLook& look, StreamWatch* watch, StepTim
     return false;
   }
   if (cluster.empty() && !look.cluster.empty()) {
-    books_.ledger.SetStreamCluster(look.dataset, look.cluster);
+    books_->ledger.SetStreamCluster(look.dataset, look.cluster);
   }
-  books_.ledger.SeeStream(look.dataset, look.sights, at.now, at.wall);
-  const std::vector<TopicPartition> truncated = books_.ledger.streams().Truncated(look.dataset);
-  if (truncated.empty()) {
-    watch->gone = false;
-    TellGrownAgain(look.dataset, watch, at);
-    return true;
-  }
+  books_->ledger.SeeStream(look.dataset, look.sights, at.now, at.wall);
+  const std::vector<TopicPartition> truncated = books_->ledger.streams().Truncated(look.dataset);
+  if (!truncated.empty()) return CheckTruncated(look.dataset, truncated, watch, at);
+  watch->gone = false;
+  TellGrownAgain(look.dataset, watch, at);
+  return true;
+}
+
+bool Streams::CheckTruncated(DatasetId dataset, const std::vector<TopicPartition>& truncated,
+                             StreamWatch* watch, StepTime at) {
   constexpr std::string_view kAnew =
       "What the job has learnt belongs to the former log; begin a new job in another "
       "spec.stateDirectory";
   std::optional<Truncation> truncation;
-  for (const StreamTable::Progress& partition : books_.ledger.streams().ProgressOf(look.dataset)) {
+  for (const StreamTable::Progress& partition : books_->ledger.streams().ProgressOf(dataset)) {
     const TopicPartition id = partition.position.partition;
     if (std::ranges::find(truncated, id) == truncated.end()) continue;
-    if (!truncation.has_value()) truncation = TruncationOf(plan, partition);
+    if (!truncation.has_value()) truncation = TruncationOf(PlanOf(dataset), partition);
     const auto [least, first] = watch->truncated_at.try_emplace(id, partition.stable_end);
     least->second = std::min(least->second, partition.stable_end);
   }
@@ -169,29 +177,29 @@ bool MasterCore::CheckStream(const StreamLook& look, StreamWatch* watch, StepTim
   const auto& [what, why] = *truncation;
   // It may be filled again by the next look.
   if (watch->gone) {
-    life_.End(JobState::kFailed,
-              fmt::format("{}: the topic was deleted and made anew. {}", what, kAnew), at);
+    life_->End(JobState::kFailed,
+               fmt::format("{}: the topic was deleted and made anew. {}", what, kAnew), at);
     return false;
   }
   if (!watch->truncated_since.has_value()) {
     watch->truncated_since = at.now;
-    books_.Say(at, "stream-truncated", "",
-               fmt::format("{}: {}. The job fails if that is so for {} s", what, why,
-                           kTruncatedMax.count()));
+    books_->Say(at, "stream-truncated", "",
+                fmt::format("{}: {}. The job fails if that is so for {} s", what, why,
+                            kTruncatedMax.count()));
   }
   if (at.now - *watch->truncated_since < kTruncatedMax) return true;
-  life_.End(JobState::kFailed, fmt::format("{}: {}. {}", what, why, kAnew), at);
+  life_->End(JobState::kFailed, fmt::format("{}: {}. {}", what, why, kAnew), at);
   return false;
 }
 
-void MasterCore::TellGrownAgain(DatasetId dataset, StreamWatch* watch, StepTime at) {
+void Streams::TellGrownAgain(DatasetId dataset, StreamWatch* watch, StepTime at) {
   if (!watch->truncated_since.has_value()) return;
   watch->truncated_since.reset();
-  const DatasetPlan& plan = books_.options.datasets[dataset.value()];
-  for (const StreamTable::Progress& partition : books_.ledger.streams().ProgressOf(dataset)) {
+  const DatasetPlan& plan = PlanOf(dataset);
+  for (const StreamTable::Progress& partition : books_->ledger.streams().ProgressOf(dataset)) {
     const auto least = watch->truncated_at.find(partition.position.partition);
     if (least == watch->truncated_at.end()) continue;
-    books_.Say(
+    books_->Say(
         at, "stream-grown-again", "",
         fmt::format("dataset '{}': the log of topic '{}', partition {}, which had ended at "
                     "offset {}, reaches what was cut of it (offset {}) again. Either a leader "
@@ -204,14 +212,14 @@ void MasterCore::TellGrownAgain(DatasetId dataset, StreamWatch* watch, StepTime 
   watch->truncated_at.clear();
 }
 
-void MasterCore::TellNewPartitions(const StreamLook& look, size_t known, StepTime at) {
+void Streams::TellNewPartitions(const StreamLook& look, size_t known, StepTime at) {
   const std::vector<StreamTable::Progress> progress =
-      books_.ledger.streams().ProgressOf(look.dataset);
+      books_->ledger.streams().ProgressOf(look.dataset);
   if (progress.size() == known) return;
-  const DatasetPlan& plan = books_.options.datasets[look.dataset.value()];
+  const DatasetPlan& plan = PlanOf(look.dataset);
   uint64_t waiting = 0;
   for (const StreamTable::Progress& partition : progress) waiting += partition.lag.value_or(0);
-  books_.Say(
+  books_->Say(
       at, "stream-partitions", "",
       fmt::format("dataset '{}': topic '{}' has {} partitions{}, {} offsets are to be read",
                   plan.name, plan.stream->topic, progress.size(),
@@ -219,37 +227,37 @@ void MasterCore::TellNewPartitions(const StreamLook& look, size_t known, StepTim
                   waiting));
 }
 
-void MasterCore::LoseRanges(DatasetId dataset, StepTime at) {
+void Streams::LoseRanges(DatasetId dataset, StepTime at) {
   // What looks TODO may be on a lease of before the restart that is still to be re-asserted.
-  if (leasing_.grace().on()) return;
+  if (leasing_->grace().on()) return;
   std::map<TopicPartition, uint64_t> log_begins;
-  for (const StreamTable::Progress& partition : books_.ledger.streams().ProgressOf(dataset)) {
+  for (const StreamTable::Progress& partition : books_->ledger.streams().ProgressOf(dataset)) {
     log_begins[partition.position.partition] = partition.log_begin;
   }
-  for (const ShardId& shard : books_.ledger.streams().BehindLog(dataset)) {
+  for (const ShardId& shard : books_->ledger.streams().BehindLog(dataset)) {
     // On lease it may have been read in time; DONE it needs its data only if it is replayed. FAILED
     // it may be because a worker saw first that they are gone.
-    const ShardState state = books_.ledger.queue().StateOf(shard);
+    const ShardState state = books_->ledger.queue().StateOf(shard);
     if (state != ShardState::kTodo && state != ShardState::kFailed) continue;
-    const StreamRange range = *books_.ledger.streams().Find(shard);
-    const DatasetPlan& plan = books_.options.datasets[dataset.value()];
+    const StreamRange range = *books_->ledger.streams().Find(shard);
+    const DatasetPlan& plan = PlanOf(dataset);
     const uint64_t log_begin = log_begins.at(range.partition);
     const std::string reason = fmt::format(
         "{} of topic '{}', partition {}, are gone: its log begins at offset {}, for retention has "
         "taken records, or somebody has deleted them",
         GoneText(range, log_begin), plan.stream->topic, range.partition.value(), log_begin);
-    books_.ledger.FailLost(shard, reason);
-    failures_.Settle(shard);
+    books_->ledger.FailLost(shard, reason);
+    failures_->Settle(shard);
     const bool failed = state == ShardState::kFailed;
-    books_.Say(at, failed ? "shard-lost" : "shard-failed", "",
-               fmt::format("shard {} of dataset '{}' is FAILED{}: {}", ToString(shard), plan.name,
-                           failed ? " already" : "", reason));
+    books_->Say(at, failed ? "shard-lost" : "shard-failed", "",
+                fmt::format("shard {} of dataset '{}' is FAILED{}: {}", ToString(shard), plan.name,
+                            failed ? " already" : "", reason));
   }
 }
 
-void MasterCore::CheckRetention(const StreamLook& look, StreamWatch* watch, StepTime at) {
-  const DatasetPlan& plan = books_.options.datasets[look.dataset.value()];
-  for (const StreamTable::Progress& partition : books_.ledger.streams().ProgressOf(look.dataset)) {
+void Streams::CheckRetention(const StreamLook& look, StreamWatch* watch, StepTime at) {
+  const DatasetPlan& plan = PlanOf(look.dataset);
+  for (const StreamTable::Progress& partition : books_->ledger.streams().ProgressOf(look.dataset)) {
     const TopicPartition id = partition.position.partition;
     if (!partition.seen) continue;
     const uint64_t began = watch->log_begins.try_emplace(id, partition.log_begin).first->second;
@@ -270,7 +278,7 @@ void MasterCore::CheckRetention(const StreamLook& look, StreamWatch* watch, Step
     if (by_log || by_time) {
       if (near) continue;
       watch->near.insert(id);
-      books_.Say(
+      books_->Say(
           at, "retention-near", "",
           fmt::format(
               "dataset '{}': offsets from {} on of topic '{}', partition {}, are not "
@@ -282,43 +290,39 @@ void MasterCore::CheckRetention(const StreamLook& look, StreamWatch* watch, Step
                   : ""));
     } else if (near) {
       watch->near.erase(id);
-      books_.Say(at, "retention-far", "",
-                 fmt::format("dataset '{}': topic '{}', partition {}, is no longer in danger of "
-                             "retention",
-                             plan.name, plan.stream->topic, id.value()));
+      books_->Say(at, "retention-far", "",
+                  fmt::format("dataset '{}': topic '{}', partition {}, is no longer in danger of "
+                              "retention",
+                              plan.name, plan.stream->topic, id.value()));
     }
   }
 }
 
-void MasterCore::CutStream(DatasetId dataset, StepTime at) {
-  if (life_.state() != JobState::kRunning) return;
+void Streams::Cut(DatasetId dataset, StepTime at) {
+  if (life_->state() != JobState::kRunning) return;
   bool lost = false;
-  for (const StreamTable::NewShard& added : books_.ledger.CutStream(dataset, at.now))
+  for (const StreamTable::NewShard& added : books_->ledger.CutStream(dataset, at.now)) {
     lost |= added.lost;
+  }
   if (lost) LoseRanges(dataset, at);
 }
 
-void MasterCore::TickStreams(StepTime at) {
-  if (life_.state() != JobState::kRunning || books_.ledger.streams().empty()) return;
-  for (uint32_t i = 0; i < books_.options.datasets.size(); ++i) {
+void Streams::Tick(StepTime at) {
+  if (life_->state() != JobState::kRunning || books_->ledger.streams().empty()) return;
+  for (uint32_t i = 0; i < books_->options.datasets.size(); ++i) {
     const DatasetId dataset(i);
-    if (books_.ledger.streams().IsStream(dataset)) CutStream(dataset, at);
+    if (IsStream(dataset)) Cut(dataset, at);
   }
-  life_.CheckEnd(at);
+  life_->CheckEnd(at);
 }
 
-const StreamWatch* MasterCore::WatchOf(DatasetId dataset) const {
-  const auto watch = stream_watches_.find(dataset);
-  return watch == stream_watches_.end() ? nullptr : &watch->second;
+const StreamWatch* Streams::WatchOf(DatasetId dataset) const {
+  const auto watch = watches_.find(dataset);
+  return watch == watches_.end() ? nullptr : &watch->second;
 }
 
-void MasterCore::TakeDelays(const WorkerExchangeRequest& request, TimePoint now, Session* session) {
-  for (const DatasetDelays& told : request.delays) {
-    if (!books_.ledger.streams().IsStream(told.dataset)) continue;
-    const auto [last, first] = session->delays.try_emplace(told.dataset);
-    stream_watches_[told.dataset].delays.Hear(first ? nullptr : &last->second, told.delays, now);
-    last->second = told.delays;
-  }
+void Streams::TakeDelays(const DatasetDelays& told, const DelayHistogram* before, TimePoint now) {
+  watches_[told.dataset].delays.Hear(before, told.delays, now);
 }
 
 }  // namespace muster

@@ -1,0 +1,238 @@
+#include "master/core/servers/servers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/planted_bug.h"
+#include "base/status.h"
+
+namespace muster {
+namespace {
+
+/// How often a server calls while the job waits for its snapshots.
+constexpr std::chrono::milliseconds kUrgentInterval{50};
+
+std::string UnrestorableText(const std::string& server, const RestoreTrouble& restore,
+                             const CoreOptions& options) {
+  return fmt::format(
+      "{}: {}. It has tried for {:g} s (spec.snapshots.restoreTimeout). Put the files of {} back "
+      "as they were and run the job again: it goes on where it stopped. What only a lost file held "
+      "is lost; without it the job must begin anew, with another spec.stateDirectory",
+      server, restore.Text(), static_cast<double>(options.restore_timeout.count()) / 1000.0,
+      options.snapshot_directory);
+}
+
+}  // namespace
+
+absl::StatusOr<RegisterServerReply> Servers::Register(const RegisterServerRequest& request,
+                                                      StepTime at) {
+  const std::optional<ServerId> id = NodeTable::ServerIdOf(request.name);
+  if (!id.has_value() || id->value() >= books_->options.servers || request.nonce == 0) {
+    return absl::InvalidArgumentError(
+        fmt::format("server '{}' (nonce {}): this job has the servers ps-0 to ps-{}, and a nonce "
+                    "is not 0",
+                    request.name, request.nonce, books_->options.servers - 1));
+  }
+  Node* const node = books_->nodes.FindOrAdd(request.name, kRoleServer, leasing_->table());
+  if (node == nullptr || node->record.role != kRoleServer) {
+    return absl::ResourceExhaustedError(
+        fmt::format("server '{}': the name is taken or there are too many nodes", request.name));
+  }
+  NodeRecord& record = node->record;
+  MUSTER_RETURN_IF_ERROR(CheckNotReplaced(record, request.start));
+  node->last_heard = at.now;
+  if (std::ranges::count(record.superseded_nonces, request.nonce) > 0) {
+    return absl::FailedPreconditionError(fmt::format(
+        "server '{}': another process has taken its place (incarnation {}); this one must exit",
+        request.name, record.incarnation));
+  }
+  if (record.nonce != request.nonce) {
+    Admit(request, *id, node, at);
+  } else if (record.lanes != request.lanes) {
+    record.lanes = request.lanes;
+    books_->partitions.BumpVersion();
+  }
+  books_->nodes.SetState(node, "running");
+  books_->nodes.Touch(*node);
+  return RegisterServerReply{books_->incarnation, *id, ServerIncarnation(record.incarnation)};
+}
+
+void Servers::Admit(const RegisterServerRequest& request, ServerId id, Node* node, StepTime at) {
+  NodeRecord& record = node->record;
+  if (record.nonce != 0) record.superseded_nonces.push_back(record.nonce);
+  if (record.superseded_nonces.size() > NodeTable::kSupersededMax) {
+    record.superseded_nonces.erase(record.superseded_nonces.begin());
+  }
+  newest_ = newest_.Next();
+  record.nonce = request.nonce;
+  record.incarnation = newest_.value();
+  books_->nodes.KeepStart(node, request.start);
+  record.lanes = request.lanes;
+  record.skipped_before += std::exchange(record.skipped_now, 0);
+  record.stale_before += std::exchange(record.stale_now, 0);
+  node->sequence = 0;
+  node->warm_start_error.clear();
+  node->counters = {};
+  node->peers = {};
+  node->drain = {};
+  books_->Say(at, "server-registered", request.name,
+              fmt::format("incarnation {}", newest_.value()));
+  snapshots_->Replay(books_->partitions.ServerReplaced(id, newest_),
+                     fmt::format("another process took the place of {}", request.name), at);
+}
+
+Servers::Call Servers::WhichCall(const ServerExchangeRequest& request) const {
+  const auto& nodes = books_->nodes.nodes();
+  const auto node = nodes.find(NodeTable::ServerName(request.id));
+  if (node == nodes.end() || node->second.record.role != kRoleServer ||
+      request.incarnation == ServerIncarnation() ||
+      node->second.record.incarnation != request.incarnation.value()) {
+    return Call::kUnknown;
+  }
+  return request.sequence <= node->second.sequence ? Call::kOvertaken : Call::kNewest;
+}
+
+bool Servers::BringsSnapshots(Call call) {
+  return call != Call::kOvertaken || MUSTER_PLANTED(kOlderSnapshot);
+}
+
+ServerExchangeReply Servers::Exchange(const ServerExchangeRequest& request, StepTime at) {
+  ServerExchangeReply reply;
+  reply.master_incarnation = books_->incarnation;
+  reply.heartbeat_interval = books_->options.server_times.heartbeat_interval;
+  const Call call = WhichCall(request);
+  Node* const node = books_->nodes.Find(NodeTable::ServerName(request.id));
+  if (call != Call::kUnknown) Hear(node, at);
+  if (call == Call::kNewest) TakeOwned(request, node, at);
+  if (BringsSnapshots(call)) snapshots_->Take(request, at);
+  reply.unknown_incarnation = call == Call::kUnknown;
+  if (call != Call::kNewest) return reply;
+  TakeErrors(request, node, at);
+  books_->partitions.TakeTraffic(request.id, request.incarnation, request.traffic);
+  drains_->ServerHeard(node, request.leaving, at);
+  Command(request, *node, at, &reply);
+  return reply;
+}
+
+void Servers::Hear(Node* node, StepTime at) {
+  node->last_heard = at.now;
+  const bool was_lost = node->record.state == "lost";
+  if (books_->nodes.SetState(node, "running") && was_lost) {
+    books_->Say(at, "node-back", node->record.name, "its heartbeat is back");
+  }
+}
+
+void Servers::TakeOwned(const ServerExchangeRequest& request, Node* node, StepTime at) {
+  node->sequence = request.sequence;
+  CountParts(request, node);
+  for (const MissingReport& missing : request.missing) {
+    snapshots_->Replay(
+        books_->partitions.Missing(request.id, request.incarnation, missing),
+        fmt::format("{} has lost partition {}", node->record.name, missing.partition.value()), at);
+  }
+  if (books_->partitions.Reported(request.id, request.incarnation, request.owned)) {
+    leasing_->forgetting().OnRestored();
+  }
+}
+
+void Servers::CountParts(const ServerExchangeRequest& request, Node* node) {
+  node->counters = request.counters;
+  NodeRecord& record = node->record;
+  if (record.skipped_now == request.counters.parts_skipped &&
+      record.stale_now == request.counters.parts_stale) {
+    return;
+  }
+  record.skipped_now = request.counters.parts_skipped;
+  record.stale_now = request.counters.parts_stale;
+  books_->nodes.Touch(*node);
+}
+
+void Servers::Command(const ServerExchangeRequest& request, const Node& node, StepTime at,
+                      ServerExchangeReply* reply) {
+  const bool draining = node.drain.state == NodeDrain::State::kDraining;
+  const bool urgent = life_->NeedsSnapshots();
+  reply->drained = node.drain.state == NodeDrain::State::kDrained || life_->over();
+  if (!life_->over()) {
+    snapshots_->Ask(request.id, request.incarnation,
+                    {urgent, draining ? node.drain.goal : DoneSeq()}, at.now);
+  }
+  if (urgent || draining) {
+    reply->heartbeat_interval = std::min(reply->heartbeat_interval, kUrgentInterval);
+  }
+  reply->tables = tables_->After(request.newest_table);
+  books_->partitions.FillCommands(request.id, request.incarnation, request.owned, reply);
+  const ForgetState& forget = leasing_->forgetting().state();
+  if (forget.version != 0 && forget.version != request.forget_version) reply->forget = forget;
+}
+
+void Servers::TakeErrors(const ServerExchangeRequest& request, Node* node, StepTime at) {
+  TakeSnapshotError(request, node, at);
+  TakeWarmStartError(request, node, at);
+  if (!request.fatal_error.empty() && !life_->over()) {
+    life_->End(JobState::kFailed, fmt::format("{}: {}", node->record.name, request.fatal_error),
+               at);
+  }
+  TakeRestoreError(request, node, at);
+}
+
+void Servers::TakeSnapshotError(const ServerExchangeRequest& request, Node* node, StepTime at) {
+  const CoreOptions& options = books_->options;
+  if (!request.snapshot_error.empty()) {
+    if (!std::exchange(node->snapshots_failed_at, at.now).has_value()) {
+      books_->Say(
+          at, "snapshot-error", node->record.name,
+          fmt::format("{}; nothing is COMMITTED until this is fixed", request.snapshot_error));
+    }
+  } else if (node->snapshots_failed_at.has_value() &&
+             at.now - *node->snapshots_failed_at >=
+                 options.snapshot_interval + options.snapshot_timeout) {
+    // On a disk that is nearly full small snapshots work and large ones do not: it has passed when
+    // every partition has had its turn.
+    node->snapshots_failed_at.reset();
+    books_->Say(at, "snapshots-work-again", node->record.name, "");
+  }
+}
+
+void Servers::TakeWarmStartError(const ServerExchangeRequest& request, Node* node, StepTime at) {
+  if (node->warm_start_error == request.warm_start_error) return;
+  node->warm_start_error = request.warm_start_error;
+  if (request.warm_start_error.empty()) return;
+  books_->Say(at, "warm-start-error", node->record.name,
+              fmt::format("{}; it is tried again, workers wait for the table meanwhile",
+                          request.warm_start_error));
+}
+
+void Servers::TakeRestoreError(const ServerExchangeRequest& request, Node* node, StepTime at) {
+  RestoreTrouble& restore = node->restore;
+  if (request.restore_error.empty() && !restore.active()) return;
+  const PartitionTable::Load load = books_->partitions.LoadOf(request.id);
+  const RestoreTrouble::Change change =
+      restore.Take({request.restore_error, load.owned - load.serving}, at.now);
+  if (change == RestoreTrouble::Change::kBegan) {
+    books_->Say(at, "restore-error", node->record.name,
+                fmt::format("{}; it is tried again, workers wait meanwhile", restore.Text()));
+  } else if (change == RestoreTrouble::Change::kOver) {
+    books_->Say(at, "restored", node->record.name, "every partition is served again");
+  }
+  if (restore.active() && restore.lasts() >= books_->options.restore_timeout && !life_->over()) {
+    life_->End(JobState::kFailed, UnrestorableText(node->record.name, restore, books_->options),
+               at);
+  }
+}
+
+void Servers::Tick(StepTime at) {
+  const std::chrono::milliseconds timeout = books_->options.server_times.timeout;
+  for (const auto& [name, const_node] : books_->nodes.nodes()) {
+    if (const_node.record.role != kRoleServer || const_node.record.state != "running") continue;
+    if (!const_node.last_heard.has_value() || at.now - *const_node.last_heard < timeout) continue;
+    books_->nodes.SetState(books_->nodes.Find(name), "lost");
+    books_->Say(at, "node-lost", name,
+                fmt::format("no heartbeat for {} ms; its partitions wait for a new process",
+                            timeout.count()));
+  }
+}
+
+}  // namespace muster
