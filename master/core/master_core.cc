@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
-#include "base/check.h"
 #include "base/planted_bug.h"
 #include "base/status.h"
-#include "base/text.h"
 
 namespace muster {
 namespace {
@@ -27,14 +26,19 @@ Forgetting::Shards CommittedTraining(const CoreOptions& options, const DurableSt
   return shards;
 }
 
-MasterIncarnation NextIncarnation(const DurableState& state) {
-  return state.meta.has_value() ? state.meta->incarnation.Next() : MasterIncarnation(1);
+MasterIncarnation LastIncarnation(const DurableState& state) {
+  return state.meta.has_value() ? state.meta->incarnation : MasterIncarnation();
 }
 
 /// The newest server incarnation that was ever given.
 ServerIncarnation NewestServer(const DurableState& state) {
   const bool known = state.meta.has_value() && !MUSTER_PLANTED(kServersAgain);
   return known ? state.meta->newest_server_incarnation : ServerIncarnation();
+}
+
+/// The R of a partition's last restore, as workers are told.
+RestoreEpoch ToldRestore(const PartitionEntry& entry, const PlantedBugs& bugs) {
+  return bugs.no_reverify ? RestoreEpoch() : entry.restored_at;
 }
 
 }  // namespace
@@ -52,7 +56,7 @@ absl::Status MasterCore::CheckFits(const CoreOptions& options, const DurableStat
 MasterCore::MasterCore(CoreOptions options, MasterIncarnation incarnation, DurableState&& state,
                        StepTime at)
     : books_(std::move(options), incarnation, &state, at.now),
-      started_at_(at.now),
+      tables_(std::move(state.tables)),
       failures_(&books_),
       leasing_(&books_, &failures_, CommittedTraining(books_.options, state)),
       dones_(&books_, &leasing_),
@@ -60,42 +64,30 @@ MasterCore::MasterCore(CoreOptions options, MasterIncarnation incarnation, Durab
       snapshots_(&books_, &leasing_, &life_),
       drains_(&books_, &leasing_, &life_),
       streams_(&books_, &failures_, &leasing_, &life_),
-      tables_(std::move(state.tables)),
+      sessions_(&books_, &leasing_, &streams_),
       servers_(&books_, &leasing_, &life_, &snapshots_, &drains_, &tables_, NewestServer(state)),
+      reports_(&books_, &failures_, &leasing_, &life_, &drains_, &sessions_),
+      started_at_(at.now),
       meta_at_(at.now),
       now_(at.now),
       ticked_at_(at.now) {}
 
 MasterCore::MasterCore(CoreOptions options, DurableState state, StepTime at)
-    : MasterCore(std::move(options), NextIncarnation(state), std::move(state), at) {
-  Begin(state, at);
+    : MasterCore(std::move(options), LastIncarnation(state).Next(), std::move(state), at) {
+  Begin(state.meta, at);
 }
 
 MasterCore::MasterCore(CoreOptions options, DurableState state, AsFound)
-    : MasterCore(std::move(options),
-                 state.meta.has_value() ? state.meta->incarnation : MasterIncarnation(),
-                 std::move(state), StepTime{}) {
+    : MasterCore(std::move(options), LastIncarnation(state), std::move(state), StepTime{}) {
   if (state.meta.has_value()) life_.Resume(*state.meta, {});
 }
 
-void MasterCore::Begin(const DurableState& state, StepTime at) {
-  new_run_ = !state.meta.has_value() || state.meta->run_id != books_.options.run_id;
+void MasterCore::Begin(const std::optional<MetaRecord>& meta, StepTime at) {
+  new_run_ = !meta.has_value() || meta->run_id != books_.options.run_id;
   if (new_run_) {
     BeginRun(at);
   } else {
-    life_.Resume(*state.meta, at.now);
-    ++books_.totals.master_restarts;
-    std::set<std::string> workers;
-    for (const auto& [name, node] : books_.nodes.nodes()) {
-      if (node.record.role == kRoleWorker && node.record.state == "running") workers.insert(name);
-    }
-    leasing_.grace().Begin(std::move(workers), at.now + books_.options.leases.grace_period);
-    books_.Say(
-        at, "master-restarted", "master",
-        fmt::format("incarnation {} goes on from the journal: {} of {} shards COMMITTED, {} "
-                    "DONE",
-                    books_.incarnation.value(), books_.ledger.queue().committed_count(),
-                    books_.ledger.queue().shard_count(), books_.ledger.queue().done().size()));
+    GoOn(*meta, at);
   }
   for (const auto& [name, node] : books_.nodes.nodes()) {
     if (node.record.state == "running") books_.nodes.Find(name)->last_heard = at.now;
@@ -110,53 +102,84 @@ void MasterCore::Begin(const DurableState& state, StepTime at) {
 }
 
 void MasterCore::BeginRun(StepTime at) {
+  const ShardQueue& queue = books_.ledger.queue();
   books_.nodes.BeginRun();
   books_.Say(at, "run-started", "",
              fmt::format("incarnation {}: {} of {} shards COMMITTED, {} partitions on {} servers",
-                         books_.incarnation.value(), books_.ledger.queue().committed_count(),
-                         books_.ledger.queue().shard_count(), books_.options.partitions,
-                         books_.options.servers));
+                         books_.incarnation.value(), queue.committed_count(), queue.shard_count(),
+                         books_.options.partitions, books_.options.servers));
   snapshots_.Replay(books_.partitions.BeginRun(books_.options.servers), "a new run began", at);
 }
 
-void MasterCore::ForgiveOwnPause(TimePoint now) {
-  // A second of it counts: where every tick comes late, on a slow disk, the dead are found, too.
-  const std::chrono::nanoseconds gap = now - ticked_at_ - kPauseMin;
-  ticked_at_ = now;
-  if (gap.count() <= 0) return;
-  const auto later = [&](TimePoint time) { return std::min(time + gap, now); };
-  for (auto& [worker, session] : sessions_) session.last_seen = later(session.last_seen);
-  leasing_.Forgive(gap, now);
-  books_.nodes.Forgive(gap, now);
+void MasterCore::GoOn(const MetaRecord& meta, StepTime at) {
+  const ShardQueue& queue = books_.ledger.queue();
+  life_.Resume(meta, at.now);
+  ++books_.totals.master_restarts;
+  std::set<std::string> workers;
+  for (const auto& [name, node] : books_.nodes.nodes()) {
+    if (node.record.role == kRoleWorker && node.record.state == "running") workers.insert(name);
+  }
+  leasing_.grace().Begin(std::move(workers), at.now + books_.options.leases.grace_period);
+  books_.Say(at, "master-restarted", "master",
+             fmt::format("incarnation {} goes on from the journal: {} of {} shards COMMITTED, {} "
+                         "DONE",
+                         books_.incarnation.value(), queue.committed_count(), queue.shard_count(),
+                         queue.done().size()));
 }
 
-void MasterCore::Tick(StepTime at) {
+absl::Status MasterCore::HelloWorker(const WorkerKey& worker, StartNumber start, StepTime at) {
   now_ = at.now;
-  ForgiveOwnPause(at.now);
-  if (leasing_.grace().Tick(at.now)) life_.CheckEnd(at);
-  TickWorkers(at);
-  leasing_.ExpireStuck(at);
-  servers_.Tick(at);
-  drains_.Tick(at);
-  streams_.Tick(at);
-  leasing_.TellFloor();
-  life_.Tick(at);
+  MUSTER_RETURN_IF_ERROR(sessions_.Begin(worker, start, at));
+  life_.CheckEnd(at);
+  return absl::OkStatus();
 }
 
-MetaRecord MasterCore::Meta() const {
-  MetaRecord meta;
-  meta.incarnation = books_.incarnation;
-  meta.done_seq = books_.ledger.done_seq();
-  meta.commit_seq = books_.ledger.commit_seq();
-  meta.map_version = books_.partitions.version();
-  meta.restore_epoch = books_.partitions.restore_epoch();
-  meta.newest_server_incarnation = servers_.newest();
-  meta.state = life_.state();
-  meta.reason = life_.reason();
-  meta.run_id = books_.options.run_id;
-  meta.totals = books_.totals;
-  meta.snapshot_directory = books_.options.snapshot_directory;
-  return meta;
+absl::StatusOr<TableId> MasterCore::RegisterTable(const TableSpec& table, StepTime at) {
+  now_ = at.now;
+  MUSTER_ASSIGN_OR_RETURN(const TableRegistry::Registered registered, tables_.Register(table));
+  if (registered.added) {
+    books_.Say(at, "table-registered", "", ToString(tables_.tables().at(registered.id)));
+  }
+  return registered.id;
+}
+
+absl::StatusOr<WorkerExchangeReply> MasterCore::ExchangeWorker(const WorkerExchangeRequest& request,
+                                                               StepTime at) {
+  now_ = at.now;
+  const WorkerKey worker{request.worker, request.incarnation};
+  MUSTER_ASSIGN_OR_RETURN(const WorkerSessions::Call call, sessions_.Hear(request, at));
+  const bool newest = call == WorkerSessions::Call::kNewest;
+  WorkerExchangeReply reply;
+  reply.master_incarnation = books_.incarnation;
+  reply.heartbeat_interval = books_.options.leases.heartbeat_interval;
+  if (newest) leasing_.TakeHeld(request, worker, at, &reply.lost);
+  const std::optional<std::string> fatal =
+      leasing_.TakeReturned(request, worker, drains_.DirectiveOf(worker.name), at);
+  if (fatal.has_value()) life_.End(JobState::kFailed, *fatal, at);
+  for (const DoneReport& done : request.done) {
+    reply.verdicts.push_back(dones_.Take(done, worker, at));
+  }
+  life_.CheckRejects(at);
+  life_.CheckLimits(at);
+  life_.CheckEnd(at);
+  reply.directive = drains_.DirectiveOf(worker.name);
+  if (newest) {
+    const bool works = reply.directive == JobDirective::kWork;
+    const uint32_t shards_max = works ? kGrantsPerCallMax : 0;
+    leasing_.Grant(request, worker, {shards_max, life_.MayGrantMore()}, at, &reply);
+  }
+  drains_.WorkerTold(worker.name, newest, at);
+  if (request.map_version < books_.partitions.version()) reply.map = Map();
+  return reply;
+}
+
+PartitionMap MasterCore::Map() const {
+  PartitionMap map{books_.partitions.version(), books_.partitions.restore_epoch(),
+                   books_.partitions.Entries(), books_.nodes.Endpoints()};
+  for (PartitionEntry& entry : map.partitions) {
+    entry.restored_at = ToldRestore(entry, books_.options.planted_bugs);
+  }
+  return map;
 }
 
 absl::StatusOr<RegisterServerReply> MasterCore::RegisterServer(const RegisterServerRequest& request,
@@ -173,6 +196,24 @@ ServerExchangeReply MasterCore::ExchangeServer(const ServerExchangeRequest& requ
 void MasterCore::SeeStream(const StreamLook& look, StepTime at) {
   now_ = at.now;
   streams_.See(look, at);
+}
+
+void MasterCore::ReportNode(const NodeReport& report, StepTime at) {
+  now_ = at.now;
+  reports_.Take(report, at);
+}
+
+absl::StatusOr<uint64_t> MasterCore::RetryShards(const std::vector<ShardId>& shards, StepTime at) {
+  now_ = at.now;
+  if (life_.over()) {
+    return absl::FailedPreconditionError(
+        fmt::format("the job has ended ({}): `muster run --retry-failed` runs its FAILED shards "
+                    "again",
+                    ToString(life_.state())));
+  }
+  MUSTER_ASSIGN_OR_RETURN(const uint64_t retried, failures_.Retry(shards, at));
+  if (retried > 0) life_.CheckLimits(at);
+  return retried;
 }
 
 void MasterCore::Drain(StepTime at) {
@@ -194,6 +235,45 @@ absl::Status MasterCore::ResumeNode(const std::string& name, StepTime at) {
 absl::Status MasterCore::Cancel(const CancelOptions& options, StepTime at) {
   now_ = at.now;
   return life_.Cancel(options, at);
+}
+
+void MasterCore::Tick(StepTime at) {
+  now_ = at.now;
+  ForgiveOwnPause(at.now);
+  if (leasing_.grace().Tick(at.now)) life_.CheckEnd(at);
+  sessions_.Tick(at);
+  leasing_.ExpireStuck(at);
+  servers_.Tick(at);
+  drains_.Tick(at);
+  streams_.Tick(at);
+  leasing_.TellFloor();
+  life_.Tick(at);
+}
+
+void MasterCore::ForgiveOwnPause(TimePoint now) {
+  // A second of it counts: where every tick comes late, on a slow disk, the dead are found, too.
+  const std::chrono::nanoseconds gap = now - ticked_at_ - kPauseMin;
+  ticked_at_ = now;
+  if (gap.count() <= 0) return;
+  sessions_.Forgive(gap, now);
+  leasing_.Forgive(gap, now);
+  books_.nodes.Forgive(gap, now);
+}
+
+MetaRecord MasterCore::Meta() const {
+  MetaRecord meta;
+  meta.incarnation = books_.incarnation;
+  meta.done_seq = books_.ledger.done_seq();
+  meta.commit_seq = books_.ledger.commit_seq();
+  meta.map_version = books_.partitions.version();
+  meta.restore_epoch = books_.partitions.restore_epoch();
+  meta.newest_server_incarnation = servers_.newest();
+  meta.state = life_.state();
+  meta.reason = life_.reason();
+  meta.run_id = books_.options.run_id;
+  meta.totals = books_.totals;
+  meta.snapshot_directory = books_.options.snapshot_directory;
+  return meta;
 }
 
 std::vector<Mutation> MasterCore::TakeMutations() {

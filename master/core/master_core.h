@@ -1,29 +1,22 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "base/planted_bug.h"
 #include "master/core/books.h"
 #include "master/core/core_options.h"
 #include "master/core/durable_state.h"
-#include "master/core/event_log.h"
 #include "master/core/job_life.h"
-#include "master/core/ledger.h"
 #include "master/core/nodes/drains.h"
 #include "master/core/nodes/node_report.h"
-#include "master/core/nodes/node_table.h"
+#include "master/core/nodes/node_reports.h"
 #include "master/core/servers/servers.h"
 #include "master/core/servers/snapshots.h"
 #include "master/core/streams/stream_look.h"
@@ -32,6 +25,7 @@
 #include "master/core/workers/dones.h"
 #include "master/core/workers/failures.h"
 #include "master/core/workers/leasing.h"
+#include "master/core/workers/worker_sessions.h"
 #include "sharding/control.h"
 
 namespace muster {
@@ -41,6 +35,10 @@ namespace muster {
 /// the state at once and leaves behind what must be journaled and which snapshot files may go; the
 /// caller takes both, journals the mutations (synced, all or nothing) and only then lets any answer
 /// of these steps leave. Several steps may share one sync.
+///
+/// It is made of parts, each with its own state, rules and tests; what several of them keep is in
+/// the Books. This class takes a step apart and hands the pieces to them, in the order in which
+/// they build on one another: a part calls only those that stand above it in the list of members.
 ///
 /// Never reads a clock; ids from the network are checked here. Not thread-safe: one owner.
 class MasterCore {
@@ -130,44 +128,17 @@ class MasterCore {
   LeaseToken Floor() const { return leasing_.Floor(); }
 
  private:
-  /// One worker process as this master knows it.
-  struct Session {
-    uint64_t sequence = 0;
-    TimePoint last_seen;
-    /// As in HelloWorker.
-    StartNumber start;
-    /// Another process took over its node name.
-    bool superseded = false;
-    bool silent = false;
-    /// What it last said of each server.
-    std::map<ServerId, PeerTimes> peers;
-    std::map<DatasetId, DelayHistogram> delays;
-  };
-  // master_core.cc
   MasterCore(CoreOptions options, MasterIncarnation incarnation, DurableState&& state, StepTime at);
-  void Begin(const DurableState& state, StepTime at);
+  void Begin(const std::optional<MetaRecord>& meta, StepTime at);
   void BeginRun(StepTime at);
+  void GoOn(const MetaRecord& meta, StepTime at);
   /// This process stood still: nobody else is to blame for the silence.
   void ForgiveOwnPause(TimePoint now);
+  PartitionMap Map() const;
   MetaRecord Meta() const;
 
-  // master_core_workers.cc
-  Session& TouchSession(const WorkerKey& worker, StepTime at);
-  void WorkerHeard(const WorkerKey& worker, const WorkerTimes* times, StepTime at);
-  void TakePeers(const WorkerExchangeRequest& request, Session* session);
-  void TakeDelays(const WorkerExchangeRequest& request, TimePoint now, Session* session);
-  void TickWorkers(StepTime at);
-  PartitionMap Map() const;
-
-  // master_core_admin.cc
-  void WorkerExited(const NodeReport& report, const NodeRecord& record, StepTime at);
-  /// Whether the report that a worker's process ended is about this session's process.
-  static bool IsOf(const NodeReport& report, const NodeRecord& record, const WorkerKey& worker,
-                   const Session& session);
-
   Books books_;
-  bool new_run_ = false;
-  TimePoint started_at_;
+  TableRegistry tables_;
   Failures failures_;
   Leasing leasing_;
   Dones dones_;
@@ -175,10 +146,13 @@ class MasterCore {
   Snapshots snapshots_;
   Drains drains_;
   Streams streams_;
-  TableRegistry tables_;
+  WorkerSessions sessions_;
   Servers servers_;
-  std::map<WorkerKey, Session> sessions_;
-  /// As it was last told to the journal, and when.
+  NodeReports reports_;
+
+  bool new_run_ = false;
+  TimePoint started_at_;
+  /// The meta record as it was last told to the journal, and when.
   std::optional<MetaRecord> collected_;
   TimePoint meta_at_;
   TimePoint now_;

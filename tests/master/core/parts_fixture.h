@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "master/core/job_life.h"
 #include "master/core/nodes/drains.h"
+#include "master/core/nodes/node_reports.h"
 #include "master/core/servers/servers.h"
 #include "master/core/servers/snapshots.h"
 #include "master/core/streams/streams.h"
@@ -17,6 +18,7 @@
 #include "master/core/workers/dones.h"
 #include "master/core/workers/failures.h"
 #include "master/core/workers/leasing.h"
+#include "master/core/workers/worker_sessions.h"
 
 namespace muster::testing {
 
@@ -130,7 +132,9 @@ class PartsFixture {
   Snapshots& snapshots() { return parts->snapshots; }
   Drains& drains() { return parts->drains; }
   Streams& streams() { return parts->streams; }
+  WorkerSessions& sessions() { return parts->sessions; }
   Servers& servers() { return parts->servers; }
+  NodeReports& reports() { return parts->reports; }
 
   CoreOptions options;
   /// What the journal holds.
@@ -148,8 +152,10 @@ class PartsFixture {
           snapshots(&books, &leasing, &life),
           drains(&books, &leasing, &life),
           streams(&books, &failures, &leasing, &life),
+          sessions(&books, &leasing, &streams),
           tables({}),
-          servers(&books, &leasing, &life, &snapshots, &drains, &tables, ServerIncarnation(40)) {}
+          servers(&books, &leasing, &life, &snapshots, &drains, &tables, ServerIncarnation(40)),
+          reports(&books, &failures, &leasing, &life, &drains, &sessions) {}
     Books books;
     Failures failures;
     Leasing leasing;
@@ -158,8 +164,10 @@ class PartsFixture {
     Snapshots snapshots;
     Drains drains;
     Streams streams;
+    WorkerSessions sessions;
     TableRegistry tables;
     Servers servers;
+    NodeReports reports;
   };
   std::optional<Parts> parts;
 };

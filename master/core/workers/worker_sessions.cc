@@ -1,0 +1,192 @@
+#include "master/core/workers/worker_sessions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/status.h"
+
+namespace muster {
+namespace {
+
+/// A session that was silent for so many durations of a lease is forgotten.
+constexpr int kForgetAfter = 10;
+
+}  // namespace
+
+absl::Status WorkerSessions::Begin(const WorkerKey& worker, StartNumber start, StepTime at) {
+  Node* const node = books_->nodes.FindOrAdd(worker.name, kRoleWorker, leasing_->table());
+  if (node == nullptr || node->record.role != kRoleWorker) {
+    return absl::ResourceExhaustedError(
+        node == nullptr
+            ? fmt::format("worker '{}': the job has {} nodes that have not ended, the limit",
+                          worker.name, books_->options.limits.nodes)
+            : fmt::format("worker '{}': a {} has this name", worker.name, node->record.role));
+  }
+  MUSTER_RETURN_IF_ERROR(CheckNotReplaced(node->record, start));
+  if (!sessions_.contains(worker)) {
+    for (auto& [key, session] : sessions_) {
+      if (key.name != worker.name || session.superseded) continue;
+      session.superseded = true;
+      leasing_->EndOf(key, Leasing::EndCause::kNodeFailure);
+    }
+    books_->Say(at, "worker-joined", worker.name, "");
+    node->times = {};
+    node->drain = {};
+  }
+  node->record.incarnation = worker.incarnation;
+  books_->nodes.KeepStart(node, start);
+  Touch(worker, at);
+  books_->nodes.Touch(*node);
+  HearNode(worker, nullptr, at);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<WorkerSessions::Call> WorkerSessions::Hear(const WorkerExchangeRequest& request,
+                                                          StepTime at) {
+  const WorkerKey worker{request.worker, request.incarnation};
+  Session& session = Touch(worker, at);
+  // An error, not a drain: who exits after a drain is taken to have done its part, and is not
+  // started again.
+  if (session.superseded) {
+    return absl::FailedPreconditionError(
+        fmt::format("worker '{}': another process or session has taken this name; this one must "
+                    "exit, and a second session needs a name of its own",
+                    worker.name));
+  }
+  if (request.sequence <= session.sequence) {
+    HearNode(worker, nullptr, at);
+    return Call::kOvertaken;
+  }
+  HearNode(worker, &request.times, at);
+  session.sequence = request.sequence;
+  TakePeers(request, &session);
+  TakeDelays(request, at.now, &session);
+  return Call::kNewest;
+}
+
+WorkerSessions::Session& WorkerSessions::Touch(const WorkerKey& worker, StepTime at) {
+  const auto [it, added] = sessions_.try_emplace(worker);
+  Session& session = it->second;
+  if (added) leasing_->Join(worker, at.now);
+  // After a restart of the master the journal knows who began last: a Hello comes before
+  // everything.
+  const Node* const node = books_->nodes.Find(worker.name);
+  if (node != nullptr && node->record.incarnation == worker.incarnation) {
+    session.start = node->record.start;
+  } else if (added && node != nullptr && node->record.start != StartNumber()) {
+    session.superseded = true;
+  }
+  session.last_seen = at.now;
+  session.silent = false;
+  return session;
+}
+
+void WorkerSessions::HearNode(const WorkerKey& worker, const WorkerTimes* times, StepTime at) {
+  leasing_->grace().Settle(worker.name);
+  NodeTable& nodes = books_->nodes;
+  Node* const node = nodes.FindOrAdd(worker.name, kRoleWorker, leasing_->table());
+  if (node == nullptr || node->record.role != kRoleWorker) return;
+  node->last_heard = at.now;
+  if (times != nullptr) node->times = *times;
+  if (node->record.incarnation != worker.incarnation) {
+    node->record.incarnation = worker.incarnation;
+    nodes.KeepStart(node, sessions_.at(worker).start);
+    nodes.Touch(*node);
+  }
+  const bool was_lost = node->record.state == "lost";
+  if (nodes.SetState(node, "running") && was_lost) {
+    books_->Say(at, "node-back", worker.name, "its heartbeat is back");
+  }
+}
+
+void WorkerSessions::TakePeers(const WorkerExchangeRequest& request, Session* session) {
+  for (const PeerTimes& seen : request.peers) {
+    if (seen.server.value() >= books_->options.servers) continue;
+    Node* const node = books_->nodes.Find(NodeTable::ServerName(seen.server));
+    // Of a process that has been replaced, or of one that is not known yet.
+    if (node == nullptr || node->record.incarnation != seen.incarnation.value()) continue;
+    PeerTimes& last = session->peers[seen.server];
+    if (last.incarnation != seen.incarnation) last = PeerTimes{.incarnation = seen.incarnation};
+    // Totals never shrink; what a peer says is not to be trusted with that.
+    const auto add = [&](uint64_t PeerTimes::* field) {
+      if (seen.*field <= last.*field) return;
+      node->peers.*field += seen.*field - last.*field;
+      last.*field = seen.*field;
+    };
+    add(&PeerTimes::pulls);
+    add(&PeerTimes::pull_us);
+    add(&PeerTimes::pushes);
+    add(&PeerTimes::push_us);
+  }
+}
+
+void WorkerSessions::TakeDelays(const WorkerExchangeRequest& request, TimePoint now,
+                                Session* session) {
+  for (const DatasetDelays& told : request.delays) {
+    if (!streams_->IsStream(told.dataset)) continue;
+    const auto [last, first] = session->delays.try_emplace(told.dataset);
+    streams_->TakeDelays(told, first ? nullptr : &last->second, now);
+    last->second = told.delays;
+  }
+}
+
+std::vector<WorkerKey> WorkerSessions::ProcessesOf(const NodeReport& report,
+                                                   const NodeRecord& record) const {
+  std::vector<WorkerKey> processes;
+  for (const auto& [key, session] : sessions_) {
+    if (IsOf(report, record, key, session)) processes.push_back(key);
+  }
+  return processes;
+}
+
+bool WorkerSessions::IsOf(const NodeReport& report, const NodeRecord& record,
+                          const WorkerKey& worker, const Session& session) {
+  if (worker.name != report.node) return false;
+  if (report.incarnation != 0) return worker.incarnation == report.incarnation;
+  // It left nothing behind.
+  if (session.start != StartNumber()) return session.start <= report.start;
+  return record.told_start == report.start;
+}
+
+void WorkerSessions::Tick(StepTime at) {
+  const std::chrono::milliseconds duration = books_->options.leases.duration;
+  std::map<std::string, size_t> expired;
+  for (auto it = sessions_.begin(); it != sessions_.end();) {
+    const auto& worker = it->first;
+    Session& session = it->second;
+    const auto silence = at.now - session.last_seen;
+    if (silence >= duration && !session.silent) {
+      session.silent = true;
+      const size_t count = leasing_->table().CountOf(worker);
+      books_->totals.expired_leases += count;
+      expired[worker.name] += count;
+      leasing_->EndOf(worker, Leasing::EndCause::kNodeFailure);
+    }
+    if (silence < kForgetAfter * duration) {
+      ++it;
+      continue;
+    }
+    leasing_->Leave(worker);
+    it = sessions_.erase(it);
+  }
+  // By what was heard of the node, not by its session: a worker that hung while the master was
+  // away has none with this one.
+  for (const auto& [name, const_node] : books_->nodes.nodes()) {
+    if (const_node.record.role != kRoleWorker || const_node.record.state != "running") continue;
+    if (!const_node.last_heard.has_value() || at.now - *const_node.last_heard < duration) continue;
+    books_->nodes.SetState(books_->nodes.Find(name), "lost");
+    books_->Say(
+        at, "node-lost", name,
+        fmt::format("no heartbeat for {} ms; {} leases expired", duration.count(), expired[name]));
+  }
+}
+
+void WorkerSessions::Forgive(std::chrono::nanoseconds gap, TimePoint now) {
+  for (auto& [worker, session] : sessions_) {
+    session.last_seen = std::min(session.last_seen + gap, now);
+  }
+}
+
+}  // namespace muster

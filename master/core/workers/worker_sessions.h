@@ -1,0 +1,76 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "master/core/books.h"
+#include "master/core/nodes/node_report.h"
+#include "master/core/streams/streams.h"
+#include "master/core/workers/leasing.h"
+
+namespace muster {
+
+/// The worker processes that this master has heard of: which of them speaks for its node, what it
+/// said last, and when it is taken for dead.
+///
+/// Owns one session per process. Keeps of docs/protocol.md, section 4, that the leases of a process
+/// end when another takes its place or when it is silent for the duration of a lease. Pure; not
+/// thread-safe.
+class WorkerSessions {
+ public:
+  /// All of them outlive it.
+  WorkerSessions(Books* books, Leasing* leasing, Streams* streams)
+      : books_(books), leasing_(leasing), streams_(streams) {}
+
+  /// As MasterCore::HelloWorker.
+  absl::Status Begin(const WorkerKey& worker, StartNumber start, StepTime at);
+  enum class Call : uint8_t {
+    kNewest,
+    kOvertaken,  // by a newer one of the process: it says nothing about what the worker holds now
+  };
+  /// A call of a process: it lives, and says what it measured. kFailedPrecondition when another
+  /// process has taken its name.
+  absl::StatusOr<Call> Hear(const WorkerExchangeRequest& request, StepTime at);
+  /// The processes that a report of an exit may be about, to the best of what is known.
+  std::vector<WorkerKey> ProcessesOf(const NodeReport& report, const NodeRecord& record) const;
+  /// Ends what silent processes hold, and tells which nodes are lost.
+  void Tick(StepTime at);
+  /// Time passed in which nobody could be heard.
+  void Forgive(std::chrono::nanoseconds gap, TimePoint now);
+
+ private:
+  /// One worker process as this master knows it.
+  struct Session {
+    uint64_t sequence = 0;
+    TimePoint last_seen;
+    /// As in MasterCore::HelloWorker.
+    StartNumber start;
+    /// Another process took over its node name.
+    bool superseded = false;
+    bool silent = false;
+    /// What it last said of each server.
+    std::map<ServerId, PeerTimes> peers;
+    std::map<DatasetId, DelayHistogram> delays;
+  };
+
+  Session& Touch(const WorkerKey& worker, StepTime at);
+  /// The node of the process is heard. `times`: what it says of itself; null: nothing.
+  void HearNode(const WorkerKey& worker, const WorkerTimes* times, StepTime at);
+  void TakePeers(const WorkerExchangeRequest& request, Session* session);
+  void TakeDelays(const WorkerExchangeRequest& request, TimePoint now, Session* session);
+  /// Whether the report that a process ended is about this session's process.
+  static bool IsOf(const NodeReport& report, const NodeRecord& record, const WorkerKey& worker,
+                   const Session& session);
+
+  Books* const books_;
+  Leasing* const leasing_;
+  Streams* const streams_;
+  std::map<WorkerKey, Session> sessions_;
+};
+
+}  // namespace muster
