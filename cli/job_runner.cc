@@ -27,8 +27,6 @@ constexpr std::chrono::milliseconds kTickInterval{100};
 constexpr std::chrono::milliseconds kAskDeadline{2'000};
 constexpr std::chrono::milliseconds kSilence{2'000};
 constexpr std::chrono::milliseconds kMasterSpeaksAfter{500};
-constexpr uint32_t kLastWordsLines = 20;
-constexpr uint64_t kLastWordsBytes = 4'000;
 constexpr size_t kEventsShownMax = 20;
 constexpr uint32_t kDecisionsMax = 1'000;
 
@@ -140,7 +138,9 @@ SummaryInput JobRunner::Run() {
 void JobRunner::Wait() {
   std::vector<int> wake_fds = {link_->wake_fd()};
   if (options_.signal_fd >= 0) wake_fds.push_back(options_.signal_fd);
-  for (const ProcessReport& report : launcher_.Wait(kTickInterval, wake_fds)) Handle(report);
+  for (HostReport& report : launcher_.Wait(kTickInterval, wake_fds)) {
+    std::visit([this](auto& event) { events_.push_back(std::move(event)); }, report);
+  }
   ReadSignals();
   ReadBeats();
   ReadAnswers();
@@ -213,21 +213,6 @@ void JobRunner::Measure(const v1::JobStatus& status, TimePoint asked_at) {
   }
 }
 
-void JobRunner::Handle(const ProcessReport& report) {
-  const uint64_t pid = static_cast<uint64_t>(report.pid);
-  if (report.kind == ProcessReport::Kind::kStarted) {
-    events_.push_back(NodeStarted{report.node, pid});
-    return;
-  }
-  events_.push_back(NodeExited{
-      .node = report.node,
-      .pid = pid,
-      .exit = report.exit,
-      .slot = std::nullopt,
-      .last_words = LastWords(launcher_.LogPath(report.node), kLastWordsLines, kLastWordsBytes),
-      .not_started = report.shortage});
-}
-
 void JobRunner::Carry(const RunEvent& event) {
   for (const RunEffect& effect : supervisor_.Step(event, clock_->Now())) {
     std::visit([this](const auto& e) { Do(e); }, effect);
@@ -236,21 +221,14 @@ void JobRunner::Carry(const RunEvent& event) {
 
 void JobRunner::Do(const StartNode& effect) {
   NodeCommand command = CommandOf(options_.plan, effect.node, effect.role);
-  command.environment["MUSTER_START"] = std::to_string(effect.start);
   if (effect.role == NodeRole::kScaler) {
     const std::vector<std::string> flags = ScalerDescriptorFlags(
         {.life_fd = life_read_, .held_fd = options_.lock_fd, .beat_fd = beat_fd_});
     command.command.insert(command.command.end(), flags.begin(), flags.end());
     command.inherited_fds = {life_read_, options_.lock_fd, beat_fd_};
   }
-  const absl::Status status = launcher_.Start(command);
-  if (status.ok()) return;
-  events_.push_back(NodeExited{.node = effect.node,
-                               .pid = 0,
-                               .exit = {.signal = 0, .code = 126},
-                               .slot = std::nullopt,
-                               .last_words = std::string(Message(status)) + "\n",
-                               .not_started = IsShortage(status)});
+  const absl::Status status = launcher_.Start(command, {.start = effect.start});
+  if (!status.ok()) events_.push_back(NotBegun(effect.node, status));
 }
 
 void JobRunner::Do(const EndNodes&) {

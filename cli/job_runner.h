@@ -13,7 +13,7 @@
 #include "cli/summary.h"
 #include "scaler/admin/master_link.h"
 #include "scaler/core/run_supervisor.h"
-#include "scaler/launcher/process_launcher.h"
+#include "scaler/launcher/node_launcher.h"
 
 namespace muster {
 
@@ -45,7 +45,6 @@ class JobRunner {
   void Wait();
   void ReadSignals();
   void ReadAnswers();
-  void Handle(const ProcessReport& report);
   void ReadBeats();
   void Show(const std::vector<v1::Event>& events);
   void Carry(const RunEvent& event);
@@ -76,7 +75,7 @@ class JobRunner {
   int life_write_ = -1;
   /// An eventfd that every scaler counts up.
   int beat_fd_ = -1;
-  ProcessLauncher launcher_;
+  NodeLauncher launcher_;
   std::unique_ptr<MasterLink> link_;
   ProgressDisplay display_;
   RateMeter rate_;

@@ -18,6 +18,7 @@
 #include "cli/state_directory.h"
 #include "master/service/master_main.h"
 #include "ps/service/server_main.h"
+#include "scaler/launcher/local_host.h"
 #include "scaler/launcher/log_file.h"
 #include "scaler/launcher/machine.h"
 #include "scaler/service/scaler_main.h"
@@ -40,6 +41,20 @@ int ExitCodeOf(const absl::Status& status) {
     default:
       return kExitFailed;
   }
+}
+
+/// This machine, on which the plan's nodes run. The plan outlives it.
+scaler::LocalHost::Options HostOf(const RunPlan& plan, const StateDirectory& state,
+                                  const ScalerCommandOptions& options) {
+  return {.program = plan.scaler_program,
+          .log_directory = state.logs(),
+          .life_fd = options.life_fd,
+          .held_fd = options.held_fd,
+          .socket_directory = state.nodes(),
+          .run_id = plan.run_id,
+          .command_of = [&plan](const std::string& node, NodeRole role) {
+            return CommandOf(plan, node, role);
+          }};
 }
 
 }  // namespace
@@ -110,6 +125,7 @@ int ScalerCommand(const ScalerCommandOptions& options) {
   const RunPlan plan{.job = job->spec,
                      .base_directory = job->base_directory,
                      .program = options.node_program.empty() ? self : options.node_program,
+                     .scaler_program = self,
                      .master_address = options.master_address,
                      .run_id = options.run_id,
                      .job_id = options.job_id,
@@ -131,21 +147,15 @@ int ScalerCommand(const ScalerCommandOptions& options) {
        .decider = {.policies = PolicyOptionsOf(job->spec),
                    .arbiter = ArbiterOptionsOf(job->spec),
                    .paused = PausedPoliciesOf(job->spec)},
-       .program = self,
        .directory = state.scaler(),
        .history_directory = state.scaler() + "/history",
-       .log_directory = state.logs(),
-       .socket_directory = state.nodes(),
-       .command_of = [&plan](const std::string& node,
-                             NodeRole role) { return CommandOf(plan, node, role); },
+       .open_host = [&] { return scaler::LocalHost::Open(HostOf(plan, state, options)); },
        .token_file = state.token(),
        .rest_port = options.rest_port,
        .on_rest =
            [&state](uint16_t port) {
              return state.WriteRestAddress({.port = port, .pid = ::getpid()});
            },
-       .life_fd = options.life_fd,
-       .held_fd = options.held_fd,
        .beat_fd = options.beat_fd,
        .signal_fd = signal_fd},
       &clock);

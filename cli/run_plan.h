@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "scaler/core/node_role.h"
-#include "scaler/launcher/node_command.h"
+#include "scaler/launcher/spawn.h"
 #include "sharding/job_spec.h"
 
 namespace muster {

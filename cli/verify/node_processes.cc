@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "scaler/launcher/pidfd.h"
+#include "scaler/launcher/descriptors.h"
 #include "scaler/launcher/process_tree.h"
 
 namespace muster::verify {

@@ -11,7 +11,6 @@
 
 #include "base/status.h"
 #include "cli/progress.h"
-#include "scaler/launcher/log_file.h"
 
 namespace muster::verify {
 namespace {
@@ -29,8 +28,6 @@ constexpr seconds kPatience{60};
 /// From the last fault to the job's end, besides the time that its records need.
 constexpr seconds kFinishPatience{180};
 constexpr uint64_t kRecordsPerSecondMin = 2'000;
-constexpr uint32_t kLastWordsLines = 10;
-constexpr uint64_t kLastWordsBytes = 4'000;
 
 double Milliseconds(TimePoint from, TimePoint to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
@@ -108,8 +105,8 @@ StormResult Storm::Run() {
 void Storm::Wait() {
   std::vector<int> wake_fds = {options_.signal_fd};
   if (link_ != nullptr) wake_fds.push_back(link_->wake_fd());
-  for (const ProcessReport& report : launcher_.Wait(kTick, wake_fds)) {
-    if (report.kind == ProcessReport::Kind::kExited) HandleExit(report.exit);
+  for (const HostReport& report : launcher_.Wait(kTick, wake_fds)) {
+    if (const auto* exited = std::get_if<NodeExited>(&report)) HandleExit(*exited);
   }
   ReadSignals();
   if (link_ != nullptr) ReadAnswers();
@@ -297,16 +294,15 @@ void Storm::GiveUp(std::string problem) {
   launcher_.Kill(kRun);
 }
 
-void Storm::HandleExit(const ExitStatus& exit) {
+void Storm::HandleExit(const NodeExited& exited) {
   ended_ = true;
   if (phase_ == Phase::kEnding) return;
-  if (exit == ExitStatus{}) {
+  if (exited.exit == ExitStatus{}) {
     if (phase_ != Phase::kFinishing) result_.problem = "the job ended before its faults did";
     return;
   }
   result_.problem =
-      fmt::format("`muster run` ended with {}: {}", ToString(exit),
-                  LastWords(launcher_.LogPath(kRun), kLastWordsLines, kLastWordsBytes));
+      fmt::format("`muster run` ended with {}: {}", ToString(exited.exit), exited.last_words);
 }
 
 }  // namespace muster::verify

@@ -15,7 +15,7 @@
 #include "cli/verify/verify_job.h"
 #include "proto/admin.pb.h"
 #include "scaler/admin/master_link.h"
-#include "scaler/launcher/process_launcher.h"
+#include "scaler/launcher/node_launcher.h"
 #include "verify/fault_plan.h"
 #include "verify/recovery.h"
 
@@ -90,7 +90,7 @@ class Storm {
   void Say(TimePoint now, const std::string& what) const;
   /// Ends the job; what is left of it is killed.
   void GiveUp(std::string problem);
-  void HandleExit(const ExitStatus& exit);
+  void HandleExit(const NodeExited& exited);
 
   const Options options_;
   VerifyJob* const job_;
@@ -98,7 +98,7 @@ class Storm {
   const TimePoint started_at_;
   Rng rng_;
   FaultPlan plan_;
-  ProcessLauncher launcher_;
+  NodeLauncher launcher_;
   std::unique_ptr<MasterLink> link_;
   std::optional<v1::JobStatus> status_;
   Phase phase_ = Phase::kStarting;

@@ -184,9 +184,10 @@ void MasterLink::Loop() {
   TimePoint next_poll = clock_->Now();
   while (!stopping()) {
     const bool delivered = Deliver();
-    if (clock_->Now() >= next_poll) {
+    const TimePoint now = clock_->Now();
+    if (now >= next_poll) {
       Poll();
-      next_poll = clock_->Now() + interval_;
+      next_poll = now + interval_;  // from question to question, however long the answer took
     }
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(next_poll - clock_->Now());

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/status.h"
+
 namespace muster {
 
 std::string ToString(JobPhase phase) {
@@ -74,6 +76,15 @@ std::string CrashLoopReason(const NodeExited& event, uint32_t exits) {
 bool IsShortage(const absl::Status& status) {
   // ENOSPC, EDQUOT, ENOMEM, EMFILE, ENFILE; EAGAIN, as fork() has it for too many processes.
   return absl::IsResourceExhausted(status) || absl::IsUnavailable(status);
+}
+
+NodeExited NotBegun(const std::string& node, const absl::Status& why) {
+  return {.node = node,
+          .pid = 0,
+          .exit = {.signal = 0, .code = 126},
+          .slot = std::nullopt,
+          .last_words = std::string(Message(why)) + "\n",
+          .not_started = IsShortage(why)};
 }
 
 std::string RelaunchNote(const NodeExited& event, std::chrono::milliseconds delay) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -72,6 +73,8 @@ struct NodeExited {
   /// nobody's fault, and it may be different soon.
   bool not_started = false;
 };
+/// What a host (node_host.h) tells of a node without being asked.
+using HostReport = std::variant<NodeStarted, NodeExited>;
 /// The master answered a question that was asked at `asked_at`.
 struct MasterAnswered {
   MasterView view;
@@ -134,6 +137,8 @@ TellMaster ExitReport(const NodeExited& event, NodeRole role, uint32_t starts);
 std::string CrashLoopReason(const NodeExited& event, uint32_t exits);
 /// Whether what kept a process from being started is a shortage of the machine, which passes.
 bool IsShortage(const absl::Status& status);
+/// What is decided by when a process could not even be begun: it counts as an exit.
+NodeExited NotBegun(const std::string& node, const absl::Status& why);
 /// "worker-0 ended (SIGKILL); starting it again in 0.5 s".
 std::string RelaunchNote(const NodeExited& event, std::chrono::milliseconds delay);
 

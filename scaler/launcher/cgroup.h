@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "scaler/core/exit_status.h"
-#include "scaler/launcher/owned_fd.h"
+#include "scaler/launcher/descriptors.h"
 
 /// Control groups of Linux, versions 1 and 2: limits that the kernel enforces, and its account of
 /// what was used.

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/status.h"
-#include "scaler/launcher/pidfd.h"
+#include "scaler/launcher/descriptors.h"
 
 namespace muster {
 namespace {

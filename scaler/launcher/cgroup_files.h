@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "scaler/launcher/owned_fd.h"
+#include "scaler/launcher/descriptors.h"
 
 /// The files and folders of control groups, one by one. Errors name the path.
 namespace muster {

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "scaler/launcher/cgroup.h"
-#include "scaler/launcher/owned_fd.h"
+#include "scaler/launcher/descriptors.h"
 
 namespace muster {
 

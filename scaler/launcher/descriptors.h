@@ -1,8 +1,35 @@
 #pragma once
 
+#include <unistd.h>
+
+#include <utility>
 #include <vector>
 
+// glibc 2.36 forgot to say that these are C functions.
+extern "C" {
+#include <sys/pidfd.h>
+}
+
 namespace muster {
+
+/// A descriptor that closes itself.
+class OwnedFd {
+ public:
+  OwnedFd() = default;
+  explicit OwnedFd(int fd) : fd_(fd) {}
+  OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  OwnedFd& operator=(OwnedFd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~OwnedFd() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }  // -1 = none
+
+ private:
+  int fd_ = -1;
+};
 
 /// Closes every descriptor of this process but 0, 1, 2 and those `kept` that are not negative: what
 /// others opened without close-on-exec (a library's sockets) ends here.

@@ -1,31 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
+#include "scaler/core/node_host.h"
 
 namespace muster {
-
-/// Whole lines of a node's log, and where they lie in all that the node ever wrote.
-struct LogPiece {
-  /// Bytes of the node's output before the first line, and behind the last one.
-  uint64_t offset = 0;
-  uint64_t next_offset = 0;
-  /// What was asked for is not kept any more: lines before this piece are missing.
-  bool skipped = false;
-  std::vector<std::string> lines;
-};
-
-struct LogQuestion {
-  /// From this byte on; absent: the last lines.
-  std::optional<uint64_t> offset;
-  uint32_t lines = 100;
-  /// Of the lines together, and of one; a longer line comes in pieces.
-  uint64_t bytes_max = 1 << 20;
-};
 
 /// Reads a RotatingLog (log_file.h) while it is written: its file and the one before it. To follow
 /// it, ask for `next_offset` of the piece before. The last line is left out until it ends. NotFound

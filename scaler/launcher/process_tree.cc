@@ -21,8 +21,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "base/clock.h"
-#include "scaler/launcher/owned_fd.h"
-#include "scaler/launcher/pidfd.h"
+#include "scaler/launcher/descriptors.h"
 
 namespace muster {
 namespace {

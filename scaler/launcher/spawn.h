@@ -10,6 +10,21 @@
 
 namespace muster {
 
+/// One process to start: a node of the job, the scaler, or a whole run.
+struct NodeCommand {
+  std::string name;                  // "worker-0"
+  std::vector<std::string> command;  // program and arguments
+  /// Added to the launcher's own, for the command alone: not for the process that supervises it.
+  std::map<std::string, std::string> environment;
+  std::string working_directory;  // "" = the launcher's own
+  /// Where a worker notes what it computes; made anew before it is started. "" = none.
+  std::string slot_file;
+  /// Descriptors that it gets, under the same numbers; others than these it never gets.
+  std::vector<int> inherited_fds;
+  /// What it starts outlives it: SuperviseOptions::keep_descendants.
+  bool keep_descendants = false;
+};
+
 /// The environment of a process that supervises a command: this process's own, and `added` under
 /// names that mean nothing to it, as "NAME=value". What a user preloads into nodes, or has their
 /// allocator do, is not for the process that watches over them.

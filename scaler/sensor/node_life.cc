@@ -68,13 +68,14 @@ void NodeLife::HearPeers(const ServerTotals& seen, uint64_t master_incarnation,
 
 NodeSample NodeLife::Sample(const NodeReading* reading, TimePoint at) {
   if (reading != nullptr) {
-    Raise(&last_.cpu, reading->cpu);
-    Raise(&last_.throttled, reading->throttled);
-    last_.memory_bytes = reading->memory_bytes;
-    last_.memory_peak_bytes = reading->memory_peak_bytes;
-    last_.memory_limit_bytes = reading->memory_limit_bytes;
-    last_.memory_pressure_percent = reading->memory_pressure_percent;
-    last_.cpu_pressure_percent = reading->cpu_pressure_percent;
+    const NodeUsage& usage = reading->usage;
+    Raise(&last_.cpu, usage.cpu);
+    Raise(&last_.throttled, usage.throttled);
+    last_.memory_bytes = usage.memory_bytes;
+    last_.memory_peak_bytes = usage.memory_peak_bytes;
+    last_.memory_limit_bytes = usage.memory_limit_bytes;
+    last_.memory_pressure_percent = usage.memory_pressure_percent;
+    last_.cpu_pressure_percent = usage.cpu_pressure_percent;
   }
   last_.at = at;
   last_.worker = worker_;

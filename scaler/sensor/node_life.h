@@ -5,22 +5,17 @@
 #include <optional>
 #include <string>
 
+#include "scaler/core/resources.h"
 #include "scaler/policy/job_view.h"
 #include "scaler/sensor/master_digest.h"
 
 namespace muster::scaler {
 
-/// What the launcher measured of a node's present life.
+/// What the host measured of a node's present life.
 struct NodeReading {
   std::string node;
-  uint32_t start = 0;                      // the start number of its process
-  std::chrono::microseconds cpu{0};        // running total
-  std::chrono::microseconds throttled{0};  // running total
-  uint64_t memory_bytes = 0;
-  uint64_t memory_peak_bytes = 0;
-  uint64_t memory_limit_bytes = 0;      // 0 = none
-  double memory_pressure_percent = -1;  // negative: unknown
-  double cpu_pressure_percent = -1;
+  uint32_t start = 0;  // the start number of its process
+  NodeUsage usage;
 };
 
 /// One life of a node's process: makes samples of readings and of the totals that the master has,

@@ -11,7 +11,6 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "scaler/admin/shard_id.h"
-#include "scaler/launcher/log_reader.h"
 #include "scaler/service/model_from_status.h"
 
 namespace muster::scaler {
@@ -147,9 +146,8 @@ absl::StatusOr<rest::LogChunk> LiveJobApi::Logs(const std::string& node,
                                                 const rest::LogQuery& query) {
   // Only names that the job has become paths.
   MUSTER_RETURN_IF_ERROR(FindNode(node));
-  absl::StatusOr<LogPiece> piece =
-      ReadLog(fmt::format("{}/{}.log", options_.log_directory, node),
-              {.offset = query.offset, .lines = query.lines, .bytes_max = kLogBytesMax});
+  absl::StatusOr<LogPiece> piece = options_.host->ReadLog(
+      node, {.offset = query.offset, .lines = query.lines, .bytes_max = kLogBytesMax});
   rest::LogChunk chunk{.node = node};
   if (absl::IsNotFound(piece.status())) return chunk;  // not started yet
   MUSTER_RETURN_IF_ERROR(piece.status());

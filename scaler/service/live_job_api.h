@@ -8,6 +8,7 @@
 
 #include "base/mutex.h"
 #include "scaler/admin/admin_client.h"
+#include "scaler/core/node_host.h"
 #include "scaler/decision/log/event_log.h"
 #include "scaler/rest/job_api.h"
 #include "scaler/service/call_queue.h"
@@ -56,7 +57,8 @@ class OrderTaker {
 class LiveJobApi final : public rest::JobApi {
  public:
   struct Options {
-    std::string log_directory;
+    /// Has the logs of nodes; outlives it.
+    const NodeHost* host = nullptr;
     /// How long the deciding thread may take to begin with an order.
     std::chrono::milliseconds order_deadline{3'000};
   };

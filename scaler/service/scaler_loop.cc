@@ -1,5 +1,6 @@
 #include "scaler/service/scaler_loop.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -10,35 +11,15 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "scaler/launcher/log_file.h"
-#include "scaler/launcher/machine.h"
-#include "scaler/launcher/slot.h"
 #include "scaler/service/plan_file.h"
 
 namespace muster::scaler {
 namespace {
 
-constexpr std::chrono::milliseconds kPollInterval{250};
-constexpr std::chrono::milliseconds kPartitionsInterval{4'000};
 constexpr std::chrono::milliseconds kTickInterval{100};
 constexpr std::chrono::milliseconds kRoundInterval{1'000};
-constexpr std::chrono::milliseconds kDeadline{2'000};
 /// A master that has not answered for so long is shown as away.
 constexpr std::chrono::milliseconds kAwayAfter{2'000};
-constexpr uint32_t kLastWordsLines = 20;
-constexpr uint64_t kLastWordsBytes = 4'000;
-
-NodeReading ToReading(const KeptNode& node, const NodeUsage& usage) {
-  return {.node = node.name,
-          .start = node.starts,
-          .cpu = usage.cpu,
-          .throttled = usage.throttled,
-          .memory_bytes = usage.memory_bytes,
-          .memory_peak_bytes = usage.memory_peak_bytes,
-          .memory_limit_bytes = usage.memory_limit_bytes,
-          .memory_pressure_percent = usage.memory_pressure_percent,
-          .cpu_pressure_percent = usage.cpu_pressure_percent};
-}
 
 Decider::Options WithPaused(Decider::Options options, const Plan& plan) {
   options.paused = plan.paused;  // a run begins with the job file's
@@ -46,8 +27,8 @@ Decider::Options WithPaused(Decider::Options options, const Plan& plan) {
 }
 
 /// What there is, unless it was said, and what earlier runs needed.
-JobShape WithHistory(JobShape shape, const ScalerOptions& options) {
-  if (shape.machine == Resources{}) shape.machine = MachineResources();
+JobShape WithHistory(JobShape shape, const ScalerOptions& options, const NodeHost& host) {
+  if (shape.machine == Resources{}) shape.machine = host.Capacity();
   shape.history = JobHistory::Earlier(options.history_directory, options.run_id);
   return shape;
 }
@@ -57,16 +38,15 @@ JobShape WithHistory(JobShape shape, const ScalerOptions& options) {
 ScalerLoop::ScalerLoop(Parts parts)
     : options_(*parts.options),
       clock_(parts.clock),
+      host_(parts.host),
       log_(parts.events),
       board_(parts.board),
       calls_(parts.calls),
       notify_(std::move(parts.notify)),
       started_wall_us_(static_cast<uint64_t>(parts.clock->Wall().count())),
-      shape_(WithHistory(options_.shape, options_)),
-      launcher_(std::move(parts.launcher)),
+      shape_(WithHistory(options_.shape, options_, *host_)),
       keeper_(options_.keeper, parts.adoption.plan),
-      link_(MakeAdminClient(MasterTargetOf(options_), kDeadline, WhenAway::kWait), options_.run_id,
-            kPollInterval, clock_, kPartitionsInterval),
+      link_(std::move(parts.link)),
       sensor_(shape_),
       decider_(WithPaused(options_.decider, parts.adoption.plan),
                [this](rest::Event event) { return Tell(std::move(event)); }),
@@ -76,7 +56,7 @@ ScalerLoop::ScalerLoop(Parts parts)
                  WallTime(static_cast<int64_t>(parts.adoption.plan.began_wall_us)), clock_->Wall(),
                  clock_->Now());
   for (const std::string& node : parts.adoption.died) {
-    PushExit(launcher_.DeathReport(node, parts.adoption.plan.nodes.at(node).starts));
+    events_.push_back(host_->DeathOf(node, parts.adoption.plan.nodes.at(node).starts));
   }
 }
 
@@ -93,7 +73,7 @@ KeeperOutcome ScalerLoop::Run() {
   calls_->Close();
   history_.Finish(status_.has_value() && status_->state() == v1::JOB_STATE_SUCCEEDED);
   Round();
-  if (keeper_.outcome()->state != KeeperOutcome::State::kStopped) launcher_.RemoveGroups();
+  if (keeper_.outcome()->state != KeeperOutcome::State::kStopped) host_->EndRun();
   return *keeper_.outcome();
 }
 
@@ -104,17 +84,22 @@ void ScalerLoop::Beat() {
 }
 
 void ScalerLoop::Wait() {
-  std::vector<int> wake_fds = {link_.wake_fd(), calls_->wake_fd()};
-  if (options_.signal_fd >= 0) wake_fds.push_back(options_.signal_fd);
-  for (const ProcessReport& report : launcher_.Wait(kTickInterval, wake_fds)) Handle(report);
+  std::vector<pollfd> fds;
+  for (const int fd : {host_->wake_fd(), link_->wake_fd(), calls_->wake_fd(), options_.signal_fd}) {
+    fds.push_back({fd, POLLIN, 0});  // -1 is passed over
+  }
+  ::poll(fds.data(), fds.size(), static_cast<int>(kTickInterval.count()));
+  for (HostReport& report : host_->TakeReports()) {
+    std::visit([this](auto& event) { events_.push_back(std::move(event)); }, report);
+  }
   signalfd_siginfo info;
   while (options_.signal_fd >= 0 &&
          ::read(options_.signal_fd, &info, sizeof(info)) == sizeof(info)) {
     Log(LogLevel::kInfo, "signal {}: ending every node", info.ssi_signo);
     events_.push_back(StopWanted{});
   }
-  for (MasterLink::Answer& answer : link_.TakeAnswers()) Hear(std::move(answer));
-  const uint64_t over = link_.reports_over();
+  for (MasterLink::Answer& answer : link_->TakeAnswers()) Hear(std::move(answer));
+  const uint64_t over = link_->reports_over();
   while (!untold_.empty() && untold_.begin()->first <= over) {
     events_.push_back(ExitHeard{untold_.begin()->second});
     untold_.erase(untold_.begin());
@@ -134,42 +119,23 @@ void ScalerLoop::Hear(MasterLink::Answer answer) {
   status_ = std::move(answer.status);
 }
 
-void ScalerLoop::Handle(const ProcessReport& report) {
-  if (report.kind == ProcessReport::Kind::kExited) return PushExit(report);
-  events_.push_back(NodeStarted{report.node, static_cast<uint64_t>(report.pid)});
-}
-
-void ScalerLoop::PushExit(const ProcessReport& report) {
-  const Plan plan = keeper_.plan();
-  const NodePlan& node = plan.nodes.at(report.node);
-  events_.push_back(NodeExited{
-      .node = report.node,
-      // Who was killed before it could speak to this process has spoken to one before.
-      .pid = report.pid != 0 ? static_cast<uint64_t>(report.pid) : node.pid,
-      .exit = report.exit,
-      .slot = ReadSlot(options_.command_of(report.node, node.role).slot_file),
-      .last_words = LastWords(launcher_.LogPath(report.node), kLastWordsLines, kLastWordsBytes),
-      .memory_kill = report.memory_kill,
-      .memory_peak_bytes = report.memory_peak_bytes,
-      .memory_limit_bytes = report.memory_limit_bytes,
-      .not_started = report.shortage});
-}
-
 void ScalerLoop::CarryAll() {
   while (!events_.empty()) {
-    const KeeperEvent event = std::move(events_.front());
+    KeeperEvent event = std::move(events_.front());
     events_.pop_front();
-    const NodeExited* const exited = std::get_if<NodeExited>(&event);
-    if (exited != nullptr) Sense(*exited);
+    NodeExited* const exited = std::get_if<NodeExited>(&event);
+    if (exited != nullptr) Sense(exited);
     Carry(event);
     // Before the master has heard of it: what the next start may use is decided by then.
     if (exited != nullptr) Decide();
   }
 }
 
-void ScalerLoop::Sense(const NodeExited& exited) {
+void ScalerLoop::Sense(NodeExited* exited) {
+  // Who was killed before it could speak to this process has spoken to one before.
+  if (exited->pid == 0) exited->pid = keeper_.plan().nodes.at(exited->node).pid;
   for (const KeptNode& kept : keeper_.nodes()) {
-    if (kept.name == exited.node) sensor_.OnExit(exited, kept, clock_->Now());
+    if (kept.name == exited->node) sensor_.OnExit(*exited, kept, clock_->Now());
   }
 }
 
@@ -206,12 +172,11 @@ void ScalerLoop::Round() {
 void ScalerLoop::Measure() {
   std::vector<NodeReading> readings;
   for (const KeptNode& node : keeper_.nodes()) {
-    if (!launcher_.attached(node.name)) continue;
-    const absl::StatusOr<NodeUsage> usage = launcher_.ReadUsage(node.name);
-    if (usage.ok()) readings.push_back(ToReading(node, *usage));
+    const absl::StatusOr<NodeUsage> usage = host_->Usage(node.name);
+    if (usage.ok()) readings.push_back({node.name, node.starts, *usage});
   }
   sensor_.OnReading(std::move(readings), clock_->Now(), clock_->Wall());
-  sensor_.OnMachine(MachineIdle(), clock_->Now());
+  sensor_.OnMachine(host_->Idle(), clock_->Now());
 }
 
 void ScalerLoop::Decide() {
@@ -223,7 +188,7 @@ void ScalerLoop::Decide() {
 void ScalerLoop::CarryOrders(const std::vector<Ordered>& orders) {
   for (const Ordered& ordered : orders) {
     if (const DumpStacks* const dump = std::get_if<DumpStacks>(&ordered.order)) {
-      const absl::Status dumped = launcher_.DumpStacks(dump->node);
+      const absl::Status dumped = host_->DumpStacks(dump->node);
       if (!dumped.ok()) {
         // Told as done all the same: a relaunch after the stacks need not wait for them for ever.
         decider_.Fail(ordered.event_id, std::string(Message(dumped)));
@@ -251,7 +216,7 @@ void ScalerLoop::Draw() {
                                  .workers_wanted = keeper_.plan().workers,
                                  .last_event_id = log_->last_id(),
                                  .scaler_started_wall_us = started_wall_us_,
-                                 .limits_remark = launcher_.limits_remark()},
+                                 .limits_remark = host_->limits_remark()},
                                 sensor_, shape_);
   for (const PartitionRate& rate : heat_.Rates()) picture.partition_rates[rate.partition] = rate;
   picture.policies.policies = decider_.policies();
@@ -267,31 +232,24 @@ rest::Event ScalerLoop::Tell(rest::Event event) {
 }
 
 void ScalerLoop::Do(const StartNode& effect) {
-  NodeCommand command = options_.command_of(effect.node, effect.role);
-  command.environment["MUSTER_START"] = std::to_string(effect.start);
-  const absl::Status status = launcher_.Start(command, effect.start, effect.limits);
+  const absl::Status status = host_->Start(effect);
   if (status.ok()) return;
   Log(LogLevel::kError, "{}", Message(status));
-  events_.push_back(NodeExited{.node = effect.node,
-                               .pid = 0,
-                               .exit = {.signal = 0, .code = 126},
-                               .slot = std::nullopt,
-                               .last_words = std::string(Message(status)) + "\n",
-                               .not_started = IsShortage(status)});
+  events_.push_back(NotBegun(effect.node, status));
 }
 
 void ScalerLoop::Do(const KillNode& effect) {
   decider_.Tell(Action::kRelaunch, effect.node, effect.why, *view_);
-  launcher_.Kill(effect.node);
+  host_->Kill(effect.node);
 }
 
 void ScalerLoop::Do(const DumpNode& effect) {
-  const absl::Status dumped = launcher_.DumpStacks(effect.node);
+  const absl::Status dumped = host_->DumpStacks(effect.node);
   if (!dumped.ok()) Log(LogLevel::kWarning, "no stacks of {}: {}", effect.node, Message(dumped));
 }
 
 void ScalerLoop::Do(const SetLimits& effect) {
-  const absl::Status limited = launcher_.SetLimits(effect.node, effect.limits);
+  const absl::Status limited = host_->SetLimits(effect.node, effect.limits);
   // One that has just ended starts again with them.
   if (limited.ok() || absl::IsNotFound(limited)) return;
   Log(LogLevel::kWarning, "{}: {}", effect.node, Message(limited));
@@ -301,7 +259,7 @@ void ScalerLoop::Do(const SetLimits& effect) {
 
 void ScalerLoop::Do(const AskCancel& effect) {
   decider_.Tell(Action::kStopJob, "job", effect.reason, *view_);
-  link_.AskFail(effect.reason);
+  link_->AskFail(effect.reason);
 }
 
 void ScalerLoop::Do(const RelaunchDelayed& effect) {
@@ -317,13 +275,13 @@ void ScalerLoop::Do(const Note& effect) {
 }
 
 void ScalerLoop::Do(const TellMaster& effect) {
-  const uint64_t number = link_.Tell(effect);
+  const uint64_t number = link_->Tell(effect);
   if (effect.exited) untold_.emplace(number, effect.node);
 }
 
 HumanOrders::Facts ScalerLoop::Facts() const {
   HumanOrders::Facts facts;
-  facts.limits_remark = launcher_.limits_remark();
+  facts.limits_remark = host_->limits_remark();
   facts.paused = decider_.paused();
   facts.workers = keeper_.plan().workers;
   for (const rest::Policy& policy : decider_.policies()) facts.policies.push_back(policy.name);

@@ -3,17 +3,18 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "base/clock.h"
 #include "scaler/admin/master_link.h"
+#include "scaler/core/node_host.h"
 #include "scaler/core/node_keeper.h"
 #include "scaler/decision/decider.h"
 #include "scaler/decision/human_orders.h"
 #include "scaler/decision/log/event_log.h"
 #include "scaler/history/job_history.h"
-#include "scaler/launcher/node_launcher.h"
 #include "scaler/sensor/job_sensor.h"
 #include "scaler/service/call_queue.h"
 #include "scaler/service/live_job_api.h"
@@ -25,11 +26,12 @@ namespace muster::scaler {
 /// out what they decide. Belongs to one thread.
 class ScalerLoop final : public OrderTaker {
  public:
-  /// What it works with; all but `launcher` and `adoption` outlive it.
+  /// What it works with; what is pointed to outlives it.
   struct Parts {
     const ScalerOptions* options = nullptr;
     const Clock* clock = nullptr;
-    NodeLauncher launcher;
+    NodeHost* host = nullptr;
+    std::unique_ptr<MasterLink> link;
     Adoption adoption;
     EventLog* events = nullptr;
     PictureBoard* board = nullptr;
@@ -60,11 +62,9 @@ class ScalerLoop final : public OrderTaker {
  private:
   void Beat();
   void Wait();
-  void Handle(const ProcessReport& report);
-  void PushExit(const ProcessReport& report);
   void Carry(const KeeperEvent& event);
   void CarryAll();
-  void Sense(const NodeExited& exited);
+  void Sense(NodeExited* exited);
   void Hear(MasterLink::Answer answer);
   void SavePlan();
   /// Once a second: measures, decides, draws.
@@ -79,12 +79,12 @@ class ScalerLoop final : public OrderTaker {
   rest::Event Tell(rest::Event event);
 
   void Do(const StartNode& effect);
-  void Do(const StopNode& effect) { launcher_.Stop(effect.node, effect.timeout); }
+  void Do(const StopNode& effect) { host_->Stop(effect.node, effect.timeout); }
   void Do(const KillNode& effect);
   void Do(const DumpNode& effect);
   void Do(const SetLimits& effect);
-  void Do(const AskDrainNode& effect) { link_.AskDrainNode(effect.node, effect.timeout); }
-  void Do(const ReleaseNode& effect) { launcher_.Release(effect.node); }
+  void Do(const AskDrainNode& effect) { link_->AskDrainNode(effect.node, effect.timeout); }
+  void Do(const ReleaseNode& effect) { host_->Release(effect.node); }
   void Do(const AskCancel& effect);
   void Do(const RelaunchDelayed& effect);
   void Do(const WorkerSentAway& effect);
@@ -93,15 +93,15 @@ class ScalerLoop final : public OrderTaker {
 
   const ScalerOptions& options_;
   const Clock* const clock_;
+  NodeHost* const host_;
   EventLog* const log_;
   PictureBoard* const board_;
   CallQueue* const calls_;
   const std::function<void()> notify_;
   const uint64_t started_wall_us_;
   const JobShape shape_;
-  NodeLauncher launcher_;
   NodeKeeper keeper_;
-  MasterLink link_;
+  const std::unique_ptr<MasterLink> link_;
   JobSensor sensor_;
   Decider decider_;
   JobHistory history_;

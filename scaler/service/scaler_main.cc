@@ -13,10 +13,10 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/token_file.h"
+#include "scaler/admin/master_link.h"
 #include "scaler/core/plan.h"
 #include "scaler/dashboard/dashboard_files.h"
 #include "scaler/decision/log/event_log.h"
-#include "scaler/launcher/node_launcher.h"
 #include "scaler/rest/server/http_server.h"
 #include "scaler/service/call_queue.h"
 #include "scaler/service/live_job_api.h"
@@ -29,6 +29,9 @@ namespace {
 /// A process that a killed scaler was just about to start holds its lock for a moment.
 constexpr int kLockTries = 25;
 constexpr std::chrono::milliseconds kLockPause{20};
+constexpr std::chrono::milliseconds kPollInterval{250};
+constexpr std::chrono::milliseconds kPartitionsInterval{4'000};
+constexpr std::chrono::milliseconds kDeadline{2'000};
 /// A question of the REST interface to the master: long enough for one that is started again.
 constexpr std::chrono::milliseconds kRestDeadline{3'000};
 
@@ -127,19 +130,13 @@ absl::StatusOr<KeeperOutcome> RunScaler(const ScalerOptions& options, const Cloc
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<EventLog> events,
                           EventLog::Open(options.directory, {}, clock));
   for (const std::string& damage : events->damage()) Log(LogLevel::kWarning, "{}", damage);
-  MUSTER_ASSIGN_OR_RETURN(NodeLauncher launcher,
-                          NodeLauncher::Open({.program = options.program,
-                                              .log_directory = options.log_directory,
-                                              .socket_directory = options.socket_directory,
-                                              .life_fd = options.life_fd,
-                                              .held_fd = options.held_fd,
-                                              .run_id = options.run_id}));
-  if (!launcher.limits_remark().empty()) Log(LogLevel::kWarning, "{}", launcher.limits_remark());
-  MUSTER_ASSIGN_OR_RETURN(const std::vector<FoundNode> found, launcher.Find());
+  MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<NodeHost> host, options.open_host());
+  if (!host->limits_remark().empty()) Log(LogLevel::kWarning, "{}", host->limits_remark());
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<FoundNode> found, host->Find());
   Adoption adoption = AdoptFound(options, found, clock);
-  for (const FoundNode& node : adoption.stale) launcher.Discard(node);
+  for (const FoundNode& node : adoption.stale) host->Discard(node);
   for (const auto& [name, node] : adoption.plan.nodes) {
-    if (!launcher.attached(name)) continue;
+    if (!host->Has(name)) continue;
     Log(LogLevel::kInfo, "{} is there already, start {}", name, node.starts);
   }
   PictureBoard board;
@@ -147,7 +144,10 @@ absl::StatusOr<KeeperOutcome> RunScaler(const ScalerOptions& options, const Cloc
   std::unique_ptr<rest::HttpServer> server;
   ScalerLoop loop({.options = &options,
                    .clock = clock,
-                   .launcher = std::move(launcher),
+                   .host = host.get(),
+                   .link = std::make_unique<MasterLink>(
+                       MakeAdminClient(MasterTargetOf(options), kDeadline, WhenAway::kWait),
+                       options.run_id, kPollInterval, clock, kPartitionsInterval),
                    .adoption = std::move(adoption),
                    .events = events.get(),
                    .board = &board,
@@ -157,8 +157,7 @@ absl::StatusOr<KeeperOutcome> RunScaler(const ScalerOptions& options, const Cloc
                    }});
   const std::unique_ptr<AdminClient> master =
       MakeAdminClient(MasterTargetOf(options), kRestDeadline, WhenAway::kWait);
-  LiveJobApi api({.log_directory = options.log_directory}, &board, events.get(), master.get(),
-                 &calls, &loop);
+  LiveJobApi api({.host = host.get()}, &board, events.get(), master.get(), &calls, &loop);
   server = MakeRest(options, &api, clock);
   const KeeperOutcome outcome = loop.Run();
   if (server != nullptr) server->Finish();

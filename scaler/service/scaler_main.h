@@ -3,16 +3,16 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "scaler/admin/admin_client.h"
+#include "scaler/core/node_host.h"
 #include "scaler/core/node_keeper.h"
-#include "scaler/core/node_role.h"
 #include "scaler/core/plan.h"
 #include "scaler/decision/decider.h"
-#include "scaler/launcher/node_command.h"
 #include "scaler/sensor/job_sensor.h"
 #include "sharding/job_identity.h"
 
@@ -30,25 +30,17 @@ struct ScalerOptions {
   /// What nodes ask for and may have, by the job file, and what there is.
   JobShape shape;
   Decider::Options decider;
-  /// The program whose verb `supervise` is run: this one.
-  std::string program;
   /// Where `plan.json` is, and a lock that keeps a second scaler out; made when it is not there.
   std::string directory;
   std::string history_directory;  // of this run and those before; made when it is not there
-  std::string log_directory;      // must exist
-  std::string socket_directory;   // of supervising processes; made when it is not there
-  /// What a node is.
-  std::function<NodeCommand(const std::string& node, NodeRole role)> command_of;
+  /// Where the nodes live; called once, when no other scaler is here.
+  std::function<absl::StatusOr<std::unique_ptr<NodeHost>>()> open_host;
   /// Of the job: the master is asked with it, and who asks us shows it (base/token_file.h).
   std::string token_file;
   /// The REST interface: a port of 127.0.0.1 (0 = one that is free), and what to do with the port
   /// once it is open.
   uint16_t rest_port = 0;
   std::function<absl::Status(uint16_t port)> on_rest;
-  /// The reading end of a pipe whose end is the end of every node; -1 = none.
-  int life_fd = -1;
-  /// A lock that stays held until every node is gone; -1 = none.
-  int held_fd = -1;
   /// An eventfd that is counted up ten times a second; -1 = none.
   int beat_fd = -1;
   /// Readable when SIGINT, SIGTERM or SIGHUP came (a signalfd); -1 = none.

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "scaler/launcher/pidfd.h"
+#include "scaler/launcher/descriptors.h"
 #include "tests/support/temp_dir.h"
 
 /// The real executable, with a stand-in for master and servers, real signals and real exit codes.

@@ -32,6 +32,8 @@ LAYERS = {
     "verify": {"base"},
     "cli": {"base", "kafka", "proto", "sharding", "master", "ps", "scaler", "verify"},
 }
+# Folders that stand behind an interface, and who may name them besides tests: who opens them.
+BEHIND_INTERFACES = {"scaler/launcher/": ("cli", "scaler/launcher")}
 # What a trainer includes; examples may use nothing else of the house.
 PUBLIC_HEADERS = "worker_sdk/include/"
 EXAMPLE_FOLDERS = {"examples"}
@@ -132,6 +134,9 @@ def layers(tree):
             into = target.split("/")[0]
             if top in LAYERS and into in LAYERS and into != top and into not in LAYERS[top]:
                 yield f"{path}:{number}: {top}/ may not include {target}: only {', '.join(sorted(LAYERS[top])) or 'nothing of ours'}"
+            for prefix, allowed in BEHIND_INTERFACES.items():
+                if top in LAYERS and target.startswith(prefix) and not path.startswith(tuple(a + "/" for a in allowed)):
+                    yield f"{path}:{number}: {target} stands behind an interface; only {', '.join(allowed)} may open it"
             if top in EXAMPLE_FOLDERS and into in LAYERS:
                 yield f"{path}:{number}: an example uses <muster/muster.h> only, not {target}"
             if target.startswith("../") or "/../" in target:

@@ -39,6 +39,7 @@ class RuleTest(unittest.TestCase):
             ("ps/net/a.cc", "cli/b.h"),
             ("cli/a.cc", "worker_sdk/core/b.h"),
             ("verify/a.cc", "sharding/b.h"),
+            ("scaler/service/a.cc", "scaler/launcher/b.h"),
             ("examples/flights/a.cc", "base/b.h"),
             ("ps/net/a.cc", "../engine/b.h"),
         ):
@@ -46,6 +47,8 @@ class RuleTest(unittest.TestCase):
         for path, target in (
             ("cli/a.cc", "master/service/b.h"),
             ("cli/verify/a.cc", "verify/b.h"),
+            ("cli/a.cc", "scaler/launcher/b.h"),
+            ("tests/scaler/service/a.cc", "scaler/launcher/b.h"),
             ("ps/net/a.cc", "ps/engine/b.h"),
             ("master/core/a.cc", "proto/control.pb.h"),
             ("examples/flights/a.cc", "examples/flights/b.h"),

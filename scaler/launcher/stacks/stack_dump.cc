@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
-#include "scaler/launcher/pidfd.h"
+#include "scaler/launcher/descriptors.h"
 
 namespace muster {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "scaler/launcher/owned_fd.h"
+#include "scaler/launcher/descriptors.h"
 #include "scaler/launcher/stacks/stacks.h"
 
 namespace muster {

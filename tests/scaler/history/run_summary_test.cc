@@ -21,7 +21,7 @@ TEST(RunSummaryTest, SumsUpARun) {
   SensedJob job;
   RunSummarizer summarizer(RunSummary{});
   for (int i = 0; i < 100; ++i) {
-    job.readings["worker-1"].memory_bytes = 100;
+    job.readings["worker-1"].usage.memory_bytes = 100;
     const JobView& view = job.Second();
     summarizer.Step(view, job.wall);
     summarizer.Step(view, job.wall);  // the same again adds nothing

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "scaler/launcher/pidfd.h"
+#include "scaler/launcher/descriptors.h"
 #include "scaler/launcher/process_tree.h"
 
 /// Processes that tests of launchers start and look at.

@@ -22,29 +22,12 @@ using ::muster::testing::HeldProcess;
 using ::muster::testing::IsOk;
 using ::muster::testing::Supervisors;
 using ::muster::testing::TempDir;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using Kind = ProcessReport::Kind;
-using std::chrono::milliseconds;
-using std::chrono::seconds;
-
-TEST(UsageOfTest, WhatTheGroupDoesNotCountIsTakenFromTheProcesses) {
-  int asked = 0;
-  const auto tree_cpu = [&asked] {
-    ++asked;
-    return std::chrono::microseconds(3'000'000);
-  };
-  CgroupUsage group{.memory_bytes = 5, .cpu = std::chrono::microseconds(7)};
-  EXPECT_EQ(UsageOf(group, tree_cpu).cpu, std::chrono::microseconds(7));
-  EXPECT_EQ(asked, 0) << "it costs a look at every process";
-  group.cpu.reset();
-  const NodeUsage usage = UsageOf(group, tree_cpu);
-  EXPECT_EQ(usage.cpu, std::chrono::microseconds(3'000'000));
-  EXPECT_EQ(usage.memory_bytes, 5u);
-  EXPECT_TRUE(usage.kernel_limits);
-}
 
 class NodeLauncherTest : public ::testing::Test {
  protected:
@@ -63,13 +46,12 @@ class NodeLauncherTest : public ::testing::Test {
   std::vector<FoundNode> Succeed() {
     launcher_.reset();
     reports_.clear();
-    absl::StatusOr<NodeLauncher> launcher =
-        NodeLauncher::Open({.program = MUSTER_SUPERVISE_PROGRAM,
-                            .log_directory = folder_.path(),
-                            .socket_directory = folder_.File("nodes"),
-                            .life_fd = life_[0]});
-    EXPECT_THAT(launcher.status(), IsOk());
-    launcher_.emplace(*std::move(launcher));
+    absl::StatusOr<NodeSockets> sockets = NodeSockets::Open(folder_.File("nodes"));
+    EXPECT_THAT(sockets.status(), IsOk());
+    launcher_.emplace(NodeLauncher::Options{.program = MUSTER_SUPERVISE_PROGRAM,
+                                            .log_directory = folder_.path(),
+                                            .life_fd = life_[0]},
+                      *std::move(sockets));
     absl::StatusOr<std::vector<FoundNode>> found = launcher_->Find();
     EXPECT_THAT(found.status(), IsOk());
     return *std::move(found);
@@ -78,28 +60,27 @@ class NodeLauncherTest : public ::testing::Test {
   void Start(const std::string& script, uint32_t start = 1) {
     ASSERT_THAT(
         launcher_->Start({.name = "node", .command = {"sh", "-c", script}, .environment = {}},
-                         start, {}),
+                         {.start = start}),
         IsOk());
   }
-  ProcessReport Next() {
+  /// The next report, which is one of this kind.
+  template <typename Report>
+  Report Next() {
     for (int i = 0; i < 100 && reports_.empty(); ++i) {
-      for (ProcessReport& report : launcher_->Wait(milliseconds(500), {})) {
+      for (HostReport& report : launcher_->Wait(milliseconds(500), {})) {
         reports_.push_back(std::move(report));
       }
     }
-    if (reports_.empty()) {
-      ADD_FAILURE() << "no report came";
+    if (reports_.empty() || !std::holds_alternative<Report>(reports_.front())) {
+      ADD_FAILURE() << "no such report came";
       return {};
     }
-    ProcessReport report = std::move(reports_.front());
+    Report report = std::get<Report>(std::move(reports_.front()));
     reports_.pop_front();
     return report;
   }
-  void ExpectExit(ExitStatus exit) {
-    const ProcessReport report = Next();
-    EXPECT_EQ(report.kind, Kind::kExited);
-    EXPECT_EQ(report.exit, exit);
-  }
+  pid_t NextPid() { return static_cast<pid_t>(Next<NodeStarted>().pid); }
+  void ExpectExit(ExitStatus exit) { EXPECT_EQ(Next<NodeExited>().exit, exit); }
   std::string Family() { return testing::Family(folder_.File("pids")); }
   std::vector<HeldProcess> FamilyProcesses() {
     return testing::ReadPids(folder_.File("pids"), 4,
@@ -109,40 +90,38 @@ class NodeLauncherTest : public ::testing::Test {
   TempDir folder_;
   int life_[2];
   std::optional<NodeLauncher> launcher_;
-  std::deque<ProcessReport> reports_;
+  std::deque<HostReport> reports_;
 };
 
 TEST_F(NodeLauncherTest, ReportsStartAndExitAndLetsGoWhenReleased) {
   EXPECT_THAT(Succeed(), IsEmpty());
   Start("echo hello; exit 7");
-  const ProcessReport started = Next();
-  EXPECT_EQ(started.kind, Kind::kStarted);
-  EXPECT_GT(started.pid, 0);
-  const ProcessReport exited = Next();
+  const NodeStarted started = Next<NodeStarted>();
+  EXPECT_GT(started.pid, 0u);
+  const NodeExited exited = Next<NodeExited>();
   EXPECT_EQ(exited.pid, started.pid);
   EXPECT_EQ(exited.exit, (ExitStatus{.signal = 0, .code = 7}));
   MUSTER_ASSERT_OK_AND_ASSIGN(std::string log, ReadFile(launcher_->LogPath("node"), 10'000));
   EXPECT_THAT(log, HasSubstr("hello\n"));
-  EXPECT_TRUE(launcher_->attached("node"));
+  EXPECT_TRUE(launcher_->Has("node"));
   const HeldProcess supervisor(Supervisors().at(0));
   EXPECT_TRUE(supervisor.Lives());
   launcher_->Release("node");
   EXPECT_TRUE(supervisor.Ended());
-  EXPECT_FALSE(launcher_->attached("node"));
+  EXPECT_FALSE(launcher_->Has("node"));
   Start("exit 0", 2);
   EXPECT_THAT(Succeed(), ElementsAre(FoundNode{"node", 2, true}));
 }
 
 TEST_F(NodeLauncherTest, CommandThatIsMissing) {
   Succeed();
-  ASSERT_THAT(
-      launcher_->Start({.name = "a", .command = {"/no/such/trainer"}, .environment = {}}, 1, {}),
-      IsOk());
-  const ProcessReport missing = Next();
-  EXPECT_EQ(missing.kind, Kind::kExited);
-  EXPECT_EQ(missing.pid, 0);
+  ASSERT_THAT(launcher_->Start({.name = "a", .command = {"/no/such/trainer"}, .environment = {}},
+                               {.start = 1}),
+              IsOk());
+  const NodeExited missing = Next<NodeExited>();
+  EXPECT_EQ(missing.pid, 0u);
   EXPECT_EQ(missing.exit.code, 127);
-  EXPECT_FALSE(missing.shortage);
+  EXPECT_FALSE(missing.not_started);
 }
 
 TEST_F(NodeLauncherTest, ExitWaitsForSuccessorsUntilItIsReleased) {
@@ -151,7 +130,7 @@ TEST_F(NodeLauncherTest, ExitWaitsForSuccessorsUntilItIsReleased) {
   // Nobody has heard a word of it.
   for (int life = 0; life < 3; ++life) {
     EXPECT_THAT(Succeed(), ElementsAre(FoundNode{"node", 1, true}));
-    EXPECT_GT(Next().pid, 0);
+    EXPECT_GT(NextPid(), 0);
     ExpectExit({.signal = SIGSEGV});
   }
   launcher_->Release("node");
@@ -161,11 +140,11 @@ TEST_F(NodeLauncherTest, ExitWaitsForSuccessorsUntilItIsReleased) {
 TEST_F(NodeLauncherTest, NodeRunsOnAndObeysASuccessor) {
   Succeed();
   Start("sleep 1000");
-  const ProcessReport started = Next();
-  const HeldProcess node(started.pid);
+  const NodeStarted started = Next<NodeStarted>();
+  const HeldProcess node(static_cast<pid_t>(started.pid));
   EXPECT_THAT(Succeed(), ElementsAre(FoundNode{"node", 1, true}));
-  EXPECT_TRUE(launcher_->attached("node"));
-  EXPECT_EQ(Next().pid, started.pid);
+  EXPECT_TRUE(launcher_->Has("node"));
+  EXPECT_EQ(Next<NodeStarted>().pid, started.pid);
   EXPECT_TRUE(node.Lives());
   launcher_->Stop("node", seconds(60));
   ExpectExit({.signal = SIGTERM});
@@ -174,10 +153,10 @@ TEST_F(NodeLauncherTest, NodeRunsOnAndObeysASuccessor) {
 TEST_F(NodeLauncherTest, StopKillsWhatDoesNotEndInTime) {
   Succeed();
   Start(Family());
-  Next();
+  Next<NodeStarted>();
   const std::vector<HeldProcess> family = FamilyProcesses();
   Succeed();
-  Next();
+  Next<NodeStarted>();
   launcher_->Stop("node", milliseconds(10));
   ExpectExit({.signal = SIGKILL});
   for (const HeldProcess& process : family) EXPECT_FALSE(process.Lives()) << "before the report";
@@ -186,11 +165,12 @@ TEST_F(NodeLauncherTest, StopKillsWhatDoesNotEndInTime) {
 TEST_F(NodeLauncherTest, EndOfLifeEndsEverythingExitsIncluded) {
   Succeed();
   Start(Family());
-  Next();
+  Next<NodeStarted>();
   const std::vector<HeldProcess> family = FamilyProcesses();
-  ASSERT_THAT(launcher_->Start({.name = "over", .command = {"true"}, .environment = {}}, 1, {}),
-              IsOk());
-  Next();
+  ASSERT_THAT(
+      launcher_->Start({.name = "over", .command = {"true"}, .environment = {}}, {.start = 1}),
+      IsOk());
+  Next<NodeStarted>();
   ExpectExit({});
   launcher_.reset();
   std::vector<HeldProcess> all;
@@ -204,23 +184,23 @@ TEST_F(NodeLauncherTest, EndOfLifeEndsEverythingExitsIncluded) {
 TEST_F(NodeLauncherTest, DeathOfTheSupervisingProcessTakesTheFamilyAlong) {
   Succeed();
   Start(Family());
-  const ProcessReport started = Next();
+  const NodeStarted started = Next<NodeStarted>();
   const std::vector<HeldProcess> family = FamilyProcesses();
   ASSERT_EQ(::kill(Supervisors().at(0), SIGKILL), 0);
-  const ProcessReport report = Next();
+  const NodeExited report = Next<NodeExited>();
   EXPECT_EQ(report.pid, started.pid);
   EXPECT_EQ(report.exit, (ExitStatus{.signal = SIGKILL}));
   for (const HeldProcess& process : family) EXPECT_FALSE(process.Lives());
-  EXPECT_FALSE(launcher_->attached("node"));
+  EXPECT_FALSE(launcher_->Has("node"));
   EXPECT_THAT(Succeed(), IsEmpty());
 }
 
 TEST_F(NodeLauncherTest, DeathOfAnAdoptedSupervisingProcess) {
   Succeed();
   Start("sleep 1000");
-  const HeldProcess node(Next().pid);
+  const HeldProcess node(NextPid());
   Succeed();
-  Next();
+  Next<NodeStarted>();
   ASSERT_EQ(::kill(Supervisors().at(0), SIGKILL), 0);
   ExpectExit({.signal = SIGKILL});
   EXPECT_FALSE(node.Lives()) << "before the report";
@@ -239,21 +219,21 @@ TEST_F(NodeLauncherTest, DiscardedNodesGo) {
   // What is said and left to itself is obeyed, whether or not its answer came before it went.
   for (uint32_t start = 1; start <= 10; ++start) {
     Start("sleep 1000", start);
-    const HeldProcess node(Next().pid);
+    const HeldProcess node(NextPid());
     const HeldProcess supervisor(Supervisors().at(0));
     const std::vector<FoundNode> found = Succeed();
     ASSERT_EQ(found.size(), 1u);
     launcher_->Discard(found[0]);
     EXPECT_TRUE(node.Ended());
     EXPECT_TRUE(supervisor.Ended());
-    EXPECT_FALSE(launcher_->attached("node"));
+    EXPECT_FALSE(launcher_->Has("node"));
   }
 }
 
 TEST_F(NodeLauncherTest, ControllerThatGoesWithoutReadingIsObeyed) {
   Succeed();
   Start("sleep 1000");
-  const HeldProcess node(Next().pid);
+  const HeldProcess node(NextPid());
   launcher_.reset();
   MUSTER_ASSERT_OK_AND_ASSIGN(const NodeSockets sockets, NodeSockets::Open(folder_.File("nodes")));
   MUSTER_ASSERT_OK_AND_ASSIGN(const int connection, sockets.Connect("node", 1));
@@ -271,18 +251,6 @@ TEST_F(NodeLauncherTest, ControllerThatGoesWithoutReadingIsObeyed) {
   EXPECT_TRUE(node.Ended());
 }
 
-TEST_F(NodeLauncherTest, SlotFileIsMadeAnew) {
-  Succeed();
-  const std::string slot = folder_.File("slot");
-  ASSERT_THAT(WriteFileAtomically(slot, "what a predecessor left"), IsOk());
-  ASSERT_THAT(
-      launcher_->Start({.name = "node", .command = {"true"}, .environment = {}, .slot_file = slot},
-                       1, {}),
-      IsOk());
-  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string bytes, ReadFile(slot, 64 << 10));
-  EXPECT_EQ(bytes, std::string(bytes.size(), '\0'));
-}
-
 TEST_F(NodeLauncherTest, NodesGetNoDescriptorsButTheirOwn) {
   Succeed();
   // Open over an exec, as a library may leave them.
@@ -292,9 +260,9 @@ TEST_F(NodeLauncherTest, NodesGetNoDescriptorsButTheirOwn) {
                                 .command = {"ls", "/proc/self/fd"},
                                 .environment = {},
                                 .inherited_fds = {named.get(), -1}},
-                               1, {}),
+                               {.start = 1}),
               IsOk());
-  Next();
+  Next<NodeStarted>();
   ExpectExit({});
   MUSTER_ASSERT_OK_AND_ASSIGN(const std::string log, ReadFile(launcher_->LogPath("node"), 10'000));
   // 3 is the folder that is listed.

@@ -1,4 +1,4 @@
-#include "scaler/launcher/process_launcher.h"
+#include "scaler/launcher/node_launcher.h"
 
 #include <gmock/gmock.h>
 #include <poll.h>
@@ -18,15 +18,14 @@ namespace {
 using ::testing::HasSubstr;
 using testing::IsOk;
 using testing::TempDir;
-using Kind = ProcessReport::Kind;
 using Process = testing::HeldProcess;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 class ProcessLauncherTest : public ::testing::Test {
  protected:
-  ProcessLauncher MakeLauncher() {
-    return ProcessLauncher({.program = MUSTER_SUPERVISE_PROGRAM, .log_directory = folder_.path()});
+  NodeLauncher MakeLauncher() {
+    return NodeLauncher({.program = MUSTER_SUPERVISE_PROGRAM, .log_directory = folder_.path()});
   }
 
   static NodeCommand Shell(const std::string& script) {
@@ -36,17 +35,20 @@ class ProcessLauncherTest : public ::testing::Test {
             .working_directory = ""};
   }
 
-  static ProcessReport Next(ProcessLauncher* launcher) {
+  /// The next report, which is one of this kind.
+  template <typename Report>
+  static Report Next(NodeLauncher* launcher) {
     for (int i = 0; i < 100; ++i) {
-      std::vector<ProcessReport> reports = launcher->Wait(milliseconds(500), {});
-      if (!reports.empty()) return reports.front();
+      const std::vector<HostReport> reports = launcher->Wait(milliseconds(500), {});
+      if (reports.empty()) continue;
+      if (const Report* report = std::get_if<Report>(&reports.front())) return *report;
+      break;
     }
-    ADD_FAILURE() << "no report came";
+    ADD_FAILURE() << "no such report came";
     return {};
   }
-
   /// The pids that the node writes.
-  std::vector<Process> ReadPids(size_t count, ProcessLauncher* launcher) {
+  std::vector<Process> ReadPids(size_t count, NodeLauncher* launcher) {
     return testing::ReadPids(folder_.File("pids"), count, [launcher] {
       if (launcher != nullptr) {
         launcher->Wait(milliseconds(10), {});
@@ -61,61 +63,58 @@ class ProcessLauncherTest : public ::testing::Test {
 };
 
 TEST_F(ProcessLauncherTest, ReportsStartAndExit) {
-  ProcessLauncher launcher = MakeLauncher();
+  NodeLauncher launcher = MakeLauncher();
   ASSERT_THAT(launcher.Start(Shell("echo hello; echo trouble >&2; exit 7")), IsOk());
-  const ProcessReport started = Next(&launcher);
-  EXPECT_EQ(started.kind, Kind::kStarted);
-  EXPECT_GT(started.pid, 0);
-  const ProcessReport exited = Next(&launcher);
-  EXPECT_EQ(exited.kind, Kind::kExited);
+  const NodeStarted started = Next<NodeStarted>(&launcher);
+  EXPECT_GT(started.pid, 0u);
+  const NodeExited exited = Next<NodeExited>(&launcher);
   EXPECT_EQ(exited.pid, started.pid);
   EXPECT_EQ(exited.exit, (ExitStatus{.signal = 0, .code = 7}));
-  EXPECT_FALSE(launcher.running("node"));
+  EXPECT_FALSE(launcher.Has("node"));
   MUSTER_ASSERT_OK_AND_ASSIGN(std::string log, ReadFile(launcher.LogPath("node"), 10'000));
   EXPECT_THAT(log, HasSubstr("hello\ntrouble\n"));
 }
 
 TEST_F(ProcessLauncherTest, ReportsTheSignal) {
-  ProcessLauncher launcher = MakeLauncher();
+  NodeLauncher launcher = MakeLauncher();
   ASSERT_THAT(launcher.Start(Shell("kill -SEGV $$")), IsOk());
-  Next(&launcher);
-  EXPECT_EQ(Next(&launcher).exit, (ExitStatus{.signal = SIGSEGV}));
+  Next<NodeStarted>(&launcher);
+  EXPECT_EQ(Next<NodeExited>(&launcher).exit, (ExitStatus{.signal = SIGSEGV}));
 }
 
 TEST_F(ProcessLauncherTest, EnvironmentAndFolder) {
-  ProcessLauncher launcher = MakeLauncher();
+  NodeLauncher launcher = MakeLauncher();
   NodeCommand command = Shell("echo $MUSTER_NODE in $(pwd)");
   command.environment["MUSTER_NODE"] = "worker-9";
   command.working_directory = "/usr";
   ASSERT_THAT(launcher.Start(command), IsOk());
-  Next(&launcher);
-  Next(&launcher);
+  Next<NodeStarted>(&launcher);
+  Next<NodeExited>(&launcher);
   MUSTER_ASSERT_OK_AND_ASSIGN(std::string log, ReadFile(launcher.LogPath("node"), 10'000));
   EXPECT_THAT(log, HasSubstr("worker-9 in /usr\n"));
 }
 
 // What is preloaded into a trainer (an allocator, say) is not loaded where it is watched over.
 TEST_F(ProcessLauncherTest, EnvironmentIsNotTheSupervisors) {
-  ProcessLauncher launcher = MakeLauncher();
+  NodeLauncher launcher = MakeLauncher();
   NodeCommand command = Shell(
       "echo own:$TRAINERS_OWN; tr '\\0' '\\n' < /proc/$PPID/environ | grep -x TRAINERS_OWN=yes");
   command.environment["TRAINERS_OWN"] = "yes";
   ASSERT_THAT(launcher.Start(command), IsOk());
-  Next(&launcher);
-  EXPECT_EQ(Next(&launcher).exit.code, 1);  // grep's: nothing is found
+  Next<NodeStarted>(&launcher);
+  EXPECT_EQ(Next<NodeExited>(&launcher).exit.code, 1);  // grep's: nothing is found
   MUSTER_ASSERT_OK_AND_ASSIGN(std::string log, ReadFile(launcher.LogPath("node"), 10'000));
   EXPECT_THAT(log, HasSubstr("own:yes\n"));
 }
 
 TEST_F(ProcessLauncherTest, CommandThatIsMissingOrNotExecutable) {
-  ProcessLauncher launcher = MakeLauncher();
+  NodeLauncher launcher = MakeLauncher();
   ASSERT_THAT(launcher.Start({.name = "a",
                               .command = {"/no/such/trainer"},
                               .environment = {},
                               .working_directory = ""}),
               IsOk());
-  const ProcessReport missing = Next(&launcher);
-  EXPECT_EQ(missing.kind, Kind::kExited);
+  const NodeExited missing = Next<NodeExited>(&launcher);
   EXPECT_EQ(missing.exit.code, 127);
   MUSTER_ASSERT_OK_AND_ASSIGN(std::string log, ReadFile(launcher.LogPath("a"), 10'000));
   EXPECT_THAT(log, HasSubstr("/no/such/trainer"));
@@ -124,66 +123,65 @@ TEST_F(ProcessLauncherTest, CommandThatIsMissingOrNotExecutable) {
   ASSERT_THAT(
       launcher.Start({.name = "b", .command = {data}, .environment = {}, .working_directory = ""}),
       IsOk());
-  const ProcessReport no_program = Next(&launcher);
+  const NodeExited no_program = Next<NodeExited>(&launcher);
   EXPECT_EQ(no_program.exit.code, 126);
-  EXPECT_FALSE(no_program.shortage) << "waiting does not help";
+  EXPECT_FALSE(no_program.not_started) << "waiting does not help";
 }
 
 TEST_F(ProcessLauncherTest, WhatTheMachineWasTooShortForIsTold) {
-  ProcessLauncher launcher = MakeLauncher();
+  NodeLauncher launcher = MakeLauncher();
   NodeCommand command = Shell("exit 0");
   command.environment["DESCRIPTORS_MAX"] = "4";
   ASSERT_THAT(launcher.Start(command), IsOk());
-  const ProcessReport report = Next(&launcher);
-  EXPECT_EQ(report.kind, Kind::kExited);
-  EXPECT_EQ(report.pid, 0);
+  const NodeExited report = Next<NodeExited>(&launcher);
+  EXPECT_EQ(report.pid, 0u);
   EXPECT_EQ(report.exit.code, 126);
-  EXPECT_TRUE(report.shortage);
+  EXPECT_TRUE(report.not_started);
 }
 
 TEST_F(ProcessLauncherTest, StopReachesTheCommandBehindAShell) {
-  ProcessLauncher launcher = MakeLauncher();
+  NodeLauncher launcher = MakeLauncher();
   ASSERT_THAT(launcher.Start(Shell("sleep 1000; true")), IsOk());
-  Next(&launcher);
+  Next<NodeStarted>(&launcher);
   launcher.Stop("node", seconds(60));
-  EXPECT_EQ(Next(&launcher).exit, (ExitStatus{.signal = SIGTERM}));
+  EXPECT_EQ(Next<NodeExited>(&launcher).exit, (ExitStatus{.signal = SIGTERM}));
 }
 
 TEST_F(ProcessLauncherTest, StopKillsWhatDoesNotEndInTime) {
-  ProcessLauncher launcher = MakeLauncher();
+  NodeLauncher launcher = MakeLauncher();
   ASSERT_THAT(launcher.Start(Shell(Family())), IsOk());
-  Next(&launcher);
+  Next<NodeStarted>(&launcher);
   const std::vector<Process> family = ReadPids(4, &launcher);
   launcher.Stop("node", milliseconds(10));
-  EXPECT_EQ(Next(&launcher).exit, (ExitStatus{.signal = SIGKILL}));
+  EXPECT_EQ(Next<NodeExited>(&launcher).exit, (ExitStatus{.signal = SIGKILL}));
   for (const Process& process : family) EXPECT_TRUE(process.Ended());
 }
 
 TEST_F(ProcessLauncherTest, KillEndsAStoppedNode) {
-  ProcessLauncher launcher = MakeLauncher();
+  NodeLauncher launcher = MakeLauncher();
   ASSERT_THAT(launcher.Start(Shell("sleep 1000")), IsOk());
-  const ProcessReport started = Next(&launcher);
-  ASSERT_EQ(::kill(started.pid, SIGSTOP), 0);
+  const NodeStarted started = Next<NodeStarted>(&launcher);
+  ASSERT_EQ(::kill(static_cast<pid_t>(started.pid), SIGSTOP), 0);
   launcher.Kill("node");
-  EXPECT_EQ(Next(&launcher).exit, (ExitStatus{.signal = SIGKILL}));
+  EXPECT_EQ(Next<NodeExited>(&launcher).exit, (ExitStatus{.signal = SIGKILL}));
 }
 
 TEST_F(ProcessLauncherTest, ExitOfTheNodeTakesItsFamilyAlong) {
-  ProcessLauncher launcher = MakeLauncher();
+  NodeLauncher launcher = MakeLauncher();
   ASSERT_THAT(launcher.Start(Shell(Family())), IsOk());
-  const ProcessReport started = Next(&launcher);
+  const NodeStarted started = Next<NodeStarted>(&launcher);
   const std::vector<Process> family = ReadPids(4, &launcher);
-  ASSERT_EQ(::kill(started.pid, SIGKILL), 0);
-  EXPECT_EQ(Next(&launcher).exit, (ExitStatus{.signal = SIGKILL}));
+  ASSERT_EQ(::kill(static_cast<pid_t>(started.pid), SIGKILL), 0);
+  EXPECT_EQ(Next<NodeExited>(&launcher).exit, (ExitStatus{.signal = SIGKILL}));
   for (const Process& process : family) EXPECT_TRUE(process.Ended());
 }
 
 TEST_F(ProcessLauncherTest, DestructorLeavesNothing) {
   std::vector<Process> family;
   {
-    ProcessLauncher launcher = MakeLauncher();
+    NodeLauncher launcher = MakeLauncher();
     ASSERT_THAT(launcher.Start(Shell(Family())), IsOk());
-    Next(&launcher);
+    Next<NodeStarted>(&launcher);
     family = ReadPids(4, &launcher);
   }
   for (const Process& process : family) EXPECT_TRUE(process.Ended());
@@ -191,15 +189,14 @@ TEST_F(ProcessLauncherTest, DestructorLeavesNothing) {
 }
 
 TEST_F(ProcessLauncherTest, DeathOfTheSupervisingProcessTakesTheFamilyAlong) {
-  ProcessLauncher launcher = MakeLauncher();
+  NodeLauncher launcher = MakeLauncher();
   ASSERT_THAT(launcher.Start(Shell(Family())), IsOk());
-  Next(&launcher);
+  Next<NodeStarted>(&launcher);
   const std::vector<Process> family = ReadPids(4, &launcher);
   const std::vector<pid_t> supervisors = testing::Supervisors();
   ASSERT_EQ(supervisors.size(), 1u);
   ASSERT_EQ(::kill(supervisors[0], SIGKILL), 0);
-  const ProcessReport report = Next(&launcher);
-  EXPECT_EQ(report.kind, Kind::kExited);
+  const NodeExited report = Next<NodeExited>(&launcher);
   EXPECT_EQ(report.exit, (ExitStatus{.signal = SIGKILL}));
   for (const Process& process : family) EXPECT_TRUE(process.Ended());
 }
@@ -227,9 +224,9 @@ TEST_F(ProcessLauncherTest, SigkillOfTheLauncherLeavesNoOrphan) {
 class ScalerLauncherTest : public ProcessLauncherTest {
  protected:
   ScalerLauncherTest() {
-    launcher_.emplace(ProcessLauncher::Options{.program = MUSTER_SUPERVISE_PROGRAM,
-                                               .log_directory = folder_.path(),
-                                               .spare_supervisors = true});
+    launcher_.emplace(NodeLauncher::Options{.program = MUSTER_SUPERVISE_PROGRAM,
+                                            .log_directory = folder_.path(),
+                                            .spare_supervisors = true});
     EXPECT_EQ(::pipe2(life_, O_CLOEXEC), 0);
   }
   ~ScalerLauncherTest() override {
@@ -250,19 +247,18 @@ class ScalerLauncherTest : public ProcessLauncherTest {
                           .inherited_fds = {life_[0]},
                           .keep_descendants = true}),
         IsOk());
-    return Next(&*launcher_).pid;
+    return static_cast<pid_t>(Next<NodeStarted>(&*launcher_).pid);
   }
 
   int life_[2];
-  std::optional<ProcessLauncher> launcher_;
+  std::optional<NodeLauncher> launcher_;
 };
 
 TEST_F(ScalerLauncherTest, NodesOutliveTheScaler) {
   const pid_t scaler = StartScaler();
   const std::vector<Process> family = ReadPids(4, &*launcher_);
   ASSERT_EQ(::kill(scaler, SIGKILL), 0);
-  const ProcessReport report = Next(&*launcher_);
-  EXPECT_EQ(report.kind, Kind::kExited);
+  const NodeExited report = Next<NodeExited>(&*launcher_);
   EXPECT_EQ(report.exit, (ExitStatus{.signal = SIGKILL}));
   launcher_->Sweep();
   for (const Process& process : family) EXPECT_TRUE(process.Lives());
@@ -279,7 +275,7 @@ TEST_F(ScalerLauncherTest, NodesOutliveTheScalersSupervisingProcess) {
   }
   ASSERT_GT(of_scaler, 0);
   ASSERT_EQ(::kill(of_scaler, SIGKILL), 0);
-  EXPECT_EQ(Next(&*launcher_).exit, (ExitStatus{.signal = SIGKILL}));
+  EXPECT_EQ(Next<NodeExited>(&*launcher_).exit, (ExitStatus{.signal = SIGKILL}));
   EXPECT_TRUE(scaler.Ended()) << "before another may be started";
   launcher_->Sweep();
   for (const Process& process : family) EXPECT_TRUE(process.Lives());
@@ -289,7 +285,7 @@ TEST_F(ScalerLauncherTest, SweepKillsWhatAKilledSupervisingProcessLeft) {
   const pid_t scaler = StartScaler();
   const std::vector<Process> family = ReadPids(4, &*launcher_);
   ASSERT_EQ(::kill(scaler, SIGKILL), 0);
-  Next(&*launcher_);
+  Next<NodeExited>(&*launcher_);
   const std::vector<pid_t> supervisors = testing::Supervisors();
   ASSERT_EQ(supervisors.size(), 1u);
   const Process supervisor(supervisors[0]);

@@ -7,7 +7,6 @@
 
 #include "base/status.h"
 #include "scaler/launcher/node_launcher.h"
-#include "scaler/launcher/process_launcher.h"
 #include "scaler/launcher/supervise.h"
 
 namespace {
@@ -24,29 +23,29 @@ int Supervise(const std::vector<std::string>& arguments) {
 }
 
 int Launch(const std::vector<std::string>& arguments) {
-  muster::ProcessLauncher launcher({.program = kSelf, .log_directory = arguments[0]});
+  muster::NodeLauncher launcher({.program = kSelf, .log_directory = arguments[0]});
   absl::Status started = launcher.Start(
       {.name = "node", .command = {arguments.begin() + 1, arguments.end()}, .environment = {}});
   if (!started.ok()) return 1;
   while (true) {
-    for (const muster::ProcessReport& report : launcher.Wait(std::chrono::hours(1), {})) {
-      fmt::print("{}\n", report.pid);
+    for (const muster::HostReport& report : launcher.Wait(std::chrono::hours(1), {})) {
+      std::visit([](const auto& event) { fmt::print("{}\n", event.pid); }, report);
       std::fflush(stdout);
     }
   }
 }
 
 int Keep(const std::vector<std::string>& arguments) {
-  absl::StatusOr<muster::scaler::NodeLauncher> launcher =
-      muster::scaler::NodeLauncher::Open({.program = kSelf,
-                                          .log_directory = arguments[1],
-                                          .socket_directory = arguments[2],
-                                          .life_fd = std::atoi(arguments[0].c_str())});
-  if (!launcher.ok() || !launcher->Find().ok()) return 1;
+  absl::StatusOr<muster::NodeSockets> sockets = muster::NodeSockets::Open(arguments[2]);
+  if (!sockets.ok()) return 1;
+  muster::NodeLauncher launcher(
+      {.program = kSelf, .log_directory = arguments[1], .life_fd = std::atoi(arguments[0].c_str())},
+      *std::move(sockets));
+  if (!launcher.Find().ok()) return 1;
   const muster::NodeCommand command{
       .name = "node", .command = {arguments.begin() + 3, arguments.end()}, .environment = {}};
-  if (!launcher->attached("node") && !launcher->Start(command, 1, {}).ok()) return 1;
-  while (true) launcher->Wait(std::chrono::hours(1), {});
+  if (!launcher.Has("node") && !launcher.Start(command, {.start = 1}).ok()) return 1;
+  while (true) launcher.Wait(std::chrono::hours(1), {});
 }
 
 }  // namespace

@@ -200,7 +200,7 @@ TEST(JobSensorTest, AReadingOfALifeBeforeIsNotTaken) {
   SensedJob job;
   job.Seconds(2);
   job.Restart("worker-0");
-  NodeReading late{.node = "worker-0", .start = 1, .cpu = seconds(100)};
+  NodeReading late{.node = "worker-0", .start = 1, .usage = {.cpu = seconds(100)}};
   job.now += seconds(1);
   job.sensor.OnReading({late}, job.now, job.wall);
   EXPECT_THAT(NodeIn(job.sensor.View(job.kept, job.now), "worker-0").samples, IsEmpty());
@@ -428,7 +428,7 @@ TEST(JobSensorTest, FiguresOfTheDashboard) {
   EXPECT_FALSE(job.sensor.UsageOf("worker-9").has_value());
   // Two cores that wait at once are two seconds a second for the kernel.
   for (int i = 0; i < 5; ++i) {
-    job.readings["worker-0"].throttled += seconds(2);
+    job.readings["worker-0"].usage.throttled += seconds(2);
     job.Second();
   }
   EXPECT_EQ(job.sensor.UsageOf("worker-0")->throttled_ratio, 1);

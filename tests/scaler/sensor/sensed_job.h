@@ -99,8 +99,8 @@ class SensedJob {
       NodeReading& reading = readings[node.name];
       reading.node = node.name;
       reading.start = node.starts;
-      reading.cpu += std::chrono::milliseconds(500);
-      reading.memory_bytes = 100;
+      reading.usage.cpu += std::chrono::milliseconds(500);
+      reading.usage.memory_bytes = 100;
       round.push_back(reading);
     }
     wall += std::chrono::seconds(1);

@@ -6,8 +6,8 @@
 #include <limits>
 #include <thread>
 
-#include "base/file.h"
 #include "tests/scaler/admin/small_master.h"
+#include "tests/scaler/service/fake_host.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -75,18 +75,19 @@ class LiveJobApiTest : public ::testing::Test {
     picture.job.master_reachable = true;
     picture.nodes.nodes = {{.name = "ps-0"}, {.name = "worker-0"}};
     board_.Hang(std::move(picture));
-    api_.emplace(LiveJobApi::Options{.log_directory = folder_.path(), .order_deadline = kPatience},
-                 &board_, log_.get(), master_.get(), &calls_, &*taker_);
+    api_.emplace(LiveJobApi::Options{.host = &host_, .order_deadline = kPatience}, &board_,
+                 log_.get(), master_.get(), &calls_, &*taker_);
   }
   ~LiveJobApiTest() override {
     over_ = true;
     owner_.join();
   }
 
-  testing::TempDir folder_;
+  muster::testing::TempDir folder_;
   const SystemClock clock_;
   muster::testing::SmallMaster server_{3};
   const std::unique_ptr<AdminClient> master_ = server_.Client({"id-1", "flights"}, WhenAway::kFail);
+  testing::FakeHost host_;
   std::unique_ptr<EventLog> log_;
   std::optional<RecordingTaker> taker_;
   PictureBoard board_;
@@ -149,7 +150,7 @@ TEST_F(LiveJobApiTest, LogsAreOfNodesThatThereAre) {
   EXPECT_THAT(api_->Logs("../secret", {}).status(),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("there is no node")));
   EXPECT_TRUE(api_->Logs("ps-0", {})->lines.empty()) << "not started yet";
-  ASSERT_THAT(WriteFileAtomically(folder_.File("ps-0.log"), "one\n\xff two\n"), IsOk());
+  host_.logs["ps-0"] = {"one", "\xff two"};
   const rest::LogChunk chunk = api_->Logs("ps-0", {.offset = std::nullopt, .lines = 9}).value();
   EXPECT_THAT(chunk.lines, ElementsAre("one", "? two"));
   EXPECT_EQ(chunk.next_offset, 10u);

@@ -13,7 +13,7 @@
 
 #include "base/file.h"
 #include "scaler/admin/admin_client.h"
-#include "scaler/launcher/process_tree.h"
+#include "scaler/launcher/local_host.h"
 #include "scaler/service/scaler_main.h"
 #include "tests/scaler/admin/small_master.h"
 #include "tests/support/status_matchers.h"
@@ -36,16 +36,10 @@ class ScalerFixture : public ::testing::Test {
     options_.master_address = master_.address();
     options_.servers = 1;
     options_.workers = 1;
-    options_.program = MUSTER_SUPERVISE_PROGRAM;
     options_.token_file = master_.token_file();
     options_.directory = folder_.File("scaler");
     options_.history_directory = folder_.File("scaler/history");
-    options_.log_directory = folder_.File("logs");
-    options_.socket_directory = folder_.File("nodes");
-    options_.command_of = [this](const std::string& node, NodeRole role) {
-      return CommandOf(node, role);
-    };
-    options_.life_fd = life_[0];
+    options_.open_host = [this] { return OpenHost(run_id_); };
     options_.beat_fd = beat_fd_;
     options_.keeper.restarts = {.crash_loop_exits = 3, .backoff_initial = milliseconds(1)};
     options_.keeper.finish_wait = milliseconds(1);
@@ -57,6 +51,16 @@ class ScalerFixture : public ::testing::Test {
     ::close(beat_fd_);
   }
 
+  absl::StatusOr<std::unique_ptr<LocalHost>> OpenHost(const std::string& run_id) {
+    return LocalHost::Open({.program = MUSTER_SUPERVISE_PROGRAM,
+                            .log_directory = folder_.File("logs"),
+                            .life_fd = life_[0],
+                            .socket_directory = folder_.File("nodes"),
+                            .run_id = run_id,
+                            .command_of = [this](const std::string& node, NodeRole role) {
+                              return CommandOf(node, role);
+                            }});
+  }
   NodeCommand CommandOf(const std::string& node, NodeRole role) {
     const std::string script = role == NodeRole::kWorker ? worker_ : server_script_;
     return {.name = node,

@@ -94,16 +94,11 @@ TEST_F(ScalerMainTest, KilledWhileNobodyLookedIsReportedAndStartedOnce) {
 TEST_F(ScalerMainTest, WhatRunsIsFoundWithoutThePlan) {
   {
     // A former scaler: it has added a worker, and is killed.
-    MUSTER_ASSERT_OK_AND_ASSIGN(NodeLauncher launcher,
-                                NodeLauncher::Open({.program = options_.program,
-                                                    .log_directory = options_.log_directory,
-                                                    .socket_directory = options_.socket_directory,
-                                                    .life_fd = options_.life_fd}));
-    MUSTER_ASSERT_OK_AND_ASSIGN(const std::vector<FoundNode> found, launcher.Find());
+    MUSTER_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<LocalHost> host, OpenHost(""));
+    MUSTER_ASSERT_OK_AND_ASSIGN(const std::vector<FoundNode> found, host->Find());
     ASSERT_TRUE(found.empty());
-    ASSERT_THAT(launcher.Start(CommandOf("worker-1", NodeRole::kWorker), 3, {}), IsOk());
-    for (int i = 0; i < 2'000 && launcher.Wait(milliseconds(10), {}).empty(); ++i) {
-    }
+    ASSERT_THAT(host->Start({.node = "worker-1", .role = NodeRole::kWorker, .start = 3}), IsOk());
+    for (int i = 0; i < 2'000 && host->TakeReports().empty(); ++i) ::poll(nullptr, 0, 10);
   }
   ASSERT_THAT(MakeDirectories(options_.directory), IsOk());
   ASSERT_THAT(WriteFileAtomically(options_.directory + "/plan.json", "{\"run_id\": "), IsOk());
