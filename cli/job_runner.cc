@@ -16,7 +16,7 @@
 #include "cli/scaler_link.h"
 #include "scaler/decision/log/event_file.h"
 #include "scaler/decision/log/event_log.h"
-#include "scaler/launcher/log_file.h"
+#include "scaler/launcher/log_reader.h"
 #include "scaler/service/plan_file.h"
 
 namespace muster {

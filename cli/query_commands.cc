@@ -16,7 +16,6 @@
 #include "cli/text_output.h"
 #include "scaler/admin/admin_client.h"
 #include "scaler/admin/shard_id.h"
-#include "scaler/launcher/log_file.h"
 #include "scaler/launcher/log_reader.h"
 
 namespace muster {

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "scaler/launcher/descriptors.h"
 
 namespace muster {
 
@@ -21,31 +22,22 @@ class RotatingLog {
  public:
   /// Opens `path` for appending. Errors name the path.
   static absl::StatusOr<RotatingLog> Open(std::string path, uint64_t bytes_max);
-  RotatingLog(RotatingLog&& other) noexcept;
-  RotatingLog& operator=(RotatingLog&& other) noexcept;
-  ~RotatingLog();
 
   /// Appends. What cannot be written (disk full) is dropped: a log must never stop the node.
   void Write(std::string_view bytes);
 
  private:
-  RotatingLog(std::string path, uint64_t bytes_max, int fd, uint64_t bytes)
-      : path_(std::move(path)), bytes_max_(bytes_max), fd_(fd), bytes_(bytes) {}
+  RotatingLog(std::string path, uint64_t bytes_max, OwnedFd fd, uint64_t bytes)
+      : path_(std::move(path)), bytes_max_(bytes_max), fd_(std::move(fd)), bytes_(bytes) {}
   void Rotate();
 
   std::string path_;
   uint64_t bytes_max_ = 0;
-  int fd_ = -1;
+  OwnedFd fd_;
   uint64_t bytes_ = 0;
 };
 
-/// The last `lines` lines of the file, at most `bytes_max` bytes of them (a longer line loses its
-/// beginning); "" when the file is empty. NotFound when there is none.
-absl::StatusOr<std::string> ReadLastLines(const std::string& path, uint32_t lines,
-                                          uint64_t bytes_max);
-
-/// As above, of the node's last process alone and without muster's own marks: what a root cause
-/// quotes. "" when there is nothing.
-std::string LastWords(const std::string& path, uint32_t lines, uint64_t bytes_max);
+/// How many bytes RotatingLog has noted that came before its present file; 0 when nothing is noted.
+uint64_t ReadLogBase(const std::string& path);
 
 }  // namespace muster

@@ -1,36 +1,36 @@
 #include "scaler/launcher/log_reader.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <string_view>
 
-#include "absl/cleanup/cleanup.h"
-#include "base/file.h"
 #include "base/status.h"
+#include "scaler/launcher/log_file.h"
 
 namespace muster {
 namespace {
+
+/// How much of muster's own may come after a node's last words: the stacks of all its threads.
+constexpr uint64_t kAsideBytes = 512 << 10;
 
 /// A reader that meets so many rotations in a row takes what it has.
 constexpr int kReadTries = 4;
 
 /// One of the two files, open.
 struct LogFile {
-  int fd = -1;
+  OwnedFd fd;
   uint64_t inode = 0;
   uint64_t bytes = 0;
 };
 
 LogFile OpenLog(const std::string& path) {
-  LogFile file{.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  LogFile file{.fd = OwnedFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC))};
   struct stat info;
-  if (file.fd < 0 || ::fstat(file.fd, &info) != 0) return file;
+  if (file.fd.get() < 0 || ::fstat(file.fd.get(), &info) != 0) return file;
   file.inode = info.st_ino;
   file.bytes = static_cast<uint64_t>(info.st_size);
   return file;
@@ -42,7 +42,7 @@ void AppendBytes(const LogFile& file, uint64_t begin, uint64_t bytes, std::strin
   text->resize(before + bytes);
   size_t filled = 0;
   while (filled < bytes) {
-    const ssize_t got = ::pread(file.fd, text->data() + before + filled, bytes - filled,
+    const ssize_t got = ::pread(file.fd.get(), text->data() + before + filled, bytes - filled,
                                 static_cast<off_t>(begin + filled));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
@@ -60,10 +60,8 @@ struct LogView {
 
   uint64_t oldest() const { return base - std::min(base, older.bytes); }
   uint64_t end() const { return base + present.bytes; }
-  void Close() const {
-    ::close(older.fd);
-    ::close(present.fd);
-  }
+  bool exists() const { return present.fd.get() >= 0 || older.fd.get() >= 0; }
+  uint64_t kept() const { return end() - oldest(); }
   std::string Read(uint64_t begin, uint64_t bytes_max) const {
     std::string text;
     const uint64_t stop = std::min(end(), begin + bytes_max);
@@ -76,18 +74,40 @@ struct LogView {
   }
 };
 
-/// The caller closes both files.
 LogView OpenView(const std::string& path) {
   LogView view;
   for (int tries = 0; tries < kReadTries; ++tries) {
     view = {.older = OpenLog(path + ".1"), .present = OpenLog(path), .base = ReadLogBase(path)};
     struct stat now;
     const bool rotated = ::stat(path.c_str(), &now) == 0 && now.st_ino != view.present.inode;
-    if (tries + 1 == kReadTries || (!rotated && view.base == ReadLogBase(path))) break;
-    view.Close();
+    if (!rotated && view.base == ReadLogBase(path)) break;
   }
-  if (view.older.fd >= 0 && view.base == 0) view.base = view.older.bytes;
+  if (view.older.fd.get() >= 0 && view.base == 0) view.base = view.older.bytes;
   return view;
+}
+
+/// The position in `text` at which its last `lines` lines begin.
+size_t LastLinesBegin(std::string_view text, uint32_t lines) {
+  if (lines == 0) return text.size();
+  size_t end = text.size();
+  if (end > 0 && text[end - 1] == '\n') --end;
+  for (uint32_t i = 0; i < lines; ++i) {
+    const size_t newline = end == 0 ? std::string_view::npos : text.rfind('\n', end - 1);
+    if (newline == std::string_view::npos) return 0;
+    end = newline;
+  }
+  return end + 1;
+}
+
+std::string WithoutAsides(std::string_view text) {
+  std::string kept;
+  while (!text.empty()) {
+    const size_t newline = text.find('\n');
+    const size_t end = newline == std::string_view::npos ? text.size() : newline + 1;
+    if (!text.starts_with(kLogAside)) kept += text.substr(0, end);
+    text.remove_prefix(end);
+  }
+  return kept;
 }
 
 void SplitLines(std::string_view text, LogPiece* piece, uint32_t lines_max) {
@@ -115,8 +135,7 @@ LogPiece ReadForward(const LogView& view, uint64_t offset, const LogQuestion& qu
 
 LogPiece ReadTail(const LogView& view, const LogQuestion& question) {
   LogPiece piece;
-  const uint64_t kept = view.end() - view.oldest();
-  uint64_t begin = view.end() - std::min(kept, question.bytes_max);
+  uint64_t begin = view.end() - std::min(view.kept(), question.bytes_max);
   std::string text = view.Read(begin, question.bytes_max);
   if (begin > view.oldest()) {
     const size_t newline = text.find('\n');
@@ -125,11 +144,7 @@ LogPiece ReadTail(const LogView& view, const LogQuestion& question) {
     begin += cut;
   }
   text.resize(text.rfind('\n') + 1);
-  size_t at = text.size();
-  for (uint32_t i = 0; i < question.lines && at > 0; ++i) {
-    const size_t newline = at < 2 ? std::string::npos : text.rfind('\n', at - 2);
-    at = newline == std::string::npos ? 0 : newline + 1;
-  }
+  const size_t at = LastLinesBegin(text, question.lines);
   piece.offset = piece.next_offset = begin + at;
   SplitLines(std::string_view(text).substr(at), &piece, question.lines);
   return piece;
@@ -137,36 +152,12 @@ LogPiece ReadTail(const LogView& view, const LogQuestion& question) {
 
 }  // namespace
 
-std::string LogBasePath(const std::string& path) {
-  return path + ".base";
-}
-
-uint64_t ReadLogBase(const std::string& path) {
-  const std::string text = ReadFile(LogBasePath(path), 64).value_or("");
-  uint64_t bytes = 0;
-  std::from_chars(text.data(), text.data() + text.size(), bytes);
-  return bytes;
-}
-
-void WriteLogBase(const std::string& path, uint64_t bytes) {
-  const std::string fresh = LogBasePath(path) + ".new";
-  const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return;
-  const std::string text = std::to_string(bytes) + "\n";
-  const bool written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  ::close(fd);
-  if (!written || ::rename(fresh.c_str(), LogBasePath(path).c_str()) != 0) RemoveFile(fresh);
-}
-
 LogFollower::LogFollower(std::string path) : path_(std::move(path)) {
-  const LogView view = OpenView(path_);
-  position_ = view.end();
-  view.Close();
+  position_ = OpenView(path_).end();
 }
 
 std::string LogFollower::Next(uint64_t bytes_max) {
   const LogView view = OpenView(path_);
-  absl::Cleanup close_files = [&view] { view.Close(); };
   position_ = std::max(position_, view.oldest());
   // Shorter than it was: somebody made it anew.
   if (position_ > view.end()) position_ = view.oldest();
@@ -177,12 +168,35 @@ std::string LogFollower::Next(uint64_t bytes_max) {
 
 absl::StatusOr<LogPiece> ReadLog(const std::string& path, const LogQuestion& question) {
   const LogView view = OpenView(path);
-  absl::Cleanup close_files = [&view] { view.Close(); };
-  if (view.present.fd < 0 && view.older.fd < 0) {
-    return absl::NotFoundError(fmt::format("there is no log {}", path));
-  }
+  if (!view.exists()) return absl::NotFoundError(fmt::format("there is no log {}", path));
   return question.offset.has_value() ? ReadForward(view, *question.offset, question)
                                      : ReadTail(view, question);
+}
+
+absl::StatusOr<std::string> ReadLastLines(const std::string& path, uint32_t lines,
+                                          uint64_t bytes_max) {
+  const LogView view = OpenView(path);
+  if (!view.exists()) return absl::NotFoundError(fmt::format("there is no log {}", path));
+  const std::string text = view.Read(view.end() - std::min(view.kept(), bytes_max), bytes_max);
+  return text.substr(LastLinesBegin(text, lines));
+}
+
+std::string LastWords(const std::string& path, uint32_t lines, uint64_t bytes_max) {
+  absl::StatusOr<std::string> text = ReadLastLines(path, UINT32_MAX, bytes_max + kAsideBytes);
+  if (!text.ok()) return "";
+  std::string_view words = *text;
+  // The newest mark at the beginning of a line starts the last process's part.
+  size_t mark = words.rfind(kLogMark);
+  while (mark != std::string_view::npos && mark > 0 && words[mark - 1] != '\n') {
+    mark = words.rfind(kLogMark, mark - 1);
+  }
+  if (mark != std::string_view::npos) {
+    const size_t newline = words.find('\n', mark);
+    words = newline == std::string_view::npos ? "" : words.substr(newline + 1);
+  }
+  std::string own = WithoutAsides(words);
+  if (own.size() > bytes_max) own.erase(0, own.size() - bytes_max);
+  return own.substr(LastLinesBegin(own, lines));
 }
 
 }  // namespace muster

@@ -13,6 +13,15 @@ namespace muster {
 /// when there is no log.
 absl::StatusOr<LogPiece> ReadLog(const std::string& path, const LogQuestion& question);
 
+/// The last `lines` lines of a log, unfinished ones too, at most `bytes_max` bytes of them (a
+/// longer line loses its beginning); "" when the file is empty. NotFound when there is none.
+absl::StatusOr<std::string> ReadLastLines(const std::string& path, uint32_t lines,
+                                          uint64_t bytes_max);
+
+/// As above, of the node's last process alone and without muster's own marks: what a root cause
+/// quotes. "" when there is nothing.
+std::string LastWords(const std::string& path, uint32_t lines, uint64_t bytes_max);
+
 /// What is appended to a RotatingLog, unfinished lines too, over its rotation. Reads nothing twice.
 /// Not thread-safe.
 class LogFollower {
@@ -26,12 +35,5 @@ class LogFollower {
   std::string path_;
   uint64_t position_ = 0;  // in all that the node ever wrote
 };
-
-/// Where RotatingLog notes how many bytes came before its present file.
-std::string LogBasePath(const std::string& path);
-/// 0 when nothing is noted.
-uint64_t ReadLogBase(const std::string& path);
-/// What cannot be written is not noted: offsets then begin anew.
-void WriteLogBase(const std::string& path, uint64_t bytes);
 
 }  // namespace muster

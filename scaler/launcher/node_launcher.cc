@@ -15,7 +15,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "scaler/launcher/log_file.h"
+#include "scaler/launcher/log_reader.h"
 
 namespace muster {
 namespace {

@@ -46,51 +46,5 @@ TEST(LogFileTest, ErrorNamesThePath) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("/does/not/exist.log")));
 }
 
-TEST(LogFileTest, LastLines) {
-  struct Case {
-    const char* text;
-    uint32_t lines;
-    const char* expected;
-  };
-  const Case cases[] = {
-      {"", 3, ""},
-      {"one", 3, "one"},
-      {"a\nb\nc\n", 2, "b\nc\n"},
-      {"a\nb\nc", 2, "b\nc"},
-      {"a\nb\n", 9, "a\nb\n"},
-      {"a\n\n\n", 2, "\n\n"},
-      {"a\nb\n", 0, ""},
-  };
-  TempDir folder;
-  for (const Case& c : cases) {
-    ASSERT_THAT(WriteFileAtomically(folder.File("log"), c.text), IsOk());
-    MUSTER_ASSERT_OK_AND_ASSIGN(std::string got, ReadLastLines(folder.File("log"), c.lines, 100));
-    EXPECT_EQ(got, c.expected) << c.text;
-  }
-  ASSERT_THAT(WriteFileAtomically(folder.File("log"), "0123456789"), IsOk());
-  MUSTER_ASSERT_OK_AND_ASSIGN(std::string cut, ReadLastLines(folder.File("log"), 1, 4));
-  EXPECT_EQ(cut, "6789");
-}
-
-TEST(LogFileTest, LastWordsAreOfTheLastProcessAlone) {
-  TempDir folder;
-  const std::string path = folder.File("log");
-  ASSERT_THAT(WriteFileAtomically(path,
-                                  "--- muster: worker-0 started, pid 1\nold words\n"
-                                  "--- muster: worker-0 started, pid 2\nnew --- muster: words\n"
-                                  "the end\n"),
-              IsOk());
-  EXPECT_EQ(LastWords(path, 10, 4096), "new --- muster: words\nthe end\n");
-  EXPECT_EQ(LastWords(path, 1, 4096), "the end\n");
-  ASSERT_THAT(WriteFileAtomically(path, "old\n--- muster: worker-0 started, pid 3\n"), IsOk());
-  EXPECT_EQ(LastWords(path, 10, 4096), "");
-  std::string text = "--- muster: worker-0 started, pid 4\nthe end\n";
-  for (int i = 0; i < 1000; ++i) text += "... muster: #1 main\n";
-  ASSERT_THAT(WriteFileAtomically(path, text + "at last"), IsOk());
-  EXPECT_EQ(LastWords(path, 10, 4096), "the end\nat last");
-  EXPECT_EQ(LastWords(path, 10, 7), "at last");
-  EXPECT_EQ(LastWords(folder.File("none"), 10, 4096), "");
-}
-
 }  // namespace
 }  // namespace muster

@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "scaler/launcher/local_host.h"
-#include "scaler/launcher/log_file.h"
+#include "scaler/launcher/log_reader.h"
 #include "scaler/launcher/spawn.h"
 #include "scaler/launcher/supervise.h"
 #include "tests/scaler/launcher/held_process.h"
