@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <concepts>
 
 #include "base/status.h"
 #include "scaler/launcher/supervise.h"
@@ -9,49 +10,63 @@
 namespace muster {
 namespace {
 
-absl::StatusOr<int64_t> ParseNumber(const std::string& flag, const std::string& text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    return absl::InvalidArgumentError(fmt::format("supervise: {} {}: not a number", flag, text));
-  }
+/// Every flag that has a value, and where that is: for writing and for reading.
+template <typename Visit, typename Options>
+void EachFlag(Options& options, Visit visit) {
+  visit("--name", options.name);
+  visit("--control-fd", options.control_fd);
+  visit("--listen-fd", options.listen_fd);
+  visit("--node-start", options.start);
+  visit("--life-fd", options.life_fd);
+  visit("--held-fd", options.held_fd);
+  visit("--pass-fds", options.pass_fds);
+  visit("--cgroup-fds", options.cgroup_fds);
+  visit("--memory-limit", options.memory_limit_bytes);
+  visit("--parent-pid", options.parent_pid);
+  visit("--log", options.log_path);
+  visit("--log-bytes", options.log_bytes_max);
+  visit("--cwd", options.working_directory);
+  visit("--stop-timeout-ms", options.stop_timeout);
+}
+
+std::string TextOf(const std::string& value) {
   return value;
 }
-
-absl::StatusOr<std::vector<int>> ParseDescriptors(const std::string& flag,
-                                                  const std::string& text) {
-  std::vector<int> fds;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    MUSTER_ASSIGN_OR_RETURN(const int64_t fd, ParseNumber(flag, text.substr(begin, end - begin)));
-    fds.push_back(static_cast<int>(fd));
-    begin = end + 1;
-  }
-  return fds;
+std::string TextOf(std::integral auto value) {
+  return std::to_string(value);
+}
+std::string TextOf(const std::vector<int>& value) {
+  return fmt::format("{}", fmt::join(value, ","));
+}
+std::string TextOf(std::chrono::milliseconds value) {
+  return std::to_string(value.count());
 }
 
-absl::Status SetNumber(const std::string& flag, int64_t number, SuperviseOptions* options) {
-  if (flag == "--control-fd") {
-    options->control_fd = static_cast<int>(number);
-  } else if (flag == "--listen-fd") {
-    options->listen_fd = static_cast<int>(number);
-  } else if (flag == "--node-start") {
-    options->start = static_cast<uint32_t>(number);
-  } else if (flag == "--life-fd") {
-    options->life_fd = static_cast<int>(number);
-  } else if (flag == "--held-fd") {
-    options->held_fd = static_cast<int>(number);
-  } else if (flag == "--parent-pid") {
-    options->parent_pid = static_cast<pid_t>(number);
-  } else if (flag == "--memory-limit") {
-    options->memory_limit_bytes = static_cast<uint64_t>(number);
-  } else if (flag == "--log-bytes") {
-    options->log_bytes_max = static_cast<uint64_t>(number);
-  } else if (flag == "--stop-timeout-ms") {
-    options->stop_timeout = std::chrono::milliseconds(number);
-  } else {
-    return absl::InvalidArgumentError(fmt::format("supervise: unknown flag {}", flag));
+absl::Status ParseFlag(const std::string&, const std::string& text, std::string* value) {
+  *value = text;
+  return absl::OkStatus();
+}
+absl::Status ParseFlag(const std::string& flag, const std::string& text,
+                       std::integral auto* value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  if (error == std::errc() && end == text.data() + text.size()) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format("supervise: {} {}: not a number", flag, text));
+}
+absl::Status ParseFlag(const std::string& flag, const std::string& text, std::vector<int>* value) {
+  value->clear();
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    MUSTER_RETURN_IF_ERROR(
+        ParseFlag(flag, text.substr(begin, end - begin), &value->emplace_back()));
+    begin = end + 1;
   }
+  return absl::OkStatus();
+}
+absl::Status ParseFlag(const std::string& flag, const std::string& text,
+                       std::chrono::milliseconds* value) {
+  int64_t count = 0;
+  MUSTER_RETURN_IF_ERROR(ParseFlag(flag, text, &count));
+  *value = std::chrono::milliseconds(count);
   return absl::OkStatus();
 }
 
@@ -71,21 +86,12 @@ absl::StatusOr<SuperviseOptions> ParseSuperviseArguments(
     if (i + 1 >= arguments.size()) {
       return absl::InvalidArgumentError(fmt::format("supervise: {} needs a value", flag));
     }
-    const std::string& value = arguments[i + 1];
-    if (flag == "--name") {
-      options.name = value;
-    } else if (flag == "--log") {
-      options.log_path = value;
-    } else if (flag == "--cwd") {
-      options.working_directory = value;
-    } else if (flag == "--pass-fds") {
-      MUSTER_ASSIGN_OR_RETURN(options.pass_fds, ParseDescriptors(flag, value));
-    } else if (flag == "--cgroup-fds") {
-      MUSTER_ASSIGN_OR_RETURN(options.cgroup_fds, ParseDescriptors(flag, value));
-    } else {
-      MUSTER_ASSIGN_OR_RETURN(const int64_t number, ParseNumber(flag, value));
-      MUSTER_RETURN_IF_ERROR(SetNumber(flag, number, &options));
-    }
+    absl::Status parsed =
+        absl::InvalidArgumentError(fmt::format("supervise: unknown flag {}", flag));
+    EachFlag(options, [&](const char* name, auto& value) {
+      if (flag == name) parsed = ParseFlag(flag, arguments[i + 1], &value);
+    });
+    MUSTER_RETURN_IF_ERROR(parsed);
   }
   if (i + 1 >= arguments.size()) {
     return absl::InvalidArgumentError(
@@ -96,34 +102,10 @@ absl::StatusOr<SuperviseOptions> ParseSuperviseArguments(
 }
 
 std::vector<std::string> SuperviseArguments(const SuperviseOptions& options) {
-  std::vector<std::string> arguments = {"--name",
-                                        options.name,
-                                        "--control-fd",
-                                        std::to_string(options.control_fd),
-                                        "--listen-fd",
-                                        std::to_string(options.listen_fd),
-                                        "--node-start",
-                                        std::to_string(options.start),
-                                        "--life-fd",
-                                        std::to_string(options.life_fd),
-                                        "--held-fd",
-                                        std::to_string(options.held_fd),
-                                        "--pass-fds",
-                                        fmt::format("{}", fmt::join(options.pass_fds, ",")),
-                                        "--cgroup-fds",
-                                        fmt::format("{}", fmt::join(options.cgroup_fds, ",")),
-                                        "--memory-limit",
-                                        std::to_string(options.memory_limit_bytes),
-                                        "--parent-pid",
-                                        std::to_string(options.parent_pid),
-                                        "--log",
-                                        options.log_path,
-                                        "--log-bytes",
-                                        std::to_string(options.log_bytes_max),
-                                        "--cwd",
-                                        options.working_directory,
-                                        "--stop-timeout-ms",
-                                        std::to_string(options.stop_timeout.count())};
+  std::vector<std::string> arguments;
+  EachFlag(options, [&](const char* name, const auto& value) {
+    arguments.insert(arguments.end(), {name, TextOf(value)});
+  });
   if (options.keep_descendants) arguments.push_back("--keep-descendants");
   arguments.push_back("--");
   arguments.insert(arguments.end(), options.command.begin(), options.command.end());
