@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "scaler/core/keeper_node.h"
 #include "scaler/core/kept_node.h"
 #include "scaler/core/messages.h"
 #include "scaler/core/orders.h"
@@ -130,33 +131,11 @@ class NodeKeeper {
     kStopping,   // everything must go
     kOver,
   };
-  struct Node {
-    NodePlan durable;
-    RestartPolicy policy;
-    RestartPolicy leaves;     // of a worker that leaves by itself, by what it has done itself
-    RestartPolicy shortages;  // starts in a row that the machine was too short for
-    /// kReporting: it is gone, and the master is being told.
-    enum class State : uint8_t { kWaiting, kRunning, kReporting, kFinished };
-    State state = State::kWaiting;
-    std::optional<NodeExited> exit;     // of kReporting
-    bool progressed = false;            // of kReporting
-    std::optional<TimePoint> heard_at;  // of kReporting: when the master had heard of the exit
-    TimePoint start_at;
-    TimePoint started_at;
-    uint64_t progress_at_start = 0;
-    bool adopted = false;       // and not heard of since
-    bool seen_running = false;  // by the master, in this life
-    bool told_to_end = false;   // by us, in this life
-    bool excused = false;       // its end counts toward no crash loop
-    bool worked = false;        // a worker, in this life: it has finished a minibatch
-    bool hangs = false;         // says who wants it relaunched
-    TimePoint stop_due;         // SIGKILL, when told to end
-    std::optional<TimePoint> lost_since;
-    std::optional<TimePoint> dumped_at;  // because it is lost
-    std::optional<TimePoint> drain_began;
-    std::optional<TimePoint> drain_asked;  // the last time
-    bool drain_shown = false;              // by the master
-  };
+
+  using Waiting = KeeperNode::Waiting;
+  using Running = KeeperNode::Running;
+  using Reporting = KeeperNode::Reporting;
+  using Finished = KeeperNode::Finished;
 
   void On(const NodeStarted& event);
   void On(const NodeExited& event);
@@ -172,51 +151,60 @@ class NodeKeeper {
   void On(const EndNode& order);
   void On(const FailJob& order);
   void On(const PausePolicies& order) { paused_ = order.policies; }
-  /// nullptr: there is none of that name.
-  Node* NodeOf(const std::string& name);
-  bool TakesOrders() const { return stage_ == Stage::kWaiting || stage_ == Stage::kTraining; }
-  static bool Leaves(const Node& node);
-  /// A worker that ended as one that saw the job's end, or was asked to leave, would.
-  static bool EndedWell(const Node& node);
-  bool HasWorked(const std::string& name, const Node& node) const;
-  /// Progress of the job counts for a node only if the node was there to take part in it.
-  bool Progressed(const Node& node) const;
-  /// Workers that live and are to go on, by number.
-  std::map<uint32_t, std::string> LivingWorkers() const;
-  Resources LimitsOfNewWorker() const;
-  void Leave(const std::string& name, Node* node);
-  void AddWorkers(uint32_t count);
-  /// Goes on with what is wanted of nodes that run.
-  void AdvanceEndings();
-  void AdvanceDrain(const std::string& name, Node* node);
-  void Stop(const std::string& name, Node* node, std::chrono::milliseconds timeout);
 
+  /// What is due of a node in one state, at the end of a step.
+  void Advance(KeeperNode* node, Waiting* waiting);
+  void Advance(KeeperNode* node, Running* life);
+  void Advance(KeeperNode* node, Reporting* gone);
+  /// Of every node that is in that state now, servers first as their names come first.
+  template <typename State>
+  void AdvanceAll();
+  /// What is due of the job.
+  void AdvanceStage();
+  void AdvanceFinishing();
+
+  /// nullptr: there is none of that name.
+  KeeperNode* NodeOf(const std::string& name);
+  template <typename State>
+  bool Any() const;
+  bool AnyRunning(NodeRole role) const;
+  bool TakesOrders() const { return stage_ == Stage::kWaiting || stage_ == Stage::kTraining; }
+
+  // Of the job.
   void EnterPhase(const MasterView& view);
   /// This process stood still: nobody else is to blame for the silence.
   void ForgiveOwnPause(TimePoint now);
-  void WatchNode(const MasterView::Node& seen, TimePoint asked_at);
-  void EndLost(const std::string& name, Node* node);
-  bool KeptAlive(const Node& node) const;
-  /// Of a worker that EndedWell(): the master knows whether it was. None: its next answer will say.
-  std::optional<bool> WasAskedToLeave(const std::string& name, const Node& node) const;
-  /// Decides of the exits that the master has heard of.
-  void DecideExits();
-  void DecideExit(const std::string& name, Node* node);
-  void Relaunch(const std::string& name, Node* node);
-  /// How long it waits beyond what crashes cost it, since it left by itself.
-  std::chrono::milliseconds DelayOfLeave(const std::string& name, Node* node);
-  void WaitForMachine(const std::string& name, Node* node);
-  Node NewNode(const NodePlan& durable) const;
-  void Finish(Node* node);
   /// The job cannot go on: asks the master to end it as failed.
   void GiveUp(std::string reason);
-  void Advance();
-  void AdvanceFinishing();
-  void StartDueNodes();
   void StopRole(NodeRole role);
   void EnterStopping(KeeperOutcome outcome);
-  bool Any(Node::State state) const;
-  bool AnyRunning(NodeRole role) const;
+
+  // Of a life that runs.
+  void WatchNode(const MasterView::Node& seen, TimePoint asked_at);
+  void EndLost(const KeeperNode& node, Running* life);
+  void AdvanceDrain(const KeeperNode& node, Running* life);
+  void Stop(const KeeperNode& node, Running* life, std::chrono::milliseconds timeout);
+
+  // Of an exit that the master has heard of.
+  bool KeptAlive(const KeeperNode& node) const;
+  /// A worker that ended as one that saw the job's end, or was asked to leave, would.
+  static bool EndedWell(const KeeperNode& node, const Reporting& gone);
+  /// Whether one that EndedWell() was: the master knows. None: its next answer will say.
+  std::optional<bool> WasAskedToLeave(const KeeperNode& node, const Reporting& gone) const;
+  /// What the master says of its present life; nullptr: nothing.
+  const MasterView::Node* SeenOf(const KeeperNode& node) const;
+  KeeperNode::State AfterExit(KeeperNode* node, const Reporting& gone);
+  /// How long it waits beyond what crashes cost it, since it left by itself.
+  std::chrono::milliseconds DelayOfLeave(KeeperNode* node, const Reporting& gone);
+  Waiting WaitForMachine(KeeperNode* node, const Reporting& gone);
+
+  // Of how many workers there are.
+  /// Workers that live and are to go on, by number.
+  std::map<uint32_t, std::string> LivingWorkers() const;
+  Resources LimitsOfNewWorker() const;
+  void Leave(KeeperNode* node);
+  void AddWorkers(uint32_t count);
+
   void Emit(KeeperEffect effect) { effects_.push_back(std::move(effect)); }
 
   KeeperOptions options_;
@@ -224,7 +212,7 @@ class NodeKeeper {
   uint64_t began_wall_us_ = 0;
   uint32_t workers_ = 0;
   std::set<std::string> paused_;
-  std::map<std::string, Node> nodes_;
+  std::map<std::string, KeeperNode> nodes_;
   Stage stage_ = Stage::kWaiting;
   KeeperOutcome pending_;
   std::optional<KeeperOutcome> outcome_;

@@ -6,7 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "base/check.h"
 #include "scaler/core/node_keeper.h"
 
 namespace muster::scaler {
@@ -24,60 +23,48 @@ Resources Largest(const Resources& a, const Resources& b) {
 
 }  // namespace
 
-NodeKeeper::Node* NodeKeeper::NodeOf(const std::string& name) {
-  const auto found = nodes_.find(name);
-  return found == nodes_.end() ? nullptr : &found->second;
-}
-
-bool NodeKeeper::Leaves(const Node& node) {
-  return node.durable.role == NodeRole::kWorker && node.durable.ending == NodePlan::Ending::kDrain;
-}
-
 void NodeKeeper::On(const LimitNode& order) {
-  Node* const node = NodeOf(order.node);
+  KeeperNode* const node = NodeOf(order.node);
   // While the job drains, too: who is killed for its memory snapshots nothing.
   if (node == nullptr || stage_ > Stage::kDraining) return;
-  const Resources former = std::exchange(node->durable.limits, order.limits);
-  if (node->state != Node::State::kRunning) return;
+  const Resources former = std::exchange(node->limits, order.limits);
+  const Running* const life = std::get_if<Running>(&node->state);
+  if (life == nullptr) return;
   // What was not carried out before we took over, was never in force.
-  if (!node->adopted || !node->durable.former_limits.has_value()) {
-    node->durable.former_limits = former;
-  }
+  if (!life->found || !node->former_limits.has_value()) node->former_limits = former;
   Emit(SetLimits{order.node, order.limits});
 }
 
 void NodeKeeper::On(const LimitRefused& event) {
-  Node* const node = NodeOf(event.node);
-  if (node == nullptr || node->durable.limits != event.limits) return;
-  if (!node->durable.former_limits.has_value()) return;
-  node->durable.limits = *std::exchange(node->durable.former_limits, std::nullopt);
+  KeeperNode* const node = NodeOf(event.node);
+  if (node == nullptr || node->limits != event.limits) return;
+  if (!node->former_limits.has_value()) return;
+  node->limits = *std::exchange(node->former_limits, std::nullopt);
 }
 
 void NodeKeeper::On(const RelaunchNode& order) {
-  Node* const node = NodeOf(order.node);
-  if (node == nullptr || node->state == Node::State::kFinished || Leaves(*node)) return;
-  if (order.only_start.has_value() && *order.only_start != node->durable.starts) return;
-  const bool running = node->state == Node::State::kRunning;
-  const bool needed = stage_ == Stage::kDraining && node->durable.role == NodeRole::kServer;
-  if (!TakesOrders() && (running || !needed)) return;
+  KeeperNode* const node = NodeOf(order.node);
+  if (node == nullptr || node->is<Finished>() || node->leaving()) return;
+  if (order.only_start.has_value() && *order.only_start != node->starts) return;
+  Running* const life = std::get_if<Running>(&node->state);
+  const bool needed = stage_ == Stage::kDraining && node->role == NodeRole::kServer;
+  if (!TakesOrders() && (life != nullptr || !needed)) return;
   if (order.limits.has_value()) {
-    node->durable.limits = *order.limits;
-    node->durable.former_limits.reset();  // they are for the next start, whoever refuses them now
+    node->limits = *order.limits;
+    node->former_limits.reset();  // they are for the next start, whoever refuses them now
   }
-  if (running) {
+  if (life != nullptr) {
     Emit(Note{fmt::format("relaunching {}: {}", order.node, order.why)});
-    node->durable.ending = NodePlan::Ending::kRelaunch;
-    node->hangs |= order.hangs;
-    return;  // AdvanceEndings() stops it
-  }
-  // One that waits was counted when the master had heard of its end.
-  if (!order.charged && !std::exchange(node->excused, true) &&
-      node->state == Node::State::kWaiting) {
-    node->policy.Excuse();
-  }
-  if (node->state == Node::State::kWaiting) {
-    node->start_at = std::min(node->start_at,
-                              std::max(now_, node->started_at + options_.restarts.backoff_initial));
+    life->ending = NodePlan::Ending::kRelaunch;
+    life->hangs |= order.hangs;  // Advance() stops it
+  } else if (Reporting* const gone = std::get_if<Reporting>(&node->state)) {
+    gone->excused |= !order.charged;
+  } else {
+    Waiting& waiting = std::get<Waiting>(node->state);
+    // It was counted when the master had heard of its end.
+    if (!order.charged && !std::exchange(waiting.excused, true)) node->policy.Excuse();
+    waiting.start_at = std::min(
+        waiting.start_at, std::max(now_, node->started_at + options_.restarts.backoff_initial));
   }
 }
 
@@ -87,24 +74,21 @@ void NodeKeeper::On(const ScaleWorkers& order) {
   std::map<uint32_t, std::string> living = LivingWorkers();
   if (living.size() < workers_) AddWorkers(workers_ - static_cast<uint32_t>(living.size()));
   while (living.size() > workers_) {
-    const std::string name = std::prev(living.end())->second;
-    Leave(name, NodeOf(name));
+    Leave(NodeOf(std::prev(living.end())->second));
     living.erase(std::prev(living.end()));
   }
 }
 
 void NodeKeeper::On(const EndNode& order) {
-  Node* const node = NodeOf(order.node);
+  KeeperNode* const node = NodeOf(order.node);
   if (node == nullptr || !TakesOrders()) return;
-  if (node->durable.role == NodeRole::kWorker) {
-    Leave(order.node, node);
+  Running* const life = std::get_if<Running>(&node->state);
+  if (node->role == NodeRole::kWorker) {
+    Leave(node);
     workers_ = static_cast<uint32_t>(LivingWorkers().size());
-  } else if (node->state == Node::State::kRunning &&
-             node->durable.ending == NodePlan::Ending::kNone) {
-    node->durable.ending = NodePlan::Ending::kDrain;
-    node->drain_began.reset();
-    node->drain_asked.reset();
-    node->drain_shown = false;
+  } else if (life != nullptr && life->ending == NodePlan::Ending::kNone) {
+    life->ending = NodePlan::Ending::kDrain;
+    life->drain = {};
   }
 }
 
@@ -115,7 +99,7 @@ void NodeKeeper::On(const FailJob& order) {
 std::map<uint32_t, std::string> NodeKeeper::LivingWorkers() const {
   std::map<uint32_t, std::string> living;
   for (const auto& [name, node] : nodes_) {
-    if (node.state == Node::State::kFinished || Leaves(node)) continue;
+    if (node.is<Finished>() || node.leaving()) continue;
     if (const std::optional<uint32_t> number = WorkerNumber(name)) living.emplace(*number, name);
   }
   return living;
@@ -125,78 +109,80 @@ Resources NodeKeeper::LimitsOfNewWorker() const {
   std::optional<Resources> limits;
   for (const auto& [number, name] : LivingWorkers()) {
     // What its peers turned out to need, it will need as well.
-    const Resources& peer = nodes_.at(name).durable.limits;
+    const Resources& peer = nodes_.at(name).limits;
     limits = limits.has_value() ? Largest(*limits, peer) : peer;
   }
   return limits.value_or(options_.worker_limits);
 }
 
-void NodeKeeper::Leave(const std::string& name, Node* node) {
-  if (node->state == Node::State::kFinished || Leaves(*node)) return;
-  Emit(Note{fmt::format("{} is to leave", name)});
-  if (node->state == Node::State::kWaiting) return Finish(node);
-  node->durable.ending = NodePlan::Ending::kDrain;  // AdvanceEndings() goes on
+void NodeKeeper::Leave(KeeperNode* node) {
+  if (node->is<Finished>() || node->leaving()) return;
+  Emit(Note{fmt::format("{} is to leave", node->name)});
+  if (Running* const life = node->life()) {
+    life->ending = NodePlan::Ending::kDrain;  // Advance() goes on
+  } else {
+    node->state = Finished{};
+  }
 }
 
 void NodeKeeper::AddWorkers(uint32_t count) {
   const Resources limits = LimitsOfNewWorker();
   for (uint32_t number = 0; count > 0 && number < kWorkersMax; ++number) {
     const std::string name = WorkerName(number);
-    const auto [entry, fresh] = nodes_.try_emplace(name, NewNode({}));
-    Node& node = entry->second;
-    if (!fresh && node.state != Node::State::kFinished) continue;
-    // One that was there before keeps its number of starts, and what it needed.
-    node.durable.state = NodePlan::State::kIdle;
-    node.durable.limits = fresh ? limits : Largest(limits, node.durable.limits);
-    node.policy = RestartPolicy(options_.restarts);
-    node.leaves = RestartPolicy(RestartPolicy::Endless(options_.restarts));
-    node.state = Node::State::kWaiting;
-    node.start_at = now_;
+    const auto [entry, fresh] =
+        nodes_.try_emplace(name, name, options_.restarts, NodePlan{.limits = limits});
+    KeeperNode& node = entry->second;
+    if (!fresh) {
+      if (!node.is<Finished>()) continue;
+      // It keeps its number of starts, and what it needed.
+      node.limits = Largest(limits, node.limits);
+      node.policy = RestartPolicy(options_.restarts);
+      node.leaves = RestartPolicy(RestartPolicy::Endless(options_.restarts));
+      node.state = Waiting{};
+    }
     --count;
   }
 }
 
-void NodeKeeper::AdvanceEndings() {
-  for (auto& [name, node] : nodes_) {
-    if (node.state != Node::State::kRunning || node.told_to_end || node.adopted) continue;
-    if (node.durable.ending == NodePlan::Ending::kRelaunch) {
-      Stop(name, &node,
-           node.hangs ? options_.stop_timeout
-                      : std::max(options_.stop_timeout, options_.drain_timeout));
-    }
-    if (node.durable.ending == NodePlan::Ending::kDrain) AdvanceDrain(name, &node);
+void NodeKeeper::Advance(KeeperNode* node, Running* life) {
+  if (stage_ > Stage::kDraining || life->stop_due.has_value() || life->found) return;
+  if (life->ending == NodePlan::Ending::kRelaunch) {
+    Stop(*node, life,
+         life->hangs ? options_.stop_timeout
+                     : std::max(options_.stop_timeout, options_.drain_timeout));
   }
+  if (life->ending == NodePlan::Ending::kDrain) AdvanceDrain(*node, life);
 }
 
-void NodeKeeper::AdvanceDrain(const std::string& name, Node* node) {
-  MUSTER_CHECK_MSG(node->state == Node::State::kRunning, name);
-  if (!node->drain_began.has_value()) node->drain_began = now_;
-  if (now_ - *node->drain_began >= options_.drain_timeout) {
-    if (Leaves(*node)) {
-      Emit(Note{fmt::format("stopping {}: it has not left within {} (spec.drainTimeout)", name,
+void NodeKeeper::AdvanceDrain(const KeeperNode& node, Running* life) {
+  Running::Drain& drain = life->drain;
+  if (!drain.began.has_value()) drain.began = now_;
+  if (now_ - *drain.began >= options_.drain_timeout) {
+    if (node.leaving()) {
+      Emit(Note{fmt::format("stopping {}: it has not left within {} (spec.drainTimeout)", node.name,
                             InSeconds(options_.drain_timeout))});
-      Stop(name, node, options_.stop_timeout);
-    } else if (!node->drain_shown) {
+      Stop(node, life, options_.stop_timeout);
+    } else if (!drain.shown) {
       Emit(
           Note{fmt::format("{} was not drained within {} (spec.drainTimeout): the master refuses, "
                            "or is away",
-                           name, InSeconds(options_.drain_timeout))});
-      node->durable.ending = NodePlan::Ending::kNone;
+                           node.name, InSeconds(options_.drain_timeout))});
+      life->ending = NodePlan::Ending::kNone;
     }
     return;
   }
-  if (node->drain_shown) return;
-  if (node->drain_asked.has_value() && now_ - *node->drain_asked < kDrainAskAgain) return;
-  node->drain_asked = now_;
-  Emit(AskDrainNode{name, options_.drain_timeout});
+  if (drain.shown) return;
+  if (drain.asked.has_value() && now_ - *drain.asked < kDrainAskAgain) return;
+  drain.asked = now_;
+  Emit(AskDrainNode{node.name, options_.drain_timeout});
 }
 
-void NodeKeeper::Stop(const std::string& name, Node* node, std::chrono::milliseconds timeout) {
+void NodeKeeper::Stop(const KeeperNode& node, Running* life, std::chrono::milliseconds timeout) {
   const TimePoint due = now_ + timeout;
   // Again when less time is left to it, as when the job ends during a relaunch.
-  if (std::exchange(node->told_to_end, true) && node->stop_due <= due) return;
-  node->stop_due = due;
-  Emit(StopNode{name, timeout});
+  if (life->stop_due.has_value() && *life->stop_due <= due) return;
+  life->stop_due = due;
+  Emit(StopNode{node.name, timeout});
 }
 
 }  // namespace muster::scaler
