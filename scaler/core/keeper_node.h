@@ -20,7 +20,7 @@ struct KeeperNode {
   /// It is started when it is time.
   struct Waiting {
     TimePoint start_at;
-    bool excused = false;  // its last exit counts no more: an order took it back
+    bool excused = false;  // its last exit does not count, or no more: no order takes it back
   };
   /// From the order to start it to its exit.
   struct Running {

@@ -227,7 +227,8 @@ KeeperNode::Waiting NodeKeeper::WaitForMachine(KeeperNode* node, const Reporting
   const std::string note = RelaunchNote(gone.exit, decision.delay);
   if (decision.delay.count() > 0) Emit(RelaunchDelayed{node->name, note});
   Emit(Note{note});
-  return {.start_at = now_ + decision.delay, .excused = gone.excused};
+  // Nothing was counted: an order has nothing to take back.
+  return {.start_at = now_ + decision.delay, .excused = true};
 }
 
 // Starts.

@@ -249,6 +249,16 @@ TEST_F(KeeperLivesTest, AnEndThatWasExcusedIsNotExcusedTwice) {
   EXPECT_EQ(Kept("worker-0").exits, 1u) << "the crash counts";
 }
 
+TEST_F(KeeperLivesTest, AStartThatTheMachineWasTooShortForTakesNoCrashBack) {
+  RunToTraining();
+  short_ = true;
+  Exit("worker-0", kCrashed);
+  ASSERT_EQ(Kept("worker-0").state, KeptNode::State::kWaiting);
+  ASSERT_EQ(Kept("worker-0").exits, 1u);
+  Step(Relaunch("worker-0"));
+  EXPECT_EQ(Kept("worker-0").exits, 1u) << "the start that failed was not counted";
+}
+
 TEST_F(KeeperLivesTest, AWorkerThatIsToLeaveIsStoppedInADrainOfTheJobToo) {
   RunToTraining();
   Step(EndNode{"worker-1"});
