@@ -26,12 +26,6 @@ using scaler::rest::RestClient;
 /// More are for the master, which takes any number.
 constexpr size_t kShardsPerOrder = 1'000;
 
-nlohmann::json WithReason(const std::string& reason) {
-  nlohmann::json body = nlohmann::json::object();
-  if (!reason.empty()) body["reason"] = reason;
-  return body;
-}
-
 void PrintJsonData(const nlohmann::json& json) {
   PrintData(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
@@ -48,10 +42,10 @@ nlohmann::json WithEvent(nlohmann::json json, const std::optional<Event>& event)
 }
 
 /// An order that only the scaler can carry out.
-int GiveOrder(const OrderOptions& options, const std::string& what, const nlohmann::json& body) {
+int GiveOrder(const OrderOptions& options, const scaler::Order& order) {
   const absl::StatusOr<RestClient> client = FindScaler(options.query.target);
   if (!client.ok()) return PrintError(client.status());
-  const absl::StatusOr<Event> event = client->Act(what, body);
+  const absl::StatusOr<Event> event = client->Give({order, options.reason});
   if (!event.ok()) return PrintRefusal(event.status());
   const bool text = options.query.output == OutputFormat::kText;
   if (text) PrintData(EventLine(*event));
@@ -160,8 +154,7 @@ int DrainOneNode(const DrainOptions& options) {
   // The scaler knows no other time limit than the job's.
   if (!options.undo && options.timeout_s == 0) {
     const absl::StatusOr<std::optional<Event>> event =
-        TryOrder(options.query, "nodes/" + scaler::rest::EncodePathPart(options.node) + "/drain",
-                 WithReason(options.reason));
+        TryOrder(options.query, {scaler::EndNode{options.node}, options.reason});
     if (!event.ok()) return PrintRefusal(event.status());
     if (event->has_value()) return WatchDrain(options, *event, &patience);
   }
@@ -169,13 +162,6 @@ int DrainOneNode(const DrainOptions& options) {
   if (!client.ok()) return PrintError(client.status());
   return options.undo ? ResumeNodeOf(options, client->get())
                       : DrainNodeByMaster(options, client->get(), &patience);
-}
-
-int SetPaused(const PausePolicyOptions& options, const std::string& what) {
-  return GiveOrder(
-      {.query = options.query, .reason = options.reason},
-      fmt::format("policies/{}/{}", scaler::rest::EncodePathPart(options.policy), what),
-      WithReason(options.reason));
 }
 
 std::string PoliciesText(const scaler::rest::PolicyList& list) {
@@ -197,34 +183,29 @@ std::string PoliciesText(const scaler::rest::PolicyList& list) {
 }  // namespace
 
 int RestartCommand(const RestartOptions& options) {
-  nlohmann::json body = WithReason(options.order.reason);
-  const std::string path = "nodes/" + scaler::rest::EncodePathPart(options.node);
-  return GiveOrder(options.order, path + "/restart", body);
+  return GiveOrder(options.order, scaler::RelaunchNode{.node = options.node});
 }
 
 int ResizeCommand(const ResizeOptions& options) {
-  nlohmann::json body = WithReason(options.order.reason);
+  scaler::LimitNode order{.node = options.node};
   if (options.memory.empty() && options.cpus.empty()) {
     return PrintError("resize to what? --memory 512Mi, --cpus 1.5, or both", kExitUsage);
   }
   if (!options.memory.empty()) {
     const absl::StatusOr<uint64_t> bytes = job_file::ParseMemory(options.memory);
     if (!bytes.ok()) return PrintError(Annotate(bytes.status(), "--memory"));
-    body["memory_bytes"] = *bytes;
+    order.memory_bytes = *bytes;
   }
   if (!options.cpus.empty()) {
     const absl::StatusOr<double> cpus = job_file::ParseCpu(options.cpus);
     if (!cpus.ok()) return PrintError(Annotate(cpus.status(), "--cpus"));
-    body["cpus"] = *cpus;
+    order.cpus = *cpus;
   }
-  const std::string path = "nodes/" + scaler::rest::EncodePathPart(options.node);
-  return GiveOrder(options.order, path + "/resize", body);
+  return GiveOrder(options.order, order);
 }
 
 int ScaleCommand(const ScaleOptions& options) {
-  nlohmann::json body = WithReason(options.order.reason);
-  body["workers"] = options.workers;
-  return GiveOrder(options.order, "workers/scale", body);
+  return GiveOrder(options.order, scaler::ScaleWorkers{options.workers});
 }
 
 int DrainCommand(const DrainOptions& options) {
@@ -233,7 +214,7 @@ int DrainCommand(const DrainOptions& options) {
   }
   if (!options.node.empty()) return DrainOneNode(options);
   const absl::StatusOr<std::optional<Event>> event =
-      TryOrder(options.query, "job/drain", WithReason(options.reason));
+      TryOrder(options.query, {scaler::DrainJob{}, options.reason});
   if (!event.ok()) return PrintRefusal(event.status());
   if (!event->has_value()) {
     absl::StatusOr<std::unique_ptr<AdminClient>> client = ConnectToMaster(options.query);
@@ -255,7 +236,7 @@ int CancelCommand(const CancelOptions& options) {
   const std::string reason =
       options.reason.empty() ? "cancelled by `muster cancel`" : options.reason;
   const absl::StatusOr<std::optional<Event>> event =
-      TryOrder(options.query, "job/cancel", WithReason(reason));
+      TryOrder(options.query, {scaler::CancelJob{}, reason});
   if (!event.ok()) return PrintRefusal(event.status());
   if (!event->has_value()) {
     absl::StatusOr<std::unique_ptr<AdminClient>> client = ConnectToMaster(options.query);
@@ -280,10 +261,10 @@ int RetryCommand(const RetryOptions& options) {
     if (!id.ok()) return PrintError(id.status());
     *request.add_shards() = *id;
   }
-  nlohmann::json body = nlohmann::json::object();
-  if (!options.ids.empty()) body["shards"] = options.ids;
   absl::StatusOr<std::optional<Event>> event = std::nullopt;
-  if (options.ids.size() <= kShardsPerOrder) event = TryOrder(options.query, "shards/retry", body);
+  if (options.ids.size() <= kShardsPerOrder) {
+    event = TryOrder(options.query, {scaler::RetryShards{options.ids}, ""});
+  }
   if (!event.ok()) return PrintRefusal(event.status());
   std::optional<uint64_t> retried;
   if (!options.ids.empty()) retried = options.ids.size();
@@ -323,11 +304,13 @@ int PoliciesCommand(const QueryOptions& options) {
 }
 
 int PausePolicyCommand(const PausePolicyOptions& options) {
-  return SetPaused(options, "pause");
+  return GiveOrder({.query = options.query, .reason = options.reason},
+                   scaler::SetPaused{options.policy, true});
 }
 
 int ResumePolicyCommand(const PausePolicyOptions& options) {
-  return SetPaused(options, "resume");
+  return GiveOrder({.query = options.query, .reason = options.reason},
+                   scaler::SetPaused{options.policy, false});
 }
 
 }  // namespace muster::steer

@@ -12,15 +12,14 @@ namespace muster::steer {
 using scaler::rest::Event;
 using scaler::rest::Explanation;
 
-absl::StatusOr<std::optional<Event>> TryOrder(const QueryOptions& query, const std::string& what,
-                                              const nlohmann::json& body) {
+absl::StatusOr<std::optional<Event>> TryOrder(const QueryOptions& query, const scaler::Wish& wish) {
   if (!query.master.empty()) return std::nullopt;
   MUSTER_ASSIGN_OR_RETURN(const StateDirectory state, FindStateDirectory(query.target));
   if (absl::IsNotFound(state.ReadRestAddress().status())) return std::nullopt;
   const absl::StatusOr<scaler::rest::RestClient> client = FindScaler(state);
   absl::Status away = client.status();
   if (client.ok()) {
-    absl::StatusOr<Event> event = client->Act(what, body);
+    absl::StatusOr<Event> event = client->Give(wish);
     if (event.ok()) return *std::move(event);
     away = event.status();
   }

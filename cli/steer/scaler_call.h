@@ -1,24 +1,23 @@
 #pragma once
 
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "cli/query_commands.h"
 #include "cli/steer/patience.h"
+#include "scaler/core/orders.h"
 #include "scaler/rest/model.h"
 
 /// What the verbs share that speak to the scaler.
 namespace muster::steer {
 
-/// Gives an order, "nodes/ps-0/restart". Nothing when it was not given and the master may be asked
+/// Gives an order. Nothing when it was not given and the master may be asked
 /// instead: no scaler serves, or it has no token for us; a word on stderr says why, unless there
 /// is none. An error when it was refused, or may have been carried out.
 absl::StatusOr<std::optional<scaler::rest::Event>> TryOrder(const QueryOptions& query,
-                                                            const std::string& what,
-                                                            const nlohmann::json& body);
+                                                            const scaler::Wish& wish);
 
 /// The event as the scaler has it; when no job runs any more, as its file does, if its outcome is
 /// there. FailedPrecondition: the job ended before that.

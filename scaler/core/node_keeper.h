@@ -52,9 +52,8 @@ struct LimitRefused {
   std::string node;
   Resources limits;
 };
-using KeeperEvent =
-    std::variant<NodeStarted, NodeExited, ExitHeard, LimitRefused, MasterAnswered, StopWanted, Tick,
-                 LimitNode, RelaunchNode, ScaleWorkers, EndNode, FailJob, PausePolicies>;
+using KeeperEvent = std::variant<NodeStarted, NodeExited, ExitHeard, LimitRefused, MasterAnswered,
+                                 StopWanted, Tick, Order>;
 /// Nobody needs to remember the node's exit any more: its supervising process may go.
 struct ReleaseNode {
   std::string node;
@@ -143,14 +142,19 @@ class NodeKeeper {
   void On(const MasterAnswered& event);
   void On(const StopWanted&);
   void On(const Tick&) {}
-  // node_keeper_orders.cc
-  void On(const LimitNode& order);
   void On(const LimitRefused& event);
-  void On(const RelaunchNode& order);
-  void On(const ScaleWorkers& order);
-  void On(const EndNode& order);
-  void On(const FailJob& order);
-  void On(const PausePolicies& order) { paused_ = order.policies; }
+  void On(const Order& order) {
+    std::visit([this](const auto& each) { Obey(each); }, order);
+  }
+  void Obey(const RelaunchNode& order);
+  void Obey(const LimitNode& order);
+  void Obey(const ScaleWorkers& order);
+  void Obey(const EndNode& order);
+  void Obey(const DumpStacks& order) { Emit(DumpNode{order.node}); }
+  void Obey(const FailJob& order);
+  void Obey(const SetPaused& order);
+  template <MastersOrder T>
+  void Obey(const T&) {}
 
   /// What is due of a node in one state, at the end of a step.
   void Advance(KeeperNode* node, Waiting* waiting);

@@ -23,16 +23,17 @@ Resources Largest(const Resources& a, const Resources& b) {
 
 }  // namespace
 
-void NodeKeeper::On(const LimitNode& order) {
+void NodeKeeper::Obey(const LimitNode& order) {
   KeeperNode* const node = NodeOf(order.node);
   // While the job drains, too: who is killed for its memory snapshots nothing.
   if (node == nullptr || stage_ > Stage::kDraining) return;
-  const Resources former = std::exchange(node->limits, order.limits);
+  const Resources limits = order.After(node->limits);
+  const Resources former = std::exchange(node->limits, limits);
   const Running* const life = std::get_if<Running>(&node->state);
   if (life == nullptr) return;
   // What was not carried out before we took over, was never in force.
   if (!life->found || !node->former_limits.has_value()) node->former_limits = former;
-  Emit(SetLimits{order.node, order.limits});
+  Emit(SetLimits{order.node, limits});
 }
 
 void NodeKeeper::On(const LimitRefused& event) {
@@ -42,7 +43,7 @@ void NodeKeeper::On(const LimitRefused& event) {
   node->limits = *std::exchange(node->former_limits, std::nullopt);
 }
 
-void NodeKeeper::On(const RelaunchNode& order) {
+void NodeKeeper::Obey(const RelaunchNode& order) {
   KeeperNode* const node = NodeOf(order.node);
   if (node == nullptr || node->is<Finished>() || node->leaving()) return;
   if (order.only_start.has_value() && *order.only_start != node->starts) return;
@@ -68,7 +69,7 @@ void NodeKeeper::On(const RelaunchNode& order) {
   }
 }
 
-void NodeKeeper::On(const ScaleWorkers& order) {
+void NodeKeeper::Obey(const ScaleWorkers& order) {
   if (!TakesOrders()) return;
   workers_ = std::min(order.workers, kWorkersMax);
   std::map<uint32_t, std::string> living = LivingWorkers();
@@ -79,7 +80,7 @@ void NodeKeeper::On(const ScaleWorkers& order) {
   }
 }
 
-void NodeKeeper::On(const EndNode& order) {
+void NodeKeeper::Obey(const EndNode& order) {
   KeeperNode* const node = NodeOf(order.node);
   if (node == nullptr || !TakesOrders()) return;
   Running* const life = std::get_if<Running>(&node->state);
@@ -92,8 +93,16 @@ void NodeKeeper::On(const EndNode& order) {
   }
 }
 
-void NodeKeeper::On(const FailJob& order) {
+void NodeKeeper::Obey(const FailJob& order) {
   if (TakesOrders()) GiveUp(order.reason);
+}
+
+void NodeKeeper::Obey(const SetPaused& order) {
+  if (order.paused) {
+    paused_.insert(order.policy);
+  } else {
+    paused_.erase(order.policy);
+  }
 }
 
 std::map<uint32_t, std::string> NodeKeeper::LivingWorkers() const {

@@ -30,6 +30,15 @@ bool IsMoot(const JobView& view, const Proposal& proposal) {
   return node == nullptr || node->role == NodeRole::kWorker;
 }
 
+Ordered WithEvent(const rest::Event& event, const Order& order, TimePoint now) {
+  Ordered ordered{.event_id = event.id, .order = order, .taken = std::nullopt};
+  if (const std::optional<Action> action = ActionOf(ActionName(order))) {
+    ordered.taken = ActionTaken{
+        .policy = event.policy, .target = TargetOf(order), .action = *action, .at = now};
+  }
+  return ordered;
+}
+
 }  // namespace
 
 Decider::Decider(const Options& options, EventSink sink)
@@ -112,29 +121,20 @@ std::vector<Ordered> Decider::Step(const JobView& view) {
     CountDecision(event);
     if (decision.verdict == Decision::Verdict::kDryRun) continue;
     Follow(event, view.now);
-    orders.push_back(MakeOrder(event.id, proposal, view));
+    orders.push_back(WithEvent(event, OrderOf(proposal, view), view.now));
   }
   return orders;
 }
 
-Decider::Taken Decider::Take(const HumanOrder& order, const JobView& view) {
-  Taken taken{.event = sink_(WithFigures(order.event, view))};
+Decider::Taken Decider::Take(const Granted& granted, const JobView& view) {
+  Taken taken{.event = sink_(WithFigures(granted.event, view))};
   const rest::Event& event = taken.event;
   Follow(event, view.now);
-  if (event.action == "pause-policy") arbiter_.Pause(event.target);
-  if (event.action == "resume-policy") arbiter_.Resume(event.target);
-  if (event.action == "pause-policy" || event.action == "resume-policy") {
-    taken.orders.push_back({event.id, PausePolicies{arbiter_.paused()}, std::nullopt});
+  if (const auto* pause = std::get_if<SetPaused>(&granted.order)) {
+    pause->paused ? arbiter_.Pause(pause->policy) : arbiter_.Resume(pause->policy);
   }
-  for (Ordered& hold : Hold(event, view)) taken.orders.push_back(std::move(hold));
-  if (order.order.has_value()) {
-    taken.orders.push_back({.event_id = event.id,
-                            .order = *order.order,
-                            .taken = ActionTaken{.policy = event.policy,
-                                                 .target = event.target,
-                                                 .action = order.taken_as,
-                                                 .at = view.now}});
-  }
+  taken.orders = Hold(event, view);
+  if (!IsMasters(granted.order)) taken.orders.push_back(WithEvent(event, granted.order, view.now));
   return taken;
 }
 
@@ -168,7 +168,7 @@ std::vector<Ordered> Decider::HoldWorkers(uint64_t cause_id, const std::string& 
              .because = fmt::format("{} until `muster policies resume {}`", why, policy),
              .cause_id = cause_id});
   arbiter_.Pause(policy);
-  return {{pause.id, PausePolicies{arbiter_.paused()}, std::nullopt}};
+  return {WithEvent(pause, SetPaused{policy}, view.now)};
 }
 
 void Decider::Tell(Action action, const std::string& target, const std::string& because,
@@ -279,18 +279,10 @@ rest::Event Decider::WithFigures(rest::Event event, const JobView& view) const {
   return event;
 }
 
-Ordered Decider::MakeOrder(uint64_t event_id, const Proposal& proposal, const JobView& view) const {
-  Ordered ordered{.event_id = event_id,
-                  .order = FailJob{proposal.because + proposal.details},
-                  .taken = ActionTaken{.policy = proposal.policy,
-                                       .target = proposal.target,
-                                       .action = proposal.action,
-                                       .at = view.now}};
+Order Decider::OrderOf(const Proposal& proposal, const JobView& view) const {
   const NodeView* node = FindNode(view, proposal.target);
   const Resources* limits = std::get_if<Resources>(&proposal.after);
   switch (proposal.action) {
-    case Action::kStopJob:
-      break;
     case Action::kRelaunch: {
       // A program that ends itself is counted; who is killed is not.
       RelaunchNode relaunch{.node = proposal.target,
@@ -301,23 +293,20 @@ Ordered Decider::MakeOrder(uint64_t event_id, const Proposal& proposal, const Jo
         relaunch.limits = *limits;
       }
       if (node != nullptr) relaunch.only_start = node->start;
-      ordered.order = std::move(relaunch);
-      break;
+      return relaunch;
     }
     case Action::kSetLimits:
-      ordered.order = LimitNode{proposal.target, limits == nullptr ? Resources{} : *limits};
-      break;
+      return LimitNode::To(proposal.target, limits == nullptr ? Resources{} : *limits);
     case Action::kSetWorkers:
-      ordered.order = ScaleWorkers{std::get<uint32_t>(proposal.after)};
-      break;
+      return ScaleWorkers{std::get<uint32_t>(proposal.after)};
     case Action::kDrain:
-      ordered.order = EndNode{proposal.target};
-      break;
+      return EndNode{proposal.target};
     case Action::kDumpStacks:
-      ordered.order = DumpStacks{proposal.target};
+      return DumpStacks{proposal.target};
+    case Action::kStopJob:
       break;
   }
-  return ordered;
+  return FailJob{proposal.because + proposal.details};
 }
 
 }  // namespace muster::scaler

@@ -55,10 +55,10 @@ class Decider {
     rest::Event event;
     std::vector<Ordered> orders;
   };
-  /// Something that a person wants and human_orders.h has granted. `view` as it was granted by. A
+  /// Something that a person wants and Judge() has granted. `view` as it was granted by. A
   /// number of workers holds, and a worker that is sent away is not replaced: the policy that would
   /// do so is paused, which is an event of its own, until somebody resumes it or the job ends.
-  Taken Take(const HumanOrder& order, const JobView& view);
+  Taken Take(const Granted& granted, const JobView& view);
   /// A worker left for good although nobody here had ordered it: somebody has asked the master
   /// itself. The same orders as after a person's.
   std::vector<Ordered> SentAway(const std::string& worker, const JobView& view);
@@ -99,7 +99,7 @@ class Decider {
   void NoteAsked(const rest::Event& event);
   /// With what its outcome will be measured against.
   rest::Event WithFigures(rest::Event event, const JobView& view) const;
-  Ordered MakeOrder(uint64_t event_id, const Proposal& proposal, const JobView& view) const;
+  Order OrderOf(const Proposal& proposal, const JobView& view) const;
 
   Options options_;
   EventSink sink_;

@@ -15,23 +15,55 @@ constexpr double kMemoryAboveUse = 1.05;
 /// Named in an event, of shards that are tried again.
 constexpr size_t kShardsNamed = 20;
 
-std::string Because(const std::string& reason) {
-  return reason.empty() ? "asked for by a person" : reason;
-}
-
-rest::Event ActionEvent(const char* action, const std::string& target, std::string because) {
-  return {.kind = "action", .target = target, .action = action, .because = std::move(because)};
-}
-
 template <typename Names>
 std::string Listed(const Names& names) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-}  // namespace
+/// Judges one wish; one function for each order that people may give.
+class HumanJudge {
+ public:
+  HumanJudge(const std::string& reason, const JobView& view, const HumanFacts& facts)
+      : because_(reason.empty() ? "asked for by a person" : reason), view_(view), facts_(facts) {}
 
-absl::StatusOr<HumanOrder> HumanOrders::Restart(const std::string& name,
-                                                const rest::RestartOrder& order) const {
+  absl::StatusOr<Granted> operator()(const RelaunchNode& order) const;
+  absl::StatusOr<Granted> operator()(const LimitNode& order) const;
+  absl::StatusOr<Granted> operator()(const ScaleWorkers& order) const;
+  absl::StatusOr<Granted> operator()(const EndNode& order) const;
+  absl::StatusOr<Granted> operator()(const DumpStacks&) const { return OfPolicies(); }
+  absl::StatusOr<Granted> operator()(const FailJob&) const { return OfPolicies(); }
+  absl::StatusOr<Granted> operator()(const SetPaused& order) const;
+  absl::StatusOr<Granted> operator()(const DrainJob& order) const;
+  absl::StatusOr<Granted> operator()(const CancelJob& order) const;
+  absl::StatusOr<Granted> operator()(const RetryShards& order) const;
+
+ private:
+  static absl::Status OfPolicies() { return absl::UnimplementedError("only policies order this"); }
+  Granted Grant(Order order, Change change = {}) const;
+  absl::StatusOr<const NodeView*> Find(const std::string& node) const;
+  absl::Status KnowsPolicy(const std::string& policy) const;
+  absl::Status IsTraining() const;
+  absl::Status IsNotOver() const;
+  absl::Status MayHaveMemory(const NodeView& node, uint64_t bytes) const;
+  absl::Status MayHaveCpus(const NodeView& node, double cpus) const;
+
+  const std::string because_;
+  const JobView& view_;
+  const HumanFacts& facts_;
+};
+
+Granted HumanJudge::Grant(Order order, Change change) const {
+  rest::Event event{.kind = "action",
+                    .target = TargetOf(order),
+                    .action = ActionName(order),
+                    .before = std::move(change.before),
+                    .after = std::move(change.after),
+                    .because = because_};
+  return {.event = std::move(event), .order = std::move(order)};
+}
+
+absl::StatusOr<Granted> HumanJudge::operator()(const RelaunchNode& order) const {
+  const std::string& name = order.node;
   MUSTER_ASSIGN_OR_RETURN(const NodeView* node, Find(name));
   MUSTER_RETURN_IF_ERROR(IsTraining());
   if (order.only_start.has_value() && *order.only_start != node->start) {
@@ -47,14 +79,11 @@ absl::StatusOr<HumanOrder> HumanOrders::Restart(const std::string& name,
     return absl::FailedPreconditionError(fmt::format(
         "{} is ending as it was asked to; wait until it is there again, or gone", name));
   }
-  return HumanOrder{
-      .event = ActionEvent("relaunch", name, Because(order.reason)),
-      .order = RelaunchNode{.node = name, .why = Because(order.reason), .only_start = node->start},
-      .taken_as = Action::kRelaunch};
+  return Grant(RelaunchNode{.node = name, .why = because_, .only_start = node->start});
 }
 
-absl::StatusOr<HumanOrder> HumanOrders::DrainNode(const std::string& name,
-                                                  const std::string& reason) const {
+absl::StatusOr<Granted> HumanJudge::operator()(const EndNode& order) const {
+  const std::string& name = order.node;
   MUSTER_ASSIGN_OR_RETURN(const NodeView* node, Find(name));
   MUSTER_RETURN_IF_ERROR(IsTraining());
   if (node->state == NodeState::kDraining) {
@@ -82,38 +111,28 @@ absl::StatusOr<HumanOrder> HumanOrders::DrainNode(const std::string& name,
     return absl::FailedPreconditionError(
         fmt::format("{} is not serving now; a server that is drained takes snapshots", name));
   }
-  return HumanOrder{.event = ActionEvent("drain", name, Because(reason)),
-                    .order = EndNode{name},
-                    .taken_as = Action::kDrain};
+  return Grant(order);
 }
 
-absl::StatusOr<HumanOrder> HumanOrders::Resize(const std::string& name,
-                                               const rest::ResizeOrder& order) const {
-  MUSTER_ASSIGN_OR_RETURN(const NodeView* node, Find(name));
+absl::StatusOr<Granted> HumanJudge::operator()(const LimitNode& order) const {
+  MUSTER_ASSIGN_OR_RETURN(const NodeView* node, Find(order.node));
   MUSTER_RETURN_IF_ERROR(IsNotOver());
-  Resources after = node->limits;
   if (order.memory_bytes.has_value()) {
     MUSTER_RETURN_IF_ERROR(MayHaveMemory(*node, *order.memory_bytes));
-    after.memory_bytes = *order.memory_bytes;
   }
   if (order.cpus.has_value()) {
     MUSTER_RETURN_IF_ERROR(MayHaveCpus(*node, *order.cpus));
-    after.cpus = *order.cpus;
   }
+  const Resources after = order.After(node->limits);
   if (after == node->limits) {
     return absl::FailedPreconditionError(
-        fmt::format("{} has these limits already: {}", name, ToString(after)));
+        fmt::format("{} has these limits already: {}", order.node, ToString(after)));
   }
-  HumanOrder granted{.event = ActionEvent("set-limits", name, Because(order.reason)),
-                     .order = LimitNode{name, after},
-                     .taken_as = Action::kSetLimits};
-  Change change = ChangeOf(node->limits, after);
-  granted.event.before = std::move(change.before);
-  granted.event.after = std::move(change.after);
-  return granted;
+  return Grant(LimitNode::To(order.node, after), ChangeOf(node->limits, after));
 }
 
-absl::StatusOr<HumanOrder> HumanOrders::Scale(uint32_t workers, const std::string& reason) const {
+absl::StatusOr<Granted> HumanJudge::operator()(const ScaleWorkers& order) const {
+  const uint32_t workers = order.workers;
   MUSTER_RETURN_IF_ERROR(IsTraining());
   if (workers == 0) {
     return absl::OutOfRangeError("0 workers train nothing: drain the job instead");
@@ -133,60 +152,45 @@ absl::StatusOr<HumanOrder> HumanOrders::Scale(uint32_t workers, const std::strin
         fmt::format("{} workers: {} allows {}; ask for fewer, or raise it", workers,
                     ToString(room.bound, NodeRole::kWorker), room.most));
   }
-  HumanOrder granted{.event = ActionEvent("set-workers", "workers", Because(reason)),
-                     .order = ScaleWorkers{workers},
-                     .taken_as = Action::kSetWorkers};
-  Change change = ChangeOf(facts_.workers, workers);
-  granted.event.before = std::move(change.before);
-  granted.event.after = std::move(change.after);
-  return granted;
+  return Grant(order, ChangeOf(facts_.workers, workers));
 }
 
-absl::StatusOr<HumanOrder> HumanOrders::Pause(const std::string& policy,
-                                              const std::string& reason) const {
-  MUSTER_RETURN_IF_ERROR(KnowsPolicy(policy));
-  if (facts_.paused.contains(policy)) {
-    return absl::FailedPreconditionError(fmt::format("{} is paused already", policy));
+absl::StatusOr<Granted> HumanJudge::operator()(const SetPaused& order) const {
+  MUSTER_RETURN_IF_ERROR(KnowsPolicy(order.policy));
+  if (facts_.paused.contains(order.policy) == order.paused) {
+    return absl::FailedPreconditionError(
+        fmt::format("{} is {}", order.policy, order.paused ? "paused already" : "not paused"));
   }
-  return HumanOrder{.event = ActionEvent("pause-policy", policy, Because(reason))};
+  return Grant(order);
 }
 
-absl::StatusOr<HumanOrder> HumanOrders::Resume(const std::string& policy,
-                                               const std::string& reason) const {
-  MUSTER_RETURN_IF_ERROR(KnowsPolicy(policy));
-  if (!facts_.paused.contains(policy)) {
-    return absl::FailedPreconditionError(fmt::format("{} is not paused", policy));
-  }
-  return HumanOrder{.event = ActionEvent("resume-policy", policy, Because(reason))};
-}
-
-absl::StatusOr<HumanOrder> HumanOrders::DrainJob(const std::string& reason) const {
+absl::StatusOr<Granted> HumanJudge::operator()(const DrainJob& order) const {
   MUSTER_RETURN_IF_ERROR(IsTraining());
-  return HumanOrder{.event = ActionEvent("drain", "job", Because(reason))};
+  return Grant(order);
 }
 
-absl::StatusOr<HumanOrder> HumanOrders::CancelJob(const std::string& reason) const {
+absl::StatusOr<Granted> HumanJudge::operator()(const CancelJob& order) const {
   MUSTER_RETURN_IF_ERROR(IsNotOver());
-  return HumanOrder{.event = ActionEvent("cancel", "job", Because(reason))};
+  return Grant(order);
 }
 
-absl::StatusOr<HumanOrder> HumanOrders::RetryShards(const std::vector<std::string>& ids,
-                                                    const std::string& reason) const {
+absl::StatusOr<Granted> HumanJudge::operator()(const RetryShards& order) const {
+  const std::vector<std::string>& ids = order.ids;
   MUSTER_RETURN_IF_ERROR(IsTraining());
   if (ids.empty()) return absl::FailedPreconditionError("no shard is FAILED");
   const std::vector<std::string> named(
       ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(std::min(ids.size(), kShardsNamed)));
-  std::string because =
-      fmt::format("{}: shard{} {}", Because(reason), ids.size() == 1 ? "" : "s", Listed(named));
+  Granted granted = Grant(order);
+  std::string& because = granted.event.because;
+  because += fmt::format(": shard{} {}", ids.size() == 1 ? "" : "s", Listed(named));
   if (ids.size() > named.size()) {
     because += fmt::format(" and {} more", ids.size() - named.size());
   }
-  HumanOrder granted{.event = ActionEvent("retry-shards", "job", std::move(because))};
   granted.event.evidence = {{"shards", static_cast<double>(ids.size()), "shards", 0}};
   return granted;
 }
 
-absl::StatusOr<const NodeView*> HumanOrders::Find(const std::string& name) const {
+absl::StatusOr<const NodeView*> HumanJudge::Find(const std::string& name) const {
   if (const NodeView* node = FindNode(view_, name)) return node;
   if (name == "master" || name == "scaler") {
     return absl::FailedPreconditionError(fmt::format(
@@ -201,25 +205,25 @@ absl::StatusOr<const NodeView*> HumanOrders::Find(const std::string& name) const
                                          Listed(names), more ? ", ..." : ""));
 }
 
-absl::Status HumanOrders::KnowsPolicy(const std::string& policy) const {
+absl::Status HumanJudge::KnowsPolicy(const std::string& policy) const {
   if (std::ranges::find(facts_.policies, policy) != facts_.policies.end()) return absl::OkStatus();
   return absl::NotFoundError(
       fmt::format("there is no policy '{}'; there are {}", policy, Listed(facts_.policies)));
 }
 
-absl::Status HumanOrders::IsNotOver() const {
+absl::Status HumanJudge::IsNotOver() const {
   if (view_.activity != Activity::kOver) return absl::OkStatus();
   return absl::FailedPreconditionError("the job is over");
 }
 
-absl::Status HumanOrders::IsTraining() const {
+absl::Status HumanJudge::IsTraining() const {
   MUSTER_RETURN_IF_ERROR(IsNotOver());
   if (view_.activity != Activity::kDraining) return absl::OkStatus();
   return absl::FailedPreconditionError(
       "the job is being drained: run it again when it has ended, it goes on where it was");
 }
 
-absl::Status HumanOrders::MayHaveMemory(const NodeView& node, uint64_t bytes) const {
+absl::Status HumanJudge::MayHaveMemory(const NodeView& node, uint64_t bytes) const {
   if (node.min.memory_bytes > 0 && bytes < node.min.memory_bytes) {
     return absl::FailedPreconditionError(
         fmt::format("memory of {} for {}: the job file's minimum is {}", BytesText(bytes),
@@ -241,7 +245,7 @@ absl::Status HumanOrders::MayHaveMemory(const NodeView& node, uint64_t bytes) co
       BytesText(bytes), node.name, BytesText(used), BytesText(static_cast<uint64_t>(least))));
 }
 
-absl::Status HumanOrders::MayHaveCpus(const NodeView& node, double cpus) const {
+absl::Status HumanJudge::MayHaveCpus(const NodeView& node, double cpus) const {
   if (!facts_.limits_remark.empty()) {
     return absl::FailedPreconditionError(
         fmt::format("CPU of {} cannot be limited here: {}", node.name, facts_.limits_remark));
@@ -255,6 +259,12 @@ absl::Status HumanOrders::MayHaveCpus(const NodeView& node, double cpus) const {
   return absl::ResourceExhaustedError(
       fmt::format("{:g} cores for {}: {} allows {:.3g}; ask for less, or raise it", cpus, node.name,
                   ToString(room.cpu_bound, node.role), room.most.cpus));
+}
+
+}  // namespace
+
+absl::StatusOr<Granted> Judge(const Wish& wish, const JobView& view, const HumanFacts& facts) {
+  return std::visit(HumanJudge(wish.reason, view, facts), wish.order);
 }
 
 }  // namespace muster::scaler

@@ -1,5 +1,7 @@
 #include "scaler/policy/job_view.h"
 
+#include "scaler/core/orders.h"
+
 namespace muster::scaler {
 
 std::string ToString(EndCause cause) {
@@ -23,21 +25,10 @@ std::string ToString(EndCause cause) {
 }
 
 std::string ToString(Action action) {
-  switch (action) {
-    case Action::kRelaunch:
-      return "relaunch";
-    case Action::kSetLimits:
-      return "set-limits";
-    case Action::kSetWorkers:
-      return "set-workers";
-    case Action::kStopJob:
-      return "stop-job";
-    case Action::kDrain:
-      return "drain";
-    case Action::kDumpStacks:
-      break;
-  }
-  return "dump-stacks";
+  static constexpr std::string_view kNames[] = {RelaunchNode::kAction, LimitNode::kAction,
+                                                ScaleWorkers::kAction, FailJob::kAction,
+                                                EndNode::kAction,      DumpStacks::kAction};
+  return std::string(kNames[static_cast<size_t>(action)]);
 }
 
 const NodeView* FindNode(const JobView& view, const std::string& name) {

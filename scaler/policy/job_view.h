@@ -127,7 +127,7 @@ enum class Action : uint8_t {
   kDrain,
   kDumpStacks,
 };
-std::string ToString(Action action);  // "relaunch", "set-limits", ...
+std::string ToString(Action action);  // as the orders' (scaler/core/orders.h)
 
 /// A decision that was carried out (not one of a dry run).
 struct ActionTaken {

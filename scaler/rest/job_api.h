@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
+#include "scaler/core/orders.h"
 #include "scaler/rest/model.h"
 
 namespace muster::scaler::rest {
@@ -24,16 +24,6 @@ struct SampleQuery {
   std::string node;  // "": all
   uint64_t after_wall_us = 0;
   double window_s = 600;
-};
-struct RestartOrder {
-  std::string reason;
-  /// Refused (kAborted) unless this is still the node's start number: makes a repetition harmless.
-  std::optional<uint64_t> only_start;
-};
-struct ResizeOrder {
-  std::optional<double> cpus;
-  std::optional<uint64_t> memory_bytes;
-  std::string reason;
 };
 
 /// The job as the routes see it and act on it; the scaler implements it, tests have a fake.
@@ -67,19 +57,8 @@ class JobApi {
   virtual absl::StatusOr<Samples> GetSamples(const SampleQuery& query) = 0;
   virtual absl::StatusOr<PolicyList> Policies() = 0;
 
-  /// Actions. Each returns the event that it caused, which is then also among Events().
-  virtual absl::StatusOr<Event> Drain(const std::string& reason) = 0;
-  virtual absl::StatusOr<Event> Cancel(const std::string& reason) = 0;
-  virtual absl::StatusOr<Event> RestartNode(const std::string& node, const RestartOrder& order) = 0;
-  virtual absl::StatusOr<Event> DrainNode(const std::string& node, const std::string& reason) = 0;
-  virtual absl::StatusOr<Event> ResizeNode(const std::string& node, const ResizeOrder& order) = 0;
-  virtual absl::StatusOr<Event> ScaleWorkers(uint32_t workers, const std::string& reason) = 0;
-  /// `ids`: of FAILED shards; none: all of them.
-  virtual absl::StatusOr<Event> RetryShards(const std::vector<std::string>& ids) = 0;
-  virtual absl::StatusOr<Event> PausePolicy(const std::string& policy,
-                                            const std::string& reason) = 0;
-  virtual absl::StatusOr<Event> ResumePolicy(const std::string& policy,
-                                             const std::string& reason) = 0;
+  /// The event that it caused, which is then also among Events().
+  virtual absl::StatusOr<Event> Give(const Wish& wish) = 0;
 };
 
 }  // namespace muster::scaler::rest

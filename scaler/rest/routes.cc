@@ -280,8 +280,10 @@ std::vector<Route> EventRoutes() {
   };
 }
 
+/// `OrderOf` makes the order from the arguments; whatever reason is given goes with it.
+template <typename OrderOf>
 Route Act(std::string_view path, std::string_view operation, std::string_view summary,
-          std::vector<Param> params, Handler handler) {
+          std::vector<Param> params, OrderOf) {
   return {.kind = RouteKind::kAct,
           .path = path,
           .operation = operation,
@@ -290,17 +292,18 @@ Route Act(std::string_view path, std::string_view operation, std::string_view su
           .schema = "Event",
           .status = 202,
           .errors = {409},
-          .handler = handler};
+          .handler = [](const Arguments& a, Backend& b) {
+            return Caused(b.job.Give({.order = OrderOf()(a), .reason = a.Text("reason")}));
+          }};
 }
 
 std::vector<Route> JobActions() {
   return {
       Act("/api/v1/job/drain", "drainJob",
           "No new shards, snapshots, end; running it again resumes", {ReasonParam()},
-          [](const Arguments& a, Backend& b) { return Caused(b.job.Drain(a.Text("reason"))); }),
+          [](const Arguments&) { return DrainJob(); }),
       Act("/api/v1/job/cancel", "cancelJob", "End the job now; what is committed stays",
-          {ReasonParam()},
-          [](const Arguments& a, Backend& b) { return Caused(b.job.Cancel(a.Text("reason"))); }),
+          {ReasonParam()}, [](const Arguments&) { return CancelJob(); }),
       Act("/api/v1/shards/retry", "retryShards", "FAILED shards are tried again",
           {{.name = "shards",
             .in = ParamIn::kBody,
@@ -308,9 +311,7 @@ std::vector<Route> JobActions() {
             .meaning = "Absent: all that are FAILED",
             .min = 1,
             .max = kRetryShardsMax}},
-          [](const Arguments& a, Backend& b) {
-            return Caused(b.job.RetryShards(a.Texts("shards")));
-          }),
+          [](const Arguments& a) { return RetryShards{a.Texts("shards")}; }),
       Act("/api/v1/workers/scale", "scaleWorkers",
           "Another number of workers, which holds: worker-count is paused until it is resumed",
           {{.name = "workers",
@@ -321,19 +322,16 @@ std::vector<Route> JobActions() {
             .max = kWorkersMax,
             .required = true},
            ReasonParam()},
-          [](const Arguments& a, Backend& b) {
-            return Caused(
-                b.job.ScaleWorkers(static_cast<uint32_t>(*a.Integer("workers")), a.Text("reason")));
+          [](const Arguments& a) {
+            return ScaleWorkers{static_cast<uint32_t>(*a.Integer("workers"))};
           }),
       Act("/api/v1/policies/{policy}/pause", "pausePolicy", "It decides nothing until resumed",
           {PolicyParam(), ReasonParam()},
-          [](const Arguments& a, Backend& b) {
-            return Caused(b.job.PausePolicy(a.Text("policy"), a.Text("reason")));
-          }),
+          [](const Arguments& a) { return SetPaused{.policy = a.Text("policy"), .paused = true}; }),
       Act("/api/v1/policies/{policy}/resume", "resumePolicy", "It decides again",
           {PolicyParam(), ReasonParam()},
-          [](const Arguments& a, Backend& b) {
-            return Caused(b.job.ResumePolicy(a.Text("policy"), a.Text("reason")));
+          [](const Arguments& a) {
+            return SetPaused{.policy = a.Text("policy"), .paused = false};
           }),
   };
 }
@@ -349,17 +347,12 @@ std::vector<Route> NodeActions() {
             .meaning = "Refused unless this is still its start number: makes repeating harmless",
             .min = 1,
             .max = kNumberMax}},
-          [](const Arguments& a, Backend& b) {
-            return Caused(b.job.RestartNode(
-                a.Text("node"),
-                {.reason = a.Text("reason"), .only_start = a.Integer("only_start")}));
+          [](const Arguments& a) {
+            return RelaunchNode{.node = a.Text("node"), .only_start = a.Integer("only_start")};
           }),
       Act("/api/v1/nodes/{node}/drain", "drainNode",
           "A worker finishes its shards and leaves; a server snapshots and serves on",
-          {NodeParam(), ReasonParam()},
-          [](const Arguments& a, Backend& b) {
-            return Caused(b.job.DrainNode(a.Text("node"), a.Text("reason")));
-          }),
+          {NodeParam(), ReasonParam()}, [](const Arguments& a) { return EndNode{a.Text("node")}; }),
       [] {
         Route route = Act("/api/v1/nodes/{node}/resize", "resizeNode",
                           "Other limits; in place where that is enough",
@@ -377,11 +370,10 @@ std::vector<Route> NodeActions() {
                             .min = kMemoryBytesMin,
                             .max = kMemoryBytesMax},
                            ReasonParam()},
-                          [](const Arguments& a, Backend& b) {
-                            const ResizeOrder order{.cpus = a.Number("cpus"),
-                                                    .memory_bytes = a.Integer("memory_bytes"),
-                                                    .reason = a.Text("reason")};
-                            return Caused(b.job.ResizeNode(a.Text("node"), order));
+                          [](const Arguments& a) {
+                            return LimitNode{.node = a.Text("node"),
+                                             .cpus = a.Number("cpus"),
+                                             .memory_bytes = a.Integer("memory_bytes")};
                           });
         route.body_any_of = {"cpus", "memory_bytes"};
         return route;

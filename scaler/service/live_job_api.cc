@@ -195,55 +195,47 @@ absl::StatusOr<rest::PolicyList> LiveJobApi::Policies() {
   return board_->Look()->policies;
 }
 
-absl::StatusOr<rest::Event> LiveJobApi::Drain(const std::string& reason) {
-  return OrderOfMaster([&] { return orders_->TakeDrainJob(reason); },
-                       [&] { return master_->Drain(); });
+absl::StatusOr<rest::Event> LiveJobApi::Give(const Wish& given) {
+  Wish wish = given;
+  if (auto* retry = std::get_if<RetryShards>(&wish.order)) {
+    MUSTER_RETURN_IF_ERROR(Complete(retry));
+  }
+  absl::StatusOr<rest::Event> event = absl::InternalError("not taken");
+  MUSTER_RETURN_IF_ERROR(
+      calls_->Run([&] { event = orders_->Take(wish); }, options_.order_deadline));
+  if (!event.ok() || !IsMasters(wish.order)) return event;
+  // Told first, then asked for: it alone can judge.
+  const absl::Status asked = AskMasterFor(wish);
+  if (asked.ok()) return event;
+  const std::string why(asked.message());
+  MUSTER_RETURN_IF_ERROR(
+      calls_->Run([&] { orders_->FailOrder(event->id, why); }, options_.order_deadline));
+  return asked;
 }
 
-absl::StatusOr<rest::Event> LiveJobApi::Cancel(const std::string& reason) {
-  return OrderOfMaster([&] { return orders_->TakeCancelJob(reason); },
-                       [&] {
-                         v1::CancelRequest request;
-                         request.set_reason(reason);
-                         return master_->Cancel(request);
-                       });
-}
-
-absl::StatusOr<rest::Event> LiveJobApi::RestartNode(const std::string& node,
-                                                    const rest::RestartOrder& order) {
-  return Order([&] { return orders_->TakeRestart(node, order); });
-}
-
-absl::StatusOr<rest::Event> LiveJobApi::DrainNode(const std::string& node,
-                                                  const std::string& reason) {
-  return Order([&] { return orders_->TakeDrainNode(node, reason); });
-}
-
-absl::StatusOr<rest::Event> LiveJobApi::ResizeNode(const std::string& node,
-                                                   const rest::ResizeOrder& order) {
-  return Order([&] { return orders_->TakeResize(node, order); });
-}
-
-absl::StatusOr<rest::Event> LiveJobApi::ScaleWorkers(uint32_t workers, const std::string& reason) {
-  return Order([&] { return orders_->TakeScale(workers, reason); });
-}
-
-absl::StatusOr<rest::Event> LiveJobApi::RetryShards(const std::vector<std::string>& ids) {
+absl::Status LiveJobApi::AskMasterFor(const Wish& wish) {
+  if (std::holds_alternative<DrainJob>(wish.order)) return master_->Drain();
+  if (std::holds_alternative<CancelJob>(wish.order)) {
+    v1::CancelRequest request;
+    request.set_reason(wish.reason);
+    return master_->Cancel(request);
+  }
   v1::RetryShardsRequest request;
-  for (const std::string& id : ids) {
+  for (const std::string& id : std::get<RetryShards>(wish.order).ids) {
     MUSTER_ASSIGN_OR_RETURN(*request.add_shards(), ParseShardId(id));
   }
-  std::vector<std::string> retried = ids;
-  if (retried.empty()) {
-    MUSTER_ASSIGN_OR_RETURN(retried, FailedShards());
-    for (const std::string& id : retried) {
-      MUSTER_ASSIGN_OR_RETURN(*request.add_shards(), ParseShardId(id));
-    }
+  return master_->RetryShards(request).status();
+}
+
+absl::Status LiveJobApi::Complete(RetryShards* retry) {
+  for (const std::string& id : retry->ids) {
+    MUSTER_RETURN_IF_ERROR(ParseShardId(id).status());
   }
-  if (retried.empty()) return absl::FailedPreconditionError("no shard is FAILED");
-  // The master alone can judge, and takes all or none.
-  return OrderOfMaster([&] { return orders_->TakeRetry(retried); },
-                       [&] { return master_->RetryShards(request).status(); });
+  if (retry->ids.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(retry->ids, FailedShards());
+  }
+  return retry->ids.empty() ? absl::FailedPreconditionError("no shard is FAILED")
+                            : absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<std::string>> LiveJobApi::FailedShards() {
@@ -261,33 +253,6 @@ absl::StatusOr<std::vector<std::string>> LiveJobApi::FailedShards() {
       return ids;
     }
   }
-}
-
-absl::StatusOr<rest::Event> LiveJobApi::PausePolicy(const std::string& policy,
-                                                    const std::string& reason) {
-  return Order([&] { return orders_->TakePause(policy, /*paused=*/true, reason); });
-}
-
-absl::StatusOr<rest::Event> LiveJobApi::ResumePolicy(const std::string& policy,
-                                                     const std::string& reason) {
-  return Order([&] { return orders_->TakePause(policy, /*paused=*/false, reason); });
-}
-
-absl::StatusOr<rest::Event> LiveJobApi::Order(const Take& take) {
-  absl::StatusOr<rest::Event> event = absl::InternalError("not taken");
-  MUSTER_RETURN_IF_ERROR(calls_->Run([&] { event = take(); }, options_.order_deadline));
-  return event;
-}
-
-absl::StatusOr<rest::Event> LiveJobApi::OrderOfMaster(const Take& take,
-                                                      const std::function<absl::Status()>& ask) {
-  MUSTER_ASSIGN_OR_RETURN(rest::Event event, Order(take));
-  const absl::Status asked = ask();
-  if (asked.ok()) return event;
-  const std::string why(asked.message());
-  MUSTER_RETURN_IF_ERROR(
-      calls_->Run([&] { orders_->FailOrder(event.id, why); }, options_.order_deadline));
-  return asked;
 }
 
 absl::Status LiveJobApi::FindNode(const std::string& node) {

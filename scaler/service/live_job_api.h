@@ -33,19 +33,8 @@ class PictureBoard {
 class OrderTaker {
  public:
   virtual ~OrderTaker() = default;
-  virtual absl::StatusOr<rest::Event> TakeRestart(const std::string& node,
-                                                  const rest::RestartOrder& order) = 0;
-  virtual absl::StatusOr<rest::Event> TakeResize(const std::string& node,
-                                                 const rest::ResizeOrder& order) = 0;
-  virtual absl::StatusOr<rest::Event> TakeDrainNode(const std::string& node,
-                                                    const std::string& reason) = 0;
-  virtual absl::StatusOr<rest::Event> TakeScale(uint32_t workers, const std::string& reason) = 0;
-  virtual absl::StatusOr<rest::Event> TakePause(const std::string& policy, bool paused,
-                                                const std::string& reason) = 0;
-  /// The master is asked after the event is told.
-  virtual absl::StatusOr<rest::Event> TakeDrainJob(const std::string& reason) = 0;
-  virtual absl::StatusOr<rest::Event> TakeCancelJob(const std::string& reason) = 0;
-  virtual absl::StatusOr<rest::Event> TakeRetry(const std::vector<std::string>& shards) = 0;
+  /// What is the master's to do, it is asked for after the event is told.
+  virtual absl::StatusOr<rest::Event> Take(const Wish& wish) = 0;
   /// What the event says could not be done.
   virtual void FailOrder(uint64_t event_id, const std::string& why) = 0;
   virtual rest::Samples GiveSamples(const rest::SampleQuery& query) = 0;
@@ -80,20 +69,7 @@ class LiveJobApi final : public rest::JobApi {
   absl::StatusOr<rest::Samples> GetSamples(const rest::SampleQuery& query) override;
   absl::StatusOr<rest::PolicyList> Policies() override;
 
-  absl::StatusOr<rest::Event> Drain(const std::string& reason) override;
-  absl::StatusOr<rest::Event> Cancel(const std::string& reason) override;
-  absl::StatusOr<rest::Event> RestartNode(const std::string& node,
-                                          const rest::RestartOrder& order) override;
-  absl::StatusOr<rest::Event> DrainNode(const std::string& node,
-                                        const std::string& reason) override;
-  absl::StatusOr<rest::Event> ResizeNode(const std::string& node,
-                                         const rest::ResizeOrder& order) override;
-  absl::StatusOr<rest::Event> ScaleWorkers(uint32_t workers, const std::string& reason) override;
-  absl::StatusOr<rest::Event> RetryShards(const std::vector<std::string>& ids) override;
-  absl::StatusOr<rest::Event> PausePolicy(const std::string& policy,
-                                          const std::string& reason) override;
-  absl::StatusOr<rest::Event> ResumePolicy(const std::string& policy,
-                                           const std::string& reason) override;
+  absl::StatusOr<rest::Event> Give(const Wish& wish) override;
 
  private:
   /// Questions to the master at a time: it may be away, and then each takes seconds.
@@ -112,11 +88,9 @@ class LiveJobApi final : public rest::JobApi {
   template <typename Answer>
   absl::StatusOr<Answer> AskMaster(const std::function<absl::StatusOr<Answer>()>& ask);
 
-  using Take = std::function<absl::StatusOr<rest::Event>()>;
-  absl::StatusOr<rest::Event> Order(const Take& take);
-  /// An order that is the master's to carry out: told first, then asked for.
-  absl::StatusOr<rest::Event> OrderOfMaster(const Take& take,
-                                            const std::function<absl::Status()>& ask);
+  absl::Status AskMasterFor(const Wish& wish);
+  /// The ids of all FAILED shards when a person named none. InvalidArgument: one is no id.
+  absl::Status Complete(RetryShards* retry);
   absl::StatusOr<std::vector<std::string>> FailedShards();
   absl::Status FindNode(const std::string& node);
 

@@ -187,19 +187,8 @@ void ScalerLoop::Decide() {
 
 void ScalerLoop::CarryOrders(const std::vector<Ordered>& orders) {
   for (const Ordered& ordered : orders) {
-    if (const DumpStacks* const dump = std::get_if<DumpStacks>(&ordered.order)) {
-      const absl::Status dumped = host_->DumpStacks(dump->node);
-      if (!dumped.ok()) {
-        // Told as done all the same: a relaunch after the stacks need not wait for them for ever.
-        decider_.Fail(ordered.event_id, std::string(Message(dumped)));
-      }
-    }
     const uint64_t outer = std::exchange(carrying_, ordered.event_id);
-    std::visit(
-        [this](const auto& order) {
-          if constexpr (!std::is_same_v<std::decay_t<decltype(order)>, DumpStacks>) Carry(order);
-        },
-        ordered.order);
+    Carry(ordered.order);
     carrying_ = outer;
     if (ordered.taken.has_value()) sensor_.OnTaken(*ordered.taken);
   }
@@ -245,7 +234,10 @@ void ScalerLoop::Do(const KillNode& effect) {
 
 void ScalerLoop::Do(const DumpNode& effect) {
   const absl::Status dumped = host_->DumpStacks(effect.node);
-  if (!dumped.ok()) Log(LogLevel::kWarning, "no stacks of {}: {}", effect.node, Message(dumped));
+  if (dumped.ok()) return;
+  Log(LogLevel::kWarning, "no stacks of {}: {}", effect.node, Message(dumped));
+  // Told as done all the same: a relaunch after the stacks need not wait for them for ever.
+  if (carrying_ != 0) decider_.Fail(carrying_, std::string(Message(dumped)));
 }
 
 void ScalerLoop::Do(const SetLimits& effect) {
@@ -279,8 +271,8 @@ void ScalerLoop::Do(const TellMaster& effect) {
   if (effect.exited) untold_.emplace(number, effect.node);
 }
 
-HumanOrders::Facts ScalerLoop::Facts() const {
-  HumanOrders::Facts facts;
+HumanFacts ScalerLoop::Facts() const {
+  HumanFacts facts;
   facts.limits_remark = host_->limits_remark();
   facts.paused = decider_.paused();
   facts.workers = keeper_.plan().workers;
@@ -288,53 +280,14 @@ HumanOrders::Facts ScalerLoop::Facts() const {
   return facts;
 }
 
-absl::StatusOr<rest::Event> ScalerLoop::Grant(const Ask& ask) {
+absl::StatusOr<rest::Event> ScalerLoop::Take(const Wish& wish) {
   // What is ordered is judged by how things are now, not a second ago.
   Decide();
-  const HumanOrders::Facts facts = Facts();
-  MUSTER_ASSIGN_OR_RETURN(const HumanOrder order, ask(HumanOrders(*view_, facts)));
-  Decider::Taken taken = decider_.Take(order, *view_);
+  MUSTER_ASSIGN_OR_RETURN(const Granted granted, Judge(wish, *view_, Facts()));
+  Decider::Taken taken = decider_.Take(granted, *view_);
   CarryOrders(taken.orders);
   Draw();
   return std::move(taken.event);
-}
-
-absl::StatusOr<rest::Event> ScalerLoop::TakeRestart(const std::string& node,
-                                                    const rest::RestartOrder& order) {
-  return Grant([&](const HumanOrders& orders) { return orders.Restart(node, order); });
-}
-
-absl::StatusOr<rest::Event> ScalerLoop::TakeResize(const std::string& node,
-                                                   const rest::ResizeOrder& order) {
-  return Grant([&](const HumanOrders& orders) { return orders.Resize(node, order); });
-}
-
-absl::StatusOr<rest::Event> ScalerLoop::TakeDrainNode(const std::string& node,
-                                                      const std::string& reason) {
-  return Grant([&](const HumanOrders& orders) { return orders.DrainNode(node, reason); });
-}
-
-absl::StatusOr<rest::Event> ScalerLoop::TakeScale(uint32_t workers, const std::string& reason) {
-  return Grant([&](const HumanOrders& orders) { return orders.Scale(workers, reason); });
-}
-
-absl::StatusOr<rest::Event> ScalerLoop::TakePause(const std::string& policy, bool paused,
-                                                  const std::string& reason) {
-  return Grant([&](const HumanOrders& orders) {
-    return paused ? orders.Pause(policy, reason) : orders.Resume(policy, reason);
-  });
-}
-
-absl::StatusOr<rest::Event> ScalerLoop::TakeDrainJob(const std::string& reason) {
-  return Grant([&](const HumanOrders& orders) { return orders.DrainJob(reason); });
-}
-
-absl::StatusOr<rest::Event> ScalerLoop::TakeCancelJob(const std::string& reason) {
-  return Grant([&](const HumanOrders& orders) { return orders.CancelJob(reason); });
-}
-
-absl::StatusOr<rest::Event> ScalerLoop::TakeRetry(const std::vector<std::string>& shards) {
-  return Grant([&](const HumanOrders& orders) { return orders.RetryShards(shards, ""); });
 }
 
 void ScalerLoop::FailOrder(uint64_t event_id, const std::string& why) {

@@ -44,18 +44,7 @@ class ScalerLoop final : public OrderTaker {
   /// Until every node is gone, or it is told to stop.
   KeeperOutcome Run();
 
-  absl::StatusOr<rest::Event> TakeRestart(const std::string& node,
-                                          const rest::RestartOrder& order) override;
-  absl::StatusOr<rest::Event> TakeResize(const std::string& node,
-                                         const rest::ResizeOrder& order) override;
-  absl::StatusOr<rest::Event> TakeDrainNode(const std::string& node,
-                                            const std::string& reason) override;
-  absl::StatusOr<rest::Event> TakeScale(uint32_t workers, const std::string& reason) override;
-  absl::StatusOr<rest::Event> TakePause(const std::string& policy, bool paused,
-                                        const std::string& reason) override;
-  absl::StatusOr<rest::Event> TakeDrainJob(const std::string& reason) override;
-  absl::StatusOr<rest::Event> TakeCancelJob(const std::string& reason) override;
-  absl::StatusOr<rest::Event> TakeRetry(const std::vector<std::string>& shards) override;
+  absl::StatusOr<rest::Event> Take(const Wish& wish) override;
   void FailOrder(uint64_t event_id, const std::string& why) override;
   rest::Samples GiveSamples(const rest::SampleQuery& query) override;
 
@@ -73,9 +62,7 @@ class ScalerLoop final : public OrderTaker {
   void Decide();
   void CarryOrders(const std::vector<Ordered>& orders);
   void Draw();
-  HumanOrders::Facts Facts() const;
-  using Ask = std::function<absl::StatusOr<HumanOrder>(const HumanOrders&)>;
-  absl::StatusOr<rest::Event> Grant(const Ask& ask);
+  HumanFacts Facts() const;
   rest::Event Tell(rest::Event event);
 
   void Do(const StartNode& effect);

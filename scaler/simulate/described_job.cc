@@ -392,7 +392,7 @@ Activity DescribedJob::ActivityNow() const {
 void DescribedJob::CarryOut(const LimitNode& order) {
   for (NodeView& node : view_.nodes) {
     if (node.name != order.node) continue;
-    node.limits = order.limits;
+    node.limits = order.After(node.limits);
     // Ours is written over whatever was there.
     Node& state = nodes_.at(node.name);
     if (!state.quota_stays) state.quota = 0;

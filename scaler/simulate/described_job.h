@@ -37,9 +37,9 @@ class DescribedJob {
   void CarryOut(const LimitNode& order);
   void CarryOut(const RelaunchNode& order);
   void CarryOut(const ScaleWorkers& order);
-  void CarryOut(const EndNode&) {}
   void CarryOut(const FailJob& order);
-  void CarryOut(const PausePolicies&) {}
+  /// What does nothing here: stacks would be in its log.
+  void CarryOut(const auto&) {}
   void Took(const ActionTaken& taken) { taken_.push_back(taken); }
 
   uint32_t kills_for_memory() const { return kills_for_memory_; }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -77,14 +76,7 @@ absl::StatusOr<Simulation> Simulate(const DescribedSpec& spec, const SimulationO
     ++simulation.steps;
     book.SetTime(Micros(job.elapsed()));
     for (const Ordered& ordered : decider->Step(job.view())) {
-      std::visit(
-          [&job](const auto& order) {
-            // Its stacks would be in its log; there is nothing to do here.
-            if constexpr (!std::is_same_v<std::decay_t<decltype(order)>, DumpStacks>) {
-              job.CarryOut(order);
-            }
-          },
-          ordered.order);
+      std::visit([&job](const auto& order) { job.CarryOut(order); }, ordered.order);
       if (ordered.taken.has_value()) job.Took(*ordered.taken);
     }
   }

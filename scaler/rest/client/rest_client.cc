@@ -125,6 +125,48 @@ absl::StatusOr<T> As(const absl::StatusOr<nlohmann::json>& document) {
   return value;
 }
 
+/// An order below /api/v1/: what routes.cc makes an order of.
+struct OrderCall {
+  std::string path;
+  nlohmann::json body = nlohmann::json::object();
+};
+
+OrderCall CallOf(const RelaunchNode& order) {
+  OrderCall call{.path = fmt::format("nodes/{}/restart", EncodePathPart(order.node))};
+  if (order.only_start.has_value()) call.body["only_start"] = *order.only_start;
+  return call;
+}
+OrderCall CallOf(const LimitNode& order) {
+  OrderCall call{.path = fmt::format("nodes/{}/resize", EncodePathPart(order.node))};
+  if (order.cpus.has_value()) call.body["cpus"] = *order.cpus;
+  if (order.memory_bytes.has_value()) call.body["memory_bytes"] = *order.memory_bytes;
+  return call;
+}
+OrderCall CallOf(const ScaleWorkers& order) {
+  return {.path = "workers/scale", .body = {{"workers", order.workers}}};
+}
+OrderCall CallOf(const EndNode& order) {
+  return {.path = fmt::format("nodes/{}/drain", EncodePathPart(order.node))};
+}
+OrderCall CallOf(const SetPaused& order) {
+  return {.path = fmt::format("policies/{}/{}", EncodePathPart(order.policy),
+                              order.paused ? "pause" : "resume")};
+}
+OrderCall CallOf(const DrainJob&) {
+  return {.path = "job/drain"};
+}
+OrderCall CallOf(const CancelJob&) {
+  return {.path = "job/cancel"};
+}
+OrderCall CallOf(const RetryShards& order) {
+  OrderCall call{.path = "shards/retry"};
+  if (!order.ids.empty()) call.body["shards"] = order.ids;
+  return call;
+}
+OrderCall CallOf(const auto&) {
+  return {};
+}
+
 }  // namespace
 
 absl::StatusOr<nlohmann::json> ReadAnswer(int status, const std::string& body) {
@@ -182,8 +224,11 @@ absl::StatusOr<PolicyList> RestClient::Policies() const {
   return As<PolicyList>(Get("/api/v1/policies"));
 }
 
-absl::StatusOr<Event> RestClient::Act(const std::string& what, const nlohmann::json& body) const {
-  return As<Event>(Post("/api/v1/" + what, body));
+absl::StatusOr<Event> RestClient::Give(const Wish& wish) const {
+  OrderCall call = std::visit([](const auto& order) { return CallOf(order); }, wish.order);
+  if (call.path.empty()) return absl::UnimplementedError("only policies order this");
+  if (!wish.reason.empty()) call.body["reason"] = wish.reason;
+  return As<Event>(Post("/api/v1/" + call.path, call.body));
 }
 
 }  // namespace muster::scaler::rest

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "scaler/core/orders.h"
 #include "scaler/rest/model.h"
 
 namespace muster::scaler::rest {
@@ -50,8 +51,8 @@ class RestClient {
   absl::StatusOr<EventList> Events(uint64_t after, uint32_t limit) const;
   absl::StatusOr<Explanation> Explain(uint64_t event_id) const;
   absl::StatusOr<PolicyList> Policies() const;
-  /// An order, "nodes/ps-0/restart"; the event that it caused.
-  absl::StatusOr<Event> Act(const std::string& what, const nlohmann::json& body) const;
+  /// The event that it caused. Unimplemented: not for people.
+  absl::StatusOr<Event> Give(const Wish& wish) const;
 
  private:
   const RestClientOptions options_;

@@ -25,7 +25,7 @@ class ScalerCallTest : public testing::SteerFixture {
   std::optional<Event> Try() {
     absl::StatusOr<std::optional<Event>> event = std::nullopt;
     Call([&] {
-      event = TryOrder(Query(), "job/drain", nlohmann::json::object());
+      event = TryOrder(Query(), {scaler::DrainJob{}, ""});
       return 0;
     });
     EXPECT_THAT(event, muster::testing::IsOk());
@@ -49,7 +49,7 @@ TEST_F(ScalerCallTest, WhatWasNotDoneIsForTheMaster) {
 
 TEST_F(ScalerCallTest, WhatWasRefusedIsNot) {
   StartScaler();
-  EXPECT_THAT(TryOrder(Query(), "nodes/ps-9/restart", nlohmann::json::object()),
+  EXPECT_THAT(TryOrder(Query(), {scaler::RelaunchNode{.node = "ps-9"}, ""}),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("ps-9")));
 }
 
@@ -74,7 +74,7 @@ TEST_F(ScalerCallTest, WhatMayHaveBeenDoneIsNotDoneAgain) {
   ASSERT_THAT(state_.WriteRestAddress({.port = ntohs(at.sin_port), .pid = ::getpid()}),
               muster::testing::IsOk());
   EXPECT_THAT(
-      TryOrder(Query(), "job/cancel", nlohmann::json::object()),
+      TryOrder(Query(), {scaler::CancelJob{}, ""}),
       StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("may have been carried out")));
   scaler.join();
   ::close(listener);

@@ -33,7 +33,7 @@ TEST_F(TopCommandTest, OnceAndInPlainText) {
 
 TEST_F(TopCommandTest, EndsWithTheJob) {
   StartScaler();
-  ASSERT_THAT(job_.Cancel("enough"), muster::testing::IsOk());
+  ASSERT_THAT(job_.Give({scaler::CancelJob{}, "enough"}), muster::testing::IsOk());
   EXPECT_EQ(Top(false), kExitSucceeded);
   EXPECT_THAT(out_, HasSubstr("flights  cancelled"));
 }

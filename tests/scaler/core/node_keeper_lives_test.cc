@@ -61,7 +61,7 @@ TEST_F(KeeperLivesTest, AnAnswerOfTheMastersAboutOneLifeDecidesOnlyOfThat) {
 
 TEST_F(KeeperLivesTest, LimitsThatALifeBeganWithAreNotTakenBack) {
   RunToTraining();
-  Step(LimitNode{"worker-0", kBig});
+  Step(LimitNode::To("worker-0", kBig));
   Restart("worker-0");
   Step(LimitRefused{"worker-0", kBig});
   EXPECT_EQ(PlanOf("worker-0").limits, kBig) << "it runs within them";
@@ -140,7 +140,7 @@ TEST_F(KeeperLivesTest, AWorkerThatWasAddedAgainBeginsWithoutCrashes) {
 TEST_F(KeeperLivesTest, WhoWasAddedAgainKeepsWhatItTurnedOutToNeed) {
   options_.worker_limits = {.cpus = 2, .memory_bytes = 64 * kMiB};
   RunToTraining();
-  Step(LimitNode{"worker-1", kBig});
+  Step(LimitNode::To("worker-1", kBig));
   Step(ScaleWorkers{0});
   for (const char* worker : {"worker-0", "worker-1"}) Exit(worker, kClean, kEnded);
   Did();

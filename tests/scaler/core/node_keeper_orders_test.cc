@@ -27,10 +27,10 @@ TEST_F(KeeperOrdersTest, NodesStartWithTheLimitsOfTheirRole) {
 
 TEST_F(KeeperOrdersTest, LimitsAreSetInPlaceAndForLaterStarts) {
   RunToTraining();
-  Step(LimitNode{"worker-0", kBig});
+  Step(LimitNode::To("worker-0", kBig));
   EXPECT_THAT(Did(), ElementsAre("limit worker-0 to 1 core, 768 MiB"));
   EXPECT_EQ(PlanOf("worker-0").limits, kBig) << "before the effects of the step";
-  Step(LimitNode{"worker-0", kBig});
+  Step(LimitNode::To("worker-0", kBig));
   EXPECT_THAT(Did(), ElementsAre("limit worker-0 to 1 core, 768 MiB"))
       << "again: somebody else may have changed them";
   Exit("worker-0", kKilled);
@@ -42,7 +42,7 @@ TEST_F(KeeperOrdersTest, LimitsOfANodeThatIsDownAreThoseOfItsNextStart) {
   RunToTraining();
   deaf_ = true;
   Exit("worker-0", kKilled);
-  Step(LimitNode{"worker-0", kBig});
+  Step(LimitNode::To("worker-0", kBig));
   EXPECT_THAT(Did(), IsEmpty());
   Step(ExitHeard{"worker-0"});
   EXPECT_EQ(limits_["worker-0"], kBig);
@@ -50,7 +50,7 @@ TEST_F(KeeperOrdersTest, LimitsOfANodeThatIsDownAreThoseOfItsNextStart) {
 
 TEST_F(KeeperOrdersTest, LimitsBeforeTheFirstStart) {
   Begin();
-  Step(LimitNode{"ps-0", kBig});
+  Step(LimitNode::To("ps-0", kBig));
   EXPECT_THAT(Did(), IsEmpty());
   Answer();
   EXPECT_EQ(limits_["ps-0"], kBig);
@@ -58,7 +58,7 @@ TEST_F(KeeperOrdersTest, LimitsBeforeTheFirstStart) {
 
 TEST_F(KeeperOrdersTest, SuccessorsSetTheLimitsAgain) {
   RunToTraining();
-  Step(LimitNode{"worker-0", kBig});
+  Step(LimitNode::To("worker-0", kBig));
   Did();
   TakeOver();
   EXPECT_THAT(Did(), AllOf(Contains("limit worker-0 to 1 core, 768 MiB"),
@@ -70,9 +70,9 @@ TEST_F(KeeperOrdersTest, SuccessorsSetTheLimitsAgain) {
 
 TEST_F(KeeperOrdersTest, LimitsThatWereRefusedAreNotThoseOfTheNode) {
   RunToTraining();
-  Step(LimitNode{"worker-0", kBig});
+  Step(LimitNode::To("worker-0", kBig));
   constexpr Resources kTiny{.cpus = 1, .memory_bytes = kMiB};
-  Step(LimitNode{"worker-0", kTiny});
+  Step(LimitNode::To("worker-0", kTiny));
   Step(LimitRefused{"worker-0", kTiny});
   EXPECT_EQ(Kept("worker-0").limits, kBig);
   EXPECT_EQ(PlanOf("worker-0").limits, kBig);
@@ -84,7 +84,7 @@ TEST_F(KeeperOrdersTest, LimitsThatWereRefusedAreNotThoseOfTheNode) {
 
 TEST_F(KeeperOrdersTest, ARefusalOfLimitsThatAreWantedNoMoreChangesNothing) {
   RunToTraining();
-  Step(LimitNode{"worker-0", kBig});
+  Step(LimitNode::To("worker-0", kBig));
   Step(LimitRefused{"worker-0", kSmall});
   Step(LimitRefused{"worker-7", kBig});
   EXPECT_EQ(Kept("worker-0").limits, kBig);
@@ -92,11 +92,11 @@ TEST_F(KeeperOrdersTest, ARefusalOfLimitsThatAreWantedNoMoreChangesNothing) {
 
 TEST_F(KeeperOrdersTest, SuccessorsKnowWhatWasInForceBeforeARefusal) {
   RunToTraining();
-  Step(LimitNode{"worker-0", kBig});
+  Step(LimitNode::To("worker-0", kBig));
   Begin(keeper_->plan());
   // The former scaler may have died before the deed: then this one was never in force.
   constexpr Resources kTiny{.cpus = 1, .memory_bytes = kMiB};
-  Step(LimitNode{"worker-0", kTiny});
+  Step(LimitNode::To("worker-0", kTiny));
   Step(NodeStarted{"worker-0", pids_["worker-0"]});
   Step(LimitRefused{"worker-0", kTiny});
   EXPECT_EQ(Kept("worker-0").limits, kSmall);
@@ -104,7 +104,7 @@ TEST_F(KeeperOrdersTest, SuccessorsKnowWhatWasInForceBeforeARefusal) {
 
 TEST_F(KeeperOrdersTest, ARefusalDoesNotTakeBackTheLimitsOfTheNextStart) {
   RunToTraining();
-  Step(LimitNode{"worker-0", kBig});
+  Step(LimitNode::To("worker-0", kBig));
   RelaunchNode order = Relaunch("worker-0");
   constexpr Resources kTiny{.cpus = 1, .memory_bytes = kMiB};
   order.limits = kTiny;

@@ -97,7 +97,7 @@ class KeeperSim {
     const std::string node = SomeNode();
     switch (Below(5)) {
       case 0:
-        return LimitNode{node, Size(1 + Below(8))};
+        return LimitNode::To(node, Size(1 + Below(8)));
       case 1:
         return ScaleWorkers{1 + Below(6)};
       case 2:

@@ -22,7 +22,7 @@ class KeeperWorkersTest : public KeeperOrdersFixture {};
 TEST_F(KeeperWorkersTest, MoreWorkersAreStartedWithWhatTheirPeersNeed) {
   RunToTraining();
   options_.worker_limits = kSmall;
-  Step(LimitNode{"worker-0", kBig});
+  Step(LimitNode::To("worker-0", kBig));
   Did();
   Step(ScaleWorkers{4});
   EXPECT_THAT(Did(), ElementsAre("start worker-2", "start worker-3"));
@@ -37,7 +37,7 @@ TEST_F(KeeperWorkersTest, AWorkerLimitedByHandLimitsNoNewOne) {
   Begin(NewPlan("r", 1, 2, {}));
   Answer();
   Answer();
-  Step(LimitNode{"worker-0", kSmall});
+  Step(LimitNode::To("worker-0", kSmall));
   Step(ScaleWorkers{3});
   EXPECT_EQ(limits_["worker-2"], Resources{}) << "worker-1 has no limits: none are larger";
 }
@@ -362,10 +362,22 @@ TEST_F(KeeperWorkersTest, FailJobEndsItWithTheReason) {
 
 TEST_F(KeeperWorkersTest, PausedPoliciesAreInThePlan) {
   RunToTraining();
-  Step(PausePolicies{{"hang"}});
+  Step(SetPaused{"hang"});
+  Step(SetPaused{"worker-count"});
+  Step(SetPaused{"worker-count", false});
   EXPECT_THAT(keeper_->plan().paused, ElementsAre("hang"));
   Begin(keeper_->plan());
   EXPECT_THAT(keeper_->plan().paused, ElementsAre("hang"));
+}
+
+TEST_F(KeeperWorkersTest, StacksAreDumpedAndTheMastersOrdersAreNotOurs) {
+  RunToTraining();
+  Step(DumpStacks{"ps-0"});
+  EXPECT_THAT(Did(), ElementsAre("dump ps-0"));
+  const Plan plan = keeper_->plan();
+  for (const Order& order : std::vector<Order>{DrainJob{}, CancelJob{}, RetryShards{}}) Step(order);
+  EXPECT_THAT(Did(), IsEmpty());
+  EXPECT_EQ(keeper_->plan(), plan);
 }
 
 TEST_F(KeeperWorkersTest, OrdersForNobodyChangeNothing) {
@@ -378,7 +390,7 @@ TEST_F(KeeperWorkersTest, OrdersForNobodyChangeNothing) {
     Step(Relaunch(node));
     Step(EndNode{node});
   }
-  Step(LimitNode{"worker-7", kBig});
+  Step(LimitNode::To("worker-7", kBig));
   EXPECT_THAT(Did(), IsEmpty());
   EXPECT_EQ(keeper_->plan().nodes, before.nodes);
 }
@@ -404,7 +416,7 @@ TEST_F(KeeperWorkersTest, AJobThatDrainsTakesOnlyWhatHelpsIt) {
   Step(ExitHeard{"ps-0"});
   EXPECT_THAT(Did(), ElementsAre("start ps-0"));
   EXPECT_EQ(limits_["ps-0"].memory_bytes, 1024 * kMiB) << "killed for its memory, it needs more";
-  Step(LimitNode{"ps-0", kBig});
+  Step(LimitNode::To("ps-0", kBig));
   EXPECT_THAT(Did(), ElementsAre("limit ps-0 to 1 core, 768 MiB"));
 }
 
@@ -429,7 +441,7 @@ TEST_F(KeeperWorkersTest, AJobThatIsOverTakesNoOrders) {
   view_.phase = JobPhase::kSucceeded;
   Answer();
   Did();
-  Step(LimitNode{"worker-0", kBig});
+  Step(LimitNode::To("worker-0", kBig));
   Step(Relaunch("worker-0"));
   Step(ScaleWorkers{5});
   Step(ScaleWorkers{1});

@@ -54,7 +54,8 @@ class DeciderTest : public ::testing::Test {
   }
   void CarryOut(const Ordered& ordered) {
     if (const auto* limit = std::get_if<LimitNode>(&ordered.order)) {
-      job_.Node(limit->node).limits = limit->limits;
+      Resources& limits = job_.Node(limit->node).limits;
+      limits = limit->After(limits);
     }
     if (const auto* relaunch = std::get_if<RelaunchNode>(&ordered.order)) {
       if (relaunch->limits) job_.Node(relaunch->node).limits = *relaunch->limits;
@@ -63,6 +64,12 @@ class DeciderTest : public ::testing::Test {
       }
     }
     job_.view.taken.push_back(ordered.taken.value());
+  }
+  /// A person's wish, which is granted.
+  Decider::Taken Take(Order order, const HumanFacts& facts, const std::string& reason = "") {
+    const auto granted = Judge({std::move(order), reason}, job_.view, facts);
+    EXPECT_TRUE(granted.ok()) << granted.status();
+    return decider_->Take(granted.value(), job_.view);
   }
   std::vector<Ordered> Seconds(int seconds) {
     std::vector<Ordered> all;

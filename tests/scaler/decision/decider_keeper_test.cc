@@ -1,7 +1,5 @@
 #include <gmock/gmock.h>
 
-#include <type_traits>
-
 #include "scaler/decision/decider.h"
 #include "tests/scaler/core/node_keeper_fixture.h"
 
@@ -45,14 +43,7 @@ class DeciderKeeperTest : public KeeperOrdersFixture {
     return view;
   }
   void Decide(const JobView& view) {
-    for (const Ordered& ordered : decider_->Step(view)) CarryOut(ordered);
-  }
-  void CarryOut(const Ordered& ordered) {
-    std::visit(
-        [this](const auto& order) {
-          if constexpr (!std::is_same_v<std::decay_t<decltype(order)>, DumpStacks>) Step(order);
-        },
-        ordered.order);
+    for (const Ordered& ordered : decider_->Step(view)) Step(ordered.order);
   }
   /// A node ends; it is decided about before the master has heard.
   void End(const std::string& node, EndCause cause, ExitStatus exit) {
@@ -134,22 +125,22 @@ TEST_F(DeciderKeeperTest, FirstSizesAreThereBeforeTheFirstStart) {
 
 TEST_F(DeciderKeeperTest, PeoplesOrders) {
   RunToTraining();
-  const HumanOrders::Facts facts{.limits_remark = "", .policies = {"hang"}, .workers = 2};
-  const auto take = [&](const absl::StatusOr<HumanOrder>& order) {
-    ASSERT_TRUE(order.ok()) << order.status();
-    for (const Ordered& ordered : decider_->Take(*order, View()).orders) CarryOut(ordered);
-  };
+  const HumanFacts facts{.limits_remark = "", .policies = {"hang"}, .workers = 2};
   const JobView view = View();
-  const HumanOrders ask(view, facts);
-  take(ask.Scale(3, ""));
+  const auto take = [&](const Order& order) {
+    const auto granted = Judge({order, ""}, view, facts);
+    ASSERT_TRUE(granted.ok()) << granted.status();
+    for (const Ordered& ordered : decider_->Take(*granted, View()).orders) Step(ordered.order);
+  };
+  take(ScaleWorkers{3});
   EXPECT_THAT(Did(), ElementsAre("start worker-2"));
-  take(ask.Resize("ps-0", {.memory_bytes = 1'024 * kMiB}));
+  take(LimitNode{.node = "ps-0", .memory_bytes = 1'024 * kMiB});
   EXPECT_THAT(Did(), ElementsAre("limit ps-0 to 1 core, 1 GiB"));
-  take(ask.Restart("worker-0", {}));
+  take(RelaunchNode{.node = "worker-0"});
   EXPECT_THAT(Did(), ElementsAre("stop worker-0"));
-  take(ask.DrainNode("worker-1", ""));
+  take(EndNode{"worker-1"});
   EXPECT_THAT(Did(), ElementsAre("drain worker-1"));
-  take(ask.Pause("hang", ""));
+  take(SetPaused{"hang"});
   EXPECT_THAT(keeper_->plan().paused, ElementsAre("hang"));
 }
 

@@ -151,10 +151,8 @@ TEST_F(DeciderTest, AJobThatDrainsIsNotStoppedAndStartsNoWorkerAgain) {
 TEST_F(DeciderTest, APersonsOrderIsToldCarriedOutAndMeasured) {
   Begin();
   Seconds(20);
-  const HumanOrders::Facts facts{.workers = 3};
-  const auto order = HumanOrders(job_.view, facts).Restart("worker-2", {.reason = "looks stuck"});
-  ASSERT_TRUE(order.ok());
-  const Decider::Taken taken = decider_->Take(*order, job_.view);
+  const Decider::Taken taken =
+      Take(RelaunchNode{.node = "worker-2"}, {.workers = 3}, "looks stuck");
   EXPECT_EQ(taken.event.id, 1u);
   ASSERT_THAT(taken.orders, SizeIs(1));
   EXPECT_EQ(std::get<RelaunchNode>(taken.orders[0].order).node, "worker-2");

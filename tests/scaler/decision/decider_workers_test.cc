@@ -12,13 +12,16 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
+/// The policy that the first order pauses.
+std::string Pauses(const std::vector<Ordered>& orders) {
+  const auto& order = std::get<SetPaused>(orders.at(0).order);
+  return order.paused ? order.policy : "none";
+}
+
 TEST_F(DeciderTest, WorkersThatAreScaledAwayNameTheOrder) {
   Begin();
-  const HumanOrders::Facts facts{.workers = 3};
-  const auto order = HumanOrders(job_.view, facts).Scale(2, "");
-  ASSERT_TRUE(order.ok());
-  EXPECT_EQ(std::get<ScaleWorkers>(decider_->Take(*order, job_.view).orders.at(0).order).workers,
-            2u);
+  const Decider::Taken taken = Take(ScaleWorkers{2}, {.workers = 3});
+  EXPECT_EQ(std::get<ScaleWorkers>(taken.orders.at(0).order).workers, 2u);
   restart_ = false;
   job_.End("worker-2", EndCause::kAsked);
   job_.End("worker-1", EndCause::kAsked);
@@ -31,25 +34,20 @@ TEST_F(DeciderTest, ANumberOfWorkersThatAPersonOrdersHoldsUntilItIsLifted) {
   Begin();
   job_.view.workers_min = 1;
   job_.view.workers_max = 8;
-  const HumanOrders::Facts facts{.policies = {"worker-count"}, .workers = 3};
-  const auto order = HumanOrders(job_.view, facts).Scale(2, "the others need the machine");
-  ASSERT_TRUE(order.ok());
-  const Decider::Taken taken = decider_->Take(*order, job_.view);
+  const Decider::Taken taken =
+      Take(ScaleWorkers{2}, {.policies = {"worker-count"}, .workers = 3}, "the others need it");
   EXPECT_EQ(taken.event.action, "set-workers");
   ASSERT_THAT(taken.orders, SizeIs(2));
   // A successor knows, too.
-  EXPECT_THAT(std::get<PausePolicies>(taken.orders[0].order).policies, ElementsAre("worker-count"));
+  EXPECT_EQ(Pauses(taken.orders), "worker-count");
   EXPECT_EQ(std::get<ScaleWorkers>(taken.orders[1].order).workers, 2u);
   EXPECT_THAT(Told(),
               ElementsAre("action workers set-workers", "action worker-count pause-policy <- 1"));
   EXPECT_THAT(events_.back().because, HasSubstr("muster policies resume worker-count"));
   EXPECT_THAT(Seconds(600), IsEmpty());
   EXPECT_GT(PolicyNamed("worker-count").refused, 0u) << "it would have changed it";
-  const auto resume =
-      HumanOrders(job_.view, {.policies = {"worker-count"}, .paused = decider_->paused()})
-          .Resume("worker-count", "");
-  ASSERT_TRUE(resume.ok());
-  decider_->Take(*resume, job_.view);
+  Take(SetPaused{"worker-count", false},
+       {.policies = {"worker-count"}, .paused = decider_->paused()});
   EXPECT_FALSE(Seconds(120).empty());
 }
 
@@ -57,14 +55,12 @@ TEST_F(DeciderTest, AWorkerThatAPersonSendsAwayIsNotReplaced) {
   Begin();
   job_.view.workers_min = 1;
   job_.view.workers_max = 8;
-  const HumanOrders::Facts facts{.policies = {"worker-count"}, .workers = 3};
-  const Decider::Taken server =
-      decider_->Take(*HumanOrders(job_.view, facts).DrainNode("ps-1", ""), job_.view);
+  const HumanFacts facts{.policies = {"worker-count"}, .workers = 3};
+  const Decider::Taken server = Take(EndNode{"ps-1"}, facts);
   EXPECT_THAT(server.orders, SizeIs(1)) << "a server that is drained stays";
-  const Decider::Taken taken =
-      decider_->Take(*HumanOrders(job_.view, facts).DrainNode("worker-1", ""), job_.view);
+  const Decider::Taken taken = Take(EndNode{"worker-1"}, facts);
   ASSERT_THAT(taken.orders, SizeIs(2));
-  EXPECT_THAT(std::get<PausePolicies>(taken.orders[0].order).policies, ElementsAre("worker-count"));
+  EXPECT_EQ(Pauses(taken.orders), "worker-count");
   EXPECT_EQ(std::get<EndNode>(taken.orders[1].order).node, "worker-1");
   EXPECT_THAT(Told(), ElementsAre("action ps-1 drain", "action worker-1 drain",
                                   "action worker-count pause-policy <- 2"));
@@ -79,7 +75,7 @@ TEST_F(DeciderTest, AWorkerThatTheMasterWasAskedToSendAwayIsNotReplacedEither) {
   job_.view.workers_max = 8;
   const std::vector<Ordered> orders = decider_->SentAway("worker-1", job_.view);
   ASSERT_THAT(orders, SizeIs(1));
-  EXPECT_THAT(std::get<PausePolicies>(orders[0].order).policies, ElementsAre("worker-count"));
+  EXPECT_EQ(Pauses(orders), "worker-count");
   EXPECT_THAT(Told(), ElementsAre("action worker-count pause-policy"));
   EXPECT_THAT(events_.back().because, HasSubstr("worker-1 was sent away"));
   EXPECT_THAT(decider_->SentAway("worker-2", job_.view), IsEmpty()) << "it is paused already";
@@ -88,33 +84,24 @@ TEST_F(DeciderTest, AWorkerThatTheMasterWasAskedToSendAwayIsNotReplacedEither) {
 
 TEST_F(DeciderTest, WhereTheCountIsFixedOrThePolicyPausedAnOrderOfWorkersPausesNothing) {
   Begin();
-  const HumanOrders::Facts facts{.workers = 3};
-  EXPECT_THAT(decider_->Take(*HumanOrders(job_.view, facts).Scale(2, ""), job_.view).orders,
-              SizeIs(1));
+  EXPECT_THAT(Take(ScaleWorkers{2}, {.workers = 3}).orders, SizeIs(1));
   Begin({.paused = {"worker-count"}});
   job_.view.workers_max = 8;
   job_.view.workers_min = 1;
-  EXPECT_THAT(decider_->Take(*HumanOrders(job_.view, facts).Scale(2, ""), job_.view).orders,
-              SizeIs(1));
+  EXPECT_THAT(Take(ScaleWorkers{2}, {.workers = 3}).orders, SizeIs(1));
 }
 
 TEST_F(DeciderTest, APauseHoldsAtOnceAndIsForThePlan) {
   Begin();
-  HumanOrders::Facts facts{.policies = {"platform-kill"}};
-  const auto pause = HumanOrders(job_.view, facts).Pause("platform-kill", "");
-  ASSERT_TRUE(pause.ok());
-  const Decider::Taken paused = decider_->Take(*pause, job_.view);
-  EXPECT_THAT(std::get<PausePolicies>(paused.orders.at(0).order).policies,
-              ElementsAre("platform-kill"));
+  HumanFacts facts{.policies = {"platform-kill"}};
+  const Decider::Taken paused = Take(SetPaused{"platform-kill", true}, facts);
+  EXPECT_EQ(Pauses(paused.orders), "platform-kill");
   EXPECT_EQ(paused.orders[0].taken, std::nullopt);
   job_.End("worker-0", EndCause::kPlatform);
   EXPECT_THAT(Seconds(1), IsEmpty());
   facts.paused = decider_->paused();
-  const auto resume = HumanOrders(job_.view, facts).Resume("platform-kill", "");
-  ASSERT_TRUE(resume.ok());
-  EXPECT_THAT(
-      std::get<PausePolicies>(decider_->Take(*resume, job_.view).orders.at(0).order).policies,
-      IsEmpty());
+  const Decider::Taken resumed = Take(SetPaused{"platform-kill", false}, facts);
+  EXPECT_FALSE(std::get<SetPaused>(resumed.orders.at(0).order).paused);
   EXPECT_THAT(decider_->paused(), IsEmpty());
   Seconds(200);
   for (const rest::Event& event : events_) {

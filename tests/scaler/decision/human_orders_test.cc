@@ -18,91 +18,90 @@ using ::testing::Not;
 
 class HumanOrdersTest : public ::testing::Test {
  protected:
-  HumanOrders Ask() {
+  absl::StatusOr<Granted> Ask(Order order, const std::string& reason = "") {
     job_.Tick();
-    return HumanOrders(job_.view, facts_);
+    return Judge({std::move(order), reason}, job_.view, facts_);
   }
 
   FakeJob job_ =
       FakeJob()
           .Add(NodeRole::kServer, 1, {.memory_mib = 300}, {.memory_bytes = 512 * kMiB})
           .Add(NodeRole::kWorker, 2, {.memory_mib = 100}, {.cpus = 1, .memory_bytes = 256 * kMiB});
-  HumanOrders::Facts facts_{
+  HumanFacts facts_{
       .limits_remark = "", .policies = {"hang", "worker-count"}, .paused = {"hang"}, .workers = 2};
 };
 
 TEST_F(HumanOrdersTest, ARestart) {
-  MUSTER_ASSERT_OK_AND_ASSIGN(const HumanOrder order,
-                              Ask().Restart("worker-1", {.reason = "looks stuck"}));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Granted order,
+                              Ask(RelaunchNode{.node = "worker-1"}, "looks stuck"));
   EXPECT_EQ(order.event.kind, "action");
   EXPECT_EQ(order.event.action, "relaunch");
   EXPECT_EQ(order.event.target, "worker-1");
   EXPECT_EQ(order.event.because, "looks stuck");
-  const auto& relaunch = std::get<RelaunchNode>(*order.order);
+  const auto& relaunch = std::get<RelaunchNode>(order.order);
   EXPECT_EQ(relaunch.node, "worker-1");
   EXPECT_EQ(relaunch.only_start, 1u) << "this life, and not the one after it";
   EXPECT_FALSE(relaunch.charged);
-  MUSTER_ASSERT_OK_AND_ASSIGN(const HumanOrder quiet, Ask().Restart("ps-0", {.only_start = 1}));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Granted quiet,
+                              Ask(RelaunchNode{.node = "ps-0", .only_start = 1}));
   EXPECT_EQ(quiet.event.because, "asked for by a person");
 }
 
 TEST_F(HumanOrdersTest, RefusedRestarts) {
-  EXPECT_THAT(Ask().Restart("worker-9", {}),
+  EXPECT_THAT(Ask(RelaunchNode{.node = "worker-9"}),
               StatusIs(StatusCode::kNotFound,
                        "there is no node 'worker-9'; there are ps-0, worker-0, worker-1"));
-  EXPECT_THAT(Ask().Restart("master", {}),
+  EXPECT_THAT(Ask(RelaunchNode{.node = "master"}),
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("`muster run`")));
-  EXPECT_THAT(Ask().Restart("worker-0", {.only_start = 2}),
+  EXPECT_THAT(Ask(RelaunchNode{.node = "worker-0", .only_start = 2}),
               StatusIs(StatusCode::kAborted, HasSubstr("only_start is 2")));
   job_.Node("worker-0").state = NodeState::kDraining;
-  EXPECT_THAT(Ask().Restart("worker-0", {}),
+  EXPECT_THAT(Ask(RelaunchNode{.node = "worker-0"}),
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("is ending")));
   job_.Node("worker-0").state = NodeState::kPlanned;
-  EXPECT_THAT(Ask().Restart("worker-0", {}),
+  EXPECT_THAT(Ask(RelaunchNode{.node = "worker-0"}),
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("not been started")));
   job_.Node("worker-0").state = NodeState::kDown;
-  EXPECT_THAT(Ask().Restart("worker-0", {}), IsOk());
+  EXPECT_THAT(Ask(RelaunchNode{.node = "worker-0"}), IsOk());
 }
 
 TEST_F(HumanOrdersTest, ADrainOfANode) {
-  MUSTER_ASSERT_OK_AND_ASSIGN(const HumanOrder order, Ask().DrainNode("worker-1", ""));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Granted order, Ask(EndNode{"worker-1"}));
   EXPECT_EQ(order.event.action, "drain");
-  EXPECT_EQ(std::get<EndNode>(*order.order).node, "worker-1");
-  EXPECT_EQ(order.taken_as, Action::kDrain);
-  EXPECT_THAT(Ask().DrainNode("ps-0", ""), IsOk());
+  EXPECT_EQ(std::get<EndNode>(order.order).node, "worker-1");
+  EXPECT_THAT(Ask(EndNode{"ps-0"}), IsOk());
 
   job_.Node("worker-1").state = NodeState::kDraining;
-  EXPECT_THAT(Ask().DrainNode("worker-1", ""),
+  EXPECT_THAT(Ask(EndNode{"worker-1"}),
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("already")));
   job_.view.workers_max = 4;  // 2 to 4
-  EXPECT_THAT(Ask().DrainNode("worker-0", ""),
+  EXPECT_THAT(Ask(EndNode{"worker-0"}),
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("minReplicas is 2")));
   facts_.workers = 3;
-  EXPECT_THAT(Ask().DrainNode("worker-0", ""), IsOk());
+  EXPECT_THAT(Ask(EndNode{"worker-0"}), IsOk());
   job_.view.workers_max = 2;  // the file gives no range: people may have any number
   facts_.workers = 1;
-  EXPECT_THAT(Ask().DrainNode("worker-0", ""),
+  EXPECT_THAT(Ask(EndNode{"worker-0"}),
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("the only worker")));
   job_.Node("ps-0").drained = true;
-  EXPECT_THAT(Ask().DrainNode("ps-0", ""),
+  EXPECT_THAT(Ask(EndNode{"ps-0"}),
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("was drained already")));
   job_.Node("ps-0").drained = false;
   job_.Node("ps-0").state = NodeState::kStarting;
-  EXPECT_THAT(Ask().DrainNode("ps-0", ""),
+  EXPECT_THAT(Ask(EndNode{"ps-0"}),
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("not serving")));
-  EXPECT_THAT(Ask().DrainNode("ps-7", ""), StatusIs(StatusCode::kNotFound, HasSubstr("'ps-7'")));
+  EXPECT_THAT(Ask(EndNode{"ps-7"}), StatusIs(StatusCode::kNotFound, HasSubstr("'ps-7'")));
 }
 
 TEST_F(HumanOrdersTest, AResize) {
-  MUSTER_ASSERT_OK_AND_ASSIGN(
-      const HumanOrder order,
-      Ask().Resize("ps-0", {.memory_bytes = 1024 * kMiB, .reason = "grows"}));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Granted order,
+                              Ask(LimitNode{.node = "ps-0", .memory_bytes = 1024 * kMiB}, "grows"));
   EXPECT_EQ(order.event.action, "set-limits");
   EXPECT_EQ(LimitsOf(order.event.before).memory_bytes, 512 * kMiB);
   EXPECT_EQ(LimitsOf(order.event.after).memory_bytes, 1024 * kMiB);
-  EXPECT_EQ(std::get<LimitNode>(*order.order).limits, (Resources{.memory_bytes = 1024 * kMiB}));
-  MUSTER_ASSERT_OK_AND_ASSIGN(const HumanOrder cpus, Ask().Resize("worker-0", {.cpus = 2}));
-  EXPECT_EQ(std::get<LimitNode>(*cpus.order).limits,
+  EXPECT_EQ(std::get<LimitNode>(order.order).After({}), (Resources{.memory_bytes = 1024 * kMiB}));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Granted cpus, Ask(LimitNode{.node = "worker-0", .cpus = 2}));
+  EXPECT_EQ(std::get<LimitNode>(cpus.order).After({}),
             (Resources{.cpus = 2, .memory_bytes = 256 * kMiB}))
       << "what is not named stays";
 }
@@ -111,124 +110,129 @@ TEST_F(HumanOrdersTest, MemoryBeyondWhatThereIsIsRefused) {
   NodeView& server = job_.Node("ps-0");
   server.max.memory_bytes = 1024 * kMiB;
   EXPECT_THAT(
-      Ask().Resize("ps-0", {.memory_bytes = 1025 * kMiB}),
+      Ask(LimitNode{.node = "ps-0", .memory_bytes = 1025 * kMiB}),
       StatusIs(StatusCode::kResourceExhausted,
                AllOf(HasSubstr("memory of 1025 MiB for ps-0: the job file's maximum for ps"),
                      HasSubstr("allows 1 GiB"))));
   job_.view.budget.memory_bytes = 1200 * kMiB;
-  EXPECT_THAT(Ask().Resize("ps-0", {.memory_bytes = 700 * kMiB}),
+  EXPECT_THAT(Ask(LimitNode{.node = "ps-0", .memory_bytes = 700 * kMiB}),
               StatusIs(StatusCode::kResourceExhausted, HasSubstr("budget allows 688 MiB")));
   job_.view.machine.memory_bytes = 1100 * kMiB;
-  EXPECT_THAT(Ask().Resize("ps-0", {.memory_bytes = 600 * kMiB}),
+  EXPECT_THAT(Ask(LimitNode{.node = "ps-0", .memory_bytes = 600 * kMiB}),
               StatusIs(StatusCode::kResourceExhausted, HasSubstr("machine allows 588 MiB")));
   server.min.memory_bytes = 400 * kMiB;
-  EXPECT_THAT(Ask().Resize("ps-0", {.memory_bytes = 399 * kMiB}),
+  EXPECT_THAT(Ask(LimitNode{.node = "ps-0", .memory_bytes = 399 * kMiB}),
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("minimum is 400 MiB")));
 }
 
 TEST_F(HumanOrdersTest, MemoryBelowWhatItUsesIsRefused) {
-  EXPECT_THAT(Ask().Resize("ps-0", {.memory_bytes = 314 * kMiB}),
+  EXPECT_THAT(Ask(LimitNode{.node = "ps-0", .memory_bytes = 314 * kMiB}),
               StatusIs(StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("uses 300 MiB"), HasSubstr("315 MiB at least"))));
-  EXPECT_THAT(Ask().Resize("ps-0", {.memory_bytes = 315 * kMiB}), IsOk());
+  EXPECT_THAT(Ask(LimitNode{.node = "ps-0", .memory_bytes = 315 * kMiB}), IsOk());
   job_.Node("ps-0").state = NodeState::kDown;
-  EXPECT_THAT(Ask().Resize("ps-0", {.memory_bytes = 100 * kMiB}), IsOk()) << "of the start to come";
-  EXPECT_THAT(Ask().Resize("ps-0", {.memory_bytes = 512 * kMiB}),
+  EXPECT_THAT(Ask(LimitNode{.node = "ps-0", .memory_bytes = 100 * kMiB}), IsOk())
+      << "of the start to come";
+  EXPECT_THAT(Ask(LimitNode{.node = "ps-0", .memory_bytes = 512 * kMiB}),
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("these limits already")));
 }
 
 TEST_F(HumanOrdersTest, CpuIsRefusedBeyondItsBoundsAndWithoutTheKernel) {
   job_.view.budget.cpus = 3;
-  EXPECT_THAT(Ask().Resize("worker-0", {.cpus = 2.5}),
+  EXPECT_THAT(Ask(LimitNode{.node = "worker-0", .cpus = 2.5}),
               StatusIs(StatusCode::kResourceExhausted, HasSubstr("budget allows 2")));
-  EXPECT_THAT(Ask().Resize("worker-0", {.cpus = 0}),
+  EXPECT_THAT(Ask(LimitNode{.node = "worker-0", .cpus = 0}),
               StatusIs(StatusCode::kOutOfRange, HasSubstr("0 cores for worker-0")));
   facts_.limits_remark = "/sys/fs/cgroup cannot be written";
-  EXPECT_THAT(Ask().Resize("worker-0", {.cpus = 1.5}),
+  EXPECT_THAT(Ask(LimitNode{.node = "worker-0", .cpus = 1.5}),
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("/sys/fs/cgroup")));
-  EXPECT_THAT(Ask().Resize("worker-0", {.memory_bytes = 300 * kMiB}), IsOk())
+  EXPECT_THAT(Ask(LimitNode{.node = "worker-0", .memory_bytes = 300 * kMiB}), IsOk())
       << "memory is watched all the same";
 }
 
 TEST_F(HumanOrdersTest, AScale) {
-  MUSTER_ASSERT_OK_AND_ASSIGN(const HumanOrder order, Ask().Scale(4, "hurry"));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Granted order, Ask(ScaleWorkers{4}, "hurry"));
   EXPECT_EQ(order.event.action, "set-workers");
   EXPECT_EQ(order.event.target, "workers");
   EXPECT_EQ(order.event.before.at("workers"), 2);
   EXPECT_EQ(order.event.after.at("workers"), 4);
-  EXPECT_EQ(std::get<ScaleWorkers>(*order.order).workers, 4u);
+  EXPECT_EQ(std::get<ScaleWorkers>(order.order).workers, 4u);
 }
 
 TEST_F(HumanOrdersTest, RefusedScales) {
-  EXPECT_THAT(Ask().Scale(0, ""), StatusIs(StatusCode::kOutOfRange, HasSubstr("drain the job")));
-  EXPECT_THAT(Ask().Scale(2, ""), StatusIs(StatusCode::kFailedPrecondition, HasSubstr("already")));
+  EXPECT_THAT(Ask(ScaleWorkers{0}), StatusIs(StatusCode::kOutOfRange, HasSubstr("drain the job")));
+  EXPECT_THAT(Ask(ScaleWorkers{2}),
+              StatusIs(StatusCode::kFailedPrecondition, HasSubstr("already")));
   job_.view.budget.memory_bytes = 1400 * kMiB;  // 1024 in use, 256 each
-  EXPECT_THAT(Ask().Scale(4, ""), StatusIs(StatusCode::kResourceExhausted, HasSubstr("allows 3")));
-  EXPECT_THAT(Ask().Scale(3, ""), IsOk());
+  EXPECT_THAT(Ask(ScaleWorkers{4}),
+              StatusIs(StatusCode::kResourceExhausted, HasSubstr("allows 3")));
+  EXPECT_THAT(Ask(ScaleWorkers{3}), IsOk());
   job_.view.workers_min = 2;
   job_.view.workers_max = 6;
-  EXPECT_THAT(Ask().Scale(7, ""),
+  EXPECT_THAT(Ask(ScaleWorkers{7}),
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("allows 2 to 6")));
-  EXPECT_THAT(Ask().Scale(1, ""),
+  EXPECT_THAT(Ask(ScaleWorkers{1}),
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("1 workers")));
 }
 
 TEST_F(HumanOrdersTest, PausesAndResumes) {
-  MUSTER_ASSERT_OK_AND_ASSIGN(const HumanOrder pause, Ask().Pause("worker-count", ""));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Granted pause, Ask(SetPaused{"worker-count", true}));
   EXPECT_EQ(pause.event.action, "pause-policy");
   EXPECT_EQ(pause.event.target, "worker-count");
-  MUSTER_ASSERT_OK_AND_ASSIGN(const HumanOrder resume, Ask().Resume("hang", ""));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Granted resume, Ask(SetPaused{"hang", false}));
   EXPECT_EQ(resume.event.action, "resume-policy");
-  EXPECT_THAT(Ask().Pause("hang", ""),
+  EXPECT_THAT(Ask(SetPaused{"hang", true}),
               StatusIs(StatusCode::kFailedPrecondition, "hang is paused already"));
-  EXPECT_THAT(Ask().Resume("worker-count", ""),
+  EXPECT_THAT(Ask(SetPaused{"worker-count", false}),
               StatusIs(StatusCode::kFailedPrecondition, "worker-count is not paused"));
-  EXPECT_THAT(Ask().Pause("hangs", ""),
+  EXPECT_THAT(Ask(SetPaused{"hangs", true}),
               StatusIs(StatusCode::kNotFound, HasSubstr("there are hang, worker-count")));
-  EXPECT_THAT(Ask().Resume("hangs", ""), StatusIs(StatusCode::kNotFound, HasSubstr("'hangs'")));
+  EXPECT_THAT(Ask(SetPaused{"hangs", false}),
+              StatusIs(StatusCode::kNotFound, HasSubstr("'hangs'")));
 }
 
 TEST_F(HumanOrdersTest, OfTheWholeJob) {
-  MUSTER_ASSERT_OK_AND_ASSIGN(const HumanOrder drain, Ask().DrainJob("upgrade"));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Granted drain, Ask(DrainJob{}, "upgrade"));
   EXPECT_EQ(drain.event.action, "drain");
   EXPECT_EQ(drain.event.target, "job");
-  EXPECT_FALSE(drain.order.has_value()) << "the master does it";
-  MUSTER_ASSERT_OK_AND_ASSIGN(const HumanOrder cancel, Ask().CancelJob(""));
+  EXPECT_TRUE(IsMasters(drain.order));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Granted cancel, Ask(CancelJob{}));
   EXPECT_EQ(cancel.event.action, "cancel");
 }
 
 TEST_F(HumanOrdersTest, ARetryNamesItsShardsAndTheReason) {
-  MUSTER_ASSERT_OK_AND_ASSIGN(const HumanOrder two,
-                              Ask().RetryShards({"0/2/17", "0/2/18"}, "file fixed"));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Granted two,
+                              Ask(RetryShards{{"0/2/17", "0/2/18"}}, "file fixed"));
   EXPECT_EQ(two.event.because, "file fixed: shards 0/2/17, 0/2/18");
   EXPECT_EQ(FigureOf(two.event, "shards"), 2);
   const std::vector<std::string> many(100, "0/0/1");
-  MUSTER_ASSERT_OK_AND_ASSIGN(const HumanOrder all, Ask().RetryShards(many, ""));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Granted all, Ask(RetryShards{many}));
   EXPECT_THAT(all.event.because, HasSubstr(" and 80 more"));
-  EXPECT_THAT(Ask().RetryShards({}, ""),
-              StatusIs(StatusCode::kFailedPrecondition, "no shard is FAILED"));
+  EXPECT_THAT(Ask(RetryShards{}), StatusIs(StatusCode::kFailedPrecondition, "no shard is FAILED"));
 }
 
 TEST_F(HumanOrdersTest, AJobThatDrainsTakesLittleAndOneThatIsOverNothing) {
   const auto all = [&] {
-    const HumanOrders ask = Ask();
-    return std::vector<absl::Status>{ask.Restart("worker-0", {}).status(),
-                                     ask.DrainNode("worker-0", "").status(),
-                                     ask.Scale(3, "").status(), ask.DrainJob("").status(),
-                                     ask.RetryShards({"0/0/1"}, "").status()};
+    std::vector<absl::Status> all;
+    for (const Order& order :
+         std::vector<Order>{RelaunchNode{.node = "worker-0"}, EndNode{"worker-0"}, ScaleWorkers{3},
+                            DrainJob{}, RetryShards{{"0/0/1"}}}) {
+      all.push_back(Ask(order).status());
+    }
+    return all;
   };
   job_.view.activity = Activity::kDraining;
   for (const absl::Status& status : all()) {
     EXPECT_THAT(status, StatusIs(StatusCode::kFailedPrecondition, HasSubstr("being drained")));
   }
-  EXPECT_THAT(Ask().CancelJob(""), IsOk());
-  EXPECT_THAT(Ask().Resize("ps-0", {.memory_bytes = 1024 * kMiB}), IsOk());
+  EXPECT_THAT(Ask(CancelJob{}), IsOk());
+  EXPECT_THAT(Ask(LimitNode{.node = "ps-0", .memory_bytes = 1024 * kMiB}), IsOk());
   job_.view.activity = Activity::kOver;
   for (const absl::Status& status : all()) {
     EXPECT_THAT(status, StatusIs(StatusCode::kFailedPrecondition, "the job is over"));
   }
-  EXPECT_THAT(Ask().CancelJob(""), Not(IsOk()));
-  EXPECT_THAT(Ask().Resize("ps-0", {.memory_bytes = 1024 * kMiB}), Not(IsOk()));
+  EXPECT_THAT(Ask(CancelJob{}), Not(IsOk()));
+  EXPECT_THAT(Ask(LimitNode{.node = "ps-0", .memory_bytes = 1024 * kMiB}), Not(IsOk()));
 }
 
 }  // namespace

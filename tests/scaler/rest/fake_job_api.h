@@ -40,15 +40,7 @@ class FakeJobApi final : public JobApi {
   absl::StatusOr<Samples> GetSamples(const SampleQuery& query) override;
   absl::StatusOr<PolicyList> Policies() override;
 
-  absl::StatusOr<Event> Drain(const std::string& reason) override;
-  absl::StatusOr<Event> Cancel(const std::string& reason) override;
-  absl::StatusOr<Event> RestartNode(const std::string& node, const RestartOrder& order) override;
-  absl::StatusOr<Event> DrainNode(const std::string& node, const std::string& reason) override;
-  absl::StatusOr<Event> ResizeNode(const std::string& node, const ResizeOrder& order) override;
-  absl::StatusOr<Event> ScaleWorkers(uint32_t workers, const std::string& reason) override;
-  absl::StatusOr<Event> RetryShards(const std::vector<std::string>& ids) override;
-  absl::StatusOr<Event> PausePolicy(const std::string& policy, const std::string& reason) override;
-  absl::StatusOr<Event> ResumePolicy(const std::string& policy, const std::string& reason) override;
+  absl::StatusOr<Event> Give(const Wish& wish) override;
 
   /// An event of the scaler's own, with a `because` of so many bytes.
   void AddEvent(size_t bytes = 20);
@@ -97,8 +89,17 @@ class FakeJobApi final : public JobApi {
   void MoveTopics() MUSTER_REQUIRES(mutex_);
   void AddSample(const std::string& node, const std::string& name, const std::string& unit,
                  double value) MUSTER_REQUIRES(mutex_);
-  absl::StatusOr<Event> SetPaused(const std::string& policy, bool paused,
-                                  const std::string& reason);
+  absl::StatusOr<Event> Take(const RelaunchNode& order, const std::string& reason);
+  absl::StatusOr<Event> Take(const LimitNode& order, const std::string& reason);
+  absl::StatusOr<Event> Take(const ScaleWorkers& order, const std::string& reason);
+  absl::StatusOr<Event> Take(const EndNode& order, const std::string& reason);
+  absl::StatusOr<Event> Take(const SetPaused& order, const std::string& reason);
+  absl::StatusOr<Event> Take(const DrainJob& order, const std::string& reason);
+  absl::StatusOr<Event> Take(const CancelJob& order, const std::string& reason);
+  absl::StatusOr<Event> Take(const RetryShards& order, const std::string& reason);
+  absl::StatusOr<Event> Take(const auto&, const std::string&) {
+    return absl::UnimplementedError("only policies order this");
+  }
 
   const Options options_;
   Mutex mutex_;

@@ -41,21 +41,26 @@ Event FakeJobApi::Later(Event cause, const std::string& state, const std::string
   return cause;
 }
 
-absl::StatusOr<Event> FakeJobApi::Drain(const std::string& reason) {
+absl::StatusOr<Event> FakeJobApi::Give(const Wish& wish) {
+  return std::visit([&](const auto& order) { return Take(order, wish.reason); }, wish.order);
+}
+
+absl::StatusOr<Event> FakeJobApi::Take(const DrainJob&, const std::string& reason) {
   const MutexLock lock(&mutex_);
   MUSTER_RETURN_IF_ERROR(CheckTakesOrders());
   job_.state = "draining";
   return Later(Act("drain", "job", reason), "drained", "all shards are handed back");
 }
 
-absl::StatusOr<Event> FakeJobApi::Cancel(const std::string& reason) {
+absl::StatusOr<Event> FakeJobApi::Take(const CancelJob&, const std::string& reason) {
   const MutexLock lock(&mutex_);
   MUSTER_RETURN_IF_ERROR(CheckTakesOrders());
   EndJob("cancelled");
   return Act("cancel", "job", reason);
 }
 
-absl::StatusOr<Event> FakeJobApi::RestartNode(const std::string& node, const RestartOrder& order) {
+absl::StatusOr<Event> FakeJobApi::Take(const RelaunchNode& order, const std::string& reason) {
+  const std::string& node = order.node;
   const MutexLock lock(&mutex_);
   MUSTER_RETURN_IF_ERROR(CheckTakesOrders());
   MUSTER_ASSIGN_OR_RETURN(Node* const found, Find(node));
@@ -65,13 +70,14 @@ absl::StatusOr<Event> FakeJobApi::RestartNode(const std::string& node, const Res
   }
   ++found->start;
   ++found->restarts;
-  if (!options_.live) return Act("relaunch", node, order.reason);
+  if (!options_.live) return Act("relaunch", node, reason);
   found->state = "starting";
   found->last_exit = "ended on request";
-  return Later(Act("relaunch", node, order.reason), "running", "it trains again after 1.0 s");
+  return Later(Act("relaunch", node, reason), "running", "it trains again after 1.0 s");
 }
 
-absl::StatusOr<Event> FakeJobApi::DrainNode(const std::string& node, const std::string& reason) {
+absl::StatusOr<Event> FakeJobApi::Take(const EndNode& order, const std::string& reason) {
+  const std::string& node = order.node;
   const MutexLock lock(&mutex_);
   MUSTER_RETURN_IF_ERROR(CheckTakesOrders());
   MUSTER_ASSIGN_OR_RETURN(Node* const found, Find(node));
@@ -81,7 +87,8 @@ absl::StatusOr<Event> FakeJobApi::DrainNode(const std::string& node, const std::
              : Later(Act("drain", node, reason), "running", "all its partitions are snapshotted");
 }
 
-absl::StatusOr<Event> FakeJobApi::ResizeNode(const std::string& node, const ResizeOrder& order) {
+absl::StatusOr<Event> FakeJobApi::Take(const LimitNode& order, const std::string& reason) {
+  const std::string& node = order.node;
   const MutexLock lock(&mutex_);
   MUSTER_RETURN_IF_ERROR(CheckTakesOrders());
   MUSTER_ASSIGN_OR_RETURN(Node* const found, Find(node));
@@ -90,7 +97,7 @@ absl::StatusOr<Event> FakeJobApi::ResizeNode(const std::string& node, const Resi
         fmt::format("{} bytes are more than the {} that the job's budget leaves",
                     *order.memory_bytes, kMemoryBudgetBytes));
   }
-  Event event{.kind = "action", .target = node, .action = "set-limits", .because = order.reason};
+  Event event{.kind = "action", .target = node, .action = "set-limits", .because = reason};
   if (order.cpus) {
     event.before["cpus"] = found->limits.cpus;
     event.after["cpus"] = found->limits.cpus = *order.cpus;
@@ -103,7 +110,8 @@ absl::StatusOr<Event> FakeJobApi::ResizeNode(const std::string& node, const Resi
   return Later(Add(event), "running", "the limits hold");
 }
 
-absl::StatusOr<Event> FakeJobApi::ScaleWorkers(uint32_t workers, const std::string& reason) {
+absl::StatusOr<Event> FakeJobApi::Take(const ScaleWorkers& order, const std::string& reason) {
+  const uint32_t workers = order.workers;
   constexpr uint32_t kBudget = 8;
   if (workers > kBudget) {
     return absl::ResourceExhaustedError(
@@ -117,7 +125,8 @@ absl::StatusOr<Event> FakeJobApi::ScaleWorkers(uint32_t workers, const std::stri
   return Later(event, "running", fmt::format("{} workers train", workers));
 }
 
-absl::StatusOr<Event> FakeJobApi::RetryShards(const std::vector<std::string>& ids) {
+absl::StatusOr<Event> FakeJobApi::Take(const RetryShards& order, const std::string& reason) {
+  const std::vector<std::string>& ids = order.ids;
   const MutexLock lock(&mutex_);
   MUSTER_RETURN_IF_ERROR(CheckTakesOrders());
   for (const std::string& id : ids) {
@@ -136,29 +145,18 @@ absl::StatusOr<Event> FakeJobApi::RetryShards(const std::vector<std::string>& id
     std::erase_if(shards_, again);
     CountShards();
   }
-  return Act("retry-shards", "job", "");
+  return Act("retry-shards", "job", reason);
 }
 
-absl::StatusOr<Event> FakeJobApi::SetPaused(const std::string& policy, bool paused,
-                                            const std::string& reason) {
+absl::StatusOr<Event> FakeJobApi::Take(const SetPaused& order, const std::string& reason) {
   const MutexLock lock(&mutex_);
   MUSTER_RETURN_IF_ERROR(CheckTakesOrders());
-  const auto at = std::ranges::find(policies_, policy, &Policy::name);
+  const auto at = std::ranges::find(policies_, order.policy, &Policy::name);
   if (at == policies_.end()) {
-    return absl::NotFoundError(fmt::format("there is no policy '{}'", policy));
+    return absl::NotFoundError(fmt::format("there is no policy '{}'", order.policy));
   }
-  at->paused = paused;
-  return Act(paused ? "pause-policy" : "resume-policy", policy, reason);
-}
-
-absl::StatusOr<Event> FakeJobApi::PausePolicy(const std::string& policy,
-                                              const std::string& reason) {
-  return SetPaused(policy, true, reason);
-}
-
-absl::StatusOr<Event> FakeJobApi::ResumePolicy(const std::string& policy,
-                                               const std::string& reason) {
-  return SetPaused(policy, false, reason);
+  at->paused = order.paused;
+  return Act(ActionName(order), order.policy, reason);
 }
 
 }  // namespace muster::scaler::rest::testing

@@ -26,38 +26,22 @@ constexpr std::chrono::seconds kPatience{20};
 class RecordingTaker final : public OrderTaker {
  public:
   explicit RecordingTaker(EventLog* log) : log_(log) {}
-  absl::StatusOr<rest::Event> TakeRestart(const std::string& node,
-                                          const rest::RestartOrder&) override {
-    return Take("restart " + node);
-  }
-  absl::StatusOr<rest::Event> TakeResize(const std::string& node,
-                                         const rest::ResizeOrder&) override {
-    return Take("resize " + node);
-  }
-  absl::StatusOr<rest::Event> TakeDrainNode(const std::string& node, const std::string&) override {
-    return Take("drain " + node);
-  }
-  absl::StatusOr<rest::Event> TakeScale(uint32_t workers, const std::string&) override {
-    return Take("scale " + std::to_string(workers));
-  }
-  absl::StatusOr<rest::Event> TakePause(const std::string& policy, bool paused,
-                                        const std::string&) override {
-    return Take((paused ? "pause " : "resume ") + policy);
-  }
-  absl::StatusOr<rest::Event> TakeDrainJob(const std::string&) override { return Take("drain"); }
-  absl::StatusOr<rest::Event> TakeCancelJob(const std::string&) override { return Take("cancel"); }
-  absl::StatusOr<rest::Event> TakeRetry(const std::vector<std::string>& shards) override {
-    return Take("retry " + std::to_string(shards.size()));
+  absl::StatusOr<rest::Event> Take(const Wish& wish) override {
+    std::string what = ActionName(wish.order) + " " + TargetOf(wish.order);
+    if (const auto* retry = std::get_if<RetryShards>(&wish.order)) {
+      what += " " + std::to_string(retry->ids.size());
+    }
+    return Note(what);
   }
   void FailOrder(uint64_t event_id, const std::string& why) override {
-    Take("failed " + std::to_string(event_id) + ": " + why);
+    Note("failed " + std::to_string(event_id) + ": " + why);
   }
   rest::Samples GiveSamples(const rest::SampleQuery&) override { return {.times_us = {7}}; }
 
   std::vector<std::string> taken;
 
  private:
-  rest::Event Take(const std::string& what) {
+  rest::Event Note(const std::string& what) {
     taken.push_back(what);
     return log_->Append({.kind = "action", .target = "job", .action = what});
   }
@@ -157,43 +141,46 @@ TEST_F(LiveJobApiTest, LogsAreOfNodesThatThereAre) {
 }
 
 TEST_F(LiveJobApiTest, OrdersAreTakenByTheDecidingThread) {
-  EXPECT_THAT(api_->RestartNode("ps-0", {}).status(), IsOk());
-  EXPECT_THAT(api_->ResizeNode("ps-0", {}).status(), IsOk());
-  EXPECT_THAT(api_->DrainNode("ps-0", "").status(), IsOk());
-  EXPECT_THAT(api_->ScaleWorkers(4, "").status(), IsOk());
-  EXPECT_THAT(api_->PausePolicy("hang", "").status(), IsOk());
-  EXPECT_THAT(api_->ResumePolicy("hang", "").status(), IsOk());
+  EXPECT_THAT(api_->Give({RelaunchNode{.node = "ps-0"}, ""}).status(), IsOk());
+  EXPECT_THAT(api_->Give({LimitNode{.node = "ps-0"}, ""}).status(), IsOk());
+  EXPECT_THAT(api_->Give({EndNode{"ps-0"}, ""}).status(), IsOk());
+  EXPECT_THAT(api_->Give({ScaleWorkers{4}, ""}).status(), IsOk());
+  EXPECT_THAT(api_->Give({SetPaused{"hang", true}, ""}).status(), IsOk());
+  EXPECT_THAT(api_->Give({SetPaused{"hang", false}, ""}).status(), IsOk());
   EXPECT_EQ(api_->GetSamples({})->times_us.size(), 1u);
   EXPECT_THAT(api_->GetSamples({.node = "ps-7"}).status(),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("ps-7")));
-  EXPECT_THAT(taker_->taken, ElementsAre("restart ps-0", "resize ps-0", "drain ps-0", "scale 4",
-                                         "pause hang", "resume hang"));
+  EXPECT_THAT(taker_->taken,
+              ElementsAre("relaunch ps-0", "set-limits ps-0", "drain ps-0", "set-workers workers",
+                          "pause-policy hang", "resume-policy hang"));
 }
 
 TEST_F(LiveJobApiTest, WhatIsTheMastersIsToldThenAskedFor) {
-  EXPECT_EQ(api_->Cancel("enough")->id, 1u);
+  EXPECT_EQ(api_->Give({CancelJob{}, "enough"})->id, 1u);
   EXPECT_EQ(master_->GetStatus()->state(), v1::JOB_STATE_CANCELLED);
   EXPECT_EQ(master_->GetStatus()->reason(), "enough");
   server_.Stop();
-  EXPECT_THAT(api_->Drain("").status(), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("")));
+  EXPECT_THAT(api_->Give({DrainJob{}, ""}).status(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("")));
   EXPECT_THAT(taker_->taken.back(), HasSubstr("failed 2: "));
 }
 
 TEST_F(LiveJobApiTest, ADrainOfTheJobIsTheMasters) {
-  EXPECT_EQ(api_->Drain("lunch")->id, 1u);
+  EXPECT_EQ(api_->Give({DrainJob{}, "lunch"})->id, 1u);
   EXPECT_NE(master_->GetStatus()->state(), v1::JOB_STATE_RUNNING);
 }
 
 TEST_F(LiveJobApiTest, ARetryIsToldBeforeTheMasterPutsShardsBack) {
-  EXPECT_THAT(api_->RetryShards({}).status(),
+  EXPECT_THAT(api_->Give({RetryShards{}, ""}).status(),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no shard is FAILED")));
-  EXPECT_THAT(api_->RetryShards({"one"}).status(),
+  EXPECT_THAT(api_->Give({RetryShards{{"one"}}, ""}).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("one")));
   EXPECT_THAT(taker_->taken, ElementsAre());
-  EXPECT_THAT(api_->RetryShards({"0/0/1"}).status(),
+  EXPECT_THAT(api_->Give({RetryShards{{"0/0/1"}}, ""}).status(),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("0/0/1")));
-  EXPECT_THAT(taker_->taken, ElementsAre("retry 1", AllOf(HasSubstr("failed 1: the master"),
-                                                          HasSubstr("shard 0/0/1 is not FAILED"))));
+  EXPECT_THAT(taker_->taken,
+              ElementsAre("retry-shards job 1", AllOf(HasSubstr("failed 1: the master"),
+                                                      HasSubstr("shard 0/0/1 is not FAILED"))));
 }
 
 }  // namespace

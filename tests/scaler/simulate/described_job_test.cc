@@ -159,7 +159,7 @@ TEST_F(DescribedJobTest, AQuotaThrottlesUntilOursIsWrittenAgain) {
   EXPECT_NEAR(ComputingOf("worker-0"), 40'000, 1'500);
   EXPECT_NEAR(Newest("worker-0").cpus(), 0.2, 0.01);
   EXPECT_NEAR(Newest("worker-0").throttled(), 0.75, 0.02);
-  job_->CarryOut(LimitNode{"worker-0", {.cpus = 0.4}});
+  job_->CarryOut(LimitNode::To("worker-0", {.cpus = 0.4}));
   Seconds(10);
   EXPECT_NEAR(Newest("worker-0").cpus(), 0.4, 0.01);
 }

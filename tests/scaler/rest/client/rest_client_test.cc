@@ -12,6 +12,7 @@ namespace muster::scaler::rest {
 namespace {
 
 using muster::testing::StatusIs;
+using ::testing::_;
 using ::testing::HasSubstr;
 
 class RestClientTest : public testing::RestFixture {
@@ -45,20 +46,52 @@ TEST_F(RestClientTest, QuestionsAreAnsweredWithWhatTheJobSays) {
 
 TEST_F(RestClientTest, AnOrderGivesTheEventThatItCaused) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const Event event,
-                              client_->Act("nodes/ps-0/restart", {{"reason", "why \"not\""}}));
+                              client_->Give({RelaunchNode{.node = "ps-0"}, "why \"not\""}));
   EXPECT_EQ(event.id, 1u);
   EXPECT_EQ(event.kind, "action");
   EXPECT_EQ(event.because, "why \"not\"");
   EXPECT_EQ(job_.GetNode("ps-0")->start, 2u);
 }
 
+/// What arrives is what was sent: the client writes what the routes read.
+TEST_F(RestClientTest, EveryOrderOfAPersonArrivesAsItWas) {
+  const std::vector<Order> orders = {
+      RelaunchNode{.node = "ps-0", .only_start = 1},
+      LimitNode{.node = "ps-1", .cpus = 1.5, .memory_bytes = uint64_t{1} << 30},
+      LimitNode{.node = "ps-1", .cpus = 2},
+      ScaleWorkers{3},
+      EndNode{"worker-1"},
+      SetPaused{"straggler", true},
+      SetPaused{"straggler", false},
+      RetryShards{},
+      DrainJob{},
+      CancelJob{}};
+  for (const Order& order : orders) {
+    // Whose shards are tried again is reason enough.
+    const bool reasoned = !std::holds_alternative<RetryShards>(order);
+    MUSTER_ASSERT_OK_AND_ASSIGN(const Event event,
+                                client_->Give({order, reasoned ? "because" : ""}));
+    EXPECT_EQ(event.action, ActionName(order));
+    EXPECT_EQ(event.target, TargetOf(order));
+    EXPECT_EQ(event.because, reasoned ? "because" : "asked for by a person") << event.action;
+    EXPECT_EQ(event.after.size(), event.action == "set-limits" ? event.before.size() : 0);
+  }
+  EXPECT_EQ(job_.GetNode("ps-1")->limits.cpus, 2);
+  EXPECT_EQ(job_.GetNode("ps-1")->limits.memory_bytes, uint64_t{1} << 30);
+  EXPECT_FALSE(job_.Policies()->policies[1].paused);
+  EXPECT_EQ(job_.GetJob()->state, "cancelled");
+  EXPECT_THAT(client_->Give({RelaunchNode{.node = "ps-0", .only_start = 1}, ""}),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("has start 2")));
+  EXPECT_THAT(client_->Give({FailJob{"no"}, ""}), StatusIs(absl::StatusCode::kUnimplemented, _));
+}
+
 TEST_F(RestClientTest, RefusalsKeepTheirWordsAndTheirKind) {
   EXPECT_THAT(client_->GetNode("ps-7"), StatusIs(absl::StatusCode::kNotFound, HasSubstr("'ps-7'")));
   EXPECT_THAT(client_->GetNode("a b/c?"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'a b/c?'")));
-  EXPECT_THAT(client_->Act("workers/scale", {{"workers", 9}}),
+  EXPECT_THAT(client_->Give({ScaleWorkers{9}, ""}),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("budget of 8")));
-  EXPECT_THAT(client_->Act("nodes/ps-0/restart", {{"raison", "x"}}),
+  EXPECT_THAT(client_->Post("/api/v1/nodes/ps-0/restart", {{"raison", "x"}}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("raison")));
   job_.Fail(absl::UnavailableError("the master is away"));
   EXPECT_THAT(client_->GetJob(),
@@ -70,7 +103,7 @@ TEST_F(RestClientTest, RefusalsKeepTheirWordsAndTheirKind) {
 TEST_F(RestClientTest, AServerThatIsGoneDidNothing) {
   server_->Stop();
   server_.reset();
-  EXPECT_THAT(client_->Act("job/drain", nlohmann::json::object()),
+  EXPECT_THAT(client_->Give({DrainJob{}, ""}),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr(std::to_string(port_))));
 }
 

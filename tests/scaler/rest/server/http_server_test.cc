@@ -259,7 +259,7 @@ TEST_F(HttpServerTest, FinishTellsStreamsHowItEnded) {
   StartServer(options);
   const auto stream = OpenStream("");
   stream->ReceiveUntil("retry: ");
-  ASSERT_TRUE(job_.Cancel("enough").ok());
+  ASSERT_TRUE(job_.Give({CancelJob{}, "enough"}).ok());
   server_->Finish(std::chrono::hours(1));
   const std::string text = stream->ReceiveAll();
   EXPECT_THAT(text, HasSubstr("event: event"));
