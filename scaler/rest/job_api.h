@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -26,6 +27,16 @@ struct SampleQuery {
   double window_s = 600;
 };
 
+/// The job as of one moment, of the last second or so; the newest event is of now.
+struct Picture {
+  Job job;
+  DatasetList datasets;
+  NodeList nodes;
+  PolicyList policies;
+};
+/// NotFound names the nodes that there are.
+absl::StatusOr<const Node*> FindNode(const Picture& picture, const std::string& name);
+
 /// The job as the routes see it and act on it; the scaler implements it, tests have a fake.
 ///
 /// Thread-safety: every call may come from several threads at once. Calls may block, but each has a
@@ -41,13 +52,10 @@ class JobApi {
  public:
   virtual ~JobApi() = default;
 
-  virtual absl::StatusOr<Job> GetJob() = 0;
-  virtual absl::StatusOr<DatasetList> Datasets() = 0;
+  virtual absl::StatusOr<std::shared_ptr<const Picture>> Look() = 0;
   /// May give fewer than `limit`, so that an answer stays small.
   virtual absl::StatusOr<ShardPage> Shards(const ShardQuery& query) = 0;
   virtual absl::StatusOr<ShardMap> MapOfShards(uint32_t dataset, uint32_t epoch) = 0;
-  virtual absl::StatusOr<NodeList> Nodes() = 0;
-  virtual absl::StatusOr<Node> GetNode(const std::string& node) = 0;
   /// At most query.lines whole lines and about 1 MiB.
   virtual absl::StatusOr<LogChunk> Logs(const std::string& node, const LogQuery& query) = 0;
   virtual absl::StatusOr<PartitionPage> Partitions(uint64_t offset, uint32_t limit) = 0;
@@ -55,7 +63,6 @@ class JobApi {
   virtual absl::StatusOr<EventList> Events(uint64_t after, uint32_t limit) = 0;
   virtual absl::StatusOr<Explanation> Explain(uint64_t event_id) = 0;
   virtual absl::StatusOr<Samples> GetSamples(const SampleQuery& query) = 0;
-  virtual absl::StatusOr<PolicyList> Policies() = 0;
 
   /// The event that it caused, which is then also among Events().
   virtual absl::StatusOr<Event> Give(const Wish& wish) = 0;

@@ -360,12 +360,12 @@ void WriteRest(const RestStats& stats, Writer* writer) {
 
 }  // namespace
 
-std::string MetricsText(const MetricsInput& input) {
+std::string MetricsText(const Picture& picture, const RestStats& rest) {
   Writer writer;
-  const std::span<const Node> nodes(input.nodes.nodes);
-  const std::span<const Dataset> datasets(input.datasets.datasets);
+  const std::span<const Node> nodes(picture.nodes.nodes);
+  const std::span<const Dataset> datasets(picture.datasets.datasets);
   const size_t nodes_shown = std::min(nodes.size(), kMetricsNodesMax);
-  WriteJob(input.job, &writer);
+  WriteJob(picture.job, &writer);
   WriteDatasets(datasets.first(std::min(datasets.size(), kMetricsDatasetsMax)), &writer);
   WriteStreams(datasets.first(std::min(datasets.size(), kMetricsDatasetsMax)), &writer);
   writer.Single("muster_nodes", "gauge", "Nodes of the job.", Of(nodes.size()));
@@ -374,8 +374,8 @@ std::string MetricsText(const MetricsInput& input) {
   WriteProcesses(nodes.first(nodes_shown), &writer);
   WriteWorkers(nodes.first(nodes_shown), &writer);
   WriteServers(nodes.first(nodes_shown), &writer);
-  WritePolicies(input.policies.policies, &writer);
-  WriteRest(input.rest, &writer);
+  WritePolicies(picture.policies.policies, &writer);
+  WriteRest(rest, &writer);
   return writer.Take();
 }
 

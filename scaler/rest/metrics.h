@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "scaler/rest/model.h"
+#include "scaler/rest/job_api.h"
 #include "scaler/rest/rest_stats.h"
 
 namespace muster::scaler::rest {
@@ -15,17 +15,9 @@ inline constexpr size_t kMetricsNodesMax = 256;
 inline constexpr size_t kMetricsDatasetsMax = 32;
 inline constexpr size_t kMetricsTopicPartitionsMax = 256;
 
-struct MetricsInput {
-  Job job;
-  DatasetList datasets;
-  NodeList nodes;
-  PolicyList policies;
-  RestStats rest;
-};
-
 /// The model as Prometheus' text format 0.0.4: names muster_*, base units, counters end in _total,
 /// HELP and TYPE before each family, no label without a bound. Pure.
 /// Source: prometheus.io "Exposition formats", "Metric and label naming".
-std::string MetricsText(const MetricsInput& input);
+std::string MetricsText(const Picture& picture, const RestStats& rest);
 
 }  // namespace muster::scaler::rest

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/status.h"
+#include "base/text.h"
 #include "scaler/rest/metrics.h"
 #include "scaler/rest/model_json.h"
 #include "scaler/rest/openapi.h"
@@ -19,11 +20,22 @@ constexpr double kMemoryBytesMin = 16 << 20;  // as in a job file
 constexpr double kMemoryBytesMax = 1ull << 50;
 
 template <typename T>
+Response Document(const T& value) {
+  Response response;
+  response.body = Dump(ToJson(value)) + "\n";
+  return response;
+}
+template <typename T>
 absl::StatusOr<Response> Json(const absl::StatusOr<T>& value) {
   if (!value.ok()) return value.status();
-  Response response;
-  response.body = Dump(ToJson(*value)) + "\n";
-  return response;
+  return Document(*value);
+}
+
+/// Answers with this part of the picture.
+template <auto kPart>
+absl::StatusOr<Response> Shows(const Arguments&, Backend& backend) {
+  MUSTER_ASSIGN_OR_RETURN(const auto picture, backend.job.Look());
+  return Document((*picture).*kPart);
 }
 
 /// The answer of an action: the event it caused, and where to see what comes of it.
@@ -105,14 +117,10 @@ std::vector<Route> OpenRoutes() {
        .summary = "For Prometheus, text format 0.0.4",
        .content_type = kMetricsContentType,
        .handler = [](const Arguments&, Backend& backend) -> absl::StatusOr<Response> {
-         MetricsInput input{.rest = backend.stats};
-         MUSTER_ASSIGN_OR_RETURN(input.job, backend.job.GetJob());
-         MUSTER_ASSIGN_OR_RETURN(input.datasets, backend.job.Datasets());
-         MUSTER_ASSIGN_OR_RETURN(input.nodes, backend.job.Nodes());
-         MUSTER_ASSIGN_OR_RETURN(input.policies, backend.job.Policies());
+         MUSTER_ASSIGN_OR_RETURN(const auto picture, backend.job.Look());
          Response response;
          response.content_type = kMetricsContentType;
-         response.body = MetricsText(input);
+         response.body = MetricsText(*picture, backend.stats);
          return response;
        }},
   };
@@ -124,12 +132,12 @@ std::vector<Route> JobRoutes() {
        .operation = "getJob",
        .summary = "State, progress, counters",
        .schema = "Job",
-       .handler = [](const Arguments&, Backend& b) { return Json(b.job.GetJob()); }},
+       .handler = Shows<&Picture::job>},
       {.path = "/api/v1/datasets",
        .operation = "listDatasets",
        .summary = "Datasets with their epochs",
        .schema = "DatasetList",
-       .handler = [](const Arguments&, Backend& b) { return Json(b.job.Datasets()); }},
+       .handler = Shows<&Picture::datasets>},
       {.path = "/api/v1/datasets/{dataset}/epochs/{epoch}/shards",
        .operation = "mapShards",
        .summary = "The state of every shard of one epoch, neighbours in one state together",
@@ -177,15 +185,18 @@ std::vector<Route> NodeRoutes() {
        .operation = "listNodes",
        .summary = "Processes with limits and usage",
        .schema = "NodeList",
-       .handler = [](const Arguments&, Backend& b) { return Json(b.job.Nodes()); }},
+       .handler = Shows<&Picture::nodes>},
       {.path = "/api/v1/nodes/{node}",
        .operation = "getNode",
        .summary = "One of them",
        .params = {NodeParam()},
        .schema = "Node",
        .errors = {404},
-       .handler = [](const Arguments& a,
-                     Backend& b) { return Json(b.job.GetNode(a.Text("node"))); }},
+       .handler = [](const Arguments& a, Backend& b) -> absl::StatusOr<Response> {
+         MUSTER_ASSIGN_OR_RETURN(const auto picture, b.job.Look());
+         MUSTER_ASSIGN_OR_RETURN(const Node* node, FindNode(*picture, a.Text("node")));
+         return Document(*node);
+       }},
       {.path = "/api/v1/nodes/{node}/logs",
        .operation = "getLogs",
        .summary = "The end of a node's log, or what follows an offset",
@@ -264,8 +275,8 @@ std::vector<Route> EventRoutes() {
          if (a.Has("after")) {
            stream.after = *a.Integer("after");
          } else {
-           MUSTER_ASSIGN_OR_RETURN(const Job job, b.job.GetJob());
-           stream.after = job.last_event_id;
+           MUSTER_ASSIGN_OR_RETURN(const auto picture, b.job.Look());
+           stream.after = picture->job.last_event_id;
          }
          Response response;
          response.content_type = "text/event-stream";
@@ -276,7 +287,7 @@ std::vector<Route> EventRoutes() {
        .operation = "listPolicies",
        .summary = "Who decides what, with their thresholds",
        .schema = "PolicyList",
-       .handler = [](const Arguments&, Backend& b) { return Json(b.job.Policies()); }},
+       .handler = Shows<&Picture::policies>},
   };
 }
 
@@ -382,6 +393,16 @@ std::vector<Route> NodeActions() {
 }
 
 }  // namespace
+
+absl::StatusOr<const Node*> FindNode(const Picture& picture, const std::string& name) {
+  std::vector<std::string> names;
+  for (const Node& node : picture.nodes.nodes) {
+    if (node.name == name) return &node;
+    if (names.size() < 20) names.push_back(node.name);
+  }
+  return absl::NotFoundError(fmt::format("there is no node '{}'; there are: {}",
+                                         ValidUtf8(name, 64), fmt::join(names, ", ")));
+}
 
 const std::vector<Route>& AllRoutes() {
   static const std::vector<Route>* const kRoutes = [] {

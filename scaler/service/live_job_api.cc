@@ -85,14 +85,13 @@ absl::StatusOr<Answer> LiveJobApi::AskMaster(const std::function<absl::StatusOr<
   return ask();
 }
 
-absl::StatusOr<rest::Job> LiveJobApi::GetJob() {
-  rest::Job job = board_->Look()->job;
-  job.last_event_id = events_->last_id();
-  return job;
-}
-
-absl::StatusOr<rest::DatasetList> LiveJobApi::Datasets() {
-  return board_->Look()->datasets;
+absl::StatusOr<std::shared_ptr<const rest::Picture>> LiveJobApi::Look() {
+  std::shared_ptr<const rest::Picture> picture = board_->Look();
+  const uint64_t newest = events_->last_id();
+  if (picture->job.last_event_id == newest) return picture;
+  auto fresh = std::make_shared<rest::Picture>(*picture);
+  fresh->job.last_event_id = newest;
+  return fresh;
 }
 
 absl::StatusOr<rest::ShardPage> LiveJobApi::Shards(const rest::ShardQuery& query) {
@@ -126,26 +125,10 @@ absl::StatusOr<rest::ShardMap> LiveJobApi::MapOfShards(uint32_t dataset, uint32_
   return map;
 }
 
-absl::StatusOr<rest::NodeList> LiveJobApi::Nodes() {
-  return board_->Look()->nodes;
-}
-
-absl::StatusOr<rest::Node> LiveJobApi::GetNode(const std::string& node) {
-  const std::shared_ptr<const Picture> picture = board_->Look();
-  for (const rest::Node& candidate : picture->nodes.nodes) {
-    if (candidate.name == node) return candidate;
-  }
-  std::vector<std::string> names;
-  for (const rest::Node& candidate : picture->nodes.nodes) names.push_back(candidate.name);
-  names.resize(std::min<size_t>(names.size(), 20));
-  return absl::NotFoundError(fmt::format("there is no node '{}'; there are: {}",
-                                         ValidUtf8(node, 64), fmt::join(names, ", ")));
-}
-
 absl::StatusOr<rest::LogChunk> LiveJobApi::Logs(const std::string& node,
                                                 const rest::LogQuery& query) {
   // Only names that the job has become paths.
-  MUSTER_RETURN_IF_ERROR(FindNode(node));
+  MUSTER_RETURN_IF_ERROR(HasNode(node));
   absl::StatusOr<LogPiece> piece = options_.host->ReadLog(
       node, {.offset = query.offset, .lines = query.lines, .bytes_max = kLogBytesMax});
   rest::LogChunk chunk{.node = node};
@@ -184,15 +167,11 @@ absl::StatusOr<rest::Explanation> LiveJobApi::Explain(uint64_t event_id) {
 }
 
 absl::StatusOr<rest::Samples> LiveJobApi::GetSamples(const rest::SampleQuery& query) {
-  if (!query.node.empty()) MUSTER_RETURN_IF_ERROR(FindNode(query.node));
+  if (!query.node.empty()) MUSTER_RETURN_IF_ERROR(HasNode(query.node));
   rest::Samples samples;
   MUSTER_RETURN_IF_ERROR(
       calls_->Run([&] { samples = orders_->GiveSamples(query); }, options_.order_deadline));
   return samples;
-}
-
-absl::StatusOr<rest::PolicyList> LiveJobApi::Policies() {
-  return board_->Look()->policies;
 }
 
 absl::StatusOr<rest::Event> LiveJobApi::Give(const Wish& given) {
@@ -255,8 +234,8 @@ absl::StatusOr<std::vector<std::string>> LiveJobApi::FailedShards() {
   }
 }
 
-absl::Status LiveJobApi::FindNode(const std::string& node) {
-  return GetNode(node).status();
+absl::Status LiveJobApi::HasNode(const std::string& node) {
+  return rest::FindNode(*board_->Look(), node).status();
 }
 
 }  // namespace muster::scaler

@@ -55,19 +55,15 @@ class LiveJobApi final : public rest::JobApi {
   LiveJobApi(Options options, const PictureBoard* board, const EventLog* events,
              AdminClient* master, CallQueue* calls, OrderTaker* orders);
 
-  absl::StatusOr<rest::Job> GetJob() override;
-  absl::StatusOr<rest::DatasetList> Datasets() override;
+  absl::StatusOr<std::shared_ptr<const rest::Picture>> Look() override;
   absl::StatusOr<rest::ShardPage> Shards(const rest::ShardQuery& query) override;
   absl::StatusOr<rest::ShardMap> MapOfShards(uint32_t dataset, uint32_t epoch) override;
-  absl::StatusOr<rest::NodeList> Nodes() override;
-  absl::StatusOr<rest::Node> GetNode(const std::string& node) override;
   absl::StatusOr<rest::LogChunk> Logs(const std::string& node,
                                       const rest::LogQuery& query) override;
   absl::StatusOr<rest::PartitionPage> Partitions(uint64_t offset, uint32_t limit) override;
   absl::StatusOr<rest::EventList> Events(uint64_t after, uint32_t limit) override;
   absl::StatusOr<rest::Explanation> Explain(uint64_t event_id) override;
   absl::StatusOr<rest::Samples> GetSamples(const rest::SampleQuery& query) override;
-  absl::StatusOr<rest::PolicyList> Policies() override;
 
   absl::StatusOr<rest::Event> Give(const Wish& wish) override;
 
@@ -92,7 +88,7 @@ class LiveJobApi final : public rest::JobApi {
   /// The ids of all FAILED shards when a person named none. InvalidArgument: one is no id.
   absl::Status Complete(RetryShards* retry);
   absl::StatusOr<std::vector<std::string>> FailedShards();
-  absl::Status FindNode(const std::string& node);
+  absl::Status HasNode(const std::string& node);
 
   const Options options_;
   const PictureBoard* const board_;

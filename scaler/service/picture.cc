@@ -79,8 +79,8 @@ rest::Job DrawJob(const PictureInput& input, const JobSensor& sensor, const JobS
 }  // namespace
 
 Picture DrawPicture(const PictureInput& input, const JobSensor& sensor, const JobShape& shape) {
-  Picture picture{
-      .job = DrawJob(input, sensor, shape), .datasets = {}, .nodes = {}, .policies = {}};
+  Picture picture;
+  picture.job = DrawJob(input, sensor, shape);
   std::map<std::string, rest::Node> nodes;
   if (input.status != nullptr) {
     picture.datasets = DatasetsFromStatus(*input.status);

@@ -8,18 +8,14 @@
 
 #include "proto/admin.pb.h"
 #include "scaler/core/node_keeper.h"
-#include "scaler/rest/model.h"
+#include "scaler/rest/job_api.h"
 #include "scaler/sensor/job_sensor.h"
 #include "scaler/sensor/partition_heat.h"
 
 namespace muster::scaler {
 
-/// The job as the REST interface shows it, as of one moment. A value.
-struct Picture {
-  rest::Job job;
-  rest::DatasetList datasets;
-  rest::NodeList nodes;
-  rest::PolicyList policies;
+/// The job as the REST interface shows it, with what its partitions have to do. A value.
+struct Picture : rest::Picture {
   /// By partition.
   std::map<uint32_t, PartitionRate> partition_rates;
 };

@@ -342,10 +342,9 @@ void HttpServer::State::AskJob(bool with_status) {
       if (events.ok()) round.events[position] = std::move(events->events);
     }
     if (status) {
-      const auto seen = job->GetJob();
-      auto nodes = job->Nodes();
-      if (seen.ok() && nodes.ok()) {
-        round.status = Dump(ToJson(Status{*seen, std::move(nodes->nodes)}));
+      const auto picture = job->Look();
+      if (picture.ok()) {
+        round.status = Dump(ToJson(Status{(*picture)->job, (*picture)->nodes.nodes}));
       }
     }
     asio::post(io, [this, round = std::move(round)] { WriteStreams(round); });

@@ -165,18 +165,24 @@ void FakeJobApi::Fail(absl::Status status) {
   failure_ = std::move(status);
 }
 
-absl::StatusOr<Job> FakeJobApi::GetJob() {
+absl::StatusOr<std::shared_ptr<const Picture>> FakeJobApi::Look() {
   const MutexLock lock(&mutex_);
   ++job_calls_;
   changed_.SignalAll();
   while (held_) changed_.Wait(&mutex_);
   MUSTER_RETURN_IF_ERROR(failure_);
-  return job_;
+  return std::make_shared<const Picture>(
+      Picture{.job = job_, .datasets = {datasets_}, .nodes = {nodes_}, .policies = {policies_}});
+}
+
+absl::StatusOr<Job> FakeJobApi::GetJob() {
+  MUSTER_ASSIGN_OR_RETURN(const auto picture, Look());
+  return picture->job;
 }
 
 absl::StatusOr<DatasetList> FakeJobApi::Datasets() {
-  const MutexLock lock(&mutex_);
-  return DatasetList{datasets_};
+  MUSTER_ASSIGN_OR_RETURN(const auto picture, Look());
+  return picture->datasets;
 }
 
 absl::StatusOr<ShardPage> FakeJobApi::Shards(const ShardQuery& query) {
@@ -215,13 +221,13 @@ absl::StatusOr<Node*> FakeJobApi::Find(const std::string& node) {
 }
 
 absl::StatusOr<NodeList> FakeJobApi::Nodes() {
-  const MutexLock lock(&mutex_);
-  return NodeList{nodes_};
+  MUSTER_ASSIGN_OR_RETURN(const auto picture, Look());
+  return picture->nodes;
 }
 
 absl::StatusOr<Node> FakeJobApi::GetNode(const std::string& node) {
-  const MutexLock lock(&mutex_);
-  MUSTER_ASSIGN_OR_RETURN(const Node* found, Find(node));
+  MUSTER_ASSIGN_OR_RETURN(const auto picture, Look());
+  MUSTER_ASSIGN_OR_RETURN(const Node* found, FindNode(*picture, node));
   return *found;
 }
 
@@ -310,8 +316,8 @@ absl::StatusOr<Samples> FakeJobApi::GetSamples(const SampleQuery& query) {
 }
 
 absl::StatusOr<PolicyList> FakeJobApi::Policies() {
-  const MutexLock lock(&mutex_);
-  return PolicyList{policies_};
+  MUSTER_ASSIGN_OR_RETURN(const auto picture, Look());
+  return picture->policies;
 }
 
 }  // namespace muster::scaler::rest::testing

@@ -27,20 +27,23 @@ class FakeJobApi final : public JobApi {
   FakeJobApi() : FakeJobApi(Options{}) {}
   explicit FakeJobApi(const Options& options);
 
-  absl::StatusOr<Job> GetJob() override;
-  absl::StatusOr<DatasetList> Datasets() override;
+  absl::StatusOr<std::shared_ptr<const Picture>> Look() override;
   absl::StatusOr<ShardPage> Shards(const ShardQuery& query) override;
   absl::StatusOr<ShardMap> MapOfShards(uint32_t dataset, uint32_t epoch) override;
-  absl::StatusOr<NodeList> Nodes() override;
-  absl::StatusOr<Node> GetNode(const std::string& node) override;
   absl::StatusOr<LogChunk> Logs(const std::string& node, const LogQuery& query) override;
   absl::StatusOr<PartitionPage> Partitions(uint64_t offset, uint32_t limit) override;
   absl::StatusOr<EventList> Events(uint64_t after, uint32_t limit) override;
   absl::StatusOr<Explanation> Explain(uint64_t event_id) override;
   absl::StatusOr<Samples> GetSamples(const SampleQuery& query) override;
-  absl::StatusOr<PolicyList> Policies() override;
 
   absl::StatusOr<Event> Give(const Wish& wish) override;
+
+  // Parts of what Look() gives.
+  absl::StatusOr<Job> GetJob();
+  absl::StatusOr<DatasetList> Datasets();
+  absl::StatusOr<NodeList> Nodes();
+  absl::StatusOr<Node> GetNode(const std::string& node);
+  absl::StatusOr<PolicyList> Policies();
 
   /// An event of the scaler's own, with a `because` of so many bytes.
   void AddEvent(size_t bytes = 20);
@@ -50,12 +53,12 @@ class FakeJobApi final : public JobApi {
   void Advance();
   /// From now on what people order is done at once, and its outcome is an event.
   void SettleAtOnce();
-  /// From now on calls of GetJob() wait until Release().
+  /// From now on calls of Look() wait until Release().
   void Hold();
   void Release();
   /// Blocks until Events() is called.
   void AwaitAnotherEventCall();
-  /// Blocks until so many calls of GetJob() have begun.
+  /// Blocks until so many calls of Look() have begun.
   void AwaitJobCalls(uint64_t count);
   /// From now on every question about the job is answered so; OK: as before.
   void Fail(absl::Status status);

@@ -80,17 +80,16 @@ class Parser {
   std::string current_;
 };
 
-MetricsInput InputOf(FakeJobApi* job) {
-  return {.job = job->GetJob().value(),
-          .datasets = job->Datasets().value(),
-          .nodes = job->Nodes().value(),
-          .policies = job->Policies().value(),
-          .rest = {.answers = {0, 0, 7, 0, 2, 1}, .connections = 3}};
+Picture InputOf(FakeJobApi* job) {
+  return *job->Look().value();
+}
+std::string TextOf(const Picture& picture) {
+  return MetricsText(picture, {.answers = {0, 0, 7, 0, 2, 1}, .connections = 3});
 }
 
 TEST(MetricsTest, TheTextIsAsPrometheusReadsIt) {
   FakeJobApi job;
-  const Parser parser(MetricsText(InputOf(&job)));
+  const Parser parser(TextOf(InputOf(&job)));
   EXPECT_THAT(parser.errors, ::testing::IsEmpty());
   for (const auto& [name, family] : parser.families) {
     EXPECT_FALSE(family.samples.empty()) << name;
@@ -113,13 +112,13 @@ TEST(MetricsTest, TheTextIsAsPrometheusReadsIt) {
 
 TEST(MetricsTest, TopicsHaveTheirLagByPartition) {
   FakeJobApi job;
-  MetricsInput input = InputOf(&job);
+  Picture input = InputOf(&job);
   input.datasets.datasets[0].stream =
       Stream{.topic = "clicks",
              .partitions = {{.partition = 0, .committed = 5, .lag = 7},
                             {.partition = 1, .lag_seconds = 2.5, .held_back = 75},
                             {.partition = 2}}};
-  const Parser parser(MetricsText(input));
+  const Parser parser(TextOf(input));
   EXPECT_THAT(parser.errors, ::testing::IsEmpty());
   const std::string first = R"(dataset="train",topic="clicks",partition="0")";
   EXPECT_EQ(parser.Value("muster_stream_lag_offsets", first), 7);
@@ -140,12 +139,12 @@ TEST(MetricsTest, TopicsHaveTheirLagByPartition) {
 
 TEST(MetricsTest, DelaysOfATopicAreAHistogram) {
   FakeJobApi job;
-  MetricsInput input = InputOf(&job);
+  Picture input = InputOf(&job);
   input.datasets.datasets[0].stream =
       Stream{.topic = "clicks",
              .delay = Delay{.total_records = 9, .total_seconds = 1.5, .buckets = {0, 3, 8}},
              .partitions = {}};
-  const Parser parser(MetricsText(input));
+  const Parser parser(TextOf(input));
   EXPECT_THAT(parser.errors, ::testing::IsEmpty());
   const char* family = "muster_stream_delay_seconds";
   const std::string topic = R"(dataset="train",topic="clicks")";
@@ -159,11 +158,11 @@ TEST(MetricsTest, DelaysOfATopicAreAHistogram) {
 
 TEST(MetricsTest, OfVeryManyTopicPartitionsThoseWithTheLargestLag) {
   FakeJobApi job;
-  MetricsInput input = InputOf(&job);
+  Picture input = InputOf(&job);
   Stream& stream =
       input.datasets.datasets[0].stream.emplace(Stream{.topic = "clicks", .partitions = {}});
   for (uint32_t i = 0; i < 3'000; ++i) stream.partitions.push_back({.partition = i, .lag = i});
-  const Parser parser(MetricsText(input));
+  const Parser parser(TextOf(input));
   EXPECT_EQ(parser.families.at("muster_stream_lag_offsets").samples.size(), 256u);
   EXPECT_EQ(parser.Value("muster_stream_lag_offsets",
                          R"(dataset="train",topic="clicks",partition="2999")"),
@@ -174,11 +173,11 @@ TEST(MetricsTest, OfVeryManyTopicPartitionsThoseWithTheLargestLag) {
 }
 
 TEST(MetricsTest, LabelsAreEscapedAndUndefinedNumbersAreWritten) {
-  MetricsInput input;
+  Picture input;
   input.job.name = "a \"b\" \\ c\nd";
   input.job.progress.records_per_second = std::numeric_limits<double>::quiet_NaN();
   input.job.counters = {{"good_name", 1}, {"bad name{}", 2}, {"", 3}};
-  const std::string text = MetricsText(input);
+  const std::string text = TextOf(input);
   EXPECT_THAT(Parser(text).errors, ::testing::IsEmpty());
   EXPECT_THAT(text, ::testing::HasSubstr(R"(job="a \"b\" \\ c\nd")"));
   EXPECT_THAT(text, ::testing::HasSubstr("muster_training_records_per_second NaN\n"));
@@ -186,14 +185,14 @@ TEST(MetricsTest, LabelsAreEscapedAndUndefinedNumbersAreWritten) {
 }
 
 TEST(MetricsTest, LabelsAreBounded) {
-  MetricsInput input;
+  Picture input;
   for (size_t i = 0; i < kMetricsNodesMax + 5; ++i) {
     input.nodes.nodes.push_back({.name = fmt::format("worker-{}", i), .state = "running"});
   }
   for (size_t i = 0; i < kMetricsDatasetsMax + 1; ++i) {
     input.datasets.datasets.push_back({.name = fmt::format("d{}", i)});
   }
-  const Parser parser(MetricsText(input));
+  const Parser parser(TextOf(input));
   EXPECT_THAT(parser.errors, ::testing::IsEmpty());
   EXPECT_EQ(parser.families.at("muster_node_up").samples.size(), kMetricsNodesMax);
   EXPECT_EQ(parser.Value("muster_nodes_omitted", ""), 5);

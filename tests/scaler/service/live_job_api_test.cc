@@ -87,13 +87,14 @@ class LiveJobApiTest : public ::testing::Test {
 };
 
 TEST_F(LiveJobApiTest, StateIsReadFromTheBoard) {
-  EXPECT_EQ(api_->GetJob()->name, "flights");
-  EXPECT_EQ(api_->Nodes()->nodes.size(), 2u);
-  EXPECT_EQ(api_->GetNode("ps-0")->name, "ps-0");
-  EXPECT_THAT(api_->GetNode("ps-7").status(),
+  const std::shared_ptr<const rest::Picture> picture = api_->Look().value();
+  EXPECT_EQ(picture->job.name, "flights");
+  EXPECT_EQ(picture->nodes.nodes.size(), 2u);
+  EXPECT_EQ(rest::FindNode(*picture, "ps-0").value()->name, "ps-0");
+  EXPECT_THAT(rest::FindNode(*picture, "ps-7"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("ps-0, worker-0")));
   log_->Append({.kind = "note"});
-  EXPECT_EQ(api_->GetJob()->last_event_id, 1u) << "newer than the picture";
+  EXPECT_EQ(api_->Look().value()->job.last_event_id, 1u) << "newer than the picture";
 }
 
 TEST_F(LiveJobApiTest, ShardsAndPartitionsAreTheMasters) {
@@ -112,7 +113,7 @@ TEST_F(LiveJobApiTest, AMasterThatIsAwayIsNotAsked) {
   board_.Hang(std::move(picture));
   EXPECT_THAT(api_->Shards({}).status(),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("does not answer")));
-  EXPECT_THAT(api_->GetJob().status(), IsOk());
+  EXPECT_THAT(api_->Look(), IsOk());
 }
 
 TEST_F(LiveJobApiTest, PartitionsHaveTheirLoad) {
