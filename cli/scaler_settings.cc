@@ -7,13 +7,6 @@
 namespace muster {
 namespace {
 
-using std::chrono::seconds;
-
-/// The file has whole seconds.
-seconds Seconds(std::chrono::milliseconds duration) {
-  return std::chrono::duration_cast<seconds>(duration);
-}
-
 scaler::Resources ToResources(const ResourceSpec& spec) {
   return {.cpus = spec.cpu.value_or(0), .memory_bytes = spec.memory_bytes.value_or(0)};
 }
@@ -43,17 +36,6 @@ scaler::RoleShape ToShape(const ReplicaSpec& role) {
   return {.requested = requested, .min = requested, .max = ToResources(role.max)};
 }
 
-void SetStraggler(const ScalerSpec::Straggler& spec, scaler::StragglerOptions* options) {
-  options->slow_ratio = spec.slow_ratio;
-  // Well again half way down at the latest; and alone it takes no less than among peers.
-  options->clear_ratio = std::min(options->clear_ratio, 1 + (spec.slow_ratio - 1) / 2);
-  options->alone_ratio = std::max(options->alone_ratio, spec.slow_ratio);
-  options->window = Seconds(spec.window);
-  options->window_max = std::max(options->window_max, options->window);
-  options->hold = Seconds(spec.hold);
-  options->relaunches_max = spec.relaunches_max;
-}
-
 }  // namespace
 
 scaler::InitialLimits InitialLimitsOf(const JobSpec& job) {
@@ -61,7 +43,8 @@ scaler::InitialLimits InitialLimitsOf(const JobSpec& job) {
     return {.server = InitialLimitsOfRole(job.ps, margin),
             .worker = InitialLimitsOfRole(job.worker, margin)};
   };
-  const scaler::InitialLimits limits = with_margin(job.scaler.memory.initial_margin);
+  const scaler::InitialLimits limits =
+      with_margin(job.scaler.policies.initial_resources.memory_margin);
   return FitsMemory(job, limits) ? limits : with_margin(1);
 }
 
@@ -86,31 +69,17 @@ scaler::JobShape JobShapeOf(const JobSpec& job, const scaler::Resources& machine
   return shape;
 }
 
-scaler::PolicyOptions PolicyOptionsOf(const JobSpec& job) {
-  scaler::PolicyOptions options;
-  const ScalerSpec& spec = job.scaler;
-  options.out_of_memory.factor = spec.memory.factor;
-  options.predicted_out_of_memory.factor = spec.memory.predicted_factor;
-  options.predicted_out_of_memory.usage_min = spec.memory.predicted_usage_min;
-  options.predicted_out_of_memory.horizon = Seconds(spec.memory.predicted_horizon);
-  options.initial_resources.memory_margin = spec.memory.initial_margin;
-  options.initial_resources.machine_share = spec.memory.initial_machine_share;
-  SetStraggler(spec.worker_straggler, &options.worker_straggler);
-  SetStraggler(spec.server_straggler, &options.server_straggler);
-  options.hang.silence_min = Seconds(spec.hang.timeout);
-  options.hang.first_silence_min = Seconds(spec.hang.first_timeout);
+PolicyOptions PolicyOptionsOf(const JobSpec& job) {
+  PolicyOptions options = job.scaler.policies;
   options.crash_loop.ends_max = job.restarts.crash_loop_exits;
-  options.worker_count.add_min = spec.worker_count.add_min;
-  options.worker_count.remove_max = spec.worker_count.remove_max;
-  options.worker_count.step_max = spec.worker_count.step_max;
-  options.worker_count.window = Seconds(spec.worker_count.window);
-  options.worker_count.remaining_min = Seconds(spec.worker_count.remaining_min);
+  options.worker_straggler.Fit();
+  options.server_straggler.Fit();
   return options;
 }
 
 scaler::Arbiter::Options ArbiterOptionsOf(const JobSpec& job) {
   scaler::Arbiter::Options options;
-  options.cooldown = Seconds(job.scaler.cooldown);
+  options.cooldown = job.scaler.cooldown;
   options.interventions_per_hour = job.scaler.interventions_per_hour;
   options.dry_run = job.scaler.dry_run;
   return options;

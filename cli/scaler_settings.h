@@ -24,8 +24,8 @@ scaler::KeeperOptions KeeperOptionsOf(const JobSpec& job);
 /// (scaler/launcher/machine.h). What earlier runs needed is not known here.
 scaler::JobShape JobShapeOf(const JobSpec& job, const scaler::Resources& machine);
 
-/// Thresholds that the file does not have are the policies' own.
-scaler::PolicyOptions PolicyOptionsOf(const JobSpec& job);
+/// Thresholds that follow from others that the file has are made to fit.
+PolicyOptions PolicyOptionsOf(const JobSpec& job);
 scaler::Arbiter::Options ArbiterOptionsOf(const JobSpec& job);
 /// Policies that begin paused, by name.
 std::set<std::string> PausedPoliciesOf(const JobSpec& job);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sharding/policy_options.h"
 #include "sharding/types.h"
 
 namespace muster {
@@ -79,50 +80,15 @@ struct ReplicaSpec {
   ResourceSpec max;     // that policies may make of the limits
 };
 
-/// What the scaler is told: the thresholds that an operator may want to change. Defaults are those
-/// of the policies (scaler/policy).
+/// What the scaler is told.
 struct ScalerSpec {
   uint32_t port = 0;  // of REST; 0 = a free one of loopback
   bool dry_run = false;
   std::vector<std::string> paused_policies;
-  std::chrono::milliseconds cooldown{60'000};
+  std::chrono::seconds cooldown{60};
   uint32_t interventions_per_hour = 12;
-
-  struct Memory {
-    double factor = 1.5;  // after a kill
-    /// Before one: the limit is hit within the horizon.
-    double predicted_factor = 1.5;
-    double predicted_usage_min = 0.75;
-    std::chrono::milliseconds predicted_horizon{60'000};
-    /// Of nodes that the job names nothing for.
-    double initial_margin = 1.5;
-    double initial_machine_share = 0.8;
-  } memory;
-
-  struct Straggler {
-    double slow_ratio = 1.7;
-    std::chrono::milliseconds window{10'000};
-    std::chrono::milliseconds hold{12'000};
-    uint32_t relaunches_max = 2;
-  };
-  Straggler worker_straggler;
-  Straggler server_straggler{.slow_ratio = 2.5,
-                             .window = std::chrono::milliseconds{10'000},
-                             .hold = std::chrono::milliseconds{8'000},
-                             .relaunches_max = 1};
-
-  struct Hang {
-    std::chrono::milliseconds timeout{60'000};
-    std::chrono::milliseconds first_timeout{300'000};
-  } hang;
-
-  struct WorkerCount {
-    double add_min = 0.3;
-    double remove_max = 0.05;
-    uint32_t step_max = 2;
-    std::chrono::milliseconds window{20'000};
-    std::chrono::milliseconds remaining_min{120'000};
-  } worker_count;
+  /// Some of it, by thresholds.h; the rest is as it is.
+  PolicyOptions policies;
 };
 
 /// A training job as the job file describes it: defaults filled in, bounds checked, paths absolute.

@@ -78,11 +78,6 @@ Find Resource(ReplicaSpec JobSpec::* role, ResourceSpec ReplicaSpec::* which,
 inline Target Unused(const FieldScope& scope) {
   return scope.unused;
 }
-/// Inside the scaler's group: `member` makes a pointer of it.
-template <typename Member>
-Find Scaler(Member member) {
-  return [member](const FieldScope& scope) -> Target { return member(&scope.job->scaler); };
-}
 
 /// spec.datasets[].kafka.
 void AddKafkaFields(std::vector<Field>* fields);

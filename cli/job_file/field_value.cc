@@ -123,6 +123,8 @@ absl::Status StoreNumber(const Field& field, const YamlNode& node, const FieldSc
     **large = number;
   } else if (auto* const* duration = std::get_if<std::chrono::milliseconds*>(&target)) {
     **duration = std::chrono::milliseconds(number);
+  } else if (auto* const* seconds = std::get_if<std::chrono::seconds*>(&target)) {
+    **seconds = std::chrono::seconds(number / 1000);
   } else if (auto* const* memory = std::get_if<std::optional<uint64_t>*>(&target)) {
     **memory = number;
   } else if (auto* const* plain = std::get_if<double*>(&target)) {

@@ -46,10 +46,11 @@ struct FieldScope {
   DatasetSpec* dataset = nullptr;  // fields of spec.datasets[]
   std::string* unused = nullptr;   // fields that are checked and not kept
 };
-using Target = std::variant<std::string*, uint32_t*, uint64_t*, bool*, std::chrono::milliseconds*,
-                            DatasetMode*, std::vector<std::string>*,
-                            std::map<std::string, std::string>*, double*, std::optional<double>*,
-                            std::optional<uint32_t>*, std::optional<uint64_t>*, StreamBound*>;
+using Target =
+    std::variant<std::string*, uint32_t*, uint64_t*, bool*, std::chrono::milliseconds*,
+                 DatasetMode*, std::vector<std::string>*, std::map<std::string, std::string>*,
+                 double*, std::optional<double>*, std::optional<uint32_t>*,
+                 std::optional<uint64_t>*, StreamBound*, std::chrono::seconds*>;
 
 /// One field of the job file. The parser and docs/job-file.md are made from the same table.
 struct Field {

@@ -196,19 +196,21 @@ void CheckBudget(const JobSpec& job, std::vector<BrokenRule>* broken) {
   }
 }
 
-void CheckScaler(const ScalerSpec& scaler, std::vector<BrokenRule>* broken) {
-  if (scaler.hang.first_timeout < scaler.hang.timeout) {
-    broken->push_back({{"spec.scaler.hang.firstTimeout", "spec.scaler.hang.timeout"},
-                       fmt::format("{} is less than spec.scaler.hang.timeout ({})",
-                                   FormatDuration(scaler.hang.first_timeout),
-                                   FormatDuration(scaler.hang.timeout))});
+void CheckPolicies(const PolicyOptions& policies, std::vector<BrokenRule>* broken) {
+  const HangOptions& hang = policies.hang;
+  if (hang.first_silence_min < hang.silence_min) {
+    broken->push_back(
+        {{"spec.scaler.hang.firstTimeout", "spec.scaler.hang.timeout"},
+         fmt::format("{} is less than spec.scaler.hang.timeout ({})",
+                     FormatDuration(hang.first_silence_min), FormatDuration(hang.silence_min))});
   }
-  if (scaler.worker_count.remove_max >= scaler.worker_count.add_min) {
+  const WorkerCountOptions& count = policies.worker_count;
+  if (count.remove_max >= count.add_min) {
     broken->push_back(
         {{"spec.scaler.workerCount.removeMax", "spec.scaler.workerCount.addMin"},
          fmt::format("{:g} is not less than spec.scaler.workerCount.addMin ({:g}): the same worker "
                      "would come and go again and again",
-                     scaler.worker_count.remove_max, scaler.worker_count.add_min)});
+                     count.remove_max, count.add_min)});
   }
 }
 
@@ -222,7 +224,7 @@ std::vector<BrokenRule> CheckJobRules(const JobSpec& job) {
   CheckResources("worker", job.worker, &broken);
   CheckWorkers(job.worker, &broken);
   CheckBudget(job, &broken);
-  CheckScaler(job.scaler, &broken);
+  CheckPolicies(job.scaler.policies, &broken);
   if (job.ps.replicas > job.partitions) {
     broken.push_back({{"spec.replicaSpecs.ps.replicas", "spec.partitions"},
                       fmt::format("{} servers cannot share {} partitions (spec.partitions)",

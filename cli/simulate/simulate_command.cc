@@ -16,7 +16,7 @@
 #include "cli/simulate/described_file.h"
 #include "cli/simulate/simulate_output.h"
 #include "scaler/history/history_reader.h"
-#include "scaler/policy/policies.h"
+#include "sharding/thresholds.h"
 
 namespace muster::simulate {
 namespace {
@@ -144,7 +144,7 @@ absl::StatusOr<SimulationOptions> SimulationOptionsOf(const SimulateOptions& opt
   if (options.dry_run) settings.arbiter.dry_run = true;
   if (options.policies.empty()) return settings;
   std::vector<std::string> names;
-  for (const auto& policy : scaler::MakePolicies()) names.push_back(policy->name());
+  for (const KnownPolicy& policy : KnownPolicies()) names.emplace_back(policy.name);
   for (const std::string& name : options.policies) {
     if (std::ranges::find(names, name) != names.end()) continue;
     const std::string near = job_file::Nearest(name, names);

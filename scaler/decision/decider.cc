@@ -7,6 +7,7 @@
 
 #include "scaler/decision/event_drafts.h"
 #include "scaler/decision/policy_list.h"
+#include "sharding/thresholds.h"
 
 namespace muster::scaler {
 namespace {
@@ -53,8 +54,8 @@ Decider::Decider(const Options& options, EventSink sink)
 void Decider::Adopt(const std::vector<rest::Event>& events, WallTime run_began, WallTime wall,
                     TimePoint now) {
   std::set<std::string> intervene;
-  for (const rest::Policy& policy : policies()) {
-    if (policy.cooldown_s > 0) intervene.insert(policy.name);
+  for (const KnownPolicy& policy : KnownPolicies()) {
+    if (policy.intervenes) intervene.emplace(policy.name);
   }
   std::set<uint64_t> measured;
   for (const rest::Event& event : events) {

@@ -8,8 +8,8 @@
 
 namespace muster::scaler {
 
-/// Every policy as people see it: what it does, its thresholds by name (the last word is the unit;
-/// without one it is a ratio), its cooldown. What happened in a run is the Decider's to add.
+/// Every policy as people see it: what it does, its thresholds by name (sharding/thresholds.h), its
+/// cooldown. What happened in a run is the Decider's to add.
 std::vector<rest::Policy> DescribePolicies(const PolicyOptions& options,
                                            const Arbiter::Options& arbiter);
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "scaler/policy/policy.h"
+#include "sharding/policy_options.h"
 
 namespace muster::scaler {
 
@@ -15,13 +16,8 @@ namespace muster::scaler {
 /// each time and knows when to stop; the platform's are charged to nobody.
 class CrashLoopPolicy final : public Policy {
  public:
-  struct Options {
-    /// Ends of one node in a row without progress. Enough for a dependency that is away for a
-    /// moment (relaunches back off), few enough to see the message within a minute.
-    uint32_t ends_max = 5;
-  };
-  CrashLoopPolicy() : CrashLoopPolicy(Options{}) {}
-  explicit CrashLoopPolicy(const Options& options) : options_(options) {}
+  using Options = CrashLoopOptions;
+  explicit CrashLoopPolicy(const Options& options = {}) : options_(options) {}
 
   std::string name() const override { return "crash-loop"; }
   std::vector<Proposal> Step(const JobView& view) override;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "scaler/policy/policy.h"
+#include "sharding/policy_options.h"
 
 namespace muster::scaler {
 
@@ -26,27 +27,8 @@ namespace muster::scaler {
 /// (NodeState::kLost).
 class HangPolicy final : public Policy {
  public:
-  struct Options {
-    /// Without a minibatch. Far above any minibatch of a trainer on one machine, far below the 10
-    /// to 30 minutes that others wait.
-    std::chrono::seconds silence_min{60};
-    /// And so many times the longest that this node took from one minibatch to the next, its start
-    /// included: a trainer of slow minibatches is not hung.
-    double times_longest = 3;
-    /// Before its first minibatch: models load, libraries compile. Also until the master hears it,
-    /// and without a sign of a restore; doubled with each relaunch for that.
-    std::chrono::seconds first_silence_min{300};
-    /// Of its time; a worker that waits so long for rows and acknowledgements does nothing else.
-    double only_waits = 0.8;
-    /// Of a core: a worker that burns as much and finishes nothing loops, whatever the others do.
-    double looping_cpus = 0.5;
-    /// So many times as long where no other worker makes progress: they may all wait for the same.
-    double alone_factor = 3;
-    /// From the stacks to the relaunch: to write them.
-    std::chrono::seconds dump_grace{5};
-  };
-  HangPolicy() : HangPolicy(Options{}) {}
-  explicit HangPolicy(const Options& options) : options_(options) {}
+  using Options = HangOptions;
+  explicit HangPolicy(const Options& options = {}) : options_(options) {}
 
   std::string name() const override { return "hang"; }
   std::vector<Proposal> Step(const JobView& view) override;

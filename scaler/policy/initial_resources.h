@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "scaler/policy/policy.h"
+#include "sharding/policy_options.h"
 
 namespace muster::scaler {
 
@@ -15,22 +16,8 @@ namespace muster::scaler {
 /// limited: a machine shares it out by itself.
 class InitialResourcesPolicy final : public Policy {
  public:
-  struct Options {
-    /// Without history, of what may be handed out: who needs more must be able to get it, and
-    /// workers are added.
-    double handed_out = 0.5;
-    /// Of the machine's memory; the rest is for the system, the master and page cache.
-    double machine_share = 0.8;
-    /// Of the earlier peak, as after a kill: what grew once grows again.
-    double memory_margin = 1.5;
-    /// Of a small peak the margin is small, too: a limit near it is a trap, not a warm start.
-    uint64_t memory_min_bytes = uint64_t{64} << 20;
-    double cpu_margin = 1.5;
-    /// Starting up needs more than training's 95th percentile.
-    double cpus_min = 1.0;
-  };
-  InitialResourcesPolicy() : InitialResourcesPolicy(Options{}) {}
-  explicit InitialResourcesPolicy(const Options& options) : options_(options) {}
+  using Options = InitialResourcesOptions;
+  explicit InitialResourcesPolicy(const Options& options = {}) : options_(options) {}
 
   std::string name() const override { return "initial-resources"; }
   std::vector<Proposal> Step(const JobView& view) override;

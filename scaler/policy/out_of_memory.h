@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "scaler/policy/policy.h"
+#include "sharding/policy_options.h"
 
 namespace muster::scaler {
 
@@ -14,17 +15,8 @@ namespace muster::scaler {
 /// limit mends: CrashLoopPolicy counts those.
 class OutOfMemoryPolicy final : public Policy {
  public:
-  struct Options {
-    /// Of the limit, or of the peak where that is larger. Kubernetes' vertical autoscaler takes 1.2
-    /// and often needs several kills, DLRover 2, which overshoots what a table may still grow to.
-    double factor = 1.5;
-    /// Up to the bound at least so much more must be had; less would be the next kill.
-    double gain_min = 1.05;
-    /// A limit that meanwhile is so much above the one that killed counts as raised already.
-    double raised_already = 1.2;
-  };
-  OutOfMemoryPolicy() : OutOfMemoryPolicy(Options{}) {}
-  explicit OutOfMemoryPolicy(const Options& options) : options_(options) {}
+  using Options = OutOfMemoryOptions;
+  explicit OutOfMemoryPolicy(const Options& options = {}) : options_(options) {}
 
   std::string name() const override { return "out-of-memory"; }
   std::vector<Proposal> Step(const JobView& view) override;

@@ -11,22 +11,12 @@
 #include "scaler/policy/server_straggler.h"
 #include "scaler/policy/worker_count.h"
 #include "scaler/policy/worker_straggler.h"
+#include "sharding/policy_options.h"
 
 namespace muster::scaler {
 
-/// The thresholds of all policies.
-struct PolicyOptions {
-  OutOfMemoryPolicy::Options out_of_memory;
-  PredictedOutOfMemoryPolicy::Options predicted_out_of_memory;
-  WorkerStragglerPolicy::Options worker_straggler;
-  ServerStragglerPolicy::Options server_straggler;
-  HangPolicy::Options hang;
-  CrashLoopPolicy::Options crash_loop;
-  WorkerCountPolicy::Options worker_count;
-  InitialResourcesPolicy::Options initial_resources;
-};
-
-/// All of them. Where two want something of one node at once, the earlier one is heard.
+/// All of them, as KnownPolicies() has them. Where two want something of one node at once, the
+/// earlier one is heard.
 std::vector<std::unique_ptr<Policy>> MakePolicies(const PolicyOptions& options = {});
 
 /// One step of each, in order.

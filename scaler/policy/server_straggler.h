@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "scaler/policy/straggler.h"
+#include "sharding/policy_options.h"
 
 namespace muster::scaler {
 
@@ -13,19 +14,8 @@ namespace muster::scaler {
 /// longer in proportion to the bytes that they move.
 class ServerStragglerPolicy final : public Policy {
  public:
-  struct Options : StragglerOptions {
-    Options() {
-      // A round trip hides the queue before it, so it differs more than computing does; and a
-      // relaunch of a server costs a restore and a replay.
-      slow_ratio = 2.5;
-      clear_ratio = 1.5;
-      hold = std::chrono::seconds(8);
-      work_min = 100;
-      relaunches_max = 1;
-    }
-  };
-  ServerStragglerPolicy() : ServerStragglerPolicy(Options{}) {}
-  explicit ServerStragglerPolicy(const Options& options);
+  using Options = ServerStragglerOptions;
+  explicit ServerStragglerPolicy(const Options& options = {});
 
   std::string name() const override { return "server-straggler"; }
   std::vector<Proposal> Step(const JobView& view) override { return judge_.Step(view); }

@@ -11,54 +11,9 @@
 
 #include "scaler/policy/policy.h"
 #include "scaler/policy/window.h"
+#include "sharding/policy_options.h"
 
 namespace muster::scaler {
-
-struct StragglerOptions {
-  /// What a cost is taken over: long against one slow minibatch, one snapshot, one scheduling
-  /// delay.
-  std::chrono::seconds window{10};
-  /// Of slow work: the window is doubled until it holds `work_min`, up to this, which needs a
-  /// fifth.
-  std::chrono::seconds window_max{160};
-  /// Minibatches or requests that a cost needs.
-  uint64_t work_min = 5;
-  /// After a start, and after anything but training and evaluation: caches are cold, connections
-  /// new.
-  std::chrono::seconds settle{10};
-  /// After an evaluation: a reading may lag behind what the master says by so much.
-  std::chrono::milliseconds resettle{1'000};
-  /// Slow = so many times the cost of its peers. Neighbours on one machine differ by up to 1.4 from
-  /// one window to the next. A process held to half of the CPU that it wants takes twice as long
-  /// for the whole, and less than that for its parts: what it waits for catches up meanwhile.
-  double slow_ratio = 1.7;
-  /// Once slow, it is so until it is better than this.
-  double clear_ratio = 1.35;
-  /// For one without peers: its data may have become heavier, too.
-  double alone_ratio = 3.0;
-  /// How long it must be slow without a break, beyond the window. More than a window, so that two
-  /// say so which have nothing in common: one long stall alone makes nobody slow.
-  std::chrono::seconds hold{12};
-  /// Less than so much more per unit of work does not hold anybody up.
-  std::chrono::microseconds excess_min{200};
-  /// Own history, for those with fewer than two peers: at least and at most so many windows.
-  size_t history_min = 2;
-  size_t history_max = 60;
-  /// CPU helps whoever was held back by its quota for so much of a second of wall time.
-  double throttled_min = 0.1;
-  /// More CPU: so many times the limit.
-  double cpu_factor = 2.0;
-  double cpu_gain_min = 1.1;
-  /// Using less than this share of its limit while being throttled, another quota than ours is in
-  /// force: ours is written again.
-  double foreign_quota = 0.7;
-  /// What was done has so long to help before more is done.
-  std::chrono::seconds grace{20};
-  /// Relaunches of one node that did not help; then it is left alone until it has been well for
-  /// `forgive`.
-  uint32_t relaunches_max = 2;
-  std::chrono::seconds forgive{600};
-};
 
 /// Work that was done, and the time that went into it.
 struct Effort {

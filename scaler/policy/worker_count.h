@@ -10,6 +10,7 @@
 
 #include "scaler/policy/policy.h"
 #include "scaler/policy/throughput_model.h"
+#include "sharding/policy_options.h"
 
 namespace muster::scaler {
 
@@ -23,43 +24,8 @@ namespace muster::scaler {
 /// While it falls behind, a worker that brings less pays, too.
 class WorkerCountPolicy final : public Policy {
  public:
-  struct Options {
-    /// After a worker came or went, and after anything but training.
-    std::chrono::seconds settle{15};
-    /// One measurement of the rate; several snapshots of the servers fall into it.
-    std::chrono::seconds window{20};
-    /// Of one count before it is believed, and remembered at most (their median counts).
-    size_t measurements_min = 2;
-    size_t measurements_max = 12;
-    /// What is older says nothing: the data, the model and the machine's other work have changed.
-    std::chrono::seconds measurement_age_max{3600};
-    /// Another worker pays when it brings so much of what one brings on the average now. DLRover
-    /// stops at 0.2; a worker that brings less than a third mostly heats the machine.
-    double add_min = 0.3;
-    /// While the backlog of a topic grows by this part of the rate, half way from remove_max will
-    /// do.
-    double behind_min = 0.05;
-    /// The last worker goes when it brings less. Far from add_min: no count is left and entered
-    /// again by noise.
-    double remove_max = 0.05;
-    /// At most so many at once: the model knows what was measured and little beyond.
-    uint32_t step_max = 2;
-    /// A fit that errs by more is not followed.
-    double fit_error_max = 0.15;
-    /// Time that the job must still have: a worker needs some to start, and at the end all wait.
-    std::chrono::seconds remaining_min{120};
-    /// Of its time; a worker that waits for shards so long has none to do, and one that waits for
-    /// servers so long is not what holds the job up.
-    double only_waits = 0.8;
-    /// Of their time on the average; with a topic, workers that wait for shards so long keep up.
-    double keeps_up = 0.2;
-    /// Those that keep up are as many as are so busy; far from 1 - keeps_up, as above.
-    double busy = 0.6;
-    /// Cores to spare, of what a worker uses, to try one more.
-    double spare_cpus = 0.7;
-  };
-  WorkerCountPolicy() : WorkerCountPolicy(Options{}) {}
-  explicit WorkerCountPolicy(const Options& options) : options_(options) {}
+  using Options = WorkerCountOptions;
+  explicit WorkerCountPolicy(const Options& options = {}) : options_(options) {}
 
   static constexpr const char* kName = "worker-count";
   std::string name() const override { return kName; }

@@ -11,9 +11,8 @@ namespace muster::scaler {
 /// Waits for shards do not count; all waits are told as evidence.
 class WorkerStragglerPolicy final : public Policy {
  public:
-  struct Options : StragglerOptions {};
-  WorkerStragglerPolicy() : WorkerStragglerPolicy(Options{}) {}
-  explicit WorkerStragglerPolicy(const Options& options);
+  using Options = StragglerOptions;
+  explicit WorkerStragglerPolicy(const Options& options = {});
 
   std::string name() const override { return "worker-straggler"; }
   std::vector<Proposal> Step(const JobView& view) override;

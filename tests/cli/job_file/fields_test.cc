@@ -68,6 +68,9 @@ TEST(FieldsTest, EveryDefaultIsWithinItsBounds) {
     if (auto* const* duration = std::get_if<std::chrono::milliseconds*>(&target)) {
       value = static_cast<uint64_t>((*duration)->count());
     }
+    if (auto* const* seconds = std::get_if<std::chrono::seconds*>(&target)) {
+      value = static_cast<uint64_t>(std::chrono::milliseconds(**seconds).count());
+    }
     if (auto* const* number = std::get_if<double*>(&target)) {
       value = static_cast<uint64_t>(**number * 1000 + 0.5);
     }

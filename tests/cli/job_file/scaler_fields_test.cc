@@ -66,25 +66,26 @@ TEST(ScalerFieldsTest, ThresholdsAreRead) {
   EXPECT_THAT(scaler.paused_policies, ElementsAre("hang", "worker-count"));
   EXPECT_EQ(scaler.cooldown, seconds(30));
   EXPECT_EQ(scaler.interventions_per_hour, 3u);
-  EXPECT_EQ(scaler.memory.factor, 2.25);
-  EXPECT_EQ(scaler.memory.predicted_factor, 1.25);
-  EXPECT_EQ(scaler.memory.predicted_usage_min, 0.5);
-  EXPECT_EQ(scaler.memory.predicted_horizon, seconds(120));
-  EXPECT_EQ(scaler.memory.initial_margin, 2);
-  EXPECT_EQ(scaler.memory.initial_machine_share, 0.5);
-  EXPECT_EQ(scaler.worker_straggler.slow_ratio, 3);
-  EXPECT_EQ(scaler.worker_straggler.window, seconds(20));
-  EXPECT_EQ(scaler.worker_straggler.hold, seconds(0));
-  EXPECT_EQ(scaler.worker_straggler.relaunches_max, 0u);
-  EXPECT_EQ(scaler.server_straggler.slow_ratio, 4);
-  EXPECT_EQ(scaler.server_straggler.hold, seconds(8));
-  EXPECT_EQ(scaler.hang.timeout, seconds(120));
-  EXPECT_EQ(scaler.hang.first_timeout, seconds(3600));
-  EXPECT_EQ(scaler.worker_count.add_min, 0.5);
-  EXPECT_EQ(scaler.worker_count.remove_max, 0.1);
-  EXPECT_EQ(scaler.worker_count.step_max, 1u);
-  EXPECT_EQ(scaler.worker_count.window, seconds(60));
-  EXPECT_EQ(scaler.worker_count.remaining_min, seconds(0));
+  const PolicyOptions& policies = scaler.policies;
+  EXPECT_EQ(policies.out_of_memory.factor, 2.25);
+  EXPECT_EQ(policies.predicted_out_of_memory.factor, 1.25);
+  EXPECT_EQ(policies.predicted_out_of_memory.usage_min, 0.5);
+  EXPECT_EQ(policies.predicted_out_of_memory.horizon, seconds(120));
+  EXPECT_EQ(policies.initial_resources.memory_margin, 2);
+  EXPECT_EQ(policies.initial_resources.machine_share, 0.5);
+  EXPECT_EQ(policies.worker_straggler.slow_ratio, 3);
+  EXPECT_EQ(policies.worker_straggler.window, seconds(20));
+  EXPECT_EQ(policies.worker_straggler.hold, seconds(0));
+  EXPECT_EQ(policies.worker_straggler.relaunches_max, 0u);
+  EXPECT_EQ(policies.server_straggler.slow_ratio, 4);
+  EXPECT_EQ(policies.server_straggler.hold, seconds(8));
+  EXPECT_EQ(policies.hang.silence_min, seconds(120));
+  EXPECT_EQ(policies.hang.first_silence_min, seconds(3600));
+  EXPECT_EQ(policies.worker_count.add_min, 0.5);
+  EXPECT_EQ(policies.worker_count.remove_max, 0.1);
+  EXPECT_EQ(policies.worker_count.step_max, 1u);
+  EXPECT_EQ(policies.worker_count.window, seconds(60));
+  EXPECT_EQ(policies.worker_count.remaining_min, seconds(0));
 }
 
 TEST(ScalerFieldsTest, ErrorsSayFieldValueAndBounds) {
