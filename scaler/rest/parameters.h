@@ -28,6 +28,11 @@ enum class ParamKind {
   kShardIds  // body only: array of min to max texts "0/2/17"
 };
 
+/// Numbers that JSON and JavaScript carry exactly.
+inline constexpr double kNumberMax = 9007199254740991;
+/// Why an order is given: the argument of that name.
+inline constexpr std::string_view kReason = "reason";
+
 struct Param {
   std::string_view name;
   ParamIn in = ParamIn::kQuery;
@@ -54,6 +59,7 @@ class Arguments {
   /// "" when absent.
   std::string Text(std::string_view name) const;
   std::vector<std::string> Texts(std::string_view name) const;
+  const std::map<std::string, Value, std::less<>>& values() const { return values_; }
 
  private:
   std::map<std::string, Value, std::less<>> values_;

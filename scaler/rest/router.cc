@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "base/status.h"
 #include "base/text.h"
+#include "scaler/rest/model_json.h"
 
 namespace muster::scaler::rest {
 namespace {
@@ -61,6 +63,17 @@ bool IsJson(std::string_view content_type) {
     if (c != ' ' && c != '\t') lower.push_back(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
   }
   return lower == "application/json";
+}
+
+/// The event that it caused, and where to see what comes of it.
+absl::StatusOr<Response> GiveOrder(const Call& call, JobApi& job) {
+  MUSTER_ASSIGN_OR_RETURN(const Event event, job.Give({call.route->order_of(call.arguments),
+                                                       call.arguments.Text(kReason)}));
+  Response response;
+  response.status = call.route->status;
+  response.headers.emplace_back("Location", fmt::format("/api/v1/events/{}", event.id));
+  response.body = Dump(ToJson(event)) + "\n";
+  return response;
 }
 
 }  // namespace
@@ -120,7 +133,10 @@ std::variant<Call, Problem> CheckCall(const Route& route, const Target& target,
 }
 
 Response RunCall(const Call& call, Backend& backend) {
-  absl::StatusOr<Response> response = call.route->handler(call.arguments, backend);
+  const Route& route = *call.route;
+  absl::StatusOr<Response> response = route.kind == RouteKind::kAct
+                                          ? GiveOrder(call, backend.job)
+                                          : route.handler(call.arguments, backend);
   if (!response.ok()) return ToResponse(ProblemOf(response.status()));
   return *std::move(response);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -48,7 +49,11 @@ struct Route {
   std::vector<std::string_view> body_any_of;
   /// Errors beyond those that every route may answer with.
   std::vector<int> errors;
-  Handler handler = nullptr;
+  Handler handler = nullptr;  // of a read
+  /// Of an action, in place of a handler: the order that it is; and what is to be sent for an
+  /// order, nothing when that is another route's.
+  std::function<Order(const Arguments& arguments)> order_of;
+  std::function<std::optional<Arguments>(const Order& order)> arguments_of;
 
   std::string_view method() const { return kind == RouteKind::kAct ? "POST" : "GET"; }
 };
@@ -77,7 +82,7 @@ std::optional<PathMatch> FindRoute(std::span<const Route> routes, const Target& 
 std::variant<Call, Problem> CheckCall(const Route& route, const Target& target,
                                       const Request& request);
 
-/// Runs the handler; its errors become problems.
+/// Runs the handler, or gives the order; errors become problems.
 Response RunCall(const Call& call, Backend& backend);
 
 }  // namespace muster::scaler::rest

@@ -5,19 +5,14 @@
 #include "scaler/rest/metrics.h"
 #include "scaler/rest/model_json.h"
 #include "scaler/rest/openapi.h"
+#include "scaler/rest/order_routes.h"
 #include "scaler/rest/router.h"
 #include "sharding/limits.h"
 
 namespace muster::scaler::rest {
 namespace {
 
-/// Numbers that JSON and JavaScript carry exactly.
-constexpr double kNumberMax = 9007199254740991;
 constexpr double kPageMax = 1000;
-constexpr double kReasonCharactersMax = 200;
-constexpr double kRetryShardsMax = 1000;
-constexpr double kMemoryBytesMin = 16 << 20;  // as in a job file
-constexpr double kMemoryBytesMax = 1ull << 50;
 
 template <typename T>
 Response Document(const T& value) {
@@ -38,32 +33,11 @@ absl::StatusOr<Response> Shows(const Arguments&, Backend& backend) {
   return Document((*picture).*kPart);
 }
 
-/// The answer of an action: the event it caused, and where to see what comes of it.
-absl::StatusOr<Response> Caused(const absl::StatusOr<Event>& event) {
-  MUSTER_ASSIGN_OR_RETURN(Response response, Json(event));
-  response.status = 202;
-  response.headers.emplace_back("Location", fmt::format("/api/v1/events/{}", event->id));
-  return response;
-}
-
 Param NodeParam() {
   return {.name = "node",
           .in = ParamIn::kPath,
           .kind = ParamKind::kName,
           .meaning = "worker-0, ps-1, master, ..."};
-}
-Param PolicyParam() {
-  return {.name = "policy",
-          .in = ParamIn::kPath,
-          .kind = ParamKind::kName,
-          .meaning = "out-of-memory, ..."};
-}
-Param ReasonParam() {
-  return {.name = "reason",
-          .in = ParamIn::kBody,
-          .kind = ParamKind::kText,
-          .meaning = "Why, for the record",
-          .max = kReasonCharactersMax};
 }
 Param Number(std::string_view name, std::string_view meaning, double min, double max,
              std::optional<uint64_t> absent) {
@@ -291,124 +265,13 @@ std::vector<Route> EventRoutes() {
   };
 }
 
-/// `OrderOf` makes the order from the arguments; whatever reason is given goes with it.
-template <typename OrderOf>
-Route Act(std::string_view path, std::string_view operation, std::string_view summary,
-          std::vector<Param> params, OrderOf) {
-  return {.kind = RouteKind::kAct,
-          .path = path,
-          .operation = operation,
-          .summary = summary,
-          .params = std::move(params),
-          .schema = "Event",
-          .status = 202,
-          .errors = {409},
-          .handler = [](const Arguments& a, Backend& b) {
-            return Caused(b.job.Give({.order = OrderOf()(a), .reason = a.Text("reason")}));
-          }};
-}
-
-std::vector<Route> JobActions() {
-  return {
-      Act("/api/v1/job/drain", "drainJob",
-          "No new shards, snapshots, end; running it again resumes", {ReasonParam()},
-          [](const Arguments&) { return DrainJob(); }),
-      Act("/api/v1/job/cancel", "cancelJob", "End the job now; what is committed stays",
-          {ReasonParam()}, [](const Arguments&) { return CancelJob(); }),
-      Act("/api/v1/shards/retry", "retryShards", "FAILED shards are tried again",
-          {{.name = "shards",
-            .in = ParamIn::kBody,
-            .kind = ParamKind::kShardIds,
-            .meaning = "Absent: all that are FAILED",
-            .min = 1,
-            .max = kRetryShardsMax}},
-          [](const Arguments& a) { return RetryShards{a.Texts("shards")}; }),
-      Act("/api/v1/workers/scale", "scaleWorkers",
-          "Another number of workers, which holds: worker-count is paused until it is resumed",
-          {{.name = "workers",
-            .in = ParamIn::kBody,
-            .kind = ParamKind::kInteger,
-            .meaning = "How many there shall be",
-            .min = 1,
-            .max = kWorkersMax,
-            .required = true},
-           ReasonParam()},
-          [](const Arguments& a) {
-            return ScaleWorkers{static_cast<uint32_t>(*a.Integer("workers"))};
-          }),
-      Act("/api/v1/policies/{policy}/pause", "pausePolicy", "It decides nothing until resumed",
-          {PolicyParam(), ReasonParam()},
-          [](const Arguments& a) { return SetPaused{.policy = a.Text("policy"), .paused = true}; }),
-      Act("/api/v1/policies/{policy}/resume", "resumePolicy", "It decides again",
-          {PolicyParam(), ReasonParam()},
-          [](const Arguments& a) {
-            return SetPaused{.policy = a.Text("policy"), .paused = false};
-          }),
-  };
-}
-
-std::vector<Route> NodeActions() {
-  return {
-      Act("/api/v1/nodes/{node}/restart", "restartNode", "End its process and start it anew",
-          {NodeParam(),
-           ReasonParam(),
-           {.name = "only_start",
-            .in = ParamIn::kBody,
-            .kind = ParamKind::kInteger,
-            .meaning = "Refused unless this is still its start number: makes repeating harmless",
-            .min = 1,
-            .max = kNumberMax}},
-          [](const Arguments& a) {
-            return RelaunchNode{.node = a.Text("node"), .only_start = a.Integer("only_start")};
-          }),
-      Act("/api/v1/nodes/{node}/drain", "drainNode",
-          "A worker finishes its shards and leaves; a server snapshots and serves on",
-          {NodeParam(), ReasonParam()}, [](const Arguments& a) { return EndNode{a.Text("node")}; }),
-      [] {
-        Route route = Act("/api/v1/nodes/{node}/resize", "resizeNode",
-                          "Other limits; in place where that is enough",
-                          {NodeParam(),
-                           {.name = "cpus",
-                            .in = ParamIn::kBody,
-                            .kind = ParamKind::kNumber,
-                            .meaning = "Processors",
-                            .min = 0.01,
-                            .max = 4096},
-                           {.name = "memory_bytes",
-                            .in = ParamIn::kBody,
-                            .kind = ParamKind::kInteger,
-                            .meaning = "",
-                            .min = kMemoryBytesMin,
-                            .max = kMemoryBytesMax},
-                           ReasonParam()},
-                          [](const Arguments& a) {
-                            return LimitNode{.node = a.Text("node"),
-                                             .cpus = a.Number("cpus"),
-                                             .memory_bytes = a.Integer("memory_bytes")};
-                          });
-        route.body_any_of = {"cpus", "memory_bytes"};
-        return route;
-      }(),
-  };
-}
-
 }  // namespace
-
-absl::StatusOr<const Node*> FindNode(const Picture& picture, const std::string& name) {
-  std::vector<std::string> names;
-  for (const Node& node : picture.nodes.nodes) {
-    if (node.name == name) return &node;
-    if (names.size() < 20) names.push_back(node.name);
-  }
-  return absl::NotFoundError(fmt::format("there is no node '{}'; there are: {}",
-                                         ValidUtf8(name, 64), fmt::join(names, ", ")));
-}
 
 const std::vector<Route>& AllRoutes() {
   static const std::vector<Route>* const kRoutes = [] {
     auto* routes = new std::vector<Route>();
     for (const auto& part :
-         {OpenRoutes(), JobRoutes(), NodeRoutes(), EventRoutes(), JobActions(), NodeActions()}) {
+         {OpenRoutes(), JobRoutes(), NodeRoutes(), EventRoutes(), OrderRoutes()}) {
       routes->insert(routes->end(), part.begin(), part.end());
     }
     for (Route& route : *routes) {

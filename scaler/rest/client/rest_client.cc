@@ -15,6 +15,7 @@
 
 #include "base/status.h"
 #include "scaler/rest/model_json.h"
+#include "scaler/rest/router.h"
 
 namespace muster::scaler::rest {
 namespace {
@@ -125,46 +126,22 @@ absl::StatusOr<T> As(const absl::StatusOr<nlohmann::json>& document) {
   return value;
 }
 
-/// An order below /api/v1/: what routes.cc makes an order of.
 struct OrderCall {
   std::string path;
   nlohmann::json body = nlohmann::json::object();
 };
 
-OrderCall CallOf(const RelaunchNode& order) {
-  OrderCall call{.path = fmt::format("nodes/{}/restart", EncodePathPart(order.node))};
-  if (order.only_start.has_value()) call.body["only_start"] = *order.only_start;
+OrderCall CallOf(const Route& route, const Arguments& arguments) {
+  OrderCall call{.path = std::string(route.path)};
+  for (const auto& [name, value] : arguments.values()) {
+    const size_t at = call.path.find("{" + name + "}");
+    if (at == std::string::npos) {
+      std::visit([&](const auto& any) { call.body[name] = any; }, value);
+    } else {
+      call.path.replace(at, name.size() + 2, EncodePathPart(std::get<std::string>(value)));
+    }
+  }
   return call;
-}
-OrderCall CallOf(const LimitNode& order) {
-  OrderCall call{.path = fmt::format("nodes/{}/resize", EncodePathPart(order.node))};
-  if (order.cpus.has_value()) call.body["cpus"] = *order.cpus;
-  if (order.memory_bytes.has_value()) call.body["memory_bytes"] = *order.memory_bytes;
-  return call;
-}
-OrderCall CallOf(const ScaleWorkers& order) {
-  return {.path = "workers/scale", .body = {{"workers", order.workers}}};
-}
-OrderCall CallOf(const EndNode& order) {
-  return {.path = fmt::format("nodes/{}/drain", EncodePathPart(order.node))};
-}
-OrderCall CallOf(const SetPaused& order) {
-  return {.path = fmt::format("policies/{}/{}", EncodePathPart(order.policy),
-                              order.paused ? "pause" : "resume")};
-}
-OrderCall CallOf(const DrainJob&) {
-  return {.path = "job/drain"};
-}
-OrderCall CallOf(const CancelJob&) {
-  return {.path = "job/cancel"};
-}
-OrderCall CallOf(const RetryShards& order) {
-  OrderCall call{.path = "shards/retry"};
-  if (!order.ids.empty()) call.body["shards"] = order.ids;
-  return call;
-}
-OrderCall CallOf(const auto&) {
-  return {};
 }
 
 }  // namespace
@@ -225,10 +202,15 @@ absl::StatusOr<PolicyList> RestClient::Policies() const {
 }
 
 absl::StatusOr<Event> RestClient::Give(const Wish& wish) const {
-  OrderCall call = std::visit([](const auto& order) { return CallOf(order); }, wish.order);
-  if (call.path.empty()) return absl::UnimplementedError("only policies order this");
-  if (!wish.reason.empty()) call.body["reason"] = wish.reason;
-  return As<Event>(Post("/api/v1/" + call.path, call.body));
+  for (const Route& route : AllRoutes()) {
+    if (route.kind != RouteKind::kAct) continue;
+    const std::optional<Arguments> arguments = route.arguments_of(wish.order);
+    if (!arguments.has_value()) continue;
+    OrderCall call = CallOf(route, *arguments);
+    if (!wish.reason.empty()) call.body[kReason] = wish.reason;
+    return As<Event>(Post(call.path, call.body));
+  }
+  return absl::UnimplementedError("only policies order this");
 }
 
 }  // namespace muster::scaler::rest

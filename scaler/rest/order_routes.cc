@@ -1,0 +1,194 @@
+#include "scaler/rest/order_routes.h"
+
+#include <utility>
+
+#include "sharding/limits.h"
+
+namespace muster::scaler::rest {
+namespace {
+
+constexpr double kReasonCharactersMax = 200;
+constexpr double kRetryShardsMax = 1'000;
+constexpr double kMemoryBytesMin = 16 << 20;  // as in a job file
+constexpr double kMemoryBytesMax = 1ull << 50;
+
+void ReadArgument(const Arguments& from, std::string_view name, std::string* to) {
+  *to = from.Text(name);
+}
+void ReadArgument(const Arguments& from, std::string_view name, uint32_t* to) {
+  *to = static_cast<uint32_t>(*from.Integer(name));
+}
+void ReadArgument(const Arguments& from, std::string_view name, std::optional<uint64_t>* to) {
+  *to = from.Integer(name);
+}
+void ReadArgument(const Arguments& from, std::string_view name, std::optional<double>* to) {
+  *to = from.Number(name);
+}
+void ReadArgument(const Arguments& from, std::string_view name, std::vector<std::string>* to) {
+  *to = from.Texts(name);
+}
+
+void WriteArgument(std::string_view name, const std::string& from, Arguments* to) {
+  to->Set(name, from);
+}
+void WriteArgument(std::string_view name, uint32_t from, Arguments* to) {
+  to->Set(name, uint64_t{from});
+}
+void WriteArgument(std::string_view name, const std::vector<std::string>& from, Arguments* to) {
+  if (!from.empty()) to->Set(name, from);
+}
+template <typename T>
+void WriteArgument(std::string_view name, const std::optional<T>& from, Arguments* to) {
+  if (from.has_value()) to->Set(name, *from);
+}
+
+// The parts of a row. Each adds what it takes, fills an order, and writes what an order has; false:
+// such an order is sent elsewhere.
+
+/// An argument that fills a member.
+template <typename T, typename Member>
+struct Filled {
+  Param param;
+  Member T::* member;
+
+  void Add(std::vector<Param>* params) const { params->push_back(param); }
+  void Fill(const Arguments& arguments, T* order) const {
+    ReadArgument(arguments, param.name, &(order->*member));
+  }
+  bool Take(const T& order, Arguments* arguments) const {
+    WriteArgument(param.name, order.*member, arguments);
+    return true;
+  }
+};
+template <typename T, typename Member>
+Filled(Param, Member T::*) -> Filled<T, Member>;
+
+/// A member that the path says by itself.
+template <typename T, typename Member>
+struct Fixed {
+  Member T::* member;
+  Member value;
+
+  void Add(std::vector<Param>*) const {}
+  void Fill(const Arguments&, T* order) const { order->*member = value; }
+  bool Take(const T& order, Arguments*) const { return order.*member == value; }
+};
+template <typename T, typename Member>
+Fixed(Member T::*, Member) -> Fixed<T, Member>;
+
+/// The reason, which goes along with the order.
+struct Reason {
+  void Add(std::vector<Param>* params) const {
+    params->push_back({.name = kReason,
+                       .in = ParamIn::kBody,
+                       .kind = ParamKind::kText,
+                       .meaning = "Why, for the record",
+                       .max = kReasonCharactersMax});
+  }
+  void Fill(const Arguments&, auto*) const {}
+  bool Take(const auto&, Arguments*) const { return true; }
+};
+
+template <typename T, typename... Parts>
+Route OrderRow(std::string_view path, std::string_view operation, std::string_view summary,
+               Parts... parts) {
+  Route route{.kind = RouteKind::kAct,
+              .path = path,
+              .operation = operation,
+              .summary = summary,
+              .schema = "Event",
+              .status = 202,
+              .errors = {409}};
+  (parts.Add(&route.params), ...);
+  route.order_of = [parts...](const Arguments& arguments) -> Order {
+    T order;
+    (parts.Fill(arguments, &order), ...);
+    return order;
+  };
+  route.arguments_of = [parts...](const Order& given) -> std::optional<Arguments> {
+    const T* const order = std::get_if<T>(&given);
+    Arguments arguments;
+    const bool ours = order != nullptr && (parts.Take(*order, &arguments) && ...);
+    return ours ? std::optional(std::move(arguments)) : std::nullopt;
+  };
+  return route;
+}
+
+Param InPath(std::string_view name, std::string_view meaning) {
+  return {.name = name, .in = ParamIn::kPath, .kind = ParamKind::kName, .meaning = meaning};
+}
+Param InBody(std::string_view name, ParamKind kind, std::string_view meaning, double min,
+             double max) {
+  return {
+      .name = name, .in = ParamIn::kBody, .kind = kind, .meaning = meaning, .min = min, .max = max};
+}
+Param Needed(Param param) {
+  param.required = true;
+  return param;
+}
+Param NodeOfOrder() {
+  return InPath("node", "worker-0, ps-1, master, ...");
+}
+Param PolicyOfOrder() {
+  return InPath("policy", "out-of-memory, ...");
+}
+
+std::vector<Route> OfTheJob() {
+  return {
+      OrderRow<DrainJob>("/api/v1/job/drain", "drainJob",
+                         "No new shards, snapshots, end; running it again resumes", Reason()),
+      OrderRow<CancelJob>("/api/v1/job/cancel", "cancelJob",
+                          "End the job now; what is committed stays", Reason()),
+      OrderRow<RetryShards>("/api/v1/shards/retry", "retryShards", "FAILED shards are tried again",
+                            Filled(InBody("shards", ParamKind::kShardIds,
+                                          "Absent: all that are FAILED", 1, kRetryShardsMax),
+                                   &RetryShards::ids)),
+      OrderRow<ScaleWorkers>(
+          "/api/v1/workers/scale", "scaleWorkers",
+          "Another number of workers, which holds: worker-count is paused until it is resumed",
+          Filled(Needed(InBody("workers", ParamKind::kInteger, "How many there shall be", 1,
+                               kWorkersMax)),
+                 &ScaleWorkers::workers),
+          Reason()),
+      OrderRow<SetPaused>(
+          "/api/v1/policies/{policy}/pause", "pausePolicy", "It decides nothing until resumed",
+          Filled(PolicyOfOrder(), &SetPaused::policy), Fixed(&SetPaused::paused, true), Reason()),
+      OrderRow<SetPaused>("/api/v1/policies/{policy}/resume", "resumePolicy", "It decides again",
+                          Filled(PolicyOfOrder(), &SetPaused::policy),
+                          Fixed(&SetPaused::paused, false), Reason()),
+  };
+}
+
+std::vector<Route> OfNodes() {
+  Route resize = OrderRow<LimitNode>(
+      "/api/v1/nodes/{node}/resize", "resizeNode", "Other limits; in place where that is enough",
+      Filled(NodeOfOrder(), &LimitNode::node),
+      Filled(InBody("cpus", ParamKind::kNumber, "Processors", 0.01, 4096), &LimitNode::cpus),
+      Filled(InBody("memory_bytes", ParamKind::kInteger, "", kMemoryBytesMin, kMemoryBytesMax),
+             &LimitNode::memory_bytes),
+      Reason());
+  resize.body_any_of = {"cpus", "memory_bytes"};
+  return {
+      OrderRow<RelaunchNode>(
+          "/api/v1/nodes/{node}/restart", "restartNode", "End its process and start it anew",
+          Filled(NodeOfOrder(), &RelaunchNode::node), Reason(),
+          Filled(InBody("only_start", ParamKind::kInteger,
+                        "Refused unless this is still its start number: makes repeating harmless",
+                        1, kNumberMax),
+                 &RelaunchNode::only_start)),
+      OrderRow<EndNode>("/api/v1/nodes/{node}/drain", "drainNode",
+                        "A worker finishes its shards and leaves; a server snapshots and serves on",
+                        Filled(NodeOfOrder(), &EndNode::node), Reason()),
+      std::move(resize),
+  };
+}
+
+}  // namespace
+
+std::vector<Route> OrderRoutes() {
+  std::vector<Route> routes = OfTheJob();
+  for (Route& route : OfNodes()) routes.push_back(std::move(route));
+  return routes;
+}
+
+}  // namespace muster::scaler::rest
