@@ -27,7 +27,7 @@ function hasLeft(node) {
   return node.state === "finished" || (node.role === "worker" && node.drain !== "none");
 }
 
-export function restart(store, node) {
+function restart(store, node) {
   if (!trains(store) || !takesOrders(node) || hasLeft(node)) return null;
   const facts = node.role === "worker"
     ? [
@@ -48,7 +48,7 @@ export function restart(store, node) {
   };
 }
 
-export function drainNode(store, node) {
+function drainNode(store, node) {
   if (!trains(store) || !takesOrders(node) || node.state !== "running" || node.drain !== "none") return null;
   const facts = node.role === "worker"
     ? [
@@ -69,7 +69,7 @@ export function drainNode(store, node) {
   };
 }
 
-export function resize(store, node) {
+function resize(store, node) {
   if (!lives(store) || !takesOrders(node) || hasLeft(node)) return null;
   const { memory_bytes: memory, cpus } = node.limits;
   const used = node.usage ? `It uses ${bytes(node.usage.memory_bytes)} and ${cores(node.usage.cpus ?? 0)} now. ` : "";
@@ -97,6 +97,9 @@ export function resize(store, node) {
     check: (body) => (body.memory_bytes === undefined && body.cpus === undefined ? "Nothing is different yet." : ""),
   };
 }
+
+/** The buttons of a node. */
+export const kNodeOrders = [["Restart", restart], ["Drain", drainNode], ["Resize", resize]];
 
 export function scale(store) {
   if (!trains(store)) return null;

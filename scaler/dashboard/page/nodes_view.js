@@ -1,6 +1,6 @@
 // One row per process: state, usage against limits, starts, last exit, and the orders it can take.
 
-import { drainNode, resize, restart, takesOrders } from "./actions.js";
+import { kNodeOrders, takesOrders } from "./actions.js";
 import { byId, element, reconcile, setAttribute, setText, show } from "./dom.js";
 import { bytes, count, digitsOf, plural, seconds, short } from "./format.js";
 
@@ -79,11 +79,11 @@ function fillTwo(td, [first, second]) {
 
 function makeRow(store, dialog, name) {
   const now = () => store.nodes.find((node) => node.name === name);
-  const order = (text, spec) => {
+  const orders = kNodeOrders.map(([text, spec]) => {
     const button = dialog.button(`${text}…`, `${text} ${name}`, () => (now() ? spec(store, now()) : null));
     button.spec = spec;
     return button;
-  };
+  });
   const logs = element("a", { href: "#logs", class: "button", text: "Logs", "aria-label": `Logs of ${name}`, click: () => store.chooseLog(name) });
   return element("tr", {},
     element("th", { scope: "row" }, ...two()),
@@ -93,7 +93,7 @@ function makeRow(store, dialog, name) {
     cell("Work", ...two()),
     cell("Starts", ...two()),
     cell("Last exit", element("span")),
-    element("td", { class: "orders" }, order("Restart", restart), order("Drain", drainNode), order("Resize", resize), logs));
+    element("td", { class: "orders" }, ...orders, logs));
 }
 
 function fillRow(store, row, node) {
