@@ -1,17 +1,41 @@
 #include "scaler/core/orders.h"
 
+#include <algorithm>
+
 namespace muster::scaler {
+namespace {
+
+template <typename T>
+void AddAction(std::vector<ActionAbout>* all) {
+  const bool known = std::ranges::find(*all, T::kAbout.name, &ActionAbout::name) != all->end();
+  if (!known) all->push_back(T::kAbout);
+  if constexpr (requires { T::kUndo; }) all->push_back(T::kUndo);
+}
+
+template <typename... T>
+std::vector<ActionAbout> ActionsOf(const std::variant<T...>*) {
+  std::vector<ActionAbout> all;
+  (AddAction<T>(&all), ...);
+  return all;
+}
+
+}  // namespace
+
+const std::vector<ActionAbout>& AllActions() {
+  static const auto* const kAll =
+      new std::vector<ActionAbout>(ActionsOf(static_cast<const Order*>(nullptr)));
+  return *kAll;
+}
+
+ActionAbout AboutAction(std::string_view name) {
+  const auto found = std::ranges::find(AllActions(), name, &ActionAbout::name);
+  return found == AllActions().end() ? ActionAbout() : *found;
+}
 
 std::string ActionName(const Order& order) {
-  if (const auto* pause = std::get_if<SetPaused>(&order)) {
-    return pause->paused ? "pause-policy" : "resume-policy";
-  }
-  return std::visit(
-      [](const auto& each) -> std::string {
-        if constexpr (requires { each.kAction; }) return std::string(each.kAction);
-        return "";
-      },
-      order);
+  const auto* const pause = std::get_if<SetPaused>(&order);
+  if (pause != nullptr && !pause->paused) return std::string(SetPaused::kUndo.name);
+  return std::visit([](const auto& each) { return std::string(each.kAbout.name); }, order);
 }
 
 std::string TargetOf(const Order& order) {

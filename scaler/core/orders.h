@@ -12,18 +12,39 @@
 #include "scaler/core/resources.h"
 
 /// What people and policies want done, from the REST interface to whoever does it. Plain values.
-/// `kAction` is an order's name in events (docs/rest.md).
+/// `kAbout` of each is what else is to be known of it: events name it, outcomes are measured by it.
 ///
 /// NodeKeeper: an order that no longer fits (no such node, another life, a worker that leaves)
 /// changes nothing. A job that drains takes only what helps it to its snapshots: limits, and a
 /// server that is down started again. A job that is over takes none.
 namespace muster::scaler {
 
+/// How it shows that an order has been carried out.
+enum class Effect : uint8_t {
+  kNone,      // in no figure; it is done when it is told
+  kByMaster,  // in no figure; the master is asked after it is told
+  kBack,      // its node works again
+  kLimits,    // its node has other limits
+  kWorkers,   // there is another number of workers
+  kLeft,      // its node has left, or the job drains
+  kEnded,     // the job has ended
+};
+/// One action, as events have it (docs/rest.md).
+struct ActionAbout {
+  std::string_view name;
+  Effect effect = Effect::kNone;
+  /// Its event notes what was before: the start of its node, the rate of the job.
+  bool notes_before = false;
+  /// Its target, a node or the whole job, ends by it.
+  bool ends = false;
+};
+
 /// A node that runs gets SIGTERM, after the job's drain timeout SIGKILL, and is started again; the
 /// exit is no crash. One that has ended already is only excused: its exit counts toward no crash
 /// loop (unless `charged`), and it waits no longer than it must.
 struct RelaunchNode {
-  static constexpr std::string_view kAction = "relaunch";
+  static constexpr ActionAbout kAbout{
+      .name = "relaunch", .effect = Effect::kBack, .notes_before = true, .ends = true};
   std::string node;
   std::string why;
   /// Of the coming start; nothing: as they are.
@@ -37,7 +58,8 @@ struct RelaunchNode {
 
 /// Limits in place, where it runs, and of its later starts. Absent: as it is; 0: none.
 struct LimitNode {
-  static constexpr std::string_view kAction = "set-limits";
+  static constexpr ActionAbout kAbout{
+      .name = "set-limits", .effect = Effect::kLimits, .notes_before = true};
   std::string node;
   std::optional<double> cpus;
   std::optional<uint64_t> memory_bytes;
@@ -54,44 +76,48 @@ struct LimitNode {
 /// So many workers are to live. More: the lowest numbers that are free, those of finished workers
 /// among them, but none that still leaves. Fewer: the highest numbers leave as by EndNode.
 struct ScaleWorkers {
-  static constexpr std::string_view kAction = "set-workers";
+  static constexpr ActionAbout kAbout{
+      .name = "set-workers", .effect = Effect::kWorkers, .notes_before = true};
   uint32_t workers = 0;  // at most kWorkersMax; more counts as that
 };
 
 /// A worker hands over what it has and is not started again; a server has its partitions
 /// snapshotted and stays.
 struct EndNode {
-  static constexpr std::string_view kAction = "drain";
+  static constexpr ActionAbout kAbout{
+      .name = "drain", .effect = Effect::kLeft, .notes_before = true, .ends = true};
   std::string node;
 };
 
 /// The stacks of all threads of a node's process are to be written into its log.
 struct DumpStacks {
-  static constexpr std::string_view kAction = "dump-stacks";
+  static constexpr ActionAbout kAbout{.name = "dump-stacks"};
   std::string node;
 };
 
 /// The job cannot go on: the master is asked to end it as failed.
 struct FailJob {
-  static constexpr std::string_view kAction = "stop-job";
+  static constexpr ActionAbout kAbout{.name = "stop-job", .effect = Effect::kEnded, .ends = true};
   std::string reason;
 };
 
 /// A policy decides nothing, or decides again; for successors, too.
 struct SetPaused {
+  static constexpr ActionAbout kAbout{.name = "pause-policy"};
+  static constexpr ActionAbout kUndo{.name = "resume-policy"};
   std::string policy;
   bool paused = true;
 };
 
 // The master does these, which is asked by who takes the order.
 struct DrainJob {
-  static constexpr std::string_view kAction = "drain";
+  static constexpr ActionAbout kAbout = EndNode::kAbout;
 };
 struct CancelJob {
-  static constexpr std::string_view kAction = "cancel";
+  static constexpr ActionAbout kAbout{.name = "cancel", .effect = Effect::kEnded, .ends = true};
 };
 struct RetryShards {
-  static constexpr std::string_view kAction = "retry-shards";
+  static constexpr ActionAbout kAbout{.name = "retry-shards", .effect = Effect::kByMaster};
   /// Of FAILED shards; a person who names none means all of them.
   std::vector<std::string> ids;
 };
@@ -99,9 +125,13 @@ template <typename T>
 concept MastersOrder =
     std::same_as<T, DrainJob> || std::same_as<T, CancelJob> || std::same_as<T, RetryShards>;
 
-using Order = std::variant<RelaunchNode, LimitNode, ScaleWorkers, EndNode, DumpStacks, FailJob,
-                           SetPaused, DrainJob, CancelJob, RetryShards>;
+using Order = std::variant<RelaunchNode, LimitNode, ScaleWorkers, FailJob, EndNode, DumpStacks,
+                           CancelJob, RetryShards, SetPaused, DrainJob>;
 
+/// Every action by its name, in the order of Order's alternatives.
+const std::vector<ActionAbout>& AllActions();
+/// Nameless, and without effect: there is none of this name.
+ActionAbout AboutAction(std::string_view name);
 std::string ActionName(const Order& order);
 /// A node, a policy, "workers" or "job".
 std::string TargetOf(const Order& order);

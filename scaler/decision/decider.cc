@@ -14,10 +14,6 @@ namespace {
 
 constexpr const char* kSupervision = "supervision";
 
-bool IsOfNode(const rest::Event& event) {
-  return event.action == "relaunch" || event.action == "set-limits" || event.action == "drain";
-}
-
 /// Something was done, so something comes of it.
 bool IsDeed(const rest::Event& event) {
   return (event.kind == "decision" || event.kind == "action") && !event.dry_run &&
@@ -253,12 +249,10 @@ void Decider::Follow(const rest::Event& event, TimePoint at) {
 }
 
 void Decider::NoteAsked(const rest::Event& event) {
-  if (event.action == "stop-job") stopping_ = true;
-  const bool ends_one = event.action == "relaunch" || event.action == "drain";
-  if (ends_one || event.action == "stop-job" || event.action == "cancel") {
-    asked_[event.target] = {.event_id = event.id, .nodes = 1};
-  }
-  if (event.action != "set-workers") return;
+  if (event.action == FailJob::kAbout.name) stopping_ = true;
+  const ActionAbout about = AboutAction(event.action);
+  if (about.ends) asked_[event.target] = {.event_id = event.id, .nodes = 1};
+  if (about.effect != Effect::kWorkers) return;
   const auto workers = [](const std::map<std::string, double>& figures) {
     const auto found = figures.find("workers");
     return found == figures.end() ? 0 : found->second;
@@ -268,12 +262,12 @@ void Decider::NoteAsked(const rest::Event& event) {
 }
 
 rest::Event Decider::WithFigures(rest::Event event, const JobView& view) const {
-  const NodeView* node = FindNode(view, event.target);
-  if (node != nullptr && IsOfNode(event)) {
+  if (!AboutAction(event.action).notes_before) return event;
+  if (const NodeView* node = FindNode(view, event.target)) {
     AddFigure({kStartFigure, static_cast<double>(node->start), "", 0}, &event);
   }
   const std::optional<double> rate = outcomes_.Rate();
-  if (rate.has_value() && (IsOfNode(event) || event.action == "set-workers")) {
+  if (rate.has_value()) {
     const auto window = static_cast<double>(options_.outcomes.rate_window.count());
     AddFigure({kRateFigure, *rate, "records/s", window}, &event);
   }

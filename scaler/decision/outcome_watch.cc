@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "scaler/core/orders.h"
 #include "scaler/decision/event_drafts.h"
 
 namespace muster::scaler {
@@ -19,8 +20,12 @@ double SecondsBetween(TimePoint from, TimePoint to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
+Effect EffectOf(const rest::Event& event) {
+  return AboutAction(event.action).effect;
+}
+
 bool IsRelaunch(const rest::Event& event) {
-  return event.action == "relaunch";
+  return EffectOf(event) == Effect::kBack;
 }
 
 bool IsAt(const Resources& limits, const Resources& wanted) {
@@ -64,34 +69,47 @@ const NodeEnd* EndOf(const JobView& view, const rest::Event& event, uint32_t sta
 std::string DoneText(const rest::Event& event, const NodeView* node) {
   const bool server = node != nullptr && node->role == NodeRole::kServer;
   const std::string& target = event.target;
-  if (IsRelaunch(event)) return fmt::format("{} {} again", target, server ? "serves" : "trains");
-  if (event.action == "set-limits") return fmt::format("{} has its new limits", target);
-  if (event.action == "set-workers") {
-    const auto workers = event.after.find("workers");
-    return fmt::format("{:g} workers run", workers == event.after.end() ? 0 : workers->second);
+  switch (EffectOf(event)) {
+    case Effect::kBack:
+      return fmt::format("{} {} again", target, server ? "serves" : "trains");
+    case Effect::kLimits:
+      return fmt::format("{} has its new limits", target);
+    case Effect::kWorkers: {
+      const auto workers = event.after.find("workers");
+      return fmt::format("{:g} workers run", workers == event.after.end() ? 0 : workers->second);
+    }
+    case Effect::kLeft:
+      if (target == "job") return "the job drains";
+      return fmt::format("{} {}", target, server ? "has its snapshots" : "has left");
+    default:
+      return "the job has ended";
   }
-  if (event.action == "drain" && target == "job") return "the job drains";
-  if (event.action == "drain") {
-    return fmt::format("{} {}", target, server ? "has its snapshots" : "has left");
-  }
-  return "the job has ended";
 }
 
 }  // namespace
 
 OutcomeWatch::What OutcomeWatch::WhatOf(const rest::Event& event) {
-  if (event.action == "relaunch") {
-    const bool for_speed = event.policy == "worker-straggler" || event.policy == "server-straggler";
-    return for_speed ? What::kRate : What::kBack;
+  switch (EffectOf(event)) {
+    case Effect::kNone:
+      return What::kAtOnce;
+    case Effect::kByMaster:
+      return What::kByMaster;
+    case Effect::kBack: {
+      const bool speed = event.policy == "worker-straggler" || event.policy == "server-straggler";
+      return speed ? What::kRate : What::kBack;
+    }
+    case Effect::kLimits: {
+      const bool memory = LimitsOf(event.before).memory_bytes != LimitsOf(event.after).memory_bytes;
+      return memory ? What::kMemory : What::kRate;
+    }
+    case Effect::kWorkers:
+      return What::kRate;
+    case Effect::kLeft:
+      return event.target == "job" ? What::kJobDrains : What::kLeave;
+    case Effect::kEnded:
+      break;
   }
-  if (event.action == "set-limits") {
-    const bool memory = LimitsOf(event.before).memory_bytes != LimitsOf(event.after).memory_bytes;
-    return memory ? What::kMemory : What::kRate;
-  }
-  if (event.action == "set-workers") return What::kRate;
-  if (event.action == "drain") return event.target == "job" ? What::kJobDrains : What::kLeave;
-  if (event.action == "cancel" || event.action == "stop-job") return What::kJobEnds;
-  return event.action == "retry-shards" ? What::kByMaster : What::kAtOnce;
+  return What::kJobEnds;
 }
 
 void OutcomeWatch::Open(const rest::Event& event, TimePoint at) {
@@ -168,7 +186,7 @@ bool OutcomeWatch::HasBegun(const JobView& view, const Watch& watch) {
   }
   const NodeView* node = FindNode(view, event.target);
   if (node == nullptr) return true;
-  if (event.action == "set-limits") return IsAt(node->limits, watch.after);
+  if (EffectOf(event) == Effect::kLimits) return IsAt(node->limits, watch.after);
   const bool runs = node->state == NodeState::kRunning || node->state == NodeState::kStarting ||
                     node->state == NodeState::kLost;
   return !runs || node->drained || node->start > watch.start;

@@ -25,10 +25,7 @@ std::string ToString(EndCause cause) {
 }
 
 std::string ToString(Action action) {
-  static constexpr std::string_view kNames[] = {RelaunchNode::kAction, LimitNode::kAction,
-                                                ScaleWorkers::kAction, FailJob::kAction,
-                                                EndNode::kAction,      DumpStacks::kAction};
-  return std::string(kNames[static_cast<size_t>(action)]);
+  return std::string(AllActions().at(static_cast<size_t>(action)).name);
 }
 
 const NodeView* FindNode(const JobView& view, const std::string& name) {

@@ -119,6 +119,7 @@ enum class Activity : uint8_t {
   kOver,
 };
 
+/// Those of AllActions() (scaler/core/orders.h) that policies propose: the first, in its order.
 enum class Action : uint8_t {
   kRelaunch,
   kSetLimits,
@@ -127,7 +128,7 @@ enum class Action : uint8_t {
   kDrain,
   kDumpStacks,
 };
-std::string ToString(Action action);  // as the orders' (scaler/core/orders.h)
+std::string ToString(Action action);
 
 /// A decision that was carried out (not one of a dry run).
 struct ActionTaken {

@@ -1,6 +1,7 @@
 #include "scaler/rest/model_json.h"
 
 #include "base/status.h"
+#include "scaler/core/orders.h"
 #include "scaler/rest/internal/dataset_fields.h"
 #include "scaler/rest/internal/fields.h"
 
@@ -255,6 +256,16 @@ static void Describe(F& f, T& e) {
   f.Field("window_s", e.window_s, "Seconds over which it was taken; 0: at one moment");
 }
 
+static const char* ActionsText() {
+  static const auto* const kText = [] {
+    auto* text = new std::string();
+    for (const ActionAbout& action : AllActions()) *text += std::string(action.name) + ", ";
+    text->replace(text->size() - 2, 2, "; empty: none");
+    return text;
+  }();
+  return kText->c_str();
+}
+
 static const char* NameOf(const Event&) {
   return "Event";
 }
@@ -265,9 +276,7 @@ static void Describe(F& f, T& e) {
   f.Choice("kind", e.kind, {"decision", "outcome", "exit", "action", "note"}, "");
   f.Field("policy", e.policy, "Whose decision; empty: none, or a person's");
   f.Field("target", e.target, "A node, a policy, or the job");
-  f.Field("action", e.action,
-          "relaunch, set-limits, set-workers, stop-job, drain, dump-stacks, cancel, retry-shards, "
-          "pause-policy, resume-policy; empty: none");
+  f.Field("action", e.action, ActionsText());
   f.Field("before", e.before, "cpus, memory_bytes, workers, ...");
   f.Field("after", e.after, "The same names");
   f.Field("evidence", e.evidence, "");

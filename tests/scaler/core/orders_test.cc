@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 namespace muster::scaler {
 namespace {
 
@@ -9,6 +12,7 @@ TEST(OrdersTest, NamesAndTargets) {
   struct Row {
     Order order;
     std::string action, target;
+    bool masters = false;
   };
   for (const Row& row : {Row{RelaunchNode{.node = "ps-0"}, "relaunch", "ps-0"},
                          {LimitNode{.node = "ps-0"}, "set-limits", "ps-0"},
@@ -18,13 +22,23 @@ TEST(OrdersTest, NamesAndTargets) {
                          {FailJob{"why"}, "stop-job", "job"},
                          {SetPaused{"hang", true}, "pause-policy", "hang"},
                          {SetPaused{"hang", false}, "resume-policy", "hang"},
-                         {DrainJob{}, "drain", "job"},
-                         {CancelJob{}, "cancel", "job"},
-                         {RetryShards{{"0/0/1"}}, "retry-shards", "job"}}) {
+                         {DrainJob{}, "drain", "job", true},
+                         {CancelJob{}, "cancel", "job", true},
+                         {RetryShards{{"0/0/1"}}, "retry-shards", "job", true}}) {
     EXPECT_EQ(ActionName(row.order), row.action);
     EXPECT_EQ(TargetOf(row.order), row.target);
-    EXPECT_EQ(IsMasters(row.order), row.order.index() >= 7);
+    EXPECT_EQ(IsMasters(row.order), row.masters) << row.action;
+    EXPECT_EQ(AboutAction(row.action).name, row.action);
   }
+}
+
+TEST(OrdersTest, EveryActionIsKnownOnce) {
+  std::set<std::string_view> names;
+  for (const ActionAbout& about : AllActions()) {
+    EXPECT_TRUE(names.insert(about.name).second) << about.name;
+  }
+  EXPECT_EQ(names.size(), std::variant_size_v<Order>) << "two drain, one pauses and resumes";
+  EXPECT_EQ(AboutAction("dance").name, "");
 }
 
 TEST(OrdersTest, LimitsThatAreNotNamedStay) {
