@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "sharding/control.h"
 #include "sharding/interval_set.h"
+#include "sharding/node_state.h"
 #include "sharding/partition_map.h"
 #include "sharding/shard_queue.h"
 #include "sharding/stream/stream_types.h"
@@ -112,8 +113,8 @@ struct PartitionRecord {
 
 struct NodeRecord {
   std::string name;
-  std::string role;   // worker, ps, master, scaler
-  std::string state;  // starting, running, lost, exited
+  std::string role;  // worker, ps, master, scaler
+  NodeState state = NodeState::kStarting;
   /// The newest process that its supervisor told of in this run; 0: none.
   StartNumber told_start;
   uint64_t pid = 0;  // of told_start, for people

@@ -90,7 +90,7 @@ void MasterCore::Begin(const std::optional<MetaRecord>& meta, StepTime at) {
     GoOn(*meta, at);
   }
   for (const auto& [name, node] : books_.nodes.nodes()) {
-    if (node.record.state == "running") books_.nodes.Find(name)->last_heard = at.now;
+    if (node.record.state == NodeState::kRunning) books_.nodes.Find(name)->last_heard = at.now;
   }
   if (books_.options.retry_failed && new_run_) {
     for (const ShardId& shard : books_.ledger.queue().FailedShards()) books_.ledger.Retry(shard);
@@ -117,7 +117,8 @@ void MasterCore::GoOn(const MetaRecord& meta, StepTime at) {
   ++books_.totals.master_restarts;
   std::set<std::string> workers;
   for (const auto& [name, node] : books_.nodes.nodes()) {
-    if (node.record.role == kRoleWorker && node.record.state == "running") workers.insert(name);
+    const bool runs = node.record.state == NodeState::kRunning;
+    if (node.record.role == kRoleWorker && runs) workers.insert(name);
   }
   leasing_.grace().Begin(std::move(workers), at.now + books_.options.leases.grace_period);
   books_.Say(at, "master-restarted", "master",

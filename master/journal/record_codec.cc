@@ -122,7 +122,7 @@ MetaRecord MetaFromProto(const v1::JournalMeta& from) {
 void ToProto(const NodeRecord& from, v1::JournalNode* to) {
   to->set_name(from.name);
   to->set_role(from.role);
-  to->set_state(from.state);
+  to->set_state(std::string(ToString(from.state)));
   to->set_pid(from.pid);
   to->set_incarnation(from.incarnation);
   to->set_start(from.start.value());
@@ -145,7 +145,7 @@ NodeRecord NodeFromProto(const v1::JournalNode& from) {
   NodeRecord to;
   to.name = from.name();
   to.role = from.role();
-  to.state = from.state();
+  to.state = ParseNodeState(from.state()).value_or(NodeState::kStarting);
   to.pid = from.pid();
   to.incarnation = from.incarnation();
   to.start = StartNumber(from.start());

@@ -102,7 +102,7 @@ void FillNode(const MasterCore& core, const Node& node, TimePoint now, v1::NodeS
   const NodeRecord& record = node.record;
   to->set_name(record.name);
   to->set_role(record.role);
-  to->set_state(record.state);
+  to->set_state(std::string(ToString(record.state)));
   to->set_pid(record.pid);
   to->set_incarnation(record.incarnation);
   if (node.last_heard.has_value()) to->set_heartbeat_age_ms(Millis(now - *node.last_heard));
@@ -134,7 +134,8 @@ void FillNode(const MasterCore& core, const Node& node, TimePoint now, v1::NodeS
 std::string_view PartitionState(const MasterCore& core, const PartitionEntry& entry, bool serving) {
   const auto node = core.nodes().nodes().find(NodeTable::ServerName(entry.owner));
   const bool alive = entry.owner_incarnation != ServerIncarnation() &&
-                     node != core.nodes().nodes().end() && node->second.record.state != "exited";
+                     node != core.nodes().nodes().end() &&
+                     node->second.record.state != NodeState::kExited;
   if (!alive) return "unowned";
   return serving ? "serving" : "restoring";
 }

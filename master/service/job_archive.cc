@@ -51,9 +51,9 @@ void JobArchive::FillStatus(v1::JobStatus* to) const {
   const bool stopped = !IsTerminal(core_->state());
   if (stopped) to->set_state(v1::JOB_STATE_STOPPED);
   for (v1::NodeStatus& node : *to->mutable_nodes()) {
-    if (node.state() == "exited") continue;
+    if (node.state() == ToString(NodeState::kExited)) continue;
     // It ended with the run; of one that was killed nobody was left to say how.
-    node.set_state("exited");
+    node.set_state(std::string(ToString(NodeState::kExited)));
     if (stopped) node.set_last_exit(kExitNotSeen);
   }
 }

@@ -196,7 +196,7 @@ void Supervisor::KillLost() {
   const auto& nodes = env_->master->core().nodes().nodes();
   for (Slot& slot : slots_) {
     const auto node = nodes.find(NameOf(slot));
-    if (node == nodes.end() || node->second.record.state != "lost") continue;
+    if (node == nodes.end() || node->second.record.state != NodeState::kLost) continue;
     if (node->second.record.pid != slot.process->id) continue;
     if (env_->scheduler.now() < slot.spared_until) continue;
     if (slot.rng.Below(env_->knobs.patience) != 0) continue;

@@ -30,10 +30,11 @@ absl::StatusOr<NodeDrain> Drains::Drain(const std::string& name, std::chrono::mi
                     ToString(life_->state())));
   }
   if (node->drain.state != NodeDrain::State::kNone) return node->drain;
-  if (node->record.state != "running" && node->record.state != "lost") {
+  const NodeState state = node->record.state;
+  if (state != NodeState::kRunning && state != NodeState::kLost) {
     return absl::FailedPreconditionError(
         fmt::format("node '{}' is {}: only a node whose process has been heard can be drained",
-                    name, node->record.state));
+                    name, ToString(state)));
   }
   Begin(node, timeout.count() == 0 ? books_->options.drain_timeout : timeout, at);
   if (node->record.role == kRoleServer) Advance(node, at);

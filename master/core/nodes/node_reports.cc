@@ -63,10 +63,7 @@ void NodeReports::Started(const NodeReport& report, Node* node, StepTime at) {
   if (report.start <= record.told_start) return;
   record.told_start = report.start;
   record.pid = report.pid;
-  if (record.state == "exited") node->drain = {};
-  // These do not register: that they are there is all that there is to know.
-  const bool silent = record.role == kRoleMaster || record.role == kRoleScaler;
-  if (record.state != "running" || silent) record.state = silent ? "running" : "starting";
+  if (books_->nodes.Learn(node, NodeNews::kToldStarted) == NodeState::kExited) node->drain = {};
   books_->Say(at, "node-started", report.node,
               fmt::format("pid {}, restarts {}{}{}", report.pid, RestartsOf(record),
                           report.text.empty() ? "" : ": ", report.text));
@@ -76,11 +73,12 @@ void NodeReports::Exited(const NodeReport& report, Node* node, StepTime at) {
   NodeRecord& record = node->record;
   // A report of a process that has been replaced already says nothing about the new one.
   const bool current = !IsReplaced(record, report.start);
-  if (current && record.state == "exited" && record.told_start == report.start) return;
+  const bool known = record.state == NodeState::kExited && record.told_start == report.start;
+  if (current && known) return;
   if (current) {
     record.told_start = report.start;
     record.pid = report.pid;
-    record.state = "exited";
+    books_->nodes.Learn(node, NodeNews::kToldExited);
   }
   record.last_exit = ExitText(report);
   books_->Say(at, "node-exited", report.node,

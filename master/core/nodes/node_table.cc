@@ -57,7 +57,8 @@ bool NodeTable::ForgetOne(const LeaseTable& leases) {
   auto oldest = nodes_.end();
   for (auto it = nodes_.begin(); it != nodes_.end(); ++it) {
     const auto& [name, node] = *it;
-    const bool ended = node.record.state == "exited" || node.record.state == "lost";
+    const bool ended =
+        node.record.state == NodeState::kExited || node.record.state == NodeState::kLost;
     if (!ended || node.record.role != kRoleWorker || leases.Holds(name)) continue;
     // One that was not heard since the master began ended before all others.
     if (oldest == nodes_.end() || node.last_heard < oldest->second.last_heard) oldest = it;
@@ -75,7 +76,6 @@ Node* NodeTable::FindOrAdd(const std::string& name, std::string_view role,
   Node& node = nodes_[name];
   node.record.name = name;
   node.record.role = std::string(role);
-  node.record.state = "starting";
   Touch(node);
   return &node;
 }
@@ -102,11 +102,13 @@ void NodeTable::KeepStart(Node* node, StartNumber start) {
   Touch(*node);
 }
 
-bool NodeTable::SetState(Node* node, std::string_view state) {
-  if (node->record.state == state) return false;
-  node->record.state = std::string(state);
-  Touch(*node);
-  return true;
+NodeState NodeTable::Learn(Node* node, NodeNews news) {
+  NodeRecord& record = node->record;
+  const bool speaks = record.role != kRoleMaster && record.role != kRoleScaler;
+  const NodeState after =
+      StateAfter(record.state, news, speaks ? NodeSpeaks::kYes : NodeSpeaks::kNo);
+  if (after != record.state) Touch(*node);
+  return std::exchange(record.state, after);
 }
 
 void NodeTable::Forgive(std::chrono::nanoseconds gap, TimePoint now) {
@@ -119,7 +121,7 @@ void NodeTable::Forgive(std::chrono::nanoseconds gap, TimePoint now) {
 void NodeTable::BeginRun() {
   for (auto& [name, node] : nodes_) {
     NodeRecord& record = node.record;
-    record.state = "exited";
+    Learn(&node, NodeNews::kRunBegan);
     record.told_start = StartNumber();
     record.pid = 0;
     record.incarnation = 0;

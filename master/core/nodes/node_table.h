@@ -15,6 +15,7 @@
 #include "master/core/servers/restore_trouble.h"
 #include "master/core/workers/lease_table.h"
 #include "sharding/control.h"
+#include "sharding/node_state.h"
 
 namespace muster {
 
@@ -73,7 +74,7 @@ class NodeTable {
   /// nullptr: not known.
   Node* Find(const std::string& name);
   const std::map<std::string, Node>& nodes() const { return nodes_; }
-  /// A new node is "starting". When there are `nodes_max` already it takes the place of the worker
+  /// A new node is kStarting. When there are `nodes_max` already it takes the place of the worker
   /// that ended, or was lost, longest ago, and that holds none of the `leases`; nullptr when there
   /// is none. Only names and figures go with a node: tokens alone say whose words count.
   Node* FindOrAdd(const std::string& name, std::string_view role, const LeaseTable& leases);
@@ -87,8 +88,8 @@ class NodeTable {
   /// A process of the node says which start it is. One that was started by hand does not (0): what
   /// is known stays.
   void KeepStart(Node* node, StartNumber start);
-  /// Sets the state; returns whether it changed.
-  bool SetState(Node* node, std::string_view state);
+  /// The only way in which the state of a node changes; returns the former one.
+  NodeState Learn(Node* node, NodeNews news);
   /// Time passed in which nobody could be heard: everybody counts as heard that much later, at most
   /// `now`.
   void Forgive(std::chrono::nanoseconds gap, TimePoint now);

@@ -55,7 +55,7 @@ absl::StatusOr<RegisterServerReply> Servers::Register(const RegisterServerReques
     record.lanes = request.lanes;
     books_->partitions.BumpVersion();
   }
-  books_->nodes.SetState(node, "running");
+  books_->nodes.Learn(node, NodeNews::kHeard);
   books_->nodes.Touch(*node);
   return RegisterServerReply{books_->incarnation, *id, ServerIncarnation(record.incarnation)};
 }
@@ -119,8 +119,7 @@ ServerExchangeReply Servers::Exchange(const ServerExchangeRequest& request, Step
 
 void Servers::Hear(Node* node, StepTime at) {
   node->last_heard = at.now;
-  const bool was_lost = node->record.state == "lost";
-  if (books_->nodes.SetState(node, "running") && was_lost) {
+  if (books_->nodes.Learn(node, NodeNews::kHeard) == NodeState::kLost) {
     books_->Say(at, "node-back", node->record.name, "its heartbeat is back");
   }
 }
@@ -226,9 +225,10 @@ void Servers::TakeRestoreError(const ServerExchangeRequest& request, Node* node,
 void Servers::Tick(StepTime at) {
   const std::chrono::milliseconds timeout = books_->options.server_times.timeout;
   for (const auto& [name, const_node] : books_->nodes.nodes()) {
-    if (const_node.record.role != kRoleServer || const_node.record.state != "running") continue;
+    const NodeRecord& record = const_node.record;
+    if (record.role != kRoleServer || record.state != NodeState::kRunning) continue;
     if (!const_node.last_heard.has_value() || at.now - *const_node.last_heard < timeout) continue;
-    books_->nodes.SetState(books_->nodes.Find(name), "lost");
+    books_->nodes.Learn(books_->nodes.Find(name), NodeNews::kSilent);
     books_->Say(at, "node-lost", name,
                 fmt::format("no heartbeat for {} ms; its partitions wait for a new process",
                             timeout.count()));

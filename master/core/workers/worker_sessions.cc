@@ -95,8 +95,7 @@ void WorkerSessions::HearNode(const WorkerKey& worker, const WorkerTimes* times,
     nodes.KeepStart(node, sessions_.at(worker).start);
     nodes.Touch(*node);
   }
-  const bool was_lost = node->record.state == "lost";
-  if (nodes.SetState(node, "running") && was_lost) {
+  if (nodes.Learn(node, NodeNews::kHeard) == NodeState::kLost) {
     books_->Say(at, "node-back", worker.name, "its heartbeat is back");
   }
 }
@@ -174,9 +173,10 @@ void WorkerSessions::Tick(StepTime at) {
   // By what was heard of the node, not by its session: a worker that hung while the master was
   // away has none with this one.
   for (const auto& [name, const_node] : books_->nodes.nodes()) {
-    if (const_node.record.role != kRoleWorker || const_node.record.state != "running") continue;
+    const NodeRecord& record = const_node.record;
+    if (record.role != kRoleWorker || record.state != NodeState::kRunning) continue;
     if (!const_node.last_heard.has_value() || at.now - *const_node.last_heard < duration) continue;
-    books_->nodes.SetState(books_->nodes.Find(name), "lost");
+    books_->nodes.Learn(books_->nodes.Find(name), NodeNews::kSilent);
     books_->Say(
         at, "node-lost", name,
         fmt::format("no heartbeat for {} ms; {} leases expired", duration.count(), expired[name]));

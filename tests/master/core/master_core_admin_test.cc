@@ -160,7 +160,7 @@ TEST_F(AdminTest, WhoTookOverTellsEverythingAgainAndChangesNothing) {
   const uint64_t events = core->events().newest();
   core->ReportNode(started, At());
   core->ReportNode(exited, At());
-  EXPECT_EQ(core->nodes().nodes().at("worker-0").record.state, "exited");
+  EXPECT_EQ(core->nodes().nodes().at("worker-0").record.state, NodeState::kExited);
   EXPECT_EQ(core->events().newest(), events);
   EXPECT_EQ(core->ledger().FindFailure(grants[0].shard)->failures, 1u);
 }
@@ -178,11 +178,11 @@ TEST_F(AdminTest, AStartWithThePidOfTheOneBeforeIsAnotherProcess) {
     report.what = NodeReport::What::kStarted;
     core->ReportNode(report, At());
     const NodeRecord& record = core->nodes().nodes().at("worker-0").record;
-    EXPECT_EQ(record.state, "starting");
+    EXPECT_EQ(record.state, NodeState::kStarting);
     EXPECT_EQ(events_of("node-started"), start);
     report.what = NodeReport::What::kExited;
     core->ReportNode(report, At());
-    EXPECT_EQ(record.state, "exited");
+    EXPECT_EQ(record.state, NodeState::kExited);
     EXPECT_EQ(events_of("node-exited"), start);
     EXPECT_EQ(RestartsOf(record), start - 1);
   }
@@ -223,15 +223,15 @@ TEST_F(AdminTest, MasterAndScalerRunWithoutRegistering) {
     report.node = report.role = role;
     report.pid = 7;
     core->ReportNode(report, At());
-    EXPECT_EQ(core->nodes().nodes().at(role).record.state, "running");
+    EXPECT_EQ(core->nodes().nodes().at(role).record.state, NodeState::kRunning);
     report.what = NodeReport::What::kExited;
     report.signal = SIGKILL;
     core->ReportNode(report, At());
-    EXPECT_EQ(core->nodes().nodes().at(role).record.state, "exited");
+    EXPECT_EQ(core->nodes().nodes().at(role).record.state, NodeState::kExited);
     report.what = NodeReport::What::kStarted;
     report.start = StartNumber(2);
     core->ReportNode(report, At());
-    EXPECT_EQ(core->nodes().nodes().at(role).record.state, "running");
+    EXPECT_EQ(core->nodes().nodes().at(role).record.state, NodeState::kRunning);
     EXPECT_EQ(core->nodes().nodes().at(role).record.last_exit, "SIGKILL");
   }
 }
@@ -265,7 +265,7 @@ TEST_F(AdminTest, ALateReportEndsTheLeasesOfItsOwnProcessOnly) {
   late.incarnation = 7;
   core->ReportNode(late, At());
   EXPECT_EQ(core->leases().size(), 2u);
-  EXPECT_EQ(core->nodes().nodes().at("worker-0").record.state, "running");
+  EXPECT_EQ(core->nodes().nodes().at("worker-0").record.state, NodeState::kRunning);
   EXPECT_TRUE(HasEvent("node-exited"));
   late.incarnation = 0;  // it died before it could leave a trace
   core->ReportNode(late, At());

@@ -64,7 +64,7 @@ TEST_F(CallsTest, AServerThatCallsIsNotLost) {
   Advance(options.server_times.timeout);
   EXPECT_EQ(Events("node-lost"), 1u) << "it has ended";
   ExchangeServer(ServerRequest());
-  EXPECT_EQ(core->nodes().nodes().at("ps-0").record.state, "running");
+  EXPECT_EQ(core->nodes().nodes().at("ps-0").record.state, NodeState::kRunning);
   EXPECT_EQ(Events("node-back"), 0u) << "it was not lost but said to be dead";
 }
 

@@ -264,11 +264,11 @@ TEST_F(LeasesTest, WorkersAreLostAndComeBackAndServersHaveTheirOwnTime) {
   Advance(std::chrono::milliseconds(500));
   EXPECT_EQ(EventOf("node-lost"), "worker-0: no heartbeat for 2000 ms; 2 leases expired")
       << "who has ended is not lost";
-  EXPECT_EQ(core->nodes().nodes().at("worker-1").record.state, "exited");
-  EXPECT_EQ(core->nodes().nodes().at("ps-0").record.state, "running");
+  EXPECT_EQ(core->nodes().nodes().at("worker-1").record.state, NodeState::kExited);
+  EXPECT_EQ(core->nodes().nodes().at("ps-0").record.state, NodeState::kRunning);
   Exchange(Request());
   EXPECT_EQ(EventOf("node-back"), "worker-0: its heartbeat is back");
-  EXPECT_EQ(core->nodes().nodes().at("worker-0").record.state, "running");
+  EXPECT_EQ(core->nodes().nodes().at("worker-0").record.state, NodeState::kRunning);
 }
 
 TEST_F(LeasesTest, AProcessThatOnlySaidHelloIsReplacedToo) {
@@ -318,7 +318,7 @@ TEST_F(LeasesTest, AProcessThatOnlyCallsIsJournaledAndIsTheNodesProcess) {
   Start();
   Exchange(Request("worker-0", 7));
   EXPECT_EQ(journal.state().nodes.at("worker-0").incarnation, 7u);
-  EXPECT_EQ(journal.state().nodes.at("worker-0").state, "running");
+  EXPECT_EQ(journal.state().nodes.at("worker-0").state, NodeState::kRunning);
   Exchange(Request("worker-0", 8));
   EXPECT_EQ(journal.state().nodes.at("worker-0").incarnation, 8u);
 }

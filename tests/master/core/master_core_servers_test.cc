@@ -240,9 +240,9 @@ TEST_F(ServersTest, ASilentServerIsLostUntilItComesBack) {
   Start();
   Register(5);
   Advance(options.server_times.timeout);
-  EXPECT_EQ(core->nodes().nodes().at("ps-0").record.state, "lost");
+  EXPECT_EQ(core->nodes().nodes().at("ps-0").record.state, NodeState::kLost);
   ExchangeServer(ServerRequest());
-  EXPECT_EQ(core->nodes().nodes().at("ps-0").record.state, "running");
+  EXPECT_EQ(core->nodes().nodes().at("ps-0").record.state, NodeState::kRunning);
   EXPECT_TRUE(HasEvent("node-back"));
 }
 

@@ -151,7 +151,7 @@ TEST_F(WorkersTest, AWorkerThatHangsWhileTheMasterRestartsIsLostToo) {
   Sync();
   Restart();
   Advance(options.leases.duration);
-  EXPECT_EQ(core->nodes().nodes().at("worker-0").record.state, "lost");
+  EXPECT_EQ(core->nodes().nodes().at("worker-0").record.state, NodeState::kLost);
   EXPECT_TRUE(HasEvent("node-lost"));
 }
 

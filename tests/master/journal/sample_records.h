@@ -60,7 +60,7 @@ inline std::vector<Mutation> SampleRecords() {
   NodeRecord node;
   node.name = "ps-0";
   node.role = "ps";
-  node.state = "running";
+  node.state = NodeState::kRunning;
   node.pid = 123;
   node.incarnation = 6;
   node.start = StartNumber(16);

@@ -21,7 +21,7 @@ class DrainsTest : public ::testing::Test, protected PartsFixture {
     Start();
     Node* const node = WorkerNode();
     node->record.incarnation = kWorker.incarnation;
-    books().nodes.SetState(node, "running");
+    books().nodes.Learn(node, NodeNews::kHeard);
   }
   Node* WorkerNode() {
     return books().nodes.FindOrAdd(kWorker.name, kRoleWorker, leasing().table());

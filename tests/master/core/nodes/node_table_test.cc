@@ -33,7 +33,7 @@ NodeRecord Server(const std::string& name, uint64_t incarnation) {
   NodeRecord record;
   record.name = name;
   record.role = kRoleServer;
-  record.state = "running";
+  record.state = NodeState::kRunning;
   record.incarnation = incarnation;
   record.lanes = {{"unix:/" + name}};
   return record;
@@ -67,15 +67,15 @@ TEST(NodeTableTest, AProcessIsReplacedByANewerStartOnly) {
 TEST(NodeTableTest, OnlyChangesAreJournaled) {
   NodeTable nodes({}, kMany);
   Node* node = nodes.FindOrAdd("worker-0", kRoleWorker, LeaseTable());
-  EXPECT_EQ(node->record.state, "starting");
+  EXPECT_EQ(node->record.state, NodeState::kStarting);
   EXPECT_EQ(node->record.role, "worker");
   EXPECT_THAT(Journaled(&nodes), ElementsAre("worker-0"));
   EXPECT_EQ(nodes.FindOrAdd("worker-0", kRoleServer, LeaseTable()), node);
   EXPECT_EQ(node->record.role, "worker") << "it is what it was";
-  EXPECT_FALSE(nodes.SetState(node, "starting"));
+  EXPECT_EQ(nodes.Learn(node, NodeNews::kToldStarted), NodeState::kStarting);
   EXPECT_THAT(Journaled(&nodes), IsEmpty());
-  EXPECT_TRUE(nodes.SetState(node, "running"));
-  EXPECT_EQ(node->record.state, "running");
+  EXPECT_EQ(nodes.Learn(node, NodeNews::kHeard), NodeState::kStarting);
+  EXPECT_EQ(node->record.state, NodeState::kRunning);
   EXPECT_THAT(Journaled(&nodes), ElementsAre("worker-0"));
   nodes.KeepStart(node, StartNumber(2));
   EXPECT_THAT(Journaled(&nodes), ElementsAre("worker-0"));
@@ -96,16 +96,16 @@ TEST(NodeTableTest, OnlyAWorkerThatEndedMakesRoom) {
   for (const char* name : {"ps-0", "worker-0", "worker-1", "worker-2"}) {
     Node* node = add(name, name[0] == 'p' ? kRoleServer : kRoleWorker);
     node->last_heard = TimePoint(seconds(++heard));
-    node->record.state = "running";
+    node->record.state = NodeState::kRunning;
   }
   EXPECT_EQ(add("worker-9", kRoleWorker), nullptr);
-  nodes.Find("ps-0")->record.state = "exited";
+  nodes.Find("ps-0")->record.state = NodeState::kExited;
   EXPECT_EQ(add("worker-9", kRoleWorker), nullptr);
-  nodes.Find("worker-0")->record.state = "exited";
+  nodes.Find("worker-0")->record.state = NodeState::kExited;
   leases.Add({{}, LeaseToken(MasterIncarnation(1), 1), {"worker-0", 1}, {}, false, {}});
   EXPECT_EQ(add("worker-9", kRoleWorker), nullptr);
-  nodes.Find("worker-1")->record.state = "lost";
-  nodes.Find("worker-2")->record.state = "exited";
+  nodes.Find("worker-1")->record.state = NodeState::kLost;
+  nodes.Find("worker-2")->record.state = NodeState::kExited;
   nodes.Find("worker-2")->last_heard.reset();  // before this master began
   Journaled(&nodes);
   EXPECT_NE(add("worker-9", kRoleWorker), nullptr);
@@ -149,7 +149,7 @@ TEST(NodeTableTest, ANewRunKnowsNoProcessAndKeepsTheSums) {
   nodes.BeginRun();
   EXPECT_THAT(Journaled(&nodes), SizeIs(2));
   const NodeRecord& after = nodes.Find("ps-0")->record;
-  EXPECT_EQ(after.state, "exited");
+  EXPECT_EQ(after.state, NodeState::kExited);
   EXPECT_EQ(after.told_start, StartNumber());
   EXPECT_EQ(after.start, StartNumber());
   EXPECT_EQ(after.pid, 0u);
