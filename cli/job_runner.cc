@@ -18,6 +18,7 @@
 #include "scaler/decision/log/event_log.h"
 #include "scaler/launcher/log_reader.h"
 #include "scaler/service/plan_file.h"
+#include "sharding/node_state.h"
 
 namespace muster {
 namespace {
@@ -40,11 +41,15 @@ uint64_t TrainedRecords(const v1::JobStatus& status) {
   return records;
 }
 
+bool HasExited(const v1::NodeStatus& node) {
+  return node.state() == ToString(NodeState::kExited);
+}
+
 /// Of one role: those whose process is there, as far as the master knows.
 uint32_t CountRunning(const v1::JobStatus& status, NodeRole role) {
   return static_cast<uint32_t>(std::count_if(
       status.nodes().begin(), status.nodes().end(),
-      [&](const auto& node) { return node.role() == ToString(role) && node.state() != "exited"; }));
+      [&](const auto& node) { return node.role() == ToString(role) && !HasExited(node); }));
 }
 
 /// How many workers there are to be: as many as the job file says until all of them have been seen,
@@ -55,7 +60,7 @@ uint32_t WorkersWanted(const v1::JobStatus& status, uint32_t replicas) {
   for (const v1::NodeStatus& node : status.nodes()) {
     if (node.role() != ToString(NodeRole::kWorker)) continue;
     ++seen;
-    if (node.state() != "exited" || node.drain().empty()) ++wanted;
+    if (!HasExited(node) || node.drain().empty()) ++wanted;
   }
   return seen < replicas ? replicas : wanted;
 }

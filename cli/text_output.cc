@@ -10,6 +10,7 @@
 #include "scaler/admin/master_link.h"
 #include "scaler/admin/shard_id.h"
 #include "scaler/core/messages.h"
+#include "sharding/node_state.h"
 
 namespace muster {
 
@@ -162,7 +163,8 @@ std::string NodesText(const v1::JobStatus& status) {
                          ServiceText(node.counters()));
     }
     rows.push_back({node.name(), StateText(node), std::to_string(node.pid()),
-                    node.role() == "master" || node.role() == "scaler" || node.state() == "exited"
+                    node.role() == "master" || node.role() == "scaler" ||
+                            node.state() == ToString(NodeState::kExited)
                         ? "-"
                         : fmt::format("{} ms", node.heartbeat_age_ms()),
                     std::to_string(node.restarts()),

@@ -16,6 +16,7 @@
 #include "scaler/admin/admin_client.h"
 #include "scaler/admin/shard_id.h"
 #include "scaler/rest/model_json.h"
+#include "sharding/node_state.h"
 
 namespace muster::steer {
 namespace {
@@ -106,7 +107,8 @@ int WatchDrain(const DrainOptions& options, const std::optional<Event>& event, P
         return PrintDrain(options, "drained", node->drain_left, event);
       }
       // A worker that has left may be gone before the master calls it drained. It holds nothing.
-      if (node.ok() && node->state == "finished") return PrintDrain(options, "drained", 0, event);
+      if (node.ok() && node->state == ToString(NodeState::kFinished))
+        return PrintDrain(options, "drained", 0, event);
       // The scaler has taken the order, whether the master shows it yet or not.
       if (node.ok() && !options.wait) {
         return PrintDrain(options, "draining", node->drain_left, event);

@@ -11,6 +11,7 @@
 #include "cli/steer/event_text.h"
 #include "cli/text_output.h"
 #include "scaler/core/resources.h"
+#include "sharding/node_state.h"
 
 namespace muster::steer {
 namespace {
@@ -33,9 +34,13 @@ std::string PercentText(double share) {
   return fmt::format("{:.0f} %", 100 * std::clamp(share, 0.0, 9.99));
 }
 
+bool IsSilent(const Node& node) {
+  return node.state == ToString(NodeState::kRunning) && node.heartbeat_age_ms >= kSilentMs;
+}
+
 std::string StateOf(const Node& node) {
   std::string state = node.drain == "none" ? node.state : node.state + ", " + node.drain;
-  if (node.state == "running" && node.heartbeat_age_ms >= kSilentMs) {
+  if (IsSilent(node)) {
     state += fmt::format(", silent {} s", node.heartbeat_age_ms / 1'000);
   }
   return state;
@@ -60,10 +65,10 @@ std::string MemoryText(const Node& node) {
 }
 
 Tone ToneOf(const Node& node) {
-  const bool up = node.state == "running" || node.state == "starting";
-  if (!up) return node.state == "finished" ? Tone::kOld : Tone::kBad;
-  const bool silent = node.state == "running" && node.heartbeat_age_ms >= kSilentMs;
-  return silent || MemoryShare(node) >= kFull ? Tone::kBad : Tone::kPlain;
+  const std::optional<NodeState> state = ParseNodeState(node.state);
+  if (state == NodeState::kFinished) return Tone::kOld;
+  const bool up = state == NodeState::kRunning || state == NodeState::kStarting;
+  return !up || IsSilent(node) || MemoryShare(node) >= kFull ? Tone::kBad : Tone::kPlain;
 }
 
 /// The table's lines: its heading, and each node in its tone.

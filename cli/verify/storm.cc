@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "cli/progress.h"
+#include "sharding/node_state.h"
 
 namespace muster::verify {
 namespace {
@@ -42,7 +43,7 @@ size_t Index(Role role) {
 }
 
 bool IsSuccessor(const v1::NodeStatus& node, const NodeProcess& killed) {
-  return node.name() == killed.name && node.state() == "running" &&
+  return node.name() == killed.name && node.state() == ToString(NodeState::kRunning) &&
          StartNumber(node.start()) > killed.start;
 }
 

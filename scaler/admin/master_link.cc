@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "sharding/node_state.h"
 
 namespace muster {
 namespace {
@@ -78,7 +79,7 @@ MasterView ToView(const v1::JobStatus& status) {
   }
   for (const v1::NodeStatus& node : status.nodes()) {
     view.nodes.push_back({.name = node.name(),
-                          .state = node.state(),
+                          .state = ParseNodeState(node.state()).value_or(NodeState::kStarting),
                           .start = StartNumber(node.start()),
                           .drain = node.drain(),
                           .minibatches = node.times().minibatches_finished()});

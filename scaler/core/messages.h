@@ -12,6 +12,7 @@
 #include "scaler/core/exit_status.h"
 #include "scaler/core/node_role.h"
 #include "scaler/core/resources.h"
+#include "sharding/node_state.h"
 #include "sharding/slot_file.h"
 #include "sharding/types.h"
 
@@ -43,7 +44,7 @@ struct MasterView {
   uint64_t records_done = 0;  // over all datasets and epochs
   struct Node {
     std::string name;
-    std::string state;         // starting, running, lost, exited
+    NodeState state = NodeState::kStarting;
     StartNumber start;         // that was told; 0: none
     std::string drain;         // "", draining, drained: of this process alone
     uint64_t minibatches = 0;  // that this process of a worker has finished

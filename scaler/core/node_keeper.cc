@@ -283,7 +283,7 @@ void NodeKeeper::WatchNode(const MasterView::Node& seen, TimePoint asked_at) {
   if (life == nullptr || life->found) return;
   // The master speaks of the life that it was told of last.
   if (asked_at < node->started_at || seen.start != StartNumber(node->starts)) return;
-  if (seen.state == "running") {
+  if (seen.state == NodeState::kRunning) {
     life->seen = true;
     life->worked |= seen.minibatches > 0;
   }
@@ -292,7 +292,7 @@ void NodeKeeper::WatchNode(const MasterView::Node& seen, TimePoint asked_at) {
     life->ending = NodePlan::Ending::kNone;
   }
   if (node->progressed(progress_)) node->policy.OnProgress();
-  if (seen.state != "lost") {
+  if (seen.state != NodeState::kLost) {
     life->lost.reset();
     return;
   }

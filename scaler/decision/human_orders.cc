@@ -235,7 +235,7 @@ absl::Status HumanJudge::MayHaveMemory(const NodeView& node, uint64_t bytes) con
         "memory of {} for {}: {} allows {}; ask for less, or raise it", BytesText(bytes), node.name,
         ToString(room.memory_bound, node.role), BytesText(room.most.memory_bytes)));
   }
-  const bool lives = node.state != NodeState::kPlanned && node.state != NodeState::kDown;
+  const bool lives = node.state != NodeState::kPlanned && node.state != NodeState::kExited;
   if (!lives || node.samples.empty()) return absl::OkStatus();
   const uint64_t used = node.samples.back().memory_bytes;
   const double least = std::ceil(kMemoryAboveUse * static_cast<double>(used));

@@ -201,7 +201,7 @@ bool OutcomeWatch::HasEffect(const JobView& view, const Watch& watch) {
     case What::kJobEnds:
       return view.activity == Activity::kOver;
     case What::kLeave:
-      if (node == nullptr || node->state == NodeState::kDown) return true;
+      if (node == nullptr || node->state == NodeState::kExited) return true;
       return node->drained || node->start > watch.start;
     default:
       break;

@@ -136,7 +136,7 @@ HistoryNode ToNode(const Json& json) {
   HistoryNode node{.name = Text(json.at(0)),
                    .role = Number(json.at(1), NodeRole::kScaler),
                    .start = WholeNumber<uint32_t>(json.at(2)),
-                   .state = Number(json.at(3), NodeState::kDown),
+                   .state = Number(json.at(3), NodeState::kExited),
                    .started_at = FromMillis(json.at(4)),
                    .limits = ToResources(json.at(5))};
   if (json.size() > 6) node.sample = ToSample(node.role, json.at(6));

@@ -33,7 +33,7 @@ bool IsDone(const JobView& view, const Proposal& proposal, uint32_t start) {
     case Action::kSetLimits:
       return node->limits == std::get<Resources>(proposal.after);
     case Action::kDrain:
-      return node->state == NodeState::kDown;
+      return node->state == NodeState::kExited;
     default:
       return true;  // done when said
   }

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "scaler/core/node_role.h"
 #include "scaler/core/resources.h"
+#include "sharding/node_state.h"
 
 /// What policies see of a job: plain values that sensors and the core fill in, and that a recorded
 /// history can fill in as well. No policy sees anything else.
@@ -54,21 +55,12 @@ struct NodeSample {
   ServerTotals server;  // all 0 for workers
 };
 
-enum class NodeState : uint8_t {
-  kPlanned,   // not started yet in this run
-  kStarting,  // runs, but the master has not heard of it, or it restores its partitions
-  kRunning,
-  kLost,      // runs, but the master does not hear it
-  kDraining,  // asked to end
-  kDown,      // ended; may be started again
-};
-
 /// A node in its present life.
 struct NodeView {
   std::string name;
   NodeRole role = NodeRole::kWorker;
   uint32_t start = 0;  // the number of its newest start, from 1; 0: never started
-  NodeState state = NodeState::kPlanned;
+  NodeState state = NodeState::kPlanned;  // never kFinished
   /// A server: its partitions were snapshotted when somebody asked for it; it serves on.
   bool drained = false;
   TimePoint started_at;

@@ -1,4 +1,5 @@
 #include "scaler/rest/metrics.h"
+#include "sharding/node_state.h"
 
 #include <fmt/format.h>
 
@@ -258,8 +259,9 @@ void WriteProcesses(std::span<const Node> nodes, Writer* writer) {
   const auto write = [&](const char* name, const char* type, const char* help, const auto& get) {
     WriteNodes(nodes, name, type, help, get, writer);
   };
-  write("muster_node_up", "gauge", "1 while the node runs.",
-        [](const Node& n) { return std::optional<double>(n.state == "running" ? 1 : 0); });
+  write("muster_node_up", "gauge", "1 while the node runs.", [](const Node& n) {
+    return std::optional<double>(n.state == ToString(NodeState::kRunning) ? 1 : 0);
+  });
   write("muster_node_restarts_total", "counter", "Restarts of the node in this run.",
         [](const Node& n) { return std::optional<double>(Of(n.restarts)); });
   write("muster_node_heartbeat_age_seconds", "gauge", "Since the master last heard of it.",

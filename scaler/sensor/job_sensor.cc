@@ -185,16 +185,16 @@ const MasterNode* JobSensor::SeenOf(const KeptNode& kept) const {
   const auto seen = master_->nodes.find(kept.name);
   if (seen == master_->nodes.end()) return nullptr;
   if (seen->second.start != StartNumber(kept.starts)) return nullptr;
-  const MasterNode::State state = seen->second.state;
-  const bool heard = state == MasterNode::State::kRunning || state == MasterNode::State::kLost;
+  const NodeState state = seen->second.state;
+  const bool heard = state == NodeState::kRunning || state == NodeState::kLost;
   return heard ? &seen->second : nullptr;
 }
 
 NodeState JobSensor::StateOf(const KeptNode& kept, const MasterNode* seen) const {
-  if (!Lives(kept)) return kept.starts == 0 ? NodeState::kPlanned : NodeState::kDown;
+  if (!Lives(kept)) return kept.starts == 0 ? NodeState::kPlanned : NodeState::kExited;
   if (kept.told_to_end || kept.state == KeptNode::State::kDraining) return NodeState::kDraining;
   if (seen == nullptr) return NodeState::kStarting;
-  if (seen->state == MasterNode::State::kLost) return NodeState::kLost;
+  if (seen->state == NodeState::kLost) return NodeState::kLost;
   // A drained worker ends by itself; a server goes on.
   const bool leaves = seen->drained && kept.role == NodeRole::kWorker;
   if (seen->draining || leaves) return NodeState::kDraining;
@@ -278,7 +278,7 @@ void JobSensor::AddFigures() {
 
 std::optional<rest::Usage> JobSensor::UsageOf(const std::string& name) const {
   const NodeView* node = FindNode(view_, name);
-  if (node == nullptr || node->samples.empty() || node->state == NodeState::kDown) {
+  if (node == nullptr || node->samples.empty() || node->state == NodeState::kExited) {
     return std::nullopt;
   }
   const NodeSample& newest = node->samples.back();

@@ -7,13 +7,6 @@ namespace {
 
 using std::chrono::microseconds;
 
-MasterNode::State StateOf(const std::string& state) {
-  if (state == "running") return MasterNode::State::kRunning;
-  if (state == "lost") return MasterNode::State::kLost;
-  if (state == "exited") return MasterNode::State::kExited;
-  return MasterNode::State::kStarting;
-}
-
 microseconds Micros(uint64_t us) {
   return microseconds(static_cast<int64_t>(us));
 }
@@ -42,15 +35,14 @@ ServerTotals ToServerTotals(const v1::NodeStatus& node) {
 }
 
 MasterNode ToMasterNode(const v1::NodeStatus& node) {
-  MasterNode seen{.state = StateOf(node.state()),
+  MasterNode seen{.state = ParseNodeState(node.state()).value_or(NodeState::kStarting),
                   .start = StartNumber(node.start()),
                   .incarnation = node.incarnation(),
                   .draining = node.drain() == "draining",
                   .drained = node.drain() == "drained",
                   .serves_all = node.partitions_serving() >= node.partitions()};
   // Before the first word of a process its record still has the totals of the one before.
-  const bool heard =
-      seen.state == MasterNode::State::kRunning || seen.state == MasterNode::State::kLost;
+  const bool heard = seen.state == NodeState::kRunning || seen.state == NodeState::kLost;
   if (heard && node.role() == ToString(NodeRole::kWorker)) seen.worker = ToWorkerTotals(node);
   if (heard && node.role() == ToString(NodeRole::kServer)) seen.server = ToServerTotals(node);
   return seen;

@@ -9,14 +9,14 @@
 #include "proto/admin.pb.h"
 #include "scaler/core/messages.h"
 #include "scaler/policy/job_view.h"
+#include "sharding/node_state.h"
 #include "sharding/types.h"
 
 namespace muster::scaler {
 
 /// One worker or server as the master shows it.
 struct MasterNode {
-  enum class State : uint8_t { kStarting, kRunning, kLost, kExited };
-  State state = State::kStarting;
+  NodeState state = NodeState::kStarting;
   StartNumber start;         // that the master was told of; 0: none
   uint64_t incarnation = 0;  // of its process' session; totals begin anew with it
   bool draining = false;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "scaler/service/model_from_status.h"
+#include "sharding/node_state.h"
 
 namespace muster::scaler {
 namespace {
@@ -14,27 +15,27 @@ rest::Resources Shown(const Resources& resources) {
 }
 
 /// The keeper knows of a process before the master does, and of its end, too.
+NodeState StateOf(const KeptNode& kept, std::string_view masters, bool same_life) {
+  switch (kept.state) {
+    case KeptNode::State::kWaiting:
+      return kept.starts == 0 ? NodeState::kStarting : NodeState::kExited;
+    case KeptNode::State::kReporting:
+      return NodeState::kExited;
+    case KeptNode::State::kFinished:
+      return NodeState::kFinished;
+    case KeptNode::State::kRunning:
+    case KeptNode::State::kDraining:
+      break;
+  }
+  const NodeState state = ParseNodeState(masters).value_or(NodeState::kStarting);
+  return !same_life || state == NodeState::kExited ? NodeState::kStarting : state;
+}
+
 void ApplyKept(const KeptNode& kept, rest::Node* node) {
   const bool lives = kept.pid != 0;
   const bool same_life = lives && node->start == kept.starts;
-  switch (kept.state) {
-    case KeptNode::State::kWaiting:
-      node->state = kept.starts == 0 ? "starting" : "exited";
-      break;
-    case KeptNode::State::kReporting:
-      node->state = "exited";
-      break;
-    case KeptNode::State::kFinished:
-      node->state = "finished";
-      break;
-    case KeptNode::State::kRunning:
-    case KeptNode::State::kDraining:
-      if (!same_life || node->state == "exited") node->state = "starting";
-      if (kept.state == KeptNode::State::kDraining && node->drain == "none") {
-        node->drain = "draining";
-      }
-      break;
-  }
+  node->state = ToString(StateOf(kept, node->state, same_life));
+  if (kept.state == KeptNode::State::kDraining && node->drain == "none") node->drain = "draining";
   node->role = ToString(kept.role);
   if (!same_life) {
     // Figures of an earlier life would be taken for those of this one.

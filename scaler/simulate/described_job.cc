@@ -181,7 +181,7 @@ void DescribedJob::End(NodeView* node, EndCause cause, std::string exit) {
   if (!state.excused) {
     exits.OnExit(progressed ? RestartPolicy::Progress::kMade : RestartPolicy::Progress::kNone);
   }
-  node->state = NodeState::kDown;
+  node->state = NodeState::kExited;
   state.starts_at = view_.now + seconds(1);
 }
 
@@ -208,7 +208,7 @@ void DescribedJob::Tick() {
 void DescribedJob::StartDue() {
   for (NodeView& node : view_.nodes) {
     const Node& state = nodes_.at(node.name);
-    const bool waits = node.state == NodeState::kPlanned || node.state == NodeState::kDown;
+    const bool waits = node.state == NodeState::kPlanned || node.state == NodeState::kExited;
     if (waits && view_.now >= state.starts_at) Start(&node);
     if (node.state == NodeState::kStarting && view_.now >= nodes_.at(node.name).works_at) {
       node.state = NodeState::kRunning;
@@ -404,7 +404,7 @@ void DescribedJob::CarryOut(const RelaunchNode& order) {
     if (node.name != order.node) continue;
     if (order.only_start.has_value() && *order.only_start != node.start) continue;
     if (order.limits.has_value()) node.limits = *order.limits;
-    const bool ended = node.state == NodeState::kDown;
+    const bool ended = node.state == NodeState::kExited;
     if (ended && !order.charged && !std::exchange(nodes_.at(node.name).excused, true)) {
       exits_.at(node.name).Excuse();
     }

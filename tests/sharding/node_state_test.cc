@@ -5,8 +5,8 @@
 namespace muster {
 namespace {
 
-constexpr NodeState kStates[] = {NodeState::kPlanned,  NodeState::kStarting, NodeState::kRunning,
-                                 NodeState::kLost,     NodeState::kDraining, NodeState::kExited,
+constexpr NodeState kStates[] = {NodeState::kPlanned, NodeState::kStarting, NodeState::kRunning,
+                                 NodeState::kLost,    NodeState::kDraining, NodeState::kExited,
                                  NodeState::kFinished};
 
 TEST(NodeStateTest, WordsAreReadAsTheyAreWritten) {
@@ -47,7 +47,8 @@ TEST(NodeStateTest, WhoDoesNotSpeakRunsFromTheWordOfOthers) {
   for (const NodeState now : {NodeState::kStarting, NodeState::kRunning, NodeState::kExited}) {
     EXPECT_EQ(StateAfter(now, NodeNews::kToldStarted, NodeSpeaks::kNo), NodeState::kRunning);
   }
-  EXPECT_EQ(StateAfter(NodeState::kRunning, NodeNews::kToldExited, NodeSpeaks::kNo), NodeState::kExited);
+  EXPECT_EQ(StateAfter(NodeState::kRunning, NodeNews::kToldExited, NodeSpeaks::kNo),
+            NodeState::kExited);
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ class NodeKeeperFixture : public ::testing::Test {
       if (pid == 0 || std::count(unseen_.begin(), unseen_.end(), name) > 0) continue;
       const bool lost = std::count(lost_.begin(), lost_.end(), name) > 0;
       view_.nodes.push_back({.name = name,
-                             .state = lost ? "lost" : "running",
+                             .state = lost ? NodeState::kLost : NodeState::kRunning,
                              .start = StartNumber(Kept(name).starts),
                              .drain = drains_.contains(name) ? drains_.at(name) : "",
                              .minibatches = minibatches_[name]});

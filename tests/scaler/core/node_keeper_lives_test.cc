@@ -226,8 +226,8 @@ TEST_F(KeeperLivesTest, OneThatIsNotThereIsNotLost) {
   RunToTraining();
   deaf_ = true;
   Exit("ps-0", kKilled);
-  view_.nodes = {{.name = "ps-0", .state = "lost", .start = StartNumber(1)},
-                 {.name = "ps-7", .state = "lost", .start = StartNumber(1)}};
+  view_.nodes = {{.name = "ps-0", .state = NodeState::kLost, .start = StartNumber(1)},
+                 {.name = "ps-7", .state = NodeState::kLost, .start = StartNumber(1)}};
   Step(MasterAnswered{view_, now_});
   EXPECT_THAT(Did(), IsEmpty());
   // A successor that has yet to hear of what runs.
@@ -304,7 +304,7 @@ TEST_F(KeeperLivesTest, ItsOwnPauseMakesNobodyYounger) {
   StandStill(seconds(3600));
   EXPECT_EQ(Kept("worker-0").started_at, started_at);
   // What the master was asked before counts.
-  view_.nodes = {{.name = "ps-0", .state = "lost", .start = StartNumber(1)}};
+  view_.nodes = {{.name = "ps-0", .state = NodeState::kLost, .start = StartNumber(1)}};
   Step(MasterAnswered{view_, asked_at});
   EXPECT_THAT(Did(), ElementsAre("dump ps-0"));
 }

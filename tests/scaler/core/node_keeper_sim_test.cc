@@ -138,7 +138,7 @@ class KeeperSim {
     MasterView view{.phase = phase_, .done_seq = ++done_seq_};
     for (const auto& [name, process] : processes_) {
       if (!process.alive) continue;
-      view.nodes.push_back({name, "running", StartNumber(process.start),
+      view.nodes.push_back({name, NodeState::kRunning, StartNumber(process.start),
                             !process.drained                    ? ""
                             : RoleOf(name) == NodeRole::kServer ? "drained"
                                                                 : "draining"});

@@ -275,7 +275,7 @@ TEST_F(NodeKeeperTest, LostStateOfAFormerLifeDoesNotKillTheNewOne) {
   Exit("ps-0", kKilled);
   Did();
   ASSERT_EQ(Kept("ps-0").starts, 2u);
-  view_.nodes = {{.name = "ps-0", .state = "lost", .start = StartNumber(1)}};
+  view_.nodes = {{.name = "ps-0", .state = NodeState::kLost, .start = StartNumber(1)}};
   Step(MasterAnswered{view_, now_});
   EXPECT_THAT(Did(), IsEmpty());
 }

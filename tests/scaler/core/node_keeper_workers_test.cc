@@ -164,7 +164,7 @@ TEST_F(KeeperWorkersTest, WhatItDidLastIsHeardOfWithItsEnd) {
     Progress();  // by the others
     Exit("worker-1", kClean, kEnded);
     view_.nodes = {{.name = "worker-1",
-                    .state = "exited",
+                    .state = NodeState::kExited,
                     .start = StartNumber(starts_["worker-1"]),
                     .minibatches = 7}};
     Step(MasterAnswered{view_, now_});
@@ -173,7 +173,7 @@ TEST_F(KeeperWorkersTest, WhatItDidLastIsHeardOfWithItsEnd) {
 }
 
 TEST_F(KeeperWorkersTest, AWorkerThatTheMasterLetGoIsNotWantedAnyMore) {
-  for (const char* state : {"running", "exited"}) {
+  for (const NodeState state : {NodeState::kRunning, NodeState::kExited}) {
     RunToTraining(3);
     Exit("worker-1", kClean, kEnded);
     // Somebody asked the master itself, which may have said so before it heard of the exit.
@@ -193,8 +193,10 @@ TEST_F(KeeperWorkersTest, TheDrainOfAnEarlierLifeIsNoReason) {
   Exit("worker-1", kKilled);
   Did();
   Exit("worker-1", kClean, kEnded);
-  view_.nodes = {
-      {.name = "worker-1", .state = "exited", .start = StartNumber(1), .drain = "drained"}};
+  view_.nodes = {{.name = "worker-1",
+                  .state = NodeState::kExited,
+                  .start = StartNumber(1),
+                  .drain = "drained"}};
   Step(MasterAnswered{view_, now_});
   Pass(seconds(1));
   EXPECT_THAT(Did(), ElementsAre("start worker-1"));

@@ -48,7 +48,7 @@ class DeciderTest : public ::testing::Test {
       CarryOut(ordered);
     }
     for (NodeView& node : job_.view.nodes) {
-      if (node.state == NodeState::kDown && restart_) job_.Start(node.name);
+      if (node.state == NodeState::kExited && restart_) job_.Start(node.name);
     }
     return orders;
   }

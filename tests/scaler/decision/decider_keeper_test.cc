@@ -37,7 +37,7 @@ class DeciderKeeperTest : public KeeperOrdersFixture {
                             .start = kept.starts,
                             .state = runs               ? NodeState::kRunning
                                      : kept.starts == 0 ? NodeState::kPlanned
-                                                        : NodeState::kDown,
+                                                        : NodeState::kExited,
                             .limits = kept.limits});
     }
     return view;

@@ -61,7 +61,7 @@ TEST_F(HumanOrdersTest, RefusedRestarts) {
   job_.Node("worker-0").state = NodeState::kPlanned;
   EXPECT_THAT(Ask(RelaunchNode{.node = "worker-0"}),
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("not been started")));
-  job_.Node("worker-0").state = NodeState::kDown;
+  job_.Node("worker-0").state = NodeState::kExited;
   EXPECT_THAT(Ask(RelaunchNode{.node = "worker-0"}), IsOk());
 }
 
@@ -130,7 +130,7 @@ TEST_F(HumanOrdersTest, MemoryBelowWhatItUsesIsRefused) {
               StatusIs(StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("uses 300 MiB"), HasSubstr("315 MiB at least"))));
   EXPECT_THAT(Ask(LimitNode{.node = "ps-0", .memory_bytes = 315 * kMiB}), IsOk());
-  job_.Node("ps-0").state = NodeState::kDown;
+  job_.Node("ps-0").state = NodeState::kExited;
   EXPECT_THAT(Ask(LimitNode{.node = "ps-0", .memory_bytes = 100 * kMiB}), IsOk())
       << "of the start to come";
   EXPECT_THAT(Ask(LimitNode{.node = "ps-0", .memory_bytes = 512 * kMiB}),

@@ -270,7 +270,7 @@ TEST_F(ArbiterTest, AnActionIsOpenUntilItIsSeenInTheJob) {
   One({.policy = "human", .action = Action::kDrain, .target = "worker-0"});
   node.state = NodeState::kDraining;
   EXPECT_TRUE(is_open("worker-0"));
-  node.state = NodeState::kDown;
+  node.state = NodeState::kExited;
   EXPECT_FALSE(is_open("worker-0"));
   node.state = NodeState::kRunning;
 

@@ -40,7 +40,7 @@ class ClosedLoopTest : public ::testing::Test {
     }
     // Whoever is down is started again as it was, whatever policies say.
     for (NodeView& node : job_.view.nodes) {
-      if (node.state == NodeState::kDown && !stopped_) job_.Start(node.name);
+      if (node.state == NodeState::kExited && !stopped_) job_.Start(node.name);
     }
   }
   /// A table that grows: the server's memory follows what was trained.

@@ -79,7 +79,7 @@ class FakeJob {
   void Tick() {
     view.now += std::chrono::seconds(1);
     for (NodeView& node : view.nodes) {
-      const bool runs = node.state != NodeState::kPlanned && node.state != NodeState::kDown;
+      const bool runs = node.state != NodeState::kPlanned && node.state != NodeState::kExited;
       if (!runs) continue;
       Grow(&node, loads.at(node.name), &totals_[node.name]);
       if (node.samples.size() > 600) node.samples.erase(node.samples.begin());
@@ -110,7 +110,7 @@ class FakeJob {
   /// A node ended, and will be started again.
   NodeEnd& End(const std::string& name, EndCause cause) {
     NodeView& node = Node(name);
-    node.state = NodeState::kDown;
+    node.state = NodeState::kExited;
     view.ends.push_back({.node = name,
                          .role = node.role,
                          .start = node.start,

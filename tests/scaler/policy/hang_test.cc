@@ -34,7 +34,7 @@ class HangTest : public ::testing::Test {
       for (const Proposal& proposal : *proposals) {
         if (proposal.action != Action::kRelaunch) continue;
         const NodeState before = job_.Node(proposal.target).state;
-        job_.Node(proposal.target).state = NodeState::kDown;
+        job_.Node(proposal.target).state = NodeState::kExited;
         job_.Run(&policy_, 3);
         job_.Start(proposal.target);
         job_.Node(proposal.target).state = before;
@@ -98,7 +98,7 @@ TEST_F(HangTest, WhileAServerIsAwayOrTheJobReplaysNobodyHangs) {
   job_.Run(&policy_, 10);
   Freeze("worker-0", 0);
   Freeze("worker-1", 0);
-  job_.Node("ps-0").state = NodeState::kDown;
+  job_.Node("ps-0").state = NodeState::kExited;
   EXPECT_EQ(Act(500, &proposals_), 0);
   job_.Node("ps-0").state = NodeState::kRunning;
   job_.view.activity = Activity::kReplaying;
@@ -185,7 +185,7 @@ TEST_F(HangingStartTest, EachSlowStartDoublesWhatTheNextMayTake) {
 TEST_F(HangingStartTest, AWorkerWaitsForServersAndForTheMaster) {
   job_.Run(&policy_, 10);
   Hold("worker-1");
-  job_.Node("ps-0").state = NodeState::kDown;
+  job_.Node("ps-0").state = NodeState::kExited;
   EXPECT_EQ(Act(1000, &proposals_), 0);
   job_.Node("ps-0").state = NodeState::kRunning;
   job_.view.master_heard = false;

@@ -93,7 +93,7 @@ TEST(JobSensorTest, WhatIsNotStartedIsPlannedAndWhatIsOverIsGone) {
   job.Kept("worker-0").state = KeptNode::State::kReporting;
   const JobView& view = job.Second();
   EXPECT_EQ(NodeIn(view, "worker-2").state, NodeState::kPlanned);
-  EXPECT_EQ(NodeIn(view, "worker-0").state, NodeState::kDown);
+  EXPECT_EQ(NodeIn(view, "worker-0").state, NodeState::kExited);
   EXPECT_EQ(FindNode(view, "worker-1"), nullptr);
 }
 
@@ -103,7 +103,7 @@ TEST(JobSensorTest, TheLastEndOfAFinishedNodeIsSeenWithIt) {
   job.Kept("worker-1").state = KeptNode::State::kFinished;
   job.sensor.OnEnd({.node = "worker-1", .start = 1, .cause = EndCause::kClean});
   const JobView& view = job.Second();
-  EXPECT_EQ(NodeIn(view, "worker-1").state, NodeState::kDown);
+  EXPECT_EQ(NodeIn(view, "worker-1").state, NodeState::kExited);
   EXPECT_THAT(view.ends, SizeIs(1));
   EXPECT_EQ(FindNode(job.Second(), "worker-1"), nullptr);
 }
