@@ -37,6 +37,15 @@ std::string ValidUtf8(std::string_view text, size_t bytes_max) {
   return valid;
 }
 
+bool IsValidUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t size = CharacterBytes(text);
+    if (size == 0) return false;
+    text.remove_prefix(size);
+  }
+  return true;
+}
+
 std::string Printable(std::string_view text) {
   std::string printable(text);
   for (char& c : printable) {

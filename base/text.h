@@ -10,6 +10,8 @@ namespace muster {
 /// before Protobuf, which refuses a whole message for one such byte.
 std::string ValidUtf8(std::string_view text, size_t bytes_max = std::string_view::npos);
 
+bool IsValidUtf8(std::string_view text);
+
 /// `text` on one line, with nothing in it that a terminal would obey: control characters are
 /// blanks.
 std::string Printable(std::string_view text);

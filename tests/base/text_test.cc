@@ -17,6 +17,18 @@ TEST(TextTest, KeepsWhatIsValidAndReplacesTheRest) {
   EXPECT_EQ(ValidUtf8("end\xe2\x82"), "end??");      // cut inside a character
 }
 
+TEST(TextTest, WhatIsKeptAsItIsIsValid) {
+  const std::string all = "a\xc3\xbc\xe2\x82\xac\xf0\x9f\x99\x82\xed\x80\xff\xf4\xc0";
+  for (size_t begin = 0; begin <= all.size(); ++begin) {
+    for (size_t size = 0; begin + size <= all.size(); ++size) {
+      const std::string text = all.substr(begin, size);
+      EXPECT_EQ(IsValidUtf8(text), ValidUtf8(text) == text) << text;
+    }
+  }
+  EXPECT_TRUE(IsValidUtf8(""));
+  EXPECT_FALSE(IsValidUtf8("Z\xfcrich"));
+}
+
 TEST(TextTest, CutsAtTheBorderOfACharacter) {
   EXPECT_EQ(ValidUtf8("ab\xe2\x82\xac", 4), "ab");
   EXPECT_EQ(ValidUtf8("ab\xe2\x82\xac", 5), "ab\xe2\x82\xac");

@@ -1,0 +1,157 @@
+#pragma once
+
+#include <bit>
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+/// A struct that crosses a wire lists its fields once, beside its members:
+///
+///   static void Fields(auto& f, auto& s) {
+///     f(1, "name", s.name, {.most = 256});
+///     f(2, "phase", s.phase, {.most = 2});
+///   }
+///
+/// in ascending order of the numbers in its .proto message. Everything that goes through all fields
+/// is a visitor of this list: encode.h, decode.h, the tests that compare it with the .proto file.
+/// What a member is on the wire follows from its type:
+///
+///   unsigned, bool, enum, StrongId, FencedCounter, duration: a number, left out when it is 0
+///   float, double, std::string: the same
+///   struct with a list: a message, there even when it is empty
+///   std::optional: left out when it has no value
+///   std::vector: repeated, numbers packed; of vectors: messages {1: repeated}
+///   std::pair<A, B>: a message {1: A, 2: B}
+///   std::map<std::string, V>: messages {1: name, V's list from 2 on}; V without a list: a map
+///   std::map<std::pair<A, B>, V>: messages {1: A, 2: B, 3: V}
+///   IntervalSet: messages {1: begin, 2: end}
+///   std::variant: a message {1: index, the alternative's list}
+///
+/// A struct may say what no type can: `std::optional<std::string> Wrong() const`, why what was read
+/// is refused.
+namespace muster::fields {
+
+/// What besides its name and type is to be said of a field.
+struct About {
+  /// The most that is taken: entries of a list, bytes of a text, the largest number. 0: kListMost,
+  /// kTextMost, any number.
+  uint64_t most = 0;
+  /// Of each text in a list, of the names in a map; 0: kTextMost.
+  uint64_t text_most = 0;
+  /// Of each list in a list; 0: kListMost.
+  uint64_t inner_most = 0;
+  /// The name of the field that has such a list.
+  const char* inner = "";
+  /// A number that takes 8 bytes whatever it is: hashes, seeds.
+  bool fixed = false;
+  /// A text that need not be UTF-8, `bytes` in the .proto file: names of files.
+  bool raw = false;
+};
+inline constexpr uint64_t kListMost = 1 << 20;
+inline constexpr uint64_t kTextMost = 4'096;
+
+/// Limits and UTF-8 are a matter of peers. What we have written on our own disk is read as it is.
+enum class Side : uint8_t { kPeer, kOwnDisk };
+
+/// A visitor that does nothing.
+struct Nothing {
+  void operator()(uint32_t, const char*, auto&, const About& = {}) {}
+};
+template <typename T>
+concept Listed = requires(Nothing& nothing, T& value) { T::Fields(nothing, value); };
+
+template <typename T>
+concept IsStrongId = requires(const T& id) {
+  typename T::rep;
+  { id.value() } -> std::same_as<typename T::rep>;
+};
+template <typename T>
+concept IsFenced = requires(uint64_t value) {
+  { T::FromValue(value) } -> std::same_as<T>;
+};
+template <typename T>
+inline constexpr bool kIsDuration = false;
+template <typename Rep, typename Period>
+inline constexpr bool kIsDuration<std::chrono::duration<Rep, Period>> = true;
+
+/// What is a number on the wire, and goes there and back by these two.
+template <typename T>
+concept IsNumber = std::unsigned_integral<T> || std::is_enum_v<T> || IsStrongId<T> || IsFenced<T> ||
+                   kIsDuration<T>;
+template <IsNumber T>
+uint64_t ToNumber(const T& value) {
+  if constexpr (IsStrongId<T> || IsFenced<T>) {
+    return value.value();
+  } else if constexpr (kIsDuration<T>) {
+    return static_cast<uint64_t>(value.count());
+  } else {
+    return static_cast<uint64_t>(value);
+  }
+}
+template <IsNumber T>
+T FromNumber(uint64_t number) {
+  if constexpr (IsFenced<T>) {
+    return T::FromValue(number);
+  } else if constexpr (IsStrongId<T>) {
+    return T(static_cast<typename T::rep>(number));
+  } else if constexpr (kIsDuration<T>) {
+    return T(static_cast<typename T::rep>(number));
+  } else {
+    return static_cast<T>(number);
+  }
+}
+
+template <typename T>
+inline constexpr bool kIsOptional = false;
+template <typename T>
+inline constexpr bool kIsOptional<std::optional<T>> = true;
+template <typename T>
+inline constexpr bool kIsVector = false;
+template <typename T>
+inline constexpr bool kIsVector<std::vector<T>> = true;
+template <typename T>
+inline constexpr bool kIsVariant = false;
+template <typename... Ts>
+inline constexpr bool kIsVariant<std::variant<Ts...>> = true;
+template <typename T>
+inline constexpr bool kIsMap = false;
+template <typename K, typename V>
+inline constexpr bool kIsMap<std::map<K, V>> = true;
+template <typename T>
+inline constexpr bool kIsPair = false;
+template <typename A, typename B>
+inline constexpr bool kIsPair<std::pair<A, B>> = true;
+template <typename T>
+concept IsIntervals = requires(T& set, uint64_t n) {
+  set.intervals();
+  set.Add(n, n);
+};
+
+/// Makes everything 0 or empty that a list names: what is absent on the wire is 0, whatever a new
+/// struct begins with.
+struct Clear {
+  template <typename T>
+  void operator()(uint32_t number, const char* /*name*/, T& member, const About& /*about*/ = {}) {
+    if (number != 0) To(&member);
+  }
+  template <typename T>
+  void To(T* value) {
+    if constexpr (kIsVariant<T>) {
+      value->template emplace<0>();
+    } else if constexpr (Listed<T>) {
+      T::Fields(*this, *value);
+    } else {
+      *value = T{};
+    }
+  }
+};
+
+}  // namespace muster::fields
