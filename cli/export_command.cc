@@ -6,8 +6,8 @@
 #include "base/status.h"
 #include "cli/job_loader.h"
 #include "cli/output.h"
+#include "proto/fields/generated.h"
 #include "ps/export/export.h"
-#include "sharding/codec/control_codec.h"
 
 namespace muster {
 namespace {
@@ -36,7 +36,7 @@ absl::Status WriteExportOf(const v1::GetManifestResponse& manifest, const StateD
   options.snapshot_directory = manifest.snapshot_directory();
   options.output_directory = output_directory;
   for (const v1::Table& table : manifest.tables()) {
-    MUSTER_ASSIGN_OR_RETURN(TableSpec spec, FromProto(table));
+    MUSTER_ASSIGN_OR_RETURN(TableSpec spec, FromProto<TableSpec>(table));
     options.tables.push_back(std::move(spec));
   }
   options.manifests.resize(job.spec.partitions);
@@ -47,7 +47,7 @@ absl::Status WriteExportOf(const v1::GetManifestResponse& manifest, const StateD
                       partition.partition(), state.path(), options.manifests.size()));
     }
     MUSTER_ASSIGN_OR_RETURN(options.manifests[partition.partition()],
-                            FromProto(partition.manifest()));
+                            FromProto<Manifest>(partition.manifest()));
   }
   if (manifest.tables().empty()) {
     return absl::FailedPreconditionError(

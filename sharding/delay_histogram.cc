@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 namespace muster {
 namespace {
@@ -28,36 +29,33 @@ uint64_t EndOf(size_t bucket) {
 
 void DelayHistogram::Add(Milliseconds delay) {
   const auto milliseconds = static_cast<uint64_t>(std::max<int64_t>(delay.count(), 0));
-  ++buckets_[BucketOf(milliseconds)];
-  ++count_;
+  AddToBucket(BucketOf(milliseconds), 1);
   sum_ms_ += milliseconds;
 }
 
-std::span<const uint64_t> DelayHistogram::FilledBuckets() const {
-  const auto last =
-      std::find_if(buckets_.rbegin(), buckets_.rend(), [](uint64_t count) { return count != 0; });
-  return std::span(buckets_).first(static_cast<size_t>(buckets_.rend() - last));
+uint64_t DelayHistogram::count() const {
+  return std::accumulate(buckets_.begin(), buckets_.end(), uint64_t{0});
 }
 
 void DelayHistogram::AddToBucket(size_t bucket, uint64_t count) {
+  if (bucket >= buckets_.size()) buckets_.resize(bucket + 1);
   buckets_[bucket] += count;
-  count_ += count;
 }
 
 void DelayHistogram::AddGrowth(const DelayHistogram& before, const DelayHistogram& now) {
-  for (size_t bucket = 0; bucket < kBuckets; ++bucket) {
-    if (now.buckets_[bucket] > before.buckets_[bucket]) {
-      AddToBucket(bucket, now.buckets_[bucket] - before.buckets_[bucket]);
-    }
+  for (size_t bucket = 0; bucket < now.buckets_.size(); ++bucket) {
+    const uint64_t then = bucket < before.buckets_.size() ? before.buckets_[bucket] : 0;
+    if (now.buckets_[bucket] > then) AddToBucket(bucket, now.buckets_[bucket] - then);
   }
   if (now.sum_ms_ > before.sum_ms_) sum_ms_ += now.sum_ms_ - before.sum_ms_;
 }
 
 std::optional<DelayHistogram::Milliseconds> DelayHistogram::Quantile(double q) const {
-  if (count_ == 0) return std::nullopt;
-  const auto wanted = static_cast<uint64_t>(std::ceil(q * static_cast<double>(count_)));
+  const uint64_t all = count();
+  if (all == 0) return std::nullopt;
+  const auto wanted = static_cast<uint64_t>(std::ceil(q * static_cast<double>(all)));
   uint64_t seen = 0;
-  for (size_t bucket = 0; bucket < kBuckets; ++bucket) {
+  for (size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
     seen += buckets_[bucket];
     if (seen >= std::max<uint64_t>(wanted, 1)) return Milliseconds(EndOf(bucket));
   }
@@ -66,7 +64,7 @@ std::optional<DelayHistogram::Milliseconds> DelayHistogram::Quantile(double q) c
 
 uint64_t DelayHistogram::CountBelow(Milliseconds bound) const {
   uint64_t below = 0;
-  for (size_t bucket = 0; bucket < kBuckets; ++bucket) {
+  for (size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
     if (EndOf(bucket) > static_cast<uint64_t>(std::max<int64_t>(bound.count(), 0))) break;
     below += buckets_[bucket];
   }

@@ -1,11 +1,10 @@
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
+#include <vector>
 
 namespace muster {
 
@@ -23,24 +22,26 @@ class DelayHistogram {
   /// grow. What shrank is left out.
   void AddGrowth(const DelayHistogram& before, const DelayHistogram& now);
 
-  uint64_t count() const { return count_; }
+  uint64_t count() const;
   Milliseconds sum() const { return Milliseconds(sum_ms_); }
-  /// Without the empty ones behind the last that is not.
-  std::span<const uint64_t> FilledBuckets() const;
+  /// Buckets behind the last one are empty.
+  const std::vector<uint64_t>& buckets() const { return buckets_; }
   /// The end of the bucket in which the share `q` (0 to 1) of all is reached; nothing without any.
   std::optional<Milliseconds> Quantile(double q) const;
   /// How many lie below `bound`; exact where a bucket ends there, as at powers of two from 4 ms on.
   uint64_t CountBelow(Milliseconds bound) const;
 
-  /// From what somebody else tells: `bucket` < kBuckets.
-  void AddToBucket(size_t bucket, uint64_t count);
-  void AddToSum(uint64_t milliseconds) { sum_ms_ += milliseconds; }
-
+  /// Of DatasetDelays.
+  static void Fields(auto& f, auto& s) {
+    f(2, "buckets", s.buckets_, {.most = kBuckets});
+    f(3, "sum_ms", s.sum_ms_);
+  }
   friend bool operator==(const DelayHistogram&, const DelayHistogram&) = default;
 
  private:
-  std::array<uint64_t, kBuckets> buckets_{};
-  uint64_t count_ = 0;
+  void AddToBucket(size_t bucket, uint64_t count);
+
+  std::vector<uint64_t> buckets_;
   uint64_t sum_ms_ = 0;
 };
 

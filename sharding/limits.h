@@ -2,12 +2,28 @@
 
 #include <cstdint>
 
-/// Bounds of a job that whoever takes a number from people has in common.
+/// Bounds of a job that whoever takes a number from people has in common, and of what one message
+/// may carry.
 namespace muster {
 
 /// Workers of a job.
 inline constexpr uint32_t kWorkersMax = 10'000;
 /// Parameter servers of a job.
 inline constexpr uint32_t kServerReplicasMax = 1'000;
+
+/// Of messages: what a peer may send at once, in entries or bytes.
+namespace most {
+inline constexpr uint32_t kLeases = 100'000;
+inline constexpr uint32_t kPartitions = 65'536;
+inline constexpr uint32_t kServers = 4'096;
+inline constexpr uint32_t kLanes = 256;
+inline constexpr uint32_t kAddressesOfLane = 8;
+inline constexpr uint32_t kTables = 4'096;
+inline constexpr uint32_t kDimensions = 16;
+inline constexpr uint32_t kFilesOfChain = 1'024;
+inline constexpr uint32_t kMetricsOfShard = 256;
+inline constexpr uint32_t kIntervals = 10'000'000;
+inline constexpr uint32_t kNameBytes = 256;
+}  // namespace most
 
 }  // namespace muster

@@ -1,5 +1,7 @@
 #include "sharding/metrics.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -8,41 +10,69 @@
 namespace muster {
 namespace {
 
-/// The place of `bin` in the list, which gets it if it lacks it.
-AucHistogram::Bin& BinOf(AucHistogram* histogram, uint32_t bin) {
-  std::vector<AucHistogram::Bin>& bins = histogram->bins;
-  if (bins.size() == AucHistogram::kBins) return bins[bin];
-  auto it = std::lower_bound(
-      bins.begin(), bins.end(), bin,
-      [](const AucHistogram::Bin& one, uint32_t number) { return one.bin < number; });
-  if (it == bins.end() || it->bin != bin) it = bins.insert(it, AucHistogram::Bin{bin, 0, 0});
-  return *it;
+/// The place of `bin` in the lists, which get it if they lack it.
+size_t PlaceOf(AucHistogram* histogram, uint32_t bin) {
+  std::vector<uint32_t>& bins = histogram->bins;
+  if (bins.size() == AucHistogram::kBins) return bin;
+  const auto it = std::lower_bound(bins.begin(), bins.end(), bin);
+  const auto place = it - bins.begin();
+  if (it == bins.end() || *it != bin) {
+    bins.insert(it, bin);
+    histogram->positives.insert(histogram->positives.begin() + place, 0);
+    histogram->negatives.insert(histogram->negatives.begin() + place, 0);
+  }
+  return static_cast<size_t>(place);
+}
+
+void Append(AucHistogram* to, const AucHistogram& from, size_t place) {
+  to->bins.push_back(from.bins[place]);
+  to->positives.push_back(from.positives[place]);
+  to->negatives.push_back(from.negatives[place]);
 }
 
 void Add(AucHistogram* into, const AucHistogram& from) {
-  std::vector<AucHistogram::Bin> sum;
-  sum.reserve(into->bins.size() + from.bins.size());
-  auto mine = into->bins.begin();
-  for (const AucHistogram::Bin& added : from.bins) {
-    while (mine != into->bins.end() && mine->bin < added.bin) sum.push_back(*mine++);
-    AucHistogram::Bin& bin = sum.emplace_back(added);
-    if (mine == into->bins.end() || mine->bin != added.bin) continue;
-    bin.positives += mine->positives;
-    bin.negatives += mine->negatives;
+  AucHistogram sum;
+  const size_t most = into->bins.size() + from.bins.size();
+  sum.bins.reserve(most), sum.positives.reserve(most), sum.negatives.reserve(most);
+  size_t mine = 0;
+  for (size_t added = 0; added < from.bins.size(); ++added) {
+    while (mine < into->bins.size() && into->bins[mine] < from.bins[added]) {
+      Append(&sum, *into, mine++);
+    }
+    Append(&sum, from, added);
+    if (mine == into->bins.size() || into->bins[mine] != from.bins[added]) continue;
+    sum.positives.back() += into->positives[mine];
+    sum.negatives.back() += into->negatives[mine];
     ++mine;
   }
-  sum.insert(sum.end(), mine, into->bins.end());
-  into->bins = std::move(sum);
+  while (mine < into->bins.size()) Append(&sum, *into, mine++);
+  *into = std::move(sum);
 }
 
 }  // namespace
+
+std::optional<std::string> AucHistogram::Wrong() const {
+  if (positives.size() != bins.size() || negatives.size() != bins.size()) {
+    return fmt::format("{} bins, {} positives and {} negatives differ in length", bins.size(),
+                       positives.size(), negatives.size());
+  }
+  for (size_t i = 0; i < bins.size(); ++i) {
+    if (bins[i] >= kBins) {
+      return fmt::format("bin {} is not a known one (0 to {})", bins[i], kBins - 1);
+    }
+    if (i > 0 && bins[i] <= bins[i - 1]) {
+      return fmt::format("bin {} comes after bin {}; they must ascend", bins[i], bins[i - 1]);
+    }
+  }
+  return std::nullopt;
+}
 
 void AddScore(AucHistogram* histogram, double score, bool positive) {
   const double clamped = std::isnan(score) ? 0.0 : std::clamp(score, 0.0, 1.0);
   const auto bin =
       std::min(static_cast<uint32_t>(clamped * AucHistogram::kBins), AucHistogram::kBins - 1);
-  AucHistogram::Bin& found = BinOf(histogram, bin);
-  ++(positive ? found.positives : found.negatives);
+  const size_t place = PlaceOf(histogram, bin);
+  ++(positive ? histogram->positives : histogram->negatives)[place];
 }
 
 void Merge(ShardMetrics* into, const ShardMetrics& from) {
@@ -67,7 +97,7 @@ size_t MemoryOf(const ShardMetrics& metrics) {
   for (const auto& [name, mean] : metrics.means) bytes += kEntryBytes + name.size() + sizeof(mean);
   for (const auto& [name, histogram] : metrics.aucs) {
     bytes += kEntryBytes + name.size() + sizeof(histogram) +
-             histogram.bins.size() * sizeof(AucHistogram::Bin);
+             histogram.bins.size() * AucHistogram::kBinBytes;
   }
   return bytes;
 }
@@ -76,9 +106,9 @@ double Auc(const AucHistogram& histogram) {
   double positives = 0;
   double negatives = 0;
   double ranked_above = 0;  // pairs in which the positive scores higher; a tie is half a pair
-  for (const AucHistogram::Bin& bin : histogram.bins) {
-    const auto positive = static_cast<double>(bin.positives);
-    const auto negative = static_cast<double>(bin.negatives);
+  for (size_t i = 0; i < histogram.bins.size(); ++i) {
+    const auto positive = static_cast<double>(histogram.positives[i]);
+    const auto negative = static_cast<double>(histogram.negatives[i]);
     ranked_above += positive * (negatives + negative / 2);
     positives += positive;
     negatives += negative;

@@ -1,9 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "sharding/limits.h"
 
 namespace muster {
 
@@ -11,6 +15,7 @@ namespace muster {
 struct WeightedMean {
   double sum = 0;
   double weight = 0;
+  static void Fields(auto& f, auto& s) { f(2, "sum", s.sum), f(3, "weight", s.weight); }
   friend bool operator==(const WeightedMean&, const WeightedMean&) = default;
 };
 
@@ -19,15 +24,20 @@ struct WeightedMean {
 /// form of the AUC (Fawcett, "An introduction to ROC analysis", 2006, section 7).
 struct AucHistogram {
   static constexpr uint32_t kBins = 4096;
-  struct Bin {
-    uint32_t bin = 0;  // below kBins
-    uint64_t positives = 0;
-    uint64_t negatives = 0;
-    friend bool operator==(const Bin&, const Bin&) = default;
-  };
-  /// The bins that are not empty, ascending: a shard fills few, and the master keeps the histograms
-  /// of many shards.
-  std::vector<Bin> bins;
+  /// The bins that are not empty, ascending, below kBins: a shard fills few, and the master keeps
+  /// the histograms of many shards.
+  std::vector<uint32_t> bins;
+  /// Of each of them.
+  std::vector<uint64_t> positives, negatives;
+  /// Memory of a filled bin.
+  static constexpr size_t kBinBytes = sizeof(uint32_t) + 2 * sizeof(uint64_t);
+  static void Fields(auto& f, auto& s) {
+    f(2, "bins", s.bins, {.most = kBins});
+    f(3, "positives", s.positives, {.most = kBins});
+    f(4, "negatives", s.negatives, {.most = kBins});
+  }
+  /// Lists of different lengths, or bins that do not ascend.
+  std::optional<std::string> Wrong() const;
   friend bool operator==(const AucHistogram&, const AucHistogram&) = default;
 };
 
@@ -40,6 +50,13 @@ struct ShardMetrics {
   std::map<std::string, WeightedMean> means;
   std::map<std::string, AucHistogram> aucs;
   static constexpr size_t kRejectSamplesMax = 10;
+  static void Fields(auto& f, auto& s) {
+    f(1, "records", s.records);
+    f(2, "rejected_records", s.rejected_records);
+    f(3, "reject_samples", s.reject_samples, {.most = kRejectSamplesMax});
+    f(4, "means", s.means, {.most = most::kMetricsOfShard, .text_most = most::kNameBytes});
+    f(5, "aucs", s.aucs, {.most = most::kMetricsOfShard, .text_most = most::kNameBytes});
+  }
   friend bool operator==(const ShardMetrics&, const ShardMetrics&) = default;
 };
 

@@ -23,6 +23,17 @@ struct WorkerTimes {
   uint64_t minibatches_finished = 0;
   uint64_t records_trained = 0;
   uint64_t records_evaluated = 0;
+  static void Fields(auto& f, auto& s) {
+    f(1, "total_us", s.total_us);
+    f(2, "wait_shard_us", s.wait_shard_us);
+    f(3, "wait_pull_us", s.wait_pull_us);
+    f(4, "wait_push_us", s.wait_push_us);
+    f(5, "compute_us", s.compute_us);
+    f(6, "minibatches_begun", s.minibatches_begun);
+    f(7, "minibatches_finished", s.minibatches_finished);
+    f(8, "records_trained", s.records_trained);
+    f(9, "records_evaluated", s.records_evaluated);
+  }
   friend bool operator==(const WorkerTimes&, const WorkerTimes&) = default;
 };
 
@@ -35,6 +46,14 @@ struct PeerTimes {
   uint64_t pull_us = 0;
   uint64_t pushes = 0;
   uint64_t push_us = 0;
+  static void Fields(auto& f, auto& s) {
+    f(1, "server", s.server);
+    f(2, "incarnation", s.incarnation);
+    f(3, "pulls", s.pulls);
+    f(4, "pull_us", s.pull_us);
+    f(5, "pushes", s.pushes);
+    f(6, "push_us", s.push_us);
+  }
   friend bool operator==(const PeerTimes&, const PeerTimes&) = default;
 };
 /// PeerTimes in one call, at most.
@@ -45,6 +64,10 @@ inline constexpr size_t kPeersPerCallMax = 1'024;
 struct DatasetDelays {
   DatasetId dataset;
   DelayHistogram delays;
+  static void Fields(auto& f, auto& s) {
+    f(1, "dataset", s.dataset);
+    DelayHistogram::Fields(f, s.delays);  // in the same message
+  }
   friend bool operator==(const DatasetDelays&, const DatasetDelays&) = default;
 };
 /// DatasetDelays in one call, at most.
@@ -68,6 +91,23 @@ struct ServerCounters {
   uint64_t sent_bytes = 0;
   /// Between having a request and having its answer encoded, summed over lanes.
   uint64_t service_us = 0;
+  static void Fields(auto& f, auto& s) {
+    f(1, "pulls", s.pulls);
+    f(2, "pulled_rows", s.pulled_rows);
+    f(3, "parts_applied", s.parts_applied);
+    f(4, "parts_skipped", s.parts_skipped);
+    f(5, "parts_stale", s.parts_stale);
+    f(6, "parts_wrong_owner", s.parts_wrong_owner);
+    f(7, "rows", s.rows);
+    f(8, "row_bytes", s.row_bytes);
+    f(9, "snapshots", s.snapshots);
+    f(10, "snapshot_bytes", s.snapshot_bytes);
+    f(11, "partitions_restored", s.partitions_restored);
+    f(12, "pushes", s.pushes);
+    f(13, "received_bytes", s.received_bytes);
+    f(14, "sent_bytes", s.sent_bytes);
+    f(15, "service_us", s.service_us);
+  }
 };
 /// One partition as its server sees it: running totals of the server process, but for the last two.
 struct PartitionTraffic {
@@ -79,6 +119,16 @@ struct PartitionTraffic {
   uint64_t service_us = 0;
   uint64_t rows = 0;
   uint64_t row_bytes = 0;
+  static void Fields(auto& f, auto& s) {
+    f(1, "partition", s.partition);
+    f(2, "pulls", s.pulls);
+    f(3, "pushes", s.pushes);
+    f(4, "moved_rows", s.moved_rows);
+    f(5, "moved_bytes", s.moved_bytes);
+    f(6, "service_us", s.service_us);
+    f(7, "rows", s.rows);
+    f(8, "row_bytes", s.row_bytes);
+  }
   friend bool operator==(const PartitionTraffic&, const PartitionTraffic&) = default;
 };
 /// PartitionTraffic in one call, at most.

@@ -21,6 +21,12 @@ enum class NodeState : uint8_t {
 std::string_view ToString(NodeState state);
 /// None: it is no such word.
 std::optional<NodeState> ParseNodeState(std::string_view word);
+/// The same, as proto/fields reads it; `state` is left alone when it is false.
+inline bool FromWord(std::string_view word, NodeState* state) {
+  const std::optional<NodeState> parsed = ParseNodeState(word);
+  if (parsed.has_value()) *state = *parsed;
+  return parsed.has_value();
+}
 
 /// What the master learns of a node.
 enum class NodeNews : uint8_t {

@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "sharding/limits.h"
 #include "sharding/types.h"
 
 /// What a table is: width, optimizer, initializer, schedule. Plain values that cross every wire;
@@ -14,11 +15,16 @@ namespace muster {
 /// w -= rate * g is written below as "step"; every optimizer multiplies `learning_rate` by the
 /// table's schedule. Sum adds the pushed value itself (w += g) and ignores schedules.
 struct SumSpec {
+  static void Fields(auto& /*f*/, auto& /*s*/) {}
   friend bool operator==(const SumSpec&, const SumSpec&) = default;
 };
 struct SgdSpec {
   float learning_rate = 0.01f;
   float weight_decay = 0;
+  static void Fields(auto& f, auto& s) {
+    f(2, "learning_rate", s.learning_rate);
+    f(3, "weight_decay", s.weight_decay);
+  }
   friend bool operator==(const SgdSpec&, const SgdSpec&) = default;
 };
 struct MomentumSpec {
@@ -26,12 +32,23 @@ struct MomentumSpec {
   float momentum = 0.9f;
   bool nesterov = false;
   float weight_decay = 0;
+  static void Fields(auto& f, auto& s) {
+    f(2, "learning_rate", s.learning_rate);
+    f(3, "weight_decay", s.weight_decay);
+    f(4, "momentum", s.momentum);
+    f(5, "nesterov", s.nesterov);
+  }
   friend bool operator==(const MomentumSpec&, const MomentumSpec&) = default;
 };
 struct AdagradSpec {
   float learning_rate = 0.01f;
   float initial_accumulator = 0;
   float epsilon = 1e-10f;
+  static void Fields(auto& f, auto& s) {
+    f(2, "learning_rate", s.learning_rate);
+    f(6, "initial_accumulator", s.initial_accumulator);
+    f(7, "epsilon", s.epsilon);
+  }
   friend bool operator==(const AdagradSpec&, const AdagradSpec&) = default;
 };
 /// One accumulator per row: the mean of the squared gradient.
@@ -39,6 +56,11 @@ struct RowwiseAdagradSpec {
   float learning_rate = 0.01f;
   float initial_accumulator = 0;
   float epsilon = 1e-10f;
+  static void Fields(auto& f, auto& s) {
+    f(2, "learning_rate", s.learning_rate);
+    f(6, "initial_accumulator", s.initial_accumulator);
+    f(7, "epsilon", s.epsilon);
+  }
   friend bool operator==(const RowwiseAdagradSpec&, const RowwiseAdagradSpec&) = default;
 };
 struct AdamSpec {
@@ -46,6 +68,12 @@ struct AdamSpec {
   float beta1 = 0.9f;
   float beta2 = 0.999f;
   float epsilon = 1e-8f;
+  static void Fields(auto& f, auto& s) {
+    f(2, "learning_rate", s.learning_rate);
+    f(7, "epsilon", s.epsilon);
+    f(8, "beta1", s.beta1);
+    f(9, "beta2", s.beta2);
+  }
   friend bool operator==(const AdamSpec&, const AdamSpec&) = default;
 };
 /// Adam with decoupled weight decay.
@@ -55,6 +83,13 @@ struct AdamWSpec {
   float beta2 = 0.999f;
   float epsilon = 1e-8f;
   float weight_decay = 0.01f;
+  static void Fields(auto& f, auto& s) {
+    f(2, "learning_rate", s.learning_rate);
+    f(3, "weight_decay", s.weight_decay);
+    f(7, "epsilon", s.epsilon);
+    f(8, "beta1", s.beta1);
+    f(9, "beta2", s.beta2);
+  }
   friend bool operator==(const AdamWSpec&, const AdamWSpec&) = default;
 };
 /// FTRL-Proximal, per coordinate.
@@ -63,6 +98,12 @@ struct FtrlSpec {
   float beta = 1.0f;
   float lambda1 = 0;
   float lambda2 = 0;
+  static void Fields(auto& f, auto& s) {
+    f(2, "learning_rate", s.learning_rate);
+    f(8, "beta1", s.beta);
+    f(10, "lambda1", s.lambda1);
+    f(11, "lambda2", s.lambda2);
+  }
   friend bool operator==(const FtrlSpec&, const FtrlSpec&) = default;
 };
 using OptimizerSpec = std::variant<SumSpec, SgdSpec, MomentumSpec, AdagradSpec, RowwiseAdagradSpec,
@@ -76,6 +117,11 @@ struct InitializerSpec {
   float a = 0;
   /// kUniform: upper bound. kNormal: standard deviation.
   float b = 0;
+  static void Fields(auto& f, auto& s) {
+    f(1, "kind", s.kind, {.most = 3});
+    f(2, "a", s.a);
+    f(3, "b", s.b);
+  }
   friend bool operator==(const InitializerSpec&, const InitializerSpec&) = default;
 };
 
@@ -91,6 +137,13 @@ struct ScheduleSpec {
   uint64_t period_steps = 0;
   float decay = 1;
   float final_factor = 0;
+  static void Fields(auto& f, auto& s) {
+    f(1, "kind", s.kind, {.most = 2});
+    f(2, "warmup_steps", s.warmup_steps);
+    f(3, "period_steps", s.period_steps);
+    f(4, "decay", s.decay);
+    f(5, "final_factor", s.final_factor);
+  }
   friend bool operator==(const ScheduleSpec&, const ScheduleSpec&) = default;
 };
 
@@ -110,6 +163,17 @@ struct TableSpec {
   /// pins its content.
   std::string warm_start_directory;
   std::string warm_start_hash;
+  static void Fields(auto& f, auto& s) {
+    f(1, "id", s.id);
+    f(2, "name", s.name, {.most = most::kNameBytes});
+    f(3, "dim", s.dim);
+    f(4, "shape", s.shape, {.most = most::kDimensions});
+    f(5, "optimizer", s.optimizer);
+    f(6, "initializer", s.initializer);
+    f(7, "schedule", s.schedule);
+    f(8, "warm_start_directory", s.warm_start_directory);
+    f(9, "warm_start_hash", s.warm_start_hash, {.most = most::kNameBytes});
+  }
   friend bool operator==(const TableSpec&, const TableSpec&) = default;
 };
 

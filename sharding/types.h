@@ -90,6 +90,9 @@ struct ShardId {
   DatasetId dataset;
   EpochIndex epoch;
   ShardIndex index;
+  static void Fields(auto& f, auto& s) {
+    f(1, "dataset", s.dataset), f(2, "epoch", s.epoch), f(3, "index", s.index);
+  }
   friend constexpr auto operator<=>(const ShardId&, const ShardId&) = default;
   template <typename H>
   friend H AbslHashValue(H state, const ShardId& id) {

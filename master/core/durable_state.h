@@ -20,7 +20,8 @@
 #include "sharding/types.h"
 
 /// What the master's journal holds, as plain values. The core starts from a DurableState and tells
-/// every change to it as Mutations; proto/journal.proto is their form on disk.
+/// every change to it as Mutations. A record's list (proto/fields) is its form on disk;
+/// proto/journal.proto specifies it.
 namespace muster {
 
 /// Numbers equal to those of v1::JobState.
@@ -51,6 +52,13 @@ struct JobTotals {
   uint64_t refused_dones = 0;
   uint64_t snapshots_accepted = 0;
   uint64_t master_restarts = 0;
+  static void Fields(auto& f, auto& s) {
+    f(1, "redelivered_minibatches", s.redelivered_minibatches);
+    f(2, "replayed_shards", s.replayed_shards), f(3, "reverified_runs", s.reverified_runs);
+    f(4, "reasserted_leases", s.reasserted_leases), f(5, "expired_leases", s.expired_leases);
+    f(6, "refused_dones", s.refused_dones), f(7, "snapshots_accepted", s.snapshots_accepted);
+    f(8, "master_restarts", s.master_restarts);
+  }
   friend bool operator==(const JobTotals&, const JobTotals&) = default;
 };
 
@@ -67,6 +75,18 @@ struct MetaRecord {
   JobTotals totals;
   /// Where the files of the manifests lie.
   std::string snapshot_directory;
+  static void Fields(auto& f, auto& s) {
+    f(1, "incarnation", s.incarnation);
+    f(2, "done_seq", s.done_seq), f(3, "commit_seq", s.commit_seq);
+    f(4, "map_version", s.map_version);
+    f(5, "restore_epoch", s.restore_epoch);
+    f(6, "newest_server_incarnation", s.newest_server_incarnation);
+    f(7, "state", s.state, {.most = 6});
+    f(8, "reason", s.reason);
+    f(9, "run_id", s.run_id);
+    f(10, "totals", s.totals);
+    f(11, "snapshot_directory", s.snapshot_directory);
+  }
   friend bool operator==(const MetaRecord&, const MetaRecord&) = default;
 };
 
@@ -74,6 +94,10 @@ struct DoneRecord {
   DoneShard done;
   std::string worker;
   ShardMetrics metrics;
+  static void Fields(auto& f, auto& s) {
+    f(1, "seq", s.done.seq), f(2, "shard", s.done.shard), f(3, "token", s.done.token);
+    f(4, "worker", s.worker), f(5, "metrics", s.metrics);
+  }
 };
 /// The DONE records with first <= seq <= last are gone.
 struct EraseDone {
@@ -87,6 +111,13 @@ struct EpochRecord {
   IntervalSet committed;
   uint64_t records_committed = 0;
   ShardMetrics metrics;
+  static void Fields(auto& f, auto& s) {
+    f(1, "dataset", s.dataset);
+    f(2, "epoch", s.epoch);
+    f(3, "committed", s.committed);
+    f(4, "records_committed", s.records_committed);
+    f(5, "metrics", s.metrics);
+  }
 };
 
 /// What went wrong with one shard so far.
@@ -100,6 +131,15 @@ struct FailureRecord {
   /// Of the newest lease that was charged: a failure told again after a restart of the master is
   /// the same failure.
   LeaseToken charged;
+  static void Fields(auto& f, auto& s) {
+    f(1, "shard", s.shard);
+    f(2, "failures", s.failures);
+    f(3, "node_failures", s.node_failures);
+    f(4, "reasons", s.reasons);
+    f(5, "failed", s.failed);
+    f(6, "charged", s.charged);
+    f(7, "lost", s.lost);
+  }
 };
 struct EraseFailure {
   ShardId shard;
@@ -109,8 +149,18 @@ struct PartitionRecord {
   PartitionId partition;
   PartitionEntry entry;
   Manifest manifest;
+  static void Fields(auto& f, auto& s) {
+    f(1, "partition", s.partition);
+    f(2, "entry", s.entry);
+    f(3, "manifest", s.manifest);
+  }
 };
 
+/// How journals before told_start said it.
+struct OldNodeRecord {
+  uint32_t restarts = 0;
+  static void Fields(auto& f, auto& s) { f(6, "restarts", s.restarts); }
+};
 struct NodeRecord {
   std::string name;
   std::string role;  // worker, ps, master, scaler
@@ -134,6 +184,25 @@ struct NodeRecord {
   uint64_t stale_before = 0;
   uint64_t skipped_now = 0;
   uint64_t stale_now = 0;
+  static void Fields(auto& f, auto& s) {
+    f(1, "name", s.name);
+    f(2, "role", s.role);
+    f(3, "state", s.state);
+    f(4, "pid", s.pid);
+    f(5, "incarnation", s.incarnation);
+    // 6: OldNodeRecord
+    f(7, "last_exit", s.last_exit);
+    f(8, "records_committed", s.records_committed);
+    f(9, "nonce", s.nonce);
+    f(10, "superseded_nonces", s.superseded_nonces);
+    f(11, "lanes", s.lanes);
+    f(12, "skipped_before", s.skipped_before);
+    f(13, "stale_before", s.stale_before);
+    f(14, "skipped_now", s.skipped_now);
+    f(15, "stale_now", s.stale_now);
+    f(16, "start", s.start);
+    f(17, "told_start", s.told_start);
+  }
 };
 
 struct EraseNode {
@@ -146,6 +215,10 @@ struct EventRecord {
   std::string kind;
   std::string node;
   std::string text;
+  static void Fields(auto& f, auto& s) {
+    f(1, "sequence", s.sequence), f(2, "wall_us", s.wall), f(3, "kind", s.kind);
+    f(4, "node", s.node), f(5, "text", s.text);
+  }
 };
 /// Events with sequence <= last are gone.
 struct EraseEvents {
@@ -160,15 +233,42 @@ struct StreamRecord {
   uint64_t next_step = 0;
   /// The id that the brokers' cluster has given itself: offsets mean nothing elsewhere.
   std::string cluster;
+  static void Fields(auto& f, auto& s) {
+    f(1, "dataset", s.dataset), f(2, "next_shard", s.next_shard), f(3, "next_step", s.next_step);
+    f(4, "cluster", s.cluster);
+  }
 };
 struct StreamPositionRecord {
   DatasetId dataset;
   StreamPosition position;
+  static void Fields(auto& f, auto& s) {
+    f(1, "dataset", s.dataset);
+    f(2, "partition", s.position.partition);
+    f(3, "begin", s.position.begin);
+    f(4, "cut", s.position.cut);
+    f(5, "end", s.position.end);
+  }
+  std::optional<std::string> Wrong() const {
+    if (position.begin <= position.cut) return std::nullopt;
+    return "a stream was cut before its begin";
+  }
 };
 /// A shard of a stream that is not COMMITTED.
 struct StreamRangeRecord {
   ShardId shard;
   StreamRange range;
+  static void Fields(auto& f, auto& s) {
+    f(1, "shard", s.shard);
+    f(2, "partition", s.range.partition);
+    f(3, "begin", s.range.begin);
+    f(4, "end", s.range.end);
+    f(5, "first_step", s.range.first_step);
+    f(6, "seen_us", s.range.seen);
+  }
+  std::optional<std::string> Wrong() const {
+    if (range.begin < range.end) return std::nullopt;
+    return "an empty range of offsets";
+  }
 };
 struct EraseStreamRange {
   ShardId shard;

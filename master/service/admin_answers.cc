@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "master/service/topic_answers.h"
-#include "sharding/codec/control_codec.h"
+#include "proto/fields/generated.h"
 
 namespace muster {
 namespace {

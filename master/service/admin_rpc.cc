@@ -9,7 +9,7 @@
 #include "master/service/admin_answers.h"
 #include "master/service/master_rpc.h"
 #include "proto/admin.grpc.pb.h"
-#include "sharding/codec/control_codec.h"
+#include "proto/fields/generated.h"
 
 namespace muster {
 namespace {
@@ -95,7 +95,9 @@ class AdminRpc final : public v1::AdminService::CallbackService {
     }
     return Run(call, [request, response](MasterCore& core, StepTime at) -> absl::Status {
       std::vector<ShardId> shards;
-      for (const v1::ShardId& shard : request->shards()) shards.push_back(FromProto(shard));
+      for (const v1::ShardId& shard : request->shards()) {
+        MUSTER_ASSIGN_OR_RETURN(shards.emplace_back(), FromProto<ShardId>(shard));
+      }
       MUSTER_ASSIGN_OR_RETURN(const uint64_t retried, core.RetryShards(shards, at));
       response->set_retried(retried);
       return absl::OkStatus();

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "master/service/master_rpc.h"
 #include "proto/control.grpc.pb.h"
-#include "sharding/codec/control_codec.h"
+#include "proto/fields/generated.h"
 
 namespace muster {
 namespace {
@@ -27,22 +27,21 @@ class ServerRpc final : public v1::ServerService::CallbackService {
       checked = CheckVersion(fmt::format("the server '{}'", request->name()), request->version());
     }
     if (!checked.ok()) return Answer(call, checked);
-    absl::StatusOr<RegisterServerRequest> parsed = FromProto(*request);
+    auto parsed = FromProto<RegisterServerRequest>(*request);
     if (!parsed.ok()) return Answer(call, parsed.status());
     return RunOnOwner(call, context_.loop,
                       [this, parsed = *std::move(parsed), response](MasterCore& core,
                                                                     StepTime at) -> absl::Status {
-                        MUSTER_ASSIGN_OR_RETURN(const RegisterServerReply reply,
+                        MUSTER_ASSIGN_OR_RETURN(RegisterServerReply reply,
                                                 core.RegisterServer(parsed, at));
-                        ToProto(reply, response);
                         const JobSpec& job = *context_.job;
-                        response->set_job(job.name);
-                        response->set_job_id(context_.identity.id);
-                        response->set_seed(job.seed);
-                        response->set_partition_count(job.partitions);
-                        response->set_snapshot_directory(job.snapshot_directory);
-                        response->set_heartbeat_interval_ms(
-                            static_cast<uint64_t>(job.servers.heartbeat_interval.count()));
+                        reply.job = job.name;
+                        reply.job_id = context_.identity.id;
+                        reply.seed = job.seed;
+                        reply.partition_count = job.partitions;
+                        reply.snapshot_directory = job.snapshot_directory;
+                        reply.heartbeat_interval = job.servers.heartbeat_interval;
+                        ToProto(reply, response);
                         return absl::OkStatus();
                       });
   }
@@ -53,7 +52,7 @@ class ServerRpc final : public v1::ServerService::CallbackService {
     const absl::Status checked = CheckJob(*call, context_.identity,
                                           fmt::format("ps-{}", request->id()), UnnamedJob::kRefuse);
     if (!checked.ok()) return Answer(call, checked);
-    absl::StatusOr<ServerExchangeRequest> parsed = FromProto(*request);
+    auto parsed = FromProto<ServerExchangeRequest>(*request);
     if (!parsed.ok()) return Answer(call, parsed.status());
     auto shared = std::make_shared<const ServerExchangeRequest>(*std::move(parsed));
     return RunOnOwner(call, context_.loop, [shared, response](MasterCore& core, StepTime at) {

@@ -7,34 +7,35 @@
 #include "base/status.h"
 #include "master/service/master_rpc.h"
 #include "proto/control.grpc.pb.h"
-#include "sharding/codec/control_codec.h"
+#include "proto/fields/generated.h"
+#include "sharding/worker_hello.h"
 
 namespace muster {
 namespace {
 
-void FillHello(const JobSpec& job, const std::string& job_id, v1::HelloResponse* response) {
-  response->set_job_id(job_id);
-  response->set_job(job.name);
-  response->set_seed(job.seed);
-  response->set_partition_count(job.partitions);
-  response->set_heartbeat_interval_ms(static_cast<uint64_t>(job.leases.heartbeat_interval.count()));
-  response->set_unacknowledged_minibatches_max(job.training.unacknowledged_minibatches_max);
-  response->set_prefetch_minibatches(job.training.prefetch_minibatches);
-  response->set_shards_ahead(job.training.shards_ahead);
-  response->set_wire_encoding(job.training.wire_encoding);
-  response->set_lease_duration_ms(static_cast<uint64_t>(job.leases.duration.count()));
+HelloResponse HelloOf(const JobSpec& job, const std::string& job_id) {
+  HelloResponse hello{
+      .job = job.name,
+      .seed = job.seed,
+      .partition_count = job.partitions,
+      .heartbeat_interval_ms = static_cast<uint64_t>(job.leases.heartbeat_interval.count()),
+      .unacknowledged_minibatches_max = job.training.unacknowledged_minibatches_max,
+      .prefetch_minibatches = job.training.prefetch_minibatches,
+      .shards_ahead = job.training.shards_ahead,
+      .wire_encoding = job.training.wire_encoding,
+      .lease_duration_ms = static_cast<uint64_t>(job.leases.duration.count()),
+      .job_id = job_id};
   for (const DatasetSpec& dataset : job.datasets) {
     if (!dataset.is_stream()) continue;
-    v1::TopicSource* topic = response->add_topics();
-    topic->set_dataset(dataset.name);
-    for (const std::string& broker : dataset.kafka.brokers) topic->add_brokers(broker);
-    topic->mutable_properties()->insert(dataset.kafka.properties.begin(),
-                                        dataset.kafka.properties.end());
-    topic->mutable_secrets()->insert(dataset.kafka.secrets.begin(), dataset.kafka.secrets.end());
-    topic->set_group(GroupOf(job));
-    topic->set_record_bytes_max(dataset.kafka.record_bytes_max);
-    topic->set_dead_letter_topic(dataset.kafka.dead_letter_topic);
+    hello.topics.push_back({.dataset = dataset.name,
+                            .brokers = dataset.kafka.brokers,
+                            .properties = dataset.kafka.properties,
+                            .secrets = dataset.kafka.secrets,
+                            .group = GroupOf(job),
+                            .record_bytes_max = dataset.kafka.record_bytes_max,
+                            .dead_letter_topic = dataset.kafka.dead_letter_topic});
   }
+  return hello;
 }
 
 class WorkerRpc final : public v1::WorkerService::CallbackService {
@@ -55,7 +56,7 @@ class WorkerRpc final : public v1::WorkerService::CallbackService {
     if (!checked.ok()) return Answer(call, checked);
     return RunOnOwner(call, context_.loop,
                       [this, request, response](MasterCore& core, StepTime at) {
-                        FillHello(*context_.job, context_.identity.id, response);
+                        ToProto(HelloOf(*context_.job, context_.identity.id), response);
                         return core.HelloWorker({request->worker(), request->incarnation()},
                                                 StartNumber(request->start()), at);
                       });
@@ -67,7 +68,7 @@ class WorkerRpc final : public v1::WorkerService::CallbackService {
     const absl::Status checked =
         CheckJob(*call, context_.identity, "the worker", UnnamedJob::kRefuse);
     if (!checked.ok()) return Answer(call, checked);
-    absl::StatusOr<TableSpec> table = FromProto(request->table());
+    absl::StatusOr<TableSpec> table = FromProto<TableSpec>(request->table());
     if (!table.ok()) return Answer(call, table.status());
     return RunOnOwner(
         call, context_.loop,
@@ -85,7 +86,7 @@ class WorkerRpc final : public v1::WorkerService::CallbackService {
         !checked.ok()) {
       return Answer(call, checked);
     }
-    absl::StatusOr<WorkerExchangeRequest> parsed = FromProto(*request);
+    auto parsed = FromProto<WorkerExchangeRequest>(*request);
     if (!parsed.ok()) return Answer(call, parsed.status());
     auto shared = std::make_shared<const WorkerExchangeRequest>(*std::move(parsed));
     return RunOnOwner(call, context_.loop, [this, shared, response](MasterCore& core, StepTime at) {

@@ -79,6 +79,10 @@ class WireReader {
         at.Refuse(fmt::format("{} is not a known value (0 to {})", number, about.most));
       }
       *to = FromNumber<T>(number);
+    } else if constexpr (IsWord<T>) {
+      std::string word;
+      GetText(at, &word, about);
+      if (!FromWord(word, to)) at.Refuse(fmt::format("'{}' is not a known value", word));
     } else if constexpr (std::is_same_v<T, float>) {
       *to = in_->get_float();
     } else if constexpr (std::is_same_v<T, double>) {

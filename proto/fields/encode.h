@@ -30,6 +30,8 @@ class WireWriter {
   void Put(uint32_t number, const T& value, const About& about, Zero zero) {
     if constexpr (IsNumber<T>) {
       PutNumber(number, ToNumber(value), about, zero);
+    } else if constexpr (IsWord<T>) {
+      PutText(number, std::string(ToString(value)), about);
     } else if constexpr (std::is_same_v<T, float>) {
       if (zero == Zero::kWritten || std::bit_cast<uint32_t>(value) != 0) {
         out_->add_float(number, value);

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -26,6 +27,7 @@
 ///
 ///   unsigned, bool, enum, StrongId, FencedCounter, duration: a number, left out when it is 0
 ///   float, double, std::string: the same
+///   enum with FromWord(): its word
 ///   struct with a list: a message, there even when it is empty
 ///   std::optional: left out when it has no value
 ///   std::vector: repeated, numbers packed; of vectors: messages {1: repeated}
@@ -82,10 +84,17 @@ inline constexpr bool kIsDuration = false;
 template <typename Rep, typename Period>
 inline constexpr bool kIsDuration<std::chrono::duration<Rep, Period>> = true;
 
-/// What is a number on the wire, and goes there and back by these two.
+/// An enum that goes by its words, with these two beside it; FromWord() is false for no such word.
 template <typename T>
-concept IsNumber = std::unsigned_integral<T> || std::is_enum_v<T> || IsStrongId<T> || IsFenced<T> ||
-                   kIsDuration<T>;
+concept IsWord = std::is_enum_v<T> && requires(T& value, std::string_view word) {
+  { FromWord(word, &value) } -> std::same_as<bool>;
+  { ToString(value) } -> std::convertible_to<std::string_view>;
+};
+
+/// What is a number on the wire, and goes there and back by the two below.
+template <typename T>
+concept IsNumber = std::unsigned_integral<T> || (std::is_enum_v<T> && !IsWord<T>) ||
+                   IsStrongId<T> || IsFenced<T> || kIsDuration<T>;
 template <IsNumber T>
 uint64_t ToNumber(const T& value) {
   if constexpr (IsStrongId<T> || IsFenced<T>) {

@@ -5,11 +5,10 @@
 
 #include "base/mutex.h"
 #include "base/status.h"
-#include "base/version.h"
 #include "proto/control.grpc.pb.h"
+#include "proto/fields/generated.h"
 #include "proto/rpc/grpc_status.h"
 #include "ps/service/master_client.h"
-#include "sharding/codec/control_codec.h"
 
 namespace muster::ps {
 namespace {
@@ -38,32 +37,26 @@ class GrpcMasterClient final : public MasterClient {
         stub_(v1::ServerService::NewStub(grpc::CreateCustomChannel(
             address, grpc::InsecureChannelCredentials(), ChannelArguments()))) {}
 
-  absl::StatusOr<ServerIdentity> Register(const RegisterServerRequest& request) override {
+  absl::StatusOr<RegisterServerReply> Register(const RegisterServerRequest& request) override {
     v1::RegisterServerRequest message;
     ToProto(request, &message);
-    message.set_version(kCompatibleVersion);
-    v1::RegisterServerReply reply;
+    v1::RegisterServerReply answer;
     MUSTER_RETURN_IF_ERROR(Call(WhenAway::kWait, [&](grpc::ClientContext* context) {
-      return stub_->Register(context, message, &reply);
+      return stub_->Register(context, message, &answer);
     }));
-    if (reply.partition_count() == 0 || reply.partition_count() > kPartitionsMax) {
+    MUSTER_ASSIGN_OR_RETURN(RegisterServerReply reply, FromProto<RegisterServerReply>(answer));
+    if (reply.partition_count == 0 || reply.partition_count > most::kPartitions) {
       return absl::InvalidArgumentError(
           fmt::format("the master says that the job has {} partitions, the limit is {}",
-                      reply.partition_count(), kPartitionsMax));
+                      reply.partition_count, most::kPartitions));
     }
-    MUSTER_RETURN_IF_ERROR(CheckJobId("the id that the master answers", reply.job_id()));
-    if (reply.job_id().empty()) {
+    MUSTER_RETURN_IF_ERROR(CheckJobId("the id that the master answers", reply.job_id));
+    if (reply.job_id.empty()) {
       return absl::InvalidArgumentError(
           "the master does not say which job it has: build both from the same release");
     }
-    job_ = {reply.job_id(), reply.job()};
-    return ServerIdentity{
-        .job = job_,
-        .seed = reply.seed(),
-        .partition_count = reply.partition_count(),
-        .snapshot_directory = reply.snapshot_directory(),
-        .heartbeat_interval = std::chrono::milliseconds(reply.heartbeat_interval_ms()),
-        .reply = FromProto(reply)};
+    job_ = JobOf(reply);
+    return reply;
   }
 
   absl::StatusOr<ServerExchangeReply> Exchange(const ServerExchangeRequest& request) override {
@@ -74,7 +67,7 @@ class GrpcMasterClient final : public MasterClient {
     MUSTER_RETURN_IF_ERROR(Call(when_away, [&](grpc::ClientContext* context) {
       return stub_->Exchange(context, message, &reply);
     }));
-    return FromProto(reply);
+    return FromProto<ServerExchangeReply>(reply);
   }
 
   void Cancel() override {

@@ -76,10 +76,10 @@ absl::StatusOr<std::vector<std::string>> LaneServer::Listen() {
   return net_.Listen();
 }
 
-void LaneServer::Start(const ServerIdentity& identity) {
-  identity_ = identity;
-  owned_.emplace(OwnedPartitions::Options{.job_seed = identity.seed,
-                                          .partition_count = identity.partition_count,
+void LaneServer::Start(const RegisterServerReply& registered) {
+  registered_ = registered;
+  owned_.emplace(OwnedPartitions::Options{.job_seed = registered.seed,
+                                          .partition_count = registered.partition_count,
                                           .lane = lane_,
                                           .lane_count = lane_count_,
                                           .retry_pause = context_->retry_pause});
@@ -173,7 +173,7 @@ void LaneServer::DropGarbage() {
 }
 
 void LaneServer::BeginLoad(LoadJob job) {
-  context_->loader->Post([this, job = std::move(job), seed = identity_.seed] {
+  context_->loader->Post([this, job = std::move(job), seed = registered_.seed] {
     auto built = std::make_shared<absl::StatusOr<std::unique_ptr<Partition>>>(
         BuildPartition(context_->storage, job, seed));
     net_.Post([this, id = job.id, built] {
@@ -187,7 +187,7 @@ void LaneServer::BeginLoad(LoadJob job) {
 }
 
 void LaneServer::BeginFill(FillJob job) {
-  context_->loader->Post([this, job = std::move(job), seed = identity_.seed] {
+  context_->loader->Post([this, job = std::move(job), seed = registered_.seed] {
     auto table = std::make_shared<std::unique_ptr<Table>>(
         Table::Filled(job.table, seed, job.partition, *job.rows));
     net_.Post([this, job, table] {
@@ -226,10 +226,10 @@ void LaneServer::WakeIfNews() {
 }
 
 absl::StatusOr<wire::HelloReply> LaneServer::OnHello(const wire::Hello& hello) {
-  MUSTER_RETURN_IF_ERROR(CheckJobIdentity({"this server", hello.peer}, identity_.job,
+  MUSTER_RETURN_IF_ERROR(CheckJobIdentity({"this server", hello.peer}, JobOf(registered_),
                                           {hello.job_id, hello.job}, UnnamedJob::kRefuse));
-  return wire::HelloReply{.server_incarnation = identity_.reply.incarnation.value(),
-                          .partition_count = identity_.partition_count,
+  return wire::HelloReply{.server_incarnation = registered_.incarnation.value(),
+                          .partition_count = registered_.partition_count,
                           .lane = lane_,
                           .lane_count = lane_count_};
 }

@@ -14,19 +14,9 @@
 #include "ps/service/owned_partitions.h"
 #include "ps/service/storage.h"
 #include "ps/service/work_queue.h"
-#include "sharding/job_identity.h"
+#include "sharding/control.h"
 
 namespace muster::ps {
-
-/// What the master told about this server when it registered.
-struct ServerIdentity {
-  JobIdentity job;
-  uint64_t seed = 0;
-  uint32_t partition_count = 0;
-  std::string snapshot_directory;
-  std::chrono::milliseconds heartbeat_interval{0};
-  RegisterServerReply reply;
-};
 
 /// Bounds the images in memory over all lanes. Thread-safe.
 class ImageSlots {
@@ -68,8 +58,8 @@ class LaneServer final : public FrameHandler {
 
   /// See Lane::Listen.
   absl::StatusOr<std::vector<std::string>> Listen();
-  /// Begins to serve as the server that the master knows by `identity`. Once.
-  void Start(const ServerIdentity& identity);
+  /// Begins to serve as the server that the master has `registered`. Once.
+  void Start(const RegisterServerReply& registered);
   /// Ends the thread; no task runs afterwards. Idempotent.
   void Stop();
 
@@ -110,7 +100,7 @@ class LaneServer final : public FrameHandler {
   const uint32_t lane_count_;
   const LaneContext* const context_;
   // Of the lane's thread from Start() on.
-  ServerIdentity identity_;
+  RegisterServerReply registered_;
   std::optional<OwnedPartitions> owned_;
   bool copying_ = false;     // an image; the next slice is posted
   TimePoint traffic_due_{};  // of the next report of it

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "ps/service/lane_server.h"
 #include "sharding/control.h"
 
 namespace muster::ps {
@@ -15,7 +14,7 @@ class MasterClient {
  public:
   virtual ~MasterClient() = default;
   /// kUnavailable and kDeadlineExceeded: try again. Anything else will not change by itself.
-  virtual absl::StatusOr<ServerIdentity> Register(const RegisterServerRequest& request) = 0;
+  virtual absl::StatusOr<RegisterServerReply> Register(const RegisterServerRequest& request) = 0;
   /// A request with `leaving` fails at once when nobody is there.
   virtual absl::StatusOr<ServerExchangeReply> Exchange(const ServerExchangeRequest& request) = 0;
   /// Ends the call under way, and every later one, with kCancelled.

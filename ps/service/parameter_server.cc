@@ -9,6 +9,7 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/version.h"
 
 namespace muster::ps {
 namespace {
@@ -152,15 +153,15 @@ void ParameterServer::LogMasterAway(const absl::Status& status) {
 
 absl::Status ParameterServer::Run() {
   MUSTER_ASSIGN_OR_RETURN(const auto addresses, Listen());
-  const auto identity = Register(addresses);
-  absl::Status status = identity.status();
+  const auto registered = Register(addresses);
+  absl::Status status = registered.status();
   if (status.ok()) {
-    StartLanes(*identity);
+    StartLanes(*registered);
     {
       MutexLock lock(&mutex_);
       registered_ = true;
     }
-    status = Serve(*identity);
+    status = Serve(*registered);
   }
   if (options_.on_end) options_.on_end();
   StopThreads();
@@ -184,38 +185,41 @@ absl::StatusOr<std::vector<std::vector<std::string>>> ParameterServer::Listen() 
   return addresses;
 }
 
-absl::StatusOr<ServerIdentity> ParameterServer::Register(
+absl::StatusOr<RegisterServerReply> ParameterServer::Register(
     const std::vector<std::vector<std::string>>& addresses) {
-  const RegisterServerRequest request{
-      .name = options_.name, .nonce = options_.nonce, .lanes = addresses, .start = options_.start};
+  const RegisterServerRequest request{.name = options_.name,
+                                      .nonce = options_.nonce,
+                                      .lanes = addresses,
+                                      .start = options_.start,
+                                      .version = kCompatibleVersion};
   Backoff backoff(&rng_);
   while (true) {
     MUSTER_FAILPOINT("register.before-send");
-    auto identity = master_->Register(request);
-    if (identity.ok()) {
+    auto registered = master_->Register(request);
+    if (registered.ok()) {
       MUSTER_FAILPOINT("register.after-reply");
       away_logged_.reset();
       Log(LogLevel::kInfo, "registered as server {}, incarnation {}, of job \"{}\"",
-          identity->reply.id.value(), identity->reply.incarnation.value(), identity->job.name);
-      return identity;
+          registered->id.value(), registered->incarnation.value(), registered->job);
+      return registered;
     }
-    if (absl::IsCancelled(identity.status())) return identity.status();
-    if (!MayPass(identity.status())) {
-      return Annotate(identity.status(),
+    if (absl::IsCancelled(registered.status())) return registered.status();
+    if (!MayPass(registered.status())) {
+      return Annotate(registered.status(),
                       fmt::format("the master refused to register {}", options_.name));
     }
-    LogMasterAway(identity.status());
+    LogMasterAway(registered.status());
     if (!Wait(backoff.Next(), Until::kTimeout)) return absl::CancelledError("stopped");
   }
 }
 
-void ParameterServer::StartLanes(const ServerIdentity& identity) {
-  partition_count_ = identity.partition_count;
-  storage_ = make_storage_(identity);
+void ParameterServer::StartLanes(const RegisterServerReply& registered) {
+  partition_count_ = registered.partition_count;
+  storage_ = make_storage_(registered);
   context_.storage = storage_.get();
   collector_ = std::make_shared<Collector>(
       LaneReports::Options{options_.lane_patience, options_.lane_silence_max}, lanes_.size());
-  for (const auto& lane : lanes_) lane->Start(identity);
+  for (const auto& lane : lanes_) lane->Start(registered);
 }
 
 bool ParameterServer::ToldToEnd() {
@@ -246,9 +250,9 @@ std::vector<LaneReport> ParameterServer::CollectReports(uint64_t sequence) {
   }
 }
 
-absl::Status ParameterServer::Serve(const ServerIdentity& identity) {
-  ControlState state(identity.reply, options_.lanes);
-  milliseconds interval = identity.heartbeat_interval;
+absl::Status ParameterServer::Serve(const RegisterServerReply& registered) {
+  ControlState state(registered, options_.lanes);
+  milliseconds interval = registered.heartbeat_interval;
   Backoff backoff(&rng_);
   while (true) {
     const bool leaving = Leaving(&state);

@@ -44,7 +44,7 @@ class ParameterServer {
     std::function<void()> on_end;
   };
   /// Makes the storage that the master's registration names.
-  using StorageFactory = std::function<std::unique_ptr<Storage>(const ServerIdentity&)>;
+  using StorageFactory = std::function<std::unique_ptr<Storage>(const RegisterServerReply&)>;
 
   /// `clock` must outlive the server.
   ParameterServer(Options options, std::unique_ptr<MasterClient> master, StorageFactory storage,
@@ -78,9 +78,10 @@ class ParameterServer {
   };
 
   absl::StatusOr<std::vector<std::vector<std::string>>> Listen();
-  absl::StatusOr<ServerIdentity> Register(const std::vector<std::vector<std::string>>& addresses);
-  void StartLanes(const ServerIdentity& identity);
-  absl::Status Serve(const ServerIdentity& identity);
+  absl::StatusOr<RegisterServerReply> Register(
+      const std::vector<std::vector<std::string>>& addresses);
+  void StartLanes(const RegisterServerReply& registered);
+  absl::Status Serve(const RegisterServerReply& registered);
   /// Whether the server was told to leave; `state` then knows, too.
   bool Leaving(ControlState* state);
   /// The lanes' newest reports: of this exchange, or of an earlier one where the lane is busy.

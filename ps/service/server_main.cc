@@ -123,7 +123,9 @@ absl::Status RunServer(const ServerOptions& options) {
        .leave_timeout = options.drain_timeout,
        .on_end = [&watcher] { watcher.Ending(); }},
       MakeGrpcMasterClient(options.master_address, options.job_id),
-      [](const ServerIdentity& identity) { return MakeDiskStorage(identity.snapshot_directory); },
+      [](const RegisterServerReply& registered) {
+        return MakeDiskStorage(registered.snapshot_directory);
+      },
       &clock);
   watcher.Start(&server);
   const absl::Status status = server.Run();

@@ -8,9 +8,10 @@
 #include <numeric>
 
 #include "base/status.h"
-#include "proto/control.pb.h"
+#include "proto/fields/decode.h"
+#include "proto/fields/encode.h"
 #include "ps/engine/optimizer.h"
-#include "sharding/codec/control_codec.h"
+#include "sharding/limits.h"
 
 namespace muster::ps {
 namespace {
@@ -88,9 +89,7 @@ absl::Status EncodeImage(const SnapshotIdentity& identity, const PartitionImage&
   for (const TableSpec& table : image.tables) {
     std::string key(1, kTableKey);
     AppendBig(&key, table.id.value(), 4);
-    v1::Table message;
-    muster::ToProto(table, &message);
-    MUSTER_RETURN_IF_ERROR(sink(key, message.SerializeAsString()));
+    MUSTER_RETURN_IF_ERROR(sink(key, fields::Encode(table)));
   }
   for (const WindowEntry& entry : image.window) {
     std::string key(1, kWindowKey);
@@ -135,9 +134,9 @@ absl::Status ImageDecoder::AddHeader(std::string_view value) {
                     "wrote it",
                     header.format, kFormat));
   }
-  if (header.tables > static_cast<uint32_t>(kTablesMax)) {
+  if (header.tables > most::kTables) {
     return absl::DataLossError(fmt::format("its header announces {} tables, over the limit of {}",
-                                           header.tables, kTablesMax));
+                                           header.tables, most::kTables));
   }
   identity_ = {PartitionId(header.partition), OwnerEpoch(header.epoch),
                SnapshotNumber::FromValue(header.number)};
@@ -151,11 +150,7 @@ absl::Status ImageDecoder::AddHeader(std::string_view value) {
 }
 
 absl::Status ImageDecoder::AddTable(uint32_t id, std::string_view value) {
-  v1::Table message;
-  if (!message.ParseFromArray(value.data(), static_cast<int>(value.size()))) {
-    return absl::DataLossError(fmt::format("the definition of table {} does not parse", id));
-  }
-  absl::StatusOr<TableSpec> table = muster::FromProto(message);
+  absl::StatusOr<TableSpec> table = fields::Decode<TableSpec>(value);
   if (!table.ok() || table->id.value() != id || table->dim == 0 || table->dim > kDimMax) {
     return absl::DataLossError(
         fmt::format("the definition of table {} is not valid: {}", id,

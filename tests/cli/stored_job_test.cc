@@ -67,7 +67,7 @@ class StoredJobTest : public ::testing::Test {
     request.want = 1;
     const ShardGrant grant = core.ExchangeWorker(request, at).value().grants.at(0);
     request.sequence = 2;
-    request.returned.push_back({grant.shard, grant.token, "bad luck\nat line 1", false});
+    request.returned.push_back({grant.shard, grant.token, true, "bad luck\nat line 1", false});
     ASSERT_THAT(core.ExchangeWorker(request, at), IsOk());
     ASSERT_THAT(journal->Write(core.TakeMutations()), IsOk());
   }

@@ -4,10 +4,11 @@
 
 #include "base/check.h"
 #include "base/status.h"
-#include "sharding/codec/control_codec.h"
+#include "proto/control.pb.h"
+#include "proto/fields/generated.h"
+#include "sharding/worker_hello.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/targets.h"
-#include "worker_sdk/control/control_codec.h"
 #include "worker_sdk/core/worker_core.h"
 
 namespace muster::testing {
@@ -41,7 +42,7 @@ class Worker {
     const WorkerExchangeRequest request = core_.BeginExchange({}, now);
     CheckRequest(request);
     CheckSurvives(request);
-    const absl::StatusOr<WorkerExchangeReply> reply = sdk::DecodeExchangeReply(answer);
+    const auto reply = fields::Decode<WorkerExchangeReply>(answer);
     if (!reply.ok()) return core_.OnExchangeFailed(now);
     core_.OnExchangeReply(*reply, now);
     if (reply->master_incarnation < master_) return;  // as if it had not come
@@ -75,12 +76,12 @@ class Worker {
 
   /// The master reads what the worker wrote.
   static void CheckSurvives(const WorkerExchangeRequest& request) {
-    const std::string bytes = sdk::EncodeExchangeRequest(request);
+    const std::string bytes = fields::Encode(request);
     v1::WorkerExchangeRequest message;
     MUSTER_CHECK(message.ParseFromString(bytes));
-    const auto read = FromProto(message);
+    const auto read = FromProto<WorkerExchangeRequest>(message);
     MUSTER_CHECK_MSG(read.ok(), read.status().ToString());
-    MUSTER_CHECK(sdk::EncodeExchangeRequest(*read) == bytes);
+    MUSTER_CHECK(fields::Encode(*read) == bytes);
   }
 
   void Note(const WorkerExchangeReply& reply) {
@@ -128,9 +129,9 @@ void FuzzMasterAnswers(std::string_view bytes) {
     const uint64_t kind = input.Number(1) % 8;
     const std::string_view message = input.Sized();
     if (kind == 0) {
-      (void)sdk::DecodeHelloResponse(message);
+      (void)fields::Decode<HelloResponse>(message);
     } else if (kind == 1) {
-      (void)sdk::DecodeRegisterTableResponse(message);
+      (void)fields::Decode<RegisterTableResponse>(message);
     } else if (kind == 2) {
       worker.Take(message.size() % 3);
     } else {

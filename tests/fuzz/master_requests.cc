@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
-#include "sharding/codec/control_codec.h"
+#include "proto/fields/decode.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/targets.h"
 #include "tests/master/core/core_fixture.h"
@@ -95,22 +95,22 @@ class Master : public CoreFixture {
   void Call(uint64_t kind, std::string_view message) {
     switch (kind % 8) {
       case 0:
-        return Answer<v1::WorkerExchangeRequest>(message, [this](const auto& request) {
+        return Answer<WorkerExchangeRequest>(message, [this](const auto& request) {
           const auto reply = core->ExchangeWorker(request, At());
           if (reply.ok()) Note(reply->grants);
           return reply.status();
         });
       case 1:
-        return Answer<v1::ServerExchangeRequest>(message, [this](const auto& request) {
+        return Answer<ServerExchangeRequest>(message, [this](const auto& request) {
           (void)core->ExchangeServer(request, At());
           return absl::OkStatus();
         });
       case 2:
-        return Answer<v1::RegisterServerRequest>(message, [this](const auto& request) {
+        return Answer<RegisterServerRequest>(message, [this](const auto& request) {
           return core->RegisterServer(request, At()).status();
         });
       case 3:
-        return Answer<v1::Table>(message, [this](const auto& table) {
+        return Answer<TableSpec>(message, [this](const auto& table) {
           return core->RegisterTable(table, At()).status();
         });
       case 4:
@@ -146,11 +146,9 @@ class Master : public CoreFixture {
     }
   }
 
-  template <typename Message, typename Step>
+  template <fields::Listed Request, typename Step>
   void Answer(std::string_view bytes, const Step& step) {
-    Message message;
-    if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
-    const auto request = FromProto(message);
+    const auto request = fields::Decode<Request>(bytes);
     if (request.ok()) (void)step(*request);
   }
 

@@ -8,9 +8,9 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "proto/fields/encode.h"
 #include "proto/wire/frame.h"
 #include "ps/snapshot/image_codec.h"
-#include "sharding/codec/control_codec.h"
 #include "sharding/exported/npy.h"
 #include "tests/master/core/core_fixture.h"
 #include "tests/master/journal/sample_records.h"
@@ -101,11 +101,9 @@ std::string JournalRecords() {
          Sized(EncodeHeader({"job", {{"spec.seed", "1"}}, {{"data", "abc"}}, "id"}));
 }
 
-template <typename Message, typename Value>
+template <fields::Listed Value>
 std::string Call(char kind, const Value& value) {
-  Message message;
-  ToProto(value, &message);
-  return kind + Sized(message.SerializeAsString());
+  return kind + Sized(fields::Encode(value));
 }
 
 std::string MasterRequests() {
@@ -118,7 +116,7 @@ std::string MasterRequests() {
   const LeaseToken token(MasterIncarnation(1), 1);
   worker.held = {{shard, token, RestoreEpoch(1), RunNumber(0), LeasePhase::kPushing, 2}};
   worker.done = {{shard, token, RestoreEpoch(1), RunNumber(0), {.records = 10}}};
-  worker.returned = {{shard, LeaseToken(MasterIncarnation(1), 2), "because", false}};
+  worker.returned = {{shard, LeaseToken(MasterIncarnation(1), 2), true, "because", false}};
   ServerExchangeRequest server;
   server.incarnation = ServerIncarnation(1);
   server.sequence = 1;
@@ -130,12 +128,9 @@ std::string MasterRequests() {
   TableSpec table;
   table.name = "t";
   table.dim = 4;
-  return Call<v1::WorkerExchangeRequest>(0, worker) +
-         Call<v1::RegisterServerRequest>(2, RegisterServerRequest{"ps-0", 9, {{"unix:/a"}}}) +
-         Call<v1::ServerExchangeRequest>(1, server) + Call<v1::Table>(3, table) +
-         std::string("\x04") + Sized(std::string(100, 'x')) +
-         Call<v1::ServerExchangeRequest>(1, server) + std::string("\x06") + Sized("") +
-         Call<v1::WorkerExchangeRequest>(0, worker);
+  return Call(0, worker) + Call(2, RegisterServerRequest{"ps-0", 9, {{"unix:/a"}}}) +
+         Call(1, server) + Call(3, table) + std::string("\x04") + Sized(std::string(100, 'x')) +
+         Call(1, server) + std::string("\x06") + Sized("") + Call(0, worker);
 }
 
 std::string MasterAnswers() {
@@ -155,8 +150,7 @@ std::string MasterAnswers() {
   second.verdicts = {
       {grant.shard, grant.token, RunNumber(0), DoneCode::kReverify, RestoreEpoch(2)}};
   second.lost = {grant.token};
-  return Call<v1::WorkerExchangeReply>(3, reply) + std::string("\x02") + Sized("") +
-         Call<v1::WorkerExchangeReply>(3, second);
+  return Call(3, reply) + std::string("\x02") + Sized("") + Call(3, second);
 }
 
 void Write(const std::filesystem::path& corpus, const std::string& target, const std::string& name,

@@ -140,6 +140,7 @@ absl::StatusOr<WorkerExchangeReply> SimWorker::Serve(Env* env, const WorkerExcha
   for (ShardGrant& grant : reply->grants) {
     // The master's shell fills in what is to be read.
     if (Workload::IsEvaluate(grant.shard)) grant.work.mode = DatasetMode::kEvaluate;
+    if (!grant.work.stream.has_value()) grant.work.record_count = grant.work.minibatch_size = 1;
     if (before.contains(grant.token)) probes.Hit(Probe::kRegranted);
     env->oracle.OnGrant(request.worker, request.incarnation, grant, core);
   }

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "proto/control.pb.h"
-#include "sharding/codec/control_codec.h"
+#include "proto/fields/generated.h"
 
 namespace muster::sim {
 namespace {
@@ -15,7 +15,7 @@ Value ThroughProto(const Value& value) {
   ToProto(value, &message);
   Proto parsed;
   MUSTER_CHECK(parsed.ParseFromString(message.SerializeAsString()));
-  absl::StatusOr<Value> back = FromProto(parsed);
+  absl::StatusOr<Value> back = FromProto<Value>(parsed);
   MUSTER_CHECK_MSG(back.ok(), back.status().ToString());
   return *std::move(back);
 }

@@ -55,7 +55,7 @@ ADAPTERS = {
     "CLI/": ("cli",),
     "Eigen/": ("examples",),
     "grpc": ("master/service", "proto/rpc", "ps/service", "scaler/admin"),
-    "protozero/": ("proto/fields", "worker_sdk/control"),
+    "protozero/": ("proto/fields",),
     "nlohmann/": ("cli", "ps/export", "scaler/decision/log", "scaler/history", "scaler/rest", "scaler/service"),
     "openssl/": ("sharding/exported",),
     "elfutils/": ("scaler/launcher/stacks",),

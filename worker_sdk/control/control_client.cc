@@ -1,12 +1,32 @@
 #include "worker_sdk/control/control_client.h"
 
+#include <fmt/format.h>
+
+#include <string_view>
 #include <utility>
 
 #include "base/failpoint.h"
 #include "base/status.h"
 #include "base/version.h"
+#include "proto/fields/decode.h"
+#include "proto/fields/encode.h"
 
 namespace muster::sdk {
+namespace {
+
+/// Kept as a text in the library, where tools find it: inlined, it would be a number in the code.
+[[gnu::noinline]] std::string_view SdkVersion() {
+  return kCompatibleVersion;
+}
+
+template <fields::Listed Answer>
+absl::StatusOr<Answer> Decode(std::string_view bytes, std::string_view name) {
+  absl::StatusOr<Answer> answer = fields::Decode<Answer>(bytes);
+  if (answer.ok()) return answer;
+  return Annotate(answer.status(), fmt::format("the master sent a malformed {}", name));
+}
+
+}  // namespace
 
 ControlClient::ControlClient(std::string address, std::string worker, const JobIdentity& job)
     : channel_(std::move(address)), worker_(std::move(worker)) {
@@ -20,15 +40,14 @@ void ControlClient::SetJob(const JobIdentity& job) {
   channel_.SetMetadata(std::move(metadata));
 }
 
-absl::StatusOr<HelloAnswer> ControlClient::Hello(uint64_t incarnation, uint64_t start,
-                                                 std::chrono::milliseconds timeout) {
+absl::StatusOr<HelloResponse> ControlClient::Hello(uint64_t incarnation, uint64_t start,
+                                                   std::chrono::milliseconds timeout) {
   MUSTER_FAILPOINT_OR_RETURN("hello.before-send");
-  MUSTER_ASSIGN_OR_RETURN(
-      std::string bytes,
-      channel_.Call("/muster.v1.WorkerService/Hello",
-                    EncodeHelloRequest(worker_, incarnation, start, kCompatibleVersion), timeout));
+  const HelloRequest request{worker_, incarnation, std::string(SdkVersion()), StartNumber(start)};
+  MUSTER_ASSIGN_OR_RETURN(std::string bytes, channel_.Call("/muster.v1.WorkerService/Hello",
+                                                           fields::Encode(request), timeout));
   MUSTER_FAILPOINT_OR_RETURN("hello.after-reply");
-  MUSTER_ASSIGN_OR_RETURN(HelloAnswer answer, DecodeHelloResponse(bytes));
+  MUSTER_ASSIGN_OR_RETURN(HelloResponse answer, Decode<HelloResponse>(bytes, "HelloResponse"));
   SetJob(JobOf(answer));
   return answer;
 }
@@ -36,23 +55,25 @@ absl::StatusOr<HelloAnswer> ControlClient::Hello(uint64_t incarnation, uint64_t 
 absl::StatusOr<TableId> ControlClient::RegisterTable(const TableSpec& table,
                                                      std::chrono::milliseconds timeout) {
   MUSTER_FAILPOINT_OR_RETURN("table.before-send");
-  MUSTER_ASSIGN_OR_RETURN(std::string bytes,
-                          channel_.Call("/muster.v1.WorkerService/RegisterTable",
-                                        EncodeRegisterTableRequest(worker_, table), timeout));
+  MUSTER_ASSIGN_OR_RETURN(
+      std::string bytes,
+      channel_.Call("/muster.v1.WorkerService/RegisterTable",
+                    fields::Encode(RegisterTableRequest{worker_, table}), timeout));
   MUSTER_FAILPOINT_OR_RETURN("table.after-reply");
-  return DecodeRegisterTableResponse(bytes);
+  MUSTER_ASSIGN_OR_RETURN(const RegisterTableResponse answer,
+                          Decode<RegisterTableResponse>(bytes, "RegisterTableResponse"));
+  return answer.id;
 }
 
 absl::StatusOr<WorkerExchangeReply> ControlClient::Exchange(const WorkerExchangeRequest& request,
                                                             std::chrono::milliseconds timeout) {
   MUSTER_FAILPOINT_OR_RETURN("exchange.before-send");
   if (!request.done.empty()) MUSTER_FAILPOINT_OR_RETURN("done.before-send");
-  MUSTER_ASSIGN_OR_RETURN(
-      std::string bytes,
-      channel_.Call("/muster.v1.WorkerService/Exchange", EncodeExchangeRequest(request), timeout));
+  MUSTER_ASSIGN_OR_RETURN(std::string bytes, channel_.Call("/muster.v1.WorkerService/Exchange",
+                                                           fields::Encode(request), timeout));
   if (!request.done.empty()) MUSTER_FAILPOINT_OR_RETURN("done.after-reply");
   MUSTER_FAILPOINT_OR_RETURN("exchange.after-reply");
-  return DecodeExchangeReply(bytes);
+  return Decode<WorkerExchangeReply>(bytes, "WorkerExchangeReply");
 }
 
 }  // namespace muster::sdk

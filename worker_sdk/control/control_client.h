@@ -5,8 +5,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "sharding/control.h"
 #include "sharding/job_identity.h"
-#include "worker_sdk/control/control_codec.h"
+#include "sharding/worker_hello.h"
 #include "worker_sdk/control/grpc_channel.h"
 
 namespace muster::sdk {
@@ -22,8 +23,8 @@ class ControlClient {
 
   /// `start`: the start number of this process, 1 for the first start of this worker in the
   /// supervisor's run; 0: not known.
-  absl::StatusOr<HelloAnswer> Hello(uint64_t incarnation, uint64_t start,
-                                    std::chrono::milliseconds timeout);
+  absl::StatusOr<HelloResponse> Hello(uint64_t incarnation, uint64_t start,
+                                      std::chrono::milliseconds timeout);
   absl::StatusOr<TableId> RegisterTable(const TableSpec& table, std::chrono::milliseconds timeout);
   absl::StatusOr<WorkerExchangeReply> Exchange(const WorkerExchangeRequest& request,
                                                std::chrono::milliseconds timeout);

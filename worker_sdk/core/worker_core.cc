@@ -134,19 +134,15 @@ void WorkerCore::GiveUp(LeaseToken token, RunNumber run, std::optional<ShardFail
 
 void WorkerCore::Return(LeaseToken token, std::optional<ShardFailure> failure) {
   const Held& held = held_.at(token);
-  ReturnedLease lease{held.grant.shard, token, {}};
+  ReturnedLease lease{.shard = held.grant.shard, .token = token};
   lease.hand_back = leaving_ ? HandBack::kLeaving : HandBack::kByTrainer;
   lease.minibatches_started = held.minibatches_started;
   if (failure.has_value()) {
     // The master refuses longer ones.
-    std::string reason = ValidUtf8(failure->reason, kReasonBytesMax);
-    if (failure->shortage) {
-      lease.hand_back = HandBack::kShortage;
-      lease.shortage = std::move(reason);
-    } else {
-      lease.failure = std::move(reason);
-      lease.fatal = failure->fatal;
-    }
+    lease.reason = ValidUtf8(failure->reason, kReasonBytesMax);
+    lease.failed = !failure->shortage;
+    lease.fatal = lease.failed && failure->fatal;
+    if (failure->shortage) lease.hand_back = HandBack::kShortage;
   }
   Drop(token);
   returned_.push_back({std::move(lease), false});

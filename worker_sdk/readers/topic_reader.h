@@ -15,7 +15,7 @@
 #include "kafka/producer.h"
 #include "kafka/range_reader.h"
 #include "sharding/control.h"
-#include "worker_sdk/control/control_codec.h"
+#include "sharding/worker_hello.h"
 #include "worker_sdk/readers/shard_reader.h"
 
 namespace muster::sdk {

@@ -60,7 +60,7 @@ auto CallUntil(const Clock& clock, milliseconds limit, Call call) -> decltype(ca
   }
 }
 
-absl::Status CheckHello(const sdk::HelloAnswer& hello) {
+absl::Status CheckHello(const HelloResponse& hello) {
   MUSTER_RETURN_IF_ERROR(CheckJobId("the id that the master answers", hello.job_id));
   if (hello.job_id.empty()) {
     return absl::InternalError(
@@ -102,7 +102,7 @@ absl::StatusOr<std::unique_ptr<SessionImpl>> SessionImpl::Connect(const SessionO
   uint64_t incarnation = RandomIncarnation();
   SystemClock clock;
   sdk::ControlClient client(options.master_address, options.worker_name, {options.job_id, ""});
-  MUSTER_ASSIGN_OR_RETURN(sdk::HelloAnswer hello,
+  MUSTER_ASSIGN_OR_RETURN(HelloResponse hello,
                           CallUntil(clock, milliseconds(options.connect_timeout_ms), [&] {
                             return client.Hello(incarnation, options.start, kCallTimeout);
                           }));
@@ -113,7 +113,7 @@ absl::StatusOr<std::unique_ptr<SessionImpl>> SessionImpl::Connect(const SessionO
   return session;
 }
 
-SessionImpl::SessionImpl(SessionOptions options, sdk::HelloAnswer hello, uint64_t incarnation)
+SessionImpl::SessionImpl(SessionOptions options, HelloResponse hello, uint64_t incarnation)
     : options_(std::move(options)),
       hello_(std::move(hello)),
       encoding_(EncodingOf(hello_.wire_encoding)),
@@ -126,7 +126,7 @@ SessionImpl::SessionImpl(SessionOptions options, sdk::HelloAnswer hello, uint64_
           std::make_shared<const std::vector<PartitionId>>(IdentityOrder(hello_.partition_count))),
       first_alone_(options_.start > 1) {
   sdk::DataClient::Options data;
-  data.job = sdk::JobOf(hello_);
+  data.job = JobOf(hello_);
   data.worker = options_.worker_name;
   data.partition_count = hello_.partition_count;
   data.encoding = encoding_;
@@ -135,7 +135,7 @@ SessionImpl::SessionImpl(SessionOptions options, sdk::HelloAnswer hello, uint64_
 }
 
 absl::StatusOr<TableId> SessionImpl::RegisterWithMaster(TableSpec* spec) {
-  sdk::ControlClient client(options_.master_address, options_.worker_name, sdk::JobOf(hello_));
+  sdk::ControlClient client(options_.master_address, options_.worker_name, JobOf(hello_));
   const auto call = [&] {
     return CallUntil(clock_, milliseconds(options_.connect_timeout_ms),
                      [&] { return client.RegisterTable(*spec, kCallTimeout); });

@@ -95,13 +95,13 @@ class SessionImpl final : private sdk::DataClient::Listener {
   /// See Session::Finish.
   int Finish();
 
-  const sdk::HelloAnswer& job() const { return hello_; }
+  const HelloResponse& job() const { return hello_; }
   sdk::TopicReader& topics() { return topics_; }
   /// Of rows and gradients on the wire.
   wire::Encoding encoding() const { return encoding_; }
 
  private:
-  SessionImpl(SessionOptions options, sdk::HelloAnswer hello, uint64_t incarnation);
+  SessionImpl(SessionOptions options, HelloResponse hello, uint64_t incarnation);
 
   absl::StatusOr<TableId> RegisterWithMaster(TableSpec* spec);
   /// Reads a shard for a loop, as long as its lease is held.
@@ -138,7 +138,7 @@ class SessionImpl final : private sdk::DataClient::Listener {
   void WaitUntil(const std::function<bool()>& done, std::string_view what, sdk::TimeSum* time)
       MUSTER_REQUIRES(mutex_);
   const SessionOptions options_;
-  const sdk::HelloAnswer hello_;
+  const HelloResponse hello_;
   const wire::Encoding encoding_;
   const SystemClock clock_;
   const TimePoint started_;

@@ -108,7 +108,7 @@ void SessionImpl::WaitUntil(const std::function<bool()>& done, std::string_view 
 }
 
 void SessionImpl::RunControl() {
-  sdk::ControlClient client(options_.master_address, options_.worker_name, sdk::JobOf(hello_));
+  sdk::ControlClient client(options_.master_address, options_.worker_name, JobOf(hello_));
   // Several calls fit into a lease: one that hangs must not cost it.
   auto timeout = milliseconds(std::clamp<uint64_t>(hello_.lease_duration_ms / 4, 500, 2'000));
   while (true) {

@@ -141,10 +141,10 @@ std::optional<std::string> Leasing::TakeReturned(const WorkerExchangeRequest& re
     }
     if (lease == nullptr || lease->worker != worker || lease->shard != returned.shard) continue;
     holders_.at(worker).progress_at = at.now;
-    if (returned.failure.has_value()) {
+    if (returned.failed) {
       End(returned.token, EndCause::kTrainerFailure);
-      if (returned.fatal) return fmt::format("{}: {}", worker.name, *returned.failure);
-      failures_->Charge(returned.token, {returned.shard, worker}, *returned.failure, at);
+      if (returned.fatal) return fmt::format("{}: {}", worker.name, returned.reason);
+      failures_->Charge(returned.token, {returned.shard, worker}, returned.reason, at);
       continue;
     }
     End(returned.token, EndCause::kReturned);
@@ -164,7 +164,7 @@ void Leasing::TellShortage(const ReturnedLease& returned, const WorkerKey& worke
               fmt::format("shard {} of dataset '{}' goes to the next who asks, charged to nobody: "
                           "{} (told once until a shard is finished there)",
                           ToString(returned.shard), books_->NameOf(returned.shard.dataset),
-                          returned.shortage));
+                          returned.reason));
 }
 
 bool Leasing::MayGrant() const {

@@ -95,8 +95,7 @@ class CoreFixture {
     WorkerExchangeRequest request = Request();
     request.newest_grant = grants[0].token;
     const std::string shortage = why == HandBack::kShortage ? "too many open files" : "";
-    request.returned.push_back(
-        {grants[0].shard, grants[0].token, std::nullopt, false, why, shortage, 2});
+    request.returned.push_back({grants[0].shard, grants[0].token, false, shortage, false, why, 2});
     Exchange(request);
   }
 

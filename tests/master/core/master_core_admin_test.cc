@@ -341,7 +341,7 @@ TEST_F(AdminTest, RetriesFailedShards) {
   Start();
   const auto grants = Want(1).grants;
   WorkerExchangeRequest request = Request();
-  request.returned.push_back({grants[0].shard, grants[0].token, "bad", false});
+  request.returned.push_back({grants[0].shard, grants[0].token, true, "bad", false});
   Exchange(request);
   EXPECT_EQ(core->ledger().queue().StateOf(grants[0].shard), ShardState::kFailed);
   MUSTER_ASSERT_OK_AND_ASSIGN(const uint64_t retried, core->RetryShards({}, At()));
@@ -363,7 +363,7 @@ TEST_F(AdminTest, AShardThatIsNamedTwiceIsRetriedOnceAndAWrongNameRetriesNone) {
   const auto grants = Want(3).grants;
   WorkerExchangeRequest request = Request();
   for (const ShardGrant& grant : grants) {
-    request.returned.push_back({grant.shard, grant.token, "bad", false});
+    request.returned.push_back({grant.shard, grant.token, true, "bad", false});
   }
   Exchange(request);
   EXPECT_EQ(core->ledger().queue().failed_count(), 3u);
@@ -387,7 +387,7 @@ TEST_F(AdminTest, AFailedJobNamesItsFirstFailedShards) {
   WorkerExchangeRequest request = Request();
   for (const ShardGrant& grant : Want(7).grants) {
     request.returned.push_back(
-        {grant.shard, grant.token, fmt::format("bad-{}", grant.shard.index.value()), false});
+        {grant.shard, grant.token, true, fmt::format("bad-{}", grant.shard.index.value()), false});
   }
   Exchange(request);
   EXPECT_EQ(core->state(), JobState::kFailed);

@@ -142,7 +142,7 @@ TEST_F(CallsTest, SnapshotsAreAskedForAtOnceWhenFailuresEndTheJob) {
   WorkerExchangeRequest request = Request();
   Hold({grants[1], grants[2]}, &request);
   request.done.push_back({grants[1].shard, grants[1].token, grants[1].restore_epoch, {}, {}});
-  request.returned.push_back({grants[0].shard, grants[0].token, "bad", false});
+  request.returned.push_back({grants[0].shard, grants[0].token, true, "bad", false});
   Exchange(request);
   EXPECT_THAT(ExchangeServer(ServerRequest()).snapshots, IsEmpty()) << "a shard is on lease";
   Done({grants[2]});

@@ -67,7 +67,7 @@ TEST_F(DrainTest, AWorkerFinishesWhatItHoldsAndGetsNothingMore) {
   WorkerExchangeRequest returns = Request();
   Hold({held[0]}, &returns);
   returns.newest_grant = held[1].token;
-  returns.returned.push_back({held[1].shard, held[1].token, std::nullopt, false});
+  returns.returned.push_back({held[1].shard, held[1].token, false});
   Exchange(returns);
   EXPECT_EQ(DrainOf("worker-0").left, 1u);
   EXPECT_EQ(Done({held[0]})[0], DoneCode::kAccepted);

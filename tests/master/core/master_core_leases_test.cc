@@ -91,7 +91,7 @@ TEST_F(LeasesTest, NobodyReportsOrEndsTheLeaseOfAnother) {
   Hold({grants[0]}, &request);
   EXPECT_THAT(Exchange(request).lost, ElementsAre(grants[0].token));
   request = Request("worker-1", 8);
-  request.returned.push_back({grants[0].shard, grants[0].token, "bad", true});
+  request.returned.push_back({grants[0].shard, grants[0].token, true, "bad", true});
   Exchange(request);
   EXPECT_EQ(core->state(), JobState::kRunning);
   EXPECT_EQ(core->leases().size(), 2u);
@@ -104,7 +104,7 @@ TEST_F(LeasesTest, ATokenIsOfOneShard) {
   WorkerExchangeRequest request = Request();
   Hold(grants, &request);
   request.done.push_back({grants[1].shard, grants[0].token, grants[0].restore_epoch, {}, {}});
-  request.returned.push_back({grants[0].shard, grants[1].token, "bad", true});
+  request.returned.push_back({grants[0].shard, grants[1].token, true, "bad", true});
   EXPECT_EQ(Exchange(request).verdicts.at(0).code, DoneCode::kRefused);
   EXPECT_EQ(core->state(), JobState::kRunning);
   EXPECT_EQ(core->leases().size(), 2u);

@@ -26,7 +26,7 @@ class LimitsTest : public ::testing::Test, protected CoreFixture {
     WorkerExchangeRequest request = Request();
     Hold(others, &request);
     request.newest_grant = std::max(request.newest_grant, failed.token);
-    request.returned.push_back({failed.shard, failed.token, "loss is NaN", false});
+    request.returned.push_back({failed.shard, failed.token, true, "loss is NaN", false});
     Exchange(request);
   }
   void StartFailing() {

@@ -41,7 +41,7 @@ class RunsTest : public ::testing::Test, protected testing::CoreFixture {
   void Fail(const std::vector<ShardGrant>& grants) {
     WorkerExchangeRequest request = Request();
     for (const ShardGrant& grant : grants) {
-      request.returned.push_back({grant.shard, grant.token, "bad", false});
+      request.returned.push_back({grant.shard, grant.token, true, "bad", false});
     }
     Exchange(request);
   }

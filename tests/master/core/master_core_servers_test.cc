@@ -103,7 +103,7 @@ TEST_F(ServersTest, WhatIsTrainedIsSnapshottedThoughNothingIsDone) {
   now += seconds(10);
   EXPECT_EQ(Snapshot(), 2u);
   WorkerExchangeRequest request = Request();
-  request.returned.push_back({grants[0].shard, grants[0].token, std::nullopt, false});
+  request.returned.push_back({grants[0].shard, grants[0].token, false});
   Exchange(request);
   now += seconds(10);
   EXPECT_EQ(Snapshot(), 0u) << "nobody trains";

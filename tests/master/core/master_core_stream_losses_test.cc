@@ -94,7 +94,7 @@ TEST_F(StreamsTest, WhatAWorkerFoundGoneIsLostToo) {
   const ShardGrant held = Want(1).grants.at(0);  // [0, 20)
   WorkerExchangeRequest request = Request();
   request.newest_grant = held.token;
-  request.returned = {{held.shard, held.token, "offsets [0, 20) are gone"}};
+  request.returned = {{held.shard, held.token, true, "offsets [0, 20) are gone"}};
   Exchange(request);
   EXPECT_EQ(core->ledger().queue().failed_count(), 1u);
   See(0, 40);

@@ -173,7 +173,7 @@ TEST_F(WorkersTest, AFailureToldAgainAfterARestartIsChargedOnce) {
   const auto grants = Want(1).grants;
   WorkerExchangeRequest request = Request();
   request.newest_grant = grants[0].token;
-  request.returned.push_back({grants[0].shard, grants[0].token, "a bad record", false});
+  request.returned.push_back({grants[0].shard, grants[0].token, true, "a bad record", false});
   for (int i = 0; i < 4; ++i) {
     request.sequence = ++sequence;
     Exchange(request);
@@ -331,7 +331,7 @@ TEST_F(WorkersTest, FailuresAreChargedUntilTheShardIsFailed) {
     ASSERT_THAT(grants, SizeIs(1));
     WorkerExchangeRequest request = Request();
     request.newest_grant = grants[0].token;
-    request.returned.push_back({grants[0].shard, grants[0].token, "loss is NaN", false});
+    request.returned.push_back({grants[0].shard, grants[0].token, true, "loss is NaN", false});
     Exchange(request);
     Exchange(request);  // a repeat charges nothing
   }
@@ -372,7 +372,7 @@ TEST_F(WorkersTest, HandBacksThatAreNotTheTrainersAreChargedToNobody) {
   ASSERT_TRUE(core->DrainNode("worker-0", std::chrono::seconds(30), At()).ok());
   WorkerExchangeRequest request = Request();
   request.returned.push_back(
-      {grants[0].shard, grants[0].token, std::nullopt, false, HandBack::kByTrainer, "", 1});
+      {grants[0].shard, grants[0].token, false, "", false, HandBack::kByTrainer, 1});
   Exchange(request);
   EXPECT_TRUE(core->ledger().failures().empty());
   EXPECT_EQ(core->leases().size(), 0u);
@@ -385,7 +385,7 @@ TEST_F(WorkersTest, AHandBackToldAgainAfterARestartIsCountedOnce) {
   WorkerExchangeRequest request = Request();
   request.newest_grant = grants[0].token;
   request.returned.push_back(
-      {grants[0].shard, grants[0].token, std::nullopt, false, HandBack::kByTrainer, "", 0});
+      {grants[0].shard, grants[0].token, false, "", false, HandBack::kByTrainer, 0});
   Restart();
   for (int i = 0; i < 4; ++i) {
     request.sequence = ++sequence;
@@ -398,7 +398,8 @@ TEST_F(WorkersTest, AFatalFailureEndsTheJob) {
   Start();
   const auto grants = Want(1).grants;
   WorkerExchangeRequest request = Request();
-  request.returned.push_back({grants[0].shard, grants[0].token, "train.csv has changed", true});
+  request.returned.push_back(
+      {grants[0].shard, grants[0].token, true, "train.csv has changed", true});
   EXPECT_EQ(Exchange(request).directive, JobDirective::kEnd);
   EXPECT_THAT(core->reason(), HasSubstr("train.csv has changed"));
 }

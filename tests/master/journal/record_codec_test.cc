@@ -3,8 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+#include <type_traits>
+
 #include "proto/journal.pb.h"
 #include "tests/master/journal/sample_records.h"
+#include "tests/proto/fields/listing.h"
+#include "tests/proto/fields/message_checks.h"
 #include "tests/support/status_matchers.h"
 
 namespace muster {
@@ -68,6 +74,96 @@ TEST(RecordCodec, ANodeOfAnOlderJournalHasItsRestarts) {
     const StartNumber told = std::get<NodeRecord>(decoded).told_start;
     EXPECT_EQ(told, restarts == 0 ? StartNumber() : StartNumber(3));
   }
+}
+
+template <typename Struct, typename Proto>
+struct Pair {
+  using S = Struct;
+  static const google::protobuf::Descriptor& descriptor() { return *Proto::descriptor(); }
+};
+using Records =
+    ::testing::Types<Pair<MetaRecord, v1::JournalMeta>, Pair<DoneRecord, v1::JournalDone>,
+                     Pair<EpochRecord, v1::JournalEpoch>, Pair<FailureRecord, v1::JournalFailure>,
+                     Pair<PartitionRecord, v1::JournalPartition>, Pair<TableSpec, v1::Table>,
+                     Pair<NodeRecord, v1::JournalNode>, Pair<EventRecord, v1::JournalEvent>,
+                     Pair<StreamRecord, v1::JournalStream>,
+                     Pair<StreamPositionRecord, v1::JournalStreamPosition>,
+                     Pair<StreamRangeRecord, v1::JournalStreamRange>>;
+/// What only older journals have.
+const std::set<std::string> kOld = {"restarts"};
+
+template <typename Record>
+class RecordLists : public ::testing::Test {
+ protected:
+  static std::set<std::string> Absent() {
+    return std::is_same_v<typename Record::S, NodeRecord> ? kOld : std::set<std::string>();
+  }
+};
+TYPED_TEST_SUITE(RecordLists, Records);
+
+TYPED_TEST(RecordLists, TheListIsTheMessage) {
+  testing::ExpectSame(testing::Listing::All<typename TypeParam::S>(), TypeParam::descriptor(),
+                      fields::Side::kOwnDisk, this->Absent());
+}
+TYPED_TEST(RecordLists, EveryFieldIsStoredAndRead) {
+  testing::ExpectRoundTrip<typename TypeParam::S>(TypeParam::descriptor(), fields::Side::kOwnDisk,
+                                                  this->Absent());
+}
+TYPED_TEST(RecordLists, DamagedBytesAreSurvived) {
+  testing::ExpectDamageIsSurvived<typename TypeParam::S>(fields::Side::kOwnDisk);
+}
+
+TEST(RecordCodec, WhatWasWrittenIsReadWhateverItsSizeAndItsBytes) {
+  EpochRecord epoch{.dataset = DatasetId(1)};
+  for (int i = 0; i < 1'024; ++i) epoch.metrics.means[std::to_string(i)] = {1, 2};
+  epoch.metrics.means[std::string(5'000, '\xff')] = {3, 4};
+  epoch.metrics.reject_samples = {"a.csv:3: \xff"};
+  const StoreChange change = Encode(epoch);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Mutation read, Decode(change.key, change.value.value()));
+  EXPECT_EQ(std::get<EpochRecord>(read).metrics, epoch.metrics);
+
+  // A table and a manifest come from peers, and are checked as when they came.
+  const StoreChange table = Encode(TableSpec{.id = TableId(1), .name = std::string(257, 'x')});
+  EXPECT_THAT(Decode(table.key, table.value.value()),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("257 bytes")));
+  PartitionRecord partition;
+  partition.manifest.files.resize(1'025);
+  const StoreChange files = Encode(partition);
+  EXPECT_THAT(Decode(files.key, files.value.value()),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("1025 entries")));
+}
+
+TEST(RecordCodec, WhatCannotBeIsDataLoss) {
+  const auto refusal = [](const Mutation& record) {
+    const StoreChange change = Encode(record);
+    return Decode(change.key, change.value.value()).status();
+  };
+  const auto says = [](const std::string& text) {
+    return StatusIs(absl::StatusCode::kDataLoss, HasSubstr(text));
+  };
+  DoneRecord done;
+  done.metrics.aucs["auc"] = {{5, 4}, {1, 1}, {1, 1}};
+  EXPECT_THAT(refusal(done), says("'auc': bin 4 comes after bin 5"));
+  EXPECT_THAT(refusal(MetaRecord{.state = static_cast<JobState>(7)}), says("state: 7 is not"));
+  EXPECT_THAT(refusal(StreamPositionRecord{DatasetId(1), {TopicPartition(0), 3, 2, {}}}),
+              says("cut before its begin"));
+  EXPECT_THAT(refusal(StreamRangeRecord{{}, {TopicPartition(0), 3, 3, 0, {}}}),
+              says("an empty range of offsets"));
+}
+
+TEST(RecordCodec, TheHeaderIsTheMessage) {
+  v1::JournalHeader header;
+  ASSERT_TRUE(header.ParseFromString(
+      EncodeHeader({"job", {{"a", "b"}, {"c", ""}}, {{"train", "x"}}, "id"})));
+  EXPECT_EQ(header.format(), kJournalFormat);
+  EXPECT_EQ(header.job(), "job");
+  ASSERT_EQ(header.fixed_fields_size(), 2);
+  EXPECT_EQ(header.fixed_fields(0).name(), "a");
+  EXPECT_EQ(header.fixed_fields(0).value(), "b");
+  EXPECT_EQ(header.sources(0).name(), "train");
+  EXPECT_EQ(header.job_id(), "id");
+  MUSTER_ASSERT_OK_AND_ASSIGN(const JournalHeader read, DecodeHeader(header.SerializeAsString()));
+  EXPECT_EQ(read.fixed_fields[1], (std::pair<std::string, std::string>{"c", ""}));
 }
 
 TEST(RecordCodec, KeysOfAKindSortByTheirIds) {

@@ -37,7 +37,7 @@ class AdminAnswersTest : public ::testing::Test {
     }
     const ShardGrant& done = grants_[0];
     request.done.push_back({done.shard, done.token, done.restore_epoch, {}, {}});
-    request.returned.push_back({grants_[1].shard, grants_[1].token, "bad luck", false});
+    request.returned.push_back({grants_[1].shard, grants_[1].token, true, "bad luck", false});
     EXPECT_TRUE(core_->ExchangeWorker(request, at_).ok());
   }
 

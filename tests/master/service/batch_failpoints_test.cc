@@ -70,7 +70,7 @@ class BatchFailpointsTest : public ::testing::Test, public testing::CoreFixture 
   void ReportFailure(const ShardGrant& grant, const std::vector<ShardGrant>& holding) {
     WorkerExchangeRequest request = Request();
     Hold(holding, &request);
-    request.returned.push_back({grant.shard, grant.token, "broken", false});
+    request.returned.push_back({grant.shard, grant.token, true, "broken", false});
     ASSERT_THAT(core->ExchangeWorker(request, At()).status(), IsOk());
   }
 

@@ -61,7 +61,7 @@ class JobArchiveTest : public ::testing::Test {
       request.held.push_back({grant.shard, grant.token, grant.restore_epoch, {}, {}, 1});
     }
     request.done.push_back({grants[0].shard, grants[0].token, grants[0].restore_epoch, {}, {}});
-    request.returned.push_back({grants[1].shard, grants[1].token, "bad luck", false});
+    request.returned.push_back({grants[1].shard, grants[1].token, true, "bad luck", false});
     ASSERT_THAT(core.ExchangeWorker(request, at), IsOk());
     ASSERT_THAT(journal->Write(core.TakeMutations()), IsOk());
     std::filesystem::remove(data);

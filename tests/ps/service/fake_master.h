@@ -12,9 +12,9 @@
 
 #include "base/mutex.h"
 #include "proto/control.grpc.pb.h"
+#include "proto/fields/generated.h"
 #include "proto/rpc/grpc_status.h"
 #include "proto/rpc/metadata.h"
-#include "sharding/codec/control_codec.h"
 #include "sharding/job_identity.h"
 
 namespace muster::ps::testing {
@@ -97,7 +97,7 @@ class FakeMaster final : public v1::ServerService::Service {
     MutexLock lock(&mutex_);
     if (grpc::Status status = Check(*context, UnnamedJob::kAccept); !status.ok()) return status;
     if (!refusal_.ok()) return refusal_;
-    registrations_.push_back(FromProto(*request).value());
+    registrations_.push_back(FromProto<RegisterServerRequest>(*request).value());
     changed_.SignalAll();
     if (!failed_registrations_.empty()) {
       const grpc::Status failure = failed_registrations_.front();
@@ -118,7 +118,7 @@ class FakeMaster final : public v1::ServerService::Service {
 
   grpc::Status Exchange(grpc::ServerContext* context, const v1::ServerExchangeRequest* request,
                         v1::ServerExchangeReply* reply) override {
-    auto decoded = FromProto(*request);
+    auto decoded = FromProto<ServerExchangeRequest>(*request);
     if (!decoded.ok()) return {grpc::StatusCode::INVALID_ARGUMENT, "undecodable"};
     MutexLock lock(&mutex_);
     if (grpc::Status status = Check(*context, UnnamedJob::kRefuse); !status.ok()) return status;

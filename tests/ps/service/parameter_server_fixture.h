@@ -141,7 +141,7 @@ class ParameterServerTest : public ::testing::Test {
                                  .warm_start_pause = std::chrono::milliseconds(10),
                                  .leave_timeout = leave_timeout_},
         MakeGrpcMasterClient(address, job_id_),
-        [this](const ServerIdentity& /*identity*/) {
+        [this](const RegisterServerReply& /*registered*/) {
           return std::make_unique<MemoryStorage>(&files_);
         },
         &clock_);

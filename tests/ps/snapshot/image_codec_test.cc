@@ -73,7 +73,7 @@ TEST(ImageCodecTest, EntriesThatDoNotFitAreRefused) {
   refused(bad, "bytes, not");
   bad = good;
   bad[1].second = "\xff\xff\xff";
-  refused(bad, "the definition of table 1 does not parse");
+  refused(bad, "the definition of table 1 is not valid");
   bad = good;
   bad.erase(bad.begin() + 1);
   refused(bad, "rows of table 1, which it does not define");

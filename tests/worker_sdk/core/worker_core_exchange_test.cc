@@ -39,7 +39,7 @@ TEST_F(WorkerCoreTest, GivenUpShardsAreToldUntilAnswered) {
   core_.OnExchangeFailed(now_);
   WorkerExchangeRequest request = Exchange(Reply());
   ASSERT_THAT(request.returned, SizeIs(1));
-  EXPECT_EQ(request.returned[0].failure, "NaN in table t");
+  EXPECT_EQ(request.returned[0].reason, "NaN in table t");
   EXPECT_THAT(request.held, IsEmpty());
   EXPECT_FALSE(request.returned[0].fatal);
   EXPECT_THAT(Exchange(Reply()).returned, IsEmpty());
@@ -51,8 +51,8 @@ TEST_F(WorkerCoreTest, AFailureSaysWhetherItIsFatalAndItsReasonHasABound) {
   const WorkerExchangeRequest request = Exchange(Reply());
   ASSERT_THAT(request.returned, SizeIs(1));
   EXPECT_TRUE(request.returned[0].fatal);
-  EXPECT_THAT(*request.returned[0].failure, SizeIs(::testing::Le(4'000u)));
-  EXPECT_THAT(*request.returned[0].failure, SizeIs(::testing::Gt(3'900u)));
+  EXPECT_THAT(request.returned[0].reason, SizeIs(::testing::Le(4'000u)));
+  EXPECT_THAT(request.returned[0].reason, SizeIs(::testing::Gt(3'900u)));
 }
 
 TEST_F(WorkerCoreTest, AHandBackSaysWhoseDoingItIs) {
@@ -69,8 +69,8 @@ TEST_F(WorkerCoreTest, AHandBackSaysWhoseDoingItIs) {
   EXPECT_EQ(request.returned[0].hand_back, HandBack::kByTrainer);
   EXPECT_EQ(request.returned[0].minibatches_started, 1u);
   EXPECT_EQ(request.returned[1].hand_back, HandBack::kShortage);
-  EXPECT_EQ(request.returned[1].shortage, "no descriptors");
-  EXPECT_EQ(request.returned[1].failure, std::nullopt);
+  EXPECT_EQ(request.returned[1].reason, "no descriptors");
+  EXPECT_EQ(request.returned[1].failed, false);
   EXPECT_EQ(request.returned[2].hand_back, HandBack::kLeaving);
 }
 
@@ -98,7 +98,7 @@ TEST_F(WorkerCoreTest, DrainHandsBackTheQueueAndFinishesTheLoop) {
   WorkerExchangeRequest request = Exchange(Reply());
   ASSERT_THAT(request.returned, SizeIs(1));
   EXPECT_EQ(request.returned[0].token, Token(2));
-  EXPECT_EQ(request.returned[0].failure, std::nullopt);
+  EXPECT_EQ(request.returned[0].failed, false);
   EXPECT_EQ(request.want, 0u);
   EXPECT_TRUE(Commit(shard, 0));
   AnswerAll(PartCode::kOk);
@@ -306,7 +306,7 @@ TEST_F(WorkerCoreTest, EndingTheLoopsHandsBackWhatIsInThemAndNotWhatTheyComplete
   EXPECT_FALSE(core_.Holds(Token(2), loop.run));
   WorkerExchangeRequest request = Exchange(Reply());
   ASSERT_THAT(request.returned, SizeIs(1));
-  EXPECT_EQ(request.returned[0].failure, std::nullopt);
+  EXPECT_EQ(request.returned[0].failed, false);
   EXPECT_THAT(request.done, IsEmpty());
   AnswerAll(PartCode::kOk);
   EXPECT_THAT(Exchange(Reply()).done, SizeIs(1));

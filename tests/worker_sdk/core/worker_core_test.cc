@@ -229,9 +229,9 @@ TEST_F(WorkerCoreTest, ABadRequestFailsTheShardOrThePull) {
   Answer(core_.Flush(now_)[1], PartCode::kBadRequest, "table 1 has 4 columns");
   WorkerExchangeRequest request = Exchange(Reply());
   ASSERT_THAT(request.returned, SizeIs(1));
-  EXPECT_THAT(*request.returned[0].failure, HasSubstr("table 1 has 4 columns"));
+  EXPECT_THAT(request.returned[0].reason, HasSubstr("table 1 has 4 columns"));
   EXPECT_EQ(core_.failure(), "");
-  EXPECT_THAT(*request.returned[0].failure, HasSubstr("ps-1 refused a push of this worker: "));
+  EXPECT_THAT(request.returned[0].reason, HasSubstr("ps-1 refused a push of this worker: "));
   EXPECT_FALSE(core_.Holds(Token(1), shard.run));
   core_.StartPull(BatchOfAllPartitions(), now_);
   const std::vector<SendRequest> pulls = core_.Flush(now_);
@@ -254,7 +254,7 @@ TEST_F(WorkerCoreTest, AFrameThatIsCalledMalformedForGoodFailsTheShardOrThePull)
   refuse("2000 groups, at most 1024 are taken");
   WorkerExchangeRequest request = Exchange(Reply());
   ASSERT_THAT(request.returned, SizeIs(1));
-  EXPECT_THAT(*request.returned[0].failure, HasSubstr("2000 groups"));
+  EXPECT_THAT(request.returned[0].reason, HasSubstr("2000 groups"));
   EXPECT_EQ(core_.failure(), "");
   core_.StartPull(BatchOfAllPartitions(), now_);
   refuse("3000 groups");

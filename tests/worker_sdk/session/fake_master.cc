@@ -8,9 +8,9 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/version.h"
+#include "proto/fields/generated.h"
 #include "proto/rpc/grpc_status.h"
 #include "proto/rpc/metadata.h"
-#include "sharding/codec/control_codec.h"
 #include "sharding/source_pin.h"
 
 namespace muster::sdk {
@@ -153,7 +153,7 @@ grpc::Status FakeMaster::Hello(grpc::ServerContext* context, const v1::HelloRequ
 grpc::Status FakeMaster::RegisterTable(grpc::ServerContext* context,
                                        const v1::RegisterTableRequest* request,
                                        v1::RegisterTableResponse* response) {
-  absl::StatusOr<TableSpec> spec = FromProto(request->table());
+  absl::StatusOr<TableSpec> spec = FromProto<TableSpec>(request->table());
   MUSTER_CHECK_MSG(spec.ok(), spec.status().ToString());
   MutexLock lock(&mutex_);
   if (grpc::Status status = Check(*context, UnnamedJob::kRefuse); !status.ok()) return status;
@@ -180,7 +180,7 @@ grpc::Status FakeMaster::RegisterTable(grpc::ServerContext* context,
 grpc::Status FakeMaster::Exchange(grpc::ServerContext* context,
                                   const v1::WorkerExchangeRequest* request,
                                   v1::WorkerExchangeReply* reply) {
-  absl::StatusOr<WorkerExchangeRequest> read = FromProto(*request);
+  absl::StatusOr<WorkerExchangeRequest> read = FromProto<WorkerExchangeRequest>(*request);
   MUSTER_CHECK_MSG(read.ok(), read.status().ToString());
   MutexLock lock(&mutex_);
   if (grpc::Status status = Check(*context, UnnamedJob::kRefuse); !status.ok()) return status;
@@ -216,7 +216,7 @@ WorkerExchangeReply FakeMaster::Serve(const WorkerExchangeRequest& request) {
   for (uint64_t s = 0; s < shards_.size() && reply.grants.size() < request.want; ++s) {
     if (drain_ || hold_ || done.contains(s) || leases.contains(s)) continue;
     bool failed = std::ranges::any_of(returned, [&](const ReturnedLease& lease) {
-      return lease.shard.index.value() == s && lease.failure;
+      return lease.shard.index.value() == s && lease.failed;
     });
     if (failed) continue;
     leases[s].token = LeaseToken(MasterIncarnation(incarnation_), ++tokens_);

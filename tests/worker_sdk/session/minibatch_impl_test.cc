@@ -104,7 +104,7 @@ TEST_F(MinibatchImplTest, NotANumberIsRefusedBeforeAnyPartLeaves) {
   }
   EXPECT_EQ(minibatches, 1);
   master_.WaitFor([&] { return !master_.returned.empty(); });
-  EXPECT_THAT(*master_.returned[0].failure, HasSubstr("\"embedding\" is nan (key 6, column 1"));
+  EXPECT_THAT(master_.returned[0].reason, HasSubstr("\"embedding\" is nan (key 6, column 1"));
   EXPECT_FALSE(master_.returned[0].fatal);
   EXPECT_EQ(server_->parts_applied(), 0);
 }
@@ -124,7 +124,7 @@ TEST_F(MinibatchImplTest, WhatTheWireCannotCarryIsRefusedBeforeAnyPartLeaves) {
     }
     const size_t failures = encoding == "float16" ? 1 : 2;
     master_.WaitFor([&] { return master_.returned.size() >= failures; });
-    const std::string& why = *master_.returned[failures - 1].failure;
+    const std::string& why = master_.returned[failures - 1].reason;
     EXPECT_THAT(why, HasSubstr("\"embedding\" is"));
     EXPECT_THAT(why, HasSubstr("(key 6, column 1"));
     EXPECT_THAT(why, HasSubstr(encoding + ", the job's spec.training.wireEncoding, ends at"));
@@ -144,8 +144,8 @@ TEST_F(MinibatchImplTest, AScoreThatIsNoneFailsTheShard) {
       batch.Auc("auc", std::vector<float>{0, 1, bad[i]}, labels);
     }
     master_.WaitFor([&] { return master_.returned.size() == i + 1; });
-    ASSERT_TRUE(master_.returned[i].failure.has_value()) << bad[i];
-    EXPECT_THAT(*master_.returned[i].failure,
+    ASSERT_TRUE(master_.returned[i].failed) << bad[i];
+    EXPECT_THAT(master_.returned[i].reason,
                 AllOf(HasSubstr("metric \"auc\": score 2 of minibatch 0 of the shard is"),
                       HasSubstr("[0, 1]")));
     EXPECT_FALSE(master_.returned[i].fatal);

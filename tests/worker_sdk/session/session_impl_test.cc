@@ -111,7 +111,7 @@ TEST_F(SessionImplTest, FinishHandsBackWhatIsStillInALoopAndSaysTheSameAgain) {
   PushOnes(table, *at);
   EXPECT_EQ(session.Finish(), 1);
   ASSERT_EQ(master_.returned.size(), 1u);
-  EXPECT_EQ(master_.returned[0].failure, std::nullopt);
+  EXPECT_EQ(master_.returned[0].failed, false);
   EXPECT_EQ(master_.returned[0].hand_back, HandBack::kLeaving);
   EXPECT_TRUE(ParseSlot(*ReadFile(dir_.File("slot"), 4'096))->computing.empty())
       << "an exit with this code must not be charged to the shard";
@@ -131,7 +131,7 @@ TEST_F(SessionImplTest, FinishAfterLeaveHandsBackLoopsThatWereNotRunToTheirEnd) 
   session.Leave();
   EXPECT_EQ(session.Finish(), 0);
   ASSERT_EQ(master_.returned.size(), 1u);
-  EXPECT_EQ(master_.returned[0].failure, std::nullopt);
+  EXPECT_EQ(master_.returned[0].failed, false);
   EXPECT_EQ(master_.returned[0].hand_back, HandBack::kLeaving);
   EXPECT_EQ(session.Finish(), 0);
 }
@@ -156,9 +156,9 @@ TEST_F(SessionImplTest, WithoutDescriptorsShardsGoBackUnchargedUntilThereAreSome
   relief.join();
   EXPECT_EQ(session.Finish(), 0);
   for (const ReturnedLease& lease : master_.returned) {
-    EXPECT_EQ(lease.failure, std::nullopt);
+    EXPECT_FALSE(lease.failed);
     EXPECT_EQ(lease.hand_back, HandBack::kShortage);
-    EXPECT_THAT(lease.shortage, HasSubstr("Too many open files"));
+    EXPECT_THAT(lease.reason, HasSubstr("Too many open files"));
   }
   EXPECT_EQ(master_.done.size(), 1u);
   ExpectRows(1);

@@ -74,8 +74,8 @@ TEST_F(ShardImplTest, FailedAndAbandonedShardsGoBack) {
     std::optional<Shard> left = session.NextShard();
   }
   master_.WaitFor([&] { return master_.returned.size() >= 2; });
-  EXPECT_EQ(master_.returned[0].failure, "shard train/0/0: cannot");
-  EXPECT_EQ(master_.returned[1].failure, std::nullopt);
+  EXPECT_EQ(master_.returned[0].reason, "shard train/0/0: cannot");
+  EXPECT_EQ(master_.returned[1].failed, false);
   EXPECT_EQ(master_.returned[1].hand_back, HandBack::kByTrainer);
 }
 
@@ -89,7 +89,7 @@ TEST_F(ShardImplTest, AChangedSourceIsFatal) {
   EXPECT_EQ(shard->id(), "train/0/1");
   master_.WaitFor([&] { return !master_.returned.empty(); });
   EXPECT_TRUE(master_.returned[0].fatal);
-  EXPECT_THAT(*master_.returned[0].failure, HasSubstr(dir_.File("a")));
+  EXPECT_THAT(master_.returned[0].reason, HasSubstr(dir_.File("a")));
 }
 
 }  // namespace

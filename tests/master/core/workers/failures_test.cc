@@ -24,8 +24,10 @@ LeaseToken RunToken(uint64_t count) {
 class FailuresTest : public ::testing::Test, protected PartsFixture {
  protected:
   void HandBack(uint64_t token) {
-    failures().HandedBack({TrainShard(0), RunToken(token), std::nullopt, false,
-                           HandBack::kByTrainer, "", /*minibatches_started=*/0},
+    failures().HandedBack({.shard = TrainShard(0),
+                           .token = RunToken(token),
+                           .hand_back = HandBack::kByTrainer,
+                           .minibatches_started = 0},
                           kWorker, At());
   }
 };
