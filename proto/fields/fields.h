@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,9 +22,10 @@
 ///     f(2, "phase", s.phase, {.most = 2});
 ///   }
 ///
-/// in ascending order of the numbers in its .proto message. Everything that goes through all fields
-/// is a visitor of this list: encode.h, decode.h, the tests that compare it with the .proto file.
-/// What a member is on the wire follows from its type:
+/// in ascending order of the numbers in its .proto message; 0: it is in none. Everything that goes
+/// through all fields is a visitor of this list: encode.h, decode.h, the documents of scaler/rest,
+/// the tests that compare it with the .proto file. What a member is on the wire follows from its
+/// type:
 ///
 ///   unsigned, bool, enum, StrongId, FencedCounter, duration: a number, left out when it is 0
 ///   float, double, std::string: the same
@@ -43,6 +45,8 @@ namespace muster::fields {
 
 /// What besides its name and type is to be said of a field.
 struct About {
+  /// What people are told of it, where name and unit do not say it all.
+  std::string_view says = "";
   /// The most that is taken: entries of a list, bytes of a text, the largest number. 0: kListMost,
   /// kTextMost, any number.
   uint64_t most = 0;
@@ -63,9 +67,14 @@ inline constexpr uint64_t kTextMost = 4'096;
 /// Limits and UTF-8 are a matter of peers. What we have written on our own disk is read as it is.
 enum class Side : uint8_t { kPeer, kOwnDisk };
 
+/// The texts that a member may be: `f.Choice(0, "drain", n.drain, {"none", "drained"})`. Visitors
+/// of documents have it.
+using Choices = std::initializer_list<const char*>;
+
 /// A visitor that does nothing.
 struct Nothing {
   void operator()(uint32_t, const char*, auto&, const About& = {}) {}
+  void Choice(uint32_t, const char*, auto&, Choices, const About& = {}) {}
 };
 template <typename T>
 concept Listed = requires(Nothing& nothing, T& value) { T::Fields(nothing, value); };

@@ -27,6 +27,19 @@ const std::vector<ActionAbout>& AllActions() {
   return *kAll;
 }
 
+std::string_view ActionsText() {
+  static const auto* const kText = [] {
+    auto* const text = new std::string();
+    for (const ActionAbout& action : AllActions()) {
+      *text += text->empty() ? "" : ", ";
+      *text += action.name;
+    }
+    *text += "; empty: none";
+    return text;
+  }();
+  return *kText;
+}
+
 ActionAbout AboutAction(std::string_view name) {
   const auto found = std::ranges::find(AllActions(), name, &ActionAbout::name);
   return found == AllActions().end() ? ActionAbout() : *found;

@@ -130,6 +130,8 @@ using Order = std::variant<RelaunchNode, LimitNode, ScaleWorkers, FailJob, EndNo
 
 /// Every action by its name, in the order of Order's alternatives.
 const std::vector<ActionAbout>& AllActions();
+/// Their names, and what an empty one means: "relaunch, set-limits, ...; empty: none".
+std::string_view ActionsText();
 /// Nameless, and without effect: there is none of this name.
 ActionAbout AboutAction(std::string_view name);
 std::string ActionName(const Order& order);

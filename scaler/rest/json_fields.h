@@ -1,52 +1,34 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdint>
-#include <initializer_list>
 #include <limits>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <vector>
+#include <utility>
 
+#include "absl/status/statusor.h"
 #include "base/status.h"
+#include "proto/fields/fields.h"
 
-/// A struct's fields are described once, by a function `Describe(fields, value)` that calls
-/// `fields.Field(name, member, meaning)` for each and `fields.Choice(...)` for texts of which only
-/// some are possible; JsonFields turns that into a document, SchemaFields into its JSON Schema, and
-/// ReadFields fills the struct from a document, for which `value` is not const.
-/// `NameOf(value)` is the schema's name. Both are found by argument-dependent lookup.
-namespace muster::scaler::rest::internal {
+/// Documents, their schemas, and the way back, all from the list of each struct's fields
+/// (proto/fields/fields.h). `T::kName` is the schema's name. Pure.
+namespace muster::scaler::rest {
 
-template <typename T>
-inline constexpr bool kIsVector = false;
-template <typename T>
-inline constexpr bool kIsVector<std::vector<T>> = true;
-template <typename T>
-inline constexpr bool kIsOptional = false;
-template <typename T>
-inline constexpr bool kIsOptional<std::optional<T>> = true;
-template <typename T>
-inline constexpr bool kIsMap = false;
-template <typename T>
-inline constexpr bool kIsMap<std::map<std::string, T>> = true;
-
-/// T is S, const or not.
-template <typename T, typename S>
-concept Is = std::is_same_v<std::remove_const_t<T>, S>;
-
-using Choices = std::initializer_list<const char*>;
-
+/// A document.
 class JsonFields {
  public:
   template <typename T>
-  void Field(const char* name, const T& value, const char* /*meaning*/) {
+  void operator()(uint32_t /*number*/, const char* name, const T& value,
+                  const fields::About& /*about*/ = {}) {
     json_[name] = Value(value);
   }
-  void Choice(const char* name, const std::string& value, Choices, const char* /*meaning*/) {
+  void Choice(uint32_t /*number*/, const char* name, const std::string& value, fields::Choices,
+              const fields::About& /*about*/ = {}) {
     json_[name] = value;
   }
 
@@ -56,19 +38,19 @@ class JsonFields {
       return Number(value);
     } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
       return value;
-    } else if constexpr (kIsOptional<T>) {
+    } else if constexpr (fields::kIsOptional<T>) {
       return value ? Value(*value) : nlohmann::json(nullptr);
-    } else if constexpr (kIsVector<T>) {
+    } else if constexpr (fields::kIsVector<T>) {
       nlohmann::json array = nlohmann::json::array();
       for (const auto& element : value) array.push_back(Value(element));
       return array;
-    } else if constexpr (kIsMap<T>) {
+    } else if constexpr (fields::kIsMap<T>) {
       nlohmann::json object = nlohmann::json::object();
       for (const auto& [name, element] : value) object[name] = Value(element);
       return object;
     } else {
       JsonFields fields;
-      Describe(fields, value);
+      T::Fields(fields, value);
       return std::move(fields.json_);
     }
   }
@@ -87,18 +69,21 @@ class JsonFields {
   nlohmann::json json_ = nlohmann::json::object();
 };
 
+/// Fills a struct from a document.
 class ReadFields {
  public:
   template <typename T>
-  void Field(const char* name, T& value, const char* /*meaning*/) {
+  void operator()(uint32_t /*number*/, const char* name, T& value,
+                  const fields::About& /*about*/ = {}) {
     const auto found = json_.find(name);
     if (status_.ok() && found != json_.end()) {
       status_ = Read(*found, fmt::format("{}.{}", at_, name), &value);
     }
   }
   /// Any text: a newer scaler may know more of them.
-  void Choice(const char* name, std::string& value, Choices, const char* meaning) {
-    Field(name, value, meaning);
+  void Choice(uint32_t number, const char* name, std::string& value, fields::Choices,
+              const fields::About& about = {}) {
+    (*this)(number, name, value, about);
   }
 
   /// `at`: what errors call the value.
@@ -119,16 +104,16 @@ class ReadFields {
     } else if constexpr (std::is_same_v<T, std::string>) {
       if (!json.is_string()) return Unfit(json, at, "a text");
       *value = json.get<std::string>();
-    } else if constexpr (kIsOptional<T>) {
+    } else if constexpr (fields::kIsOptional<T>) {
       value->reset();
       if (!json.is_null()) return Read(json, at, &value->emplace());
-    } else if constexpr (kIsVector<T>) {
+    } else if constexpr (fields::kIsVector<T>) {
       if (!json.is_array()) return Unfit(json, at, "an array");
       value->clear();
       for (const nlohmann::json& element : json) {
         MUSTER_RETURN_IF_ERROR(Read(element, at + "[]", &value->emplace_back()));
       }
-    } else if constexpr (kIsMap<T>) {
+    } else if constexpr (fields::kIsMap<T>) {
       if (!json.is_object()) return Unfit(json, at, "an object");
       value->clear();
       for (const auto& [name, element] : json.items()) {
@@ -137,7 +122,7 @@ class ReadFields {
     } else {
       if (!json.is_object()) return Unfit(json, at, "an object");
       ReadFields fields(json, at);
-      Describe(fields, *value);
+      T::Fields(fields, *value);
       return fields.status_;
     }
     return absl::OkStatus();
@@ -156,24 +141,26 @@ class ReadFields {
   absl::Status status_;
 };
 
+/// A JSON Schema (2020-12).
 class SchemaFields {
  public:
   explicit SchemaFields(nlohmann::json* components) : components_(components) {}
 
   template <typename T>
-  void Field(const char* name, const T& value, const char* meaning) {
-    Add(name, Schema(value, components_), meaning);
+  void operator()(uint32_t /*number*/, const char* name, const T& /*value*/,
+                  const fields::About& about = {}) {
+    Add(name, Schema<T>(components_), about.says);
   }
-  void Choice(const char* name, const std::string& /*value*/, Choices choices,
-              const char* meaning) {
+  void Choice(uint32_t /*number*/, const char* name, const std::string& /*value*/,
+              fields::Choices choices, const fields::About& about = {}) {
     nlohmann::json values = nlohmann::json::array();
     for (const char* choice : choices) values.push_back(choice);
-    Add(name, {{"type", "string"}, {"enum", std::move(values)}}, meaning);
+    Add(name, {{"type", "string"}, {"enum", std::move(values)}}, about.says);
   }
 
   /// The schema of a value of type T; those of structs are put into `components` by name.
   template <typename T>
-  static nlohmann::json Schema(const T& value, nlohmann::json* components) {
+  static nlohmann::json Schema(nlohmann::json* components) {
     if constexpr (std::is_same_v<T, bool>) {
       return {{"type", "boolean"}};
     } else if constexpr (std::is_integral_v<T>) {
@@ -182,34 +169,35 @@ class SchemaFields {
       return {{"type", {"number", "null"}}};  // null: not defined
     } else if constexpr (std::is_same_v<T, std::string>) {
       return {{"type", "string"}};
-    } else if constexpr (kIsOptional<T>) {
-      if constexpr (std::is_same_v<T, std::optional<double>>) return Schema(double{}, components);
+    } else if constexpr (std::is_same_v<T, std::optional<double>>) {
+      return Schema<double>(components);
+    } else if constexpr (fields::kIsOptional<T>) {
       return {
-          {"anyOf", {Schema(typename T::value_type{}, components), {{"type", "null"}}}},
+          {"anyOf", {Schema<typename T::value_type>(components), {{"type", "null"}}}},
       };
-    } else if constexpr (kIsVector<T>) {
-      return {{"type", "array"}, {"items", Schema(typename T::value_type{}, components)}};
-    } else if constexpr (kIsMap<T>) {
+    } else if constexpr (fields::kIsVector<T>) {
+      return {{"type", "array"}, {"items", Schema<typename T::value_type>(components)}};
+    } else if constexpr (fields::kIsMap<T>) {
       return {{"type", "object"},
-              {"additionalProperties", Schema(typename T::mapped_type{}, components)}};
+              {"additionalProperties", Schema<typename T::mapped_type>(components)}};
     } else {
-      const std::string name = NameOf(value);
-      if (!components->contains(name)) {
-        (*components)[name] = nullptr;  // ends a recursion
+      if (!components->contains(T::kName)) {
+        (*components)[T::kName] = nullptr;  // ends a recursion
         SchemaFields fields(components);
-        Describe(fields, value);
-        (*components)[name] = {{"type", "object"},
-                               {"properties", std::move(fields.properties_)},
-                               {"required", std::move(fields.required_)},
-                               {"additionalProperties", false}};
+        const T value{};
+        T::Fields(fields, value);
+        (*components)[T::kName] = {{"type", "object"},
+                                   {"properties", std::move(fields.properties_)},
+                                   {"required", std::move(fields.required_)},
+                                   {"additionalProperties", false}};
       }
-      return {{"$ref", "#/components/schemas/" + name}};
+      return {{"$ref", fmt::format("#/components/schemas/{}", T::kName)}};
     }
   }
 
  private:
-  void Add(const char* name, nlohmann::json schema, std::string_view meaning) {
-    if (!meaning.empty()) schema["description"] = meaning;
+  void Add(const char* name, nlohmann::json schema, std::string_view says) {
+    if (!says.empty()) schema["description"] = says;
     properties_[name] = std::move(schema);
     required_.push_back(name);
   }
@@ -219,4 +207,25 @@ class SchemaFields {
   nlohmann::json required_ = nlohmann::json::array();
 };
 
-}  // namespace muster::scaler::rest::internal
+template <fields::Listed T>
+nlohmann::json ToJson(const T& value) {
+  return JsonFields::Value(value);
+}
+
+/// The way back, for clients and for files of events. What a document lacks keeps its default, and
+/// what is not known here is ignored, because fields are only ever added. InvalidArgument names a
+/// field of another type.
+template <fields::Listed T>
+absl::StatusOr<T> FromJson(const nlohmann::json& json) {
+  T value;
+  MUSTER_RETURN_IF_ERROR(ReadFields::Read(json, T::kName, &value));
+  return value;
+}
+
+/// A reference to the schema of T; it and what it consists of are put into `components` by name.
+template <fields::Listed T>
+nlohmann::json SchemaOf(nlohmann::json* components) {
+  return SchemaFields::Schema<T>(components);
+}
+
+}  // namespace muster::scaler::rest
