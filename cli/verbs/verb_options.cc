@@ -3,6 +3,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/status.h"
+
 namespace muster {
 namespace {
 
@@ -87,6 +89,25 @@ void AddJobAndOutput(CLI::App* verb, QueryOptions* options) {
 void AddTarget(CLI::App* verb, QueryOptions* options) {
   AddJobAndOutput(verb, options);
   verb->add_option("--master", options->master, "Ask this master (127.0.0.1:PORT) instead");
+}
+
+void AddReason(CLI::App* verb, std::string* reason) {
+  verb->add_option("--reason", *reason, "Why, for the record (at most 200 characters)");
+}
+
+void AddOrder(CLI::App* verb, steer::OrderOptions* order) {
+  AddOutput(verb, &order->query.output);
+  AddReason(verb, &order->reason);
+  verb->add_flag("--wait", order->wait, "Until it is known what came of it");
+  verb->add_option("--timeout", order->timeout_s, "With --wait: seconds (300)")
+      ->check(CLI::Range(1, 86'400));
+}
+
+void AddPlantedBug(CLI::App* verb, std::string* name) {
+  verb->add_option("--planted-bug", *name)->group("")->check([](const std::string& text) {
+    const absl::Status known = ParsePlantedBug(text).status();
+    return std::string(known.ok() ? "" : Message(known));
+  });
 }
 
 }  // namespace muster

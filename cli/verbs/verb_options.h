@@ -1,9 +1,13 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "cli/query_commands.h"
+#include "cli/steer/order_commands.h"
+#include "cli/verbs/verbs.h"
 
 /// Options that many verbs have.
 namespace muster {
@@ -38,5 +42,23 @@ void AddJobAndOutput(CLI::App* verb, QueryOptions* options);
 
 /// As above, and --master, for a verb that a master can answer by itself.
 void AddTarget(CLI::App* verb, QueryOptions* options);
+
+/// Why, for the record.
+void AddReason(CLI::App* verb, std::string* reason);
+
+/// What an order has whose outcome can be waited for.
+void AddOrder(CLI::App* verb, steer::OrderOptions* order);
+
+/// Hidden: for tests of the checks. Refused with a reason by a build that has no such bugs.
+void AddPlantedBug(CLI::App* verb, std::string* name);
+
+/// The verb, when it is named, hands its options to `command`.
+template <typename Options>
+void Choose(CLI::App* verb, Chosen* chosen, std::shared_ptr<Options> options,
+            Command<Options> command) {
+  verb->callback([chosen, options = std::move(options), command = std::move(command)] {
+    *chosen = [options, command] { return command(*options); };
+  });
+}
 
 }  // namespace muster

@@ -1,10 +1,10 @@
-#include "cli/verbs/simulate_verb.h"
-
 #include "cli/verbs/verb_options.h"
+#include "cli/verbs/verbs.h"
 
 namespace muster {
 
-void AddSimulateVerb(CLI::App* app, simulate::SimulateOptions* options, int* exit_code) {
+void AddSimulate(CLI::App* app, Chosen* chosen, Command<simulate::SimulateOptions> command) {
+  const auto options = std::make_shared<simulate::SimulateOptions>();
   CLI::App* verb = app->add_subcommand(
       "simulate", "What the policies would decide: over a recorded history, or in a described job");
   verb->add_option("--history", options->history,
@@ -29,7 +29,7 @@ void AddSimulateVerb(CLI::App* app, simulate::SimulateOptions* options, int* exi
       "  muster simulate --history state --policy worker-straggler --from 10m --to 20m\n"
       "  muster simulate --described what-if.yaml --output json\n"
       "Nothing is started, stopped or changed.");
-  verb->callback([options, exit_code] { *exit_code = simulate::SimulateCommand(*options); });
+  Choose(verb, chosen, options, std::move(command));
 }
 
 }  // namespace muster

@@ -1,0 +1,18 @@
+#include "cli/verbs/verb_options.h"
+#include "cli/verbs/verbs.h"
+
+namespace muster {
+
+void AddExport(CLI::App* app, Chosen* chosen, Command<ExportCommandOptions> command) {
+  const auto options = std::make_shared<ExportCommandOptions>();
+  CLI::App* verb =
+      app->add_subcommand("export", "Write every table as NumPy files, also after the run");
+  AddTarget(verb, &options->query);
+  verb->add_option("--output-dir", options->output_directory,
+                   "Folder that does not exist yet, or is empty")
+      ->required();
+  verb->footer("Example:\n  muster export job.yaml --output-dir weights   # docs/export.md");
+  Choose(verb, chosen, options, std::move(command));
+}
+
+}  // namespace muster

@@ -1,0 +1,39 @@
+#include "cli/verbs/verb_options.h"
+#include "cli/verbs/verbs.h"
+
+namespace muster {
+
+void AddShards(CLI::App* app, Chosen* chosen, Command<ShardsOptions> command,
+               Command<steer::RetryOptions> retry_command) {
+  const auto options = std::make_shared<ShardsOptions>();
+  const auto retry_options = std::make_shared<steer::RetryOptions>();
+  CLI::App* verb =
+      app->add_subcommand("shards", "Shards that are in work, done but not committed, or failed");
+  AddTarget(verb, &options->query);
+  verb->add_option("--state", options->state, "Only these: leased, done or failed")
+      ->check(CLI::IsMember({"leased", "done", "failed"}));
+  verb->add_option("--limit", options->limit, "At most so many (1000)")
+      ->check(CLI::Range(1, 10'000));
+  verb->add_option("--offset", options->offset, "Leave out the first so many");
+  CLI::Option* retry =
+      verb->add_option("--retry", retry_options->ids,
+                       "Try FAILED shards again: those named as `muster shards` shows them, or all")
+          ->expected(0, 1'000'000);
+  verb->footer(
+      "Examples:\n"
+      "  muster shards job.yaml --state failed\n"
+      "  muster shards job.yaml --retry\n"
+      "  muster shards job.yaml --retry 0/1/17 0/1/18");
+  verb->callback([=] {
+    if (retry->count() == 0) {
+      *chosen = [=] { return command(*options); };
+      return;
+    }
+    std::erase_if(retry_options->ids,
+                  [](const std::string& id) { return id.empty() || id == "{}"; });
+    retry_options->query = options->query;
+    *chosen = [=] { return retry_command(*retry_options); };
+  });
+}
+
+}  // namespace muster

@@ -1,0 +1,29 @@
+#include "cli/verbs/verbs.h"
+
+namespace muster {
+
+void AddVerbs(CLI::App* app, Chosen* chosen) {
+  AddRun(app, chosen);
+  AddStatus(app, chosen);
+  AddNodes(app, chosen);
+  AddPartitions(app, chosen);
+  AddExport(app, chosen);
+  AddShards(app, chosen);
+  AddLogs(app, chosen);
+  AddEvents(app, chosen);
+  AddDrain(app, chosen);
+  AddCancel(app, chosen);
+  AddSimulate(app, chosen);
+  AddExplain(app, chosen);
+  AddTop(app, chosen);
+  AddRestart(app, chosen);
+  AddResize(app, chosen);
+  AddScale(app, chosen);
+  AddPolicies(app, chosen);
+  AddMaster(app, chosen);
+  AddPs(app, chosen);
+  AddScaler(app, chosen);
+  AddVerify(app, chosen);
+}
+
+}  // namespace muster

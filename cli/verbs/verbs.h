@@ -1,0 +1,79 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "cli/node_commands.h"
+#include "cli/query_commands.h"
+#include "cli/run_command.h"
+#include "cli/simulate/simulate_command.h"
+#include "cli/steer/event_commands.h"
+#include "cli/steer/order_commands.h"
+#include "cli/steer/top_command.h"
+#include "cli/verify/verify_command.h"
+
+/// The verbs of the muster executable: each Add... puts one into the line's parser, with options of
+/// its own, help and examples. A new verb is a file here, a line below, and one in AddVerbs.
+namespace muster {
+
+/// What the verb that was named is going to do once the whole line is understood; it returns the
+/// exit code of the process.
+using Chosen = std::function<int()>;
+/// What a verb does with its options. Tests hand in others, to see the options.
+template <typename Options>
+using Command = std::function<int(const Options&)>;
+
+/// All of them, in the order in which `muster --help` shows them. `app` and `chosen` outlive the
+/// parsing.
+void AddVerbs(CLI::App* app, Chosen* chosen);
+
+void AddRun(CLI::App* app, Chosen* chosen, Command<RunOptions> command = RunCommand);
+
+// What asks: the job's master, or its state directory.
+void AddStatus(CLI::App* app, Chosen* chosen, Command<QueryOptions> command = StatusCommand);
+void AddNodes(CLI::App* app, Chosen* chosen, Command<QueryOptions> command = NodesCommand);
+void AddPartitions(CLI::App* app, Chosen* chosen,
+                   Command<PartitionsOptions> command = PartitionsCommand);
+void AddExport(CLI::App* app, Chosen* chosen,
+               Command<ExportCommandOptions> command = ExportCommand);
+void AddShards(CLI::App* app, Chosen* chosen, Command<ShardsOptions> command = ShardsCommand,
+               Command<steer::RetryOptions> retry_command = steer::RetryCommand);
+void AddLogs(CLI::App* app, Chosen* chosen, Command<LogsOptions> command = LogsCommand);
+
+// What the master can carry out when no scaler serves.
+void AddEvents(CLI::App* app, Chosen* chosen,
+               Command<steer::EventsOptions> command = steer::EventsCommand);
+void AddDrain(CLI::App* app, Chosen* chosen,
+              Command<steer::DrainOptions> command = steer::DrainCommand);
+void AddCancel(CLI::App* app, Chosen* chosen,
+               Command<steer::CancelOptions> command = steer::CancelCommand);
+
+void AddSimulate(CLI::App* app, Chosen* chosen,
+                 Command<simulate::SimulateOptions> command = simulate::SimulateCommand);
+
+// What only a scaler can.
+void AddExplain(CLI::App* app, Chosen* chosen,
+                Command<steer::ExplainOptions> command = steer::ExplainCommand);
+void AddTop(CLI::App* app, Chosen* chosen, Command<steer::TopOptions> command = steer::TopCommand);
+void AddRestart(CLI::App* app, Chosen* chosen,
+                Command<steer::RestartOptions> command = steer::RestartCommand);
+void AddResize(CLI::App* app, Chosen* chosen,
+               Command<steer::ResizeOptions> command = steer::ResizeCommand);
+void AddScale(CLI::App* app, Chosen* chosen,
+              Command<steer::ScaleOptions> command = steer::ScaleCommand);
+void AddPolicies(CLI::App* app, Chosen* chosen,
+                 Command<QueryOptions> command = steer::PoliciesCommand,
+                 Command<steer::PausePolicyOptions> pause_command = steer::PausePolicyCommand,
+                 Command<steer::PausePolicyOptions> resume_command = steer::ResumePolicyCommand);
+
+// The processes of a run.
+void AddMaster(CLI::App* app, Chosen* chosen,
+               Command<MasterCommandOptions> command = MasterCommand);
+void AddPs(CLI::App* app, Chosen* chosen, Command<ServerCommandOptions> command = ServerCommand);
+void AddScaler(CLI::App* app, Chosen* chosen,
+               Command<ScalerCommandOptions> command = ScalerCommand);
+
+void AddVerify(CLI::App* app, Chosen* chosen,
+               Command<verify::VerifyOptions> command = verify::VerifyCommand);
+
+}  // namespace muster

@@ -1,0 +1,65 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/cli/verbs/parsed.h"
+
+namespace muster {
+namespace {
+
+/// Which of its three commands a line of `policies` comes to, and with what.
+struct ChosenOfPolicies {
+  std::string command;  // "": the line is refused
+  QueryOptions query;
+  steer::PausePolicyOptions policy;
+};
+
+ChosenOfPolicies Policies(const std::string& line) {
+  CLI::App app;
+  Chosen chosen;
+  ChosenOfPolicies named;
+  const auto note = [&named](const std::string& command) {
+    return [&named, command](const steer::PausePolicyOptions& options) {
+      named = {.command = command, .query = {}, .policy = options};
+      return 0;
+    };
+  };
+  AddPolicies(
+      &app, &chosen,
+      [&named](const QueryOptions& options) {
+        named = {.command = "list", .query = options, .policy = {}};
+        return 0;
+      },
+      note("pause"), note("resume"));
+  try {
+    app.parse(line);
+  } catch (const CLI::ParseError&) {
+    return {};
+  }
+  if (chosen) chosen();
+  return named;
+}
+
+TEST(PoliciesVerbTest, TheCommandThatWasNamedIsChosen) {
+  const ChosenOfPolicies list = Policies("policies job.yaml");
+  EXPECT_EQ(list.command, "list");
+  EXPECT_EQ(list.query.target.job_file, "job.yaml");
+  const ChosenOfPolicies pause = Policies("policies pause out-of-memory --state-dir state");
+  EXPECT_EQ(pause.command, "pause");
+  EXPECT_EQ(pause.policy.policy, "out-of-memory");
+  EXPECT_EQ(pause.policy.query.target.state_directory, "state");
+  const ChosenOfPolicies resume = Policies("policies resume job.yaml worker-count --reason enough");
+  EXPECT_EQ(resume.command, "resume");
+  EXPECT_EQ(resume.policy.policy, "worker-count");
+  EXPECT_EQ(resume.policy.query.target.job_file, "job.yaml");
+  EXPECT_EQ(resume.policy.reason, "enough");
+}
+
+TEST(PoliciesVerbTest, APolicyMustBeNamed) {
+  for (const char* line : {"policies pause", "policies pause job.yaml"}) {
+    EXPECT_EQ(Policies(line).command, "") << line;
+  }
+}
+
+}  // namespace
+}  // namespace muster
