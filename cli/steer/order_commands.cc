@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "cli/job_file/scalars.h"
 #include "cli/job_source.h"
 #include "cli/progress.h"
 #include "cli/scaler_link.h"
@@ -40,35 +39,6 @@ std::string EventRemark(const std::optional<Event>& event) {
 nlohmann::json WithEvent(nlohmann::json json, const std::optional<Event>& event) {
   if (event.has_value()) json["event"] = event->id;
   return json;
-}
-
-/// An order that only the scaler can carry out.
-int GiveOrder(const OrderOptions& options, const scaler::Order& order) {
-  const absl::StatusOr<RestClient> client = FindScaler(options.query.target);
-  if (!client.ok()) return PrintError(client.status());
-  const absl::StatusOr<Event> event = client->Give({order, options.reason});
-  if (!event.ok()) return PrintRefusal(event.status());
-  const bool text = options.query.output == OutputFormat::kText;
-  if (text) PrintData(EventLine(*event));
-  std::optional<Event> outcome;
-  absl::Status waited;
-  if (options.wait) {
-    const SystemClock clock;
-    Patience patience = Patience::OfAPerson(std::chrono::seconds(options.timeout_s), &clock);
-    absl::StatusOr<Event> found = AwaitOutcome(
-        [&] { return ExplainNow(options.query.target, event->id); }, event->id, &patience);
-    waited = found.status();
-    if (found.ok()) outcome = *std::move(found);
-  }
-  if (!text) {
-    nlohmann::json json = {{"event", ToJson(*event)}};
-    if (options.wait) json["outcome"] = outcome ? ToJson(*outcome) : nlohmann::json(nullptr);
-    PrintJsonData(json);
-  } else if (outcome.has_value()) {
-    PrintData(EventLine(*outcome));
-  }
-  // What was ordered is under way: that nobody can say how it went is no lack of a job.
-  return waited.ok() ? kExitSucceeded : PrintError(Message(waited), kExitFailed);
 }
 
 /// Why shards cannot be tried again here and now, and what does it.
@@ -184,30 +154,34 @@ std::string PoliciesText(const scaler::rest::PolicyList& list) {
 
 }  // namespace
 
-int RestartCommand(const RestartOptions& options) {
-  return GiveOrder(options.order, scaler::RelaunchNode{.node = options.node});
-}
-
-int ResizeCommand(const ResizeOptions& options) {
-  scaler::LimitNode order{.node = options.node};
-  if (options.memory.empty() && options.cpus.empty()) {
-    return PrintError("resize to what? --memory 512Mi, --cpus 1.5, or both", kExitUsage);
+int OrderCommand(const GivenOrder& given) {
+  if (!given.order.ok()) return PrintError(given.order.status());
+  const OrderOptions& options = given.options;
+  const absl::StatusOr<RestClient> client = FindScaler(options.query.target);
+  if (!client.ok()) return PrintError(client.status());
+  const absl::StatusOr<Event> event = client->Give({*given.order, options.reason});
+  if (!event.ok()) return PrintRefusal(event.status());
+  const bool text = options.query.output == OutputFormat::kText;
+  if (text) PrintData(EventLine(*event));
+  std::optional<Event> outcome;
+  absl::Status waited;
+  if (options.wait) {
+    const SystemClock clock;
+    Patience patience = Patience::OfAPerson(std::chrono::seconds(options.timeout_s), &clock);
+    absl::StatusOr<Event> found = AwaitOutcome(
+        [&] { return ExplainNow(options.query.target, event->id); }, event->id, &patience);
+    waited = found.status();
+    if (found.ok()) outcome = *std::move(found);
   }
-  if (!options.memory.empty()) {
-    const absl::StatusOr<uint64_t> bytes = job_file::ParseMemory(options.memory);
-    if (!bytes.ok()) return PrintError(Annotate(bytes.status(), "--memory"));
-    order.memory_bytes = *bytes;
+  if (!text) {
+    nlohmann::json json = {{"event", ToJson(*event)}};
+    if (options.wait) json["outcome"] = outcome ? ToJson(*outcome) : nlohmann::json(nullptr);
+    PrintJsonData(json);
+  } else if (outcome.has_value()) {
+    PrintData(EventLine(*outcome));
   }
-  if (!options.cpus.empty()) {
-    const absl::StatusOr<double> cpus = job_file::ParseCpu(options.cpus);
-    if (!cpus.ok()) return PrintError(Annotate(cpus.status(), "--cpus"));
-    order.cpus = *cpus;
-  }
-  return GiveOrder(options.order, order);
-}
-
-int ScaleCommand(const ScaleOptions& options) {
-  return GiveOrder(options.order, scaler::ScaleWorkers{options.workers});
+  // What was ordered is under way: that nobody can say how it went is no lack of a job.
+  return waited.ok() ? kExitSucceeded : PrintError(Message(waited), kExitFailed);
 }
 
 int DrainCommand(const DrainOptions& options) {
@@ -303,16 +277,6 @@ int PoliciesCommand(const QueryOptions& options) {
     PrintData(PoliciesText(*policies));
   }
   return kExitSucceeded;
-}
-
-int PausePolicyCommand(const PausePolicyOptions& options) {
-  return GiveOrder({.query = options.query, .reason = options.reason},
-                   scaler::SetPaused{options.policy, true});
-}
-
-int ResumePolicyCommand(const PausePolicyOptions& options) {
-  return GiveOrder({.query = options.query, .reason = options.reason},
-                   scaler::SetPaused{options.policy, false});
 }
 
 }  // namespace muster::steer

@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "cli/query_commands.h"
+#include "scaler/core/orders.h"
 
 /// The verbs that give orders to a running job. They go to its scaler, where each is an event;
 /// those that the master can carry out by itself go there when no scaler answers. Each returns the
@@ -19,25 +21,12 @@ struct OrderOptions {
   uint32_t timeout_s = 300;  // of --wait
 };
 
-struct RestartOptions {
-  OrderOptions order;
-  std::string node;
+/// An order that only the scaler can carry out.
+struct GivenOrder {
+  OrderOptions options;
+  absl::StatusOr<scaler::Order> order;  // an error: what the line says is none
 };
-int RestartCommand(const RestartOptions& options);
-
-struct ResizeOptions {
-  OrderOptions order;
-  std::string node;
-  std::string memory;  // as in job files: "512Mi"; "": as it is
-  std::string cpus;    // "1.5", "500m"; "": as it is
-};
-int ResizeCommand(const ResizeOptions& options);
-
-struct ScaleOptions {
-  OrderOptions order;
-  uint32_t workers = 0;
-};
-int ScaleCommand(const ScaleOptions& options);
+int OrderCommand(const GivenOrder& given);
 
 struct DrainOptions {
   QueryOptions query;
@@ -62,13 +51,5 @@ struct RetryOptions {
 int RetryCommand(const RetryOptions& options);
 
 int PoliciesCommand(const QueryOptions& options);
-
-struct PausePolicyOptions {
-  QueryOptions query;
-  std::string reason;
-  std::string policy;
-};
-int PausePolicyCommand(const PausePolicyOptions& options);
-int ResumePolicyCommand(const PausePolicyOptions& options);
 
 }  // namespace muster::steer

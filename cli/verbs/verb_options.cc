@@ -95,9 +95,7 @@ void AddReason(CLI::App* verb, std::string* reason) {
   verb->add_option("--reason", *reason, "Why, for the record (at most 200 characters)");
 }
 
-void AddOrder(CLI::App* verb, steer::OrderOptions* order) {
-  AddOutput(verb, &order->query.output);
-  AddReason(verb, &order->reason);
+void AddWait(CLI::App* verb, steer::OrderOptions* order) {
   verb->add_flag("--wait", order->wait, "Until it is known what came of it");
   verb->add_option("--timeout", order->timeout_s, "With --wait: seconds (300)")
       ->check(CLI::Range(1, 86'400));

@@ -46,8 +46,8 @@ void AddTarget(CLI::App* verb, QueryOptions* options);
 /// Why, for the record.
 void AddReason(CLI::App* verb, std::string* reason);
 
-/// What an order has whose outcome can be waited for.
-void AddOrder(CLI::App* verb, steer::OrderOptions* order);
+/// --wait, for the outcome of an order.
+void AddWait(CLI::App* verb, steer::OrderOptions* order);
 
 /// Hidden: for tests of the checks. Refused with a reason by a build that has no such bugs.
 void AddPlantedBug(CLI::App* verb, std::string* name);

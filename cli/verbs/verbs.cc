@@ -16,9 +16,7 @@ void AddVerbs(CLI::App* app, Chosen* chosen) {
   AddSimulate(app, chosen);
   AddExplain(app, chosen);
   AddTop(app, chosen);
-  AddRestart(app, chosen);
-  AddResize(app, chosen);
-  AddScale(app, chosen);
+  AddOrders(app, chosen);
   AddPolicies(app, chosen);
   AddMaster(app, chosen);
   AddPs(app, chosen);

@@ -55,16 +55,14 @@ void AddSimulate(CLI::App* app, Chosen* chosen,
 void AddExplain(CLI::App* app, Chosen* chosen,
                 Command<steer::ExplainOptions> command = steer::ExplainCommand);
 void AddTop(CLI::App* app, Chosen* chosen, Command<steer::TopOptions> command = steer::TopCommand);
-void AddRestart(CLI::App* app, Chosen* chosen,
-                Command<steer::RestartOptions> command = steer::RestartCommand);
-void AddResize(CLI::App* app, Chosen* chosen,
-               Command<steer::ResizeOptions> command = steer::ResizeCommand);
-void AddScale(CLI::App* app, Chosen* chosen,
-              Command<steer::ScaleOptions> command = steer::ScaleCommand);
 void AddPolicies(CLI::App* app, Chosen* chosen,
                  Command<QueryOptions> command = steer::PoliciesCommand,
-                 Command<steer::PausePolicyOptions> pause_command = steer::PausePolicyCommand,
-                 Command<steer::PausePolicyOptions> resume_command = steer::ResumePolicyCommand);
+                 Command<steer::GivenOrder> order_command = steer::OrderCommand);
+/// restart, resize, scale: orders.
+void AddOrders(CLI::App* app, Chosen* chosen,
+               Command<steer::GivenOrder> command = steer::OrderCommand);
+/// The orders below `policies`.
+void AddPolicyOrders(CLI::App* policies, Chosen* chosen, Command<steer::GivenOrder> command);
 
 // The processes of a run.
 void AddMaster(CLI::App* app, Chosen* chosen,

@@ -8,6 +8,9 @@ namespace muster::steer {
 namespace {
 
 using muster::testing::IsOk;
+using scaler::RelaunchNode;
+using scaler::ScaleWorkers;
+using scaler::SetPaused;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -15,14 +18,12 @@ using ::testing::Not;
 class OrderCommandsTest : public testing::SteerFixture {
  protected:
   nlohmann::json Printed() const { return nlohmann::json::parse(out_); }
-  OrderOptions Order(OutputFormat output = OutputFormat::kText) const {
-    return {.query = Query(output), .reason = "because I say so"};
-  }
+  OrderOptions Options() const { return {.query = Query(), .reason = "because I say so"}; }
 };
 
 TEST_F(OrderCommandsTest, ARestartIsAnEventAndItsOutcomeCanBeWaitedFor) {
   StartScaler();
-  EXPECT_EQ(Call([&] { return RestartCommand({.order = Order(), .node = "worker-1"}); }),
+  EXPECT_EQ(Call([&] { return OrderCommand({Options(), RelaunchNode{.node = "worker-1"}}); }),
             kExitSucceeded)
       << err_;
   EXPECT_THAT(out_, AllOf(HasSubstr("#1 action worker-1"), HasSubstr("relaunch"),
@@ -30,59 +31,32 @@ TEST_F(OrderCommandsTest, ARestartIsAnEventAndItsOutcomeCanBeWaitedFor) {
   EXPECT_EQ(job_.GetNode("worker-1")->start, 2u);
 
   job_.SettleAtOnce();
-  OrderOptions patient = Order();
+  OrderOptions patient = Options();
   patient.wait = true;
-  EXPECT_EQ(Call([&] { return RestartCommand({.order = patient, .node = "worker-1"}); }),
+  EXPECT_EQ(Call([&] { return OrderCommand({patient, RelaunchNode{.node = "worker-1"}}); }),
             kExitSucceeded);
   EXPECT_THAT(out_, AllOf(HasSubstr("#2 action"), HasSubstr("#3 outcome worker-1"),
                           HasSubstr("helped (of #2)")));
   patient.query.output = OutputFormat::kJson;
-  EXPECT_EQ(Call([&] { return RestartCommand({.order = patient, .node = "worker-1"}); }),
+  EXPECT_EQ(Call([&] { return OrderCommand({patient, RelaunchNode{.node = "worker-1"}}); }),
             kExitSucceeded);
   EXPECT_EQ(Printed()["event"]["id"], 4);
   EXPECT_EQ(Printed()["outcome"]["verdict"], "helped");
 }
 
-TEST_F(OrderCommandsTest, ResizeReadsAmountsAsJobFilesHaveThem) {
+TEST_F(OrderCommandsTest, WhatThereIsNotAndRefusalsAreToldApart) {
   StartScaler();
-  EXPECT_EQ(
-      Call([&] {
-        return ResizeCommand({.order = Order(), .node = "ps-0", .memory = "1.5Gi", .cpus = "500m"});
-      }),
-      kExitSucceeded)
-      << err_;
-  EXPECT_EQ(job_.GetNode("ps-0")->limits.memory_bytes, 1536u << 20);
-  EXPECT_EQ(job_.GetNode("ps-0")->limits.cpus, 0.5);
-  EXPECT_EQ(Call([&] {
-              return ResizeCommand({.order = Order(), .node = "ps-0", .memory = "", .cpus = "2"});
-            }),
-            kExitSucceeded);
-  EXPECT_EQ(job_.GetNode("ps-0")->limits.memory_bytes, 1536u << 20) << "nobody asked for it";
-}
-
-TEST_F(OrderCommandsTest, WrongArgumentsAndRefusalsAreToldApart) {
-  StartScaler();
-  const auto resize = [&](const std::string& memory, const std::string& cpus) {
-    return Call([&] {
-      return ResizeCommand({.order = Order(), .node = "ps-0", .memory = memory, .cpus = cpus});
-    });
-  };
-  EXPECT_EQ(resize("", ""), kExitUsage);
-  EXPECT_THAT(err_, HasSubstr("--memory 512Mi"));
-  EXPECT_EQ(resize("lots", ""), kExitUsage);
-  EXPECT_THAT(err_, AllOf(HasSubstr("--memory"), HasSubstr("'lots'")));
-  EXPECT_EQ(resize("", "-1"), kExitUsage);
-  EXPECT_THAT(err_, HasSubstr("--cpus"));
-  EXPECT_EQ(Call([&] { return RestartCommand({.order = Order(), .node = "ps-9"}); }), kExitUsage);
+  EXPECT_EQ(Call([&] { return OrderCommand({Options(), RelaunchNode{.node = "ps-9"}}); }),
+            kExitUsage);
   EXPECT_THAT(err_, HasSubstr("'ps-9'"));
-  EXPECT_EQ(Call([&] { return ScaleCommand({.order = Order(), .workers = 9}); }), kExitFailed);
+  EXPECT_EQ(Call([&] { return OrderCommand({Options(), ScaleWorkers{9}}); }), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("budget of 8"));
-  EXPECT_EQ(Call([&] { return ScaleCommand({.order = Order(), .workers = 3}); }), kExitSucceeded);
+  EXPECT_EQ(Call([&] { return OrderCommand({Options(), ScaleWorkers{3}}); }), kExitSucceeded);
 }
 
 TEST_F(OrderCommandsTest, WithoutAJobOrAScalerItIsSaidWhatToDo) {
   const auto restart = [&] {
-    return Call([&] { return RestartCommand({.order = Order(), .node = "ps-0"}); });
+    return Call([&] { return OrderCommand({Options(), RelaunchNode{.node = "ps-0"}}); });
   };
   EXPECT_EQ(restart(), kExitUnreachable);
   EXPECT_THAT(err_, AllOf(HasSubstr("no job runs"), HasSubstr("muster run")));
@@ -166,17 +140,18 @@ TEST_F(OrderCommandsTest, PoliciesAreShownPausedAndResumed) {
   EXPECT_EQ(Call([&] { return PoliciesCommand(Query()); }), kExitSucceeded);
   EXPECT_THAT(out_, AllOf(HasSubstr("out-of-memory"), HasSubstr("active"), HasSubstr("dry run"),
                           HasSubstr("60 s")));
-  const PausePolicyOptions options{.query = Query(), .reason = "shared", .policy = "out-of-memory"};
-  EXPECT_EQ(Call([&] { return PausePolicyCommand(options); }), kExitSucceeded);
+  const auto pause = [&](const std::string& policy, bool paused) {
+    return Call([&] { return OrderCommand({Options(), SetPaused{policy, paused}}); });
+  };
+  EXPECT_EQ(pause("out-of-memory", true), kExitSucceeded);
   EXPECT_TRUE(job_.Policies()->policies[0].paused);
   EXPECT_EQ(Call([&] { return PoliciesCommand(Query()); }), kExitSucceeded);
   EXPECT_THAT(out_, HasSubstr("paused"));
-  EXPECT_EQ(Call([&] { return ResumePolicyCommand(options); }), kExitSucceeded);
+  EXPECT_EQ(pause("out-of-memory", false), kExitSucceeded);
   EXPECT_FALSE(job_.Policies()->policies[0].paused);
   EXPECT_EQ(Call([&] { return PoliciesCommand(Query(OutputFormat::kJson)); }), kExitSucceeded);
   EXPECT_EQ(Printed()["policies"].size(), 2u);
-  EXPECT_EQ(Call([&] { return PausePolicyCommand({.query = Query(), .policy = "luck"}); }),
-            kExitUsage);
+  EXPECT_EQ(pause("luck", true), kExitUsage);
 }
 
 TEST(DrainCommandTest, WhatIsForOneNodeNeedsItsName) {

@@ -7,30 +7,32 @@
 namespace muster {
 namespace {
 
-/// Which of its three commands a line of `policies` comes to, and with what.
+/// Which of its commands a line of `policies` comes to, and with what.
 struct ChosenOfPolicies {
   std::string command;  // "": the line is refused
   QueryOptions query;
-  steer::PausePolicyOptions policy;
+  steer::OrderOptions options;
+  scaler::SetPaused order;
 };
 
 ChosenOfPolicies Policies(const std::string& line) {
   CLI::App app;
   Chosen chosen;
   ChosenOfPolicies named;
-  const auto note = [&named](const std::string& command) {
-    return [&named, command](const steer::PausePolicyOptions& options) {
-      named = {.command = command, .query = {}, .policy = options};
-      return 0;
-    };
-  };
   AddPolicies(
       &app, &chosen,
       [&named](const QueryOptions& options) {
-        named = {.command = "list", .query = options, .policy = {}};
+        named = {.command = "list", .query = options, .options = {}, .order = {}};
         return 0;
       },
-      note("pause"), note("resume"));
+      [&named](const steer::GivenOrder& given) {
+        const auto& order = std::get<scaler::SetPaused>(*given.order);
+        named = {.command = order.paused ? "pause" : "resume",
+                 .query = {},
+                 .options = given.options,
+                 .order = order};
+        return 0;
+      });
   try {
     app.parse(line);
   } catch (const CLI::ParseError&) {
@@ -46,13 +48,13 @@ TEST(PoliciesVerbTest, TheCommandThatWasNamedIsChosen) {
   EXPECT_EQ(list.query.target.job_file, "job.yaml");
   const ChosenOfPolicies pause = Policies("policies pause out-of-memory --state-dir state");
   EXPECT_EQ(pause.command, "pause");
-  EXPECT_EQ(pause.policy.policy, "out-of-memory");
-  EXPECT_EQ(pause.policy.query.target.state_directory, "state");
+  EXPECT_EQ(pause.order.policy, "out-of-memory");
+  EXPECT_EQ(pause.options.query.target.state_directory, "state");
   const ChosenOfPolicies resume = Policies("policies resume job.yaml worker-count --reason enough");
   EXPECT_EQ(resume.command, "resume");
-  EXPECT_EQ(resume.policy.policy, "worker-count");
-  EXPECT_EQ(resume.policy.query.target.job_file, "job.yaml");
-  EXPECT_EQ(resume.policy.reason, "enough");
+  EXPECT_EQ(resume.order.policy, "worker-count");
+  EXPECT_EQ(resume.options.query.target.job_file, "job.yaml");
+  EXPECT_EQ(resume.options.reason, "enough");
 }
 
 TEST(PoliciesVerbTest, APolicyMustBeNamed) {

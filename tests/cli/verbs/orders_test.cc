@@ -1,0 +1,81 @@
+#include <gmock/gmock.h>
+
+#include <string>
+#include <utility>
+
+#include "tests/cli/verbs/parsed.h"
+#include "tests/support/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using muster::testing::StatusIs;
+using scaler::LimitNode;
+using scaler::RelaunchNode;
+using steer::GivenOrder;
+using ::testing::HasSubstr;
+
+/// What a line orders; nothing when it is refused.
+std::optional<GivenOrder> Ordered(const std::string& line) {
+  return Parsed<GivenOrder>(AddOrders, line);
+}
+
+TEST(OrderVerbsTest, ArgumentsFindTheirPlaces) {
+  const auto given =
+      Ordered("restart ps-0 job.yaml --reason 'two words' --wait --timeout 7 -o json");
+  ASSERT_TRUE(given.has_value());
+  EXPECT_EQ(std::get<RelaunchNode>(*given->order).node, "ps-0");
+  EXPECT_EQ(given->options.query.target.job_file, "job.yaml");
+  EXPECT_EQ(given->options.reason, "two words");
+  EXPECT_TRUE(given->options.wait);
+  EXPECT_EQ(given->options.timeout_s, 7u);
+  EXPECT_EQ(given->options.query.output, OutputFormat::kJson);
+  const auto scale = Ordered("scale job.yaml --workers 4");
+  ASSERT_TRUE(scale.has_value());
+  EXPECT_EQ(std::get<scaler::ScaleWorkers>(*scale->order).workers, 4u);
+  EXPECT_FALSE(scale->options.wait);
+}
+
+TEST(OrderVerbsTest, NodeAndJobChangePlacesWhenOnlyTheSecondIsANode) {
+  const auto restart = Ordered("restart my.job worker-12");
+  ASSERT_TRUE(restart.has_value());
+  EXPECT_EQ(std::get<RelaunchNode>(*restart->order).node, "worker-12");
+  EXPECT_EQ(restart->options.query.target.job_file, "my.job");
+  const auto resize = Ordered("resize jobfile ps-3 --cpus 1");
+  ASSERT_TRUE(resize.has_value());
+  EXPECT_EQ(std::get<LimitNode>(*resize->order).node, "ps-3");
+  EXPECT_EQ(resize->options.query.target.job_file, "jobfile");
+}
+
+TEST(OrderVerbsTest, ResizeReadsAmountsAsJobFilesHaveThem) {
+  const auto both = Ordered("resize ps-0 --state-dir state --memory 1.5Gi --cpus 500m");
+  ASSERT_TRUE(both.has_value());
+  EXPECT_EQ(std::get<LimitNode>(*both->order).memory_bytes, uint64_t{1536} << 20);
+  EXPECT_EQ(std::get<LimitNode>(*both->order).cpus, 0.5);
+  EXPECT_EQ(both->options.query.target.state_directory, "state");
+  const auto cpus = Ordered("resize ps-0 --cpus 2");
+  ASSERT_TRUE(cpus.has_value());
+  EXPECT_EQ(std::get<LimitNode>(*cpus->order).cpus, 2);
+  EXPECT_EQ(std::get<LimitNode>(*cpus->order).memory_bytes, std::nullopt) << "nobody asked for it";
+}
+
+TEST(OrderVerbsTest, ALineThatSaysNoOrderIsAnError) {
+  for (const auto& [line, what] : {std::pair("resize ps-0", "--memory 512Mi"),
+                                   {"resize ps-0 --cpus=-1", "--cpus"},
+                                   {"resize ps-0 --memory lots", "'lots'"}}) {
+    const auto given = Ordered(line);
+    ASSERT_TRUE(given.has_value()) << line;
+    EXPECT_THAT(given->order, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)));
+    EXPECT_EQ(steer::OrderCommand(*given), kExitUsage) << line;
+  }
+}
+
+TEST(OrderVerbsTest, WhatIsMissingOrBeyondItsBoundsIsRefused) {
+  for (const char* line : {"restart", "restart job.yaml", "restart ps-0 --timeout 0",
+                           "resize ./job", "scale --workers 0"}) {
+    EXPECT_FALSE(Ordered(line).has_value()) << line;
+  }
+}
+
+}  // namespace
+}  // namespace muster
