@@ -25,7 +25,7 @@
 #include "master/journal/rocksdb_journal.h"
 #include "master/service/master_server.h"
 #include "proto/control.grpc.pb.h"
-#include "sharding/job_identity.h"
+#include "proto/messages/job_identity.h"
 
 namespace muster {
 namespace {

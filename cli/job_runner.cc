@@ -14,11 +14,11 @@
 #include "cli/json_output.h"
 #include "cli/node_commands.h"
 #include "cli/scaler_link.h"
+#include "proto/messages/node_state.h"
 #include "scaler/decision/log/event_file.h"
 #include "scaler/decision/log/event_log.h"
 #include "scaler/launcher/log_reader.h"
 #include "scaler/service/plan_file.h"
-#include "sharding/node_state.h"
 
 namespace muster {
 namespace {

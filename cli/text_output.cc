@@ -7,10 +7,10 @@
 #include "base/text.h"
 #include "cli/json_output.h"
 #include "cli/progress.h"
+#include "proto/messages/node_state.h"
 #include "scaler/admin/master_link.h"
 #include "scaler/admin/shard_id.h"
 #include "scaler/core/messages.h"
-#include "sharding/node_state.h"
 
 namespace muster {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/words/types.h"
 #include "sharding/policy_options.h"
-#include "sharding/types.h"
 
 namespace muster {
 

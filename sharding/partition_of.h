@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "base/random.h"
-#include "sharding/types.h"
+#include "base/words/types.h"
 
 namespace muster {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "sharding/types.h"
+#include "base/words/types.h"
 
 namespace muster {
 

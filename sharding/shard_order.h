@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sharding/types.h"
+#include "base/words/types.h"
 
 namespace muster {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "sharding/interval_set.h"
-#include "sharding/types.h"
+#include "base/interval_set.h"
+#include "base/words/types.h"
 
 namespace muster {
 

@@ -6,9 +6,9 @@
 #include <limits>
 #include <utility>
 
+#include "base/words/limits.h"
 #include "cli/job_file/field_builder.h"
 #include "cli/job_file/scalars.h"
-#include "sharding/limits.h"
 
 namespace muster::job_file {
 namespace {

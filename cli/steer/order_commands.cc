@@ -12,10 +12,10 @@
 #include "cli/steer/event_text.h"
 #include "cli/steer/scaler_call.h"
 #include "cli/text_output.h"
+#include "proto/messages/node_state.h"
 #include "scaler/admin/admin_client.h"
 #include "scaler/admin/shard_id.h"
 #include "scaler/rest/model_json.h"
-#include "sharding/node_state.h"
 
 namespace muster::steer {
 namespace {

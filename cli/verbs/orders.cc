@@ -2,10 +2,10 @@
 #include <string>
 
 #include "base/status.h"
+#include "base/words/limits.h"
 #include "cli/job_file/scalars.h"
 #include "cli/verbs/verb_options.h"
 #include "cli/verbs/verbs.h"
-#include "sharding/limits.h"
 
 namespace muster {
 namespace {

@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "cli/export_command.h"
 #include "cli/stored_job.h"
-#include "sharding/exported/exported_table.h"
+#include "proto/exported/exported_table.h"
 #include "verify/workload/contributions.h"
 #include "verify/workload/history.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sharding/types.h"
+#include "base/words/types.h"
 #include "verify/fault_plan.h"
 
 namespace muster::verify {

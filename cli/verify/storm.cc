@@ -11,7 +11,7 @@
 
 #include "base/status.h"
 #include "cli/progress.h"
-#include "sharding/node_state.h"
+#include "proto/messages/node_state.h"
 
 namespace muster::verify {
 namespace {

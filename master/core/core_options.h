@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/failpoint_config.h"
+#include "base/words/limits.h"
 #include "sharding/job_spec.h"
-#include "sharding/limits.h"
 #include "sharding/stream/stream_cutter.h"
 
 namespace muster {

@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "sharding/control.h"
-#include "sharding/interval_set.h"
-#include "sharding/node_state.h"
-#include "sharding/partition_map.h"
+#include "base/interval_set.h"
+#include "base/words/types.h"
+#include "proto/messages/control.h"
+#include "proto/messages/node_state.h"
+#include "proto/messages/partition_map.h"
+#include "proto/messages/table_spec.h"
 #include "sharding/shard_queue.h"
 #include "sharding/stream/stream_types.h"
-#include "sharding/table_spec.h"
-#include "sharding/types.h"
 
 /// What the master's journal holds, as plain values. The core starts from a DurableState and tells
 /// every change to it as Mutations. A record's list (proto/fields) is its form on disk;

@@ -26,7 +26,7 @@
 #include "master/core/workers/failures.h"
 #include "master/core/workers/leasing.h"
 #include "master/core/workers/worker_sessions.h"
-#include "sharding/control.h"
+#include "proto/messages/control.h"
 
 namespace muster {
 

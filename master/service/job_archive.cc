@@ -9,7 +9,7 @@
 #include "master/journal/rocksdb_journal.h"
 #include "master/service/admin_answers.h"
 #include "master/service/master_main.h"
-#include "sharding/node_state.h"
+#include "proto/messages/node_state.h"
 
 namespace muster {
 namespace {

@@ -17,7 +17,7 @@
 #include "master/service/snapshot_owner.h"
 #include "master/sources/source_catalog.h"
 #include "master/streams/topic_watcher.h"
-#include "sharding/job_identity.h"
+#include "proto/messages/job_identity.h"
 #include "sharding/shard_order.h"
 
 namespace muster {

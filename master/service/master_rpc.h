@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "master/service/owner_loop.h"
-#include "sharding/control.h"
-#include "sharding/job_identity.h"
+#include "proto/messages/control.h"
+#include "proto/messages/job_identity.h"
 #include "sharding/job_spec.h"
 
 /// Internal to master/service: the gRPC services over the owner loop.

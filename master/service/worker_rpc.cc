@@ -8,7 +8,7 @@
 #include "master/service/master_rpc.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/fields/generated.h"
-#include "sharding/worker_hello.h"
+#include "proto/messages/worker_hello.h"
 
 namespace muster {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "sharding/source_pin.h"
+#include "sharding/lines/source_pin.h"
 
 namespace muster {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "sharding/line_index.h"
-#include "sharding/source_pin.h"
+#include "sharding/lines/line_index.h"
+#include "sharding/lines/source_pin.h"
 
 namespace muster {
 

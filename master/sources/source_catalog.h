@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "master/sources/index_file.h"
-#include "sharding/control.h"
+#include "proto/messages/control.h"
 #include "sharding/job_spec.h"
 #include "sharding/shard_layout.h"
 

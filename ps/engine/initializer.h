@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "sharding/table_spec.h"
+#include "proto/messages/table_spec.h"
 
 namespace muster::ps {
 

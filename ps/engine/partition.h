@@ -11,13 +11,13 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/words/types.h"
 #include "base/work_limit.h"
+#include "proto/messages/control.h"
 #include "ps/engine/garbage.h"
 #include "ps/engine/table.h"
 #include "ps/engine/warm_start.h"
 #include "ps/engine/window.h"
-#include "sharding/control.h"
-#include "sharding/types.h"
 
 namespace muster::ps {
 

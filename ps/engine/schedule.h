@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "sharding/table_spec.h"
+#include "proto/messages/table_spec.h"
 
 namespace muster::ps {
 

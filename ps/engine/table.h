@@ -8,15 +8,15 @@
 
 #include "absl/status/status.h"
 #include "base/planted_bug.h"
+#include "base/words/types.h"
 #include "base/work_limit.h"
+#include "proto/messages/table_spec.h"
 #include "ps/engine/garbage.h"
 #include "ps/engine/row_index.h"
 #include "ps/engine/row_store.h"
 #include "ps/engine/slab_list.h"
 #include "ps/engine/table_image.h"
 #include "ps/engine/warm_start.h"
-#include "sharding/table_spec.h"
-#include "sharding/types.h"
 
 namespace muster::ps {
 

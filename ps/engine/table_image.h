@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "sharding/types.h"
+#include "base/words/types.h"
 
 namespace muster::ps {
 

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "absl/functional/function_ref.h"
-#include "sharding/types.h"
+#include "base/words/types.h"
 
 namespace muster::ps {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "sharding/control.h"
-#include "sharding/types.h"
+#include "base/words/types.h"
+#include "proto/messages/control.h"
 
 namespace muster::ps {
 

@@ -14,11 +14,11 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "base/version.h"
+#include "proto/exported/npy.h"
+#include "proto/exported/sha256.h"
 #include "ps/engine/initializer.h"
 #include "ps/engine/partition.h"
 #include "ps/snapshot/snapshot.h"
-#include "sharding/exported/npy.h"
-#include "sharding/exported/sha256.h"
 
 namespace muster::ps {
 namespace {

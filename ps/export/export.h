@@ -6,9 +6,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/messages/control.h"
+#include "proto/messages/table_spec.h"
 #include "ps/engine/warm_start.h"
-#include "sharding/control.h"
-#include "sharding/table_spec.h"
 
 namespace muster::ps {
 

@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "base/status.h"
+#include "proto/exported/exported_table.h"
 #include "ps/export/export.h"
-#include "sharding/exported/exported_table.h"
 #include "sharding/partition_of.h"
 
 namespace muster::ps {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "proto/messages/control.h"
 #include "ps/service/owned_partitions.h"
-#include "sharding/control.h"
 
 namespace muster::ps {
 

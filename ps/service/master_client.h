@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "sharding/control.h"
+#include "proto/messages/control.h"
 
 namespace muster::ps {
 

@@ -16,12 +16,12 @@
 #include "base/clock.h"
 #include "base/planted_bug.h"
 #include "base/work_limit.h"
+#include "proto/messages/control.h"
 #include "ps/engine/garbage.h"
 #include "ps/engine/partition.h"
 #include "ps/net/frame_handler.h"
 #include "ps/service/request_progress.h"
 #include "ps/snapshot/chain.h"
-#include "sharding/control.h"
 
 namespace muster::ps {
 

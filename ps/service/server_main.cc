@@ -15,10 +15,10 @@
 #include "base/descriptor_limit.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "proto/messages/job_identity.h"
 #include "ps/net/descriptors.h"
 #include "ps/service/disk_storage.h"
 #include "ps/service/parameter_server.h"
-#include "sharding/job_identity.h"
 
 namespace muster::ps {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "sharding/types.h"
+#include "base/words/types.h"
 
 namespace muster::ps {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "proto/messages/control.h"
 #include "ps/engine/partition.h"
-#include "sharding/control.h"
 
 namespace muster::ps {
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "proto/messages/control.h"
 #include "ps/engine/partition.h"
-#include "sharding/control.h"
 
 namespace muster::ps {
 

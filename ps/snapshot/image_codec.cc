@@ -8,10 +8,10 @@
 #include <numeric>
 
 #include "base/status.h"
+#include "base/words/limits.h"
 #include "proto/fields/decode.h"
 #include "proto/fields/encode.h"
 #include "ps/engine/optimizer.h"
-#include "sharding/limits.h"
 
 namespace muster::ps {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/messages/control.h"
 #include "ps/engine/partition.h"
 #include "ps/snapshot/chain.h"
-#include "sharding/control.h"
 
 namespace rocksdb {
 class Env;

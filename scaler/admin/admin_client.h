@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/admin.pb.h"
-#include "sharding/job_identity.h"
+#include "proto/messages/job_identity.h"
 
 namespace muster {
 

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
-#include "sharding/node_state.h"
+#include "proto/messages/node_state.h"
 
 namespace muster {
 namespace {

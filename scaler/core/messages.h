@@ -9,12 +9,12 @@
 
 #include "absl/status/status.h"
 #include "base/clock.h"
+#include "base/words/types.h"
+#include "proto/messages/node_state.h"
+#include "proto/messages/slot_file.h"
 #include "scaler/core/exit_status.h"
 #include "scaler/core/node_role.h"
 #include "scaler/core/resources.h"
-#include "sharding/node_state.h"
-#include "sharding/slot_file.h"
-#include "sharding/types.h"
 
 /// What the two deciders of this folder hear (events) and want done (effects). Plain values.
 namespace muster {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "base/words/limits.h"
 #include "scaler/core/node_role.h"
 #include "scaler/core/resources.h"
-#include "sharding/limits.h"
 
 /// What a scaler must know of the one before it: written before it is acted upon. Pure.
 namespace muster::scaler {

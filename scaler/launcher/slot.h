@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "sharding/slot_file.h"
+#include "proto/messages/slot_file.h"
 
 namespace muster {
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "proto/messages/node_state.h"
 #include "scaler/core/node_role.h"
 #include "scaler/core/resources.h"
-#include "sharding/node_state.h"
 
 /// What policies see of a job: plain values that sensors and the core fill in, and that a recorded
 /// history can fill in as well. No policy sees anything else.

@@ -1,5 +1,5 @@
 #include "scaler/rest/metrics.h"
-#include "sharding/node_state.h"
+#include "proto/messages/node_state.h"
 
 #include <fmt/format.h>
 

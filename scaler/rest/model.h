@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/words/limits.h"
 #include "scaler/rest/dataset_model.h"
 #include "scaler/rest/event_model.h"
-#include "sharding/limits.h"
 
 /// What the REST interface shows, as plain values. The list of a struct's fields (proto/fields)
 /// says what each means; json_fields.h writes documents and their schemas from it, so that they

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "sharding/limits.h"
+#include "base/words/limits.h"
 
 namespace muster::scaler::rest {
 namespace {

@@ -2,12 +2,12 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "base/words/limits.h"
 #include "scaler/rest/metrics.h"
 #include "scaler/rest/model_json.h"
 #include "scaler/rest/openapi.h"
 #include "scaler/rest/order_routes.h"
 #include "scaler/rest/router.h"
-#include "sharding/limits.h"
 
 namespace muster::scaler::rest {
 namespace {

@@ -6,11 +6,11 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/words/types.h"
 #include "proto/admin.pb.h"
+#include "proto/messages/node_state.h"
 #include "scaler/core/messages.h"
 #include "scaler/policy/job_view.h"
-#include "sharding/node_state.h"
-#include "sharding/types.h"
 
 namespace muster::scaler {
 

@@ -4,8 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "proto/messages/node_state.h"
 #include "scaler/service/model_from_status.h"
-#include "sharding/node_state.h"
 
 namespace muster::scaler {
 namespace {

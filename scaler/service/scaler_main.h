@@ -8,13 +8,13 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "proto/messages/job_identity.h"
 #include "scaler/admin/admin_client.h"
 #include "scaler/core/node_host.h"
 #include "scaler/core/node_keeper.h"
 #include "scaler/core/plan.h"
 #include "scaler/decision/decider.h"
 #include "scaler/sensor/job_sensor.h"
-#include "sharding/job_identity.h"
 
 namespace muster::scaler {
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/clock.h"
-#include "sharding/types.h"
+#include "base/words/types.h"
 
 /// The words of streams: datasets that are a Kafka topic. A stream is cut into shards while its
 /// records arrive; docs/kafka.md says what is promised.

@@ -10,7 +10,7 @@
 #include "master/journal/rocksdb_journal.h"
 #include "master/service/snapshot_owner.h"
 #include "master/sources/source_catalog.h"
-#include "sharding/line_index.h"
+#include "sharding/lines/line_index.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 

@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "sharding/slot_file.h"
+#include "proto/messages/slot_file.h"
 #include "tests/cli/run_command_fixture.h"
 
 /// What `muster run` and its scaler do when something dies.

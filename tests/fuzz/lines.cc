@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
-#include "sharding/line_index.h"
+#include "sharding/lines/line_index.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/targets.h"
 #include "worker_sdk/readers/shard_reader.h"

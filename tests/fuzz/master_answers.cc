@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "proto/control.pb.h"
 #include "proto/fields/generated.h"
-#include "sharding/worker_hello.h"
+#include "proto/messages/worker_hello.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/targets.h"
 #include "worker_sdk/core/worker_core.h"

@@ -1,4 +1,4 @@
-#include "sharding/exported/npy.h"
+#include "proto/exported/npy.h"
 
 #include "base/check.h"
 #include "tests/fuzz/targets.h"

@@ -114,7 +114,7 @@ class ScalerTest(unittest.TestCase):
         return victims
 
     def computing_token(self, job, worker):
-        """Of the shard that the dead process was computing, as it left it behind (sharding/slot_file.h); 0: it was between two."""
+        """Of the shard that the dead process was computing, as it left it behind (proto/messages/slot_file.h); 0: it was between two."""
         with open(job.path("state", "run", worker + ".slot"), "rb") as file:
             return int.from_bytes(file.read()[16:24], "little")
 

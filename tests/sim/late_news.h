@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "sharding/control.h"
+#include "proto/messages/control.h"
 #include "tests/sim/machine/scheduler.h"
 
 namespace muster::sim {

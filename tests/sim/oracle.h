@@ -11,8 +11,8 @@
 
 #include "master/core/durable_state.h"
 #include "master/core/master_core.h"
+#include "proto/messages/control.h"
 #include "ps/engine/partition.h"
-#include "sharding/control.h"
 #include "tests/sim/machine/sim_disk.h"
 #include "tests/sim/workload.h"
 

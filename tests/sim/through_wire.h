@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "proto/messages/control.h"
 #include "proto/wire/frame.h"
-#include "sharding/control.h"
 #include "worker_sdk/core/part_sender.h"
 
 /// What happens to messages between two processes: the data plane's frames, and in some seeds the

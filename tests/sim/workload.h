@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/words/types.h"
 #include "master/core/core_options.h"
-#include "sharding/control.h"
-#include "sharding/metrics.h"
-#include "sharding/table_spec.h"
-#include "sharding/types.h"
+#include "proto/messages/control.h"
+#include "proto/messages/metrics.h"
+#include "proto/messages/table_spec.h"
 #include "worker_sdk/core/row_plan.h"
 
 namespace muster::sim {

@@ -38,9 +38,9 @@ BEHIND_INTERFACES = {"scaler/launcher/": ("cli", "scaler/launcher")}
 PUBLIC_HEADERS = "worker_sdk/include/"
 EXAMPLE_FOLDERS = {"examples"}
 # Folders in which deciding and doing are kept apart: no library that reads the world.
-PURE_FOLDERS = ("sharding", "master/core", "ps/engine", "worker_sdk/core", "scaler/core", "scaler/decision", "scaler/policy", "scaler/rest", "scaler/sensor", "verify")
+PURE_FOLDERS = ("master/core", "proto/messages", "ps/engine", "scaler/core", "scaler/decision", "scaler/policy", "scaler/rest", "scaler/sensor", "sharding", "verify", "worker_sdk/core")
 # Of those, the ones whose subfolders are shells.
-PURE_WITH_SHELLS_BELOW = ("sharding", "scaler/decision", "scaler/rest")
+PURE_WITH_SHELLS_BELOW = ("scaler/decision", "scaler/rest")
 SHELL_HEADERS = re.compile(
     r"^(grpc|grpcpp|boost/asio|boost/beast|rocksdb|yaml-cpp|nghttp2|spdlog)/|^(fstream|thread|unistd\.h|fcntl\.h|sys/socket\.h)$"
 )
@@ -57,7 +57,7 @@ ADAPTERS = {
     "grpc": ("master/service", "proto/rpc", "ps/service", "scaler/admin"),
     "protozero/": ("proto/fields",),
     "nlohmann/": ("cli", "ps/export", "scaler/decision/log", "scaler/history", "scaler/rest", "scaler/service"),
-    "openssl/": ("sharding/exported",),
+    "openssl/": ("proto/exported",),
     "elfutils/": ("scaler/launcher/stacks",),
     "hwy/": ("ps/engine",),
     "librdkafka/": ("kafka",),

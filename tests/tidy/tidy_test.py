@@ -34,6 +34,7 @@ class RuleTest(unittest.TestCase):
         for path, target in (
             ("base/a.h", "sharding/b.h"),
             ("sharding/a.cc", "master/core/b.h"),
+            ("proto/messages/a.h", "sharding/b.h"),
             ("master/core/a.cc", "ps/engine/b.h"),
             ("worker_sdk/core/a.cc", "master/core/b.h"),
             ("ps/net/a.cc", "cli/b.h"),

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "sharding/control.h"
-#include "sharding/job_identity.h"
-#include "sharding/worker_hello.h"
+#include "proto/messages/control.h"
+#include "proto/messages/job_identity.h"
+#include "proto/messages/worker_hello.h"
 #include "worker_sdk/control/grpc_channel.h"
 
 namespace muster::sdk {
@@ -15,7 +15,7 @@ namespace muster::sdk {
 /// WorkerService of the master, as a worker calls it. Blocking; for one thread (not thread-safe).
 /// Every call has a deadline and may be repeated. Errors are those of GrpcChannel::Call, or
 /// kInvalidArgument for an answer that cannot be decoded. A master of another job answers
-/// kUnavailable (sharding/job_identity.h).
+/// kUnavailable (proto/messages/job_identity.h).
 class ControlClient {
  public:
   /// `job`: which every call names, as far as it is known; Hello tells the rest.

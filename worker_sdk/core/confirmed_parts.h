@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "sharding/partition_map.h"
-#include "sharding/types.h"
+#include "base/words/types.h"
+#include "proto/messages/partition_map.h"
 
 namespace muster::sdk {
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/clock.h"
-#include "sharding/types.h"
+#include "base/words/types.h"
 
 namespace muster::sdk {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "base/clock.h"
-#include "sharding/control.h"
+#include "proto/messages/control.h"
 
 namespace muster::sdk {
 

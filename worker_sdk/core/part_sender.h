@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/planted_bug.h"
 #include "base/strong_id.h"
+#include "proto/messages/control.h"
 #include "proto/wire/frame.h"
-#include "sharding/control.h"
 #include "worker_sdk/core/row_plan.h"
 
 namespace muster::sdk {

@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "sharding/partition_map.h"
-#include "sharding/types.h"
+#include "base/words/types.h"
+#include "proto/messages/partition_map.h"
 
 namespace muster::sdk {
 

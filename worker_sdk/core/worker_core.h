@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/planted_bug.h"
-#include "sharding/control.h"
+#include "proto/messages/control.h"
 #include "worker_sdk/core/confirmed_parts.h"
 #include "worker_sdk/core/part_sender.h"
 

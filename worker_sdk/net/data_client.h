@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "sharding/job_identity.h"
+#include "proto/messages/job_identity.h"
 #include "worker_sdk/core/part_sender.h"
 
 namespace muster::sdk {

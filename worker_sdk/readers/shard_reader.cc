@@ -13,9 +13,9 @@
 #include <utility>
 
 #include "base/status.h"
-#include "sharding/line_index.h"
+#include "sharding/lines/line_index.h"
+#include "sharding/lines/source_pin.h"
 #include "sharding/shard_order.h"
-#include "sharding/source_pin.h"
 
 namespace muster::sdk {
 namespace {

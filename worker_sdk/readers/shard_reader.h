@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
 #include "kafka/range_reader.h"
-#include "sharding/control.h"
+#include "proto/messages/control.h"
 #include "worker_sdk/readers/lru_cache.h"
 
 namespace muster::sdk {

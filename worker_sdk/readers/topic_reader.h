@@ -14,8 +14,8 @@
 #include "base/mutex.h"
 #include "kafka/producer.h"
 #include "kafka/range_reader.h"
-#include "sharding/control.h"
-#include "sharding/worker_hello.h"
+#include "proto/messages/control.h"
+#include "proto/messages/worker_hello.h"
 #include "worker_sdk/readers/shard_reader.h"
 
 namespace muster::sdk {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "muster/session.h"
-#include "sharding/table_spec.h"
+#include "proto/messages/table_spec.h"
 #include "worker_sdk/core/key_set.h"
 #include "worker_sdk/core/row_plan.h"
 #include "worker_sdk/session/session_impl.h"

@@ -10,7 +10,7 @@
 
 #include "base/failpoint.h"
 #include "base/status.h"
-#include "sharding/exported/exported_table.h"
+#include "proto/exported/exported_table.h"
 #include "worker_sdk/session/waiting.h"
 
 namespace muster::internal {

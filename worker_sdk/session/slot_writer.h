@@ -3,13 +3,13 @@
 #include <cstdint>
 #include <string>
 
-#include "sharding/slot_file.h"
+#include "proto/messages/slot_file.h"
 
 namespace muster::sdk {
 
-/// Keeps the slot file (sharding/slot_file.h) of this process. Does nothing when `path` is empty or
-/// the file cannot be mapped (a line on stderr says so). Thread-safe; every loop has a place of its
-/// own in the file.
+/// Keeps the slot file (proto/messages/slot_file.h) of this process. Does nothing when `path` is
+/// empty or the file cannot be mapped (a line on stderr says so). Thread-safe; every loop has a
+/// place of its own in the file.
 class SlotWriter {
  public:
   SlotWriter(const std::string& path, uint64_t incarnation);

@@ -2,7 +2,7 @@
 
 #include "absl/status/statusor.h"
 #include "muster/table.h"
-#include "sharding/table_spec.h"
+#include "proto/messages/table_spec.h"
 
 namespace muster::sdk {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "sharding/types.h"
+#include "base/words/types.h"
 
 namespace muster {
 

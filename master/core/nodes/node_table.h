@@ -14,8 +14,8 @@
 #include "master/core/durable_state.h"
 #include "master/core/servers/restore_trouble.h"
 #include "master/core/workers/lease_table.h"
-#include "sharding/control.h"
-#include "sharding/node_state.h"
+#include "proto/messages/control.h"
+#include "proto/messages/node_state.h"
 
 namespace muster {
 

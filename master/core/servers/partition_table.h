@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/planted_bug.h"
 #include "master/core/durable_state.h"
-#include "sharding/control.h"
-#include "sharding/partition_map.h"
+#include "proto/messages/control.h"
+#include "proto/messages/partition_map.h"
 
 namespace muster {
 

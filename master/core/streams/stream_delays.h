@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "base/clock.h"
-#include "sharding/delay_histogram.h"
+#include "base/delay_histogram.h"
 
 namespace muster {
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/words/types.h"
 #include "master/core/streams/stream_delays.h"
 #include "sharding/stream/stream_types.h"
-#include "sharding/types.h"
 
 namespace muster {
 

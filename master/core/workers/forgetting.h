@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "sharding/control.h"
+#include "proto/messages/control.h"
 
 namespace muster {
 

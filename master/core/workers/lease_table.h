@@ -10,7 +10,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "base/clock.h"
-#include "sharding/control.h"
+#include "proto/messages/control.h"
 
 namespace muster {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "sharding/control.h"
+#include "proto/messages/control.h"
 
 /// What stands around the real core in master_core_sim_test.cc: servers and workers that follow
 /// docs/protocol.md and count what they apply.

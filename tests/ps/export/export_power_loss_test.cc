@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sharding/exported/exported_table.h"
+#include "proto/exported/exported_table.h"
 #include "tests/ps/export/sample_job.h"
 #include "tests/support/power_loss/file_recorder.h"
 #include "tests/support/status_matchers.h"

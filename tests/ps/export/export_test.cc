@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "sharding/exported/exported_table.h"
-#include "sharding/exported/npy.h"
-#include "sharding/exported/sha256.h"
+#include "proto/exported/exported_table.h"
+#include "proto/exported/npy.h"
+#include "proto/exported/sha256.h"
 #include "tests/ps/export/sample_job.h"
 #include "tests/support/status_matchers.h"
 

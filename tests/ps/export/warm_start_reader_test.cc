@@ -1,9 +1,9 @@
 #include <fstream>
 
 #include "base/file.h"
+#include "proto/exported/exported_table.h"
+#include "proto/exported/sha256.h"
 #include "ps/export/export.h"
-#include "sharding/exported/exported_table.h"
-#include "sharding/exported/sha256.h"
 #include "sharding/partition_of.h"
 #include "tests/ps/export/sample_job.h"
 #include "tests/support/status_matchers.h"

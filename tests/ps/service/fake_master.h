@@ -13,9 +13,9 @@
 #include "base/mutex.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/fields/generated.h"
+#include "proto/messages/job_identity.h"
 #include "proto/rpc/grpc_status.h"
 #include "proto/rpc/metadata.h"
-#include "sharding/job_identity.h"
 
 namespace muster::ps::testing {
 

@@ -9,9 +9,9 @@
 
 #include "absl/status/statusor.h"
 #include "base/random.h"
+#include "proto/messages/control.h"
 #include "ps/engine/partition.h"
 #include "ps/service/storage.h"
-#include "sharding/control.h"
 #include "tests/sim/machine/scheduler.h"
 #include "tests/sim/probes.h"
 #include "tests/sim/workload.h"

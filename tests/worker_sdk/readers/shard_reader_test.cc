@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "sharding/lines/source_pin.h"
 #include "sharding/shard_order.h"
-#include "sharding/source_pin.h"
 #include "tests/support/descriptor_limit.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"

@@ -11,7 +11,7 @@
 #include "proto/fields/generated.h"
 #include "proto/rpc/grpc_status.h"
 #include "proto/rpc/metadata.h"
-#include "sharding/source_pin.h"
+#include "sharding/lines/source_pin.h"
 
 namespace muster::sdk {
 

@@ -11,8 +11,8 @@
 
 #include "base/mutex.h"
 #include "proto/control.grpc.pb.h"
-#include "sharding/control.h"
-#include "sharding/job_identity.h"
+#include "proto/messages/control.h"
+#include "proto/messages/job_identity.h"
 
 namespace muster::sdk {
 

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "muster/muster.h"
-#include "sharding/slot_file.h"
+#include "proto/messages/slot_file.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 #include "tests/worker_sdk/net/fake_data_server.h"

@@ -4,8 +4,8 @@
 #include <memory>
 #include <thread>
 
-#include "sharding/exported/exported_table.h"
-#include "tests/sharding/exported/sample_export.h"
+#include "proto/exported/exported_table.h"
+#include "tests/proto/exported/sample_export.h"
 #include "tests/support/descriptor_limit.h"
 #include "tests/support/sanitizers.h"
 #include "tests/worker_sdk/session/session_fixture.h"

@@ -1,0 +1,258 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/words/limits.h"
+#include "base/words/types.h"
+#include "proto/messages/metrics.h"
+#include "proto/messages/node_figures.h"
+#include "proto/messages/partition_map.h"
+#include "proto/messages/table_spec.h"
+
+/// What workers and the master tell each other: WorkerService of proto/control.proto as plain
+/// values. Each struct is the message of its name, and its list (proto/fields) says how.
+namespace muster {
+
+/// Offsets [begin, end) of a topic partition. Not every offset is a record.
+struct StreamWork {
+  std::string topic;
+  TopicPartition partition;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  static void Fields(auto& f, auto& s) {
+    f(1, "topic", s.topic, {.most = most::kNameBytes});
+    f(2, "partition", s.partition);
+    f(3, "begin", s.begin);
+    f(4, "end", s.end);
+  }
+  friend bool operator==(const StreamWork&, const StreamWork&) = default;
+};
+
+/// What a worker needs to read a shard. Of a file it is filled in by the master's shell from the
+/// source index; of a stream by its core.
+struct ShardWork {
+  std::string dataset_name;
+  DatasetMode mode = DatasetMode::kTrain;
+  std::string path;
+  /// The source's pin: a file of another size, or whose sampled blocks hash differently, must be
+  /// refused.
+  uint64_t source_bytes = 0;
+  uint64_t source_hash = 0;
+  /// Records [first_record, first_record + record_count) of the source (header not counted), bytes
+  /// [byte_begin, byte_end).
+  uint64_t first_record = 0;
+  uint32_t record_count = 0;
+  uint64_t byte_begin = 0;
+  uint64_t byte_end = 0;
+  uint32_t minibatch_size = 0;
+  /// The first line of the source is a header (it is in no shard).
+  bool has_header = false;
+  /// Records of the shard run in the order of RecordOrder(shuffle_seed, record_count); 0 = file
+  /// order.
+  uint64_t shuffle_seed = 0;
+  /// Job-wide position of the shard's first minibatch; learning-rate schedules are functions of it.
+  uint64_t first_step = 0;
+  /// The shard is of a topic: there is no path, no bytes, no order, and `record_count` is end -
+  /// begin, the most that it can hold.
+  std::optional<StreamWork> stream;
+  static void Fields(auto& f, auto& s) {
+    f(1, "dataset_name", s.dataset_name, {.most = most::kNameBytes});
+    f(2, "mode", s.mode, {.most = 1});
+    f(3, "path", s.path, {.raw = true});
+    f(4, "source_bytes", s.source_bytes);
+    f(5, "source_hash", s.source_hash, {.fixed = true});
+    f(6, "first_record", s.first_record);
+    f(7, "record_count", s.record_count);
+    f(8, "byte_begin", s.byte_begin);
+    f(9, "byte_end", s.byte_end);
+    f(10, "minibatch_size", s.minibatch_size);
+    f(11, "has_header", s.has_header);
+    f(12, "shuffle_seed", s.shuffle_seed, {.fixed = true});
+    f(13, "first_step", s.first_step);
+    f(14, "stream", s.stream);
+  }
+  friend bool operator==(const ShardWork&, const ShardWork&) = default;
+};
+
+struct ShardGrant {
+  ShardId shard;
+  LeaseToken token;
+  RestoreEpoch restore_epoch;
+  ShardWork work;
+  static void Fields(auto& f, auto& s) {
+    f(1, "shard", s.shard);
+    f(2, "token", s.token);
+    f(3, "restore_epoch", s.restore_epoch);
+    f(4, "work", s.work);
+  }
+  /// There is nothing to do in it.
+  std::optional<std::string> Wrong() const {
+    if (work.record_count != 0 && work.minibatch_size != 0) return std::nullopt;
+    return "shard " + ToString(shard) + " has " + std::to_string(work.record_count) +
+           " records in minibatches of " + std::to_string(work.minibatch_size);
+  }
+};
+
+enum class LeasePhase : uint8_t {
+  kQueued = 0,     // granted, not yet given to the trainer
+  kComputing = 1,  // the trainer is in the shard's loop
+  kPushing = 2,    // all minibatches committed by the trainer; parts or the done are outstanding
+};
+
+struct HeldLease {
+  ShardId shard;
+  LeaseToken token;
+  RestoreEpoch restore_epoch;
+  RunNumber run;
+  LeasePhase phase = LeasePhase::kQueued;
+  /// Minibatches handed to the trainer in this run.
+  uint32_t minibatches_started = 0;
+  static void Fields(auto& f, auto& s) {
+    f(1, "shard", s.shard);
+    f(2, "token", s.token);
+    f(3, "restore_epoch", s.restore_epoch);
+    f(4, "run", s.run);
+    f(5, "phase", s.phase, {.most = 2});
+    f(6, "minibatches_started", s.minibatches_started);
+  }
+};
+
+struct DoneReport {
+  ShardId shard;
+  LeaseToken token;
+  /// The R of the map whose owners have every part; of an evaluate shard the R at the grant.
+  RestoreEpoch restore_epoch;
+  RunNumber run;
+  ShardMetrics metrics;
+  static void Fields(auto& f, auto& s) {
+    f(1, "shard", s.shard);
+    f(2, "token", s.token);
+    f(3, "restore_epoch", s.restore_epoch);
+    f(4, "run", s.run);
+    f(5, "metrics", s.metrics);
+  }
+};
+
+/// Why a shard that did not fail was handed back.
+enum class HandBack : uint8_t {
+  kLeaving = 0,    // the worker leaves; also: an older SDK, not known. Charged to nobody
+  kByTrainer = 1,  // the trainer left the shard before its end: charged when nothing comes of it
+  kShortage = 2,   // the node lacks something that comes back (files, memory, disk): to nobody
+};
+
+/// A lease given up: failed by the trainer, or handed back.
+struct ReturnedLease {
+  ShardId shard;
+  LeaseToken token;
+  bool failed = false;
+  /// Why it failed; of kShortage: what the node lacks.
+  std::string reason;
+  /// Set when the failure is no shard's fault and retrying cannot help (a changed source file): the
+  /// job fails with it.
+  bool fatal = false;
+  /// Read only when it has not failed.
+  HandBack hand_back = HandBack::kLeaving;
+  /// Minibatches handed to the trainer in the lease's last run.
+  uint32_t minibatches_started = 0;
+  static void Fields(auto& f, auto& s) {
+    f(1, "shard", s.shard);
+    f(2, "token", s.token);
+    f(3, "failed", s.failed);
+    f(4, "reason", s.reason);
+    f(5, "fatal", s.fatal);
+    f(6, "hand_back", s.hand_back, {.most = 2});
+    f(7, "minibatches_started", s.minibatches_started);
+  }
+};
+
+/// Heartbeat, leases, dones and re-assertions in one call. Idempotent: every item is named by its
+/// token.
+struct WorkerExchangeRequest {
+  std::string worker;        // node name, "worker-0"
+  uint64_t incarnation = 0;  // chosen at random by the process
+  uint64_t sequence =
+      0;  // grows with every call of the incarnation; the master ignores the state of older calls
+  MapVersion map_version;
+  /// The newest token this incarnation has been granted.
+  LeaseToken newest_grant;
+  /// Everything held, done or not, until the verdict came.
+  std::vector<HeldLease> held;
+  std::vector<DoneReport> done;
+  std::vector<ReturnedLease> returned;
+  /// Shards wanted besides those held.
+  uint32_t want = 0;
+  WorkerTimes times;
+  /// Not in every call; who is missing is unchanged.
+  std::vector<PeerTimes> peers;
+  /// Of every dataset that is a topic and of which something was applied.
+  std::vector<DatasetDelays> delays;
+  static void Fields(auto& f, auto& s) {
+    f(1, "worker", s.worker, {.most = most::kNameBytes});
+    f(2, "incarnation", s.incarnation);
+    f(3, "sequence", s.sequence);
+    f(4, "map_version", s.map_version);
+    f(5, "newest_grant", s.newest_grant);
+    f(6, "held", s.held, {.most = most::kLeases});
+    f(7, "done", s.done, {.most = most::kLeases});
+    f(8, "returned", s.returned, {.most = most::kLeases});
+    f(9, "want", s.want, {.most = most::kLeases});
+    f(10, "times", s.times);
+    f(11, "peers", s.peers, {.most = kPeersPerCallMax});
+    f(12, "delays", s.delays, {.most = kDelaysPerCallMax});
+  }
+};
+
+enum class DoneCode : uint8_t {
+  kAccepted = 0,
+  kRefused = 1,   // the lease is gone: drop the shard
+  kReverify = 2,  // partitions were restored: ask them what they lack, under the R of the verdict
+};
+
+struct DoneVerdict {
+  ShardId shard;
+  LeaseToken token;
+  RunNumber run;
+  DoneCode code = DoneCode::kAccepted;
+  RestoreEpoch restore_epoch;
+  static void Fields(auto& f, auto& s) {
+    f(1, "shard", s.shard);
+    f(2, "token", s.token);
+    f(3, "run", s.run);
+    f(4, "code", s.code, {.most = 2});
+    f(5, "restore_epoch", s.restore_epoch);
+  }
+};
+
+enum class JobDirective : uint8_t {
+  kWork = 0,   // WAIT when nothing was granted: ask again
+  kEnd = 1,    // every shard is COMMITTED or FAILED, or the job was cancelled
+  kDrain = 2,  // finish or hand back what is held, then leave
+};
+
+struct WorkerExchangeReply {
+  MasterIncarnation master_incarnation;
+  JobDirective directive = JobDirective::kWork;
+  std::vector<ShardGrant> grants;
+  std::vector<DoneVerdict> verdicts;
+  /// Held tokens that are no longer leases: drop their shards.
+  std::vector<LeaseToken> lost;
+  /// Present when newer than the worker's.
+  std::optional<PartitionMap> map;
+  /// When to call again at the latest.
+  std::chrono::milliseconds heartbeat_interval{0};
+  static void Fields(auto& f, auto& s) {
+    f(1, "master_incarnation", s.master_incarnation);
+    f(2, "directive", s.directive, {.most = 2});
+    f(3, "grants", s.grants, {.most = most::kLeases});
+    f(4, "verdicts", s.verdicts, {.most = most::kLeases});
+    f(5, "lost", s.lost, {.most = most::kLeases});
+    f(6, "map", s.map);
+    f(7, "heartbeat_interval_ms", s.heartbeat_interval);
+  }
+};
+
+}  // namespace muster

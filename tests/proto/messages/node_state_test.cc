@@ -1,0 +1,55 @@
+#include "proto/messages/node_state.h"
+
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+constexpr NodeState kStates[] = {NodeState::kPlanned, NodeState::kStarting, NodeState::kRunning,
+                                 NodeState::kLost,    NodeState::kDraining, NodeState::kExited,
+                                 NodeState::kFinished};
+
+TEST(NodeStateTest, WordsAreReadAsTheyAreWritten) {
+  for (const NodeState state : kStates) EXPECT_EQ(ParseNodeState(ToString(state)), state);
+  EXPECT_EQ(ToString(NodeState::kLost), "lost");
+  EXPECT_EQ(ParseNodeState(""), std::nullopt);
+  EXPECT_EQ(ParseNodeState("asleep"), std::nullopt);
+}
+
+// They are on disk in histories.
+TEST(NodeStateTest, NumbersStay) {
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(static_cast<int>(kStates[i]), i);
+}
+
+TEST(NodeStateTest, WhatTheMasterLearns) {
+  using enum NodeState;
+  constexpr auto kYes = NodeSpeaks::kYes;
+  struct Case {
+    NodeNews news;
+    NodeState starting, running, lost, exited;  // after it was that
+  };
+  const Case cases[] = {
+      {NodeNews::kToldStarted, kStarting, kRunning, kStarting, kStarting},
+      {NodeNews::kHeard, kRunning, kRunning, kRunning, kRunning},
+      {NodeNews::kSilent, kStarting, kLost, kLost, kExited},
+      {NodeNews::kToldExited, kExited, kExited, kExited, kExited},
+      {NodeNews::kRunBegan, kExited, kExited, kExited, kExited},
+  };
+  for (const Case& c : cases) {
+    EXPECT_EQ(StateAfter(kStarting, c.news, kYes), c.starting) << static_cast<int>(c.news);
+    EXPECT_EQ(StateAfter(kRunning, c.news, kYes), c.running) << static_cast<int>(c.news);
+    EXPECT_EQ(StateAfter(kLost, c.news, kYes), c.lost) << static_cast<int>(c.news);
+    EXPECT_EQ(StateAfter(kExited, c.news, kYes), c.exited) << static_cast<int>(c.news);
+  }
+}
+
+TEST(NodeStateTest, WhoDoesNotSpeakRunsFromTheWordOfOthers) {
+  for (const NodeState now : {NodeState::kStarting, NodeState::kRunning, NodeState::kExited}) {
+    EXPECT_EQ(StateAfter(now, NodeNews::kToldStarted, NodeSpeaks::kNo), NodeState::kRunning);
+  }
+  EXPECT_EQ(StateAfter(NodeState::kRunning, NodeNews::kToldExited, NodeSpeaks::kNo),
+            NodeState::kExited);
+}
+
+}  // namespace
+}  // namespace muster
