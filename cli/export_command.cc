@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/status.h"
-#include "cli/job_loader.h"
 #include "cli/output.h"
+#include "job/file/load_job.h"
 #include "proto/fields/generated.h"
 #include "ps/export/export.h"
 

@@ -2,9 +2,7 @@
 
 #include <filesystem>
 
-#include "base/file.h"
 #include "base/status.h"
-#include "cli/job_file/job_file.h"
 
 namespace muster {
 namespace {
@@ -12,24 +10,6 @@ namespace {
 constexpr char kDefaultJobFile[] = "job.yaml";
 
 }  // namespace
-
-absl::StatusOr<LoadedJob> LoadJob(const std::string& path, const std::string& base_directory) {
-  LoadedJob job;
-  std::error_code error;
-  job.path = std::filesystem::absolute(path, error).lexically_normal().string();
-  if (error) job.path = path;
-  absl::StatusOr<std::string> text = ReadFile(path, kJobFileBytesMax);
-  if (!text.ok()) {
-    return absl::InvalidArgumentError(
-        fmt::format("the job file cannot be read: {}", Message(text.status())));
-  }
-  job.text = *std::move(text);
-  job.base_directory = base_directory.empty()
-                           ? std::filesystem::path(job.path).parent_path().string()
-                           : base_directory;
-  MUSTER_ASSIGN_OR_RETURN(job.spec, ParseJobFile(job.text, path, job.base_directory));
-  return job;
-}
 
 absl::Status CheckSameJob(const LoadedJob& job, const StateDirectory& state) {
   // Without a journal nothing is fixed yet.

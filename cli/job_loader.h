@@ -5,21 +5,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cli/state_directory.h"
-#include "sharding/job_spec.h"
+#include "job/file/load_job.h"
 
 namespace muster {
-
-/// A job file, read and checked.
-struct LoadedJob {
-  JobSpec spec;
-  std::string text;            // as written
-  std::string path;            // absolute
-  std::string base_directory;  // relative paths in it begin here
-};
-
-/// Reads and parses a job file. `base_directory` "" = the folder that holds the file. Errors name
-/// the file, and line and column where there are any.
-absl::StatusOr<LoadedJob> LoadJob(const std::string& path, const std::string& base_directory);
 
 /// FailedPrecondition when the state directory already holds the journal of another job, or of this
 /// one with other values in fields that may not change on resume: shows both values and says what

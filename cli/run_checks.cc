@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "cli/state_directory.h"
+#include "job/file/load_job.h"
 #include "master/journal/rocksdb_journal.h"
 #include "master/service/snapshot_files.h"
 #include "master/service/snapshot_owner.h"

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "cli/job_loader.h"
 #include "cli/state_directory.h"
+#include "job/file/load_job.h"
 #include "master/sources/source_catalog.h"
 
 namespace muster {

@@ -23,6 +23,7 @@
 #include "cli/run_checks.h"
 #include "cli/run_plan.h"
 #include "cli/summary.h"
+#include "job/file/load_job.h"
 
 namespace muster {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "job/job_spec.h"
 #include "scaler/core/node_role.h"
 #include "scaler/launcher/spawn.h"
-#include "sharding/job_spec.h"
 
 namespace muster {
 

@@ -3,12 +3,12 @@
 #include <set>
 #include <string>
 
+#include "job/job_spec.h"
 #include "scaler/core/node_keeper.h"
 #include "scaler/core/plan.h"
 #include "scaler/policy/arbiter.h"
 #include "scaler/policy/policies.h"
 #include "scaler/sensor/job_sensor.h"
-#include "sharding/job_spec.h"
 
 /// What a job file says, in the scaler's terms: nothing below knows a job file. Pure functions.
 namespace muster {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "job/file/load_job.h"
 #include "master/service/job_archive.h"
 
 namespace muster {

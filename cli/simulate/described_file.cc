@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "cli/job_file/nearest.h"
-#include "cli/job_file/scalars.h"
-#include "cli/job_file/yaml_tree.h"
+#include "job/file/nearest.h"
+#include "job/file/scalars.h"
+#include "job/file/yaml_tree.h"
 
 namespace muster::simulate {
 namespace {

@@ -9,14 +9,14 @@
 
 #include "base/file.h"
 #include "base/status.h"
-#include "cli/job_file/nearest.h"
-#include "cli/job_file/scalars.h"
-#include "cli/job_loader.h"
 #include "cli/scaler_settings.h"
 #include "cli/simulate/described_file.h"
 #include "cli/simulate/simulate_output.h"
+#include "job/file/load_job.h"
+#include "job/file/nearest.h"
+#include "job/file/scalars.h"
+#include "job/thresholds.h"
 #include "scaler/history/history_reader.h"
-#include "sharding/thresholds.h"
 
 namespace muster::simulate {
 namespace {

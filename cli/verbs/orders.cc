@@ -3,9 +3,9 @@
 
 #include "base/status.h"
 #include "base/words/limits.h"
-#include "cli/job_file/scalars.h"
 #include "cli/verbs/verb_options.h"
 #include "cli/verbs/verbs.h"
+#include "job/file/scalars.h"
 
 namespace muster {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/failpoint_config.h"
 #include "base/words/limits.h"
-#include "sharding/job_spec.h"
+#include "job/job_spec.h"
 #include "sharding/stream/stream_cutter.h"
 
 namespace muster {

@@ -6,10 +6,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "job/job_spec.h"
 #include "master/core/master_core.h"
 #include "master/sources/source_catalog.h"
 #include "proto/admin.pb.h"
-#include "sharding/job_spec.h"
 
 namespace muster {
 

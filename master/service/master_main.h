@@ -3,8 +3,8 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "job/job_spec.h"
 #include "master/core/core_options.h"
-#include "sharding/job_spec.h"
 #include "sharding/shard_layout.h"
 
 namespace muster {

@@ -9,10 +9,10 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "job/job_spec.h"
 #include "master/service/owner_loop.h"
 #include "proto/messages/control.h"
 #include "proto/messages/job_identity.h"
-#include "sharding/job_spec.h"
 
 /// Internal to master/service: the gRPC services over the owner loop.
 namespace muster {

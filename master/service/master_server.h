@@ -8,9 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "job/job_spec.h"
 #include "master/core/master_core.h"
 #include "master/journal/journal.h"
-#include "sharding/job_spec.h"
 
 namespace muster {
 

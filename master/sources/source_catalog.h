@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "job/job_spec.h"
 #include "master/sources/index_file.h"
 #include "proto/messages/control.h"
-#include "sharding/job_spec.h"
 #include "sharding/shard_layout.h"
 
 namespace muster {

@@ -13,9 +13,9 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "job/job_spec.h"
 #include "kafka/topic.h"
 #include "master/core/master_core.h"
-#include "sharding/job_spec.h"
 
 namespace muster {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "job/thresholds.h"
 #include "scaler/decision/event_drafts.h"
 #include "scaler/decision/policy_list.h"
-#include "sharding/thresholds.h"
 
 namespace muster::scaler {
 namespace {

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <string>
 
-#include "sharding/thresholds.h"
+#include "job/thresholds.h"
 
 namespace muster::scaler {
 

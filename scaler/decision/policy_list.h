@@ -8,7 +8,7 @@
 
 namespace muster::scaler {
 
-/// Every policy as people see it: what it does, its thresholds by name (sharding/thresholds.h), its
+/// Every policy as people see it: what it does, its thresholds by name (job/thresholds.h), its
 /// cooldown. What happened in a run is the Decider's to add.
 std::vector<rest::Policy> DescribePolicies(const PolicyOptions& options,
                                            const Arbiter::Options& arbiter);

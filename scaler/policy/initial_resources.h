@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "job/policy_options.h"
 #include "scaler/policy/policy.h"
-#include "sharding/policy_options.h"
 
 namespace muster::scaler {
 

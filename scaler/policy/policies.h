@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "job/policy_options.h"
 #include "scaler/policy/crash_loop.h"
 #include "scaler/policy/hang.h"
 #include "scaler/policy/initial_resources.h"
@@ -11,7 +12,6 @@
 #include "scaler/policy/server_straggler.h"
 #include "scaler/policy/worker_count.h"
 #include "scaler/policy/worker_straggler.h"
-#include "sharding/policy_options.h"
 
 namespace muster::scaler {
 

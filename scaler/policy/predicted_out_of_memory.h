@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "job/policy_options.h"
 #include "scaler/policy/policy.h"
 #include "scaler/policy/theil_sen.h"
-#include "sharding/policy_options.h"
 
 namespace muster::scaler {
 

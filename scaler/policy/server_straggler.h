@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include "job/policy_options.h"
 #include "scaler/policy/straggler.h"
-#include "sharding/policy_options.h"
 
 namespace muster::scaler {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "job/policy_options.h"
 #include "scaler/policy/policy.h"
 #include "scaler/policy/throughput_model.h"
-#include "sharding/policy_options.h"
 
 namespace muster::scaler {
 

@@ -1,4 +1,5 @@
 #include "cli/job_loader.h"
+#include "job/file/load_job.h"
 
 #include <gmock/gmock.h>
 
@@ -46,11 +47,6 @@ TEST_F(JobLoaderTest, PathsBeginAtTheJobFile) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const StateDirectory other,
                               FindStateDirectory({.job_file = "", .state_directory = "/other"}));
   EXPECT_EQ(other.path(), "/other");
-}
-
-TEST_F(JobLoaderTest, MissingFile) {
-  EXPECT_THAT(LoadJob(folder_.File("none.yaml"), ""),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("none.yaml")));
 }
 
 TEST_F(JobLoaderTest, AnotherJobsStateIsRefused) {

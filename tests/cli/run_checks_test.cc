@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "cli/state_directory.h"
+#include "job/file/load_job.h"
 #include "master/journal/rocksdb_journal.h"
 #include "master/service/snapshot_owner.h"
 #include "master/sources/source_catalog.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cli/job_file/fields.h"
+#include "job/file/fields.h"
 
 namespace muster {
 namespace {

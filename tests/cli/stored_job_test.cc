@@ -8,6 +8,7 @@
 #include "cli/query_commands.h"
 #include "cli/steer/event_commands.h"
 #include "cli/steer/order_commands.h"
+#include "job/file/load_job.h"
 #include "master/core/master_core.h"
 #include "master/journal/rocksdb_journal.h"
 #include "master/service/master_main.h"

@@ -1,4 +1,4 @@
-#include "cli/job_file/job_file.h"
+#include "job/file/job_file.h"
 
 #include <algorithm>
 #include <string>

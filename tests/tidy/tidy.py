@@ -24,13 +24,14 @@ LAYERS = {
     "base": set(),
     "kafka": {"base"},
     "proto": {"base"},
-    "sharding": {"base", "proto"},
-    "master": {"base", "kafka", "proto", "sharding"},
+    "job": {"base"},
+    "sharding": {"base", "job", "proto"},
+    "master": {"base", "kafka", "job", "proto", "sharding"},
     "ps": {"base", "proto", "sharding"},
     "worker_sdk": {"base", "kafka", "proto", "sharding"},
     "scaler": {"base", "proto", "sharding"},
     "verify": {"base"},
-    "cli": {"base", "kafka", "proto", "sharding", "master", "ps", "scaler", "verify"},
+    "cli": {"base", "kafka", "job", "proto", "sharding", "master", "ps", "scaler", "verify"},
 }
 # Folders that stand behind an interface, and who may name them besides tests: who opens them.
 BEHIND_INTERFACES = {"scaler/launcher/": ("cli", "scaler/launcher")}
@@ -38,16 +39,16 @@ BEHIND_INTERFACES = {"scaler/launcher/": ("cli", "scaler/launcher")}
 PUBLIC_HEADERS = "worker_sdk/include/"
 EXAMPLE_FOLDERS = {"examples"}
 # Folders in which deciding and doing are kept apart: no library that reads the world.
-PURE_FOLDERS = ("master/core", "proto/messages", "ps/engine", "scaler/core", "scaler/decision", "scaler/policy", "scaler/rest", "scaler/sensor", "sharding", "verify", "worker_sdk/core")
+PURE_FOLDERS = ("job", "master/core", "proto/messages", "ps/engine", "scaler/core", "scaler/decision", "scaler/policy", "scaler/rest", "scaler/sensor", "sharding", "verify", "worker_sdk/core")
 # Of those, the ones whose subfolders are shells.
-PURE_WITH_SHELLS_BELOW = ("scaler/decision", "scaler/rest")
+PURE_WITH_SHELLS_BELOW = ("job", "scaler/decision", "scaler/rest")
 SHELL_HEADERS = re.compile(
     r"^(grpc|grpcpp|boost/asio|boost/beast|rocksdb|yaml-cpp|nghttp2|spdlog)/|^(fstream|thread|unistd\.h|fcntl\.h|sys/socket\.h)$"
 )
 # Third-party libraries and the only folders that may name them; tests aside.
 ADAPTERS = {
     "rocksdb/": ("master/journal", "ps/snapshot"),
-    "yaml-cpp/": ("cli/job_file",),
+    "yaml-cpp/": ("job/file",),
     "nghttp2/": ("worker_sdk/control",),
     "boost/asio": ("ps/net", "scaler/rest/client", "scaler/rest/server", "worker_sdk/net"),
     "boost/beast": ("scaler/rest/client", "scaler/rest/server"),

@@ -65,7 +65,7 @@ class RuleTest(unittest.TestCase):
 
     def test_adapters(self):
         self.assertEqual(len(findings(tidy.adapters, {"master/core/a.cc": "#include <rocksdb/db.h>\n"})), 2)
-        self.assert_sees(tidy.adapters, {"cli/a.cc": '#include "yaml-cpp/yaml.h"\n'}, "cli/job_file")
+        self.assert_sees(tidy.adapters, {"cli/a.cc": '#include "yaml-cpp/yaml.h"\n'}, "job/file")
         self.assert_sees(tidy.adapters, {"ps/engine/a.cc": "#include <fstream>\n"}, "pure")
         self.assert_sees(tidy.adapters, {"sharding/a.cc": "#include <fstream>\n"}, "pure")
         self.assertEqual(len(findings(tidy.adapters, {"scaler/rest/a.cc": "#include <boost/beast/http.hpp>\n"})), 2)

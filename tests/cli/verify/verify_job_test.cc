@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "base/file.h"
-#include "cli/job_loader.h"
 #include "cli/verify/verify_command.h"
+#include "job/file/load_job.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 

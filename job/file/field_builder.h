@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "job/file/fields.h"
+
+/// How the table of fields is written down. For the sources of that table alone.
+namespace muster::job_file {
+
+using Find = std::function<Target(const FieldScope&)>;
+
+inline constexpr uint64_t kMs = 1;
+inline constexpr uint64_t kSecond = 1000 * kMs;
+inline constexpr uint64_t kMinute = 60 * kSecond;
+inline constexpr uint64_t kHour = 60 * kMinute;
+inline constexpr uint64_t kMi = uint64_t{1} << 20;
+inline constexpr uint64_t kTi = uint64_t{1} << 40;
+
+struct Range {
+  uint64_t min = 0;
+  uint64_t max = 0;
+};
+
+inline Field Make(std::string path, Form form, Range range, OnResume on_resume, Find target,
+                  std::string text) {
+  Field field;
+  field.path = std::move(path);
+  field.form = form;
+  field.min = range.min;
+  field.max = range.max;
+  field.on_resume = on_resume;
+  field.target = std::move(target);
+  field.text = std::move(text);
+  return field;
+}
+
+inline Field Required(Field field) {
+  field.required = true;
+  return field;
+}
+
+inline Field Choice(Field field, std::vector<std::string> choices) {
+  field.form = Form::kChoice;
+  field.choices = std::move(choices);
+  return field;
+}
+
+inline Field Default(Field field, std::string text) {
+  field.default_text = std::move(text);
+  return field;
+}
+
+/// Targets inside JobSpec, one of its groups, or the dataset at hand.
+template <typename T>
+Find Job(T JobSpec::* member) {
+  return [member](const FieldScope& scope) -> Target { return &(scope.job->*member); };
+}
+template <typename Group, typename T>
+Find Job(Group JobSpec::* group, T Group::* member) {
+  return
+      [group, member](const FieldScope& scope) -> Target { return &(scope.job->*group.*member); };
+}
+template <typename T>
+Find Dataset(T DatasetSpec::* member) {
+  return [member](const FieldScope& scope) -> Target { return &(scope.dataset->*member); };
+}
+template <typename T>
+Find Resource(ReplicaSpec JobSpec::* role, ResourceSpec ReplicaSpec::* which,
+              T ResourceSpec::* member) {
+  return [role, which, member](const FieldScope& scope) -> Target {
+    return &(scope.job->*role.*which.*member);
+  };
+}
+inline Target Unused(const FieldScope& scope) {
+  return scope.unused;
+}
+
+/// spec.datasets[].kafka.
+void AddKafkaFields(std::vector<Field>* fields);
+/// spec.scaler.
+void AddScalerFields(std::vector<Field>* fields);
+
+}  // namespace muster::job_file

@@ -1,0 +1,408 @@
+#include "job/file/fields.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <limits>
+#include <utility>
+
+#include "base/words/limits.h"
+#include "job/file/field_builder.h"
+#include "job/file/scalars.h"
+
+namespace muster::job_file {
+namespace {
+
+using std::chrono::milliseconds;
+
+void AddHead(std::vector<Field>* fields) {
+  fields->push_back(Required(Choice(Make("apiVersion", Form::kChoice, {}, OnResume::kMayChange,
+                                         Unused, "Version of this format."),
+                                    {"muster/v1"})));
+  fields->push_back(Required(Choice(
+      Make("kind", Form::kChoice, {}, OnResume::kMayChange, Unused, "What the file describes."),
+      {"TrainingJob"})));
+  fields->push_back(Required(Make("metadata.name", Form::kName, {}, OnResume::kFixed,
+                                  Job(&JobSpec::name), "The job's name.")));
+  fields->push_back(Make("spec.seed", Form::kWhole, {0, std::numeric_limits<uint64_t>::max()},
+                         OnResume::kFixed, Job(&JobSpec::seed),
+                         "Shuffles and initial values are pure functions of it."));
+  fields->push_back(Make("spec.partitions", Form::kWhole, {1, 65'536}, OnResume::kFixed,
+                         Job(&JobSpec::partitions),
+                         "Units of ownership of the weights; at least one per server."));
+  fields->push_back(Default(
+      Make("spec.stateDirectory", Form::kPath, {}, OnResume::kMayChange,
+           Job(&JobSpec::state_directory),
+           "Journal, index, logs and summary. Another directory is another run of the job; to move "
+           "it, move its contents along."),
+      "state"));
+  fields->push_back(Default(
+      Make("spec.snapshots.directory", Form::kPath, {}, OnResume::kMayChange,
+           Job(&JobSpec::snapshot_directory),
+           "Snapshots of the weights; must be readable by every server. One job's alone. To move "
+           "it, move its contents along."),
+      "`snapshots` in the state directory"));
+  fields->push_back(Make("spec.snapshots.interval", Form::kDuration, {100 * kMs, 24 * kHour},
+                         OnResume::kMayChange, Job(&JobSpec::snapshot_interval),
+                         "Between two snapshots of a partition: what is re-run after a server's "
+                         "death."));
+  fields->push_back(Make("spec.snapshots.restoreTimeout", Form::kDuration,
+                         {1 * kSecond, 24 * kHour}, OnResume::kMayChange,
+                         Job(&JobSpec::restore_timeout),
+                         "How long a server may fail to read snapshots (a file is missing or "
+                         "damaged, a disk is away) before the run ends with exit code 7."));
+}
+
+void AddDatasets(std::vector<Field>* fields) {
+  const std::string in = "spec.datasets[].";
+  fields->push_back(Required(Make(in + "name", Form::kName, {}, OnResume::kFixed,
+                                  Dataset(&DatasetSpec::name), "Unique in the job.")));
+  fields->push_back(
+      Choice(Make(in + "mode", Form::kChoice, {}, OnResume::kFixed, Dataset(&DatasetSpec::mode),
+                  "`evaluate`: read after every training epoch, changes no weight."),
+             {"train", "evaluate"}));
+  fields->push_back(Default(
+      Make(in + "files", Form::kGlobs, {1, 10'000}, OnResume::kFixed, Dataset(&DatasetSpec::files),
+           "Glob patterns of files whose lines have at most 16 MiB. Their content may not "
+           "change. You may move the files if their order stays the same."),
+      "required without `kafka`"));
+  fields->push_back(Make(in + "header", Form::kBool, {}, OnResume::kFixed,
+                         Dataset(&DatasetSpec::header),
+                         "The first line of each file is no record."));
+  fields->push_back(Make(in + "epochs", Form::kWhole, {1, 1'000'000}, OnResume::kMayGrow,
+                         Dataset(&DatasetSpec::epochs),
+                         "Times the dataset is run through; for mode `train` only."));
+  fields->push_back(Make(in + "minibatchSize", Form::kWhole, {1, 1'048'576}, OnResume::kFixed,
+                         Dataset(&DatasetSpec::minibatch_size), "Records per minibatch."));
+  fields->push_back(Make(in + "minibatchesPerShard", Form::kWhole, {1, 1024}, OnResume::kFixed,
+                         Dataset(&DatasetSpec::minibatches_per_shard),
+                         "Minibatches per shard, the unit of leasing and of retrying."));
+  fields->push_back(Make(in + "shuffle", Form::kBool, {}, OnResume::kFixed,
+                         Dataset(&DatasetSpec::shuffle),
+                         "Another order of shards, and of records inside a shard, every epoch."));
+  AddKafkaFields(fields);
+}
+
+Field LimitOfMemory(Field field) {
+  field.min = 16 * kMi;
+  field.min_reason = "no process of a job comes up with less";
+  return field;
+}
+
+void AddResources(const std::string& in, ReplicaSpec JobSpec::* role, std::vector<Field>* fields) {
+  constexpr OnResume kAny = OnResume::kMayChange;
+  const auto add_cpu = [&](const std::string& kind, ResourceSpec ReplicaSpec::* which, uint64_t min,
+                           std::string text) {
+    fields->push_back(Make(in + kind + ".cpu", Form::kCores, {min, 4'096'000}, kAny,
+                           Resource(role, which, &ResourceSpec::cpu), std::move(text)));
+  };
+  const auto memory = [&](const std::string& kind, ResourceSpec ReplicaSpec::* which,
+                          std::string text) {
+    return Make(in + kind + ".memory", Form::kMemory, {kMi, 64 * kTi}, kAny,
+                Resource(role, which, &ResourceSpec::memory_bytes), std::move(text));
+  };
+  add_cpu("requests", &ReplicaSpec::requests, 1,
+          "Cores a process needs: no policy gives it less. Locally nothing is reserved.");
+  fields->push_back(memory("requests", &ReplicaSpec::requests,
+                           "Memory a process needs: no policy gives it less. Locally nothing is "
+                           "reserved; without a limit, the limit is this times "
+                           "`spec.scaler.initialResources.margin`."));
+  add_cpu("limits", &ReplicaSpec::limits, 10, "Cores a process may use, to begin with.");
+  fields->push_back(LimitOfMemory(
+      memory("limits", &ReplicaSpec::limits,
+             "Memory a process may use, to begin with; above it the process is killed.")));
+  add_cpu("max", &ReplicaSpec::max, 10,
+          "Cores that policies may raise the limit to; absent: what budget and machine have.");
+  fields->push_back(LimitOfMemory(memory(
+      "max", &ReplicaSpec::max,
+      "Memory that policies may raise the limit to; absent: what budget and machine have.")));
+}
+
+void AddBudget(std::vector<Field>* fields) {
+  fields->push_back(
+      Make("spec.budget.cpu", Form::kCores, {10, 65'536'000}, OnResume::kMayChange,
+           Job(&JobSpec::budget, &ResourceSpec::cpu),
+           "Cores for the limits of all workers and servers together; absent: each may "
+           "have what the machine has."));
+  fields->push_back(
+      LimitOfMemory(Make("spec.budget.memory", Form::kMemory, {kMi, 1024 * kTi},
+                         OnResume::kMayChange, Job(&JobSpec::budget, &ResourceSpec::memory_bytes),
+                         "The same of memory; absent: what the machine has.")));
+}
+
+void AddReplicas(const std::string& role_name, ReplicaSpec JobSpec::* role, uint64_t replicas_max,
+                 std::vector<Field>* fields) {
+  const std::string in = "spec.replicaSpecs." + role_name + ".";
+  const bool worker = role_name == "worker";
+  fields->push_back(Make(in + "replicas", Form::kWhole, {1, replicas_max}, OnResume::kMayChange,
+                         Job(role, &ReplicaSpec::replicas),
+                         worker ? "Trainer processes, to begin with." : "Parameter servers."));
+  if (worker) {
+    fields->push_back(
+        Default(Make(in + "minReplicas", Form::kWhole, {1, replicas_max}, OnResume::kMayChange,
+                     Job(role, &ReplicaSpec::replicas_min), "The fewest that policies may leave."),
+                "`replicas`"));
+    fields->push_back(
+        Default(Make(in + "maxReplicas", Form::kWhole, {1, replicas_max}, OnResume::kMayChange,
+                     Job(role, &ReplicaSpec::replicas_max), "The most that policies may start."),
+                "`replicas`"));
+    fields->push_back(Required(Make(in + "command", Form::kCommand, {1, 1000}, OnResume::kMayChange,
+                                    Job(role, &ReplicaSpec::command),
+                                    "The trainer and its arguments. A program with a slash is "
+                                    "relative to the job file's folder, one without is looked up "
+                                    "in PATH.")));
+  }
+  fields->push_back(Default(
+      Make(in + "env", Form::kEnvironment, {0, 1000}, OnResume::kMayChange,
+           Job(role, &ReplicaSpec::env), "Environment variables besides the inherited ones."),
+      "none"));
+  AddResources(in + "resources.", role, fields);
+}
+
+void AddProtocol(std::vector<Field>* fields) {
+  constexpr OnResume kAny = OnResume::kMayChange;
+  using Leases = JobSpec::Leases;
+  using Servers = JobSpec::Servers;
+  fields->push_back(Make("spec.master.address", Form::kAddress, {}, kAny,
+                         Job(&JobSpec::master_address),
+                         "Where the master listens; port 0 is a free one, chosen once per run. "
+                         "Loopback only, until TLS exists."));
+  fields->push_back(Make("spec.leases.duration", Form::kDuration, {100 * kMs, 24 * kHour}, kAny,
+                         Job(&JobSpec::leases, &Leases::duration),
+                         "A worker silent for this long loses its shards."));
+  fields->push_back(Make("spec.leases.maxAge", Form::kDuration, {kSecond, 168 * kHour}, kAny,
+                         Job(&JobSpec::leases, &Leases::max_age),
+                         "A shard on which a heartbeating worker makes no progress for this long "
+                         "is given to another one."));
+  fields->push_back(
+      Make("spec.leases.gracePeriod", Form::kDuration, {0, kHour}, kAny,
+           Job(&JobSpec::leases, &Leases::grace_period),
+           "After a restart of the master: time for workers to name what they hold."));
+  fields->push_back(Make("spec.leases.heartbeatInterval", Form::kDuration, {10 * kMs, kHour}, kAny,
+                         Job(&JobSpec::leases, &Leases::heartbeat_interval),
+                         "Of workers; at most a third of `duration`."));
+  fields->push_back(Make("spec.leases.failuresMax", Form::kWhole, {1, 1000}, kAny,
+                         Job(&JobSpec::leases, &Leases::failures_max),
+                         "A shard becomes FAILED after so many failures of the trainer. If the "
+                         "trainer leaves it early three times in a row and gets no further than "
+                         "before, that counts as one failure."));
+  fields->push_back(
+      Make("spec.servers.timeout", Form::kDuration, {100 * kMs, 24 * kHour}, kAny,
+           Job(&JobSpec::servers, &Servers::timeout),
+           "A server silent for this long is lost: `muster run` kills it and starts another."));
+  fields->push_back(Make("spec.servers.heartbeatInterval", Form::kDuration, {10 * kMs, kHour}, kAny,
+                         Job(&JobSpec::servers, &Servers::heartbeat_interval),
+                         "Of servers; at most a third of `timeout`."));
+  fields->push_back(Make("spec.servers.threads", Form::kWhole, {1, 256}, kAny,
+                         Job(&JobSpec::servers, &Servers::threads),
+                         "Threads per server, each with its own partitions."));
+}
+
+void AddTraining(std::vector<Field>* fields) {
+  constexpr OnResume kAny = OnResume::kMayChange;
+  using Training = JobSpec::Training;
+  using Restarts = JobSpec::Restarts;
+  fields->push_back(Make("spec.training.unacknowledgedMinibatchesMax", Form::kWhole, {1, 1024},
+                         kAny, Job(&JobSpec::training, &Training::unacknowledged_minibatches_max),
+                         "Commit waits beyond it: the bound of staleness."));
+  fields->push_back(Make("spec.training.prefetchMinibatches", Form::kWhole, {0, 1024}, kAny,
+                         Job(&JobSpec::training, &Training::prefetch_minibatches),
+                         "How many minibatches ahead rows are asked for."));
+  fields->push_back(Make("spec.training.shardsAhead", Form::kWhole, {0, 1024}, kAny,
+                         Job(&JobSpec::training, &Training::shards_ahead),
+                         "Shards a worker keeps besides the one it computes."));
+  fields->push_back(Choice(Make("spec.training.wireEncoding", Form::kChoice, {}, kAny,
+                                Job(&JobSpec::training, &Training::wire_encoding),
+                                "How rows and gradients travel; float16 ends at 65504."),
+                           {"float32", "float16", "bfloat16"}));
+  fields->push_back(Make("spec.training.rejectedRecordsMax", Form::kWhole,
+                         {0, std::numeric_limits<uint64_t>::max()}, kAny,
+                         Job(&JobSpec::training, &Training::rejected_records_max),
+                         "The job fails when trainers reject more records, all epochs together."));
+  fields->push_back(Make("spec.restarts.crashLoopExits", Form::kWhole, {1, 1000}, kAny,
+                         Job(&JobSpec::restarts, &Restarts::crash_loop_exits),
+                         "Exits of one node without progress in between that stop the job."));
+  fields->push_back(Make("spec.restarts.backoffInitial", Form::kDuration, {0, kHour}, kAny,
+                         Job(&JobSpec::restarts, &Restarts::backoff_initial),
+                         "Wait before the second relaunch of a node (the first is at once); then "
+                         "doubled."));
+  fields->push_back(Make("spec.restarts.backoffMax", Form::kDuration, {0, 24 * kHour}, kAny,
+                         Job(&JobSpec::restarts, &Restarts::backoff_max), "Longest such wait."));
+  fields->push_back(
+      Make("spec.drainTimeout", Form::kDuration, {kSecond, 24 * kHour}, kAny,
+           Job(&JobSpec::drain_timeout),
+           "How long a drain waits for shards in work, and then once more for snapshots."));
+}
+
+std::vector<Field> MakeFields() {
+  std::vector<Field> fields;
+  AddHead(&fields);
+  AddDatasets(&fields);
+  AddReplicas("ps", &JobSpec::ps, kServerReplicasMax, &fields);
+  AddReplicas("worker", &JobSpec::worker, kWorkersMax, &fields);
+  AddBudget(&fields);
+  AddProtocol(&fields);
+  AddTraining(&fields);
+  AddScalerFields(&fields);
+  return fields;
+}
+
+std::string ValueText(const std::string& value) {
+  return value;
+}
+std::string ValueText(bool value) {
+  return value ? "true" : "false";
+}
+std::string ValueText(milliseconds value) {
+  return FormatDuration(value);
+}
+std::string ValueText(DatasetMode value) {
+  return value == DatasetMode::kTrain ? "train" : "evaluate";
+}
+std::string ValueText(uint32_t value) {
+  return fmt::format("{}", value);
+}
+std::string ValueText(uint64_t value) {
+  return fmt::format("{}", value);
+}
+std::string ValueText(double value) {
+  return fmt::format("{:g}", value);
+}
+template <typename T>
+std::string ValueText(const std::optional<T>&) {
+  return "none";
+}
+std::string ValueText(const StreamBound& value) {
+  return ToString(value);
+}
+std::string ValueText(const std::vector<std::string>&) {
+  return "none";
+}
+std::string ValueText(const std::map<std::string, std::string>&) {
+  return "none";
+}
+
+std::string CoresText(uint64_t thousandths) {
+  if (thousandths % 1000 == 0) return fmt::format("{}", thousandths / 1000);
+  return fmt::format("{}m", thousandths);
+}
+
+}  // namespace
+
+const std::vector<Field>& JobFields() {
+  static const std::vector<Field> fields = MakeFields();
+  return fields;
+}
+
+std::string TypeText(const Field& field) {
+  switch (field.form) {
+    case Form::kText:
+      return "text";
+    case Form::kName:
+      return "name";
+    case Form::kChoice:
+      return field.choices.size() == 1 ? "constant" : "choice";
+    case Form::kPath:
+      return "path";
+    case Form::kAddress:
+      return "host:port";
+    case Form::kWhole:
+      return "whole number";
+    case Form::kNumber:
+      return "number";
+    case Form::kBool:
+      return "true or false";
+    case Form::kDuration:
+      return "duration";
+    case Form::kMemory:
+      return "memory";
+    case Form::kCores:
+      return "cores";
+    case Form::kGlobs:
+      return "list of globs";
+    case Form::kCommand:
+      return "list of text";
+    case Form::kChoices:
+      return "list of choices";
+    case Form::kEnvironment:
+    case Form::kProperties:
+      return "names with text";
+    case Form::kSecrets:
+      return "names with places";
+    case Form::kTopic:
+      return "topic";
+    case Form::kStreamStart:
+    case Form::kStreamEnd:
+      return "place in a topic";
+  }
+  return "unknown";
+}
+
+std::string BoundsText(const Field& field) {
+  switch (field.form) {
+    case Form::kText:
+    case Form::kPath:
+      return fmt::format("up to {} bytes", kTextBytesMax);
+    case Form::kName:
+      return "1 to 63 of a-z, 0-9, -";
+    case Form::kChoice:
+    case Form::kChoices:
+      return fmt::format("{}", fmt::join(field.choices, ", "));
+    case Form::kTopic:
+      return "1 to 249 of a-z, A-Z, 0-9, ., _, -";
+    case Form::kStreamStart:
+      return "earliest, latest, a time, offsets";
+    case Form::kStreamEnd:
+      return "never, now, a time, offsets";
+    case Form::kAddress:
+      return "127.0.0.0/8, [::1] or localhost";
+    case Form::kWhole:
+      return fmt::format("{} to {}", field.min, field.max);
+    case Form::kNumber:
+      return fmt::format("{:g} to {:g}", static_cast<double>(field.min) / 1000,
+                         static_cast<double>(field.max) / 1000);
+    case Form::kBool:
+      return "";
+    case Form::kDuration:
+      return fmt::format("{} to {}{}", FormatDuration(milliseconds(field.min)),
+                         FormatDuration(milliseconds(field.max)),
+                         field.whole_seconds ? ", whole seconds" : "");
+    case Form::kMemory:
+      return fmt::format("{} to {}", FormatMemory(field.min), FormatMemory(field.max));
+    case Form::kCores:
+      return fmt::format("{} to {}", CoresText(field.min), CoresText(field.max));
+    case Form::kGlobs:
+    case Form::kCommand:
+    case Form::kEnvironment:
+    case Form::kProperties:
+    case Form::kSecrets:
+      return field.min > 0 ? fmt::format("{} to {} entries", field.min, field.max)
+                           : fmt::format("up to {} entries", field.max);
+  }
+  return "";
+}
+
+std::string DefaultText(const Field& field) {
+  if (field.required) return "required";
+  if (!field.default_text.empty()) return field.default_text;
+  JobSpec job;
+  DatasetSpec dataset;
+  std::string unused;
+  const Target target = field.target({.job = &job, .dataset = &dataset, .unused = &unused});
+  return std::visit([](const auto* value) { return ValueText(*value); }, target);
+}
+
+std::string FieldTableMarkdown() {
+  std::string table =
+      "| field | type | default | bounds | on resume | meaning |\n| --- | --- | --- | --- | --- | "
+      "--- |\n";
+  constexpr const char* kOnResume[] = {"fixed", "may change", "may grow"};
+  for (const Field& field : JobFields()) {
+    table += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", field.path, TypeText(field),
+                         DefaultText(field), BoundsText(field),
+                         kOnResume[static_cast<size_t>(field.on_resume)], field.text);
+  }
+  return table;
+}
+
+}  // namespace muster::job_file

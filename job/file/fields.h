@@ -1,0 +1,91 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "job/job_spec.h"
+
+namespace muster::job_file {
+
+/// What a field's value looks like.
+enum class Form : uint8_t {
+  kText,
+  kName,     // DNS label: it names files and, later, pods
+  kChoice,   // one of Field::choices
+  kPath,     // relative to the job file's folder
+  kAddress,  // host:port
+  kWhole,    // bounds: the number
+  kNumber,   // bounds: thousandths
+  kBool,
+  kDuration,     // bounds: milliseconds
+  kMemory,       // bounds: bytes
+  kCores,        // bounds: thousandths
+  kGlobs,        // bounds: entries
+  kCommand,      // bounds: entries
+  kChoices,      // a list of Field::choices
+  kEnvironment,  // bounds: entries
+  kTopic,        // a name that Kafka takes
+  kStreamStart,
+  kStreamEnd,
+  kProperties,  // bounds: entries
+  kSecrets,     // bounds: entries
+};
+
+/// Whether a job can be resumed with another value.
+enum class OnResume : uint8_t { kFixed, kMayChange, kMayGrow };
+
+/// What a field's value is stored into.
+struct FieldScope {
+  JobSpec* job = nullptr;
+  DatasetSpec* dataset = nullptr;  // fields of spec.datasets[]
+  std::string* unused = nullptr;   // fields that are checked and not kept
+};
+using Target =
+    std::variant<std::string*, uint32_t*, uint64_t*, bool*, std::chrono::milliseconds*,
+                 DatasetMode*, std::vector<std::string>*, std::map<std::string, std::string>*,
+                 double*, std::optional<double>*, std::optional<uint32_t>*,
+                 std::optional<uint64_t>*, StreamBound*, std::chrono::seconds*>;
+
+/// One field of the job file. The parser and docs/job-file.md are made from the same table.
+struct Field {
+  std::string path;  // "spec.datasets[].name"
+  Form form = Form::kText;
+  bool required = false;
+  uint64_t min = 0;
+  uint64_t max = 0;
+  /// Why less than `min` is no use; empty: it is plain.
+  std::string min_reason;
+  bool whole_seconds = false;  // of a duration
+  std::vector<std::string> choices;
+  OnResume on_resume = OnResume::kMayChange;
+  std::string text;
+  /// Where the value goes; the pointer is of the type that the form needs.
+  std::function<Target(const FieldScope&)> target;
+  /// Shown instead of the value that a fresh JobSpec has; empty: show that one.
+  std::string default_text;
+};
+
+/// Longest text of any field, in bytes.
+inline constexpr size_t kTextBytesMax = 4096;
+inline constexpr size_t kDatasetsMax = 64;
+
+/// Every field, in the order of the documentation.
+const std::vector<Field>& JobFields();
+
+/// "whole number", "duration": for messages and documentation.
+std::string TypeText(const Field& field);
+/// "1 to 65536", "100ms to 24h".
+std::string BoundsText(const Field& field);
+/// What holds when the field is not given.
+std::string DefaultText(const Field& field);
+
+/// The reference table of docs/job-file.md, in Markdown.
+std::string FieldTableMarkdown();
+
+}  // namespace muster::job_file

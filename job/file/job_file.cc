@@ -1,0 +1,286 @@
+#include "job/file/job_file.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "job/file/field_value.h"
+#include "job/file/fields.h"
+#include "job/file/job_rules.h"
+#include "job/file/nearest.h"
+#include "job/file/yaml_tree.h"
+
+namespace muster {
+namespace job_file {
+namespace {
+
+constexpr size_t kErrorsMax = 20;
+
+/// What may stand at one level of the file.
+struct Child {
+  enum class Kind : uint8_t { kField, kGroup, kListOfGroups };
+  Kind kind = Kind::kGroup;
+  const Field* field = nullptr;
+};
+
+/// The names directly below `path` ("" is the file itself, "spec.datasets[]" one dataset).
+std::map<std::string, Child> ChildrenOf(const std::string& path) {
+  std::map<std::string, Child> children;
+  const std::string prefix = path.empty() ? "" : path + ".";
+  for (const Field& field : JobFields()) {
+    if (!field.path.starts_with(prefix)) continue;
+    const std::string rest = field.path.substr(prefix.size());
+    const size_t dot = rest.find('.');
+    std::string name = rest.substr(0, dot);
+    Child child;
+    if (dot == std::string::npos) {
+      child = {.kind = Child::Kind::kField, .field = &field};
+    } else if (name.ends_with("[]")) {
+      name.resize(name.size() - 2);
+      child.kind = Child::Kind::kListOfGroups;
+    }
+    children.emplace(std::move(name), child);
+  }
+  return children;
+}
+
+/// The full path of a field of this name elsewhere, when there is just one such place to think of.
+std::string PlaceElsewhere(const std::string& name) {
+  for (const Field& field : JobFields()) {
+    if (field.path.ends_with("." + name)) return field.path;
+  }
+  return "";
+}
+
+std::string Absolute(const std::string& base_directory, const std::string& path) {
+  std::string result = (std::filesystem::path(base_directory) / path).lexically_normal().string();
+  while (result.size() > 1 && result.back() == '/') result.pop_back();
+  return result;
+}
+
+/// The folder as a pattern that matches just itself.
+std::string EscapeGlob(const std::string& folder) {
+  std::string escaped;
+  for (const char c : folder) {
+    if (c == '*' || c == '?' || c == '[' || c == ']' || c == '\\') escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+/// Reads one tree into one JobSpec and collects what is wrong. Not thread-safe, used once.
+class JobReader {
+ public:
+  JobReader(std::string file_name, std::string base_directory)
+      : file_name_(std::move(file_name)), base_directory_(std::move(base_directory)) {}
+
+  absl::StatusOr<JobSpec> Read(const YamlNode& root) {
+    scope_.job = &job_;
+    scope_.unused = &unused_;
+    ReadGroup(root, {});
+    for (const BrokenRule& rule : CheckJobRules(job_)) AddBrokenRule(rule);
+    if (!errors_.empty()) return AllErrors();
+    FillPaths();
+    return std::move(job_);
+  }
+
+ private:
+  /// Where the reader is: in the table of fields, and as messages say it.
+  struct Place {
+    std::string path;   // "spec.datasets[].name"
+    std::string shown;  // "spec.datasets[0].name"
+  };
+  struct Error {
+    Position position;
+    std::string text;
+  };
+
+  static Place Below(const Place& place, const std::string& name) {
+    const std::string dot = place.path.empty() ? "" : ".";
+    return {place.path + dot + name, place.shown + dot + name};
+  }
+
+  void AddError(const YamlNode& node, const std::string& shown, std::string_view what) {
+    bad_.insert(shown);
+    errors_.push_back(
+        {node.position, shown.empty() ? std::string(what) : fmt::format("{}: {}", shown, what)});
+  }
+
+  void AddBrokenRule(const BrokenRule& rule) {
+    for (const std::string& path : rule.paths) {
+      if (bad_.contains(path)) return;  // its value is not what the file says
+    }
+    for (const std::string& path : rule.paths) {
+      const auto at = given_.find(path);
+      if (at == given_.end()) continue;
+      errors_.push_back({at->second, fmt::format("{}: {}", rule.paths.front(), rule.what)});
+      return;
+    }
+    errors_.push_back({{}, fmt::format("{}: {}", rule.paths.front(), rule.what)});
+  }
+
+  absl::Status AllErrors() {
+    std::stable_sort(errors_.begin(), errors_.end(), [](const Error& a, const Error& b) {
+      return std::pair(a.position.line, a.position.column) <
+             std::pair(b.position.line, b.position.column);
+    });
+    std::string text;
+    for (size_t i = 0; i < std::min(errors_.size(), kErrorsMax); ++i) {
+      if (i != 0) text += '\n';
+      text += ErrorLine(file_name_, errors_[i].position, errors_[i].text);
+    }
+    if (errors_.size() > kErrorsMax) {
+      text += fmt::format("\n{}: {} more errors", file_name_, errors_.size() - kErrorsMax);
+    }
+    return absl::InvalidArgumentError(text);
+  }
+
+  void ReadGroup(const YamlNode& node, const Place& place) {
+    if (node.kind != YamlNode::Kind::kMap && node.kind != YamlNode::Kind::kNull) {
+      AddError(node, place.shown,
+               fmt::format("expected a group of fields, got {}", Describe(node)));
+      return;
+    }
+    const auto children = ChildrenOf(place.path);
+    std::map<std::string, Position> seen;
+    for (const auto& [key, value] : node.entries) {
+      const auto [first, fresh] = seen.emplace(key.text, key.position);
+      if (!fresh) {
+        AddError(key, Below(place, Excerpt(key.text, 60)).shown,
+                 fmt::format("given twice (first in line {})", first->second.line));
+        continue;
+      }
+      const auto child = children.find(key.text);
+      if (child == children.end()) {
+        AddUnknown(key, place, children);
+      } else {
+        ReadChild(child->second, value, Below(place, key.text));
+      }
+    }
+    YamlNode absent;
+    absent.position = node.position;
+    for (const auto& [name, child] : children) {
+      if (seen.contains(name)) continue;
+      const Place below = Below(place, name);
+      if (child.kind == Child::Kind::kGroup) {
+        ReadGroup(absent, below);
+      } else if (child.kind == Child::Kind::kListOfGroups || child.field->required) {
+        AddError(absent, below.shown, "is missing");
+      }
+    }
+  }
+
+  void AddUnknown(const YamlNode& key, const Place& place,
+                  const std::map<std::string, Child>& children) {
+    std::vector<std::string> names;
+    for (const auto& [name, child] : children) names.push_back(name);
+    const std::string nearest = Nearest(key.text, names);
+    const std::string elsewhere = PlaceElsewhere(key.text);
+    std::string hint;
+    if (!elsewhere.empty()) {
+      hint = fmt::format("there is {}", elsewhere);
+    } else if (!nearest.empty()) {
+      hint = fmt::format("did you mean '{}'?", nearest);
+    } else {
+      hint = fmt::format("the fields here are {}", fmt::join(names, ", "));
+    }
+    AddError(key, place.shown, fmt::format("unknown field {}; {}", Describe(key), hint));
+  }
+
+  void ReadChild(const Child& child, const YamlNode& value, const Place& place) {
+    given_[place.shown] = value.position;
+    switch (child.kind) {
+      case Child::Kind::kField:
+        return ReadField(*child.field, value, place.shown);
+      case Child::Kind::kGroup:
+        return ReadGroup(value, place);
+      case Child::Kind::kListOfGroups:
+        return ReadDatasets(value, place);
+    }
+  }
+
+  /// The only list of groups there is.
+  void ReadDatasets(const YamlNode& node, const Place& place) {
+    if (node.kind != YamlNode::Kind::kList || node.items.empty()) {
+      AddError(node, place.shown,
+               fmt::format("expected a list of datasets, got {}",
+                           node.kind == YamlNode::Kind::kList ? "an empty one" : Describe(node)));
+      return;
+    }
+    if (node.items.size() > kDatasetsMax) {
+      AddError(node, place.shown,
+               fmt::format("{} datasets; at most {} are allowed", node.items.size(), kDatasetsMax));
+      return;
+    }
+    job_.datasets.resize(node.items.size());  // fields point into it
+    for (size_t i = 0; i < node.items.size(); ++i) {
+      scope_.dataset = &job_.datasets[i];
+      const Place below{place.path + "[]", fmt::format("{}[{}]", place.shown, i)};
+      given_[below.shown] = node.items[i].position;
+      ReadGroup(node.items[i], below);
+      const auto epochs = given_.find(below.shown + ".epochs");
+      if (epochs != given_.end() && scope_.dataset->mode == DatasetMode::kEvaluate) {
+        errors_.push_back({epochs->second,
+                           fmt::format("{}.epochs: is for mode train; an evaluate dataset is read "
+                                       "after every training epoch",
+                                       below.shown)});
+      }
+    }
+    scope_.dataset = nullptr;
+  }
+
+  void ReadField(const Field& field, const YamlNode& node, const std::string& shown) {
+    const absl::Status status = StoreValue(field, node, scope_);
+    if (!status.ok()) AddError(node, shown, Message(status));
+  }
+
+  void FillPaths() {
+    if (job_.state_directory.empty()) job_.state_directory = "state";
+    job_.state_directory = Absolute(base_directory_, job_.state_directory);
+    job_.snapshot_directory = job_.snapshot_directory.empty()
+                                  ? job_.state_directory + "/snapshots"
+                                  : Absolute(base_directory_, job_.snapshot_directory);
+    const std::string escaped_base = EscapeGlob(base_directory_);
+    for (DatasetSpec& dataset : job_.datasets) {
+      for (std::string& pattern : dataset.files) pattern = Absolute(escaped_base, pattern);
+      constexpr std::string_view kFile = "file:";
+      for (auto& [name, place] : dataset.kafka.secrets) {
+        if (!place.starts_with(kFile)) continue;
+        place = std::string(kFile) + Absolute(base_directory_, place.substr(kFile.size()));
+      }
+    }
+    std::string& program = job_.worker.command.front();
+    if (program.find('/') != std::string::npos) program = Absolute(base_directory_, program);
+  }
+
+  const std::string file_name_;
+  const std::string base_directory_;
+  JobSpec job_;
+  std::string unused_;
+  FieldScope scope_;
+  std::vector<Error> errors_;
+  std::map<std::string, Position> given_;  // shown path -> where its value is
+  std::set<std::string> bad_;              // shown paths with an error
+};
+
+}  // namespace
+}  // namespace job_file
+
+absl::StatusOr<JobSpec> ParseJobFile(std::string_view text, const std::string& file_name,
+                                     const std::string& base_directory) {
+  if (text.size() > kJobFileBytesMax) {
+    return absl::InvalidArgumentError(fmt::format(
+        "{}:1:1: the file has {} bytes; a job file has at most {}. Is it the right file?",
+        file_name, text.size(), kJobFileBytesMax));
+  }
+  MUSTER_ASSIGN_OR_RETURN(const job_file::YamlNode root, job_file::ParseYaml(text, file_name));
+  return job_file::JobReader(file_name, base_directory).Read(root);
+}
+
+}  // namespace muster

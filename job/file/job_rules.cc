@@ -1,0 +1,254 @@
+#include "job/file/job_rules.h"
+
+#include <arpa/inet.h>
+
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "job/file/scalars.h"
+
+namespace muster::job_file {
+namespace {
+
+bool IsLoopbackHost(const std::string& host) {
+  if (host == "localhost") return true;
+  in_addr v4{};
+  if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
+  if (host.size() < 2 || host.front() != '[' || host.back() != ']') return false;
+  in6_addr v6{};
+  if (::inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &v6) != 1) return false;
+  return IN6_IS_ADDR_LOOPBACK(&v6) != 0;
+}
+
+/// What a dataset consists of: files, or a topic.
+void CheckSource(const DatasetSpec& dataset, const std::string& path,
+                 std::vector<BrokenRule>* broken) {
+  const auto say = [&](std::string_view field, std::string what) {
+    broken->push_back({{fmt::format("{}.{}", path, field), path}, std::move(what)});
+  };
+  const bool kafka = dataset.is_stream() || !dataset.kafka.brokers.empty();
+  if (!kafka && dataset.files.empty()) say("files", "is missing; or give kafka.topic");
+  if (!kafka) return;
+  if (!dataset.files.empty()) say("files", "a dataset has files or kafka, not both");
+  if (!dataset.is_stream()) say("kafka.topic", "is missing");
+  if (dataset.kafka.brokers.empty()) say("kafka.brokers", "is missing");
+  if (dataset.mode != DatasetMode::kTrain) {
+    say("mode", "a topic can be trained on only: evaluate with files");
+  }
+  if (dataset.epochs != 1) say("epochs", "a topic is run through once");
+  if (dataset.shuffle) say("shuffle", "a topic is read in the order of its partitions");
+  if (dataset.header) say("header", "is for files");
+  for (const auto& [name, place] : dataset.kafka.secrets) {
+    if (dataset.kafka.properties.contains(name)) {
+      say("kafka.secrets", fmt::format("{} is in kafka.properties, too", name));
+    }
+  }
+}
+
+/// Where a topic is read from and up to, as far as the job file alone says it.
+void CheckBounds(const KafkaSpec& kafka, const std::string& path, std::vector<BrokenRule>* broken) {
+  const auto say = [&](std::string what) {
+    broken->push_back({{path + ".kafka.end", path}, std::move(what)});
+  };
+  using Kind = StreamBound::Kind;
+  const StreamBound &start = kafka.start, &end = kafka.end;
+  if (start.kind == Kind::kTime && end.kind == Kind::kTime && end.time < start.time) {
+    say(fmt::format("is before kafka.start, {}", ToString(start)));
+  }
+  if (start.kind != Kind::kOffsets || end.kind != Kind::kOffsets) return;
+  for (const auto& [partition, offset] : start.offsets) {
+    const auto ends = end.offsets.find(partition);
+    if (ends == end.offsets.end() || ends->second >= offset) continue;
+    say(fmt::format("partition {} ends at offset {}, and begins at offset {}", partition,
+                    ends->second, offset));
+  }
+}
+
+void CheckDatasets(const JobSpec& job, std::vector<BrokenRule>* broken) {
+  std::set<std::string> names;
+  bool trains = false;
+  for (size_t i = 0; i < job.datasets.size(); ++i) {
+    const DatasetSpec& dataset = job.datasets[i];
+    trains = trains || dataset.mode == DatasetMode::kTrain;
+    CheckSource(dataset, fmt::format("spec.datasets[{}]", i), broken);
+    CheckBounds(dataset.kafka, fmt::format("spec.datasets[{}]", i), broken);
+    const std::string path = fmt::format("spec.datasets[{}].name", i);
+    if (!dataset.name.empty() && !names.insert(dataset.name).second) {
+      broken->push_back(
+          {{path}, fmt::format("the name '{}' is used by two datasets", dataset.name)});
+    }
+  }
+  if (!trains && !job.datasets.empty()) {
+    broken->push_back({{"spec.datasets"}, "no dataset has mode train; at least one must"});
+  }
+}
+
+void CheckTimes(const JobSpec& job, std::vector<BrokenRule>* broken) {
+  const auto& leases = job.leases;
+  const auto& servers = job.servers;
+  if (leases.heartbeat_interval * 3 > leases.duration) {
+    broken->push_back(
+        {{"spec.leases.heartbeatInterval", "spec.leases.duration"},
+         fmt::format("{} is more than a third of spec.leases.duration ({}): one lost "
+                     "heartbeat would cost the lease",
+                     FormatDuration(leases.heartbeat_interval), FormatDuration(leases.duration))});
+  }
+  if (leases.max_age < leases.duration) {
+    broken->push_back(
+        {{"spec.leases.maxAge", "spec.leases.duration"},
+         fmt::format("{} is less than spec.leases.duration ({})", FormatDuration(leases.max_age),
+                     FormatDuration(leases.duration))});
+  }
+  if (servers.heartbeat_interval * 3 > servers.timeout) {
+    broken->push_back(
+        {{"spec.servers.heartbeatInterval", "spec.servers.timeout"},
+         fmt::format("{} is more than a third of spec.servers.timeout ({}): one lost "
+                     "heartbeat would cost the server",
+                     FormatDuration(servers.heartbeat_interval), FormatDuration(servers.timeout))});
+  }
+  if (job.restarts.backoff_max < job.restarts.backoff_initial) {
+    broken->push_back({{"spec.restarts.backoffMax", "spec.restarts.backoffInitial"},
+                       fmt::format("{} is less than spec.restarts.backoffInitial ({})",
+                                   FormatDuration(job.restarts.backoff_max),
+                                   FormatDuration(job.restarts.backoff_initial))});
+  }
+}
+
+/// One of the amounts of a role, as people know it.
+struct Amount {
+  std::string path;
+  std::string_view what;  // "the limit"
+  const ResourceSpec& value;
+};
+
+/// The larger of two must not be less.
+void CheckOrder(const Amount& less, const Amount& more, std::vector<BrokenRule>* broken) {
+  if (less.value.cpu && more.value.cpu && *less.value.cpu > *more.value.cpu) {
+    broken->push_back({{more.path + ".cpu", less.path + ".cpu"},
+                       fmt::format("{} of {} cores is less than {} of {}", more.what,
+                                   *more.value.cpu, less.what, *less.value.cpu)});
+  }
+  if (less.value.memory_bytes && more.value.memory_bytes &&
+      *less.value.memory_bytes > *more.value.memory_bytes) {
+    broken->push_back({{more.path + ".memory", less.path + ".memory"},
+                       fmt::format("{} of {} is less than {} of {}", more.what,
+                                   FormatMemory(*more.value.memory_bytes), less.what,
+                                   FormatMemory(*less.value.memory_bytes))});
+  }
+}
+
+void CheckResources(const std::string& role, const ReplicaSpec& replica,
+                    std::vector<BrokenRule>* broken) {
+  const std::string in = fmt::format("spec.replicaSpecs.{}.resources.", role);
+  const Amount requests{in + "requests", "the request", replica.requests};
+  const Amount limits{in + "limits", "the limit", replica.limits};
+  const Amount max{in + "max", "the maximum", replica.max};
+  CheckOrder(requests, limits, broken);
+  CheckOrder(limits, max, broken);
+  // Through the limit, where there is one.
+  if (!replica.limits.cpu || !replica.limits.memory_bytes) {
+    const ResourceSpec bare{
+        .cpu = replica.limits.cpu ? std::nullopt : replica.requests.cpu,
+        .memory_bytes = replica.limits.memory_bytes ? std::nullopt : replica.requests.memory_bytes};
+    CheckOrder({requests.path, requests.what, bare}, max, broken);
+  }
+}
+
+void CheckWorkers(const ReplicaSpec& worker, std::vector<BrokenRule>* broken) {
+  const std::string in = "spec.replicaSpecs.worker.";
+  if (worker.replicas_min && *worker.replicas_min > worker.replicas) {
+    broken->push_back({{in + "minReplicas", in + "replicas"},
+                       fmt::format("{} is more than the {} workers to begin with (replicas)",
+                                   *worker.replicas_min, worker.replicas)});
+  }
+  if (worker.replicas_max && *worker.replicas_max < worker.replicas) {
+    broken->push_back({{in + "maxReplicas", in + "replicas"},
+                       fmt::format("{} is less than the {} workers to begin with (replicas)",
+                                   *worker.replicas_max, worker.replicas)});
+  }
+}
+
+/// What all begin with, by their limits or else their requests, must be there.
+void CheckBudget(const JobSpec& job, std::vector<BrokenRule>* broken) {
+  double cpu = 0;
+  double memory = 0;  // the sum of many may be beyond 64 bits
+  for (const ReplicaSpec* role : {&job.ps, &job.worker}) {
+    const auto& memory_bytes = role->limits.memory_bytes ? role->limits : role->requests;
+    cpu += role->replicas * (role->limits.cpu ? role->limits : role->requests).cpu.value_or(0);
+    memory += role->replicas * static_cast<double>(memory_bytes.memory_bytes.value_or(0));
+  }
+  // Decimal fractions of cores do not add up exactly.
+  if (job.budget.cpu && cpu > *job.budget.cpu + 1e-6) {
+    broken->push_back({{"spec.budget.cpu"},
+                       fmt::format("{:g} cores are less than the {:g} that all servers and workers "
+                                   "begin with, by their limits or requests",
+                                   *job.budget.cpu, cpu)});
+  }
+  if (job.budget.memory_bytes && memory > static_cast<double>(*job.budget.memory_bytes)) {
+    broken->push_back({{"spec.budget.memory"},
+                       fmt::format("{} is less than the {} that all servers and workers begin "
+                                   "with, by their limits or requests",
+                                   FormatMemory(*job.budget.memory_bytes),
+                                   FormatMemory(static_cast<uint64_t>(memory)))});
+  }
+}
+
+void CheckPolicies(const PolicyOptions& policies, std::vector<BrokenRule>* broken) {
+  const HangOptions& hang = policies.hang;
+  if (hang.first_silence_min < hang.silence_min) {
+    broken->push_back(
+        {{"spec.scaler.hang.firstTimeout", "spec.scaler.hang.timeout"},
+         fmt::format("{} is less than spec.scaler.hang.timeout ({})",
+                     FormatDuration(hang.first_silence_min), FormatDuration(hang.silence_min))});
+  }
+  const WorkerCountOptions& count = policies.worker_count;
+  if (count.remove_max >= count.add_min) {
+    broken->push_back(
+        {{"spec.scaler.workerCount.removeMax", "spec.scaler.workerCount.addMin"},
+         fmt::format("{:g} is not less than spec.scaler.workerCount.addMin ({:g}): the same worker "
+                     "would come and go again and again",
+                     count.remove_max, count.add_min)});
+  }
+}
+
+}  // namespace
+
+std::vector<BrokenRule> CheckJobRules(const JobSpec& job) {
+  std::vector<BrokenRule> broken;
+  CheckDatasets(job, &broken);
+  CheckTimes(job, &broken);
+  CheckResources("ps", job.ps, &broken);
+  CheckResources("worker", job.worker, &broken);
+  CheckWorkers(job.worker, &broken);
+  CheckBudget(job, &broken);
+  CheckPolicies(job.scaler.policies, &broken);
+  if (job.ps.replicas > job.partitions) {
+    broken.push_back({{"spec.replicaSpecs.ps.replicas", "spec.partitions"},
+                      fmt::format("{} servers cannot share {} partitions (spec.partitions)",
+                                  job.ps.replicas, job.partitions)});
+  }
+  return broken;
+}
+
+absl::Status CheckLoopbackAddress(std::string_view address) {
+  const size_t colon = address.rfind(':');
+  const std::string_view port_text =
+      colon == std::string_view::npos ? std::string_view() : address.substr(colon + 1);
+  const auto port = ParseWhole(port_text);
+  const std::string host(address.substr(0, colon == std::string_view::npos ? 0 : colon));
+  if (!port.ok() || *port > 65'535 || host.empty()) {
+    return absl::InvalidArgumentError(
+        fmt::format("'{}' is not host:port like 127.0.0.1:0", address));
+  }
+  if (!IsLoopbackHost(host)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "'{}' is not a loopback address; any other is refused until TLS exists: use 127.0.0.1:{}",
+        address, *port));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster::job_file

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "job/job_spec.h"
+
+namespace muster {
+
+/// A job file, read and checked.
+struct LoadedJob {
+  JobSpec spec;
+  std::string text;            // as written
+  std::string path;            // absolute
+  std::string base_directory;  // relative paths in it begin here
+};
+
+/// Reads and parses a job file. `base_directory` "" = the folder that holds the file. Errors name
+/// the file, and line and column where there are any.
+absl::StatusOr<LoadedJob> LoadJob(const std::string& path, const std::string& base_directory);
+
+}  // namespace muster

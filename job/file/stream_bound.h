@@ -1,0 +1,15 @@
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "job/file/yaml_tree.h"
+#include "job/job_spec.h"
+
+namespace muster::job_file {
+
+enum class BoundOf : uint8_t { kStart, kEnd };
+
+/// A StreamBound as a job file has it: a word, a time of RFC 3339, or a group that maps partitions
+/// of the topic to offsets. kInvalidArgument says what would be right.
+absl::StatusOr<StreamBound> ParseStreamBound(const YamlNode& node, BoundOf which);
+
+}  // namespace muster::job_file

@@ -1,0 +1,281 @@
+#include "job/file/job_file.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/status_matchers.h"
+
+namespace muster {
+namespace {
+
+using ::muster::testing::IsOk;
+using ::muster::testing::StatusIs;
+using std::chrono::milliseconds;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pair;
+
+constexpr char kJob[] = R"(apiVersion: muster/v1
+kind: TrainingJob
+metadata: {name: flights}
+spec:
+  seed: 7
+  partitions: 128
+  stateDirectory: state
+  snapshots: {interval: 5s}
+  datasets:
+    - {name: train, files: [train-*.csv], header: true, epochs: 3, minibatchSize: 512,shuffle: true}
+    - name: test
+      files: [/data/test.csv]
+      mode: evaluate
+  replicaSpecs:
+    ps:     {replicas: 2, resources: {requests: {cpu: 500m, memory: 256Mi}, limits: {memory: 1Gi}}}
+    worker: {replicas: 3, command: [./flights_trainer, --fast], env: {OMP_NUM_THREADS: 1}}
+  leases: {duration: 2s, failuresMax: 5}
+  servers: {threads: 2}
+  training: {wireEncoding: bfloat16, rejectedRecordsMax: 10}
+  restarts: {backoffMax: 1m}
+  drainTimeout: 1h
+)";
+
+absl::StatusOr<JobSpec> Parse(const std::string& text) {
+  return ParseJobFile(text, "job.yaml", "/jobs/flights");
+}
+
+/// kJob with the first `from` replaced.
+std::string With(const std::string& from, const std::string& to) {
+  std::string text = kJob;
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(JobFileTest, EveryKindOfFieldIsRead) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(const JobSpec job, Parse(kJob));
+  EXPECT_EQ(job.name, "flights");
+  EXPECT_EQ(job.seed, 7u);
+  EXPECT_EQ(job.partitions, 128u);
+  EXPECT_EQ(job.state_directory, "/jobs/flights/state");
+  EXPECT_EQ(job.snapshot_directory, "/jobs/flights/state/snapshots");
+  EXPECT_EQ(job.snapshot_interval, milliseconds(5000));
+  ASSERT_EQ(job.datasets.size(), 2u);
+  EXPECT_EQ(job.datasets[0].name, "train");
+  EXPECT_THAT(job.datasets[0].files, ElementsAre("/jobs/flights/train-*.csv"));
+  EXPECT_TRUE(job.datasets[0].header);
+  EXPECT_EQ(job.datasets[0].epochs, 3u);
+  EXPECT_EQ(job.datasets[0].minibatch_size, 512u);
+  EXPECT_EQ(job.datasets[0].minibatches_per_shard, 16u);
+  EXPECT_TRUE(job.datasets[0].shuffle);
+  EXPECT_EQ(job.datasets[1].mode, DatasetMode::kEvaluate);
+  EXPECT_THAT(job.datasets[1].files, ElementsAre("/data/test.csv"));
+  EXPECT_EQ(job.ps.replicas, 2u);
+  EXPECT_EQ(job.ps.requests.cpu, 0.5);
+  EXPECT_EQ(job.ps.requests.memory_bytes, 256u << 20);
+  EXPECT_EQ(job.ps.limits.memory_bytes, 1u << 30);
+  EXPECT_FALSE(job.ps.limits.cpu.has_value());
+  EXPECT_EQ(job.worker.replicas, 3u);
+  EXPECT_THAT(job.worker.command, ElementsAre("/jobs/flights/flights_trainer", "--fast"));
+  EXPECT_THAT(job.worker.env, ElementsAre(Pair("OMP_NUM_THREADS", "1")));
+  EXPECT_EQ(job.leases.duration, milliseconds(2000));
+  EXPECT_EQ(job.leases.failures_max, 5u);
+  EXPECT_EQ(job.leases.heartbeat_interval, milliseconds(500));
+  EXPECT_EQ(job.servers.threads, 2u);
+  EXPECT_EQ(job.training.wire_encoding, "bfloat16");
+  EXPECT_EQ(job.training.rejected_records_max, 10u);
+  EXPECT_EQ(job.restarts.backoff_max, milliseconds(60'000));
+  EXPECT_EQ(job.drain_timeout, milliseconds(3'600'000));
+  EXPECT_EQ(job.master_address, "127.0.0.1:0");
+}
+
+TEST(JobFileTest, TheSmallestJobHasDefaultsEverywhereElse) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(const JobSpec job,
+                              Parse("apiVersion: muster/v1\n"
+                                    "kind: TrainingJob\n"
+                                    "metadata: {name: a}\n"
+                                    "spec:\n"
+                                    "  datasets: [{name: d, files: [x]}]\n"
+                                    "  replicaSpecs: {worker: {command: [t]}}\n"));
+  EXPECT_EQ(job.partitions, 256u);
+  EXPECT_EQ(job.ps.replicas, 1u);
+  EXPECT_EQ(job.state_directory, "/jobs/flights/state");
+  EXPECT_THAT(job.worker.command, ElementsAre("t"));  // looked up in PATH
+}
+
+TEST(JobFileTest, ErrorsSayWhereWhatAndWhatToWrite) {
+  struct Case {
+    std::string from;
+    std::string to;
+    std::vector<std::string> what;
+  };
+  const Case cases[] = {
+      {"minibatchSize",
+       "minibatchSzie",
+       {"job.yaml:10:68", "spec.datasets[0]", "'minibatchSzie'", "did you mean 'minibatchSize'?"}},
+      {"seed: 7", "sed: 7", {"job.yaml:5:3", "did you mean 'seed'?"}},
+      {"partitions: 128", "interval: 1s", {"job.yaml:6:3", "there is spec.snapshots.interval"}},
+      {"partitions: 128", "zzzzzz: 1s", {"the fields here are budget, datasets, drainTimeout"}},
+      {"seed: 7", "seed: 7\n  seed: 8", {"job.yaml:6:3: spec.seed: given twice (first in line 5)"}},
+      {"partitions: 128",
+       "partitions: many",
+       {"job.yaml:6:15: spec.partitions", "'many' is not a whole number"}},
+      {"partitions: 128", "partitions: 0", {"0 is out of bounds (1 to 65536)"}},
+      {"partitions: 128", "partitions: 65537", {"65537 is out of bounds"}},
+      {"partitions: 128", "partitions: '128'", {"expected whole number", "remove the quotes"}},
+      {"partitions: 128", "partitions: [128]", {"expected whole number", "got a list"}},
+      {"partitions: 128", "partitions:", {"expected whole number", "got nothing"}},
+      {"header: true", "header: yes", {"'yes' is neither true nor false"}},
+      {"interval: 5s", "interval: 5", {"job.yaml:8:25", "'5' is not a duration", "unit"}},
+      {"interval: 5s", "interval: 5ms", {"5ms is out of bounds (100ms to 24h)"}},
+      {"memory: 256Mi", "memory: 256MB", {"'256MB' is not an amount of memory"}},
+      {"cpu: 500m", "cpu: 0", {"0 is out of bounds (1m to 4096)"}},
+      {"mode: evaluate",
+       "mode: evaluation",
+       {"expected train, evaluate", "did you mean 'evaluate'?"}},
+      {"mode: evaluate",
+       "mode: evaluate\n      epochs: 2",
+       {"job.yaml:14:15", "epochs: is for mode train"}},
+      {"wireEncoding: bfloat16", "wireEncoding: int8", {"expected float32, float16, bfloat16"}},
+      {"files: [train-*.csv]", "files: train.csv", {"expected list of globs", "write [train.csv]"}},
+      {"files: [train-*.csv]", "files: []", {"0 entries are out of bounds"}},
+      {"files: [train-*.csv]", "files: ['']", {"entry 1 must be text"}},
+      {"files: [train-*.csv]", "files: [[a]]", {"entry 1 must be text, not a list"}},
+      {"command: [./flights_trainer, --fast]", "command: ./t", {"write [./t]"}},
+      {"command: [./flights_trainer, --fast], ",
+       "",
+       {"job.yaml:16:13: spec.replicaSpecs.worker.command: is missing"}},
+      {"name: flights", "name: Flights", {"job.yaml:3:18", "'Flights' is not a name"}},
+      {"{name: train,", "{name: test,", {"job.yaml:11:13", "'test' is used by two datasets"}},
+      {"metadata: {name: flights}", "", {"metadata.name: is missing"}},
+      {"muster/v1",
+       "muster/v2",
+       {"job.yaml:1:13: apiVersion: expected muster/v1, got 'muster/v2'"}},
+      {"replicas: 2,", "replicas: 200,", {"200 servers cannot share 128 partitions"}},
+      {"memory: 1Gi", "memory: 128Mi", {"the limit of 128Mi is less than the request of 256Mi"}},
+      {"duration: 2s", "duration: 1s", {"more than a third of spec.leases.duration (1s)"}},
+      {"backoffMax: 1m", "backoffMax: 0s", {"less than spec.restarts.backoffInitial"}},
+      {"env: {OMP_NUM_THREADS: 1}", "env: {1X: 1}", {"'1X' is not a variable name"}},
+      {"env: {OMP_NUM_THREADS: 1}", "env: {A: }", {"A must have text", "write \"\" for empty"}},
+      {"env: {OMP_NUM_THREADS: 1}", "env: {MUSTER_START: 1}", {"set by muster run"}},
+      {"servers: {threads: 2}", "servers: [threads]", {"expected a group of fields, got a list"}},
+      {"servers: {threads: 2}",
+       "servers: {timeout: 500ms}",
+       {"spec.servers.heartbeatInterval", "third of spec.servers.timeout"}},
+      {"drainTimeout: 1h", "leases: {maxAge: 1h}", {"spec.leases: given twice"}},
+      {"mode: evaluate", "mode: [", {"this is not valid YAML"}},
+  };
+  for (const Case& c : cases) {
+    const auto parsed = Parse(With(c.from, c.to));
+    ASSERT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument) << c.to;
+    for (const std::string& what : c.what) {
+      EXPECT_THAT(std::string(Message(parsed.status())), HasSubstr(what)) << c.to;
+    }
+  }
+}
+
+TEST(JobFileTest, WhatAnErrorRepeatsIsOneShortLine) {
+  std::string lines = "\"";
+  for (int i = 0; i < 2000; ++i) lines += "\\nx";
+  lines += "\"";
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"seed: 7", "seed: " + lines},
+           {"interval: 5s", "interval: " + lines},
+           {"spec:", lines + ": 1\n" + lines + ": 2\nspec:"},
+           {"env: {OMP_NUM_THREADS: 1}", "env: " + lines},
+           {"env: {OMP_NUM_THREADS: 1}", "env: {A: 1, A" + std::string(3000, 'A') + ": [1]}"},
+           {"[train-*.csv]", lines}}) {
+    const auto parsed = Parse(With(from, to));
+    const std::string message(Message(parsed.status()));
+    EXPECT_THAT(message, HasSubstr("job.yaml:")) << from;
+    EXPECT_LT(message.size(), 3000u) << from;
+    EXPECT_LE(std::count(message.begin(), message.end(), '\n'), 1) << message;
+  }
+}
+
+TEST(JobFileTest, WhatMusterRunSetsCannotBeGiven) {
+  for (const char* name :
+       {"MUSTER_MASTER", "MUSTER_NODE", "MUSTER_SLOT_FILE", "MUSTER_START", "MUSTER_JOB_ID"}) {
+    const auto parsed =
+        Parse(With("env: {OMP_NUM_THREADS: 1}", std::string("env: {") + name + ": 1}"));
+    EXPECT_THAT(std::string(Message(parsed.status())), HasSubstr("set by muster run")) << name;
+  }
+}
+
+TEST(JobFileTest, AllErrorsAreToldInTheOrderOfTheFile) {
+  std::string text = With("seed: 7", "seed: x");
+  text.replace(text.find("name: flights"), 13, "name: Fly_By");
+  text.replace(text.find("drainTimeout"), 12, "drainTimeuot");
+  const auto parsed = Parse(text);
+  const std::string message(Message(parsed.status()));
+  const size_t name = message.find("job.yaml:3:");
+  const size_t seed = message.find("\njob.yaml:5:");
+  const size_t drain = message.find("\njob.yaml:21:");
+  EXPECT_LT(name, seed);
+  EXPECT_LT(seed, drain);
+  EXPECT_NE(drain, std::string::npos) << message;
+  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 2) << message;
+}
+
+TEST(JobFileTest, AtMostTwentyErrorsAreTold) {
+  std::string fields;
+  for (int i = 0; i < 30; ++i) fields += "  unknown" + std::to_string(i) + ": 1\n";
+  const auto parsed = Parse(With("  seed: 7\n", fields));
+  const std::string message(Message(parsed.status()));
+  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 20) << message;
+  EXPECT_THAT(message, HasSubstr("job.yaml: 10 more errors"));
+}
+
+TEST(JobFileTest, AWrongValueDoesNotBreakRulesBesides) {
+  const auto parsed = Parse(With("duration: 2s", "duration: 1x, heartbeatInterval: 9s"));
+  EXPECT_THAT(std::string(Message(parsed.status())),
+              AllOf(HasSubstr("'1x'"), Not(HasSubstr("third"))));
+}
+
+TEST(JobFileTest, OnlyLoopbackAddresses) {
+  const auto with_address = [](const std::string& address) {
+    return Parse(With("drainTimeout: 1h", "master: {address: '" + address + "'}"));
+  };
+  for (const char* address : {"127.0.0.1:0", "127.9.8.7:7070", "localhost:20000", "[::1]:65535"}) {
+    MUSTER_ASSERT_OK_AND_ASSIGN(const JobSpec job, with_address(address));
+    EXPECT_EQ(job.master_address, address);
+  }
+  for (const char* address : {"0.0.0.0:7070", "10.0.0.1:7070", "[::]:7070", "example.org:80",
+                              "128.0.0.1:1", "127.0.0.1.example.org:1", "[::ffff:10.0.0.1]:1"}) {
+    EXPECT_THAT(with_address(address),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("refused until TLS exists")))
+        << address;
+  }
+  for (const char* address : {"127.0.0.1", "127.0.0.1:", ":7070", "127.0.0.1:65536", ""}) {
+    EXPECT_THAT(with_address(address),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is not host:port")))
+        << address;
+  }
+}
+
+TEST(JobFileTest, PathsAreResolvedAndTheFolderIsNoPattern) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(const JobSpec job, ParseJobFile(With("stateDirectory: state\n",
+                                                                   "stateDirectory: ../runs/a/\n"),
+                                                              "job.yaml", "/jobs/[1]/x"));
+  EXPECT_EQ(job.state_directory, "/jobs/[1]/runs/a");
+  EXPECT_THAT(job.datasets[0].files, ElementsAre("/jobs/\\[1\\]/x/train-*.csv"));
+  EXPECT_EQ(job.worker.command[0], "/jobs/[1]/x/flights_trainer");
+}
+
+TEST(JobFileTest, OversizedAndEmptyFilesAreRefused) {
+  EXPECT_THAT(
+      Parse(std::string(kJobFileBytesMax + 1, '#')),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("job.yaml:1:1: the file has")));
+  EXPECT_THAT(Parse(""), StatusIs(absl::StatusCode::kInvalidArgument,
+                                  AllOf(HasSubstr("apiVersion: is missing"),
+                                        HasSubstr("spec.datasets: is missing"))));
+  EXPECT_THAT(Parse("just text"), StatusIs(absl::StatusCode::kInvalidArgument,
+                                           HasSubstr("expected a group of fields")));
+  EXPECT_THAT(Parse(With("seed: 7", "seed: 7\n  stateDirectory: " + std::string(5000, 'x'))),
+              Not(IsOk()));
+}
+
+}  // namespace
+}  // namespace muster
