@@ -14,10 +14,10 @@
 #include "cli/json_output.h"
 #include "cli/node_commands.h"
 #include "cli/scaler_link.h"
+#include "host/processes/log_reader.h"
 #include "proto/messages/node_state.h"
 #include "scaler/decision/log/event_file.h"
 #include "scaler/decision/log/event_log.h"
-#include "scaler/launcher/log_reader.h"
 #include "scaler/service/plan_file.h"
 
 namespace muster {

@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "admin/master_link.h"
 #include "base/clock.h"
 #include "cli/progress.h"
+#include "cli/run/run_supervisor.h"
 #include "cli/run_plan.h"
 #include "cli/state_directory.h"
 #include "cli/summary.h"
-#include "scaler/admin/master_link.h"
-#include "scaler/core/run_supervisor.h"
-#include "scaler/launcher/node_launcher.h"
+#include "host/processes/node_launcher.h"
 
 namespace muster {
 

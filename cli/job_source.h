@@ -4,9 +4,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "admin/admin_client.h"
 #include "cli/job_loader.h"
 #include "cli/output.h"
-#include "scaler/admin/admin_client.h"
 
 /// Whom a verb asks.
 namespace muster {

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <ctime>
 
-#include "scaler/admin/master_link.h"
-#include "scaler/admin/shard_id.h"
-#include "scaler/core/messages.h"
+#include "admin/master_link.h"
+#include "admin/shard_id.h"
+#include "host/messages.h"
 
 namespace muster {
 namespace {

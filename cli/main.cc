@@ -7,7 +7,7 @@
 #include "cli/output.h"
 #include "cli/run_command.h"
 #include "cli/verbs/verbs.h"
-#include "scaler/launcher/supervise.h"
+#include "host/processes/supervise.h"
 
 namespace muster {
 namespace {

@@ -15,12 +15,12 @@
 #include "cli/run_plan.h"
 #include "cli/scaler_settings.h"
 #include "cli/state_directory.h"
+#include "host/processes/local_host.h"
+#include "host/processes/log_file.h"
+#include "host/processes/machine.h"
 #include "job/file/load_job.h"
 #include "master/service/master_main.h"
 #include "ps/service/server_main.h"
-#include "scaler/launcher/local_host.h"
-#include "scaler/launcher/log_file.h"
-#include "scaler/launcher/machine.h"
 #include "scaler/service/scaler_main.h"
 
 namespace muster {

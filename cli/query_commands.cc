@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "admin/admin_client.h"
+#include "admin/shard_id.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -14,9 +16,7 @@
 #include "cli/json_output.h"
 #include "cli/progress.h"
 #include "cli/text_output.h"
-#include "scaler/admin/admin_client.h"
-#include "scaler/admin/shard_id.h"
-#include "scaler/launcher/log_reader.h"
+#include "host/processes/log_reader.h"
 
 namespace muster {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "host/node_role.h"
+#include "host/processes/spawn.h"
 #include "job/job_spec.h"
-#include "scaler/core/node_role.h"
-#include "scaler/launcher/spawn.h"
 
 namespace muster {
 

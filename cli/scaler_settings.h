@@ -4,8 +4,8 @@
 #include <string>
 
 #include "job/job_spec.h"
-#include "scaler/core/node_keeper.h"
-#include "scaler/core/plan.h"
+#include "scaler/nodes/node_keeper.h"
+#include "scaler/nodes/plan.h"
 #include "scaler/policy/arbiter.h"
 #include "scaler/policy/policies.h"
 #include "scaler/sensor/job_sensor.h"
@@ -21,7 +21,7 @@ scaler::InitialLimits InitialLimitsOf(const JobSpec& job);
 scaler::KeeperOptions KeeperOptionsOf(const JobSpec& job);
 
 /// Requests, bounds, budget and worker counts. `machine`: what there is here
-/// (scaler/launcher/machine.h). What earlier runs needed is not known here.
+/// (host/processes/machine.h). What earlier runs needed is not known here.
 scaler::JobShape JobShapeOf(const JobSpec& job, const scaler::Resources& machine);
 
 /// Thresholds that follow from others that the file has are made to fit.

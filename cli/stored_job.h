@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "admin/admin_client.h"
 #include "cli/job_loader.h"
-#include "scaler/admin/admin_client.h"
 
 namespace muster {
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "cli/run/run_supervisor.h"
 #include "proto/admin.pb.h"
-#include "scaler/core/run_supervisor.h"
 
 namespace muster {
 

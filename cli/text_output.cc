@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
+#include "admin/master_link.h"
+#include "admin/shard_id.h"
 #include "base/text.h"
 #include "cli/json_output.h"
 #include "cli/progress.h"
+#include "host/messages.h"
 #include "proto/messages/node_state.h"
-#include "scaler/admin/master_link.h"
-#include "scaler/admin/shard_id.h"
-#include "scaler/core/messages.h"
 
 namespace muster {
 

@@ -7,7 +7,7 @@
 #include "cli/json_output.h"
 #include "cli/steer/event_text.h"
 #include "cli/text_output.h"
-#include "scaler/rest/model_json.h"
+#include "scaler/model/model_json.h"
 
 namespace muster::simulate {
 namespace {

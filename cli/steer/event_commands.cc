@@ -12,7 +12,7 @@
 #include "cli/steer/scaler_call.h"
 #include "cli/steer/timeline.h"
 #include "scaler/decision/log/event_log.h"
-#include "scaler/rest/model_json.h"
+#include "scaler/model/model_json.h"
 
 namespace muster::steer {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "cli/json_output.h"
 #include "cli/text_output.h"
-#include "scaler/core/resources.h"
+#include "host/resources.h"
 
 namespace muster::steer {
 namespace {

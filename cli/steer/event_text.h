@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "scaler/rest/model.h"
+#include "scaler/model/model.h"
 
 /// What the scaler's events say, in words. Pure.
 namespace muster::steer {

@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "admin/admin_client.h"
+#include "admin/shard_id.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "cli/job_source.h"
@@ -13,9 +15,7 @@
 #include "cli/steer/scaler_call.h"
 #include "cli/text_output.h"
 #include "proto/messages/node_state.h"
-#include "scaler/admin/admin_client.h"
-#include "scaler/admin/shard_id.h"
-#include "scaler/rest/model_json.h"
+#include "scaler/model/model_json.h"
 
 namespace muster::steer {
 namespace {

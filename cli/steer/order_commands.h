@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/query_commands.h"
-#include "scaler/core/orders.h"
+#include "scaler/model/orders.h"
 
 /// The verbs that give orders to a running job. They go to its scaler, where each is an event;
 /// those that the master can carry out by itself go there when no scaler answers. Each returns the

@@ -7,8 +7,8 @@
 #include "absl/status/statusor.h"
 #include "cli/query_commands.h"
 #include "cli/steer/patience.h"
-#include "scaler/core/orders.h"
-#include "scaler/rest/model.h"
+#include "scaler/model/model.h"
+#include "scaler/model/orders.h"
 
 /// What the verbs share that speak to the scaler.
 namespace muster::steer {

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "proto/admin.pb.h"
-#include "scaler/rest/model.h"
+#include "scaler/model/model.h"
 
 /// The events of master and scaler as one story.
 namespace muster::steer {

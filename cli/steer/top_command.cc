@@ -14,7 +14,7 @@
 #include "cli/steer/scaler_call.h"
 #include "cli/steer/screen.h"
 #include "cli/steer/top_view.h"
-#include "scaler/rest/model_json.h"
+#include "scaler/model/model_json.h"
 
 namespace muster::steer {
 namespace {

@@ -10,8 +10,8 @@
 #include "cli/progress.h"
 #include "cli/steer/event_text.h"
 #include "cli/text_output.h"
+#include "host/resources.h"
 #include "proto/messages/node_state.h"
-#include "scaler/core/resources.h"
 
 namespace muster::steer {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "scaler/rest/model.h"
+#include "scaler/model/model.h"
 
 /// What `muster top` shows, as lines of text.
 namespace muster::steer {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <utility>
 
-#include "scaler/launcher/descriptors.h"
-#include "scaler/launcher/process_tree.h"
+#include "base/descriptors.h"
+#include "host/processes/process_tree.h"
 
 namespace muster::verify {
 namespace {

@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "admin/master_link.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "cli/verify/node_processes.h"
 #include "cli/verify/verify_job.h"
+#include "host/processes/node_launcher.h"
 #include "proto/admin.pb.h"
-#include "scaler/admin/master_link.h"
-#include "scaler/launcher/node_launcher.h"
 #include "verify/fault_plan.h"
 #include "verify/recovery.h"
 

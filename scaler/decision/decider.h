@@ -11,9 +11,9 @@
 #include "scaler/decision/human_orders.h"
 #include "scaler/decision/orders.h"
 #include "scaler/decision/outcome_watch.h"
+#include "scaler/model/model.h"
 #include "scaler/policy/arbiter.h"
 #include "scaler/policy/policies.h"
-#include "scaler/rest/model.h"
 
 namespace muster::scaler {
 

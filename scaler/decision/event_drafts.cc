@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "scaler/core/messages.h"
+#include "host/messages.h"
 
 namespace muster::scaler {
 namespace {

@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
+#include "scaler/model/model.h"
 #include "scaler/policy/arbiter.h"
 #include "scaler/policy/policy.h"
-#include "scaler/rest/model.h"
 
 /// Events (docs/rest.md) as they are before they have an id: from ends, decisions and figures.
 namespace muster::scaler {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "scaler/core/orders.h"
-#include "scaler/policy/job_view.h"
-#include "scaler/rest/model.h"
+#include "scaler/model/job_view.h"
+#include "scaler/model/model.h"
+#include "scaler/model/orders.h"
 
 namespace muster::scaler {
 

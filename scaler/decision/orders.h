@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "scaler/core/orders.h"
-#include "scaler/policy/job_view.h"
+#include "scaler/model/job_view.h"
+#include "scaler/model/orders.h"
 
 namespace muster::scaler {
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <utility>
 
-#include "scaler/core/orders.h"
 #include "scaler/decision/event_drafts.h"
+#include "scaler/model/orders.h"
 
 namespace muster::scaler {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "scaler/policy/job_view.h"
-#include "scaler/rest/model.h"
+#include "scaler/model/job_view.h"
+#include "scaler/model/model.h"
 
 namespace muster::scaler {
 

@@ -2,9 +2,9 @@
 
 #include <vector>
 
+#include "scaler/model/model.h"
 #include "scaler/policy/arbiter.h"
 #include "scaler/policy/policies.h"
-#include "scaler/rest/model.h"
 
 namespace muster::scaler {
 

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "scaler/policy/job_view.h"
+#include "scaler/model/job_view.h"
 #include "scaler/sensor/job_sensor.h"
 
 /// The form of a job's history on disk: a line of JSON each. The first line of a file is a head;

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "scaler/policy/window.h"
+#include "scaler/model/window.h"
 
 namespace muster::scaler {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "scaler/policy/job_view.h"
+#include "scaler/model/job_view.h"
 
 /// What a run of a job needed, for the next run of the same job. Pure.
 namespace muster::scaler {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "scaler/core/messages.h"
-#include "scaler/core/restart_policy.h"
+#include "host/messages.h"
+#include "host/restart_policy.h"
 
 namespace muster::scaler {
 namespace {

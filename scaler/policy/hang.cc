@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "scaler/policy/window.h"
+#include "scaler/model/window.h"
 
 namespace muster::scaler {
 namespace {

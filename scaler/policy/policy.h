@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "scaler/policy/job_view.h"
+#include "scaler/model/job_view.h"
 
 namespace muster::scaler {
 
@@ -39,6 +39,9 @@ struct Proposal {
   std::string details;
   std::string ended;  // the node whose end it answers; "" = it answers none
 };
+
+/// Evidence from PSI, where it is known (not negative).
+void AddPressure(const std::string& name, double percent, Proposal* proposal);
 
 /// One reason to act. A policy repeats a proposal while its reason holds and nothing was done about
 /// it (JobView::taken says what was): the Arbiter decides what is done, and how often.

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <span>
 
+#include "scaler/model/window.h"
 #include "scaler/policy/out_of_memory.h"
 #include "scaler/policy/room.h"
-#include "scaler/policy/window.h"
 
 namespace muster::scaler {
 namespace {

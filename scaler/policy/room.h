@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "scaler/policy/job_view.h"
+#include "scaler/model/job_view.h"
 
 namespace muster::scaler {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "job/policy_options.h"
+#include "scaler/model/window.h"
 #include "scaler/policy/policy.h"
-#include "scaler/policy/window.h"
 
 namespace muster::scaler {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "scaler/policy/window.h"
+#include "scaler/model/window.h"
 
 namespace muster::scaler {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "scaler/policy/window.h"
+#include "scaler/model/window.h"
 
 namespace muster::scaler {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 
-#include "scaler/rest/model_json.h"
+#include "scaler/model/model_json.h"
 
 namespace muster::scaler::rest {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/strong_id.h"
+#include "scaler/model/model.h"
 #include "scaler/rest/http_message.h"
-#include "scaler/rest/model.h"
 
 namespace muster::scaler::rest {
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "scaler/core/orders.h"
-#include "scaler/rest/model.h"
+#include "scaler/model/model.h"
+#include "scaler/model/orders.h"
 
 namespace muster::scaler::rest {
 

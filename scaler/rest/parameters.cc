@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/text.h"
+#include "scaler/model/model_json.h"
 #include "scaler/rest/internal/shown.h"
-#include "scaler/rest/model_json.h"
 
 namespace muster::scaler::rest {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "scaler/rest/model_json.h"
+#include "scaler/model/model_json.h"
 
 namespace muster::scaler::rest {
 namespace {

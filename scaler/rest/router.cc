@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
-#include "scaler/rest/model_json.h"
+#include "scaler/model/model_json.h"
 
 namespace muster::scaler::rest {
 namespace {

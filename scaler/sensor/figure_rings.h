@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "scaler/rest/model.h"
+#include "scaler/model/model.h"
 
 namespace muster::scaler {
 

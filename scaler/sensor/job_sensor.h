@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "host/messages.h"
 #include "proto/admin.pb.h"
-#include "scaler/core/kept_node.h"
-#include "scaler/core/messages.h"
-#include "scaler/policy/job_view.h"
-#include "scaler/rest/model.h"
+#include "scaler/model/job_view.h"
+#include "scaler/model/kept_node.h"
+#include "scaler/model/model.h"
 #include "scaler/sensor/figure_rings.h"
 #include "scaler/sensor/master_digest.h"
 #include "scaler/sensor/node_life.h"

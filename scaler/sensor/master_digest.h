@@ -7,10 +7,10 @@
 
 #include "base/clock.h"
 #include "base/words/types.h"
+#include "host/messages.h"
 #include "proto/admin.pb.h"
 #include "proto/messages/node_state.h"
-#include "scaler/core/messages.h"
-#include "scaler/policy/job_view.h"
+#include "scaler/model/job_view.h"
 
 namespace muster::scaler {
 

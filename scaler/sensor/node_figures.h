@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "scaler/policy/job_view.h"
-#include "scaler/policy/window.h"
+#include "scaler/model/job_view.h"
+#include "scaler/model/window.h"
 #include "scaler/sensor/figure_rings.h"
 
 namespace muster::scaler {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "scaler/core/resources.h"
-#include "scaler/policy/job_view.h"
+#include "host/resources.h"
+#include "scaler/model/job_view.h"
 #include "scaler/sensor/master_digest.h"
 
 namespace muster::scaler {

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "admin/shard_id.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "scaler/admin/shard_id.h"
 #include "scaler/service/model_from_status.h"
 
 namespace muster::scaler {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "admin/admin_client.h"
 #include "base/mutex.h"
-#include "scaler/admin/admin_client.h"
-#include "scaler/core/node_host.h"
+#include "host/node_host.h"
 #include "scaler/decision/log/event_log.h"
 #include "scaler/rest/job_api.h"
 #include "scaler/service/call_queue.h"

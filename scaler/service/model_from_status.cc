@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "scaler/admin/master_link.h"
-#include "scaler/core/messages.h"
+#include "admin/master_link.h"
+#include "host/messages.h"
 
 namespace muster::scaler {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "proto/admin.pb.h"
-#include "scaler/rest/model.h"
+#include "scaler/model/model.h"
 
 /// What the master says, as the REST interface shows it. Pure.
 namespace muster::scaler {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "proto/admin.pb.h"
-#include "scaler/core/node_keeper.h"
+#include "scaler/nodes/node_keeper.h"
 #include "scaler/rest/job_api.h"
 #include "scaler/sensor/job_sensor.h"
 #include "scaler/sensor/partition_heat.h"

@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "scaler/core/plan.h"
+#include "scaler/nodes/plan.h"
 
 namespace muster::scaler {
 

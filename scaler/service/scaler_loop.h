@@ -7,14 +7,14 @@
 #include <optional>
 #include <string>
 
+#include "admin/master_link.h"
 #include "base/clock.h"
-#include "scaler/admin/master_link.h"
-#include "scaler/core/node_host.h"
-#include "scaler/core/node_keeper.h"
+#include "host/node_host.h"
 #include "scaler/decision/decider.h"
 #include "scaler/decision/human_orders.h"
 #include "scaler/decision/log/event_log.h"
 #include "scaler/history/job_history.h"
+#include "scaler/nodes/node_keeper.h"
 #include "scaler/sensor/job_sensor.h"
 #include "scaler/service/call_queue.h"
 #include "scaler/service/live_job_api.h"

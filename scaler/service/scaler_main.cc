@@ -9,14 +9,14 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "admin/master_link.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/token_file.h"
-#include "scaler/admin/master_link.h"
-#include "scaler/core/plan.h"
 #include "scaler/dashboard/dashboard_files.h"
 #include "scaler/decision/log/event_log.h"
+#include "scaler/nodes/plan.h"
 #include "scaler/rest/server/http_server.h"
 #include "scaler/service/call_queue.h"
 #include "scaler/service/live_job_api.h"

@@ -7,13 +7,13 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "admin/admin_client.h"
 #include "base/clock.h"
+#include "host/node_host.h"
 #include "proto/messages/job_identity.h"
-#include "scaler/admin/admin_client.h"
-#include "scaler/core/node_host.h"
-#include "scaler/core/node_keeper.h"
-#include "scaler/core/plan.h"
 #include "scaler/decision/decider.h"
+#include "scaler/nodes/node_keeper.h"
+#include "scaler/nodes/plan.h"
 #include "scaler/sensor/job_sensor.h"
 
 namespace muster::scaler {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "scaler/core/orders.h"
-#include "scaler/core/restart_policy.h"
-#include "scaler/policy/job_view.h"
+#include "host/restart_policy.h"
+#include "scaler/model/job_view.h"
+#include "scaler/model/orders.h"
 #include "scaler/simulate/described_spec.h"
 
 namespace muster::scaler {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "scaler/core/resources.h"
+#include "host/resources.h"
 
 /// A job as people describe it, to try policies on. docs/cli.md has the file that says the same.
 namespace muster::scaler {

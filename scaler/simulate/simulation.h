@@ -9,9 +9,9 @@
 
 #include "base/clock.h"
 #include "scaler/history/history_reader.h"
+#include "scaler/model/model.h"
 #include "scaler/policy/arbiter.h"
 #include "scaler/policy/policies.h"
-#include "scaler/rest/model.h"
 #include "scaler/simulate/described_spec.h"
 
 /// What the real policies would decide: over a recorded history, or in a described job.

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "base/descriptors.h"
 #include "base/file.h"
-#include "scaler/launcher/descriptors.h"
 #include "tests/support/temp_dir.h"
 
 /// The real executable, with a stand-in for master and servers, real signals and real exit codes.

@@ -3,7 +3,7 @@
 #include <variant>
 
 #include "base/check.h"
-#include "scaler/rest/model_json.h"
+#include "scaler/model/model_json.h"
 #include "scaler/rest/rest_service.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/targets.h"

@@ -29,19 +29,21 @@ LAYERS = {
     "master": {"base", "kafka", "job", "proto", "sharding"},
     "ps": {"base", "proto", "sharding"},
     "worker_sdk": {"base", "kafka", "proto", "sharding"},
-    "scaler": {"base", "proto", "sharding"},
+    "host": {"base", "proto"},
+    "admin": {"base", "host", "proto"},
+    "scaler": {"admin", "base", "host", "job", "proto"},
     "verify": {"base"},
-    "cli": {"base", "kafka", "job", "proto", "sharding", "master", "ps", "scaler", "verify"},
+    "cli": {"admin", "base", "host", "kafka", "job", "proto", "sharding", "master", "ps", "scaler", "verify"},
 }
 # Folders that stand behind an interface, and who may name them besides tests: who opens them.
-BEHIND_INTERFACES = {"scaler/launcher/": ("cli", "scaler/launcher")}
+BEHIND_INTERFACES = {"host/processes/": ("cli", "host/processes"), "host/stacks/": ("host",)}
 # What a trainer includes; examples may use nothing else of the house.
 PUBLIC_HEADERS = "worker_sdk/include/"
 EXAMPLE_FOLDERS = {"examples"}
-# Folders in which deciding and doing are kept apart: no library that reads the world.
-PURE_FOLDERS = ("job", "master/core", "proto/messages", "ps/engine", "scaler/core", "scaler/decision", "scaler/policy", "scaler/rest", "scaler/sensor", "sharding", "verify", "worker_sdk/core")
+# Folders, and files without their ending, in which deciding and doing are kept apart: no library that reads the world.
+PURE_FOLDERS = ("cli/run/run_supervisor", "host", "job", "master/core", "proto/messages", "ps/engine", "scaler/decision", "scaler/model", "scaler/nodes", "scaler/policy", "scaler/rest", "scaler/sensor", "sharding", "verify", "worker_sdk/core")
 # Of those, the ones whose subfolders are shells.
-PURE_WITH_SHELLS_BELOW = ("job", "scaler/decision", "scaler/rest")
+PURE_WITH_SHELLS_BELOW = ("host", "job", "scaler/decision", "scaler/rest")
 SHELL_HEADERS = re.compile(
     r"^(grpc|grpcpp|boost/asio|boost/beast|rocksdb|yaml-cpp|nghttp2|spdlog)/|^(fstream|thread|unistd\.h|fcntl\.h|sys/socket\.h)$"
 )
@@ -55,11 +57,11 @@ ADAPTERS = {
     "spdlog/": ("base",),
     "CLI/": ("cli",),
     "Eigen/": ("examples",),
-    "grpc": ("master/service", "proto/rpc", "ps/service", "scaler/admin"),
+    "grpc": ("master/service", "proto/rpc", "ps/service", "admin"),
     "protozero/": ("proto/fields",),
-    "nlohmann/": ("cli", "ps/export", "scaler/decision/log", "scaler/history", "scaler/rest", "scaler/service"),
+    "nlohmann/": ("cli", "ps/export", "scaler/decision/log", "scaler/history", "scaler/model", "scaler/rest", "scaler/service"),
     "openssl/": ("proto/exported",),
-    "elfutils/": ("scaler/launcher/stacks",),
+    "elfutils/": ("host/stacks",),
     "hwy/": ("ps/engine",),
     "librdkafka/": ("kafka",),
     "xxhash": ("master/sources", "proto/wire", "ps/snapshot", "sharding"),
@@ -164,7 +166,7 @@ def adapters(tree):
             for prefix, allowed in ADAPTERS.items():
                 if target.startswith(prefix) and not any(folder == a or folder.startswith(a + "/") for a in allowed):
                     yield f"{path}:{number}: <{target}> belongs to {', '.join(allowed)} alone"
-            pure = any(folder == p or (p not in PURE_WITH_SHELLS_BELOW and folder.startswith(p + "/")) for p in PURE_FOLDERS)
+            pure = any(folder == p or path.startswith(p + ".") or (p not in PURE_WITH_SHELLS_BELOW and folder.startswith(p + "/")) for p in PURE_FOLDERS)
             if pure and SHELL_HEADERS.search(target):
                 yield f"{path}:{number}: {folder}/ is pure; <{target}> belongs to a shell"
 

@@ -40,7 +40,7 @@ class RuleTest(unittest.TestCase):
             ("ps/net/a.cc", "cli/b.h"),
             ("cli/a.cc", "worker_sdk/core/b.h"),
             ("verify/a.cc", "sharding/b.h"),
-            ("scaler/service/a.cc", "scaler/launcher/b.h"),
+            ("scaler/service/a.cc", "host/processes/b.h"),
             ("examples/flights/a.cc", "base/b.h"),
             ("ps/net/a.cc", "../engine/b.h"),
         ):
@@ -48,8 +48,8 @@ class RuleTest(unittest.TestCase):
         for path, target in (
             ("cli/a.cc", "master/service/b.h"),
             ("cli/verify/a.cc", "verify/b.h"),
-            ("cli/a.cc", "scaler/launcher/b.h"),
-            ("tests/scaler/service/a.cc", "scaler/launcher/b.h"),
+            ("cli/a.cc", "host/processes/b.h"),
+            ("tests/scaler/service/a.cc", "host/processes/b.h"),
             ("ps/net/a.cc", "ps/engine/b.h"),
             ("master/core/a.cc", "proto/control.pb.h"),
             ("examples/flights/a.cc", "examples/flights/b.h"),
@@ -68,6 +68,8 @@ class RuleTest(unittest.TestCase):
         self.assert_sees(tidy.adapters, {"cli/a.cc": '#include "yaml-cpp/yaml.h"\n'}, "job/file")
         self.assert_sees(tidy.adapters, {"ps/engine/a.cc": "#include <fstream>\n"}, "pure")
         self.assert_sees(tidy.adapters, {"sharding/a.cc": "#include <fstream>\n"}, "pure")
+        self.assert_sees(tidy.adapters, {"cli/run/run_supervisor.cc": "#include <thread>\n"}, "pure")
+        self.assert_clean(tidy.adapters, {"cli/run/run_command.cc": "#include <thread>\n", "host/processes/a.cc": "#include <thread>\n"})
         self.assertEqual(len(findings(tidy.adapters, {"scaler/rest/a.cc": "#include <boost/beast/http.hpp>\n"})), 2)
         self.assert_clean(tidy.adapters, {"scaler/rest/server/a.cc": "#include <boost/beast/http.hpp>\n#include <thread>\n"})
         self.assert_clean(tidy.adapters, {"master/journal/a.cc": "#include <rocksdb/db.h>\n", "tests/ps/a.cc": "#include <rocksdb/db.h>\n"})

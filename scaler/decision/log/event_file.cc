@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "scaler/rest/model_json.h"
+#include "scaler/model/model_json.h"
 
 namespace muster::scaler {
 namespace {

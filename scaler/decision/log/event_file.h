@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "scaler/rest/model.h"
+#include "scaler/model/model.h"
 
 /// The form of events on disk: a line of JSON each (docs/rest.md), in the order of their ids.
 namespace muster::scaler {

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/mutex.h"
-#include "scaler/rest/model.h"
+#include "scaler/model/model.h"
 
 namespace muster::scaler {
 

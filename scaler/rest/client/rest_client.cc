@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "scaler/rest/model_json.h"
+#include "scaler/model/model_json.h"
 #include "scaler/rest/router.h"
 
 namespace muster::scaler::rest {

@@ -24,7 +24,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/status.h"
-#include "scaler/rest/model_json.h"
+#include "scaler/model/model_json.h"
 #include "scaler/rest/server/internal/http_connection.h"
 
 namespace muster::scaler::rest {

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "scaler/decision/log/event_log.h"
-#include "scaler/rest/model_json.h"
+#include "scaler/model/model_json.h"
 #include "tests/cli/steer/steer_fixture.h"
 
 namespace muster::steer {

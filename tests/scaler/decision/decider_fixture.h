@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "scaler/decision/decider.h"
-#include "tests/scaler/policy/fake_job.h"
+#include "tests/scaler/model/fake_job.h"
 
 namespace muster::scaler {
 

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "scaler/decision/decider.h"
-#include "tests/scaler/core/node_keeper_fixture.h"
+#include "tests/scaler/nodes/node_keeper_fixture.h"
 
 /// What is decided meets who carries it out.
 namespace muster::scaler {

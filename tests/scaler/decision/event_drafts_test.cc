@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "tests/scaler/policy/fake_job.h"
+#include "tests/scaler/model/fake_job.h"
 
 namespace muster::scaler {
 namespace {

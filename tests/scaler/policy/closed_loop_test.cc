@@ -2,7 +2,7 @@
 
 #include "scaler/policy/arbiter.h"
 #include "scaler/policy/policies.h"
-#include "tests/scaler/policy/fake_job.h"
+#include "tests/scaler/model/fake_job.h"
 
 /// All policies and the arbiter over a job that does what is decided.
 namespace muster::scaler {

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/scaler/policy/fake_job.h"
+#include "tests/scaler/model/fake_job.h"
 
 namespace muster::scaler {
 namespace {

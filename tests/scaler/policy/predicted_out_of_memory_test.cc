@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/random.h"
-#include "tests/scaler/policy/fake_job.h"
+#include "tests/scaler/model/fake_job.h"
 
 namespace muster::scaler {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/scaler/policy/fake_job.h"
+#include "tests/scaler/model/fake_job.h"
 
 namespace muster::scaler {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/random.h"
 #include "scaler/policy/policies.h"
-#include "tests/scaler/policy/fake_job.h"
+#include "tests/scaler/model/fake_job.h"
 
 /// Jobs in which nothing is wrong: no policy may want anything of them. And the same jobs with one
 /// node that is slow: it must be found, and nobody else.

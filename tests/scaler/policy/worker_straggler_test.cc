@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "base/random.h"
-#include "tests/scaler/policy/fake_job.h"
+#include "tests/scaler/model/fake_job.h"
 
 namespace muster::scaler {
 namespace {

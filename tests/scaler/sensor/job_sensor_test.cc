@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "scaler/policy/window.h"
+#include "scaler/model/window.h"
 #include "tests/scaler/sensor/sensed_job.h"
 
 namespace muster::scaler {

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "scaler/core/node_host.h"
+#include "host/node_host.h"
 
 namespace muster::scaler::testing {
 

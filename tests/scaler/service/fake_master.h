@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "admin/admin_client.h"
 #include "base/mutex.h"
-#include "scaler/admin/admin_client.h"
 
 namespace muster::scaler::testing {
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <thread>
 
-#include "tests/scaler/admin/small_master.h"
+#include "tests/admin/small_master.h"
 #include "tests/scaler/service/fake_host.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"

@@ -11,11 +11,11 @@
 #include <string>
 #include <thread>
 
+#include "admin/admin_client.h"
 #include "base/file.h"
-#include "scaler/admin/admin_client.h"
-#include "scaler/launcher/local_host.h"
+#include "host/processes/local_host.h"
 #include "scaler/service/scaler_main.h"
-#include "tests/scaler/admin/small_master.h"
+#include "tests/admin/small_master.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 

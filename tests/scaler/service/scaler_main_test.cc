@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "scaler/launcher/process_tree.h"
+#include "host/processes/process_tree.h"
 #include "scaler/service/plan_file.h"
 #include "tests/scaler/service/scaler_fixture.h"
 #include "tests/support/status_matchers.h"

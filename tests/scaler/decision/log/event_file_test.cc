@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/random.h"
-#include "scaler/rest/model_json.h"
+#include "scaler/model/model_json.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "scaler/rest/model_json.h"
+#include "scaler/model/model_json.h"
 #include "tests/scaler/rest/server/rest_fixture.h"
 #include "tests/support/status_matchers.h"
 

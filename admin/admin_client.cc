@@ -1,0 +1,148 @@
+#include "admin/admin_client.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include "base/status.h"
+#include "base/token_file.h"
+#include "proto/admin.grpc.pb.h"
+#include "proto/rpc/grpc_status.h"
+#include "proto/rpc/metadata.h"
+
+namespace muster {
+namespace {
+
+constexpr int kMessageBytesMax = 256 << 20;
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  // A master that was started again answers within moments: look often.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  // What one attempt to connect gets: on a machine that is short of time a master that is there
+  // needs more than moments to greet. One that is not there refuses at once.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2'000);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // Channels share nothing, so that one caller's back-off does not slow another's.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
+  // Addresses are numbers: nothing is to be resolved, nor to be waited for before it is resolved
+  // again.
+  constexpr std::string_view kLocalhost = "localhost:";
+  const std::string numeric =
+      address.starts_with(kLocalhost) ? "127.0.0.1:" + address.substr(kLocalhost.size()) : address;
+  return grpc::CreateCustomChannel((numeric.starts_with('[') ? "ipv6:" : "ipv4:") + numeric,
+                                   grpc::InsecureChannelCredentials(), arguments);
+}
+
+class GrpcAdminClient final : public AdminClient {
+ public:
+  GrpcAdminClient(MasterTarget target, std::chrono::milliseconds deadline, WhenAway when_away)
+      : target_(std::move(target)),
+        deadline_(deadline),
+        when_away_(when_away),
+        stub_(v1::AdminService::NewStub(MakeChannel(target_.address))) {}
+
+  absl::StatusOr<v1::JobStatus> GetStatus() override {
+    return Call<v1::JobStatus>(&Stub::GetStatus, v1::GetStatusRequest(), deadline_);
+  }
+  absl::StatusOr<v1::ListShardsResponse> ListShards(const v1::ListShardsRequest& request) override {
+    return Call<v1::ListShardsResponse>(&Stub::ListShards, request, deadline_);
+  }
+  absl::StatusOr<v1::GetShardMapResponse> GetShardMap(
+      const v1::GetShardMapRequest& request) override {
+    return Call<v1::GetShardMapResponse>(&Stub::GetShardMap, request, deadline_);
+  }
+  absl::StatusOr<v1::RetryShardsResponse> RetryShards(
+      const v1::RetryShardsRequest& request) override {
+    return Call<v1::RetryShardsResponse>(&Stub::RetryShards, request, deadline_);
+  }
+  absl::StatusOr<v1::ListEventsResponse> ListEvents(const v1::ListEventsRequest& request) override {
+    return Call<v1::ListEventsResponse>(&Stub::ListEvents, request, deadline_);
+  }
+  absl::Status ReportNode(const v1::ReportNodeRequest& request) override {
+    return Call<v1::ReportNodeResponse>(&Stub::ReportNode, request, deadline_).status();
+  }
+  absl::Status Drain() override {
+    return Call<v1::DrainResponse>(&Stub::Drain, v1::DrainRequest(), deadline_).status();
+  }
+  absl::StatusOr<v1::DrainNodeResponse> DrainNode(const v1::DrainNodeRequest& request) override {
+    return Call<v1::DrainNodeResponse>(&Stub::DrainNode, request, deadline_);
+  }
+  absl::Status ResumeNode(const v1::ResumeNodeRequest& request) override {
+    return Call<v1::ResumeNodeResponse>(&Stub::ResumeNode, request, deadline_).status();
+  }
+  absl::StatusOr<v1::ListPartitionsResponse> ListPartitions(
+      const v1::ListPartitionsRequest& request) override {
+    return Call<v1::ListPartitionsResponse>(&Stub::ListPartitions, request, deadline_);
+  }
+  absl::Status Cancel(const v1::CancelRequest& request) override {
+    return Call<v1::CancelResponse>(&Stub::Cancel, request, deadline_).status();
+  }
+  absl::StatusOr<v1::GetManifestResponse> GetManifest() override {
+    return Call<v1::GetManifestResponse>(&Stub::GetManifest, v1::GetManifestRequest(),
+                                         deadline_ * 10);
+  }
+
+ private:
+  using Stub = v1::AdminService::Stub;
+
+  template <typename Response, typename Request>
+  absl::StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                             Response*),
+                                const Request& request, std::chrono::milliseconds deadline) {
+    grpc::ClientContext context;
+    const JobIdentity& job = target_.job;
+    if (!job.id.empty()) context.AddMetadata(kJobIdMetadata, job.id);
+    if (!job.name.empty()) context.AddMetadata(kJobNameMetadata, job.name);
+    // Without a token the master is asked all the same: whether it is there is known then, and it
+    // makes the file that it can make.
+    const absl::StatusOr<std::string> token = LoadToken(target_.token_file);
+    if (token.ok()) context.AddMetadata(kTokenMetadata, *token);
+    context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                                      gpr_time_from_millis(deadline.count(), GPR_TIMESPAN)));
+    // A call that fails at once does not poll: the channel's next attempt to connect would be
+    // noticed by gRPC's backup poller alone, seconds later.
+    context.set_wait_for_ready(when_away_ == WhenAway::kWait);
+    Response response;
+    const grpc::Status status = ((*stub_).*method)(&context, request, &response);
+    if (status.ok()) return response;
+    if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
+      return Refused(FromGrpcStatus(status), token.status());
+    }
+    return Annotate(FromGrpcStatus(status), fmt::format("the master at {}", target_.address));
+  }
+
+  /// By a master that was asked with the token, or without one, and why.
+  absl::Status Refused(const absl::Status& refusal, const absl::Status& token) const {
+    if (token.ok()) {
+      return Annotate(refusal, fmt::format("the master at {}, asked with the token in {}",
+                                           target_.address, target_.token_file));
+    }
+    if (absl::IsNotFound(token)) {
+      return Annotate(refusal, fmt::format("the master at {}", target_.address));
+    }
+    return absl::UnauthenticatedError(fmt::format(
+        "the job's master cannot be asked without the job's token: {}", Message(token)));
+  }
+
+  const MasterTarget target_;
+  const std::chrono::milliseconds deadline_;
+  const WhenAway when_away_;
+  const std::unique_ptr<Stub> stub_;
+};
+
+}  // namespace
+
+std::unique_ptr<AdminClient> MakeAdminClient(MasterTarget target,
+                                             std::chrono::milliseconds deadline,
+                                             WhenAway when_away) {
+  return std::make_unique<GrpcAdminClient>(std::move(target), deadline, when_away);
+}
+
+bool IsUnreachable(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kUnavailable ||
+         status.code() == absl::StatusCode::kDeadlineExceeded ||
+         status.code() == absl::StatusCode::kCancelled;  // by a server that stops
+}
+
+}  // namespace muster

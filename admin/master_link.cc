@@ -1,0 +1,312 @@
+#include "admin/master_link.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "proto/messages/node_state.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kAnswersMax = 64;
+constexpr uint32_t kEventsPerPoll = 200;
+constexpr uint32_t kPartitionsPerPage = 10'000;
+/// v1::ReportNodeRequest.text.
+constexpr size_t kReportTextMax = 4'096;
+
+/// Protobuf wants valid UTF-8, and logs may hold anything.
+std::string Ascii(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) >= 0x80) c = '?';
+  }
+  return text;
+}
+
+v1::ReportNodeRequest ToRequest(const TellMaster& report, const std::string& run_id) {
+  v1::ReportNodeRequest request;
+  request.set_node(report.node);
+  request.set_role(ToString(report.role));
+  request.set_start(report.start.value());
+  request.set_pid(report.pid);
+  request.set_what(report.exited ? "exited" : "started");
+  request.set_signal(static_cast<uint32_t>(report.exit.signal));
+  request.set_exit_code(static_cast<uint32_t>(report.exit.code));
+  request.set_computing_token(report.computing_token);
+  request.set_minibatches_started(report.minibatches_started);
+  request.set_incarnation(report.incarnation);
+  // The end of the text is what matters.
+  request.set_text(Ascii(report.text.size() > kReportTextMax
+                             ? report.text.substr(report.text.size() - kReportTextMax)
+                             : report.text));
+  request.set_run_id(run_id);
+  return request;
+}
+
+}  // namespace
+
+JobPhase PhaseOf(v1::JobState state) {
+  return v1::JobState_IsValid(state) ? static_cast<JobPhase>(state) : JobPhase::kUnknown;
+}
+
+std::map<std::string, uint64_t> CountersByName(const v1::JobCounters& counters) {
+  return {{"redelivered_minibatches", counters.redelivered_minibatches()},
+          {"replayed_shards", counters.replayed_shards()},
+          {"reverified_runs", counters.reverified_runs()},
+          {"reasserted_leases", counters.reasserted_leases()},
+          {"expired_leases", counters.expired_leases()},
+          {"parts_skipped", counters.parts_skipped()},
+          {"parts_stale", counters.parts_stale()},
+          {"refused_dones", counters.refused_dones()},
+          {"rejected_records", counters.rejected_records()},
+          {"snapshots_accepted", counters.snapshots_accepted()},
+          {"master_restarts", counters.master_restarts()}};
+}
+
+MasterView ToView(const v1::JobStatus& status) {
+  MasterView view;
+  view.phase = PhaseOf(status.state());
+  view.reason = status.reason();
+  view.unrestorable = status.unrestorable();
+  view.done_seq = status.done_seq();
+  for (const v1::DatasetStatus& dataset : status.datasets()) {
+    view.records_done += dataset.omitted_records_done();
+    for (const v1::EpochStatus& epoch : dataset.epochs()) view.records_done += epoch.records_done();
+  }
+  for (const v1::NodeStatus& node : status.nodes()) {
+    view.nodes.push_back({.name = node.name(),
+                          .state = ParseNodeState(node.state()).value_or(NodeState::kStarting),
+                          .start = StartNumber(node.start()),
+                          .drain = node.drain(),
+                          .minibatches = node.times().minibatches_finished()});
+  }
+  return view;
+}
+
+MasterLink::MasterLink(std::unique_ptr<AdminClient> client, std::string run_id,
+                       std::chrono::milliseconds interval, const Clock* clock,
+                       std::chrono::milliseconds partitions_interval)
+    : client_(std::move(client)),
+      run_id_(std::move(run_id)),
+      interval_(interval),
+      partitions_interval_(partitions_interval),
+      clock_(clock),
+      wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      thread_([this] { Loop(); }) {}
+
+MasterLink::~MasterLink() {
+  {
+    MutexLock lock(&mutex_);
+    stop_ = true;
+    changed_.SignalAll();
+  }
+  thread_.join();
+  ::close(wake_fd_);
+}
+
+uint64_t MasterLink::Tell(const TellMaster& report) {
+  return Enqueue(
+      {.kind = Order::Kind::kReport, .report = ToRequest(report, run_id_), .reason = ""});
+}
+
+void MasterLink::AskDrain() {
+  Enqueue({.kind = Order::Kind::kDrain, .report = {}, .reason = ""});
+}
+
+void MasterLink::AskDrainNode(const std::string& node, std::chrono::milliseconds timeout) {
+  Enqueue({.kind = Order::Kind::kDrainNode,
+           .report = {},
+           .reason = "",
+           .node = node,
+           .timeout = timeout});
+}
+
+void MasterLink::AskFail(const std::string& reason) {
+  Enqueue({.kind = Order::Kind::kFail, .report = {}, .reason = reason});
+}
+
+uint64_t MasterLink::Enqueue(Order order) {
+  MutexLock lock(&mutex_);
+  // Drains and cancels are repeated by who wants them: one of a kind waiting is enough.
+  if (order.kind != Order::Kind::kReport &&
+      std::any_of(orders_.begin(), orders_.end(), [&](const Order& other) {
+        return other.kind == order.kind && other.node == order.node;
+      })) {
+    return 0;
+  }
+  if (order.kind == Order::Kind::kReport) order.number = ++reports_;
+  const uint64_t number = order.number;
+  if (orders_.size() >= kReportsMax) {
+    orders_.pop_front();
+    ++orders_dropped_;
+  }
+  orders_.push_back(std::move(order));
+  changed_.SignalAll();
+  return number;
+}
+
+uint64_t MasterLink::reports_over() {
+  MutexLock lock(&mutex_);
+  return reports_over_;
+}
+
+void MasterLink::Wake() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake_fd_, &one, sizeof(one));
+}
+
+std::vector<MasterLink::Answer> MasterLink::TakeAnswers() {
+  uint64_t ignored = 0;
+  [[maybe_unused]] const ssize_t got = ::read(wake_fd_, &ignored, sizeof(ignored));
+  MutexLock lock(&mutex_);
+  return std::exchange(answers_, {});
+}
+
+std::optional<TimePoint> MasterLink::TakeRefusal() {
+  MutexLock lock(&mutex_);
+  return std::exchange(refused_at_, std::nullopt);
+}
+
+bool MasterLink::stopping() {
+  MutexLock lock(&mutex_);
+  return stop_;
+}
+
+void MasterLink::WaitForWork(std::chrono::milliseconds at_most) {
+  MutexLock lock(&mutex_);
+  if (!stop_ && orders_.empty()) changed_.WaitFor(&mutex_, at_most);
+}
+
+void MasterLink::Loop() {
+  TimePoint next_poll = clock_->Now();
+  while (!stopping()) {
+    const bool delivered = Deliver();
+    const TimePoint now = clock_->Now();
+    if (now >= next_poll) {
+      Poll();
+      next_poll = now + interval_;  // from question to question, however long the answer took
+    }
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(next_poll - clock_->Now());
+    // After a failed delivery a new order must not make this loop spin.
+    const std::chrono::milliseconds pause =
+        std::clamp(left, std::chrono::milliseconds{0}, interval_);
+    if (delivered) {
+      WaitForWork(pause + std::chrono::milliseconds{1});
+    } else {
+      SleepFor(std::min(interval_, std::chrono::milliseconds{100}));
+    }
+  }
+}
+
+bool MasterLink::Deliver() {
+  while (true) {
+    Order order;
+    uint64_t dropped = 0;
+    {
+      MutexLock lock(&mutex_);
+      if (stop_ || orders_.empty()) return true;
+      order = orders_.front();
+      dropped = orders_dropped_;
+    }
+    const absl::Status status = Send(order);
+    // Without the right token nothing was done; a new one is read by the next call.
+    if (IsUnreachable(status) || absl::IsUnauthenticated(status)) return false;
+    if (!status.ok()) Log(LogLevel::kWarning, "{}", Message(status));
+    {
+      MutexLock lock(&mutex_);
+      // The front is still the one that was sent, unless the queue ran over meanwhile.
+      if (orders_dropped_ == dropped) orders_.pop_front();
+      reports_over_ = std::max(reports_over_, order.number);
+    }
+    if (order.kind == Order::Kind::kReport) Wake();
+  }
+}
+
+absl::Status MasterLink::Send(const Order& order) {
+  switch (order.kind) {
+    case Order::Kind::kReport:
+      return client_->ReportNode(order.report);
+    case Order::Kind::kDrain:
+      return client_->Drain();
+    case Order::Kind::kDrainNode: {
+      v1::DrainNodeRequest request;
+      request.set_node(order.node);
+      request.set_timeout_ms(static_cast<uint64_t>(order.timeout.count()));
+      return client_->DrainNode(request).status();
+    }
+    case Order::Kind::kFail: {
+      v1::CancelRequest request;
+      request.set_reason(Ascii(order.reason.substr(0, kReportTextMax)));
+      request.set_failed(true);
+      return client_->Cancel(request);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void MasterLink::Poll() {
+  Answer answer{.status = {}, .asked_at = clock_->Now(), .events = {}};
+  absl::StatusOr<v1::JobStatus> status = client_->GetStatus();
+  if (!status.ok()) {
+    if (!IsUnreachable(status.status())) NoteRefusal(status.status(), answer.asked_at);
+    return;
+  }
+  refusal_.clear();
+  answer.status = *std::move(status);
+  if (answer.status.events_newest() > events_seen_) {
+    v1::ListEventsRequest request;
+    // After a resume the journal holds the events of earlier runs: only the newest are of interest.
+    request.set_after(std::max(events_seen_, answer.status.events_newest() > kEventsPerPoll
+                                                 ? answer.status.events_newest() - kEventsPerPoll
+                                                 : 0));
+    request.set_limit(kEventsPerPoll);
+    absl::StatusOr<v1::ListEventsResponse> events = client_->ListEvents(request);
+    if (events.ok()) {
+      answer.events.assign(events->events().begin(), events->events().end());
+      events_seen_ = answer.status.events_newest();
+    }
+  }
+  PollPartitions(&answer);
+  {
+    MutexLock lock(&mutex_);
+    if (answers_.size() >= kAnswersMax) answers_.erase(answers_.begin());
+    answers_.push_back(std::move(answer));
+  }
+  Wake();
+}
+
+void MasterLink::NoteRefusal(const absl::Status& status, TimePoint asked_at) {
+  // Once, not with every poll.
+  if (refusal_ != Message(status)) Log(LogLevel::kWarning, "{}", Message(status));
+  refusal_ = Message(status);
+  {
+    MutexLock lock(&mutex_);
+    refused_at_ = asked_at;
+  }
+  Wake();
+}
+
+void MasterLink::PollPartitions(Answer* answer) {
+  if (partitions_interval_.count() == 0) return;
+  if (partitions_at_.has_value() && answer->asked_at - *partitions_at_ < partitions_interval_) {
+    return;
+  }
+  partitions_at_ = answer->asked_at;
+  v1::ListPartitionsRequest request;
+  request.set_limit(kPartitionsPerPage);
+  while (true) {
+    absl::StatusOr<v1::ListPartitionsResponse> page = client_->ListPartitions(request);
+    if (!page.ok() || page->partitions().empty()) return;
+    request.set_offset(request.offset() + static_cast<uint64_t>(page->partitions_size()));
+    const bool last = request.offset() >= page->total();
+    answer->partitions.push_back(*std::move(page));
+    if (last) return;
+  }
+}
+
+}  // namespace muster

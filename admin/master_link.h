@@ -1,0 +1,115 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "admin/admin_client.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "host/messages.h"
+#include "proto/admin.pb.h"
+
+namespace muster {
+
+/// What a state that this program does not know counts as: kUnknown.
+JobPhase PhaseOf(v1::JobState state);
+/// Every counter of a job by the name that people and scripts know it by.
+std::map<std::string, uint64_t> CountersByName(const v1::JobCounters& counters);
+/// The part of the master's status that is decided by.
+MasterView ToView(const v1::JobStatus& status);
+
+/// Talks with the master so that the deciding thread never waits for it: asks for the status
+/// again and again, fetches new events, and delivers reports and orders in order, however long the
+/// master is away. Owns one thread. Thread-safe.
+class MasterLink {
+ public:
+  struct Answer {
+    v1::JobStatus status;
+    TimePoint asked_at;
+    std::vector<v1::Event> events;  // new since the answer before
+    /// Every few seconds, if they are wanted: all pages.
+    std::vector<v1::ListPartitionsResponse> partitions;
+  };
+
+  /// `clock` outlives the link. Polls every `interval`, and partitions every
+  /// `partitions_interval`; 0 = never.
+  MasterLink(std::unique_ptr<AdminClient> client, std::string run_id,
+             std::chrono::milliseconds interval, const Clock* clock,
+             std::chrono::milliseconds partitions_interval = std::chrono::milliseconds(0));
+  ~MasterLink();
+
+  /// Queues a report and returns its number, from 1. At most kReportsMax wait; beyond that the
+  /// oldest is dropped (the master has then been away for thousands of exits).
+  uint64_t Tell(const TellMaster& report);
+  /// The number of the newest report that the master has answered, be it that it refuses it; all
+  /// before it are over, too.
+  uint64_t reports_over();
+  void AskDrain();
+  /// Of one node; `timeout` is the master's for it. Asked again by who wants it.
+  void AskDrainNode(const std::string& node, std::chrono::milliseconds timeout);
+  /// Ends the job as FAILED with this reason.
+  void AskFail(const std::string& reason);
+
+  /// Answers that came since the last call, oldest first.
+  std::vector<Answer> TakeAnswers();
+  /// When the newest question was asked that the master refused to answer, as without the job's
+  /// token, since the last call: it is there all the same. Nothing: none was refused.
+  std::optional<TimePoint> TakeRefusal();
+  /// Readable when there are answers, a refusal, or reports_over() has grown.
+  int wake_fd() const { return wake_fd_; }
+
+  static constexpr size_t kReportsMax = 10'000;
+
+ private:
+  struct Order {
+    enum class Kind : uint8_t { kReport, kDrain, kDrainNode, kFail } kind = Kind::kReport;
+    v1::ReportNodeRequest report;
+    std::string reason;
+    std::string node;  // of a drain
+    std::chrono::milliseconds timeout{0};
+    uint64_t number = 0;  // of a report
+  };
+  uint64_t Enqueue(Order order);
+  void Wake();
+  void Loop();
+  /// Delivers what waits; false when the master was not there.
+  bool Deliver();
+  void Poll();
+  void NoteRefusal(const absl::Status& status, TimePoint asked_at);
+  void PollPartitions(Answer* answer);
+  absl::Status Send(const Order& order);
+  bool stopping();
+  void WaitForWork(std::chrono::milliseconds at_most);
+
+  const std::unique_ptr<AdminClient> client_;
+  const std::string run_id_;
+  const std::chrono::milliseconds interval_;
+  const std::chrono::milliseconds partitions_interval_;
+  const Clock* const clock_;
+  const int wake_fd_;
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<Order> orders_ MUSTER_GUARDED_BY(mutex_);
+  uint64_t orders_dropped_ MUSTER_GUARDED_BY(mutex_) = 0;
+  uint64_t reports_ MUSTER_GUARDED_BY(mutex_) = 0;
+  uint64_t reports_over_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::vector<Answer> answers_ MUSTER_GUARDED_BY(mutex_);
+  std::optional<TimePoint> refused_at_ MUSTER_GUARDED_BY(mutex_);
+  bool stop_ MUSTER_GUARDED_BY(mutex_) = false;
+
+  // Of the thread.
+  uint64_t events_seen_ = 0;
+  std::string refusal_;  // the last one, of those since an answer
+  std::optional<TimePoint> partitions_at_;
+  std::thread thread_;
+};
+
+}  // namespace muster

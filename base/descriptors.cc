@@ -1,0 +1,37 @@
+#include "base/descriptors.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+
+namespace muster {
+namespace {
+
+/// Where the kernel (before Linux 5.9) cannot close a range; higher ones stay open there.
+constexpr unsigned kHighest = 4096;
+
+void CloseRange(unsigned first, unsigned last) {
+  if (first > last || ::close_range(first, last, 0) == 0) return;
+  for (unsigned fd = first; fd <= std::min(last, kHighest); ++fd) ::close(static_cast<int>(fd));
+}
+
+}  // namespace
+
+void CloseOthers(std::vector<int> kept) {
+  std::sort(kept.begin(), kept.end());
+  unsigned next = STDERR_FILENO + 1;
+  for (const int fd : kept) {
+    if (fd < static_cast<int>(next)) continue;
+    CloseRange(next, static_cast<unsigned>(fd) - 1);
+    next = static_cast<unsigned>(fd) + 1;
+  }
+  CloseRange(next, UINT_MAX);
+}
+
+void SetCloseOnExec(int fd, bool on) {
+  if (fd >= 0) ::fcntl(fd, F_SETFD, on ? FD_CLOEXEC : 0);
+}
+
+}  // namespace muster

@@ -1,0 +1,366 @@
+#include "cli/run/run_supervisor.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace muster {
+namespace {
+
+constexpr std::chrono::milliseconds kAskAgain{1'000};
+constexpr std::chrono::milliseconds kCollectWait{3'000};
+/// Steps come every 100 ms or so; this long without one, the process stood still.
+constexpr std::chrono::milliseconds kPauseMin{2'000};
+
+RunOutcome::State ToOutcome(const MasterView& view) {
+  switch (view.phase) {
+    case JobPhase::kSucceeded:
+      return RunOutcome::State::kSucceeded;
+    case JobPhase::kDrained:
+      return RunOutcome::State::kDrained;
+    case JobPhase::kCancelled:
+      return RunOutcome::State::kCancelled;
+    default:
+      return view.unrestorable ? RunOutcome::State::kUnrestorable : RunOutcome::State::kFailed;
+  }
+}
+
+}  // namespace
+
+RunSupervisor::RunSupervisor(const RunSupervisorOptions& options)
+    : options_(options),
+      master_{.role = NodeRole::kMaster,
+              .policy = RestartPolicy(options.restarts),
+              .shortages = RestartPolicy(RestartPolicy::Endless(options.restarts)),
+              .wanted = true},
+      scaler_{.role = NodeRole::kScaler,
+              .policy = RestartPolicy(options.restarts),
+              .shortages = RestartPolicy(RestartPolicy::Endless(options.restarts))} {}
+
+std::vector<RunEffect> RunSupervisor::Step(const RunEvent& event, TimePoint now) {
+  ForgiveOwnPause(now);
+  effects_.clear();
+  std::visit([this](const auto& e) { On(e); }, event);
+  Advance();
+  StartDue();
+  return std::move(effects_);
+}
+
+void RunSupervisor::ForgiveOwnPause(TimePoint now) {
+  // The minimum counts: where every step comes late, silence is found, too.
+  const std::chrono::nanoseconds gap = now - std::exchange(now_, now) - kPauseMin;
+  if (gap.count() <= 0) return;
+  if (deadline_.has_value()) *deadline_ += gap;
+  for (Child* child : {&master_, &scaler_}) child->last_heard += gap;
+}
+
+RunSupervisor::Child& RunSupervisor::ChildOf(const std::string& node) {
+  MUSTER_CHECK_MSG(node == ToString(NodeRole::kMaster) || node == ToString(NodeRole::kScaler),
+                   node);
+  return node == ToString(NodeRole::kMaster) ? master_ : scaler_;
+}
+
+uint32_t RunSupervisor::restarts(NodeRole role) const {
+  const Child& child = role == NodeRole::kMaster ? master_ : scaler_;
+  return child.starts > 1 ? child.starts - 1 : 0;
+}
+
+void RunSupervisor::On(const NodeStarted& event) {
+  Child& child = ChildOf(event.node);
+  child.shortages.OnProgress();
+  Emit(TellMaster{.node = event.node,
+                  .role = child.role,
+                  .start = StartNumber(child.starts),
+                  .pid = event.pid});
+}
+
+bool RunSupervisor::KeptAlive(const Child& child) const {
+  switch (stage_) {
+    case Stage::kStarting:
+    case Stage::kTraining:
+    case Stage::kDraining:
+      return true;
+    case Stage::kFinishing:
+      // It has yet to end the nodes.
+      return child.role == NodeRole::kScaler && pending_.has_value();
+    default:
+      return false;
+  }
+}
+
+void RunSupervisor::On(const NodeExited& event) {
+  Child& child = ChildOf(event.node);
+  MUSTER_CHECK_MSG(Running(child), event.node);
+  Emit(ExitReport(event, child.role, child.starts));
+  child.exited_at = now_;
+  // It ends by itself when the job is over, which it may know before we do.
+  const bool ended_well =
+      child.role == NodeRole::kScaler && Classify(event.exit) == ExitKind::kClean;
+  if (ended_well || !KeptAlive(child)) {
+    child.state = Child::State::kFinished;
+  } else {
+    Relaunch(&child, event);
+  }
+}
+
+void RunSupervisor::Relaunch(Child* child, const NodeExited& event) {
+  child->state = Child::State::kWaiting;
+  const bool refused = event.exit.signal == 0 && event.exit.code == kBadInputExit;
+  if (refused && child->role == NodeRole::kMaster && !answered_) {
+    child->state = Child::State::kFinished;
+    EnterStopping({RunOutcome::State::kBadInput,
+                   fmt::format("master refused to start:{}", Indented(event.last_words))});
+    return;
+  }
+  if (refused && child->role == NodeRole::kScaler) {
+    // It says itself who refused what.
+    std::string words = event.last_words;
+    while (!words.empty() && words.back() == '\n') words.pop_back();
+    child->state = Child::State::kFinished;
+    EnterStopping({RunOutcome::State::kBadInput, std::move(words)});
+    return;
+  }
+  if (event.not_started) {
+    const std::chrono::milliseconds delay =
+        child->shortages.OnExit(RestartPolicy::Progress::kNone).delay;
+    child->start_at = now_ + delay;
+    Emit(Note{RelaunchNote(event, delay)});
+    return;
+  }
+  // Progress of the job counts for a process only if it was there to take part in it.
+  const bool progressed = child->progress_at_start != progress_ && child->heard;
+  const RestartPolicy::Decision decision = child->policy.OnExit(
+      progressed ? RestartPolicy::Progress::kMade : RestartPolicy::Progress::kNone);
+  if (decision.crash_loop) {
+    child->state = Child::State::kFinished;
+    GiveUp(CrashLoopReason(event, decision.exits));
+    return;
+  }
+  child->start_at = now_ + decision.delay;
+  Emit(Note{RelaunchNote(event, decision.delay)});
+}
+
+void RunSupervisor::GiveUp(std::string reason) {
+  // A job that has ended stays as it ended, whoever fails after it.
+  if (failure_.has_value() || pending_.has_value()) return;
+  failure_ = std::move(reason);
+  // The summary has the whole of it.
+  Emit(Note{fmt::format("giving up: {}", FirstLine(*failure_))});
+  deadline_ = now_ + options_.cancel_wait;
+  // A master that keeps crashing cannot be told.
+  if (!Running(master_)) {
+    EnterStopping({RunOutcome::State::kFailed, *failure_});
+    return;
+  }
+  stage_ = Stage::kFinishing;
+  asked_last_ = now_;
+  Emit(AskCancel{*failure_});
+}
+
+bool RunSupervisor::HearMaster(TimePoint asked_at) {
+  // An answer of a former life says nothing about this one.
+  if (!Running(master_) || asked_at < master_.started_at) return false;
+  master_.last_heard = now_;
+  master_.heard = true;
+  return true;
+}
+
+void RunSupervisor::On(const MasterRefused& event) {
+  HearMaster(event.asked_at);
+}
+
+void RunSupervisor::On(const MasterAnswered& event) {
+  if (!HearMaster(event.asked_at)) return;
+  TakeView(event.view);
+  if (!answered_) {
+    answered_ = true;
+    Emit(Note{"the master answers"});
+  }
+  if (stage_ == Stage::kStarting) {
+    stage_ = Stage::kTraining;
+    scaler_.wanted = true;
+    scaler_.start_at = now_;
+  }
+  if (stage_ == Stage::kTraining && event.view.phase == JobPhase::kDraining) EnterDraining();
+  if (IsTerminal(event.view.phase)) {
+    EnterFinishing(event.view);
+  } else if (scaler_.state == Child::State::kFinished && event.asked_at >= scaler_.exited_at &&
+             (stage_ == Stage::kTraining || stage_ == Stage::kDraining)) {
+    // Somebody ended it by hand.
+    scaler_.state = Child::State::kWaiting;
+    scaler_.start_at = now_;
+  }
+  if (stage_ == Stage::kCollecting && event.asked_at >= collecting_since_) EnterStopping(*pending_);
+}
+
+void RunSupervisor::TakeView(const MasterView& view) {
+  if (view_.has_value() && HasProgressed(*view_, view)) ++progress_;
+  const bool waited = view_.has_value() && !view_->reason.empty();
+  if (!IsTerminal(view.phase) && !view.reason.empty() && !waited) {
+    // Also for those who want no progress: there is none.
+    Emit(Note{fmt::format("the job waits: {}", view.reason), /*answer=*/true});
+  }
+  view_ = view;
+}
+
+void RunSupervisor::EnterFinishing(const MasterView& view) {
+  const bool first = stage_ == Stage::kTraining || stage_ == Stage::kDraining ||
+                     (stage_ == Stage::kFinishing && !pending_.has_value());
+  if (!first) return;
+  stage_ = Stage::kFinishing;
+  deadline_ = now_ + options_.finish_wait;
+  pending_ = RunOutcome{ToOutcome(view), view.reason};
+  if (failure_.has_value()) {
+    pending_ = RunOutcome{RunOutcome::State::kFailed, *failure_};
+  } else if (view.phase == JobPhase::kFailed) {
+    Emit(Note{fmt::format("giving up: {}", FirstLine(view.reason))});
+  }
+}
+
+void RunSupervisor::On(const ScalerBeat&) {
+  if (!Running(scaler_)) return;
+  scaler_.last_heard = now_;
+  scaler_.heard = true;
+}
+
+void RunSupervisor::EnterDraining() {
+  stage_ = Stage::kDraining;
+  // Longer than the master's two phases, leases and snapshots: who stopped the servers before would
+  // take the snapshots from it.
+  deadline_ = now_ + 2 * options_.drain_timeout + options_.drain_slack;
+  asked_last_ = now_;
+}
+
+void RunSupervisor::WatchSilence() {
+  if (stage_ >= Stage::kStopping) return;
+  const auto watch = [this](Child* child, std::chrono::milliseconds silence_max,
+                            std::chrono::milliseconds start_max, std::string_view what) {
+    if (!Running(*child)) return;
+    const std::chrono::milliseconds patience = child->heard ? silence_max : start_max;
+    if (now_ - child->last_heard < patience) return;
+    Kill(child, fmt::format("{} for {}", what, InSeconds(patience)));
+  };
+  // Killed before another is started: a paused master still holds the journal's lock, and a paused
+  // scaler would act beside its successor.
+  watch(&master_, options_.master_silence_max, options_.master_start_max, "it has not answered");
+  watch(&scaler_, options_.scaler_silence_max, options_.scaler_start_max, "it stood still");
+}
+
+void RunSupervisor::Kill(Child* child, std::string why) {
+  if (std::exchange(child->told_to_end, true)) return;
+  Emit(Note{fmt::format("killing {}: {}", ToString(child->role), why)});
+  Emit(KillNode{ToString(child->role), std::move(why)});
+}
+
+void RunSupervisor::On(const DrainWanted&) {
+  if (stage_ == Stage::kStarting) {
+    EnterStopping({RunOutcome::State::kStopped, "stopped before the master answered"});
+  } else if (stage_ == Stage::kTraining) {
+    EnterDraining();
+    Emit(Note{"draining: no new shards are handed out; press Ctrl-C again to stop at once",
+              /*answer=*/true});
+    Emit(AskDrain{});
+  }
+}
+
+void RunSupervisor::On(const StopWanted&) {
+  if (stage_ == Stage::kOver) return;
+  if (stage_ != Stage::kStopping) {
+    EnterStopping(pending_.value_or(RunOutcome{
+        RunOutcome::State::kStopped, "stopped at once by the user; run the job again to go on"}));
+  }
+  for (Child* child : {&scaler_, &master_}) {
+    if (Running(*child)) Emit(KillNode{ToString(child->role), "stopped by the user"});
+  }
+  if (!std::exchange(nodes_ended_, true)) Emit(EndNodes{});
+}
+
+void RunSupervisor::Stop(Child* child, std::chrono::milliseconds timeout) {
+  if (!Running(*child) || std::exchange(child->told_to_end, true)) return;
+  Emit(StopNode{ToString(child->role), timeout});
+}
+
+void RunSupervisor::EnterStopping(RunOutcome outcome) {
+  stage_ = Stage::kStopping;
+  pending_ = std::move(outcome);
+  Stop(&scaler_, options_.scaler_stop_timeout);
+}
+
+void RunSupervisor::Advance() {
+  WatchSilence();
+  const bool late = deadline_.has_value() && now_ >= *deadline_;
+  if (stage_ == Stage::kDraining) {
+    if (late) {
+      EnterStopping(
+          {RunOutcome::State::kStopped,
+           fmt::format("the drain did not finish within {} (spec.drainTimeout is {}); what "
+                       "is committed stays, run the job again to go on",
+                       InSeconds(2 * options_.drain_timeout + options_.drain_slack),
+                       InSeconds(options_.drain_timeout))});
+    } else if (now_ - asked_last_ >= kAskAgain) {
+      asked_last_ = now_;
+      Emit(AskDrain{});
+    }
+  }
+  if (stage_ == Stage::kFinishing) {
+    AdvanceFinishing(late);
+  } else if (stage_ == Stage::kCollecting && (late || !Running(master_))) {
+    EnterStopping(*pending_);
+  }
+  if (stage_ != Stage::kStopping || Running(scaler_)) return;
+  // The master goes last, so that it hears of every exit; what the scaler left behind goes now.
+  if (!std::exchange(nodes_ended_, true)) Emit(EndNodes{});
+  Stop(&master_, options_.stop_timeout);
+  if (Running(master_)) return;
+  stage_ = Stage::kOver;
+  outcome_ = pending_;
+}
+
+void RunSupervisor::AdvanceFinishing(bool late) {
+  if (!pending_.has_value()) {  // a failure of ours
+    if (late || !Running(master_)) {
+      EnterStopping({RunOutcome::State::kFailed, *failure_});
+    } else if (now_ - asked_last_ >= kAskAgain) {
+      asked_last_ = now_;
+      Emit(AskCancel{*failure_});
+    }
+  } else if (late || !Running(master_)) {
+    // A scaler learns of the job's end from the master. Without one it is told, and ends the nodes.
+    EnterStopping(*pending_);
+  } else if (scaler_.state == Child::State::kFinished || scaler_.starts == 0) {
+    stage_ = Stage::kCollecting;
+    collecting_since_ = now_;
+    deadline_ = now_ + kCollectWait;
+  }
+}
+
+void RunSupervisor::StartDue() {
+  // The master first: nothing else gets far without it.
+  for (Child* child : {&master_, &scaler_}) {
+    if (child->state != Child::State::kWaiting || !child->wanted || !KeptAlive(*child)) continue;
+    if (now_ < child->start_at) continue;
+    child->state = Child::State::kRunning;
+    child->started_at = now_;
+    child->last_heard = now_;
+    ++child->starts;
+    child->progress_at_start = progress_;
+    child->heard = false;
+    child->told_to_end = false;
+    Emit(StartNode{ToString(child->role), child->role, child->starts});
+  }
+}
+
+std::string ToString(RunOutcome::State state) {
+  static constexpr const char* kNames[] = {"succeeded", "failed", "drained", "cancelled",
+                                           "stopped",   "failed", "failed"};
+  return kNames[static_cast<size_t>(state)];
+}
+
+int ExitCode(RunOutcome::State state) {
+  static constexpr int kCodes[] = {0, 1, 3, 4, 3, 2, 7};
+  return kCodes[static_cast<size_t>(state)];
+}
+
+}  // namespace muster

@@ -1,0 +1,170 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "host/messages.h"
+#include "host/restart_policy.h"
+
+/// What `muster run` decides, as a deterministic step: when master and scaler are started, killed
+/// or given up, and when the job is over. Of workers and servers it knows nothing: they are the
+/// scaler's. No process, socket or clock here.
+namespace muster {
+
+struct RunSupervisorOptions {
+  RestartPolicy::Options restarts;
+  /// The job file's: the master ends the leases of a drain after it, and the drain after twice it.
+  std::chrono::milliseconds drain_timeout{30'000};
+  /// What a drain may take beyond the master's phases: calls, and a master that is started again.
+  std::chrono::milliseconds drain_slack{10'000};
+  /// A master that answered before and is silent for so long is killed and started again.
+  std::chrono::milliseconds master_silence_max{10'000};
+  /// As above for a master that has not answered yet: it may have much to index.
+  std::chrono::milliseconds master_start_max{300'000};
+  /// As above for a scaler, which gives a sign ten times a second; and for one that has given none
+  /// yet.
+  std::chrono::milliseconds scaler_silence_max{10'000};
+  std::chrono::milliseconds scaler_start_max{60'000};
+  /// From SIGTERM to SIGKILL, of the master.
+  std::chrono::milliseconds stop_timeout{10'000};
+  /// The same of the scaler, which has to end every node meanwhile.
+  std::chrono::milliseconds scaler_stop_timeout{15'000};
+  /// How long the scaler may take to end by itself after the job's end: it waits for workers, then
+  /// stops one role after the other.
+  std::chrono::milliseconds finish_wait{45'000};
+  /// How long a failure of ours (crash loop) waits for the master to take note.
+  std::chrono::milliseconds cancel_wait{5'000};
+};
+
+// Events of its own.
+/// The master was there and refused to answer a question that was asked at `asked_at`.
+struct MasterRefused {
+  TimePoint asked_at;
+};
+struct ScalerBeat {};   // the scaler gave a sign of life
+struct DrainWanted {};  // the first Ctrl-C, or SIGTERM; the second is StopWanted
+using RunEvent = std::variant<NodeStarted, NodeExited, MasterAnswered, MasterRefused, ScalerBeat,
+                              DrainWanted, StopWanted, Tick>;
+
+// Effects of its own.
+struct AskDrain {};
+/// Every worker and server dies, whoever started it.
+struct EndNodes {};
+using RunEffect =
+    std::variant<StartNode, StopNode, KillNode, TellMaster, AskDrain, AskCancel, EndNodes, Note>;
+
+/// How it all ended.
+struct RunOutcome {
+  enum class State : uint8_t {
+    kSucceeded,
+    kFailed,
+    kDrained,
+    kCancelled,
+    kStopped,       // ended at once by the user, or the drain took too long; can be resumed
+    kBadInput,      // the master refused the job or the data at its start, or a server did
+    kUnrestorable,  // a server could not read its snapshots; can be resumed when they are back
+  };
+  State state = State::kFailed;
+  std::string reason;
+};
+std::string ToString(RunOutcome::State state);  // "succeeded", "stopped", ...
+/// Of `muster run`: docs/cli.md lists them.
+int ExitCode(RunOutcome::State state);
+
+/// The supervisor of one run. Starts the master, then, when it answers, the scaler; starts again
+/// what ends; ends when the job does. A value with one owner; not thread-safe.
+class RunSupervisor {
+ public:
+  explicit RunSupervisor(const RunSupervisorOptions& options);
+
+  std::vector<RunEffect> Step(const RunEvent& event, TimePoint now);
+
+  /// Set once master and scaler are gone and nothing will be started any more.
+  const std::optional<RunOutcome>& outcome() const { return outcome_; }
+  /// Starts beyond the first, of the master or the scaler.
+  uint32_t restarts(NodeRole role) const;
+
+ private:
+  enum class Stage : uint8_t {
+    kStarting,    // waiting for the master's first answer
+    kTraining,    // both are kept alive
+    kDraining,    // both are kept alive, until a deadline
+    kFinishing,   // the job is over; the scaler ends by itself. Or: the master is told that it is
+    kCollecting,  // the scaler is gone; one more status is wanted
+    kStopping,    // everything must go
+    kOver,
+  };
+  struct Child {
+    NodeRole role = NodeRole::kMaster;
+    RestartPolicy policy;
+    RestartPolicy shortages;  // starts in a row that the machine was too short for
+    enum class State : uint8_t { kWaiting, kRunning, kFinished } state = State::kWaiting;
+    bool wanted = false;  // false before its time has come
+    TimePoint start_at;
+    TimePoint started_at;
+    TimePoint exited_at;
+    TimePoint last_heard;  // or started
+    uint32_t starts = 0;
+    uint64_t progress_at_start = 0;
+    bool heard = false;        // in this life
+    bool told_to_end = false;  // by us, in this life
+  };
+
+  void On(const NodeStarted& event);
+  void On(const NodeExited& event);
+  void On(const MasterAnswered& event);
+  void On(const MasterRefused& event);
+  void On(const ScalerBeat&);
+  void On(const DrainWanted&);
+  void On(const StopWanted&);
+  void On(const Tick&) {}
+
+  /// False: it was another life of the master.
+  bool HearMaster(TimePoint asked_at);
+  void TakeView(const MasterView& view);
+  void EnterDraining();
+  void EnterFinishing(const MasterView& view);
+  /// This process stood still (a stopped terminal, a laptop that slept): nobody else is to blame
+  /// for the silence.
+  void ForgiveOwnPause(TimePoint now);
+  void WatchSilence();
+  bool KeptAlive(const Child& child) const;
+  void Relaunch(Child* child, const NodeExited& event);
+  /// The job cannot go on: asks the master to end it as failed.
+  void GiveUp(std::string reason);
+  void Advance();
+  void AdvanceFinishing(bool late);
+  void StartDue();
+  void Kill(Child* child, std::string why);
+  void Stop(Child* child, std::chrono::milliseconds timeout);
+  void EnterStopping(RunOutcome outcome);
+  bool Running(const Child& child) const { return child.state == Child::State::kRunning; }
+  Child& ChildOf(const std::string& node);
+  void Emit(RunEffect effect) { effects_.push_back(std::move(effect)); }
+
+  RunSupervisorOptions options_;
+  Child master_;
+  Child scaler_;
+  Stage stage_ = Stage::kStarting;
+  std::optional<RunOutcome> pending_;  // what the outcome will be when all is gone
+  std::optional<RunOutcome> outcome_;
+  std::optional<std::string> failure_;  // ours: a crash loop
+  bool answered_ = false;
+  bool nodes_ended_ = false;
+  uint64_t progress_ = 0;  // grows with every step that the job is seen to make
+  std::optional<MasterView> view_;
+  TimePoint asked_last_;  // a drain or a cancel
+  std::optional<TimePoint> deadline_;
+  TimePoint collecting_since_;
+  // Of the step under way.
+  TimePoint now_;
+  std::vector<RunEffect> effects_;
+};
+
+}  // namespace muster

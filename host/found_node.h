@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace muster::scaler {
+
+/// A supervising process that an earlier scaler started, as its socket shows it.
+struct FoundNode {
+  std::string node;
+  uint32_t start = 0;
+  bool alive = false;  // somebody listens
+  friend bool operator==(const FoundNode&, const FoundNode&) = default;
+};
+
+}  // namespace muster::scaler

@@ -1,0 +1,120 @@
+#include "host/messages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/status.h"
+
+namespace muster {
+
+std::string ToString(JobPhase phase) {
+  static constexpr const char* kNames[] = {"unknown",   "running", "draining",  "drained",
+                                           "succeeded", "failed",  "cancelled", "stopped"};
+  return kNames[static_cast<size_t>(phase)];
+}
+
+TellMaster ExitReport(const NodeExited& event, NodeRole role, uint32_t starts) {
+  TellMaster tell{.node = event.node,
+                  .role = role,
+                  .start = StartNumber(starts),
+                  .pid = event.pid,
+                  .exited = true,
+                  .exit = event.exit,
+                  .text = MemoryKillText(event)};
+  const auto say = [&tell](const std::string& text) {
+    if (!text.empty()) tell.text += (tell.text.empty() ? "" : "; ") + text;
+  };
+  const ExitKind kind = Classify(event.exit);
+  if (event.slot.has_value()) {
+    const size_t loops = event.slot->computing.size();
+    tell.incarnation = event.slot->incarnation;
+    if (const auto alone = event.slot->Alone()) {
+      tell.computing_token = alone->token.value();
+      tell.minibatches_started = alone->minibatches_started;
+    } else if (kind == ExitKind::kProgram && loops > 0) {
+      say(
+          fmt::format("its loops were in {}{} shards: which of them it was is not known, so none "
+                      "is charged",
+                      event.slot->crowded ? "more than " : "", loops));
+    }
+  }
+  // Of one that ended well, nobody wants to know what it said.
+  if (kind != ExitKind::kClean) say(event.last_words);
+  return tell;
+}
+
+std::string MemoryKillText(const NodeExited& event) {
+  using scaler::BytesText;
+  switch (event.memory_kill) {
+    case MemoryKill::kNone:
+      return "";
+    case MemoryKill::kKernel:
+      return fmt::format("the kernel killed it at its memory limit of {}",
+                         BytesText(event.memory_limit_bytes));
+    case MemoryKill::kOwn:
+      return fmt::format("it was killed with {} of memory, above its limit of {}",
+                         BytesText(event.memory_peak_bytes), BytesText(event.memory_limit_bytes));
+    case MemoryKill::kMachine:
+      break;
+  }
+  return fmt::format("the kernel killed it with {} of memory, since the whole machine was short",
+                     BytesText(event.memory_peak_bytes));
+}
+
+std::string CrashLoopReason(const NodeExited& event, uint32_t exits) {
+  const std::string memory = MemoryKillText(event);
+  return fmt::format(
+      "{} ended {} times without progress in between, the last time with {}: {}.{}{}\n  The whole "
+      "log: muster logs {}. When it is fixed, run the job again: it goes on where it stopped.",
+      event.node, exits, ToString(event.exit),
+      memory.empty() ? Explain(event.exit) : memory + "; give it more, or less work",
+      event.last_words.empty() ? "" : "\n  Its last lines:", Indented(event.last_words),
+      event.node);
+}
+
+bool IsShortage(const absl::Status& status) {
+  // ENOSPC, EDQUOT, ENOMEM, EMFILE, ENFILE; EAGAIN, as fork() has it for too many processes.
+  return absl::IsResourceExhausted(status) || absl::IsUnavailable(status);
+}
+
+NodeExited NotBegun(const std::string& node, const absl::Status& why) {
+  return {.node = node,
+          .pid = 0,
+          .exit = {.signal = 0, .code = 126},
+          .slot = std::nullopt,
+          .last_words = std::string(Message(why)) + "\n",
+          .not_started = IsShortage(why)};
+}
+
+std::string RelaunchNote(const NodeExited& event, std::chrono::milliseconds delay) {
+  const std::string when = delay.count() == 0 ? "" : " in " + InSeconds(delay);
+  if (event.not_started) {
+    return fmt::format("{} could not be started ({}); trying again{}", event.node,
+                       FirstLine(event.last_words), when);
+  }
+  const std::string memory = MemoryKillText(event);
+  return fmt::format("{} ended ({}{}); starting it again{}", event.node, ToString(event.exit),
+                     memory.empty() ? "" : ": " + memory, when);
+}
+
+std::string InSeconds(std::chrono::milliseconds duration) {
+  return fmt::format("{:g} s", static_cast<double>(duration.count()) / 1000.0);
+}
+
+std::string Indented(const std::string& lines) {
+  std::string text;
+  size_t begin = 0;
+  while (begin < lines.size()) {
+    const size_t end = std::min(lines.find('\n', begin), lines.size());
+    text += "\n    " + lines.substr(begin, end - begin);
+    begin = end + 1;
+  }
+  return text;
+}
+
+std::string FirstLine(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace muster

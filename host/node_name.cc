@@ -1,0 +1,24 @@
+#include "host/node_name.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <string_view>
+
+namespace muster::scaler {
+
+std::string WorkerName(uint32_t number) {
+  return fmt::format("worker-{}", number);
+}
+
+std::optional<uint32_t> WorkerNumber(const std::string& name) {
+  constexpr std::string_view kPrefix = "worker-";
+  uint32_t number = 0;
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), number);
+  // One name for one number: no leading zeros, and nothing that is no number or too large.
+  if (WorkerName(number) != name) return std::nullopt;
+  return number;
+}
+
+}  // namespace muster::scaler

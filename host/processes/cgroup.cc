@@ -1,0 +1,225 @@
+#include "host/processes/cgroup.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <utility>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "host/processes/cgroup_files.h"
+#include "host/processes/cgroup_mounts.h"
+
+namespace muster {
+namespace {
+
+constexpr uint64_t kGroupFileMax = 1 << 20;
+/// The kernel's own default, and the shortest quota it takes.
+constexpr int64_t kCpuPeriodUs = 100'000;
+constexpr int64_t kCpuQuotaMinUs = 1'000;
+/// What the kernel asks for at once: so near to its limit does a group come that is refused more.
+constexpr uint64_t kChargeBytes = 256 << 10;
+/// Before a group is killed for its own limit its page cache is dropped; with more than this part
+/// of the limit left, it was not. (Some comes back when another process of it goes on.)
+constexpr uint64_t kCacheLeft = 4;
+
+bool Exists(const std::string& path) {
+  return ::access(path.c_str(), F_OK) == 0;
+}
+
+/// "some avg10=1.25 avg60=..."; -1 when there is no such file or line.
+double ReadPressure(const std::string& path) {
+  const absl::StatusOr<std::string> text = ReadFile(path, kGroupFileMax);
+  constexpr std::string_view kBegin = "some avg10=";
+  if (!text.ok() || !text->starts_with(kBegin)) return -1;
+  return std::strtod(text->c_str() + kBegin.size(), nullptr);
+}
+
+/// Version 2 counts it in every group, whatever controllers that has. Nothing when it is not there.
+std::optional<std::chrono::microseconds> ReadCpuTime(const std::string& group) {
+  const absl::StatusOr<std::string> stat = ReadFile(group + "/cpu.stat", kGroupFileMax);
+  if (!stat.ok() || !stat->starts_with("usage_usec ")) return std::nullopt;
+  return std::chrono::microseconds(KeyedNumber(*stat, "usage_usec"));
+}
+
+}  // namespace
+
+int JoinCgroup(const int* fds, size_t count) noexcept {
+  for (size_t i = 0; i < count; ++i) {
+    // 0 = the writing process.
+    while (::write(fds[i], "0", 1) < 0) {
+      if (errno != EINTR) return errno;
+    }
+  }
+  return 0;
+}
+
+MemoryKill KillOf(const CgroupUsage& usage) {
+  if (usage.oom_kills == 0) return MemoryKill::kNone;
+  return usage.limit_reached ? MemoryKill::kKernel : MemoryKill::kMachine;
+}
+
+std::vector<std::string> Cgroup::Paths::Distinct() const {
+  std::vector<std::string> paths;
+  for (const std::string& path : {memory, cpu, cpuacct, unified}) {
+    const bool known = std::find(paths.begin(), paths.end(), path) != paths.end();
+    if (!path.empty() && !known) paths.push_back(path);
+  }
+  return paths;
+}
+
+absl::Status Cgroup::OpenToJoin() {
+  for (const std::string& path : paths_.Distinct()) {
+    const std::string procs = path + "/cgroup.procs";
+    OwnedFd fd(::open(procs.c_str(), O_WRONLY | O_CLOEXEC));
+    if (fd.get() < 0 || ::flock(fd.get(), LOCK_SH) != 0) {
+      return ErrnoStatus(errno, fmt::format("cannot open {}", procs));
+    }
+    join_fds_.push_back(std::move(fd));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<int> Cgroup::join_fds() const {
+  std::vector<int> fds;
+  for (const OwnedFd& fd : join_fds_) fds.push_back(fd.get());
+  return fds;
+}
+
+absl::Status Cgroup::SetLimits(const CgroupLimits& limits) {
+  if (!std::isfinite(limits.cpus) || limits.cpus < 0) {
+    return absl::InvalidArgumentError(fmt::format("{} is no number of cores", limits.cpus));
+  }
+  if (limits.memory_bytes > 0) {
+    MUSTER_ASSIGN_OR_RETURN(const CgroupUsage usage, ReadUsage());
+    if (usage.memory_bytes > limits.memory_bytes) {
+      return absl::FailedPreconditionError(
+          fmt::format("{}: a memory limit of {} bytes is below the {} bytes in use", paths_.memory,
+                      limits.memory_bytes, usage.memory_bytes));
+    }
+  }
+  // Processors first: they may be refused (a quota above the parent's), and then nothing is
+  // changed.
+  MUSTER_RETURN_IF_ERROR(SetCpus(limits.cpus));
+  return backend_ == CgroupBackend::kV1 ? SetMemoryV1(limits.memory_bytes)
+                                        : SetMemoryV2(limits.memory_bytes);
+}
+
+absl::Status Cgroup::SetMemoryV1(uint64_t bytes) const {
+  const std::string limit = paths_.memory + "/memory.limit_in_bytes";
+  // Memory with swap; only where the kernel keeps account of swap.
+  const std::string with_swap = paths_.memory + "/memory.memsw.limit_in_bytes";
+  const std::string value = bytes == 0 ? "-1" : std::to_string(bytes);
+  MUSTER_ASSIGN_OR_RETURN(const uint64_t now, ReadNumber(limit));
+  // At no moment may the first be above the second.
+  const bool raise = bytes == 0 || bytes > now;
+  if (raise && Exists(with_swap)) MUSTER_RETURN_IF_ERROR(WriteControl(with_swap, value));
+  MUSTER_RETURN_IF_ERROR(WriteControl(limit, value));
+  if (!raise && Exists(with_swap)) MUSTER_RETURN_IF_ERROR(WriteControl(with_swap, value));
+  return absl::OkStatus();
+}
+
+absl::Status Cgroup::SetMemoryV2(uint64_t bytes) const {
+  // All of a node or nothing: one that lost a child may look alive and be no use.
+  MUSTER_RETURN_IF_ERROR(WriteControl(paths_.memory + "/memory.oom.group", "1"));
+  const std::string swap = paths_.memory + "/memory.swap.max";
+  if (Exists(swap)) MUSTER_RETURN_IF_ERROR(WriteControl(swap, bytes == 0 ? "max" : "0"));
+  return WriteControl(paths_.memory + "/memory.max", bytes == 0 ? "max" : std::to_string(bytes));
+}
+
+absl::Status Cgroup::SetCpus(double cpus) const {
+  if (!has_cpu()) return absl::OkStatus();
+  const auto quota =
+      std::max(static_cast<int64_t>(std::min(cpus, 1e6) * static_cast<double>(kCpuPeriodUs)),
+               kCpuQuotaMinUs);
+  if (backend_ == CgroupBackend::kV2) {
+    return WriteControl(paths_.cpu + "/cpu.max", cpus == 0
+                                                     ? fmt::format("max {}", kCpuPeriodUs)
+                                                     : fmt::format("{} {}", quota, kCpuPeriodUs));
+  }
+  MUSTER_RETURN_IF_ERROR(
+      WriteControl(paths_.cpu + "/cpu.cfs_period_us", std::to_string(kCpuPeriodUs)));
+  return WriteControl(paths_.cpu + "/cpu.cfs_quota_us", cpus == 0 ? "-1" : std::to_string(quota));
+}
+
+absl::StatusOr<CgroupUsage> Cgroup::ReadUsage() const {
+  CgroupUsage usage;
+  MUSTER_RETURN_IF_ERROR(ReadMemory(&usage));
+  MUSTER_RETURN_IF_ERROR(ReadCpu(&usage));
+  if (!paths_.unified.empty()) {
+    usage.memory_pressure_percent = ReadPressure(paths_.unified + "/memory.pressure");
+    usage.cpu_pressure_percent = ReadPressure(paths_.unified + "/cpu.pressure");
+  }
+  return usage;
+}
+
+absl::Status Cgroup::ReadMemory(CgroupUsage* usage) const {
+  const bool v1 = backend_ == CgroupBackend::kV1;
+  const std::string& in = paths_.memory;
+  MUSTER_ASSIGN_OR_RETURN(const uint64_t used,
+                          ReadNumber(in + (v1 ? "/memory.usage_in_bytes" : "/memory.current")));
+  MUSTER_ASSIGN_OR_RETURN(const uint64_t limit,
+                          ReadNumber(in + (v1 ? "/memory.limit_in_bytes" : "/memory.max")));
+  MUSTER_ASSIGN_OR_RETURN(const std::string stat, ReadFile(in + "/memory.stat", kGroupFileMax));
+  MUSTER_ASSIGN_OR_RETURN(
+      const std::string events,
+      ReadFile(in + (v1 ? "/memory.oom_control" : "/memory.events"), kGroupFileMax));
+  // Both lists: what is read twice is active, and dropped all the same when it must be. Shared
+  // memory is on neither.
+  const uint64_t cache =
+      v1 ? KeyedNumber(stat, "total_inactive_file") + KeyedNumber(stat, "total_active_file")
+         : KeyedNumber(stat, "inactive_file") + KeyedNumber(stat, "active_file") +
+               KeyedNumber(stat, "slab_reclaimable");
+  usage->memory_bytes = used - std::min(cache, used);
+  usage->memory_limit_bytes = limit >= kNoLimit ? 0 : limit;
+  usage->oom_kills = KeyedNumber(events, "oom_kill");
+  const absl::StatusOr<uint64_t> peak =
+      ReadNumber(in + (v1 ? "/memory.max_usage_in_bytes" : "/memory.peak"));
+  // Version 2 has it since Linux 5.19.
+  if (peak.ok()) usage->memory_peak_bytes = *peak;
+  // Version 1 counts no such event (memory.failcnt is not counted by every kernel, and for page
+  // cache, too).
+  const bool was_full =
+      usage->memory_limit_bytes > 0 && usage->memory_peak_bytes + kChargeBytes >= limit;
+  usage->limit_reached =
+      v1 ? was_full && cache <= limit / kCacheLeft : KeyedNumber(events, "oom") > 0;
+  return absl::OkStatus();
+}
+
+absl::Status Cgroup::ReadCpu(CgroupUsage* usage) const {
+  using std::chrono::duration_cast;
+  using std::chrono::microseconds;
+  using std::chrono::nanoseconds;
+  const bool v1 = backend_ == CgroupBackend::kV1;
+  if (has_cpu()) {
+    MUSTER_ASSIGN_OR_RETURN(const std::string stat,
+                            ReadFile(paths_.cpu + "/cpu.stat", kGroupFileMax));
+    usage->throttled =
+        v1 ? duration_cast<microseconds>(nanoseconds(KeyedNumber(stat, "throttled_time")))
+           : microseconds(KeyedNumber(stat, "throttled_usec"));
+  }
+  if (v1 && !paths_.cpuacct.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(const uint64_t used, ReadNumber(paths_.cpuacct + "/cpuacct.usage"));
+    usage->cpu = duration_cast<microseconds>(nanoseconds(used));
+  } else if (!paths_.unified.empty()) {
+    usage->cpu = ReadCpuTime(paths_.unified);
+  }
+  return absl::OkStatus();
+}
+
+bool Cgroup::exists() const {
+  return Exists(paths_.memory);
+}
+
+absl::Status Cgroup::Remove() const {
+  absl::Status status;
+  for (const std::string& path : paths_.Distinct()) status.Update(RemoveGroup(path));
+  return status;
+}
+
+}  // namespace muster

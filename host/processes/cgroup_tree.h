@@ -1,0 +1,73 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/descriptors.h"
+#include "host/processes/cgroup.h"
+
+namespace muster {
+
+/// The groups of one run: `muster-<run id>/<node>.<start>` below the group of this process.
+/// Movable; not thread-safe.
+///
+/// Whether a run is dead is said by locks (flock) on its groups, which end with whoever has them.
+class CgroupTree {
+ public:
+  struct Options {
+    /// Letters, digits, '-' and '_', at most 64.
+    std::string run_id;
+    /// Put before every path: "" = this machine's; tests have trees of their own.
+    std::string root;
+    /// Version 2 lets a group hand down controllers only when it has no processes itself: these,
+    /// and no others, may be moved from our own group into one below it.
+    std::vector<pid_t> movable;
+  };
+
+  /// Finds out what this machine has and makes the run's group. Never fails: backend() says what
+  /// was found, remark() what was not and why.
+  static CgroupTree Detect(const Options& options);
+
+  CgroupBackend backend() const { return backend_; }
+  /// "" = memory and CPU can be limited; else what cannot, why, and what people can do about it.
+  const std::string& remark() const { return remark_; }
+
+  /// An empty group for start number `start` of `node`, whose counters begin at zero. Those of
+  /// former starts, this number included, are removed, and what is left in them is killed. Errors:
+  /// FailedPrecondition without backend; InvalidArgument for a name with other characters than run
+  /// ids have.
+  absl::StatusOr<Cgroup> Make(const std::string& node, uint32_t start) const;
+  /// One that this or an earlier process made. NotFound when there is none; else as Make.
+  absl::StatusOr<Cgroup> Open(const std::string& node, uint32_t start) const;
+
+  /// Removes the groups of earlier runs beside this one's, and kills what is left in them: those
+  /// that no process owns any more, neither a CgroupTree nor whoever has descriptors of
+  /// Cgroup::OpenToJoin. Returns the run ids whose groups are gone.
+  std::vector<std::string> RemoveDead() const;
+  /// Removes the run's group and all nodes' below it, and kills what is left in them. Errors: as
+  /// Cgroup::Remove.
+  absl::Status Remove() const;
+
+ private:
+  bool FindV1(const std::string& mountinfo, const std::string& own);
+  bool FindV2(const std::string& mountinfo, const std::string& own);
+  /// Makes the run's group in one hierarchy; each is locked, since others may share only some.
+  absl::Status Own(const std::string& run);
+  absl::Status HandDown(const std::string& own) const;
+  absl::Status MoveAside(const std::string& own) const;
+  Cgroup::Paths Below(const std::string& name) const;
+  absl::StatusOr<Cgroup> At(const std::string& node, uint32_t start) const;
+
+  Options options_;
+  CgroupBackend backend_ = CgroupBackend::kNone;
+  std::string remark_;
+  std::vector<OwnedFd> locks_;  // of the run's groups
+  Cgroup::Paths own_;           // our own groups, in which the run's is made
+};
+
+}  // namespace muster

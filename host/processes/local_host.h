@@ -1,0 +1,96 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "host/node_host.h"
+#include "host/processes/cgroup_tree.h"
+#include "host/processes/node_launcher.h"
+#include "host/resources.h"
+
+namespace muster::scaler {
+
+/// What the control group of a node counts, and what it does not count of the CPU: `tree_cpu`, of
+/// its processes, which is asked for only then.
+NodeUsage UsageOf(const CgroupUsage& group,
+                  const std::function<std::chrono::microseconds()>& tree_cpu);
+
+/// This machine: nodes are processes that outlive the calling one (node_launcher.h), within limits
+/// that control groups enforce. Without control groups, or when a node's own cannot be made or
+/// entered (which is logged), its `supervise` looks at its memory ten times a second and kills it
+/// above the limit, and a limit on CPU is passed over.
+class LocalHost final : public NodeHost {
+ public:
+  struct Options {
+    /// As NodeLauncher::Options.
+    std::string program;
+    std::string log_directory;
+    uint64_t log_bytes_max = 16 << 20;
+    int life_fd = -1;
+    int held_fd = -1;
+    /// Of the sockets; made when it is not there.
+    std::string socket_directory;
+    /// Names the run's control groups (CgroupTree); "" = none are wanted.
+    std::string run_id;
+    /// What a node is.
+    std::function<NodeCommand(const std::string& node, NodeRole role)> command_of;
+  };
+  static absl::StatusOr<std::unique_ptr<LocalHost>> Open(Options options);
+
+  const std::string& limits_remark() const override { return limits_remark_; }
+  Resources Capacity() const override;
+  std::optional<std::chrono::microseconds> Idle() const override;
+
+  absl::StatusOr<std::vector<FoundNode>> Find() override { return launcher_.Find(); }
+  void Discard(const FoundNode& node) override { launcher_.Discard(node); }
+  NodeExited DeathOf(const std::string& node, uint32_t start) const override;
+
+  absl::Status Start(const StartNode& start) override;
+  void Stop(const std::string& node, std::chrono::milliseconds timeout) override {
+    launcher_.Stop(node, timeout);
+  }
+  void Kill(const std::string& node) override { launcher_.Kill(node); }
+  absl::Status SetLimits(const std::string& node, const Resources& limits) override;
+  absl::StatusOr<NodeUsage> Usage(const std::string& node) override;
+  absl::Status DumpStacks(const std::string& node) override { return launcher_.DumpStacks(node); }
+  void Release(const std::string& node) override { launcher_.Release(node); }
+  bool Has(const std::string& node) const override { return launcher_.Has(node); }
+
+  int wake_fd() const override { return launcher_.wake_fd(); }
+  std::vector<HostReport> TakeReports() override { return launcher_.TakeReports(); }
+  absl::StatusOr<LogPiece> ReadLog(const std::string& node,
+                                   const LogQuestion& question) const override;
+  void EndRun() override;
+
+ private:
+  /// What this process knows of the present life of a node, besides the launcher.
+  struct Known {
+    std::optional<double> cpus;      // wanted; none: not known to this process
+    uint64_t memory_peak_bytes = 0;  // of what was read from /proc
+  };
+
+  LocalHost(Options options, NodeSockets sockets);
+  /// Nothing, and logged, when it cannot be made.
+  std::optional<Cgroup> MakeGroup(const StartNode& start) const;
+  /// Nothing when there is none.
+  std::optional<Cgroup> GroupOf(const std::string& node, uint32_t start) const;
+  std::optional<Cgroup> GroupOf(const std::string& node, const NodeLauncher::Running& life) const;
+  /// Slot, and what the node's control group tells of memory.
+  void Complete(const SuperviseReport& state, NodeExited* exit) const;
+
+  const Options options_;
+  CgroupTree groups_;
+  std::string limits_remark_;
+  std::map<std::string, Known> known_;
+  NodeLauncher launcher_;
+};
+
+}  // namespace muster::scaler

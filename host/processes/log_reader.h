@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "host/node_host.h"
+
+namespace muster {
+
+/// Reads a RotatingLog (log_file.h) while it is written: its file and the one before it. To follow
+/// it, ask for `next_offset` of the piece before. The last line is left out until it ends. NotFound
+/// when there is no log.
+absl::StatusOr<LogPiece> ReadLog(const std::string& path, const LogQuestion& question);
+
+/// The last `lines` lines of a log, unfinished ones too, at most `bytes_max` bytes of them (a
+/// longer line loses its beginning); "" when the file is empty. NotFound when there is none.
+absl::StatusOr<std::string> ReadLastLines(const std::string& path, uint32_t lines,
+                                          uint64_t bytes_max);
+
+/// As above, of the node's last process alone and without muster's own marks: what a root cause
+/// quotes. "" when there is nothing.
+std::string LastWords(const std::string& path, uint32_t lines, uint64_t bytes_max);
+
+/// What is appended to a RotatingLog, unfinished lines too, over its rotation. Reads nothing twice.
+/// Not thread-safe.
+class LogFollower {
+ public:
+  /// Begins at the log's end.
+  explicit LogFollower(std::string path);
+  /// What was appended since the last call, at most `bytes_max` of it: the rest comes next time.
+  std::string Next(uint64_t bytes_max);
+
+ private:
+  std::string path_;
+  uint64_t position_ = 0;  // in all that the node ever wrote
+};
+
+}  // namespace muster

@@ -1,0 +1,152 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/descriptors.h"
+#include "host/found_node.h"
+#include "host/messages.h"
+#include "host/processes/node_sockets.h"
+#include "host/processes/process_tree.h"
+#include "host/processes/spawn.h"
+#include "host/processes/supervise.h"
+
+namespace muster {
+
+/// Starts processes of this machine, each below a `muster supervise` of its own (supervise.h), and
+/// hears how they end.
+///
+/// Without sockets, however the calling process dies, everything that it started dies too,
+/// grandchildren included. With sockets, nodes outlive it, and it controls those that an earlier
+/// one started: no exit is lost, for a supervising process keeps it until Release(). Then
+/// everything dies when the life ends.
+///
+/// Belongs to one thread, which must live as long as the launcher: the kernel ties the parent-death
+/// signal to the thread that started a child. The calling process becomes a sub-reaper.
+class NodeLauncher {
+ public:
+  struct Options {
+    /// The program whose verb `supervise` is run.
+    std::string program;
+    /// Where `<node>.log` goes; must exist.
+    std::string log_directory;
+    uint64_t log_bytes_max = 16 << 20;
+    /// The reading end of the pipe whose end is the end of every node; -1 = none.
+    int life_fd = -1;
+    /// A descriptor that stays open until everything is gone, even when the launcher is killed: a
+    /// file lock on it then says truly whether anything of a run is left. -1 = none.
+    int held_fd = -1;
+    /// Supervising processes with a life of their own that fall to this process, because who
+    /// started them died, are left alone as long as the launcher lives.
+    bool spare_supervisors = false;
+    /// Adds to an exit what the caller knows of it besides; `state` is what `supervise` said last.
+    std::function<void(const SuperviseReport& state, NodeExited* exit)> complete;
+  };
+  explicit NodeLauncher(Options options, std::optional<NodeSockets> sockets = std::nullopt);
+  NodeLauncher(const NodeLauncher&) = delete;
+  NodeLauncher& operator=(const NodeLauncher&) = delete;
+  /// Without sockets, kills what still runs and waits until it is gone, and all that descends from
+  /// this process. With sockets, nodes run on.
+  ~NodeLauncher();
+
+  /// What earlier processes left: connects to every supervising process that lives; what it knows
+  /// comes as reports. To be called once, before anything else. Errors: a socket that cannot be
+  /// used.
+  absl::StatusOr<std::vector<scaler::FoundNode>> Find();
+  /// Ends one of those found, whose exit nobody wants to hear.
+  void Discard(const scaler::FoundNode& node);
+
+  /// One life of a node.
+  struct Life {
+    uint32_t start = 0;                // its number; 0 = they are not counted
+    uint64_t memory_limit_bytes = 0;   // that the supervising process watches; 0 = none
+    std::vector<int> cgroup_fds = {};  // the control groups that the command enters
+  };
+  /// Its start, and every failure that comes later (a command that cannot be executed ends with
+  /// exit 127 or 126), comes as a report. Requires: not Has(name).
+  absl::Status Start(const NodeCommand& command, const Life& life);
+  absl::Status Start(const NodeCommand& command) { return Start(command, Life()); }
+  /// SIGTERM now, SIGKILL after `timeout`. Nothing happens when it does not run.
+  void Stop(const std::string& node, std::chrono::milliseconds timeout);
+  /// SIGKILL now.
+  void Kill(const std::string& node);
+  /// Other limits on memory that supervising processes watch.
+  void LimitMemory(const std::string& node, uint64_t bytes);
+  /// The stacks of all threads of the node go into its log soon, in lines that begin with
+  /// kLogAside; each thread stands still for some milliseconds. What cannot be had is said there.
+  /// Errors: NotFound when it does not run.
+  absl::Status DumpStacks(const std::string& node);
+  /// With sockets: the exit has been heard by everybody, and the supervising process ends.
+  void Release(const std::string& node);
+  /// Reaps, and kills, what fell to this process: whatever a killed supervising process left
+  /// behind. To be called now and then; costs little.
+  void Sweep();
+
+  /// Readable when there are reports.
+  int wake_fd() const { return wake_.get(); }
+  /// Those that came, oldest first. A start is reported once, and so is an exit, to each caller in
+  /// a row. After an exit's report everything the node had started is gone.
+  std::vector<HostReport> TakeReports();
+  /// The same, after it has waited until there are reports, one of `wake_fds` is readable, or
+  /// `timeout` passed.
+  std::vector<HostReport> Wait(std::chrono::milliseconds timeout, const std::vector<int>& wake_fds);
+
+  /// It runs, or, with sockets, its exit is not released.
+  bool Has(const std::string& node) const { return nodes_.contains(node); }
+  std::string LogPath(const std::string& node) const;
+
+  /// What is known of a node that runs.
+  struct Running {
+    uint32_t start = 0;
+    pid_t supervisor_pid = 0;         // 0: it has not spoken to this process yet
+    uint64_t memory_limit_bytes = 0;  // that the supervising process watches
+    bool grouped = true;              // in its control groups, as far as is known
+  };
+  /// Errors: NotFound. What it points to lives until the next call that is not const.
+  absl::StatusOr<const Running*> Look(const std::string& node) const;
+  /// The exit of a node of which `supervise` said this last.
+  NodeExited ExitOf(const std::string& node, const SuperviseReport& state) const;
+
+ private:
+  struct Node {
+    Running known;
+    OwnedFd connection;
+    pid_t child = -1;    // the supervising process, when this process started it
+    OwnedFd supervisor;  // a pidfd of it
+    OwnedFd process;     // a pidfd of the command
+    pid_t pid = 0;       // of the command
+    bool told_start = false;
+    bool over = false;  // the exit was reported
+  };
+
+  void Watch(const Node& node, int operation);
+  absl::Status Connect(const std::string& name, Node* node);
+  static void Send(const Node& node, const SuperviseCommand& command);
+  void Send(const std::string& name, const SuperviseCommand& command);
+  void Read(const std::string& name, Node* node, std::vector<HostReport>* reports);
+  void Take(const std::string& name, const SuperviseReport& state, Node* node,
+            std::vector<HostReport>* reports);
+  /// Waits until the supervising process is dead, and the command with it.
+  void Bury(const Node& node);
+  void Erase(const std::string& name);
+  void ReapLeaving();
+  /// All that is ours and runs, but for one.
+  Spared OwnChildren(pid_t but) const;
+
+  Options options_;
+  const std::optional<NodeSockets> sockets_;
+  const OwnedFd wake_;  // an epoll descriptor of all connections
+  std::map<std::string, Node> nodes_;
+  std::vector<pid_t> leaving_;  // released children that have not ended
+};
+
+}  // namespace muster

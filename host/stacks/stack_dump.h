@@ -1,0 +1,58 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/descriptors.h"
+#include "host/stacks/stacks.h"
+
+namespace muster {
+
+/// A child of this process that prints the stacks of others, so that neither its waiting nor its
+/// mistakes are this process's. Movable; not thread-safe.
+class StackDump {
+ public:
+  /// Forks: the calling process has one thread. Errors: no pipe, no process.
+  static absl::StatusOr<StackDump> Start(std::vector<pid_t> pids, const StackLimits& limits);
+  StackDump(StackDump&& other) noexcept
+      : pids_(std::move(other.pids_)),
+        stopped_before_(std::move(other.stopped_before_)),
+        child_(other.child_),
+        process_(std::move(other.process_)),
+        output_(std::move(other.output_)),
+        finished_(std::exchange(other.finished_, true)),
+        line_(std::move(other.line_)),
+        bytes_(other.bytes_) {}
+  StackDump& operator=(StackDump&&) = delete;
+  /// Ends the child, which the caller reaps with its others. When it had not finished, what it may
+  /// have stopped is let go.
+  ~StackDump();
+
+  /// Readable when there is something to take.
+  int fd() const { return output_.get(); }
+  pid_t child() const { return child_; }
+
+  enum class State { kMore, kFinished, kBroken };
+  /// Gives `print` the lines that have come; does not wait. kBroken: the child ended too early, or
+  /// printed more than a mebibyte.
+  State Take(const std::function<void(const std::string& line)>& print);
+
+ private:
+  StackDump(std::vector<pid_t> pids, std::vector<pid_t> stopped_before, pid_t child, int fd);
+
+  std::vector<pid_t> pids_;
+  std::vector<pid_t> stopped_before_;  // of these, by somebody else
+  pid_t child_;
+  OwnedFd process_;  // a pidfd of it: it may have been reaped
+  OwnedFd output_;
+  bool finished_ = false;
+  std::string line_;  // that has not ended yet
+  size_t bytes_ = 0;
+};
+
+}  // namespace muster

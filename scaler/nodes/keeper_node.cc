@@ -1,0 +1,87 @@
+#include "scaler/nodes/keeper_node.h"
+
+namespace muster::scaler {
+namespace {
+
+using Ending = NodePlan::Ending;
+
+KeeperNode::State StateOf(const NodePlan& plan) {
+  switch (plan.state) {
+    case NodePlan::State::kIdle:
+      break;
+    case NodePlan::State::kRunning:
+      return KeeperNode::Running{.found = true, .ending = plan.ending};
+    case NodePlan::State::kFinished:
+      return KeeperNode::Finished{};
+  }
+  return KeeperNode::Waiting{};
+}
+
+}  // namespace
+
+KeeperNode::KeeperNode(std::string its_name, const RestartPolicy::Options& restarts,
+                       const NodePlan& plan)
+    : name(std::move(its_name)),
+      role(plan.role),
+      starts(plan.starts),
+      pid(plan.pid),
+      limits(plan.limits),
+      former_limits(plan.former_limits),
+      policy(restarts, plan.exits),
+      leaves(RestartPolicy::Endless(restarts), plan.leaves),
+      shortages(RestartPolicy::Endless(restarts)),
+      state(StateOf(plan)) {}
+
+const KeeperNode::Running* KeeperNode::life() const {
+  const Reporting* const gone = std::get_if<Reporting>(&state);
+  return gone != nullptr ? &gone->life : std::get_if<Running>(&state);
+}
+
+bool KeeperNode::leaving() const {
+  return role == NodeRole::kWorker && life() != nullptr && life()->ending == Ending::kDrain;
+}
+
+bool KeeperNode::progressed(uint64_t now) const {
+  if (const Reporting* const gone = std::get_if<Reporting>(&state)) return gone->progressed;
+  const Running* const running = std::get_if<Running>(&state);
+  return running != nullptr && running->seen && running->progress_at_start != now;
+}
+
+NodePlan KeeperNode::plan() const {
+  return {.role = role,
+          .state = life() != nullptr ? NodePlan::State::kRunning
+                   : is<Finished>()  ? NodePlan::State::kFinished
+                                     : NodePlan::State::kIdle,
+          .starts = starts,
+          .exits = policy.exits(),
+          .leaves = leaves.exits(),
+          .pid = pid,
+          .limits = limits,
+          .former_limits = former_limits,
+          .ending = life() != nullptr ? life()->ending : Ending::kNone};
+}
+
+KeptNode KeeperNode::Shown(uint64_t now) const {
+  static constexpr KeptNode::State kStates[] = {
+      KeptNode::State::kWaiting, KeptNode::State::kRunning, KeptNode::State::kReporting,
+      KeptNode::State::kFinished};
+  const Running* const present = life();
+  const Ending ending = present != nullptr ? present->ending : Ending::kNone;
+  const bool draining = is<Running>() && ending == Ending::kDrain;
+  // A successor has not told it, and answers for it.
+  const bool told = present != nullptr &&
+                    (present->stop_due.has_value() || leaving() || ending == Ending::kRelaunch);
+  return {.name = name,
+          .role = role,
+          .starts = starts,
+          .state = draining ? KeptNode::State::kDraining : kStates[state.index()],
+          .pid = present != nullptr ? pid : 0,
+          .limits = limits,
+          .started_at = started_at,
+          .seen_running = present != nullptr && present->seen,
+          .told_to_end = told,
+          .progressed = progressed(now),
+          .exits = policy.exits()};
+}
+
+}  // namespace muster::scaler

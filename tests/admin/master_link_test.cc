@@ -1,0 +1,224 @@
+#include "admin/master_link.h"
+
+#include <gmock/gmock.h>
+#include <poll.h>
+
+#include "base/mutex.h"
+
+namespace muster {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+/// A master in memory that can be away.
+class FakeAdminClient final : public AdminClient {
+ public:
+  struct State {
+    Mutex mutex;
+    CondVar changed;
+    bool away MUSTER_GUARDED_BY(mutex) = false;
+    bool wants_token MUSTER_GUARDED_BY(mutex) = false;
+    uint64_t refused MUSTER_GUARDED_BY(mutex) = 0;
+    std::vector<std::string> heard MUSTER_GUARDED_BY(mutex);
+    v1::ReportNodeRequest last_report MUSTER_GUARDED_BY(mutex);
+  };
+  explicit FakeAdminClient(State* state) : state_(state) {}
+
+  absl::StatusOr<v1::JobStatus> GetStatus() override {
+    const absl::Status status = Enter("");
+    if (!status.ok()) return status;
+    v1::JobStatus answer;
+    answer.set_done_seq(7);
+    answer.set_state(v1::JOB_STATE_RUNNING);
+    answer.set_events_newest(2);
+    return answer;
+  }
+  absl::StatusOr<v1::ListEventsResponse> ListEvents(const v1::ListEventsRequest& request) override {
+    v1::ListEventsResponse response;
+    for (uint64_t i = request.after() + 1; i <= 2; ++i) response.add_events()->set_sequence(i);
+    return response;
+  }
+  absl::Status ReportNode(const v1::ReportNodeRequest& request) override {
+    const absl::Status status = Enter(request.node() + " " + request.what());
+    MutexLock lock(&state_->mutex);
+    if (status.ok()) state_->last_report = request;
+    return request.node() == "bad" ? absl::InvalidArgumentError("no such node") : status;
+  }
+  absl::Status Drain() override { return Enter("drain"); }
+  absl::Status Cancel(const v1::CancelRequest& request) override {
+    return Enter((request.failed() ? "fail " : "cancel ") + request.reason());
+  }
+  absl::StatusOr<v1::ListShardsResponse> ListShards(const v1::ListShardsRequest&) override {
+    return absl::UnimplementedError("");
+  }
+  absl::StatusOr<v1::GetShardMapResponse> GetShardMap(const v1::GetShardMapRequest&) override {
+    return absl::UnimplementedError("");
+  }
+  absl::StatusOr<v1::RetryShardsResponse> RetryShards(const v1::RetryShardsRequest&) override {
+    return absl::UnimplementedError("");
+  }
+  absl::StatusOr<v1::DrainNodeResponse> DrainNode(const v1::DrainNodeRequest& request) override {
+    const absl::Status status =
+        Enter("drain " + request.node() + " " + std::to_string(request.timeout_ms()));
+    if (!status.ok()) return status;
+    return v1::DrainNodeResponse();
+  }
+  absl::Status ResumeNode(const v1::ResumeNodeRequest&) override {
+    return absl::UnimplementedError("");
+  }
+  absl::StatusOr<v1::ListPartitionsResponse> ListPartitions(
+      const v1::ListPartitionsRequest&) override {
+    return absl::UnimplementedError("");
+  }
+  absl::StatusOr<v1::GetManifestResponse> GetManifest() override {
+    return absl::UnimplementedError("");
+  }
+
+ private:
+  absl::Status Enter(const std::string& what) {
+    MutexLock lock(&state_->mutex);
+    state_->changed.SignalAll();
+    if (state_->away) {
+      ++state_->refused;
+      return absl::UnavailableError("away");
+    }
+    if (state_->wants_token) return absl::UnauthenticatedError("this is not the job's token");
+    if (!what.empty()) state_->heard.push_back(what);
+    return absl::OkStatus();
+  }
+  State* const state_;
+};
+
+class MasterLinkTest : public ::testing::Test {
+ protected:
+  void Connect() {
+    link_ = std::make_unique<MasterLink>(std::make_unique<FakeAdminClient>(&state_), "run-1",
+                                         milliseconds(5), &clock_);
+  }
+  std::vector<std::string> Heard(size_t count) {
+    MutexLock lock(&state_.mutex);
+    for (int i = 0; i < 2'000 && state_.heard.size() < count; ++i) {
+      state_.changed.WaitFor(&state_.mutex, milliseconds(10));
+    }
+    return state_.heard;
+  }
+  static TellMaster Report(const std::string& node, bool exited) {
+    TellMaster report;
+    report.node = node;
+    report.exited = exited;
+    report.exit.signal = exited ? 9 : 0;
+    report.computing_token = 77;
+    report.incarnation = 8;
+    report.text = "caf\xc3\xa9";
+    return report;
+  }
+
+  SystemClock clock_;
+  FakeAdminClient::State state_;
+  std::unique_ptr<MasterLink> link_;
+};
+
+TEST(PhaseOfTest, AStateThatIsNotKnownHasANameToo) {
+  EXPECT_EQ(ToString(PhaseOf(v1::JOB_STATE_SUCCEEDED)), "succeeded");
+  EXPECT_EQ(PhaseOf(static_cast<v1::JobState>(99)), JobPhase::kUnknown);
+  EXPECT_EQ(ToString(PhaseOf(static_cast<v1::JobState>(99))), "unknown");
+}
+
+TEST_F(MasterLinkTest, DeliversInOrderAndFillsTheReportIn) {
+  Connect();
+  link_->Tell(Report("worker-0", false));
+  link_->Tell(Report("worker-0", true));
+  link_->AskDrain();
+  link_->AskFail("crash loop");
+  EXPECT_THAT(Heard(4),
+              ElementsAre("worker-0 started", "worker-0 exited", "drain", "fail crash loop"));
+  MutexLock lock(&state_.mutex);
+  EXPECT_EQ(state_.last_report.run_id(), "run-1");
+  EXPECT_EQ(state_.last_report.signal(), 9u);
+  EXPECT_EQ(state_.last_report.computing_token(), 77u);
+  EXPECT_EQ(state_.last_report.incarnation(), 8u);
+  EXPECT_EQ(state_.last_report.text(), "caf??");
+}
+
+TEST_F(MasterLinkTest, KeepsReportsWhileTheMasterIsAway) {
+  {
+    MutexLock lock(&state_.mutex);
+    state_.away = true;
+  }
+  Connect();
+  link_->Tell(Report("master", true));
+  link_->Tell(Report("bad", false));
+  link_->Tell(Report("master", false));
+  link_->AskDrain();
+  link_->AskDrain();  // one is enough
+  for (const char* node : {"worker-0", "worker-1", "worker-0"}) {
+    link_->AskDrainNode(node, seconds(30));  // one of each node
+  }
+  {
+    MutexLock lock(&state_.mutex);
+    for (int i = 0; i < 2'000 && state_.refused < 3; ++i) {
+      state_.changed.WaitFor(&state_.mutex, milliseconds(10));
+    }
+    EXPECT_TRUE(state_.heard.empty());
+    state_.away = false;
+  }
+  EXPECT_THAT(Heard(6), ElementsAre("master exited", "bad started", "master started", "drain",
+                                    "drain worker-0 30000", "drain worker-1 30000"))
+      << "a report that is refused must not stop those behind it";
+}
+
+TEST_F(MasterLinkTest, AnswersWakeTheOwnerAndCarryNewEventsOnce) {
+  Connect();
+  pollfd ready = {link_->wake_fd(), POLLIN, 0};
+  ASSERT_EQ(::poll(&ready, 1, 20'000), 1);
+  std::vector<MasterLink::Answer> answers = link_->TakeAnswers();
+  ASSERT_FALSE(answers.empty());
+  EXPECT_THAT(answers[0].events, SizeIs(2));
+  EXPECT_EQ(ToView(answers[0].status).done_seq, 7u);
+  EXPECT_EQ(ToView(answers[0].status).phase, JobPhase::kRunning);
+  ASSERT_EQ(::poll(&ready, 1, 20'000), 1);
+  answers = link_->TakeAnswers();
+  ASSERT_FALSE(answers.empty());
+  EXPECT_THAT(answers.back().events, SizeIs(0));
+}
+
+TEST_F(MasterLinkTest, ARefusalIsASignOfLifeAndSilenceIsNone) {
+  {
+    MutexLock lock(&state_.mutex);
+    state_.away = true;
+  }
+  Connect();
+  {
+    MutexLock lock(&state_.mutex);
+    for (int i = 0; i < 2'000 && state_.refused < 2; ++i) {
+      state_.changed.WaitFor(&state_.mutex, milliseconds(10));
+    }
+  }
+  EXPECT_FALSE(link_->TakeRefusal().has_value());
+  {
+    MutexLock lock(&state_.mutex);
+    state_.away = false;
+    state_.wants_token = true;
+  }
+  pollfd ready = {link_->wake_fd(), POLLIN, 0};
+  ASSERT_EQ(::poll(&ready, 1, 20'000), 1);
+  EXPECT_TRUE(link_->TakeRefusal().has_value());
+  EXPECT_THAT(link_->TakeAnswers(), SizeIs(0));
+}
+
+TEST(ToViewTest, UnknownStatesAndSums) {
+  v1::JobStatus status;
+  status.set_state(static_cast<v1::JobState>(17));
+  for (int i = 0; i < 2; ++i) status.add_datasets()->add_epochs()->set_records_done(4);
+  status.mutable_datasets(0)->set_omitted_records_done(2);
+  EXPECT_EQ(ToView(status).phase, JobPhase::kUnknown);
+  EXPECT_EQ(ToView(status).records_done, 10u);
+  status.add_nodes()->set_drain("draining");
+  EXPECT_EQ(ToView(status).nodes.at(0).drain, "draining");
+}
+
+}  // namespace
+}  // namespace muster

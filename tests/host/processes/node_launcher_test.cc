@@ -1,0 +1,276 @@
+#include "host/processes/node_launcher.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <deque>
+
+#include "base/file.h"
+#include "tests/host/processes/held_process.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace muster::scaler {
+namespace {
+
+using ::muster::testing::HeldProcess;
+using ::muster::testing::IsOk;
+using ::muster::testing::Supervisors;
+using ::muster::testing::TempDir;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class NodeLauncherTest : public ::testing::Test {
+ protected:
+  NodeLauncherTest() { EXPECT_EQ(::pipe2(life_, O_CLOEXEC), 0); }
+  ~NodeLauncherTest() override {
+    launcher_.reset();
+    EndLife();
+    ::close(life_[0]);
+    KillDescendants({});
+  }
+  void EndLife() {
+    if (life_[1] >= 0) ::close(std::exchange(life_[1], -1));
+  }
+
+  /// The next scaler; the one before is gone. Returns what it finds.
+  std::vector<FoundNode> Succeed() {
+    launcher_.reset();
+    reports_.clear();
+    absl::StatusOr<NodeSockets> sockets = NodeSockets::Open(folder_.File("nodes"));
+    EXPECT_THAT(sockets.status(), IsOk());
+    launcher_.emplace(NodeLauncher::Options{.program = MUSTER_SUPERVISE_PROGRAM,
+                                            .log_directory = folder_.path(),
+                                            .life_fd = life_[0]},
+                      *std::move(sockets));
+    absl::StatusOr<std::vector<FoundNode>> found = launcher_->Find();
+    EXPECT_THAT(found.status(), IsOk());
+    return *std::move(found);
+  }
+
+  void Start(const std::string& script, uint32_t start = 1) {
+    ASSERT_THAT(
+        launcher_->Start({.name = "node", .command = {"sh", "-c", script}, .environment = {}},
+                         {.start = start}),
+        IsOk());
+  }
+  /// The next report, which is one of this kind.
+  template <typename Report>
+  Report Next() {
+    for (int i = 0; i < 100 && reports_.empty(); ++i) {
+      for (HostReport& report : launcher_->Wait(milliseconds(500), {})) {
+        reports_.push_back(std::move(report));
+      }
+    }
+    if (reports_.empty() || !std::holds_alternative<Report>(reports_.front())) {
+      ADD_FAILURE() << "no such report came";
+      return {};
+    }
+    Report report = std::get<Report>(std::move(reports_.front()));
+    reports_.pop_front();
+    return report;
+  }
+  pid_t NextPid() { return static_cast<pid_t>(Next<NodeStarted>().pid); }
+  void ExpectExit(ExitStatus exit) { EXPECT_EQ(Next<NodeExited>().exit, exit); }
+  std::string Family() { return testing::Family(folder_.File("pids")); }
+  std::vector<HeldProcess> FamilyProcesses() {
+    return testing::ReadPids(folder_.File("pids"), 4,
+                             [this] { launcher_->Wait(milliseconds(10), {}); });
+  }
+
+  TempDir folder_;
+  int life_[2];
+  std::optional<NodeLauncher> launcher_;
+  std::deque<HostReport> reports_;
+};
+
+TEST_F(NodeLauncherTest, ReportsStartAndExitAndLetsGoWhenReleased) {
+  EXPECT_THAT(Succeed(), IsEmpty());
+  Start("echo hello; exit 7");
+  const NodeStarted started = Next<NodeStarted>();
+  EXPECT_GT(started.pid, 0u);
+  const NodeExited exited = Next<NodeExited>();
+  EXPECT_EQ(exited.pid, started.pid);
+  EXPECT_EQ(exited.exit, (ExitStatus{.signal = 0, .code = 7}));
+  MUSTER_ASSERT_OK_AND_ASSIGN(std::string log, ReadFile(launcher_->LogPath("node"), 10'000));
+  EXPECT_THAT(log, HasSubstr("hello\n"));
+  EXPECT_TRUE(launcher_->Has("node"));
+  const HeldProcess supervisor(Supervisors().at(0));
+  EXPECT_TRUE(supervisor.Lives());
+  launcher_->Release("node");
+  EXPECT_TRUE(supervisor.Ended());
+  EXPECT_FALSE(launcher_->Has("node"));
+  Start("exit 0", 2);
+  EXPECT_THAT(Succeed(), ElementsAre(FoundNode{"node", 2, true}));
+}
+
+TEST_F(NodeLauncherTest, CommandThatIsMissing) {
+  Succeed();
+  ASSERT_THAT(launcher_->Start({.name = "a", .command = {"/no/such/trainer"}, .environment = {}},
+                               {.start = 1}),
+              IsOk());
+  const NodeExited missing = Next<NodeExited>();
+  EXPECT_EQ(missing.pid, 0u);
+  EXPECT_EQ(missing.exit.code, 127);
+  EXPECT_FALSE(missing.not_started);
+}
+
+TEST_F(NodeLauncherTest, ExitWaitsForSuccessorsUntilItIsReleased) {
+  Succeed();
+  Start("kill -SEGV $$");
+  // Nobody has heard a word of it.
+  for (int life = 0; life < 3; ++life) {
+    EXPECT_THAT(Succeed(), ElementsAre(FoundNode{"node", 1, true}));
+    EXPECT_GT(NextPid(), 0);
+    ExpectExit({.signal = SIGSEGV});
+  }
+  launcher_->Release("node");
+  EXPECT_THAT(Succeed(), IsEmpty());
+}
+
+TEST_F(NodeLauncherTest, NodeRunsOnAndObeysASuccessor) {
+  Succeed();
+  Start("sleep 1000");
+  const NodeStarted started = Next<NodeStarted>();
+  const HeldProcess node(static_cast<pid_t>(started.pid));
+  EXPECT_THAT(Succeed(), ElementsAre(FoundNode{"node", 1, true}));
+  EXPECT_TRUE(launcher_->Has("node"));
+  EXPECT_EQ(Next<NodeStarted>().pid, started.pid);
+  EXPECT_TRUE(node.Lives());
+  launcher_->Stop("node", seconds(60));
+  ExpectExit({.signal = SIGTERM});
+}
+
+TEST_F(NodeLauncherTest, StopKillsWhatDoesNotEndInTime) {
+  Succeed();
+  Start(Family());
+  Next<NodeStarted>();
+  const std::vector<HeldProcess> family = FamilyProcesses();
+  Succeed();
+  Next<NodeStarted>();
+  launcher_->Stop("node", milliseconds(10));
+  ExpectExit({.signal = SIGKILL});
+  for (const HeldProcess& process : family) EXPECT_FALSE(process.Lives()) << "before the report";
+}
+
+TEST_F(NodeLauncherTest, EndOfLifeEndsEverythingExitsIncluded) {
+  Succeed();
+  Start(Family());
+  Next<NodeStarted>();
+  const std::vector<HeldProcess> family = FamilyProcesses();
+  ASSERT_THAT(
+      launcher_->Start({.name = "over", .command = {"true"}, .environment = {}}, {.start = 1}),
+      IsOk());
+  Next<NodeStarted>();
+  ExpectExit({});
+  launcher_.reset();
+  std::vector<HeldProcess> all;
+  for (const pid_t pid : Supervisors()) all.emplace_back(pid);
+  EXPECT_EQ(all.size(), 2u);
+  EndLife();
+  for (const HeldProcess& process : family) EXPECT_TRUE(process.Ended());
+  for (const HeldProcess& process : all) EXPECT_TRUE(process.Ended());
+}
+
+TEST_F(NodeLauncherTest, DeathOfTheSupervisingProcessTakesTheFamilyAlong) {
+  Succeed();
+  Start(Family());
+  const NodeStarted started = Next<NodeStarted>();
+  const std::vector<HeldProcess> family = FamilyProcesses();
+  ASSERT_EQ(::kill(Supervisors().at(0), SIGKILL), 0);
+  const NodeExited report = Next<NodeExited>();
+  EXPECT_EQ(report.pid, started.pid);
+  EXPECT_EQ(report.exit, (ExitStatus{.signal = SIGKILL}));
+  for (const HeldProcess& process : family) EXPECT_FALSE(process.Lives());
+  EXPECT_FALSE(launcher_->Has("node"));
+  EXPECT_THAT(Succeed(), IsEmpty());
+}
+
+TEST_F(NodeLauncherTest, DeathOfAnAdoptedSupervisingProcess) {
+  Succeed();
+  Start("sleep 1000");
+  const HeldProcess node(NextPid());
+  Succeed();
+  Next<NodeStarted>();
+  ASSERT_EQ(::kill(Supervisors().at(0), SIGKILL), 0);
+  ExpectExit({.signal = SIGKILL});
+  EXPECT_FALSE(node.Lives()) << "before the report";
+}
+
+TEST_F(NodeLauncherTest, DeadSocketsAreFoundOnce) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(const NodeSockets sockets, NodeSockets::Open(folder_.File("nodes")));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const int listening, sockets.Listen("node", 4));
+  ::close(listening);
+  EXPECT_THAT(Succeed(), ElementsAre(FoundNode{"node", 4, false}));
+  EXPECT_THAT(Succeed(), IsEmpty());
+}
+
+TEST_F(NodeLauncherTest, DiscardedNodesGo) {
+  Succeed();
+  // What is said and left to itself is obeyed, whether or not its answer came before it went.
+  for (uint32_t start = 1; start <= 10; ++start) {
+    Start("sleep 1000", start);
+    const HeldProcess node(NextPid());
+    const HeldProcess supervisor(Supervisors().at(0));
+    const std::vector<FoundNode> found = Succeed();
+    ASSERT_EQ(found.size(), 1u);
+    launcher_->Discard(found[0]);
+    EXPECT_TRUE(node.Ended());
+    EXPECT_TRUE(supervisor.Ended());
+    EXPECT_FALSE(launcher_->Has("node"));
+  }
+}
+
+TEST_F(NodeLauncherTest, ControllerThatGoesWithoutReadingIsObeyed) {
+  Succeed();
+  Start("sleep 1000");
+  const HeldProcess node(NextPid());
+  launcher_.reset();
+  MUSTER_ASSERT_OK_AND_ASSIGN(const NodeSockets sockets, NodeSockets::Open(folder_.File("nodes")));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const int connection, sockets.Connect("node", 1));
+  pollfd greeted = {connection, POLLIN, 0};
+  ASSERT_EQ(::poll(&greeted, 1, 20'000), 1);
+  const pid_t supervisor = Supervisors().at(0);
+  ASSERT_EQ(::kill(supervisor, SIGSTOP), 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(supervisor, &status, WUNTRACED), supervisor);
+  const SuperviseCommand command{.kind = SuperviseCommand::kKill, .timeout_ms = 0};
+  ASSERT_EQ(::send(connection, &command, sizeof(command), 0),
+            static_cast<ssize_t>(sizeof(command)));
+  ::close(connection);
+  ASSERT_EQ(::kill(supervisor, SIGCONT), 0);
+  EXPECT_TRUE(node.Ended());
+}
+
+TEST_F(NodeLauncherTest, NodesGetNoDescriptorsButTheirOwn) {
+  Succeed();
+  // Open over an exec, as a library may leave them.
+  const OwnedFd leaked(::fcntl(life_[1], F_DUPFD, 70));
+  const OwnedFd named(::fcntl(life_[1], F_DUPFD_CLOEXEC, 90));
+  ASSERT_THAT(launcher_->Start({.name = "node",
+                                .command = {"ls", "/proc/self/fd"},
+                                .environment = {},
+                                .inherited_fds = {named.get(), -1}},
+                               {.start = 1}),
+              IsOk());
+  Next<NodeStarted>();
+  ExpectExit({});
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string log, ReadFile(launcher_->LogPath("node"), 10'000));
+  // 3 is the folder that is listed.
+  EXPECT_THAT(log, EndsWith(fmt::format("\n0\n1\n2\n3\n{}\n", named.get())));
+  const std::string of_supervisor = fmt::format("/proc/{}/fd/", Supervisors().at(0));
+  EXPECT_NE(::access((of_supervisor + std::to_string(leaked.get())).c_str(), F_OK), 0);
+  EXPECT_EQ(::access((of_supervisor + std::to_string(named.get())).c_str(), F_OK), 0);
+}
+
+}  // namespace
+}  // namespace muster::scaler

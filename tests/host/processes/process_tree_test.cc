@@ -1,0 +1,90 @@
+#include "host/processes/process_tree.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <optional>
+#include <vector>
+
+namespace muster {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+/// A child of the same program, and below it one of another; the first says what its family is.
+class ProcessTreeTest : public ::testing::Test {
+ protected:
+  ProcessTreeTest() {
+    int answer[2];
+    EXPECT_EQ(::pipe2(answer, O_CLOEXEC), 0);
+    child_ = ::fork();
+    if (child_ == 0) BeChild(answer[1]);
+    ::close(answer[1]);
+    pid_t pid = 0;
+    EXPECT_EQ(::read(answer[0], &other_, sizeof(other_)), static_cast<ssize_t>(sizeof(other_)));
+    while (::read(answer[0], &pid, sizeof(pid)) == sizeof(pid) && pid != 0) family_.push_back(pid);
+    ::close(answer[0]);
+  }
+  ~ProcessTreeTest() override {
+    ::kill(-child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+  }
+
+  pid_t child_ = -1;
+  pid_t other_ = -1;
+  std::vector<pid_t> family_;
+
+ private:
+  static void Say(int fd, pid_t pid) { (void)!::write(fd, &pid, sizeof(pid)); }
+  [[noreturn]] static void BeChild(int answer) {
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int begun[2];
+    if (::pipe2(begun, O_CLOEXEC) != 0) ::_exit(1);
+    const pid_t other = ::fork();
+    if (other == 0) {
+      ::execlp("sleep", "sleep", "1000", nullptr);
+      ::_exit(1);
+    }
+    // End of file: it is another program now.
+    char byte;
+    ::close(begun[1]);
+    (void)!::read(begun[0], &byte, 1);
+    Say(answer, other);
+    for (const pid_t pid : RunFamily()) Say(answer, pid);
+    Say(answer, 0);
+    while (true) ::pause();
+  }
+};
+
+TEST_F(ProcessTreeTest, AFamilyBeginsWithTheTopmostOfTheSameProgram) {
+  EXPECT_EQ(family_.front(), ::getpid());
+  EXPECT_THAT(family_, Contains(child_));
+  EXPECT_THAT(family_, Contains(other_)) << "what the program started";
+  EXPECT_THAT(family_, Not(Contains(::getppid())));
+}
+
+TEST_F(ProcessTreeTest, Below) {
+  EXPECT_THAT(ProcessesBelow(::getpid()), ElementsAre(child_, other_));
+  EXPECT_THAT(ProcessesBelow(other_), IsEmpty());
+}
+
+TEST_F(ProcessTreeTest, Stat) {
+  const std::optional<ProcessStat> stat = ReadStat(other_);
+  ASSERT_TRUE(stat.has_value());
+  EXPECT_EQ(stat->parent, child_);
+  EXPECT_NE(stat->state, 'Z');
+  ::kill(-child_, SIGKILL);
+  ASSERT_EQ(::waitpid(child_, nullptr, 0), child_);
+  EXPECT_FALSE(ReadStat(child_).has_value());
+}
+
+}  // namespace
+}  // namespace muster
