@@ -4,8 +4,8 @@
 #include "base/failpoint.h"
 #include "base/status.h"
 #include "base/version.h"
-#include "cli/output.h"
-#include "cli/run_command.h"
+#include "cli/run/run_command.h"
+#include "cli/show/output.h"
 #include "cli/verbs/verbs.h"
 #include "host/processes/supervise.h"
 

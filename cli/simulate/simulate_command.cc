@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
-#include "cli/scaler_settings.h"
+#include "cli/run/scaler_settings.h"
 #include "cli/simulate/described_file.h"
 #include "cli/simulate/simulate_output.h"
 #include "job/file/load_job.h"

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "cli/output.h"
+#include "cli/show/output.h"
 #include "scaler/simulate/simulation.h"
 
 namespace muster::simulate {

@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "cli/json_output.h"
+#include "cli/show/json_output.h"
+#include "cli/show/text_output.h"
 #include "cli/steer/event_text.h"
-#include "cli/text_output.h"
 #include "scaler/model/model_json.h"
 
 namespace muster::simulate {

@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "cli/job_source.h"
-#include "cli/scaler_link.h"
+#include "cli/state/job_source.h"
+#include "cli/state/scaler_link.h"
 #include "cli/steer/event_text.h"
 #include "cli/steer/scaler_call.h"
 #include "cli/steer/timeline.h"

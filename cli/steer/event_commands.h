@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/query_commands.h"
+#include "cli/ask/query_commands.h"
 
 /// The verbs that tell what happened and why, while the job runs and afterwards. Each returns the
 /// exit code of the process.

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "cli/query_commands.h"
+#include "cli/ask/query_commands.h"
 #include "scaler/model/orders.h"
 
 /// The verbs that give orders to a running job. They go to its scaler, where each is an event;

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "cli/output.h"
+#include "cli/show/output.h"
 
 namespace muster::steer {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/status.h"
-#include "cli/output.h"
-#include "cli/scaler_link.h"
+#include "cli/show/output.h"
+#include "cli/state/scaler_link.h"
 #include "scaler/decision/log/event_log.h"
 
 namespace muster::steer {

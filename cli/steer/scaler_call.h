@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "cli/query_commands.h"
+#include "cli/ask/query_commands.h"
 #include "cli/steer/patience.h"
 #include "scaler/model/model.h"
 #include "scaler/model/orders.h"

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "cli/scaler_link.h"
+#include "cli/state/scaler_link.h"
 #include "cli/steer/scaler_call.h"
 #include "cli/steer/screen.h"
 #include "cli/steer/top_view.h"

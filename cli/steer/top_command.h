@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cli/query_commands.h"
+#include "cli/ask/query_commands.h"
 
 namespace muster::steer {
 

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "base/text.h"
-#include "cli/json_output.h"
-#include "cli/progress.h"
+#include "cli/show/json_output.h"
+#include "cli/show/progress.h"
+#include "cli/show/text_output.h"
 #include "cli/steer/event_text.h"
-#include "cli/text_output.h"
 #include "host/resources.h"
 #include "proto/messages/node_state.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "cli/query_commands.h"
+#include "cli/ask/query_commands.h"
 #include "cli/steer/order_commands.h"
 #include "cli/verbs/verbs.h"
 

@@ -3,9 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 
-#include "cli/node_commands.h"
-#include "cli/query_commands.h"
-#include "cli/run_command.h"
+#include "cli/ask/query_commands.h"
+#include "cli/run/node_commands.h"
+#include "cli/run/run_command.h"
 #include "cli/simulate/simulate_command.h"
 #include "cli/steer/event_commands.h"
 #include "cli/steer/order_commands.h"

@@ -11,8 +11,8 @@
 
 #include "base/file.h"
 #include "base/status.h"
-#include "cli/export_command.h"
-#include "cli/stored_job.h"
+#include "cli/ask/export_command.h"
+#include "cli/state/stored_job.h"
 #include "proto/exported/exported_table.h"
 #include "verify/workload/contributions.h"
 #include "verify/workload/history.h"

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "cli/progress.h"
+#include "cli/show/progress.h"
 
 namespace muster::verify {
 namespace {

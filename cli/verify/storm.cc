@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "cli/progress.h"
+#include "cli/show/progress.h"
 #include "proto/messages/node_state.h"
 
 namespace muster::verify {

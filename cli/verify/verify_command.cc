@@ -10,7 +10,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "base/clock.h"
 #include "base/status.h"
-#include "cli/run_command.h"
+#include "cli/run/run_command.h"
 #include "cli/verify/evidence.h"
 #include "cli/verify/report.h"
 #include "cli/verify/storm.h"

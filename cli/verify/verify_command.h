@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "cli/output.h"
+#include "cli/show/output.h"
 
 namespace muster::verify {
 

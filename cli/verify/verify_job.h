@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "cli/state_directory.h"
+#include "cli/state/state_directory.h"
 #include "verify/checker.h"
 
 namespace muster::verify {

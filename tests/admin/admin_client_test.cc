@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "cli/output.h"
-#include "cli/state_directory.h"
+#include "cli/show/output.h"
+#include "cli/state/state_directory.h"
 #include "cli/steer/order_commands.h"
 #include "tests/admin/small_master.h"
 #include "tests/support/status_matchers.h"

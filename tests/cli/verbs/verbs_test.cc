@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/output.h"
+#include "cli/show/output.h"
 #include "tests/cli/verbs/parsed.h"
 
 namespace muster {

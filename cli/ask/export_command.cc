@@ -1,0 +1,80 @@
+#include "cli/ask/export_command.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "cli/show/output.h"
+#include "job/file/load_job.h"
+#include "proto/fields/generated.h"
+#include "ps/export/export.h"
+
+namespace muster {
+namespace {
+
+/// The error of a file that is gone, or was going while it was read.
+bool MayBeReplaced(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsDataLoss(status) || absl::IsInternal(status);
+}
+
+bool SamePartitions(const v1::GetManifestResponse& a, const v1::GetManifestResponse& b) {
+  return std::equal(a.partitions().begin(), a.partitions().end(), b.partitions().begin(),
+                    b.partitions().end(), [](const auto& one, const auto& other) {
+                      return one.SerializeAsString() == other.SerializeAsString();
+                    });
+}
+
+}  // namespace
+
+absl::Status WriteExportOf(const v1::GetManifestResponse& manifest, const StateDirectory& state,
+                           const std::string& output_directory) {
+  // The copy's relative paths may be off; name, seed and partitions are not paths.
+  MUSTER_ASSIGN_OR_RETURN(const LoadedJob job, LoadJob(state.job_copy(), ""));
+  ps::ExportOptions options;
+  options.job = job.spec.name;
+  options.seed = job.spec.seed;
+  options.snapshot_directory = manifest.snapshot_directory();
+  options.output_directory = output_directory;
+  for (const v1::Table& table : manifest.tables()) {
+    MUSTER_ASSIGN_OR_RETURN(TableSpec spec, FromProto<TableSpec>(table));
+    options.tables.push_back(std::move(spec));
+  }
+  options.manifests.resize(job.spec.partitions);
+  for (const v1::PartitionManifest& partition : manifest.partitions()) {
+    if (partition.partition() >= options.manifests.size()) {
+      return absl::DataLossError(
+          fmt::format("the manifest names partition {}, but the job in {} has {}",
+                      partition.partition(), state.path(), options.manifests.size()));
+    }
+    MUSTER_ASSIGN_OR_RETURN(options.manifests[partition.partition()],
+                            FromProto<Manifest>(partition.manifest()));
+  }
+  if (manifest.tables().empty()) {
+    return absl::FailedPreconditionError(
+        fmt::format("there is nothing to export: no trainer of the job in {} has registered a "
+                    "table yet, as far as its journal knows",
+                    state.path()));
+  }
+  return ps::WriteExport(options).status();
+}
+
+absl::StatusOr<v1::GetManifestResponse> ExportWhileItRuns(const ExportSteps& steps) {
+  MUSTER_ASSIGN_OR_RETURN(v1::GetManifestResponse manifest, steps.fetch());
+  for (int tries = 1;; ++tries) {
+    const absl::Status status = steps.write(manifest);
+    if (status.ok()) return manifest;
+    if (!MayBeReplaced(status)) return status;
+    MUSTER_ASSIGN_OR_RETURN(v1::GetManifestResponse newer, steps.fetch());
+    if (SamePartitions(manifest, newer)) return status;
+    if (tries == kExportTriesMax) {
+      return Annotate(status, fmt::format("the job replaced its snapshots faster than they were "
+                                          "read, {} times; try again after `muster drain`, or "
+                                          "with a longer spec.snapshots.interval",
+                                          tries));
+    }
+    PrintNote("the job has replaced a snapshot that was being read; trying with the newest ones");
+    manifest = std::move(newer);
+  }
+}
+
+}  // namespace muster

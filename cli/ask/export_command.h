@@ -1,0 +1,29 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cli/state/state_directory.h"
+#include "proto/admin.pb.h"
+
+namespace muster {
+
+/// Writes the tables that `manifest` describes into `output_directory` (docs/export.md). The job's
+/// seed and partitions come from the copy of its job file in the state directory.
+absl::Status WriteExportOf(const v1::GetManifestResponse& manifest, const StateDirectory& state,
+                           const std::string& output_directory);
+
+/// Where a manifest comes from, and what is written of it.
+struct ExportSteps {
+  std::function<absl::StatusOr<v1::GetManifestResponse>()> fetch;
+  std::function<absl::Status(const v1::GetManifestResponse&)> write;
+};
+/// The running job deletes the files of a manifest as soon as newer ones have replaced them: when
+/// that makes `write` fail, it is tried again with the newest manifest, kExportTriesMax times in
+/// all. Returns the manifest that was written.
+inline constexpr int kExportTriesMax = 10;
+absl::StatusOr<v1::GetManifestResponse> ExportWhileItRuns(const ExportSteps& steps);
+
+}  // namespace muster

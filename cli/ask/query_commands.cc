@@ -1,0 +1,189 @@
+#include "cli/ask/query_commands.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "admin/admin_client.h"
+#include "admin/shard_id.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "cli/ask/export_command.h"
+#include "cli/show/json_output.h"
+#include "cli/show/progress.h"
+#include "cli/show/text_output.h"
+#include "cli/state/job_source.h"
+#include "host/processes/log_reader.h"
+
+namespace muster {
+namespace {
+
+constexpr std::chrono::milliseconds kFollowInterval{300};
+constexpr uint64_t kLogBytesMax = 64 << 20;
+
+void PrintJson(const nlohmann::json& json) {
+  PrintData(json.dump(2) + "\n");
+}
+
+absl::StatusOr<v1::JobStatus> AskStatus(const QueryOptions& options) {
+  MUSTER_ASSIGN_OR_RETURN(const JobSource source, FindJobSource(options));
+  return source.client->GetStatus();
+}
+
+std::string JoinNames(const StateDirectory& state) {
+  std::set<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(state.logs(), error)) {
+    if (entry.path().extension() == ".log") names.insert(entry.path().stem().string());
+  }
+  return names.empty() ? "none yet" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// A log as it is, or as one JSON object a line; a line that is not yet whole waits for its rest.
+class LogPrinter {
+ public:
+  explicit LogPrinter(const LogsOptions& options) : options_(options) {}
+
+  void Print(const std::string& text) {
+    if (options_.query.output == OutputFormat::kText) return PrintData(text);
+    rest_ += text;
+    size_t begin = 0;
+    for (size_t end; (end = rest_.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      PrintLine(rest_.substr(begin, end - begin));
+    }
+    rest_.erase(0, begin);
+  }
+  void Finish() {
+    if (!rest_.empty()) PrintLine(std::exchange(rest_, ""));
+  }
+
+ private:
+  void PrintLine(const std::string& line) const {
+    PrintData(nlohmann::json{{"node", options_.node}, {"line", ValidUtf8(line)}}.dump() + "\n");
+  }
+
+  const LogsOptions& options_;
+  std::string rest_;
+};
+
+absl::StatusOr<v1::GetManifestResponse> FindManifest(const QueryOptions& options) {
+  MUSTER_ASSIGN_OR_RETURN(const JobSource source, FindJobSource(options));
+  return source.client->GetManifest();
+}
+
+}  // namespace
+
+int StatusCommand(const QueryOptions& options) {
+  absl::StatusOr<v1::JobStatus> status = AskStatus(options);
+  if (!status.ok()) return PrintError(status.status());
+  if (options.output == OutputFormat::kJson) {
+    PrintJson(StatusToJson(*status));
+  } else {
+    PrintData(StatusText(*status) + NodesText(*status));
+  }
+  return kExitSucceeded;
+}
+
+int NodesCommand(const QueryOptions& options) {
+  absl::StatusOr<v1::JobStatus> status = AskStatus(options);
+  if (!status.ok()) return PrintError(status.status());
+  if (options.output == OutputFormat::kJson) {
+    PrintJson({{"nodes", StatusToJson(*status)["nodes"]}});
+  } else {
+    PrintData(NodesText(*status));
+  }
+  return kExitSucceeded;
+}
+
+int ShardsCommand(const ShardsOptions& options) {
+  absl::StatusOr<JobSource> source = FindJobSource(options.query);
+  if (!source.ok()) return PrintError(source.status());
+  v1::ListShardsRequest request;
+  request.set_state(options.state);
+  request.set_limit(options.limit);
+  request.set_offset(options.offset);
+  absl::StatusOr<v1::ListShardsResponse> response = source->client->ListShards(request);
+  if (!response.ok()) return PrintError(response.status());
+  if (options.query.output == OutputFormat::kJson) {
+    nlohmann::json shards = nlohmann::json::array();
+    for (const v1::ShardStatus& shard : response->shards()) shards.push_back(ShardToJson(shard));
+    PrintJson({{"total", response->total()}, {"shards", std::move(shards)}});
+  } else {
+    PrintData(ShardsText(*response));
+  }
+  return kExitSucceeded;
+}
+
+int LogsCommand(const LogsOptions& options) {
+  absl::StatusOr<StateDirectory> state = FindStateDirectory(options.query.target);
+  if (!state.ok()) return PrintError(state.status());
+  if (options.node.find('/') != std::string::npos) {
+    return PrintError(
+        fmt::format("'{}' is no node; nodes with a log: {}", options.node, JoinNames(*state)),
+        kExitUsage);
+  }
+  const std::string path = state->LogOf(options.node);
+  LogFollower follower(path);
+  absl::StatusOr<std::string> text = ReadLastLines(path, options.lines, kLogBytesMax);
+  if (!text.ok()) {
+    return PrintError(fmt::format("there is no log of '{}' ({}); nodes with a log: {}",
+                                  options.node, path, JoinNames(*state)),
+                      kExitUsage);
+  }
+  LogPrinter printer(options);
+  printer.Print(*text);
+  while (options.follow) {
+    const bool running = state->ReadEndpoint().ok();
+    printer.Print(follower.Next(kLogBytesMax));
+    if (!running) break;
+    SleepFor(kFollowInterval);
+  }
+  printer.Finish();
+  return kExitSucceeded;
+}
+
+int PartitionsCommand(const PartitionsOptions& options) {
+  absl::StatusOr<JobSource> source = FindJobSource(options.query);
+  if (!source.ok()) return PrintError(source.status());
+  v1::ListPartitionsRequest request;
+  request.set_limit(options.limit);
+  request.set_offset(options.offset);
+  absl::StatusOr<v1::ListPartitionsResponse> response = source->client->ListPartitions(request);
+  if (!response.ok()) return PrintError(response.status());
+  if (options.query.output == OutputFormat::kJson) {
+    nlohmann::json partitions = nlohmann::json::array();
+    for (const v1::PartitionStatus& partition : response->partitions()) {
+      partitions.push_back(PartitionToJson(partition));
+    }
+    PrintJson({{"total", response->total()}, {"partitions", std::move(partitions)}});
+  } else {
+    PrintData(PartitionsText(*response));
+  }
+  return kExitSucceeded;
+}
+
+int ExportCommand(const ExportCommandOptions& options) {
+  absl::StatusOr<StateDirectory> state = FindStateDirectory(options.query.target);
+  if (!state.ok()) return PrintError(state.status());
+  const absl::StatusOr<v1::GetManifestResponse> manifest =
+      ExportWhileItRuns({.fetch = [&] { return FindManifest(options.query); },
+                         .write =
+                             [&](const v1::GetManifestResponse& newest) {
+                               return WriteExportOf(newest, *state, options.output_directory);
+                             }});
+  if (!manifest.ok()) return PrintError(manifest.status());
+  if (options.query.output == OutputFormat::kJson) {
+    PrintJson(
+        {{"output_directory", options.output_directory}, {"tables", manifest->tables_size()}});
+  } else {
+    PrintData(fmt::format("{} written to {}\n",
+                          CountText(static_cast<uint64_t>(manifest->tables_size()), "table"),
+                          options.output_directory));
+  }
+  return kExitSucceeded;
+}
+
+}  // namespace muster

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/state/job_source.h"
+#include "proto/admin.pb.h"
+
+/// The verbs that ask a running job's master, or the state directory of one that does not run. Each
+/// returns the exit code of the process.
+namespace muster {
+
+int StatusCommand(const QueryOptions& options);
+int NodesCommand(const QueryOptions& options);
+
+struct ShardsOptions {
+  QueryOptions query;
+  std::string state;  // leased, done, failed; "" = all
+  uint32_t limit = 1000;
+  uint64_t offset = 0;
+};
+int ShardsCommand(const ShardsOptions& options);
+
+struct LogsOptions {
+  QueryOptions query;
+  std::string node;
+  uint32_t lines = 100;
+  bool follow = false;
+};
+/// Works without a running job as well.
+int LogsCommand(const LogsOptions& options);
+
+struct PartitionsOptions {
+  QueryOptions query;
+  uint32_t limit = 1000;
+  uint64_t offset = 0;
+};
+int PartitionsCommand(const PartitionsOptions& options);
+
+struct ExportCommandOptions {
+  QueryOptions query;
+  std::string output_directory;
+};
+/// Works without a running job as well.
+int ExportCommand(const ExportCommandOptions& options);
+
+}  // namespace muster

@@ -1,0 +1,332 @@
+#include "cli/run/job_runner.h"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "cli/run/node_commands.h"
+#include "cli/show/json_output.h"
+#include "cli/state/scaler_link.h"
+#include "host/processes/log_reader.h"
+#include "proto/messages/node_state.h"
+#include "scaler/decision/log/event_file.h"
+#include "scaler/decision/log/event_log.h"
+#include "scaler/service/plan_file.h"
+
+namespace muster {
+namespace {
+
+constexpr std::chrono::milliseconds kPollInterval{250};
+constexpr std::chrono::milliseconds kTickInterval{100};
+constexpr std::chrono::milliseconds kAskDeadline{2'000};
+constexpr std::chrono::milliseconds kSilence{2'000};
+constexpr std::chrono::milliseconds kMasterSpeaksAfter{500};
+constexpr size_t kEventsShownMax = 20;
+constexpr uint32_t kDecisionsMax = 1'000;
+
+uint64_t TrainedRecords(const v1::JobStatus& status) {
+  uint64_t records = 0;
+  for (const v1::DatasetStatus& dataset : status.datasets()) {
+    if (dataset.mode() != 0) continue;
+    records += dataset.omitted_records_done();
+    for (const v1::EpochStatus& epoch : dataset.epochs()) records += epoch.records_done();
+  }
+  return records;
+}
+
+bool HasExited(const v1::NodeStatus& node) {
+  return node.state() == ToString(NodeState::kExited);
+}
+
+/// Of one role: those whose process is there, as far as the master knows.
+uint32_t CountRunning(const v1::JobStatus& status, NodeRole role) {
+  return static_cast<uint32_t>(std::count_if(
+      status.nodes().begin(), status.nodes().end(),
+      [&](const auto& node) { return node.role() == ToString(role) && !HasExited(node); }));
+}
+
+/// How many workers there are to be: as many as the job file says until all of them have been seen,
+/// then those that were not sent away.
+uint32_t WorkersWanted(const v1::JobStatus& status, uint32_t replicas) {
+  uint32_t seen = 0;
+  uint32_t wanted = 0;
+  for (const v1::NodeStatus& node : status.nodes()) {
+    if (node.role() != ToString(NodeRole::kWorker)) continue;
+    ++seen;
+    if (!HasExited(node) || node.drain().empty()) ++wanted;
+  }
+  return seen < replicas ? replicas : wanted;
+}
+
+uint32_t CountRestarts(const v1::JobStatus& status, NodeRole role) {
+  uint32_t restarts = 0;
+  for (const v1::NodeStatus& node : status.nodes()) {
+    if (node.role() == ToString(role)) restarts += node.restarts();
+  }
+  return restarts;
+}
+
+}  // namespace
+
+JobRunner::JobRunner(Options options, const Clock* clock)
+    : options_(std::move(options)),
+      clock_(clock),
+      state_(options_.plan.job.state_directory),
+      started_at_(clock->Now()),
+      started_wall_us_(static_cast<uint64_t>(clock->Wall().count())),
+      supervisor_(options_.supervisor),
+      launcher_({.program = options_.program,
+                 .log_directory = state_.logs(),
+                 .held_fd = options_.lock_fd,
+                 .spare_supervisors = true}),
+      display_(options_.progress, options_.progress_fd) {
+  int life[2];
+  MUSTER_CHECK_MSG(::pipe2(life, O_CLOEXEC) == 0, "no pipe: out of descriptors?");
+  life_read_ = life[0];
+  life_write_ = life[1];
+  beat_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  MUSTER_CHECK_MSG(beat_fd_ >= 0, "no eventfd: out of descriptors?");
+}
+
+JobRunner::~JobRunner() {
+  Do(EndNodes{});
+  ::close(life_read_);
+  ::close(beat_fd_);
+}
+
+SummaryInput JobRunner::Run() {
+  link_ = std::make_unique<MasterLink>(
+      MakeAdminClient({.address = options_.plan.master_address,
+                       .job = {options_.plan.job_id, options_.plan.job.name},
+                       .token_file = state_.token()},
+                      kAskDeadline, WhenAway::kWait),
+      options_.plan.run_id, kPollInterval, clock_);
+  while (!supervisor_.outcome().has_value()) {
+    Carry(Tick{});
+    while (!events_.empty()) {
+      const RunEvent event = std::move(events_.front());
+      events_.pop_front();
+      Carry(event);
+    }
+    Draw();
+    if (clock_->Now() - swept_at_ >= kTickInterval) {
+      swept_at_ = clock_->Now();
+      launcher_.Sweep();
+    }
+    if (!supervisor_.outcome().has_value()) Wait();
+  }
+  link_.reset();
+  display_.Clear();
+  return {
+      .job = options_.plan.job.name,
+      .outcome = *supervisor_.outcome(),
+      .status = status_,
+      .master_restarts = supervisor_.restarts(NodeRole::kMaster),
+      .scaler_restarts = supervisor_.restarts(NodeRole::kScaler),
+      .server_restarts = status_.has_value() ? CountRestarts(*status_, NodeRole::kServer) : 0,
+      .worker_restarts = status_.has_value() ? CountRestarts(*status_, NodeRole::kWorker) : 0,
+      .elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(clock_->Now() - started_at_),
+      .trained_records = trained_,
+      .training = training_began_.has_value() && trained_at_ > *training_began_
+                      ? std::chrono::duration_cast<std::chrono::milliseconds>(trained_at_ -
+                                                                              *training_began_)
+                      : std::chrono::milliseconds{0}};
+}
+
+void JobRunner::Wait() {
+  std::vector<int> wake_fds = {link_->wake_fd()};
+  if (options_.signal_fd >= 0) wake_fds.push_back(options_.signal_fd);
+  for (HostReport& report : launcher_.Wait(kTickInterval, wake_fds)) {
+    std::visit([this](auto& event) { events_.push_back(std::move(event)); }, report);
+  }
+  ReadSignals();
+  ReadBeats();
+  ReadAnswers();
+}
+
+void JobRunner::ReadBeats() {
+  uint64_t beats = 0;
+  if (::read(beat_fd_, &beats, sizeof(beats)) == sizeof(beats)) events_.push_back(ScalerBeat{});
+}
+
+void JobRunner::ReadSignals() {
+  signalfd_siginfo info;
+  while (options_.signal_fd >= 0 &&
+         ::read(options_.signal_fd, &info, sizeof(info)) == sizeof(info)) {
+    if (++signals_ == 1) {
+      events_.push_back(DrainWanted{});
+    } else {
+      events_.push_back(StopWanted{});
+    }
+  }
+}
+
+void JobRunner::ReadAnswers() {
+  if (const std::optional<TimePoint> asked_at = link_->TakeRefusal()) {
+    events_.push_back(MasterRefused{*asked_at});
+  }
+  for (MasterLink::Answer& answer : link_->TakeAnswers()) {
+    events_.push_back(MasterAnswered{ToView(answer.status), answer.asked_at});
+    Measure(answer.status, answer.asked_at);
+    answered_at_ = clock_->Now();
+    rate_.Add(answer.asked_at, TotalsOf(answer.status).done);
+    Show(answer.events);
+    status_ = std::move(answer.status);
+  }
+}
+
+void JobRunner::Show(const std::vector<v1::Event>& events) {
+  size_t shown = 0;
+  for (const v1::Event& event : events) {
+    // A resumed journal holds the events of former runs.
+    if (event.wall_us() < started_wall_us_) continue;
+    // An exit's text goes on with the last lines of the log.
+    last_event_ = event.kind() + (event.node().empty() ? "" : " " + event.node()) +
+                  (event.text().empty() ? "" : ": " + FirstLine(event.text()));
+    // By the supervisor itself, and by the summary.
+    const bool told_already =
+        event.kind() == "job-ended" || event.node() == "master" || event.node() == "scaler";
+    if (display_.mode() == ProgressDisplay::Mode::kLines && !told_already &&
+        ++shown <= kEventsShownMax) {
+      display_.Print(fmt::format("  {}", last_event_));
+    }
+  }
+}
+
+void JobRunner::Measure(const v1::JobStatus& status, TimePoint asked_at) {
+  const uint64_t trained = TrainedRecords(status);
+  if (!trained_before_.has_value()) trained_before_ = trained;
+  const bool leased =
+      std::any_of(status.datasets().begin(), status.datasets().end(), [](const auto& dataset) {
+        return std::any_of(dataset.epochs().begin(), dataset.epochs().end(),
+                           [](const auto& epoch) { return epoch.shards_leased() > 0; });
+      });
+  if (!training_began_.has_value() && (leased || trained > *trained_before_)) {
+    training_began_ = asked_at;
+  }
+  // A replay takes records back; what counts is how far it got.
+  if (trained > *trained_before_ + trained_) {
+    trained_ = trained - *trained_before_;
+    trained_at_ = asked_at;
+  }
+}
+
+void JobRunner::Carry(const RunEvent& event) {
+  for (const RunEffect& effect : supervisor_.Step(event, clock_->Now())) {
+    std::visit([this](const auto& e) { Do(e); }, effect);
+  }
+}
+
+void JobRunner::Do(const StartNode& effect) {
+  NodeCommand command = CommandOf(options_.plan, effect.node, effect.role);
+  if (effect.role == NodeRole::kScaler) {
+    const std::vector<std::string> flags = ScalerDescriptorFlags(
+        {.life_fd = life_read_, .held_fd = options_.lock_fd, .beat_fd = beat_fd_});
+    command.command.insert(command.command.end(), flags.begin(), flags.end());
+    command.inherited_fds = {life_read_, options_.lock_fd, beat_fd_};
+  }
+  const absl::Status status = launcher_.Start(command, {.start = effect.start});
+  if (!status.ok()) events_.push_back(NotBegun(effect.node, status));
+}
+
+void JobRunner::Do(const EndNodes&) {
+  if (life_write_ >= 0) ::close(std::exchange(life_write_, -1));
+}
+
+void JobRunner::Do(const StopNode& effect) {
+  launcher_.Stop(effect.node, effect.timeout);
+}
+
+void JobRunner::Do(const KillNode& effect) {
+  launcher_.Kill(effect.node);
+}
+
+void JobRunner::Do(const Note& effect) {
+  last_event_ = effect.text.substr(0, effect.text.find('\n'));
+  if (effect.answer) {
+    display_.Answer(effect.text);
+  } else {
+    display_.Print(effect.text);
+  }
+}
+
+ProgressInput JobRunner::Progress() const {
+  ProgressInput input;
+  input.status = status_;
+  input.elapsed =
+      std::chrono::duration_cast<std::chrono::milliseconds>(clock_->Now() - started_at_);
+  input.records_per_second = rate_.PerSecond();
+  input.servers_wanted = options_.plan.job.ps.replicas;
+  // The scaler may want another number meanwhile.
+  const absl::StatusOr<scaler::Plan> plan = scaler::ReadPlan(state_.scaler() + "/plan.json");
+  input.workers_wanted = plan.ok() && plan->run_id == options_.plan.run_id
+                             ? plan->workers
+                             : options_.plan.job.worker.replicas;
+  if (status_.has_value()) {
+    input.servers_running = CountRunning(*status_, NodeRole::kServer);
+    input.workers_running = CountRunning(*status_, NodeRole::kWorker);
+    input.workers_wanted = WorkersWanted(*status_, options_.plan.job.worker.replicas);
+    input.server_restarts = CountRestarts(*status_, NodeRole::kServer);
+    input.worker_restarts = CountRestarts(*status_, NodeRole::kWorker);
+  }
+  input.master_restarts = supervisor_.restarts(NodeRole::kMaster);
+  input.scaler_restarts = supervisor_.restarts(NodeRole::kScaler);
+  input.master_silent = status_.has_value() && clock_->Now() - answered_at_ > kSilence;
+  input.last_event = last_event_;
+  // Before that, the log ends with the words of an earlier run's master.
+  if (!status_.has_value() && input.elapsed >= kMasterSpeaksAfter) {
+    input.waiting_for = LastWords(launcher_.LogPath("master"), 1, 400);
+    while (!input.waiting_for.empty() && input.waiting_for.back() == '\n') {
+      input.waiting_for.pop_back();
+    }
+  }
+  return input;
+}
+
+void JobRunner::Draw() {
+  if (display_.mode() == ProgressDisplay::Mode::kOff) return;
+  if (!dashboard_shown_) ShowDashboard();
+  ShowDecisions();
+  display_.Draw(Progress(), clock_->Now());
+}
+
+void JobRunner::ShowDashboard() {
+  // The token is a secret: what a pipe or a file gets may be read by others.
+  const std::string address = DashboardAddress(
+      state_,
+      display_.mode() == ProgressDisplay::Mode::kBlock ? AddressFor::kTerminal : AddressFor::kLog);
+  if (address.empty()) return;
+  dashboard_shown_ = true;
+  display_.Print(fmt::format("dashboard: {}", address));
+}
+
+void JobRunner::ShowDecisions() {
+  std::error_code error;
+  const uint64_t bytes = std::filesystem::file_size(scaler::EventFile(state_.scaler()), error);
+  if (error || bytes == event_bytes_) return;
+  event_bytes_ = bytes;
+  const absl::StatusOr<scaler::rest::EventList> list =
+      scaler::ReadEvents(state_.scaler(), event_shown_, kDecisionsMax);
+  if (!list.ok()) return;
+  for (const scaler::rest::Event& event : list->events) {
+    event_shown_ = event.id;
+    // Exits are told by the master, notes are for whoever looks; former runs are over.
+    const bool told = event.kind == "decision" || event.kind == "action" || event.kind == "outcome";
+    if (!told || event.wall_us < started_wall_us_) continue;
+    last_event_ = fmt::format("#{} {}{} {}: {}", event.id, event.kind,
+                              event.verdict.empty() ? "" : " " + event.verdict, event.target,
+                              FirstLine(event.because));
+    if (display_.mode() == ProgressDisplay::Mode::kLines) {
+      display_.Print(fmt::format("  {}", last_event_));
+    }
+  }
+}
+
+}  // namespace muster

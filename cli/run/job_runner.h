@@ -1,0 +1,98 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "admin/master_link.h"
+#include "base/clock.h"
+#include "cli/run/run_plan.h"
+#include "cli/run/run_supervisor.h"
+#include "cli/run/summary.h"
+#include "cli/show/progress.h"
+#include "cli/state/state_directory.h"
+#include "host/processes/node_launcher.h"
+
+namespace muster {
+
+/// One run of a job: carries the supervisor's decisions about master and scaler out and feeds it
+/// with what happens; shows what the master tells of the rest. Belongs to the main thread.
+class JobRunner {
+ public:
+  struct Options {
+    RunPlan plan;
+    RunSupervisorOptions supervisor;
+    /// The program whose verb `supervise` is run: this one.
+    std::string program;
+    ProgressDisplay::Mode progress = ProgressDisplay::Mode::kOff;
+    int progress_fd = 2;
+    /// Readable when SIGINT, SIGTERM or SIGHUP came (a signalfd).
+    int signal_fd = -1;
+    /// Of the state directory's lock; kept open until every node is gone.
+    int lock_fd = -1;
+  };
+  /// `clock` outlives the runner.
+  JobRunner(Options options, const Clock* clock);
+  /// Kills whatever is left.
+  ~JobRunner();
+
+  /// Runs until every node is gone. Returns what there is to tell.
+  SummaryInput Run();
+
+ private:
+  void Wait();
+  void ReadSignals();
+  void ReadAnswers();
+  void ReadBeats();
+  void Show(const std::vector<v1::Event>& events);
+  void Carry(const RunEvent& event);
+  void Do(const StartNode& effect);
+  void Do(const StopNode& effect);
+  void Do(const KillNode& effect);
+  void Do(const TellMaster& effect) { link_->Tell(effect); }
+  void Do(const AskDrain&) { link_->AskDrain(); }
+  void Do(const AskCancel& effect) { link_->AskFail(effect.reason); }
+  void Do(const EndNodes&);
+  void Do(const Note& effect);
+  void Measure(const v1::JobStatus& status, TimePoint asked_at);
+  void Draw();
+  /// Once, when a scaler serves it.
+  void ShowDashboard();
+  /// What the scaler has decided, been told to do, and seen come of it since the last call.
+  void ShowDecisions();
+  ProgressInput Progress() const;
+
+  const Options options_;
+  const Clock* const clock_;
+  const StateDirectory state_;
+  const TimePoint started_at_;
+  const uint64_t started_wall_us_;
+  RunSupervisor supervisor_;
+  /// A pipe. While its writing end is open, and nobody but this process has it, nodes live.
+  int life_read_ = -1;
+  int life_write_ = -1;
+  /// An eventfd that every scaler counts up.
+  int beat_fd_ = -1;
+  NodeLauncher launcher_;
+  std::unique_ptr<MasterLink> link_;
+  ProgressDisplay display_;
+  RateMeter rate_;
+  std::deque<RunEvent> events_;
+  TimePoint swept_at_;
+  std::optional<v1::JobStatus> status_;
+  TimePoint answered_at_;
+  int signals_ = 0;
+  std::string last_event_;
+  bool dashboard_shown_ = false;
+  uint64_t event_bytes_ = 0;  // of the scaler's file of events when it was last read
+  uint64_t event_shown_ = 0;
+  // Of the training records, for the rate of the summary.
+  std::optional<uint64_t> trained_before_;
+  uint64_t trained_ = 0;
+  std::optional<TimePoint> training_began_;
+  TimePoint trained_at_;
+};
+
+}  // namespace muster

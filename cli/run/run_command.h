@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+
+#include "cli/show/output.h"
+
+namespace muster {
+
+struct RunOptions {
+  std::string job_file;
+  bool dry_run = false;
+  bool retry_failed = false;
+  bool progress = true;
+  OutputFormat output = OutputFormat::kText;
+  /// For tests: handed to the master.
+  std::string planted_bug;
+  /// For tests: the program that is master and server instead of this one.
+  std::string node_program;
+};
+
+/// `muster run`: checks everything that can be checked beforehand, starts and supervises the nodes,
+/// shows progress on stderr, writes `<state>/summary.json` and prints the summary to stdout.
+/// Returns the exit code. Requires: called on the main thread before other threads exist (it blocks
+/// signals).
+int RunCommand(const RunOptions& options);
+
+/// From now on SIGINT, SIGTERM and SIGHUP wait for BlockSignals, for this thread and all that come
+/// after: the first thing that `muster run` does, so that no Ctrl-C is too early for it. While job
+/// file and folders are read, RunCommand lets them end it at once.
+void HoldSignals();
+
+/// SIGINT, SIGTERM and SIGHUP by file descriptor (the result, a signalfd), for this thread and all
+/// that come after; SIGPIPE is ignored.
+int BlockSignals();
+
+}  // namespace muster

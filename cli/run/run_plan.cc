@@ -1,0 +1,431 @@
+#include "cli/run/run_plan.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "absl/cleanup/cleanup.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "cli/run/scaler_settings.h"
+#include "cli/state/state_directory.h"
+#include "master/sources/glob.h"
+
+namespace muster {
+namespace {
+
+constexpr uint32_t kPortBegin = 20'000;
+constexpr uint32_t kPortEnd = 32'000;
+constexpr size_t kSampleBytes = 64 << 10;
+
+absl::Status CheckExecutable(const std::string& path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0) return ErrnoStatus(errno, path);
+  if (!S_ISREG(info.st_mode)) {
+    return absl::PermissionDeniedError(fmt::format("{} is not a file", path));
+  }
+  if (::access(path.c_str(), X_OK) != 0) {
+    return absl::PermissionDeniedError(
+        fmt::format("{} is not executable; fix it with: chmod +x {}", path, path));
+  }
+  return absl::OkStatus();
+}
+
+/// Where the master listens, by number.
+struct LoopbackHost {
+  std::string text;  // "127.0.0.1", "[::1]"
+  sockaddr_storage address{};
+  socklen_t size = 0;
+};
+
+absl::StatusOr<LoopbackHost> ParseHost(const std::string& host) {
+  LoopbackHost parsed;
+  if (host == "[::1]") {
+    auto* v6 = reinterpret_cast<sockaddr_in6*>(&parsed.address);
+    v6->sin6_family = AF_INET6;
+    v6->sin6_addr = in6addr_loopback;
+    parsed.text = host;
+    parsed.size = sizeof(*v6);
+    return parsed;
+  }
+  parsed.text = host == "localhost" ? "127.0.0.1" : host;
+  auto* v4 = reinterpret_cast<sockaddr_in*>(&parsed.address);
+  v4->sin_family = AF_INET;
+  parsed.size = sizeof(*v4);
+  if (::inet_pton(AF_INET, parsed.text.c_str(), &v4->sin_addr) == 1) return parsed;
+  return absl::InvalidArgumentError(
+      fmt::format("spec.master.address: '{}' is no host; write 127.0.0.1, another address of "
+                  "127.0.0.0/8, [::1] or localhost",
+                  host));
+}
+
+/// Nobody listens on the port, nor could anybody who asked for it exclusively.
+absl::Status TryPort(LoopbackHost host, uint32_t port) {
+  const int fd = ::socket(host.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return ErrnoStatus(errno, "cannot create a socket");
+  absl::Cleanup close_fd = [fd] { ::close(fd); };
+  const int one = 1;
+  ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+  // The port lies at the same place in both kinds of addresses.
+  reinterpret_cast<sockaddr_in*>(&host.address)->sin_port = htons(static_cast<uint16_t>(port));
+  if (::bind(fd, reinterpret_cast<const sockaddr*>(&host.address), host.size) != 0 ||
+      ::listen(fd, 1) != 0) {
+    return ErrnoStatus(errno, fmt::format("{}:{}", host.text, port));
+  }
+  return absl::OkStatus();
+}
+
+/// First port that the kernel may give to an outgoing connection.
+uint32_t EphemeralBegin() {
+  uint32_t begin = 32'768;
+  if (FILE* file = std::fopen("/proc/sys/net/ipv4/ip_local_port_range", "re")) {
+    if (std::fscanf(file, "%u", &begin) != 1) begin = 32'768;
+    std::fclose(file);
+  }
+  return begin;
+}
+
+uint64_t EstimateRecords(const std::string& path, uint64_t bytes, bool header) {
+  FILE* file = std::fopen(path.c_str(), "re");
+  if (file == nullptr) return 0;
+  std::string sample(kSampleBytes, '\0');
+  sample.resize(std::fread(sample.data(), 1, sample.size(), file));
+  std::fclose(file);
+  uint64_t lines = static_cast<uint64_t>(std::count(sample.begin(), sample.end(), '\n'));
+  if (sample.size() == bytes) {  // the whole file
+    if (!sample.empty() && sample.back() != '\n') ++lines;
+  } else if (lines > 0) {
+    lines = bytes * lines / sample.size();
+  }
+  return header && lines > 0 ? lines - 1 : lines;
+}
+
+nlohmann::json NodeToJson(const RunPlan& plan, const std::string& node, NodeRole role) {
+  const NodeCommand command = CommandOf(plan, node, role);
+  nlohmann::json json = {{"name", node}, {"role", ToString(role)}, {"command", command.command}};
+  if (role == NodeRole::kServer || role == NodeRole::kWorker) {
+    const scaler::InitialLimits all = InitialLimitsOf(plan.job);
+    const scaler::Resources& limits = role == NodeRole::kServer ? all.server : all.worker;
+    json["limits"] = {{"cpus", limits.cpus}, {"memory_bytes", limits.memory_bytes}};
+  }
+  return json;
+}
+
+/// What nodes begin with, and what policies may make of it.
+std::string DescribeLimits(const JobSpec& job) {
+  const scaler::InitialLimits limits = InitialLimitsOf(job);
+  const scaler::JobShape shape = JobShapeOf(job, {});
+  std::string text = "limits\n";
+  const auto add = [&](const char* name, NodeRole role, const scaler::Resources& initial,
+                       const std::string& more) {
+    const scaler::Resources& max = shape.roles.at(role).max;
+    text += fmt::format("  {:<10} {} each{}{}\n", name, ToString(initial),
+                        max == scaler::Resources{} ? "" : ", up to " + ToString(max), more);
+  };
+  add("ps", NodeRole::kServer, limits.server, "");
+  add("worker", NodeRole::kWorker, limits.worker,
+      shape.workers_min == shape.workers_max
+          ? ""
+          : fmt::format("; {} to {} workers", shape.workers_min, shape.workers_max));
+  if (shape.budget != scaler::Resources{}) {
+    text += fmt::format("  {:<10} {}\n", "together", ToString(shape.budget));
+  }
+  return text;
+}
+
+void MakeTrainerCommand(const RunPlan& plan, const std::string& node, NodeCommand* command) {
+  const StateDirectory state(plan.job.state_directory);
+  command->command = plan.job.worker.command;
+  command->command.front() = plan.trainer;
+  command->environment = plan.job.worker.env;
+  command->environment["MUSTER_MASTER"] = plan.master_address;
+  command->environment["MUSTER_NODE"] = node;
+  command->environment["MUSTER_SLOT_FILE"] = state.SlotOf(node);
+  if (!plan.job_id.empty()) command->environment["MUSTER_JOB_ID"] = plan.job_id;
+  command->slot_file = state.SlotOf(node);
+}
+
+void AddJobId(const RunPlan& plan, NodeCommand* command) {
+  if (plan.job_id.empty()) return;
+  command->command.insert(command->command.end(), {"--job-id", plan.job_id});
+}
+
+/// `field` of the job file says what is wanted.
+absl::StatusOr<std::string> ChooseAddress(std::string_view field, const std::string& wanted,
+                                          uint64_t seed) {
+  const size_t colon = std::min(wanted.rfind(':'), wanted.size());
+  MUSTER_ASSIGN_OR_RETURN(const LoopbackHost host, ParseHost(wanted.substr(0, colon)));
+  const std::string port = colon == wanted.size() ? "0" : wanted.substr(colon + 1);
+  if (port != "0") {
+    const absl::Status status = TryPort(host, static_cast<uint32_t>(std::atoi(port.c_str())));
+    if (status.ok()) return fmt::format("{}:{}", host.text, port);
+    return absl::FailedPreconditionError(
+        fmt::format("{}: {} is taken ({}); end the program that listens there "
+                    "(`ss -ltnp` names "
+                    "it), choose another port, or leave the field out to get a free one",
+                    field, wanted, Message(status)));
+  }
+  const uint32_t end = std::clamp(EphemeralBegin(), kPortBegin + 1, kPortEnd);
+  const uint32_t count = end - kPortBegin;
+  Rng rng(seed);
+  absl::Status last;
+  for (int i = 0; i < 200; ++i) {
+    const uint32_t candidate = kPortBegin + static_cast<uint32_t>(rng.Below(count));
+    last = TryPort(host, candidate);
+    if (last.ok()) return fmt::format("{}:{}", host.text, candidate);
+  }
+  return absl::ResourceExhaustedError(fmt::format("found no free port of {} in [{}, {}): {}",
+                                                  host.text, kPortBegin, end, Message(last)));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FindProgram(const std::string& name, const SearchPath& where) {
+  if (name.find('/') != std::string::npos) {
+    const std::string path =
+        (std::filesystem::path(where.base_directory) / name).lexically_normal().string();
+    const absl::Status status = CheckExecutable(path);
+    if (status.ok()) return path;
+    if (absl::IsNotFound(status)) {
+      return absl::NotFoundError(
+          fmt::format("the program {} does not exist: looked for {} (relative paths begin at the "
+                      "job file's folder); build it, or correct spec.replicaSpecs.worker.command",
+                      name, path));
+    }
+    return Annotate(status, fmt::format("the program {} cannot be run", name));
+  }
+  absl::Status refused;
+  for (size_t begin = 0; begin <= where.path.size();) {
+    const size_t end = std::min(where.path.find(':', begin), where.path.size());
+    const std::string folder = where.path.substr(begin, end - begin);
+    begin = end + 1;
+    if (folder.empty()) continue;
+    const std::string path = folder + "/" + name;
+    const absl::Status status = CheckExecutable(path);
+    if (status.ok()) return path;
+    if (!absl::IsNotFound(status)) refused = status;
+  }
+  if (!refused.ok()) return Annotate(refused, fmt::format("the program {} cannot be run", name));
+  return absl::NotFoundError(
+      fmt::format("the program {} is in no folder of PATH ({}); write ./{} for one in the job "
+                  "file's folder, or correct spec.replicaSpecs.worker.command",
+                  name, where.path, name));
+}
+
+absl::StatusOr<std::string> ChooseMasterAddress(const std::string& wanted, uint64_t seed) {
+  return ChooseAddress("spec.master.address", wanted, seed);
+}
+
+absl::StatusOr<uint16_t> ChooseRestPort(uint32_t wanted, uint64_t seed, const std::string& taken) {
+  std::string address = taken;
+  while (address == taken) {
+    MUSTER_ASSIGN_OR_RETURN(
+        address, ChooseAddress("spec.scaler.port", fmt::format("127.0.0.1:{}", wanted), seed++));
+    if (address == taken && wanted != 0) {
+      return absl::InvalidArgumentError(fmt::format(
+          "spec.scaler.port: {} is the master's, by spec.master.address; choose another", wanted));
+    }
+  }
+  return static_cast<uint16_t>(std::atoi(address.substr(address.rfind(':') + 1).c_str()));
+}
+
+absl::StatusOr<PlannedDataset> PlanDataset(const DatasetSpec& dataset,
+                                           const std::string& base_directory) {
+  PlannedDataset plan{.name = dataset.name, .mode = dataset.mode, .epochs = dataset.epochs};
+  if (dataset.is_stream()) {
+    plan.kafka = dataset.kafka;
+    return plan;
+  }
+  const uint64_t records_per_shard =
+      std::max<uint64_t>(uint64_t{dataset.minibatch_size} * dataset.minibatches_per_shard, 1);
+  std::vector<std::string> patterns;
+  for (const std::string& pattern : dataset.files) {
+    patterns.push_back((std::filesystem::path(base_directory) / pattern).string());
+  }
+  absl::StatusOr<std::vector<std::string>> files = ExpandGlobs(patterns);
+  if (!files.ok()) {
+    return absl::Status(files.status().code(),
+                        fmt::format("dataset {}: {}; correct spec.datasets[].files", dataset.name,
+                                    Message(files.status())));
+  }
+  plan.files = *std::move(files);
+  for (const std::string& file : plan.files) {
+    struct stat info;
+    if (::stat(file.c_str(), &info) != 0) return ErrnoStatus(errno, file);
+    const uint64_t bytes = static_cast<uint64_t>(info.st_size);
+    plan.bytes += bytes;
+    const uint64_t records = EstimateRecords(file, bytes, dataset.header);
+    plan.records_estimate += records;
+    plan.shards_estimate += (records + records_per_shard - 1) / records_per_shard;
+  }
+  if (plan.bytes == 0) {
+    return absl::InvalidArgumentError(
+        fmt::format("dataset {}: there is no record in it, all of its {} files are empty (the "
+                    "first: {}); put the data there, or correct spec.datasets[].files",
+                    dataset.name, plan.files.size(), plan.files.front()));
+  }
+  return plan;
+}
+
+NodeCommand CommandOf(const RunPlan& plan, const std::string& node, NodeRole role) {
+  const StateDirectory state(plan.job.state_directory);
+  NodeCommand command{
+      .name = node, .command = {}, .environment = {}, .working_directory = plan.base_directory};
+  switch (role) {
+    case NodeRole::kMaster:
+      command.command = {plan.program,
+                         "master",
+                         "--job",
+                         state.job_copy(),
+                         "--base-directory",
+                         plan.base_directory,
+                         "--listen",
+                         plan.master_address,
+                         "--run-id",
+                         plan.run_id};
+      AddJobId(plan, &command);
+      command.command.insert(command.command.end(), plan.master_flags.begin(),
+                             plan.master_flags.end());
+      break;
+    case NodeRole::kServer: {
+      const auto drain_timeout = std::chrono::ceil<std::chrono::seconds>(plan.job.drain_timeout);
+      command.command = {plan.program,
+                         "ps",
+                         "--name",
+                         node,
+                         "--master",
+                         plan.master_address,
+                         "--socket-directory",
+                         state.run(),
+                         "--threads",
+                         std::to_string(plan.job.servers.threads),
+                         "--drain-timeout",
+                         std::to_string(drain_timeout.count())};
+      AddJobId(plan, &command);
+      command.environment = plan.job.ps.env;
+      break;
+    }
+    case NodeRole::kWorker:
+      MakeTrainerCommand(plan, node, &command);
+      break;
+    case NodeRole::kScaler:
+      command.command = {plan.scaler_program,
+                         "scaler",
+                         "--job",
+                         state.job_copy(),
+                         "--base-directory",
+                         plan.base_directory,
+                         "--master",
+                         plan.master_address,
+                         "--run-id",
+                         plan.run_id,
+                         "--trainer",
+                         plan.trainer,
+                         "--node-program",
+                         plan.program,
+                         "--rest-port",
+                         std::to_string(plan.rest_port)};
+      AddJobId(plan, &command);
+      command.keep_descendants = true;
+      break;
+  }
+  return command;
+}
+
+std::string DescribePlan(const RunPlan& plan) {
+  const StateDirectory state(plan.job.state_directory);
+  std::string text = fmt::format("job {} ({})\n", plan.job.name, plan.job_file);
+  text +=
+      fmt::format("  state      {}\n  snapshots  {} (every {:g} s)\n  logs       {}\n",
+                  state.path(), plan.job.snapshot_directory,
+                  static_cast<double>(plan.job.snapshot_interval.count()) / 1000.0, state.logs());
+  text += fmt::format("  master     {}\n  partitions {}, seed {}\n", plan.master_address,
+                      plan.job.partitions, plan.job.seed);
+  text += "datasets\n";
+  for (const PlannedDataset& dataset : plan.datasets) {
+    if (!dataset.kafka.topic.empty()) {
+      text += fmt::format("  {} (train): topic {} on {}, from {} to {}\n", dataset.name,
+                          dataset.kafka.topic, fmt::join(dataset.kafka.brokers, ","),
+                          ToString(dataset.kafka.start), ToString(dataset.kafka.end));
+      continue;
+    }
+    const std::string how =
+        dataset.mode == DatasetMode::kTrain
+            ? fmt::format("train, {} epoch{}", dataset.epochs, dataset.epochs == 1 ? "" : "s")
+            : "evaluate, after every training epoch";
+    text +=
+        fmt::format("  {} ({}): {} file{}, {} bytes, about {} records in {} shards\n", dataset.name,
+                    how, dataset.files.size(), dataset.files.size() == 1 ? "" : "s", dataset.bytes,
+                    dataset.records_estimate, dataset.shards_estimate);
+    for (size_t i = 0; i < dataset.files.size() && i < 10; ++i) {
+      text += fmt::format("    {}\n", dataset.files[i]);
+    }
+    if (dataset.files.size() > 10) {
+      text += fmt::format("    ... and {} more\n", dataset.files.size() - 10);
+    }
+  }
+  text += DescribeLimits(plan.job);
+  text += "nodes\n";
+  const auto add = [&](const std::string& node, NodeRole role) {
+    const NodeCommand command = CommandOf(plan, node, role);
+    text += fmt::format("  {:<10} {}\n", node, fmt::join(command.command, " "));
+  };
+  add("master", NodeRole::kMaster);
+  add("scaler", NodeRole::kScaler);
+  for (uint32_t i = 0; i < plan.job.ps.replicas; ++i) {
+    add(fmt::format("ps-{}", i), NodeRole::kServer);
+  }
+  for (uint32_t i = 0; i < plan.job.worker.replicas; ++i) {
+    add(fmt::format("worker-{}", i), NodeRole::kWorker);
+  }
+  return text;
+}
+
+std::string PlanToJson(const RunPlan& plan) {
+  nlohmann::json json = {{"job", plan.job.name},
+                         {"state_directory", plan.job.state_directory},
+                         {"snapshot_directory", plan.job.snapshot_directory},
+                         {"master", plan.master_address},
+                         {"partitions", plan.job.partitions},
+                         {"datasets", nlohmann::json::array()},
+                         {"nodes", nlohmann::json::array()}};
+  for (const PlannedDataset& dataset : plan.datasets) {
+    if (!dataset.kafka.topic.empty()) {
+      json["datasets"].push_back({{"name", dataset.name},
+                                  {"mode", "train"},
+                                  {"topic", dataset.kafka.topic},
+                                  {"brokers", dataset.kafka.brokers},
+                                  {"start", ToString(dataset.kafka.start)},
+                                  {"end", ToString(dataset.kafka.end)}});
+      continue;
+    }
+    json["datasets"].push_back(
+        {{"name", dataset.name},
+         {"mode", dataset.mode == DatasetMode::kTrain ? "train" : "evaluate"},
+         {"epochs", dataset.epochs},
+         {"files", dataset.files},
+         {"bytes", dataset.bytes},
+         {"records_estimate", dataset.records_estimate},
+         {"shards_estimate", dataset.shards_estimate}});
+  }
+  json["nodes"].push_back(NodeToJson(plan, "master", NodeRole::kMaster));
+  json["nodes"].push_back(NodeToJson(plan, "scaler", NodeRole::kScaler));
+  for (uint32_t i = 0; i < plan.job.ps.replicas; ++i) {
+    json["nodes"].push_back(NodeToJson(plan, fmt::format("ps-{}", i), NodeRole::kServer));
+  }
+  for (uint32_t i = 0; i < plan.job.worker.replicas; ++i) {
+    json["nodes"].push_back(NodeToJson(plan, fmt::format("worker-{}", i), NodeRole::kWorker));
+  }
+  return json.dump(2) + "\n";
+}
+
+}  // namespace muster

@@ -1,0 +1,241 @@
+#include "cli/show/progress.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <utility>
+
+#include "cli/show/json_output.h"
+
+namespace muster {
+namespace {
+
+constexpr std::chrono::milliseconds kBlockInterval{200};
+constexpr std::chrono::milliseconds kLineInterval{2'000};
+constexpr size_t kBarCells = 24;
+
+double Percent(uint64_t part, uint64_t whole) {
+  return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+/// The first epoch that is not done; the last one when all are.
+int CurrentEpoch(const v1::DatasetStatus& dataset) {
+  int current = 0;
+  while (current + 1 < dataset.epochs_size() &&
+         dataset.epochs(current).records_done() >= dataset.epochs(current).records_expected()) {
+    ++current;
+  }
+  return current;
+}
+
+std::string Bar(double percent) {
+  const size_t full = std::min(kBarCells, static_cast<size_t>(percent / 100.0 * kBarCells));
+  return "[" + std::string(full, '#') + std::string(kBarCells - full, '.') + "]";
+}
+
+std::string RemainingText(const ProgressInput& input) {
+  const Totals totals = TotalsOf(*input.status);
+  const bool open = std::ranges::any_of(
+      input.status->datasets(), [](const auto& dataset) { return dataset.stream().open(); });
+  if (open || input.records_per_second <= 0 || totals.done >= totals.expected) return "-";
+  const double seconds =
+      static_cast<double>(totals.expected - totals.done) / input.records_per_second;
+  return DurationText(
+      std::chrono::milliseconds(static_cast<int64_t>(std::min(seconds, 1e9) * 1e3)));
+}
+
+std::string NodesText(const ProgressInput& input) {
+  return fmt::format("ps {}/{}  workers {}/{}  restarts: master {}, scaler {}, ps {}, workers {}",
+                     input.servers_running, input.servers_wanted, input.workers_running,
+                     input.workers_wanted, input.master_restarts, input.scaler_restarts,
+                     input.server_restarts, input.worker_restarts);
+}
+
+std::string StartingText(const ProgressInput& input) {
+  return fmt::format("starting: waiting for the master, {} {}", DurationText(input.elapsed),
+                     input.waiting_for.empty() ? "" : "(" + input.waiting_for + ")");
+}
+
+std::string Cut(std::string line, size_t columns) {
+  if (line.size() > columns) line.resize(columns);
+  return line;
+}
+
+size_t ColumnsOf(int fd) {
+  winsize size{};
+  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col - 1u : 79u;
+}
+
+}  // namespace
+
+void RateMeter::Add(TimePoint now, uint64_t count) {
+  if (!readings_.empty() && count < readings_.back().second) readings_.clear();
+  readings_.emplace_back(now, count);
+  while (readings_.size() > 2 && now - readings_[1].first >= kWindow) readings_.pop_front();
+}
+
+double RateMeter::PerSecond() const {
+  if (readings_.size() < 2) return 0;
+  const std::chrono::duration<double> time = readings_.back().first - readings_.front().first;
+  if (time.count() <= 0) return 0;
+  return static_cast<double>(readings_.back().second - readings_.front().second) / time.count();
+}
+
+Totals TotalsOf(const v1::JobStatus& status) {
+  Totals totals;
+  for (const v1::DatasetStatus& dataset : status.datasets()) {
+    totals.expected += dataset.omitted_records_expected();
+    totals.done += dataset.omitted_records_done();
+    for (const v1::EpochStatus& epoch : dataset.epochs()) {
+      totals.expected += epoch.records_expected();
+      totals.done += epoch.records_done();
+    }
+  }
+  return totals;
+}
+
+std::string DurationText(std::chrono::milliseconds duration) {
+  const int64_t seconds = duration.count() / 1000;
+  if (seconds >= 3600) {
+    return fmt::format("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+  }
+  return fmt::format("{}:{:02}", seconds / 60, seconds % 60);
+}
+
+std::string MillisecondsText(uint64_t milliseconds) {
+  return fmt::format("{:.2f} s", static_cast<double>(milliseconds) / 1e3);
+}
+
+std::string CountText(uint64_t count) {
+  std::string text = std::to_string(count);
+  for (int64_t at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) {
+    text.insert(static_cast<size_t>(at), ",");
+  }
+  return text;
+}
+
+std::string CountText(uint64_t count, std::string_view one, std::string_view many) {
+  if (count == 1) return fmt::format("1 {}", one);
+  return many.empty() ? fmt::format("{} {}s", CountText(count), one)
+                      : fmt::format("{} {}", CountText(count), many);
+}
+
+std::vector<std::string> ProgressBlock(const ProgressInput& input, size_t columns) {
+  std::vector<std::string> lines;
+  if (!input.status.has_value()) {
+    lines.push_back(StartingText(input));
+  } else {
+    const v1::JobStatus& status = *input.status;
+    lines.push_back(fmt::format("{}  {}  {}  {} records/s  {} left", status.job(),
+                                ToString(PhaseOf(status.state())), DurationText(input.elapsed),
+                                CountText(static_cast<uint64_t>(input.records_per_second)),
+                                RemainingText(input)));
+    for (const v1::DatasetStatus& dataset : status.datasets()) {
+      if (dataset.epochs_size() == 0) continue;
+      const int current = CurrentEpoch(dataset);
+      const v1::EpochStatus& epoch = dataset.epochs(current);
+      const double percent = Percent(epoch.records_done(), epoch.records_expected());
+      lines.push_back(fmt::format(
+          "  {:<12} epoch {}/{} {} {:5.1f} %  {} / {} records, {} committed{}", dataset.name(),
+          epoch.epoch() + 1, dataset.epochs_total(), Bar(percent), percent,
+          CountText(epoch.records_done()), CountText(epoch.records_expected()),
+          CountText(epoch.records_committed()),
+          epoch.shards_failed() == 0 ? ""
+                                     : ", " + CountText(epoch.shards_failed(), "FAILED shard")));
+    }
+  }
+  lines.push_back("  " + NodesText(input) + (input.master_silent ? "  the master is silent" : ""));
+  if (!input.last_event.empty()) lines.push_back("  last: " + input.last_event);
+  for (std::string& line : lines) line = Cut(std::move(line), columns);
+  return lines;
+}
+
+std::string ProgressLine(const ProgressInput& input) {
+  if (!input.status.has_value()) return StartingText(input);
+  std::string line =
+      fmt::format("[{}] {}", DurationText(input.elapsed), ToString(PhaseOf(input.status->state())));
+  for (const v1::DatasetStatus& dataset : input.status->datasets()) {
+    if (dataset.epochs_size() == 0) continue;
+    const int current = CurrentEpoch(dataset);
+    const v1::EpochStatus& epoch = dataset.epochs(current);
+    line +=
+        fmt::format("; {} epoch {}/{} {:.1f} % ({} of {})", dataset.name(), epoch.epoch() + 1,
+                    dataset.epochs_total(), Percent(epoch.records_done(), epoch.records_expected()),
+                    CountText(epoch.records_done()), CountText(epoch.records_expected()));
+    if (epoch.shards_failed() > 0) line += ", " + CountText(epoch.shards_failed(), "FAILED shard");
+  }
+  line += fmt::format("; {} records/s, {} left; {}",
+                      CountText(static_cast<uint64_t>(input.records_per_second)),
+                      RemainingText(input), NodesText(input));
+  if (input.master_silent) line += "; the master is silent";
+  return line;
+}
+
+ProgressDisplay::Mode ProgressDisplay::ModeOf(int fd) {
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  const bool plain = (no_color != nullptr && *no_color != '\0') ||
+                     (terminal != nullptr && std::string_view(terminal) == "dumb");
+  return ::isatty(fd) == 1 && !plain ? Mode::kBlock : Mode::kLines;
+}
+
+void ProgressDisplay::Draw(const ProgressInput& input, TimePoint now) {
+  if (mode_ == Mode::kOff) return;
+  const std::chrono::milliseconds interval = mode_ == Mode::kBlock ? kBlockInterval : kLineInterval;
+  if (drawn_at_.has_value() && now - *drawn_at_ < interval) return;
+  drawn_at_ = now;
+  if (mode_ == Mode::kLines) {
+    Write(ProgressLine(input) + "\n");
+    return;
+  }
+  block_ = ProgressBlock(input, ColumnsOf(fd_));
+  Clear();
+  std::string text;
+  for (const std::string& line : block_) text += line + "\n";
+  lines_drawn_ = block_.size();
+  Write(text);
+}
+
+void ProgressDisplay::Print(const std::string& line) {
+  if (mode_ != Mode::kOff) Answer(line);
+}
+
+void ProgressDisplay::Answer(const std::string& line) {
+  Clear();
+  std::string text = line + "\n";
+  if (mode_ == Mode::kBlock) {
+    for (const std::string& drawn : block_) text += drawn + "\n";
+    lines_drawn_ = block_.size();
+  }
+  Write(text);
+}
+
+void ProgressDisplay::Clear() {
+  if (lines_drawn_ == 0) return;
+  // Up, then erase to the end of the screen.
+  Write(fmt::format("\x1b[{}A\r\x1b[J", lines_drawn_));
+  lines_drawn_ = 0;
+}
+
+void ProgressDisplay::Write(const std::string& text) {
+  size_t done = 0;
+  while (done < text.size()) {
+    // A stopped terminal or a pager must not hold up supervision: what it has no room for is not
+    // shown.
+    pollfd room{.fd = fd_, .events = POLLOUT, .revents = 0};
+    if (::poll(&room, 1, 0) <= 0 || (room.revents & POLLOUT) == 0) return;
+    const size_t size = std::min<size_t>(text.size() - done, PIPE_BUF);
+    const ssize_t written = ::write(fd_, text.data() + done, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;  // nobody looks any more
+    done += static_cast<size_t>(written);
+  }
+}
+
+}  // namespace muster

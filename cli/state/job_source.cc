@@ -1,0 +1,98 @@
+#include "cli/state/job_source.h"
+
+#include <filesystem>
+#include <limits>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "cli/show/output.h"
+#include "cli/state/job_target.h"
+#include "cli/state/stored_job.h"
+
+namespace muster {
+namespace {
+
+constexpr std::chrono::milliseconds kMasterDeadline{5'000};
+// A master that died is back sooner, and a run whose master has ended is over sooner.
+constexpr std::chrono::milliseconds kAwayMax{5'000};
+constexpr std::chrono::milliseconds kToldAfter{1'000};
+constexpr std::chrono::milliseconds kAwayPause{50};
+
+// One that stands still is no reason to be silent.
+constexpr std::chrono::milliseconds kProbeDeadline{1'000};
+
+/// Where the token is, also for a master that was named by its address.
+absl::StatusOr<StateDirectory> FindTokensDirectory(const QueryOptions& options) {
+  const JobTarget& target = options.target;
+  const bool named = !target.job_file.empty() || !target.state_directory.empty();
+  if (options.master.empty() || named || std::filesystem::exists(JobFileOf(target))) {
+    return FindStateDirectory(target);
+  }
+  return absl::InvalidArgumentError(
+      fmt::format("the master at {} answers only who has the job's token: besides --master, name "
+                  "the job's file or its state directory (--state-dir DIR), where the token is; "
+                  "there is no ./{}",
+                  options.master, JobFileOf(target)));
+}
+
+absl::StatusOr<std::unique_ptr<AdminClient>> Connect(const QueryOptions& options,
+                                                     std::chrono::milliseconds deadline) {
+  MUSTER_ASSIGN_OR_RETURN(const StateDirectory state, FindTokensDirectory(options));
+  MasterTarget target{.address = options.master, .job = {}, .token_file = state.token()};
+  if (options.master.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(const Endpoint endpoint, state.ReadEndpoint());
+    target.address = endpoint.master;
+    target.job = endpoint.job;
+  }
+  return MakeAdminClient(std::move(target), deadline, WhenAway::kFail);
+}
+
+bool Answers(AdminClient* client) {
+  v1::ListEventsRequest nothing;
+  nothing.set_after(std::numeric_limits<uint64_t>::max());
+  return !IsUnreachable(client->ListEvents(nothing).status());
+}
+
+/// As ConnectToMaster, but of a job that runs it waits for an answer, or for its end. After
+/// kAwayMax the caller's own call will tell why there is none.
+absl::StatusOr<std::unique_ptr<AdminClient>> ConnectToPresentMaster(const QueryOptions& options) {
+  const SystemClock clock;
+  const TimePoint began = clock.Now();
+  bool told = false;
+  while (true) {
+    const absl::StatusOr<std::unique_ptr<AdminClient>> probe = Connect(options, kProbeDeadline);
+    const bool waits = probe.ok() && options.master.empty() && !Answers(probe->get());
+    const auto away = clock.Now() - began;
+    if (!waits || away >= kAwayMax) return ConnectToMaster(options);
+    if (!told && away >= kToldAfter) {
+      told = true;
+      PrintNote("the job's master does not answer; waiting a few seconds for it");
+    }
+    SleepFor(kAwayPause);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AdminClient>> ConnectToMaster(const QueryOptions& options) {
+  return Connect(options, kMasterDeadline);
+}
+
+absl::StatusOr<JobSource> OpenStoredSource(const QueryOptions& options, const absl::Status& away) {
+  absl::StatusOr<std::unique_ptr<AdminClient>> stored = OpenStoredJob(options.target);
+  if (absl::IsNotFound(stored.status())) return away;
+  if (!stored.ok()) return Annotate(stored.status(), Message(away));
+  return JobSource{*std::move(stored), false};
+}
+
+absl::StatusOr<JobSource> FindJobSource(const QueryOptions& options) {
+  absl::StatusOr<std::unique_ptr<AdminClient>> client = ConnectToPresentMaster(options);
+  if (client.ok()) return JobSource{*std::move(client), true};
+  if (!absl::IsNotFound(client.status())) return client.status();
+  absl::StatusOr<JobSource> source = OpenStoredSource(options, client.status());
+  if (source.ok()) PrintNote("the job is not running; this is what its state directory holds");
+  return source;
+}
+
+}  // namespace muster

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "admin/admin_client.h"
+#include "cli/show/output.h"
+#include "cli/state/job_target.h"
+
+/// Whom a verb asks.
+namespace muster {
+
+struct QueryOptions {
+  JobTarget target;
+  /// Asks this master instead of the one that the state directory names.
+  std::string master;
+  OutputFormat output = OutputFormat::kText;
+};
+
+/// The master of the job that runs. NotFound when none does; says what to do.
+absl::StatusOr<std::unique_ptr<AdminClient>> ConnectToMaster(const QueryOptions& options);
+
+/// Who answers a question: the job's master, or its state directory when no job runs there.
+struct JobSource {
+  std::unique_ptr<AdminClient> client;
+  bool live = true;
+};
+
+/// Waits a few seconds for a master that is away. Says on stderr when it is the state directory
+/// that answers.
+absl::StatusOr<JobSource> FindJobSource(const QueryOptions& options);
+
+/// The state directory; `away`, which says why no master answers, when no job ever ran there.
+absl::StatusOr<JobSource> OpenStoredSource(const QueryOptions& options, const absl::Status& away);
+
+}  // namespace muster

@@ -1,0 +1,61 @@
+#include "cli/state/job_target.h"
+
+#include <filesystem>
+
+#include "base/status.h"
+
+namespace muster {
+namespace {
+
+constexpr char kDefaultJobFile[] = "job.yaml";
+
+}  // namespace
+
+absl::Status CheckSameJob(const LoadedJob& job, const StateDirectory& state) {
+  // Without a journal nothing is fixed yet.
+  if (!std::filesystem::exists(state.journal())) return absl::OkStatus();
+  absl::StatusOr<LoadedJob> former = LoadJob(state.job_copy(), job.base_directory);
+  if (!former.ok()) return absl::OkStatus();  // the journal itself decides
+  const std::string advice = fmt::format(
+      "Choose another spec.stateDirectory for the new job, put the former value back to resume the "
+      "old "
+      "one, or delete {} to give up what it has trained",
+      state.path());
+  if (former->spec.name != job.spec.name) {
+    return absl::FailedPreconditionError(
+        fmt::format("the state directory {} belongs to the job '{}', not to '{}'. {}", state.path(),
+                    former->spec.name, job.spec.name, advice));
+  }
+  const auto now = FixedFields(job.spec);
+  std::string changes;
+  for (const auto& [field, value] : FixedFields(former->spec)) {
+    std::string other = "(gone)";
+    for (const auto& [name, new_value] : now) {
+      if (name == field) other = new_value;
+    }
+    if (other != value) changes += fmt::format("\n  {}: was {}, is now {}", field, value, other);
+  }
+  if (changes.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      fmt::format("the job '{}' cannot be resumed from {}: these fields may not change:{}\n{}",
+                  job.spec.name, state.path(), changes, advice));
+}
+
+std::string JobFileOf(const JobTarget& target) {
+  return target.job_file.empty() ? kDefaultJobFile : target.job_file;
+}
+
+absl::StatusOr<StateDirectory> FindStateDirectory(const JobTarget& target) {
+  if (!target.state_directory.empty()) return StateDirectory(target.state_directory);
+  const std::string file = JobFileOf(target);
+  if (target.job_file.empty() && !std::filesystem::exists(file)) {
+    return absl::InvalidArgumentError(
+        "which job? name its file (muster status job.yaml) or its state directory (--state-dir "
+        "DIR); "
+        "there is no ./job.yaml");
+  }
+  MUSTER_ASSIGN_OR_RETURN(const LoadedJob job, LoadJob(file, ""));
+  return StateDirectory(job.spec.state_directory);
+}
+
+}  // namespace muster

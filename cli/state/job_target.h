@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cli/state/state_directory.h"
+#include "job/file/load_job.h"
+
+namespace muster {
+
+/// FailedPrecondition when the state directory already holds the journal of another job, or of this
+/// one with other values in fields that may not change on resume: shows both values and says what
+/// to do.
+absl::Status CheckSameJob(const LoadedJob& job, const StateDirectory& state);
+
+/// How a verb names the job that it is about: each may be empty.
+struct JobTarget {
+  std::string job_file;
+  std::string state_directory;
+};
+
+/// The job file that the target names: ./job.yaml when it names none.
+std::string JobFileOf(const JobTarget& target);
+
+/// The state directory of the target: as given, else the job file's, else that of ./job.yaml.
+/// InvalidArgument when nothing names one.
+absl::StatusOr<StateDirectory> FindStateDirectory(const JobTarget& target);
+
+}  // namespace muster

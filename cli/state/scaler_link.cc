@@ -1,0 +1,47 @@
+#include "cli/state/scaler_link.h"
+
+#include "base/status.h"
+#include "base/token_file.h"
+#include "cli/show/output.h"
+
+namespace muster {
+
+absl::StatusOr<scaler::rest::RestClient> FindScaler(const StateDirectory& state,
+                                                    std::chrono::milliseconds deadline) {
+  const absl::StatusOr<RestAddress> address = state.ReadRestAddress();
+  if (!address.ok()) {
+    // When no job runs, that is what there is to say.
+    MUSTER_RETURN_IF_ERROR(state.ReadEndpoint().status());
+    return absl::UnavailableError(fmt::format(
+        "the job runs, but its scaler cannot be asked: {}; `muster run` keeps one alive, so try "
+        "again in a few seconds; `muster logs scaler` has its words",
+        Message(address.status())));
+  }
+  absl::StatusOr<std::string> token = LoadToken(state.token());
+  if (!token.ok()) {
+    return absl::UnavailableError(fmt::format(
+        "the scaler cannot be asked without its token: {}; a job that runs makes one, so try again",
+        Message(token.status())));
+  }
+  return scaler::rest::RestClient(
+      {.port = address->port, .token = *std::move(token), .deadline = deadline, .on_slow = [] {
+         PrintNote("waiting for the scaler's answer");
+       }});
+}
+
+absl::StatusOr<scaler::rest::RestClient> FindScaler(const JobTarget& target) {
+  MUSTER_ASSIGN_OR_RETURN(const StateDirectory state, FindStateDirectory(target));
+  return FindScaler(state);
+}
+
+std::string DashboardAddress(const StateDirectory& state, AddressFor reader) {
+  const absl::StatusOr<RestAddress> address = state.ReadRestAddress();
+  if (!address.ok()) return "";
+  const std::string page = fmt::format("http://127.0.0.1:{}/", address->port);
+  if (reader == AddressFor::kLog) return fmt::format("{} (token: {})", page, state.token());
+  const absl::StatusOr<std::string> token = LoadToken(state.token());
+  if (!token.ok()) return fmt::format("{} (no token: {})", page, Message(token.status()));
+  return fmt::format("{}#token={}", page, *token);
+}
+
+}  // namespace muster

@@ -1,0 +1,231 @@
+#include "cli/state/state_directory.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "absl/cleanup/cleanup.h"
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "base/file.h"
+#include "base/status.h"
+#include "base/token_file.h"
+
+namespace muster {
+namespace {
+
+constexpr uint64_t kSmallFileMax = 1 << 20;
+/// How long a new run waits for the remains of a killed one: 10 s.
+constexpr int kRemainsTries = 500;
+constexpr std::chrono::milliseconds kRemainsPause{20};
+
+absl::Status CheckWritable(const std::string& folder) {
+  const std::string probe = fmt::format("{}/.muster-probe.{}", folder, ::getpid());
+  const int fd = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) {
+    return ErrnoStatus(errno, fmt::format("the folder {} is not writable", folder));
+  }
+  ::close(fd);
+  ::unlink(probe.c_str());
+  return absl::OkStatus();
+}
+
+/// 0 when the file has none.
+pid_t ReadPid(int fd) {
+  char text[32] = {};
+  if (::pread(fd, text, sizeof(text) - 1, 0) <= 0) return 0;
+  return static_cast<pid_t>(std::atoi(text));
+}
+
+absl::Status InUse(const StateDirectory& directory, pid_t holder, std::string_view remark) {
+  return absl::AlreadyExistsError(fmt::format(
+      "the state directory {} is in use by another `muster run` (pid {}{}); wait for it, or end it "
+      "with `muster drain --state-dir {}`",
+      directory.path(), holder, remark, directory.path()));
+}
+
+/// The process `pid`, which held the lock, is gone and left its files as they were. Looks at the
+/// lock only when the process is not seen here: it may run in another container, or be about to
+/// end.
+bool WasKilled(const std::string& lock_path, pid_t pid) {
+  if (pid <= 0 || ::kill(pid, 0) == 0 || errno != ESRCH) return false;
+  const int fd = ::open(lock_path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  absl::Cleanup close_fd = [fd] { ::close(fd); };
+  return ::flock(fd, LOCK_SH | LOCK_NB) == 0;
+}
+
+}  // namespace
+
+absl::Status MakeWritable(const std::string& folder, std::string_view field) {
+  const std::string advice =
+      fmt::format("{} cannot be used; choose one that this user may write", field);
+  MUSTER_RETURN_IF_ERROR_PREPEND(MakeDirectories(folder), advice);
+  MUSTER_RETURN_IF_ERROR_PREPEND(CheckWritable(folder), advice);
+  return absl::OkStatus();
+}
+
+absl::Status CouldWrite(const std::string& folder, std::string_view field) {
+  std::filesystem::path path(folder);
+  std::error_code error;
+  while (!std::filesystem::exists(path, error) && path.has_parent_path() &&
+         path != path.parent_path()) {
+    path = path.parent_path();
+  }
+  const std::string advice =
+      fmt::format("{} cannot be used; choose one that this user may write", field);
+  if (!std::filesystem::is_directory(path, error)) {
+    return Annotate(ErrnoStatus(ENOTDIR, fmt::format("cannot create the folder {} below {}", folder,
+                                                     path.string())),
+                    advice);
+  }
+  if (::access(path.c_str(), W_OK | X_OK) != 0) {
+    return Annotate(ErrnoStatus(errno, fmt::format("the folder {} is not writable", path.string())),
+                    advice);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StateDirectory::Create() const {
+  for (const std::string& folder : {path_, run(), logs()}) {
+    MUSTER_RETURN_IF_ERROR(MakeWritable(folder, "spec.stateDirectory"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StateDirectory::MakeToken() const {
+  MUSTER_RETURN_IF_ERROR(MakeDirectories(scaler()));
+  return LoadOrMakeToken(token()).status();
+}
+
+absl::Status StateDirectory::WriteEndpoint(const Endpoint& value) const {
+  const nlohmann::json json = {{"master", value.master},
+                               {"pid", value.pid},
+                               {"run_id", value.run_id},
+                               {"job", value.job.name},
+                               {"job_id", value.job.id}};
+  MUSTER_FAILPOINT_OR_RETURN("endpoint.before-write");
+  MUSTER_RETURN_IF_ERROR(WriteFileAtomically(endpoint(), json.dump() + "\n"));
+  MUSTER_FAILPOINT_OR_RETURN("endpoint.after-write");
+  return absl::OkStatus();
+}
+
+void StateDirectory::RemoveEndpoint() const {
+  ::unlink(endpoint().c_str());
+}
+
+absl::StatusOr<Endpoint> StateDirectory::ReadEndpoint() const {
+  absl::StatusOr<std::string> text = ReadFile(endpoint(), kSmallFileMax);
+  if (!text.ok()) {
+    return absl::NotFoundError(
+        fmt::format("no job runs with the state directory {} (there is no {}); start it with "
+                    "`muster run`, or name another with --state-dir",
+                    path_, endpoint()));
+  }
+  Endpoint value;
+  // Reading what is not there, or is of another type, throws.
+  try {
+    const nlohmann::json json = nlohmann::json::parse(*text);
+    value = {.master = json.at("master").get<std::string>(),
+             .pid = json.value("pid", int64_t{0}),
+             .run_id = json.value("run_id", std::string()),
+             .job = {json.value("job_id", std::string()), json.value("job", std::string())}};
+  } catch (const nlohmann::json::exception&) {
+    value.master.clear();
+  }
+  if (value.master.empty() || !CheckJobId("job_id", value.job.id).ok()) {
+    return absl::DataLossError(
+        fmt::format("{} is damaged; it is written anew by the next `muster run`", endpoint()));
+  }
+  if (WasKilled(lock(), static_cast<pid_t>(value.pid))) {
+    return absl::NotFoundError(
+        fmt::format("no job runs with the state directory {}: its last `muster run` (pid {}) was "
+                    "killed; run the job again, it goes on where it stopped",
+                    path_, value.pid));
+  }
+  return value;
+}
+
+absl::Status StateDirectory::WriteRestAddress(const RestAddress& address) const {
+  const nlohmann::json json = {{"port", address.port}, {"pid", address.pid}};
+  return WriteFileAtomically(rest_address(), json.dump() + "\n");
+}
+
+void StateDirectory::RemoveRestAddress() const {
+  RemoveFile(rest_address());
+}
+
+absl::StatusOr<RestAddress> StateDirectory::ReadRestAddress() const {
+  absl::StatusOr<std::string> text = ReadFile(rest_address(), kSmallFileMax);
+  if (!text.ok()) {
+    return absl::NotFoundError(
+        fmt::format("no scaler serves the job with the state directory {} (there is no {})", path_,
+                    rest_address()));
+  }
+  const nlohmann::json json = nlohmann::json::parse(*text, nullptr, false);
+  const auto number = [&json](const char* name, int64_t max) {
+    const bool fits = json.is_object() && json.contains(name) && json[name].is_number_integer();
+    const int64_t value = fits ? json[name].get<int64_t>() : 0;
+    return value > 0 && value <= max ? value : 0;
+  };
+  const RestAddress address{.port = static_cast<uint16_t>(number("port", UINT16_MAX)),
+                            .pid = number("pid", INT32_MAX)};
+  if (address.port == 0 || address.pid == 0) {
+    return absl::DataLossError(
+        fmt::format("{} is damaged; the next scaler writes it anew", rest_address()));
+  }
+  if (WasKilled(scaler() + "/lock", static_cast<pid_t>(address.pid))) {
+    return absl::NotFoundError(fmt::format(
+        "the scaler (pid {}) of the job with the state directory {} is dead", address.pid, path_));
+  }
+  return address;
+}
+
+absl::StatusOr<StateLock> StateLock::Acquire(const StateDirectory& directory) {
+  const std::string path = directory.lock();
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) return ErrnoStatus(errno, fmt::format("cannot open {}", path));
+  StateLock lock(fd);
+  for (int tries = 0; ::flock(fd, LOCK_EX | LOCK_NB) != 0; ++tries) {
+    const int error = errno;
+    if (error != EWOULDBLOCK) return ErrnoStatus(error, fmt::format("cannot lock {}", path));
+    const pid_t holder = ReadPid(fd);
+    const bool killed = holder > 0 && ::kill(holder, 0) != 0 && errno == ESRCH;
+    if (killed && tries < kRemainsTries) {
+      SleepFor(kRemainsPause);
+      continue;
+    }
+    return InUse(directory, holder, killed ? ", killed, but not all of its nodes are gone" : "");
+  }
+  const std::string pid = std::to_string(::getpid());
+  if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, pid.data(), pid.size(), 0) < 0) {
+    return ErrnoStatus(errno, fmt::format("cannot write {}", path));
+  }
+  return lock;
+}
+
+absl::Status StateLock::CheckFree(const StateDirectory& directory) {
+  const int fd = ::open(directory.lock().c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return absl::OkStatus();  // no run was here yet
+  absl::Cleanup close_fd = [fd] { ::close(fd); };
+  // Only the lock of one that lives is tried: trying it takes it for a moment. The remains of a
+  // killed run go away by themselves.
+  const pid_t holder = ReadPid(fd);
+  const bool alive = holder > 0 && (::kill(holder, 0) == 0 || errno != ESRCH);
+  if (!alive || ::flock(fd, LOCK_SH | LOCK_NB) == 0) return absl::OkStatus();
+  return InUse(directory, holder, "");
+}
+
+StateLock::~StateLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+}  // namespace muster

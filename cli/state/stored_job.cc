@@ -1,0 +1,100 @@
+#include "cli/state/stored_job.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "base/status.h"
+#include "job/file/load_job.h"
+#include "master/service/job_archive.h"
+
+namespace muster {
+namespace {
+
+class StoredJobClient final : public AdminClient {
+ public:
+  StoredJobClient(std::string directory, std::unique_ptr<JobArchive> archive)
+      : directory_(std::move(directory)), archive_(std::move(archive)) {}
+
+  absl::StatusOr<v1::JobStatus> GetStatus() override {
+    v1::JobStatus status;
+    archive_->FillStatus(&status);
+    return status;
+  }
+  absl::StatusOr<v1::ListShardsResponse> ListShards(const v1::ListShardsRequest& request) override {
+    v1::ListShardsResponse response;
+    MUSTER_RETURN_IF_ERROR(archive_->FillShards(request, &response));
+    return response;
+  }
+  absl::StatusOr<v1::GetShardMapResponse> GetShardMap(
+      const v1::GetShardMapRequest& request) override {
+    v1::GetShardMapResponse response;
+    MUSTER_RETURN_IF_ERROR(archive_->FillShardMap(request, &response));
+    return response;
+  }
+  absl::StatusOr<v1::ListEventsResponse> ListEvents(const v1::ListEventsRequest& request) override {
+    v1::ListEventsResponse response;
+    MUSTER_RETURN_IF_ERROR(archive_->FillEvents(request, &response));
+    return response;
+  }
+  absl::StatusOr<v1::GetManifestResponse> GetManifest() override {
+    v1::GetManifestResponse manifest;
+    archive_->FillManifest(&manifest);
+    return manifest;
+  }
+  absl::StatusOr<v1::RetryShardsResponse> RetryShards(const v1::RetryShardsRequest&) override {
+    return NotRunning();
+  }
+  absl::StatusOr<v1::ListPartitionsResponse> ListPartitions(
+      const v1::ListPartitionsRequest& request) override {
+    v1::ListPartitionsResponse response;
+    MUSTER_RETURN_IF_ERROR(archive_->FillPartitions(request, &response));
+    return response;
+  }
+  absl::StatusOr<v1::DrainNodeResponse> DrainNode(const v1::DrainNodeRequest&) override {
+    return NotRunning();
+  }
+  absl::Status ResumeNode(const v1::ResumeNodeRequest&) override { return NotRunning(); }
+  absl::Status ReportNode(const v1::ReportNodeRequest&) override { return NotRunning(); }
+  absl::Status Drain() override { return NotRunning(); }
+  absl::Status Cancel(const v1::CancelRequest&) override { return NotRunning(); }
+
+ private:
+  absl::Status NotRunning() const {
+    return absl::FailedPreconditionError(
+        fmt::format("no job runs with the state directory {}", directory_));
+  }
+
+  const std::string directory_;
+  const std::unique_ptr<JobArchive> archive_;
+};
+
+std::string DefaultSnapshots(const std::string& state_directory) {
+  return state_directory + "/snapshots";
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AdminClient>> OpenStoredJob(const JobTarget& target) {
+  MUSTER_ASSIGN_OR_RETURN(const StateDirectory state, FindStateDirectory(target));
+  if (!std::filesystem::exists(state.journal())) {
+    return absl::NotFoundError(fmt::format("no job ever ran with {}", state.path()));
+  }
+  // The copy is what ran; its relative paths begin elsewhere. A master that was started by hand
+  // leaves none.
+  const bool copied = std::filesystem::exists(state.job_copy()) || !target.state_directory.empty();
+  MUSTER_ASSIGN_OR_RETURN(LoadedJob job,
+                          LoadJob(copied ? state.job_copy() : JobFileOf(target), ""));
+  if (target.state_directory.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(const LoadedJob named, LoadJob(JobFileOf(target), ""));
+    job.spec.snapshot_directory = named.spec.snapshot_directory;
+  } else if (job.spec.snapshot_directory == DefaultSnapshots(job.spec.state_directory)) {
+    job.spec.snapshot_directory = DefaultSnapshots(state.path());
+  } else {
+    job.spec.snapshot_directory.clear();  // the journal knows
+  }
+  job.spec.state_directory = state.path();
+  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<JobArchive> archive, JobArchive::Open(job.spec));
+  return std::make_unique<StoredJobClient>(state.path(), std::move(archive));
+}
+
+}  // namespace muster

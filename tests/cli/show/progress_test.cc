@@ -1,0 +1,180 @@
+#include "cli/show/progress.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+namespace muster {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+v1::JobStatus SomeStatus() {
+  v1::JobStatus status;
+  status.set_job("flights");
+  status.set_state(v1::JOB_STATE_RUNNING);
+  v1::DatasetStatus* dataset = status.add_datasets();
+  dataset->set_name("train");
+  dataset->set_epochs_total(2);
+  for (uint64_t done : {1'000u, 250u}) {
+    v1::EpochStatus* epoch = dataset->add_epochs();
+    epoch->set_epoch(static_cast<uint32_t>(dataset->epochs_size()) - 1);
+    epoch->set_records_expected(1'000);
+    epoch->set_records_done(done);
+    epoch->set_records_committed(done / 2);
+  }
+  return status;
+}
+
+ProgressInput SomeInput() {
+  ProgressInput input;
+  input.status = SomeStatus();
+  input.elapsed = seconds(65);
+  input.records_per_second = 100;
+  input.servers_running = 1;
+  input.servers_wanted = 2;
+  input.workers_running = input.workers_wanted = 3;
+  input.worker_restarts = 4;
+  input.last_event = "worker-0 ended (SIGKILL)";
+  return input;
+}
+
+TEST(ProgressTest, Texts) {
+  EXPECT_EQ(DurationText(milliseconds(7'900)), "0:07");
+  EXPECT_EQ(DurationText(seconds(123)), "2:03");
+  EXPECT_EQ(DurationText(seconds(3'723)), "1:02:03");
+  EXPECT_EQ(CountText(0), "0");
+  EXPECT_EQ(CountText(999), "999");
+  EXPECT_EQ(CountText(1'000), "1,000");
+  EXPECT_EQ(CountText(1'234'567), "1,234,567");
+}
+
+TEST(ProgressTest, RateIsOverTheLastSecondsAlone) {
+  RateMeter meter;
+  TimePoint now{seconds(1)};
+  EXPECT_EQ(meter.PerSecond(), 0);
+  uint64_t count = 0;
+  for (int i = 0; i < 60; ++i) {
+    meter.Add(now, count);
+    now += seconds(1);
+    count += 10;
+  }
+  EXPECT_NEAR(meter.PerSecond(), 10, 0.01);
+  for (int i = 0; i < 12; ++i) {
+    meter.Add(now, count);
+    now += seconds(1);
+    count += 500;
+  }
+  EXPECT_NEAR(meter.PerSecond(), 500, 0.01);
+  meter.Add(now, 5);
+  EXPECT_EQ(meter.PerSecond(), 0) << "a replay took records back";
+}
+
+TEST(ProgressTest, EpochsThatAreNotListedCount) {
+  ProgressInput input = SomeInput();
+  v1::DatasetStatus* dataset = input.status->mutable_datasets(0);
+  dataset->set_epochs_total(5'000);
+  dataset->set_omitted_records_expected(4'998'000);
+  dataset->set_omitted_records_done(3'000'000);
+  dataset->mutable_epochs(0)->set_epoch(3'000);
+  dataset->mutable_epochs(1)->set_epoch(3'001);
+  EXPECT_EQ(TotalsOf(*input.status).expected, 5'000'000u);
+  EXPECT_EQ(TotalsOf(*input.status).done, 3'001'250u);
+  EXPECT_THAT(ProgressLine(input), HasSubstr("train epoch 3002/5000"));
+}
+
+TEST(ProgressTest, BlockShowsWhatMatters) {
+  const std::vector<std::string> lines = ProgressBlock(SomeInput(), 200);
+  ASSERT_THAT(lines, SizeIs(4));
+  // 750 records are left at 100 a second.
+  EXPECT_THAT(lines[0], AllOf(HasSubstr("flights"), HasSubstr("running"), HasSubstr("1:05"),
+                              HasSubstr("100 records/s"), HasSubstr("0:07 left")));
+  EXPECT_THAT(lines[1], AllOf(HasSubstr("epoch 2/2"), HasSubstr("25.0 %"), HasSubstr("250 / 1,000"),
+                              HasSubstr("125 committed")));
+  EXPECT_THAT(lines[2],
+              AllOf(HasSubstr("ps 1/2"), HasSubstr("workers 3/3"), HasSubstr("workers 4")));
+  EXPECT_THAT(lines[3], HasSubstr("SIGKILL"));
+  EXPECT_THAT(ProgressBlock(SomeInput(), 30), Each(SizeIs(::testing::Le(30u))));
+}
+
+TEST(ProgressTest, LineSaysTheSame) {
+  ProgressInput input = SomeInput();
+  EXPECT_THAT(ProgressLine(input), AllOf(HasSubstr("epoch 2/2 25.0 % (250 of 1,000)"),
+                                         HasSubstr("ps 1/2"), Not(HasSubstr("silent"))));
+  input.master_silent = true;
+  EXPECT_THAT(ProgressLine(input), HasSubstr("silent"));
+  input.status.reset();
+  input.waiting_for = "indexing";
+  EXPECT_THAT(ProgressLine(input),
+              AllOf(HasSubstr("waiting for the master"), HasSubstr("indexing")));
+}
+
+class DisplayTest : public ::testing::Test {
+ protected:
+  DisplayTest() { EXPECT_EQ(::pipe(pipe_), 0); }
+  ~DisplayTest() override {
+    ::close(pipe_[0]);
+    ::close(pipe_[1]);
+  }
+  std::string Written() {
+    char buffer[1 << 14];
+    // A mark, so that reading never blocks.
+    EXPECT_EQ(::write(pipe_[1], "$", 1), 1);
+    const ssize_t got = ::read(pipe_[0], buffer, sizeof(buffer));
+    return std::string(buffer, static_cast<size_t>(got) - 1);
+  }
+  int pipe_[2];
+  TimePoint now_{seconds(1)};
+};
+
+TEST_F(DisplayTest, LinesEveryFewSecondsWithoutEscapes) {
+  ProgressDisplay display(ProgressDisplay::Mode::kLines, pipe_[1]);
+  display.Draw(SomeInput(), now_);
+  EXPECT_THAT(Written(), HasSubstr("25.0 %"));
+  display.Draw(SomeInput(), now_ + milliseconds(500));
+  EXPECT_EQ(Written(), "");
+  display.Draw(SomeInput(), now_ + seconds(2));
+  const std::string line = Written();
+  EXPECT_THAT(line, HasSubstr("25.0 %"));
+  EXPECT_THAT(line, Not(HasSubstr("\x1b")));
+}
+
+TEST_F(DisplayTest, BlockIsRedrawnInPlaceAndLeavesNothing) {
+  ProgressDisplay display(ProgressDisplay::Mode::kBlock, pipe_[1]);
+  display.Draw(SomeInput(), now_);
+  EXPECT_THAT(Written(), Not(HasSubstr("\x1b")));
+  display.Draw(SomeInput(), now_ + seconds(1));
+  EXPECT_THAT(Written(), HasSubstr("\x1b[4A"));
+  display.Clear();
+  EXPECT_THAT(Written(), HasSubstr("\x1b[4A"));
+  display.Clear();
+  EXPECT_EQ(Written(), "");
+}
+
+TEST_F(DisplayTest, AReaderThatDoesNotReadHoldsNobodyUp) {
+  ProgressDisplay display(ProgressDisplay::Mode::kLines, pipe_[1]);
+  const std::string line(1000, 'x');
+  for (int i = 0; i < 1000; ++i) display.Print(line);  // more than any pipe holds
+}
+
+TEST_F(DisplayTest, OffAndNotATerminal) {
+  ProgressDisplay display(ProgressDisplay::Mode::kOff, pipe_[1]);
+  display.Draw(SomeInput(), now_);
+  display.Print("x");
+  EXPECT_EQ(Written(), "");
+  EXPECT_EQ(ProgressDisplay::ModeOf(pipe_[1]), ProgressDisplay::Mode::kLines);
+}
+
+TEST(CountTextTest, OneIsNotMany) {
+  EXPECT_EQ(CountText(1, "shard"), "1 shard");
+  EXPECT_EQ(CountText(0, "shard"), "0 shards");
+  EXPECT_EQ(CountText(1'234, "minibatch", "minibatches"), "1,234 minibatches");
+}
+
+}  // namespace
+}  // namespace muster

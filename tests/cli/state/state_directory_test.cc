@@ -1,0 +1,123 @@
+#include "cli/state/state_directory.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace muster {
+namespace {
+
+using ::testing::_;
+using ::testing::HasSubstr;
+using testing::IsOk;
+using testing::StatusIs;
+using testing::TempDir;
+
+TEST(StateDirectoryTest, EndpointRoundTrip) {
+  TempDir folder;
+  const StateDirectory state(folder.File("state"));
+  ASSERT_THAT(state.Create(), IsOk());
+  EXPECT_THAT(state.ReadEndpoint(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(folder.File("state"))));
+  const Endpoint endpoint{
+      .master = "127.0.0.1:20001", .pid = 42, .run_id = "abc", .job = {"id-1", "demo"}};
+  ASSERT_THAT(state.WriteEndpoint(endpoint), IsOk());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Endpoint back, state.ReadEndpoint());
+  EXPECT_EQ(back, endpoint);
+  state.RemoveEndpoint();
+  EXPECT_THAT(state.ReadEndpoint(), StatusIs(absl::StatusCode::kNotFound, _));
+  for (const char* text : {R"({"master": "a:1")", R"({"master": 7})", R"({"pid": 7})",
+                           R"({"master": "a:1", "pid": "7"})", R"({"master": "a:1", "job": 7})",
+                           R"({"master": "a:1", "job_id": "a b"})"}) {
+    ASSERT_THAT(WriteFileAtomically(state.run() + "/endpoint.json", text), IsOk());
+    EXPECT_THAT(state.ReadEndpoint(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("damaged")))
+        << text;
+  }
+}
+
+TEST(StateDirectoryTest, RestAddressRoundTrip) {
+  TempDir folder;
+  const StateDirectory state(folder.path());
+  ASSERT_THAT(state.Create(), IsOk());
+  EXPECT_THAT(state.ReadRestAddress(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("no scaler serves")));
+  const RestAddress address{.port = 20'200, .pid = ::getpid()};
+  ASSERT_THAT(state.WriteRestAddress(address), IsOk());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const RestAddress back, state.ReadRestAddress());
+  EXPECT_EQ(back, address);
+  state.RemoveRestAddress();
+  EXPECT_THAT(state.ReadRestAddress(), StatusIs(absl::StatusCode::kNotFound, _));
+  for (const char* text :
+       {"", "7", R"({"port": 20200)", R"({"port": 0, "pid": 1})", R"({"port": 65536, "pid": 1})",
+        R"({"port": "20200", "pid": 1})", R"({"port": 20200})", R"({"port": 20200, "pid": -1})"}) {
+    ASSERT_THAT(WriteFileAtomically(state.run() + "/rest.json", text), IsOk());
+    EXPECT_THAT(state.ReadRestAddress(),
+                StatusIs(absl::StatusCode::kDataLoss, HasSubstr("damaged")))
+        << text;
+  }
+}
+
+TEST(StateDirectoryTest, ADeadScalerHasNoRestAddress) {
+  TempDir folder;
+  const StateDirectory state(folder.path());
+  ASSERT_THAT(state.Create(), IsOk());
+  const pid_t gone = ::fork();
+  if (gone == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(gone, nullptr, 0), gone);
+  ASSERT_THAT(state.WriteRestAddress({.port = 20'200, .pid = gone}), IsOk());
+  ASSERT_THAT(MakeDirectories(state.scaler()), IsOk());
+  ASSERT_THAT(WriteFileAtomically(state.scaler() + "/lock", ""), IsOk());
+  {
+    const int held = ::open((state.scaler() + "/lock").c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_EQ(::flock(held, LOCK_EX | LOCK_NB), 0);
+    EXPECT_THAT(state.ReadRestAddress(), IsOk()) << "it runs where its pid is not seen";
+    ::close(held);
+  }
+  EXPECT_THAT(state.ReadRestAddress(), StatusIs(absl::StatusCode::kNotFound, HasSubstr("is dead")));
+}
+
+TEST(StateDirectoryTest, PathThatCannotBeAFolder) {
+  TempDir folder;
+  ASSERT_THAT(WriteFileAtomically(folder.File("file"), "x"), IsOk());
+  const absl::Status status = StateDirectory(folder.File("file") + "/state").Create();
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("spec.stateDirectory"));
+}
+
+TEST(StateDirectoryTest, LockIsHeldByOneAndNamesTheHolder) {
+  TempDir folder;
+  const StateDirectory state(folder.path());
+  ASSERT_THAT(state.Create(), IsOk());
+  {
+    MUSTER_ASSERT_OK_AND_ASSIGN(const StateLock lock, StateLock::Acquire(state));
+    EXPECT_THAT(
+        StateLock::Acquire(state),
+        StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("pid " + std::to_string(::getpid()))));
+  }
+  EXPECT_THAT(StateLock::Acquire(state), IsOk());
+}
+
+TEST(StateDirectoryTest, EndpointOfAKilledRunIsNone) {
+  TempDir folder;
+  const StateDirectory state(folder.path());
+  ASSERT_THAT(state.Create(), IsOk());
+  const pid_t gone = ::fork();
+  if (gone == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(gone, nullptr, 0), gone);
+  ASSERT_THAT(state.WriteEndpoint({.master = "127.0.0.1:20001", .pid = gone, .run_id = "abc"}),
+              IsOk());
+  {
+    MUSTER_ASSERT_OK_AND_ASSIGN(const StateLock lock, StateLock::Acquire(state));
+    EXPECT_THAT(state.ReadEndpoint(), IsOk()) << "something of the run is still there";
+  }
+  EXPECT_THAT(state.ReadEndpoint(), StatusIs(absl::StatusCode::kNotFound, HasSubstr("was killed")));
+}
+
+}  // namespace
+}  // namespace muster
