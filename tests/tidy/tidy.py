@@ -23,18 +23,33 @@ CLANG_FORMAT = "19"
 LAYERS = {
     "base": set(),
     "kafka": {"base"},
-    "proto": {"base"},
+    "verify": {"base"},
     "job": {"base"},
-    "sharding": {"base", "job", "proto"},
-    "master": {"base", "kafka", "job", "proto", "sharding"},
-    "ps": {"base", "proto", "sharding"},
-    "worker_sdk": {"base", "kafka", "proto", "sharding"},
+    "proto": {"base"},
+    "sharding": {"base", "job"},
     "host": {"base", "proto"},
     "admin": {"base", "host", "proto"},
+    "master": {"base", "job", "kafka", "proto", "sharding"},
+    "ps": {"base", "proto", "sharding"},
+    "worker_sdk": {"base", "kafka", "proto", "sharding"},
     "scaler": {"admin", "base", "host", "job", "proto"},
-    "verify": {"base"},
-    "cli": {"admin", "base", "host", "kafka", "job", "proto", "sharding", "master", "ps", "scaler", "verify"},
+    "cli": {"admin", "base", "host", "job", "kafka", "master", "proto", "ps", "scaler", "sharding", "verify"},
 }
+# The folders of a room, downwards: each may include what stands before it. "" is the room's own, above its folders.
+INNER = {
+    "cli": ("show", "state", "run", "ask", "steer", "simulate", "verify", "verbs", ""),
+    "host": ("", "stacks", "processes"),
+    "job": ("", "file"),
+    "master": ("core", "journal", "sources", "streams", "service"),
+    "proto": ("", "fields", "rpc", "wire", "messages", "exported"),
+    "ps": ("engine", "snapshot", "export", "net", "service"),
+    "scaler": ("model", "nodes", "policy", "decision", "sensor", "history", "simulate", "rest", "dashboard", "service"),
+    "sharding": ("", "lines", "stream"),
+    "verify": ("workload", ""),
+    "worker_sdk": ("core", "control", "readers", "net", "session"),
+}
+# Of all lines of the product, in one room at most.
+ROOM_SHARE_PERCENT = 25
 # Folders that stand behind an interface, and who may name them besides tests: who opens them.
 BEHIND_INTERFACES = {"host/processes/": ("cli", "host/processes"), "host/stacks/": ("host",)}
 # What a trainer includes; examples may use nothing else of the house.
@@ -144,6 +159,36 @@ def layers(tree):
                 yield f"{path}:{number}: an example uses <muster/muster.h> only, not {target}"
             if target.startswith("../") or "/../" in target:
                 yield f"{path}:{number}: include {target} from the root of the repository"
+
+
+def inner_layers(tree):
+    """Inside a room includes go downwards, too."""
+    for path, text in tree.code():
+        room, *folders = os.path.dirname(path).split("/")
+        if room not in INNER or path.startswith(PUBLIC_HEADERS):
+            continue
+        own = (folders or [""])[0]
+        if own not in INNER[room]:
+            yield f"{path}: {room}/{own} has no place among the folders of {room}/ (INNER)"
+            continue
+        below = INNER[room][: INNER[room].index(own) + 1]
+        for number, target, _ in includes(text):
+            into, *folders = os.path.dirname(target).split("/")
+            if into == room and (folders or [""])[0] not in below:
+                yield f"{path}:{number}: {room}/{own} may not include {target}: it is not below it"
+
+
+def room_shares(tree):
+    """No room holds so much that it holds everything."""
+    lines = {}
+    for path, text in tree.code():
+        room = path.split("/")[0]
+        if room in LAYERS:
+            lines[room] = lines.get(room, 0) + text.count("\n")
+    for room, count in sorted(lines.items()):
+        if 100 * count > ROOM_SHARE_PERCENT * sum(lines.values()):
+            share = 100 * count / sum(lines.values())
+            yield f"{room}/: {count} lines are {share:.1f} % of the product, at most {ROOM_SHARE_PERCENT} %: what is in it that is a subject of its own?"
 
 
 def internal_folders(tree):
@@ -330,7 +375,7 @@ def commands_documented(tree):
             yield f"{path}: has no --help"
 
 
-RULES = (layers, internal_folders, adapters, sdk_headers, readmes, mirrored_tests, sizes, banned_calls, text_form, mains, commands_documented)
+RULES = (layers, inner_layers, room_shares, internal_folders, adapters, sdk_headers, readmes, mirrored_tests, sizes, banned_calls, text_form, mains, commands_documented)
 
 
 def clang_format(root, tree):

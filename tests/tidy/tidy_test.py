@@ -58,6 +58,33 @@ class RuleTest(unittest.TestCase):
         ):
             self.assert_clean(tidy.layers, {path: f'#include "{target}"\n'})
 
+    def test_inner_layers(self):
+        for path, target in (
+            ("scaler/policy/a.cc", "scaler/decision/b.h"),
+            ("scaler/model/internal/a.h", "scaler/rest/b.h"),
+            ("scaler/decision/log/a.cc", "scaler/service/b.h"),
+            ("cli/show/a.h", "cli/state/b.h"),
+            ("host/a.h", "host/processes/b.h"),
+            ("job/a.cc", "job/file/b.h"),
+        ):
+            self.assert_sees(tidy.inner_layers, {path: f'#include "{target}"\n'}, target)
+        self.assert_sees(tidy.inner_layers, {"scaler/other/a.cc": ""}, "has no place")
+        for path, target in (
+            ("scaler/decision/a.cc", "scaler/policy/b.h"),
+            ("scaler/decision/log/a.cc", "scaler/decision/b.h"),
+            ("scaler/rest/server/a.cc", "scaler/rest/internal/b.h"),
+            ("cli/main.cc", "cli/verbs/b.h"),
+            ("host/processes/a.cc", "host/b.h"),
+            ("host/a.cc", "proto/messages/b.h"),
+            ("worker_sdk/include/muster/a.h", "muster/b.h"),
+        ):
+            self.assert_clean(tidy.inner_layers, {path: f'#include "{target}"\n'})
+
+    def test_room_shares(self):
+        quarters = {f"{room}/a.cc": "\n" * 100 for room in ("base", "master", "ps", "cli")}
+        self.assert_clean(tidy.room_shares, {**quarters, "tests/ps/a_test.cc": "\n" * 1000})
+        self.assert_sees(tidy.room_shares, {**quarters, "ps/b.h": "\n"}, "ps/: 101 lines are 25.2 %")
+
     def test_internal_folders(self):
         include = '#include "ps/net/internal/b.h"\n'
         self.assert_sees(tidy.internal_folders, {"ps/service/a.cc": include}, "internal to ps/net/")
