@@ -16,7 +16,8 @@
 #include "proto/messages/node_state.h"
 #include "proto/messages/slot_file.h"
 
-/// What the two deciders of this folder hear (events) and want done (effects). Plain values.
+/// Inputs (events) and outputs (effects) of the two deciders about processes, scaler/nodes and
+/// cli/run. Plain values.
 namespace muster {
 
 /// The state of the job as the master tells it; the numbers are those of v1::JobState.
