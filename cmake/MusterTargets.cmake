@@ -92,7 +92,7 @@ add_custom_target(muster_unit_tests)
 
 # muster_test(<name> SRCS ... DEPS ... [LABELS unit] [TIMEOUT s] [ARGS ...] [NO_TSAN] [OPTIMISED]): one GoogleTest program,
 # run by CTest. NO_TSAN: it runs threads of Debian's gRPC, RocksDB or librdkafka, which are not built for the thread sanitizer: it
-# would report races where there are none. OPTIMISED: it runs thousands of seeds, so its own code is optimised as well.
+# would report races where there are none; or it walks Debian's Protobuf maps, which look otherwise under it. OPTIMISED: it runs thousands of seeds, so its own code is optimised as well.
 function(muster_test name)
   cmake_parse_arguments(ARG "NO_TSAN;OPTIMISED" "TIMEOUT" "SRCS;DEPS;LABELS;ARGS" ${ARGN})
   if(ARG_NO_TSAN AND MUSTER_TSAN)
