@@ -2,32 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "absl/time/time.h"
+#include <utility>
 
 namespace muster {
-
-std::string ToString(const StreamBound& bound) {
-  switch (bound.kind) {
-    case StreamBound::Kind::kEarliest:
-      return "earliest";
-    case StreamBound::Kind::kLatest:
-      return "latest";
-    case StreamBound::Kind::kNever:
-      return "never";
-    case StreamBound::Kind::kNow:
-      return "now";
-    case StreamBound::Kind::kTime:
-      return absl::FormatTime("%Y-%m-%d%ET%H:%M:%E3SZ", absl::FromUnixMillis(bound.time.count()),
-                              absl::UTCTimeZone());
-    case StreamBound::Kind::kOffsets:
-      break;
-  }
-  std::string text;
-  for (const auto& [partition, offset] : bound.offsets) {
-    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", partition, offset);
-  }
-  return "{" + text + "}";
-}
 
 std::string GroupOf(const JobSpec& spec) {
   return "muster." + spec.name;
@@ -46,15 +23,14 @@ std::vector<std::pair<std::string, std::string>> FixedFields(const JobSpec& spec
     const std::string prefix = fmt::format("spec.datasets[{}].", dataset.name);
     fields.emplace_back(prefix + "mode",
                         dataset.mode == DatasetMode::kTrain ? "train" : "evaluate");
-    fields.emplace_back(prefix + "header", fmt::format("{}", dataset.header));
+    fields.emplace_back(prefix + "header", fmt::format("{}", HasHeader(dataset.source)));
     fields.emplace_back(prefix + "minibatchSize", fmt::format("{}", dataset.minibatch_size));
     fields.emplace_back(prefix + "minibatchesPerShard",
                         fmt::format("{}", dataset.minibatches_per_shard));
     fields.emplace_back(prefix + "shuffle", fmt::format("{}", dataset.shuffle));
-    if (!dataset.is_stream()) continue;
-    fields.emplace_back(prefix + "kafka.topic", dataset.kafka.topic);
-    fields.emplace_back(prefix + "kafka.start", ToString(dataset.kafka.start));
-    fields.emplace_back(prefix + "kafka.end", ToString(dataset.kafka.end));
+    for (auto& [name, value] : FixedFields(dataset.source)) {
+      fields.emplace_back(prefix + name, std::move(value));
+    }
   }
   return fields;
 }

@@ -9,54 +9,15 @@
 
 #include "base/words/types.h"
 #include "job/policy_options.h"
+#include "job/source_spec.h"
 
 namespace muster {
-
-/// Where a stream begins, or ends, in every partition of its topic.
-struct StreamBound {
-  enum class Kind : uint8_t {
-    kEarliest,  // begin: at the oldest record
-    kLatest,    // begin: with what comes after the job's start
-    kNever,     // end
-    kNow,       // end: with what was there at the job's start
-    kTime,      // at the first record that is not older than `time`
-    kOffsets,   // at `offsets`
-  };
-  Kind kind = Kind::kEarliest;
-  std::chrono::milliseconds time{0};     // since the Unix epoch
-  std::map<uint32_t, uint64_t> offsets;  // by partition of the topic
-  friend bool operator==(const StreamBound&, const StreamBound&) = default;
-};
-/// As a job file says it; times in UTC.
-std::string ToString(const StreamBound& bound);
-
-/// A dataset that is a topic. docs/kafka.md.
-struct KafkaSpec {
-  /// host:port of some brokers of the cluster.
-  std::vector<std::string> brokers;
-  /// Empty: the dataset consists of files.
-  std::string topic;
-  StreamBound start{.kind = StreamBound::Kind::kEarliest, .time = {}, .offsets = {}};
-  StreamBound end{.kind = StreamBound::Kind::kNever, .time = {}, .offsets = {}};
-  std::chrono::milliseconds max_delay{1'000};
-  uint64_t open_ranges_max = 1'024;
-  uint64_t record_bytes_max = uint64_t{16} << 20;
-  /// Rejected records are produced to it; empty: they are only counted.
-  std::string dead_letter_topic;
-  /// Of librdkafka, as written.
-  std::map<std::string, std::string> properties;
-  /// Likewise, but where each value is to be found: "env:NAME" or "file:/absolute/path".
-  std::map<std::string, std::string> secrets;
-};
 
 struct DatasetSpec {
   std::string name;
   DatasetMode mode = DatasetMode::kTrain;
-  /// Globs as written; `files` of the plan are what they matched, sorted.
-  std::vector<std::string> files;
-  KafkaSpec kafka;
-  bool is_stream() const { return !kafka.topic.empty(); }
-  bool header = false;
+  /// Where its records come from.
+  SourceSpec source;
   uint32_t epochs = 1;  // train only
   uint32_t minibatch_size = 256;
   uint32_t minibatches_per_shard = 16;

@@ -241,14 +241,15 @@ absl::StatusOr<uint16_t> ChooseRestPort(uint32_t wanted, uint64_t seed, const st
 absl::StatusOr<PlannedDataset> PlanDataset(const DatasetSpec& dataset,
                                            const std::string& base_directory) {
   PlannedDataset plan{.name = dataset.name, .mode = dataset.mode, .epochs = dataset.epochs};
-  if (dataset.is_stream()) {
-    plan.kafka = dataset.kafka;
+  if (const auto* topic = std::get_if<TopicSpec>(&dataset.source)) {
+    plan.topic = *topic;
     return plan;
   }
+  const LinesSpec& lines = std::get<LinesSpec>(dataset.source);
   const uint64_t records_per_shard =
       std::max<uint64_t>(uint64_t{dataset.minibatch_size} * dataset.minibatches_per_shard, 1);
   std::vector<std::string> patterns;
-  for (const std::string& pattern : dataset.files) {
+  for (const std::string& pattern : lines.files) {
     patterns.push_back((std::filesystem::path(base_directory) / pattern).string());
   }
   absl::StatusOr<std::vector<std::string>> files = ExpandGlobs(patterns);
@@ -263,7 +264,7 @@ absl::StatusOr<PlannedDataset> PlanDataset(const DatasetSpec& dataset,
     if (::stat(file.c_str(), &info) != 0) return ErrnoStatus(errno, file);
     const uint64_t bytes = static_cast<uint64_t>(info.st_size);
     plan.bytes += bytes;
-    const uint64_t records = EstimateRecords(file, bytes, dataset.header);
+    const uint64_t records = EstimateRecords(file, bytes, lines.header);
     plan.records_estimate += records;
     plan.shards_estimate += (records + records_per_shard - 1) / records_per_shard;
   }
@@ -352,10 +353,10 @@ std::string DescribePlan(const RunPlan& plan) {
                       plan.job.partitions, plan.job.seed);
   text += "datasets\n";
   for (const PlannedDataset& dataset : plan.datasets) {
-    if (!dataset.kafka.topic.empty()) {
+    if (dataset.topic.has_value()) {
       text += fmt::format("  {} (train): topic {} on {}, from {} to {}\n", dataset.name,
-                          dataset.kafka.topic, fmt::join(dataset.kafka.brokers, ","),
-                          ToString(dataset.kafka.start), ToString(dataset.kafka.end));
+                          dataset.topic->topic, fmt::join(dataset.topic->brokers, ","),
+                          ToString(dataset.topic->start), ToString(dataset.topic->end));
       continue;
     }
     const std::string how =
@@ -399,13 +400,13 @@ std::string PlanToJson(const RunPlan& plan) {
                          {"datasets", nlohmann::json::array()},
                          {"nodes", nlohmann::json::array()}};
   for (const PlannedDataset& dataset : plan.datasets) {
-    if (!dataset.kafka.topic.empty()) {
+    if (dataset.topic.has_value()) {
       json["datasets"].push_back({{"name", dataset.name},
                                   {"mode", "train"},
-                                  {"topic", dataset.kafka.topic},
-                                  {"brokers", dataset.kafka.brokers},
-                                  {"start", ToString(dataset.kafka.start)},
-                                  {"end", ToString(dataset.kafka.end)}});
+                                  {"topic", dataset.topic->topic},
+                                  {"brokers", dataset.topic->brokers},
+                                  {"start", ToString(dataset.topic->start)},
+                                  {"end", ToString(dataset.topic->end)}});
       continue;
     }
     json["datasets"].push_back(

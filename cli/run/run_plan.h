@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ struct PlannedDataset {
   DatasetMode mode = DatasetMode::kTrain;
   uint32_t epochs = 1;
   /// Of the fields below a topic has none.
-  KafkaSpec kafka;
+  std::optional<TopicSpec> topic;
   std::vector<std::string> files;
   uint64_t bytes = 0;
   /// Estimated from the first block of every file; the master counts exactly.

@@ -66,7 +66,11 @@ Find Job(Group JobSpec::* group, T Group::* member) {
 }
 template <typename T>
 Find Dataset(T DatasetSpec::* member) {
-  return [member](const FieldScope& scope) -> Target { return &(scope.dataset->*member); };
+  return [member](const FieldScope& scope) -> Target { return &(scope.dataset->spec.*member); };
+}
+template <typename T>
+Find Lines(T LinesSpec::* member) {
+  return [member](const FieldScope& scope) -> Target { return &(scope.dataset->lines.*member); };
 }
 template <typename T>
 Find Resource(ReplicaSpec JobSpec::* role, ResourceSpec ReplicaSpec::* which,

@@ -62,13 +62,12 @@ void AddDatasets(std::vector<Field>* fields) {
                   "`evaluate`: read after every training epoch, changes no weight."),
              {"train", "evaluate"}));
   fields->push_back(Default(
-      Make(in + "files", Form::kGlobs, {1, 10'000}, OnResume::kFixed, Dataset(&DatasetSpec::files),
+      Make(in + "files", Form::kGlobs, {1, 10'000}, OnResume::kFixed, Lines(&LinesSpec::files),
            "Glob patterns of files whose lines have at most 16 MiB. Their content may not "
            "change. You may move the files if their order stays the same."),
       "required without `kafka`"));
   fields->push_back(Make(in + "header", Form::kBool, {}, OnResume::kFixed,
-                         Dataset(&DatasetSpec::header),
-                         "The first line of each file is no record."));
+                         Lines(&LinesSpec::header), "The first line of each file is no record."));
   fields->push_back(Make(in + "epochs", Form::kWhole, {1, 1'000'000}, OnResume::kMayGrow,
                          Dataset(&DatasetSpec::epochs),
                          "Times the dataset is run through; for mode `train` only."));
@@ -386,7 +385,7 @@ std::string DefaultText(const Field& field) {
   if (field.required) return "required";
   if (!field.default_text.empty()) return field.default_text;
   JobSpec job;
-  DatasetSpec dataset;
+  DatasetDraft dataset;
   std::string unused;
   const Target target = field.target({.job = &job, .dataset = &dataset, .unused = &unused});
   return std::visit([](const auto* value) { return ValueText(*value); }, target);

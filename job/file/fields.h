@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "job/file/dataset_draft.h"
 #include "job/job_spec.h"
 
 namespace muster::job_file {
@@ -43,8 +44,8 @@ enum class OnResume : uint8_t { kFixed, kMayChange, kMayGrow };
 /// What a field's value is stored into.
 struct FieldScope {
   JobSpec* job = nullptr;
-  DatasetSpec* dataset = nullptr;  // fields of spec.datasets[]
-  std::string* unused = nullptr;   // fields that are checked and not kept
+  DatasetDraft* dataset = nullptr;  // fields of spec.datasets[]
+  std::string* unused = nullptr;    // fields that are checked and not kept
 };
 using Target =
     std::variant<std::string*, uint32_t*, uint64_t*, bool*, std::chrono::milliseconds*,

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <set>
 #include <utility>
@@ -14,6 +13,8 @@
 #include "job/file/fields.h"
 #include "job/file/job_rules.h"
 #include "job/file/nearest.h"
+#include "job/file/paths.h"
+#include "job/file/source_rules.h"
 #include "job/file/yaml_tree.h"
 
 namespace muster {
@@ -58,22 +59,6 @@ std::string PlaceElsewhere(const std::string& name) {
   return "";
 }
 
-std::string Absolute(const std::string& base_directory, const std::string& path) {
-  std::string result = (std::filesystem::path(base_directory) / path).lexically_normal().string();
-  while (result.size() > 1 && result.back() == '/') result.pop_back();
-  return result;
-}
-
-/// The folder as a pattern that matches just itself.
-std::string EscapeGlob(const std::string& folder) {
-  std::string escaped;
-  for (const char c : folder) {
-    if (c == '*' || c == '?' || c == '[' || c == ']' || c == '\\') escaped += '\\';
-    escaped += c;
-  }
-  return escaped;
-}
-
 /// Reads one tree into one JobSpec and collects what is wrong. Not thread-safe, used once.
 class JobReader {
  public:
@@ -84,8 +69,9 @@ class JobReader {
     scope_.job = &job_;
     scope_.unused = &unused_;
     ReadGroup(root, {});
-    for (const BrokenRule& rule : CheckJobRules(job_)) AddBrokenRule(rule);
+    CheckRules();
     if (!errors_.empty()) return AllErrors();
+    FillSources();
     FillPaths();
     return std::move(job_);
   }
@@ -218,14 +204,14 @@ class JobReader {
                fmt::format("{} datasets; at most {} are allowed", node.items.size(), kDatasetsMax));
       return;
     }
-    job_.datasets.resize(node.items.size());  // fields point into it
+    drafts_.resize(node.items.size());  // fields point into it
     for (size_t i = 0; i < node.items.size(); ++i) {
-      scope_.dataset = &job_.datasets[i];
+      scope_.dataset = &drafts_[i];
       const Place below{place.path + "[]", fmt::format("{}[{}]", place.shown, i)};
       given_[below.shown] = node.items[i].position;
       ReadGroup(node.items[i], below);
       const auto epochs = given_.find(below.shown + ".epochs");
-      if (epochs != given_.end() && scope_.dataset->mode == DatasetMode::kEvaluate) {
+      if (epochs != given_.end() && scope_.dataset->spec.mode == DatasetMode::kEvaluate) {
         errors_.push_back({epochs->second,
                            fmt::format("{}.epochs: is for mode train; an evaluate dataset is read "
                                        "after every training epoch",
@@ -240,21 +226,28 @@ class JobReader {
     if (!status.ok()) AddError(node, shown, Message(status));
   }
 
+  void CheckRules() {
+    std::vector<BrokenRule> broken;
+    for (size_t i = 0; i < drafts_.size(); ++i) {
+      CheckSource(drafts_[i], fmt::format("spec.datasets[{}]", i), &broken);
+      job_.datasets.push_back(drafts_[i].spec);
+    }
+    for (BrokenRule& rule : CheckJobRules(job_)) broken.push_back(std::move(rule));
+    for (const BrokenRule& rule : broken) AddBrokenRule(rule);
+  }
+
+  void FillSources() {
+    for (size_t i = 0; i < drafts_.size(); ++i) {
+      job_.datasets[i].source = SourceOf(drafts_[i], base_directory_);
+    }
+  }
+
   void FillPaths() {
     if (job_.state_directory.empty()) job_.state_directory = "state";
     job_.state_directory = Absolute(base_directory_, job_.state_directory);
     job_.snapshot_directory = job_.snapshot_directory.empty()
                                   ? job_.state_directory + "/snapshots"
                                   : Absolute(base_directory_, job_.snapshot_directory);
-    const std::string escaped_base = EscapeGlob(base_directory_);
-    for (DatasetSpec& dataset : job_.datasets) {
-      for (std::string& pattern : dataset.files) pattern = Absolute(escaped_base, pattern);
-      constexpr std::string_view kFile = "file:";
-      for (auto& [name, place] : dataset.kafka.secrets) {
-        if (!place.starts_with(kFile)) continue;
-        place = std::string(kFile) + Absolute(base_directory_, place.substr(kFile.size()));
-      }
-    }
     std::string& program = job_.worker.command.front();
     if (program.find('/') != std::string::npos) program = Absolute(base_directory_, program);
   }
@@ -262,6 +255,7 @@ class JobReader {
   const std::string file_name_;
   const std::string base_directory_;
   JobSpec job_;
+  std::vector<DatasetDraft> drafts_;
   std::string unused_;
   FieldScope scope_;
   std::vector<Error> errors_;

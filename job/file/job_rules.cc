@@ -23,58 +23,12 @@ bool IsLoopbackHost(const std::string& host) {
   return IN6_IS_ADDR_LOOPBACK(&v6) != 0;
 }
 
-/// What a dataset consists of: files, or a topic.
-void CheckSource(const DatasetSpec& dataset, const std::string& path,
-                 std::vector<BrokenRule>* broken) {
-  const auto say = [&](std::string_view field, std::string what) {
-    broken->push_back({{fmt::format("{}.{}", path, field), path}, std::move(what)});
-  };
-  const bool kafka = dataset.is_stream() || !dataset.kafka.brokers.empty();
-  if (!kafka && dataset.files.empty()) say("files", "is missing; or give kafka.topic");
-  if (!kafka) return;
-  if (!dataset.files.empty()) say("files", "a dataset has files or kafka, not both");
-  if (!dataset.is_stream()) say("kafka.topic", "is missing");
-  if (dataset.kafka.brokers.empty()) say("kafka.brokers", "is missing");
-  if (dataset.mode != DatasetMode::kTrain) {
-    say("mode", "a topic can be trained on only: evaluate with files");
-  }
-  if (dataset.epochs != 1) say("epochs", "a topic is run through once");
-  if (dataset.shuffle) say("shuffle", "a topic is read in the order of its partitions");
-  if (dataset.header) say("header", "is for files");
-  for (const auto& [name, place] : dataset.kafka.secrets) {
-    if (dataset.kafka.properties.contains(name)) {
-      say("kafka.secrets", fmt::format("{} is in kafka.properties, too", name));
-    }
-  }
-}
-
-/// Where a topic is read from and up to, as far as the job file alone says it.
-void CheckBounds(const KafkaSpec& kafka, const std::string& path, std::vector<BrokenRule>* broken) {
-  const auto say = [&](std::string what) {
-    broken->push_back({{path + ".kafka.end", path}, std::move(what)});
-  };
-  using Kind = StreamBound::Kind;
-  const StreamBound &start = kafka.start, &end = kafka.end;
-  if (start.kind == Kind::kTime && end.kind == Kind::kTime && end.time < start.time) {
-    say(fmt::format("is before kafka.start, {}", ToString(start)));
-  }
-  if (start.kind != Kind::kOffsets || end.kind != Kind::kOffsets) return;
-  for (const auto& [partition, offset] : start.offsets) {
-    const auto ends = end.offsets.find(partition);
-    if (ends == end.offsets.end() || ends->second >= offset) continue;
-    say(fmt::format("partition {} ends at offset {}, and begins at offset {}", partition,
-                    ends->second, offset));
-  }
-}
-
 void CheckDatasets(const JobSpec& job, std::vector<BrokenRule>* broken) {
   std::set<std::string> names;
   bool trains = false;
   for (size_t i = 0; i < job.datasets.size(); ++i) {
     const DatasetSpec& dataset = job.datasets[i];
     trains = trains || dataset.mode == DatasetMode::kTrain;
-    CheckSource(dataset, fmt::format("spec.datasets[{}]", i), broken);
-    CheckBounds(dataset.kafka, fmt::format("spec.datasets[{}]", i), broken);
     const std::string path = fmt::format("spec.datasets[{}].name", i);
     if (!dataset.name.empty() && !names.insert(dataset.name).second) {
       broken->push_back(

@@ -17,7 +17,8 @@ struct BrokenRule {
 };
 
 /// The rules that no field can check alone: at least one training dataset, unique names, intervals
-/// that fit each other. Every field is within its own bounds.
+/// that fit each other. Every field is within its own bounds. Those of a dataset's source are
+/// CheckSource's.
 std::vector<BrokenRule> CheckJobRules(const JobSpec& job);
 
 /// Refuses any address that is not "host:port" on loopback (127.0.0.0/8, [::1], localhost).

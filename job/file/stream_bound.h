@@ -2,7 +2,7 @@
 
 #include "absl/status/statusor.h"
 #include "job/file/yaml_tree.h"
-#include "job/job_spec.h"
+#include "job/source_spec.h"
 
 namespace muster::job_file {
 

@@ -66,12 +66,12 @@ DatasetPlan PlanOf(const JobSpec& job, DatasetId dataset, const ShardLayout& lay
   plan.shards = layout.shard_count();
   plan.records = layout.record_count();
   plan.minibatch_size = spec.minibatch_size;
-  if (spec.is_stream()) {
-    plan.stream = StreamPlan{.topic = spec.kafka.topic,
+  if (const auto* topic = std::get_if<TopicSpec>(&spec.source)) {
+    plan.stream = StreamPlan{.topic = topic->topic,
                              .cut = {.minibatch_size = spec.minibatch_size,
                                      .minibatches_per_shard = spec.minibatches_per_shard,
-                                     .max_delay = spec.kafka.max_delay},
-                             .open_ranges_max = spec.kafka.open_ranges_max};
+                                     .max_delay = topic->max_delay},
+                             .open_ranges_max = topic->open_ranges_max};
     return plan;
   }
   plan.records_of = [layout, dataset, seed = job.seed, shuffle = spec.shuffle](EpochIndex epoch,

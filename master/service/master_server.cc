@@ -92,16 +92,18 @@ class MasterServerImpl final : public MasterServer {
   absl::Status OpenTopics(const MasterCore& core) {
     for (uint32_t i = 0; i < options_.job.datasets.size(); ++i) {
       const DatasetSpec& spec = options_.job.datasets[i];
-      if (!spec.is_stream()) continue;
+      const auto* source = std::get_if<TopicSpec>(&spec.source);
+      if (source == nullptr) continue;
       const DatasetId dataset(i);
       const std::string group = GroupOf(options_.job);
-      MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<kafka::Topic> topic,
-                              kafka::Topic::Open(ClientConfigOf(spec), {.topic = spec.kafka.topic,
-                                                                        .group = group,
-                                                                        .timeout = kTopicTimeout}));
+      MUSTER_ASSIGN_OR_RETURN(
+          std::unique_ptr<kafka::Topic> topic,
+          kafka::Topic::Open(ClientConfigOf(*source),
+                             {.topic = source->topic, .group = group, .timeout = kTopicTimeout}));
       watchers_.push_back(std::make_unique<TopicWatcher>(
-          TopicWatcher::Options{.dataset = dataset, .spec = spec, .group = group}, std::move(topic),
-          core.ledger().streams().ProgressOf(dataset),
+          TopicWatcher::Options{
+              .dataset = dataset, .name = spec.name, .spec = *source, .group = group},
+          std::move(topic), core.ledger().streams().ProgressOf(dataset),
           [this](const StreamLook& look) { return TellLook(look); }, clock_));
     }
     return absl::OkStatus();

@@ -26,14 +26,15 @@ HelloResponse HelloOf(const JobSpec& job, const std::string& job_id) {
       .lease_duration_ms = static_cast<uint64_t>(job.leases.duration.count()),
       .job_id = job_id};
   for (const DatasetSpec& dataset : job.datasets) {
-    if (!dataset.is_stream()) continue;
+    const auto* topic = std::get_if<TopicSpec>(&dataset.source);
+    if (topic == nullptr) continue;
     hello.topics.push_back({.dataset = dataset.name,
-                            .brokers = dataset.kafka.brokers,
-                            .properties = dataset.kafka.properties,
-                            .secrets = dataset.kafka.secrets,
+                            .brokers = topic->brokers,
+                            .properties = topic->properties,
+                            .secrets = topic->secrets,
                             .group = GroupOf(job),
-                            .record_bytes_max = dataset.kafka.record_bytes_max,
-                            .dead_letter_topic = dataset.kafka.dead_letter_topic});
+                            .record_bytes_max = topic->record_bytes_max,
+                            .dead_letter_topic = topic->dead_letter_topic});
   }
   return hello;
 }

@@ -27,10 +27,14 @@ std::string SeenPath(const JobSpec& job, const DatasetSpec& spec) {
   return fmt::format("{}/index/{}.seen", job.state_directory, spec.name);
 }
 
+const LinesSpec& LinesOf(const DatasetSpec& spec) {
+  return std::get<LinesSpec>(spec.source);
+}
+
 IndexParameters ParametersOf(const DatasetSpec& spec) {
   return {.minibatch_size = spec.minibatch_size,
           .minibatches_per_shard = spec.minibatches_per_shard,
-          .has_header = spec.header};
+          .has_header = LinesOf(spec).header};
 }
 
 absl::Status CheckParameters(const DatasetSpec& spec, const IndexFile& index) {
@@ -40,7 +44,7 @@ absl::Status CheckParameters(const DatasetSpec& spec, const IndexFile& index) {
       "the job began with minibatchSize {}, minibatchesPerShard {}, header {}, and now has {}, {}, "
       "{}; they cannot change: {}",
       was.minibatch_size, was.minibatches_per_shard, was.has_header, spec.minibatch_size,
-      spec.minibatches_per_shard, spec.header, kWhatToDo));
+      spec.minibatches_per_shard, LinesOf(spec).header, kWhatToDo));
 }
 
 /// The first path of sorted `a` that is not in sorted `b`, or nothing.
@@ -164,11 +168,11 @@ absl::Status CheckNotEmpty(const DatasetSpec& spec, const std::vector<SourceInde
   for (const SourceIndex& source : sources) {
     if (source.lines.record_count > 0) return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      fmt::format("there is no record in the {} {} of {}{}; put the data there, or correct "
-                  "spec.datasets[].files",
-                  sources.size(), sources.size() == 1 ? "file" : "files", spec.files.front(),
-                  spec.header ? " (header: true takes the first line of each)" : ""));
+  return absl::InvalidArgumentError(fmt::format(
+      "there is no record in the {} {} of {}{}; put the data there, or correct "
+      "spec.datasets[].files",
+      sources.size(), sources.size() == 1 ? "file" : "files", LinesOf(spec).files.front(),
+      LinesOf(spec).header ? " (header: true takes the first line of each)" : ""));
 }
 
 /// A dataset on its way: with the index that was on disk, or with a new one to be written.
@@ -182,7 +186,7 @@ struct Candidate {
 absl::StatusOr<Candidate> CheckOrScan(const JobSpec& job, const DatasetSpec& spec,
                                       const ProgressFn& progress) {
   Candidate result;
-  MUSTER_ASSIGN_OR_RETURN(result.files, ExpandGlobs(spec.files));
+  MUSTER_ASSIGN_OR_RETURN(result.files, ExpandGlobs(LinesOf(spec).files));
   auto index = IndexFile::Open(IndexPath(job, spec));
   if (index.ok()) {
     MUSTER_ASSIGN_OR_RETURN(result.checked,
@@ -193,8 +197,9 @@ absl::StatusOr<Candidate> CheckOrScan(const JobSpec& job, const DatasetSpec& spe
   const bool damaged = index.status().code() == absl::StatusCode::kDataLoss;
   if (!damaged && index.status().code() != absl::StatusCode::kNotFound) return index.status();
   if (damaged) Log(LogLevel::kWarning, "{}; indexing again", Message(index.status()));
-  const IndexOptions options{.header = spec.header ? HeaderLine::kPresent : HeaderLine::kNone,
-                             .records_per_shard = spec.minibatch_size * spec.minibatches_per_shard};
+  const IndexOptions options{
+      .header = LinesOf(spec).header ? HeaderLine::kPresent : HeaderLine::kNone,
+      .records_per_shard = spec.minibatch_size * spec.minibatches_per_shard};
   const auto report = [&](const IndexProgress& at) {
     if (progress) progress({spec.name, at.bytes_done, at.bytes_total});
   };
@@ -237,7 +242,7 @@ absl::StatusOr<std::unique_ptr<SourceCatalog>> SourceCatalog::Open(const JobSpec
   MUSTER_RETURN_IF_ERROR(MakeDirectories(job.state_directory + "/index"));
   std::vector<Candidate> candidates;
   for (const DatasetSpec& spec : job.datasets) {
-    if (spec.is_stream()) {
+    if (std::holds_alternative<TopicSpec>(spec.source)) {
       candidates.emplace_back();
       continue;
     }
@@ -250,7 +255,7 @@ absl::StatusOr<std::unique_ptr<SourceCatalog>> SourceCatalog::Open(const JobSpec
   std::vector<Dataset> datasets;
   for (size_t i = 0; i < candidates.size(); ++i) {
     const DatasetSpec& spec = job.datasets[i];
-    if (spec.is_stream()) {
+    if (std::holds_alternative<TopicSpec>(spec.source)) {
       datasets.push_back(AssembleStream(spec));
       continue;
     }
@@ -265,7 +270,7 @@ absl::StatusOr<std::unique_ptr<SourceCatalog>> SourceCatalog::Open(const JobSpec
 absl::StatusOr<std::unique_ptr<SourceCatalog>> SourceCatalog::OpenIndexes(const JobSpec& job) {
   std::vector<Dataset> datasets;
   for (const DatasetSpec& spec : job.datasets) {
-    if (spec.is_stream()) {
+    if (std::holds_alternative<TopicSpec>(spec.source)) {
       datasets.push_back(AssembleStream(spec));
       continue;
     }
@@ -281,7 +286,7 @@ absl::StatusOr<std::unique_ptr<SourceCatalog>> SourceCatalog::OpenIndexes(const 
 
 absl::Status SourceCatalog::Check(const JobSpec& job, const ProgressFn& progress) {
   for (const DatasetSpec& spec : job.datasets) {
-    if (spec.is_stream()) continue;
+    if (std::holds_alternative<TopicSpec>(spec.source)) continue;
     MUSTER_RETURN_IF_ERROR_PREPEND(CheckOrScan(job, spec, progress).status(),
                                    fmt::format("dataset '{}'", spec.name));
   }
@@ -327,7 +332,7 @@ ShardWork SourceCatalog::WorkOf(const ShardId& shard) const {
   work.byte_begin = bytes.begin;
   work.byte_end = bytes.end;
   work.minibatch_size = spec.minibatch_size;
-  work.has_header = spec.header;
+  work.has_header = HasHeader(spec.source);
   work.shuffle_seed = spec.shuffle ? RecordSeed(seed_, shard) : 0;
   work.first_step = uint64_t{shard.epoch.value()} * dataset.epoch_steps + dataset.steps_before +
                     shard.index.value() * spec.minibatches_per_shard;
@@ -343,8 +348,9 @@ std::vector<std::pair<std::string, std::string>> SourceCatalog::Fingerprint() co
       continue;
     }
     const ShardLayout& layout = dataset.layout;
-    uint64_t hash = HashWords(layout.minibatch_size(), layout.minibatches_per_shard(),
-                              dataset.spec.header ? 1 : 0, dataset.index->sources().size());
+    uint64_t hash =
+        HashWords(layout.minibatch_size(), layout.minibatches_per_shard(),
+                  HasHeader(dataset.spec.source) ? 1 : 0, dataset.index->sources().size());
     for (const IndexFile::Source& source : dataset.index->sources()) {
       hash = HashWords(hash, source.pin.bytes, source.pin.hash, source.record_count);
     }

@@ -9,14 +9,15 @@
 
 namespace muster {
 
-kafka::ClientConfig ClientConfigOf(const DatasetSpec& dataset) {
-  return {dataset.kafka.brokers, dataset.kafka.properties, dataset.kafka.secrets};
+kafka::ClientConfig ClientConfigOf(const TopicSpec& topic) {
+  return {topic.brokers, topic.properties, topic.secrets};
 }
 
 absl::Status CheckTopics(const JobSpec& job) {
   for (const DatasetSpec& dataset : job.datasets) {
-    if (!dataset.is_stream()) continue;
-    MUSTER_RETURN_IF_ERROR_PREPEND(kafka::CheckConfig(ClientConfigOf(dataset)),
+    const auto* topic = std::get_if<TopicSpec>(&dataset.source);
+    if (topic == nullptr) continue;
+    MUSTER_RETURN_IF_ERROR_PREPEND(kafka::CheckConfig(ClientConfigOf(*topic)),
                                    fmt::format("dataset '{}'", dataset.name));
   }
   return absl::OkStatus();
@@ -82,7 +83,7 @@ StreamLook TopicWatcher::Look() {
 }
 
 absl::StatusOr<StreamLook> TopicWatcher::TryLook() {
-  const KafkaSpec& spec = options_.spec.kafka;
+  const TopicSpec& spec = options_.spec;
   StreamLook look{.dataset = options_.dataset};
   MUSTER_ASSIGN_OR_RETURN(look.cluster, topic_->Cluster());
   MUSTER_ASSIGN_OR_RETURN(const uint32_t partitions, topic_->Partitions());
@@ -145,7 +146,7 @@ absl::StatusOr<StreamLook> TopicWatcher::TryLook() {
 }
 
 void TopicWatcher::CheckDeadLetters() {
-  const std::string& topic = options_.spec.kafka.dead_letter_topic;
+  const std::string& topic = options_.spec.dead_letter_topic;
   if (topic.empty()) return;
   if (dead_letters_at_.has_value() && clock_->Now() < *dead_letters_at_) return;
   dead_letters_at_ = clock_->Now() + options_.dead_letters_every;
@@ -171,8 +172,8 @@ void TopicWatcher::Commit() {
   if (status.ok()) {
     for (const auto& [id, offset] : offsets) committed_[id] = offset;
     if (!std::exchange(commit_trouble_, "").empty()) {
-      Log(LogLevel::kInfo, "dataset '{}': group '{}' is told again how far it is",
-          options_.spec.name, options_.group);
+      Log(LogLevel::kInfo, "dataset '{}': group '{}' is told again how far it is", options_.name,
+          options_.group);
     }
     return;
   }
@@ -181,7 +182,7 @@ void TopicWatcher::Commit() {
   Log(LogLevel::kWarning,
       "dataset '{}': the brokers cannot be told how far it is, lag tools will show too much; "
       "training goes on: {}",
-      options_.spec.name, commit_trouble_);
+      options_.name, commit_trouble_);
 }
 
 }  // namespace muster

@@ -20,7 +20,7 @@
 namespace muster {
 
 /// The settings with which a dataset's topic is reached.
-kafka::ClientConfig ClientConfigOf(const DatasetSpec& dataset);
+kafka::ClientConfig ClientConfigOf(const TopicSpec& topic);
 /// Whether all topics of a job can be asked for: their settings, not their brokers. Messages name
 /// dataset and setting.
 absl::Status CheckTopics(const JobSpec& job);
@@ -31,7 +31,8 @@ class TopicWatcher {
  public:
   struct Options {
     DatasetId dataset;
-    DatasetSpec spec;
+    std::string name;  // of the dataset
+    TopicSpec spec;
     std::string group;
     std::chrono::milliseconds look_every{200};
     std::chrono::milliseconds commit_every{1'000};

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "job/job_spec.h"
+#include "job/source_spec.h"
 #include "sharding/stream/stream_types.h"
 
 namespace muster {

@@ -115,7 +115,7 @@ TEST_F(RunPlanTest, APortIsTakenOnTheHostThatIsWantedOnly) {
 
 TEST_F(RunPlanTest, AFileThatTwoPatternsMatchIsPlannedOnce) {
   ASSERT_THAT(WriteFileAtomically(folder_.File("a.csv"), "1\n2\n3\n"), IsOk());
-  const DatasetSpec spec{.name = "train", .files = {"*.csv", "a.csv"}};
+  const DatasetSpec spec{.name = "train", .source = LinesSpec{.files = {"*.csv", "a.csv"}}};
   MUSTER_ASSERT_OK_AND_ASSIGN(const PlannedDataset plan, PlanDataset(spec, folder_.path()));
   EXPECT_THAT(plan.files, ElementsAre(folder_.File("a.csv")));
   EXPECT_EQ(plan.records_estimate, 3u);
@@ -126,14 +126,14 @@ TEST_F(RunPlanTest, DatasetIsExpandedAndEstimated) {
   for (int i = 0; i < 100'000; ++i) lines += "12345678\n";
   ASSERT_THAT(WriteFileAtomically(folder_.File("b.csv"), lines), IsOk());
   ASSERT_THAT(WriteFileAtomically(folder_.File("a.csv"), "header\n1\n2\n3"), IsOk());
-  DatasetSpec spec{.name = "train", .files = {"*.csv"}, .header = true};
+  DatasetSpec spec{.name = "train", .source = LinesSpec{.files = {"*.csv"}, .header = true}};
   spec.minibatch_size = 10;
   spec.minibatches_per_shard = 10;
   MUSTER_ASSERT_OK_AND_ASSIGN(const PlannedDataset plan, PlanDataset(spec, folder_.path()));
   EXPECT_THAT(plan.files, ElementsAre(folder_.File("a.csv"), folder_.File("b.csv")));
   EXPECT_NEAR(static_cast<double>(plan.records_estimate), 100'003, 100);
   EXPECT_NEAR(static_cast<double>(plan.shards_estimate), 1'001, 2);
-  spec.files = {"c-*.csv"};
+  spec.source = LinesSpec{.files = {"c-*.csv"}};
   EXPECT_THAT(PlanDataset(spec, folder_.path()),
               StatusIs(absl::StatusCode::kNotFound,
                        AllOf(HasSubstr("train"), HasSubstr("c-*.csv"), HasSubstr(folder_.path()))));

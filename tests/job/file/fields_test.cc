@@ -58,7 +58,7 @@ TEST(FieldsTest, DefaultsAreThoseOfAFreshJob) {
 
 TEST(FieldsTest, EveryDefaultIsWithinItsBounds) {
   JobSpec job;
-  DatasetSpec dataset;
+  DatasetDraft dataset;
   std::string unused;
   for (const Field& field : JobFields()) {
     const Target target = field.target({.job = &job, .dataset = &dataset, .unused = &unused});

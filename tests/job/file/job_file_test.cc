@@ -64,14 +64,15 @@ TEST(JobFileTest, EveryKindOfFieldIsRead) {
   EXPECT_EQ(job.snapshot_interval, milliseconds(5000));
   ASSERT_EQ(job.datasets.size(), 2u);
   EXPECT_EQ(job.datasets[0].name, "train");
-  EXPECT_THAT(job.datasets[0].files, ElementsAre("/jobs/flights/train-*.csv"));
-  EXPECT_TRUE(job.datasets[0].header);
+  EXPECT_THAT(std::get<LinesSpec>(job.datasets[0].source).files,
+              ElementsAre("/jobs/flights/train-*.csv"));
+  EXPECT_TRUE(HasHeader(job.datasets[0].source));
   EXPECT_EQ(job.datasets[0].epochs, 3u);
   EXPECT_EQ(job.datasets[0].minibatch_size, 512u);
   EXPECT_EQ(job.datasets[0].minibatches_per_shard, 16u);
   EXPECT_TRUE(job.datasets[0].shuffle);
   EXPECT_EQ(job.datasets[1].mode, DatasetMode::kEvaluate);
-  EXPECT_THAT(job.datasets[1].files, ElementsAre("/data/test.csv"));
+  EXPECT_THAT(std::get<LinesSpec>(job.datasets[1].source).files, ElementsAre("/data/test.csv"));
   EXPECT_EQ(job.ps.replicas, 2u);
   EXPECT_EQ(job.ps.requests.cpu, 0.5);
   EXPECT_EQ(job.ps.requests.memory_bytes, 256u << 20);
@@ -260,7 +261,8 @@ TEST(JobFileTest, PathsAreResolvedAndTheFolderIsNoPattern) {
                                                                    "stateDirectory: ../runs/a/\n"),
                                                               "job.yaml", "/jobs/[1]/x"));
   EXPECT_EQ(job.state_directory, "/jobs/[1]/runs/a");
-  EXPECT_THAT(job.datasets[0].files, ElementsAre("/jobs/\\[1\\]/x/train-*.csv"));
+  EXPECT_THAT(std::get<LinesSpec>(job.datasets[0].source).files,
+              ElementsAre("/jobs/\\[1\\]/x/train-*.csv"));
   EXPECT_EQ(job.worker.command[0], "/jobs/[1]/x/flights_trainer");
 }
 

@@ -45,8 +45,7 @@ TEST(KafkaFieldsTest, EveryFieldIsRead) {
           "recordBytesMax: 2Mi, deadLetterTopic: dead, properties: {client.id: muster}, "
           "secrets: {sasl.password: 'file:secret', ssl.key.password: 'env:KEY'}}}"));
   ASSERT_EQ(job.datasets.size(), 1u);
-  EXPECT_TRUE(job.datasets[0].is_stream());
-  const KafkaSpec& kafka = job.datasets[0].kafka;
+  const TopicSpec& kafka = std::get<TopicSpec>(job.datasets[0].source);
   EXPECT_THAT(kafka.brokers, ElementsAre("a:1", "b:2"));
   EXPECT_EQ(kafka.topic, "my.Clicks_1");
   EXPECT_EQ(kafka.start.kind, Kind::kLatest);
@@ -64,11 +63,12 @@ TEST(KafkaFieldsTest, EveryFieldIsRead) {
 TEST(KafkaFieldsTest, TimesAreReadAndShownInUtc) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const JobSpec job,
                               ParseKafka("start: 2026-01-31T12:00:00+01:00, end: now"));
-  const StreamBound& start = job.datasets[0].kafka.start;
+  const TopicSpec& topic = std::get<TopicSpec>(job.datasets[0].source);
+  const StreamBound& start = topic.start;
   EXPECT_EQ(start.kind, Kind::kTime);
   EXPECT_EQ(start.time, milliseconds(1'769'857'200'000));
   EXPECT_EQ(ToString(start), "2026-01-31T11:00:00.000Z");
-  EXPECT_EQ(ToString(job.datasets[0].kafka.end), "now");
+  EXPECT_EQ(ToString(topic.end), "now");
 }
 
 TEST(KafkaFieldsTest, MistakesAreNamedWithTheirPlace) {

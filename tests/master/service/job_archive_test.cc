@@ -30,8 +30,7 @@ class JobArchiveTest : public ::testing::Test {
     job_.partitions = 2;
     DatasetSpec dataset;
     dataset.name = "train";
-    dataset.files = {folder_.File("data.csv")};
-    dataset.header = true;
+    dataset.source = LinesSpec{.files = {folder_.File("data.csv")}, .header = true};
     dataset.minibatch_size = 2;
     dataset.minibatches_per_shard = 1;
     job_.datasets = {dataset};

@@ -79,7 +79,7 @@ TEST(RunMaster, GoesOnWithTheJobOfItsIdOnly) {
   JobSpec job = Job();
   job.state_directory = folder.path();
   job.datasets.resize(1);
-  job.datasets[0].files = {folder.File("data.csv")};
+  job.datasets[0].source = LinesSpec{.files = {folder.File("data.csv")}};
   ASSERT_THAT(WriteFileAtomically(folder.File("data.csv"), "1\n2\n"), testing::IsOk());
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto catalog, SourceCatalog::Open(job, nullptr));
   ASSERT_THAT(OpenRocksdbJournal(folder.File("journal"),
@@ -98,7 +98,7 @@ TEST(RunMaster, ASignalEndsItWhileItIndexes) {
   testing::TempDir folder;
   JobSpec job = Job();
   job.state_directory = folder.path();
-  job.datasets[0].files = {folder.File("data.csv")};
+  job.datasets[0].source = LinesSpec{.files = {folder.File("data.csv")}};
   ASSERT_THAT(WriteFileAtomically(folder.File("data.csv"), "1\n2\n"), testing::IsOk());
   const auto index_and_be_told = [&] {
     (void)ArmFailpoints({.actions = "index.before-write=delay:20000ms"});
@@ -119,7 +119,7 @@ TEST(RunMaster, AJournalThatIsGoneIsNotReplacedByAnEmptyOne) {
   JobSpec job = Job();
   job.state_directory = folder.path();
   job.snapshot_directory = folder.File("snapshots");
-  job.datasets[0].files = {folder.File("data.csv")};
+  job.datasets[0].source = LinesSpec{.files = {folder.File("data.csv")}};
   ASSERT_THAT(WriteFileAtomically(folder.File("data.csv"), "1\n2\n"), testing::IsOk());
   ASSERT_THAT(ClaimSnapshotDirectory(job.snapshot_directory, {"id-1", job.name, folder.path()}, {}),
               testing::IsOk());
@@ -133,7 +133,7 @@ TEST(RunMaster, SaysWhichDataAreMissing) {
   testing::TempDir folder;
   JobSpec job = Job();
   job.state_directory = folder.path();
-  job.datasets[0].files = {folder.File("absent-*.csv")};
+  job.datasets[0].source = LinesSpec{.files = {folder.File("absent-*.csv")}};
   EXPECT_THAT(RunMaster({job, "127.0.0.1:0", "run", false, {}}),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("absent-*.csv")));
 }

@@ -32,8 +32,7 @@ class SourceCatalogTest : public ::testing::Test {
     job_.state_directory = dir_.File("state");
     DatasetSpec train;
     train.name = "train";
-    train.files = {dir_.File("train-*.csv")};
-    train.header = true;
+    train.source = LinesSpec{.files = {dir_.File("train-*.csv")}, .header = true};
     train.epochs = 2;
     train.minibatch_size = 3;
     train.minibatches_per_shard = 2;
@@ -41,7 +40,7 @@ class SourceCatalogTest : public ::testing::Test {
     DatasetSpec test;
     test.name = "test";
     test.mode = DatasetMode::kEvaluate;
-    test.files = {dir_.File("test.csv")};
+    test.source = LinesSpec{.files = {dir_.File("test.csv")}};
     test.minibatch_size = 4;
     test.minibatches_per_shard = 1;
     job_.datasets = {train, test};
@@ -51,6 +50,7 @@ class SourceCatalogTest : public ::testing::Test {
     Write("test.csv", Lines("", 9, "t"));
   }
 
+  static LinesSpec& LinesOf(DatasetSpec* dataset) { return std::get<LinesSpec>(dataset->source); }
   static std::string Lines(std::string text, int count, const std::string& prefix) {
     for (int i = 0; i < count; ++i) text += prefix + std::to_string(i * i) + "\n";
     return text;
@@ -116,7 +116,7 @@ TEST_F(SourceCatalogTest, AnEvaluateDatasetInFileOrder) {
 TEST_F(SourceCatalogTest, StepsAreCountedOverAllTrainDatasets) {
   DatasetSpec more = job_.datasets[0];
   more.name = "more";
-  more.files = {dir_.File("train-2.csv")};
+  LinesOf(&more).files = {dir_.File("train-2.csv")};
   more.epochs = 1;
   more.minibatches_per_shard = 1;  // 3 shards of 3, 3 and 1 records
   job_.datasets.push_back(more);
@@ -217,7 +217,7 @@ TEST_F(SourceCatalogTest, InAFolderThatHasMovedTheFileThatMakesTheDifferenceIsNa
   for (const char* name : {"train-0.csv", "train-1.csv", "train-2.csv"}) {
     std::filesystem::rename(dir_.File(name), moved + "/" + name);
   }
-  job_.datasets[0].files = {moved + "/train-*.csv"};
+  LinesOf(&job_.datasets[0]).files = {moved + "/train-*.csv"};
   EXPECT_THAT(Open(), IsOk());
   ASSERT_THAT(WriteFileAtomically(moved + "/train-00.csv", "h\nx\n"), IsOk());
   EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition,
@@ -256,7 +256,7 @@ TEST_F(SourceCatalogTest, TheFingerprintFollowsTheDataAndNotThePlace) {
     ASSERT_EQ(::rename(dir_.File(name).c_str(), dir_.File(std::string("moved/") + name).c_str()),
               0);
   }
-  job_.datasets[0].files = {dir_.File("moved/train-*.csv")};
+  LinesOf(&job_.datasets[0]).files = {dir_.File("moved/train-*.csv")};
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto moved, Open());
   EXPECT_EQ(moved->Fingerprint(), before);
   EXPECT_THAT(moved->WorkOf({kTrain, EpochIndex(0), ShardIndex(0)}).path, HasSubstr("/moved/"));
@@ -274,10 +274,10 @@ TEST_F(SourceCatalogTest, MissingAndEmptyDataAreErrorsThatNameTheDataset) {
                                AllOf(HasSubstr("dataset 'test'"), HasSubstr("no record"),
                                      HasSubstr("test.csv"))));
   // Nothing was pinned by the attempt: it is fixed without a new state directory.
-  job_.datasets[0].header = false;
+  LinesOf(&job_.datasets[0]).header = false;
   Write("test.csv", "now\n");
   EXPECT_THAT(Open(), IsOk());
-  job_.datasets[1].files = {dir_.File("nothing-*.csv")};
+  LinesOf(&job_.datasets[1]).files = {dir_.File("nothing-*.csv")};
   EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kNotFound,
                                AllOf(HasSubstr("dataset 'test'"), HasSubstr("nothing-*.csv"))));
 }

@@ -16,10 +16,13 @@ TEST(CheckTopicsTest, NamesDatasetAndSetting) {
   JobSpec job;
   job.datasets.resize(2);
   job.datasets[1].name = "clicks";
-  job.datasets[1].kafka.topic = "t";
-  job.datasets[1].kafka.brokers = {"127.0.0.1:1"};
+  TopicSpec topic;
+  topic.topic = "t";
+  topic.brokers = {"127.0.0.1:1"};
+  job.datasets[1].source = topic;
   EXPECT_THAT(CheckTopics(job), IsOk());
-  job.datasets[1].kafka.properties["no.such"] = "1";
+  topic.properties["no.such"] = "1";
+  job.datasets[1].source = topic;
   EXPECT_THAT(CheckTopics(job), StatusIs(absl::StatusCode::kInvalidArgument,
                                          HasSubstr("dataset 'clicks': the setting no.such")));
 }

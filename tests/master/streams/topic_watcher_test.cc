@@ -68,7 +68,8 @@ class FakeTopic final : public kafka::Topic {
 class TopicWatcherTest : public ::testing::Test {
  protected:
   void Open() {
-    TopicWatcher::Options options{.dataset = DatasetId(2), .spec = spec_, .group = "muster.test"};
+    TopicWatcher::Options options{
+        .dataset = DatasetId(2), .name = "clicks", .spec = spec_, .group = "muster.test"};
     watcher_ = std::make_unique<TopicWatcher>(
         std::move(options), std::make_unique<FakeTopic>(&brokers_), progress_,
         [this](const StreamLook& look) -> absl::StatusOr<TopicWatcher::Progress> {
@@ -90,7 +91,7 @@ class TopicWatcherTest : public ::testing::Test {
 
   testing::FakeClock clock_;
   FakeTopic::Brokers brokers_;
-  DatasetSpec spec_;
+  TopicSpec spec_;
   TopicWatcher::Progress progress_;
   std::vector<StreamLook> looks_;
   std::unique_ptr<TopicWatcher> watcher_;
@@ -112,7 +113,7 @@ TEST_F(TopicWatcherTest, TellsWhatItSees) {
 }
 
 TEST_F(TopicWatcherTest, BoundsAreResolvedAtTheFirstLookOnly) {
-  spec_.kafka.start = {.kind = StreamBound::Kind::kTime, .time = seconds(5), .offsets = {}};
+  spec_.start = {.kind = StreamBound::Kind::kTime, .time = seconds(5), .offsets = {}};
   Open();
   EXPECT_EQ(Look().sights[0].begin, 3u);
   progress_ = {ProgressOf(0, 3), ProgressOf(1, 20)};
@@ -121,7 +122,7 @@ TEST_F(TopicWatcherTest, BoundsAreResolvedAtTheFirstLookOnly) {
 }
 
 TEST_F(TopicWatcherTest, AnEndThatIsATimeIsSettledByAnAnswerAlone) {
-  spec_.kafka.end = {.kind = StreamBound::Kind::kTime, .time = seconds(5), .offsets = {}};
+  spec_.end = {.kind = StreamBound::Kind::kTime, .time = seconds(5), .offsets = {}};
   clock_.Advance(seconds(1'000));  // long ago
   brokers_.time_trouble = absl::UnavailableError("no leader");
   Open();
@@ -134,7 +135,7 @@ TEST_F(TopicWatcherTest, AnEndThatIsATimeIsSettledByAnAnswerAlone) {
 TEST_F(TopicWatcherTest, AnEndThatIsATimeIsNotSettledBetweenTwoQuestions) {
   // Well over in a second.
   const auto now = std::chrono::duration_cast<milliseconds>(clock_.Wall());
-  spec_.kafka.end = {.kind = StreamBound::Kind::kTime, .time = now - seconds(74), .offsets = {}};
+  spec_.end = {.kind = StreamBound::Kind::kTime, .time = now - seconds(74), .offsets = {}};
   brokers_.at_time = {std::nullopt, std::nullopt};
   Open();
   EXPECT_EQ(Look().sights[0].end, std::nullopt);
@@ -162,7 +163,7 @@ TEST_F(TopicWatcherTest, TroubleIsToldForWhatItIs) {
 }
 
 TEST_F(TopicWatcherTest, TheTopicOfRejectedRecordsIsLookedForAndNotTooOften) {
-  spec_.kafka.dead_letter_topic = "dead";
+  spec_.dead_letter_topic = "dead";
   absl::Status& dead = brokers_.others["dead"] = absl::NotFoundError("topic 'dead': unknown");
   Open();
   EXPECT_THAT(Look().dead_letter_trouble, HasSubstr("topic 'dead'"));
@@ -178,15 +179,14 @@ TEST_F(TopicWatcherTest, TheTopicOfRejectedRecordsIsLookedForAndNotTooOften) {
 }
 
 TEST_F(TopicWatcherTest, WrongOffsetsInTheJobFileAreFatal) {
-  spec_.kafka.start = {.kind = StreamBound::Kind::kOffsets, .time = {}, .offsets = {{0, 1}}};
+  spec_.start = {.kind = StreamBound::Kind::kOffsets, .time = {}, .offsets = {{0, 1}}};
   Open();
   EXPECT_TRUE(Look().fatal);
   EXPECT_THAT(looks_.back().error, HasSubstr("partition 1"));
 }
 
 TEST_F(TopicWatcherTest, AStartBeyondTheEndOfALogMayPass) {
-  spec_.kafka.start = {
-      .kind = StreamBound::Kind::kOffsets, .time = {}, .offsets = {{0, 11}, {1, 20}}};
+  spec_.start = {.kind = StreamBound::Kind::kOffsets, .time = {}, .offsets = {{0, 11}, {1, 20}}};
   Open();
   EXPECT_TRUE(Look().beyond);
   EXPECT_FALSE(looks_.back().fatal);

@@ -1,0 +1,128 @@
+#include "job/file/source_rules.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <string_view>
+#include <variant>
+
+#include "job/file/paths.h"
+
+namespace muster::job_file {
+namespace {
+
+/// Says what is wrong with a field of the dataset.
+using Say = std::function<void(std::string_view field, std::string what)>;
+
+/// How a kind of source is written in a job file.
+struct Kind {
+  std::string_view group;  // its fields, for people
+  std::string_view needs;  // the field that makes a dataset one of this kind
+  bool (*given)(const DatasetDraft& draft);
+  void (*check)(const DatasetDraft& draft, const Say& say);
+  SourceSpec (*make)(const DatasetDraft& draft, const std::string& base_directory);
+};
+
+bool LinesGiven(const DatasetDraft& draft) {
+  return !draft.lines.files.empty();
+}
+
+void CheckLines(const DatasetDraft&, const Say&) {}
+
+SourceSpec MakeLines(const DatasetDraft& draft, const std::string& base_directory) {
+  LinesSpec lines = draft.lines;
+  const std::string escaped_base = EscapeGlob(base_directory);
+  for (std::string& pattern : lines.files) pattern = Absolute(escaped_base, pattern);
+  return lines;
+}
+
+bool TopicGiven(const DatasetDraft& draft) {
+  return !draft.topic.topic.empty() || !draft.topic.brokers.empty();
+}
+
+/// Where a topic is read from and up to, as far as the job file alone says it.
+void CheckBounds(const TopicSpec& topic, const Say& say) {
+  using Kind = StreamBound::Kind;
+  const StreamBound &start = topic.start, &end = topic.end;
+  if (start.kind == Kind::kTime && end.kind == Kind::kTime && end.time < start.time) {
+    say("kafka.end", fmt::format("is before kafka.start, {}", ToString(start)));
+  }
+  if (start.kind != Kind::kOffsets || end.kind != Kind::kOffsets) return;
+  for (const auto& [partition, offset] : start.offsets) {
+    const auto ends = end.offsets.find(partition);
+    if (ends == end.offsets.end() || ends->second >= offset) continue;
+    say("kafka.end", fmt::format("partition {} ends at offset {}, and begins at offset {}",
+                                 partition, ends->second, offset));
+  }
+}
+
+void CheckTopic(const DatasetDraft& draft, const Say& say) {
+  const TopicSpec& topic = draft.topic;
+  if (topic.topic.empty()) say("kafka.topic", "is missing");
+  if (topic.brokers.empty()) say("kafka.brokers", "is missing");
+  if (draft.spec.mode != DatasetMode::kTrain) {
+    say("mode", "a topic can be trained on only: evaluate with files");
+  }
+  if (draft.spec.epochs != 1) say("epochs", "a topic is run through once");
+  if (draft.spec.shuffle) say("shuffle", "a topic is read in the order of its partitions");
+  if (draft.lines.header) say("header", "is for files");
+  for (const auto& [name, place] : topic.secrets) {
+    if (topic.properties.contains(name)) {
+      say("kafka.secrets", fmt::format("{} is in kafka.properties, too", name));
+    }
+  }
+  CheckBounds(topic, say);
+}
+
+SourceSpec MakeTopic(const DatasetDraft& draft, const std::string& base_directory) {
+  TopicSpec topic = draft.topic;
+  constexpr std::string_view kFile = "file:";
+  for (auto& [name, place] : topic.secrets) {
+    if (!place.starts_with(kFile)) continue;
+    place = std::string(kFile) + Absolute(base_directory, place.substr(kFile.size()));
+  }
+  return topic;
+}
+
+constexpr Kind kKinds[] = {
+    {"files", "files", LinesGiven, CheckLines, MakeLines},
+    {"kafka", "kafka.topic", TopicGiven, CheckTopic, MakeTopic},
+};
+static_assert(std::size(kKinds) == std::variant_size_v<SourceSpec>);
+
+std::string OthersNeed() {
+  std::string text;
+  for (size_t i = 1; i < std::size(kKinds); ++i) {
+    text += fmt::format("{}{}", i == 1 ? "" : " or ", kKinds[i].needs);
+  }
+  return text;
+}
+
+}  // namespace
+
+void CheckSource(const DatasetDraft& draft, const std::string& path,
+                 std::vector<BrokenRule>* broken) {
+  const Say say = [&](std::string_view field, std::string what) {
+    broken->push_back({{fmt::format("{}.{}", path, field), path}, std::move(what)});
+  };
+  const Kind* first = nullptr;
+  for (const Kind& kind : kKinds) {
+    if (!kind.given(draft)) continue;
+    if (first != nullptr) {
+      say(first->group, fmt::format("a dataset has {} or {}, not both", first->group, kind.group));
+    } else {
+      first = &kind;
+    }
+    kind.check(draft, say);
+  }
+  if (first == nullptr) say(kKinds[0].needs, "is missing; or give " + OthersNeed());
+}
+
+SourceSpec SourceOf(const DatasetDraft& draft, const std::string& base_directory) {
+  for (const Kind& kind : kKinds) {
+    if (kind.given(draft)) return kind.make(draft, base_directory);
+  }
+  return {};
+}
+
+}  // namespace muster::job_file

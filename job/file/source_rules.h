@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "job/file/dataset_draft.h"
+#include "job/file/job_rules.h"
+
+namespace muster::job_file {
+
+/// The rules of a dataset's source: there is one, of one kind, and its fields fit each other and
+/// the dataset's. `path` is the dataset's: "spec.datasets[0]".
+void CheckSource(const DatasetDraft& draft, const std::string& path,
+                 std::vector<BrokenRule>* broken);
+
+/// The source of a dataset that breaks no rule. Relative paths begin at `base_directory`.
+SourceSpec SourceOf(const DatasetDraft& draft, const std::string& base_directory);
+
+}  // namespace muster::job_file
