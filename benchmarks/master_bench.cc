@@ -24,6 +24,7 @@
 #include "base/mutex.h"
 #include "master/journal/rocksdb_journal.h"
 #include "master/service/master_server.h"
+#include "master/sources/source_catalog.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/messages/job_identity.h"
 
@@ -49,6 +50,34 @@ CoreOptions Options(uint64_t shards) {
   options.run_id = "bench";
   options.snapshot_interval = std::chrono::seconds(1);
   return options;
+}
+
+/// The one file of the job, which nobody reads.
+class BenchSource final : public DatasetSource {
+ public:
+  explicit BenchSource(uint64_t shards) : layout_({shards * 4096}, 256, 16) {}
+
+  absl::Status CheckSettings() const override { return absl::OkStatus(); }
+  absl::StatusOr<SourcePreview> Preview() const override { return SourcePreview(); }
+  absl::Status Look(const ProgressFn&) override { return absl::OkStatus(); }
+  absl::Status Keep() override { return absl::OkStatus(); }
+  absl::Status OpenKept() override { return absl::OkStatus(); }
+  const ShardLayout& layout() const override { return layout_; }
+  std::string Fingerprint() const override { return "bench"; }
+  void Locate(uint32_t, uint64_t, ShardWork* work) const override {
+    work->path = "/data/train-00000.csv";
+  }
+
+ private:
+  const ShardLayout layout_;
+};
+
+SourceCatalog Sources(uint64_t shards) {
+  JobSpec job;
+  job.datasets.resize(1);
+  std::vector<std::unique_ptr<DatasetSource>> sources;
+  sources.push_back(std::make_unique<BenchSource>(shards));
+  return SourceCatalog(job, std::move(sources));
 }
 
 double Seconds(TimePoint from, TimePoint to) {
@@ -165,26 +194,24 @@ std::unique_ptr<Journal> OpenJournal(const std::string& folder) {
   return *std::move(journal);
 }
 
-auto StartServer(const Sizes& sizes, const std::string& folder, Journal* journal,
-                 const Clock* clock) {
+auto StartServer(const Sizes& sizes, const std::string& folder, const SourceCatalog* sources,
+                 Journal* journal, const Clock* clock) {
   MasterServer::Options options;
   options.job.name = "bench";
   options.job.snapshot_directory = folder + "/snapshots";
   options.core = Options(sizes.shards);
   options.listen_address = "127.0.0.1:0";
   options.token_file = folder + "/token";
-  options.work_of = [](const ShardId&) {
-    ShardWork work;
-    work.path = "/data/train-00000.csv";
-    return work;
-  };
+  options.job.datasets.resize(1);
+  options.sources = sources;
   return MasterServer::Start(options, journal, clock);
 }
 
 void BenchServer(const Sizes& sizes, const std::string& folder) {
   const SystemClock clock;
   auto journal = OpenJournal(folder);
-  auto server = StartServer(sizes, folder, journal.get(), &clock);
+  const SourceCatalog sources = Sources(sizes.shards);
+  auto server = StartServer(sizes, folder, &sources, journal.get(), &clock);
   MUSTER_CHECK_MSG(server.ok(), server.status().ToString());
   const std::string address = "127.0.0.1:" + std::to_string((*server)->port());
   std::atomic<uint64_t> done = 0;
@@ -215,7 +242,8 @@ void BenchRestart(const Sizes& sizes, const std::string& folder) {
   const SystemClock clock;
   const TimePoint began = clock.Now();
   auto journal = OpenJournal(folder);
-  auto server = StartServer(sizes, folder, journal.get(), &clock);
+  const SourceCatalog sources = Sources(sizes.shards);
+  auto server = StartServer(sizes, folder, &sources, journal.get(), &clock);
   MUSTER_CHECK_MSG(server.ok(), server.status().ToString());
   fmt::print("restart after {} shards: {:.3f} s to serving\n", sizes.shards,
              Seconds(began, clock.Now()));

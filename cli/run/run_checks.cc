@@ -9,7 +9,6 @@
 #include "master/journal/rocksdb_journal.h"
 #include "master/service/snapshot_files.h"
 #include "master/service/snapshot_owner.h"
-#include "master/streams/topic_watcher.h"
 
 namespace muster {
 
@@ -33,7 +32,6 @@ absl::Status CheckDirectories(const LoadedJob& job, const ProgressFn& progress) 
   } else if (!absl::IsNotFound(stored.status())) {
     return stored.status();
   }
-  MUSTER_RETURN_IF_ERROR(CheckTopics(job.spec));
   MUSTER_RETURN_IF_ERROR(SourceCatalog::Check(job.spec, progress));
   return CheckSnapshotDirectory(job.spec.snapshot_directory, owner, named);
 }

@@ -55,10 +55,7 @@ absl::StatusOr<RunPlan> MakePlan(const LoadedJob& job, const RunOptions& options
   MUSTER_ASSIGN_OR_RETURN(plan.trainer, FindProgram(job.spec.worker.command.front(),
                                                     {.base_directory = job.base_directory,
                                                      .path = path == nullptr ? "" : path}));
-  for (const DatasetSpec& dataset : job.spec.datasets) {
-    MUSTER_ASSIGN_OR_RETURN(PlannedDataset planned, PlanDataset(dataset, job.base_directory));
-    plan.datasets.push_back(std::move(planned));
-  }
+  MUSTER_ASSIGN_OR_RETURN(plan.datasets, SourceCatalog::Preview(job.spec));
   MUSTER_RETURN_IF_ERROR(CheckSameJob(job, StateDirectory(job.spec.state_directory)));
   MUSTER_ASSIGN_OR_RETURN(plan.master_address,
                           ChooseMasterAddress(job.spec.master_address, RandomNumber()));
@@ -103,7 +100,7 @@ absl::Status Announce(const StateDirectory& state, RunPlan* plan) {
 
 /// Lines on stderr about data that take long to read.
 ProgressFn ShowReading() {
-  return [clock = SystemClock(), last = SystemClock().Now()](const CatalogProgress& at) mutable {
+  return [clock = SystemClock(), last = SystemClock().Now()](const SourceProgress& at) mutable {
     if (clock.Now() - last < std::chrono::seconds(2)) return;
     last = clock.Now();
     fmt::print(stderr, "reading dataset '{}': {} of {} bytes\n", at.dataset, at.bytes_done,

@@ -18,14 +18,13 @@
 #include "base/status.h"
 #include "cli/run/scaler_settings.h"
 #include "cli/state/state_directory.h"
-#include "master/sources/glob.h"
 
 namespace muster {
 namespace {
 
 constexpr uint32_t kPortBegin = 20'000;
 constexpr uint32_t kPortEnd = 32'000;
-constexpr size_t kSampleBytes = 64 << 10;
+constexpr size_t kPartsShown = 10;  // of a dataset
 
 absl::Status CheckExecutable(const std::string& path) {
   struct stat info;
@@ -92,21 +91,6 @@ uint32_t EphemeralBegin() {
     std::fclose(file);
   }
   return begin;
-}
-
-uint64_t EstimateRecords(const std::string& path, uint64_t bytes, bool header) {
-  FILE* file = std::fopen(path.c_str(), "re");
-  if (file == nullptr) return 0;
-  std::string sample(kSampleBytes, '\0');
-  sample.resize(std::fread(sample.data(), 1, sample.size(), file));
-  std::fclose(file);
-  uint64_t lines = static_cast<uint64_t>(std::count(sample.begin(), sample.end(), '\n'));
-  if (sample.size() == bytes) {  // the whole file
-    if (!sample.empty() && sample.back() != '\n') ++lines;
-  } else if (lines > 0) {
-    lines = bytes * lines / sample.size();
-  }
-  return header && lines > 0 ? lines - 1 : lines;
 }
 
 nlohmann::json NodeToJson(const RunPlan& plan, const std::string& node, NodeRole role) {
@@ -238,45 +222,6 @@ absl::StatusOr<uint16_t> ChooseRestPort(uint32_t wanted, uint64_t seed, const st
   return static_cast<uint16_t>(std::atoi(address.substr(address.rfind(':') + 1).c_str()));
 }
 
-absl::StatusOr<PlannedDataset> PlanDataset(const DatasetSpec& dataset,
-                                           const std::string& base_directory) {
-  PlannedDataset plan{.name = dataset.name, .mode = dataset.mode, .epochs = dataset.epochs};
-  if (const auto* topic = std::get_if<TopicSpec>(&dataset.source)) {
-    plan.topic = *topic;
-    return plan;
-  }
-  const LinesSpec& lines = std::get<LinesSpec>(dataset.source);
-  const uint64_t records_per_shard =
-      std::max<uint64_t>(uint64_t{dataset.minibatch_size} * dataset.minibatches_per_shard, 1);
-  std::vector<std::string> patterns;
-  for (const std::string& pattern : lines.files) {
-    patterns.push_back((std::filesystem::path(base_directory) / pattern).string());
-  }
-  absl::StatusOr<std::vector<std::string>> files = ExpandGlobs(patterns);
-  if (!files.ok()) {
-    return absl::Status(files.status().code(),
-                        fmt::format("dataset {}: {}; correct spec.datasets[].files", dataset.name,
-                                    Message(files.status())));
-  }
-  plan.files = *std::move(files);
-  for (const std::string& file : plan.files) {
-    struct stat info;
-    if (::stat(file.c_str(), &info) != 0) return ErrnoStatus(errno, file);
-    const uint64_t bytes = static_cast<uint64_t>(info.st_size);
-    plan.bytes += bytes;
-    const uint64_t records = EstimateRecords(file, bytes, lines.header);
-    plan.records_estimate += records;
-    plan.shards_estimate += (records + records_per_shard - 1) / records_per_shard;
-  }
-  if (plan.bytes == 0) {
-    return absl::InvalidArgumentError(
-        fmt::format("dataset {}: there is no record in it, all of its {} files are empty (the "
-                    "first: {}); put the data there, or correct spec.datasets[].files",
-                    dataset.name, plan.files.size(), plan.files.front()));
-  }
-  return plan;
-}
-
 NodeCommand CommandOf(const RunPlan& plan, const std::string& node, NodeRole role) {
   const StateDirectory state(plan.job.state_directory);
   NodeCommand command{
@@ -352,26 +297,13 @@ std::string DescribePlan(const RunPlan& plan) {
   text += fmt::format("  master     {}\n  partitions {}, seed {}\n", plan.master_address,
                       plan.job.partitions, plan.job.seed);
   text += "datasets\n";
-  for (const PlannedDataset& dataset : plan.datasets) {
-    if (dataset.topic.has_value()) {
-      text += fmt::format("  {} (train): topic {} on {}, from {} to {}\n", dataset.name,
-                          dataset.topic->topic, fmt::join(dataset.topic->brokers, ","),
-                          ToString(dataset.topic->start), ToString(dataset.topic->end));
-      continue;
+  for (const SourcePreview& dataset : plan.datasets) {
+    text += fmt::format("  {} ({}): {}\n", dataset.name, dataset.how, dataset.what);
+    for (size_t i = 0; i < dataset.parts.size() && i < kPartsShown; ++i) {
+      text += fmt::format("    {}\n", dataset.parts[i]);
     }
-    const std::string how =
-        dataset.mode == DatasetMode::kTrain
-            ? fmt::format("train, {} epoch{}", dataset.epochs, dataset.epochs == 1 ? "" : "s")
-            : "evaluate, after every training epoch";
-    text +=
-        fmt::format("  {} ({}): {} file{}, {} bytes, about {} records in {} shards\n", dataset.name,
-                    how, dataset.files.size(), dataset.files.size() == 1 ? "" : "s", dataset.bytes,
-                    dataset.records_estimate, dataset.shards_estimate);
-    for (size_t i = 0; i < dataset.files.size() && i < 10; ++i) {
-      text += fmt::format("    {}\n", dataset.files[i]);
-    }
-    if (dataset.files.size() > 10) {
-      text += fmt::format("    ... and {} more\n", dataset.files.size() - 10);
+    if (dataset.parts.size() > kPartsShown) {
+      text += fmt::format("    ... and {} more\n", dataset.parts.size() - kPartsShown);
     }
   }
   text += DescribeLimits(plan.job);
@@ -399,24 +331,12 @@ std::string PlanToJson(const RunPlan& plan) {
                          {"partitions", plan.job.partitions},
                          {"datasets", nlohmann::json::array()},
                          {"nodes", nlohmann::json::array()}};
-  for (const PlannedDataset& dataset : plan.datasets) {
-    if (dataset.topic.has_value()) {
-      json["datasets"].push_back({{"name", dataset.name},
-                                  {"mode", "train"},
-                                  {"topic", dataset.topic->topic},
-                                  {"brokers", dataset.topic->brokers},
-                                  {"start", ToString(dataset.topic->start)},
-                                  {"end", ToString(dataset.topic->end)}});
-      continue;
+  for (const SourcePreview& dataset : plan.datasets) {
+    nlohmann::json facts = {{"name", dataset.name}};
+    for (const auto& [name, fact] : dataset.facts) {
+      std::visit([&](const auto& value) { facts[name] = value; }, fact);
     }
-    json["datasets"].push_back(
-        {{"name", dataset.name},
-         {"mode", dataset.mode == DatasetMode::kTrain ? "train" : "evaluate"},
-         {"epochs", dataset.epochs},
-         {"files", dataset.files},
-         {"bytes", dataset.bytes},
-         {"records_estimate", dataset.records_estimate},
-         {"shards_estimate", dataset.shards_estimate}});
+    json["datasets"].push_back(std::move(facts));
   }
   json["nodes"].push_back(NodeToJson(plan, "master", NodeRole::kMaster));
   json["nodes"].push_back(NodeToJson(plan, "scaler", NodeRole::kScaler));

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,22 +10,9 @@
 #include "host/node_role.h"
 #include "host/processes/spawn.h"
 #include "job/job_spec.h"
+#include "master/sources/dataset_source.h"
 
 namespace muster {
-
-/// What a dataset's globs match, and about how much that is.
-struct PlannedDataset {
-  std::string name;
-  DatasetMode mode = DatasetMode::kTrain;
-  uint32_t epochs = 1;
-  /// Of the fields below a topic has none.
-  std::optional<TopicSpec> topic;
-  std::vector<std::string> files;
-  uint64_t bytes = 0;
-  /// Estimated from the first block of every file; the master counts exactly.
-  uint64_t records_estimate = 0;
-  uint64_t shards_estimate = 0;
-};
 
 /// What `muster run` is going to do; --dry-run prints it. A value.
 struct RunPlan {
@@ -46,7 +32,7 @@ struct RunPlan {
   std::string job_id;                     // empty: the master and its journal say
   std::vector<std::string> master_flags;  // handed on as they are
   std::string trainer;                    // absolute
-  std::vector<PlannedDataset> datasets;
+  std::vector<SourcePreview> datasets;
 };
 
 /// Where a trainer's command is looked up.
@@ -69,11 +55,6 @@ absl::StatusOr<std::string> ChooseMasterAddress(const std::string& wanted, uint6
 /// The same of the REST interface on 127.0.0.1; `wanted` 0 means a free port, and it is not `taken`
 /// (by the master, which does not listen yet).
 absl::StatusOr<uint16_t> ChooseRestPort(uint32_t wanted, uint64_t seed, const std::string& taken);
-
-/// Expands the globs as the master does, and estimates records from the beginnings of the files.
-/// Errors name the dataset, the pattern and the folder.
-absl::StatusOr<PlannedDataset> PlanDataset(const DatasetSpec& dataset,
-                                           const std::string& base_directory);
 
 /// The command, environment and folder of a node of the plan.
 NodeCommand CommandOf(const RunPlan& plan, const std::string& node, NodeRole role);

@@ -169,13 +169,13 @@ Ledger::Ledger(std::vector<DatasetPlan> plan, const DurableState& state, size_t 
     if (record.failed) queue_.RestoreFailed(shard);
   }
   queue_.FinishRestore();
-  for (uint32_t i = 0; i < plan_.size(); ++i) {
-    if (streams_.IsStream(DatasetId(i)) && streams_.AtEnd(DatasetId(i))) queue_.Close(DatasetId(i));
+  for (const DatasetId dataset : streams_.datasets()) {
+    if (streams_.AtEnd(dataset)) queue_.Close(dataset);
   }
 }
 
 uint32_t Ledger::RecordsOf(const ShardId& shard) const {
-  if (streams_.IsStream(shard.dataset)) {
+  if (streams_.Grows(shard.dataset)) {
     const StreamRange* range = streams_.Find(shard);
     return range == nullptr ? 0 : static_cast<uint32_t>(range->end - range->begin);
   }
@@ -189,7 +189,7 @@ uint32_t Ledger::MinibatchesOf(const ShardId& shard) const {
 
 uint32_t Ledger::RecordsTrained(const ShardId& shard, const ShardMetrics& metrics) const {
   const uint32_t records = RecordsOf(shard);
-  if (!streams_.IsStream(shard.dataset)) return records;
+  if (!streams_.Grows(shard.dataset)) return records;
   // Only who read the range knows how many of its offsets were records.
   return static_cast<uint32_t>(std::min<uint64_t>(records, metrics.records));
 }

@@ -50,8 +50,8 @@ void FillMetrics(const ShardMetrics& metrics, v1::EpochStatus* to) {
 void FillEpoch(const Ledger& ledger, DatasetId id, EpochIndex epoch, v1::EpochStatus* to) {
   const EpochCounts counts = ledger.queue().Counts(id, epoch);
   to->set_epoch(epoch.value());
-  to->set_records_expected(ledger.streams().IsStream(id) ? RecordsSoFar(ledger, id)
-                                                         : ledger.plan()[id.value()].records);
+  to->set_records_expected(ledger.streams().Grows(id) ? RecordsSoFar(ledger, id)
+                                                      : ledger.plan()[id.value()].records);
   to->set_records_committed(ledger.RecordsCommitted(id, epoch));
   to->set_records_done(ledger.RecordsDone(id, epoch));
   to->set_shards(counts.shards);
@@ -95,7 +95,7 @@ void FillDataset(const MasterCore& core, DatasetId id, StepTime at, v1::DatasetS
   uint64_t done = 0;
   for (uint32_t e = 0; e < first; ++e) done += ledger.RecordsDone(id, EpochIndex(e));
   to->set_omitted_records_done(done);
-  if (ledger.streams().IsStream(id)) FillStream(core, id, at, to->mutable_stream());
+  if (ledger.streams().Grows(id)) FillStream(core, id, at, to->mutable_stream());
 }
 
 void FillNode(const MasterCore& core, const Node& node, TimePoint now, v1::NodeStatus* to) {
@@ -212,7 +212,7 @@ class ShardPage {
     ToProto(shard, status->mutable_id());
     status->set_dataset(core_.ledger().plan()[shard.dataset.value()].name);
     status->set_state(state);
-    if (core_.ledger().streams().IsStream(shard.dataset)) {
+    if (core_.ledger().streams().Grows(shard.dataset)) {
       FillRange(core_.ledger(), shard, status);
     } else {
       const ShardWork work = work_of_(shard);

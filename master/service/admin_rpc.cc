@@ -75,7 +75,9 @@ class AdminRpc final : public v1::AdminService::CallbackService {
                                        const v1::ListShardsRequest* request,
                                        v1::ListShardsResponse* response) override {
     return Run(call, [this, request, response](MasterCore& core, StepTime at) {
-      return FillShards(core, at.now, context_.work_of, *request, response);
+      return FillShards(
+          core, at.now, [this](const ShardId& shard) { return context_.sources->WorkOf(shard); },
+          *request, response);
     });
   }
   grpc::ServerUnaryReactor* GetShardMap(grpc::CallbackServerContext* call,

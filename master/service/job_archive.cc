@@ -21,14 +21,10 @@ constexpr char kExitNotSeen[] = "not seen";
 absl::StatusOr<std::unique_ptr<JobArchive>> JobArchive::Open(const JobSpec& job) {
   const std::string directory = job.state_directory + "/journal";
   MUSTER_ASSIGN_OR_RETURN(StoredJournal stored, ReadRocksdbJournal(directory));
-  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<SourceCatalog> catalog, SourceCatalog::OpenIndexes(job));
+  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<SourceCatalog> catalog, SourceCatalog::OpenKept(job));
   const JournalHeader header{job.name, FixedFields(job), catalog->Fingerprint()};
   MUSTER_RETURN_IF_ERROR(CheckHeader(stored.header, header, directory));
-  std::vector<DatasetPlan> plans;
-  for (uint32_t i = 0; i < catalog->dataset_count(); ++i) {
-    plans.push_back(PlanOf(job, DatasetId(i), catalog->layout(DatasetId(i))));
-  }
-  CoreOptions options = CoreOptionsOf({.job = job}, std::move(plans));
+  CoreOptions options = CoreOptionsOf({.job = job}, catalog->Plans());
   MUSTER_RETURN_IF_ERROR(MasterCore::CheckFits(options, stored.state));
   std::string snapshots = job.snapshot_directory;
   if (snapshots.empty() && stored.state.meta.has_value()) {

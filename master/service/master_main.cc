@@ -16,9 +16,7 @@
 #include "master/service/master_server.h"
 #include "master/service/snapshot_owner.h"
 #include "master/sources/source_catalog.h"
-#include "master/streams/topic_watcher.h"
 #include "proto/messages/job_identity.h"
-#include "sharding/shard_order.h"
 
 namespace muster {
 namespace {
@@ -50,37 +48,12 @@ std::string RandomId() {
   return fmt::format("{:016x}{:016x}", word(), word());
 }
 
-void ShowProgress(const CatalogProgress& progress) {
+void ShowProgress(const SourceProgress& progress) {
   Log(LogLevel::kInfo, "indexing dataset '{}': {} of {} bytes", progress.dataset,
       progress.bytes_done, progress.bytes_total);
 }
 
 }  // namespace
-
-DatasetPlan PlanOf(const JobSpec& job, DatasetId dataset, const ShardLayout& layout) {
-  const DatasetSpec& spec = job.datasets[dataset.value()];
-  DatasetPlan plan;
-  plan.name = spec.name;
-  plan.mode = spec.mode;
-  plan.epochs = spec.epochs;
-  plan.shards = layout.shard_count();
-  plan.records = layout.record_count();
-  plan.minibatch_size = spec.minibatch_size;
-  if (const auto* topic = std::get_if<TopicSpec>(&spec.source)) {
-    plan.stream = StreamPlan{.topic = topic->topic,
-                             .cut = {.minibatch_size = spec.minibatch_size,
-                                     .minibatches_per_shard = spec.minibatches_per_shard,
-                                     .max_delay = topic->max_delay},
-                             .open_ranges_max = topic->open_ranges_max};
-    return plan;
-  }
-  plan.records_of = [layout, dataset, seed = job.seed, shuffle = spec.shuffle](EpochIndex epoch,
-                                                                               ShardIndex index) {
-    const ShardOrder order(seed, dataset, epoch, layout.shard_count(), shuffle);
-    return layout.RangeOf(order.NumberAt(index)).record_count;
-  };
-  return plan;
-}
 
 CoreOptions CoreOptionsOf(const MasterOptions& options, std::vector<DatasetPlan> datasets) {
   const JobSpec& job = options.job;
@@ -105,7 +78,6 @@ absl::Status RunMaster(const MasterOptions& options) {
   const JobSpec& job = options.job;
   MUSTER_RETURN_IF_ERROR(CheckLoopback(options.listen_address));
   MUSTER_RETURN_IF_ERROR(CheckJobId("--job-id", options.job_id));
-  MUSTER_RETURN_IF_ERROR(CheckTopics(job));
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<SourceCatalog> catalog,
                           SourceCatalog::Open(job, ShowProgress));
   // Not before: indexing may take long, and to be killed in it costs nothing.
@@ -126,17 +98,12 @@ absl::Status RunMaster(const MasterOptions& options) {
         "over the state directory. Give one of them another spec.stateDirectory",
         job.state_directory, journal->job_id(), options.job_id));
   }
-  std::vector<DatasetPlan> plans;
-  for (uint32_t i = 0; i < catalog->dataset_count(); ++i) {
-    plans.push_back(PlanOf(job, DatasetId(i), catalog->layout(DatasetId(i))));
-  }
   const SystemClock clock;
   MUSTER_ASSIGN_OR_RETURN(
       const std::unique_ptr<MasterServer> server,
-      MasterServer::Start(
-          {job, CoreOptionsOf(options, std::move(plans)), options.listen_address,
-           options.token_file, [&catalog](const ShardId& shard) { return catalog->WorkOf(shard); }},
-          journal.get(), &clock));
+      MasterServer::Start({job, CoreOptionsOf(options, catalog->Plans()), options.listen_address,
+                           options.token_file, catalog.get()},
+                          journal.get(), &clock));
   while (!server->failure().has_value()) {
     if (!signals.Wait()) continue;
     Log(LogLevel::kInfo, "stopping on a signal");

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "job/job_spec.h"
 #include "master/core/core_options.h"
-#include "sharding/shard_layout.h"
 
 namespace muster {
 
@@ -24,8 +24,6 @@ struct MasterOptions {
   std::string token_file;
 };
 
-/// The plan of one dataset from its layout: how many shards, and how many records each has.
-DatasetPlan PlanOf(const JobSpec& job, DatasetId dataset, const ShardLayout& layout);
 /// What the core must know of the job. `datasets` in the job's order.
 CoreOptions CoreOptionsOf(const MasterOptions& options, std::vector<DatasetPlan> datasets);
 

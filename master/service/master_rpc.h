@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "job/job_spec.h"
 #include "master/service/owner_loop.h"
+#include "master/sources/source_catalog.h"
 #include "proto/messages/control.h"
 #include "proto/messages/job_identity.h"
 
@@ -23,8 +24,7 @@ struct RpcContext {
   JobIdentity identity;
   OwnerLoop* loop = nullptr;
   std::string token_file;
-  /// What a worker needs to read a shard; thread-safe.
-  std::function<ShardWork(const ShardId&)> work_of;
+  const SourceCatalog* sources = nullptr;
 };
 
 std::unique_ptr<grpc::Service> MakeWorkerRpc(const RpcContext& context);

@@ -16,7 +16,6 @@
 #include "master/service/owner_loop.h"
 #include "master/service/snapshot_files.h"
 #include "master/service/snapshot_owner.h"
-#include "master/streams/topic_watcher.h"
 
 namespace muster {
 namespace {
@@ -26,8 +25,6 @@ constexpr int kRequestBytesMax = 64 << 20;
 /// 1,024 is soon used up, and gRPC's server never accepts again after it was.
 constexpr uint64_t kDescriptors = 64 << 10;
 constexpr std::chrono::milliseconds kStopDeadline{500};
-/// A watcher that waits for its brokers cannot be stopped sooner.
-constexpr std::chrono::milliseconds kTopicTimeout{2'000};
 
 class MasterServerImpl final : public MasterServer {
  public:
@@ -44,7 +41,7 @@ class MasterServerImpl final : public MasterServer {
     const std::set<std::string> named = NamedSnapshots(state);
     auto core = std::make_unique<MasterCore>(options_.core, std::move(state),
                                              StepTime{clock_->Now(), clock_->Wall()});
-    MUSTER_RETURN_IF_ERROR(OpenTopics(*core));
+    MUSTER_RETURN_IF_ERROR(OpenFollowers(*core));
     const bool new_run = core->new_run();
     const uint64_t incarnation = core->incarnation().value();
     loop_ = std::make_unique<OwnerLoop>(
@@ -64,7 +61,7 @@ class MasterServerImpl final : public MasterServer {
       if (orphans > 0) Log(LogLevel::kInfo, "deleted {} orphan snapshot files", orphans);
     }
     MUSTER_RETURN_IF_ERROR(loop_->Start());
-    for (const auto& watcher : watchers_) watcher->Start();
+    for (const auto& follower : followers_) follower->Start();
     Log(LogLevel::kInfo, "job '{}': master incarnation {} serves on port {}{}", options_.job.name,
         incarnation, port_, new_run ? ", a new run" : ", after a restart");
     return absl::OkStatus();
@@ -73,8 +70,8 @@ class MasterServerImpl final : public MasterServer {
   int port() const override { return port_; }
   std::optional<absl::Status> failure() const override { return loop_->failure(); }
   void Stop() override {
-    for (const auto& watcher : watchers_) watcher->RequestStop();
-    for (const auto& watcher : watchers_) watcher->Stop();
+    for (const auto& follower : followers_) follower->RequestStop();
+    for (const auto& follower : followers_) follower->Stop();
     // The loop before the server: it answers everything that waits, so that that can shut down.
     if (loop_ != nullptr) loop_->Stop();
     if (server_ != nullptr) {
@@ -89,33 +86,27 @@ class MasterServerImpl final : public MasterServer {
                                                                            kStopDeadline);
   }
 
-  absl::Status OpenTopics(const MasterCore& core) {
-    for (uint32_t i = 0; i < options_.job.datasets.size(); ++i) {
-      const DatasetSpec& spec = options_.job.datasets[i];
-      const auto* source = std::get_if<TopicSpec>(&spec.source);
-      if (source == nullptr) continue;
-      const DatasetId dataset(i);
-      const std::string group = GroupOf(options_.job);
+  absl::Status OpenFollowers(const MasterCore& core) {
+    const StreamTable& streams = core.ledger().streams();
+    for (const DatasetId dataset : streams.datasets()) {
       MUSTER_ASSIGN_OR_RETURN(
-          std::unique_ptr<kafka::Topic> topic,
-          kafka::Topic::Open(ClientConfigOf(*source),
-                             {.topic = source->topic, .group = group, .timeout = kTopicTimeout}));
-      watchers_.push_back(std::make_unique<TopicWatcher>(
-          TopicWatcher::Options{
-              .dataset = dataset, .name = spec.name, .spec = *source, .group = group},
-          std::move(topic), core.ledger().streams().ProgressOf(dataset),
-          [this](const StreamLook& look) { return TellLook(look); }, clock_));
+          std::unique_ptr<SourceFollower> follower,
+          options_.sources->Follow(dataset,
+                                   {.progress = streams.ProgressOf(dataset),
+                                    .tell = [this](const auto& look) { return TellLook(look); },
+                                    .clock = clock_}));
+      followers_.push_back(std::move(follower));
     }
     return absl::OkStatus();
   }
 
   /// Waits for the sync: what it returns may be told to anybody.
-  absl::StatusOr<TopicWatcher::Progress> TellLook(const StreamLook& look) {
+  absl::StatusOr<FollowOptions::Progress> TellLook(const StreamLook& look) {
     struct Answer {
       Mutex mutex;
       CondVar given;
       std::optional<absl::Status> status MUSTER_GUARDED_BY(mutex);
-      TopicWatcher::Progress progress;
+      FollowOptions::Progress progress;
     };
     auto answer = std::make_shared<Answer>();
     loop_->Post({[look, answer](MasterCore& core, StepTime at) {
@@ -139,7 +130,7 @@ class MasterServerImpl final : public MasterServer {
                              {journal_->job_id(), options_.job.name},
                              loop_.get(),
                              options_.token_file,
-                             options_.work_of};
+                             options_.sources};
     services_.push_back(MakeWorkerRpc(context));
     services_.push_back(MakeServerRpc(context));
     services_.push_back(MakeAdminRpc(context));
@@ -161,7 +152,7 @@ class MasterServerImpl final : public MasterServer {
   Journal* const journal_;
   const Clock* const clock_;
   std::unique_ptr<OwnerLoop> loop_;
-  std::vector<std::unique_ptr<TopicWatcher>> watchers_;
+  std::vector<std::unique_ptr<SourceFollower>> followers_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 #include "job/job_spec.h"
 #include "master/core/master_core.h"
 #include "master/journal/journal.h"
+#include "master/sources/source_catalog.h"
 
 namespace muster {
 
@@ -29,8 +29,8 @@ class MasterServer {
     std::string listen_address;
     /// Of the token that AdminService asks for (base/token_file.h); made when there is none.
     std::string token_file;
-    /// What a worker needs to read a shard; thread-safe, called for shards of the plan only.
-    std::function<ShardWork(const ShardId&)> work_of;
+    /// Of the datasets that `core` has, in the same order. Outlives the server.
+    const SourceCatalog* sources = nullptr;
   };
 
   /// Recovers from the journal and serves. `journal` and `clock` outlive the server. Errors: the

@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-HelloResponse HelloOf(const JobSpec& job, const std::string& job_id) {
+HelloResponse HelloOf(const JobSpec& job, const std::string& job_id, const SourceCatalog& sources) {
   HelloResponse hello{
       .job = job.name,
       .seed = job.seed,
@@ -25,17 +25,7 @@ HelloResponse HelloOf(const JobSpec& job, const std::string& job_id) {
       .wire_encoding = job.training.wire_encoding,
       .lease_duration_ms = static_cast<uint64_t>(job.leases.duration.count()),
       .job_id = job_id};
-  for (const DatasetSpec& dataset : job.datasets) {
-    const auto* topic = std::get_if<TopicSpec>(&dataset.source);
-    if (topic == nullptr) continue;
-    hello.topics.push_back({.dataset = dataset.name,
-                            .brokers = topic->brokers,
-                            .properties = topic->properties,
-                            .secrets = topic->secrets,
-                            .group = GroupOf(job),
-                            .record_bytes_max = topic->record_bytes_max,
-                            .dead_letter_topic = topic->dead_letter_topic});
-  }
+  sources.Introduce(&hello);
   return hello;
 }
 
@@ -55,12 +45,12 @@ class WorkerRpc final : public v1::WorkerService::CallbackService {
       checked = absl::InvalidArgumentError("incarnation: 0 is not one");
     }
     if (!checked.ok()) return Answer(call, checked);
-    return RunOnOwner(call, context_.loop,
-                      [this, request, response](MasterCore& core, StepTime at) {
-                        ToProto(HelloOf(*context_.job, context_.identity.id), response);
-                        return core.HelloWorker({request->worker(), request->incarnation()},
-                                                StartNumber(request->start()), at);
-                      });
+    return RunOnOwner(
+        call, context_.loop, [this, request, response](MasterCore& core, StepTime at) {
+          ToProto(HelloOf(*context_.job, context_.identity.id, *context_.sources), response);
+          return core.HelloWorker({request->worker(), request->incarnation()},
+                                  StartNumber(request->start()), at);
+        });
   }
 
   grpc::ServerUnaryReactor* RegisterTable(grpc::CallbackServerContext* call,
@@ -93,7 +83,7 @@ class WorkerRpc final : public v1::WorkerService::CallbackService {
     return RunOnOwner(call, context_.loop, [this, shared, response](MasterCore& core, StepTime at) {
       MUSTER_ASSIGN_OR_RETURN(WorkerExchangeReply reply, core.ExchangeWorker(*shared, at));
       for (ShardGrant& grant : reply.grants) {
-        if (!grant.work.stream.has_value()) grant.work = context_.work_of(grant.shard);
+        context_.sources->Describe(grant.shard, &grant.work);
       }
       ToProto(reply, response);
       return absl::OkStatus();

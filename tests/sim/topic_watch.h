@@ -5,9 +5,9 @@
 
 namespace muster::sim {
 
-/// What master/streams does with a thread: looks at the topic, one look after the other, and makes
-/// known how far everything is COMMITTED, which is as far as retention may go, but where it hides
-/// more. And the operator who has lost ranges tried again once their records are back.
+/// What master/sources/topic does with a thread: looks at the topic, one look after the other, and
+/// makes known how far everything is COMMITTED, which is as far as retention may go, but where it
+/// hides more. And the operator who has lost ranges tried again once their records are back.
 class TopicWatch {
  public:
   TopicWatch(Env* env, ProcessRef process);

@@ -40,7 +40,7 @@ INNER = {
     "cli": ("show", "state", "run", "ask", "steer", "simulate", "verify", "verbs", ""),
     "host": ("", "stacks", "processes"),
     "job": ("", "file"),
-    "master": ("core", "journal", "sources", "streams", "service"),
+    "master": ("core", "journal", "sources", "service"),
     "proto": ("", "fields", "rpc", "wire", "messages", "exported"),
     "ps": ("engine", "snapshot", "export", "net", "service"),
     "scaler": ("model", "nodes", "policy", "decision", "sensor", "history", "simulate", "rest", "dashboard", "service"),
@@ -79,7 +79,7 @@ ADAPTERS = {
     "elfutils/": ("host/stacks",),
     "hwy/": ("ps/engine",),
     "librdkafka/": ("kafka",),
-    "xxhash": ("master/sources", "proto/wire", "ps/snapshot", "sharding"),
+    "xxhash": ("master/sources/lines", "proto/wire", "ps/snapshot", "sharding"),
 }
 BANNED = {
     r"\bsystem_clock::now\b": "take a muster::Clock (base/clock.h)",

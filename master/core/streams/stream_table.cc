@@ -35,6 +35,12 @@ StreamTable::StreamTable(const std::vector<DatasetPlan>& plan, const DurableStat
   }
 }
 
+std::vector<DatasetId> StreamTable::datasets() const {
+  std::vector<DatasetId> datasets;
+  for (const auto& [dataset, stream] : streams_) datasets.push_back(dataset);
+  return datasets;
+}
+
 const StreamRange* StreamTable::Find(const ShardId& shard) const {
   const auto it = ranges_.find(shard);
   return it == ranges_.end() ? nullptr : &it->second;

@@ -21,7 +21,11 @@ class StreamTable {
  public:
   StreamTable(const std::vector<DatasetPlan>& plan, const DurableState& state);
 
-  bool IsStream(DatasetId dataset) const { return streams_.contains(dataset); }
+  /// Whether the shards of a dataset are cut while it grows, and have ranges here; else they are of
+  /// a layout that was there when the job began.
+  bool Grows(DatasetId dataset) const { return streams_.contains(dataset); }
+  /// Those that do, ascending.
+  std::vector<DatasetId> datasets() const;
   bool empty() const { return streams_.empty(); }
   /// The range of a shard; nullptr: it is COMMITTED, or of no stream.
   const StreamRange* Find(const ShardId& shard) const;

@@ -50,9 +50,8 @@ Truncation TruncationOf(const DatasetPlan& plan, const StreamTable::Progress& pa
 }  // namespace
 
 void Streams::See(const StreamLook& look, StepTime at) {
-  if (life_->over() || look.dataset.value() >= books_->options.datasets.size()) return;
   const DatasetId dataset = look.dataset;
-  if (!IsStream(dataset)) return;
+  if (life_->over() || !books_->ledger.streams().Grows(dataset)) return;
   StreamWatch& watch = watches_[dataset];
   TellSideTroubles(look, &watch, at);
   TellError(look, &watch, at);
@@ -309,10 +308,7 @@ void Streams::Cut(DatasetId dataset, StepTime at) {
 
 void Streams::Tick(StepTime at) {
   if (life_->state() != JobState::kRunning || books_->ledger.streams().empty()) return;
-  for (uint32_t i = 0; i < books_->options.datasets.size(); ++i) {
-    const DatasetId dataset(i);
-    if (IsStream(dataset)) Cut(dataset, at);
-  }
+  for (const DatasetId dataset : books_->ledger.streams().datasets()) Cut(dataset, at);
   life_->CheckEnd(at);
 }
 

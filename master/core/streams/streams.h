@@ -30,7 +30,6 @@ class Streams {
   /// A worker tells how long the records of a stream took. `before`: what its process told last;
   /// null: nothing yet.
   void TakeDelays(const DatasetDelays& told, const DelayHistogram* before, TimePoint now);
-  bool IsStream(DatasetId dataset) const { return books_->ledger.streams().IsStream(dataset); }
   /// As MasterCore::WatchOf.
   const StreamWatch* WatchOf(DatasetId dataset) const;
 

@@ -133,7 +133,7 @@ class Leasing {
   void Update(const HeldLease& held, const Lease& lease, TimePoint now);
   void End(LeaseToken token, EndCause cause);
   void TellShortage(const ReturnedLease& returned, const WorkerKey& worker, StepTime at);
-  /// Of a stream; of a file it is the shell's.
+  /// Of a dataset that grows; of a layout the shell knows it.
   ShardWork WorkOf(const ShardId& shard) const;
 
   Books* const books_;

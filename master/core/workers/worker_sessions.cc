@@ -124,7 +124,7 @@ void WorkerSessions::TakePeers(const WorkerExchangeRequest& request, Session* se
 void WorkerSessions::TakeDelays(const WorkerExchangeRequest& request, TimePoint now,
                                 Session* session) {
   for (const DatasetDelays& told : request.delays) {
-    if (!streams_->IsStream(told.dataset)) continue;
+    if (!books_->ledger.streams().Grows(told.dataset)) continue;
     const auto [last, first] = session->delays.try_emplace(told.dataset);
     streams_->TakeDelays(told, first ? nullptr : &last->second, now);
     last->second = told.delays;

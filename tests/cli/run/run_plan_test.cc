@@ -113,32 +113,6 @@ TEST_F(RunPlanTest, APortIsTakenOnTheHostThatIsWantedOnly) {
   EXPECT_EQ(address, free);
 }
 
-TEST_F(RunPlanTest, AFileThatTwoPatternsMatchIsPlannedOnce) {
-  ASSERT_THAT(WriteFileAtomically(folder_.File("a.csv"), "1\n2\n3\n"), IsOk());
-  const DatasetSpec spec{.name = "train", .source = LinesSpec{.files = {"*.csv", "a.csv"}}};
-  MUSTER_ASSERT_OK_AND_ASSIGN(const PlannedDataset plan, PlanDataset(spec, folder_.path()));
-  EXPECT_THAT(plan.files, ElementsAre(folder_.File("a.csv")));
-  EXPECT_EQ(plan.records_estimate, 3u);
-}
-
-TEST_F(RunPlanTest, DatasetIsExpandedAndEstimated) {
-  std::string lines = "header\n";
-  for (int i = 0; i < 100'000; ++i) lines += "12345678\n";
-  ASSERT_THAT(WriteFileAtomically(folder_.File("b.csv"), lines), IsOk());
-  ASSERT_THAT(WriteFileAtomically(folder_.File("a.csv"), "header\n1\n2\n3"), IsOk());
-  DatasetSpec spec{.name = "train", .source = LinesSpec{.files = {"*.csv"}, .header = true}};
-  spec.minibatch_size = 10;
-  spec.minibatches_per_shard = 10;
-  MUSTER_ASSERT_OK_AND_ASSIGN(const PlannedDataset plan, PlanDataset(spec, folder_.path()));
-  EXPECT_THAT(plan.files, ElementsAre(folder_.File("a.csv"), folder_.File("b.csv")));
-  EXPECT_NEAR(static_cast<double>(plan.records_estimate), 100'003, 100);
-  EXPECT_NEAR(static_cast<double>(plan.shards_estimate), 1'001, 2);
-  spec.source = LinesSpec{.files = {"c-*.csv"}};
-  EXPECT_THAT(PlanDataset(spec, folder_.path()),
-              StatusIs(absl::StatusCode::kNotFound,
-                       AllOf(HasSubstr("train"), HasSubstr("c-*.csv"), HasSubstr(folder_.path()))));
-}
-
 TEST_F(RunPlanTest, RestPortsAreFreeAndNotTheMasters) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const uint16_t port, ChooseRestPort(0, 3, "127.0.0.1:1"));
   EXPECT_GE(port, 20'000);
@@ -216,6 +190,26 @@ TEST_F(RunPlanTest, CommandsAndDescriptions) {
   EXPECT_EQ(json["nodes"][4]["name"], "worker-1");
   EXPECT_EQ(json["nodes"][2]["limits"]["memory_bytes"], uint64_t{64} << 20);
   EXPECT_EQ(json["nodes"][4]["limits"]["cpus"], 0);
+}
+
+TEST_F(RunPlanTest, DatasetsAreShownAsTheirSourcesDescribeThem) {
+  RunPlan plan;
+  plan.job.worker.command = {"./trainer"};
+  plan.datasets = {{.name = "train", .how = "train, 2 epochs", .what = "12 files"},
+                   {.name = "clicks", .how = "train", .what = "topic t"}};
+  plan.datasets[0].facts = {
+      {"epochs", uint64_t{2}}, {"mode", "train"}, {"files", std::vector<std::string>{"a", "b"}}};
+  for (int i = 0; i < 12; ++i) plan.datasets[0].parts.push_back(fmt::format("f{}", i));
+  EXPECT_THAT(DescribePlan(plan),
+              AllOf(HasSubstr("\ndatasets\n  train (train, 2 epochs): 12 files\n"
+                              "    f0\n"),
+                    HasSubstr("    f9\n    ... and 2 more\n"
+                              "  clicks (train): topic t\nlimits\n")));
+  const nlohmann::json json = nlohmann::json::parse(PlanToJson(plan));
+  EXPECT_EQ(
+      json["datasets"][0],
+      nlohmann::json({{"name", "train"}, {"mode", "train"}, {"epochs", 2}, {"files", {"a", "b"}}}));
+  EXPECT_EQ(json["datasets"][1], nlohmann::json({{"name", "clicks"}}));
 }
 
 }  // namespace

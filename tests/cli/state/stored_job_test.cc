@@ -54,9 +54,9 @@ class StoredJobTest : public ::testing::Test {
         OpenRocksdbJournal(state.journal(),
                            {job.spec.name, FixedFields(job.spec), catalog->Fingerprint()}));
     const StepTime at{TimePoint(std::chrono::seconds(50)), WallTime(7)};
-    MasterCore core(CoreOptionsOf({.job = job.spec, .listen_address = "", .run_id = "run-1"},
-                                  {PlanOf(job.spec, DatasetId(0), catalog->layout(DatasetId(0)))}),
-                    journal->TakeState(), at);
+    MasterCore core(
+        CoreOptionsOf({.job = job.spec, .listen_address = "", .run_id = "run-1"}, catalog->Plans()),
+        journal->TakeState(), at);
     TableSpec table;
     table.name = "embedding";
     table.dim = 4;

@@ -45,9 +45,9 @@ class JobArchiveTest : public ::testing::Test {
         OpenRocksdbJournal(job_.state_directory + "/journal",
                            {job_.name, FixedFields(job_), catalog->Fingerprint()}));
     const StepTime at{TimePoint(std::chrono::seconds(50)), WallTime(7)};
-    MasterCore core(CoreOptionsOf({.job = job_, .listen_address = "", .run_id = "run-1"},
-                                  {PlanOf(job_, DatasetId(0), catalog->layout(DatasetId(0)))}),
-                    journal->TakeState(), at);
+    MasterCore core(
+        CoreOptionsOf({.job = job_, .listen_address = "", .run_id = "run-1"}, catalog->Plans()),
+        journal->TakeState(), at);
     WorkerExchangeRequest request;
     request.worker = "worker-0";
     request.incarnation = 1;

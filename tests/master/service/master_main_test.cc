@@ -38,20 +38,6 @@ JobSpec Job() {
   return job;
 }
 
-TEST(PlanOf, EveryRecordIsInOneShardWhateverTheOrder) {
-  const ShardLayout layout({19, 5}, 4, 2);
-  const DatasetPlan plan = PlanOf(Job(), DatasetId(0), layout);
-  EXPECT_EQ(plan.shards, layout.shard_count());
-  EXPECT_EQ(plan.records, 24u);
-  for (uint32_t epoch = 0; epoch < 2; ++epoch) {
-    uint64_t sum = 0;
-    for (uint64_t i = 0; i < plan.shards; ++i) {
-      sum += plan.records_of(EpochIndex(epoch), ShardIndex(i));
-    }
-    EXPECT_EQ(sum, 24u);
-  }
-}
-
 TEST(CoreOptionsOf, TakesOverWhatTheCoreNeeds) {
   MasterOptions options{Job(), "127.0.0.1:0", "run-9", true, {}};
 #if MUSTER_WITH_FAILPOINTS

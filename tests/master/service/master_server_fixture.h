@@ -8,6 +8,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/token_file.h"
 #include "master/service/master_server.h"
@@ -15,6 +17,7 @@
 #include "proto/control.grpc.pb.h"
 #include "proto/messages/job_identity.h"
 #include "proto/rpc/metadata.h"
+#include "tests/master/sources/fake_source.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -43,12 +46,14 @@ class MasterServerTest : public ::testing::Test {
     options_.core.snapshot_interval = std::chrono::milliseconds(0);
     options_.listen_address = "127.0.0.1:0";
     options_.token_file = folder_.File("token");
-    options_.work_of = [](const ShardId& shard) {
-      ShardWork work;
-      work.path = "/data/" + ToString(shard);
-      work.record_count = 10;
-      return work;
-    };
+    DatasetSpec dataset{.name = "train", .mode = DatasetMode::kTrain, .source = {}};
+    dataset.minibatch_size = 5;
+    dataset.minibatches_per_shard = 2;
+    options_.job.datasets = {dataset};
+    std::vector<std::unique_ptr<DatasetSource>> sources;
+    sources.push_back(std::make_unique<FakeSource>(ShardLayout({20}, 5, 2)));
+    sources_.emplace(options_.job, std::move(sources));
+    options_.sources = &*sources_;
   }
   void Start() {
     MUSTER_ASSERT_OK_AND_ASSIGN(server_, MasterServer::Start(options_, &journal_, &clock_));
@@ -136,6 +141,7 @@ class MasterServerTest : public ::testing::Test {
   JobIdentity job_{"memory", "flights"};  // of the caller; "memory": MemoryJournal's
   std::optional<std::string> token_;      // of the caller; else the job's
   MemoryJournal journal_;
+  std::optional<SourceCatalog> sources_;
   MasterServer::Options options_;
   std::unique_ptr<MasterServer> server_;
   std::shared_ptr<grpc::Channel> channel_;

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "base/file.h"
-#include "master/sources/seen_files.h"
 #include "sharding/shard_order.h"
+#include "tests/master/sources/fake_source.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -141,6 +141,49 @@ TEST_F(SourceCatalogTest, StepsAreCountedOverAllTrainDatasets) {
   EXPECT_EQ(step(kTest, 1, 2), 5u) << "3 shards a pass, counted for itself";
 }
 
+TEST_F(SourceCatalogTest, ThePlanOfADatasetHasEveryRecordInOneShardWhateverTheOrder) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto catalog, Open());
+  const std::vector<DatasetPlan> plans = catalog->Plans();
+  ASSERT_EQ(plans.size(), 2u);
+  EXPECT_EQ(plans[0].name, "train");
+  EXPECT_EQ(plans[0].epochs, 2u);
+  EXPECT_EQ(plans[0].shards, 6u);
+  EXPECT_EQ(plans[0].records, 27u);
+  EXPECT_EQ(plans[0].minibatch_size, 3u);
+  EXPECT_FALSE(plans[0].stream.has_value());
+  EXPECT_EQ(plans[1].mode, DatasetMode::kEvaluate);
+  for (uint32_t epoch = 0; epoch < 2; ++epoch) {
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < plans[0].shards; ++i) {
+      sum += plans[0].records_of(EpochIndex(epoch), ShardIndex(i));
+    }
+    EXPECT_EQ(sum, 27u);
+  }
+}
+
+/// A dataset that grows.
+class GrowingSource : public FakeSource {
+ public:
+  GrowingSource() : FakeSource(ShardLayout()) {}
+  std::optional<StreamPlan> Growth() const override { return StreamPlan{.topic = "t"}; }
+};
+
+TEST_F(SourceCatalogTest, OfADatasetThatGrowsTheCoreSaysWhereShardsLie) {
+  job_.datasets.resize(1);
+  std::vector<std::unique_ptr<DatasetSource>> sources;
+  sources.push_back(std::make_unique<GrowingSource>());
+  const SourceCatalog catalog(job_, std::move(sources));
+  const DatasetPlan plan = catalog.Plans().at(0);
+  EXPECT_EQ(plan.shards, 0u);
+  EXPECT_EQ(plan.stream->topic, "t");
+  ShardWork work;
+  work.first_step = 9;
+  work.stream = {"t", TopicPartition(1), 2, 3};
+  const ShardWork said = work;
+  catalog.Describe({kTrain, EpochIndex(0), ShardIndex(0)}, &work);
+  EXPECT_EQ(work, said);
+}
+
 TEST_F(SourceCatalogTest, AReopenedCatalogMapsTheIndexAndGivesTheSameWork) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto first, Open());
   int scans = 0;
@@ -154,118 +197,11 @@ TEST_F(SourceCatalogTest, AReopenedCatalogMapsTheIndexAndGivesTheSameWork) {
   }
 }
 
-TEST_F(SourceCatalogTest, AChangedFileIsAnErrorThatNamesIt) {
-  ASSERT_THAT(Open(), IsOk());
-  std::string text = Lines("header\n", 7, "b");
-  text[9] = 'X';
-  Write("train-2.csv", text);
-  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition,
-                               AllOf(HasSubstr("dataset 'train'"), HasSubstr("train-2.csv"),
-                                     HasSubstr("other content"), HasSubstr("stateDirectory"))));
-  Write("train-2.csv", text + "more\n");
-  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition,
-                               AllOf(HasSubstr("train-2.csv"), HasSubstr("bytes"))));
-  Write("train-2.csv", Lines("header\n", 7, "b"));
-  EXPECT_THAT(Open(), IsOk());
-}
-
-TEST_F(SourceCatalogTest, ARestartReadsThePinsOfThoseFilesOnlyThatLookOtherwise) {
-  const std::string changed = dir_.File("train-2.csv");
-  const std::string seen = job_.state_directory + "/index/train.seen";
-  const std::vector<std::string> files = {dir_.File("train-0.csv"), dir_.File("train-1.csv"),
-                                          changed};
-  const auto see = [&] {
-    std::vector<FileSight> sights;
-    for (const auto& sight : SightFiles(files, 1)) sights.push_back(*sight);
-    return sights;
-  };
-  ASSERT_THAT(Open(), IsOk());
-  EXPECT_EQ(ReadSeenFiles(seen, 3), see());
-  std::string text = Lines("header\n", 7, "b");
-  text[9] = 'X';
-  Write("train-2.csv", text);
-  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(changed)));
-  EXPECT_THAT(SourceCatalog::Check(job_, nullptr),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(changed)));
-  ASSERT_THAT(WriteSeenFiles(seen, see()), IsOk());
-  EXPECT_THAT(Open(), IsOk()) << "what looks as it did is not read";
-  EXPECT_THAT(SourceCatalog::Check(job_, nullptr), IsOk());
-  ::unlink(seen.c_str());
-  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(changed)));
-  Write("train-2.csv", Lines("header\n", 7, "b"));
-  EXPECT_THAT(SourceCatalog::Check(job_, nullptr), IsOk());
-  EXPECT_THAT(ReadSeenFiles(seen, 3), ::testing::IsEmpty()) << "a check writes nothing";
-  EXPECT_THAT(Open(), IsOk()) << "another inode, the same content";
-  EXPECT_EQ(ReadSeenFiles(seen, 3), see());
-}
-
-TEST_F(SourceCatalogTest, AFileThatAppearsOrGoesIsAnErrorThatNamesIt) {
-  ASSERT_THAT(Open(), IsOk());
-  Write("train-9.csv", "h\nx\n");
-  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition,
-                               AllOf(HasSubstr("train-9.csv"), HasSubstr("is new"))));
-  ::unlink(dir_.File("train-9.csv").c_str());
-  ::unlink(dir_.File("train-1.csv").c_str());
-  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition,
-                               AllOf(HasSubstr("train-1.csv"), HasSubstr("is gone"))));
-}
-
-TEST_F(SourceCatalogTest, InAFolderThatHasMovedTheFileThatMakesTheDifferenceIsNamed) {
-  ASSERT_THAT(Open(), IsOk());
-  const std::string moved = dir_.File("moved");
-  std::filesystem::create_directory(moved);
-  for (const char* name : {"train-0.csv", "train-1.csv", "train-2.csv"}) {
-    std::filesystem::rename(dir_.File(name), moved + "/" + name);
-  }
-  LinesOf(&job_.datasets[0]).files = {moved + "/train-*.csv"};
-  EXPECT_THAT(Open(), IsOk());
-  ASSERT_THAT(WriteFileAtomically(moved + "/train-00.csv", "h\nx\n"), IsOk());
-  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition,
-                               HasSubstr(moved + "/train-00.csv is new")));
-  std::filesystem::remove(moved + "/train-00.csv");
-  std::filesystem::remove(moved + "/train-2.csv");
-  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition,
-                               HasSubstr(dir_.File("train-2.csv") + " (its former path) is gone")));
-}
-
-TEST_F(SourceCatalogTest, AnotherMinibatchSizeIsAnError) {
-  ASSERT_THAT(Open(), IsOk());
-  job_.datasets[0].minibatch_size = 5;
-  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition,
-                               AllOf(HasSubstr("minibatchSize 3"), HasSubstr("stateDirectory"))));
-}
-
-TEST_F(SourceCatalogTest, ADamagedIndexIsMadeAgain) {
-  MUSTER_ASSERT_OK_AND_ASSIGN(const auto first, Open());
-  const std::string path = job_.state_directory + "/index/train.idx";
-  MUSTER_ASSERT_OK_AND_ASSIGN(std::string bytes, ReadFile(path, 1 << 20));
-  bytes[70] ^= 1;
-  ASSERT_THAT(WriteFileAtomically(path, bytes), IsOk());
-  MUSTER_ASSERT_OK_AND_ASSIGN(const auto second, Open());
-  EXPECT_EQ(first->Fingerprint(), second->Fingerprint());
-}
-
-TEST_F(SourceCatalogTest, TheFingerprintFollowsTheDataAndNotThePlace) {
-  MUSTER_ASSERT_OK_AND_ASSIGN(const auto first, Open());
-  const auto before = first->Fingerprint();
-  ASSERT_EQ(before.size(), 2u);
-  EXPECT_EQ(before[0].first, "train");
-
-  ASSERT_THAT(MakeDirectories(dir_.File("moved")), IsOk());
-  for (const char* name : {"train-0.csv", "train-1.csv", "train-2.csv"}) {
-    ASSERT_EQ(::rename(dir_.File(name).c_str(), dir_.File(std::string("moved/") + name).c_str()),
-              0);
-  }
-  LinesOf(&job_.datasets[0]).files = {dir_.File("moved/train-*.csv")};
-  MUSTER_ASSERT_OK_AND_ASSIGN(const auto moved, Open());
-  EXPECT_EQ(moved->Fingerprint(), before);
-  EXPECT_THAT(moved->WorkOf({kTrain, EpochIndex(0), ShardIndex(0)}).path, HasSubstr("/moved/"));
-
-  Write("moved/train-0.csv", Lines("header\n", 20, "c"));
-  job_.state_directory = dir_.File("fresh");
-  MUSTER_ASSERT_OK_AND_ASSIGN(const auto changed, Open());
-  EXPECT_NE(changed->Fingerprint()[0], before[0]);
-  EXPECT_EQ(changed->Fingerprint()[1], before[1]);
+TEST_F(SourceCatalogTest, APreviewHasEveryDataset) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto previews, SourceCatalog::Preview(job_));
+  ASSERT_EQ(previews.size(), 2u);
+  EXPECT_EQ(previews[0].name, "train");
+  EXPECT_EQ(previews[1].name, "test");
 }
 
 TEST_F(SourceCatalogTest, MissingAndEmptyDataAreErrorsThatNameTheDataset) {
@@ -282,26 +218,14 @@ TEST_F(SourceCatalogTest, MissingAndEmptyDataAreErrorsThatNameTheDataset) {
                                AllOf(HasSubstr("dataset 'test'"), HasSubstr("nothing-*.csv"))));
 }
 
-TEST_F(SourceCatalogTest, AMillionShardsAreMapped) {
-  // One record a shard: 1,000,000 shards of 2 bytes.
-  std::string text(2'000'000, '\n');
-  for (size_t i = 0; i < text.size(); i += 2) text[i] = 'x';
-  Write("test.csv", text);
-  job_.datasets[1].minibatch_size = 1;
-  MUSTER_ASSERT_OK_AND_ASSIGN(const auto first, Open());
-  MUSTER_ASSERT_OK_AND_ASSIGN(const auto catalog, Open());
-  ASSERT_EQ(catalog->layout(kTest).shard_count(), 1'000'000u);
-  const ShardWork work = catalog->WorkOf({kTest, EpochIndex(0), ShardIndex(999'999)});
-  EXPECT_EQ(work.byte_begin, 1'999'998u);
-  EXPECT_EQ(work.byte_end, 2'000'000u);
-}
-
 TEST_F(SourceCatalogTest, TheIndexesAloneTellTheSameWhenTheDataAreGone) {
-  EXPECT_THAT(SourceCatalog::OpenIndexes(job_).status(),
+  EXPECT_THAT(SourceCatalog::OpenKept(job_).status(),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("idx")));
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto catalog, Open());
-  for (const std::string& file : catalog->files(kTrain)) std::filesystem::remove(file);
-  MUSTER_ASSERT_OK_AND_ASSIGN(const auto stored, SourceCatalog::OpenIndexes(job_));
+  for (const char* file : {"train-0.csv", "train-1.csv", "train-2.csv"}) {
+    ASSERT_TRUE(std::filesystem::remove(dir_.File(file)));
+  }
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto stored, SourceCatalog::OpenKept(job_));
   EXPECT_EQ(stored->Fingerprint(), catalog->Fingerprint());
   for (uint64_t index = 0; index < 6; ++index) {
     const ShardId shard{kTrain, EpochIndex(1), ShardIndex(index)};

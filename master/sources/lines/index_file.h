@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/file.h"
-#include "master/sources/indexer.h"
+#include "master/sources/lines/indexer.h"
 
 namespace muster {
 

@@ -1,4 +1,4 @@
-#include "master/sources/seen_files.h"
+#include "master/sources/lines/seen_files.h"
 
 #define XXH_INLINE_ALL
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
-#include "master/sources/parallel.h"
+#include "master/sources/lines/parallel.h"
 
 namespace muster {
 namespace {

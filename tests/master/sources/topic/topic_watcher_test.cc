@@ -1,4 +1,4 @@
-#include "master/streams/topic_watcher.h"
+#include "master/sources/topic/topic_watcher.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -71,12 +71,14 @@ class TopicWatcherTest : public ::testing::Test {
     TopicWatcher::Options options{
         .dataset = DatasetId(2), .name = "clicks", .spec = spec_, .group = "muster.test"};
     watcher_ = std::make_unique<TopicWatcher>(
-        std::move(options), std::make_unique<FakeTopic>(&brokers_), progress_,
-        [this](const StreamLook& look) -> absl::StatusOr<TopicWatcher::Progress> {
-          looks_.push_back(look);
-          return progress_;
-        },
-        &clock_);
+        std::move(options), std::make_unique<FakeTopic>(&brokers_),
+        FollowOptions{
+            .progress = progress_,
+            .tell = [this](const StreamLook& look) -> absl::StatusOr<FollowOptions::Progress> {
+              looks_.push_back(look);
+              return progress_;
+            },
+            .clock = &clock_});
   }
   const StreamLook& Look() {
     watcher_->Step();
@@ -92,7 +94,7 @@ class TopicWatcherTest : public ::testing::Test {
   testing::FakeClock clock_;
   FakeTopic::Brokers brokers_;
   TopicSpec spec_;
-  TopicWatcher::Progress progress_;
+  FollowOptions::Progress progress_;
   std::vector<StreamLook> looks_;
   std::unique_ptr<TopicWatcher> watcher_;
 };

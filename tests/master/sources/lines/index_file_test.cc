@@ -1,4 +1,4 @@
-#include "master/sources/index_file.h"
+#include "master/sources/lines/index_file.h"
 
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"

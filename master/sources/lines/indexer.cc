@@ -1,4 +1,4 @@
-#include "master/sources/indexer.h"
+#include "master/sources/lines/indexer.h"
 
 #include <algorithm>
 #include <chrono>
@@ -9,8 +9,8 @@
 #include "base/check.h"
 #include "base/mutex.h"
 #include "base/status.h"
-#include "master/sources/file_reader.h"
-#include "master/sources/parallel.h"
+#include "master/sources/lines/file_reader.h"
+#include "master/sources/lines/parallel.h"
 
 namespace muster {
 namespace {

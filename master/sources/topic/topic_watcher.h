@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,21 +12,16 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/mutex.h"
-#include "job/job_spec.h"
+#include "job/source_spec.h"
 #include "kafka/topic.h"
-#include "master/core/master_core.h"
+#include "master/core/streams/stream_look.h"
+#include "master/sources/source_follower.h"
 
 namespace muster {
 
-/// The settings with which a dataset's topic is reached.
-kafka::ClientConfig ClientConfigOf(const TopicSpec& topic);
-/// Whether all topics of a job can be asked for: their settings, not their brokers. Messages name
-/// dataset and setting.
-absl::Status CheckTopics(const JobSpec& job);
-
 /// Follows the topic of one dataset on a thread of its own: tells the master's core what it sees,
 /// and the brokers how far everything is COMMITTED. Thread-safe.
-class TopicWatcher {
+class TopicWatcher final : public SourceFollower {
  public:
   struct Options {
     DatasetId dataset;
@@ -42,20 +36,13 @@ class TopicWatcher {
     std::chrono::milliseconds retention_every{60'000};
     std::chrono::milliseconds dead_letters_every{5'000};
   };
-  using Progress = std::vector<StreamTable::Progress>;
-  /// Tells the core, and returns how far the dataset is when that is journaled. Blocks; an error
-  /// ends nothing.
-  using Tell = std::function<absl::StatusOr<Progress>(const StreamLook&)>;
 
-  /// `progress`: as the core has it now. `clock` outlives the watcher.
-  TopicWatcher(Options options, std::unique_ptr<kafka::Topic> topic, Progress progress, Tell tell,
-               const Clock* clock);
-  ~TopicWatcher();
-  void Start();
-  /// Does not wait.
-  void RequestStop();
-  /// Tells the brokers once more, and joins. Idempotent.
-  void Stop();
+  TopicWatcher(Options options, std::unique_ptr<kafka::Topic> topic, FollowOptions follow);
+  ~TopicWatcher() override;
+  void Start() override;
+  void RequestStop() override;
+  /// Tells the brokers once more before it joins.
+  void Stop() override;
 
   /// One look, told and committed; for Start's thread, and tests.
   void Step();
@@ -69,10 +56,10 @@ class TopicWatcher {
 
   const Options options_;
   const std::unique_ptr<kafka::Topic> topic_;
-  const Tell tell_;
+  const FollowOptions::Tell tell_;
   const Clock* const clock_;
   // Of the thread.
-  Progress progress_;
+  FollowOptions::Progress progress_;
   std::map<uint32_t, uint64_t> committed_;
   std::optional<TimePoint> commit_at_, retention_at_, end_time_at_, dead_letters_at_;
   std::optional<std::chrono::milliseconds> retention_;

@@ -1,4 +1,4 @@
-#include "master/sources/file_reader.h"
+#include "master/sources/lines/file_reader.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

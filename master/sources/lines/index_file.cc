@@ -1,4 +1,4 @@
-#include "master/sources/index_file.h"
+#include "master/sources/lines/index_file.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -1,4 +1,4 @@
-#include "master/streams/topic_watcher.h"
+#include "master/sources/topic/topic_watcher.h"
 
 #include <set>
 #include <utility>
@@ -9,27 +9,13 @@
 
 namespace muster {
 
-kafka::ClientConfig ClientConfigOf(const TopicSpec& topic) {
-  return {topic.brokers, topic.properties, topic.secrets};
-}
-
-absl::Status CheckTopics(const JobSpec& job) {
-  for (const DatasetSpec& dataset : job.datasets) {
-    const auto* topic = std::get_if<TopicSpec>(&dataset.source);
-    if (topic == nullptr) continue;
-    MUSTER_RETURN_IF_ERROR_PREPEND(kafka::CheckConfig(ClientConfigOf(*topic)),
-                                   fmt::format("dataset '{}'", dataset.name));
-  }
-  return absl::OkStatus();
-}
-
-TopicWatcher::TopicWatcher(Options options, std::unique_ptr<kafka::Topic> topic, Progress progress,
-                           Tell tell, const Clock* clock)
+TopicWatcher::TopicWatcher(Options options, std::unique_ptr<kafka::Topic> topic,
+                           FollowOptions follow)
     : options_(std::move(options)),
       topic_(std::move(topic)),
-      tell_(std::move(tell)),
-      clock_(clock),
-      progress_(std::move(progress)) {}
+      tell_(std::move(follow.tell)),
+      clock_(follow.clock),
+      progress_(std::move(follow.progress)) {}
 
 TopicWatcher::~TopicWatcher() {
   Stop();
@@ -66,7 +52,7 @@ void TopicWatcher::Step() {
   if (look.error.empty()) CheckDeadLetters();
   look.group_trouble = commit_trouble_;
   look.dead_letter_trouble = dead_letter_trouble_;
-  absl::StatusOr<Progress> progress = tell_(look);
+  absl::StatusOr<FollowOptions::Progress> progress = tell_(look);
   if (!progress.ok()) return;  // the master ends
   progress_ = *std::move(progress);
   if (look.error.empty()) Commit();

@@ -1,4 +1,4 @@
-#include "master/sources/glob.h"
+#include "master/sources/lines/glob.h"
 
 #include "base/file.h"
 #include "tests/support/status_matchers.h"

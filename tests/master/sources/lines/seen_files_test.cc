@@ -1,4 +1,4 @@
-#include "master/sources/seen_files.h"
+#include "master/sources/lines/seen_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "master/sources/parallel.h"
+#include "master/sources/lines/parallel.h"
 
 #include <gtest/gtest.h>
 

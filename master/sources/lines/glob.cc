@@ -1,4 +1,4 @@
-#include "master/sources/glob.h"
+#include "master/sources/lines/glob.h"
 
 #include <glob.h>
 #include <sys/stat.h>

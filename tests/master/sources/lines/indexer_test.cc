@@ -1,4 +1,4 @@
-#include "master/sources/indexer.h"
+#include "master/sources/lines/indexer.h"
 
 #include <string>
 

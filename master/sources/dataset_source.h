@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "master/core/core_options.h"
+#include "master/sources/source_follower.h"
+#include "proto/messages/worker_control.h"
+#include "proto/messages/worker_hello.h"
+#include "sharding/shard_layout.h"
+
+namespace muster {
+
+/// How far the reading of a dataset is. Called on the thread that asked for it, a few times a
+/// second, only for datasets that are read to the end.
+struct SourceProgress {
+  std::string_view dataset;
+  uint64_t bytes_done = 0;
+  uint64_t bytes_total = 0;
+};
+using ProgressFn = std::function<void(const SourceProgress&)>;
+
+/// What people are told of a dataset before its job runs. A value.
+struct SourcePreview {
+  std::string name;  // of the dataset
+  std::string how;   // "train, 2 epochs"
+  std::string what;  // "2 files, 100 bytes, about 9 records in 2 shards"
+  /// What it consists of, one after the other.
+  std::vector<std::string> parts;
+  /// All of it for programs, by name.
+  using Fact = std::variant<std::string, uint64_t, std::vector<std::string>>;
+  std::map<std::string, Fact> facts;
+};
+
+/// Where the records of one dataset come from: one class a kind. It is checked and looked at before
+/// it is open; the catalog calls in that order, from one thread. What stands below "open" is const
+/// and thread-safe. Errors name the part that is wrong and say what to do, not the dataset.
+class DatasetSource {
+ public:
+  virtual ~DatasetSource() = default;
+
+  /// Whether the settings can work at all. Looks at no data.
+  virtual absl::Status CheckSettings() const = 0;
+  /// A quick look for people; it may estimate. The error names the dataset.
+  virtual absl::StatusOr<SourcePreview> Preview() const = 0;
+
+  /// Finds what there is and checks that it is what the job began with. Writes nothing. `progress`
+  /// may be empty.
+  virtual absl::Status Look(const ProgressFn& progress) = 0;
+  /// Writes what Look has found, so that later looks compare with it. The source is open then.
+  virtual absl::Status Keep() = 0;
+  /// Opens it from what Keep wrote, without a look at the data, which may be gone. kNotFound and
+  /// kDataLoss: that is missing or damaged. Writes nothing.
+  virtual absl::Status OpenKept() = 0;
+
+  // Open.
+
+  /// How the dataset is cut into shards; of a source that grows: nothing, the core cuts it.
+  virtual const ShardLayout& layout() const = 0;
+  /// How the core cuts a source that grows while the job runs. Nothing: all of it is in the layout.
+  virtual std::optional<StreamPlan> Growth() const { return std::nullopt; }
+  /// What the journal compares on resume: the state belongs to these data.
+  virtual std::string Fingerprint() const = 0;
+  /// Adds to `work` where a shard of the layout lies: its part (ShardLayout::Range::source) and its
+  /// number. Called for shards of the layout only.
+  virtual void Locate(uint32_t part, uint64_t number, ShardWork* work) const;
+  /// Tells a new session what it must know to read shards of the dataset.
+  virtual void Introduce(HelloResponse* hello) const;
+  /// What looks at a source that grows; null: nothing comes.
+  virtual absl::StatusOr<std::unique_ptr<SourceFollower>> Follow(FollowOptions options) const;
+};
+
+inline void DatasetSource::Locate(uint32_t, uint64_t, ShardWork*) const {}
+inline void DatasetSource::Introduce(HelloResponse*) const {}
+inline absl::StatusOr<std::unique_ptr<SourceFollower>> DatasetSource::Follow(FollowOptions) const {
+  return nullptr;
+}
+
+}  // namespace muster

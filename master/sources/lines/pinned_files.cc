@@ -1,0 +1,133 @@
+#include "master/sources/lines/pinned_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace muster {
+namespace {
+
+constexpr char kWhatToDo[] =
+    "put it back as it was, or start over with another spec.stateDirectory";
+
+/// The first path of sorted `a` that is not in sorted `b`, or nothing.
+template <typename A, typename B>
+std::string FirstMissing(const A& a, const B& b) {
+  for (const auto& path : a) {
+    if (!std::binary_search(b.begin(), b.end(), path)) return std::string(path);
+  }
+  return "";
+}
+
+struct PinnedFile {
+  std::string_view path;
+  SourcePin pin;
+};
+
+/// The first of `wanted` whose content is not in `there`, as often as it is wanted; or nothing.
+std::string FirstMissingContent(const std::vector<PinnedFile>& wanted,
+                                std::vector<PinnedFile> there) {
+  for (const PinnedFile& file : wanted) {
+    const auto found = std::ranges::find(there, file.pin, &PinnedFile::pin);
+    if (found == there.end()) return std::string(file.path);
+    there.erase(found);
+  }
+  return "";
+}
+
+/// Which file makes the difference where no path is as it was: the folder has moved, so contents
+/// are compared.
+absl::Status CheckMovedList(const std::vector<std::string>& files, const IndexFile& index) {
+  std::vector<PinnedFile> was, now;
+  for (const IndexFile::Source& source : index.sources()) was.push_back({source.path, source.pin});
+  const auto pins = PinFiles(files, 0);
+  for (size_t i = 0; i < files.size(); ++i) {
+    MUSTER_RETURN_IF_ERROR(pins[i].status());
+    now.push_back({files[i], *pins[i]});
+  }
+  const bool fewer = now.size() < was.size();
+  std::string change = fewer ? FirstMissingContent(was, now) : FirstMissingContent(now, was);
+  if (!change.empty()) change += fewer ? " (its former path) is gone, and" : " is new, and";
+  return absl::FailedPreconditionError(
+      fmt::format("the job began with {} files, now there are {}: {} the others are in another "
+                  "place; {}",
+                  was.size(), now.size(), change, kWhatToDo));
+}
+
+absl::Status CheckFileList(const std::vector<std::string>& files, const IndexFile& index) {
+  if (files.size() == index.sources().size()) return absl::OkStatus();
+  std::vector<std::string_view> was;
+  for (const IndexFile::Source& source : index.sources()) was.push_back(source.path);
+  std::sort(was.begin(), was.end());
+  const bool moved = std::ranges::none_of(
+      files, [&](const auto& file) { return std::ranges::binary_search(was, file); });
+  if (moved) return CheckMovedList(files, index);
+  const std::string gone = FirstMissing(was, files);
+  if (files.size() < was.size() && !gone.empty()) {
+    return absl::FailedPreconditionError(
+        fmt::format("the job began with {} files, now there are {}: {} is gone; {}", was.size(),
+                    files.size(), gone, kWhatToDo));
+  }
+  const std::string added = FirstMissing(files, was);
+  return absl::FailedPreconditionError(fmt::format(
+      "the job began with {} files, now there are {}{}; the data of a job cannot change: take it "
+      "out, or start over with another spec.stateDirectory",
+      was.size(), files.size(), added.empty() ? "" : fmt::format(": {} is new", added)));
+}
+
+absl::Status CheckPin(const std::string& file, const SourcePin& pin, const SourcePin& was) {
+  if (pin == was) return absl::OkStatus();
+  const std::string change = pin.bytes != was.bytes
+                                 ? fmt::format("it had {} bytes and has {}", was.bytes, pin.bytes)
+                                 : fmt::format("same size of {} bytes, other content", was.bytes);
+  return absl::FailedPreconditionError(
+      fmt::format("{} has changed since the job began ({}); {}", file, change, kWhatToDo));
+}
+
+}  // namespace
+
+absl::Status CheckParameters(const IndexParameters& now, const IndexFile& index) {
+  const IndexParameters& was = index.parameters();
+  if (was == now) return absl::OkStatus();
+  return absl::FailedPreconditionError(fmt::format(
+      "the job began with minibatchSize {}, minibatchesPerShard {}, header {}, and now has {}, {}, "
+      "{}; they cannot change: {}",
+      was.minibatch_size, was.minibatches_per_shard, was.has_header, now.minibatch_size,
+      now.minibatches_per_shard, now.has_header, kWhatToDo));
+}
+
+absl::StatusOr<std::vector<FileSight>> LookAt(const std::vector<std::string>& files) {
+  std::vector<FileSight> sights;
+  for (const absl::StatusOr<FileSight>& sight : SightFiles(files, 0)) {
+    MUSTER_RETURN_IF_ERROR(sight.status());
+    sights.push_back(*sight);
+  }
+  return sights;
+}
+
+absl::StatusOr<PinnedCheck> CheckPinnedFiles(const std::vector<std::string>& files,
+                                             const IndexFile& index, const std::string& seen_path) {
+  MUSTER_RETURN_IF_ERROR(CheckFileList(files, index));
+  const std::vector<FileSight> seen = ReadSeenFiles(seen_path, files.size());
+  PinnedCheck checked;
+  MUSTER_ASSIGN_OR_RETURN(checked.sights, LookAt(files));
+  std::vector<size_t> differ;
+  std::vector<std::string> paths;
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (!seen.empty() && seen[i] == checked.sights[i]) continue;
+    differ.push_back(i);
+    paths.push_back(files[i]);
+  }
+  const auto pins = PinFiles(paths, 0);
+  for (size_t i = 0; i < differ.size(); ++i) {
+    MUSTER_RETURN_IF_ERROR(pins[i].status());
+    MUSTER_RETURN_IF_ERROR(CheckPin(paths[i], *pins[i], index.sources()[differ[i]].pin));
+  }
+  checked.news = !differ.empty();
+  return checked;
+}
+
+}  // namespace muster

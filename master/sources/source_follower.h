@@ -1,0 +1,39 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "master/core/streams/stream_look.h"
+#include "master/core/streams/stream_table.h"
+
+namespace muster {
+
+/// Looks at a source that grows, on a thread of its own, and tells the master's core what it sees.
+/// Thread-safe.
+class SourceFollower {
+ public:
+  virtual ~SourceFollower() = default;
+  virtual void Start() = 0;
+  /// Does not wait.
+  virtual void RequestStop() = 0;
+  /// Joins. Idempotent.
+  virtual void Stop() = 0;
+};
+
+/// What a follower works with.
+struct FollowOptions {
+  using Progress = std::vector<StreamTable::Progress>;
+  /// Tells the core, and returns how far the dataset is when that is journaled. Blocks; an error
+  /// ends nothing.
+  using Tell = std::function<absl::StatusOr<Progress>(const StreamLook&)>;
+
+  /// As the core has it now.
+  Progress progress;
+  Tell tell;
+  /// Outlives the follower.
+  const Clock* clock = nullptr;
+};
+
+}  // namespace muster

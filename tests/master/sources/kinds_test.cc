@@ -1,0 +1,19 @@
+#include "master/sources/kinds.h"
+
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+TEST(MakeSourceTest, EveryKindHasOne) {
+  JobSpec job;
+  TopicSpec topic;
+  topic.topic = "clicks";
+  job.datasets = {{.name = "a", .source = LinesSpec{.files = {"a.csv"}}},
+                  {.name = "b", .source = topic}};
+  EXPECT_FALSE(MakeSource(job, DatasetId(0))->Growth().has_value());
+  EXPECT_EQ(MakeSource(job, DatasetId(1))->Growth()->topic, "clicks");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,223 @@
+#include "master/sources/lines/lines_dataset.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "master/sources/lines/seen_files.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace muster {
+namespace {
+
+using ::muster::testing::IsOk;
+using ::muster::testing::StatusIs;
+using ::muster::testing::TempDir;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr DatasetId kTrain(0);
+constexpr DatasetId kTest(1);
+
+class LinesDatasetTest : public ::testing::Test {
+ protected:
+  LinesDatasetTest() {
+    job_.name = "job";
+    job_.seed = 7;
+    job_.state_directory = dir_.File("state");
+    DatasetSpec train;
+    train.name = "train";
+    train.source = LinesSpec{.files = {dir_.File("train-*.csv")}, .header = true};
+    train.epochs = 2;
+    train.minibatch_size = 3;
+    train.minibatches_per_shard = 2;
+    train.shuffle = true;
+    DatasetSpec test;
+    test.name = "test";
+    test.mode = DatasetMode::kEvaluate;
+    test.source = LinesSpec{.files = {dir_.File("test.csv")}};
+    test.minibatch_size = 4;
+    test.minibatches_per_shard = 1;
+    job_.datasets = {train, test};
+    Write("train-0.csv", Lines("header\n", 20, "a"));
+    Write("train-1.csv", "header only\n");
+    Write("train-2.csv", Lines("header\n", 7, "b"));
+    Write("test.csv", Lines("", 9, "t"));
+  }
+
+  static LinesSpec& LinesOf(DatasetSpec* dataset) { return std::get<LinesSpec>(dataset->source); }
+  static std::string Lines(std::string text, int count, const std::string& prefix) {
+    for (int i = 0; i < count; ++i) text += prefix + std::to_string(i * i) + "\n";
+    return text;
+  }
+  void Write(const std::string& name, const std::string& text) {
+    ASSERT_THAT(WriteFileAtomically(dir_.File(name), text), IsOk());
+  }
+  absl::StatusOr<std::unique_ptr<LinesDataset>> Open(DatasetId id = kTrain) {
+    MUSTER_RETURN_IF_ERROR(MakeDirectories(job_.state_directory + "/index"));
+    auto dataset = std::make_unique<LinesDataset>(job_, id);
+    MUSTER_RETURN_IF_ERROR(dataset->Look(nullptr));
+    MUSTER_RETURN_IF_ERROR(dataset->Keep());
+    return dataset;
+  }
+  absl::Status Check() { return LinesDataset(job_, kTrain).Look(nullptr); }
+
+  TempDir dir_;
+  JobSpec job_;
+};
+
+// Journals of jobs that are under way have these: another value, and none of them can be resumed.
+TEST_F(LinesDatasetTest, TheFingerprintIsAsItEverWas) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto train, Open(kTrain));
+  EXPECT_EQ(train->Fingerprint(), "93fa97d0773f684e");
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto test, Open(kTest));
+  EXPECT_EQ(test->Fingerprint(), "852dbe39a99d82b5");
+}
+
+TEST_F(LinesDatasetTest, AShardLiesInItsFile) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto train, Open());
+  EXPECT_FALSE(train->Growth().has_value()) << "all of it is there";
+  ASSERT_EQ(train->layout().shard_count(), 6u);
+  ShardWork work;
+  train->Locate(2, 4, &work);
+  EXPECT_EQ(work.path, dir_.File("train-2.csv"));
+  EXPECT_TRUE(work.has_header);
+  EXPECT_EQ(work.byte_begin, std::string("header\n").size());
+  EXPECT_LT(work.byte_begin, work.byte_end);
+  EXPECT_EQ(work.source_bytes, Lines("header\n", 7, "b").size());
+}
+
+TEST_F(LinesDatasetTest, AChangedFileIsAnErrorThatNamesIt) {
+  ASSERT_THAT(Open(), IsOk());
+  std::string text = Lines("header\n", 7, "b");
+  text[9] = 'X';
+  Write("train-2.csv", text);
+  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                               AllOf(HasSubstr("train-2.csv"), HasSubstr("other content"),
+                                     HasSubstr("stateDirectory"))));
+  Write("train-2.csv", text + "more\n");
+  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                               AllOf(HasSubstr("train-2.csv"), HasSubstr("bytes"))));
+  Write("train-2.csv", Lines("header\n", 7, "b"));
+  EXPECT_THAT(Open(), IsOk());
+}
+
+TEST_F(LinesDatasetTest, ARestartReadsThePinsOfThoseFilesOnlyThatLookOtherwise) {
+  const std::string changed = dir_.File("train-2.csv");
+  const std::string seen = job_.state_directory + "/index/train.seen";
+  const std::vector<std::string> files = {dir_.File("train-0.csv"), dir_.File("train-1.csv"),
+                                          changed};
+  const auto see = [&] {
+    std::vector<FileSight> sights;
+    for (const auto& sight : SightFiles(files, 1)) sights.push_back(*sight);
+    return sights;
+  };
+  ASSERT_THAT(Open(), IsOk());
+  EXPECT_EQ(ReadSeenFiles(seen, 3), see());
+  std::string text = Lines("header\n", 7, "b");
+  text[9] = 'X';
+  Write("train-2.csv", text);
+  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(changed)));
+  EXPECT_THAT(Check(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(changed)));
+  ASSERT_THAT(WriteSeenFiles(seen, see()), IsOk());
+  EXPECT_THAT(Open(), IsOk()) << "what looks as it did is not read";
+  EXPECT_THAT(Check(), IsOk());
+  ::unlink(seen.c_str());
+  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(changed)));
+  Write("train-2.csv", Lines("header\n", 7, "b"));
+  EXPECT_THAT(Check(), IsOk());
+  EXPECT_THAT(ReadSeenFiles(seen, 3), ::testing::IsEmpty()) << "a check writes nothing";
+  EXPECT_THAT(Open(), IsOk()) << "another inode, the same content";
+  EXPECT_EQ(ReadSeenFiles(seen, 3), see());
+}
+
+TEST_F(LinesDatasetTest, AFileThatAppearsOrGoesIsAnErrorThatNamesIt) {
+  ASSERT_THAT(Open(), IsOk());
+  Write("train-9.csv", "h\nx\n");
+  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                               AllOf(HasSubstr("train-9.csv"), HasSubstr("is new"))));
+  ::unlink(dir_.File("train-9.csv").c_str());
+  ::unlink(dir_.File("train-1.csv").c_str());
+  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                               AllOf(HasSubstr("train-1.csv"), HasSubstr("is gone"))));
+}
+
+TEST_F(LinesDatasetTest, InAFolderThatHasMovedTheFileThatMakesTheDifferenceIsNamed) {
+  ASSERT_THAT(Open(), IsOk());
+  const std::string moved = dir_.File("moved");
+  std::filesystem::create_directory(moved);
+  for (const char* name : {"train-0.csv", "train-1.csv", "train-2.csv"}) {
+    std::filesystem::rename(dir_.File(name), moved + "/" + name);
+  }
+  LinesOf(&job_.datasets[0]).files = {moved + "/train-*.csv"};
+  EXPECT_THAT(Open(), IsOk());
+  ASSERT_THAT(WriteFileAtomically(moved + "/train-00.csv", "h\nx\n"), IsOk());
+  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                               HasSubstr(moved + "/train-00.csv is new")));
+  std::filesystem::remove(moved + "/train-00.csv");
+  std::filesystem::remove(moved + "/train-2.csv");
+  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                               HasSubstr(dir_.File("train-2.csv") + " (its former path) is gone")));
+}
+
+TEST_F(LinesDatasetTest, AnotherMinibatchSizeIsAnError) {
+  ASSERT_THAT(Open(), IsOk());
+  job_.datasets[0].minibatch_size = 5;
+  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                               AllOf(HasSubstr("minibatchSize 3"), HasSubstr("stateDirectory"))));
+}
+
+TEST_F(LinesDatasetTest, ADamagedIndexIsMadeAgain) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto first, Open());
+  const std::string path = job_.state_directory + "/index/train.idx";
+  MUSTER_ASSERT_OK_AND_ASSIGN(std::string bytes, ReadFile(path, 1 << 20));
+  bytes[70] ^= 1;
+  ASSERT_THAT(WriteFileAtomically(path, bytes), IsOk());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto second, Open());
+  EXPECT_EQ(first->Fingerprint(), second->Fingerprint());
+}
+
+TEST_F(LinesDatasetTest, TheFingerprintFollowsTheDataAndNotThePlace) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto first, Open());
+  const std::string before = first->Fingerprint();
+
+  ASSERT_THAT(MakeDirectories(dir_.File("moved")), IsOk());
+  for (const char* name : {"train-0.csv", "train-1.csv", "train-2.csv"}) {
+    ASSERT_EQ(::rename(dir_.File(name).c_str(), dir_.File(std::string("moved/") + name).c_str()),
+              0);
+  }
+  LinesOf(&job_.datasets[0]).files = {dir_.File("moved/train-*.csv")};
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto moved, Open());
+  EXPECT_EQ(moved->Fingerprint(), before);
+  ShardWork work;
+  moved->Locate(0, 0, &work);
+  EXPECT_THAT(work.path, HasSubstr("/moved/"));
+
+  Write("moved/train-0.csv", Lines("header\n", 20, "c"));
+  job_.state_directory = dir_.File("fresh");
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto changed, Open());
+  EXPECT_NE(changed->Fingerprint(), before);
+}
+
+TEST_F(LinesDatasetTest, AMillionShardsAreMapped) {
+  // One record a shard: 1,000,000 shards of 2 bytes.
+  std::string text(2'000'000, '\n');
+  for (size_t i = 0; i < text.size(); i += 2) text[i] = 'x';
+  Write("test.csv", text);
+  job_.datasets[1].minibatch_size = 1;
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto first, Open(kTest));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto second, Open(kTest));
+  ASSERT_EQ(second->layout().shard_count(), 1'000'000u);
+  ShardWork work;
+  second->Locate(0, 999'999, &work);
+  EXPECT_EQ(work.byte_begin, 1'999'998u);
+  EXPECT_EQ(work.byte_end, 2'000'000u);
+}
+
+}  // namespace
+}  // namespace muster
