@@ -7,7 +7,7 @@
 #include "sharding/lines/line_index.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/targets.h"
-#include "worker_sdk/readers/shard_reader.h"
+#include "worker_sdk/readers/lines/lines_reader.h"
 
 namespace muster::testing {
 namespace {

@@ -1,18 +1,18 @@
 #pragma once
 
-#include <sys/stat.h>
-
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/mutex.h"
 #include "kafka/range_reader.h"
-#include "proto/messages/control.h"
-#include "worker_sdk/readers/lru_cache.h"
+#include "proto/messages/worker_control.h"
 
 namespace muster::sdk {
 
@@ -20,64 +20,59 @@ namespace muster::sdk {
 /// valid.
 struct ShardRecords {
   std::vector<char> bytes;
-  /// Lines without their line end ('\n', and a '\r' before it); views into `bytes`.
+  /// Views into `bytes`, or into what else the reader keeps here. Of a file: lines without their
+  /// line end ('\n', and a '\r' before it).
   std::vector<std::string_view> records;
-  /// records[i] is the order[i]-th record of the shard's range in the file.
+  /// records[i] is the order[i]-th record of the shard's range in its file; of a topic: empty.
   std::vector<uint32_t> order;
   /// First line of the file when the dataset has a header; else empty.
   std::string header;
-  /// What the records of a topic have besides their values, which are views into it; then there are
-  /// neither `bytes` nor `order`. Null: a file.
+  /// What the records of a topic have besides their values, which are views into it. Null: they are
+  /// of no topic.
   std::unique_ptr<kafka::Records> topic;
   /// Where each minibatch begins in `records`, and where the last ends: minibatches + 1 positions.
   std::vector<size_t> minibatches;
 };
 
-/// Reads shards from their source files, which must be what the master indexed. Thread-safe. The
-/// files that were read last are kept open; a file is verified once, and again when its size or
-/// time of change differs, or when so many others came between that it was forgotten.
-class ShardReader {
- public:
-  /// Files kept open, and files remembered as verified.
-  static constexpr size_t kOpenFilesMax = 64;
-  static constexpr size_t kVerifiedFilesMax = 1 << 16;
-
-  ShardReader();
-  ~ShardReader();
-
-  /// Reads the records of `work`. kFailedPrecondition: the file is not the one that was indexed
-  /// (size, sampled content, or number of records), and no retry can help; kNotFound likewise.
-  /// kResourceExhausted: there are no descriptors, no memory or no disk left, which is nobody's
-  /// fault and may pass. Other errors are the file system's. All name the file.
-  absl::StatusOr<ShardRecords> Read(const ShardWork& work);
-
-  /// "path:line" of a record, for messages: `position` is the index in ShardRecords::records.
-  static std::string LocationOf(const ShardWork& work, const ShardRecords& records,
-                                size_t position);
-
- private:
-  struct Source;
-  /// A file's state when its content was compared with the pin.
-  struct Verified {
-    uint64_t bytes = 0;
-    uint64_t hash = 0;
-    struct timespec changed{};
-    bool Matches(const struct stat& now, const ShardWork& work) const;
-  };
-  absl::StatusOr<std::shared_ptr<Source>> Open(const ShardWork& work);
-  absl::StatusOr<std::shared_ptr<Source>> OpenAnew(const ShardWork& work);
-  absl::StatusOr<ShardRecords> ReadRange(const ShardWork& work);
-  /// The descriptor. Without one left, the files kept open are closed first.
-  absl::StatusOr<int> Descriptor(const std::string& path);
-  absl::Status Verify(const ShardWork& work, Source* source);
-
-  Mutex mutex_;
-  LruCache<std::shared_ptr<Source>> open_ MUSTER_GUARDED_BY(mutex_){kOpenFilesMax};
-  LruCache<Verified> verified_ MUSTER_GUARDED_BY(mutex_){kVerifiedFilesMax};
+/// A record that the trainer cannot use.
+struct RejectedRecord {
+  size_t position = 0;  // in ShardRecords::records
+  std::string reason;
 };
 
-/// Cuts `bytes` into lines and puts them into the order of RecordOrder(work.shuffle_seed).
-/// kFailedPrecondition when their number is not work.record_count.
-absl::StatusOr<ShardRecords> CutRecords(const ShardWork& work, std::vector<char> bytes);
+/// Asked again and again while something is waited for, with what is wrong (empty: nothing that is
+/// known); false ends the waiting.
+using KeepWaiting = std::function<bool(std::string_view trouble)>;
+
+/// Reads the shards of one kind of source. Thread-safe.
+class ShardReader {
+ public:
+  virtual ~ShardReader() = default;
+
+  /// The records of `work`: the same in the same order, whoever reads them, or an error. May wait
+  /// as long as `keep_waiting` says.
+  ///
+  /// kFailedPrecondition, kNotFound: the source is not the one of the job, and no retry can help.
+  /// kResourceExhausted: this process has no descriptors, no memory or no disk left, which is
+  /// nobody's fault and may pass. kCancelled: nobody waits any more. Other errors are the shard's.
+  /// All name the place.
+  virtual absl::StatusOr<ShardRecords> Read(const ShardWork& work,
+                                            const KeepWaiting& keep_waiting) = 0;
+  /// What Read reads, for who waits for it.
+  virtual std::string NameOf(const ShardWork& work) const = 0;
+  /// Where a record lies, for messages: `position` is the index in ShardRecords::records.
+  virtual std::string LocationOf(const ShardWork& work, const ShardRecords& records,
+                                 size_t position) const = 0;
+
+  /// Whether rejected records of the shard's dataset are written anywhere.
+  virtual bool KeepsRejected(const ShardWork&) const { return false; }
+  /// Writes rejected records of the shard where they belong, and waits until they are there.
+  /// They may be written again when the shard is run again. kUnavailable: that was not possible,
+  /// through no fault of the shard, or nobody waits any more. Requires KeepsRejected(work).
+  virtual absl::Status WriteRejected(const ShardWork&, const ShardRecords&,
+                                     std::span<const RejectedRecord>, const KeepWaiting&) {
+    return absl::OkStatus();
+  }
+};
 
 }  // namespace muster::sdk

@@ -365,7 +365,7 @@ void MinibatchImpl::Reject(size_t record, std::string_view reason) {
         fmt::format("Reject of record {} of a minibatch of {}", record, records_.size()));
   }
   if (!rejected_.insert(record).second) return;
-  shard_->AddDeadLetter(first_record_ + record, reason);
+  shard_->AddRejected(first_record_ + record, reason);
   ShardMetrics& metrics = shard_->metrics();
   ++metrics.rejected_records;
   if (metrics.reject_samples.size() >= ShardMetrics::kRejectSamplesMax) return;

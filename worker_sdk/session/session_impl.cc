@@ -118,7 +118,7 @@ SessionImpl::SessionImpl(SessionOptions options, HelloResponse hello, uint64_t i
       hello_(std::move(hello)),
       encoding_(EncodingOf(hello_.wire_encoding)),
       started_(clock_.Now()),
-      topics_(hello_.topics),
+      readers_(hello_),
       slot_(options_.slot_file, incarnation),
       core_({options_.worker_name, incarnation, hello_.shards_ahead,
              milliseconds(std::max<uint64_t>(hello_.heartbeat_interval_ms, 1))}),
@@ -207,39 +207,36 @@ std::optional<SessionImpl::NextResult> SessionImpl::NextShard() {
     CarryOut(std::move(effects));
     if (!shard) return std::nullopt;
     slot_.Enter(shard->grant.token);
-    absl::StatusOr<sdk::ShardRecords> records = ReadShard(*shard);
+    absl::StatusOr<NextResult> next = ReadShard(*shard);
     {
       MutexLock lock(&mutex_);
       times_.wait_shard.Leave(clock_.Now());
-      if (records.ok()) read_backoff_.Succeeded();
+      if (next.ok()) read_backoff_.Succeeded();
     }
-    if (records.ok()) return NextResult{*std::move(shard), *std::move(records)};
-    if (absl::IsCancelled(records.status())) {
+    if (next.ok()) return *std::move(next);
+    if (absl::IsCancelled(next.status())) {
       GiveUp({shard->grant.token, shard->run});
       continue;
     }
-    // Of a topic it means that one record is too large.
-    if (absl::IsResourceExhausted(records.status()) && !shard->grant.work.stream.has_value()) {
-      RestFromReading(*shard, records.status());
+    if (absl::IsResourceExhausted(next.status())) {
+      RestFromReading(*shard, next.status());
       continue;
     }
     // A file that is not the indexed one stays so, whoever reads it.
-    bool fatal = absl::IsFailedPrecondition(records.status()) || absl::IsNotFound(records.status());
-    std::string reason(Message(records.status()));
+    bool fatal = absl::IsFailedPrecondition(next.status()) || absl::IsNotFound(next.status());
+    std::string reason(Message(next.status()));
     std::fprintf(stderr, "muster: %s\n", reason.c_str());
     GiveUp({shard->grant.token, shard->run}, sdk::ShardFailure{std::move(reason), fatal});
   }
 }
 
-absl::StatusOr<sdk::ShardRecords> SessionImpl::ReadShard(const sdk::ShardRun& shard) {
+absl::StatusOr<SessionImpl::NextResult> SessionImpl::ReadShard(const sdk::ShardRun& shard) {
   const ShardWork& work = shard.grant.work;
-  if (!work.stream.has_value()) return reader_.Read(work);
-  return topics_.Read(
-      work,
-      WaitingFor({shard.grant.token, shard.run},
-                 fmt::format("offsets [{}, {}) of topic {}[{}]", work.stream->begin,
-                             work.stream->end, work.stream->topic, work.stream->partition.value()),
-                 /*leaving=*/false));
+  MUSTER_ASSIGN_OR_RETURN(sdk::ShardReader * reader, readers_.Of(work));
+  MUSTER_ASSIGN_OR_RETURN(sdk::ShardRecords records,
+                          reader->Read(work, WaitingFor({shard.grant.token, shard.run},
+                                                        reader->NameOf(work), /*leaving=*/false)));
+  return NextResult{shard, reader, std::move(records)};
 }
 
 void SessionImpl::RestFromReading(const sdk::ShardRun& shard, const absl::Status& why) {
@@ -271,14 +268,7 @@ void SessionImpl::RestFromReading(const sdk::ShardRun& shard, const absl::Status
   times_.wait_shard.Leave(clock_.Now());
 }
 
-absl::Status SessionImpl::WriteDeadLetters(const RunRef& run, const ShardWork& work,
-                                           std::span<const sdk::TopicReader::DeadLetter> letters) {
-  return topics_.Write(work, letters,
-                       WaitingFor(run, "the dead-letter topic to take records", /*leaving=*/true));
-}
-
-sdk::TopicReader::KeepWaiting SessionImpl::WaitingFor(const RunRef& run, std::string what,
-                                                      bool leaving) {
+sdk::KeepWaiting SessionImpl::WaitingFor(const RunRef& run, std::string what, bool leaving) {
   return [this, run, leaving, what = std::move(what),
           lines = sdk::WaitingLines(clock_.Now())](std::string_view trouble) mutable {
     const TimePoint now = clock_.Now();

@@ -22,8 +22,8 @@
 #include "worker_sdk/core/read_backoff.h"
 #include "worker_sdk/core/worker_core.h"
 #include "worker_sdk/net/data_client.h"
+#include "worker_sdk/readers/readers.h"
 #include "worker_sdk/readers/shard_reader.h"
-#include "worker_sdk/readers/topic_reader.h"
 #include "worker_sdk/session/slot_writer.h"
 
 namespace muster::internal {
@@ -54,6 +54,8 @@ class SessionImpl final : private sdk::DataClient::Listener {
 
   struct NextResult {
     sdk::ShardRun shard;
+    /// Who has read the records. Lives as long as the session.
+    sdk::ShardReader* reader = nullptr;
     sdk::ShardRecords records;
   };
   /// See Session::NextShard.
@@ -75,9 +77,9 @@ class SessionImpl final : private sdk::DataClient::Listener {
   void CompleteShard(const RunRef& run, ShardMetrics metrics);
   void GiveUp(const RunRef& run, std::optional<sdk::ShardFailure> failure = {});
 
-  /// TopicReader::Write, as long as the lease is held.
-  absl::Status WriteDeadLetters(const RunRef& run, const ShardWork& work,
-                                std::span<const sdk::TopicReader::DeadLetter> letters);
+  /// For who waits for `what` in a run: says so on stderr, and whether to go on. `leaving`: also
+  /// when the worker is to leave.
+  sdk::KeepWaiting WaitingFor(const RunRef& run, std::string what, bool leaving);
 
   sdk::DeliveryId StartPull(std::shared_ptr<const sdk::RowBatch> batch);
   /// Blocks until the pull is answered; nothing when the lease is lost or the session failed.
@@ -96,7 +98,6 @@ class SessionImpl final : private sdk::DataClient::Listener {
   int Finish();
 
   const HelloResponse& job() const { return hello_; }
-  sdk::TopicReader& topics() { return topics_; }
   /// Of rows and gradients on the wire.
   wire::Encoding encoding() const { return encoding_; }
 
@@ -105,14 +106,11 @@ class SessionImpl final : private sdk::DataClient::Listener {
 
   absl::StatusOr<TableId> RegisterWithMaster(TableSpec* spec);
   /// Reads a shard for a loop, as long as its lease is held.
-  absl::StatusOr<sdk::ShardRecords> ReadShard(const sdk::ShardRun& shard);
+  absl::StatusOr<NextResult> ReadShard(const sdk::ShardRun& shard);
   void LeftLoop(LeaseToken token, sdk::FirstAlone::How how) MUSTER_REQUIRES(mutex_);
   /// Hands a shard back that cannot be read because this process is out of descriptors, memory or
   /// disk, and pauses.
   void RestFromReading(const sdk::ShardRun& shard, const absl::Status& why);
-  /// For who waits for brokers in a run: says on stderr for `what`, and whether to go on, also when
-  /// the worker is to leave.
-  sdk::TopicReader::KeepWaiting WaitingFor(const RunRef& run, std::string what, bool leaving);
 
   // DataClient::Listener, on the I/O thread.
   void OnReply(const sdk::SendRequest& request, std::span<const wire::PartReply> parts,
@@ -142,8 +140,7 @@ class SessionImpl final : private sdk::DataClient::Listener {
   const wire::Encoding encoding_;
   const SystemClock clock_;
   const TimePoint started_;
-  sdk::ShardReader reader_;
-  sdk::TopicReader topics_;
+  const sdk::Readers readers_;
   sdk::SlotWriter slot_;
 
   Mutex mutex_;

@@ -10,7 +10,10 @@
 namespace muster::internal {
 
 ShardImpl::ShardImpl(SessionImpl* session, SessionImpl::NextResult shard)
-    : session_(session), shard_(std::move(shard.shard)), records_(std::move(shard.records)) {
+    : session_(session),
+      shard_(std::move(shard.shard)),
+      reader_(shard.reader),
+      records_(std::move(shard.records)) {
   metrics_.records = records_.records.size();
 }
 
@@ -26,8 +29,7 @@ std::string ShardImpl::id() const {
 }
 
 std::string ShardImpl::LocationOf(size_t position) const {
-  return topic() != nullptr ? sdk::TopicReader::LocationOf(work(), records_, position)
-                            : sdk::ShardReader::LocationOf(work(), records_, position);
+  return reader_->LocationOf(work(), records_, position);
 }
 
 bool ShardImpl::Begin(Prepare prepare) {
@@ -67,33 +69,33 @@ bool ShardImpl::AdvanceLoop() {
 }
 
 void ShardImpl::Complete() {
-  if (left_) return;
-  if (!dead_letters_.empty()) {
-    const absl::Status written = session_->WriteDeadLetters(run(), work(), dead_letters_);
-    if (absl::IsUnavailable(written)) {
-      // Not the shard's fault: it is handed back, and its records are rejected again.
-      std::string reason = fmt::format(
-          "shard {}: rejected records could not be written to the dead-letter topic: {}", id(),
-          Message(written));
-      std::fprintf(stderr, "muster: handed back: %s\n", reason.c_str());
-      left_ = true;
-      return session_->GiveUp(run(), sdk::ShardFailure{std::move(reason), false, true});
-    }
-    if (!written.ok()) {
-      return Fail(fmt::format("rejected records could not be written to the dead-letter topic: {}",
-                              Message(written)));
-    }
-  }
+  if (left_ || !WriteRejected()) return;
   left_ = true;
   session_->CompleteShard(run(), metrics_);
 }
 
-void ShardImpl::AddDeadLetter(size_t position, std::string_view reason) {
-  if (topic() == nullptr || !session_->topics().HasDeadLetters(work().dataset_name)) return;
-  const kafka::Record& record = topic()->all()[position];
-  dead_letters_.push_back({std::string(record.value), std::string(record.key.value_or("")),
-                           std::string(reason), record.key.has_value(), record.has_value,
-                           record.offset});
+bool ShardImpl::WriteRejected() {
+  if (rejected_.empty()) return true;
+  const absl::Status written = reader_->WriteRejected(
+      work(), records_, rejected_,
+      session_->WaitingFor(run(), "the dead-letter topic to take records", /*leaving=*/true));
+  if (written.ok()) return true;
+  const std::string what = fmt::format(
+      "rejected records could not be written to the dead-letter topic: {}", Message(written));
+  if (!absl::IsUnavailable(written)) {
+    Fail(what);
+    return false;
+  }
+  // Not the shard's fault: it is handed back, and its records are rejected again.
+  std::string reason = fmt::format("shard {}: {}", id(), what);
+  std::fprintf(stderr, "muster: handed back: %s\n", reason.c_str());
+  left_ = true;
+  session_->GiveUp(run(), sdk::ShardFailure{std::move(reason), false, true});
+  return false;
+}
+
+void ShardImpl::AddRejected(size_t position, std::string_view reason) {
+  if (reader_->KeepsRejected(work())) rejected_.push_back({position, std::string(reason)});
 }
 
 bool ShardImpl::StartFront() {

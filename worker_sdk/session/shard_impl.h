@@ -37,13 +37,13 @@ class ShardImpl {
   bool evaluate() const { return work().mode == DatasetMode::kEvaluate; }
   std::string_view header() const { return records_.header; }
   std::string id() const;
-  /// "path:line" of a record by its place in running order, or "topic[partition]@offset".
+  /// Of a record by its place in running order; see ShardReader::LocationOf.
   std::string LocationOf(size_t position) const;
   ShardMetrics& metrics() { return metrics_; }
-  /// What the records of a topic have besides their values; null: a file.
+  /// What the records of a topic have besides their values; null: they are of none.
   const kafka::Records* topic() const { return records_.topic.get(); }
   /// The trainer cannot use the record at this place in running order.
-  void AddDeadLetter(size_t position, std::string_view reason);
+  void AddRejected(size_t position, std::string_view reason);
   /// The run has ended: completed, failed, handed back.
   bool left() const { return left_; }
 
@@ -52,6 +52,8 @@ class ShardImpl {
   bool StartFront();
   bool AdvanceLoop();
   uint32_t minibatches() const { return static_cast<uint32_t>(records_.minibatches.size() - 1); }
+  /// Rejected records are where they belong; false: the run has ended without that.
+  bool WriteRejected();
   /// Everything was run through: the shard is done as soon as it is acknowledged.
   void Complete();
   /// The loop's time is over. Idempotent.
@@ -59,9 +61,10 @@ class ShardImpl {
 
   SessionImpl* session_;
   sdk::ShardRun shard_;
+  sdk::ShardReader* reader_;  // the session's
   sdk::ShardRecords records_;
   ShardMetrics metrics_;
-  std::vector<sdk::TopicReader::DeadLetter> dead_letters_;
+  std::vector<sdk::RejectedRecord> rejected_;  // to be written where the reader keeps them
   Prepare prepare_;
   uint32_t prepared_ = 0;
   std::deque<std::unique_ptr<MinibatchImpl>> window_;  // the current one first

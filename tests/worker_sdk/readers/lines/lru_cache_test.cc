@@ -1,4 +1,4 @@
-#include "worker_sdk/readers/lru_cache.h"
+#include "worker_sdk/readers/lines/lru_cache.h"
 
 #include <gtest/gtest.h>
 

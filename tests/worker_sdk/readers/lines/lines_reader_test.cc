@@ -1,4 +1,4 @@
-#include "worker_sdk/readers/shard_reader.h"
+#include "worker_sdk/readers/lines/lines_reader.h"
 
 #include <sys/resource.h>
 
@@ -24,7 +24,9 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class ShardReaderTest : public ::testing::Test {
+const KeepWaiting kNoWaiting;
+
+class LinesReaderTest : public ::testing::Test {
  protected:
   void Write(const std::string& contents) {
     std::ofstream(path_, std::ios::binary | std::ios::trunc) << contents;
@@ -54,101 +56,102 @@ class ShardReaderTest : public ::testing::Test {
 
   muster::testing::TempDir dir_;
   std::string path_ = dir_.File("data.csv");
-  ShardReader reader_;
+  LinesReader reader_;
 };
 
-TEST_F(ShardReaderTest, ReadsARangeAndStripsLineEnds) {
+TEST_F(LinesReaderTest, ReadsARangeAndStripsLineEnds) {
   std::string contents = "h1,h2\r\na\r\n\nlast";
   Write(contents);
   ShardWork work = WorkOn(contents, 7, contents.size(), 3);
   work.has_header = true;
-  MUSTER_ASSERT_OK_AND_ASSIGN(ShardRecords records, reader_.Read(work));
+  MUSTER_ASSERT_OK_AND_ASSIGN(ShardRecords records, reader_.Read(work, kNoWaiting));
   EXPECT_THAT(records.records, ElementsAre("a", "", "last"));
   EXPECT_EQ(records.header, "h1,h2");
-  EXPECT_EQ(ShardReader::LocationOf(work, records, 2), path_ + ":4");
+  EXPECT_EQ(reader_.LocationOf(work, records, 2), path_ + ":4");
   EXPECT_THAT(records.minibatches, ElementsAre(0, 2, 3));
 }
 
-TEST_F(ShardReaderTest, RecordsRunInTheOrderOfTheSeed) {
+TEST_F(LinesReaderTest, RecordsRunInTheOrderOfTheSeed) {
   std::string contents = "0\n1\n2\n3\n4\n5\n6\n7\n";
   Write(contents);
   ShardWork work = WorkOn(contents, 0, contents.size(), 8);
   work.shuffle_seed = 99;
   work.first_record = 10;
-  MUSTER_ASSERT_OK_AND_ASSIGN(ShardRecords records, reader_.Read(work));
+  MUSTER_ASSERT_OK_AND_ASSIGN(ShardRecords records, reader_.Read(work, kNoWaiting));
   std::vector<uint32_t> order = RecordOrder(99, 8);
   ASSERT_EQ(records.records.size(), 8u);
   for (size_t i = 0; i < 8; ++i) {
     EXPECT_EQ(records.records[i], std::to_string(order[i]));
-    EXPECT_EQ(ShardReader::LocationOf(work, records, i),
+    EXPECT_EQ(reader_.LocationOf(work, records, i),
               path_ + ":" + std::to_string(10 + order[i] + 1));
   }
 }
 
-TEST_F(ShardReaderTest, AChangedFileIsRefusedWithItsName) {
+TEST_F(LinesReaderTest, AChangedFileIsRefusedWithItsName) {
   std::string contents = "aa\nbb\n";
   Write(contents);
   ShardWork work = WorkOn(contents, 0, 6, 2);
-  EXPECT_THAT(reader_.Read(work), IsOk());
+  EXPECT_THAT(reader_.Read(work, kNoWaiting), IsOk());
   Write("aa\nbb\ncc\n");
-  EXPECT_THAT(reader_.Read(work),
+  EXPECT_THAT(reader_.Read(work, kNoWaiting),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("9 bytes")));
   Write("aa\nbc\n");
-  EXPECT_THAT(ShardReader().Read(work),
+  EXPECT_THAT(LinesReader().Read(work, kNoWaiting),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(path_)));
 }
 
-TEST_F(ShardReaderTest, AnotherNumberOfRecordsIsRefused) {
+TEST_F(LinesReaderTest, AnotherNumberOfRecordsIsRefused) {
   std::string contents = "aa\nbb\n";
   Write(contents);
-  EXPECT_THAT(reader_.Read(WorkOn(contents, 0, 6, 3)),
+  EXPECT_THAT(reader_.Read(WorkOn(contents, 0, 6, 3), kNoWaiting),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("hold 3 records")));
-  EXPECT_THAT(reader_.Read(WorkOn(contents, 0, 6, 1)),
+  EXPECT_THAT(reader_.Read(WorkOn(contents, 0, 6, 1), kNoWaiting),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("more than 1")));
 }
 
-TEST_F(ShardReaderTest, AMissingFileAndABadRangeAreNamed) {
+TEST_F(LinesReaderTest, AMissingFileAndABadRangeAreNamed) {
   ShardWork work = WorkOn("aa\n", 0, 3, 1);
-  EXPECT_THAT(reader_.Read(work), StatusIs(absl::StatusCode::kNotFound, HasSubstr(path_)));
+  EXPECT_THAT(reader_.Read(work, kNoWaiting),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(path_)));
   work.byte_end = 4;
-  EXPECT_THAT(reader_.Read(work),
+  EXPECT_THAT(reader_.Read(work, kNoWaiting),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("[0, 4)")));
 }
 
-TEST_F(ShardReaderTest, MoreFilesThanTheProcessMayOpenAreRead) {
+TEST_F(LinesReaderTest, MoreFilesThanTheProcessMayOpenAreRead) {
   std::vector<ShardWork> works;
   for (int i = 0; i < 300; ++i) works.push_back(SmallFile(i));
   const DescriptorLimit limit(100);
-  for (const ShardWork& work : works) ASSERT_THAT(reader_.Read(work), IsOk());
-  for (const ShardWork& work : works) ASSERT_THAT(reader_.Read(work), IsOk());
+  for (const ShardWork& work : works) ASSERT_THAT(reader_.Read(work, kNoWaiting), IsOk());
+  for (const ShardWork& work : works) ASSERT_THAT(reader_.Read(work, kNoWaiting), IsOk());
 }
 
-TEST_F(ShardReaderTest, AFileThatWasClosedMeanwhileIsStillKnownToBeTheIndexedOne) {
+TEST_F(LinesReaderTest, AFileThatWasClosedMeanwhileIsStillKnownToBeTheIndexedOne) {
   const ShardWork first = SmallFile(0);
-  EXPECT_THAT(reader_.Read(first), IsOk());
-  for (int i = 1; i <= 100; ++i) EXPECT_THAT(reader_.Read(SmallFile(i)), IsOk());
-  EXPECT_THAT(reader_.Read(first), IsOk());
+  EXPECT_THAT(reader_.Read(first, kNoWaiting), IsOk());
+  for (int i = 1; i <= 100; ++i) EXPECT_THAT(reader_.Read(SmallFile(i), kNoWaiting), IsOk());
+  EXPECT_THAT(reader_.Read(first, kNoWaiting), IsOk());
   path_ = first.path;
   Write("y\n");
   std::filesystem::last_write_time(
       path_, std::filesystem::last_write_time(path_) + std::chrono::seconds(5));
-  EXPECT_THAT(reader_.Read(first),
+  EXPECT_THAT(reader_.Read(first, kNoWaiting),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("its content is another")));
 }
 
-TEST_F(ShardReaderTest, WithoutADescriptorLeftItClosesItsOwnFilesAndThenSaysWhatIsMissing) {
+TEST_F(LinesReaderTest, WithoutADescriptorLeftItClosesItsOwnFilesAndThenSaysWhatIsMissing) {
   if (kSanitized) GTEST_SKIP() << "the sanitizer needs descriptors itself";
   const ShardWork first = SmallFile(1), second = SmallFile(2);
-  EXPECT_THAT(reader_.Read(first), IsOk());
+  EXPECT_THAT(reader_.Read(first, kNoWaiting), IsOk());
   const DescriptorLimit limit(0);
-  EXPECT_THAT(reader_.Read(second), IsOk()) << "the first file is closed for it";
-  ShardReader other;
-  EXPECT_THAT(other.Read(first),
+  EXPECT_THAT(reader_.Read(second, kNoWaiting), IsOk()) << "the first file is closed for it";
+  LinesReader other;
+  EXPECT_THAT(other.Read(first, kNoWaiting),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        AllOf(HasSubstr(first.path), HasSubstr("raise `ulimit -n`"))));
 }
 
-TEST_F(ShardReaderTest, WithoutMemoryTheShardIsNotToBlame) {
+TEST_F(LinesReaderTest, WithoutMemoryTheShardIsNotToBlame) {
   if (kSanitized) GTEST_SKIP() << "the sanitizer needs the memory itself";
   constexpr uint64_t kBytes = uint64_t{3} << 30;
   Write("");
@@ -165,7 +168,7 @@ TEST_F(ShardReaderTest, WithoutMemoryTheShardIsNotToBlame) {
     rlimit limit{};
     limit.rlim_cur = limit.rlim_max = rlim_t{2} << 30;
     ::setrlimit(RLIMIT_AS, &limit);
-    const absl::Status status = reader_.Read(work).status();
+    const absl::Status status = reader_.Read(work, kNoWaiting).status();
     std::fprintf(stderr, "%s\n", status.ToString().c_str());
     std::exit(absl::IsResourceExhausted(status) ? 0 : 1);
   };

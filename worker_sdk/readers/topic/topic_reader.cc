@@ -1,4 +1,4 @@
-#include "worker_sdk/readers/topic_reader.h"
+#include "worker_sdk/readers/topic/topic_reader.h"
 
 #include <fmt/format.h>
 
@@ -79,19 +79,20 @@ absl::StatusOr<kafka::Producer*> TopicReader::ProducerOf(const std::string& data
   return source.producer.get();
 }
 
-kafka::Producer::Message TopicReader::MessageOf(const DeadLetter& letter, const Writing& writing,
-                                                bool with_value) {
+kafka::Producer::Message TopicReader::MessageOf(const RejectedRecord& rejected,
+                                                const Writing& writing, bool with_value) {
   const StreamWork& range = *writing.work.stream;
+  const kafka::Record& record = writing.records.topic->all()[rejected.position];
   kafka::Producer::Message message{
       .topic = writing.topic, .value = {}, .key = {}, .headers = {}, .partition = {}};
-  if (letter.has_value && with_value) message.value = letter.value;
-  if (letter.has_key) message.key = letter.key;
-  message.headers = {{"muster.reason", letter.reason},
+  if (record.has_value && with_value) message.value = record.value;
+  message.key = record.key;
+  message.headers = {{"muster.reason", rejected.reason},
                      {"muster.topic", range.topic},
                      {"muster.partition", fmt::format("{}", range.partition.value())},
-                     {"muster.offset", fmt::format("{}", letter.offset)}};
+                     {"muster.offset", fmt::format("{}", record.offset)}};
   if (!with_value)
-    message.headers.emplace_back("muster.bytes", fmt::format("{}", letter.value.size()));
+    message.headers.emplace_back("muster.bytes", fmt::format("{}", record.value.size()));
   return message;
 }
 
@@ -104,9 +105,13 @@ absl::StatusOr<ShardRecords> TopicReader::Read(const ShardWork& work,
                     range.end, work.minibatch_size));
   }
   MUSTER_ASSIGN_OR_RETURN(kafka::RangeReader * reader, ReaderOf(work.dataset_name));
-  MUSTER_ASSIGN_OR_RETURN(
-      std::unique_ptr<kafka::Records> records,
-      reader->Read({range.topic, range.partition.value(), range.begin, range.end}, keep_waiting));
+  absl::StatusOr<std::unique_ptr<kafka::Records>> read =
+      reader->Read({range.topic, range.partition.value(), range.begin, range.end}, keep_waiting);
+  // Too large for what the job allows, whoever reads it: this process lacks nothing.
+  if (absl::IsResourceExhausted(read.status())) {
+    return absl::InvalidArgumentError(read.status().message());
+  }
+  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<kafka::Records> records, std::move(read));
   ShardRecords result;
   result.records.reserve(records->all().size());
   for (const kafka::Record& record : records->all()) result.records.push_back(record.value);
@@ -115,17 +120,18 @@ absl::StatusOr<ShardRecords> TopicReader::Read(const ShardWork& work,
   return result;
 }
 
-bool TopicReader::HasDeadLetters(const std::string& dataset) const {
+bool TopicReader::KeepsRejected(const ShardWork& work) const {
   MutexLock lock(&mutex_);
-  const auto it = sources_.find(dataset);
+  const auto it = sources_.find(work.dataset_name);
   return it != sources_.end() && !it->second.topic.dead_letter_topic.empty();
 }
 
-absl::Status TopicReader::Write(const ShardWork& work, std::span<const DeadLetter> letters,
-                                const KeepWaiting& keep_waiting) {
-  if (letters.empty() || !HasDeadLetters(work.dataset_name)) return absl::OkStatus();
+absl::Status TopicReader::WriteRejected(const ShardWork& work, const ShardRecords& records,
+                                        std::span<const RejectedRecord> rejected,
+                                        const KeepWaiting& keep_waiting) {
+  if (rejected.empty() || !KeepsRejected(work)) return absl::OkStatus();
   MutexLock one_by_one(&writing_);
-  Writing writing{work, letters, "", keep_waiting};
+  Writing writing{work, records, rejected, "", keep_waiting};
   {
     MutexLock lock(&mutex_);
     writing.topic = sources_.at(work.dataset_name).topic.dead_letter_topic;
@@ -147,8 +153,8 @@ absl::Status TopicReader::TryWrite(const Writing& writing, bool with_values) {
   const std::string& dataset = writing.work.dataset_name;
   MUSTER_ASSIGN_OR_RETURN(kafka::Producer * producer, ProducerOf(dataset));
   absl::Status written;
-  for (const DeadLetter& letter : writing.letters) {
-    if (written.ok()) written = producer->Send(MessageOf(letter, writing, with_values));
+  for (const RejectedRecord& rejected : writing.rejected) {
+    if (written.ok()) written = producer->Send(MessageOf(rejected, writing, with_values));
   }
   for (auto left = kDeadLetterTimeout; written.ok(); left -= kDeadLetterLook) {
     const absl::Status flushed = producer->Flush(kDeadLetterLook);
@@ -162,8 +168,14 @@ absl::Status TopicReader::TryWrite(const Writing& writing, bool with_values) {
   return written;
 }
 
+std::string TopicReader::NameOf(const ShardWork& work) const {
+  const StreamWork& range = *work.stream;
+  return fmt::format("offsets [{}, {}) of topic {}[{}]", range.begin, range.end, range.topic,
+                     range.partition.value());
+}
+
 std::string TopicReader::LocationOf(const ShardWork& work, const ShardRecords& records,
-                                    size_t position) {
+                                    size_t position) const {
   return fmt::format("{}[{}]@{}", work.stream->topic, work.stream->partition.value(),
                      records.topic->all()[position].offset);
 }

@@ -1,12 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,7 +12,7 @@
 #include "base/mutex.h"
 #include "kafka/producer.h"
 #include "kafka/range_reader.h"
-#include "proto/messages/control.h"
+#include "proto/messages/worker_control.h"
 #include "proto/messages/worker_hello.h"
 #include "worker_sdk/readers/shard_reader.h"
 
@@ -27,35 +25,30 @@ std::vector<size_t> CutByOffset(const StreamWork& range, uint32_t minibatch_size
                                 std::span<const kafka::Record> records);
 
 /// Reads shards that are ranges of a topic. Consumers are kept between shards. Thread-safe.
-class TopicReader {
+class TopicReader final : public ShardReader {
  public:
   /// `topics`: of the job. Connects when a topic is first read.
   explicit TopicReader(std::vector<TopicSource> topics);
-  ~TopicReader();
+  ~TopicReader() override;
 
-  using KeepWaiting = kafka::RangeReader::KeepWaiting;
-  /// The committed records of `work`, by offset. Waits for brokers as long as `keep_waiting` says;
-  /// errors are those of kafka::RangeReader::Read, and kFailedPrecondition when the settings are
-  /// wrong or a secret is not to be found.
-  absl::StatusOr<ShardRecords> Read(const ShardWork& work, const KeepWaiting& keep_waiting);
+  /// The committed records of `work`, by offset. Waits for brokers. kOutOfRange: retention has
+  /// taken offsets of it; kDataLoss: a record is damaged; kInvalidArgument: one, or all together,
+  /// are too large; kFailedPrecondition: the settings are wrong, or a secret is not to be found.
+  absl::StatusOr<ShardRecords> Read(const ShardWork& work,
+                                    const KeepWaiting& keep_waiting) override;
+  std::string NameOf(const ShardWork& work) const override;
+  /// "topic[partition]@offset".
+  std::string LocationOf(const ShardWork& work, const ShardRecords& records,
+                         size_t position) const override;
 
-  /// A record that the trainer has rejected.
-  struct DeadLetter {
-    std::string value, key, reason;
-    bool has_key = false, has_value = true;
-    uint64_t offset = 0;
-  };
-  /// Writes them to the dead-letter topic and waits until the brokers have them; nothing when the
-  /// dataset has none. They may be written again when the shard is run again. Where a value is too
-  /// large for the brokers, all are written without values. kUnavailable when the brokers, the
-  /// topic or the right to write were missed for half a minute, or nobody waits any more.
-  absl::Status Write(const ShardWork& work, std::span<const DeadLetter> letters,
-                     const KeepWaiting& keep_waiting);
-  bool HasDeadLetters(const std::string& dataset) const;
-
-  /// "topic[partition]@offset" of a record, for messages.
-  static std::string LocationOf(const ShardWork& work, const ShardRecords& records,
-                                size_t position);
+  /// Whether the dataset has a dead-letter topic.
+  bool KeepsRejected(const ShardWork& work) const override;
+  /// To the dead-letter topic. Where a value is too large for the brokers, all are written without
+  /// values. kUnavailable when the brokers, the topic or the right to write were missed for half a
+  /// minute, or nobody waits any more.
+  absl::Status WriteRejected(const ShardWork& work, const ShardRecords& records,
+                             std::span<const RejectedRecord> rejected,
+                             const KeepWaiting& keep_waiting) override;
 
  private:
   struct Source {
@@ -67,18 +60,19 @@ class TopicReader {
   absl::StatusOr<kafka::Producer*> ProducerOf(const std::string& dataset);
   struct Writing {
     const ShardWork& work;
-    std::span<const DeadLetter> letters;
+    const ShardRecords& records;
+    std::span<const RejectedRecord> rejected;
     std::string topic;
     const KeepWaiting& keep_waiting;
   };
-  static kafka::Producer::Message MessageOf(const DeadLetter& letter, const Writing& writing,
+  static kafka::Producer::Message MessageOf(const RejectedRecord& rejected, const Writing& writing,
                                             bool with_value);
   /// Once; after an error with a new producer: what the old one still has is not to be the next
   /// shard's.
   absl::Status TryWrite(const Writing& writing, bool with_values);
 
-  /// Held from the first letter of a shard to the last one's arrival: what the producer says of a
-  /// record is then of this shard's.
+  /// Held from the first rejected record of a shard to the last one's arrival: what the producer
+  /// says of a record is then of this shard's.
   Mutex writing_;
   mutable Mutex mutex_;
   /// By dataset; readers are never replaced, producers by who holds `writing_`.

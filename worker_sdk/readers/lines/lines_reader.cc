@@ -1,4 +1,4 @@
-#include "worker_sdk/readers/shard_reader.h"
+#include "worker_sdk/readers/lines/lines_reader.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -46,7 +46,7 @@ absl::Status Changed(const ShardWork& work, std::string_view what) {
 
 }  // namespace
 
-struct ShardReader::Source {
+struct LinesReader::Source {
   int fd = -1;
   Verified verified;
   std::string header;
@@ -55,16 +55,16 @@ struct ShardReader::Source {
   }
 };
 
-bool ShardReader::Verified::Matches(const struct stat& now, const ShardWork& work) const {
+bool LinesReader::Verified::Matches(const struct stat& now, const ShardWork& work) const {
   return bytes == static_cast<uint64_t>(now.st_size) && changed.tv_sec == now.st_mtim.tv_sec &&
          changed.tv_nsec == now.st_mtim.tv_nsec && bytes == work.source_bytes &&
          hash == work.source_hash;
 }
 
-ShardReader::ShardReader() = default;
-ShardReader::~ShardReader() = default;
+LinesReader::LinesReader() = default;
+LinesReader::~LinesReader() = default;
 
-absl::StatusOr<std::shared_ptr<ShardReader::Source>> ShardReader::Open(const ShardWork& work) {
+absl::StatusOr<std::shared_ptr<LinesReader::Source>> LinesReader::Open(const ShardWork& work) {
   {
     struct stat now{};
     MutexLock lock(&mutex_);
@@ -81,7 +81,7 @@ absl::StatusOr<std::shared_ptr<ShardReader::Source>> ShardReader::Open(const Sha
   return source;
 }
 
-absl::StatusOr<int> ShardReader::Descriptor(const std::string& path) {
+absl::StatusOr<int> LinesReader::Descriptor(const std::string& path) {
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
     {
@@ -103,7 +103,7 @@ absl::StatusOr<int> ShardReader::Descriptor(const std::string& path) {
   return ErrnoStatus(error, what);
 }
 
-absl::Status ShardReader::Verify(const ShardWork& work, Source* source) {
+absl::Status LinesReader::Verify(const ShardWork& work, Source* source) {
   struct stat now{};
   if (::fstat(source->fd, &now) != 0) {
     return ErrnoStatus(errno, fmt::format("cannot look at {}", work.path));
@@ -132,7 +132,7 @@ absl::Status ShardReader::Verify(const ShardWork& work, Source* source) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<ShardReader::Source>> ShardReader::OpenAnew(const ShardWork& work) {
+absl::StatusOr<std::shared_ptr<LinesReader::Source>> LinesReader::OpenAnew(const ShardWork& work) {
   auto source = std::make_shared<Source>();
   MUSTER_ASSIGN_OR_RETURN(source->fd, Descriptor(work.path));
   MUSTER_RETURN_IF_ERROR(Verify(work, source.get()));
@@ -151,7 +151,7 @@ absl::StatusOr<std::shared_ptr<ShardReader::Source>> ShardReader::OpenAnew(const
   return source;
 }
 
-absl::StatusOr<ShardRecords> ShardReader::Read(const ShardWork& work) {
+absl::StatusOr<ShardRecords> LinesReader::Read(const ShardWork& work, const KeepWaiting&) {
   if (work.byte_end < work.byte_begin || work.byte_end > work.source_bytes ||
       work.byte_end - work.byte_begin > kShardBytesMax) {
     return absl::InvalidArgumentError(
@@ -168,7 +168,7 @@ absl::StatusOr<ShardRecords> ShardReader::Read(const ShardWork& work) {
   }
 }
 
-absl::StatusOr<ShardRecords> ShardReader::ReadRange(const ShardWork& work) {
+absl::StatusOr<ShardRecords> LinesReader::ReadRange(const ShardWork& work) {
   MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<Source> source, Open(work));
   std::vector<char> bytes(work.byte_end - work.byte_begin);
   MUSTER_ASSIGN_OR_RETURN(size_t n, ReadFully(source->fd, work.path, work.byte_begin, bytes));
@@ -210,8 +210,12 @@ absl::StatusOr<ShardRecords> CutRecords(const ShardWork& work, std::vector<char>
   return result;
 }
 
-std::string ShardReader::LocationOf(const ShardWork& work, const ShardRecords& records,
-                                    size_t position) {
+std::string LinesReader::NameOf(const ShardWork& work) const {
+  return fmt::format("bytes [{}, {}) of {}", work.byte_begin, work.byte_end, work.path);
+}
+
+std::string LinesReader::LocationOf(const ShardWork& work, const ShardRecords& records,
+                                    size_t position) const {
   uint64_t line = work.first_record + records.order[position] + (work.has_header ? 2 : 1);
   return fmt::format("{}:{}", work.path, line);
 }

@@ -1,4 +1,4 @@
-#include "worker_sdk/readers/topic_reader.h"
+#include "worker_sdk/readers/topic/topic_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ std::vector<kafka::Record> At(std::initializer_list<uint64_t> offsets) {
   }
   return records;
 }
-const TopicReader::KeepWaiting kWait = [](std::string_view) { return true; };
+const KeepWaiting kWait = [](std::string_view) { return true; };
 
 StreamWork Range(uint64_t begin, uint64_t end) {
   return {"t", TopicPartition(0), begin, end};
@@ -69,7 +69,7 @@ TEST_F(TopicReaderTest, ReadsAShard) {
   EXPECT_THAT(records.minibatches, ElementsAre(0, 2, 3));
   ASSERT_NE(records.topic, nullptr);
   EXPECT_EQ(records.topic->all()[2].key, "k3");
-  EXPECT_EQ(TopicReader::LocationOf(work_, records, 2), "clicks[0]@3");
+  EXPECT_EQ(reader.LocationOf(work_, records, 2), "clicks[0]@3");
 }
 
 TEST_F(TopicReaderTest, WrongSettingsAreNoShardsFault) {
@@ -82,21 +82,36 @@ TEST_F(TopicReaderTest, WrongSettingsAreNoShardsFault) {
 TEST_F(TopicReaderTest, ATopicThatTheMasterDidNotNameIsAnError) {
   TopicReader reader({});
   EXPECT_THAT(Read(&reader), StatusIs(absl::StatusCode::kInternal, HasSubstr("'train'")));
-  EXPECT_FALSE(reader.HasDeadLetters("train"));
+  EXPECT_FALSE(reader.KeepsRejected(work_));
+}
+
+TEST_F(TopicReaderTest, ARecordThatIsTooLargeIsTheShards) {
+  cluster_.Produce("clicks", 0, 5);
+  topic_.record_bytes_max = 1;
+  TopicReader reader({topic_});
+  EXPECT_THAT(Read(&reader),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("kafka.recordBytesMax")));
 }
 
 TEST_F(TopicReaderTest, RejectedRecordsAreWrittenWithWhereTheyCameFrom) {
-  const TopicReader::DeadLetter letter{"nonsense", "k", "not a number", true, true, 3};
-  EXPECT_THAT(TopicReader({topic_}).Write(work_, {&letter, 1}, kWait), IsOk())
-      << "there is no such topic";
+  cluster_.Produce("clicks", 0, 5);
+  const RejectedRecord rejected{2, "not a number"};
+  {
+    TopicReader reader({topic_});
+    MUSTER_ASSERT_OK_AND_ASSIGN(const ShardRecords records, Read(&reader));
+    EXPECT_FALSE(reader.KeepsRejected(work_));
+    EXPECT_THAT(reader.WriteRejected(work_, records, {&rejected, 1}, kWait), IsOk())
+        << "there is no such topic";
+  }
   topic_.dead_letter_topic = "dead";
   TopicReader reader({topic_});
-  EXPECT_TRUE(reader.HasDeadLetters("train"));
-  ASSERT_THAT(reader.Write(work_, {&letter, 1}, kWait), IsOk());
+  EXPECT_TRUE(reader.KeepsRejected(work_));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const ShardRecords from, Read(&reader));
+  ASSERT_THAT(reader.WriteRejected(work_, from, {&rejected, 1}, kWait), IsOk());
   work_.stream = {"dead", TopicPartition(0), 0, 1};
   MUSTER_ASSERT_OK_AND_ASSIGN(const ShardRecords records, Read(&reader));
-  EXPECT_THAT(records.records, ElementsAre("nonsense"));
-  EXPECT_EQ(records.topic->all()[0].key, "k");
+  EXPECT_THAT(records.records, ElementsAre("r3"));
+  EXPECT_EQ(records.topic->all()[0].key, "k3");
   const auto headers = records.topic->HeadersOf(0);
   ASSERT_THAT(headers, SizeIs(4));
   EXPECT_EQ(headers[0].second, "not a number");
@@ -105,28 +120,32 @@ TEST_F(TopicReaderTest, RejectedRecordsAreWrittenWithWhereTheyCameFrom) {
 }
 
 TEST_F(TopicReaderTest, ARejectedRecordThatIsTooLargeForTheBrokersIsWrittenWithoutItsValue) {
+  cluster_.Produce("clicks", 0, 5);
   topic_.dead_letter_topic = "dead";
-  cluster_.FailWrites(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, 1);
   TopicReader reader({topic_});
-  const TopicReader::DeadLetter letter{"too much", "k", "not a number", true, true, 3};
-  ASSERT_THAT(reader.Write(work_, {&letter, 1}, kWait), IsOk());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const ShardRecords from, Read(&reader));
+  cluster_.FailWrites(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, 1);
+  const RejectedRecord rejected{2, "not a number"};
+  ASSERT_THAT(reader.WriteRejected(work_, from, {&rejected, 1}, kWait), IsOk());
   work_.stream = {"dead", TopicPartition(0), 0, 1};
   MUSTER_ASSERT_OK_AND_ASSIGN(const ShardRecords records, Read(&reader));
   EXPECT_FALSE(records.topic->all()[0].has_value);
   EXPECT_EQ(records.topic->HeadersOf(0).back().first, "muster.bytes");
-  EXPECT_EQ(records.topic->HeadersOf(0).back().second, "8");
+  EXPECT_EQ(records.topic->HeadersOf(0).back().second, "2");
 }
 
 TEST_F(TopicReaderTest, ARejectedRecordThatMayNotBeWrittenIsNoShardsFault) {
+  cluster_.Produce("clicks", 0, 5);
   topic_.dead_letter_topic = "dead";
-  cluster_.FailWrites(RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, 1);
   TopicReader reader({topic_});
-  const TopicReader::DeadLetter letter{"x", "k", "not a number", true, true, 3};
+  MUSTER_ASSERT_OK_AND_ASSIGN(const ShardRecords from, Read(&reader));
+  cluster_.FailWrites(RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, 1);
+  const RejectedRecord rejected{2, "not a number"};
   // An answer that is only slow is waited for.
   const auto until_refused = [](std::string_view trouble) {
     return trouble.find("authoriz") == std::string_view::npos;
   };
-  EXPECT_THAT(reader.Write(work_, {&letter, 1}, until_refused),
+  EXPECT_THAT(reader.WriteRejected(work_, from, {&rejected, 1}, until_refused),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("authoriz")));
 }
 

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "proto/messages/worker_control.h"
+#include "worker_sdk/readers/lines/lru_cache.h"
+#include "worker_sdk/readers/shard_reader.h"
+
+namespace muster::sdk {
+
+/// Reads shards from their source files, which must be what the master indexed. Thread-safe. The
+/// files that were read last are kept open; a file is verified once, and again when its size or
+/// time of change differs, or when so many others came between that it was forgotten.
+class LinesReader final : public ShardReader {
+ public:
+  /// Files kept open, and files remembered as verified.
+  static constexpr size_t kOpenFilesMax = 64;
+  static constexpr size_t kVerifiedFilesMax = 1 << 16;
+
+  LinesReader();
+  ~LinesReader() override;
+
+  /// Never waits. kFailedPrecondition: the file is not the one that was indexed (size, sampled
+  /// content, or number of records). Other errors are the file system's. All name the file.
+  absl::StatusOr<ShardRecords> Read(const ShardWork& work, const KeepWaiting&) override;
+  std::string NameOf(const ShardWork& work) const override;
+  /// "path:line".
+  std::string LocationOf(const ShardWork& work, const ShardRecords& records,
+                         size_t position) const override;
+
+ private:
+  struct Source;
+  /// A file's state when its content was compared with the pin.
+  struct Verified {
+    uint64_t bytes = 0;
+    uint64_t hash = 0;
+    struct timespec changed{};
+    bool Matches(const struct stat& now, const ShardWork& work) const;
+  };
+  absl::StatusOr<std::shared_ptr<Source>> Open(const ShardWork& work);
+  absl::StatusOr<std::shared_ptr<Source>> OpenAnew(const ShardWork& work);
+  absl::StatusOr<ShardRecords> ReadRange(const ShardWork& work);
+  /// The descriptor. Without one left, the files kept open are closed first.
+  absl::StatusOr<int> Descriptor(const std::string& path);
+  absl::Status Verify(const ShardWork& work, Source* source);
+
+  Mutex mutex_;
+  LruCache<std::shared_ptr<Source>> open_ MUSTER_GUARDED_BY(mutex_){kOpenFilesMax};
+  LruCache<Verified> verified_ MUSTER_GUARDED_BY(mutex_){kVerifiedFilesMax};
+};
+
+/// Cuts `bytes` into lines and puts them into the order of RecordOrder(work.shuffle_seed).
+/// kFailedPrecondition when their number is not work.record_count.
+absl::StatusOr<ShardRecords> CutRecords(const ShardWork& work, std::vector<char> bytes);
+
+}  // namespace muster::sdk

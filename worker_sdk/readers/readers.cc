@@ -1,0 +1,46 @@
+#include "worker_sdk/readers/readers.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "worker_sdk/readers/lines/lines_reader.h"
+#include "worker_sdk/readers/topic/topic_reader.h"
+
+namespace muster::sdk {
+namespace {
+
+/// A kind of source, as workers see it.
+struct Kind {
+  bool (*has)(const ShardWork& work);
+  std::unique_ptr<ShardReader> (*make)(const HelloResponse& job);
+};
+
+constexpr Kind kKinds[] = {
+    {[](const ShardWork& work) { return !work.path.empty(); },
+     [](const HelloResponse&) -> std::unique_ptr<ShardReader> {
+       return std::make_unique<LinesReader>();
+     }},
+    {[](const ShardWork& work) { return work.stream.has_value(); },
+     [](const HelloResponse& job) -> std::unique_ptr<ShardReader> {
+       return std::make_unique<TopicReader>(job.topics);
+     }},
+};
+
+}  // namespace
+
+Readers::Readers(const HelloResponse& job) {
+  for (const Kind& kind : kKinds) readers_.push_back(kind.make(job));
+}
+
+absl::StatusOr<ShardReader*> Readers::Of(const ShardWork& work) const {
+  for (size_t i = 0; i < std::size(kKinds); ++i) {
+    if (kKinds[i].has(work)) return readers_[i].get();
+  }
+  return absl::FailedPreconditionError(
+      fmt::format("the master does not say where the records of a shard of dataset '{}' lie: build "
+                  "master and trainer from the same release",
+                  work.dataset_name));
+}
+
+}  // namespace muster::sdk
