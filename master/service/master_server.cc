@@ -95,7 +95,7 @@ class MasterServerImpl final : public MasterServer {
                                    {.progress = streams.ProgressOf(dataset),
                                     .tell = [this](const auto& look) { return TellLook(look); },
                                     .clock = clock_}));
-      followers_.push_back(std::move(follower));
+      if (follower != nullptr) followers_.push_back(std::move(follower));
     }
     return absl::OkStatus();
   }

@@ -72,17 +72,13 @@ class DatasetSource {
   virtual std::string Fingerprint() const = 0;
   /// Adds to `work` where a shard of the layout lies: its part (ShardLayout::Range::source) and its
   /// number. Called for shards of the layout only.
-  virtual void Locate(uint32_t part, uint64_t number, ShardWork* work) const;
+  virtual void Locate(uint32_t /*part*/, uint64_t /*number*/, ShardWork* /*work*/) const {}
   /// Tells a new session what it must know to read shards of the dataset.
-  virtual void Introduce(HelloResponse* hello) const;
+  virtual void Introduce(HelloResponse* /*hello*/) const {}
   /// What looks at a source that grows; null: nothing comes.
-  virtual absl::StatusOr<std::unique_ptr<SourceFollower>> Follow(FollowOptions options) const;
+  virtual absl::StatusOr<std::unique_ptr<SourceFollower>> Follow(FollowOptions) const {
+    return nullptr;
+  }
 };
-
-inline void DatasetSource::Locate(uint32_t, uint64_t, ShardWork*) const {}
-inline void DatasetSource::Introduce(HelloResponse*) const {}
-inline absl::StatusOr<std::unique_ptr<SourceFollower>> DatasetSource::Follow(FollowOptions) const {
-  return nullptr;
-}
 
 }  // namespace muster

@@ -217,9 +217,12 @@ void Leasing::Grant(const WorkerExchangeRequest& request, const WorkerKey& worke
 
 ShardWork Leasing::WorkOf(const ShardId& shard) const {
   ShardWork work;
-  const StreamRange* range = books_->ledger.streams().Find(shard);
-  if (range == nullptr) return work;  // of a layout, which the shell knows
   const DatasetPlan& plan = books_->options.datasets[shard.dataset.value()];
+  const StreamRange* range = books_->ledger.streams().Find(shard);
+  if (range == nullptr) {
+    MUSTER_CHECK(!plan.stream.has_value());
+    return work;  // of a layout, which the shell knows
+  }
   work.dataset_name = plan.name;
   work.mode = plan.mode;
   work.record_count = books_->ledger.RecordsOf(shard);
