@@ -1,10 +1,12 @@
 #include "admin/admin_client.h"
 
+#include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
 #include "base/status.h"
 #include "base/token_file.h"
 #include "proto/admin.grpc.pb.h"
+#include "proto/fields/generated.h"
 #include "proto/rpc/grpc_status.h"
 #include "proto/rpc/metadata.h"
 
@@ -42,22 +44,22 @@ class GrpcAdminClient final : public AdminClient {
         when_away_(when_away),
         stub_(v1::AdminService::NewStub(MakeChannel(target_.address))) {}
 
-  absl::StatusOr<v1::JobStatus> GetStatus() override {
-    return Call<v1::JobStatus>(&Stub::GetStatus, v1::GetStatusRequest(), deadline_);
+  absl::StatusOr<JobStatus> GetStatus() override {
+    return Read<JobStatus>(
+        Call<v1::JobStatus>(&Stub::GetStatus, v1::GetStatusRequest(), deadline_));
   }
-  absl::StatusOr<v1::ListShardsResponse> ListShards(const v1::ListShardsRequest& request) override {
-    return Call<v1::ListShardsResponse>(&Stub::ListShards, request, deadline_);
+  absl::StatusOr<ShardPage> ListShards(const v1::ListShardsRequest& request) override {
+    return Read<ShardPage>(Call<v1::ListShardsResponse>(&Stub::ListShards, request, deadline_));
   }
-  absl::StatusOr<v1::GetShardMapResponse> GetShardMap(
-      const v1::GetShardMapRequest& request) override {
-    return Call<v1::GetShardMapResponse>(&Stub::GetShardMap, request, deadline_);
+  absl::StatusOr<ShardMap> GetShardMap(const v1::GetShardMapRequest& request) override {
+    return Read<ShardMap>(Call<v1::GetShardMapResponse>(&Stub::GetShardMap, request, deadline_));
   }
   absl::StatusOr<v1::RetryShardsResponse> RetryShards(
       const v1::RetryShardsRequest& request) override {
     return Call<v1::RetryShardsResponse>(&Stub::RetryShards, request, deadline_);
   }
-  absl::StatusOr<v1::ListEventsResponse> ListEvents(const v1::ListEventsRequest& request) override {
-    return Call<v1::ListEventsResponse>(&Stub::ListEvents, request, deadline_);
+  absl::StatusOr<MasterEvents> ListEvents(const v1::ListEventsRequest& request) override {
+    return Read<MasterEvents>(Call<v1::ListEventsResponse>(&Stub::ListEvents, request, deadline_));
   }
   absl::Status ReportNode(const v1::ReportNodeRequest& request) override {
     return Call<v1::ReportNodeResponse>(&Stub::ReportNode, request, deadline_).status();
@@ -71,9 +73,9 @@ class GrpcAdminClient final : public AdminClient {
   absl::Status ResumeNode(const v1::ResumeNodeRequest& request) override {
     return Call<v1::ResumeNodeResponse>(&Stub::ResumeNode, request, deadline_).status();
   }
-  absl::StatusOr<v1::ListPartitionsResponse> ListPartitions(
-      const v1::ListPartitionsRequest& request) override {
-    return Call<v1::ListPartitionsResponse>(&Stub::ListPartitions, request, deadline_);
+  absl::StatusOr<PartitionList> ListPartitions(const v1::ListPartitionsRequest& request) override {
+    return Read<PartitionList>(
+        Call<v1::ListPartitionsResponse>(&Stub::ListPartitions, request, deadline_));
   }
   absl::Status Cancel(const v1::CancelRequest& request) override {
     return Call<v1::CancelResponse>(&Stub::Cancel, request, deadline_).status();
@@ -85,6 +87,16 @@ class GrpcAdminClient final : public AdminClient {
 
  private:
   using Stub = v1::AdminService::Stub;
+
+  /// The master's answer as a part of the model.
+  template <typename Model, typename Response>
+  absl::StatusOr<Model> Read(const absl::StatusOr<Response>& response) const {
+    MUSTER_RETURN_IF_ERROR(response.status());
+    absl::StatusOr<Model> model = FromProto<Model>(*response);
+    if (model.ok()) return model;
+    return Annotate(model.status(),
+                    fmt::format("the master at {} gave a bad answer", target_.address));
+  }
 
   template <typename Response, typename Request>
   absl::StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,

@@ -9,6 +9,9 @@
 #include "absl/status/statusor.h"
 #include "proto/admin.pb.h"
 #include "proto/messages/job_identity.h"
+#include "proto/status/job_status.h"
+#include "proto/status/partition_status.h"
+#include "proto/status/shard_status.h"
 
 namespace muster {
 
@@ -18,20 +21,17 @@ namespace muster {
 class AdminClient {
  public:
   virtual ~AdminClient() = default;
-  virtual absl::StatusOr<v1::JobStatus> GetStatus() = 0;
-  virtual absl::StatusOr<v1::ListShardsResponse> ListShards(
-      const v1::ListShardsRequest& request) = 0;
-  virtual absl::StatusOr<v1::GetShardMapResponse> GetShardMap(
-      const v1::GetShardMapRequest& request) = 0;
+  virtual absl::StatusOr<JobStatus> GetStatus() = 0;
+  virtual absl::StatusOr<ShardPage> ListShards(const v1::ListShardsRequest& request) = 0;
+  virtual absl::StatusOr<ShardMap> GetShardMap(const v1::GetShardMapRequest& request) = 0;
   virtual absl::StatusOr<v1::RetryShardsResponse> RetryShards(
       const v1::RetryShardsRequest& request) = 0;
-  virtual absl::StatusOr<v1::ListEventsResponse> ListEvents(
-      const v1::ListEventsRequest& request) = 0;
+  virtual absl::StatusOr<MasterEvents> ListEvents(const v1::ListEventsRequest& request) = 0;
   virtual absl::Status ReportNode(const v1::ReportNodeRequest& request) = 0;
   virtual absl::Status Drain() = 0;
   virtual absl::StatusOr<v1::DrainNodeResponse> DrainNode(const v1::DrainNodeRequest& request) = 0;
   virtual absl::Status ResumeNode(const v1::ResumeNodeRequest& request) = 0;
-  virtual absl::StatusOr<v1::ListPartitionsResponse> ListPartitions(
+  virtual absl::StatusOr<PartitionList> ListPartitions(
       const v1::ListPartitionsRequest& request) = 0;
   virtual absl::Status Cancel(const v1::CancelRequest& request) = 0;
   virtual absl::StatusOr<v1::GetManifestResponse> GetManifest() = 0;

@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "base/status.h"
-#include "proto/messages/node_state.h"
 
 namespace muster {
 namespace {
@@ -49,40 +48,22 @@ v1::ReportNodeRequest ToRequest(const TellMaster& report, const std::string& run
 
 }  // namespace
 
-JobPhase PhaseOf(v1::JobState state) {
-  return v1::JobState_IsValid(state) ? static_cast<JobPhase>(state) : JobPhase::kUnknown;
-}
-
-std::map<std::string, uint64_t> CountersByName(const v1::JobCounters& counters) {
-  return {{"redelivered_minibatches", counters.redelivered_minibatches()},
-          {"replayed_shards", counters.replayed_shards()},
-          {"reverified_runs", counters.reverified_runs()},
-          {"reasserted_leases", counters.reasserted_leases()},
-          {"expired_leases", counters.expired_leases()},
-          {"parts_skipped", counters.parts_skipped()},
-          {"parts_stale", counters.parts_stale()},
-          {"refused_dones", counters.refused_dones()},
-          {"rejected_records", counters.rejected_records()},
-          {"snapshots_accepted", counters.snapshots_accepted()},
-          {"master_restarts", counters.master_restarts()}};
-}
-
-MasterView ToView(const v1::JobStatus& status) {
-  MasterView view;
-  view.phase = PhaseOf(status.state());
-  view.reason = status.reason();
-  view.unrestorable = status.unrestorable();
-  view.done_seq = status.done_seq();
-  for (const v1::DatasetStatus& dataset : status.datasets()) {
-    view.records_done += dataset.omitted_records_done();
-    for (const v1::EpochStatus& epoch : dataset.epochs()) view.records_done += epoch.records_done();
+MasterView ToView(const JobStatus& status) {
+  MasterView view{.state = status.state,
+                  .reason = status.reason,
+                  .unrestorable = status.unrestorable,
+                  .done_seq = status.done_seq};
+  for (const DatasetStatus& dataset : status.datasets) {
+    view.records_done += dataset.omitted_records_done;
+    for (const EpochStatus& epoch : dataset.epochs) view.records_done += epoch.records_done;
   }
-  for (const v1::NodeStatus& node : status.nodes()) {
-    view.nodes.push_back({.name = node.name(),
-                          .state = ParseNodeState(node.state()).value_or(NodeState::kStarting),
-                          .start = StartNumber(node.start()),
-                          .drain = node.drain(),
-                          .minibatches = node.times().minibatches_finished()});
+  for (const NodeStatus& node : status.nodes) {
+    view.nodes.push_back(
+        {.name = node.name,
+         .state = node.state,
+         .start = StartNumber(node.start),
+         .drain = node.drain,
+         .minibatches = node.worker ? node.worker->times.minibatches_finished : 0});
   }
   return view;
 }
@@ -251,24 +232,24 @@ absl::Status MasterLink::Send(const Order& order) {
 
 void MasterLink::Poll() {
   Answer answer{.status = {}, .asked_at = clock_->Now(), .events = {}};
-  absl::StatusOr<v1::JobStatus> status = client_->GetStatus();
+  absl::StatusOr<JobStatus> status = client_->GetStatus();
   if (!status.ok()) {
     if (!IsUnreachable(status.status())) NoteRefusal(status.status(), answer.asked_at);
     return;
   }
   refusal_.clear();
   answer.status = *std::move(status);
-  if (answer.status.events_newest() > events_seen_) {
+  if (answer.status.events_newest > events_seen_) {
     v1::ListEventsRequest request;
     // After a resume the journal holds the events of earlier runs: only the newest are of interest.
-    request.set_after(std::max(events_seen_, answer.status.events_newest() > kEventsPerPoll
-                                                 ? answer.status.events_newest() - kEventsPerPoll
+    request.set_after(std::max(events_seen_, answer.status.events_newest > kEventsPerPoll
+                                                 ? answer.status.events_newest - kEventsPerPoll
                                                  : 0));
     request.set_limit(kEventsPerPoll);
-    absl::StatusOr<v1::ListEventsResponse> events = client_->ListEvents(request);
+    absl::StatusOr<MasterEvents> events = client_->ListEvents(request);
     if (events.ok()) {
-      answer.events.assign(events->events().begin(), events->events().end());
-      events_seen_ = answer.status.events_newest();
+      answer.events = std::move(events->events);
+      events_seen_ = answer.status.events_newest;
     }
   }
   PollPartitions(&answer);
@@ -300,10 +281,10 @@ void MasterLink::PollPartitions(Answer* answer) {
   v1::ListPartitionsRequest request;
   request.set_limit(kPartitionsPerPage);
   while (true) {
-    absl::StatusOr<v1::ListPartitionsResponse> page = client_->ListPartitions(request);
-    if (!page.ok() || page->partitions().empty()) return;
-    request.set_offset(request.offset() + static_cast<uint64_t>(page->partitions_size()));
-    const bool last = request.offset() >= page->total();
+    absl::StatusOr<PartitionList> page = client_->ListPartitions(request);
+    if (!page.ok() || page->partitions.empty()) return;
+    request.set_offset(request.offset() + page->partitions.size());
+    const bool last = request.offset() >= page->total;
     answer->partitions.push_back(*std::move(page));
     if (last) return;
   }

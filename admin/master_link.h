@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,15 +14,13 @@
 #include "base/mutex.h"
 #include "host/messages.h"
 #include "proto/admin.pb.h"
+#include "proto/status/job_status.h"
+#include "proto/status/partition_status.h"
 
 namespace muster {
 
-/// What a state that this program does not know counts as: kUnknown.
-JobPhase PhaseOf(v1::JobState state);
-/// Every counter of a job by the name that people and scripts know it by.
-std::map<std::string, uint64_t> CountersByName(const v1::JobCounters& counters);
 /// The part of the master's status that is decided by.
-MasterView ToView(const v1::JobStatus& status);
+MasterView ToView(const JobStatus& status);
 
 /// Talks with the master so that the deciding thread never waits for it: asks for the status
 /// again and again, fetches new events, and delivers reports and orders in order, however long the
@@ -31,11 +28,11 @@ MasterView ToView(const v1::JobStatus& status);
 class MasterLink {
  public:
   struct Answer {
-    v1::JobStatus status;
+    JobStatus status;
     TimePoint asked_at;
-    std::vector<v1::Event> events;  // new since the answer before
+    std::vector<MasterEvent> events;  // new since the answer before
     /// Every few seconds, if they are wanted: all pages.
-    std::vector<v1::ListPartitionsResponse> partitions;
+    std::vector<PartitionList> partitions;
   };
 
   /// `clock` outlives the link. Polls every `interval`, and partitions every

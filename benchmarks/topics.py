@@ -78,7 +78,7 @@ def job(broker, options, workers, minibatches, compute_us):
                 said[name] = json.load(file)
         with open(os.path.join(folder, "state", "summary.json"), encoding="utf-8") as file:
             summary = json.load(file)
-        committed = summary["datasets"][0]["epochs"][0]["committed"]
+        committed = summary["datasets"][0]["epochs"][0]["records_committed"]
         if committed != options.records:
             sys.exit(f"{committed} records are committed of {options.records}")
         return said, summary

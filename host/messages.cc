@@ -8,12 +8,6 @@
 
 namespace muster {
 
-std::string ToString(JobPhase phase) {
-  static constexpr const char* kNames[] = {"unknown",   "running", "draining",  "drained",
-                                           "succeeded", "failed",  "cancelled", "stopped"};
-  return kNames[static_cast<size_t>(phase)];
-}
-
 TellMaster ExitReport(const NodeExited& event, NodeRole role, uint32_t starts) {
   TellMaster tell{.node = event.node,
                   .role = role,

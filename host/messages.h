@@ -15,30 +15,15 @@
 #include "host/resources.h"
 #include "proto/messages/node_state.h"
 #include "proto/messages/slot_file.h"
+#include "proto/status/job_state.h"
 
 /// Inputs (events) and outputs (effects) of the two deciders about processes, scaler/nodes and
 /// cli/run. Plain values.
 namespace muster {
 
-/// The state of the job as the master tells it; the numbers are those of v1::JobState.
-enum class JobPhase : uint8_t {
-  kUnknown = 0,
-  kRunning = 1,
-  kDraining = 2,
-  kDrained = 3,
-  kSucceeded = 4,
-  kFailed = 5,
-  kCancelled = 6,
-  kStopped = 7,  // in a state directory only, never said by a master
-};
-std::string ToString(JobPhase phase);  // "running", "drained", ...
-inline bool IsTerminal(JobPhase phase) {
-  return phase >= JobPhase::kDrained;
-}
-
 /// What is decided by of the master's status.
 struct MasterView {
-  JobPhase phase = JobPhase::kUnknown;
+  JobState state = JobState::kUnknown;
   std::string reason;
   bool unrestorable = false;  // why it is FAILED: snapshots that cannot be read
   uint64_t done_seq = 0;
@@ -46,9 +31,9 @@ struct MasterView {
   struct Node {
     std::string name;
     NodeState state = NodeState::kStarting;
-    StartNumber start;         // that was told; 0: none
-    std::string drain;         // "", draining, drained: of this process alone
-    uint64_t minibatches = 0;  // that this process of a worker has finished
+    StartNumber start;                     // that was told; 0: none
+    DrainState drain = DrainState::kNone;  // of this process alone
+    uint64_t minibatches = 0;              // that this process of a worker has finished
   };
   std::vector<Node> nodes;
 };

@@ -2,32 +2,52 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace muster::scaler {
 
 /// What a node may use. 0 = not limited, each for itself.
 struct Resources {
-  double cpus = 0;  // cores
+  static constexpr const char* kName = "Resources";
+  double cpus = 0;
   uint64_t memory_bytes = 0;
+  static void Fields(auto& f, auto& r) {
+    f(0, "cpus", r.cpus, {"Processors; 0: not limited"});
+    f(0, "memory_bytes", r.memory_bytes, {"0: not limited"});
+  }
   friend bool operator==(const Resources&, const Resources&) = default;
 };
 std::string ToString(const Resources& resources);  // "0.5 cores, 512 MiB"
 /// "512 MiB", "1.5 GiB".
 std::string BytesText(uint64_t bytes);
 
-/// What a node uses, and used since it was started.
+/// What a node uses, and used since it was started. What is in the list is shown: by the REST
+/// interface and its metrics. What is optional is absent where it is not known.
 struct NodeUsage {
-  std::chrono::microseconds cpu{0};        // running total
-  std::chrono::microseconds throttled{0};  // running total
-  /// Page cache that can be dropped is left out. Of a node without control group: what is resident,
-  /// without files, and shared pages count for each process.
+  /// Running totals.
+  std::optional<std::chrono::microseconds> cpu;
+  std::chrono::microseconds throttled{0};
+  /// Page cache that can be dropped is left out: what the kernel can take back is no need. Of a
+  /// node without control group: what is resident, without files, and shared pages count for each
+  /// process.
   uint64_t memory_bytes = 0;
-  uint64_t memory_peak_bytes = 0;   // page cache included; 0 = not known
-  uint64_t memory_limit_bytes = 0;  // in force; 0 = none
-  /// PSI "some", 10 s; -1 = not known.
-  double memory_pressure_percent = -1;
-  double cpu_pressure_percent = -1;
+  uint64_t memory_peak_bytes = 0;
+  uint64_t memory_limit_bytes = 0;  // in force; 0 = none. Not listed: the node's limits say it
+  std::optional<double> memory_pressure_percent;
+  std::optional<double> cpu_pressure_percent;
+  static void Fields(auto& f, auto& u) {
+    f(0, "cpu_us", u.cpu, {"Processor time of this process"});
+    f(0, "throttled_us", u.throttled, {"In which the CPU limit held this process up"});
+    f(0, "memory_bytes", u.memory_bytes,
+      {.says = "Now, without page cache that can be dropped", .gauge = true});
+    f(0, "memory_peak_bytes", u.memory_peak_bytes,
+      {.says = "Page cache included; 0: not known", .gauge = true});
+    f(0, "memory_pressure_percent", u.memory_pressure_percent,
+      {.says = "Of the newest 10 s, in which some thread waited for memory", .gauge = true});
+    f(0, "cpu_pressure_percent", u.cpu_pressure_percent,
+      {.says = "The same for processors", .gauge = true});
+  }
 };
 
 }  // namespace muster::scaler

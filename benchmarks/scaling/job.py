@@ -177,7 +177,7 @@ class Job:
         """Every worker has finished a minibatch."""
         def all_train():
             workers = [n for n in (self.nodes() or {}).values() if n["role"] == "worker"]
-            return workers and all((n.get("worker") or {}).get("minibatches", 0) > 0 for n in workers)
+            return workers and all(n["worker"] and n["worker"]["times"]["minibatches_finished"] > 0 for n in workers)
         self.wait("training of all workers", all_train, seconds, 0.2)
 
     def progress(self):
@@ -189,7 +189,7 @@ class Job:
         """Training records that are done this moment; None while the master cannot be asked."""
         status = self.say("status")
         try:
-            return sum(epoch["done"] for dataset in json.loads(status)["datasets"] if dataset["mode"] == "train"
+            return sum(epoch["records_done"] for dataset in json.loads(status)["datasets"] if dataset["mode"] == "train"
                        for epoch in dataset["epochs"])
         except (ValueError, KeyError):
             return None
@@ -237,7 +237,7 @@ class Job:
 def counts(summary):
     """(committed, expected) records of all datasets and epochs; equal when nothing is lost or doubled."""
     epochs = [epoch for dataset in summary["datasets"] for epoch in dataset["epochs"]]
-    return sum(epoch["committed"] for epoch in epochs), sum(epoch["expected"] for epoch in epochs)
+    return sum(epoch["records_committed"] for epoch in epochs), sum(epoch["records_expected"] for epoch in epochs)
 
 
 def require_exact(summary):

@@ -57,7 +57,7 @@ def measure(options, folder):
         events = job.events()
     result = {"kills": options.kills, "seconds_to_serve": figures.summary(times), "seconds_to_answer": figures.summary(first), "committed": committed,
               "expected": jobs.counts(summary)[1], "wrong_rows": wrong, "restarts": summary["restarts"],
-              "redelivered_minibatches": summary["redelivered_minibatches"],
+              "redelivered_minibatches": summary["counters"]["redelivered_minibatches"],
               "decisions": sum(event["kind"] == "decision" for event in events), "problems": problems}
     if wrong:
         problems.append(f"{wrong} rows are not the closed form")

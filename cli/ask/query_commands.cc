@@ -17,6 +17,7 @@
 #include "cli/show/text_output.h"
 #include "cli/state/job_source.h"
 #include "host/processes/log_reader.h"
+#include "proto/fields/json.h"
 
 namespace muster {
 namespace {
@@ -28,7 +29,7 @@ void PrintJson(const nlohmann::json& json) {
   PrintData(json.dump(2) + "\n");
 }
 
-absl::StatusOr<v1::JobStatus> AskStatus(const QueryOptions& options) {
+absl::StatusOr<JobStatus> AskStatus(const QueryOptions& options) {
   MUSTER_ASSIGN_OR_RETURN(const JobSource source, FindJobSource(options));
   return source.client->GetStatus();
 }
@@ -77,10 +78,10 @@ absl::StatusOr<v1::GetManifestResponse> FindManifest(const QueryOptions& options
 }  // namespace
 
 int StatusCommand(const QueryOptions& options) {
-  absl::StatusOr<v1::JobStatus> status = AskStatus(options);
+  absl::StatusOr<JobStatus> status = AskStatus(options);
   if (!status.ok()) return PrintError(status.status());
   if (options.output == OutputFormat::kJson) {
-    PrintJson(StatusToJson(*status));
+    PrintJson(ToJson(*status));
   } else {
     PrintData(StatusText(*status) + NodesText(*status));
   }
@@ -88,10 +89,10 @@ int StatusCommand(const QueryOptions& options) {
 }
 
 int NodesCommand(const QueryOptions& options) {
-  absl::StatusOr<v1::JobStatus> status = AskStatus(options);
+  absl::StatusOr<JobStatus> status = AskStatus(options);
   if (!status.ok()) return PrintError(status.status());
   if (options.output == OutputFormat::kJson) {
-    PrintJson({{"nodes", StatusToJson(*status)["nodes"]}});
+    PrintJson(NodesToJson(*status));
   } else {
     PrintData(NodesText(*status));
   }
@@ -105,14 +106,12 @@ int ShardsCommand(const ShardsOptions& options) {
   request.set_state(options.state);
   request.set_limit(options.limit);
   request.set_offset(options.offset);
-  absl::StatusOr<v1::ListShardsResponse> response = source->client->ListShards(request);
-  if (!response.ok()) return PrintError(response.status());
+  absl::StatusOr<ShardPage> page = source->client->ListShards(request);
+  if (!page.ok()) return PrintError(page.status());
   if (options.query.output == OutputFormat::kJson) {
-    nlohmann::json shards = nlohmann::json::array();
-    for (const v1::ShardStatus& shard : response->shards()) shards.push_back(ShardToJson(shard));
-    PrintJson({{"total", response->total()}, {"shards", std::move(shards)}});
+    PrintJson(ToJson(*page));
   } else {
-    PrintData(ShardsText(*response));
+    PrintData(ShardsText(*page));
   }
   return kExitSucceeded;
 }
@@ -151,16 +150,12 @@ int PartitionsCommand(const PartitionsOptions& options) {
   v1::ListPartitionsRequest request;
   request.set_limit(options.limit);
   request.set_offset(options.offset);
-  absl::StatusOr<v1::ListPartitionsResponse> response = source->client->ListPartitions(request);
-  if (!response.ok()) return PrintError(response.status());
+  absl::StatusOr<PartitionList> list = source->client->ListPartitions(request);
+  if (!list.ok()) return PrintError(list.status());
   if (options.query.output == OutputFormat::kJson) {
-    nlohmann::json partitions = nlohmann::json::array();
-    for (const v1::PartitionStatus& partition : response->partitions()) {
-      partitions.push_back(PartitionToJson(partition));
-    }
-    PrintJson({{"total", response->total()}, {"partitions", std::move(partitions)}});
+    PrintJson(ToJson(*list));
   } else {
-    PrintData(PartitionsText(*response));
+    PrintData(PartitionsText(*list));
   }
   return kExitSucceeded;
 }

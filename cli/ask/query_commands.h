@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "cli/state/job_source.h"
-#include "proto/admin.pb.h"
 
 /// The verbs that ask a running job's master, or the state directory of one that does not run. Each
 /// returns the exit code of the process.

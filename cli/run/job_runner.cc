@@ -12,7 +12,6 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "cli/run/node_commands.h"
-#include "cli/show/json_output.h"
 #include "cli/state/scaler_link.h"
 #include "host/processes/log_reader.h"
 #include "proto/messages/node_state.h"
@@ -31,44 +30,34 @@ constexpr std::chrono::milliseconds kMasterSpeaksAfter{500};
 constexpr size_t kEventsShownMax = 20;
 constexpr uint32_t kDecisionsMax = 1'000;
 
-uint64_t TrainedRecords(const v1::JobStatus& status) {
-  uint64_t records = 0;
-  for (const v1::DatasetStatus& dataset : status.datasets()) {
-    if (dataset.mode() != 0) continue;
-    records += dataset.omitted_records_done();
-    for (const v1::EpochStatus& epoch : dataset.epochs()) records += epoch.records_done();
-  }
-  return records;
-}
-
-bool HasExited(const v1::NodeStatus& node) {
-  return node.state() == ToString(NodeState::kExited);
+bool HasExited(const NodeStatus& node) {
+  return node.state == NodeState::kExited;
 }
 
 /// Of one role: those whose process is there, as far as the master knows.
-uint32_t CountRunning(const v1::JobStatus& status, NodeRole role) {
+uint32_t CountRunning(const JobStatus& status, NodeRole role) {
   return static_cast<uint32_t>(std::count_if(
-      status.nodes().begin(), status.nodes().end(),
-      [&](const auto& node) { return node.role() == ToString(role) && !HasExited(node); }));
+      status.nodes.begin(), status.nodes.end(),
+      [&](const auto& node) { return node.role == ToString(role) && !HasExited(node); }));
 }
 
 /// How many workers there are to be: as many as the job file says until all of them have been seen,
 /// then those that were not sent away.
-uint32_t WorkersWanted(const v1::JobStatus& status, uint32_t replicas) {
+uint32_t WorkersWanted(const JobStatus& status, uint32_t replicas) {
   uint32_t seen = 0;
   uint32_t wanted = 0;
-  for (const v1::NodeStatus& node : status.nodes()) {
-    if (node.role() != ToString(NodeRole::kWorker)) continue;
+  for (const NodeStatus& node : status.nodes) {
+    if (node.role != ToString(NodeRole::kWorker)) continue;
     ++seen;
-    if (!HasExited(node) || node.drain().empty()) ++wanted;
+    if (!HasExited(node) || node.drain == DrainState::kNone) ++wanted;
   }
   return seen < replicas ? replicas : wanted;
 }
 
-uint32_t CountRestarts(const v1::JobStatus& status, NodeRole role) {
+uint32_t CountRestarts(const JobStatus& status, NodeRole role) {
   uint32_t restarts = 0;
-  for (const v1::NodeStatus& node : status.nodes()) {
-    if (node.role() == ToString(role)) restarts += node.restarts();
+  for (const NodeStatus& node : status.nodes) {
+    if (node.role == ToString(role)) restarts += node.restarts;
   }
   return restarts;
 }
@@ -182,17 +171,17 @@ void JobRunner::ReadAnswers() {
   }
 }
 
-void JobRunner::Show(const std::vector<v1::Event>& events) {
+void JobRunner::Show(const std::vector<MasterEvent>& events) {
   size_t shown = 0;
-  for (const v1::Event& event : events) {
+  for (const MasterEvent& event : events) {
     // A resumed journal holds the events of former runs.
-    if (event.wall_us() < started_wall_us_) continue;
+    if (event.wall_us < started_wall_us_) continue;
     // An exit's text goes on with the last lines of the log.
-    last_event_ = event.kind() + (event.node().empty() ? "" : " " + event.node()) +
-                  (event.text().empty() ? "" : ": " + FirstLine(event.text()));
+    last_event_ = event.kind + (event.node.empty() ? "" : " " + event.node) +
+                  (event.text.empty() ? "" : ": " + FirstLine(event.text));
     // By the supervisor itself, and by the summary.
     const bool told_already =
-        event.kind() == "job-ended" || event.node() == "master" || event.node() == "scaler";
+        event.kind == "job-ended" || event.node == "master" || event.node == "scaler";
     if (display_.mode() == ProgressDisplay::Mode::kLines && !told_already &&
         ++shown <= kEventsShownMax) {
       display_.Print(fmt::format("  {}", last_event_));
@@ -200,13 +189,13 @@ void JobRunner::Show(const std::vector<v1::Event>& events) {
   }
 }
 
-void JobRunner::Measure(const v1::JobStatus& status, TimePoint asked_at) {
-  const uint64_t trained = TrainedRecords(status);
+void JobRunner::Measure(const JobStatus& status, TimePoint asked_at) {
+  const uint64_t trained = status.progress.records_done;
   if (!trained_before_.has_value()) trained_before_ = trained;
   const bool leased =
-      std::any_of(status.datasets().begin(), status.datasets().end(), [](const auto& dataset) {
-        return std::any_of(dataset.epochs().begin(), dataset.epochs().end(),
-                           [](const auto& epoch) { return epoch.shards_leased() > 0; });
+      std::any_of(status.datasets.begin(), status.datasets.end(), [](const auto& dataset) {
+        return std::any_of(dataset.epochs.begin(), dataset.epochs.end(),
+                           [](const auto& epoch) { return epoch.shards.leased > 0; });
       });
   if (!training_began_.has_value() && (leased || trained > *trained_before_)) {
     training_began_ = asked_at;

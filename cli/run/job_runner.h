@@ -46,7 +46,7 @@ class JobRunner {
   void ReadSignals();
   void ReadAnswers();
   void ReadBeats();
-  void Show(const std::vector<v1::Event>& events);
+  void Show(const std::vector<MasterEvent>& events);
   void Carry(const RunEvent& event);
   void Do(const StartNode& effect);
   void Do(const StopNode& effect);
@@ -56,7 +56,7 @@ class JobRunner {
   void Do(const AskCancel& effect) { link_->AskFail(effect.reason); }
   void Do(const EndNodes&);
   void Do(const Note& effect);
-  void Measure(const v1::JobStatus& status, TimePoint asked_at);
+  void Measure(const JobStatus& status, TimePoint asked_at);
   void Draw();
   /// Once, when a scaler serves it.
   void ShowDashboard();
@@ -81,7 +81,7 @@ class JobRunner {
   RateMeter rate_;
   std::deque<RunEvent> events_;
   TimePoint swept_at_;
-  std::optional<v1::JobStatus> status_;
+  std::optional<JobStatus> status_;
   TimePoint answered_at_;
   int signals_ = 0;
   std::string last_event_;

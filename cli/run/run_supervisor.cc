@@ -15,12 +15,12 @@ constexpr std::chrono::milliseconds kCollectWait{3'000};
 constexpr std::chrono::milliseconds kPauseMin{2'000};
 
 RunOutcome::State ToOutcome(const MasterView& view) {
-  switch (view.phase) {
-    case JobPhase::kSucceeded:
+  switch (view.state) {
+    case JobState::kSucceeded:
       return RunOutcome::State::kSucceeded;
-    case JobPhase::kDrained:
+    case JobState::kDrained:
       return RunOutcome::State::kDrained;
-    case JobPhase::kCancelled:
+    case JobState::kCancelled:
       return RunOutcome::State::kCancelled;
     default:
       return view.unrestorable ? RunOutcome::State::kUnrestorable : RunOutcome::State::kFailed;
@@ -183,8 +183,8 @@ void RunSupervisor::On(const MasterAnswered& event) {
     scaler_.wanted = true;
     scaler_.start_at = now_;
   }
-  if (stage_ == Stage::kTraining && event.view.phase == JobPhase::kDraining) EnterDraining();
-  if (IsTerminal(event.view.phase)) {
+  if (stage_ == Stage::kTraining && event.view.state == JobState::kDraining) EnterDraining();
+  if (IsTerminal(event.view.state)) {
     EnterFinishing(event.view);
   } else if (scaler_.state == Child::State::kFinished && event.asked_at >= scaler_.exited_at &&
              (stage_ == Stage::kTraining || stage_ == Stage::kDraining)) {
@@ -198,7 +198,7 @@ void RunSupervisor::On(const MasterAnswered& event) {
 void RunSupervisor::TakeView(const MasterView& view) {
   if (view_.has_value() && HasProgressed(*view_, view)) ++progress_;
   const bool waited = view_.has_value() && !view_->reason.empty();
-  if (!IsTerminal(view.phase) && !view.reason.empty() && !waited) {
+  if (!IsTerminal(view.state) && !view.reason.empty() && !waited) {
     // Also for those who want no progress: there is none.
     Emit(Note{fmt::format("the job waits: {}", view.reason), /*answer=*/true});
   }
@@ -214,7 +214,7 @@ void RunSupervisor::EnterFinishing(const MasterView& view) {
   pending_ = RunOutcome{ToOutcome(view), view.reason};
   if (failure_.has_value()) {
     pending_ = RunOutcome{RunOutcome::State::kFailed, *failure_};
-  } else if (view.phase == JobPhase::kFailed) {
+  } else if (view.state == JobState::kFailed) {
     Emit(Note{fmt::format("giving up: {}", FirstLine(view.reason))});
   }
 }

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cli/run/run_supervisor.h"
-#include "proto/admin.pb.h"
+#include "proto/status/job_status.h"
 
 namespace muster {
 
@@ -14,7 +14,7 @@ namespace muster {
 struct SummaryInput {
   std::string job;
   RunOutcome outcome;
-  std::optional<v1::JobStatus> status;  // the last one; none when the master never answered
+  std::optional<JobStatus> status;  // the last one; none when the master never answered
   uint32_t master_restarts = 0;
   uint32_t scaler_restarts = 0;
   uint32_t server_restarts = 0;

@@ -11,8 +11,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include "cli/show/json_output.h"
-
 namespace muster {
 namespace {
 
@@ -25,10 +23,10 @@ double Percent(uint64_t part, uint64_t whole) {
 }
 
 /// The first epoch that is not done; the last one when all are.
-int CurrentEpoch(const v1::DatasetStatus& dataset) {
-  int current = 0;
-  while (current + 1 < dataset.epochs_size() &&
-         dataset.epochs(current).records_done() >= dataset.epochs(current).records_expected()) {
+size_t CurrentEpoch(const DatasetStatus& dataset) {
+  size_t current = 0;
+  while (current + 1 < dataset.epochs.size() &&
+         dataset.epochs[current].records_done >= dataset.epochs[current].records_expected) {
     ++current;
   }
   return current;
@@ -41,8 +39,9 @@ std::string Bar(double percent) {
 
 std::string RemainingText(const ProgressInput& input) {
   const Totals totals = TotalsOf(*input.status);
-  const bool open = std::ranges::any_of(
-      input.status->datasets(), [](const auto& dataset) { return dataset.stream().open(); });
+  const bool open = std::ranges::any_of(input.status->datasets, [](const auto& dataset) {
+    return dataset.stream && dataset.stream->open;
+  });
   if (open || input.records_per_second <= 0 || totals.done >= totals.expected) return "-";
   const double seconds =
       static_cast<double>(totals.expected - totals.done) / input.records_per_second;
@@ -87,14 +86,14 @@ double RateMeter::PerSecond() const {
   return static_cast<double>(readings_.back().second - readings_.front().second) / time.count();
 }
 
-Totals TotalsOf(const v1::JobStatus& status) {
+Totals TotalsOf(const JobStatus& status) {
   Totals totals;
-  for (const v1::DatasetStatus& dataset : status.datasets()) {
-    totals.expected += dataset.omitted_records_expected();
-    totals.done += dataset.omitted_records_done();
-    for (const v1::EpochStatus& epoch : dataset.epochs()) {
-      totals.expected += epoch.records_expected();
-      totals.done += epoch.records_done();
+  for (const DatasetStatus& dataset : status.datasets) {
+    totals.expected += dataset.omitted_records_expected;
+    totals.done += dataset.omitted_records_done;
+    for (const EpochStatus& epoch : dataset.epochs) {
+      totals.expected += epoch.records_expected;
+      totals.done += epoch.records_done;
     }
   }
   return totals;
@@ -131,23 +130,22 @@ std::vector<std::string> ProgressBlock(const ProgressInput& input, size_t column
   if (!input.status.has_value()) {
     lines.push_back(StartingText(input));
   } else {
-    const v1::JobStatus& status = *input.status;
-    lines.push_back(fmt::format("{}  {}  {}  {} records/s  {} left", status.job(),
-                                ToString(PhaseOf(status.state())), DurationText(input.elapsed),
+    const JobStatus& status = *input.status;
+    lines.push_back(fmt::format("{}  {}  {}  {} records/s  {} left", status.name,
+                                ToString(status.state), DurationText(input.elapsed),
                                 CountText(static_cast<uint64_t>(input.records_per_second)),
                                 RemainingText(input)));
-    for (const v1::DatasetStatus& dataset : status.datasets()) {
-      if (dataset.epochs_size() == 0) continue;
-      const int current = CurrentEpoch(dataset);
-      const v1::EpochStatus& epoch = dataset.epochs(current);
-      const double percent = Percent(epoch.records_done(), epoch.records_expected());
+    for (const DatasetStatus& dataset : status.datasets) {
+      if (dataset.epochs.empty()) continue;
+      const size_t current = CurrentEpoch(dataset);
+      const EpochStatus& epoch = dataset.epochs[current];
+      const double percent = Percent(epoch.records_done, epoch.records_expected);
       lines.push_back(fmt::format(
-          "  {:<12} epoch {}/{} {} {:5.1f} %  {} / {} records, {} committed{}", dataset.name(),
-          epoch.epoch() + 1, dataset.epochs_total(), Bar(percent), percent,
-          CountText(epoch.records_done()), CountText(epoch.records_expected()),
-          CountText(epoch.records_committed()),
-          epoch.shards_failed() == 0 ? ""
-                                     : ", " + CountText(epoch.shards_failed(), "FAILED shard")));
+          "  {:<12} epoch {}/{} {} {:5.1f} %  {} / {} records, {} committed{}", dataset.name,
+          epoch.epoch + 1, dataset.epochs_total, Bar(percent), percent,
+          CountText(epoch.records_done), CountText(epoch.records_expected),
+          CountText(epoch.records_committed),
+          epoch.shards.failed == 0 ? "" : ", " + CountText(epoch.shards.failed, "FAILED shard")));
     }
   }
   lines.push_back("  " + NodesText(input) + (input.master_silent ? "  the master is silent" : ""));
@@ -159,16 +157,15 @@ std::vector<std::string> ProgressBlock(const ProgressInput& input, size_t column
 std::string ProgressLine(const ProgressInput& input) {
   if (!input.status.has_value()) return StartingText(input);
   std::string line =
-      fmt::format("[{}] {}", DurationText(input.elapsed), ToString(PhaseOf(input.status->state())));
-  for (const v1::DatasetStatus& dataset : input.status->datasets()) {
-    if (dataset.epochs_size() == 0) continue;
-    const int current = CurrentEpoch(dataset);
-    const v1::EpochStatus& epoch = dataset.epochs(current);
-    line +=
-        fmt::format("; {} epoch {}/{} {:.1f} % ({} of {})", dataset.name(), epoch.epoch() + 1,
-                    dataset.epochs_total(), Percent(epoch.records_done(), epoch.records_expected()),
-                    CountText(epoch.records_done()), CountText(epoch.records_expected()));
-    if (epoch.shards_failed() > 0) line += ", " + CountText(epoch.shards_failed(), "FAILED shard");
+      fmt::format("[{}] {}", DurationText(input.elapsed), ToString(input.status->state));
+  for (const DatasetStatus& dataset : input.status->datasets) {
+    if (dataset.epochs.empty()) continue;
+    const size_t current = CurrentEpoch(dataset);
+    const EpochStatus& epoch = dataset.epochs[current];
+    line += fmt::format("; {} epoch {}/{} {:.1f} % ({} of {})", dataset.name, epoch.epoch + 1,
+                        dataset.epochs_total, Percent(epoch.records_done, epoch.records_expected),
+                        CountText(epoch.records_done), CountText(epoch.records_expected));
+    if (epoch.shards.failed > 0) line += ", " + CountText(epoch.shards.failed, "FAILED shard");
   }
   line += fmt::format("; {} records/s, {} left; {}",
                       CountText(static_cast<uint64_t>(input.records_per_second)),

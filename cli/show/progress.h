@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "proto/admin.pb.h"
+#include "proto/status/job_status.h"
 
 namespace muster {
 
@@ -27,7 +27,7 @@ class RateMeter {
 
 /// What the display shows beside the master's status.
 struct ProgressInput {
-  std::optional<v1::JobStatus> status;  // the newest; none before the master answered
+  std::optional<JobStatus> status;  // the newest; none before the master answered
   std::chrono::milliseconds elapsed{0};
   double records_per_second = 0;
   uint32_t servers_running = 0, servers_wanted = 0;
@@ -43,7 +43,7 @@ struct Totals {
   uint64_t expected = 0;
   uint64_t done = 0;
 };
-Totals TotalsOf(const v1::JobStatus& status);
+Totals TotalsOf(const JobStatus& status);
 
 /// The block that is redrawn in place on a terminal, one line each, none wider than `columns`.
 /// Pure.

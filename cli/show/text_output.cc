@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "admin/master_link.h"
-#include "admin/shard_id.h"
 #include "base/text.h"
 #include "cli/show/json_output.h"
 #include "cli/show/progress.h"
@@ -17,37 +15,52 @@ namespace muster {
 namespace {
 
 /// "data/a.csv, lines 17 to 32", or "clicks[3], offsets 17 to 32".
-std::string ShardRangeText(const v1::ShardStatus& shard) {
-  if (shard.records() == 0) return "-";
-  if (shard.first_line() == 0) {
-    return fmt::format("{}, offsets {} to {}", shard.source(), shard.first_record(),
-                       shard.first_record() + shard.records() - 1);
+std::string ShardRangeText(const ShardStatus& shard) {
+  if (shard.records == 0) return "-";
+  if (shard.first_line == 0) {
+    return fmt::format("{}, offsets {} to {}", shard.source, shard.first_record,
+                       shard.first_record + shard.records - 1);
   }
-  return fmt::format("{}, lines {} to {}", shard.source(), shard.first_line(),
-                     shard.first_line() + shard.records() - 1);
+  return fmt::format("{}, lines {} to {}", shard.source, shard.first_line,
+                     shard.first_line + shard.records - 1);
 }
 
 /// Where the time of a worker's loops went, since its process began.
-std::string LoopsText(const v1::WorkerTimes& times) {
+std::string LoopsText(const WorkerTimes& times) {
   const uint64_t sum =
-      times.compute_us() + times.wait_shard_us() + times.wait_pull_us() + times.wait_push_us();
-  if (times.compute_us() == 0 || sum == 0) return "";
+      times.compute_us + times.wait_shard_us + times.wait_pull_us + times.wait_push_us;
+  if (times.compute_us == 0 || sum == 0) return "";
   return fmt::format(", {:.0f} % computing",
-                     100.0 * static_cast<double>(times.compute_us()) / static_cast<double>(sum));
+                     100.0 * static_cast<double>(times.compute_us) / static_cast<double>(sum));
 }
 
 /// What a request costs a server.
-std::string ServiceText(const v1::ServerCounters& counters) {
-  const uint64_t requests = counters.pulls() + counters.pushes();
-  if (counters.service_us() == 0 || requests == 0) return "";
+std::string ServiceText(const ServerCounters& counters) {
+  const uint64_t requests = counters.pulls + counters.pushes;
+  if (counters.service_us == 0 || requests == 0) return "";
   return fmt::format(", {:.0f} us a request",
-                     static_cast<double>(counters.service_us()) / static_cast<double>(requests));
+                     static_cast<double>(counters.service_us) / static_cast<double>(requests));
 }
 
-std::string StateText(const v1::NodeStatus& node) {
-  if (node.drain().empty()) return node.state();
-  if (node.drain_left() == 0) return fmt::format("{}, {}", node.state(), node.drain());
-  return fmt::format("{}, {} ({} left)", node.state(), node.drain(), node.drain_left());
+std::string StateText(const NodeStatus& node) {
+  const std::string_view state = ToString(node.state);
+  if (node.drain == DrainState::kNone) return std::string(state);
+  const std::string_view drain = ToString(node.drain);
+  if (node.drain_left == 0) return fmt::format("{}, {}", state, drain);
+  return fmt::format("{}, {} ({} left)", state, drain, node.drain_left);
+}
+
+std::string WorkText(const NodeStatus& node) {
+  if (node.worker) {
+    return fmt::format("{} held, {} committed{}", CountText(node.worker->shards_held, "shard"),
+                       CountText(node.worker->records_committed, "record"),
+                       LoopsText(node.worker->times));
+  }
+  if (!node.server) return "";
+  const ServerCounters& counters = node.server->counters;
+  return fmt::format("{}/{} partitions, {}, {:.1f} MB{}", node.server->partitions_serving,
+                     node.server->partitions, CountText(counters.rows, "row"),
+                     static_cast<double>(counters.row_bytes) / 1e6, ServiceText(counters));
 }
 
 }  // namespace
@@ -71,118 +84,107 @@ std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
 }
 
 /// What a topic's lag tools show, and what they cannot know.
-std::string StreamsText(const v1::JobStatus& status) {
+std::string StreamsText(const JobStatus& status) {
   std::vector<std::vector<std::string>> rows = {
       {"TOPIC", "PARTITION", "BEGIN", "COMMITTED", "CUT", "END", "LAG", "LAG TIME", "LOG BEGINS"}};
-  for (const v1::DatasetStatus& dataset : status.datasets()) {
-    for (const v1::TopicPartitionStatus& partition : dataset.stream().partitions()) {
-      const bool seen = partition.has_lag();
-      rows.push_back(
-          {dataset.stream().topic(), std::to_string(partition.partition()),
-           CountText(partition.begin()), CountText(partition.committed()),
-           CountText(partition.cut()), seen ? CountText(partition.stable_end()) : "-",
-           seen ? CountText(partition.lag()) : "-",
-           seen ? fmt::format("{:.1f} s", static_cast<double>(partition.lag_ms()) / 1e3) : "-",
-           seen ? CountText(partition.log_begin()) : "-"});
+  std::vector<const StreamStatus*> streams;
+  for (const DatasetStatus& dataset : status.datasets) {
+    if (dataset.stream) streams.push_back(&*dataset.stream);
+  }
+  const auto known = [](const std::optional<uint64_t>& count) {
+    return count ? CountText(*count) : "-";
+  };
+  for (const StreamStatus* stream : streams) {
+    for (const TopicPartitionStatus& partition : stream->partitions) {
+      rows.push_back({stream->topic, std::to_string(partition.partition),
+                      CountText(partition.begin), CountText(partition.committed),
+                      CountText(partition.cut), known(partition.stable_end), known(partition.lag),
+                      partition.lag_ms
+                          ? fmt::format("{:.1f} s", static_cast<double>(*partition.lag_ms) / 1e3)
+                          : "-",
+                      known(partition.log_begin)});
     }
   }
   std::string text = rows.size() == 1 ? "" : FormatTable(rows);
-  for (const v1::DatasetStatus& dataset : status.datasets()) {
-    const v1::StreamStatus& stream = dataset.stream();
-    if (dataset.has_stream() && !stream.has_lag()) {
-      text += fmt::format("topic {}: nobody knows yet how far behind the job is\n", stream.topic());
+  for (const StreamStatus* stream : streams) {
+    if (!stream->lag) {
+      text += fmt::format("topic {}: nobody knows yet how far behind the job is\n", stream->topic);
     }
-    if (stream.held_back() > 0) {
-      text += fmt::format("topic {}: {} {} for open transactions\n", stream.topic(),
-                          CountText(stream.held_back(), "more offset"),
-                          stream.held_back() == 1 ? "waits" : "wait");
+    if (stream->held_back.value_or(0) > 0) {
+      text += fmt::format("topic {}: {} {} for open transactions\n", stream->topic,
+                          CountText(*stream->held_back, "more offset"),
+                          *stream->held_back == 1 ? "waits" : "wait");
     }
   }
-  for (const v1::DatasetStatus& dataset : status.datasets()) {
-    const v1::DelayStatus& delay = dataset.stream().delay();
-    if (delay.records() == 0) continue;
+  for (const StreamStatus* stream : streams) {
+    if (!stream->delay || stream->delay->records == 0) continue;
     text += fmt::format(
         "topic {}: from a record's timestamp to the weights {} (p50), {} (p99), of the last {}\n",
-        dataset.stream().topic(), MillisecondsText(delay.p50_ms()),
-        MillisecondsText(delay.p99_ms()), CountText(delay.records(), "record"));
+        stream->topic, MillisecondsText(stream->delay->p50_ms),
+        MillisecondsText(stream->delay->p99_ms), CountText(stream->delay->records, "record"));
   }
-  for (const v1::DatasetStatus& dataset : status.datasets()) {
-    if (dataset.stream().trouble().empty()) continue;
-    text += fmt::format("topic {} cannot be looked at: {}\n", dataset.stream().topic(),
-                        Printable(dataset.stream().trouble()));
+  for (const StreamStatus* stream : streams) {
+    if (stream->trouble.empty()) continue;
+    text += fmt::format("topic {} cannot be looked at: {}\n", stream->topic,
+                        Printable(stream->trouble));
   }
-  for (const v1::DatasetStatus& dataset : status.datasets()) {
-    if (dataset.stream().dead_letter_trouble().empty()) continue;
-    text +=
-        fmt::format("topic {}: rejected records cannot be written: {}\n", dataset.stream().topic(),
-                    Printable(dataset.stream().dead_letter_trouble()));
+  for (const StreamStatus* stream : streams) {
+    if (stream->dead_letter_trouble.empty()) continue;
+    text += fmt::format("topic {}: rejected records cannot be written: {}\n", stream->topic,
+                        Printable(stream->dead_letter_trouble));
   }
   return text;
 }
 
-std::string StatusText(const v1::JobStatus& status) {
-  std::string text = fmt::format("{}: {}\n", status.job(), ToString(PhaseOf(status.state())));
-  if (!status.reason().empty()) text += fmt::format("  {}\n", status.reason());
-  if (status.grace_period()) text += "  the master was started again and collects leases\n";
+std::string StatusText(const JobStatus& status) {
+  std::string text = fmt::format("{}: {}\n", status.name, ToString(status.state));
+  if (!status.reason.empty()) text += fmt::format("  {}\n", status.reason);
+  if (status.grace_period) text += "  the master was started again and collects leases\n";
   std::vector<std::vector<std::string>> rows = {
       {"DATASET", "EPOCH", "RECORDS", "DONE", "COMMITTED", "SHARDS", "LEASED", "FAILED"}};
-  for (const v1::DatasetStatus& dataset : status.datasets()) {
-    for (const v1::EpochStatus& epoch : dataset.epochs()) {
-      rows.push_back({dataset.name(), std::to_string(epoch.epoch() + 1),
-                      CountText(epoch.records_expected()), CountText(epoch.records_done()),
-                      CountText(epoch.records_committed()), CountText(epoch.shards()),
-                      CountText(epoch.shards_leased()), CountText(epoch.shards_failed())});
+  for (const DatasetStatus& dataset : status.datasets) {
+    for (const EpochStatus& epoch : dataset.epochs) {
+      rows.push_back({dataset.name, std::to_string(epoch.epoch + 1),
+                      CountText(epoch.records_expected), CountText(epoch.records_done),
+                      CountText(epoch.records_committed), CountText(epoch.shards.total),
+                      CountText(epoch.shards.leased), CountText(epoch.shards.failed)});
     }
   }
   text += FormatTable(rows);
   text += StreamsText(status);
-  const v1::JobCounters& counters = status.counters();
-  text += fmt::format("{} delivered again, {} replayed, {} re-verified, {} expired, {} rejected\n",
-                      CountText(counters.redelivered_minibatches(), "minibatch", "minibatches"),
-                      CountText(counters.replayed_shards(), "shard"),
-                      CountText(counters.reverified_runs(), "run"),
-                      CountText(counters.expired_leases(), "lease"),
-                      CountText(counters.rejected_records(), "record"));
-  if (!status.last_event().empty())
-    text += fmt::format("last: {}\n", Printable(FirstLine(status.last_event())));
+  const JobCounters& counters = status.counters;
+  text += fmt::format(
+      "{} delivered again, {} replayed, {} re-verified, {} expired, {} rejected\n",
+      CountText(counters.redelivered_minibatches, "minibatch", "minibatches"),
+      CountText(counters.replayed_shards, "shard"), CountText(counters.reverified_runs, "run"),
+      CountText(counters.expired_leases, "lease"), CountText(counters.rejected_records, "record"));
+  if (!status.last_event.empty())
+    text += fmt::format("last: {}\n", Printable(FirstLine(status.last_event)));
   return text;
 }
 
-std::string NodesText(const v1::JobStatus& status) {
+std::string NodesText(const JobStatus& status) {
   std::vector<std::vector<std::string>> rows = {
       {"NODE", "STATE", "PID", "HEARTBEAT", "RESTARTS", "LAST EXIT", "WORK"}};
-  for (const v1::NodeStatus& node : status.nodes()) {
-    std::string work;
-    if (node.role() == "worker") {
-      work = fmt::format("{} held, {} committed{}", CountText(node.shards_held(), "shard"),
-                         CountText(node.records_committed(), "record"), LoopsText(node.times()));
-    } else if (node.role() == "ps") {
-      work = fmt::format("{}/{} partitions, {}, {:.1f} MB{}", node.partitions_serving(),
-                         node.partitions(), CountText(node.counters().rows(), "row"),
-                         static_cast<double>(node.counters().row_bytes()) / 1e6,
-                         ServiceText(node.counters()));
-    }
-    rows.push_back({node.name(), StateText(node), std::to_string(node.pid()),
-                    node.role() == "master" || node.role() == "scaler" ||
-                            node.state() == ToString(NodeState::kExited)
-                        ? "-"
-                        : fmt::format("{} ms", node.heartbeat_age_ms()),
-                    std::to_string(node.restarts()),
-                    node.last_exit().empty() ? "-" : node.last_exit(), work});
+  for (const NodeStatus& node : status.nodes) {
+    const bool silent = node.state == NodeState::kExited || !(node.worker || node.server);
+    rows.push_back({node.name, StateText(node), std::to_string(node.pid),
+                    silent ? "-" : fmt::format("{} ms", node.heartbeat_age_ms),
+                    std::to_string(node.restarts), node.last_exit.empty() ? "-" : node.last_exit,
+                    WorkText(node)});
   }
   return FormatTable(rows);
 }
 
-std::string ShardsText(const v1::ListShardsResponse& response) {
+std::string ShardsText(const ShardPage& page) {
   std::vector<std::vector<std::string>> rows = {
       {"SHARD", "DATASET", "STATE", "WORKER", "PHASE", "FAILURES", "AGE", "RECORDS"}};
-  for (const v1::ShardStatus& shard : response.shards()) {
-    const bool leased = shard.state() == "leased";
-    rows.push_back({ShardIdToText(shard.id()), shard.dataset(), shard.state(),
-                    shard.worker().empty() ? "-" : shard.worker(),
-                    shard.phase().empty() ? "-" : shard.phase(),
-                    fmt::format("{} (+{} of nodes)", shard.failures(), shard.node_failures()),
-                    leased ? DurationText(std::chrono::milliseconds(shard.age_ms())) : "-",
+  for (const ShardStatus& shard : page.shards) {
+    const bool leased = shard.state == "leased";
+    rows.push_back({shard.id, shard.dataset, shard.state, shard.worker.empty() ? "-" : shard.worker,
+                    shard.phase.empty() ? "-" : shard.phase,
+                    fmt::format("{} (+{} of nodes)", shard.failures, shard.node_failures),
+                    leased ? DurationText(std::chrono::milliseconds(shard.age_ms)) : "-",
                     ShardRangeText(shard)});
   }
   // The table's lines, each followed by why the shard failed so far.
@@ -194,49 +196,48 @@ std::string ShardsText(const v1::ListShardsResponse& response) {
     text += table.substr(begin, end - begin);
     begin = end;
     if (line < 0) continue;
-    for (const std::string& reason : response.shards(line).reasons()) {
+    for (const std::string& reason : page.shards[static_cast<size_t>(line)].reasons) {
       text += "    ";
       for (char c : reason) text += c == '\n' ? "\n      " : std::string(1, c);
       text += "\n";
     }
   }
-  if (response.total() > static_cast<uint64_t>(response.shards_size())) {
-    text += fmt::format("{} of {} shards; see more with --limit and --offset\n",
-                        response.shards_size(), response.total());
+  if (page.total > page.shards.size()) {
+    text += fmt::format("{} of {} shards; see more with --limit and --offset\n", page.shards.size(),
+                        page.total);
   }
   return text;
 }
 
-std::string PartitionsText(const v1::ListPartitionsResponse& response) {
+std::string PartitionsText(const PartitionList& list) {
   std::vector<std::vector<std::string>> rows = {{"PARTITION", "OWNER", "STATE", "SNAPSHOT", "ROWS",
                                                  "MB", "PULLS", "PUSHES", "ROWS MOVED", "SERVICE"}};
-  for (const v1::PartitionStatus& partition : response.partitions()) {
-    const v1::PartitionTraffic& traffic = partition.traffic();
+  for (const PartitionStatus& partition : list.partitions) {
+    const PartitionTraffic& traffic = partition.traffic;
     std::string snapshot = "-";
-    if (partition.snapshot() != 0) {
-      snapshot =
-          partition.snapshot_age_ms() == 0
-              ? "there"
-              : DurationText(std::chrono::milliseconds(partition.snapshot_age_ms())) + " ago";
+    if (partition.snapshot != 0) {
+      snapshot = partition.snapshot_age_ms
+                     ? DurationText(std::chrono::milliseconds(*partition.snapshot_age_ms)) + " ago"
+                     : "there";
     }
-    rows.push_back({std::to_string(partition.partition()), partition.owner(), partition.state(),
-                    std::move(snapshot), CountText(traffic.rows()),
-                    fmt::format("{:.1f}", static_cast<double>(traffic.row_bytes()) / 1e6),
-                    CountText(traffic.pulls()), CountText(traffic.pushes()),
-                    CountText(traffic.moved_rows()),
-                    fmt::format("{:.3f} s", static_cast<double>(traffic.service_us()) / 1e6)});
+    rows.push_back({std::to_string(partition.partition), partition.owner, partition.state,
+                    std::move(snapshot), CountText(traffic.rows),
+                    fmt::format("{:.1f}", static_cast<double>(traffic.row_bytes) / 1e6),
+                    CountText(traffic.pulls), CountText(traffic.pushes),
+                    CountText(traffic.moved_rows),
+                    fmt::format("{:.3f} s", static_cast<double>(traffic.service_us) / 1e6)});
   }
   std::string text = FormatTable(rows);
-  if (response.total() > static_cast<uint64_t>(response.partitions_size())) {
+  if (list.total > list.partitions.size()) {
     text += fmt::format("{} of {} partitions; see more with --limit and --offset\n",
-                        response.partitions_size(), response.total());
+                        list.partitions.size(), list.total);
   }
   return text;
 }
 
-std::string EventText(const v1::Event& event) {
-  return fmt::format("{}  {}{}{}  {}\n", WallToText(event.wall_us()), event.kind(),
-                     event.node().empty() ? "" : " ", event.node(), Printable(event.text()));
+std::string EventText(const MasterEvent& event) {
+  return fmt::format("{}  {}{}{}  {}\n", WallToText(event.wall_us), event.kind,
+                     event.node.empty() ? "" : " ", event.node, Printable(event.text));
 }
 
 }  // namespace muster

@@ -76,11 +76,10 @@ std::string SimulationText(const Simulation& simulation, TimeShown times) {
 
 nlohmann::json SimulationToJson(const Simulation& simulation, TimeShown times) {
   nlohmann::json json =
-      scaler::rest::ToJson(scaler::rest::EventList{.events = simulation.events, .next_after = 0});
+      ToJson(scaler::rest::EventList{.events = simulation.events, .next_after = 0});
   json.erase("next_after");
   json["events_left_out"] = simulation.events_left_out;
-  json["policies"] =
-      scaler::rest::ToJson(scaler::rest::PolicyList{.policies = simulation.policies})["policies"];
+  json["policies"] = ToJson(scaler::rest::PolicyList{.policies = simulation.policies})["policies"];
   json["source"] = times == TimeShown::kWall ? "history" : "described";
   json["begin_wall_us"] = simulation.begin_wall_us;
   json["end_wall_us"] = simulation.end_wall_us;

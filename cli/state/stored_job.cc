@@ -15,26 +15,18 @@ class StoredJobClient final : public AdminClient {
   StoredJobClient(std::string directory, std::unique_ptr<JobArchive> archive)
       : directory_(std::move(directory)), archive_(std::move(archive)) {}
 
-  absl::StatusOr<v1::JobStatus> GetStatus() override {
-    v1::JobStatus status;
-    archive_->FillStatus(&status);
-    return status;
+  absl::StatusOr<JobStatus> GetStatus() override { return archive_->Status(); }
+  absl::StatusOr<ShardPage> ListShards(const v1::ListShardsRequest& request) override {
+    return archive_->Shards(request);
   }
-  absl::StatusOr<v1::ListShardsResponse> ListShards(const v1::ListShardsRequest& request) override {
-    v1::ListShardsResponse response;
-    MUSTER_RETURN_IF_ERROR(archive_->FillShards(request, &response));
-    return response;
+  absl::StatusOr<ShardMap> GetShardMap(const v1::GetShardMapRequest& request) override {
+    return archive_->MapOfShards(request);
   }
-  absl::StatusOr<v1::GetShardMapResponse> GetShardMap(
-      const v1::GetShardMapRequest& request) override {
-    v1::GetShardMapResponse response;
-    MUSTER_RETURN_IF_ERROR(archive_->FillShardMap(request, &response));
-    return response;
+  absl::StatusOr<MasterEvents> ListEvents(const v1::ListEventsRequest& request) override {
+    return archive_->Events(request);
   }
-  absl::StatusOr<v1::ListEventsResponse> ListEvents(const v1::ListEventsRequest& request) override {
-    v1::ListEventsResponse response;
-    MUSTER_RETURN_IF_ERROR(archive_->FillEvents(request, &response));
-    return response;
+  absl::StatusOr<PartitionList> ListPartitions(const v1::ListPartitionsRequest& request) override {
+    return archive_->Partitions(request);
   }
   absl::StatusOr<v1::GetManifestResponse> GetManifest() override {
     v1::GetManifestResponse manifest;
@@ -43,12 +35,6 @@ class StoredJobClient final : public AdminClient {
   }
   absl::StatusOr<v1::RetryShardsResponse> RetryShards(const v1::RetryShardsRequest&) override {
     return NotRunning();
-  }
-  absl::StatusOr<v1::ListPartitionsResponse> ListPartitions(
-      const v1::ListPartitionsRequest& request) override {
-    v1::ListPartitionsResponse response;
-    MUSTER_RETURN_IF_ERROR(archive_->FillPartitions(request, &response));
-    return response;
   }
   absl::StatusOr<v1::DrainNodeResponse> DrainNode(const v1::DrainNodeRequest&) override {
     return NotRunning();

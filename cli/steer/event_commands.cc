@@ -26,9 +26,9 @@ constexpr uint32_t kEventsPerPage = 1'000;
 constexpr uint32_t kEventsKept = 1'000'000;
 
 /// Reads the scaler's events on from where it is.
-class ScalerEvents {
+class EventsOfScaler {
  public:
-  ScalerEvents(const QueryOptions& query, uint64_t after) : query_(query), after_(after) {}
+  EventsOfScaler(const QueryOptions& query, uint64_t after) : query_(query), after_(after) {}
 
   /// Adds what is new, from the scaler or from the file that it left. While neither can be had that
   /// is nothing, and said once.
@@ -73,21 +73,20 @@ class ScalerEvents {
 };
 
 /// Reads the master's events on from where it is; outlives restarts of the master.
-class MasterEvents {
+class EventsOfMaster {
  public:
-  static absl::StatusOr<MasterEvents> Open(const QueryOptions& query) {
+  static absl::StatusOr<EventsOfMaster> Open(const QueryOptions& query) {
     MUSTER_ASSIGN_OR_RETURN(JobSource source, FindJobSource(query));
-    return MasterEvents(query, std::move(source));
+    return EventsOfMaster(query, std::move(source));
   }
 
   /// Adds what is new; Unavailable or DeadlineExceeded while the master is away.
   absl::Status AddNewTo(Timeline* timeline) {
     while (true) {
-      MUSTER_ASSIGN_OR_RETURN(const v1::ListEventsResponse page,
-                              source_.client->ListEvents(request_));
-      if (page.events_size() == 0) return absl::OkStatus();
-      for (const v1::Event& event : page.events()) {
-        request_.set_after(event.sequence());
+      MUSTER_ASSIGN_OR_RETURN(const MasterEvents page, source_.client->ListEvents(request_));
+      if (page.events.empty()) return absl::OkStatus();
+      for (const MasterEvent& event : page.events) {
+        request_.set_after(event.sequence);
         timeline->Add(event);
       }
     }
@@ -104,7 +103,7 @@ class MasterEvents {
   }
 
  private:
-  MasterEvents(const QueryOptions& query, JobSource source)
+  EventsOfMaster(const QueryOptions& query, JobSource source)
       : query_(query), source_(std::move(source)) {}
 
   const QueryOptions& query_;
@@ -132,10 +131,10 @@ int EventsCommand(const EventsOptions& options) {
     if (!after.ok()) return PrintError(Annotate(after.status(), "--after"));
     filter.after_id = *after;
   }
-  absl::StatusOr<MasterEvents> master = MasterEvents::Open(options.query);
+  absl::StatusOr<EventsOfMaster> master = EventsOfMaster::Open(options.query);
   if (!master.ok()) return PrintError(master.status());
   // The event itself is asked for, too: its time says which of the master's came later.
-  ScalerEvents scaler(options.query, filter.after_id == 0 ? 0 : filter.after_id - 1);
+  EventsOfScaler scaler(options.query, filter.after_id == 0 ? 0 : filter.after_id - 1);
   Timeline timeline(filter);
   for (bool first = true;; first = false) {
     const bool live = master->live();

@@ -73,11 +73,11 @@ int WatchDrain(const DrainOptions& options, const std::optional<Event>& event, P
     if (client.ok()) {
       const absl::StatusOr<scaler::rest::Node> node = client->GetNode(options.node);
       if (!node.ok() && !IsUnreachable(node.status())) return PrintRefusal(node.status());
-      if (node.ok() && node->drain == "drained") {
+      if (node.ok() && node->drain == DrainState::kDrained) {
         return PrintDrain(options, "drained", node->drain_left, event);
       }
       // A worker that has left may be gone before the master calls it drained. It holds nothing.
-      if (node.ok() && node->state == ToString(NodeState::kFinished))
+      if (node.ok() && node->state == NodeState::kFinished)
         return PrintDrain(options, "drained", 0, event);
       // The scaler has taken the order, whether the master shows it yet or not.
       if (node.ok() && !options.wait) {
@@ -113,7 +113,7 @@ int ResumeNodeOf(const DrainOptions& options, AdminClient* client) {
   const absl::Status status = client->ResumeNode(request);
   if (!status.ok()) return PrintError(status);
   if (options.query.output == OutputFormat::kJson) {
-    PrintJsonData({{"node", options.node}, {"drain", ""}, {"left", 0}});
+    PrintJsonData({{"node", options.node}, {"drain", ToString(DrainState::kNone)}, {"left", 0}});
   } else {
     PrintData(fmt::format("{}: its drain is taken back\n", options.node));
   }

@@ -12,7 +12,7 @@
 
 namespace muster::steer {
 
-void Timeline::Add(const v1::Event& event) {
+void Timeline::Add(const MasterEvent& event) {
   entries_.push_back({.master = event, .scaler = std::nullopt});
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "proto/admin.pb.h"
+#include "proto/status/job_status.h"
 #include "scaler/model/model.h"
 
 /// The events of master and scaler as one story.
@@ -15,12 +15,12 @@ namespace muster::steer {
 
 /// One event of either.
 struct TimelineEntry {
-  std::optional<v1::Event> master;
+  std::optional<MasterEvent> master;
   std::optional<scaler::rest::Event> scaler;
 
-  uint64_t wall_us() const { return scaler ? scaler->wall_us : master->wall_us(); }
-  const std::string& kind() const { return scaler ? scaler->kind : master->kind(); }
-  const std::string& node() const { return scaler ? scaler->target : master->node(); }
+  uint64_t wall_us() const { return scaler ? scaler->wall_us : master->wall_us; }
+  const std::string& kind() const { return scaler ? scaler->kind : master->kind; }
+  const std::string& node() const { return scaler ? scaler->target : master->node; }
 };
 
 /// Puts events in the order of their times, and leaves out what is not asked for. Pure; a value.
@@ -34,7 +34,7 @@ class Timeline {
   };
   explicit Timeline(Filter filter) : filter_(std::move(filter)) {}
 
-  void Add(const v1::Event& event);
+  void Add(const MasterEvent& event);
   void Add(const scaler::rest::Event& event);
   /// What was added since the last call, oldest first; of each source in its own order where times
   /// are equal.
@@ -48,8 +48,8 @@ class Timeline {
 
 /// A line for people.
 std::string EntryText(const TimelineEntry& entry);
-/// {"sequence", "time", "kind", "node", "text"} of the master, the same with "id" instead of
-/// "sequence", and "event", of the scaler.
+/// {"sequence", "wall_us", "time", "kind", "node", "text"} of the master; with "id" instead of
+/// "sequence" and "wall_us", and with "event", of the scaler.
 nlohmann::json EntryToJson(const TimelineEntry& entry);
 
 /// "12" or "#12". InvalidArgument otherwise.

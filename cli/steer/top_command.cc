@@ -4,7 +4,6 @@
 
 #include <cstdlib>
 #include <memory>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -38,19 +37,11 @@ absl::StatusOr<TopReading> Read(const StateDirectory& state, const Clock& clock)
   return reading;
 }
 
-bool IsOver(const scaler::rest::Job& job) {
-  static const std::set<std::string> kOver = {"drained", "succeeded", "failed", "cancelled",
-                                              "stopped"};
-  return kOver.contains(job.state);
-}
-
 void PrintPlain(const TopReading& reading, const TopView& view, const Clock& clock,
                 OutputFormat output) {
   if (output == OutputFormat::kJson) {
-    nlohmann::json json = {{"job", ToJson(reading.job)},
-                           {"nodes", ToJson(scaler::rest::NodeList{reading.nodes})["nodes"]},
-                           {"events", nlohmann::json::array()}};
-    for (const scaler::rest::Event& event : reading.events) json["events"].push_back(ToJson(event));
+    nlohmann::json json = ToJson(scaler::rest::Status{reading.job, reading.nodes});
+    json["events"] = JsonFields::Value(reading.events);
     return PrintData(scaler::rest::Dump(json) + "\n");
   }
   std::string text;
@@ -67,7 +58,7 @@ int RunPlain(const TopOptions& options, const StateDirectory& state, TopReading 
   view.Add(reading);
   // Once means after two readings, because rates are of the time between two.
   if (!options.once) PrintPlain(reading, view, clock, options.query.output);
-  while (!IsOver(reading.job) || options.once) {
+  while (!IsTerminal(reading.job.state) || options.once) {
     SleepFor(interval);
     absl::StatusOr<TopReading> next = Read(state, clock);
     if (absl::IsNotFound(next.status())) break;
@@ -89,7 +80,7 @@ int RunOnScreen(const TopOptions& options, const StateDirectory& state, TopReadi
   const auto interval = std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(options.interval_s));
   TopView view;
-  bool over = IsOver(reading.job);
+  bool over = IsTerminal(reading.job.state);
   TimePoint next_at = clock.Now() + interval;
   view.Add(std::move(reading));
   while (true) {
@@ -102,7 +93,7 @@ int RunOnScreen(const TopOptions& options, const StateDirectory& state, TopReadi
     }
     next_at = clock.Now() + interval;
     absl::StatusOr<TopReading> next = Read(state, clock);
-    over = next.ok() ? IsOver(next->job) : absl::IsNotFound(next.status());
+    over = next.ok() ? IsTerminal(next->job.state) : absl::IsNotFound(next.status());
     if (next.ok()) {
       view.Add(*std::move(next));
     } else {

@@ -35,15 +35,20 @@ std::string PercentText(double share) {
 }
 
 bool IsSilent(const Node& node) {
-  return node.state == ToString(NodeState::kRunning) && node.heartbeat_age_ms >= kSilentMs;
+  return node.state == NodeState::kRunning && node.heartbeat_age_ms >= kSilentMs;
 }
 
 std::string StateOf(const Node& node) {
-  std::string state = node.drain == "none" ? node.state : node.state + ", " + node.drain;
+  std::string state(ToString(node.state));
+  if (node.drain != DrainState::kNone) state += fmt::format(", {}", ToString(node.drain));
   if (IsSilent(node)) {
     state += fmt::format(", silent {} s", node.heartbeat_age_ms / 1'000);
   }
   return state;
+}
+
+double Growth(uint64_t from, uint64_t to) {
+  return static_cast<double>(to) - static_cast<double>(from);
 }
 
 std::string CpuText(const Node& node) {
@@ -65,9 +70,8 @@ std::string MemoryText(const Node& node) {
 }
 
 Tone ToneOf(const Node& node) {
-  const std::optional<NodeState> state = ParseNodeState(node.state);
-  if (state == NodeState::kFinished) return Tone::kOld;
-  const bool up = state == NodeState::kRunning || state == NodeState::kStarting;
+  if (node.state == NodeState::kFinished) return Tone::kOld;
+  const bool up = node.state == NodeState::kRunning || node.state == NodeState::kStarting;
   return !up || IsSilent(node) || MemoryShare(node) >= kFull ? Tone::kBad : Tone::kPlain;
 }
 
@@ -129,7 +133,7 @@ TopView::Earlier TopView::Before(const Node& node) const {
 std::vector<TopLine> TopView::JobLines(TimePoint now, WallTime wall) const {
   const TopReading& reading = readings_.back();
   const Job& job = reading.job;
-  const scaler::rest::Progress& progress = job.progress;
+  const Progress& progress = job.progress;
   const double share = progress.records_expected == 0
                            ? 0
                            : static_cast<double>(progress.records_done) /
@@ -137,15 +141,15 @@ std::vector<TopLine> TopView::JobLines(TimePoint now, WallTime wall) const {
   std::vector<TopLine> lines;
   // What matters most comes first: a narrow terminal cuts off the end.
   lines.push_back(
-      {fmt::format("{}  {}  {} {:.1f} %  {} records/s  {} left  {} / {} records, {} committed",
-                   job.name, job.state, BarText(share), 100 * share,
-                   CountText(static_cast<uint64_t>(std::max(0.0, progress.records_per_second))),
-                   progress.remaining_seconds
-                       ? DurationText(std::chrono::milliseconds(
-                             static_cast<int64_t>(*progress.remaining_seconds * 1'000)))
-                       : "?",
-                   CountText(progress.records_done), CountText(progress.records_expected),
-                   CountText(progress.records_committed)),
+      {fmt::format(
+           "{}  {}  {} {:.1f} %  {} records/s  {} left  {} / {} records, {} committed", job.name,
+           ToString(job.state), BarText(share), 100 * share,
+           CountText(static_cast<uint64_t>(std::max(0.0, progress.records_per_second.value_or(0)))),
+           progress.remaining_seconds ? DurationText(std::chrono::milliseconds(static_cast<int64_t>(
+                                            *progress.remaining_seconds * 1'000)))
+                                      : "?",
+           CountText(progress.records_done), CountText(progress.records_expected),
+           CountText(progress.records_committed)),
        Tone::kHeading});
   if (!job.reason.empty()) lines.push_back({"  " + job.reason, Tone::kBad});
   if (!away_.empty()) {
@@ -176,18 +180,17 @@ std::vector<TopLine> TopView::WorkerLines() const {
     tones.push_back(ToneOf(node));
     std::vector<std::string> shares(4, "-");
     if (const Earlier earlier = Before(node); node.worker && earlier.node != nullptr) {
-      const scaler::rest::WorkerFigures& now = *node.worker;
-      const scaler::rest::WorkerFigures& then = *earlier.node->worker;
-      const double times[] = {now.computing_seconds_total - then.computing_seconds_total,
-                              now.waiting_shards_seconds_total - then.waiting_shards_seconds_total,
-                              now.waiting_pulls_seconds_total - then.waiting_pulls_seconds_total,
-                              now.waiting_pushes_seconds_total - then.waiting_pushes_seconds_total};
+      const WorkerTimes& now = node.worker->times;
+      const WorkerTimes& then = earlier.node->worker->times;
+      const double times[] = {
+          Growth(then.compute_us, now.compute_us), Growth(then.wait_shard_us, now.wait_shard_us),
+          Growth(then.wait_pull_us, now.wait_pull_us), Growth(then.wait_push_us, now.wait_push_us)};
       double all = 0;
       for (const double time : times) all += time;
       for (size_t i = 0; all > 0 && i < 4; ++i) shares[i] = PercentText(times[i] / all);
     }
     rows.push_back({node.name, StateOf(node),
-                    node.worker ? fmt::format("{:.0f}", node.worker->records_per_second) : "-",
+                    node.records_per_second ? fmt::format("{:.0f}", *node.records_per_second) : "-",
                     shares[0], shares[1], shares[2], shares[3], CpuText(node), MemoryText(node),
                     std::to_string(node.start)});
   }
@@ -207,13 +210,13 @@ std::vector<TopLine> TopView::ServerLines() const {
     std::string per_pull = "-";
     const Earlier earlier = Before(node);
     if (node.server && earlier.node != nullptr && earlier.node->server) {
-      const double count = static_cast<double>(node.server->pulls) -
-                           static_cast<double>(earlier.node->server->pulls);
-      const double time =
-          node.server->serving_seconds_total - earlier.node->server->serving_seconds_total;
+      const ServerCounters& now = node.server->counters;
+      const ServerCounters& then = earlier.node->server->counters;
+      const double count = Growth(then.pulls, now.pulls);
+      const double time_us = Growth(then.service_us, now.service_us);
       pulls = fmt::format("{:.0f}", count / earlier.seconds);
-      serving = PercentText(time / earlier.seconds);
-      if (count > 0) per_pull = fmt::format("{:.0f} us", 1e6 * time / count);
+      serving = PercentText(time_us / 1e6 / earlier.seconds);
+      if (count > 0) per_pull = fmt::format("{:.0f} us", time_us / count);
     }
     rows.push_back({node.name, StateOf(node), pulls, serving, per_pull,
                     node.server ? fmt::format("{} / {}", node.server->partitions_serving,

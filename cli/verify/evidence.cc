@@ -109,14 +109,14 @@ absl::StatusOr<LedgerSummary> ParseSummary(const std::string& text) {
     for (const nlohmann::json& epoch : json.at("datasets").at(0).at("epochs")) {
       const nlohmann::json& metrics = epoch.at("metrics");
       const bool known = metrics.contains("id") && metrics["id"].is_number();
-      summary.ledger.epochs.push_back({.expected = epoch.at("expected").get<uint64_t>(),
-                                       .committed = epoch.at("committed").get<uint64_t>(),
+      summary.ledger.epochs.push_back({.expected = epoch.at("records_expected").get<uint64_t>(),
+                                       .committed = epoch.at("records_committed").get<uint64_t>(),
                                        .mean_id = known
                                                       ? metrics["id"].get<double>()
                                                       : std::numeric_limits<double>::quiet_NaN()});
     }
-    summary.ledger.redelivered_minibatches = json.at("redelivered_minibatches").get<uint64_t>();
     const nlohmann::json& counters = json.at("counters");
+    summary.ledger.redelivered_minibatches = counters.at("redelivered_minibatches").get<uint64_t>();
     summary.paths = {
         .replayed_shards = counters.at("replayed_shards").get<uint64_t>(),
         .reverified_runs = counters.at("reverified_runs").get<uint64_t>(),

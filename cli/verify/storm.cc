@@ -42,22 +42,22 @@ size_t Index(Role role) {
   return static_cast<size_t>(role);
 }
 
-bool IsSuccessor(const v1::NodeStatus& node, const NodeProcess& killed) {
-  return node.name() == killed.name && node.state() == ToString(NodeState::kRunning) &&
-         StartNumber(node.start()) > killed.start;
+bool IsSuccessor(const NodeStatus& node, const NodeProcess& killed) {
+  return node.name == killed.name && node.state == NodeState::kRunning &&
+         StartNumber(node.start) > killed.start;
 }
 
 /// The successor of a killed server has all its partitions.
-bool ServesAgain(const v1::JobStatus& status, const NodeProcess& killed) {
-  return std::any_of(status.nodes().begin(), status.nodes().end(), [&](const auto& node) {
-    return IsSuccessor(node, killed) && node.partitions() > 0 &&
-           node.partitions_serving() == node.partitions();
+bool ServesAgain(const JobStatus& status, const NodeProcess& killed) {
+  return std::any_of(status.nodes.begin(), status.nodes.end(), [&](const auto& node) {
+    return IsSuccessor(node, killed) && node.server && node.server->partitions > 0 &&
+           node.server->partitions_serving == node.server->partitions;
   });
 }
 
 /// The master has heard of the successor of a killed scaler.
-bool ScalesAgain(const v1::JobStatus& status, const NodeProcess& killed) {
-  return std::any_of(status.nodes().begin(), status.nodes().end(),
+bool ScalesAgain(const JobStatus& status, const NodeProcess& killed) {
+  return std::any_of(status.nodes.begin(), status.nodes.end(),
                      [&](const auto& node) { return IsSuccessor(node, killed); });
 }
 
@@ -199,7 +199,7 @@ void Storm::Count(const Fault& fault, const NodeProcess& node, TimePoint now) {
       killed_servers_.push_back({node, now});
       break;
     case Role::kMaster:
-      killed_masters_.push_back({status_.has_value() ? status_->master_incarnation() : 0, now});
+      killed_masters_.push_back({status_.has_value() ? status_->master_incarnation : 0, now});
       break;
     case Role::kScaler:
       killed_scalers_.push_back({node, now});
@@ -243,19 +243,19 @@ void Storm::ReadAnswers() {
   }
 }
 
-void Storm::Measure(const v1::JobStatus& status, TimePoint asked_at, TimePoint now) {
-  const v1::JobCounters& counters = status.counters();
-  result_.paths = Larger(result_.paths, {.replayed_shards = counters.replayed_shards(),
-                                         .reverified_runs = counters.reverified_runs(),
-                                         .parts_skipped = counters.parts_skipped(),
-                                         .reasserted_leases = counters.reasserted_leases()});
+void Storm::Measure(const JobStatus& status, TimePoint asked_at, TimePoint now) {
+  const JobCounters& counters = status.counters;
+  result_.paths = Larger(result_.paths, {.replayed_shards = counters.replayed_shards,
+                                         .reverified_runs = counters.reverified_runs,
+                                         .parts_skipped = counters.parts_skipped,
+                                         .reasserted_leases = counters.reasserted_leases});
   std::erase_if(killed_servers_, [&](const KilledNode& killed) {
     if (asked_at < killed.at || !ServesAgain(status, killed.node)) return false;
     result_.server_recoveries_ms.push_back(Milliseconds(killed.at, now));
     return true;
   });
   std::erase_if(killed_masters_, [&](const KilledMaster& killed) {
-    if (status.master_incarnation() <= killed.incarnation) return false;
+    if (status.master_incarnation <= killed.incarnation) return false;
     result_.master_recoveries_ms.push_back(Milliseconds(killed.at, now));
     return true;
   });
@@ -267,7 +267,7 @@ void Storm::Measure(const v1::JobStatus& status, TimePoint asked_at, TimePoint n
 }
 
 /// A job that is ahead of its faults would end before them.
-void Storm::HoldBack(const v1::JobStatus& status) {
+void Storm::HoldBack(const JobStatus& status) {
   if (phase_ != Phase::kFaults) return;
   const Totals totals = TotalsOf(status);
   if (totals.expected == 0) return;

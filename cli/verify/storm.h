@@ -15,7 +15,7 @@
 #include "cli/verify/node_processes.h"
 #include "cli/verify/verify_job.h"
 #include "host/processes/node_launcher.h"
-#include "proto/admin.pb.h"
+#include "proto/status/job_status.h"
 #include "verify/fault_plan.h"
 #include "verify/recovery.h"
 
@@ -83,8 +83,8 @@ class Storm {
   void Connect();
   void ReadSignals();
   void ReadAnswers();
-  void Measure(const v1::JobStatus& status, TimePoint asked_at, TimePoint now);
-  void HoldBack(const v1::JobStatus& status);
+  void Measure(const JobStatus& status, TimePoint asked_at, TimePoint now);
+  void HoldBack(const JobStatus& status);
   void SayProgress(TimePoint now);
   uint32_t applied() const;
   void Say(TimePoint now, const std::string& what) const;
@@ -100,7 +100,7 @@ class Storm {
   FaultPlan plan_;
   NodeLauncher launcher_;
   std::unique_ptr<MasterLink> link_;
-  std::optional<v1::JobStatus> status_;
+  std::optional<JobStatus> status_;
   Phase phase_ = Phase::kStarting;
   std::optional<Fault> fault_;  // the next one
   TimePoint last_fault_at_;

@@ -32,11 +32,11 @@ bool Exists(const std::string& path) {
   return ::access(path.c_str(), F_OK) == 0;
 }
 
-/// "some avg10=1.25 avg60=..."; -1 when there is no such file or line.
-double ReadPressure(const std::string& path) {
+/// "some avg10=1.25 avg60=..."; nothing when there is no such file or line.
+std::optional<double> ReadPressure(const std::string& path) {
   const absl::StatusOr<std::string> text = ReadFile(path, kGroupFileMax);
   constexpr std::string_view kBegin = "some avg10=";
-  if (!text.ok() || !text->starts_with(kBegin)) return -1;
+  if (!text.ok() || !text->starts_with(kBegin)) return std::nullopt;
   return std::strtod(text->c_str() + kBegin.size(), nullptr);
 }
 

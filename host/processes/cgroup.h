@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "base/descriptors.h"
 #include "host/exit_status.h"
+#include "host/resources.h"
 
 /// Control groups of Linux, versions 1 and 2: limits that the kernel enforces, and its account of
 /// what was used.
@@ -27,22 +28,14 @@ struct CgroupLimits {
   double cpus = 0;            // cores; at least 0.01
 };
 
-/// What the processes of a group use, and used since it was made.
-struct CgroupUsage {
-  /// Now, less page cache: what the kernel can take back is no need.
-  uint64_t memory_bytes = 0;
-  uint64_t memory_peak_bytes = 0;   // page cache included; 0 = this kernel does not say
-  uint64_t memory_limit_bytes = 0;  // in force; 0 = none
-  uint64_t oom_kills = 0;           // by the kernel, for memory, whoever was short of it
+/// What the processes of a group use, and used since it was made. Of its members `cpu` is absent
+/// where this kernel does not count it (version 1 without cpuacct, and no version 2); the peak is
+/// 0, and pressure absent, where it does not say.
+struct CgroupUsage : scaler::NodeUsage {
+  uint64_t oom_kills = 0;  // by the kernel, for memory, whoever was short of it
   /// The limit of this very group was reached, and nothing could be dropped; with version 1, which
   /// does not count that: it was reached once, and there is little page cache now.
   bool limit_reached = false;
-  /// Nothing: this kernel does not count it here (version 1 without cpuacct, and no version 2).
-  std::optional<std::chrono::microseconds> cpu;
-  std::chrono::microseconds throttled{0};
-  /// PSI "some", 10 s; -1 = this kernel does not say.
-  double memory_pressure_percent = -1;
-  double cpu_pressure_percent = -1;
 };
 
 /// Whose shortage the kernel killed for: that of the group, at its own limit, or of the machine (or

@@ -133,13 +133,9 @@ absl::Status LocalHost::SetLimits(const std::string& node, const Resources& limi
 
 NodeUsage UsageOf(const CgroupUsage& group,
                   const std::function<std::chrono::microseconds()>& tree_cpu) {
-  return {.cpu = group.cpu.has_value() ? *group.cpu : tree_cpu(),
-          .throttled = group.throttled,
-          .memory_bytes = group.memory_bytes,
-          .memory_peak_bytes = group.memory_peak_bytes,
-          .memory_limit_bytes = group.memory_limit_bytes,
-          .memory_pressure_percent = group.memory_pressure_percent,
-          .cpu_pressure_percent = group.cpu_pressure_percent};
+  NodeUsage usage = group;
+  if (!usage.cpu.has_value()) usage.cpu = tree_cpu();
+  return usage;
 }
 
 absl::StatusOr<NodeUsage> LocalHost::Usage(const std::string& node) {

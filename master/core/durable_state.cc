@@ -36,26 +36,6 @@ struct Applier {
 
 }  // namespace
 
-std::string_view ToString(JobState state) {
-  switch (state) {
-    case JobState::kRunning:
-      return "RUNNING";
-    case JobState::kDraining:
-      return "DRAINING";
-    case JobState::kDrained:
-      return "DRAINED";
-    case JobState::kSucceeded:
-      return "SUCCEEDED";
-    case JobState::kFailed:
-      return "FAILED";
-    case JobState::kCancelled:
-      return "CANCELLED";
-    case JobState::kUnknown:
-      break;
-  }
-  return "UNKNOWN";
-}
-
 void Apply(const Mutation& mutation, DurableState* state) {
   std::visit(Applier{state}, mutation);
 }

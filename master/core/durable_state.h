@@ -16,6 +16,7 @@
 #include "proto/messages/node_state.h"
 #include "proto/messages/partition_map.h"
 #include "proto/messages/table_spec.h"
+#include "proto/status/job_state.h"
 #include "sharding/shard_queue.h"
 #include "sharding/stream/stream_types.h"
 
@@ -23,23 +24,6 @@
 /// every change to it as Mutations. A record's list (proto/fields) is its form on disk;
 /// proto/journal.proto specifies it.
 namespace muster {
-
-/// Numbers equal to those of v1::JobState.
-enum class JobState : uint8_t {
-  kUnknown = 0,
-  kRunning = 1,
-  kDraining = 2,
-  kDrained = 3,
-  kSucceeded = 4,
-  kFailed = 5,
-  kCancelled = 6,
-};
-/// "RUNNING", "DRAINED", ...
-std::string_view ToString(JobState state);
-/// Nothing more will happen in this run.
-inline bool IsTerminal(JobState state) {
-  return state >= JobState::kDrained;
-}
 
 /// Counters that survive restarts of the master; written along with other records, at the latest
 /// after a second, so that a crash may lose the last counts (never a shard).

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "master/service/topic_answers.h"
+#include "proto/fields/encode.h"
 #include "proto/fields/generated.h"
 
 namespace muster {
@@ -33,33 +34,34 @@ absl::StatusOr<uint32_t> PageSize(uint32_t limit) {
 }
 
 /// Values, not what they were computed from: a histogram has thousands of bins.
-void FillMetrics(const ShardMetrics& metrics, v1::EpochStatus* to) {
-  const auto add = [to](const std::string& name, double value) {
-    v1::MetricValue* metric = to->add_metrics();
-    metric->set_name(ValidUtf8(name));
-    metric->set_value(value);
-  };
-  for (const auto& [name, mean] : metrics.means) add(name, mean.sum / mean.weight);
-  for (const auto& [name, histogram] : metrics.aucs) add(name, Auc(histogram));
-  to->set_rejected_records(metrics.rejected_records);
+void AddMetrics(const ShardMetrics& metrics, EpochStatus* to) {
+  for (const auto& [name, mean] : metrics.means) {
+    to->metrics[ValidUtf8(name)] = mean.sum / mean.weight;
+  }
+  for (const auto& [name, histogram] : metrics.aucs) to->metrics[ValidUtf8(name)] = Auc(histogram);
+  to->rejected_records = metrics.rejected_records;
   for (const std::string& sample : metrics.reject_samples) {
-    to->add_reject_samples(ValidUtf8(sample));
+    to->reject_samples.push_back(ValidUtf8(sample));
   }
 }
 
-void FillEpoch(const Ledger& ledger, DatasetId id, EpochIndex epoch, v1::EpochStatus* to) {
+EpochStatus EpochOf(const Ledger& ledger, DatasetId id, EpochIndex epoch) {
   const EpochCounts counts = ledger.queue().Counts(id, epoch);
-  to->set_epoch(epoch.value());
-  to->set_records_expected(ledger.streams().Grows(id) ? RecordsSoFar(ledger, id)
-                                                      : ledger.plan()[id.value()].records);
-  to->set_records_committed(ledger.RecordsCommitted(id, epoch));
-  to->set_records_done(ledger.RecordsDone(id, epoch));
-  to->set_shards(counts.shards);
-  to->set_shards_committed(counts.committed);
-  to->set_shards_done(counts.committed + counts.done);
-  to->set_shards_leased(counts.leased);
-  to->set_shards_failed(counts.failed);
-  if (const ShardMetrics* metrics = ledger.Metrics(id, epoch)) FillMetrics(*metrics, to);
+  EpochStatus status{.epoch = epoch.value(),
+                     .records_expected = ledger.streams().Grows(id)
+                                             ? RecordsSoFar(ledger, id)
+                                             : ledger.plan()[id.value()].records,
+                     .records_done = ledger.RecordsDone(id, epoch),
+                     .records_committed = ledger.RecordsCommitted(id, epoch),
+                     .shards = {.total = counts.shards,
+                                .todo = counts.shards - counts.committed - counts.done -
+                                        counts.leased - counts.failed,
+                                .leased = counts.leased,
+                                .done = counts.done,
+                                .committed = counts.committed,
+                                .failed = counts.failed}};
+  if (const ShardMetrics* metrics = ledger.Metrics(id, epoch)) AddMetrics(*metrics, &status);
+  return status;
 }
 
 /// How many epochs have begun. They begin in order.
@@ -80,55 +82,83 @@ uint32_t EpochsBegun(const Ledger& ledger, DatasetId id) {
   return low;
 }
 
-void FillDataset(const MasterCore& core, DatasetId id, StepTime at, v1::DatasetStatus* to) {
+DatasetStatus DatasetOf(const MasterCore& core, DatasetId id, StepTime at) {
   const Ledger& ledger = core.ledger();
   const DatasetPlan& plan = ledger.plan()[id.value()];
   const uint32_t total = ledger.queue().epochs(id);
-  to->set_name(plan.name);
-  to->set_mode(static_cast<uint32_t>(plan.mode));
-  to->set_epochs_total(total);
+  DatasetStatus status{.index = id.value(),
+                       .name = plan.name,
+                       .mode = plan.mode == DatasetMode::kTrain ? "train" : "evaluate",
+                       .epochs_total = total};
   uint32_t end = total;
   if (total > kEpochsMax) end = std::clamp(EpochsBegun(ledger, id) + 1, kEpochsMax, total);
   const uint32_t first = end - std::min(end, kEpochsMax);
-  for (uint32_t e = first; e < end; ++e) FillEpoch(ledger, id, EpochIndex(e), to->add_epochs());
-  to->set_omitted_records_expected(plan.records * (total - (end - first)));
-  uint64_t done = 0;
-  for (uint32_t e = 0; e < first; ++e) done += ledger.RecordsDone(id, EpochIndex(e));
-  to->set_omitted_records_done(done);
-  if (ledger.streams().Grows(id)) FillStream(core, id, at, to->mutable_stream());
+  for (uint32_t e = first; e < end; ++e) {
+    status.epochs.push_back(EpochOf(ledger, id, EpochIndex(e)));
+  }
+  status.omitted_records_expected = plan.records * (total - (end - first));
+  for (uint32_t e = 0; e < first; ++e) {
+    status.omitted_records_done += ledger.RecordsDone(id, EpochIndex(e));
+    status.omitted_records_committed += ledger.RecordsCommitted(id, EpochIndex(e));
+  }
+  if (ledger.streams().Grows(id)) status.stream = StreamOf(core, id, at);
+  return status;
 }
 
-void FillNode(const MasterCore& core, const Node& node, TimePoint now, v1::NodeStatus* to) {
-  const NodeRecord& record = node.record;
-  to->set_name(record.name);
-  to->set_role(record.role);
-  to->set_state(std::string(ToString(record.state)));
-  to->set_pid(record.pid);
-  to->set_incarnation(record.incarnation);
-  if (node.last_heard.has_value()) to->set_heartbeat_age_ms(Millis(now - *node.last_heard));
-  to->set_restarts(RestartsOf(record));
-  to->set_start(record.told_start.value());
-  to->set_last_exit(record.last_exit);
-  if (record.role == kRoleWorker) {
-    to->set_records_committed(record.records_committed);
-    to->set_shards_held(
-        static_cast<uint32_t>(core.leases().CountOf({record.name, record.incarnation})));
-    ToProto(node.times, to->mutable_times());
-  } else if (record.role == kRoleServer) {
-    if (const std::optional<ServerId> id = NodeTable::ServerIdOf(record.name)) {
-      const PartitionTable::Load load = core.partitions().LoadOf(*id);
-      to->set_partitions(load.owned);
-      to->set_partitions_serving(load.serving);
+/// Of training alone, all epochs together.
+Progress ProgressOf(const std::vector<DatasetStatus>& datasets) {
+  Progress progress;
+  for (const DatasetStatus& dataset : datasets) {
+    if (dataset.mode != "train") continue;
+    progress.records_expected += dataset.omitted_records_expected;
+    progress.records_done += dataset.omitted_records_done;
+    progress.records_committed += dataset.omitted_records_committed;
+    for (const EpochStatus& epoch : dataset.epochs) {
+      progress.records_expected += epoch.records_expected;
+      progress.records_done += epoch.records_done;
+      progress.records_committed += epoch.records_committed;
     }
-    ToProto(node.counters, to->mutable_counters());
-    to->set_peer_pulls(node.peers.pulls);
-    to->set_peer_pull_us(node.peers.pull_us);
-    to->set_peer_pushes(node.peers.pushes);
-    to->set_peer_push_us(node.peers.push_us);
-    to->set_lanes(static_cast<uint32_t>(record.lanes.size()));
   }
-  to->set_drain(std::string(ToString(node.drain.state)));
-  to->set_drain_left(node.drain.left);
+  return progress;
+}
+
+WorkerStatus WorkerOf(const MasterCore& core, const Node& node) {
+  const NodeRecord& record = node.record;
+  return {.records_committed = record.records_committed,
+          .shards_held = core.leases().CountOf({record.name, record.incarnation}),
+          .times = node.times};
+}
+
+ServerStatus ServerOf(const MasterCore& core, const Node& node) {
+  ServerStatus status{.lanes = static_cast<uint32_t>(node.record.lanes.size()),
+                      .counters = node.counters,
+                      .seen_by_workers = node.peers};
+  if (const std::optional<ServerId> id = NodeTable::ServerIdOf(node.record.name)) {
+    const PartitionTable::Load load = core.partitions().LoadOf(*id);
+    status.partitions = load.owned;
+    status.partitions_serving = load.serving;
+    status.seen_by_workers.server = *id;
+    status.seen_by_workers.incarnation = ServerIncarnation(node.record.incarnation);
+  }
+  return status;
+}
+
+NodeStatus NodeOf(const MasterCore& core, const Node& node, TimePoint now) {
+  const NodeRecord& record = node.record;
+  NodeStatus status{.name = record.name,
+                    .role = record.role,
+                    .state = record.state,
+                    .drain = node.drain.state,
+                    .drain_left = node.drain.left,
+                    .pid = record.pid,
+                    .start = record.told_start.value(),
+                    .incarnation = record.incarnation,
+                    .restarts = RestartsOf(record),
+                    .last_exit = record.last_exit};
+  if (node.last_heard.has_value()) status.heartbeat_age_ms = Millis(now - *node.last_heard);
+  if (record.role == kRoleWorker) status.worker = WorkerOf(core, node);
+  if (record.role == kRoleServer) status.server = ServerOf(core, node);
+  return status;
 }
 
 std::string_view PartitionState(const MasterCore& core, const PartitionEntry& entry, bool serving) {
@@ -140,46 +170,38 @@ std::string_view PartitionState(const MasterCore& core, const PartitionEntry& en
   return serving ? "serving" : "restoring";
 }
 
-void FillPartition(const MasterCore& core, PartitionId id, TimePoint now, v1::PartitionStatus* to) {
+PartitionStatus PartitionOf(const MasterCore& core, PartitionId id, TimePoint now) {
   const PartitionEntry& entry = core.partitions().entry(id);
   const PartitionTable::Seen seen = core.partitions().SeenOf(id);
   const Manifest& manifest = core.partitions().manifest(id);
-  to->set_partition(id.value());
-  to->set_owner(NodeTable::ServerName(entry.owner));
-  to->set_owner_incarnation(entry.owner_incarnation.value());
-  to->set_owner_epoch(entry.epoch.value());
-  to->set_state(std::string(PartitionState(core, entry, seen.serving)));
-  to->set_snapshot(manifest.number.value());
-  to->set_snapshot_cut(manifest.cut.value());
-  if (seen.accepted_at.has_value()) to->set_snapshot_age_ms(Millis(now - *seen.accepted_at));
-  to->set_snapshot_files(static_cast<uint32_t>(manifest.files.size()));
-  uint64_t bytes = 0;
-  for (const SnapshotFile& file : manifest.files) bytes += file.bytes;
-  to->set_snapshot_bytes(bytes);
-  if (seen.traffic.has_value()) ToProto(*seen.traffic, to->mutable_traffic());
+  PartitionStatus status{.partition = id.value(),
+                         .owner = NodeTable::ServerName(entry.owner),
+                         .owner_incarnation = entry.owner_incarnation.value(),
+                         .owner_epoch = entry.epoch.value(),
+                         .state = std::string(PartitionState(core, entry, seen.serving)),
+                         .snapshot = manifest.number.value(),
+                         .snapshot_cut = manifest.cut.value(),
+                         .snapshot_files = static_cast<uint32_t>(manifest.files.size())};
+  if (seen.accepted_at.has_value()) status.snapshot_age_ms = Millis(now - *seen.accepted_at);
+  for (const SnapshotFile& file : manifest.files) status.snapshot_bytes += file.bytes;
+  status.traffic = seen.traffic.value_or(PartitionTraffic{});
+  status.traffic.partition = id;
+  return status;
 }
 
-void FillCounters(const MasterCore& core, v1::JobCounters* to) {
+JobCounters CountersOf(const MasterCore& core) {
   const JobTotals& totals = core.totals();
-  to->set_redelivered_minibatches(totals.redelivered_minibatches);
-  to->set_replayed_shards(totals.replayed_shards);
-  to->set_reverified_runs(totals.reverified_runs);
-  to->set_reasserted_leases(totals.reasserted_leases);
-  to->set_expired_leases(totals.expired_leases);
-  to->set_parts_skipped(core.nodes().PartsSkipped());
-  to->set_parts_stale(core.nodes().PartsStale());
-  to->set_refused_dones(totals.refused_dones);
-  to->set_rejected_records(core.ledger().rejected_records());
-  to->set_snapshots_accepted(totals.snapshots_accepted);
-  to->set_master_restarts(totals.master_restarts);
-}
-
-void FillEvent(const EventRecord& from, v1::Event* to) {
-  to->set_sequence(from.sequence);
-  to->set_wall_us(static_cast<uint64_t>(from.wall.count()));
-  to->set_kind(from.kind);
-  to->set_node(from.node);
-  to->set_text(from.text);
+  return {.redelivered_minibatches = totals.redelivered_minibatches,
+          .replayed_shards = totals.replayed_shards,
+          .reverified_runs = totals.reverified_runs,
+          .reasserted_leases = totals.reasserted_leases,
+          .expired_leases = totals.expired_leases,
+          .parts_skipped = core.nodes().PartsSkipped(),
+          .refused_dones = totals.refused_dones,
+          .rejected_records = core.ledger().rejected_records(),
+          .snapshots_accepted = totals.snapshots_accepted,
+          .master_restarts = totals.master_restarts,
+          .parts_stale = core.nodes().PartsStale()};
 }
 
 std::string_view PhaseName(LeasePhase phase) {
@@ -196,124 +218,136 @@ std::string_view PhaseName(LeasePhase phase) {
 
 constexpr size_t kShardRunsMax = 10'000;
 
-/// Counts every shard that matches, and fills in those of the page.
-class ShardPage {
+/// Counts every shard that matches, and describes those of the page.
+class PageOfShards {
  public:
-  ShardPage(const MasterCore& core, const std::function<ShardWork(const ShardId&)>& work_of,
-            uint64_t offset, uint32_t limit, v1::ListShardsResponse* to)
-      : core_(core), work_of_(work_of), offset_(offset), limit_(limit), to_(to) {}
+  PageOfShards(const MasterCore& core, const std::function<ShardWork(const ShardId&)>& work_of,
+               uint64_t offset, uint32_t limit)
+      : core_(core), work_of_(work_of), limit_(limit), page_{.offset = offset} {}
 
-  /// nullptr when the shard is not on the page.
-  v1::ShardStatus* Add(const ShardId& shard, const char* state) {
-    const uint64_t at = total_++;
-    to_->set_total(total_);
-    if (at < offset_ || at - offset_ >= limit_ || bytes_ >= kPageBytesMax) return nullptr;
-    v1::ShardStatus* status = to_->add_shards();
-    ToProto(shard, status->mutable_id());
-    status->set_dataset(core_.ledger().plan()[shard.dataset.value()].name);
-    status->set_state(state);
-    if (core_.ledger().streams().Grows(shard.dataset)) {
-      FillRange(core_.ledger(), shard, status);
+  /// `complete` adds what only its caller knows.
+  template <typename Complete>
+  void Add(const ShardId& shard, const char* state, const Complete& complete) {
+    const uint64_t at = page_.total++;
+    if (at < page_.offset || at - page_.offset >= limit_ || bytes_ >= kPageBytesMax) return;
+    ShardStatus& status = page_.shards.emplace_back(Describe(shard));
+    status.state = state;
+    complete(&status);
+    bytes_ += fields::Encode(status).size();
+  }
+  ShardPage Take() { return std::move(page_); }
+
+ private:
+  ShardStatus Describe(const ShardId& shard) const {
+    const Ledger& ledger = core_.ledger();
+    ShardStatus status{.id = ToString(shard),
+                       .dataset = ledger.plan()[shard.dataset.value()].name,
+                       .epoch = shard.epoch.value(),
+                       .index = shard.index.value()};
+    if (ledger.streams().Grows(shard.dataset)) {
+      DescribeRange(ledger, shard, &status);
     } else {
       const ShardWork work = work_of_(shard);
-      status->set_source(ValidUtf8(work.path));
-      status->set_first_record(work.first_record);
-      status->set_records(work.record_count);
-      status->set_first_line(work.first_record + (work.has_header ? 2 : 1));
+      status.source = ValidUtf8(work.path);
+      status.first_record = work.first_record;
+      status.records = work.record_count;
+      status.first_line = work.first_record + (work.has_header ? 2 : 1);
     }
-    if (const FailureRecord* failure = core_.ledger().FindFailure(shard)) {
-      status->set_failures(failure->failures);
-      status->set_node_failures(failure->node_failures);
-      for (const std::string& reason : failure->reasons) status->add_reasons(ValidUtf8(reason));
+    if (const FailureRecord* failure = ledger.FindFailure(shard)) {
+      status.failures = failure->failures;
+      status.node_failures = failure->node_failures;
+      for (const std::string& reason : failure->reasons) {
+        status.reasons.push_back(ValidUtf8(reason));
+      }
     }
-    bytes_ += status->ByteSizeLong();
     return status;
   }
 
- private:
   const MasterCore& core_;
   const std::function<ShardWork(const ShardId&)>& work_of_;
-  const uint64_t offset_;
   const uint32_t limit_;
-  v1::ListShardsResponse* const to_;
-  uint64_t total_ = 0;
+  ShardPage page_;
   size_t bytes_ = 0;
 };
 
-void FillRestoreTrouble(const MasterCore& core, v1::JobStatus* to) {
+void AddRestoreTrouble(const MasterCore& core, JobStatus* to) {
   for (const auto& [name, node] : core.nodes().nodes()) {
     if (!node.restore.active()) continue;
-    if (to->reason().empty()) {
-      to->set_reason(ValidUtf8(fmt::format("{}: {}", name, node.restore.Text())));
+    if (to->reason.empty()) {
+      to->reason = ValidUtf8(fmt::format("{}: {}", name, node.restore.Text()));
     }
-    to->set_unrestorable(core.state() == JobState::kFailed &&
-                         node.restore.lasts() >= core.options().restore_timeout);
-    if (to->unrestorable()) return;
+    to->unrestorable =
+        core.state() == JobState::kFailed && node.restore.lasts() >= core.options().restore_timeout;
+    if (to->unrestorable) return;
   }
 }
 
 }  // namespace
 
-void FillStatus(const MasterCore& core, const std::string& job, StepTime at, v1::JobStatus* to) {
-  const TimePoint now = at.now;
-  to->set_job(job);
-  to->set_state(static_cast<v1::JobState>(core.state()));
-  to->set_reason(core.reason());
-  FillRestoreTrouble(core, to);
+JobStatus StatusOf(const MasterCore& core, const std::string& job, StepTime at) {
+  JobStatus status;
+  status.name = job;
+  status.state = core.state();
+  status.reason = core.reason();
+  AddRestoreTrouble(core, &status);
   for (uint32_t i = 0; i < core.ledger().plan().size(); ++i) {
-    FillDataset(core, DatasetId(i), at, to->add_datasets());
+    status.datasets.push_back(DatasetOf(core, DatasetId(i), at));
   }
-  for (const auto& [name, node] : core.nodes().nodes()) FillNode(core, node, now, to->add_nodes());
-  FillCounters(core, to->mutable_counters());
-  to->set_events_newest(core.events().newest());
-  to->set_uptime_ms(Millis(now - core.started_at()));
-  to->set_master_incarnation(core.incarnation().value());
-  to->set_done_seq(core.ledger().done_seq().value());
-  to->set_commit_seq(core.ledger().commit_seq().value());
-  to->set_grace_period(core.in_grace_period());
+  for (const auto& [name, node] : core.nodes().nodes()) {
+    status.nodes.push_back(NodeOf(core, node, at.now));
+  }
+  status.progress = ProgressOf(status.datasets);
+  status.counters = CountersOf(core);
+  status.events_newest = core.events().newest();
+  status.uptime_ms = Millis(at.now - core.started_at());
+  status.master_incarnation = core.incarnation().value();
+  status.done_seq = core.ledger().done_seq().value();
+  status.commit_seq = core.ledger().commit_seq().value();
+  status.grace_period = core.in_grace_period();
   if (!core.events().events().empty()) {
     const EventRecord& last = core.events().events().rbegin()->second;
-    to->set_last_event(fmt::format("{}{}{}{}{}", last.kind, last.node.empty() ? "" : " ", last.node,
-                                   last.text.empty() ? "" : ": ", last.text));
+    status.last_event = fmt::format("{}{}{}{}{}", last.kind, last.node.empty() ? "" : " ",
+                                    last.node, last.text.empty() ? "" : ": ", last.text);
   }
+  return status;
 }
 
-absl::Status FillShards(const MasterCore& core, TimePoint now,
-                        const std::function<ShardWork(const ShardId&)>& work_of,
-                        const v1::ListShardsRequest& request, v1::ListShardsResponse* to) {
+absl::StatusOr<ShardPage> ShardsOf(const MasterCore& core, TimePoint now,
+                                   const std::function<ShardWork(const ShardId&)>& work_of,
+                                   const v1::ListShardsRequest& request) {
   const std::string& state = request.state();
   if (!state.empty() && state != "leased" && state != "done" && state != "failed") {
     return absl::InvalidArgumentError(
         fmt::format("state: '{}' is none of leased, done, failed", state));
   }
   MUSTER_ASSIGN_OR_RETURN(const uint32_t limit, PageSize(request.limit()));
-  ShardPage page(core, work_of, request.offset(), limit, to);
+  PageOfShards page(core, work_of, request.offset(), limit);
   if (state.empty() || state == "failed") {
-    for (const ShardId& shard : core.ledger().queue().FailedShards()) page.Add(shard, "failed");
+    for (const ShardId& shard : core.ledger().queue().FailedShards()) {
+      page.Add(shard, "failed", [](ShardStatus*) {});
+    }
   }
   if (state.empty() || state == "leased") {
     for (const auto& [token, lease] : core.leases().leases()) {
-      v1::ShardStatus* status = page.Add(lease.shard, "leased");
-      if (status == nullptr) continue;
-      status->set_worker(lease.worker.name);
-      status->set_token(token.value());
-      status->set_phase(std::string(PhaseName(lease.phase)));
-      status->set_minibatches_started(lease.minibatches_started);
-      status->set_age_ms(Millis(now - lease.granted_at));
+      page.Add(lease.shard, "leased", [&](ShardStatus* status) {
+        status->worker = lease.worker.name;
+        status->token = token.value();
+        status->phase = PhaseName(lease.phase);
+        status->minibatches_started = lease.minibatches_started;
+        status->age_ms = Millis(now - lease.granted_at);
+      });
     }
   }
   if (state.empty() || state == "done") {
     for (const auto& [seq, done] : core.ledger().queue().done()) {
-      if (v1::ShardStatus* status = page.Add(done.shard, "done")) {
-        status->set_token(done.token.value());
-      }
+      page.Add(done.shard, "done",
+               [&](ShardStatus* status) { status->token = done.token.value(); });
     }
   }
-  return absl::OkStatus();
+  return page.Take();
 }
 
-absl::Status FillShardMap(const MasterCore& core, const v1::GetShardMapRequest& request,
-                          v1::GetShardMapResponse* to) {
+absl::StatusOr<ShardMap> ShardMapOf(const MasterCore& core, const v1::GetShardMapRequest& request) {
   const ShardQueue& queue = core.ledger().queue();
   const DatasetId dataset(request.dataset());
   const EpochIndex epoch(request.epoch());
@@ -322,45 +356,49 @@ absl::Status FillShardMap(const MasterCore& core, const v1::GetShardMapRequest& 
         fmt::format("dataset {} has no epoch {}, or there is no such dataset", request.dataset(),
                     request.epoch()));
   }
-  const uint64_t shards = queue.Counts(dataset, epoch).shards;
-  if (request.begin() >= std::max<uint64_t>(shards, 1)) {
+  ShardMap map{.dataset = request.dataset(),
+               .epoch = request.epoch(),
+               .shards = queue.Counts(dataset, epoch).shards};
+  if (request.begin() >= std::max<uint64_t>(map.shards, 1)) {
     return absl::InvalidArgumentError(
-        fmt::format("begin: {} is beyond the epoch's {} shards", request.begin(), shards));
+        fmt::format("begin: {} is beyond the epoch's {} shards", request.begin(), map.shards));
   }
-  to->set_shards(shards);
+  uint64_t begin = request.begin();
   for (const ShardSpan& run : queue.Runs(dataset, epoch, request.begin(), kShardRunsMax)) {
-    v1::ShardRunStatus* status = to->add_runs();
-    status->set_end(run.end);
-    status->set_state(std::string(ToString(run.state)));
+    map.runs.push_back({.begin = begin, .end = run.end, .state = std::string(ToString(run.state))});
+    begin = run.end;
   }
-  return absl::OkStatus();
+  return map;
 }
 
-absl::Status FillEvents(const MasterCore& core, const v1::ListEventsRequest& request,
-                        v1::ListEventsResponse* to) {
+absl::StatusOr<MasterEvents> EventsOf(const MasterCore& core,
+                                      const v1::ListEventsRequest& request) {
   MUSTER_ASSIGN_OR_RETURN(const uint32_t limit, PageSize(request.limit()));
+  MasterEvents page;
   size_t bytes = 0;
   for (const EventRecord& event : core.events().After(request.after(), limit)) {
     if (bytes >= kPageBytesMax) break;
-    FillEvent(event, to->add_events());
-    bytes += to->events().rbegin()->ByteSizeLong();
+    page.events.push_back({.sequence = event.sequence,
+                           .wall_us = static_cast<uint64_t>(event.wall.count()),
+                           .kind = event.kind,
+                           .node = event.node,
+                           .text = event.text});
+    bytes += fields::Encode(page.events.back()).size();
   }
-  return absl::OkStatus();
+  return page;
 }
 
-absl::Status FillPartitions(const MasterCore& core, TimePoint now,
-                            const v1::ListPartitionsRequest& request,
-                            v1::ListPartitionsResponse* to) {
+absl::StatusOr<PartitionList> PartitionsOf(const MasterCore& core, TimePoint now,
+                                           const v1::ListPartitionsRequest& request) {
   MUSTER_ASSIGN_OR_RETURN(const uint32_t limit, PageSize(request.limit()));
-  const uint64_t total = core.partitions().size();
-  to->set_total(total);
+  PartitionList page{.total = core.partitions().size(), .offset = request.offset()};
   size_t bytes = 0;
   for (uint64_t p = request.offset();
-       p < total && p - request.offset() < limit && bytes < kPageBytesMax; ++p) {
-    FillPartition(core, PartitionId(static_cast<uint32_t>(p)), now, to->add_partitions());
-    bytes += to->partitions().rbegin()->ByteSizeLong();
+       p < page.total && p - request.offset() < limit && bytes < kPageBytesMax; ++p) {
+    page.partitions.push_back(PartitionOf(core, PartitionId(static_cast<uint32_t>(p)), now));
+    bytes += fields::Encode(page.partitions.back()).size();
   }
-  return absl::OkStatus();
+  return page;
 }
 
 void FillManifest(const MasterCore& core, const std::string& snapshot_directory,
@@ -373,7 +411,7 @@ void FillManifest(const MasterCore& core, const std::string& snapshot_directory,
   for (const auto& [id, table] : core.tables()) ToProto(table, to->add_tables());
   to->set_snapshot_directory(snapshot_directory);
   to->set_commit_seq(core.ledger().commit_seq().value());
-  to->set_state(static_cast<v1::JobState>(core.state()));
+  to->set_state(static_cast<uint32_t>(core.state()));
 }
 
 }  // namespace muster

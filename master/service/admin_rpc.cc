@@ -59,6 +59,12 @@ absl::Status CheckDrain(const v1::DrainNodeRequest& request) {
                                                 request.timeout_ms(), kDrainTimeoutMaxMs));
 }
 
+template <typename Answer>
+absl::Status Put(const absl::StatusOr<Answer>& answer, google::protobuf::MessageLite* response) {
+  if (answer.ok()) ToProto(*answer, response);
+  return answer.status();
+}
+
 class AdminRpc final : public v1::AdminService::CallbackService {
  public:
   explicit AdminRpc(RpcContext context) : context_(std::move(context)) {}
@@ -67,7 +73,7 @@ class AdminRpc final : public v1::AdminService::CallbackService {
                                       const v1::GetStatusRequest*,
                                       v1::JobStatus* response) override {
     return Run(call, [this, response](MasterCore& core, StepTime at) {
-      FillStatus(core, context_.job->name, at, response);
+      ToProto(StatusOf(core, context_.job->name, at), response);
       return absl::OkStatus();
     });
   }
@@ -75,16 +81,15 @@ class AdminRpc final : public v1::AdminService::CallbackService {
                                        const v1::ListShardsRequest* request,
                                        v1::ListShardsResponse* response) override {
     return Run(call, [this, request, response](MasterCore& core, StepTime at) {
-      return FillShards(
-          core, at.now, [this](const ShardId& shard) { return context_.sources->WorkOf(shard); },
-          *request, response);
+      const auto work_of = [this](const ShardId& shard) { return context_.sources->WorkOf(shard); };
+      return Put(ShardsOf(core, at.now, work_of, *request), response);
     });
   }
   grpc::ServerUnaryReactor* GetShardMap(grpc::CallbackServerContext* call,
                                         const v1::GetShardMapRequest* request,
                                         v1::GetShardMapResponse* response) override {
     return Run(call, [request, response](MasterCore& core, StepTime) {
-      return FillShardMap(core, *request, response);
+      return Put(ShardMapOf(core, *request), response);
     });
   }
   grpc::ServerUnaryReactor* RetryShards(grpc::CallbackServerContext* call,
@@ -109,7 +114,7 @@ class AdminRpc final : public v1::AdminService::CallbackService {
                                        const v1::ListEventsRequest* request,
                                        v1::ListEventsResponse* response) override {
     return Run(call, [request, response](MasterCore& core, StepTime) {
-      return FillEvents(core, *request, response);
+      return Put(EventsOf(core, *request), response);
     });
   }
   grpc::ServerUnaryReactor* ReportNode(grpc::CallbackServerContext* call,
@@ -156,7 +161,7 @@ class AdminRpc final : public v1::AdminService::CallbackService {
                                            const v1::ListPartitionsRequest* request,
                                            v1::ListPartitionsResponse* response) override {
     return Run(call, [request, response](MasterCore& core, StepTime at) {
-      return FillPartitions(core, at.now, *request, response);
+      return Put(PartitionsOf(core, at.now, *request), response);
     });
   }
   grpc::ServerUnaryReactor* Cancel(grpc::CallbackServerContext* call,

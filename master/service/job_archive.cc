@@ -43,40 +43,38 @@ JobArchive::JobArchive(std::string job, std::string snapshot_directory,
       catalog_(std::move(catalog)),
       core_(std::move(core)) {}
 
-void JobArchive::FillStatus(v1::JobStatus* to) const {
-  muster::FillStatus(*core_, job_, StepTime{}, to);
+JobStatus JobArchive::Status() const {
+  JobStatus status = StatusOf(*core_, job_, StepTime{});
   const bool stopped = !IsTerminal(core_->state());
-  if (stopped) to->set_state(v1::JOB_STATE_STOPPED);
-  for (v1::NodeStatus& node : *to->mutable_nodes()) {
-    if (node.state() == ToString(NodeState::kExited)) continue;
+  if (stopped) status.state = JobState::kStopped;
+  for (NodeStatus& node : status.nodes) {
+    if (node.state == NodeState::kExited) continue;
     // It ended with the run; of one that was killed nobody was left to say how.
-    node.set_state(std::string(ToString(NodeState::kExited)));
-    if (stopped) node.set_last_exit(kExitNotSeen);
+    node.state = NodeState::kExited;
+    if (stopped) node.last_exit = kExitNotSeen;
   }
+  return status;
 }
 
-absl::Status JobArchive::FillShards(const v1::ListShardsRequest& request,
-                                    v1::ListShardsResponse* to) const {
-  return muster::FillShards(
+absl::StatusOr<ShardPage> JobArchive::Shards(const v1::ListShardsRequest& request) const {
+  return ShardsOf(
       *core_, TimePoint{}, [this](const ShardId& shard) { return catalog_->WorkOf(shard); },
-      request, to);
+      request);
 }
 
-absl::Status JobArchive::FillEvents(const v1::ListEventsRequest& request,
-                                    v1::ListEventsResponse* to) const {
-  return muster::FillEvents(*core_, request, to);
+absl::StatusOr<MasterEvents> JobArchive::Events(const v1::ListEventsRequest& request) const {
+  return EventsOf(*core_, request);
 }
 
-absl::Status JobArchive::FillShardMap(const v1::GetShardMapRequest& request,
-                                      v1::GetShardMapResponse* to) const {
-  return muster::FillShardMap(*core_, request, to);
+absl::StatusOr<ShardMap> JobArchive::MapOfShards(const v1::GetShardMapRequest& request) const {
+  return ShardMapOf(*core_, request);
 }
 
-absl::Status JobArchive::FillPartitions(const v1::ListPartitionsRequest& request,
-                                        v1::ListPartitionsResponse* to) const {
-  MUSTER_RETURN_IF_ERROR(muster::FillPartitions(*core_, TimePoint{}, request, to));
-  for (v1::PartitionStatus& partition : *to->mutable_partitions()) partition.set_state("unowned");
-  return absl::OkStatus();
+absl::StatusOr<PartitionList> JobArchive::Partitions(
+    const v1::ListPartitionsRequest& request) const {
+  MUSTER_ASSIGN_OR_RETURN(PartitionList page, PartitionsOf(*core_, TimePoint{}, request));
+  for (PartitionStatus& partition : page.partitions) partition.state = "unowned";
+  return page;
 }
 
 void JobArchive::FillManifest(v1::GetManifestResponse* to) const {

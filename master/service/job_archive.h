@@ -10,6 +10,9 @@
 #include "master/core/master_core.h"
 #include "master/sources/source_catalog.h"
 #include "proto/admin.pb.h"
+#include "proto/status/job_status.h"
+#include "proto/status/partition_status.h"
+#include "proto/status/shard_status.h"
 
 namespace muster {
 
@@ -24,13 +27,11 @@ class JobArchive {
   /// to have a journal. kFailedPrecondition: the journal is another job's.
   static absl::StatusOr<std::unique_ptr<JobArchive>> Open(const JobSpec& job);
 
-  void FillStatus(v1::JobStatus* to) const;
-  absl::Status FillShards(const v1::ListShardsRequest& request, v1::ListShardsResponse* to) const;
-  absl::Status FillShardMap(const v1::GetShardMapRequest& request,
-                            v1::GetShardMapResponse* to) const;
-  absl::Status FillEvents(const v1::ListEventsRequest& request, v1::ListEventsResponse* to) const;
-  absl::Status FillPartitions(const v1::ListPartitionsRequest& request,
-                              v1::ListPartitionsResponse* to) const;
+  JobStatus Status() const;
+  absl::StatusOr<ShardPage> Shards(const v1::ListShardsRequest& request) const;
+  absl::StatusOr<ShardMap> MapOfShards(const v1::GetShardMapRequest& request) const;
+  absl::StatusOr<MasterEvents> Events(const v1::ListEventsRequest& request) const;
+  absl::StatusOr<PartitionList> Partitions(const v1::ListPartitionsRequest& request) const;
   void FillManifest(v1::GetManifestResponse* to) const;
 
  private:

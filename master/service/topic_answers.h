@@ -1,15 +1,16 @@
 #pragma once
 
 #include "master/core/master_core.h"
-#include "proto/admin.pb.h"
+#include "proto/status/dataset_status.h"
+#include "proto/status/shard_status.h"
 
 /// What operators see of datasets that are topics. Read-only. Internal to master/service.
 namespace muster {
 
 /// `at`: now; a wall time of 0: not known, and neither are the lags in time.
-void FillStream(const MasterCore& core, DatasetId dataset, StepTime at, v1::StreamStatus* to);
-/// What a shard of a stream covers. COMMITTED ones are not known any more.
-void FillRange(const Ledger& ledger, const ShardId& shard, v1::ShardStatus* to);
+StreamStatus StreamOf(const MasterCore& core, DatasetId dataset, StepTime at);
+/// Adds what a shard of a stream covers. COMMITTED ones are not known any more.
+void DescribeRange(const Ledger& ledger, const ShardId& shard, ShardStatus* to);
 /// Records that the dataset is known to have, so far: those trained, and at most as many as there
 /// are offsets that are not.
 uint64_t RecordsSoFar(const Ledger& ledger, DatasetId dataset);

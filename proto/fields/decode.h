@@ -45,6 +45,10 @@ class WireReader {
     const At here{at_, name};
     Get(here, &member, about);
   }
+  void Choice(uint32_t number, const char* name, std::string& member, Choices,
+              const About& about = {}) {
+    (*this)(number, name, member, about);
+  }
 
   /// Reads a whole message. Fields that no list knows are skipped.
   template <Listed T>

@@ -21,6 +21,10 @@ class WireWriter {
   void operator()(uint32_t number, const char* /*name*/, const T& member, const About& about = {}) {
     if (number != 0) Put(number, member, about, Zero::kLeftOut);
   }
+  void Choice(uint32_t number, const char* name, const std::string& member, Choices,
+              const About& about = {}) {
+    (*this)(number, name, member, about);
+  }
 
  private:
   /// In a list, and where presence says something, a zero is written.

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -23,13 +24,13 @@
 ///   }
 ///
 /// in ascending order of the numbers in its .proto message; 0: it is in none. Everything that goes
-/// through all fields is a visitor of this list: encode.h, decode.h, the documents of scaler/rest,
-/// the tests that compare it with the .proto file. What a member is on the wire follows from its
-/// type:
+/// through all fields is a visitor of this list: encode.h, decode.h, the documents of json.h, the
+/// metrics of scaler/rest, the tests that compare it with the .proto file. What a member is on the
+/// wire follows from its type:
 ///
 ///   unsigned, bool, enum, StrongId, FencedCounter, duration: a number, left out when it is 0
 ///   float, double, std::string: the same
-///   enum with FromWord(): its word
+///   enum with FromWord(): its word; documents have the word of any enum with WordsOf()
 ///   struct with a list: a message, there even when it is empty
 ///   std::optional: left out when it has no value
 ///   std::vector: repeated, numbers packed; of vectors: messages {1: repeated}
@@ -60,6 +61,8 @@ struct About {
   bool fixed = false;
   /// A text that need not be UTF-8, `bytes` in the .proto file: names of files.
   bool raw = false;
+  /// A number that is as it is now, and may fall. Other numbers are running totals (metrics).
+  bool gauge = false;
 };
 inline constexpr uint64_t kListMost = 1 << 20;
 inline constexpr uint64_t kTextMost = 4'096;
@@ -67,8 +70,8 @@ inline constexpr uint64_t kTextMost = 4'096;
 /// Limits and UTF-8 are a matter of peers. What we have written on our own disk is read as it is.
 enum class Side : uint8_t { kPeer, kOwnDisk };
 
-/// The texts that a member may be: `f.Choice(0, "drain", n.drain, {"none", "drained"})`. Visitors
-/// of documents have it.
+/// The texts that a member may be: `f.Choice(2, "mode", d.mode, {"train", "evaluate"})`. On the
+/// wire it is a text like any other: a newer program may know more of them.
 using Choices = std::initializer_list<const char*>;
 
 /// A visitor that does nothing.
@@ -97,6 +100,13 @@ inline constexpr bool kIsDuration<std::chrono::duration<Rep, Period>> = true;
 template <typename T>
 concept IsWord = std::is_enum_v<T> && requires(T& value, std::string_view word) {
   { FromWord(word, &value) } -> std::same_as<bool>;
+  { ToString(value) } -> std::convertible_to<std::string_view>;
+};
+
+/// An enum that has a word for each of its numbers, in their order: documents show the words.
+template <typename T>
+concept HasWords = std::is_enum_v<T> && requires(const T& value) {
+  { WordsOf(value) } -> std::convertible_to<std::span<const std::string_view>>;
   { ToString(value) } -> std::convertible_to<std::string_view>;
 };
 
@@ -159,6 +169,10 @@ struct Clear {
   template <typename T>
   void operator()(uint32_t number, const char* /*name*/, T& member, const About& /*about*/ = {}) {
     if (number != 0) To(&member);
+  }
+  void Choice(uint32_t number, const char* name, std::string& member, Choices,
+              const About& about = {}) {
+    (*this)(number, name, member, about);
   }
   template <typename T>
   void To(T* value) {

@@ -14,6 +14,7 @@ namespace muster {
 /// Where a worker's time went since its process began, and what it did: running totals.
 /// proto/control.proto says what exactly each of them counts.
 struct WorkerTimes {
+  static constexpr const char* kName = "WorkerTimes";
   uint64_t total_us = 0;
   uint64_t wait_shard_us = 0;
   uint64_t wait_pull_us = 0;
@@ -24,11 +25,11 @@ struct WorkerTimes {
   uint64_t records_trained = 0;
   uint64_t records_evaluated = 0;
   static void Fields(auto& f, auto& s) {
-    f(1, "total_us", s.total_us);
-    f(2, "wait_shard_us", s.wait_shard_us);
+    f(1, "total_us", s.total_us, {"Since the process began, by the clock"});
+    f(2, "wait_shard_us", s.wait_shard_us, {"Loops of a worker add up, here and below"});
     f(3, "wait_pull_us", s.wait_pull_us);
     f(4, "wait_push_us", s.wait_push_us);
-    f(5, "compute_us", s.compute_us);
+    f(5, "compute_us", s.compute_us, {"In a shard's loop, without its waits"});
     f(6, "minibatches_begun", s.minibatches_begun);
     f(7, "minibatches_finished", s.minibatches_finished);
     f(8, "records_trained", s.records_trained);
@@ -40,6 +41,7 @@ struct WorkerTimes {
 /// What a worker process saw of a server process: answered requests and the sums of their round
 /// trips.
 struct PeerTimes {
+  static constexpr const char* kName = "PeerTimes";
   ServerId server;
   ServerIncarnation incarnation;
   uint64_t pulls = 0;
@@ -75,6 +77,7 @@ inline constexpr size_t kDelaysPerCallMax = 1'024;
 
 /// Counters of one server process since its start.
 struct ServerCounters {
+  static constexpr const char* kName = "ServerCounters";
   uint64_t pulls = 0;
   uint64_t pulled_rows = 0;
   uint64_t parts_applied = 0;
@@ -95,22 +98,24 @@ struct ServerCounters {
     f(1, "pulls", s.pulls);
     f(2, "pulled_rows", s.pulled_rows);
     f(3, "parts_applied", s.parts_applied);
-    f(4, "parts_skipped", s.parts_skipped);
+    f(4, "parts_skipped", s.parts_skipped, {"They were in already"});
     f(5, "parts_stale", s.parts_stale);
     f(6, "parts_wrong_owner", s.parts_wrong_owner);
-    f(7, "rows", s.rows);
-    f(8, "row_bytes", s.row_bytes);
-    f(9, "snapshots", s.snapshots);
-    f(10, "snapshot_bytes", s.snapshot_bytes);
+    f(7, "rows", s.rows, {.says = "Now", .gauge = true});
+    f(8, "row_bytes", s.row_bytes, {.says = "Now, of memory", .gauge = true});
+    f(9, "snapshots", s.snapshots, {"Files written"});
+    f(10, "snapshot_bytes", s.snapshot_bytes, {"Of those files"});
     f(11, "partitions_restored", s.partitions_restored);
     f(12, "pushes", s.pushes);
     f(13, "received_bytes", s.received_bytes);
     f(14, "sent_bytes", s.sent_bytes);
-    f(15, "service_us", s.service_us);
+    f(15, "service_us", s.service_us,
+      {"From having a request to having its answer encoded, summed over lanes"});
   }
 };
 /// One partition as its server sees it: running totals of the server process, but for the last two.
 struct PartitionTraffic {
+  static constexpr const char* kName = "PartitionTraffic";
   PartitionId partition;
   uint64_t pulls = 0;
   uint64_t pushes = 0;
@@ -126,8 +131,8 @@ struct PartitionTraffic {
     f(4, "moved_rows", s.moved_rows);
     f(5, "moved_bytes", s.moved_bytes);
     f(6, "service_us", s.service_us);
-    f(7, "rows", s.rows);
-    f(8, "row_bytes", s.row_bytes);
+    f(7, "rows", s.rows, {.says = "Now", .gauge = true});
+    f(8, "row_bytes", s.row_bytes, {.says = "Now, of memory", .gauge = true});
   }
   friend bool operator==(const PartitionTraffic&, const PartitionTraffic&) = default;
 };

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace muster {
@@ -27,6 +28,22 @@ inline bool FromWord(std::string_view word, NodeState* state) {
   if (parsed.has_value()) *state = *parsed;
   return parsed.has_value();
 }
+
+/// Whether a node's process is to hand over what it has: a worker its shards, a server what its
+/// snapshots lack.
+enum class DrainState : uint8_t {
+  kNone,  // nobody asked for it
+  kDraining,
+  kDrained,  // it came to its end, or ran out of time
+};
+/// "none", "draining", "drained".
+std::string_view ToString(DrainState state);
+/// False, and `state` as it was: it is no such word.
+bool FromWord(std::string_view word, DrainState* state);
+
+/// Every word, by number.
+std::span<const std::string_view> WordsOf(NodeState state);
+std::span<const std::string_view> WordsOf(DrainState state);
 
 /// What the master learns of a node.
 enum class NodeNews : uint8_t {

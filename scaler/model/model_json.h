@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "scaler/model/json_fields.h"
+#include "proto/fields/json.h"
 #include "scaler/model/model.h"
 
 namespace muster::scaler::rest {

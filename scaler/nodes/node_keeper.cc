@@ -172,7 +172,7 @@ std::optional<bool> NodeKeeper::WasAskedToLeave(const KeeperNode& node,
   if (!view_.has_value() || view_asked_at_ < *gone.heard_at) return std::nullopt;
   // That the job goes on is known: the stage says so. People can ask the master itself for a drain.
   const MasterView::Node* const seen = SeenOf(node);
-  return seen != nullptr && !seen->drain.empty();
+  return seen != nullptr && seen->drain != DrainState::kNone;
 }
 
 KeeperNode::State NodeKeeper::AfterExit(KeeperNode* node, const Reporting& gone) {
@@ -268,11 +268,11 @@ void NodeKeeper::On(const MasterAnswered& event) {
 
 void NodeKeeper::EnterPhase(const MasterView& view) {
   if (stage_ >= Stage::kFinishing) return;
-  if (IsTerminal(view.phase)) {
+  if (IsTerminal(view.state)) {
     stage_ = Stage::kFinishing;
     deadline_ = now_ + options_.finish_wait;
   } else if (stage_ == Stage::kWaiting || stage_ == Stage::kTraining) {
-    stage_ = view.phase == JobPhase::kDraining ? Stage::kDraining : Stage::kTraining;
+    stage_ = view.state == JobState::kDraining ? Stage::kDraining : Stage::kTraining;
   }
 }
 
@@ -287,8 +287,8 @@ void NodeKeeper::WatchNode(const MasterView::Node& seen, TimePoint asked_at) {
     life->seen = true;
     life->worked |= seen.minibatches > 0;
   }
-  life->drain.shown = !seen.drain.empty();
-  if (seen.drain == "drained" && node->role == NodeRole::kServer) {
+  life->drain.shown = seen.drain != DrainState::kNone;
+  if (seen.drain == DrainState::kDrained && node->role == NodeRole::kServer) {
     life->ending = NodePlan::Ending::kNone;
   }
   if (node->progressed(progress_)) node->policy.OnProgress();

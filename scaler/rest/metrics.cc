@@ -1,5 +1,4 @@
 #include "scaler/rest/metrics.h"
-#include "proto/messages/node_state.h"
 
 #include <fmt/format.h>
 
@@ -9,6 +8,9 @@
 #include <span>
 #include <utility>
 #include <vector>
+
+#include "proto/messages/node_state.h"
+#include "scaler/rest/metric_fields.h"
 
 namespace muster::scaler::rest {
 namespace {
@@ -66,15 +68,19 @@ double Of(uint64_t value) {
   return static_cast<double>(value);
 }
 
+const char* TypeOf(const MetricField& field) {
+  return field.gauge ? "gauge" : "counter";
+}
+
 constexpr double kMicrosPerSecond = 1e6;
+constexpr double kMillisPerSecond = 1e3;
 
 void WriteJob(const Job& job, Writer* writer) {
   writer->Family("muster_job_info", "gauge", "The job; always 1.");
   writer->Sample({{"job", job.name}, {"id", job.id}}, 1);
   writer->Family("muster_job_state", "gauge", "1 for the state that the job is in.");
-  for (const char* state :
-       {"running", "draining", "drained", "succeeded", "failed", "cancelled", "stopped"}) {
-    writer->Sample({{"state", state}}, job.state == state ? 1 : 0);
+  for (const std::string_view state : WordsOf(job.state)) {
+    writer->Sample({{"state", std::string(state)}}, ToString(job.state) == state ? 1 : 0);
   }
   writer->Single("muster_master_reachable", "gauge", "1 while the master answers the scaler.",
                  job.master_reachable ? 1 : 0);
@@ -83,48 +89,46 @@ void WriteJob(const Job& job, Writer* writer) {
                  Of(job.seen_wall_us) / kMicrosPerSecond);
   writer->Single("muster_scaler_start_timestamp_seconds", "gauge", "When the scaler started.",
                  Of(job.scaler_started_wall_us) / kMicrosPerSecond);
-  writer->Single("muster_training_records_per_second", "gauge",
-                 "Training records done, over the newest seconds.",
-                 job.progress.records_per_second);
+  if (job.progress.records_per_second.has_value()) {
+    writer->Single("muster_training_records_per_second", "gauge",
+                   "Training records done, over the newest seconds.",
+                   *job.progress.records_per_second);
+  }
   writer->Single("muster_events_total", "counter", "Events of the scaler.", Of(job.last_event_id));
-  for (const auto& [name, value] : job.counters) {
-    const bool fit = !name.empty() && std::ranges::all_of(name, [](char c) {
-      return (c >= 'a' && c <= 'z') || c == '_';
-    });
-    if (!fit) continue;
-    writer->Single(fmt::format("muster_job_{}_total", name), "counter",
-                   fmt::format("The job's counter {}.", name), Of(value));
+  for (const MetricField& field : MetricFields::Of("muster_job_", job.counters)) {
+    writer->Single(field.name, TypeOf(field), field.help, *field.value);
   }
 }
 
 /// The sum over a dataset's epochs.
 template <typename Get>
-double SumOfEpochs(const Dataset& dataset, const Get& get) {
+double SumOfEpochs(const DatasetStatus& dataset, const Get& get) {
   double sum = 0;
-  for (const Epoch& epoch : dataset.epochs) sum += Of(get(epoch));
+  for (const EpochStatus& epoch : dataset.epochs) sum += Of(get(epoch));
   return sum;
 }
 
-void WriteDatasets(std::span<const Dataset> datasets, Writer* writer) {
+void WriteDatasets(std::span<const DatasetStatus> datasets, Writer* writer) {
   struct Family {
     const char* name;
     const char* type;
     const char* help;
-    uint64_t Epoch::* member;
+    uint64_t EpochStatus::* member;
   };
   for (const Family& family :
        {Family{"muster_dataset_expected_records", "gauge", "Records of all listed epochs.",
-               &Epoch::records_expected},
+               &EpochStatus::records_expected},
         Family{"muster_dataset_done_records", "gauge",
-               "Records done; goes back when a server dies.", &Epoch::records_done},
+               "Records done; goes back when a server dies.", &EpochStatus::records_done},
         Family{"muster_dataset_committed_records", "gauge", "Records committed.",
-               &Epoch::records_committed},
+               &EpochStatus::records_committed},
         Family{"muster_dataset_rejected_records", "gauge", "Records that trainers rejected.",
-               &Epoch::rejected_records}}) {
+               &EpochStatus::rejected_records}}) {
     writer->Family(family.name, family.type, family.help);
-    for (const Dataset& dataset : datasets) {
-      writer->Sample({{"dataset", dataset.name}},
-                     SumOfEpochs(dataset, [&family](const Epoch& e) { return e.*family.member; }));
+    for (const DatasetStatus& dataset : datasets) {
+      writer->Sample(
+          {{"dataset", dataset.name}},
+          SumOfEpochs(dataset, [&family](const EpochStatus& e) { return e.*family.member; }));
     }
   }
   writer->Family("muster_dataset_shards", "gauge", "Shards of all listed epochs by state.");
@@ -134,22 +138,22 @@ void WriteDatasets(std::span<const Dataset> datasets, Writer* writer) {
       {"done", &ShardCounts::done},
       {"committed", &ShardCounts::committed},
       {"failed", &ShardCounts::failed}};
-  for (const Dataset& dataset : datasets) {
+  for (const DatasetStatus& dataset : datasets) {
     for (const auto& [state, member] : kStates) {
       writer->Sample({{"dataset", dataset.name}, {"state", state}},
-                     SumOfEpochs(dataset, [&](const Epoch& e) { return e.shards.*member; }));
+                     SumOfEpochs(dataset, [&](const EpochStatus& e) { return e.shards.*member; }));
     }
   }
 }
 
-std::optional<double> OfKnown(std::optional<uint64_t> count) {
-  return count.has_value() ? std::optional<double>(Of(*count)) : std::nullopt;
+std::optional<double> OfKnown(std::optional<uint64_t> count, double per_unit = 1) {
+  return count.has_value() ? std::optional<double>(Of(*count) / per_unit) : std::nullopt;
 }
 
 /// Those of a topic's partitions that have samples: the ones with the largest lag.
-std::vector<const TopicPartition*> ShownPartitions(const Stream& stream) {
-  std::vector<const TopicPartition*> shown;
-  for (const TopicPartition& partition : stream.partitions) shown.push_back(&partition);
+std::vector<const TopicPartitionStatus*> ShownPartitions(const StreamStatus& stream) {
+  std::vector<const TopicPartitionStatus*> shown;
+  for (const TopicPartitionStatus& partition : stream.partitions) shown.push_back(&partition);
   if (shown.size() <= kMetricsTopicPartitionsMax) return shown;
   std::stable_sort(shown.begin(), shown.end(),
                    [](const auto* a, const auto* b) { return a->lag > b->lag; });  // unknown: last
@@ -157,17 +161,17 @@ std::vector<const TopicPartition*> ShownPartitions(const Stream& stream) {
   return shown;
 }
 
-void WriteDelays(std::span<const Dataset> datasets, Writer* writer) {
+void WriteDelays(std::span<const DatasetStatus> datasets, Writer* writer) {
   constexpr const char* kName = "muster_stream_delay_seconds";
   bool begun = false;
-  for (const Dataset& dataset : datasets) {
+  for (const DatasetStatus& dataset : datasets) {
     if (!dataset.stream || !dataset.stream->delay) continue;
     if (!begun) {
       writer->Family(kName, "histogram",
                      "From a record's timestamp until the servers had applied it.");
     }
     begun = true;
-    const Delay& delay = *dataset.stream->delay;
+    const DelayStatus& delay = *dataset.stream->delay;
     Labels labels = {{"dataset", dataset.name}, {"topic", dataset.stream->topic}};
     double bound = 0.004;
     for (const uint64_t below : delay.buckets) {
@@ -179,36 +183,37 @@ void WriteDelays(std::span<const Dataset> datasets, Writer* writer) {
     Labels all = labels;
     all.emplace_back("le", "+Inf");
     writer->Sample(all, Of(delay.total_records), "_bucket");
-    writer->Sample(labels, delay.total_seconds, "_sum");
+    writer->Sample(labels, Of(delay.total_ms) / kMillisPerSecond, "_sum");
     writer->Sample(labels, Of(delay.total_records), "_count");
   }
 }
 
-void WriteStreams(std::span<const Dataset> datasets, Writer* writer) {
-  const auto any = std::any_of(datasets.begin(), datasets.end(),
-                               [](const Dataset& dataset) { return dataset.stream.has_value(); });
+void WriteStreams(std::span<const DatasetStatus> datasets, Writer* writer) {
+  const auto any = std::any_of(datasets.begin(), datasets.end(), [](const DatasetStatus& dataset) {
+    return dataset.stream.has_value();
+  });
   if (!any) return;
   const auto of_topics = [&](const char* name, const char* help, const auto& get) {
     writer->Family(name, "gauge", help);
-    for (const Dataset& dataset : datasets) {
+    for (const DatasetStatus& dataset : datasets) {
       if (!dataset.stream) continue;
       writer->Sample({{"dataset", dataset.name}, {"topic", dataset.stream->topic}},
                      get(*dataset.stream));
     }
   };
   of_topics("muster_stream_reachable", "1 while the topic can be looked at.",
-            [](const Stream& stream) { return stream.trouble.empty() ? 1.0 : 0.0; });
+            [](const StreamStatus& stream) { return stream.trouble.empty() ? 1.0 : 0.0; });
   of_topics("muster_stream_partitions", "Partitions of the topic.",
-            [](const Stream& stream) { return Of(stream.partitions.size()); });
+            [](const StreamStatus& stream) { return Of(stream.partitions.size()); });
   of_topics("muster_stream_partitions_omitted", "Those with a small lag that have no samples here.",
-            [](const Stream& stream) {
+            [](const StreamStatus& stream) {
               return Of(stream.partitions.size() - ShownPartitions(stream).size());
             });
   const auto of_partitions = [&](const char* name, const char* help, const auto& get) {
     writer->Family(name, "gauge", help);
-    for (const Dataset& dataset : datasets) {
+    for (const DatasetStatus& dataset : datasets) {
       if (!dataset.stream) continue;
-      for (const TopicPartition* partition : ShownPartitions(*dataset.stream)) {
+      for (const TopicPartitionStatus* partition : ShownPartitions(*dataset.stream)) {
         const std::optional<double> value = get(*partition);
         if (!value.has_value()) continue;  // not known
         writer->Sample({{"dataset", dataset.name},
@@ -219,15 +224,15 @@ void WriteStreams(std::span<const Dataset> datasets, Writer* writer) {
     }
   };
   of_partitions("muster_stream_lag_offsets", "Offsets that can be read and are not committed.",
-                [](const TopicPartition& p) { return OfKnown(p.lag); });
+                [](const TopicPartitionStatus& p) { return OfKnown(p.lag); });
   of_partitions("muster_stream_held_back_offsets", "Offsets that wait for open transactions.",
-                [](const TopicPartition& p) { return OfKnown(p.held_back); });
+                [](const TopicPartitionStatus& p) { return OfKnown(p.held_back); });
   of_partitions("muster_stream_lag_seconds", "Since the first of them was first seen.",
-                [](const TopicPartition& p) { return p.lag_seconds; });
+                [](const TopicPartitionStatus& p) { return OfKnown(p.lag_ms, kMillisPerSecond); });
   of_partitions("muster_stream_committed_offset", "Everything before it is committed.",
-                [](const TopicPartition& p) { return Of(p.committed); });
+                [](const TopicPartitionStatus& p) { return Of(p.committed); });
   of_partitions("muster_stream_lost_offsets", "Gone from the log before they were committed.",
-                [](const TopicPartition& p) { return Of(p.lost); });
+                [](const TopicPartitionStatus& p) { return Of(p.lost); });
   WriteDelays(datasets, writer);
 }
 
@@ -245,14 +250,26 @@ void WriteNodes(std::span<const Node> nodes, std::string_view name, std::string_
   }
 }
 
-/// As above, of a member of an optional part of the node.
-template <typename Part, typename T>
-std::function<std::optional<double>(const Node&)> Member(std::optional<Part> Node::* part,
-                                                         T Part::* member) {
-  return [part, member](const Node& node) -> std::optional<double> {
-    if (!(node.*part)) return std::nullopt;
-    return static_cast<double>((*(node.*part)).*member);
-  };
+/// A family for each number in the list of `Part`, with a sample of each node for which `part`
+/// gives one; nullptr: it has none.
+template <typename Part>
+void WriteFields(std::span<const Node> nodes, std::string_view prefix,
+                 const Part* (*part)(const Node&), Writer* writer) {
+  std::vector<std::pair<const Node*, std::vector<MetricField>>> rows;
+  for (const Node& node : nodes) {
+    if (part(node) != nullptr) rows.emplace_back(&node, MetricFields::Of(prefix, *part(node)));
+  }
+  const std::vector<MetricField> families = MetricFields::Of(prefix, Part{});
+  for (size_t i = 0; i < families.size(); ++i) {
+    bool begun = false;
+    for (const auto& [node, fields] : rows) {
+      if (!fields[i].value.has_value()) continue;
+      if (!std::exchange(begun, true)) {
+        writer->Family(families[i].name, TypeOf(families[i]), families[i].help);
+      }
+      writer->Sample({{"node", node->name}, {"role", node->role}}, *fields[i].value);
+    }
+  }
 }
 
 void WriteProcesses(std::span<const Node> nodes, Writer* writer) {
@@ -260,74 +277,38 @@ void WriteProcesses(std::span<const Node> nodes, Writer* writer) {
     WriteNodes(nodes, name, type, help, get, writer);
   };
   write("muster_node_up", "gauge", "1 while the node runs.", [](const Node& n) {
-    return std::optional<double>(n.state == ToString(NodeState::kRunning) ? 1 : 0);
+    return std::optional<double>(n.state == NodeState::kRunning ? 1 : 0);
   });
   write("muster_node_restarts_total", "counter", "Restarts of the node in this run.",
         [](const Node& n) { return std::optional<double>(Of(n.restarts)); });
   write("muster_node_heartbeat_age_seconds", "gauge", "Since the master last heard of it.",
-        [](const Node& n) { return std::optional<double>(Of(n.heartbeat_age_ms) / 1000); });
+        [](const Node& n) {
+          return std::optional<double>(Of(n.heartbeat_age_ms) / kMillisPerSecond);
+        });
   write("muster_node_memory_limit_bytes", "gauge", "0: none.",
         [](const Node& n) { return std::optional<double>(Of(n.limits.memory_bytes)); });
   write("muster_node_cpu_limit_cores", "gauge", "0: none.",
         [](const Node& n) { return std::optional<double>(n.limits.cpus); });
-  write("muster_node_memory_bytes", "gauge", "Memory in use.",
-        Member(&Node::usage, &Usage::memory_bytes));
-  write("muster_node_cpu_seconds_total", "counter", "Processor time of its process.",
-        Member(&Node::usage, &Usage::cpu_seconds_total));
-  write("muster_node_cpu_throttled_seconds_total", "counter",
-        "Time in which its CPU limit held it up.",
-        Member(&Node::usage, &Usage::throttled_seconds_total));
+  WriteFields<Usage>(
+      nodes, "muster_node_", [](const Node& n) { return n.usage ? &*n.usage : nullptr; }, writer);
 }
 
 void WriteWorkers(std::span<const Node> nodes, Writer* writer) {
-  WriteNodes(nodes, "muster_worker_committed_records_total", "counter",
-             "Records of shards whose done it reported.",
-             Member(&Node::worker, &WorkerFigures::records_committed), writer);
-  WriteNodes(nodes, "muster_worker_minibatches_total", "counter", "Minibatches of its process.",
-             Member(&Node::worker, &WorkerFigures::minibatches), writer);
-  WriteNodes(nodes, "muster_worker_shards_held", "gauge", "Shards that it holds.",
-             Member(&Node::worker, &WorkerFigures::shards_held), writer);
-  constexpr std::pair<const char*, double WorkerFigures::*> kActivities[] = {
-      {"computing", &WorkerFigures::computing_seconds_total},
-      {"waiting_shards", &WorkerFigures::waiting_shards_seconds_total},
-      {"waiting_pulls", &WorkerFigures::waiting_pulls_seconds_total},
-      {"waiting_pushes", &WorkerFigures::waiting_pushes_seconds_total}};
-  bool begun = false;
-  for (const Node& node : nodes) {
-    if (!node.worker) continue;
-    if (!std::exchange(begun, true)) {
-      writer->Family("muster_worker_time_seconds_total", "counter",
-                     "Where the time of its process went.");
-    }
-    for (const auto& [activity, member] : kActivities) {
-      writer->Sample({{"node", node.name}, {"activity", activity}}, (*node.worker).*member);
-    }
-  }
+  WriteFields<WorkerStatus>(
+      nodes, "muster_worker_", [](const Node& n) { return n.worker ? &*n.worker : nullptr; },
+      writer);
+  WriteFields<WorkerTimes>(
+      nodes, "muster_worker_", [](const Node& n) { return n.worker ? &n.worker->times : nullptr; },
+      writer);
 }
 
 void WriteServers(std::span<const Node> nodes, Writer* writer) {
-  const auto write = [&](const char* name, const char* type, const char* help, auto member) {
-    WriteNodes(nodes, name, type, help, Member(&Node::server, member), writer);
-  };
-  write("muster_server_partitions", "gauge", "Partitions that it owns.",
-        &ServerFigures::partitions);
-  write("muster_server_partitions_serving", "gauge", "Of those, served.",
-        &ServerFigures::partitions_serving);
-  write("muster_server_rows", "gauge", "Rows.", &ServerFigures::rows);
-  write("muster_server_row_bytes", "gauge", "Memory of its rows.", &ServerFigures::row_bytes);
-  write("muster_server_pulls_total", "counter", "Pulls of its process.", &ServerFigures::pulls);
-  write("muster_server_pulled_rows_total", "counter", "Rows of those.",
-        &ServerFigures::pulled_rows);
-  write("muster_server_parts_applied_total", "counter", "Parts of minibatches put in.",
-        &ServerFigures::parts_applied);
-  write("muster_server_parts_skipped_total", "counter", "Parts that were in already.",
-        &ServerFigures::parts_skipped);
-  write("muster_server_snapshots_total", "counter", "Snapshot files written.",
-        &ServerFigures::snapshots);
-  write("muster_server_snapshot_bytes_total", "counter", "Bytes of those.",
-        &ServerFigures::snapshot_bytes);
-  write("muster_server_serving_seconds_total", "counter",
-        "Time in which its threads served requests.", &ServerFigures::serving_seconds_total);
+  WriteFields<ServerStatus>(
+      nodes, "muster_server_", [](const Node& n) { return n.server ? &*n.server : nullptr; },
+      writer);
+  WriteFields<ServerCounters>(
+      nodes, "muster_server_",
+      [](const Node& n) { return n.server ? &n.server->counters : nullptr; }, writer);
 }
 
 void WritePolicies(std::span<const Policy> policies, Writer* writer) {
@@ -365,7 +346,7 @@ void WriteRest(const RestStats& stats, Writer* writer) {
 std::string MetricsText(const Picture& picture, const RestStats& rest) {
   Writer writer;
   const std::span<const Node> nodes(picture.nodes.nodes);
-  const std::span<const Dataset> datasets(picture.datasets.datasets);
+  const std::span<const DatasetStatus> datasets(picture.datasets.datasets);
   const size_t nodes_shown = std::min(nodes.size(), kMetricsNodesMax);
   WriteJob(picture.job, &writer);
   WriteDatasets(datasets.first(std::min(datasets.size(), kMetricsDatasetsMax)), &writer);

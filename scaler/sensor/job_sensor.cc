@@ -39,11 +39,6 @@ EndCause CauseOf(const NodeExited& exit, const KeptNode& kept) {
   return EndCause::kPlatform;
 }
 
-/// Negative: not known.
-std::optional<double> Known(double value) {
-  return value < 0 ? std::nullopt : std::optional(value);
-}
-
 double InSeconds(std::chrono::microseconds time) {
   return std::chrono::duration<double>(time).count();
 }
@@ -74,7 +69,7 @@ void JobSensor::OnReading(std::vector<NodeReading> readings, TimePoint at, WallT
   }
 }
 
-void JobSensor::OnStatus(const v1::JobStatus& status, TimePoint asked_at) {
+void JobSensor::OnStatus(const JobStatus& status, TimePoint asked_at) {
   if (master_.has_value() && asked_at < master_->asked_at) return;
   master_ = Digest(status, asked_at);
   WatchReplay();
@@ -235,8 +230,8 @@ void JobSensor::AddSample(const KeptNode& kept, NodeView* node) {
 
 Activity JobSensor::ActivityNow(TimePoint now) const {
   if (!master_.has_value()) return Activity::kStarting;
-  if (IsTerminal(master_->phase)) return Activity::kOver;
-  if (master_->phase == JobPhase::kDraining) return Activity::kDraining;
+  if (IsTerminal(master_->state)) return Activity::kOver;
+  if (master_->state == JobState::kDraining) return Activity::kDraining;
   if (!view_.master_heard) return Activity::kStarting;
   bool servers_serve = true;
   bool workers = false;
@@ -281,16 +276,13 @@ std::optional<rest::Usage> JobSensor::UsageOf(const std::string& name) const {
   if (node == nullptr || node->samples.empty() || node->state == NodeState::kExited) {
     return std::nullopt;
   }
-  const NodeSample& newest = node->samples.back();
+  const NodeUsage* const read = lives_.at(name).usage();
+  if (read == nullptr) return std::nullopt;
   const std::optional<Span> span = NewestSpan(*node, options_.figure_window);
-  return rest::Usage{.cpus = span.has_value() ? span->cpus() : 0,
-                     .throttled_ratio = span.has_value() ? span->throttled() : 0,
-                     .cpu_seconds_total = InSeconds(newest.cpu),
-                     .throttled_seconds_total = InSeconds(newest.throttled),
-                     .memory_bytes = newest.memory_bytes,
-                     .memory_peak_bytes = newest.memory_peak_bytes,
-                     .memory_pressure_percent = Known(newest.memory_pressure_percent),
-                     .cpu_pressure_percent = Known(newest.cpu_pressure_percent)};
+  rest::Usage usage{*read};
+  usage.cpus = span.has_value() ? span->cpus() : 0;
+  usage.throttled_ratio = span.has_value() ? span->throttled() : 0;
+  return usage;
 }
 
 double JobSensor::RateOf(const std::string& worker) const {

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "host/messages.h"
-#include "proto/admin.pb.h"
+#include "proto/status/job_status.h"
 #include "scaler/model/job_view.h"
 #include "scaler/model/kept_node.h"
 #include "scaler/model/model.h"
@@ -72,7 +72,7 @@ class JobSensor {
   /// nothing: it cannot be had.
   void OnMachine(std::optional<std::chrono::microseconds> idle, TimePoint at);
   /// An answer of the master; those that were overtaken are ignored.
-  void OnStatus(const v1::JobStatus& status, TimePoint asked_at);
+  void OnStatus(const JobStatus& status, TimePoint asked_at);
   /// A node ended. `kept`: as its keeper has it, before or after it heard of the exit. Gives what
   /// policies will see of it.
   NodeEnd OnExit(const NodeExited& exit, const KeptNode& kept, TimePoint at);

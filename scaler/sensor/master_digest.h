@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "base/words/types.h"
 #include "host/messages.h"
-#include "proto/admin.pb.h"
 #include "proto/messages/node_state.h"
+#include "proto/status/job_status.h"
 #include "scaler/model/job_view.h"
 
 namespace muster::scaler {
@@ -31,7 +31,7 @@ struct MasterNode {
 /// What sensors take from one answer of the master.
 struct MasterDigest {
   TimePoint asked_at;
-  JobPhase phase = JobPhase::kUnknown;
+  JobState state = JobState::kUnknown;
   /// Another one has counted the totals that it keeps itself (ServerTotals::peer_*) anew.
   uint64_t master_incarnation = 0;
   /// Of all datasets; goes back when something must run again.
@@ -48,6 +48,6 @@ struct MasterDigest {
   std::map<std::string, MasterNode> nodes;
 };
 
-MasterDigest Digest(const v1::JobStatus& status, TimePoint asked_at);
+MasterDigest Digest(const JobStatus& status, TimePoint asked_at);
 
 }  // namespace muster::scaler

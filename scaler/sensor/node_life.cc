@@ -68,14 +68,17 @@ void NodeLife::HearPeers(const ServerTotals& seen, uint64_t master_incarnation,
 
 NodeSample NodeLife::Sample(const NodeReading* reading, TimePoint at) {
   if (reading != nullptr) {
-    const NodeUsage& usage = reading->usage;
-    Raise(&last_.cpu, usage.cpu);
+    usage_ = reading->usage;
+    NodeUsage& usage = *usage_;
+    Raise(&last_.cpu, usage.cpu.value_or(last_.cpu));
     Raise(&last_.throttled, usage.throttled);
+    if (usage.cpu.has_value()) usage.cpu = last_.cpu;
+    usage.throttled = last_.throttled;
     last_.memory_bytes = usage.memory_bytes;
     last_.memory_peak_bytes = usage.memory_peak_bytes;
     last_.memory_limit_bytes = usage.memory_limit_bytes;
-    last_.memory_pressure_percent = usage.memory_pressure_percent;
-    last_.cpu_pressure_percent = usage.cpu_pressure_percent;
+    last_.memory_pressure_percent = usage.memory_pressure_percent.value_or(-1);
+    last_.cpu_pressure_percent = usage.cpu_pressure_percent.value_or(-1);
   }
   last_.at = at;
   last_.worker = worker_;

@@ -45,6 +45,8 @@ class NodeLife {
 
   const WorkerTotals& worker() const { return worker_; }
   const ServerTotals& server() const { return server_; }
+  /// The newest reading, but for a processor time that only grows; nullptr: there was none.
+  const NodeUsage* usage() const { return usage_.has_value() ? &*usage_ : nullptr; }
 
  private:
   bool HasTotals() const;
@@ -55,6 +57,7 @@ class NodeLife {
   WorkerTotals worker_;
   ServerTotals server_;
   NodeSample last_;
+  std::optional<NodeUsage> usage_;
   // Of ServerTotals::peer_*, which the master counts.
   uint64_t master_incarnation_ = 0;
   std::optional<TimePoint> settling_until_;

@@ -8,42 +8,40 @@ namespace {
 
 constexpr double kNoRate = std::numeric_limits<double>::quiet_NaN();
 
-bool WentBack(const v1::PartitionTraffic& from, const v1::PartitionTraffic& to) {
-  return to.pulls() < from.pulls() || to.pushes() < from.pushes() ||
-         to.moved_bytes() < from.moved_bytes() || to.service_us() < from.service_us();
+bool WentBack(const PartitionTraffic& from, const PartitionTraffic& to) {
+  return to.pulls < from.pulls || to.pushes < from.pushes || to.moved_bytes < from.moved_bytes ||
+         to.service_us < from.service_us;
 }
 
-PartitionRate RateOf(const v1::PartitionTraffic& from, const v1::PartitionTraffic& to,
-                     double seconds) {
+PartitionRate RateOf(const PartitionTraffic& from, const PartitionTraffic& to, double seconds) {
   const auto per_second = [seconds](uint64_t before, uint64_t after) {
     return static_cast<double>(after - before) / seconds;
   };
-  return {.partition = to.partition(),
-          .pulls = per_second(from.pulls(), to.pulls()),
-          .pushes = per_second(from.pushes(), to.pushes()),
-          .bytes = per_second(from.moved_bytes(), to.moved_bytes()),
-          .service_us = per_second(from.service_us(), to.service_us())};
+  return {.pulls = per_second(from.pulls, to.pulls),
+          .pushes = per_second(from.pushes, to.pushes),
+          .bytes = per_second(from.moved_bytes, to.moved_bytes),
+          .service_us = per_second(from.service_us, to.service_us)};
 }
 
 }  // namespace
 
-void PartitionHeat::OnPage(const v1::ListPartitionsResponse& page, TimePoint at) {
-  for (const v1::PartitionStatus& status : page.partitions()) {
-    const bool known = seen_.contains(status.partition());
+void PartitionHeat::OnPage(const PartitionList& page, TimePoint at) {
+  for (const PartitionStatus& status : page.partitions) {
+    const bool known = seen_.contains(status.partition);
     if (!known && seen_.size() >= kPartitionsMax) continue;
-    Seen& seen = seen_[status.partition()];
+    Seen& seen = seen_[status.partition];
     if (known && at <= seen.at) continue;
-    const bool same = known && seen.owner_incarnation == status.owner_incarnation() &&
-                      !WentBack(seen.traffic, status.traffic());
+    const bool same = known && seen.owner_incarnation == status.owner_incarnation &&
+                      !WentBack(seen.traffic, status.traffic);
     const double seconds = std::chrono::duration<double>(at - seen.at).count();
     seen.rate =
-        same ? RateOf(seen.traffic, status.traffic(), seconds)
+        same ? RateOf(seen.traffic, status.traffic, seconds)
              : PartitionRate{
                    .pulls = kNoRate, .pushes = kNoRate, .bytes = kNoRate, .service_us = kNoRate};
-    seen.rate.partition = status.partition();
-    seen.owner_incarnation = status.owner_incarnation();
+    seen.rate.partition = status.partition;
+    seen.owner_incarnation = status.owner_incarnation;
     seen.at = at;
-    seen.traffic = status.traffic();
+    seen.traffic = status.traffic;
   }
 }
 

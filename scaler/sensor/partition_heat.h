@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "proto/admin.pb.h"
+#include "proto/status/partition_status.h"
 
 namespace muster::scaler {
 
@@ -27,7 +27,7 @@ class PartitionHeat {
 
   /// A page of the master's answer, taken at `at`; every few seconds. Pages may come at different
   /// times. Partitions beyond kPartitionsMax are left out.
-  void OnPage(const v1::ListPartitionsResponse& page, TimePoint at);
+  void OnPage(const PartitionList& page, TimePoint at);
   /// Of every partition that was heard of, ascending.
   std::vector<PartitionRate> Rates() const;
 
@@ -35,7 +35,7 @@ class PartitionHeat {
   struct Seen {
     uint64_t owner_incarnation = 0;
     TimePoint at;
-    v1::PartitionTraffic traffic;
+    PartitionTraffic traffic;
     PartitionRate rate;
   };
   std::map<uint32_t, Seen> seen_;

@@ -11,7 +11,6 @@
 #include "admin/shard_id.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "scaler/service/model_from_status.h"
 
 namespace muster::scaler {
 namespace {
@@ -28,6 +27,18 @@ constexpr uint32_t kFailedPage = 10'000;
 
 std::optional<double> Known(double value) {
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+/// Appends the runs of `page`, which begins at the shard where the runs before it end.
+void AppendShardRuns(const ShardMap& page, ShardMap* map) {
+  map->shards = page.shards;
+  for (const ShardRun& run : page.runs) {
+    if (!map->runs.empty() && map->runs.back().state == run.state) {
+      map->runs.back().end = run.end;  // pages end within a run
+    } else {
+      map->runs.push_back(run);
+    }
+  }
 }
 
 void AddRates(const PartitionRate& rate, rest::Partition* partition) {
@@ -94,32 +105,24 @@ absl::StatusOr<std::shared_ptr<const rest::Picture>> LiveJobApi::Look() {
   return fresh;
 }
 
-absl::StatusOr<rest::ShardPage> LiveJobApi::Shards(const rest::ShardQuery& query) {
+absl::StatusOr<ShardPage> LiveJobApi::Shards(const rest::ShardQuery& query) {
   v1::ListShardsRequest request;
   request.set_state(query.state);
   request.set_offset(query.offset);
   request.set_limit(query.limit);
-  MUSTER_ASSIGN_OR_RETURN(
-      const v1::ListShardsResponse response,
-      AskMaster<v1::ListShardsResponse>([&] { return master_->ListShards(request); }));
-  rest::ShardPage page{.total = response.total(), .offset = query.offset, .shards = {}};
-  for (const v1::ShardStatus& shard : response.shards()) {
-    page.shards.push_back(ShardFromStatus(shard));
-  }
-  return page;
+  return AskMaster<ShardPage>([&] { return master_->ListShards(request); });
 }
 
-absl::StatusOr<rest::ShardMap> LiveJobApi::MapOfShards(uint32_t dataset, uint32_t epoch) {
-  rest::ShardMap map{.dataset = dataset, .epoch = epoch, .shards = 0, .runs = {}};
+absl::StatusOr<ShardMap> LiveJobApi::MapOfShards(uint32_t dataset, uint32_t epoch) {
+  ShardMap map{.dataset = dataset, .epoch = epoch, .shards = 0, .runs = {}};
   v1::GetShardMapRequest request;
   request.set_dataset(dataset);
   request.set_epoch(epoch);
   do {
-    MUSTER_ASSIGN_OR_RETURN(
-        const v1::GetShardMapResponse page,
-        AskMaster<v1::GetShardMapResponse>([&] { return master_->GetShardMap(request); }));
+    MUSTER_ASSIGN_OR_RETURN(const ShardMap page,
+                            AskMaster<ShardMap>([&] { return master_->GetShardMap(request); }));
     AppendShardRuns(page, &map);
-    if (page.runs().empty()) break;
+    if (page.runs.empty()) break;
     request.set_begin(map.runs.back().end);
   } while (request.begin() < map.shards && map.runs.size() < kMapRunsMax);
   return map;
@@ -145,14 +148,14 @@ absl::StatusOr<rest::PartitionPage> LiveJobApi::Partitions(uint64_t offset, uint
   v1::ListPartitionsRequest request;
   request.set_offset(offset);
   request.set_limit(limit);
-  MUSTER_ASSIGN_OR_RETURN(
-      const v1::ListPartitionsResponse response,
-      AskMaster<v1::ListPartitionsResponse>([&] { return master_->ListPartitions(request); }));
-  rest::PartitionPage page{.total = response.total(), .offset = offset, .partitions = {}};
+  MUSTER_ASSIGN_OR_RETURN(const PartitionList list, AskMaster<PartitionList>([&] {
+                            return master_->ListPartitions(request);
+                          }));
+  rest::PartitionPage page{.total = list.total, .offset = list.offset, .partitions = {}};
   const std::shared_ptr<const Picture> picture = board_->Look();
-  for (const v1::PartitionStatus& partition : response.partitions()) {
-    page.partitions.push_back(PartitionFromStatus(partition));
-    const auto rate = picture->partition_rates.find(partition.partition());
+  for (const PartitionStatus& partition : list.partitions) {
+    page.partitions.push_back(rest::Partition{partition});
+    const auto rate = picture->partition_rates.find(partition.partition);
     if (rate != picture->partition_rates.end()) AddRates(rate->second, &page.partitions.back());
   }
   return page;
@@ -224,11 +227,10 @@ absl::StatusOr<std::vector<std::string>> LiveJobApi::FailedShards() {
   request.set_limit(kFailedPage);
   while (true) {
     request.set_offset(ids.size());
-    MUSTER_ASSIGN_OR_RETURN(
-        const v1::ListShardsResponse page,
-        AskMaster<v1::ListShardsResponse>([&] { return master_->ListShards(request); }));
-    for (const v1::ShardStatus& shard : page.shards()) ids.push_back(ShardIdToText(shard.id()));
-    if (page.shards().empty() || ids.size() >= std::min<uint64_t>(page.total(), kRetryMax)) {
+    MUSTER_ASSIGN_OR_RETURN(const ShardPage page,
+                            AskMaster<ShardPage>([&] { return master_->ListShards(request); }));
+    for (const ShardStatus& shard : page.shards) ids.push_back(shard.id);
+    if (page.shards.empty() || ids.size() >= std::min<uint64_t>(page.total, kRetryMax)) {
       return ids;
     }
   }

@@ -56,8 +56,8 @@ class LiveJobApi final : public rest::JobApi {
              AdminClient* master, CallQueue* calls, OrderTaker* orders);
 
   absl::StatusOr<std::shared_ptr<const rest::Picture>> Look() override;
-  absl::StatusOr<rest::ShardPage> Shards(const rest::ShardQuery& query) override;
-  absl::StatusOr<rest::ShardMap> MapOfShards(uint32_t dataset, uint32_t epoch) override;
+  absl::StatusOr<ShardPage> Shards(const rest::ShardQuery& query) override;
+  absl::StatusOr<ShardMap> MapOfShards(uint32_t dataset, uint32_t epoch) override;
   absl::StatusOr<rest::LogChunk> Logs(const std::string& node,
                                       const rest::LogQuery& query) override;
   absl::StatusOr<rest::PartitionPage> Partitions(uint64_t offset, uint32_t limit) override;

@@ -5,17 +5,12 @@
 #include <utility>
 
 #include "proto/messages/node_state.h"
-#include "scaler/service/model_from_status.h"
 
 namespace muster::scaler {
 namespace {
 
-rest::Resources Shown(const Resources& resources) {
-  return {.cpus = resources.cpus, .memory_bytes = resources.memory_bytes};
-}
-
 /// The keeper knows of a process before the master does, and of its end, too.
-NodeState StateOf(const KeptNode& kept, std::string_view masters, bool same_life) {
+NodeState StateOf(const KeptNode& kept, NodeState masters, bool same_life) {
   switch (kept.state) {
     case KeptNode::State::kWaiting:
       return kept.starts == 0 ? NodeState::kStarting : NodeState::kExited;
@@ -27,15 +22,16 @@ NodeState StateOf(const KeptNode& kept, std::string_view masters, bool same_life
     case KeptNode::State::kDraining:
       break;
   }
-  const NodeState state = ParseNodeState(masters).value_or(NodeState::kStarting);
-  return !same_life || state == NodeState::kExited ? NodeState::kStarting : state;
+  return !same_life || masters == NodeState::kExited ? NodeState::kStarting : masters;
 }
 
 void ApplyKept(const KeptNode& kept, rest::Node* node) {
   const bool lives = kept.pid != 0;
   const bool same_life = lives && node->start == kept.starts;
-  node->state = ToString(StateOf(kept, node->state, same_life));
-  if (kept.state == KeptNode::State::kDraining && node->drain == "none") node->drain = "draining";
+  node->state = StateOf(kept, node->state, same_life);
+  if (kept.state == KeptNode::State::kDraining && node->drain == DrainState::kNone) {
+    node->drain = DrainState::kDraining;
+  }
   node->role = ToString(kept.role);
   if (!same_life) {
     // Figures of an earlier life would be taken for those of this one.
@@ -46,11 +42,11 @@ void ApplyKept(const KeptNode& kept, rest::Node* node) {
   }
   node->start = kept.starts;
   node->restarts = kept.starts == 0 ? 0 : kept.starts - 1;
-  node->limits = Shown(kept.limits);
+  node->limits = kept.limits;
 }
 
 rest::Job DrawJob(const PictureInput& input, const JobSensor& sensor, const JobShape& shape) {
-  rest::Job job = input.status != nullptr ? JobFromStatus(*input.status) : rest::Job{};
+  rest::Job job{input.status != nullptr ? JobSummary(*input.status) : JobSummary()};
   job.name = input.job_name;
   job.id = input.job_id;
   job.seen_wall_us = input.seen_wall_us;
@@ -63,16 +59,17 @@ rest::Job DrawJob(const PictureInput& input, const JobSensor& sensor, const JobS
     job.workers_max = shape.workers_max;
   }
   job.limits_remark = input.limits_remark;
-  rest::Progress& progress = job.progress;
-  progress.records_per_second = sensor.Rate();
+  Progress& progress = job.progress;
+  const double rate = sensor.Rate();
+  progress.records_per_second = rate;
   const bool open = input.status != nullptr &&
-                    std::ranges::any_of(input.status->datasets(), [](const auto& dataset) {
-                      return dataset.stream().open();
+                    std::ranges::any_of(input.status->datasets, [](const DatasetStatus& dataset) {
+                      return dataset.stream.has_value() && dataset.stream->open;
                     });
-  if (!open && progress.records_expected > 0 && progress.records_per_second > 0) {
+  if (!open && progress.records_expected > 0 && rate > 0) {
     const uint64_t left =
         progress.records_expected - std::min(progress.records_done, progress.records_expected);
-    progress.remaining_seconds = static_cast<double>(left) / progress.records_per_second;
+    progress.remaining_seconds = static_cast<double>(left) / rate;
   }
   return job;
 }
@@ -84,19 +81,17 @@ Picture DrawPicture(const PictureInput& input, const JobSensor& sensor, const Jo
   picture.job = DrawJob(input, sensor, shape);
   std::map<std::string, rest::Node> nodes;
   if (input.status != nullptr) {
-    picture.datasets = DatasetsFromStatus(*input.status);
-    for (const v1::NodeStatus& status : input.status->nodes()) {
-      nodes[status.name()] = NodeFromStatus(status);
-    }
+    picture.datasets.datasets = input.status->datasets;
+    for (const NodeStatus& status : input.status->nodes) nodes[status.name] = rest::Node{status};
   }
   for (const KeptNode& kept : input.kept) {
     rest::Node& node = nodes[kept.name];
     node.name = kept.name;
     ApplyKept(kept, &node);
     const auto role = shape.roles.find(kept.role);
-    if (role != shape.roles.end()) node.requested = Shown(role->second.requested);
+    if (role != shape.roles.end()) node.requested = role->second.requested;
     node.usage = sensor.UsageOf(kept.name);
-    if (node.worker.has_value()) node.worker->records_per_second = sensor.RateOf(kept.name);
+    if (node.worker.has_value()) node.records_per_second = sensor.RateOf(kept.name);
   }
   for (auto& [name, node] : nodes) picture.nodes.nodes.push_back(std::move(node));
   return picture;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "proto/admin.pb.h"
+#include "proto/status/job_status.h"
 #include "scaler/nodes/node_keeper.h"
 #include "scaler/rest/job_api.h"
 #include "scaler/sensor/job_sensor.h"
@@ -25,7 +25,7 @@ struct PictureInput {
   std::string job_name;
   std::string job_id;
   /// The master's newest answer; absent: none yet.
-  const v1::JobStatus* status = nullptr;
+  const JobStatus* status = nullptr;
   uint64_t seen_wall_us = 0;
   bool master_reachable = false;
   std::vector<KeptNode> kept;

@@ -71,7 +71,7 @@ KeeperOutcome ScalerLoop::Run() {
     if (!keeper_.outcome().has_value()) Wait();
   }
   calls_->Close();
-  history_.Finish(status_.has_value() && status_->state() == v1::JOB_STATE_SUCCEEDED);
+  history_.Finish(status_.has_value() && status_->state == JobState::kSucceeded);
   Round();
   if (keeper_.outcome()->state != KeeperOutcome::State::kStopped) host_->EndRun();
   return *keeper_.outcome();
@@ -107,7 +107,7 @@ void ScalerLoop::Wait() {
 }
 
 void ScalerLoop::Hear(MasterLink::Answer answer) {
-  for (const v1::ListPartitionsResponse& page : answer.partitions) {
+  for (const PartitionList& page : answer.partitions) {
     heat_.OnPage(page, answer.asked_at);
   }
   sensor_.OnStatus(answer.status, answer.asked_at);

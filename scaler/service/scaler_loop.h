@@ -97,7 +97,7 @@ class ScalerLoop final : public OrderTaker {
   std::deque<KeeperEvent> events_;
   uint64_t carrying_ = 0;                   // the event whose order is being carried out; 0: none
   std::map<uint64_t, std::string> untold_;  // exits by the numbers of their reports
-  std::optional<v1::JobStatus> status_;
+  std::optional<JobStatus> status_;
   TimePoint answered_at_;
   uint64_t answered_wall_us_ = 0;
   std::optional<TimePoint> round_at_;

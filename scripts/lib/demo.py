@@ -33,8 +33,8 @@ def training_share(muster, job):
     except (ValueError, KeyError):
         return None
     epochs = [epoch for dataset in datasets if dataset["mode"] == "train" for epoch in dataset["epochs"]]
-    expected = sum(epoch["expected"] for epoch in epochs)
-    return sum(epoch["done"] for epoch in epochs) / expected if expected else None
+    expected = sum(epoch["records_expected"] for epoch in epochs)
+    return sum(epoch["records_done"] for epoch in epochs) / expected if expected else None
 
 
 def kill_on_the_way(run, options, killed):
@@ -70,12 +70,13 @@ def report(summary, killed):
     print()
     for dataset in summary["datasets"]:
         for epoch in dataset["epochs"]:
-            exact = epoch["committed"] == epoch["expected"]
+            exact = epoch["records_committed"] == epoch["records_expected"]
             good = good and exact
             note = "" if exact else "   <-- not equal"
-            print(f"  {dataset['name']} epoch {epoch['epoch'] + 1}: records committed / expected  {epoch['committed']:,} / {epoch['expected']:,}{note}")
+            print(f"  {dataset['name']} epoch {epoch['epoch'] + 1}: records committed / expected  "
+                  f"{epoch['records_committed']:,} / {epoch['records_expected']:,}{note}")
     restarts, waiting = summary["restarts"], summary.get("waiting", {})
-    print(f"\n  minibatches delivered again   {summary['redelivered_minibatches']}")
+    print(f"\n  minibatches delivered again   {summary['counters']['redelivered_minibatches']}")
     print("  restarts                      " + ", ".join(f"{role} {count}" for role, count in restarts.items()))
     print(f"  wall time                     {summary['seconds']:.1f} s")
     if "records_per_second" in summary:

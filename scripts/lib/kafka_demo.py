@@ -94,19 +94,19 @@ def report(file_job, topic_job, producer, told):
     train, stream = dataset(topic_job, "train")["epochs"][0], dataset(topic_job, "train")["stream"]
     auc = {name: dataset(job, "test")["epochs"][0]["metrics"] for name, job in (("file", file_job), ("topic", topic_job))}
     apart = auc["topic"]["auc"] - auc["file"]["auc"]
-    delay = (stream["delay"] or {"total": {"p50_ms": float("nan"), "p99_ms": float("nan")}})["total"]
+    delay = stream["delay"] or {"total_p50_ms": float("nan"), "total_p99_ms": float("nan")}
     print(f"\n{'':34}{'from the topic':>16}{'from the file':>16}")
     for name, label in (("auc", "test AUC after one pass"), ("logloss", "test log loss after one pass")):
         print(f"  {label:32}{auc['topic'][name]:16.4f}{auc['file'][name]:16.4f}")
     for name, label in (("training_seconds", "seconds in training"), ("records_per_second", "records a second")):
         print(f"  {label:32}{topic_job[name]:16,.1f}{file_job[name]:16,.1f}")
-    print(f"\n  records in the topic / committed  {in_topic:,} / {train['committed']:,}, produced in {producer.seconds:.1f} s "
+    print(f"\n  records in the topic / committed  {in_topic:,} / {train['records_committed']:,}, produced in {producer.seconds:.1f} s "
           f"({producer.produced / producer.seconds:,.0f} a second, to {PARTITIONS} partitions)")
     print(f"  lag at the end                    {stream['lag']} offsets; Kafka's consumer-group tool says {sum(lag for _, _, lag in told)}")
-    print(f"  delay, timestamp to weights       p50 {delay['p50_ms'] / 1e3:.3f} s, p99 {delay['p99_ms'] / 1e3:.3f} s")
+    print(f"  delay, timestamp to weights       p50 {delay['total_p50_ms'] / 1e3:.3f} s, p99 {delay['total_p99_ms'] / 1e3:.3f} s")
     waiting = topic_job["waiting"]
     print("  workers' time spent waiting       " + ", ".join(f"for {what} {100 * share:.1f} %" for what, share in waiting.items()))
-    good = (in_topic == train["committed"] == len(producer.records) and stream["lag"] == 0 and all(lag == 0 for _, _, lag in told)
+    good = (in_topic == train["records_committed"] == len(producer.records) and stream["lag"] == 0 and all(lag == 0 for _, _, lag in told)
             and abs(apart) <= AUC_APART_MAX)
     print(f"\nThe target, every produced record committed exactly once and AUC within {AUC_APART_MAX} of the file's: "
           + ("reached." if good else "MISSED."))

@@ -28,7 +28,7 @@ class AdminClientTest : public ::testing::Test {
   std::unique_ptr<AdminClient> Client(const JobIdentity& job) {
     return master_.Client(job, WhenAway::kFail);
   }
-  v1::JobState State() { return Client({})->GetStatus()->state(); }
+  JobState State() { return Client({})->GetStatus()->state; }
 
   testing::TempDir folder_;
   testing::SmallMaster master_;
@@ -41,9 +41,9 @@ TEST_F(AdminClientTest, AMasterOfAnotherJobIsAsGoodAsNone) {
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable,
                                AllOf(HasSubstr(address_), HasSubstr("job 'flights' (id id-1)"),
                                      HasSubstr("job 'trains' (id id-2)"))));
-  EXPECT_EQ(State(), v1::JOB_STATE_RUNNING);
+  EXPECT_EQ(State(), JobState::kRunning);
   EXPECT_THAT(Client({"id-1", "flights"})->Drain(), IsOk());
-  EXPECT_NE(State(), v1::JOB_STATE_RUNNING);
+  EXPECT_NE(State(), JobState::kRunning);
 }
 
 TEST_F(AdminClientTest, ACommandNeverReachesAnotherJob) {
@@ -61,9 +61,9 @@ TEST_F(AdminClientTest, ACommandNeverReachesAnotherJob) {
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(cancel({"id-2", "flights"}), kExitUnreachable);
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("another job has taken it over"));
-  EXPECT_EQ(State(), v1::JOB_STATE_RUNNING);
+  EXPECT_EQ(State(), JobState::kRunning);
   EXPECT_EQ(cancel({"id-1", "flights"}), kExitSucceeded);
-  EXPECT_EQ(State(), v1::JOB_STATE_CANCELLED);
+  EXPECT_EQ(State(), JobState::kCancelled);
 }
 
 TEST_F(AdminClientTest, WithoutTheTokenNothingIsAnswered) {
@@ -79,7 +79,7 @@ TEST_F(AdminClientTest, WithoutTheTokenNothingIsAnswered) {
   ASSERT_EQ(::chmod(folder_.File("open").c_str(), 0644), 0);
   EXPECT_THAT(ask(folder_.File("open")),
               StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("0600 is needed")));
-  EXPECT_EQ(State(), v1::JOB_STATE_RUNNING);
+  EXPECT_EQ(State(), JobState::kRunning);
 }
 
 TEST_F(AdminClientTest, AWrongModeOfTheTokenIsNoSilenceOfTheMasterAndMendsItself) {

@@ -27,18 +27,18 @@ class FakeAdminClient final : public AdminClient {
   };
   explicit FakeAdminClient(State* state) : state_(state) {}
 
-  absl::StatusOr<v1::JobStatus> GetStatus() override {
+  absl::StatusOr<JobStatus> GetStatus() override {
     const absl::Status status = Enter("");
     if (!status.ok()) return status;
-    v1::JobStatus answer;
-    answer.set_done_seq(7);
-    answer.set_state(v1::JOB_STATE_RUNNING);
-    answer.set_events_newest(2);
+    JobStatus answer;
+    answer.done_seq = 7;
+    answer.state = JobState::kRunning;
+    answer.events_newest = 2;
     return answer;
   }
-  absl::StatusOr<v1::ListEventsResponse> ListEvents(const v1::ListEventsRequest& request) override {
-    v1::ListEventsResponse response;
-    for (uint64_t i = request.after() + 1; i <= 2; ++i) response.add_events()->set_sequence(i);
+  absl::StatusOr<MasterEvents> ListEvents(const v1::ListEventsRequest& request) override {
+    MasterEvents response;
+    for (uint64_t i = request.after() + 1; i <= 2; ++i) response.events.push_back({.sequence = i});
     return response;
   }
   absl::Status ReportNode(const v1::ReportNodeRequest& request) override {
@@ -51,10 +51,10 @@ class FakeAdminClient final : public AdminClient {
   absl::Status Cancel(const v1::CancelRequest& request) override {
     return Enter((request.failed() ? "fail " : "cancel ") + request.reason());
   }
-  absl::StatusOr<v1::ListShardsResponse> ListShards(const v1::ListShardsRequest&) override {
+  absl::StatusOr<ShardPage> ListShards(const v1::ListShardsRequest&) override {
     return absl::UnimplementedError("");
   }
-  absl::StatusOr<v1::GetShardMapResponse> GetShardMap(const v1::GetShardMapRequest&) override {
+  absl::StatusOr<ShardMap> GetShardMap(const v1::GetShardMapRequest&) override {
     return absl::UnimplementedError("");
   }
   absl::StatusOr<v1::RetryShardsResponse> RetryShards(const v1::RetryShardsRequest&) override {
@@ -69,8 +69,7 @@ class FakeAdminClient final : public AdminClient {
   absl::Status ResumeNode(const v1::ResumeNodeRequest&) override {
     return absl::UnimplementedError("");
   }
-  absl::StatusOr<v1::ListPartitionsResponse> ListPartitions(
-      const v1::ListPartitionsRequest&) override {
+  absl::StatusOr<PartitionList> ListPartitions(const v1::ListPartitionsRequest&) override {
     return absl::UnimplementedError("");
   }
   absl::StatusOr<v1::GetManifestResponse> GetManifest() override {
@@ -120,12 +119,6 @@ class MasterLinkTest : public ::testing::Test {
   FakeAdminClient::State state_;
   std::unique_ptr<MasterLink> link_;
 };
-
-TEST(PhaseOfTest, AStateThatIsNotKnownHasANameToo) {
-  EXPECT_EQ(ToString(PhaseOf(v1::JOB_STATE_SUCCEEDED)), "succeeded");
-  EXPECT_EQ(PhaseOf(static_cast<v1::JobState>(99)), JobPhase::kUnknown);
-  EXPECT_EQ(ToString(PhaseOf(static_cast<v1::JobState>(99))), "unknown");
-}
 
 TEST_F(MasterLinkTest, DeliversInOrderAndFillsTheReportIn) {
   Connect();
@@ -178,7 +171,7 @@ TEST_F(MasterLinkTest, AnswersWakeTheOwnerAndCarryNewEventsOnce) {
   ASSERT_FALSE(answers.empty());
   EXPECT_THAT(answers[0].events, SizeIs(2));
   EXPECT_EQ(ToView(answers[0].status).done_seq, 7u);
-  EXPECT_EQ(ToView(answers[0].status).phase, JobPhase::kRunning);
+  EXPECT_EQ(ToView(answers[0].status).state, JobState::kRunning);
   ASSERT_EQ(::poll(&ready, 1, 20'000), 1);
   answers = link_->TakeAnswers();
   ASSERT_FALSE(answers.empty());
@@ -209,15 +202,21 @@ TEST_F(MasterLinkTest, ARefusalIsASignOfLifeAndSilenceIsNone) {
   EXPECT_THAT(link_->TakeAnswers(), SizeIs(0));
 }
 
-TEST(ToViewTest, UnknownStatesAndSums) {
-  v1::JobStatus status;
-  status.set_state(static_cast<v1::JobState>(17));
-  for (int i = 0; i < 2; ++i) status.add_datasets()->add_epochs()->set_records_done(4);
-  status.mutable_datasets(0)->set_omitted_records_done(2);
-  EXPECT_EQ(ToView(status).phase, JobPhase::kUnknown);
-  EXPECT_EQ(ToView(status).records_done, 10u);
-  status.add_nodes()->set_drain("draining");
-  EXPECT_EQ(ToView(status).nodes.at(0).drain, "draining");
+TEST(ToViewTest, WhatIsDecidedByIsTaken) {
+  JobStatus status;
+  status.state = JobState::kDraining;
+  status.datasets.resize(2);
+  for (DatasetStatus& dataset : status.datasets) dataset.epochs = {{.records_done = 4}};
+  status.datasets[0].omitted_records_done = 2;
+  status.nodes = {{.name = "ps-0", .drain = DrainState::kDraining},
+                  {.name = "worker-0", .start = 3, .worker = WorkerStatus{}}};
+  status.nodes[1].worker->times.minibatches_finished = 5;
+  const MasterView view = ToView(status);
+  EXPECT_EQ(view.state, JobState::kDraining);
+  EXPECT_EQ(view.records_done, 10u);
+  EXPECT_EQ(view.nodes.at(0).drain, DrainState::kDraining);
+  EXPECT_EQ(view.nodes.at(1).start, StartNumber(3));
+  EXPECT_EQ(view.nodes.at(1).minibatches, 5u);
 }
 
 }  // namespace

@@ -116,7 +116,7 @@ class BadInputTest(unittest.TestCase):
         """Runs the job without its fault: all is committed, and every weight is the closed form of `numbers`."""
         self.run_job(SUCCEEDED, *arguments)
         seen = self.summary()["datasets"][0]["epochs"]
-        self.assertEqual([(e["expected"], e["committed"]) for e in seen], [(RECORDS, RECORDS)] * epochs)
+        self.assertEqual([(e["records_expected"], e["records_committed"]) for e in seen], [(RECORDS, RECORDS)] * epochs)
         export = self.path("export")
         subprocess.run(self.command("export", self.path("job.yaml"), "--output-dir", export), check=True, timeout=40,
                        stdout=subprocess.DEVNULL)
@@ -214,7 +214,7 @@ class BadInputTest(unittest.TestCase):
         self.write_job(("TRAINER", json.dumps(options.nan_trainer)), ("seed: 3", "seed: 3\n  training: {shardsAhead: 0}"))
         self.refuse('a gradient for table "wide" is nan (key 2, column 7, minibatch 0', "nothing of this minibatch was sent",
                     "division by zero", "muster run --retry-failed", code=FAILED)
-        self.assertEqual(self.summary()["datasets"][0]["epochs"][0]["committed"], 0)
+        self.assertEqual(self.summary()["datasets"][0]["epochs"][0]["records_committed"], 0)
         self.write_job()
         self.finish(1, "--retry-failed")
 
@@ -238,7 +238,7 @@ class BadInputTest(unittest.TestCase):
 
     def done(self):
         status = subprocess.run(self.command("status", self.path("job.yaml"), "--output", "json"), capture_output=True, check=False)
-        return json.loads(status.stdout)["datasets"][0]["epochs"][0]["done"] if status.returncode == 0 else 0
+        return json.loads(status.stdout)["datasets"][0]["epochs"][0]["records_done"] if status.returncode == 0 else 0
 
     def test_disk_full_under_the_journal(self):
         self.fill_disk("state/journal")

@@ -111,7 +111,7 @@ def aim(job, run, rng):
 
 def require_rare_paths(summary):
     counters = {name: summary["counters"][name] for name in RARE_PATHS}
-    print(f"counters: {counters}, redelivered minibatches {summary['redelivered_minibatches']}, restarts {summary['restarts']}")
+    print(f"counters: {counters}, redelivered minibatches {summary['counters']['redelivered_minibatches']}, restarts {summary['restarts']}")
     for name, value in counters.items():
         if value == 0:
             fail(f"{name} is 0: it was not when the last fault was over, so it was forgotten since")

@@ -184,7 +184,7 @@ class CounterJob:
         if (status := self.status()) is None:
             return None
         epochs = [e for dataset in status["datasets"] if dataset["mode"] == "train" for e in dataset["epochs"]]
-        return sum(e["done"] for e in epochs), sum(e["committed"] for e in epochs)
+        return sum(e["records_done"] for e in epochs), sum(e["records_committed"] for e in epochs)
 
     def wait_progress(self, run, share, committed=0):
         """Waits until that share of all training records is done; the records committed then, never less than `committed`:
@@ -218,7 +218,7 @@ class CounterJob:
             known["unseen"] = {"id": EVALUATE_FIRST + (self.evaluate_records - 1) / 2, "ids_row": 0.0}
             counts["unseen"] = self.evaluate_records
         expected = [(name, epoch, counts[name], counts[name], known[name]) for name in counts for epoch in range(self.epochs)]
-        seen = [(dataset["name"], epoch["epoch"], epoch["expected"], epoch["committed"], epoch["metrics"])
+        seen = [(dataset["name"], epoch["epoch"], epoch["records_expected"], epoch["records_committed"], epoch["metrics"])
                 for dataset in summary["datasets"] for epoch in dataset["epochs"]]
         if seen != expected:
             raise AssertionError("the summary (dataset, epoch, expected, committed, metrics) is\n"

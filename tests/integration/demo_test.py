@@ -49,7 +49,7 @@ class DemoTest(unittest.TestCase):
         """The metrics of the last epoch, which reach the target."""
         for dataset in summary["datasets"]:
             for epoch in dataset["epochs"]:
-                self.assertEqual(epoch["committed"], epoch["expected"], (dataset["name"], epoch))
+                self.assertEqual(epoch["records_committed"], epoch["records_expected"], (dataset["name"], epoch))
         metrics = summary["metrics"]["test"]
         self.assertGreaterEqual(metrics["auc"], AUC_MIN)
         self.assertLessEqual(metrics["logloss"], LOG_LOSS_MAX)

@@ -78,13 +78,13 @@ class DrainTest(unittest.TestCase):
             answer = say(job, "drain", "job.yaml", "--node", "ps-0", "--wait")
             self.assertEqual((answer["drain"], answer["left"]), ("drained", 0))
             node = wait_node(job, run, "ps-0", lambda n: n["state"] == "running" and n["drain"] == "drained")
-            self.assertEqual(node["partitions_serving"], node["partitions"])
+            self.assertEqual(node["server"]["partitions_serving"], node["server"]["partitions"])
             job.wait_progress(run, job.progress()[0] / (job.records * job.epochs) + 0.02)
             say(job, "drain", "job.yaml", "--node", "ps-0", "--undo")
-            wait_node(job, run, "ps-0", lambda n: n["drain"] == "")
+            wait_node(job, run, "ps-0", lambda n: n["drain"] == "none")
             os.kill(node["pid"], signal.SIGTERM)
             wait_node(job, run, "ps-0", lambda n: n["restarts"] == 1 and n["last_exit"] == "exit 0"
-                      and n["partitions_serving"] == n["partitions"])
+                      and n["server"]["partitions_serving"] == n["server"]["partitions"])
             # Whether it gets all its snapshots in the seconds that it takes for them is the machine's affair.
             self.assertEqual(len(self.events(job, "node-drain-began", "ps-0")), 2)
             partitions = say(job, "partitions", "job.yaml")
@@ -103,19 +103,19 @@ class DrainTest(unittest.TestCase):
     def test_figures(self):
         """What the scaler will look at is there and grows."""
         with self.running() as (job, run):
-            wait_node(job, run, "worker-0", lambda n: n["times_us"]["compute"] > 0 and n["records_trained"] > 0
-                      and 0 < n["minibatches"]["finished"] <= n["minibatches"]["begun"])
+            wait_node(job, run, "worker-0", lambda n: (times := n["worker"]["times"])["compute_us"] > 0 and times["records_trained"] > 0
+                      and 0 < times["minibatches_finished"] <= times["minibatches_begun"])
             wait_node(job, run, "ps-1", lambda n: all(
-                n[name] > 0 for name in ("pushes", "received_bytes", "sent_bytes", "service_us", "lanes"))
-                and n["seen_by_workers"]["pushes"] > 0 and n["seen_by_workers"]["push_us"] > 0)
+                n["server"]["counters"][name] > 0 for name in ("pushes", "received_bytes", "sent_bytes", "service_us"))
+                and n["server"]["lanes"] > 0 and all(n["server"]["seen_by_workers"][name] > 0 for name in ("pushes", "push_us")))
             end = time.monotonic() + 60
             seen = []
             while time.monotonic() < end:
                 seen = say(job, "partitions", "job.yaml")["partitions"]
-                if all(p["pushes"] > 0 and p["moved_rows"] > 0 and p["rows"] > 0 and p["state"] == "serving" for p in seen):
+                if all(p["state"] == "serving" and all(p["traffic"][name] > 0 for name in ("pushes", "moved_rows", "rows")) for p in seen):
                     break
                 time.sleep(0.05)
-            self.assertEqual([p for p in seen if p["moved_bytes"] <= p["moved_rows"]], [])
+            self.assertEqual([p for p in seen if p["traffic"]["moved_bytes"] <= p["traffic"]["moved_rows"]], [])
             self.assertEqual(len(seen), job.partitions)
 
 

@@ -127,7 +127,7 @@ class KafkaLossTest(topic_job.TopicTest):
             summary = job.summary()
             self.assertEqual(summary["state"], "failed")
             self.assertRegex(summary["reason"], f"topic '{TOPIC}', partition 0, ends before what was already cut of it.*deleted and made anew")
-            self.assertEqual(summary["datasets"][0]["epochs"][0]["committed"], 1000)
+            self.assertEqual(summary["datasets"][0]["epochs"][0]["records_committed"], 1000)
 
     def test_offsets(self):
         """What the job file names and the cluster has not: offsets, a partition's end, the dead-letter topic. Each is told, and none is a success."""

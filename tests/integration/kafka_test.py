@@ -58,7 +58,7 @@ class KafkaTest(topic_job.TopicTest):
                 kafka_broker.produce(job.broker, TOPIC, range(3000, 3010))
                 writer.finish()
             job.wait(run, 0)
-            self.assertEqual(job.summary()["datasets"][0]["epochs"][0]["committed"], 175)
+            self.assertEqual(job.summary()["datasets"][0]["epochs"][0]["records_committed"], 175)
             job.require_closed_form_of([record for record in kafka_broker.consume(job.broker, TOPIC) if record[1] < 175])
 
     def test_everything_is_killed(self):

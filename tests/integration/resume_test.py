@@ -87,7 +87,7 @@ class ResumeTest(unittest.TestCase):
                 summary = job.summary()
                 self.assertEqual(summary["state"], state)
                 epochs = [e for d in summary["datasets"] if d["mode"] == "train" for e in d["epochs"]]
-                committed = sum(e["committed"] for e in epochs)
+                committed = sum(e["records_committed"] for e in epochs)
                 self.assertLess(committed, job.records * job.epochs, "the job was over before it was ended")
                 if state == "drained":
                     self.assertGreaterEqual(committed, share * job.records * job.epochs, "what was done is in the snapshots")

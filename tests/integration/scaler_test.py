@@ -92,7 +92,7 @@ class ScalerTest(unittest.TestCase):
             summary = self.finish(job, run)
             self.assertEqual((summary["restarts"]["ps"], summary["restarts"]["worker"]), (0, 0))
             self.assertGreaterEqual(summary["restarts"]["scaler"], 10)
-            self.assertEqual(summary["redelivered_minibatches"], 0)
+            self.assertEqual(summary["counters"]["redelivered_minibatches"], 0)
             for name in ("ps-0", "ps-1", "worker-0", "worker-1"):
                 self.assertEqual(len(self.exits_of(job, name)), 1, name)
 

@@ -79,8 +79,8 @@ class TopicJob(counter_job.CounterJob):
         """{topic: what `muster status` says of it}; None while the master cannot be asked."""
         if (status := self.status()) is None:
             return None
-        return {dataset["name"]: dataset["stream"] | {"done": dataset["epochs"][0]["done"],
-                                                      "committed_records": dataset["epochs"][0]["committed"]}
+        return {dataset["name"]: dataset["stream"] | {"done": dataset["epochs"][0]["records_done"],
+                                                      "committed_records": dataset["epochs"][0]["records_committed"]}
                 for dataset in status["datasets"]}
 
     def stream(self, topic=TOPIC):

@@ -299,7 +299,7 @@ void Supervisor::AskDrain(Slot* slot, const ProcessRef& process) {
              },
              [this, slot, process](const absl::StatusOr<NodeDrain>& drain) {
                if (slot->process != process || !process->alive) return;
-               if (!drain.ok() || drain->state != NodeDrain::State::kDrained) {
+               if (!drain.ok() || drain->state != DrainState::kDrained) {
                  if (absl::IsFailedPrecondition(drain.status()) && Terminal()) return;
                  env_->scheduler.After(milliseconds(100), self_,
                                        [this, slot, process] { AskDrain(slot, process); });

@@ -41,7 +41,7 @@ INNER = {
     "host": ("", "stacks", "processes"),
     "job": ("", "file"),
     "master": ("core", "journal", "sources", "service"),
-    "proto": ("", "fields", "rpc", "wire", "messages", "exported"),
+    "proto": ("", "fields", "rpc", "wire", "messages", "status", "exported"),
     "ps": ("engine", "snapshot", "export", "net", "service"),
     "scaler": ("model", "nodes", "policy", "decision", "sensor", "history", "simulate", "rest", "dashboard", "service"),
     "sharding": ("", "lines", "stream"),
@@ -56,7 +56,7 @@ BEHIND_INTERFACES = {"host/processes/": ("cli", "host/processes"), "host/stacks/
 PUBLIC_HEADERS = "worker_sdk/include/"
 EXAMPLE_FOLDERS = {"examples"}
 # Folders, and files without their ending, in which deciding and doing are kept apart: no library that reads the world.
-PURE_FOLDERS = ("cli/run/run_supervisor", "cli/show/json_output", "cli/show/text_output", "host", "job", "master/core", "proto/messages", "ps/engine", "scaler/decision", "scaler/model", "scaler/nodes", "scaler/policy", "scaler/rest", "scaler/sensor", "sharding", "verify", "worker_sdk/core")
+PURE_FOLDERS = ("cli/run/run_supervisor", "cli/show/json_output", "cli/show/text_output", "host", "job", "master/core", "proto/messages", "proto/status", "ps/engine", "scaler/decision", "scaler/model", "scaler/nodes", "scaler/policy", "scaler/rest", "scaler/sensor", "sharding", "verify", "worker_sdk/core")
 # Of those, the ones whose subfolders are shells.
 PURE_WITH_SHELLS_BELOW = ("host", "job", "scaler/decision", "scaler/rest")
 SHELL_HEADERS = re.compile(
@@ -74,12 +74,12 @@ ADAPTERS = {
     "Eigen/": ("examples",),
     "grpc": ("master/service", "proto/rpc", "ps/service", "admin"),
     "protozero/": ("proto/fields",),
-    "nlohmann/": ("cli", "ps/export", "scaler/decision/log", "scaler/history", "scaler/model", "scaler/rest", "scaler/service"),
+    "nlohmann/": ("cli", "proto/fields", "ps/export", "scaler/decision/log", "scaler/history", "scaler/model", "scaler/rest", "scaler/service"),
     "openssl/": ("proto/exported",),
     "elfutils/": ("host/stacks",),
     "hwy/": ("ps/engine",),
     "librdkafka/": ("kafka",),
-    "xxhash": ("master/sources/lines", "proto/wire", "ps/snapshot", "sharding"),
+    "xxhash": ("master/sources", "proto/wire", "ps/snapshot", "sharding"),
 }
 BANNED = {
     r"\bsystem_clock::now\b": "take a muster::Clock (base/clock.h)",

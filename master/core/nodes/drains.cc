@@ -29,7 +29,7 @@ absl::StatusOr<NodeDrain> Drains::Drain(const std::string& name, std::chrono::mi
         fmt::format("node '{}' has nothing to be drained of: the job has ended ({})", name,
                     ToString(life_->state())));
   }
-  if (node->drain.state != NodeDrain::State::kNone) return node->drain;
+  if (node->drain.state != DrainState::kNone) return node->drain;
   const NodeState state = node->record.state;
   if (state != NodeState::kRunning && state != NodeState::kLost) {
     return absl::FailedPreconditionError(
@@ -44,7 +44,7 @@ absl::StatusOr<NodeDrain> Drains::Drain(const std::string& name, std::chrono::mi
 absl::Status Drains::Resume(const std::string& name, StepTime at) {
   Node* const node = books_->nodes.Find(name);
   if (node == nullptr) return NoSuchNode(name);
-  if (node->drain.state == NodeDrain::State::kNone) return absl::OkStatus();
+  if (node->drain.state == DrainState::kNone) return absl::OkStatus();
   if (node->drain.told) {
     return absl::FailedPreconditionError(fmt::format(
         "worker '{}' has been told to leave and ends: start another process instead", name));
@@ -58,13 +58,13 @@ JobDirective Drains::DirectiveOf(const std::string& name) const {
   const JobDirective directive = life_->Directive();
   const auto& nodes = books_->nodes.nodes();
   const auto node = nodes.find(name);
-  const bool drains = node != nodes.end() && node->second.drain.state != NodeDrain::State::kNone;
+  const bool drains = node != nodes.end() && node->second.drain.state != DrainState::kNone;
   return drains && directive == JobDirective::kWork ? JobDirective::kDrain : directive;
 }
 
 void Drains::WorkerTold(const std::string& name, bool fresh, StepTime at) {
   Node* const node = books_->nodes.Find(name);
-  if (node == nullptr || node->drain.state == NodeDrain::State::kNone) return;
+  if (node == nullptr || node->drain.state == DrainState::kNone) return;
   node->drain.told = true;
   if (fresh) Advance(node, at);
 }
@@ -72,7 +72,7 @@ void Drains::WorkerTold(const std::string& name, bool fresh, StepTime at) {
 void Drains::ServerHeard(Node* node, bool leaving, StepTime at) {
   if (leaving && !node->drain.leaving && !life_->over()) {
     // What was drained long ago is behind again.
-    if (node->drain.state != NodeDrain::State::kDraining) {
+    if (node->drain.state != DrainState::kDraining) {
       Begin(node, books_->options.drain_timeout, at);
     }
     node->drain.leaving = true;
@@ -81,7 +81,7 @@ void Drains::ServerHeard(Node* node, bool leaving, StepTime at) {
 }
 
 void Drains::Exited(Node* node, StepTime at) {
-  if (node->drain.state != NodeDrain::State::kDraining) return;
+  if (node->drain.state != DrainState::kDraining) return;
   if (node->record.role != kRoleWorker) {
     node->drain = {};
     return;
@@ -93,7 +93,7 @@ void Drains::Exited(Node* node, StepTime at) {
 void Drains::Tick(StepTime at) {
   for (const auto& [name, const_node] : books_->nodes.nodes()) {
     const NodeDrain& drain = const_node.drain;
-    if (drain.state != NodeDrain::State::kDraining || at.now - drain.began < drain.timeout) {
+    if (drain.state != DrainState::kDraining || at.now - drain.began < drain.timeout) {
       continue;
     }
     Node* const node = books_->nodes.Find(name);
@@ -124,7 +124,7 @@ uint32_t Drains::CountLeft(const Node& node) const {
 void Drains::Begin(Node* node, std::chrono::milliseconds timeout, StepTime at) {
   const bool server = node->record.role == kRoleServer;
   node->drain = {};
-  node->drain.state = NodeDrain::State::kDraining;
+  node->drain.state = DrainState::kDraining;
   node->drain.began = at.now;
   node->drain.timeout = timeout;
   if (server) node->drain.goal = books_->ledger.done_seq();
@@ -135,14 +135,14 @@ void Drains::Begin(Node* node, std::chrono::milliseconds timeout, StepTime at) {
 }
 
 void Drains::Advance(Node* node, StepTime at) {
-  if (node->drain.state != NodeDrain::State::kDraining) return;
+  if (node->drain.state != DrainState::kDraining) return;
   node->drain.left = CountLeft(*node);
   if (node->drain.left == 0) End(node, at);
 }
 
 void Drains::End(Node* node, StepTime at) {
-  MUSTER_CHECK(node->drain.state == NodeDrain::State::kDraining);
-  node->drain.state = NodeDrain::State::kDrained;
+  MUSTER_CHECK(node->drain.state == DrainState::kDraining);
+  node->drain.state = DrainState::kDrained;
   const auto took =
       std::chrono::duration_cast<std::chrono::milliseconds>(at.now - node->drain.began);
   std::string text = fmt::format("after {} ms", took.count());

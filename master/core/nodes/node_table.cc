@@ -8,18 +8,6 @@
 
 namespace muster {
 
-std::string_view ToString(NodeDrain::State state) {
-  switch (state) {
-    case NodeDrain::State::kNone:
-      return "";
-    case NodeDrain::State::kDraining:
-      return "draining";
-    case NodeDrain::State::kDrained:
-      return "drained";
-  }
-  return "";
-}
-
 namespace {
 
 StartNumber NewestStart(const NodeRecord& record) {

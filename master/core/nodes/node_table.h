@@ -21,8 +21,7 @@ namespace muster {
 
 /// A drain of one node; of the process that has the node's name.
 struct NodeDrain {
-  enum class State : uint8_t { kNone, kDraining, kDrained };
-  State state = State::kNone;
+  DrainState state = DrainState::kNone;
   TimePoint began;
   std::chrono::milliseconds timeout{0};
   /// Of a server: every DONE shard up to this is to be in its snapshots.
@@ -34,8 +33,6 @@ struct NodeDrain {
   /// The server asks for it, having been told to end.
   bool leaving = false;
 };
-/// "", "draining", "drained".
-std::string_view ToString(NodeDrain::State state);
 
 struct Node {
   NodeRecord record;

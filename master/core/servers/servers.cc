@@ -151,9 +151,9 @@ void Servers::CountParts(const ServerExchangeRequest& request, Node* node) {
 
 void Servers::Command(const ServerExchangeRequest& request, const Node& node, StepTime at,
                       ServerExchangeReply* reply) {
-  const bool draining = node.drain.state == NodeDrain::State::kDraining;
+  const bool draining = node.drain.state == DrainState::kDraining;
   const bool urgent = life_->NeedsSnapshots();
-  reply->drained = node.drain.state == NodeDrain::State::kDrained || life_->over();
+  reply->drained = node.drain.state == DrainState::kDrained || life_->over();
   if (!life_->over()) {
     snapshots_->Ask(request.id, request.incarnation,
                     {urgent, draining ? node.drain.goal : DoneSeq()}, at.now);

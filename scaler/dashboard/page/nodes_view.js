@@ -49,10 +49,10 @@ function processors(node) {
 
 function work(node) {
   if (node.worker) {
-    return [`${short(node.worker.records_per_second ?? 0)} records/s`, `${plural(node.worker.shards_held, "shard")} held, ${short(node.worker.records_committed)} committed`];
+    return [`${short(node.records_per_second ?? 0)} records/s`, `${plural(node.worker.shards_held, "shard")} held, ${short(node.worker.records_committed)} committed`];
   }
   if (node.server) {
-    const { partitions_serving: serving, partitions, row_bytes: size, rows } = node.server;
+    const { partitions_serving: serving, partitions, counters: { row_bytes: size, rows } } = node.server;
     return [`${count(serving)} of ${plural(partitions, "partition")} serving`, `${short(rows)} rows, ${bytes(size)}`];
   }
   return ["", ""];

@@ -11,12 +11,12 @@ function rate(total, unit) {
 }
 
 const kFigures = {
-  service: { name: "service time", ...rate((partition) => partition.service_seconds_total ?? 0, "ratio") },
-  pulls: { name: "pulls", ...rate((partition) => partition.pulls, "/s") },
-  pushes: { name: "pushes", ...rate((partition) => partition.pushes, "/s") },
-  moved: { name: "bytes moved", ...rate((partition) => partition.bytes_moved, "bytes/s") },
-  rows: { name: "rows", unit: "", of: (now) => now.rows },
-  bytes: { name: "size", unit: "bytes", of: (now) => now.row_bytes },
+  service: { name: "service time", ...rate(({ traffic }) => traffic.service_us / 1e6, "ratio") },
+  pulls: { name: "pulls", ...rate(({ traffic }) => traffic.pulls, "/s") },
+  pushes: { name: "pushes", ...rate(({ traffic }) => traffic.pushes, "/s") },
+  moved: { name: "bytes moved", ...rate(({ traffic }) => traffic.moved_bytes, "bytes/s") },
+  rows: { name: "rows", unit: "", of: (now) => now.traffic.rows },
+  bytes: { name: "size", unit: "bytes", of: (now) => now.traffic.row_bytes },
   snapshot: { name: "age of the snapshot", unit: "s", of: (now) => now.snapshot_age_ms / 1000 },
 };
 
@@ -34,7 +34,7 @@ function describe({ partition, value }, chosen) {
 }
 
 function snapshotText(partitions) {
-  const held = partitions.filter((partition) => partition.snapshot_number > 0);
+  const held = partitions.filter((partition) => partition.snapshot > 0);
   if (held.length === 0) return "No snapshot was taken yet: a server that dies now begins anew, and what was trained is trained again.";
   const oldest = Math.max(...held.map((partition) => partition.snapshot_age_ms)) / 1000;
   return `The oldest snapshot is ${seconds(Math.round(oldest))} old: a server that dies now makes that much be trained again.`;

@@ -5,10 +5,10 @@ import { short } from "./format.js";
 
 const kWindowMs = 30000;
 const kShares = [
-  ["computing", "computing_seconds_total"],
-  ["waiting for shards", "waiting_shards_seconds_total"],
-  ["waiting for pulls", "waiting_pulls_seconds_total"],
-  ["waiting for pushes", "waiting_pushes_seconds_total"],
+  ["computing", "compute_us"],
+  ["waiting for shards", "wait_shard_us"],
+  ["waiting for pulls", "wait_pull_us"],
+  ["waiting for pushes", "wait_push_us"],
 ];
 
 /** Totals of each process, for as long as the window is. */
@@ -23,7 +23,7 @@ class Totals {
       if (!node.worker) continue;
       const key = `${node.name} ${node.start}`;
       seen.add(key);
-      const totals = kShares.map(([, field]) => node.worker[field] ?? 0);
+      const totals = kShares.map(([, field]) => node.worker.times[field] ?? 0);
       const ring = this.kept.get(key) || [];
       ring.push({ at: nowMs, totals });
       while (ring.length > 2 && nowMs - ring[0].at > kWindowMs) ring.shift();
@@ -64,7 +64,7 @@ export function addSharesView(store) {
         const [name, bar, rate] = item.children;
         const shares = totals.of(node);
         setText(name, node.name);
-        setText(rate, `${short(node.worker.records_per_second ?? 0)} records/s`);
+        setText(rate, `${short(node.records_per_second ?? 0)} records/s`);
         shares.forEach((share, index) => {
           bar.children[index].style.width = `${(100 * share).toFixed(1)}%`;
         });

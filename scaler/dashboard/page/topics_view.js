@@ -19,7 +19,7 @@ const kColumns = [
   ["Cut", (partition) => offset(partition.cut)],
   ["End of the log", (partition) => offset(partition.stable_end)],
   ["Lag", (partition) => offset(partition.lag)],
-  ["Lag time", (partition) => known(partition.lag_seconds) ? seconds(partition.lag_seconds) : "–"],
+  ["Lag time", (partition) => known(partition.lag_ms) ? seconds(partition.lag_ms / 1000) : "–"],
   ["Open ranges", (partition) => offset(partition.open_ranges)],
   ["Lost", (partition) => offset(partition.lost)],
 ];
@@ -44,11 +44,11 @@ function figuresOf(stream) {
   const lost = stream.partitions.reduce((sum, partition) => sum + partition.lost, 0);
   return [
     ["Lag", known(stream.lag) ? plural(stream.lag, "offset") : "unknown"],
-    ["Lag time", seconds(stream.lag_seconds)],
+    ["Lag time", known(stream.lag_ms) ? seconds(stream.lag_ms / 1000) : "unknown"],
     ...(stream.held_back > 0 ? [["Held back by open transactions", plural(stream.held_back, "offset")]] : []),
     // From the timestamps of records to the weights; nothing while none come.
     ...(stream.delay?.records > 0
-      ? [["Delay, median", seconds(stream.delay.p50_seconds)], ["Delay, p99", seconds(stream.delay.p99_seconds)]] : []),
+      ? [["Delay, median", seconds(stream.delay.p50_ms / 1000)], ["Delay, p99", seconds(stream.delay.p99_ms / 1000)]] : []),
     ["Partitions", count(stream.partitions.length)],
     ...(lost > 0 ? [["Lost", plural(lost, "offset")]] : []),
   ];

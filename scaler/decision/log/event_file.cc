@@ -148,13 +148,13 @@ rest::Event BoundedEvent(rest::Event event) {
 }
 
 std::string EventLine(const rest::Event& event) {
-  return rest::Dump(rest::ToJson(event)) + "\n";
+  return rest::Dump(ToJson(event)) + "\n";
 }
 
 absl::StatusOr<rest::Event> ParseEventLine(std::string_view line) {
   const auto json = nlohmann::json::parse(line, nullptr, false);
   if (json.is_discarded()) return absl::DataLossError("not an event: no JSON");
-  absl::StatusOr<rest::Event> event = rest::FromJson<rest::Event>(json);
+  absl::StatusOr<rest::Event> event = FromJson<rest::Event>(json);
   if (!event.ok())
     return absl::DataLossError(fmt::format("not an event: {}", Message(event.status())));
   if (event->id == 0) return absl::DataLossError("not an event: it has no id");

@@ -10,6 +10,9 @@
 
 #include "base/mutex.h"
 #include "proto/admin.grpc.pb.h"
+#include "proto/fields/generated.h"
+#include "proto/status/job_status.h"
+#include "proto/status/shard_status.h"
 
 /// `fake_node master --job J --base-directory DIR --listen ADDRESS ...` and `fake_node ps ...`: the
 /// nodes that `muster run` starts, without training. The master is steered by files in DIR: it
@@ -24,49 +27,53 @@ class FakeMaster final : public v1::AdminService::Service {
   explicit FakeMaster(std::string folder) : folder_(std::move(folder)) { ReadReports(); }
 
   grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
-                         v1::JobStatus* status) override {
+                         v1::JobStatus* response) override {
     MutexLock lock(&mutex_);
-    if (state_ == v1::JOB_STATE_RUNNING && Exists("succeed")) state_ = v1::JOB_STATE_SUCCEEDED;
-    status->set_job("demo");
-    status->set_state(state_);
-    status->set_reason(reason_);
-    const bool done = state_ == v1::JOB_STATE_SUCCEEDED;
-    v1::DatasetStatus* dataset = status->add_datasets();
-    dataset->set_name("train");
-    dataset->set_epochs_total(1);
-    v1::EpochStatus* epoch = dataset->add_epochs();
-    epoch->set_records_expected(100);
-    epoch->set_records_done(done ? 100 : 40);
-    epoch->set_records_committed(done ? 100 : 20);
-    for (const auto& [name, node] : nodes_) *status->add_nodes() = node;
-    for (v1::NodeStatus& node : *status->mutable_nodes()) {
-      if (node.name() == "ps-0" && Exists("lost")) node.set_state("lost");
+    if (state_ == JobState::kRunning && Exists("succeed")) state_ = JobState::kSucceeded;
+    const bool done = state_ == JobState::kSucceeded;
+    JobStatus status;
+    status.name = "demo";
+    status.state = state_;
+    status.reason = reason_;
+    status.events_newest = 1;
+    status.counters.redelivered_minibatches = 3;
+    status.progress = {.records_expected = 100,
+                       .records_done = done ? 100u : 40u,
+                       .records_committed = done ? 100u : 20u};
+    status.datasets = {{.name = "train",
+                        .epochs_total = 1,
+                        .epochs = {{.records_expected = status.progress.records_expected,
+                                    .records_done = status.progress.records_done,
+                                    .records_committed = status.progress.records_committed}}}};
+    for (const auto& [name, node] : nodes_) {
+      status.nodes.push_back(node);
+      if (name == "ps-0" && Exists("lost")) status.nodes.back().state = NodeState::kLost;
     }
-    status->mutable_counters()->set_redelivered_minibatches(3);
-    status->set_events_newest(1);
+    ToProto(status, response);
     return grpc::Status::OK;
   }
 
   grpc::Status ListEvents(grpc::ServerContext*, const v1::ListEventsRequest* request,
                           v1::ListEventsResponse* response) override {
     if (request->after() > 0) return grpc::Status::OK;
-    v1::Event* event = response->add_events();
-    event->set_sequence(1);
-    event->set_wall_us(1'700'000'000'000'000);
-    event->set_kind("job-started");
-    event->set_text("with 16 shards");
+    ToProto(MasterEvents{{{.sequence = 1,
+                           .wall_us = 1'700'000'000'000'000,
+                           .kind = "job-started",
+                           .text = "with 16 shards"}}},
+            response);
     return grpc::Status::OK;
   }
 
   grpc::Status ListShards(grpc::ServerContext*, const v1::ListShardsRequest*,
                           v1::ListShardsResponse* response) override {
-    response->set_total(1);
-    v1::ShardStatus* shard = response->add_shards();
-    shard->mutable_id()->set_epoch(1);
-    shard->mutable_id()->set_index(17);
-    shard->set_dataset("train");
-    shard->set_state("failed");
-    shard->add_reasons("worker-0: SIGSEGV");
+    ToProto(ShardPage{.total = 1,
+                      .shards = {{.id = "0/1/17",
+                                  .dataset = "train",
+                                  .epoch = 1,
+                                  .index = 17,
+                                  .state = "failed",
+                                  .reasons = {"worker-0: SIGSEGV"}}}},
+            response);
     return grpc::Status::OK;
   }
 
@@ -80,13 +87,12 @@ class FakeMaster final : public v1::AdminService::Service {
   grpc::Status ReportNode(grpc::ServerContext*, const v1::ReportNodeRequest* request,
                           v1::ReportNodeResponse*) override {
     MutexLock lock(&mutex_);
-    v1::NodeStatus& node = nodes_[request->node()];
-    node.set_name(request->node());
-    node.set_role(request->role());
-    node.set_pid(request->pid());
-    node.set_state(StateOf(request->what(), request->role()));
-    node.set_start(request->start());
-    node.set_restarts(static_cast<uint32_t>(request->start()) - 1);
+    nodes_[request->node()] = {.name = request->node(),
+                               .role = request->role(),
+                               .state = StateOf(request->what(), request->role()),
+                               .pid = request->pid(),
+                               .start = request->start(),
+                               .restarts = static_cast<uint32_t>(request->start()) - 1};
     FILE* file = std::fopen((folder_ + "/reports").c_str(), "ae");
     fmt::print(file, "{} {} signal={} code={} token={} restarts={} role={} pid={}\n",
                request->node(), request->what(), request->signal(), request->exit_code(),
@@ -97,14 +103,14 @@ class FakeMaster final : public v1::AdminService::Service {
 
   grpc::Status Drain(grpc::ServerContext*, const v1::DrainRequest*, v1::DrainResponse*) override {
     MutexLock lock(&mutex_);
-    state_ = Exists("slow-drain") ? v1::JOB_STATE_DRAINING : v1::JOB_STATE_DRAINED;
+    state_ = Exists("slow-drain") ? JobState::kDraining : JobState::kDrained;
     return grpc::Status::OK;
   }
 
   grpc::Status Cancel(grpc::ServerContext*, const v1::CancelRequest* request,
                       v1::CancelResponse*) override {
     MutexLock lock(&mutex_);
-    state_ = request->failed() ? v1::JOB_STATE_FAILED : v1::JOB_STATE_CANCELLED;
+    state_ = request->failed() ? JobState::kFailed : JobState::kCancelled;
     reason_ = request->reason();
     return grpc::Status::OK;
   }
@@ -126,20 +132,19 @@ class FakeMaster final : public v1::AdminService::Service {
     while (std::fscanf(file,
                        "%63s %63s signal=%*u code=%*u token=%*u restarts=%u role=%63s pid=%u\n",
                        name, what, &restarts, role, &pid) == 5) {
-      v1::NodeStatus& node = nodes_[name];
-      node.set_name(name);
-      node.set_role(role);
-      node.set_pid(pid);
-      node.set_restarts(restarts);
-      node.set_start(restarts + 1);
-      node.set_state(StateOf(what, role));
+      nodes_[name] = {.name = name,
+                      .role = role,
+                      .state = StateOf(what, role),
+                      .pid = pid,
+                      .start = restarts + 1,
+                      .restarts = restarts};
     }
     std::fclose(file);
   }
   /// Whoever is started is heard at once, but for servers that refuse to start.
-  std::string StateOf(const std::string& what, const std::string& role) const {
-    if (what != "started") return "exited";
-    return role == "ps" && Exists("refuse-ps") ? "starting" : "running";
+  NodeState StateOf(const std::string& what, const std::string& role) const {
+    if (what != "started") return NodeState::kExited;
+    return role == "ps" && Exists("refuse-ps") ? NodeState::kStarting : NodeState::kRunning;
   }
   bool Exists(const char* name) const {
     struct stat info;
@@ -148,9 +153,9 @@ class FakeMaster final : public v1::AdminService::Service {
 
   const std::string folder_;
   Mutex mutex_;
-  v1::JobState state_ MUSTER_GUARDED_BY(mutex_) = v1::JOB_STATE_RUNNING;
+  JobState state_ MUSTER_GUARDED_BY(mutex_) = JobState::kRunning;
   std::string reason_ MUSTER_GUARDED_BY(mutex_);
-  std::map<std::string, v1::NodeStatus> nodes_ MUSTER_GUARDED_BY(mutex_);
+  std::map<std::string, NodeStatus> nodes_ MUSTER_GUARDED_BY(mutex_);
 };
 
 int RunFakeMaster(const std::string& folder, const std::string& address) {

@@ -24,8 +24,8 @@ TEST_F(RunCommandTest, SucceedsAndWritesTheSummary) {
   EXPECT_EQ(run.Wait(), 0) << run.err();
   EXPECT_THAT(run.out(), HasSubstr("demo: succeeded"));
   EXPECT_EQ(Summary()["state"], "succeeded");
-  EXPECT_EQ(Summary()["datasets"][0]["epochs"][0]["committed"], 100);
-  EXPECT_EQ(Summary()["redelivered_minibatches"], 3);
+  EXPECT_EQ(Summary()["datasets"][0]["epochs"][0]["records_committed"], 100);
+  EXPECT_EQ(Summary()["counters"]["redelivered_minibatches"], 3);
   EXPECT_EQ(Read("state/job.yaml"), Read("job.yaml"));
   EXPECT_FALSE(std::filesystem::exists(folder_.File("state/run/endpoint.json")));
   std::string out;
@@ -233,7 +233,8 @@ TEST_F(RunCommandTest, QueriesOfARunningJob) {
   const std::string job = folder_.File("job.yaml");
   std::string out;
   EXPECT_EQ(Query({"status", job, "--output", "json"}, &out), 0);
-  EXPECT_EQ(nlohmann::json::parse(out, nullptr, false)["datasets"][0]["epochs"][0]["done"], 40);
+  EXPECT_EQ(nlohmann::json::parse(out, nullptr, false)["datasets"][0]["epochs"][0]["records_done"],
+            40);
   EXPECT_EQ(Query({"status", "--state-dir", folder_.File("state")}, &out), 0);
   EXPECT_THAT(out, AllOf(HasSubstr("demo: running"), HasSubstr("worker-0")));
   EXPECT_EQ(Query({"shards", job, "--state", "failed"}, &out), 0);

@@ -19,7 +19,7 @@ using ::testing::Not;
 
 TEST_F(RunSupervisorTest, SuccessWaitsForTheScalerThenOneMoreAnswer) {
   RunToTraining();
-  view_.phase = JobPhase::kSucceeded;
+  view_.state = JobState::kSucceeded;
   Answer();
   EXPECT_THAT(Did(), IsEmpty());
   now_ += seconds(1);
@@ -32,7 +32,7 @@ TEST_F(RunSupervisorTest, ScalerThatKnowsOfTheEndFirstIsNotStartedAgain) {
   Exit("scaler", kClean);
   now_ += milliseconds(1);
   EXPECT_THAT(Did(), IsEmpty());
-  view_.phase = JobPhase::kSucceeded;
+  view_.state = JobState::kSucceeded;
   Answer();
   now_ += milliseconds(1);
   Answer();
@@ -41,7 +41,7 @@ TEST_F(RunSupervisorTest, ScalerThatKnowsOfTheEndFirstIsNotStartedAgain) {
 
 TEST_F(RunSupervisorTest, ScalerThatDiesAtTheEndIsStartedAgainToEndTheNodes) {
   RunToTraining();
-  view_.phase = JobPhase::kSucceeded;
+  view_.state = JobState::kSucceeded;
   Answer();
   Exit("scaler", kKilled);
   EXPECT_THAT(Did(), ElementsAre("start scaler"));
@@ -50,7 +50,7 @@ TEST_F(RunSupervisorTest, ScalerThatDiesAtTheEndIsStartedAgainToEndTheNodes) {
 
 TEST_F(RunSupervisorTest, ScalerThatDoesNotEndIsStoppedAfterAWhile) {
   RunToTraining();
-  view_.phase = JobPhase::kSucceeded;
+  view_.state = JobState::kSucceeded;
   Answer();
   Pass(options_.finish_wait);
   EXPECT_THAT(Did(), ElementsAre("stop scaler"));
@@ -62,7 +62,7 @@ TEST_F(RunSupervisorTest, JobThatWasOverBeforeNeedsNoScaler) {
   Begin();
   Step(Tick{});
   Did();
-  view_.phase = JobPhase::kSucceeded;
+  view_.state = JobState::kSucceeded;
   Answer();
   now_ += milliseconds(1);
   Answer();
@@ -73,7 +73,7 @@ TEST_F(RunSupervisorTest, JobThatWasOverBeforeNeedsNoScaler) {
 
 TEST_F(RunSupervisorTest, FailureOfTheJobIsSaidInOneLine) {
   RunToTraining();
-  view_.phase = JobPhase::kFailed;
+  view_.state = JobState::kFailed;
   view_.reason = "worker-0 ended 3 times\n  a log";
   Answer();
   EXPECT_THAT(notes_, Contains("giving up: worker-0 ended 3 times"));
@@ -91,7 +91,7 @@ TEST_F(RunSupervisorTest, DrainKeepsBothAlive) {
   EXPECT_THAT(Did(), ElementsAre("start master"));
   After(seconds(1));
   EXPECT_THAT(Did(), ElementsAre("drain")) << "asked again: the master may have forgotten";
-  view_.phase = JobPhase::kDrained;
+  view_.state = JobState::kDrained;
   Answer();
   ExpectEnd(RunOutcome::State::kDrained);
   EXPECT_EQ(ExitCode(supervisor_->outcome()->state), 3);
@@ -101,7 +101,7 @@ TEST_F(RunSupervisorTest, DrainThatTakesTooLongIsStopped) {
   RunToTraining();
   Step(DrainWanted{});
   Did();
-  view_.phase = JobPhase::kDraining;
+  view_.state = JobState::kDraining;
   // The master ends leases after drain_timeout and may take as long again for its snapshots.
   Pass(2 * options_.drain_timeout);
   EXPECT_THAT(Did(), Not(Contains(HasSubstr("stop "))));
@@ -125,7 +125,7 @@ TEST_F(RunSupervisorTest, SecondSignalKillsEverythingAtOnce) {
 
 TEST_F(RunSupervisorTest, CancelledByTheMaster) {
   RunToTraining();
-  view_.phase = JobPhase::kCancelled;
+  view_.state = JobState::kCancelled;
   view_.reason = "asked for";
   Answer();
   ExpectEnd(RunOutcome::State::kCancelled);
@@ -135,7 +135,7 @@ TEST_F(RunSupervisorTest, CancelledByTheMaster) {
 
 TEST_F(RunSupervisorTest, WhenBothAreKilledAfterTheJobsEndNothingIsWaitedFor) {
   RunToTraining();
-  view_.phase = JobPhase::kSucceeded;
+  view_.state = JobState::kSucceeded;
   Answer();
   Exit("master", kKilled);
   Exit("scaler", kKilled);
@@ -146,7 +146,7 @@ TEST_F(RunSupervisorTest, WhenBothAreKilledAfterTheJobsEndNothingIsWaitedFor) {
 
 TEST_F(RunSupervisorTest, AScalerThatWasStartedForTheEndIsStoppedWhenTheMasterGoes) {
   RunToTraining();
-  view_.phase = JobPhase::kSucceeded;
+  view_.state = JobState::kSucceeded;
   Answer();
   Exit("scaler", kKilled);
   Exit("master", kKilled);
@@ -159,7 +159,7 @@ TEST_F(RunSupervisorTest, AScalerThatWasStartedForTheEndIsStoppedWhenTheMasterGo
 
 TEST_F(RunSupervisorTest, AScalerWithoutAMasterIsToldThatTheJobIsOver) {
   RunToTraining();
-  view_.phase = JobPhase::kDrained;
+  view_.state = JobState::kDrained;
   Answer();
   EXPECT_THAT(Did(), IsEmpty()) << "it learns of it from the master";
   Exit("master", kKilled);
@@ -180,7 +180,7 @@ TEST_F(RunSupervisorTest, SnapshotsThatCannotBeReadAreToldAndHaveTheirOwnExitCod
   EXPECT_THAT(notes_, ElementsAre("the job waits: ps-0: 2 of its partitions cannot be restored: "
                                   "no file x"))
       << "once";
-  view_.phase = JobPhase::kFailed;
+  view_.state = JobState::kFailed;
   view_.unrestorable = true;
   Answer();
   ExpectEnd(RunOutcome::State::kUnrestorable);
@@ -218,7 +218,7 @@ TEST_F(RunSupervisorTest, AMasterThatCannotBeToldOfTheCrashLoopIsAskedAgainButNo
 
 TEST_F(RunSupervisorTest, AJobThatHasEndedStaysAsItEndedWhateverTheScalerDoes) {
   RunToTraining();
-  view_.phase = JobPhase::kSucceeded;
+  view_.state = JobState::kSucceeded;
   Answer();
   for (int i = 0; i < 3; ++i) {
     Exit("scaler", kKilled);
@@ -232,7 +232,7 @@ TEST_F(RunSupervisorTest, AJobThatHasEndedStaysAsItEndedWhateverTheScalerDoes) {
 
 TEST_F(RunSupervisorTest, TheLastAnswerIsOneThatWasAskedForAfterTheScalersEnd) {
   RunToTraining();
-  view_.phase = JobPhase::kSucceeded;
+  view_.state = JobState::kSucceeded;
   Answer();
   const TimePoint before = now_;
   now_ += milliseconds(1);
@@ -246,7 +246,7 @@ TEST_F(RunSupervisorTest, TheLastAnswerIsOneThatWasAskedForAfterTheScalersEnd) {
 TEST_F(RunSupervisorTest, TheLastAnswerIsNotWaitedForForEver) {
   for (const bool dies : {false, true}) {
     RunToTraining();
-    view_.phase = JobPhase::kSucceeded;
+    view_.state = JobState::kSucceeded;
     Answer();
     Exit("scaler", kClean);
     EXPECT_THAT(Did(), IsEmpty());
@@ -262,7 +262,7 @@ TEST_F(RunSupervisorTest, TheLastAnswerIsNotWaitedForForEver) {
     }
     ASSERT_TRUE(supervisor_->outcome().has_value());
     EXPECT_EQ(supervisor_->outcome()->state, RunOutcome::State::kSucceeded);
-    view_.phase = JobPhase::kRunning;
+    view_.state = JobState::kRunning;
     pids_.clear();
   }
 }
@@ -270,7 +270,7 @@ TEST_F(RunSupervisorTest, TheLastAnswerIsNotWaitedForForEver) {
 TEST_F(RunSupervisorTest, AScalerThatWasEndedByHandDuringADrainIsStartedAgain) {
   RunToTraining();
   Step(DrainWanted{});
-  view_.phase = JobPhase::kDraining;
+  view_.state = JobState::kDraining;
   now_ += milliseconds(1);
   Exit("scaler", kClean);
   Did();
@@ -280,7 +280,7 @@ TEST_F(RunSupervisorTest, AScalerThatWasEndedByHandDuringADrainIsStartedAgain) {
 
 TEST_F(RunSupervisorTest, ADrainThatSomebodyElseAskedForHasADeadlineToo) {
   RunToTraining();
-  view_.phase = JobPhase::kDraining;
+  view_.state = JobState::kDraining;
   Answer();
   EXPECT_THAT(Did(), IsEmpty());
   Pass(seconds(3));
@@ -312,7 +312,7 @@ TEST_F(RunSupervisorTest, ADrainBeforeTheMasterAnsweredIsAStop) {
 
 TEST_F(RunSupervisorTest, AStopAfterTheJobsEndDoesNotChangeHowItEnded) {
   RunToTraining();
-  view_.phase = JobPhase::kSucceeded;
+  view_.state = JobState::kSucceeded;
   Answer();
   Step(StopWanted{});
   EXPECT_THAT(Did(), IsSupersetOf({"kill scaler", "kill master", "end nodes"}));

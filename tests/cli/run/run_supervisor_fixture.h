@@ -28,7 +28,7 @@ class RunSupervisorTest : public ::testing::Test {
     options_.restarts = {.crash_loop_exits = 3,
                          .backoff_initial = std::chrono::milliseconds(500),
                          .backoff_max = std::chrono::seconds(30)};
-    view_.phase = JobPhase::kRunning;
+    view_.state = JobState::kRunning;
   }
 
   void Begin() { supervisor_.emplace(options_); }

@@ -52,7 +52,7 @@ TEST_F(RunSupervisorTest, AnswerOfAFormerMasterSaysNothing) {
   now_ += seconds(1);
   Exit("master", kKilled);
   now_ += seconds(1);
-  view_.phase = JobPhase::kFailed;
+  view_.state = JobState::kFailed;
   Step(MasterAnswered{view_, before});
   EXPECT_THAT(Did(), ElementsAre("start master"));
   Step(DrainWanted{});
@@ -111,7 +111,7 @@ TEST_F(RunSupervisorTest, AStepThatComesALittleLateIsNoPause) {
 
 TEST_F(RunSupervisorTest, ItsOwnPauseTakesNoTimeFromADrain) {
   RunToTraining();
-  view_.phase = JobPhase::kDraining;
+  view_.state = JobState::kDraining;
   Answer();
   StandStill(seconds(3600));
   Answer();
@@ -125,7 +125,7 @@ TEST_F(RunSupervisorTest, WhatTheMasterWasAskedBeforeAPauseCounts) {
   RunToTraining();
   const TimePoint asked_at = now_;
   StandStill(seconds(3600));
-  view_.phase = JobPhase::kSucceeded;
+  view_.state = JobState::kSucceeded;
   Step(MasterAnswered{view_, asked_at});
   ExpectEnd(RunOutcome::State::kSucceeded);
 }
@@ -145,7 +145,7 @@ TEST_F(RunSupervisorTest, WhoIsSilentAgainInItsNextLifeIsKilledAgain) {
 TEST_F(RunSupervisorTest, WhileEverythingStopsNobodyIsKilledForItsSilence) {
   RunToTraining();
   Step(DrainWanted{});
-  view_.phase = JobPhase::kDraining;
+  view_.state = JobState::kDraining;
   Pass(2 * options_.drain_timeout + options_.drain_slack);
   EXPECT_THAT(Did(), Contains("stop scaler"));
   silent_ = true;

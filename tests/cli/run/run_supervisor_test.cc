@@ -67,7 +67,7 @@ TEST_F(RunSupervisorTest, CrashLoopOfTheScalerAsksTheMasterToEndTheJobAndNamesTh
   EXPECT_THAT(cancel_reason_, HasSubstr("scaler ended 3 times"));
   EXPECT_THAT(cancel_reason_, HasSubstr("SIGKILL"));
   EXPECT_THAT(cancel_reason_, HasSubstr("last words"));
-  view_.phase = JobPhase::kFailed;
+  view_.state = JobState::kFailed;
   Answer();
   now_ += milliseconds(1);
   Answer();
@@ -218,7 +218,7 @@ TEST_F(RunSupervisorTest, WhatTheUserMustKnowIsToldEvenWithoutProgress) {
   EXPECT_THAT(answers_, ElementsAre("the job waits: no file x", "the job waits: no file y",
                                     HasSubstr("draining: no new shards")));
   notes_.clear();
-  view_.phase = JobPhase::kSucceeded;
+  view_.state = JobState::kSucceeded;
   view_.reason = "all is trained";
   Answer();
   EXPECT_THAT(notes_, IsEmpty()) << "the summary says how it ended";

@@ -11,27 +11,24 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 SummaryInput SomeInput() {
-  v1::JobStatus status;
-  for (uint32_t mode : {0u, 1u}) {
-    v1::DatasetStatus* dataset = status.add_datasets();
-    dataset->set_name(mode == 0 ? "train" : "test");
-    dataset->set_mode(mode);
-    for (uint32_t e = 0; e < 2; ++e) {
-      v1::EpochStatus* epoch = dataset->add_epochs();
-      epoch->set_epoch(e);
-      epoch->set_records_expected(100);
-      epoch->set_records_committed(100);
-      v1::MetricValue* metric = epoch->add_metrics();
-      metric->set_name("logloss");
-      metric->set_value(0.5 - 0.1 * e);
+  JobStatus status;
+  for (const auto& [name, mode] : {std::pair("train", "train"), std::pair("test", "evaluate")}) {
+    DatasetStatus& dataset = status.datasets.emplace_back();
+    dataset.name = name;
+    dataset.mode = mode;
+    for (uint32_t epoch : {0u, 1u}) {
+      dataset.epochs.push_back({.epoch = epoch,
+                                .records_expected = 100,
+                                .records_committed = 100,
+                                .metrics = {{"logloss", 0.5 - 0.1 * epoch}}});
     }
   }
-  for (int i = 0; i < 2; ++i) {
-    v1::WorkerTimes* times = status.add_nodes()->mutable_times();
-    times->set_total_us(1'000);
-    times->set_wait_pull_us(i == 0 ? 100 : 300);
+  for (uint64_t wait_us : {100, 300}) {
+    WorkerTimes& times = status.nodes.emplace_back().worker.emplace().times;
+    times.total_us = 1'000;
+    times.wait_pull_us = wait_us;
   }
-  status.mutable_counters()->set_redelivered_minibatches(12);
+  status.counters.redelivered_minibatches = 12;
   return {.job = "flights",
           .outcome = {RunOutcome::State::kSucceeded, ""},
           .status = status,
@@ -46,13 +43,14 @@ SummaryInput SomeInput() {
 
 TEST(SummaryTest, Json) {
   const nlohmann::json json = SummaryToJson(SomeInput());
+  EXPECT_EQ(json["name"], "flights");
   EXPECT_EQ(json["state"], "succeeded");
   EXPECT_EQ(json["datasets"][1]["name"], "test");
-  EXPECT_EQ(json["datasets"][1]["epochs"][1]["expected"], 100);
-  EXPECT_EQ(json["datasets"][1]["epochs"][1]["committed"], 100);
+  EXPECT_EQ(json["datasets"][1]["epochs"][1]["records_expected"], 100);
+  EXPECT_EQ(json["datasets"][1]["epochs"][1]["records_committed"], 100);
   EXPECT_EQ(json["restarts"],
             (nlohmann::json{{"master", 1}, {"scaler", 4}, {"ps", 2}, {"worker", 3}}));
-  EXPECT_EQ(json["redelivered_minibatches"], 12);
+  EXPECT_EQ(json["counters"]["redelivered_minibatches"], 12);
   EXPECT_DOUBLE_EQ(json["seconds"].get<double>(), 12.5);
   EXPECT_DOUBLE_EQ(json["records_per_second"].get<double>(), 50);
   EXPECT_DOUBLE_EQ(json["waiting"]["pulls"].get<double>(), 0.2);
@@ -61,9 +59,9 @@ TEST(SummaryTest, Json) {
 
 TEST(SummaryTest, ShowsARejectedRecord) {
   SummaryInput input = SomeInput();
-  v1::EpochStatus* epoch = input.status->mutable_datasets(0)->mutable_epochs(0);
-  epoch->set_rejected_records(3);
-  epoch->add_reject_samples("train.csv:17: malformed");
+  EpochStatus& epoch = input.status->datasets[0].epochs[0];
+  epoch.rejected_records = 3;
+  epoch.reject_samples = {"train.csv:17: malformed"};
   EXPECT_THAT(SummaryText(input), HasSubstr("3 rejected records (one: train.csv:17: malformed)"));
   const nlohmann::json json = SummaryToJson(input);
   EXPECT_EQ(json["datasets"][0]["epochs"][0]["reject_samples"][0], "train.csv:17: malformed");
@@ -71,43 +69,39 @@ TEST(SummaryTest, ShowsARejectedRecord) {
 
 TEST(SummaryTest, LagAndDelayOfATopic) {
   SummaryInput input = SomeInput();
-  v1::StreamStatus* stream = input.status->mutable_datasets(0)->mutable_stream();
-  stream->set_topic("clicks");
-  stream->set_lag(1'200);
+  StreamStatus& stream = input.status->datasets[0].stream.emplace();
+  stream.topic = "clicks";
+  stream.lag = 1'200;
   EXPECT_THAT(SummaryText(input), HasSubstr("topic clicks: 1,200 offsets behind\n"));
   EXPECT_TRUE(SummaryToJson(input)["datasets"][0]["stream"]["delay"].is_null());
-  stream->set_trouble("no broker answers");
-  stream->set_held_back(75);
+  stream.trouble = "no broker answers";
+  stream.held_back = 75;
   EXPECT_THAT(SummaryText(input), HasSubstr("topic clicks: 1,200 offsets behind when it was last "
                                             "seen, 75 more offsets wait for open transactions\n"));
-  v1::DelayStatus* delay = stream->mutable_delay();
-  delay->set_p50_ms(7);
-  delay->set_total_records(3);
-  delay->set_total_p50_ms(320);
-  delay->set_total_p99_ms(1'280);
+  stream.delay = {.p50_ms = 7, .total_records = 3, .total_p50_ms = 320, .total_p99_ms = 1'280};
   EXPECT_THAT(SummaryText(input),
               HasSubstr("from a record's timestamp to the weights 0.32 s (p50), 1.28 s (p99)"));
   const nlohmann::json json = SummaryToJson(input)["datasets"][0]["stream"]["delay"];
   EXPECT_EQ(json["p50_ms"], 7);
-  EXPECT_EQ(json["total"]["p99_ms"], 1'280);
+  EXPECT_EQ(json["total_p99_ms"], 1'280);
 }
 
 TEST(SummaryTest, WhatIsNotCommittedHasNoDelay) {
   SummaryInput input = SomeInput();
-  v1::DatasetStatus* dataset = input.status->mutable_datasets(0);
-  for (v1::EpochStatus& epoch : *dataset->mutable_epochs()) epoch.set_records_committed(0);
-  dataset->mutable_stream()->set_topic("clicks");
-  dataset->mutable_stream()->mutable_delay()->set_total_p50_ms(81'920);
-  dataset->mutable_stream()->set_dead_letter_trouble("topic 'dead': unknown");
+  DatasetStatus& dataset = input.status->datasets[0];
+  for (EpochStatus& epoch : dataset.epochs) epoch.records_committed = 0;
+  dataset.stream = {.topic = "clicks",
+                    .dead_letter_trouble = "topic 'dead': unknown",
+                    .delay = DelayStatus{.total_p50_ms = 81'920}};
   EXPECT_THAT(SummaryText(input), Not(HasSubstr("81.92")));
   EXPECT_THAT(SummaryText(input), HasSubstr("cannot be written: topic 'dead': unknown\n"));
 }
 
 TEST(SummaryTest, ATopicThatWasNeverSeenIsNotZeroOffsetsBehind) {
   SummaryInput input = SomeInput();
-  v1::StreamStatus* stream = input.status->mutable_datasets(0)->mutable_stream();
-  stream->set_topic("clicks");
-  stream->add_partitions();
+  StreamStatus& stream = input.status->datasets[0].stream.emplace();
+  stream.topic = "clicks";
+  stream.partitions.emplace_back();
   EXPECT_THAT(SummaryText(input), HasSubstr("topic clicks: nobody knows how far behind\n"));
   const nlohmann::json json = SummaryToJson(input)["datasets"][0]["stream"];
   for (const char* name : {"lag", "lag_ms", "held_back"}) {
@@ -118,8 +112,8 @@ TEST(SummaryTest, ATopicThatWasNeverSeenIsNotZeroOffsetsBehind) {
 
 TEST(SummaryTest, OneIsNotMany) {
   SummaryInput input = SomeInput();
-  input.status->mutable_counters()->set_redelivered_minibatches(1);
-  input.status->mutable_datasets(0)->mutable_epochs(0)->set_shards_failed(1);
+  input.status->counters.redelivered_minibatches = 1;
+  input.status->datasets[0].epochs[0].shards.failed = 1;
   EXPECT_THAT(SummaryText(input), AllOf(HasSubstr("; 1 minibatch delivered again"),
                                         HasSubstr("committed, 1 FAILED shard, ")));
 }
@@ -129,7 +123,7 @@ TEST(SummaryTest, SaysThatADrainedJobCanGoOn) {
   EXPECT_THAT(SummaryText(input), Not(HasSubstr("goes on")));
   input.outcome.state = RunOutcome::State::kDrained;
   EXPECT_THAT(SummaryText(input), HasSubstr("not finished: the same command goes on"));
-  input.status->set_reason("ps-0: 1 partition waits: 'p/1-base.sst' cannot be read: no such file");
+  input.status->reason = "ps-0: 1 partition waits: 'p/1-base.sst' cannot be read: no such file";
   EXPECT_THAT(SummaryText(input),
               AllOf(HasSubstr("not finished: ps-0: 1 partition waits: 'p/1-base.sst'"),
                     HasSubstr("once that is over, the same command goes on")));

@@ -14,19 +14,19 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-v1::JobStatus SomeStatus() {
-  v1::JobStatus status;
-  status.set_job("flights");
-  status.set_state(v1::JOB_STATE_RUNNING);
-  v1::DatasetStatus* dataset = status.add_datasets();
-  dataset->set_name("train");
-  dataset->set_epochs_total(2);
-  for (uint64_t done : {1'000u, 250u}) {
-    v1::EpochStatus* epoch = dataset->add_epochs();
-    epoch->set_epoch(static_cast<uint32_t>(dataset->epochs_size()) - 1);
-    epoch->set_records_expected(1'000);
-    epoch->set_records_done(done);
-    epoch->set_records_committed(done / 2);
+JobStatus SomeStatus() {
+  JobStatus status;
+  status.name = "flights";
+  status.state = JobState::kRunning;
+  DatasetStatus& dataset = status.datasets.emplace_back();
+  dataset.name = "train";
+  dataset.epochs_total = 2;
+  for (uint32_t epoch : {0u, 1u}) {
+    const uint64_t done = epoch == 0 ? 1'000 : 250;
+    dataset.epochs.push_back({.epoch = epoch,
+                              .records_expected = 1'000,
+                              .records_done = done,
+                              .records_committed = done / 2});
   }
   return status;
 }
@@ -77,12 +77,12 @@ TEST(ProgressTest, RateIsOverTheLastSecondsAlone) {
 
 TEST(ProgressTest, EpochsThatAreNotListedCount) {
   ProgressInput input = SomeInput();
-  v1::DatasetStatus* dataset = input.status->mutable_datasets(0);
-  dataset->set_epochs_total(5'000);
-  dataset->set_omitted_records_expected(4'998'000);
-  dataset->set_omitted_records_done(3'000'000);
-  dataset->mutable_epochs(0)->set_epoch(3'000);
-  dataset->mutable_epochs(1)->set_epoch(3'001);
+  DatasetStatus& dataset = input.status->datasets[0];
+  dataset.epochs_total = 5'000;
+  dataset.omitted_records_expected = 4'998'000;
+  dataset.omitted_records_done = 3'000'000;
+  dataset.epochs[0].epoch = 3'000;
+  dataset.epochs[1].epoch = 3'001;
   EXPECT_EQ(TotalsOf(*input.status).expected, 5'000'000u);
   EXPECT_EQ(TotalsOf(*input.status).done, 3'001'250u);
   EXPECT_THAT(ProgressLine(input), HasSubstr("train epoch 3002/5000"));

@@ -15,64 +15,76 @@ TEST(TextOutputTest, TableIsAligned) {
 }
 
 TEST(TextOutputTest, WhatIsNotKnownOfATopicIsNotZero) {
-  v1::JobStatus status;
-  v1::StreamStatus* stream = status.add_datasets()->mutable_stream();
-  stream->set_topic("clicks");
-  v1::TopicPartitionStatus* partition = stream->add_partitions();
-  partition->set_committed(300);
+  JobStatus status;
+  StreamStatus& stream = status.datasets.emplace_back().stream.emplace();
+  stream.topic = "clicks";
+  TopicPartitionStatus& partition = stream.partitions.emplace_back();
+  partition.committed = 300;
   EXPECT_THAT(StatusText(status), HasSubstr("topic clicks: nobody knows yet how far behind"));
   const std::string row = "clicks  0          0      300        0    -    -    -         -";
   EXPECT_THAT(StatusText(status), HasSubstr(row));
-  partition->set_stable_end(300);
-  partition->set_lag(0);
-  stream->set_lag(0);
+  partition.stable_end = 300;
+  partition.lag = 0;
+  stream.lag = 0;
   EXPECT_THAT(StatusText(status), Not(HasSubstr("nobody knows")));
-  stream->set_held_back(75);
+  stream.held_back = 75;
   EXPECT_THAT(StatusText(status), HasSubstr("topic clicks: 75 more offsets wait for open"));
 }
 
 TEST(TextOutputTest, StatusNodesShardsEvents) {
-  v1::JobStatus status;
-  status.set_job("demo");
-  status.set_state(v1::JOB_STATE_FAILED);
-  status.set_reason("3 shards are FAILED");
-  v1::NodeStatus* node = status.add_nodes();
-  node->set_name("ps-0");
-  node->set_role("ps");
-  node->set_last_exit("SIGKILL");
-  node->set_partitions(256);
+  JobStatus status;
+  status.name = "demo";
+  status.state = JobState::kFailed;
+  status.reason = "3 shards are FAILED";
+  status.nodes.resize(2);
+  NodeStatus& node = status.nodes[0];
+  node.name = "ps-0";
+  node.role = "ps";
+  node.last_exit = "SIGKILL";
+  node.server.emplace().partitions = 256;
   EXPECT_THAT(StatusText(status),
               AllOf(HasSubstr("demo: failed"), HasSubstr("3 shards are FAILED")));
-  EXPECT_THAT(NodesText(status),
-              AllOf(HasSubstr("ps-0"), HasSubstr("SIGKILL"), HasSubstr("0/256 partitions")));
-  node->set_state("running");
-  node->set_drain("draining");
-  node->set_drain_left(2);
-  node->mutable_counters()->set_pulls(3);
-  node->mutable_counters()->set_pushes(1);
-  node->mutable_counters()->set_service_us(400);
-  v1::NodeStatus* worker = status.add_nodes();
-  worker->set_role("worker");
-  worker->mutable_times()->set_compute_us(600);
-  worker->mutable_times()->set_wait_pull_us(200);
+  EXPECT_THAT(NodesText(status), AllOf(HasSubstr("ps-0"), HasSubstr("SIGKILL"),
+                                       HasSubstr("0/256 partitions"), Not(HasSubstr("none"))));
+  node.state = NodeState::kRunning;
+  node.drain = DrainState::kDraining;
+  node.drain_left = 2;
+  node.server->counters.pulls = 3;
+  node.server->counters.pushes = 1;
+  node.server->counters.service_us = 400;
+  status.nodes[1].role = "worker";
+  WorkerTimes& times = status.nodes[1].worker.emplace().times;
+  times.compute_us = 600;
+  times.wait_pull_us = 200;
   EXPECT_THAT(NodesText(status), AllOf(HasSubstr("running, draining (2 left)"),
                                        HasSubstr("100 us a request"), HasSubstr("75 % computing")));
-  v1::ListPartitionsResponse partitions;
-  partitions.set_total(256);
-  partitions.add_partitions()->set_snapshot(1);
-  partitions.mutable_partitions(0)->set_snapshot_age_ms(2'000);
+  PartitionList partitions{.total = 256, .partitions = {{.snapshot = 1}}};
+  EXPECT_THAT(PartitionsText(partitions), HasSubstr("  there  ")) << "older than the master";
+  partitions.partitions[0].snapshot_age_ms = 2'000;
   EXPECT_THAT(PartitionsText(partitions),
               AllOf(HasSubstr("0:02 ago"), HasSubstr("1 of 256 partitions")));
-  v1::ListShardsResponse shards;
-  shards.set_total(7);
-  shards.add_shards()->add_reasons("bad record");
+  const ShardPage shards{.total = 7, .shards = {{.reasons = {"bad record"}}}};
   EXPECT_THAT(ShardsText(shards), AllOf(HasSubstr("bad record"), HasSubstr("1 of 7 shards")));
-  v1::Event event;
-  event.set_kind("node-lost");
-  event.set_node("ps-0");
+  MasterEvent event{.kind = "node-lost", .node = "ps-0"};
   EXPECT_THAT(EventText(event), HasSubstr("node-lost ps-0"));
-  event.set_text("a trainer's\n\x1b[31mwords");
+  event.text = "a trainer's\n\x1b[31mwords";
   EXPECT_THAT(EventText(event), HasSubstr("a trainer's  [31mwords\n"));
+}
+
+TEST(TextOutputTest, OnlyWhoSpeaksHasAHeartbeat) {
+  JobStatus status;
+  NodeStatus& node = status.nodes.emplace_back();
+  node.name = "worker-0";
+  node.state = NodeState::kRunning;
+  node.heartbeat_age_ms = 317;
+  node.worker.emplace();
+  EXPECT_THAT(NodesText(status), HasSubstr("317 ms"));
+  node.state = NodeState::kExited;
+  EXPECT_THAT(NodesText(status), Not(HasSubstr("317 ms")));
+  node.state = NodeState::kRunning;
+  node.role = "scaler";
+  node.worker.reset();
+  EXPECT_THAT(NodesText(status), Not(HasSubstr("317 ms")));
 }
 
 }  // namespace

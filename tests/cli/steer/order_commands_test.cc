@@ -82,7 +82,7 @@ TEST_F(OrderCommandsTest, DrainCancelAndRetryAreEventsOfTheScaler) {
   StartScaler();
   EXPECT_EQ(Call([&] { return DrainCommand({.query = Query()}); }), kExitSucceeded);
   EXPECT_THAT(out_, HasSubstr("(event #1)"));
-  EXPECT_EQ(job_.GetJob()->state, "draining");
+  EXPECT_EQ(job_.GetJob()->state, JobState::kDraining);
   EXPECT_EQ(Call([&] {
               return CancelCommand({.query = Query(OutputFormat::kJson), .reason = "enough"});
             }),
@@ -133,6 +133,22 @@ TEST_F(OrderCommandsTest, ANodeIsDrainedThroughTheScaler) {
       nlohmann::json({{"node", "worker-0"}, {"drain", "drained"}, {"left", 0}, {"event", 2}}));
   options.node = "worker-9";
   EXPECT_EQ(Call([&] { return DrainCommand(options); }), kExitUsage);
+}
+
+TEST_F(OrderCommandsTest, ADrainIsTakenBackByTheMaster) {
+  StartMaster();
+  MUSTER_ASSERT_OK_AND_ASSIGN(const JobSource source, FindJobSource(Query()));
+  v1::ReportNodeRequest started;
+  started.set_node("ps-0");
+  started.set_role("ps");
+  started.set_what("started");
+  started.set_start(1);
+  started.set_run_id("run-1");
+  ASSERT_THAT(source.client->ReportNode(started), IsOk());
+  const DrainOptions options{
+      .query = Query(OutputFormat::kJson), .reason = "", .node = "ps-0", .undo = true};
+  EXPECT_EQ(Call([&] { return DrainCommand(options); }), kExitSucceeded) << err_;
+  EXPECT_EQ(Printed(), nlohmann::json({{"node", "ps-0"}, {"drain", "none"}, {"left", 0}}));
 }
 
 TEST_F(OrderCommandsTest, PoliciesAreShownPausedAndResumed) {

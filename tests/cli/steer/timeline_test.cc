@@ -11,21 +11,16 @@ using muster::testing::StatusIs;
 using ::testing::_;
 using ::testing::ElementsAre;
 
-v1::Event OfMaster(uint64_t sequence, uint64_t wall_us, const std::string& kind,
-                   const std::string& node) {
-  v1::Event event;
-  event.set_sequence(sequence);
-  event.set_wall_us(wall_us);
-  event.set_kind(kind);
-  event.set_node(node);
-  return event;
+MasterEvent OfMaster(uint64_t sequence, uint64_t wall_us, const std::string& kind,
+                     const std::string& node) {
+  return {.sequence = sequence, .wall_us = wall_us, .kind = kind, .node = node};
 }
 
 std::vector<std::string> Names(Timeline* timeline) {
   std::vector<std::string> names;
   for (const TimelineEntry& entry : timeline->Take()) {
     names.push_back(entry.scaler ? fmt::format("#{}", entry.scaler->id)
-                                 : std::to_string(entry.master->sequence()));
+                                 : std::to_string(entry.master->sequence));
   }
   return names;
 }

@@ -31,10 +31,11 @@ TopReading Reading(int after_s = 0) {
                      .events = job.Events(0, 10)->events,
                      .at = kStart + seconds(after_s)};
   for (Node& node : reading.nodes) {
-    if (node.worker) node.worker->computing_seconds_total += 0.75 * after_s;
-    if (node.worker) node.worker->waiting_pulls_seconds_total += 0.25 * after_s;
-    if (node.server) node.server->pulls += static_cast<uint64_t>(100 * after_s);
-    if (node.server) node.server->serving_seconds_total += 0.05 * after_s;
+    const uint64_t passed_s = static_cast<uint64_t>(after_s);
+    if (node.worker) node.worker->times.compute_us += 750'000 * passed_s;
+    if (node.worker) node.worker->times.wait_pull_us += 250'000 * passed_s;
+    if (node.server) node.server->counters.pulls += 100 * passed_s;
+    if (node.server) node.server->counters.service_us += 50'000 * passed_s;
   }
   return reading;
 }
@@ -78,7 +79,7 @@ TEST(TopViewTest, AnotherProcessHasNoRateYet) {
   view.Add(Reading());
   TopReading next = Reading(2);
   Find(&next, "worker-0")->start = 2;
-  Find(&next, "worker-0")->worker->computing_seconds_total += 1;
+  Find(&next, "worker-0")->worker->times.compute_us += 1'000'000;
   view.Add(std::move(next));
   EXPECT_THAT(LineWith(Shown(view), "worker-0").text, HasSubstr("  -  "));
   EXPECT_THAT(LineWith(Shown(view), "worker-1").text, HasSubstr("75 %"));
@@ -90,7 +91,7 @@ TEST(TopViewTest, WhatIsOldOrWrongIsMarked) {
   reading.job.reason = "out of luck";
   Find(&reading, "worker-0")->heartbeat_age_ms = 7'000;
   Find(&reading, "worker-1")->usage->memory_bytes = 250u << 20;
-  Find(&reading, "ps-0")->state = "lost";
+  Find(&reading, "ps-0")->state = NodeState::kLost;
   TopView view;
   view.Add(reading);
   std::vector<TopLine> lines = Shown(view);

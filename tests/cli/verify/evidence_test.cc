@@ -16,12 +16,11 @@ using testing::StatusIs;
 constexpr char kSummary[] = R"({
   "state": "succeeded",
   "datasets": [{"name": "numbers", "mode": "train", "epochs": [
-    {"epoch": 0, "expected": 40, "committed": 40, "metrics": {"id": 19.5}},
-    {"epoch": 1, "expected": 40, "committed": 32, "metrics": {"id": null}},
-    {"epoch": 2, "expected": 40, "committed": 0, "metrics": {}}]}],
-  "redelivered_minibatches": 17,
-  "counters": {"replayed_shards": 1, "reverified_runs": 2, "parts_skipped": 3,
-               "reasserted_leases": 4},
+    {"epoch": 0, "records_expected": 40, "records_committed": 40, "metrics": {"id": 19.5}},
+    {"epoch": 1, "records_expected": 40, "records_committed": 32, "metrics": {"id": null}},
+    {"epoch": 2, "records_expected": 40, "records_committed": 0, "metrics": {}}]}],
+  "counters": {"redelivered_minibatches": 17, "replayed_shards": 1, "reverified_runs": 2,
+               "parts_skipped": 3, "reasserted_leases": 4},
   "restarts": {"master": 2, "ps": 3, "worker": 5}
 })";
 
@@ -55,7 +54,7 @@ TEST(RedeliveredUnseenMaxTest, FewerThanAnyStormMakes) {
 
 TEST(ParseSummaryTest, WhatIsNoSummary) {
   for (const char* text : {"", "{", "[]", "{}", R"({"datasets": []})",
-                           R"({"datasets": [{"epochs": [{"expected": "many"}]}]})"}) {
+                           R"({"datasets": [{"epochs": [{"records_expected": "many"}]}]})"}) {
     EXPECT_THAT(ParseSummary(text),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not a summary")))
         << text;

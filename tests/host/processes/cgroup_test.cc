@@ -117,7 +117,7 @@ TEST_F(CgroupTest, Version1) {
   EXPECT_FALSE(usage.limit_reached);
   EXPECT_EQ(usage.cpu, microseconds(7'000'000));
   EXPECT_EQ(usage.throttled, microseconds(5'000));
-  EXPECT_EQ(usage.memory_pressure_percent, -1);
+  EXPECT_EQ(usage.memory_pressure_percent, std::nullopt);
 
   Write(memory + "max_usage_in_bytes", "134217728\n");
   MUSTER_ASSERT_OK_AND_ASSIGN(const CgroupUsage full, group.ReadUsage());
@@ -172,7 +172,7 @@ TEST_F(CgroupTest, Version2) {
   EXPECT_EQ(usage.cpu, microseconds(7'000'000));
   EXPECT_EQ(usage.throttled, microseconds(5'000));
   EXPECT_EQ(usage.memory_pressure_percent, 1.25);
-  EXPECT_EQ(usage.cpu_pressure_percent, -1);
+  EXPECT_EQ(usage.cpu_pressure_percent, std::nullopt);
 
   ASSERT_THAT(group.SetLimits({}), IsOk());
   EXPECT_EQ(Read(node + "memory.max"), "max");

@@ -39,7 +39,9 @@ TEST(UsageOfTest, WhatTheGroupDoesNotCountIsTakenFromTheProcesses) {
     ++asked;
     return std::chrono::microseconds(3'000'000);
   };
-  CgroupUsage group{.memory_bytes = 5, .cpu = std::chrono::microseconds(7)};
+  CgroupUsage group;
+  group.memory_bytes = 5;
+  group.cpu = std::chrono::microseconds(7);
   EXPECT_EQ(UsageOf(group, tree_cpu).cpu, std::chrono::microseconds(7));
   EXPECT_EQ(asked, 0) << "it costs a look at every process";
   group.cpu.reset();
@@ -162,7 +164,7 @@ TEST_F(KernelLimitsTest, AKillAtTheLimit) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const NodeUsage usage, host_->Usage("node"));
   EXPECT_GE(usage.memory_bytes, 128 * kMiB);
   EXPECT_EQ(usage.memory_limit_bytes, 512 * kMiB);
-  EXPECT_GT(usage.cpu.count(), 0);
+  EXPECT_GT(usage.cpu->count(), 0);
   host_->Kill("node");
   EXPECT_EQ(Next<NodeExited>().memory_kill, MemoryKill::kNone);
 }
@@ -321,7 +323,7 @@ TEST_F(WatchedLimitsTest, ARaiseInPlaceSavesANodeThatGrows) {
   EXPECT_EQ(usage.memory_limit_bytes, 512 * kMiB);
   EXPECT_GE(usage.memory_bytes, 332 * kMiB);
   EXPECT_EQ(usage.memory_peak_bytes, usage.memory_bytes);
-  EXPECT_GT(usage.cpu.count(), 0);
+  EXPECT_GT(usage.cpu->count(), 0);
   // One that comes later is told.
   Succeed("");
   Next<NodeStarted>();

@@ -12,22 +12,6 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Key;
 
-TEST(DurableStateTest, JobStatesHaveTheNamesThatPeopleReadAndTheLastFourEndAJob) {
-  struct Row {
-    JobState state;
-    std::string_view name;
-    bool terminal;
-  };
-  for (const Row& row :
-       {Row{JobState::kUnknown, "UNKNOWN", false}, Row{JobState::kRunning, "RUNNING", false},
-        Row{JobState::kDraining, "DRAINING", false}, Row{JobState::kDrained, "DRAINED", true},
-        Row{JobState::kSucceeded, "SUCCEEDED", true}, Row{JobState::kFailed, "FAILED", true},
-        Row{JobState::kCancelled, "CANCELLED", true}}) {
-    EXPECT_EQ(ToString(row.state), row.name);
-    EXPECT_EQ(IsTerminal(row.state), row.terminal) << row.name;
-  }
-}
-
 // Every journal must agree with this.
 TEST(DurableStateTest, RecordsReplaceTheFormerOfTheirKeyAndErasuresTakeBothEnds) {
   DurableState state;

@@ -62,7 +62,7 @@ TEST_F(JobLifeTest, TheEndEndsEveryLeaseAtOnce) {
   EXPECT_EQ(leasing().table().size(), 0u);
   EXPECT_TRUE(life().over());
   EXPECT_EQ(life().Directive(), JobDirective::kEnd);
-  EXPECT_THAT(Events("job-ended"), ElementsAre(": FAILED: a reason"));
+  EXPECT_THAT(Events("job-ended"), ElementsAre(": failed: a reason"));
 }
 
 TEST_F(JobLifeTest, AJobThatWasOverStaysOver) {

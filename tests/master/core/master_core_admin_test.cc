@@ -331,7 +331,7 @@ TEST_F(AdminTest, WhatHasEndedOtherwiseIsNotCancelled) {
   Start();
   EXPECT_THAT(core->Cancel({"a crash loop", true}, At()), testing::IsOk());
   EXPECT_THAT(core->Cancel({"enough", false}, At()),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("FAILED: a crash loop")));
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("failed: a crash loop")));
   EXPECT_EQ(core->state(), JobState::kFailed);
   EXPECT_EQ(core->reason(), "a crash loop");
 }

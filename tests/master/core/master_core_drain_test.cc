@@ -17,7 +17,6 @@ using ::testing::IsEmpty;
 using testing::IsOk;
 using ::testing::SizeIs;
 using testing::StatusIs;
-using DrainState = NodeDrain::State;
 
 class DrainTest : public ::testing::Test, protected CoreFixture {
  protected:
@@ -288,7 +287,7 @@ TEST_F(DrainTest, WhatCannotBeDrainedIsRefusedWithTheReason) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("told to leave")));
   EXPECT_THAT(core->Cancel({"enough", false}, At()), testing::IsOk());
   EXPECT_THAT(drain("worker-1"),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("CANCELLED")));
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("cancelled")));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "proto/fields/encode.h"
 #include "tests/support/status_matchers.h"
 
 namespace muster {
@@ -57,24 +58,29 @@ class AdminAnswersTest : public ::testing::Test {
 };
 
 TEST_F(AdminAnswersTest, StatusCountsEveryState) {
-  v1::JobStatus status;
-  FillStatus(*core_, "flights", {later_, WallTime(0)}, &status);
-  EXPECT_EQ(status.job(), "flights");
-  EXPECT_EQ(status.state(), v1::JOB_STATE_RUNNING);
-  ASSERT_EQ(status.datasets(0).epochs_size(), 2);
-  const v1::EpochStatus& epoch = status.datasets(0).epochs(0);
-  EXPECT_EQ(epoch.records_expected(), 40u);
-  EXPECT_EQ(epoch.records_done(), 10u);
-  EXPECT_EQ(epoch.records_committed(), 0u);
-  EXPECT_EQ(epoch.shards_done(), 1u);
-  EXPECT_EQ(epoch.shards_failed(), 1u);
-  EXPECT_EQ(epoch.shards_leased(), 2u);
-  EXPECT_EQ(status.datasets(0).epochs(1).shards_leased(), 1u);
-  ASSERT_EQ(status.nodes_size(), 1);
-  EXPECT_EQ(status.nodes(0).heartbeat_age_ms(), 2000u);
-  EXPECT_EQ(status.nodes(0).shards_held(), 3u);
-  EXPECT_EQ(status.uptime_ms(), 2000u);
-  EXPECT_THAT(status.last_event(), HasSubstr("shard-failed worker-0: shard 0/0/1"));
+  const JobStatus status = StatusOf(*core_, "flights", {later_, WallTime(0)});
+  EXPECT_EQ(status.name, "flights");
+  EXPECT_EQ(status.state, JobState::kRunning);
+  ASSERT_EQ(status.datasets[0].epochs.size(), 2u);
+  const EpochStatus& epoch = status.datasets[0].epochs[0];
+  EXPECT_EQ(epoch.records_expected, 40u);
+  EXPECT_EQ(epoch.records_done, 10u);
+  EXPECT_EQ(epoch.records_committed, 0u);
+  EXPECT_EQ(epoch.shards.total, 4u);
+  EXPECT_EQ(epoch.shards.todo, 0u);
+  EXPECT_EQ(epoch.shards.done, 1u);
+  EXPECT_EQ(epoch.shards.failed, 1u);
+  EXPECT_EQ(epoch.shards.leased, 2u);
+  EXPECT_EQ(status.progress.records_expected, 80u);
+  EXPECT_EQ(status.progress.records_done, 10u);
+  EXPECT_EQ(status.progress.records_committed, 0u);
+  EXPECT_EQ(status.datasets[0].epochs[1].shards.leased, 1u);
+  EXPECT_EQ(status.datasets[0].epochs[1].shards.todo, 3u);
+  ASSERT_EQ(status.nodes.size(), 1u);
+  EXPECT_EQ(status.nodes[0].heartbeat_age_ms, 2000u);
+  EXPECT_EQ(status.nodes[0].worker->shards_held, 3u);
+  EXPECT_EQ(status.uptime_ms, 2000u);
+  EXPECT_THAT(status.last_event, HasSubstr("shard-failed worker-0: shard 0/0/1"));
 }
 
 TEST_F(AdminAnswersTest, MetricsAreValuesHoweverManyBinsTheyWereComputedFrom) {
@@ -91,57 +97,51 @@ TEST_F(AdminAnswersTest, MetricsAreValuesHoweverManyBinsTheyWereComputedFrom) {
   state.meta = MetaRecord{};
   state.epochs[{DatasetId(0), EpochIndex(0)}] = epoch;
   const MasterCore core(core_->options(), state, MasterCore::AsFound{});
-  v1::JobStatus status;
-  FillStatus(core, "flights", {later_, WallTime(0)}, &status);
-  const v1::EpochStatus& shown = status.datasets(0).epochs(0);
-  std::map<std::string, double> values;
-  for (const v1::MetricValue& metric : shown.metrics()) values[metric.name()] = metric.value();
+  const JobStatus status = StatusOf(core, "flights", {later_, WallTime(0)});
+  const EpochStatus& shown = status.datasets[0].epochs[0];
+  std::map<std::string, double> values = shown.metrics;
   EXPECT_DOUBLE_EQ(values["logloss"], 0.75);
   EXPECT_TRUE(std::isnan(values["nothing"]));
   EXPECT_DOUBLE_EQ(values["auc"], 1);
-  EXPECT_EQ(shown.rejected_records(), 2u);
-  EXPECT_EQ(shown.reject_samples(0), "a.csv:3: ?");
-  EXPECT_LT(status.ByteSizeLong(), 1'000u);
+  EXPECT_EQ(shown.rejected_records, 2u);
+  EXPECT_EQ(shown.reject_samples[0], "a.csv:3: ?");
+  EXPECT_LT(fields::Encode(status).size(), 1'000u);
 }
 
 TEST_F(AdminAnswersTest, ShardsComePageByPage) {
   v1::ListShardsRequest request;
-  v1::ListShardsResponse all;
-  ASSERT_THAT(FillShards(*core_, later_, WorkOf, request, &all), IsOk());
-  EXPECT_EQ(all.total(), 5u);
-  ASSERT_EQ(all.shards_size(), 5);
-  EXPECT_EQ(all.shards(0).state(), "failed");
-  EXPECT_THAT(all.shards(0).reasons(0), HasSubstr("bad luck"));
-  EXPECT_EQ(all.shards(0).id().index(), 1u);
-  EXPECT_EQ(all.shards(0).source(), "/data/?.csv");
-  EXPECT_EQ(all.shards(0).first_record(), 10u);
-  EXPECT_EQ(all.shards(0).records(), 10u);
-  EXPECT_EQ(all.shards(0).first_line(), 12u) << "the header is line 1";
-  EXPECT_EQ(all.shards(1).worker(), "worker-0");
-  EXPECT_EQ(all.shards(1).age_ms(), 2000u);
-  EXPECT_EQ(all.shards(4).state(), "done");
+  MUSTER_ASSERT_OK_AND_ASSIGN(const ShardPage all, ShardsOf(*core_, later_, WorkOf, request));
+  EXPECT_EQ(all.total, 5u);
+  ASSERT_EQ(all.shards.size(), 5u);
+  EXPECT_EQ(all.shards[0].state, "failed");
+  EXPECT_THAT(all.shards[0].reasons[0], HasSubstr("bad luck"));
+  EXPECT_EQ(all.shards[0].id, "0/0/1");
+  EXPECT_EQ(all.shards[0].source, "/data/?.csv");
+  EXPECT_EQ(all.shards[0].first_record, 10u);
+  EXPECT_EQ(all.shards[0].records, 10u);
+  EXPECT_EQ(all.shards[0].first_line, 12u) << "the header is line 1";
+  EXPECT_EQ(all.shards[1].worker, "worker-0");
+  EXPECT_EQ(all.shards[1].age_ms, 2000u);
+  EXPECT_EQ(all.shards[4].state, "done");
   request.set_offset(1);
   request.set_limit(2);
-  v1::ListShardsResponse page;
-  ASSERT_THAT(FillShards(*core_, later_, WorkOf, request, &page), IsOk());
-  EXPECT_EQ(page.total(), 5u);
-  ASSERT_EQ(page.shards_size(), 2);
-  EXPECT_EQ(page.shards(0).token(), all.shards(1).token());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const ShardPage page, ShardsOf(*core_, later_, WorkOf, request));
+  EXPECT_EQ(page.total, 5u);
+  ASSERT_EQ(page.shards.size(), 2u);
+  EXPECT_EQ(page.shards[0].token, all.shards[1].token);
   request.set_limit(10'001);
-  EXPECT_THAT(FillShards(*core_, later_, WorkOf, request, &page),
+  EXPECT_THAT(ShardsOf(*core_, later_, WorkOf, request).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("10001 is more than")));
 }
 
 TEST_F(AdminAnswersTest, EventsComeAfterASequence) {
   v1::ListEventsRequest request;
-  v1::ListEventsResponse all;
-  ASSERT_THAT(FillEvents(*core_, request, &all), IsOk());
-  ASSERT_GE(all.events_size(), 2);
-  EXPECT_EQ(all.events(0).wall_us(), 7u);
-  request.set_after(all.events(0).sequence());
-  v1::ListEventsResponse rest;
-  ASSERT_THAT(FillEvents(*core_, request, &rest), IsOk());
-  EXPECT_EQ(rest.events_size(), all.events_size() - 1);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const MasterEvents all, EventsOf(*core_, request));
+  ASSERT_GE(all.events.size(), 2);
+  EXPECT_EQ(all.events[0].wall_us, 7u);
+  request.set_after(all.events[0].sequence);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const MasterEvents rest, EventsOf(*core_, request));
+  EXPECT_EQ(rest.events.size(), all.events.size() - 1);
 }
 
 TEST_F(AdminAnswersTest, OfVeryManyEpochsTheNewestAreListed) {
@@ -155,16 +155,17 @@ TEST_F(AdminAnswersTest, OfVeryManyEpochsTheNewestAreListed) {
   CoreOptions options = core_->options();
   options.datasets[0].epochs = 5'000;
   const MasterCore core(options, state, MasterCore::AsFound{});
-  v1::JobStatus status;
-  FillStatus(core, "flights", {later_, WallTime(0)}, &status);
-  const v1::DatasetStatus& dataset = status.datasets(0);
-  EXPECT_EQ(dataset.epochs_total(), 5'000u);
-  ASSERT_EQ(dataset.epochs_size(), 1'000);
-  EXPECT_EQ(dataset.epochs(0).epoch(), 2'002u);
-  EXPECT_EQ(dataset.epochs(998).records_done(), 40u);
-  EXPECT_EQ(dataset.epochs(999).epoch(), 3'001u) << "the one that comes next";
-  EXPECT_EQ(dataset.omitted_records_done(), 2'002u * 40);
-  EXPECT_EQ(dataset.omitted_records_expected(), 4'000u * 40);
+  const JobStatus status = StatusOf(core, "flights", {later_, WallTime(0)});
+  const DatasetStatus& dataset = status.datasets[0];
+  EXPECT_EQ(dataset.epochs_total, 5'000u);
+  ASSERT_EQ(dataset.epochs.size(), 1'000u);
+  EXPECT_EQ(dataset.epochs[0].epoch, 2'002u);
+  EXPECT_EQ(dataset.epochs[998].records_done, 40u);
+  EXPECT_EQ(dataset.epochs[999].epoch, 3'001u) << "the one that comes next";
+  EXPECT_EQ(dataset.omitted_records_done, 2'002u * 40);
+  EXPECT_EQ(dataset.omitted_records_committed, 2'002u * 40);
+  EXPECT_EQ(status.progress.records_committed, 3'001u * 40);
+  EXPECT_EQ(dataset.omitted_records_expected, 4'000u * 40);
 }
 
 TEST_F(AdminAnswersTest, PagesEndBeforeAMessageGrowsTooLarge) {
@@ -186,26 +187,25 @@ TEST_F(AdminAnswersTest, PagesEndBeforeAMessageGrowsTooLarge) {
   events_request.set_limit(10'000);
   uint64_t seen = 0;
   for (bool more = true; more;) {
-    v1::ListEventsResponse events;
-    ASSERT_THAT(FillEvents(core, events_request, &events), IsOk());
-    EXPECT_LT(events.ByteSizeLong(), kMessageBytesMax);
-    for (const v1::Event& event : events.events()) {
-      EXPECT_EQ(event.sequence(), ++seen);
-      events_request.set_after(event.sequence());
+    MUSTER_ASSERT_OK_AND_ASSIGN(const MasterEvents events, EventsOf(core, events_request));
+    EXPECT_LT(fields::Encode(events).size(), kMessageBytesMax);
+    for (const MasterEvent& event : events.events) {
+      EXPECT_EQ(event.sequence, ++seen);
+      events_request.set_after(event.sequence);
     }
-    more = events.events_size() > 0;
+    more = events.events.size() > 0;
   }
   EXPECT_EQ(seen, 2'000u);
   v1::ListShardsRequest shards_request;
   uint64_t shards_seen = 0;
   for (bool more = true; more;) {
-    v1::ListShardsResponse shards;
     shards_request.set_offset(shards_seen);
-    ASSERT_THAT(FillShards(core, later_, WorkOf, shards_request, &shards), IsOk());
-    EXPECT_LT(shards.ByteSizeLong(), kMessageBytesMax);
-    EXPECT_EQ(shards.total(), 1'000u);
-    shards_seen += static_cast<uint64_t>(shards.shards_size());
-    more = shards.shards_size() > 0;
+    MUSTER_ASSERT_OK_AND_ASSIGN(const ShardPage shards,
+                                ShardsOf(core, later_, WorkOf, shards_request));
+    EXPECT_LT(fields::Encode(shards).size(), kMessageBytesMax);
+    EXPECT_EQ(shards.total, 1'000u);
+    shards_seen += shards.shards.size();
+    more = shards.shards.size() > 0;
   }
   EXPECT_EQ(shards_seen, 1'000u);
 }
@@ -227,42 +227,37 @@ TEST_F(AdminAnswersTest, PartitionsShowOwnerSnapshotAndTraffic) {
   request.traffic.push_back({PartitionId(0), 1, 2, 3, 4, 5, 6, 7});
   request.counters.service_us = 8;
   core.ExchangeServer(request, at_);
-  v1::ListPartitionsResponse all;
-  ASSERT_THAT(FillPartitions(core, later_, {}, &all), IsOk());
-  EXPECT_EQ(all.total(), 3u);
-  ASSERT_EQ(all.partitions_size(), 3);
-  EXPECT_EQ(all.partitions(0).owner(), "ps-0");
-  EXPECT_EQ(all.partitions(0).state(), "serving");
-  EXPECT_EQ(all.partitions(0).snapshot_files(), 2u);
-  EXPECT_EQ(all.partitions(0).snapshot_bytes(), 10u);
-  EXPECT_EQ(all.partitions(0).snapshot_age_ms(), 0u) << "of an earlier master: not known";
-  EXPECT_EQ(all.partitions(0).traffic().service_us(), 5u);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const PartitionList all, PartitionsOf(core, later_, {}));
+  EXPECT_EQ(all.total, 3u);
+  ASSERT_EQ(all.partitions.size(), 3u);
+  EXPECT_EQ(all.partitions[0].owner, "ps-0");
+  EXPECT_EQ(all.partitions[0].state, "serving");
+  EXPECT_EQ(all.partitions[0].snapshot_files, 2u);
+  EXPECT_EQ(all.partitions[0].snapshot_bytes, 10u);
+  EXPECT_EQ(all.partitions[0].snapshot_age_ms, std::nullopt) << "of an earlier master: not known";
+  EXPECT_EQ(all.partitions[0].traffic.service_us, 5u);
   std::map<std::string, std::string> states;
-  for (const auto& partition : all.partitions()) states[partition.owner()] = partition.state();
+  for (const auto& partition : all.partitions) states[partition.owner] = partition.state;
   EXPECT_EQ(states["ps-1"], "unowned");
   v1::ListPartitionsRequest page;
   page.set_offset(1);
   page.set_limit(1);
-  v1::ListPartitionsResponse one;
-  ASSERT_THAT(FillPartitions(core, later_, page, &one), IsOk());
-  ASSERT_EQ(one.partitions_size(), 1);
-  EXPECT_EQ(one.partitions(0).partition(), 1u);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const PartitionList one, PartitionsOf(core, later_, page));
+  ASSERT_EQ(one.partitions.size(), 1u);
+  EXPECT_EQ(one.partitions[0].partition, 1u);
   page.set_offset(99);
-  v1::ListPartitionsResponse none;
-  ASSERT_THAT(FillPartitions(core, later_, page, &none), IsOk());
-  EXPECT_EQ(none.partitions_size(), 0);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const PartitionList none, PartitionsOf(core, later_, page));
+  EXPECT_EQ(none.partitions.size(), 0u);
   page.set_limit(10'001);
-  EXPECT_THAT(FillPartitions(core, later_, page, &none),
+  EXPECT_THAT(PartitionsOf(core, later_, page).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("10001 is more than")));
-  v1::JobStatus status;
-  FillStatus(core, "flights", {later_, WallTime(0)}, &status);
-  EXPECT_EQ(status.nodes(0).lanes(), 2u);
-  EXPECT_EQ(status.nodes(0).counters().service_us(), 8u);
-  EXPECT_EQ(status.nodes(0).drain(), "");
+  const JobStatus status = StatusOf(core, "flights", {later_, WallTime(0)});
+  EXPECT_EQ(status.nodes[0].server->lanes, 2u);
+  EXPECT_EQ(status.nodes[0].server->counters.service_us, 8u);
+  EXPECT_EQ(status.nodes[0].drain, DrainState::kNone);
   ASSERT_THAT(core.DrainNode("ps-0", {}, at_).status(), IsOk());
-  v1::JobStatus drained;
-  FillStatus(core, "flights", {later_, WallTime(0)}, &drained);
-  EXPECT_EQ(drained.nodes(0).drain(), "drained");
+  const JobStatus drained = StatusOf(core, "flights", {later_, WallTime(0)});
+  EXPECT_EQ(drained.nodes[0].drain, DrainState::kDrained);
 }
 
 TEST_F(AdminAnswersTest, SnapshotsThatCannotBeReadAreTheReasonBeforeAndAfterTheEnd) {
@@ -277,37 +272,35 @@ TEST_F(AdminAnswersTest, SnapshotsThatCannotBeReadAreTheReasonBeforeAndAfterTheE
       ++request.sequence;
       core_->ExchangeServer(request, at);
     }
-    v1::JobStatus status;
-    FillStatus(*core_, "flights", at, &status);
-    return status;
+    return StatusOf(*core_, "flights", at);
   };
-  v1::JobStatus status = look(std::chrono::seconds(10));
-  EXPECT_EQ(status.state(), v1::JOB_STATE_RUNNING);
-  EXPECT_EQ(status.reason(), "ps-0: 1 of its partitions cannot be restored: no file x");
-  EXPECT_FALSE(status.unrestorable());
+  JobStatus status = look(std::chrono::seconds(10));
+  EXPECT_EQ(status.state, JobState::kRunning);
+  EXPECT_EQ(status.reason, "ps-0: 1 of its partitions cannot be restored: no file x");
+  EXPECT_FALSE(status.unrestorable);
   status = look(std::chrono::ceil<std::chrono::seconds>(CoreOptions().restore_timeout));
-  EXPECT_EQ(status.state(), v1::JOB_STATE_FAILED);
-  EXPECT_THAT(status.reason(), HasSubstr("no file x"));
-  EXPECT_TRUE(status.unrestorable());
+  EXPECT_EQ(status.state, JobState::kFailed);
+  EXPECT_THAT(status.reason, HasSubstr("no file x"));
+  EXPECT_TRUE(status.unrestorable);
 }
 
 TEST_F(AdminAnswersTest, ShardMapHasEveryShardOfAnEpoch) {
-  v1::GetShardMapResponse map;
-  ASSERT_THAT(FillShardMap(*core_, {}, &map), IsOk());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const ShardMap map, ShardMapOf(*core_, {}));
   std::vector<std::string> runs;
-  for (const auto& run : map.runs()) runs.push_back(run.state() + std::to_string(run.end()));
-  EXPECT_EQ(map.shards(), 4u);
+  for (const auto& run : map.runs) runs.push_back(run.state + std::to_string(run.end));
+  EXPECT_EQ(map.shards, 4u);
   EXPECT_THAT(runs, ::testing::ElementsAre("done1", "failed2", "leased4"));
+  EXPECT_EQ(map.runs[1].begin, 1u);
   v1::GetShardMapRequest request;
   request.set_begin(4);
-  EXPECT_THAT(FillShardMap(*core_, request, &map),
+  EXPECT_THAT(ShardMapOf(*core_, request).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("4 is beyond")));
   request.set_epoch(2);
-  EXPECT_THAT(FillShardMap(*core_, request, &map),
+  EXPECT_THAT(ShardMapOf(*core_, request).status(),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("dataset 0 has no epoch 2")));
   request.set_epoch(0);
   request.set_dataset(7);
-  EXPECT_THAT(FillShardMap(*core_, request, &map),
+  EXPECT_THAT(ShardMapOf(*core_, request).status(),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("dataset 7")));
 }
 

@@ -78,18 +78,17 @@ TEST_F(JobArchiveTest, NothingRanYet) {
 TEST_F(JobArchiveTest, ShowsAKilledJobAsStoppedAndItsNodesAsExited) {
   RunAndKill();
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto archive, JobArchive::Open(job_));
-  v1::JobStatus status;
-  archive->FillStatus(&status);
-  EXPECT_EQ(status.job(), "demo");
-  EXPECT_EQ(status.state(), v1::JOB_STATE_STOPPED);
-  EXPECT_EQ(status.master_incarnation(), 1u);
-  const v1::EpochStatus& epoch = status.datasets(0).epochs(0);
-  EXPECT_EQ(epoch.records_done(), 2u);
-  EXPECT_EQ(epoch.shards_failed(), 1u);
-  EXPECT_EQ(epoch.shards_leased(), 0u);
-  ASSERT_EQ(status.nodes_size(), 1);
-  EXPECT_EQ(status.nodes(0).state(), "exited");
-  EXPECT_EQ(status.nodes(0).last_exit(), "not seen");
+  const JobStatus status = archive->Status();
+  EXPECT_EQ(status.name, "demo");
+  EXPECT_EQ(status.state, JobState::kStopped);
+  EXPECT_EQ(status.master_incarnation, 1u);
+  const EpochStatus& epoch = status.datasets[0].epochs[0];
+  EXPECT_EQ(epoch.records_done, 2u);
+  EXPECT_EQ(epoch.shards.failed, 1u);
+  EXPECT_EQ(epoch.shards.leased, 0u);
+  ASSERT_EQ(status.nodes.size(), 1u);
+  EXPECT_EQ(status.nodes[0].state, NodeState::kExited);
+  EXPECT_EQ(status.nodes[0].last_exit, "not seen");
 }
 
 TEST_F(JobArchiveTest, NamesTheLinesOfAFailedShard) {
@@ -97,13 +96,12 @@ TEST_F(JobArchiveTest, NamesTheLinesOfAFailedShard) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto archive, JobArchive::Open(job_));
   v1::ListShardsRequest request;
   request.set_state("failed");
-  v1::ListShardsResponse shards;
-  ASSERT_THAT(archive->FillShards(request, &shards), IsOk());
-  ASSERT_EQ(shards.shards_size(), 1);
-  EXPECT_EQ(shards.shards(0).source(), folder_.File("data.csv"));
-  EXPECT_EQ(shards.shards(0).first_line(), 4u);
-  EXPECT_EQ(shards.shards(0).records(), 2u);
-  EXPECT_THAT(shards.shards(0).reasons(0), HasSubstr("bad luck"));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const ShardPage shards, archive->Shards(request));
+  ASSERT_EQ(shards.shards.size(), 1u);
+  EXPECT_EQ(shards.shards[0].source, folder_.File("data.csv"));
+  EXPECT_EQ(shards.shards[0].first_line, 4u);
+  EXPECT_EQ(shards.shards[0].records, 2u);
+  EXPECT_THAT(shards.shards[0].reasons[0], HasSubstr("bad luck"));
 }
 
 TEST_F(JobArchiveTest, TellsEventsAndManifestAndChangesNothing) {
@@ -111,11 +109,10 @@ TEST_F(JobArchiveTest, TellsEventsAndManifestAndChangesNothing) {
   std::string snapshots = std::exchange(job_.snapshot_directory, "");
   for (int i = 0; i < 2; ++i) {
     MUSTER_ASSERT_OK_AND_ASSIGN(const auto archive, JobArchive::Open(job_));
-    v1::ListEventsResponse events;
-    ASSERT_THAT(archive->FillEvents({}, &events), IsOk());
-    ASSERT_GE(events.events_size(), 2);
-    EXPECT_EQ(events.events(0).kind(), "run-started");
-    EXPECT_EQ(events.events().rbegin()->kind(), "shard-failed");
+    MUSTER_ASSERT_OK_AND_ASSIGN(const MasterEvents events, archive->Events({}));
+    ASSERT_GE(events.events.size(), 2u);
+    EXPECT_EQ(events.events[0].kind, "run-started");
+    EXPECT_EQ(events.events.rbegin()->kind, "shard-failed");
     v1::GetManifestResponse manifest;
     archive->FillManifest(&manifest);
     EXPECT_EQ(manifest.partitions_size(), 2);

@@ -31,7 +31,7 @@ TEST_F(MasterServerTest, TellsItsJobAndRefusesWhoIsOfNoneOrOfAnother) {
   v1::RegisterServerReply registered;
   ASSERT_TRUE(Call(servers_.get(), &Servers::Register, registration, &registered).ok());
   EXPECT_EQ(registered.job_id(), "memory");
-  EXPECT_EQ(Status().state(), v1::JOB_STATE_RUNNING);
+  EXPECT_EQ(Status().state(), static_cast<uint32_t>(JobState::kRunning));
 
   v1::RegisterTableRequest table;
   table.mutable_table()->set_name("embedding");
@@ -64,9 +64,9 @@ TEST_F(MasterServerTest, TellsItsJobAndRefusesWhoIsOfNoneOrOfAnother) {
 
   job_.id = "memory";
   status = Status();
-  EXPECT_EQ(status.state(), v1::JOB_STATE_RUNNING);
+  EXPECT_EQ(status.state(), static_cast<uint32_t>(JobState::kRunning));
   EXPECT_EQ(status.nodes_size(), 2) << "worker-0 and ps-0";
-  EXPECT_EQ(status.datasets(0).epochs(0).shards_leased(), 0u);
+  EXPECT_EQ(status.datasets(0).epochs(0).shards().leased(), 0u);
   v1::GetManifestResponse manifest;
   ASSERT_TRUE(Call(admin_.get(), &Admin::GetManifest, v1::GetManifestRequest(), &manifest).ok());
   EXPECT_EQ(manifest.tables_size(), 0);
@@ -110,7 +110,8 @@ TEST_F(MasterServerTest, BadInputIsRefusedAndNamed) {
   report.set_what("started");
   EXPECT_THAT(Call(admin_.get(), &Admin::ReportNode, report, &reported),
               RpcIs(grpc::StatusCode::INVALID_ARGUMENT, HasSubstr("start: 0")));
-  EXPECT_EQ(Status().state(), v1::JOB_STATE_RUNNING) << "none of it harmed the job";
+  EXPECT_EQ(Status().state(), static_cast<uint32_t>(JobState::kRunning))
+      << "none of it harmed the job";
 }
 
 TEST_F(MasterServerTest, WhoLacksTheTokenAsksAndOrdersNothing) {
@@ -154,7 +155,7 @@ TEST_F(MasterServerTest, WhoLacksTheTokenAsksAndOrdersNothing) {
   token_ = std::string(64, '0');
   all_refused("is not the job's token");
   token_.reset();
-  EXPECT_EQ(Status().state(), v1::JOB_STATE_RUNNING);
+  EXPECT_EQ(Status().state(), static_cast<uint32_t>(JobState::kRunning));
   EXPECT_EQ(Status().nodes_size(), 0) << "nobody believes a forged report";
   EXPECT_TRUE(Hello("0.1").ok()) << "a worker has the job's id, and no token";
 }
@@ -169,7 +170,7 @@ TEST_F(MasterServerTest, ANewTokenReplacesTheOldOneAtOnce) {
               RpcIs(grpc::StatusCode::UNAUTHENTICATED, HasSubstr("is not the job's token")));
   token_.reset();
   EXPECT_NE(LoadToken(options_.token_file).value(), former);
-  EXPECT_EQ(Status().state(), v1::JOB_STATE_RUNNING);
+  EXPECT_EQ(Status().state(), static_cast<uint32_t>(JobState::kRunning));
 }
 
 TEST_F(MasterServerTest, ATokenThatOthersMayHaveReadIsNoToken) {
@@ -177,7 +178,7 @@ TEST_F(MasterServerTest, ATokenThatOthersMayHaveReadIsNoToken) {
   ASSERT_EQ(::chmod(options_.token_file.c_str(), 0644), 0);
   Start();
   EXPECT_NE(LoadToken(options_.token_file).value(), std::string(64, 'a'));
-  EXPECT_EQ(Status().state(), v1::JOB_STATE_RUNNING);
+  EXPECT_EQ(Status().state(), static_cast<uint32_t>(JobState::kRunning));
 }
 
 TEST_F(MasterServerTest, MoreConnectionsThanTheUsualLimitOfFilesKeepNobodyOut) {

@@ -51,7 +51,7 @@ TEST_F(MasterServerTest, TakesAJobFromHelloToSucceeded) {
   SnapshotEverything(commands);
 
   const v1::JobStatus status = Status();
-  EXPECT_EQ(status.state(), v1::JOB_STATE_SUCCEEDED);
+  EXPECT_EQ(status.state(), static_cast<uint32_t>(JobState::kSucceeded));
   EXPECT_EQ(status.datasets(0).epochs(0).records_committed(), 20u);
   EXPECT_EQ(status.nodes_size(), 2);
   EXPECT_EQ(status.counters().snapshots_accepted(), 2u);
@@ -92,7 +92,7 @@ TEST_F(MasterServerTest, DrainsANodeAndListsPartitions) {
   resume.set_node("worker-0");
   v1::ResumeNodeResponse resumed;
   EXPECT_TRUE(Call(admin_.get(), &Admin::ResumeNode, resume, &resumed).ok());
-  EXPECT_EQ(Status().nodes(0).drain(), "");
+  EXPECT_EQ(Status().nodes(0).drain(), "none");
   v1::ListPartitionsResponse partitions;
   ASSERT_TRUE(
       Call(admin_.get(), &Admin::ListPartitions, v1::ListPartitionsRequest(), &partitions).ok());

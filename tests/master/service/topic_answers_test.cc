@@ -11,7 +11,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using testing::IsOk;
 
 /// A topic of two partitions, of which [10, 30) and [0, 20) are cut; [10, 20) is leased.
 class TopicAnswersTest : public ::testing::Test {
@@ -43,56 +42,52 @@ class TopicAnswersTest : public ::testing::Test {
 };
 
 TEST_F(TopicAnswersTest, StatusHasEveryTopicPartition) {
-  v1::JobStatus status;
-  FillStatus(*core_, "job", {at_.now, at_.wall + seconds(3)}, &status);
-  const v1::DatasetStatus& dataset = status.datasets(0);
-  EXPECT_EQ(dataset.epochs(0).records_expected(), 23u + 20u);
-  EXPECT_EQ(dataset.epochs(0).shards(), 4u);
-  const v1::StreamStatus& stream = dataset.stream();
-  EXPECT_EQ(stream.topic(), "topic");
-  EXPECT_EQ(stream.cluster(), "C");
-  EXPECT_TRUE(stream.open());
-  EXPECT_EQ(stream.lag(), 43u);
-  EXPECT_EQ(stream.lag_ms(), 3'000u);
-  ASSERT_EQ(stream.partitions_size(), 2);
-  const v1::TopicPartitionStatus& first = stream.partitions(0);
-  EXPECT_EQ(first.begin(), 10u);
-  EXPECT_EQ(first.cut(), 30u);
-  EXPECT_EQ(first.committed(), 10u);
-  EXPECT_EQ(first.end(), 40u);
-  EXPECT_EQ(first.log_begin(), 10u);
-  EXPECT_EQ(first.stable_end(), 33u);
-  EXPECT_EQ(first.lag(), 23u);
-  EXPECT_EQ(first.open_ranges(), 2u);
-  EXPECT_FALSE(stream.partitions(1).has_end());
+  const JobStatus status = StatusOf(*core_, "job", {at_.now, at_.wall + seconds(3)});
+  const DatasetStatus& dataset = status.datasets[0];
+  EXPECT_EQ(dataset.epochs[0].records_expected, 23u + 20u);
+  EXPECT_EQ(dataset.epochs[0].shards.total, 4u);
+  const StreamStatus& stream = dataset.stream.value();
+  EXPECT_EQ(stream.topic, "topic");
+  EXPECT_EQ(stream.cluster, "C");
+  EXPECT_TRUE(stream.open);
+  EXPECT_EQ(stream.lag, 43u);
+  EXPECT_EQ(stream.lag_ms, 3'000u);
+  ASSERT_EQ(stream.partitions.size(), 2u);
+  const TopicPartitionStatus& first = stream.partitions[0];
+  EXPECT_EQ(first.begin, 10u);
+  EXPECT_EQ(first.cut, 30u);
+  EXPECT_EQ(first.committed, 10u);
+  EXPECT_EQ(first.end, 40u);
+  EXPECT_EQ(first.log_begin, 10u);
+  EXPECT_EQ(first.stable_end, 33u);
+  EXPECT_EQ(first.lag, 23u);
+  EXPECT_EQ(first.open_ranges, 2u);
+  EXPECT_FALSE(stream.partitions[1].end.has_value());
 }
 
 TEST_F(TopicAnswersTest, WithoutAClockThereIsNoLagInTime) {
-  v1::StreamStatus stream;
   core_->SeeStream({.dataset = DatasetId(0),
                     .error = "no broker answers",
                     .dead_letter_trouble = "topic 'dead': unknown"},
                    at_);
-  FillStream(*core_, DatasetId(0), StepTime{}, &stream);
-  EXPECT_EQ(stream.trouble(), "no broker answers");
-  EXPECT_EQ(stream.dead_letter_trouble(), "topic 'dead': unknown");
-  EXPECT_EQ(stream.lag_ms(), 0u);
-  EXPECT_EQ(stream.lag(), 43u);
+  StreamStatus stream = StreamOf(*core_, DatasetId(0), StepTime{});
+  EXPECT_EQ(stream.trouble, "no broker answers");
+  EXPECT_EQ(stream.dead_letter_trouble, "topic 'dead': unknown");
+  EXPECT_EQ(stream.lag_ms, 0u);
+  EXPECT_EQ(stream.lag, 43u);
 }
 
 TEST_F(TopicAnswersTest, WhatIsNotKnownIsNotZero) {
   CoreOptions options;
   options.datasets = core_->ledger().plan();
   const MasterCore unseen(options, DurableState{}, at_);
-  v1::StreamStatus stream;
-  FillStream(unseen, DatasetId(0), at_, &stream);
-  EXPECT_FALSE(stream.has_lag());
-  EXPECT_FALSE(stream.has_lag_ms());
-  EXPECT_FALSE(stream.has_held_back());
-  stream.Clear();
-  FillStream(*core_, DatasetId(0), at_, &stream);
-  EXPECT_TRUE(stream.has_lag());
-  EXPECT_TRUE(stream.partitions(1).has_lag_ms());
+  StreamStatus stream = StreamOf(unseen, DatasetId(0), at_);
+  EXPECT_FALSE(stream.lag.has_value());
+  EXPECT_FALSE(stream.lag_ms.has_value());
+  EXPECT_FALSE(stream.held_back.has_value());
+  stream = StreamOf(*core_, DatasetId(0), at_);
+  EXPECT_TRUE(stream.lag.has_value());
+  EXPECT_TRUE(stream.partitions[1].lag_ms.has_value());
 }
 
 TEST_F(TopicAnswersTest, WhatOpenTransactionsHoldBackIsShown) {
@@ -100,23 +95,20 @@ TEST_F(TopicAnswersTest, WhatOpenTransactionsHoldBackIsShown) {
       {.dataset = DatasetId(0),
        .sights = {{TopicPartition(0), 10, 33, {}, 40, 99}, {TopicPartition(1), 0, 20, {}, {}, 95}}},
       at_);
-  v1::StreamStatus stream;
-  FillStream(*core_, DatasetId(0), at_, &stream);
-  EXPECT_EQ(stream.partitions(0).held_back(), 7u) << "up to the dataset's end";
-  EXPECT_EQ(stream.held_back(), 7u + 75u);
+  StreamStatus stream = StreamOf(*core_, DatasetId(0), at_);
+  EXPECT_EQ(stream.partitions[0].held_back, 7u) << "up to the dataset's end";
+  EXPECT_EQ(stream.held_back, 7u + 75u);
 }
 
 TEST_F(TopicAnswersTest, AShardIsShownByItsOffsets) {
-  v1::ListShardsResponse response;
-  v1::ListShardsRequest request;
-  ASSERT_THAT(FillShards(
-                  *core_, at_.now, [](const ShardId&) { return ShardWork{}; }, request, &response),
-              IsOk());
-  ASSERT_EQ(response.shards_size(), 1);
-  EXPECT_EQ(response.shards(0).source(), "topic[0]");
-  EXPECT_EQ(response.shards(0).first_record(), 10u);
-  EXPECT_EQ(response.shards(0).records(), 10u);
-  EXPECT_EQ(response.shards(0).first_line(), 0u);
+  MUSTER_ASSERT_OK_AND_ASSIGN(
+      const ShardPage response,
+      ShardsOf(*core_, at_.now, [](const ShardId&) { return ShardWork{}; }, {}));
+  ASSERT_EQ(response.shards.size(), 1u);
+  EXPECT_EQ(response.shards[0].source, "topic[0]");
+  EXPECT_EQ(response.shards[0].first_record, 10u);
+  EXPECT_EQ(response.shards[0].records, 10u);
+  EXPECT_EQ(response.shards[0].first_line, 0u);
 }
 
 TEST_F(TopicAnswersTest, DelaysOfTheLastMinuteAndOfAll) {
@@ -131,29 +123,27 @@ TEST_F(TopicAnswersTest, DelaysOfTheLastMinuteAndOfAll) {
     core_->ExchangeWorker(request, {now, at_.wall}).value();
   };
   const auto told = [&](TimePoint now) {
-    v1::StreamStatus stream;
-    FillStream(*core_, DatasetId(0), {now, at_.wall}, &stream);
-    return stream.delay();
+    return StreamOf(*core_, DatasetId(0), {now, at_.wall}).delay.value();
   };
   // A process that is older than this master's run.
   hear(7, 10, {100, 100, 9'000}, at_.now);
-  EXPECT_EQ(told(at_.now).records(), 0u);
-  EXPECT_EQ(told(at_.now).total_records(), 3u);
-  EXPECT_EQ(told(at_.now).total_p50_ms(), 112u);
+  EXPECT_EQ(told(at_.now).records, 0u);
+  EXPECT_EQ(told(at_.now).total_records, 3u);
+  EXPECT_EQ(told(at_.now).total_p50_ms, 112u);
   hear(7, 11, {100, 100, 9'000, 50, 60}, at_.now + seconds(1));
   hear(7, 11, {1, 2, 3, 4, 5, 6, 7, 8}, at_.now + seconds(1));  // overtaken: says nothing
-  v1::DelayStatus delay = told(at_.now + seconds(1));
-  EXPECT_EQ(delay.records(), 2u);
-  EXPECT_EQ(delay.p99_ms(), 64u);
-  EXPECT_EQ(delay.total_records(), 5u);
-  EXPECT_EQ(delay.total_ms(), 9'310u);
-  ASSERT_EQ(delay.buckets_size(), 19);
-  EXPECT_EQ(delay.buckets(3), 0u);   // below 32 ms
-  EXPECT_EQ(delay.buckets(4), 2u);   // below 64 ms
-  EXPECT_EQ(delay.buckets(18), 5u);  // below 2^20 ms
-  EXPECT_EQ(told(at_.now + seconds(40)).records(), 2u);
-  EXPECT_EQ(told(at_.now + seconds(80)).records(), 0u);
-  EXPECT_EQ(told(at_.now + seconds(80)).total_records(), 5u);
+  DelayStatus delay = told(at_.now + seconds(1));
+  EXPECT_EQ(delay.records, 2u);
+  EXPECT_EQ(delay.p99_ms, 64u);
+  EXPECT_EQ(delay.total_records, 5u);
+  EXPECT_EQ(delay.total_ms, 9'310u);
+  ASSERT_EQ(delay.buckets.size(), 19u);
+  EXPECT_EQ(delay.buckets[3], 0u);   // below 32 ms
+  EXPECT_EQ(delay.buckets[4], 2u);   // below 64 ms
+  EXPECT_EQ(delay.buckets[18], 5u);  // below 2^20 ms
+  EXPECT_EQ(told(at_.now + seconds(40)).records, 2u);
+  EXPECT_EQ(told(at_.now + seconds(80)).records, 0u);
+  EXPECT_EQ(told(at_.now + seconds(80)).total_records, 5u);
 }
 
 }  // namespace

@@ -24,6 +24,10 @@ class Fill {
                   const fields::About& about = {}) {
     To(&member, about.most);
   }
+  void Choice(uint32_t number, const char* name, std::string& member, fields::Choices,
+              const fields::About& about = {}) {
+    (*this)(number, name, member, about);
+  }
 
   template <typename T>
   void To(T* to, uint64_t most) {

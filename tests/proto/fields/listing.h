@@ -43,6 +43,10 @@ class Listing {
     field.name = name;
     listed_.push_back(std::move(field));
   }
+  void Choice(uint32_t number, const char* name, std::string& member, fields::Choices,
+              const fields::About& about = {}) {
+    (*this)(number, name, member, about);
+  }
 
   template <typename S>
   static std::vector<ListedField> All() {

@@ -1,9 +1,12 @@
 #include "proto/messages/node_state.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace muster {
 namespace {
+
+using ::testing::ElementsAre;
 
 constexpr NodeState kStates[] = {NodeState::kPlanned, NodeState::kStarting, NodeState::kRunning,
                                  NodeState::kLost,    NodeState::kDraining, NodeState::kExited,
@@ -14,6 +17,18 @@ TEST(NodeStateTest, WordsAreReadAsTheyAreWritten) {
   EXPECT_EQ(ToString(NodeState::kLost), "lost");
   EXPECT_EQ(ParseNodeState(""), std::nullopt);
   EXPECT_EQ(ParseNodeState("asleep"), std::nullopt);
+}
+
+TEST(NodeStateTest, DrainsAreReadAsTheyAreWritten) {
+  EXPECT_THAT(WordsOf(DrainState()), ElementsAre("none", "draining", "drained"));
+  for (const std::string_view word : WordsOf(DrainState())) {
+    DrainState state = DrainState::kNone;
+    EXPECT_TRUE(FromWord(word, &state)) << word;
+    EXPECT_EQ(ToString(state), word);
+  }
+  DrainState state = DrainState::kDrained;
+  EXPECT_FALSE(FromWord("", &state));
+  EXPECT_EQ(state, DrainState::kDrained) << "left alone";
 }
 
 // They are on disk in histories.

@@ -41,10 +41,9 @@ TEST(HistoryLineTest, AHead) {
 TEST(HistoryLineTest, AMomentInWallTime) {
   SensedJob job;
   job.Kept("ps-0").limits = {.cpus = 1.5, .memory_bytes = 512};
-  job.Status("ps-0").set_partitions(4);
-  job.Status("ps-0").set_partitions_serving(4);
-  job.status.mutable_datasets(0)->mutable_stream()->set_open(true);
-  job.status.mutable_datasets(0)->mutable_stream()->set_lag(77);
+  job.Status("ps-0").server->partitions = 4;
+  job.Status("ps-0").server->partitions_serving = 4;
+  job.status.datasets[0].stream = StreamStatus{.open = true, .lag = 77};
   for (int i = 0; i < 15; ++i) job.sensor.OnMachine(seconds(i), job.now + seconds(i));
   job.Seconds(3);
   job.sensor.OnEnd({.node = "worker-1",

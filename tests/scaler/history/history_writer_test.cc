@@ -51,8 +51,7 @@ class HistoryTest : public ::testing::Test {
 
 TEST_F(HistoryTest, GivesTheViewsThatWereWritten) {
   HistoryWriter writer = Writer("r1");
-  job_.status.mutable_datasets(0)->mutable_stream()->set_open(true);
-  job_.status.mutable_datasets(0)->mutable_stream()->set_lag(77);
+  job_.status.datasets[0].stream = StreamStatus{.open = true, .lag = 77};
   Seconds(&writer, 20);
   job_.sensor.OnEnd({.node = "worker-1", .start = 1, .at = job_.now});
   Seconds(&writer, 1);

@@ -29,7 +29,7 @@ class NodeKeeperFixture : public ::testing::Test {
     options_.restarts = {.crash_loop_exits = 3,
                          .backoff_initial = std::chrono::milliseconds(500),
                          .backoff_max = std::chrono::seconds(30)};
-    view_.phase = JobPhase::kRunning;
+    view_.state = JobState::kRunning;
   }
 
   void Begin() { Begin(NewPlan("r", 1, 2)); }
@@ -103,7 +103,7 @@ class NodeKeeperFixture : public ::testing::Test {
       view_.nodes.push_back({.name = name,
                              .state = lost ? NodeState::kLost : NodeState::kRunning,
                              .start = StartNumber(Kept(name).starts),
-                             .drain = drains_.contains(name) ? drains_.at(name) : "",
+                             .drain = drains_.contains(name) ? drains_.at(name) : DrainState::kNone,
                              .minibatches = minibatches_[name]});
     }
     Step(MasterAnswered{view_, now_});
@@ -156,7 +156,7 @@ class NodeKeeperFixture : public ::testing::Test {
   std::map<std::string, uint32_t> starts_;
   std::map<std::string, std::chrono::milliseconds> stop_timeouts_;
   std::map<std::string, Resources> limits_;
-  std::map<std::string, std::string> drains_;  // as the master shows them
+  std::map<std::string, DrainState> drains_;  // as the master shows them
   uint64_t last_pid_ = 1000;
   std::vector<std::string> lost_;
   std::vector<std::string> unseen_;

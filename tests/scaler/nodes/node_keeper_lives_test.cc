@@ -112,7 +112,7 @@ TEST_F(KeeperLivesTest, AWorkerThatWasAddedAgainIsDrainedAsIfForTheFirstTime) {
   for (int life = 0; life < 2; ++life) {
     Step(ScaleWorkers{1});
     EXPECT_THAT(Did(), ElementsAre("drain worker-1"));
-    drains_ = {{"worker-1", "draining"}};
+    drains_ = {{"worker-1", DrainState::kDraining}};
     Pass(options_.drain_timeout - seconds(1));
     Exit("worker-1", kClean, kEnded);
     drains_.clear();
@@ -155,7 +155,7 @@ TEST_F(KeeperLivesTest, AServerIsDrainedAsOftenAsItIsAsked) {
   for (int i = 0; i < 3; ++i) {
     Step(EndNode{"ps-0"});
     EXPECT_THAT(Did(), ElementsAre("drain ps-0"));
-    drains_ = {{"ps-0", "drained"}};
+    drains_ = {{"ps-0", DrainState::kDrained}};
     Pass(milliseconds(100));
     EXPECT_EQ(Kept("ps-0").state, KeptNode::State::kRunning);
   }
@@ -262,8 +262,8 @@ TEST_F(KeeperLivesTest, AStartThatTheMachineWasTooShortForTakesNoCrashBack) {
 TEST_F(KeeperLivesTest, AWorkerThatIsToLeaveIsStoppedInADrainOfTheJobToo) {
   RunToTraining();
   Step(EndNode{"worker-1"});
-  view_.phase = JobPhase::kDraining;
-  drains_ = {{"worker-1", "draining"}};
+  view_.state = JobState::kDraining;
+  drains_ = {{"worker-1", DrainState::kDraining}};
   Answer();
   Did();
   Pass(options_.drain_timeout);
@@ -287,7 +287,7 @@ TEST_F(KeeperLivesTest, ItsOwnPauseIsNoTimeForStacks) {
 
 TEST_F(KeeperLivesTest, ItsOwnPauseIsNoTimeForWorkersToEndIn) {
   RunToTraining();
-  view_.phase = JobPhase::kSucceeded;
+  view_.state = JobState::kSucceeded;
   Answer();
   StandStill(seconds(3600));
   EXPECT_THAT(Did(), IsEmpty());

@@ -42,7 +42,7 @@ class KeeperSim {
     away_ = false;
     for (int i = 0; i < 500; ++i) Pass();
     CheckAtRest();
-    phase_ = JobPhase::kSucceeded;
+    phase_ = JobState::kSucceeded;
     for (int i = 0; i < 200 && !keeper_->outcome().has_value(); ++i) Pass();
     EXPECT_TRUE(keeper_->outcome().has_value());
     for (const auto& [name, process] : processes_) EXPECT_FALSE(process.alive) << name;
@@ -135,13 +135,13 @@ class KeeperSim {
   }
 
   void Answer() {
-    MasterView view{.phase = phase_, .done_seq = ++done_seq_};
+    MasterView view{.state = phase_, .done_seq = ++done_seq_};
     for (const auto& [name, process] : processes_) {
       if (!process.alive) continue;
       view.nodes.push_back({name, NodeState::kRunning, StartNumber(process.start),
-                            !process.drained                    ? ""
-                            : RoleOf(name) == NodeRole::kServer ? "drained"
-                                                                : "draining"});
+                            !process.drained                    ? DrainState::kNone
+                            : RoleOf(name) == NodeRole::kServer ? DrainState::kDrained
+                                                                : DrainState::kDraining});
     }
     Step(MasterAnswered{view, now_});
   }
@@ -305,7 +305,7 @@ class KeeperSim {
   std::optional<NodeKeeper> keeper_;
   Plan saved_;
   TimePoint now_{seconds(1'000)};
-  JobPhase phase_ = JobPhase::kRunning;
+  JobState phase_ = JobState::kRunning;
   bool away_ = false;
   bool calm_ = false;
   uint64_t done_seq_ = 0;

@@ -139,7 +139,7 @@ TEST_F(NodeKeeperTest, CrashLoopAsksTheMasterToEndTheJobAndNamesTheCause) {
   Exit("worker-1", kKilled);
   After(seconds(1));
   EXPECT_THAT(Did(), ElementsAre("cancel")) << "asked again, and nothing is started any more";
-  view_.phase = JobPhase::kFailed;
+  view_.state = JobState::kFailed;
   Answer();
   EXPECT_THAT(Did(), ElementsAre("stop ps-0"));
   Exit("ps-0", kClean);
@@ -165,7 +165,7 @@ TEST_F(NodeKeeperTest, SuccessorsAskAgainForTheEndOfAJobThatWasGivenUp) {
   EXPECT_THAT(Did(), ElementsAre("cancel")) << "until the master has done it";
   Exit("worker-0", kKilled);
   EXPECT_THAT(Did(), IsEmpty()) << "nothing is started any more";
-  view_.phase = JobPhase::kFailed;
+  view_.state = JobState::kFailed;
   Answer();
   Exit("worker-1", kClean);
   ASSERT_TRUE(keeper_->outcome().has_value());
@@ -283,7 +283,7 @@ TEST_F(NodeKeeperTest, LostStateOfAFormerLifeDoesNotKillTheNewOne) {
 TEST_F(NodeKeeperTest, SuccessWaitsForWorkersThenEndsServers) {
   RunToTraining();
   Exit("worker-0", kClean, kEnded);
-  view_.phase = JobPhase::kSucceeded;
+  view_.state = JobState::kSucceeded;
   Answer();
   EXPECT_THAT(Did(), IsEmpty()) << "saw the end: not started again";
   EXPECT_EQ(PlanOf("worker-0").state, NodePlan::State::kFinished);
@@ -298,7 +298,7 @@ TEST_F(NodeKeeperTest, SuccessWaitsForWorkersThenEndsServers) {
 
 TEST_F(NodeKeeperTest, TheEndWaitsForTheMasterToHearButNotForEver) {
   RunToTraining();
-  view_.phase = JobPhase::kSucceeded;
+  view_.state = JobState::kSucceeded;
   Answer();
   for (const char* node : {"worker-0", "worker-1"}) Exit(node, kClean, kEnded);
   deaf_ = true;
@@ -310,7 +310,7 @@ TEST_F(NodeKeeperTest, TheEndWaitsForTheMasterToHearButNotForEver) {
 
 TEST_F(NodeKeeperTest, WorkerThatDoesNotEndIsStoppedAfterAWhile) {
   RunToTraining();
-  view_.phase = JobPhase::kSucceeded;
+  view_.state = JobState::kSucceeded;
   Answer();
   Pass(options_.finish_wait);
   EXPECT_THAT(Did(), UnorderedElementsAre("stop worker-0", "stop worker-1"));
@@ -318,7 +318,7 @@ TEST_F(NodeKeeperTest, WorkerThatDoesNotEndIsStoppedAfterAWhile) {
 
 TEST_F(NodeKeeperTest, JobThatIsOverStartsNothing) {
   Begin();
-  view_.phase = JobPhase::kSucceeded;
+  view_.state = JobState::kSucceeded;
   Answer();
   EXPECT_THAT(Did(), IsEmpty());
   EXPECT_TRUE(keeper_->outcome().has_value());
@@ -334,13 +334,13 @@ TEST_F(NodeKeeperTest, ExitZeroBeforeTheEndIsAnExitLikeAnother) {
 
 TEST_F(NodeKeeperTest, DrainKeepsServersAliveAndLetsWorkersGo) {
   RunToTraining();
-  view_.phase = JobPhase::kDraining;
+  view_.state = JobState::kDraining;
   Answer();
   Exit("worker-0", kKilled);
   EXPECT_THAT(Did(), IsEmpty());
   Exit("ps-0", kKilled);
   EXPECT_THAT(Did(), ElementsAre("start ps-0"));
-  view_.phase = JobPhase::kDrained;
+  view_.state = JobState::kDrained;
   Answer();
   Exit("worker-1", kClean);
   EXPECT_THAT(Did(), ElementsAre("stop ps-0"));

@@ -53,7 +53,7 @@ TEST_F(KeeperWorkersTest, FewerWorkersAreDrainedTheHighestFirst) {
   Pass(milliseconds(500));
   EXPECT_THAT(Did(), ElementsAre("drain worker-10", "drain worker-11"))
       << "until the master shows it: it may be away";
-  drains_ = {{"worker-10", "draining"}, {"worker-11", "drained"}};
+  drains_ = {{"worker-10", DrainState::kDraining}, {"worker-11", DrainState::kDrained}};
   Pass(seconds(10));
   EXPECT_THAT(Did(), IsEmpty());
   drains_.erase("worker-10");
@@ -69,7 +69,7 @@ TEST_F(KeeperWorkersTest, FewerWorkersAreDrainedTheHighestFirst) {
 TEST_F(KeeperWorkersTest, AWorkerThatDoesNotLeaveIsStopped) {
   RunToTraining();
   Step(ScaleWorkers{1});
-  drains_ = {{"worker-1", "draining"}};
+  drains_ = {{"worker-1", DrainState::kDraining}};
   Did();
   Pass(options_.drain_timeout);
   EXPECT_THAT(Did(), ElementsAre("stop worker-1"));
@@ -177,8 +177,10 @@ TEST_F(KeeperWorkersTest, AWorkerThatTheMasterLetGoIsNotWantedAnyMore) {
     RunToTraining(3);
     Exit("worker-1", kClean, kEnded);
     // Somebody asked the master itself, which may have said so before it heard of the exit.
-    view_.nodes = {
-        {.name = "worker-1", .state = state, .start = StartNumber(1), .drain = "drained"}};
+    view_.nodes = {{.name = "worker-1",
+                    .state = state,
+                    .start = StartNumber(1),
+                    .drain = DrainState::kDrained}};
     Step(MasterAnswered{view_, now_});
     EXPECT_THAT(Did(), ElementsAre("sent away worker-1"));
     EXPECT_EQ(Kept("worker-1").state, KeptNode::State::kFinished);
@@ -196,19 +198,19 @@ TEST_F(KeeperWorkersTest, TheDrainOfAnEarlierLifeIsNoReason) {
   view_.nodes = {{.name = "worker-1",
                   .state = NodeState::kExited,
                   .start = StartNumber(1),
-                  .drain = "drained"}};
+                  .drain = DrainState::kDrained}};
   Step(MasterAnswered{view_, now_});
   Pass(seconds(1));
   EXPECT_THAT(Did(), ElementsAre("start worker-1"));
 }
 
 TEST_F(KeeperWorkersTest, TheEndOfTheJobIsAReasonToLeave) {
-  for (const JobPhase phase : {JobPhase::kSucceeded, JobPhase::kDraining}) {
-    view_.phase = JobPhase::kRunning;
+  for (const JobState phase : {JobState::kSucceeded, JobState::kDraining}) {
+    view_.state = JobState::kRunning;
     RunToTraining();
     released_.clear();
     Exit("worker-0", kClean, kEnded);
-    view_.phase = phase;
+    view_.state = phase;
     Answer();
     EXPECT_THAT(Did(), IsEmpty());
     EXPECT_THAT(released_, ElementsAre("worker-0"));
@@ -325,10 +327,10 @@ TEST_F(KeeperWorkersTest, AServerThatIsDrainedStays) {
   Step(EndNode{"ps-0"});
   EXPECT_THAT(Did(), ElementsAre("drain ps-0"));
   EXPECT_EQ(Kept("ps-0").state, KeptNode::State::kDraining);
-  drains_["ps-0"] = "draining";
+  drains_["ps-0"] = DrainState::kDraining;
   Pass(seconds(40));
   EXPECT_THAT(Did(), IsEmpty()) << "never stopped";
-  drains_["ps-0"] = "drained";
+  drains_["ps-0"] = DrainState::kDrained;
   Pass(seconds(1));
   EXPECT_EQ(Kept("ps-0").state, KeptNode::State::kRunning);
   Step(EndNode{"ps-0"});
@@ -399,7 +401,7 @@ TEST_F(KeeperWorkersTest, OrdersForNobodyChangeNothing) {
 
 TEST_F(KeeperWorkersTest, AJobThatDrainsTakesOnlyWhatHelpsIt) {
   RunToTraining();
-  view_.phase = JobPhase::kDraining;
+  view_.state = JobState::kDraining;
   Answer();
   Step(Relaunch("worker-0"));
   Step(Relaunch("ps-0"));
@@ -424,7 +426,7 @@ TEST_F(KeeperWorkersTest, AJobThatDrainsTakesOnlyWhatHelpsIt) {
 
 TEST_F(KeeperWorkersTest, WhatWeEndWhileTheJobDrainsDoesNotFailIt) {
   RunToTraining();
-  view_.phase = JobPhase::kDraining;
+  view_.state = JobState::kDraining;
   Answer();
   for (int i = 0; i < 6; ++i) {
     lost_ = {"ps-0"};
@@ -440,7 +442,7 @@ TEST_F(KeeperWorkersTest, WhatWeEndWhileTheJobDrainsDoesNotFailIt) {
 
 TEST_F(KeeperWorkersTest, AJobThatIsOverTakesNoOrders) {
   RunToTraining();
-  view_.phase = JobPhase::kSucceeded;
+  view_.state = JobState::kSucceeded;
   Answer();
   Did();
   Step(LimitNode::To("worker-0", kBig));

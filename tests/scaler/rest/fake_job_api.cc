@@ -10,63 +10,65 @@
 namespace muster::scaler::rest::testing {
 
 Node FakeJobApi::MakeNode(const std::string& name, const std::string& role, uint64_t pid) {
-  Node node{.name = name,
-            .role = role,
-            .state = "running",
-            .pid = pid,
-            .start = 1,
-            .requested = {.cpus = 1, .memory_bytes = 256u << 20},
-            .limits = {.cpus = 1, .memory_bytes = 256u << 20},
-            .usage = Usage{.cpus = 0.75,
-                           .throttled_ratio = 0.01,
-                           .cpu_seconds_total = 12.5,
-                           .throttled_seconds_total = 0.25,
-                           .memory_bytes = 200u << 20,
-                           .memory_peak_bytes = 210u << 20}};
+  Node node;
+  node.name = name;
+  node.role = role;
+  node.state = NodeState::kRunning;
+  node.pid = pid;
+  node.start = 1;
+  node.requested = node.limits = {.cpus = 1, .memory_bytes = 256u << 20};
+  Usage& usage = node.usage.emplace();
+  usage.cpu = std::chrono::milliseconds(12'500);
+  usage.throttled = std::chrono::milliseconds(250);
+  usage.memory_bytes = 200u << 20;
+  usage.memory_peak_bytes = 210u << 20;
+  usage.cpus = 0.75;
+  usage.throttled_ratio = 0.01;
   if (role == "worker") {
-    node.worker = WorkerFigures{.records_committed = 1000,
-                                .records_per_second = 98.5,
-                                .minibatches = 40,
-                                .shards_held = 2,
-                                .computing_seconds_total = 8,
-                                .waiting_shards_seconds_total = 0.5,
-                                .waiting_pulls_seconds_total = 1,
-                                .waiting_pushes_seconds_total = 0.25};
+    node.worker = WorkerStatus{.records_committed = 1000,
+                               .shards_held = 2,
+                               .times = {.wait_shard_us = 500'000,
+                                         .wait_pull_us = 1'000'000,
+                                         .wait_push_us = 250'000,
+                                         .compute_us = 8'000'000,
+                                         .minibatches_finished = 40}};
+    node.records_per_second = 98.5;
   } else if (role == "ps") {
-    node.server = ServerFigures{.partitions = 32,
-                                .partitions_serving = 32,
-                                .rows = 1234,
-                                .row_bytes = 56789,
-                                .pulls = 300,
-                                .pulled_rows = 40000,
-                                .parts_applied = 5000,
-                                .serving_seconds_total = 3.5};
+    node.server = ServerStatus{.partitions = 32,
+                               .partitions_serving = 32,
+                               .counters = {.pulls = 300,
+                                            .pulled_rows = 40000,
+                                            .parts_applied = 5000,
+                                            .rows = 1234,
+                                            .row_bytes = 56789,
+                                            .service_us = 3'500'000}};
   }
   return node;
 }
 
 FakeJobApi::FakeJobApi(const Options& options) : options_(options) {
-  job_ = {.name = "flights",
-          .id = "1f6c",
-          .master_incarnation = 1,
-          .uptime_ms = 5000,
-          .seen_wall_us = options_.begin_wall_us,
-          .master_reachable = true,
-          .progress = {.records_expected = 20000,
-                       .records_done = 4000,
-                       .records_committed = 3000,
-                       .records_per_second = 197,
-                       .remaining_seconds = 81.2},
-          .counters = {{"redelivered_minibatches", 3}, {"replayed_shards", 1}},
-          .scaler_started_wall_us = options_.begin_wall_us,
-          .workers_wanted = 2};
-  const Epoch epoch{.records_expected = 10000,
-                    .records_done = 3000,
-                    .records_committed = 2000,
-                    .rejected_records = 1,
-                    .reject_samples = {"train.csv:17: no number"},
-                    .metrics = {{"loss", 0.25}},
-                    .shards = {}};
+  job_.name = "flights";
+  job_.id = "1f6c";
+  job_.state = JobState::kRunning;
+  job_.master_incarnation = 1;
+  job_.uptime_ms = 5000;
+  job_.seen_wall_us = options_.begin_wall_us;
+  job_.master_reachable = true;
+  job_.progress = {.records_expected = 20000,
+                   .records_done = 4000,
+                   .records_committed = 3000,
+                   .records_per_second = 197,
+                   .remaining_seconds = 81.2};
+  job_.counters = {.redelivered_minibatches = 3, .replayed_shards = 1};
+  job_.scaler_started_wall_us = options_.begin_wall_us;
+  job_.workers_wanted = 2;
+  const EpochStatus epoch{.records_expected = 10000,
+                          .records_done = 3000,
+                          .records_committed = 2000,
+                          .rejected_records = 1,
+                          .reject_samples = {"train.csv:17: no number"},
+                          .metrics = {{"loss", 0.25}},
+                          .shards = {}};
   datasets_ = {{.name = "train", .epochs_total = 2, .epochs = {epoch, epoch}},
                {.index = 1, .name = "test", .mode = "evaluate", .epochs_total = 1}};
   datasets_[0].epochs[1].epoch = 1;
@@ -85,7 +87,7 @@ FakeJobApi::FakeJobApi(const Options& options) : options_(options) {
     nodes_[0].usage.reset();
     nodes_[1].usage->cpus = nodes_[1].usage->throttled_ratio =
         std::numeric_limits<double>::quiet_NaN();
-    nodes_[3].worker->records_per_second = std::numeric_limits<double>::quiet_NaN();
+    nodes_[3].records_per_second = std::numeric_limits<double>::quiet_NaN();
     return;
   }
   samples_.series = {{.node = "worker-0", .name = "rate", .unit = "records/s", .values = {}}};
@@ -188,7 +190,7 @@ absl::StatusOr<DatasetList> FakeJobApi::Datasets() {
 absl::StatusOr<ShardPage> FakeJobApi::Shards(const ShardQuery& query) {
   const MutexLock lock(&mutex_);
   ShardPage page{.total = 0, .offset = query.offset, .shards = {}};
-  for (const Shard& shard : shards_) {
+  for (const ShardStatus& shard : shards_) {
     if (!query.state.empty() && shard.state != query.state) continue;
     if (page.total++ < query.offset || page.shards.size() >= query.limit) continue;
     page.shards.push_back(shard);
@@ -255,18 +257,20 @@ absl::StatusOr<PartitionPage> FakeJobApi::Partitions(uint64_t offset, uint32_t l
   for (uint64_t i = offset; i < options_.partitions && page.partitions.size() < limit; ++i) {
     // The first are the hottest.
     const uint64_t load = step_ * (1 + 400 / (i + 8));
-    page.partitions.push_back({.partition = static_cast<uint32_t>(i),
-                               .owner = fmt::format("ps-{}", i % 2),
-                               .epoch = 1,
-                               .state = "serving",
-                               .rows = 20 + i,
-                               .row_bytes = 900,
-                               .pulls = load,
-                               .pushes = load / 2,
-                               .bytes_moved = load * 512,
-                               .service_seconds_total = 0.125 + static_cast<double>(load) / 1000,
-                               .snapshot_number = step_ / 40,
-                               .snapshot_age_ms = step_ % 40 * 250});
+    Partition& partition = page.partitions.emplace_back();
+    partition.partition = static_cast<uint32_t>(i);
+    partition.owner = fmt::format("ps-{}", i % 2);
+    partition.owner_epoch = 1;
+    partition.state = "serving";
+    partition.snapshot = step_ / 40;
+    partition.snapshot_age_ms = step_ % 40 * 250;
+    partition.traffic = {.partition = PartitionId(partition.partition),
+                         .pulls = load,
+                         .pushes = load / 2,
+                         .moved_bytes = load * 512,
+                         .service_us = 125'000 + load * 1'000,
+                         .rows = 20 + i,
+                         .row_bytes = 900};
   }
   return page;
 }

@@ -75,17 +75,20 @@ class FakeJobApi final : public JobApi {
   void CountShards() MUSTER_REQUIRES(mutex_);
   void SetWorkers(uint32_t workers) MUSTER_REQUIRES(mutex_);
   /// What comes of an event some steps from now: the node, or the job for "job", gets the state.
+  struct Becomes {
+    NodeState node = NodeState::kRunning;
+    JobState job = JobState::kRunning;
+  };
   struct Pending {
     uint64_t step = 0;
     uint64_t cause_id = 0;
     std::string target;
-    std::string state;
+    Becomes becomes;
     std::string because;
   };
-  Event Later(Event cause, const std::string& state, const std::string& because)
-      MUSTER_REQUIRES(mutex_);
+  Event Later(Event cause, Becomes becomes, const std::string& because) MUSTER_REQUIRES(mutex_);
   void Settle(const Pending& pending) MUSTER_REQUIRES(mutex_);
-  void EndJob(const std::string& state) MUSTER_REQUIRES(mutex_);
+  void EndJob(JobState state) MUSTER_REQUIRES(mutex_);
   void MoveShards() MUSTER_REQUIRES(mutex_);
   void MoveFigures() MUSTER_REQUIRES(mutex_);
   void AddTopics() MUSTER_REQUIRES(mutex_);
@@ -113,8 +116,8 @@ class FakeJobApi final : public JobApi {
   std::vector<Pending> pending_ MUSTER_GUARDED_BY(mutex_);
   Samples samples_ MUSTER_GUARDED_BY(mutex_);
   Job job_ MUSTER_GUARDED_BY(mutex_);
-  std::vector<Dataset> datasets_ MUSTER_GUARDED_BY(mutex_);
-  std::vector<Shard> shards_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<DatasetStatus> datasets_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<ShardStatus> shards_ MUSTER_GUARDED_BY(mutex_);
   std::vector<Node> nodes_ MUSTER_GUARDED_BY(mutex_);
   std::vector<Event> events_ MUSTER_GUARDED_BY(mutex_);
   std::vector<Policy> policies_ MUSTER_GUARDED_BY(mutex_);

@@ -103,20 +103,20 @@ void FakeJobApi::AddHistory() {
        .dry_run = true});
 }
 
-void FakeJobApi::EndJob(const std::string& state) {
+void FakeJobApi::EndJob(JobState state) {
   job_.state = state;
   if (!options_.live) return;
   job_.progress.records_per_second = 0;
   job_.progress.remaining_seconds.reset();
-  for (Node& node : nodes_) node.state = "exited";
+  for (Node& node : nodes_) node.state = NodeState::kExited;
 }
 
 void FakeJobApi::Settle(const Pending& pending) {
-  if (pending.target == "job") EndJob(pending.state);
+  if (pending.target == "job") EndJob(pending.becomes.job);
   const auto node = std::ranges::find(nodes_, pending.target, &Node::name);
   if (node != nodes_.end()) {
-    node->state = pending.state;
-    if (node->drain == "draining") node->drain = "drained";
+    node->state = pending.becomes.node;
+    if (node->drain == DrainState::kDraining) node->drain = DrainState::kDrained;
   }
   Event outcome{
       .kind = "outcome", .target = pending.target, .action = "", .because = pending.because};
@@ -146,27 +146,28 @@ void FakeJobApi::MoveFigures() {
   double number = 0;
   for (Node& node : nodes_) {
     number += 1;
-    if (node.state != "running" || !node.usage) continue;
+    if (node.state != NodeState::kRunning || !node.usage) continue;
     node.usage->cpus = 0.6 + 0.2 * wave + 0.02 * number;
     node.usage->memory_bytes = (180u << 20) + static_cast<uint64_t>(20e6 * (wave + 1));
     node.usage->memory_peak_bytes =
         std::max(node.usage->memory_peak_bytes, node.usage->memory_bytes);
     if (!node.worker) continue;
-    node.worker->records_per_second = 98 + 10 * wave - 6 * number;
+    node.records_per_second = 98 + 10 * wave - 6 * number;
     node.worker->records_committed += 12;
-    node.worker->computing_seconds_total += 0.15 + 0.05 * wave;
-    node.worker->waiting_pulls_seconds_total += 0.05;
-    node.worker->waiting_pushes_seconds_total += 0.02;
-    node.worker->waiting_shards_seconds_total += 0.01 * number;
+    WorkerTimes& times = node.worker->times;
+    times.compute_us += static_cast<uint64_t>(150'000 + 50'000 * wave);
+    times.wait_pull_us += 50'000;
+    times.wait_push_us += 20'000;
+    times.wait_shard_us += static_cast<uint64_t>(10'000 * number);
   }
   if (step_ % 4 != 0) return;
   for (const Node& node : nodes_) {
-    if (node.state != "running") continue;
+    if (node.state != NodeState::kRunning) continue;
     if (node.usage) {
       AddSample(node.name, "memory", "bytes", static_cast<double>(node.usage->memory_bytes));
     }
     if (node.worker) {
-      AddSample(node.name, "records_per_second", "records/s", node.worker->records_per_second);
+      AddSample(node.name, "records_per_second", "records/s", *node.records_per_second);
     }
   }
   for (SampleSeries& series : samples_.series) series.values.resize(samples_.times_us.size(), NAN);
@@ -196,7 +197,7 @@ void FakeJobApi::Advance() {
     return true;
   });
   for (const Pending& pending : due) Settle(pending);
-  if (job_.state != "running") return;
+  if (job_.state != JobState::kRunning) return;
   MoveShards();
   MoveFigures();
   MoveTopics();

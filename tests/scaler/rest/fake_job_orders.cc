@@ -14,11 +14,11 @@ constexpr uint64_t kMemoryBudgetBytes = 2ull << 30;
 }  // namespace
 
 absl::Status FakeJobApi::CheckTakesOrders() {
-  if (!options_.live || job_.state == "running" || job_.state == "draining") {
+  if (!options_.live || job_.state == JobState::kRunning || job_.state == JobState::kDraining) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(
-      fmt::format("the job has ended ({}): it takes no orders", job_.state));
+      fmt::format("the job has ended ({}): it takes no orders", ToString(job_.state)));
 }
 
 void FakeJobApi::SetWorkers(uint32_t workers) {
@@ -29,13 +29,13 @@ void FakeJobApi::SetWorkers(uint32_t workers) {
   }
 }
 
-Event FakeJobApi::Later(Event cause, const std::string& state, const std::string& because) {
+Event FakeJobApi::Later(Event cause, Becomes becomes, const std::string& because) {
   constexpr uint64_t kSteps = 4;
   if (options_.live) {
     pending_.push_back({.step = step_ + kSteps,
                         .cause_id = cause.id,
                         .target = cause.target,
-                        .state = state,
+                        .becomes = becomes,
                         .because = because});
   }
   return cause;
@@ -48,14 +48,15 @@ absl::StatusOr<Event> FakeJobApi::Give(const Wish& wish) {
 absl::StatusOr<Event> FakeJobApi::Take(const DrainJob&, const std::string& reason) {
   const MutexLock lock(&mutex_);
   MUSTER_RETURN_IF_ERROR(CheckTakesOrders());
-  job_.state = "draining";
-  return Later(Act("drain", "job", reason), "drained", "all shards are handed back");
+  job_.state = JobState::kDraining;
+  return Later(Act("drain", "job", reason), {.job = JobState::kDrained},
+               "all shards are handed back");
 }
 
 absl::StatusOr<Event> FakeJobApi::Take(const CancelJob&, const std::string& reason) {
   const MutexLock lock(&mutex_);
   MUSTER_RETURN_IF_ERROR(CheckTakesOrders());
-  EndJob("cancelled");
+  EndJob(JobState::kCancelled);
   return Act("cancel", "job", reason);
 }
 
@@ -71,9 +72,9 @@ absl::StatusOr<Event> FakeJobApi::Take(const RelaunchNode& order, const std::str
   ++found->start;
   ++found->restarts;
   if (!options_.live) return Act("relaunch", node, reason);
-  found->state = "starting";
+  found->state = NodeState::kStarting;
   found->last_exit = "ended on request";
-  return Later(Act("relaunch", node, reason), "running", "it trains again after 1.0 s");
+  return Later(Act("relaunch", node, reason), {}, "it trains again after 1.0 s");
 }
 
 absl::StatusOr<Event> FakeJobApi::Take(const EndNode& order, const std::string& reason) {
@@ -81,10 +82,11 @@ absl::StatusOr<Event> FakeJobApi::Take(const EndNode& order, const std::string& 
   const MutexLock lock(&mutex_);
   MUSTER_RETURN_IF_ERROR(CheckTakesOrders());
   MUSTER_ASSIGN_OR_RETURN(Node* const found, Find(node));
-  found->drain = settle_ ? "drained" : "draining";
+  found->drain = settle_ ? DrainState::kDrained : DrainState::kDraining;
   return found->role == "worker"
-             ? Later(Act("drain", node, reason), "exited", "its shards run elsewhere")
-             : Later(Act("drain", node, reason), "running", "all its partitions are snapshotted");
+             ? Later(Act("drain", node, reason), {.node = NodeState::kExited},
+                     "its shards run elsewhere")
+             : Later(Act("drain", node, reason), {}, "all its partitions are snapshotted");
 }
 
 absl::StatusOr<Event> FakeJobApi::Take(const LimitNode& order, const std::string& reason) {
@@ -107,7 +109,7 @@ absl::StatusOr<Event> FakeJobApi::Take(const LimitNode& order, const std::string
     found->limits.memory_bytes = *order.memory_bytes;
     event.after["memory_bytes"] = static_cast<double>(*order.memory_bytes);
   }
-  return Later(Add(event), "running", "the limits hold");
+  return Later(Add(event), {}, "the limits hold");
 }
 
 absl::StatusOr<Event> FakeJobApi::Take(const ScaleWorkers& order, const std::string& reason) {
@@ -122,7 +124,7 @@ absl::StatusOr<Event> FakeJobApi::Take(const ScaleWorkers& order, const std::str
   const Event event = Act("set-workers", "workers", reason);
   if (!options_.live) return event;
   SetWorkers(workers);
-  return Later(event, "running", fmt::format("{} workers train", workers));
+  return Later(event, {}, fmt::format("{} workers train", workers));
 }
 
 absl::StatusOr<Event> FakeJobApi::Take(const RetryShards& order, const std::string& reason) {
@@ -130,16 +132,16 @@ absl::StatusOr<Event> FakeJobApi::Take(const RetryShards& order, const std::stri
   const MutexLock lock(&mutex_);
   MUSTER_RETURN_IF_ERROR(CheckTakesOrders());
   for (const std::string& id : ids) {
-    const auto at = std::ranges::find(shards_, id, &Shard::id);
+    const auto at = std::ranges::find(shards_, id, &ShardStatus::id);
     if (at == shards_.end() || at->state != "failed") {
       return absl::FailedPreconditionError(fmt::format("shard {} is not FAILED", id));
     }
   }
   if (options_.live) {
-    const auto again = [&ids](const Shard& shard) {
+    const auto again = [&ids](const ShardStatus& shard) {
       return shard.state == "failed" && (ids.empty() || std::ranges::count(ids, shard.id) > 0);
     };
-    for (const Shard& shard : shards_) {
+    for (const ShardStatus& shard : shards_) {
       if (again(shard)) states_[shard.epoch][shard.index] = "todo";
     }
     std::erase_if(shards_, again);

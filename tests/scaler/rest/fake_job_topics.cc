@@ -5,10 +5,10 @@ namespace muster::scaler::rest::testing {
 namespace {
 
 constexpr uint64_t kLagPerPartition = 1234;
-constexpr double kDelayPerPartition = 75;
+constexpr uint64_t kDelayMsPerPartition = 75'000;
 
 /// What partition 1 has lost stays behind what is committed; the last ones lag most.
-TopicPartition Behind(uint32_t number) {
+TopicPartitionStatus Behind(uint32_t number) {
   const uint64_t lag = kLagPerPartition * (number + 1);
   const uint64_t committed = 1'000'000 + 1000 * uint64_t{number};
   return {.partition = number,
@@ -18,7 +18,7 @@ TopicPartition Behind(uint32_t number) {
           .log_begin = 1000,
           .stable_end = committed + lag,
           .lag = lag,
-          .lag_seconds = kDelayPerPartition * (number + 1),
+          .lag_ms = kDelayMsPerPartition * (number + 1),
           .open_ranges = 2 + number % 5,
           .lost = number == 1 ? 1200u : 0u};
 }
@@ -26,22 +26,22 @@ TopicPartition Behind(uint32_t number) {
 }  // namespace
 
 void FakeJobApi::AddTopics() {
-  Stream clicks{.topic = "page-clicks",
-                .open = true,
-                .held_back = 40,
-                .delay = Delay{.records = 400, .p50_seconds = 0.448, .p99_seconds = 2.56},
-                .partitions = {}};
+  StreamStatus clicks{.topic = "page-clicks",
+                      .open = true,
+                      .held_back = 40,
+                      .delay = DelayStatus{.records = 400, .p50_ms = 448, .p99_ms = 2560},
+                      .partitions = {}};
   for (uint32_t i = 0; i < options_.topic_partitions; ++i) {
     clicks.partitions.push_back(Behind(i));
     clicks.lag = clicks.lag.value_or(0) + *clicks.partitions.back().lag;
-    clicks.lag_seconds = clicks.partitions.back().lag_seconds;
+    clicks.lag_ms = clicks.partitions.back().lag_ms;
   }
   // Cut to its end before the job's master was started again, which has not seen the topic yet.
-  const Stream orders{
+  const StreamStatus orders{
       .topic = "orders",
       .trouble = "no broker of kafka-1:9092 answers: connection refused",
       .partitions = {{.cut = 5000, .committed = 4800, .end = 5000, .open_ranges = 1}}};
-  const Epoch epoch{.shards = {.total = 1, .todo = 1}};
+  const EpochStatus epoch{.shards = {.total = 1, .todo = 1}};
   datasets_.push_back(
       {.index = 2, .name = "clicks", .epochs_total = 1, .epochs = {epoch}, .stream = clicks});
   datasets_.push_back(
@@ -51,9 +51,9 @@ void FakeJobApi::AddTopics() {
 /// Partition 0 of the first goes on, as fast as it is written.
 void FakeJobApi::MoveTopics() {
   constexpr uint64_t kPerStep = 40;
-  for (Dataset& dataset : datasets_) {
+  for (DatasetStatus& dataset : datasets_) {
     if (!dataset.stream || !dataset.stream->open) continue;
-    TopicPartition& partition = dataset.stream->partitions.front();
+    TopicPartitionStatus& partition = dataset.stream->partitions.front();
     partition.cut += kPerStep;
     partition.committed += kPerStep;
     *partition.stable_end += kPerStep;

@@ -106,7 +106,7 @@ TEST(RouterTest, ActionsActAndAnswerWithTheEventTheyCaused) {
   Answer(&job, "POST", "/api/v1/policies/straggler/resume", "{}");
   EXPECT_FALSE(job.Policies()->policies[1].paused);
   Answer(&job, "POST", "/api/v1/job/drain", "{}");
-  EXPECT_EQ(job.GetJob()->state, "draining");
+  EXPECT_EQ(job.GetJob()->state, JobState::kDraining);
 }
 
 TEST(RouterTest, ArgumentsReachTheJob) {

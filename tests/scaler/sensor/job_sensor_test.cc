@@ -51,17 +51,14 @@ TEST(JobSensorTest, JoinsReadingsAndTotals) {
 TEST(JobSensorTest, TheBacklogOfAnOpenTopicCountsWithWhatIsLeftOfOtherData) {
   SensedJob job;
   EXPECT_EQ(job.Second().backlog_records, std::nullopt);
-  v1::DatasetStatus* topic = job.status.add_datasets();
-  topic->add_epochs()->set_records_expected(1'000);
-  topic->mutable_stream()->set_lag(70'000);
+  job.status.datasets.push_back(
+      {.epochs = {{.records_expected = 1'000}}, .stream = StreamStatus{.lag = 70'000}});
   EXPECT_EQ(job.Second().backlog_records, std::nullopt) << "one that has an end is as other data";
-  topic->mutable_stream()->set_open(true);
-  v1::DatasetStatus* evaluation = job.status.add_datasets();
-  evaluation->set_mode(1);
-  evaluation->add_epochs()->set_records_expected(50);
+  job.status.datasets[1].stream->open = true;
+  job.status.datasets.push_back({.mode = "evaluate", .epochs = {{.records_expected = 50}}});
   const JobView& view = job.Second();
   EXPECT_EQ(view.backlog_records, 70'000u + view.records_left - 1'000);
-  topic->mutable_stream()->clear_lag();
+  job.status.datasets[1].stream->lag.reset();
   EXPECT_EQ(job.Second().backlog_records, std::nullopt) << "not known is not 0";
 }
 
@@ -228,13 +225,13 @@ TEST(JobSensorTest, ASecondSessionOfAProcessBeginsAnew) {
 
 TEST(JobSensorTest, WhatWasDoneBeforeTheFirstWordIsNoBurst) {
   SensedJob job;
-  v1::WorkerTimes& times = *job.Status("worker-0").mutable_times();
-  times.set_minibatches_finished(5'000);
-  times.set_records_trained(500'000);
-  times.set_compute_us(300'000'000);
+  WorkerTimes& times = job.Status("worker-0").worker->times;
+  times.minibatches_finished = 5'000;
+  times.records_trained = 500'000;
+  times.compute_us = 300'000'000;
   job.answers = false;  // a scaler that was restarted while the master is away
   job.Seconds(4);
-  job.Status("worker-0").set_state("running");
+  job.Status("worker-0").state = NodeState::kRunning;
   EXPECT_EQ(NodeIn(job.sensor.View(job.kept, job.now), "worker-0").state, NodeState::kStarting);
   job.answers = true;
   const JobView& view = job.Seconds(2);
@@ -260,14 +257,13 @@ TEST(JobSensorTest, ARestartedMasterTakesNothingBack) {
   SensedJob job;
   const JobView* view = &job.Seconds(10);
   const uint64_t trained = view->records_trained;
-  const v1::NodeStatus before = job.Status("ps-0");
-  job.status.set_master_incarnation(2);
-  job.Status("worker-0").clear_times();
-  job.Status("ps-0").set_peer_pulls(0);
-  job.Status("ps-0").set_peer_pull_us(0);
+  const PeerTimes before = job.PeersOf("ps-0");
+  job.status.master_incarnation = 2;
+  job.Status("worker-0").worker->times = {};
+  job.PeersOf("ps-0") = {};
   view = &job.Second();
   EXPECT_EQ(NodeIn(*view, "worker-0").samples.back().worker.minibatches, 100u);
-  EXPECT_EQ(NodeIn(*view, "ps-0").samples.back().server.peer_requests, before.peer_pulls());
+  EXPECT_EQ(NodeIn(*view, "ps-0").samples.back().server.peer_requests, before.pulls);
   EXPECT_EQ(view->records_trained, trained + 1'000);  // worker-1's
 }
 
@@ -276,15 +272,14 @@ TEST(JobSensorTest, WhatWorkersTellTheNextMasterAgainIsNoBurst) {
     SCOPED_TRACE(one_ended);
     SensedJob job;
     job.Seconds(10);
-    v1::NodeStatus& server = job.Status("ps-0");
-    const uint64_t pulls = server.peer_pulls();
-    const uint64_t pull_us = server.peer_pull_us();
-    job.status.set_master_incarnation(2);
-    server.set_peer_pulls(0);
-    server.set_peer_pull_us(0);
+    PeerTimes& peers = job.PeersOf("ps-0");
+    const uint64_t pulls = peers.pulls;
+    const uint64_t pull_us = peers.pull_us;
+    job.status.master_incarnation = 2;
+    peers = {};
     job.Second();
-    server.set_peer_pulls(one_ended ? 40 : pulls);
-    server.set_peer_pull_us(one_ended ? 20'000 : pull_us);
+    peers.pulls = one_ended ? 40 : pulls;
+    peers.pull_us = one_ended ? 20'000 : pull_us;
     const NodeView& node = NodeIn(job.Seconds(20), "ps-0");
     const std::optional<Span> all = SpanSince(node, node.samples[0].at, seconds(1));
     ASSERT_TRUE(all.has_value());
@@ -308,18 +303,18 @@ TEST(JobSensorTest, SamplesAreBounded) {
 TEST(JobSensorTest, States) {
   SensedJob job;
   job.Second();
-  job.Status("worker-0").set_state("lost");
-  job.Status("worker-1").set_drain("draining");
-  job.Status("ps-0").set_partitions(4);
-  job.Status("ps-0").set_partitions_serving(3);
+  job.Status("worker-0").state = NodeState::kLost;
+  job.Status("worker-1").drain = DrainState::kDraining;
+  job.Status("ps-0").server->partitions = 4;
+  job.Status("ps-0").server->partitions_serving = 3;
   const JobView& view = job.Second();
   EXPECT_EQ(NodeIn(view, "worker-0").state, NodeState::kLost);
   EXPECT_EQ(NodeIn(view, "worker-1").state, NodeState::kDraining);
   EXPECT_EQ(NodeIn(view, "ps-0").state, NodeState::kStarting);
   EXPECT_EQ(NodeIn(view, "ps-0").samples.back().server.partitions_serving, 3u);
-  job.Status("ps-0").set_partitions_serving(4);
-  job.Status("ps-0").set_drain("drained");
-  job.Status("worker-1").set_drain("drained");
+  job.Status("ps-0").server->partitions_serving = 4;
+  job.Status("ps-0").drain = DrainState::kDrained;
+  job.Status("worker-1").drain = DrainState::kDrained;
   const JobView& drained = job.Second();
   EXPECT_EQ(NodeIn(drained, "ps-0").state, NodeState::kRunning) << "it serves on";
   EXPECT_TRUE(NodeIn(drained, "ps-0").drained);
@@ -335,10 +330,10 @@ class ActivityTest : public ::testing::Test {
 };
 
 TEST_F(ActivityTest, StartsUntilSomethingWasTrained) {
-  job_.Status("worker-0").set_state("starting");
-  job_.Status("worker-1").set_state("starting");
+  job_.Status("worker-0").state = NodeState::kStarting;
+  job_.Status("worker-1").state = NodeState::kStarting;
   EXPECT_EQ(job_.Second().activity, Activity::kStarting);
-  job_.Status("worker-1").set_state("running");
+  job_.Status("worker-1").state = NodeState::kRunning;
   EXPECT_EQ(job_.Second().activity, Activity::kTraining);
 }
 
@@ -356,18 +351,18 @@ TEST_F(ActivityTest, AMasterThatIsAwayBlamesNobody) {
 
 TEST_F(ActivityTest, AnOvertakenAnswerIsIgnored) {
   job_.Second();
-  v1::JobStatus old = job_.status;
-  old.set_state(v1::JOB_STATE_SUCCEEDED);
+  JobStatus old = job_.status;
+  old.state = JobState::kSucceeded;
   job_.sensor.OnStatus(old, job_.now - seconds(1));
   EXPECT_EQ(job_.sensor.View(job_.kept, job_.now).activity, Activity::kTraining);
 }
 
 TEST_F(ActivityTest, AServerThatRestoresAndWhatRunsAgain) {
   job_.Seconds(5);
-  job_.Status("ps-0").set_partitions(2);
+  job_.Status("ps-0").server->partitions = 2;
   EXPECT_EQ(job_.Second().activity, Activity::kReplaying);
-  job_.Status("ps-0").set_partitions_serving(2);
-  job_.Epoch().set_records_done(5'000);                       // 12,000 before
+  job_.Status("ps-0").server->partitions_serving = 2;
+  job_.Epoch().records_done = 5'000;                          // 12,000 before
   EXPECT_EQ(job_.Second().activity, Activity::kReplaying);    // 7,000
   EXPECT_EQ(job_.Seconds(2).activity, Activity::kReplaying);  // 11,000
   EXPECT_EQ(job_.Second().activity, Activity::kTraining);     // 13,000
@@ -375,7 +370,7 @@ TEST_F(ActivityTest, AServerThatRestoresAndWhatRunsAgain) {
 
 TEST_F(ActivityTest, AReplayThatNeverEndsIsTrainingInTheEnd) {
   job_.Seconds(5);
-  job_.Epoch().set_records_done(0);
+  job_.Epoch().records_done = 0;
   job_.advances = false;
   EXPECT_EQ(job_.Seconds(100).activity, Activity::kReplaying);
   EXPECT_EQ(job_.Seconds(30).activity, Activity::kTraining);
@@ -383,35 +378,33 @@ TEST_F(ActivityTest, AReplayThatNeverEndsIsTrainingInTheEnd) {
 
 TEST_F(ActivityTest, EvaluatingWhileItsShardsAreOut) {
   job_.Second();
-  v1::DatasetStatus* test = job_.status.add_datasets();
-  test->set_mode(1);
-  test->add_epochs()->set_shards_leased(1);
+  job_.status.datasets.push_back({.mode = "evaluate", .epochs = {{.shards = {.leased = 1}}}});
   EXPECT_EQ(job_.Second().activity, Activity::kEvaluating);
-  test->mutable_epochs(0)->set_shards_leased(0);
+  job_.status.datasets[1].epochs[0].shards.leased = 0;
   EXPECT_EQ(job_.Second().activity, Activity::kTraining);
 }
 
 TEST_F(ActivityTest, AnOpenTopicIsNeverAllDone) {
   job_.Second();
-  v1::StreamStatus* stream = job_.status.mutable_datasets(0)->mutable_stream();
-  stream->set_open(true);
-  job_.Epoch().set_records_done(1'000'000);
+  StreamStatus& stream = job_.status.datasets[0].stream.emplace();
+  stream.open = true;
+  job_.Epoch().records_done = 1'000'000;
   EXPECT_EQ(job_.Second().activity, Activity::kTraining);
   EXPECT_FALSE(job_.Second().sources_away);
-  stream->set_trouble("no broker answers");
+  stream.trouble = "no broker answers";
   EXPECT_TRUE(job_.Second().sources_away);
-  stream->set_open(false);
+  stream.open = false;
   EXPECT_EQ(job_.Second().activity, Activity::kDraining);
 }
 
 TEST_F(ActivityTest, AllDoneThenOver) {
   job_.Second();
   job_.advances = false;
-  job_.Epoch().set_records_done(1'000'000);
+  job_.Epoch().records_done = 1'000'000;
   EXPECT_EQ(job_.Second().activity, Activity::kDraining);
-  job_.status.set_state(v1::JOB_STATE_DRAINING);
+  job_.status.state = JobState::kDraining;
   EXPECT_EQ(job_.Second().activity, Activity::kDraining);
-  job_.status.set_state(v1::JOB_STATE_SUCCEEDED);
+  job_.status.state = JobState::kSucceeded;
   EXPECT_EQ(job_.Second().activity, Activity::kOver);
 }
 
@@ -424,7 +417,8 @@ TEST(JobSensorTest, FiguresOfTheDashboard) {
   const std::optional<rest::Usage> usage = job.sensor.UsageOf("worker-0");
   ASSERT_TRUE(usage.has_value());
   EXPECT_NEAR(usage->cpus, 0.5, 1e-9);
-  EXPECT_NEAR(usage->cpu_seconds_total, 10, 1e-9);
+  EXPECT_EQ(usage->cpu, seconds(10));
+  EXPECT_EQ(usage->memory_bytes, 100u);
   EXPECT_FALSE(job.sensor.UsageOf("worker-9").has_value());
   // Two cores that wait at once are two seconds a second for the kernel.
   for (int i = 0; i < 5; ++i) {

@@ -9,16 +9,13 @@ namespace {
 
 using std::chrono::seconds;
 
-v1::ListPartitionsResponse Page(uint64_t incarnation, uint64_t pulls, uint64_t bytes) {
-  v1::ListPartitionsResponse page;
-  v1::PartitionStatus* status = page.add_partitions();
-  status->set_partition(7);
-  status->set_owner_incarnation(incarnation);
-  status->mutable_traffic()->set_pulls(pulls);
-  status->mutable_traffic()->set_pushes(pulls / 2);
-  status->mutable_traffic()->set_moved_bytes(bytes);
-  status->mutable_traffic()->set_service_us(pulls * 10);
-  return page;
+PartitionList Page(uint64_t incarnation, uint64_t pulls, uint64_t bytes) {
+  return {.partitions = {{.partition = 7,
+                          .owner_incarnation = incarnation,
+                          .traffic = {.pulls = pulls,
+                                      .pushes = pulls / 2,
+                                      .moved_bytes = bytes,
+                                      .service_us = pulls * 10}}}};
 }
 
 TEST(PartitionHeatTest, RatesBetweenTheNewestTwo) {

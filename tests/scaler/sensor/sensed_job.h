@@ -14,12 +14,9 @@ namespace muster::scaler {
 class SensedJob {
  public:
   explicit SensedJob(JobShape shape = {}) : sensor(std::move(shape)) {
-    status.set_state(v1::JOB_STATE_RUNNING);
-    status.set_master_incarnation(1);
-    v1::DatasetStatus* dataset = status.add_datasets();
-    v1::EpochStatus* epoch = dataset->add_epochs();
-    epoch->set_records_expected(1'000'000);
-    epoch->set_shards_leased(2);
+    status.state = JobState::kRunning;
+    status.master_incarnation = 1;
+    status.datasets = {{.epochs = {{.records_expected = 1'000'000, .shards = {.leased = 2}}}}};
     Add(NodeRole::kServer, "ps-0");
     Add(NodeRole::kWorker, "worker-0");
     Add(NodeRole::kWorker, "worker-1");
@@ -32,9 +29,9 @@ class SensedJob {
                     .state = KeptNode::State::kRunning,
                     .pid = ++last_pid_,
                     .started_at = now});
-    v1::NodeStatus* node = status.add_nodes();
-    node->set_name(name);
-    node->set_role(ToString(role));
+    NodeStatus& node = status.nodes.emplace_back();
+    node.name = name;
+    node.role = ToString(role);
     Appear(name);
   }
   KeptNode& Kept(const std::string& name) {
@@ -43,22 +40,29 @@ class SensedJob {
     }
     std::abort();
   }
-  v1::NodeStatus& Status(const std::string& name) {
-    for (v1::NodeStatus& node : *status.mutable_nodes()) {
-      if (node.name() == name) return node;
+  NodeStatus& Status(const std::string& name) {
+    for (NodeStatus& node : status.nodes) {
+      if (node.name == name) return node;
     }
     std::abort();
   }
-  v1::EpochStatus& Epoch() { return *status.mutable_datasets(0)->mutable_epochs(0); }
+  /// What workers saw of a server, which the master counts.
+  PeerTimes& PeersOf(const std::string& server) { return Status(server).server->seen_by_workers; }
+  EpochStatus& Epoch() { return status.datasets[0].epochs[0]; }
 
   /// The master hears the present process of the node.
   void Appear(const std::string& name) {
-    v1::NodeStatus& node = Status(name);
-    node.set_state("running");
-    node.set_start(Kept(name).starts);
-    node.set_incarnation(++last_incarnation_);
-    node.clear_times();
-    node.clear_counters();
+    NodeStatus& node = Status(name);
+    node.state = NodeState::kRunning;
+    node.start = Kept(name).starts;
+    node.incarnation = ++last_incarnation_;
+    if (node.role == "worker") {
+      if (!node.worker.has_value()) node.worker.emplace();
+      node.worker->times = {};
+    } else {
+      if (!node.server.has_value()) node.server.emplace();
+      node.server->counters = {};
+    }
   }
   void Restart(const std::string& name) {
     KeptNode& node = Kept(name);
@@ -72,24 +76,24 @@ class SensedJob {
   /// A second goes by: everybody that the master hears works.
   const JobView& Second() {
     now += std::chrono::seconds(1);
-    for (v1::NodeStatus& node : *status.mutable_nodes()) {
-      if (node.state() != "running") continue;
-      if (node.role() == "worker") {
-        v1::WorkerTimes& times = *node.mutable_times();
-        times.set_compute_us(times.compute_us() + 600'000);
-        times.set_wait_pull_us(times.wait_pull_us() + 400'000);
-        times.set_minibatches_finished(times.minibatches_finished() + 10);
-        times.set_records_trained(times.records_trained() + 1'000);
-        if (advances) Epoch().set_records_done(Epoch().records_done() + 1'000);
+    for (NodeStatus& node : status.nodes) {
+      if (node.state != NodeState::kRunning) continue;
+      if (node.worker.has_value()) {
+        WorkerTimes& times = node.worker->times;
+        times.compute_us += 600'000;
+        times.wait_pull_us += 400'000;
+        times.minibatches_finished += 10;
+        times.records_trained += 1'000;
+        if (advances) Epoch().records_done += 1'000;
       } else {
-        v1::ServerCounters& counters = *node.mutable_counters();
-        counters.set_pulls(counters.pulls() + 20);
-        counters.set_parts_applied(counters.parts_applied() + 20);
-        counters.set_received_bytes(counters.received_bytes() + 40'000);
-        counters.set_sent_bytes(counters.sent_bytes() + 80'000);
-        counters.set_service_us(counters.service_us() + 4'000);
-        node.set_peer_pulls(node.peer_pulls() + 20);
-        node.set_peer_pull_us(node.peer_pull_us() + 10'000);
+        ServerCounters& counters = node.server->counters;
+        counters.pulls += 20;
+        counters.parts_applied += 20;
+        counters.received_bytes += 40'000;
+        counters.sent_bytes += 80'000;
+        counters.service_us += 4'000;
+        node.server->seen_by_workers.pulls += 20;
+        node.server->seen_by_workers.pull_us += 10'000;
       }
     }
     if (answers) sensor.OnStatus(status, now);
@@ -99,7 +103,8 @@ class SensedJob {
       NodeReading& reading = readings[node.name];
       reading.node = node.name;
       reading.start = node.starts;
-      reading.usage.cpu += std::chrono::milliseconds(500);
+      reading.usage.cpu =
+          reading.usage.cpu.value_or(std::chrono::microseconds(0)) + std::chrono::milliseconds(500);
       reading.usage.memory_bytes = 100;
       round.push_back(reading);
     }
@@ -114,7 +119,7 @@ class SensedJob {
 
   TimePoint now = TimePoint(std::chrono::hours(1));
   WallTime wall = std::chrono::hours(1'000'000);
-  v1::JobStatus status;
+  JobStatus status;
   std::vector<KeptNode> kept;
   std::map<std::string, NodeReading> readings;
   bool answers = true;

@@ -15,17 +15,17 @@ namespace muster::scaler::testing {
 /// otherwise. Thread-safe.
 class FakeMaster {
  public:
-  FakeMaster() { status_.set_state(v1::JOB_STATE_RUNNING); }
+  FakeMaster() { status_.state = JobState::kRunning; }
 
   /// Unless it has ended.
-  void End(v1::JobState state) {
+  void End(JobState state) {
     MutexLock lock(&mutex_);
-    if (status_.state() == v1::JOB_STATE_RUNNING) status_.set_state(state);
+    if (status_.state == JobState::kRunning) status_.state = state;
   }
-  /// "running", "lost", as if the node's process had been heard, or not.
-  void SetNode(const std::string& node, const std::string& state) {
+  /// kRunning, kLost, as if the node's process had been heard, or not.
+  void SetNode(const std::string& node, NodeState state) {
     MutexLock lock(&mutex_);
-    NodeOf(node)->set_state(state);
+    NodeOf(node)->state = state;
   }
   /// What it was told of nodes, oldest first.
   std::vector<v1::ReportNodeRequest> Told(const std::string& node, const std::string& what) {
@@ -36,7 +36,7 @@ class FakeMaster {
     });
     return told;
   }
-  v1::JobStatus status() {
+  JobStatus status() {
     MutexLock lock(&mutex_);
     return status_;
   }
@@ -45,38 +45,38 @@ class FakeMaster {
   std::unique_ptr<AdminClient> MakeClient();
 
  private:
-  v1::NodeStatus* NodeOf(const std::string& name) MUSTER_REQUIRES(mutex_) {
-    for (v1::NodeStatus& node : *status_.mutable_nodes()) {
-      if (node.name() == name) return &node;
+  NodeStatus* NodeOf(const std::string& name) MUSTER_REQUIRES(mutex_) {
+    for (NodeStatus& node : status_.nodes) {
+      if (node.name == name) return &node;
     }
-    v1::NodeStatus* const node = status_.add_nodes();
-    node->set_name(name);
-    return node;
+    NodeStatus& node = status_.nodes.emplace_back();
+    node.name = name;
+    return &node;
   }
   void Hear(const v1::ReportNodeRequest& report) {
     MutexLock lock(&mutex_);
     told_.push_back(report);
-    v1::NodeStatus* const node = NodeOf(report.node());
-    node->set_role(report.role());
-    node->set_start(report.start());
-    node->set_pid(report.pid());
-    node->set_state(report.what() == "exited" ? "exited" : "running");
+    NodeStatus* const node = NodeOf(report.node());
+    node->role = report.role();
+    node->start = report.start();
+    node->pid = report.pid();
+    node->state = report.what() == "exited" ? NodeState::kExited : NodeState::kRunning;
   }
   void Fail(const std::string& reason) {
     MutexLock lock(&mutex_);
-    status_.set_state(v1::JOB_STATE_FAILED);
-    status_.set_reason(reason);
+    status_.state = JobState::kFailed;
+    status_.reason = reason;
   }
 
   Mutex mutex_;
-  v1::JobStatus status_ MUSTER_GUARDED_BY(mutex_);
+  JobStatus status_ MUSTER_GUARDED_BY(mutex_);
   std::vector<v1::ReportNodeRequest> told_ MUSTER_GUARDED_BY(mutex_);
 };
 
-class FakeMaster::Client final : public AdminClient {
+class FakeMaster::Client : public AdminClient {
  public:
   explicit Client(FakeMaster* master) : master_(master) {}
-  absl::StatusOr<v1::JobStatus> GetStatus() override { return master_->status(); }
+  absl::StatusOr<JobStatus> GetStatus() override { return master_->status(); }
   absl::Status ReportNode(const v1::ReportNodeRequest& request) override {
     master_->Hear(request);
     return absl::OkStatus();
@@ -87,23 +87,16 @@ class FakeMaster::Client final : public AdminClient {
   }
   absl::Status Drain() override { return No(); }
   absl::Status ResumeNode(const v1::ResumeNodeRequest&) override { return No(); }
-  absl::StatusOr<v1::ListShardsResponse> ListShards(const v1::ListShardsRequest&) override {
-    return No();
-  }
-  absl::StatusOr<v1::GetShardMapResponse> GetShardMap(const v1::GetShardMapRequest&) override {
-    return No();
-  }
+  absl::StatusOr<ShardPage> ListShards(const v1::ListShardsRequest&) override { return No(); }
+  absl::StatusOr<ShardMap> GetShardMap(const v1::GetShardMapRequest&) override { return No(); }
   absl::StatusOr<v1::RetryShardsResponse> RetryShards(const v1::RetryShardsRequest&) override {
     return No();
   }
-  absl::StatusOr<v1::ListEventsResponse> ListEvents(const v1::ListEventsRequest&) override {
-    return No();
-  }
+  absl::StatusOr<MasterEvents> ListEvents(const v1::ListEventsRequest&) override { return No(); }
   absl::StatusOr<v1::DrainNodeResponse> DrainNode(const v1::DrainNodeRequest&) override {
     return No();
   }
-  absl::StatusOr<v1::ListPartitionsResponse> ListPartitions(
-      const v1::ListPartitionsRequest&) override {
+  absl::StatusOr<PartitionList> ListPartitions(const v1::ListPartitionsRequest&) override {
     return No();
   }
   absl::StatusOr<v1::GetManifestResponse> GetManifest() override { return No(); }

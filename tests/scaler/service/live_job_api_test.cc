@@ -8,6 +8,7 @@
 
 #include "tests/admin/small_master.h"
 #include "tests/scaler/service/fake_host.h"
+#include "tests/scaler/service/fake_master.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -57,7 +58,9 @@ class LiveJobApiTest : public ::testing::Test {
     Picture picture;
     picture.job.name = "flights";
     picture.job.master_reachable = true;
-    picture.nodes.nodes = {{.name = "ps-0"}, {.name = "worker-0"}};
+    picture.nodes.nodes.resize(2);
+    picture.nodes.nodes[0].name = "ps-0";
+    picture.nodes.nodes[1].name = "worker-0";
     board_.Hang(std::move(picture));
     api_.emplace(LiveJobApi::Options{.host = &host_, .order_deadline = kPatience}, &board_,
                  log_.get(), master_.get(), &calls_, &*taker_);
@@ -105,6 +108,36 @@ TEST_F(LiveJobApiTest, ShardsAndPartitionsAreTheMasters) {
   EXPECT_EQ(api_->Shards({})->total, 0u);
   EXPECT_EQ(api_->Partitions(1, 1)->partitions.size(), 1u);
   EXPECT_EQ(api_->Partitions(0, 10)->total, 3u);
+}
+
+/// A master that gives the map of an epoch in two pages, the first of which ends within a run.
+class PagingMaster final : public testing::FakeMaster::Client {
+ public:
+  PagingMaster() : Client(nullptr) {}
+  absl::StatusOr<ShardMap> GetShardMap(const v1::GetShardMapRequest& request) override {
+    ShardMap page{.dataset = request.dataset(), .epoch = request.epoch(), .shards = 10};
+    if (request.begin() == 0) {
+      page.runs = {{0, 3, "committed"}, {3, 5, "leased"}};
+    } else if (request.begin() == 5) {
+      page.runs = {{5, 6, "leased"}, {6, 10, "todo"}};
+    }
+    return page;
+  }
+};
+
+TEST_F(LiveJobApiTest, PagesOfAMapJoin) {
+  PagingMaster master;
+  LiveJobApi api({.host = &host_, .order_deadline = kPatience}, &board_, log_.get(), &master,
+                 &calls_, &*taker_);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const ShardMap map, api.MapOfShards(1, 2));
+  EXPECT_EQ(map.dataset, 1u);
+  EXPECT_EQ(map.epoch, 2u);
+  EXPECT_EQ(map.shards, 10u);
+  std::vector<std::string> runs;
+  for (const ShardRun& run : map.runs) {
+    runs.push_back(run.state + std::to_string(run.begin) + "-" + std::to_string(run.end));
+  }
+  EXPECT_THAT(runs, ElementsAre("committed0-3", "leased3-6", "todo6-10"));
 }
 
 TEST_F(LiveJobApiTest, AMasterThatIsAwayIsNotAsked) {
@@ -158,8 +191,8 @@ TEST_F(LiveJobApiTest, OrdersAreTakenByTheDecidingThread) {
 
 TEST_F(LiveJobApiTest, WhatIsTheMastersIsToldThenAskedFor) {
   EXPECT_EQ(api_->Give({CancelJob{}, "enough"})->id, 1u);
-  EXPECT_EQ(master_->GetStatus()->state(), v1::JOB_STATE_CANCELLED);
-  EXPECT_EQ(master_->GetStatus()->reason(), "enough");
+  EXPECT_EQ(master_->GetStatus()->state, JobState::kCancelled);
+  EXPECT_EQ(master_->GetStatus()->reason, "enough");
   server_.Stop();
   EXPECT_THAT(api_->Give({DrainJob{}, ""}).status(),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("")));
@@ -168,7 +201,7 @@ TEST_F(LiveJobApiTest, WhatIsTheMastersIsToldThenAskedFor) {
 
 TEST_F(LiveJobApiTest, ADrainOfTheJobIsTheMasters) {
   EXPECT_EQ(api_->Give({DrainJob{}, "lunch"})->id, 1u);
-  EXPECT_NE(master_->GetStatus()->state(), v1::JOB_STATE_RUNNING);
+  EXPECT_NE(master_->GetStatus()->state, JobState::kRunning);
 }
 
 TEST_F(LiveJobApiTest, ARetryIsToldBeforeTheMasterPutsShardsBack) {

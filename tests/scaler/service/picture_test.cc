@@ -11,15 +11,14 @@ class PictureTest : public ::testing::Test {
  protected:
   PictureTest() {
     shape_.roles[NodeRole::kWorker].requested = {.cpus = 1, .memory_bytes = 64 << 20};
-    v1::NodeStatus* worker = status_.add_nodes();
-    worker->set_name("worker-0");
-    worker->set_role("worker");
-    worker->set_state("running");
-    worker->set_pid(100);
-    worker->set_start(2);
-    worker->mutable_times()->set_minibatches_finished(7);
-    status_.add_nodes()->set_name("master");
-    status_.set_state(v1::JOB_STATE_RUNNING);
+    NodeStatus& worker = status_.nodes.emplace_back();
+    worker.name = "worker-0";
+    worker.state = NodeState::kRunning;
+    worker.pid = 100;
+    worker.start = 2;
+    worker.worker = WorkerStatus{.times = {.minibatches_finished = 7}};
+    status_.nodes.emplace_back().name = "master";
+    status_.state = JobState::kRunning;
     kept_ = {.name = "worker-0",
              .role = NodeRole::kWorker,
              .starts = 2,
@@ -37,26 +36,41 @@ class PictureTest : public ::testing::Test {
   }
 
   JobShape shape_;
-  v1::JobStatus status_;
+  JobStatus status_;
   KeptNode kept_;
 };
 
 TEST_F(PictureTest, ANodeIsWhatKeeperAndMasterSayTogether) {
   const rest::Node node = Draw();
-  EXPECT_EQ(node.state, "running");
+  EXPECT_EQ(node.state, NodeState::kRunning);
   EXPECT_EQ(node.start, 2u);
   EXPECT_EQ(node.restarts, 1u);
   EXPECT_EQ(node.limits.memory_bytes, 128u << 20);
   EXPECT_EQ(node.requested.memory_bytes, 64u << 20);
   ASSERT_TRUE(node.worker.has_value());
-  EXPECT_EQ(node.worker->minibatches, 7u);
+  EXPECT_EQ(node.worker->times.minibatches_finished, 7u);
   EXPECT_FALSE(node.usage.has_value()) << "not measured";
+}
+
+TEST_F(PictureTest, WhatTheMasterSaysIsShownAsItIs) {
+  status_.progress = {.records_expected = 200, .records_done = 150, .records_committed = 130};
+  status_.counters.replayed_shards = 4;
+  status_.datasets = {{.name = "clicks", .stream = StreamStatus{.topic = "t", .lag_ms = 1'500}}};
+  status_.nodes.emplace_back().name = "ps-0";
+  status_.nodes.back().server = ServerStatus{.counters = {.rows = 9}};
+  const PictureInput input{.status = &status_};
+  const Picture picture = DrawPicture(input, JobSensor(shape_), shape_);
+  EXPECT_EQ(picture.job.state, JobState::kRunning);
+  EXPECT_EQ(picture.job.progress.records_committed, 130u);
+  EXPECT_EQ(picture.job.counters.replayed_shards, 4u);
+  EXPECT_EQ(picture.datasets.datasets.at(0).stream->lag_ms, 1'500u);
+  EXPECT_EQ(rest::FindNode(picture, "ps-0").value()->server->counters.rows, 9u);
 }
 
 TEST_F(PictureTest, FiguresOfAnEarlierLifeAreNotShown) {
   kept_.starts = 3;  // its pid is the same: pids come again
   const rest::Node node = Draw();
-  EXPECT_EQ(node.state, "starting");
+  EXPECT_EQ(node.state, NodeState::kStarting);
   EXPECT_EQ(node.start, 3u);
   EXPECT_FALSE(node.worker.has_value());
 }
@@ -66,14 +80,14 @@ TEST_F(PictureTest, StatesOfTheKeeper) {
     kept_.state = state;
     return Draw().state;
   };
-  EXPECT_EQ(state_of(KeptNode::State::kReporting), "exited");
-  EXPECT_EQ(state_of(KeptNode::State::kWaiting), "exited");
-  EXPECT_EQ(state_of(KeptNode::State::kFinished), "finished");
-  EXPECT_EQ(state_of(KeptNode::State::kDraining), "running");
-  EXPECT_EQ(Draw().drain, "draining");
+  EXPECT_EQ(state_of(KeptNode::State::kReporting), NodeState::kExited);
+  EXPECT_EQ(state_of(KeptNode::State::kWaiting), NodeState::kExited);
+  EXPECT_EQ(state_of(KeptNode::State::kFinished), NodeState::kFinished);
+  EXPECT_EQ(state_of(KeptNode::State::kDraining), NodeState::kRunning);
+  EXPECT_EQ(Draw().drain, DrainState::kDraining);
   kept_.starts = 0;
   kept_.pid = 0;
-  EXPECT_EQ(state_of(KeptNode::State::kWaiting), "starting");
+  EXPECT_EQ(state_of(KeptNode::State::kWaiting), NodeState::kStarting);
 }
 
 TEST_F(PictureTest, TheJobFilesRangeOfWorkersIsShown) {
@@ -96,6 +110,7 @@ TEST_F(PictureTest, WithoutAMasterThereAreNodesAllTheSame) {
   EXPECT_EQ(picture.job.workers_min, 1u);
   EXPECT_EQ(picture.job.workers_max, kWorkersMax);
   EXPECT_EQ(picture.job.limits_remark, "no groups");
+  EXPECT_EQ(picture.job.state, JobState::kUnknown);
   EXPECT_FALSE(picture.job.master_reachable);
   EXPECT_THAT(picture.datasets.datasets, IsEmpty());
   EXPECT_FALSE(picture.job.progress.remaining_seconds.has_value()) << "nothing is known of it";

@@ -70,11 +70,11 @@ class ScalerFixture : public ::testing::Test {
   std::string Log(const std::string& node) {
     return ReadFile(folder_.File("logs/" + node + ".log"), 1 << 20).value_or("");
   }
-  v1::JobStatus Status() { return *client_->GetStatus(); }
+  JobStatus Status() { return *client_->GetStatus(); }
   std::string ExitOf(const std::string& node) {
-    const v1::JobStatus job = Status();
-    for (const v1::NodeStatus& status : job.nodes()) {
-      if (status.name() == node && status.state() == "exited") return status.last_exit();
+    const JobStatus job = Status();
+    for (const NodeStatus& status : job.nodes) {
+      if (status.name == node && status.state == NodeState::kExited) return status.last_exit;
     }
     return "none";
   }

@@ -237,9 +237,9 @@ TEST_F(ScalerLoopTest, TheMasterCarriesOutWhatIsItsOwn) {
               EXPECT_EQ(Ask("POST", "job/cancel", R"({"reason": "enough"})").status, 202);
               return true;
             },
-            [&] { return Status().state() == v1::JOB_STATE_CANCELLED; }});
+            [&] { return Status().state == JobState::kCancelled; }});
   EXPECT_THAT(map, HasSubstr(R"("state":"todo")"));
-  EXPECT_THAT(Status().reason(), HasSubstr("enough"));
+  EXPECT_THAT(Status().reason, HasSubstr("enough"));
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ class ScalerLoopTurnsTest : public ::testing::Test {
       pollfd answered = {answered_fd, POLLIN, 0};
       ASSERT_EQ(::poll(&answered, 1, 20'000), 1);
       while (at < steps.size() && steps[at]()) ++at;
-      if (at == steps.size() || ++turns > kTurnsMax) master_.End(v1::JOB_STATE_SUCCEEDED);
+      if (at == steps.size() || ++turns > kTurnsMax) master_.End(JobState::kSucceeded);
     };
     loop_.emplace(ScalerLoop::Parts{.options = &options_,
                                     .clock = &clock_,
@@ -159,7 +159,7 @@ TEST_F(ScalerLoopTurnsTest, WhatTheHostIsTooShortForIsTriedAgainAndNobodysCrash)
   ASSERT_GE(told.size(), 4u) << "more than make a crash loop";
   EXPECT_EQ(told[0].exit_code(), 126u);
   EXPECT_THAT(told[0].text(), HasSubstr("no space left for worker-0"));
-  EXPECT_EQ(master_.status().state(), v1::JOB_STATE_SUCCEEDED);
+  EXPECT_EQ(master_.status().state, JobState::kSucceeded);
 }
 
 TEST_F(ScalerLoopTurnsTest, LimitsThatTheHostRefusesAreTakenBack) {
@@ -182,7 +182,7 @@ TEST_F(ScalerLoopTurnsTest, ALostNodeShowsItsStacksBeforeItIsKilled) {
   tick_ = seconds(1);
   Run({[&] { return Runs("worker-0", 1); },
        [&] {
-         master_.SetNode("worker-0", "lost");
+         master_.SetNode("worker-0", NodeState::kLost);
          return true;
        },
        [&] { return Runs("worker-0", 2); }});

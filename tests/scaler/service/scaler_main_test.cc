@@ -48,9 +48,9 @@ TEST_F(ScalerMainTest, RelaunchesAndRemembersIt) {
            Log("worker-0").find("start 2") != std::string::npos;
   });
   ASSERT_THAT(outcome.status(), IsOk());
-  const v1::JobStatus job = Status();
-  for (const v1::NodeStatus& node : job.nodes()) {
-    EXPECT_EQ(node.restarts(), node.name() == "worker-0" ? 1u : 0u) << node.name();
+  const JobStatus job = Status();
+  for (const NodeStatus& node : job.nodes) {
+    EXPECT_EQ(node.restarts, node.name == "worker-0" ? 1u : 0u) << node.name;
   }
 }
 
@@ -58,8 +58,8 @@ TEST_F(ScalerMainTest, CrashLoopEndsTheJobAsFailed) {
   worker_ = "echo no model; exit 3";
   MUSTER_ASSERT_OK_AND_ASSIGN(const KeeperOutcome outcome, RunScaler(options_, &clock_));
   EXPECT_EQ(outcome.state, KeeperOutcome::State::kJobOver);
-  EXPECT_EQ(Status().state(), v1::JOB_STATE_FAILED);
-  EXPECT_THAT(Status().reason(),
+  EXPECT_EQ(Status().state, JobState::kFailed);
+  EXPECT_THAT(Status().reason,
               ::testing::AllOf(HasSubstr("worker-0 ended 3 times"), HasSubstr("no model")));
 }
 
@@ -81,11 +81,11 @@ TEST_F(ScalerMainTest, KilledWhileNobodyLookedIsReportedAndStartedOnce) {
   const absl::StatusOr<KeeperOutcome> outcome =
       RunUntil([&] { return Log("worker-0").find("start 5") != std::string::npos; });
   EXPECT_THAT(outcome.status(), IsOk());
-  MUSTER_ASSERT_OK_AND_ASSIGN(const v1::ListEventsResponse events,
+  MUSTER_ASSERT_OK_AND_ASSIGN(const MasterEvents events,
                               client_->ListEvents(v1::ListEventsRequest()));
   std::vector<std::string> exits;
-  for (const v1::Event& event : events.events()) {
-    if (event.kind() == "node-exited" && event.node() == "worker-0") exits.push_back(event.text());
+  for (const MasterEvent& event : events.events) {
+    if (event.kind == "node-exited" && event.node == "worker-0") exits.push_back(event.text);
   }
   ASSERT_EQ(exits.size(), 2u);
   EXPECT_THAT(exits[0], HasSubstr("pid 4000000: SIGKILL"));
@@ -103,9 +103,9 @@ TEST_F(ScalerMainTest, WhatRunsIsFoundWithoutThePlan) {
   ASSERT_THAT(MakeDirectories(options_.directory), IsOk());
   ASSERT_THAT(WriteFileAtomically(options_.directory + "/plan.json", "{\"run_id\": "), IsOk());
   const absl::StatusOr<KeeperOutcome> outcome = RunUntil([&] {
-    const v1::JobStatus job = Status();
-    return std::any_of(job.nodes().begin(), job.nodes().end(), [](const v1::NodeStatus& node) {
-      return node.name() == "worker-1" && node.pid() != 0;
+    const JobStatus job = Status();
+    return std::any_of(job.nodes.begin(), job.nodes.end(), [](const NodeStatus& node) {
+      return node.name == "worker-1" && node.pid != 0;
     });
   });
   ASSERT_THAT(outcome.status(), IsOk());

@@ -39,10 +39,10 @@ TEST_F(DrainsTest, OnlyWhatTheWorkerHoldsNowIsCounted) {
   EXPECT_EQ(Begin().left, 2u);
   leasing().EndOf(kWorker, Leasing::EndCause::kReturned);
   drains().WorkerTold(kWorker.name, /*fresh=*/false, At());
-  EXPECT_EQ(WorkerNode()->drain.state, NodeDrain::State::kDraining) << "the call was overtaken";
+  EXPECT_EQ(WorkerNode()->drain.state, DrainState::kDraining) << "the call was overtaken";
   EXPECT_TRUE(WorkerNode()->drain.told);
   drains().WorkerTold(kWorker.name, /*fresh=*/true, At());
-  EXPECT_EQ(WorkerNode()->drain.state, NodeDrain::State::kDrained);
+  EXPECT_EQ(WorkerNode()->drain.state, DrainState::kDrained);
 }
 
 TEST_F(DrainsTest, TheJobsDirectiveGoesBeforeTheNodes) {
@@ -67,9 +67,9 @@ TEST_F(DrainsTest, AWorkerThatExitsIsDrainedAServerIsNot) {
   TrainOne();
   EXPECT_THAT(drains().Drain("ps-0", {}, At()), testing::IsOk());
   Node* const server = books().nodes.Find("ps-0");
-  ASSERT_EQ(server->drain.state, NodeDrain::State::kDraining);
+  ASSERT_EQ(server->drain.state, DrainState::kDraining);
   drains().Exited(server, At());
-  EXPECT_EQ(server->drain.state, NodeDrain::State::kNone);
+  EXPECT_EQ(server->drain.state, DrainState::kNone);
   EXPECT_THAT(Events("node-drained"), SizeIs(1)) << "what it had not snapshotted is not saved";
 }
 

@@ -181,11 +181,5 @@ TEST(NodeTableTest, ForgivenTimeEndsNow) {
   EXPECT_EQ(nodes.Find("worker-1")->last_heard, std::nullopt) << "it was never heard";
 }
 
-TEST(NodeTableTest, ADrainIsNamedAsOperatorsReadIt) {
-  EXPECT_EQ(ToString(NodeDrain::State::kNone), "");
-  EXPECT_EQ(ToString(NodeDrain::State::kDraining), "draining");
-  EXPECT_EQ(ToString(NodeDrain::State::kDrained), "drained");
-}
-
 }  // namespace
 }  // namespace muster

@@ -62,11 +62,11 @@ std::vector<std::string> Texts(const EventFileContents& contents) {
 
 TEST(EventFileTest, ALineHasEveryFieldOfAnEvent) {
   const rest::Event event = FullEvent(9);
-  const nlohmann::json json = rest::ToJson(event);
-  const nlohmann::json empty = rest::ToJson(rest::Event{});
+  const nlohmann::json json = ToJson(event);
+  const nlohmann::json empty = ToJson(rest::Event{});
   for (const auto& [name, value] : json.items()) EXPECT_NE(value, empty.at(name)) << name;
   MUSTER_ASSERT_OK_AND_ASSIGN(const rest::Event read, ParseEventLine(EventLine(event)));
-  EXPECT_EQ(rest::ToJson(read), json);
+  EXPECT_EQ(ToJson(read), json);
 }
 
 TEST(EventFileTest, ANumberThatIsNotDefinedStaysSo) {

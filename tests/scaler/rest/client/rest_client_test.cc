@@ -79,7 +79,7 @@ TEST_F(RestClientTest, EveryOrderOfAPersonArrivesAsItWas) {
   EXPECT_EQ(job_.GetNode("ps-1")->limits.cpus, 2);
   EXPECT_EQ(job_.GetNode("ps-1")->limits.memory_bytes, uint64_t{1} << 30);
   EXPECT_FALSE(job_.Policies()->policies[1].paused);
-  EXPECT_EQ(job_.GetJob()->state, "cancelled");
+  EXPECT_EQ(job_.GetJob()->state, JobState::kCancelled);
   EXPECT_THAT(client_->Give({RelaunchNode{.node = "ps-0", .only_start = 1}, ""}),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("has start 2")));
   EXPECT_THAT(client_->Give({FailJob{"no"}, ""}), StatusIs(absl::StatusCode::kUnimplemented, _));

@@ -41,7 +41,7 @@ TEST_F(HttpServerTest, ThePageNeedsNoTokenEverythingElseDoes) {
   EXPECT_EQ(ask("GET", "/api/v1/stream", ""), 401);
   EXPECT_EQ(ask("POST", "/api/v1/job/cancel", "Content-Length: 0\r\n"), 401);
   EXPECT_EQ(ask("GET", "/api/v1/job", "Authorization: Bearer c0ffee\r\n"), 200);
-  EXPECT_EQ(job_.GetJob()->state, "running");
+  EXPECT_EQ(job_.GetJob()->state, JobState::kRunning);
 }
 
 TEST_F(HttpServerTest, BrowsersThatAreMadeToAskAreRefused) {
@@ -60,11 +60,11 @@ TEST_F(HttpServerTest, BrowsersThatAreMadeToAskAreRefused) {
                       "Content-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}")
                 .status,
             415);
-  EXPECT_EQ(job_.GetJob()->state, "running");
+  EXPECT_EQ(job_.GetJob()->state, JobState::kRunning);
   EXPECT_EQ(
       cancel(fmt::format("Origin: http://127.0.0.1:{}\r\nSec-Fetch-Site: same-origin\r\n", port_)),
       202);
-  EXPECT_EQ(job_.GetJob()->state, "cancelled");
+  EXPECT_EQ(job_.GetJob()->state, JobState::kCancelled);
 }
 
 TEST_F(HttpServerTest, ANewConnectionTakesTheLongestIdleOnesPlace) {

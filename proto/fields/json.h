@@ -1,11 +1,14 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -16,8 +19,10 @@
 #include "proto/fields/fields.h"
 
 /// Documents, their schemas, and the way back, all from the list of each struct's fields
-/// (proto/fields/fields.h). `T::kName` is the schema's name. Pure.
-namespace muster::scaler::rest {
+/// (fields.h): of `--output json`, of the REST interface, of files of events. `T::kName` is the
+/// schema's name; an enum that goes by its words has WordsOf(). Who includes this links
+/// nlohmann_json. Pure.
+namespace muster {
 
 /// A document.
 class JsonFields {
@@ -38,6 +43,10 @@ class JsonFields {
       return Number(value);
     } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
       return value;
+    } else if constexpr (fields::HasWords<T>) {
+      return ToString(value);
+    } else if constexpr (fields::IsNumber<T>) {
+      return fields::ToNumber(value);
     } else if constexpr (fields::kIsOptional<T>) {
       return value ? Value(*value) : nlohmann::json(nullptr);
     } else if constexpr (fields::kIsVector<T>) {
@@ -104,6 +113,15 @@ class ReadFields {
     } else if constexpr (std::is_same_v<T, std::string>) {
       if (!json.is_string()) return Unfit(json, at, "a text");
       *value = json.get<std::string>();
+    } else if constexpr (fields::HasWords<T>) {
+      const std::span<const std::string_view> words = WordsOf(*value);
+      const auto found = std::ranges::find(words, json.is_string() ? json.get<std::string>() : "");
+      if (found == words.end()) return Unfit(json, at, fmt::format("{}", fmt::join(words, " or ")));
+      *value = static_cast<T>(found - words.begin());
+    } else if constexpr (fields::IsNumber<T>) {
+      uint64_t number = 0;
+      MUSTER_RETURN_IF_ERROR(Read(json, at, &number));
+      *value = fields::FromNumber<T>(number);
     } else if constexpr (fields::kIsOptional<T>) {
       value->reset();
       if (!json.is_null()) return Read(json, at, &value->emplace());
@@ -169,6 +187,10 @@ class SchemaFields {
       return {{"type", {"number", "null"}}};  // null: not defined
     } else if constexpr (std::is_same_v<T, std::string>) {
       return {{"type", "string"}};
+    } else if constexpr (fields::HasWords<T>) {
+      return {{"type", "string"}, {"enum", WordsOf(T{})}};
+    } else if constexpr (fields::IsNumber<T>) {
+      return Schema<uint64_t>(components);
     } else if constexpr (std::is_same_v<T, std::optional<double>>) {
       return Schema<double>(components);
     } else if constexpr (fields::kIsOptional<T>) {
@@ -228,4 +250,4 @@ nlohmann::json SchemaOf(nlohmann::json* components) {
   return SchemaFields::Schema<T>(components);
 }
 
-}  // namespace muster::scaler::rest
+}  // namespace muster

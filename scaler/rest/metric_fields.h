@@ -1,0 +1,102 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <ratio>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "proto/fields/fields.h"
+
+/// Metrics from the list of a struct's fields (proto/fields/fields.h), so that a new figure is a
+/// metric without a line of its own. Pure.
+namespace muster::scaler::rest {
+
+/// One number of a struct: "muster_server_service_seconds_total", its type, what it means, and what
+/// it is now; nothing: it is not known.
+struct MetricField {
+  std::string name;
+  bool gauge = false;
+  std::string help;
+  std::optional<double> value;
+};
+
+/// Every number of `T` in the order of its list, however many of them are known: the entries of two
+/// values of one type belong together by their position. Members that are no number are left out.
+/// A name is `prefix` and the field's, with `_seconds` for `_us`, and with `_total` unless the
+/// field is a gauge (fields::About). HELP is the name in words and what is said of the field.
+class MetricFields {
+ public:
+  template <fields::Listed T>
+  static std::vector<MetricField> Of(std::string_view prefix, const T& value) {
+    MetricFields metrics(prefix);
+    T::Fields(metrics, value);
+    return std::move(metrics.metrics_);
+  }
+
+  template <typename T>
+  void operator()(uint32_t /*number*/, std::string_view name, const T& value,
+                  const fields::About& about = {}) {
+    if constexpr (fields::kIsOptional<T>) {
+      if constexpr (kIsFigure<typename T::value_type>) {
+        Add(name, about, value ? std::optional(Number(*value)) : std::nullopt);
+      }
+    } else if constexpr (kIsFigure<T>) {
+      Add(name, about, Number(value));
+    }
+  }
+  void Choice(uint32_t /*number*/, const char* /*name*/, const std::string& /*value*/,
+              fields::Choices, const fields::About& /*about*/ = {}) {}
+
+ private:
+  template <typename T>
+  static constexpr bool kIsFigure = (std::unsigned_integral<T> && !std::same_as<T, bool>) ||
+                                    std::same_as<T, double> || fields::kIsDuration<T>;
+
+  explicit MetricFields(std::string_view prefix) : prefix_(prefix) {}
+
+  template <typename T>
+  static double Number(const T& value) {
+    if constexpr (fields::kIsDuration<T>) {
+      static_assert(std::same_as<typename T::period, std::micro>);
+      return static_cast<double>(value.count());
+    } else {
+      return static_cast<double>(value);
+    }
+  }
+
+  static std::string Help(std::string_view name, std::string_view says) {
+    std::string help(name);
+    std::ranges::replace(help, '_', ' ');
+    help[0] = static_cast<char>(help[0] - 'a' + 'A');  // names begin with a lower case letter
+    if (!says.empty()) help.append(": ").append(says);
+    return help + ".";
+  }
+
+  void Add(std::string_view name, const fields::About& about, std::optional<double> value) {
+    constexpr std::string_view kMicros = "_us";
+    constexpr double kMicrosPerSecond = 1e6;
+    const bool time = name.ends_with(kMicros);
+    if (time) name.remove_suffix(kMicros.size());
+    MetricField metric{
+        .name = prefix_, .gauge = about.gauge, .help = Help(name, about.says), .value = value};
+    metric.name.append(name);
+    if (time) {
+      metric.name += "_seconds";
+      if (value.has_value()) metric.value = *value / kMicrosPerSecond;
+    }
+    if (!about.gauge) metric.name += "_total";
+    metrics_.push_back(std::move(metric));
+  }
+
+  std::string prefix_;
+  std::vector<MetricField> metrics_;
+};
+
+}  // namespace muster::scaler::rest
