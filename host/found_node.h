@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-namespace muster::scaler {
+namespace muster {
 
 /// A supervising process that an earlier scaler started, as its socket shows it.
 struct FoundNode {
@@ -13,4 +13,4 @@ struct FoundNode {
   friend bool operator==(const FoundNode&, const FoundNode&) = default;
 };
 
-}  // namespace muster::scaler
+}  // namespace muster

@@ -39,7 +39,6 @@ TellMaster ExitReport(const NodeExited& event, NodeRole role, uint32_t starts) {
 }
 
 std::string MemoryKillText(const NodeExited& event) {
-  using scaler::BytesText;
   switch (event.memory_kill) {
     case MemoryKill::kNone:
       return "";

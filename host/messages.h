@@ -77,7 +77,7 @@ struct StartNode {
   /// The start number of the process: 1 for the first start of the node in this run. The process
   /// tells the master.
   uint32_t start = 1;
-  scaler::Resources limits;  // none of master and scaler
+  Resources limits;  // none of master and scaler
 };
 struct StopNode {
   std::string node;

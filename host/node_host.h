@@ -35,7 +35,7 @@ struct LogQuestion {
 
 }  // namespace muster
 
-namespace muster::scaler {
+namespace muster {
 
 /// Where the nodes of a run live: it starts them, keeps hold of them, and ends them. It is this
 /// machine, or a cluster. A node is known by its name; its start number says which life is meant.
@@ -101,4 +101,4 @@ class NodeHost {
   virtual void EndRun() = 0;
 };
 
-}  // namespace muster::scaler
+}  // namespace muster

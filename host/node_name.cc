@@ -5,7 +5,7 @@
 #include <charconv>
 #include <string_view>
 
-namespace muster::scaler {
+namespace muster {
 
 std::string WorkerName(uint32_t number) {
   return fmt::format("worker-{}", number);
@@ -21,4 +21,4 @@ std::optional<uint32_t> WorkerNumber(const std::string& name) {
   return number;
 }
 
-}  // namespace muster::scaler
+}  // namespace muster

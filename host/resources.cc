@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace muster::scaler {
+namespace muster {
 
 std::string BytesText(uint64_t bytes) {
   constexpr uint64_t kGiB = uint64_t{1} << 30;
@@ -26,4 +26,4 @@ std::string ToString(const Resources& resources) {
   return cpus + ", " + memory;
 }
 
-}  // namespace muster::scaler
+}  // namespace muster

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace muster::scaler {
+namespace muster {
 
 /// What a node may use. 0 = not limited, each for itself.
 struct Resources {
@@ -50,4 +50,4 @@ struct NodeUsage {
   }
 };
 
-}  // namespace muster::scaler
+}  // namespace muster

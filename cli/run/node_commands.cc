@@ -44,8 +44,8 @@ int ExitCodeOf(const absl::Status& status) {
 }
 
 /// This machine, on which the plan's nodes run. The plan outlives it.
-scaler::LocalHost::Options HostOf(const RunPlan& plan, const StateDirectory& state,
-                                  const ScalerCommandOptions& options) {
+LocalHost::Options HostOf(const RunPlan& plan, const StateDirectory& state,
+                          const ScalerCommandOptions& options) {
   return {.program = plan.scaler_program,
           .log_directory = state.logs(),
           .life_fd = options.life_fd,
@@ -135,30 +135,30 @@ int ScalerCommand(const ScalerCommandOptions& options) {
   absl::Cleanup close_signals = [signal_fd] { ::close(signal_fd); };
   absl::Cleanup remove_address = [&state] { state.RemoveRestAddress(); };
   const SystemClock clock;
-  const absl::StatusOr<scaler::KeeperOutcome> outcome = scaler::RunScaler(
-      {.job = {options.job_id, job->spec.name},
-       .run_id = options.run_id,
-       .master_address = options.master_address,
-       .servers = job->spec.ps.replicas,
-       .workers = job->spec.worker.replicas,
-       .limits = InitialLimitsOf(job->spec),
-       .keeper = KeeperOptionsOf(job->spec),
-       .shape = JobShapeOf(job->spec, scaler::MachineResources()),
-       .decider = {.policies = PolicyOptionsOf(job->spec),
-                   .arbiter = ArbiterOptionsOf(job->spec),
-                   .paused = PausedPoliciesOf(job->spec)},
-       .directory = state.scaler(),
-       .history_directory = state.scaler() + "/history",
-       .open_host = [&] { return scaler::LocalHost::Open(HostOf(plan, state, options)); },
-       .token_file = state.token(),
-       .rest_port = options.rest_port,
-       .on_rest =
-           [&state](uint16_t port) {
-             return state.WriteRestAddress({.port = port, .pid = ::getpid()});
-           },
-       .beat_fd = options.beat_fd,
-       .signal_fd = signal_fd},
-      &clock);
+  const absl::StatusOr<scaler::KeeperOutcome> outcome =
+      scaler::RunScaler({.job = {options.job_id, job->spec.name},
+                         .run_id = options.run_id,
+                         .master_address = options.master_address,
+                         .servers = job->spec.ps.replicas,
+                         .workers = job->spec.worker.replicas,
+                         .limits = InitialLimitsOf(job->spec),
+                         .keeper = KeeperOptionsOf(job->spec),
+                         .shape = JobShapeOf(job->spec, MachineResources()),
+                         .decider = {.policies = PolicyOptionsOf(job->spec),
+                                     .arbiter = ArbiterOptionsOf(job->spec),
+                                     .paused = PausedPoliciesOf(job->spec)},
+                         .directory = state.scaler(),
+                         .history_directory = state.scaler() + "/history",
+                         .open_host = [&] { return LocalHost::Open(HostOf(plan, state, options)); },
+                         .token_file = state.token(),
+                         .rest_port = options.rest_port,
+                         .on_rest =
+                             [&state](uint16_t port) {
+                               return state.WriteRestAddress({.port = port, .pid = ::getpid()});
+                             },
+                         .beat_fd = options.beat_fd,
+                         .signal_fd = signal_fd},
+                        &clock);
   if (!outcome.ok()) return ExitCodeOf(outcome.status());
   switch (outcome->state) {
     case scaler::KeeperOutcome::State::kJobOver:

@@ -98,7 +98,7 @@ nlohmann::json NodeToJson(const RunPlan& plan, const std::string& node, NodeRole
   nlohmann::json json = {{"name", node}, {"role", ToString(role)}, {"command", command.command}};
   if (role == NodeRole::kServer || role == NodeRole::kWorker) {
     const scaler::InitialLimits all = InitialLimitsOf(plan.job);
-    const scaler::Resources& limits = role == NodeRole::kServer ? all.server : all.worker;
+    const Resources& limits = role == NodeRole::kServer ? all.server : all.worker;
     json["limits"] = {{"cpus", limits.cpus}, {"memory_bytes", limits.memory_bytes}};
   }
   return json;
@@ -109,18 +109,18 @@ std::string DescribeLimits(const JobSpec& job) {
   const scaler::InitialLimits limits = InitialLimitsOf(job);
   const scaler::JobShape shape = JobShapeOf(job, {});
   std::string text = "limits\n";
-  const auto add = [&](const char* name, NodeRole role, const scaler::Resources& initial,
+  const auto add = [&](const char* name, NodeRole role, const Resources& initial,
                        const std::string& more) {
-    const scaler::Resources& max = shape.roles.at(role).max;
+    const Resources& max = shape.roles.at(role).max;
     text += fmt::format("  {:<10} {} each{}{}\n", name, ToString(initial),
-                        max == scaler::Resources{} ? "" : ", up to " + ToString(max), more);
+                        max == Resources{} ? "" : ", up to " + ToString(max), more);
   };
   add("ps", NodeRole::kServer, limits.server, "");
   add("worker", NodeRole::kWorker, limits.worker,
       shape.workers_min == shape.workers_max
           ? ""
           : fmt::format("; {} to {} workers", shape.workers_min, shape.workers_max));
-  if (shape.budget != scaler::Resources{}) {
+  if (shape.budget != Resources{}) {
     text += fmt::format("  {:<10} {}\n", "together", ToString(shape.budget));
   }
   return text;

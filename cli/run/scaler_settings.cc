@@ -7,12 +7,12 @@
 namespace muster {
 namespace {
 
-scaler::Resources ToResources(const ResourceSpec& spec) {
+Resources ToResources(const ResourceSpec& spec) {
   return {.cpus = spec.cpu.value_or(0), .memory_bytes = spec.memory_bytes.value_or(0)};
 }
 
-scaler::Resources InitialLimitsOfRole(const ReplicaSpec& role, double margin) {
-  scaler::Resources limits = ToResources(role.limits);
+Resources InitialLimitsOfRole(const ReplicaSpec& role, double margin) {
+  Resources limits = ToResources(role.limits);
   if (limits.memory_bytes == 0 && role.requests.memory_bytes.has_value()) {
     const double wanted = margin * static_cast<double>(*role.requests.memory_bytes);
     limits.memory_bytes = static_cast<uint64_t>(std::llround(wanted));
@@ -32,7 +32,7 @@ bool FitsMemory(const JobSpec& job, const scaler::InitialLimits& limits) {
 }
 
 scaler::RoleShape ToShape(const ReplicaSpec& role) {
-  const scaler::Resources requested = ToResources(role.requests);
+  const Resources requested = ToResources(role.requests);
   return {.requested = requested, .min = requested, .max = ToResources(role.max)};
 }
 
@@ -59,7 +59,7 @@ scaler::KeeperOptions KeeperOptionsOf(const JobSpec& job) {
   return options;
 }
 
-scaler::JobShape JobShapeOf(const JobSpec& job, const scaler::Resources& machine) {
+scaler::JobShape JobShapeOf(const JobSpec& job, const Resources& machine) {
   scaler::JobShape shape;
   shape.roles = {{NodeRole::kServer, ToShape(job.ps)}, {NodeRole::kWorker, ToShape(job.worker)}};
   shape.budget = ToResources(job.budget);

@@ -22,7 +22,7 @@ scaler::KeeperOptions KeeperOptionsOf(const JobSpec& job);
 
 /// Requests, bounds, budget and worker counts. `machine`: what there is here
 /// (host/processes/machine.h). What earlier runs needed is not known here.
-scaler::JobShape JobShapeOf(const JobSpec& job, const scaler::Resources& machine);
+scaler::JobShape JobShapeOf(const JobSpec& job, const Resources& machine);
 
 /// Thresholds that follow from others that the file has are made to fit.
 PolicyOptions PolicyOptionsOf(const JobSpec& job);

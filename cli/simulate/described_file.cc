@@ -166,7 +166,7 @@ class Reader {
     };
   }
 
-  static Takers ResourceTakers(scaler::Resources* resources) {
+  static Takers ResourceTakers(Resources* resources) {
     return {{"cpu", Into(&resources->cpus, job_file::ParseCpu)},
             {"memory", Into(&resources->memory_bytes, job_file::ParseMemory)}};
   }

@@ -82,10 +82,10 @@ std::string WhoText(const Event& event) {
 
 std::string FigureText(double value, const std::string& unit) {
   if (!std::isfinite(value)) return "-";
-  if (unit == "bytes" && value >= 0) return scaler::BytesText(static_cast<uint64_t>(value));
+  if (unit == "bytes" && value >= 0) return BytesText(static_cast<uint64_t>(value));
   if (unit == "bytes/s") {
     return fmt::format("{}{}/s", value < 0 ? "-" : "",
-                       scaler::BytesText(static_cast<uint64_t>(std::abs(value))));
+                       BytesText(static_cast<uint64_t>(std::abs(value))));
   }
   if (unit == "ratio" && value >= 0 && value <= 1) return fmt::format("{:.3g} %", value * 100);
   if (unit == "ratio") return fmt::format("{:.3g} times", value);

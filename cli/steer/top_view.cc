@@ -63,9 +63,9 @@ double MemoryShare(const Node& node) {
 }
 
 std::string MemoryText(const Node& node) {
-  const std::string used = node.usage ? scaler::BytesText(node.usage->memory_bytes) : "-";
+  const std::string used = node.usage ? BytesText(node.usage->memory_bytes) : "-";
   if (node.limits.memory_bytes == 0) return used;
-  return fmt::format("{} / {}{}", used, scaler::BytesText(node.limits.memory_bytes),
+  return fmt::format("{} / {}{}", used, BytesText(node.limits.memory_bytes),
                      node.usage ? ", " + PercentText(MemoryShare(node)) : "");
 }
 

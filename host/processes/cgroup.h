@@ -31,7 +31,7 @@ struct CgroupLimits {
 /// What the processes of a group use, and used since it was made. Of its members `cpu` is absent
 /// where this kernel does not count it (version 1 without cpuacct, and no version 2); the peak is
 /// 0, and pressure absent, where it does not say.
-struct CgroupUsage : scaler::NodeUsage {
+struct CgroupUsage : NodeUsage {
   uint64_t oom_kills = 0;  // by the kernel, for memory, whoever was short of it
   /// The limit of this very group was reached, and nothing could be dropped; with version 1, which
   /// does not count that: it was reached once, and there is little page cache now.

@@ -13,7 +13,7 @@
 #include "host/processes/slot.h"
 #include "host/processes/tree_usage.h"
 
-namespace muster::scaler {
+namespace muster {
 namespace {
 
 /// How a shell ends whose command was killed.
@@ -193,4 +193,4 @@ void LocalHost::EndRun() {
   }
 }
 
-}  // namespace muster::scaler
+}  // namespace muster

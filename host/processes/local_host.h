@@ -16,7 +16,7 @@
 #include "host/processes/node_launcher.h"
 #include "host/resources.h"
 
-namespace muster::scaler {
+namespace muster {
 
 /// What the control group of a node counts, and what it does not count of the CPU: `tree_cpu`, of
 /// its processes, which is asked for only then.
@@ -93,4 +93,4 @@ class LocalHost final : public NodeHost {
   NodeLauncher launcher_;
 };
 
-}  // namespace muster::scaler
+}  // namespace muster

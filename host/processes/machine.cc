@@ -14,7 +14,7 @@
 #include "host/processes/cgroup_files.h"
 #include "host/processes/cgroup_mounts.h"
 
-namespace muster::scaler {
+namespace muster {
 namespace {
 
 constexpr uint64_t kTextMax = 1 << 20;
@@ -144,4 +144,4 @@ std::optional<std::chrono::microseconds> MachineIdle(const std::string& root) {
                                    static_cast<uint64_t>(::sysconf(_SC_CLK_TCK)));
 }
 
-}  // namespace muster::scaler
+}  // namespace muster

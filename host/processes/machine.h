@@ -6,7 +6,7 @@
 
 #include "host/resources.h"
 
-namespace muster::scaler {
+namespace muster {
 
 /// What this process and all that it starts may use together: the processors that it may run on,
 /// and the machine's memory; less where a control group that it is in allows less (a container). A
@@ -18,4 +18,4 @@ Resources MachineResources(const std::string& root = "");
 /// kernel does not tell.
 std::optional<std::chrono::microseconds> MachineIdle(const std::string& root = "");
 
-}  // namespace muster::scaler
+}  // namespace muster

@@ -63,8 +63,8 @@ std::string NodeLauncher::LogPath(const std::string& node) const {
   return fmt::format("{}/{}.log", options_.log_directory, node);
 }
 
-absl::StatusOr<std::vector<scaler::FoundNode>> NodeLauncher::Find() {
-  std::vector<scaler::FoundNode> found;
+absl::StatusOr<std::vector<FoundNode>> NodeLauncher::Find() {
+  std::vector<FoundNode> found;
   for (const auto& [name, start] : sockets_->List()) {
     Node node{.known = {.start = start}};
     const absl::Status connected = Connect(name, &node);
@@ -86,7 +86,7 @@ absl::StatusOr<std::vector<scaler::FoundNode>> NodeLauncher::Find() {
   return found;
 }
 
-void NodeLauncher::Discard(const scaler::FoundNode& found) {
+void NodeLauncher::Discard(const FoundNode& found) {
   const auto node = nodes_.find(found.node);
   if (node != nodes_.end() && node->second.known.start == found.start) Erase(found.node);
   Node discarded{.known = {.start = found.start}};

@@ -61,9 +61,9 @@ class NodeLauncher {
   /// What earlier processes left: connects to every supervising process that lives; what it knows
   /// comes as reports. To be called once, before anything else. Errors: a socket that cannot be
   /// used.
-  absl::StatusOr<std::vector<scaler::FoundNode>> Find();
+  absl::StatusOr<std::vector<FoundNode>> Find();
   /// Ends one of those found, whose exit nobody wants to hear.
-  void Discard(const scaler::FoundNode& node);
+  void Discard(const FoundNode& node);
 
   /// One life of a node.
   struct Life {

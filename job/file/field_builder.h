@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "job/file/fields.h"
+#include "job/file/job_fields.h"
 
 /// How the table of fields is written down. For the sources of that table alone.
 namespace muster::job_file {

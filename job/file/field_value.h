@@ -1,7 +1,7 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "job/file/fields.h"
+#include "job/file/job_fields.h"
 #include "job/file/yaml_tree.h"
 
 namespace muster::job_file {

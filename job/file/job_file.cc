@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "job/file/field_value.h"
-#include "job/file/fields.h"
+#include "job/file/job_fields.h"
 #include "job/file/job_rules.h"
 #include "job/file/nearest.h"
 #include "job/file/paths.h"

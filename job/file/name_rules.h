@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "job/file/fields.h"
+#include "job/file/job_fields.h"
 #include "job/file/yaml_tree.h"
 
 /// What names may look like, and which of them a job file may give.

@@ -324,9 +324,9 @@ std::vector<DoneShard> Ledger::ReplayAfter(DoneSeq cut) {
   return result;
 }
 
-void Ledger::SeeStream(DatasetId dataset, std::span<const StreamSight> sights, TimePoint now,
-                       WallTime wall) {
-  streams_.See(dataset, sights, now, wall);
+void Ledger::TakeLook(DatasetId dataset, std::span<const PartitionLook> partition_looks,
+                      TimePoint now, WallTime wall) {
+  streams_.See(dataset, partition_looks, now, wall);
 }
 
 std::vector<StreamTable::NewShard> Ledger::CutStream(DatasetId dataset, TimePoint now) {

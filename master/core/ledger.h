@@ -60,8 +60,8 @@ class Ledger {
   std::vector<DoneShard> ReplayAfter(DoneSeq cut);
 
   /// What a look at the topic of a stream has shown.
-  void SeeStream(DatasetId dataset, std::span<const StreamSight> sights, TimePoint now,
-                 WallTime wall);
+  void TakeLook(DatasetId dataset, std::span<const PartitionLook> partition_looks, TimePoint now,
+                WallTime wall);
   void SetStreamCluster(DatasetId dataset, std::string cluster) {
     streams_.SetCluster(dataset, std::move(cluster));
   }

@@ -194,7 +194,7 @@ ServerExchangeReply MasterCore::ExchangeServer(const ServerExchangeRequest& requ
   return servers_.Exchange(request, at);
 }
 
-void MasterCore::SeeStream(const StreamLook& look, StepTime at) {
+void MasterCore::TakeLook(const StreamLook& look, StepTime at) {
   now_ = at.now;
   streams_.See(look, at);
 }

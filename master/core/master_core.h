@@ -78,7 +78,7 @@ class MasterCore {
 
   // Streams.
   /// Takes in a look, and cuts what is due. A look at what is no stream is ignored.
-  void SeeStream(const StreamLook& look, StepTime at);
+  void TakeLook(const StreamLook& look, StepTime at);
 
   // Operators and the supervisor.
   void ReportNode(const NodeReport& report, StepTime at);
@@ -120,7 +120,7 @@ class MasterCore {
   const std::map<TableId, TableSpec>& tables() const { return tables_.tables(); }
   const JobTotals& totals() const { return books_.totals; }
   /// What is known of the topic of a dataset; null: nothing yet, or it is none.
-  const StreamWatch* WatchOf(DatasetId dataset) const { return streams_.WatchOf(dataset); }
+  const StreamTold* ToldOf(DatasetId dataset) const { return streams_.ToldOf(dataset); }
   const ForgetState& forget_state() const { return leasing_.forgetting().state(); }
   const CoreOptions& options() const { return books_.options; }
   TimePoint started_at() const { return started_at_; }

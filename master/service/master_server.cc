@@ -110,7 +110,7 @@ class MasterServerImpl final : public MasterServer {
     };
     auto answer = std::make_shared<Answer>();
     loop_->Post({[look, answer](MasterCore& core, StepTime at) {
-                   core.SeeStream(look, at);
+                   core.TakeLook(look, at);
                    answer->progress = core.ledger().streams().ProgressOf(look.dataset);
                    return absl::OkStatus();
                  },

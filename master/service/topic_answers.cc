@@ -63,10 +63,10 @@ StreamStatus StreamOf(const MasterCore& core, DatasetId dataset, StepTime at) {
   StreamStatus status{.topic = ledger.plan()[dataset.value()].stream->topic,
                       .cluster = ledger.streams().cluster(dataset),
                       .open = ledger.queue().IsOpen(dataset)};
-  if (const StreamWatch* watch = core.WatchOf(dataset)) {
-    status.trouble = ValidUtf8(watch->error);
-    status.dead_letter_trouble = ValidUtf8(watch->dead_letter_trouble);
-    const StreamDelays& delays = watch->delays;
+  if (const StreamTold* told = core.ToldOf(dataset)) {
+    status.trouble = ValidUtf8(told->error);
+    status.dead_letter_trouble = ValidUtf8(told->dead_letter_trouble);
+    const StreamDelays& delays = told->delays;
     if (delays.total().count() > 0) status.delay = DelaysOf(delays.total(), delays.Recent(at.now));
   }
   uint64_t lag = 0, lag_ms = 0, held_back = 0;

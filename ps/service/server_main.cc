@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "proto/messages/job_identity.h"
-#include "ps/net/descriptors.h"
+#include "ps/net/connection_limits.h"
 #include "ps/service/disk_storage.h"
 #include "ps/service/parameter_server.h"
 

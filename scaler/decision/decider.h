@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "scaler/decision/human_orders.h"
-#include "scaler/decision/orders.h"
+#include "scaler/decision/ordered.h"
 #include "scaler/decision/outcome_watch.h"
 #include "scaler/model/model.h"
 #include "scaler/policy/arbiter.h"

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "scaler/model/window.h"
+#include "scaler/model/sample_span.h"
 
 namespace muster::scaler {
 namespace {

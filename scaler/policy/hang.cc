@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "scaler/model/window.h"
+#include "scaler/model/sample_span.h"
 
 namespace muster::scaler {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <span>
 
-#include "scaler/model/window.h"
+#include "scaler/model/sample_span.h"
 #include "scaler/policy/out_of_memory.h"
 #include "scaler/policy/room.h"
 

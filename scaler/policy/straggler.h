@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "job/policy_options.h"
-#include "scaler/model/window.h"
+#include "scaler/model/sample_span.h"
 #include "scaler/policy/policy.h"
 
 namespace muster::scaler {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "scaler/model/window.h"
+#include "scaler/model/sample_span.h"
 
 namespace muster::scaler {
 namespace {

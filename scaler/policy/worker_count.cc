@@ -6,7 +6,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "scaler/model/window.h"
+#include "scaler/model/sample_span.h"
 
 namespace muster::scaler {
 namespace {

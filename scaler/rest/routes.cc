@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "base/words/limits.h"
 #include "scaler/model/model_json.h"
-#include "scaler/rest/metrics.h"
+#include "scaler/rest/metrics_page.h"
 #include "scaler/rest/openapi.h"
 #include "scaler/rest/order_routes.h"
 #include "scaler/rest/router.h"

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "scaler/sensor/node_figures.h"
+#include "scaler/sensor/newest_figures.h"
 
 namespace muster::scaler {
 namespace {

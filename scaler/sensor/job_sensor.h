@@ -39,7 +39,7 @@ struct JobShape {
   std::map<NodeRole, RoleHistory> history;
 };
 
-/// Joins what the launcher measures, what the master says and what the keeper knows into the view
+/// Joins what the host measures, what the master says and what the keeper knows into the view
 /// of the job that policies step through, and into figures over time.
 ///
 /// Readings belong to a life by the node's start number, the master's totals by that and

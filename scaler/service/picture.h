@@ -32,7 +32,7 @@ struct PictureInput {
   uint32_t workers_wanted = 0;
   uint64_t last_event_id = 0;
   uint64_t scaler_started_wall_us = 0;
-  /// NodeLauncher::limits_remark().
+  /// NodeHost::limits_remark().
   std::string limits_remark;
 };
 

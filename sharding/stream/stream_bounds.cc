@@ -101,8 +101,8 @@ std::optional<uint64_t> EndOf(const StreamBounds& bounds, const StreamLog& log, 
 
 }  // namespace
 
-absl::StatusOr<std::vector<StreamSight>> ResolveSights(const StreamBounds& bounds,
-                                                       std::span<const StreamLog> logs) {
+absl::StatusOr<std::vector<PartitionLook>> ResolveStamps(const StreamBounds& bounds,
+                                                         std::span<const StreamLog> logs) {
   const bool first_look = bounds.known.empty();
   if (first_look) {
     MUSTER_RETURN_IF_ERROR(CheckNamed(bounds.start, "start", logs));
@@ -111,20 +111,20 @@ absl::StatusOr<std::vector<StreamSight>> ResolveSights(const StreamBounds& bound
   } else {
     MUSTER_RETURN_IF_ERROR(CheckAdded(bounds, logs));
   }
-  std::vector<StreamSight> sights;
+  std::vector<PartitionLook> looks;
   for (const StreamLog& log : logs) {
-    StreamSight sight{.partition = log.partition,
-                      .log_begin = log.begin,
-                      .stable_end = log.stable_end,
-                      .begin = {},
-                      .end = {},
-                      .log_end = log.end};
+    PartitionLook look{.partition = log.partition,
+                       .log_begin = log.begin,
+                       .stable_end = log.stable_end,
+                       .begin = {},
+                       .end = {},
+                       .log_end = log.end};
     const bool known = bounds.known.contains(log.partition);
-    if (first_look) sight.begin = BeginOf(bounds.start, log);
-    if (!known || bounds.end.kind == Kind::kTime) sight.end = EndOf(bounds, log, first_look);
-    sights.push_back(sight);
+    if (first_look) look.begin = BeginOf(bounds.start, log);
+    if (!known || bounds.end.kind == Kind::kTime) look.end = EndOf(bounds, log, first_look);
+    looks.push_back(look);
   }
-  return sights;
+  return looks;
 }
 
 }  // namespace muster

@@ -45,7 +45,7 @@ struct StreamBounds {
 /// Pure. kFailedPrecondition: offsets are named for a partition that there is not, or not for one
 /// that there is or that was added; an end before the begin. kOutOfRange: a begin beyond the log's
 /// end, which may pass, for a leader that was just elected learns where its log ends.
-absl::StatusOr<std::vector<StreamSight>> ResolveSights(const StreamBounds& bounds,
-                                                       std::span<const StreamLog> logs);
+absl::StatusOr<std::vector<PartitionLook>> ResolveStamps(const StreamBounds& bounds,
+                                                         std::span<const StreamLog> logs);
 
 }  // namespace muster

@@ -10,7 +10,7 @@ namespace muster {
 namespace {
 
 /// Of one topic partition; older ones are merged, which makes an age too high, never too low.
-constexpr size_t kSightingsMax = 128;
+constexpr size_t kEndsSeenMax = 128;
 /// Lost offsets may be any number; minibatches of a range are counted in 32 bits.
 constexpr uint64_t kLostOffsetsMax = uint64_t{1} << 31;
 
@@ -25,41 +25,41 @@ StreamCutter::StreamCutter(StreamCutOptions options, std::span<const StreamPosit
   }
 }
 
-void StreamCutter::See(std::span<const StreamSight> sights, TimePoint now, WallTime wall) {
+void StreamCutter::See(std::span<const PartitionLook> looks, TimePoint now, WallTime wall) {
   const bool over = AtEnd();
   // A topic that was made anew may have fewer partitions.
   std::set<TopicPartition> there;
-  for (const StreamSight& sight : sights) there.insert(sight.partition);
+  for (const PartitionLook& look : looks) there.insert(look.partition);
   for (auto& [id, partition] : partitions_) {
     partition.missing = !there.contains(id);
     if (partition.missing) partition.stable_end = partition.log_end = 0;
   }
-  for (const StreamSight& sight : sights) {
-    if (over && !partitions_.contains(sight.partition)) continue;
-    const auto [it, added] = partitions_.try_emplace(sight.partition);
+  for (const PartitionLook& look : looks) {
+    if (over && !partitions_.contains(look.partition)) continue;
+    const auto [it, added] = partitions_.try_emplace(look.partition);
     Partition& partition = it->second;
     if (added) {
-      const uint64_t begin = sight.begin.value_or(sight.log_begin);
-      partition.position = {sight.partition, begin, begin, std::nullopt};
+      const uint64_t begin = look.begin.value_or(look.log_begin);
+      partition.position = {look.partition, begin, begin, std::nullopt};
       partition.changed = true;
     }
-    if (!partition.position.end.has_value() && sight.end.has_value()) {
-      partition.position.end = std::max(*sight.end, partition.position.cut);
+    if (!partition.position.end.has_value() && look.end.has_value()) {
+      partition.position.end = std::max(*look.end, partition.position.cut);
       partition.changed = true;
     }
-    partition.log_begin = sight.log_begin;
-    partition.stable_end = sight.stable_end;
-    partition.log_end = std::max(sight.stable_end, sight.log_end);
+    partition.log_begin = look.log_begin;
+    partition.stable_end = look.stable_end;
+    partition.log_end = std::max(look.stable_end, look.log_end);
     partition.seen = true;
-    const uint64_t known = partition.sightings.empty() ? partition.position.cut
-                                                       : partition.sightings.back().stable_end;
-    if (sight.stable_end <= known) continue;
-    partition.sightings.push_back({sight.stable_end, now, wall});
-    if (partition.sightings.size() <= kSightingsMax) continue;
+    const uint64_t known = partition.ends_seen.empty() ? partition.position.cut
+                                                       : partition.ends_seen.back().stable_end;
+    if (look.stable_end <= known) continue;
+    partition.ends_seen.push_back({look.stable_end, now, wall});
+    if (partition.ends_seen.size() <= kEndsSeenMax) continue;
     // Every second one takes the end of its successor and keeps its own, earlier time.
-    for (size_t i = 0; i + 1 < partition.sightings.size(); ++i) {
-      partition.sightings[i].stable_end = partition.sightings[i + 1].stable_end;
-      partition.sightings.erase(partition.sightings.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    for (size_t i = 0; i + 1 < partition.ends_seen.size(); ++i) {
+      partition.ends_seen[i].stable_end = partition.ends_seen[i + 1].stable_end;
+      partition.ends_seen.erase(partition.ends_seen.begin() + static_cast<std::ptrdiff_t>(i) + 1);
     }
   }
 }
@@ -74,13 +74,13 @@ StreamCutter::Cut StreamCutter::Take(Partition* partition, uint64_t end, bool lo
   StreamPosition& position = partition->position;
   MUSTER_CHECK(end > position.cut);
   Cut cut{{position.partition, position.cut, end, next_step_, WallTime{0}}, lost};
-  if (!partition->sightings.empty()) cut.range.seen = partition->sightings.front().wall;
+  if (!partition->ends_seen.empty()) cut.range.seen = partition->ends_seen.front().wall;
   next_step_ += StreamMinibatches(position.cut, end, options_.minibatch_size);
   position.cut = end;
   MUSTER_CHECK(!position.end.has_value() || position.cut <= *position.end);
   partition->changed = true;
-  while (!partition->sightings.empty() && partition->sightings.front().stable_end <= end) {
-    partition->sightings.pop_front();
+  while (!partition->ends_seen.empty() && partition->ends_seen.front().stable_end <= end) {
+    partition->ends_seen.pop_front();
   }
   return cut;
 }
@@ -97,7 +97,7 @@ std::optional<StreamCutter::Cut> StreamCutter::CutOne(Partition* partition, Time
   if (limit - position.cut >= full) return Take(partition, position.cut + full, false);
   const bool last = position.end.has_value() && limit == *position.end;
   const bool late =
-      !partition->sightings.empty() && now - partition->sightings.front().now >= options_.max_delay;
+      !partition->ends_seen.empty() && now - partition->ends_seen.front().now >= options_.max_delay;
   if (!last && !late) return std::nullopt;
   return Take(partition, limit, false);
 }
@@ -139,18 +139,18 @@ std::vector<TopicPartition> StreamCutter::Truncated() const {
   return truncated;
 }
 
-std::vector<StreamCutter::View> StreamCutter::Views() const {
-  std::vector<View> views;
+std::vector<StreamCutter::Progress> StreamCutter::ProgressOfAll() const {
+  std::vector<Progress> progress;
   for (const auto& [id, partition] : partitions_) {
-    views.push_back({partition.position,
-                     partition.log_begin,
-                     partition.stable_end,
-                     partition.log_end,
-                     partition.seen,
-                     {}});
-    if (!partition.sightings.empty()) views.back().uncut_seen = partition.sightings.front().wall;
+    progress.push_back({partition.position,
+                        partition.log_begin,
+                        partition.stable_end,
+                        partition.log_end,
+                        partition.seen,
+                        {}});
+    if (!partition.ends_seen.empty()) progress.back().uncut_seen = partition.ends_seen.front().wall;
   }
-  return views;
+  return progress;
 }
 
 std::vector<StreamPosition> StreamCutter::TakeChanged() {

@@ -31,9 +31,9 @@ class StreamCutter {
   StreamCutter(StreamCutOptions options, std::span<const StreamPosition> positions,
                uint64_t next_step);
 
-  /// Takes in what a look has shown. A topic partition that is new begins at its sight's `begin`;
-  /// when the dataset is at its end, it is none of its own.
-  void See(std::span<const StreamSight> sights, TimePoint now, WallTime wall);
+  /// Takes in what a look has shown. A topic partition that is new begins at its look's
+  /// `begin`; when the dataset is at its end, it is none of its own.
+  void See(std::span<const PartitionLook> looks, TimePoint now, WallTime wall);
 
   /// A range, and whether retention had taken its records before they could be cut.
   struct Cut {
@@ -50,7 +50,7 @@ class StreamCutter {
   /// topic was made anew, or the broker has lost records.
   std::vector<TopicPartition> Truncated() const;
 
-  struct View {
+  struct Progress {
     StreamPosition position;
     uint64_t log_begin = 0;
     uint64_t stable_end = 0;
@@ -61,14 +61,14 @@ class StreamCutter {
     std::optional<WallTime> uncut_seen;
   };
   /// By topic partition.
-  std::vector<View> Views() const;
+  std::vector<Progress> ProgressOfAll() const;
   uint64_t next_step() const { return next_step_; }
   /// Topic partitions whose position has changed since the last call.
   std::vector<StreamPosition> TakeChanged();
 
  private:
   /// The log's end as it was at a time.
-  struct Sighting {
+  struct EndSeen {
     uint64_t stable_end = 0;
     TimePoint now;
     WallTime wall{0};
@@ -82,7 +82,7 @@ class StreamCutter {
     /// The last look had every other partition of the topic.
     bool missing = false;
     /// Ends beyond the cut, ascending; merged when there are many.
-    std::deque<Sighting> sightings;
+    std::deque<EndSeen> ends_seen;
     bool changed = false;
   };
   /// The end of what may be cut now.

@@ -42,7 +42,7 @@ struct StreamPosition {
 };
 
 /// What one look at the broker has shown of a topic partition.
-struct StreamSight {
+struct PartitionLook {
   TopicPartition partition;
   /// The oldest offset that retention has left.
   uint64_t log_begin = 0;

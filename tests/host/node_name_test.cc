@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace muster::scaler {
+namespace muster {
 namespace {
 
 TEST(NodeNameTest, NamesOfWorkers) {
@@ -15,4 +15,4 @@ TEST(NodeNameTest, NamesOfWorkers) {
 }
 
 }  // namespace
-}  // namespace muster::scaler
+}  // namespace muster

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace muster::scaler {
+namespace muster {
 namespace {
 
 TEST(ResourcesTest, AreShownWithWhatIsNotLimited) {
@@ -20,4 +20,4 @@ TEST(ResourcesTest, BytesAreExactWhereLimitsAre) {
 }
 
 }  // namespace
-}  // namespace muster::scaler
+}  // namespace muster

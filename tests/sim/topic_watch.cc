@@ -26,11 +26,11 @@ void TopicWatch::Look() {
       env_->knobs.losses && topic.begun() && topic.open() && env_->faulty && losses_.Below(8) == 0;
   if (topic.reachable()) {
     for (uint32_t p = 0; p < SimTopic::kPartitions; ++p) {
-      look.sights.push_back({TopicPartition(p),
-                             hides ? env_->topic.Hide(p, &losses_) : topic.begin(p),
-                             topic.stable_end(p),
-                             {},
-                             SimTopic::kOffsets});
+      look.partitions.push_back({TopicPartition(p),
+                                 hides ? env_->topic.Hide(p, &losses_) : topic.begin(p),
+                                 topic.stable_end(p),
+                                 {},
+                                 SimTopic::kOffsets});
     }
   } else {
     env_->probes.Hit(Probe::kBrokerDown);
@@ -58,7 +58,7 @@ void TopicWatch::Tell(const StreamLook& look, bool hides) {
   const bool retries = env_->knobs.losses && !hides && look.error.empty();
   env_->master->Post({[this, look, retries, progress](MasterCore& core, StepTime at) {
                         if (retries) RetryLost(&core, at);
-                        core.SeeStream(look, at);
+                        core.TakeLook(look, at);
                         *progress = core.ledger().streams().ProgressOf(kStreamDataset);
                         return absl::OkStatus();
                       },

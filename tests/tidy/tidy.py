@@ -238,6 +238,15 @@ def readmes(tree):
             yield f"{name}: is missing or empty"
 
 
+def headers_in_readmes(tree):
+    """Who looks for a header finds it in the README of its folder: a name and what it is for."""
+    for path, _ in tree.code(".h"):
+        folder, name = os.path.split(path)
+        readme = tree.files.get(f"{folder}/README.md")
+        if path.split("/")[0] in LAYERS and readme is not None and not re.search(rf"\b{re.escape(name[:-2])}\b", readme):
+            yield f"{path}: {folder}/README.md does not say what it is for"
+
+
 def reached_by_tests(tree):
     """Headers and sources that tests name, and what those reach inside their own folders: a part that is tested through the class
     it belongs to counts."""
@@ -375,7 +384,7 @@ def commands_documented(tree):
             yield f"{path}: has no --help"
 
 
-RULES = (layers, inner_layers, room_shares, internal_folders, adapters, sdk_headers, readmes, mirrored_tests, sizes, banned_calls, text_form, mains, commands_documented)
+RULES = (layers, inner_layers, room_shares, internal_folders, adapters, sdk_headers, readmes, headers_in_readmes, mirrored_tests, sizes, banned_calls, text_form, mains, commands_documented)
 
 
 def clang_format(root, tree):

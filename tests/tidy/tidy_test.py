@@ -107,6 +107,11 @@ class RuleTest(unittest.TestCase):
         self.assert_sees(tidy.sdk_headers, {path: '#include "base/clock.h"\n'}, "base")
         self.assert_clean(tidy.sdk_headers, {path: '#include "muster/b.h"\n#include <vector>\n#include <cstdint>\n'})
 
+    def test_headers_in_readmes(self):
+        self.assert_sees(tidy.headers_in_readmes, {"ps/net/lane.h": "", "ps/net/README.md": "lanes"}, "ps/net/lane.h")
+        self.assert_clean(tidy.headers_in_readmes, {"ps/net/lane.h": "", "ps/net/README.md": "| `lane.h` | one thread |"})
+        self.assert_clean(tidy.headers_in_readmes, {"tests/a/b.h": "", "tests/a/README.md": "x", "ps/net/lane.h": ""})
+
     def test_readmes(self):
         documents = dict.fromkeys(("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "docs/dependencies.md"), "x")
         self.assert_sees(tidy.readmes, {**documents, "ps/net/CMakeLists.txt": "muster_library(ps_net)"}, "ps/net/README.md")

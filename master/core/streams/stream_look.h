@@ -20,7 +20,7 @@ struct StreamLook {
   DatasetId dataset;
   /// The id that the brokers' cluster has given itself; empty: not known.
   std::string cluster;
-  std::vector<StreamSight> sights;
+  std::vector<PartitionLook> partitions;
   /// Why it saw nothing; empty: it saw.
   std::string error;
   /// The brokers say that there is no such topic.
@@ -39,7 +39,7 @@ struct StreamLook {
 };
 
 /// What was said of a stream, so that it is said once.
-struct StreamWatch {
+struct StreamTold {
   std::string error;
   std::string group_trouble;
   std::string dead_letter_trouble;

@@ -57,9 +57,9 @@ void StreamTable::SetCluster(DatasetId dataset, std::string cluster) {
   stream.changed = true;
 }
 
-void StreamTable::See(DatasetId dataset, std::span<const StreamSight> sights, TimePoint now,
-                      WallTime wall) {
-  streams_.at(dataset).cutter.See(sights, now, wall);
+void StreamTable::See(DatasetId dataset, std::span<const PartitionLook> partition_looks,
+                      TimePoint now, WallTime wall) {
+  streams_.at(dataset).cutter.See(partition_looks, now, wall);
 }
 
 std::vector<StreamTable::NewShard> StreamTable::CutDue(DatasetId dataset, uint64_t ranges_max,
@@ -85,7 +85,7 @@ std::vector<StreamTable::NewShard> StreamTable::CutDue(DatasetId dataset, uint64
 std::vector<ShardId> StreamTable::BehindLog(DatasetId dataset) const {
   const Stream& stream = streams_.at(dataset);
   std::vector<ShardId> behind;
-  for (const StreamCutter::View& view : stream.cutter.Views()) {
+  for (const StreamCutter::Progress& view : stream.cutter.ProgressOfAll()) {
     const auto open = stream.open.find(view.position.partition);
     if (open == stream.open.end()) continue;
     for (const auto& [begin, index] : open->second) {
@@ -127,7 +127,7 @@ void StreamTable::OnRetried(const ShardId& shard) {
 std::vector<StreamTable::Progress> StreamTable::ProgressOf(DatasetId dataset) const {
   const Stream& stream = streams_.at(dataset);
   std::vector<Progress> all;
-  for (const StreamCutter::View& view : stream.cutter.Views()) {
+  for (const StreamCutter::Progress& view : stream.cutter.ProgressOfAll()) {
     Progress progress{view.position, view.log_begin, view.stable_end, view.seen};
     progress.committed = view.position.cut;
     progress.oldest = view.uncut_seen;

@@ -35,7 +35,8 @@ class StreamTable {
   const std::string& cluster(DatasetId dataset) const { return streams_.at(dataset).cluster; }
   void SetCluster(DatasetId dataset, std::string cluster);
 
-  void See(DatasetId dataset, std::span<const StreamSight> sights, TimePoint now, WallTime wall);
+  void See(DatasetId dataset, std::span<const PartitionLook> partition_looks, TimePoint now,
+           WallTime wall);
   struct NewShard {
     ShardId shard;
     StreamRange range;

@@ -52,31 +52,31 @@ Truncation TruncationOf(const DatasetPlan& plan, const StreamTable::Progress& pa
 void Streams::See(const StreamLook& look, StepTime at) {
   const DatasetId dataset = look.dataset;
   if (life_->over() || !books_->ledger.streams().Grows(dataset)) return;
-  StreamWatch& watch = watches_[dataset];
-  TellSideTroubles(look, &watch, at);
-  TellError(look, &watch, at);
-  if (look.beyond && !watch.beyond_since.has_value()) watch.beyond_since = at.now;
-  if (look.fatal || (look.beyond && at.now - *watch.beyond_since >= kBeyondMax)) {
+  StreamTold& told = told_[dataset];
+  TellSideTroubles(look, &told, at);
+  TellError(look, &told, at);
+  if (look.beyond && !told.beyond_since.has_value()) told.beyond_since = at.now;
+  if (look.fatal || (look.beyond && at.now - *told.beyond_since >= kBeyondMax)) {
     return life_->End(JobState::kFailed,
                       fmt::format("dataset '{}': {}", books_->NameOf(dataset), look.error), at);
   }
-  if (look.gone) CountGone(dataset, &watch, at);
+  if (look.gone) CountGone(dataset, &told, at);
   if (!look.error.empty()) return;
-  watch.gone_looks = 0;
-  watch.beyond_since.reset();
+  told.gone_looks = 0;
+  told.beyond_since.reset();
   const size_t known = books_->ledger.streams().ProgressOf(dataset).size();
-  if (!Check(look, &watch, at)) return;
+  if (!Check(look, &told, at)) return;
   TellNewPartitions(look, known, at);
   LoseRanges(dataset, at);
-  CheckRetention(look, &watch, at);
+  CheckRetention(look, &told, at);
   Cut(dataset, at);
   life_->CheckEnd(at);
 }
 
-void Streams::TellSideTroubles(const StreamLook& look, StreamWatch* watch, StepTime at) {
+void Streams::TellSideTroubles(const StreamLook& look, StreamTold* told, StepTime at) {
   const DatasetPlan& plan = PlanOf(look.dataset);
-  if (look.group_trouble.empty() != watch->group_trouble.empty()) {
-    watch->group_trouble = look.group_trouble;
+  if (look.group_trouble.empty() != told->group_trouble.empty()) {
+    told->group_trouble = look.group_trouble;
     books_->Say(
         at, look.group_trouble.empty() ? "group-told" : "group-untold", "",
         look.group_trouble.empty()
@@ -85,8 +85,8 @@ void Streams::TellSideTroubles(const StreamLook& look, StreamWatch* watch, StepT
                           "tools show too much; training goes on, and nothing is lost",
                           plan.name, look.group_trouble));
   }
-  if (look.dead_letter_trouble.empty() != watch->dead_letter_trouble.empty()) {
-    watch->dead_letter_trouble = look.dead_letter_trouble;
+  if (look.dead_letter_trouble.empty() != told->dead_letter_trouble.empty()) {
+    told->dead_letter_trouble = look.dead_letter_trouble;
     books_->Say(
         at, look.dead_letter_trouble.empty() ? "dead-letters-writable" : "dead-letters-held", "",
         look.dead_letter_trouble.empty()
@@ -98,10 +98,10 @@ void Streams::TellSideTroubles(const StreamLook& look, StreamWatch* watch, StepT
   }
 }
 
-void Streams::TellError(const StreamLook& look, StreamWatch* watch, StepTime at) {
-  if (look.fatal || look.error.empty() == watch->error.empty()) return;
+void Streams::TellError(const StreamLook& look, StreamTold* told, StepTime at) {
+  if (look.fatal || look.error.empty() == told->error.empty()) return;
   const DatasetPlan& plan = PlanOf(look.dataset);
-  watch->error = look.error;
+  told->error = look.error;
   if (!look.error.empty()) {
     books_->Say(
         at, "stream-unreachable", "",
@@ -112,19 +112,19 @@ void Streams::TellError(const StreamLook& look, StreamWatch* watch, StepTime at)
     books_->Say(
         at, "stream-reachable", "",
         fmt::format("dataset '{}': topic '{}' can be read again{}", plan.name, plan.stream->topic,
-                    watch->gone_looks > 0
+                    told->gone_looks > 0
                         ? "; the brokers had said that there is none: if it was made anew, "
                           "begin a new job in another spec.stateDirectory"
                         : ""));
   }
 }
 
-void Streams::CountGone(DatasetId dataset, StreamWatch* watch, StepTime at) {
-  if (watch->gone_looks++ == 0) watch->gone_since = at.now;
-  if (watch->gone || watch->gone_looks < kGoneLooks || at.now - watch->gone_since < kGoneTime) {
+void Streams::CountGone(DatasetId dataset, StreamTold* told, StepTime at) {
+  if (told->gone_looks++ == 0) told->gone_since = at.now;
+  if (told->gone || told->gone_looks < kGoneLooks || at.now - told->gone_since < kGoneTime) {
     return;
   }
-  watch->gone = true;
+  told->gone = true;
   if (books_->ledger.streams().ProgressOf(dataset).empty()) return;  // there was none yet
   const DatasetPlan& plan = PlanOf(dataset);
   books_->Say(
@@ -135,7 +135,7 @@ void Streams::CountGone(DatasetId dataset, StreamWatch* watch, StepTime at) {
                   plan.name, plan.stream->topic));
 }
 
-bool Streams::Check(const StreamLook& look, StreamWatch* watch, StepTime at) {
+bool Streams::Check(const StreamLook& look, StreamTold* told, StepTime at) {
   const DatasetPlan& plan = PlanOf(look.dataset);
   const std::string& cluster = books_->ledger.streams().cluster(look.dataset);
   if (!cluster.empty() && !look.cluster.empty() && cluster != look.cluster) {
@@ -151,16 +151,16 @@ bool Streams::Check(const StreamLook& look, StreamWatch* watch, StepTime at) {
   if (cluster.empty() && !look.cluster.empty()) {
     books_->ledger.SetStreamCluster(look.dataset, look.cluster);
   }
-  books_->ledger.SeeStream(look.dataset, look.sights, at.now, at.wall);
+  books_->ledger.TakeLook(look.dataset, look.partitions, at.now, at.wall);
   const std::vector<TopicPartition> truncated = books_->ledger.streams().Truncated(look.dataset);
-  if (!truncated.empty()) return CheckTruncated(look.dataset, truncated, watch, at);
-  watch->gone = false;
-  TellGrownAgain(look.dataset, watch, at);
+  if (!truncated.empty()) return CheckTruncated(look.dataset, truncated, told, at);
+  told->gone = false;
+  TellGrownAgain(look.dataset, told, at);
   return true;
 }
 
 bool Streams::CheckTruncated(DatasetId dataset, const std::vector<TopicPartition>& truncated,
-                             StreamWatch* watch, StepTime at) {
+                             StreamTold* told, StepTime at) {
   constexpr std::string_view kAnew =
       "What the job has learnt belongs to the former log; begin a new job in another "
       "spec.stateDirectory";
@@ -169,35 +169,35 @@ bool Streams::CheckTruncated(DatasetId dataset, const std::vector<TopicPartition
     const TopicPartition id = partition.position.partition;
     if (std::ranges::find(truncated, id) == truncated.end()) continue;
     if (!truncation.has_value()) truncation = TruncationOf(PlanOf(dataset), partition);
-    const auto [least, first] = watch->truncated_at.try_emplace(id, partition.stable_end);
+    const auto [least, first] = told->truncated_at.try_emplace(id, partition.stable_end);
     least->second = std::min(least->second, partition.stable_end);
   }
   MUSTER_CHECK(truncation.has_value());
   const auto& [what, why] = *truncation;
   // It may be filled again by the next look.
-  if (watch->gone) {
+  if (told->gone) {
     life_->End(JobState::kFailed,
                fmt::format("{}: the topic was deleted and made anew. {}", what, kAnew), at);
     return false;
   }
-  if (!watch->truncated_since.has_value()) {
-    watch->truncated_since = at.now;
+  if (!told->truncated_since.has_value()) {
+    told->truncated_since = at.now;
     books_->Say(at, "stream-truncated", "",
                 fmt::format("{}: {}. The job fails if that is so for {} s", what, why,
                             kTruncatedMax.count()));
   }
-  if (at.now - *watch->truncated_since < kTruncatedMax) return true;
+  if (at.now - *told->truncated_since < kTruncatedMax) return true;
   life_->End(JobState::kFailed, fmt::format("{}: {}. {}", what, why, kAnew), at);
   return false;
 }
 
-void Streams::TellGrownAgain(DatasetId dataset, StreamWatch* watch, StepTime at) {
-  if (!watch->truncated_since.has_value()) return;
-  watch->truncated_since.reset();
+void Streams::TellGrownAgain(DatasetId dataset, StreamTold* told, StepTime at) {
+  if (!told->truncated_since.has_value()) return;
+  told->truncated_since.reset();
   const DatasetPlan& plan = PlanOf(dataset);
   for (const StreamTable::Progress& partition : books_->ledger.streams().ProgressOf(dataset)) {
-    const auto least = watch->truncated_at.find(partition.position.partition);
-    if (least == watch->truncated_at.end()) continue;
+    const auto least = told->truncated_at.find(partition.position.partition);
+    if (least == told->truncated_at.end()) continue;
     books_->Say(
         at, "stream-grown-again", "",
         fmt::format("dataset '{}': the log of topic '{}', partition {}, which had ended at "
@@ -208,7 +208,7 @@ void Streams::TellGrownAgain(DatasetId dataset, StreamWatch* watch, StepTime at)
                     plan.name, plan.stream->topic, partition.position.partition.value(),
                     least->second, partition.position.cut, partition.position.cut));
   }
-  watch->truncated_at.clear();
+  told->truncated_at.clear();
 }
 
 void Streams::TellNewPartitions(const StreamLook& look, size_t known, StepTime at) {
@@ -254,13 +254,13 @@ void Streams::LoseRanges(DatasetId dataset, StepTime at) {
   }
 }
 
-void Streams::CheckRetention(const StreamLook& look, StreamWatch* watch, StepTime at) {
+void Streams::CheckRetention(const StreamLook& look, StreamTold* told, StepTime at) {
   const DatasetPlan& plan = PlanOf(look.dataset);
   for (const StreamTable::Progress& partition : books_->ledger.streams().ProgressOf(look.dataset)) {
     const TopicPartition id = partition.position.partition;
     if (!partition.seen) continue;
-    const uint64_t began = watch->log_begins.try_emplace(id, partition.log_begin).first->second;
-    const bool near = watch->near.contains(id);
+    const uint64_t began = told->log_begins.try_emplace(id, partition.log_begin).first->second;
+    const bool near = told->near.contains(id);
     const uint64_t more = near ? 2 : 1;
     const uint64_t kept =
         partition.stable_end - std::min(partition.stable_end, partition.log_begin);
@@ -276,7 +276,7 @@ void Streams::CheckRetention(const StreamLook& look, StreamWatch* watch, StepTim
                              *look.retention / (kNearTimeShare * static_cast<int>(more));
     if (by_log || by_time) {
       if (near) continue;
-      watch->near.insert(id);
+      told->near.insert(id);
       books_->Say(
           at, "retention-near", "",
           fmt::format(
@@ -288,7 +288,7 @@ void Streams::CheckRetention(const StreamLook& look, StreamWatch* watch, StepTim
                   ? fmt::format(" and keeps records for {} s", look.retention->count() / 1'000)
                   : ""));
     } else if (near) {
-      watch->near.erase(id);
+      told->near.erase(id);
       books_->Say(at, "retention-far", "",
                   fmt::format("dataset '{}': topic '{}', partition {}, is no longer in danger of "
                               "retention",
@@ -312,13 +312,13 @@ void Streams::Tick(StepTime at) {
   life_->CheckEnd(at);
 }
 
-const StreamWatch* Streams::WatchOf(DatasetId dataset) const {
-  const auto watch = watches_.find(dataset);
-  return watch == watches_.end() ? nullptr : &watch->second;
+const StreamTold* Streams::ToldOf(DatasetId dataset) const {
+  const auto told = told_.find(dataset);
+  return told == told_.end() ? nullptr : &told->second;
 }
 
 void Streams::TakeDelays(const DatasetDelays& told, const DelayHistogram* before, TimePoint now) {
-  watches_[told.dataset].delays.Hear(before, told.delays, now);
+  told_[told.dataset].delays.Hear(before, told.delays, now);
 }
 
 }  // namespace muster

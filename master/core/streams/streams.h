@@ -23,31 +23,31 @@ class Streams {
   Streams(Books* books, Failures* failures, Leasing* leasing, JobLife* life)
       : books_(books), failures_(failures), leasing_(leasing), life_(life) {}
 
-  /// As MasterCore::SeeStream.
+  /// As MasterCore::TakeLook.
   void See(const StreamLook& look, StepTime at);
   /// Cuts what is due by now, as long as the job goes on.
   void Tick(StepTime at);
   /// A worker tells how long the records of a stream took. `before`: what its process told last;
   /// null: nothing yet.
   void TakeDelays(const DatasetDelays& told, const DelayHistogram* before, TimePoint now);
-  /// As MasterCore::WatchOf.
-  const StreamWatch* WatchOf(DatasetId dataset) const;
+  /// As MasterCore::ToldOf.
+  const StreamTold* ToldOf(DatasetId dataset) const;
 
  private:
-  void TellError(const StreamLook& look, StreamWatch* watch, StepTime at);
+  void TellError(const StreamLook& look, StreamTold* told, StepTime at);
   /// Tells of the topic's side ways: the group, and the topic for rejected records.
-  void TellSideTroubles(const StreamLook& look, StreamWatch* watch, StepTime at);
+  void TellSideTroubles(const StreamLook& look, StreamTold* told, StepTime at);
   /// A look has not found the topic.
-  void CountGone(DatasetId dataset, StreamWatch* watch, StepTime at);
+  void CountGone(DatasetId dataset, StreamTold* told, StepTime at);
   /// A truncated log is as long as before.
-  void TellGrownAgain(DatasetId dataset, StreamWatch* watch, StepTime at);
+  void TellGrownAgain(DatasetId dataset, StreamTold* told, StepTime at);
   void TellNewPartitions(const StreamLook& look, size_t known, StepTime at);
   /// False: the job has failed.
-  bool Check(const StreamLook& look, StreamWatch* watch, StepTime at);
+  bool Check(const StreamLook& look, StreamTold* told, StepTime at);
   /// Likewise, when logs end before what the dataset has of them.
   bool CheckTruncated(DatasetId dataset, const std::vector<TopicPartition>& truncated,
-                      StreamWatch* watch, StepTime at);
-  void CheckRetention(const StreamLook& look, StreamWatch* watch, StepTime at);
+                      StreamTold* told, StepTime at);
+  void CheckRetention(const StreamLook& look, StreamTold* told, StepTime at);
   /// FAILED and lost: all TODO and FAILED ranges of which retention has taken something.
   void LoseRanges(DatasetId dataset, StepTime at);
   void Cut(DatasetId dataset, StepTime at);
@@ -59,7 +59,7 @@ class Streams {
   Failures* const failures_;
   Leasing* const leasing_;
   JobLife* const life_;
-  std::map<DatasetId, StreamWatch> watches_;
+  std::map<DatasetId, StreamTold> told_;
 };
 
 }  // namespace muster

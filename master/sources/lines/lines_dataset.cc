@@ -47,7 +47,7 @@ absl::Status LinesDataset::Look(const ProgressFn& progress) {
   if (index.ok()) {
     MUSTER_RETURN_IF_ERROR(CheckParameters(ParametersOf(dataset_, lines_), *index));
     MUSTER_ASSIGN_OR_RETURN(PinnedCheck checked, CheckPinnedFiles(files_, *index, seen_path_));
-    sights_ = std::move(checked.sights);
+    stamps_ = std::move(checked.stamps);
     news_ = checked.news;
     index_ = *std::move(index);
     return absl::OkStatus();
@@ -65,7 +65,7 @@ absl::Status LinesDataset::Scan(const ProgressFn& progress) {
   const auto report = [&](const IndexProgress& at) {
     if (progress) progress({dataset_.name, at.bytes_done, at.bytes_total});
   };
-  MUSTER_ASSIGN_OR_RETURN(sights_, LookAt(files_));
+  MUSTER_ASSIGN_OR_RETURN(stamps_, LookAt(files_));
   news_ = true;
   MUSTER_ASSIGN_OR_RETURN(scanned_, IndexFiles(files_, options, report));
   return CheckNotEmpty(lines_, scanned_);
@@ -80,7 +80,7 @@ absl::Status LinesDataset::Keep() {
   }
   Assemble();
   if (!news_) return absl::OkStatus();
-  return WriteSeenFiles(seen_path_, std::exchange(sights_, {}));
+  return WriteFileStamps(seen_path_, std::exchange(stamps_, {}));
 }
 
 absl::Status LinesDataset::OpenKept() {

@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 #include "job/job_spec.h"
 #include "master/sources/dataset_source.h"
+#include "master/sources/lines/file_stamps.h"
 #include "master/sources/lines/index_file.h"
-#include "master/sources/lines/seen_files.h"
 #include "sharding/shard_layout.h"
 
 namespace muster {
@@ -56,7 +56,7 @@ class LinesDataset final : public DatasetSource {
 
   // From Look to Keep: the index is a new one, and how the files looked before they were read.
   std::vector<SourceIndex> scanned_;
-  std::vector<FileSight> sights_;
+  std::vector<FileStamp> stamps_;
   bool news_ = false;
 };
 

@@ -99,25 +99,25 @@ absl::Status CheckParameters(const IndexParameters& now, const IndexFile& index)
       now.minibatches_per_shard, now.has_header, kWhatToDo));
 }
 
-absl::StatusOr<std::vector<FileSight>> LookAt(const std::vector<std::string>& files) {
-  std::vector<FileSight> sights;
-  for (const absl::StatusOr<FileSight>& sight : SightFiles(files, 0)) {
-    MUSTER_RETURN_IF_ERROR(sight.status());
-    sights.push_back(*sight);
+absl::StatusOr<std::vector<FileStamp>> LookAt(const std::vector<std::string>& files) {
+  std::vector<FileStamp> stamps;
+  for (const absl::StatusOr<FileStamp>& stamp : StampFiles(files, 0)) {
+    MUSTER_RETURN_IF_ERROR(stamp.status());
+    stamps.push_back(*stamp);
   }
-  return sights;
+  return stamps;
 }
 
 absl::StatusOr<PinnedCheck> CheckPinnedFiles(const std::vector<std::string>& files,
                                              const IndexFile& index, const std::string& seen_path) {
   MUSTER_RETURN_IF_ERROR(CheckFileList(files, index));
-  const std::vector<FileSight> seen = ReadSeenFiles(seen_path, files.size());
+  const std::vector<FileStamp> seen = ReadFileStamps(seen_path, files.size());
   PinnedCheck checked;
-  MUSTER_ASSIGN_OR_RETURN(checked.sights, LookAt(files));
+  MUSTER_ASSIGN_OR_RETURN(checked.stamps, LookAt(files));
   std::vector<size_t> differ;
   std::vector<std::string> paths;
   for (size_t i = 0; i < files.size(); ++i) {
-    if (!seen.empty() && seen[i] == checked.sights[i]) continue;
+    if (!seen.empty() && seen[i] == checked.stamps[i]) continue;
     differ.push_back(i);
     paths.push_back(files[i]);
   }

@@ -8,12 +8,12 @@
 #include <variant>
 
 #include "base/status.h"
-#include "master/sources/topic/topic_watcher.h"
+#include "master/sources/topic/topic_follower.h"
 
 namespace muster {
 namespace {
 
-/// A watcher that waits for its brokers cannot be stopped sooner.
+/// A follower that waits for its brokers cannot be stopped sooner.
 constexpr std::chrono::milliseconds kTopicTimeout{2'000};
 
 }  // namespace
@@ -68,8 +68,9 @@ absl::StatusOr<std::unique_ptr<SourceFollower>> TopicDataset::Follow(FollowOptio
       std::unique_ptr<kafka::Topic> topic,
       kafka::Topic::Open(ClientConfig(),
                          {.topic = topic_.topic, .group = group_, .timeout = kTopicTimeout}));
-  return std::make_unique<TopicWatcher>(
-      TopicWatcher::Options{.dataset = id_, .name = dataset_.name, .spec = topic_, .group = group_},
+  return std::make_unique<TopicFollower>(
+      TopicFollower::Options{
+          .dataset = id_, .name = dataset_.name, .spec = topic_, .group = group_},
       std::move(topic), std::move(options));
 }
 

@@ -12,7 +12,7 @@
 
 namespace muster {
 
-/// A dataset that is a topic: it grows, so it has no layout; the core cuts what a TopicWatcher
+/// A dataset that is a topic: it grows, so it has no layout; the core cuts what a TopicFollower
 /// tells of. See DatasetSource.
 class TopicDataset final : public DatasetSource {
  public:

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "job/file/fields.h"
+#include "job/file/job_fields.h"
 
 namespace muster {
 namespace {
@@ -88,18 +88,16 @@ TEST(ScalerSettingsTest, WhatTheFileSaysIsHandedOn) {
 
 TEST(ScalerSettingsTest, InitialLimitsAreTheLimitsOrElseMoreThanTheRequests) {
   JobSpec job;
-  EXPECT_EQ(InitialLimitsOf(job).worker, scaler::Resources()) << "a policy looks for some";
+  EXPECT_EQ(InitialLimitsOf(job).worker, Resources()) << "a policy looks for some";
   job.ps.replicas = 2;
   job.ps.requests = {.cpu = 1, .memory_bytes = 400 * kMemoryUnit};
-  EXPECT_EQ(InitialLimitsOf(job).server,
-            (scaler::Resources{.cpus = 0, .memory_bytes = 600 * kMemoryUnit}));
+  EXPECT_EQ(InitialLimitsOf(job).server, (Resources{.cpus = 0, .memory_bytes = 600 * kMemoryUnit}));
   job.ps.max.memory_bytes = 500 * kMemoryUnit;
   EXPECT_EQ(InitialLimitsOf(job).server.memory_bytes, 500 * kMemoryUnit);
   job.budget.memory_bytes = 999 * kMemoryUnit;
   EXPECT_EQ(InitialLimitsOf(job).server.memory_bytes, 400 * kMemoryUnit);
   job.ps.limits = {.cpu = 2, .memory_bytes = 450 * kMemoryUnit};
-  EXPECT_EQ(InitialLimitsOf(job).server,
-            (scaler::Resources{.cpus = 2, .memory_bytes = 450 * kMemoryUnit}));
+  EXPECT_EQ(InitialLimitsOf(job).server, (Resources{.cpus = 2, .memory_bytes = 450 * kMemoryUnit}));
   job.worker.limits.memory_bytes = 64 * kMemoryUnit;
   EXPECT_EQ(KeeperOptionsOf(job).worker_limits.memory_bytes, 64 * kMemoryUnit);
 }
@@ -110,14 +108,14 @@ TEST(ScalerSettingsTest, TheShapeOfAJob) {
   job.ps.requests.cpu = 0.5;
   job.ps.max = {.cpu = 2, .memory_bytes = 900 * kMemoryUnit};
   job.budget.cpu = 6;
-  const scaler::Resources machine{.cpus = 8, .memory_bytes = 16'000 * kMemoryUnit};
+  const Resources machine{.cpus = 8, .memory_bytes = 16'000 * kMemoryUnit};
   scaler::JobShape shape = JobShapeOf(job, machine);
-  EXPECT_EQ(shape.roles.at(NodeRole::kServer).requested, (scaler::Resources{.cpus = 0.5}));
-  EXPECT_EQ(shape.roles.at(NodeRole::kServer).min, (scaler::Resources{.cpus = 0.5}));
+  EXPECT_EQ(shape.roles.at(NodeRole::kServer).requested, (Resources{.cpus = 0.5}));
+  EXPECT_EQ(shape.roles.at(NodeRole::kServer).min, (Resources{.cpus = 0.5}));
   EXPECT_EQ(shape.roles.at(NodeRole::kServer).max,
-            (scaler::Resources{.cpus = 2, .memory_bytes = 900 * kMemoryUnit}));
-  EXPECT_EQ(shape.roles.at(NodeRole::kWorker).max, scaler::Resources());
-  EXPECT_EQ(shape.budget, (scaler::Resources{.cpus = 6}));
+            (Resources{.cpus = 2, .memory_bytes = 900 * kMemoryUnit}));
+  EXPECT_EQ(shape.roles.at(NodeRole::kWorker).max, Resources());
+  EXPECT_EQ(shape.budget, (Resources{.cpus = 6}));
   EXPECT_EQ(shape.machine, machine);
   EXPECT_EQ(shape.workers_min, 3u) << "fixed, unless the file says more";
   EXPECT_EQ(shape.workers_max, 3u);

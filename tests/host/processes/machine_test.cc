@@ -9,7 +9,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-namespace muster::scaler {
+namespace muster {
 namespace {
 
 using muster::testing::IsOk;
@@ -90,4 +90,4 @@ TEST_F(MachineTest, WithoutAQuotaProcessorsAreWhatThereIs) {
 }
 
 }  // namespace
-}  // namespace muster::scaler
+}  // namespace muster

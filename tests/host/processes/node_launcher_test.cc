@@ -15,7 +15,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-namespace muster::scaler {
+namespace muster {
 namespace {
 
 using ::muster::testing::HeldProcess;
@@ -273,4 +273,4 @@ TEST_F(NodeLauncherTest, NodesGetNoDescriptorsButTheirOwn) {
 }
 
 }  // namespace
-}  // namespace muster::scaler
+}  // namespace muster

@@ -19,7 +19,7 @@
 #include "tests/support/temp_dir.h"
 
 /// Limits of real nodes, and a look into them.
-namespace muster::scaler {
+namespace muster {
 namespace {
 
 using ::muster::testing::HeldProcess;
@@ -420,4 +420,4 @@ TEST_F(WatchedLimitsTest, StacksGoIntoTheLog) {
 }
 
 }  // namespace
-}  // namespace muster::scaler
+}  // namespace muster

@@ -132,7 +132,7 @@ TEST_F(StreamsTest, RetentionIsToldOfBeforeItStrikes) {
   EXPECT_FALSE(HasEvent("retention-near")) << "a log that begins at its begin loses nothing";
   // By the time that records are kept.
   const auto look = [&](milliseconds retention) {
-    Look({.sights = {{TopicPartition(0), 0, 1'000, {}, {}}}, .retention = retention});
+    Look({.partitions = {{TopicPartition(0), 0, 1'000, {}, {}}}, .retention = retention});
   };
   wall += seconds(29);
   look(seconds(60));
@@ -149,7 +149,7 @@ TEST_F(StreamsTest, RetentionIsToldOfBeforeItStrikes) {
 
 TEST_F(StreamsTest, TheLongestRetentionThatCanBeSetIsNeverNear) {
   Start();
-  const StreamLook look{.sights = {{TopicPartition(0), 0, 1'000, {}, {}}},
+  const StreamLook look{.partitions = {{TopicPartition(0), 0, 1'000, {}, {}}},
                         .retention = milliseconds::max()};
   Look(look);
   wall += std::chrono::years(50);
@@ -189,8 +189,8 @@ TEST_F(StreamsTest, RetentionIsNearAtATenthOfTheLogAndFarAtTwice) {
 
 TEST_F(StreamsTest, WhileOneLogIsTruncatedTheOthersAreCut) {
   Start();
-  Look({.sights = {{TopicPartition(0), 0, 40, {}, {}}, {TopicPartition(1), 0, 20, {}, {}}}});
-  Look({.sights = {{TopicPartition(0), 0, 30, {}, {}}, {TopicPartition(1), 0, 40, {}, {}}}});
+  Look({.partitions = {{TopicPartition(0), 0, 40, {}, {}}, {TopicPartition(1), 0, 20, {}, {}}}});
+  Look({.partitions = {{TopicPartition(0), 0, 30, {}, {}}, {TopicPartition(1), 0, 40, {}, {}}}});
   EXPECT_THAT(Events("stream-truncated"), SizeIs(1));
   EXPECT_EQ(Progress(1).position.cut, 40u);
 }
@@ -216,7 +216,7 @@ TEST_F(StreamsTest, ATruncatedLogMayComeBack) {
 
 TEST_F(StreamsTest, ATopicMadeAnewWithFewerPartitionsIsSeenByThat) {
   Start();
-  Look({.sights = {{TopicPartition(0), 0, 40, {}, {}}, {TopicPartition(1), 0, 40, {}, {}}}});
+  Look({.partitions = {{TopicPartition(0), 0, 40, {}, {}}, {TopicPartition(1), 0, 40, {}, {}}}});
   FindNone();
   See(0, 100);
   EXPECT_EQ(core->state(), JobState::kFailed);

@@ -165,24 +165,24 @@ TEST_F(StreamsTest, DrainingCutsNoMore) {
 
 TEST_F(StreamsTest, AGroupThatCannotBeToldIsAnEventAndHoldsUpNothing) {
   Start();
-  const std::vector<StreamSight> sights = {{TopicPartition(0), 0, 20, {}, {}}};
-  Look({.sights = sights, .group_trouble = "group authorization failed"});
-  Look({.sights = sights, .group_trouble = "still so"});
+  const std::vector<PartitionLook> partition_looks = {{TopicPartition(0), 0, 20, {}, {}}};
+  Look({.partitions = partition_looks, .group_trouble = "group authorization failed"});
+  Look({.partitions = partition_looks, .group_trouble = "still so"});
   EXPECT_THAT(Events("group-untold"), ElementsAre(HasSubstr("group authorization failed")));
   EXPECT_THAT(Want(1).grants, SizeIs(1));
-  Look({.sights = sights});
+  Look({.partitions = partition_looks});
   EXPECT_THAT(Events("group-told"), SizeIs(1));
 }
 
 TEST_F(StreamsTest, ATopicForRejectedRecordsThatThereIsNotIsAnEvent) {
   Start();
-  const std::vector<StreamSight> sights = {{TopicPartition(0), 0, 20, {}, {}}};
-  Look({.sights = sights, .dead_letter_trouble = "topic 'dead': unknown"});
-  Look({.sights = sights, .dead_letter_trouble = "topic 'dead': unknown"});
+  const std::vector<PartitionLook> partition_looks = {{TopicPartition(0), 0, 20, {}, {}}};
+  Look({.partitions = partition_looks, .dead_letter_trouble = "topic 'dead': unknown"});
+  Look({.partitions = partition_looks, .dead_letter_trouble = "topic 'dead': unknown"});
   EXPECT_THAT(Events("dead-letters-held"), ElementsAre(HasSubstr("topic 'dead': unknown")));
-  EXPECT_EQ(core->WatchOf(kClicks)->dead_letter_trouble, "topic 'dead': unknown");
+  EXPECT_EQ(core->ToldOf(kClicks)->dead_letter_trouble, "topic 'dead': unknown");
   EXPECT_THAT(Want(1).grants, SizeIs(1));
-  Look({.sights = sights});
+  Look({.partitions = partition_looks});
   EXPECT_THAT(Events("dead-letters-writable"), SizeIs(1));
 }
 
@@ -207,16 +207,16 @@ TEST_F(StreamsTest, WhatNoOtherLookWillChangeIsNotToldAsSomethingThatPasses) {
 // It began at the end of a log, and nothing has come since.
 TEST_F(StreamsTest, ALogThatEndsBeforeTheDatasetBeginsIsTruncated) {
   Start();
-  Look({.sights = {{TopicPartition(0), 0, 40, 60, {}, 60}}});
+  Look({.partitions = {{TopicPartition(0), 0, 40, 60, {}, 60}}});
   Advance(seconds(60));
-  Look({.sights = {{TopicPartition(0), 0, 40, {}, {}, 60}}});
+  Look({.partitions = {{TopicPartition(0), 0, 40, {}, {}, 60}}});
   EXPECT_FALSE(HasEvent("stream-truncated")) << "a transaction holds back what comes before it";
-  Look({.sights = {{TopicPartition(0), 0, 40, {}, {}, 59}}});
+  Look({.partitions = {{TopicPartition(0), 0, 40, {}, {}, 59}}});
   EXPECT_THAT(Events("stream-truncated"),
               ElementsAre(AllOf(HasSubstr("ends before offset 60, where the dataset begins"),
                                 HasSubstr("or kafka.start names an offset that it never had"))));
   Advance(seconds(30));
-  Look({.sights = {{TopicPartition(0), 0, 40, {}, {}, 59}}});
+  Look({.partitions = {{TopicPartition(0), 0, 40, {}, {}, 59}}});
   EXPECT_EQ(core->state(), JobState::kFailed);
 }
 
@@ -233,12 +233,12 @@ TEST_F(StreamsTest, WhatIsNotSeenHasNoLag) {
 
 TEST_F(StreamsTest, WhatOpenTransactionsHoldBackIsCountedUpToTheEnd) {
   Start();
-  Look({.sights = {{TopicPartition(0), 0, 100, {}, {}, 175}}});
+  Look({.partitions = {{TopicPartition(0), 0, 100, {}, {}, 175}}});
   EXPECT_EQ(Progress().lag, 100u);
   EXPECT_EQ(Progress().held_back, 75u);
-  Look({.sights = {{TopicPartition(0), 0, 100, {}, 150, 175}}});
+  Look({.partitions = {{TopicPartition(0), 0, 100, {}, 150, 175}}});
   EXPECT_EQ(Progress().held_back, 50u);
-  Look({.sights = {{TopicPartition(0), 0, 175, {}, {}, 175}}});
+  Look({.partitions = {{TopicPartition(0), 0, 175, {}, {}, 175}}});
   EXPECT_EQ(Progress().held_back, 0u);
 }
 
@@ -250,28 +250,28 @@ TEST_F(StreamsTest, DelaysThatWorkersTellAreSummedOnce) {
     request.delays = {{kClicks, told}, {DatasetId(9), told}};
     Exchange(request);
   };
-  EXPECT_EQ(core->WatchOf(kClicks), nullptr) << "nothing is known yet";
+  EXPECT_EQ(core->ToldOf(kClicks), nullptr) << "nothing is known yet";
   told.Add(std::chrono::milliseconds(5));
   tell(7);
   tell(7);
-  EXPECT_EQ(core->WatchOf(kClicks)->delays.total(), told);
-  EXPECT_EQ(core->WatchOf(kClicks)->delays.Recent(now).count(), 0u) << "it may be of hours ago";
+  EXPECT_EQ(core->ToldOf(kClicks)->delays.total(), told);
+  EXPECT_EQ(core->ToldOf(kClicks)->delays.Recent(now).count(), 0u) << "it may be of hours ago";
   told.Add(std::chrono::milliseconds(9));
   tell(7);
-  EXPECT_EQ(core->WatchOf(kClicks)->delays.total(), told);
-  EXPECT_EQ(core->WatchOf(kClicks)->delays.Recent(now).count(), 1u);
+  EXPECT_EQ(core->ToldOf(kClicks)->delays.total(), told);
+  EXPECT_EQ(core->ToldOf(kClicks)->delays.Recent(now).count(), 1u);
   tell(8);
-  EXPECT_EQ(core->WatchOf(kClicks)->delays.total().count(), 4u) << "another process has its own";
-  EXPECT_EQ(core->WatchOf(DatasetId(9)), nullptr);
+  EXPECT_EQ(core->ToldOf(kClicks)->delays.total().count(), 4u) << "another process has its own";
+  EXPECT_EQ(core->ToldOf(DatasetId(9)), nullptr);
 }
 
 TEST_F(StreamsTest, AnotherClusterIsRefused) {
   Start();
-  Look({.cluster = "A", .sights = {{TopicPartition(0), 0, 20, {}, {}}}});
+  Look({.cluster = "A", .partitions = {{TopicPartition(0), 0, 20, {}, {}}}});
   Restart();
-  Look({.cluster = "", .sights = {{TopicPartition(0), 0, 20, {}, {}}}});
+  Look({.cluster = "", .partitions = {{TopicPartition(0), 0, 20, {}, {}}}});
   EXPECT_EQ(core->state(), JobState::kRunning) << "not known is not another one";
-  Look({.cluster = "B", .sights = {{TopicPartition(0), 0, 20, {}, {}}}});
+  Look({.cluster = "B", .partitions = {{TopicPartition(0), 0, 20, {}, {}}}});
   EXPECT_EQ(core->state(), JobState::kFailed);
   EXPECT_THAT(core->reason(), HasSubstr("cluster B, the job began on cluster A"));
 }
@@ -279,7 +279,7 @@ TEST_F(StreamsTest, AnotherClusterIsRefused) {
 TEST_F(StreamsTest, ANewTopicPartitionIsReadFromItsBegin) {
   Start();
   See(0, 20);
-  Look({.sights = {{TopicPartition(0), 0, 20, {}, {}}, {TopicPartition(1), 3, 23, {}, {}}}});
+  Look({.partitions = {{TopicPartition(0), 0, 20, {}, {}}, {TopicPartition(1), 3, 23, {}, {}}}});
   EXPECT_THAT(Ranges(Want(5).grants), ElementsAre(Offsets{0, 20}, Offsets{3, 23}));
   EXPECT_THAT(Events("stream-partitions"),
               ElementsAre(HasSubstr("has 1 partitions"), HasSubstr("2 partitions, 1 more")));
@@ -288,8 +288,10 @@ TEST_F(StreamsTest, ANewTopicPartitionIsReadFromItsBegin) {
 TEST_F(StreamsTest, LooksAtWhatIsNoStreamAreIgnored) {
   options.datasets.push_back(testing::PlanFor("train", DatasetMode::kTrain, 1, 1));
   Start();
-  core->SeeStream({.dataset = DatasetId(1), .sights = {{TopicPartition(0), 0, 20, {}, {}}}}, At());
-  core->SeeStream({.dataset = DatasetId(9), .sights = {{TopicPartition(0), 0, 20, {}, {}}}}, At());
+  core->TakeLook({.dataset = DatasetId(1), .partitions = {{TopicPartition(0), 0, 20, {}, {}}}},
+                 At());
+  core->TakeLook({.dataset = DatasetId(9), .partitions = {{TopicPartition(0), 0, 20, {}, {}}}},
+                 At());
   EXPECT_THAT(Want(5).grants, SizeIs(1));
 }
 

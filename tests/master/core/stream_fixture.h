@@ -30,12 +30,12 @@ class StreamsTest : public ::testing::Test, protected CoreFixture {
   }
   void Look(StreamLook look) {
     look.dataset = kClicks;
-    core->SeeStream(look, {now, wall});
+    core->TakeLook(look, {now, wall});
     Sync();
   }
   /// A look at topic partition 0.
   void See(uint64_t log_begin, uint64_t stable_end, std::optional<uint64_t> end = {}) {
-    Look({.sights = {{TopicPartition(0), log_begin, stable_end, {}, end}}});
+    Look({.partitions = {{TopicPartition(0), log_begin, stable_end, {}, end}}});
   }
   /// So many looks, over so long, that find no such topic that it is believed.
   void FindNone() {

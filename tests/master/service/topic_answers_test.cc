@@ -23,10 +23,10 @@ class TopicAnswersTest : public ::testing::Test {
                              .open_ranges_max = 100};
     options.datasets = {plan};
     core_ = std::make_unique<MasterCore>(options, DurableState{}, at_);
-    core_->SeeStream(
+    core_->TakeLook(
         {.dataset = DatasetId(0),
          .cluster = "C",
-         .sights = {{TopicPartition(0), 10, 33, {}, 40}, {TopicPartition(1), 0, 20, {}, {}}}},
+         .partitions = {{TopicPartition(0), 10, 33, {}, 40}, {TopicPartition(1), 0, 20, {}, {}}}},
         at_);
     WorkerExchangeRequest request;
     request.worker = "worker-0";
@@ -66,10 +66,10 @@ TEST_F(TopicAnswersTest, StatusHasEveryTopicPartition) {
 }
 
 TEST_F(TopicAnswersTest, WithoutAClockThereIsNoLagInTime) {
-  core_->SeeStream({.dataset = DatasetId(0),
-                    .error = "no broker answers",
-                    .dead_letter_trouble = "topic 'dead': unknown"},
-                   at_);
+  core_->TakeLook({.dataset = DatasetId(0),
+                   .error = "no broker answers",
+                   .dead_letter_trouble = "topic 'dead': unknown"},
+                  at_);
   StreamStatus stream = StreamOf(*core_, DatasetId(0), StepTime{});
   EXPECT_EQ(stream.trouble, "no broker answers");
   EXPECT_EQ(stream.dead_letter_trouble, "topic 'dead': unknown");
@@ -91,10 +91,10 @@ TEST_F(TopicAnswersTest, WhatIsNotKnownIsNotZero) {
 }
 
 TEST_F(TopicAnswersTest, WhatOpenTransactionsHoldBackIsShown) {
-  core_->SeeStream(
-      {.dataset = DatasetId(0),
-       .sights = {{TopicPartition(0), 10, 33, {}, 40, 99}, {TopicPartition(1), 0, 20, {}, {}, 95}}},
-      at_);
+  core_->TakeLook({.dataset = DatasetId(0),
+                   .partitions = {{TopicPartition(0), 10, 33, {}, 40, 99},
+                                  {TopicPartition(1), 0, 20, {}, {}, 95}}},
+                  at_);
   StreamStatus stream = StreamOf(*core_, DatasetId(0), at_);
   EXPECT_EQ(stream.partitions[0].held_back, 7u) << "up to the dataset's end";
   EXPECT_EQ(stream.held_back, 7u + 75u);

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "scaler/model/window.h"
+#include "scaler/model/sample_span.h"
 #include "tests/scaler/sensor/sensed_job.h"
 
 namespace muster::scaler {

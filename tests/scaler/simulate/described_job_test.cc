@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "scaler/model/window.h"
+#include "scaler/model/sample_span.h"
 
 namespace muster::scaler {
 namespace {

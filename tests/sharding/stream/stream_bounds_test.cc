@@ -29,14 +29,14 @@ StreamBound Offsets(std::map<uint32_t, uint64_t> offsets) {
 /// Topic partition 0 with [10, 50), and 1 with [0, 5), where the dataset may know some already.
 class StreamBoundsTest : public ::testing::Test {
  protected:
-  absl::StatusOr<std::vector<StreamSight>> Resolve(const StreamBound& start,
-                                                   const StreamBound& end) {
-    return ResolveSights({start, end, known_, now_, end_time_asked_, over_}, logs_);
+  absl::StatusOr<std::vector<PartitionLook>> Resolve(const StreamBound& start,
+                                                     const StreamBound& end) {
+    return ResolveStamps({start, end, known_, now_, end_time_asked_, over_}, logs_);
   }
-  std::vector<StreamSight> Sights(const StreamBound& start, const StreamBound& end) {
-    auto sights = Resolve(start, end);
-    EXPECT_TRUE(sights.ok()) << sights.status();
-    return sights.ok() ? *sights : std::vector<StreamSight>(2);
+  std::vector<PartitionLook> Looks(const StreamBound& start, const StreamBound& end) {
+    auto looks = Resolve(start, end);
+    EXPECT_TRUE(looks.ok()) << looks.status();
+    return looks.ok() ? *looks : std::vector<PartitionLook>(2);
   }
 
   std::vector<StreamLog> logs_{{TopicPartition(0), 10, 50, 50, {}, {}},
@@ -48,32 +48,32 @@ class StreamBoundsTest : public ::testing::Test {
 };
 
 TEST_F(StreamBoundsTest, FromTheOldestRecordForEver) {
-  const auto sights = Sights(Plain(Kind::kEarliest), Plain(Kind::kNever));
-  EXPECT_EQ(sights[0].log_begin, 10u);
-  EXPECT_EQ(sights[0].stable_end, 50u);
-  EXPECT_EQ(sights[0].begin, std::nullopt);
-  EXPECT_EQ(sights[0].end, std::nullopt);
+  const auto looks = Looks(Plain(Kind::kEarliest), Plain(Kind::kNever));
+  EXPECT_EQ(looks[0].log_begin, 10u);
+  EXPECT_EQ(looks[0].stable_end, 50u);
+  EXPECT_EQ(looks[0].begin, std::nullopt);
+  EXPECT_EQ(looks[0].end, std::nullopt);
 }
 
 TEST_F(StreamBoundsTest, LatestAndNowAreTheEndAtTheFirstLook) {
-  const auto sights = Sights(Plain(Kind::kLatest), Plain(Kind::kNow));
-  EXPECT_EQ(sights[0].begin, 50u);
-  EXPECT_EQ(sights[1].end, 5u);
+  const auto looks = Looks(Plain(Kind::kLatest), Plain(Kind::kNow));
+  EXPECT_EQ(looks[0].begin, 50u);
+  EXPECT_EQ(looks[1].end, 5u);
 }
 
 // Records that were committed behind an open transaction are there, and cannot be read yet.
 TEST_F(StreamBoundsTest, WhatIsThereNowIsWhatAnOpenTransactionHoldsBackToo) {
   logs_[0].end = 75;
-  const auto sights = Sights(Plain(Kind::kLatest), Plain(Kind::kNow));
-  EXPECT_EQ(sights[0].end, 75u);
-  EXPECT_EQ(sights[0].begin, 50u) << "what the transaction decides later comes after the start";
-  EXPECT_EQ(sights[0].log_end, 75u);
-  EXPECT_EQ(sights[1].end, 5u);
+  const auto looks = Looks(Plain(Kind::kLatest), Plain(Kind::kNow));
+  EXPECT_EQ(looks[0].end, 75u);
+  EXPECT_EQ(looks[0].begin, 50u) << "what the transaction decides later comes after the start";
+  EXPECT_EQ(looks[0].log_end, 75u);
+  EXPECT_EQ(looks[1].end, 5u);
 }
 
 TEST_F(StreamBoundsTest, AStartThatTheLogDoesNotReachIsRefused) {
   logs_[0].end = 75;
-  EXPECT_EQ(Sights(Offsets({{0, 75}, {1, 5}}), Plain(Kind::kNever))[0].begin, 75u)
+  EXPECT_EQ(Looks(Offsets({{0, 75}, {1, 5}}), Plain(Kind::kNever))[0].begin, 75u)
       << "with what comes";
   EXPECT_THAT(Resolve(Offsets({{0, 76}, {1, 5}}), Plain(Kind::kNever)),
               StatusIs(absl::StatusCode::kOutOfRange,
@@ -86,35 +86,35 @@ TEST_F(StreamBoundsTest, AnEndBeforeTheBeginIsRefused) {
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("kafka.end names offset 9 of partition 0, where the dataset "
                                  "begins at offset 10")));
-  EXPECT_EQ(Sights(Plain(Kind::kEarliest), Offsets({{0, 10}, {1, 0}}))[0].end, 10u);
+  EXPECT_EQ(Looks(Plain(Kind::kEarliest), Offsets({{0, 10}, {1, 0}}))[0].end, 10u);
   // Records that are gone are FAILED ranges, which say so.
-  EXPECT_EQ(Sights(Offsets({{0, 2}, {1, 0}}), Offsets({{0, 9}, {1, 5}}))[0].end, 9u);
+  EXPECT_EQ(Looks(Offsets({{0, 2}, {1, 0}}), Offsets({{0, 9}, {1, 5}}))[0].end, 9u);
 }
 
 TEST_F(StreamBoundsTest, TimesAreTheFirstRecordsThatAreNotOlder) {
   logs_[0].at_start_time = 20;
   logs_[0].at_end_time = 40;
-  const auto sights = Sights(Time(seconds(1)), Time(seconds(999)));
-  EXPECT_EQ(sights[0].begin, 20u);
-  EXPECT_EQ(sights[0].end, 40u);
-  EXPECT_EQ(sights[1].begin, 5u) << "all records are older";
-  EXPECT_EQ(sights[1].end, std::nullopt) << "one that is not may still come";
+  const auto looks = Looks(Time(seconds(1)), Time(seconds(999)));
+  EXPECT_EQ(looks[0].begin, 20u);
+  EXPECT_EQ(looks[0].end, 40u);
+  EXPECT_EQ(looks[1].begin, 5u) << "all records are older";
+  EXPECT_EQ(looks[1].end, std::nullopt) << "one that is not may still come";
   now_ += seconds(74);
-  EXPECT_EQ(Sights(Time(seconds(1)), Time(seconds(999)))[1].end, 5u);
+  EXPECT_EQ(Looks(Time(seconds(1)), Time(seconds(999)))[1].end, 5u);
 }
 
 TEST_F(StreamBoundsTest, AnEndTimeIsFoundLaterToo) {
   known_ = {TopicPartition(0), TopicPartition(1)};
   logs_[1].at_end_time = 4;
-  const auto sights = Sights(Plain(Kind::kEarliest), Time(seconds(5'000)));
-  EXPECT_EQ(sights[0].end, std::nullopt);
-  EXPECT_EQ(sights[1].end, 4u);
+  const auto looks = Looks(Plain(Kind::kEarliest), Time(seconds(5'000)));
+  EXPECT_EQ(looks[0].end, std::nullopt);
+  EXPECT_EQ(looks[1].end, 4u);
 }
 
 TEST_F(StreamBoundsTest, OffsetsMustNameEachPartitionThatThereIs) {
-  const auto sights = Sights(Offsets({{0, 12}, {1, 1}}), Offsets({{0, 30}, {1, 900}}));
-  EXPECT_EQ(sights[0].begin, 12u);
-  EXPECT_EQ(sights[1].end, 900u);
+  const auto looks = Looks(Offsets({{0, 12}, {1, 1}}), Offsets({{0, 30}, {1, 900}}));
+  EXPECT_EQ(looks[0].begin, 12u);
+  EXPECT_EQ(looks[1].end, 900u);
   EXPECT_THAT(Resolve(Offsets({{0, 12}}), Plain(Kind::kNever)),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("partition 1, for which kafka.start")));
@@ -125,12 +125,12 @@ TEST_F(StreamBoundsTest, OffsetsMustNameEachPartitionThatThereIs) {
 
 TEST_F(StreamBoundsTest, APartitionThatComesLaterIsReadFromItsBeginUnlessTheEndIsSettled) {
   known_ = {TopicPartition(0)};
-  auto sights = Sights(Plain(Kind::kLatest), Plain(Kind::kNever));
-  EXPECT_EQ(sights[1].begin, std::nullopt);
-  EXPECT_EQ(sights[1].end, std::nullopt);
-  sights = Sights(Plain(Kind::kLatest), Plain(Kind::kNow));
-  EXPECT_EQ(sights[1].end, 0u);
-  EXPECT_EQ(sights[0].end, std::nullopt) << "settled at the first look";
+  auto looks = Looks(Plain(Kind::kLatest), Plain(Kind::kNever));
+  EXPECT_EQ(looks[1].begin, std::nullopt);
+  EXPECT_EQ(looks[1].end, std::nullopt);
+  looks = Looks(Plain(Kind::kLatest), Plain(Kind::kNow));
+  EXPECT_EQ(looks[1].end, 0u);
+  EXPECT_EQ(looks[0].end, std::nullopt) << "settled at the first look";
 }
 
 TEST_F(StreamBoundsTest, AnEndNamesThePartitionsThatComeLaterTooOrThereIsNone) {
@@ -141,9 +141,9 @@ TEST_F(StreamBoundsTest, AnEndNamesThePartitionsThatComeLaterTooOrThereIsNone) {
           absl::StatusCode::kFailedPrecondition,
           HasSubstr("the topic was given a partition 1, for which kafka.end names no offset")));
   over_ = true;
-  const auto sights = Sights(Offsets({{0, 12}}), Offsets({{0, 13}}));
-  ASSERT_EQ(sights.size(), 2u);
-  EXPECT_EQ(sights[1].end, 0u);
+  const auto looks = Looks(Offsets({{0, 12}}), Offsets({{0, 13}}));
+  ASSERT_EQ(looks.size(), 2u);
+  EXPECT_EQ(looks[1].end, 0u);
 }
 
 }  // namespace

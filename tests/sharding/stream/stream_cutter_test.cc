@@ -26,7 +26,7 @@ TimePoint At(int ms) {
 WallTime Wall(int ms) {
   return milliseconds(ms);
 }
-StreamSight Sight(uint32_t partition, uint64_t log_begin, uint64_t stable_end) {
+PartitionLook Look(uint32_t partition, uint64_t log_begin, uint64_t stable_end) {
   return {.partition = TopicPartition(partition), .log_begin = log_begin, .stable_end = stable_end};
 }
 StreamRange Range(uint32_t partition, uint64_t begin, uint64_t end, uint64_t first_step,
@@ -36,8 +36,8 @@ StreamRange Range(uint32_t partition, uint64_t begin, uint64_t end, uint64_t fir
 
 class StreamCutterTest : public ::testing::Test {
  protected:
-  void See(const std::vector<StreamSight>& sights, int ms) {
-    cutter_.See(sights, At(ms), Wall(ms));
+  void See(const std::vector<PartitionLook>& looks, int ms) {
+    cutter_.See(looks, At(ms), Wall(ms));
   }
   std::vector<StreamRange> CutAt(int ms, uint64_t ranges_max = kMany) {
     std::vector<StreamRange> ranges;
@@ -52,24 +52,24 @@ class StreamCutterTest : public ::testing::Test {
 };
 
 TEST_F(StreamCutterTest, FullRangesAtOnceAndTheRestAfterADelay) {
-  See({Sight(0, 0, 95)}, 0);
+  See({Look(0, 0, 95)}, 0);
   EXPECT_THAT(CutAt(1), ElementsAre(Range(0, 0, 40, 0), Range(0, 40, 80, 4)));
   EXPECT_THAT(CutAt(499), IsEmpty());
   EXPECT_THAT(CutAt(500), ElementsAre(Range(0, 80, 95, 8)));
   EXPECT_EQ(cutter_.next_step(), 10u) << "a short minibatch is one";
-  See({Sight(0, 0, 96)}, 600);
+  See({Look(0, 0, 96)}, 600);
   EXPECT_THAT(CutAt(1'099), IsEmpty()) << "the delay is that of the first record that waits";
   EXPECT_THAT(CutAt(1'100), ElementsAre(Range(0, 95, 96, 10, 600)));
 }
 
 TEST_F(StreamCutterTest, TopicPartitionsTakeTurns) {
-  See({Sight(0, 0, 80), Sight(1, 0, 80), Sight(2, 0, 0)}, 0);
+  See({Look(0, 0, 80), Look(1, 0, 80), Look(2, 0, 0)}, 0);
   EXPECT_THAT(CutAt(0), ElementsAre(Range(0, 0, 40, 0), Range(1, 0, 40, 4), Range(0, 40, 80, 8),
                                     Range(1, 40, 80, 12)));
 }
 
 TEST_F(StreamCutterTest, ABoundHoldsBackAndTheTurnIsKept) {
-  See({Sight(0, 0, 400), Sight(1, 0, 400)}, 0);
+  See({Look(0, 0, 400), Look(1, 0, 400)}, 0);
   EXPECT_THAT(CutAt(0, 1), ElementsAre(Range(0, 0, 40, 0)));
   EXPECT_THAT(CutAt(0, 1), ElementsAre(Range(1, 0, 40, 4)));
   EXPECT_THAT(CutAt(0, 0), IsEmpty());
@@ -77,9 +77,9 @@ TEST_F(StreamCutterTest, ABoundHoldsBackAndTheTurnIsKept) {
 }
 
 TEST_F(StreamCutterTest, BeginsWhereItIsToldAndElseAtTheLogsBegin) {
-  StreamSight named = Sight(0, 5, 60);
+  PartitionLook named = Look(0, 5, 60);
   named.begin = 20;
-  See({named, Sight(1, 7, 60)}, 0);
+  See({named, Look(1, 7, 60)}, 0);
   EXPECT_THAT(CutAt(0), ElementsAre(Range(0, 20, 60, 0), Range(1, 7, 47, 4)));
   named.begin = 0;  // counts once
   named.stable_end = 100;
@@ -89,21 +89,21 @@ TEST_F(StreamCutterTest, BeginsWhereItIsToldAndElseAtTheLogsBegin) {
 
 TEST_F(StreamCutterTest, TheLastRangeOfADatasetDoesNotWait) {
   EXPECT_FALSE(cutter_.AtEnd()) << "nothing is known yet";
-  StreamSight ends = Sight(0, 0, 30);
+  PartitionLook ends = Look(0, 0, 30);
   ends.end = 45;
   See({ends}, 0);
   EXPECT_THAT(CutAt(0), IsEmpty());
   EXPECT_FALSE(cutter_.AtEnd());
-  See({Sight(0, 0, 90)}, 1);
+  See({Look(0, 0, 90)}, 1);
   EXPECT_THAT(CutAt(1), ElementsAre(Range(0, 0, 40, 0), Range(0, 40, 45, 4, 1)));
   EXPECT_TRUE(cutter_.AtEnd());
-  See({Sight(1, 0, 90)}, 2);
+  See({Look(1, 0, 90)}, 2);
   EXPECT_THAT(CutAt(10'000), IsEmpty()) << "what lies behind the end is not the dataset's";
   EXPECT_TRUE(cutter_.AtEnd());
 }
 
 TEST_F(StreamCutterTest, AnEndBeforeTheBeginIsAnEmptyDataset) {
-  StreamSight none = Sight(0, 0, 30);
+  PartitionLook none = Look(0, 0, 30);
   none.begin = 20;
   none.end = 10;
   See({none}, 0);
@@ -112,8 +112,8 @@ TEST_F(StreamCutterTest, AnEndBeforeTheBeginIsAnEmptyDataset) {
 }
 
 TEST_F(StreamCutterTest, WhatRetentionTookBeforeItWasCutIsARangeThatIsLost) {
-  See({Sight(0, 0, 10)}, 0);
-  See({Sight(0, 1'000, 1'050)}, 1);
+  See({Look(0, 0, 10)}, 0);
+  See({Look(0, 1'000, 1'050)}, 1);
   const std::vector<StreamCutter::Cut> cuts = cutter_.CutDue(1, At(2));
   ASSERT_EQ(cuts.size(), 2u) << "a lost range takes no room";
   EXPECT_TRUE(cuts[0].lost);
@@ -123,15 +123,15 @@ TEST_F(StreamCutterTest, WhatRetentionTookBeforeItWasCutIsARangeThatIsLost) {
 }
 
 TEST_F(StreamCutterTest, ALogThatEndsBeforeWhatWasCutIsTruncated) {
-  See({Sight(0, 0, 40), Sight(1, 0, 40)}, 0);
+  See({Look(0, 0, 40), Look(1, 0, 40)}, 0);
   CutAt(0);
   EXPECT_THAT(cutter_.Truncated(), IsEmpty());
-  See({Sight(0, 0, 0), Sight(1, 0, 40)}, 1);
+  See({Look(0, 0, 0), Look(1, 0, 40)}, 1);
   EXPECT_THAT(cutter_.Truncated(), ElementsAre(TopicPartition(0)));
 }
 
 TEST_F(StreamCutterTest, ABeginBehindAnOpenTransactionIsNoTruncation) {
-  StreamSight later = Sight(0, 0, 40);
+  PartitionLook later = Look(0, 0, 40);
   later.begin = 100;
   later.log_end = 100;
   See({later}, 0);
@@ -143,31 +143,31 @@ TEST_F(StreamCutterTest, ABeginBehindAnOpenTransactionIsNoTruncation) {
 }
 
 TEST_F(StreamCutterTest, GoesOnFromItsPositions) {
-  See({Sight(0, 0, 50), Sight(3, 0, 40)}, 0);
+  See({Look(0, 0, 50), Look(3, 0, 40)}, 0);
   CutAt(0);
   const std::vector<StreamPosition> positions = cutter_.TakeChanged();
   ASSERT_EQ(positions.size(), 2u);
   EXPECT_THAT(cutter_.TakeChanged(), IsEmpty());
   StreamCutter again(kOptions, positions, cutter_.next_step());
-  again.See(std::vector{Sight(0, 0, 90), Sight(3, 0, 40)}, At(0), Wall(7));
+  again.See(std::vector{Look(0, 0, 90), Look(3, 0, 40)}, At(0), Wall(7));
   const std::vector<StreamCutter::Cut> cuts = again.CutDue(kMany, At(0));
   ASSERT_EQ(cuts.size(), 1u);
   EXPECT_EQ(cuts[0].range, Range(0, 40, 80, 8, 7));
 }
 
 TEST_F(StreamCutterTest, WhatChangesIsToldOnce) {
-  StreamSight sight = Sight(0, 5, 20);
-  See({sight, Sight(1, 0, 0)}, 0);
+  PartitionLook look = Look(0, 5, 20);
+  See({look, Look(1, 0, 0)}, 0);
   EXPECT_THAT(cutter_.TakeChanged(),
               ElementsAre(StreamPosition{TopicPartition(0), 5, 5, std::nullopt},
                           StreamPosition{TopicPartition(1), 0, 0, std::nullopt}));
-  See({sight, Sight(1, 0, 0)}, 1);
+  See({look, Look(1, 0, 0)}, 1);
   EXPECT_THAT(cutter_.TakeChanged(), IsEmpty());
-  sight.end = 15;
-  See({sight, Sight(1, 0, 0)}, 2);
+  look.end = 15;
+  See({look, Look(1, 0, 0)}, 2);
   EXPECT_THAT(cutter_.TakeChanged(), ElementsAre(StreamPosition{TopicPartition(0), 5, 5, 15}));
-  sight.end = 90;
-  See({sight, Sight(1, 0, 0)}, 3);
+  look.end = 90;
+  See({look, Look(1, 0, 0)}, 3);
   EXPECT_THAT(cutter_.TakeChanged(), IsEmpty()) << "an end stays where it was first seen";
   EXPECT_THAT(CutAt(3), ElementsAre(Range(0, 5, 15, 0)));
   EXPECT_THAT(cutter_.TakeChanged(), ElementsAre(StreamPosition{TopicPartition(0), 5, 15, 15}));
@@ -175,14 +175,14 @@ TEST_F(StreamCutterTest, WhatChangesIsToldOnce) {
 
 // A topic that was made anew may have fewer partitions.
 TEST_F(StreamCutterTest, APartitionThatIsGoneIsTruncatedAndCutNoFurther) {
-  See({Sight(0, 0, 10), Sight(1, 0, 100)}, 0);
+  See({Look(0, 0, 10), Look(1, 0, 100)}, 0);
   EXPECT_THAT(CutAt(0), ElementsAre(Range(1, 0, 40, 0), Range(1, 40, 80, 4)));
-  See({Sight(0, 0, 10)}, 1);
+  See({Look(0, 0, 10)}, 1);
   EXPECT_THAT(cutter_.Truncated(), ElementsAre(TopicPartition(1)));
   EXPECT_THAT(CutAt(10'000), ElementsAre(Range(0, 0, 10, 8)));
-  EXPECT_EQ(cutter_.Views()[1].stable_end, 0u);
-  EXPECT_EQ(cutter_.Views()[1].log_end, 0u);
-  See({Sight(0, 0, 10), Sight(1, 0, 100)}, 10'001);
+  EXPECT_EQ(cutter_.ProgressOfAll()[1].stable_end, 0u);
+  EXPECT_EQ(cutter_.ProgressOfAll()[1].log_end, 0u);
+  See({Look(0, 0, 10), Look(1, 0, 100)}, 10'001);
   EXPECT_THAT(cutter_.Truncated(), IsEmpty());
   EXPECT_THAT(CutAt(20'000), ElementsAre(Range(1, 80, 100, 9)));
 }
@@ -190,8 +190,8 @@ TEST_F(StreamCutterTest, APartitionThatIsGoneIsTruncatedAndCutNoFurther) {
 // The minibatches of a range are counted in 32 bits.
 TEST_F(StreamCutterTest, ManyLostOffsetsAreSeveralRanges) {
   constexpr uint64_t kHalf = uint64_t{1} << 31;
-  See({Sight(0, 0, 10)}, 0);
-  See({Sight(0, 2 * kHalf + 5, 2 * kHalf + 45)}, 1);
+  See({Look(0, 0, 10)}, 0);
+  See({Look(0, 2 * kHalf + 5, 2 * kHalf + 45)}, 1);
   const std::vector<StreamCutter::Cut> cuts = cutter_.CutDue(1, At(1));
   ASSERT_EQ(cuts.size(), 4u);
   uint64_t begin = 0;
@@ -207,10 +207,10 @@ TEST_F(StreamCutterTest, ManyLostOffsetsAreSeveralRanges) {
 }
 
 TEST_F(StreamCutterTest, WhatIsLostEndsWithTheDataset) {
-  StreamSight sight = Sight(0, 0, 10);
-  sight.end = 30;
-  See({sight}, 0);
-  See({Sight(0, 1'000, 1'050)}, 1);
+  PartitionLook look = Look(0, 0, 10);
+  look.end = 30;
+  See({look}, 0);
+  See({Look(0, 1'000, 1'050)}, 1);
   const std::vector<StreamCutter::Cut> cuts = cutter_.CutDue(kMany, At(1));
   ASSERT_EQ(cuts.size(), 1u);
   EXPECT_TRUE(cuts[0].lost);
@@ -219,10 +219,10 @@ TEST_F(StreamCutterTest, WhatIsLostEndsWithTheDataset) {
 }
 
 TEST_F(StreamCutterTest, AViewShowsWhatIsSeenAndWhatWaits) {
-  StreamSight sight = Sight(0, 3, 50);
-  sight.log_end = 60;
-  See({sight}, 7);
-  StreamCutter::View view = cutter_.Views().at(0);
+  PartitionLook look = Look(0, 3, 50);
+  look.log_end = 60;
+  See({look}, 7);
+  StreamCutter::Progress view = cutter_.ProgressOfAll().at(0);
   EXPECT_EQ(view.position, (StreamPosition{TopicPartition(0), 3, 3, std::nullopt}));
   EXPECT_EQ(view.log_begin, 3u);
   EXPECT_EQ(view.stable_end, 50u);
@@ -230,17 +230,17 @@ TEST_F(StreamCutterTest, AViewShowsWhatIsSeenAndWhatWaits) {
   EXPECT_TRUE(view.seen);
   EXPECT_EQ(view.uncut_seen, Wall(7));
   EXPECT_EQ(CutAt(7).size(), 1u);
-  EXPECT_EQ(cutter_.Views().at(0).uncut_seen, Wall(7)) << "[43, 50) waits";
+  EXPECT_EQ(cutter_.ProgressOfAll().at(0).uncut_seen, Wall(7)) << "[43, 50) waits";
   EXPECT_EQ(CutAt(507).size(), 1u);
-  EXPECT_EQ(cutter_.Views().at(0).uncut_seen, std::nullopt);
+  EXPECT_EQ(cutter_.ProgressOfAll().at(0).uncut_seen, std::nullopt);
   const StreamCutter again(kOptions, std::vector{view.position}, 0);
-  EXPECT_FALSE(again.Views().at(0).seen) << "not by this one";
+  EXPECT_FALSE(again.ProgressOfAll().at(0).seen) << "not by this one";
   EXPECT_THAT(again.Truncated(), IsEmpty());
 }
 
 TEST_F(StreamCutterTest, ManySightingsKeepTheAgeOfTheOldest) {
-  for (int i = 1; i <= 2'000; ++i) See({Sight(0, 0, static_cast<uint64_t>(i) % 2 + i / 2)}, i);
-  const std::vector<StreamCutter::View> views = cutter_.Views();
+  for (int i = 1; i <= 2'000; ++i) See({Look(0, 0, static_cast<uint64_t>(i) % 2 + i / 2)}, i);
+  const std::vector<StreamCutter::Progress> views = cutter_.ProgressOfAll();
   ASSERT_EQ(views.size(), 1u);
   EXPECT_EQ(views[0].uncut_seen, Wall(1));
   for (const StreamRange& range : CutAt(2'000)) {
@@ -249,10 +249,10 @@ TEST_F(StreamCutterTest, ManySightingsKeepTheAgeOfTheOldest) {
 }
 
 TEST_F(StreamCutterTest, MergedSightingsAreNoMoreThanOneTooOld) {
-  for (int i = 1; i <= 129; ++i) See({Sight(0, 0, static_cast<uint64_t>(i))}, i);
+  for (int i = 1; i <= 129; ++i) See({Look(0, 0, static_cast<uint64_t>(i))}, i);
   EXPECT_THAT(CutAt(129), ElementsAre(Range(0, 0, 40, 0, 1), Range(0, 40, 80, 4, 41),
                                       Range(0, 80, 120, 8, 81)));
-  EXPECT_EQ(cutter_.Views().at(0).uncut_seen, Wall(121));
+  EXPECT_EQ(cutter_.ProgressOfAll().at(0).uncut_seen, Wall(121));
 }
 
 /// Whatever grows, vanishes and stands still: every offset from the begin on lies in one range.
@@ -268,14 +268,15 @@ TEST(StreamCutterProperty, RangesCoverEveryOffsetOnce) {
       auto& [begin, end] = logs[partition];
       end += rng.Below(120);
       if (rng.Below(10) == 0) begin = std::max(begin, end - std::min<uint64_t>(end, 30));
-      cutter.See(std::vector{Sight(partition, begin, end)}, At(ms), Wall(ms));
+      cutter.See(std::vector{Look(partition, begin, end)}, At(ms), Wall(ms));
       if (!covered.contains(partition)) covered[partition] = begin;
       if (rng.Below(20) == 0)
         cutter = StreamCutter(
             kOptions,
             [&] {
               std::vector<StreamPosition> all;
-              for (const StreamCutter::View& view : cutter.Views()) all.push_back(view.position);
+              for (const StreamCutter::Progress& view : cutter.ProgressOfAll())
+                all.push_back(view.position);
               return all;
             }(),
             cutter.next_step());

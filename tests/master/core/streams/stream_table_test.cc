@@ -37,8 +37,8 @@ class StreamTableTest : public ::testing::Test {
     table_.emplace(plan_, journal_);
   }
   void See(uint64_t log_begin, uint64_t stable_end) {
-    const std::vector<StreamSight> sights = {{kPartition, log_begin, stable_end}};
-    table_->See(kTopicSet, sights, TimePoint(), WallTime());
+    const std::vector<PartitionLook> partition_looks = {{kPartition, log_begin, stable_end}};
+    table_->See(kTopicSet, partition_looks, TimePoint(), WallTime());
   }
   std::vector<StreamTable::NewShard> Cut(uint64_t ranges_max = 100) {
     return table_->CutDue(kTopicSet, ranges_max, TimePoint());

@@ -25,8 +25,8 @@ class StreamsPartTest : public ::testing::Test, protected PartsFixture {
         StreamPlan{"clicks", {.minibatch_size = 5, .minibatches_per_shard = 2}};
   }
   void See(uint64_t log_begin, uint64_t stable_end) {
-    streams().See({.dataset = kTrainSet, .sights = {{TopicPartition(0), log_begin, stable_end}}},
-                  At());
+    streams().See(
+        {.dataset = kTrainSet, .partitions = {{TopicPartition(0), log_begin, stable_end}}}, At());
   }
 };
 
@@ -37,8 +37,8 @@ TEST_F(StreamsPartTest, ALookThatFailsIsSaidOnceForEachThingThatIsWrong) {
   streams().See(look, At());
   EXPECT_THAT(Events("stream-unreachable"), SizeIs(1));
   EXPECT_THAT(Events("group-untold"), SizeIs(1));
-  EXPECT_EQ(streams().WatchOf(kTrainSet)->error, "no broker");
-  EXPECT_EQ(streams().WatchOf(kCheckSet), nullptr);
+  EXPECT_EQ(streams().ToldOf(kTrainSet)->error, "no broker");
+  EXPECT_EQ(streams().ToldOf(kCheckSet), nullptr);
 }
 
 TEST_F(StreamsPartTest, ARangeOnLeaseIsNotLost) {
@@ -70,7 +70,7 @@ TEST_F(StreamsPartTest, DelaysOfAProcessCountOnce) {
   const DelayHistogram before = told.delays;
   for (int i = 0; i < 2; ++i) told.delays.Add(seconds(1));
   streams().TakeDelays(told, &before, now);
-  const StreamDelays& delays = streams().WatchOf(kTrainSet)->delays;
+  const StreamDelays& delays = streams().ToldOf(kTrainSet)->delays;
   EXPECT_EQ(delays.total().count(), 5u);
   EXPECT_EQ(delays.Recent(now).count(), 2u) << "the first may be of hours";
 }

@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
-#include "master/sources/lines/seen_files.h"
+#include "master/sources/lines/file_stamps.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -113,27 +113,27 @@ TEST_F(LinesDatasetTest, ARestartReadsThePinsOfThoseFilesOnlyThatLookOtherwise) 
   const std::vector<std::string> files = {dir_.File("train-0.csv"), dir_.File("train-1.csv"),
                                           changed};
   const auto see = [&] {
-    std::vector<FileSight> sights;
-    for (const auto& sight : SightFiles(files, 1)) sights.push_back(*sight);
-    return sights;
+    std::vector<FileStamp> stamps;
+    for (const auto& stamp : StampFiles(files, 1)) stamps.push_back(*stamp);
+    return stamps;
   };
   ASSERT_THAT(Open(), IsOk());
-  EXPECT_EQ(ReadSeenFiles(seen, 3), see());
+  EXPECT_EQ(ReadFileStamps(seen, 3), see());
   std::string text = Lines("header\n", 7, "b");
   text[9] = 'X';
   Write("train-2.csv", text);
   EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(changed)));
   EXPECT_THAT(Check(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(changed)));
-  ASSERT_THAT(WriteSeenFiles(seen, see()), IsOk());
+  ASSERT_THAT(WriteFileStamps(seen, see()), IsOk());
   EXPECT_THAT(Open(), IsOk()) << "what looks as it did is not read";
   EXPECT_THAT(Check(), IsOk());
   ::unlink(seen.c_str());
   EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(changed)));
   Write("train-2.csv", Lines("header\n", 7, "b"));
   EXPECT_THAT(Check(), IsOk());
-  EXPECT_THAT(ReadSeenFiles(seen, 3), ::testing::IsEmpty()) << "a check writes nothing";
+  EXPECT_THAT(ReadFileStamps(seen, 3), ::testing::IsEmpty()) << "a check writes nothing";
   EXPECT_THAT(Open(), IsOk()) << "another inode, the same content";
-  EXPECT_EQ(ReadSeenFiles(seen, 3), see());
+  EXPECT_EQ(ReadFileStamps(seen, 3), see());
 }
 
 TEST_F(LinesDatasetTest, AFileThatAppearsOrGoesIsAnErrorThatNamesIt) {

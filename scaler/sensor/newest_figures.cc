@@ -1,4 +1,4 @@
-#include "scaler/sensor/node_figures.h"
+#include "scaler/sensor/newest_figures.h"
 
 #include <algorithm>
 #include <limits>

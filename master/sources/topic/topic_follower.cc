@@ -1,4 +1,4 @@
-#include "master/sources/topic/topic_watcher.h"
+#include "master/sources/topic/topic_follower.h"
 
 #include <set>
 #include <utility>
@@ -9,34 +9,34 @@
 
 namespace muster {
 
-TopicWatcher::TopicWatcher(Options options, std::unique_ptr<kafka::Topic> topic,
-                           FollowOptions follow)
+TopicFollower::TopicFollower(Options options, std::unique_ptr<kafka::Topic> topic,
+                             FollowOptions follow)
     : options_(std::move(options)),
       topic_(std::move(topic)),
       tell_(std::move(follow.tell)),
       clock_(follow.clock),
       progress_(std::move(follow.progress)) {}
 
-TopicWatcher::~TopicWatcher() {
+TopicFollower::~TopicFollower() {
   Stop();
 }
 
-void TopicWatcher::Start() {
+void TopicFollower::Start() {
   thread_ = std::thread([this] { Run(); });
 }
 
-void TopicWatcher::RequestStop() {
+void TopicFollower::RequestStop() {
   MutexLock lock(&mutex_);
   stopped_ = true;
   wake_.SignalAll();
 }
 
-void TopicWatcher::Stop() {
+void TopicFollower::Stop() {
   RequestStop();
   if (thread_.joinable()) thread_.join();
 }
 
-void TopicWatcher::Run() {
+void TopicFollower::Run() {
   while (true) {
     Step();
     MutexLock lock(&mutex_);
@@ -47,7 +47,7 @@ void TopicWatcher::Run() {
   Commit();
 }
 
-void TopicWatcher::Step() {
+void TopicFollower::Step() {
   StreamLook look = Look();
   if (look.error.empty()) CheckDeadLetters();
   look.group_trouble = commit_trouble_;
@@ -58,7 +58,7 @@ void TopicWatcher::Step() {
   if (look.error.empty()) Commit();
 }
 
-StreamLook TopicWatcher::Look() {
+StreamLook TopicFollower::Look() {
   absl::StatusOr<StreamLook> look = TryLook();
   if (look.ok()) return *std::move(look);
   StreamLook failed{.dataset = options_.dataset};
@@ -68,7 +68,7 @@ StreamLook TopicWatcher::Look() {
   return failed;
 }
 
-absl::StatusOr<StreamLook> TopicWatcher::TryLook() {
+absl::StatusOr<StreamLook> TopicFollower::TryLook() {
   const TopicSpec& spec = options_.spec;
   StreamLook look{.dataset = options_.dataset};
   MUSTER_ASSIGN_OR_RETURN(look.cluster, topic_->Cluster());
@@ -107,20 +107,20 @@ absl::StatusOr<StreamLook> TopicWatcher::TryLook() {
     end_time_at_ = clock_->Now() + options_.end_time_every;
   }
   const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(clock_->Wall());
-  absl::StatusOr<std::vector<StreamSight>> sights =
-      ResolveSights({.start = spec.start,
+  absl::StatusOr<std::vector<PartitionLook>> partition_looks =
+      ResolveStamps({.start = spec.start,
                      .end = spec.end,
                      .known = known,
                      .now = now,
                      .end_time_asked = ask_end,
                      .over = !known.empty() && over == known.size()},
                     logs);
-  if (absl::IsOutOfRange(sights.status())) {
+  if (absl::IsOutOfRange(partition_looks.status())) {
     look.beyond = true;
-    look.error = Message(sights.status());
+    look.error = Message(partition_looks.status());
     return look;
   }
-  MUSTER_ASSIGN_OR_RETURN(look.sights, std::move(sights));
+  MUSTER_ASSIGN_OR_RETURN(look.partitions, std::move(partition_looks));
   if (!retention_at_.has_value() || clock_->Now() >= *retention_at_) {
     retention_at_ = clock_->Now() + options_.retention_every;
     // Who may read a topic need not be allowed to ask how it is kept.
@@ -131,7 +131,7 @@ absl::StatusOr<StreamLook> TopicWatcher::TryLook() {
   return look;
 }
 
-void TopicWatcher::CheckDeadLetters() {
+void TopicFollower::CheckDeadLetters() {
   const std::string& topic = options_.spec.dead_letter_topic;
   if (topic.empty()) return;
   if (dead_letters_at_.has_value() && clock_->Now() < *dead_letters_at_) return;
@@ -142,7 +142,7 @@ void TopicWatcher::CheckDeadLetters() {
   dead_letter_trouble_ = status.ok() ? "" : std::string(Message(status));
 }
 
-void TopicWatcher::Commit() {
+void TopicFollower::Commit() {
   if (commit_at_.has_value() && clock_->Now() < *commit_at_) return;
   std::map<uint32_t, uint64_t> offsets;
   for (const StreamTable::Progress& partition : progress_) {

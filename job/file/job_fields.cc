@@ -1,4 +1,4 @@
-#include "job/file/fields.h"
+#include "job/file/job_fields.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "scaler/model/window.h"
+#include "scaler/model/sample_span.h"
 
 #include <algorithm>
 #include <iterator>

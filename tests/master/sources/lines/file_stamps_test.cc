@@ -1,4 +1,4 @@
-#include "master/sources/lines/seen_files.h"
+#include "master/sources/lines/file_stamps.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,35 +16,35 @@ using ::testing::IsEmpty;
 using testing::IsOk;
 using testing::StatusIs;
 
-TEST(SeenFilesTest, AreReadAsTheyWereWritten) {
+TEST(FileStampsTest, AreReadAsTheyWereWritten) {
   testing::TempDir folder;
   const std::string path = folder.File("train.seen");
-  EXPECT_THAT(ReadSeenFiles(path, 2), IsEmpty()) << "there is none";
-  const std::vector<FileSight> sights = {{1, 2, 3, 4}, {5, 6, -7, 8}};
-  ASSERT_THAT(WriteSeenFiles(path, sights), IsOk());
-  EXPECT_THAT(ReadSeenFiles(path, 2), ElementsAreArray(sights));
-  EXPECT_THAT(ReadSeenFiles(path, 1), IsEmpty()) << "of other files";
-  EXPECT_THAT(ReadSeenFiles(path, 3), IsEmpty());
+  EXPECT_THAT(ReadFileStamps(path, 2), IsEmpty()) << "there is none";
+  const std::vector<FileStamp> stamps = {{1, 2, 3, 4}, {5, 6, -7, 8}};
+  ASSERT_THAT(WriteFileStamps(path, stamps), IsOk());
+  EXPECT_THAT(ReadFileStamps(path, 2), ElementsAreArray(stamps));
+  EXPECT_THAT(ReadFileStamps(path, 1), IsEmpty()) << "of other files";
+  EXPECT_THAT(ReadFileStamps(path, 3), IsEmpty());
   MUSTER_ASSERT_OK_AND_ASSIGN(const std::string whole, ReadFile(path, 1'000));
   for (size_t i = 0; i < whole.size(); ++i) {
     std::string damaged = whole;
     damaged[i] ^= 1;
     ASSERT_THAT(WriteFileAtomically(path, damaged), IsOk());
-    EXPECT_THAT(ReadSeenFiles(path, 2), IsEmpty()) << "byte " << i;
+    EXPECT_THAT(ReadFileStamps(path, 2), IsEmpty()) << "byte " << i;
   }
 }
 
-TEST(SeenFilesTest, AFileThatIsWrittenAnewDiffersAndOneThatIsReadDoesNot) {
+TEST(FileStampsTest, AFileThatIsWrittenAnewDiffersAndOneThatIsReadDoesNot) {
   testing::TempDir folder;
   const std::vector<std::string> paths = {folder.File("a"), folder.File("gone")};
   ASSERT_THAT(WriteFileAtomically(paths[0], "one"), IsOk());
-  const auto before = SightFiles(paths, 2);
+  const auto before = StampFiles(paths, 2);
   EXPECT_EQ(before[0]->bytes, 3u);
   EXPECT_THAT(before[1], StatusIs(absl::StatusCode::kNotFound, HasSubstr(paths[1])));
   ASSERT_THAT(ReadFile(paths[0], 10), IsOk());
-  EXPECT_EQ(*SightFiles(paths, 1)[0], *before[0]);
+  EXPECT_EQ(*StampFiles(paths, 1)[0], *before[0]);
   ASSERT_THAT(WriteFileAtomically(paths[0], "two"), IsOk());
-  EXPECT_NE(*SightFiles(paths, 1)[0], *before[0]) << "another inode";
+  EXPECT_NE(*StampFiles(paths, 1)[0], *before[0]) << "another inode";
 }
 
 }  // namespace

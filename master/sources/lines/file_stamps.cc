@@ -1,4 +1,4 @@
-#include "master/sources/lines/seen_files.h"
+#include "master/sources/lines/file_stamps.h"
 
 #define XXH_INLINE_ALL
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace muster {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "the format is little endian");
-static_assert(sizeof(FileSight) == 32);
+static_assert(sizeof(FileStamp) == 32);
 
 constexpr uint64_t kSeenMagic = 0x4e45455352545355ULL;  // "USTRSEEN" in the file
 
@@ -28,37 +28,37 @@ struct SeenHeader {
   uint64_t checksum = 0;  // XXH3 of all that follows
 };
 
-absl::StatusOr<FileSight> SightFile(const std::string& path) {
+absl::StatusOr<FileStamp> StampFile(const std::string& path) {
   struct stat info;
   if (::stat(path.c_str(), &info) != 0)
     return ErrnoStatus(errno, fmt::format("cannot stat {}", path));
   const auto nanoseconds = [](const timespec& time) {
     return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
   };
-  return FileSight{info.st_ino, static_cast<uint64_t>(info.st_size), nanoseconds(info.st_mtim),
+  return FileStamp{info.st_ino, static_cast<uint64_t>(info.st_size), nanoseconds(info.st_mtim),
                    nanoseconds(info.st_ctim)};
 }
 
 }  // namespace
 
-std::vector<absl::StatusOr<FileSight>> SightFiles(const std::vector<std::string>& paths,
+std::vector<absl::StatusOr<FileStamp>> StampFiles(const std::vector<std::string>& paths,
                                                   uint32_t threads) {
-  std::vector<absl::StatusOr<FileSight>> sights(paths.size(), absl::UnknownError("not seen"));
-  ForEachInParallel(paths.size(), threads, [&](size_t i) { sights[i] = SightFile(paths[i]); });
-  return sights;
+  std::vector<absl::StatusOr<FileStamp>> stamps(paths.size(), absl::UnknownError("not seen"));
+  ForEachInParallel(paths.size(), threads, [&](size_t i) { stamps[i] = StampFile(paths[i]); });
+  return stamps;
 }
 
-absl::Status WriteSeenFiles(const std::string& path, std::span<const FileSight> sights) {
-  const std::string_view body(reinterpret_cast<const char*>(sights.data()), sights.size_bytes());
-  const SeenHeader header{.count = sights.size(),
+absl::Status WriteFileStamps(const std::string& path, std::span<const FileStamp> stamps) {
+  const std::string_view body(reinterpret_cast<const char*>(stamps.data()), stamps.size_bytes());
+  const SeenHeader header{.count = stamps.size(),
                           .checksum = XXH3_64bits(body.data(), body.size())};
   std::string contents(reinterpret_cast<const char*>(&header), sizeof(header));
   contents += body;
   return WriteFileAtomically(path, contents);
 }
 
-std::vector<FileSight> ReadSeenFiles(const std::string& path, size_t count) {
-  const size_t bytes = sizeof(SeenHeader) + count * sizeof(FileSight);
+std::vector<FileStamp> ReadFileStamps(const std::string& path, size_t count) {
+  const size_t bytes = sizeof(SeenHeader) + count * sizeof(FileStamp);
   const absl::StatusOr<std::string> contents = ReadFile(path, bytes);
   if (!contents.ok() || contents->size() != bytes) return {};
   SeenHeader header;
@@ -68,9 +68,9 @@ std::vector<FileSight> ReadSeenFiles(const std::string& path, size_t count) {
       header.checksum != XXH3_64bits(body.data(), body.size())) {
     return {};
   }
-  std::vector<FileSight> sights(count);
-  std::memcpy(sights.data(), body.data(), body.size());
-  return sights;
+  std::vector<FileStamp> stamps(count);
+  std::memcpy(stamps.data(), body.data(), body.size());
+  return stamps;
 }
 
 }  // namespace muster

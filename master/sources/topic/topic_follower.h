@@ -21,7 +21,7 @@ namespace muster {
 
 /// Follows the topic of one dataset on a thread of its own: tells the master's core what it sees,
 /// and the brokers how far everything is COMMITTED. Thread-safe.
-class TopicWatcher final : public SourceFollower {
+class TopicFollower final : public SourceFollower {
  public:
   struct Options {
     DatasetId dataset;
@@ -37,8 +37,8 @@ class TopicWatcher final : public SourceFollower {
     std::chrono::milliseconds dead_letters_every{5'000};
   };
 
-  TopicWatcher(Options options, std::unique_ptr<kafka::Topic> topic, FollowOptions follow);
-  ~TopicWatcher() override;
+  TopicFollower(Options options, std::unique_ptr<kafka::Topic> topic, FollowOptions follow);
+  ~TopicFollower() override;
   void Start() override;
   void RequestStop() override;
   /// Tells the brokers once more before it joins.

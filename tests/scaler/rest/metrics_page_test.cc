@@ -1,4 +1,4 @@
-#include "scaler/rest/metrics.h"
+#include "scaler/rest/metrics_page.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "scaler/model/job_view.h"
-#include "scaler/model/window.h"
+#include "scaler/model/sample_span.h"
 #include "scaler/sensor/figure_rings.h"
 
 namespace muster::scaler {

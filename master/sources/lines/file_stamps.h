@@ -12,23 +12,23 @@ namespace muster {
 
 /// What the file system says of a file, without reading it: as long as none of this changes, the
 /// file is taken to be as it was. Copies, and the same file on another disk, differ.
-struct FileSight {
+struct FileStamp {
   uint64_t inode = 0;
   uint64_t bytes = 0;
   int64_t modified_ns = 0;
   int64_t changed_ns = 0;  // of content, name or rights; no program can set it back
-  friend bool operator==(const FileSight&, const FileSight&) = default;
+  friend bool operator==(const FileStamp&, const FileStamp&) = default;
 };
 
 /// Looks at the files, in parallel, in order; an error names its file.
-std::vector<absl::StatusOr<FileSight>> SightFiles(const std::vector<std::string>& paths,
+std::vector<absl::StatusOr<FileStamp>> StampFiles(const std::vector<std::string>& paths,
                                                   uint32_t threads);
 
-/// The sights of a dataset's files when their pins were last found right, next to its index: a
+/// The stamps of a dataset's files when their pins were last found right, next to its index: a
 /// restart then reads the pins of those files only that differ. Written whole or not at all.
-absl::Status WriteSeenFiles(const std::string& path, std::span<const FileSight> sights);
+absl::Status WriteFileStamps(const std::string& path, std::span<const FileStamp> stamps);
 /// Empty when there is none, it is damaged, or it is of another number of files: then every pin is
 /// to be read.
-std::vector<FileSight> ReadSeenFiles(const std::string& path, size_t count);
+std::vector<FileStamp> ReadFileStamps(const std::string& path, size_t count);
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-#include "master/sources/topic/topic_watcher.h"
+#include "master/sources/topic/topic_follower.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -65,12 +65,12 @@ class FakeTopic final : public kafka::Topic {
   Brokers* const brokers_;
 };
 
-class TopicWatcherTest : public ::testing::Test {
+class TopicFollowerTest : public ::testing::Test {
  protected:
   void Open() {
-    TopicWatcher::Options options{
+    TopicFollower::Options options{
         .dataset = DatasetId(2), .name = "clicks", .spec = spec_, .group = "muster.test"};
-    watcher_ = std::make_unique<TopicWatcher>(
+    follower_ = std::make_unique<TopicFollower>(
         std::move(options), std::make_unique<FakeTopic>(&brokers_),
         FollowOptions{
             .progress = progress_,
@@ -81,7 +81,7 @@ class TopicWatcherTest : public ::testing::Test {
             .clock = &clock_});
   }
   const StreamLook& Look() {
-    watcher_->Step();
+    follower_->Step();
     return looks_.back();
   }
   static StreamTable::Progress ProgressOf(uint32_t partition, uint64_t committed) {
@@ -96,10 +96,10 @@ class TopicWatcherTest : public ::testing::Test {
   TopicSpec spec_;
   FollowOptions::Progress progress_;
   std::vector<StreamLook> looks_;
-  std::unique_ptr<TopicWatcher> watcher_;
+  std::unique_ptr<TopicFollower> follower_;
 };
 
-TEST_F(TopicWatcherTest, TellsWhatItSees) {
+TEST_F(TopicFollowerTest, TellsWhatItSees) {
   brokers_.retention = seconds(60);
   Open();
   const StreamLook& look = Look();
@@ -107,53 +107,53 @@ TEST_F(TopicWatcherTest, TellsWhatItSees) {
   EXPECT_EQ(look.cluster, "cluster");
   EXPECT_EQ(look.error, "");
   EXPECT_EQ(look.retention, seconds(60));
-  ASSERT_EQ(look.sights.size(), 2u);
-  EXPECT_EQ(look.sights[1].log_begin, 5u);
-  EXPECT_EQ(look.sights[1].stable_end, 20u);
+  ASSERT_EQ(look.partitions.size(), 2u);
+  EXPECT_EQ(look.partitions[1].log_begin, 5u);
+  EXPECT_EQ(look.partitions[1].stable_end, 20u);
   EXPECT_EQ(Look().retention, seconds(60));
   EXPECT_EQ(brokers_.retention_asked, 1) << "not at every look";
 }
 
-TEST_F(TopicWatcherTest, BoundsAreResolvedAtTheFirstLookOnly) {
+TEST_F(TopicFollowerTest, BoundsAreResolvedAtTheFirstLookOnly) {
   spec_.start = {.kind = StreamBound::Kind::kTime, .time = seconds(5), .offsets = {}};
   Open();
-  EXPECT_EQ(Look().sights[0].begin, 3u);
+  EXPECT_EQ(Look().partitions[0].begin, 3u);
   progress_ = {ProgressOf(0, 3), ProgressOf(1, 20)};
   Look();
-  EXPECT_EQ(Look().sights[0].begin, std::nullopt);
+  EXPECT_EQ(Look().partitions[0].begin, std::nullopt);
 }
 
-TEST_F(TopicWatcherTest, AnEndThatIsATimeIsSettledByAnAnswerAlone) {
+TEST_F(TopicFollowerTest, AnEndThatIsATimeIsSettledByAnAnswerAlone) {
   spec_.end = {.kind = StreamBound::Kind::kTime, .time = seconds(5), .offsets = {}};
   clock_.Advance(seconds(1'000));  // long ago
   brokers_.time_trouble = absl::UnavailableError("no leader");
   Open();
   EXPECT_THAT(Look().error, HasSubstr("no leader"));
   brokers_.time_trouble = absl::OkStatus();
-  EXPECT_EQ(Look().sights[0].end, 3u) << "asked at once, not after a while";
-  EXPECT_EQ(looks_.back().sights[1].end, 20u) << "no record is so young";
+  EXPECT_EQ(Look().partitions[0].end, 3u) << "asked at once, not after a while";
+  EXPECT_EQ(looks_.back().partitions[1].end, 20u) << "no record is so young";
 }
 
-TEST_F(TopicWatcherTest, AnEndThatIsATimeIsNotSettledBetweenTwoQuestions) {
+TEST_F(TopicFollowerTest, AnEndThatIsATimeIsNotSettledBetweenTwoQuestions) {
   // Well over in a second.
   const auto now = std::chrono::duration_cast<milliseconds>(clock_.Wall());
   spec_.end = {.kind = StreamBound::Kind::kTime, .time = now - seconds(74), .offsets = {}};
   brokers_.at_time = {std::nullopt, std::nullopt};
   Open();
-  EXPECT_EQ(Look().sights[0].end, std::nullopt);
+  EXPECT_EQ(Look().partitions[0].end, std::nullopt);
   progress_ = {ProgressOf(0, 0), ProgressOf(1, 5)};
   clock_.Advance(seconds(2));
-  EXPECT_EQ(Look().sights[0].end, std::nullopt);
+  EXPECT_EQ(Look().partitions[0].end, std::nullopt);
   EXPECT_EQ(brokers_.time_asked, 1);
   // A partition that was added has no end, though all that are known have theirs.
   for (StreamTable::Progress& partition : progress_) partition.position.end = 10;
   brokers_.logs.push_back({0, 4, 4});
   brokers_.at_time = {1, 2, 3};
   clock_.Advance(seconds(100));
-  EXPECT_EQ(Look().sights[2].end, 3u);
+  EXPECT_EQ(Look().partitions[2].end, 3u);
 }
 
-TEST_F(TopicWatcherTest, TroubleIsToldForWhatItIs) {
+TEST_F(TopicFollowerTest, TroubleIsToldForWhatItIs) {
   Open();
   brokers_.trouble = absl::UnavailableError("no broker answers");
   EXPECT_THAT(Look().error, HasSubstr("no broker answers"));
@@ -164,7 +164,7 @@ TEST_F(TopicWatcherTest, TroubleIsToldForWhatItIs) {
   EXPECT_EQ(Look().error, "");
 }
 
-TEST_F(TopicWatcherTest, TheTopicOfRejectedRecordsIsLookedForAndNotTooOften) {
+TEST_F(TopicFollowerTest, TheTopicOfRejectedRecordsIsLookedForAndNotTooOften) {
   spec_.dead_letter_topic = "dead";
   absl::Status& dead = brokers_.others["dead"] = absl::NotFoundError("topic 'dead': unknown");
   Open();
@@ -180,14 +180,14 @@ TEST_F(TopicWatcherTest, TheTopicOfRejectedRecordsIsLookedForAndNotTooOften) {
   EXPECT_EQ(looks_.back().error, "") << "it holds up no look";
 }
 
-TEST_F(TopicWatcherTest, WrongOffsetsInTheJobFileAreFatal) {
+TEST_F(TopicFollowerTest, WrongOffsetsInTheJobFileAreFatal) {
   spec_.start = {.kind = StreamBound::Kind::kOffsets, .time = {}, .offsets = {{0, 1}}};
   Open();
   EXPECT_TRUE(Look().fatal);
   EXPECT_THAT(looks_.back().error, HasSubstr("partition 1"));
 }
 
-TEST_F(TopicWatcherTest, AStartBeyondTheEndOfALogMayPass) {
+TEST_F(TopicFollowerTest, AStartBeyondTheEndOfALogMayPass) {
   spec_.start = {.kind = StreamBound::Kind::kOffsets, .time = {}, .offsets = {{0, 11}, {1, 20}}};
   Open();
   EXPECT_TRUE(Look().beyond);
@@ -198,7 +198,7 @@ TEST_F(TopicWatcherTest, AStartBeyondTheEndOfALogMayPass) {
   EXPECT_FALSE(looks_.back().beyond);
 }
 
-TEST_F(TopicWatcherTest, TheGroupIsToldWhatHasChangedAndNotTooOften) {
+TEST_F(TopicFollowerTest, TheGroupIsToldWhatHasChangedAndNotTooOften) {
   Open();
   progress_ = {ProgressOf(0, 4), ProgressOf(1, 5)};
   Look();
@@ -214,7 +214,7 @@ TEST_F(TopicWatcherTest, TheGroupIsToldWhatHasChangedAndNotTooOften) {
   EXPECT_EQ(brokers_.commits.size(), 2u) << "nothing has changed";
 }
 
-TEST_F(TopicWatcherTest, WhatTheGroupWasNotToldItIsToldLater) {
+TEST_F(TopicFollowerTest, WhatTheGroupWasNotToldItIsToldLater) {
   Open();
   progress_ = {ProgressOf(0, 4)};
   brokers_.commit_trouble = absl::PermissionDeniedError("no");
@@ -226,15 +226,15 @@ TEST_F(TopicWatcherTest, WhatTheGroupWasNotToldItIsToldLater) {
   EXPECT_THAT(brokers_.commits, ElementsAre(ElementsAre(Pair(0, 4))));
 }
 
-TEST_F(TopicWatcherTest, TheLastOffsetsAreToldWhenItStops) {
+TEST_F(TopicFollowerTest, TheLastOffsetsAreToldWhenItStops) {
   Open();
   progress_ = {ProgressOf(0, 4)};
   Look();
   progress_[0].committed = 6;
   Look();
   ASSERT_EQ(brokers_.commits.size(), 1u);
-  watcher_->Start();
-  watcher_->Stop();
+  follower_->Start();
+  follower_->Stop();
   EXPECT_THAT(brokers_.commits.back(), ElementsAre(Pair(0, 6)));
 }
 

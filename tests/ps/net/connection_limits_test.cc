@@ -1,4 +1,4 @@
-#include "ps/net/descriptors.h"
+#include "ps/net/connection_limits.h"
 
 #include "tests/support/status_matchers.h"
 
