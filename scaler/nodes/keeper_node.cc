@@ -17,6 +17,19 @@ KeeperNode::State StateOf(const NodePlan& plan) {
   return KeeperNode::Waiting{};
 }
 
+KeptNode::State ShownState(const KeeperNode::Waiting&) {
+  return KeptNode::State::kWaiting;
+}
+KeptNode::State ShownState(const KeeperNode::Running& life) {
+  return life.ending == Ending::kDrain ? KeptNode::State::kDraining : KeptNode::State::kRunning;
+}
+KeptNode::State ShownState(const KeeperNode::Reporting&) {
+  return KeptNode::State::kReporting;
+}
+KeptNode::State ShownState(const KeeperNode::Finished&) {
+  return KeptNode::State::kFinished;
+}
+
 }  // namespace
 
 KeeperNode::KeeperNode(std::string its_name, const RestartPolicy::Options& restarts,
@@ -62,19 +75,15 @@ NodePlan KeeperNode::plan() const {
 }
 
 KeptNode KeeperNode::Shown(uint64_t now) const {
-  static constexpr KeptNode::State kStates[] = {
-      KeptNode::State::kWaiting, KeptNode::State::kRunning, KeptNode::State::kReporting,
-      KeptNode::State::kFinished};
   const Running* const present = life();
   const Ending ending = present != nullptr ? present->ending : Ending::kNone;
-  const bool draining = is<Running>() && ending == Ending::kDrain;
   // A successor has not told it, and answers for it.
   const bool told = present != nullptr &&
                     (present->stop_due.has_value() || leaving() || ending == Ending::kRelaunch);
   return {.name = name,
           .role = role,
           .starts = starts,
-          .state = draining ? KeptNode::State::kDraining : kStates[state.index()],
+          .state = std::visit([](const auto& each) { return ShownState(each); }, state),
           .pid = present != nullptr ? pid : 0,
           .limits = limits,
           .started_at = started_at,

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,6 +14,7 @@
 #include "scaler/model/kept_node.h"
 #include "scaler/model/orders.h"
 #include "scaler/nodes/keeper_node.h"
+#include "scaler/nodes/kept_workers.h"
 #include "scaler/nodes/plan.h"
 
 /// What the scaler decides of workers and servers, as a deterministic step: which is started,
@@ -202,21 +202,14 @@ class NodeKeeper {
   std::chrono::milliseconds DelayOfLeave(KeeperNode* node, const Reporting& gone);
   Waiting WaitForMachine(KeeperNode* node, const Reporting& gone);
 
-  // Of how many workers there are.
-  /// Workers that live and are to go on, by number.
-  std::map<uint32_t, std::string> LivingWorkers() const;
-  Resources LimitsOfNewWorker() const;
-  void Leave(KeeperNode* node);
-  void AddWorkers(uint32_t count);
-
   void Emit(KeeperEffect effect) { effects_.push_back(std::move(effect)); }
 
   KeeperOptions options_;
   std::string run_id_;
   uint64_t began_wall_us_ = 0;
-  uint32_t workers_ = 0;
+  KeptWorkers workers_;
   std::set<std::string> paused_;
-  std::map<std::string, KeeperNode> nodes_;
+  KeeperNodes nodes_;
   Stage stage_ = Stage::kWaiting;
   KeeperOutcome pending_;
   std::optional<KeeperOutcome> outcome_;

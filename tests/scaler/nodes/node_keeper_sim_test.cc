@@ -172,7 +172,8 @@ class KeeperSim {
     std::vector<std::string> names;
     for (const auto& [name, process] : processes_) names.push_back(name);
     for (const std::string& name : names) {
-      if (processes_.contains(name)) Heard(name);
+      // Unless it was killed meanwhile, and the next one has heard of it.
+      if (processes_.contains(name) && !told_.contains(name)) Heard(name);
     }
     Settle();
     CheckLimits();
