@@ -1,15 +1,12 @@
 #include "benchmarks/bench_lane.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
 
 #include "base/check.h"
+#include "benchmarks/raw_sockets.h"
 
 namespace muster::ps {
 
@@ -21,36 +18,6 @@ BenchHandler::BenchHandler(uint32_t partitions, const std::vector<TableSpec>& ta
     commands.owns.push_back({PartitionId(i), OwnerEpoch(1), OwnerEpoch(1), {}, true, {}});
   }
   owned_.Apply(commands);
-}
-
-int ConnectBench(const std::string& address) {
-  int fd = -1;
-  if (address.starts_with("unix:")) {
-    sockaddr_un to{.sun_family = AF_UNIX, .sun_path = {}};
-    address.copy(to.sun_path, sizeof(to.sun_path) - 1, 5);
-    fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
-    MUSTER_CHECK(::connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0);
-  } else {
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.find(':') + 1))));
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    fd = ::socket(AF_INET, SOCK_STREAM, 0);
-    MUSTER_CHECK(::connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0);
-    const int on = 1;
-    ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  }
-  return fd;
-}
-
-void ReadAll(int fd, void* to, size_t bytes) {
-  auto* at = static_cast<char*>(to);
-  while (bytes > 0) {
-    const ssize_t got = ::recv(fd, at, bytes, 0);
-    MUSTER_CHECK_MSG(got > 0, "the server closed the connection");
-    at += got;
-    bytes -= static_cast<size_t>(got);
-  }
 }
 
 FrameClient::FrameClient(const std::string& address, Checksums checksums)

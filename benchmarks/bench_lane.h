@@ -59,9 +59,4 @@ class FrameClient {
   std::vector<std::byte> values_;
 };
 
-/// A blocking socket that is connected to `address`: unix:PATH or 127.0.0.1:PORT.
-int ConnectBench(const std::string& address);
-/// Reads exactly so many bytes.
-void ReadAll(int fd, void* to, size_t bytes);
-
 }  // namespace muster::ps

@@ -3,8 +3,6 @@
 // call. Medians of 5 runs after a warm-up. Run the release build on an idle machine:
 //   build/release/benchmarks/data_plane_bench [--no-checksums] [--smoke]
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,7 +15,6 @@
 #include <future>
 #include <map>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
@@ -25,6 +22,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "benchmarks/bench_lane.h"
+#include "benchmarks/raw_sockets.h"
 #include "sharding/partition_of.h"
 
 namespace muster::ps {
@@ -153,49 +151,6 @@ class Client {
   uint32_t minibatch_ = 0;
 };
 
-/// GB/s of `bytes` in writes of 2.5 MB over a fresh pair of sockets of the kind of `address`.
-double RawBandwidth(bool unix_socket) {
-  constexpr size_t kBlock = 2'560'000;
-  constexpr int kBlocks = 1000;
-  int fds[2];
-  if (unix_socket) {
-    MUSTER_CHECK(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
-  } else {
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
-    socklen_t size = sizeof(at);
-    MUSTER_CHECK(::bind(listener, reinterpret_cast<sockaddr*>(&at), size) == 0);
-    MUSTER_CHECK(::listen(listener, 1) == 0);
-    ::getsockname(listener, reinterpret_cast<sockaddr*>(&at), &size);
-    fds[0] = ConnectBench(fmt::format("127.0.0.1:{}", ntohs(at.sin_port)));
-    fds[1] = ::accept(listener, nullptr, nullptr);
-    ::close(listener);
-  }
-  std::thread sender([&] {
-    const std::vector<char> block(kBlock, 'x');
-    for (int i = 0; i < kBlocks; ++i) {
-      size_t done = 0;
-      while (done < kBlock) {
-        const ssize_t sent = ::send(fds[0], block.data() + done, kBlock - done, 0);
-        MUSTER_CHECK(sent > 0);
-        done += static_cast<size_t>(sent);
-      }
-    }
-  });
-  std::vector<char> block(kBlock);
-  const SystemClock clock;
-  ReadAll(fds[1], block.data(), kBlock);
-  const TimePoint begin = clock.Now();
-  for (int i = 1; i < kBlocks; ++i) ReadAll(fds[1], block.data(), kBlock);
-  const double seconds = Seconds(begin, clock.Now());
-  sender.join();
-  ::close(fds[0]);
-  ::close(fds[1]);
-  return static_cast<double>(kBlock) * (kBlocks - 1) / seconds / 1e9;
-}
-
 /// CPU seconds of the calling thread: what a busy machine does not distort.
 double CpuSeconds() {
   timespec now{};
@@ -303,7 +258,9 @@ int Main(const Options& options) {
         raws.clear();
         pulls = pushes = {};
       }
-      raws.push_back(RawBandwidth(unix_socket));
+      raws.push_back(SocketRate(unix_socket ? SocketKind::kUnix : SocketKind::kTcp,
+                                10'000 * kDim * sizeof(float), 1000) /
+                     1e9);
       Measure(&lane, &client, calls, 3, &pulls, [&](const Call& call) { client.SendPull(call); });
       Measure(&lane, &client, calls, 2, &pushes,
               [&](const Call& call) { client.SendPush(call, gradients); });

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace muster {
+
+/// Which keys a benchmark asks for, call by call. They lie in a file that whoever is compared
+/// reads, so that all of them ask for the same rows in the same order. A value.
+///
+/// The file: uint64 words, little-endian: kKeyFileMagic, rows, keys a call, calls, then the keys of
+/// all calls.
+struct KeySequence {
+  uint64_t rows = 0;  // every key is below it
+  uint64_t keys_a_call = 0;
+  std::vector<uint64_t> keys;  // [calls, keys_a_call]
+
+  uint64_t calls() const { return keys.size() / keys_a_call; }
+  /// Of the call `number`; after the last call comes the first one again.
+  std::span<const uint64_t> Call(uint64_t number) const {
+    return std::span(keys).subspan((number % calls()) * keys_a_call, keys_a_call);
+  }
+};
+
+inline constexpr uint64_t kKeyFileMagic = 0x315359454b42534dULL;  // "MSBKEYS1"
+inline constexpr size_t kKeyFileHeaderWords = 4;
+
+struct KeyDraw {
+  uint64_t rows = 1'000'000;
+  uint64_t keys_a_call = 10'000;
+  uint64_t calls = 64;
+  double exponent = 0.99;  // of zipf's law; 0: every row is as likely as any other
+  uint64_t seed = 1;
+};
+
+/// Keys drawn with repeats: the row of rank r (from 1) with a probability in proportion to
+/// r^-exponent. Which row has which rank is a permutation by the seed, so neighbours in rank are
+/// none in memory. The same for the same draw. Requires rows, keys a call and calls above 0.
+KeySequence DrawKeys(const KeyDraw& draw);
+
+/// Errors name the path.
+absl::Status WriteKeyFile(const std::string& path, const KeySequence& sequence);
+/// kInvalidArgument when the file is not one of keys, is cut off, or has a key that is no row.
+absl::StatusOr<KeySequence> ReadKeyFile(const std::string& path);
+
+}  // namespace muster

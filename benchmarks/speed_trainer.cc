@@ -1,0 +1,349 @@
+// A worker as a user writes it, whose rate is taken: benchmarks/speed.py runs jobs of it. What it
+// does in a minibatch (or, with `lease`, that it does nothing) is its mode; --help lists them.
+//
+// All workers of a job measure at the same time. When one is warm it makes FOLDER/<node>.ready; who
+// runs the job then writes "<begin> <end>", CLOCK_MONOTONIC in nanoseconds, to FOLDER/window; when
+// that is over, the worker writes its figures to FOLDER/<node>.json and goes on until it is ended.
+#include <muster/muster.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <any>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "benchmarks/key_file.h"
+
+namespace muster {
+namespace {
+
+constexpr char kHelp[] =
+    "Usage: speed_trainer MODE FOLDER [KEYS DIM | ELEMENTS]\n\n"
+    "Started by benchmarks/speed.py, by way of `muster run`.\n\n"
+    "  pull FOLDER KEYS DIM       asks ahead for the rows of the next call of the file KEYS\n"
+    "  pull-push FOLDER KEYS DIM  and pushes a gradient to each of them (Adagrad)\n"
+    "  small FOLDER KEYS DIM      asks for rows and waits for them, nothing ahead\n"
+    "  dense FOLDER ELEMENTS      pulls and pushes a whole tensor (Adagrad)\n"
+    "  read FOLDER                goes over the records\n"
+    "  lease FOLDER               does nothing: as many shards as it gets\n";
+
+constexpr uint64_t kFillKeys = 10'000;  // a minibatch, while the table is filled
+constexpr float kGradient = 0.01f;
+constexpr auto kWarmUp = std::chrono::milliseconds(500);  // at least, after the table is filled
+constexpr auto kLookForWindow = std::chrono::milliseconds(5);
+
+[[noreturn]] void Die(const std::string& what) {
+  std::fprintf(stderr, "speed_trainer: %s\n", what.c_str());
+  std::exit(1);
+}
+
+double Seconds(std::chrono::nanoseconds duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+double CpuSeconds(const rusage& usage) {
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+rusage Usage() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage;
+}
+
+/// What one step brought.
+struct Step {
+  uint64_t rows = 0;
+  uint64_t records = 0;
+  uint64_t bytes = 0;
+  std::chrono::nanoseconds waited{0};  // what its latency is, by mode
+};
+
+/// Counts steps while the window is open, and writes the figures when it is closed.
+class Meter {
+ public:
+  explicit Meter(const std::string& folder)
+      : window_(folder + "/window"),
+        own_(folder + "/" + SessionOptions::FromEnvironment().worker_name) {}
+
+  TimePoint Now() const { return clock_.Now(); }
+
+  /// A step that ends now.
+  void Count(const Step& step) {
+    const TimePoint now = Now();
+    if (phase_ == Phase::kWarm) {
+      if (!warm_since_) warm_since_ = now;
+      if (now - *warm_since_ < kWarmUp) return;
+      Must(WriteFileAtomically(own_ + ".ready", "\n"));
+      phase_ = Phase::kWaiting;
+    } else if (phase_ == Phase::kWaiting) {
+      LookForWindow(now);
+    } else if (phase_ == Phase::kMeasuring) {
+      total_.rows += step.rows;
+      total_.records += step.records;
+      total_.bytes += step.bytes;
+      waited_us_.push_back(static_cast<float>(1e6 * Seconds(step.waited)));
+      if (now >= end_) Write(now);
+    }
+  }
+
+ private:
+  enum class Phase { kWarm, kWaiting, kMeasuring, kOver };
+
+  static void Must(const absl::Status& status) {
+    if (!status.ok()) Die(status.ToString());
+  }
+
+  void LookForWindow(TimePoint now) {
+    if (end_ == TimePoint{} && now >= look_at_) {
+      look_at_ = now + kLookForWindow;
+      int64_t begin = 0, end = 0;
+      if (std::ifstream file(window_); !(file >> begin >> end)) return;
+      begin_ = TimePoint(std::chrono::nanoseconds(begin));
+      end_ = TimePoint(std::chrono::nanoseconds(end));
+    }
+    if (end_ == TimePoint{} || now < begin_) return;
+    phase_ = Phase::kMeasuring;
+    begin_ = now;
+    usage_ = Usage();
+    waited_us_.reserve(1 << 20);
+  }
+
+  float Quantile(double q) const {
+    const auto index = static_cast<size_t>(q * static_cast<double>(waited_us_.size()));
+    return waited_us_[std::min(index, waited_us_.size() - 1)];
+  }
+
+  void Write(TimePoint now) {
+    phase_ = Phase::kOver;
+    const rusage usage = Usage();
+    std::ranges::sort(waited_us_);
+    char text[512];
+    std::snprintf(text, sizeof(text),
+                  "{\"seconds\": %.6f, \"steps\": %zu, \"rows\": %llu, \"records\": %llu, "
+                  "\"bytes\": %llu, \"p50_us\": %.2f, \"p99_us\": %.2f, \"max_us\": %.2f, "
+                  "\"cpu_seconds\": %.6f, \"memory_max_bytes\": %lld}\n",
+                  Seconds(now - begin_), waited_us_.size(),
+                  static_cast<unsigned long long>(total_.rows),
+                  static_cast<unsigned long long>(total_.records),
+                  static_cast<unsigned long long>(total_.bytes), Quantile(0.5), Quantile(0.99),
+                  waited_us_.back(), CpuSeconds(usage) - CpuSeconds(usage_),
+                  static_cast<long long>(usage.ru_maxrss) * 1024);
+    Must(WriteFileAtomically(own_ + ".json", text));
+  }
+
+  const SystemClock clock_;
+  const std::string window_;
+  const std::string own_;  // path of what this worker writes, without its ending
+  Phase phase_ = Phase::kWarm;
+  std::optional<TimePoint> warm_since_;
+  TimePoint look_at_{}, begin_{}, end_{};
+  rusage usage_{};
+  Step total_;
+  std::vector<float> waited_us_;
+};
+
+/// Steps that pull, and perhaps push, rows of one table. The first minibatches fill it.
+class SparseSteps {
+ public:
+  enum class Ahead { kNothing, kPrefetch };
+  enum class Push { kNothing, kGradients };
+
+  SparseSteps(Session* session, KeySequence keys, uint32_t dim, Ahead ahead, Push push)
+      : table_(session->SparseTable(
+            {.name = "embedding", .dim = dim, .optimizer = Adagrad{.learning_rate = 0.05f}})),
+        keys_(std::move(keys)),
+        ahead_(ahead),
+        push_(push),
+        gradients_(std::max(keys_.keys_a_call, kFillKeys) * dim, kGradient) {}
+
+  void Run(Shard* shard, Meter* meter) {
+    const auto prepare = [this](Minibatch& batch) {
+      if (filled_ < keys_.rows) {
+        batch.user_data() = Fill{filled_};
+        filled_ += kFillKeys;
+        return;
+      }
+      const uint64_t call = next_call_++;
+      batch.user_data() = call;
+      if (ahead_ == Ahead::kPrefetch) batch.Need(table_, keys_.Call(call));
+    };
+    for (Minibatch& batch : shard->Minibatches(prepare)) {
+      if (const Fill* fill = std::any_cast<Fill>(&batch.user_data())) {
+        FillRows(batch, fill->first);
+      } else {
+        meter->Count(One(batch, keys_.Call(*std::any_cast<uint64_t>(&batch.user_data())), *meter));
+      }
+    }
+  }
+
+ private:
+  struct Fill {
+    uint64_t first;  // row
+  };
+
+  void FillRows(Minibatch& batch, uint64_t first) {
+    std::vector<uint64_t> rows;
+    for (uint64_t row = first; row < std::min(first + kFillKeys, keys_.rows); ++row) {
+      rows.push_back(row);
+    }
+    batch.Push(table_, rows, GradientsOf(rows.size()));
+  }
+
+  std::span<const float> GradientsOf(size_t rows) const {
+    return std::span(gradients_).first(rows * table_.width());
+  }
+
+  Step One(Minibatch& batch, std::span<const uint64_t> keys, const Meter& meter) {
+    const TimePoint began = meter.Now();
+    const Rows rows = batch.Pull(table_, keys);
+    const auto waited = meter.Now() - began;
+    // A row that was never pushed has the value 0: then nothing was looked up.
+    if (rows[0][0] == 0 || rows[keys.size() - 1][0] == 0) Die("a row is not in the table");
+    if (push_ == Push::kGradients) batch.Push(table_, keys, GradientsOf(keys.size()));
+    return {
+        .rows = keys.size(), .records = 1, .bytes = rows.values().size_bytes(), .waited = waited};
+  }
+
+  const Table table_;
+  const KeySequence keys_;
+  const Ahead ahead_;
+  const Push push_;
+  const std::vector<float> gradients_;
+  uint64_t filled_ = 0;  // rows whose first push has been handed out
+  uint64_t next_call_ = 0;
+};
+
+/// Steps that pull and push a whole tensor; their latency is that of the step.
+class DenseSteps {
+ public:
+  DenseSteps(Session* session, uint64_t elements)
+      : tensor_(session->DenseTable(
+            {.name = "tensor", .shape = {elements}, .optimizer = Adagrad{.learning_rate = 0.05f}})),
+        gradient_(elements, kGradient) {}
+
+  void Run(Shard* shard, Meter* meter) {
+    TimePoint began = meter->Now();
+    for (Minibatch& batch : shard->Minibatches([this](Minibatch& next) { next.Need(tensor_); })) {
+      const Rows rows = batch.Pull(tensor_);
+      batch.Push(tensor_, gradient_);
+      batch.Commit();
+      const TimePoint now = meter->Now();
+      meter->Count(
+          {.rows = 1, .records = 1, .bytes = rows.values().size_bytes(), .waited = now - began});
+      began = now;
+    }
+  }
+
+ private:
+  const DenseTensor tensor_;
+  const std::vector<float> gradient_;
+};
+
+void ReadRecords(Shard* shard, Meter* meter) {
+  TimePoint began = meter->Now();
+  for (const Minibatch& batch : shard->Minibatches()) {
+    uint64_t bytes = 0;
+    for (const std::string_view record : batch.records()) bytes += record.size() + 1;
+    const TimePoint now = meter->Now();
+    meter->Count({.records = batch.records().size(), .bytes = bytes, .waited = now - began});
+    began = now;
+  }
+}
+
+/// Runs `one(shard, meter)` for every shard; the exit code.
+template <typename One>
+int Train(Session* session, Meter* meter, One&& one) {
+  while (auto shard = session->NextShard()) one(&*shard, meter);
+  return session->Finish();
+}
+
+/// As Train, for shards with nothing to do; the latency is that of NextShard.
+int TrainEmpty(Session* session, Meter* meter) {
+  TimePoint asked = meter->Now();
+  while (auto shard = session->NextShard()) {
+    const auto waited = meter->Now() - asked;
+    uint64_t records = 0;
+    for (const Minibatch& batch : shard->Minibatches()) records += batch.records().size();
+    shard.reset();
+    meter->Count({.records = records, .waited = waited});
+    asked = meter->Now();
+  }
+  return session->Finish();
+}
+
+std::optional<uint64_t> Number(std::string_view text, uint64_t most) {
+  uint64_t number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool all = code == std::errc() && end == text.data() + text.size();
+  return all && number > 0 && number <= most ? std::optional(number) : std::nullopt;
+}
+
+int WrongUsage() {
+  std::fputs(kHelp, stderr);
+  return 2;
+}
+
+int RunSparse(std::string_view mode, const std::string& folder, const std::string& path,
+              std::optional<uint64_t> dim) {
+  if (!dim) return WrongUsage();
+  auto keys = ReadKeyFile(path);
+  if (!keys.ok()) Die(keys.status().ToString());
+  Session session = Session::Connect(SessionOptions::FromEnvironment()).value();
+  Meter meter(folder);
+  SparseSteps steps(
+      &session, *std::move(keys), static_cast<uint32_t>(*dim),
+      mode == "small" ? SparseSteps::Ahead::kNothing : SparseSteps::Ahead::kPrefetch,
+      mode == "pull-push" ? SparseSteps::Push::kGradients : SparseSteps::Push::kNothing);
+  return Train(&session, &meter, [&](Shard* shard, Meter* to) { steps.Run(shard, to); });
+}
+
+int RunDense(const std::string& folder, std::optional<uint64_t> elements) {
+  if (!elements) return WrongUsage();
+  Session session = Session::Connect(SessionOptions::FromEnvironment()).value();
+  Meter meter(folder);
+  DenseSteps steps(&session, *elements);
+  return Train(&session, &meter, [&](Shard* shard, Meter* to) { steps.Run(shard, to); });
+}
+
+int Main(std::span<char*> arguments) {
+  const std::string_view mode = arguments.size() > 1 ? arguments[1] : "";
+  if (mode == "--help") {
+    std::fputs(kHelp, stdout);
+    return 0;
+  }
+  const bool sparse = mode == "pull" || mode == "pull-push" || mode == "small";
+  if (sparse && arguments.size() == 5) {
+    return RunSparse(mode, arguments[2], arguments[3], Number(arguments[4], 65'536));
+  }
+  if (mode == "dense" && arguments.size() == 4) {
+    return RunDense(arguments[2], Number(arguments[3], std::numeric_limits<uint32_t>::max()));
+  }
+  if ((mode != "read" && mode != "lease") || arguments.size() != 3) return WrongUsage();
+  Session session = Session::Connect(SessionOptions::FromEnvironment()).value();
+  Meter meter(arguments[2]);
+  return mode == "lease" ? TrainEmpty(&session, &meter) : Train(&session, &meter, ReadRecords);
+}
+
+}  // namespace
+}  // namespace muster
+
+int main(int count, char** arguments) {
+  return muster::Main({arguments, static_cast<size_t>(count)});
+}
