@@ -14,10 +14,7 @@ Examples:
 import argparse
 import json
 import os
-import shutil
-import signal
 import sys
-import tempfile
 
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -60,29 +57,15 @@ def parse():
 def main():
     options = parse()
     module = SUBCOMMANDS[options.what][0]
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
-    folder = os.path.realpath(tempfile.mkdtemp(prefix=f"muster-{options.what}-"))
-    code, keep = 3, True
-    try:
+
+    def work(folder):
         result = module.measure(options, folder)
-        code = 0 if result["ok"] else 1
-        keep = options.keep or code == 1
-    except job.Failed as error:
-        print(f"scaling.py {options.what}: {error}", file=sys.stderr)
-        return code
-    except (KeyboardInterrupt, SystemExit):
-        keep = options.keep
-        return 130
-    finally:
-        if not keep:
-            shutil.rmtree(folder, ignore_errors=True)
+        if options.output == "json":
+            print(json.dumps(result))
         else:
-            job.say(f"kept {folder}")
-    if options.output == "json":
-        print(json.dumps(result))
-    else:
-        print("\n".join(module.text(result) + [f"not as it must be: {problem}" for problem in result["problems"]]))
-    return code
+            print("\n".join(module.text(result) + [f"not as it must be: {problem}" for problem in result["problems"]]))
+        return 0 if result["ok"] else 1
+    return job.in_folder(f"scaling.py {options.what}", options.what, options.keep, work)
 
 
 if __name__ == "__main__":

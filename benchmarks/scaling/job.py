@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -26,6 +27,25 @@ class Failed(Exception):
 
 def say(text):
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+def in_folder(name, what, keep, work):
+    """The exit code of `work(folder)`, or 3 when that Failed, or 130 when it was interrupted. The folder is removed afterwards: not with
+    `keep`, nor after a failure, 1 or 3."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
+    folder, code = os.path.realpath(tempfile.mkdtemp(prefix=f"muster-{what}-")), 3
+    try:
+        code = work(folder)
+    except Failed as error:
+        print(f"{name}: {error}", file=sys.stderr)
+    except (KeyboardInterrupt, SystemExit):
+        code = 130
+    finally:
+        if keep or code in (1, 3):
+            say(f"kept {folder}")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    return code
 
 
 class Rest:

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""How fast the path is that a trainer really takes, beside what others do and what the machine can do. Python's standard library only.
+
+Every round of a row runs, one after the other: the machine's limits with the same keys and sizes (speed_limits); a real job, `muster
+run` with one server and workers that link libmuster.so (speed_trainer); and the row's peer, where it is installed (benchmarks/peers).
+Figures are medians over the rounds, with the smallest and the largest; a ratio is taken within a round, so what slows a round slows
+both of its halves. Ratios to a peer are above 1 where Muster is the faster one. Nobody takes snapshots meanwhile. torch is measured
+with 1, 4 and 8 calls under way, and the best of them counts.
+
+Progress goes to stderr, figures to stdout. Exit codes: 0 measured, 2 bad arguments, 3 a measurement did not come to its end, 130
+interrupted.
+
+What can be measured:
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import shutil
+import sys
+
+sys.dont_write_bytecode = True
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "benchmarks"))
+from scaling import figures, job  # noqa: E402
+from speed import compare, ours, peers  # noqa: E402
+from speed.rows import FIGURES, ROWS, Keys  # noqa: E402
+
+LINES = {"read": (2_000_000, 100), "lease": (1_000_000, 8)}  # of the input, and bytes of each; others have little to read
+OTHER_LINES = (1_000_000, 8)
+TENSOR_BYTES = 100_000_000
+EXAMPLES = """
+examples:
+  benchmarks/speed.py all --build build/release --peers ~/.cache/muster-peers
+  benchmarks/speed.py pull pull-tcp --rounds 9 --seconds 5
+  benchmarks/speed.py lease --smoke --output json
+"""
+
+
+def parse():
+    listed = "\n".join(f"  {name:14} {row.what}" for name, row in ROWS.items())
+    parser = argparse.ArgumentParser(description=__doc__ + listed + "\n  all            all of them", epilog=EXAMPLES,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="+", choices=[*ROWS, "all"], metavar="WHAT", help="as above")
+    parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"), help="build folder with the programs")
+    parser.add_argument("--peers", default=peers.DEFAULT_FOLDER, help="where benchmarks/peers/install put them (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=3, help="that each job and each depth of a peer is measured (default: %(default)s)")
+    parser.add_argument("--output", choices=("text", "json"), default="text")
+    parser.add_argument("--keep", action="store_true", help="keep the folder")
+    parser.add_argument("--smoke", action="store_true",
+                        help="one short round with few rows: shows in seconds that it works, its figures mean nothing")
+    options = parser.parse_args()
+    options.build, options.peers = os.path.abspath(options.build), os.path.abspath(os.path.expanduser(options.peers))
+    options.tensor_bytes, options.limit_seconds = TENSOR_BYTES, 0.5
+    for program in ("cli/muster", "benchmarks/speed_trainer", "benchmarks/speed_limits"):
+        if not os.access(os.path.join(options.build, program), os.X_OK):
+            parser.error(f"--build {options.build}: no {program} there; build it first, or name another folder")
+    if options.rounds < 1 or not 0.05 <= options.seconds <= 600:
+        parser.error("--rounds is at least 1, --seconds from 0.05 to 600")
+    if options.smoke:
+        options.rounds, options.seconds, options.limit_seconds, options.tensor_bytes = 1, 0.3, 0.02, 4_000_000
+    return options
+
+
+def small(row):
+    """The row with --smoke."""
+    keys = row.keys and Keys(min(row.keys.a_call, 2000), row.keys.exponent, rows=20_000, calls=4)
+    return dataclasses.replace(row, keys=keys, workers=min(row.workers, 3))
+
+
+def limits_of(options, row, inputs):
+    if row.keys:
+        return ours.limits(options, "rows", inputs["keys"], row.dim, options.limit_seconds)
+    if row.mode == "read":
+        return ours.limits(options, "lines", inputs["lines"], options.limit_seconds)
+    if row.mode == "dense":
+        return ours.limits(options, "copy", options.tensor_bytes, options.limit_seconds)
+    return {}
+
+
+def measure(options, name, folder):
+    """{"row", "ours": [figures of a round], "limits": [...], "peer": None or {"version", "depth", "rounds": [...]}, "missing"}."""
+    row = small(ROWS[name]) if options.smoke else ROWS[name]
+    os.makedirs(folder)
+    inputs = {"lines": os.path.join(folder, "lines")}
+    lines, length = LINES.get(row.mode, OTHER_LINES)
+    ours.write_lines(inputs["lines"], 20_000 if options.smoke else lines, length)
+    if row.keys:
+        inputs["keys"] = ours.write_keys(options, row, folder)
+    found = {"row": name, "what": row.what, "keys": row.keys.text() + f" of {row.dim} float32" if row.keys else None,
+             "ours": [], "limits": [], "peer": None, "missing": None}
+    asked = []
+    for number in range(options.rounds):
+        found["limits"].append(limits_of(options, row, inputs))
+        run_folder = os.path.join(folder, str(number))
+        found["ours"].append(ours.run(options, row, inputs, run_folder))
+        if not options.keep:
+            shutil.rmtree(run_folder)
+        if row.peer and peers.python(options, row.peer):
+            asked.append(peers.run(options, row, inputs))
+        first = row.figures[0]
+        said = [f"{number + 1}/{options.rounds} {name}: ours {shown(first, found['ours'][-1][first])}"]
+        said += [f"{asked[-1]['version']} with {depth} {shown(first, one[first])}" for depth, one in asked[-1]["depths"].items()] if asked else []
+        job.say("; ".join(said))
+    if asked:
+        depth = compare.best_depth([one["depths"] for one in asked], row.shared[0])
+        found["peer"] = {"version": asked[0]["version"] + (" (uv, TCP)" if row.tcp else ""), "depth": depth,
+                         "rounds": [one["depths"][depth] for one in asked]}
+        found["ratios"] = {name: compare.ratios(name, found["ours"], found["peer"]["rounds"]) for name in row.shared}
+    elif row.peer:
+        found["missing"] = peers.missing(options, row.peer)
+    limits = [raw | compare.in_rows(raw, 4 * row.dim) for raw in found["limits"]]
+    found["shares"] = {words: compare.shares(figure, limit, found["ours"], limits) for figure, limit, words in row.limits}
+    return found
+
+
+def shown(name, value):
+    figure = FIGURES[name]
+    return f"{value / figure.scale:,.{figure.digits}f} {figure.unit}"
+
+
+def lines_of(names, rounds):
+    """A line for each figure that the rounds have."""
+    for name in names:
+        figure, values = FIGURES[name], [one[name] for one in rounds if name in one]
+        if values:
+            yield figures.line(figure.label, figures.summary([value / figure.scale for value in values]), figure.unit, figure.digits)
+
+
+def limit_text(name, values):
+    """A limit in words: the name that speed_limits gives it, its unit at the end."""
+    middle = figures.summary(values)["median"]
+    for ending, unit, scale in (("_bytes_per_second", "GB/s", 1e9), ("_records_per_second", "M records/s", 1e6), ("_rows_per_second", "Mrows/s", 1e6),
+                                ("_us", "us", 1), ("_ms", "ms", 1), ("_ns", "ns", 1)):
+        if name.endswith(ending):
+            return f"{name.removesuffix(ending).replace('_', ' ')} {middle / scale:.3g} {unit}"
+    return f"{name} {middle:.3g}"
+
+
+def text(found):
+    row = ROWS[found["row"]]
+    yield f"{found['row']}: {found['what']}" + (f"; {found['keys']}" if found["keys"] else "")
+    for line in lines_of(row.figures, found["ours"]):
+        yield f"  ours    {line}"
+    if found["peer"]:
+        peer = found["peer"]
+        for line in lines_of(row.figures, peer["rounds"]):
+            yield f"  peer    {line}; {peer['version']}, {peer['depth']} at a time"
+        for name, ratio in found["ratios"].items():
+            yield f"  ratio   {figures.line(FIGURES[name].label, ratio, 'times as good as the peer', 2)}"
+    if found["missing"]:
+        yield f"  peer    not measured: {found['missing']}"
+    for words, share in found["shares"].items():
+        yield f"  limit   {figures.line(words, share, 'times', 2)}"
+    if found["limits"][0]:
+        yield "  machine " + ", ".join(limit_text(name, [one[name] for one in found["limits"]]) for name in found["limits"][0])
+
+
+def main():
+    options = parse()
+
+    def work(folder):
+        results = []
+        for name in ROWS if "all" in options.what else dict.fromkeys(options.what):
+            results.append(measure(options, name, os.path.join(folder, name)))
+            if options.output == "text":
+                print("\n".join(text(results[-1])), flush=True)
+        if options.output == "json":
+            print(json.dumps(results))
+        return 0
+    return job.in_folder("speed.py", "speed", options.keep, work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

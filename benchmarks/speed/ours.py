@@ -1,0 +1,98 @@
+"""One job of speed_trainer, run by the real `muster run`, and what it did in a window of time that all its workers share."""
+
+import glob
+import json
+import os
+import subprocess
+import time
+
+from scaling import job as jobs
+from scaling.job import processes
+from scaling.overhead import cpu_seconds
+from speed import compare
+
+TRAINER = "speed_trainer"
+LEAD_SECONDS = 0.3  # from the announcement of a window to its beginning
+# The path of a UNIX socket has about a hundred bytes: below a longer folder servers listen on TCP alone.
+TCP_ONLY = "tcp-only-because-every-path-of-a-socket-below-this-folder-is-longer-than-the-path-of-a-unix-socket-may-be"
+
+
+def program(options, name):
+    return os.path.join(options.build, "benchmarks", name)
+
+
+def limits(options, *arguments):
+    """What speed_limits says."""
+    done = subprocess.run([program(options, "speed_limits"), *map(str, arguments)], stdout=subprocess.PIPE, text=True, timeout=600, check=False)
+    if done.returncode != 0:
+        raise jobs.Failed(f"speed_limits {' '.join(map(str, arguments))} ended with code {done.returncode}")
+    return json.loads(done.stdout) if done.stdout else None
+
+
+def write_keys(options, row, folder):
+    path = os.path.join(folder, "keys")
+    keys = row.keys
+    limits(options, "keys", path, keys.rows, keys.a_call, keys.calls, keys.exponent)
+    return path
+
+
+def write_lines(path, lines, length):
+    """Lines of numbers, `length` bytes each with their ends."""
+    with open(path, "w", encoding="ascii") as file:
+        for first in range(0, lines, 10_000):
+            file.writelines(f"{number:0{length - 1}d}\n" for number in range(first, min(first + 10_000, lines)))
+
+
+def spec(options, row, inputs, folder):
+    command = [program(options, TRAINER), row.mode, folder]
+    dataset = {"name": "train", "files": [inputs["lines"]], "epochs": 1000}
+    if row.mode == "lease":
+        dataset |= {"minibatchSize": 1, "minibatchesPerShard": 1}
+    elif row.mode == "dense":
+        command += [str(options.tensor_bytes // 4)]
+        dataset |= {"minibatchSize": 1, "minibatchesPerShard": 1024}
+    elif row.mode != "read":
+        command += [inputs["keys"], str(row.dim)]
+        dataset |= {"minibatchSize": 1, "minibatchesPerShard": 1024}
+    # Peers write nothing to a disk while they are measured.
+    return jobs.spec_of([dataset], command, workers=row.workers, servers=1, snapshots="24h", training={"prefetchMinibatches": row.prefetch})
+
+
+def cpu_of(job):
+    """{role: CPU seconds so far}."""
+    return {role: sum(map(cpu_seconds, pids)) for role, pids in processes.nodes(job.run.pid, TRAINER).items()}
+
+
+def sleep_until(ns):
+    time.sleep(max(0, ns - time.monotonic_ns()) / 1e9)
+
+
+def run(options, row, inputs, folder):
+    """The figures of the row."""
+    if row.tcp:
+        folder = os.path.join(folder, TCP_ONLY)
+    said = os.path.join(folder, "said")
+    os.makedirs(said)
+    with jobs.Job(options, folder, spec(options, row, inputs, said), TRAINER) as job:
+        def ready(ending):
+            return len(glob.glob(os.path.join(said, "*" + ending))) == row.workers
+        job.wait("warm workers", lambda: ready(".ready"), 300, 0.05)
+        sockets = glob.glob(os.path.join(folder, "state", "run", "ps-*.sock"))
+        if row.tcp == bool(sockets):
+            raise jobs.Failed(f"servers have {len(sockets)} UNIX sockets: {folder}")
+        begin = time.monotonic_ns() + int(1e9 * LEAD_SECONDS)
+        end = begin + int(1e9 * options.seconds)
+        window = os.path.join(said, "window")
+        with open(window + ".new", "w", encoding="ascii") as file:
+            file.write(f"{begin} {end}\n")
+        os.rename(window + ".new", window)
+        sleep_until(begin)
+        before = cpu_of(job)
+        sleep_until(end)
+        after = cpu_of(job)
+        job.wait("figures", lambda: ready(".json"), 60)
+        workers = []
+        for path in sorted(glob.glob(os.path.join(said, "*.json"))):
+            with open(path, encoding="ascii") as file:
+                workers.append(json.load(file))
+    return compare.of_row(row.mode, compare.merged(workers), after["ps"] - before["ps"], after["master"] - before["master"], options.tensor_bytes)
