@@ -46,7 +46,8 @@ def parse():
     parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"), help="build folder with the programs")
     parser.add_argument("--peers", default=peers.DEFAULT_FOLDER, help="where benchmarks/peers/install put them (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=3, help="that each job and each depth of a peer is measured (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=3,
+                        help="that each job and each depth of a peer is measured, dense tensors four times as long (default: %(default)s)")
     parser.add_argument("--output", choices=("text", "json"), default="text")
     parser.add_argument("--keep", action="store_true", help="keep the folder")
     parser.add_argument("--smoke", action="store_true",

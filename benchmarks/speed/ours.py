@@ -81,7 +81,7 @@ def run(options, row, inputs, folder):
         if row.tcp == bool(sockets):
             raise jobs.Failed(f"servers have {len(sockets)} UNIX sockets: {folder}")
         begin = time.monotonic_ns() + int(1e9 * LEAD_SECONDS)
-        end = begin + int(1e9 * options.seconds)
+        end = begin + int(1e9 * options.seconds * row.longer)
         window = os.path.join(said, "window")
         with open(window + ".new", "w", encoding="ascii") as file:
             file.write(f"{begin} {end}\n")

@@ -40,7 +40,7 @@ class Keys:
     a_call: int = 10_000
     exponent: float = 0.99
     rows: int = 1_000_000
-    calls: int = 64
+    calls: int = 256  # then the first one comes again
 
     def text(self):
         return f"{'zipf(' + str(self.exponent) + ')' if self.exponent else 'uniform'}, {self.a_call:,} keys a call, {self.rows:,} rows"
@@ -62,6 +62,7 @@ class Row:
     peer: str = None  # torch, torch over TCP, dlrover
     limits: tuple = ()
     prefetch: int = 4
+    longer: float = 1  # than others it is measured: its steps are few
 
 
 PULL_FIGURES = ("rows_per_second", "server_cpu_ns", "worker_cpu_ns")
@@ -78,19 +79,19 @@ def sparse(what, mode="pull", **parts):
 LEASE_FIGURES = ("shards_per_second", "p50_us", "p99_us", "master_cpu_us", "worker_cpu_us")
 ROWS = {
     "pull": sparse("pull, four calls ahead"),
-    "pull-100k": sparse("pull of large calls", keys=Keys(100_000, calls=16)),
+    "pull-100k": sparse("pull of large calls", keys=Keys(100_000, calls=32)),
     "pull-dim16": sparse("pull of short rows", dim=16),
     "pull-uniform": sparse("pull of uniform keys", keys=Keys(exponent=0)),
     "pull-push": sparse("pull and push of the same rows: ours Adagrad, exactly once; torch a plain sum", "pull-push"),
     "pull-tcp": sparse("pull over TCP", tcp=True),
     "pull-push-tcp": sparse("pull and push over TCP", "pull-push", tcp=True),
     "small": Row("one small pull at a time, nothing ahead", "small", ("p50_us", "p99_us", "server_cpu_ns"), ("p50_us", "p99_us"),
-                 Keys(100, calls=512), peer="torch", limits=(("p50_us", "unix_p50_us", "p50 / a raw round trip over a UNIX socket"),
+                 Keys(100, calls=8192), peer="torch", limits=(("p50_us", "unix_p50_us", "p50 / a raw round trip over a UNIX socket"),
                                                              ("p99_us", "unix_p99_us", "p99 / a raw round trip over a UNIX socket"))),
     "lease": Row("shards of one record leased and done, one worker", "lease", LEASE_FIGURES, ("shards_per_second",), peer="dlrover"),
     "lease-64": Row("the same, 64 workers", "lease", LEASE_FIGURES, ("shards_per_second", "p99_us"), workers=64, peer="dlrover"),
     "read": Row("records of files, nothing done with them, default shard sizes", "read", ("records_per_second", "bytes_per_second", "worker_cpu_share"),
                 limits=(("bytes_per_second", "memchr_bytes_per_second", "rate / read and memchr on one core"),)),
-    "dense": Row("a dense tensor pulled and pushed each step by two workers", "dense", ("step_ms", "tensors"), workers=2, prefetch=2,
+    "dense": Row("a dense tensor pulled and pushed each step by two workers", "dense", ("step_ms", "tensors"), workers=2, prefetch=2, longer=4,
                  limits=(("step_ms", "memcpy_ms", "step / memcpy of the tensor"),)),
 }

@@ -110,8 +110,8 @@ TEST_F(KeyFileTest, ACallWithoutKeysIsRefused) {
 TEST_F(KeyFileTest, ACutFileIsRefused) {
   EXPECT_THAT(ReadWith(3, 4),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("do not hold 4 calls")));
-  // 2^62 calls of 4 keys are 0 keys where 64 bits overflow.
-  EXPECT_THAT(ReadWith(3, uint64_t{1} << 62),
+  // In 64 bits 2^62 + 3 calls of 4 keys are 12 keys, as there are.
+  EXPECT_THAT(ReadWith(3, (uint64_t{1} << 62) + 3),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("do not hold")));
 }
 
