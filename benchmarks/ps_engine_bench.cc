@@ -1,6 +1,7 @@
 // Pulls and pushes of the partition engine beside what the machine itself can do: memcpy and a
-// random gather and read-modify-write of rows of the same size, in the same run. One thread.
-// Medians of 5 runs after a warm-up run.
+// gather and a read-modify-write of rows of the same size, in the order of the same keys, in the
+// same run. One thread. Medians of 5 runs after a warm-up run. The last figure of a line is the
+// share of the bare gather or update.
 //
 //   ps_engine_bench [--smoke] [rows] [dim] [keys per call]
 #include <fmt/format.h>
@@ -17,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "base/random.h"
 #include "ps/engine/optimizer.h"
 #include "ps/engine/partition.h"
@@ -26,12 +28,17 @@ namespace muster::ps {
 namespace {
 
 constexpr int kRuns = 5;
-constexpr int kCalls = 50;
+/// Rows of one run, so that small calls do not find all their rows in the cache.
+constexpr size_t kRowsPerRun = 500'000;
+/// Of a part that fills a partition before the runs.
+constexpr size_t kFillRows = 1'000;
 
 struct Load {
   uint64_t rows = 1'000'000;
   uint32_t dim = 64;
   size_t keys = 10'000;
+
+  size_t calls() const { return std::max<size_t>(std::min(kRowsPerRun, 20 * rows) / keys, 1); }
 };
 
 /// Keys of one call, grouped by partition, unique: as a client sends them.
@@ -79,7 +86,7 @@ uint64_t DrawKey(Rng* rng, uint64_t rows, bool zipf) {
 
 std::vector<Call> MakeCalls(const Load& load, uint32_t partitions, bool zipf) {
   Rng rng(1);
-  std::vector<Call> calls(kCalls);
+  std::vector<Call> calls(load.calls());
   for (Call& call : calls) {
     std::vector<uint64_t> keys;
     while (keys.size() < load.keys) {
@@ -103,20 +110,20 @@ std::vector<Call> MakeCalls(const Load& load, uint32_t partitions, bool zipf) {
   return calls;
 }
 
-/// What the machine does with rows of the same size in one array, without keys to look up: the
-/// limits.
+/// What the machine does with rows of the same size in one array, in the order of the same keys
+/// and without looking them up: the limits.
 class Machine {
  public:
-  Machine(const Load& load, uint32_t floats_per_row, bool zipf)
+  Machine(const Load& load, uint32_t floats_per_row, const std::vector<Call>& calls)
       : load_(load),
         floats_per_row_(floats_per_row),
         rows_(load.rows * floats_per_row, 1),
         out_(load.keys * load.dim),
-        row_(floats_per_row, 2),
-        order_(kCalls * load.keys) {
-    Rng rng(2);
-    for (uint32_t& row : order_) {
-      row = static_cast<uint32_t>(Mix64(DrawKey(&rng, load.rows, zipf)) % load.rows);
+        row_(floats_per_row, 2) {
+    absl::flat_hash_map<uint64_t, uint32_t> row_of;
+    for (uint64_t row = 0; row < load.rows; ++row) row_of[Mix64(row)] = static_cast<uint32_t>(row);
+    for (const Call& call : calls) {
+      for (const uint64_t key : call.keys) order_.push_back(row_of.at(key));
     }
   }
   /// Copies the values of random rows out.
@@ -161,60 +168,93 @@ void PrintMemcpy() {
 }
 
 void Report(const std::string& what, double rows, double bytes_per_row, double limit) {
-  fmt::print("  {:<16} {:7.2f} Mrows/s {:6.2f} GB/s {:4.0f} %\n", what, rows / 1e6,
+  fmt::print("  {:<20} {:7.2f} Mrows/s {:6.2f} GB/s {:4.0f} %\n", what, rows / 1e6,
              rows * bytes_per_row / 1e9, 100 * rows / limit);
 }
 
+/// Partitions with the rows of a load.
+class Bench {
+ public:
+  Bench(const Load& load, uint32_t partition_count, const OptimizerSpec& optimizer)
+      : load_(load), gradients_(std::max(load.keys, kFillRows) * load.dim, 0.01f) {
+    TableSpec table;
+    table.id = TableId(1);
+    table.name = "bench";
+    table.dim = load.dim;
+    table.optimizer = optimizer;
+    for (uint32_t p = 0; p < partition_count; ++p) {
+      partitions_.push_back(std::make_unique<Partition>(PartitionId(p), 1));
+      partitions_[p]->AddTable(table);
+    }
+    std::vector<std::vector<uint64_t>> fills(partition_count);
+    for (uint64_t row = 0; row < load.rows; ++row) {
+      const uint64_t key = Mix64(row);
+      const uint32_t p = PartitionOf(TableId(1), key, partition_count).value();
+      fills[p].push_back(key);
+      if (fills[p].size() == kFillRows) Fill(p, &fills[p]);
+    }
+    for (uint32_t p = 0; p < partition_count; ++p) Fill(p, &fills[p]);
+    values_.resize(load.keys * load.dim);
+  }
+
+  void PullAll(const std::vector<Call>& calls) {
+    for (const Call& call : calls) {
+      ForEachPart(call, [&](uint32_t p, std::span<const uint64_t> keys, size_t at) {
+        const std::span<float> out =
+            std::span(values_).subspan(at * load_.dim, keys.size() * load_.dim);
+        if (!partitions_[p]->Pull(TableId(1), keys, out).ok()) std::abort();
+      });
+    }
+  }
+  /// Every call is a minibatch of a shard of 16.
+  void PushAll(const std::vector<Call>& calls) {
+    for (const Call& call : calls) {
+      ++minibatch_;
+      ForEachPart(call, [&](uint32_t p, std::span<const uint64_t> keys, size_t) { Push(p, keys); });
+    }
+  }
+
+ private:
+  template <typename Visit>
+  void ForEachPart(const Call& call, Visit&& visit) {
+    for (uint32_t p = 0; p < partitions_.size(); ++p) {
+      const size_t count = call.begin[p + 1] - call.begin[p];
+      if (count != 0) visit(p, std::span(call.keys).subspan(call.begin[p], count), call.begin[p]);
+    }
+  }
+  void Fill(uint32_t p, std::vector<uint64_t>* keys) {
+    ++minibatch_;
+    Push(p, *keys);
+    keys->clear();
+  }
+  void Push(uint32_t p, std::span<const uint64_t> keys) {
+    part_.shard = {DatasetId(0), EpochIndex(0), ShardIndex(minibatch_ / kMinibatches)};
+    part_.minibatch = MinibatchIndex(static_cast<uint32_t>(minibatch_ % kMinibatches));
+    part_.groups.assign(1,
+                        {TableId(1), keys, std::span(gradients_).first(keys.size() * load_.dim)});
+    const ApplyCode code = partitions_[p]->Apply(part_).code;
+    if (code != ApplyCode::kApplied) std::abort();
+  }
+
+  static constexpr uint64_t kMinibatches = 16;
+  const Load load_;
+  const std::vector<float> gradients_;
+  std::vector<std::unique_ptr<Partition>> partitions_;
+  std::vector<float> values_;
+  Part part_{.token = LeaseToken(MasterIncarnation(1), 1)};
+  uint64_t minibatch_ = 0;
+};
+
 void Run(const Load& load, uint32_t partition_count, const OptimizerSpec& optimizer,
          const std::string& name, bool zipf) {
-  TableSpec table;
-  table.id = TableId(1);
-  table.name = "bench";
-  table.dim = load.dim;
-  table.optimizer = optimizer;
-  std::vector<std::unique_ptr<Partition>> partitions;
-  for (uint32_t p = 0; p < partition_count; ++p) {
-    partitions.push_back(std::make_unique<Partition>(PartitionId(p), 1));
-    partitions[p]->AddTable(table);
-  }
-  const std::vector<float> gradients(std::max<size_t>(load.keys, 1) * load.dim, 0.01f);
-  uint64_t shard = 0;
-  const auto push = [&](uint32_t p, std::span<const uint64_t> keys) {
-    const Part part{{DatasetId(0), EpochIndex(0), ShardIndex(shard++)},
-                    MinibatchIndex(0),
-                    LeaseToken(MasterIncarnation(1), 1),
-                    0,
-                    {{TableId(1), keys, std::span(gradients).first(keys.size() * load.dim)}}};
-    if (partitions[p]->Apply(part).code != ApplyCode::kApplied) std::abort();
-  };
-  for (uint64_t row = 0; row < load.rows; ++row) {
-    const uint64_t key = Mix64(row);
-    push(PartitionOf(TableId(1), key, partition_count).value(), {&key, 1});
-  }
+  Bench bench(load, partition_count, optimizer);
   const std::vector<Call> calls = MakeCalls(load, partition_count, zipf);
-  std::vector<float> values(load.keys * load.dim);
-  const auto for_each_part = [&](auto&& visit) {
-    for (const Call& call : calls) {
-      for (uint32_t p = 0; p < partition_count; ++p) {
-        const size_t count = call.begin[p + 1] - call.begin[p];
-        if (count != 0) visit(p, std::span(call.keys).subspan(call.begin[p], count), call.begin[p]);
-      }
-    }
-  };
-  const double rows = static_cast<double>(kCalls * load.keys);
   const uint32_t floats = load.dim + SlotFloats(optimizer, load.dim);
-  Machine machine(load, floats, zipf);
-  const auto pull = [&] {
-    for_each_part([&](uint32_t p, std::span<const uint64_t> keys, size_t at) {
-      const std::span<float> out = std::span(values).subspan(at * load.dim, keys.size() * load.dim);
-      if (!partitions[p]->Pull(TableId(1), keys, out).ok()) std::abort();
-    });
-  };
-  const auto push_all = [&] {
-    for_each_part([&](uint32_t p, std::span<const uint64_t> keys, size_t) { push(p, keys); });
-  };
+  Machine machine(load, floats, calls);
   const std::vector<double> seconds =
-      Medians({[&] { machine.Gather(); }, pull, [&] { machine.Update(); }, push_all});
+      Medians({[&] { machine.Gather(); }, [&] { bench.PullAll(calls); }, [&] { machine.Update(); },
+               [&] { bench.PushAll(calls); }});
+  const double rows = static_cast<double>(load.calls() * load.keys);
   fmt::print("{} rows x {} float32, {}, {} keys a call, {}, {} partitions\n", load.rows, load.dim,
              name, load.keys, zipf ? "zipf" : "uniform", partition_count);
   const double value_bytes = load.dim * sizeof(float), row_bytes = floats * sizeof(float);
@@ -252,10 +292,14 @@ int main(int argc, char** argv) {
   using muster::AdagradSpec;
   using muster::AdamSpec;
   muster::ps::PrintMemcpy();
+  // Parts of one row or two.
+  muster::ps::Load small = load;
+  small.keys = std::min<size_t>(load.keys, 100);
   for (const bool zipf : {true, false}) {
     for (const uint32_t partitions : {1u, 256u}) {
       muster::ps::Run(load, partitions, AdagradSpec{}, "Adagrad", zipf);
     }
+    muster::ps::Run(small, 256, AdagradSpec{}, "Adagrad", zipf);
   }
   muster::ps::Run(load, 256, AdamSpec{}, "Adam", false);
   muster::ps::Run(load, 256, muster::SumSpec{}, "Sum", false);
