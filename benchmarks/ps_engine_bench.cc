@@ -22,6 +22,7 @@
 #include "base/random.h"
 #include "ps/engine/optimizer.h"
 #include "ps/engine/partition.h"
+#include "ps/engine/row_gather.h"
 #include "sharding/partition_of.h"
 
 namespace muster::ps {
@@ -197,7 +198,21 @@ class Bench {
     values_.resize(load.keys * load.dim);
   }
 
+  /// All parts of a call together, as a server does.
   void PullAll(const std::vector<Call>& calls) {
+    for (const Call& call : calls) {
+      groups_.clear();
+      ForEachPart(call, [&](uint32_t p, std::span<const uint64_t> keys, size_t at) {
+        groups_.push_back(
+            {.table = partitions_[p]->FindTable(TableId(1)),
+             .keys = keys,
+             .values = std::span(values_).subspan(at * load_.dim, keys.size() * load_.dim)});
+      });
+      WorkLimit work = WorkLimit::None();
+      if (Gather(groups_, 0, &work).group != groups_.size()) std::abort();
+    }
+  }
+  void PullPartByPart(const std::vector<Call>& calls) {
     for (const Call& call : calls) {
       ForEachPart(call, [&](uint32_t p, std::span<const uint64_t> keys, size_t at) {
         const std::span<float> out =
@@ -241,6 +256,7 @@ class Bench {
   const std::vector<float> gradients_;
   std::vector<std::unique_ptr<Partition>> partitions_;
   std::vector<float> values_;
+  std::vector<PullGroup> groups_;
   Part part_{.token = LeaseToken(MasterIncarnation(1), 1)};
   uint64_t minibatch_ = 0;
 };
@@ -253,13 +269,14 @@ void Run(const Load& load, uint32_t partition_count, const OptimizerSpec& optimi
   Machine machine(load, floats, calls);
   const std::vector<double> seconds =
       Medians({[&] { machine.Gather(); }, [&] { bench.PullAll(calls); }, [&] { machine.Update(); },
-               [&] { bench.PushAll(calls); }});
+               [&] { bench.PushAll(calls); }, [&] { bench.PullPartByPart(calls); }});
   const double rows = static_cast<double>(load.calls() * load.keys);
   fmt::print("{} rows x {} float32, {}, {} keys a call, {}, {} partitions\n", load.rows, load.dim,
              name, load.keys, zipf ? "zipf" : "uniform", partition_count);
   const double value_bytes = load.dim * sizeof(float), row_bytes = floats * sizeof(float);
   Report("machine: gather", rows / seconds[0], value_bytes, rows / seconds[0]);
   Report("pull", rows / seconds[1], value_bytes, rows / seconds[0]);
+  Report("pull part by part", rows / seconds[4], value_bytes, rows / seconds[0]);
   Report("machine: update", rows / seconds[2], row_bytes, rows / seconds[2]);
   Report("push", rows / seconds[3], row_bytes, rows / seconds[2]);
 }

@@ -20,13 +20,41 @@ ShardId PushShardOf(const Part& part) {
   return shard;
 }
 
+/// Tables by id. Ids are given from 1 on, so a table is most often where its id says; whatever ids
+/// there are, they are sorted.
+class TableList {
+ public:
+  Table* Find(TableId id) const {
+    const size_t guess = id.value() - 1;
+    if (guess < tables_.size() && tables_[guess].id == id) return tables_[guess].table.get();
+    const auto at = std::ranges::lower_bound(tables_, id, {}, &Item::id);
+    return at != tables_.end() && at->id == id ? at->table.get() : nullptr;
+  }
+  /// False: there is one.
+  bool Add(std::unique_ptr<Table> table) {
+    const TableId id = table->spec().id;
+    const auto at = std::ranges::lower_bound(tables_, id, {}, &Item::id);
+    if (at != tables_.end() && at->id == id) return false;
+    tables_.insert(at, {id, std::move(table)});
+    return true;
+  }
+  struct Item {
+    TableId id;
+    std::unique_ptr<Table> table;
+  };
+  const std::vector<Item>& all() const { return tables_; }
+
+ private:
+  std::vector<Item> tables_;
+};
+
 }  // namespace
 
 struct Partition::State {
   using Generation = uint64_t;
   PartitionId id;
   uint64_t seed = 0;
-  absl::flat_hash_map<TableId, std::unique_ptr<Table>> tables;
+  TableList tables;
   Window window;
   LeaseToken floor;
   /// What changes now belongs to this generation; every snapshot ends one.
@@ -50,16 +78,7 @@ struct Partition::State {
   std::optional<Copying> copying;
   bool holds_half = false;
 
-  Table* Find(TableId table) const {
-    const auto found = tables.find(table);
-    return found == tables.end() ? nullptr : found->second.get();
-  }
-  std::vector<Table*> Sorted() const {
-    std::vector<Table*> sorted;
-    for (const auto& [id, table] : tables) sorted.push_back(table.get());
-    std::ranges::sort(sorted, {}, [](const Table* table) { return table->spec().id; });
-    return sorted;
-  }
+  Table* Find(TableId table) const { return tables.Find(table); }
   /// What a part is answered before its rows are looked at; absent: its rows count.
   std::optional<ApplyResult> Judge(const Part& part, const ShardId& shard);
   absl::Status CheckSizes(const PartGroup& group) const;
@@ -87,14 +106,12 @@ void Partition::AddTable(const TableSpec& spec, const WarmStartSource* warm_star
 }
 
 void Partition::AdoptTable(std::unique_ptr<Table> table) {
-  const TableId id = table->spec().id;
-  const bool added = state_->tables.emplace(id, std::move(table)).second;
-  MUSTER_CHECK(added);
+  MUSTER_CHECK(state_->tables.Add(std::move(table)));
   state_->meta_changed = state_->generation;
 }
 
 bool Partition::KnowsTable(TableId table) const {
-  return state_->tables.contains(table);
+  return state_->Find(table) != nullptr;
 }
 
 bool Partition::holds_half() const {
@@ -206,27 +223,13 @@ absl::Status Partition::Pull(TableId id, std::span<const uint64_t> keys,
     return absl::NotFoundError(fmt::format("table {} is not known", id.value()));
   }
   MUSTER_RETURN_IF_ERROR(table->CheckPull(keys, values.size()));
-  for (WorkLimit work = WorkLimit::None(); !keys.empty();) {
-    const size_t rows = table->Pull(keys, values, &work);
-    keys = keys.subspan(rows);
-    values = values.subspan(rows * table->dim());
-  }
+  WorkLimit work = WorkLimit::None();
+  MUSTER_CHECK(table->Pull(keys, values, &work) == keys.size());
   return absl::OkStatus();
 }
 
-absl::StatusOr<size_t> Partition::PullSome(TableId id, std::span<const uint64_t> keys,
-                                           std::span<float> values, WorkLimit* work) const {
-  const Table* table = state_->Find(id);
-  if (table == nullptr) {
-    return absl::NotFoundError(fmt::format("table {} is not known", id.value()));
-  }
-  if (values.size() == keys.size() * table->dim()) {
-    const size_t rows = work->Fits(keys.size(), table->dim() * sizeof(float));
-    keys = keys.first(rows);
-    values = values.first(rows * table->dim());
-  }
-  MUSTER_RETURN_IF_ERROR(table->CheckPull(keys, values.size()));
-  return table->Pull(keys, values, work);
+const Table* Partition::FindTable(TableId table) const {
+  return state_->Find(table);
 }
 
 void Partition::Forget(const ForgetState& forget) {
@@ -242,8 +245,8 @@ void Partition::BeginImage(SnapshotNumber number, SnapshotKind kind) {
   copying.image.kind = kind;
   if (!MUSTER_PLANTED(kFloorNotKept)) copying.image.floor = state.floor;
   if (!MUSTER_PLANTED(kWindowNotKept)) copying.image.window = state.window.Entries();
-  copying.tables = state.Sorted();
-  for (Table* table : copying.tables) {
+  for (const TableList::Item& item : state.tables.all()) {
+    Table* const table = copying.tables.emplace_back(item.table.get());
     copying.image.tables.push_back(table->spec());
     const bool all = kind == SnapshotKind::kBase && !MUSTER_PLANTED(kBaseLacksClean);
     table->BeginImage(all ? Table::Rows::kAll : Table::Rows::kDirty);
@@ -298,14 +301,15 @@ void Partition::Accepted(SnapshotNumber number) {
   state.accepted = state.taken->generation;
   MUSTER_CHECK(state.accepted < state.generation);
   state.taken.reset();
-  for (const auto& [id, table] : state.tables) table->Accept();
+  for (const TableList::Item& item : state.tables.all()) item.table->Accept();
 }
 
 bool Partition::UnchangedSinceAccepted() const {
   if (MUSTER_PLANTED(kUnchangedAlways) && state_->accepted > 0) return true;
   return state_->meta_changed <= state_->accepted &&
-         std::ranges::all_of(state_->tables,
-                             [](const auto& entry) { return entry.second->dirty_rows() == 0; });
+         std::ranges::all_of(state_->tables.all(), [](const TableList::Item& item) {
+           return item.table->dirty_rows() == 0;
+         });
 }
 
 absl::Status Partition::State::AddRows(const RowImage& image) {
@@ -335,7 +339,7 @@ absl::Status Partition::State::AddImage(const PartitionImage& image) {
   for (const TableSpec& spec : image.tables) {
     const Table* known = Find(spec.id);
     if (known == nullptr) {
-      tables.emplace(spec.id, std::make_unique<Table>(spec, seed));
+      tables.Add(std::make_unique<Table>(spec, seed));
     } else if (known->spec() != spec) {
       return absl::DataLossError(fmt::format("its table {} differs from an earlier file's {}",
                                              ToString(spec), ToString(known->spec())));
@@ -369,15 +373,15 @@ absl::Status Partition::Restore(SnapshotNumber number, std::span<const Partition
 }
 
 void Partition::TakeGarbage(Garbage* garbage) {
-  for (const auto& [id, table] : state_->tables) table->TakeGarbage(garbage);
+  for (const TableList::Item& item : state_->tables.all()) item.table->TakeGarbage(garbage);
 }
 
 Partition::Sizes Partition::sizes() const {
   Sizes sizes;
-  for (const auto& [id, table] : state_->tables) {
-    sizes.rows += table->rows();
-    sizes.row_bytes += table->bytes();
-    sizes.dirty_rows += table->dirty_rows();
+  for (const TableList::Item& item : state_->tables.all()) {
+    sizes.rows += item.table->rows();
+    sizes.row_bytes += item.table->bytes();
+    sizes.dirty_rows += item.table->dirty_rows();
   }
   sizes.window_shards = state_->window.shards();
   return sizes;

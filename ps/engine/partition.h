@@ -8,9 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "base/words/types.h"
 #include "base/work_limit.h"
 #include "proto/messages/control.h"
@@ -120,10 +118,10 @@ class Partition {
   /// initial value and is not created. kNotFound: unknown table; kInvalidArgument: sizes or key
   /// range.
   absl::Status Pull(TableId table, std::span<const uint64_t> keys, std::span<float> values) const;
-  /// The same for as many of the keys, from the first one on, as the work limit allows; returns
-  /// their number. What comes later, pushes too, may change the rows of the rest.
-  absl::StatusOr<size_t> PullSome(TableId table, std::span<const uint64_t> keys,
-                                  std::span<float> values, WorkLimit* work) const;
+  /// The table, for Gather: many groups, of many partitions, in slices. What comes between two
+  /// slices, pushes too, may change rows. Null when it is not known; valid until the partition is
+  /// restored or gone.
+  const Table* FindTable(TableId table) const;
 
   /// docs/protocol.md section 3 item 7; takes the floor over in the same step.
   void Forget(const ForgetState& state);

@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "ps/engine/garbage.h"
+#include "ps/engine/prefetch.h"
 
 namespace muster::ps {
 
@@ -56,8 +57,8 @@ class RowIndex {
 
   /// Starts to load the place where the key is looked for.
   void Prefetch(uint64_t key) const {
-    if (now_.capacity != 0) __builtin_prefetch(&now_.entries[now_.Home(key)]);
-    if (old_.capacity != 0) __builtin_prefetch(&old_.entries[old_.Home(key)]);
+    if (now_.capacity != 0) ps::Prefetch(&now_.entries[now_.Home(key)]);
+    if (old_.capacity != 0) ps::Prefetch(&old_.entries[old_.Home(key)]);
   }
 
   /// Hands out the arrays that it has outgrown.

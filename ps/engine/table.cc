@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <iterator>
 #include <utility>
 
@@ -12,39 +11,18 @@
 #include "base/planted_bug.h"
 #include "ps/engine/initializer.h"
 #include "ps/engine/optimizer.h"
+#include "ps/engine/prefetch.h"
+#include "ps/engine/row_gather.h"
 #include "ps/engine/schedule.h"
+#include "ps/engine/work_costs.h"
 
 namespace muster::ps {
-namespace {
-
-constexpr size_t kFloatsPerLine = 16;
-
-void PrefetchFloats(const float* floats, size_t count) {
-  for (size_t i = 0; i < count; i += kFloatsPerLine) __builtin_prefetch(floats + i);
-  // A row need not begin with a line, so its last float may lie in one more.
-  __builtin_prefetch(floats + count - 1);
-}
-void PrefetchFloatsForWrite(const float* floats, size_t count) {
-  for (size_t i = 0; i < count; i += kFloatsPerLine) __builtin_prefetch(floats + i, 1);
-  __builtin_prefetch(floats + count - 1, 1);
-}
-
-/// Beyond this the hardware's own prefetcher has taken over, and ours would push out the batch.
-constexpr size_t kPrefetchFloatsMax = 512;
-
-/// What finding a row costs, and computing one initial value, in bytes that could be moved instead.
-constexpr uint64_t kFindWork = 128;
-constexpr uint64_t kInitialValueWork = 32;
-/// Of an entry of a list.
-constexpr uint64_t kListWork = 16;
-
-}  // namespace
-
 Table::Table(TableSpec spec, uint64_t seed)
-    : spec_(std::move(spec)),
+    : dim_(spec.dim),
+      store_(spec.dim + SlotFloats(spec.optimizer, spec.dim)),
+      blocks_(spec.shape.empty() ? UINT64_MAX : DenseBlockCount(spec)),
       seed_(seed),
-      blocks_(spec_.shape.empty() ? UINT64_MAX : DenseBlockCount(spec_)),
-      store_(spec_.dim + SlotFloats(spec_.optimizer, spec_.dim)) {}
+      spec_(std::move(spec)) {}
 
 uint64_t Table::bytes() const {
   uint64_t imaged = 0;
@@ -133,7 +111,6 @@ float* Table::Touch(uint64_t key) {
 size_t Table::Apply(std::span<const uint64_t> keys, std::span<const float> gradients, uint64_t step,
                     WorkLimit* work) {
   const float factor = ScheduleFactor(spec_.schedule, step);
-  const size_t prefetch_floats = std::min<size_t>(floats_per_row(), kPrefetchFloatsMax);
   const uint64_t work_per_row = WorkPerRow();
   std::array<float*, kBatch> rows;
   size_t begin = 0;
@@ -144,7 +121,7 @@ size_t Table::Apply(std::span<const uint64_t> keys, std::span<const float> gradi
     for (size_t i = 0; i < count; ++i) index_.Prefetch(keys[begin + i]);
     for (size_t i = 0; i < count; ++i) {
       rows[i] = Touch(keys[begin + i]);
-      PrefetchFloatsForWrite(rows[i], prefetch_floats);
+      PrefetchFloats<true>(rows[i], floats_per_row());
     }
     ApplyRows(spec_.optimizer, factor, dim(), std::span(rows).first(count),
               gradients.data() + begin * dim());
@@ -156,33 +133,10 @@ size_t Table::Apply(std::span<const uint64_t> keys, std::span<const float> gradi
 }
 
 size_t Table::Pull(std::span<const uint64_t> keys, std::span<float> values, WorkLimit* work) const {
-  const size_t prefetch_floats = std::min<size_t>(dim(), kPrefetchFloatsMax);
-  const uint64_t work_per_row = kFindWork + 2 * uint64_t{dim()} * sizeof(float);
-  std::array<const float*, kBatch> rows;
-  size_t begin = 0;
-  while (begin < keys.size()) {
-    const size_t count = work->Fits(std::min(kBatch, keys.size() - begin), work_per_row);
-    for (size_t i = 0; i < count; ++i) index_.Prefetch(keys[begin + i]);
-    for (size_t i = 0; i < count; ++i) {
-      const RowIndex::Entry* entry = index_.Find(keys[begin + i]);
-      rows[i] = entry == nullptr ? nullptr : store_.Row(entry->row());
-      if (rows[i] != nullptr) PrefetchFloats(rows[i], prefetch_floats);
-    }
-    uint64_t absent = 0;
-    for (size_t i = 0; i < count; ++i) {
-      const std::span<float> out = values.subspan((begin + i) * dim(), dim());
-      if (rows[i] != nullptr) {
-        std::memcpy(out.data(), rows[i], out.size_bytes());
-        continue;
-      }
-      InitialRow(spec_, seed_, keys[begin + i], out);
-      if (!MUSTER_PLANTED_CALL(PullCreates(keys[begin + i], out))) ++absent;
-    }
-    begin += count;
-    work->Spend(count * work_per_row + absent * dim() * kInitialValueWork);
-    if (work->spent()) break;
-  }
-  return begin;
+  const PullGroup group{.table = this, .keys = keys, .values = values};
+  const Gathered gathered = Gather({&group, 1}, 0, work);
+  MUSTER_CHECK(gathered.status.ok());
+  return gathered.group == 1 ? keys.size() : gathered.row;
 }
 
 void Table::SetValues(uint64_t key, std::span<const float> values) {

@@ -38,7 +38,7 @@ class Table {
   Table(TableSpec spec, uint64_t seed);
 
   const TableSpec& spec() const { return spec_; }
-  uint32_t dim() const { return spec_.dim; }
+  uint32_t dim() const { return dim_; }
   uint32_t floats_per_row() const { return store_.floats_per_row(); }
   uint64_t rows() const { return store_.size(); }
   /// A new table with the rows that `source` has for the partition; all of them are dirty. Takes
@@ -65,8 +65,7 @@ class Table {
                WorkLimit* work);
 
   /// Copies values, `[keys.size(), dim]`, until the work limit is spent; returns how many rows were
-  /// done. Absent rows get their initial values and are not created. Requires that CheckPull
-  /// passed.
+  /// done. See Gather. Requires that CheckPull passes.
   size_t Pull(std::span<const uint64_t> keys, std::span<float> values, WorkLimit* work) const;
 
   /// Sets a row's values and gives it fresh slots; the row is dirty.
@@ -91,6 +90,7 @@ class Table {
   void TakeGarbage(Garbage* garbage);
 
  private:
+  friend class RowGather;
   static constexpr size_t kBatch = 32;  // rows in flight between prefetch and use
 
   using Generation = uint32_t;
@@ -119,14 +119,16 @@ class Table {
   bool CopyLists(WorkLimit* work);
   uint64_t WorkPerRow() const;
 
-  TableSpec spec_;
-  uint64_t seed_;
-  uint64_t blocks_;  // of a dense table; UINT64_MAX for a sparse one
+  // First what every row asks for, so that it is in few lines.
+  uint32_t dim_;
   RowIndex index_;
   RowStore store_;
-  SlabList<uint64_t> keys_;  // by row number
+  uint64_t blocks_;  // of a dense table; UINT64_MAX for a sparse one
+  uint64_t seed_;
   Generation generation_ = 1;
   Generation accepted_ = 0;  // everything of this and earlier ones is in the accepted image
+  TableSpec spec_;
+  SlabList<uint64_t> keys_;  // by row number
   /// Row numbers; exactly those whose generation is generation_, each once.
   RowList changed_;
   /// Those that were dirty at the newest image, while it is not accepted. Each list has a row once;

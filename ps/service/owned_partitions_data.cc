@@ -22,6 +22,10 @@ uint64_t KeyCount(const std::vector<wire::Group>& groups) {
 /// What a part costs besides its rows, in bytes that could be moved instead.
 constexpr uint64_t kPartWork = 1024;
 
+/// Of a pull that the engine sees together. Each batch of groups begins and ends with rows that
+/// nothing else is done for meanwhile.
+constexpr size_t kGroupsAtOnce = 128;
+
 /// Why the value at `position` of rows of `keys` cannot be sent.
 std::string TooLarge(const TableSpec& table, std::span<const uint64_t> keys, float value,
                      size_t position, wire::Encoding encoding) {
@@ -106,64 +110,119 @@ Progress OwnedPartitions::Pull(const PullRequest& request, const Slice& slice, P
     progress->Begin();
     BeginPull(request, reply);
   }
-  for (; progress->part < request.parts.size(); ++progress->part, progress->BeginPart()) {
+  while (progress->part < request.parts.size()) {
     if (slice.work->spent()) return Progress::kMore;
-    wire::PartReply& answer = reply->parts[progress->part];
-    if (answer.code == PartCode::kOk) {
-      const auto pulled = PullPart(request, slice, reply, progress);
-      if (!pulled.has_value()) return Progress::kMore;
-      answer = *pulled;
+    CollectGroups(request, reply, *progress);
+    const Gathered gathered = Gather(pull_groups_, progress->in_part.row, slice.work);
+    const bool all = FinishGroups(request, gathered, reply, progress);
+    if (!gathered.status.ok() && all) {
+      const bool unknown = absl::IsNotFound(gathered.status);
+      const wire::PullPart& part = request.parts[progress->part];
+      const std::string why =
+          unknown ? fmt::format("table {} is not known", part.groups[progress->in_part.group].table)
+                  : std::string(Message(gathered.status));
+      reply->text = fmt::format("partition {}: {}", part.partition, why);
+      RefusePart(unknown ? PartCode::kRetry : PartCode::kBadRequest, request, reply, progress);
+      slice.work->Spend(kPartWork);
+    } else if (all && gathered.group < pull_groups_.size()) {
+      return Progress::kMore;
     }
-    progress->keys += KeyCount(request.parts[progress->part].groups);
-    slice.work->Spend(kPartWork);
   }
   MUSTER_CHECK(reply->values.Resize(progress->floats * sizeof(float)));
   return Progress::kDone;
 }
 
-std::optional<wire::PartReply> OwnedPartitions::PullPart(const PullRequest& request,
-                                                         const Slice& slice, PullReply* reply,
-                                                         RequestProgress* progress) {
-  const wire::PullPart& part = request.parts[progress->part];
-  const auto answer = [&](PartCode code) {
-    return wire::PartReply{.partition = part.partition, .code = code};
-  };
-  Slot* const slot = Find(part.partition);
-  // Its owner may have changed since the slice before.
-  const PartCode admitted = Admit(part.partition, part.owner_epoch);
-  if (admitted != PartCode::kOk) return answer(admitted);
-  std::span<const uint64_t> keys = request.keys.subspan(progress->keys);
-  std::span<float> values = reply->values.floats().subspan(progress->floats);
-  PartProgress& at = progress->in_part;
-  for (size_t i = 0; i < part.groups.size(); ++i) {
-    const TableId table(part.groups[i].table);
-    const size_t width = Width(part.groups[i].table), count = part.groups[i].keys;
-    while (i == at.group && at.row < count) {
-      if (slice.work->spent()) return std::nullopt;
-      const std::span<const uint64_t> some = keys.subspan(at.row, count - at.row);
-      const std::span<float> rows = values.subspan(at.row * width, some.size() * width);
-      const auto pulled = slot->partition->PullSome(table, some, rows, slice.work);
-      if (!pulled.ok()) {
-        reply->text = fmt::format("partition {}: {}", part.partition, Message(pulled.status()));
-        const bool unknown = pulled.status().code() == absl::StatusCode::kNotFound;
-        return answer(unknown ? PartCode::kRetry : PartCode::kBadRequest);
-      }
-      const std::span<const float> got = rows.first(*pulled * width);
-      if (const size_t bad = wire::FirstUnencodable(got, request.encoding); bad != got.size()) {
-        reply->text = TooLarge(tables_.at(table).spec, some, got[bad], bad, request.encoding);
-        return answer(PartCode::kBadRequest);
-      }
-      counters_.pulled_rows += *pulled;
-      at.row += *pulled;
+void OwnedPartitions::CollectGroups(const PullRequest& request, PullReply* reply,
+                                    const RequestProgress& progress) {
+  pull_groups_.clear();
+  std::span<const uint64_t> keys = request.keys.subspan(progress.keys);
+  std::span<float> values = reply->values.floats().subspan(progress.floats);
+  size_t first = progress.in_part.group;
+  for (size_t p = progress.part; p < request.parts.size(); ++p, first = 0) {
+    const wire::PullPart& part = request.parts[p];
+    wire::PartReply& answer = reply->parts[p];
+    // Its owner may have changed since the slice before.
+    if (answer.code == PartCode::kOk) answer.code = Admit(part.partition, part.owner_epoch);
+    if (answer.code != PartCode::kOk || part.groups.empty()) {
+      pull_groups_.push_back({.more_work = kPartWork});
+      keys = keys.subspan(KeyCount(part.groups));
+      continue;
     }
-    if (i == at.group) at = {.group = i + 1};
-    keys = keys.subspan(count);
-    values = values.subspan(count * width);
+    const Partition& partition = *Find(part.partition)->partition;
+    for (size_t g = 0; g < part.groups.size(); ++g) {
+      const size_t count = part.groups[g].keys, floats = count * Width(part.groups[g].table);
+      if (g >= first) {
+        pull_groups_.push_back({.table = partition.FindTable(TableId(part.groups[g].table)),
+                                .keys = keys.first(count),
+                                .values = values.first(floats),
+                                .goes_on = g > first,
+                                .more_work = g + 1 == part.groups.size() ? kPartWork : 0});
+      }
+      keys = keys.subspan(count);
+      values = values.subspan(floats);
+      if (pull_groups_.size() >= kGroupsAtOnce) return;
+    }
+    // With rows that do not fit into the encoding, the rows behind it lie elsewhere.
+    if (progress.one_part) return;
   }
-  const size_t begin = progress->floats;
-  progress->floats = reply->values.size() / sizeof(float) - values.size();
-  CountPart(slot, &Traffic::pulls, KeyCount(part.groups), progress->floats - begin, progress);
-  return answer(PartCode::kOk);
+}
+
+bool OwnedPartitions::FinishGroups(const PullRequest& request, const Gathered& gathered,
+                                   PullReply* reply, RequestProgress* progress) {
+  PartProgress& at = progress->in_part;
+  for (size_t i = 0; i < pull_groups_.size() && i <= gathered.group; ++i) {
+    const PullGroup& group = pull_groups_[i];
+    const wire::PullPart& part = request.parts[progress->part];
+    const bool whole = i < gathered.group;
+    // A part that is refused by now has a group without rows.
+    const size_t end = std::max(at.row, whole ? group.keys.size() : gathered.row);
+    const size_t begin = std::exchange(at.row, end);
+    if (!FitEncoding(request, group, begin, at.row, part, reply)) {
+      RefusePart(PartCode::kBadRequest, request, reply, progress);
+      progress->one_part = true;
+      return false;
+    }
+    counters_.pulled_rows += at.row - begin;
+    if (!whole) break;
+    at = {.group = at.group + 1};
+    if (group.more_work != 0) FinishPart(request, reply, progress);
+  }
+  return true;
+}
+
+bool OwnedPartitions::FitEncoding(const PullRequest& request, const PullGroup& group, size_t begin,
+                                  size_t end, const wire::PullPart& part, PullReply* reply) const {
+  if (begin == end || request.encoding == wire::Encoding::kFloat32) return true;
+  const size_t dim = group.table->dim();
+  const std::span<const float> rows = group.values.subspan(begin * dim, (end - begin) * dim);
+  const size_t bad = wire::FirstUnencodable(rows, request.encoding);
+  if (bad == rows.size()) return true;
+  reply->text = fmt::format(
+      "partition {}: {}", part.partition,
+      TooLarge(group.table->spec(), group.keys.subspan(begin), rows[bad], bad, request.encoding));
+  return false;
+}
+
+void OwnedPartitions::RefusePart(PartCode code, const PullRequest& request, PullReply* reply,
+                                 RequestProgress* progress) {
+  reply->parts[progress->part].code = code;
+  FinishPart(request, reply, progress);
+}
+
+void OwnedPartitions::FinishPart(const PullRequest& request, PullReply* reply,
+                                 RequestProgress* progress) {
+  const wire::PullPart& part = request.parts[progress->part];
+  const uint64_t keys = KeyCount(part.groups);
+  if (reply->parts[progress->part].code == PartCode::kOk) {
+    uint64_t floats = 0;
+    for (const wire::Group& group : part.groups)
+      floats += uint64_t{group.keys} * Width(group.table);
+    progress->floats += floats;
+    CountPart(Find(part.partition), &Traffic::pulls, keys, floats, progress);
+  }
+  progress->keys += keys;
+  ++progress->part;
+  progress->BeginPart();
 }
 
 void OwnedPartitions::BeginPush(const PushRequest& request, PushReply* reply,

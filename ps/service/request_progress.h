@@ -30,6 +30,7 @@ class RequestProgress final : public RequestNotes {
   };
   void Begin() {
     part = keys = floats = 0;
+    one_part = false;
     served.clear();
     BeginPart();
   }
@@ -43,6 +44,7 @@ class RequestProgress final : public RequestNotes {
   size_t floats = 0;   // and their values: of a push all, of a pull those in the reply
   uint64_t state = 0;  // the partition's that this part has to do with; 0: none yet
   PartProgress in_part;
+  bool one_part = false;   // a pull: its parts are gathered one by one
   bool all_known = false;  // a push: all its tables,
   bool fits = false;       // and its values are as many as their rows have
   std::vector<Served> served;

@@ -1,6 +1,7 @@
 // Parts, pulls and images that take several calls.
 #include <limits>
 
+#include "ps/engine/row_gather.h"
 #include "tests/ps/engine/partition_fixture.h"
 
 namespace muster::ps {
@@ -43,30 +44,48 @@ TEST_F(PartitionTest, APartInSlicesChangesNothingUntilAllOfItIsChecked) {
   EXPECT_EQ(partition_.sizes().rows, 8u);
 }
 
-TEST_F(PartitionTest, APullInSlicesGoesOnFromWhereItWas) {
+TEST_F(PartitionTest, AGatherInSlicesGoesOnFromWhereItWas) {
   Push(1, 0, Token(1), {5, 7}, {1, 2, 3, 4});
   const std::vector<uint64_t> keys{5, 6, 7};
   for (const uint64_t limit : {1u, 300u, 100'000u}) {
     std::vector<float> values(6, -1);
-    size_t done = 0;
-    while (done < keys.size()) {
+    const PullGroup group{.table = partition_.FindTable(kSparse), .keys = keys, .values = values};
+    for (size_t done = 0; done < keys.size();) {
       WorkLimit work(limit);
-      const absl::StatusOr<size_t> rows = partition_.PullSome(
-          kSparse, std::span(keys).subspan(done), std::span(values).subspan(2 * done), &work);
-      ASSERT_THAT(rows, IsOk());
-      ASSERT_GT(*rows, 0u);
-      EXPECT_TRUE(limit > 1 || *rows == 1u);
-      done += *rows;
+      const Gathered gathered = Gather({&group, 1}, done, &work);
+      ASSERT_THAT(gathered.status, IsOk());
+      const size_t now = gathered.group == 1 ? keys.size() : gathered.row;
+      ASSERT_GT(now, done);
+      EXPECT_TRUE(limit > 1 || now == done + 1);
+      done = now;
     }
     EXPECT_THAT(values, ElementsAre(1, 2, 0, 0, 3, 4));
   }
-  std::vector<float> values(6);
-  WorkLimit work(100'000);
-  EXPECT_THAT(partition_.PullSome(TableId(8), keys, values, &work),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("table 8")));
-  EXPECT_THAT(partition_.PullSome(kSparse, keys, std::span(values).first(5), &work),
+}
+
+TEST_F(PartitionTest, AGatherDoesTheGroupsBeforeOneThatIsWrong) {
+  Push(1, 0, Token(1), {5, 7}, {1, 2, 3, 4});
+  const std::vector<uint64_t> keys{5, 7}, beyond{1, 5};
+  std::vector<float> before(4), values(4);
+  const auto gather = [&](TableId table, std::span<const uint64_t> wrong, size_t floats) {
+    std::ranges::fill(before, -1.0f);
+    const PullGroup groups[] = {
+        {.table = partition_.FindTable(kSparse), .keys = keys, .values = before},
+        {.table = partition_.FindTable(table),
+         .keys = wrong,
+         .values = std::span(values).first(floats)}};
+    WorkLimit work(100'000);
+    const Gathered gathered = Gather(groups, 0, &work);
+    EXPECT_EQ(gathered.group, 1u);
+    EXPECT_EQ(gathered.row, 0u);
+    EXPECT_THAT(before, ElementsAre(1, 2, 3, 4));
+    return gathered.status;
+  };
+  EXPECT_THAT(gather(TableId(8), keys, 4),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("not known")));
+  EXPECT_THAT(gather(kSparse, keys, 3),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("rows of 2 floats")));
-  EXPECT_THAT(partition_.PullSome(kDense, keys, values, &work),
+  EXPECT_THAT(gather(kDense, beyond, 4),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("block 5")));
 }
 

@@ -1,0 +1,147 @@
+#include "ps/engine/row_gather.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/planted_bug.h"
+#include "ps/engine/initializer.h"
+#include "ps/engine/prefetch.h"
+#include "ps/engine/table.h"
+#include "ps/engine/work_costs.h"
+
+namespace muster::ps {
+
+/// One gather: keys pass through three stages, each some rows behind the one before. Their index
+/// places are asked for, their rows are found and asked for, their values are copied.
+class RowGather {
+ public:
+  RowGather(std::span<const PullGroup> groups, size_t first_row, WorkLimit* work)
+      : groups_(groups), work_(work), at_{.group = 0, .row = first_row, .status = {}} {
+    next_ = {0, first_row};
+  }
+
+  Gathered Run() {
+    for (; at_.group < groups_.size(); ++at_.group, at_.row = 0) {
+      const PullGroup& group = groups_[at_.group];
+      if (!group.goes_on && work_->spent()) break;
+      if (at_.row < group.keys.size() && !FindRows(group)) break;
+      work_->Spend(group.more_work);
+    }
+    while (copied_ < found_) CopyOldest();
+    return at_;
+  }
+
+ private:
+  /// Found, and on its way.
+  struct Pending {
+    const float* row;
+    float* out;
+    size_t floats;
+  };
+  /// Keys between the stages. A power of two; what is pending at once is fewer, and fewer bytes
+  /// than the innermost cache has.
+  static constexpr size_t kAhead = 32;
+  static constexpr size_t kPendingFloatsMax = 4096;
+
+  /// False: not all of the group is done, for the reason in at_, or else because the limit is
+  /// spent.
+  bool FindRows(const PullGroup& group) {
+    const Table* const table = group.table;
+    if (table == nullptr) {
+      at_.status = absl::NotFoundError("the table is not known");
+      return false;
+    }
+    const uint64_t work_per_row = kFindWork + 2 * uint64_t{table->dim()} * sizeof(float);
+    while (at_.row < group.keys.size()) {
+      if (work_->spent()) return false;
+      if (!Check(group)) return false;
+      const size_t count =
+          work_->Fits(std::min(Table::kBatch, group.keys.size() - at_.row), work_per_row);
+      PrefetchPlaces(count);
+      uint64_t absent = 0;
+      for (size_t end = at_.row + count; at_.row < end; ++at_.row) absent += !Find(group, at_.row);
+      work_->Spend(count * work_per_row + absent * table->dim() * kInitialValueWork);
+    }
+    return true;
+  }
+
+  /// Of the keys that still fit into the limit, once each.
+  bool Check(const PullGroup& group) {
+    if (at_.group == checked_.group && at_.row < checked_.row) return true;
+    const size_t dim = group.table->dim();
+    size_t rows = group.keys.size() - at_.row;
+    size_t floats = group.values.size();
+    if (floats == group.keys.size() * dim) {
+      rows = work_->Fits(rows, dim * sizeof(float));
+      floats = rows * dim;
+    }
+    at_.status = group.table->CheckPull(group.keys.subspan(at_.row, rows), floats);
+    checked_ = {at_.group, at_.row + rows};
+    return at_.status.ok();
+  }
+
+  /// Until kAhead keys behind the next `count` ones.
+  void PrefetchPlaces(size_t count) {
+    for (; asked_ < found_or_absent_ + count + kAhead && next_.group < groups_.size();
+         ++next_.group, next_.row = 0) {
+      const PullGroup& group = groups_[next_.group];
+      if (group.table == nullptr) continue;
+      for (; next_.row < group.keys.size(); ++next_.row) {
+        if (asked_ == found_or_absent_ + count + kAhead) return;
+        group.table->index_.Prefetch(group.keys[next_.row]);
+        ++asked_;
+      }
+    }
+  }
+
+  /// False: it is absent, and `values` have what it would be.
+  bool Find(const PullGroup& group, size_t row) {
+    const Table& table = *group.table;
+    const size_t dim = table.dim();
+    const uint64_t key = group.keys[row];
+    float* const out = group.values.data() + row * dim;
+    ++found_or_absent_;
+    const RowIndex::Entry* const entry = table.index_.Find(key);
+    if (entry == nullptr) {
+      InitialRow(table.spec_, table.seed_, key, {out, dim});
+      return MUSTER_PLANTED_CALL(table.PullCreates(key, {out, dim}));
+    }
+    const float* const floats = table.store_.Row(entry->row());
+    PrefetchFloats<false>(floats, dim);
+    const size_t cached = std::min(dim, kPrefetchFloatsMax);
+    if (found_ - copied_ == 2 * kAhead) {
+      for (size_t i = 0; i < kAhead; ++i) CopyOldest();
+    }
+    pending_[found_++ % (2 * kAhead)] = {floats, out, dim};
+    pending_floats_ += cached;
+    return true;
+  }
+
+  void CopyOldest() {
+    const Pending& pending = pending_[copied_++ % (2 * kAhead)];
+    std::memcpy(pending.out, pending.row, pending.floats * sizeof(float));
+    pending_floats_ -= std::min(pending.floats, kPrefetchFloatsMax);
+  }
+
+  struct Position {
+    size_t group, row;
+  };
+  const std::span<const PullGroup> groups_;
+  WorkLimit* const work_;
+  Gathered at_;
+  Position next_;                  // to be asked for
+  Position checked_{SIZE_MAX, 0};  // of this group the rows before this one
+  size_t asked_ = 0;
+  size_t found_or_absent_ = 0;
+  size_t found_ = 0;
+  size_t copied_ = 0;
+  size_t pending_floats_ = 0;
+  std::array<Pending, 2 * kAhead> pending_;
+};
+
+Gathered Gather(std::span<const PullGroup> groups, size_t first_row, WorkLimit* work) {
+  return RowGather(groups, first_row, work).Run();
+}
+
+}  // namespace muster::ps
