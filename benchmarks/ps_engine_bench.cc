@@ -22,6 +22,7 @@
 #include "base/random.h"
 #include "ps/engine/optimizer.h"
 #include "ps/engine/partition.h"
+#include "ps/engine/push_ahead.h"
 #include "ps/engine/row_gather.h"
 #include "sharding/partition_of.h"
 
@@ -225,7 +226,18 @@ class Bench {
   void PushAll(const std::vector<Call>& calls) {
     for (const Call& call : calls) {
       ++minibatch_;
-      ForEachPart(call, [&](uint32_t p, std::span<const uint64_t> keys, size_t) { Push(p, keys); });
+      uint32_t next = 0;
+      ahead_.Clear();
+      ForEachPart(call, [&](uint32_t p, std::span<const uint64_t> keys, size_t) {
+        for (; next < partitions_.size() && ahead_.wants_more(); ++next) {
+          const size_t count = call.begin[next + 1] - call.begin[next];
+          ahead_.Expect(partitions_[next]->FindTable(TableId(1)),
+                        std::span(call.keys).subspan(call.begin[next], count));
+        }
+        ahead_.FindRows();
+        Push(p, keys);
+        ahead_.Pass(keys.size());
+      });
     }
   }
 
@@ -257,6 +269,7 @@ class Bench {
   std::vector<std::unique_ptr<Partition>> partitions_;
   std::vector<float> values_;
   std::vector<PullGroup> groups_;
+  PushAhead ahead_;
   Part part_{.token = LeaseToken(MasterIncarnation(1), 1)};
   uint64_t minibatch_ = 0;
 };

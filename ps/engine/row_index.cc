@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -63,12 +62,13 @@ size_t RowIndex::Reserve(size_t more) {
 
 void RowIndex::Grow(size_t capacity) {
   static_assert(std::is_trivially_destructible_v<Entry> && std::is_trivially_copyable_v<Entry>);
-  // Zeroed by the system page by page, when they are first used.
-  auto* entries = static_cast<Entry*>(std::calloc(capacity, sizeof(Entry)));
-  if (entries == nullptr) throw std::bad_alloc();
+  // A large one is zeroed by the system page by page, when they are first used.
+  const size_t bytes = capacity * sizeof(Entry);
+  std::unique_ptr<Entry[], GiveSlab> entries(static_cast<Entry*>(slab_memory::TakeZeroed(bytes)),
+                                             GiveSlab{bytes});
   garbage_.clear();  // nobody has taken it in all the time since the last growth
   old_ = std::exchange(now_, Slots());
-  now_.entries.reset(entries);
+  now_.entries = std::move(entries);
   now_.capacity = capacity;
 }
 

@@ -2,12 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 
 #include "base/random.h"
 #include "ps/engine/garbage.h"
 #include "ps/engine/prefetch.h"
+#include "ps/engine/slab_memory.h"
 
 namespace muster::ps {
 
@@ -68,11 +68,8 @@ class RowIndex {
   size_t bytes() const { return (now_.capacity + old_.capacity) * sizeof(Entry); }
 
  private:
-  struct Free {
-    void operator()(Entry* entries) const { std::free(entries); }
-  };
   struct Slots {
-    std::unique_ptr<Entry[], Free> entries;
+    std::unique_ptr<Entry[], GiveSlab> entries;
     size_t capacity = 0;  // 0 or a power of two
 
     size_t Home(uint64_t key) const { return Mix64(key) & (capacity - 1); }

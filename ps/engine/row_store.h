@@ -3,17 +3,18 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "ps/engine/slab_memory.h"
+
 namespace muster::ps {
 
 /// The rows of one table in one partition, by number: each is one block of floats (values, then
-/// optimizer slots). Blocks lie in slabs that double in size, so that rows never move, nothing is
-/// copied when the table grows, and memory that is not yet used is not yet touched. Not
-/// thread-safe.
+/// optimizer slots). Blocks lie in slabs of slab_memory.h. Every eight slabs their size doubles: so
+/// rows never move, nothing is copied when the table grows, and at most an eighth of the slabs'
+/// memory (in a table above 128 rows) has no rows yet. Not thread-safe.
 class RowStore {
  public:
   explicit RowStore(uint32_t floats_per_row) : floats_per_row_(floats_per_row) {}
@@ -23,25 +24,27 @@ class RowStore {
 
   float* Row(uint32_t row) { return const_cast<float*>(std::as_const(*this).Row(row)); }
   const float* Row(uint32_t row) const {
-    const uint64_t position = (uint64_t{row} >> kFirstSlabBits) + 1;
-    const int slab = std::bit_width(position) - 1;
-    const uint64_t begin = ((uint64_t{1} << slab) - 1) << kFirstSlabBits;
-    return slabs_[static_cast<size_t>(slab)].get() + (row - begin) * floats_per_row_;
+    const uint64_t position = (row >> kFirstSlabBits) + kSlabsOfASize;
+    const int doublings = std::bit_width(position) - std::bit_width(kSlabsOfASize);
+    const uint64_t step = position >> doublings;  // in [kSlabsOfASize, 2 * kSlabsOfASize)
+    const uint64_t slab = kSlabsOfASize * static_cast<uint64_t>(doublings) + step - kSlabsOfASize;
+    const uint64_t begin = ((step << doublings) - kSlabsOfASize) << kFirstSlabBits;
+    return slabs_[slab].get() + (row - begin) * floats_per_row_;
   }
 
   uint32_t size() const { return size_; }
   uint32_t floats_per_row() const { return floats_per_row_; }
+  /// Memory of the slabs.
+  uint64_t bytes() const { return room_ * floats_per_row_ * sizeof(float); }
 
  private:
   static constexpr int kFirstSlabBits = 4;  // the first slab has 16 rows
-  struct Free {
-    void operator()(float* slab) const { std::free(slab); }
-  };
+  static constexpr uint64_t kSlabsOfASize = 8;
 
   uint32_t floats_per_row_;
   uint32_t size_ = 0;
   uint64_t room_ = 0;
-  std::vector<std::unique_ptr<float, Free>> slabs_;
+  std::vector<std::unique_ptr<float, GiveSlab>> slabs_;
 };
 
 }  // namespace muster::ps

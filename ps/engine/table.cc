@@ -27,8 +27,7 @@ Table::Table(TableSpec spec, uint64_t seed)
 uint64_t Table::bytes() const {
   uint64_t imaged = 0;
   for (const RowList& list : imaged_) imaged += list.bytes();
-  return rows() * (floats_per_row() * sizeof(float) + sizeof(uint64_t)) + index_.bytes() +
-         changed_.bytes() + imaged;
+  return store_.bytes() + keys_.bytes() + index_.bytes() + changed_.bytes() + imaged;
 }
 
 std::unique_ptr<Table> Table::Filled(const TableSpec& spec, uint64_t seed, PartitionId partition,
@@ -113,16 +112,22 @@ size_t Table::Apply(std::span<const uint64_t> keys, std::span<const float> gradi
   const float factor = ScheduleFactor(spec_.schedule, step);
   const uint64_t work_per_row = WorkPerRow();
   std::array<float*, kBatch> rows;
+  const auto prefetch_places = [&](size_t from, size_t count) {
+    for (const uint64_t key : keys.subspan(from, std::min(count, keys.size() - from))) {
+      index_.Prefetch(key);
+    }
+  };
   size_t begin = 0;
   while (begin < keys.size()) {
     const size_t count = work->Fits(std::min(kBatch, keys.size() - begin), work_per_row);
     const uint64_t rows_before = this->rows();
     index_.Reserve(count);
-    for (size_t i = 0; i < count; ++i) index_.Prefetch(keys[begin + i]);
+    if (begin == 0) prefetch_places(0, count);
     for (size_t i = 0; i < count; ++i) {
       rows[i] = Touch(keys[begin + i]);
       PrefetchFloats<true>(rows[i], floats_per_row());
     }
+    prefetch_places(begin + count, kBatch);  // while this batch is computed
     ApplyRows(spec_.optimizer, factor, dim(), std::span(rows).first(count),
               gradients.data() + begin * dim());
     begin += count;

@@ -12,6 +12,7 @@
 #include "base/work_limit.h"
 #include "proto/messages/table_spec.h"
 #include "ps/engine/garbage.h"
+#include "ps/engine/prefetch.h"
 #include "ps/engine/row_index.h"
 #include "ps/engine/row_store.h"
 #include "ps/engine/slab_list.h"
@@ -46,7 +47,7 @@ class Table {
   static std::unique_ptr<Table> Filled(const TableSpec& spec, uint64_t seed, PartitionId partition,
                                        const WarmStartSource& source);
 
-  /// Memory of rows, index and lists.
+  /// Memory of rows, index and lists, and what is there for rows to come.
   uint64_t bytes() const;
   uint64_t dirty_rows() const { return changed_.size() + imaged_only_; }
 
@@ -67,6 +68,15 @@ class Table {
   /// Copies values, `[keys.size(), dim]`, until the work limit is spent; returns how many rows were
   /// done. See Gather. Requires that CheckPull passes.
   size_t Pull(std::span<const uint64_t> keys, std::span<float> values, WorkLimit* work) const;
+
+  /// Start to load what Apply will need for a key: its place in the index, and, a little later, its
+  /// row, if there is one.
+  void PrefetchPlace(uint64_t key) const { index_.Prefetch(key); }
+  void PrefetchRow(uint64_t key) const {
+    if (const RowIndex::Entry* entry = index_.Find(key)) {
+      PrefetchFloats<true>(store_.Row(entry->row()), floats_per_row());
+    }
+  }
 
   /// Sets a row's values and gives it fresh slots; the row is dirty.
   void SetValues(uint64_t key, std::span<const float> values);

@@ -1,7 +1,6 @@
 #include "ps/engine/window.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/check.h"
 
@@ -16,7 +15,7 @@ bool Window::Contains(const ShardId& shard, MinibatchIndex minibatch) const {
 
 void Window::Add(const ShardId& shard, MinibatchIndex minibatch) {
   MUSTER_CHECK(minibatch.value() < kMinibatchesMax);
-  std::vector<uint64_t>& bits = shards_[shard];
+  Bits& bits = shards_[shard];
   const size_t word = minibatch.value() / 64;
   if (word >= bits.size()) bits.resize(word + 1);
   bits[word] |= uint64_t{1} << (minibatch.value() % 64);
@@ -30,13 +29,13 @@ void Window::Forget(const ForgetState& state) {
 }
 
 void Window::Set(WindowEntry entry) {
-  shards_[entry.shard] = std::move(entry.minibatches);
+  shards_[entry.shard].assign(entry.minibatches.begin(), entry.minibatches.end());
 }
 
 std::vector<WindowEntry> Window::Entries() const {
   std::vector<WindowEntry> entries;
   entries.reserve(shards_.size());
-  for (const auto& [shard, bits] : shards_) entries.push_back({shard, bits});
+  for (const auto& [shard, bits] : shards_) entries.push_back({shard, {bits.begin(), bits.end()}});
   std::ranges::sort(entries, {}, &WindowEntry::shard);
   return entries;
 }

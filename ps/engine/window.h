@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "base/words/types.h"
 #include "proto/messages/control.h"
 
@@ -36,7 +37,9 @@ class Window {
   size_t shards() const { return shards_.size(); }
 
  private:
-  absl::flat_hash_map<ShardId, std::vector<uint64_t>> shards_;
+  /// Most shards have few minibatches: no memory of their own for the bits.
+  using Bits = absl::InlinedVector<uint64_t, 2>;
+  absl::flat_hash_map<ShardId, Bits> shards_;
 };
 
 }  // namespace muster::ps

@@ -19,6 +19,7 @@
 #include "proto/messages/control.h"
 #include "ps/engine/garbage.h"
 #include "ps/engine/partition.h"
+#include "ps/engine/push_ahead.h"
 #include "ps/engine/row_gather.h"
 #include "ps/net/frame_handler.h"
 #include "ps/service/request_progress.h"
@@ -252,20 +253,15 @@ class OwnedPartitions {
                  RequestProgress* progress);
   void BeginPull(const PullRequest& request, PullReply* reply);
   void BeginPush(const PushRequest& request, PushReply* reply, RequestProgress* progress);
-  /// The groups from where the request is, as many as the engine shall see together. Parts that
-  /// cannot be served are answered, and have a group without rows.
+  /// The groups that the engine shall see together. A part that is refused has one without rows.
   void CollectGroups(const PullRequest& request, PullReply* reply, const RequestProgress& progress);
-  /// Takes over what was gathered of them. False: rows of a part do not fit into the request's
-  /// encoding; the part is refused, and those behind it are as if not gathered.
+  /// False: a part's rows do not fit into the encoding; those behind it are as if not gathered.
   bool FinishGroups(const PullRequest& request, const Gathered& gathered, PullReply* reply,
                     RequestProgress* progress);
-  bool FitEncoding(const PullRequest& request, const PullGroup& group, size_t begin, size_t end,
-                   const wire::PullPart& part, PullReply* reply) const;
-  void RefusePart(wire::PartCode code, const PullRequest& request, PullReply* reply,
+  void FinishPart(wire::PartCode code, const PullRequest& request, PullReply* reply,
                   RequestProgress* progress);
-  /// The request's part is answered.
-  void FinishPart(const PullRequest& request, PullReply* reply, RequestProgress* progress);
   /// One part, or as much of it as the slice allows: absent, then.
+  void LookAhead(const PushRequest& request);  // see PushAhead
   std::optional<wire::PartReply> PushPart(const PushRequest& request, const Slice& slice,
                                           PushReply* reply, RequestProgress* progress);
   MUSTER_PLANTED_BODY(bool AppliesTablesAlone(Slot* slot));
@@ -287,11 +283,13 @@ class OwnedPartitions {
   uint64_t next_fill_ = 1;
   bool news_ = false;
   std::chrono::nanoseconds service_{0};
-  size_t next_traffic_ = 0;             // slot with which the next report of traffic begins
-  Part part_;                           // reused between pushes
-  RequestProgress whole_;               // of requests in one go
-  std::vector<PullGroup> pull_groups_;  // reused between pulls
-  uint64_t states_ = 0;                 // that were served
+  size_t next_traffic_ = 0;  // slot with which the next report of traffic begins
+  PushAhead push_ahead_;
+  size_t ahead_part_ = 0, ahead_keys_ = 0;  // that it was told of, in the request served now
+  Part part_;                               // reused between pushes
+  RequestProgress whole_;                   // of requests in one go
+  std::vector<PullGroup> pull_groups_;      // reused between pulls
+  uint64_t states_ = 0;                     // that were served
   /// An image that is being copied, without its rows.
   std::optional<SnapshotJob> copying_;
   bool image_waits_ = false;  // for a part to be whole

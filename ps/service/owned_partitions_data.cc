@@ -36,6 +36,20 @@ std::string TooLarge(const TableSpec& table, std::span<const uint64_t> keys, flo
       wire::LargestFinite(encoding));
 }
 
+/// False: a row of [begin, end) is too large for the encoding, and the reply says so.
+bool FitEncoding(const PullRequest& request, const PullGroup& group, size_t begin, size_t end,
+                 const wire::PullPart& part, PullReply* reply) {
+  if (begin == end || request.encoding == wire::Encoding::kFloat32) return true;
+  const size_t dim = group.table->dim();
+  const std::span<const float> rows = group.values.subspan(begin * dim, (end - begin) * dim);
+  const size_t bad = wire::FirstUnencodable(rows, request.encoding);
+  if (bad == rows.size()) return true;
+  reply->text = fmt::format(
+      "partition {}: {}", part.partition,
+      TooLarge(group.table->spec(), group.keys.subspan(begin), rows[bad], bad, request.encoding));
+  return false;
+}
+
 }  // namespace
 
 wire::PartCode OwnedPartitions::Admit(uint32_t partition, uint64_t owner_epoch) {
@@ -122,7 +136,7 @@ Progress OwnedPartitions::Pull(const PullRequest& request, const Slice& slice, P
           unknown ? fmt::format("table {} is not known", part.groups[progress->in_part.group].table)
                   : std::string(Message(gathered.status));
       reply->text = fmt::format("partition {}: {}", part.partition, why);
-      RefusePart(unknown ? PartCode::kRetry : PartCode::kBadRequest, request, reply, progress);
+      FinishPart(unknown ? PartCode::kRetry : PartCode::kBadRequest, request, reply, progress);
       slice.work->Spend(kPartWork);
     } else if (all && gathered.group < pull_groups_.size()) {
       return Progress::kMore;
@@ -178,42 +192,26 @@ bool OwnedPartitions::FinishGroups(const PullRequest& request, const Gathered& g
     const size_t end = std::max(at.row, whole ? group.keys.size() : gathered.row);
     const size_t begin = std::exchange(at.row, end);
     if (!FitEncoding(request, group, begin, at.row, part, reply)) {
-      RefusePart(PartCode::kBadRequest, request, reply, progress);
+      FinishPart(PartCode::kBadRequest, request, reply, progress);
       progress->one_part = true;
       return false;
     }
     counters_.pulled_rows += at.row - begin;
     if (!whole) break;
     at = {.group = at.group + 1};
-    if (group.more_work != 0) FinishPart(request, reply, progress);
+    if (group.more_work != 0) {
+      FinishPart(reply->parts[progress->part].code, request, reply, progress);
+    }
   }
   return true;
 }
 
-bool OwnedPartitions::FitEncoding(const PullRequest& request, const PullGroup& group, size_t begin,
-                                  size_t end, const wire::PullPart& part, PullReply* reply) const {
-  if (begin == end || request.encoding == wire::Encoding::kFloat32) return true;
-  const size_t dim = group.table->dim();
-  const std::span<const float> rows = group.values.subspan(begin * dim, (end - begin) * dim);
-  const size_t bad = wire::FirstUnencodable(rows, request.encoding);
-  if (bad == rows.size()) return true;
-  reply->text = fmt::format(
-      "partition {}: {}", part.partition,
-      TooLarge(group.table->spec(), group.keys.subspan(begin), rows[bad], bad, request.encoding));
-  return false;
-}
-
-void OwnedPartitions::RefusePart(PartCode code, const PullRequest& request, PullReply* reply,
-                                 RequestProgress* progress) {
-  reply->parts[progress->part].code = code;
-  FinishPart(request, reply, progress);
-}
-
-void OwnedPartitions::FinishPart(const PullRequest& request, PullReply* reply,
+void OwnedPartitions::FinishPart(PartCode code, const PullRequest& request, PullReply* reply,
                                  RequestProgress* progress) {
   const wire::PullPart& part = request.parts[progress->part];
   const uint64_t keys = KeyCount(part.groups);
-  if (reply->parts[progress->part].code == PartCode::kOk) {
+  reply->parts[progress->part].code = code;
+  if (code == PartCode::kOk) {
     uint64_t floats = 0;
     for (const wire::Group& group : part.groups)
       floats += uint64_t{group.keys} * Width(group.table);
@@ -255,7 +253,12 @@ Progress OwnedPartitions::Push(const PushRequest& request, const Slice& slice, P
     progress->Begin();
     BeginPush(request, reply, progress);
   }
+  const bool served = progress->all_known && progress->fits && !slice.abandoned;
+  ahead_part_ = progress->part;
+  ahead_keys_ = progress->keys;
+  push_ahead_.Clear();
   for (; progress->part < request.parts.size(); ++progress->part, progress->BeginPart()) {
+    if (served) LookAhead(request);
     const bool half = progress->in_part.stage == PartProgress::Stage::kApplying;
     if (slice.abandoned && (!half || MUSTER_PLANTED(kHalfLeft))) return Progress::kDone;
     if (slice.work->spent()) return Progress::kMore;
@@ -265,11 +268,27 @@ Progress OwnedPartitions::Push(const PushRequest& request, const Slice& slice, P
     reply->parts.push_back(*answer);
     if (!progress->all_known || !progress->fits) continue;
     for (const wire::Group& group : request.parts[progress->part].groups) {
+      if (served) push_ahead_.Pass(group.keys);
       progress->keys += group.keys;
       progress->floats += size_t{group.keys} * Width(group.table);
     }
   }
   return Progress::kDone;
+}
+
+void OwnedPartitions::LookAhead(const PushRequest& request) {
+  for (; ahead_part_ < request.parts.size() && push_ahead_.wants_more(); ++ahead_part_) {
+    const wire::PushPart& part = request.parts[ahead_part_];
+    const Slot* const slot = Find(part.partition);
+    const Partition* const partition = slot == nullptr ? nullptr : slot->partition.get();
+    for (const wire::Group& group : part.groups) {
+      const Table* const table =
+          partition == nullptr ? nullptr : partition->FindTable(TableId(group.table));
+      push_ahead_.Expect(table, request.keys.subspan(ahead_keys_, group.keys));
+      ahead_keys_ += group.keys;
+    }
+  }
+  push_ahead_.FindRows();
 }
 
 std::optional<wire::PartReply> OwnedPartitions::PushPart(const PushRequest& request,

@@ -15,6 +15,8 @@ TEST(RowStoreTest, RowsNeverMoveAndNeverOverlap) {
       std::fill_n(rows.back(), floats, static_cast<float>(i));
     }
     EXPECT_EQ(store.size(), 3000u);
+    EXPECT_GE(store.bytes(), 3000 * floats * sizeof(float));
+    EXPECT_LE(store.bytes(), 3000 * floats * sizeof(float) * 9 / 8) << "an eighth has no rows yet";
     for (uint32_t i = 0; i < 3000; ++i) {
       ASSERT_EQ(store.Row(i), rows[i]);
       for (uint32_t column = 0; column < floats; ++column) {

@@ -1,0 +1,174 @@
+#include "ps/engine/slab_memory.h"
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <map>
+#include <new>
+#include <set>
+#include <utility>
+
+#include "base/check.h"
+#include "base/mutex.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define MUSTER_PLAIN_SLABS 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define MUSTER_PLAIN_SLABS 1
+#endif
+#endif
+#ifndef MUSTER_PLAIN_SLABS
+#define MUSTER_PLAIN_SLABS 0
+#endif
+
+namespace muster::ps::slab_memory {
+namespace {
+
+constexpr size_t kLineBytes = 64;
+/// The address sanitizer sees an access beyond a block of its own allocator only.
+constexpr bool kPlain = MUSTER_PLAIN_SLABS != 0;
+
+constexpr size_t RoundUp(size_t bytes, size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+/// Zeroed, begins with a huge page. `bytes` is a multiple of one.
+uintptr_t Map(size_t bytes) {
+  // More than is wanted, for the beginning is where the system likes it.
+  const size_t more = bytes + kHugePageBytes;
+  void* const mapped = ::mmap(nullptr, more, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) throw std::bad_alloc();
+  const auto from = reinterpret_cast<uintptr_t>(mapped);
+  const uintptr_t begin = RoundUp(from, kHugePageBytes);
+  if (begin != from) ::munmap(mapped, begin - from);
+  const size_t behind = from + more - (begin + bytes);
+  if (behind != 0) ::munmap(reinterpret_cast<void*>(begin + bytes), behind);
+  // Refused by a system without huge pages: then they are small.
+  static_cast<void>(::madvise(reinterpret_cast<void*>(begin), bytes, MADV_HUGEPAGE));
+  return begin;
+}
+
+void Unmap(uintptr_t begin, size_t bytes) {
+  MUSTER_CHECK(::munmap(reinterpret_cast<void*>(begin), bytes) == 0);
+}
+
+/// Blocks side by side in chunks: the smallest gap that is large enough.
+class Chunks {
+ public:
+  uintptr_t Take(size_t bytes) {
+    auto gap = by_size_.lower_bound({bytes, 0});
+    if (gap == by_size_.end()) {
+      const uintptr_t chunk = Map(kChunkBytes);
+      chunks_.insert(chunk);
+      AddGap(chunk, kChunkBytes);
+      gap = by_size_.lower_bound({bytes, 0});
+    }
+    const auto [size, begin] = *gap;
+    RemoveGap(begin, size);
+    if (size > bytes) AddGap(begin + bytes, size - bytes);
+    return begin;
+  }
+
+  void Give(uintptr_t begin, size_t bytes) {
+    uintptr_t end = begin + bytes;
+    // One gap with its neighbours, but not across chunks, which may go alone.
+    if (const auto after = gaps_.find(end); after != gaps_.end() && !chunks_.contains(end)) {
+      end += after->second;
+      RemoveGap(after->first, after->second);
+    }
+    auto before = gaps_.lower_bound(begin);
+    if (before != gaps_.begin() && !chunks_.contains(begin)) {
+      --before;
+      if (const auto [at, size] = *before; at + size == begin) {
+        begin = at;
+        RemoveGap(at, size);
+      }
+    }
+    if (end - begin < kChunkBytes) return AddGap(begin, end - begin);
+    MUSTER_CHECK(chunks_.erase(begin) == 1);
+    Unmap(begin, kChunkBytes);
+  }
+
+  size_t bytes() const { return chunks_.size() * kChunkBytes; }
+
+ private:
+  void AddGap(uintptr_t begin, size_t bytes) {
+    gaps_.emplace(begin, bytes);
+    by_size_.emplace(bytes, begin);
+  }
+  void RemoveGap(uintptr_t begin, size_t bytes) {
+    gaps_.erase(begin);
+    by_size_.erase({bytes, begin});
+  }
+
+  std::set<uintptr_t> chunks_;
+  std::map<uintptr_t, size_t> gaps_;
+  std::set<std::pair<size_t, uintptr_t>> by_size_;
+};
+
+struct Shared {
+  Mutex mutex;
+  Chunks chunks MUSTER_GUARDED_BY(mutex);
+  size_t large_bytes MUSTER_GUARDED_BY(mutex) = 0;
+};
+/// Never destroyed: blocks may come back when the process ends.
+Shared& SharedMemory() {
+  static Shared* const shared = new Shared;
+  return *shared;
+}
+
+}  // namespace
+
+void* Take(size_t bytes) {
+  bytes = RoundUp(bytes, kLineBytes);
+  if (kPlain) {
+    void* const block = std::aligned_alloc(kLineBytes, bytes);
+    if (block == nullptr) throw std::bad_alloc();
+    return block;
+  }
+  Shared& shared = SharedMemory();
+  if (bytes <= kSharedBytesMax) {
+    const MutexLock lock(&shared.mutex);
+    return reinterpret_cast<void*>(shared.chunks.Take(bytes));
+  }
+  const size_t mapped = RoundUp(bytes, kHugePageBytes);
+  void* const block = reinterpret_cast<void*>(Map(mapped));
+  const MutexLock lock(&shared.mutex);
+  shared.large_bytes += mapped;
+  return block;
+}
+
+void* TakeZeroed(size_t bytes) {
+  void* const block = Take(bytes);
+  if (kPlain || bytes <= kSharedBytesMax) std::memset(block, 0, bytes);
+  return block;
+}
+
+void Give(void* block, size_t bytes) {
+  if (block == nullptr) return;
+  if (kPlain) return std::free(block);
+  bytes = RoundUp(bytes, kLineBytes);
+  const auto begin = reinterpret_cast<uintptr_t>(block);
+  Shared& shared = SharedMemory();
+  if (bytes <= kSharedBytesMax) {
+    const MutexLock lock(&shared.mutex);
+    return shared.chunks.Give(begin, bytes);
+  }
+  const size_t mapped = RoundUp(bytes, kHugePageBytes);
+  Unmap(begin, mapped);
+  const MutexLock lock(&shared.mutex);
+  shared.large_bytes -= mapped;
+}
+
+size_t MappedBytes() {
+  Shared& shared = SharedMemory();
+  const MutexLock lock(&shared.mutex);
+  return shared.chunks.bytes() + shared.large_bytes;
+}
+
+}  // namespace muster::ps::slab_memory

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+namespace muster::ps {
+
+/// Memory for rows and indexes, in huge pages where the system gives them (Linux: madvise; where it
+/// does not, nothing is lost but speed): a random row then costs no walk through page tables.
+/// Blocks up to kSharedBytesMax lie side by side in chunks, so that many small tables share a huge
+/// page; larger ones have mappings of their own. Begins with a cache line. Thread-safe, for blocks
+/// are given back by whatever thread drops a partition; they are taken and given back rarely.
+///
+/// Beyond the blocks themselves it holds at most: less than a huge page for each block above
+/// kSharedBytesMax, what was given back between blocks that are still in use, and one chunk. A
+/// chunk whose blocks are all back goes back to the system.
+namespace slab_memory {
+
+inline constexpr size_t kHugePageBytes = 2u << 20;
+inline constexpr size_t kSharedBytesMax = 2u << 20;
+inline constexpr size_t kChunkBytes = 16u << 20;
+
+/// Never null: std::bad_alloc. The contents are undefined, or zero; to be zero costs no time for a
+/// block above kSharedBytesMax.
+void* Take(size_t bytes);
+void* TakeZeroed(size_t bytes);
+/// Requires that the block was taken with as many bytes.
+void Give(void* block, size_t bytes);
+
+/// Memory in chunks and large mappings at this instant, used or not.
+size_t MappedBytes();
+
+}  // namespace slab_memory
+
+/// For std::unique_ptr.
+struct GiveSlab {
+  size_t bytes = 0;
+  void operator()(void* block) const { slab_memory::Give(block, bytes); }
+};
+
+}  // namespace muster::ps
