@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
 #include "host/node_role.h"
 #include "host/resources.h"
+#include "proto/messages/node_state.h"
 
 namespace muster::scaler {
 
@@ -30,6 +32,27 @@ struct KeptNode {
   bool told_to_end = false;   // by us, in the newest life
   bool progressed = false;    // the job, while the newest life was seen to run
   uint32_t exits = 0;         // in a row without progress, before the newest life's
+
+  bool runs() const { return state == State::kRunning || state == State::kDraining; }
+  /// It runs, or its end is being told: what is known of its newest life is of interest.
+  bool has_life() const { return runs() || state == State::kReporting; }
 };
+
+/// What the master says of a node's newest life.
+struct MasterSays {
+  NodeState state = NodeState::kStarting;
+  DrainState drain = DrainState::kNone;
+  bool serves_all = true;  // a server has restored every partition that it owns
+};
+/// For whom a state is.
+enum class StateReader : uint8_t {
+  kPeople,    // who see drains and partitions beside it; what is not started yet will be at once
+  kPolicies,  // who go by it alone: what will not go on drains, what is finished has ended
+};
+
+/// The state of a node by what its keeper knows, and the master, which hears of a process and of
+/// its end later. `master`: none when it says nothing of the newest life. Pure.
+NodeState NodeStateOf(const KeptNode& kept, const std::optional<MasterSays>& master,
+                      StateReader reader);
 
 }  // namespace muster::scaler

@@ -12,10 +12,6 @@ namespace {
 
 constexpr std::chrono::seconds kRateWindow{10};
 
-bool Lives(const KeptNode& kept) {
-  return kept.state == KeptNode::State::kRunning || kept.state == KeptNode::State::kDraining;
-}
-
 EndCause CauseOf(const NodeExited& exit, const KeptNode& kept) {
   if (exit.not_started) return EndCause::kNotStarted;
   switch (exit.memory_kill) {
@@ -137,10 +133,12 @@ const JobView& JobSensor::View(const std::vector<KeptNode>& kept, TimePoint now)
     nodes.push_back(NodeOf(each));
     NodeView& node = nodes.back();
     const MasterNode* seen = SeenOf(each);
-    node.state = StateOf(each, seen);
-    node.drained = seen != nullptr && seen->drained;
+    std::optional<MasterSays> says;
+    if (seen != nullptr) says = seen->says;
+    node.state = NodeStateOf(each, says, StateReader::kPolicies);
+    node.drained = says.has_value() && says->drain == DrainState::kDrained;
     if (seen != nullptr) HearTotals(each, *seen, &node);
-    if (round_.has_value() && Lives(each)) AddSample(each, &node);
+    if (round_.has_value() && each.runs()) AddSample(each, &node);
   }
   view_.nodes = std::move(nodes);
   if (master_.has_value()) {
@@ -176,25 +174,13 @@ NodeView JobSensor::NodeOf(const KeptNode& kept) {
 }
 
 const MasterNode* JobSensor::SeenOf(const KeptNode& kept) const {
-  if (!master_.has_value() || !Lives(kept)) return nullptr;
+  if (!master_.has_value() || !kept.runs()) return nullptr;
   const auto seen = master_->nodes.find(kept.name);
   if (seen == master_->nodes.end()) return nullptr;
   if (seen->second.start != StartNumber(kept.starts)) return nullptr;
-  const NodeState state = seen->second.state;
+  const NodeState state = seen->second.says.state;
   const bool heard = state == NodeState::kRunning || state == NodeState::kLost;
   return heard ? &seen->second : nullptr;
-}
-
-NodeState JobSensor::StateOf(const KeptNode& kept, const MasterNode* seen) const {
-  if (!Lives(kept)) return kept.starts == 0 ? NodeState::kPlanned : NodeState::kExited;
-  if (kept.told_to_end || kept.state == KeptNode::State::kDraining) return NodeState::kDraining;
-  if (seen == nullptr) return NodeState::kStarting;
-  if (seen->state == NodeState::kLost) return NodeState::kLost;
-  // A drained worker ends by itself; a server goes on.
-  const bool leaves = seen->drained && kept.role == NodeRole::kWorker;
-  if (seen->draining || leaves) return NodeState::kDraining;
-  const bool restores = kept.role == NodeRole::kServer && !seen->serves_all;
-  return restores ? NodeState::kStarting : NodeState::kRunning;
 }
 
 void JobSensor::HearTotals(const KeptNode& kept, const MasterNode& seen, NodeView* node) {

@@ -103,7 +103,6 @@ class JobSensor {
   };
   /// The node of the last view, or a new one.
   NodeView NodeOf(const KeptNode& kept);
-  NodeState StateOf(const KeptNode& kept, const MasterNode* seen) const;
   /// The master's word about this life of the node; nullptr when it has none.
   const MasterNode* SeenOf(const KeptNode& kept) const;
   void HearTotals(const KeptNode& kept, const MasterNode& seen, NodeView* node);

@@ -36,16 +36,14 @@ ServerTotals ToServerTotals(const ServerStatus& server) {
 }
 
 MasterNode ToMasterNode(const NodeStatus& node) {
-  MasterNode seen{.state = node.state,
+  MasterNode seen{.says = {.state = node.state, .drain = node.drain},
                   .start = StartNumber(node.start),
-                  .incarnation = node.incarnation,
-                  .draining = node.drain == DrainState::kDraining,
-                  .drained = node.drain == DrainState::kDrained};
+                  .incarnation = node.incarnation};
   if (node.server.has_value()) {
-    seen.serves_all = node.server->partitions_serving >= node.server->partitions;
+    seen.says.serves_all = node.server->partitions_serving >= node.server->partitions;
   }
   // Before the first word of a process its record still has the totals of the one before.
-  const bool heard = seen.state == NodeState::kRunning || seen.state == NodeState::kLost;
+  const bool heard = node.state == NodeState::kRunning || node.state == NodeState::kLost;
   if (heard && node.worker.has_value()) seen.worker = ToWorkerTotals(*node.worker);
   if (heard && node.server.has_value()) seen.server = ToServerTotals(*node.server);
   return seen;

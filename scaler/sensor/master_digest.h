@@ -8,21 +8,17 @@
 #include "base/clock.h"
 #include "base/words/types.h"
 #include "host/messages.h"
-#include "proto/messages/node_state.h"
 #include "proto/status/job_status.h"
 #include "scaler/model/job_view.h"
+#include "scaler/model/kept_node.h"
 
 namespace muster::scaler {
 
 /// One worker or server as the master shows it.
 struct MasterNode {
-  NodeState state = NodeState::kStarting;
+  MasterSays says;
   StartNumber start;         // that the master was told of; 0: none
   uint64_t incarnation = 0;  // of its process' session; totals begin anew with it
-  bool draining = false;
-  bool drained = false;
-  /// A server serves every partition that it owns.
-  bool serves_all = true;
   /// Running totals; 0 when the process has not told them yet.
   WorkerTotals worker;
   ServerTotals server;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "proto/messages/node_state.h"
@@ -9,26 +10,12 @@
 namespace muster::scaler {
 namespace {
 
-/// The keeper knows of a process before the master does, and of its end, too.
-NodeState StateOf(const KeptNode& kept, NodeState masters, bool same_life) {
-  switch (kept.state) {
-    case KeptNode::State::kWaiting:
-      return kept.starts == 0 ? NodeState::kStarting : NodeState::kExited;
-    case KeptNode::State::kReporting:
-      return NodeState::kExited;
-    case KeptNode::State::kFinished:
-      return NodeState::kFinished;
-    case KeptNode::State::kRunning:
-    case KeptNode::State::kDraining:
-      break;
-  }
-  return !same_life || masters == NodeState::kExited ? NodeState::kStarting : masters;
-}
-
 void ApplyKept(const KeptNode& kept, rest::Node* node) {
-  const bool lives = kept.pid != 0;
-  const bool same_life = lives && node->start == kept.starts;
-  node->state = StateOf(kept, node->state, same_life);
+  // The keeper knows of a process before the master does, and of its end, too.
+  const bool same_life = kept.has_life() && node->start == kept.starts;
+  std::optional<MasterSays> master;
+  if (same_life) master = MasterSays{.state = node->state, .drain = node->drain};
+  node->state = NodeStateOf(kept, master, StateReader::kPeople);
   if (kept.state == KeptNode::State::kDraining && node->drain == DrainState::kNone) {
     node->drain = DrainState::kDraining;
   }

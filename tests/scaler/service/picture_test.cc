@@ -75,6 +75,16 @@ TEST_F(PictureTest, FiguresOfAnEarlierLifeAreNotShown) {
   EXPECT_FALSE(node.worker.has_value());
 }
 
+TEST_F(PictureTest, WhereNodesHaveNoPidsTheKeeperSaysWhoLives) {
+  kept_.pid = 0;  // as of a pod
+  EXPECT_EQ(Draw().state, NodeState::kRunning);
+  EXPECT_TRUE(Draw().worker.has_value());
+  kept_.state = KeptNode::State::kReporting;
+  EXPECT_TRUE(Draw().worker.has_value()) << "of the life that has just ended";
+  kept_.state = KeptNode::State::kWaiting;
+  EXPECT_FALSE(Draw().worker.has_value());
+}
+
 TEST_F(PictureTest, StatesOfTheKeeper) {
   const auto state_of = [this](KeptNode::State state) {
     kept_.state = state;

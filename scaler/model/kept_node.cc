@@ -1,0 +1,45 @@
+#include "scaler/model/kept_node.h"
+
+namespace muster::scaler {
+namespace {
+
+/// The state of a node that runs, but for what its drain makes of it.
+NodeState HeardStateOf(const std::optional<MasterSays>& master) {
+  if (!master.has_value()) return NodeState::kStarting;
+  const bool heard = master->state == NodeState::kRunning || master->state == NodeState::kLost;
+  return heard ? master->state : NodeState::kStarting;
+}
+
+NodeState StateForPolicies(const KeptNode& kept, const std::optional<MasterSays>& master) {
+  if (kept.told_to_end || kept.state == KeptNode::State::kDraining) return NodeState::kDraining;
+  const NodeState heard = HeardStateOf(master);
+  if (heard != NodeState::kRunning) return heard;
+  // A drained worker ends by itself; a server goes on.
+  const bool leaves = master->drain == DrainState::kDrained && kept.role == NodeRole::kWorker;
+  if (master->drain == DrainState::kDraining || leaves) return NodeState::kDraining;
+  const bool restores = kept.role == NodeRole::kServer && !master->serves_all;
+  return restores ? NodeState::kStarting : NodeState::kRunning;
+}
+
+}  // namespace
+
+NodeState NodeStateOf(const KeptNode& kept, const std::optional<MasterSays>& master,
+                      StateReader reader) {
+  const bool people = reader == StateReader::kPeople;
+  switch (kept.state) {
+    case KeptNode::State::kWaiting:
+      if (kept.starts > 0) return NodeState::kExited;
+      return people ? NodeState::kStarting : NodeState::kPlanned;
+    case KeptNode::State::kReporting:
+      return NodeState::kExited;
+    case KeptNode::State::kFinished:
+      if (people) return NodeState::kFinished;
+      return kept.starts > 0 ? NodeState::kExited : NodeState::kPlanned;
+    case KeptNode::State::kRunning:
+    case KeptNode::State::kDraining:
+      break;
+  }
+  return people ? HeardStateOf(master) : StateForPolicies(kept, master);
+}
+
+}  // namespace muster::scaler
