@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "master/sources/lines/file_stamps.h"
+#include "tests/master/sources/lines_job.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -16,48 +17,14 @@ namespace muster {
 namespace {
 
 using ::muster::testing::IsOk;
+using ::muster::testing::kTest;
+using ::muster::testing::kTrain;
 using ::muster::testing::StatusIs;
-using ::muster::testing::TempDir;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr DatasetId kTrain(0);
-constexpr DatasetId kTest(1);
-
-class LinesDatasetTest : public ::testing::Test {
+class LinesDatasetTest : public testing::LinesJobTest {
  protected:
-  LinesDatasetTest() {
-    job_.name = "job";
-    job_.seed = 7;
-    job_.state_directory = dir_.File("state");
-    DatasetSpec train;
-    train.name = "train";
-    train.source = LinesSpec{.files = {dir_.File("train-*.csv")}, .header = true};
-    train.epochs = 2;
-    train.minibatch_size = 3;
-    train.minibatches_per_shard = 2;
-    train.shuffle = true;
-    DatasetSpec test;
-    test.name = "test";
-    test.mode = DatasetMode::kEvaluate;
-    test.source = LinesSpec{.files = {dir_.File("test.csv")}};
-    test.minibatch_size = 4;
-    test.minibatches_per_shard = 1;
-    job_.datasets = {train, test};
-    Write("train-0.csv", Lines("header\n", 20, "a"));
-    Write("train-1.csv", "header only\n");
-    Write("train-2.csv", Lines("header\n", 7, "b"));
-    Write("test.csv", Lines("", 9, "t"));
-  }
-
-  static LinesSpec& LinesOf(DatasetSpec* dataset) { return std::get<LinesSpec>(dataset->source); }
-  static std::string Lines(std::string text, int count, const std::string& prefix) {
-    for (int i = 0; i < count; ++i) text += prefix + std::to_string(i * i) + "\n";
-    return text;
-  }
-  void Write(const std::string& name, const std::string& text) {
-    ASSERT_THAT(WriteFileAtomically(dir_.File(name), text), IsOk());
-  }
   absl::StatusOr<std::unique_ptr<LinesDataset>> Open(DatasetId id = kTrain) {
     MUSTER_RETURN_IF_ERROR(MakeDirectories(job_.state_directory + "/index"));
     auto dataset = std::make_unique<LinesDataset>(job_, id);
@@ -66,9 +33,6 @@ class LinesDatasetTest : public ::testing::Test {
     return dataset;
   }
   absl::Status Check() { return LinesDataset(job_, kTrain).Look(nullptr); }
-
-  TempDir dir_;
-  JobSpec job_;
 };
 
 // Journals of jobs that are under way have these: another value, and none of them can be resumed.
