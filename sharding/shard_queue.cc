@@ -149,15 +149,17 @@ bool ShardQueue::TrainedFor(uint32_t pass) const {
   return true;
 }
 
+bool ShardQueue::MayEvaluate(uint32_t pass) const {
+  return TrainedFor(pass) || MUSTER_PLANTED(kEvaluateEarly);
+}
+
 std::optional<ShardId> ShardQueue::PeekMode(DatasetMode mode, uint32_t* frontier) {
   for (uint32_t epoch = *frontier; epoch < epochs_max_; ++epoch) {
     for (uint32_t i = 0; i < datasets_.size(); ++i) {
       if (datasets_[i].mode != mode || epoch >= datasets_[i].epochs) continue;
       std::optional<uint64_t> index = FirstTodo(DatasetId(i), EpochIndex(epoch));
       if (!index.has_value()) continue;
-      if (mode == DatasetMode::kEvaluate && !TrainedFor(epoch) && !MUSTER_PLANTED(kEvaluateEarly)) {
-        return std::nullopt;
-      }
+      if (mode == DatasetMode::kEvaluate && !MayEvaluate(epoch)) return std::nullopt;
       return ShardId{DatasetId(i), EpochIndex(epoch), ShardIndex(*index)};
     }
     *frontier = epoch + 1;

@@ -147,6 +147,8 @@ class ShardQueue {
   Epoch& At(DatasetId dataset, EpochIndex epoch);
   std::optional<uint64_t> FirstTodo(DatasetId dataset, EpochIndex epoch) const;
   bool TrainedFor(uint32_t pass) const;
+  /// An evaluation waits for what it is to judge.
+  bool MayEvaluate(uint32_t pass) const;
   std::optional<ShardId> PeekMode(DatasetMode mode, uint32_t* frontier);
   void AddTodo(const ShardId& shard);
 

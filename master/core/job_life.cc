@@ -11,6 +11,14 @@
 #include "base/text.h"
 
 namespace muster {
+namespace {
+
+/// A DONE shard has not come to its end: a restore may undo it.
+bool DoneIsTheEnd() {
+  return MUSTER_PLANTED(kEndWhenDone);
+}
+
+}  // namespace
 
 JobLife::JobLife(Books* books, Leasing* leasing)
     : books_(books), leasing_(leasing), gate_(books->options.limits) {}
@@ -59,9 +67,8 @@ void JobLife::End(JobState state, std::string_view reason, StepTime at) {
 
 bool JobLife::AllSettled() const {
   const ShardQueue& queue = books_->ledger.queue();
-  const uint64_t settled = queue.committed_count() + queue.failed_count();
-  return queue.Finished() ||
-         (MUSTER_PLANTED(kEndWhenDone) && settled + queue.done().size() == queue.shard_count());
+  const uint64_t with_done = queue.committed_count() + queue.failed_count() + queue.done().size();
+  return queue.Finished() || (DoneIsTheEnd() && with_done == queue.shard_count());
 }
 
 void JobLife::CheckEnd(StepTime at) {

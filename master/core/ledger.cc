@@ -38,6 +38,21 @@ size_t MemoryOf(const FailureRecord& record) {
   return bytes;
 }
 
+/// A failure that is told again, or of an older lease than one that was charged, is no new one.
+bool IsCharged(const FailureRecord& record, LeaseToken token) {
+  return token <= record.charged && !MUSTER_PLANTED(kChargedAgain);
+}
+
+/// That the data are gone is journaled with the failure: a later master must not wait for them.
+void MarkLost(FailureRecord* record) {
+  record->lost = !MUSTER_PLANTED(kLossNotJournaled);
+}
+
+/// Histograms of a shard are added to those of the shards before it.
+bool HistogramsAddUp() {
+  return !MUSTER_PLANTED(kAucReplaced);
+}
+
 /// While it lives the record changes; `bytes` follows.
 class Recount {
  public:
@@ -230,7 +245,6 @@ void Ledger::MergeCommitted(const ShardId& shard, const ShardMetrics& metrics, u
   EpochTotals& totals = totals_[{shard.dataset, shard.epoch}];
   totals.records_committed += records;
   if (MergesAt(shard) == Moment::kCommitted) MergeNamed({shard.dataset, shard.epoch}, metrics);
-  if (MUSTER_PLANTED(kAucReplaced)) totals.metrics.aucs = metrics.aucs;
   dirty_epochs_.insert({shard.dataset, shard.epoch});
   streams_.OnCommitted(shard);
   DropFailures(shard);
@@ -238,6 +252,7 @@ void Ledger::MergeCommitted(const ShardId& shard, const ShardMetrics& metrics, u
 
 void Ledger::MergeNamed(const EpochKey& epoch, const ShardMetrics& metrics) {
   ShardMetrics& into = totals_[epoch].metrics;
+  if (!HistogramsAddUp()) into.aucs.clear();
   const size_t names = into.means.size() + into.aucs.size();
   const size_t added = metrics.means.size() + metrics.aucs.size();
   if (names + added <= metric_names_) return Merge(&into, metrics);
@@ -348,7 +363,7 @@ void Ledger::FailLost(const ShardId& shard, std::string_view reason) {
   FailureRecord& record = failures_[shard];
   const Recount recount(&failure_bytes_, &record);
   record.shard = shard;
-  record.lost = !MUSTER_PLANTED(kLossNotJournaled);
+  MarkLost(&record);
   AddReason(reason, &record);
   streams_.OnLost(shard);
   if (std::exchange(record.failed, true)) return;
@@ -370,7 +385,7 @@ Ledger::Charged Ledger::ChargeTrainer(const ShardId& shard, LeaseToken token,
   const Recount recount(&failure_bytes_, &record);
   record.shard = shard;
   MUSTER_CHECK_MSG(!record.failed, ToString(shard));
-  if (token <= record.charged && !MUSTER_PLANTED(kChargedAgain)) return Charged::kAlready;
+  if (IsCharged(record, token)) return Charged::kAlready;
   record.charged = token;
   ++record.failures;
   AddReason(reason, &record);

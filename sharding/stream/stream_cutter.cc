@@ -14,6 +14,12 @@ constexpr size_t kEndsSeenMax = 128;
 /// Lost offsets may be any number; minibatches of a range are counted in 32 bits.
 constexpr uint64_t kLostOffsetsMax = uint64_t{1} << 31;
 
+/// The dataset has an end there, which is known, and everything before it is cut.
+bool IsCutToItsEnd(const StreamPosition& position) {
+  return position.end.has_value() &&
+         (position.cut >= *position.end || MUSTER_PLANTED(kEndsWhenSeen));
+}
+
 }  // namespace
 
 StreamCutter::StreamCutter(StreamCutOptions options, std::span<const StreamPosition> positions,
@@ -122,9 +128,7 @@ std::vector<StreamCutter::Cut> StreamCutter::CutDue(uint64_t ranges_max, TimePoi
 
 bool StreamCutter::AtEnd() const {
   return !partitions_.empty() && std::ranges::all_of(partitions_, [](const auto& entry) {
-    const StreamPosition& position = entry.second.position;
-    return position.end.has_value() &&
-           (position.cut >= *position.end || MUSTER_PLANTED(kEndsWhenSeen));
+    return IsCutToItsEnd(entry.second.position);
   });
 }
 

@@ -46,6 +46,24 @@ bool ReplaysMore(DoneSeq a, DoneSeq b) {
   return MUSTER_PLANTED(kReplayLargest) ? a > b : a < b;
 }
 
+/// E(P) after a restore: what was said under the one before is void.
+OwnerEpoch AfterRestore(OwnerEpoch before) {
+  return MUSTER_PLANTED(kOwnerEpochStays) ? before : before.Next();
+}
+
+/// Whether R grows: in a step that restores anything, with the first.
+bool RaisesRestoreEpoch(const PartitionTable::Restored& so_far) {
+  return so_far.partitions == 0 && !MUSTER_PLANTED(kRestoreEpochStays);
+}
+
+/// A new owner, and a snapshot that counts, are journaled before anybody hears of them.
+bool JournalsOwners() {
+  return !MUSTER_PLANTED(kOwnerNotJournaled);
+}
+bool JournalsManifests() {
+  return !MUSTER_PLANTED(kManifestNotJournaled);
+}
+
 }  // namespace
 
 PartitionTable::PartitionTable(uint32_t partitions, MasterIncarnation incarnation,
@@ -67,7 +85,7 @@ void PartitionTable::Restore(uint32_t id, ServerIncarnation incarnation, Restore
   Partition& partition = partitions_[id];
   PartitionEntry& entry = partition.entry;
   entry.owner_incarnation = incarnation;
-  if (!MUSTER_PLANTED(kOwnerEpochStays)) entry.epoch = entry.epoch.Next();
+  entry.epoch = AfterRestore(entry.epoch);
   entry.since = entry.epoch;
   entry.copy = OwnerEpoch();
   entry.restored = true;
@@ -81,7 +99,7 @@ void PartitionTable::Restore(uint32_t id, ServerIncarnation incarnation, Restore
     restored->replay_after = cut;
   }
   ++restored->partitions;
-  if (!MUSTER_PLANTED(kOwnerNotJournaled)) dirty_.insert(id);
+  if (JournalsOwners()) dirty_.insert(id);
 }
 
 PartitionTable::Restored PartitionTable::BeginRun(uint32_t servers) {
@@ -119,9 +137,7 @@ PartitionTable::Restored PartitionTable::ServerReplaced(ServerId server,
       dirty_.insert(id);
       continue;
     }
-    if (restored.partitions == 0 && !MUSTER_PLANTED(kRestoreEpochStays)) {
-      restore_epoch_ = restore_epoch_.Next();
-    }
+    if (RaisesRestoreEpoch(restored)) restore_epoch_ = restore_epoch_.Next();
     Restore(id, incarnation, &restored);
   }
   return restored;
@@ -203,7 +219,7 @@ bool PartitionTable::Accept(ServerId server, ServerIncarnation incarnation,
   partition.manifest = next;
   partition.manifest.cut = cut;
   partition.accepted_at = at.now;
-  if (!MUSTER_PLANTED(kManifestNotJournaled)) dirty_.insert(id);
+  if (JournalsManifests()) dirty_.insert(id);
   return true;
 }
 

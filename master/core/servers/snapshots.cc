@@ -7,6 +7,14 @@
 #include "base/planted_bug.h"
 
 namespace muster {
+namespace {
+
+/// What is DONE after this runs again: one of the partitions that came back may lack it.
+DoneSeq LastToKeep(const PartitionTable::Restored& restored, DoneSeq done_seq) {
+  return MUSTER_PLANTED(kNoReplay) ? done_seq : restored.replay_after;
+}
+
+}  // namespace
 
 void Snapshots::Take(const ServerExchangeRequest& request, StepTime at) {
   bool accepted = false;
@@ -43,8 +51,7 @@ void Snapshots::Replay(const PartitionTable::Restored& restored, const std::stri
   leasing_->OnRestored(at.now);
   Ledger& ledger = books_->ledger;
   JobTotals& totals = books_->totals;
-  const std::vector<DoneShard> shards =
-      ledger.ReplayAfter(MUSTER_PLANTED(kNoReplay) ? ledger.done_seq() : restored.replay_after);
+  const std::vector<DoneShard> shards = ledger.ReplayAfter(LastToKeep(restored, ledger.done_seq()));
   totals.replayed_shards += shards.size();
   for (const DoneShard& done : shards) {
     totals.redelivered_minibatches += ledger.MinibatchesOf(done.shard);

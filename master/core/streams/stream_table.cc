@@ -7,6 +7,23 @@
 #include "base/planted_bug.h"
 
 namespace muster {
+namespace {
+
+/// A range, and how far its topic partition is cut, are journaled before anybody has it on lease:
+/// neither can be computed again.
+bool JournalsRanges() {
+  return !MUSTER_PLANTED(kRangeNotJournaled);
+}
+bool JournalsPositions() {
+  return !MUSTER_PLANTED(kCutNotJournaled);
+}
+
+/// Where what is COMMITTED, or lost, without a gap ends. Requires that a range is open.
+std::pair<uint64_t, ShardIndex> OldestOpen(const std::map<uint64_t, ShardIndex>& open) {
+  return MUSTER_PLANTED(kPrefixOfNewest) ? *open.rbegin() : *open.begin();
+}
+
+}  // namespace
 
 StreamTable::StreamTable(const std::vector<DatasetPlan>& plan, const DurableState& state)
     : ranges_(state.stream_ranges) {
@@ -74,9 +91,7 @@ std::vector<StreamTable::NewShard> StreamTable::CutDue(DatasetId dataset, uint64
     MUSTER_CHECK_MSG(first_cut || MUSTER_PLANTED(kCutNotJournaled), ToString(shard));
     stream.changed = true;
     MUSTER_CHECK_MSG(ranges_.emplace(shard, cut.range).second, ToString(shard));
-    if (!MUSTER_PLANTED(kRangeNotJournaled)) {
-      pending_.push_back(StreamRangeRecord{shard, cut.range});
-    }
+    if (JournalsRanges()) pending_.push_back(StreamRangeRecord{shard, cut.range});
     added.push_back({shard, cut.range, cut.lost});
   }
   return added;
@@ -133,8 +148,7 @@ std::vector<StreamTable::Progress> StreamTable::ProgressOf(DatasetId dataset) co
     progress.oldest = view.uncut_seen;
     const auto open = stream.open.find(view.position.partition);
     if (open != stream.open.end() && !open->second.empty()) {
-      const auto& [begin, index] =
-          MUSTER_PLANTED(kPrefixOfNewest) ? *open->second.rbegin() : *open->second.begin();
+      const auto [begin, index] = OldestOpen(open->second);
       progress.committed = begin;
       progress.oldest = ranges_.at({dataset, EpochIndex(0), index}).seen;
       progress.open_ranges = open->second.size();
@@ -162,8 +176,7 @@ void StreamTable::Collect(std::vector<Mutation>* mutations) {
   pending_.clear();
   for (auto& [dataset, stream] : streams_) {
     for (const StreamPosition& position : stream.cutter.TakeChanged()) {
-      if (MUSTER_PLANTED(kCutNotJournaled)) break;
-      mutations->push_back(StreamPositionRecord{dataset, position});
+      if (JournalsPositions()) mutations->push_back(StreamPositionRecord{dataset, position});
     }
     if (!std::exchange(stream.changed, false)) continue;
     mutations->push_back(

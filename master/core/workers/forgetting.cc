@@ -7,6 +7,15 @@
 #include "base/planted_bug.h"
 
 namespace muster {
+namespace {
+
+/// A lease that is re-asserted may be older than one that its shard had meanwhile, whose parts may
+/// be on their way.
+LeaseToken NewestOf(LeaseToken before, LeaseToken token) {
+  return MUSTER_PLANTED(kNewestIsLast) ? token : std::max(before, token);
+}
+
+}  // namespace
 
 Forgetting::Forgetting(MasterIncarnation incarnation, Shards committed)
     : base_(incarnation, 0), recovered_(std::move(committed)) {}
@@ -18,7 +27,7 @@ LeaseToken Forgetting::EarlierTokens() const {
 void Forgetting::OnLeased(const ShardId& shard, LeaseToken token) {
   MUSTER_CHECK(token != LeaseToken());
   LeaseToken& newest = newest_[shard];
-  newest = MUSTER_PLANTED(kNewestIsLast) ? token : std::max(newest, token);
+  newest = NewestOf(newest, token);
 }
 
 void Forgetting::OnCommitted(const ShardId& shard) {
@@ -31,6 +40,14 @@ void Forgetting::OnCommitted(const ShardId& shard) {
   waiting_.emplace(newest, shard);
 }
 
+Forgetting::Waiting::const_iterator Forgetting::FirstToKeep(LeaseToken floor) const {
+  return MUSTER_PLANTED(kForgetAtCommit) ? waiting_.end() : waiting_.lower_bound(floor);
+}
+
+bool Forgetting::MustTellAgain() const {
+  return restored_ && !state_.shards.empty() && !MUSTER_PLANTED(kForgetOnce);
+}
+
 void Forgetting::Update(LeaseToken floor) {
   bool changed = false;
   if (EarlierTokens() < floor && !recovered_.empty()) {
@@ -40,14 +57,14 @@ void Forgetting::Update(LeaseToken floor) {
     recovered_.clear();
     changed = true;
   }
-  const auto last = MUSTER_PLANTED(kForgetAtCommit) ? waiting_.end() : waiting_.lower_bound(floor);
-  for (auto it = waiting_.begin(); it != last; ++it) {
+  const auto last = FirstToKeep(floor);
+  for (auto it = waiting_.cbegin(); it != last; ++it) {
     const ShardId& shard = it->second;
     state_.shards[{shard.dataset, shard.epoch}].Add(shard.index.value());
     changed = true;
   }
-  waiting_.erase(waiting_.begin(), last);
-  const bool again = restored_ && !state_.shards.empty() && !MUSTER_PLANTED(kForgetOnce);
+  waiting_.erase(waiting_.cbegin(), last);
+  const bool again = MustTellAgain();
   restored_ = false;
   if (!changed && !again) return;
   MUSTER_CHECK(floor >= state_.floor || MUSTER_WEAKENED(kBusyGrace) ||

@@ -36,14 +36,19 @@ class Forgetting {
  private:
   /// No token of an earlier incarnation is above it: each counts as issued for every shard.
   LeaseToken EarlierTokens() const;
+  /// By newest token.
+  using Waiting = std::multimap<LeaseToken, ShardId>;
+  /// From it on shards wait, for one of their tokens may still be out.
+  Waiting::const_iterator FirstToKeep(LeaseToken floor) const;
+  /// A partition that began anew may not know what it was told before.
+  bool MustTellAgain() const;
 
   LeaseToken base_;
   /// Newest tokens of the shards that this incarnation leased and that are not COMMITTED.
   absl::flat_hash_map<ShardId, LeaseToken> newest_;
   /// COMMITTED under an earlier incarnation.
   Shards recovered_;
-  /// By newest token.
-  std::multimap<LeaseToken, ShardId> waiting_;
+  Waiting waiting_;
   ForgetState state_;
   uint64_t versions_ = 0;
   bool restored_ = false;

@@ -13,15 +13,29 @@ namespace {
 /// A worker that waits for work asks again this soon.
 constexpr std::chrono::milliseconds kWaitInterval{100};
 
+/// A token never repeats over restarts of the master.
+MasterIncarnation IssuerOfTokens(MasterIncarnation incarnation) {
+  return MUSTER_PLANTED(kTokensAgain) ? MasterIncarnation(1) : incarnation;
+}
+
+/// The worker has not heard of the grant, for the answer was lost. It is given again, under the
+/// same token: else it would only grow old.
+bool IsLostGrant(LeaseToken token, LeaseToken newest_heard) {
+  return token > newest_heard && !MUSTER_PLANTED(kGrantOnce);
+}
+
+/// Whether evaluations under way judge weights that lack something now.
+bool OutdatesEvaluations(const std::vector<DoneShard>& replayed) {
+  return !replayed.empty() && !MUSTER_PLANTED(kEvaluateRolledBack);
+}
+
 }  // namespace
 
 Leasing::Leasing(Books* books, Failures* failures, Forgetting::Shards committed)
     : books_(books), failures_(failures), forgetting_(books->incarnation, std::move(committed)) {}
 
 LeaseToken Leasing::NextToken() const {
-  const MasterIncarnation incarnation =
-      MUSTER_PLANTED(kTokensAgain) ? MasterIncarnation(1) : books_->incarnation;
-  return {incarnation, token_count_ + 1};
+  return {IssuerOfTokens(books_->incarnation), token_count_ + 1};
 }
 
 LeaseToken Leasing::Floor() const {
@@ -62,6 +76,10 @@ bool Leasing::MayReassert(const HeldLease& held) const {
                         held.restore_epoch < books_->partitions.restore_epoch();
   const bool of_before = grace_.on() && held.token.incarnation() < books_->incarnation;
   return (of_before || IsRevivable(held)) && !outdated;
+}
+
+bool Leasing::MayFinish(const HeldLease& held) const {
+  return MayReassert(held) || MUSTER_PLANTED(kDoneWithoutLease);
 }
 
 Lease* Leasing::Reassert(const HeldLease& held, const WorkerKey& worker, StepTime at) {
@@ -179,8 +197,7 @@ void Leasing::Grant(const WorkerExchangeRequest& request, const WorkerKey& worke
   const uint32_t want = std::min({request.want, allowance.shards, kGrantsPerCallMax});
   const RestoreEpoch restore_epoch = books_->partitions.restore_epoch();
   for (LeaseToken token : table_.TokensOf(worker)) {
-    if (token <= request.newest_grant || listed.contains(token)) continue;
-    if (MUSTER_PLANTED(kGrantOnce)) continue;
+    if (!IsLostGrant(token, request.newest_grant) || listed.contains(token)) continue;
     if (reply->grants.size() >= want) {
       End(token, EndCause::kDropped);
       continue;
@@ -243,7 +260,7 @@ const Lease* Leasing::LeaseOfDone(const DoneReport& done, const WorkerKey& worke
   if (lease == nullptr) {
     const HeldLease held{done.shard, done.token,           done.restore_epoch,
                          done.run,   LeasePhase::kPushing, 0};
-    if (MayReassert(held) || MUSTER_PLANTED(kDoneWithoutLease)) lease = Adopt(held, worker, at);
+    if (MayFinish(held)) lease = Adopt(held, worker, at);
   }
   const bool its_own = lease != nullptr && lease->shard == done.shard && lease->worker == worker;
   return its_own ? lease : nullptr;
@@ -291,7 +308,7 @@ void Leasing::Close() {
 }
 
 size_t Leasing::EndOutdatedEvaluations(const std::vector<DoneShard>& replayed) {
-  if (replayed.empty() || MUSTER_PLANTED(kEvaluateRolledBack)) return 0;
+  if (!OutdatesEvaluations(replayed)) return 0;
   const EpochIndex first = std::ranges::min(replayed, {}, [](const DoneShard& done) {
                              return done.shard.epoch;
                            }).shard.epoch;

@@ -119,6 +119,8 @@ class Leasing {
   bool MayGrant() const;
   /// Whether a lease that the master does not know may go on.
   bool MayReassert(const HeldLease& held) const;
+  /// Whether the done of a lease that the master does not know may count.
+  bool MayFinish(const HeldLease& held) const;
   /// Whether a lease of this master that has ended goes on.
   bool IsRevivable(const HeldLease& held) const;
   /// Whether leases end because they make no progress.
