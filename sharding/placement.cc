@@ -21,6 +21,7 @@ std::map<ServerId, uint32_t> Quotas(const std::map<ServerId, uint32_t>& owned,
     quotas[server] = partition_count / servers + (extra > 0 ? 1 : 0);
     if (extra > 0) --extra;
   }
+  MUSTER_CHECK(extra == 0);
   return quotas;
 }
 
@@ -50,12 +51,15 @@ std::vector<ServerId> Place(std::span<const std::optional<ServerId>> current,
   auto next = room.begin();
   for (uint32_t partition = 0; partition < partition_count; ++partition) {
     if (!placed[partition]) {
-      while (next->second == 0) ++next;
+      while (next != room.end() && next->second == 0) ++next;
+      MUSTER_CHECK(next != room.end());
       placed[partition] = next->first;
       --next->second;
     }
     result[partition] = *placed[partition];
   }
+  // Every quota is used up: loads differ by at most one.
+  for (const auto& [server, left] : room) MUSTER_CHECK_MSG(left == 0, ToString(server));
   return result;
 }
 

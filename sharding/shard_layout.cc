@@ -29,7 +29,10 @@ ShardLayout::Range ShardLayout::RangeOf(uint64_t number) const {
   const auto source = static_cast<uint32_t>(next - first_shard_.begin() - 1);
   Range range;
   range.source = source;
+  MUSTER_CHECK(source < records_per_source_.size() && first_shard_[source] <= number);
   range.first_record = (number - first_shard_[source]) * records_per_shard();
+  // A source without records has no shard.
+  MUSTER_CHECK(range.first_record < records_per_source_[source]);
   range.record_count = static_cast<uint32_t>(
       std::min<uint64_t>(records_per_shard(), records_per_source_[source] - range.first_record));
   range.minibatch_count =

@@ -182,13 +182,28 @@ void ShardQueue::Take(const ShardId& shard) {
   MUSTER_CHECK_MSG(StateOf(shard) == ShardState::kTodo, ToString(shard));
   Epoch& at = At(shard.dataset, shard.epoch);
   const uint64_t index = shard.index.value();
+  ++leased_count_;
   if (index < at.cursor) {
     at.todo.Remove(index, index + 1);
-    return;
+  } else {
+    if (index > at.cursor) at.todo.Add(at.cursor, index);
+    at.cursor = index + 1;
   }
-  if (index > at.cursor) at.todo.Add(at.cursor, index);
-  at.cursor = index + 1;
-  MUSTER_CHECK(at.cursor <= datasets_[shard.dataset.value()].shards);
+  CheckEpoch(shard.dataset, shard.epoch);
+}
+
+void ShardQueue::CheckEpoch(DatasetId dataset, EpochIndex epoch) const {
+  const Epoch* const at = Find(dataset, epoch);
+  MUSTER_CHECK(at != nullptr && at->cursor <= datasets_[dataset.value()].shards);
+  const uint64_t known = at->todo.count() + at->done + at->committed.count() + at->failed.size();
+  MUSTER_CHECK(known <= at->cursor && at->cursor - known <= leased_count_);
+  MUSTER_CHECK(done_.size() == done_by_shard_.size());
+  MUSTER_CHECK(committed_count_ + failed_count_ + done_.size() + leased_count_ <= shard_count_);
+}
+
+void ShardQueue::Release() {
+  MUSTER_CHECK(leased_count_ > 0);
+  --leased_count_;
 }
 
 void ShardQueue::AddTodo(const ShardId& shard) {
@@ -204,23 +219,27 @@ void ShardQueue::AddTodo(const ShardId& shard) {
 
 void ShardQueue::Return(const ShardId& shard) {
   MUSTER_CHECK_MSG(StateOf(shard) == ShardState::kLeased, ToString(shard));
+  Release();
   AddTodo(shard);
+  CheckEpoch(shard.dataset, shard.epoch);
 }
 
 void ShardQueue::SetDone(const DoneShard& done) {
   MUSTER_CHECK_MSG(StateOf(done.shard) == ShardState::kLeased, ToString(done.shard));
-  MUSTER_CHECK(done_.empty() || done_.rbegin()->first < done.seq ||
-               MUSTER_PLANTED(kReplayKeepsSeq));
+  MUSTER_CHECK(done_.empty() || done_.rbegin()->first < done.seq);
+  Release();
   done_.emplace_hint(done_.end(), done.seq, done);
   MUSTER_CHECK(done_by_shard_.emplace(done.shard, done.seq).second);
   ++At(done.shard.dataset, done.shard.epoch).done;
+  CheckEpoch(done.shard.dataset, done.shard.epoch);
 }
 
 void ShardQueue::CommitLeased(const ShardId& shard) {
   MUSTER_CHECK_MSG(StateOf(shard) == ShardState::kLeased, ToString(shard));
+  Release();
   At(shard.dataset, shard.epoch).committed.Add(shard.index.value());
   ++committed_count_;
-  MUSTER_CHECK(committed_count_ + failed_count_ <= shard_count_);
+  CheckEpoch(shard.dataset, shard.epoch);
 }
 
 std::vector<DoneShard> ShardQueue::CommitUpTo(DoneSeq last) {
@@ -235,6 +254,7 @@ std::vector<DoneShard> ShardQueue::CommitUpTo(DoneSeq last) {
     ++committed_count_;
     MUSTER_CHECK(done_by_shard_.erase(done.shard) == 1);
     done_.erase(done_.begin());
+    CheckEpoch(done.shard.dataset, done.shard.epoch);
     result.push_back(done);
   }
   return result;
@@ -252,13 +272,16 @@ std::vector<DoneShard> ShardQueue::ReplayAfter(DoneSeq cut) {
     AddTodo(it->second.shard);
   }
   done_.erase(first, done_.end());
+  for (const DoneShard& done : result) CheckEpoch(done.shard.dataset, done.shard.epoch);
   return result;
 }
 
 void ShardQueue::SetFailed(const ShardId& shard) {
   MUSTER_CHECK_MSG(StateOf(shard) == ShardState::kLeased, ToString(shard));
+  Release();
   MUSTER_CHECK(At(shard.dataset, shard.epoch).failed.insert(shard.index.value()).second);
   ++failed_count_;
+  CheckEpoch(shard.dataset, shard.epoch);
 }
 
 void ShardQueue::RetryFailed(const ShardId& shard) {
@@ -267,6 +290,7 @@ void ShardQueue::RetryFailed(const ShardId& shard) {
   MUSTER_CHECK(failed_count_ > 0);
   --failed_count_;
   AddTodo(shard);
+  CheckEpoch(shard.dataset, shard.epoch);
 }
 
 EpochCounts ShardQueue::Counts(DatasetId dataset, EpochIndex epoch) const {

@@ -119,6 +119,7 @@ class ShardQueue {
   uint64_t shard_count() const { return shard_count_; }
   uint64_t committed_count() const { return committed_count_; }
   uint64_t failed_count() const { return failed_count_; }
+  uint64_t leased_count() const { return leased_count_; }
   const std::map<DoneSeq, DoneShard>& done() const { return done_; }
   size_t dataset_count() const { return datasets_.size(); }
   /// Epochs of a dataset; passes of an evaluate one.
@@ -151,6 +152,11 @@ class ShardQueue {
   bool MayEvaluate(uint32_t pass) const;
   std::optional<ShardId> PeekMode(DatasetMode mode, uint32_t* frontier);
   void AddTodo(const ShardId& shard);
+  /// One shard is leased no longer.
+  void Release();
+  /// Aborts unless every shard of the epoch is in one state: those below its cursor that are in no
+  /// other are leased, and there are at most so many of them as the whole job has.
+  void CheckEpoch(DatasetId dataset, EpochIndex epoch) const;
 
   std::vector<QueueDataset> datasets_;
   /// [dataset][epoch], as far as touched.
@@ -160,6 +166,7 @@ class ShardQueue {
   uint64_t shard_count_ = 0;
   uint64_t committed_count_ = 0;
   uint64_t failed_count_ = 0;
+  uint64_t leased_count_ = 0;
   uint32_t open_count_ = 0;
   /// No epoch (pass) before these has a TODO shard.
   uint32_t train_frontier_ = 0;

@@ -60,6 +60,7 @@ void StreamCutter::See(std::span<const PartitionLook> looks, TimePoint now, Wall
     const uint64_t known = partition.ends_seen.empty() ? partition.position.cut
                                                        : partition.ends_seen.back().stable_end;
     if (look.stable_end <= known) continue;
+    MUSTER_CHECK(partition.ends_seen.empty() || partition.ends_seen.back().now <= now);
     partition.ends_seen.push_back({look.stable_end, now, wall});
     if (partition.ends_seen.size() <= kEndsSeenMax) continue;
     // Every second one takes the end of its successor and keeps its own, earlier time.
@@ -78,12 +79,12 @@ uint64_t StreamCutter::Limit(const Partition& partition) {
 
 StreamCutter::Cut StreamCutter::Take(Partition* partition, uint64_t end, bool lost) {
   StreamPosition& position = partition->position;
-  MUSTER_CHECK(end > position.cut);
+  // Nothing is cut that cannot be read, but for what retention has taken.
+  MUSTER_CHECK(end > position.cut && end <= Limit(*partition));
   Cut cut{{position.partition, position.cut, end, next_step_, WallTime{0}}, lost};
   if (!partition->ends_seen.empty()) cut.range.seen = partition->ends_seen.front().wall;
   next_step_ += StreamMinibatches(position.cut, end, options_.minibatch_size);
   position.cut = end;
-  MUSTER_CHECK(!position.end.has_value() || position.cut <= *position.end);
   partition->changed = true;
   while (!partition->ends_seen.empty() && partition->ends_seen.front().stable_end <= end) {
     partition->ends_seen.pop_front();
