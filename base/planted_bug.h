@@ -4,8 +4,8 @@
 /// lost update with a rule taken out would not find one that we made. `MUSTER_PLANTED(bug)` is true
 /// in tests/sim alone, which compiles the sources anew with MUSTER_PLANTED_BUGS, and there only for
 /// the one bug that is planted; everywhere else it is the constant false, and nothing is left of
-/// it. Real processes can be given one bug, by other means: PlantedBugs of
-/// master/core/core_options.h, which no release build has.
+/// it. Real processes can be given one bug, no-reverify, by PlantedBugs of
+/// master/core/core_options.h, which no release build has; tests/sim plants it by that, too.
 ///
 /// A rule is a predicate with a name, and the bug takes it out in its one condition. What a bug
 /// does instead, where a condition does not say it, is a function whose body is in

@@ -43,13 +43,13 @@ struct DatasetPlan {
   std::optional<StreamPlan> stream;
 };
 
-/// Rules that tests of real processes take out, to show that the checks can fail. Like failpoints,
-/// in no release build: there nothing can set them, and nothing is left of them. tests/sim has
-/// many more (base/planted_bug.h).
+/// Rules that tests of real processes take out, and tests/sim as well, to show that the checks can
+/// fail. Like failpoints, in no release build: there nothing can set them, and nothing is left of
+/// them. tests/sim has many more (base/planted_bug.h).
 struct PlantedBugs {
   /// Nothing is verified after a restore: a done under an old restore epoch is accepted, and
   /// workers are not told which partitions were restored.
-#if MUSTER_WITH_FAILPOINTS
+#if MUSTER_WITH_FAILPOINTS || defined(MUSTER_PLANTED_BUGS)
   bool no_reverify = false;
 #else
   static constexpr bool no_reverify = false;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/planted_bug.h"
 #include "base/status.h"
 
 namespace muster::sim {
@@ -104,6 +105,7 @@ void Supervisor::StartMaster(ProcessRef process) {
   options.server_times = env_->knobs.server_times;
   options.drain_timeout = milliseconds(2'000);
   options.rejected_records_max = 1'000;
+  options.planted_bugs.no_reverify = MUSTER_PLANTED(kNoReverify);
   masters_.push_back(std::make_unique<SimMaster>(env_, std::move(process), std::move(options)));
   env_->master = masters_.back().get();
   env_->heard.clear();

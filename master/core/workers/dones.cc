@@ -12,7 +12,7 @@ constexpr uint32_t kRejectsToldMax = 100;
 }  // namespace
 
 bool Dones::IsDoubtful(RestoreEpoch restore_epoch) const {
-  return restore_epoch < books_->partitions.restore_epoch() && !MUSTER_PLANTED(kNoReverify) &&
+  return restore_epoch < books_->partitions.restore_epoch() &&
          !books_->options.planted_bugs.no_reverify;
 }
 
