@@ -31,7 +31,7 @@
   X(kReplayKeepsSeq, "replay-keeps-seq", "2", kNone, 20,                                           \
     "a replayed shard keeps its old done_seq")                                                     \
   X(kNoReverify, "no-reverify", "3", kNone, 40, "a done under an older restore epoch is accepted") \
-  X(kForgetAtCommit, "forget-at-commit", "4", kNone, 300,                                          \
+  X(kForgetAtCommit, "forget-at-commit", "4", kNone, 20,                                           \
     "a window is forgotten when its shard is COMMITTED, whatever tokens are out")                  \
   X(kPushIdHasToken, "push-id-has-token", "5", kNone, 20, "a push is known by its token, too")     \
   X(kFormerOwner, "former-owner", "8", kNone, 150, "a former owner's snapshot is accepted")        \
@@ -75,7 +75,7 @@
   X(kNoMaxAge, "no-max-age", "section 7", kNone, 450, "a lease lives as long as its worker")       \
   X(kCommitAtMaxCut, "commit-at-max-cut", "section 3", kNone, 20,                                  \
     "COMMITTED from the largest cut on")                                                           \
-  X(kReplayLargest, "replay-largest", "section 4", kNone, 100,                                     \
+  X(kReplayLargest, "replay-largest", "section 4", kNone, 20,                                      \
     "replay after the largest restored cut")                                                       \
   X(kNoReplay, "no-replay", "section 4", kNone, 20, "nothing is replayed")                         \
   X(kRestoreEpochStays, "restore-epoch-stays", "section 4", kNone, 20,                             \
@@ -126,9 +126,9 @@
     "COMMITTED is told up to the newest open range")                                               \
   X(kEndsWhenSeen, "ends-when-seen", "section 9", kNone, 40,                                       \
     "a stream is over when its end is known, cut or not")                                          \
-  X(kNewestIsLast, "newest-is-last", "section 3", kBusyGrace, 3000,                                \
+  X(kNewestIsLast, "newest-is-last", "section 3", kBusyGrace, 60,                                  \
     "a re-asserted lease hides the newer token of its shard from forgetting")                      \
-  X(kEarlierTokens, "earlier-tokens", "section 3", kBusyGrace, 300,                                \
+  X(kEarlierTokens, "earlier-tokens", "section 3", kBusyGrace, 30,                                 \
     "tokens of earlier masters do not count as issued for every shard")                            \
   X(kEvaluateEarly, "evaluate-early", "code", kNone, 20, "evaluation does not wait for its epoch") \
   X(kAucReplaced, "auc-replaced", "section 7", kNone, 20,                                          \

@@ -12,6 +12,8 @@ EventLog::EventLog(std::map<uint64_t, EventRecord> events)
 
 void EventLog::Add(WallTime wall, std::string kind, std::string node, std::string_view text) {
   const uint64_t sequence = newest() + 1;
+  // A number that the journal has is never another event's.
+  MUSTER_CHECK(sequence > collected_);
   events_.emplace_hint(events_.end(), sequence,
                        EventRecord{sequence, wall, std::move(kind), std::move(node),
                                    ValidUtf8(text, kTextBytesMax)});

@@ -10,6 +10,7 @@ namespace muster {
 std::vector<Mutation> GroupCommit::Step(std::vector<Item> items, StepTime at) {
   MUSTER_CHECK(items_.empty());
   items_ = std::move(items);
+  synced_ = false;
   statuses_.clear();
   statuses_.reserve(items_.size());
   for (Item& item : items_) statuses_.push_back(item.step(*core_, at));
@@ -26,12 +27,13 @@ bool GroupCommit::AnswersWaitForSync() {
 }
 
 void GroupCommit::AnswerAll() {
-  MUSTER_CHECK(items_.empty() || items_.size() == statuses_.size());
+  MUSTER_CHECK(items_.empty() || (synced_ && items_.size() == statuses_.size()));
   for (size_t i = 0; i < items_.size(); ++i) items_[i].answer(statuses_[i]);
   items_.clear();
 }
 
 std::vector<std::string> GroupCommit::Synced() {
+  synced_ = true;
   AnswerAll();
   return core_->TakeUnusedFiles();
 }

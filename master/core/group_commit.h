@@ -48,6 +48,8 @@ class GroupCommit {
   TimePoint ticked_at_;
   std::vector<Item> items_;
   std::vector<absl::Status> statuses_;
+  /// Nothing of the last batch waits for the journal.
+  bool synced_ = true;
 };
 
 }  // namespace muster

@@ -59,6 +59,8 @@ void JobLife::End(JobState state, std::string_view reason, StepTime at) {
   MUSTER_CHECK(!over() && IsTerminal(state));
   state_ = state;
   reason_ = ValidUtf8(reason, EventLog::kTextBytesMax);
+  // Nothing that a later restore could undo is taken for learnt.
+  MUSTER_CHECK(state != JobState::kSucceeded || books_->ledger.queue().Finished());
   leasing_->Close();
   books_->Say(at, "job-ended", "",
               reason_.empty() ? std::string(ToString(state))

@@ -223,15 +223,17 @@ void Ledger::MarkDone(const ShardId& shard, LeaseToken token, const std::string&
                       const ShardMetrics& metrics) {
   MUSTER_CHECK(!IsEvaluate(shard));
   const DoneShard done{SeqFor(shard), shard, token};
+  // Snapshots hold all that is DONE up to their cut: nothing may come to that later.
+  MUSTER_CHECK_MSG(done.seq > done_seq_, ToString(shard));
   queue_.SetDone(done);
-  done_seq_ = std::max(done_seq_, done.seq);
+  done_seq_ = done.seq;
   DoneDetail detail{worker, metrics, RecordsTrained(shard, metrics)};
   totals_[{shard.dataset, shard.epoch}].records_done += detail.records;
   rejected_ += metrics.rejected_records;
   pending_.push_back(DoneRecord{done, worker, detail.metrics});
   AddDetail(done.seq, std::move(detail));
   MUSTER_CHECK(details_.size() == queue_.done().size());
-  if (MergesAt(shard) == Moment::kDone) MergeNamed({shard.dataset, shard.epoch}, metrics);
+  if (MergesAt(shard) == Moment::kDone) MergeNamed(shard, metrics);
 }
 
 void Ledger::MarkEvaluated(const ShardId& shard, const ShardMetrics& metrics) {
@@ -244,13 +246,16 @@ void Ledger::MarkEvaluated(const ShardId& shard, const ShardMetrics& metrics) {
 void Ledger::MergeCommitted(const ShardId& shard, const ShardMetrics& metrics, uint32_t records) {
   EpochTotals& totals = totals_[{shard.dataset, shard.epoch}];
   totals.records_committed += records;
-  if (MergesAt(shard) == Moment::kCommitted) MergeNamed({shard.dataset, shard.epoch}, metrics);
+  if (MergesAt(shard) == Moment::kCommitted) MergeNamed(shard, metrics);
   dirty_epochs_.insert({shard.dataset, shard.epoch});
   streams_.OnCommitted(shard);
   DropFailures(shard);
 }
 
-void Ledger::MergeNamed(const EpochKey& epoch, const ShardMetrics& metrics) {
+void Ledger::MergeNamed(const ShardId& shard, const ShardMetrics& metrics) {
+  // What may run again would be merged twice.
+  MUSTER_CHECK_MSG(queue_.StateOf(shard) == ShardState::kCommitted, ToString(shard));
+  const EpochKey epoch{shard.dataset, shard.epoch};
   ShardMetrics& into = totals_[epoch].metrics;
   if (!HistogramsAddUp()) into.aucs.clear();
   const size_t names = into.means.size() + into.aucs.size();
@@ -319,14 +324,14 @@ std::vector<Ledger::Committed> Ledger::CommitUpTo(DoneSeq last) {
   }
   pending_.push_back(EraseDone{commit_seq_.Next(), last});
   commit_seq_ = last;
-  MUSTER_CHECK(details_.empty() || details_.begin()->first > commit_seq_ ||
-               MUSTER_PLANTED(kReplayKeepsSeq));
+  MUSTER_CHECK(details_.size() == queue_.done().size());
+  MUSTER_CHECK(details_.empty() || details_.begin()->first > commit_seq_);
   return result;
 }
 
 std::vector<DoneShard> Ledger::ReplayAfter(DoneSeq cut) {
-  MUSTER_CHECK(cut >= commit_seq_ || MUSTER_PLANTED(kCommitAtMaxCut) ||
-               MUSTER_PLANTED(kOlderSnapshot) || MUSTER_PLANTED(kManifestNotJournaled));
+  // What is COMMITTED is in every partition for good.
+  MUSTER_CHECK(cut >= commit_seq_);
   std::vector<DoneShard> result = queue_.ReplayAfter(cut);
   for (const DoneShard& done : result) {
     const DoneDetail detail = TakeDetail(done.seq);
@@ -335,6 +340,7 @@ std::vector<DoneShard> Ledger::ReplayAfter(DoneSeq cut) {
     rejected_ -= detail.metrics.rejected_records;
     replayed_.Keep(done.shard, done.seq);
   }
+  MUSTER_CHECK(details_.size() == queue_.done().size());
   if (!result.empty()) pending_.push_back(EraseDone{result.front().seq, result.back().seq});
   return result;
 }
@@ -386,6 +392,7 @@ Ledger::Charged Ledger::ChargeTrainer(const ShardId& shard, LeaseToken token,
   record.shard = shard;
   MUSTER_CHECK_MSG(!record.failed, ToString(shard));
   if (IsCharged(record, token)) return Charged::kAlready;
+  MUSTER_CHECK_MSG(token > record.charged && record.failures < failures_max, ToString(shard));
   record.charged = token;
   ++record.failures;
   AddReason(reason, &record);
@@ -408,6 +415,8 @@ void Ledger::Retry(const ShardId& shard) {
   FailureRecord& record = failures_[shard];
   const Recount recount(&failure_bytes_, &record);
   MUSTER_CHECK_MSG(record.failed, ToString(shard));
+  // Else its range would hold up what is told as COMMITTED twice, or not at all.
+  MUSTER_CHECK_MSG(record.lost == streams_.IsLost(shard), ToString(shard));
   record.failed = false;
   record.reasons.clear();
   if (std::exchange(record.lost, false)) streams_.OnRetried(shard);

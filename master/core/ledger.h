@@ -121,8 +121,9 @@ class Ledger {
   /// When metrics count: once nothing can undo the run that reported them.
   Moment MergesAt(const ShardId& shard) const;
   void MergeCommitted(const ShardId& shard, const ShardMetrics& metrics, uint32_t records);
-  /// Adds what has a name that the epoch knows, or for which it has room.
-  void MergeNamed(const EpochKey& epoch, const ShardMetrics& metrics);
+  /// Adds what has a name that the epoch knows, or for which it has room. Requires that the shard
+  /// is COMMITTED.
+  void MergeNamed(const ShardId& shard, const ShardMetrics& metrics);
   void AddDetail(DoneSeq seq, DoneDetail detail);
   DoneDetail TakeDetail(DoneSeq seq);
   /// It is DONE no longer.

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/check.h"
 #include "base/planted_bug.h"
 #include "base/status.h"
 
@@ -83,6 +84,7 @@ MasterCore::MasterCore(CoreOptions options, DurableState state, AsFound)
 }
 
 void MasterCore::Begin(const std::optional<MetaRecord>& meta, StepTime at) {
+  collected_ = meta;
   new_run_ = !meta.has_value() || meta->run_id != books_.options.run_id;
   if (new_run_) {
     BeginRun(at);
@@ -277,6 +279,20 @@ MetaRecord MasterCore::Meta() const {
   return meta;
 }
 
+void MasterCore::CheckBooks(const MetaRecord& meta) const {
+  MUSTER_CHECK(books_.ledger.queue().leased_count() == leasing_.table().size());
+  MUSTER_CHECK(meta.commit_seq <= meta.done_seq);
+  if (!collected_.has_value()) return;
+  MUSTER_CHECK(collected_->done_seq <= meta.done_seq);
+  MUSTER_CHECK(collected_->commit_seq <= meta.commit_seq);
+  MUSTER_CHECK(collected_->map_version <= meta.map_version);
+  MUSTER_CHECK(collected_->restore_epoch <= meta.restore_epoch);
+  MUSTER_CHECK(collected_->newest_server_incarnation <= meta.newest_server_incarnation);
+  // A later start may begin a job that has ended anew.
+  MUSTER_CHECK(!IsTerminal(collected_->state) || collected_->state == meta.state ||
+               collected_->incarnation < meta.incarnation);
+}
+
 std::vector<Mutation> MasterCore::TakeMutations() {
   std::vector<Mutation> mutations;
   books_.ledger.Collect(&mutations);
@@ -285,6 +301,7 @@ std::vector<Mutation> MasterCore::TakeMutations() {
   tables_.Collect(&mutations);
   books_.events.Collect(&mutations);
   MetaRecord meta = Meta();
+  CheckBooks(meta);
   if (collected_.has_value() && now_ - meta_at_ < kTotalsInterval) {
     meta.totals = collected_->totals;
   }

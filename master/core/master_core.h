@@ -136,6 +136,9 @@ class MasterCore {
   void ForgiveOwnPause(TimePoint now);
   PartitionMap Map() const;
   MetaRecord Meta() const;
+  /// Aborts unless a shard is leased exactly when it has a lease, and nothing shrinks that must not
+  /// (docs/protocol.md): `meta` is what the journal is to have next.
+  void CheckBooks(const MetaRecord& meta) const;
 
   Books books_;
   TableRegistry tables_;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/check.h"
 #include "base/status.h"
 
 namespace muster {
@@ -73,7 +74,9 @@ absl::StatusOr<TableRegistry::Registered> TableRegistry::Register(const TableSpe
   const TableId id(tables_.empty() ? 1 : tables_.rbegin()->first.value() + 1);
   TableSpec added = table;
   added.id = id;
-  tables_[id] = added;
+  // Servers ask for what is above the newest that they know.
+  MUSTER_CHECK_MSG(tables_.empty() || tables_.rbegin()->first < id, ToString(id));
+  tables_.emplace_hint(tables_.end(), id, added);
   dirty_.push_back(id);
   return Registered{id, true};
 }

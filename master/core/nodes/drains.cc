@@ -123,6 +123,7 @@ uint32_t Drains::CountLeft(const Node& node) const {
 
 void Drains::Begin(Node* node, std::chrono::milliseconds timeout, StepTime at) {
   const bool server = node->record.role == kRoleServer;
+  MUSTER_CHECK_MSG(node->drain.state != DrainState::kDraining && !life_->over(), node->record.name);
   node->drain = {};
   node->drain.state = DrainState::kDraining;
   node->drain.began = at.now;

@@ -85,11 +85,12 @@ void PartitionTable::Restore(uint32_t id, ServerIncarnation incarnation, Restore
   Partition& partition = partitions_[id];
   PartitionEntry& entry = partition.entry;
   entry.owner_incarnation = incarnation;
-  entry.epoch = AfterRestore(entry.epoch);
+  const OwnerEpoch before = std::exchange(entry.epoch, AfterRestore(entry.epoch));
+  MUSTER_CHECK(entry.epoch > before);
   entry.since = entry.epoch;
   entry.copy = OwnerEpoch();
   entry.restored = true;
-  MUSTER_CHECK(entry.restored_at < restore_epoch_ || MUSTER_PLANTED(kRestoreEpochStays));
+  MUSTER_CHECK(entry.restored_at < restore_epoch_);
   entry.restored_at = restore_epoch_;
   partition.reported = OwnerEpoch();
   partition.asked.reset();
@@ -98,6 +99,8 @@ void PartitionTable::Restore(uint32_t id, ServerIncarnation incarnation, Restore
   if (restored->partitions == 0 || ReplaysMore(cut, restored->replay_after)) {
     restored->replay_after = cut;
   }
+  // What this partition lacks runs again, whatever the others have.
+  MUSTER_CHECK(restored->replay_after <= cut);
   ++restored->partitions;
   if (JournalsOwners()) dirty_.insert(id);
 }
@@ -214,7 +217,8 @@ bool PartitionTable::Accept(ServerId server, ServerIncarnation incarnation,
     if (!kept.contains(file.name)) unused->push_back(file.name);
   }
   const DoneSeq before = partition.manifest.cut, cut = CutOf(next, at.done_seq);
-  MUSTER_CHECK(cut >= before || MUSTER_PLANTED(kOlderSnapshot));
+  // What is COMMITTED by the one that counts stays in, and no cut says more than was asked for.
+  MUSTER_CHECK(before <= cut && cut <= next.cut);
   if (at_min_cut_ > 0 && before == min_cut_ && cut > min_cut_) --at_min_cut_;
   partition.manifest = next;
   partition.manifest.cut = cut;
@@ -239,6 +243,7 @@ void PartitionTable::AskSnapshots(ServerId server, ServerIncarnation incarnation
       if (!(behind && (due || hurry)) && !(due && schedule.training)) continue;
     }
     MUSTER_CHECK(partition.manifest.cut <= schedule.done_seq);
+    MUSTER_CHECK(partition.manifest.number < SnapshotNumber(incarnation_, snapshot_count_ + 1));
     partition.last_asked = schedule.now;
     partition.asked =
         Asked{SnapshotNumber(incarnation_, ++snapshot_count_), schedule.done_seq, schedule.now};
@@ -274,7 +279,7 @@ void PartitionTable::FillCommands(ServerId server, ServerIncarnation incarnation
 DoneSeq PartitionTable::MinCut() {
   if (MUSTER_PLANTED_CALL(CommitAtMaxCut())) return min_cut_;
   if (at_min_cut_ > 0) return min_cut_;
-  min_cut_ = partitions_.front().manifest.cut;
+  const DoneSeq before = std::exchange(min_cut_, partitions_.front().manifest.cut);
   for (const Partition& partition : partitions_) {
     const DoneSeq cut = partition.manifest.cut;
     if (cut < min_cut_) {
@@ -284,7 +289,13 @@ DoneSeq PartitionTable::MinCut() {
     if (cut == min_cut_) ++at_min_cut_;
   }
   MUSTER_CHECK(at_min_cut_ > 0 && at_min_cut_ <= partitions_.size());
+  MUSTER_CHECK(before <= min_cut_);
   return min_cut_;
+}
+
+bool PartitionTable::AllHold(DoneSeq cut) const {
+  return std::ranges::all_of(
+      partitions_, [&](const Partition& partition) { return partition.manifest.cut >= cut; });
 }
 
 std::vector<PartitionEntry> PartitionTable::Entries() const {

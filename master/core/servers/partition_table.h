@@ -81,6 +81,8 @@ class PartitionTable {
 
   /// F: every DONE shard up to this is in the manifest's snapshot of every partition.
   DoneSeq MinCut();
+  /// Whether every partition's snapshot holds every shard DONE up to `cut`.
+  bool AllHold(DoneSeq cut) const;
   MapVersion version() const { return version_; }
   RestoreEpoch restore_epoch() const { return restore_epoch_; }
   /// Something else in the workers' map changed (an address).

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/check.h"
 #include "base/planted_bug.h"
 #include "base/status.h"
 
@@ -67,6 +68,7 @@ void Servers::Admit(const RegisterServerRequest& request, ServerId id, Node* nod
     record.superseded_nonces.erase(record.superseded_nonces.begin());
   }
   newest_ = newest_.Next();
+  MUSTER_CHECK_MSG(record.incarnation < newest_.value(), record.name);
   record.nonce = request.nonce;
   record.incarnation = newest_.value();
   books_->nodes.KeepStart(node, request.start);

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "base/check.h"
 #include "base/planted_bug.h"
 
 namespace muster {
@@ -31,6 +32,7 @@ void Snapshots::Take(const ServerExchangeRequest& request, StepTime at) {
 void Snapshots::Commit(StepTime at) {
   const DoneSeq cut = books_->partitions.MinCut();
   if (cut <= books_->ledger.commit_seq()) return;
+  MUSTER_CHECK(books_->partitions.AllHold(cut));
   std::set<std::pair<DatasetId, EpochIndex>> epochs;
   for (const Ledger::Committed& committed : books_->ledger.CommitUpTo(cut)) {
     epochs.insert({committed.done.shard.dataset, committed.done.shard.epoch});
@@ -52,6 +54,9 @@ void Snapshots::Replay(const PartitionTable::Restored& restored, const std::stri
   Ledger& ledger = books_->ledger;
   JobTotals& totals = books_->totals;
   const std::vector<DoneShard> shards = ledger.ReplayAfter(LastToKeep(restored, ledger.done_seq()));
+  // The restored partitions hold what is still DONE.
+  MUSTER_CHECK(ledger.queue().done().empty() ||
+               ledger.queue().done().rbegin()->first <= restored.replay_after);
   totals.replayed_shards += shards.size();
   for (const DoneShard& done : shards) {
     totals.redelivered_minibatches += ledger.MinibatchesOf(done.shard);

@@ -88,7 +88,7 @@ std::vector<StreamTable::NewShard> StreamTable::CutDue(DatasetId dataset, uint64
     stream.next_shard = stream.next_shard.Next();
     const bool first_cut =
         stream.open[cut.range.partition].insert_or_assign(cut.range.begin, shard.index).second;
-    MUSTER_CHECK_MSG(first_cut || MUSTER_PLANTED(kCutNotJournaled), ToString(shard));
+    MUSTER_CHECK_MSG(first_cut, ToString(shard));
     stream.changed = true;
     MUSTER_CHECK_MSG(ranges_.emplace(shard, cut.range).second, ToString(shard));
     if (JournalsRanges()) pending_.push_back(StreamRangeRecord{shard, cut.range});
@@ -128,6 +128,14 @@ void StreamTable::OnLost(const ShardId& shard) {
   stream.lost[it->second.partition] += it->second.end - it->second.begin;
 }
 
+bool StreamTable::IsLost(const ShardId& shard) const {
+  const StreamRange* const range = Find(shard);
+  if (range == nullptr) return false;
+  const auto& open = streams_.at(shard.dataset).open;
+  const auto partition = open.find(range->partition);
+  return partition == open.end() || !partition->second.contains(range->begin);
+}
+
 void StreamTable::OnRetried(const ShardId& shard) {
   const auto it = ranges_.find(shard);
   if (it == ranges_.end()) return;
@@ -152,8 +160,11 @@ std::vector<StreamTable::Progress> StreamTable::ProgressOf(DatasetId dataset) co
       progress.committed = begin;
       progress.oldest = ranges_.at({dataset, EpochIndex(0), index}).seen;
       progress.open_ranges = open->second.size();
+      // What is told as COMMITTED may go from the topic.
+      MUSTER_CHECK(open->second.lower_bound(progress.committed) == open->second.begin());
     }
-    MUSTER_CHECK(progress.committed <= view.position.cut || MUSTER_PLANTED(kCutNotJournaled));
+    MUSTER_CHECK(view.position.begin <= progress.committed &&
+                 progress.committed <= view.position.cut);
     const auto lost = stream.lost.find(view.position.partition);
     if (lost != stream.lost.end()) progress.lost = lost->second;
     const auto within = [&](uint64_t offset) {

@@ -55,6 +55,8 @@ class StreamTable {
   void OnCommitted(const ShardId& shard);
   /// Retention has taken its records: it holds up neither what is told as COMMITTED nor the lag.
   void OnLost(const ShardId& shard);
+  /// Whether the shard is not COMMITTED and OnLost() was the last of these calls for it.
+  bool IsLost(const ShardId& shard) const;
   /// A lost shard is to be tried again. Another one: nothing happens.
   void OnRetried(const ShardId& shard);
 

@@ -26,8 +26,15 @@ LeaseToken Forgetting::EarlierTokens() const {
 
 void Forgetting::OnLeased(const ShardId& shard, LeaseToken token) {
   MUSTER_CHECK(token != LeaseToken());
+  MUSTER_CHECK_MSG(!IsForgotten(shard), ToString(shard));
   LeaseToken& newest = newest_[shard];
-  newest = NewestOf(newest, token);
+  const LeaseToken before = std::exchange(newest, NewestOf(newest, token));
+  MUSTER_CHECK_MSG(newest >= before, ToString(shard));
+}
+
+bool Forgetting::IsForgotten(const ShardId& shard) const {
+  const auto shards = state_.shards.find({shard.dataset, shard.epoch});
+  return shards != state_.shards.end() && shards->second.Contains(shard.index.value());
 }
 
 void Forgetting::OnCommitted(const ShardId& shard) {
@@ -60,6 +67,7 @@ void Forgetting::Update(LeaseToken floor) {
   const auto last = FirstToKeep(floor);
   for (auto it = waiting_.cbegin(); it != last; ++it) {
     const ShardId& shard = it->second;
+    MUSTER_CHECK_MSG(it->first < floor && !IsForgotten(shard), ToString(shard));
     state_.shards[{shard.dataset, shard.epoch}].Add(shard.index.value());
     changed = true;
   }
@@ -67,9 +75,10 @@ void Forgetting::Update(LeaseToken floor) {
   const bool again = MustTellAgain();
   restored_ = false;
   if (!changed && !again) return;
+  // Every token of an earlier master is over before anything is forgotten.
+  MUSTER_CHECK(!changed || base_ < floor);
   MUSTER_CHECK(floor >= state_.floor || MUSTER_WEAKENED(kBusyGrace) ||
-               MUSTER_WEAKENED(kRevivedLease) || MUSTER_PLANTED(kTokensAgain) ||
-               MUSTER_PLANTED(kDoneWithoutLease));
+               MUSTER_WEAKENED(kRevivedLease));
   state_.floor = floor;
   state_.version = LeaseToken(base_.incarnation(), ++versions_).value();
 }

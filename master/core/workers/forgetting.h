@@ -36,6 +36,7 @@ class Forgetting {
  private:
   /// No token of an earlier incarnation is above it: each counts as issued for every shard.
   LeaseToken EarlierTokens() const;
+  bool IsForgotten(const ShardId& shard) const;
   /// By newest token.
   using Waiting = std::multimap<LeaseToken, ShardId>;
   /// From it on shards wait, for one of their tokens may still be out.

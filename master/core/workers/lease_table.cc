@@ -12,8 +12,8 @@ void LeaseTable::Add(Lease lease) {
   MUSTER_CHECK(token != LeaseToken());
   MUSTER_CHECK(by_shard_.emplace(lease.shard, token).second);
   MUSTER_CHECK(by_worker_[lease.worker].insert(token).second);
-  if (!lease.evaluate) train_.insert(token);
-  if (lease.phase != LeasePhase::kQueued) begun_.insert(token);
+  MUSTER_CHECK(lease.evaluate || train_.insert(token).second);
+  MUSTER_CHECK(lease.phase == LeasePhase::kQueued || begun_.insert(token).second);
   lease.progress_at = lease.granted_at;
   MUSTER_CHECK(leases_.emplace(token, std::move(lease)).second);
   MUSTER_CHECK(leases_.size() == by_shard_.size());

@@ -96,12 +96,26 @@ Lease* Leasing::Adopt(const HeldLease& held, const WorkerKey& worker, StepTime a
   }
   if (other != nullptr) End(other->token, EndCause::kDropped);
   ledger.queue().Take(held.shard);
-  const bool evaluate = ledger.IsEvaluate(held.shard);
-  table_.Add({held.shard, held.token, worker, held.restore_epoch, evaluate, at.now, held.phase,
-              held.minibatches_started, at.now, held.run});
-  if (!evaluate) forgetting_.OnLeased(held.shard, held.token);
+  Begin({held.shard, held.token, worker, held.restore_epoch, ledger.IsEvaluate(held.shard), at.now,
+         held.phase, held.minibatches_started, at.now, held.run});
   ++books_->totals.reasserted_leases;
   return table_.Find(held.token);
+}
+
+void Leasing::Begin(Lease lease) {
+  const ShardId shard = lease.shard;
+  const LeaseToken token = lease.token;
+  MUSTER_CHECK_MSG(!closed_, ToString(shard));
+  MUSTER_CHECK_MSG(books_->ledger.queue().StateOf(shard) == ShardState::kLeased, ToString(shard));
+  const bool evaluate = lease.evaluate;
+  MUSTER_CHECK_MSG(evaluate == books_->ledger.IsEvaluate(shard), ToString(shard));
+  table_.Add(std::move(lease));
+  if (evaluate) return;
+  // Partitions take what is below the floor for over: of such a lease they would drop everything.
+  MUSTER_CHECK_MSG(token >= forgetting_.state().floor || MUSTER_WEAKENED(kBusyGrace) ||
+                       MUSTER_WEAKENED(kRevivedLease),
+                   ToString(token));
+  forgetting_.OnLeased(shard, token);
 }
 
 void Leasing::Update(const HeldLease& held, const Lease& lease, TimePoint now) {
@@ -210,19 +224,20 @@ void Leasing::Grant(const WorkerExchangeRequest& request, const WorkerKey& worke
     const std::optional<ShardId> shard = books_->ledger.queue().TakeNext();
     if (!shard.has_value()) break;
     const LeaseToken token = NextToken();
+    // A push under an older token of the shard would be taken for one under this one.
+    MUSTER_CHECK_MSG(table_.leases().empty() || table_.leases().rbegin()->first < token,
+                     ToString(token));
     ++token_count_;
-    const bool evaluate = books_->ledger.IsEvaluate(*shard);
-    table_.Add({*shard,
-                token,
-                worker,
-                restore_epoch,
-                evaluate,
-                at.now,
-                LeasePhase::kQueued,
-                0,
-                at.now,
-                {}});
-    if (!evaluate) forgetting_.OnLeased(*shard, token);
+    Begin({*shard,
+           token,
+           worker,
+           restore_epoch,
+           books_->ledger.IsEvaluate(*shard),
+           at.now,
+           LeasePhase::kQueued,
+           0,
+           at.now,
+           {}});
     newest_grant_.Keep(*shard, token);
     reply->grants.push_back({*shard, token, restore_epoch, WorkOf(*shard)});
     holders_.at(worker).progress_at = at.now;
@@ -268,7 +283,7 @@ const Lease* Leasing::LeaseOfDone(const DoneReport& done, const WorkerKey& worke
 
 void Leasing::Reverify(LeaseToken token, TimePoint now) {
   Lease* const lease = table_.Find(token);
-  MUSTER_CHECK(lease != nullptr);
+  MUSTER_CHECK(lease != nullptr && !lease->evaluate);
   if (lease->restore_epoch >= books_->partitions.restore_epoch()) return;
   ++books_->totals.reverified_runs;
   lease->restore_epoch = books_->partitions.restore_epoch();
@@ -304,6 +319,7 @@ void Leasing::EndAll() {
 
 void Leasing::Close() {
   EndAll();
+  MUSTER_CHECK(books_->ledger.queue().leased_count() == 0);
   closed_ = true;
 }
 

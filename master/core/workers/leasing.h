@@ -129,6 +129,8 @@ class Leasing {
   std::optional<LeaseToken> FloorToTell() const;
   MUSTER_PLANTED_BODY(bool LowersFloor(std::optional<LeaseToken>* floor) const);
 
+  /// The shard is leased in the queue.
+  void Begin(Lease lease);
   Lease* Reassert(const HeldLease& held, const WorkerKey& worker, StepTime at);
   /// Makes it a lease unless the shard is another's by right. nullptr: it is.
   Lease* Adopt(const HeldLease& held, const WorkerKey& worker, StepTime at);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/check.h"
 #include "base/status.h"
 
 namespace muster {
@@ -163,6 +164,10 @@ void WorkerSessions::Tick(StepTime at) {
       expired[worker.name] += count;
       leasing_->EndOf(worker, Leasing::EndCause::kNodeFailure);
     }
+    // The dead, and those whose place another has taken, hold nothing, however they are spoken for.
+    MUSTER_CHECK_MSG(
+        !(session.silent || session.superseded) || leasing_->table().CountOf(worker) == 0,
+        worker.name);
     if (silence < kForgetAfter * duration) {
       ++it;
       continue;
