@@ -34,8 +34,6 @@ class ShardLayout {
   /// minibatch_size * minibatches_per_shard.
   uint32_t records_per_shard() const { return minibatch_size_ * minibatches_per_shard_; }
   const std::vector<uint64_t>& records_per_source() const { return records_per_source_; }
-  /// The number of the source's first shard.
-  uint64_t FirstShardOf(uint32_t source) const { return first_shard_[source]; }
 
   /// Requires number < shard_count(). O(log sources).
   Range RangeOf(uint64_t number) const;

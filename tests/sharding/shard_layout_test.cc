@@ -19,7 +19,6 @@ TEST(ShardLayoutTest, ShardsNeverCrossASourceAndTheLastOneIsShort) {
   EXPECT_EQ(layout.RangeOf(3), (Range{2, 0, 3, 2}));  // source 1 is empty; the last minibatch short
   EXPECT_EQ(layout.RangeOf(4), (Range{3, 0, 4, 2}));
   EXPECT_EQ(layout.RangeOf(5), (Range{3, 4, 4, 2}));
-  EXPECT_EQ(layout.FirstShardOf(3), 4u);
 }
 
 TEST(ShardLayoutTest, WithoutRecordsThereIsNoShard) {
