@@ -57,10 +57,4 @@ absl::Status CheckHeader(const JournalHeader& journal, const JournalHeader& job,
   return absl::OkStatus();
 }
 
-absl::Status MemoryJournal::Write(std::span<const Mutation> mutations) {
-  if (!failure_.ok()) return failure_;
-  for (const Mutation& mutation : mutations) Apply(mutation, &state_);
-  return absl::OkStatus();
-}
-
 }  // namespace muster

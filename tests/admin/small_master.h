@@ -9,6 +9,7 @@
 #include "admin/admin_client.h"
 #include "base/clock.h"
 #include "master/service/master_server.h"
+#include "tests/support/memory_journal.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 

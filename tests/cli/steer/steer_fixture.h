@@ -16,6 +16,7 @@
 #include "master/service/master_server.h"
 #include "scaler/rest/server/http_server.h"
 #include "tests/scaler/rest/fake_job_api.h"
+#include "tests/support/memory_journal.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -82,7 +83,7 @@ class SteerFixture : public ::testing::Test {
   muster::testing::TempDir folder_;
   const StateDirectory state_{folder_.File("state")};
   const SystemClock clock_;
-  MemoryJournal journal_{DurableState{}, "id-1"};
+  muster::testing::MemoryJournal journal_{DurableState{}, "id-1"};
   std::unique_ptr<MasterServer> master_;
   scaler::rest::testing::FakeJobApi job_;
   std::unique_ptr<scaler::rest::HttpServer> server_;

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "master/core/master_core.h"
-#include "master/journal/journal.h"
+#include "tests/support/memory_journal.h"
 
 namespace muster::testing {
 

@@ -11,8 +11,8 @@
 
 #include "base/random.h"
 #include "master/core/master_core.h"
-#include "master/journal/journal.h"
 #include "tests/master/core/sim_actors.h"
+#include "tests/support/memory_journal.h"
 #include "tests/support/seeds.h"
 
 namespace muster {
@@ -397,7 +397,7 @@ class World {
   Rng rng_;
   Probes* probes_;
   CoreOptions options_;
-  MemoryJournal journal_;
+  testing::MemoryJournal journal_;
   std::unique_ptr<MasterCore> core_;
   std::array<Worker, kWorkers> workers_;
   std::array<Server, kServers> servers_;

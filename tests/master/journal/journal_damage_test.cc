@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/master/journal/journal_on_disk.h"
+#include "tests/support/memory_journal.h"
 #include "tests/support/seeds.h"
 #include "tests/support/status_matchers.h"
 
@@ -23,7 +24,7 @@ struct Whole {
   Records state;
 };
 absl::StatusOr<Whole> MakeWhole() {
-  MemoryJournal memory;
+  testing::MemoryJournal memory;
   DiskModel disk;
   uint64_t batch = 0;
   for (const std::vector<size_t>& sizes :

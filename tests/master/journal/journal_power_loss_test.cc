@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/master/journal/journal_on_disk.h"
+#include "tests/support/memory_journal.h"
 #include "tests/support/seeds.h"
 #include "tests/support/status_matchers.h"
 
@@ -30,7 +31,7 @@ struct Loss {
 class Series {
  public:
   Series(uint64_t seed, const DiskModel::Faults& faults) : rng_(seed), disk_(faults) {
-    states_.push_back(Stored(MemoryJournal().state()));
+    states_.push_back(Stored(testing::MemoryJournal().state()));
   }
 
   /// `lives` openings of the journal, each with up to 12 batches, and then closed in order.
@@ -98,7 +99,7 @@ class Series {
 
   Rng rng_;
   DiskModel disk_;
-  MemoryJournal memory_;
+  testing::MemoryJournal memory_;
   // Changed by the thread that writes, read by RocksDB's when they change a file.
   std::atomic<uint64_t> acknowledged_{0};
   std::atomic<uint64_t> begun_{0};

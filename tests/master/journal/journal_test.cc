@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/master/journal/sample_records.h"
+#include "tests/support/memory_journal.h"
 #include "tests/support/status_matchers.h"
 
 namespace muster {
@@ -42,7 +43,7 @@ TEST(CheckHeader, NamesTheDatasetWhoseFilesChanged) {
 }
 
 TEST(MemoryJournal, AppliesAndFailsOnDemand) {
-  MemoryJournal journal;
+  testing::MemoryJournal journal;
   ASSERT_THAT(journal.Write(testing::SampleRecords()), IsOk());
   EXPECT_EQ(journal.state().done.size(), 3u);
   journal.FailWith(absl::ResourceExhaustedError("full"));

@@ -15,6 +15,7 @@
 #include "master/journal/record_codec.h"
 #include "rocksdb/db.h"
 #include "tests/master/journal/sample_records.h"
+#include "tests/support/memory_journal.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -50,7 +51,7 @@ class RocksdbJournalTest : public ::testing::Test {
 };
 
 TEST_F(RocksdbJournalTest, AgreesWithTheMemoryJournalAfterReopening) {
-  MemoryJournal memory;
+  testing::MemoryJournal memory;
   std::vector<std::vector<Mutation>> batches = {
       SampleRecords(),
       {EraseDone{DoneSeq(10), DoneSeq(11)}},
@@ -123,7 +124,7 @@ TEST_F(RocksdbJournalTest, OneOfAVersionThatDidNotCountBatchesIsReadAndCountedOn
       ASSERT_TRUE(db->Put({}, change.key, *change.value).ok());
     }
   }
-  MemoryJournal memory;
+  testing::MemoryJournal memory;
   ASSERT_THAT(memory.Write(SampleRecords()), IsOk());
   for (int i = 0; i < 3; ++i) {
     MUSTER_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> journal, Open());
@@ -222,7 +223,7 @@ TEST_F(RocksdbJournalTest, IsReadWhileAMasterHasItOpenAndLeftAsItIs) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("no journal")));
   MUSTER_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> journal, Open());
   ASSERT_THAT(journal->Write(SampleRecords()), IsOk());
-  MemoryJournal memory;
+  testing::MemoryJournal memory;
   ASSERT_THAT(memory.Write(SampleRecords()), IsOk());
   const auto before = Listing(directory_);
   MUSTER_ASSERT_OK_AND_ASSIGN(const StoredJournal stored, ReadRocksdbJournal(directory_));

@@ -19,6 +19,7 @@
 #include "proto/rpc/metadata.h"
 #include "tests/master/sources/fake_source.h"
 #include "tests/support/fake_clock.h"
+#include "tests/support/memory_journal.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -140,7 +141,7 @@ class MasterServerTest : public ::testing::Test {
   testing::FakeClock clock_;
   JobIdentity job_{"memory", "flights"};  // of the caller; "memory": MemoryJournal's
   std::optional<std::string> token_;      // of the caller; else the job's
-  MemoryJournal journal_;
+  testing::MemoryJournal journal_;
   std::optional<SourceCatalog> sources_;
   MasterServer::Options options_;
   std::unique_ptr<MasterServer> server_;

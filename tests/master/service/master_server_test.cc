@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "tests/master/service/master_server_fixture.h"
+#include "tests/support/memory_journal.h"
 
 namespace muster {
 namespace {
@@ -131,7 +132,7 @@ TEST_F(MasterServerTest, GoesOnAfterARestart) {
 TEST_F(MasterServerTest, ATakenPortIsAnErrorThatNamesIt) {
   Start();
   options_.listen_address = "127.0.0.1:" + std::to_string(server_->port());
-  MemoryJournal other;
+  testing::MemoryJournal other;
   EXPECT_THAT(MasterServer::Start(options_, &other, &clock_),
               StatusIs(absl::StatusCode::kUnavailable,
                        AllOf(HasSubstr(options_.listen_address), HasSubstr("the port is taken"))));
@@ -167,7 +168,7 @@ TEST_F(MasterServerTest, AnotherJobsSnapshotsAreLeftAlone) {
   const std::string theirs = folder_.File("p00000/e1-s1.1-base.sst");
   std::filesystem::create_directories(folder_.File("p00000"));
   ASSERT_THAT(WriteFileAtomically(theirs, "x"), IsOk());
-  MemoryJournal other(DurableState{}, "other");
+  testing::MemoryJournal other(DurableState{}, "other");
   options_.job.name = "trains";
   options_.core.run_id = "run-2";
   EXPECT_THAT(MasterServer::Start(options_, &other, &clock_),

@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "tests/support/fake_clock.h"
+#include "tests/support/memory_journal.h"
 #include "tests/support/status_matchers.h"
 
 namespace muster {
@@ -48,7 +49,7 @@ class CountingJournal final : public Journal {
     return memory.Write(mutations);
   }
   std::atomic<int> writes = 0;
-  MemoryJournal memory;
+  testing::MemoryJournal memory;
   Gate* gate = nullptr;
   Gate* entered = nullptr;
 };
