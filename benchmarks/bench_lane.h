@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ps/net/lane.h"
-#include "ps/service/owned_partitions.h"
+#include "ps/core/owned_partitions.h"
 
 namespace muster::ps {
 

@@ -1,75 +1,13 @@
 #pragma once
 
-#include <chrono>
-#include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/work_limit.h"
 #include "proto/wire/frame.h"
-#include "ps/net/aligned_buffer.h"
+#include "ps/core/requests.h"
 
 namespace muster::ps {
-
-/// Rows wanted. `keys`: those of all parts and groups, in order.
-struct PullRequest {
-  std::span<const wire::PullPart> parts;
-  std::span<const uint64_t> keys;
-  /// What the rows will be narrowed to: one that is too large for it is for the handler to refuse.
-  wire::Encoding encoding = wire::Encoding::kFloat32;
-};
-/// What the handler fills in; `parts` comes empty, with one entry to be made per part of the
-/// request. `values: [sum of keys of OK parts, their table's dim] float32 row-major`, at most
-/// wire::kValueBytesMax bytes; the connection narrows it for the wire.
-struct PullReply {
-  std::vector<wire::PartReply> parts;
-  std::string text;
-  AlignedBuffer values;
-};
-
-/// Gradients. `keys` and `values` are those of all parts and groups, in order; whether their
-/// numbers match the tables' widths is for the handler to check.
-struct PushRequest {
-  std::span<const wire::PushPart> parts;
-  std::span<const uint64_t> keys;
-  std::span<const float> values;
-};
-struct PushReply {
-  std::vector<wire::PartReply> parts;
-  std::string text;
-};
-
-/// What a request cost its lane.
-struct ServedRequest {
-  /// Whole frames, as they went over the wire.
-  uint64_t received_bytes = 0;
-  uint64_t sent_bytes = 0;
-  /// Wall clock of all its slices, from having the request whole to having its answer encoded.
-  std::chrono::nanoseconds time{0};
-};
-
-/// What a handler keeps of a request between its slices. A connection has one, and uses it for one
-/// request after the other.
-class RequestNotes {
- public:
-  virtual ~RequestNotes() = default;
-};
-
-/// One slice of a request.
-struct Slice {
-  /// The first one of its request: the notes are of an earlier request.
-  bool first = true;
-  /// Nobody waits for the answer any more: do only what must not be left half done.
-  bool abandoned = false;
-  /// How much may be done before the lane serves others.
-  WorkLimit* work = nullptr;
-  /// What MakeNotes made.
-  RequestNotes* notes = nullptr;
-};
-enum class Progress { kMore, kDone };
 
 /// Why a peer did not get what it wanted.
 struct Refusal {

@@ -10,9 +10,9 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "proto/messages/control.h"
+#include "ps/core/owned_partitions.h"
 #include "ps/net/lane.h"
 #include "ps/net/log_throttle.h"
-#include "ps/service/owned_partitions.h"
 #include "ps/service/storage.h"
 #include "ps/service/work_queue.h"
 

@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/random.h"
-#include "ps/service/control_state.h"
-#include "ps/service/lane_reports.h"
+#include "ps/core/control_state.h"
+#include "ps/core/lane_reports.h"
 #include "ps/service/lane_server.h"
 #include "ps/service/master_client.h"
 

@@ -5,8 +5,8 @@
 #include "base/planted_bug.h"
 #include "master/core/servers/partition_table.h"
 #include "master/core/workers/leasing.h"
+#include "ps/core/owned_partitions.h"
 #include "ps/engine/table.h"
-#include "ps/service/owned_partitions.h"
 #include "worker_sdk/core/part_sender.h"
 
 namespace muster {

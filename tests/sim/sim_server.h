@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "ps/service/control_state.h"
-#include "ps/service/lane_reports.h"
-#include "ps/service/owned_partitions.h"
+#include "ps/core/control_state.h"
+#include "ps/core/lane_reports.h"
+#include "ps/core/owned_partitions.h"
 #include "tests/sim/env.h"
 #include "tests/sim/late_news.h"
 #include "tests/sim/through_wire.h"

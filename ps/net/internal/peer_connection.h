@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "ps/net/aligned_buffer.h"
+#include "ps/core/aligned_buffer.h"
 #include "ps/net/frame_handler.h"
 #include "ps/net/internal/request.h"
 #include "ps/net/lane.h"

@@ -13,7 +13,7 @@
 #include "base/work_limit.h"
 #include "proto/wire/checksum_stream.h"
 #include "proto/wire/frame.h"
-#include "ps/net/aligned_buffer.h"
+#include "ps/core/aligned_buffer.h"
 #include "ps/net/frame_handler.h"
 
 namespace muster::ps {

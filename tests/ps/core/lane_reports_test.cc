@@ -1,4 +1,4 @@
-#include "ps/service/lane_reports.h"
+#include "ps/core/lane_reports.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

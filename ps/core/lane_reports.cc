@@ -1,4 +1,4 @@
-#include "ps/service/lane_reports.h"
+#include "ps/core/lane_reports.h"
 
 #include <algorithm>
 #include <utility>

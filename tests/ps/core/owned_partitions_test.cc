@@ -1,4 +1,4 @@
-#include "tests/ps/service/owned_partitions_fixture.h"
+#include "tests/ps/core/owned_partitions_fixture.h"
 
 namespace muster::ps::owned_partitions_test {
 namespace {

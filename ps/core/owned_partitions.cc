@@ -1,4 +1,4 @@
-#include "ps/service/owned_partitions.h"
+#include "ps/core/owned_partitions.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // Requests and images in slices: what may come between two of them, and what must not.
 #include <deque>
 
-#include "tests/ps/service/owned_partitions_fixture.h"
+#include "tests/ps/core/owned_partitions_fixture.h"
 
 namespace muster::ps {
 namespace owned_partitions_test {

@@ -17,12 +17,12 @@
 #include "base/planted_bug.h"
 #include "base/work_limit.h"
 #include "proto/messages/control.h"
+#include "ps/core/request_progress.h"
+#include "ps/core/requests.h"
 #include "ps/engine/garbage.h"
 #include "ps/engine/partition.h"
 #include "ps/engine/push_ahead.h"
 #include "ps/engine/row_gather.h"
-#include "ps/net/frame_handler.h"
-#include "ps/service/request_progress.h"
 #include "ps/snapshot/chain.h"
 
 namespace muster::ps {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ps/service/owned_partitions.h"
+#include "ps/core/owned_partitions.h"
 #include "tests/support/status_matchers.h"
 
 namespace muster::ps {

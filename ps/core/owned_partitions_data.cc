@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/planted_bug.h"
 #include "base/status.h"
-#include "ps/service/owned_partitions.h"
+#include "ps/core/owned_partitions.h"
 
 namespace muster::ps {
 namespace {

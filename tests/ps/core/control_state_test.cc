@@ -1,4 +1,4 @@
-#include "ps/service/control_state.h"
+#include "ps/core/control_state.h"
 
 #include "tests/support/status_matchers.h"
 

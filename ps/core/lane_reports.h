@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "ps/service/owned_partitions.h"
+#include "ps/core/owned_partitions.h"
 
 namespace muster::ps {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "ps/core/requests.h"
 #include "ps/engine/partition.h"
-#include "ps/net/frame_handler.h"
 
 namespace muster::ps {
 

@@ -1,4 +1,4 @@
-#include "ps/net/aligned_buffer.h"
+#include "ps/core/aligned_buffer.h"
 
 #include <cstring>
 
