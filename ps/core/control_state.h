@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "proto/messages/control.h"
-#include "ps/core/owned_partitions.h"
+#include "ps/core/lane_messages.h"
 
 namespace muster::ps {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "ps/core/owned_partitions.h"
+#include "ps/core/lane_messages.h"
 
 namespace muster::ps {
 

@@ -9,12 +9,14 @@
 
 namespace muster::ps {
 
-/// A request that is served in slices, and how far it is: OwnedPartitions fills it.
+/// A request that is served in slices, and how far it is: OwnedPartitions and its parts fill it.
 class RequestProgress final : public RequestNotes {
  private:
-  friend class OwnedPartitions;
+  friend class LaneTraffic;
+  friend class Pulls;
+  friend class Pushes;
   /// What workers asked of a partition in this process, and how far that is reported.
-  struct Traffic {
+  struct Counted {
     uint64_t pulls = 0;
     uint64_t pushes = 0;
     uint64_t rows = 0;
@@ -25,7 +27,7 @@ class RequestProgress final : public RequestNotes {
   };
   /// What was served, and how many rows.
   struct Served {
-    Traffic* traffic;
+    Counted* counted;
     uint64_t rows;
   };
   void Begin() {

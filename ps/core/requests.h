@@ -69,5 +69,7 @@ struct Slice {
   RequestNotes* notes = nullptr;
 };
 enum class Progress { kMore, kDone };
+/// What a part costs besides its rows, in bytes that could be moved instead.
+inline constexpr uint64_t kPartWork = 1024;
 
 }  // namespace muster::ps

@@ -7,6 +7,7 @@
 #include "ps/core/owned_partitions.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/targets.h"
+#include "tests/ps/core/whole_requests.h"
 
 namespace muster::testing {
 namespace {
@@ -76,7 +77,7 @@ void Pull(const wire::Header& header, const Body& body, OwnedPartitions* lane) {
   const std::string again = wire::EncodePull(*parts);
   MUSTER_CHECK(wire::DecodePull(header, again).value() == *parts);
   ps::PullReply reply;
-  lane->Pull({.parts = *parts, .keys = body.keys, .encoding = header.encoding}, &reply);
+  ps::PullWhole({.parts = *parts, .keys = body.keys, .encoding = header.encoding}, lane, &reply);
   CheckAnswer(*parts, reply);
 }
 
@@ -90,7 +91,7 @@ void Push(const wire::Header& header, const Body& body, OwnedPartitions* lane) {
       std::span(body.values).first(values.size() * wire::BytesPerValue(header.encoding)),
       header.encoding, values);
   ps::PushReply reply;
-  lane->Push({.parts = *parts, .keys = body.keys, .values = values}, &reply);
+  ps::PushWhole({.parts = *parts, .keys = body.keys, .values = values}, lane, &reply);
   CheckAnswer(*parts, reply);
 }
 

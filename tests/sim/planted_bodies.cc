@@ -5,7 +5,8 @@
 #include "base/planted_bug.h"
 #include "master/core/servers/partition_table.h"
 #include "master/core/workers/leasing.h"
-#include "ps/core/owned_partitions.h"
+#include "ps/core/lane_snapshots.h"
+#include "ps/core/pushes.h"
 #include "ps/engine/table.h"
 #include "worker_sdk/core/part_sender.h"
 
@@ -48,18 +49,18 @@ bool Table::RowNotInitialised(std::span<float> values) const {
 }
 
 /// late-base: the rows of an accepted delta are clean, and its file is in no chain any more.
-bool OwnedPartitions::LosesFileName(Slot* slot, SnapshotNumber accepted) {
-  if (!MUSTER_WEAKENED(kLateBase) || slot->outstanding->kind != SnapshotKind::kDelta ||
+bool LaneSnapshots::LosesFileName(Slot* slot, Standing* of, SnapshotNumber accepted) {
+  if (!MUSTER_WEAKENED(kLateBase) || of->outstanding->kind != SnapshotKind::kDelta ||
       accepted.count() % 3 != 0) {
     return false;
   }
   slot->partition->Accepted(accepted);
-  slot->outstanding.reset();
+  of->outstanding.reset();
   return true;
 }
 
 /// part-not-atom: every table of part_ but the last is a part of its own, and is applied.
-bool OwnedPartitions::AppliesTablesAlone(Slot* slot) {
+bool Pushes::AppliesTablesAlone(Slot* slot) {
   if (!MUSTER_PLANTED(kPartNotAtom) || part_.groups.empty()) return false;
   const std::vector<PartGroup> groups = part_.groups;
   for (size_t i = 0; i + 1 < groups.size(); ++i) {

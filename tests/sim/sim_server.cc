@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "ps/snapshot/chain.h"
+#include "tests/ps/core/whole_requests.h"
 #include "tests/sim/sim_master.h"
 
 namespace muster::sim {
@@ -43,8 +44,8 @@ SimServer::SimServer(Env* env, ProcessRef process, uint32_t slot, uint64_t start
 
 const ps::Partition* SimServer::Find(PartitionId id, OwnerEpoch epoch) const {
   const Lane& lane = lanes_[id.value() % lanes_.size()];
-  const bool serves = lane.owned != nullptr && lane.owned->ServedEpoch(id) == epoch;
-  return serves ? lane.owned->Find(id) : nullptr;
+  if (lane.owned == nullptr || lane.owned->Look(id)->epoch != epoch) return nullptr;
+  return ps::Served(*lane.owned, id);
 }
 
 nanoseconds SimServer::Backoff() {
@@ -294,7 +295,7 @@ void SimServer::Pump(Lane* lane) {
     return WakeIfNews(*lane);
   }
   while (images_free_ > 0) {
-    std::optional<ps::SnapshotJob> job = lane->owned->NextSnapshot(Now());
+    std::optional<ps::SnapshotJob> job = ps::NextSnapshot(lane->owned.get(), Now());
     if (!job.has_value()) break;
     --images_free_;
     BeginWrite(lane, *std::move(job));
@@ -342,7 +343,7 @@ void SimServer::EndLoad(Lane* lane, const ps::LoadJob& job) {
     if (raw != nullptr && raw->floor() != LeaseToken()) probes.Hit(Probe::kFloor);
     if (raw != nullptr && job.manifest.files.size() > 1) probes.Hit(Probe::kDeltaChain);
     lane->owned->Loaded(job.id, std::move(*result), Now());
-    if (raw != nullptr && lane->owned->Find(job.partition) == raw) {
+    if (raw != nullptr && ps::Served(*lane->owned, job.partition) == raw) {
       env_->oracle.OnBuilt(*raw, marks);
     }
     WakeIfNews(*lane);

@@ -43,6 +43,8 @@ class SimServer {
  private:
   /// A task of a lane takes so long at most.
   static constexpr nanoseconds kLaneDelay{200'000};
+  static constexpr ps::ServedRequest kServed{
+      .received_bytes = 1, .sent_bytes = 1, .time = kLaneDelay};
   struct Lane {
     std::unique_ptr<ps::OwnedPartitions> owned;
     TimePoint free_at{};

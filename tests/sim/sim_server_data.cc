@@ -2,6 +2,7 @@
 #include <cstring>
 #include <utility>
 
+#include "tests/ps/core/whole_requests.h"
 #include "tests/sim/sim_server.h"
 
 namespace muster::sim {
@@ -17,14 +18,15 @@ void SimServer::OnData(uint32_t lane, std::shared_ptr<const DataMessage> message
   }
   Post(&lanes_[lane], [this, lane, message, answer = std::move(answer)] {
     DataReply reply = message->push ? Push(&lanes_[lane], *message) : Pull(&lanes_[lane], *message);
-    lanes_[lane].owned->CountServed({.received_bytes = 1, .sent_bytes = 1, .time = kLaneDelay});
     answer(env_->knobs.wire ? ThroughWire(reply, message->push) : std::move(reply));
   });
 }
 
 DataReply SimServer::Pull(Lane* lane, const DataMessage& message) {
   ps::PullReply reply;
-  lane->owned->Pull({message.pull_parts, message.keys, wire::Encoding::kFloat32}, &reply);
+  const ps::RequestProgress progress = ps::PullWhole(
+      {message.pull_parts, message.keys, wire::Encoding::kFloat32}, lane->owned.get(), &reply);
+  lane->owned->CountServed(kServed, progress);
   return ReplyOf(std::move(reply));
 }
 
@@ -38,7 +40,9 @@ DataReply SimServer::ReplyOf(ps::PullReply reply) {
 
 DataReply SimServer::Push(Lane* lane, const DataMessage& message) {
   ps::PushReply reply;
-  lane->owned->Push({message.push_parts, message.keys, message.values}, &reply);
+  const ps::RequestProgress progress =
+      ps::PushWhole({message.push_parts, message.keys, message.values}, lane->owned.get(), &reply);
+  lane->owned->CountServed(kServed, progress);
   CheckPushed(lane, message, reply, 0);
   return {std::move(reply.parts), std::move(reply.text), nullptr};
 }
@@ -67,8 +71,7 @@ void SimServer::GoOn(Lane* lane, const std::shared_ptr<Sliced>& request) {
     return PostSlice(lane, [this, lane, request] { GoOn(lane, request); });
   }
   if (request->abandoned) return;
-  lane->owned->CountServed({.received_bytes = 1, .sent_bytes = 1, .time = kLaneDelay},
-                           request->progress);
+  lane->owned->CountServed(kServed, request->progress);
   DataReply reply = message.push ? DataReply{std::move(request->push.parts),
                                              std::move(request->push.text), nullptr}
                                  : ReplyOf(std::move(request->pull));
@@ -78,7 +81,7 @@ void SimServer::GoOn(Lane* lane, const std::shared_ptr<Sliced>& request) {
 void SimServer::CountSlice(Lane* lane, const Sliced& request, ps::Progress progress) {
   if (progress == ps::Progress::kDone) return;
   const wire::PushPart& part = request.message->push_parts[request.push.parts.size()];
-  const ps::Partition* partition = lane->owned->Find(PartitionId(part.partition));
+  const ps::Partition* partition = ps::Served(*lane->owned, PartitionId(part.partition));
   if (partition == nullptr || !partition->holds_half()) return;
   const bool its_own = partition->InWindow(
       {DatasetId(part.dataset), EpochIndex(part.epoch), ShardIndex(part.shard_index)},
@@ -109,7 +112,7 @@ void SimServer::CheckPushed(Lane* lane, const DataMessage& message, const ps::Pu
     if (answer.code == wire::PartCode::kWrongOwner) env_->probes.Hit(Probe::kWrongOwner);
     if (answer.code == wire::PartCode::kRetry) env_->probes.Hit(Probe::kRetry);
     if (answer.code == wire::PartCode::kBadRequest) env_->oracle.Fail("bad-request", reply.text);
-    const ps::Partition* partition = lane->owned->Find(PartitionId(part.partition));
+    const ps::Partition* partition = ps::Served(*lane->owned, PartitionId(part.partition));
     if (partition == nullptr) continue;
     const ShardId shard{DatasetId(part.dataset), EpochIndex(part.epoch),
                         ShardIndex(part.shard_index)};

@@ -11,7 +11,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-TableSpec Table(uint32_t id) {
+TableSpec TableOf(uint32_t id) {
   TableSpec table;
   table.id = TableId(id);
   return table;
@@ -117,10 +117,10 @@ TEST_F(ControlStateTest, AForgottenServerMustEnd) {
 
 TEST_F(ControlStateTest, TablesAreHandedOutOnceAndCountWhenTheLanesHaveThem) {
   ServerExchangeReply reply = Reply(2);
-  reply.tables = {Table(1), Table(2)};
+  reply.tables = {TableOf(1), TableOf(2)};
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto first, state_.OnReply(reply));
   EXPECT_THAT(first.tables, SizeIs(2));
-  reply.tables.push_back(Table(3));
+  reply.tables.push_back(TableOf(3));
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto second, state_.OnReply(reply));
   ASSERT_THAT(second.tables, SizeIs(1));
   EXPECT_EQ(second.tables[0].id, TableId(3));

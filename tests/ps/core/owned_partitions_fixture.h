@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ps/core/owned_partitions.h"
+#include "tests/ps/core/whole_requests.h"
 #include "tests/support/status_matchers.h"
 
 namespace muster::ps {
@@ -92,7 +93,7 @@ class OwnedPartitionsTest : public ::testing::Test {
     part.groups = {{.table = kTable, .keys = 1}};
     const std::vector<float> values = {value, value};
     PushReply reply;
-    owned_.Push({.parts = {&part, 1}, .keys = {&key, 1}, .values = values}, &reply);
+    progress_ = PushWhole({{&part, 1}, {&key, 1}, values}, &owned_, &reply);
     text_ = reply.text;
     return reply.parts.at(0);
   }
@@ -102,7 +103,7 @@ class OwnedPartitionsTest : public ::testing::Test {
         .owner_epoch = epoch,
         .groups = {{.table = table, .keys = static_cast<uint32_t>(keys.size())}}};
     PullReply reply;
-    owned_.Pull({.parts = {&part, 1}, .keys = keys}, &reply);
+    progress_ = PullWhole({{&part, 1}, keys}, &owned_, &reply);
     return reply;
   }
   float Row(uint64_t epoch, uint64_t key) {
@@ -125,12 +126,14 @@ class OwnedPartitionsTest : public ::testing::Test {
   /// Writes and reports one snapshot that is then accepted.
   void SnapshotAccepted(uint64_t number, uint64_t epoch) {
     Ask(number, 1, epoch);
-    ASSERT_TRUE(owned_.NextSnapshot(now_).has_value());
+    ASSERT_TRUE(NextSnapshot(now_).has_value());
     owned_.Written(kP, Number(number), SnapshotFile{"f" + std::to_string(number), 100}, now_);
     ASSERT_THAT(owned_.Report(++sequence_).snapshots, SizeIs(1));
     Accept(number);
   }
 
+  std::optional<SnapshotJob> NextSnapshot(TimePoint now) { return ps::NextSnapshot(&owned_, now); }
+  const Partition* Served(PartitionId partition) { return ps::Served(owned_, partition); }
   /// Does what the background thread does with fills.
   static void RunFills(OwnedPartitions* owned) {
     for (const FillJob& job : owned->TakeFills()) {
@@ -146,6 +149,7 @@ class OwnedPartitionsTest : public ::testing::Test {
   TimePoint now_{std::chrono::seconds(10)};
   uint64_t sequence_ = 0;
   std::string text_;
+  RequestProgress progress_;  // of the newest request
 };
 
 }  // namespace owned_partitions_test

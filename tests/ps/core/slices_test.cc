@@ -53,7 +53,7 @@ class SlicesTest : public OwnedPartitionsTest {
   void GoToItsEnd(Pushing* push) {
     for (int slices = 0; Go(push) == Progress::kMore; ++slices) ASSERT_LT(slices, 1000);
   }
-  bool HoldsHalf(uint32_t partition) { return owned_.Find(PartitionId(partition))->holds_half(); }
+  bool HoldsHalf(uint32_t partition) { return Served(PartitionId(partition))->holds_half(); }
   void GoToHalf(Pushing* push, uint32_t partition) {
     for (int slices = 0; !HoldsHalf(partition); ++slices) {
       ASSERT_EQ(Go(push), Progress::kMore);
@@ -67,12 +67,12 @@ class SlicesTest : public OwnedPartitionsTest {
     std::vector<uint64_t> keys(kRows);
     for (uint64_t key = 0; key < kRows; ++key) keys[key] = key;
     std::vector<float> values(2 * kRows), first;
-    EXPECT_TRUE(owned_.Find(PartitionId(partition))->Pull(TableId(kTable), keys, values).ok());
+    EXPECT_TRUE(Served(PartitionId(partition))->Pull(TableId(kTable), keys, values).ok());
     for (size_t i = 0; i < kRows; ++i) first.push_back(values[2 * i]);
     return first;
   }
   bool InWindow(uint32_t partition, uint32_t minibatch) {
-    return owned_.Find(PartitionId(partition))->InWindow({}, MinibatchIndex(minibatch));
+    return Served(PartitionId(partition))->InWindow({}, MinibatchIndex(minibatch));
   }
 
   std::deque<Pushing> pushes_;
@@ -158,7 +158,7 @@ TEST_F(SlicesTest, AnImageWaitsForAPartThatIsHalfApplied) {
   }
   EXPECT_TRUE(owned_.TakeImageReady()) << "as soon as the part is whole";
   EXPECT_FALSE(owned_.TakeImageReady()) << "said once";
-  const auto job = owned_.NextSnapshot(now_);
+  const auto job = NextSnapshot(now_);
   ASSERT_TRUE(job.has_value());
   ASSERT_THAT(job->image.window, SizeIs(1));
   ASSERT_THAT(job->image.rows, SizeIs(1));

@@ -1,0 +1,204 @@
+#include "ps/core/lane_snapshots.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/planted_bug.h"
+#include "base/status.h"
+#include "ps/snapshot/chain.h"
+
+namespace muster::ps {
+
+LaneSnapshots::LaneSnapshots(LaneState* lane, std::chrono::milliseconds retry_pause)
+    : lane_(lane), retry_pause_(retry_pause), partitions_(lane->slots().size()) {}
+
+void LaneSnapshots::Begin(const Slot& slot, const Manifest& manifest) {
+  Standing& of = Of(slot);
+  MUSTER_CHECK(!of.wanted.has_value() && !of.outstanding.has_value());
+  of = {.accepted = manifest};
+}
+
+void LaneSnapshots::Drop(Slot* slot) {
+  if (copying_.has_value() && copying_->partition == slot->id) {
+    slot->partition->DropImage();
+    copying_.reset();
+  }
+  Standing& of = Of(*slot);
+  of.outstanding.reset();
+  ClearWanted(*slot);
+  of.error.clear();
+}
+
+void LaneSnapshots::SetWanted(const Slot& slot, const SnapshotCommand& command) {
+  MUSTER_CHECK(wanted_.contains(slot.id) == Of(slot).wanted.has_value());
+  Of(slot).wanted = command;
+  wanted_.insert(slot.id);
+}
+
+void LaneSnapshots::ClearWanted(const Slot& slot) {
+  Of(slot).wanted.reset();
+  wanted_.erase(slot.id);
+}
+
+/// An acceptance is for just the snapshot that it names: another one may lack what this one holds.
+bool LaneSnapshots::IsOutstanding(const Standing& of, SnapshotNumber number) {
+  return of.outstanding.has_value() && of.outstanding->written &&
+         (of.outstanding->number == number || MUSTER_PLANTED(kAcceptsAny));
+}
+
+/// After the acceptance of a snapshot that is not known here, files of the chain that is known may
+/// go: a delta would go on from what is not there.
+bool LaneSnapshots::NeedsBaseAfterUnknown() {
+  return !MUSTER_PLANTED(kForceBaseForgotten) && !MUSTER_WEAKENED(kLateBase);
+}
+
+/// A row is dirty until the master has accepted a snapshot that holds it: a file that is written
+/// may be refused, and one that could not be written is nowhere.
+bool LaneSnapshots::MakesRowsClean(Fate fate) {
+  return fate == Fate::kAccepted || (fate == Fate::kWritten && MUSTER_PLANTED(kDeltaClean)) ||
+         (fate == Fate::kFailed && MUSTER_PLANTED(kFailedWriteCounts));
+}
+
+void LaneSnapshots::OnFate(Fate fate, const Outstanding& outstanding, Slot* slot) {
+  if (outstanding.with_file && MakesRowsClean(fate)) slot->partition->Accepted(outstanding.number);
+}
+
+void LaneSnapshots::Accept(const AcceptedSnapshot& accepted) {
+  Slot* const slot = lane_->Find(accepted.partition);
+  if (slot == nullptr || slot->partition == nullptr) return;
+  Standing& of = Of(*slot);
+  if (accepted.number == of.accepted.number) return;
+  if (!IsOutstanding(of, accepted.number)) {
+    of.force_base = NeedsBaseAfterUnknown();
+    return;
+  }
+  if (MUSTER_PLANTED_CALL(LosesFileName(slot, &of, accepted.number))) return;
+  const Outstanding& outstanding = *of.outstanding;
+  MUSTER_CHECK(outstanding.chain.number == outstanding.number);
+  OnFate(Fate::kAccepted, outstanding, slot);
+  if (outstanding.chain.files.size() == 1) of.force_base = false;
+  of.accepted = outstanding.chain;
+  of.outstanding.reset();
+  if (of.wanted.has_value() && of.wanted->number <= accepted.number) ClearWanted(*slot);
+}
+
+void LaneSnapshots::Want(const SnapshotCommand& command, uint64_t sequence) {
+  Slot* const slot = lane_->Find(command.partition);
+  if (slot == nullptr || slot->partition == nullptr || slot->epoch != command.epoch) return;
+  Standing& of = Of(*slot);
+  if (command.number <= of.accepted.number) return;
+  if (of.wanted.has_value() && command.number < of.wanted->number) return;
+  if (of.outstanding.has_value()) {
+    const Outstanding& outstanding = *of.outstanding;
+    if (command.number <= outstanding.number) return;
+    // The master has had the report and asks for a newer one without having accepted it: that one
+    // will never count. Before it had the report it still might, so the new one waits.
+    const bool had_report =
+        outstanding.first_reported != 0 && outstanding.first_reported <= sequence;
+    if (outstanding.written && had_report) {
+      of.outstanding.reset();
+      if (MUSTER_WEAKENED(kLateBase)) of.force_base = true;
+    }
+  }
+  SetWanted(*slot, command);
+}
+
+bool LaneSnapshots::BeginImage(TimePoint now) {
+  if (now < not_before_ || copying_.has_value()) return false;
+  for (auto it = wanted_.begin(); it != wanted_.end();) {
+    Slot* const slot = lane_->Find(*it);
+    MUSTER_CHECK(slot != nullptr && slot->partition != nullptr);
+    Standing& of = Of(*slot);
+    MUSTER_CHECK(of.wanted.has_value());
+    const bool waits = !slot->partition->MayBeImaged();
+    if (waits) image_waits_ = true;
+    if (of.outstanding.has_value() || waits) {
+      ++it;
+      continue;
+    }
+    const SnapshotCommand command = *std::exchange(of.wanted, std::nullopt);
+    it = wanted_.erase(it);
+    if (BeginSnapshot(slot, command)) return true;
+  }
+  return false;
+}
+
+bool LaneSnapshots::BeginSnapshot(Slot* slot, const SnapshotCommand& command) {
+  Standing& of = Of(*slot);
+  MUSTER_CHECK(!of.outstanding.has_value());
+  Outstanding& outstanding = of.outstanding.emplace(Outstanding{});
+  outstanding.number = command.number;
+  outstanding.cut = command.cut;
+  if (slot->partition->UnchangedSinceAccepted() && !of.force_base) {
+    outstanding.written = true;
+    outstanding.chain = {command.number, command.cut, of.accepted.files};
+    lane_->news = true;
+    return false;
+  }
+  outstanding.with_file = true;
+  outstanding.kind = of.force_base ? SnapshotKind::kBase : NextSnapshotKind(of.accepted);
+  slot->partition->BeginImage(command.number, outstanding.kind);
+  copying_ = SnapshotJob{command.partition, command.epoch, command.number, {}};
+  return true;
+}
+
+LaneSnapshots::Copy LaneSnapshots::CopyImage(WorkLimit* work, SnapshotJob* job) {
+  if (!copying_.has_value()) return Copy::kGone;
+  Slot* const slot = lane_->Find(copying_->partition);
+  MUSTER_CHECK(slot != nullptr && slot->partition != nullptr);
+  if (!slot->partition->CopyImage(work)) return Copy::kMore;
+  *job = *std::exchange(copying_, std::nullopt);
+  job->image = slot->partition->TakeImage();
+  return Copy::kDone;
+}
+
+void LaneSnapshots::OnPartWhole() {
+  if (!std::exchange(image_waits_, false)) return;
+  image_ready_ = true;
+}
+
+void LaneSnapshots::Written(PartitionId partition, SnapshotNumber number,
+                            absl::StatusOr<SnapshotFile> file, TimePoint now) {
+  if (file.ok()) {
+    ++lane_->counters.snapshots;
+    lane_->counters.snapshot_bytes += file->bytes;
+  } else {
+    Log(LogLevel::kError, "{}", Message(file.status()));
+    not_before_ = now + retry_pause_;
+    lane_->news = true;
+  }
+  Slot* const slot = lane_->Find(partition);
+  if (slot == nullptr) return;
+  Standing& of = Of(*slot);
+  if (!of.outstanding.has_value() || of.outstanding->number != number) {
+    return;  // the epoch it belonged to is over
+  }
+  Outstanding& outstanding = *of.outstanding;
+  OnFate(file.ok() ? Fate::kWritten : Fate::kFailed, outstanding, slot);
+  if (file.ok()) {
+    of.error.clear();
+    outstanding.written = true;
+    outstanding.chain =
+        ExtendChain(of.accepted, outstanding.kind, outstanding.number, outstanding.cut, *file);
+    lane_->news = true;
+    return;
+  }
+  // The next image has its rows again.
+  of.error = std::string(Message(file.status()));
+  if (!of.wanted.has_value()) {
+    SetWanted(*slot, {partition, slot->epoch, outstanding.cut, outstanding.number});
+  }
+  of.outstanding.reset();
+}
+
+void LaneSnapshots::Report(const Slot& slot, uint64_t sequence, LaneReport* report) {
+  Standing& of = Of(slot);
+  report->owned.push_back({slot.id, slot.epoch, of.accepted.number});
+  if (!of.outstanding.has_value() || !of.outstanding->written) return;
+  Outstanding& outstanding = *of.outstanding;
+  if (outstanding.first_reported == 0) outstanding.first_reported = sequence;
+  report->snapshots.push_back({slot.id, slot.epoch, outstanding.chain});
+}
+
+}  // namespace muster::ps

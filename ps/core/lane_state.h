@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "proto/messages/control.h"
+#include "proto/wire/frame.h"
+#include "ps/engine/garbage.h"
+#include "ps/engine/partition.h"
+
+namespace muster::ps {
+
+/// A partition that is being built from its snapshot.
+struct Load {
+  uint64_t id = 0;
+  Manifest manifest;
+  bool started = false;
+  TimePoint not_before{};
+  /// Why the newest attempt failed; empty: none has.
+  std::string error;
+};
+
+/// One of the partitions that may live on a lane, and what is served of it. Served: `partition` is
+/// there. Loading: `load` is. Else another server has it, or nobody. Never both.
+struct Slot {
+  PartitionId id;
+  size_t index = 0;
+  OwnerEpoch epoch;  // of what is served, or loaded
+  std::unique_ptr<Partition> partition;
+  std::optional<Load> load;
+  uint64_t state = 0;  // which of all the states that were served on the lane this one is
+
+  bool HasState() const { return partition != nullptr || load.has_value(); }
+};
+
+/// What the parts of OwnedPartitions share: the lane's partitions, and what every part adds to.
+/// Not thread-safe: of the lane's thread.
+class LaneState {
+ public:
+  struct Options {
+    uint32_t partition_count = 0;
+    uint32_t lane = 0;
+    uint32_t lane_count = 1;
+  };
+  explicit LaneState(const Options& options);
+
+  /// Null: the partition belongs to another lane, or there is none of this number.
+  Slot* Find(PartitionId partition);
+  std::vector<Slot>& slots() { return slots_; }
+  /// What a worker's part meets before its partition: kOk when the partition serves that epoch.
+  wire::PartCode Admit(uint32_t partition, uint64_t owner_epoch);
+
+  ServerCounters counters;
+  /// Something has to be reported that no report has had yet.
+  bool news = false;
+  /// What takes long to free.
+  Garbage garbage;
+
+ private:
+  const Options options_;
+  std::vector<Slot> slots_;  // partition P at P / lane_count
+};
+
+}  // namespace muster::ps

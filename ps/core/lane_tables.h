@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "proto/messages/control.h"
+#include "ps/core/lane_state.h"
+#include "ps/engine/table.h"
+#include "ps/engine/warm_start.h"
+
+namespace muster::ps {
+
+/// A table to be filled with the rows that it starts from (Table::Filled), by a background thread.
+struct FillJob {
+  uint64_t id = 0;
+  PartitionId partition;
+  TableSpec table;
+  std::shared_ptr<const WarmStartSource> rows;
+};
+
+/// The tables of the job, and who of the lane's partitions has them. A part of OwnedPartitions, of
+/// the lane's thread.
+///
+/// A table that is being filled is not in its partition: parts for it answer kRetry, images do not
+/// list it. It gets there in one step, with all rows, all dirty; so whatever comes before or after
+/// that step, a chain of images has all of the table's rows or does not list the table. A fill
+/// whose partition was replaced meanwhile is dropped.
+class LaneTables {
+ public:
+  /// `lane` outlives this.
+  explicit LaneTables(LaneState* lane);
+
+  /// See OwnedPartitions.
+  void Add(const TableSpec& table);
+  void SetWarmStart(TableId table, std::shared_ptr<const WarmStartSource> rows);
+  std::vector<FillJob> TakeFills();
+  /// False: the partition that it was for is gone.
+  bool Filled(const FillJob& job, std::unique_ptr<Table> table);
+
+  /// The slot's partition is new: it gets every table, those that must be filled first later.
+  void GiveAll(Slot* slot);
+  /// The slot's partition goes, and with it the fills under way for it.
+  void Drop(const Slot& slot);
+  /// Tables for which some partition waits, ascending.
+  std::vector<TableId> WarmStartsWanted() const;
+  /// Floats of a row, 0: the table is not known.
+  uint32_t Width(uint32_t table) const { return table < widths_.size() ? widths_[table] : 0; }
+
+ private:
+  struct Known {
+    TableSpec spec;
+    std::shared_ptr<const WarmStartSource> warm_start;  // null: none, or not loaded yet
+    bool waits() const { return !spec.warm_start_directory.empty() && warm_start == nullptr; }
+  };
+  /// Gives the table to the slot's partition, unless it has to be filled first.
+  void Give(const Known& table, Slot* slot);
+
+  LaneState* const lane_;
+  std::map<TableId, Known> tables_;
+  std::vector<uint32_t> widths_;  // by table id
+  std::vector<FillJob> fills_;    // to be taken
+  uint64_t next_fill_ = 1;
+  /// By slot: the fills under way for its very partition, with the ids of the jobs.
+  std::vector<std::map<TableId, uint64_t>> under_way_;
+};
+
+}  // namespace muster::ps

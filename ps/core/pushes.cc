@@ -1,0 +1,173 @@
+#include "ps/core/pushes.h"
+
+#include <fmt/format.h>
+
+#include <span>
+
+#include "base/check.h"
+#include "base/planted_bug.h"
+
+namespace muster::ps {
+namespace {
+
+using wire::PartCode;
+
+}  // namespace
+
+void Pushes::Begin(const PushRequest& request, PushReply* reply, RequestProgress* progress) {
+  ++lane_->counters.pushes;
+  // Where a part's rows begin follows from the widths of all tables before it, so a push is only
+  // served when all of them are known and everything adds up.
+  uint64_t floats = 0;
+  progress->all_known = true;
+  for (const wire::PushPart& part : request.parts) {
+    for (const wire::Group& group : part.groups) {
+      const uint32_t width = tables_->Width(group.table);
+      if (width == 0) progress->all_known = false;
+      floats += uint64_t{group.keys} * width;
+    }
+  }
+  progress->fits = floats == request.values.size();
+  if (progress->all_known && !progress->fits) {
+    reply->text = fmt::format(
+        "the push has {} values, its keys and the widths of its tables make "
+        "{}: the worker has another idea of a table's width",
+        request.values.size(), floats);
+  }
+  reply->parts.reserve(request.parts.size());
+}
+
+/// A part that is half applied is brought to its end though nobody waits for the answer: nobody
+/// else would bring it there.
+bool Pushes::MayBeLeft(const RequestProgress& progress) {
+  return progress.in_part.stage != PartProgress::Stage::kApplying || MUSTER_PLANTED(kHalfLeft);
+}
+
+Progress Pushes::Serve(const PushRequest& request, const Slice& slice, PushReply* reply,
+                       RequestProgress* progress) {
+  part_whole_ = false;
+  if (slice.first) {
+    progress->Begin();
+    Begin(request, reply, progress);
+  }
+  const bool served = progress->all_known && progress->fits && !slice.abandoned;
+  ahead_part_ = progress->part;
+  ahead_keys_ = progress->keys;
+  ahead_.Clear();
+  for (; progress->part < request.parts.size(); ++progress->part, progress->BeginPart()) {
+    if (served) LookAhead(request);
+    if (slice.abandoned && MayBeLeft(*progress)) return Progress::kDone;
+    if (slice.work->spent()) return Progress::kMore;
+    const std::optional<wire::PartReply> answer = ServePart(request, slice, reply, progress);
+    if (!answer.has_value()) return Progress::kMore;
+    slice.work->Spend(kPartWork);
+    reply->parts.push_back(*answer);
+    if (!progress->all_known || !progress->fits) continue;
+    for (const wire::Group& group : request.parts[progress->part].groups) {
+      if (served) ahead_.Pass(group.keys);
+      progress->keys += group.keys;
+      progress->floats += size_t{group.keys} * tables_->Width(group.table);
+    }
+  }
+  return Progress::kDone;
+}
+
+void Pushes::LookAhead(const PushRequest& request) {
+  for (; ahead_part_ < request.parts.size() && ahead_.wants_more(); ++ahead_part_) {
+    const wire::PushPart& part = request.parts[ahead_part_];
+    const Slot* const slot = lane_->Find(PartitionId(part.partition));
+    const Partition* const partition = slot == nullptr ? nullptr : slot->partition.get();
+    for (const wire::Group& group : part.groups) {
+      const Table* const table =
+          partition == nullptr ? nullptr : partition->FindTable(TableId(group.table));
+      ahead_.Expect(table, request.keys.subspan(ahead_keys_, group.keys));
+      ahead_keys_ += group.keys;
+    }
+  }
+  ahead_.FindRows();
+}
+
+std::optional<wire::PartReply> Pushes::ServePart(const PushRequest& request, const Slice& slice,
+                                                 PushReply* reply, RequestProgress* progress) {
+  const wire::PushPart& part = request.parts[progress->part];
+  const auto answer = [&](PartCode code) {
+    return wire::PartReply{.partition = part.partition, .code = code};
+  };
+  Slot* const slot = lane_->Find(PartitionId(part.partition));
+  if (progress->state != 0 && (slot->partition == nullptr || slot->state != progress->state)) {
+    progress->BeginPart();  // the state that it was for is gone, and with it what was applied
+  }
+  if (progress->in_part.stage != PartProgress::Stage::kApplying) {
+    const PartCode code = lane_->Admit(part.partition, part.owner_epoch);
+    if (code == PartCode::kWrongOwner) ++lane_->counters.parts_wrong_owner;
+    if (code != PartCode::kOk) return answer(code);
+    if (!progress->all_known) return answer(PartCode::kRetry);
+    if (!progress->fits) return answer(PartCode::kBadRequest);
+    if (slot->partition->holds_half()) return std::nullopt;  // of another request: after it
+    progress->state = slot->state;
+  }
+  const std::optional<ApplyResult> result = Apply(slot, request, slice.work, progress);
+  if (!result.has_value()) return std::nullopt;
+  part_whole_ = true;
+  return AnswerOf(*slot, part, *result, &reply->text, progress);
+}
+
+std::optional<ApplyResult> Pushes::Apply(Slot* slot, const PushRequest& request, WorkLimit* work,
+                                         RequestProgress* progress) {
+  const wire::PushPart& part = request.parts[progress->part];
+  std::span<const uint64_t> keys = request.keys.subspan(progress->keys);
+  std::span<const float> values = request.values.subspan(progress->floats);
+  part_.shard = {DatasetId(part.dataset), EpochIndex(part.epoch), ShardIndex(part.shard_index)};
+  part_.minibatch = MinibatchIndex(part.minibatch);
+  part_.token = LeaseToken::FromValue(part.token);
+  part_.step = part.step;
+  part_.groups.clear();
+  for (const wire::Group& group : part.groups) {
+    const size_t floats = size_t{group.keys} * tables_->Width(group.table);
+    part_.groups.push_back({TableId(group.table), keys.first(group.keys), values.first(floats)});
+    keys = keys.subspan(group.keys);
+    values = values.subspan(floats);
+  }
+  if (MUSTER_PLANTED_CALL(AppliesTablesAlone(slot))) part_.groups = {part_.groups.back()};
+  return slot->partition->Apply(part_, &progress->in_part, work);
+}
+
+wire::PartReply Pushes::AnswerOf(const Slot& slot, const wire::PushPart& part,
+                                 const ApplyResult& result, std::string* text,
+                                 RequestProgress* progress) {
+  wire::PartReply reply{.partition = part.partition};
+  switch (result.code) {
+    case ApplyCode::kApplied:
+      ++lane_->counters.parts_applied;
+      break;
+    case ApplyCode::kSkipped:
+      if (!part.groups.empty()) ++lane_->counters.parts_skipped;
+      reply.skipped = true;
+      break;
+    case ApplyCode::kMissing:
+      reply.code = PartCode::kMissing;
+      break;
+    case ApplyCode::kStaleLease:
+      ++lane_->counters.parts_stale;
+      reply.code = PartCode::kStaleLease;
+      break;
+    case ApplyCode::kUnknownTable:
+      reply.code = PartCode::kRetry;
+      break;
+    case ApplyCode::kBadRequest:
+      *text = fmt::format("partition {}: {}", part.partition, result.text);
+      reply.code = PartCode::kBadRequest;
+      break;
+  }
+  if (reply.code == PartCode::kOk && !part.groups.empty()) {
+    uint64_t rows = 0, floats = 0;
+    for (const wire::Group& group : part.groups) {
+      rows += group.keys;
+      floats += uint64_t{group.keys} * tables_->Width(group.table);
+    }
+    traffic_->CountPart(slot, LaneTraffic::Kind::kPush, rows, floats, progress);
+  }
+  return reply;
+}
+
+}  // namespace muster::ps
