@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "ps/net/lane.h"
 #include "ps/core/owned_partitions.h"
+#include "ps/net/lane.h"
 
 namespace muster::ps {
 

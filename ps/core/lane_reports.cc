@@ -20,6 +20,7 @@ std::vector<size_t> LaneReports::Begin(TimePoint now) {
 
 bool LaneReports::Answered(size_t lane, LaneReport report) {
   MUSTER_CHECK(lanes_[lane].asked_at.has_value());
+  MUSTER_CHECK(report.sequence >= lanes_[lane].report.sequence);
   const bool late = lanes_[lane].late;
   lanes_[lane] = {.report = std::move(report)};
   return late;

@@ -61,7 +61,9 @@ bool LaneSnapshots::MakesRowsClean(Fate fate) {
 }
 
 void LaneSnapshots::OnFate(Fate fate, const Outstanding& outstanding, Slot* slot) {
-  if (outstanding.with_file && MakesRowsClean(fate)) slot->partition->Accepted(outstanding.number);
+  if (!outstanding.with_file || !MakesRowsClean(fate)) return;
+  // It is the newest image, and was not accepted before.
+  MUSTER_CHECK(slot->partition->Accepted(outstanding.number));
 }
 
 void LaneSnapshots::Accept(const AcceptedSnapshot& accepted) {
@@ -75,7 +77,9 @@ void LaneSnapshots::Accept(const AcceptedSnapshot& accepted) {
   }
   if (MUSTER_PLANTED_CALL(LosesFileName(slot, &of, accepted.number))) return;
   const Outstanding& outstanding = *of.outstanding;
+  MUSTER_CHECK(outstanding.number == accepted.number);
   MUSTER_CHECK(outstanding.chain.number == outstanding.number);
+  MUSTER_CHECK(outstanding.number > of.accepted.number);
   OnFate(Fate::kAccepted, outstanding, slot);
   if (outstanding.chain.files.size() == 1) of.force_base = false;
   of.accepted = outstanding.chain;
@@ -128,9 +132,11 @@ bool LaneSnapshots::BeginSnapshot(Slot* slot, const SnapshotCommand& command) {
   Standing& of = Of(*slot);
   MUSTER_CHECK(!of.outstanding.has_value());
   Outstanding& outstanding = of.outstanding.emplace(Outstanding{});
+  MUSTER_CHECK(slot->epoch == command.epoch && command.number > of.accepted.number);
   outstanding.number = command.number;
   outstanding.cut = command.cut;
   if (slot->partition->UnchangedSinceAccepted() && !of.force_base) {
+    MUSTER_CHECK(slot->partition->sizes().dirty_rows == 0);
     outstanding.written = true;
     outstanding.chain = {command.number, command.cut, of.accepted.files};
     lane_->news = true;
@@ -147,6 +153,7 @@ LaneSnapshots::Copy LaneSnapshots::CopyImage(WorkLimit* work, SnapshotJob* job) 
   if (!copying_.has_value()) return Copy::kGone;
   Slot* const slot = lane_->Find(copying_->partition);
   MUSTER_CHECK(slot != nullptr && slot->partition != nullptr);
+  MUSTER_CHECK(slot->epoch == copying_->epoch && Of(*slot).outstanding.has_value());
   if (!slot->partition->CopyImage(work)) return Copy::kMore;
   *job = *std::exchange(copying_, std::nullopt);
   job->image = slot->partition->TakeImage();
@@ -184,7 +191,9 @@ void LaneSnapshots::Written(PartitionId partition, SnapshotNumber number,
     lane_->news = true;
     return;
   }
-  // The next image has its rows again.
+  // What it would have held is still to be written.
+  MUSTER_CHECK(outstanding.kind == SnapshotKind::kBase ||
+               !slot->partition->UnchangedSinceAccepted());
   of.error = std::string(Message(file.status()));
   if (!of.wanted.has_value()) {
     SetWanted(*slot, {partition, slot->epoch, outstanding.cut, outstanding.number});

@@ -67,6 +67,8 @@ void OwnedPartitions::Own(const OwnCommand& command) {
     if (!repeat) lane_.news = true;
     return;
   }
+  // What is dropped is of an earlier epoch: this one's pushes are in no snapshot yet.
+  MUSTER_CHECK(!slot->HasState() || slot->epoch < command.epoch);
   slot->epoch = command.epoch;
   Drop(slot);
   if (command.manifest.files.empty()) {
@@ -86,7 +88,8 @@ void OwnedPartitions::Drop(Slot* slot) {
 
 void OwnedPartitions::Serve(Slot* slot, std::unique_ptr<Partition> partition,
                             const Manifest& manifest) {
-  MUSTER_CHECK(slot->partition == nullptr);
+  MUSTER_CHECK(slot->partition == nullptr && partition->id() == slot->id);
+  MUSTER_CHECK(slot->epoch <= told_[slot->index].epoch);
   slot->load.reset();
   slot->partition = std::move(partition);
   slot->state = ++states_;

@@ -56,7 +56,10 @@ Progress Pushes::Serve(const PushRequest& request, const Slice& slice, PushReply
   ahead_.Clear();
   for (; progress->part < request.parts.size(); ++progress->part, progress->BeginPart()) {
     if (served) LookAhead(request);
-    if (slice.abandoned && MayBeLeft(*progress)) return Progress::kDone;
+    if (slice.abandoned && MayBeLeft(*progress)) {
+      MUSTER_CHECK(progress->in_part.stage != PartProgress::Stage::kApplying);
+      return Progress::kDone;
+    }
     if (slice.work->spent()) return Progress::kMore;
     const std::optional<wire::PartReply> answer = ServePart(request, slice, reply, progress);
     if (!answer.has_value()) return Progress::kMore;
@@ -104,6 +107,7 @@ std::optional<wire::PartReply> Pushes::ServePart(const PushRequest& request, con
     if (!progress->all_known) return answer(PartCode::kRetry);
     if (!progress->fits) return answer(PartCode::kBadRequest);
     if (slot->partition->holds_half()) return std::nullopt;  // of another request: after it
+    MUSTER_CHECK(slot->epoch == OwnerEpoch(part.owner_epoch));
     progress->state = slot->state;
   }
   const std::optional<ApplyResult> result = Apply(slot, request, slice.work, progress);

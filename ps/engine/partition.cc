@@ -20,6 +20,37 @@ ShardId PushShardOf(const Part& part) {
   return shard;
 }
 
+/// A token below the floor is of a lease that is over: what it pushed may be forgotten already.
+bool IsStale(LeaseToken token, LeaseToken floor) {
+  return token < floor && !MUSTER_PLANTED(kStaleApplied);
+}
+
+/// A question changes nothing: who is asked for a minibatch does not take it for in.
+bool EntersWindow(const Part& part) {
+  return !part.groups.empty() || MUSTER_PLANTED(kAskingAdds);
+}
+
+/// The floor is taken over in the step in which it lets shards be forgotten, and never goes back.
+bool RaisesFloor(LeaseToken told, LeaseToken floor) {
+  return told > floor && !MUSTER_PLANTED(kFloorNotTaken);
+}
+
+/// Every image has the floor: a restored partition refuses whom this one has refused.
+LeaseToken FloorOfImage(LeaseToken floor) {
+  return MUSTER_PLANTED(kFloorNotKept) ? LeaseToken() : floor;
+}
+
+/// Every image has the whole window: a restored partition skips all that is in its rows.
+std::vector<WindowEntry> WindowOfImage(const Window& window) {
+  return MUSTER_PLANTED(kWindowNotKept) ? std::vector<WindowEntry>() : window.Entries();
+}
+
+/// A base has every row: nothing is read before it.
+Table::Rows RowsOfImage(SnapshotKind kind) {
+  const bool all = kind == SnapshotKind::kBase && !MUSTER_PLANTED(kBaseLacksClean);
+  return all ? Table::Rows::kAll : Table::Rows::kDirty;
+}
+
 /// Tables by id. Ids are given from 1 on, so a table is most often where its id says; whatever ids
 /// there are, they are sorted.
 class TableList {
@@ -73,14 +104,16 @@ struct Partition::State {
   struct Copying {
     PartitionImage image;
     std::vector<Table*> tables;
-    size_t next;  // emplace() makes it 0; Clang takes no initializer of a nested type here
+    size_t next;         // emplace() makes it 0; Clang takes no initializer of a nested type here
+    uint64_t row_count;  // that the image is to have
   };
   std::optional<Copying> copying;
   bool holds_half = false;
 
   Table* Find(TableId table) const { return tables.Find(table); }
   /// What a part is answered before its rows are looked at; absent: its rows count.
-  std::optional<ApplyResult> Judge(const Part& part, const ShardId& shard);
+  std::optional<ApplyResult> Judge(const Part& part, const ShardId& shard) const;
+  void Enter(const Part& part, const ShardId& shard);
   absl::Status CheckSizes(const PartGroup& group) const;
   std::optional<ApplyResult> Check(const Part& part, PartProgress* progress, WorkLimit* work);
   absl::Status AddImage(const PartitionImage& image);
@@ -122,10 +155,8 @@ bool Partition::MayBeImaged() const {
   return !state_->holds_half || MUSTER_PLANTED(kHalfInImage);
 }
 
-std::optional<ApplyResult> Partition::State::Judge(const Part& part, const ShardId& shard) {
-  if (part.token < floor && !MUSTER_PLANTED(kStaleApplied)) {
-    return ApplyResult{ApplyCode::kStaleLease, {}};
-  }
+std::optional<ApplyResult> Partition::State::Judge(const Part& part, const ShardId& shard) const {
+  if (IsStale(part.token, floor)) return ApplyResult{ApplyCode::kStaleLease, {}};
   if (window.Contains(shard, part.minibatch)) return ApplyResult{ApplyCode::kSkipped, {}};
   if (part.minibatch.value() >= Window::kMinibatchesMax) {
     return ApplyResult{
@@ -133,11 +164,14 @@ std::optional<ApplyResult> Partition::State::Judge(const Part& part, const Shard
         fmt::format("minibatch {} of shard {}: a shard has at most {} minibatches",
                     part.minibatch.value(), ToString(part.shard), Window::kMinibatchesMax)};
   }
-  if (part.groups.empty()) {
-    if (MUSTER_PLANTED(kAskingAdds)) window.Add(shard, part.minibatch);
-    return ApplyResult{ApplyCode::kMissing, {}};
-  }
   return std::nullopt;
+}
+
+void Partition::State::Enter(const Part& part, const ShardId& shard) {
+  window.Add(shard, part.minibatch);
+  meta_changed = generation;
+  MUSTER_CHECK(!part.groups.empty() && part.token >= floor);
+  MUSTER_CHECK(window.Contains(part.shard, part.minibatch));  // of whatever lease it comes again
 }
 
 absl::Status Partition::State::CheckSizes(const PartGroup& group) const {
@@ -189,9 +223,9 @@ std::optional<ApplyResult> Partition::Apply(const Part& part, PartProgress* prog
     // Everything that can be refused is refused here, before the first row changes.
     if (auto result = state.Check(part, progress, work)) return result;
     if (progress->group < part.groups.size()) return std::nullopt;
+    if (EntersWindow(part)) state.Enter(part, shard);
+    if (part.groups.empty()) return ApplyResult{ApplyCode::kMissing, {}};
     *progress = {.stage = Stage::kApplying};
-    state.window.Add(shard, part.minibatch);
-    state.meta_changed = state.generation;
     state.holds_half = true;
   }
   for (; progress->group < part.groups.size(); ++progress->group, progress->row = 0) {
@@ -204,6 +238,7 @@ std::optional<ApplyResult> Partition::Apply(const Part& part, PartProgress* prog
                        group.gradients.subspan(progress->row * table->dim()), part.step, work);
     }
   }
+  MUSTER_CHECK(state.holds_half);
   state.holds_half = false;
   return ApplyResult{ApplyCode::kApplied, {}};
 }
@@ -233,23 +268,27 @@ const Table* Partition::FindTable(TableId table) const {
 }
 
 void Partition::Forget(const ForgetState& forget) {
-  if (!MUSTER_PLANTED(kFloorNotTaken)) state_->floor = std::max(state_->floor, forget.floor);
+  if (RaisesFloor(forget.floor, state_->floor)) state_->floor = forget.floor;
+  // Below the floor of what is forgotten everything is refused, else it could come twice.
+  MUSTER_CHECK(state_->floor >= forget.floor);
   state_->window.Forget(forget);
 }
 
 void Partition::BeginImage(SnapshotNumber number, SnapshotKind kind) {
   State& state = *state_;
   MUSTER_CHECK(!state.copying.has_value());
-  MUSTER_CHECK(MayBeImaged());
+  MUSTER_CHECK(!state.holds_half);
   State::Copying& copying = state.copying.emplace();
   copying.image.kind = kind;
-  if (!MUSTER_PLANTED(kFloorNotKept)) copying.image.floor = state.floor;
-  if (!MUSTER_PLANTED(kWindowNotKept)) copying.image.window = state.window.Entries();
+  copying.image.floor = FloorOfImage(state.floor);
+  copying.image.window = WindowOfImage(state.window);
+  MUSTER_CHECK(copying.image.floor == state.floor);
+  MUSTER_CHECK(copying.image.window.size() == state.window.shards());
   for (const TableList::Item& item : state.tables.all()) {
     Table* const table = copying.tables.emplace_back(item.table.get());
     copying.image.tables.push_back(table->spec());
-    const bool all = kind == SnapshotKind::kBase && !MUSTER_PLANTED(kBaseLacksClean);
-    table->BeginImage(all ? Table::Rows::kAll : Table::Rows::kDirty);
+    copying.row_count += kind == SnapshotKind::kBase ? table->rows() : table->dirty_rows();
+    table->BeginImage(RowsOfImage(kind));
   }
   state.taken = State::Taken{number, state.generation};
   ++state.generation;
@@ -269,12 +308,14 @@ PartitionImage Partition::TakeImage() {
   MUSTER_CHECK(state.copying.has_value() && state.copying->next == state.copying->tables.size());
   MUSTER_CHECK(state.taken.has_value() && state.taken->generation < state.generation);
   PartitionImage image = std::move(state.copying->image);
+  uint64_t row_count = 0;
   for (Table* table : state.copying->tables) {
     RowImage rows = table->TakeImage();
+    row_count += rows.keys.size();
     if (!rows.keys.empty()) image.rows.push_back(std::move(rows));
   }
+  MUSTER_CHECK(row_count == state.copying->row_count);
   state.copying.reset();
-  if (MUSTER_PLANTED(kDeltaClean)) Accepted(state.taken->number);
   return image;
 }
 
@@ -292,24 +333,25 @@ PartitionImage Partition::Snapshot(SnapshotNumber number, SnapshotKind kind) {
   return TakeImage();
 }
 
-void Partition::Accepted(SnapshotNumber number) {
+bool Partition::Accepted(SnapshotNumber number) {
   State& state = *state_;
   if (!state.taken.has_value() || state.taken->number != number || state.copying.has_value()) {
-    return;
+    return false;
   }
   MUSTER_CHECK(state.taken->generation > state.accepted);
   state.accepted = state.taken->generation;
   MUSTER_CHECK(state.accepted < state.generation);
   state.taken.reset();
   for (const TableList::Item& item : state.tables.all()) item.table->Accept();
+  return true;
 }
 
 bool Partition::UnchangedSinceAccepted() const {
-  if (MUSTER_PLANTED(kUnchangedAlways) && state_->accepted > 0) return true;
-  return state_->meta_changed <= state_->accepted &&
-         std::ranges::all_of(state_->tables.all(), [](const TableList::Item& item) {
-           return item.table->dirty_rows() == 0;
-         });
+  const bool clean = state_->meta_changed <= state_->accepted &&
+                     std::ranges::all_of(state_->tables.all(), [](const TableList::Item& item) {
+                       return item.table->dirty_rows() == 0;
+                     });
+  return clean || (state_->accepted > 0 && MUSTER_PLANTED(kUnchangedAlways));
 }
 
 absl::Status Partition::State::AddRows(const RowImage& image) {

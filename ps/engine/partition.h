@@ -139,9 +139,9 @@ class Partition {
   /// An image at this instant, in one go.
   PartitionImage Snapshot(SnapshotNumber number, SnapshotKind kind);
   /// The snapshot is in the manifest: what it held is no longer dirty (unless changed since). Only
-  /// the newest one can be accepted; for an older one nothing changes, and its rows come again.
-  /// O(tables), however many rows it held.
-  void Accepted(SnapshotNumber number);
+  /// the newest one can be accepted, and once; for another one nothing changes, its rows come
+  /// again, and the answer is false. O(tables), however many rows it held.
+  bool Accepted(SnapshotNumber number);
   /// True when the accepted snapshot (or an empty partition, when none was ever accepted) may stand
   /// for the state at this instant: no row, table or window entry was added or changed since.
   /// Forgetting and the floor alone do not count: the older window still lists every minibatch of a

@@ -18,7 +18,9 @@ void Window::Add(const ShardId& shard, MinibatchIndex minibatch) {
   Bits& bits = shards_[shard];
   const size_t word = minibatch.value() / 64;
   if (word >= bits.size()) bits.resize(word + 1);
-  bits[word] |= uint64_t{1} << (minibatch.value() % 64);
+  const uint64_t bit = uint64_t{1} << (minibatch.value() % 64);
+  MUSTER_CHECK((bits[word] & bit) == 0);
+  bits[word] |= bit;
 }
 
 void Window::Forget(const ForgetState& state) {

@@ -25,7 +25,7 @@ class Window {
   static constexpr uint32_t kMinibatchesMax = 1u << 20;
 
   bool Contains(const ShardId& shard, MinibatchIndex minibatch) const;
-  /// Requires minibatch < kMinibatchesMax.
+  /// Requires minibatch < kMinibatchesMax, and that it is not in.
   void Add(const ShardId& shard, MinibatchIndex minibatch);
   /// Drops the entries of every shard in `state`.
   void Forget(const ForgetState& state);

@@ -6,6 +6,9 @@
 #include <map>
 #include <utility>
 
+#include "base/check.h"
+#include "base/planted_bug.h"
+
 namespace muster::sdk {
 namespace {
 
@@ -61,16 +64,23 @@ void ConfirmedParts::ForgetLost() {
   for (Partition& parts : partitions_) parts.lost.clear();
 }
 
+/// What a partition has confirmed before its newest restore is doubtful after it.
+bool ConfirmedParts::IsOutdated(const Partition& parts, RestoreEpoch restored_at) {
+  return restored_at > parts.restored_at && !MUSTER_PLANTED(kReverifyInWords);
+}
+
 void ConfirmedParts::TakeMap(const PartitionMap& map) {
   for (uint32_t id = 0; id < map.partitions.size(); ++id) {
     Partition& parts = At(PartitionId(id));
     const RestoreEpoch restored_at = map.partitions[id].restored_at;
-    if (restored_at <= parts.restored_at) continue;
-    parts.restored_at = restored_at;
-    parts.doubted.resize(std::max(parts.doubted.size(), parts.sure.size()));
-    for (size_t word = 0; word < parts.sure.size(); ++word) {
-      parts.doubted[word] |= std::exchange(parts.sure[word], 0);
+    if (IsOutdated(parts, restored_at)) {
+      parts.restored_at = restored_at;
+      parts.doubted.resize(std::max(parts.doubted.size(), parts.sure.size()));
+      for (size_t word = 0; word < parts.sure.size(); ++word) {
+        parts.doubted[word] |= std::exchange(parts.sure[word], 0);
+      }
     }
+    MUSTER_CHECK(parts.restored_at >= restored_at);
   }
 }
 

@@ -165,9 +165,12 @@ PartSender::Outcome PartSender::OnReply(RequestId id, std::span<const wire::Part
 void PartSender::Settle(Delivery* delivery, uint32_t part, const PartAnswer& answer,
                         Outcome* outcome) {
   PartState& state = delivery->parts[part];
-  MUSTER_CHECK(state.state != State::kOk && delivery->remaining > 0);
+  MUSTER_CHECK(state.state == State::kInFlight && delivery->remaining > 0);
+  MUSTER_CHECK(answer.sent_under == state.sent_under);
   state.state = State::kOk;
   --delivery->remaining;
+  const auto is_ok = [](const PartState& one) { return one.state == State::kOk; };
+  MUSTER_CHECK(delivery->remaining > 0 || std::ranges::all_of(delivery->parts, is_ok));
   if (!delivery->push) return;
   outcome->parts.push_back(answer);
 }
@@ -269,9 +272,13 @@ std::vector<SendRequest> PartSender::Flush(TimePoint now) {
   return out;
 }
 
+bool PartSender::MayLeave(const Delivery& delivery) const {
+  return map_ && (!delivery.push || map_->restore_epoch >= delivery.push->restore_epoch);
+}
+
 void PartSender::FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
                                std::vector<SendRequest>* out) {
-  if (!map_ || (delivery->push && map_->restore_epoch < delivery->push->restore_epoch)) {
+  if (!MayLeave(*delivery)) {
     wants_map_ = true;
     delivery->next_due = now + kBackoffMax;
     return;
@@ -318,6 +325,7 @@ void PartSender::FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
     part.lane = *lane;
     part.epoch = map_->partitions[partition.value()].epoch;
     part.sent_under = map_->restore_epoch;
+    MUSTER_CHECK(!delivery->push || part.sent_under >= delivery->push->restore_epoch);
     request->items.push_back({i, part.epoch});
     in_flight_[request->id].parts.push_back(i);
   }

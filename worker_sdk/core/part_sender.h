@@ -203,6 +203,8 @@ class PartSender {
   /// Whether an answer says that the part is in the rows, or has them: OK does, and nothing else.
   static bool CountsAsOk(wire::PartCode code, const Delivery& delivery);
   MUSTER_PLANTED_BODY(static bool OkByMistake(wire::PartCode code));
+  /// Pushes need a map at least as new as their lease's R: under an older one they are for nothing.
+  bool MayLeave(const Delivery& delivery) const;
   static bool IsOutstandingPush(const Delivery& delivery);
   void EndOutstandingPush();
   void SendAgain(Delivery* delivery, PartState* part, TimePoint now);

@@ -42,6 +42,25 @@ std::string WhatWasNotPushed(const ShardGrant& grant,
 
 }  // namespace
 
+/// Everything that a restore has undone runs again, and nothing else.
+std::vector<MinibatchIndex> WorkerCore::ToRunAgain(const Held& held) {
+  std::vector<MinibatchIndex> minibatches;
+  for (const ConfirmedParts::Minibatch& lost : held.confirmed.Lost()) {
+    if (minibatches.empty() || !MUSTER_PLANTED(kLostInPart)) minibatches.push_back(lost.minibatch);
+  }
+  return minibatches;
+}
+
+/// A done is told when no part of the shard is under way any more.
+bool WorkerCore::AllAnswered(const Held& held) {
+  return held.outstanding.empty() || MUSTER_PLANTED(kDoneEarly);
+}
+
+/// A done names the R of a map: without one of this R nothing is known of what was restored then.
+bool WorkerCore::KnowsOwnersSince(RestoreEpoch epoch) const {
+  return map_ != nullptr && (map_->restore_epoch >= epoch || MUSTER_PLANTED(kVerdictsR));
+}
+
 WorkerCore::Held* WorkerCore::Find(LeaseToken token, RunNumber run) {
   auto it = held_.find(token);
   return it == held_.end() || it->second.run != run ? nullptr : &it->second;
@@ -59,7 +78,8 @@ void WorkerCore::Drop(LeaseToken token) {
     sender_.Cancel(id);
     MUSTER_CHECK(pushes_.erase(id) == 1);
   }
-  std::erase(queue_, token);
+  const bool queued = it->second.phase == LeasePhase::kQueued;
+  MUSTER_CHECK(std::erase(queue_, token) == (queued ? 1u : 0u));
   held_.erase(it);
 }
 
@@ -70,12 +90,7 @@ std::optional<ShardRun> WorkerCore::TakeShard() {
   MUSTER_CHECK(held.phase == LeasePhase::kQueued);
   held.phase = LeasePhase::kComputing;
   urgent_ = true;  // another one may be fetched
-  ShardRun run{held.grant, held.run};
-  for (const ConfirmedParts::Minibatch& lost : held.confirmed.Lost()) {
-    if (MUSTER_PLANTED(kLostInPart) && !run.minibatches.empty()) break;
-    run.minibatches.push_back(lost.minibatch);
-  }
-  return run;
+  return ShardRun{held.grant, held.run, ToRunAgain(held)};
 }
 
 bool WorkerCore::StartMinibatch(LeaseToken token, RunNumber run) {
@@ -101,10 +116,16 @@ bool WorkerCore::CommitMinibatch(LeaseToken token, RunNumber run, MinibatchIndex
                     held->grant.work.first_step + minibatch.value(),
                     held->grant.restore_epoch};
   for (const PlanPart& part : batch->plan.parts) held->confirmed.Pushed(part.partition, minibatch);
-  DeliveryId id = sender_.AddPush(push, std::move(batch), now);
-  held->outstanding.insert(id);
-  pushes_[id] = {token, std::move(born)};
+  held->outstanding.insert(AddPush(push, std::move(batch), std::move(born), now));
   return true;
+}
+
+DeliveryId WorkerCore::AddPush(const PushIdentity& push, std::shared_ptr<const RowBatch> batch,
+                               std::vector<TimePoint> born, TimePoint now) {
+  const DeliveryId id = sender_.AddPush(push, std::move(batch), now);
+  const bool fresh = pushes_.try_emplace(id, Push{push.token, std::move(born)}).second;
+  MUSTER_CHECK(fresh);
+  return id;
 }
 
 void WorkerCore::CountDelays(DatasetId dataset, const std::vector<TimePoint>& born, TimePoint now) {
@@ -185,11 +206,12 @@ void WorkerCore::Confirm(const PushIdentity& push, const std::vector<PartAnswer>
 }
 
 void WorkerCore::TakeMap(const PartitionMap& map, TimePoint now) {
+  MUSTER_CHECK(!map_ || map.version > map_->version);
   map_ = std::make_shared<const PartitionMap>(map);
   sender_.SetMap(map_, now);
   std::vector<LeaseToken> tokens;
   for (auto& [token, held] : held_) {
-    if (!MUSTER_PLANTED(kReverifyInWords)) held.confirmed.TakeMap(map);
+    held.confirmed.TakeMap(map);
     tokens.push_back(token);
   }
   for (const LeaseToken token : tokens) Settle(token);
@@ -198,11 +220,10 @@ void WorkerCore::TakeMap(const PartitionMap& map, TimePoint now) {
 void WorkerCore::Settle(LeaseToken token) {
   Held& held = held_.at(token);
   held.settled_under.reset();
-  if (!held.completed || !(held.outstanding.empty() || MUSTER_PLANTED(kDoneEarly))) return;
+  if (!held.completed || !AllAnswered(held)) return;
   RestoreEpoch under = held.grant.restore_epoch;
   if (held.grant.work.mode == DatasetMode::kTrain) {
-    // Without its map nothing is known of this R.
-    if (!map_ || (map_->restore_epoch < under && !MUSTER_PLANTED(kVerdictsR))) return;
+    if (!KnowsOwnersSince(under)) return;
     const std::vector<ConfirmedParts::Minibatch> doubted = held.confirmed.Doubted(kAskedMax);
     if (!doubted.empty()) {
       for (const ConfirmedParts::Minibatch& minibatch : doubted) Ask(token, minibatch);
@@ -210,7 +231,9 @@ void WorkerCore::Settle(LeaseToken token) {
     }
     if (!held.confirmed.Lost().empty()) return RunAgain(token);
     under = std::max(under, map_->restore_epoch);
+    MUSTER_CHECK(under == map_->restore_epoch);
   }
+  MUSTER_CHECK(held.outstanding.empty());
   held.settled_under = under;
   urgent_ = true;
 }
@@ -223,14 +246,13 @@ void WorkerCore::Ask(LeaseToken token, const ConfirmedParts::Minibatch& doubted)
   }
   const PushIdentity push{held.grant.shard, doubted.minibatch, token,
                           held.run,         /*step=*/0,        held.grant.restore_epoch};
-  const DeliveryId id = sender_.AddPush(push, std::move(question), last_exchange_);
-  held.outstanding.insert(id);
-  pushes_[id] = {token, {}};
+  held.outstanding.insert(AddPush(push, std::move(question), {}, last_exchange_));
 }
 
 void WorkerCore::RunAgain(LeaseToken token) {
   Held& held = held_.at(token);
-  MUSTER_CHECK(held.completed && (held.outstanding.empty() || MUSTER_PLANTED(kDoneEarly)));
+  MUSTER_CHECK(held.completed && held.outstanding.empty());
+  MUSTER_CHECK(held.phase == LeasePhase::kPushing && !held.done());
   held.run = held.run.Next();
   held.phase = LeasePhase::kQueued;
   held.completed = false;
@@ -293,7 +315,7 @@ WorkerExchangeRequest WorkerCore::BeginExchange(const WorkerTimes& times, TimePo
     request.held.push_back({held.grant.shard, token, held.grant.restore_epoch, held.run, held.phase,
                             held.minibatches_started});
     if (held.done()) {
-      MUSTER_CHECK(held.completed);
+      MUSTER_CHECK(held.completed && held.outstanding.empty());
       request.done.push_back(
           {held.grant.shard, token, *held.settled_under, held.run, held.metrics});
     }

@@ -157,7 +157,12 @@ class WorkerCore {
     bool told = false;  // in the exchange under way
   };
 
+  static std::vector<MinibatchIndex> ToRunAgain(const Held& held);
+  static bool AllAnswered(const Held& held);
+  bool KnowsOwnersSince(RestoreEpoch epoch) const;
   Held* Find(LeaseToken token, RunNumber run);
+  DeliveryId AddPush(const PushIdentity& push, std::shared_ptr<const RowBatch> batch,
+                     std::vector<TimePoint> born, TimePoint now);
   void Drop(LeaseToken token);
   void Return(LeaseToken token, std::optional<ShardFailure> failure = {});
   void CountDelays(DatasetId dataset, const std::vector<TimePoint>& born, TimePoint now);
