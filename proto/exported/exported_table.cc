@@ -127,10 +127,4 @@ absl::StatusOr<ExportedTable> ExportedTable::Open(const TableSpec& table) {
   return opened;
 }
 
-absl::StatusOr<std::string> ExportHash(const std::string& directory) {
-  MUSTER_ASSIGN_OR_RETURN(const std::string text, ReadSums(directory));
-  MUSTER_RETURN_IF_ERROR_PREPEND(ParseSums(text).status(), directory + "/" + kSumsFile);
-  return Sha256Hex(text);
-}
-
 }  // namespace muster

@@ -25,7 +25,7 @@ class ExportedTable {
   /// folder or the file, and what to do.
   static absl::StatusOr<ExportedTable> Open(const TableSpec& table);
 
-  /// Of the export: what TableSpec::warm_start_hash pins.
+  /// The SHA-256 of the export's SHA256SUMS: what TableSpec::warm_start_hash pins.
   const std::string& hash() const { return hash_; }
   /// Of a sparse table, ascending; empty for a dense one.
   std::span<const uint64_t> keys() const;
@@ -47,9 +47,5 @@ class ExportedTable {
   std::optional<Array> keys_;  // of a sparse table
   Array values_;
 };
-
-/// The SHA-256 of an export's SHA256SUMS: one short text that pins all of it. kNotFound or
-/// kInvalidArgument when `directory` is no export.
-absl::StatusOr<std::string> ExportHash(const std::string& directory);
 
 }  // namespace muster

@@ -4,7 +4,7 @@
 #include <memory>
 #include <thread>
 
-#include "proto/exported/exported_table.h"
+#include "proto/exported/sha256.h"
 #include "tests/proto/exported/sample_export.h"
 #include "tests/support/descriptor_limit.h"
 #include "tests/support/sanitizers.h"
@@ -184,7 +184,7 @@ TEST_F(SessionImplTest, AnExportIsCheckedAndPinnedByTheFirstToRegister) {
   first.DenseTable({.name = "w", .shape = {3}, .warm_start = folder});
   EXPECT_TRUE(first.status().ok()) << first.status().message();
   ASSERT_EQ(master_.tables.size(), 2u);
-  EXPECT_EQ(master_.tables[0].warm_start_hash, *ExportHash(folder));
+  EXPECT_EQ(master_.tables[0].warm_start_hash, *Sha256OfFile(folder + "/SHA256SUMS"));
   std::filesystem::remove_all(folder);
   Session second = Connect();
   second.SparseTable({.name = "t", .dim = 2, .warm_start = folder});
