@@ -12,7 +12,10 @@ import shutil
 import subprocess
 import sys
 
-COLUMNS = 100
+sys.dont_write_bytecode = True
+import wrap  # noqa: E402
+
+COLUMNS = wrap.COLUMNS
 HEADER_LINES = 300
 SOURCE_LINES = 500
 FUNCTION_LINES = 70
@@ -370,6 +373,14 @@ def text_form(tree):
             yield f"{path}:1: does not begin with #pragma once"
 
 
+def markdown_width(tree):
+    """Prose of Markdown wraps; tables, headings, code blocks and what has no blank to break at stay as they are."""
+    for path, text in sorted(tree.files.items()):
+        if path.endswith(".md"):
+            for number, columns in wrap.long_lines(text):
+                yield f"{path}:{number}: {columns} columns, at most {COLUMNS}; run tests/tidy/wrap.py {path}"
+
+
 def mains(tree):
     """Every main() of the house is in cli/."""
     for path, text in tree.code(".cc"):
@@ -384,7 +395,7 @@ def commands_documented(tree):
             yield f"{path}: has no --help"
 
 
-RULES = (layers, inner_layers, room_shares, internal_folders, adapters, sdk_headers, readmes, headers_in_readmes, mirrored_tests, sizes, banned_calls, text_form, mains, commands_documented)
+RULES = (layers, inner_layers, room_shares, internal_folders, adapters, sdk_headers, readmes, headers_in_readmes, mirrored_tests, sizes, banned_calls, text_form, markdown_width, mains, commands_documented)
 
 
 def clang_format(root, tree):

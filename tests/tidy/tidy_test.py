@@ -11,6 +11,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.dont_write_bytecode = True
 sys.path.insert(0, HERE)
 import tidy  # noqa: E402
+import wrap  # noqa: E402
 
 
 def findings(rule, files):
@@ -175,6 +176,38 @@ class RuleTest(unittest.TestCase):
         self.assert_sees(tidy.text_form, {"ps/a.cc": "x \n"}, "blanks")
         self.assert_sees(tidy.text_form, {"ps/a.cc": "x"}, "no end")
         self.assert_sees(tidy.text_form, {"ps/a.h": "#ifndef A\n#define A\n#endif\n"}, "#pragma once")
+
+    def test_markdown_width(self):
+        words = "word " * 21 + "end\n"
+        for long in (words, "- " + words, "  12. " + words, "| a |\n\n" + words, "```\nx\n```\n" + words):
+            self.assert_sees(tidy.markdown_width, {"ps/README.md": long}, "108" if long == words else "columns")
+        for kept in (
+            "word " * 19 + "end\n",
+            "| " + words,
+            "# " + words,
+            "<p>" + words,
+            "```\n" + words + "```\n",
+            "   ```yaml\n   " + words + "   ```\n",
+            "https://" + "x" * 120 + "\n",
+            "`" + words[:-1] + "`\n",
+        ):
+            self.assert_clean(tidy.markdown_width, {"ps/README.md": kept})
+        self.assert_clean(tidy.markdown_width, {"data.txt": words})
+
+    def test_wrap(self):
+        """No word changes, no line begins with what would mean something, and once is enough."""
+        text = "x" * 40 + " " + "y" * 50 + " `code with blanks` and\nmore\n\n1. " + "z " * 60 + "\n   end\n\n| a |\n"
+        wrapped = wrap.wrap(text)
+        self.assertEqual(wrapped.split(), text.split())
+        self.assertEqual(wrapped.split("\n")[:2], ["x" * 40 + " " + "y" * 50, "`code with blanks` and more"])
+        self.assertIn("\n   z z", wrapped, "the second line of an item is below its words")
+        self.assertTrue(wrapped.endswith("\n\n| a |\n"))
+        self.assertEqual(wrap.wrap(wrapped), wrapped)
+        for word in ("-", "+", "*", "1.", "#", "|", ">"):
+            lines = wrap.wrap("x" * 96 + " end " + word + " more words\n").split("\n")
+            self.assertEqual(lines[0].split(), ["x" * 96], word)
+        untouched = "short\nlines\n\n- stay\n  as they are\n"
+        self.assertEqual(wrap.wrap(untouched), untouched)
 
     def test_mains(self):
         self.assert_sees(tidy.mains, {"ps/a.cc": "int main() {}\n"}, "cli/")
