@@ -50,6 +50,13 @@ std::string StateText(const NodeStatus& node) {
   return fmt::format("{}, {} ({} left)", state, drain, node.drain_left);
 }
 
+/// Since the master last heard of the node; "-" where it did not yet, or never will.
+std::string HeartbeatText(const NodeStatus& node) {
+  const bool ended = node.state == NodeState::kExited || node.state == NodeState::kFinished;
+  if (ended || !node.heartbeat_age_ms) return "-";
+  return fmt::format("{} ms", *node.heartbeat_age_ms);
+}
+
 std::string WorkText(const NodeStatus& node) {
   if (node.worker) {
     return fmt::format("{} held, {} committed{}", CountText(node.worker->shards_held, "shard"),
@@ -167,9 +174,7 @@ std::string NodesText(const JobStatus& status) {
   std::vector<std::vector<std::string>> rows = {
       {"NODE", "STATE", "PID", "HEARTBEAT", "RESTARTS", "LAST EXIT", "WORK"}};
   for (const NodeStatus& node : status.nodes) {
-    const bool silent = node.state == NodeState::kExited || !(node.worker || node.server);
-    rows.push_back({node.name, StateText(node), std::to_string(node.pid),
-                    silent ? "-" : fmt::format("{} ms", node.heartbeat_age_ms),
+    rows.push_back({node.name, StateText(node), std::to_string(node.pid), HeartbeatText(node),
                     std::to_string(node.restarts), node.last_exit.empty() ? "-" : node.last_exit,
                     WorkText(node)});
   }

@@ -35,14 +35,14 @@ std::string PercentText(double share) {
 }
 
 bool IsSilent(const Node& node) {
-  return node.state == NodeState::kRunning && node.heartbeat_age_ms >= kSilentMs;
+  return node.state == NodeState::kRunning && node.heartbeat_age_ms.value_or(0) >= kSilentMs;
 }
 
 std::string StateOf(const Node& node) {
   std::string state(ToString(node.state));
   if (node.drain != DrainState::kNone) state += fmt::format(", {}", ToString(node.drain));
   if (IsSilent(node)) {
-    state += fmt::format(", silent {} s", node.heartbeat_age_ms / 1'000);
+    state += fmt::format(", silent {} s", *node.heartbeat_age_ms / 1'000);
   }
   return state;
 }

@@ -49,7 +49,7 @@ struct NodeStatus {
   uint64_t pid = 0;
   uint64_t start = 0;
   uint64_t incarnation = 0;
-  uint64_t heartbeat_age_ms = 0;
+  std::optional<uint64_t> heartbeat_age_ms;
   uint32_t restarts = 0;
   std::string last_exit;
   std::optional<WorkerStatus> worker;
@@ -65,7 +65,9 @@ struct NodeStatus {
     f(6, "pid", n.pid, {"For people: it comes again; 0: not known"});
     f(7, "start", n.start, {"1 for the first process of this node in this run, then 2, ..."});
     f(8, "incarnation", n.incarnation, {"Of its process; totals begin anew with it"});
-    f(9, "heartbeat_age_ms", n.heartbeat_age_ms);
+    f(9, "heartbeat_age_ms", n.heartbeat_age_ms,
+      {"Since the master last heard of the node; null: it sends no heartbeats (master, scaler), or "
+       "has not been heard of yet"});
     f(10, "restarts", n.restarts);
     f(11, "last_exit", n.last_exit, {"SIGKILL, exit 1, ...; empty: none"});
     f(12, "worker", n.worker, {"null: it is none"});

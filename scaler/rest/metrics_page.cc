@@ -281,9 +281,12 @@ void WriteProcesses(std::span<const Node> nodes, Writer* writer) {
   });
   write("muster_node_restarts_total", "counter", "Restarts of the node in this run.",
         [](const Node& n) { return std::optional<double>(Of(n.restarts)); });
-  write("muster_node_heartbeat_age_seconds", "gauge", "Since the master last heard of it.",
+  write("muster_node_heartbeat_age_seconds", "gauge",
+        "Since the master last heard of it; missing: it sends none, or has not been heard of.",
         [](const Node& n) {
-          return std::optional<double>(Of(n.heartbeat_age_ms) / kMillisPerSecond);
+          return n.heartbeat_age_ms
+                     ? std::optional<double>(Of(*n.heartbeat_age_ms) / kMillisPerSecond)
+                     : std::nullopt;
         });
   write("muster_node_memory_limit_bytes", "gauge", "0: none.",
         [](const Node& n) { return std::optional<double>(Of(n.limits.memory_bytes)); });

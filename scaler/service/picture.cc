@@ -25,7 +25,7 @@ void ApplyKept(const KeptNode& kept, rest::Node* node) {
     node->pid = kept.pid;
     node->worker.reset();
     node->server.reset();
-    node->heartbeat_age_ms = 0;
+    node->heartbeat_age_ms.reset();
   }
   node->start = kept.starts;
   node->restarts = kept.starts == 0 ? 0 : kept.starts - 1;

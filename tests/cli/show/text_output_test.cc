@@ -71,20 +71,25 @@ TEST(TextOutputTest, StatusNodesShardsEvents) {
   EXPECT_THAT(EventText(event), HasSubstr("a trainer's  [31mwords\n"));
 }
 
-TEST(TextOutputTest, OnlyWhoSpeaksHasAHeartbeat) {
+TEST(TextOutputTest, OnlyWhoWasHeardOfHasAHeartbeat) {
   JobStatus status;
   NodeStatus& node = status.nodes.emplace_back();
   node.name = "worker-0";
-  node.state = NodeState::kRunning;
+  node.pid = 7;
   node.heartbeat_age_ms = 317;
-  node.worker.emplace();
-  EXPECT_THAT(NodesText(status), HasSubstr("317 ms"));
-  node.state = NodeState::kExited;
-  EXPECT_THAT(NodesText(status), Not(HasSubstr("317 ms")));
+  for (const NodeState state : {NodeState::kStarting, NodeState::kRunning, NodeState::kLost}) {
+    node.state = state;
+    EXPECT_THAT(NodesText(status), HasSubstr("  7    317 ms     0 ")) << ToString(state);
+  }
+  for (const NodeState state : {NodeState::kExited, NodeState::kFinished}) {
+    node.state = state;
+    EXPECT_THAT(NodesText(status), HasSubstr("  7    -          0 ")) << ToString(state);
+  }
   node.state = NodeState::kRunning;
-  node.role = "scaler";
-  node.worker.reset();
-  EXPECT_THAT(NodesText(status), Not(HasSubstr("317 ms")));
+  node.heartbeat_age_ms = 0;
+  EXPECT_THAT(NodesText(status), HasSubstr("  7    0 ms       0 "));
+  node.heartbeat_age_ms.reset();
+  EXPECT_THAT(NodesText(status), HasSubstr("  7    -          0 ")) << "it has said nothing yet";
 }
 
 }  // namespace

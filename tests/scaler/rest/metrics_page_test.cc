@@ -176,6 +176,20 @@ TEST(MetricsTest, OfVeryManyTopicPartitionsThoseWithTheLargestLag) {
   EXPECT_EQ(parser.Value("muster_stream_partitions_omitted", topic), 2'744);
 }
 
+TEST(MetricsTest, OnlyANodeThatWasHeardOfHasAnAge) {
+  Picture input;
+  for (const char* name : {"worker-0", "worker-1", "master"}) {
+    input.nodes.nodes.emplace_back().name = name;
+  }
+  input.nodes.nodes[0].heartbeat_age_ms = 1'500;
+  input.nodes.nodes[1].heartbeat_age_ms = 0;
+  const Parser parser(TextOf(input));
+  const char* family = "muster_node_heartbeat_age_seconds";
+  EXPECT_EQ(parser.families.at(family).samples.size(), 2u);
+  EXPECT_EQ(parser.Value(family, R"(node="worker-0",role="worker")"), 1.5);
+  EXPECT_EQ(parser.Value(family, R"(node="worker-1",role="worker")"), 0);
+}
+
 TEST(MetricsTest, LabelsAreEscapedAndUndefinedNumbersAreWritten) {
   Picture input;
   input.job.name = "a \"b\" \\ c\nd";
