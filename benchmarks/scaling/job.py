@@ -222,7 +222,7 @@ class Job:
     def events(self):
         """The scaler's events, from its log on disk: also after the run."""
         found = [json.loads(line) for line in self.say("events").splitlines()]
-        return [event["event"] | {"time": event["time"]} for event in found if "event" in event]
+        return [event["event"] | {"time": event["time"]} for event in found if event["source"] == "scaler"]
 
     def printed_events(self):
         """As `muster events` prints them: what the scaler decided, did and saw, all but the orderly ends."""

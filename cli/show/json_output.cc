@@ -13,12 +13,6 @@ nlohmann::json NodesToJson(const JobStatus& status) {
   return {{"nodes", JsonFields::Value(status.nodes)}};
 }
 
-nlohmann::json EventToJson(const MasterEvent& event) {
-  nlohmann::json json = ToJson(event);
-  json["time"] = WallToText(event.wall_us);
-  return json;
-}
-
 std::string WallToText(uint64_t wall_us) {
   const std::time_t seconds = static_cast<std::time_t>(wall_us / 1'000'000);
   return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(seconds), wall_us / 1000 % 1000);

@@ -12,8 +12,6 @@ namespace muster {
 
 /// {"nodes": [...]}.
 nlohmann::json NodesToJson(const JobStatus& status);
-/// With "time" besides, for people.
-nlohmann::json EventToJson(const MasterEvent& event);
 
 /// "2026-01-31T12:34:56.789Z".
 std::string WallToText(uint64_t wall_us);

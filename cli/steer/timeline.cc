@@ -40,10 +40,24 @@ std::string EntryText(const TimelineEntry& entry) {
 }
 
 nlohmann::json EntryToJson(const TimelineEntry& entry) {
-  if (!entry.scaler) return EventToJson(*entry.master);
-  const scaler::rest::Event& event = *entry.scaler;
-  return {{"id", event.id},       {"time", WallToText(event.wall_us)}, {"kind", event.kind},
-          {"node", event.target}, {"text", EventWords(event)},         {"event", ToJson(event)}};
+  nlohmann::json json = {{"source", entry.scaler ? "scaler" : "master"},
+                         {"sequence", nullptr},
+                         {"id", nullptr},
+                         {"wall_us", entry.wall_us()},
+                         {"time", WallToText(entry.wall_us())},
+                         {"kind", entry.kind()},
+                         {"node", entry.node()},
+                         {"text", nullptr},
+                         {"event", nullptr}};
+  if (entry.scaler) {
+    json["id"] = entry.scaler->id;
+    json["text"] = EventWords(*entry.scaler);
+    json["event"] = ToJson(*entry.scaler);
+  } else {
+    json["sequence"] = entry.master->sequence;
+    json["text"] = entry.master->text;
+  }
+  return json;
 }
 
 absl::StatusOr<uint64_t> ParseEventId(const std::string& text) {

@@ -48,8 +48,8 @@ class Timeline {
 
 /// A line for people.
 std::string EntryText(const TimelineEntry& entry);
-/// {"sequence", "wall_us", "time", "kind", "node", "text"} of the master; with "id" instead of
-/// "sequence" and "wall_us", and with "event", of the scaler.
+/// {"source", "sequence", "id", "wall_us", "time", "kind", "node", "text", "event"}, whoever told
+/// it: "sequence" is null of the scaler's, "id" and "event" are null of the master's.
 nlohmann::json EntryToJson(const TimelineEntry& entry);
 
 /// "12" or "#12". InvalidArgument otherwise.

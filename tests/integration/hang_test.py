@@ -33,7 +33,7 @@ class HangTest(unittest.TestCase):
         said = subprocess.run([self.job.muster, "events", "job.yaml", "--output", "json"], cwd=self.job.folder, text=True,
                               capture_output=True, check=False, timeout=60).stdout
         events = [json.loads(line) for line in said.splitlines()]
-        return [event["event"] for event in events if event.get("event", {}).get("policy") == "hang"]
+        return [event["event"] for event in events if event["source"] == "scaler" and event["event"]["policy"] == "hang"]
 
     def wait_for(self, what, condition):
         end = time.monotonic() + PATIENCE

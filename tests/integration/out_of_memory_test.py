@@ -61,7 +61,7 @@ class OutOfMemoryTest(unittest.TestCase):
         said = subprocess.run([job.muster, "events", "job.yaml", "--output", "json"], cwd=job.folder, text=True,
                               capture_output=True, check=False, timeout=60).stdout
         events = [json.loads(line) for line in said.splitlines()]
-        return {event["event"]["id"]: event["event"] for event in events if "event" in event}
+        return {event["event"]["id"]: event["event"] for event in events if event["source"] == "scaler"}
 
     def wait_for(self, job, run, what, condition):
         end = time.monotonic() + PATIENCE

@@ -77,7 +77,7 @@ class RestTest(unittest.TestCase):
     def stored_events(self, job):
         """Those of the scaler, as they are told after the run: numbered without gaps, every order that can be measured with one outcome."""
         told = [json.loads(line) for line in self.say(job, "events", "job.yaml", "--output", "json").splitlines()]
-        events = [event["event"] for event in told if "event" in event]
+        events = [event["event"] for event in told if event["source"] == "scaler"]
         self.assertEqual([event["id"] for event in events], list(range(1, len(events) + 1)))
         for order in (event for event in events if event["kind"] in ("action", "decision")):
             outcomes = [event for event in events if event["kind"] == "outcome" and event["cause_id"] == order["id"]]

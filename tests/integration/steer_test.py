@@ -35,7 +35,7 @@ class SteerTest(unittest.TestCase):
     def events(self):
         """The scaler's events by their numbers."""
         lines = self.call("events", "job.yaml", "--output", "json")[0].splitlines()
-        return {event["id"]: event["event"] for event in map(json.loads, lines) if "id" in event}
+        return {event["id"]: event["event"] for event in map(json.loads, lines) if event["source"] == "scaler"}
 
     def wait_for(self, what, condition):
         end = time.monotonic() + PATIENCE

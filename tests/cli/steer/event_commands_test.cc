@@ -26,12 +26,21 @@ class EventCommandsTest : public testing::SteerFixture {
     log->Append({.kind = "exit", .target = "ps-0", .because = "killed"});
     log->Append({.kind = "decision", .target = "ps-0", .because = "more", .cause_id = 1});
   }
-  /// Numbers of the scaler's events among what was printed as JSON; 0 for the master's.
+  /// Numbers of the scaler's events among what was printed as JSON; 0 for the master's. All of it
+  /// has one shape.
   std::vector<int> Ids() const {
     std::vector<int> ids;
     std::istringstream lines(out_);
     for (std::string line; std::getline(lines, line);) {
-      ids.push_back(nlohmann::json::parse(line).value("id", 0));
+      const nlohmann::json event = nlohmann::json::parse(line);
+      std::vector<std::string> fields;
+      for (const auto& [name, value] : event.items()) fields.push_back(name);
+      EXPECT_THAT(fields, ElementsAre("event", "id", "kind", "node", "sequence", "source", "text",
+                                      "time", "wall_us"));
+      const bool scaler = event["source"] == "scaler";
+      EXPECT_EQ(scaler, event["sequence"].is_null());
+      EXPECT_EQ(scaler, event["event"].is_object());
+      ids.push_back(scaler ? event["id"].get<int>() : 0);
     }
     return ids;
   }

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "scaler/model/model_json.h"
 #include "tests/support/status_matchers.h"
 
 namespace muster::steer {
@@ -53,20 +54,34 @@ TEST(TimelineTest, OnlyWhatIsAskedFor) {
   EXPECT_THAT(Names(&after), ElementsAre("3", "#3"));
 }
 
-TEST(TimelineTest, JsonOfBothHasTheSameFields) {
-  const nlohmann::json master =
-      EntryToJson({.master = OfMaster(1, 10, "job-started", "ps-0"), .scaler = std::nullopt});
-  EXPECT_EQ(master["sequence"], 1);
-  EXPECT_EQ(master["node"], "ps-0");
-  EXPECT_EQ(master["time"], "1970-01-01T00:00:00.000Z");
-  const nlohmann::json json = EntryToJson(
-      {.master = std::nullopt,
-       .scaler = scaler::rest::Event{
-           .id = 3, .wall_us = 50'000, .kind = "action", .target = "ps-0", .action = "drain"}});
-  EXPECT_EQ(json["id"], 3);
-  EXPECT_EQ(json["node"], "ps-0");
-  EXPECT_EQ(json["text"], "drain");
-  EXPECT_EQ(json["event"]["wall_us"], 50'000);
+TEST(TimelineTest, JsonOfBothHasOneShape) {
+  const nlohmann::json master = EntryToJson({.master = MasterEvent{.sequence = 1,
+                                                                   .wall_us = 1'700'000'000'123'456,
+                                                                   .kind = "node-exited",
+                                                                   .node = "ps-0",
+                                                                   .text = "SIGKILL"},
+                                             .scaler = std::nullopt});
+  EXPECT_EQ(master, nlohmann::json({{"source", "master"},
+                                    {"sequence", 1},
+                                    {"id", nullptr},
+                                    {"wall_us", 1'700'000'000'123'456},
+                                    {"time", "2023-11-14T22:13:20.123Z"},
+                                    {"kind", "node-exited"},
+                                    {"node", "ps-0"},
+                                    {"text", "SIGKILL"},
+                                    {"event", nullptr}}));
+  const scaler::rest::Event event{
+      .id = 3, .wall_us = 50'000, .kind = "action", .target = "ps-0", .action = "drain"};
+  const nlohmann::json scaler = EntryToJson({.master = std::nullopt, .scaler = event});
+  EXPECT_EQ(scaler, nlohmann::json({{"source", "scaler"},
+                                    {"sequence", nullptr},
+                                    {"id", 3},
+                                    {"wall_us", 50'000},
+                                    {"time", "1970-01-01T00:00:00.050Z"},
+                                    {"kind", "action"},
+                                    {"node", "ps-0"},
+                                    {"text", "drain"},
+                                    {"event", ToJson(event)}}));
 }
 
 TEST(ParseEventIdTest, WithAndWithoutItsMark) {
