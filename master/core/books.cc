@@ -20,8 +20,8 @@ void Books::SayWhenCommitted(DatasetId dataset, EpochIndex epoch, StepTime at) {
   const EpochCounts counts = ledger.queue().Counts(dataset, epoch);
   if (counts.committed < counts.shards || ledger.queue().IsOpen(dataset)) return;
   Say(at, "epoch-committed", "",
-      fmt::format("epoch {} of dataset '{}': {} shards, {} records", epoch.value(), NameOf(dataset),
-                  counts.shards, ledger.RecordsCommitted(dataset, epoch)));
+      fmt::format("epoch {} of dataset '{}': {} shards, {} records", epoch.value() + 1,
+                  NameOf(dataset), counts.shards, ledger.RecordsCommitted(dataset, epoch)));
 }
 
 }  // namespace muster

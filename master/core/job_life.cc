@@ -124,11 +124,11 @@ void JobLife::CheckRejects(StepTime at) {
 
 void JobLife::CheckLimits(StepTime at) {
   for (const auto& [dataset, epoch] : books_->ledger.TakeDroppedMetrics()) {
-    books_->Say(
-        at, "metrics-dropped", "",
-        fmt::format("epoch {} of dataset '{}' has {} metrics, the limit: those with other "
-                    "names are dropped",
-                    epoch.value(), books_->NameOf(dataset), books_->options.limits.metric_names));
+    books_->Say(at, "metrics-dropped", "",
+                fmt::format("epoch {} of dataset '{}' has {} metrics, the limit: those with other "
+                            "names are dropped",
+                            epoch.value() + 1, books_->NameOf(dataset),
+                            books_->options.limits.metric_names));
   }
   if (over()) return;
   auto news = gate_.Look(books_->ledger.done_bytes(), books_->ledger.failure_bytes());

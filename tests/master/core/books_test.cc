@@ -24,7 +24,7 @@ TEST_F(BooksTest, AnEpochIsCommittedWhenItsLastShardIs) {
   books().ledger.CommitUpTo(DoneSeq(4));
   books().SayWhenCommitted(kTrainSet, EpochIndex(0), At());
   EXPECT_THAT(Events("epoch-committed"),
-              ElementsAre(": epoch 0 of dataset 'train': 4 shards, 40 records"));
+              ElementsAre(": epoch 1 of dataset 'train': 4 shards, 40 records"));
 }
 
 TEST_F(BooksTest, AStreamIsNoWholeEpochBeforeItsEnd) {

@@ -58,7 +58,7 @@ TEST_F(DonesTest, AnEvaluationIsCommittedUnderAnyR) {
   Restore();
   EXPECT_EQ(Take(check, check.restore_epoch), DoneCode::kAccepted);
   EXPECT_THAT(Events("epoch-committed"),
-              ElementsAre(": epoch 0 of dataset 'check': 1 shards, 10 records"));
+              ElementsAre(": epoch 1 of dataset 'check': 1 shards, 10 records"));
   EXPECT_EQ(books().nodes.Find(kWorker.name)->record.records_committed, 10u);
 }
 
