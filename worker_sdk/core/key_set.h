@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "worker_sdk/core/row_memory.h"
+
 namespace muster::sdk {
 
 /// Keys of one call, without repeats. Ids count in the order of first appearance. A value.
@@ -37,7 +39,7 @@ class KeyIndex {
   void Rehash(size_t slots);
 
   std::vector<uint64_t> keys_;
-  std::vector<uint32_t> slots_;  // id + 1; 0 = free
+  RowVector<uint32_t> slots_;  // id + 1; 0 = free
 };
 
 /// Sums the gradients that one minibatch pushes to one table. Not thread-safe.

@@ -15,6 +15,7 @@
 #include "base/strong_id.h"
 #include "proto/messages/control.h"
 #include "proto/wire/frame.h"
+#include "worker_sdk/core/row_memory.h"
 #include "worker_sdk/core/row_plan.h"
 
 namespace muster::sdk {
@@ -35,7 +36,7 @@ struct LaneAddress {
 /// Rows to fetch, or to push with their `values: [plan.value_count]`.
 struct RowBatch {
   RowPlan plan;
-  std::vector<float> values;
+  RowVector<float> values;
 };
 
 /// Whose push it is: what every part of it carries.

@@ -7,7 +7,9 @@
 #include <cstring>
 #include <utility>
 
+#include "base/check.h"
 #include "proto/wire/frame.h"
+#include "worker_sdk/core/row_kernels.h"
 #include "worker_sdk/session/shard_impl.h"
 #include "worker_sdk/session/table_options.h"
 
@@ -114,7 +116,7 @@ void MinibatchImpl::StartPulls() {
 }
 
 float* MinibatchImpl::NewBuffer(size_t floats) {
-  buffers_.push_back(std::make_unique_for_overwrite<float[]>(std::max<size_t>(floats, 1)));
+  buffers_.push_back(sdk::MakeRowBlock(std::max<size_t>(floats, 1)));
   return buffers_.back().get();
 }
 
@@ -134,13 +136,17 @@ const float* MinibatchImpl::TakeRows(const TableSpec* table,
     if (!pull->rows) break;
     const sdk::RowPlan& plan = pull->batch->plan;
     const sdk::TablePlaces& places = plan.tables[static_cast<size_t>(found - pull->keys.begin())];
-    for (size_t i = 0, at = 0; at < floats; ++i, at += places.dim) {
-      size_t key = keys->IndexOf(i);
-      uint32_t part = places.part[key];
-      const float* row =
-          pull->rows->part_rows[part] + (places.offset[key] - plan.parts[part].value_begin);
-      // The last block of a dense tensor is longer than what is left of the tensor.
-      std::memcpy(out + at, row, std::min<size_t>(places.dim, floats - at) * sizeof(float));
+    // Bases of parts are such that offsets count from the first value of the whole plan.
+    std::vector<const float*> bases(plan.parts.size());
+    for (size_t part = 0; part < bases.size(); ++part) {
+      bases[part] = pull->rows->part_rows[part] - plan.parts[part].value_begin;
+    }
+    const size_t rows = floats / places.dim;
+    sdk::CopyRows({keys->inverse, places.part, places.offset}, bases, rows, places.dim, out);
+    // The last block of a dense tensor is longer than what is left of the tensor.
+    if (const size_t rest = floats % places.dim; rest > 0) {
+      const size_t key = keys->IndexOf(rows);
+      std::copy_n(bases[places.part[key]] + places.offset[key], rest, out + rows * places.dim);
     }
     return out;
   }
@@ -188,6 +194,43 @@ sdk::GradientSum* MinibatchImpl::SumFor(const TableSpec* table) {
   return &it->second.sum;
 }
 
+std::optional<size_t> MinibatchImpl::PlannedTable(const std::shared_ptr<const sdk::KeySet>& keys) {
+  if (!planned_ && pushed_.empty()) {
+    for (const auto& pull : pulls_) {
+      if (!pull->batch || std::ranges::find(pull->keys, keys) == pull->keys.end()) continue;
+      planned_.emplace(pull->batch);
+      planned_pull_ = pull.get();
+      break;
+    }
+  }
+  if (!planned_) return std::nullopt;
+  const auto found = std::ranges::find(planned_pull_->keys, keys);
+  if (found != planned_pull_->keys.end()) {
+    return static_cast<size_t>(found - planned_pull_->keys.begin());
+  }
+  UnplanGradients();
+  return std::nullopt;
+}
+
+void MinibatchImpl::UnplanGradients() {
+  for (size_t t = 0; t < planned_pull_->tables.size(); ++t) {
+    if (!planned_->has(t)) continue;
+    const TableSpec* const table = planned_pull_->tables[t];
+    sdk::KeySet unique;
+    unique.unique = planned_pull_->keys[t]->unique;
+    unique.original = unique.unique;
+    std::vector<float> rows;
+    rows.reserve(unique.unique.size() * table->dim);
+    for (size_t i = 0; i < unique.unique.size(); ++i) {
+      const std::span<const float> row = planned_->Row(t, i);
+      rows.insert(rows.end(), row.begin(), row.end());
+    }
+    SumFor(table)->Add(unique, rows);
+  }
+  planned_.reset();
+  planned_pull_ = nullptr;
+}
+
 void MinibatchImpl::Push(TableId table, std::span<const uint64_t> keys,
                          std::span<const float> gradients) {
   const TableSpec* spec = TableFor(table, "Push", TableKind::kSparse);
@@ -200,7 +243,13 @@ void MinibatchImpl::Push(TableId table, std::span<const uint64_t> keys,
         keys.size() * spec->dim));
     return;
   }
-  if (!keys.empty()) SumFor(spec)->Add(*KeysOf(table, keys), gradients);
+  if (keys.empty()) return;
+  const std::shared_ptr<const sdk::KeySet> set = KeysOf(table, keys);
+  if (const std::optional<size_t> planned = PlannedTable(set)) {
+    planned_->Add(*planned, *set, gradients);
+  } else {
+    SumFor(spec)->Add(*set, gradients);
+  }
 }
 
 void MinibatchImpl::PushDense(TableId table, std::span<const float> gradient) {
@@ -211,23 +260,78 @@ void MinibatchImpl::PushDense(TableId table, std::span<const float> gradient) {
                                        spec->name, gradient.size(), sdk::ElementCount(*spec)));
     return;
   }
-  SumFor(spec)->AddDense(gradient);
+  if (const std::optional<size_t> planned = PlannedTable(BlocksOf(*spec))) {
+    planned_->AddDense(*planned, gradient);
+  } else {
+    SumFor(spec)->AddDense(gradient);
+  }
 }
 
-bool MinibatchImpl::Encodable(const Pushed& pushed) {
+bool MinibatchImpl::Sendable(std::span<const float> values, bool finite,
+                             const std::function<Place(size_t)>& place) {
+  if (!finite) {
+    const size_t at = sdk::FirstNonFinite(values).value();
+    const Place bad = place(at);
+    shard_->Fail(fmt::format(
+        "a gradient for table \"{}\" is {} (key {}, column {}, minibatch {} of the shard): "
+        "nothing of this minibatch was sent; look for a division by zero, a logarithm of zero or "
+        "a learning rate that is too high",
+        bad.table->name, values[at], bad.key, bad.column, index_.value()));
+    return false;
+  }
   const wire::Encoding encoding = session_->encoding();
-  const std::vector<float>& gradients = pushed.sum.gradients();
-  const size_t bad = wire::FirstUnencodable(gradients, encoding);
-  if (bad == gradients.size()) return true;
+  const size_t at = wire::FirstUnencodable(values, encoding);
+  if (at == values.size()) return true;
+  const Place bad = place(at);
   shard_->Fail(fmt::format(
       "a gradient for table \"{}\" is {} (key {}, column {}, minibatch {} of the shard), but {}, "
       "the job's spec.training.wireEncoding, ends at {}: nothing of this minibatch was sent; "
       "choose "
       "{}, or scale the gradients down",
-      pushed.table->name, gradients[bad], pushed.sum.keys()[bad / pushed.sum.dim()],
-      bad % pushed.sum.dim(), index_.value(), wire::NameOf(encoding), wire::LargestFinite(encoding),
+      bad.table->name, values[at], bad.key, bad.column, index_.value(), wire::NameOf(encoding),
+      wire::LargestFinite(encoding),
       encoding == wire::Encoding::kFloat16 ? "float32 or bfloat16" : "float32"));
   return false;
+}
+
+std::shared_ptr<const sdk::RowBatch> MinibatchImpl::TakePlanned() {
+  const auto place = [this](size_t at) {
+    std::optional<Place> found;
+    const sdk::RowPlan& plan = planned_->pull().plan;
+    for (size_t t = 0; t < plan.tables.size(); ++t) {
+      const sdk::TablePlaces& places = plan.tables[t];
+      for (size_t i = 0; i < places.offset.size(); ++i) {
+        const size_t column = at - places.offset[i];
+        if (places.offset[i] > at || column >= places.dim) continue;
+        found = {planned_pull_->tables[t], planned_pull_->keys[t]->unique[i], column};
+      }
+    }
+    MUSTER_CHECK(found.has_value());
+    return *found;
+  };
+  if (!Sendable(planned_->values(), planned_->finite(), place)) return nullptr;
+  return planned_->Take();
+}
+
+std::shared_ptr<const sdk::RowBatch> MinibatchImpl::TakeSums() {
+  std::vector<sdk::TableKeys> tables;
+  for (const auto& [id, pushed] : pushed_) {
+    const sdk::GradientSum& sum = pushed.sum;
+    const auto place = [&](size_t at) {
+      return Place{pushed.table, sum.keys()[at / sum.dim()], at % sum.dim()};
+    };
+    const bool finite = !sdk::FirstNonFinite(sum.gradients()).has_value();
+    if (!Sendable(sum.gradients(), finite, place)) return nullptr;
+    tables.push_back({id, sum.dim(), sum.keys()});
+  }
+  auto batch = std::make_shared<sdk::RowBatch>();
+  batch->plan = sdk::PlanRows(tables, *session_->sending_order());
+  batch->values.resize(batch->plan.value_count);
+  size_t table = 0;
+  for (const auto& [id, pushed] : pushed_) {
+    sdk::ScatterRows(batch->plan, table++, pushed.sum.gradients(), batch->values);
+  }
+  return batch;
 }
 
 void MinibatchImpl::Commit() {
@@ -235,22 +339,9 @@ void MinibatchImpl::Commit() {
   committed_ = true;
   if (shard_->left()) return;
   if (shard_->evaluate()) return session_->FinishEvaluated(records_.size());
-  std::vector<sdk::TableKeys> tables;
-  for (const auto& [id, pushed] : pushed_) {
-    std::optional<size_t> bad = sdk::FirstNonFinite(pushed.sum.gradients());
-    if (bad) {
-      return shard_->Fail(fmt::format(
-          "a gradient for table \"{}\" is {} (key {}, column {}, minibatch {} of the shard): "
-          "nothing of this minibatch was sent; look for a division by zero, a logarithm of zero or "
-          "a learning rate that is too high",
-          pushed.table->name, pushed.sum.gradients()[*bad],
-          pushed.sum.keys()[*bad / pushed.sum.dim()], *bad % pushed.sum.dim(), index_.value()));
-    }
-    if (!Encodable(pushed)) return;
-    tables.push_back({id, pushed.sum.dim(), pushed.sum.keys()});
-  }
-  auto batch = std::make_shared<sdk::RowBatch>();
-  batch->plan = sdk::PlanRows(tables, *session_->sending_order());
+  if (planned_ && !planned_->complete()) UnplanGradients();
+  std::shared_ptr<const sdk::RowBatch> batch = planned_ ? TakePlanned() : TakeSums();
+  if (batch == nullptr) return;
   for (const sdk::PlanPart& part : batch->plan.parts) {
     if (part.key_count <= wire::kKeysMax && part.value_count * 4 <= wire::kValueBytesMax) continue;
     const sdk::PlanGroup& group = batch->plan.groups[part.group_begin];
@@ -258,12 +349,7 @@ void MinibatchImpl::Commit() {
         fmt::format("one partition's part of the minibatch has {} rows ({} of table \"{}\"), more "
                     "than can be sent "
                     "at once: make the minibatches smaller or the job's partitions more",
-                    part.key_count, group.keys, pushed_.at(group.table).table->name));
-  }
-  batch->values.resize(batch->plan.value_count);
-  size_t table = 0;
-  for (const auto& [id, pushed] : pushed_) {
-    sdk::ScatterRows(batch->plan, table++, pushed.sum.gradients(), batch->values);
+                    part.key_count, group.keys, session_->FindTable(group.table)->name));
   }
   session_->CommitMinibatch(shard_->run(), index_, records_.size(), Timestamps(), std::move(batch));
 }

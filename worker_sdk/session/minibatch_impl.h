@@ -2,8 +2,10 @@
 
 #include <any>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -13,6 +15,8 @@
 #include "muster/session.h"
 #include "proto/messages/table_spec.h"
 #include "worker_sdk/core/key_set.h"
+#include "worker_sdk/core/planned_gradients.h"
+#include "worker_sdk/core/row_memory.h"
 #include "worker_sdk/core/row_plan.h"
 #include "worker_sdk/session/session_impl.h"
 
@@ -84,9 +88,23 @@ class MinibatchImpl {
   /// The table that `call` may use; nullptr, and a program error, when it is of the other kind.
   const TableSpec* TableFor(TableId id, std::string_view call, TableKind kind);
   bool PushAllowed(const TableSpec& table);
-  /// False, and the shard fails, when a finite gradient is too large for the job's encoding.
-  bool Encodable(const Pushed& pushed);
+  /// Where gradients of `keys` are added when everything pushed so far is what one pull asked for:
+  /// the number of their table in it. Absent, and SumFor is to be used: they are not.
+  std::optional<size_t> PlannedTable(const std::shared_ptr<const sdk::KeySet>& keys);
   sdk::GradientSum* SumFor(const TableSpec* table);
+  /// Whether `values` can be sent; if not, the shard fails with the words of the key and column
+  /// that `place` finds for a position.
+  struct Place {
+    const TableSpec* table;
+    uint64_t key;
+    size_t column;
+  };
+  bool Sendable(std::span<const float> values, bool finite,
+                const std::function<Place(size_t)>& place);
+  /// The batch of all that was pushed; null when the shard has failed.
+  std::shared_ptr<const sdk::RowBatch> TakePlanned();
+  std::shared_ptr<const sdk::RowBatch> TakeSums();
+  void UnplanGradients();
   enum class MetricKind : uint8_t { kMean, kAuc };
   bool MetricAllowed(std::string_view name, MetricKind kind);
   /// Of a topic's records that have one, since the Unix epoch.
@@ -106,7 +124,10 @@ class MinibatchImpl {
   // What keys were given in, so that Need, Pull and Push of the same keys look for repeats once.
   std::vector<std::pair<TableId, std::shared_ptr<const sdk::KeySet>>> key_sets_;
   std::vector<std::unique_ptr<PullOp>> pulls_;
-  std::vector<std::unique_ptr<float[]>> buffers_;
+  std::vector<std::shared_ptr<float[]>> buffers_;
+  // What was pushed: in planned_, for the tables and keys of planned_pull_, or else in pushed_.
+  std::optional<sdk::PlannedGradients> planned_;
+  const PullOp* planned_pull_ = nullptr;
   std::map<TableId, Pushed> pushed_;
   std::set<size_t> rejected_;
 };

@@ -109,6 +109,58 @@ TEST_F(MinibatchImplTest, NotANumberIsRefusedBeforeAnyPartLeaves) {
   EXPECT_EQ(server_->parts_applied(), 0);
 }
 
+TEST_F(MinibatchImplTest, WhateverOfAPullIsPushedArrives) {
+  AddShard("a");
+  master_.EndWhenDone();
+  Session session = Connect();
+  Table table = session.SparseTable({.name = "t", .dim = 2, .optimizer = Sum{}});
+  DenseTensor bias = session.DenseTable({.name = "b", .shape = {3}, .optimizer = Sum{}});
+  const std::vector<uint64_t> keys = {7, 8, 7}, others = {8, 9};
+  const std::vector<float> ones(6, 1.0f);
+  auto prepare = [&](Minibatch& batch) {
+    batch.Need(table, keys);
+    batch.Need(bias);
+  };
+  while (std::optional<Shard> shard = session.NextShard()) {
+    for (Minibatch& batch : shard->Minibatches(prepare)) {
+      const uint64_t step = batch.step();
+      // All of it; a part of it; the same keys twice; others besides, before and after.
+      if (step == 1) batch.Push(table, others, std::vector<float>(4, 10.0f));
+      if (step != 4) batch.Push(table, keys, ones);
+      if (step == 2) batch.Push(table, keys, ones);
+      if (step == 3) batch.Push(table, others, std::vector<float>(4, 10.0f));
+      if (step == 0 || step == 4) batch.Push(bias, std::vector<float>{1, 2, 3});
+    }
+  }
+  EXPECT_EQ(session.Finish(), 0);
+  // Of six minibatches five push `keys`, one of them twice; two push `others`.
+  EXPECT_THAT(server_->Row(1, 7), ElementsAre(12, 12));
+  EXPECT_THAT(server_->Row(1, 8), ElementsAre(26, 26));
+  EXPECT_THAT(server_->Row(1, 9), ElementsAre(20, 20));
+}
+
+TEST_F(MinibatchImplTest, NotANumberInWhatWasPulledIsNamedByItsKey) {
+  AddShard("a");
+  Session session = Connect();
+  Table table = session.SparseTable({.name = "embedding", .dim = 2});
+  DenseTensor bias = session.DenseTable({.name = "bias", .shape = {3}});
+  std::optional<Shard> shard = session.NextShard();
+  const std::vector<uint64_t> keys = {5, 6, 5};
+  auto prepare = [&](Minibatch& batch) {
+    batch.Need(bias);
+    batch.Need(table, keys);
+  };
+  for (Minibatch& batch : shard->Minibatches(prepare)) {
+    std::vector<float> gradients(6, 1.0f);
+    gradients[3] = std::numeric_limits<float>::infinity();
+    batch.Push(bias, std::vector<float>{1, 2, 3});
+    batch.Push(table, keys, gradients);
+  }
+  master_.WaitFor([&] { return !master_.returned.empty(); });
+  EXPECT_THAT(master_.returned[0].reason, HasSubstr("\"embedding\" is inf (key 6, column 1"));
+  EXPECT_EQ(server_->parts_applied(), 0);
+}
+
 TEST_F(MinibatchImplTest, WhatTheWireCannotCarryIsRefusedBeforeAnyPartLeaves) {
   for (const std::string encoding : {"float16", "bfloat16"}) {
     AddShard(encoding);

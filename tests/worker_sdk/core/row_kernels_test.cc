@@ -1,0 +1,101 @@
+#include "worker_sdk/core/row_kernels.h"
+
+#include <limits>
+#include <vector>
+
+#include "base/random.h"
+#include "tests/support/status_matchers.h"
+
+namespace muster::sdk {
+namespace {
+
+/// Rows of some ids in two parts, in an order of their own, and keys that ask for them.
+struct Case {
+  Case(size_t keys_count, size_t ids, size_t row_dim, Rng* rng) : dim(row_dim) {
+    std::vector<std::vector<float>> values(2);
+    for (size_t id = 0; id < ids; ++id) {
+      part.push_back(static_cast<uint32_t>(rng->Below(2)));
+      offset.push_back(values[part.back()].size());
+      for (size_t c = 0; c < dim; ++c) {
+        values[part.back()].push_back(static_cast<float>(rng->Below(1000)));
+      }
+    }
+    blocks = values;
+    // Ids count in the order of first appearance.
+    for (size_t key = 0; key < keys_count; ++key) {
+      const size_t seen = key < ids ? key : rng->Below(ids);
+      inverse.push_back(static_cast<uint32_t>(seen));
+    }
+  }
+  size_t dim;
+  std::vector<uint32_t> part;
+  std::vector<uint64_t> offset;
+  std::vector<uint32_t> inverse;
+  std::vector<std::vector<float>> blocks;
+};
+
+TEST(RowKernelsTest, RowsAreCopiedForEveryKey) {
+  Rng rng(3);
+  for (const size_t dim : {1u, 3u, 4u, 8u, 17u, 64u, 300u}) {
+    for (const size_t keys : {1u, 7u, 9u, 100u}) {
+      Case rows(keys, std::min<size_t>(keys, 40), dim, &rng);
+      const std::vector<const float*> bases = {rows.blocks[0].data(), rows.blocks[1].data()};
+      std::vector<float> out(keys * dim + 1, -1);
+      CopyRows({rows.inverse, rows.part, rows.offset}, bases, keys, dim, out.data());
+      for (size_t key = 0; key < keys; ++key) {
+        const uint32_t id = rows.inverse[key];
+        for (size_t c = 0; c < dim; ++c) {
+          ASSERT_EQ(out[key * dim + c], bases[rows.part[id]][rows.offset[id] + c])
+              << dim << " " << key << " " << c;
+        }
+      }
+      EXPECT_EQ(out[keys * dim], -1) << "it wrote beyond the rows";
+    }
+  }
+}
+
+TEST(RowKernelsTest, GradientsOfAKeyAddUpWhateverTheMemoryHeld) {
+  Rng rng(4);
+  for (const size_t dim : {1u, 3u, 4u, 8u, 17u, 64u}) {
+    const size_t keys = 100, ids = 30;
+    Case rows(keys, ids, dim, &rng);
+    std::vector<uint64_t> offset(ids);
+    for (size_t id = 0; id < ids; ++id) offset[id] = (ids - 1 - id) * dim;
+    std::vector<float> gradients(keys * dim);
+    for (float& value : gradients) value = static_cast<float>(rng.Below(100));
+    std::vector<float> expected(ids * dim, 0);
+    for (size_t key = 0; key < keys; ++key) {
+      for (size_t c = 0; c < dim; ++c) {
+        expected[offset[rows.inverse[key]] + c] += gradients[key * dim + c];
+      }
+    }
+    std::vector<float> values(ids * dim, std::numeric_limits<float>::quiet_NaN());
+    EXPECT_TRUE(SumRows(rows.inverse, offset, keys, dim, gradients.data(), RowsBefore::kNone,
+                        values.data()));
+    EXPECT_EQ(values, expected) << dim;
+    EXPECT_TRUE(SumRows(rows.inverse, offset, keys, dim, gradients.data(), RowsBefore::kSome,
+                        values.data()));
+    for (float& value : expected) value *= 2;
+    EXPECT_EQ(values, expected) << dim;
+  }
+}
+
+TEST(RowKernelsTest, ASumThatIsNotFiniteIsSeenInEveryColumn) {
+  constexpr size_t kDim = 19;
+  const std::vector<uint64_t> offset = {0, kDim};
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity(),
+        std::numeric_limits<float>::max()}) {
+    for (size_t at = 0; at < kDim; ++at) {
+      std::vector<float> values(2 * kDim), gradients(3 * kDim, 1.0f);
+      gradients[at] = gradients[2 * kDim + at] = bad;  // of one key; twice the maximum is infinity
+      const std::vector<uint32_t> inverse = {0, 1, 0};
+      EXPECT_FALSE(
+          SumRows(inverse, offset, 3, kDim, gradients.data(), RowsBefore::kNone, values.data()))
+          << bad << " in column " << at;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace muster::sdk

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "worker_sdk/core/key_set.h"
+#include "worker_sdk/core/part_sender.h"
+#include "worker_sdk/core/row_kernels.h"
+#include "worker_sdk/core/row_memory.h"
+
+namespace muster::sdk {
+
+/// Gradients of a minibatch that pushes what one pull of it has asked for. How those rows are cut
+/// into parts is known since the pull, so every gradient is added where it will be sent from, in
+/// one pass over it. Not thread-safe.
+class PlannedGradients {
+ public:
+  explicit PlannedGradients(std::shared_ptr<const RowBatch> pull);
+
+  /// Adds `gradients: [keys.original.size(), dim] float32 row-major`; `keys` are those that the
+  /// pull has of its table number `table`.
+  void Add(size_t table, const KeySet& keys, std::span<const float> gradients);
+  /// As above for a dense tensor: `gradient` in rows ("blocks") of dim, the last of which may be
+  /// short.
+  void AddDense(size_t table, std::span<const float> gradient);
+
+  /// Every table of the pull has gradients: they can be sent as they are.
+  bool complete() const;
+  /// No sum is NaN or infinity.
+  bool finite() const { return finite_; }
+  bool has(size_t table) const { return pushed_[table]; }
+  /// The sums so far of the key at `position` of the table: `[dim]`.
+  std::span<const float> Row(size_t table, size_t position) const;
+  std::span<const float> values() const { return values_; }
+  const RowBatch& pull() const { return *pull_; }
+
+  /// What is to be sent. Requires complete(); nothing else may be called afterwards.
+  std::shared_ptr<const RowBatch> Take();
+
+ private:
+  RowsBefore Touch(size_t table);
+
+  std::shared_ptr<const RowBatch> pull_;
+  RowVector<float> values_;
+  std::vector<bool> pushed_;
+  bool finite_ = true;
+};
+
+}  // namespace muster::sdk

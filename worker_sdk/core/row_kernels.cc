@@ -1,0 +1,125 @@
+// Compiled once per instruction set by Highway; the best one for the machine is chosen at run time.
+// Every instruction set adds in the same order, so it gives the same bits.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "worker_sdk/core/row_kernels.cc"
+#include "hwy/detect_targets.h"
+// AVX-512 brings nothing to loops that wait for memory.
+#undef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3 | HWY_AVX3_DL)
+#include "hwy/foreach_target.h"
+// Highway's headers come after foreach_target.h, by its rule.
+#include <algorithm>
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "worker_sdk/core/row_kernels.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace muster::sdk {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// So many rows ahead are asked for: one waits for memory as long as it takes to copy a few.
+constexpr size_t kRowsAhead = 8;
+constexpr size_t kFloatsPerLine = 16;
+/// Beyond this the processor has seen where the row leads.
+constexpr size_t kPrefetchFloatsMax = 256;
+
+HWY_INLINE void PrefetchRow(const float* row, size_t dim) {
+  const size_t floats = std::min(dim, kPrefetchFloatsMax);
+  for (size_t i = 0; i < floats; i += kFloatsPerLine) __builtin_prefetch(row + i);
+}
+
+HWY_INLINE void CopyRow(const float* from, size_t dim, float* out) {
+  const hn::ScalableTag<float> d;
+  size_t i = 0;
+  for (; i + hn::Lanes(d) <= dim; i += hn::Lanes(d)) hn::StoreU(hn::LoadU(d, from + i), d, out + i);
+  for (; i < dim; ++i) out[i] = from[i];
+}
+
+void CopyRowsKernel(const RowPlaces& places, std::span<const float* const> bases, size_t keys,
+                    size_t dim, float* out) {
+  const bool repeats = !places.inverse.empty();
+  const auto row = [&](size_t key) HWY_ATTR {
+    const size_t id = repeats ? places.inverse[key] : key;
+    return bases[places.part[id]] + places.offset[id];
+  };
+  for (size_t key = 0; key < std::min(keys, kRowsAhead); ++key) PrefetchRow(row(key), dim);
+  for (size_t key = 0; key < keys; ++key) {
+    if (key + kRowsAhead < keys) PrefetchRow(row(key + kRowsAhead), dim);
+    CopyRow(row(key), dim, out + key * dim);
+  }
+}
+
+/// The bits of `value` where it is not finite, and zeros elsewhere.
+template <typename Floats, typename Value>
+HWY_INLINE auto NotFinite(Floats /*tag*/, Value value) {
+  const hn::RebindToUnsigned<Floats> bits;
+  // Exponent bits all set: infinity or NaN.
+  const auto exponent = hn::Set(bits, 0x7f800000u);
+  return hn::VecFromMask(bits, hn::Eq(hn::And(hn::BitCast(bits, value), exponent), exponent));
+}
+
+/// Adds to a row, or stores it. What is not finite of the result is noted in `bad`, for whole
+/// vectors and for what is left of them.
+template <RowsBefore kBefore, typename Bad, typename LastBad>
+HWY_INLINE void AddRow(const float* from, size_t dim, float* into, Bad* bad, LastBad* last_bad) {
+  const hn::ScalableTag<float> d;
+  const hn::CappedTag<float, 1> one;
+  const auto step = [&](auto tag, size_t i, auto* noted) HWY_ATTR {
+    auto sum = hn::LoadU(tag, from + i);
+    if constexpr (kBefore == RowsBefore::kSome) sum = hn::Add(hn::LoadU(tag, into + i), sum);
+    hn::StoreU(sum, tag, into + i);
+    *noted = hn::Or(*noted, NotFinite(tag, sum));
+  };
+  size_t i = 0;
+  for (; i + hn::Lanes(d) <= dim; i += hn::Lanes(d)) step(d, i, bad);
+  for (; i < dim; ++i) step(one, i, last_bad);
+}
+
+bool SumRowsKernel(std::span<const uint32_t> inverse, std::span<const uint64_t> offset, size_t keys,
+                   size_t dim, const float* gradients, RowsBefore before, float* values) {
+  const bool repeats = !inverse.empty();
+  const auto id_of = [&](size_t key) { return repeats ? inverse[key] : key; };
+  const hn::ScalableTag<uint32_t> bits;
+  const hn::CappedTag<uint32_t, 1> one;
+  auto bad = hn::Zero(bits);
+  auto last_bad = hn::Zero(one);
+  // The id that comes next for the first time.
+  size_t unseen = before == RowsBefore::kNone ? 0 : SIZE_MAX;
+  for (size_t key = 0; key < keys; ++key) {
+    if (key + kRowsAhead < keys) PrefetchRow(values + offset[id_of(key + kRowsAhead)], dim);
+    const size_t id = id_of(key);
+    const float* const from = gradients + key * dim;
+    if (id == unseen) {
+      AddRow<RowsBefore::kNone>(from, dim, values + offset[id], &bad, &last_bad);
+      ++unseen;
+    } else {
+      AddRow<RowsBefore::kSome>(from, dim, values + offset[id], &bad, &last_bad);
+    }
+  }
+  return hn::AllTrue(bits, hn::Eq(bad, hn::Zero(bits))) && hn::GetLane(last_bad) == 0;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace muster::sdk
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace muster::sdk {
+
+HWY_EXPORT(CopyRowsKernel);
+HWY_EXPORT(SumRowsKernel);
+
+void CopyRows(const RowPlaces& places, std::span<const float* const> bases, size_t keys, size_t dim,
+              float* out) {
+  HWY_DYNAMIC_DISPATCH(CopyRowsKernel)(places, bases, keys, dim, out);
+}
+
+bool SumRows(std::span<const uint32_t> inverse, std::span<const uint64_t> offset, size_t keys,
+             size_t dim, const float* gradients, RowsBefore before, float* values) {
+  return HWY_DYNAMIC_DISPATCH(SumRowsKernel)(inverse, offset, keys, dim, gradients, before, values);
+}
+
+}  // namespace muster::sdk
+#endif  // HWY_ONCE
