@@ -149,6 +149,7 @@ std::string EncodeHello(const Hello& hello) {
   out.PutText(hello.job_id);
   out.PutText(hello.peer);
   out.PutText(hello.software);
+  out.Put(hello.ring_bytes_max);
   return out.Take();
 }
 
@@ -159,6 +160,7 @@ absl::StatusOr<Hello> DecodeHello(std::string_view directory) {
   hello.job_id = in.GetText("the job's id");
   hello.peer = in.GetText("the peer's name");
   hello.software = in.GetText("the peer's software");
+  hello.ring_bytes_max = in.Get<uint32_t>("the size of a ring");
   MUSTER_RETURN_IF_ERROR(in.Finish());
   return hello;
 }
@@ -169,6 +171,7 @@ std::string EncodeHelloReply(const HelloReply& reply) {
   out.Put(reply.partition_count);
   out.Put(reply.lane);
   out.Put(reply.lane_count);
+  out.Put(reply.ring_bytes);
   return out.Take();
 }
 
@@ -179,6 +182,7 @@ absl::StatusOr<HelloReply> DecodeHelloReply(std::string_view directory) {
   reply.partition_count = in.Get<uint32_t>("the number of partitions");
   reply.lane = in.Get<uint32_t>("the lane");
   reply.lane_count = in.Get<uint32_t>("the number of lanes");
+  reply.ring_bytes = in.Get<uint32_t>("the size of a ring");
   MUSTER_RETURN_IF_ERROR(in.Finish());
   return reply;
 }

@@ -19,7 +19,7 @@
 namespace muster::wire {
 
 inline constexpr uint32_t kMagic = 0x4d535452;  // "MSTR"
-inline constexpr uint16_t kVersion = 3;
+inline constexpr uint16_t kVersion = 4;
 inline constexpr size_t kHeaderBytes = 64;
 
 /// Limits on what a peer may send; one more is a malformed frame.
@@ -73,12 +73,17 @@ struct Hello {
   std::string job_id;    // another one is refused
   std::string peer;      // node name, for messages
   std::string software;  // "muster 0.1.0"
+  /// Largest ring that it takes of memory to be shared; 0: it takes none. Over a UNIX socket only.
+  uint32_t ring_bytes_max = 0;
 };
 struct HelloReply {
   uint64_t server_incarnation = 0;
   uint32_t partition_count = 0;
   uint32_t lane = 0;
   uint32_t lane_count = 0;
+  /// Not 0: behind this frame comes one byte with the descriptor of memory that has two rings of so
+  /// many bytes each. From then on frames go through it.
+  uint32_t ring_bytes = 0;
 };
 
 /// Keys of one table in one partition; their keys and values follow in the blocks in this order.

@@ -60,8 +60,9 @@ struct Quota {
 struct Lane::State {
   State(LaneOptions given, FrameHandler* handler)
       : options(std::move(given)),
-        context{handler, &options.limits, options.clock,
-                [this](AlignedBuffer buffer) { Discard(std::move(buffer)); }},
+        context{handler,       &options.limits,
+                options.clock, [this](AlignedBuffer buffer) { Discard(std::move(buffer)); },
+                &spares,       &rings},
         unix_quota{"UNIX", options.limits.unix_connections_max},
         tcp_quota{"TCP", options.limits.tcp_connections_max +
                              (HasUnix() ? 0 : options.limits.unix_connections_max)} {
@@ -75,8 +76,8 @@ struct Lane::State {
   absl::StatusOr<std::string> ListenTcp();
   template <typename Acceptor>
   void Accept(Acceptor* acceptor, Quota* quota);
-  void Admit(PeerConnection::Socket socket, std::string origin, Quota* quota);
-  void Refuse(PeerConnection::Socket socket, const Quota& quota);
+  void Admit(net::Socket socket, std::string origin, Quota* quota);
+  void Refuse(net::Socket socket, const Quota& quota);
   void EndOverdue();
   /// Ends what is overdue, again and again.
   void Watch();
@@ -89,6 +90,8 @@ struct Lane::State {
   const ConnectionContext context;
   // What connections use as they go, so it outlives them. Not empty: ReleaseSome is posted.
   std::deque<AlignedBuffer> discarded;
+  SpareBuffers spares{options.limits.spare_bytes_max};
+  RingBudget rings{options.limits.ring_bytes_max};
   bool ended = false;
   asio::io_context io{1};
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work{
@@ -185,10 +188,15 @@ void Lane::State::Accept(Acceptor* acceptor, Quota* quota) {
   });
 }
 
-void Lane::State::Admit(PeerConnection::Socket socket, std::string origin, Quota* quota) {
+void Lane::State::Admit(net::Socket socket, std::string origin, Quota* quota) {
   if (quota->open >= quota->max) return Refuse(std::move(socket), *quota);
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);  // refused by UNIX sockets, which need it not
+  // A reply that fits goes in one call; a TCP socket finds its own size.
+  if (quota == &unix_quota) {
+    socket.set_option(asio::socket_base::send_buffer_size(options.limits.unix_buffer_bytes),
+                      ignored);
+  }
   auto connection = std::make_shared<PeerConnection>(std::move(socket), std::move(origin), &context,
                                                      [this, quota](PeerConnection* closed) {
                                                        MUSTER_CHECK(quota->open > 0);
@@ -200,7 +208,7 @@ void Lane::State::Admit(PeerConnection::Socket socket, std::string origin, Quota
   connection->Start();
 }
 
-void Lane::State::Refuse(PeerConnection::Socket socket, const Quota& quota) {
+void Lane::State::Refuse(net::Socket socket, const Quota& quota) {
   const std::string directory =
       wire::EncodeError(fmt::format("lane {} has {} {} connections, its limit; close some",
                                     options.name, quota.open, quota.name));

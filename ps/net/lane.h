@@ -30,6 +30,12 @@ struct LaneLimits {
   uint64_t slice_bytes = 4u << 20;
   /// Buffers larger than this are given back after use instead of kept for the next frame.
   uint64_t buffer_bytes_kept = 16u << 20;
+  /// Buffers of written replies that the lane keeps for the next ones, all connections together.
+  uint64_t spare_bytes_max = 32u << 20;
+  /// Memory that the lane shares with peers on this machine, all of them together; 0: none.
+  uint64_t ring_bytes_max = 64u << 20;
+  /// Asked of the system for what a UNIX socket holds of replies that the peer has not read yet.
+  int unix_buffer_bytes = 4 << 20;
 };
 
 struct LaneOptions {

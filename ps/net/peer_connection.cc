@@ -1,17 +1,18 @@
 #include <fmt/format.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/read.hpp>
-#include <boost/asio/write.hpp>
 #include <chrono>
 #include <cstring>
 #include <utility>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "net/ring_stream.h"
 #include "ps/net/internal/peer_connection.h"
 
 namespace muster::ps {
@@ -23,8 +24,8 @@ using boost::system::error_code;
 /// Frames of one vectored write; three buffers each.
 constexpr size_t kFramesPerWrite = 16;
 
-/// Four texts and their lengths: all that a stranger can make the server keep for it.
-constexpr size_t kHelloBytesMax = 4 * (sizeof(uint32_t) + wire::kTextBytesMax);
+/// Four texts and their lengths, and a size: all that a stranger can make the server keep for it.
+constexpr size_t kHelloBytesMax = 4 * (sizeof(uint32_t) + wire::kTextBytesMax) + sizeof(uint32_t);
 /// What messages repeat of the name in a hello.
 constexpr size_t kPeerBytesMax = 80;
 
@@ -34,9 +35,13 @@ std::string_view Chars(const AlignedBuffer& buffer) {
 
 }  // namespace
 
-PeerConnection::PeerConnection(Socket socket, std::string origin, const ConnectionContext* context,
+PeerConnection::PeerConnection(net::Socket socket, std::string origin,
+                               const ConnectionContext* context,
                                std::function<void(PeerConnection*)> on_closed)
-    : socket_(std::move(socket)),
+    : executor_(socket.get_executor()),
+      // A step holds the lane no longer than a slice.
+      socket_(new net::SocketStream(std::move(socket), context->limits->slice_bytes)),
+      stream_(socket_),
       origin_(std::move(origin)),
       context_(context),
       on_closed_(std::move(on_closed)),
@@ -47,6 +52,7 @@ PeerConnection::~PeerConnection() {
     Trim(buffer);
   }
   for (Outgoing& frame : out_) Trim(&frame.values);
+  context_->rings->Give(ring_bytes_);
 }
 
 void PeerConnection::Start() {
@@ -55,9 +61,18 @@ void PeerConnection::Start() {
 }
 
 void PeerConnection::Close() {
-  error_code ignored;
-  socket_.close(ignored);
+  stream_->Close();
   if (auto on_closed = std::exchange(on_closed_, nullptr)) on_closed(this);
+}
+
+void PeerConnection::OnStreamError() {
+  if (const std::string_view failure = stream_->failure(); !failure.empty()) {
+    context_->handler->OnRefused({.peer = PeerName(),
+                                  .reason = std::string(failure),
+                                  .greeted = phase_ == Phase::kServing,
+                                  .closed = true});
+  }
+  Close();
 }
 
 void PeerConnection::EndIfOverdue(TimePoint now) {
@@ -77,17 +92,17 @@ void PeerConnection::ReadStage() {
     end_ -= begin_;
     begin_ = 0;
   }
-  socket_.async_read_some(asio::buffer(stage_.data() + end_, stage_.size() - end_),
-                          [self = shared_from_this()](const error_code& error, size_t bytes) {
-                            if (error) return self->Close();
-                            if (self->phase_ == Phase::kClosing) return;
-                            self->end_ += bytes;
-                            self->Parse();
-                          });
+  stream_->ReadSome(asio::buffer(stage_.data() + end_, stage_.size() - end_),
+                    [self = shared_from_this()](const error_code& error, size_t bytes) {
+                      if (error) return self->OnStreamError();
+                      if (self->phase_ == Phase::kClosing) return;
+                      self->end_ += bytes;
+                      self->Parse();
+                    });
 }
 
 void PeerConnection::PostSlice() {
-  asio::post(socket_.get_executor(), [self = shared_from_this()] { self->Parse(); });
+  asio::post(executor_, [self = shared_from_this()] { self->Parse(); });
 }
 
 void PeerConnection::Parse() {
@@ -98,7 +113,7 @@ void PeerConnection::Parse() {
       if (!progress.ok()) return SendError(progress.status());
       if (*progress == Progress::kMore) return PostSlice();
     }
-    if (!socket_.is_open()) return;
+    if (!stream_->is_open() || rings_.has_value()) return;
     if (MustWait()) {
       waiting_ = true;
       return;
@@ -157,36 +172,37 @@ absl::Status PeerConnection::BeginBody() {
 }
 
 void PeerConnection::ReadBody() {
-  std::array<asio::mutable_buffer, 3> rest;
+  std::vector<asio::mutable_buffer> rest;
   size_t skip = body_received_;
   AlignedBuffer* const blocks[] = {&in_.directory, &in_.keys, &in_.values};
   for (size_t i = 0; i < std::size(blocks); ++i) {
     const size_t from = std::min(skip, blocks[i]->size());
     skip -= from;
-    rest[i] = asio::buffer(blocks[i]->data() + from, blocks[i]->size() - from);
+    if (from == blocks[i]->size()) continue;
+    rest.push_back(asio::buffer(blocks[i]->data() + from, blocks[i]->size() - from));
   }
-  asio::async_read(socket_, rest,
-                   [self = shared_from_this()](const error_code& error, size_t /*bytes*/) {
-                     if (error) return self->Close();
-                     if (self->phase_ == Phase::kClosing) return;
-                     if (absl::Status status = self->Serve(); !status.ok()) {
-                       return self->SendError(status);
-                     }
-                     self->Parse();
-                   });
+  stream_->Read(std::move(rest),
+                [self = shared_from_this()](const error_code& error, size_t /*bytes*/) {
+                  if (error) return self->OnStreamError();
+                  if (self->phase_ == Phase::kClosing) return;
+                  if (absl::Status status = self->Serve(); !status.ok()) {
+                    return self->SendError(status);
+                  }
+                  self->Parse();
+                });
 }
 
 absl::Status PeerConnection::Serve() {
   if (phase_ == Phase::kHello) return ServeHello();
   const bool pulls = header_.kind == wire::Kind::kPull;
-  request_.Begin(header_, pulls ? std::move(spare_values_) : AlignedBuffer());
+  request_.Begin(header_, pulls ? context_->spares->Take() : AlignedBuffer());
   request_time_ = {};
   return absl::OkStatus();
 }
 
 absl::StatusOr<Progress> PeerConnection::ServeRequest(WorkLimit* work) {
   // What is half done is brought to its end for nobody, too.
-  if (!socket_.is_open()) return request_.GoAbandoned(work);
+  if (!stream_->is_open()) return request_.GoAbandoned(work);
   const auto began = context_->clock->Now();
   absl::StatusOr<Progress> progress = request_.Go(work);
   request_time_ += context_->clock->Now() - began;
@@ -225,13 +241,45 @@ absl::Status PeerConnection::ServeHello() {
         header_, wire::ChecksumOf(in_.directory_text(), in_.keys.words(), Chars(in_.values))));
   }
   MUSTER_ASSIGN_OR_RETURN(const wire::Hello hello, wire::DecodeHello(in_.directory_text()));
-  MUSTER_ASSIGN_OR_RETURN(const wire::HelloReply reply, context_->handler->OnHello(hello));
+  MUSTER_ASSIGN_OR_RETURN(wire::HelloReply reply, context_->handler->OnHello(hello));
+  reply.ring_bytes = OfferRings(hello.ring_bytes_max);
   MUSTER_CHECK(phase_ == Phase::kHello);
   phase_ = Phase::kServing;
   deadline_.reset();
   peer_ = Excerpt(hello.peer, kPeerBytesMax);
   SendText(wire::Kind::kHelloReply, wire::EncodeHelloReply(reply));
   Flush();
+  return absl::OkStatus();
+}
+
+uint32_t PeerConnection::OfferRings(size_t wanted) {
+  boost::system::error_code error;
+  const auto self = socket_->socket().local_endpoint(error);
+  if (wanted == 0 || error || self.protocol().family() != AF_UNIX) return 0;
+  ring_bytes_ = context_->rings->Take(wanted);
+  if (ring_bytes_ == 0) return 0;
+  absl::StatusOr<net::RingMemory> memory = net::RingMemory::Make(ring_bytes_);
+  if (!memory.ok()) {
+    Log(LogLevel::kWarning, "no shared memory for {}, it stays with its socket: {}", PeerName(),
+        Message(memory.status()));
+    context_->rings->Give(std::exchange(ring_bytes_, 0));
+    return 0;
+  }
+  rings_ = *std::move(memory);
+  return static_cast<uint32_t>(ring_bytes_);
+}
+
+absl::Status PeerConnection::EnterRings() {
+  net::RingMemory memory = *std::exchange(rings_, std::nullopt);
+  if (begin_ != end_) {
+    return absl::FailedPreconditionError(
+        "malformed frame: it came before the shared memory was there");
+  }
+  MUSTER_RETURN_IF_ERROR(
+      net::SendDescriptor(socket_->socket().native_handle(), memory.descriptor()));
+  net::Socket socket = std::move(std::exchange(socket_, nullptr)->socket());
+  stream_ = std::make_unique<net::RingStream>(std::move(socket), std::move(memory),
+                                              net::RingStream::Side::kMadeIt);
   return absl::OkStatus();
 }
 
@@ -285,30 +333,30 @@ void PeerConnection::Write() {
       buffers.push_back(asio::buffer(frame.values.data(), frame.value_bytes));
     }
   }
-  asio::async_write(
-      socket_, std::move(buffers),
-      [self = shared_from_this(), frames = writing_](const error_code& error, size_t /*bytes*/) {
-        if (error) return self->Close();
-        self->OnWritten(frames);
-      });
+  stream_->Write(std::move(buffers), [self = shared_from_this(), frames = writing_](
+                                         const error_code& error, size_t /*bytes*/) {
+    if (error) return self->OnStreamError();
+    self->OnWritten(frames);
+  });
 }
 
 void PeerConnection::OnWritten(size_t frames) {
   for (size_t i = 0; i < frames; ++i) {
     Outgoing& frame = out_.front();
     outstanding_bytes_ -= frame.bytes();
-    if (frame.values.capacity() > spare_values_.capacity()) {
-      spare_values_ = std::move(frame.values);
-      Trim(&spare_values_);
-    }
+    Trim(&frame.values);
+    static_cast<void>(context_->spares->Keep(std::move(frame.values)));
     out_.pop_front();
   }
   writing_ = 0;
+  if (rings_.has_value()) {
+    if (absl::Status status = EnterRings(); !status.ok()) return SendError(status);
+    return Parse();
+  }
   if (!out_.empty()) {
     Write();
   } else if (phase_ == Phase::kClosing) {
-    error_code ignored;
-    socket_.shutdown(Socket::shutdown_send, ignored);
+    stream_->ShutdownSend();
     return Linger();
   }
   if (waiting_ && !MustWait()) {
@@ -318,14 +366,12 @@ void PeerConnection::OnWritten(size_t frames) {
 }
 
 void PeerConnection::Linger() {
-  socket_.async_read_some(asio::buffer(stage_),
-                          [self = shared_from_this()](const error_code& error, size_t bytes) {
-                            self->lingered_bytes_ += bytes;
-                            if (error || self->lingered_bytes_ > kLingerBytesMax) {
-                              return self->Close();
-                            }
-                            self->Linger();
-                          });
+  stream_->ReadSome(asio::buffer(stage_),
+                    [self = shared_from_this()](const error_code& error, size_t bytes) {
+                      self->lingered_bytes_ += bytes;
+                      if (error || self->lingered_bytes_ > kLingerBytesMax) return self->Close();
+                      self->Linger();
+                    });
 }
 
 }  // namespace muster::ps

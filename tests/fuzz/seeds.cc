@@ -51,7 +51,11 @@ std::string ServerFrames(wire::Encoding encoding) {
   push.owner_epoch = 1;
   push.token = LeaseToken(MasterIncarnation(1), 3).value();
   push.groups = {{1, 1}, {2, 1}};
-  const std::string hello = wire::EncodeHello({"job", "worker-0", "muster 0.1.0"});
+  const std::string hello = wire::EncodeHello({.job = "job",
+                                               .job_id = "id-1",
+                                               .peer = "worker-0",
+                                               .software = "muster 0.1.0",
+                                               .ring_bytes_max = 1u << 18});
   return Frame({.kind = wire::Kind::kHello}, hello, {}, {}) +
          Frame({.kind = wire::Kind::kPush, .request = 1, .parts = 1, .encoding = encoding},
                wire::EncodePush({&push, 1}), {7, 9}, {1, 2, 3, 4, 5}) +
@@ -62,7 +66,7 @@ std::string ServerFrames(wire::Encoding encoding) {
 /// Answers to the four requests of the target: rows to the pulls, an OK to the pushes.
 std::string WorkerFrames(wire::PartCode code) {
   std::string frames = Frame({.kind = wire::Kind::kHelloReply},
-                             wire::EncodeHelloReply({1, sdk::kPartitions, 0, 1}), {}, {});
+                             wire::EncodeHelloReply({1, sdk::kPartitions, 0, 1, 1u << 18}), {}, {});
   for (uint64_t request = 1; request <= 4; ++request) {
     std::vector<wire::PartReply> parts;
     for (uint32_t p = (request - 1) % 2; p < sdk::kPartitions; p += 2) {

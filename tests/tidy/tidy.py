@@ -26,6 +26,7 @@ CLANG_FORMAT = "19"
 LAYERS = {
     "base": set(),
     "kafka": {"base"},
+    "net": {"base"},
     "verify": {"base"},
     "job": {"base"},
     "proto": {"base"},
@@ -33,8 +34,8 @@ LAYERS = {
     "host": {"base", "proto"},
     "admin": {"base", "host", "proto"},
     "master": {"base", "job", "kafka", "proto", "sharding"},
-    "ps": {"base", "proto", "sharding"},
-    "worker_sdk": {"base", "kafka", "proto", "sharding"},
+    "ps": {"base", "net", "proto", "sharding"},
+    "worker_sdk": {"base", "kafka", "net", "proto", "sharding"},
     "scaler": {"admin", "base", "host", "job", "proto"},
     "cli": {"admin", "base", "host", "job", "kafka", "master", "proto", "ps", "scaler", "sharding", "verify"},
 }
@@ -70,7 +71,7 @@ ADAPTERS = {
     "rocksdb/": ("master/journal", "ps/snapshot"),
     "yaml-cpp/": ("job/file",),
     "nghttp2/": ("worker_sdk/control",),
-    "boost/asio": ("ps/net", "scaler/rest/client", "scaler/rest/server", "worker_sdk/net"),
+    "boost/asio": ("net", "ps/net", "scaler/rest/client", "scaler/rest/server", "worker_sdk/net"),
     "boost/beast": ("scaler/rest/client", "scaler/rest/server"),
     "spdlog/": ("base",),
     "CLI/": ("cli",),

@@ -37,6 +37,7 @@ struct DataClient::State {
   TimePoint timer_at = TimePoint::max();  // when the timer fires
   bool stopping = false;
   std::map<std::pair<ServerId, ServerIncarnation>, ServerEndpoint> servers;
+  LaneConnection::Sharing sharing;
   std::map<LaneAddress, std::shared_ptr<LaneConnection>> connections;
 };
 
@@ -60,7 +61,7 @@ void DataClient::State::OnSend(SendRequest request) {
       }
     };
     auto connection = std::make_shared<LaneConnection>(&io, std::move(target), &options, listener,
-                                                       &clock, closed);
+                                                       &sharing, &clock, closed);
     connections[request.lane] = connection;
     connection->Send(std::move(request));
     connection->Start();

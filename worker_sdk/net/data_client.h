@@ -43,6 +43,11 @@ class DataClient {
     std::string worker;
     uint32_t partition_count = 0;
     wire::Encoding encoding = wire::Encoding::kFloat32;
+    /// Of memory that is shared with a lane on this machine, for each direction; 0: none is.
+    uint32_t ring_bytes_max = 4u << 20;
+    /// Asked of the system for what a UNIX socket holds of what the server has not read yet; a TCP
+    /// socket finds its own size.
+    int unix_buffer_bytes = 4 << 20;
     /// A connection with requests outstanding on which no byte moves for so long is given up.
     std::chrono::milliseconds silence_max{20'000};
     /// To connect and be greeted.

@@ -4,8 +4,6 @@
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
-#include <boost/asio/read.hpp>
-#include <boost/asio/write.hpp>
 #include <charconv>
 #include <filesystem>
 #include <optional>
@@ -13,6 +11,7 @@
 
 #include "base/status.h"
 #include "base/version.h"
+#include "net/ring_stream.h"
 #include "worker_sdk/net/internal/lane_connection.h"
 
 namespace muster::sdk::net_internal {
@@ -21,8 +20,8 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-// Bytes that one step of a read or write moves at most, as with asio::transfer_all.
-constexpr size_t kStepBytes = 65'536;
+// Bytes that one step of a read or write moves at most.
+constexpr size_t kStepBytes = 4u << 20;
 // Frames that leave in one write.
 constexpr size_t kFramesPerWrite = 8;
 
@@ -50,10 +49,12 @@ std::optional<LaneConnection::Stream::endpoint> EndpointOf(const std::string& ad
 
 LaneConnection::LaneConnection(asio::io_context* io, Target target,
                                const DataClient::Options* options, DataClient::Listener* listener,
-                               const Clock* clock, std::function<void(LaneConnection*)> closed)
+                               Sharing* sharing, const Clock* clock,
+                               std::function<void(LaneConnection*)> closed)
     : target_(std::move(target)),
       options_(options),
       listener_(listener),
+      sharing_(sharing),
       clock_(clock),
       closed_handler_(std::move(closed)),
       socket_(*io),
@@ -65,17 +66,12 @@ template <typename Handler>
 auto LaneConnection::Guarded(Handler handler) {
   return [self = shared_from_this(), handler](error_code error, auto...) {
     if (self->closed_) return;
-    if (error) return self->Close(error.message());
+    if (error) {
+      const std::string failure(self->stream_->failure());
+      return self->Close(failure.empty() ? error.message() : failure);
+    }
     self->last_progress_ = self->clock_->Now();
     handler(self.get());
-  };
-}
-
-auto LaneConnection::AllOfIt() {
-  return [self = shared_from_this()](const error_code& error, size_t moved) -> size_t {
-    // A large frame on a slow link takes as long as it takes.
-    if (moved > 0) self->last_progress_ = self->clock_->Now();
-    return error ? 0 : kStepBytes;
   };
 }
 
@@ -104,26 +100,32 @@ void LaneConnection::TryAddress(size_t index) {
 void LaneConnection::OnConnected() {
   error_code error;
   Stream::endpoint local = socket_.local_endpoint(error), remote = socket_.remote_endpoint(error);
-  if (local.protocol().family() != AF_UNIX) {
+  const bool same_machine = local.protocol().family() == AF_UNIX;
+  if (!same_machine) {
     // A connection to a port without a listener can meet itself (simultaneous open).
     if (!error && local == remote) return Close("nobody listens there");
     socket_.set_option(asio::ip::tcp::no_delay(true), error);
+  } else {
+    socket_.set_option(asio::socket_base::send_buffer_size(options_->unix_buffer_bytes), error);
   }
+  plain_ = new net::SocketStream(std::move(socket_), kStepBytes);
+  stream_.reset(plain_);
   auto hello = std::make_unique<RequestFrame>();
   BuildHello({.job = options_->job.name,
               .job_id = options_->job.id,
               .peer = options_->worker,
-              .software = fmt::format("muster {}", kVersion)},
+              .software = fmt::format("muster {}", kVersion),
+              .ring_bytes_max = same_machine && sharing_->wanted ? options_->ring_bytes_max : 0},
              hello.get());
   frames_.push_back(std::move(hello));
   std::vector<asio::const_buffer> buffers;
   for (auto piece : frames_.back()->pieces) buffers.emplace_back(piece.data(), piece.size());
   writing_ = true;
-  asio::async_write(socket_, buffers, AllOfIt(), Guarded([](LaneConnection* self) {
-                      self->writing_ = false;
-                      self->frames_.clear();
-                      self->WriteQueued();
-                    }));
+  stream_->Write(std::move(buffers), Guarded([](LaneConnection* self) {
+                   self->writing_ = false;
+                   self->frames_.clear();
+                   self->WriteQueued();
+                 }));
   ReadHeader();
 }
 
@@ -137,28 +139,32 @@ void LaneConnection::Send(SendRequest request) {
 
 void LaneConnection::WriteQueued() {
   if (!greeted_ || writing_ || queue_.empty()) return;
+  const auto checksum = stream_->lossless() ? wire::Checksum::kNone : wire::Checksum::kXxh3;
   std::vector<asio::const_buffer> buffers;
   while (!queue_.empty() && frames_.size() < kFramesPerWrite) {
     SendRequest request = std::move(queue_.front());
     queue_.pop_front();
     frames_.push_back(std::make_unique<RequestFrame>());
-    BuildFrame(request, options_->encoding, frames_.back().get());
+    BuildFrame(request, options_->encoding, checksum, frames_.back().get());
     for (auto piece : frames_.back()->pieces) buffers.emplace_back(piece.data(), piece.size());
     frame_requests_.push_back(request);
     outstanding_.emplace(request.id, std::move(request));
   }
   writing_ = true;
-  asio::async_write(socket_, buffers, AllOfIt(), Guarded([](LaneConnection* self) {
-                      self->writing_ = false;
-                      self->frames_.clear();
-                      self->frame_requests_.clear();
-                      self->WriteQueued();
-                    }));
+  stream_->Write(std::move(buffers), Guarded([](LaneConnection* self) {
+                   self->writing_ = false;
+                   self->frames_.clear();
+                   self->frame_requests_.clear();
+                   self->WriteQueued();
+                 }));
+}
+
+void LaneConnection::Read(asio::mutable_buffer into, void (LaneConnection::*then)()) {
+  stream_->Read({into}, Guarded([then](LaneConnection* self) { (self->*then)(); }));
 }
 
 void LaneConnection::ReadHeader() {
-  asio::async_read(socket_, asio::buffer(header_bytes_), AllOfIt(),
-                   Guarded([](LaneConnection* self) { self->OnHeader(); }));
+  Read(asio::buffer(header_bytes_), &LaneConnection::OnHeader);
 }
 
 void LaneConnection::OnHeader() {
@@ -167,8 +173,7 @@ void LaneConnection::OnHeader() {
   header_ = *header;
   if (header_.keys != 0) return Close("it answered with keys");
   directory_.resize(header_.directory_bytes);
-  asio::async_read(socket_, asio::buffer(directory_), AllOfIt(),
-                   Guarded([](LaneConnection* self) { self->OnDirectory(); }));
+  Read(asio::buffer(directory_), &LaneConnection::OnDirectory);
 }
 
 void LaneConnection::OnDirectory() {
@@ -199,10 +204,49 @@ absl::Status LaneConnection::OnHelloReply() {
         "it is lane {} of a job with {} partitions; expected lane {} and {}", reply.lane,
         reply.partition_count, target_.lane.lane, options_->partition_count));
   }
+  ring_bytes_ = reply.ring_bytes;
+  if (ring_bytes_ > options_->ring_bytes_max) {
+    return absl::InvalidArgumentError(fmt::format("it shares rings of {} bytes, asked for were {}",
+                                                  ring_bytes_, options_->ring_bytes_max));
+  }
+  if (ring_bytes_ == 0) {
+    Greeted();
+  } else {
+    AwaitRings();
+  }
+  return absl::OkStatus();
+}
+
+void LaneConnection::AwaitRings() {
+  plain_->socket().async_wait(Stream::socket::wait_read, Guarded([](LaneConnection* self) {
+                                const absl::Status status = self->EnterRings();
+                                if (absl::IsUnavailable(status)) return self->AwaitRings();
+                                if (status.ok()) return self->Greeted();
+                                // The next connection does without.
+                                self->sharing_->wanted = false;
+                                self->Close(Message(status));
+                              }));
+}
+
+absl::Status LaneConnection::EnterRings() {
+  MUSTER_ASSIGN_OR_RETURN(OwnedFd received,
+                          net::ReceiveDescriptor(plain_->socket().native_handle()));
+  absl::StatusOr<net::RingMemory> memory = net::RingMemory::Open(std::move(received), ring_bytes_);
+  if (!memory.ok()) {
+    return absl::FailedPreconditionError(
+        fmt::format("its shared memory is of no use: {}", Message(memory.status())));
+  }
+  net::Socket socket = std::move(std::exchange(plain_, nullptr)->socket());
+  stream_ = std::make_unique<net::RingStream>(std::move(socket), *std::move(memory),
+                                              net::RingStream::Side::kOpenedIt);
+  bytes_moved_ = 0;
+  return absl::OkStatus();
+}
+
+void LaneConnection::Greeted() {
   greeted_ = true;
   WriteQueued();
   ReadHeader();
-  return absl::OkStatus();
 }
 
 absl::Status LaneConnection::OnReplyDirectory() {
@@ -223,7 +267,10 @@ absl::Status LaneConnection::OnReplyDirectory() {
 }
 
 absl::Status LaneConnection::CheckChecksum(std::span<const std::byte> values) const {
-  // Every request has one, and an answer has what its request has.
+  // Every request has one where there may be damage, and an answer has what its request has.
+  if (stream_->lossless() && header_.checksum_kind == wire::Checksum::kNone) {
+    return absl::OkStatus();
+  }
   if (header_.checksum_kind != wire::Checksum::kXxh3) {
     return absl::DataLossError("it answered without a checksum");
   }
@@ -233,14 +280,13 @@ absl::Status LaneConnection::CheckChecksum(std::span<const std::byte> values) co
 }
 
 void LaneConnection::ReadValues(uint64_t floats) {
-  rows_ = std::make_shared_for_overwrite<float[]>(floats);
+  rows_ = MakeRowBlock(floats);
   asio::mutable_buffer into(rows_.get(), header_.value_bytes);
   if (header_.encoding != wire::Encoding::kFloat32) {
     encoded_.resize(header_.value_bytes);
     into = asio::buffer(encoded_);
   }
-  asio::async_read(socket_, into, AllOfIt(),
-                   Guarded([](LaneConnection* self) { self->OnValues(); }));
+  Read(into, &LaneConnection::OnValues);
 }
 
 void LaneConnection::OnValues() {
@@ -269,6 +315,9 @@ void LaneConnection::WatchSilence() {
 }
 
 void LaneConnection::CheckSilence() {
+  // A large frame on a slow link takes as long as it takes: every byte is progress.
+  const uint64_t moved = stream_ == nullptr ? 0 : stream_->bytes_moved();
+  if (std::exchange(bytes_moved_, moved) != moved) last_progress_ = clock_->Now();
   const auto silent = clock_->Now() - last_progress_;
   if (!greeted_ && silent > options_->connect_timeout) return Close("it does not greet");
   if (!outstanding_.empty() && silent > options_->silence_max) {
@@ -282,6 +331,7 @@ void LaneConnection::Close(std::string_view why, std::optional<RequestId> refuse
   std::string reason = fmt::format("{}: {}", target_.name, why);
   error_code ignored;
   socket_.close(ignored);
+  if (stream_ != nullptr) stream_->Close();
   timer_.cancel();
   // `frames_` stay until the handlers are gone: the kernel may not read them any more, but Asio
   // still holds pointers to them.

@@ -60,15 +60,18 @@ std::string Directory(const SendRequest& request) {
 }
 
 /// Writes the header with the checksum of the pieces, whose first is the header itself.
-void SealFrame(wire::Header* header, RequestFrame* frame) {
-  header->checksum_kind = wire::Checksum::kXxh3;
-  header->checksum = wire::ChecksumOf(std::span(frame->pieces).subspan(1));
+void SealFrame(wire::Checksum checksum, wire::Header* header, RequestFrame* frame) {
+  header->checksum_kind = checksum;
+  if (checksum == wire::Checksum::kXxh3) {
+    header->checksum = wire::ChecksumOf(std::span(frame->pieces).subspan(1));
+  }
   wire::EncodeHeader(*header, frame->header);
 }
 
 }  // namespace
 
-void BuildFrame(const SendRequest& request, wire::Encoding encoding, RequestFrame* frame) {
+void BuildFrame(const SendRequest& request, wire::Encoding encoding, wire::Checksum checksum,
+                RequestFrame* frame) {
   const RowBatch& batch = *request.batch;
   frame->directory = Directory(request);
   wire::Header header;
@@ -102,7 +105,7 @@ void BuildFrame(const SendRequest& request, wire::Encoding encoding, RequestFram
     });
     AppendPiece(frame->encoded_values, frame);
   }
-  SealFrame(&header, frame);
+  SealFrame(checksum, &header, frame);
 }
 
 void BuildHello(const wire::Hello& hello, RequestFrame* frame) {
@@ -112,7 +115,7 @@ void BuildHello(const wire::Hello& hello, RequestFrame* frame) {
   header.directory_bytes = static_cast<uint32_t>(frame->directory.size());
   AppendPiece(frame->header, frame);
   AppendPiece(Bytes(frame->directory), frame);
-  SealFrame(&header, frame);
+  SealFrame(wire::Checksum::kXxh3, &header, frame);
 }
 
 absl::Status CheckReply(const SendRequest& request, const wire::Header& header,

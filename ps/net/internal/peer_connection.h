@@ -1,7 +1,7 @@
 #pragma once
 
 #include <array>
-#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/any_io_executor.hpp>
 #include <chrono>
 #include <deque>
 #include <functional>
@@ -12,9 +12,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "net/ring_memory.h"
+#include "net/socket_stream.h"
 #include "ps/core/aligned_buffer.h"
 #include "ps/net/frame_handler.h"
 #include "ps/net/internal/request.h"
+#include "ps/net/internal/ring_budget.h"
+#include "ps/net/internal/spare_buffers.h"
 #include "ps/net/lane.h"
 
 namespace muster::ps {
@@ -26,6 +30,8 @@ struct ConnectionContext {
   const Clock* clock = nullptr;
   /// Takes a large buffer that is no longer needed: to free it at once would hold the lane.
   std::function<void(AlignedBuffer)> discard;
+  SpareBuffers* spares = nullptr;
+  RingBudget* rings = nullptr;
 };
 
 /// One peer of a lane: reads frames, has them served in slices, queues and writes the replies. A
@@ -34,11 +40,9 @@ struct ConnectionContext {
 /// an operation of its socket or a slice is under way; every member runs on the lane's thread.
 class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
  public:
-  using Socket = boost::asio::generic::stream_protocol::socket;
-
   /// `context` and what `on_closed` refers to must outlive the connection's operations. `origin`:
   /// where the peer is, for messages.
-  PeerConnection(Socket socket, std::string origin, const ConnectionContext* context,
+  PeerConnection(net::Socket socket, std::string origin, const ConnectionContext* context,
                  std::function<void(PeerConnection*)> on_closed);
   ~PeerConnection();
   PeerConnection(const PeerConnection&) = delete;
@@ -81,6 +85,12 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   /// Serves the frame that is now complete, or begins to.
   absl::Status Serve();
   absl::Status ServeHello();
+  /// Memory to be shared with a peer that takes rings of `wanted` bytes: the size of one, or 0.
+  uint32_t OfferRings(size_t wanted);
+  /// Hands the memory over, and goes on in it.
+  absl::Status EnterRings();
+  /// The stream is at its end, or broken.
+  void OnStreamError();
   /// One slice of the request under work.
   absl::StatusOr<Progress> ServeRequest(WorkLimit* work);
   void Answer();
@@ -106,7 +116,11 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   static constexpr size_t kStageBytes = 16u << 10;
   static constexpr size_t kLingerBytesMax = 64u << 20;
 
-  Socket socket_;
+  const boost::asio::any_io_executor executor_;
+  net::SocketStream* socket_;  // stream_, until it is something else
+  std::unique_ptr<net::ByteStream> stream_;
+  size_t ring_bytes_ = 0;                 // of the lane's budget
+  std::optional<net::RingMemory> rings_;  // offered; nothing is read until the peer has it
   const std::string origin_;
   const ConnectionContext* const context_;
   std::function<void(PeerConnection*)> on_closed_;
@@ -129,7 +143,6 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   std::deque<Outgoing> out_;
   size_t writing_ = 0;
   uint64_t outstanding_bytes_ = 0;
-  AlignedBuffer spare_values_;  // of the last reply written
   size_t lingered_bytes_ = 0;
 };
 

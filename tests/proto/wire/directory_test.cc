@@ -42,18 +42,23 @@ Header HeaderOf(Kind kind, uint32_t parts, uint64_t keys) {
 TEST(DirectoryTest, RoundTrips) {
   MUSTER_ASSERT_OK_AND_ASSIGN(
       const Hello hello,
-      DecodeHello(EncodeHello({.job = "j", .job_id = "i", .peer = "w-0", .software = ""})));
+      DecodeHello(EncodeHello(
+          {.job = "j", .job_id = "i", .peer = "w-0", .software = "", .ring_bytes_max = 9})));
   EXPECT_EQ(hello.job, "j");
   EXPECT_EQ(hello.job_id, "i");
   EXPECT_EQ(hello.peer, "w-0");
   EXPECT_EQ(hello.software, "");
-  MUSTER_ASSERT_OK_AND_ASSIGN(
-      const HelloReply answer,
-      DecodeHelloReply(EncodeHelloReply(
-          {.server_incarnation = 77, .partition_count = 256, .lane = 1, .lane_count = 2})));
+  EXPECT_EQ(hello.ring_bytes_max, 9u);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const HelloReply answer,
+                              DecodeHelloReply(EncodeHelloReply({.server_incarnation = 77,
+                                                                 .partition_count = 256,
+                                                                 .lane = 1,
+                                                                 .lane_count = 2,
+                                                                 .ring_bytes = 8})));
   EXPECT_EQ(answer.server_incarnation, 77u);
   EXPECT_EQ(answer.partition_count, 256u);
   EXPECT_EQ(answer.lane, 1u);
+  EXPECT_EQ(answer.ring_bytes, 8u);
   EXPECT_EQ(answer.lane_count, 2u);
 
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto pull,

@@ -23,13 +23,15 @@ using testing::WireClient;
 using wire::Kind;
 using wire::PartCode;
 
-/// A lane with the fake handler behind a UNIX socket and a TCP port.
+/// A lane with the fake handler behind a UNIX socket, a TCP port, and the UNIX socket once more for
+/// a client that shares memory.
 class ConnectionTest : public ::testing::Test {
  protected:
   explicit ConnectionTest(LaneLimits limits = {})
       : lane_({.name = "ps-0.0", .unix_path = dir_.File("s"), .limits = limits, .clock = &clock_},
               &handler_) {
     addresses_ = lane_.Listen().value();
+    addresses_.push_back("ring:" + dir_.File("s"));
     lane_.Start();
   }
   /// A client that has said hello.

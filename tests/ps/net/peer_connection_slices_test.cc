@@ -54,7 +54,7 @@ TEST_F(ConnectionTest, AHandlerIsToldThatAConnectionDiedBetweenTwoSlices) {
   auto large = Greeted(addresses_[0]);
   const auto small = Greeted(addresses_[1]);
   // A reply that is not taken: the connection's end is seen, though nothing is read from it.
-  SendPull(large.get(), std::vector<uint64_t>(100'000, 3));
+  SendPull(large.get(), std::vector<uint64_t>(1'000'000, 3));
   handler_.hold = true;
   SendPush(large.get(), 2, 1);
   while (handler_.push_slices == 0) Pull(small.get(), {1});

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
@@ -13,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "net/ring_memory.h"
 #include "proto/wire/frame.h"
 
 namespace muster::ps::testing {
@@ -27,11 +30,12 @@ struct Frame {
 /// A blocking client of the data plane for tests: sends what it is told to, well-formed or not.
 class WireClient {
  public:
-  /// Connects to "unix:/path" or "127.0.0.1:port"; connected() says whether it worked.
+  /// Connects to "unix:/path", to "ring:/path" (the same socket, and shared memory from its hello
+  /// on), or to "127.0.0.1:port"; connected() says whether it worked.
   /// `receive_buffer`: bytes that the kernel keeps for it; 0: its default.
   explicit WireClient(const std::string& address, int receive_buffer = 0)
-      : receive_buffer_(receive_buffer) {
-    if (address.starts_with("unix:")) {
+      : receive_buffer_(receive_buffer), wants_rings_(address.starts_with("ring:")) {
+    if (address.starts_with("unix:") || wants_rings_) {
       sockaddr_un to{.sun_family = AF_UNIX, .sun_path = {}};
       address.copy(to.sun_path, sizeof(to.sun_path) - 1, 5);
       Connect(AF_UNIX, reinterpret_cast<const sockaddr*>(&to), sizeof(to));
@@ -52,6 +56,7 @@ class WireClient {
   bool connected() const { return fd_ >= 0; }
 
   void SendBytes(std::string_view bytes) {
+    if (writer_) return SendToRing(bytes);
     while (!bytes.empty()) {
       const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (sent <= 0) return;
@@ -77,9 +82,16 @@ class WireClient {
   void SendHello(const std::string& job, const std::string& job_id = "id-1") {
     wire::Header header;
     header.kind = wire::Kind::kHello;
-    Send(header,
-         wire::EncodeHello({.job = job, .job_id = job_id, .peer = "worker-0", .software = "test"}));
+    Send(header, wire::EncodeHello({.job = job,
+                                    .job_id = job_id,
+                                    .peer = "worker-0",
+                                    .software = "test",
+                                    .ring_bytes_max = wants_rings_ ? kRingBytes : 0}));
   }
+  /// Whether it has entered shared memory.
+  bool in_rings() const { return rings_.has_value(); }
+  net::RingMemory& rings() { return *rings_; }
+  void Ring() { static_cast<void>(::send(fd_, "x", 1, MSG_NOSIGNAL)); }
 
   /// The next frame, or nothing at the end of the stream.
   std::optional<Frame> Receive() {
@@ -97,7 +109,15 @@ class WireClient {
     }
     frame.values.resize(values.size() / wire::BytesPerValue(header->encoding));
     wire::DecodeValues(values, header->encoding, frame.values);
+    if (header->kind == wire::Kind::kHelloReply && !EnterRings(frame.directory)) return {};
     return frame;
+  }
+
+  /// The next so many bytes, or what comes before the end of the stream.
+  std::string ReceiveBytes(size_t bytes) {
+    std::string text(bytes, '\0');
+    if (!ReadAll(text.data(), bytes)) text.clear();
+    return text;
   }
 
   /// The text of the Error frame that comes next and must be the last one; otherwise what came.
@@ -123,8 +143,54 @@ class WireClient {
       fd_ = -1;
     }
   }
+  bool EnterRings(const std::string& directory) {
+    const auto reply = wire::DecodeHelloReply(directory);
+    if (!reply.ok()) return false;
+    if (reply->ring_bytes == 0) return true;
+    pollfd readable{.fd = fd_, .events = POLLIN, .revents = 0};
+    ::poll(&readable, 1, 20'000);
+    auto memory = net::ReceiveDescriptor(fd_);
+    if (!memory.ok()) return false;
+    auto rings = net::RingMemory::Open(*std::move(memory), reply->ring_bytes);
+    if (!rings.ok()) return false;
+    rings_ = *std::move(rings);
+    writer_.emplace(rings_->openers());
+    reader_.emplace(rings_->makers());
+    return true;
+  }
+  /// False: the peer is gone.
+  bool AwaitBell() {
+    char bells[64];
+    return ::recv(fd_, bells, sizeof(bells), 0) > 0;
+  }
+  void SendToRing(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const auto room = writer_->Room();
+      if (!room.ok()) return;
+      const size_t count = std::min(room->size(), bytes.size());
+      std::memcpy(room->data(), bytes.data(), count);
+      bytes.remove_prefix(count);
+      if (writer_->Publish(count)) Ring();
+      if (!bytes.empty() && *writer_->Sleep() && !AwaitBell()) return;
+    }
+  }
+  bool ReadRing(char* to, size_t bytes) {
+    for (bool gone = false; bytes > 0;) {
+      const auto there = reader_->Bytes();
+      if (!there.ok() || (gone && there->empty())) return false;
+      const size_t count = std::min(there->size(), bytes);
+      std::memcpy(to, there->data(), count);
+      to += count;
+      bytes -= count;
+      reader_->Pass(count);
+      if (reader_->GiveBack(reader_->passed())) Ring();
+      if (bytes > 0 && !gone && *reader_->Sleep()) gone = !AwaitBell();
+    }
+    return true;
+  }
   bool ReadAll(void* to, size_t bytes) {
     auto* at = static_cast<char*>(to);
+    if (reader_) return ReadRing(at, bytes);
     while (bytes > 0) {
       const ssize_t got = ::recv(fd_, at, bytes, 0);
       if (got <= 0) return false;
@@ -134,8 +200,14 @@ class WireClient {
     return true;
   }
 
+  static constexpr uint32_t kRingBytes = 256u << 10;
+
   const int receive_buffer_;
+  const bool wants_rings_;
   int fd_ = -1;
+  std::optional<net::RingMemory> rings_;
+  std::optional<net::RingWriter> writer_;
+  std::optional<net::RingReader> reader_;
 };
 
 }  // namespace muster::ps::testing

@@ -1,15 +1,8 @@
 #include "worker_sdk/net/internal/lane_connection.h"
 
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-
 #include <cstring>
 
-#include "base/check.h"
-#include "tests/support/fake_clock.h"
-#include "tests/support/temp_dir.h"
-#include "tests/worker_sdk/net/client_fixture.h"
+#include "tests/worker_sdk/net/link_fixture.h"
 
 namespace muster::sdk {
 namespace {
@@ -125,69 +118,17 @@ TEST_F(ConnectionTest, ASilentServerIsGivenUp) {
   hang = false;
 }
 
-/// One connection on an event loop that the test turns, with a clock that moves when told to. The
-/// test plays the server on a UNIX socket, whose buffers are far smaller than the frames.
-class SlowLinkTest : public ::testing::Test {
+/// A link whose buffers are far smaller than the frames.
+class SlowLinkTest : public LinkFixture {
  protected:
   static constexpr uint32_t kRows = 8, kRowBytes = 1 << 20;
-
-  SlowLinkTest() : listener_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_un self{};
-    self.sun_family = AF_UNIX;
-    std::strncpy(self.sun_path, dir_.File("lane").c_str(), sizeof(self.sun_path) - 1);
-    MUSTER_CHECK(::bind(listener_, reinterpret_cast<sockaddr*>(&self), sizeof(self)) == 0);
-    MUSTER_CHECK(::listen(listener_, 1) == 0);
-    net_internal::LaneConnection::Target target{
-        {ServerId(0), ServerIncarnation(1), 0}, "ps-0.0", {"unix:" + dir_.File("lane")}};
-    connection_ = std::make_shared<net_internal::LaneConnection>(
-        &io_, std::move(target), &options_, &collector_, &clock_,
-        [](net_internal::LaneConnection*) {});
-    Greet();
-  }
-  ~SlowLinkTest() override {
-    connection_->Close("the test ends");
-    Turn();
-    ::close(peer_);
-    ::close(listener_);
+  static DataClient::Options SmallBuffers() {
+    DataClient::Options options = ClientOptions();
+    options.unix_buffer_bytes = 64 << 10;
+    return options;
   }
 
-  void Turn() {
-    io_.restart();
-    io_.poll();
-  }
-  std::string Read(size_t bytes) {
-    std::string into(bytes, '\0');
-    for (size_t done = 0; done < bytes;) {
-      Turn();
-      const ssize_t n = ::recv(peer_, into.data() + done, bytes - done, MSG_DONTWAIT);
-      MUSTER_CHECK(n > 0 || (n < 0 && errno == EAGAIN));
-      if (n > 0) done += static_cast<size_t>(n);
-    }
-    Turn();
-    return into;
-  }
-  void Write(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t n = ::send(peer_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-      MUSTER_CHECK(n > 0 || (n < 0 && errno == EAGAIN));
-      if (n > 0) bytes.remove_prefix(static_cast<size_t>(n));
-      Turn();
-    }
-  }
-  wire::Header ReadHeader() {
-    const std::string bytes = Read(wire::kHeaderBytes);
-    return *wire::DecodeHeader(std::as_bytes(std::span(bytes)).first<wire::kHeaderBytes>());
-  }
-  void Greet() {
-    connection_->Start();
-    Turn();
-    peer_ = ::accept(listener_, nullptr, nullptr);
-    MUSTER_CHECK(peer_ >= 0);
-    Read(ReadHeader().directory_bytes);
-    wire::Header reply;
-    reply.kind = wire::Kind::kHelloReply;
-    Write(AnswerFrame(reply, wire::EncodeHelloReply({1, kPartitions, 0, 1}), ""));
-  }
+  SlowLinkTest() : LinkFixture(SmallBuffers()) {}
   /// kRows rows of kRowBytes, pulled or pushed.
   SendRequest LargeRequest(uint64_t id, bool push) {
     std::vector<uint64_t> keys;
@@ -211,14 +152,6 @@ class SlowLinkTest : public ::testing::Test {
     clock_.Advance(options_.silence_max * 3 / 4);
     connection_->CheckSilence();
   }
-
-  muster::testing::TempDir dir_;
-  muster::testing::FakeClock clock_;
-  DataClient::Options options_ = ClientOptions();
-  Collector collector_;
-  boost::asio::io_context io_;
-  int listener_, peer_ = -1;
-  std::shared_ptr<net_internal::LaneConnection> connection_;
 };
 
 TEST_F(SlowLinkTest, APushThatIsStillMovingIsNotCutOff) {
@@ -230,7 +163,8 @@ TEST_F(SlowLinkTest, APushThatIsStillMovingIsNotCutOff) {
     WaitAWhile();
     ASSERT_FALSE(collector_.Ended(1)) << collector_.Wait(1).why << " after row " << row;
   }
-  // Now the server reads no more.
+  // Now the server reads no more. What it read last was noticed at the check above.
+  WaitAWhile();
   WaitAWhile();
   EXPECT_THAT(collector_.Wait(1).why, HasSubstr("no answer for 20000 ms"));
 }

@@ -36,7 +36,7 @@ std::string Flatten(const RequestFrame& frame, size_t first_piece) {
 TEST(RequestFrameTest, ANeighbouringRangeOfPartsIsOnePieceOfKeysAndOneOfValues) {
   SendRequest request = PushRequest({2, 3, 4});
   RequestFrame frame;
-  BuildFrame(request, wire::Encoding::kFloat32, &frame);
+  BuildFrame(request, wire::Encoding::kFloat32, wire::Checksum::kXxh3, &frame);
   EXPECT_EQ(frame.pieces.size(), 4u);
   MUSTER_ASSERT_OK_AND_ASSIGN(wire::Header header, wire::DecodeHeader(frame.header));
   EXPECT_EQ(header.kind, wire::Kind::kPush);
@@ -56,10 +56,10 @@ TEST(RequestFrameTest, ANeighbouringRangeOfPartsIsOnePieceOfKeysAndOneOfValues) 
 TEST(RequestFrameTest, ScatteredPartsAndShortEncodings) {
   SendRequest request = PushRequest({0, 5});
   RequestFrame frame;
-  BuildFrame(request, wire::Encoding::kFloat32, &frame);
+  BuildFrame(request, wire::Encoding::kFloat32, wire::Checksum::kXxh3, &frame);
   EXPECT_EQ(frame.pieces.size(), 6u);
   RequestFrame half;
-  BuildFrame(request, wire::Encoding::kFloat16, &half);
+  BuildFrame(request, wire::Encoding::kFloat16, wire::Checksum::kXxh3, &half);
   MUSTER_ASSERT_OK_AND_ASSIGN(wire::Header header, wire::DecodeHeader(half.header));
   EXPECT_EQ(header.value_bytes, 2u * 2 * 2);
   std::string values = Flatten(half, half.pieces.size() - 1);
@@ -70,7 +70,7 @@ TEST(RequestFrameTest, APullHasNoValues) {
   SendRequest request = PushRequest({1});
   request.push.reset();
   RequestFrame frame;
-  BuildFrame(request, wire::Encoding::kFloat32, &frame);
+  BuildFrame(request, wire::Encoding::kFloat32, wire::Checksum::kXxh3, &frame);
   MUSTER_ASSERT_OK_AND_ASSIGN(wire::Header header, wire::DecodeHeader(frame.header));
   EXPECT_EQ(header.kind, wire::Kind::kPull);
   EXPECT_EQ(header.value_bytes, 0u);

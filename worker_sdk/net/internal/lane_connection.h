@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "base/clock.h"
+#include "net/socket_stream.h"
 #include "worker_sdk/net/data_client.h"
 #include "worker_sdk/net/internal/request_frame.h"
 
@@ -30,10 +31,16 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
     std::vector<std::string> addresses;  // best first
   };
 
+  /// Whether memory may be shared with servers of this machine. One that could not be used is not
+  /// asked for again.
+  struct Sharing {
+    bool wanted = true;
+  };
+
   /// `closed` is called once, when the connection has ended; what was outstanding has been reported
-  /// by then. `options`, `listener` and `clock` must outlive the connection.
+  /// by then. `options`, `listener`, `sharing` and `clock` must outlive the connection.
   LaneConnection(boost::asio::io_context* io, Target target, const DataClient::Options* options,
-                 DataClient::Listener* listener, const Clock* clock,
+                 DataClient::Listener* listener, Sharing* sharing, const Clock* clock,
                  std::function<void(LaneConnection*)> closed);
 
   /// Starts to connect. Call once.
@@ -54,6 +61,10 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
   void OnHeader();
   void OnDirectory();
   absl::Status OnHelloReply();
+  /// Waits for the memory that the server shares, and goes on in it.
+  void AwaitRings();
+  absl::Status EnterRings();
+  void Greeted();
   absl::Status OnReplyDirectory();
   /// Of the frame being read; `values` as they came.
   absl::Status CheckChecksum(std::span<const std::byte> values) const;
@@ -61,17 +72,20 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
   void OnValues();
   void Deliver(std::shared_ptr<const float[]> rows);
   void WatchSilence();
+  void Read(boost::asio::mutable_buffer into, void (LaneConnection::*then)());
   template <typename Handler>
   auto Guarded(Handler handler);
-  /// The completion condition of every read and write: all of it, and every byte is progress.
-  auto AllOfIt();
 
   Target target_;
   const DataClient::Options* options_;
   DataClient::Listener* listener_;
+  Sharing* sharing_;
   const Clock* clock_;
   std::function<void(LaneConnection*)> closed_handler_;
-  Stream::socket socket_;
+  Stream::socket socket_;                    // until it is connected
+  std::unique_ptr<net::ByteStream> stream_;  // from then on
+  net::SocketStream* plain_ = nullptr;       // stream_, until it is something else
+  size_t ring_bytes_ = 0;                    // of the memory that the server shares
   boost::asio::steady_timer timer_;
   std::string last_error_;
 
@@ -79,6 +93,7 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
   bool greeted_ = false;
   bool writing_ = false;
   TimePoint last_progress_{};      // bytes moved, or a request came to a connection without any
+  uint64_t bytes_moved_ = 0;       // by then
   std::deque<SendRequest> queue_;  // not yet written
   std::map<RequestId, SendRequest> outstanding_;
   std::vector<std::unique_ptr<RequestFrame>> frames_;  // being written

@@ -23,7 +23,8 @@ struct RequestFrame {
 };
 
 /// Makes the frame of `request` in `*frame`. Adjacent keys and values become one piece.
-void BuildFrame(const SendRequest& request, wire::Encoding encoding, RequestFrame* frame);
+void BuildFrame(const SendRequest& request, wire::Encoding encoding, wire::Checksum checksum,
+                RequestFrame* frame);
 
 /// The frame that opens a connection.
 void BuildHello(const wire::Hello& hello, RequestFrame* frame);

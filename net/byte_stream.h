@@ -1,0 +1,47 @@
+#pragma once
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/system/error_code.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+
+namespace muster::net {
+
+/// A connection as two streams of bytes: what frames are written to and read from, whatever carries
+/// them. One read and one write may be under way at a time. Handlers come on the event loop of the
+/// stream, never within the call that they were given to; they keep alive what they need, the
+/// stream too. Everything runs on the loop's thread.
+class ByteStream {
+ public:
+  using Handler = absl::AnyInvocable<void(const boost::system::error_code& error, size_t bytes)>;
+
+  virtual ~ByteStream() = default;
+
+  /// Reads what has come, one byte at least, into `into`, which is not empty.
+  virtual void ReadSome(boost::asio::mutable_buffer into, Handler done) = 0;
+  /// Reads until `into` is full.
+  virtual void Read(std::vector<boost::asio::mutable_buffer> into, Handler done) = 0;
+  /// Writes all of `from`, which must stay as it is until then.
+  virtual void Write(std::vector<boost::asio::const_buffer> from, Handler done) = 0;
+
+  /// Nothing more will be written: the peer reads what was, and then the end.
+  virtual void ShutdownSend() = 0;
+  /// Ends reads and writes that are under way with an error. Idempotent.
+  virtual void Close() = 0;
+  virtual bool is_open() const = 0;
+  /// Bytes read and written so far, those of reads and writes under way too.
+  virtual uint64_t bytes_moved() const = 0;
+  /// Whether damage on the way is impossible, so that frames need no checksum.
+  virtual bool lossless() const { return false; }
+  /// What the peer did that no honest one does, if that has ended the stream; else empty.
+  virtual std::string_view failure() const { return {}; }
+};
+
+using Socket = boost::asio::generic::stream_protocol::socket;
+
+}  // namespace muster::net

@@ -1,0 +1,89 @@
+#include "net/ring.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "base/status.h"
+
+namespace muster::net {
+namespace {
+
+/// A count grows, and stays within [from, to]: anything else is no count of an honest peer.
+absl::Status CheckCount(const char* what, uint64_t count, uint64_t before, uint64_t from,
+                        uint64_t to) {
+  if (count >= before && count >= from && count <= to) return absl::OkStatus();
+  return absl::DataLossError(
+      fmt::format("the shared ring says that {} bytes were {}, which is not between {} and {}",
+                  count, what, before < from ? from : before, to));
+}
+
+/// Tells the peer that this side sleeps. What the peer does afterwards is seen by whoever looks
+/// after this.
+void SaySleeping(std::atomic<uint32_t>* sleeps) {
+  sleeps->store(1, std::memory_order_seq_cst);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+/// Whether the peer sleeps; it is asked once for each time that it does.
+bool TakeSleeping(std::atomic<uint32_t>* sleeps) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return sleeps->load(std::memory_order_relaxed) != 0 &&
+         sleeps->exchange(0, std::memory_order_seq_cst) != 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::span<std::byte>> RingWriter::Room() {
+  const uint64_t read = space_.control->read.load(std::memory_order_acquire);
+  const uint64_t from = written_ < space_.capacity ? 0 : written_ - space_.capacity;
+  MUSTER_RETURN_IF_ERROR(CheckCount("read", read, read_, from, written_));
+  read_ = read;
+  std::byte* const begin = space_.data + (written_ & (space_.capacity - 1));
+  return std::span<std::byte>(begin, space_.capacity - (written_ - read_));
+}
+
+bool RingWriter::Publish(size_t bytes) {
+  MUSTER_CHECK(bytes <= space_.capacity - (written_ - read_));
+  written_ += bytes;
+  space_.control->written.store(written_, std::memory_order_release);
+  return TakeSleeping(&space_.control->reader_sleeps);
+}
+
+absl::StatusOr<bool> RingWriter::Sleep() {
+  SaySleeping(&space_.control->writer_sleeps);
+  MUSTER_ASSIGN_OR_RETURN(const std::span<std::byte> room, Room());
+  if (room.empty()) return true;
+  space_.control->writer_sleeps.store(0, std::memory_order_relaxed);
+  return false;
+}
+
+absl::StatusOr<std::span<const std::byte>> RingReader::Bytes() {
+  const uint64_t written = space_.control->written.load(std::memory_order_acquire);
+  MUSTER_RETURN_IF_ERROR(
+      CheckCount("written", written, written_, passed_, given_back_ + space_.capacity));
+  written_ = written;
+  const std::byte* const begin = space_.data + (passed_ & (space_.capacity - 1));
+  return std::span<const std::byte>(begin, written_ - passed_);
+}
+
+void RingReader::Pass(size_t bytes) {
+  MUSTER_CHECK(bytes <= written_ - passed_);
+  passed_ += bytes;
+}
+
+bool RingReader::GiveBack(uint64_t until) {
+  MUSTER_CHECK(until >= given_back_ && until <= passed_);
+  given_back_ = until;
+  space_.control->read.store(given_back_, std::memory_order_release);
+  return TakeSleeping(&space_.control->writer_sleeps);
+}
+
+absl::StatusOr<bool> RingReader::Sleep() {
+  SaySleeping(&space_.control->reader_sleeps);
+  MUSTER_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, Bytes());
+  if (bytes.empty()) return true;
+  space_.control->reader_sleeps.store(0, std::memory_order_relaxed);
+  return false;
+}
+
+}  // namespace muster::net

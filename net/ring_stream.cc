@@ -1,0 +1,239 @@
+#include "net/ring_stream.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+
+namespace muster::net {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+namespace {
+
+/// A read or a write on its way: some buffers, done up to a place in one of them.
+template <typename Buffer>
+struct Transfer {
+  std::vector<Buffer> buffers;
+  ByteStream::Handler done;
+  bool some = false;  // one byte is enough
+  size_t buffer = 0;
+  size_t offset = 0;
+  size_t moved = 0;
+
+  bool complete() const { return buffer == buffers.size() || (some && moved > 0); }
+  /// Moves with `move(piece, bytes)`, at most `most` bytes; how many.
+  template <typename Move>
+  size_t Go(size_t most, Move move) {
+    size_t total = 0;
+    SkipEmpty();
+    while (buffer < buffers.size() && total < most) {
+      const size_t bytes = std::min(buffers[buffer].size() - offset, most - total);
+      move(buffers[buffer] + offset, bytes, total);
+      offset += bytes;
+      total += bytes;
+      SkipEmpty();
+    }
+    moved += total;
+    return total;
+  }
+  void SkipEmpty() {
+    for (; buffer < buffers.size() && offset == buffers[buffer].size(); offset = 0) ++buffer;
+  }
+};
+
+}  // namespace
+
+struct RingStream::State : std::enable_shared_from_this<State> {
+  State(Socket given, RingMemory shared, Side side)
+      : socket(std::move(given)),
+        memory(std::move(shared)),
+        writer(side == Side::kMadeIt ? memory.makers() : memory.openers()),
+        reader(side == Side::kMadeIt ? memory.openers() : memory.makers()) {}
+
+  void Listen();
+  void GoOnReading();
+  void GoOnWriting();
+  /// One turn; true: nothing more can be done before the peer rings.
+  absl::StatusOr<bool> ReadTurn();
+  absl::StatusOr<bool> WriteTurn();
+  void Ring();
+  void Fail(const error_code& error);
+  void Fail(const absl::Status& status);
+  template <typename Operation>
+  void Complete(std::optional<Operation>* operation, const error_code& error);
+
+  Socket socket;
+  RingMemory memory;
+  RingWriter writer;
+  RingReader reader;
+  std::array<std::byte, 64> bells;
+  std::optional<Transfer<asio::mutable_buffer>> read;
+  std::optional<Transfer<asio::const_buffer>> write;
+  error_code ended;  // why nothing more comes from the peer
+  std::string failure;
+  uint64_t moved = 0;
+};
+
+RingStream::RingStream(Socket socket, RingMemory memory, Side side)
+    : state_(std::make_shared<State>(std::move(socket), std::move(memory), side)) {
+  state_->Listen();
+}
+
+RingStream::~RingStream() {
+  Close();
+}
+
+template <typename Operation>
+void RingStream::State::Complete(std::optional<Operation>* operation, const error_code& error) {
+  // Not within the call that began it, and not before the operation's place is free for the next.
+  asio::post(socket.get_executor(),
+             [done = std::move((*operation)->done), error, moved = (*operation)->moved]() mutable {
+               done(error, moved);
+             });
+  operation->reset();
+}
+
+void RingStream::State::Listen() {
+  socket.async_read_some(asio::buffer(bells),
+                         [self = shared_from_this()](const error_code& error, size_t /*bells*/) {
+                           if (error) return self->Fail(error);
+                           self->GoOnReading();
+                           self->GoOnWriting();
+                           if (self->socket.is_open()) self->Listen();
+                         });
+}
+
+void RingStream::State::Ring() {
+  // A socket that is full of bells has one for the peer. A broken one is noticed by Listen.
+  const char bell = 0;
+  static_cast<void>(::send(socket.native_handle(), &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+
+void RingStream::State::GoOnReading() {
+  while (read.has_value()) {
+    const absl::StatusOr<bool> waits = ReadTurn();
+    if (!waits.ok()) return Fail(waits.status());
+    if (*waits) break;
+  }
+  if (read.has_value() && ended) Complete(&read, ended);
+}
+
+absl::StatusOr<bool> RingStream::State::ReadTurn() {
+  MUSTER_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, reader.Bytes());
+  const size_t taken =
+      read->Go(bytes.size(), [&](asio::mutable_buffer into, size_t count, size_t from) {
+        std::memcpy(into.data(), bytes.data() + from, count);
+      });
+  reader.Pass(taken);
+  moved += taken;
+  if (taken > 0 && reader.GiveBack(reader.passed())) Ring();
+  if (read->complete()) {
+    Complete(&read, {});
+    return true;
+  }
+  return reader.Sleep();
+}
+
+void RingStream::State::GoOnWriting() {
+  while (write.has_value()) {
+    const absl::StatusOr<bool> waits = WriteTurn();
+    if (!waits.ok()) return Fail(waits.status());
+    if (*waits) break;
+  }
+  if (write.has_value() && ended) Complete(&write, ended);
+}
+
+absl::StatusOr<bool> RingStream::State::WriteTurn() {
+  MUSTER_ASSIGN_OR_RETURN(const std::span<std::byte> room, writer.Room());
+  const size_t given =
+      write->Go(room.size(), [&](asio::const_buffer from, size_t count, size_t at) {
+        std::memcpy(room.data() + at, from.data(), count);
+      });
+  moved += given;
+  if (given > 0 && writer.Publish(given)) Ring();
+  if (write->complete()) {
+    Complete(&write, {});
+    return true;
+  }
+  return writer.Sleep();
+}
+
+void RingStream::State::Fail(const error_code& error) {
+  if (!ended) ended = error;
+  // What the peer wrote before it went is still read.
+  GoOnReading();
+  if (write.has_value()) Complete(&write, ended);
+}
+
+void RingStream::State::Fail(const absl::Status& status) {
+  failure = Message(status);
+  error_code ignored;
+  socket.close(ignored);
+  ended = asio::error::make_error_code(asio::error::connection_aborted);
+  if (read.has_value()) Complete(&read, ended);
+  if (write.has_value()) Complete(&write, ended);
+}
+
+void RingStream::ReadSome(asio::mutable_buffer into, Handler done) {
+  MUSTER_CHECK(!state_->read.has_value() && into.size() > 0);
+  state_->read.emplace();
+  state_->read->buffers = {into};
+  state_->read->done = std::move(done);
+  state_->read->some = true;
+  state_->GoOnReading();
+}
+
+void RingStream::Read(std::vector<asio::mutable_buffer> into, Handler done) {
+  MUSTER_CHECK(!state_->read.has_value());
+  state_->read.emplace();
+  state_->read->buffers = std::move(into);
+  state_->read->done = std::move(done);
+  state_->GoOnReading();
+}
+
+void RingStream::Write(std::vector<asio::const_buffer> from, Handler done) {
+  MUSTER_CHECK(!state_->write.has_value());
+  state_->write.emplace();
+  state_->write->buffers = std::move(from);
+  state_->write->done = std::move(done);
+  state_->GoOnWriting();
+}
+
+void RingStream::ShutdownSend() {
+  error_code ignored;
+  state_->socket.shutdown(Socket::shutdown_send, ignored);
+}
+
+void RingStream::Close() {
+  State& state = *state_;
+  error_code ignored;
+  state.socket.close(ignored);
+  if (!state.ended) state.ended = asio::error::operation_aborted;
+  if (state.read.has_value()) state.Complete(&state.read, state.ended);
+  if (state.write.has_value()) state.Complete(&state.write, state.ended);
+}
+
+bool RingStream::is_open() const {
+  return state_->socket.is_open();
+}
+
+std::string_view RingStream::failure() const {
+  return state_->failure;
+}
+
+uint64_t RingStream::bytes_moved() const {
+  return state_->moved;
+}
+
+}  // namespace muster::net

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+
+#include "net/byte_stream.h"
+#include "net/ring_memory.h"
+
+namespace muster::net {
+
+/// Bytes through memory that two processes of one machine share: no system call moves them. The
+/// UNIX socket over which the memory was handed stays, as the doorbell of who sleeps and as the
+/// proof that the peer lives: its end is the end of the stream, after what is still in the ring.
+///
+/// What the peer writes into the shared memory is believed only as far as it is possible; else the
+/// stream ends with an error. A peer that is stopped or killed at any instruction leaves nothing
+/// locked: each side keeps its own counts.
+class RingStream : public ByteStream {
+ public:
+  enum class Side { kMadeIt, kOpenedIt };
+
+  /// `socket` is the connected UNIX socket, from which nothing but doorbells will come.
+  RingStream(Socket socket, RingMemory memory, Side side);
+  ~RingStream() override;
+
+  void ReadSome(boost::asio::mutable_buffer into, Handler done) override;
+  void Read(std::vector<boost::asio::mutable_buffer> into, Handler done) override;
+  void Write(std::vector<boost::asio::const_buffer> from, Handler done) override;
+  void ShutdownSend() override;
+  void Close() override;
+  bool is_open() const override;
+  uint64_t bytes_moved() const override;
+  bool lossless() const override { return true; }
+  std::string_view failure() const override;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace muster::net

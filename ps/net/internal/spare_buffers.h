@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "ps/core/aligned_buffer.h"
+
+namespace muster::ps {
+
+/// Buffers of replies that were written, for the next ones: a fresh one costs a page fault every 4
+/// KiB, which takes longer than to copy the rows into it. Of all connections of a lane together, so
+/// that a worker that has several replies on their way finds one for each. Belongs to the lane's
+/// thread.
+class SpareBuffers {
+ public:
+  explicit SpareBuffers(size_t bytes_max) : bytes_max_(bytes_max) {}
+
+  /// One that was kept, or an empty one.
+  AlignedBuffer Take() {
+    if (kept_.empty()) return {};
+    AlignedBuffer buffer = std::move(kept_.back());
+    kept_.pop_back();
+    bytes_ -= buffer.capacity();
+    return buffer;
+  }
+
+  /// Keeps the buffer, or returns it: there are enough.
+  AlignedBuffer Keep(AlignedBuffer buffer) {
+    if (buffer.capacity() == 0 || bytes_ + buffer.capacity() > bytes_max_) return buffer;
+    bytes_ += buffer.capacity();
+    kept_.push_back(std::move(buffer));
+    return {};
+  }
+
+  size_t bytes() const { return bytes_; }
+
+ private:
+  const size_t bytes_max_;
+  std::vector<AlignedBuffer> kept_;
+  size_t bytes_ = 0;
+};
+
+}  // namespace muster::ps

@@ -1,0 +1,95 @@
+#include "net/ring_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <utility>
+
+#include "tests/support/status_matchers.h"
+
+namespace muster::net {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::StatusIs;
+
+constexpr size_t kRingSize = RingMemory::kRingBytesMin;
+
+/// Both ends of a connected UNIX socket.
+std::pair<OwnedFd, OwnedFd> Pair() {
+  std::array<int, 2> fds;
+  EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data()), 0);
+  return {OwnedFd(fds[0]), OwnedFd(fds[1])};
+}
+
+OwnedFd Copy(const RingMemory& memory) {
+  return OwnedFd(::fcntl(memory.descriptor(), F_DUPFD_CLOEXEC, 0));
+}
+
+/// Shared memory as a peer might make it.
+OwnedFd File(size_t bytes, int seals) {
+  OwnedFd file(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  EXPECT_EQ(::ftruncate(file.get(), static_cast<off_t>(bytes)), 0);
+  EXPECT_EQ(::fcntl(file.get(), F_ADD_SEALS, seals), 0);
+  return file;
+}
+
+TEST(RingMemoryTest, MakerAndOpenerSeeTheSameRings) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(const RingMemory made, RingMemory::Make(kRingSize));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const RingMemory opened, RingMemory::Open(Copy(made), kRingSize));
+  made.makers().data[kRingSize - 1] = std::byte{1};
+  made.makers().data[kRingSize] = std::byte{2};  // the beginning, once more
+  EXPECT_EQ(opened.makers().data[2 * kRingSize - 1], std::byte{1});
+  EXPECT_EQ(opened.makers().data[0], std::byte{2});
+  EXPECT_EQ(opened.openers().data[0], std::byte{0});
+  made.openers().control->read = 7;
+  EXPECT_EQ(opened.openers().control->read, 7u);
+  EXPECT_EQ(opened.makers().control->read, 0u);
+}
+
+TEST(RingMemoryTest, CannotBeCutOffByThePeer) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(const RingMemory made, RingMemory::Make(kRingSize));
+  EXPECT_NE(::ftruncate(made.descriptor(), 0), 0);
+}
+
+TEST(RingMemoryTest, WhatIsNotAsItShouldBeIsRefused) {
+  constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+  const size_t bytes = 4096 + 2 * kRingSize;
+  EXPECT_TRUE(RingMemory::Open(File(bytes, kSeals), kRingSize).ok());
+  EXPECT_THAT(RingMemory::Open(File(bytes, F_SEAL_GROW | F_SEAL_SEAL), kRingSize),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not sealed")));
+  EXPECT_THAT(RingMemory::Open(File(bytes - 1, kSeals), kRingSize),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not the 135168")));
+  for (const size_t size :
+       {size_t{0}, kRingSize / 2, kRingSize + 1, 2 * RingMemory::kRingBytesMax}) {
+    EXPECT_THAT(RingMemory::Open(File(bytes, kSeals), size),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a ring cannot have")));
+    EXPECT_THAT(RingMemory::Make(size),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a ring cannot have")));
+  }
+  const auto [pipe, unused] = Pair();
+  EXPECT_THAT(RingMemory::Open(OwnedFd(::dup(pipe.get())), kRingSize),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not sealed")));
+}
+
+TEST(RingMemoryTest, ADescriptorIsHandedOver) {
+  const auto [here, there] = Pair();
+  EXPECT_THAT(ReceiveDescriptor(there.get()),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("not come yet")));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const RingMemory made, RingMemory::Make(kRingSize));
+  ASSERT_EQ(::send(here.get(), "x", 1, 0), 1);
+  ASSERT_TRUE(SendDescriptor(here.get(), made.descriptor()).ok());
+  EXPECT_THAT(ReceiveDescriptor(there.get()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("something else")));
+  MUSTER_ASSERT_OK_AND_ASSIGN(OwnedFd received, ReceiveDescriptor(there.get()));
+  EXPECT_TRUE(RingMemory::Open(std::move(received), kRingSize).ok());
+  ::shutdown(here.get(), SHUT_WR);
+  EXPECT_THAT(ReceiveDescriptor(there.get()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("closed")));
+}
+
+}  // namespace
+}  // namespace muster::net

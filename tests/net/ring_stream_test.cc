@@ -1,0 +1,186 @@
+#include "net/ring_stream.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "tests/net/stream_fixture.h"
+
+namespace muster::net {
+namespace {
+
+using stream_test::Into;
+using stream_test::Results;
+using ::testing::HasSubstr;
+
+constexpr size_t kSmallRing = RingMemory::kRingBytesMin;
+
+RingMemory Opened(const RingMemory& made) {
+  return RingMemory::Open(OwnedFd(::fcntl(made.descriptor(), F_DUPFD_CLOEXEC, 0)), kSmallRing)
+      .value();
+}
+
+/// Two ends of shared memory, whose rings are smaller than what the tests send.
+struct RingPair {
+  static std::pair<std::unique_ptr<ByteStream>, std::unique_ptr<ByteStream>> Make(
+      boost::asio::io_context* io) {
+    auto [here, there] = stream_test::ConnectedSockets(io);
+    RingMemory made = RingMemory::Make(kSmallRing).value();
+    RingMemory opened = Opened(made);
+    return {
+        std::make_unique<RingStream>(std::move(here), std::move(made), RingStream::Side::kMadeIt),
+        std::make_unique<RingStream>(std::move(there), std::move(opened),
+                                     RingStream::Side::kOpenedIt)};
+  }
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Ring, ByteStreamTest, RingPair);
+
+/// One end, and the memory and the socket of a peer that does as it likes.
+class HostilePeerTest : public ::testing::Test {
+ protected:
+  HostilePeerTest() : sockets_(stream_test::ConnectedSockets(&io_)) {
+    RingMemory made = RingMemory::Make(kSmallRing).value();
+    peer_.emplace(Opened(made));
+    stream_ = std::make_unique<RingStream>(std::move(sockets_.first), std::move(made),
+                                           RingStream::Side::kMadeIt);
+  }
+  void Ring() { ASSERT_EQ(::send(sockets_.second.native_handle(), "x", 1, 0), 1); }
+  void Await(const Results& results) {
+    while (results.empty()) MUSTER_CHECK(io_.run_one() > 0);
+  }
+
+  boost::asio::io_context io_{1};
+  std::pair<Socket, Socket> sockets_;
+  std::optional<RingMemory> peer_;
+  std::unique_ptr<RingStream> stream_;
+  std::string into_ = std::string(10, 0);
+};
+
+TEST_F(HostilePeerTest, ACountThatIsImpossibleEndsTheStream) {
+  Results read;
+  stream_->Read({boost::asio::buffer(into_)}, Into(&read));
+  peer_->openers().control->written = kSmallRing + 1;
+  Ring();
+  Await(read);
+  EXPECT_TRUE(read[0].error);
+  EXPECT_THAT(std::string(stream_->failure()), HasSubstr("bytes were written"));
+  EXPECT_FALSE(stream_->is_open());
+}
+
+TEST_F(HostilePeerTest, ACountThatIsImpossibleEndsAWrite) {
+  Results wrote;
+  const std::string sent(kSmallRing + 1, 'a');
+  stream_->Write({boost::asio::buffer(sent)}, Into(&wrote));
+  peer_->makers().control->read = ~0ull;
+  Ring();
+  Await(wrote);
+  EXPECT_TRUE(wrote[0].error);
+  EXPECT_THAT(std::string(stream_->failure()), HasSubstr("bytes were read"));
+}
+
+TEST_F(HostilePeerTest, BellsWithoutAReasonAreHeardAndForgotten) {
+  Results read;
+  stream_->Read({boost::asio::buffer(into_)}, Into(&read));
+  for (int i = 0; i < 1000; ++i) {
+    Ring();
+    io_.poll();
+  }
+  EXPECT_TRUE(read.empty());
+  std::memcpy(peer_->openers().data, "0123456789", 10);
+  peer_->openers().control->written = 10;
+  Ring();
+  Await(read);
+  EXPECT_EQ(into_, "0123456789");
+}
+
+TEST_F(HostilePeerTest, WhoNeverSaysThatItSleepsIsNotWokenAndHarmsNobody) {
+  Results wrote;
+  const std::string sent(10, 'a');
+  stream_->Write({boost::asio::buffer(sent)}, Into(&wrote));
+  Await(wrote);
+  char bell = 0;
+  EXPECT_LT(::recv(sockets_.second.native_handle(), &bell, 1, MSG_DONTWAIT), 0);
+}
+
+/// A process that writes and reads for ever, and is stopped or killed at any time.
+class KilledPeerTest : public ::testing::Test {
+ protected:
+  KilledPeerTest() : sockets_(stream_test::ConnectedSockets(&io_)) {
+    RingMemory made = RingMemory::Make(kSmallRing).value();
+    child_ = ::fork();
+    if (child_ == 0) Child(Opened(made));
+    boost::system::error_code ignored;
+    sockets_.second.close(ignored);
+    stream_ = std::make_unique<RingStream>(std::move(sockets_.first), std::move(made),
+                                           RingStream::Side::kMadeIt);
+  }
+  ~KilledPeerTest() override {
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+  }
+
+  /// Without Asio, whose loop belongs to the parent: it never sleeps, so it needs no bell.
+  [[noreturn]] void Child(RingMemory memory) {
+    RingWriter writer(memory.openers());
+    RingReader reader(memory.makers());
+    for (;;) {
+      const auto room = writer.Room();
+      const auto bytes = reader.Bytes();
+      if (!room.ok() || !bytes.ok()) ::_exit(1);
+      const bool reader_sleeps = writer.Publish(std::min<size_t>(room->size(), 1000));
+      reader.Pass(bytes->size());
+      const bool writer_sleeps = reader.GiveBack(reader.passed());
+      if (reader_sleeps || writer_sleeps) {
+        static_cast<void>(::send(sockets_.second.native_handle(), "x", 1, MSG_DONTWAIT));
+      }
+    }
+  }
+  void GoOn() {
+    GoOnWriting();
+    GoOnReading();
+  }
+  void GoOnWriting() {
+    stream_->Write({boost::asio::buffer(sent_)}, [this](const auto& error, size_t /*bytes*/) {
+      if (!error) return GoOnWriting();
+      ++ended_;
+    });
+  }
+  void GoOnReading() {
+    stream_->Read({boost::asio::buffer(into_)}, [this](const auto& error, size_t /*bytes*/) {
+      if (!error) return GoOnReading();
+      ++ended_;
+    });
+  }
+
+  boost::asio::io_context io_{1};
+  std::pair<Socket, Socket> sockets_;
+  pid_t child_ = -1;
+  std::unique_ptr<RingStream> stream_;
+  std::string sent_ = std::string(10'000, 'a'), into_ = std::string(10'000, 0);
+  int ended_ = 0;
+};
+
+TEST_F(KilledPeerTest, AStoppedPeerBlocksNobodyAndAKilledOneIsSeen) {
+  GoOn();
+  while (stream_->bytes_moved() < (16u << 20)) MUSTER_CHECK(io_.run_one() > 0);
+  ASSERT_EQ(::kill(child_, SIGSTOP), 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child_, &status, WUNTRACED), child_);
+  while (io_.poll() > 0) {
+  }  // comes to rest: nothing of it waits for the peer in a loop
+  EXPECT_EQ(ended_, 0);
+  ASSERT_EQ(::kill(child_, SIGCONT), 0);
+  const uint64_t before = stream_->bytes_moved();
+  while (stream_->bytes_moved() < before + (16u << 20)) MUSTER_CHECK(io_.run_one() > 0);
+  ASSERT_EQ(::kill(child_, SIGKILL), 0);
+  while (ended_ < 2) MUSTER_CHECK(io_.run_one() > 0);
+  EXPECT_EQ(stream_->failure(), "");
+}
+
+}  // namespace
+}  // namespace muster::net

@@ -1,0 +1,163 @@
+// What a connection does differently when its peer shares memory with it. What it does alike,
+// peer_connection_test.cc checks for every kind of address.
+#include <future>
+#include <numeric>
+
+#include "ps/net/internal/ring_budget.h"
+#include "tests/ps/net/connection_fixture.h"
+
+namespace muster::ps {
+namespace connection_test {
+
+class RingsTest : public ConnectionTest {
+ protected:
+  explicit RingsTest(LaneLimits limits = {}) : ConnectionTest(limits) {}
+  std::unique_ptr<WireClient> InRings() {
+    auto client = Greeted(addresses_[2]);
+    EXPECT_TRUE(client->in_rings());
+    return client;
+  }
+  int Pulls() {
+    std::promise<int> pulls;
+    lane_.Post([&] { pulls.set_value(handler_.pulls); });
+    return pulls.get_future().get();
+  }
+};
+
+TEST_F(RingsTest, FramesLargerThanTheRingArriveWhole) {
+  const auto client = InRings();
+  std::vector<uint64_t> keys(50'000);
+  std::iota(keys.begin(), keys.end(), 0u);
+  std::vector<float> values(keys.size() * FakeHandler::kDim);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 1000);
+  wire::PushPart part;
+  part.groups = {{.table = 1, .keys = static_cast<uint32_t>(keys.size())}};
+  wire::Header header = PullHeader(1);
+  header.kind = Kind::kPush;
+  client->Send(header, wire::EncodePush({&part, 1}), keys,
+               {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+  EXPECT_EQ(client->Receive().value().header.kind, Kind::kPushReply);
+  const std::vector<float> rows = Pull(client.get(), keys);
+  ASSERT_EQ(rows.size(), values.size());
+  EXPECT_EQ(rows[4 * 49'999], 49'999);
+  lane_.Stop();
+  EXPECT_EQ(handler_.pushed_keys, keys);
+  EXPECT_EQ(handler_.pushed_values, values);
+}
+
+TEST_F(RingsTest, PipelinedRequestsAreAnsweredInOrder) {
+  const auto client = InRings();
+  for (int round = 0; round < 20; ++round) {
+    for (uint64_t request = 0; request < 1000; ++request) {
+      SendPull(client.get(), {request}, wire::Encoding::kFloat32, request);
+    }
+    for (uint64_t request = 0; request < 1000; ++request) {
+      const Frame frame = client->Receive().value();
+      ASSERT_EQ(frame.header.request, request);
+      ASSERT_EQ(frame.values[0], static_cast<float>(request));
+    }
+  }
+}
+
+TEST_F(RingsTest, OnlyWhoAsksOverTheUnixSocketGetsThem) {
+  EXPECT_FALSE(Greeted(addresses_[0])->in_rings());
+  WireClient tcp(addresses_[1]);
+  wire::Header header;
+  header.kind = Kind::kHello;
+  tcp.Send(header, wire::EncodeHello({.job = "job", .ring_bytes_max = 4u << 20}));
+  const Frame frame = tcp.Receive().value();
+  EXPECT_EQ(wire::DecodeHelloReply(frame.directory)->ring_bytes, 0u);
+}
+
+TEST_F(RingsTest, AnImpossibleCountEndsItsConnectionAndNoOther) {
+  const auto bystander = InRings(), liar = InRings();
+  liar->rings().openers().control->written = ~0ull;
+  liar->Ring();
+  EXPECT_FALSE(liar->Receive().has_value());
+  EXPECT_THAT(Pull(bystander.get(), {3}), ElementsAre(3, 3, 3, 3));
+  lane_.Stop();
+  ASSERT_EQ(handler_.refused.size(), 1u);
+  EXPECT_THAT(handler_.refused[0].reason, HasSubstr("the shared ring says that"));
+  EXPECT_EQ(handler_.refused[0].peer, "worker-0 (UNIX socket)");
+  EXPECT_TRUE(handler_.refused[0].closed);
+}
+
+TEST_F(RingsTest, WhatChangesInTheRingAfterItWasReadChangesNothing) {
+  const auto client = InRings();
+  EXPECT_THAT(Pull(client.get(), {3}), ElementsAre(3, 3, 3, 3));
+  // All that the client has ever written, and may write again: nobody looks at it any more.
+  std::fill_n(client->rings().openers().data, 1000, std::byte{0xff});
+  EXPECT_THAT(Pull(client.get(), {4}), ElementsAre(4, 4, 4, 4));
+}
+
+TEST_F(RingsTest, AFrameBeforeTheMemoryIsThereIsRefused) {
+  WireClient client(addresses_[0]);
+  wire::Header header;
+  header.kind = Kind::kHello;
+  const std::string hello = wire::EncodeHello({.job = "job", .ring_bytes_max = 4u << 20});
+  header.directory_bytes = static_cast<uint32_t>(hello.size());
+  std::array<std::byte, wire::kHeaderBytes> bytes;
+  wire::EncodeHeader(header, bytes);
+  std::string both(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  both += hello;
+  client.SendBytes(both + both);
+  // A reply that offers memory, and then the reason.
+  const std::string offered = client.ReceiveBytes(wire::kHeaderBytes + 24);
+  EXPECT_EQ(offered.size(), wire::kHeaderBytes + 24);
+  EXPECT_THAT(client.ReceiveErrorAndEnd(), HasSubstr("before the shared memory was there"));
+}
+
+class SmallRingsTest : public RingsTest {
+ protected:
+  SmallRingsTest() : RingsTest({.outstanding_bytes_max = 1000, .ring_bytes_max = 16 * kRing}) {}
+  static constexpr size_t kRing = RingBudget::kRingBytesMin;
+};
+
+TEST_F(SmallRingsTest, MemoryHasALimitAndComesBack) {
+  std::vector<std::unique_ptr<WireClient>> peers;
+  for (int i = 0; i < 5; ++i) peers.push_back(InRings());
+  const auto without = Greeted(addresses_[2]);
+  EXPECT_FALSE(without->in_rings());
+  EXPECT_THAT(Pull(without.get(), {3}), ElementsAre(3, 3, 3, 3));
+  peers.pop_back();
+  // It is closed when the lane notices.
+  while (!Greeted(addresses_[2])->in_rings()) Pulls();
+}
+
+TEST_F(SmallRingsTest, APeerThatDoesNotReadIsNotReadFromAndLosesNothing) {
+  const auto slow = InRings(), other = InRings();
+  const std::vector<uint64_t> keys(100'000, 3);  // a reply of 1.6 MB
+  const uint64_t requests = 20;
+  SendPull(slow.get(), keys, wire::Encoding::kFloat32, 0);
+  for (uint64_t request = 1; request < requests; ++request) {
+    SendPull(slow.get(), {request}, wire::Encoding::kFloat32, request);
+  }
+  for (int turn = 0; turn < 10; ++turn) {
+    EXPECT_THAT(Pull(other.get(), {3}), ElementsAre(3, 3, 3, 3));
+  }
+  EXPECT_EQ(Pulls(), 1 + 10);
+  EXPECT_EQ(slow->Receive().value().values.size(), keys.size() * FakeHandler::kDim);
+  for (uint64_t request = 1; request < requests; ++request) {
+    EXPECT_EQ(slow->Receive().value().values[0], static_cast<float>(request));
+  }
+}
+
+TEST(RingBudgetTest, TheFirstPeersGetMostAndAllTogetherNoMoreThanTheLimit) {
+  RingBudget budget(64u << 20);
+  std::vector<size_t> given;
+  while (const size_t ring = budget.Take(RingBudget::kRingBytesMax)) {
+    EXPECT_LE(ring, given.empty() ? ring : given.back());
+    given.push_back(ring);
+    ASSERT_LE(budget.bytes(), 64u << 20);
+  }
+  EXPECT_EQ(given.front(), RingBudget::kRingBytesMax);
+  EXPECT_EQ(given.back(), RingBudget::kRingBytesMin);
+  EXPECT_GT(given.size(), 16u);
+  for (const size_t ring : given) budget.Give(ring);
+  EXPECT_EQ(budget.bytes(), 0u);
+  EXPECT_EQ(budget.Take(300'000), RingBudget::kRingBytesMin);
+  EXPECT_EQ(budget.Take(RingBudget::kRingBytesMin - 1), 0u);
+}
+
+}  // namespace connection_test
+}  // namespace muster::ps
