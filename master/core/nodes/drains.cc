@@ -18,11 +18,11 @@ absl::StatusOr<NodeDrain> Drains::Drain(const std::string& name, std::chrono::mi
                                         StepTime at) {
   Node* const node = books_->nodes.Find(name);
   if (node == nullptr) return NoSuchNode(name);
-  if (node->record.role == kRoleMaster) {
-    return absl::InvalidArgumentError(fmt::format(
-        "node '{}' cannot be drained: a master has nothing to hand over. `muster drain` "
-        "drains the whole job",
-        name));
+  if (node->record.role != kRoleWorker && node->record.role != kRoleServer) {
+    return absl::InvalidArgumentError(
+        fmt::format("node '{}' cannot be drained: a {} has nothing to hand over. `muster drain` "
+                    "drains the whole job",
+                    name, node->record.role));
   }
   if (life_->over()) {
     return absl::FailedPreconditionError(

@@ -268,10 +268,13 @@ TEST_F(DrainTest, WhatCannotBeDrainedIsRefusedWithTheReason) {
     return core->DrainNode(name, {}, At()).status();
   };
   EXPECT_THAT(drain("worker-9"), StatusIs(absl::StatusCode::kNotFound, HasSubstr("worker-9")));
-  NodeReport master{.node = "master", .role = std::string(kRoleMaster), .pid = 1};
-  core->ReportNode(master, At());
-  EXPECT_THAT(drain("master"),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("nothing to hand over")));
+  for (const std::string_view role : {kRoleMaster, kRoleScaler}) {
+    const std::string name(role);
+    core->ReportNode({.node = name, .role = name, .pid = 1}, At());
+    EXPECT_THAT(drain(name), StatusIs(absl::StatusCode::kInvalidArgument,
+                                      HasSubstr("a " + name + " has nothing to hand over")));
+    EXPECT_EQ(core->nodes().nodes().at(name).drain.state, DrainState::kNone);
+  }
   Exited("worker-0", SIGKILL, 7);
   EXPECT_THAT(drain("worker-0"),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("exited")));
