@@ -94,6 +94,7 @@ absl::StatusOr<RingMemory> RingMemory::Open(OwnedFd memory, size_t ring_bytes) {
   }
   RingMemory opened(std::move(memory), ring_bytes);
   MUSTER_RETURN_IF_ERROR(opened.Map());
+  opened.CloseDescriptor();
   return opened;
 }
 

@@ -31,7 +31,10 @@ class RingMemory {
   /// Written by who made it / by who opened it.
   RingSpace makers() const { return Space(0); }
   RingSpace openers() const { return Space(1); }
+  /// Of who made it, to be handed over; -1 once it is closed, and for who opened it.
   int descriptor() const { return memory_.get(); }
+  /// It has been handed over. The mapping needs no descriptor.
+  void CloseDescriptor() { memory_ = OwnedFd(); }
 
  private:
   RingMemory(OwnedFd memory, size_t ring_bytes);

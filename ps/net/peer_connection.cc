@@ -277,6 +277,7 @@ absl::Status PeerConnection::EnterRings() {
   }
   MUSTER_RETURN_IF_ERROR(
       net::SendDescriptor(socket_->socket().native_handle(), memory.descriptor()));
+  memory.CloseDescriptor();
   net::Socket socket = std::move(std::exchange(socket_, nullptr)->socket());
   stream_ = std::make_unique<net::RingStream>(std::move(socket), std::move(memory),
                                               net::RingStream::Side::kMadeIt);

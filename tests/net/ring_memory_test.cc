@@ -50,6 +50,18 @@ TEST(RingMemoryTest, MakerAndOpenerSeeTheSameRings) {
   EXPECT_EQ(opened.makers().control->read, 0u);
 }
 
+TEST(RingMemoryTest, WhatIsHandedOverKeepsNoDescriptor) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(RingMemory made, RingMemory::Make(kRingSize));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const RingMemory opened, RingMemory::Open(Copy(made), kRingSize));
+  const int descriptor = made.descriptor();
+  made.CloseDescriptor();
+  EXPECT_EQ(::fcntl(descriptor, F_GETFD), -1);
+  EXPECT_EQ(made.descriptor(), -1);
+  EXPECT_EQ(opened.descriptor(), -1);
+  made.makers().data[0] = std::byte{3};
+  EXPECT_EQ(opened.makers().data[0], std::byte{3});
+}
+
 TEST(RingMemoryTest, CannotBeCutOffByThePeer) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const RingMemory made, RingMemory::Make(kRingSize));
   EXPECT_NE(::ftruncate(made.descriptor(), 0), 0);
