@@ -17,24 +17,25 @@ absl::Status CheckCount(const char* what, uint64_t count, uint64_t before, uint6
                   count, what, before < from ? from : before, to));
 }
 
-/// Tells the peer that this side sleeps. What the peer does afterwards is seen by whoever looks
-/// after this.
+// One side says that it sleeps and then looks at the count; the other side moves the count and then
+// looks whether somebody sleeps. All four are in one order (seq_cst), so at least one of the two
+// sees what the other did, and nobody sleeps over what is there.
+
+/// Tells the peer that this side sleeps.
 void SaySleeping(std::atomic<uint32_t>* sleeps) {
   sleeps->store(1, std::memory_order_seq_cst);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 /// Whether the peer sleeps; it is asked once for each time that it does.
 bool TakeSleeping(std::atomic<uint32_t>* sleeps) {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  return sleeps->load(std::memory_order_relaxed) != 0 &&
+  return sleeps->load(std::memory_order_seq_cst) != 0 &&
          sleeps->exchange(0, std::memory_order_seq_cst) != 0;
 }
 
 }  // namespace
 
 absl::StatusOr<std::span<std::byte>> RingWriter::Room() {
-  const uint64_t read = space_.control->read.load(std::memory_order_acquire);
+  const uint64_t read = space_.control->read.load(std::memory_order_seq_cst);
   const uint64_t from = written_ < space_.capacity ? 0 : written_ - space_.capacity;
   MUSTER_RETURN_IF_ERROR(CheckCount("read", read, read_, from, written_));
   read_ = read;
@@ -45,7 +46,7 @@ absl::StatusOr<std::span<std::byte>> RingWriter::Room() {
 bool RingWriter::Publish(size_t bytes) {
   MUSTER_CHECK(bytes <= space_.capacity - (written_ - read_));
   written_ += bytes;
-  space_.control->written.store(written_, std::memory_order_release);
+  space_.control->written.store(written_, std::memory_order_seq_cst);
   return TakeSleeping(&space_.control->reader_sleeps);
 }
 
@@ -58,7 +59,7 @@ absl::StatusOr<bool> RingWriter::Sleep() {
 }
 
 absl::StatusOr<std::span<const std::byte>> RingReader::Bytes() {
-  const uint64_t written = space_.control->written.load(std::memory_order_acquire);
+  const uint64_t written = space_.control->written.load(std::memory_order_seq_cst);
   MUSTER_RETURN_IF_ERROR(
       CheckCount("written", written, written_, passed_, given_back_ + space_.capacity));
   written_ = written;
@@ -74,7 +75,7 @@ void RingReader::Pass(size_t bytes) {
 bool RingReader::GiveBack(uint64_t until) {
   MUSTER_CHECK(until >= given_back_ && until <= passed_);
   given_back_ = until;
-  space_.control->read.store(given_back_, std::memory_order_release);
+  space_.control->read.store(given_back_, std::memory_order_seq_cst);
   return TakeSleeping(&space_.control->writer_sleeps);
 }
 
