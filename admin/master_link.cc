@@ -29,7 +29,7 @@ std::string Ascii(std::string text) {
 v1::ReportNodeRequest ToRequest(const TellMaster& report, const std::string& run_id) {
   v1::ReportNodeRequest request;
   request.set_node(report.node);
-  request.set_role(ToString(report.role));
+  request.set_role(std::string(ToString(report.role)));
   request.set_start(report.start.value());
   request.set_pid(report.pid);
   request.set_what(report.exited ? "exited" : "started");

@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "host/found_node.h"
 #include "host/messages.h"
-#include "host/node_role.h"
 #include "host/resources.h"
+#include "proto/messages/node_role.h"
 
 namespace muster {
 

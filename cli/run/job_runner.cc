@@ -14,6 +14,7 @@
 #include "cli/run/node_commands.h"
 #include "cli/state/scaler_link.h"
 #include "host/processes/log_reader.h"
+#include "proto/messages/node_role.h"
 #include "proto/messages/node_state.h"
 #include "scaler/decision/log/event_file.h"
 #include "scaler/decision/log/event_log.h"

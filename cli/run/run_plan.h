@@ -7,10 +7,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "host/node_role.h"
 #include "host/processes/spawn.h"
 #include "job/job_spec.h"
 #include "master/sources/dataset_source.h"
+#include "proto/messages/node_role.h"
 
 namespace muster {
 

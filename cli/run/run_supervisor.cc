@@ -251,7 +251,7 @@ void RunSupervisor::WatchSilence() {
 void RunSupervisor::Kill(Child* child, std::string why) {
   if (std::exchange(child->told_to_end, true)) return;
   Emit(Note{fmt::format("killing {}: {}", ToString(child->role), why)});
-  Emit(KillNode{ToString(child->role), std::move(why)});
+  Emit(KillNode{std::string(ToString(child->role)), std::move(why)});
 }
 
 void RunSupervisor::On(const DrainWanted&) {
@@ -272,14 +272,14 @@ void RunSupervisor::On(const StopWanted&) {
         RunOutcome::State::kStopped, "stopped at once by the user; run the job again to go on"}));
   }
   for (Child* child : {&scaler_, &master_}) {
-    if (Running(*child)) Emit(KillNode{ToString(child->role), "stopped by the user"});
+    if (Running(*child)) Emit(KillNode{std::string(ToString(child->role)), "stopped by the user"});
   }
   if (!std::exchange(nodes_ended_, true)) Emit(EndNodes{});
 }
 
 void RunSupervisor::Stop(Child* child, std::chrono::milliseconds timeout) {
   if (!Running(*child) || std::exchange(child->told_to_end, true)) return;
-  Emit(StopNode{ToString(child->role), timeout});
+  Emit(StopNode{std::string(ToString(child->role)), timeout});
 }
 
 void RunSupervisor::EnterStopping(RunOutcome outcome) {
@@ -348,7 +348,7 @@ void RunSupervisor::StartDue() {
     child->progress_at_start = progress_;
     child->heard = false;
     child->told_to_end = false;
-    Emit(StartNode{ToString(child->role), child->role, child->starts});
+    Emit(StartNode{std::string(ToString(child->role)), child->role, child->starts});
   }
 }
 

@@ -11,6 +11,7 @@
 #include "cli/show/text_output.h"
 #include "cli/steer/event_text.h"
 #include "host/resources.h"
+#include "proto/messages/node_role.h"
 #include "proto/messages/node_state.h"
 
 namespace muster::steer {
@@ -176,7 +177,7 @@ std::vector<TopLine> TopView::WorkerLines() const {
                                                  "STARTS"}};
   std::vector<Tone> tones;
   for (const Node& node : readings_.back().nodes) {
-    if (node.role != "worker") continue;
+    if (node.role != ToString(NodeRole::kWorker)) continue;
     tones.push_back(ToneOf(node));
     std::vector<std::string> shares(4, "-");
     if (const Earlier earlier = Before(node); node.worker && earlier.node != nullptr) {
@@ -203,7 +204,7 @@ std::vector<TopLine> TopView::ServerLines() const {
                                                  "STARTS"}};
   std::vector<Tone> tones;
   for (const Node& node : readings_.back().nodes) {
-    if (node.role != "ps") continue;
+    if (node.role != ToString(NodeRole::kServer)) continue;
     tones.push_back(ToneOf(node));
     std::string pulls = "-";
     std::string serving = "-";

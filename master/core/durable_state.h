@@ -13,6 +13,7 @@
 #include "base/interval_set.h"
 #include "base/words/types.h"
 #include "proto/messages/control.h"
+#include "proto/messages/node_role.h"
 #include "proto/messages/node_state.h"
 #include "proto/messages/partition_map.h"
 #include "proto/messages/table_spec.h"
@@ -147,7 +148,7 @@ struct OldNodeRecord {
 };
 struct NodeRecord {
   std::string name;
-  std::string role;  // worker, ps, master, scaler
+  std::string role;  // ToString(NodeRole); Is() reads it, and another word is none of them
   NodeState state = NodeState::kStarting;
   /// The newest process that its supervisor told of in this run; 0: none.
   StartNumber told_start;
@@ -168,6 +169,9 @@ struct NodeRecord {
   uint64_t stale_before = 0;
   uint64_t skipped_now = 0;
   uint64_t stale_now = 0;
+
+  bool Is(NodeRole which) const { return role == ToString(which); }
+
   static void Fields(auto& f, auto& s) {
     f(1, "name", s.name);
     f(2, "role", s.role);

@@ -120,7 +120,7 @@ void MasterCore::GoOn(const MetaRecord& meta, StepTime at) {
   std::set<std::string> workers;
   for (const auto& [name, node] : books_.nodes.nodes()) {
     const bool runs = node.record.state == NodeState::kRunning;
-    if (node.record.role == kRoleWorker && runs) workers.insert(name);
+    if (node.record.Is(NodeRole::kWorker) && runs) workers.insert(name);
   }
   leasing_.grace().Begin(std::move(workers), at.now + books_.options.leases.grace_period);
   books_.Say(at, "master-restarted", "master",

@@ -156,8 +156,8 @@ NodeStatus NodeOf(const MasterCore& core, const Node& node, TimePoint now) {
                     .restarts = RestartsOf(record),
                     .last_exit = record.last_exit};
   if (node.last_heard.has_value()) status.heartbeat_age_ms = Millis(now - *node.last_heard);
-  if (record.role == kRoleWorker) status.worker = WorkerOf(core, node);
-  if (record.role == kRoleServer) status.server = ServerOf(core, node);
+  if (record.Is(NodeRole::kWorker)) status.worker = WorkerOf(core, node);
+  if (record.Is(NodeRole::kServer)) status.server = ServerOf(core, node);
   return status;
 }
 

@@ -21,11 +21,9 @@ absl::StatusOr<NodeReport> ParseReport(const v1::ReportNodeRequest& request) {
   MUSTER_RETURN_IF_ERROR(CheckNodeName("node", request.node()));
   NodeReport report;
   report.node = request.node();
-  report.role = request.role();
-  if (report.role != kRoleWorker && report.role != kRoleServer && report.role != kRoleMaster &&
-      report.role != kRoleScaler) {
-    return absl::InvalidArgumentError(
-        fmt::format("role: '{}' is none of worker, ps, master, scaler", report.role.substr(0, 64)));
+  if (!FromWord(request.role(), &report.role)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "role: '{}' is none of worker, ps, master, scaler", request.role().substr(0, 64)));
   }
   if (request.what() == "started") {
     report.what = NodeReport::What::kStarted;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "host/node_role.h"
 #include "host/resources.h"
+#include "proto/messages/node_role.h"
 #include "proto/messages/node_state.h"
 
 /// What policies see of a job: plain values that sensors and the core fill in, and that a recorded

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/clock.h"
-#include "host/node_role.h"
 #include "host/resources.h"
+#include "proto/messages/node_role.h"
 #include "proto/messages/node_state.h"
 
 namespace muster::scaler {

@@ -10,8 +10,8 @@
 #include "base/words/limits.h"
 #include "host/found_node.h"
 #include "host/node_name.h"
-#include "host/node_role.h"
 #include "host/resources.h"
+#include "proto/messages/node_role.h"
 
 /// What a scaler must know of the one before it: written before it is acted upon. Pure.
 namespace muster::scaler {

@@ -20,7 +20,6 @@ constexpr std::pair<NodePlan::Ending, const char*> kEndings[] = {
     {NodePlan::Ending::kNone, "none"},
     {NodePlan::Ending::kRelaunch, "relaunch"},
     {NodePlan::Ending::kDrain, "drain"}};
-constexpr NodeRole kRoles[] = {NodeRole::kServer, NodeRole::kWorker};
 
 absl::Status Bad(std::string_view what, const std::string& value) {
   return absl::DataLossError(fmt::format("{}: '{}' is not known", what, value.substr(0, 64)));
@@ -56,13 +55,10 @@ absl::StatusOr<NodePlan> NodeFromJson(const nlohmann::json& json) {
                 .leaves = json.value("leaves", uint32_t{0}),
                 .pid = json.at("pid").get<uint64_t>()};
   const std::string role_name = json.at("role").get<std::string>();
-  bool known = false;
-  for (const NodeRole role : kRoles) {
-    if (ToString(role) != role_name) continue;
-    node.role = role;
-    known = true;
+  const bool known = FromWord(role_name, &node.role);
+  if (!known || (node.role != NodeRole::kServer && node.role != NodeRole::kWorker)) {
+    return Bad("role", role_name);
   }
-  if (!known) return Bad("role", role_name);
   MUSTER_RETURN_IF_ERROR(TakeName(json.at("state"), "state", kStates, &node.state));
   // What plans of older scalers do not have is as in a fresh node.
   if (json.contains("limits")) MUSTER_RETURN_IF_ERROR(TakeLimits(json.at("limits"), &node.limits));

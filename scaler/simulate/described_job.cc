@@ -32,7 +32,7 @@ bool RunsNow(const NodeView& node) {
 
 /// The number of "worker-3"; nothing when it is no name of such a node.
 std::optional<uint32_t> NumberOf(std::string_view name, NodeRole role) {
-  const std::string prefix = ToString(role) + "-";
+  const std::string prefix = fmt::format("{}-", ToString(role));
   if (!name.starts_with(prefix)) return std::nullopt;
   name.remove_prefix(prefix.size());
   uint32_t number = 0;

@@ -19,7 +19,6 @@ TEST(MessagesTest, Texts) {
   EXPECT_EQ(FirstLine("a\nb"), "a");
   EXPECT_EQ(FirstLine("a"), "a");
   EXPECT_EQ(ToString(JobState::kStopped), "stopped");
-  EXPECT_EQ(ToString(NodeRole::kScaler), "scaler");
   const NodeExited killed{.node = "ps-0", .exit = {.signal = SIGKILL}, .last_words = "oh\n"};
   EXPECT_EQ(RelaunchNote(killed, milliseconds(0)), "ps-0 ended (SIGKILL); starting it again");
   EXPECT_EQ(RelaunchNote(killed, milliseconds(1'500)),

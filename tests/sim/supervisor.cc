@@ -15,8 +15,10 @@ constexpr milliseconds kPoll{200};
 /// Of one node, in all runs.
 constexpr uint64_t kProcessesMax = 10'000;
 
-std::string_view RoleName(Role role) {
-  return role == Role::kMaster ? "master" : role == Role::kServer ? "ps" : "worker";
+NodeRole RoleOf(Role role) {
+  return role == Role::kMaster   ? NodeRole::kMaster
+         : role == Role::kServer ? NodeRole::kServer
+                                 : NodeRole::kWorker;
 }
 
 }  // namespace
@@ -41,7 +43,7 @@ Supervisor::Slot& Supervisor::SlotOf(Role role, uint32_t index) {
 
 std::string Supervisor::NameOf(const Slot& slot) const {
   if (slot.role == Role::kMaster) return "master";
-  return fmt::format("{}-{}", RoleName(slot.role), slot.index);
+  return fmt::format("{}-{}", ToString(RoleOf(slot.role)), slot.index);
 }
 
 void Supervisor::StartRun() {
@@ -75,7 +77,7 @@ void Supervisor::Start(Slot* slot) {
   env_->Say(*process, "starts");
   NodeReport report;
   report.node = NameOf(*slot);
-  report.role = RoleName(slot->role);
+  report.role = RoleOf(slot->role);
   report.pid = id;
   report.start = StartNumber(slot->starts);
   reports_.push_back(std::move(report));
@@ -123,7 +125,7 @@ void Supervisor::Ended(Slot* slot, const ProcessEnd& end) {
   if (end.signal != 0) ++crashes_;
   NodeReport report;
   report.node = NameOf(*slot);
-  report.role = RoleName(slot->role);
+  report.role = RoleOf(slot->role);
   report.pid = slot->process->id;
   report.what = NodeReport::What::kExited;
   report.signal = end.signal;

@@ -18,7 +18,7 @@ absl::StatusOr<NodeDrain> Drains::Drain(const std::string& name, std::chrono::mi
                                         StepTime at) {
   Node* const node = books_->nodes.Find(name);
   if (node == nullptr) return NoSuchNode(name);
-  if (node->record.role != kRoleWorker && node->record.role != kRoleServer) {
+  if (!node->record.Is(NodeRole::kWorker) && !node->record.Is(NodeRole::kServer)) {
     return absl::InvalidArgumentError(
         fmt::format("node '{}' cannot be drained: a {} has nothing to hand over. `muster drain` "
                     "drains the whole job",
@@ -37,7 +37,7 @@ absl::StatusOr<NodeDrain> Drains::Drain(const std::string& name, std::chrono::mi
                     name, ToString(state)));
   }
   Begin(node, timeout.count() == 0 ? books_->options.drain_timeout : timeout, at);
-  if (node->record.role == kRoleServer) Advance(node, at);
+  if (node->record.Is(NodeRole::kServer)) Advance(node, at);
   return node->drain;
 }
 
@@ -82,7 +82,7 @@ void Drains::ServerHeard(Node* node, bool leaving, StepTime at) {
 
 void Drains::Exited(Node* node, StepTime at) {
   if (node->drain.state != DrainState::kDraining) return;
-  if (node->record.role != kRoleWorker) {
+  if (!node->record.Is(NodeRole::kWorker)) {
     node->drain = {};
     return;
   }
@@ -97,7 +97,7 @@ void Drains::Tick(StepTime at) {
       continue;
     }
     Node* const node = books_->nodes.Find(name);
-    if (node->record.role == kRoleWorker) {
+    if (node->record.Is(NodeRole::kWorker)) {
       const WorkerKey worker{name, node->record.incarnation};
       if (const size_t count = leasing_->table().CountOf(worker); count > 0) {
         books_->Say(at, "drain-timeout", name,
@@ -112,7 +112,7 @@ void Drains::Tick(StepTime at) {
 
 uint32_t Drains::CountLeft(const Node& node) const {
   const NodeRecord& record = node.record;
-  if (record.role != kRoleServer) {
+  if (!record.Is(NodeRole::kServer)) {
     return static_cast<uint32_t>(leasing_->table().CountOf({record.name, record.incarnation}));
   }
   const std::optional<ServerId> server = NodeTable::ServerIdOf(record.name);
@@ -122,7 +122,7 @@ uint32_t Drains::CountLeft(const Node& node) const {
 }
 
 void Drains::Begin(Node* node, std::chrono::milliseconds timeout, StepTime at) {
-  const bool server = node->record.role == kRoleServer;
+  const bool server = node->record.Is(NodeRole::kServer);
   MUSTER_CHECK_MSG(node->drain.state != DrainState::kDraining && !life_->over(), node->record.name);
   node->drain = {};
   node->drain.state = DrainState::kDraining;
@@ -147,7 +147,7 @@ void Drains::End(Node* node, StepTime at) {
   const auto took =
       std::chrono::duration_cast<std::chrono::milliseconds>(at.now - node->drain.began);
   std::string text = fmt::format("after {} ms", took.count());
-  if (node->record.role == kRoleServer && node->drain.left > 0) {
+  if (node->record.Is(NodeRole::kServer) && node->drain.left > 0) {
     text += fmt::format(": {} partitions are without a new snapshot; what they lack runs again",
                         node->drain.left);
   }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/words/types.h"
+#include "proto/messages/node_role.h"
 
 namespace muster {
 
@@ -11,7 +12,7 @@ namespace muster {
 struct NodeReport {
   enum class What : uint8_t { kStarted, kExited };
   std::string node;
-  std::string role;
+  NodeRole role = NodeRole::kWorker;
   /// Which process of the node, from 1.
   StartNumber start{1};
   uint64_t pid = 0;  // for people

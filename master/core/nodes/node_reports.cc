@@ -84,7 +84,7 @@ void NodeReports::Exited(const NodeReport& report, Node* node, StepTime at) {
   books_->Say(at, "node-exited", report.node,
               fmt::format("pid {}: {}{}{}", report.pid, record.last_exit,
                           report.text.empty() ? "" : ": ", report.text));
-  if (record.role == kRoleWorker) WorkerExited(report, record, at);
+  if (record.Is(NodeRole::kWorker)) WorkerExited(report, record, at);
   if (current) drains_->Exited(node, at);
   life_->CheckEnd(at);
 }

@@ -47,7 +47,7 @@ bool NodeTable::ForgetOne(const LeaseTable& leases) {
     const auto& [name, node] = *it;
     const bool ended =
         node.record.state == NodeState::kExited || node.record.state == NodeState::kLost;
-    if (!ended || node.record.role != kRoleWorker || leases.Holds(name)) continue;
+    if (!ended || !node.record.Is(NodeRole::kWorker) || leases.Holds(name)) continue;
     // One that was not heard since the master began ended before all others.
     if (oldest == nodes_.end() || node.last_heard < oldest->second.last_heard) oldest = it;
   }
@@ -57,13 +57,12 @@ bool NodeTable::ForgetOne(const LeaseTable& leases) {
   return true;
 }
 
-Node* NodeTable::FindOrAdd(const std::string& name, std::string_view role,
-                           const LeaseTable& leases) {
+Node* NodeTable::FindOrAdd(const std::string& name, NodeRole role, const LeaseTable& leases) {
   if (Node* node = Find(name)) return node;
   if (nodes_.size() >= nodes_max_ && !ForgetOne(leases)) return nullptr;
   Node& node = nodes_[name];
   node.record.name = name;
-  node.record.role = std::string(role);
+  node.record.role = ToString(role);
   Touch(node);
   return &node;
 }
@@ -92,7 +91,7 @@ void NodeTable::KeepStart(Node* node, StartNumber start) {
 
 NodeState NodeTable::Learn(Node* node, NodeNews news) {
   NodeRecord& record = node->record;
-  const bool speaks = record.role != kRoleMaster && record.role != kRoleScaler;
+  const bool speaks = !record.Is(NodeRole::kMaster) && !record.Is(NodeRole::kScaler);
   const NodeState after =
       StateAfter(record.state, news, speaks ? NodeSpeaks::kYes : NodeSpeaks::kNo);
   if (after != record.state) Touch(*node);
@@ -127,7 +126,7 @@ void NodeTable::BeginRun() {
 std::vector<ServerEndpoint> NodeTable::Endpoints() const {
   std::vector<ServerEndpoint> endpoints;
   for (const auto& [name, node] : nodes_) {
-    if (node.record.role != kRoleServer || node.record.incarnation == 0) continue;
+    if (!node.record.Is(NodeRole::kServer) || node.record.incarnation == 0) continue;
     const std::optional<ServerId> id = ServerIdOf(name);
     if (!id.has_value()) continue;
     endpoints.push_back({*id, ServerIncarnation(node.record.incarnation), name, node.record.lanes});

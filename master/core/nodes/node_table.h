@@ -6,7 +6,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,6 +14,7 @@
 #include "master/core/servers/restore_trouble.h"
 #include "master/core/workers/lease_table.h"
 #include "proto/messages/control.h"
+#include "proto/messages/node_role.h"
 #include "proto/messages/node_state.h"
 
 namespace muster {
@@ -49,11 +49,6 @@ struct Node {
   std::optional<TimePoint> snapshots_failed_at;
 };
 
-inline constexpr std::string_view kRoleWorker = "worker";
-inline constexpr std::string_view kRoleServer = "ps";
-inline constexpr std::string_view kRoleMaster = "master";
-inline constexpr std::string_view kRoleScaler = "scaler";
-
 /// A process of the node has been heard of that was started after `start`.
 bool IsReplaced(const NodeRecord& record, StartNumber start);
 /// kFailedPrecondition for a process that was replaced: it must exit.
@@ -74,7 +69,7 @@ class NodeTable {
   /// A new node is kStarting. When there are `nodes_max` already it takes the place of the worker
   /// that ended, or was lost, longest ago, and that holds none of the `leases`; nullptr when there
   /// is none. Only names and figures go with a node: tokens alone say whose words count.
-  Node* FindOrAdd(const std::string& name, std::string_view role, const LeaseTable& leases);
+  Node* FindOrAdd(const std::string& name, NodeRole role, const LeaseTable& leases);
   /// "ps-3".
   static std::string ServerName(ServerId id);
   /// None when the name is not "ps-<number>".

@@ -37,8 +37,8 @@ absl::StatusOr<RegisterServerReply> Servers::Register(const RegisterServerReques
                     "is not 0",
                     request.name, request.nonce, books_->options.servers - 1));
   }
-  Node* const node = books_->nodes.FindOrAdd(request.name, kRoleServer, leasing_->table());
-  if (node == nullptr || node->record.role != kRoleServer) {
+  Node* const node = books_->nodes.FindOrAdd(request.name, NodeRole::kServer, leasing_->table());
+  if (node == nullptr || !node->record.Is(NodeRole::kServer)) {
     return absl::ResourceExhaustedError(
         fmt::format("server '{}': the name is taken or there are too many nodes", request.name));
   }
@@ -89,7 +89,7 @@ void Servers::Admit(const RegisterServerRequest& request, ServerId id, Node* nod
 Servers::Call Servers::WhichCall(const ServerExchangeRequest& request) const {
   const auto& nodes = books_->nodes.nodes();
   const auto node = nodes.find(NodeTable::ServerName(request.id));
-  if (node == nodes.end() || node->second.record.role != kRoleServer ||
+  if (node == nodes.end() || !node->second.record.Is(NodeRole::kServer) ||
       request.incarnation == ServerIncarnation() ||
       node->second.record.incarnation != request.incarnation.value()) {
     return Call::kUnknown;
@@ -228,7 +228,7 @@ void Servers::Tick(StepTime at) {
   const std::chrono::milliseconds timeout = books_->options.server_times.timeout;
   for (const auto& [name, const_node] : books_->nodes.nodes()) {
     const NodeRecord& record = const_node.record;
-    if (record.role != kRoleServer || record.state != NodeState::kRunning) continue;
+    if (!record.Is(NodeRole::kServer) || record.state != NodeState::kRunning) continue;
     if (!const_node.last_heard.has_value() || at.now - *const_node.last_heard < timeout) continue;
     books_->nodes.Learn(books_->nodes.Find(name), NodeNews::kSilent);
     books_->Say(at, "node-lost", name,

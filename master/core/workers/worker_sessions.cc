@@ -17,8 +17,8 @@ constexpr int kForgetAfter = 10;
 }  // namespace
 
 absl::Status WorkerSessions::Begin(const WorkerKey& worker, StartNumber start, StepTime at) {
-  Node* const node = books_->nodes.FindOrAdd(worker.name, kRoleWorker, leasing_->table());
-  if (node == nullptr || node->record.role != kRoleWorker) {
+  Node* const node = books_->nodes.FindOrAdd(worker.name, NodeRole::kWorker, leasing_->table());
+  if (node == nullptr || !node->record.Is(NodeRole::kWorker)) {
     return absl::ResourceExhaustedError(
         node == nullptr
             ? fmt::format("worker '{}': the job has {} nodes that have not ended, the limit",
@@ -87,8 +87,8 @@ WorkerSessions::Session& WorkerSessions::Touch(const WorkerKey& worker, StepTime
 void WorkerSessions::HearNode(const WorkerKey& worker, const WorkerTimes* times, StepTime at) {
   leasing_->grace().Settle(worker.name);
   NodeTable& nodes = books_->nodes;
-  Node* const node = nodes.FindOrAdd(worker.name, kRoleWorker, leasing_->table());
-  if (node == nullptr || node->record.role != kRoleWorker) return;
+  Node* const node = nodes.FindOrAdd(worker.name, NodeRole::kWorker, leasing_->table());
+  if (node == nullptr || !node->record.Is(NodeRole::kWorker)) return;
   node->last_heard = at.now;
   if (times != nullptr) node->times = *times;
   if (node->record.incarnation != worker.incarnation) {
@@ -179,7 +179,7 @@ void WorkerSessions::Tick(StepTime at) {
   // away has none with this one.
   for (const auto& [name, const_node] : books_->nodes.nodes()) {
     const NodeRecord& record = const_node.record;
-    if (record.role != kRoleWorker || record.state != NodeState::kRunning) continue;
+    if (!record.Is(NodeRole::kWorker) || record.state != NodeState::kRunning) continue;
     if (!const_node.last_heard.has_value() || at.now - *const_node.last_heard < duration) continue;
     books_->nodes.Learn(books_->nodes.Find(name), NodeNews::kSilent);
     books_->Say(

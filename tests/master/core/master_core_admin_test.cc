@@ -22,7 +22,7 @@ class AdminTest : public ::testing::Test, protected CoreFixture {
   NodeReport Exit(uint32_t signal, uint32_t code, LeaseToken computing) {
     NodeReport report;
     report.node = "worker-0";
-    report.role = "worker";
+    report.role = NodeRole::kWorker;
     report.pid = 100;
     report.what = NodeReport::What::kExited;
     report.signal = signal;
@@ -218,21 +218,22 @@ TEST_F(AdminTest, AProcessThatWasStartedByHandMakesNobodyForgetTheStartsBeforeIt
 
 TEST_F(AdminTest, MasterAndScalerRunWithoutRegistering) {
   Start();
-  for (const char* role : {"master", "scaler"}) {
+  for (const NodeRole role : {NodeRole::kMaster, NodeRole::kScaler}) {
     NodeReport report;
-    report.node = report.role = role;
+    report.node = ToString(role);
+    report.role = role;
     report.pid = 7;
     core->ReportNode(report, At());
-    EXPECT_EQ(core->nodes().nodes().at(role).record.state, NodeState::kRunning);
+    EXPECT_EQ(core->nodes().nodes().at(report.node).record.state, NodeState::kRunning);
     report.what = NodeReport::What::kExited;
     report.signal = SIGKILL;
     core->ReportNode(report, At());
-    EXPECT_EQ(core->nodes().nodes().at(role).record.state, NodeState::kExited);
+    EXPECT_EQ(core->nodes().nodes().at(report.node).record.state, NodeState::kExited);
     report.what = NodeReport::What::kStarted;
     report.start = StartNumber(2);
     core->ReportNode(report, At());
-    EXPECT_EQ(core->nodes().nodes().at(role).record.state, NodeState::kRunning);
-    EXPECT_EQ(core->nodes().nodes().at(role).record.last_exit, "SIGKILL");
+    EXPECT_EQ(core->nodes().nodes().at(report.node).record.state, NodeState::kRunning);
+    EXPECT_EQ(core->nodes().nodes().at(report.node).record.last_exit, "SIGKILL");
   }
 }
 

@@ -58,7 +58,7 @@ TEST_F(CallsTest, AServerThatCallsIsNotLost) {
   Advance(options.server_times.timeout);
   EXPECT_EQ(EventOf("node-lost"),
             "ps-0: no heartbeat for 10000 ms; its partitions wait for a new process");
-  NodeReport report{.node = "ps-0", .role = std::string(kRoleServer)};
+  NodeReport report{.node = "ps-0", .role = NodeRole::kServer};
   report.what = NodeReport::What::kExited;
   core->ReportNode(report, At());
   Advance(options.server_times.timeout);

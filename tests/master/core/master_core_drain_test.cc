@@ -34,8 +34,8 @@ class DrainTest : public ::testing::Test, protected CoreFixture {
     return core->nodes().nodes().at(name).drain;
   }
   void Exited(const std::string& name, uint32_t signal, uint64_t incarnation = 0) {
-    NodeReport report{.node = name, .role = std::string(kRoleWorker)};
-    if (name.starts_with("ps")) report.role = kRoleServer;
+    NodeReport report{.node = name, .role = NodeRole::kWorker};
+    if (name.starts_with("ps")) report.role = NodeRole::kServer;
     report.what = NodeReport::What::kExited;
     report.signal = signal;
     report.incarnation = incarnation;
@@ -86,7 +86,7 @@ TEST_F(DrainTest, AWorkerThatLeavesWithCode0ChargesNobodyAndANewProcessWorks) {
   const std::vector<ShardGrant> held = Want(1).grants;
   Want(0, held);
   Drain("worker-0");
-  NodeReport report{.node = "worker-0", .role = std::string(kRoleWorker)};
+  NodeReport report{.node = "worker-0", .role = NodeRole::kWorker};
   report.what = NodeReport::What::kExited;
   report.computing_token = held[0].token;
   report.incarnation = 7;
@@ -135,7 +135,7 @@ TEST_F(DrainTest, AnotherProcessOfADrainedNodeBeginsWithout) {
   Hello("worker-0", 7, 1);
   const std::vector<ShardGrant> held = Want(1).grants;
   Drain("worker-0");
-  NodeReport report{.node = "worker-0", .role = std::string(kRoleWorker), .pid = 11};
+  NodeReport report{.node = "worker-0", .role = NodeRole::kWorker, .pid = 11};
   report.start = StartNumber(2);
   core->ReportNode(report, At());
   EXPECT_EQ(DrainOf("worker-0").state, DrainState::kDraining) << "the one before still runs";
@@ -268,9 +268,9 @@ TEST_F(DrainTest, WhatCannotBeDrainedIsRefusedWithTheReason) {
     return core->DrainNode(name, {}, At()).status();
   };
   EXPECT_THAT(drain("worker-9"), StatusIs(absl::StatusCode::kNotFound, HasSubstr("worker-9")));
-  for (const std::string_view role : {kRoleMaster, kRoleScaler}) {
-    const std::string name(role);
-    core->ReportNode({.node = name, .role = name, .pid = 1}, At());
+  for (const NodeRole role : {NodeRole::kMaster, NodeRole::kScaler}) {
+    const std::string name(ToString(role));
+    core->ReportNode({.node = name, .role = role, .pid = 1}, At());
     EXPECT_THAT(drain(name), StatusIs(absl::StatusCode::kInvalidArgument,
                                       HasSubstr("a " + name + " has nothing to hand over")));
     EXPECT_EQ(core->nodes().nodes().at(name).drain.state, DrainState::kNone);

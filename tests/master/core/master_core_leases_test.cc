@@ -254,7 +254,7 @@ TEST_F(LeasesTest, WorkersAreLostAndComeBackAndServersHaveTheirOwnTime) {
   for (const auto& [number, event] : core->events().events())
     joined += event.kind == "worker-joined";
   EXPECT_EQ(joined, 2u) << "one process joins once";
-  NodeReport report{.node = "worker-1", .role = std::string(kRoleWorker)};
+  NodeReport report{.node = "worker-1", .role = NodeRole::kWorker};
   report.what = NodeReport::What::kExited;
   core->ReportNode(report, At());
   Want(2);

@@ -136,7 +136,7 @@ TEST_F(LimitsTest, NodesThatEndedLongestAgoMakeRoomForNewOnes) {
   const auto exit = [&](const std::string& name) {
     NodeReport report;
     report.node = name;
-    report.role = kRoleWorker;
+    report.role = NodeRole::kWorker;
     report.what = NodeReport::What::kExited;
     core->ReportNode(report, At());
     Sync();
@@ -171,17 +171,17 @@ TEST_F(LimitsTest, NodesThatEndedLongestAgoMakeRoomForNewOnes) {
 TEST(NodeLimitTest, AJobOfTheLargestSizeHasRoomForAllItsNodes) {
   NodeTable nodes({}, CoreLimits().nodes);
   const LeaseTable leases;
-  const auto add = [&](const std::string& name, std::string_view role) {
+  const auto add = [&](const std::string& name, NodeRole role) {
     return nodes.FindOrAdd(name, role, leases) != nullptr;
   };
   for (uint32_t i = 0; i < kWorkersMax; ++i) {
-    ASSERT_TRUE(add(fmt::format("worker-{}", i), kRoleWorker)) << i;
+    ASSERT_TRUE(add(fmt::format("worker-{}", i), NodeRole::kWorker)) << i;
   }
   for (uint32_t i = 0; i < kServerReplicasMax; ++i) {
-    ASSERT_TRUE(add(NodeTable::ServerName(ServerId(i)), kRoleServer)) << i;
+    ASSERT_TRUE(add(NodeTable::ServerName(ServerId(i)), NodeRole::kServer)) << i;
   }
-  EXPECT_TRUE(add("master", kRoleMaster));
-  EXPECT_TRUE(add("scaler", kRoleScaler));
+  EXPECT_TRUE(add("master", NodeRole::kMaster));
+  EXPECT_TRUE(add("scaler", NodeRole::kScaler));
 }
 
 TEST_F(LimitsTest, WhatIsHeldIsCountedAlikeAfterARestart) {

@@ -320,7 +320,7 @@ TEST_F(RunsTest, ADrainEndsAtOnceWhenNothingIsLeftToWaitFor) {
   Want(1);
   core->Drain(At());
   EXPECT_EQ(core->state(), JobState::kDraining);
-  NodeReport report{.node = "worker-0", .role = std::string(kRoleWorker)};
+  NodeReport report{.node = "worker-0", .role = NodeRole::kWorker};
   report.what = NodeReport::What::kExited;
   report.incarnation = 7;
   core->ReportNode(report, At());
@@ -365,7 +365,7 @@ TEST_F(RunsTest, TheGraceIsOverWhenWhoRanIsHeardOrDead) {
   Exchange(Request());
   Advance(milliseconds(50));
   EXPECT_TRUE(core->in_grace_period()) << "worker-1 may hold something";
-  NodeReport report{.node = "worker-1", .role = std::string(kRoleWorker)};
+  NodeReport report{.node = "worker-1", .role = NodeRole::kWorker};
   report.what = NodeReport::What::kExited;
   core->ReportNode(report, At());
   Advance(milliseconds(50));

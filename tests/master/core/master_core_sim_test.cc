@@ -277,7 +277,7 @@ class World {
         if (core_ != nullptr) {
           NodeReport report;
           report.node = "worker-0";
-          report.role = "worker";
+          report.role = NodeRole::kWorker;
           report.start = StartNumber(++ids_);
           report.what = NodeReport::What::kExited;
           report.signal = 9;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -56,7 +58,7 @@ class FakeJob {
 
   FakeJob& Add(NodeRole role, uint32_t count, Load load = {}, Resources limits = {}) {
     for (uint32_t i = 0; i < count; ++i) {
-      NodeView node{.name = ToString(role) + "-" + std::to_string(added_[role]++),
+      NodeView node{.name = fmt::format("{}-{}", ToString(role), added_[role]++),
                     .role = role,
                     .start = 1,
                     .state = NodeState::kRunning,

@@ -142,7 +142,7 @@ TEST(UndisturbedTest, OneSlowNodeIsFoundAndNobodyElse) {
         if (second == 100) job.SlowDown(slow, 5);
         for (const Proposal& proposal : StepAll(policies, job.Tick())) {
           EXPECT_EQ(proposal.policy,
-                    ToString(role) == "ps" ? "server-straggler" : "worker-straggler");
+                    role == NodeRole::kServer ? "server-straggler" : "worker-straggler");
           EXPECT_EQ(proposal.target, slow) << proposal.because;
           EXPECT_GT(second, 100) << proposal.because;
           found = second;

@@ -56,7 +56,7 @@ class SensedJob {
     node.state = NodeState::kRunning;
     node.start = Kept(name).starts;
     node.incarnation = ++last_incarnation_;
-    if (node.role == "worker") {
+    if (node.role == ToString(NodeRole::kWorker)) {
       if (!node.worker.has_value()) node.worker.emplace();
       node.worker->times = {};
     } else {

@@ -24,7 +24,7 @@ class DrainsTest : public ::testing::Test, protected PartsFixture {
     books().nodes.Learn(node, NodeNews::kHeard);
   }
   Node* WorkerNode() {
-    return books().nodes.FindOrAdd(kWorker.name, kRoleWorker, leasing().table());
+    return books().nodes.FindOrAdd(kWorker.name, NodeRole::kWorker, leasing().table());
   }
   NodeDrain Begin() {
     const auto drain = drains().Drain(kWorker.name, {}, At());

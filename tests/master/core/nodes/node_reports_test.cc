@@ -19,7 +19,7 @@ class NodeReportsTest : public ::testing::Test, protected PartsFixture {
   NodeReport Crash(LeaseToken computing) {
     NodeReport report;
     report.node = kWorker.name;
-    report.role = kRoleWorker;
+    report.role = NodeRole::kWorker;
     report.what = NodeReport::What::kExited;
     report.exit_code = 1;
     report.computing_token = computing;

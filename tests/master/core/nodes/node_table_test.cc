@@ -32,7 +32,7 @@ std::vector<std::string> Journaled(NodeTable* nodes) {
 NodeRecord Server(const std::string& name, uint64_t incarnation) {
   NodeRecord record;
   record.name = name;
-  record.role = kRoleServer;
+  record.role = ToString(NodeRole::kServer);
   record.state = NodeState::kRunning;
   record.incarnation = incarnation;
   record.lanes = {{"unix:/" + name}};
@@ -66,11 +66,11 @@ TEST(NodeTableTest, AProcessIsReplacedByANewerStartOnly) {
 
 TEST(NodeTableTest, OnlyChangesAreJournaled) {
   NodeTable nodes({}, kMany);
-  Node* node = nodes.FindOrAdd("worker-0", kRoleWorker, LeaseTable());
+  Node* node = nodes.FindOrAdd("worker-0", NodeRole::kWorker, LeaseTable());
   EXPECT_EQ(node->record.state, NodeState::kStarting);
   EXPECT_EQ(node->record.role, "worker");
   EXPECT_THAT(Journaled(&nodes), ElementsAre("worker-0"));
-  EXPECT_EQ(nodes.FindOrAdd("worker-0", kRoleServer, LeaseTable()), node);
+  EXPECT_EQ(nodes.FindOrAdd("worker-0", NodeRole::kServer, LeaseTable()), node);
   EXPECT_EQ(node->record.role, "worker") << "it is what it was";
   EXPECT_EQ(nodes.Learn(node, NodeNews::kToldStarted), NodeState::kStarting);
   EXPECT_THAT(Journaled(&nodes), IsEmpty());
@@ -85,33 +85,52 @@ TEST(NodeTableTest, OnlyChangesAreJournaled) {
   EXPECT_THAT(Journaled(&nodes), IsEmpty());
 }
 
+// Of a journal that another version wrote.
+TEST(NodeTableTest, ARoleThatIsNotKnownIsNoneOfThemAndIsKept) {
+  NodeRecord record = Server("ps-0", 3);
+  record.role = "observer";
+  for (const std::string_view word : WordsOf(NodeRole())) {
+    NodeRole role{};
+    ASSERT_TRUE(FromWord(word, &role));
+    EXPECT_FALSE(record.Is(role)) << word;
+  }
+  NodeTable nodes({{record.name, record}}, kMany);
+  EXPECT_THAT(nodes.Endpoints(), IsEmpty());
+  Node* node = nodes.FindOrAdd("ps-0", NodeRole::kServer, LeaseTable());
+  nodes.Learn(node, NodeNews::kToldExited);
+  std::vector<Mutation> journaled;
+  nodes.Collect(&journaled);
+  ASSERT_EQ(journaled.size(), 1u);
+  EXPECT_EQ(std::get<NodeRecord>(journaled[0]).role, "observer");
+}
+
 // Servers hold partitions, and a worker with leases is heard of again; they keep their names.
 TEST(NodeTableTest, OnlyAWorkerThatEndedMakesRoom) {
   NodeTable nodes({}, 4);
   LeaseTable leases;
-  const auto add = [&](const std::string& name, std::string_view role) {
+  const auto add = [&](const std::string& name, NodeRole role) {
     return nodes.FindOrAdd(name, role, leases);
   };
   int heard = 0;
   for (const char* name : {"ps-0", "worker-0", "worker-1", "worker-2"}) {
-    Node* node = add(name, name[0] == 'p' ? kRoleServer : kRoleWorker);
+    Node* node = add(name, name[0] == 'p' ? NodeRole::kServer : NodeRole::kWorker);
     node->last_heard = TimePoint(seconds(++heard));
     node->record.state = NodeState::kRunning;
   }
-  EXPECT_EQ(add("worker-9", kRoleWorker), nullptr);
+  EXPECT_EQ(add("worker-9", NodeRole::kWorker), nullptr);
   nodes.Find("ps-0")->record.state = NodeState::kExited;
-  EXPECT_EQ(add("worker-9", kRoleWorker), nullptr);
+  EXPECT_EQ(add("worker-9", NodeRole::kWorker), nullptr);
   nodes.Find("worker-0")->record.state = NodeState::kExited;
   leases.Add({{}, LeaseToken(MasterIncarnation(1), 1), {"worker-0", 1}, {}, false, {}});
-  EXPECT_EQ(add("worker-9", kRoleWorker), nullptr);
+  EXPECT_EQ(add("worker-9", NodeRole::kWorker), nullptr);
   nodes.Find("worker-1")->record.state = NodeState::kLost;
   nodes.Find("worker-2")->record.state = NodeState::kExited;
   nodes.Find("worker-2")->last_heard.reset();  // before this master began
   Journaled(&nodes);
-  EXPECT_NE(add("worker-9", kRoleWorker), nullptr);
+  EXPECT_NE(add("worker-9", NodeRole::kWorker), nullptr);
   EXPECT_EQ(nodes.Find("worker-2"), nullptr);
   EXPECT_THAT(Journaled(&nodes), ElementsAre("-worker-2", "worker-9"));
-  EXPECT_NE(add("worker-8", kRoleWorker), nullptr);
+  EXPECT_NE(add("worker-8", NodeRole::kWorker), nullptr);
   EXPECT_EQ(nodes.Find("worker-1"), nullptr);
 }
 
@@ -121,7 +140,7 @@ TEST(NodeTableTest, WorkersAreToldOfServersWhoseProcessIsKnown) {
                    {"other", Server("other", 6)},
                    {"ps-2", Server("ps-2", 7)}},
                   kMany);
-  nodes.FindOrAdd("ps-3", kRoleWorker, LeaseTable())->record.incarnation = 9;
+  nodes.FindOrAdd("ps-3", NodeRole::kWorker, LeaseTable())->record.incarnation = 9;
   EXPECT_THAT(
       nodes.Endpoints(),
       ElementsAre(ServerEndpoint{ServerId(0), ServerIncarnation(5), "ps-0", {{"unix:/ps-0"}}},
@@ -168,8 +187,8 @@ TEST(NodeTableTest, ANewRunKnowsNoProcessAndKeepsTheSums) {
 
 TEST(NodeTableTest, ForgivenTimeEndsNow) {
   NodeTable nodes({}, kMany);
-  Node* node = nodes.FindOrAdd("worker-0", kRoleWorker, LeaseTable());
-  nodes.FindOrAdd("worker-1", kRoleWorker, LeaseTable());
+  Node* node = nodes.FindOrAdd("worker-0", NodeRole::kWorker, LeaseTable());
+  nodes.FindOrAdd("worker-1", NodeRole::kWorker, LeaseTable());
   node->last_heard = TimePoint(seconds(10));
   node->drain.began = TimePoint(seconds(5));
   nodes.Forgive(seconds(3), TimePoint(seconds(100)));

@@ -44,7 +44,7 @@ class SnapshotsTest : public ::testing::Test, protected PartsFixture {
 
 TEST_F(SnapshotsTest, WhatEveryPartitionHasIsCommittedByTheLastOfThem) {
   Serve();
-  books().nodes.FindOrAdd(kWorker.name, kRoleWorker, leasing().table());
+  books().nodes.FindOrAdd(kWorker.name, NodeRole::kWorker, leasing().table());
   TrainOne();
   const std::vector<SnapshotReport> written = Ask();
   ASSERT_THAT(written, SizeIs(2));

@@ -51,7 +51,7 @@ TEST_F(DonesTest, AnEvaluationIsCommittedUnderAnyR) {
   options.datasets[0].shards = 1;
   options.datasets[0].records = 10;
   Start();
-  books().nodes.FindOrAdd(kWorker.name, kRoleWorker, leasing().table());
+  books().nodes.FindOrAdd(kWorker.name, NodeRole::kWorker, leasing().table());
   TrainOne();
   const ShardGrant check = Grant(1).at(0);
   ASSERT_EQ(check.shard.dataset, kCheckSet);
