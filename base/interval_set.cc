@@ -46,10 +46,4 @@ bool IntervalSet::Contains(uint64_t value) const {
   return next != intervals_.begin() && std::prev(next)->second > value;
 }
 
-uint64_t IntervalSet::FirstMissing(uint64_t from) const {
-  const auto next = intervals_.upper_bound(from);
-  if (next == intervals_.begin()) return from;
-  return std::max(from, std::prev(next)->second);
-}
-
 }  // namespace muster

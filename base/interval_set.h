@@ -18,8 +18,6 @@ class IntervalSet {
   /// The number of values in the set.
   uint64_t count() const { return count_; }
   bool empty() const { return intervals_.empty(); }
-  /// The smallest value >= from that is not in the set.
-  uint64_t FirstMissing(uint64_t from) const;
   /// begin -> end, ascending.
   const std::map<uint64_t, uint64_t>& intervals() const { return intervals_; }
   friend bool operator==(const IntervalSet&, const IntervalSet&) = default;

@@ -29,17 +29,6 @@ TEST(IntervalSetTest, NeighboursMergeAndHolesSplit) {
   EXPECT_EQ(set.count(), 21u);
 }
 
-TEST(IntervalSetTest, FirstMissingSkipsWhatIsThere) {
-  IntervalSet set;
-  EXPECT_EQ(set.FirstMissing(3), 3u);
-  set.Add(0, 5);
-  set.Add(7, 9);
-  EXPECT_EQ(set.FirstMissing(0), 5u);
-  EXPECT_EQ(set.FirstMissing(5), 5u);
-  EXPECT_EQ(set.FirstMissing(7), 9u);
-  EXPECT_EQ(set.FirstMissing(100), 100u);
-}
-
 TEST(IntervalSetTest, EqualsAPlainSetOverRandomOperations) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     Rng rng(seed);
