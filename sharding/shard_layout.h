@@ -33,7 +33,6 @@ class ShardLayout {
   uint32_t minibatches_per_shard() const { return minibatches_per_shard_; }
   /// minibatch_size * minibatches_per_shard.
   uint32_t records_per_shard() const { return minibatch_size_ * minibatches_per_shard_; }
-  const std::vector<uint64_t>& records_per_source() const { return records_per_source_; }
 
   /// Requires number < shard_count(). O(log sources).
   Range RangeOf(uint64_t number) const;
