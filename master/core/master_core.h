@@ -124,8 +124,6 @@ class MasterCore {
   const ForgetState& forget_state() const { return leasing_.forgetting().state(); }
   const CoreOptions& options() const { return books_.options; }
   TimePoint started_at() const { return started_at_; }
-  /// The smallest token of any outstanding training lease, or the next token.
-  LeaseToken Floor() const { return leasing_.Floor(); }
 
  private:
   MasterCore(CoreOptions options, MasterIncarnation incarnation, DurableState&& state, StepTime at);

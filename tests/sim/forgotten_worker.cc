@@ -1,6 +1,7 @@
 #include "tests/sim/forgotten_worker.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "tests/sim/sim_master.h"
 
@@ -61,7 +62,8 @@ bool ForgottenWorker::StillStands() const {
 }
 
 bool ForgottenWorker::Forgotten() const {
-  if (env_->master->core().Floor() <= token_) return false;
+  const std::optional<LeaseToken> oldest = env_->master->core().leases().OldestTrain();
+  if (oldest.has_value() && *oldest <= token_) return false;
   for (uint32_t p = 0; p < env_->knobs.partitions; ++p) {
     const ps::Partition* partition = env_->master->Current(PartitionId(p));
     if (partition == nullptr || partition->floor() <= token_) return false;
