@@ -92,11 +92,15 @@ uint32_t Table::Create(uint64_t key) {
   return row;
 }
 
+bool Table::ImageNeedsTheOldRow() const {
+  return copying_ != nullptr && !MUSTER_PLANTED(kImageNotCut);
+}
+
 float* Table::Touch(uint64_t key) {
   RowIndex::Entry* entry = index_.FindOrInsert(key);
   if (entry->row() == RowIndex::kNoRow) entry->set_row(Create(key));
   if (entry->generation != generation_) {
-    if (copying_ != nullptr && !MUSTER_PLANTED(kImageNotCut)) KeepForImage(*entry);
+    if (ImageNeedsTheOldRow()) KeepForImage(*entry);
     if (entry->generation > accepted_) {
       MUSTER_CHECK(imaged_only_ > 0);
       --imaged_only_;

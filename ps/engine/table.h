@@ -123,6 +123,8 @@ class Table {
   uint64_t SeedOf(uint32_t row) const;
   MUSTER_PLANTED_BODY(bool PullCreates(uint64_t key, std::span<const float> values) const);
   MUSTER_PLANTED_BODY(bool RowNotInitialised(std::span<float> values) const);
+  /// The rule of section 1: an image holds what the rows were at its cut.
+  bool ImageNeedsTheOldRow() const;
   /// The entry's row is about to change: an image that is being copied needs it as it is.
   void KeepForImage(const RowIndex::Entry& entry);
   void CopyRow(uint32_t row, WorkLimit* work);
