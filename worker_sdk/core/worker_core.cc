@@ -14,7 +14,9 @@ namespace muster::sdk {
 namespace {
 
 // Something to say does not wait for the heartbeat, but calls keep this distance.
-constexpr std::chrono::milliseconds kUrgentSpacing{2};
+constexpr std::chrono::milliseconds kUrgentSpacingMin{2};
+// An exchange costs the master and this worker more the more leases it lists.
+constexpr std::chrono::microseconds kSpacingOfLease{10};
 // While parts wait for a newer map, the master is asked this often.
 constexpr std::chrono::milliseconds kMapSpacing{20};
 constexpr std::chrono::milliseconds kFailureBackoffMin{50};
@@ -78,9 +80,9 @@ void WorkerCore::Drop(LeaseToken token) {
     sender_.Cancel(id);
     MUSTER_CHECK(pushes_.erase(id) == 1);
   }
-  const bool queued = it->second.phase == LeasePhase::kQueued;
-  MUSTER_CHECK(std::erase(queue_, token) == (queued ? 1u : 0u));
+  if (it->second.phase == LeasePhase::kQueued) MUSTER_CHECK(std::erase(queue_, token) == 1);
   held_.erase(it);
+  MUSTER_CHECK(queue_.size() <= held_.size());
 }
 
 std::optional<ShardRun> WorkerCore::TakeShard() {
@@ -89,7 +91,9 @@ std::optional<ShardRun> WorkerCore::TakeShard() {
   queue_.pop_front();
   MUSTER_CHECK(held.phase == LeasePhase::kQueued);
   held.phase = LeasePhase::kComputing;
-  urgent_ = true;  // another one may be fetched
+  pace_.Took();
+  // More are fetched while there is still enough to do until they come.
+  if (queue_.size() <= pace_.goal() / 2) urgent_ = true;
   return ShardRun{held.grant, held.run, ToRunAgain(held)};
 }
 
@@ -279,8 +283,12 @@ void WorkerCore::OnRefused(const SendRequest& request, std::string_view text, Ti
 
 uint32_t WorkerCore::Wanted(TimePoint now) const {
   if (leaving_ || ended_ || now < rest_until_) return 0;
-  size_t goal = std::max<size_t>(options_.shards_ahead, waiting_loops_);
+  const size_t goal = std::max(pace_.goal(), waiting_loops_);
   return static_cast<uint32_t>(goal - std::min(goal, queue_.size()));
+}
+
+std::chrono::nanoseconds WorkerCore::UrgentSpacing() const {
+  return std::max<std::chrono::nanoseconds>(kUrgentSpacingMin, held_.size() * kSpacingOfLease);
 }
 
 TimePoint WorkerCore::NextExchange(TimePoint now) const {
@@ -294,7 +302,7 @@ TimePoint WorkerCore::NextExchange(TimePoint now) const {
         Mix64(options_.incarnation + failures_) % static_cast<uint64_t>(backoff.count() / 4);
     return last_exchange_ + backoff + std::chrono::milliseconds(jitter);
   }
-  if (urgent_) return last_exchange_ + kUrgentSpacing;
+  if (urgent_) return last_exchange_ + UrgentSpacing();
   TimePoint next = last_exchange_ + options_.heartbeat_interval;
   if (sender_.wants_map()) next = std::min(next, last_exchange_ + kMapSpacing);
   return next;
@@ -305,6 +313,7 @@ WorkerExchangeRequest WorkerCore::BeginExchange(const WorkerTimes& times, TimePo
   exchanging_ = true;
   urgent_ = false;
   last_exchange_ = now;
+  pace_.Exchanging(now);
   WorkerExchangeRequest request;
   request.worker = options_.worker;
   request.incarnation = options_.incarnation;
@@ -353,6 +362,7 @@ void WorkerCore::OnExchangeReply(const WorkerExchangeReply& reply, TimePoint now
     return;
   }
   exchanging_ = false;
+  pace_.Answered(now);
   failures_ = 0;
   master_ = reply.master_incarnation;
   if (reply.heartbeat_interval.count() > 0) options_.heartbeat_interval = reply.heartbeat_interval;

@@ -15,6 +15,7 @@
 #include "base/planted_bug.h"
 #include "proto/messages/control.h"
 #include "worker_sdk/core/confirmed_parts.h"
+#include "worker_sdk/core/lease_pace.h"
 #include "worker_sdk/core/part_sender.h"
 
 namespace muster::sdk {
@@ -54,11 +55,12 @@ class WorkerCore {
   struct Options {
     std::string worker;
     uint64_t incarnation = 0;
-    /// Shards to hold besides those in loops.
+    /// Shards to hold besides those in loops, at least: LeasePace. 0: none.
     uint32_t shards_ahead = 2;
     std::chrono::milliseconds heartbeat_interval{500};
   };
-  explicit WorkerCore(Options options) : options_(std::move(options)) {}
+  explicit WorkerCore(Options options)
+      : options_(std::move(options)), pace_(options_.shards_ahead) {}
 
   // ---- the trainer's loops ----
 
@@ -177,6 +179,7 @@ class WorkerCore {
   void OnGrant(const ShardGrant& grant);
   void OnBadRequest(const SendRequest& request, std::string_view text);
   uint32_t Wanted(TimePoint now) const;
+  std::chrono::nanoseconds UrgentSpacing() const;
 
   Options options_;
   PartSender sender_;
@@ -190,6 +193,7 @@ class WorkerCore {
   };
   absl::flat_hash_map<DeliveryId, Push> pushes_;
   std::map<DatasetId, DelayHistogram> delays_;  // since the process began
+  LeasePace pace_;
   uint32_t waiting_loops_ = 0;
   MasterIncarnation master_;
   LeaseToken newest_grant_;

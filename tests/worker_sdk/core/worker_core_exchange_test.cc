@@ -29,6 +29,35 @@ TEST_F(WorkerCoreTest, WantsShardsAheadOfTheLoops) {
   EXPECT_EQ(Exchange(Reply()).want, 4u);
 }
 
+TEST_F(WorkerCoreTest, ShortShardsAreFetchedManyAtATimeAndAnExchangeWaitsTheLongerTheMoreItLists) {
+  uint64_t token = 0;
+  uint32_t want = 0;
+  std::vector<LeaseToken> over;
+  const auto give_what_was_wanted = [&] {
+    WorkerExchangeReply reply = Reply();
+    reply.lost = std::exchange(over, {});
+    for (uint32_t i = 0; i < want; ++i) {
+      ++token;
+      reply.grants.push_back(Grant(token, Token(token)));
+    }
+    want = Exchange(reply).want;
+  };
+  for (int exchange = 0; exchange < 20; ++exchange) {
+    give_what_was_wanted();
+    while (core_.queued() > 0) over.push_back(core_.TakeShard()->grant.token);
+  }
+  EXPECT_GT(want, 1'000u);
+
+  give_what_was_wanted();
+  const size_t given = core_.queued();
+  while (core_.queued() > 0 && core_.NextExchange(now_) > now_ + milliseconds(100)) {
+    core_.TakeShard();
+  }
+  EXPECT_GT(core_.queued(), given / 4) << "more are fetched before all are taken";
+  EXPECT_LT(core_.queued(), given * 3 / 4) << "more are not fetched for every single one";
+  EXPECT_GT(core_.NextExchange(now_), now_) << "there are thousands of leases to list";
+}
+
 TEST_F(WorkerCoreTest, GivenUpShardsAreToldUntilAnswered) {
   ShardRun shard = GrantAndTake(1, Token(1));
   core_.GiveUp(Token(1), shard.run.Next(), ShardFailure{"of another run"});
@@ -234,7 +263,7 @@ TEST_F(WorkerCoreTest, WhatTheMasterShouldKnowDoesNotWaitForTheHeartbeat) {
   Exchange(reply);
   EXPECT_FALSE(soon());
   const ShardRun given_up = *core_.TakeShard();
-  EXPECT_TRUE(soon()) << "another shard may be fetched";
+  EXPECT_FALSE(soon()) << "there are more than enough left";
   core_.GiveUp(Token(1), given_up.run);
   EXPECT_TRUE(soon()) << "a shard was given up";
 

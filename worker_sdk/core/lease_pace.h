@@ -1,0 +1,61 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+#include "base/clock.h"
+
+namespace muster::sdk {
+
+/// How many shards a worker holds besides those in its loops: what its loops take in a tenth of a
+/// second, so that short shards do not wait for the master, and long ones are not kept from other
+/// workers. What is held and not begun costs nothing when the worker dies: it goes to the next who
+/// asks. Pure. Not thread-safe.
+class LeasePace {
+ public:
+  /// How long what is held lasts, besides the time that two exchanges take.
+  static constexpr std::chrono::milliseconds kAhead{100};
+  /// Every exchange lists them all.
+  static constexpr uint32_t kShardsMax = 4'096;
+
+  /// `shards_min`: held however slow the loops are; 0: none is ever held ahead of a loop.
+  explicit LeasePace(uint32_t shards_min) : shards_min_(shards_min), goal_(shards_min) {}
+
+  /// Shards to hold.
+  uint32_t goal() const { return goal_; }
+  /// A loop takes a shard.
+  void Took() { ++taken_; }
+  /// An exchange begins: the goal follows what was taken since the last ones.
+  void Exchanging(TimePoint now) {
+    begun_ = now;
+    const std::chrono::nanoseconds span = kAhead + 2 * trip_;
+    const std::chrono::nanoseconds passed = now - since_;
+    if (passed < span) {
+      goal_ = Bounded(std::max<uint64_t>(goal_, taken_));
+      return;
+    }
+    const double share = static_cast<double>(span.count()) / static_cast<double>(passed.count());
+    goal_ = Bounded(static_cast<uint64_t>(static_cast<double>(taken_) * share));
+    taken_ = 0;
+    since_ = now;
+  }
+  /// Its answer is there.
+  void Answered(TimePoint now) { trip_ = std::min<std::chrono::nanoseconds>(now - begun_, kAhead); }
+
+ private:
+  uint32_t Bounded(uint64_t shards) const {
+    if (shards_min_ == 0) return 0;
+    return static_cast<uint32_t>(
+        std::clamp<uint64_t>(shards, shards_min_, std::max(shards_min_, kShardsMax)));
+  }
+
+  const uint32_t shards_min_;
+  uint32_t goal_;
+  uint64_t taken_ = 0;  // since `since_`
+  TimePoint since_{};
+  TimePoint begun_{};
+  std::chrono::nanoseconds trip_{0};
+};
+
+}  // namespace muster::sdk
