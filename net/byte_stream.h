@@ -5,10 +5,12 @@
 #include <boost/system/error_code.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "base/check.h"
 
 namespace muster::net {
 
@@ -28,6 +30,12 @@ class ByteStream {
   virtual void Read(std::vector<boost::asio::mutable_buffer> into, Handler done) = 0;
   /// Writes all of `from`, which must stay as it is until then.
   virtual void Write(std::vector<boost::asio::const_buffer> from, Handler done) = 0;
+  /// Memory of the stream itself, where the next bytes to be written can be put together, so that
+  /// nobody has to copy them there; empty: it has none, or no room, or a write is under way. It
+  /// stays until the next Write or Wrote. The peer may see it early, and may change it.
+  virtual std::span<std::byte> Room() { return {}; }
+  /// The first `bytes` of Room() are written.
+  virtual void Wrote(size_t bytes) { MUSTER_CHECK(bytes == 0); }
 
   /// Nothing more will be written: the peer reads what was, and then the end.
   virtual void ShutdownSend() = 0;

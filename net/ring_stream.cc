@@ -210,6 +210,20 @@ void RingStream::Write(std::vector<asio::const_buffer> from, Handler done) {
   state_->GoOnWriting();
 }
 
+std::span<std::byte> RingStream::Room() {
+  if (state_->write.has_value() || state_->ended) return {};
+  const absl::StatusOr<std::span<std::byte>> room = state_->writer.Room();
+  if (room.ok()) return *room;
+  state_->Fail(room.status());
+  return {};
+}
+
+void RingStream::Wrote(size_t bytes) {
+  MUSTER_CHECK(!state_->write.has_value());
+  state_->moved += bytes;
+  if (bytes > 0 && state_->writer.Publish(bytes)) state_->Ring();
+}
+
 void RingStream::ShutdownSend() {
   error_code ignored;
   state_->socket.shutdown(Socket::shutdown_send, ignored);

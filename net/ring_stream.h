@@ -25,6 +25,8 @@ class RingStream : public ByteStream {
   void ReadSome(boost::asio::mutable_buffer into, Handler done) override;
   void Read(std::vector<boost::asio::mutable_buffer> into, Handler done) override;
   void Write(std::vector<boost::asio::const_buffer> from, Handler done) override;
+  std::span<std::byte> Room() override;
+  void Wrote(size_t bytes) override;
   void ShutdownSend() override;
   void Close() override;
   bool is_open() const override;

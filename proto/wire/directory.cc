@@ -259,9 +259,13 @@ absl::StatusOr<std::vector<PushPart>> DecodePush(const Header& header, std::stri
   return parts;
 }
 
+size_t ReplyDirectoryBytes(size_t parts) {
+  return parts * kPartReplyBytes + sizeof(uint32_t);
+}
+
 std::string EncodeReply(std::span<const PartReply> parts, std::string_view text) {
   Writer out;
-  out.Reserve(parts.size() * kPartReplyBytes + sizeof(uint32_t) + text.size());
+  out.Reserve(ReplyDirectoryBytes(parts.size()) + text.size());
   for (const PartReply& part : parts) {
     out.Put(part.partition);
     out.Put(static_cast<uint8_t>(part.code));

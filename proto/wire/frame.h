@@ -142,6 +142,8 @@ absl::StatusOr<std::vector<PushPart>> DecodePush(const Header& header, std::stri
 /// Replies list the parts of the request in order. A pull reply's value block holds the rows of the
 /// parts with kOk, in request order; the others contribute nothing. `text` explains kBadRequest.
 std::string EncodeReply(std::span<const PartReply> parts, std::string_view text);
+/// The size of that, when there is no text.
+size_t ReplyDirectoryBytes(size_t parts);
 struct Reply {
   std::vector<PartReply> parts;
   std::string text;

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -36,16 +37,27 @@ AlignedBuffer& AlignedBuffer::operator=(AlignedBuffer&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   std::swap(capacity_, other.capacity_);
+  std::swap(lent_, other.lent_);
   return *this;
 }
 
 AlignedBuffer::~AlignedBuffer() {
-  Free(data_);
+  if (!lent_) Free(data_);
+}
+
+AlignedBuffer AlignedBuffer::Lent(std::span<std::byte> memory) {
+  MUSTER_CHECK(reinterpret_cast<uintptr_t>(memory.data()) % alignof(float) == 0);
+  AlignedBuffer buffer;
+  buffer.data_ = memory.data();
+  buffer.capacity_ = memory.size();
+  buffer.lent_ = true;
+  return buffer;
 }
 
 bool AlignedBuffer::Resize(size_t bytes) {
   if (bytes > capacity_) {
-    Free(std::exchange(data_, nullptr));
+    if (!std::exchange(lent_, false)) Free(data_);
+    data_ = nullptr;
     size_ = capacity_ = 0;
     const size_t capacity = CapacityFor(bytes);
     data_ = static_cast<std::byte*>(
@@ -57,7 +69,17 @@ bool AlignedBuffer::Resize(size_t bytes) {
   return true;
 }
 
+bool AlignedBuffer::Own() {
+  if (!lent_) return true;
+  AlignedBuffer own;
+  const bool there = own.Resize(size_);
+  if (there && size_ > 0) std::memcpy(own.data_, data_, size_);
+  *this = std::move(own);
+  return there;
+}
+
 bool AlignedBuffer::ReleaseSome(size_t bytes) {
+  MUSTER_CHECK(!lent_);
   size_ = 0;
   if (capacity_ > bytes) {
     // The pages go back to the system; what operator delete finds afterwards is an address.

@@ -195,9 +195,22 @@ void PeerConnection::ReadBody() {
 absl::Status PeerConnection::Serve() {
   if (phase_ == Phase::kHello) return ServeHello();
   const bool pulls = header_.kind == wire::Kind::kPull;
-  request_.Begin(header_, pulls ? context_->spares->Take() : AlignedBuffer());
+  request_.Begin(header_, pulls ? RowMemory() : AlignedBuffer());
   request_time_ = {};
   return absl::OkStatus();
+}
+
+AlignedBuffer PeerConnection::RowMemory() {
+  const size_t before = wire::kHeaderBytes + wire::ReplyDirectoryBytes(header_.parts);
+  if (out_.empty()) {
+    // One pull of a worker is about as large as the next. A larger one takes memory of its own.
+    const std::span<std::byte> room = stream_->Room();
+    if (room.size() > before + answer_bytes_ &&
+        reinterpret_cast<uintptr_t>(room.data() + before) % alignof(float) == 0) {
+      return AlignedBuffer::Lent(room.subspan(before));
+    }
+  }
+  return context_->spares->Take();
 }
 
 absl::StatusOr<Progress> PeerConnection::ServeRequest(WorkLimit* work) {
@@ -206,11 +219,23 @@ absl::StatusOr<Progress> PeerConnection::ServeRequest(WorkLimit* work) {
   const auto began = context_->clock->Now();
   absl::StatusOr<Progress> progress = request_.Go(work);
   request_time_ += context_->clock->Now() - began;
-  if (progress.ok() && *progress == Progress::kDone) Answer();
+  if (progress.ok() && *progress == Progress::kDone) MUSTER_RETURN_IF_ERROR(Answer());
   return progress;
 }
 
-void PeerConnection::Answer() {
+bool PeerConnection::AnswerInPlace(const Request::Answer& answer) {
+  if (!out_.empty()) return false;
+  const std::span<std::byte> room = stream_->Room();
+  const size_t before = wire::kHeaderBytes + answer.directory.size();
+  if (room.size() < before + answer.value_bytes) return false;
+  if (answer.value_bytes > 0 && answer.values.data() != room.data() + before) return false;
+  wire::EncodeHeader(answer.header, room.first<wire::kHeaderBytes>());
+  std::memcpy(room.data() + wire::kHeaderBytes, answer.directory.data(), answer.directory.size());
+  stream_->Wrote(before + answer.value_bytes);
+  return true;
+}
+
+absl::Status PeerConnection::Answer() {
   Request::Answer answer = request_.TakeAnswer();
   if (!answer.refused.empty()) {
     context_->handler->OnRefused({.peer = PeerName(),
@@ -218,15 +243,24 @@ void PeerConnection::Answer() {
                                   .greeted = true,
                                   .closed = false});
   }
-  Send(answer.header, std::move(answer.directory), std::move(answer.values), answer.value_bytes);
-  context_->handler->OnServed({.received_bytes = wire::kHeaderBytes + in_.size(),
-                               .sent_bytes = out_.back().bytes(),
-                               .time = request_time_},
-                              request_.notes());
-  Flush();
+  if (answer.header.kind == wire::Kind::kPullReply) answer_bytes_ = answer.value_bytes;
+  context_->handler->OnServed(
+      {.received_bytes = wire::kHeaderBytes + in_.size(),
+       .sent_bytes = wire::kHeaderBytes + answer.directory.size() + answer.value_bytes,
+       .time = request_time_},
+      request_.notes());
+  if (!AnswerInPlace(answer)) {
+    if (!answer.values.Own()) {
+      return absl::ResourceExhaustedError(
+          fmt::format("no memory for an answer with {} bytes of rows", answer.value_bytes));
+    }
+    Send(answer.header, std::move(answer.directory), std::move(answer.values), answer.value_bytes);
+    Flush();
+  }
   for (AlignedBuffer* buffer : {&in_.directory, &in_.keys, &in_.values, request_.widened()}) {
     Trim(buffer);
   }
+  return absl::OkStatus();
 }
 
 void PeerConnection::Trim(AlignedBuffer* buffer) {

@@ -40,6 +40,43 @@ struct RingPair {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Ring, ByteStreamTest, RingPair);
 
+TEST(RingStreamTest, WhatWasPutTogetherInTheRoomArrivesAmongWhatWasWritten) {
+  boost::asio::io_context io{1};
+  auto [here, there] = RingPair::Make(&io);
+  std::string expected, into(4 * kSmallRing, 0);
+  Results read, wrote;
+  there->Read({boost::asio::buffer(into)}, Into(&read));
+  for (size_t i = 0; expected.size() < into.size(); ++i) {
+    const std::string piece = stream_test::Pattern(1 + i * 7919 % (kSmallRing / 2));
+    const size_t bytes = std::min(piece.size(), into.size() - expected.size());
+    expected.append(piece, 0, bytes);
+    if (const std::span<std::byte> room = here->Room(); i % 3 != 0 && room.size() >= bytes) {
+      std::memcpy(room.data(), piece.data(), bytes);
+      EXPECT_EQ(here->Room().data(), room.data());
+      here->Wrote(bytes);
+      continue;
+    }
+    wrote.clear();
+    here->Write({boost::asio::buffer(piece.data(), bytes)}, Into(&wrote));
+    EXPECT_TRUE(wrote.empty());
+    while (wrote.empty()) MUSTER_CHECK(io.run_one() > 0);
+  }
+  while (read.empty()) MUSTER_CHECK(io.run_one() > 0);
+  EXPECT_EQ(into, expected);
+  EXPECT_EQ(here->bytes_moved(), into.size());
+}
+
+TEST(RingStreamTest, ThereIsNoRoomWhileAWriteIsUnderWay) {
+  boost::asio::io_context io{1};
+  auto [here, there] = RingPair::Make(&io);
+  const std::string more_than_fits(kSmallRing + 1, 'a');
+  Results wrote;
+  here->Write({boost::asio::buffer(more_than_fits)}, Into(&wrote));
+  EXPECT_TRUE(here->Room().empty());
+  here->Close();
+  EXPECT_TRUE(here->Room().empty());
+}
+
 /// One end, and the memory and the socket of a peer that does as it likes.
 class HostilePeerTest : public ::testing::Test {
  protected:
@@ -81,6 +118,18 @@ TEST_F(HostilePeerTest, ACountThatIsImpossibleEndsAWrite) {
   Await(wrote);
   EXPECT_TRUE(wrote[0].error);
   EXPECT_THAT(std::string(stream_->failure()), HasSubstr("bytes were read"));
+}
+
+TEST_F(HostilePeerTest, ACountThatIsImpossibleLeavesNoRoom) {
+  Results read;
+  stream_->Read({boost::asio::buffer(into_)}, Into(&read));
+  EXPECT_EQ(stream_->Room().size(), kSmallRing);
+  peer_->makers().control->read = 1;
+  EXPECT_TRUE(stream_->Room().empty());
+  Await(read);
+  EXPECT_TRUE(read[0].error);
+  EXPECT_THAT(std::string(stream_->failure()), HasSubstr("bytes were read"));
+  EXPECT_TRUE(stream_->Room().empty());
 }
 
 TEST_F(HostilePeerTest, BellsWithoutAReasonAreHeardAndForgotten) {

@@ -93,7 +93,11 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   void OnStreamError();
   /// One slice of the request under work.
   absl::StatusOr<Progress> ServeRequest(WorkLimit* work);
-  void Answer();
+  /// Memory for the rows of an answer: where the peer will read them, if that can be.
+  AlignedBuffer RowMemory();
+  absl::Status Answer();
+  /// False: the stream has no room of its own for the answer, or the rows lie elsewhere.
+  bool AnswerInPlace(const Request::Answer& answer);
   /// Gives back what is too large to be kept for the next frame.
   void Trim(AlignedBuffer* buffer);
 
@@ -138,6 +142,7 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   size_t body_received_ = 0;
   Request request_;
   std::chrono::nanoseconds request_time_{0};  // of its slices
+  size_t answer_bytes_ = 0;                   // of the rows of the last pull
 
   // Outgoing: the first writing_ frames of out_ are in a write.
   std::deque<Outgoing> out_;

@@ -1,5 +1,6 @@
 #include "ps/core/aligned_buffer.h"
 
+#include <array>
 #include <cstring>
 
 #include <cstdint>
@@ -49,6 +50,30 @@ TEST(AlignedBufferTest, MemoryThatIsNotToBeHadIsAnAnswerNotACrash) {
   EXPECT_FALSE(buffer.Resize(uint64_t{1} << 60));
   EXPECT_EQ(buffer.size(), 0u);
   EXPECT_TRUE(buffer.Resize(16));
+}
+
+TEST(AlignedBufferTest, UsesLentMemoryAsLongAsItIsLargeEnough) {
+  alignas(float) std::array<std::byte, 32> memory{};
+  AlignedBuffer buffer = AlignedBuffer::Lent(memory);
+  ASSERT_TRUE(buffer.Resize(32));
+  EXPECT_TRUE(buffer.lent());
+  EXPECT_EQ(buffer.data(), memory.data());
+  buffer.floats()[7] = 3;
+  ASSERT_TRUE(buffer.Own());
+  EXPECT_FALSE(buffer.lent());
+  EXPECT_NE(buffer.data(), memory.data());
+  EXPECT_EQ(buffer.floats()[7], 3);
+
+  buffer = AlignedBuffer::Lent(memory);
+  ASSERT_TRUE(buffer.Resize(33));
+  EXPECT_FALSE(buffer.lent());
+  std::memset(buffer.data(), 0xff, 33);
+  EXPECT_EQ(memory[0], std::byte{0});
+
+  buffer = AlignedBuffer::Lent({});
+  ASSERT_TRUE(buffer.Resize(0));
+  ASSERT_TRUE(buffer.Own());
+  EXPECT_EQ(buffer.size(), 0u);
 }
 
 TEST(AlignedBufferTest, MovesItsMemory) {

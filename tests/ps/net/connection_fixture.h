@@ -15,6 +15,7 @@
 namespace muster::ps {
 namespace connection_test {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 using testing::FakeHandler;
 using testing::Frame;

@@ -41,8 +41,10 @@ class FakeHandler final : public FrameHandler {
       }
     }
     if (reply->values.Resize(rows.size() * sizeof(float))) {
+      pulls_in_place += reply->values.lent();
       std::copy(rows.begin(), rows.end(), reply->values.floats().begin());
     }
+    reply->text = pull_text;
     return Progress::kDone;
   }
 
@@ -75,10 +77,12 @@ class FakeHandler final : public FrameHandler {
   void OnRefused(const Refusal& refusal) override { refused.push_back(refusal); }
 
   int pulls = 0;
+  int pulls_in_place = 0;  // whose rows went straight to where the peer reads them
   std::atomic<bool> hold = false;
   std::atomic<int> push_slices = 0;
   std::atomic<int> abandoned = 0;
   std::vector<Refusal> refused;
+  std::string pull_text;       // as refuse_pushes
   bool refuse_pushes = false;  // set it before the lane starts, or on its thread
   std::vector<ServedRequest> served;
   std::vector<wire::PushPart> pushed_parts;

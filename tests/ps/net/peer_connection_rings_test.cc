@@ -107,6 +107,52 @@ TEST_F(RingsTest, AFrameBeforeTheMemoryIsThereIsRefused) {
   EXPECT_THAT(client.ReceiveErrorAndEnd(), HasSubstr("before the shared memory was there"));
 }
 
+TEST_F(RingsTest, RowsAreGatheredWhereThePeerReadsThem) {
+  const auto client = InRings();
+  const std::vector<uint64_t> many(10'000, 5);
+  for (uint64_t request = 0; request < 100; ++request) {
+    EXPECT_THAT(Pull(client.get(), {request}), Each(static_cast<float>(request)));
+    EXPECT_THAT(Pull(client.get(), many), Each(5.0f));
+    EXPECT_THAT(Pull(client.get(), {3}, wire::Encoding::kFloat16), Each(3.0f));
+  }
+  lane_.Stop();
+  EXPECT_EQ(handler_.pulls_in_place, 300);
+  EXPECT_EQ(handler_.served.size(), 300u);
+  EXPECT_EQ(handler_.served[0].sent_bytes,
+            wire::kHeaderBytes + wire::ReplyDirectoryBytes(1) + 4 * sizeof(float));
+}
+
+TEST_F(RingsTest, AnAnswerThatBeginsWithAnotherTextThanExpectedArrivesToo) {
+  const auto client = InRings();
+  // The text of a push's answer leaves the next rows on an odd address.
+  wire::PushPart part;
+  part.groups = {{.table = 1, .keys = 1}};
+  wire::Header header = PullHeader(1);
+  header.kind = Kind::kPush;
+  const std::vector<uint64_t> keys = {7};
+  const std::vector<float> gradient(FakeHandler::kDim, 1);
+  for (int round = 0; round < 8; ++round) {
+    client->Send(header, wire::EncodePush({&part, 1}), keys,
+                 {reinterpret_cast<const char*>(gradient.data()), gradient.size() * sizeof(float)});
+    const Frame pushed = client->Receive().value();
+    EXPECT_EQ(wire::DecodeReply(pushed.header, pushed.directory)->text, "pushed");
+    EXPECT_THAT(Pull(client.get(), {3}), ElementsAre(3, 3, 3, 3));
+  }
+  lane_.Stop();
+  EXPECT_GT(handler_.pulls_in_place, 0);
+  EXPECT_LT(handler_.pulls_in_place, 8);
+}
+
+TEST_F(RingsTest, RowsBehindATextThatNobodyForesawAreCopied) {
+  const auto client = InRings();
+  lane_.Post([&] { handler_.pull_text = "a part was refused"; });
+  SendPull(client.get(), {9, 8}, wire::Encoding::kFloat32, 77);
+  const Frame frame = client->Receive().value();
+  EXPECT_EQ(frame.header.request, 77u);
+  EXPECT_EQ(wire::DecodeReply(frame.header, frame.directory)->text, "a part was refused");
+  EXPECT_THAT(frame.values, ElementsAre(9, 9, 9, 9, 8, 8, 8, 8));
+}
+
 class SmallRingsTest : public RingsTest {
  protected:
   SmallRingsTest() : RingsTest({.outstanding_bytes_max = 1000, .ring_bytes_max = 16 * kRing}) {}
