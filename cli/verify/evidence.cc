@@ -21,7 +21,7 @@ namespace muster::verify {
 namespace {
 
 constexpr uint64_t kFileBytesMax = uint64_t{1} << 32;
-/// Shards that a worker may hold: the one in work and spec.training.shardsAhead.
+/// Shards that a worker has begun and the master does not call done yet, at most.
 constexpr uint64_t kShardsHeld = 3;
 
 struct Histories {

@@ -210,7 +210,7 @@ void AddTraining(std::vector<Field>* fields) {
   fields->push_back(Make("spec.training.shardsAhead", Form::kWhole, {0, 1024}, kAny,
                          Job(&JobSpec::training, &Training::shards_ahead),
                          "Shards a worker keeps besides the one it computes, at least: of short "
-                         "ones it keeps what lasts a tenth of a second. 0: none."));
+                         "ones it keeps what lasts a tenth of a second, up to 4096. 0: none."));
   fields->push_back(Choice(Make("spec.training.wireEncoding", Form::kChoice, {}, kAny,
                                 Job(&JobSpec::training, &Training::wire_encoding),
                                 "How rows and gradients travel; float16 ends at 65504."),

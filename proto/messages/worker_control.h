@@ -139,7 +139,7 @@ struct DoneReport {
 
 /// Why a shard that did not fail was handed back.
 enum class HandBack : uint8_t {
-  kLeaving = 0,    // the worker leaves; also: an older SDK, not known. Charged to nobody
+  kLeaving = 0,    // the worker leaves, or holds too many; an older SDK: unknown. To nobody
   kByTrainer = 1,  // the trainer left the shard before its end: charged when nothing comes of it
   kShortage = 2,   // the node lacks something that comes back (files, memory, disk): to nobody
 };

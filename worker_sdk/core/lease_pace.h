@@ -10,12 +10,14 @@ namespace muster::sdk {
 
 /// How many shards a worker holds besides those in its loops: what its loops take in a tenth of a
 /// second, so that short shards do not wait for the master, and long ones are not kept from other
-/// workers. What is held and not begun costs nothing when the worker dies: it goes to the next who
-/// asks. Pure. Not thread-safe.
+/// workers: what is far more than that goes back. What is held and not begun costs nothing when the
+/// worker dies: it goes to the next who asks. Pure. Not thread-safe.
 class LeasePace {
  public:
   /// How long what is held lasts, besides the time that two exchanges take.
   static constexpr std::chrono::milliseconds kAhead{100};
+  /// Exchanges that take longer, for they wait for a slow disk, are taken for as long as this.
+  static constexpr std::chrono::seconds kTripMax{2};
   /// Every exchange lists them all.
   static constexpr uint32_t kShardsMax = 4'096;
 
@@ -24,6 +26,8 @@ class LeasePace {
 
   /// Shards to hold.
   uint32_t goal() const { return goal_; }
+  /// Whoever holds more than this was faster before, and hands the rest back.
+  uint32_t most() const { return 2 * goal_ + 4; }
   /// A loop takes a shard.
   void Took() { ++taken_; }
   /// An exchange begins: the goal follows what was taken since the last ones.
@@ -41,7 +45,9 @@ class LeasePace {
     since_ = now;
   }
   /// Its answer is there.
-  void Answered(TimePoint now) { trip_ = std::min<std::chrono::nanoseconds>(now - begun_, kAhead); }
+  void Answered(TimePoint now) {
+    trip_ = std::min<std::chrono::nanoseconds>(now - begun_, kTripMax);
+  }
 
  private:
   uint32_t Bounded(uint64_t shards) const {

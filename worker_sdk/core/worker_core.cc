@@ -13,7 +13,7 @@
 namespace muster::sdk {
 namespace {
 
-// Something to say does not wait for the heartbeat, but calls keep this distance.
+// Something to say does not wait for the heartbeat, but calls keep this distance at least.
 constexpr std::chrono::milliseconds kUrgentSpacingMin{2};
 // An exchange costs the master and this worker more the more leases it lists.
 constexpr std::chrono::microseconds kSpacingOfLease{10};
@@ -80,7 +80,11 @@ void WorkerCore::Drop(LeaseToken token) {
     sender_.Cancel(id);
     MUSTER_CHECK(pushes_.erase(id) == 1);
   }
-  if (it->second.phase == LeasePhase::kQueued) MUSTER_CHECK(std::erase(queue_, token) == 1);
+  if (it->second.phase == LeasePhase::kQueued) {
+    const auto queued = std::find(queue_.rbegin(), queue_.rend(), token);
+    MUSTER_CHECK(queued != queue_.rend());
+    queue_.erase(std::next(queued).base());
+  }
   held_.erase(it);
   MUSTER_CHECK(queue_.size() <= held_.size());
 }
@@ -281,6 +285,19 @@ void WorkerCore::OnRefused(const SendRequest& request, std::string_view text, Ti
   if (sender_.OnRefused(request.id, now)) OnBadRequest(request, text);
 }
 
+void WorkerCore::ReturnSurplus() {
+  const size_t most = std::max(pace_.most(), waiting_loops_);
+  while (queue_.size() > most) {
+    const Held& newest = held_.at(queue_.back());
+    // What runs again has parts in the rows, and is the next to be taken.
+    if (newest.run > RunNumber()) return;
+    ReturnedLease lease{.shard = newest.grant.shard, .token = queue_.back()};
+    lease.hand_back = HandBack::kLeaving;
+    Drop(lease.token);
+    returned_.push_back({std::move(lease), false});
+  }
+}
+
 uint32_t WorkerCore::Wanted(TimePoint now) const {
   if (leaving_ || ended_ || now < rest_until_) return 0;
   const size_t goal = std::max(pace_.goal(), waiting_loops_);
@@ -302,8 +319,8 @@ TimePoint WorkerCore::NextExchange(TimePoint now) const {
         Mix64(options_.incarnation + failures_) % static_cast<uint64_t>(backoff.count() / 4);
     return last_exchange_ + backoff + std::chrono::milliseconds(jitter);
   }
-  if (urgent_) return last_exchange_ + UrgentSpacing();
   TimePoint next = last_exchange_ + options_.heartbeat_interval;
+  if (urgent_) next = std::min(next, last_exchange_ + UrgentSpacing());
   if (sender_.wants_map()) next = std::min(next, last_exchange_ + kMapSpacing);
   return next;
 }
@@ -314,6 +331,7 @@ WorkerExchangeRequest WorkerCore::BeginExchange(const WorkerTimes& times, TimePo
   urgent_ = false;
   last_exchange_ = now;
   pace_.Exchanging(now);
+  ReturnSurplus();
   WorkerExchangeRequest request;
   request.worker = options_.worker;
   request.incarnation = options_.incarnation;
@@ -411,7 +429,7 @@ void WorkerCore::Leave() {
   // Said in every answer while the job drains; only the first has something to tell the master.
   if (leaving_ && queue_.empty()) return;
   leaving_ = true;
-  while (!queue_.empty()) Return(queue_.front());
+  while (!queue_.empty()) Return(queue_.back());
   urgent_ = true;
 }
 

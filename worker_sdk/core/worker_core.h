@@ -178,6 +178,8 @@ class WorkerCore {
   void OnVerdict(const DoneVerdict& verdict);
   void OnGrant(const ShardGrant& grant);
   void OnBadRequest(const SendRequest& request, std::string_view text);
+  /// Gives back what other workers would begin sooner.
+  void ReturnSurplus();
   uint32_t Wanted(TimePoint now) const;
   std::chrono::nanoseconds UrgentSpacing() const;
 

@@ -58,6 +58,37 @@ TEST_F(WorkerCoreTest, ShortShardsAreFetchedManyAtATimeAndAnExchangeWaitsTheLong
   EXPECT_GT(core_.NextExchange(now_), now_) << "there are thousands of leases to list";
 }
 
+TEST_F(WorkerCoreTest, WhatAFastLoopHadFetchedGoesBackWhenItBecomesSlow) {
+  uint64_t token = 0;
+  uint32_t want = 0;
+  std::vector<LeaseToken> over;
+  for (int exchange = 0; exchange < 20; ++exchange) {
+    while (core_.queued() > 0) over.push_back(core_.TakeShard()->grant.token);
+    WorkerExchangeReply reply = Reply();
+    reply.lost = std::exchange(over, {});
+    for (uint32_t i = 0; i < want; ++i) {
+      ++token;
+      reply.grants.push_back(Grant(token, Token(token)));
+    }
+    want = Exchange(reply).want;
+  }
+  const size_t held = core_.queued();
+  EXPECT_GT(held, 1'000u);
+  EXPECT_THAT(Exchange(Reply()).returned, IsEmpty());
+  now_ += std::chrono::hours(1);
+  const WorkerExchangeRequest request = Exchange(Reply());
+  EXPECT_EQ(request.want, 0u);
+  EXPECT_LT(core_.queued(), 20u);
+  EXPECT_GT(core_.queued(), 1u);
+  EXPECT_EQ(request.held.size(), core_.queued());
+  ASSERT_THAT(request.returned, Not(IsEmpty()));
+  EXPECT_EQ(request.returned[0].token, Token(token)) << "the newest first";
+  EXPECT_EQ(request.returned[0].hand_back, HandBack::kLeaving);
+  EXPECT_FALSE(request.returned[0].failed);
+  const ShardRun next = *core_.TakeShard();
+  EXPECT_EQ(next.grant.token, Token(token - held + 1)) << "the oldest stay";
+}
+
 TEST_F(WorkerCoreTest, GivenUpShardsAreToldUntilAnswered) {
   ShardRun shard = GrantAndTake(1, Token(1));
   core_.GiveUp(Token(1), shard.run.Next(), ShardFailure{"of another run"});
