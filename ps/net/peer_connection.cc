@@ -203,7 +203,8 @@ absl::Status PeerConnection::Serve() {
 AlignedBuffer PeerConnection::RowMemory() {
   const size_t before = wire::kHeaderBytes + wire::ReplyDirectoryBytes(header_.parts);
   if (out_.empty()) {
-    // One pull of a worker is about as large as the next. A larger one takes memory of its own.
+    // A worker's next pull is about as large as the last ones; a larger one takes memory of its
+    // own. After an answer with an odd text, rows wait for the next odd one.
     const std::span<std::byte> room = stream_->Room();
     if (room.size() > before + answer_bytes_ &&
         reinterpret_cast<uintptr_t>(room.data() + before) % alignof(float) == 0) {
@@ -243,13 +244,17 @@ absl::Status PeerConnection::Answer() {
                                   .greeted = true,
                                   .closed = false});
   }
-  if (answer.header.kind == wire::Kind::kPullReply) answer_bytes_ = answer.value_bytes;
+  if (answer.header.kind == wire::Kind::kPullReply) {
+    answer_bytes_ = std::max(answer.values.size(), answer_bytes_ / 2);
+  }
   context_->handler->OnServed(
       {.received_bytes = wire::kHeaderBytes + in_.size(),
        .sent_bytes = wire::kHeaderBytes + answer.directory.size() + answer.value_bytes,
        .time = request_time_},
       request_.notes());
-  if (!AnswerInPlace(answer)) {
+  if (AnswerInPlace(answer)) {
+    if (!answer.values.lent()) Keep(std::move(answer.values));
+  } else {
     if (!answer.values.Own()) {
       return absl::ResourceExhaustedError(
           fmt::format("no memory for an answer with {} bytes of rows", answer.value_bytes));
@@ -267,6 +272,11 @@ void PeerConnection::Trim(AlignedBuffer* buffer) {
   if (buffer->capacity() > context_->limits->buffer_bytes_kept) {
     context_->discard(std::move(*buffer));
   }
+}
+
+void PeerConnection::Keep(AlignedBuffer rows) {
+  Trim(&rows);
+  static_cast<void>(context_->spares->Keep(std::move(rows)));
 }
 
 absl::Status PeerConnection::ServeHello() {
@@ -379,8 +389,7 @@ void PeerConnection::OnWritten(size_t frames) {
   for (size_t i = 0; i < frames; ++i) {
     Outgoing& frame = out_.front();
     outstanding_bytes_ -= frame.bytes();
-    Trim(&frame.values);
-    static_cast<void>(context_->spares->Keep(std::move(frame.values)));
+    Keep(std::move(frame.values));
     out_.pop_front();
   }
   writing_ = 0;

@@ -100,6 +100,8 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   bool AnswerInPlace(const Request::Answer& answer);
   /// Gives back what is too large to be kept for the next frame.
   void Trim(AlignedBuffer* buffer);
+  /// The memory of rows that were sent, for the next ones.
+  void Keep(AlignedBuffer rows);
 
   /// Queues a frame; Flush sends it.
   void Send(const wire::Header& header, std::string directory, AlignedBuffer values,
@@ -142,7 +144,7 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   size_t body_received_ = 0;
   Request request_;
   std::chrono::nanoseconds request_time_{0};  // of its slices
-  size_t answer_bytes_ = 0;                   // of the rows of the last pull
+  size_t answer_bytes_ = 0;                   // of the rows of the last pulls, about
 
   // Outgoing: the first writing_ frames of out_ are in a write.
   std::deque<Outgoing> out_;

@@ -17,10 +17,17 @@ class RingsTest : public ConnectionTest {
     EXPECT_TRUE(client->in_rings());
     return client;
   }
+  template <typename Ask>
+  auto OnLane(Ask ask) {
+    std::promise<decltype(ask())> answer;
+    lane_.Post([&] { answer.set_value(ask()); });
+    return answer.get_future().get();
+  }
   int Pulls() {
-    std::promise<int> pulls;
-    lane_.Post([&] { pulls.set_value(handler_.pulls); });
-    return pulls.get_future().get();
+    return OnLane([&] { return handler_.pulls; });
+  }
+  size_t Refusals() {
+    return OnLane([&] { return handler_.refused.size(); });
   }
 };
 
@@ -79,6 +86,18 @@ TEST_F(RingsTest, AnImpossibleCountEndsItsConnectionAndNoOther) {
   ASSERT_EQ(handler_.refused.size(), 1u);
   EXPECT_THAT(handler_.refused[0].reason, HasSubstr("the shared ring says that"));
   EXPECT_EQ(handler_.refused[0].peer, "worker-0 (UNIX socket)");
+  EXPECT_TRUE(handler_.refused[0].closed);
+}
+
+TEST_F(RingsTest, AnImpossibleCountOfWhatWasReadEndsItsConnectionToo) {
+  const auto bystander = InRings(), liar = InRings();
+  liar->rings().makers().control->read = ~0ull;
+  SendPull(liar.get(), {3}, wire::Encoding::kFloat32, 1);
+  // It does not look for an answer, for then it would count again.
+  while (Refusals() == 0) EXPECT_THAT(Pull(bystander.get(), {3}), ElementsAre(3, 3, 3, 3));
+  lane_.Stop();
+  ASSERT_EQ(handler_.refused.size(), 1u);
+  EXPECT_THAT(handler_.refused[0].reason, HasSubstr("bytes were read"));
   EXPECT_TRUE(handler_.refused[0].closed);
 }
 
