@@ -12,6 +12,7 @@ from scaling.overhead import cpu_seconds
 from speed import compare
 
 TRAINER = "speed_trainer"
+EPOCHS = 1_000_000  # no job ends before it is measured
 LEAD_SECONDS = 0.3  # from the announcement of a window to its beginning
 # The path of a UNIX socket has about a hundred bytes: below a longer folder servers listen on TCP alone.
 TCP_ONLY = "tcp-only-because-every-path-of-a-socket-below-this-folder-is-longer-than-the-path-of-a-unix-socket-may-be"
@@ -45,7 +46,7 @@ def write_lines(path, lines, length):
 
 def spec(options, row, inputs, folder):
     command = [program(options, TRAINER), row.mode, folder]
-    dataset = {"name": "train", "files": [inputs["lines"]], "epochs": 1000}
+    dataset = {"name": "train", "files": [inputs["lines"]], "epochs": EPOCHS}
     if row.mode == "lease":
         dataset |= {"minibatchSize": 1, "minibatchesPerShard": 1}
     elif row.mode == "dense":
