@@ -29,26 +29,35 @@ TEST_F(WorkerCoreTest, WantsShardsAheadOfTheLoops) {
   EXPECT_EQ(Exchange(Reply()).want, 4u);
 }
 
-TEST_F(WorkerCoreTest, ShortShardsAreFetchedManyAtATimeAndAnExchangeWaitsTheLongerTheMoreItLists) {
-  uint64_t token = 0;
-  uint32_t want = 0;
-  std::vector<LeaseToken> over;
-  const auto give_what_was_wanted = [&] {
+/// A loop whose shards take no time.
+class FastLoopTest : public WorkerCoreTest {
+ protected:
+  void GiveWhatWasWanted() {
     WorkerExchangeReply reply = Reply();
-    reply.lost = std::exchange(over, {});
-    for (uint32_t i = 0; i < want; ++i) {
-      ++token;
-      reply.grants.push_back(Grant(token, Token(token)));
+    reply.lost = std::exchange(over_, {});
+    for (uint32_t i = 0; i < want_; ++i) {
+      ++granted_;
+      reply.grants.push_back(Grant(granted_, Token(granted_)));
     }
-    want = Exchange(reply).want;
-  };
-  for (int exchange = 0; exchange < 20; ++exchange) {
-    give_what_was_wanted();
-    while (core_.queued() > 0) over.push_back(core_.TakeShard()->grant.token);
+    want_ = Exchange(reply).want;
   }
-  EXPECT_GT(want, 1'000u);
+  void BecomeFast() {
+    for (int exchange = 0; exchange < 20; ++exchange) {
+      GiveWhatWasWanted();
+      while (core_.queued() > 0) over_.push_back(core_.TakeShard()->grant.token);
+    }
+  }
 
-  give_what_was_wanted();
+  uint64_t granted_ = 0;
+  uint32_t want_ = 0;
+  std::vector<LeaseToken> over_;
+};
+
+TEST_F(FastLoopTest, ShortShardsAreFetchedManyAtATimeAndAnExchangeWaitsTheLongerTheMoreItLists) {
+  BecomeFast();
+  EXPECT_GT(want_, 1'000u);
+
+  GiveWhatWasWanted();
   const size_t given = core_.queued();
   while (core_.queued() > 0 && core_.NextExchange(now_) > now_ + milliseconds(100)) {
     core_.TakeShard();
@@ -58,20 +67,9 @@ TEST_F(WorkerCoreTest, ShortShardsAreFetchedManyAtATimeAndAnExchangeWaitsTheLong
   EXPECT_GT(core_.NextExchange(now_), now_) << "there are thousands of leases to list";
 }
 
-TEST_F(WorkerCoreTest, WhatAFastLoopHadFetchedGoesBackWhenItBecomesSlow) {
-  uint64_t token = 0;
-  uint32_t want = 0;
-  std::vector<LeaseToken> over;
-  for (int exchange = 0; exchange < 20; ++exchange) {
-    while (core_.queued() > 0) over.push_back(core_.TakeShard()->grant.token);
-    WorkerExchangeReply reply = Reply();
-    reply.lost = std::exchange(over, {});
-    for (uint32_t i = 0; i < want; ++i) {
-      ++token;
-      reply.grants.push_back(Grant(token, Token(token)));
-    }
-    want = Exchange(reply).want;
-  }
+TEST_F(FastLoopTest, WhatAFastLoopHadFetchedGoesBackWhenItBecomesSlow) {
+  BecomeFast();
+  GiveWhatWasWanted();
   const size_t held = core_.queued();
   EXPECT_GT(held, 1'000u);
   EXPECT_THAT(Exchange(Reply()).returned, IsEmpty());
@@ -82,11 +80,11 @@ TEST_F(WorkerCoreTest, WhatAFastLoopHadFetchedGoesBackWhenItBecomesSlow) {
   EXPECT_GT(core_.queued(), 1u);
   EXPECT_EQ(request.held.size(), core_.queued());
   ASSERT_THAT(request.returned, Not(IsEmpty()));
-  EXPECT_EQ(request.returned[0].token, Token(token)) << "the newest first";
+  EXPECT_EQ(request.returned[0].token, Token(granted_)) << "the newest first";
   EXPECT_EQ(request.returned[0].hand_back, HandBack::kLeaving);
   EXPECT_FALSE(request.returned[0].failed);
   const ShardRun next = *core_.TakeShard();
-  EXPECT_EQ(next.grant.token, Token(token - held + 1)) << "the oldest stay";
+  EXPECT_EQ(next.grant.token, Token(granted_ - held + 1)) << "the oldest stay";
 }
 
 TEST_F(WorkerCoreTest, GivenUpShardsAreToldUntilAnswered) {
