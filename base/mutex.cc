@@ -1,12 +1,14 @@
 #include "base/mutex.h"
 
-#ifndef MUSTER_STD_MUTEX
-#include "absl/time/time.h"
-#endif
+#include <algorithm>
 
 namespace muster {
+namespace {
 
-#ifdef MUSTER_STD_MUTEX
+/// Of one sleep; a longer one wakes in between. No sum with a clock's reading overflows.
+constexpr std::chrono::nanoseconds kSleepMax = std::chrono::hours(1);
+
+}  // namespace
 
 void CondVar::Wait(Mutex* mutex) MUSTER_NO_THREAD_SAFETY_ANALYSIS {
   std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
@@ -17,33 +19,20 @@ void CondVar::Wait(Mutex* mutex) MUSTER_NO_THREAD_SAFETY_ANALYSIS {
 bool CondVar::WaitFor(Mutex* mutex,
                       std::chrono::nanoseconds timeout) MUSTER_NO_THREAD_SAFETY_ANALYSIS {
   std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
-  // wait_until on the system clock: ThreadSanitizer of GCC 12 does not intercept the steady one.
-  const auto deadline = std::chrono::system_clock::now() +
-                        std::chrono::duration_cast<std::chrono::system_clock::duration>(timeout);
-  const bool signalled = condition_.wait_until(lock, deadline) == std::cv_status::no_timeout;
+#ifdef __SANITIZE_THREAD__
+  // ThreadSanitizer of GCC 12 does not intercept waiting by the steady clock.
+  const auto now = std::chrono::system_clock::now();
+#else
+  const auto now = std::chrono::steady_clock::now();
+#endif
+  const auto left = std::chrono::ceil<std::chrono::microseconds>(std::min(timeout, kSleepMax));
+  const bool signalled = condition_.wait_until(lock, now + left) == std::cv_status::no_timeout;
   lock.release();
-  return signalled;
+  return signalled || timeout > kSleepMax;
 }
 
 void CondVar::SignalAll() {
   condition_.notify_all();
 }
-
-#else
-
-void CondVar::Wait(Mutex* mutex) MUSTER_NO_THREAD_SAFETY_ANALYSIS {
-  condition_.Wait(&mutex->mutex_);
-}
-
-bool CondVar::WaitFor(Mutex* mutex,
-                      std::chrono::nanoseconds timeout) MUSTER_NO_THREAD_SAFETY_ANALYSIS {
-  return !condition_.WaitWithTimeout(&mutex->mutex_, absl::FromChrono(timeout));
-}
-
-void CondVar::SignalAll() {
-  condition_.SignalAll();
-}
-
-#endif
 
 }  // namespace muster

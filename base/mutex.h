@@ -1,23 +1,8 @@
 #pragma once
 
 #include <chrono>
-
-// Under ThreadSanitizer the standard mutex is used: the sanitizer does not see inside Debian's
-// Abseil and reports false races there.
-#if defined(__SANITIZE_THREAD__)
-#define MUSTER_STD_MUTEX 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define MUSTER_STD_MUTEX 1
-#endif
-#endif
-
-#ifdef MUSTER_STD_MUTEX
 #include <condition_variable>
 #include <mutex>
-#else
-#include "absl/synchronization/mutex.h"
-#endif
 
 #if defined(__clang__)
 #define MUSTER_THREAD_ATTRIBUTE(x) __attribute__((x))
@@ -44,21 +29,12 @@ class MUSTER_CAPABILITY("mutex") Mutex {
   Mutex() = default;
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
-#ifdef MUSTER_STD_MUTEX
   void Lock() MUSTER_ACQUIRE() { mutex_.lock(); }
   void Unlock() MUSTER_RELEASE() { mutex_.unlock(); }
-#else
-  void Lock() MUSTER_ACQUIRE() MUSTER_NO_THREAD_SAFETY_ANALYSIS { mutex_.Lock(); }
-  void Unlock() MUSTER_RELEASE() MUSTER_NO_THREAD_SAFETY_ANALYSIS { mutex_.Unlock(); }
-#endif
 
  private:
   friend class CondVar;
-#ifdef MUSTER_STD_MUTEX
   std::mutex mutex_;
-#else
-  absl::Mutex mutex_;
-#endif
 };
 
 /// Holds a Mutex for the length of a scope.
@@ -82,11 +58,7 @@ class CondVar {
   void SignalAll();
 
  private:
-#ifdef MUSTER_STD_MUTEX
   std::condition_variable condition_;
-#else
-  absl::CondVar condition_;
-#endif
 };
 
 }  // namespace muster

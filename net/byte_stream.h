@@ -16,8 +16,8 @@ namespace muster::net {
 
 /// A connection as two streams of bytes: what frames are written to and read from, whatever carries
 /// them. One read and one write may be under way at a time. Handlers come on the event loop of the
-/// stream, never within the call that they were given to; they keep alive what they need, the
-/// stream too. Everything runs on the loop's thread.
+/// stream, or within Poll, never within the call that they were given to; they keep alive what they
+/// need, the stream too. Not thread-safe: one thread at a time, the loop's handlers included.
 class ByteStream {
  public:
   using Handler = absl::AnyInvocable<void(const boost::system::error_code& error, size_t bytes)>;
@@ -36,6 +36,15 @@ class ByteStream {
   virtual std::span<std::byte> Room() { return {}; }
   /// The first `bytes` of Room() are written.
   virtual void Wrote(size_t bytes) { MUSTER_CHECK(bytes == 0); }
+
+  /// From now on the caller looks with Poll for what the peer wrote, soon and often, and the peer
+  /// need not wake anybody for it. False: this stream cannot be looked at so.
+  virtual bool BeginPolling() { return false; }
+  /// Goes on with what is under way, and calls the handlers of what that brings to its end. True:
+  /// bytes have moved. Between BeginPolling and EndPolling.
+  virtual bool Poll() { return false; }
+  /// The event loop looks after the stream again.
+  virtual void EndPolling() {}
 
   /// Nothing more will be written: the peer reads what was, and then the end.
   virtual void ShutdownSend() = 0;

@@ -83,8 +83,12 @@ absl::StatusOr<bool> RingReader::Sleep() {
   SaySleeping(&space_.control->reader_sleeps);
   MUSTER_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, Bytes());
   if (bytes.empty()) return true;
-  space_.control->reader_sleeps.store(0, std::memory_order_relaxed);
+  StayAwake();
   return false;
+}
+
+void RingReader::StayAwake() {
+  space_.control->reader_sleeps.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace muster::net

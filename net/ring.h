@@ -71,6 +71,8 @@ class RingReader {
   [[nodiscard]] bool GiveBack(uint64_t until);
   /// There are no bytes and the caller is about to sleep. False: there are some by now, do not.
   absl::StatusOr<bool> Sleep();
+  /// The caller looks for bytes by itself and need not be woken, whatever it said before.
+  void StayAwake();
 
   /// Bytes ever passed, and given back.
   uint64_t passed() const { return passed_; }

@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "net/spin_budget.h"
 
 namespace muster::net {
 
@@ -55,11 +56,15 @@ struct Transfer {
 }  // namespace
 
 struct RingStream::State : std::enable_shared_from_this<State> {
-  State(Socket given, RingMemory shared, Side side)
+  State(Socket given, RingMemory shared, Side side, Spin spin)
       : socket(std::move(given)),
         memory(std::move(shared)),
         writer(side == Side::kMadeIt ? memory.makers() : memory.openers()),
-        reader(side == Side::kMadeIt ? memory.openers() : memory.makers()) {}
+        reader(side == Side::kMadeIt ? memory.openers() : memory.makers()),
+        clock(spin.clock),
+        spin_budget(spin.max) {
+    MUSTER_CHECK(spin.max.count() == 0 || clock != nullptr);
+  }
 
   void Listen();
   void GoOnReading();
@@ -67,6 +72,10 @@ struct RingStream::State : std::enable_shared_from_this<State> {
   /// One turn; true: nothing more can be done before the peer rings.
   absl::StatusOr<bool> ReadTurn();
   absl::StatusOr<bool> WriteTurn();
+  /// Nothing is there to be read; true: the reader has said that it sleeps, or looks again soon.
+  absl::StatusOr<bool> WaitToRead();
+  bool Poll();
+  void EndPolling();
   void Ring();
   void Fail(const error_code& error);
   void Fail(const absl::Status& status);
@@ -83,10 +92,25 @@ struct RingStream::State : std::enable_shared_from_this<State> {
   error_code ended;  // why nothing more comes from the peer
   std::string failure;
   uint64_t moved = 0;
+
+  /// The handler of an operation that has come to its end.
+  struct Finished {
+    ByteStream::Handler done;
+    error_code error;
+    size_t moved = 0;
+    void operator()() { done(error, moved); }
+  };
+  bool polled = false;
+  std::vector<Finished> to_call;  // by the next Poll
+
+  const Clock* const clock;
+  SpinBudget spin_budget;
+  std::optional<TimePoint> waits_since;  // since when there has been nothing to read
+  bool looks_again = false;              // that is posted
 };
 
-RingStream::RingStream(Socket socket, RingMemory memory, Side side)
-    : state_(std::make_shared<State>(std::move(socket), std::move(memory), side)) {
+RingStream::RingStream(Socket socket, RingMemory memory, Side side, Spin spin)
+    : state_(std::make_shared<State>(std::move(socket), std::move(memory), side, spin)) {
   state_->Listen();
 }
 
@@ -97,11 +121,13 @@ RingStream::~RingStream() {
 template <typename Operation>
 void RingStream::State::Complete(std::optional<Operation>* operation, const error_code& error) {
   // Not within the call that began it, and not before the operation's place is free for the next.
-  asio::post(socket.get_executor(),
-             [done = std::move((*operation)->done), error, moved = (*operation)->moved]() mutable {
-               done(error, moved);
-             });
+  Finished end{std::move((*operation)->done), error, (*operation)->moved};
   operation->reset();
+  if (polled) {
+    to_call.push_back(std::move(end));
+  } else {
+    asio::post(socket.get_executor(), std::move(end));
+  }
 }
 
 void RingStream::State::Listen() {
@@ -137,12 +163,53 @@ absl::StatusOr<bool> RingStream::State::ReadTurn() {
       });
   reader.Pass(taken);
   moved += taken;
+  if (taken > 0 && waits_since.has_value()) {
+    spin_budget.Waited(clock->Now() - *std::exchange(waits_since, std::nullopt));
+  }
   if (taken > 0 && reader.GiveBack(reader.passed())) Ring();
   if (read->complete()) {
     Complete(&read, {});
     return true;
   }
+  return WaitToRead();
+}
+
+absl::StatusOr<bool> RingStream::State::WaitToRead() {
+  if (polled) return true;
+  if (clock != nullptr && !ended) {
+    const TimePoint now = clock->Now();
+    if (!waits_since.has_value()) waits_since = now;
+    if (now - *waits_since < spin_budget.budget()) {
+      // Behind what else the loop has to do.
+      if (!std::exchange(looks_again, true)) {
+        asio::post(socket.get_executor(), [self = shared_from_this()] {
+          self->looks_again = false;
+          self->GoOnReading();
+        });
+      }
+      return true;
+    }
+  }
   return reader.Sleep();
+}
+
+bool RingStream::State::Poll() {
+  if (!polled) return false;  // closed
+  const uint64_t before = moved;
+  GoOnReading();
+  GoOnWriting();
+  while (!to_call.empty()) {
+    for (Finished& end : std::exchange(to_call, {})) end();
+  }
+  return moved != before;
+}
+
+void RingStream::State::EndPolling() {
+  polled = false;
+  for (Finished& end : std::exchange(to_call, {})) {
+    asio::post(socket.get_executor(), std::move(end));
+  }
+  GoOnReading();
 }
 
 void RingStream::State::GoOnWriting() {
@@ -222,6 +289,22 @@ void RingStream::Wrote(size_t bytes) {
   if (bytes > 0 && state_->writer.Publish(bytes)) state_->Ring();
 }
 
+bool RingStream::BeginPolling() {
+  MUSTER_CHECK(!state_->polled);
+  state_->polled = true;
+  state_->reader.StayAwake();
+  return true;
+}
+
+bool RingStream::Poll() {
+  const std::shared_ptr<State> state = state_;  // whatever the handlers do
+  return state->Poll();
+}
+
+void RingStream::EndPolling() {
+  if (state_->polled) state_->EndPolling();
+}
+
 void RingStream::ShutdownSend() {
   error_code ignored;
   state_->socket.shutdown(Socket::shutdown_send, ignored);
@@ -232,6 +315,7 @@ void RingStream::Close() {
   error_code ignored;
   state.socket.close(ignored);
   if (!state.ended) state.ended = asio::error::operation_aborted;
+  if (state.polled) state.EndPolling();  // nobody need poll what is closed
   if (state.read.has_value()) state.Complete(&state.read, state.ended);
   if (state.write.has_value()) state.Complete(&state.write, state.ended);
 }

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "base/clock.h"
 #include "net/byte_stream.h"
 #include "net/ring_memory.h"
 
@@ -17,9 +18,15 @@ namespace muster::net {
 class RingStream : public ByteStream {
  public:
   enum class Side { kMadeIt, kOpenedIt };
+  /// How long a read may look for bytes on the event loop before it sleeps; see SpinBudget.
+  struct Spin {
+    std::chrono::nanoseconds max{0};
+    /// Needed if `max` is not 0. Must outlive the stream.
+    const Clock* clock = nullptr;
+  };
 
   /// `socket` is the connected UNIX socket, from which nothing but doorbells will come.
-  RingStream(Socket socket, RingMemory memory, Side side);
+  RingStream(Socket socket, RingMemory memory, Side side, Spin spin);
   ~RingStream() override;
 
   void ReadSome(boost::asio::mutable_buffer into, Handler done) override;
@@ -27,6 +34,9 @@ class RingStream : public ByteStream {
   void Write(std::vector<boost::asio::const_buffer> from, Handler done) override;
   std::span<std::byte> Room() override;
   void Wrote(size_t bytes) override;
+  bool BeginPolling() override;
+  bool Poll() override;
+  void EndPolling() override;
   void ShutdownSend() override;
   void Close() override;
   bool is_open() const override;

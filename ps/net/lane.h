@@ -34,6 +34,8 @@ struct LaneLimits {
   uint64_t spare_bytes_max = 32u << 20;
   /// Memory that the lane shares with peers on this machine, all of them together; 0: none.
   uint64_t ring_bytes_max = 64u << 20;
+  /// For how long a lane may look for a peer's next request in shared memory before it sleeps.
+  std::chrono::nanoseconds spin_max = std::chrono::microseconds(200);
   /// Asked of the system for what a UNIX socket holds of replies that the peer has not read yet.
   int unix_buffer_bytes = 4 << 20;
 };

@@ -323,8 +323,9 @@ absl::Status PeerConnection::EnterRings() {
       net::SendDescriptor(socket_->socket().native_handle(), memory.descriptor()));
   memory.CloseDescriptor();
   net::Socket socket = std::move(std::exchange(socket_, nullptr)->socket());
-  stream_ = std::make_unique<net::RingStream>(std::move(socket), std::move(memory),
-                                              net::RingStream::Side::kMadeIt);
+  stream_ = std::make_unique<net::RingStream>(
+      std::move(socket), std::move(memory), net::RingStream::Side::kMadeIt,
+      net::RingStream::Spin{context_->limits->spin_max, context_->clock});
   return absl::OkStatus();
 }
 

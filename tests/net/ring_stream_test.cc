@@ -31,10 +31,10 @@ struct RingPair {
     auto [here, there] = stream_test::ConnectedSockets(io);
     RingMemory made = RingMemory::Make(kSmallRing).value();
     RingMemory opened = Opened(made);
-    return {
-        std::make_unique<RingStream>(std::move(here), std::move(made), RingStream::Side::kMadeIt),
-        std::make_unique<RingStream>(std::move(there), std::move(opened),
-                                     RingStream::Side::kOpenedIt)};
+    return {std::make_unique<RingStream>(std::move(here), std::move(made),
+                                         RingStream::Side::kMadeIt, RingStream::Spin{}),
+            std::make_unique<RingStream>(std::move(there), std::move(opened),
+                                         RingStream::Side::kOpenedIt, RingStream::Spin{})};
   }
 };
 
@@ -84,7 +84,7 @@ class HostilePeerTest : public ::testing::Test {
     RingMemory made = RingMemory::Make(kSmallRing).value();
     peer_.emplace(Opened(made));
     stream_ = std::make_unique<RingStream>(std::move(sockets_.first), std::move(made),
-                                           RingStream::Side::kMadeIt);
+                                           RingStream::Side::kMadeIt, RingStream::Spin{});
   }
   void Ring() { ASSERT_EQ(::send(sockets_.second.native_handle(), "x", 1, 0), 1); }
   void Await(const Results& results) {
@@ -165,7 +165,7 @@ class KilledPeerTest : public ::testing::Test {
     boost::system::error_code ignored;
     sockets_.second.close(ignored);
     stream_ = std::make_unique<RingStream>(std::move(sockets_.first), std::move(made),
-                                           RingStream::Side::kMadeIt);
+                                           RingStream::Side::kMadeIt, RingStream::Spin{});
   }
   ~KilledPeerTest() override {
     ::kill(child_, SIGKILL);

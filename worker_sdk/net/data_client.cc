@@ -2,24 +2,51 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <map>
 #include <thread>
 #include <utility>
 
 #include "worker_sdk/net/internal/lane_connection.h"
+#include "worker_sdk/net/internal/turns.h"
 
 namespace muster::sdk {
 
 namespace asio = boost::asio;
 using net_internal::LaneConnection;
+using net_internal::Turns;
+using net_internal::TurnsExecutor;
+
+namespace {
+
+/// What the caller's thread writes by itself. More is copied by the I/O thread meanwhile.
+constexpr uint64_t kOwnBytesMax = 256u << 10;
+
+uint64_t BytesOf(const std::vector<SendRequest>& requests) {
+  uint64_t bytes = 0;
+  for (const SendRequest& request : requests) {
+    bytes += request.keys * sizeof(uint64_t);
+    if (request.push.has_value()) bytes += request.floats * sizeof(float);
+  }
+  return bytes;
+}
+
+}  // namespace
 
 struct DataClient::State {
   State(Options o, Listener* l)
-      : options(std::move(o)), listener(l), guard(io.get_executor()), timer(io) {}
+      : options(std::move(o)),
+        listener(l),
+        guard(io.get_executor()),
+        executor(TurnsExecutor(io.get_executor(), &turns)),
+        timer(executor) {}
 
-  void OnSend(SendRequest request);
+  void OnSend(std::vector<SendRequest> requests);
+  void SendOne(SendRequest request);
   void OnServers(std::vector<ServerEndpoint> list);
   void OnTimerAt(TimePoint when);
   void OnStop();
@@ -30,18 +57,27 @@ struct DataClient::State {
   asio::io_context io{1};
   asio::executor_work_guard<asio::io_context::executor_type> guard;
   std::thread thread;
-  bool stopped = false;  // of the owner
+  bool stopped = false;             // of the owner
+  std::atomic<uint64_t> posted{0};  // sendings that the I/O thread has not come to yet
+  std::atomic<bool> spinning{false};
 
-  // Of the I/O thread.
+  // Of who has the turn.
+  Turns turns;
+  asio::any_io_executor executor;
   asio::steady_timer timer;
   TimePoint timer_at = TimePoint::max();  // when the timer fires
   bool stopping = false;
   std::map<std::pair<ServerId, ServerIncarnation>, ServerEndpoint> servers;
   LaneConnection::Sharing sharing;
   std::map<LaneAddress, std::shared_ptr<LaneConnection>> connections;
+  std::vector<std::shared_ptr<LaneConnection>> polled;  // by who spins
 };
 
-void DataClient::State::OnSend(SendRequest request) {
+void DataClient::State::OnSend(std::vector<SendRequest> requests) {
+  for (SendRequest& request : requests) SendOne(std::move(request));
+}
+
+void DataClient::State::SendOne(SendRequest request) {
   if (stopping) return;
   auto it = connections.find(request.lane);
   if (it == connections.end()) {
@@ -60,8 +96,8 @@ void DataClient::State::OnSend(SendRequest request) {
         connections.erase(known);
       }
     };
-    auto connection = std::make_shared<LaneConnection>(&io, std::move(target), &options, listener,
-                                                       &sharing, &clock, closed);
+    auto connection = std::make_shared<LaneConnection>(executor, std::move(target), &options,
+                                                       listener, &sharing, &clock, closed);
     connections[request.lane] = connection;
     connection->Send(std::move(request));
     connection->Start();
@@ -117,25 +153,63 @@ void DataClient::Start() {
 void DataClient::Stop() {
   if (state_->stopped || !state_->thread.joinable()) return;
   state_->stopped = true;
-  asio::post(state_->io, [state = state_.get()] { state->OnStop(); });
+  state_->turns.Run([state = state_.get()] { state->OnStop(); });
   state_->thread.join();
 }
 
 void DataClient::SetServers(std::vector<ServerEndpoint> servers) {
-  asio::post(state_->io, [state = state_.get(), servers = std::move(servers)]() mutable {
+  state_->turns.Run([state = state_.get(), servers = std::move(servers)]() mutable {
     state->OnServers(std::move(servers));
   });
 }
 
 void DataClient::Send(std::vector<SendRequest> requests) {
   if (requests.empty()) return;
-  asio::post(state_->io, [state = state_.get(), requests = std::move(requests)]() mutable {
-    for (SendRequest& request : requests) state->OnSend(std::move(request));
+  State* const state = state_.get();
+  // Nothing overtakes what is posted.
+  if (state->posted.load() == 0 && BytesOf(requests) <= kOwnBytesMax) {
+    state->turns.Run(
+        [state, requests = std::move(requests)]() mutable { state->OnSend(std::move(requests)); });
+    return;
+  }
+  ++state->posted;
+  asio::post(state->executor, [state, requests = std::move(requests)]() mutable {
+    state->OnSend(std::move(requests));
+    --state->posted;
+  });
+}
+
+void DataClient::Spin(absl::FunctionRef<bool()> done, std::chrono::nanoseconds budget) {
+  State* const state = state_.get();
+  if (budget.count() == 0 || state->spinning.exchange(true)) return;
+  bool polls = false;
+  state->turns.TryRun([&] {
+    for (const auto& [lane, connection] : state->connections) {
+      if (connection->BeginPolling()) state->polled.push_back(connection);
+    }
+    polls = !state->polled.empty();
+  });
+  if (!polls) {
+    state->spinning = false;
+    return;
+  }
+  for (TimePoint newest = state->clock.Now(); !done();) {
+    bool came = false;
+    state->turns.TryRun([&] {
+      for (const auto& connection : state->polled) came |= connection->Poll();
+    });
+    const TimePoint now = state->clock.Now();
+    if (came) newest = now;
+    if (now - newest >= budget) break;
+  }
+  state->turns.Run([state] {
+    for (const auto& connection : std::exchange(state->polled, {})) connection->EndPolling();
+    state->spinning = false;
   });
 }
 
 void DataClient::SetTimer(TimePoint when) {
-  asio::post(state_->io, [state = state_.get(), when] { state->OnTimerAt(when); });
+  state_->turns.Run([state = state_.get(), when] { state->OnTimerAt(when); });
 }
 
 }  // namespace muster::sdk

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "base/clock.h"
 #include "proto/messages/job_identity.h"
 #include "worker_sdk/core/part_sender.h"
@@ -13,18 +15,21 @@
 namespace muster::sdk {
 
 /// The data plane as a worker speaks it: carries SendRequests to the lanes of servers and brings
-/// their answers back. One I/O thread; one connection per (server incarnation, lane), made when
-/// first needed, over the UNIX socket where its path exists, else over TCP. Requests are pipelined.
+/// their answers back. One connection per (server incarnation, lane), made when first needed, over
+/// the UNIX socket where its path exists, else over TCP. Requests are pipelined. One I/O thread
+/// looks after the connections; a caller's thread does the same while it sends something small, or
+/// waits in Spin, so that it need not be woken.
 ///
 /// It never sends anything twice and knows no back-off: when a connection cannot be made, breaks,
 /// or stays silent too long, everything outstanding on it is reported as unanswered, and PartSender
 /// decides.
 ///
-/// Thread-safety: Send, SetServers and SetTimer may be called by any thread; Start, Stop and the
-/// destructor by the owner.
+/// Thread-safety: Send, SetServers, SetTimer and Spin may be called by any thread; Start, Stop and
+/// the destructor by the owner.
 class DataClient {
  public:
-  /// Called on the I/O thread, without any lock of the client; must not block.
+  /// Called on the I/O thread or within Send or Spin, one call at a time, without any lock of the
+  /// client; must not block.
   class Listener {
    public:
     virtual ~Listener() = default;
@@ -67,7 +72,12 @@ class DataClient {
 
   /// Where lanes are. Connections to incarnations that are not in the list are closed.
   void SetServers(std::vector<ServerEndpoint> servers);
+  /// Requests leave in the order in which they are given.
   void Send(std::vector<SendRequest> requests);
+  /// For a thread that waits for answers: it takes them from the servers with which it shares
+  /// memory, until `done()` or until nothing has come for `budget`. One thread at a time does so;
+  /// for others, and without such servers, it returns at once. `done` must not call the client.
+  void Spin(absl::FunctionRef<bool()> done, std::chrono::nanoseconds budget);
   /// OnTimer is called once, at `when` or at an earlier time that was set and has not come yet; at
   /// once if that has passed.
   void SetTimer(TimePoint when);

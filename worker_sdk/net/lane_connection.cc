@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -47,7 +48,7 @@ std::optional<LaneConnection::Stream::endpoint> EndpointOf(const std::string& ad
 
 }  // namespace
 
-LaneConnection::LaneConnection(asio::io_context* io, Target target,
+LaneConnection::LaneConnection(asio::any_io_executor executor, Target target,
                                const DataClient::Options* options, DataClient::Listener* listener,
                                Sharing* sharing, const Clock* clock,
                                std::function<void(LaneConnection*)> closed)
@@ -57,8 +58,8 @@ LaneConnection::LaneConnection(asio::io_context* io, Target target,
       sharing_(sharing),
       clock_(clock),
       closed_handler_(std::move(closed)),
-      socket_(*io),
-      timer_(*io) {}
+      socket_(executor),
+      timer_(executor) {}
 
 /// A handler that keeps the connection alive, does nothing once it is closed, and closes it on an
 /// error.
@@ -137,18 +138,45 @@ void LaneConnection::Send(SendRequest request) {
   WriteQueued();
 }
 
+void LaneConnection::BuildNext(RequestFrame* frame) {
+  SendRequest request = std::move(queue_.front());
+  queue_.pop_front();
+  BuildFrame(request, options_->encoding,
+             stream_->lossless() ? wire::Checksum::kNone : wire::Checksum::kXxh3, frame);
+  frame_requests_.push_back(request);
+  outstanding_.emplace(request.id, std::move(request));
+}
+
+bool LaneConnection::WriteInPlace(const RequestFrame& frame) {
+  const std::span<std::byte> room = stream_->Room();
+  size_t bytes = 0;
+  for (const auto piece : frame.pieces) bytes += piece.size();
+  if (room.size() < bytes) return false;
+  std::byte* to = room.data();
+  for (const auto piece : frame.pieces) to = std::ranges::copy(piece, to).out;
+  stream_->Wrote(bytes);
+  return true;
+}
+
 void LaneConnection::WriteQueued() {
-  if (!greeted_ || writing_ || queue_.empty()) return;
-  const auto checksum = stream_->lossless() ? wire::Checksum::kNone : wire::Checksum::kXxh3;
-  std::vector<asio::const_buffer> buffers;
+  if (!greeted_ || writing_) return;
+  while (!queue_.empty() && frames_.empty()) {
+    auto frame = std::make_unique<RequestFrame>();
+    BuildNext(frame.get());
+    if (WriteInPlace(*frame)) {
+      frame_requests_.clear();
+    } else {
+      frames_.push_back(std::move(frame));
+    }
+  }
+  if (frames_.empty()) return;
   while (!queue_.empty() && frames_.size() < kFramesPerWrite) {
-    SendRequest request = std::move(queue_.front());
-    queue_.pop_front();
     frames_.push_back(std::make_unique<RequestFrame>());
-    BuildFrame(request, options_->encoding, checksum, frames_.back().get());
-    for (auto piece : frames_.back()->pieces) buffers.emplace_back(piece.data(), piece.size());
-    frame_requests_.push_back(request);
-    outstanding_.emplace(request.id, std::move(request));
+    BuildNext(frames_.back().get());
+  }
+  std::vector<asio::const_buffer> buffers;
+  for (const auto& frame : frames_) {
+    for (auto piece : frame->pieces) buffers.emplace_back(piece.data(), piece.size());
   }
   writing_ = true;
   stream_->Write(std::move(buffers), Guarded([](LaneConnection* self) {
@@ -157,6 +185,18 @@ void LaneConnection::WriteQueued() {
                    self->frame_requests_.clear();
                    self->WriteQueued();
                  }));
+}
+
+bool LaneConnection::BeginPolling() {
+  return greeted_ && !closed_ && stream_->BeginPolling();
+}
+
+bool LaneConnection::Poll() {
+  return !closed_ && stream_->Poll();
+}
+
+void LaneConnection::EndPolling() {
+  if (!closed_) stream_->EndPolling();
 }
 
 void LaneConnection::Read(asio::mutable_buffer into, void (LaneConnection::*then)()) {
@@ -237,8 +277,9 @@ absl::Status LaneConnection::EnterRings() {
         fmt::format("its shared memory is of no use: {}", Message(memory.status())));
   }
   net::Socket socket = std::move(std::exchange(plain_, nullptr)->socket());
-  stream_ = std::make_unique<net::RingStream>(std::move(socket), *std::move(memory),
-                                              net::RingStream::Side::kOpenedIt);
+  stream_ =
+      std::make_unique<net::RingStream>(std::move(socket), *std::move(memory),
+                                        net::RingStream::Side::kOpenedIt, net::RingStream::Spin{});
   bytes_moved_ = 0;
   return absl::OkStatus();
 }

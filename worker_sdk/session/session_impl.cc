@@ -337,8 +337,7 @@ void SessionImpl::CommitMinibatch(const RunRef& run, MinibatchIndex minibatch, s
     effects = TakeEffects();
   }
   CarryOut(std::move(effects));
-  MutexLock lock(&mutex_);
-  WaitUntil(
+  WaitForAnswers(
       [&]() MUSTER_NO_THREAD_SAFETY_ANALYSIS {
         return !failure_.ok() || !core_.Holds(run.token, run.run) ||
                core_.outstanding_pushes() <= hello_.unacknowledged_minibatches_max;
@@ -391,11 +390,12 @@ sdk::DeliveryId SessionImpl::StartPull(std::shared_ptr<const sdk::RowBatch> batc
 }
 
 std::optional<sdk::PullRows> SessionImpl::WaitPull(const RunRef& run, sdk::DeliveryId id) {
+  WaitForAnswers(
+      [&]() MUSTER_NO_THREAD_SAFETY_ANALYSIS {
+        return core_.PullReady(id) || !failure_.ok() || !core_.Holds(run.token, run.run);
+      },
+      "rows", &times_.wait_pull);
   MutexLock lock(&mutex_);
-  auto done = [&]() MUSTER_NO_THREAD_SAFETY_ANALYSIS {
-    return core_.PullReady(id) || !failure_.ok() || !core_.Holds(run.token, run.run);
-  };
-  if (!done()) WaitUntil(done, "rows", &times_.wait_pull);
   if (core_.PullReady(id)) return core_.TakePull(id);
   core_.CancelPull(id);
   return std::nullopt;

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "muster/session.h"
+#include "net/spin_budget.h"
 #include "worker_sdk/control/control_client.h"
 #include "worker_sdk/core/first_alone.h"
 #include "worker_sdk/core/loop_times.h"
@@ -36,9 +37,10 @@ struct RunRef {
 
 /// A worker's session: carries the effects of the WorkerCore out and brings events in.
 ///
-/// Threads: the trainer's threads call in; the control thread makes the exchanges; the I/O thread
-/// of DataClient reports answers and timers. The core and everything beside it is guarded by one
-/// mutex; nothing is sent, read or called back under it. Thread-safe.
+/// Threads: the trainer's threads call in; the control thread makes the exchanges; DataClient
+/// reports answers and timers, on its I/O thread or on the trainer's that waits for them. The core
+/// and everything beside it is guarded by one mutex; nothing is sent, read or called back under it.
+/// Thread-safe.
 class SessionImpl final : private sdk::DataClient::Listener {
  public:
   /// See Session::Connect. The threads run when it returns.
@@ -102,6 +104,9 @@ class SessionImpl final : private sdk::DataClient::Listener {
   wire::Encoding encoding() const { return encoding_; }
 
  private:
+  /// For how long a waiting thread of the trainer may look for answers before it sleeps.
+  static constexpr std::chrono::microseconds kSpinMax{200};
+
   SessionImpl(SessionOptions options, HelloResponse hello, uint64_t incarnation);
 
   absl::StatusOr<TableId> RegisterWithMaster(TableSpec* spec);
@@ -112,7 +117,7 @@ class SessionImpl final : private sdk::DataClient::Listener {
   /// disk, and pauses.
   void RestFromReading(const sdk::ShardRun& shard, const absl::Status& why);
 
-  // DataClient::Listener, on the I/O thread.
+  // DataClient::Listener, on the I/O thread or on one that sends or spins.
   void OnReply(const sdk::SendRequest& request, std::span<const wire::PartReply> parts,
                std::shared_ptr<const float[]> rows, std::string_view text) override;
   void OnUnanswered(sdk::RequestId id, std::string_view why) override;
@@ -135,6 +140,11 @@ class SessionImpl final : private sdk::DataClient::Listener {
   /// distances, names `what`.
   void WaitUntil(const std::function<bool()>& done, std::string_view what, sdk::TimeSum* time)
       MUSTER_REQUIRES(mutex_);
+  /// The same for what servers answer: this thread looks for answers itself, as long as that pays.
+  /// `done` is called with the mutex held.
+  void WaitForAnswers(const std::function<bool()>& done, std::string_view what, sdk::TimeSum* time)
+      MUSTER_EXCLUDES(mutex_);
+
   const SessionOptions options_;
   const HelloResponse hello_;
   const wire::Encoding encoding_;
@@ -157,6 +167,7 @@ class SessionImpl final : private sdk::DataClient::Listener {
   TimePoint control_waits_until_ MUSTER_GUARDED_BY(mutex_){};
   bool told_to_stop_ MUSTER_GUARDED_BY(mutex_) = false;  // END or DRAIN was seen, or Leave called
   bool stopping_ MUSTER_GUARDED_BY(mutex_) = false;
+  net::SpinBudget spin_budget_ MUSTER_GUARDED_BY(mutex_){kSpinMax};
   sdk::FirstAlone first_alone_ MUSTER_GUARDED_BY(mutex_);
   sdk::ReadBackoff read_backoff_ MUSTER_GUARDED_BY(mutex_);
   std::optional<int> finished_ MUSTER_GUARDED_BY(mutex_);  // what Finish returned

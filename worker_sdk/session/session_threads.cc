@@ -107,6 +107,31 @@ void SessionImpl::WaitUntil(const std::function<bool()>& done, std::string_view 
   time->Leave(clock_.Now());
 }
 
+void SessionImpl::WaitForAnswers(const std::function<bool()>& done, std::string_view what,
+                                 sdk::TimeSum* time) {
+  TimePoint began;
+  std::chrono::nanoseconds budget{0};
+  {
+    MutexLock lock(&mutex_);
+    if (done()) return;
+    began = clock_.Now();
+    time->Enter(began);
+    budget = spin_budget_.budget();
+  }
+  data_->Spin(
+      [&] {
+        MutexLock lock(&mutex_);
+        return done();
+      },
+      budget);
+  MutexLock lock(&mutex_);
+  sdk::TimeSum counted_already;
+  if (!done()) WaitUntil(done, what, &counted_already);
+  const TimePoint now = clock_.Now();
+  time->Leave(now);
+  spin_budget_.Waited(now - began);
+}
+
 void SessionImpl::RunControl() {
   sdk::ControlClient client(options_.master_address, options_.worker_name, JobOf(hello_));
   // Several calls fit into a lease: one that hangs must not cost it.

@@ -76,6 +76,20 @@ TEST_F(DataClientTest, NobodyThereAnUnknownServerAndAReplacedOne) {
   hang = false;
 }
 
+TEST_F(DataClientTest, NobodySpinsWhereNoMemoryIsShared) {
+  FakeDataServer server({});
+  Start();
+  client_->SetServers(Servers({server.address()}));
+  client_->Send({Request(1, true)});
+  client_->Spin(
+      [] {
+        ADD_FAILURE() << "it waits";
+        return true;
+      },
+      std::chrono::hours(1));
+  EXPECT_EQ(collector_.Wait(1).why, "");
+}
+
 TEST_F(DataClientTest, TimersFireAndStopIsIdempotent) {
   Start();
   client_->SetTimer(TimePoint());

@@ -55,6 +55,20 @@ class RingLinkTest : public LinkFixture {
     return *wire::DecodeHeader(std::as_bytes(std::span(bytes)).first<wire::kHeaderBytes>());
   }
 
+  static std::string AnswerToPush(uint64_t request) {
+    std::vector<wire::PartReply> parts;
+    for (uint32_t p = 0; p < kPartitions; ++p) parts.push_back({p, wire::PartCode::kOk, false});
+    wire::Header reply;
+    reply.kind = wire::Kind::kPushReply;
+    reply.request = request;
+    reply.parts = kPartitions;
+    const std::string directory = wire::EncodeReply(parts, "");
+    reply.directory_bytes = static_cast<uint32_t>(directory.size());
+    std::array<std::byte, wire::kHeaderBytes> bytes;
+    wire::EncodeHeader(reply, bytes);
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()) + directory;
+  }
+
   std::optional<net::RingMemory> memory_;
   std::optional<net::RingWriter> writer_;
   std::optional<net::RingReader> reader_;
@@ -69,21 +83,41 @@ TEST_F(RingLinkTest, RequestsGoAndAnswersComeThroughTheMemory) {
   EXPECT_EQ(header.kind, wire::Kind::kPush);
   EXPECT_EQ(header.checksum_kind, wire::Checksum::kNone) << "nothing can be damaged";
   ReadRing(header.directory_bytes + header.keys * 8 + header.value_bytes);
-  std::vector<wire::PartReply> parts;
-  for (uint32_t p = 0; p < kPartitions; ++p) parts.push_back({p, wire::PartCode::kOk, false});
-  wire::Header reply;
-  reply.kind = wire::Kind::kPushReply;
-  reply.request = header.request;
-  reply.parts = kPartitions;
-  const std::string directory = wire::EncodeReply(parts, "");
-  reply.directory_bytes = static_cast<uint32_t>(directory.size());
-  std::array<std::byte, wire::kHeaderBytes> bytes;
-  wire::EncodeHeader(reply, bytes);
-  WriteRing(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()) + directory);
+  WriteRing(AnswerToPush(header.request));
   ASSERT_TRUE(collector_.Ended(1));
   EXPECT_EQ(collector_.Wait(1).why, "");
   EXPECT_EQ(collector_.Wait(1).parts.size(), kPartitions);
   EXPECT_TRUE(sharing_.wanted);
+}
+
+TEST_F(RingLinkTest, WhoPollsGetsTheAnswerWithoutTheEventLoop) {
+  Enter();
+  ASSERT_TRUE(connection_->BeginPolling());
+  connection_->Send(Request(1, true));
+  ASSERT_GT(reader_->Bytes()->size(), wire::kHeaderBytes) << "a small request is written at once";
+  EXPECT_FALSE(connection_->Poll());
+  const std::string answer = AnswerToPush(1);
+  const std::span<std::byte> room = writer_->Room().value();
+  std::memcpy(room.data(), answer.data(), answer.size());
+  EXPECT_FALSE(writer_->Publish(answer.size())) << "nobody sleeps";
+  EXPECT_TRUE(connection_->Poll());
+  ASSERT_TRUE(collector_.Ended(1));
+  EXPECT_EQ(collector_.Wait(1).why, "");
+  connection_->EndPolling();
+  memory_->makers().control->written = ~0ull;
+  Ring();
+  Turn();
+  EXPECT_FALSE(connection_->BeginPolling()) << "it is closed";
+}
+
+TEST_F(RingLinkTest, MoreThanTheRoomIsWrittenInPiecesAndInOrder) {
+  Enter();
+  for (uint64_t id = 1; id <= 3'000; ++id) connection_->Send(Request(id, true));
+  for (uint64_t id = 1; id <= 3'000; ++id) {
+    const wire::Header header = ReadHeaderFromRing();
+    ASSERT_EQ(header.request, id);
+    ReadRing(header.directory_bytes + header.keys * 8 + header.value_bytes);
+  }
 }
 
 TEST_F(RingLinkTest, MemoryThatIsOfNoUseIsNotAskedForAgain) {

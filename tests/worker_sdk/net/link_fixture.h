@@ -4,6 +4,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <boost/asio/io_context.hpp>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -32,7 +33,7 @@ class LinkFixture : public ::testing::Test {
     net_internal::LaneConnection::Target target{
         {ServerId(0), ServerIncarnation(1), 0}, "ps-0.0", {"unix:" + dir_.File("lane")}};
     connection_ = std::make_shared<net_internal::LaneConnection>(
-        &io_, std::move(target), &options_, &collector_, &sharing_, &clock_,
+        io_.get_executor(), std::move(target), &options_, &collector_, &sharing_, &clock_,
         [](net_internal::LaneConnection*) {});
     Greet(ring_bytes);
   }

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <functional>
@@ -19,8 +19,9 @@
 
 namespace muster::sdk::net_internal {
 
-/// One connection to one lane, from its making to its end; never used again after that. Lives on
-/// the I/O thread; handlers keep it alive.
+/// One connection to one lane, from its making to its end; never used again after that. Handlers
+/// keep it alive. Not thread-safe: its executor runs handlers one at a time, and calls come in turn
+/// with them.
 class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
  public:
   using Stream = boost::asio::generic::stream_protocol;
@@ -39,14 +40,18 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
 
   /// `closed` is called once, when the connection has ended; what was outstanding has been reported
   /// by then. `options`, `listener`, `sharing` and `clock` must outlive the connection.
-  LaneConnection(boost::asio::io_context* io, Target target, const DataClient::Options* options,
-                 DataClient::Listener* listener, Sharing* sharing, const Clock* clock,
-                 std::function<void(LaneConnection*)> closed);
+  LaneConnection(boost::asio::any_io_executor executor, Target target,
+                 const DataClient::Options* options, DataClient::Listener* listener,
+                 Sharing* sharing, const Clock* clock, std::function<void(LaneConnection*)> closed);
 
   /// Starts to connect. Call once.
   void Start();
   /// Queues a request; it leaves when the server has greeted.
   void Send(SendRequest request);
+  /// As of net::ByteStream: the caller looks for answers itself. False: that cannot be done now.
+  bool BeginPolling();
+  bool Poll();
+  void EndPolling();
   /// Ends the connection and reports everything outstanding; `refused`: the request that the server
   /// calls malformed.
   void Close(std::string_view why, std::optional<RequestId> refused = {});
@@ -57,6 +62,10 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
   void TryAddress(size_t index);
   void OnConnected();
   void WriteQueued();
+  /// Makes the frame of the oldest request that is queued, which is outstanding from then on.
+  void BuildNext(RequestFrame* frame);
+  /// Puts the frame together where the server reads it, if there is room.
+  bool WriteInPlace(const RequestFrame& frame);
   void ReadHeader();
   void OnHeader();
   void OnDirectory();
