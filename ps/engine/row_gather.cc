@@ -39,10 +39,8 @@ class RowGather {
     float* out;
     size_t floats;
   };
-  /// Keys between the stages. A power of two; what is pending at once is fewer, and fewer bytes
-  /// than the innermost cache has.
+  /// Keys between the stages. A power of two.
   static constexpr size_t kAhead = 32;
-  static constexpr size_t kPendingFloatsMax = 4096;
 
   /// False: not all of the group is done, for the reason in at_, or else because the limit is
   /// spent.
@@ -108,20 +106,17 @@ class RowGather {
       return MUSTER_PLANTED_CALL(table.PullCreates(key, {out, dim}));
     }
     const float* const floats = table.store_.Row(entry->row());
-    PrefetchFloats<false>(floats, dim);
-    const size_t cached = std::min(dim, kPrefetchFloatsMax);
+    PrefetchFloats(floats, dim);
     if (found_ - copied_ == 2 * kAhead) {
       for (size_t i = 0; i < kAhead; ++i) CopyOldest();
     }
     pending_[found_++ % (2 * kAhead)] = {floats, out, dim};
-    pending_floats_ += cached;
     return true;
   }
 
   void CopyOldest() {
     const Pending& pending = pending_[copied_++ % (2 * kAhead)];
     std::memcpy(pending.out, pending.row, pending.floats * sizeof(float));
-    pending_floats_ -= std::min(pending.floats, kPrefetchFloatsMax);
   }
 
   struct Position {
@@ -136,7 +131,6 @@ class RowGather {
   size_t found_or_absent_ = 0;
   size_t found_ = 0;
   size_t copied_ = 0;
-  size_t pending_floats_ = 0;
   std::array<Pending, 2 * kAhead> pending_;
 };
 

@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <charconv>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -153,7 +153,10 @@ bool LaneConnection::WriteInPlace(const RequestFrame& frame) {
   for (const auto piece : frame.pieces) bytes += piece.size();
   if (room.size() < bytes) return false;
   std::byte* to = room.data();
-  for (const auto piece : frame.pieces) to = std::ranges::copy(piece, to).out;
+  for (const auto piece : frame.pieces) {
+    std::memcpy(to, piece.data(), piece.size());
+    to += piece.size();
+  }
   stream_->Wrote(bytes);
   return true;
 }

@@ -10,7 +10,7 @@ import sys
 
 OPTIMIZERS = ['Sum', 'Sgd', 'Momentum', 'Adagrad', 'RowwiseAdagrad', 'Adam', 'AdamW', 'Ftrl']
 PACKED = re.compile(r'\bv(add|sub|mul|div|sqrt)ps\b.*%ymm')
-PREFETCH = re.compile(r'\bprefetch(t0|w)\b')
+PREFETCH = re.compile(r'\bprefetcht[01]\b')
 PREFETCHING = ['muster::ps::Table::Apply(', 'muster::ps::RowGather::FindRows(']
 
 
