@@ -203,10 +203,12 @@ void AddTraining(std::vector<Field>* fields) {
   using Restarts = JobSpec::Restarts;
   fields->push_back(Make("spec.training.unacknowledgedMinibatchesMax", Form::kWhole, {1, 1024},
                          kAny, Job(&JobSpec::training, &Training::unacknowledged_minibatches_max),
-                         "Commit waits beyond it: the bound of staleness."));
-  fields->push_back(Make("spec.training.prefetchMinibatches", Form::kWhole, {0, 1024}, kAny,
-                         Job(&JobSpec::training, &Training::prefetch_minibatches),
-                         "How many minibatches ahead rows are asked for."));
+                         "Commit waits beyond it: the bound of staleness. One that holds more than "
+                         "64 MiB of gradients waits alone."));
+  fields->push_back(
+      Make("spec.training.prefetchMinibatches", Form::kWhole, {0, 1024}, kAny,
+           Job(&JobSpec::training, &Training::prefetch_minibatches),
+           "How many minibatches ahead rows are asked for. Beyond 64 MiB of rows, one."));
   fields->push_back(Make("spec.training.shardsAhead", Form::kWhole, {0, 1024}, kAny,
                          Job(&JobSpec::training, &Training::shards_ahead),
                          "Shards a worker keeps besides the one it computes, at least: of short "

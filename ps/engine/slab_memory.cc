@@ -1,7 +1,5 @@
 #include "ps/engine/slab_memory.h"
 
-#include <sys/mman.h>
-
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +10,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/mapped_memory.h"
 #include "base/mutex.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -36,34 +35,13 @@ constexpr size_t RoundUp(size_t bytes, size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-/// Zeroed, begins with a huge page. `bytes` is a multiple of one.
-uintptr_t Map(size_t bytes) {
-  // More than is wanted, for the beginning is where the system likes it.
-  const size_t more = bytes + kHugePageBytes;
-  void* const mapped = ::mmap(nullptr, more, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED) throw std::bad_alloc();
-  const auto from = reinterpret_cast<uintptr_t>(mapped);
-  const uintptr_t begin = RoundUp(from, kHugePageBytes);
-  if (begin != from) ::munmap(mapped, begin - from);
-  const size_t behind = from + more - (begin + bytes);
-  if (behind != 0) ::munmap(reinterpret_cast<void*>(begin + bytes), behind);
-  // Refused by a system without huge pages: then they are small.
-  static_cast<void>(::madvise(reinterpret_cast<void*>(begin), bytes, MADV_HUGEPAGE));
-  return begin;
-}
-
-void Unmap(uintptr_t begin, size_t bytes) {
-  MUSTER_CHECK(::munmap(reinterpret_cast<void*>(begin), bytes) == 0);
-}
-
 /// Blocks side by side in chunks: the smallest gap that is large enough.
 class Chunks {
  public:
   uintptr_t Take(size_t bytes) {
     auto gap = by_size_.lower_bound({bytes, 0});
     if (gap == by_size_.end()) {
-      const uintptr_t chunk = Map(kChunkBytes);
+      const uintptr_t chunk = reinterpret_cast<uintptr_t>(MapMemory(kChunkBytes));
       chunks_.insert(chunk);
       AddGap(chunk, kChunkBytes);
       gap = by_size_.lower_bound({bytes, 0});
@@ -91,7 +69,7 @@ class Chunks {
     }
     if (end - begin < kChunkBytes) return AddGap(begin, end - begin);
     MUSTER_CHECK(chunks_.erase(begin) == 1);
-    Unmap(begin, kChunkBytes);
+    UnmapMemory(reinterpret_cast<void*>(begin), kChunkBytes);
   }
 
   size_t bytes() const { return chunks_.size() * kChunkBytes; }
@@ -137,7 +115,7 @@ void* Take(size_t bytes) {
     return reinterpret_cast<void*>(shared.chunks.Take(bytes));
   }
   const size_t mapped = RoundUp(bytes, kHugePageBytes);
-  void* const block = reinterpret_cast<void*>(Map(mapped));
+  void* const block = MapMemory(mapped);
   const MutexLock lock(&shared.mutex);
   shared.large_bytes += mapped;
   return block;
@@ -160,7 +138,7 @@ void Give(void* block, size_t bytes) {
     return shared.chunks.Give(begin, bytes);
   }
   const size_t mapped = RoundUp(bytes, kHugePageBytes);
-  Unmap(begin, mapped);
+  UnmapMemory(reinterpret_cast<void*>(begin), mapped);
   const MutexLock lock(&shared.mutex);
   shared.large_bytes -= mapped;
 }

@@ -16,7 +16,6 @@ namespace muster::ps {
 /// chunk whose blocks are all back goes back to the system.
 namespace slab_memory {
 
-inline constexpr size_t kHugePageBytes = 2u << 20;
 inline constexpr size_t kSharedBytesMax = 2u << 20;
 inline constexpr size_t kChunkBytes = 16u << 20;
 

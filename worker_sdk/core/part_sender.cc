@@ -62,7 +62,10 @@ DeliveryId PartSender::Add(std::optional<PushIdentity> push, std::shared_ptr<con
   delivery.next_due = delivery.parts.empty() ? TimePoint::max() : now;
   if (!push) delivery.rows.part_rows.resize(delivery.remaining, nullptr);
   delivery.batch = std::move(batch);
-  if (IsOutstandingPush(delivery)) ++outstanding_pushes_;
+  if (IsOutstandingPush(delivery)) {
+    ++outstanding_pushes_;
+    outstanding_push_floats_ += delivery.batch->plan.value_count;
+  }
   return id;
 }
 
@@ -70,15 +73,16 @@ bool PartSender::IsOutstandingPush(const Delivery& delivery) {
   return delivery.push.has_value() && delivery.remaining > 0 && !IsQuestion(*delivery.batch);
 }
 
-void PartSender::EndOutstandingPush() {
+void PartSender::EndOutstandingPush(const Delivery& delivery) {
   MUSTER_CHECK(outstanding_pushes_ > 0);
   --outstanding_pushes_;
+  outstanding_push_floats_ -= delivery.batch->plan.value_count;
 }
 
 void PartSender::Cancel(DeliveryId id) {
   auto it = deliveries_.find(id);
   if (it == deliveries_.end()) return;
-  if (IsOutstandingPush(it->second)) EndOutstandingPush();
+  if (IsOutstandingPush(it->second)) EndOutstandingPush(it->second);
   deliveries_.erase(it);
 }
 
@@ -156,7 +160,7 @@ PartSender::Outcome PartSender::OnReply(RequestId id, std::span<const wire::Part
   if (delivery.remaining > 0) return outcome;
   outcome.finished = request.delivery;
   if (delivery.push) {
-    if (!IsQuestion(*delivery.batch)) EndOutstandingPush();
+    if (!IsQuestion(*delivery.batch)) EndOutstandingPush(delivery);
     deliveries_.erase(found);
   }
   return outcome;

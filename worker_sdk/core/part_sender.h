@@ -97,10 +97,11 @@ class PartSender {
   /// So many times in a row a part's frame is called malformed before that is believed: a damaged
   /// link, or a server without memory, may cause it too. With the back-offs these are 4 s.
   static constexpr uint32_t kRefusalsMax = 20;
-  /// What one request holds at most, unless a single part is larger: well below what the wire
-  /// allows.
-  static constexpr uint64_t kRequestKeysMax = 1 << 21;
-  static constexpr uint64_t kRequestFloatsMax = 1 << 25;
+  /// What one request holds at most, unless a single part is larger. So the server answers the
+  /// first parts while the next ones come, needs no large buffers, and finds room in the memory
+  /// that it shares with the worker: two such requests or answers fit there.
+  static constexpr uint64_t kRequestKeysMax = 1 << 17;
+  static constexpr uint64_t kRequestFloatsMax = 1 << 19;
 
   /// Takes a map that is newer than the one it has; others are ignored. Parts whose owner changed
   /// are sent again, in flight or not.
@@ -149,6 +150,8 @@ class PartSender {
 
   /// How many minibatches have parts that are not OK yet; questions are none.
   size_t outstanding_pushes() const { return outstanding_pushes_; }
+  /// The values of all their parts.
+  uint64_t outstanding_push_floats() const { return outstanding_push_floats_; }
 
   /// What servers answered so far, at most `limit` of them, of the one after `after` on and then
   /// from the first; in order.
@@ -207,7 +210,7 @@ class PartSender {
   /// Pushes need a map at least as new as their lease's R: under an older one they are for nothing.
   bool MayLeave(const Delivery& delivery) const;
   static bool IsOutstandingPush(const Delivery& delivery);
-  void EndOutstandingPush();
+  void EndOutstandingPush(const Delivery& delivery);
   void SendAgain(Delivery* delivery, PartState* part, TimePoint now);
   void Settle(Delivery* delivery, uint32_t part, const PartAnswer& answer, Outcome* outcome);
   void FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
@@ -223,6 +226,7 @@ class PartSender {
   DeliveryId next_delivery_{1};
   RequestId next_request_{1};
   size_t outstanding_pushes_ = 0;
+  uint64_t outstanding_push_floats_ = 0;
   bool wants_map_ = true;
 };
 

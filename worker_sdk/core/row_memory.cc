@@ -1,11 +1,12 @@
 #include "worker_sdk/core/row_memory.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <bit>
+#include <cstdint>
+#include <utility>
 
 #include "base/check.h"
+#include "base/mapped_memory.h"
 #include "base/mutex.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -24,13 +25,15 @@ namespace row_memory {
 namespace {
 
 constexpr size_t kLineBytes = 64;
-constexpr size_t kHugePageBytes = 2u << 20;
+/// The address sanitizer looks after what is allocated, not after what is mapped.
+constexpr size_t kMappedBytesMin = MUSTER_PLAIN_ROWS != 0 ? SIZE_MAX : 256u << 10;
 /// The address sanitizer sees what is used after it was given back only when it is really freed.
 constexpr bool kKeeps = MUSTER_PLAIN_ROWS == 0;
 
 /// Before each block, a line for itself.
 struct BlockHead {
-  size_t capacity;  // of the whole block, this line too
+  size_t capacity;     // of the whole block, this line too
+  uint64_t given = 0;  // to the pool: how many were before
 };
 static_assert(sizeof(BlockHead) <= kLineBytes);
 
@@ -38,25 +41,46 @@ static_assert(sizeof(BlockHead) <= kLineBytes);
 /// blocks.
 size_t CapacityFor(size_t bytes) {
   const size_t step = std::max<size_t>(4096, std::bit_floor(bytes) / 8);
-  return (bytes + step - 1) / step * step;
+  return (bytes + step - 1) / step * step;  // whole pages
 }
 
-std::align_val_t AlignmentOf(size_t capacity) {
-  return std::align_val_t{capacity >= kHugePageBytes ? kHugePageBytes : kLineBytes};
+/// Large blocks are mapped, so that what is freed goes back to the system whatever lies beside it.
+bool IsMapped(size_t capacity) {
+  return capacity >= kMappedBytesMin;
 }
 
 BlockHead* MakeBlock(size_t capacity) {
-  void* const block = ::operator new(capacity, AlignmentOf(capacity));
-  if (capacity >= kHugePageBytes) {
-    // Refused by a system without huge pages: then they are small.
-    static_cast<void>(::madvise(block, capacity / kHugePageBytes * kHugePageBytes, MADV_HUGEPAGE));
-  }
-  return ::new (block) BlockHead{capacity};
+  void* const block = IsMapped(capacity) ? MapMemory(capacity)
+                                         : ::operator new(capacity, std::align_val_t{kLineBytes});
+  return ::new (block) BlockHead{.capacity = capacity};
 }
 
 void FreeBlock(BlockHead* head) {
-  ::operator delete(static_cast<void*>(head), AlignmentOf(head->capacity));
+  const size_t capacity = head->capacity;
+  if (IsMapped(capacity)) {
+    UnmapMemory(head, capacity);
+  } else {
+    ::operator delete(static_cast<void*>(head), std::align_val_t{kLineBytes});
+  }
 }
+
+void FreeBlocks(const std::vector<BlockHead*>& heads) {
+  for (BlockHead* const head : heads) FreeBlock(head);
+}
+
+/// The largest of the newest readings: of the last kRecentBlocks and the as many before them.
+class RecentPeak {
+ public:
+  void Add(size_t reading) {
+    if (++readings_ % kRecentBlocks == 0) before_ = std::exchange(now_, 0);
+    now_ = std::max(now_, reading);
+  }
+  size_t value() const { return std::max(before_, now_); }
+
+ private:
+  uint64_t readings_ = 0;
+  size_t before_ = 0, now_ = 0;
+};
 
 /// Blocks that nobody uses, smallest first.
 class Pool {
@@ -70,16 +94,25 @@ class Pool {
     kept_.erase(fits);
     MUSTER_CHECK(bytes_ >= head->capacity);
     bytes_ -= head->capacity;
+    Count(head->capacity);
     return head;
   }
-
-  /// False: it does not fit beside the others.
-  bool Keep(BlockHead* head) MUSTER_EXCLUDES(mutex_) {
+  /// A block of this size is in use that was not in the pool. Returns those that do not fit beside
+  /// it any more.
+  std::vector<BlockHead*> Made(size_t capacity) MUSTER_EXCLUDES(mutex_) {
     MutexLock lock(&mutex_);
-    if (!kKeeps || bytes_ + head->capacity > kKeptBytesMax) return false;
+    Count(capacity);
+    return Trim();
+  }
+  /// Takes the block, and returns those that do not fit beside it any more.
+  std::vector<BlockHead*> Keep(BlockHead* head) MUSTER_EXCLUDES(mutex_) {
+    MutexLock lock(&mutex_);
+    MUSTER_CHECK(used_ >= head->capacity);
+    used_ -= head->capacity;
     bytes_ += head->capacity;
+    head->given = ++given_;
     kept_.insert(std::ranges::lower_bound(kept_, head->capacity, {}, &BlockHead::capacity), head);
-    return true;
+    return Trim();
   }
 
   size_t bytes() MUSTER_EXCLUDES(mutex_) {
@@ -88,9 +121,31 @@ class Pool {
   }
 
  private:
+  void Count(size_t bytes) MUSTER_REQUIRES(mutex_) {
+    used_ += bytes;
+    peak_.Add(used_);
+  }
+
+  /// Takes out what is too much, and has been here for the longest time.
+  std::vector<BlockHead*> Trim() MUSTER_REQUIRES(mutex_) {
+    const size_t peak = peak_.value();
+    const size_t limit = kKeeps ? std::max(kKeptBytesMax, peak - std::min(peak, used_)) : 0;
+    std::vector<BlockHead*> over;
+    while (bytes_ > limit) {
+      const auto oldest = std::ranges::min_element(kept_, {}, &BlockHead::given);
+      bytes_ -= (*oldest)->capacity;
+      over.push_back(*oldest);
+      kept_.erase(oldest);
+    }
+    return over;
+  }
+
   Mutex mutex_;
   std::vector<BlockHead*> kept_ MUSTER_GUARDED_BY(mutex_);
-  size_t bytes_ MUSTER_GUARDED_BY(mutex_) = 0;
+  size_t bytes_ MUSTER_GUARDED_BY(mutex_) = 0;  // of those
+  size_t used_ MUSTER_GUARDED_BY(mutex_) = 0;   // bytes that somebody uses
+  uint64_t given_ MUSTER_GUARDED_BY(mutex_) = 0;
+  RecentPeak peak_ MUSTER_GUARDED_BY(mutex_);  // of used_
 };
 
 /// Lives as long as the process: whoever ends last may give something back.
@@ -107,14 +162,18 @@ void* Take(size_t bytes) {
   const bool pooled = bytes >= kPooledBytesMin;
   const size_t capacity = pooled ? CapacityFor(wanted) : wanted;
   BlockHead* head = pooled ? ThePool().Take(capacity) : nullptr;
-  if (head == nullptr) head = MakeBlock(capacity);
+  if (head == nullptr) {
+    if (pooled) FreeBlocks(ThePool().Made(capacity));
+    head = MakeBlock(capacity);
+  }
   return reinterpret_cast<std::byte*>(head) + kLineBytes;
 }
 
 void Give(void* block) noexcept {
   if (block == nullptr) return;
   auto* const head = reinterpret_cast<BlockHead*>(static_cast<std::byte*>(block) - kLineBytes);
-  if (head->capacity < kPooledBytesMin + kLineBytes || !ThePool().Keep(head)) FreeBlock(head);
+  if (head->capacity < kPooledBytesMin + kLineBytes) return FreeBlock(head);
+  FreeBlocks(ThePool().Keep(head));
 }
 
 size_t KeptBytes() {

@@ -16,8 +16,11 @@ namespace row_memory {
 
 /// Smaller blocks are left to malloc, which is as good for them.
 inline constexpr size_t kPooledBytesMin = 64u << 10;
-/// Of blocks that nobody uses. What comes back beyond it goes back to the system.
+/// Of blocks that nobody uses so many bytes are kept, or as many as make, with those in use, the
+/// most that was in use of late. What comes back beyond it goes back to the system.
 inline constexpr size_t kKeptBytesMax = 64u << 20;
+/// "Of late" is within the last one to two times so many blocks taken.
+inline constexpr size_t kRecentBlocks = 4096;
 
 /// Begins with a cache line; the contents are undefined. Never null: std::bad_alloc.
 void* Take(size_t bytes);

@@ -135,6 +135,7 @@ class WorkerCore {
   /// is on its way.
   bool idle() const { return held_.empty() && returned_.empty() && !exchanging_; }
   size_t outstanding_pushes() const { return sender_.outstanding_pushes(); }
+  uint64_t outstanding_push_floats() const { return sender_.outstanding_push_floats(); }
   const std::shared_ptr<const PartitionMap>& map() const { return map_; }
   /// The first error that no retry helps against: a pull that a server calls a bad request.
   const std::string& failure() const { return failure_; }

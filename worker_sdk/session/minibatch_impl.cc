@@ -37,6 +37,14 @@ MinibatchImpl::~MinibatchImpl() {
   }
 }
 
+uint64_t MinibatchImpl::floats_asked() const {
+  uint64_t floats = 0;
+  for (const auto& pull : pulls_) {
+    if (pull->batch) floats += pull->batch->plan.value_count;
+  }
+  return floats;
+}
+
 const TableSpec* MinibatchImpl::TableFor(TableId id, std::string_view call, TableKind kind) {
   const bool dense = kind == TableKind::kDense;
   const TableSpec* table = session_->FindTable(id);
@@ -123,34 +131,47 @@ float* MinibatchImpl::NewBuffer(size_t floats) {
 const float* MinibatchImpl::TakeRows(const TableSpec* table,
                                      const std::shared_ptr<const sdk::KeySet>& keys,
                                      size_t floats) {
-  float* out = NewBuffer(floats);
   AddNeed(table, keys);
   StartPulls();
   for (const auto& pull : pulls_) {
-    auto found = std::ranges::find(pull->keys, keys);
+    const auto found = std::ranges::find(pull->keys, keys);
     if (found == pull->keys.end()) continue;
+    const auto number = static_cast<size_t>(found - pull->keys.begin());
     if (!pull->waited) {
       pull->rows = session_->WaitPull(shard_->run(), pull->id);
       pull->waited = true;
+      pull->given.resize(pull->keys.size());
     }
-    if (!pull->rows) break;
-    const sdk::RowPlan& plan = pull->batch->plan;
-    const sdk::TablePlaces& places = plan.tables[static_cast<size_t>(found - pull->keys.begin())];
-    // Bases of parts are such that offsets count from the first value of the whole plan.
-    std::vector<const float*> bases(plan.parts.size());
-    for (size_t part = 0; part < bases.size(); ++part) {
-      bases[part] = pull->rows->part_rows[part] - plan.parts[part].value_begin;
+    if (pull->given[number] == nullptr) {
+      if (!pull->rows) break;
+      pull->given[number] = CopyTable(*pull, number, floats);
+      // What came is needed no more: with a large tensor it is as much as the copy.
+      if (std::ranges::find(pull->given, nullptr) == pull->given.end()) pull->rows.reset();
     }
-    const size_t rows = floats / places.dim;
-    sdk::CopyRows({keys->inverse, places.part, places.offset}, bases, rows, places.dim, out);
-    // The last block of a dense tensor is longer than what is left of the tensor.
-    if (const size_t rest = floats % places.dim; rest > 0) {
-      const size_t key = keys->IndexOf(rows);
-      std::copy_n(bases[places.part[key]] + places.offset[key], rest, out + rows * places.dim);
-    }
-    return out;
+    return pull->given[number];
   }
-  std::fill_n(out, floats, 0.0f);
+  float* const zeros = NewBuffer(floats);
+  std::fill_n(zeros, floats, 0.0f);
+  return zeros;
+}
+
+const float* MinibatchImpl::CopyTable(const PullOp& pull, size_t number, size_t floats) {
+  float* const out = NewBuffer(floats);
+  const sdk::KeySet& keys = *pull.keys[number];
+  const sdk::RowPlan& plan = pull.batch->plan;
+  const sdk::TablePlaces& places = plan.tables[number];
+  // Bases of parts are such that offsets count from the first value of the whole plan.
+  std::vector<const float*> bases(plan.parts.size());
+  for (size_t part = 0; part < bases.size(); ++part) {
+    bases[part] = pull.rows->part_rows[part] - plan.parts[part].value_begin;
+  }
+  const size_t rows = floats / places.dim;
+  sdk::CopyRows({keys.inverse, places.part, places.offset}, bases, rows, places.dim, out);
+  // The last block of a dense tensor is longer than what is left of the tensor.
+  if (const size_t rest = floats % places.dim; rest > 0) {
+    const size_t key = keys.IndexOf(rows);
+    std::copy_n(bases[places.part[key]] + places.offset[key], rest, out + rows * places.dim);
+  }
   return out;
 }
 

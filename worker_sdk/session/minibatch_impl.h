@@ -59,6 +59,8 @@ class MinibatchImpl {
   std::any& user_data() { return user_data_; }
   Minibatch& handle() { return handle_; }
   bool committed() const { return committed_; }
+  /// Of the rows that were asked for so far.
+  uint64_t floats_asked() const;
 
  private:
   /// One request for rows of some tables; each table once.
@@ -68,7 +70,8 @@ class MinibatchImpl {
     std::shared_ptr<const sdk::RowBatch> batch;  // set when it has started
     sdk::DeliveryId id;
     bool waited = false;
-    std::optional<sdk::PullRows> rows;  // empty after the wait: the lease is lost
+    std::optional<sdk::PullRows> rows;  // until the trainer has all; none: the lease is lost
+    std::vector<const float*> given;    // by table: what the trainer has got, or null
   };
   struct Pushed {
     const TableSpec* table;
@@ -79,10 +82,12 @@ class MinibatchImpl {
   std::shared_ptr<const sdk::KeySet> BlocksOf(const TableSpec& table);
   void AddNeed(const TableSpec* table, std::shared_ptr<const sdk::KeySet> keys);
   void StartPulls();
-  /// Waits for the rows of `keys` and writes them, in order, to a buffer of this minibatch of
-  /// `floats` floats. Zeros when the lease is lost.
+  /// Waits for the rows of `keys`: a buffer of this minibatch of `floats` floats has them, in
+  /// order, the same one every time. Zeros when the lease is lost.
   const float* TakeRows(const TableSpec* table, const std::shared_ptr<const sdk::KeySet>& keys,
                         size_t floats);
+  /// A new buffer with the rows of one table of a pull that has been answered.
+  const float* CopyTable(const PullOp& pull, size_t number, size_t floats);
   float* NewBuffer(size_t floats);
   enum class TableKind { kSparse, kDense };
   /// The table that `call` may use; nullptr, and a program error, when it is of the other kind.

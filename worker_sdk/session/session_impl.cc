@@ -11,6 +11,7 @@
 #include "base/failpoint.h"
 #include "base/status.h"
 #include "proto/exported/exported_table.h"
+#include "worker_sdk/core/held_rows.h"
 #include "worker_sdk/session/waiting.h"
 
 namespace muster::internal {
@@ -340,7 +341,8 @@ void SessionImpl::CommitMinibatch(const RunRef& run, MinibatchIndex minibatch, s
   WaitForAnswers(
       [&]() MUSTER_NO_THREAD_SAFETY_ANALYSIS {
         return !failure_.ok() || !core_.Holds(run.token, run.run) ||
-               core_.outstanding_pushes() <= hello_.unacknowledged_minibatches_max;
+               (core_.outstanding_pushes() <= hello_.unacknowledged_minibatches_max &&
+                sdk::MayHold(core_.outstanding_pushes(), core_.outstanding_push_floats()));
       },
       "the servers to acknowledge pushes", &times_.wait_push);
 }

@@ -108,9 +108,17 @@ bool ShardImpl::StartFront() {
   return false;
 }
 
+bool ShardImpl::MayPrepareMore() const {
+  uint64_t floats = 0;
+  for (size_t ahead = 1; ahead < window_.size(); ++ahead) {
+    floats += window_[ahead]->floats_asked();
+  }
+  return sdk::MayHold(window_.size(), floats);  // the current one is not ahead, the next one is
+}
+
 void ShardImpl::PrepareAhead() {
   size_t ahead = prepare_ ? session_->job().prefetch_minibatches : 0;
-  while (!left_ && prepared_ < minibatches() && window_.size() <= ahead) {
+  while (!left_ && prepared_ < minibatches() && window_.size() <= ahead && MayPrepareMore()) {
     size_t first = records_.minibatches[prepared_];
     size_t count = records_.minibatches[prepared_ + 1] - first;
     // Offsets of a topic that are no records, or what needs no other run.

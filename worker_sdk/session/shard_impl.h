@@ -48,6 +48,7 @@ class ShardImpl {
   bool left() const { return left_; }
 
  private:
+  bool MayPrepareMore() const;
   void PrepareAhead();
   bool StartFront();
   bool AdvanceLoop();

@@ -1,5 +1,7 @@
 #include "ps/engine/slab_memory.h"
 
+#include "base/mapped_memory.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <vector>

@@ -13,8 +13,10 @@ TEST_F(PartSenderTest, OneRequestPerLaneAndFinishedWhenAllAnswered) {
   EXPECT_EQ(sender_.NextDue(), std::nullopt);
   EXPECT_EQ(Answer(requests[0], PartCode::kOk).finished, std::nullopt);
   EXPECT_EQ(sender_.outstanding_pushes(), 1u);
+  EXPECT_EQ(sender_.outstanding_push_floats(), BatchOfAllPartitions()->plan.value_count);
   EXPECT_EQ(Answer(requests[1], PartCode::kOk).finished, id);
   EXPECT_EQ(sender_.outstanding_pushes(), 0u);
+  EXPECT_EQ(sender_.outstanding_push_floats(), 0u);
   EXPECT_FALSE(sender_.Finished(id)) << "it is forgotten";
 }
 

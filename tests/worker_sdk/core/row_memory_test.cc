@@ -58,12 +58,32 @@ TEST(RowMemoryTest, BlocksBeginWithALineAndDoNotOverlap) {
   for (void* block : blocks) row_memory::Give(block);
 }
 
-TEST(RowMemoryTest, NoMoreIsKeptThanTheLimit) {
+TEST(RowMemoryTest, WhatWasInUseOfLateIsKeptAndLaterNoMoreThanTheLimit) {
+  constexpr size_t kEach = row_memory::kKeptBytesMax / 8;
   std::vector<void*> blocks;
-  for (int i = 0; i < 9; ++i) blocks.push_back(row_memory::Take(row_memory::kKeptBytesMax / 8));
+  for (int i = 0; i < 24; ++i) blocks.push_back(row_memory::Take(kEach));
   for (void* block : blocks) row_memory::Give(block);
+  EXPECT_TRUE(row_memory::KeptBytes() >= 24 * kEach || !kKeeps);
+  EXPECT_LE(row_memory::KeptBytes(), 24 * kEach / 4 * 5) << "capacities are up to an eighth more";
+  for (size_t i = 0; i < 2 * row_memory::kRecentBlocks; ++i) {
+    row_memory::Give(row_memory::Take(row_memory::kPooledBytesMin));
+  }
   EXPECT_LE(row_memory::KeptBytes(), row_memory::kKeptBytesMax);
   EXPECT_TRUE(row_memory::KeptBytes() > row_memory::kKeptBytesMax / 2 || !kKeeps);
+}
+
+TEST(RowMemoryTest, UsedAndKeptTogetherAreNoMoreThanWasInUseOfLate) {
+  constexpr size_t kEach = row_memory::kKeptBytesMax / 2;
+  std::vector<void*> blocks;
+  for (int i = 0; i < 8; ++i) blocks.push_back(row_memory::Take(kEach));
+  row_memory::Give(blocks.back());
+  blocks.pop_back();
+  // Half as large each, so that none of those that are kept will do.
+  for (int i = 0; i < 4; ++i) blocks.push_back(row_memory::Take(kEach / 4));
+  row_memory::Give(blocks.back());
+  blocks.pop_back();
+  EXPECT_LE(row_memory::KeptBytes(), row_memory::kKeptBytesMax);
+  for (void* block : blocks) row_memory::Give(block);
 }
 
 TEST(RowVectorTest, KeepsItsElementsAndSetsThoseThatAValueIsGivenFor) {

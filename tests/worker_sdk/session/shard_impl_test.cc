@@ -1,5 +1,8 @@
 #include "worker_sdk/session/shard_impl.h"
 
+#include <numeric>
+#include <tuple>
+
 #include "tests/worker_sdk/session/session_fixture.h"
 
 namespace muster {
@@ -90,6 +93,28 @@ TEST_F(ShardImplTest, AChangedSourceIsFatal) {
   master_.WaitFor([&] { return !master_.returned.empty(); });
   EXPECT_TRUE(master_.returned[0].fatal);
   EXPECT_THAT(master_.returned[0].reason, HasSubstr(dir_.File("a")));
+}
+
+TEST_F(ShardImplTest, OfLargeRowsThoseOfOneMinibatchAreAskedForAhead) {
+  server_->refuse = [](uint32_t) { return wire::PartCode::kRetry; };
+  AddShard("a");
+  AddShard("b");
+  Session session = Connect();
+  std::vector<uint64_t> keys(300);
+  std::iota(keys.begin(), keys.end(), 0);
+  for (const auto& [name, dim, ahead] :
+       {std::tuple("small", 2u, 2), std::tuple("large", 65'536u, 1)}) {
+    Table table = session.SparseTable({.name = name, .dim = dim});
+    std::optional<Shard> shard = session.NextShard();
+    ASSERT_TRUE(shard.has_value()) << session.status().message();
+    int prepared = 0;
+    const auto prepare = [&](Minibatch& next) {
+      next.Need(table, keys);
+      ++prepared;
+    };
+    for ([[maybe_unused]] Minibatch& batch : shard->Minibatches(prepare)) break;
+    EXPECT_EQ(prepared, 1 + ahead) << name;
+  }
 }
 
 }  // namespace

@@ -1,0 +1,33 @@
+#include "base/mapped_memory.h"
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <new>
+
+#include "base/check.h"
+
+namespace muster {
+
+std::byte* MapMemory(size_t bytes) {
+  // More than is wanted, for the beginning is where the system likes it. The rest goes back.
+  const size_t more = bytes >= kHugePageBytes ? kHugePageBytes : 0;
+  void* const mapped = ::mmap(nullptr, bytes + more, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) throw std::bad_alloc();
+  auto* const from = static_cast<std::byte*>(mapped);
+  if (more == 0) return from;
+  const size_t before = -reinterpret_cast<uintptr_t>(from) % kHugePageBytes;
+  std::byte* const begin = from + before;
+  if (before > 0) UnmapMemory(from, before);
+  if (more > before) UnmapMemory(begin + bytes, more - before);
+  // Refused by a system without huge pages: then they are small.
+  static_cast<void>(::madvise(begin, bytes, MADV_HUGEPAGE));
+  return begin;
+}
+
+void UnmapMemory(void* begin, size_t bytes) {
+  MUSTER_CHECK(::munmap(begin, bytes) == 0);
+}
+
+}  // namespace muster

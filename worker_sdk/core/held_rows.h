@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace muster::sdk {
+
+/// 64 MiB. Beyond it a worker asks for the rows of only one minibatch ahead, and lets only one wait
+/// to be acknowledged, whatever the job says: with large tensors each is a copy of the model.
+inline constexpr uint64_t kHeldFloatsMax = 16u << 20;
+
+/// Whether a worker may hold rows or gradients of so many minibatches, of which `floats` are known.
+constexpr bool MayHold(size_t minibatches, uint64_t floats) {
+  return minibatches <= 1 || floats <= kHeldFloatsMax;
+}
+
+}  // namespace muster::sdk
