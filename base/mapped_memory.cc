@@ -19,8 +19,9 @@ std::byte* MapMemory(size_t bytes) {
   if (more == 0) return from;
   const size_t before = -reinterpret_cast<uintptr_t>(from) % kHugePageBytes;
   std::byte* const begin = from + before;
-  if (before > 0) UnmapMemory(from, before);
-  if (more > before) UnmapMemory(begin + bytes, more - before);
+  // It may be refused when there are very many mappings already; then it stays, untouched.
+  if (before > 0) ::munmap(from, before);
+  if (more > before) ::munmap(begin + bytes, more - before);
   // Refused by a system without huge pages: then they are small.
   static_cast<void>(::madvise(begin, bytes, MADV_HUGEPAGE));
   return begin;

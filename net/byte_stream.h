@@ -40,8 +40,9 @@ class ByteStream {
   /// From now on the caller looks with Poll for what the peer wrote, soon and often, and the peer
   /// need not wake anybody for it. False: this stream cannot be looked at so.
   virtual bool BeginPolling() { return false; }
-  /// Goes on with what is under way, and calls the handlers of what that brings to its end. True:
-  /// bytes have moved. Between BeginPolling and EndPolling.
+  /// Goes on with what is under way, and calls the handlers of what that brings to its end, but not
+  /// of what these begin: that is for the next Poll. True: something has happened. Between
+  /// BeginPolling and EndPolling.
   virtual bool Poll() { return false; }
   /// The event loop looks after the stream again.
   virtual void EndPolling() {}

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "base/check.h"
@@ -69,7 +70,7 @@ struct RingStream::State : std::enable_shared_from_this<State> {
   void Listen();
   void GoOnReading();
   void GoOnWriting();
-  /// One turn; true: nothing more can be done before the peer rings.
+  /// One turn; true: nothing more can be done now.
   absl::StatusOr<bool> ReadTurn();
   absl::StatusOr<bool> WriteTurn();
   /// Nothing is there to be read; true: the reader has said that it sleeps, or looks again soon.
@@ -184,6 +185,7 @@ absl::StatusOr<bool> RingStream::State::WaitToRead() {
       if (!std::exchange(looks_again, true)) {
         asio::post(socket.get_executor(), [self = shared_from_this()] {
           self->looks_again = false;
+          std::this_thread::yield();  // to the peer, if it needs this processor
           self->GoOnReading();
         });
       }
@@ -198,10 +200,9 @@ bool RingStream::State::Poll() {
   const uint64_t before = moved;
   GoOnReading();
   GoOnWriting();
-  while (!to_call.empty()) {
-    for (Finished& end : std::exchange(to_call, {})) end();
-  }
-  return moved != before;
+  std::vector<Finished> ends = std::exchange(to_call, {});
+  for (Finished& end : ends) end();
+  return moved != before || !ends.empty();
 }
 
 void RingStream::State::EndPolling() {

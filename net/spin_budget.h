@@ -8,7 +8,8 @@ namespace muster::net {
 /// For how long it pays to look again and again for what comes next, before sleeping: as long as
 /// waits have been short, and not at all when they are long. To sleep and to be woken costs more
 /// than a short wait, and a long wait on a processor takes it from somebody else. The rule is that
-/// of KVM's halt polling (Documentation/virt/kvm/halt-polling.rst of Linux). Pure. Not thread-safe.
+/// of KVM's halt polling (Documentation/virt/kvm/halt-polling.rst of Linux). Who spins yields
+/// between two looks. Pure. Not thread-safe.
 class SpinBudget {
  public:
   using Duration = std::chrono::nanoseconds;

@@ -203,8 +203,8 @@ void AddTraining(std::vector<Field>* fields) {
   using Restarts = JobSpec::Restarts;
   fields->push_back(Make("spec.training.unacknowledgedMinibatchesMax", Form::kWhole, {1, 1024},
                          kAny, Job(&JobSpec::training, &Training::unacknowledged_minibatches_max),
-                         "Commit waits beyond it: the bound of staleness. One that holds more than "
-                         "64 MiB of gradients waits alone."));
+                         "Commit waits beyond it: the bound of staleness. Beyond 64 MiB of "
+                         "gradients together, one."));
   fields->push_back(
       Make("spec.training.prefetchMinibatches", Form::kWhole, {0, 1024}, kAny,
            Job(&JobSpec::training, &Training::prefetch_minibatches),

@@ -106,7 +106,7 @@ class RowGather {
       return MUSTER_PLANTED_CALL(table.PullCreates(key, {out, dim}));
     }
     const float* const floats = table.store_.Row(entry->row());
-    PrefetchFloats(floats, dim);
+    PrefetchFloats<CacheLevel::kFirst>(floats, dim);
     if (found_ - copied_ == 2 * kAhead) {
       for (size_t i = 0; i < kAhead; ++i) CopyOldest();
     }

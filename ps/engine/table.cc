@@ -129,7 +129,7 @@ size_t Table::Apply(std::span<const uint64_t> keys, std::span<const float> gradi
     if (begin == 0) prefetch_places(0, count);
     for (size_t i = 0; i < count; ++i) {
       rows[i] = Touch(keys[begin + i]);
-      PrefetchFloats(rows[i], floats_per_row());
+      PrefetchFloats<CacheLevel::kSecond>(rows[i], floats_per_row());
     }
     prefetch_places(begin + count, kBatch);  // while this batch is computed
     ApplyRows(spec_.optimizer, factor, dim(), std::span(rows).first(count),

@@ -74,7 +74,7 @@ class Table {
   void PrefetchPlace(uint64_t key) const { index_.Prefetch(key); }
   void PrefetchRow(uint64_t key) const {
     if (const RowIndex::Entry* entry = index_.Find(key)) {
-      PrefetchFloats(store_.Row(entry->row()), floats_per_row());
+      PrefetchFloats<CacheLevel::kSecond>(store_.Row(entry->row()), floats_per_row());
     }
   }
 

@@ -181,21 +181,27 @@ void PartSender::Settle(Delivery* delivery, uint32_t part, const PartAnswer& ans
 
 void PartSender::CountAnswer(const InFlight& request, std::span<const wire::PartReply> parts,
                              TimePoint now) {
+  // A large delivery is several requests, sent together and answered one after the other: each has
+  // its own time, or a server would look the slower the more of them there are.
+  for (auto& [id, other] : in_flight_) {
+    if (other.delivery == request.delivery && other.lane == request.lane) other.turn_since = now;
+  }
   // Refusals and questions cost a server nothing: they would make it look fast.
   const bool served =
       !request.question && std::ranges::any_of(parts, [](const wire::PartReply& part) {
         return part.code == wire::PartCode::kOk;
       });
   if (!served) return;
-  Peer& peer = peers_[request.server];
-  if (request.incarnation < peer.incarnation) return;  // of a process that has been replaced
-  if (request.incarnation > peer.incarnation) peer = Peer{.incarnation = request.incarnation};
+  Peer& peer = peers_[request.lane.server];
+  if (request.lane.incarnation < peer.incarnation) return;  // of a process that has been replaced
+  if (request.lane.incarnation > peer.incarnation)
+    peer = Peer{.incarnation = request.lane.incarnation};
   if (request.push) {
     ++peer.pushes;
-    peer.push_time += now - request.sent_at;
+    peer.push_time += now - request.turn_since;
   } else {
     ++peer.pulls;
-    peer.pull_time += now - request.sent_at;
+    peer.pull_time += now - request.turn_since;
   }
 }
 
@@ -316,11 +322,10 @@ void PartSender::FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
       request = out->end() - 1;
       in_flight_[request_id] = {.delivery = id,
                                 .parts = {},
-                                .server = lane->server,
-                                .incarnation = lane->incarnation,
+                                .lane = *lane,
                                 .push = delivery->push.has_value(),
                                 .question = IsQuestion(*delivery->batch),
-                                .sent_at = now};
+                                .turn_since = now};
     }
     request->keys += rows.key_count;
     request->floats += rows.value_count;

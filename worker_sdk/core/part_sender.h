@@ -98,10 +98,10 @@ class PartSender {
   /// link, or a server without memory, may cause it too. With the back-offs these are 4 s.
   static constexpr uint32_t kRefusalsMax = 20;
   /// What one request holds at most, unless a single part is larger. So the server answers the
-  /// first parts while the next ones come, needs no large buffers, and finds room in the memory
-  /// that it shares with the worker: two such requests or answers fit there.
+  /// first parts while the next ones come and needs no large buffers, and two such answers fit into
+  /// a ring of 4 MiB.
   static constexpr uint64_t kRequestKeysMax = 1 << 17;
-  static constexpr uint64_t kRequestFloatsMax = 1 << 19;
+  static constexpr uint64_t kRequestFloatsMax = 15 << 15;
 
   /// Takes a map that is newer than the one it has; others are ignored. Parts whose owner changed
   /// are sent again, in flight or not.
@@ -180,11 +180,10 @@ class PartSender {
   struct InFlight {
     DeliveryId delivery;
     std::vector<uint32_t> parts;
-    ServerId server;
-    ServerIncarnation incarnation;
+    LaneAddress lane;
     bool push = false;
-    bool question = false;  // of parts without rows
-    TimePoint sent_at{};
+    bool question = false;   // of parts without rows
+    TimePoint turn_since{};  // sent, or the lane has answered what it was sent before it
   };
   /// Of the newest incarnation of a server that answered.
   struct Peer {

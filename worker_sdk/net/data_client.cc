@@ -25,6 +25,8 @@ namespace {
 
 /// What the caller's thread writes by itself. More is copied by the I/O thread meanwhile.
 constexpr uint64_t kOwnBytesMax = 256u << 10;
+/// Of a spin, however much comes meanwhile.
+constexpr int kBudgetsMax = 10;
 
 uint64_t BytesOf(const std::vector<SendRequest>& requests) {
   uint64_t bytes = 0;
@@ -42,7 +44,8 @@ struct DataClient::State {
       : options(std::move(o)),
         listener(l),
         guard(io.get_executor()),
-        executor(TurnsExecutor(io.get_executor(), &turns)),
+        turns(io.get_executor()),
+        executor(TurnsExecutor(&turns)),
         timer(executor) {}
 
   void OnSend(std::vector<SendRequest> requests);
@@ -193,14 +196,22 @@ void DataClient::Spin(absl::FunctionRef<bool()> done, std::chrono::nanoseconds b
     state->spinning = false;
     return;
   }
-  for (TimePoint newest = state->clock.Now(); !done();) {
+  const TimePoint began = state->clock.Now();
+  for (TimePoint newest = began; !done();) {
     bool came = false;
     state->turns.TryRun([&] {
       for (const auto& connection : state->polled) came |= connection->Poll();
     });
     const TimePoint now = state->clock.Now();
-    if (came) newest = now;
-    if (now - newest >= budget) break;
+    // What comes need not be what is waited for.
+    if (now - began >= kBudgetsMax * budget) break;
+    if (came) {
+      newest = now;
+    } else if (now - newest >= budget) {
+      break;
+    } else {
+      std::this_thread::yield();  // to whom the answer may need
+    }
   }
   state->turns.Run([state] {
     for (const auto& connection : std::exchange(state->polled, {})) connection->EndPolling();

@@ -28,8 +28,8 @@ namespace muster::sdk {
 /// the destructor by the owner.
 class DataClient {
  public:
-  /// Called on the I/O thread or within Send or Spin, one call at a time, without any lock of the
-  /// client; must not block.
+  /// Called on the I/O thread or within a call of the client, one call at a time, without any lock
+  /// of the client; must neither block nor throw.
   class Listener {
    public:
     virtual ~Listener() = default;
@@ -75,8 +75,9 @@ class DataClient {
   /// Requests leave in the order in which they are given.
   void Send(std::vector<SendRequest> requests);
   /// For a thread that waits for answers: it takes them from the servers with which it shares
-  /// memory, until `done()` or until nothing has come for `budget`. One thread at a time does so;
-  /// for others, and without such servers, it returns at once. `done` must not call the client.
+  /// memory, until `done()` or until nothing has come for `budget`, and for ten times that at most.
+  /// One thread at a time does so; for others, and without such servers, it returns at once. `done`
+  /// must not call the client.
   void Spin(absl::FunctionRef<bool()> done, std::chrono::nanoseconds budget);
   /// OnTimer is called once, at `when` or at an earlier time that was set and has not come yet; at
   /// once if that has passed.

@@ -38,7 +38,7 @@ struct RunRef {
 /// A worker's session: carries the effects of the WorkerCore out and brings events in.
 ///
 /// Threads: the trainer's threads call in; the control thread makes the exchanges; DataClient
-/// reports answers and timers, on its I/O thread or on the trainer's that waits for them. The core
+/// reports answers and timers, on its I/O thread or on a thread that calls it. The core
 /// and everything beside it is guarded by one mutex; nothing is sent, read or called back under it.
 /// Thread-safe.
 class SessionImpl final : private sdk::DataClient::Listener {
@@ -117,7 +117,7 @@ class SessionImpl final : private sdk::DataClient::Listener {
   /// disk, and pauses.
   void RestFromReading(const sdk::ShardRun& shard, const absl::Status& why);
 
-  // DataClient::Listener, on the I/O thread or on one that sends or spins.
+  // DataClient::Listener, on the I/O thread or on one that calls the client.
   void OnReply(const sdk::SendRequest& request, std::span<const wire::PartReply> parts,
                std::shared_ptr<const float[]> rows, std::string_view text) override;
   void OnUnanswered(sdk::RequestId id, std::string_view why) override;

@@ -1,4 +1,5 @@
-// The threads of a session: what the control thread and the I/O thread do, and how it ends.
+// The threads of a session: what the control thread does, what the data client reports, and how it
+// ends.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -29,11 +29,19 @@ using wire::PartCode;
 class ConnectionTest : public ::testing::Test {
  protected:
   explicit ConnectionTest(LaneLimits limits = {})
-      : lane_({.name = "ps-0.0", .unix_path = dir_.File("s"), .limits = limits, .clock = &clock_},
+      : lane_({.name = "ps-0.0",
+               .unix_path = dir_.File("s"),
+               .limits = Sleeping(limits),
+               .clock = &clock_},
               &handler_) {
     addresses_ = lane_.Listen().value();
     addresses_.push_back("ring:" + dir_.File("s"));
     lane_.Start();
+  }
+  /// While the clock stands still nobody would ever have spun for long enough.
+  static LaneLimits Sleeping(LaneLimits limits) {
+    limits.spin_max = {};
+    return limits;
   }
   /// A client that has said hello.
   std::unique_ptr<WireClient> Greeted(const std::string& address) {

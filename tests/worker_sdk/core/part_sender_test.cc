@@ -155,6 +155,21 @@ TEST_F(PartSenderTest, RoundTripsAreCountedPerServerProcess) {
   EXPECT_EQ(sender_.Peers(std::nullopt, 1)[0], peer(0, 4, 1, 0, 0, 0));
 }
 
+TEST_F(PartSenderTest, RequestsOfOneDeliveryTakeTheirTurnsAtALane) {
+  GiveMap(MapOf(1, 2));
+  RowBatch large = *BatchOf([](uint32_t p) { return p == 0 || p == 2; });
+  for (PlanPart& part : large.plan.parts) part.value_count = PartSender::kRequestFloatsMax;
+  sender_.AddPull(std::make_shared<const RowBatch>(large), now_);
+  const std::vector<SendRequest> requests = sender_.Flush(now_);
+  ASSERT_THAT(requests, SizeIs(2));
+  for (const SendRequest& request : requests) {
+    now_ += milliseconds(4);
+    Answer(request, PartCode::kOk);
+  }
+  ASSERT_THAT(sender_.Peers(std::nullopt, 9), SizeIs(1));
+  EXPECT_EQ(sender_.Peers(std::nullopt, 9)[0].pull_us, 8'000u) << "the second one waited for 4 ms";
+}
+
 TEST_F(PartSenderTest, TheOldestDeliveriesLeaveFirst) {
   GiveMap(MapOf(1, 2));
   const auto batch = BatchOf([](uint32_t p) { return p == 0; });

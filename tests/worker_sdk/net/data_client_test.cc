@@ -81,13 +81,35 @@ TEST_F(DataClientTest, NobodySpinsWhereNoMemoryIsShared) {
   Start();
   client_->SetServers(Servers({server.address()}));
   client_->Send({Request(1, true)});
+  EXPECT_EQ(collector_.Wait(1).why, "");
   client_->Spin(
       [] {
         ADD_FAILURE() << "it waits";
         return true;
       },
       std::chrono::hours(1));
-  EXPECT_EQ(collector_.Wait(1).why, "");
+}
+
+TEST_F(DataClientTest, ASmallRequestDoesNotOvertakeALargeOne) {
+  std::vector<uint64_t> order;
+  FakeDataServer server({});
+  server.before_answer = [&](const wire::Header& header) {
+    order.push_back(header.request);
+    return true;
+  };
+  Start();
+  client_->SetServers(Servers({server.address()}));
+  std::vector<uint64_t> sent;
+  for (uint64_t id = 1; id <= 200; ++id) {
+    SendRequest request = Request(id, true);
+    if (id % 2 == 1) request.floats = 1 << 20;  // as far as the client can tell
+    client_->Send({std::move(request)});
+    sent.push_back(id);
+  }
+  for (uint64_t id = 1; id <= 200; ++id) EXPECT_EQ(collector_.Wait(id).why, "");
+  client_->Stop();
+  server.Kill();
+  EXPECT_EQ(order, sent);
 }
 
 TEST_F(DataClientTest, TimersFireAndStopIsIdempotent) {

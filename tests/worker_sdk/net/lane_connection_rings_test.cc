@@ -100,8 +100,7 @@ TEST_F(RingLinkTest, WhoPollsGetsTheAnswerWithoutTheEventLoop) {
   const std::span<std::byte> room = writer_->Room().value();
   std::memcpy(room.data(), answer.data(), answer.size());
   EXPECT_FALSE(writer_->Publish(answer.size())) << "nobody sleeps";
-  EXPECT_TRUE(connection_->Poll());
-  ASSERT_TRUE(collector_.Ended(1));
+  while (!collector_.Ended(1)) ASSERT_TRUE(connection_->Poll());
   EXPECT_EQ(collector_.Wait(1).why, "");
   connection_->EndPolling();
   memory_->makers().control->written = ~0ull;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -14,7 +15,10 @@ namespace {
 
 TEST(TurnsTest, TasksOfManyThreadsRunOneAtATimeAndNoneIsLost) {
   constexpr int kThreads = 4, kEach = 20'000;
-  Turns turns;
+  boost::asio::io_context io;
+  Turns turns(io.get_executor());
+  auto work = boost::asio::make_work_guard(io);
+  std::thread home([&] { io.run(); });
   int count = 0;  // of who has the turn
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
@@ -29,11 +33,14 @@ TEST(TurnsTest, TasksOfManyThreadsRunOneAtATimeAndNoneIsLost) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+  work.reset();
+  home.join();
   EXPECT_TRUE(turns.TryRun([&] { EXPECT_EQ(count, kThreads * kEach); }));
 }
 
 TEST(TurnsTest, ATaskOfTheTurnItselfComesAfterItAndInOrder) {
-  Turns turns;
+  boost::asio::io_context io;
+  Turns turns(io.get_executor());
   std::string order;
   turns.Run([&] {
     turns.Run([&] {
@@ -44,13 +51,17 @@ TEST(TurnsTest, ATaskOfTheTurnItselfComesAfterItAndInOrder) {
     EXPECT_FALSE(turns.TryRun([&] { order += '!'; }));
     order += 'a';
   });
+  EXPECT_EQ(order, "abc") << "no more than what came during its own task";
+  EXPECT_FALSE(turns.TryRun([] {})) << "the own thread has the turn";
+  io.run();
   EXPECT_EQ(order, "abcd");
+  EXPECT_TRUE(turns.TryRun([] {}));
 }
 
 TEST(TurnsTest, HandlersOfItsExecutorComeInTurn) {
   boost::asio::io_context io;
-  Turns turns;
-  const boost::asio::any_io_executor executor = TurnsExecutor(io.get_executor(), &turns);
+  Turns turns(io.get_executor());
+  const boost::asio::any_io_executor executor = TurnsExecutor(&turns);
   boost::asio::steady_timer timer(executor);
   std::string order;
   boost::asio::post(executor, [&] {
