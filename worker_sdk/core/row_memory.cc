@@ -128,8 +128,7 @@ class Pool {
 
   /// Takes out what is too much, and has been here for the longest time.
   std::vector<BlockHead*> Trim() MUSTER_REQUIRES(mutex_) {
-    const size_t peak = peak_.value();
-    const size_t limit = kKeeps ? std::max(kKeptBytesMax, peak - std::min(peak, used_)) : 0;
+    const size_t limit = kKeeps ? std::max(kKeptBytesMax, peak_.value()) : 0;
     std::vector<BlockHead*> over;
     while (bytes_ > limit) {
       const auto oldest = std::ranges::min_element(kept_, {}, &BlockHead::given);

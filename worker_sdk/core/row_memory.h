@@ -16,8 +16,9 @@ namespace row_memory {
 
 /// Smaller blocks are left to malloc, which is as good for them.
 inline constexpr size_t kPooledBytesMin = 64u << 10;
-/// Of blocks that nobody uses so many bytes are kept, or as many as make, with those in use, the
-/// most that was in use of late. What comes back beyond it goes back to the system.
+/// Of blocks that nobody uses so many bytes are kept, or as many as were in use of late. (What a
+/// pull brings and what the trainer reads are blocks of different sizes: one cannot serve for the
+/// other.) Beyond it, those that came back first go to the system.
 inline constexpr size_t kKeptBytesMax = 64u << 20;
 /// "Of late" is within the last one to two times so many blocks taken.
 inline constexpr size_t kRecentBlocks = 4096;

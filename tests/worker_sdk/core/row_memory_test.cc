@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "tests/support/status_matchers.h"
 
@@ -72,18 +73,18 @@ TEST(RowMemoryTest, WhatWasInUseOfLateIsKeptAndLaterNoMoreThanTheLimit) {
   EXPECT_TRUE(row_memory::KeptBytes() > row_memory::kKeptBytesMax / 2 || !kKeeps);
 }
 
-TEST(RowMemoryTest, UsedAndKeptTogetherAreNoMoreThanWasInUseOfLate) {
-  constexpr size_t kLarge = row_memory::kKeptBytesMax;
+TEST(RowMemoryTest, BeyondTheLimitWhatCameBackFirstGoes) {
+  constexpr size_t kLarge = row_memory::kKeptBytesMax, kSmall = kLarge / 8;
   std::vector<void*> blocks;
   for (int i = 0; i < 8; ++i) blocks.push_back(row_memory::Take(kLarge));
-  for (int i = 0; i < 4; ++i) {
-    row_memory::Give(blocks.back());
-    blocks.pop_back();
-  }
-  EXPECT_TRUE(row_memory::KeptBytes() >= 4 * kLarge || !kKeeps);
-  // None of the large ones will do for these, which take their place.
-  for (int i = 0; i < 48; ++i) blocks.push_back(row_memory::Take(kLarge / 16));
-  EXPECT_LE(row_memory::KeptBytes(), 2 * kLarge);
+  for (void* block : std::exchange(blocks, {})) row_memory::Give(block);
+  EXPECT_TRUE(row_memory::KeptBytes() >= 8 * kLarge || !kKeeps);
+  for (int i = 0; i < 56; ++i) blocks.push_back(row_memory::Take(kSmall));
+  for (void* block : std::exchange(blocks, {})) row_memory::Give(block);
+  EXPECT_LE(row_memory::KeptBytes(), 8 * kLarge / 8 * 9) << "capacities are up to an eighth more";
+  const size_t kept = row_memory::KeptBytes();
+  for (int i = 0; i < 56; ++i) blocks.push_back(row_memory::Take(kSmall));
+  EXPECT_TRUE(row_memory::KeptBytes() + 56 * kSmall <= kept || !kKeeps) << "the small ones went";
   for (void* block : blocks) row_memory::Give(block);
 }
 
