@@ -185,7 +185,7 @@ absl::StatusOr<bool> RingStream::State::WaitToRead() {
       if (!std::exchange(looks_again, true)) {
         asio::post(socket.get_executor(), [self = shared_from_this()] {
           self->looks_again = false;
-          std::this_thread::yield();  // to the peer, if it needs this processor
+          std::this_thread::yield();  // the peer may need this processor
           self->GoOnReading();
         });
       }

@@ -210,7 +210,7 @@ void DataClient::Spin(absl::FunctionRef<bool()> done, std::chrono::nanoseconds b
     } else if (now - newest >= budget) {
       break;
     } else {
-      std::this_thread::yield();  // to whom the answer may need
+      std::this_thread::yield();  // the answer may need this processor
     }
   }
   state->turns.Run([state] {
