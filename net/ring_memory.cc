@@ -21,9 +21,12 @@ namespace {
 constexpr size_t kControlBytes = 4096;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-bool IsRingSize(size_t bytes) {
-  return std::has_single_bit(bytes) && bytes >= RingMemory::kRingBytesMin &&
-         bytes <= RingMemory::kRingBytesMax;
+absl::Status CheckRingSize(size_t bytes) {
+  if (std::has_single_bit(bytes) && bytes >= RingMemory::kRingBytesMin &&
+      bytes <= RingMemory::kRingBytesMax) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(fmt::format("a ring cannot have {} bytes", bytes));
 }
 
 size_t FileBytes(size_t ring_bytes) {
@@ -62,9 +65,7 @@ RingMemory::~RingMemory() {
 }
 
 absl::StatusOr<RingMemory> RingMemory::Make(size_t ring_bytes) {
-  if (!IsRingSize(ring_bytes)) {
-    return absl::InvalidArgumentError(fmt::format("a ring cannot have {} bytes", ring_bytes));
-  }
+  MUSTER_RETURN_IF_ERROR(CheckRingSize(ring_bytes));
   OwnedFd memory(::memfd_create("muster-rings", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (memory.get() < 0) return ErrnoStatus(errno, "cannot make shared memory");
   if (::ftruncate(memory.get(), static_cast<off_t>(FileBytes(ring_bytes))) != 0 ||
@@ -77,9 +78,7 @@ absl::StatusOr<RingMemory> RingMemory::Make(size_t ring_bytes) {
 }
 
 absl::StatusOr<RingMemory> RingMemory::Open(OwnedFd memory, size_t ring_bytes) {
-  if (!IsRingSize(ring_bytes)) {
-    return absl::InvalidArgumentError(fmt::format("a ring cannot have {} bytes", ring_bytes));
-  }
+  MUSTER_RETURN_IF_ERROR(CheckRingSize(ring_bytes));
   // Without the seals the peer could cut it off, and the next access would be a SIGBUS.
   const int seals = ::fcntl(memory.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals) {

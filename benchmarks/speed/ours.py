@@ -56,7 +56,8 @@ def spec(options, row, inputs, folder):
         command += [inputs["keys"], str(row.dim)]
         dataset |= {"minibatchSize": 1, "minibatchesPerShard": 1024}
     # Peers write nothing to a disk while they are measured.
-    return jobs.spec_of([dataset], command, workers=row.workers, servers=1, snapshots="24h", training={"prefetchMinibatches": row.prefetch})
+    return jobs.spec_of([dataset], command, workers=row.workers, servers=row.servers, snapshots="24h", partitions=row.partitions,
+                        training={"prefetchMinibatches": row.prefetch})
 
 
 def cpu_of(job):

@@ -58,6 +58,8 @@ class Row:
     keys: Keys = None
     dim: int = 64
     workers: int = 1
+    servers: int = 1
+    partitions: int = 256
     tcp: bool = False
     peer: str = None  # torch, torch over TCP, dlrover
     limits: tuple = ()

@@ -139,7 +139,7 @@ struct DoneReport {
 
 /// Why a shard that did not fail was handed back.
 enum class HandBack : uint8_t {
-  kLeaving = 0,    // the worker leaves, or holds too many; an older SDK: unknown. To nobody
+  kUncharged = 0,  // the worker leaves, or holds too many; an older SDK: unknown. To nobody
   kByTrainer = 1,  // the trainer left the shard before its end: charged when nothing comes of it
   kShortage = 2,   // the node lacks something that comes back (files, memory, disk): to nobody
 };
@@ -155,7 +155,7 @@ struct ReturnedLease {
   /// job fails with it.
   bool fatal = false;
   /// Read only when it has not failed.
-  HandBack hand_back = HandBack::kLeaving;
+  HandBack hand_back = HandBack::kUncharged;
   /// Minibatches handed to the trainer in the lease's last run.
   uint32_t minibatches_started = 0;
   static void Fields(auto& f, auto& s) {

@@ -26,7 +26,8 @@ class LeasePace {
 
   /// Shards to hold.
   uint32_t goal() const { return goal_; }
-  /// Whoever holds more than this was faster before, and hands the rest back.
+  /// Whoever holds more than this was faster before, and hands the rest back. A few more than twice
+  /// the goal: where it is 1 or 2, loops that are done at another moment are no reason.
   uint32_t most() const { return 2 * goal_ + 4; }
   /// A loop takes a shard.
   void Took() { ++taken_; }

@@ -164,7 +164,7 @@ void WorkerCore::GiveUp(LeaseToken token, RunNumber run, std::optional<ShardFail
 void WorkerCore::Return(LeaseToken token, std::optional<ShardFailure> failure) {
   const Held& held = held_.at(token);
   ReturnedLease lease{.shard = held.grant.shard, .token = token};
-  lease.hand_back = leaving_ ? HandBack::kLeaving : HandBack::kByTrainer;
+  lease.hand_back = leaving_ ? HandBack::kUncharged : HandBack::kByTrainer;
   lease.minibatches_started = held.minibatches_started;
   if (failure.has_value()) {
     // The master refuses longer ones.
@@ -173,9 +173,13 @@ void WorkerCore::Return(LeaseToken token, std::optional<ShardFailure> failure) {
     lease.fatal = lease.failed && failure->fatal;
     if (failure->shortage) lease.hand_back = HandBack::kShortage;
   }
-  Drop(token);
-  returned_.push_back({std::move(lease), false});
+  HandBackLease(std::move(lease));
   urgent_ = true;
+}
+
+void WorkerCore::HandBackLease(ReturnedLease lease) {
+  Drop(lease.token);
+  returned_.push_back({std::move(lease), false});
 }
 
 void WorkerCore::OnReply(const SendRequest& request, std::span<const wire::PartReply> parts,
@@ -292,9 +296,8 @@ void WorkerCore::ReturnSurplus() {
     // What runs again has parts in the rows, and is the next to be taken.
     if (newest.run > RunNumber()) return;
     ReturnedLease lease{.shard = newest.grant.shard, .token = queue_.back()};
-    lease.hand_back = HandBack::kLeaving;
-    Drop(lease.token);
-    returned_.push_back({std::move(lease), false});
+    lease.hand_back = HandBack::kUncharged;
+    HandBackLease(std::move(lease));
   }
 }
 

@@ -168,6 +168,8 @@ class WorkerCore {
                      std::vector<TimePoint> born, TimePoint now);
   void Drop(LeaseToken token);
   void Return(LeaseToken token, std::optional<ShardFailure> failure = {});
+  /// Lets go of the lease, and tells the master so.
+  void HandBackLease(ReturnedLease lease);
   void CountDelays(DatasetId dataset, const std::vector<TimePoint>& born, TimePoint now);
   void Confirm(const PushIdentity& push, const std::vector<PartAnswer>& parts);
   void TakeMap(const PartitionMap& map, TimePoint now);

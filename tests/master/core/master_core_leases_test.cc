@@ -307,7 +307,7 @@ TEST_F(LeasesTest, AShortageIsToldOnceUntilAShardIsFinished) {
   HandBackOne(HandBack::kShortage);
   HandBackOne(HandBack::kShortage);
   EXPECT_EQ(told(), 1u);
-  HandBackOne(HandBack::kLeaving);
+  HandBackOne(HandBack::kUncharged);
   EXPECT_EQ(told(), 1u);
   Done(Want(1).grants);
   HandBackOne(HandBack::kShortage);

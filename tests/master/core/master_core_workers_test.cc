@@ -363,7 +363,7 @@ TEST_F(WorkersTest, ATrainerThatLeavesEveryShardEarlyFailsThem) {
 TEST_F(WorkersTest, HandBacksThatAreNotTheTrainersAreChargedToNobody) {
   Start();
   for (int i = 0; i < 20; ++i) {
-    HandBackOne(HandBack::kLeaving);
+    HandBackOne(HandBack::kUncharged);
     HandBackOne(HandBack::kShortage);
   }
   // A drain that the worker has not heard of yet.

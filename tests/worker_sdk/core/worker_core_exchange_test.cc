@@ -81,7 +81,7 @@ TEST_F(FastLoopTest, WhatAFastLoopHadFetchedGoesBackWhenItBecomesSlow) {
   EXPECT_EQ(request.held.size(), core_.queued());
   ASSERT_THAT(request.returned, Not(IsEmpty()));
   EXPECT_EQ(request.returned[0].token, Token(granted_)) << "the newest first";
-  EXPECT_EQ(request.returned[0].hand_back, HandBack::kLeaving);
+  EXPECT_EQ(request.returned[0].hand_back, HandBack::kUncharged);
   EXPECT_FALSE(request.returned[0].failed);
   const ShardRun next = *core_.TakeShard();
   EXPECT_EQ(next.grant.token, Token(granted_ - held + 1)) << "the oldest stay";
@@ -129,7 +129,7 @@ TEST_F(WorkerCoreTest, AHandBackSaysWhoseDoingItIs) {
   EXPECT_EQ(request.returned[1].hand_back, HandBack::kShortage);
   EXPECT_EQ(request.returned[1].reason, "no descriptors");
   EXPECT_EQ(request.returned[1].failed, false);
-  EXPECT_EQ(request.returned[2].hand_back, HandBack::kLeaving);
+  EXPECT_EQ(request.returned[2].hand_back, HandBack::kUncharged);
 }
 
 TEST_F(WorkerCoreTest, WhatIsGivenUpDuringAnExchangeIsToldInTheNext) {

@@ -112,7 +112,7 @@ TEST_F(SessionImplTest, FinishHandsBackWhatIsStillInALoopAndSaysTheSameAgain) {
   EXPECT_EQ(session.Finish(), 1);
   ASSERT_EQ(master_.returned.size(), 1u);
   EXPECT_EQ(master_.returned[0].failed, false);
-  EXPECT_EQ(master_.returned[0].hand_back, HandBack::kLeaving);
+  EXPECT_EQ(master_.returned[0].hand_back, HandBack::kUncharged);
   EXPECT_TRUE(ParseSlot(*ReadFile(dir_.File("slot"), 4'096))->computing.empty())
       << "an exit with this code must not be charged to the shard";
   EXPECT_TRUE(++at == minibatches.end());
@@ -132,7 +132,7 @@ TEST_F(SessionImplTest, FinishAfterLeaveHandsBackLoopsThatWereNotRunToTheirEnd) 
   EXPECT_EQ(session.Finish(), 0);
   ASSERT_EQ(master_.returned.size(), 1u);
   EXPECT_EQ(master_.returned[0].failed, false);
-  EXPECT_EQ(master_.returned[0].hand_back, HandBack::kLeaving);
+  EXPECT_EQ(master_.returned[0].hand_back, HandBack::kUncharged);
   EXPECT_EQ(session.Finish(), 0);
 }
 

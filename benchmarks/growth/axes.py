@@ -1,0 +1,35 @@
+"""What grows: the axes of `growth.py`, each with its values and what is measured at one of them."""
+
+import dataclasses
+
+from speed.rows import Keys, sparse
+
+MODES = {"pull": "pull", "pull-push": "pull and push"}
+KEYS_IN_FILE = 2_560_000  # of all calls together, about
+
+
+@dataclasses.dataclass(frozen=True)
+class Axis:
+    what: str
+    values: tuple
+    base: dict  # what is not as in `speed.py pull`
+    field: str  # of Row or of Keys
+
+
+AXES = {
+    "rows": Axis("rows in the table, 16 float32 each", (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000), {"dim": 16}, "rows"),
+    "dim": Axis("float32 a row, 100,000 rows", (8, 32, 128, 512, 1024), {"rows": 100_000}, "dim"),
+    "keys": Axis("keys a call, 16 float32 a row", (10, 100, 1_000, 10_000, 100_000, 1_000_000), {"dim": 16}, "a_call"),
+    "partitions": Axis("partitions", (16, 64, 256, 1024, 4096), {}, "partitions"),
+    "workers": Axis("workers, 100,000 rows", (1, 2, 4, 8, 16, 32, 64), {"rows": 100_000}, "workers"),
+    "servers": Axis("servers", (1, 2, 4, 8), {}, "servers"),
+}
+
+
+def row_of(name, value, mode):
+    """The Row of `speed.rows` that is measured at a value of an axis."""
+    axis = AXES[name]
+    parts = axis.base | {axis.field: value}
+    a_call = parts.pop("a_call", 10_000)
+    keys = Keys(a_call, rows=parts.pop("rows", 1_000_000), calls=max(4, min(8192, KEYS_IN_FILE // a_call)))
+    return sparse(axis.what, mode, keys=keys, **parts)
