@@ -11,11 +11,11 @@ COLORS = ("#1f6feb", "#d1570a", "#2da44e", "#8250df")
 
 
 def short(number):
-    """1,000 is 1k."""
-    for scale, ending in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= scale:
-            return f"{number / scale:g}{ending}"
-    return f"{number:g}"
+    """1,000 is 1k, 1,024 is itself."""
+    for unit, ending in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= unit and number % unit == 0:
+            return f"{number / unit:g}{ending}"
+    return f"{number:,g}"
 
 
 def ticks(low, high, most=7):

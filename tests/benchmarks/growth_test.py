@@ -33,7 +33,7 @@ class PlotTest(unittest.TestCase):
         self.assertEqual(plot.ticks(0.9, 1100), [1, 10, 100, 1000])
 
     def test_numbers_are_short(self):
-        self.assertEqual([plot.short(number) for number in (0.5, 16, 1024, 30_000_000)], ["0.5", "16", "1.024k", "30M"])
+        self.assertEqual([plot.short(number) for number in (0.5, 16, 1024, 30_000_000)], ["0.5", "16", "1,024", "30M"])
 
     def test_a_scale_is_logarithmic(self):
         place = plot.scale(1, 100, 0, 10)
