@@ -6,12 +6,11 @@ namespace muster {
 
 inline constexpr size_t kHugePageBytes = 2u << 20;
 
-/// Memory of its own from the system, zeroed, at the beginning of a page; from a huge page's bytes
-/// on, of a huge one, and in huge pages where the system has them. Large blocks that are freed go
-/// back to the system so, whatever lies beside them. `bytes` is a multiple of 4,096. Never null:
-/// std::bad_alloc.
+/// Zeroed memory, a mapping of its own, so that all of it goes back to the system when it is freed.
+/// It begins with a page. A block of kHugePageBytes or more begins with a huge page, and is in huge
+/// pages where the system has them. `bytes` is a multiple of 4,096. Never null: std::bad_alloc.
 std::byte* MapMemory(size_t bytes);
-/// All of what MapMemory gave for so many bytes, or any whole pages of it.
+/// Gives back what MapMemory gave for so many bytes.
 void UnmapMemory(void* begin, size_t bytes);
 
 }  // namespace muster

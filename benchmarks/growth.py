@@ -11,8 +11,6 @@ interrupted.
 Axes:
 """
 
-import argparse
-import dataclasses
 import json
 import os
 import shutil
@@ -24,7 +22,7 @@ sys.path.insert(0, os.path.join(ROOT, "benchmarks"))
 from growth import plot  # noqa: E402
 from growth.axes import AXES, MODES, row_of  # noqa: E402
 from scaling import figures, job  # noqa: E402
-from speed import ours  # noqa: E402
+from speed import command, ours  # noqa: E402
 
 EXAMPLES = """
 examples:
@@ -34,33 +32,13 @@ examples:
 
 
 def parse():
-    listed = "\n".join(f"  {name:11} {axis.what}: {', '.join(format(value, ',') for value in axis.values)}" for name, axis in AXES.items())
-    parser = argparse.ArgumentParser(description=__doc__ + listed + "\n  all         all of them", epilog=EXAMPLES,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("axes", nargs="+", choices=[*AXES, "all"], metavar="AXIS", help="as above")
-    parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"), help="build folder with the programs")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=1, help="that each job is measured (default: %(default)s)")
-    parser.add_argument("--output", choices=("text", "json"), default="text")
+    listed = {name: f"{axis.what}: {', '.join(format(value, ',') for value in axis.values)}" for name, axis in AXES.items()}
+    parser = command.parser(__doc__, EXAMPLES, listed, "AXIS", rounds=3, smoke="one short round of two points with few rows",
+                            seconds=(1, "that each job is measured"))
     parser.add_argument("--plot", metavar="FILE", help="draws the rates to an SVG file")
-    parser.add_argument("--keep", action="store_true", help="keep the folder")
-    parser.add_argument("--smoke", action="store_true",
-                        help="one short round of two points with few rows: shows in seconds that it works, its figures mean nothing")
-    options = parser.parse_args()
-    options.build, options.tensor_bytes = os.path.abspath(options.build), 1
-    for program in ("cli/muster", "benchmarks/speed_trainer", "benchmarks/speed_limits"):
-        if not os.access(os.path.join(options.build, program), os.X_OK):
-            parser.error(f"--build {options.build}: no {program} there; build it first, or name another folder")
-    if options.rounds < 1 or not 0.05 <= options.seconds <= 600:
-        parser.error("--rounds is at least 1, --seconds from 0.05 to 600")
-    if options.smoke:
-        options.rounds, options.seconds = 1, 0.3
+    options = command.checked(parser)
+    options.tensor_bytes = 1  # nothing is measured in tensors
     return options
-
-
-def small(row):
-    """The row with --smoke."""
-    return dataclasses.replace(row, keys=dataclasses.replace(row.keys, a_call=min(row.keys.a_call, 2000), rows=20_000, calls=4))
 
 
 def measure(options, name, value, lines, folder):
@@ -69,7 +47,7 @@ def measure(options, name, value, lines, folder):
     for number in range(options.rounds):
         for mode in MODES:
             row = row_of(name, value, mode)
-            row = small(row) if options.smoke else row
+            row = command.small(row) if options.smoke else row
             run_folder = os.path.join(folder, f"{name}-{value}-{mode}-{number}")
             os.makedirs(run_folder)
             inputs = {"lines": lines, "keys": ours.write_keys(options, row, run_folder)}
@@ -107,7 +85,7 @@ def main():
         lines = os.path.join(folder, "lines")
         ours.write_lines(lines, 20_000 if options.smoke else 1_000_000, 8)
         results = {}
-        for name in AXES if "all" in options.axes else dict.fromkeys(options.axes):
+        for name in AXES if "all" in options.what else dict.fromkeys(options.what):
             values = AXES[name].values[:2] if options.smoke else AXES[name].values
             results[name] = {value: measure(options, name, value, lines, folder) for value in values}
             if options.output == "text":

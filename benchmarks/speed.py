@@ -13,8 +13,6 @@ interrupted.
 What can be measured:
 """
 
-import argparse
-import dataclasses
 import json
 import os
 import shutil
@@ -24,8 +22,8 @@ sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "benchmarks"))
 from scaling import figures, job  # noqa: E402
-from speed import compare, ours, peers  # noqa: E402
-from speed.rows import FIGURES, ROWS, Keys  # noqa: E402
+from speed import command, compare, ours, peers  # noqa: E402
+from speed.rows import FIGURES, ROWS  # noqa: E402
 
 LINES = {"read": (2_000_000, 100), "lease": (1_000_000, 8)}  # of the input, and bytes of each; others have little to read
 OTHER_LINES = (1_000_000, 8)
@@ -39,36 +37,13 @@ examples:
 
 
 def parse():
-    listed = "\n".join(f"  {name:14} {row.what}" for name, row in ROWS.items())
-    parser = argparse.ArgumentParser(description=__doc__ + listed + "\n  all            all of them", epilog=EXAMPLES,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="+", choices=[*ROWS, "all"], metavar="WHAT", help="as above")
-    parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"), help="build folder with the programs")
+    parser = command.parser(__doc__, EXAMPLES, {name: row.what for name, row in ROWS.items()}, "WHAT", rounds=5, smoke="one short round with few rows",
+                            seconds=(3, "that each job and each depth of a peer is measured, dense tensors four times as long"))
     parser.add_argument("--peers", default=peers.DEFAULT_FOLDER, help="where benchmarks/peers/install put them (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=3,
-                        help="that each job and each depth of a peer is measured, dense tensors four times as long (default: %(default)s)")
-    parser.add_argument("--output", choices=("text", "json"), default="text")
-    parser.add_argument("--keep", action="store_true", help="keep the folder")
-    parser.add_argument("--smoke", action="store_true",
-                        help="one short round with few rows: shows in seconds that it works, its figures mean nothing")
-    options = parser.parse_args()
-    options.build, options.peers = os.path.abspath(options.build), os.path.abspath(os.path.expanduser(options.peers))
-    options.tensor_bytes, options.limit_seconds = TENSOR_BYTES, 0.5
-    for program in ("cli/muster", "benchmarks/speed_trainer", "benchmarks/speed_limits"):
-        if not os.access(os.path.join(options.build, program), os.X_OK):
-            parser.error(f"--build {options.build}: no {program} there; build it first, or name another folder")
-    if options.rounds < 1 or not 0.05 <= options.seconds <= 600:
-        parser.error("--rounds is at least 1, --seconds from 0.05 to 600")
-    if options.smoke:
-        options.rounds, options.seconds, options.limit_seconds, options.tensor_bytes = 1, 0.3, 0.02, 4_000_000
+    options = command.checked(parser)
+    options.peers = os.path.abspath(os.path.expanduser(options.peers))
+    options.tensor_bytes, options.limit_seconds = (4_000_000, 0.02) if options.smoke else (TENSOR_BYTES, 0.5)
     return options
-
-
-def small(row):
-    """The row with --smoke."""
-    keys = row.keys and Keys(min(row.keys.a_call, 2000), row.keys.exponent, rows=20_000, calls=4)
-    return dataclasses.replace(row, keys=keys, workers=min(row.workers, 3))
 
 
 def limits_of(options, row, inputs):
@@ -83,7 +58,7 @@ def limits_of(options, row, inputs):
 
 def measure(options, name, folder):
     """{"row", "ours": [figures of a round], "limits": [...], "peer": None or {"version", "depth", "rounds": [...]}, "missing"}."""
-    row = small(ROWS[name]) if options.smoke else ROWS[name]
+    row = command.small(ROWS[name]) if options.smoke else ROWS[name]
     os.makedirs(folder)
     inputs = {"lines": os.path.join(folder, "lines")}
     lines, length = LINES.get(row.mode, OTHER_LINES)

@@ -68,7 +68,7 @@ void FreeBlocks(const std::vector<BlockHead*>& heads) {
   for (BlockHead* const head : heads) FreeBlock(head);
 }
 
-/// The largest of the newest readings: of the last kRecentBlocks and the as many before them.
+/// The largest of the newest readings: of kRecentBlocks to twice as many.
 class RecentPeak {
  public:
   void Add(size_t reading) {
