@@ -1,12 +1,9 @@
 // Readers of a ring that look for bytes instead of sleeping: who polls, and who spins on the loop.
-#include <fcntl.h>
-
 #include <cstring>
-#include <optional>
 #include <string>
 
 #include "net/ring_stream.h"
-#include "tests/net/stream_fixture.h"
+#include "tests/net/ring_fixture.h"
 #include "tests/support/fake_clock.h"
 
 namespace muster::net {
@@ -17,42 +14,25 @@ using std::chrono::microseconds;
 using stream_test::Into;
 using stream_test::Results;
 
-constexpr size_t kRingBytes = RingMemory::kRingBytesMin;
-
-/// A stream, and the ring of its peer, that the test writes.
-class WatchedRingTest : public ::testing::Test {
+/// The test writes the ring that the stream reads.
+class WatchedRingTest : public stream_test::RingEndTest {
  protected:
   explicit WatchedRingTest(RingStream::Spin spin = {})
-      : sockets_(stream_test::ConnectedSockets(&io_)) {
-    RingMemory made = RingMemory::Make(kRingBytes).value();
-    peer_ = RingMemory::Open(OwnedFd(::fcntl(made.descriptor(), F_DUPFD_CLOEXEC, 0)), kRingBytes)
-                .value();
-    writer_.emplace(peer_->openers());
-    stream_ = std::make_unique<RingStream>(std::move(sockets_.first), std::move(made),
-                                           RingStream::Side::kMadeIt, spin);
-  }
+      : RingEndTest(spin), writer_(peer_->openers()) {}
 
   /// True: the stream is to be woken for it, which this does not do.
   bool Write(std::string_view text) {
-    const std::span<std::byte> room = writer_->Room().value();
+    const std::span<std::byte> room = writer_.Room().value();
     std::memcpy(room.data(), text.data(), text.size());
-    return writer_->Publish(text.size());
+    return writer_.Publish(text.size());
   }
-  void Ring() { ASSERT_EQ(::send(sockets_.second.native_handle(), "x", 1, 0), 1); }
   bool Sleeps() const { return peer_->openers().control->reader_sleeps.load() != 0; }
   void Turn() {
     io_.restart();
     io_.poll();
   }
-  void Await(const Results& results) {
-    while (results.empty()) MUSTER_CHECK(io_.run_one() > 0);
-  }
 
-  boost::asio::io_context io_{1};
-  std::pair<Socket, Socket> sockets_;
-  std::optional<RingMemory> peer_;
-  std::optional<RingWriter> writer_;
-  std::unique_ptr<RingStream> stream_;
+  RingWriter writer_;
   std::string into_ = std::string(4, 0);
 };
 
@@ -160,7 +140,7 @@ TEST_F(RingPollingTest, AnImpossibleCountEndsIt) {
   Results read;
   stream_->Read({buffer(into_)}, Into(&read));
   stream_->BeginPolling();
-  peer_->openers().control->written = kRingBytes + 1;
+  peer_->openers().control->written = stream_test::kSmallRing + 1;
   stream_->Poll();
   Await(read);
   EXPECT_TRUE(read[0].error);

@@ -1,6 +1,5 @@
 #include "net/ring_stream.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,21 +7,17 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tests/net/ring_fixture.h"
 #include "tests/net/stream_fixture.h"
 
 namespace muster::net {
 namespace {
 
 using stream_test::Into;
+using stream_test::kSmallRing;
+using stream_test::Opened;
 using stream_test::Results;
 using ::testing::HasSubstr;
-
-constexpr size_t kSmallRing = RingMemory::kRingBytesMin;
-
-RingMemory Opened(const RingMemory& made) {
-  return RingMemory::Open(OwnedFd(::fcntl(made.descriptor(), F_DUPFD_CLOEXEC, 0)), kSmallRing)
-      .value();
-}
 
 /// Two ends of shared memory, whose rings are smaller than what the tests send.
 struct RingPair {
@@ -77,24 +72,9 @@ TEST(RingStreamTest, ThereIsNoRoomWhileAWriteIsUnderWay) {
   EXPECT_TRUE(here->Room().empty());
 }
 
-/// One end, and the memory and the socket of a peer that does as it likes.
-class HostilePeerTest : public ::testing::Test {
+/// The peer does as it likes.
+class HostilePeerTest : public stream_test::RingEndTest {
  protected:
-  HostilePeerTest() : sockets_(stream_test::ConnectedSockets(&io_)) {
-    RingMemory made = RingMemory::Make(kSmallRing).value();
-    peer_.emplace(Opened(made));
-    stream_ = std::make_unique<RingStream>(std::move(sockets_.first), std::move(made),
-                                           RingStream::Side::kMadeIt, RingStream::Spin{});
-  }
-  void Ring() { ASSERT_EQ(::send(sockets_.second.native_handle(), "x", 1, 0), 1); }
-  void Await(const Results& results) {
-    while (results.empty()) MUSTER_CHECK(io_.run_one() > 0);
-  }
-
-  boost::asio::io_context io_{1};
-  std::pair<Socket, Socket> sockets_;
-  std::optional<RingMemory> peer_;
-  std::unique_ptr<RingStream> stream_;
   std::string into_ = std::string(10, 0);
 };
 
