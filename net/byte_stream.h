@@ -28,6 +28,21 @@ class ByteStream {
   virtual void ReadSome(boost::asio::mutable_buffer into, Handler done) = 0;
   /// Reads until `into` is full.
   virtual void Read(std::vector<boost::asio::mutable_buffer> into, Handler done) = 0;
+  /// Reads what has come into `into` at once, perhaps nothing: how many bytes. No read may be under
+  /// way. A stream that would need a system call for it reads nothing.
+  virtual size_t ReadNow(std::span<std::byte> /*into*/) { return 0; }
+
+  /// How many bytes can be read where they came, so that nobody has to copy them; 0: none.
+  virtual size_t lends() const { return 0; }
+  /// Waits until the next `bytes` bytes have come, at most lends() of them. A read as the others.
+  virtual void Await(size_t /*bytes*/, Handler /*done*/) { MUSTER_CHECK(false); }
+  /// Reads the next `bytes` bytes, in their place; empty: they have not all come. They stay there
+  /// until GiveBack, but the peer may change them: what must not change between a check and its use
+  /// is to be copied. No read may be under way.
+  virtual std::span<std::byte> Borrow(size_t /*bytes*/) { return {}; }
+  /// What was borrowed is no longer needed.
+  virtual void GiveBack() {}
+
   /// Writes all of `from`, which must stay as it is until then.
   virtual void Write(std::vector<boost::asio::const_buffer> from, Handler done) = 0;
   /// Memory of the stream itself, where the next bytes to be written can be put together, so that

@@ -58,13 +58,13 @@ absl::StatusOr<bool> RingWriter::Sleep() {
   return false;
 }
 
-absl::StatusOr<std::span<const std::byte>> RingReader::Bytes() {
+absl::StatusOr<std::span<std::byte>> RingReader::Bytes() {
   const uint64_t written = space_.control->written.load(std::memory_order_seq_cst);
   MUSTER_RETURN_IF_ERROR(
       CheckCount("written", written, written_, passed_, given_back_ + space_.capacity));
   written_ = written;
-  const std::byte* const begin = space_.data + (passed_ & (space_.capacity - 1));
-  return std::span<const std::byte>(begin, written_ - passed_);
+  std::byte* const begin = space_.data + (passed_ & (space_.capacity - 1));
+  return std::span<std::byte>(begin, written_ - passed_);
 }
 
 void RingReader::Pass(size_t bytes) {
@@ -79,10 +79,10 @@ bool RingReader::GiveBack(uint64_t until) {
   return TakeSleeping(&space_.control->writer_sleeps);
 }
 
-absl::StatusOr<bool> RingReader::Sleep() {
+absl::StatusOr<bool> RingReader::Sleep(size_t have) {
   SaySleeping(&space_.control->reader_sleeps);
   MUSTER_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, Bytes());
-  if (bytes.empty()) return true;
+  if (bytes.size() <= have) return true;
   StayAwake();
   return false;
 }

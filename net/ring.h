@@ -62,15 +62,16 @@ class RingReader {
 
   /// What has come and was not passed yet, in one piece. The peer may still change it, so what must
   /// not change between a check and its use is to be copied before the check.
-  absl::StatusOr<std::span<const std::byte>> Bytes();
+  absl::StatusOr<std::span<std::byte>> Bytes();
   /// The first `bytes` of those are no more asked for. They stay as they are until they are given
   /// back.
   void Pass(size_t bytes);
   /// The writer may use again what was passed up to this count of bytes, which grows. True: the
   /// writer sleeps, and is to be woken.
   [[nodiscard]] bool GiveBack(uint64_t until);
-  /// There are no bytes and the caller is about to sleep. False: there are some by now, do not.
-  absl::StatusOr<bool> Sleep();
+  /// There are `have` bytes and the caller is about to sleep until there are more. False: there are
+  /// some more by now, do not.
+  absl::StatusOr<bool> Sleep(size_t have = 0);
   /// The caller looks for bytes by itself and need not be woken, whatever it said before.
   void StayAwake();
 

@@ -29,6 +29,7 @@ struct Transfer {
   std::vector<Buffer> buffers;
   ByteStream::Handler done;
   bool some = false;  // one byte is enough
+  size_t awaits = 0;  // so many bytes are to come, and to stay where they are
   size_t buffer = 0;
   size_t offset = 0;
   size_t moved = 0;
@@ -73,8 +74,12 @@ struct RingStream::State : std::enable_shared_from_this<State> {
   /// One turn; true: nothing more can be done now.
   absl::StatusOr<bool> ReadTurn();
   absl::StatusOr<bool> WriteTurn();
-  /// Nothing is there to be read; true: the reader has said that it sleeps, or looks again soon.
-  absl::StatusOr<bool> WaitToRead();
+  /// No more than `have` bytes are there to be read; true: the reader has said that it sleeps, or
+  /// looks again soon.
+  absl::StatusOr<bool> WaitToRead(size_t have);
+  void CountWait();
+  /// `bytes` of what has come are read.
+  void Pass(size_t bytes);
   bool Poll();
   void EndPolling();
   void Ring();
@@ -93,6 +98,7 @@ struct RingStream::State : std::enable_shared_from_this<State> {
   error_code ended;  // why nothing more comes from the peer
   std::string failure;
   uint64_t moved = 0;
+  bool borrowed = false;  // what was read stays where it is
 
   /// The handler of an operation that has come to its end.
   struct Finished {
@@ -158,24 +164,40 @@ void RingStream::State::GoOnReading() {
 
 absl::StatusOr<bool> RingStream::State::ReadTurn() {
   MUSTER_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, reader.Bytes());
+  if (read->awaits > 0) {
+    if (bytes.size() < read->awaits) return WaitToRead(bytes.size());
+    CountWait();
+    Complete(&read, {});
+    return true;
+  }
   const size_t taken =
       read->Go(bytes.size(), [&](asio::mutable_buffer into, size_t count, size_t from) {
         std::memcpy(into.data(), bytes.data() + from, count);
       });
-  reader.Pass(taken);
-  moved += taken;
-  if (taken > 0 && waits_since.has_value()) {
-    spin_budget.Waited(clock->Now() - *std::exchange(waits_since, std::nullopt));
+  if (taken > 0) {
+    CountWait();
+    Pass(taken);
   }
-  if (taken > 0 && reader.GiveBack(reader.passed())) Ring();
   if (read->complete()) {
     Complete(&read, {});
     return true;
   }
-  return WaitToRead();
+  return WaitToRead(0);
 }
 
-absl::StatusOr<bool> RingStream::State::WaitToRead() {
+void RingStream::State::CountWait() {
+  if (waits_since.has_value()) {
+    spin_budget.Waited(clock->Now() - *std::exchange(waits_since, std::nullopt));
+  }
+}
+
+void RingStream::State::Pass(size_t bytes) {
+  reader.Pass(bytes);
+  moved += bytes;
+  if (!borrowed && reader.GiveBack(reader.passed())) Ring();
+}
+
+absl::StatusOr<bool> RingStream::State::WaitToRead(size_t have) {
   if (polled) return true;
   if (clock != nullptr && !ended) {
     const TimePoint now = clock->Now();
@@ -192,7 +214,7 @@ absl::StatusOr<bool> RingStream::State::WaitToRead() {
       return true;
     }
   }
-  return reader.Sleep();
+  return reader.Sleep(have);
 }
 
 bool RingStream::State::Poll() {
@@ -268,6 +290,44 @@ void RingStream::Read(std::vector<asio::mutable_buffer> into, Handler done) {
   state_->read->buffers = std::move(into);
   state_->read->done = std::move(done);
   state_->GoOnReading();
+}
+
+size_t RingStream::ReadNow(std::span<std::byte> into) {
+  MUSTER_CHECK(!state_->read.has_value());
+  // An impossible count of the peer is found by the next read that has somebody to tell.
+  const std::span<std::byte> bytes = state_->reader.Bytes().value_or(std::span<std::byte>());
+  const size_t taken = std::min(bytes.size(), into.size());
+  if (taken == 0) return 0;
+  std::memcpy(into.data(), bytes.data(), taken);
+  state_->Pass(taken);
+  return taken;
+}
+
+size_t RingStream::lends() const {
+  // The other half is there for what comes before and behind it.
+  return state_->reader.capacity() / 2;
+}
+
+void RingStream::Await(size_t bytes, Handler done) {
+  MUSTER_CHECK(!state_->read.has_value() && bytes > 0 && bytes <= lends());
+  state_->read.emplace();
+  state_->read->awaits = bytes;
+  state_->read->done = std::move(done);
+  state_->GoOnReading();
+}
+
+std::span<std::byte> RingStream::Borrow(size_t bytes) {
+  MUSTER_CHECK(!state_->read.has_value() && bytes <= lends());
+  const std::span<std::byte> come = state_->reader.Bytes().value_or(std::span<std::byte>());
+  if (come.size() < bytes) return {};
+  state_->borrowed = true;
+  state_->Pass(bytes);
+  return come.first(bytes);
+}
+
+void RingStream::GiveBack() {
+  if (!std::exchange(state_->borrowed, false)) return;
+  if (state_->reader.GiveBack(state_->reader.passed())) state_->Ring();
 }
 
 void RingStream::Write(std::vector<asio::const_buffer> from, Handler done) {

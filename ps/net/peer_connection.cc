@@ -29,6 +29,11 @@ constexpr size_t kHelloBytesMax = 4 * (sizeof(uint32_t) + wire::kTextBytesMax) +
 /// What messages repeat of the name in a hello.
 constexpr size_t kPeerBytesMax = 80;
 
+absl::Status NoMemoryFor(size_t block_bytes) {
+  return absl::ResourceExhaustedError(
+      fmt::format("no memory for a frame with a block of {} bytes", block_bytes));
+}
+
 std::string_view Chars(const AlignedBuffer& buffer) {
   return {reinterpret_cast<const char*>(buffer.data()), buffer.size()};
 }
@@ -86,13 +91,26 @@ std::string PeerConnection::PeerName() const {
   return peer_.empty() ? origin_ : fmt::format("{} ({})", peer_, origin_);
 }
 
+void PeerConnection::CompactStage() {
+  if (begin_ == 0) return;
+  std::memmove(stage_.data(), stage_.data() + begin_, end_ - begin_);
+  end_ -= begin_;
+  begin_ = 0;
+}
+
+bool PeerConnection::HasHeader() {
+  if (end_ - begin_ >= wire::kHeaderBytes) return true;
+  if (stream_->lends() == 0) return false;
+  CompactStage();
+  end_ += stream_->ReadNow(std::span(stage_).first(wire::kHeaderBytes).subspan(end_));
+  return end_ == wire::kHeaderBytes;
+}
+
 void PeerConnection::ReadStage() {
-  if (begin_ > 0) {
-    std::memmove(stage_.data(), stage_.data() + begin_, end_ - begin_);
-    end_ -= begin_;
-    begin_ = 0;
-  }
-  stream_->ReadSome(asio::buffer(stage_.data() + end_, stage_.size() - end_),
+  CompactStage();
+  // A stream that lends is read as far as is needed: what comes behind may stay where it is.
+  const size_t until = stream_->lends() > 0 ? wire::kHeaderBytes : stage_.size();
+  stream_->ReadSome(asio::buffer(stage_.data() + end_, until - end_),
                     [self = shared_from_this()](const error_code& error, size_t bytes) {
                       if (error) return self->OnStreamError();
                       if (self->phase_ == Phase::kClosing) return;
@@ -114,14 +132,19 @@ void PeerConnection::Parse() {
       if (*progress == Progress::kMore) return PostSlice();
     }
     if (!stream_->is_open() || rings_.has_value()) return;
-    if (MustWait()) {
-      waiting_ = true;
-      return;
+    if (!in_body_) {
+      if (MustWait()) {
+        waiting_ = true;
+        return;
+      }
+      if (!HasHeader()) return ReadStage();
+      if (work.spent()) return PostSlice();
+      if (absl::Status status = TakeHeader(); !status.ok()) return SendError(status);
     }
-    if (end_ - begin_ < wire::kHeaderBytes) return ReadStage();
-    if (work.spent()) return PostSlice();
-    if (absl::Status status = TakeHeader(); !status.ok()) return SendError(status);
-    if (body_received_ < in_.size()) return ReadBody();
+    const absl::StatusOr<bool> whole = HasBody(&work);
+    if (!whole.ok()) return SendError(whole.status());
+    if (!*whole) return ReadBody();
+    in_body_ = false;
     if (absl::Status status = Serve(); !status.ok()) return SendError(status);
   }
 }
@@ -154,24 +177,60 @@ absl::Status PeerConnection::BeginBody() {
         fmt::format("malformed frame: a hello has a directory of at most {} bytes, this one of {}",
                     kHelloBytesMax, header_.directory_bytes));
   }
+  to_borrow_ = BytesToBorrow();
   const size_t sizes[] = {header_.directory_bytes, header_.keys * sizeof(uint64_t),
-                          header_.value_bytes};
+                          header_.value_bytes - to_borrow_};
   AlignedBuffer* const blocks[] = {&in_.directory, &in_.keys, &in_.values};
   body_received_ = 0;
   for (size_t i = 0; i < std::size(blocks); ++i) {
     if (!blocks[i]->Resize(sizes[i])) {
-      return absl::ResourceExhaustedError(
-          fmt::format("no memory for a frame with a block of {} bytes", sizes[i]));
+      return NoMemoryFor(sizes[i]);
     }
     const size_t taken = std::min(end_ - begin_, sizes[i]);
     if (taken > 0) std::memcpy(blocks[i]->data(), stage_.data() + begin_, taken);
     begin_ += taken;
     body_received_ += taken;
   }
+  in_body_ = true;
   return absl::OkStatus();
 }
 
-void PeerConnection::ReadBody() {
+size_t PeerConnection::BytesToBorrow() const {
+  // Gradients are read once, and neither index nor say how long anything is.
+  const bool fits = header_.value_bytes <= stream_->lends();
+  return header_.kind == wire::Kind::kPush && fits ? header_.value_bytes : 0;
+}
+
+absl::StatusOr<bool> PeerConnection::HasBody(WorkLimit* work) {
+  if (stream_->lends() > 0) {
+    for (const asio::mutable_buffer& block : RestOfBody()) {
+      const size_t taken = stream_->ReadNow({static_cast<std::byte*>(block.data()), block.size()});
+      work->Spend(taken);
+      body_received_ += taken;
+      if (taken < block.size()) return false;
+    }
+  }
+  if (body_received_ < in_.size()) return false;
+  return to_borrow_ == 0 ? true : HasBorrowed();
+}
+
+absl::StatusOr<bool> PeerConnection::HasBorrowed() {
+  const std::span<std::byte> values = stream_->Borrow(to_borrow_);
+  if (values.empty()) return false;
+  const size_t bytes = std::exchange(to_borrow_, 0);
+  if (reinterpret_cast<uintptr_t>(values.data()) % alignof(float) == 0) {
+    Keep(std::exchange(in_.values, AlignedBuffer::Lent(values)));
+    MUSTER_CHECK(in_.values.Resize(bytes));
+    return true;
+  }
+  // Behind values of two bytes each.
+  if (!in_.values.Resize(bytes)) return NoMemoryFor(bytes);
+  std::memcpy(in_.values.data(), values.data(), bytes);
+  stream_->GiveBack();
+  return true;
+}
+
+std::vector<asio::mutable_buffer> PeerConnection::RestOfBody() {
   std::vector<asio::mutable_buffer> rest;
   size_t skip = body_received_;
   AlignedBuffer* const blocks[] = {&in_.directory, &in_.keys, &in_.values};
@@ -181,15 +240,20 @@ void PeerConnection::ReadBody() {
     if (from == blocks[i]->size()) continue;
     rest.push_back(asio::buffer(blocks[i]->data() + from, blocks[i]->size() - from));
   }
-  stream_->Read(std::move(rest),
-                [self = shared_from_this()](const error_code& error, size_t /*bytes*/) {
-                  if (error) return self->OnStreamError();
-                  if (self->phase_ == Phase::kClosing) return;
-                  if (absl::Status status = self->Serve(); !status.ok()) {
-                    return self->SendError(status);
-                  }
-                  self->Parse();
-                });
+  return rest;
+}
+
+void PeerConnection::ReadBody() {
+  auto come = [self = shared_from_this()](const error_code& error, size_t bytes) {
+    if (error) return self->OnStreamError();
+    if (self->phase_ == Phase::kClosing) return;
+    self->body_received_ += bytes;
+    self->Parse();
+  };
+  if (std::vector<asio::mutable_buffer> rest = RestOfBody(); !rest.empty()) {
+    return stream_->Read(std::move(rest), std::move(come));
+  }
+  stream_->Await(to_borrow_, std::move(come));
 }
 
 absl::Status PeerConnection::Serve() {
@@ -262,6 +326,10 @@ absl::Status PeerConnection::Answer() {
     Send(answer.header, std::move(answer.directory), std::move(answer.values), answer.value_bytes);
     Flush();
   }
+  if (in_.values.lent()) {
+    in_.values = {};
+    stream_->GiveBack();
+  }
   for (AlignedBuffer* buffer : {&in_.directory, &in_.keys, &in_.values, request_.widened()}) {
     Trim(buffer);
   }
@@ -269,7 +337,7 @@ absl::Status PeerConnection::Answer() {
 }
 
 void PeerConnection::Trim(AlignedBuffer* buffer) {
-  if (buffer->capacity() > context_->limits->buffer_bytes_kept) {
+  if (!buffer->lent() && buffer->capacity() > context_->limits->buffer_bytes_kept) {
     context_->discard(std::move(*buffer));
   }
 }

@@ -72,6 +72,54 @@ TEST(RingStreamTest, ThereIsNoRoomWhileAWriteIsUnderWay) {
   EXPECT_TRUE(here->Room().empty());
 }
 
+TEST(RingStreamTest, WhatIsBorrowedStaysUntilItIsGivenBack) {
+  boost::asio::io_context io{1};
+  auto [here, there] = RingPair::Make(&io);
+  const size_t borrowed = there->lends();
+  EXPECT_EQ(here->Room().size(), kSmallRing);
+  const std::string text = stream_test::Pattern(borrowed);
+  Results wrote, come;
+  // All but one byte of it.
+  here->Write({boost::asio::buffer(text.data(), borrowed - 1)}, Into(&wrote));
+  there->Await(borrowed, Into(&come));
+  while (wrote.empty()) MUSTER_CHECK(io.run_one() > 0);
+  io.poll();
+  EXPECT_TRUE(come.empty());
+  here->Write({boost::asio::buffer(text.data() + borrowed - 1, 1)}, Into(&wrote));
+  while (come.empty()) MUSTER_CHECK(io.run_one() > 0);
+  EXPECT_FALSE(come[0].error);
+  const std::span<std::byte> there_it_is = there->Borrow(borrowed);
+  ASSERT_EQ(there_it_is.size(), borrowed);
+  // What comes behind it has the rest of the ring, read or not.
+  const std::string next(kSmallRing - borrowed, 'n');
+  here->Write({boost::asio::buffer(next)}, Into(&wrote));
+  std::string into(next.size(), 0);
+  EXPECT_EQ(there->ReadNow(std::as_writable_bytes(std::span(into))), next.size());
+  EXPECT_EQ(into, next);
+  EXPECT_TRUE(here->Room().empty());
+  EXPECT_EQ(std::memcmp(there_it_is.data(), text.data(), borrowed), 0);
+  there->GiveBack();
+  while (wrote.size() < 3) MUSTER_CHECK(io.run_one() > 0);
+  EXPECT_EQ(here->Room().size(), kSmallRing);
+  EXPECT_EQ(there->bytes_moved(), kSmallRing);
+}
+
+TEST(RingStreamTest, WhatHasNotComeIsNeitherReadNorBorrowed) {
+  boost::asio::io_context io{1};
+  auto [here, there] = RingPair::Make(&io);
+  std::string into(10, 0);
+  EXPECT_EQ(there->ReadNow(std::as_writable_bytes(std::span(into))), 0u);
+  Results wrote, come;
+  here->Write({boost::asio::buffer("ab", 2)}, Into(&wrote));
+  EXPECT_TRUE(there->Borrow(3).empty());
+  EXPECT_EQ(there->ReadNow(std::as_writable_bytes(std::span(into)).first(1)), 1u);
+  EXPECT_EQ(there->Borrow(1)[0], std::byte{'b'});
+  there->Await(1, Into(&come));
+  here->Close();
+  while (come.empty()) MUSTER_CHECK(io.run_one() > 0);
+  EXPECT_TRUE(come[0].error);
+}
+
 /// The peer does as it likes.
 class HostilePeerTest : public stream_test::RingEndTest {
  protected:

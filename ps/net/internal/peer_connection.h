@@ -76,12 +76,24 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   /// The next slice, after everything else that the lane has to do.
   void PostSlice();
   void ReadStage();
+  /// Whether the staging buffer has a whole header, with what the stream has at once.
+  bool HasHeader();
+  /// What of the staging buffer is not taken yet moves to its begin.
+  void CompactStage();
   /// Takes the next header out of the staging buffer.
   absl::Status TakeHeader();
   /// Sizes the blocks for the header and moves into them what the staging buffer has of them.
   absl::Status BeginBody();
-  /// Reads the rest of the blocks straight into place.
+  /// Takes what has come of the blocks. True: they are whole.
+  absl::StatusOr<bool> HasBody(WorkLimit* work);
+  /// The same of values that stay where they came.
+  absl::StatusOr<bool> HasBorrowed();
+  /// What is not there yet of the blocks that are copied.
+  std::vector<boost::asio::mutable_buffer> RestOfBody();
+  /// Waits for the rest of the blocks: straight into place, or until it has come.
   void ReadBody();
+  /// A push's values that can stay where they came; 0: they are copied, or there are none.
+  size_t BytesToBorrow() const;
   /// Serves the frame that is now complete, or begins to.
   absl::Status Serve();
   absl::Status ServeHello();
@@ -141,7 +153,9 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   size_t end_ = 0;
   wire::Header header_;
   FrameBlocks in_;
-  size_t body_received_ = 0;
+  bool in_body_ = false;      // the header is taken, the frame is not served
+  size_t to_borrow_ = 0;      // bytes of values that the stream is to lend
+  size_t body_received_ = 0;  // of the blocks that are copied
   Request request_;
   std::chrono::nanoseconds request_time_{0};  // of its slices
   size_t answer_bytes_ = 0;                   // of the rows of the last pulls, about

@@ -2,6 +2,7 @@
 // peer_connection_test.cc checks for every kind of address.
 #include <future>
 #include <numeric>
+#include <thread>
 
 #include "ps/net/internal/ring_budget.h"
 #include "tests/ps/net/connection_fixture.h"
@@ -31,25 +32,97 @@ class RingsTest : public ConnectionTest {
   }
 };
 
+/// A push of rows of these keys by one part of partition 0.
+wire::PushPart PushOf(size_t keys) {
+  wire::PushPart part;
+  part.groups = {{.table = 1, .keys = static_cast<uint32_t>(keys)}};
+  return part;
+}
+
+wire::Header PushHeader(wire::Encoding encoding = wire::Encoding::kFloat32) {
+  wire::Header header;
+  header.kind = Kind::kPush;
+  header.parts = 1;
+  header.encoding = encoding;
+  return header;
+}
+
+std::string_view Chars(std::span<const float> values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
+}
+
 TEST_F(RingsTest, FramesLargerThanTheRingArriveWhole) {
   const auto client = InRings();
-  std::vector<uint64_t> keys(50'000);
+  std::vector<uint64_t> keys(2 * client->ring_room() / FakeHandler::kDim / sizeof(float));
   std::iota(keys.begin(), keys.end(), 0u);
   std::vector<float> values(keys.size() * FakeHandler::kDim);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 1000);
-  wire::PushPart part;
-  part.groups = {{.table = 1, .keys = static_cast<uint32_t>(keys.size())}};
-  wire::Header header = PullHeader(1);
-  header.kind = Kind::kPush;
-  client->Send(header, wire::EncodePush({&part, 1}), keys,
-               {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+  const wire::PushPart part = PushOf(keys.size());
+  client->Send(PushHeader(), wire::EncodePush({&part, 1}), keys, Chars(values));
   EXPECT_EQ(client->Receive().value().header.kind, Kind::kPushReply);
   const std::vector<float> rows = Pull(client.get(), keys);
   ASSERT_EQ(rows.size(), values.size());
-  EXPECT_EQ(rows[4 * 49'999], 49'999);
+  EXPECT_EQ(rows.back(), static_cast<float>(keys.back()));
   lane_.Stop();
   EXPECT_EQ(handler_.pushed_keys, keys);
   EXPECT_EQ(handler_.pushed_values, values);
+}
+
+TEST_F(RingsTest, GradientsStayInTheRingUntilTheyAreApplied) {
+  const auto client = InRings();
+  const size_t room = client->ring_room();
+  const std::vector<uint64_t> keys(1000, 7);
+  const std::vector<float> gradients(keys.size() * FakeHandler::kDim, 1);
+  const wire::PushPart part = PushOf(keys.size());
+  handler_.hold = true;
+  client->Send(PushHeader(), wire::EncodePush({&part, 1}), keys, Chars(gradients));
+  while (handler_.push_slices == 0) std::this_thread::yield();
+  EXPECT_EQ(client->ring_room(), room - std::span(gradients).size_bytes());
+  // What comes behind them waits, and does not harm them.
+  SendPull(client.get(), {3});
+  handler_.hold = false;
+  EXPECT_EQ(client->Receive()->header.kind, Kind::kPushReply);
+  EXPECT_THAT(client->Receive()->values, ElementsAre(3, 3, 3, 3));
+  EXPECT_EQ(client->ring_room(), room);
+  lane_.Stop();
+  EXPECT_EQ(handler_.pushed_values, gradients);
+}
+
+TEST_F(RingsTest, AFrameThatComesInPiecesIsServedWhenItIsWhole) {
+  const auto client = InRings();
+  const std::vector<uint64_t> keys = {5, 6, 7};
+  const std::vector<float> gradients(keys.size() * FakeHandler::kDim, 2);
+  const wire::PushPart part = PushOf(keys.size());
+  const std::string frame =
+      WireClient::FrameOf(PushHeader(), wire::EncodePush({&part, 1}), keys, Chars(gradients));
+  for (size_t piece = 1; piece < frame.size(); ++piece) {
+    for (size_t at = 0; at < frame.size(); at += piece) {
+      client->SendBytes(std::string_view(frame).substr(at, piece));
+      Pulls();  // the lane has looked
+    }
+    ASSERT_EQ(client->Receive().value().header.kind, Kind::kPushReply);
+  }
+  lane_.Stop();
+  EXPECT_EQ(handler_.served.size(), frame.size() - 1);
+  EXPECT_THAT(handler_.pushed_values, Each(2.0f));
+}
+
+TEST_F(RingsTest, GradientsOnAnOddAddressAreCopied) {
+  const auto client = InRings();
+  const std::vector<uint64_t> keys = {5};
+  const wire::PushPart part = PushOf(1);
+  const std::string one_narrow("\x80\x3f", 2);  // a one in bfloat16
+  const std::vector<float> gradients(FakeHandler::kDim, 3);
+  for (int round = 0; round < 4; ++round) {
+    client->Send(PushHeader(wire::Encoding::kBfloat16), wire::EncodePush({&part, 1}), keys,
+                 one_narrow);
+    EXPECT_EQ(client->Receive().value().header.kind, Kind::kPushReply);
+    client->Send(PushHeader(), wire::EncodePush({&part, 1}), keys, Chars(gradients));
+    EXPECT_EQ(client->Receive().value().header.kind, Kind::kPushReply);
+  }
+  lane_.Stop();
+  EXPECT_EQ(handler_.pushed_values.size(), 4 * (1 + gradients.size()));
+  EXPECT_THAT(std::span(handler_.pushed_values).subspan(1, 4), Each(3.0f));
 }
 
 TEST_F(RingsTest, PipelinedRequestsAreAnsweredInOrder) {
@@ -144,15 +217,11 @@ TEST_F(RingsTest, RowsAreGatheredWhereThePeerReadsThem) {
 TEST_F(RingsTest, AnAnswerThatBeginsWithAnotherTextThanExpectedArrivesToo) {
   const auto client = InRings();
   // The text of a push's answer leaves the next rows on an odd address.
-  wire::PushPart part;
-  part.groups = {{.table = 1, .keys = 1}};
-  wire::Header header = PullHeader(1);
-  header.kind = Kind::kPush;
+  const wire::PushPart part = PushOf(1);
   const std::vector<uint64_t> keys = {7};
   const std::vector<float> gradient(FakeHandler::kDim, 1);
   for (int round = 0; round < 8; ++round) {
-    client->Send(header, wire::EncodePush({&part, 1}), keys,
-                 {reinterpret_cast<const char*>(gradient.data()), gradient.size() * sizeof(float)});
+    client->Send(PushHeader(), wire::EncodePush({&part, 1}), keys, Chars(gradient));
     const Frame pushed = client->Receive().value();
     EXPECT_EQ(wire::DecodeReply(pushed.header, pushed.directory)->text, "pushed");
     EXPECT_THAT(Pull(client.get(), {3}), ElementsAre(3, 3, 3, 3));

@@ -65,8 +65,12 @@ class WireClient {
   }
 
   /// Sends the frame; the sizes in `header` are filled in.
-  void Send(wire::Header header, std::string_view directory, std::span<const uint64_t> keys = {},
-            std::string_view values = {}) {
+  void Send(const wire::Header& header, std::string_view directory,
+            std::span<const uint64_t> keys = {}, std::string_view values = {}) {
+    SendBytes(FrameOf(header, directory, keys, values));
+  }
+  static std::string FrameOf(wire::Header header, std::string_view directory,
+                             std::span<const uint64_t> keys, std::string_view values) {
     header.directory_bytes = static_cast<uint32_t>(directory.size());
     header.keys = keys.size();
     header.value_bytes = values.size();
@@ -76,7 +80,7 @@ class WireClient {
     frame.append(directory);
     frame.append(reinterpret_cast<const char*>(keys.data()), keys.size_bytes());
     frame.append(values);
-    SendBytes(frame);
+    return frame;
   }
 
   void SendHello(const std::string& job, const std::string& job_id = "id-1") {
@@ -91,6 +95,8 @@ class WireClient {
   /// Whether it has entered shared memory.
   bool in_rings() const { return rings_.has_value(); }
   net::RingMemory& rings() { return *rings_; }
+  /// Bytes of its ring that the server has given back.
+  size_t ring_room() { return writer_->Room()->size(); }
   void Ring() { static_cast<void>(::send(fd_, "x", 1, MSG_NOSIGNAL)); }
 
   /// The next frame, or nothing at the end of the stream.
