@@ -112,40 +112,36 @@ class Client {
       : frames_(address, checksums), dataset_(dataset) {}
 
   void SendPull(const Call& call) {
-    std::vector<wire::PullPart> parts;
-    for (const auto& [partition, count] : call.counts) {
-      parts.push_back({.partition = partition,
-                       .owner_epoch = 1,
-                       .groups = {{.table = kTable.value(), .keys = count}}});
-    }
+    const wire::Parts parts = PartsOf(call);
     wire::Header header;
     header.kind = wire::Kind::kPull;
     header.parts = static_cast<uint32_t>(parts.size());
     frames_.Send(header, wire::EncodePull(parts), call.keys, {});
   }
   void SendPush(const Call& call, const std::vector<float>& gradients) {
-    std::vector<wire::PushPart> parts;
-    for (const auto& [partition, count] : call.counts) {
-      wire::PushPart part;
-      part.partition = partition;
-      part.owner_epoch = 1;
-      part.dataset = dataset_;
-      part.shard_index = minibatch_ / 1024;
-      part.minibatch = minibatch_ % 1024;
-      part.token = 1;
-      part.groups = {{.table = kTable.value(), .keys = count}};
-      parts.push_back(std::move(part));
-    }
+    const wire::Parts parts = PartsOf(call);
+    const wire::PushIdentity push{.dataset = dataset_,
+                                  .shard_index = minibatch_ / 1024,
+                                  .minibatch = static_cast<uint32_t>(minibatch_ % 1024),
+                                  .token = 1};
     ++minibatch_;
     wire::Header header;
     header.kind = wire::Kind::kPush;
     header.parts = static_cast<uint32_t>(parts.size());
-    frames_.Send(header, wire::EncodePush(parts), call.keys,
+    frames_.Send(header, wire::EncodePush(push, parts), call.keys,
                  std::as_bytes(std::span(gradients).first(call.keys.size() * kDim)));
   }
   void Receive() { frames_.Receive(); }
 
  private:
+  static wire::Parts PartsOf(const Call& call) {
+    wire::Parts parts;
+    for (const auto& [partition, count] : call.counts) {
+      parts.Add(partition, 1, {{.table = kTable.value(), .keys = count}});
+    }
+    return parts;
+  }
+
   FrameClient frames_;
   const uint32_t dataset_;
   uint32_t minibatch_ = 0;

@@ -88,12 +88,7 @@ class Client {
   /// `rows` rows from key `first` on, spread over `partitions` from `partition` on.
   void Pull(TableId table, uint64_t first, uint64_t rows, uint32_t partition, uint32_t partitions,
             wire::Encoding encoding) {
-    std::vector<wire::PullPart> parts(partitions);
-    for (uint32_t i = 0; i < partitions; ++i) {
-      parts[i] = {.partition = partition + i,
-                  .owner_epoch = 1,
-                  .groups = {{table.value(), static_cast<uint32_t>(rows / partitions)}}};
-    }
+    const wire::Parts parts = PartsOf(table, rows, partition, partitions);
     wire::Header header;
     header.kind = wire::Kind::kPull;
     header.parts = partitions;
@@ -103,22 +98,17 @@ class Client {
   }
   void Push(TableId table, uint64_t first, uint64_t rows, uint32_t partition, uint32_t partitions,
             wire::Encoding encoding) {
-    std::vector<wire::PushPart> parts(partitions);
-    for (uint32_t i = 0; i < partitions; ++i) {
-      parts[i].partition = partition + i;
-      parts[i].owner_epoch = 1;
-      parts[i].shard_index = minibatch_ / 1024;
-      parts[i].minibatch = minibatch_ % 1024;
-      parts[i].token = 1;
-      parts[i].groups = {{table.value(), static_cast<uint32_t>(rows / partitions)}};
-    }
+    const wire::Parts parts = PartsOf(table, rows, partition, partitions);
+    const wire::PushIdentity push{.shard_index = minibatch_ / 1024,
+                                  .minibatch = static_cast<uint32_t>(minibatch_ % 1024),
+                                  .token = 1};
     ++minibatch_;
     wire::Header header;
     header.kind = wire::Kind::kPush;
     header.parts = partitions;
     header.encoding = encoding;
     const std::vector<std::byte> values(rows * kDim * wire::BytesPerValue(encoding));
-    frames_.Send(header, wire::EncodePush(parts), Keys(first, rows), values);
+    frames_.Send(header, wire::EncodePush(push, parts), Keys(first, rows), values);
     frames_.Receive();
   }
 
@@ -127,6 +117,14 @@ class Client {
     std::vector<uint64_t> keys(rows);
     for (uint64_t i = 0; i < rows; ++i) keys[i] = first + i;
     return keys;
+  }
+  static wire::Parts PartsOf(TableId table, uint64_t rows, uint32_t partition,
+                             uint32_t partitions) {
+    wire::Parts parts;
+    for (uint32_t i = 0; i < partitions; ++i) {
+      parts.Add(partition + i, 1, {{table.value(), static_cast<uint32_t>(rows / partitions)}});
+    }
+    return parts;
   }
 
   FrameClient frames_;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -9,6 +10,11 @@
 
 namespace muster::wire {
 namespace {
+
+constexpr size_t kIdentityBytes = 40;
+constexpr size_t kPartBytes = 16;
+constexpr size_t kPartReplyBytes = 8;
+constexpr size_t kGroupBytes = 8;
 
 /// Appends little-endian numbers and length-prefixed texts.
 class Writer {
@@ -22,10 +28,15 @@ class Writer {
     Put(static_cast<uint32_t>(text.size()));
     out_.append(text);
   }
-  void PutGroups(const std::vector<Group>& groups) {
-    for (const Group& group : groups) {
-      Put(group.table);
-      Put(group.keys);
+  void PutParts(const Parts& parts) {
+    for (const Part& part : parts) {
+      Put(part.partition);
+      Put(static_cast<uint32_t>(part.groups.size()));
+      Put(part.owner_epoch);
+      for (const Group& group : part.groups) {
+        Put(group.table);
+        Put(group.keys);
+      }
     }
   }
   void Reserve(size_t bytes) { out_.reserve(bytes); }
@@ -69,26 +80,19 @@ class Reader {
     return text;
   }
 
-  /// Reads `count` groups and adds up their keys.
-  void GetGroups(uint32_t part, uint32_t count, std::vector<Group>* groups, uint64_t* keys) {
-    if (!status_.ok()) return;
-    if (count > kGroupsPerPartMax) {
-      Fail(fmt::format("part {} has {} groups, the limit is {}", part, count, kGroupsPerPartMax));
-      return;
+  /// Reads `count` parts and adds up their keys.
+  uint64_t GetParts(uint32_t count, Parts* parts) {
+    uint64_t keys = 0;
+    parts->Clear();
+    // The caller has checked that so many parts fit; the rest is groups.
+    parts->Reserve(count, status_.ok() ? (in_.size() - at_ - count * kPartBytes) / kGroupBytes : 0);
+    for (uint32_t i = 0; i < count && status_.ok(); ++i) {
+      const auto partition = Get<uint32_t>("a part's partition");
+      const auto groups = Get<uint32_t>("a part's number of groups");
+      parts->Add(partition, Get<uint64_t>("a part's owner epoch"));
+      GetGroups(i, groups, parts, &keys);
     }
-    if ((in_.size() - at_) / 8 < count) {
-      Fail(fmt::format("it ends at byte {}, within the {} groups of part {}", in_.size(), count,
-                       part));
-      return;
-    }
-    groups->reserve(count);
-    for (uint32_t i = 0; i < count; ++i) {
-      Group group;
-      group.table = Get<uint32_t>("a group's table");
-      group.keys = Get<uint32_t>("a group's number of keys");
-      *keys += group.keys;
-      groups->push_back(group);
-    }
+    return keys;
   }
 
   void Fail(std::string_view why) {
@@ -107,6 +111,27 @@ class Reader {
   const absl::Status& status() const { return status_; }
 
  private:
+  /// Reads `count` groups of the last part, which is number `part`, and adds up their keys.
+  void GetGroups(uint32_t part, uint32_t count, Parts* parts, uint64_t* keys) {
+    if (!status_.ok()) return;
+    if (count > kGroupsPerPartMax) {
+      Fail(fmt::format("part {} has {} groups, the limit is {}", part, count, kGroupsPerPartMax));
+      return;
+    }
+    if ((in_.size() - at_) / 8 < count) {
+      Fail(fmt::format("it ends at byte {}, within the {} groups of part {}", in_.size(), count,
+                       part));
+      return;
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+      Group group;
+      group.table = Get<uint32_t>("a group's table");
+      group.keys = Get<uint32_t>("a group's number of keys");
+      *keys += group.keys;
+      parts->AddGroup(group);
+    }
+  }
+
   std::string_view in_;
   size_t at_ = 0;
   absl::Status status_;
@@ -114,11 +139,11 @@ class Reader {
 
 /// Whether `parts` parts of at least `bytes_each` can be in a directory of `bytes` at all: checked
 /// before memory is reserved for them.
-absl::Status CheckParts(const Header& header, std::string_view directory, size_t bytes_each) {
-  if (header.parts > kPartsMax || directory.size() / bytes_each < header.parts) {
+absl::Status CheckParts(const Header& header, size_t bytes, size_t bytes_each) {
+  if (header.parts > kPartsMax || bytes / bytes_each < header.parts) {
     return absl::InvalidArgumentError(
-        fmt::format("malformed directory: {} bytes cannot hold the {} parts of the header",
-                    directory.size(), header.parts));
+        fmt::format("malformed directory: {} bytes cannot hold the {} parts of the header", bytes,
+                    header.parts));
   }
   return absl::OkStatus();
 }
@@ -129,16 +154,8 @@ absl::Status CheckKeys(const Header& header, uint64_t keys) {
       "malformed directory: its groups have {} keys, the header says {}", keys, header.keys));
 }
 
-constexpr size_t kPullPartBytes = 16;
-constexpr size_t kPushPartBytes = 56;
-constexpr size_t kPartReplyBytes = 8;
-constexpr size_t kGroupBytes = 8;
-
-template <typename Part>
-size_t DirectoryBytes(std::span<const Part> parts, size_t bytes_each) {
-  size_t bytes = 0;
-  for (const Part& part : parts) bytes += bytes_each + kGroupBytes * part.groups.size();
-  return bytes;
+size_t PartsBytes(const Parts& parts) {
+  return kPartBytes * parts.size() + kGroupBytes * parts.group_count();
 }
 
 }  // namespace
@@ -187,76 +204,50 @@ absl::StatusOr<HelloReply> DecodeHelloReply(std::string_view directory) {
   return reply;
 }
 
-std::string EncodePull(std::span<const PullPart> parts) {
+std::string EncodePull(const Parts& parts) {
   Writer out;
-  out.Reserve(DirectoryBytes(parts, kPullPartBytes));
-  for (const PullPart& part : parts) {
-    out.Put(part.partition);
-    out.Put(static_cast<uint32_t>(part.groups.size()));
-    out.Put(part.owner_epoch);
-    out.PutGroups(part.groups);
-  }
+  out.Reserve(PartsBytes(parts));
+  out.PutParts(parts);
   return out.Take();
 }
 
-absl::StatusOr<std::vector<PullPart>> DecodePull(const Header& header, std::string_view directory) {
-  MUSTER_RETURN_IF_ERROR(CheckParts(header, directory, kPullPartBytes));
+absl::Status DecodePull(const Header& header, std::string_view directory, Parts* parts) {
+  MUSTER_RETURN_IF_ERROR(CheckParts(header, directory.size(), kPartBytes));
   Reader in(directory);
-  std::vector<PullPart> parts(header.parts);
-  uint64_t keys = 0;
-  for (uint32_t i = 0; i < header.parts && in.status().ok(); ++i) {
-    PullPart& part = parts[i];
-    part.partition = in.Get<uint32_t>("a part's partition");
-    const auto groups = in.Get<uint32_t>("a part's number of groups");
-    part.owner_epoch = in.Get<uint64_t>("a part's owner epoch");
-    in.GetGroups(i, groups, &part.groups, &keys);
-  }
+  const uint64_t keys = in.GetParts(header.parts, parts);
   MUSTER_RETURN_IF_ERROR(in.Finish());
-  MUSTER_RETURN_IF_ERROR(CheckKeys(header, keys));
-  return parts;
+  return CheckKeys(header, keys);
 }
 
-std::string EncodePush(std::span<const PushPart> parts) {
+std::string EncodePush(const PushIdentity& push, const Parts& parts) {
   Writer out;
-  out.Reserve(DirectoryBytes(parts, kPushPartBytes));
-  for (const PushPart& part : parts) {
-    out.Put(part.partition);
-    out.Put(static_cast<uint32_t>(part.groups.size()));
-    out.Put(part.owner_epoch);
-    out.Put(part.dataset);
-    out.Put(part.epoch);
-    out.Put(part.shard_index);
-    out.Put(part.minibatch);
-    out.Put(part.run);
-    out.Put(part.token);
-    out.Put(part.step);
-    out.PutGroups(part.groups);
-  }
+  out.Reserve(kIdentityBytes + PartsBytes(parts));
+  out.Put(push.dataset);
+  out.Put(push.epoch);
+  out.Put(push.shard_index);
+  out.Put(push.minibatch);
+  out.Put(push.run);
+  out.Put(push.token);
+  out.Put(push.step);
+  out.PutParts(parts);
   return out.Take();
 }
 
-absl::StatusOr<std::vector<PushPart>> DecodePush(const Header& header, std::string_view directory) {
-  MUSTER_RETURN_IF_ERROR(CheckParts(header, directory, kPushPartBytes));
+absl::Status DecodePush(const Header& header, std::string_view directory, PushIdentity* push,
+                        Parts* parts) {
+  const size_t of_parts = directory.size() - std::min(directory.size(), kIdentityBytes);
+  MUSTER_RETURN_IF_ERROR(CheckParts(header, of_parts, kPartBytes));
   Reader in(directory);
-  std::vector<PushPart> parts(header.parts);
-  uint64_t keys = 0;
-  for (uint32_t i = 0; i < header.parts && in.status().ok(); ++i) {
-    PushPart& part = parts[i];
-    part.partition = in.Get<uint32_t>("a part's partition");
-    const auto groups = in.Get<uint32_t>("a part's number of groups");
-    part.owner_epoch = in.Get<uint64_t>("a part's owner epoch");
-    part.dataset = in.Get<uint32_t>("a part's dataset");
-    part.epoch = in.Get<uint32_t>("a part's epoch");
-    part.shard_index = in.Get<uint64_t>("a part's shard");
-    part.minibatch = in.Get<uint32_t>("a part's minibatch");
-    part.run = in.Get<uint32_t>("a part's run");
-    part.token = in.Get<uint64_t>("a part's token");
-    part.step = in.Get<uint64_t>("a part's step");
-    in.GetGroups(i, groups, &part.groups, &keys);
-  }
+  push->dataset = in.Get<uint32_t>("the push's dataset");
+  push->epoch = in.Get<uint32_t>("the push's epoch");
+  push->shard_index = in.Get<uint64_t>("the push's shard");
+  push->minibatch = in.Get<uint32_t>("the push's minibatch");
+  push->run = in.Get<uint32_t>("the push's run");
+  push->token = in.Get<uint64_t>("the push's token");
+  push->step = in.Get<uint64_t>("the push's step");
+  const uint64_t keys = in.GetParts(header.parts, parts);
   MUSTER_RETURN_IF_ERROR(in.Finish());
-  MUSTER_RETURN_IF_ERROR(CheckKeys(header, keys));
-  return parts;
+  return CheckKeys(header, keys);
 }
 
 size_t ReplyDirectoryBytes(size_t parts) {
@@ -277,7 +268,7 @@ std::string EncodeReply(std::span<const PartReply> parts, std::string_view text)
 }
 
 absl::StatusOr<Reply> DecodeReply(const Header& header, std::string_view directory) {
-  MUSTER_RETURN_IF_ERROR(CheckParts(header, directory, kPartReplyBytes));
+  MUSTER_RETURN_IF_ERROR(CheckParts(header, directory.size(), kPartReplyBytes));
   Reader in(directory);
   Reply reply;
   reply.parts.resize(header.parts);

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/wire/parts.h"
 
 /// The data plane's frames: pulls and pushes of rows between workers and servers. docs/wire.md is
 /// the format.
@@ -19,7 +20,7 @@
 namespace muster::wire {
 
 inline constexpr uint32_t kMagic = 0x4d535452;  // "MSTR"
-inline constexpr uint16_t kVersion = 4;
+inline constexpr uint16_t kVersion = 5;
 inline constexpr size_t kHeaderBytes = 64;
 
 /// Limits on what a peer may send; one more is a malformed frame.
@@ -86,23 +87,8 @@ struct HelloReply {
   uint32_t ring_bytes = 0;
 };
 
-/// Keys of one table in one partition; their keys and values follow in the blocks in this order.
-struct Group {
-  uint32_t table = 0;
-  uint32_t keys = 0;
-  friend bool operator==(const Group&, const Group&) = default;
-};
-struct PullPart {
-  uint32_t partition = 0;
-  uint64_t owner_epoch = 0;
-  std::vector<Group> groups;
-  friend bool operator==(const PullPart&, const PullPart&) = default;
-};
-/// One part of one minibatch: the atom that is applied, or not, as one. Without groups it is a
-/// question: whether the minibatch's part is in the rows. Nothing is applied then.
-struct PushPart {
-  uint32_t partition = 0;
-  uint64_t owner_epoch = 0;
+/// Whose gradients a push brings: the minibatch, and the lease under which it ran.
+struct PushIdentity {
   uint32_t dataset = 0;
   uint32_t epoch = 0;
   uint64_t shard_index = 0;
@@ -110,8 +96,7 @@ struct PushPart {
   uint32_t run = 0;
   uint64_t token = 0;
   uint64_t step = 0;  // job-wide position of the minibatch
-  std::vector<Group> groups;
-  friend bool operator==(const PushPart&, const PushPart&) = default;
+  friend bool operator==(const PushIdentity&, const PushIdentity&) = default;
 };
 
 enum class PartCode : uint8_t {
@@ -135,10 +120,14 @@ std::string EncodeHello(const Hello& hello);
 absl::StatusOr<Hello> DecodeHello(std::string_view directory);
 std::string EncodeHelloReply(const HelloReply& reply);
 absl::StatusOr<HelloReply> DecodeHelloReply(std::string_view directory);
-std::string EncodePull(std::span<const PullPart> parts);
-absl::StatusOr<std::vector<PullPart>> DecodePull(const Header& header, std::string_view directory);
-std::string EncodePush(std::span<const PushPart> parts);
-absl::StatusOr<std::vector<PushPart>> DecodePush(const Header& header, std::string_view directory);
+std::string EncodePull(const Parts& parts);
+/// Replaces what is in `parts`, and uses its memory; after an error it holds anything.
+absl::Status DecodePull(const Header& header, std::string_view directory, Parts* parts);
+/// A part without groups is a question: whether the minibatch's part is in the rows. Nothing is
+/// applied then.
+std::string EncodePush(const PushIdentity& push, const Parts& parts);
+absl::Status DecodePush(const Header& header, std::string_view directory, PushIdentity* push,
+                        Parts* parts);
 /// Replies list the parts of the request in order. A pull reply's value block holds the rows of the
 /// parts with kOk, in request order; the others contribute nothing. `text` explains kBadRequest.
 std::string EncodeReply(std::span<const PartReply> parts, std::string_view text);

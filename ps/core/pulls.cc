@@ -15,7 +15,7 @@ namespace {
 
 using wire::PartCode;
 
-uint64_t KeyCount(const std::vector<wire::Group>& groups) {
+uint64_t KeyCount(std::span<const wire::Group> groups) {
   uint64_t keys = 0;
   for (const wire::Group& group : groups) keys += group.keys;
   return keys;
@@ -37,7 +37,7 @@ std::string TooLarge(const TableSpec& table, std::span<const uint64_t> keys, flo
 
 /// False: a row of [begin, end) is too large for the encoding, and the reply says so.
 bool FitEncoding(const PullRequest& request, const PullGroup& group, size_t begin, size_t end,
-                 const wire::PullPart& part, PullReply* reply) {
+                 const wire::Part& part, PullReply* reply) {
   if (begin == end || request.encoding == wire::Encoding::kFloat32) return true;
   const size_t dim = group.table->dim();
   const std::span<const float> rows = group.values.subspan(begin * dim, (end - begin) * dim);
@@ -56,7 +56,7 @@ void Pulls::Begin(const PullRequest& request, PullReply* reply) {
   // First what each part may have, so that the values are sized once.
   uint64_t floats = 0;
   reply->parts.reserve(request.parts.size());
-  for (const wire::PullPart& part : request.parts) {
+  for (const wire::Part& part : request.parts) {
     PartCode code = lane_->Admit(part.partition, part.owner_epoch);
     uint64_t part_floats = 0;
     for (const wire::Group& group : part.groups) {
@@ -92,7 +92,7 @@ Progress Pulls::Serve(const PullRequest& request, const Slice& slice, PullReply*
     const bool all = FinishGroups(request, gathered, reply, progress);
     if (!gathered.status.ok() && all) {
       const bool unknown = absl::IsNotFound(gathered.status);
-      const wire::PullPart& part = request.parts[progress->part];
+      const wire::Part& part = request.parts[progress->part];
       const std::string why =
           unknown ? fmt::format("table {} is not known", part.groups[progress->in_part.group].table)
                   : std::string(Message(gathered.status));
@@ -114,7 +114,7 @@ void Pulls::CollectGroups(const PullRequest& request, PullReply* reply,
   std::span<float> values = reply->values.floats().subspan(progress.floats);
   size_t first = progress.in_part.group;
   for (size_t p = progress.part; p < request.parts.size(); ++p, first = 0) {
-    const wire::PullPart& part = request.parts[p];
+    const wire::Part& part = request.parts[p];
     wire::PartReply& answer = reply->parts[p];
     // Its owner may have changed since the slice before.
     if (answer.code == PartCode::kOk) answer.code = lane_->Admit(part.partition, part.owner_epoch);
@@ -148,7 +148,7 @@ bool Pulls::FinishGroups(const PullRequest& request, const Gathered& gathered, P
   PartProgress& at = progress->in_part;
   for (size_t i = 0; i < groups_.size() && i <= gathered.group; ++i) {
     const PullGroup& group = groups_[i];
-    const wire::PullPart& part = request.parts[progress->part];
+    const wire::Part& part = request.parts[progress->part];
     const bool whole = i < gathered.group;
     // A part that is refused by now has a group without rows.
     const size_t end = std::max(at.row, whole ? group.keys.size() : gathered.row);
@@ -170,7 +170,7 @@ bool Pulls::FinishGroups(const PullRequest& request, const Gathered& gathered, P
 
 void Pulls::FinishPart(PartCode code, const PullRequest& request, PullReply* reply,
                        RequestProgress* progress) {
-  const wire::PullPart& part = request.parts[progress->part];
+  const wire::Part& part = request.parts[progress->part];
   const uint64_t keys = KeyCount(part.groups);
   reply->parts[progress->part].code = code;
   if (code == PartCode::kOk) {

@@ -20,7 +20,7 @@ void Pushes::Begin(const PushRequest& request, PushReply* reply, RequestProgress
   // served when all of them are known and everything adds up.
   uint64_t floats = 0;
   progress->all_known = true;
-  for (const wire::PushPart& part : request.parts) {
+  for (const wire::Part& part : request.parts) {
     for (const wire::Group& group : part.groups) {
       const uint32_t width = tables_->Width(group.table);
       if (width == 0) progress->all_known = false;
@@ -77,7 +77,7 @@ Progress Pushes::Serve(const PushRequest& request, const Slice& slice, PushReply
 
 void Pushes::LookAhead(const PushRequest& request) {
   for (; ahead_part_ < request.parts.size() && ahead_.wants_more(); ++ahead_part_) {
-    const wire::PushPart& part = request.parts[ahead_part_];
+    const wire::Part& part = request.parts[ahead_part_];
     const Slot* const slot = lane_->Find(PartitionId(part.partition));
     const Partition* const partition = slot == nullptr ? nullptr : slot->partition.get();
     for (const wire::Group& group : part.groups) {
@@ -92,7 +92,7 @@ void Pushes::LookAhead(const PushRequest& request) {
 
 std::optional<wire::PartReply> Pushes::ServePart(const PushRequest& request, const Slice& slice,
                                                  PushReply* reply, RequestProgress* progress) {
-  const wire::PushPart& part = request.parts[progress->part];
+  const wire::Part& part = request.parts[progress->part];
   const auto answer = [&](PartCode code) {
     return wire::PartReply{.partition = part.partition, .code = code};
   };
@@ -118,13 +118,14 @@ std::optional<wire::PartReply> Pushes::ServePart(const PushRequest& request, con
 
 std::optional<ApplyResult> Pushes::Apply(Slot* slot, const PushRequest& request, WorkLimit* work,
                                          RequestProgress* progress) {
-  const wire::PushPart& part = request.parts[progress->part];
+  const wire::Part& part = request.parts[progress->part];
   std::span<const uint64_t> keys = request.keys.subspan(progress->keys);
   std::span<const float> values = request.values.subspan(progress->floats);
-  part_.shard = {DatasetId(part.dataset), EpochIndex(part.epoch), ShardIndex(part.shard_index)};
-  part_.minibatch = MinibatchIndex(part.minibatch);
-  part_.token = LeaseToken::FromValue(part.token);
-  part_.step = part.step;
+  const wire::PushIdentity& push = request.push;
+  part_.shard = {DatasetId(push.dataset), EpochIndex(push.epoch), ShardIndex(push.shard_index)};
+  part_.minibatch = MinibatchIndex(push.minibatch);
+  part_.token = LeaseToken::FromValue(push.token);
+  part_.step = push.step;
   part_.groups.clear();
   for (const wire::Group& group : part.groups) {
     const size_t floats = size_t{group.keys} * tables_->Width(group.table);
@@ -136,7 +137,7 @@ std::optional<ApplyResult> Pushes::Apply(Slot* slot, const PushRequest& request,
   return slot->partition->Apply(part_, &progress->in_part, work);
 }
 
-wire::PartReply Pushes::AnswerOf(const Slot& slot, const wire::PushPart& part,
+wire::PartReply Pushes::AnswerOf(const Slot& slot, const wire::Part& part,
                                  const ApplyResult& result, std::string* text,
                                  RequestProgress* progress) {
   wire::PartReply reply{.partition = part.partition};

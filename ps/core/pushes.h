@@ -49,7 +49,7 @@ class Pushes {
   MUSTER_PLANTED_BODY(bool AppliesTablesAlone(Slot* slot));
   std::optional<ApplyResult> Apply(Slot* slot, const PushRequest& request, WorkLimit* work,
                                    RequestProgress* progress);
-  wire::PartReply AnswerOf(const Slot& slot, const wire::PushPart& part, const ApplyResult& result,
+  wire::PartReply AnswerOf(const Slot& slot, const wire::Part& part, const ApplyResult& result,
                            std::string* text, RequestProgress* progress);
 
   LaneState* const lane_;

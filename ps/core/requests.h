@@ -12,9 +12,9 @@
 
 namespace muster::ps {
 
-/// Rows wanted. `keys`: those of all parts and groups, in order.
+/// Rows wanted. `keys`: those of all parts and groups, in order. What it refers to outlives it.
 struct PullRequest {
-  std::span<const wire::PullPart> parts;
+  const wire::Parts& parts;
   std::span<const uint64_t> keys;
   /// What the rows will be narrowed to: one that is too large for it is refused by whoever serves
   /// the pull.
@@ -30,9 +30,10 @@ struct PullReply {
 };
 
 /// Gradients. `keys` and `values` are those of all parts and groups, in order; whether their
-/// numbers match the tables' widths is for whoever serves it to check.
+/// numbers match the tables' widths is for whoever serves it to check. As a PullRequest.
 struct PushRequest {
-  std::span<const wire::PushPart> parts;
+  const wire::PushIdentity& push;
+  const wire::Parts& parts;
   std::span<const uint64_t> keys;
   std::span<const float> values;
 };

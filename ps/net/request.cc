@@ -13,6 +13,8 @@ namespace {
 
 /// What a byte of a directory costs to decode, in bytes that could be moved instead.
 constexpr uint64_t kDirectoryWork = 8;
+/// Memory of a decoded directory that is kept for the next one.
+constexpr size_t kPartsBytesKept = 256u << 10;
 
 }  // namespace
 
@@ -40,6 +42,7 @@ void Request::Begin(const wire::Header& header, AlignedBuffer spare) {
 absl::StatusOr<Progress> Request::Go(WorkLimit* work) {
   absl::StatusOr<Progress> progress = GoOn(work);
   if (!progress.ok() || *progress == Progress::kDone) stage_ = Stage::kNone;
+  if (!under_work() && parts_.capacity_bytes() > kPartsBytesKept) parts_ = {};
   return progress;
 }
 
@@ -100,10 +103,9 @@ bool Request::Sum(std::span<const std::byte> bytes, WorkLimit* work) {
 absl::Status Request::Decode(WorkLimit* work) {
   work->Spend(kDirectoryWork * blocks_->directory.size());
   if (pulls()) {
-    MUSTER_ASSIGN_OR_RETURN(pull_parts_, wire::DecodePull(header_, blocks_->directory_text()));
-    return absl::OkStatus();
+    return wire::DecodePull(header_, blocks_->directory_text(), &parts_);
   }
-  MUSTER_ASSIGN_OR_RETURN(push_parts_, wire::DecodePush(header_, blocks_->directory_text()));
+  MUSTER_RETURN_IF_ERROR(wire::DecodePush(header_, blocks_->directory_text(), &push_, &parts_));
   if (header_.encoding == wire::Encoding::kFloat32) return absl::OkStatus();
   const size_t count = blocks_->values.size() / wire::BytesPerValue(header_.encoding);
   if (widened_.Resize(count * sizeof(float))) return absl::OkStatus();
@@ -132,12 +134,12 @@ Progress Request::Serve(WorkLimit* work, bool abandoned) {
                     .notes = notes_.get()};
   const std::span<const uint64_t> keys = blocks_->keys.words();
   if (pulls()) {
-    return handler_->OnPull({.parts = pull_parts_, .keys = keys, .encoding = header_.encoding},
-                            slice, &pull_reply_);
+    return handler_->OnPull({.parts = parts_, .keys = keys, .encoding = header_.encoding}, slice,
+                            &pull_reply_);
   }
   const bool narrow = header_.encoding != wire::Encoding::kFloat32;
   const std::span<const float> values = narrow ? widened_.floats() : blocks_->values.floats();
-  return handler_->OnPush({.parts = push_parts_, .keys = keys, .values = values}, slice,
+  return handler_->OnPush({.push = push_, .parts = parts_, .keys = keys, .values = values}, slice,
                           &push_reply_);
 }
 

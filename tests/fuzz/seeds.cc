@@ -45,12 +45,9 @@ std::string Frame(wire::Header header, const std::string& directory,
 }
 
 std::string ServerFrames(wire::Encoding encoding) {
-  const wire::PullPart pull{.partition = 1, .owner_epoch = 1, .groups = {{1, 2}, {2, 1}}};
-  wire::PushPart push;
-  push.partition = 1;
-  push.owner_epoch = 1;
-  push.token = LeaseToken(MasterIncarnation(1), 3).value();
-  push.groups = {{1, 1}, {2, 1}};
+  const wire::Parts pull(1, 1, {{.table = 1, .keys = 2}, {.table = 2, .keys = 1}});
+  const wire::Parts push(1, 1, {{.table = 1, .keys = 1}, {.table = 2, .keys = 1}});
+  const wire::PushIdentity identity{.token = LeaseToken(MasterIncarnation(1), 3).value()};
   const std::string hello = wire::EncodeHello({.job = "job",
                                                .job_id = "id-1",
                                                .peer = "worker-0",
@@ -58,9 +55,9 @@ std::string ServerFrames(wire::Encoding encoding) {
                                                .ring_bytes_max = 1u << 18});
   return Frame({.kind = wire::Kind::kHello}, hello, {}, {}) +
          Frame({.kind = wire::Kind::kPush, .request = 1, .parts = 1, .encoding = encoding},
-               wire::EncodePush({&push, 1}), {7, 9}, {1, 2, 3, 4, 5}) +
+               wire::EncodePush(identity, push), {7, 9}, {1, 2, 3, 4, 5}) +
          Frame({.kind = wire::Kind::kPull, .request = 2, .parts = 1, .encoding = encoding},
-               wire::EncodePull({&pull, 1}), {7, 8, 9}, {});
+               wire::EncodePull(pull), {7, 8, 9}, {});
 }
 
 /// Answers to the four requests of the target: rows to the pulls, an OK to the pushes.

@@ -58,8 +58,8 @@ bool TakeBody(const wire::Header& header, FuzzInput* input, Body* body) {
 }
 
 /// Answers must be what the SDK takes for one: as many parts as were asked for, in their order.
-template <typename Part, typename Answer>
-void CheckAnswer(const std::vector<Part>& parts, const Answer& reply) {
+template <typename Answer>
+void CheckAnswer(const wire::Parts& parts, const Answer& reply) {
   MUSTER_CHECK(reply.parts.size() == parts.size());
   for (size_t i = 0; i < parts.size(); ++i) {
     MUSTER_CHECK(reply.parts[i].partition == parts[i].partition);
@@ -72,27 +72,28 @@ void CheckAnswer(const std::vector<Part>& parts, const Answer& reply) {
 }
 
 void Pull(const wire::Header& header, const Body& body, OwnedPartitions* lane) {
-  const auto parts = wire::DecodePull(header, body.directory);
-  if (!parts.ok()) return;
-  const std::string again = wire::EncodePull(*parts);
-  MUSTER_CHECK(wire::DecodePull(header, again).value() == *parts);
+  wire::Parts parts, again;
+  if (!wire::DecodePull(header, body.directory, &parts).ok()) return;
+  MUSTER_CHECK(wire::DecodePull(header, wire::EncodePull(parts), &again).ok());
+  MUSTER_CHECK(again == parts);
   ps::PullReply reply;
-  ps::PullWhole({.parts = *parts, .keys = body.keys, .encoding = header.encoding}, lane, &reply);
-  CheckAnswer(*parts, reply);
+  ps::PullWhole({.parts = parts, .keys = body.keys, .encoding = header.encoding}, lane, &reply);
+  CheckAnswer(parts, reply);
 }
 
 void Push(const wire::Header& header, const Body& body, OwnedPartitions* lane) {
-  const auto parts = wire::DecodePush(header, body.directory);
-  if (!parts.ok()) return;
-  const std::string again = wire::EncodePush(*parts);
-  MUSTER_CHECK(wire::DecodePush(header, again).value() == *parts);
+  wire::PushIdentity push, push_again;
+  wire::Parts parts, again;
+  if (!wire::DecodePush(header, body.directory, &push, &parts).ok()) return;
+  MUSTER_CHECK(wire::DecodePush(header, wire::EncodePush(push, parts), &push_again, &again).ok());
+  MUSTER_CHECK(push_again == push && again == parts);
   std::vector<float> values(body.values.size() / wire::BytesPerValue(header.encoding));
   wire::DecodeValues(
       std::span(body.values).first(values.size() * wire::BytesPerValue(header.encoding)),
       header.encoding, values);
   ps::PushReply reply;
-  ps::PushWhole({.parts = *parts, .keys = body.keys, .values = values}, lane, &reply);
-  CheckAnswer(*parts, reply);
+  ps::PushWhole({.push = push, .parts = parts, .keys = body.keys, .values = values}, lane, &reply);
+  CheckAnswer(parts, reply);
 }
 
 }  // namespace

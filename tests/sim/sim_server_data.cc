@@ -18,14 +18,14 @@ void SimServer::OnData(uint32_t lane, std::shared_ptr<const DataMessage> message
   }
   Post(&lanes_[lane], [this, lane, message, answer = std::move(answer)] {
     DataReply reply = message->push ? Push(&lanes_[lane], *message) : Pull(&lanes_[lane], *message);
-    answer(env_->knobs.wire ? ThroughWire(reply, message->push) : std::move(reply));
+    answer(env_->knobs.wire ? ThroughWire(reply, message->push.has_value()) : std::move(reply));
   });
 }
 
 DataReply SimServer::Pull(Lane* lane, const DataMessage& message) {
   ps::PullReply reply;
   const ps::RequestProgress progress = ps::PullWhole(
-      {message.pull_parts, message.keys, wire::Encoding::kFloat32}, lane->owned.get(), &reply);
+      {message.parts, message.keys, wire::Encoding::kFloat32}, lane->owned.get(), &reply);
   lane->owned->CountServed(kServed, progress);
   return ReplyOf(std::move(reply));
 }
@@ -40,8 +40,8 @@ DataReply SimServer::ReplyOf(ps::PullReply reply) {
 
 DataReply SimServer::Push(Lane* lane, const DataMessage& message) {
   ps::PushReply reply;
-  const ps::RequestProgress progress =
-      ps::PushWhole({message.push_parts, message.keys, message.values}, lane->owned.get(), &reply);
+  const ps::RequestProgress progress = ps::PushWhole(
+      {*message.push, message.parts, message.keys, message.values}, lane->owned.get(), &reply);
   lane->owned->CountServed(kServed, progress);
   CheckPushed(lane, message, reply, 0);
   return {std::move(reply.parts), std::move(reply.text), nullptr};
@@ -53,8 +53,8 @@ void SimServer::GoOn(Lane* lane, const std::shared_ptr<Sliced>& request) {
   const ps::Slice slice{std::exchange(request->first, false), request->abandoned, &work, nullptr};
   ps::Progress progress;
   if (message.push) {
-    progress = lane->owned->Push({message.push_parts, message.keys, message.values}, slice,
-                                 &request->push, &request->progress);
+    progress = lane->owned->Push({*message.push, message.parts, message.keys, message.values},
+                                 slice, &request->push, &request->progress);
     CheckPushed(lane, message, request->push, request->checked);
     request->checked = request->push.parts.size();
     CountSlice(lane, *request, progress);
@@ -63,8 +63,8 @@ void SimServer::GoOn(Lane* lane, const std::shared_ptr<Sliced>& request) {
       Pump(lane);
     }
   } else {
-    progress = lane->owned->Pull({message.pull_parts, message.keys, wire::Encoding::kFloat32},
-                                 slice, &request->pull, &request->progress);
+    progress = lane->owned->Pull({message.parts, message.keys, wire::Encoding::kFloat32}, slice,
+                                 &request->pull, &request->progress);
   }
   if (progress == ps::Progress::kMore) {
     if (slices_.Below(100) == 0) request->abandoned = true;
@@ -75,33 +75,36 @@ void SimServer::GoOn(Lane* lane, const std::shared_ptr<Sliced>& request) {
   DataReply reply = message.push ? DataReply{std::move(request->push.parts),
                                              std::move(request->push.text), nullptr}
                                  : ReplyOf(std::move(request->pull));
-  request->answer(env_->knobs.wire ? ThroughWire(reply, message.push) : std::move(reply));
+  request->answer(env_->knobs.wire ? ThroughWire(reply, message.push.has_value())
+                                   : std::move(reply));
 }
 
 void SimServer::CountSlice(Lane* lane, const Sliced& request, ps::Progress progress) {
   if (progress == ps::Progress::kDone) return;
-  const wire::PushPart& part = request.message->push_parts[request.push.parts.size()];
+  const wire::PushIdentity& push = *request.message->push;
+  const wire::Part part = request.message->parts[request.push.parts.size()];
   const ps::Partition* partition = ps::Served(*lane->owned, PartitionId(part.partition));
   if (partition == nullptr || !partition->holds_half()) return;
   const bool its_own = partition->InWindow(
-      {DatasetId(part.dataset), EpochIndex(part.epoch), ShardIndex(part.shard_index)},
-      MinibatchIndex(part.minibatch));
+      {DatasetId(push.dataset), EpochIndex(push.epoch), ShardIndex(push.shard_index)},
+      MinibatchIndex(push.minibatch));
   env_->probes.Hit(its_own ? Probe::kHalfPart : Probe::kHeldPart);
   if (its_own && request.abandoned) env_->probes.Hit(Probe::kHalfAbandoned);
 }
 
 void SimServer::CheckPushed(Lane* lane, const DataMessage& message, const ps::PushReply& reply,
                             size_t from) {
+  const wire::PushIdentity& push = *message.push;
+  const ShardId shard{DatasetId(push.dataset), EpochIndex(push.epoch),
+                      ShardIndex(push.shard_index)};
+  const LeaseToken token = LeaseToken::FromValue(push.token);
   for (size_t i = from; i < reply.parts.size(); ++i) {
-    const wire::PushPart& part = message.push_parts[i];
+    const wire::Part part = message.parts[i];
     const wire::PartReply& answer = reply.parts[i];
-    env_->Say(*process_, "part {}/{}/{} minibatch {} partition {} token {}: {}{}", part.dataset,
-              part.epoch, part.shard_index, part.minibatch, part.partition,
-              ToString(LeaseToken::FromValue(part.token)), static_cast<int>(answer.code),
-              answer.skipped ? " skipped" : "");
-    if (env_->forgotten.contains(LeaseToken::FromValue(part.token))) {
-      env_->probes.Hit(Probe::kForgottenPart);
-    }
+    env_->Say(*process_, "part {}/{}/{} minibatch {} partition {} token {}: {}{}", push.dataset,
+              push.epoch, push.shard_index, push.minibatch, part.partition, ToString(token),
+              static_cast<int>(answer.code), answer.skipped ? " skipped" : "");
+    if (env_->forgotten.contains(token)) env_->probes.Hit(Probe::kForgottenPart);
     if (part.groups.empty()) {
       if (answer.code == wire::PartCode::kOk) env_->probes.Hit(Probe::kAskedThere);
       if (answer.code == wire::PartCode::kMissing) env_->probes.Hit(Probe::kAskedMissing);
@@ -114,9 +117,7 @@ void SimServer::CheckPushed(Lane* lane, const DataMessage& message, const ps::Pu
     if (answer.code == wire::PartCode::kBadRequest) env_->oracle.Fail("bad-request", reply.text);
     const ps::Partition* partition = ps::Served(*lane->owned, PartitionId(part.partition));
     if (partition == nullptr) continue;
-    const ShardId shard{DatasetId(part.dataset), EpochIndex(part.epoch),
-                        ShardIndex(part.shard_index)};
-    env_->oracle.OnPart(*partition, shard, MinibatchIndex(part.minibatch),
+    env_->oracle.OnPart(*partition, shard, MinibatchIndex(push.minibatch),
                         answer.code == wire::PartCode::kOk);
   }
 }

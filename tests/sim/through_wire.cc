@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "proto/control.pb.h"
 #include "proto/fields/generated.h"
+#include "worker_sdk/core/request_parts.h"
 
 namespace muster::sim {
 namespace {
@@ -18,15 +19,6 @@ Value ThroughProto(const Value& value) {
   absl::StatusOr<Value> back = FromProto<Value>(parsed);
   MUSTER_CHECK_MSG(back.ok(), back.status().ToString());
   return *std::move(back);
-}
-
-std::vector<wire::Group> GroupsOf(const sdk::RowPlan& plan, const sdk::PlanPart& part) {
-  std::vector<wire::Group> groups(part.group_count);
-  for (uint32_t g = 0; g < part.group_count; ++g) {
-    const sdk::PlanGroup& group = plan.groups[part.group_begin + g];
-    groups[g] = {group.table.value(), group.keys};
-  }
-  return groups;
 }
 
 template <typename Parts>
@@ -49,26 +41,17 @@ wire::Header HeaderOf(wire::Kind kind, const Parts& parts, const DataMessage& me
 }  // namespace
 
 DataMessage MessageOf(const sdk::SendRequest& request) {
-  const sdk::RowPlan& plan = request.batch->plan;
+  const sdk::RowBatch& batch = *request.batch;
   DataMessage message;
-  message.push = request.push.has_value();
+  message.parts = sdk::WireParts(request);
+  if (request.push) message.push = sdk::WireIdentity(*request.push);
   for (const sdk::SendRequest::Item& item : request.items) {
-    const sdk::PlanPart& part = plan.parts[item.part];
-    const auto keys = plan.keys.begin() + static_cast<std::ptrdiff_t>(part.key_begin);
+    const sdk::PlanPart& part = batch.plan.parts[item.part];
+    const auto keys = batch.plan.keys.begin() + static_cast<std::ptrdiff_t>(part.key_begin);
     message.keys.insert(message.keys.end(), keys,
                         keys + static_cast<std::ptrdiff_t>(part.key_count));
-    if (!message.push) {
-      message.pull_parts.push_back(
-          {part.partition.value(), item.epoch.value(), GroupsOf(plan, part)});
-      continue;
-    }
-    const sdk::PushIdentity& push = *request.push;
-    message.push_parts.push_back(
-        {part.partition.value(), item.epoch.value(), push.shard.dataset.value(),
-         push.shard.epoch.value(), push.shard.index.value(), push.minibatch.value(),
-         push.run.value(), push.token.value(), push.step, GroupsOf(plan, part)});
-    const auto values =
-        request.batch->values.begin() + static_cast<std::ptrdiff_t>(part.value_begin);
+    if (!request.push) continue;
+    const auto values = batch.values.begin() + static_cast<std::ptrdiff_t>(part.value_begin);
     message.values.insert(message.values.end(), values,
                           values + static_cast<std::ptrdiff_t>(part.value_count));
   }
@@ -77,19 +60,17 @@ DataMessage MessageOf(const sdk::SendRequest& request) {
 
 DataMessage ThroughWire(const DataMessage& message) {
   DataMessage back = message;
+  absl::Status decoded;
   if (message.push) {
-    const std::string directory = wire::EncodePush(message.push_parts);
-    auto parts = wire::DecodePush(
-        HeaderOf(wire::Kind::kPush, message.push_parts, message, directory), directory);
-    MUSTER_CHECK_MSG(parts.ok(), parts.status().ToString());
-    back.push_parts = *std::move(parts);
+    const std::string directory = wire::EncodePush(*message.push, message.parts);
+    decoded = wire::DecodePush(HeaderOf(wire::Kind::kPush, message.parts, message, directory),
+                               directory, &*back.push, &back.parts);
   } else {
-    const std::string directory = wire::EncodePull(message.pull_parts);
-    auto parts = wire::DecodePull(
-        HeaderOf(wire::Kind::kPull, message.pull_parts, message, directory), directory);
-    MUSTER_CHECK_MSG(parts.ok(), parts.status().ToString());
-    back.pull_parts = *std::move(parts);
+    const std::string directory = wire::EncodePull(message.parts);
+    decoded = wire::DecodePull(HeaderOf(wire::Kind::kPull, message.parts, message, directory),
+                               directory, &back.parts);
   }
+  MUSTER_CHECK_MSG(decoded.ok(), decoded.ToString());
   return back;
 }
 

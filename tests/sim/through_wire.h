@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,9 @@ namespace muster::sim {
 
 /// A pull or a push as it arrives at a lane.
 struct DataMessage {
-  bool push = false;
-  std::vector<wire::PullPart> pull_parts;
-  std::vector<wire::PushPart> push_parts;
+  /// Absent: a pull.
+  std::optional<wire::PushIdentity> push;
+  wire::Parts parts;
   std::vector<uint64_t> keys;
   std::vector<float> values;
 };

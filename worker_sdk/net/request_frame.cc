@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "worker_sdk/core/request_parts.h"
 #include "worker_sdk/net/internal/request_frame.h"
 
 namespace muster::sdk::net_internal {
@@ -29,34 +30,10 @@ void ForEachPart(const SendRequest& request, Use use) {
   }
 }
 
-std::vector<wire::Group> GroupsOf(const RowPlan& plan, const PlanPart& part) {
-  std::vector<wire::Group> groups(part.group_count);
-  for (uint32_t g = 0; g < part.group_count; ++g) {
-    const PlanGroup& group = plan.groups[part.group_begin + g];
-    groups[g] = {group.table.value(), group.keys};
-  }
-  return groups;
-}
-
 std::string Directory(const SendRequest& request) {
-  const RowPlan& plan = request.batch->plan;
-  if (!request.push) {
-    std::vector<wire::PullPart> parts;
-    parts.reserve(request.items.size());
-    ForEachPart(request, [&](const PlanPart& part, const SendRequest::Item& item) {
-      parts.push_back({part.partition.value(), item.epoch.value(), GroupsOf(plan, part)});
-    });
-    return wire::EncodePull(parts);
-  }
-  const PushIdentity& push = *request.push;
-  std::vector<wire::PushPart> parts;
-  parts.reserve(request.items.size());
-  ForEachPart(request, [&](const PlanPart& part, const SendRequest::Item& item) {
-    parts.push_back({part.partition.value(), item.epoch.value(), push.shard.dataset.value(),
-                     push.shard.epoch.value(), push.shard.index.value(), push.minibatch.value(),
-                     push.run.value(), push.token.value(), push.step, GroupsOf(plan, part)});
-  });
-  return wire::EncodePush(parts);
+  const wire::Parts parts = WireParts(request);
+  if (!request.push) return wire::EncodePull(parts);
+  return wire::EncodePush(WireIdentity(*request.push), parts);
 }
 
 /// Writes the header with the checksum of the pieces, whose first is the header itself.

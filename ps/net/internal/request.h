@@ -94,8 +94,8 @@ class Request {
   bool first_ = true;
   wire::Header header_;
   wire::ChecksumStream sum_;
-  std::vector<wire::PullPart> pull_parts_;
-  std::vector<wire::PushPart> push_parts_;
+  wire::PushIdentity push_;
+  wire::Parts parts_;
   AlignedBuffer widened_;  // values of a narrow push as float32
   PullReply pull_reply_;
   PushReply push_reply_;

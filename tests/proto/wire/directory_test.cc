@@ -1,7 +1,9 @@
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "base/random.h"
+#include "base/status.h"
 #include "proto/wire/frame.h"
 #include "tests/support/status_matchers.h"
 
@@ -13,23 +15,36 @@ using ::testing::HasSubstr;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-std::vector<PullPart> PullParts() {
-  return {{.partition = 3, .owner_epoch = 9, .groups = {{.table = 1, .keys = 4}, {2, 1}}},
-          {.partition = 7, .owner_epoch = 1ull << 40, .groups = {}}};
+Parts PullParts() {
+  Parts parts(3, 9, {{.table = 1, .keys = 4}, {.table = 2, .keys = 1}});
+  parts.Add(7, 1ull << 40);
+  return parts;
 }
-std::vector<PushPart> PushParts() {
-  PushPart part;
-  part.partition = 255;
-  part.owner_epoch = 5;
-  part.dataset = 1;
-  part.epoch = 2;
-  part.shard_index = 1ull << 33;
-  part.minibatch = 15;
-  part.run = 3;
-  part.token = (7ull << 40) | 12;
-  part.step = 123456789012;
-  part.groups = {{.table = 4, .keys = 100}, {.table = 5, .keys = 0}};
-  return {part, PushPart{}};
+Parts PushParts() {
+  Parts parts(255, 5, {{.table = 4, .keys = 100}, {.table = 5, .keys = 0}});
+  parts.Add(0, 0);
+  return parts;
+}
+constexpr PushIdentity kPush{.dataset = 1,
+                             .epoch = 2,
+                             .shard_index = 1ull << 33,
+                             .minibatch = 15,
+                             .run = 3,
+                             .token = (7ull << 40) | 12,
+                             .step = 123456789012};
+std::string Push() {
+  return EncodePush(kPush, PushParts());
+}
+absl::StatusOr<Parts> PullFrom(const Header& header, std::string_view directory) {
+  Parts parts(1, 2, {{.table = 3, .keys = 4}});  // of the request before
+  MUSTER_RETURN_IF_ERROR(DecodePull(header, directory, &parts));
+  return parts;
+}
+absl::StatusOr<std::pair<PushIdentity, Parts>> PushFrom(const Header& header,
+                                                        std::string_view directory) {
+  std::pair<PushIdentity, Parts> push;
+  MUSTER_RETURN_IF_ERROR(DecodePush(header, directory, &push.first, &push.second));
+  return push;
 }
 Header HeaderOf(Kind kind, uint32_t parts, uint64_t keys) {
   Header header;
@@ -62,11 +77,11 @@ TEST(DirectoryTest, RoundTrips) {
   EXPECT_EQ(answer.lane_count, 2u);
 
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto pull,
-                              DecodePull(HeaderOf(Kind::kPull, 2, 5), EncodePull(PullParts())));
+                              PullFrom(HeaderOf(Kind::kPull, 2, 5), EncodePull(PullParts())));
   EXPECT_EQ(pull, PullParts());
-  MUSTER_ASSERT_OK_AND_ASSIGN(const auto push,
-                              DecodePush(HeaderOf(Kind::kPush, 2, 100), EncodePush(PushParts())));
-  EXPECT_EQ(push, PushParts());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto push, PushFrom(HeaderOf(Kind::kPush, 2, 100), Push()));
+  EXPECT_EQ(push.first, kPush);
+  EXPECT_EQ(push.second, PushParts());
 
   const std::vector<PartReply> replies = {
       {.partition = 1, .code = PartCode::kOk, .skipped = true},
@@ -91,33 +106,33 @@ TEST(DirectoryTest, TextsAreCutAtTheLimitWhenSentAndRefusedBeyondWhenReceived) {
 
 TEST(DirectoryTest, CountsThatDisagreeWithTheHeaderAreRefused) {
   const std::string pull = EncodePull(PullParts());
-  EXPECT_THAT(DecodePull(HeaderOf(Kind::kPull, 2, 6), pull),
+  EXPECT_THAT(PullFrom(HeaderOf(Kind::kPull, 2, 6), pull),
               StatusIs(kInvalid, HasSubstr("5 keys, the header says 6")));
-  EXPECT_THAT(DecodePull(HeaderOf(Kind::kPull, 1, 5), pull),
+  EXPECT_THAT(PullFrom(HeaderOf(Kind::kPull, 1, 5), pull),
               StatusIs(kInvalid, HasSubstr("16 bytes are left over")));
-  EXPECT_THAT(DecodePull(HeaderOf(Kind::kPull, 3, 5), pull),
+  EXPECT_THAT(PullFrom(HeaderOf(Kind::kPull, 3, 5), pull),
               StatusIs(kInvalid, HasSubstr("it ends at byte 48")));
-  EXPECT_THAT(DecodePull(HeaderOf(Kind::kPull, 60'000, 5), pull),
+  EXPECT_THAT(PullFrom(HeaderOf(Kind::kPull, 60'000, 5), pull),
               StatusIs(kInvalid, HasSubstr("cannot hold the 60000 parts")));
-  const std::string push = EncodePush(PushParts());
-  EXPECT_THAT(DecodePush(HeaderOf(Kind::kPush, 2, 99), push),
+  const std::string push = Push();
+  EXPECT_THAT(PushFrom(HeaderOf(Kind::kPush, 2, 99), push),
               StatusIs(kInvalid, HasSubstr("100 keys, the header says 99")));
-  EXPECT_THAT(DecodePush(HeaderOf(Kind::kPush, 1, 100), push),
-              StatusIs(kInvalid, HasSubstr("56 bytes are left over")));
+  EXPECT_THAT(PushFrom(HeaderOf(Kind::kPush, 1, 100), push),
+              StatusIs(kInvalid, HasSubstr("16 bytes are left over")));
 }
 
 TEST(DirectoryTest, GroupLimitsHold) {
-  PullPart part;
-  part.groups.assign(kGroupsPerPartMax, Group{.table = 1, .keys = 1});
-  EXPECT_TRUE(DecodePull(HeaderOf(Kind::kPull, 1, kGroupsPerPartMax), EncodePull({&part, 1})).ok());
-  part.groups.push_back({});
-  EXPECT_THAT(DecodePull(HeaderOf(Kind::kPull, 1, kGroupsPerPartMax), EncodePull({&part, 1})),
+  Parts parts(1, 1, {});
+  for (uint32_t i = 0; i < kGroupsPerPartMax; ++i) parts.AddGroup({.table = 1, .keys = 1});
+  EXPECT_TRUE(PullFrom(HeaderOf(Kind::kPull, 1, kGroupsPerPartMax), EncodePull(parts)).ok());
+  parts.AddGroup({});
+  EXPECT_THAT(PullFrom(HeaderOf(Kind::kPull, 1, kGroupsPerPartMax), EncodePull(parts)),
               StatusIs(kInvalid, HasSubstr("1025 groups")));
   // A count that no memory could hold is refused before anything is reserved for it.
   std::string forged = EncodePull(PullParts());
   const uint32_t groups = 1000;
   std::memcpy(forged.data() + 4, &groups, sizeof(groups));
-  EXPECT_THAT(DecodePull(HeaderOf(Kind::kPull, 2, 5), forged),
+  EXPECT_THAT(PullFrom(HeaderOf(Kind::kPull, 2, 5), forged),
               StatusIs(kInvalid, HasSubstr("within the 1000 groups of part 0")));
 }
 
@@ -154,9 +169,8 @@ TEST(DirectoryTest, EveryPrefixIsRefused) {
   refused(EncodeHelloReply({}), DecodeHelloReply);
   refused(EncodeError("text"), DecodeError);
   refused(EncodePull(PullParts()),
-          [](std::string_view in) { return DecodePull(HeaderOf(Kind::kPull, 2, 5), in); });
-  refused(EncodePush(PushParts()),
-          [](std::string_view in) { return DecodePush(HeaderOf(Kind::kPush, 2, 100), in); });
+          [](std::string_view in) { return PullFrom(HeaderOf(Kind::kPull, 2, 5), in); });
+  refused(Push(), [](std::string_view in) { return PushFrom(HeaderOf(Kind::kPush, 2, 100), in); });
   refused(EncodeReply(replies, "text"),
           [](std::string_view in) { return DecodeReply(HeaderOf(Kind::kPullReply, 2, 0), in); });
 }
@@ -170,7 +184,7 @@ TEST(DirectoryTest, RandomCorruptionNeverCrashesAndNeverBreaksTheCounts) {
       EncodeHello({.job = "a", .job_id = "i", .peer = "b", .software = "c"}),
       EncodeHelloReply({}),
       EncodePull(PullParts()),
-      EncodePush(PushParts()),
+      Push(),
       EncodeReply(replies, "text"),
       EncodeError("text")};
   for (int round = 0; round < 50'000; ++round) {
@@ -187,15 +201,15 @@ TEST(DirectoryTest, RandomCorruptionNeverCrashesAndNeverBreaksTheCounts) {
     count(DecodeHelloReply(exact.view()));
     count(DecodeReply(header, exact.view()));
     count(DecodeError(exact.view()));
-    if (const auto pull = DecodePull(header, exact.view()); pull.ok()) {
+    if (const auto pull = PullFrom(header, exact.view()); pull.ok()) {
       uint64_t keys = 0;
-      for (const PullPart& part : *pull) {
+      for (const Part& part : *pull) {
         for (const Group& group : part.groups) keys += group.keys;
       }
       EXPECT_EQ(keys, header.keys);
       EXPECT_EQ(pull->size(), header.parts);
     }
-    count(DecodePush(header, exact.view()));
+    count(PushFrom(header, exact.view()));
   }
   EXPECT_GT(accepted, 0);
   EXPECT_GT(refused, 0);

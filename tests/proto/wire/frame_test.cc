@@ -60,7 +60,7 @@ TEST(FrameTest, HeaderRoundTrip) {
 TEST(FrameTest, HeaderLayoutIsTheDocumentedOne) {
   const HeaderBytes bytes = Encoded(PushHeader());
   const std::array<uint8_t, kHeaderBytes> expected = {
-      0x52, 0x54, 0x53, 0x4d, 4,    0,    5,    0,    8, 7, 6, 5, 4, 3, 2, 1,
+      0x52, 0x54, 0x53, 0x4d, 5,    0,    5,    0,    8, 7, 6, 5, 4, 3, 2, 1,
       72,   0,    0,    0,    1,    0,    0,    0,    3, 0, 0, 0, 0, 0, 0, 0,
       96,   0,    0,    0,    0,    0,    0,    0,    1, 1, 0, 0, 0, 0, 0, 0,
       0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe, 0, 0, 0, 0, 0, 0, 0, 0};
@@ -71,7 +71,7 @@ TEST(FrameTest, AnotherVersionNamesBoth) {
   HeaderBytes bytes = Encoded(PushHeader());
   Poke<uint16_t>(&bytes, 4, 9);
   EXPECT_THAT(DecodeHeader(bytes), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                            AllOf(HasSubstr("version 9"), HasSubstr("version 4"))));
+                                            AllOf(HasSubstr("version 9"), HasSubstr("version 5"))));
 }
 
 TEST(FrameTest, MalformedHeadersAreRefusedWithTheValue) {

@@ -9,10 +9,9 @@ TEST_F(OwnedPartitionsTest, TrafficIsCountedPerPartitionAndItsTimeSharedOutByRow
   Push(1, 7, 1);
   owned_.CountServed({.received_bytes = 100, .sent_bytes = 10, .time = microseconds(50)},
                      progress_);
-  const std::vector<wire::PullPart> parts = {
-      {.partition = 2, .owner_epoch = 1, .groups = {{.table = kTable, .keys = 1}}},
-      {.partition = 4, .owner_epoch = 1, .groups = {{.table = kTable, .keys = 3}}},
-      {.partition = 4, .owner_epoch = 9, .groups = {{.table = kTable, .keys = 1}}}};
+  wire::Parts parts(2, 1, {{.table = kTable, .keys = 1}});
+  parts.Add(4, 1, {{.table = kTable, .keys = 3}});
+  parts.Add(4, 9, {{.table = kTable, .keys = 1}});
   const std::vector<uint64_t> keys = {7, 1, 2, 3, 4};
   PullReply reply;
   progress_ = PullWhole({.parts = parts, .keys = keys}, &owned_, &reply);

@@ -85,25 +85,19 @@ class OwnedPartitionsTest : public ::testing::Test {
   }
   wire::PartReply PushTo(uint32_t partition, uint64_t epoch, uint64_t key, float value,
                          uint32_t minibatch = 0, uint64_t token = 9) {
-    wire::PushPart part;
-    part.partition = partition;
-    part.owner_epoch = epoch;
-    part.minibatch = minibatch;
-    part.token = Token(token).value();
-    part.groups = {{.table = kTable, .keys = 1}};
+    const wire::PushIdentity push{.minibatch = minibatch, .token = Token(token).value()};
+    const wire::Parts parts(partition, epoch, {{.table = kTable, .keys = 1}});
     const std::vector<float> values = {value, value};
     PushReply reply;
-    progress_ = PushWhole({{&part, 1}, {&key, 1}, values}, &owned_, &reply);
+    progress_ = PushWhole({push, parts, {&key, 1}, values}, &owned_, &reply);
     text_ = reply.text;
     return reply.parts.at(0);
   }
   PullReply Pull(uint64_t epoch, const std::vector<uint64_t>& keys, uint32_t table = kTable) {
-    const wire::PullPart part{
-        .partition = kP.value(),
-        .owner_epoch = epoch,
-        .groups = {{.table = table, .keys = static_cast<uint32_t>(keys.size())}}};
+    const wire::Parts parts(kP.value(), epoch,
+                            {{.table = table, .keys = static_cast<uint32_t>(keys.size())}});
     PullReply reply;
-    progress_ = PullWhole({{&part, 1}, keys}, &owned_, &reply);
+    progress_ = PullWhole({parts, keys}, &owned_, &reply);
     return reply;
   }
   float Row(uint64_t epoch, uint64_t key) {

@@ -22,13 +22,13 @@ TEST_F(OwnedPartitionsTest, ALimitOfBytesIsOfTheWholeReplyNotOfItsParts) {
   LaneCommands commands;
   commands.owns = {{kP, OwnerEpoch(3), OwnerEpoch(3), {}, true, {}}};
   owned.Apply(commands);
-  const wire::PullPart three{
-      .partition = kP.value(), .owner_epoch = 3, .groups = {{.table = kTable, .keys = 3}}};
-  const wire::PullPart two{
-      .partition = kP.value(), .owner_epoch = 3, .groups = {{.table = kTable, .keys = 2}}};
+  wire::Parts parts;
+  for (const uint32_t keys : {3, 3, 2}) {
+    parts.Add(kP.value(), 3, {{.table = kTable, .keys = keys}});
+  }
   const std::vector<uint64_t> keys = {1, 2, 3, 4, 5, 6, 7, 8};
   PullReply reply;
-  progress_ = PullWhole({.parts = std::vector{three, three, two}, .keys = keys}, &owned, &reply);
+  progress_ = PullWhole({.parts = parts, .keys = keys}, &owned, &reply);
   EXPECT_EQ(reply.parts.at(0).code, PartCode::kOk);
   EXPECT_EQ(reply.parts.at(1).code, PartCode::kBadRequest);
   EXPECT_EQ(reply.parts.at(2).code, PartCode::kOk) << "it fits beside the first";
@@ -40,17 +40,16 @@ TEST_F(OwnedPartitionsTest, ARowThatTheEncodingCannotCarryIsRefusedByName) {
   OwnEmpty(3);
   EXPECT_EQ(Push(3, 7, 7e4f).code, PartCode::kOk);
   const std::vector<uint64_t> keys = {6, 7};
-  const wire::PullPart part{
-      .partition = kP.value(), .owner_epoch = 3, .groups = {{.table = kTable, .keys = 2}}};
+  const wire::Parts parts(kP.value(), 3, {{.table = kTable, .keys = 2}});
   PullReply reply;
-  progress_ = PullWhole({.parts = {&part, 1}, .keys = keys, .encoding = wire::Encoding::kFloat16},
+  progress_ = PullWhole({.parts = parts, .keys = keys, .encoding = wire::Encoding::kFloat16},
                         &owned_, &reply);
   EXPECT_EQ(reply.parts.at(0).code, PartCode::kBadRequest);
   EXPECT_EQ(reply.values.size(), 0u);
   EXPECT_THAT(reply.text, HasSubstr("table 't': the row of key 7 has 70000 in column 0, but "
                                     "float16 ends at 65504"));
   reply = {};
-  progress_ = PullWhole({.parts = {&part, 1}, .keys = keys, .encoding = wire::Encoding::kBfloat16},
+  progress_ = PullWhole({.parts = parts, .keys = keys, .encoding = wire::Encoding::kBfloat16},
                         &owned_, &reply);
   EXPECT_EQ(reply.parts.at(0).code, PartCode::kOk);
 }

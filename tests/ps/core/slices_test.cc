@@ -18,7 +18,8 @@ class SlicesTest : public OwnedPartitionsTest {
 
   /// A push of one minibatch to some partitions: 1 to every column of rows 0 to 4.
   struct Pushing {
-    std::vector<wire::PushPart> parts;
+    wire::PushIdentity push;
+    wire::Parts parts;
     std::vector<uint64_t> keys;
     std::vector<float> values;
     RequestProgress progress;
@@ -28,14 +29,9 @@ class SlicesTest : public OwnedPartitionsTest {
   /// `value` names the minibatch, too: repeats are made with the same one.
   Pushing& Begin(const std::vector<uint32_t>& partitions, uint32_t minibatch) {
     Pushing& push = pushes_.emplace_back();
+    push.push = {.minibatch = minibatch, .token = Token(9).value()};
     for (const uint32_t partition : partitions) {
-      wire::PushPart part;
-      part.partition = partition;
-      part.owner_epoch = 1;
-      part.minibatch = minibatch;
-      part.token = Token(9).value();
-      part.groups = {{.table = kTable, .keys = kRows}};
-      push.parts.push_back(part);
+      push.parts.Add(partition, 1, {{.table = kTable, .keys = kRows}});
       for (uint64_t key = 0; key < kRows; ++key) {
         push.keys.push_back(key);
         push.values.insert(push.values.end(), 2, 1.0f);
@@ -47,7 +43,7 @@ class SlicesTest : public OwnedPartitionsTest {
   Progress Go(Pushing* push, bool abandoned = false, uint64_t bytes = 1) {
     WorkLimit work(bytes);
     const Slice slice{std::exchange(push->first, false), abandoned, &work, nullptr};
-    return owned_.Push({push->parts, push->keys, push->values}, slice, &push->reply,
+    return owned_.Push({push->push, push->parts, push->keys, push->values}, slice, &push->reply,
                        &push->progress);
   }
   void GoToItsEnd(Pushing* push) {
@@ -254,10 +250,10 @@ TEST_F(SlicesTest, APartThatIsStillBeingCheckedIsJudgedAnew) {
 
 TEST_F(SlicesTest, APullInSlicesHasTheRowsOfThePartsThatAreStillOwned) {
   for (const uint32_t partition : {0u, 2u, 4u}) GoToItsEnd(&Begin({partition}, partition));
-  std::vector<wire::PullPart> parts;
+  wire::Parts parts;
   std::vector<uint64_t> keys;
   for (const uint32_t partition : {0u, 2u, 4u}) {
-    parts.push_back({partition, 1, {{kTable, 2}, {kTable, 1}}});
+    parts.Add(partition, 1, {{kTable, 2}, {kTable, 1}});
     keys.insert(keys.end(), {1, 100 + partition, 2});
   }
   RequestProgress progress;

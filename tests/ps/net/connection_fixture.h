@@ -58,10 +58,8 @@ class ConnectionTest : public ::testing::Test {
   }
   static void SendPull(WireClient* client, const std::vector<uint64_t>& keys,
                        wire::Encoding encoding = wire::Encoding::kFloat32, uint64_t request = 1) {
-    const wire::PullPart part{.partition = 1,
-                              .owner_epoch = 1,
-                              .groups = {{.table = 1, .keys = static_cast<uint32_t>(keys.size())}}};
-    client->Send(PullHeader(1, encoding, request), wire::EncodePull({&part, 1}), keys);
+    const wire::Parts parts(1, 1, {{.table = 1, .keys = static_cast<uint32_t>(keys.size())}});
+    client->Send(PullHeader(1, encoding, request), wire::EncodePull(parts), keys);
   }
   static wire::Header PullHeader(uint32_t parts, wire::Encoding encoding = wire::Encoding::kFloat32,
                                  uint64_t request = 1) {

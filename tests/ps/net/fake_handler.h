@@ -30,7 +30,7 @@ class FakeHandler final : public FrameHandler {
     ++pulls;
     std::vector<float> rows;
     size_t at = 0;
-    for (const wire::PullPart& part : request.parts) {
+    for (const wire::Part& part : request.parts) {
       const bool owned = part.partition != 13;
       reply->parts.push_back({.partition = part.partition,
                               .code = owned ? wire::PartCode::kOk : wire::PartCode::kWrongOwner});
@@ -57,7 +57,10 @@ class FakeHandler final : public FrameHandler {
     if (hold) return Progress::kMore;
     if (const size_t next = reply->parts.size(); next < request.parts.size()) {
       reply->parts.push_back({.partition = request.parts[next].partition});
-      pushed_parts.push_back(request.parts[next]);
+      const wire::Part part = request.parts[next];
+      pushed.push_back(request.push);
+      pushed_parts.Add(part.partition, part.owner_epoch);
+      for (const wire::Group& group : part.groups) pushed_parts.AddGroup(group);
     }
     if (reply->parts.size() < request.parts.size()) return Progress::kMore;
     pushed_keys.insert(pushed_keys.end(), request.keys.begin(), request.keys.end());
@@ -85,7 +88,8 @@ class FakeHandler final : public FrameHandler {
   std::string pull_text;       // as refuse_pushes
   bool refuse_pushes = false;  // set it before the lane starts, or on its thread
   std::vector<ServedRequest> served;
-  std::vector<wire::PushPart> pushed_parts;
+  std::vector<wire::PushIdentity> pushed;  // of every part
+  wire::Parts pushed_parts;
   std::vector<uint64_t> pushed_keys;
   std::vector<float> pushed_values;
 };

@@ -32,11 +32,9 @@ class RingsTest : public ConnectionTest {
   }
 };
 
-/// A push of rows of these keys by one part of partition 0.
-wire::PushPart PushOf(size_t keys) {
-  wire::PushPart part;
-  part.groups = {{.table = 1, .keys = static_cast<uint32_t>(keys)}};
-  return part;
+/// The directory of a push of rows of so many keys to partition 0.
+std::string PushOf(size_t keys) {
+  return wire::EncodePush({}, {0, 0, {{.table = 1, .keys = static_cast<uint32_t>(keys)}}});
 }
 
 wire::Header PushHeader(wire::Encoding encoding = wire::Encoding::kFloat32) {
@@ -57,8 +55,8 @@ TEST_F(RingsTest, FramesLargerThanTheRingArriveWhole) {
   std::iota(keys.begin(), keys.end(), 0u);
   std::vector<float> values(keys.size() * FakeHandler::kDim);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 1000);
-  const wire::PushPart part = PushOf(keys.size());
-  client->Send(PushHeader(), wire::EncodePush({&part, 1}), keys, Chars(values));
+  const std::string directory = PushOf(keys.size());
+  client->Send(PushHeader(), directory, keys, Chars(values));
   EXPECT_EQ(client->Receive().value().header.kind, Kind::kPushReply);
   const std::vector<float> rows = Pull(client.get(), keys);
   ASSERT_EQ(rows.size(), values.size());
@@ -73,9 +71,9 @@ TEST_F(RingsTest, GradientsStayInTheRingUntilTheyAreApplied) {
   const size_t room = client->ring_room();
   const std::vector<uint64_t> keys(1000, 7);
   const std::vector<float> gradients(keys.size() * FakeHandler::kDim, 1);
-  const wire::PushPart part = PushOf(keys.size());
+  const std::string directory = PushOf(keys.size());
   handler_.hold = true;
-  client->Send(PushHeader(), wire::EncodePush({&part, 1}), keys, Chars(gradients));
+  client->Send(PushHeader(), directory, keys, Chars(gradients));
   while (handler_.push_slices == 0) std::this_thread::yield();
   EXPECT_EQ(client->ring_room(), room - std::span(gradients).size_bytes());
   // What comes behind them waits, and does not harm them.
@@ -92,9 +90,8 @@ TEST_F(RingsTest, AFrameThatComesInPiecesIsServedWhenItIsWhole) {
   const auto client = InRings();
   const std::vector<uint64_t> keys = {5, 6, 7};
   const std::vector<float> gradients(keys.size() * FakeHandler::kDim, 2);
-  const wire::PushPart part = PushOf(keys.size());
-  const std::string frame =
-      WireClient::FrameOf(PushHeader(), wire::EncodePush({&part, 1}), keys, Chars(gradients));
+  const std::string directory = PushOf(keys.size());
+  const std::string frame = WireClient::FrameOf(PushHeader(), directory, keys, Chars(gradients));
   for (size_t piece = 1; piece < frame.size(); ++piece) {
     for (size_t at = 0; at < frame.size(); at += piece) {
       client->SendBytes(std::string_view(frame).substr(at, piece));
@@ -110,14 +107,13 @@ TEST_F(RingsTest, AFrameThatComesInPiecesIsServedWhenItIsWhole) {
 TEST_F(RingsTest, GradientsOnAnOddAddressAreCopied) {
   const auto client = InRings();
   const std::vector<uint64_t> keys = {5};
-  const wire::PushPart part = PushOf(1);
+  const std::string directory = PushOf(1);
   const std::string one_narrow("\x80\x3f", 2);  // a one in bfloat16
   const std::vector<float> gradients(FakeHandler::kDim, 3);
   for (int round = 0; round < 4; ++round) {
-    client->Send(PushHeader(wire::Encoding::kBfloat16), wire::EncodePush({&part, 1}), keys,
-                 one_narrow);
+    client->Send(PushHeader(wire::Encoding::kBfloat16), directory, keys, one_narrow);
     EXPECT_EQ(client->Receive().value().header.kind, Kind::kPushReply);
-    client->Send(PushHeader(), wire::EncodePush({&part, 1}), keys, Chars(gradients));
+    client->Send(PushHeader(), directory, keys, Chars(gradients));
     EXPECT_EQ(client->Receive().value().header.kind, Kind::kPushReply);
   }
   lane_.Stop();
@@ -217,11 +213,11 @@ TEST_F(RingsTest, RowsAreGatheredWhereThePeerReadsThem) {
 TEST_F(RingsTest, AnAnswerThatBeginsWithAnotherTextThanExpectedArrivesToo) {
   const auto client = InRings();
   // The text of a push's answer leaves the next rows on an odd address.
-  const wire::PushPart part = PushOf(1);
+  const std::string directory = PushOf(1);
   const std::vector<uint64_t> keys = {7};
   const std::vector<float> gradient(FakeHandler::kDim, 1);
   for (int round = 0; round < 8; ++round) {
-    client->Send(PushHeader(), wire::EncodePush({&part, 1}), keys, Chars(gradient));
+    client->Send(PushHeader(), directory, keys, Chars(gradient));
     const Frame pushed = client->Receive().value();
     EXPECT_EQ(wire::DecodeReply(pushed.header, pushed.directory)->text, "pushed");
     EXPECT_THAT(Pull(client.get(), {3}), ElementsAre(3, 3, 3, 3));
@@ -233,7 +229,7 @@ TEST_F(RingsTest, AnAnswerThatBeginsWithAnotherTextThanExpectedArrivesToo) {
 
 TEST_F(RingsTest, RowsBehindATextThatNobodyForesawAreCopied) {
   const auto client = InRings();
-  lane_.Post([&] { handler_.pull_text = "a part was refused"; });
+  OnLane([&] { return handler_.pull_text = "a part was refused"; });
   SendPull(client.get(), {9, 8}, wire::Encoding::kFloat32, 77);
   const Frame frame = client->Receive().value();
   EXPECT_EQ(frame.header.request, 77u);

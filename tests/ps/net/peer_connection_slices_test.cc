@@ -6,15 +6,15 @@
 namespace muster::ps {
 namespace connection_test {
 
-/// A push of `parts` parts without rows.
+/// A push of `parts` parts without rows, of the minibatch with the request's number.
 void SendPush(WireClient* client, uint32_t parts, uint64_t request) {
-  std::vector<wire::PushPart> all(parts);
-  for (uint32_t i = 0; i < parts; ++i) all[i].minibatch = i;
+  wire::Parts all;
+  for (uint32_t i = 0; i < parts; ++i) all.Add(i, 1);
   wire::Header header;
   header.kind = Kind::kPush;
   header.parts = parts;
   header.request = request;
-  client->Send(header, wire::EncodePush(all));
+  client->Send(header, wire::EncodePush({.minibatch = static_cast<uint32_t>(request)}, all));
 }
 
 TEST_F(ConnectionTest, OthersAreServedBetweenTheSlicesOfARequest) {
@@ -31,7 +31,8 @@ TEST_F(ConnectionTest, OthersAreServedBetweenTheSlicesOfARequest) {
   EXPECT_EQ(large->Receive().value().header.request, 1u);
   lane_.Stop();
   EXPECT_EQ(handler_.pushed_parts.size(), 3u);
-  EXPECT_EQ(handler_.pushed_parts.at(1).minibatch, 1u);
+  EXPECT_EQ(handler_.pushed_parts[1].partition, 1u);
+  EXPECT_EQ(handler_.pushed.at(1).minibatch, 1u);
 }
 
 TEST_F(ConnectionTest, NothingIsReadBehindARequestThatIsUnderWork) {
@@ -89,9 +90,8 @@ TEST_F(SmallSlicesTest, LargeFramesInSlicesAreWhatTheyAreInOneGo) {
   for (size_t i = 0; i < keys.size(); ++i) keys[i] = i % 256;  // exact in every encoding
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 256);
   for (const auto encoding : {wire::Encoding::kFloat32, wire::Encoding::kBfloat16}) {
-    wire::PushPart part;
-    part.groups = {{.table = 1, .keys = static_cast<uint32_t>(keys.size())}};
-    const std::string directory = wire::EncodePush({&part, 1});
+    const std::string directory =
+        wire::EncodePush({}, {0, 0, {{.table = 1, .keys = static_cast<uint32_t>(keys.size())}}});
     std::string wire_values(values.size() * wire::BytesPerValue(encoding), '\0');
     wire::EncodeValues(values, encoding, std::as_writable_bytes(std::span(wire_values)));
     wire::Header header = PullHeader(1, encoding);

@@ -23,10 +23,9 @@ TEST_F(ConnectionTest, HelloIsAnsweredOnBothKindsOfSocket) {
 
 TEST_F(ConnectionTest, PullReturnsTheRowsOfOwnedParts) {
   const auto client = Greeted(addresses_[0]);
-  const std::vector<wire::PullPart> parts = {
-      {.partition = 1, .owner_epoch = 1, .groups = {{.table = 1, .keys = 2}}},
-      {.partition = 13, .owner_epoch = 1, .groups = {{.table = 1, .keys = 1}}},
-      {.partition = 2, .owner_epoch = 1, .groups = {{.table = 1, .keys = 0}, {2, 1}}}};
+  wire::Parts parts(1, 1, {{.table = 1, .keys = 2}});
+  parts.Add(13, 1, {{.table = 1, .keys = 1}});
+  parts.Add(2, 1, {{.table = 1, .keys = 0}, {.table = 2, .keys = 1}});
   client->Send(PullHeader(3, wire::Encoding::kFloat32, 99), wire::EncodePull(parts),
                std::vector<uint64_t>{5, 6, 7, 8});
   const Frame frame = client->Receive().value();
@@ -45,11 +44,10 @@ TEST_F(ConnectionTest, NarrowEncodingsWorkBothWays) {
     const std::vector<float> gradients = {1.5f, -2, 0.25f, 0};
     std::string narrow(gradients.size() * 2, '\0');
     wire::EncodeValues(gradients, encoding, std::as_writable_bytes(std::span(narrow)));
-    wire::PushPart part;
-    part.groups = {{.table = 1, .keys = 1}};
     wire::Header header = PullHeader(1, encoding);
     header.kind = Kind::kPush;
-    client->Send(header, wire::EncodePush({&part, 1}), std::vector<uint64_t>{9}, narrow);
+    client->Send(header, wire::EncodePush({}, {0, 0, {{.table = 1, .keys = 1}}}),
+                 std::vector<uint64_t>{9}, narrow);
     EXPECT_EQ(client->Receive().value().header.kind, Kind::kPushReply);
   }
   lane_.Stop();
@@ -64,15 +62,11 @@ TEST_F(ConnectionTest, LargeFramesArriveWholeHoweverTheyAreCut) {
   std::vector<float> values(keys * FakeHandler::kDim);
   for (size_t i = 0; i < keys; ++i) all[i] = i;
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 1000);
-  wire::PushPart part;
-  part.partition = 3;
-  part.owner_epoch = 4;
-  part.shard_index = 5;
-  part.token = 6;
-  part.groups = {{.table = 1, .keys = static_cast<uint32_t>(keys)}};
+  const wire::PushIdentity push{.shard_index = 5, .token = 6};
+  const wire::Parts parts(3, 4, {{.table = 1, .keys = static_cast<uint32_t>(keys)}});
   wire::Header header = PullHeader(1);
   header.kind = Kind::kPush;
-  client->Send(header, wire::EncodePush({&part, 1}), all,
+  client->Send(header, wire::EncodePush(push, parts), all,
                {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
   const Frame frame = client->Receive().value();
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto reply, wire::DecodeReply(frame.header, frame.directory));
@@ -81,7 +75,8 @@ TEST_F(ConnectionTest, LargeFramesArriveWholeHoweverTheyAreCut) {
   lane_.Stop();
   EXPECT_EQ(handler_.pushed_keys, all);
   EXPECT_EQ(handler_.pushed_values, values);
-  EXPECT_THAT(handler_.pushed_parts, ElementsAre(part));
+  EXPECT_EQ(handler_.pushed_parts, parts);
+  EXPECT_THAT(handler_.pushed, ElementsAre(push));
 }
 
 TEST_F(ConnectionTest, PipelinedRequestsAreAnsweredInOrder) {
@@ -99,8 +94,8 @@ TEST_F(ConnectionTest, PipelinedRequestsAreAnsweredInOrder) {
 TEST_F(ConnectionTest, ChecksumsAreCheckedAndGivenBack) {
   const auto client = Greeted(addresses_[0]);
   const std::vector<uint64_t> keys = {1, 2};
-  const wire::PullPart part{.partition = 1, .owner_epoch = 1, .groups = {{.table = 1, .keys = 2}}};
-  const std::string directory = wire::EncodePull({&part, 1});
+  const wire::Parts parts(1, 1, {{.table = 1, .keys = 2}});
+  const std::string directory = wire::EncodePull(parts);
   wire::Header header = PullHeader(1);
   header.checksum_kind = wire::Checksum::kXxh3;
   header.checksum = wire::ChecksumOf(directory, keys, "");
@@ -162,7 +157,9 @@ std::vector<BadFrame> BadFrames() {
       {"too large a directory", "directory's size", true,
        HeaderOnly(Kind::kPull, 1u << 25, 1, 1, 0)},
       {"parts that do not fit", "cannot hold", true, HeaderOnly(Kind::kPull, 4, 9, 0, 0) + "abcd"},
-      {"bytes left over", "left over", true, HeaderOnly(Kind::kPush, 4, 0, 0, 0) + "abcd"},
+      {"bytes left over", "left over", true, HeaderOnly(Kind::kPull, 4, 0, 0, 0) + "abcd"},
+      {"no identity", "within the push's epoch", true,
+       HeaderOnly(Kind::kPush, 4, 0, 0, 0) + "abcd"},
       {"keys that do not add up", "header says 1", true,
        HeaderOnly(Kind::kPull, 0, 0, 1, 0) + std::string(8, 'k')},
   };
@@ -213,10 +210,9 @@ TEST_F(ConnectionTest, WhatPeersAreToldTheHandlerIsToldToo) {
   stranger.SendHello("other");
   stranger.ReceiveErrorAndEnd();
   const auto client = Greeted(addresses_[0]);
-  const wire::PushPart part;
   wire::Header header = PullHeader(1);
   header.kind = Kind::kPush;
-  client->Send(header, wire::EncodePush({&part, 1}));
+  client->Send(header, wire::EncodePush({}, {0, 0, {}}));
   const Frame frame = client->Receive().value();
   EXPECT_EQ(wire::DecodeReply(frame.header, frame.directory)->text, "row 7 is not finite");
   client->SendBytes(HeaderOnly(Kind::kHelloReply, 0, 0, 0, 0));
@@ -249,9 +245,9 @@ TEST_F(ConnectionTest, TheReasonSurvivesWhatThePeerStillSends) {
 TEST_F(ConnectionTest, RandomCorruptionHarmsNobodyElse) {
   const auto bystander = Greeted(addresses_[0]);
   Rng rng(4);
-  const wire::PullPart part{.partition = 1, .owner_epoch = 1, .groups = {{.table = 1, .keys = 2}}};
+  const wire::Parts parts(1, 1, {{.table = 1, .keys = 2}});
   const std::string good =
-      HeaderOnly(Kind::kPull, 24, 1, 2, 0) + wire::EncodePull({&part, 1}) + std::string(16, '\1');
+      HeaderOnly(Kind::kPull, 24, 1, 2, 0) + wire::EncodePull(parts) + std::string(16, '\1');
   for (int round = 0; round < 200; ++round) {
     WireClient client(addresses_[rng.Below(3)]);
     client.SendHello("job");
@@ -335,8 +331,8 @@ TEST_F(ConnectionTest, TheHandlerIsToldWhatEveryRequestCost) {
   client->Receive();
   lane_.Stop();
   ASSERT_EQ(handler_.served.size(), 2u);
-  const wire::PullPart part{.partition = 1, .owner_epoch = 1, .groups = {{.table = 1, .keys = 2}}};
-  const size_t directory = wire::EncodePull({&part, 1}).size();
+  const wire::Parts parts(1, 1, {{.table = 1, .keys = 2}});
+  const size_t directory = wire::EncodePull(parts).size();
   EXPECT_EQ(handler_.served[0].received_bytes, wire::kHeaderBytes + directory + 2 * 8);
   const size_t answer = handler_.served[0].sent_bytes - 2 * FakeHandler::kDim * 4;
   EXPECT_GT(answer, wire::kHeaderBytes);

@@ -18,11 +18,9 @@ class RequestTest : public ::testing::Test {
  protected:
   /// Fills the blocks with one part of kKeys keys, and values of a push.
   wire::Header Frame(wire::Kind kind, wire::Encoding encoding) {
-    const wire::PullPart pull{.partition = 1, .owner_epoch = 1, .groups = {{1, kKeys}}};
-    wire::PushPart push;
-    push.groups = {{1, kKeys}};
+    const wire::Parts parts(1, 1, {{.table = 1, .keys = kKeys}});
     const std::string directory =
-        kind == wire::Kind::kPull ? wire::EncodePull({&pull, 1}) : wire::EncodePush({&push, 1});
+        kind == wire::Kind::kPull ? wire::EncodePull(parts) : wire::EncodePush({}, parts);
     const std::vector<uint64_t> keys(kKeys, 7);
     const size_t values = kind == wire::Kind::kPull ? 0 : kKeys * FakeHandler::kDim;
     EXPECT_TRUE(blocks_.directory.Resize(directory.size()));

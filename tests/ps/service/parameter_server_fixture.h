@@ -189,18 +189,14 @@ class ParameterServerTest : public ::testing::Test {
     return client;
   }
   PartCode Push(uint32_t partition, uint64_t epoch, uint64_t key, float value, uint32_t minibatch) {
-    wire::PushPart part;
-    part.partition = partition;
-    part.owner_epoch = epoch;
-    part.minibatch = minibatch;
-    part.token = 5;
-    part.groups = {{.table = 1, .keys = 1}};
+    const std::string directory = wire::EncodePush({.minibatch = minibatch, .token = 5},
+                                                   {partition, epoch, {{.table = 1, .keys = 1}}});
     wire::Header header;
     header.kind = wire::Kind::kPush;
     header.parts = 1;
     const std::vector<float> values = {value, value};
     const auto client = Client(partition);
-    client->Send(header, wire::EncodePush({&part, 1}), {&key, 1},
+    client->Send(header, directory, {&key, 1},
                  {reinterpret_cast<const char*>(values.data()), sizeof(float) * values.size()});
     const auto frame = client->Receive();
     if (!frame) return PartCode::kBadRequest;  // Client() said why
@@ -208,13 +204,12 @@ class ParameterServerTest : public ::testing::Test {
   }
   /// Whether a minibatch is in the rows.
   PartCode Ask(uint32_t partition, uint64_t epoch, uint32_t minibatch) {
-    wire::PushPart part{
-        .partition = partition, .owner_epoch = epoch, .minibatch = minibatch, .token = 5};
     wire::Header header;
     header.kind = wire::Kind::kPush;
     header.parts = 1;
     const auto client = Client(partition);
-    client->Send(header, wire::EncodePush({&part, 1}), {}, {});
+    client->Send(header,
+                 wire::EncodePush({.minibatch = minibatch, .token = 5}, {partition, epoch, {}}));
     const auto frame = client->Receive();
     if (!frame) return PartCode::kBadRequest;
     return wire::DecodeReply(frame->header, frame->directory)->parts.at(0).code;
@@ -222,13 +217,12 @@ class ParameterServerTest : public ::testing::Test {
   /// The rows of `key`, empty unless OK.
   std::vector<float> Pull(uint32_t partition, uint64_t epoch, uint64_t key, uint32_t table = 1,
                           size_t address = 0) {
-    const wire::PullPart part{
-        .partition = partition, .owner_epoch = epoch, .groups = {{.table = table, .keys = 1}}};
     wire::Header header;
     header.kind = wire::Kind::kPull;
     header.parts = 1;
     const auto client = Client(partition, address);
-    client->Send(header, wire::EncodePull({&part, 1}), {&key, 1});
+    client->Send(header, wire::EncodePull({partition, epoch, {{.table = table, .keys = 1}}}),
+                 {&key, 1});
     const auto frame = client->Receive();
     return frame ? frame->values : std::vector<float>();
   }

@@ -163,13 +163,14 @@ bool FakeDataServer::ServeFrame(int fd) {
 
 std::string FakeDataServer::AnswerPull(const wire::Header& header, const std::string& directory,
                                        const std::vector<uint64_t>& keys) {
-  absl::StatusOr<std::vector<wire::PullPart>> parts = wire::DecodePull(header, directory);
-  MUSTER_CHECK_MSG(parts.ok(), parts.status().ToString());
+  wire::Parts parts;
+  const absl::Status decoded = wire::DecodePull(header, directory, &parts);
+  MUSTER_CHECK_MSG(decoded.ok(), decoded.ToString());
   std::vector<wire::PartReply> replies;
   std::vector<float> out;
   size_t key = 0;
   MutexLock lock(&mutex_);
-  for (const wire::PullPart& part : *parts) {
+  for (const wire::Part& part : parts) {
     wire::PartCode code = refuse ? refuse(part.partition) : wire::PartCode::kOk;
     replies.push_back({part.partition, code, false});
     for (const wire::Group& group : part.groups) {
@@ -193,14 +194,16 @@ std::string FakeDataServer::AnswerPull(const wire::Header& header, const std::st
 std::string FakeDataServer::AnswerPush(const wire::Header& header, const std::string& directory,
                                        const std::vector<uint64_t>& keys,
                                        const std::vector<float>& values) {
-  absl::StatusOr<std::vector<wire::PushPart>> parts = wire::DecodePush(header, directory);
-  MUSTER_CHECK_MSG(parts.ok(), parts.status().ToString());
+  wire::PushIdentity push;
+  wire::Parts parts;
+  const absl::Status decoded = wire::DecodePush(header, directory, &push, &parts);
+  MUSTER_CHECK_MSG(decoded.ok(), decoded.ToString());
   std::vector<wire::PartReply> replies;
   size_t key = 0;
   MutexLock lock(&mutex_);
-  for (const wire::PushPart& part : *parts) {
+  for (const wire::Part& part : parts) {
     wire::PartCode code = refuse ? refuse(part.partition) : wire::PartCode::kOk;
-    const std::tuple name(part.dataset, part.epoch, part.shard_index, part.minibatch,
+    const std::tuple name(push.dataset, push.epoch, push.shard_index, push.minibatch,
                           part.partition);
     if (part.groups.empty()) {  // a question
       const bool in_rows = window_.contains(name);

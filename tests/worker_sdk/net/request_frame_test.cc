@@ -46,11 +46,20 @@ TEST(RequestFrameTest, ANeighbouringRangeOfPartsIsOnePieceOfKeysAndOneOfValues) 
   EXPECT_EQ(header.checksum_kind, wire::Checksum::kXxh3);
   const std::string blocks = Flatten(frame, 1);
   EXPECT_EQ(header.checksum, wire::ChecksumOf(blocks, {}, {}));
-  MUSTER_ASSERT_OK_AND_ASSIGN(auto parts, wire::DecodePush(header, frame.directory));
+  wire::PushIdentity push;
+  wire::Parts parts;
+  ASSERT_THAT(wire::DecodePush(header, frame.directory, &push, &parts), ::muster::testing::IsOk());
   ASSERT_EQ(parts.size(), 3u);
-  wire::PushPart expected{
-      request.batch->plan.parts[3].partition.value(), 13, 1, 2, 3, 4, 6, 5, 7, {{1, 1}}};
-  EXPECT_EQ(parts[1], expected);
+  EXPECT_EQ(push, (wire::PushIdentity{.dataset = 1,
+                                      .epoch = 2,
+                                      .shard_index = 3,
+                                      .minibatch = 4,
+                                      .run = 6,
+                                      .token = 5,
+                                      .step = 7}));
+  const wire::Parts expected(request.batch->plan.parts[3].partition.value(), 13,
+                             {{.table = 1, .keys = 1}});
+  EXPECT_EQ(parts[1], expected[0]);
 }
 
 TEST(RequestFrameTest, ScatteredPartsAndShortEncodings) {
@@ -74,7 +83,8 @@ TEST(RequestFrameTest, APullHasNoValues) {
   MUSTER_ASSERT_OK_AND_ASSIGN(wire::Header header, wire::DecodeHeader(frame.header));
   EXPECT_EQ(header.kind, wire::Kind::kPull);
   EXPECT_EQ(header.value_bytes, 0u);
-  MUSTER_ASSERT_OK_AND_ASSIGN(auto parts, wire::DecodePull(header, frame.directory));
+  wire::Parts parts;
+  ASSERT_THAT(wire::DecodePull(header, frame.directory, &parts), ::muster::testing::IsOk());
   EXPECT_EQ(parts[0].owner_epoch, 11u);
 }
 

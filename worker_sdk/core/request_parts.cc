@@ -1,0 +1,32 @@
+#include "worker_sdk/core/request_parts.h"
+
+#include <span>
+
+namespace muster::sdk {
+
+wire::Parts WireParts(const SendRequest& request) {
+  const RowPlan& plan = request.batch->plan;
+  wire::Parts parts;
+  parts.Reserve(request.items.size(), plan.groups.size());
+  for (const SendRequest::Item& item : request.items) {
+    const PlanPart& part = plan.parts[item.part];
+    parts.Add(part.partition.value(), item.epoch.value());
+    for (const PlanGroup& group :
+         std::span(plan.groups).subspan(part.group_begin, part.group_count)) {
+      parts.AddGroup({group.table.value(), group.keys});
+    }
+  }
+  return parts;
+}
+
+wire::PushIdentity WireIdentity(const PushIdentity& push) {
+  return {.dataset = push.shard.dataset.value(),
+          .epoch = push.shard.epoch.value(),
+          .shard_index = push.shard.index.value(),
+          .minibatch = push.minibatch.value(),
+          .run = push.run.value(),
+          .token = push.token.value(),
+          .step = push.step};
+}
+
+}  // namespace muster::sdk
