@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Unit test of what is pure in the rows of benchmarks/speed.py that are measured apart: steps while snapshots run, and what they cost."""
+
+import os
+import re
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "benchmarks"))
+from speed import phases, snapshots  # noqa: E402
+
+MS = 1_000_000
+
+
+class BurstTest(unittest.TestCase):
+    def test_signs_that_follow_each_other_are_one_burst(self):
+        self.assertEqual(phases.bursts([130, 100, 111, 200], before=5, after=2, gap=19), [(95, 132), (195, 202)])
+
+    def test_nothing_shows(self):
+        self.assertEqual(phases.bursts([], 1, 1, 1), [])
+
+
+class ApartTest(unittest.TestCase):
+    def test_a_step_that_touches_a_span_is_in_it(self):
+        ends = [0, 10, 20, 30, 40, 50, 60]
+        self.assertEqual(phases.apart(ends, [(15, 16), (39, 41)]), [False, True, False, True, True, False])
+
+    def test_a_span_ends_where_the_step_begins(self):
+        self.assertEqual(phases.apart([0, 10, 20], [(-5, 0), (20, 30)]), [False, False])
+
+    def test_a_span_longer_than_steps_and_one_before_them_all(self):
+        self.assertEqual(phases.apart([0, 10, 20, 30], [(-9, -5), (-3, 15)]), [True, True, False])
+
+
+class SplitTest(unittest.TestCase):
+    def test_rate_latency_and_longest_are_of_each_part(self):
+        # 40 steps of 10 ms with a latency of 1 ms, then 40 of 20 ms with one of 3 ms, the last of them 50 ms longer.
+        ends = [10 * MS * number for number in range(41)]
+        ends += [ends[-1] + 20 * MS * number for number in range(1, 40)]
+        ends.append(ends[-1] + 70 * MS)
+        steps = [(end, 1 * MS if number <= 40 else 3 * MS) for number, end in enumerate(ends)]
+        found = phases.split(steps, [(ends[40], ends[-1])])
+        self.assertEqual((found["between"]["longest_ms"], found["between"]["p99_us"], found["between"]["seconds"]), (10, 1000, 0.4))
+        self.assertAlmostEqual(found["between"]["steps_per_second"], 100)
+        self.assertEqual((found["during"]["longest_ms"], found["during"]["p50_us"]), (70, 3000))
+        self.assertAlmostEqual(found["during"]["steps_per_second"], 40 / 0.85)
+        self.assertAlmostEqual(found["all"]["steps_per_second"], 80 / 1.25)
+
+    def test_a_part_with_little_time_says_nothing(self):
+        found = phases.split([(number * 1000, 1) for number in range(1000)], [(0, 500_000)])
+        self.assertEqual(found, {"all": None, "during": None, "between": None})
+
+    def test_a_part_with_few_steps_says_nothing(self):
+        self.assertIsNone(phases.split([(number * 100 * MS, 1) for number in range(10)], [])["all"])
+
+
+def part(rate, longest, p50=10, p99=20, seconds=10):
+    return {"seconds": seconds, "steps_per_second": rate, "longest_ms": longest, "p50_us": p50, "p99_us": p99}
+
+
+class CostTest(unittest.TestCase):
+    PLAIN = {"rows_per_second": 1e6, "server_cpu_ns": 60, "memory": 100 << 20, "bytes": 0, "all": part(100, 4), "during": None, "between": part(100, 4)}
+    NONE = {"pull-push": PLAIN, "small-push": PLAIN}
+    PUSH = PLAIN | {"rows_per_second": 9e5, "memory": 103 << 20, "bytes": 50_000_000, "all": part(90, 9), "during": part(60, 9, seconds=2),
+                    "between": part(96, 5, seconds=8)}
+    SMALL = PLAIN | {"during": part(1, 1, p50=30, p99=50, seconds=2), "between": part(1, 1, p50=15, p99=20, seconds=8)}
+
+    def test_what_is_lost_and_what_comes_on_top(self):
+        found = snapshots.compared({"pull-push": self.PUSH, "small-push": self.SMALL}, self.NONE)
+        for name, value in {"rate": 0.9, "rate_lost": 10, "rate_lost_inside": 6.25, "rate_lost_during": 37.5, "share": 20, "longest_ms": 9,
+                            "longest_more_ms": 5, "longest_more_inside_ms": 4, "server_mib": 103, "memory_more": 3, "written": 5, "p50_us": 30,
+                            "p99_us": 50, "p50_times": 3, "p99_times": 2.5, "p50_times_inside": 2, "p99_times_inside": 2.5}.items():
+            with self.subTest(name):
+                self.assertAlmostEqual(found[name], value)
+
+    def test_snapshots_all_the_time_leave_nothing_between(self):
+        always = self.PUSH | {"during": self.PUSH["all"], "between": None}
+        found = snapshots.compared({"pull-push": always, "small-push": self.SMALL | {"between": None}}, self.NONE)
+        self.assertEqual([found[name] for name in ("share", "rate_lost_inside", "longest_more_inside_ms", "p99_times_inside")], [100, None, None, None])
+        self.assertAlmostEqual(found["rate_lost"], 10)
+
+    def test_every_figure_is_shown_and_has_a_name(self):
+        rounds = [{snapshots.NONE: self.NONE, "10s": {"pull-push": self.PUSH, "small-push": self.SMALL}}] * 2
+        intervals = snapshots.summaries(rounds)
+        self.assertEqual(set(intervals["10s"]), set(snapshots.FIGURES))
+        self.assertLess(set(intervals[snapshots.NONE]), set(snapshots.FIGURES))
+        lines = list(snapshots.text({"what": "x", "keys": {}, "intervals": intervals}))
+        self.assertEqual(len(lines), 1 + len(intervals) + sum(map(len, intervals.values())))
+
+    def test_the_default_is_measured(self):
+        with open(os.path.join(ROOT, "docs", "job-file.md"), encoding="utf-8") as file:
+            default = re.search(r"\| `spec.snapshots.interval` \| duration \| (\S+) \|", file.read()).group(1)
+        self.assertIn(default, snapshots.INTERVALS)
+
+
+if __name__ == "__main__":
+    unittest.main()
