@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Unit test of what is pure in the rows of benchmarks/speed.py that are measured apart: steps while snapshots run, and what they cost."""
+"""Unit test of what is pure in the rows of benchmarks/speed.py that are measured apart: steps while snapshots run and what they
+cost, the flights beside a local process."""
 
 import os
 import re
@@ -9,7 +10,7 @@ import unittest
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "benchmarks"))
-from speed import phases, snapshots  # noqa: E402
+from speed import flights, phases, snapshots  # noqa: E402
 
 MS = 1_000_000
 
@@ -93,6 +94,37 @@ class CostTest(unittest.TestCase):
         with open(os.path.join(ROOT, "docs", "job-file.md"), encoding="utf-8") as file:
             default = re.search(r"\| `spec.snapshots.interval` \| duration \| (\S+) \|", file.read()).group(1)
         self.assertIn(default, snapshots.INTERVALS)
+
+
+class FlightsTest(unittest.TestCase):
+    SAID = ("read 1000 records in 0.5000 s\nepoch 0: train log loss 0.5, test AUC 0.7, test log loss 0.5, 10 records/s\n"
+            "epoch 1: train log loss 0.5, test AUC 0.7, test log loss 0.5, 1000 records/s\n"
+            "epoch 2: train log loss 0.5, test AUC 0.7, test log loss 0.5, 500 records/s\n")
+
+    def test_the_first_local_epoch_does_not_count(self):
+        found = flights.local_figures(self.SAID, 1000, 6)
+        self.assertEqual((found["rate_read"], found["rate"], found["cpu_us"]), (1000 / 1.5, 500, 2000))
+
+    def test_another_number_of_records_is_refused(self):
+        with self.assertRaises(flights.jobs.Failed):
+            flights.local_figures(self.SAID, 999, 6)
+
+    def test_what_the_example_prints(self):
+        with open(os.path.join(ROOT, "examples", "flights", "flights_local.cc"), encoding="utf-8") as file:
+            source = file.read()
+        self.assertIn('"read %zu records in %.4f s\\n"', source)
+        self.assertRegex(source, r'"epoch %d: .*%.0f records/s\\n"')
+
+    def test_a_job_between_two_moments(self):
+        def times(total, pull, push, shard):
+            return {"total_us": total, "wait_pull_us": pull, "wait_push_us": push, "wait_shard_us": shard}
+        found = flights.job_figures((10, 5000, 7, [times(1000, 0, 10, 1), times(1000, 100, 20, 2)]),
+                                    (12, 9000, 11, [times(2000, 200, 60, 11), times(4000, 600, 70, 32)]))
+        self.assertEqual(found, {"rate": 2000, "cpu_us": 1000, "pulls": 0.175, "pushes": 0.025, "shards": 0.01})
+
+    def test_two_workers_are_set_against_twice_the_local_rate(self):
+        found = flights.ratios({"rate": 300, "cpu_us": 6}, {"rate": 200, "rate_read": 250, "cpu_us": 2})
+        self.assertEqual(found, {"rate": 0.75, "rate_read": 0.6, "cpu_us": 3})
 
 
 if __name__ == "__main__":
