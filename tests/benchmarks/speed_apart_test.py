@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Unit test of what is pure in the rows of benchmarks/speed.py that are measured apart: steps while snapshots run and what they
-cost, the flights beside a local process."""
+cost, the flights beside a local process, pushes with and without windows."""
 
 import os
 import re
@@ -10,7 +10,7 @@ import unittest
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "benchmarks"))
-from speed import flights, phases, snapshots  # noqa: E402
+from speed import flights, phases, snapshots, tax  # noqa: E402
 
 MS = 1_000_000
 
@@ -125,6 +125,18 @@ class FlightsTest(unittest.TestCase):
     def test_two_workers_are_set_against_twice_the_local_rate(self):
         found = flights.ratios({"rate": 300, "cpu_us": 6}, {"rate": 200, "rate_read": 250, "cpu_us": 2})
         self.assertEqual(found, {"rate": 0.75, "rate_read": 0.6, "cpu_us": 3})
+
+
+class TaxTest(unittest.TestCase):
+    def test_pairs_are_compared_and_forgetting_comes_on_top(self):
+        # A slow pair is slow on both sides.
+        found = tax.of_pairs({"with_ns": [11, 110, 12], "without_ns": [10, 100, 10], "forgetting_ns": [0.5, 0.7, 0.5], "rows_a_part": 4})
+        self.assertAlmostEqual(found["tax"], 10 + 5)
+        self.assertAlmostEqual(found["part_ns"], (2 + 0.5) * 4)
+        self.assertEqual((found["with_ns"], found["without_ns"], found["forgetting_ns"]), (12, 10, 0.5))
+
+    def test_every_figure_is_there(self):
+        self.assertLess(set(tax.FIGURES), set(tax.of_pairs({"with_ns": [1], "without_ns": [1], "forgetting_ns": [1], "rows_a_part": 1})))
 
 
 if __name__ == "__main__":
