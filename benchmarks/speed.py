@@ -4,8 +4,13 @@
 Every round of a row runs, one after the other: the machine's limits with the same keys and sizes (speed_limits); a real job, `muster
 run` with one server and workers that link libmuster.so (speed_trainer); and the row's peer, where it is installed (benchmarks/peers).
 Figures are medians over the rounds, with the smallest and the largest; a ratio is taken within a round, so what slows a round slows
-both of its halves. Ratios to a peer are above 1 where Muster is the faster one. Nobody takes snapshots meanwhile. torch is measured
-with 1, 4 and 8 calls under way, and the best of them counts.
+both of its halves. Ratios to a peer are above 1 where Muster is the faster one. Nobody takes snapshots meanwhile, but in `snapshots`
+and `flights`. torch is measured with 1, 4 and 8 calls under way, and the best of them counts.
+
+`snapshots` has neither peer nor limit: the same jobs with and without take turns, seven times --seconds each. In a job with snapshots, the
+time in which one runs is set against the rest, too. `flights` trains a whole model, each job for four times --seconds; a process without
+Muster trains the same one between the jobs. Workers and servers share the machine's cores, so their number is printed.
+`tax` is no job: it is the server's engine alone, on one thread, for four times --seconds.
 
 Progress goes to stderr, figures to stdout. Exit codes: 0 measured, 2 bad arguments, 3 a measurement did not come to its end, 130
 interrupted.
@@ -22,25 +27,28 @@ sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "benchmarks"))
 from scaling import figures, job  # noqa: E402
-from speed import command, compare, ours, peers  # noqa: E402
+from speed import command, compare, flights, ours, peers, snapshots, tax  # noqa: E402
 from speed.rows import FIGURES, ROWS  # noqa: E402
 
 LINES = {"read": (2_000_000, 100), "lease": (1_000_000, 8)}  # of the input, and bytes of each; others have little to read
 OTHER_LINES = (1_000_000, 8)
+APART = {"snapshots": snapshots, "flights": flights, "tax": tax}  # measured each in its own way, without limits and peers
+WHAT = {name: row.what for name, row in ROWS.items()} | {name: module.WHAT for name, module in APART.items()}
 TENSOR_BYTES = 100_000_000
 EXAMPLES = """
 examples:
   benchmarks/speed.py all --build build/release --peers ~/.cache/muster-peers
   benchmarks/speed.py pull pull-tcp --rounds 9 --seconds 5
+  benchmarks/speed.py snapshots flights tax --rounds 3
   benchmarks/speed.py lease --smoke --output json
 """
 
 
 def parse():
-    parser = command.parser(__doc__, EXAMPLES, {name: row.what for name, row in ROWS.items()}, "WHAT", rounds=5, smoke="one short round with few rows",
+    parser = command.parser(__doc__, EXAMPLES, WHAT, "WHAT", rounds=5, smoke="one short round with few rows",
                             seconds=(3, "that each job and each depth of a peer is measured, dense tensors four times as long"))
     parser.add_argument("--peers", default=peers.DEFAULT_FOLDER, help="where benchmarks/peers/install put them (default: %(default)s)")
-    options = command.checked(parser)
+    options = command.checked(parser, {name: module.PROGRAMS for name, module in APART.items()})
     options.peers = os.path.abspath(os.path.expanduser(options.peers))
     options.tensor_bytes, options.limit_seconds = (4_000_000, 0.02) if options.smoke else (TENSOR_BYTES, 0.5)
     return options
@@ -139,10 +147,11 @@ def main():
 
     def work(folder):
         results = []
-        for name in ROWS if "all" in options.what else dict.fromkeys(options.what):
-            results.append(measure(options, name, os.path.join(folder, name)))
+        for name in WHAT if "all" in options.what else dict.fromkeys(options.what):
+            of_name = os.path.join(folder, name)
+            results.append(APART[name].measure(options, of_name) if name in APART else measure(options, name, of_name))
             if options.output == "text":
-                print("\n".join(text(results[-1])), flush=True)
+                print("\n".join((APART[name].text if name in APART else text)(results[-1])), flush=True)
         if options.output == "json":
             print(json.dumps(results))
         return 0

@@ -4,11 +4,14 @@
 // All workers of a job measure at the same time. When one is warm it makes FOLDER/<node>.ready; who
 // runs the job then writes "<begin> <end>", CLOCK_MONOTONIC in nanoseconds, to FOLDER/window; when
 // that is over, the worker writes its figures to FOLDER/<node>.json and goes on until it is ended.
+// Beside them FOLDER/<node>.steps has every step: its end, by the same clock, and its latency, as
+// two int64 in nanoseconds.
 #include <muster/muster.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <any>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstdint>
@@ -17,6 +20,7 @@
 #include <fstream>
 #include <limits>
 #include <optional>
+#include <random>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,6 +40,7 @@ constexpr char kHelp[] =
     "  pull FOLDER KEYS DIM       asks ahead for the rows of the next call of the file KEYS\n"
     "  pull-push FOLDER KEYS DIM  and pushes a gradient to each of them (Adagrad)\n"
     "  small FOLDER KEYS DIM      asks for rows and waits for them, nothing ahead\n"
+    "  small-push FOLDER KEYS DIM and pushes a gradient to each of them\n"
     "  dense FOLDER ELEMENTS      pulls and pushes a whole tensor (Adagrad)\n"
     "  read FOLDER                goes over the records\n"
     "  lease FOLDER               does nothing: as many shards as it gets\n";
@@ -100,7 +105,7 @@ class Meter {
       total_.rows += step.rows;
       total_.records += step.records;
       total_.bytes += step.bytes;
-      waited_us_.push_back(static_cast<float>(1e6 * Seconds(step.waited)));
+      steps_.push_back({now.time_since_epoch().count(), step.waited.count()});
       if (now >= end_) Write(now);
     }
   }
@@ -124,28 +129,35 @@ class Meter {
     phase_ = Phase::kMeasuring;
     begin_ = now;
     usage_ = Usage();
-    waited_us_.reserve(1 << 20);
+    steps_.reserve(1 << 20);
   }
 
-  float Quantile(double q) const {
-    const auto index = static_cast<size_t>(q * static_cast<double>(waited_us_.size()));
-    return waited_us_[std::min(index, waited_us_.size() - 1)];
-  }
+  struct Ended {
+    int64_t at_ns;
+    int64_t waited_ns;
+  };
 
   void Write(TimePoint now) {
     phase_ = Phase::kOver;
     const rusage usage = Usage();
-    std::ranges::sort(waited_us_);
+    const auto* bytes = reinterpret_cast<const char*>(steps_.data());
+    Must(WriteFileAtomically(own_ + ".steps",
+                             std::string_view(bytes, steps_.size() * sizeof(Ended))));
+    std::ranges::sort(steps_, {}, &Ended::waited_ns);
+    const auto quantile_us = [&](double q) {
+      const auto index = static_cast<size_t>(q * static_cast<double>(steps_.size()));
+      return 1e-3 * static_cast<double>(steps_[std::min(index, steps_.size() - 1)].waited_ns);
+    };
     char text[512];
     std::snprintf(text, sizeof(text),
                   "{\"seconds\": %.6f, \"steps\": %zu, \"rows\": %llu, \"records\": %llu, "
                   "\"bytes\": %llu, \"p50_us\": %.2f, \"p99_us\": %.2f, \"max_us\": %.2f, "
                   "\"cpu_seconds\": %.6f, \"memory_max_bytes\": %lld}\n",
-                  Seconds(now - begin_), waited_us_.size(),
+                  Seconds(now - begin_), steps_.size(),
                   static_cast<unsigned long long>(total_.rows),
                   static_cast<unsigned long long>(total_.records),
-                  static_cast<unsigned long long>(total_.bytes), Quantile(0.5), Quantile(0.99),
-                  waited_us_.back(), CpuSeconds(usage) - CpuSeconds(usage_),
+                  static_cast<unsigned long long>(total_.bytes), quantile_us(0.5),
+                  quantile_us(0.99), quantile_us(1), CpuSeconds(usage) - CpuSeconds(usage_),
                   static_cast<long long>(usage.ru_maxrss) * 1024);
     Must(WriteFileAtomically(own_ + ".json", text));
   }
@@ -158,8 +170,18 @@ class Meter {
   TimePoint look_at_{}, begin_{}, end_{};
   rusage usage_{};
   Step total_;
-  std::vector<float> waited_us_;
+  std::vector<Ended> steps_;
 };
+
+/// Values as of a model: no two alike, so that a snapshot of them cannot be packed to nothing.
+std::vector<float> Gradients(size_t count) {
+  std::mt19937 random(7);
+  std::vector<float> gradients(count);
+  for (float& gradient : gradients) {
+    gradient = kGradient * (0.5f + static_cast<float>(random()) / static_cast<float>(random.max()));
+  }
+  return gradients;
+}
 
 /// Steps that pull, and perhaps push, rows of one table. The first minibatches fill it.
 class SparseSteps {
@@ -169,11 +191,13 @@ class SparseSteps {
 
   SparseSteps(Session* session, KeySequence keys, uint32_t dim, Ahead ahead, Push push)
       : table_(session->SparseTable(
-            {.name = "embedding", .dim = dim, .optimizer = Adagrad{.learning_rate = 0.05f}})),
+            {.name = "embedding",
+             .dim = dim,
+             .optimizer = Adagrad{.learning_rate = 0.05f, .initial_accumulator = 0.1f}})),
         keys_(std::move(keys)),
         ahead_(ahead),
         push_(push),
-        gradients_(std::max(keys_.keys_a_call, kFillKeys) * dim, kGradient) {}
+        gradients_(Gradients(std::max(keys_.keys_a_call, kFillKeys) * dim)) {}
 
   void Run(Shard* shard, Meter* meter) {
     const auto prepare = [this](Minibatch& batch) {
@@ -314,8 +338,8 @@ int RunSparse(std::string_view mode, const std::string& folder, const std::strin
   Meter meter(folder);
   SparseSteps steps(
       &session, *std::move(keys), static_cast<uint32_t>(*dim),
-      mode == "small" ? SparseSteps::Ahead::kNothing : SparseSteps::Ahead::kPrefetch,
-      mode == "pull-push" ? SparseSteps::Push::kGradients : SparseSteps::Push::kNothing);
+      mode.starts_with("small") ? SparseSteps::Ahead::kNothing : SparseSteps::Ahead::kPrefetch,
+      mode.ends_with("push") ? SparseSteps::Push::kGradients : SparseSteps::Push::kNothing);
   return Train(&session, &meter, [&](Shard* shard, Meter* to) { steps.Run(shard, to); });
 }
 
@@ -333,7 +357,8 @@ int Main(std::span<char*> arguments) {
     std::fputs(kHelp, stdout);
     return 0;
   }
-  const bool sparse = mode == "pull" || mode == "pull-push" || mode == "small";
+  constexpr std::array<std::string_view, 4> kSparse = {"pull", "pull-push", "small", "small-push"};
+  const bool sparse = std::ranges::find(kSparse, mode) != kSparse.end();
   if (sparse && arguments.size() == 5) {
     return RunSparse(mode, arguments[2], arguments[3], Number(arguments[4], 65'536));
   }

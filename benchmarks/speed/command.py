@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import itertools
 import os
 
 from speed import ours
@@ -25,11 +26,12 @@ def parser(description, epilog, things, metavar, *, rounds, seconds, smoke):
     return made
 
 
-def checked(made):
-    """The options, or the end of the process with what is wrong with them. `what` are the names, each once."""
+def checked(made, more=None):
+    """The options, or the end of the process with what is wrong with them. `more`: {thing: programs that it alone needs}."""
     options = made.parse_args()
     options.build = os.path.abspath(options.build)
-    for program in PROGRAMS:
+    asked = [programs for name, programs in (more or {}).items() if name in options.what or "all" in options.what]
+    for program in itertools.chain(PROGRAMS, *asked):
         if not os.access(os.path.join(options.build, program), os.X_OK):
             made.error(f"--build {options.build}: no {program} there; build it first, or name another folder")
     if options.rounds < 1 or not 0.05 <= options.seconds <= 600:

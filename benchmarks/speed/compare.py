@@ -43,7 +43,7 @@ def merged(workers):
 def of_row(mode, job, server_cpu, master_cpu, tensor_bytes):
     """What a row shows of a job's merged figures and of the CPU seconds of its servers and its master."""
     found = {name: job[name] for name in ("p50_us", "p99_us")}
-    if mode in ("pull", "pull-push", "small"):
+    if mode in ("pull", "pull-push", "small", "small-push"):
         found |= {"rows_per_second": job["rows_per_second"], "server_cpu_ns": 1e9 * server_cpu / job["rows"],
                   "worker_cpu_ns": 1e9 * job["cpu_seconds"] / job["rows"]}
     elif mode == "lease":

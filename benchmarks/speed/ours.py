@@ -1,5 +1,6 @@
 """One job of speed_trainer, run by the real `muster run`, and what it did in a window of time that all its workers share."""
 
+import array
 import glob
 import json
 import os
@@ -55,8 +56,7 @@ def spec(options, row, inputs, folder):
     elif row.mode != "read":
         command += [inputs["keys"], str(row.dim)]
         dataset |= {"minibatchSize": 1, "minibatchesPerShard": 1024}
-    # Peers write nothing to a disk while they are measured.
-    return jobs.spec_of([dataset], command, workers=row.workers, servers=row.servers, snapshots="24h", partitions=row.partitions,
+    return jobs.spec_of([dataset], command, workers=row.workers, servers=row.servers, snapshots=row.snapshots, partitions=row.partitions,
                         training={"prefetchMinibatches": row.prefetch})
 
 
@@ -69,11 +69,25 @@ def sleep_until(ns):
     time.sleep(max(0, ns - time.monotonic_ns()) / 1e9)
 
 
-def run(options, row, inputs, folder):
-    """The figures of the row."""
+def said_in(folder):
+    """Where the workers of the job in `folder` write."""
+    return os.path.join(folder, "said")
+
+
+def steps(folder):
+    """[(end, latency)] of every step of the job's only worker, nanoseconds on the clock that all processes share."""
+    (path,) = glob.glob(os.path.join(said_in(folder), "*.steps"))
+    numbers = array.array("q")
+    with open(path, "rb") as file:
+        numbers.frombytes(file.read())
+    return list(zip(numbers[::2], numbers[1::2]))
+
+
+def run(options, row, inputs, folder, watch=lambda job, end: sleep_until(end)):
+    """The figures of the row. `watch(job, end)` is called when the window begins, and returns when it is over."""
     if row.tcp:
         folder = os.path.join(folder, TCP_ONLY)
-    said = os.path.join(folder, "said")
+    said = said_in(folder)
     os.makedirs(said)
     with jobs.Job(options, folder, spec(options, row, inputs, said), TRAINER) as job:
         def ready(ending):
@@ -90,7 +104,7 @@ def run(options, row, inputs, folder):
         os.rename(window + ".new", window)
         sleep_until(begin)
         before = cpu_of(job)
-        sleep_until(end)
+        watch(job, end)
         after = cpu_of(job)
         job.wait("figures", lambda: ready(".json"), 60)
         workers = []

@@ -3,6 +3,7 @@
 import dataclasses
 
 MORE, LESS = "more is better", "less is better"
+NO_SNAPSHOTS = "24h"  # peers write nothing to a disk while they are measured
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +66,7 @@ class Row:
     limits: tuple = ()
     prefetch: int = 4
     longer: float = 1  # than others it is measured: its steps are few
+    snapshots: str = NO_SNAPSHOTS  # from one to the next
 
 
 PULL_FIGURES = ("rows_per_second", "server_cpu_ns", "worker_cpu_ns")
