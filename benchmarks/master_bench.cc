@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -32,6 +34,11 @@ namespace muster {
 namespace {
 
 constexpr char kJobId[] = "bench";
+
+/// Of one call to the master.
+constexpr int kTriesMax = 10;
+constexpr int kDeadlineSeconds = 20;
+constexpr std::chrono::milliseconds kPauseBetweenTries{20};
 
 constexpr uint64_t kMaxNumber = 1'000'000'000;
 
@@ -116,6 +123,30 @@ void BenchCore(const Sizes& sizes) {
              static_cast<double>(sizes.shards) / seconds);
 }
 
+/// `call` once more until the master answers it, as the SDK does: a call that a busy machine broke
+/// says nothing of the master. What went wrong is printed; any other error ends the process.
+void UntilAnswered(std::string_view what,
+                   const std::function<grpc::Status(grpc::ClientContext*)>& call) {
+  grpc::Status status;
+  for (int tries = 0; tries < kTriesMax; ++tries) {
+    if (tries > 0) SleepFor(kPauseBetweenTries);
+    grpc::ClientContext context;
+    context.AddMetadata(kJobIdMetadata, kJobId);
+    context.set_wait_for_ready(true);
+    context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                                      gpr_time_from_seconds(kDeadlineSeconds, GPR_TIMESPAN)));
+    status = call(&context);
+    if (status.ok()) return;
+    fmt::print(stderr, "{}: status {}: {}\n", what, static_cast<int>(status.error_code()),
+               status.error_message());
+    if (status.error_code() != grpc::StatusCode::UNAVAILABLE &&
+        status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
+      break;
+    }
+  }
+  MUSTER_CHECK_MSG(status.ok(), status.error_message());
+}
+
 /// One worker over gRPC until nothing is left; appends the milliseconds of every call.
 void RunWorker(const std::string& address, uint32_t id, const Sizes& sizes, const Clock& clock,
                std::atomic<uint64_t>* done, std::vector<double>* call_ms) {
@@ -128,12 +159,12 @@ void RunWorker(const std::string& address, uint32_t id, const Sizes& sizes, cons
   request.set_incarnation(id + 1);
   request.set_want(sizes.batch);
   while (true) {
-    request.set_sequence(request.sequence() + 1);
     v1::WorkerExchangeReply reply;
-    grpc::ClientContext context;
-    context.AddMetadata(kJobIdMetadata, kJobId);
     const TimePoint began = clock.Now();
-    MUSTER_CHECK(stub->Exchange(&context, request, &reply).ok());
+    UntilAnswered(request.worker(), [&](grpc::ClientContext* context) {
+      request.set_sequence(request.sequence() + 1);
+      return stub->Exchange(context, request, &reply);
+    });
     call_ms->push_back(Seconds(began, clock.Now()) * 1000);
     *done += static_cast<uint64_t>(reply.verdicts_size());
     if (reply.directive() != 0 || (reply.grants_size() == 0 && request.done_size() == 0)) return;
@@ -159,18 +190,19 @@ void RunServer(const std::string& address, const Clock& clock, const std::atomic
   registration.set_nonce(1);
   registration.set_version("0.1");
   v1::RegisterServerReply registered;
-  grpc::ClientContext register_context;
-  MUSTER_CHECK(stub->Register(&register_context, registration, &registered).ok());
+  UntilAnswered("register", [&](grpc::ClientContext* context) {
+    return stub->Register(context, registration, &registered);
+  });
   v1::ServerExchangeRequest request;
   request.set_incarnation(registered.incarnation());
   TimePoint next = clock.Now();
   while (!stop->load()) {
     next += std::chrono::milliseconds(50);
-    request.set_sequence(request.sequence() + 1);
     v1::ServerExchangeReply reply;
-    grpc::ClientContext context;
-    context.AddMetadata(kJobIdMetadata, kJobId);
-    MUSTER_CHECK(stub->Exchange(&context, request, &reply).ok());
+    UntilAnswered(registration.name(), [&](grpc::ClientContext* context) {
+      request.set_sequence(request.sequence() + 1);
+      return stub->Exchange(context, request, &reply);
+    });
     for (const v1::OwnCommand& own : reply.owns()) {
       v1::OwnedPartition* owned = request.add_owned();
       owned->set_partition(own.partition());
