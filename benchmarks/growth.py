@@ -6,7 +6,8 @@ own, `muster run` with workers that link libmuster.so; its figures are medians o
 machine has cores show what it costs to share them.
 
 `shards` shows the master's memory, and the time from SIGKILL until `muster status` is answered by the next master: of a real job whose
-worker takes half of the shards, which are COMMITTED when the master is killed. Ten million take minutes.
+worker takes half of the shards, which are COMMITTED when the master is killed. Ten million take minutes. A master holds what is DONE
+until a snapshot has it, here for 10 s, the default, so the memory of large jobs is that of the rate.
 
 `members` shows the CPU time of the thread of the master that owns everything, which a real core, group commit and journal spend on
 simulated workers and servers: `master_members_bench --help`.
