@@ -1,9 +1,16 @@
 #!/usr/bin/env python3
-"""How the rate of pulls and pushes changes with the size of a job: one axis after the other, everything else as in `speed.py pull`.
-Python's standard library only.
+"""What the size of a job costs: one axis after the other, everything else as it is by default. Python's standard library only.
 
-Each point is a real job of its own, `muster run` with workers that link libmuster.so; its figures are medians over the rounds, rates
-of all workers together. More workers and servers than the machine has cores show what it costs to share them.
+Most axes show the rate of pulls and pushes of all workers together, otherwise as in `speed.py pull`. Each point is a real job of its
+own, `muster run` with workers that link libmuster.so; its figures are medians over the rounds. More workers and servers than the
+machine has cores show what it costs to share them.
+
+`shards` shows the master's memory, and the time from SIGKILL until `muster status` is answered by the next master: of a real job whose
+worker takes half of the shards, which are COMMITTED when the master is killed. Ten million take minutes. A master holds what is DONE
+until a snapshot has it, here for 10 s, the default, so the memory of large jobs is that of the rate.
+
+`members` shows the CPU time of the thread of the master that owns everything, which a real core, group commit and journal spend on
+simulated workers and servers: `master_members_bench --help`.
 
 Progress goes to stderr, figures to stdout. Exit codes: 0 measured, 2 bad arguments, 3 a measurement did not come to its end, 130
 interrupted.
@@ -13,68 +20,64 @@ Axes:
 
 import json
 import os
-import shutil
 import sys
 
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "benchmarks"))
-from growth import plot  # noqa: E402
-from growth.axes import AXES, MODES, row_of  # noqa: E402
-from scaling import figures, job  # noqa: E402
-from speed import command, ours  # noqa: E402
+from growth import members, plot, rates, shards  # noqa: E402
+from growth.axes import AXES  # noqa: E402
+from scaling import job  # noqa: E402
+from speed import command  # noqa: E402
+
+MEASURED = {"rates": rates, "shards": shards, "members": members}
 
 EXAMPLES = """
 examples:
   benchmarks/growth.py all --build build/release --plot docs/images/growth.svg
   benchmarks/growth.py keys dim --rounds 3 --output json
+  benchmarks/growth.py shards members --rounds 1
 """
 
 
 def parse():
     listed = {name: f"{axis.what}: {', '.join(format(value, ',') for value in axis.values)}" for name, axis in AXES.items()}
-    parser = command.parser(__doc__, EXAMPLES, listed, "AXIS", rounds=3, smoke="one short round of two points with few rows",
+    parser = command.parser(__doc__, EXAMPLES, listed, "AXIS", rounds=3, smoke="one short round of two points, with few rows",
                             seconds=(1, "that each job is measured"))
-    parser.add_argument("--plot", metavar="FILE", help="draws the rates to an SVG file")
+    parser.add_argument("--plot", metavar="FILE", help="draws the figures to an SVG file")
     options = command.checked(parser)
+    options.axes = list(AXES) if "all" in options.what else list(dict.fromkeys(options.what))
+    for program in (program for name in options.axes for program in MEASURED[AXES[name].measured].PROGRAMS):
+        if not os.access(os.path.join(options.build, program), os.X_OK):
+            parser.error(f"--build {options.build}: no {program} there; build it first, or name another folder")
     options.tensor_bytes = 1  # nothing is measured in tensors
     return options
 
 
-def measure(options, name, value, lines, folder):
-    """{mode: {"rows_per_second", "server_cpu_ns", "worker_cpu_ns": summary}}."""
-    found = {mode: [] for mode in MODES}
-    for number in range(options.rounds):
-        for mode in MODES:
-            row = row_of(name, value, mode)
-            row = command.small(row) if options.smoke else row
-            run_folder = os.path.join(folder, f"{name}-{value}-{mode}-{number}")
-            os.makedirs(run_folder)
-            inputs = {"lines": lines, "keys": ours.write_keys(options, row, run_folder)}
-            found[mode].append(ours.run(options, row, inputs, run_folder))
-            if not options.keep:
-                shutil.rmtree(run_folder)
-    summaries = {mode: {figure: figures.summary([one[figure] for one in rounds]) for figure in ("rows_per_second", "server_cpu_ns", "worker_cpu_ns")}
-                 for mode, rounds in found.items()}
-    job.say(f"{name} {value:,}: " + ", ".join(f"{words} {summaries[mode]['rows_per_second']['median'] / 1e6:.3g} Mrows/s" for mode, words in MODES.items()))
-    return summaries
+def measure(options, name, value, folder):
+    """What the axis's module finds at one value."""
+    measured = MEASURED[AXES[name].measured]
+    point = measured.measure(options, name, value, os.path.join(folder, f"{name}-{value}"))
+    job.say(f"{name} {value:,}: " + ", ".join(f"{line} {height:.3g}" for line, height in zip(measured.LINES, measured.heights(point))))
+    return point
 
 
 def text(name, points):
     yield f"{AXES[name].what}"
-    for value, modes in points.items():
-        for mode, words in MODES.items():
-            rate = {key: one / 1e6 if key != "n" else one for key, one in modes[mode]["rows_per_second"].items()}
-            cpu = {role: modes[mode][role + "_cpu_ns"]["median"] for role in ("server", "worker")}
-            yield (f"  {value:>11,} {figures.line(f'{words:13}', rate, 'Mrows/s', 2)}; "
-                   f"CPU a row: servers {cpu['server']:.0f} ns, workers {cpu['worker']:.0f} ns")
+    for value, point in points.items():
+        yield from (f"  {value:>11,} {line}" for line in MEASURED[AXES[name].measured].text(point))
 
 
 def draw(path, results):
-    panels = [(AXES[name].what, [[(value, modes[mode]["rows_per_second"]["median"] / 1e6) for value, modes in points.items()] for mode in MODES])
-              for name, points in results.items()]
+    """Axes of which the same is measured stand together."""
+    groups = {}
+    for name, points in results.items():
+        measured = MEASURED[AXES[name].measured]
+        heights = {value: measured.heights(point) for value, point in points.items()}
+        lines = [[(value, ys[number]) for value, ys in heights.items()] for number in range(len(measured.LINES))]
+        groups.setdefault(measured.LINES, []).append((AXES[name].what, lines))
     with open(path + ".new", "w", encoding="utf-8") as file:
-        file.write("\n".join(plot.svg("Mrows/s", MODES.values(), panels)) + "\n")
+        file.write("\n".join(plot.svg(list(groups.items()))) + "\n")
     os.rename(path + ".new", path)
 
 
@@ -82,12 +85,10 @@ def main():
     options = parse()
 
     def work(folder):
-        lines = os.path.join(folder, "lines")
-        ours.write_lines(lines, 20_000 if options.smoke else 1_000_000, 8)
         results = {}
-        for name in AXES if "all" in options.what else dict.fromkeys(options.what):
+        for name in options.axes:
             values = AXES[name].values[:2] if options.smoke else AXES[name].values
-            results[name] = {value: measure(options, name, value, lines, folder) for value in values}
+            results[name] = {value: measure(options, name, value, folder) for value in values}
             if options.output == "text":
                 print("\n".join(text(name, results[name])), flush=True)
         if options.output == "json":

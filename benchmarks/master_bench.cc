@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,17 +23,18 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/mutex.h"
-#include "master/journal/rocksdb_journal.h"
+#include "benchmarks/master_job.h"
 #include "master/service/master_server.h"
-#include "master/sources/source_catalog.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/messages/job_identity.h"
 
 namespace muster {
 namespace {
 
-constexpr char kJobId[] = "bench";
+/// Of one call to the master.
+constexpr int kTriesMax = 10;
+constexpr int kDeadlineSeconds = 20;
+constexpr std::chrono::milliseconds kPauseBetweenTries{20};
 
 constexpr uint64_t kMaxNumber = 1'000'000'000;
 
@@ -40,45 +43,6 @@ struct Sizes {
   uint32_t workers = 64;
   uint32_t batch = 100;
 };
-
-CoreOptions Options(uint64_t shards) {
-  CoreOptions options;
-  DatasetPlan plan{"train", DatasetMode::kTrain, 1, shards, shards * 4096, 256, nullptr};
-  plan.records_of = [](EpochIndex, ShardIndex) { return 4096u; };
-  options.datasets = {plan};
-  options.partitions = 256;
-  options.run_id = "bench";
-  options.snapshot_interval = std::chrono::seconds(1);
-  return options;
-}
-
-/// The one file of the job, which nobody reads.
-class BenchSource final : public DatasetSource {
- public:
-  explicit BenchSource(uint64_t shards) : layout_({shards * 4096}, 256, 16) {}
-
-  absl::Status CheckSettings() const override { return absl::OkStatus(); }
-  absl::StatusOr<SourcePreview> Preview() const override { return SourcePreview(); }
-  absl::Status Look(const ProgressFn&) override { return absl::OkStatus(); }
-  absl::Status Keep() override { return absl::OkStatus(); }
-  absl::Status OpenKept() override { return absl::OkStatus(); }
-  const ShardLayout& layout() const override { return layout_; }
-  std::string Fingerprint() const override { return "bench"; }
-  void Locate(uint32_t, uint64_t, ShardWork* work) const override {
-    work->path = "/data/train-00000.csv";
-  }
-
- private:
-  const ShardLayout layout_;
-};
-
-SourceCatalog Sources(uint64_t shards) {
-  JobSpec job;
-  job.datasets.resize(1);
-  std::vector<std::unique_ptr<DatasetSource>> sources;
-  sources.push_back(std::make_unique<BenchSource>(shards));
-  return SourceCatalog(job, std::move(sources));
-}
 
 double Seconds(TimePoint from, TimePoint to) {
   return std::chrono::duration<double>(to - from).count();
@@ -92,7 +56,7 @@ uint64_t PeakMegabytes() {
 
 void BenchCore(const Sizes& sizes) {
   const SystemClock clock;
-  MasterCore core(Options(sizes.shards), {}, {clock.Now(), {}});
+  MasterCore core(MasterJobOptions(sizes.shards), {}, {clock.Now(), {}});
   const TimePoint began = clock.Now();
   WorkerExchangeRequest request;
   request.worker = "worker-0";
@@ -116,6 +80,30 @@ void BenchCore(const Sizes& sizes) {
              static_cast<double>(sizes.shards) / seconds);
 }
 
+/// `call` once more until the master answers it, as the SDK does: a call that a busy machine broke
+/// says nothing of the master. What went wrong is printed; any other error ends the process.
+void UntilAnswered(std::string_view what,
+                   const std::function<grpc::Status(grpc::ClientContext*)>& call) {
+  grpc::Status status;
+  for (int tries = 0; tries < kTriesMax; ++tries) {
+    if (tries > 0) SleepFor(kPauseBetweenTries);
+    grpc::ClientContext context;
+    context.AddMetadata(kJobIdMetadata, kMasterJobId);
+    context.set_wait_for_ready(true);
+    context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                                      gpr_time_from_seconds(kDeadlineSeconds, GPR_TIMESPAN)));
+    status = call(&context);
+    if (status.ok()) return;
+    fmt::print(stderr, "{}: status {}: {}\n", what, static_cast<int>(status.error_code()),
+               status.error_message());
+    if (status.error_code() != grpc::StatusCode::UNAVAILABLE &&
+        status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
+      break;
+    }
+  }
+  MUSTER_CHECK_MSG(status.ok(), status.error_message());
+}
+
 /// One worker over gRPC until nothing is left; appends the milliseconds of every call.
 void RunWorker(const std::string& address, uint32_t id, const Sizes& sizes, const Clock& clock,
                std::atomic<uint64_t>* done, std::vector<double>* call_ms) {
@@ -128,12 +116,12 @@ void RunWorker(const std::string& address, uint32_t id, const Sizes& sizes, cons
   request.set_incarnation(id + 1);
   request.set_want(sizes.batch);
   while (true) {
-    request.set_sequence(request.sequence() + 1);
     v1::WorkerExchangeReply reply;
-    grpc::ClientContext context;
-    context.AddMetadata(kJobIdMetadata, kJobId);
     const TimePoint began = clock.Now();
-    MUSTER_CHECK(stub->Exchange(&context, request, &reply).ok());
+    UntilAnswered(request.worker(), [&](grpc::ClientContext* context) {
+      request.set_sequence(request.sequence() + 1);
+      return stub->Exchange(context, request, &reply);
+    });
     call_ms->push_back(Seconds(began, clock.Now()) * 1000);
     *done += static_cast<uint64_t>(reply.verdicts_size());
     if (reply.directive() != 0 || (reply.grants_size() == 0 && request.done_size() == 0)) return;
@@ -144,7 +132,7 @@ void RunWorker(const std::string& address, uint32_t id, const Sizes& sizes, cons
       *report->mutable_shard() = grant.shard();
       report->set_token(grant.token());
       report->set_restore_epoch(grant.restore_epoch());
-      report->mutable_metrics()->set_records(4096);
+      report->mutable_metrics()->set_records(kMasterJobRecords);
       request.set_newest_grant(std::max<uint64_t>(request.newest_grant(), grant.token()));
     }
   }
@@ -159,18 +147,19 @@ void RunServer(const std::string& address, const Clock& clock, const std::atomic
   registration.set_nonce(1);
   registration.set_version("0.1");
   v1::RegisterServerReply registered;
-  grpc::ClientContext register_context;
-  MUSTER_CHECK(stub->Register(&register_context, registration, &registered).ok());
+  UntilAnswered("register", [&](grpc::ClientContext* context) {
+    return stub->Register(context, registration, &registered);
+  });
   v1::ServerExchangeRequest request;
   request.set_incarnation(registered.incarnation());
   TimePoint next = clock.Now();
   while (!stop->load()) {
     next += std::chrono::milliseconds(50);
-    request.set_sequence(request.sequence() + 1);
     v1::ServerExchangeReply reply;
-    grpc::ClientContext context;
-    context.AddMetadata(kJobIdMetadata, kJobId);
-    MUSTER_CHECK(stub->Exchange(&context, request, &reply).ok());
+    UntilAnswered(registration.name(), [&](grpc::ClientContext* context) {
+      request.set_sequence(request.sequence() + 1);
+      return stub->Exchange(context, request, &reply);
+    });
     for (const v1::OwnCommand& own : reply.owns()) {
       v1::OwnedPartition* owned = request.add_owned();
       owned->set_partition(own.partition());
@@ -188,18 +177,12 @@ void RunServer(const std::string& address, const Clock& clock, const std::atomic
   }
 }
 
-std::unique_ptr<Journal> OpenJournal(const std::string& folder) {
-  auto journal = OpenRocksdbJournal(folder + "/journal", {"bench", {}, {}, kJobId});
-  MUSTER_CHECK_MSG(journal.ok(), journal.status().ToString());
-  return *std::move(journal);
-}
-
 auto StartServer(const Sizes& sizes, const std::string& folder, const SourceCatalog* sources,
                  Journal* journal, const Clock* clock) {
   MasterServer::Options options;
   options.job.name = "bench";
   options.job.snapshot_directory = folder + "/snapshots";
-  options.core = Options(sizes.shards);
+  options.core = MasterJobOptions(sizes.shards);
   options.listen_address = "127.0.0.1:0";
   options.token_file = folder + "/token";
   options.job.datasets.resize(1);
@@ -209,8 +192,8 @@ auto StartServer(const Sizes& sizes, const std::string& folder, const SourceCata
 
 void BenchServer(const Sizes& sizes, const std::string& folder) {
   const SystemClock clock;
-  auto journal = OpenJournal(folder);
-  const SourceCatalog sources = Sources(sizes.shards);
+  auto journal = OpenMasterJournal(folder);
+  const SourceCatalog sources = MasterJobSources(sizes.shards);
   auto server = StartServer(sizes, folder, &sources, journal.get(), &clock);
   MUSTER_CHECK_MSG(server.ok(), server.status().ToString());
   const std::string address = "127.0.0.1:" + std::to_string((*server)->port());
@@ -241,8 +224,8 @@ void BenchServer(const Sizes& sizes, const std::string& folder) {
 void BenchRestart(const Sizes& sizes, const std::string& folder) {
   const SystemClock clock;
   const TimePoint began = clock.Now();
-  auto journal = OpenJournal(folder);
-  const SourceCatalog sources = Sources(sizes.shards);
+  auto journal = OpenMasterJournal(folder);
+  const SourceCatalog sources = MasterJobSources(sizes.shards);
   auto server = StartServer(sizes, folder, &sources, journal.get(), &clock);
   MUSTER_CHECK_MSG(server.ok(), server.status().ToString());
   fmt::print("restart after {} shards: {:.3f} s to serving\n", sizes.shards,

@@ -3,7 +3,9 @@
 // "<CLOCK_MONOTONIC ns> <event> <shard>". All processes of a machine share that clock.
 //   shard   NextShard returned it
 //   pull    a pull of keys in every partition was answered; the line also has the time at which it
-//   began ok      a minibatch of it is acknowledged by every partition
+//           began
+//   ok      a minibatch of it is acknowledged by every partition
+// With --hold-after it writes nothing: growth.py stops the master at a number of shards.
 #include <muster/muster.h>
 
 #include <unistd.h>
@@ -11,6 +13,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +34,8 @@ long long Now() {
 struct Options {
   const char* folder = nullptr;  // null: push nothing, write nothing
   std::chrono::milliseconds minibatch{0};
+  /// Shards, after which it stands still in the next one, until it is ended.
+  unsigned long long hold_after = std::numeric_limits<unsigned long long>::max();
 };
 
 class EventLog {
@@ -84,17 +89,24 @@ int main(int argc, char** argv) {
   Options options;
   if (argc > 1 && std::string_view(argv[1]) == "--help") {
     std::puts(
-        "Usage: recovery_probe [FOLDER [MINIBATCH_MS]]\n\nStarted by benchmarks/recovery.py.");
+        "Usage: recovery_probe [FOLDER [MINIBATCH_MS]]\n"
+        "       recovery_probe --hold-after SHARDS\n\n"
+        "Started by benchmarks/recovery.py and growth.py.");
     return 0;
   }
-  if (argc > 1) options.folder = argv[1];
-  if (argc > 2) options.minibatch = std::chrono::milliseconds(std::atoi(argv[2]));
+  const bool holds = argc == 3 && std::string_view(argv[1]) == "--hold-after";
+  if (holds) options.hold_after = std::strtoull(argv[2], nullptr, 10);
+  if (argc > 1 && !holds) options.folder = argv[1];
+  if (argc > 2 && !holds) options.minibatch = std::chrono::milliseconds(std::atoi(argv[2]));
   auto session = muster::Session::Connect(muster::SessionOptions::FromEnvironment()).value();
   const muster::Table table =
       session.SparseTable({.name = "probe", .dim = 1, .optimizer = muster::Sum{}});
   EventLog log(options.folder);
+  unsigned long long shards = 0;
   while (auto shard = session.NextShard()) {
     log.Add("shard", shard->id(), Now());
+    while (shards == options.hold_after) muster::SleepFor(std::chrono::milliseconds(100));
+    ++shards;
     Run(*shard, table, options, &log);
   }
   return session.Finish();

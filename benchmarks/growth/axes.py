@@ -4,7 +4,6 @@ import dataclasses
 
 from speed.rows import Keys, sparse
 
-MODES = {"pull": "pull", "pull-push": "pull and push"}
 KEYS_IN_FILE = 2_560_000  # of all calls together, about
 
 
@@ -12,8 +11,10 @@ KEYS_IN_FILE = 2_560_000  # of all calls together, about
 class Axis:
     what: str
     values: tuple
-    base: dict  # what is not as in `speed.py pull`
-    field: str  # of Row or of Keys
+    # Of an axis of rates: what is not as in `speed.py pull`, and the field of Row or of Keys.
+    base: dict = dataclasses.field(default_factory=dict)
+    field: str = ""
+    measured: str = "rates"  # or "shards", "members": the module of this folder
 
 
 AXES = {
@@ -23,11 +24,13 @@ AXES = {
     "partitions": Axis("partitions", (16, 64, 256, 1024, 4096), {}, "partitions"),
     "workers": Axis("workers, 100,000 rows", (1, 2, 4, 8, 16, 32, 64), {"rows": 100_000}, "workers"),
     "servers": Axis("servers", (1, 2, 4, 8), {}, "servers"),
+    "shards": Axis("shards of the job, half of them COMMITTED", (1_000, 10_000, 100_000, 1_000_000, 10_000_000), measured="shards"),
+    "members": Axis("simulated workers, 4 to a server", (10, 30, 100, 300, 1_000), measured="members"),
 }
 
 
 def row_of(name, value, mode):
-    """The Row of `speed.rows` that is measured at a value of an axis."""
+    """The Row of `speed.rows` that is measured at a value of an axis of rates."""
     axis = AXES[name]
     parts = axis.base | {axis.field: value}
     a_call = parts.pop("a_call", 10_000)

@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape
 WIDTH, HEIGHT = 300, 200  # of a panel
 LEFT, RIGHT, TOP, BOTTOM = 44, 12, 14, 38  # around its plot
 ACROSS = 3
-LEGEND_HEIGHT = 26
+LEGEND_LINE = 14
 COLORS = ("#1f6feb", "#d1570a", "#2da44e", "#8250df")
 
 
@@ -51,22 +51,52 @@ def panel(title, lines, bounds):
         yield from (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{color}"/>' for x, y in places)
 
 
-def svg(unit, names, panels):
-    """`names`: of the lines of every panel; `panels`: [(title, [[(x, y)] of a name])]. All have the same y axis, in `unit`."""
+def legend(names):
+    """The elements of a legend at the origin, one name below the other."""
+    for number, (name, color) in enumerate(zip(names, COLORS)):
+        at = LEGEND_LINE * number + 10
+        yield f'<line x1="{LEFT}" x2="{LEFT + 22}" y1="{at}" y2="{at}" stroke="{color}" stroke-width="2.5"/>'
+        yield f'<text x="{LEFT + 28}" y="{at + 4}" font-size="12">{escape(name)}</text>'
+
+
+def legend_height(groups):
+    """The same for all, so that panels side by side stand level."""
+    return LEGEND_LINE * max(len(names) for names, _ in groups) + 6
+
+
+def places(groups):
+    """[(x, y)] of the groups, from left to right while they fit, and the size of all: (width, height)."""
+    found, at, top, deep, width = [], 0, 0, 0, 0
+    for _, panels in groups:
+        across = min(ACROSS, len(panels))
+        if at + across > ACROSS:
+            at, top, deep = 0, top + deep, 0
+        found.append((WIDTH * at, top))
+        at += across
+        width = max(width, WIDTH * at)
+        deep = max(deep, legend_height(groups) + HEIGHT * math.ceil(len(panels) / ACROSS))
+    return found, (width, top + deep)
+
+
+def group(names, panels, below):
+    """The elements of a group at the origin: its legend, and `below` it panels that have the same y axis."""
     ys = [y for _, lines in panels for line in lines for _, y in line]
     bounds = (min(ys) / 1.15, max(ys) * 1.15)
-    down = math.ceil(len(panels) / ACROSS)
-    width, height = WIDTH * min(ACROSS, len(panels)), HEIGHT * down + LEGEND_HEIGHT
+    yield from legend(names)
+    for number, (title, lines) in enumerate(panels):
+        yield f'<g transform="translate({WIDTH * (number % ACROSS)} {below + HEIGHT * (number // ACROSS)})">'
+        yield from panel(title, lines, bounds)
+        yield "</g>"
+
+
+def svg(groups):
+    """`groups`: [(names of the lines of every panel, with their units, [(title, [[(x, y)] of a name])])]."""
+    corners, (width, height) = places(groups)
     yield (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
            'font-family="sans-serif" font-size="10" fill="#24292f">')
     yield f'<rect width="{width}" height="{height}" fill="#ffffff"/>'
-    at = LEFT
-    for name, color in zip(names, COLORS):
-        yield f'<line x1="{at}" x2="{at + 22}" y1="14" y2="14" stroke="{color}" stroke-width="2.5"/>'
-        yield f'<text x="{at + 28}" y="18" font-size="12">{escape(name)}, {escape(unit)}</text>'
-        at += 60 + 7 * len(name + unit)
-    for number, (title, lines) in enumerate(panels):
-        yield f'<g transform="translate({WIDTH * (number % ACROSS)} {LEGEND_HEIGHT + HEIGHT * (number // ACROSS)})">'
-        yield from panel(title, lines, bounds)
+    for (x, y), (names, panels) in zip(corners, groups):
+        yield f'<g transform="translate({x} {y})">'
+        yield from group(names, panels, legend_height(groups))
         yield "</g>"
     yield "</svg>"

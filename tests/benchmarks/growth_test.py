@@ -3,13 +3,14 @@
 
 import os
 import sys
+import types
 import unittest
 import xml.etree.ElementTree
 
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "benchmarks"))
-from growth import axes, plot  # noqa: E402
+from growth import axes, members, plot, rates, shards  # noqa: E402
 
 
 class AxesTest(unittest.TestCase):
@@ -23,8 +24,47 @@ class AxesTest(unittest.TestCase):
 
     def test_every_value_of_every_axis_is_a_job(self):
         for name, axis in axes.AXES.items():
-            for value in axis.values:
+            for value in axis.values if axis.measured == "rates" else ():
                 self.assertGreaterEqual(axes.row_of(name, value, "pull").keys.calls, 4)
+
+    def test_half_of_the_shards_are_done_and_the_worker_does_not_hold_the_rest(self):
+        options = types.SimpleNamespace(build="build", smoke=False)
+        for value in axes.AXES["shards"].values:
+            spec = shards.spec(options, value, "lines")
+            self.assertEqual(int(spec["replicaSpecs"]["worker"]["command"][-1]), value // 2)
+            self.assertLess(spec["training"]["shardsAhead"], value // 2)
+
+    def test_members_are_a_job_that_the_program_takes(self):
+        words = members.arguments(1_000)
+        sizes = dict(zip(words[::2], map(int, words[1::2])))
+        self.assertEqual(sizes, {"--workers": 1_000, "--servers": 250, "--partitions": 4_000, "--done": 10_000})
+        self.assertEqual(members.arguments(1)[3], "1")
+
+
+def summary(median):
+    return {"median": median, "min": median, "max": median, "n": 1}
+
+
+class PointTest(unittest.TestCase):
+    POINTS = {
+        rates: {mode: {"rows_per_second": summary(2e6), "server_cpu_ns": summary(60), "worker_cpu_ns": summary(80)} for mode in rates.MODES},
+        shards: {"memory_bytes": summary(50_000_000), "memory_max_bytes": summary(70_000_000), "serving_ms": summary(250)},
+        members: {"one_server_ms": summary(9), "all_servers_ms": summary(90), "steady_ms": summary(3)},
+    }
+
+    def test_every_line_has_a_height(self):
+        self.assertEqual(rates.heights(self.POINTS[rates]), [2, 2])
+        self.assertEqual(shards.heights(self.POINTS[shards]), [50, 70, 250])
+        self.assertEqual(members.heights(self.POINTS[members]), [9, 90, 3])
+        for measured, point in self.POINTS.items():
+            self.assertEqual(len(measured.LINES), len(measured.heights(point)))
+            self.assertLessEqual(len(measured.LINES), len(plot.COLORS))
+
+    def test_text_has_figures_and_units(self):
+        self.assertIn("median 2.00 Mrows/s", next(rates.text(self.POINTS[rates])))
+        self.assertEqual([line.partition(",")[0] for line in shards.text(self.POINTS[shards])],
+                         ["memory of the master: median 50 MB", "its peak: median 70 MB", "from SIGKILL until it serves: median 250 ms"])
+        self.assertIn("a steady second: median 3.0 ms of CPU", list(members.text(self.POINTS[members]))[2])
 
 
 class PlotTest(unittest.TestCase):
@@ -40,15 +80,34 @@ class PlotTest(unittest.TestCase):
         self.assertEqual([round(place(value), 9) for value in (1, 10, 100)], [0, 5, 10])
         self.assertEqual(plot.scale(5, 5, 3, 9)(5), 3)
 
+    GROUPS = [(["pull, Mrows/s", "push, Mrows/s"], [("a < b", [[(1, 1), (10, 5)], [(1, 2), (10, 3)]]), ("one point", [[(7, 4)], [(7, 2)]])]),
+              (["memory, MB"], [("shards", [[(1, 1000), (10, 5000)]])])]
+
     def test_every_line_of_every_panel_is_drawn(self):
-        panels = [("a < b", [[(1, 1), (10, 5)], [(1, 2), (10, 3)]]), ("one point", [[(7, 4)], [(7, 2)]])]
-        root = xml.etree.ElementTree.fromstring("\n".join(plot.svg("Mrows/s", ["pull", "push"], panels)))
+        root = xml.etree.ElementTree.fromstring("\n".join(plot.svg(self.GROUPS)))
         names = [element.tag.rpartition("}")[2] for element in root.iter()]
-        self.assertEqual(names.count("polyline"), 4)
-        self.assertEqual(names.count("circle"), 6)
+        self.assertEqual(names.count("polyline"), 5)
+        self.assertEqual(names.count("circle"), 8)
         for element in root.iter():
             for name in ("x", "y", "cx", "cy"):
                 self.assertGreaterEqual(float(element.get(name, 0)), 0)
+        said = [element.text for element in root.iter() if element.text]
+        for names, panels in self.GROUPS:
+            self.assertLessEqual({*names, *(title for title, _ in panels)}, set(said))
+
+    def test_panels_of_a_group_have_one_axis_and_other_groups_their_own(self):
+        heights = {name: min(float(circle.get("cy")) for circle in group.iter("{http://www.w3.org/2000/svg}circle"))
+                   for name, group in zip("ab", xml.etree.ElementTree.fromstring("\n".join(plot.svg(self.GROUPS))).findall(
+                       "{http://www.w3.org/2000/svg}g"))}
+        self.assertEqual(heights["a"], heights["b"])  # 5 is at the top of one, 5,000 at that of the other
+
+    def test_groups_stand_side_by_side_while_they_fit(self):
+        wide, narrow = (["x"], [("", None)] * 2), (["x", "y"], [("", None)])
+        self.assertEqual(plot.places([wide, narrow])[0], [(0, 0), (2 * plot.WIDTH, 0)])
+        deep = plot.HEIGHT + plot.legend_height([wide, narrow])
+        self.assertEqual(plot.places([wide, wide, narrow]), ([(0, 0), (0, deep), (2 * plot.WIDTH, deep)], (3 * plot.WIDTH, 2 * deep)))
+        four = (["x"], [("", None)] * 4)
+        self.assertEqual(plot.places([four])[1], (3 * plot.WIDTH, 2 * plot.HEIGHT + plot.legend_height([four])))
 
 
 if __name__ == "__main__":

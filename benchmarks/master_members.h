@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "proto/messages/control.h"
+
+/// Workers and servers that are nothing but what they say to the master: thousands of them fit into
+/// one process. They keep docs/protocol.md as far as the master can see. Pure; not thread-safe.
+namespace muster {
+
+/// A worker that trains with every server, holds a few shards and gets no further with them, unless
+/// it is told to finish some.
+class SimulatedWorker {
+ public:
+  explicit SimulatedWorker(uint32_t number);
+
+  /// What it says next. `finish`: what it holds is DONE, and it wants so many shards in place of
+  /// it.
+  struct Wish {
+    bool finish = false;
+    uint32_t want = 0;
+    /// What it saw of every server: the real ones say it every 500 ms.
+    bool peers = false;
+  };
+  WorkerExchangeRequest Request(const Wish& wish);
+  void Take(const WorkerExchangeReply& reply);
+
+  const std::string& name() const { return name_; }
+  uint64_t incarnation() const { return incarnation_; }
+  MapVersion map_version() const { return map_version_; }
+  size_t held() const { return held_.size(); }
+
+ private:
+  const std::string name_;
+  const uint64_t incarnation_;
+  uint64_t sequence_ = 0;
+  uint64_t said_ = 0;  // grows with every figure that it says
+  LeaseToken newest_grant_;
+  std::vector<HeldLease> held_;
+  /// What it has kept of the newest map: whom it trains with.
+  MapVersion map_version_;
+  std::vector<std::pair<ServerId, ServerIncarnation>> servers_;
+};
+
+/// A server whose restores and snapshots take no time.
+class SimulatedServer {
+ public:
+  explicit SimulatedServer(uint32_t number) : id_(number) {}
+
+  /// Another process: it owns nothing, and must register.
+  void StartAgain();
+  RegisterServerRequest Registration() const;
+  void Take(const RegisterServerReply& reply);
+  /// `traffic`: of every partition; the real ones say it every 500 ms.
+  ServerExchangeRequest Request(bool traffic);
+  void Take(const ServerExchangeReply& reply);
+
+  ServerId id() const { return id_; }
+  std::string name() const { return "ps-" + std::to_string(id_.value()); }
+  StartNumber start() const { return StartNumber(start_); }
+  bool registered() const { return incarnation_ != ServerIncarnation(); }
+  /// The master knows of all that it is to own.
+  bool settled() const { return settled_; }
+
+ private:
+  const ServerId id_;
+  uint64_t start_ = 0;  // which process, from 1; its nonce as well
+  ServerIncarnation incarnation_;
+  uint64_t sequence_ = 0;
+  uint64_t forget_version_ = 0;
+  bool settled_ = false;
+  std::vector<OwnedPartition> owned_;
+  std::vector<SnapshotReport> snapshots_;
+};
+
+}  // namespace muster

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "master/core/group_commit.h"
+#include "master/core/master_core.h"
+#include "master/journal/journal.h"
+#include "master/sources/source_catalog.h"
+#include "proto/fields/generated.h"
+
+namespace muster {
+
+/// CPU time of the calling thread.
+std::chrono::nanoseconds ThreadCpu();
+
+/// What the master's owner thread has spent, and on what.
+struct OwnerCosts {
+  using Time = std::chrono::nanoseconds;
+  /// Steps of the core, its ticks, and what they leave for the journal.
+  Time core{0};
+  /// Replies are turned into messages, within the step.
+  Time encode{0};
+  /// Messages are turned into bytes when the answers leave. In the real master gRPC does it on this
+  /// thread; what gRPC does besides is not in here.
+  Time answer{0};
+  Time journal{0};
+  /// Of the journal by the wall: the disk's as well.
+  Time journal_wall{0};
+  uint64_t calls = 0;
+  uint64_t reply_bytes = 0;
+  /// The longest step of all, its reply included, and whose it was.
+  Time largest{0};
+  std::string largest_what;
+
+  Time cpu() const { return core + encode + answer + journal; }
+  /// How long the thread was busy, or waited for the disk.
+  Time busy() const { return cpu() - journal + journal_wall; }
+};
+OwnerCosts operator-(const OwnerCosts& later, const OwnerCosts& earlier);
+
+/// What the master's owner thread does, on the calling thread: the real core, group commit and
+/// journal, with a clock by hand, and every reply turned into bytes. No network, so whoever asks
+/// gets the reply as it is. Not thread-safe.
+class MeasuredOwner {
+ public:
+  /// Begins where the journal in `folder` ends. `sources` outlives it.
+  MeasuredOwner(const CoreOptions& options, const std::string& folder, const SourceCatalog* sources,
+                TimePoint now);
+
+  /// Asks in the next turn. `Message` is the generated class of `Reply`. `told` gets the reply
+  /// after the turn; an error ends the program.
+  template <typename Message, typename Reply>
+  void Ask(const char* what, std::function<absl::StatusOr<Reply>(MasterCore&, StepTime)> step,
+           std::function<void(const Reply&)> told) {
+    auto reply = std::make_shared<Reply>();
+    auto message = std::make_shared<Message>();
+    GroupCommit::Item item;
+    item.step = [=, this, step = std::move(step)](MasterCore& core, StepTime at) -> absl::Status {
+      const auto began = ThreadCpu();
+      absl::StatusOr<Reply> made = step(core, at);
+      const auto stepped = ThreadCpu();
+      MUSTER_CHECK_MSG(made.ok(), made.status().ToString());
+      *reply = *std::move(made);
+      ToProto(*reply, message.get());
+      Count(what, stepped - began, ThreadCpu() - stepped);
+      return absl::OkStatus();
+    };
+    item.answer = [=, this](const absl::Status&) {
+      costs_.reply_bytes += message->SerializeAsString().size();
+    };
+    items_.push_back(std::move(item));
+    told_.push_back([=, told = std::move(told)] { told(*reply); });
+  }
+  void AskWorker(const WorkerExchangeRequest& request,
+                 std::function<void(const WorkerExchangeReply&)> told);
+  void AskServer(const ServerExchangeRequest& request,
+                 std::function<void(const ServerExchangeReply&)> told);
+  void Register(const RegisterServerRequest& request,
+                std::function<void(const RegisterServerReply&)> told);
+  void Report(const NodeReport& report);
+
+  /// Everything that was asked shares one sync. The clock goes on by `at_least`, or by the time
+  /// that the thread was busy, if that is longer.
+  void Turn(std::chrono::nanoseconds at_least);
+
+  TimePoint now() const { return now_; }
+  const OwnerCosts& costs() const { return costs_; }
+  /// The longest step is looked for anew.
+  void ForgetLargest();
+  const MasterCore& core() const { return *core_; }
+
+ private:
+  StepTime At() const { return {now_, WallTime(0)}; }
+  void Count(const char* what, OwnerCosts::Time core, OwnerCosts::Time encode);
+  void Largest(const char* what, OwnerCosts::Time time);
+
+  const std::unique_ptr<Journal> journal_;
+  const SourceCatalog* const sources_;
+  TimePoint now_;
+  std::unique_ptr<MasterCore> core_;
+  std::unique_ptr<GroupCommit> commit_;
+  std::vector<GroupCommit::Item> items_;
+  std::vector<std::function<void()>> told_;
+  OwnerCosts costs_;
+  /// Of the turn: what its items took.
+  OwnerCosts::Time in_items_{0};
+};
+
+}  // namespace muster
