@@ -121,6 +121,7 @@ class Server {
     for (const Call::Keys& part : call.parts) {
       for (; next < call.parts.size() && ahead_.wants_more(); ++next) {
         const Partition& partition = *partitions_[call.parts[next].partition];
+        if (rules == Rules::kExactlyOnce) partition.PrefetchWindow(ShardOfMinibatch());
         ahead_.Expect(partition.FindTable(kTable), call.KeysOf(call.parts[next]));
       }
       ahead_.FindRows();
@@ -149,8 +150,11 @@ class Server {
   size_t shards_in_window() const { return partitions_.front()->sizes().window_shards; }
 
  private:
+  ShardId ShardOfMinibatch() const {
+    return {DatasetId(0), EpochIndex(0), ShardIndex(minibatch_ / kMinibatchesAShard)};
+  }
   void Once(uint32_t p, const PartGroup& group) {
-    part_.shard = {DatasetId(0), EpochIndex(0), ShardIndex(minibatch_ / kMinibatchesAShard)};
+    part_.shard = ShardOfMinibatch();
     part_.minibatch = MinibatchIndex(static_cast<uint32_t>(minibatch_ % kMinibatchesAShard));
     part_.groups.assign(1, group);
     if (partitions_[p]->Apply(part_).code != ApplyCode::kApplied) std::abort();

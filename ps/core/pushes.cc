@@ -12,6 +12,10 @@ namespace {
 
 using wire::PartCode;
 
+ShardId ShardOf(const wire::PushIdentity& push) {
+  return {DatasetId(push.dataset), EpochIndex(push.epoch), ShardIndex(push.shard_index)};
+}
+
 }  // namespace
 
 void Pushes::Begin(const PushRequest& request, PushReply* reply, RequestProgress* progress) {
@@ -76,10 +80,12 @@ Progress Pushes::Serve(const PushRequest& request, const Slice& slice, PushReply
 }
 
 void Pushes::LookAhead(const PushRequest& request) {
+  const ShardId shard = ShardOf(request.push);
   for (; ahead_part_ < request.parts.size() && ahead_.wants_more(); ++ahead_part_) {
     const wire::Part& part = request.parts[ahead_part_];
     const Slot* const slot = lane_->Find(PartitionId(part.partition));
     const Partition* const partition = slot == nullptr ? nullptr : slot->partition.get();
+    if (partition != nullptr) partition->PrefetchWindow(shard);
     for (const wire::Group& group : part.groups) {
       const Table* const table =
           partition == nullptr ? nullptr : partition->FindTable(TableId(group.table));
@@ -122,7 +128,7 @@ std::optional<ApplyResult> Pushes::Apply(Slot* slot, const PushRequest& request,
   std::span<const uint64_t> keys = request.keys.subspan(progress->keys);
   std::span<const float> values = request.values.subspan(progress->floats);
   const wire::PushIdentity& push = request.push;
-  part_.shard = {DatasetId(push.dataset), EpochIndex(push.epoch), ShardIndex(push.shard_index)};
+  part_.shard = ShardOf(push);
   part_.minibatch = MinibatchIndex(push.minibatch);
   part_.token = LeaseToken::FromValue(push.token);
   part_.step = push.step;

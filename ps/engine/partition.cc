@@ -171,7 +171,7 @@ void Partition::State::Enter(const Part& part, const ShardId& shard) {
   window.Add(shard, part.minibatch);
   meta_changed = generation;
   MUSTER_CHECK(!part.groups.empty() && part.token >= floor);
-  MUSTER_CHECK(window.Contains(part.shard, part.minibatch));  // of whatever lease it comes again
+  MUSTER_CHECK(shard == part.shard);  // it is found again, of whatever lease it comes then
 }
 
 absl::Status Partition::State::CheckSizes(const PartGroup& group) const {
@@ -261,6 +261,10 @@ absl::Status Partition::Pull(TableId id, std::span<const uint64_t> keys,
   WorkLimit work = WorkLimit::None();
   MUSTER_CHECK(table->Pull(keys, values, &work) == keys.size());
   return absl::OkStatus();
+}
+
+void Partition::PrefetchWindow(const ShardId& shard) const {
+  state_->window.Prefetch(shard);
 }
 
 const Table* Partition::FindTable(TableId table) const {

@@ -122,6 +122,8 @@ class Partition {
   /// slices, pushes too, may change rows. Null when it is not known; valid until the partition is
   /// restored or gone.
   const Table* FindTable(TableId table) const;
+  /// Asks the processor for what a part of this shard will need of the window.
+  void PrefetchWindow(const ShardId& shard) const;
 
   /// docs/protocol.md section 3 item 7; takes the floor over in the same step.
   void Forget(const ForgetState& state);

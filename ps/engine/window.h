@@ -25,6 +25,8 @@ class Window {
   static constexpr uint32_t kMinibatchesMax = 1u << 20;
 
   bool Contains(const ShardId& shard, MinibatchIndex minibatch) const;
+  /// Asks the processor for what Contains and Add of this shard will need.
+  void Prefetch(const ShardId& shard) const { shards_.prefetch(shard); }
   /// Requires minibatch < kMinibatchesMax, and that it is not in.
   void Add(const ShardId& shard, MinibatchIndex minibatch);
   /// Drops the entries of every shard in `state`.
