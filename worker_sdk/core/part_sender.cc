@@ -326,6 +326,8 @@ void PartSender::FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
                                 .push = delivery->push.has_value(),
                                 .question = IsQuestion(*delivery->batch),
                                 .turn_since = now};
+      request->items.reserve(delivery->parts.size() - i);
+      in_flight_[request_id].parts.reserve(delivery->parts.size() - i);
     }
     request->keys += rows.key_count;
     request->floats += rows.value_count;

@@ -28,6 +28,9 @@ RowPlan PlanRows(std::span<const TableKeys> tables, std::span<const PartitionId>
     }
   }
   plan.keys.resize(total);
+  plan.groups.reserve(std::min(cells, total));
+  plan.parts.reserve(std::min<size_t>(partitions, total));
+  plan.tables.reserve(tables.size());
   std::vector<uint64_t> next_key(cells), next_value(cells);
   std::vector<uint32_t> part_of(partitions, 0);
   uint64_t key = 0, value = 0;

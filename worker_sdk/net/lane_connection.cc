@@ -143,7 +143,6 @@ void LaneConnection::BuildNext(RequestFrame* frame) {
   queue_.pop_front();
   BuildFrame(request, options_->encoding,
              stream_->lossless() ? wire::Checksum::kNone : wire::Checksum::kXxh3, frame);
-  frame_requests_.push_back(request);
   outstanding_.emplace(request.id, std::move(request));
 }
 
@@ -164,10 +163,12 @@ bool LaneConnection::WriteInPlace(const RequestFrame& frame) {
 void LaneConnection::WriteQueued() {
   if (!greeted_ || writing_) return;
   while (!queue_.empty() && frames_.empty()) {
-    auto frame = std::make_unique<RequestFrame>();
+    auto frame =
+        spare_frame_ != nullptr ? std::move(spare_frame_) : std::make_unique<RequestFrame>();
     BuildNext(frame.get());
     if (WriteInPlace(*frame)) {
-      frame_requests_.clear();
+      frame->batch.reset();
+      spare_frame_ = std::move(frame);
     } else {
       frames_.push_back(std::move(frame));
     }
@@ -184,8 +185,9 @@ void LaneConnection::WriteQueued() {
   writing_ = true;
   stream_->Write(std::move(buffers), Guarded([](LaneConnection* self) {
                    self->writing_ = false;
+                   self->spare_frame_ = std::move(self->frames_.front());
+                   self->spare_frame_->batch.reset();
                    self->frames_.clear();
-                   self->frame_requests_.clear();
                    self->WriteQueued();
                  }));
 }

@@ -50,7 +50,10 @@ void SealFrame(wire::Checksum checksum, wire::Header* header, RequestFrame* fram
 void BuildFrame(const SendRequest& request, wire::Encoding encoding, wire::Checksum checksum,
                 RequestFrame* frame) {
   const RowBatch& batch = *request.batch;
+  frame->batch = request.batch;
   frame->directory = Directory(request);
+  frame->encoded_values.clear();
+  frame->pieces.clear();
   wire::Header header;
   header.kind = request.push ? wire::Kind::kPush : wire::Kind::kPull;
   header.request = request.id.value();

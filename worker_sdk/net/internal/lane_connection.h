@@ -106,7 +106,7 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
   std::deque<SendRequest> queue_;  // not yet written
   std::map<RequestId, SendRequest> outstanding_;
   std::vector<std::unique_ptr<RequestFrame>> frames_;  // being written
-  std::vector<SendRequest> frame_requests_;            // whose batches `frames_` point into
+  std::unique_ptr<RequestFrame> spare_frame_;          // for the next one
 
   // The frame being read.
   std::array<std::byte, wire::kHeaderBytes> header_bytes_;

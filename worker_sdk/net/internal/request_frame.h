@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -13,16 +14,18 @@
 
 namespace muster::sdk::net_internal {
 
-/// One frame as it is written: pieces of memory in order. The pieces point into the frame and into
-/// the request's batch; both must stay where they are.
+/// One frame as it is written: pieces of memory in order. They point into the frame, which must
+/// stay where it is, and into the request's batch.
 struct RequestFrame {
+  std::shared_ptr<const RowBatch> batch;
   std::array<std::byte, wire::kHeaderBytes> header;
   std::string directory;
   std::vector<std::byte> encoded_values;  // only where the encoding is not float32
   std::vector<std::span<const std::byte>> pieces;
 };
 
-/// Makes the frame of `request` in `*frame`. Adjacent keys and values become one piece.
+/// Makes the frame of `request` in `*frame`, in place of what was there and with its memory.
+/// Adjacent keys and values become one piece.
 void BuildFrame(const SendRequest& request, wire::Encoding encoding, wire::Checksum checksum,
                 RequestFrame* frame);
 
