@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/check.h"
 #include "base/status.h"
 #include "master/service/master_rpc.h"
 #include "proto/control.grpc.pb.h"
@@ -86,6 +87,9 @@ class WorkerRpc final : public v1::WorkerService::CallbackService {
         context_.sources->Describe(grant.shard, &grant.work);
       }
       ToProto(reply, response);
+      if (const auto news = core.TellMap(*shared)) {
+        MUSTER_CHECK(response->MergeFromString(news->Encoded()));
+      }
       return absl::OkStatus();
     });
   }

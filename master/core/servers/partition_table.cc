@@ -70,7 +70,7 @@ PartitionTable::PartitionTable(uint32_t partitions, MasterIncarnation incarnatio
                                const DurableState& state, TimePoint now)
     : incarnation_(incarnation), partitions_(partitions) {
   if (state.meta.has_value()) {
-    version_ = state.meta->map_version;
+    version_ = known_since_ = state.meta->map_version;
     restore_epoch_ = state.meta->restore_epoch;
   }
   for (const auto& [id, record] : state.partitions) {
@@ -92,6 +92,7 @@ void PartitionTable::Restore(uint32_t id, ServerIncarnation incarnation, Restore
   entry.restored = true;
   MUSTER_CHECK(entry.restored_at < restore_epoch_);
   entry.restored_at = restore_epoch_;
+  partition.changed_in = version_;
   partition.reported = OwnerEpoch();
   partition.asked.reset();
   partition.traffic.reset();
@@ -105,6 +106,38 @@ void PartitionTable::Restore(uint32_t id, ServerIncarnation incarnation, Restore
   if (JournalsOwners()) dirty_.insert(id);
 }
 
+bool PartitionTable::NeedsNextVersion() const {
+  return told_ && !MUSTER_PLANTED(kToldVersionChanges);
+}
+
+void PartitionTable::BeginChange() {
+  if (!NeedsNextVersion()) return;
+  version_ = version_.Next();
+  told_ = false;
+}
+
+void PartitionTable::EndpointChanged(ServerId server) {
+  BeginChange();
+  endpoints_changed_in_[server] = version_;
+}
+
+bool PartitionTable::KnowsChangesSince(MapVersion version) const {
+  return version >= known_since_ || MUSTER_PLANTED(kEarlierChanges);
+}
+
+std::vector<PartitionId> PartitionTable::ChangedSince(MapVersion version) const {
+  std::vector<PartitionId> changed;
+  for (uint32_t id = 0; id < partitions_.size(); ++id) {
+    if (partitions_[id].changed_in > version) changed.emplace_back(id);
+  }
+  return changed;
+}
+
+bool PartitionTable::EndpointChangedSince(ServerId server, MapVersion version) const {
+  const auto changed = endpoints_changed_in_.find(server);
+  return changed != endpoints_changed_in_.end() && changed->second > version;
+}
+
 PartitionTable::Restored PartitionTable::BeginRun(uint32_t servers) {
   std::vector<ServerId> slots;
   for (uint32_t i = 0; i < servers; ++i) slots.push_back(ServerId(i));
@@ -116,7 +149,7 @@ PartitionTable::Restored PartitionTable::BeginRun(uint32_t servers) {
   const std::vector<ServerId> owners =
       Place(current, slots, static_cast<uint32_t>(partitions_.size()));
   MUSTER_CHECK(owners.size() == partitions_.size());
-  version_ = version_.Next();
+  BeginChange();
   restore_epoch_ = restore_epoch_.Next();
   Restored restored;
   for (uint32_t id = 0; id < partitions_.size(); ++id) {
@@ -130,13 +163,14 @@ PartitionTable::Restored PartitionTable::ServerReplaced(ServerId server,
                                                         ServerIncarnation incarnation) {
   MUSTER_CHECK(incarnation != ServerIncarnation());
   Restored restored;
-  version_ = version_.Next();
+  EndpointChanged(server);
   for (uint32_t id = 0; id < partitions_.size(); ++id) {
     PartitionEntry& entry = partitions_[id].entry;
     if (entry.owner != server || entry.owner_incarnation == incarnation) continue;
     if (entry.owner_incarnation == ServerIncarnation()) {
       // Nobody has served this epoch yet, so nothing that was said under it is forgotten.
       entry.owner_incarnation = incarnation;
+      partitions_[id].changed_in = version_;
       dirty_.insert(id);
       continue;
     }
@@ -154,7 +188,7 @@ PartitionTable::Restored PartitionTable::Missing(ServerId server, ServerIncarnat
       partitions_[id].entry.epoch != report.epoch) {
     return restored;
   }
-  version_ = version_.Next();
+  BeginChange();
   restore_epoch_ = restore_epoch_.Next();
   Restore(id, incarnation, &restored);
   return restored;

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -85,8 +86,16 @@ class PartitionTable {
   bool AllHold(DoneSeq cut) const;
   MapVersion version() const { return version_; }
   RestoreEpoch restore_epoch() const { return restore_epoch_; }
-  /// Something else in the workers' map changed (an address).
-  void BumpVersion() { version_ = version_.Next(); }
+  /// Something else of the server in the workers' map changed (an address).
+  void EndpointChanged(ServerId server);
+  /// The present version is told to somebody: the next change makes another one.
+  void Told() { told_ = true; }
+  /// Whether what has changed since is known: when is not journaled, so after a restart everything
+  /// counts as changed before.
+  bool KnowsChangesSince(MapVersion version) const;
+  /// Partitions whose entry changed after that version, in ascending order.
+  std::vector<PartitionId> ChangedSince(MapVersion version) const;
+  bool EndpointChangedSince(ServerId server, MapVersion version) const;
   size_t size() const { return partitions_.size(); }
   const PartitionEntry& entry(PartitionId id) const { return partitions_[id.value()].entry; }
   const Manifest& manifest(PartitionId id) const { return partitions_[id.value()].manifest; }
@@ -122,6 +131,8 @@ class PartitionTable {
     PartitionEntry entry;
     Manifest manifest;
     // Not journaled.
+    /// The version in which the entry became what it is; 0: not since this master began.
+    MapVersion changed_in;
     /// The epoch that the owner's last heartbeat showed.
     OwnerEpoch reported;
     std::optional<Asked> asked;
@@ -137,10 +148,22 @@ class PartitionTable {
   bool IsFromOwner(const Partition& partition, ServerId server, ServerIncarnation incarnation,
                    OwnerEpoch epoch) const;
   void Restore(uint32_t id, ServerIncarnation incarnation, Restored* restored);
+  /// The workers' map is about to change. Versions that nobody was told are one: a burst of changes
+  /// is told as one.
+  void BeginChange();
+  /// Whether what changes must have a version of its own. One that was told means one map, for
+  /// ever.
+  bool NeedsNextVersion() const;
   MUSTER_PLANTED_BODY(bool CommitAtMaxCut());
 
   MasterIncarnation incarnation_;
   MapVersion version_;
+  /// The journaled one may have been told.
+  bool told_ = true;
+  /// What changed after it is known.
+  MapVersion known_since_;
+  /// As Partition::changed_in, of each server's endpoint.
+  std::map<ServerId, MapVersion> endpoints_changed_in_;
   RestoreEpoch restore_epoch_;
   std::vector<Partition> partitions_;
   uint64_t snapshot_count_ = 0;

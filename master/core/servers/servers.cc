@@ -54,7 +54,7 @@ absl::StatusOr<RegisterServerReply> Servers::Register(const RegisterServerReques
     Admit(request, *id, node, at);
   } else if (record.lanes != request.lanes) {
     record.lanes = request.lanes;
-    books_->partitions.BumpVersion();
+    books_->partitions.EndpointChanged(*id);
   }
   books_->nodes.Learn(node, NodeNews::kHeard);
   books_->nodes.Touch(*node);

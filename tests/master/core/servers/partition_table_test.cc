@@ -129,6 +129,7 @@ TEST_F(PartitionTableTest, WhatIsRestoredIsReplayedFromItsOwnSmallestCut) {
   const RestoreEpoch before = table_.restore_epoch();
   const MapVersion version = table_.version();
   const OwnerEpoch epoch = table_.entry(PartitionId(1)).epoch;
+  table_.Told();
   PartitionTable::Restored restored = table_.Missing(kServer, kProcess, {PartitionId(1), epoch});
   EXPECT_EQ(restored.partitions, 1u);
   EXPECT_EQ(restored.replay_after, DoneSeq(7)) << "the others lost nothing";
