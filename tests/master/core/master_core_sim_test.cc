@@ -387,7 +387,7 @@ class World {
     }
     for (uint32_t epoch = 0; epoch < kEpochs; ++epoch) {
       for (uint32_t dataset = 0; dataset < 2; ++dataset) {
-        const ShardMetrics* metrics =
+        const std::shared_ptr<const ShardMetrics> metrics =
             core_->ledger().Metrics(DatasetId(dataset), EpochIndex(epoch));
         const uint64_t expected = (dataset == 0 ? kShards : 1) * kBatches;
         if (metrics == nullptr || metrics->records != expected) Fail("metrics are not merged once");
