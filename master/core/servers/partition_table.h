@@ -76,9 +76,9 @@ class PartitionTable {
   /// Asks for the snapshots of the server's partitions that are due; at most one is outstanding
   /// per partition.
   void AskSnapshots(ServerId server, ServerIncarnation incarnation, const Schedule& schedule);
-  /// Fills owns, snapshots and accepted of a reply to the server that sent `owned`.
+  /// Fills owns, snapshots and accepted of a reply to the server, by what it reported last.
   void FillCommands(ServerId server, ServerIncarnation incarnation,
-                    std::span<const OwnedPartition> owned, ServerExchangeReply* reply) const;
+                    ServerExchangeReply* reply) const;
 
   /// F: every DONE shard up to this is in the manifest's snapshot of every partition.
   DoneSeq MinCut();
@@ -135,6 +135,10 @@ class PartitionTable {
     MapVersion changed_in;
     /// The epoch that the owner's last heartbeat showed.
     OwnerEpoch reported;
+    /// Whether the one before showed that it served this epoch.
+    bool served_before = false;
+    /// The newest snapshot that the owner knows to be accepted, while it serves.
+    SnapshotNumber known_accepted;
     std::optional<Asked> asked;
     TimePoint last_asked;
     std::optional<PartitionTraffic> traffic;
@@ -155,6 +159,11 @@ class PartitionTable {
   /// ever.
   bool NeedsNextVersion() const;
   MUSTER_PLANTED_BODY(bool CommitAtMaxCut());
+  /// Those in the slot of the server, in ascending order: whoever looks at one server's looks at no
+  /// others.
+  const std::vector<uint32_t>& InSlot(ServerId server) const;
+  /// To be called when partitions were placed.
+  void IndexSlots();
 
   MasterIncarnation incarnation_;
   MapVersion version_;
@@ -166,6 +175,7 @@ class PartitionTable {
   std::map<ServerId, MapVersion> endpoints_changed_in_;
   RestoreEpoch restore_epoch_;
   std::vector<Partition> partitions_;
+  std::map<ServerId, std::vector<uint32_t>> slots_;
   uint64_t snapshot_count_ = 0;
   DoneSeq min_cut_;
   /// Partitions whose cut is min_cut_; 0: to be counted anew.

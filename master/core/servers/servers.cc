@@ -164,7 +164,7 @@ void Servers::Command(const ServerExchangeRequest& request, const Node& node, St
     reply->heartbeat_interval = std::min(reply->heartbeat_interval, kUrgentInterval);
   }
   reply->tables = tables_->After(request.newest_table);
-  books_->partitions.FillCommands(request.id, request.incarnation, request.owned, reply);
+  books_->partitions.FillCommands(request.id, request.incarnation, reply);
   const ForgetState& forget = leasing_->forgetting().state();
   if (forget.version != 0 && forget.version != request.forget_version) reply->forget = forget;
 }
