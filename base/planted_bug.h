@@ -126,7 +126,7 @@
     "COMMITTED is told up to the newest open range")                                               \
   X(kEndsWhenSeen, "ends-when-seen", "section 9", kNone, 40,                                       \
     "a stream is over when its end is known, cut or not")                                          \
-  X(kNewestIsLast, "newest-is-last", "section 3", kBusyGrace, 60,                                  \
+  X(kNewestIsLast, "newest-is-last", "section 3", kBusyGrace, 300,                                 \
     "a re-asserted lease hides the newer token of its shard from forgetting")                      \
   X(kEarlierTokens, "earlier-tokens", "section 3", kBusyGrace, 30,                                 \
     "tokens of earlier masters do not count as issued for every shard")                            \
