@@ -126,13 +126,19 @@
     "COMMITTED is told up to the newest open range")                                               \
   X(kEndsWhenSeen, "ends-when-seen", "section 9", kNone, 40,                                       \
     "a stream is over when its end is known, cut or not")                                          \
-  X(kNewestIsLast, "newest-is-last", "section 3", kBusyGrace, 60,                                  \
+  X(kNewestIsLast, "newest-is-last", "section 3", kBusyGrace, 300,                                 \
     "a re-asserted lease hides the newer token of its shard from forgetting")                      \
   X(kEarlierTokens, "earlier-tokens", "section 3", kBusyGrace, 30,                                 \
     "tokens of earlier masters do not count as issued for every shard")                            \
   X(kEvaluateEarly, "evaluate-early", "code", kNone, 20, "evaluation does not wait for its epoch") \
   X(kAucReplaced, "auc-replaced", "section 7", kNone, 20,                                          \
     "a shard's histograms replace those of the shards before")                                     \
+  X(kToldVersionChanges, "told-version-changes", "section 5", kNone, 20,                           \
+    "a version of the map that was told gets another content")                                     \
+  X(kEarlierChanges, "earlier-changes", "section 5", kNone, 100,                                   \
+    "after a restart of the master nothing in the map counts as changed before it")                \
+  X(kChangesOnAnyMap, "changes-on-any-map", "section 5", kLateNews, 200,                           \
+    "a worker applies changes of the map though it lacks some before them")                        \
   X(kLossNotJournaled, "loss-not-journaled", "section 9", kNone, 60,                               \
     "that retention took a range is forgotten, its failure is not")
 

@@ -168,7 +168,7 @@ Ledger::Ledger(std::vector<DatasetPlan> plan, const DurableState& state, size_t 
   }
   for (const auto& [key, record] : state.epochs) {
     queue_.RestoreCommitted(key.first, key.second, record.committed);
-    totals_[key] = {record.records_committed, 0, record.metrics};
+    totals_[key] = {record.records_committed, 0, std::make_shared<ShardMetrics>(record.metrics)};
     rejected_ += record.metrics.rejected_records;
   }
   for (const auto& [seq, record] : state.done) {
@@ -256,7 +256,7 @@ void Ledger::MergeNamed(const ShardId& shard, const ShardMetrics& metrics) {
   // What may run again would be merged twice.
   MUSTER_CHECK_MSG(queue_.StateOf(shard) == ShardState::kCommitted, ToString(shard));
   const EpochKey epoch{shard.dataset, shard.epoch};
-  ShardMetrics& into = totals_[epoch].metrics;
+  ShardMetrics& into = *totals_[epoch].OwnMetrics();
   if (!HistogramsAddUp()) into.aucs.clear();
   const size_t names = into.means.size() + into.aucs.size();
   const size_t added = metrics.means.size() + metrics.aucs.size();
@@ -439,9 +439,16 @@ uint64_t Ledger::RecordsDone(DatasetId dataset, EpochIndex epoch) const {
   return it == totals_.end() ? 0 : it->second.records_committed + it->second.records_done;
 }
 
-const ShardMetrics* Ledger::Metrics(DatasetId dataset, EpochIndex epoch) const {
+std::shared_ptr<const ShardMetrics> Ledger::Metrics(DatasetId dataset, EpochIndex epoch) const {
   auto it = totals_.find({dataset, epoch});
-  return it == totals_.end() ? nullptr : &it->second.metrics;
+  if (it == totals_.end()) return nullptr;
+  it->second.shared = true;
+  return it->second.metrics;
+}
+
+ShardMetrics* Ledger::EpochTotals::OwnMetrics() {
+  if (std::exchange(shared, false)) metrics = std::make_shared<ShardMetrics>(*metrics);
+  return metrics.get();
 }
 
 void Ledger::Collect(std::vector<Mutation>* mutations) {
@@ -451,7 +458,7 @@ void Ledger::Collect(std::vector<Mutation>* mutations) {
   for (const EpochKey& key : dirty_epochs_) {
     const EpochTotals& totals = totals_[key];
     mutations->push_back(EpochRecord{key.first, key.second, queue_.Committed(key.first, key.second),
-                                     totals.records_committed, totals.metrics});
+                                     totals.records_committed, *totals.metrics});
   }
   dirty_epochs_.clear();
   for (const ShardId& shard : dirty_failures_) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
 #include <string>
@@ -87,8 +88,9 @@ class Ledger {
   uint64_t RecordsCommitted(DatasetId dataset, EpochIndex epoch) const;
   /// Of DONE and COMMITTED shards.
   uint64_t RecordsDone(DatasetId dataset, EpochIndex epoch) const;
-  /// Merged over the COMMITTED shards; nullptr: none yet.
-  const ShardMetrics* Metrics(DatasetId dataset, EpochIndex epoch) const;
+  /// Merged over the COMMITTED shards; null: none yet. What is returned stays as it is: histograms
+  /// are large, so they are not copied before there is more to merge.
+  std::shared_ptr<const ShardMetrics> Metrics(DatasetId dataset, EpochIndex epoch) const;
   /// Epochs of which metrics were dropped since the last call because they have too many names;
   /// each is told once.
   std::vector<std::pair<DatasetId, EpochIndex>> TakeDroppedMetrics();
@@ -111,7 +113,11 @@ class Ledger {
   struct EpochTotals {
     uint64_t records_committed = 0;
     uint64_t records_done = 0;  // DONE, not COMMITTED
-    ShardMetrics metrics;
+    std::shared_ptr<ShardMetrics> metrics = std::make_shared<ShardMetrics>();
+    /// Somebody else may look at them.
+    mutable bool shared = false;
+    /// To be changed.
+    ShardMetrics* OwnMetrics();
   };
   using EpochKey = std::pair<DatasetId, EpochIndex>;
 

@@ -37,11 +37,6 @@ ServerIncarnation NewestServer(const DurableState& state) {
   return known ? state.meta->newest_server_incarnation : ServerIncarnation();
 }
 
-/// The R of a partition's last restore, as workers are told.
-RestoreEpoch ToldRestore(const PartitionEntry& entry, const PlantedBugs& bugs) {
-  return bugs.no_reverify ? RestoreEpoch() : entry.restored_at;
-}
-
 }  // namespace
 
 absl::Status MasterCore::CheckFits(const CoreOptions& options, const DurableState& state) {
@@ -67,6 +62,7 @@ MasterCore::MasterCore(CoreOptions options, MasterIncarnation incarnation, Durab
       streams_(&books_, &failures_, &leasing_, &life_),
       sessions_(&books_, &leasing_, &streams_),
       servers_(&books_, &leasing_, &life_, &snapshots_, &drains_, &tables_, NewestServer(state)),
+      map_teller_(&books_),
       reports_(&books_, &failures_, &leasing_, &life_, &drains_, &sessions_),
       started_at_(at.now),
       meta_at_(at.now),
@@ -172,17 +168,7 @@ absl::StatusOr<WorkerExchangeReply> MasterCore::ExchangeWorker(const WorkerExcha
     leasing_.Grant(request, worker, {shards_max, life_.MayGrantMore()}, at, &reply);
   }
   drains_.WorkerTold(worker.name, newest, at);
-  if (request.map_version < books_.partitions.version()) reply.map = Map();
   return reply;
-}
-
-PartitionMap MasterCore::Map() const {
-  PartitionMap map{books_.partitions.version(), books_.partitions.restore_epoch(),
-                   books_.partitions.Entries(), books_.nodes.Endpoints()};
-  for (PartitionEntry& entry : map.partitions) {
-    entry.restored_at = ToldRestore(entry, books_.options.planted_bugs);
-  }
-  return map;
 }
 
 absl::StatusOr<RegisterServerReply> MasterCore::RegisterServer(const RegisterServerRequest& request,

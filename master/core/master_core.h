@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "master/core/nodes/drains.h"
 #include "master/core/nodes/node_report.h"
 #include "master/core/nodes/node_reports.h"
+#include "master/core/servers/map_teller.h"
 #include "master/core/servers/servers.h"
 #include "master/core/servers/snapshots.h"
 #include "master/core/streams/stream_look.h"
@@ -64,10 +66,14 @@ class MasterCore {
   /// senseless field. A spec with a warm start and without its hash asks for a table that is known
   /// already; kNotFound when it is not: the hash must be given.
   absl::StatusOr<TableId> RegisterTable(const TableSpec& table, StepTime at);
-  /// Heartbeat, leases, dones. Grants come without `work`: the caller fills it in.
-  /// kFailedPrecondition for a process whose name another one has taken.
+  /// Heartbeat, leases, dones. Grants come without `work`: the caller fills it in, and the map is
+  /// TellMap's. kFailedPrecondition for a process whose name another one has taken.
   absl::StatusOr<WorkerExchangeReply> ExchangeWorker(const WorkerExchangeRequest& request,
                                                      StepTime at);
+  /// What the answer to an exchange is to say of the map, in the same step; null: nothing.
+  std::shared_ptr<const MapNews> TellMap(const WorkerExchangeRequest& request) {
+    return map_teller_.For(request.map_version, request.map_base);
+  }
 
   // Servers.
   /// Gives the process its incarnation. kFailedPrecondition when another process has taken its
@@ -132,7 +138,6 @@ class MasterCore {
   void GoOn(const MetaRecord& meta, StepTime at);
   /// This process stood still: nobody else is to blame for the silence.
   void ForgiveOwnPause(TimePoint now);
-  PartitionMap Map() const;
   MetaRecord Meta() const;
   /// Aborts unless a shard is leased exactly when it has a lease, and nothing shrinks that must not
   /// (docs/protocol.md): `meta` is what the journal is to have next.
@@ -149,6 +154,7 @@ class MasterCore {
   Streams streams_;
   WorkerSessions sessions_;
   Servers servers_;
+  MapTeller map_teller_;
   NodeReports reports_;
 
   bool new_run_ = false;

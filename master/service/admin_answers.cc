@@ -17,7 +17,6 @@ namespace {
 constexpr uint32_t kPageDefault = 1'000;
 constexpr uint32_t kPageMax = 10'000;
 constexpr uint32_t kEpochsMax = 1'000;
-/// A page ends early rather than outgrow what gRPC's clients take unless told otherwise (4 MiB).
 constexpr size_t kPageBytesMax = 3 << 20;
 
 uint64_t Millis(std::chrono::nanoseconds duration) {
@@ -60,7 +59,6 @@ EpochStatus EpochOf(const Ledger& ledger, DatasetId id, EpochIndex epoch) {
                                 .done = counts.done,
                                 .committed = counts.committed,
                                 .failed = counts.failed}};
-  if (const ShardMetrics* metrics = ledger.Metrics(id, epoch)) AddMetrics(*metrics, &status);
   return status;
 }
 
@@ -103,6 +101,19 @@ DatasetStatus DatasetOf(const MasterCore& core, DatasetId id, StepTime at) {
   }
   if (ledger.streams().Grows(id)) status.stream = StreamOf(core, id, at);
   return status;
+}
+
+std::vector<StatusFacts::OfEpoch> MetricsOf(const Ledger& ledger,
+                                            const std::vector<DatasetStatus>& datasets) {
+  std::vector<StatusFacts::OfEpoch> found;
+  for (size_t d = 0; d < datasets.size(); ++d) {
+    for (size_t e = 0; e < datasets[d].epochs.size(); ++e) {
+      std::shared_ptr<const ShardMetrics> metrics =
+          ledger.Metrics(DatasetId(datasets[d].index), EpochIndex(datasets[d].epochs[e].epoch));
+      if (metrics != nullptr) found.push_back({d, e, std::move(metrics)});
+    }
+  }
+  return found;
 }
 
 /// Of training alone, all epochs together.
@@ -229,11 +240,12 @@ class PageOfShards {
   template <typename Complete>
   void Add(const ShardId& shard, const char* state, const Complete& complete) {
     const uint64_t at = page_.total++;
-    if (at < page_.offset || at - page_.offset >= limit_ || bytes_ >= kPageBytesMax) return;
+    if (at < page_.offset || at - page_.offset >= limit_ || text_bytes_ >= kPageBytesMax) return;
     ShardStatus& status = page_.shards.emplace_back(Describe(shard));
     status.state = state;
     complete(&status);
-    bytes_ += fields::Encode(status).size();
+    text_bytes_ += status.source.size();
+    for (const std::string& reason : status.reasons) text_bytes_ += reason.size();
   }
   ShardPage Take() { return std::move(page_); }
 
@@ -267,8 +279,18 @@ class PageOfShards {
   const std::function<ShardWork(const ShardId&)>& work_of_;
   const uint32_t limit_;
   ShardPage page_;
-  size_t bytes_ = 0;
+  /// Trim does the rest: there are so many entries at most, and the others are short.
+  size_t text_bytes_ = 0;
 };
+
+template <typename Entry>
+void TrimList(std::vector<Entry>* entries) {
+  size_t count = 0;
+  for (size_t bytes = 0; count < entries->size() && bytes < kPageBytesMax; ++count) {
+    bytes += fields::Encode((*entries)[count]).size();
+  }
+  entries->erase(entries->begin() + static_cast<std::ptrdiff_t>(count), entries->end());
+}
 
 void AddRestoreTrouble(const MasterCore& core, JobStatus* to) {
   for (const auto& [name, node] : core.nodes().nodes()) {
@@ -284,8 +306,9 @@ void AddRestoreTrouble(const MasterCore& core, JobStatus* to) {
 
 }  // namespace
 
-JobStatus StatusOf(const MasterCore& core, const std::string& job, StepTime at) {
-  JobStatus status;
+StatusFacts StatusFactsOf(const MasterCore& core, const std::string& job, StepTime at) {
+  StatusFacts facts;
+  JobStatus& status = facts.status;
   status.name = job;
   status.state = core.state();
   status.reason = core.reason();
@@ -297,6 +320,7 @@ JobStatus StatusOf(const MasterCore& core, const std::string& job, StepTime at) 
     status.nodes.push_back(NodeOf(core, node, at.now));
   }
   status.progress = ProgressOf(status.datasets);
+  facts.metrics = MetricsOf(core.ledger(), status.datasets);
   status.counters = CountersOf(core);
   status.events_newest = core.events().newest();
   status.uptime_ms = Millis(at.now - core.started_at());
@@ -309,7 +333,14 @@ JobStatus StatusOf(const MasterCore& core, const std::string& job, StepTime at) 
     status.last_event = fmt::format("{}{}{}{}{}", last.kind, last.node.empty() ? "" : " ",
                                     last.node, last.text.empty() ? "" : ": ", last.text);
   }
-  return status;
+  return facts;
+}
+
+JobStatus Complete(StatusFacts facts) {
+  for (const StatusFacts::OfEpoch& one : facts.metrics) {
+    AddMetrics(*one.metrics, &facts.status.datasets[one.dataset].epochs[one.epoch]);
+  }
+  return std::move(facts.status);
 }
 
 absl::StatusOr<ShardPage> ShardsOf(const MasterCore& core, TimePoint now,
@@ -375,15 +406,15 @@ absl::StatusOr<MasterEvents> EventsOf(const MasterCore& core,
                                       const v1::ListEventsRequest& request) {
   MUSTER_ASSIGN_OR_RETURN(const uint32_t limit, PageSize(request.limit()));
   MasterEvents page;
-  size_t bytes = 0;
+  size_t text_bytes = 0;
   for (const EventRecord& event : core.events().After(request.after(), limit)) {
-    if (bytes >= kPageBytesMax) break;
+    if (text_bytes >= kPageBytesMax) break;
+    text_bytes += event.text.size();
     page.events.push_back({.sequence = event.sequence,
                            .wall_us = static_cast<uint64_t>(event.wall.count()),
                            .kind = event.kind,
                            .node = event.node,
                            .text = event.text});
-    bytes += fields::Encode(page.events.back()).size();
   }
   return page;
 }
@@ -392,26 +423,42 @@ absl::StatusOr<PartitionList> PartitionsOf(const MasterCore& core, TimePoint now
                                            const v1::ListPartitionsRequest& request) {
   MUSTER_ASSIGN_OR_RETURN(const uint32_t limit, PageSize(request.limit()));
   PartitionList page{.total = core.partitions().size(), .offset = request.offset()};
-  size_t bytes = 0;
-  for (uint64_t p = request.offset();
-       p < page.total && p - request.offset() < limit && bytes < kPageBytesMax; ++p) {
+  for (uint64_t p = request.offset(); p < page.total && p - request.offset() < limit; ++p) {
     page.partitions.push_back(PartitionOf(core, PartitionId(static_cast<uint32_t>(p)), now));
-    bytes += fields::Encode(page.partitions.back()).size();
   }
   return page;
 }
 
-void FillManifest(const MasterCore& core, const std::string& snapshot_directory,
-                  v1::GetManifestResponse* to) {
+void Trim(ShardPage* page) {
+  TrimList(&page->shards);
+}
+void Trim(MasterEvents* page) {
+  TrimList(&page->events);
+}
+void Trim(PartitionList* page) {
+  TrimList(&page->partitions);
+}
+
+ManifestFacts ManifestFactsOf(const MasterCore& core) {
+  ManifestFacts facts{{}, core.tables(), core.ledger().commit_seq(), core.state()};
+  facts.partitions.reserve(core.partitions().size());
   for (uint32_t i = 0; i < core.partitions().size(); ++i) {
+    facts.partitions.push_back(core.partitions().manifest(PartitionId(i)));
+  }
+  return facts;
+}
+
+void FillManifest(const ManifestFacts& facts, const std::string& snapshot_directory,
+                  v1::GetManifestResponse* to) {
+  for (uint32_t i = 0; i < facts.partitions.size(); ++i) {
     v1::PartitionManifest* partition = to->add_partitions();
     partition->set_partition(i);
-    ToProto(core.partitions().manifest(PartitionId(i)), partition->mutable_manifest());
+    ToProto(facts.partitions[i], partition->mutable_manifest());
   }
-  for (const auto& [id, table] : core.tables()) ToProto(table, to->add_tables());
+  for (const auto& [id, table] : facts.tables) ToProto(table, to->add_tables());
   to->set_snapshot_directory(snapshot_directory);
-  to->set_commit_seq(core.ledger().commit_seq().value());
-  to->set_state(static_cast<uint32_t>(core.state()));
+  to->set_commit_seq(facts.commit_seq.value());
+  to->set_state(static_cast<uint32_t>(facts.state));
 }
 
 }  // namespace muster

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
@@ -11,11 +14,27 @@
 #include "proto/status/partition_status.h"
 #include "proto/status/shard_status.h"
 
-/// What operators see, out of the core: the model of the job (proto/status). Read-only.
+/// What operators see, out of the core: the model of the job (proto/status). Read-only. What looks
+/// at a core runs on its owner's thread, and copies; what takes longer comes after.
 namespace muster {
 
+/// A status whose epochs lack what takes long: their metrics, as values.
+struct StatusFacts {
+  struct OfEpoch {
+    size_t dataset = 0;  // its index in the status
+    size_t epoch = 0;    // likewise
+    std::shared_ptr<const ShardMetrics> metrics;
+  };
+  JobStatus status;
+  std::vector<OfEpoch> metrics;
+};
 /// `at.wall` 0: not known, as of a job that does not run.
-JobStatus StatusOf(const MasterCore& core, const std::string& job, StepTime at);
+StatusFacts StatusFactsOf(const MasterCore& core, const std::string& job, StepTime at);
+/// Computes them. Needs no core: any thread may.
+JobStatus Complete(StatusFacts facts);
+inline JobStatus StatusOf(const MasterCore& core, const std::string& job, StepTime at) {
+  return Complete(StatusFactsOf(core, job, at));
+}
 /// kInvalidArgument for an unknown state or a limit out of range. `work_of` tells what a shard
 /// covers.
 absl::StatusOr<ShardPage> ShardsOf(const MasterCore& core, TimePoint now,
@@ -29,7 +48,20 @@ absl::StatusOr<MasterEvents> EventsOf(const MasterCore& core, const v1::ListEven
 /// kInvalidArgument for a limit out of range.
 absl::StatusOr<PartitionList> PartitionsOf(const MasterCore& core, TimePoint now,
                                            const v1::ListPartitionsRequest& request);
-void FillManifest(const MasterCore& core, const std::string& snapshot_directory,
+/// End the page early rather than let it outgrow what gRPC's clients take unless told otherwise
+/// (4 MiB). They need no core: any thread may.
+void Trim(ShardPage* page);
+void Trim(MasterEvents* page);
+void Trim(PartitionList* page);
+/// What a manifest is made of.
+struct ManifestFacts {
+  std::vector<Manifest> partitions;
+  std::map<TableId, TableSpec> tables;
+  DoneSeq commit_seq;
+  JobState state = JobState::kUnknown;
+};
+ManifestFacts ManifestFactsOf(const MasterCore& core);
+void FillManifest(const ManifestFacts& facts, const std::string& snapshot_directory,
                   v1::GetManifestResponse* to);
 
 }  // namespace muster

@@ -57,10 +57,12 @@ absl::Status CheckDrain(const v1::DrainNodeRequest& request) {
                                                 request.timeout_ms(), kDrainTimeoutMaxMs));
 }
 
-template <typename Answer>
-absl::Status Put(const absl::StatusOr<Answer>& answer, google::protobuf::MessageLite* response) {
-  if (answer.ok()) ToProto(*answer, response);
-  return answer.status();
+/// Fills in the response with what fits of a page.
+auto PutPage(google::protobuf::MessageLite* response) {
+  return [response](auto& page) {
+    Trim(&page);
+    ToProto(page, response);
+  };
 }
 
 class AdminRpc final : public v1::AdminService::CallbackService {
@@ -70,25 +72,31 @@ class AdminRpc final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* call,
                                       const v1::GetStatusRequest*,
                                       v1::JobStatus* response) override {
-    return Run(call, [this, response](MasterCore& core, StepTime at) {
-      ToProto(StatusOf(core, context_.job->name, at), response);
-      return absl::OkStatus();
-    });
+    return Run(
+        call,
+        [this](MasterCore& core, StepTime at) -> absl::StatusOr<StatusFacts> {
+          return StatusFactsOf(core, context_.job->name, at);
+        },
+        [response](StatusFacts& facts) { ToProto(Complete(std::move(facts)), response); });
   }
   grpc::ServerUnaryReactor* ListShards(grpc::CallbackServerContext* call,
                                        const v1::ListShardsRequest* request,
                                        v1::ListShardsResponse* response) override {
-    return Run(call, [this, request, response](MasterCore& core, StepTime at) {
-      const auto work_of = [this](const ShardId& shard) { return context_.sources->WorkOf(shard); };
-      return Put(ShardsOf(core, at.now, work_of, *request), response);
-    });
+    return Run(
+        call,
+        [this, request](MasterCore& core, StepTime at) {
+          return ShardsOf(
+              core, at.now,
+              [this](const ShardId& shard) { return context_.sources->WorkOf(shard); }, *request);
+        },
+        PutPage(response));
   }
   grpc::ServerUnaryReactor* GetShardMap(grpc::CallbackServerContext* call,
                                         const v1::GetShardMapRequest* request,
                                         v1::GetShardMapResponse* response) override {
-    return Run(call, [request, response](MasterCore& core, StepTime) {
-      return Put(ShardMapOf(core, *request), response);
-    });
+    return Run(
+        call, [request](MasterCore& core, StepTime) { return ShardMapOf(core, *request); },
+        [response](const ShardMap& map) { ToProto(map, response); });
   }
   grpc::ServerUnaryReactor* RetryShards(grpc::CallbackServerContext* call,
                                         const v1::RetryShardsRequest* request,
@@ -111,9 +119,9 @@ class AdminRpc final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* ListEvents(grpc::CallbackServerContext* call,
                                        const v1::ListEventsRequest* request,
                                        v1::ListEventsResponse* response) override {
-    return Run(call, [request, response](MasterCore& core, StepTime) {
-      return Put(EventsOf(core, *request), response);
-    });
+    return Run(
+        call, [request](MasterCore& core, StepTime) { return EventsOf(core, *request); },
+        PutPage(response));
   }
   grpc::ServerUnaryReactor* ReportNode(grpc::CallbackServerContext* call,
                                        const v1::ReportNodeRequest* request,
@@ -158,9 +166,10 @@ class AdminRpc final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* ListPartitions(grpc::CallbackServerContext* call,
                                            const v1::ListPartitionsRequest* request,
                                            v1::ListPartitionsResponse* response) override {
-    return Run(call, [request, response](MasterCore& core, StepTime at) {
-      return Put(PartitionsOf(core, at.now, *request), response);
-    });
+    return Run(
+        call,
+        [request](MasterCore& core, StepTime at) { return PartitionsOf(core, at.now, *request); },
+        PutPage(response));
   }
   grpc::ServerUnaryReactor* Cancel(grpc::CallbackServerContext* call,
                                    const v1::CancelRequest* request, v1::CancelResponse*) override {
@@ -171,21 +180,26 @@ class AdminRpc final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* GetManifest(grpc::CallbackServerContext* call,
                                         const v1::GetManifestRequest*,
                                         v1::GetManifestResponse* response) override {
-    return Run(call, [this, response](MasterCore& core, StepTime) {
-      FillManifest(core, context_.job->snapshot_directory, response);
-      return absl::OkStatus();
-    });
+    return Run(
+        call,
+        [](MasterCore& core, StepTime) -> absl::StatusOr<ManifestFacts> {
+          return ManifestFactsOf(core);
+        },
+        [this, response](const ManifestFacts& facts) {
+          FillManifest(facts, context_.job->snapshot_directory, response);
+        });
   }
 
  private:
-  grpc::ServerUnaryReactor* Run(grpc::CallbackServerContext* call,
-                                std::function<absl::Status(MasterCore&, StepTime)> step) {
+  /// As RunOnOwner.
+  template <typename Step, typename... Fill>
+  grpc::ServerUnaryReactor* Run(grpc::CallbackServerContext* call, Step step, Fill... fill) {
     const absl::Status checked =
         CheckJob(*call, context_.identity, "the caller", UnnamedJob::kAccept);
     if (!checked.ok()) return Answer(call, checked);
     const absl::Status known = CheckToken(*call, context_.token_file);
     if (!known.ok()) return Answer(call, known);
-    return RunOnOwner(call, context_.loop, std::move(step));
+    return RunOnOwner(call, context_, std::move(step), std::move(fill)...);
   }
   const RpcContext context_;
 };

@@ -78,7 +78,7 @@ absl::StatusOr<PartitionList> JobArchive::Partitions(
 }
 
 void JobArchive::FillManifest(v1::GetManifestResponse* to) const {
-  muster::FillManifest(*core_, snapshot_directory_, to);
+  muster::FillManifest(ManifestFactsOf(*core_), snapshot_directory_, to);
 }
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/failpoint.h"
 #include "base/status.h"
 #include "base/token_file.h"
 #include "base/version.h"
@@ -30,11 +31,18 @@ grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* call, const absl::
   return reactor;
 }
 
-grpc::ServerUnaryReactor* RunOnOwner(grpc::CallbackServerContext* call, OwnerLoop* loop,
-                                     std::function<absl::Status(MasterCore&, StepTime)> step) {
+grpc::ServerUnaryReactor* RunOnOwner(grpc::CallbackServerContext* call, const RpcContext& context,
+                                     std::function<absl::Status(MasterCore&, StepTime)> step,
+                                     std::function<void()> fill) {
   grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
-  loop->Post({std::move(step),
-              [reactor](const absl::Status& status) { reactor->Finish(ToGrpcStatus(status)); }});
+  context.loop->Post({std::move(step), [reactor, answers = context.answers,
+                                        fill = std::move(fill)](const absl::Status& status) {
+                        answers->Post([reactor, fill, status] {
+                          if (status.ok() && fill) fill();
+                          reactor->Finish(ToGrpcStatus(status));
+                          MUSTER_FAILPOINT("answer.after-send");
+                        });
+                      }});
   return reactor;
 }
 

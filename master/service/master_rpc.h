@@ -3,14 +3,19 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/codegen/service_type.h>
 
+#include <concepts>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "base/clock.h"
 #include "job/job_spec.h"
 #include "master/service/owner_loop.h"
+#include "master/service/task_threads.h"
 #include "master/sources/source_catalog.h"
 #include "proto/messages/control.h"
 #include "proto/messages/job_identity.h"
@@ -23,6 +28,8 @@ struct RpcContext {
   const JobSpec* job = nullptr;
   JobIdentity identity;
   OwnerLoop* loop = nullptr;
+  /// Make the answers.
+  TaskThreads* answers = nullptr;
   std::string token_file;
   const SourceCatalog* sources = nullptr;
 };
@@ -31,10 +38,29 @@ std::unique_ptr<grpc::Service> MakeWorkerRpc(const RpcContext& context);
 std::unique_ptr<grpc::Service> MakeServerRpc(const RpcContext& context);
 std::unique_ptr<grpc::Service> MakeAdminRpc(const RpcContext& context);
 
-/// Answers `call` with the status of `step`, which runs on the owner thread and may fill in the
-/// reply; request and reply live until then.
-grpc::ServerUnaryReactor* RunOnOwner(grpc::CallbackServerContext* call, OwnerLoop* loop,
-                                     std::function<absl::Status(MasterCore&, StepTime)> step);
+/// Answers `call` with the status of `step`, which runs on the owner thread. When it is OK, `fill`
+/// fills in the reply before, after the sync, on a thread for answers: what can be done there is no
+/// matter of the owner's. Request and reply live until then.
+grpc::ServerUnaryReactor* RunOnOwner(grpc::CallbackServerContext* call, const RpcContext& context,
+                                     std::function<absl::Status(MasterCore&, StepTime)> step,
+                                     std::function<void()> fill = {});
+/// As above: `step` returns an absl::StatusOr<Value>, and `fill` gets the value.
+template <typename Step, typename Fill>
+  requires std::invocable<Fill&,
+                          typename std::invoke_result_t<Step&, MasterCore&, StepTime>::value_type&>
+grpc::ServerUnaryReactor* RunOnOwner(grpc::CallbackServerContext* call, const RpcContext& context,
+                                     Step step, Fill fill) {
+  using Result = std::invoke_result_t<Step&, MasterCore&, StepTime>;
+  auto value = std::make_shared<std::optional<typename Result::value_type>>();
+  return RunOnOwner(
+      call, context,
+      [value, step = std::move(step)](MasterCore& core, StepTime at) mutable -> absl::Status {
+        Result result = step(core, at);
+        if (result.ok()) value->emplace(*std::move(result));
+        return result.status();
+      },
+      [value, fill = std::move(fill)]() mutable { fill(**value); });
+}
 /// Answers `call` at once.
 grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* call, const absl::Status& status);
 

@@ -16,6 +16,7 @@
 #include "master/service/owner_loop.h"
 #include "master/service/snapshot_files.h"
 #include "master/service/snapshot_owner.h"
+#include "master/service/task_threads.h"
 
 namespace muster {
 namespace {
@@ -25,6 +26,8 @@ constexpr int kRequestBytesMax = 64 << 20;
 /// 1,024 is soon used up, and gRPC's server never accepts again after it was.
 constexpr uint64_t kDescriptors = 64 << 10;
 constexpr std::chrono::milliseconds kStopDeadline{500};
+/// Encoding takes about as long as stepping.
+constexpr uint32_t kAnswerThreads = 2;
 
 class MasterServerImpl final : public MasterServer {
  public:
@@ -46,8 +49,10 @@ class MasterServerImpl final : public MasterServer {
     const uint64_t incarnation = core->incarnation().value();
     loop_ = std::make_unique<OwnerLoop>(
         std::move(core), journal_, clock_, OwnerLoop::Options{},
-        [directory = options_.job.snapshot_directory](const std::vector<std::string>& names) {
-          DeleteSnapshotFiles(directory, names);
+        [this](const std::vector<std::string>& names) {
+          deletions_.Post([directory = options_.job.snapshot_directory, names] {
+            DeleteSnapshotFiles(directory, names);
+          });
         });
     // The port first: a second master must fail before it counts an incarnation up.
     MUSTER_RETURN_IF_ERROR(Listen());
@@ -74,6 +79,8 @@ class MasterServerImpl final : public MasterServer {
     for (const auto& follower : followers_) follower->Stop();
     // The loop before the server: it answers everything that waits, so that that can shut down.
     if (loop_ != nullptr) loop_->Stop();
+    answers_.Stop();
+    deletions_.Stop();
     if (server_ != nullptr) {
       server_->Shutdown(std::chrono::system_clock::time_point() + StopAt());
       server_.reset();
@@ -126,11 +133,9 @@ class MasterServerImpl final : public MasterServer {
   }
 
   absl::Status Listen() {
-    const RpcContext context{&options_.job,
-                             {journal_->job_id(), options_.job.name},
-                             loop_.get(),
-                             options_.token_file,
-                             options_.sources};
+    const RpcContext context{&options_.job,       {journal_->job_id(), options_.job.name},
+                             loop_.get(),         &answers_,
+                             options_.token_file, options_.sources};
     services_.push_back(MakeWorkerRpc(context));
     services_.push_back(MakeServerRpc(context));
     services_.push_back(MakeAdminRpc(context));
@@ -151,6 +156,8 @@ class MasterServerImpl final : public MasterServer {
   const Options options_;
   Journal* const journal_;
   const Clock* const clock_;
+  TaskThreads answers_{{.name = "answers", .threads = kAnswerThreads, .waiting_max = 20'000}};
+  TaskThreads deletions_{{.name = "deletions"}};
   std::unique_ptr<OwnerLoop> loop_;
   std::vector<std::unique_ptr<SourceFollower>> followers_;
   std::vector<std::unique_ptr<grpc::Service>> services_;

@@ -85,7 +85,6 @@ absl::Status OwnerLoop::Write(const std::vector<Mutation>& mutations) {
 }
 
 bool OwnerLoop::RunBatch(std::vector<Item>* batch) {
-  [[maybe_unused]] const bool answers = !batch->empty();
   const absl::Status synced = Write(commit_.Step(std::exchange(*batch, {}), Now()));
   if (!synced.ok()) {
     // Nothing of the batch may be told: it is not known what of it the next start will find.
@@ -97,7 +96,6 @@ bool OwnerLoop::RunBatch(std::vector<Item>* batch) {
     return false;
   }
   const std::vector<std::string> files = commit_.Synced();
-  if (answers) MUSTER_FAILPOINT("answer.after-send");
   if (!files.empty()) {
     delete_files_(files);
   }

@@ -29,21 +29,21 @@ class ServerRpc final : public v1::ServerService::CallbackService {
     if (!checked.ok()) return Answer(call, checked);
     auto parsed = FromProto<RegisterServerRequest>(*request);
     if (!parsed.ok()) return Answer(call, parsed.status());
-    return RunOnOwner(call, context_.loop,
-                      [this, parsed = *std::move(parsed), response](MasterCore& core,
-                                                                    StepTime at) -> absl::Status {
-                        MUSTER_ASSIGN_OR_RETURN(RegisterServerReply reply,
-                                                core.RegisterServer(parsed, at));
-                        const JobSpec& job = *context_.job;
-                        reply.job = job.name;
-                        reply.job_id = context_.identity.id;
-                        reply.seed = job.seed;
-                        reply.partition_count = job.partitions;
-                        reply.snapshot_directory = job.snapshot_directory;
-                        reply.heartbeat_interval = job.servers.heartbeat_interval;
-                        ToProto(reply, response);
-                        return absl::OkStatus();
-                      });
+    return RunOnOwner(
+        call, context_,
+        [parsed = *std::move(parsed)](MasterCore& core, StepTime at) {
+          return core.RegisterServer(parsed, at);
+        },
+        [this, response](RegisterServerReply& reply) {
+          const JobSpec& job = *context_.job;
+          reply.job = job.name;
+          reply.job_id = context_.identity.id;
+          reply.seed = job.seed;
+          reply.partition_count = job.partitions;
+          reply.snapshot_directory = job.snapshot_directory;
+          reply.heartbeat_interval = job.servers.heartbeat_interval;
+          ToProto(reply, response);
+        });
   }
 
   grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext* call,
@@ -55,10 +55,12 @@ class ServerRpc final : public v1::ServerService::CallbackService {
     auto parsed = FromProto<ServerExchangeRequest>(*request);
     if (!parsed.ok()) return Answer(call, parsed.status());
     auto shared = std::make_shared<const ServerExchangeRequest>(*std::move(parsed));
-    return RunOnOwner(call, context_.loop, [shared, response](MasterCore& core, StepTime at) {
-      ToProto(core.ExchangeServer(*shared, at), response);
-      return absl::OkStatus();
-    });
+    return RunOnOwner(
+        call, context_,
+        [shared](MasterCore& core, StepTime at) -> absl::StatusOr<ServerExchangeReply> {
+          return core.ExchangeServer(*shared, at);
+        },
+        [response](const ServerExchangeReply& reply) { ToProto(reply, response); });
   }
 
  private:

@@ -2,11 +2,15 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "master/service/master_rpc.h"
 #include "proto/control.grpc.pb.h"
+#include "proto/fields/decode.h"
+#include "proto/fields/encode.h"
 #include "proto/fields/generated.h"
 #include "proto/messages/worker_hello.h"
 
@@ -29,7 +33,48 @@ HelloResponse HelloOf(const JobSpec& job, const std::string& job_id, const Sourc
   return hello;
 }
 
-class WorkerRpc final : public v1::WorkerService::CallbackService {
+/// Of an exchange the answer is put together of bytes: those of a map are the same for many
+/// workers.
+using Service =
+    v1::WorkerService::WithCallbackMethod_Hello<v1::WorkerService::WithCallbackMethod_RegisterTable<
+        v1::WorkerService::WithRawCallbackMethod_Exchange<v1::WorkerService::Service>>>;
+
+/// What an exchange is answered with.
+struct ExchangeAnswer {
+  WorkerExchangeReply reply;
+  /// Null: the worker's map is current.
+  std::shared_ptr<const MapNews> map;
+};
+
+absl::StatusOr<WorkerExchangeRequest> ParseExchange(const grpc::ByteBuffer& bytes) {
+  std::vector<grpc::Slice> slices;
+  if (!bytes.Dump(&slices).ok()) return absl::InvalidArgumentError("the request is compressed");
+  std::string joined;
+  joined.reserve(bytes.Length());
+  for (const grpc::Slice& slice : slices) {
+    joined.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  return fields::Decode<WorkerExchangeRequest>(joined);
+}
+
+/// The news' bytes, which are shared and not copied.
+grpc::Slice SliceOf(const std::shared_ptr<const MapNews>& news) {
+  const std::string& bytes = news->Encoded();
+  const auto release = [](void* kept) {
+    delete static_cast<std::shared_ptr<const MapNews>*>(kept);
+  };
+  return grpc::Slice(const_cast<char*>(bytes.data()), bytes.size(), release,
+                     new std::shared_ptr<const MapNews>(news));
+}
+
+/// A message's fields may come in pieces: the map's after the others.
+void Encode(const ExchangeAnswer& answer, grpc::ByteBuffer* response) {
+  std::vector<grpc::Slice> slices = {grpc::Slice(fields::Encode(answer.reply))};
+  if (answer.map != nullptr) slices.push_back(SliceOf(answer.map));
+  *response = grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+class WorkerRpc final : public Service {
  public:
   explicit WorkerRpc(RpcContext context) : context_(std::move(context)) {}
 
@@ -46,10 +91,13 @@ class WorkerRpc final : public v1::WorkerService::CallbackService {
     }
     if (!checked.ok()) return Answer(call, checked);
     return RunOnOwner(
-        call, context_.loop, [this, request, response](MasterCore& core, StepTime at) {
-          ToProto(HelloOf(*context_.job, context_.identity.id, *context_.sources), response);
+        call, context_,
+        [request](MasterCore& core, StepTime at) {
           return core.HelloWorker({request->worker(), request->incarnation()},
                                   StartNumber(request->start()), at);
+        },
+        [this, response] {
+          ToProto(HelloOf(*context_.job, context_.identity.id, *context_.sources), response);
         });
   }
 
@@ -62,32 +110,34 @@ class WorkerRpc final : public v1::WorkerService::CallbackService {
     absl::StatusOr<TableSpec> table = FromProto<TableSpec>(request->table());
     if (!table.ok()) return Answer(call, table.status());
     return RunOnOwner(
-        call, context_.loop,
-        [table = *std::move(table), response](MasterCore& core, StepTime at) -> absl::Status {
-          MUSTER_ASSIGN_OR_RETURN(const TableId id, core.RegisterTable(table, at));
-          response->set_id(id.value());
-          return absl::OkStatus();
-        });
+        call, context_,
+        [table = *std::move(table)](MasterCore& core, StepTime at) {
+          return core.RegisterTable(table, at);
+        },
+        [response](TableId id) { response->set_id(id.value()); });
   }
 
   grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext* call,
-                                     const v1::WorkerExchangeRequest* request,
-                                     v1::WorkerExchangeReply* response) override {
-    if (absl::Status checked = Check(*call, request->worker(), UnnamedJob::kRefuse);
-        !checked.ok()) {
+                                     const grpc::ByteBuffer* request,
+                                     grpc::ByteBuffer* response) override {
+    absl::StatusOr<WorkerExchangeRequest> parsed = ParseExchange(*request);
+    if (!parsed.ok()) return Answer(call, parsed.status());
+    if (absl::Status checked = Check(*call, parsed->worker, UnnamedJob::kRefuse); !checked.ok()) {
       return Answer(call, checked);
     }
-    auto parsed = FromProto<WorkerExchangeRequest>(*request);
-    if (!parsed.ok()) return Answer(call, parsed.status());
     auto shared = std::make_shared<const WorkerExchangeRequest>(*std::move(parsed));
-    return RunOnOwner(call, context_.loop, [this, shared, response](MasterCore& core, StepTime at) {
-      MUSTER_ASSIGN_OR_RETURN(WorkerExchangeReply reply, core.ExchangeWorker(*shared, at));
-      for (ShardGrant& grant : reply.grants) {
-        context_.sources->Describe(grant.shard, &grant.work);
-      }
-      ToProto(reply, response);
-      return absl::OkStatus();
-    });
+    return RunOnOwner(
+        call, context_,
+        [shared](MasterCore& core, StepTime at) -> absl::StatusOr<ExchangeAnswer> {
+          MUSTER_ASSIGN_OR_RETURN(WorkerExchangeReply reply, core.ExchangeWorker(*shared, at));
+          return ExchangeAnswer{std::move(reply), core.TellMap(*shared)};
+        },
+        [this, response](ExchangeAnswer& answer) {
+          for (ShardGrant& grant : answer.reply.grants) {
+            context_.sources->Describe(grant.shard, &grant.work);
+          }
+          Encode(answer, response);
+        });
   }
 
  private:

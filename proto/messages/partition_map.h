@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,7 @@ struct PartitionMap {
   RestoreEpoch restore_epoch;
   /// Indexed by PartitionId.
   std::vector<PartitionEntry> partitions;
+  /// By id.
   std::vector<ServerEndpoint> servers;
   static void Fields(auto& f, auto& s) {
     f(1, "version", s.version);
@@ -76,5 +78,38 @@ struct PartitionMap {
   }
   friend bool operator==(const PartitionMap&, const PartitionMap&) = default;
 };
+
+struct PartitionChange {
+  PartitionId partition;
+  PartitionEntry entry;
+  static void Fields(auto& f, auto& s) {
+    f(1, "partition", s.partition, {.most = most::kPartitions - 1});
+    f(2, "entry", s.entry);
+  }
+  friend bool operator==(const PartitionChange&, const PartitionChange&) = default;
+};
+
+/// What is another in a map than in the one of version `base`: whole entries and endpoints, as they
+/// are in the newer one.
+struct PartitionMapChanges {
+  MapVersion base;
+  MapVersion version;
+  RestoreEpoch restore_epoch;
+  std::vector<PartitionChange> partitions;
+  std::vector<ServerEndpoint> servers;
+  static void Fields(auto& f, auto& s) {
+    f(1, "base", s.base);
+    f(2, "version", s.version);
+    f(3, "restore_epoch", s.restore_epoch);
+    f(4, "partitions", s.partitions, {.most = most::kPartitions});
+    f(5, "servers", s.servers, {.most = most::kServers});
+  }
+  friend bool operator==(const PartitionMapChanges&, const PartitionMapChanges&) = default;
+};
+
+/// The map with the changes, which begin at its version or at an older one. None when they name a
+/// partition that the map does not have, or make it larger than a map may be.
+std::optional<PartitionMap> WithChanges(const PartitionMap& map,
+                                        const PartitionMapChanges& changes);
 
 }  // namespace muster

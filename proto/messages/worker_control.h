@@ -190,6 +190,8 @@ struct WorkerExchangeRequest {
   std::vector<PeerTimes> peers;
   /// Of every dataset that is a topic and of which something was applied.
   std::vector<DatasetDelays> delays;
+  /// The version from which changes of the map are wanted, that of its map; 0: the whole map is.
+  MapVersion map_base;
   static void Fields(auto& f, auto& s) {
     f(1, "worker", s.worker, {.most = most::kNameBytes});
     f(2, "incarnation", s.incarnation);
@@ -203,6 +205,7 @@ struct WorkerExchangeRequest {
     f(10, "times", s.times);
     f(11, "peers", s.peers, {.most = kPeersPerCallMax});
     f(12, "delays", s.delays, {.most = kDelaysPerCallMax});
+    f(13, "map_base", s.map_base);
   }
 };
 
@@ -240,10 +243,13 @@ struct WorkerExchangeReply {
   std::vector<DoneVerdict> verdicts;
   /// Held tokens that are no longer leases: drop their shards.
   std::vector<LeaseToken> lost;
-  /// Present when newer than the worker's.
+  /// Present when it is newer than the worker's, unless changes are.
   std::optional<PartitionMap> map;
   /// When to call again at the latest.
   std::chrono::milliseconds heartbeat_interval{0};
+  /// Present when the master's map is newer than the worker's and it knows what changed since
+  /// map_base.
+  std::optional<PartitionMapChanges> map_changes;
   static void Fields(auto& f, auto& s) {
     f(1, "master_incarnation", s.master_incarnation);
     f(2, "directive", s.directive, {.most = 2});
@@ -252,6 +258,7 @@ struct WorkerExchangeReply {
     f(5, "lost", s.lost, {.most = most::kLeases});
     f(6, "map", s.map);
     f(7, "heartbeat_interval_ms", s.heartbeat_interval);
+    f(8, "map_changes", s.map_changes);
   }
 };
 

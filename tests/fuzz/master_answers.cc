@@ -53,6 +53,7 @@ class Worker {
   void CheckRequest(const WorkerExchangeRequest& request) {
     MUSTER_CHECK(request.sequence == ++sequence_);
     MUSTER_CHECK(request.map_version >= map_version_ && request.newest_grant >= newest_grant_);
+    MUSTER_CHECK(request.map_base == request.map_version || request.map_base == MapVersion());
     map_version_ = request.map_version;
     newest_grant_ = request.newest_grant;
     MUSTER_CHECK(!core_.draining() || request.want == 0);

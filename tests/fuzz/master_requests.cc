@@ -97,6 +97,9 @@ class Master : public CoreFixture {
       case 0:
         return Answer<WorkerExchangeRequest>(message, [this](const auto& request) {
           const auto reply = core->ExchangeWorker(request, At());
+          const auto news = core->TellMap(request);
+          MUSTER_CHECK((news != nullptr) == (request.map_version < core->partitions().version()));
+          if (news != nullptr) MUSTER_CHECK(!news->Encoded().empty());
           if (reply.ok()) Note(reply->grants);
           return reply.status();
         });

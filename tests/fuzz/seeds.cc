@@ -151,6 +151,11 @@ std::string MasterAnswers() {
   second.verdicts = {
       {grant.shard, grant.token, RunNumber(0), DoneCode::kReverify, RestoreEpoch(2)}};
   second.lost = {grant.token};
+  second.map_changes = {reply.map->version,
+                        MapVersion(2),
+                        RestoreEpoch(2),
+                        {{PartitionId(0), reply.map->partitions[0]}},
+                        {reply.map->servers[0]}};
   return Call(3, reply) + std::string("\x02") + Sized("") + Call(3, second);
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -20,7 +22,14 @@ class LateNews {
   /// `active` false: everything is on time.
   LateNews(uint64_t seed, bool active) : seed_(seed), active_(active) {}
 
-  /// Takes out what is late; returns how many pieces.
+  /// A worker may speak of changes of the map that have come to it, though they take effect only
+  /// later: then the next ones overtake them.
+  void CountWithheld(WorkerExchangeRequest* request) const {
+    if (!changes_ || request->map_base == MapVersion()) return;
+    request->map_version = std::max(request->map_version, changes_->version);
+    request->map_base = request->map_version;
+  }
+  /// Takes out what is late, and gives changes of the map that were; returns how many pieces.
   uint64_t Withhold(WorkerExchangeReply* reply, TimePoint now) {
     if (!active_) return 0;
     uint64_t withheld = std::erase_if(
@@ -29,7 +38,7 @@ class LateNews {
       reply->map.reset();
       ++withheld;
     }
-    return withheld;
+    return withheld + WithholdChanges(reply, now);
   }
   uint64_t Withhold(ServerExchangeReply* reply, TimePoint now) {
     if (!active_) return 0;
@@ -50,6 +59,17 @@ class LateNews {
   static constexpr nanoseconds LateMax(Piece piece) {
     return milliseconds(piece == Piece::kForget ? 10'000 : 3'000);
   }
+  uint64_t WithholdChanges(WorkerExchangeReply* reply, TimePoint now) {
+    std::optional<PartitionMapChanges>& said = reply->map_changes;
+    if (said && Late(Piece::kMap, said->version.value(), now)) {
+      changes_ = std::exchange(said, std::nullopt);
+      return 1;
+    }
+    if (changes_ && !said && !reply->map && !Late(Piece::kMap, changes_->version.value(), now)) {
+      said = std::exchange(changes_, std::nullopt);
+    }
+    return 0;
+  }
   bool Late(Piece piece, uint64_t which, TimePoint now) {
     const auto [it, first] = due_.try_emplace({piece, which}, now);
     if (first) {
@@ -63,6 +83,8 @@ class LateNews {
   const uint64_t seed_;
   const bool active_;
   std::map<std::pair<Piece, uint64_t>, TimePoint> due_;
+  /// Withheld, and not given yet.
+  std::optional<PartitionMapChanges> changes_;
 };
 
 }  // namespace muster::sim

@@ -89,6 +89,32 @@ TEST(LateNews, EveryPieceComesInTheEndAndTheSameAtEveryCall) {
   EXPECT_LT(withheld, 80u);
 }
 
+TEST(LateNews, ChangesOfTheMapAreOvertakenByTheNextOnes) {
+  LateNews late(1, true);
+  uint64_t version = 2;
+  const auto changes = [](uint64_t to) {
+    WorkerExchangeReply reply;
+    reply.map_changes = {MapVersion(to - 1), MapVersion(to), {}, {}, {}};
+    return reply;
+  };
+  WorkerExchangeReply reply = changes(version);
+  while (late.Withhold(&reply, TimePoint()) == 0) reply = changes(++version);
+  EXPECT_FALSE(reply.map_changes.has_value());
+  WorkerExchangeRequest request;
+  request.map_version = request.map_base = MapVersion(1);
+  late.CountWithheld(&request);
+  EXPECT_EQ(request.map_base, MapVersion(version)) << "it has heard of them";
+  request.map_base = MapVersion();
+  late.CountWithheld(&request);
+  EXPECT_EQ(request.map_base, MapVersion()) << "the whole map is wanted";
+  WorkerExchangeReply later;
+  EXPECT_EQ(late.Withhold(&later, TimePoint(std::chrono::seconds(10))), 0u);
+  EXPECT_EQ(later.map_changes, changes(version).map_changes);
+  WorkerExchangeReply last;
+  late.Withhold(&last, TimePoint(std::chrono::seconds(20)));
+  EXPECT_FALSE(last.map_changes.has_value()) << "once";
+}
+
 TEST(Scheduler, WhatIsForAPausedProcessWaitsAndForADeadOneIsDropped) {
   Scheduler scheduler;
   auto process = std::make_shared<Process>("p", 1, nanoseconds(0), 0);

@@ -102,6 +102,8 @@ void SimWorker::WakeControl() {
 void SimWorker::Exchange() {
   if (core_->NextExchange(Now()) > Now()) return WakeControl();
   WorkerExchangeRequest request = core_->BeginExchange({}, Now());
+  if (request.map_base < request.map_version) env_->probes.Hit(Probe::kWholeMapWanted);
+  late_news_.CountWithheld(&request);
   if (env_->knobs.wire) request = ThroughWire(request);
   env_->Say(*process_, "exchange {}: {} held, {} done, {} returned, wants {}", request.sequence,
             request.held.size(), request.done.size(), request.returned.size(), request.want);
@@ -132,6 +134,11 @@ absl::StatusOr<WorkerExchangeReply> SimWorker::Serve(Env* env, const WorkerExcha
   if (!reply.ok()) {
     probes.Hit(Probe::kSupersededWorker);
     return reply;
+  }
+  if (const std::shared_ptr<const MapNews> news = core.TellMap(request)) {
+    reply->map = news->piece().map;
+    reply->map_changes = news->piece().map_changes;
+    probes.Hit(Probe::kMapChanges, reply->map_changes.has_value());
   }
   for (const ShardId& shard : evaluated) {
     const ShardQueue& queue = core.ledger().queue();

@@ -217,16 +217,29 @@ void WorkerCore::Confirm(const PushIdentity& push, const std::vector<PartAnswer>
   }
 }
 
-void WorkerCore::TakeMap(const PartitionMap& map, TimePoint now) {
-  MUSTER_CHECK(!map_ || map.version > map_->version);
-  map_ = std::make_shared<const PartitionMap>(map);
+void WorkerCore::TakeMap(PartitionMap map, TimePoint now) {
+  wants_whole_map_ = false;
+  if (map_ && map.version <= map_->version) return;
+  map_ = std::make_shared<const PartitionMap>(std::move(map));
   sender_.SetMap(map_, now);
   std::vector<LeaseToken> tokens;
   for (auto& [token, held] : held_) {
-    held.confirmed.TakeMap(map);
+    held.confirmed.TakeMap(*map_);
     tokens.push_back(token);
   }
   for (const LeaseToken token : tokens) Settle(token);
+}
+
+bool WorkerCore::LacksNothingBefore(MapVersion base) const {
+  return base <= map_->version || MUSTER_PLANTED(kChangesOnAnyMap);
+}
+
+void WorkerCore::TakeChanges(const PartitionMapChanges& changes, TimePoint now) {
+  if (map_ && changes.version <= map_->version) return;  // of an answer that was overtaken
+  std::optional<PartitionMap> after;
+  if (map_ && LacksNothingBefore(changes.base)) after = WithChanges(*map_, changes);
+  if (after.has_value()) return TakeMap(*std::move(after), now);
+  wants_whole_map_ = urgent_ = true;
 }
 
 void WorkerCore::Settle(LeaseToken token) {
@@ -340,6 +353,7 @@ WorkerExchangeRequest WorkerCore::BeginExchange(const WorkerTimes& times, TimePo
   request.incarnation = options_.incarnation;
   request.sequence = ++sequence_;
   if (map_) request.map_version = map_->version;
+  if (!wants_whole_map_) request.map_base = request.map_version;
   request.newest_grant = newest_grant_;
   for (const auto& [token, held] : held_) {
     request.held.push_back({held.grant.shard, token, held.grant.restore_epoch, held.run, held.phase,
@@ -391,7 +405,8 @@ void WorkerCore::OnExchangeReply(const WorkerExchangeReply& reply, TimePoint now
   sender_.MapAnswered();
   for (LeaseToken token : reply.lost) Drop(token);
   for (const DoneVerdict& verdict : reply.verdicts) OnVerdict(verdict);
-  if (reply.map && (!map_ || reply.map->version > map_->version)) TakeMap(*reply.map, now);
+  if (reply.map) TakeMap(*reply.map, now);
+  if (reply.map_changes) TakeChanges(*reply.map_changes, now);
   LeaseToken newest = newest_grant_;
   for (const ShardGrant& grant : reply.grants) {
     if (grant.token > newest_grant_) OnGrant(grant);

@@ -172,7 +172,10 @@ class WorkerCore {
   void HandBackLease(ReturnedLease lease);
   void CountDelays(DatasetId dataset, const std::vector<TimePoint>& born, TimePoint now);
   void Confirm(const PushIdentity& push, const std::vector<PartAnswer>& parts);
-  void TakeMap(const PartitionMap& map, TimePoint now);
+  void TakeMap(PartitionMap map, TimePoint now);
+  /// Whether changes that begin there are all that the worker's map lacks.
+  bool LacksNothingBefore(MapVersion base) const;
+  void TakeChanges(const PartitionMapChanges& changes, TimePoint now);
   /// Whether the owners of the newest map have every part of a completed run: asks them, has
   /// minibatches run again, or lets the done be told.
   void Settle(LeaseToken token);
@@ -189,6 +192,8 @@ class WorkerCore {
   Options options_;
   PartSender sender_;
   std::shared_ptr<const PartitionMap> map_;
+  /// Changes came that cannot be applied to it.
+  bool wants_whole_map_ = false;
   std::map<LeaseToken, Held> held_;
   std::deque<LeaseToken> queue_;
   std::vector<Returned> returned_;

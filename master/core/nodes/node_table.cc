@@ -131,6 +131,7 @@ std::vector<ServerEndpoint> NodeTable::Endpoints() const {
     if (!id.has_value()) continue;
     endpoints.push_back({*id, ServerIncarnation(node.record.incarnation), name, node.record.lanes});
   }
+  std::ranges::sort(endpoints, {}, &ServerEndpoint::id);  // names are in another order
   return endpoints;
 }
 

@@ -87,7 +87,7 @@ class NodeTable {
   void Forgive(std::chrono::nanoseconds gap, TimePoint now);
   /// Every process of older runs is dead.
   void BeginRun();
-  /// Endpoints of the servers whose process is known, for the workers' map.
+  /// Endpoints of the servers whose process is known, by id, for the workers' map.
   std::vector<ServerEndpoint> Endpoints() const;
   /// Sums over all server processes of the job.
   uint64_t PartsSkipped() const;

@@ -70,7 +70,7 @@ PartitionTable::PartitionTable(uint32_t partitions, MasterIncarnation incarnatio
                                const DurableState& state, TimePoint now)
     : incarnation_(incarnation), partitions_(partitions) {
   if (state.meta.has_value()) {
-    version_ = state.meta->map_version;
+    version_ = known_since_ = state.meta->map_version;
     restore_epoch_ = state.meta->restore_epoch;
   }
   for (const auto& [id, record] : state.partitions) {
@@ -79,6 +79,20 @@ PartitionTable::PartitionTable(uint32_t partitions, MasterIncarnation incarnatio
     partitions_[id.value()].manifest = record.manifest;
   }
   for (Partition& partition : partitions_) partition.last_asked = now;
+  IndexSlots();
+}
+
+const std::vector<uint32_t>& PartitionTable::InSlot(ServerId server) const {
+  static const std::vector<uint32_t> kNone;
+  const auto slot = slots_.find(server);
+  return slot == slots_.end() ? kNone : slot->second;
+}
+
+void PartitionTable::IndexSlots() {
+  slots_.clear();
+  for (uint32_t id = 0; id < partitions_.size(); ++id) {
+    slots_[partitions_[id].entry.owner].push_back(id);
+  }
 }
 
 void PartitionTable::Restore(uint32_t id, ServerIncarnation incarnation, Restored* restored) {
@@ -92,6 +106,7 @@ void PartitionTable::Restore(uint32_t id, ServerIncarnation incarnation, Restore
   entry.restored = true;
   MUSTER_CHECK(entry.restored_at < restore_epoch_);
   entry.restored_at = restore_epoch_;
+  partition.changed_in = version_;
   partition.reported = OwnerEpoch();
   partition.asked.reset();
   partition.traffic.reset();
@@ -105,6 +120,38 @@ void PartitionTable::Restore(uint32_t id, ServerIncarnation incarnation, Restore
   if (JournalsOwners()) dirty_.insert(id);
 }
 
+bool PartitionTable::NeedsNextVersion() const {
+  return told_ && !MUSTER_PLANTED(kToldVersionChanges);
+}
+
+void PartitionTable::BeginChange() {
+  if (!NeedsNextVersion()) return;
+  version_ = version_.Next();
+  told_ = false;
+}
+
+void PartitionTable::EndpointChanged(ServerId server) {
+  BeginChange();
+  endpoints_changed_in_[server] = version_;
+}
+
+bool PartitionTable::KnowsChangesSince(MapVersion version) const {
+  return version >= known_since_ || MUSTER_PLANTED(kEarlierChanges);
+}
+
+std::vector<PartitionId> PartitionTable::ChangedSince(MapVersion version) const {
+  std::vector<PartitionId> changed;
+  for (uint32_t id = 0; id < partitions_.size(); ++id) {
+    if (partitions_[id].changed_in > version) changed.emplace_back(id);
+  }
+  return changed;
+}
+
+bool PartitionTable::EndpointChangedSince(ServerId server, MapVersion version) const {
+  const auto changed = endpoints_changed_in_.find(server);
+  return changed != endpoints_changed_in_.end() && changed->second > version;
+}
+
 PartitionTable::Restored PartitionTable::BeginRun(uint32_t servers) {
   std::vector<ServerId> slots;
   for (uint32_t i = 0; i < servers; ++i) slots.push_back(ServerId(i));
@@ -116,13 +163,14 @@ PartitionTable::Restored PartitionTable::BeginRun(uint32_t servers) {
   const std::vector<ServerId> owners =
       Place(current, slots, static_cast<uint32_t>(partitions_.size()));
   MUSTER_CHECK(owners.size() == partitions_.size());
-  version_ = version_.Next();
+  BeginChange();
   restore_epoch_ = restore_epoch_.Next();
   Restored restored;
   for (uint32_t id = 0; id < partitions_.size(); ++id) {
     partitions_[id].entry.owner = owners[id];
     Restore(id, ServerIncarnation(), &restored);
   }
+  IndexSlots();
   return restored;
 }
 
@@ -130,13 +178,14 @@ PartitionTable::Restored PartitionTable::ServerReplaced(ServerId server,
                                                         ServerIncarnation incarnation) {
   MUSTER_CHECK(incarnation != ServerIncarnation());
   Restored restored;
-  version_ = version_.Next();
-  for (uint32_t id = 0; id < partitions_.size(); ++id) {
+  EndpointChanged(server);
+  for (const uint32_t id : InSlot(server)) {
     PartitionEntry& entry = partitions_[id].entry;
-    if (entry.owner != server || entry.owner_incarnation == incarnation) continue;
+    if (entry.owner_incarnation == incarnation) continue;
     if (entry.owner_incarnation == ServerIncarnation()) {
       // Nobody has served this epoch yet, so nothing that was said under it is forgotten.
       entry.owner_incarnation = incarnation;
+      partitions_[id].changed_in = version_;
       dirty_.insert(id);
       continue;
     }
@@ -154,7 +203,7 @@ PartitionTable::Restored PartitionTable::Missing(ServerId server, ServerIncarnat
       partitions_[id].entry.epoch != report.epoch) {
     return restored;
   }
-  version_ = version_.Next();
+  BeginChange();
   restore_epoch_ = restore_epoch_.Next();
   Restore(id, incarnation, &restored);
   return restored;
@@ -162,21 +211,24 @@ PartitionTable::Restored PartitionTable::Missing(ServerId server, ServerIncarnat
 
 bool PartitionTable::Reported(ServerId server, ServerIncarnation incarnation,
                               std::span<const OwnedPartition> owned) {
-  std::vector<OwnerEpoch> epochs(partitions_.size());
-  for (const OwnedPartition& one : owned) {
-    if (one.partition.value() < epochs.size()) epochs[one.partition.value()] = one.epoch;
-  }
-  bool newly_restored = false;
-  for (uint32_t id = 0; id < partitions_.size(); ++id) {
+  for (const uint32_t id : InSlot(server)) {
     Partition& partition = partitions_[id];
     if (!OwnedBy(partition, server, incarnation)) continue;
-    const bool served = partition.reported == partition.entry.epoch;
-    partition.reported = epochs[id];
-    if (!served && partition.reported == partition.entry.epoch && partition.entry.restored) {
-      newly_restored = true;
-    }
+    partition.served_before = partition.reported == partition.entry.epoch;
+    partition.reported = OwnerEpoch();
   }
-  return newly_restored;
+  for (const OwnedPartition& one : owned) {
+    if (one.partition.value() >= partitions_.size()) continue;
+    Partition& partition = partitions_[one.partition.value()];
+    if (!OwnedBy(partition, server, incarnation)) continue;
+    partition.reported = one.epoch;
+    partition.known_accepted = one.accepted;
+  }
+  return std::ranges::any_of(InSlot(server), [&](uint32_t id) {
+    const Partition& partition = partitions_[id];
+    return OwnedBy(partition, server, incarnation) && !partition.served_before &&
+           partition.reported == partition.entry.epoch && partition.entry.restored;
+  });
 }
 
 void PartitionTable::TakeTraffic(ServerId server, ServerIncarnation incarnation,
@@ -229,7 +281,8 @@ bool PartitionTable::Accept(ServerId server, ServerIncarnation incarnation,
 
 void PartitionTable::AskSnapshots(ServerId server, ServerIncarnation incarnation,
                                   const Schedule& schedule) {
-  for (Partition& partition : partitions_) {
+  for (const uint32_t id : InSlot(server)) {
+    Partition& partition = partitions_[id];
     if (!OwnedBy(partition, server, incarnation) || partition.reported != partition.entry.epoch) {
       continue;
     }
@@ -251,13 +304,8 @@ void PartitionTable::AskSnapshots(ServerId server, ServerIncarnation incarnation
 }
 
 void PartitionTable::FillCommands(ServerId server, ServerIncarnation incarnation,
-                                  std::span<const OwnedPartition> owned,
                                   ServerExchangeReply* reply) const {
-  std::vector<SnapshotNumber> accepted(partitions_.size());
-  for (const OwnedPartition& one : owned) {
-    if (one.partition.value() < accepted.size()) accepted[one.partition.value()] = one.accepted;
-  }
-  for (uint32_t i = 0; i < partitions_.size(); ++i) {
+  for (const uint32_t i : InSlot(server)) {
     const Partition& partition = partitions_[i];
     if (!OwnedBy(partition, server, incarnation)) continue;
     const PartitionEntry& entry = partition.entry;
@@ -270,7 +318,7 @@ void PartitionTable::FillCommands(ServerId server, ServerIncarnation incarnation
     if (partition.asked.has_value()) {
       reply->snapshots.push_back({id, entry.epoch, partition.asked->cut, partition.asked->number});
     }
-    if (accepted[i] != partition.manifest.number) {
+    if (partition.known_accepted != partition.manifest.number) {
       reply->accepted.push_back({id, partition.manifest.number});
     }
   }
@@ -307,8 +355,8 @@ std::vector<PartitionEntry> PartitionTable::Entries() const {
 
 PartitionTable::Load PartitionTable::LoadOf(ServerId server) const {
   Load load;
-  for (const Partition& partition : partitions_) {
-    if (partition.entry.owner != server) continue;
+  for (const uint32_t id : InSlot(server)) {
+    const Partition& partition = partitions_[id];
     ++load.owned;
     if (partition.entry.owner_incarnation != ServerIncarnation() &&
         partition.reported == partition.entry.epoch) {
@@ -320,7 +368,8 @@ PartitionTable::Load PartitionTable::LoadOf(ServerId server) const {
 
 uint32_t PartitionTable::CountBehind(ServerId server, ServerIncarnation incarnation,
                                      DoneSeq cut) const {
-  return static_cast<uint32_t>(std::ranges::count_if(partitions_, [&](const Partition& partition) {
+  return static_cast<uint32_t>(std::ranges::count_if(InSlot(server), [&](uint32_t id) {
+    const Partition& partition = partitions_[id];
     return OwnedBy(partition, server, incarnation) && partition.manifest.cut < cut;
   }));
 }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -75,9 +76,9 @@ class PartitionTable {
   /// Asks for the snapshots of the server's partitions that are due; at most one is outstanding
   /// per partition.
   void AskSnapshots(ServerId server, ServerIncarnation incarnation, const Schedule& schedule);
-  /// Fills owns, snapshots and accepted of a reply to the server that sent `owned`.
+  /// Fills owns, snapshots and accepted of a reply to the server, by what it reported last.
   void FillCommands(ServerId server, ServerIncarnation incarnation,
-                    std::span<const OwnedPartition> owned, ServerExchangeReply* reply) const;
+                    ServerExchangeReply* reply) const;
 
   /// F: every DONE shard up to this is in the manifest's snapshot of every partition.
   DoneSeq MinCut();
@@ -85,8 +86,16 @@ class PartitionTable {
   bool AllHold(DoneSeq cut) const;
   MapVersion version() const { return version_; }
   RestoreEpoch restore_epoch() const { return restore_epoch_; }
-  /// Something else in the workers' map changed (an address).
-  void BumpVersion() { version_ = version_.Next(); }
+  /// Something else of the server in the workers' map changed (an address).
+  void EndpointChanged(ServerId server);
+  /// The present version is told to somebody: the next change makes another one.
+  void Told() { told_ = true; }
+  /// Whether what has changed since is known: when is not journaled, so after a restart everything
+  /// counts as changed before.
+  bool KnowsChangesSince(MapVersion version) const;
+  /// Partitions whose entry changed after that version, in ascending order.
+  std::vector<PartitionId> ChangedSince(MapVersion version) const;
+  bool EndpointChangedSince(ServerId server, MapVersion version) const;
   size_t size() const { return partitions_.size(); }
   const PartitionEntry& entry(PartitionId id) const { return partitions_[id.value()].entry; }
   const Manifest& manifest(PartitionId id) const { return partitions_[id.value()].manifest; }
@@ -122,8 +131,14 @@ class PartitionTable {
     PartitionEntry entry;
     Manifest manifest;
     // Not journaled.
+    /// The version in which the entry became what it is; 0: not since this master began.
+    MapVersion changed_in;
     /// The epoch that the owner's last heartbeat showed.
     OwnerEpoch reported;
+    /// Whether the one before showed that it served this epoch.
+    bool served_before = false;
+    /// The newest snapshot that the owner knows to be accepted, while it serves.
+    SnapshotNumber known_accepted;
     std::optional<Asked> asked;
     TimePoint last_asked;
     std::optional<PartitionTraffic> traffic;
@@ -137,12 +152,30 @@ class PartitionTable {
   bool IsFromOwner(const Partition& partition, ServerId server, ServerIncarnation incarnation,
                    OwnerEpoch epoch) const;
   void Restore(uint32_t id, ServerIncarnation incarnation, Restored* restored);
+  /// The workers' map is about to change. Versions that nobody was told are one: a burst of changes
+  /// is told as one.
+  void BeginChange();
+  /// Whether what changes must have a version of its own. One that was told means one map, for
+  /// ever.
+  bool NeedsNextVersion() const;
   MUSTER_PLANTED_BODY(bool CommitAtMaxCut());
+  /// Those in the slot of the server, in ascending order: whoever looks at one server's looks at no
+  /// others.
+  const std::vector<uint32_t>& InSlot(ServerId server) const;
+  /// To be called when partitions were placed.
+  void IndexSlots();
 
   MasterIncarnation incarnation_;
   MapVersion version_;
+  /// The journaled one may have been told.
+  bool told_ = true;
+  /// What changed after it is known.
+  MapVersion known_since_;
+  /// As Partition::changed_in, of each server's endpoint.
+  std::map<ServerId, MapVersion> endpoints_changed_in_;
   RestoreEpoch restore_epoch_;
   std::vector<Partition> partitions_;
+  std::map<ServerId, std::vector<uint32_t>> slots_;
   uint64_t snapshot_count_ = 0;
   DoneSeq min_cut_;
   /// Partitions whose cut is min_cut_; 0: to be counted anew.

@@ -54,7 +54,7 @@ absl::StatusOr<RegisterServerReply> Servers::Register(const RegisterServerReques
     Admit(request, *id, node, at);
   } else if (record.lanes != request.lanes) {
     record.lanes = request.lanes;
-    books_->partitions.BumpVersion();
+    books_->partitions.EndpointChanged(*id);
   }
   books_->nodes.Learn(node, NodeNews::kHeard);
   books_->nodes.Touch(*node);
@@ -164,7 +164,7 @@ void Servers::Command(const ServerExchangeRequest& request, const Node& node, St
     reply->heartbeat_interval = std::min(reply->heartbeat_interval, kUrgentInterval);
   }
   reply->tables = tables_->After(request.newest_table);
-  books_->partitions.FillCommands(request.id, request.incarnation, request.owned, reply);
+  books_->partitions.FillCommands(request.id, request.incarnation, reply);
   const ForgetState& forget = leasing_->forgetting().state();
   if (forget.version != 0 && forget.version != request.forget_version) reply->forget = forget;
 }

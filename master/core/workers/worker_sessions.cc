@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "base/check.h"
 #include "base/status.h"
@@ -27,10 +28,11 @@ absl::Status WorkerSessions::Begin(const WorkerKey& worker, StartNumber start, S
   }
   MUSTER_RETURN_IF_ERROR(CheckNotReplaced(node->record, start));
   if (!sessions_.contains(worker)) {
-    for (auto& [key, session] : sessions_) {
-      if (key.name != worker.name || session.superseded) continue;
-      session.superseded = true;
-      leasing_->EndOf(key, Leasing::EndCause::kNodeFailure);
+    // The processes of one node follow each other.
+    for (auto it = sessions_.lower_bound({worker.name, 0});
+         it != sessions_.end() && it->first.name == worker.name; ++it) {
+      if (std::exchange(it->second.superseded, true)) continue;
+      leasing_->EndOf(it->first, Leasing::EndCause::kNodeFailure);
     }
     books_->Say(at, "worker-joined", worker.name, "");
     node->times = {};
@@ -135,15 +137,16 @@ void WorkerSessions::TakeDelays(const WorkerExchangeRequest& request, TimePoint 
 std::vector<WorkerKey> WorkerSessions::ProcessesOf(const NodeReport& report,
                                                    const NodeRecord& record) const {
   std::vector<WorkerKey> processes;
-  for (const auto& [key, session] : sessions_) {
-    if (IsOf(report, record, key, session)) processes.push_back(key);
+  for (auto it = sessions_.lower_bound({report.node, 0});
+       it != sessions_.end() && it->first.name == report.node; ++it) {
+    if (IsOf(report, record, it->first, it->second)) processes.push_back(it->first);
   }
   return processes;
 }
 
 bool WorkerSessions::IsOf(const NodeReport& report, const NodeRecord& record,
                           const WorkerKey& worker, const Session& session) {
-  if (worker.name != report.node) return false;
+  MUSTER_CHECK(worker.name == report.node);
   if (report.incarnation != 0) return worker.incarnation == report.incarnation;
   // It left nothing behind.
   if (session.start != StartNumber()) return session.start <= report.start;

@@ -63,7 +63,7 @@ class WorkerSessions {
   void HearNode(const WorkerKey& worker, const WorkerTimes* times, StepTime at);
   void TakePeers(const WorkerExchangeRequest& request, Session* session);
   void TakeDelays(const WorkerExchangeRequest& request, TimePoint now, Session* session);
-  /// Whether the report that a process ended is about this session's process.
+  /// Whether the report that a process ended is about this session's process, one of its node.
   static bool IsOf(const NodeReport& report, const NodeRecord& record, const WorkerKey& worker,
                    const Session& session);
 

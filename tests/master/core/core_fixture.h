@@ -56,8 +56,12 @@ class CoreFixture {
   }
   WorkerExchangeReply Exchange(const WorkerExchangeRequest& request) {
     absl::StatusOr<WorkerExchangeReply> reply = core->ExchangeWorker(request, At());
-    Sync();
     MUSTER_CHECK_MSG(reply.ok(), reply.status().ToString());
+    if (const std::shared_ptr<const MapNews> news = core->TellMap(request)) {
+      reply->map = news->piece().map;
+      reply->map_changes = news->piece().map_changes;
+    }
+    Sync();
     return *std::move(reply);
   }
   /// Asks for `want` shards, holding what is given.

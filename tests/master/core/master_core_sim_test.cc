@@ -125,7 +125,7 @@ class World {
     request.worker = "worker-" + std::to_string(id);
     request.incarnation = worker->incarnation;
     request.sequence = ++worker->sequence;
-    request.map_version = worker->map.version;
+    request.map_version = request.map_base = worker->map.version;
     request.newest_grant = worker->newest;
     request.want = worker->held.size() < 2 ? 1 : 0;
     for (const Held& held : worker->held) {
@@ -146,10 +146,11 @@ class World {
       if (!Synced()) return;
     }
     const absl::StatusOr<WorkerExchangeReply> answer = core_->ExchangeWorker(request, At());
+    const std::shared_ptr<const MapNews> news = core_->TellMap(request);
     if (!Synced() || (faults_ && Chance(10))) return;  // the answer is lost
     if (!answer.ok()) return;                          // superseded
     const WorkerExchangeReply& reply = *answer;
-    if (reply.map.has_value() && reply.map->version > worker->map.version) worker->map = *reply.map;
+    if (news != nullptr) worker->map = testing::MapAfter(worker->map, *news);
     for (const DoneVerdict& verdict : reply.verdicts) testing::TakeVerdict(worker, verdict);
     for (LeaseToken token : reply.lost) {
       std::erase_if(worker->held, [&](const Held& held) { return held.token == token; });
@@ -386,7 +387,7 @@ class World {
     }
     for (uint32_t epoch = 0; epoch < kEpochs; ++epoch) {
       for (uint32_t dataset = 0; dataset < 2; ++dataset) {
-        const ShardMetrics* metrics =
+        const std::shared_ptr<const ShardMetrics> metrics =
             core_->ledger().Metrics(DatasetId(dataset), EpochIndex(epoch));
         const uint64_t expected = (dataset == 0 ? kShards : 1) * kBatches;
         if (metrics == nullptr || metrics->records != expected) Fail("metrics are not merged once");

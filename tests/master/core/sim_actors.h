@@ -147,6 +147,13 @@ struct SimWorker {
   std::vector<Held> held;
 };
 
+inline PartitionMap MapAfter(const PartitionMap& map, const MapNews& news) {
+  const WorkerExchangeReply& said = news.piece();
+  if (said.map.has_value()) return *said.map;
+  MUSTER_CHECK(said.map_changes->base <= map.version);
+  return WithChanges(map, *said.map_changes).value();
+}
+
 inline void TakeVerdict(SimWorker* worker, const DoneVerdict& verdict) {
   for (size_t i = 0; i < worker->held.size(); ++i) {
     Held& held = worker->held[i];

@@ -95,12 +95,12 @@ class MasterServerTest : public ::testing::Test {
     return Call(worker_.get(), &Worker::Exchange, request, reply);
   }
   /// ps-0 registers and calls once; returns the answer.
-  v1::ServerExchangeReply RegisterServer() {
+  v1::ServerExchangeReply RegisterServer(const std::string& address = "unix:/x") {
     v1::RegisterServerRequest registration;
     registration.set_name("ps-0");
     registration.set_nonce(5);
     registration.set_version("0.1.0");
-    registration.add_lanes()->add_addresses("unix:/x");
+    registration.add_lanes()->add_addresses(address);
     v1::RegisterServerReply registered;
     EXPECT_TRUE(Call(servers_.get(), &Servers::Register, registration, &registered).ok());
     EXPECT_EQ(registered.snapshot_directory(), folder_.path());

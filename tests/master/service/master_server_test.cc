@@ -148,6 +148,67 @@ TEST_F(MasterServerTest, AJournalThatFailsIsFatalAndAnswersNothing) {
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("disk is full")));
 }
 
+TEST_F(MasterServerTest, WorkersAreToldWhatChangedInTheMap) {
+  Start();
+  RegisterServer();
+  v1::WorkerExchangeRequest request;
+  v1::WorkerExchangeReply reply;
+  ASSERT_TRUE(Exchange(request, &reply).ok());
+  ASSERT_TRUE(reply.has_map());
+  EXPECT_FALSE(reply.has_map_changes());
+  EXPECT_EQ(reply.map().servers(0).lanes(0).addresses(0), "unix:/x");
+  request.set_map_version(reply.map().version());
+  request.set_map_base(reply.map().version());
+  ASSERT_TRUE(Exchange(request, &reply).ok());
+  EXPECT_FALSE(reply.has_map() || reply.has_map_changes());
+  RegisterServer("unix:/y");
+  for (int worker = 0; worker < 2; ++worker) {
+    ASSERT_TRUE(Exchange(request, &reply).ok());
+    EXPECT_FALSE(reply.has_map());
+    ASSERT_TRUE(reply.has_map_changes());
+    EXPECT_EQ(reply.map_changes().base(), request.map_version());
+    EXPECT_EQ(reply.map_changes().partitions_size(), 0) << "it is the same process";
+    EXPECT_EQ(reply.map_changes().servers(0).lanes(0).addresses(0), "unix:/y");
+    EXPECT_EQ(reply.master_incarnation(), 1u) << "and the rest of the answer";
+  }
+}
+
+TEST_F(MasterServerTest, FilesThatNoManifestNamesAreGoneWhenItHasStopped) {
+  Start();
+  const v1::ServerExchangeReply first = RegisterServer();
+  for (const v1::OwnCommand& own : first.owns()) {
+    v1::OwnedPartition* owned = beat_.add_owned();
+    owned->set_partition(own.partition());
+    owned->set_epoch(own.epoch());
+  }
+  v1::WorkerExchangeRequest want;
+  want.set_want(1);
+  v1::WorkerExchangeReply granted;
+  ASSERT_TRUE(Exchange(want, &granted).ok());
+  const auto snapshot = [this](const std::string& name) {
+    ASSERT_THAT(WriteFileAtomically(folder_.File(name), "x"), IsOk());
+    const v1::ServerExchangeReply commands = Beat();
+    ASSERT_GT(commands.snapshots_size(), 0) << name;
+    const v1::SnapshotCommand& command = commands.snapshots(0);
+    v1::SnapshotReport* report = beat_.add_snapshots();
+    report->set_partition(command.partition());
+    report->set_epoch(command.epoch());
+    report->mutable_manifest()->set_number(command.number());
+    report->mutable_manifest()->set_cut(command.cut());
+    v1::SnapshotFile* file = report->mutable_manifest()->add_files();
+    file->set_name(name);
+    file->set_bytes(1);
+    file->set_number(command.number());
+    Beat();
+    beat_.clear_snapshots();
+  };
+  snapshot("first.sst");
+  snapshot("second.sst");
+  server_->Stop();
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("first.sst")));
+  EXPECT_TRUE(std::filesystem::exists(folder_.File("second.sst")));
+}
+
 TEST_F(MasterServerTest, OrphanSnapshotsGoWithANewRunAndOnlyThen) {
   Start();
   server_->Stop();

@@ -6,34 +6,17 @@
 #include <atomic>
 
 #include "tests/support/fake_clock.h"
+#include "tests/support/gate.h"
 #include "tests/support/memory_journal.h"
 #include "tests/support/status_matchers.h"
 
 namespace muster {
 namespace {
 
+using testing::Gate;
 using ::testing::HasSubstr;
 using testing::IsOk;
 using testing::StatusIs;
-
-/// A gate that a test opens for a thread.
-class Gate {
- public:
-  void Open() {
-    MutexLock lock(&mutex_);
-    open_ = true;
-    changed_.SignalAll();
-  }
-  void Wait() {
-    MutexLock lock(&mutex_);
-    while (!open_) changed_.Wait(&mutex_);
-  }
-
- private:
-  Mutex mutex_;
-  CondVar changed_;
-  bool open_ = false;
-};
 
 /// Counts syncs, and can be told to wait in the next one.
 class CountingJournal final : public Journal {

@@ -183,6 +183,63 @@ TEST_F(WorkerCoreTest, AGrantOnItsWayIsHandedBackBeforeTheCoreIsIdle) {
   EXPECT_TRUE(core_.idle());
 }
 
+/// Partition 0 is restored between version `base` and the next one.
+PartitionMapChanges ChangesFrom(uint64_t base) {
+  const PartitionMap after = RestoredMap(base + 1, {0});
+  return {MapVersion(base),
+          after.version,
+          after.restore_epoch,
+          {{PartitionId(0), after.partitions[0]}},
+          {}};
+}
+
+TEST_F(WorkerCoreTest, ChangesAreAppliedToTheMapThatTheyAreOf) {
+  EXPECT_EQ(Exchange(Reply()).map_base, MapVersion());
+  WorkerExchangeReply reply = Reply();
+  reply.map = MapOf(1, 1);
+  Exchange(reply);
+  reply = Reply();
+  reply.map_changes = ChangesFrom(1);
+  const WorkerExchangeRequest request = Exchange(reply);
+  EXPECT_EQ(request.map_version, MapVersion(1));
+  EXPECT_EQ(request.map_base, MapVersion(1));
+  EXPECT_EQ(*core_.map(), RestoredMap(2, {0}));
+  EXPECT_EQ(Exchange(reply).map_base, MapVersion(2)) << "it has them already";
+  EXPECT_EQ(*core_.map(), RestoredMap(2, {0}));
+  reply.map_changes = ChangesFrom(2);
+  reply.map_changes->base = MapVersion(1);
+  Exchange(reply);
+  EXPECT_EQ(core_.map()->version, MapVersion(3)) << "what changed since 2 changed since 1";
+}
+
+TEST_F(WorkerCoreTest, ChangesThatAnAnswerBeforeThemIsMissingForAreRefused) {
+  WorkerExchangeReply reply = Reply();
+  reply.map_changes = ChangesFrom(1);
+  Exchange(reply);
+  EXPECT_EQ(core_.map(), nullptr) << "it has none";
+  reply = Reply();
+  reply.map = MapOf(1, 1);
+  Exchange(reply);
+  reply = Reply();
+  reply.map_changes = ChangesFrom(2);
+  EXPECT_EQ(Exchange(reply).map_base, MapVersion(1));
+  EXPECT_EQ(*core_.map(), MapOf(1, 1));
+  WorkerExchangeRequest request = Exchange(Reply());
+  EXPECT_EQ(request.map_version, MapVersion(1));
+  EXPECT_EQ(request.map_base, MapVersion()) << "it wants the whole map";
+  reply = Reply();
+  reply.map = RestoredMap(3, {0});
+  Exchange(reply);
+  EXPECT_EQ(*core_.map(), *reply.map);
+  EXPECT_EQ(Exchange(Reply()).map_base, MapVersion(3));
+  reply = Reply();
+  reply.map_changes = ChangesFrom(3);
+  reply.map_changes->partitions[0].partition = PartitionId(kPartitions);
+  Exchange(reply);
+  EXPECT_EQ(core_.map()->version, MapVersion(3)) << "there is no such partition";
+  EXPECT_EQ(Exchange(Reply()).map_base, MapVersion());
+}
+
 TEST_F(WorkerCoreTest, EndDropsEverythingAndStopsCalling) {
   ShardRun shard = GrantAndTake(1, Token(1));
   WorkerExchangeReply reply = Reply();

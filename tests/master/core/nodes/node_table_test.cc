@@ -138,13 +138,15 @@ TEST(NodeTableTest, WorkersAreToldOfServersWhoseProcessIsKnown) {
   NodeTable nodes({{"ps-0", Server("ps-0", 5)},
                    {"ps-1", Server("ps-1", 0)},
                    {"other", Server("other", 6)},
+                   {"ps-10", Server("ps-10", 8)},
                    {"ps-2", Server("ps-2", 7)}},
                   kMany);
   nodes.FindOrAdd("ps-3", NodeRole::kWorker, LeaseTable())->record.incarnation = 9;
   EXPECT_THAT(
       nodes.Endpoints(),
       ElementsAre(ServerEndpoint{ServerId(0), ServerIncarnation(5), "ps-0", {{"unix:/ps-0"}}},
-                  ServerEndpoint{ServerId(2), ServerIncarnation(7), "ps-2", {{"unix:/ps-2"}}}));
+                  ServerEndpoint{ServerId(2), ServerIncarnation(7), "ps-2", {{"unix:/ps-2"}}},
+                  ServerEndpoint{ServerId(10), ServerIncarnation(8), "ps-10", {{"unix:/ps-10"}}}));
 }
 
 TEST(NodeTableTest, ANewRunKnowsNoProcessAndKeepsTheSums) {

@@ -56,7 +56,7 @@ class PartitionTableTest : public ::testing::Test {
     schedule.timeout = seconds(30);
     table_.AskSnapshots(kServer, kProcess, schedule);
     ServerExchangeReply reply;
-    table_.FillCommands(kServer, kProcess, Owned(), &reply);
+    table_.FillCommands(kServer, kProcess, &reply);
     return reply.snapshots;
   }
   bool Accept(const SnapshotCommand& command, std::vector<SnapshotFile> files, DoneSeq done_seq) {
@@ -129,6 +129,7 @@ TEST_F(PartitionTableTest, WhatIsRestoredIsReplayedFromItsOwnSmallestCut) {
   const RestoreEpoch before = table_.restore_epoch();
   const MapVersion version = table_.version();
   const OwnerEpoch epoch = table_.entry(PartitionId(1)).epoch;
+  table_.Told();
   PartitionTable::Restored restored = table_.Missing(kServer, kProcess, {PartitionId(1), epoch});
   EXPECT_EQ(restored.partitions, 1u);
   EXPECT_EQ(restored.replay_after, DoneSeq(7)) << "the others lost nothing";
@@ -182,6 +183,39 @@ TEST_F(PartitionTableTest, OfASnapshotThatIsAskedForTheCutIsTheOneAsked) {
   EXPECT_EQ(table_.SeenOf(PartitionId(1)).accepted_at, std::nullopt);
   EXPECT_FALSE(Accept(asked[0], files, DoneSeq(4))) << "a repeat";
   EXPECT_THAT(PartitionsOf(Ask(11, 4)), ElementsAre(1, 2)) << "it is no longer asked for";
+}
+
+TEST_F(PartitionTableTest, EveryServerIsToldOfItsOwnPartitionsAlone) {
+  constexpr ServerId kOther(1);
+  constexpr ServerIncarnation kOtherProcess(6);
+  table_ = PartitionTable(5, MasterIncarnation(2), DurableState(), At(0));
+  table_.BeginRun(2);
+  table_.ServerReplaced(kServer, kProcess);
+  table_.ServerReplaced(kOther, kOtherProcess);
+  const auto told = [&](ServerId server, ServerIncarnation process) {
+    ServerExchangeReply reply;
+    table_.FillCommands(server, process, &reply);
+    std::vector<uint32_t> owns;
+    for (const OwnCommand& own : reply.owns) owns.push_back(own.partition.value());
+    return owns;
+  };
+  std::vector<uint32_t> expected[2];
+  for (uint32_t id = 0; id < 5; ++id) {
+    expected[table_.entry(PartitionId(id)).owner.value()].push_back(id);
+  }
+  EXPECT_EQ(told(kServer, kProcess), expected[0]);
+  EXPECT_EQ(told(kOther, kOtherProcess), expected[1]);
+  EXPECT_THAT(told(kServer, kOtherProcess), IsEmpty());
+  EXPECT_THAT(told(ServerId(2), kOtherProcess), IsEmpty());
+  Serve();
+  EXPECT_THAT(told(kServer, kProcess), IsEmpty());
+  EXPECT_EQ(told(kOther, kOtherProcess), expected[1]) << "it has not said that it serves them";
+  EXPECT_EQ(table_.LoadOf(kServer).serving, expected[0].size());
+  EXPECT_EQ(table_.LoadOf(kOther).owned, expected[1].size());
+  EXPECT_EQ(table_.LoadOf(kOther).serving, 0u);
+  EXPECT_EQ(table_.CountBehind(kOther, kOtherProcess, DoneSeq(1)), expected[1].size());
+  table_.Reported(kServer, kProcess, {});
+  EXPECT_EQ(told(kServer, kProcess), expected[0]) << "what it does not list it does not serve";
 }
 
 TEST_F(PartitionTableTest, FilesGoWhenNoManifestNamesThem) {

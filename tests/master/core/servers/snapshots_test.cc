@@ -32,7 +32,7 @@ class SnapshotsTest : public ::testing::Test, protected PartsFixture {
   std::vector<SnapshotReport> Ask() {
     snapshots().Ask(kSlot, kOwner, {.all = true}, now);
     ServerExchangeReply reply;
-    books().partitions.FillCommands(kSlot, kOwner, ServerCall(kOwner, 1).owned, &reply);
+    books().partitions.FillCommands(kSlot, kOwner, &reply);
     return Written(reply.snapshots);
   }
   void Take(std::vector<SnapshotReport> reports) {
@@ -107,7 +107,7 @@ TEST_F(SnapshotsTest, NoSnapshotIsAskedForBeforeItsTimeButToAGoal) {
   const auto asked = [&](Snapshots::Hurry hurry) {
     snapshots().Ask(kSlot, kOwner, hurry, now);
     ServerExchangeReply reply;
-    books().partitions.FillCommands(kSlot, kOwner, ServerCall(kOwner, 1).owned, &reply);
+    books().partitions.FillCommands(kSlot, kOwner, &reply);
     return reply.snapshots.size();
   };
   EXPECT_EQ(asked({}), 0u);

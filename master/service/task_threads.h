@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+
+namespace muster {
+
+/// Threads that do what need not be done on the owner's: they make answers, and delete files. Tasks
+/// begin in the order in which they were posted; with one thread they end in it, too. Thread-safe.
+class TaskThreads {
+ public:
+  struct Options {
+    /// Of the threads, for those who look at the process.
+    std::string name;
+    uint32_t threads = 1;
+    /// So many tasks may wait.
+    size_t waiting_max = 1'000;
+  };
+  explicit TaskThreads(const Options& options);
+  /// Stops.
+  ~TaskThreads();
+  TaskThreads(const TaskThreads&) = delete;
+  TaskThreads& operator=(const TaskThreads&) = delete;
+
+  /// Has `task` run by a thread. The caller waits while too many tasks do, and runs it itself after
+  /// Stop().
+  void Post(std::function<void()> task);
+  /// Lets everything end that was posted, then joins. Idempotent.
+  void Stop();
+
+ private:
+  void Run();
+
+  const size_t waiting_max_;
+  Mutex mutex_;
+  /// A task has come, or stopped_.
+  CondVar posted_;
+  /// A task has begun.
+  CondVar begun_;
+  bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
+  uint32_t idle_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::deque<std::function<void()>> tasks_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace muster
