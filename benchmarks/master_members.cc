@@ -17,7 +17,7 @@ WorkerExchangeRequest SimulatedWorker::Request(const Wish& wish) {
   request.worker = name_;
   request.incarnation = incarnation_;
   request.sequence = ++sequence_;
-  request.map_version = map_version_;
+  request.map_version = request.map_base = map_version_;
   request.newest_grant = newest_grant_;
   request.want = wish.want;
   ++said_;
@@ -44,7 +44,8 @@ WorkerExchangeRequest SimulatedWorker::Request(const Wish& wish) {
   return request;
 }
 
-void SimulatedWorker::Take(const WorkerExchangeReply& reply) {
+void SimulatedWorker::Take(const WorkerExchangeReply& reply, const MapNews* map) {
+  if (map != nullptr) TakeMap(map->piece());
   MUSTER_CHECK(reply.directive == JobDirective::kWork);
   const auto drop = [this](LeaseToken token) {
     std::erase_if(held_, [token](const HeldLease& held) { return held.token == token; });
@@ -65,11 +66,20 @@ void SimulatedWorker::Take(const WorkerExchangeReply& reply) {
     held_.push_back({grant.shard, grant.token, grant.restore_epoch, {}, LeasePhase::kComputing, 1});
     newest_grant_ = std::max(newest_grant_, grant.token);
   }
-  if (!reply.map || reply.map->version <= map_version_) return;
-  map_version_ = reply.map->version;
-  servers_.clear();
-  for (const ServerEndpoint& server : reply.map->servers) {
-    servers_.emplace_back(server.id, server.incarnation);
+}
+
+void SimulatedWorker::TakeMap(const WorkerExchangeReply& news) {
+  if (news.map && news.map->version > map_version_) {
+    map_version_ = news.map->version;
+    servers_.clear();
+    for (const ServerEndpoint& server : news.map->servers) servers_[server.id] = server.incarnation;
+  }
+  if (news.map_changes && news.map_changes->version > map_version_) {
+    MUSTER_CHECK(news.map_changes->base <= map_version_);
+    map_version_ = news.map_changes->version;
+    for (const ServerEndpoint& server : news.map_changes->servers) {
+      servers_[server.id] = server.incarnation;
+    }
   }
 }
 

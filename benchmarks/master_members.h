@@ -1,10 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "master/core/servers/map_teller.h"
 #include "proto/messages/control.h"
 
 /// Workers and servers that are nothing but what they say to the master: thousands of them fit into
@@ -26,7 +27,8 @@ class SimulatedWorker {
     bool peers = false;
   };
   WorkerExchangeRequest Request(const Wish& wish);
-  void Take(const WorkerExchangeReply& reply);
+  /// `map`: null when its own is current.
+  void Take(const WorkerExchangeReply& reply, const MapNews* map);
 
   const std::string& name() const { return name_; }
   uint64_t incarnation() const { return incarnation_; }
@@ -34,6 +36,8 @@ class SimulatedWorker {
   size_t held() const { return held_.size(); }
 
  private:
+  void TakeMap(const WorkerExchangeReply& news);
+
   const std::string name_;
   const uint64_t incarnation_;
   uint64_t sequence_ = 0;
@@ -42,7 +46,7 @@ class SimulatedWorker {
   std::vector<HeldLease> held_;
   /// What it has kept of the newest map: whom it trains with.
   MapVersion map_version_;
-  std::vector<std::pair<ServerId, ServerIncarnation>> servers_;
+  std::map<ServerId, ServerIncarnation> servers_;
 };
 
 /// A server whose restores and snapshots take no time.

@@ -90,13 +90,12 @@ Figures Measure(const Settings& settings, const std::string& folder) {
 std::string Text(std::string_view what, const MembersPhase& phase) {
   const OwnerCosts& costs = phase.costs;
   return fmt::format(
-      "  {:7} {:9.1f} ms of CPU in {:.2f} s: core {:.1f}, replies encoded {:.1f} and serialised "
-      "{:.1f}, journal {:.1f} ({:.1f} with the disk); {} calls, {:.1f} MB of replies; largest step "
-      "{:.2f} ms: {}\n",
+      "  {:7} {:9.1f} ms of CPU in {:.2f} s: core {:.1f}, journal {:.1f} ({:.1f} with the disk); "
+      "beside it {:.1f} for the replies of {} calls, {:.1f} MB; largest step {:.2f} ms: {}\n",
       what, Milliseconds(costs.cpu()), Milliseconds(phase.lasted) / 1000, Milliseconds(costs.core),
-      Milliseconds(costs.encode), Milliseconds(costs.answer), Milliseconds(costs.journal),
-      Milliseconds(costs.journal_wall), costs.calls, static_cast<double>(costs.reply_bytes) / 1e6,
-      Milliseconds(costs.largest), costs.largest_what);
+      Milliseconds(costs.journal), Milliseconds(costs.journal_wall), Milliseconds(costs.answer),
+      costs.calls, static_cast<double>(costs.reply_bytes) / 1e6, Milliseconds(costs.largest),
+      costs.largest_what);
 }
 
 void PrintText(const MembersSizes& sizes, const Figures& figures) {
@@ -117,13 +116,12 @@ void PrintText(const MembersSizes& sizes, const Figures& figures) {
 std::string Json(const MembersPhase& phase) {
   const OwnerCosts& costs = phase.costs;
   return fmt::format(
-      R"({{"cpu_ms": {}, "lasted_ms": {}, "core_ms": {}, "encode_ms": {}, "serialise_ms": {}, )"
-      R"("journal_ms": {}, "journal_wall_ms": {}, "calls": {}, "reply_bytes": {}, )"
+      R"({{"cpu_ms": {}, "lasted_ms": {}, "core_ms": {}, )"
+      R"("journal_ms": {}, "journal_wall_ms": {}, "replies_ms": {}, "calls": {}, "reply_bytes": {}, )"
       R"("largest_ms": {}, "largest": "{}"}})",
       Milliseconds(costs.cpu()), Milliseconds(phase.lasted), Milliseconds(costs.core),
-      Milliseconds(costs.encode), Milliseconds(costs.answer), Milliseconds(costs.journal),
-      Milliseconds(costs.journal_wall), costs.calls, costs.reply_bytes, Milliseconds(costs.largest),
-      costs.largest_what);
+      Milliseconds(costs.journal), Milliseconds(costs.journal_wall), Milliseconds(costs.answer),
+      costs.calls, costs.reply_bytes, Milliseconds(costs.largest), costs.largest_what);
 }
 
 std::string Json(const MembersJob::Restart& restart) {

@@ -4,13 +4,19 @@
 
 #include <algorithm>
 
+#include "base/status.h"
 #include "benchmarks/master_job.h"
-#include "proto/control.pb.h"
+#include "proto/fields/encode.h"
 
 namespace muster {
 namespace {
 
 constexpr std::chrono::milliseconds kTick{50};  // as the owner loop
+
+template <typename Reply>
+size_t BytesOf(Reply& reply) {
+  return fields::Encode(reply).size();
+}
 
 }  // namespace
 
@@ -23,7 +29,6 @@ std::chrono::nanoseconds ThreadCpu() {
 OwnerCosts operator-(const OwnerCosts& later, const OwnerCosts& earlier) {
   OwnerCosts between = later;
   between.core -= earlier.core;
-  between.encode -= earlier.encode;
   between.answer -= earlier.answer;
   between.journal -= earlier.journal;
   between.journal_wall -= earlier.journal_wall;
@@ -45,15 +50,18 @@ MeasuredOwner::MeasuredOwner(const CoreOptions& options, const std::string& fold
 }
 
 void MeasuredOwner::AskWorker(const WorkerExchangeRequest& request,
-                              std::function<void(const WorkerExchangeReply&)> told) {
+                              std::function<void(const WorkerAnswer&)> told) {
   auto shared = std::make_shared<const WorkerExchangeRequest>(request);
-  Ask<v1::WorkerExchangeReply, WorkerExchangeReply>(
+  Ask<WorkerAnswer>(
       "a worker's exchange",
-      [this, shared](MasterCore& core, StepTime at) -> absl::StatusOr<WorkerExchangeReply> {
-        absl::StatusOr<WorkerExchangeReply> reply = core.ExchangeWorker(*shared, at);
-        if (!reply.ok()) return reply;
-        for (ShardGrant& grant : reply->grants) sources_->Describe(grant.shard, &grant.work);
-        return reply;
+      [shared](MasterCore& core, StepTime at) -> absl::StatusOr<WorkerAnswer> {
+        MUSTER_ASSIGN_OR_RETURN(WorkerExchangeReply reply, core.ExchangeWorker(*shared, at));
+        return WorkerAnswer{std::move(reply), core.TellMap(*shared)};
+      },
+      [this](WorkerAnswer& answer) {
+        for (ShardGrant& grant : answer.reply.grants) sources_->Describe(grant.shard, &grant.work);
+        const size_t map_bytes = answer.map == nullptr ? 0 : answer.map->Encoded().size();
+        return fields::Encode(answer.reply).size() + map_bytes;
       },
       std::move(told));
 }
@@ -61,18 +69,18 @@ void MeasuredOwner::AskWorker(const WorkerExchangeRequest& request,
 void MeasuredOwner::AskServer(const ServerExchangeRequest& request,
                               std::function<void(const ServerExchangeReply&)> told) {
   auto shared = std::make_shared<const ServerExchangeRequest>(request);
-  Ask<v1::ServerExchangeReply, ServerExchangeReply>(
+  Ask<ServerExchangeReply>(
       "a server's exchange",
       [shared](MasterCore& core, StepTime at) { return core.ExchangeServer(*shared, at); },
-      std::move(told));
+      BytesOf<ServerExchangeReply>, std::move(told));
 }
 
 void MeasuredOwner::Register(const RegisterServerRequest& request,
                              std::function<void(const RegisterServerReply&)> told) {
-  Ask<v1::RegisterServerReply, RegisterServerReply>(
+  Ask<RegisterServerReply>(
       "a server's registration",
       [request](MasterCore& core, StepTime at) { return core.RegisterServer(request, at); },
-      std::move(told));
+      BytesOf<RegisterServerReply>, std::move(told));
 }
 
 void MeasuredOwner::Report(const NodeReport& report) {
@@ -80,18 +88,17 @@ void MeasuredOwner::Report(const NodeReport& report) {
   item.step = [this, report](MasterCore& core, StepTime at) {
     const auto began = ThreadCpu();
     core.ReportNode(report, at);
-    Count("a report on a node", ThreadCpu() - began, {});
+    Count("a report on a node", ThreadCpu() - began);
     return absl::OkStatus();
   };
   item.answer = [](const absl::Status&) {};
   items_.push_back(std::move(item));
 }
 
-void MeasuredOwner::Count(const char* what, OwnerCosts::Time core, OwnerCosts::Time encode) {
+void MeasuredOwner::Count(const char* what, OwnerCosts::Time core) {
   ++costs_.calls;
-  costs_.encode += encode;
-  in_items_ += core + encode;
-  Largest(what, core + encode);
+  in_items_ += core;
+  Largest(what, core);
 }
 
 void MeasuredOwner::Largest(const char* what, OwnerCosts::Time time) {
@@ -111,7 +118,7 @@ void MeasuredOwner::Turn(std::chrono::nanoseconds at_least) {
   const auto began = ThreadCpu();
   const std::vector<Mutation> mutations = commit_->Step(std::exchange(items_, {}), At());
   const auto stepped = ThreadCpu();
-  costs_.core += (stepped - began) - (costs_.encode - before.encode);
+  costs_.core += stepped - began;
   Largest("a tick, and what is to be journaled", (stepped - began) - in_items_);
   if (!mutations.empty()) {
     const auto cpu = ThreadCpu();

@@ -27,25 +27,31 @@ struct OwnerCosts {
   using Time = std::chrono::nanoseconds;
   /// Steps of the core, its ticks, and what they leave for the journal.
   Time core{0};
-  /// Replies are turned into messages, within the step.
-  Time encode{0};
-  /// Messages are turned into bytes when the answers leave. In the real master gRPC does it on this
-  /// thread; what gRPC does besides is not in here.
-  Time answer{0};
   Time journal{0};
   /// Of the journal by the wall: the disk's as well.
   Time journal_wall{0};
+  /// Replies are turned into bytes. Other threads of the real master do that, so it is no cost of
+  /// the owner; what gRPC does besides is not in here.
+  Time answer{0};
   uint64_t calls = 0;
   uint64_t reply_bytes = 0;
-  /// The longest step of all, its reply included, and whose it was.
+  /// The longest step of all, and whose it was.
   Time largest{0};
   std::string largest_what;
 
-  Time cpu() const { return core + encode + answer + journal; }
+  /// Of the owner's thread.
+  Time cpu() const { return core + journal; }
   /// How long the thread was busy, or waited for the disk.
   Time busy() const { return cpu() - journal + journal_wall; }
 };
 OwnerCosts operator-(const OwnerCosts& later, const OwnerCosts& earlier);
+
+/// What an exchange of a worker is answered with.
+struct WorkerAnswer {
+  WorkerExchangeReply reply;
+  /// Null: its map is current.
+  std::shared_ptr<const MapNews> map;
+};
 
 /// What the master's owner thread does, on the calling thread: the real core, group commit and
 /// journal, with a clock by hand, and every reply turned into bytes. No network, so whoever asks
@@ -56,32 +62,29 @@ class MeasuredOwner {
   MeasuredOwner(const CoreOptions& options, const std::string& folder, const SourceCatalog* sources,
                 TimePoint now);
 
-  /// Asks in the next turn. `Message` is the generated class of `Reply`. `told` gets the reply
-  /// after the turn; an error ends the program.
-  template <typename Message, typename Reply>
+  /// Asks in the next turn. `bytes_of` turns the reply into bytes and says how many. `told` gets
+  /// the reply after the turn; an error ends the program.
+  template <typename Reply>
   void Ask(const char* what, std::function<absl::StatusOr<Reply>(MasterCore&, StepTime)> step,
-           std::function<void(const Reply&)> told) {
+           std::function<size_t(Reply&)> bytes_of, std::function<void(const Reply&)> told) {
     auto reply = std::make_shared<Reply>();
-    auto message = std::make_shared<Message>();
     GroupCommit::Item item;
     item.step = [=, this, step = std::move(step)](MasterCore& core, StepTime at) -> absl::Status {
       const auto began = ThreadCpu();
       absl::StatusOr<Reply> made = step(core, at);
-      const auto stepped = ThreadCpu();
+      Count(what, ThreadCpu() - began);
       MUSTER_CHECK_MSG(made.ok(), made.status().ToString());
       *reply = *std::move(made);
-      ToProto(*reply, message.get());
-      Count(what, stepped - began, ThreadCpu() - stepped);
       return absl::OkStatus();
     };
-    item.answer = [=, this](const absl::Status&) {
-      costs_.reply_bytes += message->SerializeAsString().size();
+    item.answer = [=, this, bytes_of = std::move(bytes_of)](const absl::Status&) {
+      costs_.reply_bytes += bytes_of(*reply);
     };
     items_.push_back(std::move(item));
     told_.push_back([=, told = std::move(told)] { told(*reply); });
   }
   void AskWorker(const WorkerExchangeRequest& request,
-                 std::function<void(const WorkerExchangeReply&)> told);
+                 std::function<void(const WorkerAnswer&)> told);
   void AskServer(const ServerExchangeRequest& request,
                  std::function<void(const ServerExchangeReply&)> told);
   void Register(const RegisterServerRequest& request,
@@ -100,7 +103,7 @@ class MeasuredOwner {
 
  private:
   StepTime At() const { return {now_, WallTime(0)}; }
-  void Count(const char* what, OwnerCosts::Time core, OwnerCosts::Time encode);
+  void Count(const char* what, OwnerCosts::Time core);
   void Largest(const char* what, OwnerCosts::Time time);
 
   const std::unique_ptr<Journal> journal_;

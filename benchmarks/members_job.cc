@@ -66,8 +66,8 @@ void MembersJob::AskFor(Worker* worker, SimulatedWorker::Wish wish) {
     wish.peers = true;
     worker->peers_due = now_ + kFiguresSpacing;
   }
-  owner_->AskWorker(worker->it.Request(wish), [worker](const WorkerExchangeReply& reply) {
-    worker->it.Take(reply);
+  owner_->AskWorker(worker->it.Request(wish), [worker](const WorkerAnswer& answer) {
+    worker->it.Take(answer.reply, answer.map.get());
     worker->heard = true;
   });
 }
