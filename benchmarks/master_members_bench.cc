@@ -115,13 +115,14 @@ void PrintText(const MembersSizes& sizes, const Figures& figures) {
 
 std::string Json(const MembersPhase& phase) {
   const OwnerCosts& costs = phase.costs;
-  return fmt::format(
-      R"({{"cpu_ms": {}, "lasted_ms": {}, "core_ms": {}, )"
-      R"("journal_ms": {}, "journal_wall_ms": {}, "replies_ms": {}, "calls": {}, "reply_bytes": {}, )"
-      R"("largest_ms": {}, "largest": "{}"}})",
-      Milliseconds(costs.cpu()), Milliseconds(phase.lasted), Milliseconds(costs.core),
-      Milliseconds(costs.journal), Milliseconds(costs.journal_wall), Milliseconds(costs.answer),
-      costs.calls, costs.reply_bytes, Milliseconds(costs.largest), costs.largest_what);
+  return fmt::format(R"({{"cpu_ms": {}, "lasted_ms": {}, "core_ms": {}, )"
+                     R"("journal_ms": {}, "journal_wall_ms": {}, "replies_ms": {}, "calls": {}, )"
+                     R"("reply_bytes": {}, )"
+                     R"("largest_ms": {}, "largest": "{}"}})",
+                     Milliseconds(costs.cpu()), Milliseconds(phase.lasted),
+                     Milliseconds(costs.core), Milliseconds(costs.journal),
+                     Milliseconds(costs.journal_wall), Milliseconds(costs.answer), costs.calls,
+                     costs.reply_bytes, Milliseconds(costs.largest), costs.largest_what);
 }
 
 std::string Json(const MembersJob::Restart& restart) {
