@@ -5,72 +5,16 @@
 
 #include "base/check.h"
 #include "proto/wire/frame.h"
+#include "proto/wire/value_kernels.h"
 
 namespace muster::wire {
 namespace {
 
 constexpr uint32_t kFloatInfinity = 0x7f800000;
 
-/// IEEE 754 binary16, round to nearest even; what overflows becomes infinity, NaN stays NaN.
-uint16_t ToHalf(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  const uint32_t sign = (bits >> 16) & 0x8000;
-  uint32_t magnitude = bits & 0x7fffffff;
-  if (magnitude >= 0x47800000) {  // 65536 and above
-    return static_cast<uint16_t>(sign | (magnitude > kFloatInfinity ? 0x7e00 : 0x7c00));
-  }
-  if (magnitude < 0x38800000) {  // below 2^-14: subnormal in binary16
-    // One unit in the last place of 0.5f is the smallest subnormal of binary16, so the addition
-    // rounds to it.
-    const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
-    return static_cast<uint16_t>(
-        sign | (std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0.5f)));
-  }
-  const uint32_t odd = (magnitude >> 13) & 1;
-  magnitude += 0xfff + odd;
-  magnitude -= (127u - 15u) << 23;
-  return static_cast<uint16_t>(sign | (magnitude >> 13));
-}
-
-float FromHalf(uint16_t half) {
-  const uint32_t sign = (half & 0x8000u) << 16;
-  uint32_t bits = (half & 0x7fffu) << 13;
-  const uint32_t exponent = bits & (0x1fu << 23);
-  bits += (127u - 15u) << 23;
-  if (exponent == 0x1fu << 23) {
-    bits += (128u - 16u) << 23;
-  } else if (exponent == 0) {
-    bits += 1u << 23;
-    bits = std::bit_cast<uint32_t>(std::bit_cast<float>(bits) - 0x1p-14f);
-  }
-  return std::bit_cast<float>(bits | sign);
-}
-
-uint16_t ToBfloat(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  if ((bits & 0x7fffffff) > kFloatInfinity) return static_cast<uint16_t>((bits >> 16) | 0x0040);
-  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-}
-
-float FromBfloat(uint16_t bfloat) {
-  return std::bit_cast<float>(static_cast<uint32_t>(bfloat) << 16);
-}
-
-template <uint16_t (*Convert)(float)>
-void Narrow(std::span<const float> in, std::byte* out) {
-  for (size_t i = 0; i < in.size(); ++i) {
-    const uint16_t narrow = Convert(in[i]);
-    std::memcpy(out + 2 * i, &narrow, 2);
-  }
-}
-
-template <float (*Convert)(uint16_t)>
-void Widen(const std::byte* in, std::span<float> out) {
-  for (size_t i = 0; i < out.size(); ++i) {
-    uint16_t narrow;
-    std::memcpy(&narrow, in + 2 * i, 2);
-    out[i] = Convert(narrow);
-  }
+/// Half a unit above the largest finite value: the smallest magnitude that rounds to infinity.
+uint32_t FirstBeyond(Encoding encoding) {
+  return encoding == Encoding::kFloat16 ? 0x477ff000 : 0x7f7f8000;
 }
 
 }  // namespace
@@ -81,25 +25,22 @@ std::string_view NameOf(Encoding encoding) {
 }
 
 float LargestFinite(Encoding encoding) {
-  if (encoding == Encoding::kFloat16) return FromHalf(0x7bff);
-  return encoding == Encoding::kBfloat16 ? FromBfloat(0x7f7f) : std::numeric_limits<float>::max();
+  if (encoding == Encoding::kFloat16) return 0x1.ffcp15f;
+  return encoding == Encoding::kBfloat16 ? 0x1.fep127f : std::numeric_limits<float>::max();
 }
 
 size_t FirstUnencodable(std::span<const float> values, Encoding encoding) {
   if (encoding == Encoding::kFloat32) return values.size();
-  // The smallest magnitude that rounds to infinity: half a unit above the largest finite value.
-  const uint32_t limit = encoding == Encoding::kFloat16 ? 0x477ff000 : 0x7f7f8000;
+  const uint32_t limit = FirstBeyond(encoding);
   const auto beyond = [limit](float value) {
     const uint32_t magnitude = std::bit_cast<uint32_t>(value) & 0x7fffffff;
-    return magnitude - limit < kFloatInfinity - limit;  // unsigned: in [limit, infinity)
+    return magnitude >= limit && magnitude < kFloatInfinity;
   };
   constexpr size_t kBlock = 1024;
   for (size_t begin = 0; begin < values.size(); begin += kBlock) {
     const std::span<const float> block =
         values.subspan(begin, std::min(kBlock, values.size() - begin));
-    bool bad = false;  // or-ing lets the compiler vectorise the common case
-    for (const float value : block) bad |= beyond(value);
-    if (!bad) continue;
+    if (!AnyFiniteFrom(limit, block)) continue;
     return begin + static_cast<size_t>(std::ranges::find_if(block, beyond) - block.begin());
   }
   return values.size();
@@ -117,9 +58,9 @@ void EncodeValues(std::span<const float> in, Encoding encoding, std::span<std::b
       std::memcpy(out.data(), in.data(), in.size_bytes());
       return;
     case Encoding::kFloat16:
-      return Narrow<ToHalf>(in, out.data());
+      return FloatsToHalfs(in, out.data());
     case Encoding::kBfloat16:
-      return Narrow<ToBfloat>(in, out.data());
+      return FloatsToBfloats(in, out.data());
   }
 }
 
@@ -131,9 +72,9 @@ void DecodeValues(std::span<const std::byte> in, Encoding encoding, std::span<fl
       std::memcpy(out.data(), in.data(), in.size());
       return;
     case Encoding::kFloat16:
-      return Widen<FromHalf>(in.data(), out);
+      return HalfsToFloats(in.data(), out);
     case Encoding::kBfloat16:
-      return Widen<FromBfloat>(in.data(), out);
+      return BfloatsToFloats(in.data(), out);
   }
 }
 

@@ -81,7 +81,7 @@ ADAPTERS = {
     "nlohmann/": ("cli", "proto/fields", "ps/export", "scaler/decision/log", "scaler/history", "scaler/model", "scaler/rest", "scaler/service"),
     "openssl/": ("proto/exported",),
     "elfutils/": ("host/stacks",),
-    "hwy/": ("ps/engine", "worker_sdk/core"),
+    "hwy/": ("proto/wire", "ps/engine", "worker_sdk/core"),
     "librdkafka/": ("kafka",),
     "xxhash": ("master/sources", "proto/wire", "ps/snapshot", "sharding"),
 }

@@ -2,6 +2,8 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "base/random.h"
 #include "proto/wire/frame.h"
@@ -112,6 +114,44 @@ TEST(ValuesTest, Float32IsCopied) {
   std::vector<float> out(in.size());
   DecodeValues(bytes, Encoding::kFloat32, out);
   EXPECT_EQ(std::memcmp(in.data(), out.data(), bytes.size()), 0);
+}
+
+TEST(ValuesTest, ManyValuesAreWhatTheyAreOneByOne) {
+  Rng rng(7);
+  std::vector<float> values;
+  for (uint32_t i = 0; i < 100'003; ++i) {
+    values.push_back(std::bit_cast<float>(static_cast<uint32_t>(rng.Next())));
+    // Around what binary16 can hold.
+    values.push_back(std::bit_cast<float>(0x38000000 + static_cast<uint32_t>(rng.Below(1u << 28))));
+  }
+  for (const Encoding encoding : {Encoding::kFloat16, Encoding::kBfloat16}) {
+    std::vector<std::byte> narrow(2 * values.size());
+    EncodeValues(values, encoding, narrow);
+    std::vector<float> wide(values.size());
+    DecodeValues(narrow, encoding, wide);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const uint16_t one = Narrow(values[i], encoding);
+      ASSERT_EQ(std::memcmp(&narrow[2 * i], &one, 2), 0) << values[i];
+      ASSERT_EQ(std::bit_cast<uint32_t>(wide[i]), std::bit_cast<uint32_t>(Widen(one, encoding)));
+    }
+    // A server narrows the rows of an answer where they are.
+    std::vector<float> in_place = values;
+    const std::span<std::byte> bytes = std::as_writable_bytes(std::span(in_place));
+    EncodeValues(in_place, encoding, bytes.first(narrow.size()));
+    EXPECT_EQ(std::memcmp(bytes.data(), narrow.data(), narrow.size()), 0);
+  }
+}
+
+TEST(ValuesTest, AValueThatIsTooLargeIsFoundWhereverItIs) {
+  std::vector<float> values(2'051, 65504);
+  values[5] = std::numeric_limits<float>::infinity();  // stays what it is
+  EXPECT_EQ(FirstUnencodable(values, Encoding::kFloat16), values.size());
+  for (size_t at : {size_t{0}, size_t{1023}, size_t{1024}, values.size() - 1}) {
+    const float before = std::exchange(values[at], -65520);
+    EXPECT_EQ(FirstUnencodable(values, Encoding::kFloat16), at);
+    EXPECT_EQ(FirstUnencodable(values, Encoding::kBfloat16), values.size());
+    values[at] = before;
+  }
 }
 
 }  // namespace
