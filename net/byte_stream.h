@@ -28,17 +28,19 @@ class ByteStream {
   virtual void ReadSome(boost::asio::mutable_buffer into, Handler done) = 0;
   /// Reads until `into` is full.
   virtual void Read(std::vector<boost::asio::mutable_buffer> into, Handler done) = 0;
-  /// Reads what has come into `into` at once, perhaps nothing: how many bytes. No read may be under
-  /// way. A stream that would need a system call for it reads nothing.
+  /// Takes into `into` what is in the stream's own memory by now, perhaps nothing, and says how
+  /// many bytes; 0 for a stream without such memory. No read may be under way.
   virtual size_t ReadNow(std::span<std::byte> /*into*/) { return 0; }
 
   /// How many bytes can be read where they came, so that nobody has to copy them; 0: none.
   virtual size_t lends() const { return 0; }
-  /// Waits until the next `bytes` bytes have come, at most lends() of them. A read as the others.
+  /// Waits until the next `bytes` bytes have come, at most lends() of them, and leaves them where
+  /// they are. It is the read that is under way until then. Nothing may be borrowed meanwhile.
   virtual void Await(size_t /*bytes*/, Handler /*done*/) { MUSTER_CHECK(false); }
-  /// Reads the next `bytes` bytes, in their place; empty: they have not all come. They stay there
-  /// until GiveBack, but the peer may change them: what must not change between a check and its use
-  /// is to be copied. No read may be under way.
+  /// Reads the next `bytes` bytes, not 0, in their place; empty: they have not all come. They stay
+  /// there until GiveBack, and so does all that is read after them: until then the peer has only
+  /// the rest of the memory. The peer may change them: what must not change between a check and its
+  /// use is to be copied. No read may be under way, and nothing borrowed.
   virtual std::span<std::byte> Borrow(size_t /*bytes*/) { return {}; }
   /// What was borrowed is no longer needed.
   virtual void GiveBack() {}

@@ -309,7 +309,7 @@ size_t RingStream::lends() const {
 }
 
 void RingStream::Await(size_t bytes, Handler done) {
-  MUSTER_CHECK(!state_->read.has_value() && bytes > 0 && bytes <= lends());
+  MUSTER_CHECK(!state_->read.has_value() && !state_->borrowed && bytes > 0 && bytes <= lends());
   state_->read.emplace();
   state_->read->awaits = bytes;
   state_->read->done = std::move(done);
@@ -317,7 +317,7 @@ void RingStream::Await(size_t bytes, Handler done) {
 }
 
 std::span<std::byte> RingStream::Borrow(size_t bytes) {
-  MUSTER_CHECK(!state_->read.has_value() && bytes <= lends());
+  MUSTER_CHECK(!state_->read.has_value() && !state_->borrowed && bytes > 0 && bytes <= lends());
   const std::span<std::byte> come = state_->reader.Bytes().value_or(std::span<std::byte>());
   if (come.size() < bytes) return {};
   state_->borrowed = true;

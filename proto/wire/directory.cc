@@ -84,8 +84,9 @@ class Reader {
   uint64_t GetParts(uint32_t count, Parts* parts) {
     uint64_t keys = 0;
     parts->Clear();
-    // The caller has checked that so many parts fit; the rest is groups.
-    parts->Reserve(count, status_.ok() ? (in_.size() - at_ - count * kPartBytes) / kGroupBytes : 0);
+    // The caller has checked that about so many parts fit; the rest is groups.
+    const size_t left = in_.size() - at_;
+    parts->Reserve(count, (left - std::min(left, count * kPartBytes)) / kGroupBytes);
     for (uint32_t i = 0; i < count && status_.ok(); ++i) {
       const auto partition = Get<uint32_t>("a part's partition");
       const auto groups = Get<uint32_t>("a part's number of groups");
@@ -235,8 +236,7 @@ std::string EncodePush(const PushIdentity& push, const Parts& parts) {
 
 absl::Status DecodePush(const Header& header, std::string_view directory, PushIdentity* push,
                         Parts* parts) {
-  const size_t of_parts = directory.size() - std::min(directory.size(), kIdentityBytes);
-  MUSTER_RETURN_IF_ERROR(CheckParts(header, of_parts, kPartBytes));
+  MUSTER_RETURN_IF_ERROR(CheckParts(header, directory.size(), kPartBytes));
   Reader in(directory);
   push->dataset = in.Get<uint32_t>("the push's dataset");
   push->epoch = in.Get<uint32_t>("the push's epoch");

@@ -98,7 +98,8 @@ class Partition {
 
   /// The rules of docs/protocol.md section 2, after ownership: floor, window, else apply and add to
   /// the window in one step that cannot be half done: everything that can be refused (table, width,
-  /// key range, non-finite values) is refused before the first row changes, and kUnknownTable means
+  /// key range, non-finite values) is refused before the first row changes (what a peer changes
+  /// meanwhile, docs/wire.md, is applied as it is), and kUnknownTable means
   /// that nothing was applied.
   ///
   /// In slices: absent means that the work limit is spent, and the same part is to be brought

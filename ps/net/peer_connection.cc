@@ -26,6 +26,8 @@ constexpr size_t kFramesPerWrite = 16;
 
 /// Four texts and their lengths, and a size: all that a stranger can make the server keep for it.
 constexpr size_t kHelloBytesMax = 4 * (sizeof(uint32_t) + wire::kTextBytesMax) + sizeof(uint32_t);
+/// What a frame costs besides its parts, in bytes that could be moved instead.
+constexpr uint64_t kFrameWork = 4096;
 /// What messages repeat of the name in a hello.
 constexpr size_t kPeerBytesMax = 80;
 
@@ -140,6 +142,7 @@ void PeerConnection::Parse() {
       if (!HasHeader()) return ReadStage();
       if (work.spent()) return PostSlice();
       if (absl::Status status = TakeHeader(); !status.ok()) return SendError(status);
+      work.Spend(kFrameWork);
     }
     const absl::StatusOr<bool> whole = HasBody(&work);
     if (!whole.ok()) return SendError(whole.status());
@@ -196,7 +199,8 @@ absl::Status PeerConnection::BeginBody() {
 }
 
 size_t PeerConnection::BytesToBorrow() const {
-  // Gradients are read once, and neither index nor say how long anything is.
+  // Gradients neither index nor say how long anything is: who changes them between their check and
+  // their use changes what is applied, and nothing else (docs/wire.md).
   const bool fits = header_.value_bytes <= stream_->lends();
   return header_.kind == wire::Kind::kPush && fits ? header_.value_bytes : 0;
 }
@@ -224,6 +228,7 @@ absl::StatusOr<bool> PeerConnection::HasBorrowed() {
     return true;
   }
   // Behind values of two bytes each.
+  if (in_.values.capacity() < bytes) in_.values = context_->spares->Take();
   if (!in_.values.Resize(bytes)) return NoMemoryFor(bytes);
   std::memcpy(in_.values.data(), values.data(), bytes);
   stream_->GiveBack();
@@ -326,14 +331,16 @@ absl::Status PeerConnection::Answer() {
     Send(answer.header, std::move(answer.directory), std::move(answer.values), answer.value_bytes);
     Flush();
   }
-  if (in_.values.lent()) {
-    in_.values = {};
-    stream_->GiveBack();
-  }
+  GiveBackValues();
   for (AlignedBuffer* buffer : {&in_.directory, &in_.keys, &in_.values, request_.widened()}) {
     Trim(buffer);
   }
   return absl::OkStatus();
+}
+
+void PeerConnection::GiveBackValues() {
+  if (in_.values.lent()) in_.values = {};
+  stream_->GiveBack();
 }
 
 void PeerConnection::Trim(AlignedBuffer* buffer) {
@@ -430,6 +437,7 @@ void PeerConnection::SendError(const absl::Status& status) {
                                 .greeted = phase_ == Phase::kServing,
                                 .closed = true});
   phase_ = Phase::kClosing;
+  GiveBackValues();  // or a peer that still writes would wait for the room
   deadline_ = context_->clock->Now() + context_->limits->hello_timeout;
   SendText(wire::Kind::kError, wire::EncodeError(Message(status)));
   Flush();

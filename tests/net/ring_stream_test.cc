@@ -114,6 +114,7 @@ TEST(RingStreamTest, WhatHasNotComeIsNeitherReadNorBorrowed) {
   EXPECT_TRUE(there->Borrow(3).empty());
   EXPECT_EQ(there->ReadNow(std::as_writable_bytes(std::span(into)).first(1)), 1u);
   EXPECT_EQ(there->Borrow(1)[0], std::byte{'b'});
+  there->GiveBack();
   there->Await(1, Into(&come));
   here->Close();
   while (come.empty()) MUSTER_CHECK(io.run_one() > 0);

@@ -110,6 +110,8 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   absl::Status Answer();
   /// False: the stream has no room of its own for the answer, or the rows lie elsewhere.
   bool AnswerInPlace(const Request::Answer& answer);
+  /// The stream may use again what it has lent.
+  void GiveBackValues();
   /// Gives back what is too large to be kept for the next frame.
   void Trim(AlignedBuffer* buffer);
   /// The memory of rows that were sent, for the next ones.

@@ -50,6 +50,7 @@ class FakeHandler final : public FrameHandler {
 
   Progress OnPush(const PushRequest& request, const Slice& slice, PushReply* reply) override {
     if (slice.abandoned) {
+      for (const float value : request.values) abandoned_sum += value;
       ++abandoned;
       return Progress::kDone;
     }
@@ -84,6 +85,7 @@ class FakeHandler final : public FrameHandler {
   std::atomic<bool> hold = false;
   std::atomic<int> push_slices = 0;
   std::atomic<int> abandoned = 0;
+  double abandoned_sum = 0;  // of the values of such pushes
   std::vector<Refusal> refused;
   std::string pull_text;       // as refuse_pushes
   bool refuse_pushes = false;  // set it before the lane starts, or on its thread

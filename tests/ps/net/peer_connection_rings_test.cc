@@ -1,5 +1,6 @@
 // What a connection does differently when its peer shares memory with it. What it does alike,
 // peer_connection_test.cc checks for every kind of address.
+#include <atomic>
 #include <future>
 #include <numeric>
 #include <thread>
@@ -102,6 +103,56 @@ TEST_F(RingsTest, AFrameThatComesInPiecesIsServedWhenItIsWhole) {
   lane_.Stop();
   EXPECT_EQ(handler_.served.size(), frame.size() - 1);
   EXPECT_THAT(handler_.pushed_values, Each(2.0f));
+}
+
+TEST_F(RingsTest, APeerThatNeverPausesLeavesTheLaneToOthers) {
+  const auto busy = InRings();
+  std::atomic<bool> stop = false;
+  std::thread writer([&] {
+    // Empty pulls, which cost nothing but themselves.
+    const std::string pull = WireClient::FrameOf(PullHeader(0), "", {}, {});
+    std::string many;
+    for (int i = 0; i < 100; ++i) many += pull;
+    while (!stop) busy->SendBytes(many);
+    busy->ShutdownSend();
+  });
+  std::thread reader([&] {
+    while (busy->Receive()) {
+    }
+  });
+  const auto other = InRings();
+  for (int turn = 0; turn < 10; ++turn) {
+    EXPECT_THAT(Pull(other.get(), {3}), ElementsAre(3, 3, 3, 3));
+  }
+  stop = true;
+  writer.join();
+  reader.join();
+}
+
+TEST_F(RingsTest, ARefusedPushGivesItsRoomBack) {
+  const auto client = InRings();
+  const size_t room = client->ring_room();
+  const std::vector<float> gradients(room / 2 / sizeof(float), 1);
+  // Its directory says nothing of the keys.
+  client->Send(PushHeader(), PushOf(0), std::vector<uint64_t>{1}, Chars(gradients));
+  EXPECT_THAT(client->ReceiveErrorAndEnd(), HasSubstr("header says 1"));
+  EXPECT_EQ(client->ring_room(), room);
+}
+
+TEST_F(RingsTest, WhatIsHalfAppliedIsThereWhenThePeerIsGone) {
+  auto client = InRings();
+  const size_t floats = client->ring_room() / 2 / sizeof(float);  // the most that is lent
+  const std::vector<uint64_t> keys(floats / FakeHandler::kDim, 7);
+  const std::vector<float> gradients(floats, 1);
+  // A reply that is not taken: the connection's end is seen, though nothing is read from it.
+  SendPull(client.get(), std::vector<uint64_t>(3 * floats / FakeHandler::kDim, 3));
+  handler_.hold = true;
+  client->Send(PushHeader(), PushOf(keys.size()), keys, Chars(gradients));
+  while (handler_.push_slices == 0) std::this_thread::yield();
+  client.reset();
+  while (handler_.abandoned == 0) std::this_thread::yield();
+  lane_.Stop();
+  EXPECT_EQ(handler_.abandoned_sum, static_cast<double>(floats));
 }
 
 TEST_F(RingsTest, GradientsOnAnOddAddressAreCopied) {

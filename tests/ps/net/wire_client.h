@@ -97,6 +97,7 @@ class WireClient {
   net::RingMemory& rings() { return *rings_; }
   /// Bytes of its ring that the server has given back.
   size_t ring_room() { return writer_->Room()->size(); }
+  void ShutdownSend() { ::shutdown(fd_, SHUT_WR); }
   void Ring() { static_cast<void>(::send(fd_, "x", 1, MSG_NOSIGNAL)); }
 
   /// The next frame, or nothing at the end of the stream.

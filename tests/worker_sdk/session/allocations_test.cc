@@ -9,16 +9,32 @@ namespace {
 thread_local uint64_t allocations = 0;
 }  // namespace
 
-void* operator new(size_t bytes) {
+void* operator new(size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
   ++allocations;
-  if (void* const memory = std::malloc(bytes)) return memory;
+  return std::malloc(bytes);
+}
+void* operator new(size_t bytes) {
+  if (void* const memory = operator new(bytes, std::nothrow)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept {
+void* operator new[](size_t bytes) {
+  return operator new(bytes);
+}
+// Not inlined, or the compiler takes `free` for the wrong partner of `new`.
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
   std::free(memory);
 }
 void operator delete(void* memory, size_t) noexcept {
-  std::free(memory);
+  operator delete(memory);
+}
+void operator delete(void* memory, const std::nothrow_t& /*tag*/) noexcept {
+  operator delete(memory);
+}
+void operator delete[](void* memory) noexcept {
+  operator delete(memory);
+}
+void operator delete[](void* memory, size_t) noexcept {
+  operator delete(memory);
 }
 
 namespace muster {
@@ -66,7 +82,7 @@ class AllocationsTest : public SessionTest {
 TEST_F(AllocationsTest, AMinibatchTakesFewPiecesOfMemoryHoweverManyKeysItHas) {
   // A pull and a push, each through maps, requests, frames and handlers of its own: 48. More bytes
   // take more reads of the socket.
-  EXPECT_LT(CountWith(64), 64u);
+  EXPECT_LT(CountWith(64), 56u);
   EXPECT_LT(CountWith(10'000), 96u);
 }
 
