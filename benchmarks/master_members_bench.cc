@@ -26,9 +26,9 @@ constexpr char kUsage[] =
 
 What workers and servers cost the thread of the master that owns core and journal: CPU time of that
 thread, with the real core, group commit and synced journal. Members are simulated. There is no
-network: every reply is turned into a message and into bytes, as the real master does on this
-thread, and what gRPC does besides is not counted. A clock by hand goes on by a millisecond a turn,
-or by the time that the turn took the thread, if that is longer.
+network: every reply is turned into bytes, which the real master does beside this thread, and so it
+is not in this thread's time; neither is handing the replies over. A clock by hand goes on by a
+millisecond a turn, or by the time that the turn took the thread, if that is longer.
 
   a steady second   everybody's heartbeats with figures, and what snapshots cost; shards stand still
   one server        it dies; 200 ms later another process registers and takes its partitions over.

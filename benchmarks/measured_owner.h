@@ -30,8 +30,9 @@ struct OwnerCosts {
   Time journal{0};
   /// Of the journal by the wall: the disk's as well.
   Time journal_wall{0};
-  /// Replies are turned into bytes. Other threads of the real master do that, so it is no cost of
-  /// the owner; what gRPC does besides is not in here.
+  /// Replies are turned into bytes. The real master does that beside the owner's thread, so it is
+  /// no cost of the owner. Handing the replies over to the threads that do it is not counted, and
+  /// neither is what gRPC does.
   Time answer{0};
   uint64_t calls = 0;
   uint64_t reply_bytes = 0;
@@ -54,8 +55,8 @@ struct WorkerAnswer {
 };
 
 /// What the master's owner thread does, on the calling thread: the real core, group commit and
-/// journal, with a clock by hand, and every reply turned into bytes. No network, so whoever asks
-/// gets the reply as it is. Not thread-safe.
+/// journal, with a clock by hand. Every reply is turned into bytes too, which is counted apart. No
+/// network, so whoever asks gets the reply as it is. Not thread-safe.
 class MeasuredOwner {
  public:
   /// Begins where the journal in `folder` ends. `sources` outlives it.

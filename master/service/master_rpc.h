@@ -38,9 +38,9 @@ std::unique_ptr<grpc::Service> MakeWorkerRpc(const RpcContext& context);
 std::unique_ptr<grpc::Service> MakeServerRpc(const RpcContext& context);
 std::unique_ptr<grpc::Service> MakeAdminRpc(const RpcContext& context);
 
-/// Answers `call` with the status of `step`, which runs on the owner thread. When it is OK, `fill`
-/// fills in the reply before, after the sync, on a thread for answers: what can be done there is no
-/// matter of the owner's. Request and reply live until then.
+/// Answers `call` with the status of `step`. `step` runs on the owner thread. When it was OK,
+/// `fill` fills in the reply: after the sync, on a thread for answers, before the answer leaves.
+/// Request and reply live until then.
 grpc::ServerUnaryReactor* RunOnOwner(grpc::CallbackServerContext* call, const RpcContext& context,
                                      std::function<absl::Status(MasterCore&, StepTime)> step,
                                      std::function<void()> fill = {});

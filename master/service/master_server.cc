@@ -28,6 +28,9 @@ constexpr uint64_t kDescriptors = 64 << 10;
 constexpr std::chrono::milliseconds kStopDeadline{500};
 /// Encoding takes about as long as stepping.
 constexpr uint32_t kAnswerThreads = 2;
+constexpr size_t kAnswersMax = 20'000;
+/// Few: those that wait when the process is killed leave their files until the next run.
+constexpr size_t kDeletionsMax = 8;
 
 class MasterServerImpl final : public MasterServer {
  public:
@@ -80,11 +83,13 @@ class MasterServerImpl final : public MasterServer {
     // The loop before the server: it answers everything that waits, so that that can shut down.
     if (loop_ != nullptr) loop_->Stop();
     answers_.Stop();
-    deletions_.Stop();
+    admin_answers_.Stop();
     if (server_ != nullptr) {
       server_->Shutdown(std::chrono::system_clock::time_point() + StopAt());
       server_.reset();
     }
+    // After the server: a slow disk keeps the port from nobody.
+    deletions_.Stop();
   }
 
  private:
@@ -136,9 +141,11 @@ class MasterServerImpl final : public MasterServer {
     const RpcContext context{&options_.job,       {journal_->job_id(), options_.job.name},
                              loop_.get(),         &answers_,
                              options_.token_file, options_.sources};
+    RpcContext admin_context = context;
+    admin_context.answers = &admin_answers_;
     services_.push_back(MakeWorkerRpc(context));
     services_.push_back(MakeServerRpc(context));
-    services_.push_back(MakeAdminRpc(context));
+    services_.push_back(MakeAdminRpc(admin_context));
     grpc::ServerBuilder builder;
     // Without this a second master could share the port unnoticed.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -156,8 +163,10 @@ class MasterServerImpl final : public MasterServer {
   const Options options_;
   Journal* const journal_;
   const Clock* const clock_;
-  TaskThreads answers_{{.name = "answers", .threads = kAnswerThreads, .waiting_max = 20'000}};
-  TaskThreads deletions_{{.name = "deletions"}};
+  TaskThreads answers_{{.name = "answers", .threads = kAnswerThreads, .waiting_max = kAnswersMax}};
+  /// Operators': a page or a metric may take long, and holds up no worker's and no server's answer.
+  TaskThreads admin_answers_{{.name = "admin-answers", .waiting_max = kAnswersMax}};
+  TaskThreads deletions_{{.name = "deletions", .waiting_max = kDeletionsMax}};
   std::unique_ptr<OwnerLoop> loop_;
   std::vector<std::unique_ptr<SourceFollower>> followers_;
   std::vector<std::unique_ptr<grpc::Service>> services_;

@@ -47,8 +47,11 @@ struct ExchangeAnswer {
 };
 
 absl::StatusOr<WorkerExchangeRequest> ParseExchange(const grpc::ByteBuffer& bytes) {
+  if (!bytes.Valid()) return absl::InvalidArgumentError("the request has no message");
   std::vector<grpc::Slice> slices;
-  if (!bytes.Dump(&slices).ok()) return absl::InvalidArgumentError("the request is compressed");
+  if (!bytes.Dump(&slices).ok()) {
+    return absl::InvalidArgumentError("the request cannot be read");
+  }
   std::string joined;
   joined.reserve(bytes.Length());
   for (const grpc::Slice& slice : slices) {
@@ -81,7 +84,10 @@ class WorkerRpc final : public Service {
   grpc::ServerUnaryReactor* Hello(grpc::CallbackServerContext* call,
                                   const v1::HelloRequest* request,
                                   v1::HelloResponse* response) override {
-    absl::Status checked = Check(*call, request->worker(), UnnamedJob::kAccept);
+    absl::Status checked = CheckNodeName("worker", request->worker());
+    if (checked.ok()) {
+      checked = CheckJob(*call, context_.identity, request->worker(), UnnamedJob::kAccept);
+    }
     if (checked.ok()) {
       checked = CheckVersion(fmt::format("the worker SDK of '{}'", request->worker()),
                              request->sdk_version());
@@ -104,8 +110,7 @@ class WorkerRpc final : public Service {
   grpc::ServerUnaryReactor* RegisterTable(grpc::CallbackServerContext* call,
                                           const v1::RegisterTableRequest* request,
                                           v1::RegisterTableResponse* response) override {
-    const absl::Status checked =
-        CheckJob(*call, context_.identity, "the worker", UnnamedJob::kRefuse);
+    const absl::Status checked = CheckLaterCall(*call);
     if (!checked.ok()) return Answer(call, checked);
     absl::StatusOr<TableSpec> table = FromProto<TableSpec>(request->table());
     if (!table.ok()) return Answer(call, table.status());
@@ -120,11 +125,13 @@ class WorkerRpc final : public Service {
   grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext* call,
                                      const grpc::ByteBuffer* request,
                                      grpc::ByteBuffer* response) override {
+    // Before the request is read: what another job's worker says is no matter of this one's.
+    absl::Status checked = CheckLaterCall(*call);
+    if (!checked.ok()) return Answer(call, checked);
     absl::StatusOr<WorkerExchangeRequest> parsed = ParseExchange(*request);
     if (!parsed.ok()) return Answer(call, parsed.status());
-    if (absl::Status checked = Check(*call, parsed->worker, UnnamedJob::kRefuse); !checked.ok()) {
-      return Answer(call, checked);
-    }
+    checked = CheckNodeName("worker", parsed->worker);
+    if (!checked.ok()) return Answer(call, checked);
     auto shared = std::make_shared<const WorkerExchangeRequest>(*std::move(parsed));
     return RunOnOwner(
         call, context_,
@@ -141,10 +148,9 @@ class WorkerRpc final : public Service {
   }
 
  private:
-  absl::Status Check(const grpc::CallbackServerContext& call, const std::string& worker,
-                     UnnamedJob unnamed) const {
-    MUSTER_RETURN_IF_ERROR(CheckNodeName("worker", worker));
-    return CheckJob(call, context_.identity, worker, unnamed);
+  /// After its hello a worker names the job.
+  absl::Status CheckLaterCall(const grpc::CallbackServerContext& call) const {
+    return CheckJob(call, context_.identity, "the worker", UnnamedJob::kRefuse);
   }
 
   const RpcContext context_;

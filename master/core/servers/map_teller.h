@@ -18,7 +18,7 @@ class MapNews {
   explicit MapNews(PartitionMap whole) { piece_.map = std::move(whole); }
   explicit MapNews(PartitionMapChanges changes) { piece_.map_changes = std::move(changes); }
 
-  /// An answer that says this and nothing else.
+  /// An answer with only the map set; its bytes are appended to another answer's.
   const WorkerExchangeReply& piece() const { return piece_; }
   /// Its bytes, to be appended to those of an answer without a map. The first caller encodes, so
   /// that it is done once, and by no step.

@@ -79,19 +79,19 @@ PartitionTable::PartitionTable(uint32_t partitions, MasterIncarnation incarnatio
     partitions_[id.value()].manifest = record.manifest;
   }
   for (Partition& partition : partitions_) partition.last_asked = now;
-  IndexSlots();
+  IndexPlacements();
 }
 
-const std::vector<uint32_t>& PartitionTable::InSlot(ServerId server) const {
+const std::vector<uint32_t>& PartitionTable::PlacedOn(ServerId server) const {
   static const std::vector<uint32_t> kNone;
-  const auto slot = slots_.find(server);
-  return slot == slots_.end() ? kNone : slot->second;
+  const auto placed = placed_.find(server);
+  return placed == placed_.end() ? kNone : placed->second;
 }
 
-void PartitionTable::IndexSlots() {
-  slots_.clear();
+void PartitionTable::IndexPlacements() {
+  placed_.clear();
   for (uint32_t id = 0; id < partitions_.size(); ++id) {
-    slots_[partitions_[id].entry.owner].push_back(id);
+    placed_[partitions_[id].entry.owner].push_back(id);
   }
 }
 
@@ -164,13 +164,15 @@ PartitionTable::Restored PartitionTable::BeginRun(uint32_t servers) {
       Place(current, slots, static_cast<uint32_t>(partitions_.size()));
   MUSTER_CHECK(owners.size() == partitions_.size());
   BeginChange();
+  // Addresses are gone, which no changes can say: whoever has an older map gets the whole one.
+  known_since_ = version_;
   restore_epoch_ = restore_epoch_.Next();
   Restored restored;
   for (uint32_t id = 0; id < partitions_.size(); ++id) {
     partitions_[id].entry.owner = owners[id];
     Restore(id, ServerIncarnation(), &restored);
   }
-  IndexSlots();
+  IndexPlacements();
   return restored;
 }
 
@@ -179,7 +181,7 @@ PartitionTable::Restored PartitionTable::ServerReplaced(ServerId server,
   MUSTER_CHECK(incarnation != ServerIncarnation());
   Restored restored;
   EndpointChanged(server);
-  for (const uint32_t id : InSlot(server)) {
+  for (const uint32_t id : PlacedOn(server)) {
     PartitionEntry& entry = partitions_[id].entry;
     if (entry.owner_incarnation == incarnation) continue;
     if (entry.owner_incarnation == ServerIncarnation()) {
@@ -211,10 +213,11 @@ PartitionTable::Restored PartitionTable::Missing(ServerId server, ServerIncarnat
 
 bool PartitionTable::Reported(ServerId server, ServerIncarnation incarnation,
                               std::span<const OwnedPartition> owned) {
-  for (const uint32_t id : InSlot(server)) {
+  std::vector<uint32_t> not_served_before;
+  for (const uint32_t id : PlacedOn(server)) {
     Partition& partition = partitions_[id];
     if (!OwnedBy(partition, server, incarnation)) continue;
-    partition.served_before = partition.reported == partition.entry.epoch;
+    if (partition.reported != partition.entry.epoch) not_served_before.push_back(id);
     partition.reported = OwnerEpoch();
   }
   for (const OwnedPartition& one : owned) {
@@ -224,10 +227,9 @@ bool PartitionTable::Reported(ServerId server, ServerIncarnation incarnation,
     partition.reported = one.epoch;
     partition.known_accepted = one.accepted;
   }
-  return std::ranges::any_of(InSlot(server), [&](uint32_t id) {
+  return std::ranges::any_of(not_served_before, [&](uint32_t id) {
     const Partition& partition = partitions_[id];
-    return OwnedBy(partition, server, incarnation) && !partition.served_before &&
-           partition.reported == partition.entry.epoch && partition.entry.restored;
+    return partition.reported == partition.entry.epoch && partition.entry.restored;
   });
 }
 
@@ -281,7 +283,7 @@ bool PartitionTable::Accept(ServerId server, ServerIncarnation incarnation,
 
 void PartitionTable::AskSnapshots(ServerId server, ServerIncarnation incarnation,
                                   const Schedule& schedule) {
-  for (const uint32_t id : InSlot(server)) {
+  for (const uint32_t id : PlacedOn(server)) {
     Partition& partition = partitions_[id];
     if (!OwnedBy(partition, server, incarnation) || partition.reported != partition.entry.epoch) {
       continue;
@@ -305,7 +307,7 @@ void PartitionTable::AskSnapshots(ServerId server, ServerIncarnation incarnation
 
 void PartitionTable::FillCommands(ServerId server, ServerIncarnation incarnation,
                                   ServerExchangeReply* reply) const {
-  for (const uint32_t i : InSlot(server)) {
+  for (const uint32_t i : PlacedOn(server)) {
     const Partition& partition = partitions_[i];
     if (!OwnedBy(partition, server, incarnation)) continue;
     const PartitionEntry& entry = partition.entry;
@@ -355,7 +357,7 @@ std::vector<PartitionEntry> PartitionTable::Entries() const {
 
 PartitionTable::Load PartitionTable::LoadOf(ServerId server) const {
   Load load;
-  for (const uint32_t id : InSlot(server)) {
+  for (const uint32_t id : PlacedOn(server)) {
     const Partition& partition = partitions_[id];
     ++load.owned;
     if (partition.entry.owner_incarnation != ServerIncarnation() &&
@@ -368,7 +370,7 @@ PartitionTable::Load PartitionTable::LoadOf(ServerId server) const {
 
 uint32_t PartitionTable::CountBehind(ServerId server, ServerIncarnation incarnation,
                                      DoneSeq cut) const {
-  return static_cast<uint32_t>(std::ranges::count_if(InSlot(server), [&](uint32_t id) {
+  return static_cast<uint32_t>(std::ranges::count_if(PlacedOn(server), [&](uint32_t id) {
     const Partition& partition = partitions_[id];
     return OwnedBy(partition, server, incarnation) && partition.manifest.cut < cut;
   }));

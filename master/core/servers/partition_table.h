@@ -135,9 +135,8 @@ class PartitionTable {
     MapVersion changed_in;
     /// The epoch that the owner's last heartbeat showed.
     OwnerEpoch reported;
-    /// Whether the one before showed that it served this epoch.
-    bool served_before = false;
-    /// The newest snapshot that the owner knows to be accepted, while it serves.
+    /// The newest snapshot that the owner knows to be accepted, by the heartbeat that showed
+    /// `reported`; it means nothing unless that is the entry's epoch.
     SnapshotNumber known_accepted;
     std::optional<Asked> asked;
     TimePoint last_asked;
@@ -159,11 +158,11 @@ class PartitionTable {
   /// ever.
   bool NeedsNextVersion() const;
   MUSTER_PLANTED_BODY(bool CommitAtMaxCut());
-  /// Those in the slot of the server, in ascending order: whoever looks at one server's looks at no
-  /// others.
-  const std::vector<uint32_t>& InSlot(ServerId server) const;
+  /// Those that are placed on the server, whatever its process, in ascending order: whoever looks
+  /// at one server's looks at no others.
+  const std::vector<uint32_t>& PlacedOn(ServerId server) const;
   /// To be called when partitions were placed.
-  void IndexSlots();
+  void IndexPlacements();
 
   MasterIncarnation incarnation_;
   MapVersion version_;
@@ -175,7 +174,7 @@ class PartitionTable {
   std::map<ServerId, MapVersion> endpoints_changed_in_;
   RestoreEpoch restore_epoch_;
   std::vector<Partition> partitions_;
-  std::map<ServerId, std::vector<uint32_t>> slots_;
+  std::map<ServerId, std::vector<uint32_t>> placed_;
   uint64_t snapshot_count_ = 0;
   DoneSeq min_cut_;
   /// Partitions whose cut is min_cut_; 0: to be counted anew.

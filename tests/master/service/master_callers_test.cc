@@ -53,6 +53,9 @@ TEST_F(MasterServerTest, TellsItsJobAndRefusesWhoIsOfNoneOrOfAnother) {
       RpcIs(grpc::StatusCode::UNAVAILABLE,
             AllOf(HasSubstr("job 'flights' (id memory)"), HasSubstr("job 'flights' (id other)")));
   later_calls_are(foreign);
+  v1::WorkerExchangeRequest malformed;
+  malformed.add_held()->set_phase(9);
+  EXPECT_THAT(Exchange(malformed, &granted), foreign) << "whatever it says";
   EXPECT_THAT(Hello("0.1", "worker-7"), foreign);
   EXPECT_THAT(Hello("9.9", "worker-7"), foreign) << "whatever its version";
   registration.set_nonce(6);
