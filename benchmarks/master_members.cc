@@ -45,7 +45,7 @@ WorkerExchangeRequest SimulatedWorker::Request(const Wish& wish) {
 }
 
 void SimulatedWorker::Take(const WorkerExchangeReply& reply, const MapNews* map) {
-  if (map != nullptr) TakeMap(map->piece());
+  if (map != nullptr) TakeMap(map->as_reply());
   MUSTER_CHECK(reply.directive == JobDirective::kWork);
   const auto drop = [this](LeaseToken token) {
     std::erase_if(held_, [token](const HeldLease& held) { return held.token == token; });

@@ -136,8 +136,8 @@ absl::StatusOr<WorkerExchangeReply> SimWorker::Serve(Env* env, const WorkerExcha
     return reply;
   }
   if (const std::shared_ptr<const MapNews> news = core.TellMap(request)) {
-    reply->map = news->piece().map;
-    reply->map_changes = news->piece().map_changes;
+    reply->map = news->as_reply().map;
+    reply->map_changes = news->as_reply().map_changes;
     probes.Hit(Probe::kMapChanges, reply->map_changes.has_value());
   }
   for (const ShardId& shard : evaluated) {

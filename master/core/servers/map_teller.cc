@@ -18,7 +18,7 @@ RestoreEpoch ToldRestore(const PartitionEntry& entry, const PlantedBugs& bugs) {
 }  // namespace
 
 const std::string& MapNews::Encoded() const {
-  std::call_once(once_, [this] { encoded_ = fields::Encode(piece_); });
+  std::call_once(once_, [this] { encoded_ = fields::Encode(as_reply_); });
   return encoded_;
 }
 

@@ -15,17 +15,17 @@ namespace muster {
 /// version. One value for all workers who are told the same. Immutable; thread-safe.
 class MapNews {
  public:
-  explicit MapNews(PartitionMap whole) { piece_.map = std::move(whole); }
-  explicit MapNews(PartitionMapChanges changes) { piece_.map_changes = std::move(changes); }
+  explicit MapNews(PartitionMap whole) { as_reply_.map = std::move(whole); }
+  explicit MapNews(PartitionMapChanges changes) { as_reply_.map_changes = std::move(changes); }
 
   /// An answer with only the map set; its bytes are appended to another answer's.
-  const WorkerExchangeReply& piece() const { return piece_; }
+  const WorkerExchangeReply& as_reply() const { return as_reply_; }
   /// Its bytes, to be appended to those of an answer without a map. The first caller encodes, so
   /// that it is done once, and by no step.
   const std::string& Encoded() const;
 
  private:
-  WorkerExchangeReply piece_;
+  WorkerExchangeReply as_reply_;
   mutable std::once_flag once_;
   mutable std::string encoded_;
 };

@@ -58,8 +58,8 @@ class CoreFixture {
     absl::StatusOr<WorkerExchangeReply> reply = core->ExchangeWorker(request, At());
     MUSTER_CHECK_MSG(reply.ok(), reply.status().ToString());
     if (const std::shared_ptr<const MapNews> news = core->TellMap(request)) {
-      reply->map = news->piece().map;
-      reply->map_changes = news->piece().map_changes;
+      reply->map = news->as_reply().map;
+      reply->map_changes = news->as_reply().map_changes;
     }
     Sync();
     return *std::move(reply);

@@ -148,7 +148,7 @@ struct SimWorker {
 };
 
 inline PartitionMap MapAfter(const PartitionMap& map, const MapNews& news) {
-  const WorkerExchangeReply& said = news.piece();
+  const WorkerExchangeReply& said = news.as_reply();
   if (said.map.has_value()) return *said.map;
   MUSTER_CHECK(said.map_changes->base <= map.version);
   return WithChanges(map, *said.map_changes).value();

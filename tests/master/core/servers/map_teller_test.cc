@@ -37,15 +37,15 @@ class MapTellerTest : public ::testing::Test, protected PartsFixture {
   PartitionMap Tell(const PartitionMap& map) {
     const std::shared_ptr<const MapNews> news = teller->For(map.version, map.version);
     if (news == nullptr) return map;
-    if (news->piece().map.has_value()) return *news->piece().map;
-    EXPECT_EQ(news->piece().map_changes->base, map.version);
-    return WithChanges(map, *news->piece().map_changes).value();
+    if (news->as_reply().map.has_value()) return *news->as_reply().map;
+    EXPECT_EQ(news->as_reply().map_changes->base, map.version);
+    return WithChanges(map, *news->as_reply().map_changes).value();
   }
-  PartitionMap Whole() { return *teller->For(kNone, kNone)->piece().map; }
+  PartitionMap Whole() { return *teller->For(kNone, kNone)->as_reply().map; }
   /// The changes that a worker is told who has that version.
   std::optional<PartitionMapChanges> ChangesSince(MapVersion version) {
     const std::shared_ptr<const MapNews> news = teller->For(version, version);
-    return news == nullptr ? std::nullopt : news->piece().map_changes;
+    return news == nullptr ? std::nullopt : news->as_reply().map_changes;
   }
   /// `state` is what the next master begins with.
   void JournalAll() {
@@ -88,9 +88,9 @@ TEST_F(MapTellerTest, WhoAsksForTheWholeMapGetsIt) {
   Come(0, 1);
   const MapVersion version = Whole().version;
   Come(1, 2);
-  EXPECT_TRUE(teller->For(version, kNone)->piece().map.has_value());
-  EXPECT_TRUE(teller->For(version, version)->piece().map_changes.has_value());
-  EXPECT_TRUE(teller->For(version, partitions().version().Next())->piece().map.has_value())
+  EXPECT_TRUE(teller->For(version, kNone)->as_reply().map.has_value());
+  EXPECT_TRUE(teller->For(version, version)->as_reply().map_changes.has_value());
+  EXPECT_TRUE(teller->For(version, partitions().version().Next())->as_reply().map.has_value())
       << "no such version was ever told";
 }
 
@@ -105,7 +105,7 @@ TEST_F(MapTellerTest, OneValueIsForAllWhoComeFromTheSameVersion) {
   EXPECT_NE(teller->For(kNone, kNone), changes);
   const auto decoded = fields::Decode<WorkerExchangeReply>(changes->Encoded());
   ASSERT_TRUE(decoded.ok());
-  EXPECT_EQ(decoded->map_changes, changes->piece().map_changes);
+  EXPECT_EQ(decoded->map_changes, changes->as_reply().map_changes);
   EXPECT_FALSE(decoded->map.has_value());
   EXPECT_EQ(teller->For(version, version)->Encoded().data(), changes->Encoded().data())
       << "two workers share the bytes";
@@ -145,7 +145,7 @@ TEST_F(MapTellerTest, AfterARestartOnlyWhatChangedSinceIsKnown) {
   Books restarted(options, MasterIncarnation(3), &state, now);
   teller.emplace(&restarted);
   EXPECT_EQ(teller->For(last.version, last.version), nullptr) << "nothing has changed";
-  EXPECT_EQ(*teller->For(old.version, old.version)->piece().map, last);
+  EXPECT_EQ(*teller->For(old.version, old.version)->as_reply().map, last);
   restarted.partitions.ServerReplaced(ServerId(1), ServerIncarnation(50));
   EXPECT_GT(restarted.partitions.version(), last.version) << "it may have been told";
   EXPECT_TRUE(ChangesSince(last.version).has_value());
@@ -167,8 +167,8 @@ TEST_F(MapTellerTest, WhoComesFromAnEarlierRunIsToldTheWholeMap) {
   teller.emplace(&next_run);
   const std::shared_ptr<const MapNews> news = teller->For(old.version, old.version);
   ASSERT_NE(news, nullptr);
-  ASSERT_TRUE(news->piece().map.has_value()) << "changes cannot say that an address is gone";
-  EXPECT_THAT(news->piece().map->servers, IsEmpty());
+  ASSERT_TRUE(news->as_reply().map.has_value()) << "changes cannot say that an address is gone";
+  EXPECT_THAT(news->as_reply().map->servers, IsEmpty());
 }
 
 }  // namespace
