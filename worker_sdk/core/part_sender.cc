@@ -295,6 +295,8 @@ void PartSender::FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
   }
   delivery->next_due = TimePoint::max();
   size_t first = out->size();
+  const uint64_t floats_max = std::clamp(delivery->batch->plan.value_count / kRequestsOfDelivery,
+                                         kRequestFloatsMin, kRequestFloatsMax);
   for (uint32_t i = 0; i < delivery->parts.size(); ++i) {
     PartState& part = delivery->parts[i];
     if (part.state != State::kWaiting) continue;
@@ -312,7 +314,7 @@ void PartSender::FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
     const PlanPart& rows = delivery->batch->plan.parts[i];
     auto has_room = [&](const SendRequest& r) {
       return r.lane == *lane && r.keys + rows.key_count <= kRequestKeysMax &&
-             r.floats + rows.value_count <= kRequestFloatsMax;
+             r.floats + rows.value_count <= floats_max;
     };
     auto request =
         std::find_if(out->begin() + static_cast<std::ptrdiff_t>(first), out->end(), has_room);

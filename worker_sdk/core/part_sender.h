@@ -97,11 +97,14 @@ class PartSender {
   /// So many times in a row a part's frame is called malformed before that is believed: a damaged
   /// link, or a server without memory, may cause it too. With the back-offs these are 4 s.
   static constexpr uint32_t kRefusalsMax = 20;
-  /// What one request holds at most, unless a single part is larger. So the server answers the
-  /// first parts while the next ones come and needs no large buffers, and two such answers fit into
-  /// a ring of 4 MiB.
+  /// What one request holds at most, unless a single part is larger: two such answers fit into a
+  /// ring of 4 MiB, and the server needs no large buffers.
   static constexpr uint64_t kRequestKeysMax = 1 << 17;
   static constexpr uint64_t kRequestFloatsMax = 15 << 15;
+  /// A delivery goes in about so many requests, if they are not smaller than that, so that one is
+  /// served while others are on their way.
+  static constexpr uint64_t kRequestsOfDelivery = 4;
+  static constexpr uint64_t kRequestFloatsMin = 1 << 17;
 
   /// Takes a map that is newer than the one it has; others are ignored. Parts whose owner changed
   /// are sent again, in flight or not.

@@ -104,6 +104,7 @@ TEST_F(PartSenderTest, LargeBatchesLeaveInSeveralRequests) {
   RowBatch large = *BatchOfAllPartitions();
   for (PlanPart& part : large.plan.parts) part.value_count = PartSender::kRequestFloatsMax / 2;
   large.plan.parts[0].value_count = PartSender::kRequestFloatsMax * 2;  // alone, but sent
+  large.plan.value_count = PartSender::kRequestFloatsMax * kPartitions;
   sender_.AddPush(kPush, std::make_shared<const RowBatch>(large), now_);
   std::vector<SendRequest> requests = sender_.Flush(now_);
   EXPECT_THAT(requests, SizeIs(1 + kPartitions / 2));
@@ -247,6 +248,7 @@ TEST_F(PartSenderTest, ARequestIsFullAtItsLimit) {
       {kKeys / 2, 1, 1}, {kKeys / 2 + 1, 1, 2}, {1, kFloats / 2, 1}, {1, kFloats / 2 + 1, 2}};
   GiveMap(MapOf(1, 2));
   RowBatch batch = *BatchOf([](uint32_t p) { return p == 0 || p == 2; });
+  batch.plan.value_count = PartSender::kRequestsOfDelivery * kFloats;
   for (const Case& c : cases) {
     for (PlanPart& part : batch.plan.parts) {
       part.key_count = c.keys;
@@ -258,6 +260,21 @@ TEST_F(PartSenderTest, ARequestIsFullAtItsLimit) {
     EXPECT_EQ(requests[0].keys, 2 * c.keys / c.requests);
     EXPECT_EQ(requests[0].floats, 2 * c.floats / c.requests);
   }
+}
+
+TEST_F(PartSenderTest, ADeliveryOfSomeSizeIsCutSoThatItsRequestsOverlap) {
+  PartitionMap map = MapOf(1, 2);
+  for (PartitionEntry& entry : map.partitions) entry.owner = ServerId(0);
+  GiveMap(map);
+  RowBatch batch = *BatchOfAllPartitions();
+  const auto requests_of = [&](uint64_t floats_each) {
+    for (PlanPart& part : batch.plan.parts) part.value_count = floats_each;
+    batch.plan.value_count = floats_each * batch.plan.parts.size();
+    sender_.AddPush(kPush, std::make_shared<const RowBatch>(batch), now_);
+    return sender_.Flush(now_).size();
+  };
+  EXPECT_EQ(requests_of(PartSender::kRequestFloatsMin / kPartitions), 1u);
+  EXPECT_EQ(requests_of(PartSender::kRequestFloatsMin / 2), PartSender::kRequestsOfDelivery);
 }
 
 TEST_F(PartSenderTest, NeitherAQuestionNorASecondAnswerIsARoundTrip) {
