@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <future>
 #include <map>
 #include <string>
@@ -23,6 +22,7 @@
 #include "base/random.h"
 #include "benchmarks/bench_lane.h"
 #include "benchmarks/raw_sockets.h"
+#include "benchmarks/thread_cpu.h"
 #include "sharding/partition_of.h"
 
 namespace muster::ps {
@@ -147,16 +147,9 @@ class Client {
   uint32_t minibatch_ = 0;
 };
 
-/// CPU seconds of the calling thread: what a busy machine does not distort.
-double CpuSeconds() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 double LaneCpuSeconds(Lane* lane) {
   std::promise<double> seconds;
-  lane->Post([&] { seconds.set_value(CpuSeconds()); });
+  lane->Post([&] { seconds.set_value(ThreadCpuSeconds()); });
   return seconds.get_future().get();
 }
 
@@ -174,7 +167,7 @@ void Measure(Lane* lane, Client* client, const std::vector<Call>& calls, size_t 
              Cost* cost, Send&& send) {
   const SystemClock clock;
   const double server_cpu = LaneCpuSeconds(lane);
-  const double client_cpu = CpuSeconds();
+  const double client_cpu = ThreadCpuSeconds();
   const TimePoint begin = clock.Now();
   uint64_t rows = 0;
   for (size_t i = 0; i < calls.size() + in_flight; ++i) {
@@ -184,7 +177,7 @@ void Measure(Lane* lane, Client* client, const std::vector<Call>& calls, size_t 
     rows += calls[i].keys.size();
   }
   cost->rates.push_back(static_cast<double>(rows) / Seconds(begin, clock.Now()));
-  cost->client_cpu += CpuSeconds() - client_cpu;
+  cost->client_cpu += ThreadCpuSeconds() - client_cpu;
   cost->server_cpu += LaneCpuSeconds(lane) - server_cpu;
   cost->rows += static_cast<double>(rows);
 }

@@ -11,7 +11,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <functional>
 #include <future>
 #include <string>
@@ -20,6 +19,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "benchmarks/bench_lane.h"
+#include "benchmarks/thread_cpu.h"
 
 namespace muster::ps {
 namespace {
@@ -130,12 +130,6 @@ class Client {
   FrameClient frames_;
   uint64_t minibatch_ = 0;
 };
-
-std::chrono::nanoseconds ThreadCpu() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
-}
 
 /// Posts itself to the lane again and again, and keeps the longest time from one to the next.
 class Ticker {

@@ -1,7 +1,5 @@
 #include "benchmarks/measured_owner.h"
 
-#include <time.h>
-
 #include <algorithm>
 
 #include "base/status.h"
@@ -19,12 +17,6 @@ size_t BytesOf(Reply& reply) {
 }
 
 }  // namespace
-
-std::chrono::nanoseconds ThreadCpu() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
-}
 
 OwnerCosts operator-(const OwnerCosts& later, const OwnerCosts& earlier) {
   OwnerCosts between = later;

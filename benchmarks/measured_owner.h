@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "benchmarks/thread_cpu.h"
 #include "master/core/group_commit.h"
 #include "master/core/master_core.h"
 #include "master/journal/journal.h"
@@ -18,9 +19,6 @@
 #include "proto/fields/generated.h"
 
 namespace muster {
-
-/// CPU time of the calling thread.
-std::chrono::nanoseconds ThreadCpu();
 
 /// What the master's owner thread has spent, and on what.
 struct OwnerCosts {

@@ -10,7 +10,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <functional>
 #include <memory>
 #include <span>
@@ -20,6 +19,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "base/random.h"
+#include "benchmarks/thread_cpu.h"
 #include "ps/engine/optimizer.h"
 #include "ps/engine/partition.h"
 #include "ps/engine/push_ahead.h"
@@ -49,17 +49,10 @@ struct Call {
   std::vector<size_t> begin;  // by partition, and the end
 };
 
-/// CPU time of this thread, which other load on the machine disturbs less than wall time.
-double CpuSeconds() {
-  timespec now;
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 double Seconds(const std::function<void()>& work) {
-  const double start = CpuSeconds();
+  const double start = ThreadCpuSeconds();
   work();
-  return CpuSeconds() - start;
+  return ThreadCpuSeconds() - start;
 }
 
 /// Runs each of `works` in turn, kRuns times after a round that does not count, so that what else

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,6 +20,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "benchmarks/key_file.h"
+#include "benchmarks/thread_cpu.h"
 #include "ps/engine/partition.h"
 #include "ps/engine/push_ahead.h"
 #include "ps/engine/table.h"
@@ -46,13 +46,6 @@ constexpr char kHelp[] =
 constexpr uint64_t kRowsATurn = 500'000;
 constexpr uint64_t kMinibatchesAShard = 16;  // the default of a job
 constexpr TableId kTable{1};
-
-/// CPU time of this thread, which other load on the machine disturbs less than wall time.
-double CpuSeconds() {
-  timespec now;
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 /// Keys of one call, grouped by partition, unique: as a worker sends them.
 struct Call {
@@ -216,9 +209,9 @@ class Turns {
     if (!with_first) pair.with = Turn(Rules::kExactlyOnce);
     pairs_.push_back(pair);
     next_ += a_turn_;
-    const double began = CpuSeconds();
+    const double began = ThreadCpuSeconds();
     if (const uint64_t minibatches = server_->ForgetWhenDue(); minibatches > 0) {
-      forgetting_.push_back(1e9 * (CpuSeconds() - began) /
+      forgetting_.push_back(1e9 * (ThreadCpuSeconds() - began) /
                             (static_cast<double>(minibatches) * rows_a_call_));
     }
   }
@@ -229,13 +222,13 @@ class Turns {
  private:
   double Turn(Rules rules) {
     uint64_t rows = 0;
-    const double began = CpuSeconds();
+    const double began = ThreadCpuSeconds();
     for (uint64_t i = 0; i < a_turn_; ++i) {
       const Call& call = calls_[(next_ + i) % calls_.size()];
       server_->Push(call, rules);
       rows += call.keys.size();
     }
-    return 1e9 * (CpuSeconds() - began) / static_cast<double>(rows);
+    return 1e9 * (ThreadCpuSeconds() - began) / static_cast<double>(rows);
   }
 
   Server* const server_;

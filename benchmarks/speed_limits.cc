@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <limits>
 #include <optional>
 #include <span>
@@ -23,6 +22,7 @@
 #include "base/check.h"
 #include "benchmarks/key_file.h"
 #include "benchmarks/raw_sockets.h"
+#include "benchmarks/thread_cpu.h"
 
 namespace muster {
 namespace {
@@ -78,23 +78,16 @@ void Use(const void* memory) {
   asm volatile("" : : "g"(memory) : "memory");
 }
 
-/// CPU seconds of the calling thread: what a busy machine does not distort.
-double CpuSeconds() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 /// How often one core does `work(number)` in a second, after a warm-up of a tenth of the time.
 template <typename Work>
 double PerSecond(double seconds, Work&& work) {
   const auto run = [&](double limit) {
-    const double begin = CpuSeconds();
+    const double begin = ThreadCpuSeconds();
     uint64_t done = 0;
     double taken = 0;
     do {
       work(done++);
-      taken = CpuSeconds() - begin;
+      taken = ThreadCpuSeconds() - begin;
     } while (taken < limit);
     return static_cast<double>(done) / taken;
   };
