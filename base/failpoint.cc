@@ -20,7 +20,7 @@ namespace {
 
 using failpoint_internal::Site;
 
-enum class Kind { kCrash, kError, kFull, kDelay };
+enum class Kind { kCrash, kStop, kError, kFull, kDelay };
 
 struct Action {
   Kind kind = Kind::kCrash;
@@ -44,8 +44,8 @@ Armed& TheArmed() {
 
 absl::Status Wrong(std::string_view entry, std::string_view why) {
   return absl::InvalidArgumentError(fmt::format(
-      "MUSTER_FAILPOINTS: '{}': {}; write name=crash, name=error, name=full or name=delay:50ms, "
-      "with @3 behind it for the third time only, and ; between them",
+      "MUSTER_FAILPOINTS: '{}': {}; write name=crash, name=stop, name=error, name=full or "
+      "name=delay:50ms, with @3 behind it for the third time only, and ; between them",
       entry, why));
 }
 
@@ -64,6 +64,8 @@ absl::Status ParseAction(std::string_view entry, std::string_view text, Action* 
   }
   if (text == "crash") {
     action->kind = Kind::kCrash;
+  } else if (text == "stop") {
+    action->kind = Kind::kStop;
   } else if (text == "error") {
     action->kind = Kind::kError;
   } else if (text == "full") {
@@ -160,6 +162,9 @@ absl::Status Site::Reach() {
   switch (action.kind) {
     case Kind::kCrash:
       Crash(name);
+    case Kind::kStop:
+      ::kill(::getpid(), SIGSTOP);
+      return absl::OkStatus();
     case Kind::kDelay:
       SleepFor(action.delay);
       return absl::OkStatus();

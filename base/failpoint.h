@@ -15,7 +15,7 @@
 /// exactly there. Release builds have none of it (CMake option MUSTER_FAILPOINTS); where it is
 /// built in but nothing is armed, a site costs one relaxed load.
 ///
-///   MUSTER_FAILPOINT("journal.after-open");             // crash, delay
+///   MUSTER_FAILPOINT("journal.after-open");             // crash, stop, delay
 ///   MUSTER_FAILPOINT_OR_RETURN("journal.before-write"); // error, too: returned by the function
 ///
 /// Names are "area.step", in lower case. A site registers its name when the program is loaded.
@@ -24,9 +24,10 @@ namespace muster {
 /// What the environment says: `actions` MUSTER_FAILPOINTS, `once_folder` MUSTER_FAILPOINTS_ONCE,
 /// `reached_file` MUSTER_FAILPOINTS_REACHED.
 struct FailpointOptions {
-  /// "name=action;...": crash (SIGKILL of this process), error (the site's own error path, as
-  /// kInternal), full (the same, as kResourceExhausted: a disk without room), delay:50ms. With
-  /// "@3" behind it only the third time that this process comes by. Without: every time.
+  /// "name=action;...": crash (SIGKILL of this process), stop (SIGSTOP, until somebody sends
+  /// SIGCONT), error (the site's own error path, as kInternal), full (the same, as
+  /// kResourceExhausted: a disk without room), delay:50ms. With "@3" behind it only the third time
+  /// that this process comes by. Without: every time.
   std::string actions;
   /// When not empty: an action happens only for who manages to create `once_folder`/name, so once
   /// among all processes that share the folder. A process that is started again lives.

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/failpoint.h"
 #include "base/status.h"
 #include "net/spin_budget.h"
 
@@ -82,6 +83,10 @@ struct RingStream::State : std::enable_shared_from_this<State> {
   void Pass(size_t bytes);
   bool Poll();
   void EndPolling();
+  /// `bytes` are written where there was room.
+  void Publish(size_t bytes);
+  /// What has been passed may be written over.
+  void GiveBack();
   void Ring();
   void Fail(const error_code& error);
   void Fail(const absl::Status& status);
@@ -149,6 +154,7 @@ void RingStream::State::Listen() {
 
 void RingStream::State::Ring() {
   // A socket that is full of bells has one for the peer. A broken one is noticed by Listen.
+  MUSTER_FAILPOINT("ring.before-bell");
   const char bell = 0;
   static_cast<void>(::send(socket.native_handle(), &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
@@ -194,7 +200,23 @@ void RingStream::State::CountWait() {
 void RingStream::State::Pass(size_t bytes) {
   reader.Pass(bytes);
   moved += bytes;
-  if (!borrowed && reader.GiveBack(reader.passed())) Ring();
+  if (!borrowed) GiveBack();
+}
+
+void RingStream::State::Publish(size_t bytes) {
+  moved += bytes;
+  if (bytes == 0) return;
+  MUSTER_FAILPOINT("ring.before-publish");
+  const bool sleeps = writer.Publish(bytes);
+  MUSTER_FAILPOINT("ring.after-publish");
+  if (sleeps) Ring();
+}
+
+void RingStream::State::GiveBack() {
+  MUSTER_FAILPOINT("ring.before-give-back");
+  const bool sleeps = reader.GiveBack(reader.passed());
+  MUSTER_FAILPOINT("ring.after-give-back");
+  if (sleeps) Ring();
 }
 
 absl::StatusOr<bool> RingStream::State::WaitToRead(size_t have) {
@@ -214,7 +236,9 @@ absl::StatusOr<bool> RingStream::State::WaitToRead(size_t have) {
       return true;
     }
   }
-  return reader.Sleep(have);
+  MUSTER_ASSIGN_OR_RETURN(const bool sleeps, reader.Sleep(have));
+  if (sleeps) MUSTER_FAILPOINT("ring.reader-sleeps");
+  return sleeps;
 }
 
 bool RingStream::State::Poll() {
@@ -250,13 +274,14 @@ absl::StatusOr<bool> RingStream::State::WriteTurn() {
       write->Go(room.size(), [&](asio::const_buffer from, size_t count, size_t at) {
         std::memcpy(room.data() + at, from.data(), count);
       });
-  moved += given;
-  if (given > 0 && writer.Publish(given)) Ring();
+  Publish(given);
   if (write->complete()) {
     Complete(&write, {});
     return true;
   }
-  return writer.Sleep();
+  MUSTER_ASSIGN_OR_RETURN(const bool sleeps, writer.Sleep());
+  if (sleeps) MUSTER_FAILPOINT("ring.writer-sleeps");
+  return sleeps;
 }
 
 void RingStream::State::Fail(const error_code& error) {
@@ -327,7 +352,7 @@ std::span<std::byte> RingStream::Borrow(size_t bytes) {
 
 void RingStream::GiveBack() {
   if (!std::exchange(state_->borrowed, false)) return;
-  if (state_->reader.GiveBack(state_->reader.passed())) state_->Ring();
+  state_->GiveBack();
 }
 
 void RingStream::Write(std::vector<asio::const_buffer> from, Handler done) {
@@ -346,8 +371,7 @@ std::span<std::byte> RingStream::Room() {
 
 void RingStream::Wrote(size_t bytes) {
   MUSTER_CHECK(!state_->write.has_value());
-  state_->moved += bytes;
-  if (bytes > 0 && state_->writer.Publish(bytes)) state_->Ring();
+  state_->Publish(bytes);
 }
 
 bool RingStream::BeginPolling() {

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "net/ring_stream.h"
@@ -46,6 +45,7 @@ PeerConnection::PeerConnection(net::Socket socket, std::string origin,
                                const ConnectionContext* context,
                                std::function<void(PeerConnection*)> on_closed)
     : executor_(socket.get_executor()),
+      rings_(context->rings),
       // A step holds the lane no longer than a slice.
       socket_(new net::SocketStream(std::move(socket), context->limits->slice_bytes)),
       stream_(socket_),
@@ -59,7 +59,6 @@ PeerConnection::~PeerConnection() {
     Trim(buffer);
   }
   for (Outgoing& frame : out_) Trim(&frame.values);
-  context_->rings->Give(ring_bytes_);
 }
 
 void PeerConnection::Start() {
@@ -133,7 +132,7 @@ void PeerConnection::Parse() {
       if (!progress.ok()) return SendError(progress.status());
       if (*progress == Progress::kMore) return PostSlice();
     }
-    if (!stream_->is_open() || rings_.has_value()) return;
+    if (!stream_->is_open() || rings_.waiting()) return;
     if (!in_body_) {
       if (MustWait()) {
         waiting_ = true;
@@ -375,28 +374,17 @@ uint32_t PeerConnection::OfferRings(size_t wanted) {
   boost::system::error_code error;
   const auto self = socket_->socket().local_endpoint(error);
   if (wanted == 0 || error || self.protocol().family() != AF_UNIX) return 0;
-  ring_bytes_ = context_->rings->Take(wanted);
-  if (ring_bytes_ == 0) return 0;
-  absl::StatusOr<net::RingMemory> memory = net::RingMemory::Make(ring_bytes_);
-  if (!memory.ok()) {
-    Log(LogLevel::kWarning, "no shared memory for {}, it stays with its socket: {}", PeerName(),
-        Message(memory.status()));
-    context_->rings->Give(std::exchange(ring_bytes_, 0));
-    return 0;
-  }
-  rings_ = *std::move(memory);
-  return static_cast<uint32_t>(ring_bytes_);
+  return static_cast<uint32_t>(rings_.Make(wanted, PeerName()));
 }
 
 absl::Status PeerConnection::EnterRings() {
-  net::RingMemory memory = *std::exchange(rings_, std::nullopt);
   if (begin_ != end_) {
+    rings_.Drop();
     return absl::FailedPreconditionError(
         "malformed frame: it came before the shared memory was there");
   }
-  MUSTER_RETURN_IF_ERROR(
-      net::SendDescriptor(socket_->socket().native_handle(), memory.descriptor()));
-  memory.CloseDescriptor();
+  MUSTER_ASSIGN_OR_RETURN(net::RingMemory memory,
+                          rings_.HandOver(socket_->socket().native_handle()));
   net::Socket socket = std::move(std::exchange(socket_, nullptr)->socket());
   stream_ = std::make_unique<net::RingStream>(
       std::move(socket), std::move(memory), net::RingStream::Side::kMadeIt,
@@ -470,7 +458,7 @@ void PeerConnection::OnWritten(size_t frames) {
     out_.pop_front();
   }
   writing_ = 0;
-  if (rings_.has_value()) {
+  if (rings_.waiting()) {
     if (absl::Status status = EnterRings(); !status.ok()) return SendError(status);
     return Parse();
   }

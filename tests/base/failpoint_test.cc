@@ -1,6 +1,7 @@
 #include "base/failpoint.h"
 
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -99,6 +100,21 @@ TEST_F(FailpointTest, CrashIsSigkill) {
         std::_Exit(armed.ok() ? 0 : 1);
       },
       ::testing::KilledBySignal(SIGKILL), "failpoint test.end");
+}
+
+TEST_F(FailpointTest, StopsUntilItIsContinued) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    static_cast<void>(ArmFailpoints({.actions = "test.begin=stop"}));
+    ::_exit(Step().ok() ? 0 : 1);
+  }
+  ASSERT_GT(child, 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
+  EXPECT_TRUE(WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP);
+  ASSERT_EQ(::kill(child, SIGCONT), 0);
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 }  // namespace

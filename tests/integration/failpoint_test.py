@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A process dies at every failpoint that there is, once; fails at every one that can; lingers at each: exact weights at the end.
+"""A process dies at every failpoint that there is, once; fails at every one that can; lingers at each; at those of the memory that
+workers and servers share it is stopped, too (SIGSTOP, for longer than a lease or less): exact weights at the end.
 
 The programs themselves say which failpoints they have. Each acts once among all processes of a job: the process that takes
 its place passes by. A failpoint that nobody comes by fails the test. The tests `first` act as soon as somebody comes by; what
@@ -29,9 +30,14 @@ FAILURE = "failure."
 AFTER_ERROR = {"snapshot.before-remove": "snapshot.before-rename", "snapshot.before-withdraw": "snapshot.after-folder-sync"}
 # Passed over and over by every process.
 LATER = ("accepted.", "answer.", "commit.", "done.", "exchange.", "forget.", "journal.after-write", "journal.before-mark",
-         "journal.before-write", "manifest.", "push.", "report.", "request.", "slot.after-", "snapshot.")
+         "journal.before-write", "manifest.", "push.", "report.", "request.", "ring.", "slot.after-", "snapshot.")
+# Steps of the memory that a worker and a server share. Both programs have those of its rings.
+RINGS = ("ring.", "rings.")
+# A ring that is full, which it never is with such small minibatches: tests/net/ring_failpoints_test.cc fills it.
+ELSEWHERE = ("ring.writer-sleeps",)
 # With the whole machine to itself a run needs a fifth of it.
 SECONDS = 200
+PROGRAMS = ("muster", "trainer")
 RECORDS = 60000
 options = None
 
@@ -40,7 +46,8 @@ def names_of(program):
     """{name: whether it can return an error} of the failpoints of a program."""
     environment = os.environ | {"MUSTER_FAILPOINTS": "list", "MUSTER_MASTER": "127.0.0.1:1", "MUSTER_NODE": "none"}
     listed = subprocess.run([program], env=environment, check=True, capture_output=True, text=True, timeout=60).stdout
-    return {line.split()[0]: line.endswith(" error") for line in listed.splitlines()}
+    names = {line.split()[0]: line.endswith(" error") for line in listed.splitlines()}
+    return {name: errors for name, errors in names.items() if name not in ELSEWHERE}
 
 
 def arm(names, action_of):
@@ -51,13 +58,28 @@ class FailpointTest(unittest.TestCase):
     def setUp(self):
         self.muster, self.trainer = names_of(options.muster), names_of(options.trainer)
         self.assertGreaterEqual(len(self.muster | self.trainer), 40)
+        self.pauses = random.Random(1)
 
-    def environment(self, job, names, action_of):
+    def environment(self, job, program, names, action_of):
+        """Each name acts once in all processes of a program, "muster" or "trainer"."""
         return {
             "MUSTER_FAILPOINTS": arm(names, action_of),
-            "MUSTER_FAILPOINTS_ONCE": job.path("acted"),
-            "MUSTER_FAILPOINTS_REACHED": job.path("reached"),
+            "MUSTER_FAILPOINTS_ONCE": job.path("acted-" + program),
+            "MUSTER_FAILPOINTS_REACHED": job.path("reached-" + program),
         }
+
+    def acted(self, job):
+        """{(program, name)} of those that have acted."""
+        return {(program, name) for program in PROGRAMS for name in os.listdir(job.path("acted-" + program))}
+
+    def reached(self, job):
+        """As acted(): those that somebody has come by."""
+        reached = set()
+        for program in PROGRAMS:
+            if os.path.exists(job.path("reached-" + program)):
+                with open(job.path("reached-" + program), encoding="ascii") as file:
+                    reached |= {(program, name) for name in file.read().split()}
+        return reached
 
     def leave_an_orphan(self, job):
         """A file of a snapshot that no manifest names: a new run deletes it."""
@@ -67,35 +89,50 @@ class FailpointTest(unittest.TestCase):
 
     def help(self, missing, nodes):
         """What some failpoints wait for and may not come by itself."""
-        if any(name.startswith(RESTORE) for name in missing):
+        if any(name.startswith(RESTORE) for _, name in missing):
             for pid in nodes["ps"][:1]:
                 processes.send(pid, signal.SIGKILL)
-        if any(name.startswith(FAILURE) for name in missing):
+        if any(name.startswith(FAILURE) for _, name in missing):
             for pid in nodes["worker"][:1]:
                 processes.send(pid, signal.SIGSEGV)
 
+    def let_go_on(self, nodes, continue_at):
+        """Processes that have stopped themselves, after a while that no lease or one lease outlives. `continue_at`: {pid: when}."""
+        for pid in (pid for role in ("ps", "worker") for pid in nodes[role]):
+            if not processes.paused(pid):
+                continue_at.pop(pid, None)
+                continue
+            until = continue_at.setdefault(pid, time.monotonic() + self.pauses.choice((0.2, 1.5 * counter_job.LEASE_SECONDS)))
+            if time.monotonic() > until:
+                processes.send(pid, signal.SIGCONT)
+
     def train(self, job, names):
-        """Runs the job, again when `muster run` itself was hit, until every failpoint has acted and the job has succeeded."""
+        """Runs the job, again when `muster run` itself was hit, until every failpoint has acted and the job has succeeded.
+
+        `names` are (program, name)."""
         acted = set()
+        continue_at = {}
         end = time.monotonic() + SECONDS
         kill_at = time.monotonic() + 3
         while True:
             self.leave_an_orphan(job)
             run = job.start()
             while run.poll() is None:
-                acted = set(os.listdir(job.path("acted")))
-                missing = [name for name in names - acted if not name.startswith(AT_THE_END)]
+                acted = self.acted(job)
+                missing = [(program, name) for program, name in names - acted if not name.startswith(AT_THE_END)]
+                nodes = processes.nodes(run.pid, os.path.basename(job.trainer))
+                self.let_go_on(nodes, continue_at)
                 if not missing and os.path.exists(job.path(counter_job.SLOW)):
                     print(f"{len(acted)} of {len(names)} have acted, {SECONDS - end + time.monotonic():.0f} s", flush=True)
                     job.hurry()
                 if missing and time.monotonic() > kill_at:
                     kill_at += 3
-                    self.help(missing, processes.nodes(run.pid, os.path.basename(job.trainer)))
+                    self.help(missing, nodes)
                 self.assertLess(time.monotonic(), end, f"not reached in {SECONDS} s: {missing}\n{job.last_words()}")
                 time.sleep(0.05)
             code = run.returncode
             job.wait(run, code)
-            acted = set(os.listdir(job.path("acted")))
+            acted = self.acted(job)
             if code == 0 and os.path.exists(job.path("state", "summary.json")):
                 break
             hit = code == -9 or "injected at failpoint" in job.last_words()
@@ -107,18 +144,19 @@ class FailpointTest(unittest.TestCase):
         """A job with every chosen failpoint (by name, and whether it returns errors) armed; what it trained must be exact."""
         with counter_job.CounterJob(options, seed=seed, records=RECORDS, epochs=3, evaluate_records=600,
                                     slow_us=20000) as job:
-            os.mkdir(job.path("acted"))
+            for program in PROGRAMS:
+                os.mkdir(job.path("acted-" + program))
             armed = {name for name, errors in self.muster.items() if chosen(name, errors) and not name.startswith(EXPORT)}
-            of_trainer = {name for name, errors in self.trainer.items() if chosen(name, errors)} - self.muster.keys()
-            both = {name for name in self.trainer.keys() & self.muster.keys() if not name.startswith("file.")}
+            both = {name for name in self.trainer.keys() & self.muster.keys() if not name.startswith(("file.", "ring."))}
             self.assertEqual(both, set(), "a failpoint has one place: in the trainer or in `muster`")
-            job.environment = self.environment(job, armed, action_of)
-            job.worker_environment = self.environment(job, of_trainer, action_of)
+            of_trainer = {name for name, errors in self.trainer.items() if chosen(name, errors) and not name.startswith("file.")}
+            job.environment = self.environment(job, "muster", armed, action_of)
+            job.worker_environment = self.environment(job, "trainer", of_trainer, action_of)
+            names = {("muster", name) for name in armed} | {("trainer", name) for name in of_trainer}
             job.write_data(random.Random(seed))
             job.write_job()
-            self.train(job, armed | of_trainer)
-            with open(job.path("reached"), encoding="ascii") as file:
-                self.assertEqual((armed | of_trainer) - set(file.read().split()), set(), "acted, but not written down")
+            self.train(job, names)
+            self.assertEqual(names - self.reached(job), set(), "acted, but not written down")
             print(f"restarts {job.require_complete()['restarts']}", flush=True)
             job.environment = {}
             job.require_closed_form()
@@ -128,10 +166,10 @@ class FailpointTest(unittest.TestCase):
         """`muster export` hit at each of its failpoints: the folder is whole, or not there and can be made."""
         for name in sorted(name for name, errors in self.muster.items() if name.startswith(EXPORT) and chosen(name, errors)):
             folder = "out-" + name
-            environment = os.environ | self.environment(job, {name}, action_of)
+            environment = os.environ | self.environment(job, "muster", {name}, action_of)
             ended = subprocess.run([job.muster, "export", "job.yaml", "--output-dir", folder], cwd=job.folder, timeout=60,
                                    env=environment, capture_output=True, text=True, check=False)
-            self.assertTrue(os.path.exists(job.path("acted", name)), f"{name} was not reached\n{ended.stderr}")
+            self.assertTrue(os.path.exists(job.path("acted-muster", name)), f"{name} was not reached\n{ended.stderr}")
             if os.path.exists(job.path(folder)):
                 self.assertEqual(job.compare(folder), [], f"{name}: what is there is not whole")
             else:
@@ -178,6 +216,18 @@ class FailpointTest(unittest.TestCase):
 
     def test_later_delay(self):
         self.later(lambda name: "delay:300ms", seed=26)
+
+    def rings(self, action_of, seed, errors_only=False):
+        self.run_with(action_of, seed, lambda name, errors: name.startswith(RINGS) and (errors or not errors_only))
+
+    def test_rings_crash(self):
+        self.rings(lambda name: "crash", seed=27)
+
+    def test_rings_stop(self):
+        self.rings(lambda name: "stop", seed=28)
+
+    def test_rings_error(self):
+        self.rings(lambda name: "error", seed=29, errors_only=True)
 
     def test_wrong_name(self):
         """Nothing starts, and the message says what is wrong."""

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/failpoint.h"
 #include "base/status.h"
 #include "base/version.h"
 #include "net/ring_stream.h"
@@ -44,6 +45,11 @@ std::optional<LaneConnection::Stream::endpoint> EndpointOf(const std::string& ad
   auto parsed = std::from_chars(address.data() + colon + 1, end, port);
   if (error || parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
   return asio::ip::tcp::endpoint(host, port);
+}
+
+absl::StatusOr<net::RingMemory> OpenRings(OwnedFd received, size_t ring_bytes) {
+  MUSTER_FAILPOINT_OR_RETURN("rings.before-open");
+  return net::RingMemory::Open(std::move(received), ring_bytes);
 }
 
 }  // namespace
@@ -276,7 +282,7 @@ void LaneConnection::AwaitRings() {
 absl::Status LaneConnection::EnterRings() {
   MUSTER_ASSIGN_OR_RETURN(OwnedFd received,
                           net::ReceiveDescriptor(plain_->socket().native_handle()));
-  absl::StatusOr<net::RingMemory> memory = net::RingMemory::Open(std::move(received), ring_bytes_);
+  absl::StatusOr<net::RingMemory> memory = OpenRings(std::move(received), ring_bytes_);
   if (!memory.ok()) {
     return absl::FailedPreconditionError(
         fmt::format("its shared memory is of no use: {}", Message(memory.status())));
@@ -286,6 +292,7 @@ absl::Status LaneConnection::EnterRings() {
       std::make_unique<net::RingStream>(std::move(socket), *std::move(memory),
                                         net::RingStream::Side::kOpenedIt, net::RingStream::Spin{});
   bytes_moved_ = 0;
+  MUSTER_FAILPOINT("rings.after-open");
   return absl::OkStatus();
 }
 

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "net/ring_memory.h"
 #include "net/socket_stream.h"
 #include "ps/core/aligned_buffer.h"
 #include "ps/net/frame_handler.h"
+#include "ps/net/internal/offered_rings.h"
 #include "ps/net/internal/request.h"
 #include "ps/net/internal/ring_budget.h"
 #include "ps/net/internal/spare_buffers.h"
@@ -137,10 +137,9 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   static constexpr size_t kLingerBytesMax = 64u << 20;
 
   const boost::asio::any_io_executor executor_;
+  OfferedRings rings_;         // nothing is read while they wait
   net::SocketStream* socket_;  // stream_, until it is something else
   std::unique_ptr<net::ByteStream> stream_;
-  size_t ring_bytes_ = 0;                 // of the lane's budget
-  std::optional<net::RingMemory> rings_;  // offered; nothing is read until the peer has it
   const std::string origin_;
   const ConnectionContext* const context_;
   std::function<void(PeerConnection*)> on_closed_;

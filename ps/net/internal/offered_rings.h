@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "net/ring_memory.h"
+#include "ps/net/internal/ring_budget.h"
+
+namespace muster::ps {
+
+/// The shared memory of one peer, from its making until it is handed over. What it takes of the
+/// lane's budget comes back with this object. Belongs to the lane's thread.
+class OfferedRings {
+ public:
+  /// The budget must outlive it.
+  explicit OfferedRings(RingBudget* budget) : budget_(budget) {}
+  ~OfferedRings();
+  OfferedRings(const OfferedRings&) = delete;
+  OfferedRings& operator=(const OfferedRings&) = delete;
+
+  /// Makes two rings of at most `wanted` bytes each, once. Returns their size; 0: there are none,
+  /// the peer stays with its socket. `peer` names it in the log.
+  size_t Make(size_t wanted, std::string_view peer);
+  /// They are made, and the peer does not have them yet.
+  bool waiting() const { return memory_.has_value(); }
+  /// The peer does not get them.
+  void Drop() { memory_.reset(); }
+  /// Gives the peer their descriptor over a UNIX socket. Needs waiting().
+  absl::StatusOr<net::RingMemory> HandOver(int socket);
+
+ private:
+  RingBudget* const budget_;
+  size_t bytes_ = 0;  // of the budget
+  std::optional<net::RingMemory> memory_;
+};
+
+}  // namespace muster::ps
