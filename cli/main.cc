@@ -6,6 +6,7 @@
 #include "base/version.h"
 #include "cli/run/run_command.h"
 #include "cli/show/output.h"
+#include "cli/verbs/named_verb.h"
 #include "cli/verbs/verbs.h"
 #include "host/processes/supervise.h"
 
@@ -30,14 +31,22 @@ int Main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("muster ") + kVersion);
   app.require_subcommand(1);
   app.footer(
-      "`muster VERB --help` shows examples. docs/cli.md has every verb, shape and exit code.");
+      "`muster VERB --help` shows examples. docs/cli.md has every verb, shape and exit code.\n"
+      "`muster master`, `muster ps` and `muster scaler` run one node by hand; `muster run` starts "
+      "them.");
   Chosen chosen;
   AddVerbs(&app, &chosen);
+  if (verb.empty()) {
+    PrintData(app.help());
+    return kExitUsage;
+  }
+  if (const absl::Status known = CheckVerb(app, verb); !known.ok()) return PrintError(known);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     // --help and --version arrive here, too, with exit code 0.
-    return app.exit(error) == 0 ? kExitSucceeded : kExitUsage;
+    if (error.get_exit_code() == 0) return app.exit(error);
+    return PrintError(UsageMessage(verb, error.what()), kExitUsage);
   }
   return chosen();
 }

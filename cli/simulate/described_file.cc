@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/nearest.h"
 #include "base/status.h"
-#include "job/file/nearest.h"
 #include "job/file/scalars.h"
 #include "job/file/yaml_tree.h"
 
@@ -153,7 +153,7 @@ class Reader {
       names.push_back(name);
       all += (all.empty() ? "" : ", ") + name;
     }
-    const std::string near = job_file::Nearest(key.text, names);
+    const std::string near = Nearest(key.text, names);
     return ErrorAt(
         key.position,
         fmt::format("{}{}: is no field; {}", prefix, key.text.substr(0, 60),

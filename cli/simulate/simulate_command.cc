@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/nearest.h"
 #include "base/status.h"
 #include "cli/run/scaler_settings.h"
 #include "cli/simulate/described_file.h"
 #include "cli/simulate/simulate_output.h"
 #include "job/file/load_job.h"
-#include "job/file/nearest.h"
 #include "job/file/scalars.h"
 #include "job/thresholds.h"
 #include "scaler/history/history_reader.h"
@@ -147,7 +147,7 @@ absl::StatusOr<SimulationOptions> SimulationOptionsOf(const SimulateOptions& opt
   for (const KnownPolicy& policy : KnownPolicies()) names.emplace_back(policy.name);
   for (const std::string& name : options.policies) {
     if (std::ranges::find(names, name) != names.end()) continue;
-    const std::string near = job_file::Nearest(name, names);
+    const std::string near = Nearest(name, names);
     return absl::InvalidArgumentError(
         fmt::format("there is no policy '{}'; {}", name,
                     near.empty() ? fmt::format("there are {}", fmt::join(names, ", "))

@@ -7,6 +7,7 @@ void AddMaster(CLI::App* app, Chosen* chosen, Command<MasterCommandOptions> comm
   const auto options = std::make_shared<MasterCommandOptions>();
   CLI::App* verb =
       app->add_subcommand("master", "Run a master (muster run does; for containers by hand)");
+  verb->group("");  // not listed
   verb->add_option("--job", options->job_file, "Job file")->required();
   verb->add_option("--base-directory", options->base_directory,
                    "Where relative paths of the job file begin; its own folder if absent");

@@ -7,6 +7,7 @@ void AddPs(CLI::App* app, Chosen* chosen, Command<ServerCommandOptions> command)
   const auto options = std::make_shared<ServerCommandOptions>();
   CLI::App* verb =
       app->add_subcommand("ps", "Run a parameter server (muster run does; for containers by hand)");
+  verb->group("");  // not listed
   verb->add_option("--name", options->name, "ps-0, ps-1, ...")->required();
   verb->add_option("--start", options->start,
                    "The start number of this process: 1 for the first of this name in the run. The "

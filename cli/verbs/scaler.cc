@@ -7,6 +7,7 @@ void AddScaler(CLI::App* app, Chosen* chosen, Command<ScalerCommandOptions> comm
   const auto options = std::make_shared<ScalerCommandOptions>();
   CLI::App* verb = app->add_subcommand(
       "scaler", "Run a scaler, which starts and watches workers and servers (muster run does)");
+  verb->group("");  // not listed
   verb->add_option("--job", options->job_file, "Job file")->required();
   verb->add_option("--base-directory", options->base_directory,
                    "Where relative paths of the job file begin; its own folder if absent");

@@ -16,12 +16,16 @@ void AddVerbs(CLI::App* app, Chosen* chosen) {
   AddSimulate(app, chosen);
   AddExplain(app, chosen);
   AddTop(app, chosen);
+  AddDashboard(app, chosen);
   AddOrders(app, chosen);
   AddPolicies(app, chosen);
   AddMaster(app, chosen);
   AddPs(app, chosen);
   AddScaler(app, chosen);
   AddVerify(app, chosen);
+  AddHelp(app, chosen);
+  AddVersion(app, chosen);
+  AddCompletion(app, chosen);
 }
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 #include "cli/run/node_commands.h"
 #include "cli/run/run_command.h"
 #include "cli/simulate/simulate_command.h"
+#include "cli/steer/dashboard_command.h"
 #include "cli/steer/event_commands.h"
 #include "cli/steer/order_commands.h"
 #include "cli/steer/top_command.h"
@@ -64,7 +65,15 @@ void AddOrders(CLI::App* app, Chosen* chosen,
 /// The orders below `policies`.
 void AddPolicyOrders(CLI::App* policies, Chosen* chosen, Command<steer::GivenOrder> command);
 
-// The processes of a run.
+void AddDashboard(CLI::App* app, Chosen* chosen,
+                  Command<steer::DashboardOptions> command = steer::DashboardCommand);
+
+// About the program itself.
+void AddHelp(CLI::App* app, Chosen* chosen);
+void AddVersion(CLI::App* app, Chosen* chosen);
+void AddCompletion(CLI::App* app, Chosen* chosen);
+
+// The processes of a run. `muster --help` does not list them, for `muster run` starts them.
 void AddMaster(CLI::App* app, Chosen* chosen,
                Command<MasterCommandOptions> command = MasterCommand);
 void AddPs(CLI::App* app, Chosen* chosen, Command<ServerCommandOptions> command = ServerCommand);

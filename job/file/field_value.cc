@@ -6,11 +6,11 @@
 #include <cmath>
 #include <utility>
 
+#include "base/nearest.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "job/file/job_rules.h"
 #include "job/file/name_rules.h"
-#include "job/file/nearest.h"
 #include "job/file/scalars.h"
 #include "job/file/stream_bound.h"
 

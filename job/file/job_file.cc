@@ -7,12 +7,12 @@
 #include <set>
 #include <utility>
 
+#include "base/nearest.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "job/file/field_value.h"
 #include "job/file/job_fields.h"
 #include "job/file/job_rules.h"
-#include "job/file/nearest.h"
 #include "job/file/paths.h"
 #include "job/file/source_rules.h"
 #include "job/file/yaml_tree.h"

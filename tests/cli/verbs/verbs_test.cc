@@ -37,17 +37,17 @@ class VerbsTest : public ::testing::Test {
 TEST_F(VerbsTest, HelpShowsThemInThisOrder) {
   std::vector<std::string> names;
   for (const CLI::App* verb : All()) names.push_back(verb->get_name());
-  EXPECT_THAT(names,
-              ElementsAre("run", "status", "nodes", "partitions", "export", "shards", "logs",
-                          "events", "drain", "cancel", "simulate", "explain", "top", "restart",
-                          "resize", "scale", "policies", "master", "ps", "scaler", "verify"));
+  EXPECT_THAT(names, ElementsAre("run", "status", "nodes", "partitions", "export", "shards", "logs",
+                                 "events", "drain", "cancel", "simulate", "explain", "top",
+                                 "dashboard", "restart", "resize", "scale", "policies", "master",
+                                 "ps", "scaler", "verify", "help", "version", "completion"));
 }
 
 TEST_F(VerbsTest, TheVerbThatWasNamedIsChosen) {
   for (const std::string line :
-       {"policies", "policies pause hang", "policies resume hang", "top", "restart ps-0",
-        "resize ps-0 --cpus 1", "scale --workers 2", "explain 1", "drain", "cancel", "status",
-        "nodes", "partitions", "shards", "shards --retry"}) {
+       {"policies", "policies pause hang", "policies resume hang", "top", "dashboard",
+        "restart ps-0", "resize ps-0 --cpus 1", "scale --workers 2", "explain 1", "drain", "cancel",
+        "status", "nodes", "partitions", "shards", "shards --retry"}) {
     ASSERT_TRUE(Parse(line + kNowhere)) << line;
     ASSERT_TRUE(chosen_) << line;
     EXPECT_EQ(chosen_(), kExitUnreachable) << line;

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace muster::job_file {
+namespace muster {
 
 /// The fewest insertions, deletions, replacements and swaps of neighbours that turn one into the
 /// other. Source: the optimal string alignment distance (Damerau, CACM 7/3, 1964).
@@ -15,4 +15,4 @@ size_t EditDistance(std::string_view a, std::string_view b);
 /// do not count.
 std::string Nearest(std::string_view name, const std::vector<std::string>& candidates);
 
-}  // namespace muster::job_file
+}  // namespace muster

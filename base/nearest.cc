@@ -1,8 +1,8 @@
-#include "job/file/nearest.h"
+#include "base/nearest.h"
 
 #include <algorithm>
 
-namespace muster::job_file {
+namespace muster {
 namespace {
 
 std::string Plain(std::string_view name) {
@@ -54,4 +54,4 @@ std::string Nearest(std::string_view name, const std::vector<std::string>& candi
   return best;
 }
 
-}  // namespace muster::job_file
+}  // namespace muster

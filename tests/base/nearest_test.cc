@@ -1,8 +1,8 @@
-#include "job/file/nearest.h"
+#include "base/nearest.h"
 
 #include <gtest/gtest.h>
 
-namespace muster::job_file {
+namespace muster {
 namespace {
 
 TEST(NearestTest, EditDistanceCountsSwapsAsOne) {
@@ -27,4 +27,4 @@ TEST(NearestTest, FindsWhatWasMeantAndNothingFarAway) {
 }
 
 }  // namespace
-}  // namespace muster::job_file
+}  // namespace muster

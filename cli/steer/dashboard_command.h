@@ -1,0 +1,15 @@
+#pragma once
+
+#include "cli/ask/query_commands.h"
+
+namespace muster::steer {
+
+struct DashboardOptions {
+  QueryOptions query;
+  bool open = false;  // in the browser, too
+};
+/// Prints the address of the job's page, with the token that it needs. Returns the exit code of the
+/// process.
+int DashboardCommand(const DashboardOptions& options);
+
+}  // namespace muster::steer

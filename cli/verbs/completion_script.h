@@ -1,0 +1,13 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace muster {
+
+/// A script for the shell ("bash", "zsh" or "fish") that completes the verbs of `app`, their
+/// options, the values that an option allows, and file names elsewhere. It is made of what the
+/// parser knows, so it is never older than the program.
+std::string CompletionScript(const CLI::App& app, const std::string& shell);
+
+}  // namespace muster
