@@ -80,7 +80,7 @@ NodeExited NotBegun(const std::string& node, const absl::Status& why) {
           .not_started = IsShortage(why)};
 }
 
-std::string RelaunchNote(const NodeExited& event, std::chrono::milliseconds delay) {
+std::string RestartNote(const NodeExited& event, std::chrono::milliseconds delay) {
   const std::string when = delay.count() == 0 ? "" : " in " + InSeconds(delay);
   if (event.not_started) {
     return fmt::format("{} could not be started ({}); trying again{}", event.node,

@@ -127,7 +127,7 @@ bool IsShortage(const absl::Status& status);
 /// What is decided by when a process could not even be begun: it counts as an exit.
 NodeExited NotBegun(const std::string& node, const absl::Status& why);
 /// "worker-0 ended (SIGKILL); starting it again in 0.5 s".
-std::string RelaunchNote(const NodeExited& event, std::chrono::milliseconds delay);
+std::string RestartNote(const NodeExited& event, std::chrono::milliseconds delay);
 
 /// "10 s", "0.5 s".
 std::string InSeconds(std::chrono::milliseconds duration);

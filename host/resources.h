@@ -46,7 +46,7 @@ struct NodeUsage {
     f(0, "memory_pressure_percent", u.memory_pressure_percent,
       {.says = "Of the newest 10 s, in which some thread waited for memory", .gauge = true});
     f(0, "cpu_pressure_percent", u.cpu_pressure_percent,
-      {.says = "The same for processors", .gauge = true});
+      {.says = "The same for the CPU", .gauge = true});
   }
 };
 

@@ -10,7 +10,7 @@ namespace muster {
 
 struct CrashLoopOptions {
   /// Ends of one node in a row without progress. Enough for a dependency that is away for a
-  /// moment (relaunches back off), few enough to see the message within a minute.
+  /// moment (restarts back off), few enough to see the message within a minute.
   uint32_t ends_max = 5;
 };
 
@@ -76,7 +76,7 @@ struct HangOptions {
   /// included: a trainer of slow minibatches is not hung.
   double times_longest = 3;
   /// Before its first minibatch: models load, libraries compile. Also until the master hears it,
-  /// and without a sign of a restore; doubled with each relaunch for that.
+  /// and without a sign of a restore; doubled with each restart for that.
   std::chrono::seconds first_silence_min{300};
   /// Of its time; a worker that waits so long for rows and acknowledgements does nothing else.
   double only_waits = 0.8;
@@ -84,7 +84,7 @@ struct HangOptions {
   double looping_cpus = 0.5;
   /// So many times as long where no other worker makes progress: they may all wait for the same.
   double alone_factor = 3;
-  /// From the stacks to the relaunch: to write them.
+  /// From the stacks to the restart: to write them.
   std::chrono::seconds dump_grace{5};
 };
 
@@ -128,9 +128,9 @@ struct StragglerOptions {
   double foreign_quota = 0.7;
   /// What was done has so long to help before more is done.
   std::chrono::seconds grace{20};
-  /// Relaunches of one node that did not help; then it is left alone until it has been well for
+  /// Restarts of one node that did not help; then it is left alone until it has been well for
   /// `forgive`.
-  uint32_t relaunches_max = 2;
+  uint32_t restarts_max = 2;
   std::chrono::seconds forgive{600};
 
   /// What was set asks for more of the others: a node is well again half way down at the latest,
@@ -145,12 +145,12 @@ struct StragglerOptions {
 struct ServerStragglerOptions : StragglerOptions {
   ServerStragglerOptions() {
     // A round trip hides the queue before it, so it differs more than computing does; and a
-    // relaunch of a server costs a restore and a replay.
+    // restart of a server costs a restore and a replay.
     slow_ratio = 2.5;
     clear_ratio = 1.5;
     hold = std::chrono::seconds(8);
     work_min = 100;
-    relaunches_max = 1;
+    restarts_max = 1;
   }
 };
 

@@ -93,10 +93,10 @@ void AddStraggler(std::string_view policy, const std::string& path, const std::s
   rows.template Add<&Options::hold>(
       "hold_s", {path + ".hold", 0, 10 * kMinute,
                  "How long it must be slow without a break, beyond the window."});
-  rows.template Add<&Options::relaunches_max>(
-      "relaunches_max",
-      {path + ".relaunchesMax", 0, 100,
-       "Relaunches of one node that did not help; then it is left alone for 10 minutes."});
+  rows.template Add<&Options::restarts_max>(
+      "restarts_max",
+      {path + ".restartsMax", 0, 100,
+       "Restarts of one node that did not help; then it is left alone for 10 minutes."});
   rows.template Add<&Options::window_max>("window_max_s");
   rows.template Add<&Options::work_min>("work_min_units");
   rows.template Add<&Options::settle>("settle_s");

@@ -86,7 +86,7 @@ def one(options, data, folder, role, predicted):
         return {"role": role, "prediction": predicted, "kills_for_memory": len(kills), "committed": committed,
                 "expected": jobs.counts(summary)[1], "wrong_rows": data.wrong_rows(job, 1),
                 "limits_raised": sum(event["kind"] == "decision" and event["policy"] == POLICY for event in events),
-                "relaunched": sum(event["kind"] == "decision" and event["policy"] == "out-of-memory" for event in events),
+                "restarted": sum(event["kind"] == "decision" and event["policy"] == "out-of-memory" for event in events),
                 "away_seconds": away, "restarts": summary["restarts"], "wall_seconds": summary["wall_seconds"],
                 "events": job.printed_events()}
 
@@ -120,7 +120,7 @@ def text(result):
     for run in result["runs"]:
         kind = (run["role"], run["prediction"])
         lines.append(f"{run['role']}, prediction {'on' if run['prediction'] else 'off'}: {run['kills_for_memory']} kills for memory, "
-                     f"{run['relaunched']} relaunched bigger, {run['limits_raised']} limits raised in place; committed / expected "
+                     f"{run['restarted']} restarted bigger, {run['limits_raised']} limits raised in place; committed / expected "
                      f"{run['committed']:,} / {run['expected']:,}; {run['wrong_rows']} wrong rows; {run['wall_seconds']:.1f} s")
         if kind not in shown:
             lines += ["    " + event for event in run["events"]]

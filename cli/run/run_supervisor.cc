@@ -101,11 +101,11 @@ void RunSupervisor::On(const NodeExited& event) {
   if (ended_well || !KeptAlive(child)) {
     child.state = Child::State::kFinished;
   } else {
-    Relaunch(&child, event);
+    Restart(&child, event);
   }
 }
 
-void RunSupervisor::Relaunch(Child* child, const NodeExited& event) {
+void RunSupervisor::Restart(Child* child, const NodeExited& event) {
   child->state = Child::State::kWaiting;
   const bool refused = event.exit.signal == 0 && event.exit.code == kBadInputExit;
   if (refused && child->role == NodeRole::kMaster && !answered_) {
@@ -126,7 +126,7 @@ void RunSupervisor::Relaunch(Child* child, const NodeExited& event) {
     const std::chrono::milliseconds delay =
         child->shortages.OnExit(RestartPolicy::Progress::kNone).delay;
     child->start_at = now_ + delay;
-    Emit(Note{RelaunchNote(event, delay)});
+    Emit(Note{RestartNote(event, delay)});
     return;
   }
   // Progress of the job counts for a process only if it was there to take part in it.
@@ -139,7 +139,7 @@ void RunSupervisor::Relaunch(Child* child, const NodeExited& event) {
     return;
   }
   child->start_at = now_ + decision.delay;
-  Emit(Note{RelaunchNote(event, decision.delay)});
+  Emit(Note{RestartNote(event, decision.delay)});
 }
 
 void RunSupervisor::GiveUp(std::string reason) {

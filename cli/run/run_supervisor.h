@@ -135,7 +135,7 @@ class RunSupervisor {
   void ForgiveOwnPause(TimePoint now);
   void WatchSilence();
   bool KeptAlive(const Child& child) const;
-  void Relaunch(Child* child, const NodeExited& event);
+  void Restart(Child* child, const NodeExited& event);
   /// The job cannot go on: asks the master to end it as failed.
   void GiveUp(std::string reason);
   void Advance();

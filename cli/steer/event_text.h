@@ -13,11 +13,11 @@ std::string FigureText(double value, const std::string& unit);
 /// "memory 256 MiB -> 384 MiB, 1 -> 2 cores"; what is on one side only is shown as it is there.
 std::string ChangeText(const scaler::rest::Event& event);
 
-/// "relaunch ps-0, memory 256 MiB -> 384 MiB (out-of-memory): the kernel killed it", without the
+/// "restart ps-0, memory 256 MiB -> 384 MiB (out-of-memory): the kernel killed it", without the
 /// target where the reader sees it already.
 std::string EventWords(const scaler::rest::Event& event);
 
-/// One line of the timeline: "2026-01-31T12:34:56.789Z  #12 decision ps-0  relaunch ...".
+/// One line of the timeline: "2026-01-31T12:34:56.789Z  #12 decision ps-0  restart ...".
 std::string EventLine(const scaler::rest::Event& event);
 
 /// What `muster explain` prints.

@@ -28,13 +28,13 @@ OrderMaker Make(const std::shared_ptr<T>& order) {
 }
 
 OrderMaker AddRestart(CLI::App* verb, QueryOptions* query) {
-  const auto order = std::make_shared<scaler::RelaunchNode>();
+  const auto order = std::make_shared<scaler::RestartNode>();
   AddNodeAndJob(verb, &order->node, query, "ps-0, worker-1, ...");
   return Make(order);
 }
 
 OrderMaker AddResize(CLI::App* verb, QueryOptions* query) {
-  const auto order = std::make_shared<scaler::LimitNode>();
+  const auto order = std::make_shared<scaler::ResizeNode>();
   const auto memory = std::make_shared<std::string>();
   const auto cpus = std::make_shared<std::string>();
   AddNodeAndJob(verb, &order->node, query, "ps-0, worker-1, ...");

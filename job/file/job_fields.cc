@@ -226,7 +226,7 @@ void AddTraining(std::vector<Field>* fields) {
                          "Exits of one node without progress in between that stop the job."));
   fields->push_back(Make("spec.restarts.backoffInitial", Form::kDuration, {0, kHour}, kAny,
                          Job(&JobSpec::restarts, &Restarts::backoff_initial),
-                         "Wait before the second relaunch of a node (the first is at once); then "
+                         "Wait before the second restart of a node (the first is at once); then "
                          "doubled."));
   fields->push_back(Make("spec.restarts.backoffMax", Form::kDuration, {0, 24 * kHour}, kAny,
                          Job(&JobSpec::restarts, &Restarts::backoff_max), "Longest such wait."));

@@ -136,7 +136,7 @@ Decider::Taken Decider::Take(const Granted& granted, const JobView& view) {
 }
 
 std::vector<Ordered> Decider::Hold(const rest::Event& event, const JobView& view) {
-  if (event.action == "set-workers") {
+  if (event.action == "scale") {
     return HoldWorkers(event.id, "the number of workers that was ordered holds", view);
   }
   const NodeView* node = FindNode(view, event.target);
@@ -278,21 +278,21 @@ Order Decider::OrderOf(const Proposal& proposal, const JobView& view) const {
   const NodeView* node = FindNode(view, proposal.target);
   const Resources* limits = std::get_if<Resources>(&proposal.after);
   switch (proposal.action) {
-    case Action::kRelaunch: {
+    case Action::kRestart: {
       // A program that ends itself is counted; who is killed is not.
-      RelaunchNode relaunch{.node = proposal.target,
-                            .why = proposal.because,
-                            .charged = proposal.policy == "crash-loop",
-                            .hangs = proposal.policy == "hang"};
+      RestartNode restart{.node = proposal.target,
+                          .why = proposal.because,
+                          .charged = proposal.policy == "crash-loop",
+                          .hangs = proposal.policy == "hang"};
       if (limits != nullptr && node != nullptr && *limits != node->limits) {
-        relaunch.limits = *limits;
+        restart.limits = *limits;
       }
-      if (node != nullptr) relaunch.only_start = node->start;
-      return relaunch;
+      if (node != nullptr) restart.only_start = node->start;
+      return restart;
     }
-    case Action::kSetLimits:
-      return LimitNode::To(proposal.target, limits == nullptr ? Resources{} : *limits);
-    case Action::kSetWorkers:
+    case Action::kResize:
+      return ResizeNode::To(proposal.target, limits == nullptr ? Resources{} : *limits);
+    case Action::kScale:
       return ScaleWorkers{std::get<uint32_t>(proposal.after)};
     case Action::kDrain:
       return EndNode{proposal.target};

@@ -70,8 +70,8 @@ void AddFigure(const rest::Evidence& figure, rest::Event* event) {
 }
 
 std::optional<Action> ActionOf(const std::string& name) {
-  for (const Action action : {Action::kRelaunch, Action::kSetLimits, Action::kSetWorkers,
-                              Action::kStopJob, Action::kDrain, Action::kDumpStacks}) {
+  for (const Action action : {Action::kRestart, Action::kResize, Action::kScale, Action::kStopJob,
+                              Action::kDrain, Action::kDumpStacks}) {
     if (ToString(action) == name) return action;
   }
   return std::nullopt;

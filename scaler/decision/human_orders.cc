@@ -26,8 +26,8 @@ class HumanJudge {
   HumanJudge(const std::string& reason, const JobView& view, const HumanFacts& facts)
       : because_(reason.empty() ? "asked for by a person" : reason), view_(view), facts_(facts) {}
 
-  absl::StatusOr<Granted> operator()(const RelaunchNode& order) const;
-  absl::StatusOr<Granted> operator()(const LimitNode& order) const;
+  absl::StatusOr<Granted> operator()(const RestartNode& order) const;
+  absl::StatusOr<Granted> operator()(const ResizeNode& order) const;
   absl::StatusOr<Granted> operator()(const ScaleWorkers& order) const;
   absl::StatusOr<Granted> operator()(const EndNode& order) const;
   absl::StatusOr<Granted> operator()(const DumpStacks&) const { return OfPolicies(); }
@@ -62,7 +62,7 @@ Granted HumanJudge::Grant(Order order, Change change) const {
   return {.event = std::move(event), .order = std::move(order)};
 }
 
-absl::StatusOr<Granted> HumanJudge::operator()(const RelaunchNode& order) const {
+absl::StatusOr<Granted> HumanJudge::operator()(const RestartNode& order) const {
   const std::string& name = order.node;
   MUSTER_ASSIGN_OR_RETURN(const NodeView* node, Find(name));
   MUSTER_RETURN_IF_ERROR(IsTraining());
@@ -79,7 +79,7 @@ absl::StatusOr<Granted> HumanJudge::operator()(const RelaunchNode& order) const 
     return absl::FailedPreconditionError(fmt::format(
         "{} is ending as it was asked to; wait until it is there again, or gone", name));
   }
-  return Grant(RelaunchNode{.node = name, .why = because_, .only_start = node->start});
+  return Grant(RestartNode{.node = name, .why = because_, .only_start = node->start});
 }
 
 absl::StatusOr<Granted> HumanJudge::operator()(const EndNode& order) const {
@@ -114,7 +114,7 @@ absl::StatusOr<Granted> HumanJudge::operator()(const EndNode& order) const {
   return Grant(order);
 }
 
-absl::StatusOr<Granted> HumanJudge::operator()(const LimitNode& order) const {
+absl::StatusOr<Granted> HumanJudge::operator()(const ResizeNode& order) const {
   MUSTER_ASSIGN_OR_RETURN(const NodeView* node, Find(order.node));
   MUSTER_RETURN_IF_ERROR(IsNotOver());
   if (order.memory_bytes.has_value()) {
@@ -128,7 +128,7 @@ absl::StatusOr<Granted> HumanJudge::operator()(const LimitNode& order) const {
     return absl::FailedPreconditionError(
         fmt::format("{} has these limits already: {}", order.node, ToString(after)));
   }
-  return Grant(LimitNode::To(order.node, after), ChangeOf(node->limits, after));
+  return Grant(ResizeNode::To(order.node, after), ChangeOf(node->limits, after));
 }
 
 absl::StatusOr<Granted> HumanJudge::operator()(const ScaleWorkers& order) const {

@@ -33,7 +33,7 @@ struct HumanFacts {
 /// Grants what does no harm, or refuses with a status that says what was wrong, with which value,
 /// and what to do. The codes are those of rest::JobApi; a refusal leaves no event. Pure.
 ///
-/// A relaunch: also of a node that is down, which then waits no longer than it must. A drain: a
+/// A restart: also of a node that is down, which then waits no longer than it must. A drain: a
 /// worker hands over and is gone, unless it is the last one or the job file wants as many as there
 /// are; a server snapshots and stays. Limits: within the job file's maximum, the budget and the
 /// machine, and not below what it uses and 5 %. Workers: within the job file's range, if it has

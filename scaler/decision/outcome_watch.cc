@@ -24,7 +24,7 @@ Effect EffectOf(const rest::Event& event) {
   return AboutAction(event.action).effect;
 }
 
-bool IsRelaunch(const rest::Event& event) {
+bool IsRestart(const rest::Event& event) {
   return EffectOf(event) == Effect::kBack;
 }
 
@@ -58,7 +58,7 @@ bool AreWorkersAt(const JobView& view, double wanted) {
 
 /// The newest end of a life that the decision was to make better.
 const NodeEnd* EndOf(const JobView& view, const rest::Event& event, uint32_t start) {
-  const uint32_t first = IsRelaunch(event) ? start + 1 : start;
+  const uint32_t first = IsRestart(event) ? start + 1 : start;
   const NodeEnd* found = nullptr;
   for (const NodeEnd& end : view.ends) {
     if (end.node == event.target && end.start >= first) found = &end;
@@ -209,7 +209,7 @@ bool OutcomeWatch::HasEffect(const JobView& view, const Watch& watch) {
   const auto workers = event.after.find("workers");
   if (workers != event.after.end()) return AreWorkersAt(view, workers->second);
   if (node == nullptr) return false;
-  if (IsRelaunch(event)) return node->start > watch.start && IsBack(*node, view.now);
+  if (IsRestart(event)) return node->start > watch.start && IsBack(*node, view.now);
   const bool lives = node->state == NodeState::kRunning || node->state == NodeState::kStarting ||
                      node->state == NodeState::kLost;
   if (!lives || node->samples.empty() || !IsAt(node->limits, watch.after)) return false;
@@ -234,7 +234,7 @@ OutcomeWatch::Outcome OutcomeWatch::Look(const JobView& view, Watch* watch) cons
     }
     return MakeOutcome(*watch, watch->what == What::kBack ? "no-change" : "unknown",
                        fmt::format("{} ended{} ({}, {}) {:.1f} s after it was decided", target,
-                                   IsRelaunch(watch->event) ? " again" : "", ToString(end->cause),
+                                   IsRestart(watch->event) ? " again" : "", ToString(end->cause),
                                    end->exit, SecondsBetween(watch->at, view.now)));
   }
   if (watch->done_at.has_value()) return AfterEffect(view, watch);

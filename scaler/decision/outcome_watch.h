@@ -16,7 +16,7 @@ namespace muster::scaler {
 /// What came of what was decided: each decision that was carried out, and each action of a person,
 /// that can be measured gets one outcome event, with a verdict.
 ///
-/// - A relaunch has helped when the node trains, or serves, again, and goes on for a while.
+/// - A restart has helped when the node trains, or serves, again, and goes on for a while.
 /// - What was to bring speed is judged by the job's rate before and after, both over undisturbed
 ///   training.
 /// - More memory has helped when the node uses what it would not have had; less, and first, limits
@@ -33,7 +33,7 @@ class OutcomeWatch {
     /// Long against one minibatch or snapshot; what the rate is taken over before and after.
     std::chrono::seconds rate_window{10};
     /// From the effect to what is measured: caches are cold, connections new. Also how long a node
-    /// must go on after a relaunch.
+    /// must go on after a restart.
     std::chrono::seconds settle{10};
     /// What a scaler that died has left undone is not under way after so long: a process that was
     /// told to end has ended.

@@ -113,9 +113,9 @@ enum class Activity : uint8_t {
 
 /// Those of AllActions() (scaler/model/orders.h) that policies propose: the first, in its order.
 enum class Action : uint8_t {
-  kRelaunch,
-  kSetLimits,
-  kSetWorkers,
+  kRestart,
+  kResize,
+  kScale,
   kStopJob,
   kDrain,
   kDumpStacks,
@@ -126,7 +126,7 @@ std::string ToString(Action action);
 struct ActionTaken {
   std::string policy;
   std::string target;
-  Action action = Action::kRelaunch;
+  Action action = Action::kRestart;
   TimePoint at;
 };
 

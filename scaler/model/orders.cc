@@ -40,6 +40,13 @@ std::string_view ActionsText() {
   return *kText;
 }
 
+std::string_view NameToday(std::string_view action) {
+  if (action == "relaunch") return RestartNode::kAbout.name;
+  if (action == "set-limits") return ResizeNode::kAbout.name;
+  if (action == "set-workers") return ScaleWorkers::kAbout.name;
+  return action;
+}
+
 ActionAbout AboutAction(std::string_view name) {
   const auto found = std::ranges::find(AllActions(), name, &ActionAbout::name);
   return found == AllActions().end() ? ActionAbout() : *found;

@@ -42,9 +42,9 @@ struct ActionAbout {
 /// A node that runs gets SIGTERM, after the job's drain timeout SIGKILL, and is started again; the
 /// exit is no crash. One that has ended already is only excused: its exit counts toward no crash
 /// loop (unless `charged`), and it waits no longer than it must.
-struct RelaunchNode {
+struct RestartNode {
   static constexpr ActionAbout kAbout{
-      .name = "relaunch", .effect = Effect::kBack, .notes_before = true, .ends = true};
+      .name = "restart", .effect = Effect::kBack, .notes_before = true, .ends = true};
   std::string node;
   std::string why;
   /// Of the coming start; nothing: as they are.
@@ -57,14 +57,14 @@ struct RelaunchNode {
 };
 
 /// Limits in place, where it runs, and of its later starts. Absent: as it is; 0: none.
-struct LimitNode {
+struct ResizeNode {
   static constexpr ActionAbout kAbout{
-      .name = "set-limits", .effect = Effect::kLimits, .notes_before = true};
+      .name = "resize", .effect = Effect::kLimits, .notes_before = true};
   std::string node;
   std::optional<double> cpus;
   std::optional<uint64_t> memory_bytes;
 
-  static LimitNode To(std::string node, const Resources& limits) {
+  static ResizeNode To(std::string node, const Resources& limits) {
     return {std::move(node), limits.cpus, limits.memory_bytes};
   }
   Resources After(const Resources& before) const {
@@ -77,7 +77,7 @@ struct LimitNode {
 /// among them, but none that still leaves. Fewer: the highest numbers leave as by EndNode.
 struct ScaleWorkers {
   static constexpr ActionAbout kAbout{
-      .name = "set-workers", .effect = Effect::kWorkers, .notes_before = true};
+      .name = "scale", .effect = Effect::kWorkers, .notes_before = true};
   uint32_t workers = 0;  // at most kWorkersMax; more counts as that
 };
 
@@ -125,13 +125,16 @@ template <typename T>
 concept MastersOrder =
     std::same_as<T, DrainJob> || std::same_as<T, CancelJob> || std::same_as<T, RetryShards>;
 
-using Order = std::variant<RelaunchNode, LimitNode, ScaleWorkers, FailJob, EndNode, DumpStacks,
+using Order = std::variant<RestartNode, ResizeNode, ScaleWorkers, FailJob, EndNode, DumpStacks,
                            CancelJob, RetryShards, SetPaused, DrainJob>;
 
 /// Every action by its name, in the order of Order's alternatives.
 const std::vector<ActionAbout>& AllActions();
-/// Their names, and what an empty one means: "relaunch, set-limits, ...; empty: none".
+/// Their names, and what an empty one means: "restart, resize, ...; empty: none".
 std::string_view ActionsText();
+/// The name of an action as it is today: version 0.1 said relaunch, set-limits and set-workers in
+/// the events that it kept. Any other name stays as it is.
+std::string_view NameToday(std::string_view action);
 /// Nameless, and without effect: there is none of this name.
 ActionAbout AboutAction(std::string_view name);
 std::string ActionName(const Order& order);

@@ -79,7 +79,7 @@ KeptNode KeeperNode::Shown(uint64_t now) const {
   const Ending ending = present != nullptr ? present->ending : Ending::kNone;
   // A successor has not told it, and answers for it.
   const bool told = present != nullptr &&
-                    (present->stop_due.has_value() || leaving() || ending == Ending::kRelaunch);
+                    (present->stop_due.has_value() || leaving() || ending == Ending::kRestart);
   return {.name = name,
           .role = role,
           .starts = starts,

@@ -29,7 +29,7 @@ struct KeeperNode {
     bool seen = false;    // by the master
     bool worked = false;  // a worker: it has finished a minibatch
     NodePlan::Ending ending = NodePlan::Ending::kNone;
-    bool hangs = false;                 // says who wants it relaunched
+    bool hangs = false;                 // says who wants it restarted
     std::optional<TimePoint> stop_due;  // it was told to end: SIGKILL then
     struct Lost {
       TimePoint since;

@@ -178,7 +178,7 @@ void NodeKeeper::AdvanceFinishing() {
 
 // What policies and people want.
 
-void NodeKeeper::Obey(const LimitNode& order) {
+void NodeKeeper::Obey(const ResizeNode& order) {
   KeeperNode* const node = NodeOf(order.node);
   // While the job drains, too: who is killed for its memory snapshots nothing.
   if (node == nullptr || stage_ > Stage::kDraining) return;
@@ -191,7 +191,7 @@ void NodeKeeper::Obey(const LimitNode& order) {
   Emit(SetLimits{order.node, limits});
 }
 
-void NodeKeeper::Obey(const RelaunchNode& order) {
+void NodeKeeper::Obey(const RestartNode& order) {
   KeeperNode* const node = NodeOf(order.node);
   if (node == nullptr || node->is<Finished>() || node->leaving()) return;
   if (order.only_start.has_value() && *order.only_start != node->starts) return;
@@ -203,8 +203,8 @@ void NodeKeeper::Obey(const RelaunchNode& order) {
     node->former_limits.reset();  // they are for the next start, whoever refuses them now
   }
   if (life != nullptr) {
-    Emit(Note{fmt::format("relaunching {}: {}", order.node, order.why)});
-    life->ending = NodePlan::Ending::kRelaunch;
+    Emit(Note{fmt::format("restarting {}: {}", order.node, order.why)});
+    life->ending = NodePlan::Ending::kRestart;
     life->hangs |= order.hangs;  // Advance() stops it
   } else if (Reporting* const gone = std::get_if<Reporting>(&node->state)) {
     gone->excused |= !order.charged;

@@ -30,7 +30,7 @@ struct KeeperOptions {
   std::chrono::milliseconds finish_wait{15'000};
   /// How long the stacks of a lost node may take before it is killed.
   std::chrono::milliseconds dump_wait{3'000};
-  /// From SIGTERM to SIGKILL at the job's end, and of one that hangs. Who is relaunched has the
+  /// From SIGTERM to SIGKILL at the job's end, and of one that hangs. Who is restarted has the
   /// drain_timeout when that is longer.
   std::chrono::milliseconds stop_timeout{10'000};
   /// How long the last exits wait for the master to hear of them.
@@ -75,7 +75,7 @@ struct AskDrainNode {
 };
 /// The node ended by nobody's order and no crash, again and again: it waits before it is started
 /// once more. For people.
-struct RelaunchDelayed {
+struct RestartDelayed {
   std::string node;
   std::string why;
 };
@@ -85,7 +85,7 @@ struct WorkerSentAway {
 };
 using KeeperEffect =
     std::variant<StartNode, StopNode, KillNode, DumpNode, TellMaster, ReleaseNode, SetLimits,
-                 AskDrainNode, AskCancel, RelaunchDelayed, WorkerSentAway, Note>;
+                 AskDrainNode, AskCancel, RestartDelayed, WorkerSentAway, Note>;
 
 struct KeeperOutcome {
   enum class State : uint8_t {
@@ -146,8 +146,8 @@ class NodeKeeper {
   void On(const Order& order) {
     std::visit([this](const auto& each) { Obey(each); }, order);
   }
-  void Obey(const RelaunchNode& order);
-  void Obey(const LimitNode& order);
+  void Obey(const RestartNode& order);
+  void Obey(const ResizeNode& order);
   void Obey(const ScaleWorkers& order);
   void Obey(const EndNode& order);
   void Obey(const DumpStacks& order) { Emit(DumpNode{order.node}); }

@@ -114,7 +114,7 @@ void NodeKeeper::EndLost(const KeeperNode& node, Running* life) {
 
 void NodeKeeper::Advance(KeeperNode* node, Running* life) {
   if (stage_ > Stage::kDraining || life->stop_due.has_value() || life->found) return;
-  if (life->ending == NodePlan::Ending::kRelaunch) {
+  if (life->ending == NodePlan::Ending::kRestart) {
     Stop(*node, life,
          life->hangs ? options_.stop_timeout
                      : std::max(options_.stop_timeout, options_.drain_timeout));
@@ -147,7 +147,7 @@ void NodeKeeper::AdvanceDrain(const KeeperNode& node, Running* life) {
 
 void NodeKeeper::Stop(const KeeperNode& node, Running* life, std::chrono::milliseconds timeout) {
   const TimePoint due = now_ + timeout;
-  // Again when less time is left to it, as when the job ends during a relaunch.
+  // Again when less time is left to it, as when the job ends during a restart.
   if (life->stop_due.has_value() && *life->stop_due <= due) return;
   life->stop_due = due;
   Emit(StopNode{node.name, timeout});
@@ -195,7 +195,7 @@ const MasterView::Node* NodeKeeper::SeenOf(const KeeperNode& node) const {
 
 std::optional<bool> NodeKeeper::WasAskedToLeave(const KeeperNode& node,
                                                 const Reporting& gone) const {
-  if (!EndedWell(node, gone) || gone.life.ending == NodePlan::Ending::kRelaunch) return false;
+  if (!EndedWell(node, gone) || gone.life.ending == NodePlan::Ending::kRestart) return false;
   if (!view_.has_value() || view_asked_at_ < *gone.heard_at) return std::nullopt;
   // That the job goes on is known: the stage says so. People can ask the master itself for a drain.
   const MasterView::Node* const seen = SeenOf(node);
@@ -211,13 +211,13 @@ KeeperNode::State NodeKeeper::AfterExit(KeeperNode* node, const Reporting& gone)
     return Finished{};
   }
   if (event.not_started) return WaitForMachine(node, gone);
-  const bool wanted = gone.life.ending == NodePlan::Ending::kRelaunch;
+  const bool wanted = gone.life.ending == NodePlan::Ending::kRestart;
   // A drain has a deadline of its own: what we end meanwhile must not fail the job.
   const bool ended_by_us = stage_ == Stage::kDraining && gone.life.stop_due.has_value();
   if (wanted || ended_by_us || gone.excused) {
     // Not at once when it has hardly lived: whoever ends every start of it must not keep us busy.
     const TimePoint start_at = std::max(now_, node->started_at + options_.restarts.backoff_initial);
-    Emit(Note{RelaunchNote(event, std::chrono::ceil<std::chrono::milliseconds>(start_at - now_))});
+    Emit(Note{RestartNote(event, std::chrono::ceil<std::chrono::milliseconds>(start_at - now_))});
     return Waiting{.start_at = start_at, .excused = true};
   }
   const RestartPolicy::Decision decision = node->policy.OnExit(
@@ -229,7 +229,7 @@ KeeperNode::State NodeKeeper::AfterExit(KeeperNode* node, const Reporting& gone)
   const std::chrono::milliseconds delay =
       std::max(decision.delay,
                EndedWell(*node, gone) ? DelayOfLeave(node, gone) : std::chrono::milliseconds{0});
-  Emit(Note{RelaunchNote(event, delay)});
+  Emit(Note{RestartNote(event, delay)});
   return Waiting{.start_at = now_ + delay};
 }
 
@@ -241,7 +241,7 @@ std::chrono::milliseconds NodeKeeper::DelayOfLeave(KeeperNode* node, const Repor
   const RestartPolicy::Decision decision =
       node->leaves.OnExit(worked ? RestartPolicy::Progress::kMade : RestartPolicy::Progress::kNone);
   if (decision.delay.count() > 0) {
-    Emit(RelaunchDelayed{
+    Emit(RestartDelayed{
         node->name, fmt::format("{} left by itself {} times in a row, the last time without having "
                                 "finished a minibatch: it is started again in {}",
                                 node->name, decision.exits, InSeconds(decision.delay))});
@@ -251,8 +251,8 @@ std::chrono::milliseconds NodeKeeper::DelayOfLeave(KeeperNode* node, const Repor
 
 KeeperNode::Waiting NodeKeeper::WaitForMachine(KeeperNode* node, const Reporting& gone) {
   const RestartPolicy::Decision decision = node->shortages.OnExit(RestartPolicy::Progress::kNone);
-  const std::string note = RelaunchNote(gone.exit, decision.delay);
-  if (decision.delay.count() > 0) Emit(RelaunchDelayed{node->name, note});
+  const std::string note = RestartNote(gone.exit, decision.delay);
+  if (decision.delay.count() > 0) Emit(RestartDelayed{node->name, note});
   Emit(Note{note});
   // Nothing was counted: an order has nothing to take back.
   return {.start_at = now_ + decision.delay, .excused = true};

@@ -57,7 +57,7 @@ Adoption Adopt(Plan plan, const std::vector<FoundNode>& found) {
       if (newest->second != node.starts) {
         node.pid = 0;
         node.former_limits.reset();
-        if (node.ending == NodePlan::Ending::kRelaunch) node.ending = NodePlan::Ending::kNone;
+        if (node.ending == NodePlan::Ending::kRestart) node.ending = NodePlan::Ending::kNone;
       }
       node.starts = newest->second;
       node.state = State::kRunning;

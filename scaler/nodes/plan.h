@@ -26,8 +26,8 @@ struct NodePlan {
   /// What is wanted of the life that runs.
   enum class Ending : uint8_t {
     kNone,
-    kRelaunch,  // told to end, to be started again
-    kDrain,     // to hand over what it has; a worker then ends and is finished
+    kRestart,  // told to end, to be started again
+    kDrain,    // to hand over what it has; a worker then ends and is finished
   };
   NodeRole role = NodeRole::kWorker;
   State state = State::kIdle;

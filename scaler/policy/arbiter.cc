@@ -28,9 +28,9 @@ bool IsDone(const JobView& view, const Proposal& proposal, uint32_t start) {
   const NodeView* node = FindNode(view, proposal.target);
   if (node == nullptr) return true;
   switch (proposal.action) {
-    case Action::kRelaunch:
+    case Action::kRestart:
       return node->start > start && node->state == NodeState::kRunning;
-    case Action::kSetLimits:
+    case Action::kResize:
       return node->limits == std::get<Resources>(proposal.after);
     case Action::kDrain:
       return node->state == NodeState::kExited;
@@ -142,7 +142,7 @@ std::optional<std::string> Arbiter::FitLimits(const JobView& view, Proposal* pro
   const std::string cut = fmt::format("of the {} that are wanted, {} allows {}", ToString(wanted),
                                       ToString(bound, node->role), ToString(after));
   const bool changes = after != node->limits;
-  if (!changes && proposal->action == Action::kSetLimits) return cut + ", as much as there is now";
+  if (!changes && proposal->action == Action::kResize) return cut + ", as much as there is now";
   *remark = cut;
   return std::nullopt;
 }

@@ -14,9 +14,9 @@ bool IsProgramsOwn(const NodeEnd& end) {
   return end.cause == EndCause::kProgram || (out_of_memory && end.memory_limit_bytes == 0);
 }
 
-Proposal RelaunchAsItWas(std::string policy, const NodeView& node) {
+Proposal RestartAsItWas(std::string policy, const NodeView& node) {
   return {.policy = std::move(policy),
-          .action = Action::kRelaunch,
+          .action = Action::kRestart,
           .kind = Proposal::Kind::kRepair,
           .target = node.name,
           .before = node.limits,
@@ -38,7 +38,7 @@ std::vector<Proposal> CrashLoopPolicy::Step(const JobView& view) {
         RestartPolicy({.crash_loop_exits = options_.ends_max}, end.exits)
             .OnExit(end.progressed ? RestartPolicy::Progress::kMade
                                    : RestartPolicy::Progress::kNone);
-    Proposal proposal = RelaunchAsItWas(name(), *node);
+    Proposal proposal = RestartAsItWas(name(), *node);
     proposal.evidence = {
         {"ends in a row without progress", static_cast<double>(decision.exits), "ends"},
         {"most that are allowed", static_cast<double>(options_.ends_max), "ends"}};
@@ -77,7 +77,7 @@ std::vector<Proposal> PlatformKillPolicy::Step(const JobView& view) {
   for (const NodeEnd& end : view.ends) {
     const NodeView* node = FindNode(view, end.node);
     if (node == nullptr || end.cause != EndCause::kPlatform) continue;
-    Proposal proposal = RelaunchAsItWas(name(), *node);
+    Proposal proposal = RestartAsItWas(name(), *node);
     proposal.evidence = {{"memory peak", static_cast<double>(end.memory_peak_bytes), "bytes"},
                          {"memory limit", static_cast<double>(end.memory_limit_bytes), "bytes"}};
     proposal.because = fmt::format(

@@ -27,7 +27,7 @@ class CrashLoopPolicy final : public Policy {
   std::map<std::string, uint32_t> answered_;  // by node: the newest start whose end was
 };
 
-/// A node killed by its platform is relaunched at the same size; no retry is charged, and no other
+/// A node killed by its platform is restarted at the same size; no retry is charged, and no other
 /// policy takes it for its own reason.
 class PlatformKillPolicy final : public Policy {
  public:

@@ -83,9 +83,9 @@ void HangPolicy::NoteActions(const JobView& view) {
     if (taken.policy != name() || found == nodes_.end()) continue;
     Node& state = found->second;
     if (taken.action == Action::kDumpStacks) state.dumped_at = taken.at;
-    if (taken.action != Action::kRelaunch) continue;
+    if (taken.action != Action::kRestart) continue;
     if (state.proposed == Phase::kStarting) ++state.slow_starts;
-    if (state.proposed == Phase::kWorking) state.relaunched_at = taken.at;
+    if (state.proposed == Phase::kWorking) state.restarted_at = taken.at;
   }
 }
 
@@ -106,7 +106,7 @@ void HangPolicy::Watch(const JobView& view, const NodeView& node, Node* state) {
               .longest = state->longest,
               .proposed = state->proposed,
               .slow_starts = state->slow_starts,
-              .relaunched_at = state->relaunched_at};
+              .restarted_at = state->restarted_at};
   }
   if (node.state == NodeState::kRunning) state->slow_starts = 0;
   const bool progresses = Progresses(node, state);
@@ -152,7 +152,7 @@ std::vector<const NodeView*> HangPolicy::Starved(const JobView& view) const {
 }
 
 bool HangPolicy::WasTried(const Node& state) const {
-  return state.relaunched_at.has_value() && *state.relaunched_at >= went_on_at_;
+  return state.restarted_at.has_value() && *state.restarted_at >= went_on_at_;
 }
 
 bool HangPolicy::ServersAccused(const JobView& view) const {
@@ -249,16 +249,16 @@ std::optional<Proposal> HangPolicy::Answer(const JobView& view, const NodeView& 
                                            std::vector<Evidence> evidence) const {
   const std::optional<TimePoint>& dumped_at = nodes_.at(node.name).dumped_at;
   if (dumped_at.has_value() && view.now - *dumped_at < options_.dump_grace) return std::nullopt;
-  const bool relaunch = dumped_at.has_value();
+  const bool restart = dumped_at.has_value();
   return Proposal{.policy = name(),
-                  .action = relaunch ? Action::kRelaunch : Action::kDumpStacks,
+                  .action = restart ? Action::kRestart : Action::kDumpStacks,
                   .target = node.name,
-                  .before = relaunch ? Amount(node.limits) : Amount(),
-                  .after = relaunch ? Amount(node.limits) : Amount(),
+                  .before = restart ? Amount(node.limits) : Amount(),
+                  .after = restart ? Amount(node.limits) : Amount(),
                   .evidence = std::move(evidence),
                   .because = fmt::format("{} {}, {}", node.name, what,
-                                         relaunch ? "its stacks were asked for: it is started again"
-                                                  : "so its stacks are written into its log")};
+                                         restart ? "its stacks were asked for: it is started again"
+                                                 : "so its stacks are written into its log")};
 }
 
 nanoseconds HangPolicy::AllowedAlone(const Node& state) const {

@@ -12,7 +12,7 @@
 
 namespace muster::scaler {
 
-/// Whoever is alive and makes no progress: first its stacks into the log, then a relaunch.
+/// Whoever is alive and makes no progress: first its stacks into the log, then a restart.
 ///
 /// - A worker that holds work and finishes no minibatch. One that waits for others is not hung:
 ///   while a server is away or restores, no worker's time counts, and where all of them stand still
@@ -47,9 +47,9 @@ class HangPolicy final : public Policy {
     std::chrono::nanoseconds silence{0};    // counted while nothing else is to blame
     std::chrono::nanoseconds longest{0};    // of a worker, in all its lives
     std::optional<TimePoint> dumped_at;
-    Phase proposed = Phase::kIdle;           // what the newest proposal was for
-    uint32_t slow_starts = 0;                // relaunches since it last ran
-    std::optional<TimePoint> relaunched_at;  // for what it did not do while it ran
+    Phase proposed = Phase::kIdle;          // what the newest proposal was for
+    uint32_t slow_starts = 0;               // restarts since it last ran
+    std::optional<TimePoint> restarted_at;  // for what it did not do while it ran
   };
   void NoteActions(const JobView& view);
   /// Brings the node's silence up to now.
@@ -66,7 +66,7 @@ class HangPolicy final : public Policy {
   std::vector<const NodeView*> Starved(const JobView& view) const;
   /// It was started again, and no worker has got on since.
   bool WasTried(const Node& state) const;
-  /// A server's turn comes, or its relaunch has yet to show what it helped.
+  /// A server's turn comes, or its restart has yet to show what it helped.
   bool ServersAccused(const JobView& view) const;
   /// Why they wait; nullptr when no server is to blame, or none any more.
   const NodeView* Suspect(const JobView& view) const;
@@ -74,7 +74,7 @@ class HangPolicy final : public Policy {
   std::optional<Proposal> JudgeServer(const JobView& view, const NodeView& node,
                                       const std::vector<const NodeView*>& starved) const;
   std::optional<Proposal> JudgeWorker(const JobView& view, const NodeView& node) const;
-  /// Stacks, or a relaunch after them; nothing while they are being written.
+  /// Stacks, or a restart after them; nothing while they are being written.
   std::optional<Proposal> Answer(const JobView& view, const NodeView& node, const std::string& what,
                                  std::vector<Evidence> evidence) const;
 

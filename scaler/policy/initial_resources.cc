@@ -62,7 +62,7 @@ Proposal InitialResourcesPolicy::ForNode(const JobView& view, const NodeView& no
                                          double share) const {
   const RoleHistory* history = HistoryOf(view, node.role);
   Proposal proposal{.policy = name(),
-                    .action = Action::kSetLimits,
+                    .action = Action::kResize,
                     .kind = Proposal::Kind::kRepair,
                     .target = node.name,
                     .before = node.limits};

@@ -55,7 +55,7 @@ Proposal OutOfMemoryPolicy::OnKill(const JobView& view, const NodeView& node,
   const double base = static_cast<double>(std::max(limit, end.memory_peak_bytes));
   Proposal proposal{
       .policy = name(),
-      .action = Action::kRelaunch,
+      .action = Action::kRestart,
       .kind = Proposal::Kind::kRepair,
       .target = node.name,
       .before = node.limits,

@@ -10,7 +10,7 @@
 
 namespace muster::scaler {
 
-/// A node that was killed for its memory is relaunched with more; where it may not have more, the
+/// A node that was killed for its memory is restarted with more; where it may not have more, the
 /// job stops and says why. A kill while the node had no limit is the machine's shortage, which no
 /// limit mends: CrashLoopPolicy counts those.
 class OutOfMemoryPolicy final : public Policy {

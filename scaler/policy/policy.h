@@ -28,7 +28,7 @@ struct Proposal {
   enum class Kind : uint8_t { kRepair, kIntervention };
 
   std::string policy;
-  Action action = Action::kRelaunch;
+  Action action = Action::kRestart;
   Kind kind = Kind::kIntervention;
   std::string target;  // a node, "workers", or "job"
   Amount before;

@@ -110,7 +110,7 @@ std::optional<Proposal> PredictedOutOfMemoryPolicy::Raise(const JobView& view, c
   if (static_cast<double>(after.memory_bytes) < options_.gain_min * ceiling) return std::nullopt;
   Proposal proposal{
       .policy = name(),
-      .action = Action::kSetLimits,
+      .action = Action::kResize,
       .target = node.name,
       .before = node.limits,
       .after = after,

@@ -56,8 +56,8 @@ void StragglerJudge::NoteActions(const JobView& view) {
     const auto node = nodes_.find(taken.target);
     if (taken.policy != policy_ || node == nodes_.end()) continue;
     node->second.acted_at = taken.at;
-    if (taken.action == Action::kSetLimits) node->second.cpu_given = true;
-    if (taken.action == Action::kRelaunch) ++node->second.relaunches;
+    if (taken.action == Action::kResize) node->second.cpu_given = true;
+    if (taken.action == Action::kRestart) ++node->second.restarts;
   }
 }
 
@@ -204,7 +204,7 @@ void StragglerJudge::Remember(const JobView& view, const Costs& costs, const std
   }
   if (!state->well_since.has_value()) state->well_since = view.now;
   if (view.now - *state->well_since >= options_.forgive) {
-    state->relaunches = 0;
+    state->restarts = 0;
     state->cpu_given = false;
   }
   // Windows of the history do not overlap.
@@ -236,7 +236,7 @@ std::optional<Proposal> StragglerJudge::Act(const JobView& view, const NodeView&
   const std::string what = kinds_[verdict.kind].name;
   Proposal proposal{
       .policy = policy_,
-      .action = Action::kRelaunch,
+      .action = Action::kRestart,
       .target = node.name,
       .before = node.limits,
       .after = node.limits,
@@ -256,7 +256,7 @@ std::optional<Proposal> StragglerJudge::Act(const JobView& view, const NodeView&
       GiveCpu(view, node, *span, &proposal)) {
     return proposal;
   }
-  if (state.relaunches >= options_.relaunches_max) return std::nullopt;
+  if (state.restarts >= options_.restarts_max) return std::nullopt;
   proposal.because +=
       fmt::format(", {}: it is started again", state.cpu_given ? "though it was given more CPU"
                                                : span->throttled() >= options_.throttled_min
@@ -267,7 +267,7 @@ std::optional<Proposal> StragglerJudge::Act(const JobView& view, const NodeView&
 
 bool StragglerJudge::GiveCpu(const JobView& view, const NodeView& node, const Span& span,
                              Proposal* proposal) const {
-  proposal->action = Action::kSetLimits;
+  proposal->action = Action::kResize;
   Resources after = node.limits;
   const bool foreign = after.cpus <= 0 || span.cpus() < options_.foreign_quota * after.cpus;
   if (!foreign) {
@@ -275,7 +275,7 @@ bool StragglerJudge::GiveCpu(const JobView& view, const NodeView& node, const Sp
     after.cpus *= options_.cpu_factor;
     if (room.cpu_bound != Bound::kNone) after.cpus = std::min(after.cpus, room.most.cpus);
     if (after.cpus < options_.cpu_gain_min * node.limits.cpus) {
-      proposal->action = Action::kRelaunch;
+      proposal->action = Action::kRestart;
       return false;
     }
   }

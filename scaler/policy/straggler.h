@@ -39,7 +39,7 @@ struct CostKind {
 /// peers for the same work, of the same size where that is known; with fewer than two peers,
 /// against their own past, and against what they used to take compared with a single peer, so that
 /// what slows both down blames neither. First more CPU where the quota holds it back, then a
-/// relaunch. Evaluations are left out of the windows, which go on after them; anything else that is
+/// restart. Evaluations are left out of the windows, which go on after them; anything else that is
 /// no training begins them anew.
 class StragglerJudge {
  public:
@@ -92,7 +92,7 @@ class StragglerJudge {
     std::optional<TimePoint> slow_since;
     std::optional<TimePoint> well_since;
     bool cpu_given = false;
-    uint32_t relaunches = 0;
+    uint32_t restarts = 0;
     std::optional<TimePoint> acted_at;
   };
   using Costs = std::map<std::string, std::vector<std::optional<Cost>>>;

@@ -221,7 +221,7 @@ std::optional<Proposal> WorkerCountPolicy::FollowModel(const JobView& view, cons
 Proposal WorkerCountPolicy::Change(const Workers& workers, uint32_t to, const Window& window,
                                    std::string because) const {
   Proposal change{.policy = name(),
-                  .action = Action::kSetWorkers,
+                  .action = Action::kScale,
                   .target = "workers",
                   .before = workers.wanted,
                   .after = to,

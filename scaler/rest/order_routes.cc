@@ -160,22 +160,23 @@ std::vector<Route> OfTheJob() {
 }
 
 std::vector<Route> OfNodes() {
-  Route resize = OrderRow<LimitNode>(
+  Route resize = OrderRow<ResizeNode>(
       "/api/v1/nodes/{node}/resize", "resizeNode", "Other limits; in place where that is enough",
-      Filled(NodeOfOrder(), &LimitNode::node),
-      Filled(InBody("cpus", ParamKind::kNumber, "Processors", 0.01, 4096), &LimitNode::cpus),
+      Filled(NodeOfOrder(), &ResizeNode::node),
+      Filled(InBody("cpus", ParamKind::kNumber, "CPU limit in cores", 0.01, 4096),
+             &ResizeNode::cpus),
       Filled(InBody("memory_bytes", ParamKind::kInteger, "", kMemoryBytesMin, kMemoryBytesMax),
-             &LimitNode::memory_bytes),
+             &ResizeNode::memory_bytes),
       Reason());
   resize.body_any_of = {"cpus", "memory_bytes"};
   return {
-      OrderRow<RelaunchNode>(
+      OrderRow<RestartNode>(
           "/api/v1/nodes/{node}/restart", "restartNode", "End its process and start it anew",
-          Filled(NodeOfOrder(), &RelaunchNode::node), Reason(),
+          Filled(NodeOfOrder(), &RestartNode::node), Reason(),
           Filled(InBody("only_start", ParamKind::kInteger,
                         "Refused unless this is still its start number: makes repeating harmless",
                         1, kNumberMax),
-                 &RelaunchNode::only_start)),
+                 &RestartNode::only_start)),
       OrderRow<EndNode>("/api/v1/nodes/{node}/drain", "drainNode",
                         "A worker finishes its shards and leaves; a server snapshots and serves on",
                         Filled(NodeOfOrder(), &EndNode::node), Reason()),

@@ -18,8 +18,10 @@ constexpr std::pair<NodePlan::State, const char*> kStates[] = {
     {NodePlan::State::kFinished, "finished"}};
 constexpr std::pair<NodePlan::Ending, const char*> kEndings[] = {
     {NodePlan::Ending::kNone, "none"},
-    {NodePlan::Ending::kRelaunch, "relaunch"},
-    {NodePlan::Ending::kDrain, "drain"}};
+    {NodePlan::Ending::kRestart, "restart"},
+    {NodePlan::Ending::kDrain, "drain"},
+    // As plans of version 0.1 have it; never written.
+    {NodePlan::Ending::kRestart, "relaunch"}};
 
 absl::Status Bad(std::string_view what, const std::string& value) {
   return absl::DataLossError(fmt::format("{}: '{}' is not known", what, value.substr(0, 64)));

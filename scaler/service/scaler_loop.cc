@@ -228,7 +228,7 @@ void ScalerLoop::Do(const StartNode& effect) {
 }
 
 void ScalerLoop::Do(const KillNode& effect) {
-  decider_.Tell(Action::kRelaunch, effect.node, effect.why, *view_);
+  decider_.Tell(Action::kRestart, effect.node, effect.why, *view_);
   host_->Kill(effect.node);
 }
 
@@ -236,7 +236,7 @@ void ScalerLoop::Do(const DumpNode& effect) {
   const absl::Status dumped = host_->DumpStacks(effect.node);
   if (dumped.ok()) return;
   Log(LogLevel::kWarning, "no stacks of {}: {}", effect.node, Message(dumped));
-  // Told as done all the same: a relaunch after the stacks need not wait for them for ever.
+  // Told as done all the same: a restart after the stacks need not wait for them for ever.
   if (carrying_ != 0) decider_.Fail(carrying_, std::string(Message(dumped)));
 }
 
@@ -254,8 +254,8 @@ void ScalerLoop::Do(const AskCancel& effect) {
   link_->AskFail(effect.reason);
 }
 
-void ScalerLoop::Do(const RelaunchDelayed& effect) {
-  decider_.Tell(Action::kRelaunch, effect.node, effect.why, *view_);
+void ScalerLoop::Do(const RestartDelayed& effect) {
+  decider_.Tell(Action::kRestart, effect.node, effect.why, *view_);
 }
 
 void ScalerLoop::Do(const WorkerSentAway& effect) {

@@ -73,7 +73,7 @@ class ScalerLoop final : public OrderTaker {
   void Do(const AskDrainNode& effect) { link_->AskDrainNode(effect.node, effect.timeout); }
   void Do(const ReleaseNode& effect) { host_->Release(effect.node); }
   void Do(const AskCancel& effect);
-  void Do(const RelaunchDelayed& effect);
+  void Do(const RestartDelayed& effect);
   void Do(const WorkerSentAway& effect);
   void Do(const Note& effect);
   void Do(const TellMaster& effect);

@@ -389,7 +389,7 @@ Activity DescribedJob::ActivityNow() const {
   return workers && view_.records_trained > 0 ? Activity::kTraining : Activity::kStarting;
 }
 
-void DescribedJob::CarryOut(const LimitNode& order) {
+void DescribedJob::CarryOut(const ResizeNode& order) {
   for (NodeView& node : view_.nodes) {
     if (node.name != order.node) continue;
     node.limits = order.After(node.limits);
@@ -399,7 +399,7 @@ void DescribedJob::CarryOut(const LimitNode& order) {
   }
 }
 
-void DescribedJob::CarryOut(const RelaunchNode& order) {
+void DescribedJob::CarryOut(const RestartNode& order) {
   for (NodeView& node : view_.nodes) {
     if (node.name != order.node) continue;
     if (order.only_start.has_value() && *order.only_start != node.start) continue;

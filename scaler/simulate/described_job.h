@@ -34,8 +34,8 @@ class DescribedJob {
   bool over() const { return view_.activity == Activity::kOver; }
 
   // What the keeper of nodes would carry out.
-  void CarryOut(const LimitNode& order);
-  void CarryOut(const RelaunchNode& order);
+  void CarryOut(const ResizeNode& order);
+  void CarryOut(const RestartNode& order);
   void CarryOut(const ScaleWorkers& order);
   void CarryOut(const FailJob& order);
   /// What does nothing here: stacks would be in its log.

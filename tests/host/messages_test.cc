@@ -20,8 +20,8 @@ TEST(MessagesTest, Texts) {
   EXPECT_EQ(FirstLine("a"), "a");
   EXPECT_EQ(ToString(JobState::kStopped), "stopped");
   const NodeExited killed{.node = "ps-0", .exit = {.signal = SIGKILL}, .last_words = "oh\n"};
-  EXPECT_EQ(RelaunchNote(killed, milliseconds(0)), "ps-0 ended (SIGKILL); starting it again");
-  EXPECT_EQ(RelaunchNote(killed, milliseconds(1'500)),
+  EXPECT_EQ(RestartNote(killed, milliseconds(0)), "ps-0 ended (SIGKILL); starting it again");
+  EXPECT_EQ(RestartNote(killed, milliseconds(1'500)),
             "ps-0 ended (SIGKILL); starting it again in 1.5 s");
   EXPECT_THAT(CrashLoopReason(killed, 3),
               AllOf(HasSubstr("ps-0 ended 3 times"), HasSubstr("SIGKILL"), HasSubstr("\n    oh"),
@@ -37,7 +37,7 @@ TEST(MessagesTest, WhatAMachineIsShortOfComesBack) {
   }
   const NodeExited lacking{
       .node = "ps-0", .exit = {.code = 126}, .last_words = "no room\n", .not_started = true};
-  EXPECT_EQ(RelaunchNote(lacking, milliseconds(500)),
+  EXPECT_EQ(RestartNote(lacking, milliseconds(500)),
             "ps-0 could not be started (no room); trying again in 0.5 s");
 }
 
@@ -48,7 +48,7 @@ TEST(MessagesTest, KillsForMemoryAreSaid) {
                     .memory_kill = MemoryKill::kKernel,
                     .memory_peak_bytes = 600 * kMiB,
                     .memory_limit_bytes = 512 * kMiB};
-  EXPECT_EQ(RelaunchNote(killed, milliseconds(0)),
+  EXPECT_EQ(RestartNote(killed, milliseconds(0)),
             "ps-0 ended (SIGKILL: the kernel killed it at its memory limit of 512 MiB); starting "
             "it again");
   EXPECT_THAT(CrashLoopReason(killed, 3),

@@ -48,14 +48,14 @@ def plan_faults(rng, options):
 
 
 def pick(run, role, trainer, rng):
-    """A process of that role that lives and is not paused; None when the run ended. Relaunches take a moment."""
+    """A process of that role that lives and is not paused; None when the run ended. Restarts take a moment."""
     end = time.monotonic() + 60
     while run.poll() is None:
         pids = [pid for pid in processes.nodes(run.pid, trainer)[role] if not processes.paused(pid)]
         if pids:
             return rng.choice(pids)
         if time.monotonic() > end:
-            fail(f"no running {role} process for 60 s: was it not relaunched?")
+            fail(f"no running {role} process for 60 s: was it not restarted?")
         time.sleep(0.05)
     return None
 

@@ -64,10 +64,10 @@ class HangTest(unittest.TestCase):
             # The next process of it is well.
             self.slow(VICTIM, PACE_US)
             self.assertEqual(dump["target"], VICTIM)
-            relaunch = self.wait_for("a relaunch", lambda: self.decision("decision", "relaunch"))
-            self.assertEqual(relaunch["target"], VICTIM)
-            outcome = self.wait_for("what came of it", lambda: self.decision("outcome", "relaunch"))
-            self.assertEqual((outcome["cause_id"], outcome["verdict"]), (relaunch["id"], "helped"))
+            restart = self.wait_for("a restart", lambda: self.decision("decision", "restart"))
+            self.assertEqual(restart["target"], VICTIM)
+            outcome = self.wait_for("what came of it", lambda: self.decision("outcome", "restart"))
+            self.assertEqual((outcome["cause_id"], outcome["verdict"]), (restart["id"], "helped"))
             with open(job.path(job.state, "logs", VICTIM + ".log"), encoding="utf-8", errors="replace") as file:
                 self.assertRegex(file.read(), r"(?m)^.*thread \d+ \(.*\).*$")
 

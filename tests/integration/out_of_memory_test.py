@@ -93,7 +93,7 @@ class OutOfMemoryTest(unittest.TestCase):
             cause = events[decision["cause_id"]]
             self.assertEqual((cause["kind"], cause["target"]), ("exit", name))
             self.assertIn(killed_by, cause["because"])
-            self.assertEqual(decision["action"], "relaunch")
+            self.assertEqual(decision["action"], "restart")
             self.assertEqual(decision["before"]["memory_bytes"], LIMIT)
             self.assertGreaterEqual(decision["after"]["memory_bytes"], LIMIT * 3 // 2)
             figures = {figure["name"]: figure["value"] for figure in decision["evidence"]}
@@ -147,7 +147,7 @@ class OutOfMemoryTest(unittest.TestCase):
             self.assertEqual(summary["state"], "failed")
             self.assertRegex(summary["reason"], r"worker-[01].*120 MiB.*max")
             self.assertIn(summary["reason"], job.said())
-            stops = [e for e in self.events(job).values() if e["kind"] == "decision" and e["action"] not in ("relaunch", "")]
+            stops = [e for e in self.events(job).values() if e["kind"] == "decision" and e["action"] not in ("restart", "")]
             self.assertEqual(len(stops), 1, stops)
 
 

@@ -190,7 +190,7 @@ class RestTest(unittest.TestCase):
             events = self.stored_events(job)
             self.assertEqual(events[drain["id"] - 1], drain)
             self.assertEqual({e["action"] for e in events if e["kind"] == "action"},
-                             {"relaunch", "set-limits", "set-workers", "drain", "retry-shards", "pause-policy", "resume-policy"})
+                             {"restart", "resize", "scale", "drain", "retry-shards", "pause-policy", "resume-policy"})
             job.hurry()
             job.wait(job.start(), 0)
             job.require_complete()

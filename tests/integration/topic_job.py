@@ -148,7 +148,7 @@ class TopicJob(counter_job.CounterJob):
         return [pid for pid in processes.nodes(run.pid, os.path.basename(self.trainer))[role] if not processes.paused(pid)]
 
     def strike(self, run, role, rng):
-        """SIGKILL to one process of that role; relaunches take a moment."""
+        """SIGKILL to one process of that role; restarts take a moment."""
         while True:
             pids = self.wait_until(run, lambda: self.processes_of(run, role), bool, f"a {role} runs")
             if processes.send(rng.choice(pids), signal.SIGKILL):

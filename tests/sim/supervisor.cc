@@ -144,10 +144,10 @@ void Supervisor::Ended(Slot* slot, const ProcessEnd& end) {
   }
   reports_.push_back(std::move(report));
   TellNext();
-  if (!restarting_ && !slot->over) Relaunch(slot);
+  if (!restarting_ && !slot->over) Restart(slot);
 }
 
-void Supervisor::Relaunch(Slot* slot) {
+void Supervisor::Restart(Slot* slot) {
   const nanoseconds delay = milliseconds(20 + slot->rng.Below(400));
   env_->scheduler.After(delay, self_, [this, slot, ended = slot->process] {
     if (slot->process == ended) Start(slot);

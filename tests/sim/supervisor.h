@@ -16,7 +16,7 @@ namespace muster::sim {
 
 enum class Role : uint8_t { kMaster, kServer, kWorker };
 
-/// What `muster run` and the scaler do: start every node, relaunch what ends, tell the master of
+/// What `muster run` and the scaler do: start every node, restart what ends, tell the master of
 /// it, kill what the master calls lost, and run the job again when it has ended otherwise than
 /// well.
 class Supervisor {
@@ -70,7 +70,7 @@ class Supervisor {
   void Start(Slot* slot);
   void StartMaster(ProcessRef process);
   void AskDrain(Slot* slot, const ProcessRef& process);
-  void Relaunch(Slot* slot);
+  void Restart(Slot* slot);
   static void ResumeAt(TimePoint at, const ProcessRef& process);
   void Exited(const ProcessRef& process, const ProcessEnd& end);
   void Ended(Slot* slot, const ProcessEnd& end);

@@ -197,7 +197,7 @@ std::optional<SessionImpl::NextResult> SessionImpl::NextShard() {
           },
           first_alone_.MayTake(thread, clock_.Now())
               ? "a shard"
-              : "the first shard after a relaunch, which runs alone",
+              : "the first shard after a restart, which runs alone",
           &times_.wait_shard);
       core_.SetWaiting(--waiting_loops_);
       if (failure_.ok()) shard = core_.TakeShard();

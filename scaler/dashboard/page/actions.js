@@ -76,13 +76,13 @@ function resize(store, node) {
   return {
     title: `Resize ${node.name}?`,
     facts: [
-      `${used}Its limits are ${memory > 0 ? bytes(memory) : "not set"} of memory and ${cpus > 0 ? cores(cpus) : "no limit"} of processors.`,
+      `${used}Its limits are ${memory > 0 ? bytes(memory) : "not set"} of memory and ${cpus > 0 ? cores(cpus) : "no limit"} of CPU.`,
       "Limits are changed in place where that is enough; the process goes on. Less memory than it uses is refused.",
       kGoesOn,
     ],
     fields: [
       { name: "memory", label: "Memory, MiB", type: "number", min: 16, step: "any", value: memory > 0 ? memory / kMiB : "" },
-      { name: "cpus", label: "Processors", type: "number", min: 0.01, step: "any", value: cpus > 0 ? cpus : "" },
+      { name: "cpus", label: "CPU", type: "number", min: 0.01, step: "any", value: cpus > 0 ? cpus : "" },
       reason,
     ],
     confirm: `Resize ${node.name}`,

@@ -7,10 +7,10 @@ export const kKinds = [
   ["decision", "Decisions"], ["action", "Orders"], ["exit", "Exits"], ["outcome", "Outcomes"], ["note", "Notes"],
 ];
 const kKindNames = { decision: "decision", action: "order", exit: "exit", outcome: "outcome", note: "note" };
-const kActionsThatSayWhom = ["set-workers", "retry-shards", "stop-job"];
+const kActionsThatSayWhom = ["scale", "retry-shards", "stop-job"];
 const kVerdicts = { helped: "it helped", "no-change": "no change", worse: "it got worse", unknown: "not known" };
 
-/** "relaunch worker-1"; whom it is about is left out where the action has said it. */
+/** "restart worker-1"; whom it is about is left out where the action has said it. */
 function whatOf(event) {
   const target = kActionsThatSayWhom.includes(event.action) ? "" : event.target;
   return [words(event.action), target].filter((part) => part).join(" ") || event.kind;

@@ -104,7 +104,7 @@ export function field(name, value) {
       return { name: words(name.slice(0, -end.length)), text: figure(value, unit) };
     }
   }
-  if (name === "cpus") return { name: "processors", text: figure(value, "cores") };
+  if (name === "cpus") return { name: "CPU", text: figure(value, "cores") };
   return { name: words(name), text: figure(value, "") };
 }
 

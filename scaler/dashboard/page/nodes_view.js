@@ -37,7 +37,7 @@ function memory(node) {
   return { text: bytes(used) + of, sub: peak > 0 ? `peak ${bytes(peak)}` : "", used, peak, limit };
 }
 
-function processors(node) {
+function cpuOf(node) {
   const limit = node.limits.cpus;
   const of = limit > 0 ? ` of ${digitsOf(limit)}` : ", no limit";
   if (!node.usage) return { text: limit > 0 ? `limit ${digitsOf(limit)}` : "not measured", sub: "", used: 0, peak: 0, limit: 0 };
@@ -89,7 +89,7 @@ function makeRow(store, dialog, name) {
     element("th", { scope: "row" }, ...two()),
     cell("State", element("span", { class: "badge" }), element("span", { class: "sub" })),
     cell("Memory", ...meter()),
-    cell("Processors", ...meter()),
+    cell("CPU", ...meter()),
     cell("Work", ...two()),
     cell("Starts", ...two()),
     cell("Last exit", element("span")),
@@ -103,7 +103,7 @@ function fillRow(store, row, node) {
   setAttribute(state.children[0], "data-state", stateText(node));
   setText(state.children[1], heartbeat(node));
   fillMeter(mem, memory(node));
-  fillMeter(cpu, processors(node));
+  fillMeter(cpu, cpuOf(node));
   fillTwo(works, work(node));
   fillTwo(starts, [count(node.start), node.restarts > 0 ? plural(node.restarts, "restart") : ""]);
   setText(exit.firstChild, node.last_exit || "–");

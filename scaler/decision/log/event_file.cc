@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "scaler/model/model_json.h"
+#include "scaler/model/orders.h"
 
 namespace muster::scaler {
 namespace {
@@ -158,6 +159,7 @@ absl::StatusOr<rest::Event> ParseEventLine(std::string_view line) {
   if (!event.ok())
     return absl::DataLossError(fmt::format("not an event: {}", Message(event.status())));
   if (event->id == 0) return absl::DataLossError("not an event: it has no id");
+  event->action = NameToday(event->action);
   return event;
 }
 

@@ -33,7 +33,7 @@ TEST_F(RunSupervisorTest, MasterFirstThenTheScaler) {
   EXPECT_EQ(told_[1].pid, pids_["scaler"]);
 }
 
-TEST_F(RunSupervisorTest, RelaunchesAtOnceThenWithBackOffAndTellsTheMaster) {
+TEST_F(RunSupervisorTest, RestartsAtOnceThenWithBackOffAndTellsTheMaster) {
   for (const char* node : {"scaler", "master"}) {
     RunToTraining();
     Exit(node, kKilled);

@@ -39,7 +39,7 @@ TEST(ScalerSettingsTest, DefaultsOfTheFileAreThoseOfThePolicies) {
     EXPECT_EQ(a.window, b.window);
     EXPECT_EQ(a.window_max, b.window_max);
     EXPECT_EQ(a.hold, b.hold);
-    EXPECT_EQ(a.relaunches_max, b.relaunches_max);
+    EXPECT_EQ(a.restarts_max, b.restarts_max);
   };
   same(got.worker_straggler, own.worker_straggler);
   same(got.server_straggler, own.server_straggler);

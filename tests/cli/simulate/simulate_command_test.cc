@@ -65,7 +65,7 @@ class SimulateCommandTest : public ::testing::Test {
 TEST_F(SimulateCommandTest, ADescribedJob) {
   SimulateOptions options{.described = File("j.yaml", kSlowWorker)};
   EXPECT_EQ(Run(options), kExitSucceeded) << err_;
-  EXPECT_THAT(out_, HasSubstr("decision worker-1  relaunch"));
+  EXPECT_THAT(out_, HasSubstr("decision worker-1  restart"));
   EXPECT_THAT(out_, HasSubstr("outcome"));
   EXPECT_THAT(err_, IsEmpty());
   options.policies = {"hang"};
@@ -100,9 +100,9 @@ TEST_F(SimulateCommandTest, AHistoryOfAStateDirectory) {
   const std::string state = Recorded();
   EXPECT_EQ(Run({.history = state}), kExitSucceeded) << err_;
   EXPECT_THAT(out_, HasSubstr("1971-01-01T00:02"));
-  EXPECT_THAT(out_, HasSubstr("decision worker-1  relaunch"));
+  EXPECT_THAT(out_, HasSubstr("decision worker-1  restart"));
   EXPECT_EQ(Run({.history = state + "/scaler/history", .to = "1m"}), kExitSucceeded);
-  EXPECT_THAT(out_, Not(HasSubstr("relaunch")));
+  EXPECT_THAT(out_, Not(HasSubstr("restart")));
   EXPECT_EQ(Run({.history = state, .from = "1971-01-01T01:00:00Z"}), kExitSucceeded);
   EXPECT_THAT(err_, HasSubstr("nothing of that time"));
 }

@@ -16,7 +16,7 @@ Simulation OneDecision() {
                             .kind = "decision",
                             .policy = "out-of-memory",
                             .target = "ps-0",
-                            .action = "relaunch",
+                            .action = "restart",
                             .before = {{"memory_bytes", 536'870'912.0}},
                             .after = {{"memory_bytes", 805'306'368.0}},
                             .because = "the kernel killed it"};
@@ -37,7 +37,7 @@ TEST(SimulateOutputTest, OfADescribedJob) {
   simulation.kills_for_memory = 1;
   simulation.failure = "no more memory";
   const std::string text = SimulationText(simulation, TimeShown::kSinceBeginning);
-  EXPECT_THAT(text, HasSubstr("+01:02:05  #3 decision ps-0  relaunch, memory 512 MiB -> 768 MiB "
+  EXPECT_THAT(text, HasSubstr("+01:02:05  #3 decision ps-0  restart, memory 512 MiB -> 768 MiB "
                               "(out-of-memory): the kernel killed it\n"
                               "    memory growth 1 MiB/s over 60 s\n"));
   EXPECT_THAT(text, HasSubstr("POLICY"));

@@ -18,7 +18,7 @@ Event Decision() {
           .kind = "decision",
           .policy = "out-of-memory",
           .target = "ps-0",
-          .action = "relaunch",
+          .action = "restart",
           .before = {{"memory_bytes", 268435456.0}, {"cpus", 1}},
           .after = {{"memory_bytes", 402653184.0}, {"cpus", 1}},
           .evidence = {{"memory peak", 268435456.0, "bytes", 30}, {"ends", 1, "", 0}},
@@ -41,7 +41,7 @@ TEST(EventTextTest, FiguresWithTheirUnits) {
 
 TEST(EventTextTest, ALineHasNumberTargetChangeAndReason) {
   EXPECT_EQ(EventLine(Decision()),
-            "2026-01-01T00:00:00.000Z  #17 decision ps-0  relaunch, cpus 1, memory 256 MiB -> "
+            "2026-01-01T00:00:00.000Z  #17 decision ps-0  restart, cpus 1, memory 256 MiB -> "
             "384 MiB (out-of-memory): the kernel killed ps-0\n");
   Event dry = Decision();
   dry.dry_run = true;

@@ -8,7 +8,7 @@ namespace muster::steer {
 namespace {
 
 using muster::testing::IsOk;
-using scaler::RelaunchNode;
+using scaler::RestartNode;
 using scaler::ScaleWorkers;
 using scaler::SetPaused;
 using ::testing::AllOf;
@@ -23,22 +23,22 @@ class OrderCommandsTest : public testing::SteerFixture {
 
 TEST_F(OrderCommandsTest, ARestartIsAnEventAndItsOutcomeCanBeWaitedFor) {
   StartScaler();
-  EXPECT_EQ(Call([&] { return OrderCommand({Options(), RelaunchNode{.node = "worker-1"}}); }),
+  EXPECT_EQ(Call([&] { return OrderCommand({Options(), RestartNode{.node = "worker-1"}}); }),
             kExitSucceeded)
       << err_;
-  EXPECT_THAT(out_, AllOf(HasSubstr("#1 action worker-1"), HasSubstr("relaunch"),
+  EXPECT_THAT(out_, AllOf(HasSubstr("#1 action worker-1"), HasSubstr("restart"),
                           HasSubstr("because I say so")));
   EXPECT_EQ(job_.GetNode("worker-1")->start, 2u);
 
   job_.SettleAtOnce();
   OrderOptions patient = Options();
   patient.wait = true;
-  EXPECT_EQ(Call([&] { return OrderCommand({patient, RelaunchNode{.node = "worker-1"}}); }),
+  EXPECT_EQ(Call([&] { return OrderCommand({patient, RestartNode{.node = "worker-1"}}); }),
             kExitSucceeded);
   EXPECT_THAT(out_, AllOf(HasSubstr("#2 action"), HasSubstr("#3 outcome worker-1"),
                           HasSubstr("helped (of #2)")));
   patient.query.output = OutputFormat::kJson;
-  EXPECT_EQ(Call([&] { return OrderCommand({patient, RelaunchNode{.node = "worker-1"}}); }),
+  EXPECT_EQ(Call([&] { return OrderCommand({patient, RestartNode{.node = "worker-1"}}); }),
             kExitSucceeded);
   EXPECT_EQ(Printed()["event"]["id"], 4);
   EXPECT_EQ(Printed()["outcome"]["verdict"], "helped");
@@ -46,7 +46,7 @@ TEST_F(OrderCommandsTest, ARestartIsAnEventAndItsOutcomeCanBeWaitedFor) {
 
 TEST_F(OrderCommandsTest, WhatThereIsNotAndRefusalsAreToldApart) {
   StartScaler();
-  EXPECT_EQ(Call([&] { return OrderCommand({Options(), RelaunchNode{.node = "ps-9"}}); }),
+  EXPECT_EQ(Call([&] { return OrderCommand({Options(), RestartNode{.node = "ps-9"}}); }),
             kExitUsage);
   EXPECT_THAT(err_, HasSubstr("'ps-9'"));
   EXPECT_EQ(Call([&] { return OrderCommand({Options(), ScaleWorkers{9}}); }), kExitFailed);
@@ -56,7 +56,7 @@ TEST_F(OrderCommandsTest, WhatThereIsNotAndRefusalsAreToldApart) {
 
 TEST_F(OrderCommandsTest, WithoutAJobOrAScalerItIsSaidWhatToDo) {
   const auto restart = [&] {
-    return Call([&] { return OrderCommand({Options(), RelaunchNode{.node = "ps-0"}}); });
+    return Call([&] { return OrderCommand({Options(), RestartNode{.node = "ps-0"}}); });
   };
   EXPECT_EQ(restart(), kExitUnreachable);
   EXPECT_THAT(err_, AllOf(HasSubstr("no job runs"), HasSubstr("muster run")));

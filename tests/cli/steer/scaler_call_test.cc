@@ -49,7 +49,7 @@ TEST_F(ScalerCallTest, WhatWasNotDoneIsForTheMaster) {
 
 TEST_F(ScalerCallTest, WhatWasRefusedIsNot) {
   StartScaler();
-  EXPECT_THAT(TryOrder(Query(), {scaler::RelaunchNode{.node = "ps-9"}, ""}),
+  EXPECT_THAT(TryOrder(Query(), {scaler::RestartNode{.node = "ps-9"}, ""}),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("ps-9")));
 }
 

@@ -10,8 +10,8 @@ namespace muster {
 namespace {
 
 using muster::testing::StatusIs;
-using scaler::LimitNode;
-using scaler::RelaunchNode;
+using scaler::ResizeNode;
+using scaler::RestartNode;
 using steer::GivenOrder;
 using ::testing::HasSubstr;
 
@@ -24,7 +24,7 @@ TEST(OrderVerbsTest, ArgumentsFindTheirPlaces) {
   const auto given =
       Ordered("restart ps-0 job.yaml --reason 'two words' --wait --timeout 7 -o json");
   ASSERT_TRUE(given.has_value());
-  EXPECT_EQ(std::get<RelaunchNode>(*given->order).node, "ps-0");
+  EXPECT_EQ(std::get<RestartNode>(*given->order).node, "ps-0");
   EXPECT_EQ(given->options.query.target.job_file, "job.yaml");
   EXPECT_EQ(given->options.reason, "two words");
   EXPECT_TRUE(given->options.wait);
@@ -39,24 +39,24 @@ TEST(OrderVerbsTest, ArgumentsFindTheirPlaces) {
 TEST(OrderVerbsTest, NodeAndJobChangePlacesWhenOnlyTheSecondIsANode) {
   const auto restart = Ordered("restart my.job worker-12");
   ASSERT_TRUE(restart.has_value());
-  EXPECT_EQ(std::get<RelaunchNode>(*restart->order).node, "worker-12");
+  EXPECT_EQ(std::get<RestartNode>(*restart->order).node, "worker-12");
   EXPECT_EQ(restart->options.query.target.job_file, "my.job");
   const auto resize = Ordered("resize jobfile ps-3 --cpus 1");
   ASSERT_TRUE(resize.has_value());
-  EXPECT_EQ(std::get<LimitNode>(*resize->order).node, "ps-3");
+  EXPECT_EQ(std::get<ResizeNode>(*resize->order).node, "ps-3");
   EXPECT_EQ(resize->options.query.target.job_file, "jobfile");
 }
 
 TEST(OrderVerbsTest, ResizeReadsAmountsAsJobFilesHaveThem) {
   const auto both = Ordered("resize ps-0 --state-dir state --memory 1.5Gi --cpus 500m");
   ASSERT_TRUE(both.has_value());
-  EXPECT_EQ(std::get<LimitNode>(*both->order).memory_bytes, uint64_t{1536} << 20);
-  EXPECT_EQ(std::get<LimitNode>(*both->order).cpus, 0.5);
+  EXPECT_EQ(std::get<ResizeNode>(*both->order).memory_bytes, uint64_t{1536} << 20);
+  EXPECT_EQ(std::get<ResizeNode>(*both->order).cpus, 0.5);
   EXPECT_EQ(both->options.query.target.state_directory, "state");
   const auto cpus = Ordered("resize ps-0 --cpus 2");
   ASSERT_TRUE(cpus.has_value());
-  EXPECT_EQ(std::get<LimitNode>(*cpus->order).cpus, 2);
-  EXPECT_EQ(std::get<LimitNode>(*cpus->order).memory_bytes, std::nullopt) << "nobody asked for it";
+  EXPECT_EQ(std::get<ResizeNode>(*cpus->order).cpus, 2);
+  EXPECT_EQ(std::get<ResizeNode>(*cpus->order).memory_bytes, std::nullopt) << "nobody asked for it";
 }
 
 TEST(OrderVerbsTest, ALineThatSaysNoOrderIsAnError) {

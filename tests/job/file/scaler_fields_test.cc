@@ -55,7 +55,7 @@ TEST(ScalerFieldsTest, ThresholdsAreRead) {
                 "    outOfMemory: {factor: 2.25}\n"
                 "    predictedOutOfMemory: {factor: 1.25, usageMin: 0.5, horizon: 2m}\n"
                 "    initialResources: {margin: 2, machineShare: 0.5}\n"
-                "    workerStraggler: {slowRatio: 3, window: 20s, hold: 0s, relaunchesMax: 0}\n"
+                "    workerStraggler: {slowRatio: 3, window: 20s, hold: 0s, restartsMax: 0}\n"
                 "    serverStraggler: {slowRatio: 4}\n"
                 "    hang: {timeout: 2m, firstTimeout: 1h}\n"
                 "    workerCount: {addMin: 0.5, removeMax: 0.1, stepMax: 1, window: 1m, "
@@ -76,7 +76,7 @@ TEST(ScalerFieldsTest, ThresholdsAreRead) {
   EXPECT_EQ(policies.worker_straggler.slow_ratio, 3);
   EXPECT_EQ(policies.worker_straggler.window, seconds(20));
   EXPECT_EQ(policies.worker_straggler.hold, seconds(0));
-  EXPECT_EQ(policies.worker_straggler.relaunches_max, 0u);
+  EXPECT_EQ(policies.worker_straggler.restarts_max, 0u);
   EXPECT_EQ(policies.server_straggler.slow_ratio, 4);
   EXPECT_EQ(policies.server_straggler.hold, seconds(8));
   EXPECT_EQ(policies.hang.silence_min, seconds(120));

@@ -257,7 +257,7 @@ TEST_F(AdminTest, ALateReportEndsTheLeasesOfItsOwnProcessOnly) {
   core->ReportNode(started, At());
   ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(1), At()), testing::IsOk());
   Want(1);
-  // The relaunched process is faster than the report of the old one's end.
+  // The restarted process is faster than the report of the old one's end.
   ASSERT_THAT(core->HelloWorker({"worker-0", 8}, StartNumber(2), At()), testing::IsOk());
   WorkerExchangeRequest request = Request("worker-0", 8);
   request.want = 2;

@@ -43,7 +43,7 @@ class ActionsTest(DashboardCase):
         self.assertIn("Lost: nothing", facts)
         self.browser.type("#order input[name=reason]", "looks stuck")
         event = self.confirm()
-        self.assertIn("relaunch worker-1", event)
+        self.assertIn("restart worker-1", event)
         self.assertIn("looks stuck", event)
         self.await_outcome("it trains again")
         self.assertEqual(self.node("worker-1")["start"], 2)

@@ -53,14 +53,14 @@ class DeciderTest : public ::testing::Test {
     return orders;
   }
   void CarryOut(const Ordered& ordered) {
-    if (const auto* limit = std::get_if<LimitNode>(&ordered.order)) {
+    if (const auto* limit = std::get_if<ResizeNode>(&ordered.order)) {
       Resources& limits = job_.Node(limit->node).limits;
       limits = limit->After(limits);
     }
-    if (const auto* relaunch = std::get_if<RelaunchNode>(&ordered.order)) {
-      if (relaunch->limits) job_.Node(relaunch->node).limits = *relaunch->limits;
-      if (job_.Node(relaunch->node).state == NodeState::kRunning) {
-        job_.End(relaunch->node, EndCause::kAsked);
+    if (const auto* restart = std::get_if<RestartNode>(&ordered.order)) {
+      if (restart->limits) job_.Node(restart->node).limits = *restart->limits;
+      if (job_.Node(restart->node).state == NodeState::kRunning) {
+        job_.End(restart->node, EndCause::kAsked);
       }
     }
     job_.view.taken.push_back(ordered.taken.value());

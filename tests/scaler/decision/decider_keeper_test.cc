@@ -134,9 +134,9 @@ TEST_F(DeciderKeeperTest, PeoplesOrders) {
   };
   take(ScaleWorkers{3});
   EXPECT_THAT(Did(), ElementsAre("start worker-2"));
-  take(LimitNode{.node = "ps-0", .memory_bytes = 1'024 * kMiB});
+  take(ResizeNode{.node = "ps-0", .memory_bytes = 1'024 * kMiB});
   EXPECT_THAT(Did(), ElementsAre("limit ps-0 to 1 core, 1 GiB"));
-  take(RelaunchNode{.node = "worker-0"});
+  take(RestartNode{.node = "worker-0"});
   EXPECT_THAT(Did(), ElementsAre("stop worker-0"));
   take(EndNode{"worker-1"});
   EXPECT_THAT(Did(), ElementsAre("drain worker-1"));

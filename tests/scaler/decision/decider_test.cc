@@ -27,15 +27,15 @@ TEST_F(DeciderTest, AKillForMemoryIsToldAnsweredAndMeasured) {
   Seconds(20);
   job_.loads["ps-0"].memory_mib = 600;
   const std::vector<Ordered> orders = Seconds(30);
-  EXPECT_THAT(Told(), ElementsAre("exit ps-0", "decision out-of-memory ps-0 relaunch <- 1",
-                                  "outcome out-of-memory ps-0 relaunch <- 2 helped"));
+  EXPECT_THAT(Told(), ElementsAre("exit ps-0", "decision out-of-memory ps-0 restart <- 1",
+                                  "outcome out-of-memory ps-0 restart <- 2 helped"));
   ASSERT_THAT(orders, SizeIs(1));
   EXPECT_EQ(orders[0].event_id, 2u);
-  const auto& relaunch = std::get<RelaunchNode>(orders[0].order);
-  EXPECT_EQ(relaunch.limits.value_or(Resources{}).memory_bytes, 768 * kMiB);
-  EXPECT_EQ(relaunch.only_start, 1u);
-  EXPECT_FALSE(relaunch.charged);
-  EXPECT_EQ(relaunch.why, events_[1].because);
+  const auto& restart = std::get<RestartNode>(orders[0].order);
+  EXPECT_EQ(restart.limits.value_or(Resources{}).memory_bytes, 768 * kMiB);
+  EXPECT_EQ(restart.only_start, 1u);
+  EXPECT_FALSE(restart.charged);
+  EXPECT_EQ(restart.why, events_[1].because);
   EXPECT_EQ(orders[0].taken->policy, "out-of-memory");
   EXPECT_EQ(events_[1].before.at("memory_bytes"), static_cast<double>(512 * kMiB));
   EXPECT_EQ(events_[1].after.at("memory_bytes"), static_cast<double>(768 * kMiB));
@@ -70,7 +70,7 @@ TEST_F(DeciderTest, AProgramThatOnlyCrashesEndsTheJob) {
     for (Ordered& ordered : Seconds(1)) orders.push_back(std::move(ordered));
   }
   ASSERT_THAT(orders, SizeIs(5));
-  EXPECT_TRUE(std::get<RelaunchNode>(orders[0].order).charged);
+  EXPECT_TRUE(std::get<RestartNode>(orders[0].order).charged);
   EXPECT_THAT(std::get<FailJob>(orders[4].order).reason, HasSubstr("`muster logs worker-1`"));
   EXPECT_THAT(events_.back().because, HasSubstr("5 times in a row"));
   EXPECT_EQ(events_.back().cause_id, events_.size() - 2) << Told().back();
@@ -85,8 +85,8 @@ TEST_F(DeciderTest, AnEndThatWasAskedForNamesWhatAskedForIt) {
     Second();
   }
   EXPECT_THAT(Told(),
-              ElementsAre("decision worker-straggler worker-1 relaunch", "exit worker-1 <- 1",
-                          "outcome worker-straggler worker-1 relaunch <- 1 helped"));
+              ElementsAre("decision worker-straggler worker-1 restart", "exit worker-1 <- 1",
+                          "outcome worker-straggler worker-1 restart <- 1 helped"));
 }
 
 TEST_F(DeciderTest, APlatformKillIsChargedToNobody) {
@@ -94,10 +94,10 @@ TEST_F(DeciderTest, APlatformKillIsChargedToNobody) {
   job_.End("worker-0", EndCause::kPlatform);
   const std::vector<Ordered> orders = Seconds(20);
   ASSERT_THAT(orders, SizeIs(1));
-  EXPECT_FALSE(std::get<RelaunchNode>(orders[0].order).charged);
-  EXPECT_EQ(std::get<RelaunchNode>(orders[0].order).limits, std::nullopt);
-  EXPECT_THAT(Told(), ElementsAre("exit worker-0", "decision platform-kill worker-0 relaunch <- 1",
-                                  "outcome platform-kill worker-0 relaunch <- 2 helped"));
+  EXPECT_FALSE(std::get<RestartNode>(orders[0].order).charged);
+  EXPECT_EQ(std::get<RestartNode>(orders[0].order).limits, std::nullopt);
+  EXPECT_THAT(Told(), ElementsAre("exit worker-0", "decision platform-kill worker-0 restart <- 1",
+                                  "outcome platform-kill worker-0 restart <- 2 helped"));
 }
 
 TEST_F(DeciderTest, AnEndThatIsToldTwiceIsOneEvent) {
@@ -117,7 +117,7 @@ TEST_F(DeciderTest, ARefusalIsANoteAndCounted) {
   EXPECT_TRUE(PolicyNamed("out-of-memory").paused);
   job_.loads["ps-0"].memory_mib = 600;
   EXPECT_THAT(Seconds(1), IsEmpty());
-  EXPECT_THAT(Told(), ElementsAre("exit ps-0", "note out-of-memory ps-0 relaunch <- 1"));
+  EXPECT_THAT(Told(), ElementsAre("exit ps-0", "note out-of-memory ps-0 restart <- 1"));
   EXPECT_THAT(events_[1].because,
               HasSubstr("not done, because the policy out-of-memory is paused"));
   EXPECT_EQ(PolicyNamed("out-of-memory").refused, 1u);
@@ -128,7 +128,7 @@ TEST_F(DeciderTest, ADryRunIsToldAndNothingIsDone) {
   EXPECT_TRUE(PolicyNamed("hang").dry_run);
   job_.loads["ps-0"].memory_mib = 600;
   EXPECT_THAT(Seconds(1), IsEmpty());
-  ASSERT_THAT(Told(), ElementsAre("exit ps-0", "decision out-of-memory ps-0 relaunch <- 1"));
+  ASSERT_THAT(Told(), ElementsAre("exit ps-0", "decision out-of-memory ps-0 restart <- 1"));
   EXPECT_TRUE(events_[1].dry_run);
 }
 
@@ -139,7 +139,7 @@ TEST_F(DeciderTest, AJobThatDrainsIsNotStoppedAndStartsNoWorkerAgain) {
   job_.End("ps-1", EndCause::kPlatform);
   EXPECT_THAT(Seconds(1), SizeIs(1));
   EXPECT_THAT(Told(), ElementsAre("exit worker-0", "exit ps-1",
-                                  "decision platform-kill ps-1 relaunch <- 2"));
+                                  "decision platform-kill ps-1 restart <- 2"));
   job_.Node("ps-1").max.memory_bytes = 512 * kMiB;
   job_.End("ps-1", EndCause::kKernelOutOfMemory);
   EXPECT_THAT(Seconds(1), IsEmpty()) << "no more may be had";
@@ -151,30 +151,29 @@ TEST_F(DeciderTest, AJobThatDrainsIsNotStoppedAndStartsNoWorkerAgain) {
 TEST_F(DeciderTest, APersonsOrderIsToldCarriedOutAndMeasured) {
   Begin();
   Seconds(20);
-  const Decider::Taken taken =
-      Take(RelaunchNode{.node = "worker-2"}, {.workers = 3}, "looks stuck");
+  const Decider::Taken taken = Take(RestartNode{.node = "worker-2"}, {.workers = 3}, "looks stuck");
   EXPECT_EQ(taken.event.id, 1u);
   ASSERT_THAT(taken.orders, SizeIs(1));
-  EXPECT_EQ(std::get<RelaunchNode>(taken.orders[0].order).node, "worker-2");
+  EXPECT_EQ(std::get<RestartNode>(taken.orders[0].order).node, "worker-2");
   CarryOut(taken.orders[0]);
   Seconds(20);
-  EXPECT_THAT(Told(), ElementsAre("action worker-2 relaunch", "exit worker-2 <- 1",
-                                  "outcome worker-2 relaunch <- 1 helped"));
+  EXPECT_THAT(Told(), ElementsAre("action worker-2 restart", "exit worker-2 <- 1",
+                                  "outcome worker-2 restart <- 1 helped"));
 }
 
 TEST_F(DeciderTest, WhatTheKeeperDoesByItselfIsToldOncePerLife) {
   Begin();
   Seconds(1);
   const auto tell_lost = [this] {
-    decider_->Tell(Action::kRelaunch, "worker-0",
+    decider_->Tell(Action::kRestart, "worker-0",
                    "worker-0 has not been heard for 60 s: it is killed", job_.view);
   };
   tell_lost();
   tell_lost();
   job_.End("worker-0", EndCause::kAsked);
   Seconds(20);
-  EXPECT_THAT(Told(), ElementsAre("decision supervision worker-0 relaunch", "exit worker-0 <- 1",
-                                  "outcome supervision worker-0 relaunch <- 1 helped"));
+  EXPECT_THAT(Told(), ElementsAre("decision supervision worker-0 restart", "exit worker-0 <- 1",
+                                  "outcome supervision worker-0 restart <- 1 helped"));
   tell_lost();
   EXPECT_THAT(events_, SizeIs(4)) << "another life of it";
 }
@@ -194,7 +193,7 @@ TEST_F(DeciderTest, AnOrderThatCouldNotBeCarriedOutSaysSo) {
   job_.loads["ps-0"].memory_mib = 600;
   const std::vector<Ordered> orders = Second();
   decider_->Fail(orders.at(0).event_id, "no such group");
-  EXPECT_THAT(Told().back(), "outcome out-of-memory ps-0 relaunch <- 2 unknown");
+  EXPECT_THAT(Told().back(), "outcome out-of-memory ps-0 restart <- 2 unknown");
 }
 
 class AdoptTest : public DeciderTest {
@@ -207,7 +206,7 @@ class AdoptTest : public DeciderTest {
     restart_ = false;
     Seconds(1);
     ASSERT_THAT(Told(),
-                ElementsAre("exit worker-1", "decision platform-kill worker-1 relaunch <- 1"));
+                ElementsAre("exit worker-1", "decision platform-kill worker-1 restart <- 1"));
     Begin();
   }
 };
@@ -221,7 +220,7 @@ TEST_F(AdoptTest, AnOpenOutcomeIsMeasuredByTheSuccessor) {
   EXPECT_EQ(PolicyNamed("platform-kill").last_event_id, 2u);
   job_.Start("worker-1");
   Seconds(20);
-  ASSERT_THAT(Told().back(), "outcome platform-kill worker-1 relaunch <- 2 helped");
+  ASSERT_THAT(Told().back(), "outcome platform-kill worker-1 restart <- 2 helped");
   EXPECT_THAT(events_.back().because, HasSubstr("after 6.0 s"));
   Begin();
   const size_t before = events_.size();
@@ -239,14 +238,14 @@ TEST_F(AdoptTest, WhatWasNotDoneIsClosedSoon) {
                                           .kind = "decision",
                                           .policy = "hang",
                                           .target = "worker-1",
-                                          .action = "relaunch",
+                                          .action = "restart",
                                           .evidence = {{kStartFigure, 1, "", 0}}},
                                          {.id = 2,
                                           .wall_us = static_cast<uint64_t>(Wall().count()),
                                           .kind = "decision",
                                           .policy = "predicted-out-of-memory",
                                           .target = "worker-0",
-                                          .action = "set-limits",
+                                          .action = "resize",
                                           .before = {{"memory_bytes", 1e9}},
                                           .after = {{"memory_bytes", 2e9}}}};
   events_ = left;
@@ -257,17 +256,16 @@ TEST_F(AdoptTest, WhatWasNotDoneIsClosedSoon) {
   EXPECT_THAT(events_, SizeIs(2)) << "nothing is seen of the nodes";
   job_.view.master_heard = true;
   Seconds(1);
-  EXPECT_THAT(Told(),
-              ElementsAre("decision hang worker-1 relaunch",
-                          "decision predicted-out-of-memory worker-0 set-limits",
-                          "outcome hang worker-1 relaunch <- 1 unknown",
-                          "outcome predicted-out-of-memory worker-0 set-limits <- 2 unknown"));
+  EXPECT_THAT(Told(), ElementsAre("decision hang worker-1 restart",
+                                  "decision predicted-out-of-memory worker-0 resize",
+                                  "outcome hang worker-1 restart <- 1 unknown",
+                                  "outcome predicted-out-of-memory worker-0 resize <- 2 unknown"));
   EXPECT_EQ(events_.back().because, "the scaler died before it was done");
 }
 
 TEST_F(AdoptTest, CooldownsAndTheBudgetGoOn) {
-  // Frozen, as the hang policy will find; it was relaunched just before the scaler died.
-  const auto relaunch_of = [this](uint64_t id, WallTime ago) {
+  // Frozen, as the hang policy will find; it was restarted just before the scaler died.
+  const auto restart_of = [this](uint64_t id, WallTime ago) {
     return rest::Event{.id = id,
                        .wall_us = static_cast<uint64_t>((Wall() - ago).count()),
                        .kind = "decision",
@@ -290,11 +288,11 @@ TEST_F(AdoptTest, CooldownsAndTheBudgetGoOn) {
     return events_.empty() ? std::string() : events_.front().because;
   };
   EXPECT_THAT(first_told({}, 2), HasSubstr("has finished no minibatch"));
-  EXPECT_THAT(first_told({relaunch_of(1, std::chrono::seconds(0))}, 2),
+  EXPECT_THAT(first_told({restart_of(1, std::chrono::seconds(0))}, 2),
               HasSubstr("did the same to worker-1 less than 180 s ago"));
   EXPECT_THAT(
-      first_told(
-          {relaunch_of(1, std::chrono::minutes(50)), relaunch_of(2, std::chrono::minutes(40))}, 2),
+      first_told({restart_of(1, std::chrono::minutes(50)), restart_of(2, std::chrono::minutes(40))},
+                 2),
       HasSubstr("2 interventions within an hour"));
 }
 
@@ -304,8 +302,8 @@ TEST_F(AdoptTest, TheSameEndIsNoSecondEvent) {
   decider_->Adopt(events_, began, Wall(), job_.view.now);
   job_.End("worker-1", EndCause::kPlatform);
   Seconds(1);
-  EXPECT_THAT(Told(), ElementsAre("exit worker-1", "decision platform-kill worker-1 relaunch <- 1",
-                                  "decision platform-kill worker-1 relaunch <- 1"));
+  EXPECT_THAT(Told(), ElementsAre("exit worker-1", "decision platform-kill worker-1 restart <- 1",
+                                  "decision platform-kill worker-1 restart <- 1"));
 }
 
 TEST_F(AdoptTest, WhatIsOldOrOfAnotherRunStaysUnknown) {
@@ -313,7 +311,7 @@ TEST_F(AdoptTest, WhatIsOldOrOfAnotherRunStaysUnknown) {
   DecideAndDie();
   const std::vector<rest::Event> left = events_;
   decider_->Adopt(left, Wall() + WallTime(1), Wall(), job_.view.now);
-  EXPECT_THAT(Told().back(), "outcome platform-kill worker-1 relaunch <- 2 unknown");
+  EXPECT_THAT(Told().back(), "outcome platform-kill worker-1 restart <- 2 unknown");
   EXPECT_EQ(PolicyNamed("platform-kill").decisions, 0u);
   Begin();
   job_.view.now += std::chrono::hours(1);

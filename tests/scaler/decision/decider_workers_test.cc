@@ -26,8 +26,7 @@ TEST_F(DeciderTest, WorkersThatAreScaledAwayNameTheOrder) {
   job_.End("worker-2", EndCause::kAsked);
   job_.End("worker-1", EndCause::kAsked);
   Second();
-  EXPECT_THAT(Told(),
-              ElementsAre("action workers set-workers", "exit worker-2 <- 1", "exit worker-1"));
+  EXPECT_THAT(Told(), ElementsAre("action workers scale", "exit worker-2 <- 1", "exit worker-1"));
 }
 
 TEST_F(DeciderTest, ANumberOfWorkersThatAPersonOrdersHoldsUntilItIsLifted) {
@@ -36,13 +35,12 @@ TEST_F(DeciderTest, ANumberOfWorkersThatAPersonOrdersHoldsUntilItIsLifted) {
   job_.view.workers_max = 8;
   const Decider::Taken taken =
       Take(ScaleWorkers{2}, {.policies = {"worker-count"}, .workers = 3}, "the others need it");
-  EXPECT_EQ(taken.event.action, "set-workers");
+  EXPECT_EQ(taken.event.action, "scale");
   ASSERT_THAT(taken.orders, SizeIs(2));
   // A successor knows, too.
   EXPECT_EQ(Pauses(taken.orders), "worker-count");
   EXPECT_EQ(std::get<ScaleWorkers>(taken.orders[1].order).workers, 2u);
-  EXPECT_THAT(Told(),
-              ElementsAre("action workers set-workers", "action worker-count pause-policy <- 1"));
+  EXPECT_THAT(Told(), ElementsAre("action workers scale", "action worker-count pause-policy <- 1"));
   EXPECT_THAT(events_.back().because, HasSubstr("muster policies resume worker-count"));
   EXPECT_THAT(Seconds(600), IsEmpty());
   EXPECT_GT(PolicyNamed("worker-count").refused, 0u) << "it would have changed it";

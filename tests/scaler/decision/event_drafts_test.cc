@@ -78,7 +78,7 @@ TEST(EventDraftsTest, AnExitSaysWhoseDoingItWas) {
 
 TEST(EventDraftsTest, ADecisionKeepsItsFiguresAndARefusalIsANote) {
   Decision decision{.proposal = {.policy = "out-of-memory",
-                                 .action = Action::kRelaunch,
+                                 .action = Action::kRestart,
                                  .target = "ps-0",
                                  .before = Resources{.memory_bytes = 100},
                                  .after = Resources{.memory_bytes = 150},
@@ -89,7 +89,7 @@ TEST(EventDraftsTest, ADecisionKeepsItsFiguresAndARefusalIsANote) {
   const rest::Event done = DecisionEvent(decision, 7);
   EXPECT_EQ(done.kind, "decision");
   EXPECT_EQ(done.policy, "out-of-memory");
-  EXPECT_EQ(done.action, "relaunch");
+  EXPECT_EQ(done.action, "restart");
   EXPECT_EQ(done.cause_id, 7u);
   EXPECT_EQ(done.because, "it was killed");
   EXPECT_EQ(done.evidence.at(0).window_s, 30);

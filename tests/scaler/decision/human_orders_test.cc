@@ -33,36 +33,36 @@ class HumanOrdersTest : public ::testing::Test {
 
 TEST_F(HumanOrdersTest, ARestart) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const Granted order,
-                              Ask(RelaunchNode{.node = "worker-1"}, "looks stuck"));
+                              Ask(RestartNode{.node = "worker-1"}, "looks stuck"));
   EXPECT_EQ(order.event.kind, "action");
-  EXPECT_EQ(order.event.action, "relaunch");
+  EXPECT_EQ(order.event.action, "restart");
   EXPECT_EQ(order.event.target, "worker-1");
   EXPECT_EQ(order.event.because, "looks stuck");
-  const auto& relaunch = std::get<RelaunchNode>(order.order);
-  EXPECT_EQ(relaunch.node, "worker-1");
-  EXPECT_EQ(relaunch.only_start, 1u) << "this life, and not the one after it";
-  EXPECT_FALSE(relaunch.charged);
+  const auto& restart = std::get<RestartNode>(order.order);
+  EXPECT_EQ(restart.node, "worker-1");
+  EXPECT_EQ(restart.only_start, 1u) << "this life, and not the one after it";
+  EXPECT_FALSE(restart.charged);
   MUSTER_ASSERT_OK_AND_ASSIGN(const Granted quiet,
-                              Ask(RelaunchNode{.node = "ps-0", .only_start = 1}));
+                              Ask(RestartNode{.node = "ps-0", .only_start = 1}));
   EXPECT_EQ(quiet.event.because, "asked for by a person");
 }
 
 TEST_F(HumanOrdersTest, RefusedRestarts) {
-  EXPECT_THAT(Ask(RelaunchNode{.node = "worker-9"}),
+  EXPECT_THAT(Ask(RestartNode{.node = "worker-9"}),
               StatusIs(StatusCode::kNotFound,
                        "there is no node 'worker-9'; there are ps-0, worker-0, worker-1"));
-  EXPECT_THAT(Ask(RelaunchNode{.node = "master"}),
+  EXPECT_THAT(Ask(RestartNode{.node = "master"}),
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("`muster run`")));
-  EXPECT_THAT(Ask(RelaunchNode{.node = "worker-0", .only_start = 2}),
+  EXPECT_THAT(Ask(RestartNode{.node = "worker-0", .only_start = 2}),
               StatusIs(StatusCode::kAborted, HasSubstr("only_start is 2")));
   job_.Node("worker-0").state = NodeState::kDraining;
-  EXPECT_THAT(Ask(RelaunchNode{.node = "worker-0"}),
+  EXPECT_THAT(Ask(RestartNode{.node = "worker-0"}),
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("is ending")));
   job_.Node("worker-0").state = NodeState::kPlanned;
-  EXPECT_THAT(Ask(RelaunchNode{.node = "worker-0"}),
+  EXPECT_THAT(Ask(RestartNode{.node = "worker-0"}),
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("not been started")));
   job_.Node("worker-0").state = NodeState::kExited;
-  EXPECT_THAT(Ask(RelaunchNode{.node = "worker-0"}), IsOk());
+  EXPECT_THAT(Ask(RestartNode{.node = "worker-0"}), IsOk());
 }
 
 TEST_F(HumanOrdersTest, ADrainOfANode) {
@@ -94,14 +94,14 @@ TEST_F(HumanOrdersTest, ADrainOfANode) {
 }
 
 TEST_F(HumanOrdersTest, AResize) {
-  MUSTER_ASSERT_OK_AND_ASSIGN(const Granted order,
-                              Ask(LimitNode{.node = "ps-0", .memory_bytes = 1024 * kMiB}, "grows"));
-  EXPECT_EQ(order.event.action, "set-limits");
+  MUSTER_ASSERT_OK_AND_ASSIGN(
+      const Granted order, Ask(ResizeNode{.node = "ps-0", .memory_bytes = 1024 * kMiB}, "grows"));
+  EXPECT_EQ(order.event.action, "resize");
   EXPECT_EQ(LimitsOf(order.event.before).memory_bytes, 512 * kMiB);
   EXPECT_EQ(LimitsOf(order.event.after).memory_bytes, 1024 * kMiB);
-  EXPECT_EQ(std::get<LimitNode>(order.order).After({}), (Resources{.memory_bytes = 1024 * kMiB}));
-  MUSTER_ASSERT_OK_AND_ASSIGN(const Granted cpus, Ask(LimitNode{.node = "worker-0", .cpus = 2}));
-  EXPECT_EQ(std::get<LimitNode>(cpus.order).After({}),
+  EXPECT_EQ(std::get<ResizeNode>(order.order).After({}), (Resources{.memory_bytes = 1024 * kMiB}));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Granted cpus, Ask(ResizeNode{.node = "worker-0", .cpus = 2}));
+  EXPECT_EQ(std::get<ResizeNode>(cpus.order).After({}),
             (Resources{.cpus = 2, .memory_bytes = 256 * kMiB}))
       << "what is not named stays";
 }
@@ -110,49 +110,49 @@ TEST_F(HumanOrdersTest, MemoryBeyondWhatThereIsIsRefused) {
   NodeView& server = job_.Node("ps-0");
   server.max.memory_bytes = 1024 * kMiB;
   EXPECT_THAT(
-      Ask(LimitNode{.node = "ps-0", .memory_bytes = 1025 * kMiB}),
+      Ask(ResizeNode{.node = "ps-0", .memory_bytes = 1025 * kMiB}),
       StatusIs(StatusCode::kResourceExhausted,
                AllOf(HasSubstr("memory of 1025 MiB for ps-0: the job file's maximum for ps"),
                      HasSubstr("allows 1 GiB"))));
   job_.view.budget.memory_bytes = 1200 * kMiB;
-  EXPECT_THAT(Ask(LimitNode{.node = "ps-0", .memory_bytes = 700 * kMiB}),
+  EXPECT_THAT(Ask(ResizeNode{.node = "ps-0", .memory_bytes = 700 * kMiB}),
               StatusIs(StatusCode::kResourceExhausted, HasSubstr("budget allows 688 MiB")));
   job_.view.machine.memory_bytes = 1100 * kMiB;
-  EXPECT_THAT(Ask(LimitNode{.node = "ps-0", .memory_bytes = 600 * kMiB}),
+  EXPECT_THAT(Ask(ResizeNode{.node = "ps-0", .memory_bytes = 600 * kMiB}),
               StatusIs(StatusCode::kResourceExhausted, HasSubstr("machine allows 588 MiB")));
   server.min.memory_bytes = 400 * kMiB;
-  EXPECT_THAT(Ask(LimitNode{.node = "ps-0", .memory_bytes = 399 * kMiB}),
+  EXPECT_THAT(Ask(ResizeNode{.node = "ps-0", .memory_bytes = 399 * kMiB}),
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("minimum is 400 MiB")));
 }
 
 TEST_F(HumanOrdersTest, MemoryBelowWhatItUsesIsRefused) {
-  EXPECT_THAT(Ask(LimitNode{.node = "ps-0", .memory_bytes = 314 * kMiB}),
+  EXPECT_THAT(Ask(ResizeNode{.node = "ps-0", .memory_bytes = 314 * kMiB}),
               StatusIs(StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("uses 300 MiB"), HasSubstr("315 MiB at least"))));
-  EXPECT_THAT(Ask(LimitNode{.node = "ps-0", .memory_bytes = 315 * kMiB}), IsOk());
+  EXPECT_THAT(Ask(ResizeNode{.node = "ps-0", .memory_bytes = 315 * kMiB}), IsOk());
   job_.Node("ps-0").state = NodeState::kExited;
-  EXPECT_THAT(Ask(LimitNode{.node = "ps-0", .memory_bytes = 100 * kMiB}), IsOk())
+  EXPECT_THAT(Ask(ResizeNode{.node = "ps-0", .memory_bytes = 100 * kMiB}), IsOk())
       << "of the start to come";
-  EXPECT_THAT(Ask(LimitNode{.node = "ps-0", .memory_bytes = 512 * kMiB}),
+  EXPECT_THAT(Ask(ResizeNode{.node = "ps-0", .memory_bytes = 512 * kMiB}),
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("these limits already")));
 }
 
 TEST_F(HumanOrdersTest, CpuIsRefusedBeyondItsBoundsAndWithoutTheKernel) {
   job_.view.budget.cpus = 3;
-  EXPECT_THAT(Ask(LimitNode{.node = "worker-0", .cpus = 2.5}),
+  EXPECT_THAT(Ask(ResizeNode{.node = "worker-0", .cpus = 2.5}),
               StatusIs(StatusCode::kResourceExhausted, HasSubstr("budget allows 2")));
-  EXPECT_THAT(Ask(LimitNode{.node = "worker-0", .cpus = 0}),
+  EXPECT_THAT(Ask(ResizeNode{.node = "worker-0", .cpus = 0}),
               StatusIs(StatusCode::kOutOfRange, HasSubstr("0 cores for worker-0")));
   facts_.limits_remark = "/sys/fs/cgroup cannot be written";
-  EXPECT_THAT(Ask(LimitNode{.node = "worker-0", .cpus = 1.5}),
+  EXPECT_THAT(Ask(ResizeNode{.node = "worker-0", .cpus = 1.5}),
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("/sys/fs/cgroup")));
-  EXPECT_THAT(Ask(LimitNode{.node = "worker-0", .memory_bytes = 300 * kMiB}), IsOk())
+  EXPECT_THAT(Ask(ResizeNode{.node = "worker-0", .memory_bytes = 300 * kMiB}), IsOk())
       << "memory is watched all the same";
 }
 
 TEST_F(HumanOrdersTest, AScale) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const Granted order, Ask(ScaleWorkers{4}, "hurry"));
-  EXPECT_EQ(order.event.action, "set-workers");
+  EXPECT_EQ(order.event.action, "scale");
   EXPECT_EQ(order.event.target, "workers");
   EXPECT_EQ(order.event.before.at("workers"), 2);
   EXPECT_EQ(order.event.after.at("workers"), 4);
@@ -215,7 +215,7 @@ TEST_F(HumanOrdersTest, AJobThatDrainsTakesLittleAndOneThatIsOverNothing) {
   const auto all = [&] {
     std::vector<absl::Status> all;
     for (const Order& order :
-         std::vector<Order>{RelaunchNode{.node = "worker-0"}, EndNode{"worker-0"}, ScaleWorkers{3},
+         std::vector<Order>{RestartNode{.node = "worker-0"}, EndNode{"worker-0"}, ScaleWorkers{3},
                             DrainJob{}, RetryShards{{"0/0/1"}}}) {
       all.push_back(Ask(order).status());
     }
@@ -226,13 +226,13 @@ TEST_F(HumanOrdersTest, AJobThatDrainsTakesLittleAndOneThatIsOverNothing) {
     EXPECT_THAT(status, StatusIs(StatusCode::kFailedPrecondition, HasSubstr("being drained")));
   }
   EXPECT_THAT(Ask(CancelJob{}), IsOk());
-  EXPECT_THAT(Ask(LimitNode{.node = "ps-0", .memory_bytes = 1024 * kMiB}), IsOk());
+  EXPECT_THAT(Ask(ResizeNode{.node = "ps-0", .memory_bytes = 1024 * kMiB}), IsOk());
   job_.view.activity = Activity::kOver;
   for (const absl::Status& status : all()) {
     EXPECT_THAT(status, StatusIs(StatusCode::kFailedPrecondition, "the job is over"));
   }
   EXPECT_THAT(Ask(CancelJob{}), Not(IsOk()));
-  EXPECT_THAT(Ask(LimitNode{.node = "ps-0", .memory_bytes = 1024 * kMiB}), Not(IsOk()));
+  EXPECT_THAT(Ask(ResizeNode{.node = "ps-0", .memory_bytes = 1024 * kMiB}), Not(IsOk()));
 }
 
 }  // namespace

@@ -92,9 +92,9 @@ TEST_F(OutcomeWatchTest, RateIsOfUndisturbedTrainingOnly) {
   EXPECT_EQ(watch_.Rate(), std::nullopt) << "another master counts";
 }
 
-TEST_F(OutcomeWatchTest, ARelaunchHasHelpedWhenTheWorkerTrainsAgainAndGoesOn) {
+TEST_F(OutcomeWatchTest, ARestartHasHelpedWhenTheWorkerTrainsAgainAndGoesOn) {
   Run(20);
-  Decide("out-of-memory", "relaunch", "worker-1");
+  Decide("out-of-memory", "restart", "worker-1");
   job_.End("worker-1", EndCause::kKernelOutOfMemory);
   EXPECT_THAT(Run(3), IsEmpty());
   job_.Start("worker-1");
@@ -109,7 +109,7 @@ TEST_F(OutcomeWatchTest, ARelaunchHasHelpedWhenTheWorkerTrainsAgainAndGoesOn) {
 }
 
 TEST_F(OutcomeWatchTest, AServerServesAgain) {
-  Decide("", "relaunch", "ps-0");
+  Decide("", "restart", "ps-0");
   job_.Start("ps-0");
   job_.Node("ps-0").state = NodeState::kStarting;  // it restores
   EXPECT_THAT(Run(20), IsEmpty());
@@ -118,16 +118,16 @@ TEST_F(OutcomeWatchTest, AServerServesAgain) {
 }
 
 TEST_F(OutcomeWatchTest, AWorkerWithoutWorkIsBackAsWell) {
-  Decide("", "relaunch", "worker-0");
+  Decide("", "restart", "worker-0");
   job_.Start("worker-0");
   job_.loads["worker-0"] = {.minibatches = 0, .shards_held = 0};
   EXPECT_THAT(Await(), ElementsAre(Is("helped", StartsWith("worker-0 trains again"))));
 }
 
-TEST_F(OutcomeWatchTest, ARelaunchThatThenEndsWellHasHelped) {
-  Decide("out-of-memory", "relaunch", "worker-0");
-  Decide("", "relaunch", "worker-1");
-  Decide("", "relaunch", "ps-0");
+TEST_F(OutcomeWatchTest, ARestartThatThenEndsWellHasHelped) {
+  Decide("out-of-memory", "restart", "worker-0");
+  Decide("", "restart", "worker-1");
+  Decide("", "restart", "ps-0");
   job_.Start("worker-0");
   job_.Start("worker-1");
   job_.Start("ps-0");
@@ -142,8 +142,8 @@ TEST_F(OutcomeWatchTest, ARelaunchThatThenEndsWellHasHelped) {
                                      "ps-0 ended as it was asked to before more could be seen")));
 }
 
-TEST_F(OutcomeWatchTest, ARelaunchThatEndsAgainHasChangedNothing) {
-  Decide("crash-loop", "relaunch", "worker-1");
+TEST_F(OutcomeWatchTest, ARestartThatEndsAgainHasChangedNothing) {
+  Decide("crash-loop", "restart", "worker-1");
   job_.End("worker-1", EndCause::kProgram);
   EXPECT_THAT(Run(1), IsEmpty()) << "the end that it answers";
   job_.Start("worker-1");
@@ -153,16 +153,16 @@ TEST_F(OutcomeWatchTest, ARelaunchThatEndsAgainHasChangedNothing) {
 }
 
 TEST_F(OutcomeWatchTest, WhatNeverComesIsUnknown) {
-  Decide("hang", "relaunch", "worker-1");
+  Decide("hang", "restart", "worker-1");
   Run(119);
   EXPECT_THAT(Run(2), ElementsAre(Is("unknown", HasSubstr("not seen within 120 s that worker-1 "
                                                           "trains again"))));
 }
 
-TEST_F(OutcomeWatchTest, AStragglersRelaunchIsJudgedByTheRate) {
+TEST_F(OutcomeWatchTest, AStragglersRestartIsJudgedByTheRate) {
   Slow("worker-1", 10);
   Run(30);
-  Decide("worker-straggler", "relaunch", "worker-1");
+  Decide("worker-straggler", "restart", "worker-1");
   job_.Start("worker-1");
   Slow("worker-1", 50);
   EXPECT_THAT(Run(19), IsEmpty()) << "settled, and a window after that";
@@ -175,10 +175,10 @@ TEST_F(OutcomeWatchTest, AStragglersRelaunchIsJudgedByTheRate) {
 
 TEST_F(OutcomeWatchTest, TheSameRateIsNoChangeAndALowerOneWorse) {
   Run(30);
-  Decide("server-straggler", "relaunch", "ps-0");
+  Decide("server-straggler", "restart", "ps-0");
   job_.Start("ps-0");
   EXPECT_THAT(Await(), ElementsAre(Is("no-change", HasSubstr("+0 %"))));
-  Decide("worker-straggler", "set-limits", "worker-0",
+  Decide("worker-straggler", "resize", "worker-0",
          ChangeOf(Resources{.cpus = 1}, Resources{.cpus = 2}));
   job_.Node("worker-0").limits.cpus = 2;
   Slow("worker-0", 20);
@@ -188,11 +188,11 @@ TEST_F(OutcomeWatchTest, TheSameRateIsNoChangeAndALowerOneWorse) {
 
 TEST_F(OutcomeWatchTest, WhatFallsIntoTheSameTimeIsNamed) {
   Run(30);
-  Decide("worker-straggler", "relaunch", "worker-0");
+  Decide("worker-straggler", "restart", "worker-0");
   job_.Start("worker-0");
   Run(5);
   Decide("", "dump-stacks", "worker-1");
-  Decide("", "relaunch", "worker-1");
+  Decide("", "restart", "worker-1");
   job_.Start("worker-1");
   std::vector<rest::Event> outcomes = Run(60);
   EXPECT_THAT(outcomes, ::testing::Contains(
@@ -201,17 +201,17 @@ TEST_F(OutcomeWatchTest, WhatFallsIntoTheSameTimeIsNamed) {
 
 TEST_F(OutcomeWatchTest, ARateThatCannotBeComparedIsUnknown) {
   Run(3);
-  Decide("worker-count", "set-workers", "workers", ChangeOf(uint32_t{1}, uint32_t{2}));
+  Decide("worker-count", "scale", "workers", ChangeOf(uint32_t{1}, uint32_t{2}));
   EXPECT_THAT(Await(), ElementsAre(Is("unknown", HasSubstr("2 workers run, but its rate before is "
                                                            "not known"))));
   Run(30);
-  Decide("worker-count", "set-workers", "workers", ChangeOf(uint32_t{2}, uint32_t{3}));
+  Decide("worker-count", "scale", "workers", ChangeOf(uint32_t{2}, uint32_t{3}));
   job_.Add(NodeRole::kWorker, 1);
   job_.view.activity = Activity::kEvaluating;
   EXPECT_THAT(Await(), ElementsAre(Is("unknown", HasSubstr("has not trained undisturbed"))));
   job_.view.activity = Activity::kTraining;
   Run(30);
-  Decide("worker-straggler", "relaunch", "worker-0");
+  Decide("worker-straggler", "restart", "worker-0");
   job_.Start("worker-0");
   Run(12);
   job_.End("worker-0", EndCause::kPlatform);
@@ -220,7 +220,7 @@ TEST_F(OutcomeWatchTest, ARateThatCannotBeComparedIsUnknown) {
 
 TEST_F(OutcomeWatchTest, MoreWorkersHaveHelpedWhenMoreIsTrained) {
   Run(30);
-  Decide("worker-count", "set-workers", "workers", ChangeOf(uint32_t{2}, uint32_t{3}));
+  Decide("worker-count", "scale", "workers", ChangeOf(uint32_t{2}, uint32_t{3}));
   job_.Add(NodeRole::kWorker, 1);
   job_.Node("worker-2").state = NodeState::kStarting;
   EXPECT_THAT(Run(30), IsEmpty());
@@ -230,7 +230,7 @@ TEST_F(OutcomeWatchTest, MoreWorkersHaveHelpedWhenMoreIsTrained) {
 }
 
 TEST_F(OutcomeWatchTest, MoreMemoryHasHelpedWhenItIsUsed) {
-  Decide("predicted-out-of-memory", "set-limits", "ps-0", Memory(512, 768));
+  Decide("predicted-out-of-memory", "resize", "ps-0", Memory(512, 768));
   SetMemory("ps-0", 768);
   job_.loads["ps-0"].memory_mib = 500;
   EXPECT_THAT(Run(20), IsEmpty());
@@ -241,26 +241,26 @@ TEST_F(OutcomeWatchTest, MoreMemoryHasHelpedWhenItIsUsed) {
 }
 
 TEST_F(OutcomeWatchTest, MoreMemoryThatNobodyNeededHasChangedNothing) {
-  Decide("predicted-out-of-memory", "set-limits", "ps-0", Memory(512, 768));
+  Decide("predicted-out-of-memory", "resize", "ps-0", Memory(512, 768));
   SetMemory("ps-0", 768);
   EXPECT_THAT(Await(), ElementsAre(Is("no-change", HasSubstr("would have been enough so far"))));
 }
 
 TEST_F(OutcomeWatchTest, AFirstOrASmallerLimitHasHelpedWhenTheNodeGetsAlong) {
   SetMemory("ps-0", 400);
-  Decide("", "set-limits", "ps-0", Memory(512, 400));
+  Decide("", "resize", "ps-0", Memory(512, 400));
   EXPECT_THAT(Await(), ElementsAre(Is("helped",
                                       "ps-0 used up to 300 MiB of its limit of 400 MiB, "
                                       "60 s long")));
   SetMemory("ps-0", 450);
-  Decide("initial-resources", "set-limits", "ps-0", Memory(0, 450));
+  Decide("initial-resources", "resize", "ps-0", Memory(0, 450));
   Run(5);
   job_.view.activity = Activity::kOver;
   EXPECT_THAT(Run(1), ElementsAre(Is("helped", HasSubstr("until the job's end"))));
 }
 
 TEST_F(OutcomeWatchTest, AKillForMemoryAllTheSame) {
-  Decide("predicted-out-of-memory", "set-limits", "ps-0", Memory(512, 768));
+  Decide("predicted-out-of-memory", "resize", "ps-0", Memory(512, 768));
   SetMemory("ps-0", 768);
   Run(2);
   job_.End("ps-0", EndCause::kKernelOutOfMemory);
@@ -269,7 +269,7 @@ TEST_F(OutcomeWatchTest, AKillForMemoryAllTheSame) {
 }
 
 TEST_F(OutcomeWatchTest, ALimitThatTheKernelDoesNotEnforceIsNotThere) {
-  Decide("predicted-out-of-memory", "set-limits", "ps-0", Memory(512, 768));
+  Decide("predicted-out-of-memory", "resize", "ps-0", Memory(512, 768));
   SetMemory("ps-0", 768);
   for (int second = 0; second < 130; ++second) {
     job_.Tick();
@@ -300,8 +300,8 @@ TEST_F(OutcomeWatchTest, OfTheWholeJob) {
   job_.view.activity = Activity::kDraining;
   EXPECT_THAT(Run(1), ElementsAre(Is("helped", "the job drains, after 2.0 s")));
   Decide("out-of-memory", "stop-job", "job");
-  Decide("", "relaunch", "worker-0");
-  Decide("worker-straggler", "relaunch", "worker-0");
+  Decide("", "restart", "worker-0");
+  Decide("worker-straggler", "restart", "worker-0");
   EXPECT_THAT(Run(1), IsEmpty());
   job_.view.activity = Activity::kOver;
   EXPECT_THAT(Run(1), ElementsAre(Is("helped", "the job has ended, after 2.0 s"),
@@ -309,8 +309,8 @@ TEST_F(OutcomeWatchTest, OfTheWholeJob) {
                                   Is("unknown", HasSubstr("before its rate could be compared"))));
 }
 
-TEST_F(OutcomeWatchTest, ARelaunchJustBeforeTheJobsEnd) {
-  Decide("platform-kill", "relaunch", "worker-0");
+TEST_F(OutcomeWatchTest, ARestartJustBeforeTheJobsEnd) {
+  Decide("platform-kill", "restart", "worker-0");
   job_.Start("worker-0");
   Run(2);
   job_.view.activity = Activity::kOver;
@@ -340,7 +340,7 @@ TEST_F(OutcomeWatchTest, WhatTheMasterIsAskedForMayFailLater) {
 }
 
 TEST_F(OutcomeWatchTest, WhatCouldNotBeDoneIsUnknownAndSaysWhy) {
-  Decide("", "set-limits", "ps-0", Memory(512, 768));
+  Decide("", "resize", "ps-0", Memory(512, 768));
   const auto outcome = watch_.Fail(1, "no such group");
   ASSERT_TRUE(outcome.has_value());
   EXPECT_THAT(*outcome, Is("unknown", "it could not be done: no such group"));

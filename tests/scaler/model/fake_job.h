@@ -156,7 +156,7 @@ class FakeJob {
     if (const Resources* after = std::get_if<Resources>(&proposal.after)) {
       Node(proposal.target).limits = *after;
     }
-    if (proposal.action == Action::kRelaunch) Start(proposal.target);
+    if (proposal.action == Action::kRestart) Start(proposal.target);
   }
 
  private:

@@ -14,9 +14,9 @@ TEST(OrdersTest, NamesAndTargets) {
     std::string action, target;
     bool masters = false;
   };
-  for (const Row& row : {Row{RelaunchNode{.node = "ps-0"}, "relaunch", "ps-0"},
-                         {LimitNode{.node = "ps-0"}, "set-limits", "ps-0"},
-                         {ScaleWorkers{2}, "set-workers", "workers"},
+  for (const Row& row : {Row{RestartNode{.node = "ps-0"}, "restart", "ps-0"},
+                         {ResizeNode{.node = "ps-0"}, "resize", "ps-0"},
+                         {ScaleWorkers{2}, "scale", "workers"},
                          {EndNode{"worker-1"}, "drain", "worker-1"},
                          {DumpStacks{"ps-1"}, "dump-stacks", "ps-1"},
                          {FailJob{"why"}, "stop-job", "job"},
@@ -43,9 +43,9 @@ TEST(OrdersTest, EveryActionIsKnownOnce) {
 
 TEST(OrdersTest, LimitsThatAreNotNamedStay) {
   const Resources before{.cpus = 2, .memory_bytes = 512};
-  const LimitNode memory{.node = "ps-0", .memory_bytes = 1024};
+  const ResizeNode memory{.node = "ps-0", .memory_bytes = 1024};
   EXPECT_EQ(memory.After(before), (Resources{.cpus = 2, .memory_bytes = 1024}));
-  EXPECT_EQ(LimitNode::To("ps-0", {.cpus = 1}).After(before), (Resources{.cpus = 1}));
+  EXPECT_EQ(ResizeNode::To("ps-0", {.cpus = 1}).After(before), (Resources{.cpus = 1}));
 }
 
 }  // namespace

@@ -132,12 +132,9 @@ TEST(WindowTest, WhoWaitsForServersAndWhoComputes) {
 
 TEST(WindowTest, WordsForPeople) {
   const std::vector<std::pair<Action, std::string>> actions = {
-      {Action::kRelaunch, "relaunch"},
-      {Action::kSetLimits, "set-limits"},
-      {Action::kSetWorkers, "set-workers"},
-      {Action::kStopJob, "stop-job"},
-      {Action::kDrain, "drain"},
-      {Action::kDumpStacks, "dump-stacks"}};
+      {Action::kRestart, "restart"}, {Action::kResize, "resize"},
+      {Action::kScale, "scale"},     {Action::kStopJob, "stop-job"},
+      {Action::kDrain, "drain"},     {Action::kDumpStacks, "dump-stacks"}};
   for (const auto& [action, word] : actions) EXPECT_EQ(ToString(action), word);
   const std::vector<std::pair<EndCause, std::string>> causes = {
       {EndCause::kKernelOutOfMemory, "kernel out of memory"},

@@ -42,9 +42,9 @@ TEST_F(KeeperNodeTest, APlanMakesANodeThatHasTheSamePlan) {
 }
 
 TEST_F(KeeperNodeTest, ItRunsForSuccessorsUntilItsExitIsDealtWith) {
-  const KeeperNode node = Node(Gone({.ending = Ending::kRelaunch}));
+  const KeeperNode node = Node(Gone({.ending = Ending::kRestart}));
   EXPECT_EQ(node.plan().state, NodePlan::State::kRunning);
-  EXPECT_EQ(node.plan().ending, Ending::kRelaunch) << "an exit that was wanted is no crash";
+  EXPECT_EQ(node.plan().ending, Ending::kRestart) << "an exit that was wanted is no crash";
   EXPECT_EQ(Node(KeeperNode::Waiting{.start_at = kNow}).plan().state, NodePlan::State::kIdle);
 }
 
@@ -60,7 +60,7 @@ TEST_F(KeeperNodeTest, ProgressCountsForALifeThatTheMasterHasSeen) {
 TEST_F(KeeperNodeTest, WhoIsToLeaveAfterThisLife) {
   EXPECT_TRUE(Node(KeeperNode::Running{.ending = Ending::kDrain}).leaving());
   EXPECT_TRUE(Node(Gone({.ending = Ending::kDrain})).leaving());
-  EXPECT_FALSE(Node(KeeperNode::Running{.ending = Ending::kRelaunch}).leaving());
+  EXPECT_FALSE(Node(KeeperNode::Running{.ending = Ending::kRestart}).leaving());
   EXPECT_FALSE(Node(KeeperNode::Waiting{}).leaving());
   KeeperNode server = Node(KeeperNode::Running{.ending = Ending::kDrain});
   server.role = NodeRole::kServer;
@@ -76,7 +76,7 @@ TEST_F(KeeperNodeTest, HowEachStateIsShown) {
   EXPECT_EQ(running.pid, 4711u);
   EXPECT_FALSE(running.told_to_end);
   EXPECT_TRUE(Node(KeeperNode::Running{.stop_due = kNow}).Shown(0).told_to_end);
-  EXPECT_TRUE(Node(KeeperNode::Running{.ending = Ending::kRelaunch}).Shown(0).told_to_end);
+  EXPECT_TRUE(Node(KeeperNode::Running{.ending = Ending::kRestart}).Shown(0).told_to_end);
   const KeptNode draining = Node(KeeperNode::Running{.ending = Ending::kDrain}).Shown(0);
   EXPECT_EQ(draining.state, KeptNode::State::kDraining);
   EXPECT_TRUE(draining.told_to_end);

@@ -40,7 +40,7 @@ TEST_F(KeptWorkersTest, WhoLivesAndGoesOnByNumber) {
   AddRunning("worker-10");
   AddRunning("worker-9");
   AddRunning("worker-8", Ending::kDrain);
-  AddRunning("worker-7", Ending::kRelaunch);
+  AddRunning("worker-7", Ending::kRestart);
   Add("worker-6", {}, KeeperNode::Waiting{});
   Add("worker-5", {}, KeeperNode::Finished{});
   Add("worker-4", {}, KeeperNode::Reporting{.life = {.ending = Ending::kDrain}, .exit = {}});
@@ -90,7 +90,7 @@ TEST_F(KeptWorkersTest, TheHighestNumbersLeaveWhateverTheyDo) {
 }
 
 TEST_F(KeptWorkersTest, WhoLeavesDoesSoOnce) {
-  KeeperNode& worker = AddRunning("worker-0", Ending::kRelaunch);
+  KeeperNode& worker = AddRunning("worker-0", Ending::kRestart);
   EXPECT_TRUE(KeptWorkers::Leave(&worker)) << "it was to come again";
   EXPECT_FALSE(KeptWorkers::Leave(&worker));
   EXPECT_FALSE(KeptWorkers::Leave(&Add("worker-1", {}, KeeperNode::Finished{})));

@@ -62,7 +62,7 @@ class NodeKeeperFixture : public ::testing::Test {
       } else if (const auto* cancel = std::get_if<AskCancel>(&effect)) {
         did_.push_back("cancel");
         cancel_reason_ = cancel->reason;
-      } else if (const auto* delayed = std::get_if<RelaunchDelayed>(&effect)) {
+      } else if (const auto* delayed = std::get_if<RestartDelayed>(&effect)) {
         did_.push_back("delay " + delayed->node);
         delay_reason_ = delayed->why;
       } else if (const auto* away = std::get_if<WorkerSentAway>(&effect)) {
@@ -191,7 +191,7 @@ class KeeperOrdersFixture : public NodeKeeperFixture {
     }
     Answer();
   }
-  RelaunchNode Relaunch(const std::string& node) { return {.node = node, .why = "it is slow"}; }
+  RestartNode Restart(const std::string& node) { return {.node = node, .why = "it is slow"}; }
 };
 
 }  // namespace muster::scaler

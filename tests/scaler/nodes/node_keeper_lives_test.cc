@@ -61,7 +61,7 @@ TEST_F(KeeperLivesTest, AnAnswerOfTheMastersAboutOneLifeDecidesOnlyOfThat) {
 
 TEST_F(KeeperLivesTest, LimitsThatALifeBeganWithAreNotTakenBack) {
   RunToTraining();
-  Step(LimitNode::To("worker-0", kBig));
+  Step(ResizeNode::To("worker-0", kBig));
   Restart("worker-0");
   Step(LimitRefused{"worker-0", kBig});
   EXPECT_EQ(PlanOf("worker-0").limits, kBig) << "it runs within them";
@@ -70,12 +70,12 @@ TEST_F(KeeperLivesTest, LimitsThatALifeBeganWithAreNotTakenBack) {
 TEST_F(KeeperLivesTest, WhoHungInOneLifeHasTheTimeOfADrainInTheNext) {
   options_.drain_timeout = seconds(60);
   RunToTraining();
-  RelaunchNode hung = Relaunch("worker-0");
+  RestartNode hung = Restart("worker-0");
   hung.hangs = true;
   Step(hung);
   EXPECT_EQ(stop_timeouts_["worker-0"], options_.stop_timeout);
   Restart("worker-0");
-  Step(Relaunch("worker-0"));
+  Step(Restart("worker-0"));
   EXPECT_EQ(stop_timeouts_["worker-0"], options_.drain_timeout);
 }
 
@@ -140,7 +140,7 @@ TEST_F(KeeperLivesTest, AWorkerThatWasAddedAgainBeginsWithoutCrashes) {
 TEST_F(KeeperLivesTest, WhoWasAddedAgainKeepsWhatItTurnedOutToNeed) {
   options_.worker_limits = {.cpus = 2, .memory_bytes = 64 * kMiB};
   RunToTraining();
-  Step(LimitNode::To("worker-1", kBig));
+  Step(ResizeNode::To("worker-1", kBig));
   Step(ScaleWorkers{0});
   for (const char* worker : {"worker-0", "worker-1"}) Exit(worker, kClean, kEnded);
   Did();
@@ -187,7 +187,7 @@ TEST_F(KeeperLivesTest, ARefusalIsOfTheInputAtAServersFirstStartAlone) {
 
 TEST_F(KeeperLivesTest, WhoIsToldToEndIsNotKilledForItsSilence) {
   RunToTraining();
-  Step(Relaunch("ps-0"));
+  Step(Restart("ps-0"));
   EXPECT_THAT(Did(), ElementsAre("stop ps-0"));
   lost_ = {"ps-0"};
   Pass(seconds(20));
@@ -241,11 +241,11 @@ TEST_F(KeeperLivesTest, OneThatIsNotThereIsNotLost) {
 TEST_F(KeeperLivesTest, AnEndThatWasExcusedIsNotExcusedTwice) {
   RunToTraining();
   Exit("worker-0", kCrashed);
-  Step(Relaunch("worker-0"));
+  Step(Restart("worker-0"));
   Exit("worker-0", kTerminated);
   ASSERT_EQ(Kept("worker-0").state, KeptNode::State::kWaiting) << "it has hardly lived";
   EXPECT_EQ(Kept("worker-0").exits, 1u);
-  Step(Relaunch("worker-0"));
+  Step(Restart("worker-0"));
   EXPECT_EQ(Kept("worker-0").exits, 1u) << "the crash counts";
 }
 
@@ -255,7 +255,7 @@ TEST_F(KeeperLivesTest, AStartThatTheMachineWasTooShortForTakesNoCrashBack) {
   Exit("worker-0", kCrashed);
   ASSERT_EQ(Kept("worker-0").state, KeptNode::State::kWaiting);
   ASSERT_EQ(Kept("worker-0").exits, 1u);
-  Step(Relaunch("worker-0"));
+  Step(Restart("worker-0"));
   EXPECT_EQ(Kept("worker-0").exits, 1u) << "the start that failed was not counted";
 }
 

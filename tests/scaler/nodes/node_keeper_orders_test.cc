@@ -27,10 +27,10 @@ TEST_F(KeeperOrdersTest, NodesStartWithTheLimitsOfTheirRole) {
 
 TEST_F(KeeperOrdersTest, LimitsAreSetInPlaceAndForLaterStarts) {
   RunToTraining();
-  Step(LimitNode::To("worker-0", kBig));
+  Step(ResizeNode::To("worker-0", kBig));
   EXPECT_THAT(Did(), ElementsAre("limit worker-0 to 1 core, 768 MiB"));
   EXPECT_EQ(PlanOf("worker-0").limits, kBig) << "before the effects of the step";
-  Step(LimitNode::To("worker-0", kBig));
+  Step(ResizeNode::To("worker-0", kBig));
   EXPECT_THAT(Did(), ElementsAre("limit worker-0 to 1 core, 768 MiB"))
       << "again: somebody else may have changed them";
   Exit("worker-0", kKilled);
@@ -42,7 +42,7 @@ TEST_F(KeeperOrdersTest, LimitsOfANodeThatIsDownAreThoseOfItsNextStart) {
   RunToTraining();
   deaf_ = true;
   Exit("worker-0", kKilled);
-  Step(LimitNode::To("worker-0", kBig));
+  Step(ResizeNode::To("worker-0", kBig));
   EXPECT_THAT(Did(), IsEmpty());
   Step(ExitHeard{"worker-0"});
   EXPECT_EQ(limits_["worker-0"], kBig);
@@ -50,7 +50,7 @@ TEST_F(KeeperOrdersTest, LimitsOfANodeThatIsDownAreThoseOfItsNextStart) {
 
 TEST_F(KeeperOrdersTest, LimitsBeforeTheFirstStart) {
   Begin();
-  Step(LimitNode::To("ps-0", kBig));
+  Step(ResizeNode::To("ps-0", kBig));
   EXPECT_THAT(Did(), IsEmpty());
   Answer();
   EXPECT_EQ(limits_["ps-0"], kBig);
@@ -58,7 +58,7 @@ TEST_F(KeeperOrdersTest, LimitsBeforeTheFirstStart) {
 
 TEST_F(KeeperOrdersTest, SuccessorsSetTheLimitsAgain) {
   RunToTraining();
-  Step(LimitNode::To("worker-0", kBig));
+  Step(ResizeNode::To("worker-0", kBig));
   Did();
   TakeOver();
   EXPECT_THAT(Did(), AllOf(Contains("limit worker-0 to 1 core, 768 MiB"),
@@ -70,9 +70,9 @@ TEST_F(KeeperOrdersTest, SuccessorsSetTheLimitsAgain) {
 
 TEST_F(KeeperOrdersTest, LimitsThatWereRefusedAreNotThoseOfTheNode) {
   RunToTraining();
-  Step(LimitNode::To("worker-0", kBig));
+  Step(ResizeNode::To("worker-0", kBig));
   constexpr Resources kTiny{.cpus = 1, .memory_bytes = kMiB};
-  Step(LimitNode::To("worker-0", kTiny));
+  Step(ResizeNode::To("worker-0", kTiny));
   Step(LimitRefused{"worker-0", kTiny});
   EXPECT_EQ(Kept("worker-0").limits, kBig);
   EXPECT_EQ(PlanOf("worker-0").limits, kBig);
@@ -84,7 +84,7 @@ TEST_F(KeeperOrdersTest, LimitsThatWereRefusedAreNotThoseOfTheNode) {
 
 TEST_F(KeeperOrdersTest, ARefusalOfLimitsThatAreWantedNoMoreChangesNothing) {
   RunToTraining();
-  Step(LimitNode::To("worker-0", kBig));
+  Step(ResizeNode::To("worker-0", kBig));
   Step(LimitRefused{"worker-0", kSmall});
   Step(LimitRefused{"worker-7", kBig});
   EXPECT_EQ(Kept("worker-0").limits, kBig);
@@ -92,11 +92,11 @@ TEST_F(KeeperOrdersTest, ARefusalOfLimitsThatAreWantedNoMoreChangesNothing) {
 
 TEST_F(KeeperOrdersTest, SuccessorsKnowWhatWasInForceBeforeARefusal) {
   RunToTraining();
-  Step(LimitNode::To("worker-0", kBig));
+  Step(ResizeNode::To("worker-0", kBig));
   Begin(keeper_->plan());
   // The former scaler may have died before the deed: then this one was never in force.
   constexpr Resources kTiny{.cpus = 1, .memory_bytes = kMiB};
-  Step(LimitNode::To("worker-0", kTiny));
+  Step(ResizeNode::To("worker-0", kTiny));
   Step(NodeStarted{"worker-0", pids_["worker-0"]});
   Step(LimitRefused{"worker-0", kTiny});
   EXPECT_EQ(Kept("worker-0").limits, kSmall);
@@ -104,8 +104,8 @@ TEST_F(KeeperOrdersTest, SuccessorsKnowWhatWasInForceBeforeARefusal) {
 
 TEST_F(KeeperOrdersTest, ARefusalDoesNotTakeBackTheLimitsOfTheNextStart) {
   RunToTraining();
-  Step(LimitNode::To("worker-0", kBig));
-  RelaunchNode order = Relaunch("worker-0");
+  Step(ResizeNode::To("worker-0", kBig));
+  RestartNode order = Restart("worker-0");
   constexpr Resources kTiny{.cpus = 1, .memory_bytes = kMiB};
   order.limits = kTiny;
   Step(order);
@@ -113,12 +113,12 @@ TEST_F(KeeperOrdersTest, ARefusalDoesNotTakeBackTheLimitsOfTheNextStart) {
   EXPECT_EQ(PlanOf("worker-0").limits, kTiny);
 }
 
-// Relaunches.
+// Restarts.
 
-TEST_F(KeeperOrdersTest, RelaunchEndsTheNodeAndStartsItAtOnceWithNewLimits) {
+TEST_F(KeeperOrdersTest, RestartEndsTheNodeAndStartsItAtOnceWithNewLimits) {
   RunToTraining();
   After(seconds(1));
-  RelaunchNode order = Relaunch("worker-0");
+  RestartNode order = Restart("worker-0");
   order.limits = kBig;
   Step(order);
   EXPECT_THAT(Did(), ElementsAre("stop worker-0"));
@@ -134,28 +134,28 @@ TEST_F(KeeperOrdersTest, RelaunchEndsTheNodeAndStartsItAtOnceWithNewLimits) {
   EXPECT_FALSE(Kept("worker-0").told_to_end);
 }
 
-TEST_F(KeeperOrdersTest, WhoIsRelaunchedHasTheTimeOfADrainButForOneThatHangs) {
+TEST_F(KeeperOrdersTest, WhoIsRestartedHasTheTimeOfADrainButForOneThatHangs) {
   options_.drain_timeout = seconds(60);
   RunToTraining();
-  RelaunchNode hung = Relaunch("worker-1");
+  RestartNode hung = Restart("worker-1");
   hung.hangs = true;
-  for (const RelaunchNode& order : {Relaunch("ps-0"), Relaunch("worker-0"), hung}) Step(order);
+  for (const RestartNode& order : {Restart("ps-0"), Restart("worker-0"), hung}) Step(order);
   EXPECT_EQ(stop_timeouts_["ps-0"], seconds(60));
   EXPECT_EQ(stop_timeouts_["worker-0"], seconds(60));
   EXPECT_EQ(stop_timeouts_["worker-1"], options_.stop_timeout);
 }
 
-TEST_F(KeeperOrdersTest, AShortDrainTimeoutGivesARelaunchNoLessTimeThanTheJobsEnd) {
+TEST_F(KeeperOrdersTest, AShortDrainTimeoutGivesARestartNoLessTimeThanTheJobsEnd) {
   options_.drain_timeout = seconds(1);
   RunToTraining();
-  Step(Relaunch("ps-0"));
+  Step(Restart("ps-0"));
   EXPECT_EQ(stop_timeouts_["ps-0"], options_.stop_timeout);
 }
 
-TEST_F(KeeperOrdersTest, TheEndOfTheJobDoesNotWaitForARelaunch) {
+TEST_F(KeeperOrdersTest, TheEndOfTheJobDoesNotWaitForARestart) {
   options_.drain_timeout = seconds(60);
   RunToTraining(1);
-  Step(Relaunch("ps-0"));
+  Step(Restart("ps-0"));
   After(seconds(5));
   Did();
   Step(StopWanted{});
@@ -165,11 +165,11 @@ TEST_F(KeeperOrdersTest, TheEndOfTheJobDoesNotWaitForARelaunch) {
   EXPECT_THAT(Did(), IsEmpty()) << "once more is enough";
 }
 
-TEST_F(KeeperOrdersTest, RelaunchesAreNoCrashLoop) {
+TEST_F(KeeperOrdersTest, RestartsAreNoCrashLoop) {
   RunToTraining();
   for (int i = 0; i < 10; ++i) {
     After(seconds(1));
-    Step(Relaunch("ps-0"));
+    Step(Restart("ps-0"));
     Exit("ps-0", i % 2 == 0 ? kTerminated : kKilled);
     EXPECT_THAT(Did(), ElementsAre("stop ps-0", "start ps-0"));
   }
@@ -177,19 +177,19 @@ TEST_F(KeeperOrdersTest, RelaunchesAreNoCrashLoop) {
   EXPECT_EQ(Kept("ps-0").exits, 1u) << "what it does by itself counts as before";
 }
 
-TEST_F(KeeperOrdersTest, WorkerThatEndsWellOnARelaunchIsStartedAgain) {
+TEST_F(KeeperOrdersTest, WorkerThatEndsWellOnARestartIsStartedAgain) {
   RunToTraining();
   After(seconds(1));
-  Step(Relaunch("worker-0"));
+  Step(Restart("worker-0"));
   Exit("worker-0", kClean, kEnded);
   EXPECT_THAT(Did(), ElementsAre("stop worker-0", "start worker-0"));
 }
 
-TEST_F(KeeperOrdersTest, ARelaunchThatMeantAnotherLifeChangesNothing) {
+TEST_F(KeeperOrdersTest, ARestartThatMeantAnotherLifeChangesNothing) {
   RunToTraining();
   Exit("worker-0", kKilled);
   Did();
-  RelaunchNode order = Relaunch("worker-0");
+  RestartNode order = Restart("worker-0");
   order.only_start = 1;
   order.limits = kBig;
   const Plan before = keeper_->plan();
@@ -206,7 +206,7 @@ TEST_F(KeeperOrdersTest, AnExitThatTheMasterHasNotHeardOfIsExcusedAndGetsLimits)
   deaf_ = true;
   After(seconds(1));
   Exit("worker-0", kKilled);
-  RelaunchNode order = Relaunch("worker-0");
+  RestartNode order = Restart("worker-0");
   order.only_start = 1;
   order.limits = kBig;
   Step(order);
@@ -222,7 +222,7 @@ TEST_F(KeeperOrdersTest, AnExitThatIsChargedCounts) {
   RunToTraining();
   deaf_ = true;
   Exit("worker-0", kKilled);
-  RelaunchNode order = Relaunch("worker-0");
+  RestartNode order = Restart("worker-0");
   order.charged = true;
   Step(order);
   Step(ExitHeard{"worker-0"});
@@ -237,13 +237,13 @@ TEST_F(KeeperOrdersTest, ANodeThatWaitsForItsBackOffIsStartedSoonerAndExcusedOnc
   Did();
   EXPECT_EQ(Kept("worker-0").exits, 2u);
   EXPECT_EQ(Kept("worker-0").state, KeptNode::State::kWaiting);
-  Step(Relaunch("worker-0"));
+  Step(Restart("worker-0"));
   EXPECT_THAT(Did(), ElementsAre("start worker-0"));
   EXPECT_EQ(Kept("worker-0").exits, 1u);
   // No master, no start: the order may come again meanwhile.
   Exit("worker-0", kCrashed);
   Begin(keeper_->plan());
-  for (int i = 0; i < 3; ++i) Step(Relaunch("worker-0"));
+  for (int i = 0; i < 3; ++i) Step(Restart("worker-0"));
   EXPECT_EQ(Kept("worker-0").exits, 1u);
 }
 
@@ -253,14 +253,14 @@ TEST_F(KeeperOrdersTest, WhoKillsEveryStartDoesNotKeepTheKeeperBusy) {
   Did();
   deaf_ = true;
   Exit("worker-0", kKilled);
-  Step(Relaunch("worker-0"));
+  Step(Restart("worker-0"));
   Step(ExitHeard{"worker-0"});
   EXPECT_THAT(Did(), IsEmpty());
   After(milliseconds(500));
   EXPECT_THAT(Did(), ElementsAre("start worker-0"));
 }
 
-TEST_F(KeeperOrdersTest, ARelaunchDoesNotShortenABackOffToNothing) {
+TEST_F(KeeperOrdersTest, ARestartDoesNotShortenABackOffToNothing) {
   options_.restarts.crash_loop_exits = 10;
   RunToTraining();
   for (const seconds backoff : {seconds(0), seconds(1), seconds(1), seconds(0)}) {
@@ -268,7 +268,7 @@ TEST_F(KeeperOrdersTest, ARelaunchDoesNotShortenABackOffToNothing) {
     After(backoff);
   }
   Did();
-  Step(Relaunch("worker-0"));
+  Step(Restart("worker-0"));
   EXPECT_THAT(Did(), IsEmpty()) << "it has hardly lived";
   After(milliseconds(500));
   EXPECT_THAT(Did(), ElementsAre("start worker-0")) << "2 s by itself";
@@ -276,7 +276,7 @@ TEST_F(KeeperOrdersTest, ARelaunchDoesNotShortenABackOffToNothing) {
 
 TEST_F(KeeperOrdersTest, WhatWasFoundIsToldNothingBeforeItIsHeardOf) {
   RunToTraining();
-  Step(Relaunch("worker-0"));
+  Step(Restart("worker-0"));
   Step(EndNode{"worker-1"});
   Did();
   Begin(keeper_->plan());
@@ -289,10 +289,10 @@ TEST_F(KeeperOrdersTest, WhatWasFoundIsToldNothingBeforeItIsHeardOf) {
   EXPECT_THAT(Did(), Contains("drain worker-1"));
 }
 
-TEST_F(KeeperOrdersTest, SuccessorsGoOnWithARelaunch) {
+TEST_F(KeeperOrdersTest, SuccessorsGoOnWithARestart) {
   RunToTraining();
   After(seconds(1));
-  Step(Relaunch("worker-0"));
+  Step(Restart("worker-0"));
   Did();
   TakeOver();
   EXPECT_THAT(Did(), Contains("stop worker-0"))
@@ -303,7 +303,7 @@ TEST_F(KeeperOrdersTest, SuccessorsGoOnWithARelaunch) {
 
 TEST_F(KeeperOrdersTest, SuccessorsKnowThatAnExitWasWanted) {
   RunToTraining();
-  Step(Relaunch("worker-0"));
+  Step(Restart("worker-0"));
   Begin(keeper_->plan());
   Answer();
   Did();

@@ -97,13 +97,13 @@ class KeeperSim {
     const std::string node = SomeNode();
     switch (Below(5)) {
       case 0:
-        return LimitNode::To(node, Size(1 + Below(8)));
+        return ResizeNode::To(node, Size(1 + Below(8)));
       case 1:
         return ScaleWorkers{1 + Below(6)};
       case 2:
         return EndNode{node};
       default: {
-        RelaunchNode order{.node = node, .why = "chance", .charged = Chance(20)};
+        RestartNode order{.node = node, .why = "chance", .charged = Chance(20)};
         if (Chance(50)) {
           order.limits = Size(1 + Below(8));
           for_next_start_.insert(node);
@@ -183,7 +183,7 @@ class KeeperSim {
     for (const KeptNode& node : keeper_->nodes()) {
       const auto process = processes_.find(node.name);
       if (process == processes_.end() || !process->second.alive) continue;
-      // Those of a relaunch are for the next start, and a drain may come instead of it.
+      // Those of a restart are for the next start, and a drain may come instead of it.
       if (for_next_start_.contains(node.name)) continue;
       EXPECT_EQ(process->second.limits, node.limits) << node.name;
     }
@@ -279,7 +279,7 @@ class KeeperSim {
     if (effect.exited) untold_.push_back(effect.node);
   }
   void Do(const AskCancel&, std::vector<std::string>*) { ADD_FAILURE() << "nothing has failed"; }
-  void Do(const RelaunchDelayed&, std::vector<std::string>*) {}
+  void Do(const RestartDelayed&, std::vector<std::string>*) {}
   void Do(const WorkerSentAway& effect, std::vector<std::string>*) {
     ADD_FAILURE() << effect.node << ": nobody has asked the master itself";
   }
@@ -313,7 +313,7 @@ class KeeperSim {
   uint64_t pid_ = 0;
   std::map<std::string, Process> processes_;
   std::map<std::string, uint32_t> starts_;
-  std::set<std::string> for_next_start_;  // of whom a relaunch had limits with it
+  std::set<std::string> for_next_start_;  // of whom a restart had limits with it
   std::set<std::string> told_;            // of whose start the keeper has heard
   std::set<std::string> reported_;        // of whose exit it has heard, or will
   std::deque<std::string> news_;          // exits that it has not heard of

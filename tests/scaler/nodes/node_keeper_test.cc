@@ -32,7 +32,7 @@ TEST_F(NodeKeeperTest, ServersThenWorkersWhenTheMasterAnswers) {
   EXPECT_EQ(told_[0].start, StartNumber(1));
 }
 
-TEST_F(NodeKeeperTest, RelaunchesAtOnceThenWithBackOffAndTellsTheMasterTheShard) {
+TEST_F(NodeKeeperTest, RestartsAtOnceThenWithBackOffAndTellsTheMasterTheShard) {
   RunToTraining();
   Exit("worker-0", kCrashed,
        SlotRecord{.incarnation = 9, .computing = {{LeaseToken::FromValue(77), 5}}, .ended = false});

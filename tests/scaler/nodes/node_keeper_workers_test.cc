@@ -22,7 +22,7 @@ class KeeperWorkersTest : public KeeperOrdersFixture {};
 TEST_F(KeeperWorkersTest, MoreWorkersAreStartedWithWhatTheirPeersNeed) {
   RunToTraining();
   options_.worker_limits = kSmall;
-  Step(LimitNode::To("worker-0", kBig));
+  Step(ResizeNode::To("worker-0", kBig));
   Did();
   Step(ScaleWorkers{4});
   EXPECT_THAT(Did(), ElementsAre("start worker-2", "start worker-3"));
@@ -37,7 +37,7 @@ TEST_F(KeeperWorkersTest, AWorkerLimitedByHandLimitsNoNewOne) {
   Begin(NewPlan("r", 1, 2, {}));
   Answer();
   Answer();
-  Step(LimitNode::To("worker-0", kSmall));
+  Step(ResizeNode::To("worker-0", kSmall));
   Step(ScaleWorkers{3});
   EXPECT_EQ(limits_["worker-2"], Resources{}) << "worker-1 has no limits: none are larger";
 }
@@ -266,24 +266,24 @@ TEST_F(KeeperWorkersTest, AWorkerThatIsDownLeavesWithoutADrain) {
   EXPECT_THAT(Did(), IsEmpty());
 }
 
-TEST_F(KeeperWorkersTest, AWorkerThatLeavesIsNotRelaunched) {
+TEST_F(KeeperWorkersTest, AWorkerThatLeavesIsNotRestarted) {
   RunToTraining();
   Step(ScaleWorkers{1});
   Did();
-  Step(Relaunch("worker-1"));
+  Step(Restart("worker-1"));
   EXPECT_THAT(Did(), IsEmpty());
   deaf_ = true;
   Exit("worker-1", kKilled);
-  Step(Relaunch("worker-1"));
+  Step(Restart("worker-1"));
   Step(ExitHeard{"worker-1"});
-  Step(Relaunch("worker-1"));
+  Step(Restart("worker-1"));
   EXPECT_THAT(Did(), IsEmpty());
   EXPECT_EQ(Kept("worker-1").state, KeptNode::State::kFinished);
 }
 
-TEST_F(KeeperWorkersTest, AWorkerThatIsBeingRelaunchedCanLeave) {
+TEST_F(KeeperWorkersTest, AWorkerThatIsBeingRestartedCanLeave) {
   RunToTraining();
-  Step(Relaunch("worker-1"));
+  Step(Restart("worker-1"));
   Step(ScaleWorkers{1});
   EXPECT_THAT(Did(), ElementsAre("stop worker-1"));
   Exit("worker-1", kTerminated);
@@ -391,10 +391,10 @@ TEST_F(KeeperWorkersTest, OrdersForNobodyChangeNothing) {
   Did();
   const Plan before = keeper_->plan();
   for (const char* node : {"worker-7", "worker-1"}) {
-    Step(Relaunch(node));
+    Step(Restart(node));
     Step(EndNode{node});
   }
-  Step(LimitNode::To("worker-7", kBig));
+  Step(ResizeNode::To("worker-7", kBig));
   EXPECT_THAT(Did(), IsEmpty());
   EXPECT_EQ(keeper_->plan().nodes, before.nodes);
 }
@@ -403,8 +403,8 @@ TEST_F(KeeperWorkersTest, AJobThatDrainsTakesOnlyWhatHelpsIt) {
   RunToTraining();
   view_.state = JobState::kDraining;
   Answer();
-  Step(Relaunch("worker-0"));
-  Step(Relaunch("ps-0"));
+  Step(Restart("worker-0"));
+  Step(Restart("ps-0"));
   Step(ScaleWorkers{5});
   Step(ScaleWorkers{1});
   Step(EndNode{"worker-0"});
@@ -414,13 +414,13 @@ TEST_F(KeeperWorkersTest, AJobThatDrainsTakesOnlyWhatHelpsIt) {
   After(seconds(1));
   deaf_ = true;
   Exit("ps-0", kKilled);
-  RelaunchNode order = Relaunch("ps-0");
+  RestartNode order = Restart("ps-0");
   order.limits = Resources{.memory_bytes = 1024 * kMiB};
   Step(order);
   Step(ExitHeard{"ps-0"});
   EXPECT_THAT(Did(), ElementsAre("start ps-0"));
   EXPECT_EQ(limits_["ps-0"].memory_bytes, 1024 * kMiB) << "killed for its memory, it needs more";
-  Step(LimitNode::To("ps-0", kBig));
+  Step(ResizeNode::To("ps-0", kBig));
   EXPECT_THAT(Did(), ElementsAre("limit ps-0 to 1 core, 768 MiB"));
 }
 
@@ -445,8 +445,8 @@ TEST_F(KeeperWorkersTest, AJobThatIsOverTakesNoOrders) {
   view_.state = JobState::kSucceeded;
   Answer();
   Did();
-  Step(LimitNode::To("worker-0", kBig));
-  Step(Relaunch("worker-0"));
+  Step(ResizeNode::To("worker-0", kBig));
+  Step(Restart("worker-0"));
   Step(ScaleWorkers{5});
   Step(ScaleWorkers{1});
   Step(EndNode{"worker-0"});

@@ -101,11 +101,10 @@ TEST(PlanTest, NodeThatNobodyPlannedGoes) {
   EXPECT_THAT(adoption.died, IsEmpty());
 }
 
-TEST(PlanTest, ARelaunchOfAnOlderLifeIsOver) {
-  Plan plan =
-      PlanOf({.state = State::kRunning, .starts = 2, .ending = NodePlan::Ending::kRelaunch});
+TEST(PlanTest, ARestartOfAnOlderLifeIsOver) {
+  Plan plan = PlanOf({.state = State::kRunning, .starts = 2, .ending = NodePlan::Ending::kRestart});
   EXPECT_EQ(Adopt(plan, {{"worker-0", 2, true}}).plan.nodes.at("worker-0").ending,
-            NodePlan::Ending::kRelaunch);
+            NodePlan::Ending::kRestart);
   EXPECT_EQ(Adopt(plan, {{"worker-0", 3, true}}).plan.nodes.at("worker-0").ending,
             NodePlan::Ending::kNone);
 }
@@ -133,7 +132,7 @@ TEST(PlanTest, WhatWasWantedOfALifeThatNeverBeganIsOver) {
     State state;
   };
   for (const Case& c : {Case{NodeRole::kWorker, NodePlan::Ending::kDrain, State::kFinished},
-                        Case{NodeRole::kWorker, NodePlan::Ending::kRelaunch, State::kIdle},
+                        Case{NodeRole::kWorker, NodePlan::Ending::kRestart, State::kIdle},
                         Case{NodeRole::kServer, NodePlan::Ending::kDrain, State::kIdle}}) {
     const Plan plan =
         PlanOf({.role = c.role, .state = State::kRunning, .starts = 2, .ending = c.ending});

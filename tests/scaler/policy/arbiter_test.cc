@@ -20,10 +20,10 @@ class ArbiterTest : public ::testing::Test {
  protected:
   ArbiterTest() { job_.Add(NodeRole::kServer, 2, {}, kGiB).Add(NodeRole::kWorker, 3, {}, kGiB); }
 
-  Proposal Relaunch(const std::string& node, Kind kind = Kind::kIntervention,
-                    const std::string& policy = "worker-straggler") {
+  Proposal Restart(const std::string& node, Kind kind = Kind::kIntervention,
+                   const std::string& policy = "worker-straggler") {
     return {.policy = policy,
-            .action = Action::kRelaunch,
+            .action = Action::kRestart,
             .kind = kind,
             .target = node,
             .before = job_.Node(node).limits,
@@ -31,7 +31,7 @@ class ArbiterTest : public ::testing::Test {
   }
   Proposal Limits(const std::string& node, Resources after, Kind kind = Kind::kIntervention) {
     return {.policy = "predicted-out-of-memory",
-            .action = Action::kSetLimits,
+            .action = Action::kResize,
             .kind = kind,
             .target = node,
             .before = job_.Node(node).limits,
@@ -39,7 +39,7 @@ class ArbiterTest : public ::testing::Test {
   }
   Proposal Workers(uint32_t after) {
     return {.policy = "worker-count",
-            .action = Action::kSetWorkers,
+            .action = Action::kScale,
             .target = "workers",
             .before = 3u,
             .after = after};
@@ -54,29 +54,29 @@ class ArbiterTest : public ::testing::Test {
     return decisions.empty() ? Decision{.remark = "none"} : decisions[0];
   }
   /// The action on `node` comes to its end.
-  void Relaunched(const std::string& node) { job_.Start(node); }
+  void Restarted(const std::string& node) { job_.Start(node); }
 
   FakeJob job_;
   Arbiter arbiter_;
 };
 
 TEST_F(ArbiterTest, WhatNothingSpeaksAgainstIsDone) {
-  const Decision decision = One(Relaunch("worker-0"));
+  const Decision decision = One(Restart("worker-0"));
   EXPECT_EQ(decision.verdict, Verdict::kAct);
   EXPECT_EQ(decision.remark, "");
   EXPECT_EQ(decision.at, job_.view.now);
 }
 
 TEST_F(ArbiterTest, CooldownIsPerPolicyTargetAndAction) {
-  EXPECT_EQ(One(Relaunch("worker-0")).verdict, Verdict::kAct);
-  Relaunched("worker-0");
-  const Decision again = One(Relaunch("worker-0"), 30);
+  EXPECT_EQ(One(Restart("worker-0")).verdict, Verdict::kAct);
+  Restarted("worker-0");
+  const Decision again = One(Restart("worker-0"), 30);
   EXPECT_EQ(again.verdict, Verdict::kRefused);
   EXPECT_THAT(again.remark, HasSubstr("did the same to worker-0 less than 60 s ago"));
-  EXPECT_EQ(One(Relaunch("worker-1")).verdict, Verdict::kAct);
-  EXPECT_EQ(One(Relaunch("worker-0", Kind::kIntervention, "hang")).verdict, Verdict::kAct);
-  Relaunched("worker-0");
-  EXPECT_EQ(One(Relaunch("worker-0"), 40).verdict, Verdict::kAct);
+  EXPECT_EQ(One(Restart("worker-1")).verdict, Verdict::kAct);
+  EXPECT_EQ(One(Restart("worker-0", Kind::kIntervention, "hang")).verdict, Verdict::kAct);
+  Restarted("worker-0");
+  EXPECT_EQ(One(Restart("worker-0"), 40).verdict, Verdict::kAct);
 }
 
 TEST_F(ArbiterTest, ACooldownOfItsOwn) {
@@ -89,24 +89,24 @@ TEST_F(ArbiterTest, ACooldownOfItsOwn) {
 }
 
 TEST_F(ArbiterTest, OneOpenActionPerNodeAndRepeatsArePassedOver) {
-  EXPECT_EQ(One(Relaunch("worker-0")).verdict, Verdict::kAct);
-  EXPECT_THAT(Decide({Relaunch("worker-0")}), IsEmpty());
+  EXPECT_EQ(One(Restart("worker-0")).verdict, Verdict::kAct);
+  EXPECT_THAT(Decide({Restart("worker-0")}), IsEmpty());
   const Decision other = One(Limits("worker-0", {.cpus = 2, .memory_bytes = 2048 * kMiB}));
   EXPECT_EQ(other.verdict, Verdict::kRefused);
-  EXPECT_THAT(other.remark, HasSubstr("in the middle of a relaunch by worker-straggler"));
-  Relaunched("worker-0");
+  EXPECT_THAT(other.remark, HasSubstr("in the middle of a restart by worker-straggler"));
+  Restarted("worker-0");
   EXPECT_EQ(One(Limits("worker-0", {.cpus = 2, .memory_bytes = 2048 * kMiB})).verdict,
             Verdict::kAct);
 }
 
 TEST_F(ArbiterTest, AnActionThatNeverEndsDoesNotKeepOthersAwayForEver) {
-  One(Relaunch("worker-0"));
-  EXPECT_EQ(One(Relaunch("worker-0", Kind::kIntervention, "hang"), 130).verdict, Verdict::kAct);
+  One(Restart("worker-0"));
+  EXPECT_EQ(One(Restart("worker-0", Kind::kIntervention, "hang"), 130).verdict, Verdict::kAct);
 }
 
 TEST_F(ArbiterTest, TwoPoliciesThatWantTheSameNodeAtOnce) {
   const std::vector<Decision> decisions =
-      Decide({Relaunch("worker-0"), Relaunch("worker-0", Kind::kIntervention, "hang")});
+      Decide({Restart("worker-0"), Restart("worker-0", Kind::kIntervention, "hang")});
   ASSERT_THAT(decisions, SizeIs(2));
   EXPECT_EQ(decisions[0].verdict, Verdict::kAct);
   EXPECT_EQ(decisions[1].verdict, Verdict::kRefused);
@@ -116,33 +116,33 @@ TEST_F(ArbiterTest, InterventionsPerHourRepairsAside) {
   Arbiter::Options options;
   options.interventions_per_hour = 2;
   arbiter_ = Arbiter(options);
-  EXPECT_EQ(One(Relaunch("worker-0")).verdict, Verdict::kAct);
-  EXPECT_EQ(One(Relaunch("worker-1")).verdict, Verdict::kAct);
-  const Decision third = One(Relaunch("worker-2"));
+  EXPECT_EQ(One(Restart("worker-0")).verdict, Verdict::kAct);
+  EXPECT_EQ(One(Restart("worker-1")).verdict, Verdict::kAct);
+  const Decision third = One(Restart("worker-2"));
   EXPECT_EQ(third.verdict, Verdict::kRefused);
   EXPECT_THAT(third.remark, HasSubstr("2 interventions within an hour"));
   for (int i = 0; i < 5; ++i) {
-    EXPECT_EQ(One(Relaunch("worker-2", Kind::kRepair, "crash-loop")).verdict, Verdict::kAct);
+    EXPECT_EQ(One(Restart("worker-2", Kind::kRepair, "crash-loop")).verdict, Verdict::kAct);
   }
-  EXPECT_EQ(One(Relaunch("worker-2"), 3600).verdict, Verdict::kAct);
+  EXPECT_EQ(One(Restart("worker-2"), 3600).verdict, Verdict::kAct);
 }
 
 TEST_F(ArbiterTest, ARefusalIsToldOnceAndAgainWhenItsReasonChanges) {
   arbiter_.Pause("worker-straggler");
-  const Decision refused = One(Relaunch("worker-0"));
+  const Decision refused = One(Restart("worker-0"));
   EXPECT_EQ(refused.verdict, Verdict::kRefused);
   EXPECT_THAT(refused.remark, HasSubstr("worker-straggler is paused"));
-  for (int i = 0; i < 10; ++i) EXPECT_THAT(Decide({Relaunch("worker-0")}), IsEmpty());
-  EXPECT_EQ(One(Relaunch("worker-0"), 600).verdict, Verdict::kRefused);
+  for (int i = 0; i < 10; ++i) EXPECT_THAT(Decide({Restart("worker-0")}), IsEmpty());
+  EXPECT_EQ(One(Restart("worker-0"), 600).verdict, Verdict::kRefused);
   arbiter_.Resume("worker-straggler");
-  EXPECT_EQ(One(Relaunch("worker-0")).verdict, Verdict::kAct);
-  Relaunched("worker-0");
-  EXPECT_THAT(One(Relaunch("worker-0")).remark, HasSubstr("less than"));
+  EXPECT_EQ(One(Restart("worker-0")).verdict, Verdict::kAct);
+  Restarted("worker-0");
+  EXPECT_THAT(One(Restart("worker-0")).remark, HasSubstr("less than"));
 }
 
 TEST_F(ArbiterTest, APausedPolicyRepairsNothingEither) {
   arbiter_.Pause("out-of-memory");
-  EXPECT_EQ(One(Relaunch("ps-0", Kind::kRepair, "out-of-memory")).verdict, Verdict::kRefused);
+  EXPECT_EQ(One(Restart("ps-0", Kind::kRepair, "out-of-memory")).verdict, Verdict::kRefused);
   EXPECT_THAT(arbiter_.paused(), ::testing::ElementsAre("out-of-memory"));
 }
 
@@ -150,7 +150,7 @@ TEST_F(ArbiterTest, ADryRunTellsWhatItWouldDoAtTheSamePace) {
   arbiter_ = Arbiter({.dry_run = true});
   int told = 0;
   for (int i = 0; i < 120; ++i) {
-    for (const Decision& decision : Decide({Relaunch("worker-0")})) {
+    for (const Decision& decision : Decide({Restart("worker-0")})) {
       if (decision.verdict == Verdict::kDryRun) ++told;
       EXPECT_NE(decision.verdict, Verdict::kAct);
     }
@@ -189,7 +189,7 @@ TEST_F(ArbiterTest, WhatWasGrantedAndDidNotComeCountsInItsOwnStepAlone) {
 
 TEST_F(ArbiterTest, ARepairIsDoneWithWhatThereIs) {
   job_.view.budget.memory_bytes = 5 * 1024 * kMiB;
-  Proposal repair = Relaunch("ps-0", Kind::kRepair, "out-of-memory");
+  Proposal repair = Restart("ps-0", Kind::kRepair, "out-of-memory");
   repair.after = Resources{.cpus = 1, .memory_bytes = 1536 * kMiB};
   const Decision decision = One(repair);
   EXPECT_EQ(decision.verdict, Verdict::kAct);
@@ -223,7 +223,7 @@ TEST_F(ArbiterTest, StoppingTheJobComesFirstAndIsTheLast) {
   const Proposal stop{
       .policy = "crash-loop", .action = Action::kStopJob, .kind = Kind::kRepair, .target = "job"};
   const std::vector<Decision> decisions =
-      Decide({Relaunch("worker-0"), Relaunch("ps-0", Kind::kRepair), stop});
+      Decide({Restart("worker-0"), Restart("ps-0", Kind::kRepair), stop});
   ASSERT_THAT(decisions, SizeIs(3));
   EXPECT_EQ(decisions[0].proposal.action, Action::kStopJob);
   EXPECT_EQ(decisions[0].verdict, Verdict::kAct);
@@ -234,7 +234,7 @@ TEST_F(ArbiterTest, StoppingTheJobComesFirstAndIsTheLast) {
 }
 
 TEST_F(ArbiterTest, ANodeThatIsGoneIsNoTarget) {
-  Proposal proposal = Relaunch("worker-0");
+  Proposal proposal = Restart("worker-0");
   proposal.target = "worker-9";
   EXPECT_THAT(One(proposal).remark, HasSubstr("no node worker-9"));
 }
@@ -244,7 +244,7 @@ TEST_F(ArbiterTest, AnActionIsOpenUntilItIsSeenInTheJob) {
   NodeView& node = job_.Node("worker-0");
   const auto is_open = [this](const std::string& target) {
     Proposal other{.policy = "human", .action = Action::kDumpStacks, .target = target};
-    other.action = target == "workers" ? Action::kSetWorkers : Action::kDumpStacks;
+    other.action = target == "workers" ? Action::kScale : Action::kDumpStacks;
     const std::vector<Decision> decisions = Decide({other}, 601);
     EXPECT_THAT(decisions, SizeIs(1));
     return !decisions.empty() && decisions[0].verdict == Verdict::kRefused;
@@ -253,7 +253,7 @@ TEST_F(ArbiterTest, AnActionIsOpenUntilItIsSeenInTheJob) {
   options.open_max = std::chrono::hours(100);
   arbiter_ = Arbiter(options);
 
-  One(Relaunch("worker-0"));
+  One(Restart("worker-0"));
   node.start = 2;
   node.state = NodeState::kStarting;
   EXPECT_TRUE(is_open("worker-0")) << "it is not there yet";
@@ -290,31 +290,31 @@ TEST_F(ArbiterTest, AnActionIsOpenUntilItIsSeenInTheJob) {
   job_.view.nodes.pop_back();
   EXPECT_FALSE(is_open("workers"));
 
-  One(Relaunch("worker-2"));
+  One(Restart("worker-2"));
   job_.view.nodes.pop_back();
   EXPECT_FALSE(is_open("worker-2")) << "the node is gone";
 }
 
-TEST_F(ArbiterTest, StacksDoNotKeepTheRelaunchThatFollowsAway) {
-  Proposal stacks = Relaunch("worker-0", Kind::kIntervention, "hang");
+TEST_F(ArbiterTest, StacksDoNotKeepTheRestartThatFollowsAway) {
+  Proposal stacks = Restart("worker-0", Kind::kIntervention, "hang");
   stacks.action = Action::kDumpStacks;
   stacks.before = stacks.after = Amount();
   EXPECT_EQ(One(stacks).verdict, Verdict::kAct);
-  EXPECT_EQ(One(Relaunch("worker-0", Kind::kIntervention, "hang"), 5).verdict, Verdict::kAct);
+  EXPECT_EQ(One(Restart("worker-0", Kind::kIntervention, "hang"), 5).verdict, Verdict::kAct);
 }
 
 TEST_F(ArbiterTest, AnActionIsNotOpenForLongerThanItMayBe) {
-  One(Relaunch("worker-0"));
-  const Proposal other = Relaunch("worker-0", Kind::kIntervention, "hang");
+  One(Restart("worker-0"));
+  const Proposal other = Restart("worker-0", Kind::kIntervention, "hang");
   EXPECT_EQ(One(other, 119).verdict, Verdict::kRefused);
   EXPECT_EQ(One(other).verdict, Verdict::kAct);
 }
 
 TEST_F(ArbiterTest, ACooldownEndsOnTime) {
-  One(Relaunch("worker-0"));
-  Relaunched("worker-0");
-  EXPECT_EQ(One(Relaunch("worker-0"), 59).verdict, Verdict::kRefused);
-  EXPECT_EQ(One(Relaunch("worker-0")).verdict, Verdict::kAct);
+  One(Restart("worker-0"));
+  Restarted("worker-0");
+  EXPECT_EQ(One(Restart("worker-0"), 59).verdict, Verdict::kRefused);
+  EXPECT_EQ(One(Restart("worker-0")).verdict, Verdict::kAct);
 }
 
 TEST_F(ArbiterTest, WhatAnArbiterBeforeGrantedGoesOn) {
@@ -322,43 +322,43 @@ TEST_F(ArbiterTest, WhatAnArbiterBeforeGrantedGoesOn) {
   options.interventions_per_hour = 2;
   arbiter_ = Arbiter(options);
   const TimePoint before = job_.view.now - seconds(30);
-  arbiter_.Adopt(Relaunch("worker-0"), before);
+  arbiter_.Adopt(Restart("worker-0"), before);
   for (const char* node : {"worker-1", "ps-0"})
-    arbiter_.Adopt(Relaunch(node, Kind::kRepair), before);
-  EXPECT_THAT(One(Relaunch("worker-0")).remark, HasSubstr("less than 60 s ago"));
-  EXPECT_EQ(One(Relaunch("worker-2")).verdict, Verdict::kAct) << "repairs are not counted";
-  EXPECT_THAT(One(Relaunch("worker-1"), 60).remark, HasSubstr("2 interventions within an hour"));
+    arbiter_.Adopt(Restart(node, Kind::kRepair), before);
+  EXPECT_THAT(One(Restart("worker-0")).remark, HasSubstr("less than 60 s ago"));
+  EXPECT_EQ(One(Restart("worker-2")).verdict, Verdict::kAct) << "repairs are not counted";
+  EXPECT_THAT(One(Restart("worker-1"), 60).remark, HasSubstr("2 interventions within an hour"));
   // The adopted one is an hour old, the other is not.
-  EXPECT_EQ(One(Relaunch("worker-1"), 3600 - 30 - 62).verdict, Verdict::kAct);
-  EXPECT_EQ(One(Relaunch("worker-2")).verdict, Verdict::kRefused);
+  EXPECT_EQ(One(Restart("worker-1"), 3600 - 30 - 62).verdict, Verdict::kAct);
+  EXPECT_EQ(One(Restart("worker-2")).verdict, Verdict::kRefused);
 }
 
 TEST_F(ArbiterTest, ARefusalIsToldAgainAfterAGrantAndAfterAWhile) {
-  EXPECT_EQ(One(Relaunch("worker-0")).verdict, Verdict::kAct);
+  EXPECT_EQ(One(Restart("worker-0")).verdict, Verdict::kAct);
   for (int i = 0; i < 2; ++i) {
-    Relaunched("worker-0");
-    EXPECT_EQ(One(Relaunch("worker-0")).verdict, Verdict::kRefused);
-    EXPECT_THAT(Decide({Relaunch("worker-0")}), IsEmpty());
-    EXPECT_EQ(One(Relaunch("worker-0"), 60).verdict, Verdict::kAct);
+    Restarted("worker-0");
+    EXPECT_EQ(One(Restart("worker-0")).verdict, Verdict::kRefused);
+    EXPECT_THAT(Decide({Restart("worker-0")}), IsEmpty());
+    EXPECT_EQ(One(Restart("worker-0"), 60).verdict, Verdict::kAct);
   }
   arbiter_.Pause("worker-straggler");
-  EXPECT_EQ(One(Relaunch("worker-1")).verdict, Verdict::kRefused);
-  EXPECT_THAT(Decide({Relaunch("worker-1")}, 599), IsEmpty());
-  EXPECT_EQ(One(Relaunch("worker-1")).verdict, Verdict::kRefused);
+  EXPECT_EQ(One(Restart("worker-1")).verdict, Verdict::kRefused);
+  EXPECT_THAT(Decide({Restart("worker-1")}, 599), IsEmpty());
+  EXPECT_EQ(One(Restart("worker-1")).verdict, Verdict::kRefused);
 }
 
 TEST_F(ArbiterTest, OfADryRunNothingIsUnderWay) {
   arbiter_ = Arbiter({.dry_run = true});
-  EXPECT_EQ(One(Relaunch("worker-0")).verdict, Verdict::kDryRun);
-  EXPECT_EQ(One(Relaunch("worker-0", Kind::kIntervention, "hang")).verdict, Verdict::kDryRun);
+  EXPECT_EQ(One(Restart("worker-0")).verdict, Verdict::kDryRun);
+  EXPECT_EQ(One(Restart("worker-0", Kind::kIntervention, "hang")).verdict, Verdict::kDryRun);
   One({.policy = "crash-loop", .action = Action::kStopJob, .kind = Kind::kRepair, .target = "job"});
-  EXPECT_EQ(One(Relaunch("worker-1")).verdict, Verdict::kDryRun) << "the job goes on";
+  EXPECT_EQ(One(Restart("worker-1")).verdict, Verdict::kDryRun) << "the job goes on";
 }
 
 TEST_F(ArbiterTest, RepairsComeBeforeInterventionsAndKeepTheirOrder) {
   const std::vector<Decision> decisions =
-      Decide({Relaunch("worker-0"), Relaunch("worker-1"), Relaunch("worker-2", Kind::kRepair),
-              Relaunch("ps-0", Kind::kRepair)});
+      Decide({Restart("worker-0"), Restart("worker-1"), Restart("worker-2", Kind::kRepair),
+              Restart("ps-0", Kind::kRepair)});
   std::vector<std::string> order;
   for (const Decision& decision : decisions) order.push_back(decision.proposal.target);
   EXPECT_THAT(order, ::testing::ElementsAre("worker-2", "ps-0", "worker-0", "worker-1"));
@@ -434,9 +434,9 @@ TEST_F(ArbiterTest, ACutThatChangesNothingIsRefusedButForARepair) {
   job_.Node("ps-0").max = {.cpus = 1};
   const Resources more{.cpus = 2, .memory_bytes = 1024 * kMiB};
   EXPECT_THAT(One(Limits("ps-0", more)).remark, HasSubstr("as much as there is now"));
-  Proposal relaunch = Relaunch("ps-0", Kind::kRepair);
-  relaunch.after = more;
-  const Decision decision = One(relaunch);
+  Proposal restart = Restart("ps-0", Kind::kRepair);
+  restart.after = more;
+  const Decision decision = One(restart);
   EXPECT_EQ(decision.verdict, Verdict::kAct);
   EXPECT_EQ(std::get<Resources>(decision.proposal.after), kGiB);
 }

@@ -99,7 +99,7 @@ TEST_F(ClosedLoopTest, ADryRunDoesNothing) {
   EXPECT_EQ(job_.Node("ps-0").limits.memory_bytes, 512 * kMiB);
 }
 
-TEST_F(ClosedLoopTest, AStragglerIsRelaunchedOnceAndThatIsAll) {
+TEST_F(ClosedLoopTest, AStragglerIsRestartedOnceAndThatIsAll) {
   for (int i = 0; i < 60; ++i) Second();
   job_.loads["worker-1"] = {.minibatches = 10, .computing_us = 40'000};
   for (int i = 0; i < 300; ++i) {
@@ -109,14 +109,14 @@ TEST_F(ClosedLoopTest, AStragglerIsRelaunchedOnceAndThatIsAll) {
   EXPECT_THAT(Who(), ElementsAre("worker-straggler"));
 }
 
-TEST_F(ClosedLoopTest, AHangIsDumpedThenRelaunched) {
+TEST_F(ClosedLoopTest, AHangIsDumpedThenRestarted) {
   for (int i = 0; i < 60; ++i) Second();
   job_.loads["worker-1"].minibatches = 0;
   for (int i = 0; i < 300; ++i) {
     if (job_.Node("worker-1").start > 1) job_.loads["worker-1"] = {};
     Second();
   }
-  EXPECT_THAT(Actions(acted_), ElementsAre(Action::kDumpStacks, Action::kRelaunch));
+  EXPECT_THAT(Actions(acted_), ElementsAre(Action::kDumpStacks, Action::kRestart));
 }
 
 }  // namespace

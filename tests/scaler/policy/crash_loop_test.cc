@@ -25,8 +25,8 @@ class CrashLoopTest : public ::testing::Test {
 };
 
 TEST_F(CrashLoopTest, EndsInARowWithoutProgressStopTheJob) {
-  EXPECT_EQ(EndOnce(EndCause::kProgram, false).action, Action::kRelaunch);
-  EXPECT_EQ(EndOnce(EndCause::kProgram, false).action, Action::kRelaunch);
+  EXPECT_EQ(EndOnce(EndCause::kProgram, false).action, Action::kRestart);
+  EXPECT_EQ(EndOnce(EndCause::kProgram, false).action, Action::kRestart);
   const Proposal stop = EndOnce(EndCause::kProgram, false);
   EXPECT_EQ(stop.action, Action::kStopJob);
   EXPECT_EQ(stop.target, "job");
@@ -35,7 +35,7 @@ TEST_F(CrashLoopTest, EndsInARowWithoutProgressStopTheJob) {
   EXPECT_THAT(stop.because, HasSubstr("muster logs worker-1"));
 }
 
-TEST_F(CrashLoopTest, ARelaunchIsAtTheSameSize) {
+TEST_F(CrashLoopTest, ARestartIsAtTheSameSize) {
   const Proposal proposal = EndOnce(EndCause::kProgram, false);
   EXPECT_EQ(proposal.kind, Proposal::Kind::kRepair);
   EXPECT_EQ(std::get<Resources>(proposal.after), (Resources{.memory_bytes = 64 * kMiB}));
@@ -46,7 +46,7 @@ TEST_F(CrashLoopTest, ProgressBeginsTheCountAnew) {
   for (int round = 0; round < 2; ++round) {
     for (const int count : {1, 2}) {
       const Proposal proposal = EndOnce(EndCause::kProgram, count == 1);
-      EXPECT_EQ(proposal.action, Action::kRelaunch);
+      EXPECT_EQ(proposal.action, Action::kRestart);
       EXPECT_EQ(Figure(proposal, "ends in a row without progress"), count);
     }
   }
@@ -66,7 +66,7 @@ TEST_F(CrashLoopTest, ThePlatformsKillsAndKillsAtALimitAreNotCounted) {
                          EndCause::kOwnOutOfMemory, EndCause::kAsked, EndCause::kNotStarted}) {
     for (int i = 0; i < 5; ++i) EXPECT_EQ(EndOnce(cause, false).action, Action::kDrain);
   }
-  EXPECT_EQ(EndOnce(EndCause::kProgram, false).action, Action::kRelaunch);
+  EXPECT_EQ(EndOnce(EndCause::kProgram, false).action, Action::kRestart);
 }
 
 TEST_F(CrashLoopTest, AMachineThatRunsOutIsALoopToo) {
@@ -108,7 +108,7 @@ TEST(PlatformKillTest, SameSizeAndNothingElse) {
   job.End("ps-0", EndCause::kPlatform);
   const std::vector<Proposal> proposals = job.Step(&policy);
   ASSERT_THAT(proposals, SizeIs(1));
-  EXPECT_EQ(proposals[0].action, Action::kRelaunch);
+  EXPECT_EQ(proposals[0].action, Action::kRestart);
   EXPECT_EQ(proposals[0].kind, Proposal::Kind::kRepair);
   EXPECT_EQ(std::get<Resources>(proposals[0].after), limits);
   EXPECT_THAT(proposals[0].because, HasSubstr("killed from outside"));

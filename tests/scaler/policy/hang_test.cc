@@ -32,7 +32,7 @@ class HangTest : public ::testing::Test {
       if (proposals->empty()) continue;
       for (const Proposal& proposal : *proposals) job_.NoteTaken(proposal);
       for (const Proposal& proposal : *proposals) {
-        if (proposal.action != Action::kRelaunch) continue;
+        if (proposal.action != Action::kRestart) continue;
         const NodeState before = job_.Node(proposal.target).state;
         job_.Node(proposal.target).state = NodeState::kExited;
         job_.Run(&policy_, 3);
@@ -52,7 +52,7 @@ class HangTest : public ::testing::Test {
   std::vector<Proposal> proposals_;
 };
 
-TEST_F(HangTest, FirstTheStacksThenARelaunch) {
+TEST_F(HangTest, FirstTheStacksThenARestart) {
   EXPECT_THAT(job_.Run(&policy_, 60), IsEmpty());
   Freeze("worker-1", 0);
   EXPECT_EQ(Act(100, &proposals_), 60);
@@ -60,7 +60,7 @@ TEST_F(HangTest, FirstTheStacksThenARelaunch) {
   EXPECT_EQ(proposals_[0].target, "worker-1");
   EXPECT_NEAR(Figure(proposals_[0], "time without a minibatch"), 60, 1);
   EXPECT_EQ(Act(100, &proposals_), 5);
-  ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kRelaunch));
+  ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kRestart));
   EXPECT_THAT(proposals_[0].because, HasSubstr("its stacks were asked for"));
   job_.loads["worker-1"] = {};
   EXPECT_EQ(Act(300, &proposals_), 0);
@@ -159,7 +159,7 @@ TEST_F(HangingStartTest, AWorkerThatNeverRegisters) {
   ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kDumpStacks));
   EXPECT_EQ(proposals_[0].target, "worker-1");
   EXPECT_EQ(Act(100, &proposals_), 5);
-  ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kRelaunch));
+  ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kRestart));
   EXPECT_THAT(proposals_[0].because, HasSubstr("the master has heard nothing of it for 305 s"));
   // The next start may take twice as long, and one that runs is forgiven.
   Hold("worker-1");
@@ -178,7 +178,7 @@ TEST_F(HangingStartTest, EachSlowStartDoublesWhatTheNextMayTake) {
     EXPECT_NEAR(ActSlowly(3000, &proposals_), allowed, 2);
     ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kDumpStacks));
     EXPECT_EQ(ActSlowly(100, &proposals_), 5);
-    ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kRelaunch));
+    ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kRestart));
   }
 }
 
@@ -216,7 +216,7 @@ TEST_F(HangingStartTest, AServerThatDoesNotGetOnWithItsRestore) {
   EXPECT_EQ(proposals_[0].target, "ps-0");
   EXPECT_EQ(Figure(proposals_[0], "partitions that serve"), 1);
   EXPECT_EQ(Act(1000, &proposals_), 5);
-  ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kRelaunch));
+  ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kRestart));
   EXPECT_THAT(proposals_[0].because, HasSubstr("has not got on with its restore"));
 }
 
@@ -292,7 +292,7 @@ TEST_F(HangingServerTest, TheServerIsToBlameBeforeItsWorkers) {
   EXPECT_NEAR(Figure(proposals_[0], "worker-0 without a minibatch"), 60, 2);
   EXPECT_NEAR(Figure(proposals_[0], "worker-1 without a minibatch"), 60, 2);
   EXPECT_EQ(Act(100, &proposals_), 5);
-  ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kRelaunch));
+  ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kRestart));
   EXPECT_EQ(proposals_[0].target, "ps-1");
   EXPECT_THAT(proposals_[0].because, HasSubstr("worker-0 and 1 more wait for rows"));
   GoOn();
@@ -305,7 +305,7 @@ TEST_F(HangingServerTest, OneThatHelpedOnceIsAccusedAgainLater) {
     StandStill("ps-1");
     EXPECT_GT(Act(2000, &proposals_), 0);
     EXPECT_EQ(Act(100, &proposals_), 5);
-    ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kRelaunch));
+    ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kRestart));
     EXPECT_EQ(proposals_[0].target, "ps-1") << hang;
     GoOn();
     EXPECT_EQ(Act(100, &proposals_), 0);
@@ -342,28 +342,28 @@ TEST_F(HangingServerTest, WhichBurnsCpuIsTheLikeliest) {
 TEST_F(HangingServerTest, OneAfterTheOtherAndThenTheWorkers) {
   job_.Run(&policy_, 100);
   StandStill("ps-1");
-  std::vector<std::string> relaunched;
+  std::vector<std::string> restarted;
   for (int i = 0; i < 20; ++i) {
     if (Act(400, &proposals_) == 0) break;
     for (const Proposal& proposal : proposals_) {
-      if (proposal.action == Action::kRelaunch) relaunched.push_back(proposal.target);
+      if (proposal.action == Action::kRestart) restarted.push_back(proposal.target);
     }
-    if (relaunched.size() >= 5) break;
+    if (restarted.size() >= 5) break;
   }
-  EXPECT_THAT(relaunched, ElementsAre("ps-1", "ps-0", "ps-2", "worker-0", "worker-1"));
+  EXPECT_THAT(restarted, ElementsAre("ps-1", "ps-0", "ps-2", "worker-0", "worker-1"));
 }
 
-TEST_F(HangingServerTest, ARelaunchIsRememberedInTheNextLife) {
+TEST_F(HangingServerTest, ARestartIsRememberedInTheNextLife) {
   job_.Run(&policy_, 100);
   StandStill("ps-1");
-  std::vector<std::string> relaunched;
-  for (int i = 0; i < 20 && relaunched.size() < 5; ++i) {
+  std::vector<std::string> restarted;
+  for (int i = 0; i < 20 && restarted.size() < 5; ++i) {
     if (ActSlowly(400, &proposals_) == 0) break;
     for (const Proposal& proposal : proposals_) {
-      if (proposal.action == Action::kRelaunch) relaunched.push_back(proposal.target);
+      if (proposal.action == Action::kRestart) restarted.push_back(proposal.target);
     }
   }
-  EXPECT_THAT(relaunched, ElementsAre("ps-1", "ps-0", "ps-2", "worker-0", "worker-1"))
+  EXPECT_THAT(restarted, ElementsAre("ps-1", "ps-0", "ps-2", "worker-0", "worker-1"))
       << "no server is started again and again";
 }
 

@@ -31,7 +31,7 @@ TEST_F(InitialResourcesTest, WithoutHistoryAnEvenShareOfTheMachine) {
   const std::vector<Proposal> proposals = job_.Step(&policy_);
   ASSERT_THAT(proposals, SizeIs(4));
   for (const Proposal& proposal : proposals) {
-    EXPECT_EQ(proposal.action, Action::kSetLimits);
+    EXPECT_EQ(proposal.action, Action::kResize);
     EXPECT_EQ(proposal.kind, Proposal::Kind::kRepair);
     EXPECT_EQ(After(proposal), (Resources{.memory_bytes = 100 * kMiB}));
     EXPECT_THAT(proposal.because, HasSubstr("an even share of 50 %"));

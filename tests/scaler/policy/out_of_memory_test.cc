@@ -32,7 +32,7 @@ class OutOfMemoryTest : public ::testing::Test {
 TEST_F(OutOfMemoryTest, AKernelKillGetsHalfAsMuchAgain) {
   job_.End("ps-0", EndCause::kKernelOutOfMemory);
   const Proposal proposal = Only();
-  EXPECT_EQ(proposal.action, Action::kRelaunch);
+  EXPECT_EQ(proposal.action, Action::kRestart);
   EXPECT_EQ(proposal.kind, Proposal::Kind::kRepair);
   EXPECT_EQ(proposal.target, "ps-0");
   EXPECT_EQ(std::get<Resources>(proposal.before), kLimits);
@@ -125,7 +125,7 @@ TEST_F(OutOfMemoryTest, ALimitRaisedMeanwhileIsNotRaisedTwice) {
   job_.Node("ps-0").limits.memory_bytes = 768 * kMiB;
   const Proposal proposal = Only();
   EXPECT_EQ(MemoryAfter(proposal), 768 * kMiB);
-  EXPECT_EQ(proposal.action, Action::kRelaunch);
+  EXPECT_EQ(proposal.action, Action::kRestart);
 }
 
 }  // namespace

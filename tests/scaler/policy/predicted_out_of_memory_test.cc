@@ -52,7 +52,7 @@ TEST_F(PredictedOutOfMemoryTest, SteadyGrowthIsRaisedInPlaceBeforeTheLimit) {
   ASSERT_THAT(proposals, Not(IsEmpty()));
   EXPECT_LT(used, 1024 * 0.85);
   const Proposal& proposal = proposals[0];
-  EXPECT_EQ(proposal.action, Action::kSetLimits);
+  EXPECT_EQ(proposal.action, Action::kResize);
   EXPECT_EQ(proposal.kind, Proposal::Kind::kIntervention);
   EXPECT_EQ(proposal.target, "ps-0");
   // Two horizons of growth need less than half as much again.

@@ -37,7 +37,7 @@ TEST_F(ServerStragglerTest, SlowServiceIsSeen) {
     EXPECT_THAT(Run(60), IsEmpty());
     job_.loads["ps-1"].service_us = 800;
     const std::vector<Proposal> proposals = Act(30);
-    ASSERT_THAT(Actions(proposals), ElementsAre(Action::kRelaunch)) << count;
+    ASSERT_THAT(Actions(proposals), ElementsAre(Action::kRestart)) << count;
     EXPECT_EQ(proposals[0].target, "ps-1");
     EXPECT_THAT(proposals[0].because, HasSubstr("service time per request"));
   }
@@ -48,7 +48,7 @@ TEST_F(ServerStragglerTest, SlowWithIdleLanesAndLowCpuIsSeenByItsWorkers) {
   Run(60);
   job_.loads["ps-2"] = {.requests = 150, .service_us = 100, .round_trip_us = 40'000, .cpus = 0.05};
   const std::vector<Proposal> proposals = Act(30);
-  ASSERT_THAT(Actions(proposals), ElementsAre(Action::kRelaunch));
+  ASSERT_THAT(Actions(proposals), ElementsAre(Action::kRestart));
   EXPECT_EQ(proposals[0].target, "ps-2");
   EXPECT_THAT(proposals[0].because, HasSubstr("round trip per request as workers see it"));
   EXPECT_LT(Figure(proposals[0], "CPU"), 0.3);
@@ -62,10 +62,10 @@ TEST_F(ServerStragglerTest, ThrottledGetsMoreCpuFirst) {
   job_.loads["ps-0"] = {
       .requests = 60, .service_us = 300, .round_trip_us = 60'000, .cpus = 0.95, .throttled = 0.7};
   const std::vector<Proposal> first = Act(30);
-  ASSERT_THAT(Actions(first), ElementsAre(Action::kSetLimits));
+  ASSERT_THAT(Actions(first), ElementsAre(Action::kResize));
   EXPECT_EQ(std::get<Resources>(first[0].after).cpus, 2);
-  EXPECT_THAT(Actions(Act(40)), ElementsAre(Action::kRelaunch));
-  EXPECT_THAT(Act(300), IsEmpty()) << "one relaunch of a server is enough";
+  EXPECT_THAT(Actions(Act(40)), ElementsAre(Action::kRestart));
+  EXPECT_THAT(Act(300), IsEmpty()) << "one restart of a server is enough";
 }
 
 TEST_F(ServerStragglerTest, MoreRequestsAreNotSlowness) {
@@ -97,7 +97,7 @@ TEST_F(ServerStragglerTest, SlowForTheSizeOfItsRequestsIsSeen) {
   Servers(3);
   job_.loads["ps-0"] = {.service_us = 1'000, .bytes_each = 12'000};
   const std::vector<Proposal> proposals = Act(60);
-  ASSERT_THAT(Actions(proposals), ElementsAre(Action::kRelaunch));
+  ASSERT_THAT(Actions(proposals), ElementsAre(Action::kRestart));
   EXPECT_EQ(proposals[0].target, "ps-0");
   EXPECT_NEAR(Figure(proposals[0], "ratio"), 10.0 / 3, 0.1);
   EXPECT_NEAR(Figure(proposals[0], "bytes per request"), 12'000, 1);
@@ -107,7 +107,7 @@ TEST_F(ServerStragglerTest, SlowForTheSizeOfItsRequestsIsSeen) {
 TEST_F(ServerStragglerTest, AllSlowAlikeAndWhatHoldsNobodyUpIsLeftAlone) {
   Servers(3);
   Run(60);
-  // Ten times a microsecond is nothing to relaunch for.
+  // Ten times a microsecond is nothing to restart for.
   for (auto& [name, load] : job_.loads) load.service_us = 2;
   job_.loads["ps-1"].service_us = 20;
   EXPECT_THAT(Run(120), IsEmpty());

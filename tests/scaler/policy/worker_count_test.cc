@@ -56,7 +56,7 @@ class WorkerCountTest : public ::testing::Test {
       }
       job_.Tick();
       for (const Proposal& proposal : job_.Step(&policy_)) {
-        EXPECT_EQ(proposal.action, Action::kSetWorkers);
+        EXPECT_EQ(proposal.action, Action::kScale);
         EXPECT_EQ(proposal.target, "workers");
         EXPECT_EQ(std::get<uint32_t>(proposal.before), count());
         last_ = proposal;

@@ -36,7 +36,7 @@ class WorkerStragglerTest : public ::testing::Test {
   WorkerStragglerPolicy policy_;
 };
 
-TEST_F(WorkerStragglerTest, SlowAgainstItsPeersIsRelaunched) {
+TEST_F(WorkerStragglerTest, SlowAgainstItsPeersIsRestarted) {
   Workers(4);
   EXPECT_THAT(Run(60), IsEmpty());
   job_.loads["worker-2"] = kSlow;
@@ -44,7 +44,7 @@ TEST_F(WorkerStragglerTest, SlowAgainstItsPeersIsRelaunched) {
   const std::vector<Proposal> proposals = Act(30);
   ASSERT_EQ(proposals.size(), 1u);
   EXPECT_EQ(proposals[0].target, "worker-2");
-  EXPECT_EQ(proposals[0].action, Action::kRelaunch);
+  EXPECT_EQ(proposals[0].action, Action::kRestart);
   EXPECT_EQ(proposals[0].kind, Proposal::Kind::kIntervention);
   EXPECT_GT(Figure(proposals[0], "ratio"), 2);
   EXPECT_NEAR(Figure(proposals[0], "the same of the median of its 3 peers"), 8'000, 1);
@@ -59,17 +59,17 @@ TEST_F(WorkerStragglerTest, OneOfThreeThatWasSlowFromTheStartIsSeen) {
   Workers(3);
   job_.loads["worker-0"] = kSlow;
   EXPECT_THAT(Run(22), IsEmpty());
-  EXPECT_THAT(Actions(Act(20)), ElementsAre(Action::kRelaunch));
+  EXPECT_THAT(Actions(Act(20)), ElementsAre(Action::kRestart));
 }
 
-TEST_F(WorkerStragglerTest, ThrottledGetsMoreCpuFirstThenIsRelaunched) {
+TEST_F(WorkerStragglerTest, ThrottledGetsMoreCpuFirstThenIsRestarted) {
   Workers(3, {.cpus = 1});
   Run(60);
   job_.loads["worker-1"] = kSlow;
   job_.loads["worker-1"].cpus = 0.95;
   job_.loads["worker-1"].throttled = 0.6;
   const std::vector<Proposal> first = Act(30);
-  ASSERT_THAT(Actions(first), ElementsAre(Action::kSetLimits));
+  ASSERT_THAT(Actions(first), ElementsAre(Action::kResize));
   EXPECT_EQ(std::get<Resources>(first[0].after).cpus, 2);
   EXPECT_THAT(first[0].because, HasSubstr("its quota held it back for 60 % of the time: its CPU "
                                           "limit becomes 2 cores"));
@@ -77,7 +77,7 @@ TEST_F(WorkerStragglerTest, ThrottledGetsMoreCpuFirstThenIsRelaunched) {
   EXPECT_NEAR(Figure(first[0], "throttled"), 0.6, 0.1);
   EXPECT_THAT(Run(19), IsEmpty()) << "it has time to help";
   const std::vector<Proposal> second = Act(5);
-  ASSERT_THAT(Actions(second), ElementsAre(Action::kRelaunch));
+  ASSERT_THAT(Actions(second), ElementsAre(Action::kRestart));
   EXPECT_THAT(second[0].because, HasSubstr("though it was given more CPU"));
   // Well for long, it begins with more CPU again.
   job_.loads["worker-1"] = {};
@@ -85,7 +85,7 @@ TEST_F(WorkerStragglerTest, ThrottledGetsMoreCpuFirstThenIsRelaunched) {
   job_.loads["worker-1"] = kSlow;
   job_.loads["worker-1"].cpus = 1.9;
   job_.loads["worker-1"].throttled = 0.6;
-  EXPECT_THAT(Actions(Act(30)), ElementsAre(Action::kSetLimits));
+  EXPECT_THAT(Actions(Act(30)), ElementsAre(Action::kResize));
 }
 
 TEST_F(WorkerStragglerTest, AQuotaThatIsNotOursIsWrittenOver) {
@@ -96,12 +96,12 @@ TEST_F(WorkerStragglerTest, AQuotaThatIsNotOursIsWrittenOver) {
   job_.loads["worker-1"].cpus = 0.2;
   job_.loads["worker-1"].throttled = 0.8;
   const std::vector<Proposal> proposals = Act(30);
-  ASSERT_THAT(Actions(proposals), ElementsAre(Action::kSetLimits));
+  ASSERT_THAT(Actions(proposals), ElementsAre(Action::kResize));
   EXPECT_EQ(proposals[0].after, proposals[0].before);
   EXPECT_THAT(proposals[0].because, HasSubstr("not ours"));
 }
 
-TEST_F(WorkerStragglerTest, WithoutMoreCpuToGiveItIsRelaunched) {
+TEST_F(WorkerStragglerTest, WithoutMoreCpuToGiveItIsRestarted) {
   Workers(3, {.cpus = 1});
   for (NodeView& node : job_.view.nodes) node.max.cpus = 1;
   Run(60);
@@ -109,23 +109,23 @@ TEST_F(WorkerStragglerTest, WithoutMoreCpuToGiveItIsRelaunched) {
   job_.loads["worker-1"].cpus = 0.95;
   job_.loads["worker-1"].throttled = 0.6;
   const std::vector<Proposal> proposals = Act(30);
-  ASSERT_THAT(Actions(proposals), ElementsAre(Action::kRelaunch));
+  ASSERT_THAT(Actions(proposals), ElementsAre(Action::kRestart));
   EXPECT_THAT(proposals[0].because, HasSubstr("no more CPU for it"));
 }
 
-TEST_F(WorkerStragglerTest, TwoRelaunchesThatDoNotHelpAreEnough) {
+TEST_F(WorkerStragglerTest, TwoRestartesThatDoNotHelpAreEnough) {
   Workers(3);
   Run(30);
   job_.loads["worker-1"] = kSlow;
-  EXPECT_THAT(Actions(Act(60)), ElementsAre(Action::kRelaunch));
-  EXPECT_THAT(Actions(Act(60)), ElementsAre(Action::kRelaunch));
+  EXPECT_THAT(Actions(Act(60)), ElementsAre(Action::kRestart));
+  EXPECT_THAT(Actions(Act(60)), ElementsAre(Action::kRestart));
   EXPECT_THAT(Act(1200), IsEmpty());
   // Well for long, it is like any other again.
   job_.loads["worker-1"] = {};
   EXPECT_THAT(Act(700), IsEmpty());
   job_.loads["worker-1"] = kSlow;
-  EXPECT_THAT(Actions(Act(60)), ElementsAre(Action::kRelaunch));
-  EXPECT_THAT(Actions(Act(60)), ElementsAre(Action::kRelaunch));
+  EXPECT_THAT(Actions(Act(60)), ElementsAre(Action::kRestart));
+  EXPECT_THAT(Actions(Act(60)), ElementsAre(Action::kRestart));
   EXPECT_THAT(Act(1200), IsEmpty());
 }
 
@@ -133,7 +133,7 @@ TEST_F(WorkerStragglerTest, WellForAShortWhileIsNotForgiven) {
   Workers(3);
   Run(30);
   job_.loads["worker-1"] = kSlow;
-  for (int i = 0; i < 2; ++i) EXPECT_THAT(Actions(Act(60)), ElementsAre(Action::kRelaunch));
+  for (int i = 0; i < 2; ++i) EXPECT_THAT(Actions(Act(60)), ElementsAre(Action::kRestart));
   for (int i = 0; i < 10; ++i) {
     EXPECT_THAT(Act(200), IsEmpty());
     job_.loads["worker-1"] = {};
@@ -142,11 +142,11 @@ TEST_F(WorkerStragglerTest, WellForAShortWhileIsNotForgiven) {
   }
 }
 
-TEST_F(WorkerStragglerTest, ARelaunchThatHelpedIsTheLast) {
+TEST_F(WorkerStragglerTest, ARestartThatHelpedIsTheLast) {
   Workers(2);
   Run(60);
   job_.loads["worker-1"] = kSlow;
-  EXPECT_THAT(Actions(Act(60)), ElementsAre(Action::kRelaunch));
+  EXPECT_THAT(Actions(Act(60)), ElementsAre(Action::kRestart));
   job_.loads["worker-1"] = {};
   EXPECT_THAT(Run(600), IsEmpty());
 }
@@ -188,14 +188,14 @@ TEST_F(WorkerStragglerTest, AloneItMustBeMuchSlower) {
   job_.loads["worker-0"].computing_us = 20'000;  // heavier data
   EXPECT_THAT(Run(120), IsEmpty());
   job_.loads["worker-0"].computing_us = 80'000;
-  EXPECT_THAT(Actions(Act(30)), ElementsAre(Action::kRelaunch));
+  EXPECT_THAT(Actions(Act(30)), ElementsAre(Action::kRestart));
 }
 
 TEST_F(WorkerStragglerTest, AloneThreeTimesItsPastIsEnough) {
   Workers(1);
   Run(60);
   job_.loads["worker-0"].computing_us = 28'000;
-  EXPECT_THAT(Actions(Act(30)), ElementsAre(Action::kRelaunch));
+  EXPECT_THAT(Actions(Act(30)), ElementsAre(Action::kRestart));
 }
 
 TEST_F(WorkerStragglerTest, TwoWindowsAreAPastAndOneIsNone) {
@@ -211,7 +211,7 @@ TEST_F(WorkerStragglerTest, TwoWindowsAreAPastAndOneIsNone) {
       if (known_s == 20) {
         EXPECT_THAT(Run(120), IsEmpty());
       } else {
-        EXPECT_THAT(Actions(Act(16)), ElementsAre(Action::kRelaunch));
+        EXPECT_THAT(Actions(Act(16)), ElementsAre(Action::kRestart));
       }
     }
   }
@@ -232,7 +232,7 @@ TEST_F(WorkerStragglerTest, SlowInTheSumOfComputingAndWaits) {
   // Half as long again for computing, and more than twice as long with its waits.
   job_.loads["worker-1"] = {.minibatches = 30, .computing_us = 12'000, .waiting_pulls = 0.6};
   const std::vector<Proposal> proposals = Act(30);
-  ASSERT_THAT(Actions(proposals), ElementsAre(Action::kRelaunch));
+  ASSERT_THAT(Actions(proposals), ElementsAre(Action::kRestart));
   EXPECT_THAT(proposals[0].because, HasSubstr("computing and waiting for servers per minibatch"));
 }
 
@@ -277,7 +277,7 @@ TEST_F(WorkerStragglerTest, HeldToHalfOfTheCpuThatItWants) {
   for (auto& [name, load] : job_.loads) load = kWell;
   EXPECT_THAT(Run(60), IsEmpty());
   job_.loads["worker-0"] = kHeld;
-  EXPECT_THAT(Actions(Act(25)), ElementsAre(Action::kRelaunch));
+  EXPECT_THAT(Actions(Act(25)), ElementsAre(Action::kRestart));
 }
 
 TEST_F(WorkerStragglerTest, OneLongStallIsNoSlowness) {
@@ -300,7 +300,7 @@ TEST_F(WorkerStragglerTest, SlowInItsWaitsForServersAlone) {
   job_.loads["worker-1"].waiting_pulls = 0.85;
   job_.loads["worker-1"].minibatches = 12;
   const std::vector<Proposal> proposals = Act(30);
-  ASSERT_THAT(Actions(proposals), ElementsAre(Action::kRelaunch));
+  ASSERT_THAT(Actions(proposals), ElementsAre(Action::kRestart));
   EXPECT_EQ(proposals[0].target, "worker-1");
   EXPECT_THAT(proposals[0].because, HasSubstr("computing and waiting for servers per minibatch"));
 }
@@ -379,7 +379,7 @@ TEST_F(WorkerStragglerTest, AYoungJobIsNotJudgedByAFewSlowMinibatches) {
   for (auto& [name, load] : job_.loads) load = {.minibatches = 0.25, .computing_us = 3.8e6};
   job_.loads["worker-1"] = {.minibatches = 0.125, .computing_us = 7.8e6};
   EXPECT_THAT(Run(45), IsEmpty());
-  EXPECT_THAT(Actions(Act(60)), ElementsAre(Action::kRelaunch)) << "five of them say so";
+  EXPECT_THAT(Actions(Act(60)), ElementsAre(Action::kRestart)) << "five of them say so";
 }
 
 TEST_F(WorkerStragglerTest, OneThatHardlyMovesIsJudgedByTheLittleItDoes) {

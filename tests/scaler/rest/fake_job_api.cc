@@ -78,7 +78,7 @@ FakeJobApi::FakeJobApi(const Options& options) : options_(options) {
             MakeNode("ps-1", "ps", 102), MakeNode("worker-0", "worker", 103),
             MakeNode("worker-1", "worker", 104)};
   policies_ = {{.name = "out-of-memory",
-                .summary = "Relaunches bigger what the kernel killed",
+                .summary = "Restarts bigger what the kernel killed",
                 .cooldown_s = 60,
                 .options = {{"factor", 1.5}}},
                {.name = "straggler", .summary = "Moves what is slow", .dry_run = true}};
@@ -133,7 +133,7 @@ void FakeJobApi::AddEvent(size_t bytes) {
   Add({.kind = "decision",
        .policy = "out-of-memory",
        .target = "ps-0",
-       .action = "relaunch",
+       .action = "restart",
        .before = {{"memory_bytes", 268435456}},
        .after = {{"memory_bytes", 402653184}},
        .evidence = {{"memory_peak", 268435456, "bytes", 30}},

@@ -95,8 +95,8 @@ class FakeJobApi final : public JobApi {
   void MoveTopics() MUSTER_REQUIRES(mutex_);
   void AddSample(const std::string& node, const std::string& name, const std::string& unit,
                  double value) MUSTER_REQUIRES(mutex_);
-  absl::StatusOr<Event> Take(const RelaunchNode& order, const std::string& reason);
-  absl::StatusOr<Event> Take(const LimitNode& order, const std::string& reason);
+  absl::StatusOr<Event> Take(const RestartNode& order, const std::string& reason);
+  absl::StatusOr<Event> Take(const ResizeNode& order, const std::string& reason);
   absl::StatusOr<Event> Take(const ScaleWorkers& order, const std::string& reason);
   absl::StatusOr<Event> Take(const EndNode& order, const std::string& reason);
   absl::StatusOr<Event> Take(const SetPaused& order, const std::string& reason);

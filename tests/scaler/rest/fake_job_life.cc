@@ -75,7 +75,7 @@ void FakeJobApi::AddHistory() {
   Event decision{.kind = "decision",
                  .policy = "out-of-memory",
                  .target = "ps-1",
-                 .action = "relaunch",
+                 .action = "restart",
                  .before = {{"memory_bytes", 256.0 * (1 << 20)}},
                  .after = {{"memory_bytes", 384.0 * (1 << 20)}},
                  .evidence = {{"memory peak", 256.0 * (1 << 20), "bytes", 0},
@@ -86,7 +86,7 @@ void FakeJobApi::AddHistory() {
   const uint64_t decided = Add(decision).id;
   Event outcome{.kind = "outcome",
                 .target = "ps-1",
-                .action = "relaunch",
+                .action = "restart",
                 .evidence = {{"rate before", 180, "records/s", 30}, {"rate", 197, "records/s", 30}},
                 .because = "serving again after 1.4 s, and the rate is back",
                 .verdict = "helped"};
@@ -95,7 +95,7 @@ void FakeJobApi::AddHistory() {
   Add({.kind = "decision",
        .policy = "straggler",
        .target = "worker-1",
-       .action = "set-limits",
+       .action = "resize",
        .before = {{"cpus", 1}},
        .after = {{"cpus", 1.5}},
        .evidence = {{"ratio to its peers", 0.41, "ratio", 60}},

@@ -60,7 +60,7 @@ absl::StatusOr<Event> FakeJobApi::Take(const CancelJob&, const std::string& reas
   return Act("cancel", "job", reason);
 }
 
-absl::StatusOr<Event> FakeJobApi::Take(const RelaunchNode& order, const std::string& reason) {
+absl::StatusOr<Event> FakeJobApi::Take(const RestartNode& order, const std::string& reason) {
   const std::string& node = order.node;
   const MutexLock lock(&mutex_);
   MUSTER_RETURN_IF_ERROR(CheckTakesOrders());
@@ -71,10 +71,10 @@ absl::StatusOr<Event> FakeJobApi::Take(const RelaunchNode& order, const std::str
   }
   ++found->start;
   ++found->restarts;
-  if (!options_.live) return Act("relaunch", node, reason);
+  if (!options_.live) return Act("restart", node, reason);
   found->state = NodeState::kStarting;
   found->last_exit = "ended on request";
-  return Later(Act("relaunch", node, reason), {}, "it trains again after 1.0 s");
+  return Later(Act("restart", node, reason), {}, "it trains again after 1.0 s");
 }
 
 absl::StatusOr<Event> FakeJobApi::Take(const EndNode& order, const std::string& reason) {
@@ -89,7 +89,7 @@ absl::StatusOr<Event> FakeJobApi::Take(const EndNode& order, const std::string& 
              : Later(Act("drain", node, reason), {}, "all its partitions are snapshotted");
 }
 
-absl::StatusOr<Event> FakeJobApi::Take(const LimitNode& order, const std::string& reason) {
+absl::StatusOr<Event> FakeJobApi::Take(const ResizeNode& order, const std::string& reason) {
   const std::string& node = order.node;
   const MutexLock lock(&mutex_);
   MUSTER_RETURN_IF_ERROR(CheckTakesOrders());
@@ -99,7 +99,7 @@ absl::StatusOr<Event> FakeJobApi::Take(const LimitNode& order, const std::string
         fmt::format("{} bytes are more than the {} that the job's budget leaves",
                     *order.memory_bytes, kMemoryBudgetBytes));
   }
-  Event event{.kind = "action", .target = node, .action = "set-limits", .because = reason};
+  Event event{.kind = "action", .target = node, .action = "resize", .because = reason};
   if (order.cpus) {
     event.before["cpus"] = found->limits.cpus;
     event.after["cpus"] = found->limits.cpus = *order.cpus;
@@ -121,7 +121,7 @@ absl::StatusOr<Event> FakeJobApi::Take(const ScaleWorkers& order, const std::str
   }
   const MutexLock lock(&mutex_);
   MUSTER_RETURN_IF_ERROR(CheckTakesOrders());
-  const Event event = Act("set-workers", "workers", reason);
+  const Event event = Act("scale", "workers", reason);
   if (!options_.live) return event;
   SetWorkers(workers);
   return Later(event, {}, fmt::format("{} workers train", workers));

@@ -22,17 +22,17 @@ TEST(OrderRoutesTest, EachOrderHasOneRouteAndComesBackAsItWas) {
     const Route* const route = RouteOf(routes, order);
     return route == nullptr ? Order() : route->order_of(*route->arguments_of(order));
   };
-  const auto relaunch =
-      std::get<RelaunchNode>(sent(RelaunchNode{.node = "ps-0", .only_start = uint64_t{1} << 40}));
-  EXPECT_EQ(relaunch.node, "ps-0");
-  EXPECT_EQ(relaunch.only_start, uint64_t{1} << 40);
-  EXPECT_EQ(std::get<RelaunchNode>(sent(RelaunchNode{.node = "ps-0"})).only_start, std::nullopt);
+  const auto restart =
+      std::get<RestartNode>(sent(RestartNode{.node = "ps-0", .only_start = uint64_t{1} << 40}));
+  EXPECT_EQ(restart.node, "ps-0");
+  EXPECT_EQ(restart.only_start, uint64_t{1} << 40);
+  EXPECT_EQ(std::get<RestartNode>(sent(RestartNode{.node = "ps-0"})).only_start, std::nullopt);
   const auto limits =
-      std::get<LimitNode>(sent(LimitNode{.node = "ps-1", .cpus = 1.5, .memory_bytes = 1 << 30}));
+      std::get<ResizeNode>(sent(ResizeNode{.node = "ps-1", .cpus = 1.5, .memory_bytes = 1 << 30}));
   EXPECT_EQ(limits.node, "ps-1");
   EXPECT_EQ(limits.cpus, 1.5);
   EXPECT_EQ(limits.memory_bytes, uint64_t{1} << 30);
-  EXPECT_EQ(std::get<LimitNode>(sent(LimitNode{.node = "ps-1"})).cpus, std::nullopt);
+  EXPECT_EQ(std::get<ResizeNode>(sent(ResizeNode{.node = "ps-1"})).cpus, std::nullopt);
   EXPECT_EQ(std::get<ScaleWorkers>(sent(ScaleWorkers{3})).workers, 3u);
   EXPECT_EQ(std::get<EndNode>(sent(EndNode{"worker-1"})).node, "worker-1");
   for (const bool paused : {true, false}) {

@@ -91,7 +91,7 @@ TEST(RouterTest, ActionsActAndAnswerWithTheEventTheyCaused) {
       Answer(&job, "POST", "/api/v1/nodes/worker-1/restart", R"({"reason": "stuck"})");
   EXPECT_EQ(response.status, 202);
   const auto event = nlohmann::json::parse(response.body);
-  EXPECT_EQ(event["action"], "relaunch");
+  EXPECT_EQ(event["action"], "restart");
   EXPECT_EQ(event["target"], "worker-1");
   EXPECT_EQ(event["because"], "stuck");
   EXPECT_EQ(response.headers.at(0),

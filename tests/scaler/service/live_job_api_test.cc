@@ -175,8 +175,8 @@ TEST_F(LiveJobApiTest, LogsAreOfNodesThatThereAre) {
 }
 
 TEST_F(LiveJobApiTest, OrdersAreTakenByTheDecidingThread) {
-  EXPECT_THAT(api_->Give({RelaunchNode{.node = "ps-0"}, ""}).status(), IsOk());
-  EXPECT_THAT(api_->Give({LimitNode{.node = "ps-0"}, ""}).status(), IsOk());
+  EXPECT_THAT(api_->Give({RestartNode{.node = "ps-0"}, ""}).status(), IsOk());
+  EXPECT_THAT(api_->Give({ResizeNode{.node = "ps-0"}, ""}).status(), IsOk());
   EXPECT_THAT(api_->Give({EndNode{"ps-0"}, ""}).status(), IsOk());
   EXPECT_THAT(api_->Give({ScaleWorkers{4}, ""}).status(), IsOk());
   EXPECT_THAT(api_->Give({SetPaused{"hang", true}, ""}).status(), IsOk());
@@ -185,7 +185,7 @@ TEST_F(LiveJobApiTest, OrdersAreTakenByTheDecidingThread) {
   EXPECT_THAT(api_->GetSamples({.node = "ps-7"}).status(),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("ps-7")));
   EXPECT_THAT(taker_->taken,
-              ElementsAre("relaunch ps-0", "set-limits ps-0", "drain ps-0", "set-workers workers",
+              ElementsAre("restart ps-0", "resize ps-0", "drain ps-0", "scale workers",
                           "pause-policy hang", "resume-policy hang"));
 }
 

@@ -44,10 +44,13 @@ TEST(PlanFileTest, RoundTrip) {
 TEST(PlanFileTest, ThePlanOfAnOlderScalerIsRead) {
   const std::string_view text =
       R"({"run_id": "run-1", "workers": 1, "nodes": {"worker-0":
-         {"role": "worker", "state": "running", "starts": 3, "exits": 2, "pid": 4711}}})";
+         {"role": "worker", "state": "running", "starts": 3, "exits": 2, "pid": 4711},
+         "worker-1": {"role": "worker", "state": "running", "starts": 1, "exits": 0, "pid": 4712,
+          "ending": "relaunch"}}})";
   MUSTER_ASSERT_OK_AND_ASSIGN(const Plan plan, PlanFromJson(text));
   EXPECT_EQ(plan.nodes.at("worker-0"),
             (NodePlan{.state = State::kRunning, .starts = 3, .exits = 2, .pid = 4711}));
+  EXPECT_EQ(plan.nodes.at("worker-1").ending, NodePlan::Ending::kRestart);
 }
 
 TEST(PlanFileTest, AFailureThatQuotesWhatIsNoUtf8IsWritten) {

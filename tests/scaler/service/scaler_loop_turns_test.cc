@@ -168,7 +168,7 @@ TEST_F(ScalerLoopTurnsTest, LimitsThatTheHostRefusesAreTakenBack) {
   host_.limits_error = absl::FailedPreconditionError("ps-0 uses more");
   Run({[&] { return Runs("ps-0", 1); },
        [&] {
-         return loop_->Take({LimitNode{.node = "ps-0", .memory_bytes = 32 * kMebibyte}, ""}).ok();
+         return loop_->Take({ResizeNode{.node = "ps-0", .memory_bytes = 32 * kMebibyte}, ""}).ok();
        }});
   EXPECT_EQ(host_.Count("limit ps-0"), 1u);
   EXPECT_EQ(Written().nodes.at("ps-0").limits.memory_bytes, 64 * kMebibyte);

@@ -40,7 +40,7 @@ TEST_F(ScalerMainTest, StartsNodesAndEndsThemWithTheJob) {
   EXPECT_EQ(::read(beat_fd_, &beats, sizeof(beats)), static_cast<ssize_t>(sizeof(beats)));
 }
 
-TEST_F(ScalerMainTest, RelaunchesAndRemembersIt) {
+TEST_F(ScalerMainTest, RestartsAndRemembersIt) {
   worker_ = "if [ $MUSTER_START = 1 ]; then kill -KILL $$; fi; exec sleep 1000";
   const absl::StatusOr<KeeperOutcome> outcome = RunUntil([&] {
     const absl::StatusOr<Plan> plan = ReadPlan(folder_.File("scaler/plan.json"));

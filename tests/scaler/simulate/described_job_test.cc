@@ -106,7 +106,7 @@ TEST_F(DescribedJobTest, AServerKeepsItsMemoryAndDiesAtItsLimit) {
   EXPECT_EQ(ends[0].memory_limit_bytes, 130 * kMiB);
   EXPECT_TRUE(ends[0].progressed);
   EXPECT_EQ(job_->kills_for_memory(), 1u);
-  job_->CarryOut(RelaunchNode{.node = "ps-0", .limits = Resources{.memory_bytes = 500 * kMiB}});
+  job_->CarryOut(RestartNode{.node = "ps-0", .limits = Resources{.memory_bytes = 500 * kMiB}});
   Seconds(20);
   EXPECT_EQ(Node("ps-0").start, 2u);
   EXPECT_GT(Node("ps-0").samples.back().memory_bytes, 130 * kMiB);
@@ -130,8 +130,8 @@ TEST_F(DescribedJobTest, GrowthThatBeginsOnTheWay) {
   Begin();
   Seconds(39);
   EXPECT_EQ(Node("worker-0").samples.back().memory_bytes, 120 * kMiB);
-  job_->CarryOut(RelaunchNode{.node = "worker-0"});
-  job_->CarryOut(RelaunchNode{.node = "worker-1"});
+  job_->CarryOut(RestartNode{.node = "worker-0"});
+  job_->CarryOut(RestartNode{.node = "worker-1"});
   Seconds(20);
   EXPECT_EQ(Node("worker-0").samples.back().memory_bytes, 100 * kMiB);
   EXPECT_GT(Node("worker-1").samples.back().memory_bytes, 110 * kMiB);
@@ -144,8 +144,8 @@ TEST_F(DescribedJobTest, SlowUntilItIsStartedAgainUnlessItStays) {
   Seconds(30);
   EXPECT_NEAR(ComputingOf("worker-0"), 50'000, 1'500);
   EXPECT_LT(Newest("worker-0").throttled(), 0.01);
-  job_->CarryOut(RelaunchNode{.node = "worker-0"});
-  job_->CarryOut(RelaunchNode{.node = "worker-1"});
+  job_->CarryOut(RestartNode{.node = "worker-0"});
+  job_->CarryOut(RestartNode{.node = "worker-1"});
   EXPECT_EQ(Seconds(1).at(0).cause, EndCause::kAsked);
   Seconds(20);
   EXPECT_NEAR(ComputingOf("worker-0"), 10'000, 200);
@@ -159,7 +159,7 @@ TEST_F(DescribedJobTest, AQuotaThrottlesUntilOursIsWrittenAgain) {
   EXPECT_NEAR(ComputingOf("worker-0"), 40'000, 1'500);
   EXPECT_NEAR(Newest("worker-0").cpus(), 0.2, 0.01);
   EXPECT_NEAR(Newest("worker-0").throttled(), 0.75, 0.02);
-  job_->CarryOut(LimitNode::To("worker-0", {.cpus = 0.4}));
+  job_->CarryOut(ResizeNode::To("worker-0", {.cpus = 0.4}));
   Seconds(10);
   EXPECT_NEAR(Newest("worker-0").cpus(), 0.4, 0.01);
 }

@@ -111,25 +111,25 @@ TEST(SimulateTest, TheSameJobIsNotLeftAloneWhenAnythingIsAmiss) {
                 spec->server.memory_growth_per_minute = 60 * kSimulatedMiB;
                 spec->server.memory_most = 0;
               }),
-              Contains("predicted-out-of-memory set-limits ps-0"))
+              Contains("predicted-out-of-memory resize ps-0"))
       << "it does not level off";
   EXPECT_THAT(
       decisions([](DescribedSpec* spec) {
         spec->happenings = {{.at = minutes(5), .node = "worker-1", .what = Happening::Slow{5}}};
       }),
-      Contains("worker-straggler relaunch worker-1"));
+      Contains("worker-straggler restart worker-1"));
 }
 
 TEST(SimulateTest, GrowthIsMetBeforeAnyKill) {
   const Simulation simulation = Play(GrowingServer());
   EXPECT_EQ(simulation.kills_for_memory, 0u);
-  EXPECT_THAT(Decisions(simulation), Contains("predicted-out-of-memory set-limits ps-0"));
+  EXPECT_THAT(Decisions(simulation), Contains("predicted-out-of-memory resize ps-0"));
 }
 
 TEST(SimulateTest, APausedPolicyDecidesNothing) {
   const Simulation simulation = Play(GrowingServer(), Without("predicted-out-of-memory"));
   EXPECT_GE(simulation.kills_for_memory, 1u);
-  EXPECT_THAT(Decisions(simulation), Contains("out-of-memory relaunch ps-0"));
+  EXPECT_THAT(Decisions(simulation), Contains("out-of-memory restart ps-0"));
   EXPECT_THAT(Decisions(simulation), Not(Contains(HasSubstr("predicted"))));
   const rest::Event end = First(simulation, "exit");
   const auto answer = std::ranges::find(simulation.events, "out-of-memory", [](const auto& event) {
@@ -150,20 +150,20 @@ TEST(SimulateTest, AtTheBoundTheJobStops) {
 
 TEST(SimulateTest, AStragglerIsHealedAndThatPays) {
   const Simulation simulation = Play(SlowWorker());
-  EXPECT_THAT(Decisions(simulation), Contains("worker-straggler relaunch worker-1").Times(1));
+  EXPECT_THAT(Decisions(simulation), Contains("worker-straggler restart worker-1").Times(1));
   EXPECT_THAT(simulation.events, Contains(Field(&rest::Event::kind, "outcome")));
   const Simulation without = Play(SlowWorker(), Without("worker-straggler"));
   EXPECT_GT(static_cast<double>(simulation.records_trained),
             1.2 * static_cast<double>(without.records_trained));
 }
 
-TEST(SimulateTest, AHangIsDumpedThenRelaunched) {
+TEST(SimulateTest, AHangIsDumpedThenRestarted) {
   DescribedSpec spec;
   spec.duration = minutes(6);
   spec.happenings = {{.at = seconds(60), .node = "worker-1", .what = Happening::Hangs{}}};
   std::vector<std::string> decisions = Decisions(Play(spec));
   std::erase_if(decisions, [](const std::string& text) { return !text.starts_with("hang"); });
-  EXPECT_THAT(decisions, ElementsAre("hang dump-stacks worker-1", "hang relaunch worker-1"));
+  EXPECT_THAT(decisions, ElementsAre("hang dump-stacks worker-1", "hang restart worker-1"));
 }
 
 TEST(SimulateTest, ThresholdsCount) {
@@ -215,7 +215,7 @@ TEST_F(ReplayTest, DecidesAsItWouldHave) {
   Record(SlowWorker(), "r1");
   const Simulation simulation = Replayed();
   EXPECT_THAT(Decisions(simulation),
-              AllOf(Not(IsEmpty()), Each("worker-straggler relaunch worker-1")));
+              AllOf(Not(IsEmpty()), Each("worker-straggler restart worker-1")));
   const rest::Event decision = First(simulation, "decision");
   const Simulation lived = Play(SlowWorker());
   const auto in_truth = std::ranges::find(lived.events, "worker-straggler", &rest::Event::policy);
@@ -239,7 +239,7 @@ TEST_F(ReplayTest, EndsAreAnsweredAndRunsAreApart) {
   const auto policy = std::ranges::find(simulation.policies, "out-of-memory", &rest::Policy::name);
   ASSERT_NE(policy, simulation.policies.end());
   EXPECT_EQ(policy->decisions, static_cast<uint64_t>(std::ranges::count(
-                                   Decisions(simulation), "out-of-memory relaunch ps-0")));
+                                   Decisions(simulation), "out-of-memory restart ps-0")));
   EXPECT_GE(policy->decisions, 2u);
 }
 

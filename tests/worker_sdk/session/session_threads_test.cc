@@ -93,7 +93,7 @@ TEST_F(SessionThreadsTest, TheDestructorHandsBackWhatIsHeld) {
   master_.WaitFor([&] { return master_.returned.size() == 1; });
 }
 
-TEST_F(SessionThreadsTest, TheFirstShardAfterARelaunchRunsAlone) {
+TEST_F(SessionThreadsTest, TheFirstShardAfterARestartRunsAlone) {
   AddShard("a");
   AddShard("b");
   master_.Reply([](v1::HelloResponse* hello) { hello->set_shards_ahead(2); });

@@ -32,7 +32,7 @@ rest::Event FullEvent(uint64_t id) {
           .kind = "outcome",
           .policy = "out-of-memory",
           .target = "ps-0",
-          .action = "relaunch",
+          .action = "restart",
           .before = {{"cpus", 0.5}, {"memory_bytes", 268435456}},
           .after = {{"memory_bytes", 402653184}},
           .evidence = {{"memory peak", 268435456, "bytes", 30}, {"rate", 12.25, "records/s", 0}},
@@ -67,6 +67,18 @@ TEST(EventFileTest, ALineHasEveryFieldOfAnEvent) {
   for (const auto& [name, value] : json.items()) EXPECT_NE(value, empty.at(name)) << name;
   MUSTER_ASSERT_OK_AND_ASSIGN(const rest::Event read, ParseEventLine(EventLine(event)));
   EXPECT_EQ(ToJson(read), json);
+}
+
+TEST(EventFileTest, ActionsOfVersion01HaveTheirNamesOfToday) {
+  for (const auto& [before, now] : {std::pair("relaunch", "restart"),
+                                    {"set-limits", "resize"},
+                                    {"set-workers", "scale"},
+                                    {"drain", "drain"}}) {
+    rest::Event event{.id = 1};
+    event.action = before;
+    MUSTER_ASSERT_OK_AND_ASSIGN(const rest::Event read, ParseEventLine(EventLine(event)));
+    EXPECT_EQ(read.action, now);
+  }
 }
 
 TEST(EventFileTest, ANumberThatIsNotDefinedStaysSo) {

@@ -79,10 +79,10 @@ TEST_F(EventLogTest, Pages) {
 TEST_F(EventLogTest, ExplainsWithCauseAndEffects) {
   Add("the kernel killed it");
   Add("something else");
-  Add("so it is relaunched", 1);
+  Add("so it is restarted", 1);
   Add("it trains again", 3);
   MUSTER_ASSERT_OK_AND_ASSIGN(const rest::Explanation decision, log_->Explain(3));
-  EXPECT_EQ(decision.event.because, "so it is relaunched");
+  EXPECT_EQ(decision.event.because, "so it is restarted");
   ASSERT_TRUE(decision.cause.has_value());
   EXPECT_EQ(decision.cause->id, 1u);
   ASSERT_THAT(decision.effects, SizeIs(1));

@@ -46,7 +46,7 @@ TEST_F(RestClientTest, QuestionsAreAnsweredWithWhatTheJobSays) {
 
 TEST_F(RestClientTest, AnOrderGivesTheEventThatItCaused) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const Event event,
-                              client_->Give({RelaunchNode{.node = "ps-0"}, "why \"not\""}));
+                              client_->Give({RestartNode{.node = "ps-0"}, "why \"not\""}));
   EXPECT_EQ(event.id, 1u);
   EXPECT_EQ(event.kind, "action");
   EXPECT_EQ(event.because, "why \"not\"");
@@ -56,9 +56,9 @@ TEST_F(RestClientTest, AnOrderGivesTheEventThatItCaused) {
 /// What arrives is what was sent: the client writes what the routes read.
 TEST_F(RestClientTest, EveryOrderOfAPersonArrivesAsItWas) {
   const std::vector<Order> orders = {
-      RelaunchNode{.node = "ps-0", .only_start = 1},
-      LimitNode{.node = "ps-1", .cpus = 1.5, .memory_bytes = uint64_t{1} << 30},
-      LimitNode{.node = "ps-1", .cpus = 2},
+      RestartNode{.node = "ps-0", .only_start = 1},
+      ResizeNode{.node = "ps-1", .cpus = 1.5, .memory_bytes = uint64_t{1} << 30},
+      ResizeNode{.node = "ps-1", .cpus = 2},
       ScaleWorkers{3},
       EndNode{"worker-1"},
       SetPaused{"straggler", true},
@@ -74,13 +74,13 @@ TEST_F(RestClientTest, EveryOrderOfAPersonArrivesAsItWas) {
     EXPECT_EQ(event.action, ActionName(order));
     EXPECT_EQ(event.target, TargetOf(order));
     EXPECT_EQ(event.because, reasoned ? "because" : "asked for by a person") << event.action;
-    EXPECT_EQ(event.after.size(), event.action == "set-limits" ? event.before.size() : 0);
+    EXPECT_EQ(event.after.size(), event.action == "resize" ? event.before.size() : 0);
   }
   EXPECT_EQ(job_.GetNode("ps-1")->limits.cpus, 2);
   EXPECT_EQ(job_.GetNode("ps-1")->limits.memory_bytes, uint64_t{1} << 30);
   EXPECT_FALSE(job_.Policies()->policies[1].paused);
   EXPECT_EQ(job_.GetJob()->state, JobState::kCancelled);
-  EXPECT_THAT(client_->Give({RelaunchNode{.node = "ps-0", .only_start = 1}, ""}),
+  EXPECT_THAT(client_->Give({RestartNode{.node = "ps-0", .only_start = 1}, ""}),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("has start 2")));
   EXPECT_THAT(client_->Give({FailJob{"no"}, ""}), StatusIs(absl::StatusCode::kUnimplemented, _));
 }
