@@ -117,7 +117,7 @@
     "rows of a failed write are clean")                                                            \
   X(kAnyLastFile, "any-last-file", "code", kLateBase, 20,                                          \
     "a chain may gain a file of another snapshot")                                                 \
-  X(kGrantOnce, "grant-once", "code", kAgeless, 250, "a lost grant is not given again")            \
+  X(kGrantOnce, "grant-once", "code", kAgeless, 600, "a lost grant is not given again")            \
   X(kRangeNotJournaled, "range-not-journaled", "section 9", kNone, 40,                             \
     "a range of a topic is leased, the journal has it not")                                        \
   X(kCutNotJournaled, "cut-not-journaled", "section 9", kNone, 60,                                 \

@@ -44,8 +44,8 @@ void AddHead(std::vector<Field>* fields) {
       "`snapshots` in the state directory"));
   fields->push_back(Make("spec.snapshots.interval", Form::kDuration, {100 * kMs, 24 * kHour},
                          OnResume::kMayChange, Job(&JobSpec::snapshot_interval),
-                         "Between two snapshots of a partition: what is re-run after a server's "
-                         "death."));
+                         "Between two snapshots of a partition; partitions take turns. What is "
+                         "re-run after a server's death."));
   fields->push_back(Make("spec.snapshots.restoreTimeout", Form::kDuration,
                          {1 * kSecond, 24 * kHour}, OnResume::kMayChange,
                          Job(&JobSpec::restore_timeout),

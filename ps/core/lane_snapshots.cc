@@ -31,14 +31,18 @@ void LaneSnapshots::Drop(Slot* slot) {
 }
 
 void LaneSnapshots::SetWanted(const Slot& slot, const SnapshotCommand& command) {
-  MUSTER_CHECK(wanted_.contains(slot.id) == Of(slot).wanted.has_value());
-  Of(slot).wanted = command;
-  wanted_.insert(slot.id);
+  Standing& of = Of(slot);
+  if (!of.wanted.has_value()) {
+    of.place = ++places_;
+    wanted_.emplace(of.place, slot.id);
+  }
+  of.wanted = command;
 }
 
 void LaneSnapshots::ClearWanted(const Slot& slot) {
-  Of(slot).wanted.reset();
-  wanted_.erase(slot.id);
+  Standing& of = Of(slot);
+  if (!std::exchange(of.wanted, std::nullopt).has_value()) return;
+  MUSTER_CHECK(wanted_.erase(of.place) == 1);
 }
 
 /// An acceptance is for just the snapshot that it names: another one may lack what this one holds.
@@ -111,10 +115,10 @@ void LaneSnapshots::Want(const SnapshotCommand& command, uint64_t sequence) {
 bool LaneSnapshots::BeginImage(TimePoint now) {
   if (now < not_before_ || copying_.has_value()) return false;
   for (auto it = wanted_.begin(); it != wanted_.end();) {
-    Slot* const slot = lane_->Find(*it);
+    Slot* const slot = lane_->Find(it->second);
     MUSTER_CHECK(slot != nullptr && slot->partition != nullptr);
     Standing& of = Of(*slot);
-    MUSTER_CHECK(of.wanted.has_value());
+    MUSTER_CHECK(of.wanted.has_value() && of.place == it->first);
     const bool waits = !slot->partition->MayBeImaged();
     if (waits) image_waits_ = true;
     if (of.outstanding.has_value() || waits) {

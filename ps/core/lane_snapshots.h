@@ -2,8 +2,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -78,6 +78,7 @@ class LaneSnapshots {
     /// The master has accepted a snapshot that is not known here: older files may go.
     bool force_base = false;
     std::optional<SnapshotCommand> wanted;
+    uint64_t place = 0;  // in wanted_, when one is wanted
     std::optional<Outstanding> outstanding;
     std::string error;
   };
@@ -98,7 +99,10 @@ class LaneSnapshots {
   LaneState* const lane_;
   const std::chrono::milliseconds retry_pause_;
   std::vector<Standing> partitions_;  // by slot
-  std::set<PartitionId> wanted_;      // of which one is wanted
+  /// Of which one is wanted, in the order in which they began to wait. When writing cannot keep up,
+  /// each has its turn: what all partitions hold is COMMITTED, and no more.
+  std::map<uint64_t, PartitionId> wanted_;
+  uint64_t places_ = 0;  // given so far
   TimePoint not_before_{};
   /// An image that is being copied, without its rows.
   std::optional<SnapshotJob> copying_;

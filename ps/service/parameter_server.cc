@@ -69,7 +69,7 @@ ParameterServer::ParameterServer(Options options, std::unique_ptr<MasterClient> 
       clock_(clock),
       rng_(options_.nonce),
       loader_(options_.name + " load"),
-      writer_(options_.name + " write") {
+      writer_(options_.name + " write", WorkQueue::Priority::kLow) {
   context_.clock = clock_;
   context_.loader = &loader_;
   context_.writer = &writer_;

@@ -1,12 +1,32 @@
 #include "ps/service/work_queue.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <sys/resource.h>
 
+#include <cerrno>
 #include <utility>
 
 namespace muster::ps {
+namespace {
 
-WorkQueue::WorkQueue(const std::string& name) : thread_([this] { Run(); }) {
+/// Each step of niceness takes a fifth of the share; SCHED_IDLE would starve on a full machine.
+constexpr int kNiceSteps = 5;
+
+/// A thread may always lower its own priority; Linux has one for each thread. SCHED_BATCH: it does
+/// not interrupt another thread when it has something to do, as when a lane hands it an image.
+void LowerOwnPriority() {
+  errno = 0;
+  const int nice = ::getpriority(PRIO_PROCESS, 0);
+  if (errno == 0) ::setpriority(PRIO_PROCESS, 0, nice + kNiceSteps);
+  const sched_param none{};
+  ::sched_setscheduler(0, SCHED_BATCH, &none);
+}
+
+}  // namespace
+
+WorkQueue::WorkQueue(const std::string& name, Priority priority)
+    : thread_([this, priority] { Run(priority); }) {
   pthread_setname_np(thread_.native_handle(), name.substr(0, 15).c_str());
 }
 
@@ -32,7 +52,8 @@ void WorkQueue::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void WorkQueue::Run() {
+void WorkQueue::Run(Priority priority) {
+  if (priority == Priority::kLow) LowerOwnPriority();
   while (true) {
     std::function<void()> task;
     {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <string>
@@ -13,7 +14,13 @@ namespace muster::ps {
 /// load per partition, a few images. Thread-safe, except Stop().
 class WorkQueue {
  public:
-  explicit WorkQueue(const std::string& name);
+  enum class Priority : uint8_t {
+    kNormal,
+    /// Lanes and workers come first where they want all cores. It still gets about a third of what
+    /// one of their threads does: whatever the machine does, its tasks come to their end.
+    kLow,
+  };
+  explicit WorkQueue(const std::string& name, Priority priority = Priority::kNormal);
   /// Stops.
   ~WorkQueue();
   WorkQueue(const WorkQueue&) = delete;
@@ -25,7 +32,7 @@ class WorkQueue {
   void Stop();
 
  private:
-  void Run();
+  void Run(Priority priority);
 
   Mutex mutex_;
   CondVar changed_;

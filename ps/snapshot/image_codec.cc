@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 #include <numeric>
+#include <span>
 
 #include "base/status.h"
 #include "base/words/limits.h"
@@ -21,6 +22,8 @@ static_assert(std::endian::native == std::endian::little, "rows are stored as th
 constexpr uint32_t kFormat = 1;
 constexpr char kHeaderKey = 0, kTableKey = 1, kWindowKey = 2, kRowKey = 3;
 constexpr uint32_t kDimMax = 1u << 20;
+/// Of an image, when it is asked whether compressing it is worth the time.
+constexpr size_t kRowsSampled = 64;
 
 void AppendBig(std::string* out, uint64_t value, int bytes) {
   for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8) {
@@ -101,6 +104,24 @@ absl::Status EncodeImage(const SnapshotIdentity& identity, const PartitionImage&
   }
   for (const RowImage& rows : image.rows) MUSTER_RETURN_IF_ERROR(EncodeRows(rows, sink));
   return absl::OkStatus();
+}
+
+bool HasManyRepeats(const PartitionImage& image) {
+  size_t rows = 0;
+  for (const RowImage& table : image.rows) rows += table.keys.size();
+  const size_t step = std::max<size_t>(rows / kRowsSampled, 1);
+  size_t floats = 0, repeats = 0;
+  for (const RowImage& table : image.rows) {
+    for (size_t i = 0; i < table.keys.size(); i += step) {
+      const auto row =
+          std::span(table.rows).subspan(i * table.floats_per_row, table.floats_per_row);
+      floats += row.size();
+      for (size_t f = 1; f < row.size(); ++f) {
+        repeats += std::bit_cast<uint32_t>(row[f]) == std::bit_cast<uint32_t>(row[f - 1]) ? 1 : 0;
+      }
+    }
+  }
+  return floats > 0 && 4 * repeats >= floats;
 }
 
 absl::Status ImageDecoder::Add(std::string_view key, std::string_view value) {

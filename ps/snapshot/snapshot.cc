@@ -24,14 +24,16 @@ absl::StatusOr<uint64_t> FileBytes(const std::string& path) {
   return static_cast<uint64_t>(info.st_size);
 }
 
-absl::Status WriteImage(const std::string& path, const SnapshotIdentity& identity,
-                        const PartitionImage& image, rocksdb::Env* env) {
-  absl::Status status =
-      WriteSst(path, [&](PutEntry put) { return EncodeImage(identity, image, put); }, env);
-  if (status.code() == absl::StatusCode::kResourceExhausted) {
-    status = Annotate(status, "no space for a snapshot: free some; training goes on meanwhile");
+absl::StatusOr<SstFile> WriteImage(const std::string& path, const SnapshotIdentity& identity,
+                                   const PartitionImage& image, rocksdb::Env* env) {
+  const Blocks blocks = HasManyRepeats(image) ? Blocks::kCompressed : Blocks::kPlain;
+  absl::StatusOr<SstFile> file =
+      WriteSst(path, [&](PutEntry put) { return EncodeImage(identity, image, put); }, blocks, env);
+  if (absl::IsResourceExhausted(file.status())) {
+    return Annotate(file.status(),
+                    "no space for a snapshot: free some; training goes on meanwhile");
   }
-  return status;
+  return file;
 }
 
 std::string HashSuffix(uint64_t hash) {
@@ -89,12 +91,11 @@ absl::StatusOr<PartitionImage> ReadImage(const std::string& path, PartitionId pa
 absl::StatusOr<SnapshotFile> WriteFile(const std::string& directory, const std::string& temporary,
                                        const SnapshotIdentity& identity,
                                        const PartitionImage& image, rocksdb::Env* env) {
-  MUSTER_RETURN_IF_ERROR(WriteImage(temporary, identity, image, env));
+  MUSTER_ASSIGN_OR_RETURN(const SstFile written, WriteImage(temporary, identity, image, env));
   SnapshotFile file;
-  MUSTER_ASSIGN_OR_RETURN(file.bytes, FileBytes(temporary));
-  MUSTER_ASSIGN_OR_RETURN(const uint64_t hash, HashOfFile(temporary));
-  file.name =
-      SnapshotFileName(identity.partition, identity.epoch, identity.number, image.kind, hash);
+  file.bytes = written.bytes;
+  file.name = SnapshotFileName(identity.partition, identity.epoch, identity.number, image.kind,
+                               written.hash);
   const std::string path = directory + "/" + file.name;
   MUSTER_FAILPOINT_OR_RETURN("snapshot.before-rename");
   MUSTER_RETURN_IF_ERROR(RenamePath(temporary, path));

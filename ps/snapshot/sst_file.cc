@@ -1,11 +1,15 @@
 #include "ps/snapshot/sst_file.h"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
+#include <cstring>
 #include <memory>
 
+#include "base/check.h"
 #include "base/failpoint.h"
 #include "base/status.h"
+#include "rocksdb/file_checksum.h"
 #include "rocksdb/options.h"
 #include "rocksdb/sst_file_reader.h"
 #include "rocksdb/sst_file_writer.h"
@@ -14,6 +18,49 @@
 namespace muster::ps {
 namespace {
 
+/// RocksDB has a buffer of 1 MiB for each file. The system would have to map and clear it each
+/// time.
+constexpr size_t kBufferBytes = 128 << 10;
+
+/// XXH3 of all bytes as they go to the file: read back, they would have to be mapped page by page.
+class Xxh3 final : public rocksdb::FileChecksumGenerator {
+ public:
+  Xxh3() : state_(XXH3_createState()) {
+    MUSTER_CHECK(state_ != nullptr && XXH3_64bits_reset(state_.get()) == XXH_OK);
+  }
+  void Update(const char* data, size_t bytes) override {
+    MUSTER_CHECK(XXH3_64bits_update(state_.get(), data, bytes) == XXH_OK);
+  }
+  void Finalize() override { hash_ = XXH3_64bits_digest(state_.get()); }
+  std::string GetChecksum() const override {
+    return {reinterpret_cast<const char*>(&hash_), sizeof(hash_)};
+  }
+  const char* Name() const override { return "XXH3"; }
+
+ private:
+  struct Free {
+    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
+  };
+  std::unique_ptr<XXH3_state_t, Free> state_;
+  uint64_t hash_ = 0;
+};
+
+class Xxh3Factory final : public rocksdb::FileChecksumGenFactory {
+ public:
+  std::unique_ptr<rocksdb::FileChecksumGenerator> CreateFileChecksumGenerator(
+      const rocksdb::FileChecksumGenContext&) override {
+    return std::make_unique<Xxh3>();
+  }
+  const char* Name() const override { return "XXH3"; }
+};
+
+uint64_t HashOf(const rocksdb::ExternalSstFileInfo& info) {
+  uint64_t hash = 0;
+  MUSTER_CHECK(info.file_checksum.size() == sizeof(hash));
+  std::memcpy(&hash, info.file_checksum.data(), sizeof(hash));
+  return hash;
+}
+
 rocksdb::Options SstOptions() {
   rocksdb::BlockBasedTableOptions table;
   table.checksum = rocksdb::kXXH3;
@@ -21,9 +68,6 @@ rocksdb::Options SstOptions() {
   table.no_block_cache = true;  // a file is read once, from end to end
   rocksdb::Options options;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
-  options.compression = rocksdb::kZSTD;
-  // Floats hardly compress; the fastest level takes what there is.
-  options.compression_opts.level = 1;
   return options;
 }
 
@@ -42,12 +86,18 @@ absl::Status ToStatus(const rocksdb::Status& status, std::string_view what) {
 
 }  // namespace
 
-absl::Status WriteSst(const std::string& path,
-                      absl::FunctionRef<absl::Status(PutEntry put)> produce, rocksdb::Env* env) {
+absl::StatusOr<SstFile> WriteSst(const std::string& path,
+                                 absl::FunctionRef<absl::Status(PutEntry put)> produce,
+                                 Blocks blocks, rocksdb::Env* env) {
   rocksdb::Options options = SstOptions();
+  options.compression =
+      blocks == Blocks::kCompressed ? rocksdb::kLZ4Compression : rocksdb::kNoCompression;
+  options.file_checksum_gen_factory = std::make_shared<Xxh3Factory>();
   if (env != nullptr) options.env = env;
+  rocksdb::EnvOptions buffers;
+  buffers.writable_file_max_buffer_size = kBufferBytes;
   // The pages stay in the cache: a server that dies soon is restored from them.
-  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options, nullptr,
+  rocksdb::SstFileWriter writer(buffers, options, nullptr,
                                 /*invalidate_page_cache=*/false);
   const std::string what = fmt::format("cannot write {}", path);
   MUSTER_RETURN_IF_ERROR(ToStatus(writer.Open(path), what));
@@ -55,7 +105,9 @@ absl::Status WriteSst(const std::string& path,
     return ToStatus(writer.Put(ToSlice(key), ToSlice(value)), what);
   }));
   MUSTER_FAILPOINT_OR_RETURN("snapshot.before-sync");
-  return ToStatus(writer.Finish(), what);
+  rocksdb::ExternalSstFileInfo info;
+  MUSTER_RETURN_IF_ERROR(ToStatus(writer.Finish(&info), what));
+  return SstFile{info.file_size, HashOf(info)};
 }
 
 absl::Status ReadSst(const std::string& path, PutEntry entry) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -7,8 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-/// RocksDB's sorted table files: blocks compressed with zstd, each with its XXH3 checksum. The only
-/// place that knows RocksDB's headers here. Thread-safe: no shared state.
+/// RocksDB's sorted table files: blocks with XXH3 checksums, compressed where that is asked for.
+/// The only place that knows RocksDB's headers here. Thread-safe: no shared state.
 namespace rocksdb {
 class Env;
 }
@@ -17,15 +18,25 @@ namespace muster::ps {
 
 using PutEntry = absl::FunctionRef<absl::Status(std::string_view key, std::string_view value)>;
 
+struct SstFile {
+  uint64_t bytes = 0;
+  uint64_t hash = 0;  // XXH3 of all of them, taken while they were written
+};
+
+enum class Blocks : uint8_t {
+  kPlain,
+  kCompressed,  // with LZ4, where that makes one an eighth smaller
+};
+
 /// Creates `path` with the entries that `produce` puts, in ascending order of keys, and syncs it.
 /// kResourceExhausted when the disk is full. Errors name the path; the file is then to be removed.
 /// `env` is for tests; null: RocksDB's own.
-absl::Status WriteSst(const std::string& path,
-                      absl::FunctionRef<absl::Status(PutEntry put)> produce,
-                      rocksdb::Env* env = nullptr);
+absl::StatusOr<SstFile> WriteSst(const std::string& path,
+                                 absl::FunctionRef<absl::Status(PutEntry put)> produce,
+                                 Blocks blocks, rocksdb::Env* env = nullptr);
 
-/// Calls `entry` with every entry in order, all checksums verified, until it fails. A damaged or
-/// truncated file is kDataLoss.
+/// Calls `entry` with every entry in order, however its blocks were compressed, all checksums
+/// verified, until it fails. A damaged or truncated file is kDataLoss.
 absl::Status ReadSst(const std::string& path, PutEntry entry);
 
 }  // namespace muster::ps

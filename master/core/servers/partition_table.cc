@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/planted_bug.h"
+#include "master/core/servers/snapshot_turn.h"
 #include "sharding/placement.h"
 
 namespace muster {
@@ -283,8 +284,9 @@ bool PartitionTable::Accept(ServerId server, ServerIncarnation incarnation,
 
 void PartitionTable::AskSnapshots(ServerId server, ServerIncarnation incarnation,
                                   const Schedule& schedule) {
-  for (const uint32_t id : PlacedOn(server)) {
-    Partition& partition = partitions_[id];
+  const std::vector<uint32_t>& placed = PlacedOn(server);
+  for (size_t i = 0; i < placed.size(); ++i) {
+    Partition& partition = partitions_[placed[i]];
     if (!OwnedBy(partition, server, incarnation) || partition.reported != partition.entry.epoch) {
       continue;
     }
@@ -292,7 +294,9 @@ void PartitionTable::AskSnapshots(ServerId server, ServerIncarnation incarnation
       if (schedule.now - partition.asked->at < schedule.timeout) continue;
       partition.asked.reset();
     } else {
-      const bool due = schedule.now - partition.last_asked >= schedule.interval;
+      const SnapshotTurn turn(server.value(), placed_.rbegin()->first.value() + 1, i,
+                              placed.size());
+      const bool due = turn.Came(partition.last_asked, schedule.now, schedule.interval);
       const bool behind = partition.manifest.cut < schedule.done_seq;
       const bool hurry = schedule.urgent || partition.manifest.cut < schedule.urgent_cut;
       if (!(behind && (due || hurry)) && !(due && schedule.training)) continue;

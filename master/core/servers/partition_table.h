@@ -65,16 +65,16 @@ class PartitionTable {
     TimePoint now;
     std::chrono::milliseconds interval{0};
     std::chrono::milliseconds timeout{0};
-    /// Ask for every partition whose cut is behind, whatever the interval.
+    /// Ask for every partition whose cut is behind, at once and whosever turn it is.
     bool urgent = false;
     /// As above for those whose cut is behind this.
     DoneSeq urgent_cut{};
-    /// Shards are being trained: after the interval everything is asked for, what was pushed since
-    /// is worth keeping though nothing may be DONE.
+    /// Shards are being trained: whose turn it is is asked for, what was pushed since is worth
+    /// keeping though nothing may be DONE.
     bool training = false;
   };
-  /// Asks for the snapshots of the server's partitions that are due; at most one is outstanding
-  /// per partition.
+  /// Asks for the snapshots of the server's partitions whose turn came since they were asked for
+  /// (SnapshotTurn); at most one is outstanding per partition.
   void AskSnapshots(ServerId server, ServerIncarnation incarnation, const Schedule& schedule);
   /// Fills owns, snapshots and accepted of a reply to the server, by what it reported last.
   void FillCommands(ServerId server, ServerIncarnation incarnation,

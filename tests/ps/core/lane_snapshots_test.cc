@@ -53,6 +53,32 @@ TEST_F(OwnedPartitionsTest, OnePartitionsWriteDoesNotHideTheErrorOfAnother) {
   EXPECT_EQ(owned_.Report(++sequence_).snapshot_error, "");
 }
 
+TEST_F(OwnedPartitionsTest, WhoeverWaitsLongestIsNext) {
+  for (const uint32_t id : {0u, 2u, 4u}) {
+    Own({PartitionId(id), OwnerEpoch(3), OwnerEpoch(3), {}, true, {}});
+    PushTo(id, 3, 7, 1);
+  }
+  const auto ask = [&](uint32_t id, uint64_t number) {
+    LaneCommands commands;
+    commands.snapshots = {{PartitionId(id), OwnerEpoch(3), DoneSeq(1), Number(number)}};
+    Apply(commands);
+  };
+  const auto next = [&] {
+    const auto job = NextSnapshot(now_);
+    return job.has_value() ? job->number : Number(0);
+  };
+  ask(4, 10);
+  ask(2, 11);
+  ask(0, 12);
+  ask(4, 13);
+  EXPECT_EQ(next(), Number(13)) << "asked anew, it keeps its place";
+  owned_.Written(PartitionId(4), Number(13), absl::ResourceExhaustedError("disk full"), now_);
+  now_ += milliseconds(100);
+  EXPECT_EQ(next(), Number(11));
+  EXPECT_EQ(next(), Number(12));
+  EXPECT_EQ(next(), Number(13)) << "what failed is tried again last";
+}
+
 TEST_F(OwnedPartitionsTest, AnUnchangedPartitionReportsItsCutWithoutAFile) {
   OwnEmpty(3);
   Push(3, 7, 1);

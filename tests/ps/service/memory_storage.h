@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <map>
 #include <string>
@@ -52,8 +53,14 @@ class MemoryFiles {
     MutexLock lock(&mutex_);
     return warm_start_failure_;
   }
+  /// The niceness of the thread that wrote last.
+  int writer_niceness() {
+    MutexLock lock(&mutex_);
+    return writer_niceness_;
+  }
   absl::StatusOr<SnapshotFile> Write(const std::string& name, const PartitionImage& image) {
     MutexLock lock(&mutex_);
+    writer_niceness_ = ::getpriority(PRIO_PROCESS, 0);
     if (!failure_.ok()) {
       ++failed_writes_;
       changed_.SignalAll();
@@ -77,6 +84,7 @@ class MemoryFiles {
  private:
   Mutex mutex_;
   CondVar changed_;
+  int writer_niceness_ MUSTER_GUARDED_BY(mutex_) = 0;
   int failed_reads_ MUSTER_GUARDED_BY(mutex_) = 0;
   absl::Status read_failure_ MUSTER_GUARDED_BY(mutex_);
   int failed_writes_ MUSTER_GUARDED_BY(mutex_) = 0;

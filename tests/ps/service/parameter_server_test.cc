@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "sharding/partition_of.h"
 #include "tests/ps/service/parameter_server_fixture.h"
 
@@ -63,6 +65,7 @@ TEST_F(ParameterServerTest, SnapshotsAreWrittenReportedAndRestored) {
     EXPECT_EQ(world_.manifests[2].cut, DoneSeq(6));
     EXPECT_THAT(world_.manifests[2].files, SizeIs(1));
   }
+  EXPECT_EQ(files_.writer_niceness(), std::min(::getpriority(PRIO_PROCESS, 0) + 5, 19));
   EXPECT_EQ(Push(2, 1, 7, 4, 1), PartCode::kOk);
   Change([](World* world) { world->epoch = 2; });
   ASSERT_TRUE(

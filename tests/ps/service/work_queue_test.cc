@@ -1,5 +1,9 @@
 #include "ps/service/work_queue.h"
 
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <future>
 #include <vector>
 
@@ -17,6 +21,19 @@ TEST(WorkQueueTest, RunsInOrderOnItsOwnThread) {
   queue.Post([&] { last.set_value(std::this_thread::get_id()); });
   EXPECT_TRUE(last.get_future().get() != std::this_thread::get_id());
   EXPECT_THAT(order, ::testing::ElementsAre(1, 2));
+}
+
+TEST(WorkQueueTest, LowPriorityIsOfItsThreadAloneAndDoesNotStarve) {
+  const auto priority = [](WorkQueue::Priority of) {
+    WorkQueue queue("test", of);
+    std::promise<std::pair<int, int>> found;
+    queue.Post([&] { found.set_value({::getpriority(PRIO_PROCESS, 0), ::sched_getscheduler(0)}); });
+    return found.get_future().get();
+  };
+  const int own = ::getpriority(PRIO_PROCESS, 0);
+  EXPECT_EQ(priority(WorkQueue::Priority::kLow), std::pair(std::min(own + 5, 19), SCHED_BATCH));
+  EXPECT_EQ(priority(WorkQueue::Priority::kNormal), std::pair(own, ::sched_getscheduler(0)));
+  EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), own);
 }
 
 TEST(WorkQueueTest, StopLetsTheTaskUnderWayEnd) {

@@ -46,6 +46,36 @@ TEST(ImageCodecTest, AnImageComesBackAsItWasWithItsRowsSorted) {
   }
 }
 
+/// Rows of 8 floats drawn at random, of which the last `repeats` are equal.
+RowImage RowsWithRepeats(TableId table, uint64_t rows, uint32_t repeats) {
+  Rng rng(table.value());
+  RowImage image{table, 8, {}, {}};
+  for (uint64_t key = 0; key < rows; ++key) {
+    image.keys.push_back(key);
+    for (uint32_t f = 0; f < 8; ++f) {
+      image.rows.push_back(f < 8 - repeats ? static_cast<float>(rng.Uniform()) : 0.1f);
+    }
+  }
+  return image;
+}
+
+TEST(ImageCodecTest, RepeatsAreSeenInRowsOfAllTablesByTheirShare) {
+  PartitionImage image;
+  EXPECT_FALSE(HasManyRepeats(image)) << "no rows";
+  image.rows = {RowsWithRepeats(TableId(1), 1000, 0)};
+  EXPECT_FALSE(HasManyRepeats(image));
+  image.rows = {RowsWithRepeats(TableId(1), 1000, 2)};
+  EXPECT_FALSE(HasManyRepeats(image)) << "one float in eight equals the one before";
+  image.rows = {RowsWithRepeats(TableId(1), 1000, 3)};
+  EXPECT_TRUE(HasManyRepeats(image)) << "two";
+  image.rows = {RowsWithRepeats(TableId(1), 1, 3)};
+  EXPECT_TRUE(HasManyRepeats(image)) << "a single row";
+  image.rows = {RowsWithRepeats(TableId(1), 1000, 0), RowsWithRepeats(TableId(2), 100, 8)};
+  EXPECT_FALSE(HasManyRepeats(image)) << "of few rows";
+  image.rows = {RowsWithRepeats(TableId(1), 1000, 0), RowsWithRepeats(TableId(2), 1000, 8)};
+  EXPECT_TRUE(HasManyRepeats(image));
+}
+
 TEST(ImageCodecTest, TheSinkCanStopIt) {
   EXPECT_THAT(EncodeImage(kIdentity, SampleImage(SnapshotKind::kBase),
                           [](std::string_view, std::string_view) {

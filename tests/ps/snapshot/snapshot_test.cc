@@ -69,6 +69,22 @@ TEST_F(SnapshotTest, AChainComesBackBaseFirst) {
   EXPECT_THAT(none, IsEmpty());
 }
 
+TEST_F(SnapshotTest, RowsOfZerosTakeLittleRoom) {
+  PartitionImage image = SampleImage(SnapshotKind::kBase);
+  image.rows.resize(1);
+  for (uint64_t key = 0; key < 4; ++key) image.rows[0].keys[key] = key;
+  for (uint64_t key = 4; key < 1000; ++key) image.rows[0].keys.push_back(key);
+  image.rows[0].rows.assign(6 * 1000, 0.0f);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const SnapshotFile zeros, Write(1, image));
+  for (size_t i = 0; i < image.rows[0].rows.size(); ++i) {
+    image.rows[0].rows[i] = static_cast<float>(i) * 0.37f;
+  }
+  MUSTER_ASSERT_OK_AND_ASSIGN(const SnapshotFile others, Write(2, image));
+  EXPECT_LT(2 * zeros.bytes, others.bytes);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::vector<PartitionImage> images, Read({zeros}));
+  EXPECT_EQ(images[0].rows[0].rows, std::vector<float>(6 * 1000, 0.0f));
+}
+
 TEST_F(SnapshotTest, AFileIsNeverReplacedByAnother) {
   PartitionImage image = SampleImage(SnapshotKind::kBase);
   MUSTER_ASSERT_OK_AND_ASSIGN(const SnapshotFile first, Write(1, image));

@@ -21,7 +21,8 @@ TimePoint At(int second) {
   return TimePoint(seconds(second));
 }
 
-/// Three partitions on one server whose first process serves them; all were asked for at second 0.
+/// Three partitions on one server whose first process serves them. Their turns to be snapshotted
+/// come every 12 seconds: that of partition i at second 4 * i.
 class PartitionTableTest : public ::testing::Test {
  protected:
   PartitionTableTest() { Begin({0, 0, 0}); }
@@ -52,7 +53,7 @@ class PartitionTableTest : public ::testing::Test {
                                    PartitionTable::Schedule schedule = {}) {
     schedule.done_seq = DoneSeq(done_seq);
     schedule.now = At(second);
-    schedule.interval = seconds(10);
+    schedule.interval = seconds(12);
     schedule.timeout = seconds(30);
     table_.AskSnapshots(kServer, kProcess, schedule);
     ServerExchangeReply reply;
@@ -81,18 +82,46 @@ class PartitionTableTest : public ::testing::Test {
   std::vector<std::string> unused_;
 };
 
-TEST_F(PartitionTableTest, SnapshotsAreAskedForAfterTheIntervalAndAgainAfterTheTimeout) {
-  EXPECT_THAT(Ask(9, 1), IsEmpty());
-  EXPECT_THAT(Ask(10, 0), IsEmpty()) << "nothing is DONE since";
-  const std::vector<SnapshotCommand> first = Ask(10, 1);
+TEST_F(PartitionTableTest, SnapshotsAreSpreadOverTheInterval) {
+  EXPECT_THAT(PartitionsOf(Ask(3, 1)), IsEmpty());
+  for (const auto& [second, partition] : {std::pair(4, 1u), {8, 2u}, {12, 0u}, {16, 1u}}) {
+    const std::vector<SnapshotCommand> asked = Ask(second, static_cast<uint64_t>(second));
+    ASSERT_THAT(PartitionsOf(asked), ElementsAre(partition)) << second;
+    EXPECT_EQ(asked[0].cut, DoneSeq(static_cast<uint64_t>(second)));
+    Snapshot(asked[0]);
+    EXPECT_THAT(Ask(second + 3, 100), IsEmpty()) << "until the next one's turn";
+  }
+  EXPECT_EQ(table_.MinCut(), DoneSeq(8)) << "of the one whose turn is next";
+}
+
+TEST_F(PartitionTableTest, WhoMissedATurnIsAskedAtOnce) {
+  EXPECT_THAT(PartitionsOf(Ask(13, 0)), IsEmpty()) << "nothing is DONE";
+  EXPECT_THAT(PartitionsOf(Ask(15, 1)), ElementsAre(0, 1, 2));
+}
+
+TEST_F(PartitionTableTest, TurnsStayAsTheyWereWhenAllAreAskedAtOnce) {
+  for (const SnapshotCommand& command : Ask(6, 1, {.urgent = true})) Snapshot(command);
+  EXPECT_EQ(table_.MinCut(), DoneSeq(1));
+  EXPECT_THAT(PartitionsOf(Ask(7, 2)), IsEmpty());
+  EXPECT_THAT(PartitionsOf(Ask(8, 2)), ElementsAre(2));
+}
+
+TEST_F(PartitionTableTest, WhileShardsAreTrainedAllHaveTheirTurnsThoughNothingIsDone) {
+  EXPECT_THAT(PartitionsOf(Ask(4, 0, {.training = true})), ElementsAre(1));
+  EXPECT_THAT(PartitionsOf(Ask(8, 0, {.training = true})), ElementsAre(1, 2));
+}
+
+TEST_F(PartitionTableTest, SnapshotsAreAskedForAgainAfterTheTimeout) {
+  EXPECT_THAT(Ask(12, 0), IsEmpty()) << "nothing is DONE since";
+  const std::vector<SnapshotCommand> first = Ask(12, 1);
   ASSERT_THAT(PartitionsOf(first), ElementsAre(0, 1, 2));
   EXPECT_EQ(first[0].cut, DoneSeq(1));
   EXPECT_LT(first[0].number, first[1].number);
-  const std::vector<SnapshotCommand> same = Ask(39, 2);
+  const std::vector<SnapshotCommand> same = Ask(41, 2);
   ASSERT_THAT(same, SizeIs(3));
   EXPECT_EQ(same[0].number, first[0].number) << "one at a time";
   EXPECT_EQ(same[0].cut, DoneSeq(1));
-  const std::vector<SnapshotCommand> anew = Ask(40, 2);
+  const std::vector<SnapshotCommand> anew = Ask(42, 2);
   ASSERT_THAT(anew, SizeIs(3));
   EXPECT_GT(anew[0].number, first[2].number);
   EXPECT_EQ(anew[0].cut, DoneSeq(2)) << "with a newer cut";
@@ -112,7 +141,7 @@ TEST_F(PartitionTableTest, AHurryAsksForWhatIsBehindAlone) {
 TEST_F(PartitionTableTest, TheSmallestCutIsCommitted) {
   Begin({4, 4, 0});
   EXPECT_EQ(table_.MinCut(), DoneSeq(0));
-  const std::vector<SnapshotCommand> asked = Ask(10, 6);
+  const std::vector<SnapshotCommand> asked = Ask(12, 6);
   ASSERT_THAT(asked, SizeIs(3));
   Snapshot(asked[2]);
   EXPECT_EQ(table_.MinCut(), DoneSeq(4));
@@ -172,7 +201,7 @@ TEST_F(PartitionTableTest, WhoDoesNotOwnAPartitionHasNotLostIt) {
 }
 
 TEST_F(PartitionTableTest, OfASnapshotThatIsAskedForTheCutIsTheOneAsked) {
-  const std::vector<SnapshotCommand> asked = Ask(10, 4);
+  const std::vector<SnapshotCommand> asked = Ask(12, 4);
   ASSERT_THAT(asked, SizeIs(3));
   SnapshotCommand other = asked[0];
   other.cut = DoneSeq(3);
@@ -182,7 +211,7 @@ TEST_F(PartitionTableTest, OfASnapshotThatIsAskedForTheCutIsTheOneAsked) {
   EXPECT_EQ(table_.SeenOf(PartitionId(0)).accepted_at, At(50));
   EXPECT_EQ(table_.SeenOf(PartitionId(1)).accepted_at, std::nullopt);
   EXPECT_FALSE(Accept(asked[0], files, DoneSeq(4))) << "a repeat";
-  EXPECT_THAT(PartitionsOf(Ask(11, 4)), ElementsAre(1, 2)) << "it is no longer asked for";
+  EXPECT_THAT(PartitionsOf(Ask(13, 4)), ElementsAre(1, 2)) << "it is no longer asked for";
 }
 
 TEST_F(PartitionTableTest, EveryServerIsToldOfItsOwnPartitionsAlone) {
@@ -225,15 +254,15 @@ TEST_F(PartitionTableTest, FilesGoWhenNoManifestNamesThem) {
     EXPECT_TRUE(Accept(command, files, DoneSeq(done_seq)));
     return table_.manifest(PartitionId(0)).files;
   };
-  const auto base = take(10, 1, {{"base", 1, {}}});
-  take(20, 2, {base[0], {"delta", 1, {}}});
+  const auto base = take(12, 1, {{"base", 1, {}}});
+  take(24, 2, {base[0], {"delta", 1, {}}});
   EXPECT_THAT(unused_, IsEmpty());
-  take(30, 3, {{"base-2", 1, {}}});
+  take(36, 3, {{"base-2", 1, {}}});
   EXPECT_THAT(unused_, ElementsAre("base", "delta"));
 }
 
 TEST_F(PartitionTableTest, TheJournalKeepsOwnersAndManifests) {
-  for (const SnapshotCommand& command : Ask(10, 4)) Snapshot(command);
+  for (const SnapshotCommand& command : Ask(12, 4)) Snapshot(command);
   EXPECT_EQ(table_.manifest(PartitionId(2)).cut, DoneSeq(4));
   DurableState state;
   std::vector<Mutation> mutations;
