@@ -83,8 +83,7 @@ void ShardQueue::RestoreDone(const DoneShard& done) {
   Epoch& at = At(done.shard.dataset, done.shard.epoch);
   at.cursor = std::max(at.cursor, done.shard.index.value() + 1);
   ++at.done;
-  MUSTER_CHECK(done_.emplace(done.seq, done).second);
-  MUSTER_CHECK(done_by_shard_.emplace(done.shard, done.seq).second);
+  done_.Add(done);
 }
 
 void ShardQueue::RestoreFailed(const ShardId& shard) {
@@ -103,7 +102,7 @@ void ShardQueue::FinishRestore() {
       for (uint64_t index : epoch.failed) epoch.todo.Remove(index, index + 1);
     }
   }
-  for (const auto& [seq, done] : done_) {
+  for (const DoneShard& done : done_) {
     const uint64_t index = done.shard.index.value();
     At(done.shard.dataset, done.shard.epoch).todo.Remove(index, index + 1);
   }
@@ -115,16 +114,15 @@ ShardState ShardQueue::StateOf(const ShardId& shard) const {
   const uint64_t index = shard.index.value();
   if (epoch == nullptr || index >= epoch->cursor) return ShardState::kTodo;
   if (epoch->todo.Contains(index)) return ShardState::kTodo;
-  if (done_by_shard_.contains(shard)) return ShardState::kDone;
+  if (done_.Contains(shard)) return ShardState::kDone;
   if (epoch->committed.Contains(index)) return ShardState::kCommitted;
   if (epoch->failed.contains(index)) return ShardState::kFailed;
   return ShardState::kLeased;
 }
 
 std::optional<DoneShard> ShardQueue::FindDone(const ShardId& shard) const {
-  auto it = done_by_shard_.find(shard);
-  if (it == done_by_shard_.end()) return std::nullopt;
-  return done_.at(it->second);
+  const DoneShard* const done = done_.Find(shard);
+  return done == nullptr ? std::nullopt : std::optional(*done);
 }
 
 std::optional<uint64_t> ShardQueue::FirstTodo(DatasetId dataset, EpochIndex epoch) const {
@@ -197,7 +195,6 @@ void ShardQueue::CheckEpoch(DatasetId dataset, EpochIndex epoch) const {
   MUSTER_CHECK(at != nullptr && at->cursor <= datasets_[dataset.value()].shards);
   const uint64_t known = at->todo.count() + at->done + at->committed.count() + at->failed.size();
   MUSTER_CHECK(known <= at->cursor && at->cursor - known <= leased_count_);
-  MUSTER_CHECK(done_.size() == done_by_shard_.size());
   MUSTER_CHECK(committed_count_ + failed_count_ + done_.size() + leased_count_ <= shard_count_);
 }
 
@@ -226,10 +223,8 @@ void ShardQueue::Return(const ShardId& shard) {
 
 void ShardQueue::SetDone(const DoneShard& done) {
   MUSTER_CHECK_MSG(StateOf(done.shard) == ShardState::kLeased, ToString(done.shard));
-  MUSTER_CHECK(done_.empty() || done_.rbegin()->first < done.seq);
   Release();
-  done_.emplace_hint(done_.end(), done.seq, done);
-  MUSTER_CHECK(done_by_shard_.emplace(done.shard, done.seq).second);
+  done_.Add(done);
   ++At(done.shard.dataset, done.shard.epoch).done;
   CheckEpoch(done.shard.dataset, done.shard.epoch);
 }
@@ -242,37 +237,31 @@ void ShardQueue::CommitLeased(const ShardId& shard) {
   CheckEpoch(shard.dataset, shard.epoch);
 }
 
-std::vector<DoneShard> ShardQueue::CommitUpTo(DoneSeq last) {
-  std::vector<DoneShard> result;
-  while (!done_.empty() && done_.begin()->first <= last) {
-    const DoneShard done = done_.begin()->second;
-    Epoch& at = At(done.shard.dataset, done.shard.epoch);
-    MUSTER_CHECK_MSG(at.done > 0 && !at.committed.Contains(done.shard.index.value()),
-                     ToString(done.shard));
-    at.committed.Add(done.shard.index.value());
-    --at.done;
-    ++committed_count_;
-    MUSTER_CHECK(done_by_shard_.erase(done.shard) == 1);
-    done_.erase(done_.begin());
-    CheckEpoch(done.shard.dataset, done.shard.epoch);
-    result.push_back(done);
-  }
-  return result;
+std::optional<DoneShard> ShardQueue::CommitNext(DoneSeq last) {
+  if (done_.empty() || done_.first().seq > last) return std::nullopt;
+  const DoneShard done = done_.TakeFirst();
+  Epoch& at = At(done.shard.dataset, done.shard.epoch);
+  const uint64_t index = done.shard.index.value();
+  MUSTER_CHECK_MSG(at.done > 0 && !at.committed.Contains(index), ToString(done.shard));
+  at.committed.Add(index);
+  --at.done;
+  ++committed_count_;
+  CheckEpoch(done.shard.dataset, done.shard.epoch);
+  return done;
 }
 
 std::vector<DoneShard> ShardQueue::ReplayAfter(DoneSeq cut) {
   std::vector<DoneShard> result;
-  auto first = done_.upper_bound(cut);
-  for (auto it = first; it != done_.end(); ++it) {
-    result.push_back(it->second);
-    Epoch& at = At(it->second.shard.dataset, it->second.shard.epoch);
-    MUSTER_CHECK_MSG(at.done > 0 && done_by_shard_.erase(it->second.shard) == 1,
-                     ToString(it->second.shard));
+  while (!done_.empty() && done_.last().seq > cut) {
+    result.push_back(done_.TakeLast());
+    const ShardId& shard = result.back().shard;
+    Epoch& at = At(shard.dataset, shard.epoch);
+    MUSTER_CHECK_MSG(at.done > 0, ToString(shard));
     --at.done;
-    AddTodo(it->second.shard);
+    AddTodo(shard);
+    CheckEpoch(shard.dataset, shard.epoch);
   }
-  done_.erase(first, done_.end());
-  for (const DoneShard& done : result) CheckEpoch(done.shard.dataset, done.shard.epoch);
+  std::ranges::reverse(result);
   return result;
 }
 
