@@ -203,11 +203,14 @@ void ShardQueue::Release() {
   --leased_count_;
 }
 
-void ShardQueue::AddTodo(const ShardId& shard) {
+void ShardQueue::AddTodo(const Run& run) {
+  const ShardId& shard = run.first;
+  const uint64_t begin = shard.index.value();
   Epoch& at = At(shard.dataset, shard.epoch);
-  const uint64_t index = shard.index.value();
-  MUSTER_CHECK_MSG(index < at.cursor && !at.todo.Contains(index), ToString(shard));
-  at.todo.Add(index);
+  const uint64_t before = at.todo.count();
+  at.todo.Add(begin, run.end);
+  MUSTER_CHECK_MSG(run.end <= at.cursor && at.todo.count() == before + (run.end - begin),
+                   ToString(shard));
   uint32_t& frontier = datasets_[shard.dataset.value()].mode == DatasetMode::kTrain
                            ? train_frontier_
                            : evaluate_frontier_;
@@ -217,7 +220,7 @@ void ShardQueue::AddTodo(const ShardId& shard) {
 void ShardQueue::Return(const ShardId& shard) {
   MUSTER_CHECK_MSG(StateOf(shard) == ShardState::kLeased, ToString(shard));
   Release();
-  AddTodo(shard);
+  AddTodo({shard, shard.index.value() + 1});
   CheckEpoch(shard.dataset, shard.epoch);
 }
 
@@ -237,31 +240,53 @@ void ShardQueue::CommitLeased(const ShardId& shard) {
   CheckEpoch(shard.dataset, shard.epoch);
 }
 
-std::optional<DoneShard> ShardQueue::CommitNext(DoneSeq last) {
-  if (done_.empty() || done_.first().seq > last) return std::nullopt;
-  const DoneShard done = done_.TakeFirst();
-  Epoch& at = At(done.shard.dataset, done.shard.epoch);
-  const uint64_t index = done.shard.index.value();
-  MUSTER_CHECK_MSG(at.done > 0 && !at.committed.Contains(index), ToString(done.shard));
-  at.committed.Add(index);
-  --at.done;
-  ++committed_count_;
-  CheckEpoch(done.shard.dataset, done.shard.epoch);
-  return done;
+std::vector<ShardQueue::Run> ShardQueue::RunsOf(const std::vector<DoneShard>& shards) {
+  std::vector<ShardId> sorted;
+  sorted.reserve(shards.size());
+  for (const DoneShard& done : shards) sorted.push_back(done.shard);
+  std::ranges::sort(sorted);
+  std::vector<Run> runs;
+  for (const ShardId& shard : sorted) {
+    const bool next = !runs.empty() && runs.back().first.dataset == shard.dataset &&
+                      runs.back().first.epoch == shard.epoch &&
+                      runs.back().end == shard.index.value();
+    if (!next) runs.push_back({shard, shard.index.value()});
+    ++runs.back().end;
+  }
+  return runs;
+}
+
+std::vector<DoneShard> ShardQueue::CommitUpTo(DoneSeq last, size_t most) {
+  std::vector<DoneShard> result;
+  while (result.size() < most && !done_.empty() && done_.first().seq <= last) {
+    result.push_back(done_.TakeFirst());
+  }
+  for (const Run& run : RunsOf(result)) {
+    Epoch& at = At(run.first.dataset, run.first.epoch);
+    const uint64_t shards = run.end - run.first.index.value();
+    const uint64_t before = at.committed.count();
+    at.committed.Add(run.first.index.value(), run.end);
+    MUSTER_CHECK_MSG(at.done >= shards && at.committed.count() == before + shards,
+                     ToString(run.first));
+    at.done -= shards;
+    committed_count_ += shards;
+    CheckEpoch(run.first.dataset, run.first.epoch);
+  }
+  return result;
 }
 
 std::vector<DoneShard> ShardQueue::ReplayAfter(DoneSeq cut) {
   std::vector<DoneShard> result;
-  while (!done_.empty() && done_.last().seq > cut) {
-    result.push_back(done_.TakeLast());
-    const ShardId& shard = result.back().shard;
-    Epoch& at = At(shard.dataset, shard.epoch);
-    MUSTER_CHECK_MSG(at.done > 0, ToString(shard));
-    --at.done;
-    AddTodo(shard);
-    CheckEpoch(shard.dataset, shard.epoch);
-  }
+  while (!done_.empty() && done_.last().seq > cut) result.push_back(done_.TakeLast());
   std::ranges::reverse(result);
+  for (const Run& run : RunsOf(result)) {
+    Epoch& at = At(run.first.dataset, run.first.epoch);
+    const uint64_t shards = run.end - run.first.index.value();
+    MUSTER_CHECK_MSG(at.done >= shards, ToString(run.first));
+    at.done -= shards;
+    AddTodo(run);
+    CheckEpoch(run.first.dataset, run.first.epoch);
+  }
   return result;
 }
 
@@ -278,7 +303,7 @@ void ShardQueue::RetryFailed(const ShardId& shard) {
   MUSTER_CHECK(At(shard.dataset, shard.epoch).failed.erase(shard.index.value()) == 1);
   MUSTER_CHECK(failed_count_ > 0);
   --failed_count_;
-  AddTodo(shard);
+  AddTodo({shard, shard.index.value() + 1});
   CheckEpoch(shard.dataset, shard.epoch);
 }
 

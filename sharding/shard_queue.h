@@ -95,8 +95,9 @@ class ShardQueue {
   void SetDone(const DoneShard& done);
   /// leased -> COMMITTED (evaluate shards).
   void CommitLeased(const ShardId& shard);
-  /// The DONE shard with the smallest seq -> COMMITTED, if that is <= `last`. Nothing: it is not.
-  std::optional<DoneShard> CommitNext(DoneSeq last);
+  /// DONE with seq <= `last` -> COMMITTED, `most` of them at most; returns them in the order of
+  /// seq.
+  std::vector<DoneShard> CommitUpTo(DoneSeq last, size_t most);
   /// DONE with seq > `cut` -> TODO; returns them in the order of seq.
   std::vector<DoneShard> ReplayAfter(DoneSeq cut);
   /// leased -> FAILED.
@@ -143,7 +144,14 @@ class ShardQueue {
   /// An evaluation waits for what it is to judge.
   bool MayEvaluate(uint32_t pass) const;
   std::optional<ShardId> PeekMode(DatasetMode mode, uint32_t* frontier);
-  void AddTodo(const ShardId& shard);
+  /// Shards of one epoch, from this one to before `end`.
+  struct Run {
+    ShardId first;
+    uint64_t end = 0;
+  };
+  /// The same shards as runs of neighbours: sets of them take many at once much faster.
+  static std::vector<Run> RunsOf(const std::vector<DoneShard>& shards);
+  void AddTodo(const Run& run);
   /// One shard is leased no longer.
   void Release();
   /// Aborts unless every shard of the epoch is in one state: those below its cursor that are in no

@@ -296,19 +296,20 @@ void Ledger::DropFailures(const ShardId& shard) {
   dirty_failures_.insert(shard);
 }
 
-Ledger::Committed Ledger::CommitUpTo(DoneSeq last,
-                                     const std::function<void(const ShardId&)>& each) {
+Ledger::Committed Ledger::CommitUpTo(DoneSeq last, size_t most) {
   Committed result;
   if (last <= commit_seq_) return result;
   MUSTER_CHECK(last <= done_seq_);
-  while (const std::optional<DoneShard> done = queue_.CommitNext(last)) {
+  for (const DoneShard& done : queue_.CommitUpTo(last, most)) {
     const DoneDetail detail = details_.TakeFirst();
-    TakeBack(done->shard, detail);
-    MergeCommitted(done->shard, detail.metrics, detail.records);
-    result.epochs.insert({done->shard.dataset, done->shard.epoch});
+    TakeBack(done.shard, detail);
+    MergeCommitted(done.shard, detail.metrics, detail.records);
+    result.epochs.insert({done.shard.dataset, done.shard.epoch});
     result.records[detail.worker] += detail.records;
-    each(done->shard);
+    result.shards.push_back(done.shard);
+    if (result.shards.size() == most) last = done.seq;
   }
+  std::ranges::sort(result.shards);
   pending_.push_back(EraseDone{commit_seq_.Next(), last});
   commit_seq_ = last;
   MUSTER_CHECK(details_.size() == queue_.done().size());

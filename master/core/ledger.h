@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -56,10 +55,11 @@ class Ledger {
     std::set<std::pair<DatasetId, EpochIndex>> epochs;
     /// Of each worker that ran any of them.
     std::map<std::string, uint64_t> records;
+    /// In order, whenever they became DONE.
+    std::vector<ShardId> shards;
   };
-  /// DONE with seq <= `last` -> COMMITTED; their metrics are merged. `each` gets every shard, in
-  /// the order of seq: they may be too many for a list.
-  Committed CommitUpTo(DoneSeq last, const std::function<void(const ShardId&)>& each);
+  /// DONE with seq <= `last` -> COMMITTED, `most` of them at most; their metrics are merged.
+  Committed CommitUpTo(DoneSeq last, size_t most);
   /// DONE with seq > `cut` -> TODO; their metrics are dropped, the next run reports its own.
   std::vector<DoneShard> ReplayAfter(DoneSeq cut);
 

@@ -31,8 +31,9 @@ void Snapshots::Commit(StepTime at) {
   const DoneSeq cut = books_->partitions.MinCut();
   if (cut <= books_->ledger.commit_seq()) return;
   MUSTER_CHECK(books_->partitions.AllHold(cut));
-  const Ledger::Committed committed = books_->ledger.CommitUpTo(
-      cut, [this](const ShardId& shard) { leasing_->forgetting().OnCommitted(shard); });
+  const Ledger::Committed committed =
+      books_->ledger.CommitUpTo(cut, books_->options.limits.commits_at_once);
+  for (const ShardId& shard : committed.shards) leasing_->forgetting().OnCommitted(shard);
   for (const auto& [worker, records] : committed.records) {
     if (Node* node = books_->nodes.Find(worker)) {
       node->record.records_committed += records;
