@@ -1,6 +1,6 @@
 // How many shards a second the master leases and takes done, how long a restart takes, and what it
 // costs in memory: the core alone, and the whole master with a synced journal over gRPC.
-//   master_bench [--smoke] [shards] [workers] [shards per call]
+//   master_bench [--smoke] [--disk-delay MS] [shards] [workers] [shards per call]
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 #include <sys/resource.h>
@@ -19,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -42,6 +43,29 @@ struct Sizes {
   uint64_t shards = 1'000'000;
   uint32_t workers = 64;
   uint32_t batch = 100;
+  /// By which every sync of the journal takes longer.
+  std::chrono::milliseconds disk_delay{0};
+};
+
+/// A journal on a slow disk.
+class SlowJournal final : public Journal {
+ public:
+  SlowJournal(std::unique_ptr<Journal> journal, std::chrono::milliseconds delay)
+      : journal_(std::move(journal)), delay_(delay) {}
+
+  const std::string& job_id() const override { return journal_->job_id(); }
+  DurableState TakeState() override { return journal_->TakeState(); }
+  absl::Status Write(std::span<const Mutation> mutations) override {
+    ++syncs_;
+    if (delay_.count() > 0) SleepFor(delay_);
+    return journal_->Write(mutations);
+  }
+  uint64_t syncs() const { return syncs_; }
+
+ private:
+  const std::unique_ptr<Journal> journal_;
+  const std::chrono::milliseconds delay_;
+  uint64_t syncs_ = 0;
 };
 
 double Seconds(TimePoint from, TimePoint to) {
@@ -104,7 +128,8 @@ void UntilAnswered(std::string_view what,
   MUSTER_CHECK_MSG(status.ok(), status.error_message());
 }
 
-/// One worker over gRPC until nothing is left; appends the milliseconds of every call.
+/// One worker over gRPC until nothing is left; appends the milliseconds of every call but the
+/// first.
 void RunWorker(const std::string& address, uint32_t id, const Sizes& sizes, const Clock& clock,
                std::atomic<uint64_t>* done, std::vector<double>* call_ms) {
   grpc::ChannelArguments arguments;
@@ -122,7 +147,8 @@ void RunWorker(const std::string& address, uint32_t id, const Sizes& sizes, cons
       request.set_sequence(request.sequence() + 1);
       return stub->Exchange(context, request, &reply);
     });
-    call_ms->push_back(Seconds(began, clock.Now()) * 1000);
+    // The first one makes the connection.
+    if (request.sequence() > 1) call_ms->push_back(Seconds(began, clock.Now()) * 1000);
     *done += static_cast<uint64_t>(reply.verdicts_size());
     if (reply.directive() != 0 || (reply.grants_size() == 0 && request.done_size() == 0)) return;
     request.clear_done();
@@ -192,9 +218,9 @@ auto StartServer(const Sizes& sizes, const std::string& folder, const SourceCata
 
 void BenchServer(const Sizes& sizes, const std::string& folder) {
   const SystemClock clock;
-  auto journal = OpenMasterJournal(folder);
+  SlowJournal journal(OpenMasterJournal(folder), sizes.disk_delay);
   const SourceCatalog sources = MasterJobSources(sizes.shards);
-  auto server = StartServer(sizes, folder, &sources, journal.get(), &clock);
+  auto server = StartServer(sizes, folder, &sources, &journal, &clock);
   MUSTER_CHECK_MSG(server.ok(), server.status().ToString());
   const std::string address = "127.0.0.1:" + std::to_string((*server)->port());
   std::atomic<uint64_t> done = 0;
@@ -219,6 +245,8 @@ void BenchServer(const Sizes& sizes, const std::string& folder) {
       sizes.workers, sizes.batch, static_cast<double>(done) / seconds, all.size(),
       all[all.size() / 2], all[all.size() * 99 / 100], PeakMegabytes(), done.load());
   (*server)->Stop();
+  fmt::print("{} syncs, one in {:.2f} ms, of which {} ms are the disk's delay\n", journal.syncs(),
+             1000 * seconds / static_cast<double>(journal.syncs()), sizes.disk_delay.count());
 }
 
 void BenchRestart(const Sizes& sizes, const std::string& folder) {
@@ -234,27 +262,42 @@ void BenchRestart(const Sizes& sizes, const std::string& folder) {
 }
 
 constexpr char kUsage[] =
-    "Usage: master_bench [--smoke] [shards] [workers] [shards per call]\n"
-    "  --smoke  few shards and workers: shows in a second that it works, its figures mean "
+    "Usage: master_bench [--smoke] [--disk-delay MS] [shards] [workers] [shards per call]\n"
+    "  --disk-delay  by which every sync of the journal takes longer, as on a slow disk\n"
+    "  --smoke       few shards and workers: shows in a second that it works, its figures mean "
     "nothing\n";
 
-/// Whole numbers above 0 in the order of kUsage; nothing if an argument is something else.
+/// Whole numbers above 0.
+std::optional<uint64_t> Number(std::string_view text) {
+  uint64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || rest != end || number == 0 || number > kMaxNumber) {
+    return std::nullopt;
+  }
+  return number;
+}
+
+/// As kUsage says; nothing if an argument is something else.
 std::optional<Sizes> Parse(std::span<char*> arguments) {
   Sizes sizes;
   std::vector<uint64_t> numbers;
+  bool is_delay = false;
   for (const std::string_view argument : arguments) {
     if (argument == "--smoke") {
-      sizes = {.shards = 20'000, .workers = 4, .batch = 100};
+      sizes = {.shards = 20'000, .workers = 4, .batch = 100, .disk_delay = sizes.disk_delay};
       continue;
     }
-    uint64_t number = 0;
-    const char* const end = argument.data() + argument.size();
-    const auto [rest, error] = std::from_chars(argument.data(), end, number);
-    if (error != std::errc() || rest != end || number == 0 || number > kMaxNumber) {
-      return std::nullopt;
+    if (argument == "--disk-delay" && !std::exchange(is_delay, true)) continue;
+    const std::optional<uint64_t> number = Number(argument);
+    if (!number) return std::nullopt;
+    if (std::exchange(is_delay, false)) {
+      sizes.disk_delay = std::chrono::milliseconds(*number);
+    } else {
+      numbers.push_back(*number);
     }
-    numbers.push_back(number);
   }
+  if (is_delay) return std::nullopt;
   if (numbers.size() > 3) return std::nullopt;
   if (!numbers.empty()) sizes.shards = numbers[0];
   if (numbers.size() > 1) sizes.workers = static_cast<uint32_t>(numbers[1]);

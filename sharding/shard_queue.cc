@@ -83,8 +83,7 @@ void ShardQueue::RestoreDone(const DoneShard& done) {
   Epoch& at = At(done.shard.dataset, done.shard.epoch);
   at.cursor = std::max(at.cursor, done.shard.index.value() + 1);
   ++at.done;
-  MUSTER_CHECK(done_.emplace(done.seq, done).second);
-  MUSTER_CHECK(done_by_shard_.emplace(done.shard, done.seq).second);
+  done_.Add(done);
 }
 
 void ShardQueue::RestoreFailed(const ShardId& shard) {
@@ -103,7 +102,7 @@ void ShardQueue::FinishRestore() {
       for (uint64_t index : epoch.failed) epoch.todo.Remove(index, index + 1);
     }
   }
-  for (const auto& [seq, done] : done_) {
+  for (const DoneShard& done : done_) {
     const uint64_t index = done.shard.index.value();
     At(done.shard.dataset, done.shard.epoch).todo.Remove(index, index + 1);
   }
@@ -115,16 +114,15 @@ ShardState ShardQueue::StateOf(const ShardId& shard) const {
   const uint64_t index = shard.index.value();
   if (epoch == nullptr || index >= epoch->cursor) return ShardState::kTodo;
   if (epoch->todo.Contains(index)) return ShardState::kTodo;
-  if (done_by_shard_.contains(shard)) return ShardState::kDone;
+  if (done_.Contains(shard)) return ShardState::kDone;
   if (epoch->committed.Contains(index)) return ShardState::kCommitted;
   if (epoch->failed.contains(index)) return ShardState::kFailed;
   return ShardState::kLeased;
 }
 
 std::optional<DoneShard> ShardQueue::FindDone(const ShardId& shard) const {
-  auto it = done_by_shard_.find(shard);
-  if (it == done_by_shard_.end()) return std::nullopt;
-  return done_.at(it->second);
+  const DoneShard* const done = done_.Find(shard);
+  return done == nullptr ? std::nullopt : std::optional(*done);
 }
 
 std::optional<uint64_t> ShardQueue::FirstTodo(DatasetId dataset, EpochIndex epoch) const {
@@ -197,7 +195,6 @@ void ShardQueue::CheckEpoch(DatasetId dataset, EpochIndex epoch) const {
   MUSTER_CHECK(at != nullptr && at->cursor <= datasets_[dataset.value()].shards);
   const uint64_t known = at->todo.count() + at->done + at->committed.count() + at->failed.size();
   MUSTER_CHECK(known <= at->cursor && at->cursor - known <= leased_count_);
-  MUSTER_CHECK(done_.size() == done_by_shard_.size());
   MUSTER_CHECK(committed_count_ + failed_count_ + done_.size() + leased_count_ <= shard_count_);
 }
 
@@ -206,11 +203,14 @@ void ShardQueue::Release() {
   --leased_count_;
 }
 
-void ShardQueue::AddTodo(const ShardId& shard) {
+void ShardQueue::AddTodo(const Run& run) {
+  const ShardId& shard = run.first;
+  const uint64_t begin = shard.index.value();
   Epoch& at = At(shard.dataset, shard.epoch);
-  const uint64_t index = shard.index.value();
-  MUSTER_CHECK_MSG(index < at.cursor && !at.todo.Contains(index), ToString(shard));
-  at.todo.Add(index);
+  const uint64_t before = at.todo.count();
+  at.todo.Add(begin, run.end);
+  MUSTER_CHECK_MSG(run.end <= at.cursor && at.todo.count() == before + (run.end - begin),
+                   ToString(shard));
   uint32_t& frontier = datasets_[shard.dataset.value()].mode == DatasetMode::kTrain
                            ? train_frontier_
                            : evaluate_frontier_;
@@ -220,16 +220,14 @@ void ShardQueue::AddTodo(const ShardId& shard) {
 void ShardQueue::Return(const ShardId& shard) {
   MUSTER_CHECK_MSG(StateOf(shard) == ShardState::kLeased, ToString(shard));
   Release();
-  AddTodo(shard);
+  AddTodo({shard, shard.index.value() + 1});
   CheckEpoch(shard.dataset, shard.epoch);
 }
 
 void ShardQueue::SetDone(const DoneShard& done) {
   MUSTER_CHECK_MSG(StateOf(done.shard) == ShardState::kLeased, ToString(done.shard));
-  MUSTER_CHECK(done_.empty() || done_.rbegin()->first < done.seq);
   Release();
-  done_.emplace_hint(done_.end(), done.seq, done);
-  MUSTER_CHECK(done_by_shard_.emplace(done.shard, done.seq).second);
+  done_.Add(done);
   ++At(done.shard.dataset, done.shard.epoch).done;
   CheckEpoch(done.shard.dataset, done.shard.epoch);
 }
@@ -242,37 +240,53 @@ void ShardQueue::CommitLeased(const ShardId& shard) {
   CheckEpoch(shard.dataset, shard.epoch);
 }
 
-std::vector<DoneShard> ShardQueue::CommitUpTo(DoneSeq last) {
+std::vector<ShardQueue::Run> ShardQueue::RunsOf(const std::vector<DoneShard>& shards) {
+  std::vector<ShardId> sorted;
+  sorted.reserve(shards.size());
+  for (const DoneShard& done : shards) sorted.push_back(done.shard);
+  std::ranges::sort(sorted);
+  std::vector<Run> runs;
+  for (const ShardId& shard : sorted) {
+    const bool next = !runs.empty() && runs.back().first.dataset == shard.dataset &&
+                      runs.back().first.epoch == shard.epoch &&
+                      runs.back().end == shard.index.value();
+    if (!next) runs.push_back({shard, shard.index.value()});
+    ++runs.back().end;
+  }
+  return runs;
+}
+
+std::vector<DoneShard> ShardQueue::CommitUpTo(DoneSeq last, size_t most) {
   std::vector<DoneShard> result;
-  while (!done_.empty() && done_.begin()->first <= last) {
-    const DoneShard done = done_.begin()->second;
-    Epoch& at = At(done.shard.dataset, done.shard.epoch);
-    MUSTER_CHECK_MSG(at.done > 0 && !at.committed.Contains(done.shard.index.value()),
-                     ToString(done.shard));
-    at.committed.Add(done.shard.index.value());
-    --at.done;
-    ++committed_count_;
-    MUSTER_CHECK(done_by_shard_.erase(done.shard) == 1);
-    done_.erase(done_.begin());
-    CheckEpoch(done.shard.dataset, done.shard.epoch);
-    result.push_back(done);
+  while (result.size() < most && !done_.empty() && done_.first().seq <= last) {
+    result.push_back(done_.TakeFirst());
+  }
+  for (const Run& run : RunsOf(result)) {
+    Epoch& at = At(run.first.dataset, run.first.epoch);
+    const uint64_t shards = run.end - run.first.index.value();
+    const uint64_t before = at.committed.count();
+    at.committed.Add(run.first.index.value(), run.end);
+    MUSTER_CHECK_MSG(at.done >= shards && at.committed.count() == before + shards,
+                     ToString(run.first));
+    at.done -= shards;
+    committed_count_ += shards;
+    CheckEpoch(run.first.dataset, run.first.epoch);
   }
   return result;
 }
 
 std::vector<DoneShard> ShardQueue::ReplayAfter(DoneSeq cut) {
   std::vector<DoneShard> result;
-  auto first = done_.upper_bound(cut);
-  for (auto it = first; it != done_.end(); ++it) {
-    result.push_back(it->second);
-    Epoch& at = At(it->second.shard.dataset, it->second.shard.epoch);
-    MUSTER_CHECK_MSG(at.done > 0 && done_by_shard_.erase(it->second.shard) == 1,
-                     ToString(it->second.shard));
-    --at.done;
-    AddTodo(it->second.shard);
+  while (!done_.empty() && done_.last().seq > cut) result.push_back(done_.TakeLast());
+  std::ranges::reverse(result);
+  for (const Run& run : RunsOf(result)) {
+    Epoch& at = At(run.first.dataset, run.first.epoch);
+    const uint64_t shards = run.end - run.first.index.value();
+    MUSTER_CHECK_MSG(at.done >= shards, ToString(run.first));
+    at.done -= shards;
+    AddTodo(run);
+    CheckEpoch(run.first.dataset, run.first.epoch);
   }
-  done_.erase(first, done_.end());
-  for (const DoneShard& done : result) CheckEpoch(done.shard.dataset, done.shard.epoch);
   return result;
 }
 
@@ -289,7 +303,7 @@ void ShardQueue::RetryFailed(const ShardId& shard) {
   MUSTER_CHECK(At(shard.dataset, shard.epoch).failed.erase(shard.index.value()) == 1);
   MUSTER_CHECK(failed_count_ > 0);
   --failed_count_;
-  AddTodo(shard);
+  AddTodo({shard, shard.index.value() + 1});
   CheckEpoch(shard.dataset, shard.epoch);
 }
 

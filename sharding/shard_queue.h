@@ -1,15 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "base/interval_set.h"
 #include "base/words/types.h"
+#include "sharding/done_shards.h"
 
 namespace muster {
 
@@ -27,14 +26,6 @@ struct QueueDataset {
 enum class ShardState : uint8_t { kTodo, kLeased, kDone, kCommitted, kFailed };
 /// "todo", ...: as people and REST say it.
 std::string_view ToString(ShardState state);
-
-/// A shard that is DONE: its training took place, but it may have to run again.
-struct DoneShard {
-  DoneSeq seq;
-  ShardId shard;
-  LeaseToken token;
-  friend bool operator==(const DoneShard&, const DoneShard&) = default;
-};
 
 /// How many shards of one epoch are in each state; todo = shards - all others.
 struct EpochCounts {
@@ -72,6 +63,7 @@ class ShardQueue {
   /// Recovery: name every shard that is COMMITTED, DONE or FAILED, then call FinishRestore();
   /// everything else is TODO. Requires Valid() shards and epochs.
   void RestoreCommitted(DatasetId dataset, EpochIndex epoch, const IntervalSet& shards);
+  /// In the order of seq.
   void RestoreDone(const DoneShard& done);
   void RestoreFailed(const ShardId& shard);
   void FinishRestore();
@@ -103,8 +95,9 @@ class ShardQueue {
   void SetDone(const DoneShard& done);
   /// leased -> COMMITTED (evaluate shards).
   void CommitLeased(const ShardId& shard);
-  /// DONE with seq <= `last` -> COMMITTED; returns them in the order of seq.
-  std::vector<DoneShard> CommitUpTo(DoneSeq last);
+  /// DONE with seq <= `last` -> COMMITTED, `most` of them at most; returns them in the order of
+  /// seq.
+  std::vector<DoneShard> CommitUpTo(DoneSeq last, size_t most);
   /// DONE with seq > `cut` -> TODO; returns them in the order of seq.
   std::vector<DoneShard> ReplayAfter(DoneSeq cut);
   /// leased -> FAILED.
@@ -120,7 +113,7 @@ class ShardQueue {
   uint64_t committed_count() const { return committed_count_; }
   uint64_t failed_count() const { return failed_count_; }
   uint64_t leased_count() const { return leased_count_; }
-  const std::map<DoneSeq, DoneShard>& done() const { return done_; }
+  const DoneShards& done() const { return done_; }
   size_t dataset_count() const { return datasets_.size(); }
   /// Epochs of a dataset; passes of an evaluate one.
   uint32_t epochs(DatasetId dataset) const { return datasets_[dataset.value()].epochs; }
@@ -151,7 +144,14 @@ class ShardQueue {
   /// An evaluation waits for what it is to judge.
   bool MayEvaluate(uint32_t pass) const;
   std::optional<ShardId> PeekMode(DatasetMode mode, uint32_t* frontier);
-  void AddTodo(const ShardId& shard);
+  /// Shards of one epoch, from this one to before `end`.
+  struct Run {
+    ShardId first;
+    uint64_t end = 0;
+  };
+  /// The same shards as runs of neighbours: sets of them take many at once much faster.
+  static std::vector<Run> RunsOf(const std::vector<DoneShard>& shards);
+  void AddTodo(const Run& run);
   /// One shard is leased no longer.
   void Release();
   /// Aborts unless every shard of the epoch is in one state: those below its cursor that are in no
@@ -161,8 +161,7 @@ class ShardQueue {
   std::vector<QueueDataset> datasets_;
   /// [dataset][epoch], as far as touched.
   std::vector<std::vector<Epoch>> epochs_;
-  std::map<DoneSeq, DoneShard> done_;
-  absl::flat_hash_map<ShardId, DoneSeq> done_by_shard_;
+  DoneShards done_;
   uint64_t shard_count_ = 0;
   uint64_t committed_count_ = 0;
   uint64_t failed_count_ = 0;

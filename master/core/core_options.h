@@ -64,6 +64,9 @@ struct CoreLimits {
   /// Nodes that are known by name; those that ended longest ago are forgotten for new ones.
   /// As many as can live at a time, master and scaler among them, and some that were named by hand.
   size_t nodes = kWorkersMax + kServerReplicasMax + 100;
+  /// Shards that become COMMITTED in one step, for all others wait meanwhile; the next ones do with
+  /// the next tick.
+  size_t commits_at_once = 16'384;
   /// Memory for shards that are DONE, with their metrics. From here on nothing is granted until
   /// snapshots have made some COMMITTED; what is on lease may still be reported done.
   uint64_t done_bytes = uint64_t{1} << 30;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -27,9 +28,6 @@ std::vector<QueueDataset> QueueDatasets(const std::vector<DatasetPlan>& plan,
   }
   return datasets;
 }
-
-/// Of a shard that is DONE, with its places in the queue.
-constexpr size_t kDoneBytes = 384;
 
 /// A failure of nodes alone takes little, and goes with its shard.
 size_t MemoryOf(const FailureRecord& record) {
@@ -177,7 +175,7 @@ Ledger::Ledger(std::vector<DatasetPlan> plan, const DurableState& state, size_t 
     const uint32_t records = RecordsTrained(record.done.shard, record.metrics);
     totals_[{record.done.shard.dataset, record.done.shard.epoch}].records_done += records;
     rejected_ += record.metrics.rejected_records;
-    AddDetail(seq, {record.worker, record.metrics, records});
+    details_.Add(record.worker, records, record.metrics);
   }
   for (const auto& [shard, record] : state.failures) {
     failure_bytes_ += MemoryOf(record);
@@ -227,11 +225,11 @@ void Ledger::MarkDone(const ShardId& shard, LeaseToken token, const std::string&
   MUSTER_CHECK_MSG(done.seq > done_seq_, ToString(shard));
   queue_.SetDone(done);
   done_seq_ = done.seq;
-  DoneDetail detail{worker, metrics, RecordsTrained(shard, metrics)};
-  totals_[{shard.dataset, shard.epoch}].records_done += detail.records;
+  const uint32_t records = RecordsTrained(shard, metrics);
+  totals_[{shard.dataset, shard.epoch}].records_done += records;
   rejected_ += metrics.rejected_records;
-  pending_.push_back(DoneRecord{done, worker, detail.metrics});
-  AddDetail(done.seq, std::move(detail));
+  pending_.push_back(DoneRecord{done, worker, metrics});
+  details_.Add(worker, records, metrics);
   MUSTER_CHECK(details_.size() == queue_.done().size());
   if (MergesAt(shard) == Moment::kDone) MergeNamed(shard, metrics);
 }
@@ -283,20 +281,6 @@ std::vector<std::pair<DatasetId, EpochIndex>> Ledger::TakeDroppedMetrics() {
   return epochs;
 }
 
-void Ledger::AddDetail(DoneSeq seq, DoneDetail detail) {
-  done_bytes_ += kDoneBytes + detail.worker.size() + MemoryOf(detail.metrics);
-  details_.emplace_hint(details_.end(), seq, std::move(detail));
-}
-
-Ledger::DoneDetail Ledger::TakeDetail(DoneSeq seq) {
-  auto node = details_.extract(seq);
-  MUSTER_CHECK(!node.empty());
-  const uint64_t bytes = kDoneBytes + node.mapped().worker.size() + MemoryOf(node.mapped().metrics);
-  MUSTER_CHECK(done_bytes_ >= bytes);
-  done_bytes_ -= bytes;
-  return std::move(node.mapped());
-}
-
 void Ledger::TakeBack(const ShardId& shard, const DoneDetail& detail) {
   EpochTotals& totals = totals_[{shard.dataset, shard.epoch}];
   MUSTER_CHECK_MSG(totals.records_done >= detail.records, ToString(shard));
@@ -312,20 +296,24 @@ void Ledger::DropFailures(const ShardId& shard) {
   dirty_failures_.insert(shard);
 }
 
-std::vector<Ledger::Committed> Ledger::CommitUpTo(DoneSeq last) {
-  std::vector<Committed> result;
+Ledger::Committed Ledger::CommitUpTo(DoneSeq last, size_t most) {
+  Committed result;
   if (last <= commit_seq_) return result;
   MUSTER_CHECK(last <= done_seq_);
-  for (const DoneShard& done : queue_.CommitUpTo(last)) {
-    DoneDetail detail = TakeDetail(done.seq);
+  for (const DoneShard& done : queue_.CommitUpTo(last, most)) {
+    const DoneDetail detail = details_.TakeFirst();
     TakeBack(done.shard, detail);
     MergeCommitted(done.shard, detail.metrics, detail.records);
-    result.push_back({done, std::move(detail.worker), detail.records});
+    result.epochs.insert({done.shard.dataset, done.shard.epoch});
+    result.records[detail.worker] += detail.records;
+    result.shards.push_back(done.shard);
+    if (result.shards.size() == most) last = done.seq;
   }
+  std::ranges::sort(result.shards);
   pending_.push_back(EraseDone{commit_seq_.Next(), last});
   commit_seq_ = last;
   MUSTER_CHECK(details_.size() == queue_.done().size());
-  MUSTER_CHECK(details_.empty() || details_.begin()->first > commit_seq_);
+  MUSTER_CHECK(queue_.done().empty() || queue_.done().first().seq > commit_seq_);
   return result;
 }
 
@@ -333,12 +321,12 @@ std::vector<DoneShard> Ledger::ReplayAfter(DoneSeq cut) {
   // What is COMMITTED is in every partition for good.
   MUSTER_CHECK(cut >= commit_seq_);
   std::vector<DoneShard> result = queue_.ReplayAfter(cut);
-  for (const DoneShard& done : result) {
-    const DoneDetail detail = TakeDetail(done.seq);
-    TakeBack(done.shard, detail);
+  for (auto done = result.rbegin(); done != result.rend(); ++done) {
+    const DoneDetail detail = details_.TakeLast();
+    TakeBack(done->shard, detail);
     MUSTER_CHECK(rejected_ >= detail.metrics.rejected_records);
     rejected_ -= detail.metrics.rejected_records;
-    replayed_.Keep(done.shard, done.seq);
+    replayed_.Keep(done->shard, done->seq);
   }
   MUSTER_CHECK(details_.size() == queue_.done().size());
   if (!result.empty()) pending_.push_back(EraseDone{result.front().seq, result.back().seq});

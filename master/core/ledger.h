@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "base/planted_bug.h"
 #include "master/core/core_options.h"
+#include "master/core/done_details.h"
 #include "master/core/durable_state.h"
 #include "master/core/streams/stream_table.h"
 #include "sharding/shard_queue.h"
@@ -51,12 +52,14 @@ class Ledger {
   /// leased -> COMMITTED: an evaluate shard's done.
   void MarkEvaluated(const ShardId& shard, const ShardMetrics& metrics);
   struct Committed {
-    DoneShard done;
-    std::string worker;
-    uint32_t records = 0;
+    std::set<std::pair<DatasetId, EpochIndex>> epochs;
+    /// Of each worker that ran any of them.
+    std::map<std::string, uint64_t> records;
+    /// In order, whenever they became DONE.
+    std::vector<ShardId> shards;
   };
-  /// DONE with seq <= `last` -> COMMITTED; their metrics are merged.
-  std::vector<Committed> CommitUpTo(DoneSeq last);
+  /// DONE with seq <= `last` -> COMMITTED, `most` of them at most; their metrics are merged.
+  Committed CommitUpTo(DoneSeq last, size_t most);
   /// DONE with seq > `cut` -> TODO; their metrics are dropped, the next run reports its own.
   std::vector<DoneShard> ReplayAfter(DoneSeq cut);
 
@@ -95,7 +98,7 @@ class Ledger {
   /// each is told once.
   std::vector<std::pair<DatasetId, EpochIndex>> TakeDroppedMetrics();
   /// About what DONE shards, and FAILED ones with all reasons of failures, take in memory.
-  uint64_t done_bytes() const { return done_bytes_; }
+  uint64_t done_bytes() const { return details_.bytes(); }
   uint64_t failure_bytes() const { return failure_bytes_; }
   /// Rejected records of DONE and COMMITTED shards of the whole job.
   uint64_t rejected_records() const { return rejected_; }
@@ -105,11 +108,6 @@ class Ledger {
   void Collect(std::vector<Mutation>* mutations);
 
  private:
-  struct DoneDetail {
-    std::string worker;
-    ShardMetrics metrics;
-    uint32_t records = 0;
-  };
   struct EpochTotals {
     uint64_t records_committed = 0;
     uint64_t records_done = 0;  // DONE, not COMMITTED
@@ -130,8 +128,6 @@ class Ledger {
   /// Adds what has a name that the epoch knows, or for which it has room. Requires that the shard
   /// is COMMITTED.
   void MergeNamed(const ShardId& shard, const ShardMetrics& metrics);
-  void AddDetail(DoneSeq seq, DoneDetail detail);
-  DoneDetail TakeDetail(DoneSeq seq);
   /// It is DONE no longer.
   void TakeBack(const ShardId& shard, const DoneDetail& detail);
   void DropFailures(const ShardId& shard);
@@ -145,11 +141,11 @@ class Ledger {
   ShardQueue queue_;
   DoneSeq done_seq_;
   DoneSeq commit_seq_;
-  std::map<DoneSeq, DoneDetail> details_;
+  /// Of queue_.done(), in its order.
+  DoneDetails details_;
   std::map<EpochKey, EpochTotals> totals_;
   std::map<ShardId, FailureRecord> failures_;
   uint64_t rejected_ = 0;
-  uint64_t done_bytes_ = 0;
   uint64_t failure_bytes_ = 0;
   std::set<EpochKey> metrics_dropped_, metrics_dropped_told_;
   [[no_unique_address]] PlantedMemory<ShardId, DoneSeq> replayed_;

@@ -233,6 +233,7 @@ void MasterCore::Tick(StepTime at) {
   sessions_.Tick(at);
   leasing_.ExpireStuck(at);
   servers_.Tick(at);
+  snapshots_.Commit(at);
   drains_.Tick(at);
   streams_.Tick(at);
   leasing_.TellFloor();

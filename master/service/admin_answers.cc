@@ -370,7 +370,7 @@ absl::StatusOr<ShardPage> ShardsOf(const MasterCore& core, TimePoint now,
     }
   }
   if (state.empty() || state == "done") {
-    for (const auto& [seq, done] : core.ledger().queue().done()) {
+    for (const DoneShard& done : core.ledger().queue().done()) {
       page.Add(done.shard, "done",
                [&](ShardStatus* status) { status->token = done.token.value(); });
     }

@@ -21,7 +21,7 @@ struct Facts {
         commit_seq(core.ledger().commit_seq()),
         map_version(core.partitions().version()),
         restore_epoch(core.partitions().restore_epoch()),
-        done(core.ledger().queue().done()),
+        done(core.ledger().queue().done().begin(), core.ledger().queue().done().end()),
         failed(core.ledger().queue().FailedShards()),
         tables(core.tables()),
         entries(core.partitions().Entries()),
@@ -71,7 +71,7 @@ struct Facts {
   DoneSeq done_seq, commit_seq;
   MapVersion map_version;
   RestoreEpoch restore_epoch;
-  std::map<DoneSeq, DoneShard> done;
+  std::vector<DoneShard> done;
   std::vector<IntervalSet> committed;  // by dataset and epoch
   std::vector<ShardId> failed;
   std::map<TableId, TableSpec> tables;

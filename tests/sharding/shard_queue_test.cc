@@ -82,7 +82,7 @@ TEST(ShardQueue, DoneCommittedAndFailedShardsAreTrainedAlike) {
   ShardQueue queue({{DatasetMode::kTrain, 1, 3}, {DatasetMode::kEvaluate, 0, 1}});
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(queue.TakeNext().has_value());
   queue.SetDone(Done(1, Shard(0, 0, 0)));
-  queue.CommitUpTo(DoneSeq(1));
+  queue.CommitUpTo(DoneSeq(1), 1000);
   queue.SetDone(Done(2, Shard(0, 0, 1)));
   EXPECT_EQ(queue.Peek(), std::nullopt);
   queue.SetFailed(Shard(0, 0, 2));
@@ -114,7 +114,7 @@ TEST(ShardQueue, AnOpenDatasetGrowsAndEndsOnlyWhenItIsClosed) {
   queue.AddShards(DatasetId(0), 1);
   EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 2)));
   for (uint64_t i = 0; i < 3; ++i) queue.SetDone(Done(i + 1, Shard(0, 0, i)));
-  queue.CommitUpTo(DoneSeq(3));
+  queue.CommitUpTo(DoneSeq(3), 1000);
   EXPECT_EQ(queue.Peek(), std::nullopt);
   EXPECT_FALSE(queue.Finished());
   EXPECT_TRUE(queue.AnyOpen());
@@ -143,7 +143,7 @@ TEST(ShardQueue, RunsTellTheStateOfEveryShard) {
               ElementsAre(ShardSpan{0, 12, ShardState::kTodo}));
   for (int i = 0; i < 9; ++i) ASSERT_TRUE(queue.TakeNext().has_value());
   for (uint64_t i : {0, 1, 3}) queue.SetDone(Done(i + 1, Shard(0, 0, i)));
-  queue.CommitUpTo(DoneSeq(2));
+  queue.CommitUpTo(DoneSeq(2), 1000);
   queue.SetFailed(Shard(0, 0, 4));
   queue.Return(Shard(0, 0, 7));
   queue.Return(Shard(0, 0, 8));  // a neighbour of those that were never taken
@@ -181,13 +181,24 @@ TEST(ShardQueue, CommitsUpToACutAndReplaysAfterOne) {
   ShardQueue queue({{DatasetMode::kTrain, 1, 4}});
   for (uint64_t i = 0; i < 4; ++i) ASSERT_TRUE(queue.TakeNext().has_value());
   for (uint64_t i = 0; i < 4; ++i) queue.SetDone(Done(i + 1, Shard(0, 0, 3 - i)));
-  EXPECT_THAT(queue.CommitUpTo(DoneSeq(1)), ElementsAre(Done(1, Shard(0, 0, 3))));
+  EXPECT_THAT(queue.CommitUpTo(DoneSeq(1), 1000), ElementsAre(Done(1, Shard(0, 0, 3))));
   EXPECT_THAT(queue.ReplayAfter(DoneSeq(2)),
               ElementsAre(Done(3, Shard(0, 0, 1)), Done(4, Shard(0, 0, 0))));
   EXPECT_EQ(queue.StateOf(Shard(0, 0, 2)), ShardState::kDone);
   EXPECT_EQ(queue.FindDone(Shard(0, 0, 1)), std::nullopt);
   EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0)));
   EXPECT_FALSE(queue.Finished());
+}
+
+TEST(ShardQueue, CommitsAFewAtATime) {
+  ShardQueue queue({{DatasetMode::kTrain, 1, 4}});
+  for (uint64_t i = 0; i < 4; ++i) ASSERT_TRUE(queue.TakeNext().has_value());
+  for (uint64_t i = 0; i < 4; ++i) queue.SetDone(Done(i + 1, Shard(0, 0, 3 - i)));
+  EXPECT_THAT(queue.CommitUpTo(DoneSeq(3), 2),
+              ElementsAre(Done(1, Shard(0, 0, 3)), Done(2, Shard(0, 0, 2))));
+  EXPECT_EQ(queue.StateOf(Shard(0, 0, 1)), ShardState::kDone);
+  EXPECT_THAT(queue.CommitUpTo(DoneSeq(3), 2), ElementsAre(Done(3, Shard(0, 0, 1))));
+  EXPECT_EQ(queue.committed_count(), 3u);
 }
 
 TEST(ShardQueue, RecoversHoles) {
@@ -265,7 +276,7 @@ void ExpectRestores(const ShardQueue& queue, Model model, uint64_t shards) {
     restored.RestoreCommitted(DatasetId(0), EpochIndex(epoch),
                               queue.Committed(DatasetId(0), EpochIndex(epoch)));
   }
-  for (const auto& [seq, done] : queue.done()) restored.RestoreDone(done);
+  for (const DoneShard& done : queue.done()) restored.RestoreDone(done);
   for (const ShardId& shard : queue.FailedShards()) restored.RestoreFailed(shard);
   restored.FinishRestore();
   for (auto& [shard, state] : model) {
@@ -318,7 +329,7 @@ TEST(ShardQueue, AgreesWithAPlainModel) {
         model[*leased] = ShardState::kDone;
       } else if (what == 5) {
         const uint64_t cut = seq - rng.Below(std::min<uint64_t>(seq, 5) + 1);
-        for (const DoneShard& done : queue.CommitUpTo(DoneSeq(cut))) {
+        for (const DoneShard& done : queue.CommitUpTo(DoneSeq(cut), 1000)) {
           ASSERT_EQ(model[done.shard], ShardState::kDone);
           model[done.shard] = ShardState::kCommitted;
         }
@@ -347,7 +358,7 @@ TEST(ShardQueue, MemoryGrowsWithWhatIsInFlight) {
     const auto shard = queue.TakeNext();
     queue.SetDone(Done(i + 1, *shard));
   }
-  queue.CommitUpTo(DoneSeq(1000));
+  queue.CommitUpTo(DoneSeq(1000), 1000);
   EXPECT_EQ(queue.Committed(DatasetId(0), EpochIndex(0)).intervals().size(), 1u);
   EXPECT_TRUE(queue.done().empty());
 }

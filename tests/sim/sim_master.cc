@@ -128,7 +128,7 @@ void SimMaster::CheckDone(const std::vector<Mutation>& mutations) {
     }
     if (const auto* done = std::get_if<DoneRecord>(&mutation)) {
       // DONE and to be run again within one batch: nobody has heard of it.
-      if (!core_->ledger().queue().done().contains(done->done.seq)) continue;
+      if (!core_->ledger().queue().done().Contains(done->done.seq)) continue;
       env_->Say(*process_, "shard {} is DONE {}", ToString(done->done.shard),
                 done->done.seq.value());
       env_->oracle.OnDone(*done, [this](PartitionId id) { return Current(id); });

@@ -41,6 +41,14 @@ Node* NodeTable::Find(const std::string& name) {
   return it == nodes_.end() ? nullptr : &it->second;
 }
 
+Node* NodeTable::FindServer(ServerId id) {
+  if (id.value() < servers_.size() && servers_[id.value()] != nullptr) return servers_[id.value()];
+  Node* const node = Find(ServerName(id));
+  if (node == nullptr) return nullptr;
+  if (servers_.size() <= id.value()) servers_.resize(id.value() + 1);
+  return servers_[id.value()] = node;
+}
+
 bool NodeTable::ForgetOne(const LeaseTable& leases) {
   auto oldest = nodes_.end();
   for (auto it = nodes_.begin(); it != nodes_.end(); ++it) {
@@ -53,6 +61,7 @@ bool NodeTable::ForgetOne(const LeaseTable& leases) {
   }
   if (oldest == nodes_.end()) return false;
   dirty_.insert(oldest->first);
+  servers_.clear();  // a worker may have a server's name
   nodes_.erase(oldest);
   return true;
 }

@@ -65,6 +65,8 @@ class NodeTable {
 
   /// nullptr: not known.
   Node* Find(const std::string& name);
+  /// As Find(ServerName(id)), without looking at names: every exchange of a worker names servers.
+  Node* FindServer(ServerId id);
   const std::map<std::string, Node>& nodes() const { return nodes_; }
   /// A new node is kStarting. When there are `nodes_max` already it takes the place of the worker
   /// that ended, or was lost, longest ago, and that holds none of the `leases`; nullptr when there
@@ -99,6 +101,8 @@ class NodeTable {
   bool ForgetOne(const LeaseTable& leases);
 
   std::map<std::string, Node> nodes_;
+  /// By id, those that were found before; the others are null.
+  std::vector<Node*> servers_;
   const size_t nodes_max_;
   std::set<std::string> dirty_;
 };

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <set>
-
 #include "base/check.h"
 #include "base/planted_bug.h"
 
@@ -33,16 +31,18 @@ void Snapshots::Commit(StepTime at) {
   const DoneSeq cut = books_->partitions.MinCut();
   if (cut <= books_->ledger.commit_seq()) return;
   MUSTER_CHECK(books_->partitions.AllHold(cut));
-  std::set<std::pair<DatasetId, EpochIndex>> epochs;
-  for (const Ledger::Committed& committed : books_->ledger.CommitUpTo(cut)) {
-    epochs.insert({committed.done.shard.dataset, committed.done.shard.epoch});
-    leasing_->forgetting().OnCommitted(committed.done.shard);
-    if (Node* node = books_->nodes.Find(committed.worker)) {
-      node->record.records_committed += committed.records;
+  const Ledger::Committed committed =
+      books_->ledger.CommitUpTo(cut, books_->options.limits.commits_at_once);
+  for (const ShardId& shard : committed.shards) leasing_->forgetting().OnCommitted(shard);
+  for (const auto& [worker, records] : committed.records) {
+    if (Node* node = books_->nodes.Find(worker)) {
+      node->record.records_committed += records;
       books_->nodes.Touch(*node);
     }
   }
-  for (const auto& [dataset, epoch] : epochs) books_->SayWhenCommitted(dataset, epoch, at);
+  for (const auto& [dataset, epoch] : committed.epochs) {
+    books_->SayWhenCommitted(dataset, epoch, at);
+  }
   life_->CheckLimits(at);
   life_->CheckEnd(at);
 }
@@ -56,7 +56,7 @@ void Snapshots::Replay(const PartitionTable::Restored& restored, const std::stri
   const std::vector<DoneShard> shards = ledger.ReplayAfter(LastToKeep(restored, ledger.done_seq()));
   // The restored partitions hold what is still DONE.
   MUSTER_CHECK(ledger.queue().done().empty() ||
-               ledger.queue().done().rbegin()->first <= restored.replay_after);
+               ledger.queue().done().last().seq <= restored.replay_after);
   totals.replayed_shards += shards.size();
   for (const DoneShard& done : shards) {
     totals.redelivered_minibatches += ledger.MinibatchesOf(done.shard);

@@ -24,7 +24,8 @@ class Snapshots {
 
   /// Takes the snapshots that a server reports, and commits what follows.
   void Take(const ServerExchangeRequest& request, StepTime at);
-  /// DONE shards that the snapshots of all partitions hold become COMMITTED.
+  /// DONE shards that the snapshots of all partitions hold become COMMITTED. CoreLimits says how
+  /// many at once; the others wait for the next call.
   void Commit(StepTime at);
   /// Partitions came back from an older state, and `why`: what their snapshots lack runs again.
   void Replay(const PartitionTable::Restored& restored, const std::string& why, StepTime at);

@@ -1,6 +1,9 @@
 #include "master/core/workers/forgetting.h"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -27,9 +30,12 @@ LeaseToken Forgetting::EarlierTokens() const {
 void Forgetting::OnLeased(const ShardId& shard, LeaseToken token) {
   MUSTER_CHECK(token != LeaseToken());
   MUSTER_CHECK_MSG(!IsForgotten(shard), ToString(shard));
-  LeaseToken& newest = newest_[shard];
-  const LeaseToken before = std::exchange(newest, NewestOf(newest, token));
+  RunMap& tokens = newest_[{shard.dataset, shard.epoch}];
+  const LeaseToken before =
+      LeaseToken::FromValue(tokens.Find(shard.index.value()).value_or(LeaseToken().value()));
+  const LeaseToken newest = NewestOf(before, token);
   MUSTER_CHECK_MSG(newest >= before, ToString(shard));
+  tokens.Set(shard.index.value(), newest.value());
 }
 
 bool Forgetting::IsForgotten(const ShardId& shard) const {
@@ -38,40 +44,56 @@ bool Forgetting::IsForgotten(const ShardId& shard) const {
 }
 
 void Forgetting::OnCommitted(const ShardId& shard) {
-  const auto leased = newest_.find(shard);
-  LeaseToken newest = EarlierTokens();
-  if (leased != newest_.end()) {
-    newest = std::max(newest, leased->second);
-    newest_.erase(leased);
+  const std::pair<DatasetId, EpochIndex> epoch{shard.dataset, shard.epoch};
+  const uint64_t index = shard.index.value();
+  std::optional<uint64_t> token;
+  if (const auto leased = newest_.find(epoch); leased != newest_.end()) {
+    token = leased->second.Take(index);
+    if (leased->second.empty()) newest_.erase(leased);
   }
-  waiting_.emplace(newest, shard);
+  if (!token.has_value() || *token <= EarlierTokens().value()) {
+    recovered_[epoch].Add(index);
+  } else {
+    waiting_[epoch].Set(*token, index);
+  }
 }
 
-Forgetting::Waiting::const_iterator Forgetting::FirstToKeep(LeaseToken floor) const {
-  return MUSTER_PLANTED(kForgetAtCommit) ? waiting_.end() : waiting_.lower_bound(floor);
+uint64_t Forgetting::FirstToKeep(LeaseToken floor) {
+  return MUSTER_PLANTED(kForgetAtCommit) ? std::numeric_limits<uint64_t>::max() : floor.value();
 }
 
 bool Forgetting::MustTellAgain() const {
   return restored_ && !state_.shards.empty() && !MUSTER_PLANTED(kForgetOnce);
 }
 
-void Forgetting::Update(LeaseToken floor) {
-  bool changed = false;
-  if (EarlierTokens() < floor && !recovered_.empty()) {
-    for (const auto& [epoch, shards] : recovered_) {
-      for (const auto& [begin, end] : shards.intervals()) state_.shards[epoch].Add(begin, end);
+bool Forgetting::ForgetRecovered(LeaseToken floor) {
+  if (EarlierTokens() >= floor || recovered_.empty()) return false;
+  for (const auto& [epoch, shards] : recovered_) {
+    for (const auto& [begin, end] : shards.intervals()) state_.shards[epoch].Add(begin, end);
+  }
+  recovered_.clear();
+  return true;
+}
+
+bool Forgetting::ForgetWaiting(LeaseToken floor) {
+  bool any = false;
+  for (auto at = waiting_.begin(); at != waiting_.end();) {
+    for (const RunMap::Run& run : at->second.TakeBelow(FirstToKeep(floor))) {
+      IntervalSet& forgotten = state_.shards[at->first];
+      const uint64_t shards = run.end - run.begin;
+      const uint64_t before = forgotten.count();
+      forgotten.Add(run.value, run.value + shards);
+      MUSTER_CHECK(run.end <= floor.value() && forgotten.count() == before + shards);
+      any = true;
     }
-    recovered_.clear();
-    changed = true;
+    at = at->second.empty() ? waiting_.erase(at) : std::next(at);
   }
-  const auto last = FirstToKeep(floor);
-  for (auto it = waiting_.cbegin(); it != last; ++it) {
-    const ShardId& shard = it->second;
-    MUSTER_CHECK_MSG(it->first < floor && !IsForgotten(shard), ToString(shard));
-    state_.shards[{shard.dataset, shard.epoch}].Add(shard.index.value());
-    changed = true;
-  }
-  waiting_.erase(waiting_.cbegin(), last);
+  return any;
+}
+
+void Forgetting::Update(LeaseToken floor) {
+  const bool recovered = ForgetRecovered(floor);
+  const bool changed = ForgetWaiting(floor) || recovered;
   const bool again = MustTellAgain();
   restored_ = false;
   if (!changed && !again) return;

@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "master/core/workers/run_map.h"
 #include "proto/messages/control.h"
 
 namespace muster {
@@ -37,19 +37,24 @@ class Forgetting {
   /// No token of an earlier incarnation is above it: each counts as issued for every shard.
   LeaseToken EarlierTokens() const;
   bool IsForgotten(const ShardId& shard) const;
-  /// By newest token.
-  using Waiting = std::multimap<LeaseToken, ShardId>;
-  /// From it on shards wait, for one of their tokens may still be out.
-  Waiting::const_iterator FirstToKeep(LeaseToken floor) const;
+  /// Of an epoch's shards. Tokens and shards are granted in order, so there are few runs.
+  using ByEpoch = std::map<std::pair<DatasetId, EpochIndex>, RunMap>;
+  /// Value of the first token whose shard waits, for one of its tokens may still be out.
+  static uint64_t FirstToKeep(LeaseToken floor);
+  /// What is below the floor is forgotten. Returns whether anything is.
+  bool ForgetRecovered(LeaseToken floor);
+  bool ForgetWaiting(LeaseToken floor);
   /// A partition that began anew may not know what it was told before.
   bool MustTellAgain() const;
 
   LeaseToken base_;
-  /// Newest tokens of the shards that this incarnation leased and that are not COMMITTED.
-  absl::flat_hash_map<ShardId, LeaseToken> newest_;
-  /// COMMITTED under an earlier incarnation.
+  /// Newest tokens of the shards that this incarnation leased and that are not COMMITTED: index ->
+  /// token.
+  ByEpoch newest_;
+  /// COMMITTED, and with no token of this incarnation.
   Shards recovered_;
-  Waiting waiting_;
+  /// COMMITTED, and with one: newest token -> index.
+  ByEpoch waiting_;
   ForgetState state_;
   uint64_t versions_ = 0;
   bool restored_ = false;

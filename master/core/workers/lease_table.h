@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "base/clock.h"
 #include "proto/messages/control.h"
@@ -74,9 +74,9 @@ class LeaseTable {
  private:
   std::map<LeaseToken, Lease> leases_;
   absl::flat_hash_map<ShardId, LeaseToken> by_shard_;
-  std::map<WorkerKey, std::set<LeaseToken>> by_worker_;
-  std::set<LeaseToken> train_;
-  std::set<LeaseToken> begun_;
+  std::map<WorkerKey, absl::btree_set<LeaseToken>> by_worker_;
+  absl::btree_set<LeaseToken> train_;
+  absl::btree_set<LeaseToken> begun_;
 };
 
 }  // namespace muster

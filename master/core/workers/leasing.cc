@@ -24,6 +24,33 @@ bool IsLostGrant(LeaseToken token, LeaseToken newest_heard) {
   return token > newest_heard && !MUSTER_PLANTED(kGrantOnce);
 }
 
+/// Tokens in order, for Contains.
+std::vector<LeaseToken> InOrder(std::vector<LeaseToken> tokens) {
+  // Workers list theirs in order.
+  if (!std::ranges::is_sorted(tokens)) std::ranges::sort(tokens);
+  return tokens;
+}
+
+bool Contains(const std::vector<LeaseToken>& in_order, LeaseToken token) {
+  return std::ranges::binary_search(in_order, token);
+}
+
+/// What the worker says that it holds.
+std::vector<LeaseToken> HeldIn(const WorkerExchangeRequest& request) {
+  std::vector<LeaseToken> tokens;
+  tokens.reserve(request.held.size());
+  for (const HeldLease& held : request.held) tokens.push_back(held.token);
+  return InOrder(std::move(tokens));
+}
+
+/// All that it names, held or not.
+std::vector<LeaseToken> ListedIn(const WorkerExchangeRequest& request) {
+  std::vector<LeaseToken> tokens = HeldIn(request);
+  for (const DoneReport& done : request.done) tokens.push_back(done.token);
+  for (const ReturnedLease& returned : request.returned) tokens.push_back(returned.token);
+  return InOrder(std::move(tokens));
+}
+
 /// Whether evaluations under way judge weights that lack something now.
 bool OutdatesEvaluations(const std::vector<DoneShard>& replayed) {
   return !replayed.empty() && !MUSTER_PLANTED(kEvaluateRolledBack);
@@ -130,11 +157,8 @@ void Leasing::Update(const HeldLease& held, const Lease& lease, TimePoint now) {
 void Leasing::TakeHeld(const WorkerExchangeRequest& request, const WorkerKey& worker, StepTime at,
                        std::vector<LeaseToken>* lost) {
   Holder& holder = holders_.at(worker);
-  absl::flat_hash_set<LeaseToken> listed;
-  for (const DoneReport& done : request.done) listed.insert(done.token);
-  for (const ReturnedLease& returned : request.returned) listed.insert(returned.token);
+  const std::vector<LeaseToken> listed = ListedIn(request);
   for (const HeldLease& held : request.held) {
-    listed.insert(held.token);
     const Lease* const lease = table_.Find(held.token);
     if (lease != nullptr && lease->worker == worker && lease->shard == held.shard) {
       Update(held, *lease, at.now);
@@ -150,10 +174,10 @@ void Leasing::TakeHeld(const WorkerExchangeRequest& request, const WorkerKey& wo
     if (IsRevivable(held)) continue;  // by its done
     if (Reassert(held, worker, at) == nullptr) lost->push_back(held.token);
   }
-  absl::erase_if(holder.accepted, [&](LeaseToken token) { return !listed.contains(token); });
+  absl::erase_if(holder.accepted, [&](LeaseToken token) { return !Contains(listed, token); });
   // It has seen the grant and does not hold it: the lease has ended.
   for (LeaseToken token : table_.TokensOf(worker)) {
-    if (token <= request.newest_grant && !listed.contains(token)) End(token, EndCause::kDropped);
+    if (token <= request.newest_grant && !Contains(listed, token)) End(token, EndCause::kDropped);
   }
 }
 
@@ -206,12 +230,11 @@ bool Leasing::MayGrant() const {
 void Leasing::Grant(const WorkerExchangeRequest& request, const WorkerKey& worker,
                     Allowance allowance, StepTime at, WorkerExchangeReply* reply) {
   // Granted before, but the answer never arrived: granted again under the same token.
-  absl::flat_hash_set<LeaseToken> listed;
-  for (const HeldLease& held : request.held) listed.insert(held.token);
+  const std::vector<LeaseToken> held = HeldIn(request);
   const uint32_t want = std::min({request.want, allowance.shards, kGrantsPerCallMax});
   const RestoreEpoch restore_epoch = books_->partitions.restore_epoch();
   for (LeaseToken token : table_.TokensOf(worker)) {
-    if (!IsLostGrant(token, request.newest_grant) || listed.contains(token)) continue;
+    if (!IsLostGrant(token, request.newest_grant) || Contains(held, token)) continue;
     if (reply->grants.size() >= want) {
       End(token, EndCause::kDropped);
       continue;

@@ -106,7 +106,7 @@ void WorkerSessions::HearNode(const WorkerKey& worker, const WorkerTimes* times,
 void WorkerSessions::TakePeers(const WorkerExchangeRequest& request, Session* session) {
   for (const PeerTimes& seen : request.peers) {
     if (seen.server.value() >= books_->options.servers) continue;
-    Node* const node = books_->nodes.Find(NodeTable::ServerName(seen.server));
+    Node* const node = books_->nodes.FindServer(seen.server);
     // Of a process that has been replaced, or of one that is not known yet.
     if (node == nullptr || node->record.incarnation != seen.incarnation.value()) continue;
     PeerTimes& last = session->peers[seen.server];

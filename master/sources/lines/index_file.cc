@@ -64,25 +64,24 @@ absl::Status IndexFile::Write(const std::string& path, const IndexParameters& pa
     header.shard_count += source.lines.starts.size();
     header.path_bytes += source.path.size();
   }
-  std::string body;
-  body.reserve(header.source_count * sizeof(FileSource) + header.shard_count * sizeof(uint64_t) +
-               header.path_bytes);
-  for (const SourceIndex& source : sources) {
-    AppendRaw(&body, FileSource{.bytes = source.pin.bytes,
-                                .hash = source.pin.hash,
-                                .record_count = source.lines.record_count,
-                                .shard_count = source.lines.starts.size(),
-                                .path_bytes = source.path.size()});
-  }
-  for (const SourceIndex& source : sources) {
-    for (const uint64_t start : source.lines.starts) AppendRaw(&body, start);
-  }
-  for (const SourceIndex& source : sources) body += source.path;
-  header.checksum = Checksum(header, body);
+  // In one piece, for it is as large as what it is made of.
   std::string contents;
-  contents.reserve(sizeof(header) + body.size());
+  contents.reserve(sizeof(header) + header.source_count * sizeof(FileSource) +
+                   header.shard_count * sizeof(uint64_t) + header.path_bytes);
   AppendRaw(&contents, header);
-  contents += body;
+  for (const SourceIndex& source : sources) {
+    AppendRaw(&contents, FileSource{.bytes = source.pin.bytes,
+                                    .hash = source.pin.hash,
+                                    .record_count = source.lines.record_count,
+                                    .shard_count = source.lines.starts.size(),
+                                    .path_bytes = source.path.size()});
+  }
+  for (const SourceIndex& source : sources) {
+    for (const uint64_t start : source.lines.starts) AppendRaw(&contents, start);
+  }
+  for (const SourceIndex& source : sources) contents += source.path;
+  header.checksum = Checksum(header, std::string_view(contents).substr(sizeof(header)));
+  std::memcpy(contents.data(), &header, sizeof(header));
   MUSTER_FAILPOINT_OR_RETURN("index.before-write");
   MUSTER_RETURN_IF_ERROR(WriteFileAtomically(path, contents));
   MUSTER_FAILPOINT_OR_RETURN("index.after-write");

@@ -18,10 +18,10 @@ class BooksTest : public ::testing::Test, protected PartsFixture {};
 TEST_F(BooksTest, AnEpochIsCommittedWhenItsLastShardIs) {
   Start();
   for (int i = 0; i < 4; ++i) TrainOne();
-  books().ledger.CommitUpTo(DoneSeq(3));
+  books().ledger.CommitUpTo(DoneSeq(3), 100);
   books().SayWhenCommitted(kTrainSet, EpochIndex(0), At());
   EXPECT_THAT(Events("epoch-committed"), IsEmpty());
-  books().ledger.CommitUpTo(DoneSeq(4));
+  books().ledger.CommitUpTo(DoneSeq(4), 100);
   books().SayWhenCommitted(kTrainSet, EpochIndex(0), At());
   EXPECT_THAT(Events("epoch-committed"),
               ElementsAre(": epoch 1 of dataset 'train': 4 shards, 40 records"));

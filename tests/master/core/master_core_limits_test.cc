@@ -184,6 +184,23 @@ TEST(NodeLimitTest, AJobOfTheLargestSizeHasRoomForAllItsNodes) {
   EXPECT_TRUE(add("scaler", NodeRole::kScaler));
 }
 
+TEST_F(LimitsTest, TicksCommitWhatWasTooMuchForOneStep) {
+  options.limits.commits_at_once = 1;
+  Start();
+  Register(5);
+  ExchangeServer(ServerRequest());
+  Done(Want(2).grants);
+  Advance(options.snapshot_interval);
+  ASSERT_GT(Snapshot(), 0u);
+  const uint64_t at_first = core->ledger().queue().committed_count();
+  EXPECT_LT(at_first, 2u);
+  Restart();  // by which nothing is forgotten of it
+  Advance(std::chrono::milliseconds(50));
+  Advance(std::chrono::milliseconds(50));
+  EXPECT_EQ(core->ledger().queue().committed_count(), 2u);
+  EXPECT_EQ(core->ledger().done_bytes(), 0u);
+}
+
 TEST_F(LimitsTest, WhatIsHeldIsCountedAlikeAfterARestart) {
   options.leases.failures_max = 2;
   Start();

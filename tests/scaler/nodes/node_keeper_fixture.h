@@ -191,7 +191,7 @@ class KeeperOrdersFixture : public NodeKeeperFixture {
     }
     Answer();
   }
-  RestartNode Restart(const std::string& node) { return {.node = node, .why = "it is slow"}; }
+  RestartNode OrderRestart(const std::string& node) { return {.node = node, .why = "it is slow"}; }
 };
 
 }  // namespace muster::scaler

@@ -70,12 +70,12 @@ TEST_F(KeeperLivesTest, LimitsThatALifeBeganWithAreNotTakenBack) {
 TEST_F(KeeperLivesTest, WhoHungInOneLifeHasTheTimeOfADrainInTheNext) {
   options_.drain_timeout = seconds(60);
   RunToTraining();
-  RestartNode hung = Restart("worker-0");
+  RestartNode hung = OrderRestart("worker-0");
   hung.hangs = true;
   Step(hung);
   EXPECT_EQ(stop_timeouts_["worker-0"], options_.stop_timeout);
   Restart("worker-0");
-  Step(Restart("worker-0"));
+  Step(OrderRestart("worker-0"));
   EXPECT_EQ(stop_timeouts_["worker-0"], options_.drain_timeout);
 }
 
@@ -187,7 +187,7 @@ TEST_F(KeeperLivesTest, ARefusalIsOfTheInputAtAServersFirstStartAlone) {
 
 TEST_F(KeeperLivesTest, WhoIsToldToEndIsNotKilledForItsSilence) {
   RunToTraining();
-  Step(Restart("ps-0"));
+  Step(OrderRestart("ps-0"));
   EXPECT_THAT(Did(), ElementsAre("stop ps-0"));
   lost_ = {"ps-0"};
   Pass(seconds(20));
@@ -241,11 +241,11 @@ TEST_F(KeeperLivesTest, OneThatIsNotThereIsNotLost) {
 TEST_F(KeeperLivesTest, AnEndThatWasExcusedIsNotExcusedTwice) {
   RunToTraining();
   Exit("worker-0", kCrashed);
-  Step(Restart("worker-0"));
+  Step(OrderRestart("worker-0"));
   Exit("worker-0", kTerminated);
   ASSERT_EQ(Kept("worker-0").state, KeptNode::State::kWaiting) << "it has hardly lived";
   EXPECT_EQ(Kept("worker-0").exits, 1u);
-  Step(Restart("worker-0"));
+  Step(OrderRestart("worker-0"));
   EXPECT_EQ(Kept("worker-0").exits, 1u) << "the crash counts";
 }
 
@@ -255,7 +255,7 @@ TEST_F(KeeperLivesTest, AStartThatTheMachineWasTooShortForTakesNoCrashBack) {
   Exit("worker-0", kCrashed);
   ASSERT_EQ(Kept("worker-0").state, KeptNode::State::kWaiting);
   ASSERT_EQ(Kept("worker-0").exits, 1u);
-  Step(Restart("worker-0"));
+  Step(OrderRestart("worker-0"));
   EXPECT_EQ(Kept("worker-0").exits, 1u) << "the start that failed was not counted";
 }
 

@@ -105,7 +105,7 @@ TEST_F(KeeperOrdersTest, SuccessorsKnowWhatWasInForceBeforeARefusal) {
 TEST_F(KeeperOrdersTest, ARefusalDoesNotTakeBackTheLimitsOfTheNextStart) {
   RunToTraining();
   Step(ResizeNode::To("worker-0", kBig));
-  RestartNode order = Restart("worker-0");
+  RestartNode order = OrderRestart("worker-0");
   constexpr Resources kTiny{.cpus = 1, .memory_bytes = kMiB};
   order.limits = kTiny;
   Step(order);
@@ -118,7 +118,7 @@ TEST_F(KeeperOrdersTest, ARefusalDoesNotTakeBackTheLimitsOfTheNextStart) {
 TEST_F(KeeperOrdersTest, RestartEndsTheNodeAndStartsItAtOnceWithNewLimits) {
   RunToTraining();
   After(seconds(1));
-  RestartNode order = Restart("worker-0");
+  RestartNode order = OrderRestart("worker-0");
   order.limits = kBig;
   Step(order);
   EXPECT_THAT(Did(), ElementsAre("stop worker-0"));
@@ -137,9 +137,10 @@ TEST_F(KeeperOrdersTest, RestartEndsTheNodeAndStartsItAtOnceWithNewLimits) {
 TEST_F(KeeperOrdersTest, WhoIsRestartedHasTheTimeOfADrainButForOneThatHangs) {
   options_.drain_timeout = seconds(60);
   RunToTraining();
-  RestartNode hung = Restart("worker-1");
+  RestartNode hung = OrderRestart("worker-1");
   hung.hangs = true;
-  for (const RestartNode& order : {Restart("ps-0"), Restart("worker-0"), hung}) Step(order);
+  for (const RestartNode& order : {OrderRestart("ps-0"), OrderRestart("worker-0"), hung})
+    Step(order);
   EXPECT_EQ(stop_timeouts_["ps-0"], seconds(60));
   EXPECT_EQ(stop_timeouts_["worker-0"], seconds(60));
   EXPECT_EQ(stop_timeouts_["worker-1"], options_.stop_timeout);
@@ -148,14 +149,14 @@ TEST_F(KeeperOrdersTest, WhoIsRestartedHasTheTimeOfADrainButForOneThatHangs) {
 TEST_F(KeeperOrdersTest, AShortDrainTimeoutGivesARestartNoLessTimeThanTheJobsEnd) {
   options_.drain_timeout = seconds(1);
   RunToTraining();
-  Step(Restart("ps-0"));
+  Step(OrderRestart("ps-0"));
   EXPECT_EQ(stop_timeouts_["ps-0"], options_.stop_timeout);
 }
 
 TEST_F(KeeperOrdersTest, TheEndOfTheJobDoesNotWaitForARestart) {
   options_.drain_timeout = seconds(60);
   RunToTraining(1);
-  Step(Restart("ps-0"));
+  Step(OrderRestart("ps-0"));
   After(seconds(5));
   Did();
   Step(StopWanted{});
@@ -169,7 +170,7 @@ TEST_F(KeeperOrdersTest, RestartsAreNoCrashLoop) {
   RunToTraining();
   for (int i = 0; i < 10; ++i) {
     After(seconds(1));
-    Step(Restart("ps-0"));
+    Step(OrderRestart("ps-0"));
     Exit("ps-0", i % 2 == 0 ? kTerminated : kKilled);
     EXPECT_THAT(Did(), ElementsAre("stop ps-0", "start ps-0"));
   }
@@ -180,7 +181,7 @@ TEST_F(KeeperOrdersTest, RestartsAreNoCrashLoop) {
 TEST_F(KeeperOrdersTest, WorkerThatEndsWellOnARestartIsStartedAgain) {
   RunToTraining();
   After(seconds(1));
-  Step(Restart("worker-0"));
+  Step(OrderRestart("worker-0"));
   Exit("worker-0", kClean, kEnded);
   EXPECT_THAT(Did(), ElementsAre("stop worker-0", "start worker-0"));
 }
@@ -189,7 +190,7 @@ TEST_F(KeeperOrdersTest, ARestartThatMeantAnotherLifeChangesNothing) {
   RunToTraining();
   Exit("worker-0", kKilled);
   Did();
-  RestartNode order = Restart("worker-0");
+  RestartNode order = OrderRestart("worker-0");
   order.only_start = 1;
   order.limits = kBig;
   const Plan before = keeper_->plan();
@@ -206,7 +207,7 @@ TEST_F(KeeperOrdersTest, AnExitThatTheMasterHasNotHeardOfIsExcusedAndGetsLimits)
   deaf_ = true;
   After(seconds(1));
   Exit("worker-0", kKilled);
-  RestartNode order = Restart("worker-0");
+  RestartNode order = OrderRestart("worker-0");
   order.only_start = 1;
   order.limits = kBig;
   Step(order);
@@ -222,7 +223,7 @@ TEST_F(KeeperOrdersTest, AnExitThatIsChargedCounts) {
   RunToTraining();
   deaf_ = true;
   Exit("worker-0", kKilled);
-  RestartNode order = Restart("worker-0");
+  RestartNode order = OrderRestart("worker-0");
   order.charged = true;
   Step(order);
   Step(ExitHeard{"worker-0"});
@@ -237,13 +238,13 @@ TEST_F(KeeperOrdersTest, ANodeThatWaitsForItsBackOffIsStartedSoonerAndExcusedOnc
   Did();
   EXPECT_EQ(Kept("worker-0").exits, 2u);
   EXPECT_EQ(Kept("worker-0").state, KeptNode::State::kWaiting);
-  Step(Restart("worker-0"));
+  Step(OrderRestart("worker-0"));
   EXPECT_THAT(Did(), ElementsAre("start worker-0"));
   EXPECT_EQ(Kept("worker-0").exits, 1u);
   // No master, no start: the order may come again meanwhile.
   Exit("worker-0", kCrashed);
   Begin(keeper_->plan());
-  for (int i = 0; i < 3; ++i) Step(Restart("worker-0"));
+  for (int i = 0; i < 3; ++i) Step(OrderRestart("worker-0"));
   EXPECT_EQ(Kept("worker-0").exits, 1u);
 }
 
@@ -253,7 +254,7 @@ TEST_F(KeeperOrdersTest, WhoKillsEveryStartDoesNotKeepTheKeeperBusy) {
   Did();
   deaf_ = true;
   Exit("worker-0", kKilled);
-  Step(Restart("worker-0"));
+  Step(OrderRestart("worker-0"));
   Step(ExitHeard{"worker-0"});
   EXPECT_THAT(Did(), IsEmpty());
   After(milliseconds(500));
@@ -268,7 +269,7 @@ TEST_F(KeeperOrdersTest, ARestartDoesNotShortenABackOffToNothing) {
     After(backoff);
   }
   Did();
-  Step(Restart("worker-0"));
+  Step(OrderRestart("worker-0"));
   EXPECT_THAT(Did(), IsEmpty()) << "it has hardly lived";
   After(milliseconds(500));
   EXPECT_THAT(Did(), ElementsAre("start worker-0")) << "2 s by itself";
@@ -276,7 +277,7 @@ TEST_F(KeeperOrdersTest, ARestartDoesNotShortenABackOffToNothing) {
 
 TEST_F(KeeperOrdersTest, WhatWasFoundIsToldNothingBeforeItIsHeardOf) {
   RunToTraining();
-  Step(Restart("worker-0"));
+  Step(OrderRestart("worker-0"));
   Step(EndNode{"worker-1"});
   Did();
   Begin(keeper_->plan());
@@ -292,7 +293,7 @@ TEST_F(KeeperOrdersTest, WhatWasFoundIsToldNothingBeforeItIsHeardOf) {
 TEST_F(KeeperOrdersTest, SuccessorsGoOnWithARestart) {
   RunToTraining();
   After(seconds(1));
-  Step(Restart("worker-0"));
+  Step(OrderRestart("worker-0"));
   Did();
   TakeOver();
   EXPECT_THAT(Did(), Contains("stop worker-0"))
@@ -303,7 +304,7 @@ TEST_F(KeeperOrdersTest, SuccessorsGoOnWithARestart) {
 
 TEST_F(KeeperOrdersTest, SuccessorsKnowThatAnExitWasWanted) {
   RunToTraining();
-  Step(Restart("worker-0"));
+  Step(OrderRestart("worker-0"));
   Begin(keeper_->plan());
   Answer();
   Did();

@@ -270,20 +270,20 @@ TEST_F(KeeperWorkersTest, AWorkerThatLeavesIsNotRestarted) {
   RunToTraining();
   Step(ScaleWorkers{1});
   Did();
-  Step(Restart("worker-1"));
+  Step(OrderRestart("worker-1"));
   EXPECT_THAT(Did(), IsEmpty());
   deaf_ = true;
   Exit("worker-1", kKilled);
-  Step(Restart("worker-1"));
+  Step(OrderRestart("worker-1"));
   Step(ExitHeard{"worker-1"});
-  Step(Restart("worker-1"));
+  Step(OrderRestart("worker-1"));
   EXPECT_THAT(Did(), IsEmpty());
   EXPECT_EQ(Kept("worker-1").state, KeptNode::State::kFinished);
 }
 
 TEST_F(KeeperWorkersTest, AWorkerThatIsBeingRestartedCanLeave) {
   RunToTraining();
-  Step(Restart("worker-1"));
+  Step(OrderRestart("worker-1"));
   Step(ScaleWorkers{1});
   EXPECT_THAT(Did(), ElementsAre("stop worker-1"));
   Exit("worker-1", kTerminated);
@@ -391,7 +391,7 @@ TEST_F(KeeperWorkersTest, OrdersForNobodyChangeNothing) {
   Did();
   const Plan before = keeper_->plan();
   for (const char* node : {"worker-7", "worker-1"}) {
-    Step(Restart(node));
+    Step(OrderRestart(node));
     Step(EndNode{node});
   }
   Step(ResizeNode::To("worker-7", kBig));
@@ -403,8 +403,8 @@ TEST_F(KeeperWorkersTest, AJobThatDrainsTakesOnlyWhatHelpsIt) {
   RunToTraining();
   view_.state = JobState::kDraining;
   Answer();
-  Step(Restart("worker-0"));
-  Step(Restart("ps-0"));
+  Step(OrderRestart("worker-0"));
+  Step(OrderRestart("ps-0"));
   Step(ScaleWorkers{5});
   Step(ScaleWorkers{1});
   Step(EndNode{"worker-0"});
@@ -414,7 +414,7 @@ TEST_F(KeeperWorkersTest, AJobThatDrainsTakesOnlyWhatHelpsIt) {
   After(seconds(1));
   deaf_ = true;
   Exit("ps-0", kKilled);
-  RestartNode order = Restart("ps-0");
+  RestartNode order = OrderRestart("ps-0");
   order.limits = Resources{.memory_bytes = 1024 * kMiB};
   Step(order);
   Step(ExitHeard{"ps-0"});
@@ -446,7 +446,7 @@ TEST_F(KeeperWorkersTest, AJobThatIsOverTakesNoOrders) {
   Answer();
   Did();
   Step(ResizeNode::To("worker-0", kBig));
-  Step(Restart("worker-0"));
+  Step(OrderRestart("worker-0"));
   Step(ScaleWorkers{5});
   Step(ScaleWorkers{1});
   Step(EndNode{"worker-0"});

@@ -51,6 +51,21 @@ TEST(NodeTableTest, ServersAreNumberedByTheirNames) {
   }
 }
 
+TEST(NodeTableTest, AServerIsFoundByItsNumber) {
+  NodeTable nodes({{"ps-1", Server("ps-1", 5)}}, 2);
+  const LeaseTable leases;
+  EXPECT_EQ(nodes.FindServer(ServerId(1)), nodes.Find("ps-1"));
+  EXPECT_EQ(nodes.FindServer(ServerId(1)), nodes.Find("ps-1")) << "nor when it was found before";
+  EXPECT_EQ(nodes.FindServer(ServerId(0)), nullptr);
+  EXPECT_EQ(nodes.FindServer(ServerId(4'000'000'000)), nullptr);
+  // A worker with such a name, which is forgotten for another one.
+  nodes.Learn(nodes.FindOrAdd("ps-0", NodeRole::kWorker, leases), NodeNews::kHeard);
+  EXPECT_EQ(nodes.FindServer(ServerId(0)), nodes.Find("ps-0"));
+  nodes.Learn(nodes.Find("ps-0"), NodeNews::kSilent);
+  ASSERT_NE(nodes.FindOrAdd("worker-0", NodeRole::kWorker, leases), nullptr);
+  EXPECT_EQ(nodes.FindServer(ServerId(0)), nullptr);
+}
+
 TEST(NodeTableTest, AProcessIsReplacedByANewerStartOnly) {
   NodeRecord record;
   EXPECT_FALSE(IsReplaced(record, StartNumber(1)));

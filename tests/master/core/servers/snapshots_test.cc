@@ -56,6 +56,25 @@ TEST_F(SnapshotsTest, WhatEveryPartitionHasIsCommittedByTheLastOfThem) {
   EXPECT_EQ(books().nodes.Find(kWorker.name)->record.records_committed, 10u);
 }
 
+TEST_F(SnapshotsTest, AFewShardsAreCommittedAtOnceAndTheOthersLater) {
+  options.limits.commits_at_once = 2;
+  Serve();
+  books().nodes.FindOrAdd(kWorker.name, NodeRole::kWorker, leasing().table());
+  for (int i = 0; i < 3; ++i) TrainOne();
+  Take(Ask());
+  EXPECT_EQ(books().ledger.commit_seq(), DoneSeq(2));
+  EXPECT_EQ(books().ledger.queue().committed_count(), 2u);
+  EXPECT_EQ(books().nodes.Find(kWorker.name)->record.records_committed, 20u);
+  EXPECT_EQ(books().ledger.RecordsCommitted(DatasetId(0), EpochIndex(0)), 20u);
+  // What one partition lost meanwhile is behind the cut that the snapshots have.
+  snapshots().Replay({.partitions = 1, .replay_after = DoneSeq(3)}, "lost", At());
+  EXPECT_EQ(books().ledger.queue().done().size(), 1u);
+  snapshots().Commit(At());
+  EXPECT_EQ(books().ledger.commit_seq(), DoneSeq(3));
+  EXPECT_EQ(books().ledger.queue().committed_count(), 3u);
+  EXPECT_EQ(books().nodes.Find(kWorker.name)->record.records_committed, 30u);
+}
+
 TEST_F(SnapshotsTest, TheLastCommitIsTheEndOfTheJob) {
   options.datasets.resize(1);
   Serve();

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/words/types.h"
+
+namespace muster {
+
+/// A shard that is DONE: its training took place, but it may have to run again.
+struct DoneShard {
+  DoneSeq seq;
+  ShardId shard;
+  LeaseToken token;
+  friend bool operator==(const DoneShard&, const DoneShard&) = default;
+};
+
+/// The DONE shards of a job, in the order of seq, and by shard. Everything that became DONE since
+/// the last snapshots is in it, which may be millions: it takes 40 bytes a shard, and no addition
+/// or removal takes longer because there are many. Pure; not thread-safe.
+class DoneShards {
+ public:
+  using const_iterator = std::deque<DoneShard>::const_iterator;
+
+  /// Requires that `done.seq` is larger than every one in it, and that the shard is not in it.
+  void Add(const DoneShard& done);
+  /// The one with the smallest, or the largest, seq leaves. Requires that there is one.
+  DoneShard TakeFirst();
+  DoneShard TakeLast();
+
+  bool Contains(const ShardId& shard) const { return SeqOf(shard) != DoneSeq(); }
+  bool Contains(DoneSeq seq) const;
+  /// nullptr: it is not in it. Valid until the next change.
+  const DoneShard* Find(const ShardId& shard) const;
+  const DoneShard& first() const { return by_seq_.front(); }
+  const DoneShard& last() const { return by_seq_.back(); }
+  const_iterator begin() const { return by_seq_.begin(); }
+  const_iterator end() const { return by_seq_.end(); }
+  size_t size() const { return by_seq_.size(); }
+  bool empty() const { return by_seq_.empty(); }
+  friend bool operator==(const DoneShards& a, const DoneShards& b) {
+    return a.by_seq_ == b.by_seq_;
+  }
+
+ private:
+  static constexpr uint64_t kPageShards = 512;
+  /// Neighbouring shards of an epoch; it is there while any of them is DONE.
+  struct Page {
+    std::array<DoneSeq, kPageShards> seqs{};
+    uint32_t count = 0;
+  };
+  /// Names the page by its first shard.
+  static ShardId PageOf(const ShardId& shard);
+  /// None (0): it is not in it.
+  DoneSeq SeqOf(const ShardId& shard) const;
+  const_iterator AtOrAfter(DoneSeq seq) const;
+  void Forget(const ShardId& shard);
+
+  std::deque<DoneShard> by_seq_;
+  absl::flat_hash_map<ShardId, std::unique_ptr<Page>> pages_;
+};
+
+}  // namespace muster
