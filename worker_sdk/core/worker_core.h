@@ -102,7 +102,12 @@ class WorkerCore {
   /// `text`: what the server said about a bad request; it fails the shard whose push it was, or is
   /// returned when it was a pull's.
   void OnReply(const SendRequest& request, std::span<const wire::PartReply> parts,
-               std::shared_ptr<const float[]> rows, std::string_view text, TimePoint now);
+               const ReceivedRows& rows, std::string_view text, TimePoint now);
+  /// See PartSender.
+  std::vector<RowMove> PlaceRows(RequestId id, std::span<const wire::PartReply> parts,
+                                 const ReceivedRows& rows) {
+    return sender_.PlaceRows(id, parts, rows);
+  }
   void OnUnanswered(RequestId id, TimePoint now) { sender_.OnUnanswered(id, now); }
   /// The server calls the request's frame malformed, and says `text`. Said often enough, it fails
   /// the shard, or is failure(), as OnReply's bad request does.

@@ -119,7 +119,7 @@ class SessionImpl final : private sdk::DataClient::Listener {
 
   // DataClient::Listener, on the I/O thread or on one that calls the client.
   void OnReply(const sdk::SendRequest& request, std::span<const wire::PartReply> parts,
-               std::shared_ptr<const float[]> rows, std::string_view text) override;
+               const sdk::ReceivedRows& rows, std::string_view text) override;
   void OnUnanswered(sdk::RequestId id, std::string_view why) override;
   void OnRefused(const sdk::SendRequest& request, std::string_view text) override;
   void OnTimer() override;

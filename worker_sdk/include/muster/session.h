@@ -40,7 +40,8 @@ struct MUSTER_EXPORT SessionOptions {
 };
 
 /// Rows as pulled: `values: [num_keys, dim] float32 row-major`, or a dense tensor as one row of all
-/// its elements. A view, valid until the minibatch is left; reading it is thread-safe.
+/// its elements. A view, valid and constant until the minibatch is left; reading it is thread-safe.
+/// Minibatches between which nobody changed a dense tensor share its memory.
 class MUSTER_EXPORT Rows {
  public:
   Rows(const float* values, size_t num_keys, size_t dim)
