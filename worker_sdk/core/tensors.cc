@@ -1,6 +1,5 @@
 #include "worker_sdk/core/tensors.h"
 
-#include <cstring>
 #include <utility>
 
 #include "base/check.h"
@@ -20,13 +19,14 @@ bool IsOfEpoch(const Tensor::Held& held, OwnerEpoch epoch) {
 
 void MoveRows(std::span<const RowMove> moves) {
   for (const RowMove& move : moves) {
-    const size_t bytes = move.dim * sizeof(float);
-    if (move.keys.empty()) std::memcpy(move.to, move.from, bytes);
+    if (move.keys.empty()) CopyRow(move.from, move.dim, move.reading, move.to);
     for (size_t i = 0; i < move.keys.size(); ++i) {
       const size_t at = move.keys[i] * move.dim;
-      std::memcpy(move.to + at, move.from + (move.from_tensor ? at : i * move.dim), bytes);
+      CopyRow(move.from + (move.from_tensor ? at : i * move.dim), move.dim, move.reading,
+              move.to + at);
     }
   }
+  FinishRows();
 }
 
 uint64_t PulledTensor::Holds(PartitionId partition, OwnerEpoch epoch) const {
@@ -41,6 +41,7 @@ void PulledTensor::TakeFromBase(const Kept& kept, std::vector<RowMove>* moves) {
                     .dim = dim_,
                     .keys = kept.keys,
                     .from_tensor = true,
+                    .reading = reading(),
                     .keeps_to = next_,
                     .keeps_from = base_});
   Note(kept.partition, base_->held[kept.partition.value()]);
@@ -54,8 +55,12 @@ void PulledTensor::Place(PartitionId partition, const Tensor::Held& held,
     next_->values = MakeRowBlock(floats_);
     for (const Kept& kept : kept_) TakeFromBase(kept, moves);
   }
-  moves->push_back(
-      {.from = rows, .to = next_->values.get(), .dim = dim_, .keys = keys, .keeps_to = next_});
+  moves->push_back({.from = rows,
+                    .to = next_->values.get(),
+                    .dim = dim_,
+                    .keys = keys,
+                    .reading = reading(),
+                    .keeps_to = next_});
   Note(partition, held);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/words/types.h"
 #include "proto/wire/parts.h"
+#include "worker_sdk/core/row_kernels.h"
 
 namespace muster::sdk {
 
@@ -33,6 +34,7 @@ struct RowMove {
   std::span<const uint64_t> keys{};
   /// They come from where they go to in another tensor: row i is at `from + keys[i] * dim`.
   bool from_tensor = false;
+  Reading reading = Reading::kSoon;
   std::shared_ptr<const void> keeps_to{};
   std::shared_ptr<const void> keeps_from{};
 };
@@ -71,6 +73,9 @@ class PulledTensor {
   };
   void TakeFromBase(const Kept& kept, std::vector<RowMove>* moves);
   void Note(PartitionId partition, const Tensor::Held& held);
+  Reading reading() const {
+    return floats_ * sizeof(float) >= kReadLaterBytesMin ? Reading::kLater : Reading::kSoon;
+  }
 
   TableId table_;
   uint32_t dim_;

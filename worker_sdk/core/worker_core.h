@@ -15,6 +15,7 @@
 #include "base/planted_bug.h"
 #include "proto/messages/control.h"
 #include "worker_sdk/core/confirmed_parts.h"
+#include "worker_sdk/core/held_rows.h"
 #include "worker_sdk/core/lease_pace.h"
 #include "worker_sdk/core/part_sender.h"
 
@@ -140,6 +141,11 @@ class WorkerCore {
   /// is on its way.
   bool idle() const { return held_.empty() && returned_.empty() && !exchanging_; }
   size_t outstanding_pushes() const { return sender_.outstanding_pushes(); }
+  /// Whether a minibatch may begin to gather about so many floats of gradients, beside what is not
+  /// acknowledged.
+  bool MayGather(uint64_t floats) const {
+    return MayHold(outstanding_pushes() + 1, outstanding_push_floats() + floats);
+  }
   uint64_t outstanding_push_floats() const { return sender_.outstanding_push_floats(); }
   const std::shared_ptr<const PartitionMap>& map() const { return map_; }
   /// The first error that no retry helps against: a pull that a server calls a bad request.

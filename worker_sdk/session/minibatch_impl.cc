@@ -266,6 +266,11 @@ void MinibatchImpl::UnplanGradients() {
   planned_pull_ = nullptr;
 }
 
+void MinibatchImpl::BeginPush(uint64_t floats) {
+  if (planned_ || !pushed_.empty()) return;
+  session_->AwaitRoomForGradients(shard_->run(), std::max(floats, floats_asked()));
+}
+
 void MinibatchImpl::Push(TableId table, std::span<const uint64_t> keys,
                          std::span<const float> gradients) {
   const TableSpec* spec = TableFor(table, "Push", TableKind::kSparse);
@@ -279,6 +284,7 @@ void MinibatchImpl::Push(TableId table, std::span<const uint64_t> keys,
     return;
   }
   if (keys.empty()) return;
+  BeginPush(gradients.size());
   const std::shared_ptr<const sdk::KeySet> set = KeysOf(table, keys);
   if (const std::optional<size_t> planned = PlannedTable(set)) {
     planned_->Add(*planned, *set, gradients);
@@ -295,6 +301,7 @@ void MinibatchImpl::PushDense(TableId table, std::span<const float> gradient) {
                                        spec->name, gradient.size(), sdk::ElementCount(*spec)));
     return;
   }
+  BeginPush(gradient.size());
   if (const std::optional<size_t> planned = PlannedTable(BlocksOf(*spec))) {
     planned_->AddDense(*planned, gradient);
   } else {

@@ -100,6 +100,8 @@ class MinibatchImpl {
   /// the number of their table in it. Absent, and SumFor is to be used: they are not.
   std::optional<size_t> PlannedTable(const std::shared_ptr<const sdk::KeySet>& keys);
   sdk::GradientSum* SumFor(const TableSpec* table);
+  /// Before gradients are taken: before the first ones, waits until there may be more of them.
+  void BeginPush(uint64_t floats);
   /// Whether `values` can be sent; if not, the shard fails with the words of the key and column
   /// that `place` finds for a position.
   struct Place {

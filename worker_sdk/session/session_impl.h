@@ -69,6 +69,8 @@ class SessionImpl final : private sdk::DataClient::Listener {
   /// The loop gets its next minibatch; false: the lease is lost.
   bool StartMinibatch(const RunRef& run);
   bool Holds(const RunRef& run);
+  /// Blocks until a minibatch may begin to gather about so many floats of gradients.
+  void AwaitRoomForGradients(const RunRef& run, uint64_t floats);
   /// Hands the rows of a minibatch of `records` to the core and blocks over the bound of
   /// unacknowledged ones. `timestamps`: of the records that have one, since the Unix epoch.
   void CommitMinibatch(const RunRef& run, MinibatchIndex minibatch, size_t records,
