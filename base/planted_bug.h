@@ -101,6 +101,8 @@
   X(kDoneEarly, "done-early", "section 2", kNone, 20, "done before every part is OK")              \
   X(kReverifyInWords, "reverify-in-words", "section 2", kNone, 20,                                 \
     "what was OK before a restore is OK after it")                                                 \
+  X(kVersionOfAnyEpoch, "version-of-any-epoch", "section 2", kNone, 20,                            \
+    "rows of a former owner epoch are taken for unchanged")                                        \
   X(kLostInPart, "lost-in-part", "section 2", kNone, 20,                                           \
     "of what a restore has undone only the first minibatch runs again")                            \
   X(kDoneWithoutLease, "done-without-lease", "section 2", kNone, 1300,                             \

@@ -53,7 +53,9 @@ def of_row(mode, job, server_cpu, master_cpu, tensor_bytes):
         found |= {"records_per_second": job["records_per_second"], "bytes_per_second": job["bytes_per_second"],
                   "worker_cpu_share": job["cpu_seconds"] / job["seconds"]}
     else:
-        found |= {"step_ms": job["p50_us"] / 1e3, "tensors": job["memory_max_bytes"] / tensor_bytes}
+        server, worker = (1e3 * seconds / job["steps"] for seconds in (server_cpu, job["cpu_seconds"]))
+        found |= {"step_ms": job["p50_us"] / 1e3, "server_cpu_ms": server, "worker_cpu_ms": worker, "cpu_ms": server + worker,
+                  "tensors": job["memory_max_bytes"] / tensor_bytes}
     return found
 
 

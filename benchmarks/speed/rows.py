@@ -30,6 +30,9 @@ FIGURES = {
     "master_cpu_us": Figure("CPU of the master, a shard", "us", better=LESS, digits=1),
     "worker_cpu_us": Figure("CPU of the workers, a shard", "us", better=LESS, digits=1),
     "worker_cpu_share": Figure("CPU of the worker", "cores"),
+    "server_cpu_ms": Figure("CPU of the server, a step", "ms", better=LESS, digits=1),
+    "worker_cpu_ms": Figure("CPU of a worker, a step", "ms", better=LESS, digits=1),
+    "cpu_ms": Figure("CPU of both, a step", "ms", better=LESS, digits=1),
     "tensors": Figure("largest memory of a worker", "tensors", better=LESS, digits=1),
 }
 
@@ -96,6 +99,7 @@ ROWS = {
     "lease-64": Row("the same, 64 workers", "lease", LEASE_FIGURES, ("shards_per_second", "p99_us"), workers=64, peer="dlrover"),
     "read": Row("records of files, nothing done with them, default shard sizes", "read", ("records_per_second", "bytes_per_second", "worker_cpu_share"),
                 limits=(("bytes_per_second", "memchr_bytes_per_second", "rate / read and memchr on one core"),)),
-    "dense": Row("a dense tensor pulled and pushed each step by two workers", "dense", ("step_ms", "tensors"), workers=2, prefetch=2, longer=4,
-                 limits=(("step_ms", "memcpy_ms", "step / memcpy of the tensor"),)),
+    "dense": Row("a dense tensor pulled and pushed each step by two workers", "dense",
+                 ("step_ms", "server_cpu_ms", "worker_cpu_ms", "cpu_ms", "tensors"), workers=2, prefetch=2, longer=4,
+                 limits=(("step_ms", "memcpy_ms", "step / memcpy of the tensor"), ("cpu_ms", "memcpy_ms", "CPU of a step / memcpy of the tensor"))),
 }

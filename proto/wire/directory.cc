@@ -15,6 +15,10 @@ constexpr size_t kIdentityBytes = 40;
 constexpr size_t kPartBytes = 16;
 constexpr size_t kPartReplyBytes = 8;
 constexpr size_t kGroupBytes = 8;
+constexpr size_t kVersionBytes = 8;
+/// In a group's number of keys: its version follows.
+constexpr uint32_t kHasVersion = 1u << 31;
+static_assert(kKeysMax < kHasVersion);
 
 /// Appends little-endian numbers and length-prefixed texts.
 class Writer {
@@ -35,7 +39,8 @@ class Writer {
       Put(part.owner_epoch);
       for (const Group& group : part.groups) {
         Put(group.table);
-        Put(group.keys);
+        Put(group.versioned() ? group.keys | kHasVersion : group.keys);
+        if (group.versioned()) Put(group.version);
       }
     }
   }
@@ -128,6 +133,11 @@ class Reader {
       Group group;
       group.table = Get<uint32_t>("a group's table");
       group.keys = Get<uint32_t>("a group's number of keys");
+      if ((group.keys & kHasVersion) != 0) {
+        group.keys &= ~kHasVersion;
+        group.version = Get<uint64_t>("a group's version");
+        if (!group.versioned()) Fail(fmt::format("group {} of part {} has no version", i, part));
+      }
       *keys += group.keys;
       parts->AddGroup(group);
     }
@@ -149,14 +159,22 @@ absl::Status CheckParts(const Header& header, size_t bytes, size_t bytes_each) {
   return absl::OkStatus();
 }
 
-absl::Status CheckKeys(const Header& header, uint64_t keys) {
-  if (keys == header.keys) return absl::OkStatus();
-  return absl::InvalidArgumentError(fmt::format(
-      "malformed directory: its groups have {} keys, the header says {}", keys, header.keys));
+absl::Status CheckGroups(const Header& header, uint64_t keys, const Parts& parts) {
+  if (keys != header.keys) {
+    return absl::InvalidArgumentError(fmt::format(
+        "malformed directory: its groups have {} keys, the header says {}", keys, header.keys));
+  }
+  if (parts.version_count() != header.versions) {
+    return absl::InvalidArgumentError(
+        fmt::format("malformed directory: its groups have {} versions, the header says {}",
+                    parts.version_count(), header.versions));
+  }
+  return absl::OkStatus();
 }
 
 size_t PartsBytes(const Parts& parts) {
-  return kPartBytes * parts.size() + kGroupBytes * parts.group_count();
+  return kPartBytes * parts.size() + kGroupBytes * parts.group_count() +
+         kVersionBytes * parts.version_count();
 }
 
 }  // namespace
@@ -217,7 +235,7 @@ absl::Status DecodePull(const Header& header, std::string_view directory, Parts*
   Reader in(directory);
   const uint64_t keys = in.GetParts(header.parts, parts);
   MUSTER_RETURN_IF_ERROR(in.Finish());
-  return CheckKeys(header, keys);
+  return CheckGroups(header, keys, *parts);
 }
 
 std::string EncodePush(const PushIdentity& push, const Parts& parts) {
@@ -247,22 +265,24 @@ absl::Status DecodePush(const Header& header, std::string_view directory, PushId
   push->step = in.Get<uint64_t>("the push's step");
   const uint64_t keys = in.GetParts(header.parts, parts);
   MUSTER_RETURN_IF_ERROR(in.Finish());
-  return CheckKeys(header, keys);
+  return CheckGroups(header, keys, *parts);
 }
 
-size_t ReplyDirectoryBytes(size_t parts) {
-  return parts * kPartReplyBytes + sizeof(uint32_t);
+size_t ReplyDirectoryBytes(size_t parts, size_t versions) {
+  return parts * kPartReplyBytes + versions * kVersionBytes + sizeof(uint32_t);
 }
 
-std::string EncodeReply(std::span<const PartReply> parts, std::string_view text) {
+std::string EncodeReply(std::span<const PartReply> parts, std::string_view text,
+                        std::span<const uint64_t> versions) {
   Writer out;
-  out.Reserve(ReplyDirectoryBytes(parts.size()) + text.size());
+  out.Reserve(ReplyDirectoryBytes(parts.size(), versions.size()) + text.size());
   for (const PartReply& part : parts) {
     out.Put(part.partition);
     out.Put(static_cast<uint8_t>(part.code));
     out.Put(static_cast<uint8_t>(part.skipped));
     out.Put(uint16_t{0});
   }
+  for (const uint64_t version : versions) out.Put(version);
   out.PutText(text);
   return out.Take();
 }
@@ -286,6 +306,15 @@ absl::StatusOr<Reply> DecodeReply(const Header& header, std::string_view directo
     }
     part.code = static_cast<PartCode>(code);
     part.skipped = skipped != 0;
+  }
+  if (directory.size() / kVersionBytes < header.versions) {
+    in.Fail(fmt::format("{} bytes cannot hold the {} versions of the header", directory.size(),
+                        header.versions));
+  }
+  if (in.status().ok()) reply.versions.resize(header.versions);
+  for (uint64_t& version : reply.versions) {
+    version = in.Get<uint64_t>("a version");
+    if (version == kUnversioned) in.Fail("a version is none");
   }
   reply.text = in.GetText("the text");
   MUSTER_RETURN_IF_ERROR(in.Finish());

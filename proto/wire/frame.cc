@@ -24,7 +24,7 @@ constexpr size_t kValueBytesAt = 32;
 constexpr size_t kEncodingAt = 40;
 constexpr size_t kChecksumKindAt = 41;
 constexpr size_t kZero16At = 42;
-constexpr size_t kZero32At = 44;
+constexpr size_t kVersionsAt = 44;
 constexpr size_t kChecksumAt = 48;
 constexpr size_t kZero64At = 56;
 
@@ -65,6 +65,16 @@ absl::Status CheckBlocks(const Header& header) {
         fmt::format("malformed frame: kind {} has no values, but the header says {} bytes", kind,
                     header.value_bytes));
   }
+  const bool versions = header.kind == Kind::kPull || header.kind == Kind::kPullReply;
+  if (!versions && header.versions != 0) {
+    return absl::InvalidArgumentError(fmt::format(
+        "malformed frame: kind {} has no versions, but the header says {}", kind, header.versions));
+  }
+  if (header.versions > header.directory_bytes / sizeof(uint64_t)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "malformed frame: a directory of {} bytes cannot hold the {} versions of the header",
+        header.directory_bytes, header.versions));
+  }
   if (header.value_bytes % BytesPerValue(header.encoding) != 0) {
     return absl::InvalidArgumentError(
         fmt::format("malformed frame: {} bytes of values are no whole number of {}-byte values",
@@ -83,6 +93,7 @@ void EncodeHeader(const Header& header, std::span<std::byte, kHeaderBytes> out) 
   Put<uint64_t>(out, kRequestAt, header.request);
   Put<uint32_t>(out, kDirectoryBytesAt, header.directory_bytes);
   Put<uint32_t>(out, kPartsAt, header.parts);
+  Put<uint32_t>(out, kVersionsAt, header.versions);
   Put<uint64_t>(out, kKeysAt, header.keys);
   Put<uint64_t>(out, kValueBytesAt, header.value_bytes);
   Put<uint8_t>(out, kEncodingAt, static_cast<uint8_t>(header.encoding));
@@ -115,8 +126,7 @@ absl::StatusOr<Header> DecodeHeader(std::span<const std::byte, kHeaderBytes> in)
     return absl::InvalidArgumentError(
         fmt::format("malformed frame: unknown checksum {}", checksum_kind));
   }
-  if (Get<uint16_t>(in, kZero16At) != 0 || Get<uint32_t>(in, kZero32At) != 0 ||
-      Get<uint64_t>(in, kZero64At) != 0) {
+  if (Get<uint16_t>(in, kZero16At) != 0 || Get<uint64_t>(in, kZero64At) != 0) {
     return absl::InvalidArgumentError("malformed frame: a reserved field is not zero");
   }
   Header header;
@@ -124,6 +134,7 @@ absl::StatusOr<Header> DecodeHeader(std::span<const std::byte, kHeaderBytes> in)
   header.request = Get<uint64_t>(in, kRequestAt);
   header.directory_bytes = Get<uint32_t>(in, kDirectoryBytesAt);
   header.parts = Get<uint32_t>(in, kPartsAt);
+  header.versions = Get<uint32_t>(in, kVersionsAt);
   header.keys = Get<uint64_t>(in, kKeysAt);
   header.value_bytes = Get<uint64_t>(in, kValueBytesAt);
   header.encoding = static_cast<Encoding>(encoding);

@@ -20,7 +20,7 @@
 namespace muster::wire {
 
 inline constexpr uint32_t kMagic = 0x4d535452;  // "MSTR"
-inline constexpr uint16_t kVersion = 5;
+inline constexpr uint16_t kVersion = 6;
 inline constexpr size_t kHeaderBytes = 64;
 
 /// Limits on what a peer may send; one more is a malformed frame.
@@ -48,12 +48,13 @@ enum class Checksum : uint8_t { kNone = 0, kXxh3 = 1 };
 
 /// The fixed header, 64 bytes on the wire:
 /// magic u32, version u16, kind u16, request u64, directory_bytes u32, parts u32, keys u64,
-/// value_bytes u64, encoding u8, checksum kind u8, zero u16, zero u32, checksum u64, zero u64.
+/// value_bytes u64, encoding u8, checksum kind u8, zero u16, versions u32, checksum u64, zero u64.
 struct Header {
   Kind kind = Kind::kHello;
   uint64_t request = 0;
   uint32_t directory_bytes = 0;
   uint32_t parts = 0;
+  uint32_t versions = 0;     // of a pull or its reply: how many groups have one
   uint64_t keys = 0;         // number of uint64 keys
   uint64_t value_bytes = 0;  // after encoding
   Encoding encoding = Encoding::kFloat32;
@@ -129,12 +130,16 @@ std::string EncodePush(const PushIdentity& push, const Parts& parts);
 absl::Status DecodePush(const Header& header, std::string_view directory, PushIdentity* push,
                         Parts* parts);
 /// Replies list the parts of the request in order. A pull reply's value block holds the rows of the
-/// parts with kOk, in request order; the others contribute nothing. `text` explains kBadRequest.
-std::string EncodeReply(std::span<const PartReply> parts, std::string_view text);
+/// parts with kOk, in request order; the others contribute nothing, nor do groups that are
+/// unchanged. `versions`: of a pull, one for each group that has one in the request, in its order;
+/// kNoVersion in parts without kOk. `text` explains kBadRequest.
+std::string EncodeReply(std::span<const PartReply> parts, std::string_view text,
+                        std::span<const uint64_t> versions = {});
 /// The size of that, when there is no text.
-size_t ReplyDirectoryBytes(size_t parts);
+size_t ReplyDirectoryBytes(size_t parts, size_t versions);
 struct Reply {
   std::vector<PartReply> parts;
+  std::vector<uint64_t> versions;
   std::string text;
 };
 absl::StatusOr<Reply> DecodeReply(const Header& header, std::string_view directory);

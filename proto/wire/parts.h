@@ -9,10 +9,24 @@
 
 namespace muster::wire {
 
+/// Of a group whose rows come with no version: every group of a push is one.
+inline constexpr uint64_t kUnversioned = UINT64_MAX;
+/// The version that no rows have: who asks with it holds none of them, who answers with it cannot
+/// say which version the rows are.
+inline constexpr uint64_t kNoVersion = 0;
+
 /// Keys of one table in one partition; their keys and values follow in the blocks in this order.
 struct Group {
   uint32_t table = 0;
   uint32_t keys = 0;
+  /// In a pull: which version of these very rows the asker holds, received under the part's owner
+  /// epoch. The answer says which version they are now.
+  uint64_t version = kUnversioned;
+  bool versioned() const { return version != kUnversioned; }
+  /// Whether an answer of this version says that the asker has the rows, so that none are sent.
+  bool Unchanged(uint64_t answered) const {
+    return versioned() && version != kNoVersion && version == answered;
+  }
   friend bool operator==(const Group&, const Group&) = default;
 };
 
@@ -63,11 +77,15 @@ class Parts {
     for (const Group& group : groups) AddGroup(group);
   }
   /// One more group of the last part.
-  void AddGroup(const Group& group) { groups_.push_back(group); }
+  void AddGroup(const Group& group) {
+    groups_.push_back(group);
+    if (group.versioned()) ++version_count_;
+  }
   /// Keeps the memory.
   void Clear() {
     parts_.clear();
     groups_.clear();
+    version_count_ = 0;
   }
   void Reserve(size_t parts, size_t groups) {
     parts_.reserve(parts);
@@ -82,6 +100,8 @@ class Parts {
   }
   /// Of all parts.
   size_t group_count() const { return groups_.size(); }
+  /// Of those that have a version.
+  size_t version_count() const { return version_count_; }
   /// Valid until the next change.
   Part operator[](size_t at) const {
     const size_t begin = parts_[at].group_begin;
@@ -103,6 +123,7 @@ class Parts {
   };
   std::vector<Entry> parts_;
   std::vector<Group> groups_;
+  size_t version_count_ = 0;
 };
 
 }  // namespace muster::wire

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "ps/engine/table.h"
 
 namespace muster::ps {
 namespace {
@@ -19,6 +20,27 @@ uint64_t KeyCount(std::span<const wire::Group> groups) {
   uint64_t keys = 0;
   for (const wire::Group& group : groups) keys += group.keys;
   return keys;
+}
+
+size_t VersionCount(std::span<const wire::Group> groups) {
+  return static_cast<size_t>(std::ranges::count_if(groups, &wire::Group::versioned));
+}
+
+/// The asker has received this very version of the rows, under the owner epoch for which it asks.
+bool HoldsRows(const wire::Group& group, const Table& table) {
+  return group.Unchanged(table.version());
+}
+
+/// What rows that are read now are said to be. What a forged version would be taken for is not
+/// said: rows are sent.
+uint64_t VersionToSay(const wire::Group& group, const Table* table) {
+  if (table == nullptr || group.Unchanged(table->version())) return wire::kNoVersion;
+  return table->version();
+}
+
+void ForgetVersions(size_t from, PullReply* reply) {
+  std::fill(reply->versions.begin() + static_cast<std::ptrdiff_t>(from), reply->versions.end(),
+            wire::kNoVersion);
 }
 
 /// Of a pull that the engine sees together. Each batch of groups begins and ends with rows that
@@ -51,31 +73,50 @@ bool FitEncoding(const PullRequest& request, const PullGroup& group, size_t begi
 
 }  // namespace
 
+PartCode Pulls::BeginPart(const wire::Part& part, uint64_t floats_before, PullReply* reply,
+                          uint64_t* floats) {
+  PartCode code = lane_->Admit(part.partition, part.owner_epoch);
+  const Slot* const slot =
+      code == PartCode::kOk ? lane_->Find(PartitionId(part.partition)) : nullptr;
+  const size_t first_version = reply->versions.size();
+  *floats = 0;
+  for (const wire::Group& group : part.groups) {
+    const uint32_t width = tables_->Width(group.table);
+    if (width == 0 && code == PartCode::kOk) code = PartCode::kRetry;
+    if (group.versioned()) {
+      const Table* const table =
+          slot == nullptr ? nullptr : slot->partition->FindTable(TableId(group.table));
+      const bool held = table != nullptr && HoldsRows(group, *table);
+      reply->versions.push_back(held ? group.version : wire::kNoVersion);
+      if (held) continue;
+    }
+    *floats += uint64_t{group.keys} * width;
+  }
+  if (code == PartCode::kOk && (floats_before + *floats) * sizeof(float) > reply_bytes_max_) {
+    code = PartCode::kBadRequest;
+    reply->text = fmt::format(
+        "partition {}: the rows of one pull are more than {} bytes; pull fewer keys at once",
+        part.partition, reply_bytes_max_);
+  }
+  if (code != PartCode::kOk) ForgetVersions(first_version, reply);
+  return code;
+}
+
 void Pulls::Begin(const PullRequest& request, PullReply* reply) {
   ++lane_->counters.pulls;
   // First what each part may have, so that the values are sized once.
   uint64_t floats = 0;
   reply->parts.reserve(request.parts.size());
+  reply->versions.reserve(request.parts.version_count());
   for (const wire::Part& part : request.parts) {
-    PartCode code = lane_->Admit(part.partition, part.owner_epoch);
     uint64_t part_floats = 0;
-    for (const wire::Group& group : part.groups) {
-      const uint32_t width = tables_->Width(group.table);
-      if (width == 0 && code == PartCode::kOk) code = PartCode::kRetry;
-      part_floats += uint64_t{group.keys} * width;
-    }
-    if (code == PartCode::kOk && (floats + part_floats) * sizeof(float) > reply_bytes_max_) {
-      code = PartCode::kBadRequest;
-      reply->text = fmt::format(
-          "partition {}: the rows of one pull are more than {} bytes; pull "
-          "fewer keys at once",
-          part.partition, reply_bytes_max_);
-    }
+    const PartCode code = BeginPart(part, floats, reply, &part_floats);
     if (code == PartCode::kOk) floats += part_floats;
     reply->parts.push_back({.partition = part.partition, .code = code});
   }
   if (reply->values.Resize(floats * sizeof(float))) return;
   for (wire::PartReply& part : reply->parts) part.code = PartCode::kRetry;
+  ForgetVersions(0, reply);
 }
 
 Progress Pulls::Serve(const PullRequest& request, const Slice& slice, PullReply* reply,
@@ -112,6 +153,7 @@ void Pulls::CollectGroups(const PullRequest& request, PullReply* reply,
   groups_.clear();
   std::span<const uint64_t> keys = request.keys.subspan(progress.keys);
   std::span<float> values = reply->values.floats().subspan(progress.floats);
+  std::span<uint64_t> versions = std::span(reply->versions).subspan(progress.versions_of_part);
   size_t first = progress.in_part.group;
   for (size_t p = progress.part; p < request.parts.size(); ++p, first = 0) {
     const wire::Part& part = request.parts[p];
@@ -121,25 +163,41 @@ void Pulls::CollectGroups(const PullRequest& request, PullReply* reply,
     if (answer.code != PartCode::kOk || part.groups.empty()) {
       groups_.push_back({.more_work = kPartWork});
       keys = keys.subspan(KeyCount(part.groups));
+      versions = versions.subspan(VersionCount(part.groups));
       continue;
     }
     const Partition& partition = *lane_->Find(PartitionId(part.partition))->partition;
     for (size_t g = 0; g < part.groups.size(); ++g) {
-      const size_t count = part.groups[g].keys,
-                   floats = count * tables_->Width(part.groups[g].table);
+      const wire::Group& asked = part.groups[g];
+      uint64_t* const version = asked.versioned() ? &versions.front() : nullptr;
+      const bool held = version != nullptr && asked.Unchanged(*version);
+      const size_t count = asked.keys, sent = held ? 0 : count,
+                   floats = sent * tables_->Width(asked.table);
       if (g >= first) {
-        groups_.push_back({.table = partition.FindTable(TableId(part.groups[g].table)),
-                           .keys = keys.first(count),
+        const Table* const table = partition.FindTable(TableId(asked.table));
+        const bool goes_on = p == progress.part && g == first && progress.in_part.row > 0;
+        if (version != nullptr && !held && !goes_on) *version = VersionToSay(asked, table);
+        groups_.push_back({.table = table,
+                           .keys = keys.first(sent),
                            .values = values.first(floats),
                            .goes_on = g > first,
                            .more_work = g + 1 == part.groups.size() ? kPartWork : 0});
       }
       keys = keys.subspan(count);
       values = values.subspan(floats);
+      if (version != nullptr) versions = versions.subspan(1);
       if (groups_.size() >= kGroupsAtOnce) return;
     }
     // With rows that do not fit into the encoding, the rows behind it lie elsewhere.
     if (progress.one_part) return;
+  }
+}
+
+void Pulls::SettleVersion(const PullGroup& group, const wire::Group& asked, PullReply* reply,
+                          RequestProgress* progress) {
+  uint64_t& version = reply->versions[progress->versions++];
+  if (!asked.Unchanged(version) && VersionToSay(asked, group.table) != version) {
+    version = wire::kNoVersion;
   }
 }
 
@@ -160,6 +218,10 @@ bool Pulls::FinishGroups(const PullRequest& request, const Gathered& gathered, P
     }
     lane_->counters.pulled_rows += at.row - begin;
     if (!whole) break;
+    const bool served = reply->parts[progress->part].code == PartCode::kOk && !part.groups.empty();
+    if (served && part.groups[at.group].versioned()) {
+      SettleVersion(group, part.groups[at.group], reply, progress);
+    }
     at = {.group = at.group + 1};
     if (group.more_work != 0) {
       FinishPart(reply->parts[progress->part].code, request, reply, progress);
@@ -171,17 +233,26 @@ bool Pulls::FinishGroups(const PullRequest& request, const Gathered& gathered, P
 void Pulls::FinishPart(PartCode code, const PullRequest& request, PullReply* reply,
                        RequestProgress* progress) {
   const wire::Part& part = request.parts[progress->part];
+  const std::span<uint64_t> versions = std::span(reply->versions)
+                                           .subspan(progress->versions_of_part)
+                                           .first(VersionCount(part.groups));
   const uint64_t keys = KeyCount(part.groups);
   reply->parts[progress->part].code = code;
   if (code == PartCode::kOk) {
     uint64_t floats = 0;
-    for (const wire::Group& group : part.groups)
+    size_t version = 0;
+    for (const wire::Group& group : part.groups) {
+      if (group.versioned() && group.Unchanged(versions[version++])) continue;
       floats += uint64_t{group.keys} * tables_->Width(group.table);
+    }
     progress->floats += floats;
     traffic_->CountPart(*lane_->Find(PartitionId(part.partition)), LaneTraffic::Kind::kPull, keys,
                         floats, progress);
+  } else {
+    std::ranges::fill(versions, wire::kNoVersion);
   }
   progress->keys += keys;
+  progress->versions = progress->versions_of_part + versions.size();
   ++progress->part;
   progress->BeginPart();
 }

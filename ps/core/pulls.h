@@ -25,8 +25,14 @@ class Pulls {
 
  private:
   void Begin(const PullRequest& request, PullReply* reply);
+  /// What of an admitted part's groups the asker has; the bytes of the rest. Code OK, or why not.
+  wire::PartCode BeginPart(const wire::Part& part, uint64_t floats_before, PullReply* reply,
+                           uint64_t* floats);
   /// The groups that the engine shall see together. A part that is refused has one without rows.
   void CollectGroups(const PullRequest& request, PullReply* reply, const RequestProgress& progress);
+  /// A group is whole: its rows have the version that was noted when they were begun, or none.
+  static void SettleVersion(const PullGroup& group, const wire::Group& asked, PullReply* reply,
+                            RequestProgress* progress);
   /// False: a part's rows do not fit into the encoding; those behind it are as if not gathered.
   bool FinishGroups(const PullRequest& request, const Gathered& gathered, PullReply* reply,
                     RequestProgress* progress);

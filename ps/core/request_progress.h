@@ -31,20 +31,23 @@ class RequestProgress final : public RequestNotes {
     uint64_t rows;
   };
   void Begin() {
-    part = keys = floats = 0;
+    part = keys = floats = versions = 0;
     one_part = false;
     served.clear();
     BeginPart();
   }
   void BeginPart() {
+    versions_of_part = versions;
     state = 0;
     in_part = {};
   }
 
-  size_t part = 0;     // parts before this one are answered,
-  size_t keys = 0;     // and these are their keys,
-  size_t floats = 0;   // and their values: of a push all, of a pull those in the reply
-  uint64_t state = 0;  // the partition's that this part has to do with; 0: none yet
+  size_t part = 0;              // parts before this one are answered,
+  size_t keys = 0;              // and these are their keys,
+  size_t floats = 0;            // and their values: of a push all, of a pull those in the reply
+  size_t versions = 0;          // of a pull: those of groups before this one are answered
+  size_t versions_of_part = 0;  // and these are of parts before this one
+  uint64_t state = 0;           // the partition's that this part has to do with; 0: none yet
   PartProgress in_part;
   bool one_part = false;   // a pull: its parts are gathered one by one
   bool all_known = false;  // a push: all its tables,

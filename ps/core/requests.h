@@ -22,9 +22,11 @@ struct PullRequest {
 };
 /// What whoever serves it fills in; `parts` comes empty, with one entry to be made per part of the
 /// request. `values: [sum of keys of OK parts, their table's dim] float32 row-major`, at most
-/// wire::kValueBytesMax bytes; the connection narrows it for the wire.
+/// wire::kValueBytesMax bytes; the connection narrows it for the wire. `versions`: of every group
+/// that has one in the request; the values lack those that are unchanged by it (docs/wire.md).
 struct PullReply {
   std::vector<wire::PartReply> parts;
+  std::vector<uint64_t> versions;
   std::string text;
   AlignedBuffer values;
 };

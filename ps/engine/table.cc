@@ -132,6 +132,7 @@ size_t Table::Apply(std::span<const uint64_t> keys, std::span<const float> gradi
       PrefetchFloats<CacheLevel::kSecond>(rows[i], floats_per_row());
     }
     prefetch_places(begin + count, kBatch);  // while this batch is computed
+    ++version_;
     ApplyRows(spec_.optimizer, factor, dim(), std::span(rows).first(count),
               gradients.data() + begin * dim());
     begin += count;
@@ -151,6 +152,7 @@ size_t Table::Pull(std::span<const uint64_t> keys, std::span<float> values, Work
 void Table::SetValues(uint64_t key, std::span<const float> values) {
   index_.Reserve(1);
   float* row = Touch(key);
+  ++version_;
   std::ranges::copy(values, row);
   InitSlots(spec_.optimizer, dim(), row);
 }
@@ -163,6 +165,7 @@ void Table::SetRow(uint64_t key, std::span<const float> row) {
     entry->set_row(store_.Append());
     keys_.push_back(key);
   }
+  ++version_;
   std::ranges::copy(row, store_.Row(entry->row()));
 }
 

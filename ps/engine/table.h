@@ -50,6 +50,11 @@ class Table {
   /// Memory of rows, index and lists, and what is there for rows to come.
   uint64_t bytes() const;
   uint64_t dirty_rows() const { return changed_.size() + imaged_only_; }
+  /// Of the values of all rows, absent ones included: another number after every change, so that
+  /// two contents of this object never have the same. Another object of the table (after a restore,
+  /// at another owner) counts on its own: a version is one only together with the owner epoch. One
+  /// for all rows is enough: who asks by it (dense tensors) pulls and pushes all of them.
+  uint64_t version() const { return version_; }
 
   /// Whether rows can be applied or pulled: sizes, key range of a dense table, finite gradients.
   /// kInvalidArgument says what is wrong, with table, key and value. Their work grows with their
@@ -137,6 +142,7 @@ class Table {
   RowStore store_;
   uint64_t blocks_;  // of a dense table; UINT64_MAX for a sparse one
   uint64_t seed_;
+  uint64_t version_ = 1;  // 0 is no version
   Generation generation_ = 1;
   Generation accepted_ = 0;  // everything of this and earlier ones is in the accepted image
   TableSpec spec_;

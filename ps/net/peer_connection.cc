@@ -269,7 +269,8 @@ absl::Status PeerConnection::Serve() {
 }
 
 AlignedBuffer PeerConnection::RowMemory() {
-  const size_t before = wire::kHeaderBytes + wire::ReplyDirectoryBytes(header_.parts);
+  const size_t before =
+      wire::kHeaderBytes + wire::ReplyDirectoryBytes(header_.parts, header_.versions);
   if (out_.empty()) {
     // A worker's next pull is about as large as the last ones; a larger one takes memory of its
     // own. After an answer with an odd text, rows wait for the next odd one.

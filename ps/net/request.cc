@@ -150,7 +150,7 @@ void Request::EncodeAnswer() {
       std::ranges::find(parts, wire::PartCode::kBadRequest, &wire::PartReply::code) != parts.end();
   answer_ = {};
   if (refused) answer_.refused = text.empty() ? "(no reason given)" : text;
-  answer_.directory = wire::EncodeReply(parts, text);
+  answer_.directory = wire::EncodeReply(parts, text, pull_reply_.versions);
   answer_.values = std::move(pull_reply_.values);
   answer_.value_bytes =
       answer_.values.size() / sizeof(float) * wire::BytesPerValue(header_.encoding);
@@ -159,6 +159,7 @@ void Request::EncodeAnswer() {
   header.request = header_.request;
   header.directory_bytes = static_cast<uint32_t>(answer_.directory.size());
   header.parts = static_cast<uint32_t>(parts.size());
+  header.versions = static_cast<uint32_t>(pull_reply_.versions.size());
   header.value_bytes = answer_.value_bytes;
   header.checksum_kind = header_.checksum_kind;
   if (pulls()) header.encoding = header_.encoding;

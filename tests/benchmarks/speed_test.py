@@ -66,7 +66,9 @@ class JobTest(unittest.TestCase):
         self.assertEqual(self.figures("lease")["shards_per_second"], 5)
 
     def test_step_and_memory_of_a_tensor(self):
-        self.assertEqual(self.figures("dense")["step_ms"], 0.01)
+        dense = self.figures("dense")
+        self.assertEqual(dense["step_ms"], 0.01)
+        self.assertAlmostEqual(dense["cpu_ms"], dense["server_cpu_ms"] + dense["worker_cpu_ms"])
         self.assertEqual(self.figures("dense")["tensors"], 5)
 
     def test_every_row_shows_what_its_mode_has(self):

@@ -46,6 +46,9 @@ std::string Frame(wire::Header header, const std::string& directory,
 
 std::string ServerFrames(wire::Encoding encoding) {
   const wire::Parts pull(1, 1, {{.table = 1, .keys = 2}, {.table = 2, .keys = 1}});
+  const wire::Parts by_version(1, 1,
+                               {{.table = 1, .keys = 2, .version = 1},
+                                {.table = 2, .keys = 1, .version = wire::kNoVersion}});
   const wire::Parts push(1, 1, {{.table = 1, .keys = 1}, {.table = 2, .keys = 1}});
   const wire::PushIdentity identity{.token = LeaseToken(MasterIncarnation(1), 3).value()};
   const std::string hello = wire::EncodeHello({.job = "job",
@@ -57,7 +60,13 @@ std::string ServerFrames(wire::Encoding encoding) {
          Frame({.kind = wire::Kind::kPush, .request = 1, .parts = 1, .encoding = encoding},
                wire::EncodePush(identity, push), {7, 9}, {1, 2, 3, 4, 5}) +
          Frame({.kind = wire::Kind::kPull, .request = 2, .parts = 1, .encoding = encoding},
-               wire::EncodePull(pull), {7, 8, 9}, {});
+               wire::EncodePull(pull), {7, 8, 9}, {}) +
+         Frame({.kind = wire::Kind::kPull,
+                .request = 3,
+                .parts = 1,
+                .versions = 2,
+                .encoding = encoding},
+               wire::EncodePull(by_version), {7, 8, 9}, {});
 }
 
 /// Answers to the four requests of the target: rows to the pulls, an OK to the pushes.

@@ -59,14 +59,17 @@ bool TakeBody(const wire::Header& header, FuzzInput* input, Body* body) {
 
 /// Answers must be what the SDK takes for one: as many parts as were asked for, in their order.
 template <typename Answer>
-void CheckAnswer(const wire::Parts& parts, const Answer& reply) {
+void CheckAnswer(const wire::Parts& parts, const Answer& reply,
+                 const std::vector<uint64_t>& versions) {
+  MUSTER_CHECK(versions.size() == parts.version_count());
   MUSTER_CHECK(reply.parts.size() == parts.size());
   for (size_t i = 0; i < parts.size(); ++i) {
     MUSTER_CHECK(reply.parts[i].partition == parts[i].partition);
   }
   wire::Header header;
   header.parts = static_cast<uint32_t>(parts.size());
-  const std::string directory = wire::EncodeReply(reply.parts, reply.text);
+  header.versions = static_cast<uint32_t>(versions.size());
+  const std::string directory = wire::EncodeReply(reply.parts, reply.text, versions);
   header.directory_bytes = static_cast<uint32_t>(directory.size());
   MUSTER_CHECK(wire::DecodeReply(header, directory).ok());
 }
@@ -78,7 +81,7 @@ void Pull(const wire::Header& header, const Body& body, OwnedPartitions* lane) {
   MUSTER_CHECK(again == parts);
   ps::PullReply reply;
   ps::PullWhole({.parts = parts, .keys = body.keys, .encoding = header.encoding}, lane, &reply);
-  CheckAnswer(parts, reply);
+  CheckAnswer(parts, reply, reply.versions);
 }
 
 void Push(const wire::Header& header, const Body& body, OwnedPartitions* lane) {
@@ -93,7 +96,7 @@ void Push(const wire::Header& header, const Body& body, OwnedPartitions* lane) {
       header.encoding, values);
   ps::PushReply reply;
   ps::PushWhole({.push = push, .parts = parts, .keys = body.keys, .values = values}, lane, &reply);
-  CheckAnswer(parts, reply);
+  CheckAnswer(parts, reply, {});
 }
 
 }  // namespace

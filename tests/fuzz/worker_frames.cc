@@ -1,4 +1,5 @@
 #include <memory>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -15,7 +16,20 @@ namespace {
 using sdk::PartSender;
 using sdk::SendRequest;
 
-/// A sender that has just sent a pull and a push to each of two servers.
+/// A pull of a dense tensor with a block or more in every partition, and of sparse rows.
+std::shared_ptr<const sdk::RowBatch> DensePull() {
+  std::vector<uint64_t> blocks(64);
+  std::iota(blocks.begin(), blocks.end(), uint64_t{0});
+  std::vector<PartitionId> order;
+  for (uint32_t p = 0; p < sdk::kPartitions; ++p) order.push_back(PartitionId(p));
+  const std::vector<sdk::TableKeys> tables = {{TableId(1), 2, blocks},
+                                              {TableId(2), 1, blocks, /*dense=*/true}};
+  auto batch = std::make_shared<sdk::RowBatch>();
+  batch->plan = sdk::PlanRows(tables, order);
+  return batch;
+}
+
+/// A sender that has just sent a pull, a push and a pull of a dense tensor to each of two servers.
 struct Sender {
   PartSender parts;
   std::vector<SendRequest> requests;
@@ -26,9 +40,19 @@ struct Sender {
     parts.AddPull(sdk::BatchOfAllPartitions(), now);
     parts.AddPush({.token = LeaseToken(MasterIncarnation(1), 1), .restore_epoch = RestoreEpoch(1)},
                   sdk::BatchOfAllPartitions(), now);
+    parts.AddPull(DensePull(), now);
     requests = parts.Flush(now);
   }
 };
+
+uint64_t SparseFloats(const SendRequest& request, const sdk::PlanPart& part) {
+  uint64_t floats = 0;
+  for (const sdk::PlanGroup& group :
+       std::span(request.batch->plan.groups).subspan(part.group_begin, part.group_count)) {
+    if (!group.dense) floats += group.floats();
+  }
+  return floats;
+}
 
 /// What a LaneConnection does with the answer to one of its requests.
 void TakeReply(const wire::Header& header, std::string_view directory, std::string_view values,
@@ -43,8 +67,10 @@ void TakeReply(const wire::Header& header, std::string_view directory, std::stri
   MUSTER_CHECK(floats * wire::BytesPerValue(header.encoding) == values.size());
   const std::shared_ptr<float[]> rows = std::make_shared<float[]>(floats);
   wire::DecodeValues(std::as_bytes(std::span(values)), header.encoding, {rows.get(), floats});
+  sdk::ReceivedRows received{std::shared_ptr<const float[]>(rows)};
+  received.versions = reply->versions;
   const PartSender::Outcome outcome =
-      sender->parts.OnReply(request.id, reply->parts, rows, sender->now);
+      sender->parts.OnReply(request.id, reply->parts, received, sender->now);
   if (!outcome.finished.has_value() || request.push.has_value()) return;
   MUSTER_CHECK(sender->parts.Finished(*outcome.finished));
   const sdk::PullRows pulled = sender->parts.TakePull(*outcome.finished);
@@ -52,7 +78,8 @@ void TakeReply(const wire::Header& header, std::string_view directory, std::stri
     // Reads every float: they must lie in what was received.
     const sdk::PlanPart& part = request.batch->plan.parts[i];
     float sum = 0;
-    for (uint64_t j = 0; j < part.value_count; ++j) sum += pulled.part_rows[i][j];
+    const uint64_t sparse = pulled.tensors.empty() ? part.value_count : SparseFloats(request, part);
+    for (uint64_t j = 0; j < sparse; ++j) sum += pulled.part_rows[i][j];
     (void)sum;
   }
 }

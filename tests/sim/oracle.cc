@@ -338,6 +338,26 @@ void Oracle::OnRows(const BatchRows& wanted, size_t key, std::span<const float> 
   }
 }
 
+void Oracle::OnVersion(const VersionName& name, std::vector<float> rows) {
+  const auto [known, added] = versions_.try_emplace(name, std::move(rows));
+  if (added || known->second == rows) return;
+  Fail("version",
+       fmt::format("partition {}, owner epoch {}: version {} of table {} is of two "
+                   "contents",
+                   name.partition.value(), name.epoch.value(), name.version, name.table.value()));
+}
+
+void Oracle::OnHeld(const VersionName& name, OwnerEpoch asked, const std::vector<float>& rows) {
+  const auto known = versions_.find(name);
+  const bool others = known != versions_.end() && known->second != rows;
+  if (!others && name.epoch >= asked) return;
+  Fail("version",
+       fmt::format("partition {}: rows of table {} were pulled as version {} of owner epoch {}, "
+                   "asked for under {}{}",
+                   name.partition.value(), name.table.value(), name.version, name.epoch.value(),
+                   asked.value(), others ? ": they are not" : ""));
+}
+
 void Oracle::CheckRows(const ps::Partition& partition, const std::string& what) {
   const Workload::Rows& rows = workload_->expected(partition.id());
   for (const auto& [name, expected] : rows) {

@@ -40,6 +40,17 @@ class Oracle {
   /// A server process says what it serves, and which of its snapshots it knows to be accepted.
   void OnOwned(uint64_t process, const OwnedPartition& owned);
 
+  /// Rows of a table in a partition, under one owner epoch.
+  struct VersionName {
+    PartitionId partition;
+    OwnerEpoch epoch;
+    TableId table;
+    uint64_t version = 0;
+    friend auto operator<=>(const VersionName&, const VersionName&) = default;
+  };
+  /// A server process has these rows, and calls them so.
+  void OnVersion(const VersionName& name, std::vector<float> rows);
+
   // ---- the master ----
   /// The journal holds these, too; `state` is all of it.
   void OnDurable(std::span<const Mutation> mutations, const DurableState& state);
@@ -67,11 +78,14 @@ class Oracle {
   /// A worker has been granted a range of the stream.
   void OnRange(const ShardId& shard, const StreamWork& range);
   void OnRows(const BatchRows& wanted, size_t key, std::span<const float> row);
+  /// A pull has brought these rows as that version, though it began when `asked` was the epoch.
+  void OnHeld(const VersionName& name, OwnerEpoch asked, const std::vector<float>& rows);
 
   // ---- the end ----
   void OnEnd(const MasterCore& core, const DurableState& state, const Current& current);
 
  private:
+  std::map<VersionName, std::vector<float>> versions_;
   struct Chain {
     Manifest manifest;
     PartSet parts;

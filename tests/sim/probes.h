@@ -82,6 +82,7 @@
   X(kLateNews, "late-news", "a piece of an answer that comes with a later one")       \
   X(kMapChanges, "map-changes", "a map told as what has changed in it")               \
   X(kWholeMapWanted, "whole-map-wanted", "changes that a worker could not apply")     \
+  X(kUnchangedRows, "unchanged-rows", "a pull whose worker held the rows already")    \
   X(kStreamRange, "stream-range", "a range of a topic that was cut while it grew")    \
   X(kPartialRange, "partial-range", "a range that was cut after its delay")           \
   X(kEmptyMinibatch, "empty-minibatch", "a minibatch of gaps alone")                  \

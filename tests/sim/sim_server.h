@@ -94,6 +94,8 @@ class SimServer {
   DataReply Pull(Lane* lane, const DataMessage& message);
   DataReply Push(Lane* lane, const DataMessage& message);
   static DataReply ReplyOf(ps::PullReply reply);
+  /// Of rows that are in the version that was answered still.
+  void CheckVersions(Lane* lane, const DataMessage& message, const ps::PullReply& reply);
   void CountSlice(Lane* lane, const Sliced& request, ps::Progress progress);
   void GoOn(Lane* lane, const std::shared_ptr<Sliced>& request);
   void PostSlice(Lane* lane, std::function<void()> task);

@@ -2,6 +2,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/check.h"
+#include "ps/engine/table.h"
 #include "tests/ps/core/whole_requests.h"
 #include "tests/sim/sim_server.h"
 
@@ -27,7 +29,31 @@ DataReply SimServer::Pull(Lane* lane, const DataMessage& message) {
   const ps::RequestProgress progress = ps::PullWhole(
       {message.parts, message.keys, wire::Encoding::kFloat32}, lane->owned.get(), &reply);
   lane->owned->CountServed(kServed, progress);
+  CheckVersions(lane, message, reply);
   return ReplyOf(std::move(reply));
+}
+
+void SimServer::CheckVersions(Lane* lane, const DataMessage& message, const ps::PullReply& reply) {
+  size_t key = 0, version = 0;
+  for (const wire::Part& part : message.parts) {
+    const ps::Slot* const slot = lane->owned->Look(PartitionId(part.partition));
+    const bool served = slot != nullptr && slot->partition != nullptr &&
+                        slot->epoch == OwnerEpoch(part.owner_epoch);
+    for (const wire::Group& group : part.groups) {
+      const std::span<const uint64_t> keys = std::span(message.keys).subspan(key, group.keys);
+      key += group.keys;
+      if (!group.versioned()) continue;
+      const uint64_t answered = reply.versions[version++];
+      if (!served || answered == wire::kNoVersion) continue;
+      const ps::Table* const table = slot->partition->FindTable(TableId(group.table));
+      if (table == nullptr || table->version() != answered) continue;
+      std::vector<float> rows(keys.size() * table->dim());
+      MUSTER_CHECK(slot->partition->Pull(TableId(group.table), keys, rows).ok());
+      if (group.Unchanged(answered)) env_->probes.Hit(Probe::kUnchangedRows);
+      env_->oracle.OnVersion({slot->id, slot->epoch, TableId(group.table), answered},
+                             std::move(rows));
+    }
+  }
 }
 
 DataReply SimServer::ReplyOf(ps::PullReply reply) {
@@ -35,7 +61,8 @@ DataReply SimServer::ReplyOf(ps::PullReply reply) {
   if (reply.values.size() > 0) {
     std::memcpy(rows.get(), reply.values.data(), reply.values.size());
   }
-  return {std::move(reply.parts), std::move(reply.text), std::move(rows)};
+  return {std::move(reply.parts), std::move(reply.text), std::move(rows),
+          std::move(reply.versions)};
 }
 
 DataReply SimServer::Push(Lane* lane, const DataMessage& message) {
@@ -44,7 +71,7 @@ DataReply SimServer::Push(Lane* lane, const DataMessage& message) {
       {*message.push, message.parts, message.keys, message.values}, lane->owned.get(), &reply);
   lane->owned->CountServed(kServed, progress);
   CheckPushed(lane, message, reply, 0);
-  return {std::move(reply.parts), std::move(reply.text), nullptr};
+  return {std::move(reply.parts), std::move(reply.text), nullptr, {}};
 }
 
 void SimServer::GoOn(Lane* lane, const std::shared_ptr<Sliced>& request) {
@@ -72,9 +99,11 @@ void SimServer::GoOn(Lane* lane, const std::shared_ptr<Sliced>& request) {
   }
   if (request->abandoned) return;
   lane->owned->CountServed(kServed, request->progress);
-  DataReply reply = message.push ? DataReply{std::move(request->push.parts),
-                                             std::move(request->push.text), nullptr}
-                                 : ReplyOf(std::move(request->pull));
+  if (!message.push) CheckVersions(lane, message, request->pull);
+  DataReply reply =
+      message.push
+          ? DataReply{std::move(request->push.parts), std::move(request->push.text), nullptr, {}}
+          : ReplyOf(std::move(request->pull));
   request->answer(env_->knobs.wire ? ThroughWire(reply, message.push.has_value())
                                    : std::move(reply));
 }

@@ -1,6 +1,9 @@
 // The trainer's half of SimWorker: its loops, and what they do wrong.
+#include <algorithm>
 #include <csignal>
+#include <map>
 
+#include "sharding/partition_of.h"
 #include "tests/sim/sim_worker.h"
 #include "worker_sdk/core/row_plan.h"
 
@@ -137,8 +140,13 @@ void SimWorker::PrepareAhead(Loop* loop) {
     pull.wanted = StreamOf(*loop) != nullptr
                       ? env_->workload.PullOf(BatchOf(*loop, loop->prepared))
                       : env_->workload.PullOf(shard, MinibatchIndex(loop->prepared));
+    const auto dense = [](const BatchRows& rows) { return rows.table == kDense; };
+    std::ranges::stable_sort(pull.wanted, {}, dense);
+    pull.map = core_->map();
     std::vector<sdk::TableKeys> tables;
-    for (const BatchRows& rows : pull.wanted) tables.push_back({rows.table, rows.dim, rows.keys});
+    for (const BatchRows& rows : pull.wanted) {
+      tables.push_back({rows.table, rows.dim, rows.keys, dense(rows)});
+    }
     auto batch = std::make_shared<sdk::RowBatch>();
     batch->plan = sdk::PlanRows(tables, order_);
     pull.batch = batch;
@@ -233,9 +241,32 @@ std::shared_ptr<const sdk::RowBatch> SimWorker::PushOf(const TrainBatch& batch) 
   return push;
 }
 
+void SimWorker::CheckTensor(const Pull& pull, size_t table, const sdk::Tensor& tensor) {
+  const BatchRows& wanted = pull.wanted[table];
+  std::map<PartitionId, std::vector<float>> parts;
+  for (size_t i = 0; i < wanted.keys.size(); ++i) {
+    const std::span<const float> row(tensor.values.get() + wanted.keys[i] * wanted.dim, wanted.dim);
+    env_->oracle.OnRows(wanted, i, row);
+    std::vector<float>& rows =
+        parts[PartitionOf(wanted.table, wanted.keys[i], env_->workload.partitions())];
+    rows.insert(rows.end(), row.begin(), row.end());
+  }
+  for (const auto& [partition, rows] : parts) {
+    const sdk::Tensor::Held& held = tensor.held.at(partition.value());
+    if (held.version == wire::kNoVersion) continue;
+    const OwnerEpoch asked =
+        pull.map == nullptr ? OwnerEpoch() : pull.map->partitions[partition.value()].epoch;
+    env_->oracle.OnHeld({partition, held.epoch, wanted.table, held.version}, asked, rows);
+  }
+}
+
 void SimWorker::CheckRows(const Pull& pull, const sdk::PullRows& rows) {
   const sdk::RowPlan& plan = pull.batch->plan;
   for (size_t t = 0; t < pull.wanted.size(); ++t) {
+    if (plan.tables[t].dense) {
+      CheckTensor(pull, t, *rows.tensors[t]);
+      continue;
+    }
     const sdk::TablePlaces& places = plan.tables[t];
     for (size_t i = 0; i < places.part.size(); ++i) {
       const float* row = rows.part_rows[places.part[i]] +

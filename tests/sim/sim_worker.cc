@@ -246,7 +246,9 @@ void SimWorker::Send(const sdk::SendRequest& request) {
 void SimWorker::Answer(const std::shared_ptr<const sdk::SendRequest>& request,
                        const DataReply& reply) {
   if (env_->knobs.wire && request->push) env_->probes.Hit(Probe::kWire);
-  core_->OnReply(*request, reply.parts, reply.rows, reply.text, Now());
+  sdk::ReceivedRows rows(reply.rows);
+  rows.versions = reply.versions;
+  core_->OnReply(*request, reply.parts, rows, reply.text, Now());
   if (!core_->failure().empty()) env_->oracle.Fail("bad-request", core_->failure());
   Pump();
 }

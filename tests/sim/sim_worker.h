@@ -52,6 +52,7 @@ class SimWorker {
     sdk::DeliveryId id;
     std::shared_ptr<const sdk::RowBatch> batch;
     std::vector<BatchRows> wanted;
+    std::shared_ptr<const PartitionMap> map;  // when it began
   };
   enum class State { kIdle, kReading, kPulling, kComputing, kAcknowledging, kEnded };
   struct Loop {
@@ -106,6 +107,7 @@ class SimWorker {
   void EndMinibatch(Loop* loop);
   void LeaveShard(Loop* loop);
   void CheckRows(const Pull& pull, const sdk::PullRows& rows);
+  void CheckTensor(const Pull& pull, size_t table, const sdk::Tensor& tensor);
   std::shared_ptr<const sdk::RowBatch> PushOf(const TrainBatch& batch) const;
   void Finish();
 

@@ -23,11 +23,12 @@ Value ThroughProto(const Value& value) {
 
 template <typename Parts>
 wire::Header HeaderOf(wire::Kind kind, const Parts& parts, const DataMessage& message,
-                      const std::string& directory) {
+                      const std::string& directory, size_t versions) {
   wire::Header header;
   header.kind = kind;
   header.directory_bytes = static_cast<uint32_t>(directory.size());
   header.parts = static_cast<uint32_t>(parts.size());
+  header.versions = static_cast<uint32_t>(versions);
   header.keys = message.keys.size();
   header.value_bytes = message.values.size() * sizeof(float);
   std::vector<std::byte> bytes(wire::kHeaderBytes);
@@ -63,11 +64,12 @@ DataMessage ThroughWire(const DataMessage& message) {
   absl::Status decoded;
   if (message.push) {
     const std::string directory = wire::EncodePush(*message.push, message.parts);
-    decoded = wire::DecodePush(HeaderOf(wire::Kind::kPush, message.parts, message, directory),
+    decoded = wire::DecodePush(HeaderOf(wire::Kind::kPush, message.parts, message, directory, 0),
                                directory, &*back.push, &back.parts);
   } else {
     const std::string directory = wire::EncodePull(message.parts);
-    decoded = wire::DecodePull(HeaderOf(wire::Kind::kPull, message.parts, message, directory),
+    decoded = wire::DecodePull(HeaderOf(wire::Kind::kPull, message.parts, message, directory,
+                                        message.parts.version_count()),
                                directory, &back.parts);
   }
   MUSTER_CHECK_MSG(decoded.ok(), decoded.ToString());
@@ -75,12 +77,12 @@ DataMessage ThroughWire(const DataMessage& message) {
 }
 
 DataReply ThroughWire(const DataReply& reply, bool push) {
-  const std::string directory = wire::EncodeReply(reply.parts, reply.text);
-  auto back = wire::DecodeReply(
-      HeaderOf(push ? wire::Kind::kPushReply : wire::Kind::kPullReply, reply.parts, {}, directory),
-      directory);
+  const std::string directory = wire::EncodeReply(reply.parts, reply.text, reply.versions);
+  auto back = wire::DecodeReply(HeaderOf(push ? wire::Kind::kPushReply : wire::Kind::kPullReply,
+                                         reply.parts, {}, directory, reply.versions.size()),
+                                directory);
   MUSTER_CHECK_MSG(back.ok(), back.status().ToString());
-  return {std::move(back->parts), std::move(back->text), reply.rows};
+  return {std::move(back->parts), std::move(back->text), reply.rows, std::move(back->versions)};
 }
 
 WorkerExchangeRequest ThroughWire(const WorkerExchangeRequest& request) {

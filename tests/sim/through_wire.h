@@ -26,6 +26,7 @@ struct DataReply {
   std::vector<wire::PartReply> parts;
   std::string text;
   std::shared_ptr<const float[]> rows;
+  std::vector<uint64_t> versions;  // of a pull
 };
 
 /// What worker_sdk/net makes of a request.

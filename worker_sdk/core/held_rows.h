@@ -5,9 +5,9 @@
 
 namespace muster::sdk {
 
-/// 64 MiB. Beyond it a loop asks for the rows of only one minibatch ahead, and a worker lets only
-/// one wait to be acknowledged, whatever the job says: with large tensors each is a copy of the
-/// model.
+/// 64 MiB. Beyond it a loop asks for the rows of only one minibatch ahead, and a worker holds the
+/// gradients of only one, gathered or waiting to be acknowledged, whatever the job says: with large
+/// tensors each is a copy of the model.
 inline constexpr uint64_t kHeldFloatsMax = 16u << 20;
 
 /// Whether a worker may hold rows or gradients of so many minibatches, of which `floats` are known.

@@ -60,7 +60,7 @@ DeliveryId PartSender::Add(std::optional<PushIdentity> push, std::shared_ptr<con
   delivery.parts.resize(delivery.remaining);
   for (PartState& part : delivery.parts) part.not_before = now;
   delivery.next_due = delivery.parts.empty() ? TimePoint::max() : now;
-  if (!push) delivery.rows.part_rows.resize(delivery.remaining, nullptr);
+  if (!push) BeginRows(*batch, &delivery);
   delivery.batch = std::move(batch);
   if (IsOutstandingPush(delivery)) {
     ++outstanding_pushes_;
@@ -96,42 +96,40 @@ bool PartSender::CountsAsOk(wire::PartCode code, const Delivery& delivery) {
 }
 
 PartSender::Outcome PartSender::OnReply(RequestId id, std::span<const wire::PartReply> parts,
-                                        std::shared_ptr<const float[]> rows, TimePoint now) {
+                                        const ReceivedRows& rows, TimePoint now) {
   Outcome outcome;
   auto it = in_flight_.find(id);
   if (it == in_flight_.end()) return outcome;
-  if (parts.size() != it->second.parts.size()) {
+  if (!IsOfLength(it->second, parts, rows)) {
     OnUnanswered(id, now);
     return outcome;
   }
+  if (it->second.placed.empty()) MoveRows(PlaceRows(id, parts, rows));
   InFlight request = std::move(it->second);
   in_flight_.erase(it);
   CountAnswer(request, parts, now);
   auto found = deliveries_.find(request.delivery);
   if (found == deliveries_.end()) return outcome;
   Delivery& delivery = found->second;
-  const float* next_row = rows.get();
+  const float* next_row = rows.values;
   bool block_used = false;
   for (size_t i = 0; i < parts.size(); ++i) {
     const uint32_t index = request.parts[i];
     MUSTER_CHECK(index < delivery.parts.size());
-    const float* part_rows = next_row;
-    if (!delivery.push && parts[i].code == wire::PartCode::kOk) {
-      next_row += delivery.batch->plan.parts[index].value_count;
-    }
+    const bool ok = parts[i].code == wire::PartCode::kOk;
+    const PlacedPart part_rows = NextRows(delivery, request, i, ok, &next_row);
     PartState& part = delivery.parts[index];
     const std::optional<RestoreEpoch> asked_under = SpeaksOf(part, id);
     if (!asked_under.has_value()) continue;
     part.refusals = 0;
-    const bool in_rows = CountsAsOk(parts[i].code, delivery);
+    const bool in_rows = part_rows.whole && CountsAsOk(parts[i].code, delivery);
     const PartAnswer answer{delivery.batch->plan.parts[index].partition, in_rows, *asked_under};
-    switch (in_rows ? wire::PartCode::kOk : parts[i].code) {
+    const wire::PartCode refused = ok ? wire::PartCode::kRetry : parts[i].code;
+    switch (in_rows ? wire::PartCode::kOk : refused) {
       case wire::PartCode::kOk:
         Settle(&delivery, index, answer, &outcome);
-        if (!delivery.push) {
-          delivery.rows.part_rows[index] = part_rows;
-          block_used = true;
-        }
+        if (!delivery.push) delivery.rows.part_rows[index] = part_rows.sparse;
+        block_used |= part_rows.sparse != nullptr;
         break;
       case wire::PartCode::kMissing:
         if (delivery.push && delivery.batch->plan.parts[index].group_count == 0) {
@@ -156,10 +154,12 @@ PartSender::Outcome PartSender::OnReply(RequestId id, std::span<const wire::Part
         break;
     }
   }
-  if (block_used) delivery.rows.blocks.push_back(std::move(rows));
+  if (block_used) delivery.rows.blocks.push_back(request.sparse ? request.sparse : rows.block);
   if (delivery.remaining > 0) return outcome;
   outcome.finished = request.delivery;
-  if (delivery.push) {
+  if (!delivery.push) {
+    TakeTensors(request.delivery, &delivery);
+  } else {
     if (!IsQuestion(*delivery.batch)) EndOutstandingPush(delivery);
     deliveries_.erase(found);
   }
@@ -320,13 +320,16 @@ void PartSender::FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
         std::find_if(out->begin() + static_cast<std::ptrdiff_t>(first), out->end(), has_room);
     if (request == out->end()) {
       RequestId request_id = std::exchange(next_request_, next_request_.Next());
-      out->push_back({request_id, *lane, delivery->push, delivery->batch, {}, 0, 0});
+      out->push_back({request_id, *lane, delivery->push, delivery->batch, {}, {}, 0, 0});
       request = out->end() - 1;
       in_flight_[request_id] = {.delivery = id,
                                 .parts = {},
                                 .lane = *lane,
                                 .push = delivery->push.has_value(),
                                 .question = IsQuestion(*delivery->batch),
+                                .versions = {},
+                                .placed = {},
+                                .sparse = {},
                                 .turn_since = now};
       request->items.reserve(delivery->parts.size() - i);
       in_flight_[request_id].parts.reserve(delivery->parts.size() - i);
@@ -340,7 +343,11 @@ void PartSender::FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
     part.sent_under = map_->restore_epoch;
     MUSTER_CHECK(!delivery->push || part.sent_under >= delivery->push->restore_epoch);
     request->items.push_back({i, part.epoch});
-    in_flight_[request->id].parts.push_back(i);
+    InFlight& in_flight = in_flight_[request->id];
+    in_flight.parts.push_back(i);
+    if (delivery->tensors.empty()) continue;
+    AskByVersion(*delivery, rows, part.epoch, &request->versions);
+    in_flight.versions = request->versions;
   }
 }
 

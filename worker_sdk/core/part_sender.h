@@ -17,6 +17,7 @@
 #include "proto/wire/frame.h"
 #include "worker_sdk/core/row_memory.h"
 #include "worker_sdk/core/row_plan.h"
+#include "worker_sdk/core/tensors.h"
 
 namespace muster::sdk {
 
@@ -63,15 +64,32 @@ struct SendRequest {
     OwnerEpoch epoch;
   };
   std::vector<Item> items;
+  /// Of a pull: for every group of a dense table, which version of its rows the pull holds.
+  std::vector<uint64_t> versions;
   /// Of all items.
   uint64_t keys = 0;
   uint64_t floats = 0;
 };
 
-/// What came back to a pull: row blocks, and where in them each part begins.
+/// What an answer to a pull brought. `values`: the rows of the parts with kOk, one after the other,
+/// but for groups that are unchanged.
+struct ReceivedRows {
+  ReceivedRows() = default;
+  ReceivedRows(std::shared_ptr<const float[]> rows)  // NOLINT: an answer without versions
+      : values(rows.get()), block(std::move(rows)) {}
+  const float* values = nullptr;
+  /// Keeps them; null: they are there only until they have been taken.
+  std::shared_ptr<const float[]> block;
+  /// Of the groups that have one in the request.
+  std::span<const uint64_t> versions;
+};
+
+/// What came back to a pull: row blocks, and where in them the sparse rows of each part begin;
+/// dense tensors whole.
 struct PullRows {
   std::vector<std::shared_ptr<const float[]>> blocks;
-  std::vector<const float*> part_rows;  // by part; points into a block
+  std::vector<const float*> part_rows;                 // by part; points into a block
+  std::vector<std::shared_ptr<const Tensor>> tensors;  // by table of the plan; null: a sparse one
 };
 
 /// What a partition has said of a part: it is in the rows, or (asked without rows) it is not.
@@ -129,8 +147,15 @@ class PartSender {
   };
   /// The answer to a request: one code per item, in order; for a pull `rows` holds the rows of the
   /// parts with kOk, one after the other. An answer of the wrong length counts as none.
-  Outcome OnReply(RequestId id, std::span<const wire::PartReply> parts,
-                  std::shared_ptr<const float[]> rows, TimePoint now);
+  Outcome OnReply(RequestId id, std::span<const wire::PartReply> parts, const ReceivedRows& rows,
+                  TimePoint now);
+  /// For an answer to a request with versions, before OnReply of the same answer: the copies to be
+  /// made in between, by whoever brings it, so that nobody waits for them. No other answer may come
+  /// in between; anything else may. They go only into tensors that nobody has yet, and only for
+  /// parts that still wait for this very request; a tensor is whole when OnReply has counted all
+  /// its parts. Without this call OnReply copies.
+  std::vector<RowMove> PlaceRows(RequestId id, std::span<const wire::PartReply> parts,
+                                 const ReceivedRows& rows);
   /// There will be no answer: the connection was lost, or none could be made.
   void OnUnanswered(RequestId id, TimePoint now);
   /// The server calls the request's frame malformed. Sent again, as what is unanswered; true: it
@@ -178,14 +203,24 @@ class PartSender {
     std::vector<PartState> parts;
     size_t remaining = 0;
     PullRows rows;
-    TimePoint next_due{};  // no part is due before; TimePoint::max(): none waits
+    std::vector<PulledTensor> tensors;  // of the pull's dense tables
+    TimePoint next_due{};               // no part is due before; TimePoint::max(): none waits
+  };
+  /// What PlaceRows has done with a part of an answer.
+  struct PlacedPart {
+    bool whole = false;             // all its rows are where they belong, or will be
+    const float* sparse = nullptr;  // those of its sparse tables; null: it has none
   };
   struct InFlight {
     DeliveryId delivery;
     std::vector<uint32_t> parts;
     LaneAddress lane;
     bool push = false;
-    bool question = false;   // of parts without rows
+    bool question = false;           // of parts without rows
+    std::vector<uint64_t> versions;  // as in SendRequest
+    std::vector<PlacedPart> placed;  // of the answer, when PlaceRows has seen it
+    /// What keeps the sparse rows of the answer.
+    std::shared_ptr<const float[]> sparse;
     TimePoint turn_since{};  // sent, or the lane has answered what it was sent before it
   };
   /// Of the newest incarnation of a server that answered.
@@ -213,6 +248,29 @@ class PartSender {
   bool MayLeave(const Delivery& delivery) const;
   static bool IsOutstandingPush(const Delivery& delivery);
   void EndOutstandingPush(const Delivery& delivery);
+  /// How far PlaceRows is in the rows and versions of an answer, and in the memory that it makes
+  /// for sparse rows.
+  struct RowCursor {
+    const float* row;
+    float* sparse;
+    size_t version;
+  };
+  /// What a part of an answer has; `*row`: its first row, where nothing was placed.
+  static PlacedPart NextRows(const Delivery& delivery, const InFlight& request, size_t position,
+                             bool ok, const float** row);
+  PlacedPart PlacePart(Delivery* delivery, uint32_t index, bool ok, bool awaited,
+                       const InFlight& request, const ReceivedRows& rows, RowCursor* at,
+                       std::vector<RowMove>* moves);
+  /// The versions by which a request asks for one more part.
+  static void AskByVersion(const Delivery& delivery, const PlanPart& part, OwnerEpoch epoch,
+                           std::vector<uint64_t>* versions);
+  static PulledTensor* TensorOf(Delivery* delivery, TableId table);
+  /// The pull's dense tensors are whole, and the newest ones from now on.
+  void TakeTensors(DeliveryId id, Delivery* delivery);
+  void BeginRows(const RowBatch& batch, Delivery* delivery);
+  /// Whether an answer has as much as its request asks for.
+  static bool IsOfLength(const InFlight& request, std::span<const wire::PartReply> parts,
+                         const ReceivedRows& rows);
   void SendAgain(Delivery* delivery, PartState* part, TimePoint now);
   void Settle(Delivery* delivery, uint32_t part, const PartAnswer& answer, Outcome* outcome);
   void FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
@@ -224,6 +282,12 @@ class PartSender {
   absl::flat_hash_map<ServerId, uint32_t> lanes_;  // lanes of each server of the map
   absl::flat_hash_map<DeliveryId, Delivery> deliveries_;
   absl::flat_hash_map<RequestId, InFlight> in_flight_;
+  /// The tensor that was received last, by which the next pull asks.
+  struct Newest {
+    DeliveryId pull;
+    std::shared_ptr<const Tensor> tensor;
+  };
+  absl::flat_hash_map<TableId, Newest> newest_;
   std::map<ServerId, Peer> peers_;
   DeliveryId next_delivery_{1};
   RequestId next_request_{1};

@@ -23,7 +23,7 @@ void PlannedGradients::Add(size_t table, const KeySet& keys, std::span<const flo
   MUSTER_CHECK(keys.unique.size() == places.offset.size());
   MUSTER_CHECK(gradients.size() == keys.original.size() * places.dim);
   finite_ &= SumRows(keys.inverse, places.offset, keys.original.size(), places.dim,
-                     gradients.data(), Touch(table), values_.data());
+                     gradients.data(), Touch(table), Reading::kSoon, values_.data());
 }
 
 void PlannedGradients::AddDense(size_t table, std::span<const float> gradient) {
@@ -32,12 +32,13 @@ void PlannedGradients::AddDense(size_t table, std::span<const float> gradient) {
   const size_t rest = gradient.size() % places.dim;
   MUSTER_CHECK(whole + (rest > 0 ? 1 : 0) == places.offset.size());
   const RowsBefore before = Touch(table);
-  finite_ &= SumRows({}, places.offset, whole, places.dim, gradient.data(), before, values_.data());
+  finite_ &= SumRows({}, places.offset, whole, places.dim, gradient.data(), before, reading(),
+                     values_.data());
   if (rest == 0) return;
   std::vector<float> last(places.dim, 0.0f);
   std::ranges::copy(gradient.last(rest), last.begin());
   finite_ &= SumRows({}, std::span(places.offset).last(1), 1, places.dim, last.data(), before,
-                     values_.data());
+                     Reading::kSoon, values_.data());
 }
 
 bool PlannedGradients::complete() const {

@@ -41,6 +41,11 @@ class PlannedGradients {
 
  private:
   RowsBefore Touch(size_t table);
+  /// Of gradients that are stored: they are sent when all are there.
+  Reading reading() const {
+    const bool later = values_.size() * sizeof(float) >= kReadLaterBytesMin;
+    return later ? Reading::kLater : Reading::kSoon;
+  }
 
   std::shared_ptr<const RowBatch> pull_;
   RowVector<float> values_;

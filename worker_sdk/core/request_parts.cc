@@ -8,12 +8,16 @@ wire::Parts WireParts(const SendRequest& request) {
   const RowPlan& plan = request.batch->plan;
   wire::Parts parts;
   parts.Reserve(request.items.size(), plan.groups.size());
+  size_t version = 0;
   for (const SendRequest::Item& item : request.items) {
     const PlanPart& part = plan.parts[item.part];
     parts.Add(part.partition.value(), item.epoch.value());
     for (const PlanGroup& group :
          std::span(plan.groups).subspan(part.group_begin, part.group_count)) {
-      parts.AddGroup({group.table.value(), group.keys});
+      const bool versioned = group.dense && !request.push.has_value();
+      parts.AddGroup({.table = group.table.value(),
+                      .keys = group.keys,
+                      .version = versioned ? request.versions[version++] : wire::kUnversioned});
     }
   }
   return parts;

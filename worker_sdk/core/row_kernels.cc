@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "worker_sdk/core/row_kernels.h"
 
@@ -30,7 +31,14 @@ HWY_INLINE void PrefetchRow(const float* row, size_t dim) {
   for (size_t i = 0; i < floats; i += kFloatsPerLine) __builtin_prefetch(row + i);
 }
 
-HWY_INLINE void CopyRow(const float* from, size_t dim, float* out) {
+/// Stores past the caches take whole, aligned vectors.
+HWY_INLINE bool MayPassCaches(const float* to, size_t dim) {
+  const hn::ScalableTag<float> d;
+  return reinterpret_cast<uintptr_t>(to) % (hn::Lanes(d) * sizeof(float)) == 0 &&
+         dim % hn::Lanes(d) == 0;
+}
+
+HWY_INLINE void CopyCached(const float* from, size_t dim, float* out) {
   const hn::ScalableTag<float> d;
   size_t i = 0;
   for (; i + hn::Lanes(d) <= dim; i += hn::Lanes(d)) hn::StoreU(hn::LoadU(d, from + i), d, out + i);
@@ -47,8 +55,14 @@ void CopyRowsKernel(const RowPlaces& places, std::span<const float* const> bases
   for (size_t key = 0; key < std::min(keys, kRowsAhead); ++key) PrefetchRow(row(key), dim);
   for (size_t key = 0; key < keys; ++key) {
     if (key + kRowsAhead < keys) PrefetchRow(row(key + kRowsAhead), dim);
-    CopyRow(row(key), dim, out + key * dim);
+    CopyCached(row(key), dim, out + key * dim);
   }
+}
+
+void CopyRowKernel(const float* from, size_t floats, Reading reading, float* to) {
+  if (reading == Reading::kSoon || !MayPassCaches(to, floats)) return CopyCached(from, floats, to);
+  const hn::ScalableTag<float> d;
+  for (size_t i = 0; i < floats; i += hn::Lanes(d)) hn::Stream(hn::LoadU(d, from + i), d, to + i);
 }
 
 /// The bits of `value` where it is not finite, and zeros elsewhere.
@@ -62,14 +76,18 @@ HWY_INLINE auto NotFinite(Floats /*tag*/, Value value) {
 
 /// Adds to a row, or stores it. What is not finite of the result is noted in `bad`, for whole
 /// vectors and for what is left of them.
-template <RowsBefore kBefore, typename Bad, typename LastBad>
+template <RowsBefore kBefore, Reading kReading, typename Bad, typename LastBad>
 HWY_INLINE void AddRow(const float* from, size_t dim, float* into, Bad* bad, LastBad* last_bad) {
   const hn::ScalableTag<float> d;
   const hn::CappedTag<float, 1> one;
   const auto step = [&](auto tag, size_t i, auto* noted) HWY_ATTR {
     auto sum = hn::LoadU(tag, from + i);
     if constexpr (kBefore == RowsBefore::kSome) sum = hn::Add(hn::LoadU(tag, into + i), sum);
-    hn::StoreU(sum, tag, into + i);
+    if constexpr (kReading == Reading::kLater) {
+      hn::Stream(sum, tag, into + i);
+    } else {
+      hn::StoreU(sum, tag, into + i);
+    }
     *noted = hn::Or(*noted, NotFinite(tag, sum));
   };
   size_t i = 0;
@@ -78,26 +96,35 @@ HWY_INLINE void AddRow(const float* from, size_t dim, float* into, Bad* bad, Las
 }
 
 bool SumRowsKernel(std::span<const uint32_t> inverse, std::span<const uint64_t> offset, size_t keys,
-                   size_t dim, const float* gradients, RowsBefore before, float* values) {
+                   size_t dim, const float* gradients, RowsBefore before, Reading reading,
+                   float* values) {
   const bool repeats = !inverse.empty();
   const auto id_of = [&](size_t key) { return repeats ? inverse[key] : key; };
   const hn::ScalableTag<uint32_t> bits;
   const hn::CappedTag<uint32_t, 1> one;
   auto bad = hn::Zero(bits);
   auto last_bad = hn::Zero(one);
+  const bool past = reading == Reading::kLater && MayPassCaches(values, dim);
   // The id that comes next for the first time.
   size_t unseen = before == RowsBefore::kNone ? 0 : SIZE_MAX;
   for (size_t key = 0; key < keys; ++key) {
-    if (key + kRowsAhead < keys) PrefetchRow(values + offset[id_of(key + kRowsAhead)], dim);
+    if (!past && key + kRowsAhead < keys) {
+      PrefetchRow(values + offset[id_of(key + kRowsAhead)], dim);
+    }
     const size_t id = id_of(key);
     const float* const from = gradients + key * dim;
     if (id == unseen) {
-      AddRow<RowsBefore::kNone>(from, dim, values + offset[id], &bad, &last_bad);
       ++unseen;
+      if (past && MayPassCaches(values + offset[id], dim)) {
+        AddRow<RowsBefore::kNone, Reading::kLater>(from, dim, values + offset[id], &bad, &last_bad);
+      } else {
+        AddRow<RowsBefore::kNone, Reading::kSoon>(from, dim, values + offset[id], &bad, &last_bad);
+      }
     } else {
-      AddRow<RowsBefore::kSome>(from, dim, values + offset[id], &bad, &last_bad);
+      AddRow<RowsBefore::kSome, Reading::kSoon>(from, dim, values + offset[id], &bad, &last_bad);
     }
   }
+  if (past) hwy::FlushStream();
   return hn::AllTrue(bits, hn::Eq(bad, hn::Zero(bits))) && hn::GetLane(last_bad) == 0;
 }
 
@@ -108,6 +135,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace muster::sdk {
 
+HWY_EXPORT(CopyRowKernel);
 HWY_EXPORT(CopyRowsKernel);
 HWY_EXPORT(SumRowsKernel);
 
@@ -116,9 +144,19 @@ void CopyRows(const RowPlaces& places, std::span<const float* const> bases, size
   HWY_DYNAMIC_DISPATCH(CopyRowsKernel)(places, bases, keys, dim, out);
 }
 
+void CopyRow(const float* from, size_t floats, Reading reading, float* to) {
+  HWY_DYNAMIC_DISPATCH(CopyRowKernel)(from, floats, reading, to);
+}
+
+void FinishRows() {
+  hwy::FlushStream();
+}
+
 bool SumRows(std::span<const uint32_t> inverse, std::span<const uint64_t> offset, size_t keys,
-             size_t dim, const float* gradients, RowsBefore before, float* values) {
-  return HWY_DYNAMIC_DISPATCH(SumRowsKernel)(inverse, offset, keys, dim, gradients, before, values);
+             size_t dim, const float* gradients, RowsBefore before, Reading reading,
+             float* values) {
+  return HWY_DYNAMIC_DISPATCH(SumRowsKernel)(inverse, offset, keys, dim, gradients, before, reading,
+                                             values);
 }
 
 }  // namespace muster::sdk

@@ -11,6 +11,7 @@
 namespace muster::sdk {
 
 RowPlan PlanRows(std::span<const TableKeys> tables, std::span<const PartitionId> order) {
+  MUSTER_CHECK(std::ranges::is_sorted(tables, {}, &TableKeys::dense));
   RowPlan plan;
   uint32_t partitions = static_cast<uint32_t>(order.size());
   size_t cells = size_t{partitions} * tables.size();
@@ -41,7 +42,8 @@ RowPlan PlanRows(std::span<const TableKeys> tables, std::span<const PartitionId>
       if (counts[cell] == 0) continue;
       next_key[cell] = key;
       next_value[cell] = value;
-      plan.groups.push_back({tables[t].table, tables[t].dim, static_cast<uint32_t>(counts[cell])});
+      plan.groups.push_back(
+          {tables[t].table, tables[t].dim, static_cast<uint32_t>(counts[cell]), tables[t].dense});
       key += counts[cell];
       value += counts[cell] * tables[t].dim;
     }
@@ -54,7 +56,7 @@ RowPlan PlanRows(std::span<const TableKeys> tables, std::span<const PartitionId>
   }
   plan.value_count = value;
   for (size_t t = 0; t < tables.size(); ++t) {
-    TablePlaces places{tables[t].table, tables[t].dim, {}, {}};
+    TablePlaces places{tables[t].table, tables[t].dim, {}, {}, tables[t].dense};
     places.part.resize(tables[t].keys.size());
     places.offset.resize(tables[t].keys.size());
     for (size_t i = 0; i < tables[t].keys.size(); ++i) {

@@ -9,11 +9,13 @@
 
 namespace muster::sdk {
 
-/// Rows of one table: `keys` unique, `dim` floats a row.
+/// Rows of one table: `keys` unique, `dim` floats a row. `dense`: they are all blocks of a dense
+/// tensor, from 0 on.
 struct TableKeys {
   TableId table;
   uint32_t dim = 0;
   std::span<const uint64_t> keys;
+  bool dense = false;
 };
 
 /// Rows of one table within a part.
@@ -21,6 +23,8 @@ struct PlanGroup {
   TableId table;
   uint32_t dim = 0;
   uint32_t keys = 0;
+  bool dense = false;
+  uint64_t floats() const { return uint64_t{keys} * dim; }
 };
 /// All rows that live in one partition; ranges into the plan's keys, values and groups.
 struct PlanPart {
@@ -38,6 +42,7 @@ struct TablePlaces {
   uint32_t dim = 0;
   std::vector<uint32_t> part;    // of key i
   std::vector<uint64_t> offset;  // first float of key i's row in the values
+  bool dense = false;
 };
 
 /// How the rows of one pull, or of one minibatch's push, are cut into parts. Keys and values lie
@@ -51,7 +56,9 @@ struct RowPlan {
   uint64_t value_count = 0;  // floats in all parts
 };
 
-/// Cuts `tables` (each table once) into parts. `order` lists every partition once: parts follow it.
+/// Cuts `tables` (each table once, dense ones behind the others, so that in each part the rows of
+/// the others lie together wherever it begins) into parts. `order` lists every partition once:
+/// parts follow it.
 RowPlan PlanRows(std::span<const TableKeys> tables, std::span<const PartitionId> order);
 
 /// Puts `rows: [keys, dim] float32 row-major` of plan.tables[table] where the plan wants them in

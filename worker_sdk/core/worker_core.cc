@@ -183,9 +183,8 @@ void WorkerCore::HandBackLease(ReturnedLease lease) {
 }
 
 void WorkerCore::OnReply(const SendRequest& request, std::span<const wire::PartReply> parts,
-                         std::shared_ptr<const float[]> rows, std::string_view text,
-                         TimePoint now) {
-  PartSender::Outcome outcome = sender_.OnReply(request.id, parts, std::move(rows), now);
+                         const ReceivedRows& rows, std::string_view text, TimePoint now) {
+  PartSender::Outcome outcome = sender_.OnReply(request.id, parts, rows, now);
   if (outcome.bad_request) return OnBadRequest(request, text);
   if (outcome.stale) {
     Drop(*outcome.stale);

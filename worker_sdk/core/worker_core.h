@@ -15,6 +15,7 @@
 #include "base/planted_bug.h"
 #include "proto/messages/control.h"
 #include "worker_sdk/core/confirmed_parts.h"
+#include "worker_sdk/core/held_rows.h"
 #include "worker_sdk/core/lease_pace.h"
 #include "worker_sdk/core/part_sender.h"
 
@@ -102,7 +103,12 @@ class WorkerCore {
   /// `text`: what the server said about a bad request; it fails the shard whose push it was, or is
   /// returned when it was a pull's.
   void OnReply(const SendRequest& request, std::span<const wire::PartReply> parts,
-               std::shared_ptr<const float[]> rows, std::string_view text, TimePoint now);
+               const ReceivedRows& rows, std::string_view text, TimePoint now);
+  /// See PartSender.
+  std::vector<RowMove> PlaceRows(RequestId id, std::span<const wire::PartReply> parts,
+                                 const ReceivedRows& rows) {
+    return sender_.PlaceRows(id, parts, rows);
+  }
   void OnUnanswered(RequestId id, TimePoint now) { sender_.OnUnanswered(id, now); }
   /// The server calls the request's frame malformed, and says `text`. Said often enough, it fails
   /// the shard, or is failure(), as OnReply's bad request does.
@@ -135,6 +141,11 @@ class WorkerCore {
   /// is on its way.
   bool idle() const { return held_.empty() && returned_.empty() && !exchanging_; }
   size_t outstanding_pushes() const { return sender_.outstanding_pushes(); }
+  /// Whether a minibatch may begin to gather about so many floats of gradients, beside what is not
+  /// acknowledged.
+  bool MayGather(uint64_t floats) const {
+    return MayHold(outstanding_pushes() + 1, outstanding_push_floats() + floats);
+  }
   uint64_t outstanding_push_floats() const { return sender_.outstanding_push_floats(); }
   const std::shared_ptr<const PartitionMap>& map() const { return map_; }
   /// The first error that no retry helps against: a pull that a server calls a bad request.

@@ -33,9 +33,11 @@ class DataClient {
   class Listener {
    public:
     virtual ~Listener() = default;
-    /// `parts` one per item of the request; `rows`: of a pull, those with kOk, one after the other.
+    /// `parts` one per item of the request; `rows`: of a pull. They are kept by a block, or, where
+    /// the request has versions, may lie in memory that the server will write again: then they are
+    /// there until this returns.
     virtual void OnReply(const SendRequest& request, std::span<const wire::PartReply> parts,
-                         std::shared_ptr<const float[]> rows, std::string_view text) = 0;
+                         const ReceivedRows& rows, std::string_view text) = 0;
     /// `why` names the server and what went wrong.
     virtual void OnUnanswered(RequestId id, std::string_view why) = 0;
     /// Unanswered as well, but the server said why: it calls the request's frame malformed. `text`

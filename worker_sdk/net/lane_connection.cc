@@ -312,7 +312,9 @@ absl::Status LaneConnection::OnReplyDirectory() {
   MUSTER_RETURN_IF_ERROR(CheckReply(it->second, header_, reply_, &floats_));
   rows_.reset();
   if (floats_ == 0) {
-    Deliver(nullptr);
+    Deliver({});
+  } else if (BorrowsValues(it->second)) {
+    stream_->Await(header_.value_bytes, Guarded([](LaneConnection* self) { self->OnBorrowed(); }));
   } else {
     ReadValues(floats_);
   }
@@ -332,6 +334,29 @@ absl::Status LaneConnection::CheckChecksum(std::span<const std::byte> values) co
   return absl::DataLossError("the checksum of an answer is wrong");
 }
 
+bool LaneConnection::BorrowsValues(const SendRequest& request) const {
+  // Sparse rows are kept until their minibatch is left, which the ring must not wait for.
+  return !request.versions.empty() && header_.encoding == wire::Encoding::kFloat32 &&
+         header_.value_bytes <= stream_->lends();
+}
+
+void LaneConnection::OnBorrowed() {
+  const std::span<const std::byte> bytes = stream_->Borrow(header_.value_bytes);
+  absl::Status status = CheckChecksum(bytes);
+  if (bytes.size() != header_.value_bytes) status = absl::InternalError("its rows have not come");
+  if (!status.ok()) return Close(Message(status));
+  ReceivedRows rows;
+  if (reinterpret_cast<uintptr_t>(bytes.data()) % alignof(float) == 0) {
+    rows.values = reinterpret_cast<const float*>(bytes.data());
+  } else {  // behind a text of an odd length
+    rows_ = MakeRowBlock(floats_);
+    std::memcpy(rows_.get(), bytes.data(), bytes.size());
+    rows = ReceivedRows(std::move(rows_));
+  }
+  Deliver(std::move(rows));
+  stream_->GiveBack();
+}
+
 void LaneConnection::ReadValues(uint64_t floats) {
   rows_ = MakeRowBlock(floats);
   asio::mutable_buffer into(rows_.get(), header_.value_bytes);
@@ -349,13 +374,14 @@ void LaneConnection::OnValues() {
                                                    : std::as_bytes(std::span<const float>(rows)));
   if (!status.ok()) return Close(Message(status));
   if (narrow) wire::DecodeValues(encoded_, header_.encoding, rows);
-  Deliver(std::move(rows_));
+  Deliver(ReceivedRows(std::move(rows_)));
 }
 
-void LaneConnection::Deliver(std::shared_ptr<const float[]> rows) {
+void LaneConnection::Deliver(ReceivedRows rows) {
   auto node = outstanding_.extract(RequestId(header_.request));
   ReadHeader();
-  listener_->OnReply(node.mapped(), reply_.parts, std::move(rows), reply_.text);
+  rows.versions = reply_.versions;
+  listener_->OnReply(node.mapped(), reply_.parts, rows, reply_.text);
 }
 
 void LaneConnection::WatchSilence() {

@@ -59,6 +59,7 @@ void BuildFrame(const SendRequest& request, wire::Encoding encoding, wire::Check
   header.request = request.id.value();
   header.directory_bytes = static_cast<uint32_t>(frame->directory.size());
   header.parts = static_cast<uint32_t>(request.items.size());
+  header.versions = static_cast<uint32_t>(request.versions.size());
   header.encoding = encoding;
   AppendPiece(frame->header, frame);
   AppendPiece(Bytes(frame->directory), frame);
@@ -98,6 +99,29 @@ void BuildHello(const wire::Hello& hello, RequestFrame* frame) {
   SealFrame(wire::Checksum::kXxh3, &header, frame);
 }
 
+namespace {
+
+/// Floats that a part with kOk has in an answer. `*version` counts the groups with versions of all
+/// parts before it.
+uint64_t FloatsOf(const SendRequest& request, const PlanPart& part, bool ok,
+                  std::span<const uint64_t> answered, size_t* version) {
+  if (request.versions.empty()) return ok ? part.value_count : 0;
+  uint64_t floats = 0;
+  for (const PlanGroup& group :
+       std::span(request.batch->plan.groups).subspan(part.group_begin, part.group_count)) {
+    wire::Group asked;
+    uint64_t now = wire::kNoVersion;
+    if (group.dense) {
+      asked.version = request.versions[*version];
+      now = answered[(*version)++];
+    }
+    if (ok && !asked.Unchanged(now)) floats += group.floats();
+  }
+  return floats;
+}
+
+}  // namespace
+
 absl::Status CheckReply(const SendRequest& request, const wire::Header& header,
                         const wire::Reply& reply, uint64_t* floats) {
   wire::Kind expected = request.push ? wire::Kind::kPushReply : wire::Kind::kPullReply;
@@ -110,7 +134,13 @@ absl::Status CheckReply(const SendRequest& request, const wire::Header& header,
                                                   header.request, request.items.size(),
                                                   reply.parts.size()));
   }
+  if (reply.versions.size() != request.versions.size()) {
+    return absl::InvalidArgumentError(
+        fmt::format("request {} with {} versions was answered with {}", header.request,
+                    request.versions.size(), reply.versions.size()));
+  }
   *floats = 0;
+  size_t version = 0;
   for (size_t i = 0; i < reply.parts.size(); ++i) {
     const PlanPart& part = request.batch->plan.parts[request.items[i].part];
     if (reply.parts[i].partition != part.partition.value()) {
@@ -118,7 +148,9 @@ absl::Status CheckReply(const SendRequest& request, const wire::Header& header,
           fmt::format("request {} was answered for partition {} instead of {}", header.request,
                       reply.parts[i].partition, part.partition.value()));
     }
-    if (!request.push && reply.parts[i].code == wire::PartCode::kOk) *floats += part.value_count;
+    if (request.push) continue;
+    const bool ok = reply.parts[i].code == wire::PartCode::kOk;
+    *floats += FloatsOf(request, part, ok, reply.versions, &version);
   }
   uint64_t expected_bytes = *floats * wire::BytesPerValue(header.encoding);
   if (header.value_bytes != expected_bytes) {

@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "base/check.h"
@@ -16,10 +15,9 @@
 namespace muster::internal {
 namespace {
 
-// What the master takes of one shard.
-constexpr size_t kMetricNamesMax = 256;
-constexpr size_t kMetricNameBytesMax = 256;
-constexpr size_t kSampleBytesMax = 1000;
+bool IsDense(const TableSpec& table) {
+  return !table.shape.empty();
+}
 
 }  // namespace
 
@@ -109,12 +107,27 @@ void MinibatchImpl::EndPrepare() {
   StartPulls();
 }
 
+void MinibatchImpl::DenseTablesLast(PullOp* pull) {
+  const auto dense = [](const TableSpec* table) { return IsDense(*table); };
+  if (std::ranges::is_sorted(pull->tables, {}, dense)) return;
+  std::vector<size_t> order(pull->tables.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t t) { return IsDense(*pull->tables[t]); });
+  const PullOp before = *pull;
+  for (size_t t = 0; t < order.size(); ++t) {
+    pull->tables[t] = before.tables[order[t]];
+    pull->keys[t] = before.keys[order[t]];
+  }
+}
+
 void MinibatchImpl::StartPulls() {
   for (const auto& pull : pulls_) {
     if (pull->batch) continue;
+    DenseTablesLast(pull.get());
     std::vector<sdk::TableKeys> tables;
     for (size_t t = 0; t < pull->tables.size(); ++t) {
-      tables.push_back({pull->tables[t]->id, pull->tables[t]->dim, pull->keys[t]->unique});
+      const TableSpec& table = *pull->tables[t];
+      tables.push_back({table.id, table.dim, pull->keys[t]->unique, IsDense(table)});
     }
     auto batch = std::make_shared<sdk::RowBatch>();
     batch->plan = sdk::PlanRows(tables, *session_->sending_order());
@@ -144,7 +157,7 @@ const float* MinibatchImpl::TakeRows(const TableSpec* table,
     }
     if (pull->given[number] == nullptr) {
       if (!pull->rows) break;
-      pull->given[number] = CopyTable(*pull, number, floats);
+      pull->given[number] = TableOf(*pull, number, floats);
       // What came is needed no more: with a large tensor it is as much as the copy.
       if (std::ranges::find(pull->given, nullptr) == pull->given.end()) pull->rows.reset();
     }
@@ -153,6 +166,12 @@ const float* MinibatchImpl::TakeRows(const TableSpec* table,
   float* const zeros = NewBuffer(floats);
   std::fill_n(zeros, floats, 0.0f);
   return zeros;
+}
+
+const float* MinibatchImpl::TableOf(const PullOp& pull, size_t number, size_t floats) {
+  if (!IsDense(*pull.tables[number])) return CopyTable(pull, number, floats);
+  tensors_.push_back(pull.rows->tensors[number]);
+  return tensors_.back()->values.get();
 }
 
 const float* MinibatchImpl::CopyTable(const PullOp& pull, size_t number, size_t floats) {
@@ -167,11 +186,6 @@ const float* MinibatchImpl::CopyTable(const PullOp& pull, size_t number, size_t 
   }
   const size_t rows = floats / places.dim;
   sdk::CopyRows({keys.inverse, places.part, places.offset}, bases, rows, places.dim, out);
-  // The last block of a dense tensor is longer than what is left of the tensor.
-  if (const size_t rest = floats % places.dim; rest > 0) {
-    const size_t key = keys.IndexOf(rows);
-    std::copy_n(bases[places.part[key]] + places.offset[key], rest, out + rows * places.dim);
-  }
   return out;
 }
 
@@ -252,6 +266,11 @@ void MinibatchImpl::UnplanGradients() {
   planned_pull_ = nullptr;
 }
 
+void MinibatchImpl::BeginPush(uint64_t floats) {
+  if (planned_ || !pushed_.empty()) return;
+  session_->AwaitRoomForGradients(shard_->run(), std::max(floats, floats_asked()));
+}
+
 void MinibatchImpl::Push(TableId table, std::span<const uint64_t> keys,
                          std::span<const float> gradients) {
   const TableSpec* spec = TableFor(table, "Push", TableKind::kSparse);
@@ -265,6 +284,7 @@ void MinibatchImpl::Push(TableId table, std::span<const uint64_t> keys,
     return;
   }
   if (keys.empty()) return;
+  BeginPush(gradients.size());
   const std::shared_ptr<const sdk::KeySet> set = KeysOf(table, keys);
   if (const std::optional<size_t> planned = PlannedTable(set)) {
     planned_->Add(*planned, *set, gradients);
@@ -281,6 +301,7 @@ void MinibatchImpl::PushDense(TableId table, std::span<const float> gradient) {
                                        spec->name, gradient.size(), sdk::ElementCount(*spec)));
     return;
   }
+  BeginPush(gradient.size());
   if (const std::optional<size_t> planned = PlannedTable(BlocksOf(*spec))) {
     planned_->AddDense(*planned, gradient);
   } else {
@@ -373,112 +394,6 @@ void MinibatchImpl::Commit() {
                     part.key_count, group.keys, session_->FindTable(group.table)->name));
   }
   session_->CommitMinibatch(shard_->run(), index_, records_.size(), Timestamps(), std::move(batch));
-}
-
-bool MinibatchImpl::MetricAllowed(std::string_view name, MetricKind kind) {
-  const ShardMetrics& metrics = shard_->metrics();
-  const std::string key(name);
-  const bool is_mean = metrics.means.contains(key), is_auc = metrics.aucs.contains(key);
-  if (kind == MetricKind::kMean ? is_auc : is_mean) {
-    session_->ProgramError(
-        fmt::format("metric \"{}\" is given to both Metric and Auc: name them differently", name));
-    return false;
-  }
-  if (!name.empty() && name.size() <= kMetricNameBytesMax &&
-      (is_mean || is_auc || metrics.means.size() + metrics.aucs.size() < kMetricNamesMax)) {
-    return true;
-  }
-  session_->ProgramError(
-      fmt::format("metric \"{}\": a name has 1 to {} bytes, and a shard up to {} "
-                  "metrics",
-                  name.substr(0, 100), kMetricNameBytesMax, kMetricNamesMax));
-  return false;
-}
-
-void MinibatchImpl::Metric(std::string_view name, double value, double weight) {
-  if (!MetricAllowed(name, MetricKind::kMean)) return;
-  if (!std::isfinite(value) || !std::isfinite(weight) || weight < 0) {
-    return shard_->Fail(
-        fmt::format("metric \"{}\" is {} with weight {} in minibatch {} of the shard", name, value,
-                    weight, index_.value()));
-  }
-  WeightedMean& mean = shard_->metrics().means[std::string(name)];
-  mean.sum += value * weight;
-  mean.weight += weight;
-}
-
-void MinibatchImpl::Auc(std::string_view name, std::span<const float> scores,
-                        std::span<const bool> labels) {
-  if (!MetricAllowed(name, MetricKind::kAuc)) return;
-  if (scores.size() != labels.size()) {
-    return session_->ProgramError(
-        fmt::format("metric \"{}\": {} scores and {} labels", name, scores.size(), labels.size()));
-  }
-  const auto bad = std::ranges::find_if_not(
-      scores, [](float score) { return score >= 0 && score <= 1; });  // NaN is neither
-  if (bad != scores.end()) {
-    return shard_->Fail(
-        fmt::format("metric \"{}\": score {} of minibatch {} of the shard is {}; a score is a "
-                    "number in [0, 1]: "
-                    "look for a missing sigmoid, or a division by zero",
-                    name, bad - scores.begin(), index_.value(), *bad));
-  }
-  AucHistogram& histogram = shard_->metrics().aucs[std::string(name)];
-  for (size_t i = 0; i < scores.size(); ++i) AddScore(&histogram, scores[i], labels[i]);
-}
-
-const kafka::Records* MinibatchImpl::TopicOf(size_t record, std::string_view call) {
-  const kafka::Records* topic = shard_->topic();
-  if (topic != nullptr && record < records_.size()) return topic;
-  session_->ProgramError(
-      topic == nullptr
-          ? fmt::format("{} in dataset '{}', which is no topic", call, shard_->work().dataset_name)
-          : fmt::format("{} of record {} of a minibatch of {}", call, record, records_.size()));
-  return nullptr;
-}
-
-std::vector<std::chrono::milliseconds> MinibatchImpl::Timestamps() const {
-  std::vector<std::chrono::milliseconds> timestamps;
-  const kafka::Records* topic = shard_->topic();
-  if (topic == nullptr) return timestamps;
-  for (const kafka::Record& record :
-       std::span(topic->all()).subspan(first_record_, records_.size())) {
-    if (record.timestamp.count() > 0) timestamps.push_back(record.timestamp);
-  }
-  return timestamps;
-}
-
-TopicRecord MinibatchImpl::RecordOfTopic(size_t record) {
-  const kafka::Records* topic = TopicOf(record, "topic_record");
-  if (topic == nullptr) return {};
-  const kafka::Record& from = topic->all()[first_record_ + record];
-  return {from.key, !from.has_value, from.timestamp.count(),
-          shard_->work().stream->partition.value(), from.offset};
-}
-
-std::vector<TopicHeader> MinibatchImpl::HeadersOfTopic(size_t record) {
-  std::vector<TopicHeader> headers;
-  const kafka::Records* topic = TopicOf(record, "topic_headers");
-  if (topic == nullptr) return headers;
-  for (const auto& [name, value] : topic->HeadersOf(first_record_ + record)) {
-    headers.push_back({name, value});
-  }
-  return headers;
-}
-
-void MinibatchImpl::Reject(size_t record, std::string_view reason) {
-  if (record >= records_.size()) {
-    return session_->ProgramError(
-        fmt::format("Reject of record {} of a minibatch of {}", record, records_.size()));
-  }
-  if (!rejected_.insert(record).second) return;
-  shard_->AddRejected(first_record_ + record, reason);
-  ShardMetrics& metrics = shard_->metrics();
-  ++metrics.rejected_records;
-  if (metrics.reject_samples.size() >= ShardMetrics::kRejectSamplesMax) return;
-  std::string sample = fmt::format("{}: {}", shard_->LocationOf(first_record_ + record), reason);
-  if (sample.size() > kSampleBytesMax) sample.resize(kSampleBytesMax);
-  metrics.reject_samples.push_back(std::move(sample));
 }
 
 }  // namespace muster::internal

@@ -82,11 +82,14 @@ class MinibatchImpl {
   std::shared_ptr<const sdk::KeySet> BlocksOf(const TableSpec& table);
   void AddNeed(const TableSpec* table, std::shared_ptr<const sdk::KeySet> keys);
   void StartPulls();
+  /// As PlanRows wants them.
+  static void DenseTablesLast(PullOp* pull);
   /// Waits for the rows of `keys`: a buffer of this minibatch of `floats` floats has them, in
   /// order, the same one every time. Zeros when the lease is lost.
   const float* TakeRows(const TableSpec* table, const std::shared_ptr<const sdk::KeySet>& keys,
                         size_t floats);
-  /// A new buffer with the rows of one table of a pull that has been answered.
+  /// The rows of one table of a pull that has been answered: of a sparse one in a new buffer.
+  const float* TableOf(const PullOp& pull, size_t number, size_t floats);
   const float* CopyTable(const PullOp& pull, size_t number, size_t floats);
   float* NewBuffer(size_t floats);
   enum class TableKind { kSparse, kDense };
@@ -97,6 +100,8 @@ class MinibatchImpl {
   /// the number of their table in it. Absent, and SumFor is to be used: they are not.
   std::optional<size_t> PlannedTable(const std::shared_ptr<const sdk::KeySet>& keys);
   sdk::GradientSum* SumFor(const TableSpec* table);
+  /// Before gradients are taken: before the first ones, waits until there may be more of them.
+  void BeginPush(uint64_t floats);
   /// Whether `values` can be sent; if not, the shard fails with the words of the key and column
   /// that `place` finds for a position.
   struct Place {
@@ -130,6 +135,7 @@ class MinibatchImpl {
   std::vector<std::pair<TableId, std::shared_ptr<const sdk::KeySet>>> key_sets_;
   std::vector<std::unique_ptr<PullOp>> pulls_;
   std::vector<std::shared_ptr<float[]>> buffers_;
+  std::vector<std::shared_ptr<const sdk::Tensor>> tensors_;  // given to the trainer
   // What was pushed: in planned_, for the tables and keys of planned_pull_, or else in pushed_.
   std::optional<sdk::PlannedGradients> planned_;
   const PullOp* planned_pull_ = nullptr;

@@ -347,6 +347,14 @@ void SessionImpl::CommitMinibatch(const RunRef& run, MinibatchIndex minibatch, s
       "the servers to acknowledge pushes", &times_.wait_push);
 }
 
+void SessionImpl::AwaitRoomForGradients(const RunRef& run, uint64_t floats) {
+  WaitForAnswers(
+      [&]() MUSTER_NO_THREAD_SAFETY_ANALYSIS {
+        return core_.MayGather(floats) || !failure_.ok() || !core_.Holds(run.token, run.run);
+      },
+      "the servers to acknowledge pushes", &times_.wait_push);
+}
+
 void SessionImpl::LeftLoop(LeaseToken token, sdk::FirstAlone::How how) {
   first_alone_.Left(token, how);
   changed_.SignalAll();

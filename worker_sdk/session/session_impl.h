@@ -69,6 +69,8 @@ class SessionImpl final : private sdk::DataClient::Listener {
   /// The loop gets its next minibatch; false: the lease is lost.
   bool StartMinibatch(const RunRef& run);
   bool Holds(const RunRef& run);
+  /// Blocks until a minibatch may begin to gather about so many floats of gradients.
+  void AwaitRoomForGradients(const RunRef& run, uint64_t floats);
   /// Hands the rows of a minibatch of `records` to the core and blocks over the bound of
   /// unacknowledged ones. `timestamps`: of the records that have one, since the Unix epoch.
   void CommitMinibatch(const RunRef& run, MinibatchIndex minibatch, size_t records,
@@ -119,7 +121,7 @@ class SessionImpl final : private sdk::DataClient::Listener {
 
   // DataClient::Listener, on the I/O thread or on one that calls the client.
   void OnReply(const sdk::SendRequest& request, std::span<const wire::PartReply> parts,
-               std::shared_ptr<const float[]> rows, std::string_view text) override;
+               const sdk::ReceivedRows& rows, std::string_view text) override;
   void OnUnanswered(sdk::RequestId id, std::string_view why) override;
   void OnRefused(const sdk::SendRequest& request, std::string_view text) override;
   void OnTimer() override;

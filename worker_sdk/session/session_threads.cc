@@ -47,12 +47,21 @@ void SessionImpl::CarryOut(Effects effects) {
 }
 
 void SessionImpl::OnReply(const sdk::SendRequest& request, std::span<const wire::PartReply> parts,
-                          std::shared_ptr<const float[]> rows, std::string_view text) {
+                          const sdk::ReceivedRows& rows, std::string_view text) {
   if (request.push.has_value()) MUSTER_FAILPOINT("push.after-reply");
+  if (!request.versions.empty()) {
+    // Megabytes: nobody need wait for the mutex meanwhile.
+    std::vector<sdk::RowMove> moves;
+    {
+      MutexLock lock(&mutex_);
+      moves = core_.PlaceRows(request.id, parts, rows);
+    }
+    sdk::MoveRows(moves);
+  }
   Effects effects;
   {
     MutexLock lock(&mutex_);
-    core_.OnReply(request, parts, std::move(rows), text, clock_.Now());
+    core_.OnReply(request, parts, rows, text, clock_.Now());
     last_trouble_.clear();
     effects = TakeEffects();
     changed_.SignalAll();

@@ -46,10 +46,19 @@ absl::StatusOr<std::pair<PushIdentity, Parts>> PushFrom(const Header& header,
   MUSTER_RETURN_IF_ERROR(DecodePush(header, directory, &push.first, &push.second));
   return push;
 }
-Header HeaderOf(Kind kind, uint32_t parts, uint64_t keys) {
+/// Three groups, two of them with a version.
+Parts VersionedParts() {
+  Parts parts(3, 9,
+              {{.table = 1, .keys = 4, .version = 1ull << 50},
+               {.table = 2, .keys = 1},
+               {.table = 5, .keys = 7, .version = kNoVersion}});
+  return parts;
+}
+Header HeaderOf(Kind kind, uint32_t parts, uint64_t keys, uint32_t versions = 0) {
   Header header;
   header.kind = kind;
   header.parts = parts;
+  header.versions = versions;
   header.keys = keys;
   return header;
 }
@@ -92,6 +101,48 @@ TEST(DirectoryTest, RoundTrips) {
   EXPECT_EQ(reply.text, "no");
   MUSTER_ASSERT_OK_AND_ASSIGN(const std::string text, DecodeError(EncodeError("because")));
   EXPECT_EQ(text, "because");
+}
+
+TEST(DirectoryTest, GroupsOfAPullMayHaveVersionsAndItsReplyHasOneForEach) {
+  EXPECT_EQ(VersionedParts().version_count(), 2u);
+  const std::string pull = EncodePull(VersionedParts());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Parts parts, PullFrom(HeaderOf(Kind::kPull, 1, 12, 2), pull));
+  EXPECT_EQ(parts, VersionedParts());
+  EXPECT_EQ(parts.version_count(), 2u);
+  EXPECT_THAT(PullFrom(HeaderOf(Kind::kPull, 1, 12, 1), pull),
+              StatusIs(kInvalid, HasSubstr("2 versions, the header says 1")));
+  const std::string push = EncodePush(kPush, VersionedParts());
+  EXPECT_THAT(PushFrom(HeaderOf(Kind::kPush, 1, 12), push),
+              StatusIs(kInvalid, HasSubstr("2 versions, the header says 0")));
+
+  const std::vector<PartReply> replies = {{.partition = 3}};
+  const std::vector<uint64_t> versions = {1ull << 50, 12};
+  const std::string bytes = EncodeReply(replies, "no", versions);
+  EXPECT_EQ(bytes.size(), ReplyDirectoryBytes(1, 2) + 2);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Reply reply,
+                              DecodeReply(HeaderOf(Kind::kPullReply, 1, 0, 2), bytes));
+  EXPECT_EQ(reply.versions, versions);
+  EXPECT_EQ(reply.text, "no");
+  EXPECT_FALSE(DecodeReply(HeaderOf(Kind::kPullReply, 1, 0, 1), bytes).ok());
+  EXPECT_THAT(DecodeReply(HeaderOf(Kind::kPullReply, 1, 0, 1000), bytes),
+              StatusIs(kInvalid, HasSubstr("cannot hold the 1000 versions")));
+}
+
+TEST(DirectoryTest, AVersionThatIsNoneIsRefused) {
+  const std::vector<uint64_t> versions = {kUnversioned};
+  EXPECT_THAT(DecodeReply(HeaderOf(Kind::kPullReply, 0, 0, 1), EncodeReply({}, "", versions)),
+              StatusIs(kInvalid, HasSubstr("a version is none")));
+  std::string pull = EncodePull(Parts(3, 9, {{.table = 1, .keys = 4, .version = 1}}));
+  std::memset(pull.data() + pull.size() - 8, 0xff, 8);
+  EXPECT_THAT(PullFrom(HeaderOf(Kind::kPull, 1, 4, 0), pull),
+              StatusIs(kInvalid, HasSubstr("group 0 of part 0 has no version")));
+}
+
+TEST(DirectoryTest, RowsAreUnchangedOnlyByTheVersionThatTheAskerHolds) {
+  EXPECT_TRUE((Group{.table = 1, .keys = 1, .version = 7}.Unchanged(7)));
+  EXPECT_FALSE((Group{.table = 1, .keys = 1, .version = 7}.Unchanged(8)));
+  EXPECT_FALSE((Group{.table = 1, .keys = 1, .version = kNoVersion}.Unchanged(kNoVersion)));
+  EXPECT_FALSE((Group{.table = 1, .keys = 1}.Unchanged(kUnversioned)));
 }
 
 TEST(DirectoryTest, TextsAreCutAtTheLimitWhenSentAndRefusedBeyondWhenReceived) {
@@ -168,6 +219,8 @@ TEST(DirectoryTest, EveryPrefixIsRefused) {
   refused(EncodeHello({.job = "job", .job_id = "i", .peer = "p", .software = "s"}), DecodeHello);
   refused(EncodeHelloReply({}), DecodeHelloReply);
   refused(EncodeError("text"), DecodeError);
+  refused(EncodePull(VersionedParts()),
+          [](std::string_view in) { return PullFrom(HeaderOf(Kind::kPull, 1, 12, 2), in); });
   refused(EncodePull(PullParts()),
           [](std::string_view in) { return PullFrom(HeaderOf(Kind::kPull, 2, 5), in); });
   refused(Push(), [](std::string_view in) { return PushFrom(HeaderOf(Kind::kPush, 2, 100), in); });
@@ -184,6 +237,7 @@ TEST(DirectoryTest, RandomCorruptionNeverCrashesAndNeverBreaksTheCounts) {
       EncodeHello({.job = "a", .job_id = "i", .peer = "b", .software = "c"}),
       EncodeHelloReply({}),
       EncodePull(PullParts()),
+      EncodePull(VersionedParts()),
       Push(),
       EncodeReply(replies, "text"),
       EncodeError("text")};

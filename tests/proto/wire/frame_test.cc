@@ -60,7 +60,7 @@ TEST(FrameTest, HeaderRoundTrip) {
 TEST(FrameTest, HeaderLayoutIsTheDocumentedOne) {
   const HeaderBytes bytes = Encoded(PushHeader());
   const std::array<uint8_t, kHeaderBytes> expected = {
-      0x52, 0x54, 0x53, 0x4d, 5,    0,    5,    0,    8, 7, 6, 5, 4, 3, 2, 1,
+      0x52, 0x54, 0x53, 0x4d, 6,    0,    5,    0,    8, 7, 6, 5, 4, 3, 2, 1,
       72,   0,    0,    0,    1,    0,    0,    0,    3, 0, 0, 0, 0, 0, 0, 0,
       96,   0,    0,    0,    0,    0,    0,    0,    1, 1, 0, 0, 0, 0, 0, 0,
       0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe, 0, 0, 0, 0, 0, 0, 0, 0};
@@ -71,7 +71,7 @@ TEST(FrameTest, AnotherVersionNamesBoth) {
   HeaderBytes bytes = Encoded(PushHeader());
   Poke<uint16_t>(&bytes, 4, 9);
   EXPECT_THAT(DecodeHeader(bytes), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                            AllOf(HasSubstr("version 9"), HasSubstr("version 5"))));
+                                            AllOf(HasSubstr("version 9"), HasSubstr("version 6"))));
 }
 
 TEST(FrameTest, MalformedHeadersAreRefusedWithTheValue) {
@@ -87,7 +87,14 @@ TEST(FrameTest, MalformedHeadersAreRefusedWithTheValue) {
       {"encoding", [](HeaderBytes* b) { Poke<uint8_t>(b, 40, 3); }, "unknown encoding 3"},
       {"checksum", [](HeaderBytes* b) { Poke<uint8_t>(b, 41, 2); }, "unknown checksum 2"},
       {"zero16", [](HeaderBytes* b) { Poke<uint16_t>(b, 42, 1); }, "reserved"},
-      {"zero32", [](HeaderBytes* b) { Poke<uint32_t>(b, 44, 1); }, "reserved"},
+      {"push with versions", [](HeaderBytes* b) { Poke<uint32_t>(b, 44, 1); }, "no versions"},
+      {"more versions than bytes",
+       [](HeaderBytes* b) {
+         Poke<uint16_t>(b, 6, 3);
+         Poke<uint64_t>(b, 32, 0);
+         Poke<uint32_t>(b, 44, 10);
+       },
+       "cannot hold the 10 versions"},
       {"zero64", [](HeaderBytes* b) { Poke<uint64_t>(b, 56, 1); }, "reserved"},
       {"directory", [](HeaderBytes* b) { Poke<uint32_t>(b, 16, kDirectoryBytesMax + 1); },
        "16777217"},

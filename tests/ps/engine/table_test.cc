@@ -408,6 +408,31 @@ TEST(TableTest, WhatTakesLongToFreeIsHandedOut) {
   EXPECT_TRUE(nothing.empty());
 }
 
+TEST(TableTest, EverySliceThatChangesRowsChangesTheVersion) {
+  Table table(Spec(2, SumSpec{}), 7);
+  std::set<uint64_t> versions = {0, table.version()};
+  const std::vector<uint64_t> keys = {1, 2, 3};
+  const std::vector<float> ones(6, 1.0f);
+  const auto changed = [&] { return versions.insert(table.version()).second; };
+  for (size_t row = 0; row < keys.size();) {
+    WorkLimit work(1);
+    const std::span rest = std::span(keys).subspan(row);
+    row += table.Apply(rest, std::span(ones).subspan(2 * row), 0, &work);
+    EXPECT_TRUE(changed());
+  }
+  table.SetValues(1, std::span(ones).first(2));
+  EXPECT_TRUE(changed());
+  table.SetRow(9, std::span(ones).first(2));
+  EXPECT_TRUE(changed());
+  EXPECT_EQ(versions.size(), 7u);
+
+  std::vector<float> values(6);
+  Pull(table, keys, values);
+  Image(&table, Table::Rows::kAll);
+  table.Accept();
+  EXPECT_FALSE(changed()) << "nothing has changed";
+}
+
 TEST(TableTest, SetValuesGivesFreshSlots) {
   Table table(Spec(2, AdagradSpec{.learning_rate = 1, .initial_accumulator = 0.5f}), 0);
   const uint64_t key = 7;

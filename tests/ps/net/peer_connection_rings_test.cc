@@ -258,7 +258,7 @@ TEST_F(RingsTest, RowsAreGatheredWhereThePeerReadsThem) {
   EXPECT_EQ(handler_.pulls_in_place, 300);
   EXPECT_EQ(handler_.served.size(), 300u);
   EXPECT_EQ(handler_.served[0].sent_bytes,
-            wire::kHeaderBytes + wire::ReplyDirectoryBytes(1) + 4 * sizeof(float));
+            wire::kHeaderBytes + wire::ReplyDirectoryBytes(1, 0) + 4 * sizeof(float));
 }
 
 TEST_F(RingsTest, AnAnswerThatBeginsWithAnotherTextThanExpectedArrivesToo) {

@@ -73,7 +73,7 @@ TEST_F(PartSenderTest, AnAnswerWithAnotherNumberOfPartsCountsAsNone) {
   GiveMap(MapOf(1, 2));
   sender_.AddPush(kPush, BatchOfAllPartitions(), now_);
   SendRequest request = sender_.Flush(now_)[0];
-  sender_.OnReply(request.id, {}, nullptr, now_);
+  sender_.OnReply(request.id, {}, {}, now_);
   EXPECT_THAT(sender_.Flush(now_ + milliseconds(500)), SizeIs(1));
 }
 

@@ -81,7 +81,7 @@ TEST_F(PartSenderTest, PulledRowsAreFoundWhereTheirPartsLie) {
       }
       std::shared_ptr<float[]> block(new float[rows.size() + 1]);
       std::copy(rows.begin(), rows.end(), block.get());
-      sender_.OnReply(request.id, replies, block, now_);
+      sender_.OnReply(request.id, replies, ReceivedRows(block), now_);
     }
     now_ += milliseconds(500);
     requests = sender_.Flush(now_);

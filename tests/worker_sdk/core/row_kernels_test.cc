@@ -1,10 +1,12 @@
 #include "worker_sdk/core/row_kernels.h"
 
+#include <algorithm>
 #include <limits>
 #include <vector>
 
 #include "base/random.h"
 #include "tests/support/status_matchers.h"
+#include "worker_sdk/core/row_memory.h"
 
 namespace muster::sdk {
 namespace {
@@ -69,14 +71,38 @@ TEST(RowKernelsTest, GradientsOfAKeyAddUpWhateverTheMemoryHeld) {
         expected[offset[rows.inverse[key]] + c] += gradients[key * dim + c];
       }
     }
-    std::vector<float> values(ids * dim, std::numeric_limits<float>::quiet_NaN());
-    EXPECT_TRUE(SumRows(rows.inverse, offset, keys, dim, gradients.data(), RowsBefore::kNone,
-                        values.data()));
-    EXPECT_EQ(values, expected) << dim;
-    EXPECT_TRUE(SumRows(rows.inverse, offset, keys, dim, gradients.data(), RowsBefore::kSome,
-                        values.data()));
-    for (float& value : expected) value *= 2;
-    EXPECT_EQ(values, expected) << dim;
+    const std::vector<float> once = expected;
+    for (const Reading reading : {Reading::kSoon, Reading::kLater}) {
+      RowVector<float> values(ids * dim);
+      std::ranges::fill(values, std::numeric_limits<float>::quiet_NaN());
+      EXPECT_TRUE(SumRows(rows.inverse, offset, keys, dim, gradients.data(), RowsBefore::kNone,
+                          reading, values.data()));
+      EXPECT_TRUE(std::ranges::equal(values, once)) << dim;
+      EXPECT_TRUE(SumRows(rows.inverse, offset, keys, dim, gradients.data(), RowsBefore::kSome,
+                          reading, values.data()));
+      for (float& value : expected) value *= 2;
+      EXPECT_TRUE(std::ranges::equal(values, expected)) << dim;
+      expected = once;
+    }
+  }
+}
+
+TEST(RowKernelsTest, ARowIsCopiedWhereverItLiesAndWhoeverReadsIt) {
+  std::vector<float> from(80);
+  for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<float>(i);
+  for (const Reading reading : {Reading::kSoon, Reading::kLater}) {
+    for (const size_t floats : {0u, 1u, 8u, 15u, 64u}) {
+      for (const size_t begin : {0u, 1u, 8u}) {
+        RowVector<float> to(80);
+        std::ranges::fill(to, -1.0f);
+        CopyRow(from.data() + begin, floats, reading, to.data() + begin);
+        FinishRows();
+        for (size_t i = 0; i < to.size(); ++i) {
+          const bool in = i >= begin && i < begin + floats;
+          ASSERT_EQ(to[i], in ? from[i] : -1) << floats << " floats from " << begin;
+        }
+      }
+    }
   }
 }
 
@@ -90,8 +116,8 @@ TEST(RowKernelsTest, ASumThatIsNotFiniteIsSeenInEveryColumn) {
       std::vector<float> values(2 * kDim), gradients(3 * kDim, 1.0f);
       gradients[at] = gradients[2 * kDim + at] = bad;  // of one key; twice the maximum is infinity
       const std::vector<uint32_t> inverse = {0, 1, 0};
-      EXPECT_FALSE(
-          SumRows(inverse, offset, 3, kDim, gradients.data(), RowsBefore::kNone, values.data()))
+      EXPECT_FALSE(SumRows(inverse, offset, 3, kDim, gradients.data(), RowsBefore::kNone,
+                           Reading::kSoon, values.data()))
           << bad << " in column " << at;
     }
   }

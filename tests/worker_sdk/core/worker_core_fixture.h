@@ -62,7 +62,7 @@ class WorkerCoreTest : public ::testing::Test {
   void Answer(const SendRequest& request, PartCode code, std::string_view text = "") {
     std::vector<wire::PartReply> replies(request.items.size());
     for (auto& reply : replies) reply.code = code;
-    core_.OnReply(request, replies, nullptr, text, now_);
+    core_.OnReply(request, replies, {}, text, now_);
   }
   bool Commit(const ShardRun& shard, uint32_t minibatch) {
     core_.StartMinibatch(shard.grant.token, shard.run);

@@ -174,7 +174,7 @@ class World {
       if (lost) {
         worker.core->OnUnanswered(message.request.id, now_);
       } else {
-        worker.core->OnReply(message.request, *message.answer, nullptr, "", now_);
+        worker.core->OnReply(message.request, *message.answer, {}, "", now_);
       }
       return;
     }

@@ -71,7 +71,7 @@ class FlappingServer {
         const PlanPart& part = request.batch->plan.parts[item.part];
         replies.push_back({part.partition.value(), Apply(part, item.epoch, *request.push)});
       }
-      core_.OnReply(request, replies, nullptr, "", now_);
+      core_.OnReply(request, replies, {}, "", now_);
     }
   }
   PartCode Apply(const PlanPart& part, OwnerEpoch epoch, const PushIdentity& push) {

@@ -277,6 +277,19 @@ TEST_F(WorkerCoreTest, DelaysEndWhenEveryPartIsAcknowledged) {
   EXPECT_EQ(Exchange(Reply()).delays, request.delays) << "running totals";
 }
 
+TEST_F(WorkerCoreTest, LargeGradientsAreGatheredWhenNoneIsUnacknowledged) {
+  const ShardRun shard = GrantAndTake(3, Token(1));
+  const uint64_t floats = BatchOfAllPartitions()->plan.value_count;
+  EXPECT_TRUE(core_.MayGather(10 * kHeldFloatsMax)) << "one always goes";
+  Commit(shard, 0);
+  EXPECT_TRUE(core_.MayGather(kHeldFloatsMax - floats));
+  EXPECT_FALSE(core_.MayGather(kHeldFloatsMax - floats + 1));
+  Commit(shard, 1);
+  EXPECT_FALSE(core_.MayGather(kHeldFloatsMax - floats));
+  AnswerAll(PartCode::kOk);
+  EXPECT_TRUE(core_.MayGather(10 * kHeldFloatsMax));
+}
+
 TEST_F(WorkerCoreTest, AMinibatchWithoutRowsCountsAtOnce) {
   const ShardRun shard = GrantAndTake(3, Token(1));
   EXPECT_TRUE(core_.CommitMinibatch(Token(1), shard.run, MinibatchIndex(0),

@@ -21,20 +21,26 @@ class Collector final : public DataClient::Listener {
   struct Answer {
     std::vector<wire::PartReply> parts;
     std::vector<float> rows;
+    std::vector<uint64_t> versions;
+    bool lent = false;    // the rows were where the server had written them
     std::string why;      // unanswered
     std::string refused;  // what the server said of the frame
   };
   void OnReply(const SendRequest& request, std::span<const wire::PartReply> parts,
-               std::shared_ptr<const float[]> rows, std::string_view) override {
+               const ReceivedRows& rows, std::string_view) override {
     MutexLock lock(&mutex_);
     Answer& answer = answers_[request.id];
     answer.parts.assign(parts.begin(), parts.end());
     size_t floats = 0;
-    for (size_t i = 0; rows && i < parts.size(); ++i) {
+    for (size_t i = 0; rows.values != nullptr && i < parts.size(); ++i) {
       if (parts[i].code != wire::PartCode::kOk) continue;
+      const bool unchanged = !rows.versions.empty() && rows.versions[i] == request.versions[i];
+      if (unchanged && rows.versions[i] != wire::kNoVersion) continue;
       floats += request.batch->plan.parts[request.items[i].part].value_count;
     }
-    if (rows) answer.rows.assign(rows.get(), rows.get() + floats);
+    answer.rows.assign(rows.values, rows.values + floats);
+    answer.versions.assign(rows.versions.begin(), rows.versions.end());
+    answer.lent = rows.values != nullptr && rows.block == nullptr;
     changed_.SignalAll();
   }
   void OnUnanswered(RequestId id, std::string_view why) override {
@@ -82,6 +88,16 @@ inline SendRequest Request(uint64_t id, bool push, uint64_t incarnation = 1) {
   request.batch = BatchOfAllPartitions();
   for (uint32_t part = 0; part < kPartitions; ++part)
     request.items.push_back({part, OwnerEpoch(1)});
+  return request;
+}
+
+/// A pull of a dense tensor whose parts have one block each; of part P it holds version P.
+inline SendRequest DensePull(uint64_t id) {
+  SendRequest request = Request(id, false);
+  auto batch = std::make_shared<RowBatch>(*request.batch);
+  for (PlanGroup& group : batch->plan.groups) group.dense = true;
+  request.batch = batch;
+  for (uint32_t part = 0; part < kPartitions; ++part) request.versions.push_back(part);
   return request;
 }
 

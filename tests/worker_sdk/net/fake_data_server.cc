@@ -167,6 +167,7 @@ std::string FakeDataServer::AnswerPull(const wire::Header& header, const std::st
   const absl::Status decoded = wire::DecodePull(header, directory, &parts);
   MUSTER_CHECK_MSG(decoded.ok(), decoded.ToString());
   std::vector<wire::PartReply> replies;
+  std::vector<uint64_t> versions;
   std::vector<float> out;
   size_t key = 0;
   MutexLock lock(&mutex_);
@@ -174,8 +175,12 @@ std::string FakeDataServer::AnswerPull(const wire::Header& header, const std::st
     wire::PartCode code = refuse ? refuse(part.partition) : wire::PartCode::kOk;
     replies.push_back({part.partition, code, false});
     for (const wire::Group& group : part.groups) {
+      uint64_t version = wire::kNoVersion;
+      if (code == wire::PartCode::kOk) version = 1 + versions_[{part.partition, group.table}];
+      if (group.versioned()) versions.push_back(version);
       for (uint32_t k = 0; k < group.keys; ++k, ++key) {
-        if (code != wire::PartCode::kOk) continue;
+        if (code != wire::PartCode::kOk || group.Unchanged(version)) continue;
+        ++rows_sent_;
         auto it = rows_.find({group.table, keys[key]});
         std::vector<float> row = it == rows_.end() ? std::vector<float>(options_.dim) : it->second;
         out.insert(out.end(), row.begin(), row.end());
@@ -187,7 +192,8 @@ std::string FakeDataServer::AnswerPull(const wire::Header& header, const std::st
   wire::Header reply = header;
   reply.kind = wire::Kind::kPullReply;
   reply.parts = static_cast<uint32_t>(replies.size());
-  return AnswerFrame(reply, wire::EncodeReply(replies, ""),
+  reply.versions = static_cast<uint32_t>(versions.size());
+  return AnswerFrame(reply, wire::EncodeReply(replies, "", versions),
                      {reinterpret_cast<const char*>(values.data()), values.size()});
 }
 
@@ -215,6 +221,7 @@ std::string FakeDataServer::AnswerPush(const wire::Header& header, const std::st
     if (code == wire::PartCode::kOk) ++(skipped ? skipped_ : applied_);
     replies.push_back({part.partition, code, skipped});
     for (const wire::Group& group : part.groups) {
+      if (code == wire::PartCode::kOk && !skipped) ++versions_[{part.partition, group.table}];
       for (uint32_t k = 0; k < group.keys; ++k, ++key) {
         if (code != wire::PartCode::kOk || skipped) continue;
         std::vector<float>& row = rows_[{group.table, keys[key]}];

@@ -51,6 +51,8 @@ class FakeDataServer {
   int connections() const { return connections_; }
   int parts_applied() const { return applied_; }
   int parts_skipped() const { return skipped_; }
+  /// Rows that went out with pulls.
+  int rows_sent() const { return rows_sent_; }
 
  private:
   void Accept();
@@ -65,12 +67,14 @@ class FakeDataServer {
   std::string address_;
   int listener_ = -1;
   std::atomic<bool> stopped_ = false;
-  std::atomic<int> connections_ = 0, applied_ = 0, skipped_ = 0;
+  std::atomic<int> connections_ = 0, applied_ = 0, skipped_ = 0, rows_sent_ = 0;
   std::thread acceptor_;
   mutable Mutex mutex_;
   std::vector<int> fds_ MUSTER_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_ MUSTER_GUARDED_BY(mutex_);
   std::map<std::pair<uint32_t, uint64_t>, std::vector<float>> rows_ MUSTER_GUARDED_BY(mutex_);
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> versions_  // by partition and table
+      MUSTER_GUARDED_BY(mutex_);
   std::set<std::tuple<uint32_t, uint32_t, uint64_t, uint32_t, uint32_t>> window_
       MUSTER_GUARDED_BY(mutex_);
 };

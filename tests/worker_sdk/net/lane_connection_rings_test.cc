@@ -69,6 +69,29 @@ class RingLinkTest : public LinkFixture {
     return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()) + directory;
   }
 
+  /// Rows of ones to a DensePull: of every part but 3, which is unchanged.
+  static std::string AnswerToDensePull(uint64_t request, std::string_view text) {
+    std::vector<wire::PartReply> parts;
+    std::vector<uint64_t> versions;
+    for (uint32_t p = 0; p < kPartitions; ++p) {
+      parts.push_back({p, wire::PartCode::kOk, false});
+      versions.push_back(p == 3 ? 3 : 100 + p);
+    }
+    const std::vector<float> rows((kPartitions - 1) * 2, 1.0f);
+    wire::Header reply;
+    reply.kind = wire::Kind::kPullReply;
+    reply.request = request;
+    reply.parts = kPartitions;
+    reply.versions = kPartitions;
+    reply.value_bytes = rows.size() * sizeof(float);
+    const std::string directory = wire::EncodeReply(parts, text, versions);
+    reply.directory_bytes = static_cast<uint32_t>(directory.size());
+    std::array<std::byte, wire::kHeaderBytes> bytes;
+    wire::EncodeHeader(reply, bytes);
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()) + directory +
+           std::string(reinterpret_cast<const char*>(rows.data()), reply.value_bytes);
+  }
+
   std::optional<net::RingMemory> memory_;
   std::optional<net::RingWriter> writer_;
   std::optional<net::RingReader> reader_;
@@ -88,6 +111,29 @@ TEST_F(RingLinkTest, RequestsGoAndAnswersComeThroughTheMemory) {
   EXPECT_EQ(collector_.Wait(1).why, "");
   EXPECT_EQ(collector_.Wait(1).parts.size(), kPartitions);
   EXPECT_TRUE(sharing_.wanted);
+}
+
+TEST_F(RingLinkTest, RowsOfADenseTensorAreTakenWhereTheServerWroteThem) {
+  Enter();
+  uint64_t id = 0;
+  // Behind a text of an odd length they are no floats yet.
+  for (const std::string text : {"", "", "odd", "even", "odd"}) {
+    connection_->Send(DensePull(++id));
+    const wire::Header header = ReadHeaderFromRing();
+    EXPECT_EQ(header.versions, kPartitions);
+    ReadRing(header.directory_bytes + header.keys * 8);
+    WriteRing(AnswerToDensePull(id, text));
+    Turn();
+    ASSERT_TRUE(collector_.Ended(id));
+    const Collector::Answer answer = collector_.Wait(id);
+    EXPECT_EQ(answer.why, "");
+    EXPECT_EQ(answer.rows, std::vector<float>((kPartitions - 1) * 2, 1.0f));
+    EXPECT_EQ(answer.versions.at(3), 3u);
+    EXPECT_EQ(answer.versions.at(4), 104u);
+    EXPECT_TRUE(id > 3 || answer.lent == text.empty());
+  }
+  // Nothing is held back from the server.
+  EXPECT_EQ(writer_->Room()->size(), kRingBytes);
 }
 
 TEST_F(RingLinkTest, WhoPollsGetsTheAnswerWithoutTheEventLoop) {

@@ -88,12 +88,67 @@ TEST(RequestFrameTest, APullHasNoValues) {
   EXPECT_EQ(parts[0].owner_epoch, 11u);
 }
 
+/// Parts 0, 1 and 2 of a dense tensor; of the first and the last one the worker holds versions.
+SendRequest DensePull() {
+  SendRequest request = PushRequest({0, 1, 2});
+  request.push.reset();
+  auto batch = std::make_shared<RowBatch>(*request.batch);
+  for (PlanGroup& group : batch->plan.groups) group.dense = true;
+  request.batch = batch;
+  request.versions = {5, wire::kNoVersion, 7};
+  return request;
+}
+
+TEST(RequestFrameTest, APullOfADenseTensorAsksByVersion) {
+  SendRequest request = DensePull();
+  RequestFrame frame;
+  BuildFrame(request, wire::Encoding::kFloat32, wire::Checksum::kXxh3, &frame);
+  MUSTER_ASSERT_OK_AND_ASSIGN(wire::Header header, wire::DecodeHeader(frame.header));
+  EXPECT_EQ(header.versions, 3u);
+  wire::Parts parts;
+  ASSERT_THAT(wire::DecodePull(header, frame.directory, &parts), ::muster::testing::IsOk());
+  EXPECT_EQ(parts[0].groups[0].version, 5u);
+  EXPECT_EQ(parts[1].groups[0].version, wire::kNoVersion);
+  EXPECT_EQ(parts[2].groups[0].version, 7u);
+  request.push = PushIdentity{};
+  request.versions.clear();
+  BuildFrame(request, wire::Encoding::kFloat32, wire::Checksum::kXxh3, &frame);
+  MUSTER_ASSERT_OK_AND_ASSIGN(header, wire::DecodeHeader(frame.header));
+  EXPECT_EQ(header.versions, 0u) << "a push has none";
+}
+
+TEST(RequestFrameTest, GroupsThatAreUnchangedHaveNoRowsInAnAnswer) {
+  const SendRequest request = DensePull();
+  wire::Reply reply;
+  for (const SendRequest::Item& item : request.items) {
+    reply.parts.push_back({request.batch->plan.parts[item.part].partition.value()});
+  }
+  wire::Header header;
+  header.kind = wire::Kind::kPullReply;
+  uint64_t floats = 0;
+  const auto floats_with = [&](std::vector<uint64_t> versions) {
+    reply.versions = std::move(versions);
+    for (header.value_bytes = 0; header.value_bytes < 100; header.value_bytes += 4) {
+      if (CheckReply(request, header, reply, &floats).ok()) return floats;
+    }
+    return uint64_t{100};
+  };
+  EXPECT_EQ(floats_with({5, wire::kNoVersion, 7}), 2u) << "none is held of the second";
+  EXPECT_EQ(floats_with({7, 9, 5}), 6u);
+  EXPECT_EQ(floats_with({6, 9, 7}), 4u);
+  EXPECT_THAT(CheckReply(request, header, {reply.parts, {5, 9}, ""}, &floats),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("3 versions was answered")));
+  reply.parts[2].code = wire::PartCode::kRetry;
+  EXPECT_EQ(floats_with({6, 9, wire::kNoVersion}), 4u);
+}
+
 TEST(RequestFrameTest, AnswersAreCheckedAgainstTheirRequest) {
   SendRequest request = PushRequest({0, 1});
   request.push.reset();
   auto partition = [&](uint32_t part) { return request.batch->plan.parts[part].partition.value(); };
   wire::Reply reply{
       {{partition(0), wire::PartCode::kOk, false}, {partition(1), wire::PartCode::kRetry, false}},
+      {},
       ""};
   wire::Header header;
   header.kind = wire::Kind::kPullReply;

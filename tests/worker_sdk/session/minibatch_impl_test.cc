@@ -2,6 +2,8 @@
 
 #include <any>
 #include <limits>
+#include <set>
+#include <thread>
 
 #include "tests/worker_sdk/session/session_fixture.h"
 
@@ -9,6 +11,7 @@ namespace muster {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::SizeIs;
 
 using MinibatchImplTest = SessionTest;
 
@@ -76,6 +79,51 @@ TEST_F(MinibatchImplTest, EvaluationReportsMetricsAndRefusesPush) {
   EXPECT_EQ(metrics.rejected_records, 1u);
   EXPECT_THAT(metrics.reject_samples, ElementsAre(dir_.File("a") + ":2: no label"));
   EXPECT_EQ(server_->rows(), 0u);
+}
+
+TEST_F(MinibatchImplTest, ATensorThatNobodyChangesIsReceivedOnce) {
+  AddShard("a", DatasetMode::kEvaluate);
+  AddShard("b", DatasetMode::kEvaluate);
+  master_.EndWhenDone();
+  Session session = Connect();
+  DenseTensor bias = session.DenseTable({.name = "b", .shape = {2}});
+  std::set<const float*> seen;
+  while (std::optional<Shard> shard = session.NextShard()) {
+    for (Minibatch& batch : shard->Minibatches()) {
+      const Rows rows = batch.Pull(bias);
+      EXPECT_EQ(rows.dim(), 2u);
+      EXPECT_THAT(rows[0], ElementsAre(0, 0));
+      EXPECT_EQ(batch.Pull(bias).data(), rows.data());
+      seen.insert(rows.data());
+    }
+  }
+  EXPECT_EQ(session.Finish(), 0);
+  EXPECT_THAT(seen, SizeIs(1));
+  EXPECT_EQ(server_->rows_sent(), 1);
+}
+
+TEST_F(MinibatchImplTest, RowsOfATensorStayAsTheyWereWhileItsMinibatchIsNotLeft) {
+  AddShard("a");
+  master_.EndWhenDone();
+  Session session = Connect();
+  DenseTensor bias = session.DenseTable({.name = "b", .shape = {2}, .optimizer = Sum{}});
+  float last = 0;
+  while (std::optional<Shard> shard = session.NextShard()) {
+    for (Minibatch& batch : shard->Minibatches([&](Minibatch& next) { next.Need(bias); })) {
+      const Rows rows = batch.Pull(bias);
+      const float before = rows[0][0];
+      EXPECT_GE(before, last) << "what is pulled later is no older";
+      last = before;
+      batch.Push(bias, std::vector<float>{1, 2});
+      batch.Commit();
+      const int applied = static_cast<int>(batch.step()) + 1;
+      while (server_->parts_applied() < applied) std::this_thread::yield();
+      EXPECT_EQ(batch.Pull(bias).data(), rows.data());
+      EXPECT_THAT(rows[0], ElementsAre(before, 2 * before));
+    }
+  }
+  EXPECT_EQ(session.Finish(), 0);
+  EXPECT_THAT(server_->Row(1, 0), ElementsAre(6, 12));
 }
 
 TEST_F(MinibatchImplTest, PushInEvaluationIsAnErrorOfTheProgram) {

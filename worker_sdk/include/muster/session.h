@@ -40,7 +40,8 @@ struct MUSTER_EXPORT SessionOptions {
 };
 
 /// Rows as pulled: `values: [num_keys, dim] float32 row-major`, or a dense tensor as one row of all
-/// its elements. A view, valid until the minibatch is left; reading it is thread-safe.
+/// its elements. A view, valid and constant until the minibatch is left; reading it is thread-safe.
+/// Minibatches between which nobody changed a dense tensor share its memory.
 class MUSTER_EXPORT Rows {
  public:
   Rows(const float* values, size_t num_keys, size_t dim)
@@ -109,6 +110,11 @@ class MUSTER_EXPORT Minibatch {
 
   /// Adds gradients `[keys.size(), dim] float32 row-major`; rows of a repeated key are summed. Sent
   /// by Commit.
+  ///
+  /// Of minibatches with more than 64 MiB of rows a loop holds three times that: the rows of the
+  /// current one, those of the next, and the gradients of one, until they are acknowledged: the
+  /// first Push of a minibatch waits for the minibatch before. While servers or lanes are not
+  /// equally far with their answers, rows of one more.
   void Push(const Table& table, std::span<const uint64_t> keys, std::span<const float> gradients);
   void Push(const DenseTensor& tensor, std::span<const float> gradient);
   /// Ends the minibatch: what was pushed leaves as one part per partition. Which keys those are

@@ -79,7 +79,10 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
   absl::Status CheckChecksum(std::span<const std::byte> values) const;
   void ReadValues(uint64_t floats);
   void OnValues();
-  void Deliver(std::shared_ptr<const float[]> rows);
+  /// Whether the rows are taken out of the stream's own memory by whoever wants them.
+  bool BorrowsValues(const SendRequest& request) const;
+  void OnBorrowed();
+  void Deliver(ReceivedRows rows);
   void WatchSilence();
   void Read(boost::asio::mutable_buffer into, void (LaneConnection::*then)());
   template <typename Handler>

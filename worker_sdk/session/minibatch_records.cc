@@ -1,0 +1,128 @@
+// What a trainer says of a minibatch's records, and asks of them: metrics, rejects, a topic's
+// fields.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "worker_sdk/session/minibatch_impl.h"
+#include "worker_sdk/session/shard_impl.h"
+
+namespace muster::internal {
+namespace {
+
+// What the master takes of one shard.
+constexpr size_t kMetricNamesMax = 256;
+constexpr size_t kMetricNameBytesMax = 256;
+constexpr size_t kSampleBytesMax = 1000;
+
+}  // namespace
+
+bool MinibatchImpl::MetricAllowed(std::string_view name, MetricKind kind) {
+  const ShardMetrics& metrics = shard_->metrics();
+  const std::string key(name);
+  const bool is_mean = metrics.means.contains(key), is_auc = metrics.aucs.contains(key);
+  if (kind == MetricKind::kMean ? is_auc : is_mean) {
+    session_->ProgramError(
+        fmt::format("metric \"{}\" is given to both Metric and Auc: name them differently", name));
+    return false;
+  }
+  if (!name.empty() && name.size() <= kMetricNameBytesMax &&
+      (is_mean || is_auc || metrics.means.size() + metrics.aucs.size() < kMetricNamesMax)) {
+    return true;
+  }
+  session_->ProgramError(
+      fmt::format("metric \"{}\": a name has 1 to {} bytes, and a shard up to {} "
+                  "metrics",
+                  name.substr(0, 100), kMetricNameBytesMax, kMetricNamesMax));
+  return false;
+}
+
+void MinibatchImpl::Metric(std::string_view name, double value, double weight) {
+  if (!MetricAllowed(name, MetricKind::kMean)) return;
+  if (!std::isfinite(value) || !std::isfinite(weight) || weight < 0) {
+    return shard_->Fail(
+        fmt::format("metric \"{}\" is {} with weight {} in minibatch {} of the shard", name, value,
+                    weight, index_.value()));
+  }
+  WeightedMean& mean = shard_->metrics().means[std::string(name)];
+  mean.sum += value * weight;
+  mean.weight += weight;
+}
+
+void MinibatchImpl::Auc(std::string_view name, std::span<const float> scores,
+                        std::span<const bool> labels) {
+  if (!MetricAllowed(name, MetricKind::kAuc)) return;
+  if (scores.size() != labels.size()) {
+    return session_->ProgramError(
+        fmt::format("metric \"{}\": {} scores and {} labels", name, scores.size(), labels.size()));
+  }
+  const auto bad = std::ranges::find_if_not(
+      scores, [](float score) { return score >= 0 && score <= 1; });  // NaN is neither
+  if (bad != scores.end()) {
+    return shard_->Fail(
+        fmt::format("metric \"{}\": score {} of minibatch {} of the shard is {}; a score is a "
+                    "number in [0, 1]: "
+                    "look for a missing sigmoid, or a division by zero",
+                    name, bad - scores.begin(), index_.value(), *bad));
+  }
+  AucHistogram& histogram = shard_->metrics().aucs[std::string(name)];
+  for (size_t i = 0; i < scores.size(); ++i) AddScore(&histogram, scores[i], labels[i]);
+}
+
+const kafka::Records* MinibatchImpl::TopicOf(size_t record, std::string_view call) {
+  const kafka::Records* topic = shard_->topic();
+  if (topic != nullptr && record < records_.size()) return topic;
+  session_->ProgramError(
+      topic == nullptr
+          ? fmt::format("{} in dataset '{}', which is no topic", call, shard_->work().dataset_name)
+          : fmt::format("{} of record {} of a minibatch of {}", call, record, records_.size()));
+  return nullptr;
+}
+
+std::vector<std::chrono::milliseconds> MinibatchImpl::Timestamps() const {
+  std::vector<std::chrono::milliseconds> timestamps;
+  const kafka::Records* topic = shard_->topic();
+  if (topic == nullptr) return timestamps;
+  for (const kafka::Record& record :
+       std::span(topic->all()).subspan(first_record_, records_.size())) {
+    if (record.timestamp.count() > 0) timestamps.push_back(record.timestamp);
+  }
+  return timestamps;
+}
+
+TopicRecord MinibatchImpl::RecordOfTopic(size_t record) {
+  const kafka::Records* topic = TopicOf(record, "topic_record");
+  if (topic == nullptr) return {};
+  const kafka::Record& from = topic->all()[first_record_ + record];
+  return {from.key, !from.has_value, from.timestamp.count(),
+          shard_->work().stream->partition.value(), from.offset};
+}
+
+std::vector<TopicHeader> MinibatchImpl::HeadersOfTopic(size_t record) {
+  std::vector<TopicHeader> headers;
+  const kafka::Records* topic = TopicOf(record, "topic_headers");
+  if (topic == nullptr) return headers;
+  for (const auto& [name, value] : topic->HeadersOf(first_record_ + record)) {
+    headers.push_back({name, value});
+  }
+  return headers;
+}
+
+void MinibatchImpl::Reject(size_t record, std::string_view reason) {
+  if (record >= records_.size()) {
+    return session_->ProgramError(
+        fmt::format("Reject of record {} of a minibatch of {}", record, records_.size()));
+  }
+  if (!rejected_.insert(record).second) return;
+  shard_->AddRejected(first_record_ + record, reason);
+  ShardMetrics& metrics = shard_->metrics();
+  ++metrics.rejected_records;
+  if (metrics.reject_samples.size() >= ShardMetrics::kRejectSamplesMax) return;
+  std::string sample = fmt::format("{}: {}", shard_->LocationOf(first_record_ + record), reason);
+  if (sample.size() > kSampleBytesMax) sample.resize(kSampleBytesMax);
+  metrics.reject_samples.push_back(std::move(sample));
+}
+
+}  // namespace muster::internal
