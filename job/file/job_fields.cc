@@ -201,10 +201,11 @@ void AddTraining(std::vector<Field>* fields) {
   constexpr OnResume kAny = OnResume::kMayChange;
   using Training = JobSpec::Training;
   using Restarts = JobSpec::Restarts;
-  fields->push_back(Make("spec.training.unacknowledgedMinibatchesMax", Form::kWhole, {1, 1024},
-                         kAny, Job(&JobSpec::training, &Training::unacknowledged_minibatches_max),
-                         "Commit waits beyond it: the bound of staleness. Beyond 64 MiB of "
-                         "gradients together, one."));
+  fields->push_back(
+      Make("spec.training.unacknowledgedMinibatchesMax", Form::kWhole, {1, 1024}, kAny,
+           Job(&JobSpec::training, &Training::unacknowledged_minibatches_max),
+           "Commit waits beyond it: the bound of staleness. Beyond 64 MiB of gradients "
+           "together, one, and the first Push of the next minibatch waits for it."));
   fields->push_back(
       Make("spec.training.prefetchMinibatches", Form::kWhole, {0, 1024}, kAny,
            Job(&JobSpec::training, &Training::prefetch_minibatches),
