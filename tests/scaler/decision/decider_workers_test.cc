@@ -83,7 +83,8 @@ TEST_F(DeciderTest, AWorkerThatTheMasterWasAskedToSendAwayIsNotReplacedEither) {
 TEST_F(DeciderTest, WhereTheCountIsFixedOrThePolicyPausedAnOrderOfWorkersPausesNothing) {
   Begin();
   EXPECT_THAT(Take(ScaleWorkers{2}, {.workers = 3}).orders, SizeIs(1));
-  const Decider::Options with_pause{.paused = {"worker-count"}};
+  Decider::Options with_pause;
+  with_pause.paused = {"worker-count"};
   Begin(with_pause);
   job_.view.workers_max = 8;
   job_.view.workers_min = 1;
