@@ -39,6 +39,8 @@ struct Knobs {
   /// Lanes serve requests and copy images in slices of a row or a few, with others in between; now
   /// and then a connection ends between two slices.
   bool slices = false;
+  /// Shards that a step of the master commits at most.
+  size_t commits_at_once = CoreLimits().commits_at_once;
   /// The supervisor kills what the master calls lost with a chance of 1 in this, every 200 ms.
   uint32_t patience = 3;
   /// Answers of the master leave out what may come later (late_news.h).

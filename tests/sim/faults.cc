@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t kKnobStream = 201, kFaultStream = 202, kNetworkStream = 203,
                    kTrainerStream = 204, kForgetStream = 205, kDrainStream = 206,
-                   kTopicStream = 207, kGraceStream = 208, kSlices = 209;
+                   kTopicStream = 207, kGraceStream = 208, kSlices = 209, kCommits = 210;
 
 nanoseconds Between(Rng* rng, int64_t from_ms, int64_t to_ms) {
   return milliseconds(from_ms +
@@ -268,6 +268,9 @@ Knobs DrawKnobs(uint64_t seed, Weakening weakening) {
   // By a draw of its own: the other seeds stay as they were.
   knobs.stream = Rng(HashWords(seed, kTopicStream)).Below(4) == 0;
   knobs.slices = Rng(HashWords(seed, kSlices)).Below(2) == 0;
+  if (Rng rng_of_commits(HashWords(seed, kCommits)); rng_of_commits.Below(2) == 0) {
+    knobs.commits_at_once = 1 + rng_of_commits.Below(3);
+  }
   knobs.losses = knobs.stream && Rng(HashWords(seed, kTopicStream, 2)).Below(3) == 0;
   knobs.snapshot_interval = milliseconds(100 + rng.Below(600));
   knobs.snapshot_timeout = milliseconds(600 + rng.Below(1'000));

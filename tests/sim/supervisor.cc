@@ -107,6 +107,7 @@ void Supervisor::StartMaster(ProcessRef process) {
   options.server_times = env_->knobs.server_times;
   options.drain_timeout = milliseconds(2'000);
   options.rejected_records_max = 1'000;
+  options.limits.commits_at_once = env_->knobs.commits_at_once;
   options.planted_bugs.no_reverify = MUSTER_PLANTED(kNoReverify);
   masters_.push_back(std::make_unique<SimMaster>(env_, std::move(process), std::move(options)));
   env_->master = masters_.back().get();
