@@ -21,6 +21,11 @@ namespace muster {
 namespace job_file {
 namespace {
 
+/// The name of a field today: what version 0.1 called otherwise is still read.
+std::string_view NameToday(std::string_view name) {
+  return name == "relaunchesMax" ? "restartsMax" : name;
+}
+
 constexpr size_t kErrorsMax = 20;
 
 /// What may stand at one level of the file.
@@ -136,17 +141,18 @@ class JobReader {
     const auto children = ChildrenOf(place.path);
     std::map<std::string, Position> seen;
     for (const auto& [key, value] : node.entries) {
-      const auto [first, fresh] = seen.emplace(key.text, key.position);
+      const std::string name(NameToday(key.text));
+      const auto [first, fresh] = seen.emplace(name, key.position);
       if (!fresh) {
         AddError(key, Below(place, Excerpt(key.text, 60)).shown,
                  fmt::format("given twice (first in line {})", first->second.line));
         continue;
       }
-      const auto child = children.find(key.text);
+      const auto child = children.find(name);
       if (child == children.end()) {
         AddUnknown(key, place, children);
       } else {
-        ReadChild(child->second, value, Below(place, key.text));
+        ReadChild(child->second, value, Below(place, name));
       }
     }
     YamlNode absent;

@@ -88,6 +88,15 @@ TEST(ScalerFieldsTest, ThresholdsAreRead) {
   EXPECT_EQ(policies.worker_count.remaining_min, seconds(0));
 }
 
+TEST(ScalerFieldsTest, TheNameThatAFieldHadInVersion01IsRead) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(
+      const JobSpec job, ParseWith(kPlain, "  scaler:\n    workerStraggler: {relaunchesMax: 7}\n"));
+  EXPECT_EQ(job.scaler.policies.worker_straggler.restarts_max, 7u);
+  EXPECT_THAT(
+      ParseWith(kPlain, "  scaler:\n    workerStraggler: {relaunchesMax: 7, restartsMax: 7}\n"),
+      testing::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("given twice")));
+}
+
 TEST(ScalerFieldsTest, ErrorsSayFieldValueAndBounds) {
   struct Case {
     std::string replicas;
