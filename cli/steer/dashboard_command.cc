@@ -8,11 +8,28 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "base/status.h"
-#include "base/token_file.h"
 #include "cli/state/scaler_link.h"
 
 namespace muster::steer {
+namespace {
+
+/// A page that leads to the address. Other users can read the arguments of the browser's process,
+/// but not this file: so the token is here and not there.
+absl::StatusOr<std::string> WriteRedirect(const StateDirectory& state, const std::string& address) {
+  const std::string path = state.run() + "/dashboard.html";
+  MUSTER_RETURN_IF_ERROR(WriteFileAtomically(
+      path,
+      fmt::format("<!DOCTYPE html><meta charset=\"utf-8\"><title>Muster</title>"
+                  "<meta http-equiv=\"refresh\" content=\"0; url={0}\"><a href=\"{0}\">The job's "
+                  "page</a>\n",
+                  address),
+      FileAccess::kOwnerOnly));
+  return path;
+}
+
+}  // namespace
 
 int DashboardCommand(const DashboardOptions& options) {
   const absl::StatusOr<StateDirectory> state = FindStateDirectory(options.query.target);
@@ -25,8 +42,10 @@ int DashboardCommand(const DashboardOptions& options) {
                 ? address + "\n"
                 : nlohmann::json{{"address", address}}.dump() + "\n");
   if (!options.open) return kExitSucceeded;
+  const absl::StatusOr<std::string> page = WriteRedirect(*state, address);
+  if (!page.ok()) return PrintError(page.status());
   std::fflush(stdout);
-  ::execlp("xdg-open", "xdg-open", address.c_str(), nullptr);
+  ::execlp("xdg-open", "xdg-open", page->c_str(), nullptr);
   return PrintError(fmt::format("xdg-open cannot be started ({}): open the address by hand",
                                 std::strerror(errno)),
                     kExitFailed);

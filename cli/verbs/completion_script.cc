@@ -42,11 +42,12 @@ std::string Words(const std::vector<std::string>& words) {
 std::string BashScript(const CLI::App& app) {
   std::string cases;
   for (const std::string& name : ListedVerbs(app)) {
-    cases += fmt::format("    {}) words={} ;;\n", name,
+    cases += fmt::format("    {}) options={} ;;\n", name,
                          Quoted(Words(OptionsOf(*app.get_subcommand(name)))));
   }
   return fmt::format(R"(_muster() {{
-  local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD-1]}}" words=
+  local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD-1]}}" options=
+  COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W {verbs} -- "$current"))
     return
@@ -58,11 +59,10 @@ std::string BashScript(const CLI::App& app) {
   case "${{COMP_WORDS[1]}}" in
 {cases}  esac
   case "$current" in
-    -*) COMPREPLY=($(compgen -W "$words" -- "$current")) ;;
-    *) COMPREPLY=($(compgen -f -- "$current")) ;;
+    -*) COMPREPLY=($(compgen -W "$options" -- "$current")) ;;
   esac
 }}
-complete -o filenames -F _muster muster
+complete -o default -F _muster muster
 )",
                      fmt::arg("verbs", Quoted(Words(ListedVerbs(app)))), fmt::arg("cases", cases));
 }
@@ -91,7 +91,10 @@ std::string FishScript(const CLI::App& app) {
 
 std::string CompletionScript(const CLI::App& app, const std::string& shell) {
   if (shell == "fish") return FishScript(app);
-  if (shell == "zsh") return "autoload -U +X bashcompinit && bashcompinit\n" + BashScript(app);
+  if (shell == "zsh")
+    return "(( $+functions[compdef] )) || { autoload -U compinit && compinit; }\n"
+           "autoload -U +X bashcompinit && bashcompinit\n" +
+           BashScript(app);
   return BashScript(app);
 }
 

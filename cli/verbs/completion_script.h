@@ -6,7 +6,7 @@
 namespace muster {
 
 /// A script for the shell ("bash", "zsh" or "fish") that completes the verbs of `app`, their
-/// options, the values that an option allows, and file names elsewhere. It is made of what the
+/// options, the values of --output, and file names elsewhere. It is made of what the
 /// parser knows, so it is never older than the program.
 std::string CompletionScript(const CLI::App& app, const std::string& shell);
 

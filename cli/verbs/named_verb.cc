@@ -51,6 +51,7 @@ absl::Status CheckVerb(const CLI::App& app, const std::string& word) {
 }
 
 std::string UsageMessage(const std::string& word, const std::string& why) {
+  if (word.starts_with('-')) return fmt::format("{}. `muster help` shows how to use it", why);
   // Who knows `docker ps` wants to see the job's processes.
   const char* const meant =
       word == "ps" ? " `muster ps` runs a parameter server; `muster nodes` lists a job's processes."

@@ -58,6 +58,11 @@ TEST_F(CompletionScriptTest, BashCompletesOptionsAndTheirValues) {
   EXPECT_EQ(Offered("help sim"), "simulate\n");
 }
 
+TEST_F(CompletionScriptTest, FileNamesAreLeftToBash) {
+  EXPECT_EQ(Offered("run job.y"), "\n");
+  EXPECT_THAT(CompletionScript(app_, "bash"), HasSubstr("complete -o default"));
+}
+
 TEST_F(CompletionScriptTest, TheOtherShellsGetTheSameVerbs) {
   EXPECT_THAT(CompletionScript(app_, "zsh"), AllOf(HasSubstr("bashcompinit"), HasSubstr("status")));
   EXPECT_THAT(CompletionScript(app_, "fish"),

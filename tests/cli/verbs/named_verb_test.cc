@@ -52,6 +52,7 @@ TEST_F(NamedVerbTest, NamesTheVerbThatWasMeant) {
 TEST_F(NamedVerbTest, ARefusedLineIsToldWhereToLook) {
   EXPECT_THAT(UsageMessage("scale", "--workers is required"),
               AllOf(HasSubstr("--workers is required"), HasSubstr("muster scale --help")));
+  EXPECT_THAT(UsageMessage("--bogus", "not expected"), HasSubstr("`muster help`"));
   EXPECT_THAT(UsageMessage("ps", "--name is required"), HasSubstr("muster nodes"));
 }
 
