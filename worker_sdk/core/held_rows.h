@@ -5,8 +5,8 @@
 
 namespace muster::sdk {
 
-/// 64 MiB. Beyond it a loop asks for the rows of only one minibatch ahead, and a worker holds the
-/// gradients of only one, gathered or waiting to be acknowledged, whatever the job says: with large
+/// 64 MiB. Beyond it a loop asks for the rows of only one minibatch ahead, and begins to gather the
+/// gradients of the next one when those before are acknowledged, whatever the job says: with large
 /// tensors each is a copy of the model.
 inline constexpr uint64_t kHeldFloatsMax = 16u << 20;
 

@@ -79,6 +79,12 @@ void PartSender::EndOutstandingPush(const Delivery& delivery) {
   outstanding_push_floats_ -= delivery.batch->plan.value_count;
 }
 
+bool PartSender::PushesBefore(DeliveryId id) const {
+  return std::ranges::any_of(deliveries_, [id](const auto& entry) {
+    return entry.first < id && IsOutstandingPush(entry.second);
+  });
+}
+
 void PartSender::Cancel(DeliveryId id) {
   auto it = deliveries_.find(id);
   if (it == deliveries_.end()) return;
@@ -346,8 +352,10 @@ void PartSender::FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
     InFlight& in_flight = in_flight_[request->id];
     in_flight.parts.push_back(i);
     if (delivery->tensors.empty()) continue;
+    const auto asked = static_cast<std::ptrdiff_t>(request->versions.size());
     AskByVersion(*delivery, rows, part.epoch, &request->versions);
-    in_flight.versions = request->versions;
+    in_flight.versions.insert(in_flight.versions.end(), request->versions.begin() + asked,
+                              request->versions.end());
   }
 }
 

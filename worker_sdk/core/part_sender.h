@@ -15,6 +15,7 @@
 #include "base/strong_id.h"
 #include "proto/messages/control.h"
 #include "proto/wire/frame.h"
+#include "worker_sdk/core/received_rows.h"
 #include "worker_sdk/core/row_memory.h"
 #include "worker_sdk/core/row_plan.h"
 #include "worker_sdk/core/tensors.h"
@@ -69,19 +70,6 @@ struct SendRequest {
   /// Of all items.
   uint64_t keys = 0;
   uint64_t floats = 0;
-};
-
-/// What an answer to a pull brought. `values`: the rows of the parts with kOk, one after the other,
-/// but for groups that are unchanged.
-struct ReceivedRows {
-  ReceivedRows() = default;
-  ReceivedRows(std::shared_ptr<const float[]> rows)  // NOLINT: an answer without versions
-      : values(rows.get()), block(std::move(rows)) {}
-  const float* values = nullptr;
-  /// Keeps them; null: they are there only until they have been taken.
-  std::shared_ptr<const float[]> block;
-  /// Of the groups that have one in the request.
-  std::span<const uint64_t> versions;
 };
 
 /// What came back to a pull: row blocks, and where in them the sparse rows of each part begin;
@@ -145,8 +133,8 @@ class PartSender {
     /// The server says that the request can never work.
     bool bad_request = false;
   };
-  /// The answer to a request: one code per item, in order; for a pull `rows` holds the rows of the
-  /// parts with kOk, one after the other. An answer of the wrong length counts as none.
+  /// The answer to a request: one code per item, in order; for a pull, `rows` has what came.
+  /// An answer of the wrong length counts as none.
   Outcome OnReply(RequestId id, std::span<const wire::PartReply> parts, const ReceivedRows& rows,
                   TimePoint now);
   /// For an answer to a request with versions, before OnReply of the same answer: the copies to be
@@ -178,6 +166,11 @@ class PartSender {
 
   /// How many minibatches have parts that are not OK yet; questions are none.
   size_t outstanding_pushes() const { return outstanding_pushes_; }
+  /// The id that the next delivery gets: what was added before has a smaller one.
+  DeliveryId next_delivery() const { return next_delivery_; }
+  /// Whether one of those minibatches was added before this delivery. Its work grows with what is
+  /// on its way.
+  bool PushesBefore(DeliveryId id) const;
   /// The values of all their parts.
   uint64_t outstanding_push_floats() const { return outstanding_push_floats_; }
 

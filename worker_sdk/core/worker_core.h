@@ -142,10 +142,13 @@ class WorkerCore {
   bool idle() const { return held_.empty() && returned_.empty() && !exchanging_; }
   size_t outstanding_pushes() const { return sender_.outstanding_pushes(); }
   /// Whether a minibatch may begin to gather about so many floats of gradients, beside what is not
-  /// acknowledged.
-  bool MayGather(uint64_t floats) const {
-    return MayHold(outstanding_pushes() + 1, outstanding_push_floats() + floats);
+  /// acknowledged. It has waited since `since` (next_delivery() at that time): what other loops
+  /// have pushed later does not hold it up, or it could wait for ever.
+  bool MayGather(uint64_t floats, DeliveryId since) const {
+    return MayHold(outstanding_pushes() + 1, outstanding_push_floats() + floats) ||
+           !sender_.PushesBefore(since);
   }
+  DeliveryId next_delivery() const { return sender_.next_delivery(); }
   uint64_t outstanding_push_floats() const { return sender_.outstanding_push_floats(); }
   const std::shared_ptr<const PartitionMap>& map() const { return map_; }
   /// The first error that no retry helps against: a pull that a server calls a bad request.

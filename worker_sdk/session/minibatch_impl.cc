@@ -182,7 +182,8 @@ const float* MinibatchImpl::CopyTable(const PullOp& pull, size_t number, size_t 
   // Bases of parts are such that offsets count from the first value of the whole plan.
   std::vector<const float*> bases(plan.parts.size());
   for (size_t part = 0; part < bases.size(); ++part) {
-    bases[part] = pull.rows->part_rows[part] - plan.parts[part].value_begin;
+    const float* const first = pull.rows->part_rows[part];  // null: it has rows of tensors alone
+    if (first != nullptr) bases[part] = first - plan.parts[part].value_begin;
   }
   const size_t rows = floats / places.dim;
   sdk::CopyRows({keys.inverse, places.part, places.offset}, bases, rows, places.dim, out);

@@ -348,9 +348,14 @@ void SessionImpl::CommitMinibatch(const RunRef& run, MinibatchIndex minibatch, s
 }
 
 void SessionImpl::AwaitRoomForGradients(const RunRef& run, uint64_t floats) {
+  sdk::DeliveryId since;
+  {
+    MutexLock lock(&mutex_);
+    since = core_.next_delivery();
+  }
   WaitForAnswers(
       [&]() MUSTER_NO_THREAD_SAFETY_ANALYSIS {
-        return core_.MayGather(floats) || !failure_.ok() || !core_.Holds(run.token, run.run);
+        return core_.MayGather(floats, since) || !failure_.ok() || !core_.Holds(run.token, run.run);
       },
       "the servers to acknowledge pushes", &times_.wait_push);
 }

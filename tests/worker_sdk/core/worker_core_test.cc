@@ -280,14 +280,25 @@ TEST_F(WorkerCoreTest, DelaysEndWhenEveryPartIsAcknowledged) {
 TEST_F(WorkerCoreTest, LargeGradientsAreGatheredWhenNoneIsUnacknowledged) {
   const ShardRun shard = GrantAndTake(3, Token(1));
   const uint64_t floats = BatchOfAllPartitions()->plan.value_count;
-  EXPECT_TRUE(core_.MayGather(10 * kHeldFloatsMax)) << "one always goes";
+  EXPECT_TRUE(core_.MayGather(10 * kHeldFloatsMax, core_.next_delivery())) << "one always goes";
   Commit(shard, 0);
-  EXPECT_TRUE(core_.MayGather(kHeldFloatsMax - floats));
-  EXPECT_FALSE(core_.MayGather(kHeldFloatsMax - floats + 1));
+  EXPECT_TRUE(core_.MayGather(kHeldFloatsMax - floats, core_.next_delivery()));
+  EXPECT_FALSE(core_.MayGather(kHeldFloatsMax - floats + 1, core_.next_delivery()));
   Commit(shard, 1);
-  EXPECT_FALSE(core_.MayGather(kHeldFloatsMax - floats));
+  EXPECT_FALSE(core_.MayGather(kHeldFloatsMax - floats, core_.next_delivery()));
   AnswerAll(PartCode::kOk);
-  EXPECT_TRUE(core_.MayGather(10 * kHeldFloatsMax));
+  EXPECT_TRUE(core_.MayGather(10 * kHeldFloatsMax, core_.next_delivery()));
+}
+
+TEST_F(WorkerCoreTest, LargeGradientsDoNotWaitForWhatWasPushedLater) {
+  const ShardRun shard = GrantAndTake(3, Token(1));
+  Commit(shard, 0);
+  const DeliveryId since = core_.next_delivery();
+  EXPECT_FALSE(core_.MayGather(kHeldFloatsMax, since));
+  AnswerAll(PartCode::kOk);
+  Commit(shard, 1);
+  EXPECT_FALSE(core_.MayGather(kHeldFloatsMax, core_.next_delivery()));
+  EXPECT_TRUE(core_.MayGather(kHeldFloatsMax, since));
 }
 
 TEST_F(WorkerCoreTest, AMinibatchWithoutRowsCountsAtOnce) {

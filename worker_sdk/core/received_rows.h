@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+
+namespace muster::sdk {
+
+/// What an answer to a pull brought. `values`: the rows of the parts with kOk, one after the other,
+/// but for groups that are unchanged.
+struct ReceivedRows {
+  ReceivedRows() = default;
+  ReceivedRows(std::shared_ptr<const float[]> rows)  // NOLINT: an answer without versions
+      : values(rows.get()), block(std::move(rows)) {}
+  const float* values = nullptr;
+  /// Keeps them; null: they are there only until they have been taken.
+  std::shared_ptr<const float[]> block;
+  /// Of the groups that have one in the request.
+  std::span<const uint64_t> versions;
+};
+
+}  // namespace muster::sdk
