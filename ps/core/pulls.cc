@@ -133,11 +133,12 @@ Progress Pulls::Serve(const PullRequest& request, const Slice& slice, PullReply*
     const bool all = FinishGroups(request, gathered, reply, progress);
     if (!gathered.status.ok() && all) {
       const bool unknown = absl::IsNotFound(gathered.status);
-      const wire::Part& part = request.parts[progress->part];
-      const std::string why =
-          unknown ? fmt::format("table {} is not known", part.groups[progress->in_part.group].table)
-                  : std::string(Message(gathered.status));
-      reply->text = fmt::format("partition {}: {}", part.partition, why);
+      // A text moves what comes behind it in shared memory to an odd address. Who is to try again
+      // needs none.
+      if (!unknown) {
+        reply->text = fmt::format("partition {}: {}", request.parts[progress->part].partition,
+                                  Message(gathered.status));
+      }
       FinishPart(unknown ? PartCode::kRetry : PartCode::kBadRequest, request, reply, progress);
       slice.work->Spend(kPartWork);
     } else if (all && gathered.group < groups_.size()) {

@@ -106,6 +106,9 @@ TEST_F(OwnedPartitionsTest, RowsOfAWarmStartComeOnceAndAreInTheSnapshotAfterIt) 
   owned_.Report(++sequence_);
   owned_.AddTable(warm);
   EXPECT_TRUE(owned_.HasNews());
+  const PullReply early = Pull(3, {7}, 3);
+  EXPECT_EQ(early.parts.at(0).code, PartCode::kRetry) << "its rows have not come";
+  EXPECT_EQ(early.text, "") << "a text would move what follows it to an odd address";
   EXPECT_THAT(owned_.Report(++sequence_).warm_starts_wanted, ElementsAre(TableId(3)));
   EXPECT_EQ(Pull(3, {1}, 3).parts.at(0).code, PartCode::kRetry);
   EXPECT_EQ(Pull(3, {1}).parts.at(0).code, PartCode::kOk) << "other tables do not wait";
