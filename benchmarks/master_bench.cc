@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -25,6 +24,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "benchmarks/master_job.h"
+#include "benchmarks/whole_number.h"
 #include "master/service/master_server.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/messages/job_identity.h"
@@ -267,17 +267,6 @@ constexpr char kUsage[] =
     "  --smoke       few shards and workers: shows in a second that it works, its figures mean "
     "nothing\n";
 
-/// Whole numbers above 0.
-std::optional<uint64_t> Number(std::string_view text) {
-  uint64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || rest != end || number == 0 || number > kMaxNumber) {
-    return std::nullopt;
-  }
-  return number;
-}
-
 /// As kUsage says; nothing if an argument is something else.
 std::optional<Sizes> Parse(std::span<char*> arguments) {
   Sizes sizes;
@@ -289,7 +278,7 @@ std::optional<Sizes> Parse(std::span<char*> arguments) {
       continue;
     }
     if (argument == "--disk-delay" && !std::exchange(is_delay, true)) continue;
-    const std::optional<uint64_t> number = Number(argument);
+    const std::optional<uint64_t> number = WholeNumber(argument, kMaxNumber);
     if (!number) return std::nullopt;
     if (std::exchange(is_delay, false)) {
       sizes.disk_delay = std::chrono::milliseconds(*number);

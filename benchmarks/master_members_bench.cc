@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -15,6 +14,7 @@
 
 #include "base/check.h"
 #include "benchmarks/members_job.h"
+#include "benchmarks/whole_number.h"
 
 namespace muster {
 namespace {
@@ -143,17 +143,6 @@ void PrintJson(const MembersSizes& sizes, const Figures& figures) {
       Milliseconds(figures.master.open_cpu), Json(figures.master.heard));
 }
 
-/// A whole number above 0.
-std::optional<uint64_t> Number(std::string_view text) {
-  uint64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || rest != end || number == 0 || number > kMaxNumber) {
-    return std::nullopt;
-  }
-  return number;
-}
-
 /// Nothing if an argument is not as kUsage has it.
 std::optional<Settings> Parse(std::span<char*> arguments) {
   Settings settings;
@@ -170,7 +159,7 @@ std::optional<Settings> Parse(std::span<char*> arguments) {
       settings.json = true;
       continue;
     }
-    const std::optional<uint64_t> number = Number(arguments[i]);
+    const std::optional<uint64_t> number = WholeNumber(arguments[i], kMaxNumber);
     if (!number) return std::nullopt;
     if (name == "--workers" && *number <= kWorkersMax) {
       sizes.workers = static_cast<uint32_t>(*number);

@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <any>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -30,6 +29,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "benchmarks/key_file.h"
+#include "benchmarks/whole_number.h"
 
 namespace muster {
 namespace {
@@ -317,13 +317,6 @@ int TrainEmpty(Session* session, Meter* meter) {
   return session->Finish();
 }
 
-std::optional<uint64_t> Number(std::string_view text, uint64_t most) {
-  uint64_t number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool all = code == std::errc() && end == text.data() + text.size();
-  return all && number > 0 && number <= most ? std::optional(number) : std::nullopt;
-}
-
 int WrongUsage() {
   std::fputs(kHelp, stderr);
   return 2;
@@ -360,10 +353,10 @@ int Main(std::span<char*> arguments) {
   constexpr std::array<std::string_view, 4> kSparse = {"pull", "pull-push", "small", "small-push"};
   const bool sparse = std::ranges::find(kSparse, mode) != kSparse.end();
   if (sparse && arguments.size() == 5) {
-    return RunSparse(mode, arguments[2], arguments[3], Number(arguments[4], 65'536));
+    return RunSparse(mode, arguments[2], arguments[3], WholeNumber(arguments[4], 65'536));
   }
   if (mode == "dense" && arguments.size() == 4) {
-    return RunDense(arguments[2], Number(arguments[3], std::numeric_limits<uint32_t>::max()));
+    return RunDense(arguments[2], WholeNumber(arguments[3], std::numeric_limits<uint32_t>::max()));
   }
   if ((mode != "read" && mode != "lease") || arguments.size() != 3) return WrongUsage();
   Session session = Session::Connect(SessionOptions::FromEnvironment()).value();

@@ -52,7 +52,7 @@ absl::Status CheckVerb(const CLI::App& app, const std::string& word) {
 
 std::string UsageMessage(const std::string& word, const std::string& why) {
   if (word.starts_with('-')) return fmt::format("{}. `muster help` shows how to use it", why);
-  // Who knows `docker ps` wants to see the job's processes.
+  // As in `docker ps`, the job's processes were probably meant.
   const char* const meant =
       word == "ps" ? " `muster ps` runs a parameter server; `muster nodes` lists a job's processes."
                    : "";

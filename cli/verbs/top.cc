@@ -9,7 +9,7 @@ void AddTop(CLI::App* app, Chosen* chosen, Command<steer::TopOptions> command) {
   AddJobAndOutput(verb, &options->query);
   verb->add_option("--interval", options->interval_s, "Seconds between two looks (1)")
       ->check(CLI::Range(0.1, 3'600.0));
-  verb->add_flag("--once", options->once, "Two looks, shown once");
+  verb->add_flag("--once", options->once, "Print once, after two readings, and end");
   verb->footer(
       "Examples:\n"
       "  muster top job.yaml                          # q or Ctrl-C ends it, the job goes on\n"
