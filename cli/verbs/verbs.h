@@ -12,6 +12,7 @@
 #include "cli/steer/event_commands.h"
 #include "cli/steer/order_commands.h"
 #include "cli/steer/top_command.h"
+#include "cli/steer/wait_command.h"
 #include "cli/verify/verify_command.h"
 
 /// The verbs of the muster executable: each Add... puts one into the line's parser, with options of
@@ -44,6 +45,8 @@ void AddExport(CLI::App* app, Chosen* chosen,
 void AddShards(CLI::App* app, Chosen* chosen, Command<ShardsOptions> command = ShardsCommand,
                Command<steer::RetryOptions> retry_command = steer::RetryCommand);
 void AddLogs(CLI::App* app, Chosen* chosen, Command<LogsOptions> command = LogsCommand);
+void AddWait(CLI::App* app, Chosen* chosen,
+             Command<steer::WaitOptions> command = steer::WaitCommand);
 
 // What the master can carry out when no scaler serves.
 void AddEvents(CLI::App* app, Chosen* chosen,
