@@ -1,9 +1,4 @@
-# Runs between CPack's installation and its packing: makes of each component's folder what a Debian package has, and gives all
-# files one time, so that the same build makes the same packages.
-if(NOT DEFINED ENV{SOURCE_DATE_EPOCH})
-  message(FATAL_ERROR "SOURCE_DATE_EPOCH is not set: use scripts/package")
-endif()
-
+# Runs between CPack's installation and its packing: makes of each component's folder what a Debian package has.
 # run(<command> ...)
 function(run)
   execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
@@ -34,5 +29,4 @@ foreach(component IN LISTS CPACK_COMPONENTS_ALL)
       run(strip --strip-debug ${file})
     endif()
   endforeach()
-  run(find ${root} -exec touch -h -d @$ENV{SOURCE_DATE_EPOCH} {} +)
 endforeach()
