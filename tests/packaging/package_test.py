@@ -5,6 +5,7 @@ import argparse
 import gzip
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,11 +18,11 @@ TIME = 1_700_000_000  # of every file: 2023-11-14 22:13:20 UTC
 options = None
 
 
-def run(*command, **arguments):
+def run(*command, stderr_too=False, **arguments):
     done = subprocess.run(command, capture_output=True, text=True, check=False, **arguments)
     if done.returncode != 0:
         raise AssertionError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    return done.stdout
+    return done.stdout + (done.stderr if stderr_too else "")
 
 
 def readme_block(kind, after=""):
@@ -108,8 +109,21 @@ class PackageTest(unittest.TestCase):
             with gzip.open(os.path.join(share, "man", "man1", page + ".gz"), "rt") as file:
                 self.assertRegex(file.read(), r"\A\.TH ")
         for name in ("bash-completion/completions/muster", "zsh/vendor-completions/_muster",
-                     "fish/vendor_completions.d/muster.fish", "doc/libmuster-dev/copyright", "doc/muster/changelog.gz"):
+                     "fish/vendor_completions.d/muster.fish", "muster/prometheus/rules.yml", "muster/grafana/job.json", "doc/libmuster-dev/copyright", "doc/muster/changelog.gz"):
             self.assertGreater(os.path.getsize(os.path.join(share, name)), 0, name)
+
+    def test_systemd_takes_the_unit(self):
+        with open(os.path.join(self.root, "usr", "share", "muster", "systemd", "muster@.service"), encoding="utf-8") as file:
+            unit = file.read()
+        command = re.search("^ExecStart=(.*)$", unit, re.MULTILINE).group(1).split()
+        self.assertTrue(os.access(self.root + command[0], os.X_OK), command)
+        run(self.root + command[0], *command[1:], "--help")
+        if shutil.which("systemd-analyze") is None:
+            self.skipTest("systemd-analyze is not installed")
+        copy = os.path.join(self.folder, "muster@flights.service")
+        with open(copy, "w", encoding="utf-8") as file:
+            file.write(unit.replace(command[0], self.muster))
+        self.assertEqual(run("systemd-analyze", "verify", "--man=no", copy, stderr_too=True), "")
 
     def test_sdk_is_used_as_it_was_installed(self):
         run(USE_SDK, options.cmake, os.path.join(self.root, "usr"), CONSUMER, self.folder, options.compiler, "")
@@ -125,7 +139,7 @@ class PackageTest(unittest.TestCase):
         run(options.cmake, "-B", "build", "-DCMAKE_PREFIX_PATH=" + os.path.join(self.root, "usr"),
             "-DCMAKE_CXX_COMPILER=" + options.compiler, cwd=folder)
         run(options.cmake, "--build", "build", cwd=folder)
-        summary = run(self.muster, "run", "job.yaml", "--no-progress", "--output", "json", cwd=folder, timeout=100)
+        summary = run(self.muster, "run", "job.yaml", "--no-progress", "--output", "json", cwd=folder, timeout=200)
         self.assertIn('"succeeded"', summary)
 
 
