@@ -111,6 +111,9 @@ class PackageTest(unittest.TestCase):
         for name in ("bash-completion/completions/muster", "zsh/vendor-completions/_muster",
                      "fish/vendor_completions.d/muster.fish", "muster/prometheus/rules.yml", "muster/grafana/job.json", "doc/libmuster-dev/copyright", "doc/muster/changelog.gz"):
             self.assertGreater(os.path.getsize(os.path.join(share, name)), 0, name)
+        with gzip.open(os.path.join(share, "doc", "muster", "changelog.gz"), "rt") as file:
+            newest = re.search(r"^## (\d\S*) \(\d{4}-\d\d-\d\d\)$", file.read(), re.MULTILINE)
+        self.assertEqual(newest.group(1), self.version, "the newest release in CHANGELOG.md")
 
     def test_systemd_takes_the_unit(self):
         with open(os.path.join(self.root, "usr", "share", "muster", "systemd", "muster@.service"), encoding="utf-8") as file:
