@@ -38,8 +38,9 @@ grep -q MUSTER_MASTER <<< "$said" || fail "the consumer said: $said"
 
 
 # With pkg-config, and nothing else to say where the library is.
-export PKG_CONFIG_LIBDIR=$(dirname "$library")/pkgconfig
-# shellcheck disable=SC2046  # options, one word each
+PKG_CONFIG_LIBDIR=$(dirname "$library")/pkgconfig
+export PKG_CONFIG_LIBDIR
+# shellcheck disable=SC2046,SC2086  # options, one word each
 "$compiler" $flags "$source/main.cc" -o "$work/consumer_of_pkg_config" $(pkg-config --cflags --libs muster)
 said=$(env -u MUSTER_MASTER LD_LIBRARY_PATH="$(dirname "$library")" "$work/consumer_of_pkg_config") ||
   fail "the consumer that pkg-config built ended with $?: $said"
