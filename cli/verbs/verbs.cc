@@ -4,6 +4,7 @@ namespace muster {
 
 void AddVerbs(CLI::App* app, Chosen* chosen) {
   AddRun(app, chosen);
+  AddList(app, chosen);
   AddStatus(app, chosen);
   AddNodes(app, chosen);
   AddPartitions(app, chosen);

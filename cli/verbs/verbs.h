@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 
+#include "cli/ask/list_command.h"
 #include "cli/ask/query_commands.h"
 #include "cli/run/node_commands.h"
 #include "cli/run/run_command.h"
@@ -29,6 +30,9 @@ using Command = std::function<int(const Options&)>;
 void AddVerbs(CLI::App* app, Chosen* chosen);
 
 void AddRun(CLI::App* app, Chosen* chosen, Command<RunOptions> command = RunCommand);
+
+/// The jobs of this machine.
+void AddList(CLI::App* app, Chosen* chosen, Command<ListOptions> command = ListCommand);
 
 // What asks: the job's master, or its state directory.
 void AddStatus(CLI::App* app, Chosen* chosen, Command<QueryOptions> command = StatusCommand);

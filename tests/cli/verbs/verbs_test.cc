@@ -37,8 +37,8 @@ class VerbsTest : public ::testing::Test {
 TEST_F(VerbsTest, HelpShowsThemInThisOrder) {
   std::vector<std::string> names;
   for (const CLI::App* verb : All()) names.push_back(verb->get_name());
-  EXPECT_THAT(names, ElementsAre("run", "status", "nodes", "partitions", "export", "shards", "logs",
-                                 "events", "drain", "cancel", "simulate", "explain", "top",
+  EXPECT_THAT(names, ElementsAre("run", "list", "status", "nodes", "partitions", "export", "shards",
+                                 "logs", "events", "drain", "cancel", "simulate", "explain", "top",
                                  "dashboard", "restart", "resize", "scale", "policies", "master",
                                  "ps", "scaler", "verify", "help", "version", "completion"));
 }

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/show/output.h"
+#include "proto/status/job_status.h"
+
+namespace muster {
+
+struct ListOptions {
+  OutputFormat output = OutputFormat::kText;
+};
+/// `muster list`: the jobs that run on this machine. Returns the exit code of the process.
+int ListCommand(const ListOptions& options);
+
+/// A job that runs.
+struct ListedJob {
+  std::string state_directory;
+  int64_t pid = 0;                  // of `muster run`; 0: it is about to begin or to end
+  std::optional<JobStatus> status;  // absent: its master does not answer
+};
+/// A table; one sentence when there are no jobs. Pure.
+std::string ListText(const std::vector<ListedJob>& jobs);
+/// {"jobs": [{"name", "state", "pid", "state_directory", "workers_running", "servers_running",
+/// "records_committed", "records_expected"}]}; null where the master does not answer. Pure.
+nlohmann::json ListToJson(const std::vector<ListedJob>& jobs);
+
+}  // namespace muster
