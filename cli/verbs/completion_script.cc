@@ -91,10 +91,14 @@ std::string FishScript(const CLI::App& app) {
 
 std::string CompletionScript(const CLI::App& app, const std::string& shell) {
   if (shell == "fish") return FishScript(app);
-  if (shell == "zsh")
-    return "(( $+functions[compdef] )) || { autoload -U compinit && compinit; }\n"
+  if (shell == "zsh") {
+    // Sourced, or, as a file _muster of $fpath, run by the first completion, which it then answers.
+    return "#compdef muster\n"
+           "(( $+functions[compdef] )) || { autoload -U compinit && compinit; }\n"
            "autoload -U +X bashcompinit && bashcompinit\n" +
-           BashScript(app);
+           BashScript(app) +
+           "if [ \"${funcstack[1]}\" = _muster ]; then _bash_complete -o default -F _muster; fi\n";
+  }
   return BashScript(app);
 }
 

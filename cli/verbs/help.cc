@@ -2,8 +2,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
+#include "base/status.h"
 #include "base/version.h"
 #include "cli/show/output.h"
+#include "cli/verbs/man_page.h"
 #include "cli/verbs/named_verb.h"
 #include "cli/verbs/verb_options.h"
 #include "cli/verbs/verbs.h"
@@ -11,7 +14,22 @@
 namespace muster {
 namespace {
 
-int Help(const CLI::App& app, const std::string& verb) {
+struct HelpOptions {
+  std::string verb;
+  std::string man_directory;
+};
+
+int WriteManPages(const CLI::App& app, const std::string& directory) {
+  absl::Status status = MakeDirectories(directory);
+  for (const auto& [name, page] : ManPages(app)) {
+    if (status.ok()) status = WriteFileAtomically(directory + "/" + name, page);
+  }
+  return status.ok() ? kExitSucceeded : PrintError(Message(status), kExitFailed);
+}
+
+int Help(const CLI::App& app, const HelpOptions& options) {
+  const std::string& verb = options.verb;
+  if (!options.man_directory.empty()) return WriteManPages(app, options.man_directory);
   if (verb.empty()) {
     PrintData(app.help());
     return kExitSucceeded;
@@ -30,11 +48,16 @@ int Version(OutputFormat output) {
 }  // namespace
 
 void AddHelp(CLI::App* app, Chosen* chosen) {
-  const auto name = std::make_shared<std::string>();
+  const auto options = std::make_shared<HelpOptions>();
   CLI::App* verb = app->add_subcommand("help", "Show the verbs, or the options of one verb");
-  verb->add_option("verb", *name, "A verb, such as run");
-  verb->footer("Examples:\n  muster help\n  muster help run");
-  verb->callback([app, chosen, name] { *chosen = [app, name] { return Help(*app, *name); }; });
+  verb->add_option("verb", options->verb, "A verb, such as run");
+  verb->add_option("--man-dir", options->man_directory,
+                   "Instead, write the man pages of all verbs into this folder");
+  verb->footer(
+      "Examples:\n  muster help\n  muster help run\n"
+      "  muster help --man-dir ~/.local/share/man/man1");
+  verb->callback(
+      [app, chosen, options] { *chosen = [app, options] { return Help(*app, *options); }; });
 }
 
 void AddVersion(CLI::App* app, Chosen* chosen) {

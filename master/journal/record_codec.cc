@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "base/version.h"
 #include "proto/fields/decode.h"
 #include "proto/fields/encode.h"
 
@@ -141,7 +142,8 @@ absl::StatusOr<Mutation> DecodeValue(char kind, std::string_view value) {
     case kRangeKind:
       return As<StreamRangeRecord>(value);
     default:
-      return absl::DataLossError("an unknown kind of record");
+      return absl::DataLossError(
+          "an unknown kind of record: it is damaged, or a newer version of muster wrote it");
   }
 }
 
@@ -182,9 +184,10 @@ absl::StatusOr<JournalHeader> DecodeHeader(std::string_view value) {
   if (!stored.ok()) return absl::DataLossError("the journal's header cannot be parsed");
   if (stored->format != kJournalFormat) {
     return absl::FailedPreconditionError(
-        fmt::format("the journal has format {}, this program reads {}: use the program that wrote "
-                    "it, or another spec.stateDirectory",
-                    stored->format, kJournalFormat));
+        fmt::format("the journal has format {}, and muster {} reads format {}: go on with the "
+                    "version of muster that wrote it, or begin anew in another "
+                    "spec.stateDirectory (an export by that version keeps the weights)",
+                    stored->format, kVersion, kJournalFormat));
   }
   return std::move(stored->header);
 }

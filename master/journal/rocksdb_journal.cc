@@ -93,8 +93,9 @@ absl::StatusOr<std::optional<JournalHeader>> ReadHeader(rocksdb::DB* db,
       db->Get({}, rocksdb::Slice(kHeaderKey.data(), kHeaderKey.size()), &value);
   if (found.IsNotFound()) return std::nullopt;
   MUSTER_RETURN_IF_ERROR(JournalStatus(found, directory));
-  MUSTER_ASSIGN_OR_RETURN(JournalHeader header, DecodeHeader(value));
-  return header;
+  absl::StatusOr<JournalHeader> header = DecodeHeader(value);
+  if (!header.ok()) return Annotate(header.status(), directory);
+  return *std::move(header);
 }
 
 absl::StatusOr<DurableState> ReadState(rocksdb::DB* db, const std::string& directory) {

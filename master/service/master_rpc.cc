@@ -79,7 +79,7 @@ absl::Status CheckNodeName(const std::string& field, const std::string& name) {
 }
 
 absl::Status CheckVersion(const std::string& who, const std::string& version) {
-  const std::string_view ours(kCompatibleVersion);
+  const std::string_view ours = kCompatibleVersion;
   const std::string_view theirs(version);
   if (theirs.starts_with(ours) && (theirs.size() == ours.size() || theirs[ours.size()] == '.')) {
     return absl::OkStatus();

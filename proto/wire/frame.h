@@ -74,7 +74,7 @@ struct Hello {
   std::string job;       // the job's name, for messages
   std::string job_id;    // another one is refused
   std::string peer;      // node name, for messages
-  std::string software;  // "muster 0.1.0"
+  std::string software;  // "muster 1.2.3"
   /// Largest ring that it takes of memory to be shared; 0: it takes none. Over a UNIX socket only.
   uint32_t ring_bytes_max = 0;
 };

@@ -191,7 +191,7 @@ absl::StatusOr<RegisterServerReply> ParameterServer::Register(
                                       .nonce = options_.nonce,
                                       .lanes = addresses,
                                       .start = options_.start,
-                                      .version = kCompatibleVersion};
+                                      .version = std::string(kCompatibleVersion)};
   Backoff backoff(&rng_);
   while (true) {
     MUSTER_FAILPOINT("register.before-send");

@@ -200,13 +200,16 @@ class BadInputTest(unittest.TestCase):
         """The SDK's library with another version written into it: the same code otherwise."""
         with open(options.sdk, "rb") as file:
             library = file.read()
-        library, count = re.subn(rb"(?<!\.so\.)0\.1\x00", b"0.9\x00", library)
-        self.assertGreater(count, 0, "the version is not in the library any more: adapt this test")
+        version = subprocess.run(self.command("version"), capture_output=True, text=True, check=True).stdout.split()[1]
+        ours = version.rpartition(".")[0]
+        written = f"{version}\0".encode()
+        self.assertIn(written, library, "the version is not in the library any more: adapt this test")
+        library = library.replace(written, re.sub(rb"\d", b"9", written))
         os.mkdir(self.path("lib"))
-        with open(self.path("lib/libmuster.so.0.1"), "wb") as file:
+        with open(self.path(f"lib/libmuster.so.{ours}"), "wb") as file:
             file.write(library)
         self.write_job(("[TRAINER]", "[TRAINER], env: {LD_LIBRARY_PATH: %s}" % self.path("lib")))
-        self.refuse("the worker SDK of 'worker-", "has version '0.9', the master 0.1", "build both from the same release", code=FAILED)
+        self.refuse("the worker SDK of 'worker-", "has version '9.9', the master " + ours, "build both from the same release", code=FAILED)
         self.write_job()
         self.finish(1)
 

@@ -20,6 +20,7 @@ using muster::testing::IsOk;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 class CompletionScriptTest : public ::testing::Test {
  protected:
@@ -64,7 +65,8 @@ TEST_F(CompletionScriptTest, FileNamesAreLeftToBash) {
 }
 
 TEST_F(CompletionScriptTest, TheOtherShellsGetTheSameVerbs) {
-  EXPECT_THAT(CompletionScript(app_, "zsh"), AllOf(HasSubstr("bashcompinit"), HasSubstr("status")));
+  EXPECT_THAT(CompletionScript(app_, "zsh"), AllOf(StartsWith("#compdef muster\n"),
+                                                   HasSubstr("bashcompinit"), HasSubstr("status")));
   EXPECT_THAT(CompletionScript(app_, "fish"),
               AllOf(HasSubstr("-a status"), HasSubstr("from status' -l output -s o"),
                     HasSubstr("job'\\''s"), Not(HasSubstr("-a ps "))));

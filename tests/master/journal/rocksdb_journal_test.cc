@@ -133,6 +133,27 @@ TEST_F(RocksdbJournalTest, OneOfAVersionThatDidNotCountBatchesIsReadAndCountedOn
   }
 }
 
+TEST_F(RocksdbJournalTest, OneOfAnotherFormatIsRefusedWithWhatToDo) {
+  std::string header = EncodeHeader(header_);
+  header[1] = 9;  // field 1, the format
+  {
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    ASSERT_THAT(MakeDirectories(directory_), IsOk());
+    rocksdb::DB* opened = nullptr;
+    ASSERT_TRUE(rocksdb::DB::Open(options, directory_, &opened).ok());
+    const std::unique_ptr<rocksdb::DB> db(opened);
+    ASSERT_TRUE(db->Put({}, "h", header).ok());
+  }
+  const auto refused = StatusIs(absl::StatusCode::kFailedPrecondition,
+                                AllOf(HasSubstr(directory_), HasSubstr("format 9"),
+                                      HasSubstr("another spec.stateDirectory")));
+  EXPECT_THAT(Open(), refused);
+  EXPECT_THAT(Open(), refused) << "nothing was written";
+  EXPECT_THAT(ReadRocksdbJournal(directory_), refused);
+  EXPECT_THAT(ReadRocksdbHeader(directory_), refused);
+}
+
 TEST_F(RocksdbJournalTest, DamageInsideTheLogIsAnError) {
   {
     MUSTER_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> journal, Open());

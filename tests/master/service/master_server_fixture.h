@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/token_file.h"
+#include "base/version.h"
 #include "master/service/master_server.h"
 #include "proto/admin.grpc.pb.h"
 #include "proto/control.grpc.pb.h"
@@ -81,11 +82,11 @@ class MasterServerTest : public ::testing::Test {
   using Servers = v1::ServerService::StubInterface;
   using Admin = v1::AdminService::StubInterface;
 
-  grpc::Status Hello(const std::string& version, const std::string& name = "worker-0") {
+  grpc::Status Hello(std::string_view version, const std::string& name = "worker-0") {
     v1::HelloRequest request;
     request.set_worker(name);
     request.set_incarnation(9);
-    request.set_sdk_version(version);
+    request.set_sdk_version(std::string(version));
     return Call(worker_.get(), &Worker::Hello, request, &hello_);
   }
   grpc::Status Exchange(v1::WorkerExchangeRequest request, v1::WorkerExchangeReply* reply) {
@@ -99,7 +100,7 @@ class MasterServerTest : public ::testing::Test {
     v1::RegisterServerRequest registration;
     registration.set_name("ps-0");
     registration.set_nonce(5);
-    registration.set_version("0.1.0");
+    registration.set_version(kVersion);
     registration.add_lanes()->add_addresses(address);
     v1::RegisterServerReply registered;
     EXPECT_TRUE(Call(servers_.get(), &Servers::Register, registration, &registered).ok());

@@ -16,7 +16,7 @@ using testing::StatusIs;
 
 TEST_F(MasterServerTest, TakesAJobFromHelloToSucceeded) {
   Start();
-  ASSERT_TRUE(Hello("0.1").ok());
+  ASSERT_TRUE(Hello(kCompatibleVersion).ok());
   EXPECT_EQ(hello_.job(), "flights");
   EXPECT_EQ(hello_.partition_count(), 2u);
   v1::RegisterTableRequest table;
@@ -71,7 +71,7 @@ TEST_F(MasterServerTest, TakesAJobFromHelloToSucceeded) {
 
 TEST_F(MasterServerTest, DrainsANodeAndListsPartitions) {
   Start();
-  ASSERT_TRUE(Hello("0.1").ok());
+  ASSERT_TRUE(Hello(kCompatibleVersion).ok());
   v1::WorkerExchangeRequest want;
   want.set_want(1);
   v1::WorkerExchangeReply granted;
@@ -103,7 +103,7 @@ TEST_F(MasterServerTest, DrainsANodeAndListsPartitions) {
 
 TEST_F(MasterServerTest, GoesOnAfterARestart) {
   Start();
-  ASSERT_TRUE(Hello("0.1").ok());
+  ASSERT_TRUE(Hello(kCompatibleVersion).ok());
   v1::WorkerExchangeRequest want;
   want.set_want(1);
   v1::WorkerExchangeReply granted;
@@ -142,7 +142,8 @@ TEST_F(MasterServerTest, ATakenPortIsAnErrorThatNamesIt) {
 TEST_F(MasterServerTest, AJournalThatFailsIsFatalAndAnswersNothing) {
   Start();
   journal_.FailWith(absl::ResourceExhaustedError("the disk is full"));
-  EXPECT_THAT(Hello("0.1"), RpcIs(grpc::StatusCode::UNAVAILABLE, HasSubstr("stopping")));
+  EXPECT_THAT(Hello(kCompatibleVersion),
+              RpcIs(grpc::StatusCode::UNAVAILABLE, HasSubstr("stopping")));
   ASSERT_TRUE(server_->failure().has_value());
   EXPECT_THAT(*server_->failure(),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("disk is full")));

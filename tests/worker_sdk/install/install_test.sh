@@ -1,44 +1,12 @@
 #!/bin/bash
 # install_test.sh <cmake> <build folder> <consumer's source> <work folder> <compiler> <sanitizers>
-# Installs the SDK, checks what its library exports and needs, and builds and runs a consumer.
+# Installs the SDK, and uses it as it was installed.
 set -euo pipefail
 cmake=$1 build=$2 source=$3 work=$4 compiler=$5 sanitizers=$6
 prefix=$work/prefix
-fail() { echo "FAILED: $*" >&2; exit 1; }
 
-rm -rf "$prefix" "$work/consumer"
-"$cmake" --install "$build" --prefix "$prefix" --component muster_sdk > /dev/null
-library=$(find "$prefix" -name libmuster.so)
-[ -n "$library" ] || fail "no libmuster.so below $prefix"
-readelf -d "$library" | grep -q 'SONAME.*\[libmuster\.so\.[0-9.]*\]' || fail "no soname"
-
-# Only public classes are visible.
-exported=$(nm -D --defined-only -C "$library" | sed 's/^[0-9a-f]* *[A-Za-z] //')
-[ -n "$sanitizers" ] || strange=$(grep -v '^muster::' <<< "$exported" || true)
-[ -z "${strange:-}" ] || fail "exported beside muster::
-$(head -20 <<< "$strange")"
-inner=$(grep -E '^muster::(sdk|internal|wire|[a-z_]*_internal)::' <<< "$exported" || true)
-[ -z "$inner" ] || fail "internals are exported:
-$(head -20 <<< "$inner")"
-grep -q '^muster::Session::Connect(' <<< "$exported" || fail "Session::Connect is not exported"
-
-# A trainer may bring its own Protobuf and gRPC, of any version.
-needed=$(ldd "$library")
-if grep -E 'protobuf|grpc' <<< "$needed"; then fail "the library needs Protobuf or gRPC"; fi
-
-# No third-party header behind the public ones.
-strange=$(grep -rhE '^#include' "$prefix/include" | grep -vE '^#include ("muster/[a-z]+\.h"|<[a-z_]+>)$' || true)
-[ -z "$strange" ] || fail "public headers include $strange"
-
-flags=
-[ -z "$sanitizers" ] || flags=-fsanitize=$sanitizers
-"$cmake" -S "$source" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$compiler" \
-  -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror $flags" > "$work/consumer.log" 2>&1 || { cat "$work/consumer.log"; fail "configure"; }
-"$cmake" --build "$work/consumer" >> "$work/consumer.log" 2>&1 || { cat "$work/consumer.log"; fail "build"; }
-said=$(env -u MUSTER_MASTER "$work/consumer/consumer") || fail "the consumer ended with $?: $said"
-grep -q MUSTER_MASTER <<< "$said" || fail "the consumer said: $said"
-
-if command -v pkg-config > /dev/null; then
-  PKG_CONFIG_PATH=$(dirname "$library")/pkgconfig pkg-config --libs --cflags muster | grep -q -- -lmuster || fail "pkg-config"
-fi
-echo "installed, exported and needed as it should be"
+rm -rf "$prefix"
+for component in muster_library muster_sdk; do
+  "$cmake" --install "$build" --prefix "$prefix" --component "$component" > /dev/null
+done
+"$(dirname "$0")/use_sdk.sh" "$cmake" "$prefix" "$source" "$work" "$compiler" "$sanitizers"

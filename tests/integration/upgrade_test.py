@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Jobs that an earlier version began and that were drained in the middle go on with this one, to exact weights.
+
+states/version-X.Y.tar.gz has the job file and the state directory of the counter job as that version left them, without
+logs, sockets and token. README.md beside this file says how to make one.
+"""
+
+import argparse
+import glob
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import closed_form  # noqa: E402
+
+STATES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "states")
+RECORDS, EPOCHS = 2000, 2
+options = None
+
+
+class UpgradeTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = os.path.realpath(tempfile.mkdtemp(prefix="muster-upgrade-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def unpack(self, state):
+        with tarfile.open(state) as tar:
+            tar.extractall(self.folder)
+        with open(self.path("numbers-0.txt"), "w", encoding="utf-8") as file:
+            file.write("".join(f"{i}\n" for i in range(RECORDS)))
+        with open(self.path("job.yaml"), encoding="utf-8") as file:
+            text = file.read()
+        with open(self.path("job.yaml"), "w", encoding="utf-8") as file:
+            file.write(text.replace("TRAINER", json.dumps(options.trainer)))
+
+    def muster(self, *arguments):
+        done = subprocess.run([options.muster, *arguments], capture_output=True, text=True, check=False, cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def epochs(self):
+        answer = self.muster("status", "job.yaml", "--output", "json")
+        return json.loads(answer[answer.index("{") : answer.rindex("}") + 1])["datasets"][0]["epochs"]
+
+    def test_a_job_of_every_earlier_version_goes_on(self):
+        states = sorted(glob.glob(os.path.join(STATES, "version-*.tar.gz")))
+        self.assertGreater(len(states), 0)
+        for state in states:
+            with self.subTest(state=os.path.basename(state)):
+                self.unpack(state)
+                before = self.epochs()[0]["records_committed"]
+                self.assertGreater(before, 0)
+                self.assertLess(before, RECORDS)
+                told = self.muster("events", "job.yaml")
+                self.assertRegex(told, "run-started ", "by the master")
+                self.assertRegex(told, "#1 decision ", "by the scaler")
+                self.muster("run", "job.yaml", "--no-progress")
+                self.assertEqual([epoch["records_committed"] for epoch in self.epochs()], [RECORDS] * EPOCHS)
+                self.muster("export", "job.yaml", "--output-dir", self.path("out"))
+                differences, compared = closed_form.compare([self.path("numbers-0.txt")], EPOCHS, self.path("out"))
+                self.assertEqual(differences, [])
+                self.assertGreater(compared, RECORDS)
+                shutil.rmtree(self.path("out"))
+                shutil.rmtree(self.path("state"))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(epilog="Example: upgrade_test.py --muster build/dev/cli/muster --trainer build/dev/cli/verify_worker")
+    parser.add_argument("--muster", required=True)
+    parser.add_argument("--trainer", required=True)
+    options, rest = parser.parse_known_args()
+    options.muster, options.trainer = os.path.abspath(options.muster), os.path.abspath(options.trainer)
+    unittest.main(argv=[sys.argv[0], *rest])
