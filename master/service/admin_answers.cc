@@ -340,6 +340,7 @@ JobStatus Complete(StatusFacts facts) {
   for (const StatusFacts::OfEpoch& one : facts.metrics) {
     AddMetrics(*one.metrics, &facts.status.datasets[one.dataset].epochs[one.epoch]);
   }
+  facts.status.metric_trends = TrendsOf(facts.status.datasets);
   return std::move(facts.status);
 }
 
