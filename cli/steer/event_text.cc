@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "cli/show/json_output.h"
-#include "cli/show/text_output.h"
+#include "cli/show/fit.h"
 #include "host/resources.h"
 
 namespace muster::steer {

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "cli/show/progress.h"
-#include "cli/show/text_output.h"
+#include "cli/show/fit.h"
 #include "cli/state/job_source.h"
 #include "cli/state/scaler_link.h"
 #include "cli/steer/event_text.h"
