@@ -199,8 +199,18 @@ std::vector<TopLine> TopView::WorkerLines(size_t columns) const {
       {"PULLS", 6},  {"PUSHES", 6}, {"CPUS", 4},      {"MEMORY", 2},    {"STARTS", 5}};
   std::vector<std::vector<std::string>> rows;
   std::vector<Tone> tones;
-  for (const Node& node : readings_.back().nodes) {
+  const std::vector<Node>& nodes = readings_.back().nodes;
+  const bool any_stays = std::ranges::any_of(nodes, [](const Node& node) {
+    return node.role == ToString(NodeRole::kWorker) && node.state != NodeState::kFinished;
+  });
+  size_t left = 0;
+  for (const Node& node : nodes) {
     if (node.role != ToString(NodeRole::kWorker)) continue;
+    // Who was sent away is not looked at any more; at the end of the job all are.
+    if (any_stays && node.state == NodeState::kFinished) {
+      ++left;
+      continue;
+    }
     tones.push_back(ToneOf(node));
     std::vector<std::string> shares(4, "-");
     if (const Earlier earlier = Before(node); node.worker && earlier.node != nullptr) {
@@ -218,7 +228,12 @@ std::vector<TopLine> TopView::WorkerLines(size_t columns) const {
                     shares[0], shares[1], shares[2], shares[3], CpuText(node), MemoryText(node),
                     std::to_string(node.start)});
   }
-  return TableLines(heading, rows, tones, columns);
+  std::vector<TopLine> lines = TableLines(heading, rows, tones, columns);
+  if (left > 0) {
+    lines.push_back(
+        {fmt::format("{} left: not wanted any more", CountText(left, "worker")), Tone::kOld});
+  }
+  return lines;
 }
 
 std::vector<TopLine> TopView::ServerLines(size_t columns) const {

@@ -125,7 +125,7 @@ TEST(TopViewTest, FitsAnyTerminal) {
   TopView view;
   view.Add(reading);
   const std::vector<TopLine> all = Shown(view, {});
-  EXPECT_THAT(all, SizeIs(1 + 1 + 41 + 1 + 3 + 1 + 20));
+  EXPECT_THAT(all, SizeIs(2 + 1 + 41 + 1 + 3 + 1 + 20));
   EXPECT_THAT(all,
               Each(Field(&TopLine::text, AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\n"))))));
   for (size_t rows = 1; rows < 80; ++rows) {
@@ -188,6 +188,20 @@ TEST(TopViewTest, ANarrowTerminalLeavesOutWholeFieldsAndCountsColumns) {
   lines = Shown(view, {.columns = 40, .rows = 24});
   EXPECT_EQ(lines[0].text, "flights  running  20.0 %  1:21 left");
   EXPECT_EQ(LineWith(lines, "WORKER").text, "WORKER    STATE    RECORDS/S  +7 columns");
+}
+
+TEST(TopViewTest, WorkersThatWereSentAwayAreCounted) {
+  TopReading reading = Reading();
+  Find(&reading, "worker-1")->state = NodeState::kFinished;
+  TopView view;
+  view.Add(reading);
+  EXPECT_EQ(LineWith(Shown(view), "worker-1").text, "");
+  EXPECT_EQ(LineWith(Shown(view), "1 worker left").tone, Tone::kOld);
+  Find(&reading, "worker-0")->state = NodeState::kFinished;
+  view.Add(reading);
+  EXPECT_NE(LineWith(Shown(view), "worker-0").text, "") << "the job is over";
+  EXPECT_NE(LineWith(Shown(view), "worker-1").text, "");
+  EXPECT_EQ(LineWith(Shown(view), " left: ").text, "");
 }
 
 }  // namespace
