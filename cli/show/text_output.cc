@@ -179,7 +179,13 @@ std::string StreamsText(const JobStatus& status) {
 }
 
 std::string StatusText(const JobStatus& status, EpochsShown shown) {
-  std::string text = fmt::format("{}: {}\n", status.name, ToString(status.state));
+  std::string text = fmt::format("{}: {}", status.name, ToString(status.state));
+  if (status.running_ms > 0) {
+    const std::string time = DurationText(std::chrono::milliseconds(status.running_ms));
+    text += IsTerminal(status.state) ? fmt::format(" after {}", time)
+                                     : fmt::format(", for {} so far", time);
+  }
+  text += "\n";
   if (!status.reason.empty()) text += fmt::format("  {}\n", status.reason);
   if (status.grace_period) text += "  the master was started again and collects leases\n";
   text += EpochsText(status, shown);

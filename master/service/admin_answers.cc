@@ -324,6 +324,7 @@ StatusFacts StatusFactsOf(const MasterCore& core, const std::string& job, StepTi
   status.counters = CountersOf(core);
   status.events_newest = core.events().newest();
   status.uptime_ms = Millis(at.now - core.started_at());
+  status.running_ms = static_cast<uint64_t>(core.RunningFor(at).count());
   status.master_incarnation = core.incarnation().value();
   status.done_seq = core.ledger().done_seq().value();
   status.commit_seq = core.ledger().commit_seq().value();

@@ -79,6 +79,7 @@ struct JobSummary {
   uint64_t events_newest = 0;
   std::string last_event;
   std::vector<MetricTrend> metric_trends;
+  uint64_t running_ms = 0;
   static void Fields(auto& f, auto& j) {
     f(1, "name", j.name);
     f(2, "state", j.state, {.most = 7});
@@ -104,6 +105,9 @@ struct JobSummary {
     f(16, "metric_trends", j.metric_trends,
       {.says = "Of each metric of each dataset: the newest value, the one before, the best",
        .most = kMetricTrendsMax});
+    f(17, "running_ms", j.running_ms,
+      {"For how long the job has run, all its runs and masters together, without the time between "
+       "runs"});
   }
 };
 

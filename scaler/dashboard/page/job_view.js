@@ -56,7 +56,7 @@ function figures(job, store) {
     ["Rate", store.ended ? "–" : `${short(progress.records_per_second ?? 0)} records/s`],
     ["Remaining", store.ended ? "–" : progress.remaining_seconds === undefined || progress.remaining_seconds === null
       ? "not known yet" : `about ${seconds(Math.round(progress.remaining_seconds))}`],
-    ["Running for", seconds(Math.round(job.uptime_ms / 1000))],
+    ["Running for", seconds(Math.round(job.running_ms / 1000))],
     ["Workers", plural(workers, "worker")],
   ];
 }

@@ -9,6 +9,18 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+TEST(TextOutputTest, SaysForHowLongTheJobHasRun) {
+  JobStatus status;
+  status.name = "demo";
+  status.state = JobState::kRunning;
+  EXPECT_THAT(StatusText(status), ::testing::StartsWith("demo: running\n"));
+  status.uptime_ms = 2'000;  // of a master that was just started again
+  status.running_ms = 3'723'000;
+  EXPECT_THAT(StatusText(status), ::testing::StartsWith("demo: running, for 1:02:03 so far\n"));
+  status.state = JobState::kSucceeded;
+  EXPECT_THAT(StatusText(status), ::testing::StartsWith("demo: succeeded after 1:02:03\n"));
+}
+
 TEST(TextOutputTest, ALongJobShowsTheNewestEpochsAndTotals) {
   JobStatus status;
   DatasetStatus& dataset = status.datasets.emplace_back(DatasetStatus{.name = "train"});

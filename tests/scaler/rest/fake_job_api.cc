@@ -52,6 +52,7 @@ FakeJobApi::FakeJobApi(const Options& options) : options_(options) {
   job_.state = JobState::kRunning;
   job_.master_incarnation = 1;
   job_.uptime_ms = 5000;
+  job_.running_ms = 65'000;
   job_.seen_wall_us = options_.begin_wall_us;
   job_.master_reachable = true;
   job_.progress = {.records_expected = 20000,

@@ -225,6 +225,7 @@ void FakeJobApi::Advance() {
   const MutexLock lock(&mutex_);
   ++step_;
   job_.uptime_ms += 250;
+  job_.running_ms += 250;
   std::vector<Pending> due;
   std::erase_if(pending_, [&due, step = step_](const Pending& pending) {
     if (pending.step > step) return false;
