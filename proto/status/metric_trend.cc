@@ -84,6 +84,12 @@ Course CourseOf(std::span<const EpochStatus> epochs, const std::string& metric, 
   return course;
 }
 
+void AddPrevious(const Course& course, MetricTrend* trend) {
+  for (const auto& [epoch, value] : course.values) {
+    if (epoch < trend->epoch) trend->previous = value;
+  }
+}
+
 void AddBest(const Course& course, Better better, MetricTrend* trend) {
   if (better == Better::kUnknown || course.values.empty()) return;
   const auto [best_epoch, best] = course.values[course.best];
@@ -141,7 +147,8 @@ std::vector<MetricTrend> TrendsOf(const std::vector<DatasetStatus>& datasets) {
   for (const DatasetStatus& dataset : datasets) {
     const EpochStatus* last = LastCommittedEpoch(dataset);
     if (last == nullptr) continue;
-    const auto place = static_cast<size_t>(last - dataset.epochs.data());
+    const auto known =
+        std::span(dataset.epochs).first(static_cast<size_t>(last - dataset.epochs.data()) + 1);
     for (const auto& [metric, latest] : last->metrics) {
       if (trends.size() == kMetricTrendsMax) return trends;
       const Better better = BetterOf(metric);
@@ -152,9 +159,9 @@ std::vector<MetricTrend> TrendsOf(const std::vector<DatasetStatus>& datasets) {
                         .latest = latest,
                         .epoch_over = IsOver(*last),
                         .better = std::string(WordOf(better))};
-      const double before = place > 0 ? ValueIn(dataset.epochs[place - 1], metric) : std::nan("");
-      if (std::isfinite(before)) trend.previous = before;
-      AddBest(CourseOf(std::span(dataset.epochs).first(place + 1), metric, better), better, &trend);
+      const Course course = CourseOf(known, metric, better);
+      AddPrevious(course, &trend);
+      AddBest(course, better, &trend);
       trends.push_back(std::move(trend));
     }
   }

@@ -37,7 +37,8 @@ struct MetricTrend {
     f(5, "latest", t.latest, {"In that epoch; null: not defined"});
     f(6, "epoch_over", t.epoch_over,
       {"false: some of its shards are still to come, and the value will change"});
-    f(7, "previous", t.previous, {"In the epoch before; null: there is none, or not defined"});
+    f(7, "previous", t.previous,
+      {"In the newest epoch before it that is over; null: there is none"});
     f.Choice(8, "better", t.better, {"higher", "lower", "unknown"},
              {"Which values are better, by the metric's name"});
     f(9, "best", t.best,

@@ -130,6 +130,12 @@ TEST(MetricTrendTest, AnEpochThatIsNotOverIsNotTheBest) {
   EXPECT_FALSE(trend.epoch_over);
   EXPECT_EQ(trend.latest, 0.99);
   EXPECT_EQ(trend.best, 0.8);
+  EXPECT_EQ(trend.previous, 0.8);
+  // Epochs run side by side: one that is not over is not the previous one either.
+  dataset.epochs[1].shards.committed = 9;
+  EXPECT_EQ(TrendOf(dataset).previous, 0.7);
+  EXPECT_EQ(TrendOf(dataset).best, 0.7);
+  dataset.epochs[1].shards.committed = 10;
   // What has FAILED will not come.
   dataset.epochs[2].shards.failed = 9;
   EXPECT_EQ(TrendOf(dataset).best, 0.99);
