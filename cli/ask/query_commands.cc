@@ -77,13 +77,14 @@ absl::StatusOr<v1::GetManifestResponse> FindManifest(const QueryOptions& options
 
 }  // namespace
 
-int StatusCommand(const QueryOptions& options) {
-  absl::StatusOr<JobStatus> status = AskStatus(options);
+int StatusCommand(const StatusOptions& options) {
+  absl::StatusOr<JobStatus> status = AskStatus(options.query);
   if (!status.ok()) return PrintError(status.status());
-  if (options.output == OutputFormat::kJson) {
+  if (options.query.output == OutputFormat::kJson) {
     PrintJson(ToJson(*status));
   } else {
-    PrintData(StatusText(*status) + NodesText(*status));
+    const EpochsShown shown = options.all_epochs ? EpochsShown::kAll : EpochsShown::kNewest;
+    PrintData(StatusText(*status, shown) + NodesText(*status));
   }
   return kExitSucceeded;
 }

@@ -10,7 +10,11 @@
 /// returns the exit code of the process.
 namespace muster {
 
-int StatusCommand(const QueryOptions& options);
+struct StatusOptions {
+  QueryOptions query;
+  bool all_epochs = false;  // as text: each by itself; documents have all
+};
+int StatusCommand(const StatusOptions& options);
 int NodesCommand(const QueryOptions& options);
 
 struct ShardsOptions {

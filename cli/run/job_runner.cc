@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "cli/run/node_commands.h"
+#include "cli/run/node_counts.h"
 #include "cli/state/scaler_link.h"
 #include "host/processes/log_reader.h"
 #include "proto/messages/node_role.h"
@@ -30,38 +31,6 @@ constexpr std::chrono::milliseconds kSilence{2'000};
 constexpr std::chrono::milliseconds kMasterSpeaksAfter{500};
 constexpr size_t kEventsShownMax = 20;
 constexpr uint32_t kDecisionsMax = 1'000;
-
-bool HasExited(const NodeStatus& node) {
-  return node.state == NodeState::kExited;
-}
-
-/// Of one role: those whose process is there, as far as the master knows.
-uint32_t CountRunning(const JobStatus& status, NodeRole role) {
-  return static_cast<uint32_t>(std::count_if(
-      status.nodes.begin(), status.nodes.end(),
-      [&](const auto& node) { return node.role == ToString(role) && !HasExited(node); }));
-}
-
-/// How many workers there are to be: as many as the job file says until all of them have been seen,
-/// then those that were not sent away.
-uint32_t WorkersWanted(const JobStatus& status, uint32_t replicas) {
-  uint32_t seen = 0;
-  uint32_t wanted = 0;
-  for (const NodeStatus& node : status.nodes) {
-    if (node.role != ToString(NodeRole::kWorker)) continue;
-    ++seen;
-    if (!HasExited(node) || node.drain == DrainState::kNone) ++wanted;
-  }
-  return seen < replicas ? replicas : wanted;
-}
-
-uint32_t CountRestarts(const JobStatus& status, NodeRole role) {
-  uint32_t restarts = 0;
-  for (const NodeStatus& node : status.nodes) {
-    if (node.role == ToString(role)) restarts += node.restarts;
-  }
-  return restarts;
-}
 
 }  // namespace
 
@@ -256,13 +225,13 @@ ProgressInput JobRunner::Progress() const {
   input.servers_wanted = options_.plan.job.ps.replicas;
   // The scaler may want another number meanwhile.
   const absl::StatusOr<scaler::Plan> plan = scaler::ReadPlan(state_.scaler() + "/plan.json");
-  input.workers_wanted = plan.ok() && plan->run_id == options_.plan.run_id
-                             ? plan->workers
-                             : options_.plan.job.worker.replicas;
+  std::optional<uint32_t> planned;
+  if (plan.ok() && plan->run_id == options_.plan.run_id) planned = plan->workers;
+  input.workers_wanted = WorkersWanted(planned, status_.has_value() ? &*status_ : nullptr,
+                                       options_.plan.job.worker.replicas);
   if (status_.has_value()) {
     input.servers_running = CountRunning(*status_, NodeRole::kServer);
     input.workers_running = CountRunning(*status_, NodeRole::kWorker);
-    input.workers_wanted = WorkersWanted(*status_, options_.plan.job.worker.replicas);
     input.server_restarts = CountRestarts(*status_, NodeRole::kServer);
     input.worker_restarts = CountRestarts(*status_, NodeRole::kWorker);
   }

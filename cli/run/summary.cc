@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "cli/show/epochs.h"
 #include "cli/show/progress.h"
 #include "proto/fields/json.h"
 
@@ -43,15 +44,6 @@ double TrainingRate(const SummaryInput& input) {
   return seconds > 0 ? static_cast<double>(input.trained_records) / seconds : 0;
 }
 
-/// The last epoch of which something is committed.
-const EpochStatus* LastEpoch(const DatasetStatus& dataset) {
-  const EpochStatus* last = nullptr;
-  for (const EpochStatus& epoch : dataset.epochs) {
-    if (epoch.records_committed > 0) last = &epoch;
-  }
-  return last;
-}
-
 /// How far behind the job is, as far as anybody knows.
 std::string BehindText(const StreamStatus& stream) {
   if (!stream.lag) return "nobody knows how far behind";
@@ -69,7 +61,7 @@ std::string StreamText(const DatasetStatus& dataset) {
   const StreamStatus& stream = *dataset.stream;
   std::string text = fmt::format("  topic {}: {}", stream.topic, BehindText(stream));
   // Shards that are run again and again have delays, too.
-  if (stream.delay && LastEpoch(dataset) != nullptr) {
+  if (stream.delay && LastCommittedEpoch(dataset) != nullptr) {
     text += fmt::format("; from a record's timestamp to the weights {} (p50), {} (p99)",
                         MillisecondsText(stream.delay->total_p50_ms),
                         MillisecondsText(stream.delay->total_p99_ms));
@@ -80,6 +72,25 @@ std::string StreamText(const DatasetStatus& dataset) {
                         Printable(stream.dead_letter_trouble));
   }
   return text;
+}
+
+/// A line of an epoch, or of several together.
+std::string GroupText(const DatasetStatus& dataset, const EpochGroup& group) {
+  const EpochStatus& epoch = group.sum;
+  std::string text =
+      fmt::format("  {:<12} {} {}: {} of {} records committed", dataset.name,
+                  group.single() ? "epoch" : "epochs", NumberText(group),
+                  CountText(epoch.records_committed), CountText(epoch.records_expected));
+  if (epoch.shards.failed > 0) text += ", " + CountText(epoch.shards.failed, "FAILED shard");
+  if (epoch.rejected_records > 0) {
+    text += ", " + CountText(epoch.rejected_records, "rejected record");
+    if (!epoch.reject_samples.empty()) text += fmt::format(" (one: {})", epoch.reject_samples[0]);
+  }
+  for (const auto& [name, value] : epoch.metrics) {
+    text += std::isfinite(value) ? fmt::format(", {} {:.4f}", name, value)
+                                 : fmt::format(", {} undefined", name);
+  }
+  return text + "\n";
 }
 
 }  // namespace
@@ -93,6 +104,7 @@ nlohmann::json SummaryToJson(const SummaryInput& input) {
       {"reason", input.outcome.reason},
       {"datasets", JsonFields::Value(status.datasets)},
       {"metrics", nlohmann::json::object()},
+      {"metric_trends", JsonFields::Value(status.metric_trends)},
       {"restarts",
        {{"master", input.master_restarts},
         {"scaler", input.scaler_restarts},
@@ -105,7 +117,7 @@ nlohmann::json SummaryToJson(const SummaryInput& input) {
       {"waiting",
        {{"shards", waiting.shards}, {"pulls", waiting.pulls}, {"pushes", waiting.pushes}}}};
   for (const DatasetStatus& dataset : status.datasets) {
-    if (const EpochStatus* last = LastEpoch(dataset)) {
+    if (const EpochStatus* last = LastCommittedEpoch(dataset)) {
       json["metrics"][dataset.name] = JsonFields::Value(last->metrics);
     }
   }
@@ -128,28 +140,23 @@ std::string SummaryText(const SummaryInput& input) {
   }
   if (!input.status.has_value()) return text;
   const JobStatus& status = *input.status;
+  bool together = false;
   for (const DatasetStatus& dataset : status.datasets) {
-    for (const EpochStatus& epoch : dataset.epochs) {
-      text += fmt::format("  {:<12} epoch {}: {} of {} records committed", dataset.name,
-                          epoch.epoch + 1, CountText(epoch.records_committed),
-                          CountText(epoch.records_expected));
-      if (epoch.shards.failed > 0) {
-        text += ", " + CountText(epoch.shards.failed, "FAILED shard");
-      }
-      if (epoch.rejected_records > 0) {
-        text += ", " + CountText(epoch.rejected_records, "rejected record");
-        if (!epoch.reject_samples.empty()) {
-          text += fmt::format(" (one: {})", epoch.reject_samples[0]);
-        }
-      }
-      for (const auto& [name, value] : epoch.metrics) {
-        text += std::isfinite(value) ? fmt::format(", {} {:.4f}", name, value)
-                                     : fmt::format(", {} undefined", name);
-      }
-      text += "\n";
+    for (const EpochGroup& group : GroupsOf(dataset, EpochsShown::kNewest)) {
+      together = together || !group.single();
+      text += GroupText(dataset, group);
+    }
+    if (dataset.epochs.size() > 1) {
+      const std::string trends =
+          TrendLine(status.metric_trends, dataset.name, "               ", 0);
+      if (!trends.empty()) text += trends + "\n";
     }
     if (dataset.stream) text += StreamText(dataset);
   }
+  for (const MetricTrend& trend : status.metric_trends) {
+    if (!trend.remark.empty()) text += fmt::format("  {}\n", Printable(trend.remark));
+  }
+  if (together) text += "  each epoch by itself: muster status --all-epochs\n";
   const Waiting waiting = WaitingOf(status);
   text += fmt::format(
       "  {} records/s in training; workers waited {:.1f} % for shards, {:.1f} % for pulls, {:.1f} "

@@ -11,6 +11,9 @@
 #include <cstdlib>
 #include <utility>
 
+#include "cli/show/epochs.h"
+#include "cli/show/fit.h"
+
 namespace muster {
 namespace {
 
@@ -49,11 +52,15 @@ std::string RemainingText(const ProgressInput& input) {
       std::chrono::milliseconds(static_cast<int64_t>(std::min(seconds, 1e9) * 1e3)));
 }
 
-std::string NodesText(const ProgressInput& input) {
-  return fmt::format("ps {}/{}  workers {}/{}  restarts: master {}, scaler {}, ps {}, workers {}",
-                     input.servers_running, input.servers_wanted, input.workers_running,
-                     input.workers_wanted, input.master_restarts, input.scaler_restarts,
-                     input.server_restarts, input.worker_restarts);
+std::vector<LineField> NodeFields(const ProgressInput& input) {
+  std::vector<LineField> fields = {
+      {fmt::format("ps {}/{}", input.servers_running, input.servers_wanted), 0},
+      {fmt::format("  workers {}/{}", input.workers_running, input.workers_wanted), 1},
+      {fmt::format("  restarts: master {}, scaler {}, ps {}, workers {}", input.master_restarts,
+                   input.scaler_restarts, input.server_restarts, input.worker_restarts),
+       3}};
+  if (input.master_silent) fields.push_back({"  the master is silent", 2});
+  return fields;
 }
 
 std::string StartingText(const ProgressInput& input) {
@@ -61,9 +68,33 @@ std::string StartingText(const ProgressInput& input) {
                      input.waiting_for.empty() ? "" : "(" + input.waiting_for + ")");
 }
 
-std::string Cut(std::string line, size_t columns) {
-  if (line.size() > columns) line.resize(columns);
-  return line;
+std::string JobLine(const ProgressInput& input, size_t columns) {
+  const JobStatus& status = *input.status;
+  return FitLine(
+      {{status.name, 0},
+       {fmt::format("  {}", ToString(status.state)), 1},
+       {fmt::format("  {}", DurationText(input.elapsed)), 2},
+       {fmt::format("  {} records/s", CountText(static_cast<uint64_t>(input.records_per_second))),
+        4},
+       {fmt::format("  {} left", RemainingText(input)), 3}},
+      columns);
+}
+
+std::string EpochLine(const DatasetStatus& dataset, size_t columns) {
+  const EpochStatus& epoch = dataset.epochs[CurrentEpoch(dataset)];
+  const double percent = Percent(epoch.records_done, epoch.records_expected);
+  std::vector<LineField> fields = {
+      {fmt::format("  {:<12} epoch {}/{}", dataset.name, epoch.epoch + 1, dataset.epochs_total), 0},
+      {" " + Bar(percent), 5},
+      {fmt::format(" {:5.1f} %", percent), 1},
+      {fmt::format("  {} / {} records", CountText(epoch.records_done),
+                   CountText(epoch.records_expected)),
+       3},
+      {fmt::format(", {} committed", CountText(epoch.records_committed)), 4}};
+  if (epoch.shards.failed > 0) {
+    fields.push_back({", " + CountText(epoch.shards.failed, "FAILED shard"), 2});
+  }
+  return FitLine(std::move(fields), columns);
 }
 
 size_t ColumnsOf(int fd) {
@@ -128,29 +159,26 @@ std::string CountText(uint64_t count, std::string_view one, std::string_view man
 std::vector<std::string> ProgressBlock(const ProgressInput& input, size_t columns) {
   std::vector<std::string> lines;
   if (!input.status.has_value()) {
-    lines.push_back(StartingText(input));
+    lines.push_back(CutText(StartingText(input), columns));
   } else {
     const JobStatus& status = *input.status;
-    lines.push_back(fmt::format("{}  {}  {}  {} records/s  {} left", status.name,
-                                ToString(status.state), DurationText(input.elapsed),
-                                CountText(static_cast<uint64_t>(input.records_per_second)),
-                                RemainingText(input)));
+    lines.push_back(JobLine(input, columns));
     for (const DatasetStatus& dataset : status.datasets) {
       if (dataset.epochs.empty()) continue;
-      const size_t current = CurrentEpoch(dataset);
-      const EpochStatus& epoch = dataset.epochs[current];
-      const double percent = Percent(epoch.records_done, epoch.records_expected);
-      lines.push_back(fmt::format(
-          "  {:<12} epoch {}/{} {} {:5.1f} %  {} / {} records, {} committed{}", dataset.name,
-          epoch.epoch + 1, dataset.epochs_total, Bar(percent), percent,
-          CountText(epoch.records_done), CountText(epoch.records_expected),
-          CountText(epoch.records_committed),
-          epoch.shards.failed == 0 ? "" : ", " + CountText(epoch.shards.failed, "FAILED shard")));
+      lines.push_back(EpochLine(dataset, columns));
+      std::string trends = TrendLine(status.metric_trends, dataset.name, "    ", columns);
+      if (!trends.empty()) lines.push_back(std::move(trends));
+    }
+    for (const MetricTrend& trend : status.metric_trends) {
+      if (!trend.remark.empty()) lines.push_back(CutText("  " + trend.remark, columns));
     }
   }
-  lines.push_back("  " + NodesText(input) + (input.master_silent ? "  the master is silent" : ""));
-  if (!input.last_event.empty()) lines.push_back("  last: " + input.last_event);
-  for (std::string& line : lines) line = Cut(std::move(line), columns);
+  std::vector<LineField> nodes = NodeFields(input);
+  nodes[0].text.insert(0, "  ");
+  lines.push_back(FitLine(std::move(nodes), columns));
+  if (!input.last_event.empty()) {
+    lines.push_back(CutText("  last: " + input.last_event, columns));
+  }
   return lines;
 }
 
@@ -167,10 +195,16 @@ std::string ProgressLine(const ProgressInput& input) {
                         CountText(epoch.records_done), CountText(epoch.records_expected));
     if (epoch.shards.failed > 0) line += ", " + CountText(epoch.shards.failed, "FAILED shard");
   }
+  for (const DatasetStatus& dataset : input.status->datasets) {
+    line += TrendLine(input.status->metric_trends, dataset.name,
+                      fmt::format("; {} in ", dataset.name), 0);
+  }
+  for (const MetricTrend& trend : input.status->metric_trends) {
+    if (!trend.remark.empty()) line += "; " + trend.remark;
+  }
   line += fmt::format("; {} records/s, {} left; {}",
                       CountText(static_cast<uint64_t>(input.records_per_second)),
-                      RemainingText(input), NodesText(input));
-  if (input.master_silent) line += "; the master is silent";
+                      RemainingText(input), FitLine(NodeFields(input), 0));
   return line;
 }
 

@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <utility>
 
 #include "base/text.h"
+#include "cli/show/fit.h"
 #include "cli/show/json_output.h"
 #include "cli/show/progress.h"
 #include "host/messages.h"
@@ -70,25 +71,59 @@ std::string WorkText(const NodeStatus& node) {
                      static_cast<double>(counters.row_bytes) / 1e6, ServiceText(counters));
 }
 
-}  // namespace
+/// A row of an epoch, or of several together.
+std::vector<std::string> EpochRow(const std::string& dataset, std::string number,
+                                  const EpochStatus& epoch, bool shards_known) {
+  const auto shards = [shards_known](uint64_t count) {
+    return shards_known ? CountText(count) : std::string("-");
+  };
+  return {dataset,
+          std::move(number),
+          CountText(epoch.records_expected),
+          CountText(epoch.records_done),
+          CountText(epoch.records_committed),
+          shards(epoch.shards.total),
+          shards(epoch.shards.leased),
+          shards(epoch.shards.failed)};
+}
 
-std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<size_t> widths;
-  for (const std::vector<std::string>& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const std::vector<std::string>& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
-      line += row[i];
-      if (i + 1 < row.size()) line += std::string(widths[i] - row[i].size() + 2, ' ');
+std::string EpochsText(const JobStatus& status, EpochsShown shown) {
+  std::vector<std::vector<std::string>> rows = {
+      {"DATASET", "EPOCH", "RECORDS", "DONE", "COMMITTED", "SHARDS", "LEASED", "FAILED"}};
+  bool together = false;
+  for (const DatasetStatus& dataset : status.datasets) {
+    const std::vector<EpochGroup> groups = GroupsOf(dataset, shown);
+    for (const EpochGroup& group : groups) {
+      together = together || !group.single();
+      rows.push_back(EpochRow(dataset.name, NumberText(group), group.sum, true));
     }
-    text += line + "\n";
+    if (groups.size() == dataset.epochs_total) continue;
+    const bool listed = dataset.epochs.size() >= dataset.epochs_total;
+    rows.push_back(EpochRow(dataset.name, "all", SumOf(dataset).sum, listed));
+  }
+  std::string text = FormatTable(rows);
+  if (together) text += "each epoch by itself: --all-epochs\n";
+  return text;
+}
+
+std::string TrendsText(const JobStatus& status) {
+  std::vector<std::vector<std::string>> rows = {
+      {"DATASET", "METRIC", "EPOCH", "NEWEST", "BEFORE", "BEST"}};
+  for (const MetricTrend& trend : status.metric_trends) {
+    rows.push_back(
+        {trend.dataset, Printable(trend.metric), EpochText(trend), MetricText(trend.latest),
+         trend.previous ? MetricText(*trend.previous) : "-",
+         trend.best ? fmt::format("{} in epoch {}", MetricText(*trend.best), trend.best_epoch + 1)
+                    : "-"});
+  }
+  std::string text = rows.size() == 1 ? "" : FormatTable(rows);
+  for (const MetricTrend& trend : status.metric_trends) {
+    if (!trend.remark.empty()) text += Printable(trend.remark) + "\n";
   }
   return text;
 }
+
+}  // namespace
 
 /// What a topic's lag tools show, and what they cannot know.
 std::string StreamsText(const JobStatus& status) {
@@ -143,21 +178,18 @@ std::string StreamsText(const JobStatus& status) {
   return text;
 }
 
-std::string StatusText(const JobStatus& status) {
-  std::string text = fmt::format("{}: {}\n", status.name, ToString(status.state));
+std::string StatusText(const JobStatus& status, EpochsShown shown) {
+  std::string text = fmt::format("{}: {}", status.name, ToString(status.state));
+  if (status.running_ms > 0) {
+    const std::string time = DurationText(std::chrono::milliseconds(status.running_ms));
+    text += IsTerminal(status.state) ? fmt::format(" after {}", time)
+                                     : fmt::format(", for {} so far", time);
+  }
+  text += "\n";
   if (!status.reason.empty()) text += fmt::format("  {}\n", status.reason);
   if (status.grace_period) text += "  the master was started again and collects leases\n";
-  std::vector<std::vector<std::string>> rows = {
-      {"DATASET", "EPOCH", "RECORDS", "DONE", "COMMITTED", "SHARDS", "LEASED", "FAILED"}};
-  for (const DatasetStatus& dataset : status.datasets) {
-    for (const EpochStatus& epoch : dataset.epochs) {
-      rows.push_back({dataset.name, std::to_string(epoch.epoch + 1),
-                      CountText(epoch.records_expected), CountText(epoch.records_done),
-                      CountText(epoch.records_committed), CountText(epoch.shards.total),
-                      CountText(epoch.shards.leased), CountText(epoch.shards.failed)});
-    }
-  }
-  text += FormatTable(rows);
+  text += EpochsText(status, shown);
+  text += TrendsText(status);
   text += StreamsText(status);
   const JobCounters& counters = status.counters;
   text += fmt::format(

@@ -1,9 +1,8 @@
 #pragma once
 
 #include <string>
-#include <string_view>
-#include <vector>
 
+#include "cli/show/epochs.h"
 #include "proto/status/job_status.h"
 #include "proto/status/partition_status.h"
 #include "proto/status/shard_status.h"
@@ -11,13 +10,10 @@
 /// What the verbs print for people. Pure.
 namespace muster {
 
-std::string StatusText(const JobStatus& status);
+std::string StatusText(const JobStatus& status, EpochsShown shown = EpochsShown::kNewest);
 std::string NodesText(const JobStatus& status);
 std::string ShardsText(const ShardPage& page);
 std::string PartitionsText(const PartitionList& list);
 std::string EventText(const MasterEvent& event);
-
-/// Columns as wide as their widest cell, two spaces apart; the first row is the heading.
-std::string FormatTable(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace muster

@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "cli/show/fit.h"
 #include "cli/show/json_output.h"
-#include "cli/show/text_output.h"
 #include "cli/steer/event_text.h"
 #include "scaler/model/model_json.h"
 

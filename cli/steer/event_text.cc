@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/text.h"
+#include "cli/show/fit.h"
 #include "cli/show/json_output.h"
-#include "cli/show/text_output.h"
 #include "host/resources.h"
 
 namespace muster::steer {

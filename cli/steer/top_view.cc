@@ -6,9 +6,10 @@
 #include <utility>
 
 #include "base/text.h"
+#include "cli/show/epochs.h"
+#include "cli/show/fit.h"
 #include "cli/show/json_output.h"
 #include "cli/show/progress.h"
-#include "cli/show/text_output.h"
 #include "cli/steer/event_text.h"
 #include "host/resources.h"
 #include "proto/messages/node_role.h"
@@ -25,11 +26,8 @@ using scaler::rest::Node;
 constexpr uint64_t kSilentMs = 5'000;
 constexpr double kFull = 0.9;
 constexpr size_t kEventsLeast = 3;
-
-/// Fits into a line of a terminal, and does nothing to it.
-std::string Cut(const std::string& text, size_t columns) {
-  return Printable(ValidUtf8(text, columns == 0 ? std::string::npos : columns));
-}
+/// Of datasets; a screen has 24 rows.
+constexpr size_t kTrendLinesMost = 4;
 
 std::string PercentText(double share) {
   return fmt::format("{:.0f} %", 100 * std::clamp(share, 0.0, 9.99));
@@ -77,15 +75,13 @@ Tone ToneOf(const Node& node) {
 }
 
 /// The table's lines: its heading, and each node in its tone.
-std::vector<TopLine> TableLines(const std::vector<std::vector<std::string>>& rows,
-                                const std::vector<Tone>& tones) {
+std::vector<TopLine> TableLines(const std::vector<Column>& columns,
+                                const std::vector<std::vector<std::string>>& rows,
+                                const std::vector<Tone>& tones, size_t width) {
   std::vector<TopLine> lines;
-  const std::string table = FormatTable(rows);
-  for (size_t begin = 0; begin < table.size();) {
-    const size_t end = table.find('\n', begin);
+  for (std::string& line : FitTable(columns, rows, width)) {
     const Tone tone = lines.empty() ? Tone::kHeading : tones[lines.size() - 1];
-    lines.push_back({table.substr(begin, end - begin), tone});
-    begin = end + 1;
+    lines.push_back({std::move(line), tone});
   }
   return lines;
 }
@@ -131,27 +127,52 @@ TopView::Earlier TopView::Before(const Node& node) const {
   return {};
 }
 
-std::vector<TopLine> TopView::JobLines(TimePoint now, WallTime wall) const {
-  const TopReading& reading = readings_.back();
-  const Job& job = reading.job;
+TopLine TopView::ProgressLine(size_t columns) const {
+  const Job& job = readings_.back().job;
   const Progress& progress = job.progress;
   const double share = progress.records_expected == 0
                            ? 0
                            : static_cast<double>(progress.records_done) /
                                  static_cast<double>(progress.records_expected);
+  const std::string left = progress.remaining_seconds
+                               ? DurationText(std::chrono::milliseconds(
+                                     static_cast<int64_t>(*progress.remaining_seconds * 1'000)))
+                               : "?";
+  const auto rate = static_cast<uint64_t>(std::max(0.0, progress.records_per_second.value_or(0)));
+  return {FitLine({{job.name, 0},
+                   {fmt::format("  {}", ToString(job.state)), 1},
+                   {"  " + BarText(share), 6},
+                   {fmt::format("  {:.1f} %", 100 * share), 2},
+                   {fmt::format("  {} records/s", CountText(rate)), 4},
+                   {fmt::format("  {} left", left), 3},
+                   {fmt::format("  {} / {} records", CountText(progress.records_done),
+                                CountText(progress.records_expected)),
+                    5},
+                   {fmt::format(", {} committed", CountText(progress.records_committed)), 7}},
+                  columns),
+          Tone::kHeading};
+}
+
+/// A line of each dataset that has metrics, and what is to be said of them.
+std::vector<TopLine> TopView::TrendLines(size_t columns) const {
+  const std::vector<MetricTrend>& trends = readings_.back().job.metric_trends;
   std::vector<TopLine> lines;
-  // What matters most comes first: a narrow terminal cuts off the end.
-  lines.push_back(
-      {fmt::format(
-           "{}  {}  {} {:.1f} %  {} records/s  {} left  {} / {} records, {} committed", job.name,
-           ToString(job.state), BarText(share), 100 * share,
-           CountText(static_cast<uint64_t>(std::max(0.0, progress.records_per_second.value_or(0)))),
-           progress.remaining_seconds ? DurationText(std::chrono::milliseconds(static_cast<int64_t>(
-                                            *progress.remaining_seconds * 1'000)))
-                                      : "?",
-           CountText(progress.records_done), CountText(progress.records_expected),
-           CountText(progress.records_committed)),
-       Tone::kHeading});
+  for (size_t i = 0; i < trends.size(); ++i) {
+    const std::string& dataset = trends[i].dataset;
+    if (i > 0 && trends[i - 1].dataset == dataset) continue;
+    lines.push_back({TrendLine(trends, dataset, fmt::format("  {} ", dataset), columns)});
+  }
+  Shorten(&lines, kTrendLinesMost);
+  for (const MetricTrend& trend : trends) {
+    if (!trend.remark.empty()) lines.push_back({"  " + trend.remark, Tone::kBad});
+  }
+  return lines;
+}
+
+std::vector<TopLine> TopView::JobLines(TimePoint now, WallTime wall, size_t columns) const {
+  const TopReading& reading = readings_.back();
+  const Job& job = reading.job;
+  std::vector<TopLine> lines = {ProgressLine(columns)};
   if (!job.reason.empty()) lines.push_back({"  " + job.reason, Tone::kBad});
   if (!away_.empty()) {
     lines.push_back(
@@ -168,16 +189,28 @@ std::vector<TopLine> TopView::JobLines(TimePoint now, WallTime wall) const {
                      Tone::kBad});
   }
   if (!job.limits_remark.empty()) lines.push_back({"  " + job.limits_remark, Tone::kOld});
+  Append(TrendLines(columns), &lines);
   return lines;
 }
 
-std::vector<TopLine> TopView::WorkerLines() const {
-  std::vector<std::vector<std::string>> rows = {{"WORKER", "STATE", "RECORDS/S", "COMPUTING",
-                                                 "SHARDS", "PULLS", "PUSHES", "CPUS", "MEMORY",
-                                                 "STARTS"}};
+std::vector<TopLine> TopView::WorkerLines(size_t columns) const {
+  const std::vector<Column> heading = {
+      {"WORKER", 0}, {"STATE", 0},  {"RECORDS/S", 1}, {"COMPUTING", 3}, {"SHARDS", 6},
+      {"PULLS", 6},  {"PUSHES", 6}, {"CPUS", 4},      {"MEMORY", 2},    {"STARTS", 5}};
+  std::vector<std::vector<std::string>> rows;
   std::vector<Tone> tones;
-  for (const Node& node : readings_.back().nodes) {
+  const std::vector<Node>& nodes = readings_.back().nodes;
+  const bool any_stays = std::ranges::any_of(nodes, [](const Node& node) {
+    return node.role == ToString(NodeRole::kWorker) && node.state != NodeState::kFinished;
+  });
+  size_t left = 0;
+  for (const Node& node : nodes) {
     if (node.role != ToString(NodeRole::kWorker)) continue;
+    // Who was sent away is not looked at any more; at the end of the job all are.
+    if (any_stays && node.state == NodeState::kFinished) {
+      ++left;
+      continue;
+    }
     tones.push_back(ToneOf(node));
     std::vector<std::string> shares(4, "-");
     if (const Earlier earlier = Before(node); node.worker && earlier.node != nullptr) {
@@ -195,13 +228,19 @@ std::vector<TopLine> TopView::WorkerLines() const {
                     shares[0], shares[1], shares[2], shares[3], CpuText(node), MemoryText(node),
                     std::to_string(node.start)});
   }
-  return TableLines(rows, tones);
+  std::vector<TopLine> lines = TableLines(heading, rows, tones, columns);
+  if (left > 0) {
+    lines.push_back(
+        {fmt::format("{} left: not wanted any more", CountText(left, "worker")), Tone::kOld});
+  }
+  return lines;
 }
 
-std::vector<TopLine> TopView::ServerLines() const {
-  std::vector<std::vector<std::string>> rows = {{"SERVER", "STATE", "PULLS/S", "SERVING",
-                                                 "PER PULL", "PARTITIONS", "CPUS", "MEMORY",
-                                                 "STARTS"}};
+std::vector<TopLine> TopView::ServerLines(size_t columns) const {
+  const std::vector<Column> heading = {{"SERVER", 0},  {"STATE", 0},    {"PULLS/S", 1},
+                                       {"SERVING", 3}, {"PER PULL", 6}, {"PARTITIONS", 6},
+                                       {"CPUS", 4},    {"MEMORY", 2},   {"STARTS", 5}};
+  std::vector<std::vector<std::string>> rows;
   std::vector<Tone> tones;
   for (const Node& node : readings_.back().nodes) {
     if (node.role != ToString(NodeRole::kServer)) continue;
@@ -225,7 +264,7 @@ std::vector<TopLine> TopView::ServerLines() const {
                                 : "-",
                     CpuText(node), MemoryText(node), std::to_string(node.start)});
   }
-  return TableLines(rows, tones);
+  return TableLines(heading, rows, tones, columns);
 }
 
 std::vector<TopLine> TopView::EventLines() const {
@@ -242,9 +281,9 @@ std::vector<TopLine> TopView::EventLines() const {
 
 std::vector<TopLine> TopView::Lines(TimePoint now, WallTime wall, TopSize size) const {
   if (readings_.empty()) return {};
-  std::vector<TopLine> lines = JobLines(now, wall);
-  std::vector<TopLine> workers = WorkerLines();
-  std::vector<TopLine> servers = ServerLines();
+  std::vector<TopLine> lines = JobLines(now, wall, size.columns);
+  std::vector<TopLine> workers = WorkerLines(size.columns);
+  std::vector<TopLine> servers = ServerLines(size.columns);
   std::vector<TopLine> events = EventLines();
   if (size.rows > 0) {
     // Servers are few: they come first, then as many workers as leave room for some events.
@@ -269,7 +308,7 @@ std::vector<TopLine> TopView::Lines(TimePoint now, WallTime wall, TopSize size) 
   }
   if (size.rows > 0 && lines.size() > size.rows) lines.resize(size.rows);
   for (TopLine& line : lines) {
-    line.text = Cut(line.text, size.columns);
+    line.text = CutText(line.text, size.columns);
     if (!away_.empty() && line.tone == Tone::kPlain) line.tone = Tone::kOld;
   }
   return lines;

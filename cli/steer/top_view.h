@@ -43,7 +43,8 @@ class TopView {
   /// Nobody answered, and why: from now on what is shown is old. Until the next reading.
   void SetAway(std::string why) { away_ = std::move(why); }
 
-  /// Job, workers, servers, newest events; what has no room is counted. `wall`: now.
+  /// Job with its metrics, workers, servers, newest events; what has no room is counted: lines
+  /// below one another, columns in the heading. `wall`: now.
   std::vector<TopLine> Lines(TimePoint now, WallTime wall, TopSize size) const;
 
  private:
@@ -53,9 +54,12 @@ class TopView {
     double seconds = 0;
   };
   Earlier Before(const scaler::rest::Node& node) const;
-  std::vector<TopLine> JobLines(TimePoint now, WallTime wall) const;
-  std::vector<TopLine> WorkerLines() const;
-  std::vector<TopLine> ServerLines() const;
+  // All of them fit into `columns`.
+  TopLine ProgressLine(size_t columns) const;
+  std::vector<TopLine> TrendLines(size_t columns) const;
+  std::vector<TopLine> JobLines(TimePoint now, WallTime wall, size_t columns) const;
+  std::vector<TopLine> WorkerLines(size_t columns) const;
+  std::vector<TopLine> ServerLines(size_t columns) const;
   std::vector<TopLine> EventLines() const;
 
   std::deque<TopReading> readings_;

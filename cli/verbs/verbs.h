@@ -36,7 +36,7 @@ void AddRun(CLI::App* app, Chosen* chosen, Command<RunOptions> command = RunComm
 void AddList(CLI::App* app, Chosen* chosen, Command<ListOptions> command = ListCommand);
 
 // What asks: the job's master, or its state directory.
-void AddStatus(CLI::App* app, Chosen* chosen, Command<QueryOptions> command = StatusCommand);
+void AddStatus(CLI::App* app, Chosen* chosen, Command<StatusOptions> command = StatusCommand);
 void AddNodes(CLI::App* app, Chosen* chosen, Command<QueryOptions> command = NodesCommand);
 void AddPartitions(CLI::App* app, Chosen* chosen,
                    Command<PartitionsOptions> command = PartitionsCommand);

@@ -60,6 +60,10 @@ struct MetaRecord {
   JobTotals totals;
   /// Where the files of the manifests lie.
   std::string snapshot_directory;
+  /// When the run began; 0: a journal that does not say it.
+  WallTime run_began{0};
+  /// For how long the runs before it ran, together.
+  std::chrono::milliseconds earlier_runs{0};
   static void Fields(auto& f, auto& s) {
     f(1, "incarnation", s.incarnation);
     f(2, "done_seq", s.done_seq), f(3, "commit_seq", s.commit_seq);
@@ -71,6 +75,7 @@ struct MetaRecord {
     f(9, "run_id", s.run_id);
     f(10, "totals", s.totals);
     f(11, "snapshot_directory", s.snapshot_directory);
+    f(12, "run_began_us", s.run_began), f(13, "earlier_runs_ms", s.earlier_runs);
   }
   friend bool operator==(const MetaRecord&, const MetaRecord&) = default;
 };

@@ -76,19 +76,37 @@ MasterCore::MasterCore(CoreOptions options, DurableState state, StepTime at)
 
 MasterCore::MasterCore(CoreOptions options, DurableState state, AsFound)
     : MasterCore(std::move(options), LastIncarnation(state), std::move(state), StepTime{}) {
-  if (state.meta.has_value()) life_.Resume(*state.meta, {});
+  if (!state.meta.has_value()) return;
+  life_.Resume(*state.meta, {});
+  run_clock_.Resume(*state.meta, LastWord().value_or(WallTime{0}));
+}
+
+std::optional<WallTime> MasterCore::LastWord() const {
+  const auto& events = books_.events.events();
+  if (events.empty()) return std::nullopt;
+  return events.rbegin()->second.wall;
+}
+
+std::chrono::milliseconds MasterCore::RunningFor(StepTime at) const {
+  const bool ended = life_.over() || at.wall == WallTime{0};
+  return run_clock_.Running(ended ? LastWord().value_or(at.wall) : at.wall);
 }
 
 void MasterCore::Begin(const std::optional<MetaRecord>& meta, StepTime at) {
   collected_ = meta;
   new_run_ = !meta.has_value() || meta->run_id != books_.options.run_id;
   if (new_run_) {
+    run_clock_.BeginRun(meta, LastWord(), at.wall);
     BeginRun(at);
   } else {
     GoOn(*meta, at);
   }
   for (const auto& [name, node] : books_.nodes.nodes()) {
-    if (node.record.state == NodeState::kRunning) books_.nodes.Find(name)->last_heard = at.now;
+    // Master and scaler send no heartbeats: nothing is to be heard of them.
+    const bool speaks = node.record.Is(NodeRole::kWorker) || node.record.Is(NodeRole::kServer);
+    if (speaks && node.record.state == NodeState::kRunning) {
+      books_.nodes.Find(name)->last_heard = at.now;
+    }
   }
   if (books_.options.retry_failed && new_run_) {
     for (const ShardId& shard : books_.ledger.queue().FailedShards()) books_.ledger.Retry(shard);
@@ -112,6 +130,7 @@ void MasterCore::BeginRun(StepTime at) {
 void MasterCore::GoOn(const MetaRecord& meta, StepTime at) {
   const ShardQueue& queue = books_.ledger.queue();
   life_.Resume(meta, at.now);
+  run_clock_.Resume(meta, at.wall);
   ++books_.totals.master_restarts;
   std::set<std::string> workers;
   for (const auto& [name, node] : books_.nodes.nodes()) {
@@ -263,6 +282,7 @@ MetaRecord MasterCore::Meta() const {
   meta.run_id = books_.options.run_id;
   meta.totals = books_.totals;
   meta.snapshot_directory = books_.options.snapshot_directory;
+  run_clock_.Save(&meta);
   return meta;
 }
 

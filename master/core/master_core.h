@@ -18,6 +18,7 @@
 #include "master/core/nodes/drains.h"
 #include "master/core/nodes/node_report.h"
 #include "master/core/nodes/node_reports.h"
+#include "master/core/run_clock.h"
 #include "master/core/servers/map_teller.h"
 #include "master/core/servers/servers.h"
 #include "master/core/servers/snapshots.h"
@@ -130,6 +131,9 @@ class MasterCore {
   const ForgetState& forget_state() const { return leasing_.forgetting().state(); }
   const CoreOptions& options() const { return books_.options; }
   TimePoint started_at() const { return started_at_; }
+  /// For how long the job has run at `at`, all runs together; of one that is over, or is shown as
+  /// found: until it was last heard of.
+  std::chrono::milliseconds RunningFor(StepTime at) const;
 
  private:
   MasterCore(CoreOptions options, MasterIncarnation incarnation, DurableState&& state, StepTime at);
@@ -139,6 +143,8 @@ class MasterCore {
   /// This process stood still: nobody else is to blame for the silence.
   void ForgiveOwnPause(TimePoint now);
   MetaRecord Meta() const;
+  /// When the newest event was told.
+  std::optional<WallTime> LastWord() const;
   /// Aborts unless a shard is leased exactly when it has a lease, and nothing shrinks that must not
   /// (docs/protocol.md): `meta` is what the journal is to have next.
   void CheckBooks(const MetaRecord& meta) const;
@@ -158,6 +164,7 @@ class MasterCore {
   NodeReports reports_;
 
   bool new_run_ = false;
+  RunClock run_clock_;
   TimePoint started_at_;
   /// The meta record as it was last told to the journal, and when.
   std::optional<MetaRecord> collected_;

@@ -324,6 +324,7 @@ StatusFacts StatusFactsOf(const MasterCore& core, const std::string& job, StepTi
   status.counters = CountersOf(core);
   status.events_newest = core.events().newest();
   status.uptime_ms = Millis(at.now - core.started_at());
+  status.running_ms = static_cast<uint64_t>(core.RunningFor(at).count());
   status.master_incarnation = core.incarnation().value();
   status.done_seq = core.ledger().done_seq().value();
   status.commit_seq = core.ledger().commit_seq().value();
@@ -340,6 +341,7 @@ JobStatus Complete(StatusFacts facts) {
   for (const StatusFacts::OfEpoch& one : facts.metrics) {
     AddMetrics(*one.metrics, &facts.status.datasets[one.dataset].epochs[one.epoch]);
   }
+  facts.status.metric_trends = TrendsOf(facts.status.datasets);
   return std::move(facts.status);
 }
 

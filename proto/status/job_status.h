@@ -7,6 +7,7 @@
 
 #include "proto/status/dataset_status.h"
 #include "proto/status/job_state.h"
+#include "proto/status/metric_trend.h"
 #include "proto/status/node_status.h"
 
 /// The model of a job: what it is, defined once. The master fills it (master/service), the wire
@@ -77,6 +78,8 @@ struct JobSummary {
   JobCounters counters;
   uint64_t events_newest = 0;
   std::string last_event;
+  std::vector<MetricTrend> metric_trends;
+  uint64_t running_ms = 0;
   static void Fields(auto& f, auto& j) {
     f(1, "name", j.name);
     f(2, "state", j.state, {.most = 7});
@@ -97,6 +100,15 @@ struct JobSummary {
     f(12, "events_newest", j.events_newest, {"Number of the master's newest event; 0: none"});
     f(13, "last_event", j.last_event, {.says = "The master's newest event", .most = 1 << 16});
   }
+  /// What came later than the fields of JobStatus: numbers ascend.
+  static void LaterFields(auto& f, auto& j) {
+    f(16, "metric_trends", j.metric_trends,
+      {.says = "Of each metric of each dataset: the newest value, the one before, the best",
+       .most = kMetricTrendsMax});
+    f(17, "running_ms", j.running_ms,
+      {"For how long the job has run, all its runs and masters together, without the time between "
+       "runs"});
+  }
 };
 
 struct JobStatus : JobSummary {
@@ -107,6 +119,7 @@ struct JobStatus : JobSummary {
     JobSummary::Fields(f, j);  // in the same message
     f(14, "datasets", j.datasets);
     f(15, "nodes", j.nodes);
+    JobSummary::LaterFields(f, j);
   }
 };
 

@@ -34,6 +34,7 @@ struct Job : JobSummary {
   std::string limits_remark;
   static void Fields(auto& f, auto& j) {
     JobSummary::Fields(f, j);  // in the same document
+    JobSummary::LaterFields(f, j);
     f(0, "id", j.id, {"Drawn at random when the job began"});
     f(0, "seen_wall_us", j.seen_wall_us,
       {"When the master said so: microseconds since the Unix epoch; 0: it never answered"});

@@ -146,6 +146,36 @@ void WriteDatasets(std::span<const DatasetStatus> datasets, Writer* writer) {
   }
 }
 
+void WriteTrends(std::span<const MetricTrend> all, Writer* writer) {
+  if (all.empty()) return;
+  const std::span<const MetricTrend> trends = all.first(std::min(all.size(), kMetricsTrendsMax));
+  const auto labels = [](const MetricTrend& trend, const char* epoch) {
+    Labels made = {{"dataset", trend.dataset}, {"metric", trend.metric}};
+    if (epoch != nullptr) made.emplace_back("epoch", epoch);
+    return made;
+  };
+  writer->Family("muster_dataset_metric", "gauge",
+                 "A metric of the trainer, in the latest epoch, the one before and the best.");
+  for (const MetricTrend& trend : trends) {
+    writer->Sample(labels(trend, "latest"), trend.latest);
+    if (trend.previous) writer->Sample(labels(trend, "previous"), *trend.previous);
+    if (trend.best) writer->Sample(labels(trend, "best"), *trend.best);
+  }
+  writer->Family("muster_dataset_metric_epoch", "gauge",
+                 "Number of the latest and of the best epoch of a metric, from 0.");
+  for (const MetricTrend& trend : trends) {
+    writer->Sample(labels(trend, "latest"), Of(trend.epoch));
+    if (trend.best) writer->Sample(labels(trend, "best"), Of(trend.best_epoch));
+  }
+  writer->Family("muster_dataset_metric_worse_epochs", "gauge",
+                 "Newest epochs in a row that were clearly worse than the best.");
+  for (const MetricTrend& trend : trends) {
+    writer->Sample(labels(trend, nullptr), Of(trend.worse_epochs));
+  }
+  writer->Single("muster_dataset_metrics_omitted", "gauge",
+                 "Metrics of datasets that have no samples here.", Of(all.size() - trends.size()));
+}
+
 std::optional<double> OfKnown(std::optional<uint64_t> count, double per_unit = 1) {
   return count.has_value() ? std::optional<double>(Of(*count) / per_unit) : std::nullopt;
 }
@@ -353,6 +383,7 @@ std::string MetricsText(const Picture& picture, const RestStats& rest) {
   const size_t nodes_shown = std::min(nodes.size(), kMetricsNodesMax);
   WriteJob(picture.job, &writer);
   WriteDatasets(datasets.first(std::min(datasets.size(), kMetricsDatasetsMax)), &writer);
+  WriteTrends(picture.job.metric_trends, &writer);
   WriteStreams(datasets.first(std::min(datasets.size(), kMetricsDatasetsMax)), &writer);
   writer.Single("muster_nodes", "gauge", "Nodes of the job.", Of(nodes.size()));
   writer.Single("muster_nodes_omitted", "gauge", "Nodes that have no samples here.",

@@ -60,7 +60,7 @@ BEHIND_INTERFACES = {"host/processes/": ("cli", "host/processes"), "host/stacks/
 PUBLIC_HEADERS = "worker_sdk/include/"
 EXAMPLE_FOLDERS = {"examples"}
 # Folders, and files without their ending, in which deciding and doing are kept apart: no library that reads the world.
-PURE_FOLDERS = ("cli/run/run_supervisor", "cli/show/json_output", "cli/show/text_output", "host", "job", "master/core", "proto/messages", "proto/status", "ps/core", "ps/engine", "scaler/decision", "scaler/model", "scaler/nodes", "scaler/policy", "scaler/rest", "scaler/sensor", "sharding", "verify", "worker_sdk/core")
+PURE_FOLDERS = ("cli/run/run_supervisor", "cli/show/epochs", "cli/show/fit", "cli/show/json_output", "cli/show/text_output", "host", "job", "master/core", "proto/messages", "proto/status", "ps/core", "ps/engine", "scaler/decision", "scaler/model", "scaler/nodes", "scaler/policy", "scaler/rest", "scaler/sensor", "sharding", "verify", "worker_sdk/core")
 # Of those, the ones whose subfolders are shells.
 PURE_WITH_SHELLS_BELOW = ("host", "job", "scaler/decision", "scaler/rest")
 SHELL_HEADERS = re.compile(

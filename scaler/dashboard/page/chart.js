@@ -48,28 +48,30 @@ const marksPlugin = {
   },
 };
 
-export class TimeChart {
-  /** @param text (value) => how the figure of the vertical axis is written */
-  constructor(canvas, text) {
+/** Lines over something, in the colours of the page; TimeChart and EpochChart say over what. */
+class LineChart {
+  /** @param text (value) => how the figure of the vertical axis is written
+   *  @param over {plugins, point, x, y, at}: what the axes and the points are; at(x): the heading of a tooltip */
+  constructor(canvas, text, over) {
     this.text = text;
     this.chart = new window.Chart(canvas, {
       type: "line",
       data: { datasets: [] },
-      plugins: [marksPlugin],
+      plugins: over.plugins,
       options: {
         onResize: (_, { width }) => this.fit(width),
         animation: false, parsing: false, normalized: true, responsive: true, maintainAspectRatio: false,
         interaction: { mode: "nearest", axis: "x", intersect: false },
-        elements: { point: { radius: 0, hitRadius: 8 }, line: { borderWidth: 2, tension: 0 } },
+        elements: { point: over.point, line: { borderWidth: 2, tension: 0 } },
         scales: {
-          x: { type: "linear", bounds: "data", grid: { display: false }, ticks: { maxRotation: 0, callback: clock } },
-          y: { beginAtZero: true, ticks: { maxTicksLimit: 5, callback: (value) => this.text(value) } },
+          x: { type: "linear", grid: { display: false }, ...over.x },
+          y: { ...over.y, ticks: { maxTicksLimit: 5, callback: (value) => this.text(value) } },
         },
         plugins: {
           legend: { position: "bottom", align: "start", labels: { boxWidth: 12, boxHeight: 2 } },
           tooltip: {
             callbacks: {
-              title: (items) => (items.length > 0 ? clock(items[0].parsed.x) : ""),
+              title: (items) => (items.length > 0 ? over.at(items[0].parsed.x) : ""),
               label: (item) => `${item.dataset.label}: ${this.text(item.parsed.y)}`,
             },
           },
@@ -80,19 +82,18 @@ export class TimeChart {
     this.draw();
   }
 
-  /** series: [{label, points: [{x: ms, y}]}], which are not copied; marks: [{x: ms, label, color}]. */
-  set(series, marks) {
-    this.chart.marks = marks;
+  /** The lines by label, those that are there already kept; fill(line, series) gives them their points. */
+  setLines(series, fill) {
     const old = new Map(this.chart.data.datasets.map((one) => [one.label, one]));
-    this.chart.data.datasets = series.map(({ label, points }) => {
-      const one = old.get(label) || { label };
-      one.data = points;
+    this.chart.data.datasets = series.map((line) => {
+      const one = old.get(line.label) || { label: line.label };
+      fill(one, line);
       return one;
     });
     this.draw();
   }
 
-  /** As many times below the chart as fit side by side. */
+  /** As many numbers below the chart as fit side by side. */
   fit(width) {
     if (this.chart) this.chart.options.scales.x.ticks.maxTicksLimit = Math.max(2, Math.floor((width - 100) / 90));
   }
@@ -107,10 +108,59 @@ export class TimeChart {
     }
     options.plugins.legend.labels.color = color("--text");
     data.datasets.forEach((one, index) => {
-      one.borderColor = color(`--line-${index % kLines}`);
+      const number = one.number ?? index;
+      one.borderColor = color(`--line-${number % kLines}`);
       one.backgroundColor = one.borderColor;
-      one.borderDash = index < kLines ? [] : [4, 3];
+      one.borderDash = number < kLines ? [] : [4, 3];
     });
     this.chart.update("none");
+  }
+}
+
+export class TimeChart extends LineChart {
+  constructor(canvas, text) {
+    super(canvas, text, {
+      plugins: [marksPlugin],
+      point: { radius: 0, hitRadius: 8 },
+      x: { bounds: "data", ticks: { maxRotation: 0, callback: clock } },
+      y: { beginAtZero: true },
+      at: clock,
+    });
+  }
+
+  /** series: [{label, points: [{x: ms, y}]}], which are not copied; marks: [{x: ms, label, color}]. */
+  set(series, marks) {
+    this.chart.marks = marks;
+    this.setLines(series, (one, { points }) => {
+      one.data = points;
+    });
+  }
+}
+
+// With more points than this only the best and the last one are seen as points.
+const kPointsSeen = 30;
+
+export class EpochChart extends LineChart {
+  constructor(canvas, text) {
+    super(canvas, text, {
+      plugins: [],
+      point: { hitRadius: 8 },
+      x: { bounds: "data", ticks: { maxRotation: 0, precision: 0, callback: (value) => (Number.isInteger(value) ? value : null) } },
+      y: { grace: "5%" },
+      at: (epoch) => `Epoch ${epoch}`,
+    });
+  }
+
+  /** series: [{label, number: of its colour, best: its epoch or null, points: [{x: epoch from 1, y}]}]. */
+  set(series) {
+    this.setLines(series, (one, { number, best, points }) => {
+      one.number = number;
+      one.data = points;
+      one.pointStyle = points.map(({ x }) => (x === best ? "rectRot" : "circle"));
+      one.pointRadius = points.map(({ x }, place) => {
+        if (x === best) return 7;
+        return points.length <= kPointsSeen || place === points.length - 1 ? 3 : 0;
+      });
+    });
   }
 }

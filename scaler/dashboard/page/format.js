@@ -34,6 +34,11 @@ export function short(value) {
   return digitsOf(value);
 }
 
+/** A metric of the trainer: four digits that matter. */
+export function metric(value) {
+  return value === null ? "not known" : String(Number(value.toPrecision(4)));
+}
+
 export function percent(part, whole) {
   if (!(whole > 0)) return "0 %";
   const value = (100 * part) / whole;

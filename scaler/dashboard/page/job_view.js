@@ -51,12 +51,12 @@ function figures(job, store) {
   const { progress } = job;
   const workers = store.nodes.filter((node) => node.role === "worker" && node.state === "running").length;
   return [
-    ["Committed", `${count(progress.records_committed)} of ${count(progress.records_expected)} (${percent(progress.records_committed, progress.records_expected)})`],
+    ["Training records committed", `${count(progress.records_committed)} of ${count(progress.records_expected)} (${percent(progress.records_committed, progress.records_expected)})`],
     ["Done, not yet committed", count(Math.max(0, progress.records_done - progress.records_committed))],
     ["Rate", store.ended ? "–" : `${short(progress.records_per_second ?? 0)} records/s`],
     ["Remaining", store.ended ? "–" : progress.remaining_seconds === undefined || progress.remaining_seconds === null
       ? "not known yet" : `about ${seconds(Math.round(progress.remaining_seconds))}`],
-    ["Running for", seconds(Math.round(job.uptime_ms / 1000))],
+    ["Running for", seconds(Math.round(job.running_ms / 1000))],
     ["Workers", plural(workers, "worker")],
   ];
 }

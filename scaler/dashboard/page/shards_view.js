@@ -2,7 +2,7 @@
 
 import { retry } from "./actions.js";
 import { byId, element, fillOptions, reconcile, setAttribute, setText, show } from "./dom.js";
-import { count, plural } from "./format.js";
+import { count, metric, plural } from "./format.js";
 import { onTheme } from "./chart.js";
 import { kStates, ShardMap, stateAt } from "./shard_map.js";
 
@@ -12,15 +12,31 @@ function countsOf(map) {
   return counts;
 }
 
-function epochsOf(datasets) {
-  const all = [];
+// A dataset with at most so many epochs is listed whole; of others the newest that have begun, and those with failed shards.
+const kFewEpochs = 6;
+const kNewestEpochs = 3;
+const kAll = "all";
+
+/** The epochs to choose from, `shown` ({dataset, epoch} or null) among them; `whole`: each one. */
+export function epochsOf(datasets, shown, whole) {
+  const listed = [];
+  let left = 0;
   for (const dataset of datasets) {
-    for (const { epoch } of dataset.epochs) {
+    const { epochs, index } = dataset;
+    const begun = epochs.filter(({ shards }) => shards.todo < shards.total);
+    const newest = begun.slice(-kNewestEpochs);
+    for (const one of epochs) {
+      const wanted = whole || epochs.length <= kFewEpochs || newest.includes(one) || one.shards.failed > 0 ||
+        (shown?.dataset === index && shown.epoch === one.epoch);
+      if (!wanted) {
+        left += 1;
+        continue;
+      }
       const of = dataset.epochs_total > 0 ? ` of ${dataset.epochs_total}` : "";
-      all.push([`${dataset.index}/${epoch}`, `${dataset.name}, epoch ${epoch + 1}${of}`]);
+      listed.push([`${index}/${one.epoch}`, `${dataset.name}, epoch ${one.epoch + 1}${of}`]);
     }
   }
-  return all;
+  return left > 0 ? [...listed, [kAll, `List ${plural(left, "more epoch")}`]] : listed;
 }
 
 /** What the epoch that is shown has come to so far, besides its shards. */
@@ -28,7 +44,7 @@ function epochText(store) {
   const dataset = store.datasets.find((one) => one.index === store.shown?.dataset);
   const epoch = dataset?.epochs.find((one) => one.epoch === store.shown.epoch);
   if (!epoch) return "";
-  const parts = Object.entries(epoch.metrics).map(([name, value]) => `${name} ${value === null ? "not known" : Number(value.toPrecision(4))}`);
+  const parts = Object.entries(epoch.metrics).map(([name, value]) => `${name} ${metric(value)}`);
   if (epoch.rejected_records > 0) {
     const samples = epoch.reject_samples.length > 0 ? ` (${epoch.reject_samples.join("; ")})` : "";
     parts.push(`${plural(epoch.rejected_records, "record")} rejected${samples}`);
@@ -114,15 +130,24 @@ export function addShardsView(store, dialog, poller) {
     const order = retry(store, undefined);
     if (order) dialog.open(order, all);
   });
+  let whole = false;
+  const fill = () => {
+    fillOptions(select, epochsOf(store.datasets, store.shown, whole));
+    if (store.shown) select.value = `${store.shown.dataset}/${store.shown.epoch}`;
+  };
   select.addEventListener("change", () => {
+    if (select.value === kAll) {
+      whole = true;
+      fill();
+      return;
+    }
     const [dataset, epoch] = select.value.split("/").map(Number);
     store.chosen = { dataset, epoch };
     poller.hurry("shards");
   });
   store.view(["map", "datasets"], () => {
     const { map } = store;
-    fillOptions(select, epochsOf(store.datasets));
-    if (store.shown) select.value = `${store.shown.dataset}/${store.shown.epoch}`;
+    fill();
     const counts = map ? countsOf(map) : Object.fromEntries(kStates.map((state) => [state, 0]));
     fillLegend(byId("shards-legend"), counts);
     setText(byId("shards-metrics"), epochText(store));

@@ -48,14 +48,17 @@ class Totals {
 
 export function addSharesView(store) {
   const totals = new Totals();
+  let trained = false;  // some worker has been seen
   byId("shares-legend").append(...kShares.map(([name], index) => element("li", {},
     element("span", { class: `swatch share-${index}`, "aria-hidden": "true" }), element("span", { text: name }))));
 
-  store.view(["nodes"], () => {
+  store.view(["nodes", "job"], () => {
     totals.take(store.nodes, store.seenAt);
     const workers = store.nodes.filter((node) => node.worker)
       .sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }));
+    trained ||= workers.length > 0;
     show(byId("shares-empty"), workers.length === 0);
+    setText(byId("shares-empty"), store.ended ? "No worker runs any more." : trained ? "No worker runs now." : "No worker runs yet.");
     reconcile(byId("shares"), workers, (node) => node.name,
       () => element("li", {}, element("span", { class: "share-name" }),
         element("span", { class: "share-bar", role: "img" }, ...kShares.map((_, index) => element("span", { class: `share-${index}` }))),

@@ -57,6 +57,36 @@ TEST(SummaryTest, Json) {
   EXPECT_NEAR(json["metrics"]["test"]["logloss"].get<double>(), 0.4, 1e-9) << "of the last epoch";
 }
 
+TEST(SummaryTest, ALongJobShowsTheNewestEpochsAndHowMetricsWent) {
+  SummaryInput input = SomeInput();
+  DatasetStatus& test = input.status->datasets[1];
+  for (uint32_t epoch = 2; epoch < 250; ++epoch) {
+    test.epochs.push_back({.epoch = epoch,
+                           .records_expected = 100,
+                           .records_done = epoch < 100 ? 100u : 0u,
+                           .records_committed = epoch < 100 ? 100u : 0u,
+                           .metrics = {{"logloss", 0.4}}});
+  }
+  input.status->metric_trends = {{.dataset = "test",
+                                  .metric = "logloss",
+                                  .epoch = 99,
+                                  .latest = 0.4,
+                                  .epoch_over = true,
+                                  .best = 0.3,
+                                  .best_epoch = 1,
+                                  .remark = "test logloss is 0.4; its best was 0.3"}};
+  EXPECT_THAT(SummaryText(input),
+              AllOf(HasSubstr("test         epochs 1-97: 9,700 of 9,700 records committed\n"),
+                    HasSubstr("test         epoch 98: 100 of 100 records committed, logloss"),
+                    HasSubstr("test         epoch 100: 100 of 100"),
+                    HasSubstr("test         epochs 101-250: 0 of 15,000 records committed\n"),
+                    HasSubstr("  epoch 100: logloss 0.4 (best 0.3 in epoch 2)\n"),
+                    HasSubstr("\n  test logloss is 0.4; its best was 0.3\n"),
+                    HasSubstr("muster status --all-epochs"), Not(HasSubstr("epoch 101:"))));
+  EXPECT_EQ(SummaryToJson(input)["metric_trends"][0]["best_epoch"], 1);
+  EXPECT_THAT(SummaryText(SomeInput()), Not(HasSubstr("--all-epochs")));
+}
+
 TEST(SummaryTest, ShowsARejectedRecord) {
   SummaryInput input = SomeInput();
   EpochStatus& epoch = input.status->datasets[0].epochs[0];

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <set>
+#include <sstream>
+#include <string>
+
 namespace muster {
 namespace {
 
@@ -10,6 +14,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
@@ -112,6 +117,96 @@ TEST(ProgressTest, LineSaysTheSame) {
   input.waiting_for = "indexing";
   EXPECT_THAT(ProgressLine(input),
               AllOf(HasSubstr("waiting for the master"), HasSubstr("indexing")));
+}
+
+/// A job as it was: large numbers, two datasets, a model that is overfitting.
+ProgressInput LargeInput() {
+  ProgressInput input = SomeInput();
+  input.status->datasets.push_back(input.status->datasets[0]);
+  input.status->datasets[1].name = "test";
+  for (DatasetStatus& dataset : input.status->datasets) {
+    dataset.epochs_total = 80;
+    dataset.epochs[1] = {.epoch = 79,
+                         .records_expected = 33'677'600,
+                         .records_done = 12'345'678,
+                         .records_committed = 11'222'333,
+                         .shards = {.failed = 12}};
+  }
+  input.records_per_second = 187'654;
+  input.status->metric_trends = {
+      {.dataset = "train",
+       .metric = "logloss",
+       .epoch = 79,
+       .latest = 0.3123,
+       .previous = 0.3124,
+       .best = 0.3123,
+       .best_epoch = 79},
+      {.dataset = "test",
+       .metric = "auc",
+       .epoch = 78,
+       .latest = 0.7112,
+       .epoch_over = true,
+       .previous = 0.7121,
+       .best = 0.8163,
+       .best_epoch = 2,
+       .remark = "test auc is 0.7112; its best was 0.8163 after epoch 3. "
+                 "The last 76 epochs were clearly worse"},
+      {.dataset = "test", .metric = "logloss", .epoch = 78, .latest = 0.9}};
+  return input;
+}
+
+TEST(ProgressTest, BlockShowsMetricsAndWhatIsToBeSaidOfThem) {
+  EXPECT_THAT(
+      ProgressBlock(LargeInput(), 200),
+      ::testing::IsSupersetOf(
+          {"    epoch 80 so far: logloss 0.3123 (before 0.3124, best so far)",
+           "    epoch 79: auc 0.7112 (before 0.7121, best 0.8163 in epoch 3), logloss 0.9",
+           "  test auc is 0.7112; its best was 0.8163 after epoch 3. The last 76 epochs were "
+           "clearly worse"}));
+  EXPECT_THAT(ProgressLine(LargeInput()),
+              AllOf(HasSubstr("; train in epoch 80 so far: logloss 0.3123"),
+                    HasSubstr("; test in epoch 79: auc 0.7112 (before 0.7121, best 0.8163 in "
+                              "epoch 3), logloss 0.9; test auc is 0.7112;")));
+}
+
+TEST(ProgressTest, ANarrowTerminalNeverShowsAPartOfANumber) {
+  // Every word that is there without a limit, and what stands for those that are missing.
+  std::set<std::string> words = {"..."};
+  const auto words_of = [](const std::vector<std::string>& lines) {
+    std::set<std::string> found;
+    for (const std::string& line : lines) {
+      std::istringstream stream(line);
+      for (std::string word; stream >> word;) {
+        while (word.ends_with(',') || word.ends_with(';')) word.pop_back();
+        found.insert(word);
+      }
+    }
+    return found;
+  };
+  for (const std::string& word : words_of(ProgressBlock(LargeInput(), 1'000))) words.insert(word);
+  for (size_t columns = 24; columns < 140; ++columns) {
+    const std::vector<std::string> lines = ProgressBlock(LargeInput(), columns);
+    for (const std::string& line : lines) EXPECT_LE(line.size(), columns) << line;
+    for (const std::string& word : words_of(lines)) {
+      EXPECT_TRUE(words.contains(word)) << word << " in " << columns;
+    }
+  }
+  EXPECT_THAT(
+      ProgressBlock(LargeInput(), 79),
+      ElementsAre("flights  running  1:05  187,654 records/s  3:47 left",
+                  "  train        epoch 80/80  36.7 %, 12 FAILED shards",
+                  "    epoch 80 so far: logloss 0.3123 (before 0.3124, best so far)",
+                  "  test         epoch 80/80  36.7 %, 12 FAILED shards",
+                  "    epoch 79: auc 0.7112 (before 0.7121, best 0.8163 in epoch 3), logloss 0.9",
+                  "  test auc is 0.7112; its best was 0.8163 after epoch 3. The last 76 epochs ...",
+                  "  ps 1/2  workers 3/3  restarts: master 0, scaler 0, ps 0, workers 4",
+                  "  last: worker-0 ended (SIGKILL)"));
+  EXPECT_THAT(
+      ProgressBlock(LargeInput(), 39),
+      ElementsAre("flights  running  1:05  3:47 left", "  train        epoch 80/80  36.7 %",
+                  "    epoch 80 so far: logloss 0.3123", "  test         epoch 80/80  36.7 %",
+                  "    epoch 79: auc 0.7112", "  test auc is 0.7112; its best was ...",
+                  "  ps 1/2  workers 3/3", "  last: worker-0 ended (SIGKILL)"));
 }
 
 class DisplayTest : public ::testing::Test {

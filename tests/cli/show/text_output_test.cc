@@ -9,9 +9,57 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(TextOutputTest, TableIsAligned) {
-  EXPECT_EQ(FormatTable({{"A", "LONG"}, {"wide cell", "x"}}), "A          LONG\nwide cell  x\n");
-  EXPECT_EQ(FormatTable({}), "");
+TEST(TextOutputTest, SaysForHowLongTheJobHasRun) {
+  JobStatus status;
+  status.name = "demo";
+  status.state = JobState::kRunning;
+  EXPECT_THAT(StatusText(status), ::testing::StartsWith("demo: running\n"));
+  status.uptime_ms = 2'000;  // of a master that was just started again
+  status.running_ms = 3'723'000;
+  EXPECT_THAT(StatusText(status), ::testing::StartsWith("demo: running, for 1:02:03 so far\n"));
+  status.state = JobState::kSucceeded;
+  EXPECT_THAT(StatusText(status), ::testing::StartsWith("demo: succeeded after 1:02:03\n"));
+}
+
+TEST(TextOutputTest, ALongJobShowsTheNewestEpochsAndTotals) {
+  JobStatus status;
+  DatasetStatus& dataset = status.datasets.emplace_back(DatasetStatus{.name = "train"});
+  dataset.epochs_total = 250;
+  for (uint32_t e = 0; e < 250; ++e) {
+    dataset.epochs.push_back({.epoch = e, .records_expected = 1'000});
+    if (e < 100) dataset.epochs[e].records_done = dataset.epochs[e].records_committed = 1'000;
+  }
+  EXPECT_THAT(StatusText(status), HasSubstr("DATASET  EPOCH    RECORDS  DONE     COMMITTED"));
+  EXPECT_THAT(StatusText(status), AllOf(HasSubstr("train    1-97     97,000   97,000   97,000 "),
+                                        HasSubstr("train    98       1,000    1,000    1,000 "),
+                                        HasSubstr("train    100      1,000    1,000    1,000 "),
+                                        HasSubstr("train    101-250  150,000  0        0 "),
+                                        HasSubstr("train    all      250,000  100,000  100,000 "),
+                                        HasSubstr("each epoch by itself: --all-epochs\n"),
+                                        Not(HasSubstr("train    97 "))));
+  const std::string all = StatusText(status, EpochsShown::kAll);
+  EXPECT_THAT(all, AllOf(HasSubstr("train    1      1,000"), HasSubstr("train    250    1,000"),
+                         Not(HasSubstr("--all-epochs")), Not(HasSubstr("train    all"))));
+}
+
+TEST(TextOutputTest, MetricsAndWhatIsToBeSaidOfThem) {
+  JobStatus status;
+  EXPECT_THAT(StatusText(status), Not(HasSubstr("METRIC")));
+  status.metric_trends = {{.dataset = "test",
+                           .metric = "auc",
+                           .epoch = 79,
+                           .latest = 0.711,
+                           .epoch_over = true,
+                           .previous = 0.712,
+                           .best = 0.816,
+                           .best_epoch = 2,
+                           .remark = "test auc is 0.711; its best was 0.816"},
+                          {.dataset = "train", .metric = "mean", .latest = 3}};
+  EXPECT_THAT(StatusText(status),
+              HasSubstr("DATASET  METRIC  EPOCH     NEWEST  BEFORE  BEST\n"
+                        "test     auc     80        0.711   0.712   0.816 in epoch 3\n"
+                        "train    mean    1 so far  3       -       -\n"
+                        "test auc is 0.711; its best was 0.816\n"));
 }
 
 TEST(TextOutputTest, WhatIsNotKnownOfATopicIsNotZero) {

@@ -93,14 +93,14 @@ class StoredJobTest : public ::testing::Test {
 TEST_F(StoredJobTest, AJobThatNeverRanIsNotFound) {
   EXPECT_THAT(OpenStoredJob(by_file_.target).status(),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("no job")));
-  EXPECT_EQ(Call([&] { return StatusCommand(by_file_); }), kExitUnreachable);
+  EXPECT_EQ(Call([&] { return StatusCommand({.query = by_file_}); }), kExitUnreachable);
   EXPECT_THAT(err_, HasSubstr("no job runs with the state directory"));
 }
 
 TEST_F(StoredJobTest, EveryQuestionIsAnsweredWithAWordOnStderr) {
   Run();
   for (const QueryOptions& query : {by_file_, by_directory_}) {
-    EXPECT_EQ(Call([&] { return StatusCommand(query); }), kExitSucceeded) << err_;
+    EXPECT_EQ(Call([&] { return StatusCommand({.query = query}); }), kExitSucceeded) << err_;
     EXPECT_THAT(out_, AllOf(HasSubstr("demo: stopped"), HasSubstr("train")));
     EXPECT_THAT(err_, HasSubstr("the job is not running"));
     EXPECT_EQ(Call([&] { return NodesCommand(query); }), kExitSucceeded);

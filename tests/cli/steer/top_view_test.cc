@@ -125,7 +125,7 @@ TEST(TopViewTest, FitsAnyTerminal) {
   TopView view;
   view.Add(reading);
   const std::vector<TopLine> all = Shown(view, {});
-  EXPECT_THAT(all, SizeIs(1 + 1 + 41 + 1 + 3 + 1 + 20));
+  EXPECT_THAT(all, SizeIs(2 + 1 + 41 + 1 + 3 + 1 + 20));
   EXPECT_THAT(all,
               Each(Field(&TopLine::text, AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\n"))))));
   for (size_t rows = 1; rows < 80; ++rows) {
@@ -141,6 +141,67 @@ TEST(TopViewTest, FitsAnyTerminal) {
   EXPECT_NE(LineWith(lines, "ps-1").text, "");
   EXPECT_NE(LineWith(lines, "worker-0").text, "");
   EXPECT_THAT(LineWith(lines, "more").text, HasSubstr("... and"));
+}
+
+TEST(TopViewTest, MetricsOfEachDatasetAndWhatIsToBeSaidOfThem) {
+  TopReading reading = Reading();
+  reading.job.metric_trends = {{.dataset = "train", .metric = "loss", .epoch = 9, .latest = 0.25},
+                               {.dataset = "test",
+                                .metric = "auc",
+                                .epoch = 8,
+                                .latest = 0.711,
+                                .epoch_over = true,
+                                .previous = 0.712,
+                                .best = 0.816,
+                                .best_epoch = 2,
+                                .remark = "test auc is 0.711; its best was 0.816"},
+                               {.dataset = "test", .metric = "loss", .epoch = 8, .latest = 0.5}};
+  TopView view;
+  view.Add(reading);
+  std::vector<TopLine> lines = Shown(view, {.columns = 80, .rows = 24});
+  EXPECT_EQ(lines[1].text, "  train epoch 10 so far: loss 0.25");
+  EXPECT_EQ(lines[2].text,
+            "  test epoch 9: auc 0.711 (before 0.712, best 0.816 in epoch 3), loss 0.5");
+  EXPECT_EQ(lines[3].text, "  test auc is 0.711; its best was 0.816");
+  EXPECT_EQ(lines[3].tone, Tone::kBad);
+  reading.job.metric_trends.clear();
+  for (int i = 0; i < 9; ++i) {
+    reading.job.metric_trends.push_back({.dataset = fmt::format("d{}", i), .metric = "loss"});
+  }
+  view.Add(reading);
+  lines = Shown(view, {.columns = 80, .rows = 24});
+  EXPECT_EQ(lines[4].text, "... and 6 more");
+}
+
+TEST(TopViewTest, ANarrowTerminalLeavesOutWholeFieldsAndCountsColumns) {
+  TopView view;
+  view.Add(Reading());
+  view.Add(Reading(2));
+  std::vector<TopLine> lines = Shown(view, {.columns = 80, .rows = 24});
+  EXPECT_EQ(lines[0].text,
+            "flights  running  20.0 %  197 records/s  1:21 left  4,000 / 20,000 records");
+  EXPECT_EQ(LineWith(lines, "WORKER").text,
+            "WORKER    STATE    RECORDS/S  COMPUTING  CPUS      MEMORY  +4 columns");
+  EXPECT_THAT(LineWith(lines, "worker-0").text,
+              AllOf(HasSubstr("75 %"), HasSubstr("200 MiB / 256 MiB, 78 %")));
+  EXPECT_THAT(LineWith(lines, "SERVER").text, HasSubstr("  +"));
+  lines = Shown(view, {.columns = 40, .rows = 24});
+  EXPECT_EQ(lines[0].text, "flights  running  20.0 %  1:21 left");
+  EXPECT_EQ(LineWith(lines, "WORKER").text, "WORKER    STATE    RECORDS/S  +7 columns");
+}
+
+TEST(TopViewTest, WorkersThatWereSentAwayAreCounted) {
+  TopReading reading = Reading();
+  Find(&reading, "worker-1")->state = NodeState::kFinished;
+  TopView view;
+  view.Add(reading);
+  EXPECT_EQ(LineWith(Shown(view), "worker-1").text, "");
+  EXPECT_EQ(LineWith(Shown(view), "1 worker left").tone, Tone::kOld);
+  Find(&reading, "worker-0")->state = NodeState::kFinished;
+  view.Add(reading);
+  EXPECT_NE(LineWith(Shown(view), "worker-0").text, "") << "the job is over";
+  EXPECT_NE(LineWith(Shown(view), "worker-1").text, "");
+  EXPECT_EQ(LineWith(Shown(view), " left: ").text, "");
 }
 
 }  // namespace

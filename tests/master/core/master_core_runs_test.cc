@@ -72,6 +72,44 @@ TEST_F(RunsTest, ARestartedMasterGoesOnWithTheJobsDrainAndItsTime) {
   EXPECT_EQ(core->state(), JobState::kDrained);
 }
 
+TEST_F(RunsTest, WhoSendsNoHeartbeatsIsNotSilentAfterARestart) {
+  Start();
+  for (const auto& [name, role] :
+       {std::pair("master", NodeRole::kMaster), std::pair("scaler", NodeRole::kScaler)}) {
+    core->ReportNode({.node = name, .role = role}, At());
+  }
+  Hello("worker-0", 7);
+  Restart();
+  const auto heard = [&](const char* name) {
+    return core->nodes().nodes().at(name).last_heard.has_value();
+  };
+  EXPECT_TRUE(heard("worker-0"));
+  EXPECT_FALSE(heard("master"));
+  EXPECT_FALSE(heard("scaler"));
+}
+
+TEST_F(RunsTest, TheJobsTimeGoesOnOverRestartsAndRuns) {
+  const auto start = [&](const std::string& run, int at_s) {
+    options.run_id = run;
+    core = std::make_unique<MasterCore>(options, journal.TakeState(),
+                                        StepTime{now, WallTime(seconds(at_s))});
+    Sync();
+  };
+  const auto running = [&](int at_s) { return core->RunningFor({now, WallTime(seconds(at_s))}); };
+  start("run-1", 1'000);
+  EXPECT_EQ(running(1'060), seconds(60));
+  start("run-1", 1'100);
+  EXPECT_EQ(running(1'160), seconds(160)) << "a restart of the master";
+  // The restart is the last that was heard of it.
+  start("run-2", 9'000);
+  EXPECT_EQ(running(9'010), seconds(110));
+  ASSERT_THAT(core->Cancel({}, {now, WallTime(seconds(9'020))}), testing::IsOk());
+  EXPECT_EQ(running(9'500), seconds(120)) << "it is over";
+  Sync();
+  const MasterCore found(options, journal.TakeState(), MasterCore::AsFound{});
+  EXPECT_EQ(found.RunningFor({}), seconds(120));
+}
+
 TEST_F(RunsTest, FailedShardsAreTriedAgainByANewRunThatAsksForIt) {
   options.leases.failures_max = 1;
   Start();

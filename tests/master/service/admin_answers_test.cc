@@ -105,6 +105,9 @@ TEST_F(AdminAnswersTest, MetricsAreValuesHoweverManyBinsTheyWereComputedFrom) {
   EXPECT_DOUBLE_EQ(values["auc"], 1);
   EXPECT_EQ(shown.rejected_records, 2u);
   EXPECT_EQ(shown.reject_samples[0], "a.csv:3: ?");
+  ASSERT_EQ(status.metric_trends.size(), 3u);
+  EXPECT_EQ(status.metric_trends[0].metric, "auc");
+  EXPECT_DOUBLE_EQ(status.metric_trends[0].latest, 1);
   EXPECT_LT(fields::Encode(status).size(), 1'000u);
 }
 

@@ -63,6 +63,7 @@ class ConnectionTest(DashboardCase):
         self.browser.until("document.getElementById('connection').innerText === 'Ended; the scaler is gone'")
         self.assertEqual(self.browser.script("return document.getElementById('connection').dataset.state"), "ended")
         self.assertFalse(self.browser.script("return document.body.classList.contains('stale')"))
+        self.browser.until("document.getElementById('shares-empty').textContent === 'No worker runs any more.'")
         self.assertIn("The job has ended: cancelled", self.browser.text("#banner"))
 
     def test_the_token_leaves_the_address_and_stays_in_the_tab(self):

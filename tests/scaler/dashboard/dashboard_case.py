@@ -17,9 +17,10 @@ SERVER = sys.argv[1] if len(sys.argv) > 1 else "build/dev/tests/scaler/rest/serv
 class FakeServer:
     """rest_fake_server with a live job, on a port that stays the same over restarts."""
 
-    def __init__(self, shards=100, topic_partitions=0):
+    def __init__(self, shards=100, topic_partitions=0, epochs=0):
         self.shards = shards
         self.topic_partitions = topic_partitions
+        self.epochs = epochs
         self.folder = tempfile.TemporaryDirectory(prefix="muster-dashboard-")
         self.token_file = os.path.join(self.folder.name, "token")
         self.port = 0
@@ -28,7 +29,7 @@ class FakeServer:
             self.token = file.read().strip()
 
     def start(self):
-        command = [SERVER, self.token_file, str(self.port), "--live", str(self.shards), str(self.topic_partitions)]
+        command = [SERVER, self.token_file, str(self.port), "--live", str(self.shards), str(self.topic_partitions), str(self.epochs)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.url = self.process.stdout.readline().strip()
         self.port = int(self.url.rsplit(":", 1)[1])
@@ -65,6 +66,7 @@ class DashboardCase(unittest.TestCase):
 
     SHARDS = 100
     TOPIC_PARTITIONS = 0  # 0: no dataset is a topic
+    EPOCHS = 0  # 0: two, and no metrics of a test
 
     @classmethod
     def setUpClass(cls):
@@ -72,7 +74,7 @@ class DashboardCase(unittest.TestCase):
         cls.addClassCleanup(cls.browser.close)
 
     def setUp(self):
-        self.server = FakeServer(self.SHARDS, self.TOPIC_PARTITIONS)
+        self.server = FakeServer(self.SHARDS, self.TOPIC_PARTITIONS, self.EPOCHS)
         self.addCleanup(self.server.folder.cleanup)
         self.addCleanup(self.server.kill)
         self.browser.look()

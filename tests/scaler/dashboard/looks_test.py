@@ -57,6 +57,10 @@ class LooksTest(DashboardCase):
         self.browser.until("document.getElementById('rates-empty').hidden")
         self.assertEqual(self.browser.text("#job-name"), "flights")
         self.assertEqual(self.browser.text("#connection"), "Live")
+        # Workers count what they evaluated, too.
+        self.assertRegex(self.browser.text("#job-figures"), r"Training records committed\n[\d,]+ of 20,000")
+        # The job's time, not that of a master that was just started again.
+        self.assertRegex(self.browser.text("#job-figures"), r"Running for\n1 min \d+ s")
         self.assertIn("failed 2", self.browser.text("#shards-legend"))
         self.assertEqual(self.browser.text("#shards-metrics"), "loss 0.25 · 1 record rejected (train.csv:17: no number)")
         self.assertIn("worker-1", self.browser.text("#nodes-rows"))

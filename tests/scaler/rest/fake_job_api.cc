@@ -52,6 +52,7 @@ FakeJobApi::FakeJobApi(const Options& options) : options_(options) {
   job_.state = JobState::kRunning;
   job_.master_incarnation = 1;
   job_.uptime_ms = 5000;
+  job_.running_ms = 65'000;
   job_.seen_wall_us = options_.begin_wall_us;
   job_.master_reachable = true;
   job_.progress = {.records_expected = 20000,
@@ -72,6 +73,7 @@ FakeJobApi::FakeJobApi(const Options& options) : options_(options) {
   datasets_ = {{.name = "train", .epochs_total = 2, .epochs = {epoch, epoch}},
                {.index = 1, .name = "test", .mode = "evaluate", .epochs_total = 1}};
   datasets_[0].epochs[1].epoch = 1;
+  if (options_.epochs > 0) AddEpochs();
   if (options_.topic_partitions > 0) AddTopics();
   FillShards();
   nodes_ = {MakeNode("master", "master", 100), MakeNode("ps-0", "ps", 101),
@@ -173,6 +175,7 @@ absl::StatusOr<std::shared_ptr<const Picture>> FakeJobApi::Look() {
   changed_.SignalAll();
   while (held_) changed_.Wait(&mutex_);
   MUSTER_RETURN_IF_ERROR(failure_);
+  job_.metric_trends = TrendsOf(datasets_);
   return std::make_shared<const Picture>(
       Picture{.job = job_, .datasets = {datasets_}, .nodes = {nodes_}, .policies = {policies_}});
 }

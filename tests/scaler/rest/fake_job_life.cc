@@ -27,16 +27,50 @@ std::string_view FirstState(uint64_t i, uint64_t shards) {
 
 }  // namespace
 
+/// The loss of training falls; that of the test rises again from the fourth epoch on.
+void FakeJobApi::AddEpochs() {
+  const EpochStatus newest = datasets_[0].epochs[0];
+  DatasetStatus& train = datasets_[0];
+  DatasetStatus& test = datasets_[1];
+  train.epochs_total = test.epochs_total = options_.epochs;
+  train.epochs.clear();
+  for (uint32_t e = 0; e < options_.epochs; ++e) {
+    EpochStatus epoch = newest;
+    epoch.epoch = e;
+    const double passed = e;
+    epoch.metrics = {{"auc", 0.9 - 0.2 / (passed + 1)}, {"loss", 0.25 + 0.3 / (passed + 1)}};
+    if (e + 1 < options_.epochs) {
+      epoch.records_done = epoch.records_committed = epoch.records_expected;
+      epoch.rejected_records = 0;
+      epoch.reject_samples.clear();
+    }
+    train.epochs.push_back(epoch);
+    if (e + 1 == options_.epochs) {
+      epoch.records_done = epoch.records_committed = 0;
+      epoch.metrics.clear();
+    } else {
+      const double away = std::abs(passed - 2);
+      const double loss = std::min(0.45 + 0.02 * away, 1.0);
+      epoch.metrics = {{"auc", std::max(0.816 - 0.01 * away, 0.711)}, {"loss", loss}};
+      epoch.shards = {.total = options_.shards_per_epoch, .committed = options_.shards_per_epoch};
+    }
+    test.epochs.push_back(epoch);
+  }
+}
+
 void FakeJobApi::FillShards() {
   const uint64_t shards = options_.shards_per_epoch;
-  states_.assign(datasets_[0].epochs.size(), std::vector<std::string_view>(shards));
-  for (auto& epoch : states_) {
-    for (uint64_t i = 0; i < shards; ++i) epoch[i] = FirstState(i, shards);
+  const size_t epochs = datasets_[0].epochs.size();
+  states_.assign(epochs, std::vector<std::string_view>(shards, "committed"));
+  for (size_t e = options_.epochs > 0 ? epochs - 1 : 0; e < epochs; ++e) {
+    for (uint64_t i = 0; i < shards; ++i) states_[e][i] = FirstState(i, shards);
   }
   for (uint64_t i = 0; i < std::min<uint64_t>(16, shards); ++i) {
-    const std::string_view state = states_[0][i];
-    shards_.push_back({.id = fmt::format("0/0/{}", i),
+    const uint32_t epoch = std::max(1u, options_.epochs) - 1;
+    const std::string_view state = states_[epoch][i];
+    shards_.push_back({.id = fmt::format("0/{}/{}", epoch, i),
                        .dataset = "train",
+                       .epoch = epoch,
                        .index = i,
                        .state = std::string(state),
                        .worker = state == "leased" ? "worker-0" : "",
@@ -130,8 +164,9 @@ void FakeJobApi::MoveShards() {
   for (const auto& [from, to] : {std::pair<std::string_view, std::string_view>{"done", "committed"},
                                  {"leased", "done"},
                                  {"todo", "leased"}}) {
-    const auto shard = std::ranges::find(states_[0], from);
-    if (shard != states_[0].end()) *shard = to;
+    std::vector<std::string_view>& epoch = states_[std::max(1u, options_.epochs) - 1];
+    const auto shard = std::ranges::find(epoch, from);
+    if (shard != epoch.end()) *shard = to;
   }
   CountShards();
   job_.progress.records_done += kRecordsPerShard / 4;
@@ -190,6 +225,7 @@ void FakeJobApi::Advance() {
   const MutexLock lock(&mutex_);
   ++step_;
   job_.uptime_ms += 250;
+  job_.running_ms += 250;
   std::vector<Pending> due;
   std::erase_if(pending_, [&due, step = step_](const Pending& pending) {
     if (pending.step > step) return false;

@@ -200,6 +200,34 @@ TEST(MetricsTest, LabelsAreEscapedAndUndefinedNumbersAreWritten) {
   EXPECT_THAT(text, ::testing::HasSubstr("muster_training_records_per_second NaN\n"));
 }
 
+TEST(MetricsTest, MetricsOfDatasetsByEpoch) {
+  FakeJobApi job(FakeJobApi::Options{.epochs = 80});
+  const Parser parser(TextOf(InputOf(&job)));
+  EXPECT_THAT(parser.errors, ::testing::IsEmpty());
+  const char* family = "muster_dataset_metric";
+  EXPECT_EQ(parser.Value(family, R"(dataset="test",metric="auc",epoch="latest")"), 0.711);
+  EXPECT_EQ(parser.Value(family, R"(dataset="test",metric="auc",epoch="previous")"), 0.711);
+  EXPECT_EQ(parser.Value(family, R"(dataset="test",metric="auc",epoch="best")"), 0.816);
+  EXPECT_EQ(parser.families.at(family).samples.size(), 12u);
+  const char* epoch = "muster_dataset_metric_epoch";
+  EXPECT_EQ(parser.Value(epoch, R"(dataset="test",metric="auc",epoch="latest")"), 78);
+  EXPECT_EQ(parser.Value(epoch, R"(dataset="test",metric="auc",epoch="best")"), 2);
+  EXPECT_EQ(parser.Value(epoch, R"(dataset="train",metric="loss",epoch="latest")"), 79);
+  const char* worse = "muster_dataset_metric_worse_epochs";
+  EXPECT_EQ(parser.Value(worse, R"(dataset="test",metric="auc")"), 76);
+  EXPECT_EQ(parser.Value(worse, R"(dataset="train",metric="auc")"), 0);
+}
+
+TEST(MetricsTest, AMetricWhoseBestNobodyKnowsHasNone) {
+  Picture input;
+  EXPECT_EQ(Parser(TextOf(input)).families.count("muster_dataset_metric"), 0u);
+  input.job.metric_trends = {{.dataset = "train", .metric = "mean", .latest = 3}};
+  const Parser parser(TextOf(input));
+  EXPECT_THAT(parser.errors, ::testing::IsEmpty());
+  EXPECT_EQ(parser.families.at("muster_dataset_metric").samples.size(), 1u);
+  EXPECT_EQ(parser.families.at("muster_dataset_metric_epoch").samples.size(), 1u);
+}
+
 TEST(MetricsTest, LabelsAreBounded) {
   Picture input;
   for (size_t i = 0; i < kMetricsNodesMax + 5; ++i) {
@@ -208,8 +236,13 @@ TEST(MetricsTest, LabelsAreBounded) {
   for (size_t i = 0; i < kMetricsDatasetsMax + 1; ++i) {
     input.datasets.datasets.push_back({.name = fmt::format("d{}", i)});
   }
+  for (size_t i = 0; i < kMetricsTrendsMax + 2; ++i) {
+    input.job.metric_trends.push_back({.dataset = "d", .metric = fmt::format("m{}", i)});
+  }
   const Parser parser(TextOf(input));
   EXPECT_THAT(parser.errors, ::testing::IsEmpty());
+  EXPECT_EQ(parser.families.at("muster_dataset_metric").samples.size(), kMetricsTrendsMax);
+  EXPECT_EQ(parser.Value("muster_dataset_metrics_omitted", ""), 2);
   EXPECT_EQ(parser.families.at("muster_node_up").samples.size(), kMetricsNodesMax);
   EXPECT_EQ(parser.Value("muster_nodes_omitted", ""), 5);
   EXPECT_EQ(parser.families.at("muster_dataset_done_records").samples.size(), kMetricsDatasetsMax);

@@ -16,11 +16,12 @@
 namespace {
 
 constexpr const char* kUsage =
-    "usage: rest_fake_server TOKEN_FILE [PORT [--live [SHARDS [TOPIC_PARTITIONS]]]]\n"
+    "usage: rest_fake_server TOKEN_FILE [PORT [--live [SHARDS [TOPIC_PARTITIONS [EPOCHS]]]]]\n"
     "\n"
     "REST interface and dashboard over a job that exists in memory only, until SIGINT or SIGTERM.\n"
     "--live: it goes on by itself, orders have outcomes, and a job that has ended takes none.\n"
-    "TOPIC_PARTITIONS: two of its datasets are topics, one with so many partitions.\n";
+    "TOPIC_PARTITIONS: two of its datasets are topics, one with so many partitions.\n"
+    "EPOCHS: a long job, in the last of so many epochs, with metrics of a test.\n";
 
 }  // namespace
 
@@ -51,6 +52,7 @@ int main(int argc, char** argv) {
             .begin_wall_us = static_cast<uint64_t>(clock.Wall().count())};
     if (argc > 4) fake.shards_per_epoch = std::stoull(argv[4]);
     if (argc > 5) fake.topic_partitions = static_cast<uint32_t>(std::stoul(argv[5]));
+    if (argc > 6) fake.epochs = static_cast<uint32_t>(std::stoul(argv[6]));
   }
   testing::FakeJobApi job(fake);
   if (fake.live) {

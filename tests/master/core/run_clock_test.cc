@@ -1,0 +1,49 @@
+#include "master/core/run_clock.h"
+
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr WallTime kBegin{seconds(1'000)};
+
+MetaRecord Saved(const RunClock& clock) {
+  MetaRecord meta;
+  clock.Save(&meta);
+  return meta;
+}
+
+TEST(RunClockTest, ARestartOfTheMasterDoesNotBeginItAnew) {
+  RunClock clock;
+  clock.BeginRun(std::nullopt, std::nullopt, kBegin);
+  EXPECT_EQ(clock.Running(kBegin + seconds(60)), seconds(60));
+  RunClock next;
+  next.Resume(Saved(clock), kBegin + seconds(90));
+  EXPECT_EQ(next.Running(kBegin + seconds(100)), seconds(100));
+  EXPECT_EQ(next.Running(kBegin - seconds(5)), seconds(0)) << "the wall clock was set back";
+}
+
+TEST(RunClockTest, RunsAddUpWithoutTheTimeBetweenThem) {
+  RunClock clock;
+  clock.BeginRun(std::nullopt, std::nullopt, kBegin);
+  RunClock second;
+  second.BeginRun(Saved(clock), kBegin + seconds(60), kBegin + seconds(5'000));
+  EXPECT_EQ(second.Running(kBegin + seconds(5'010)), seconds(70));
+  RunClock third;
+  third.BeginRun(Saved(second), kBegin + seconds(5'030), kBegin + seconds(9'000));
+  EXPECT_EQ(third.Running(kBegin + seconds(9'001)), seconds(91));
+}
+
+TEST(RunClockTest, AJournalThatDoesNotSayWhenItsRunBegan) {
+  RunClock clock;
+  clock.Resume(MetaRecord{}, kBegin);
+  EXPECT_EQ(clock.Running(kBegin + seconds(2)), seconds(2));
+  clock.BeginRun(MetaRecord{}, kBegin - seconds(9), kBegin);
+  EXPECT_EQ(clock.Running(kBegin + milliseconds(1'500)), milliseconds(1'500));
+}
+
+}  // namespace
+}  // namespace muster
