@@ -15,6 +15,7 @@ namespace {
 
 using sdk::PartSender;
 using sdk::SendRequest;
+using sdk::SendRequests;
 
 /// A pull of a dense tensor with a block or more in every partition, and of sparse rows.
 std::shared_ptr<const sdk::RowBatch> DensePull() {
@@ -32,7 +33,7 @@ std::shared_ptr<const sdk::RowBatch> DensePull() {
 /// A sender that has just sent a pull, a push and a pull of a dense tensor to each of two servers.
 struct Sender {
   PartSender parts;
-  std::vector<SendRequest> requests;
+  SendRequests requests;
   TimePoint now{std::chrono::seconds(1)};
 
   Sender() {

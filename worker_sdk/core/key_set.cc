@@ -52,7 +52,7 @@ KeySet MakeKeySet(std::span<const uint64_t> keys) {
 
 void GradientSum::Add(const KeySet& keys, std::span<const float> gradients) {
   MUSTER_CHECK(gradients.size() == keys.original.size() * dim_);
-  std::vector<uint32_t> ids(keys.unique.size());
+  PooledVector<uint32_t> ids(keys.unique.size());
   if (gradients_.empty() && !index_) {
     keys_ = keys.unique;
     std::iota(ids.begin(), ids.end(), 0u);

@@ -277,9 +277,9 @@ std::optional<LaneAddress> PartSender::LaneOf(PartitionId partition) const {
   return LaneAddress{entry.owner, entry.owner_incarnation, partition.value() % lanes->second};
 }
 
-std::vector<SendRequest> PartSender::Flush(TimePoint now) {
-  std::vector<SendRequest> out;
-  std::vector<DeliveryId> due;
+SendRequests PartSender::Flush(TimePoint now) {
+  SendRequests out;
+  PooledVector<DeliveryId> due;
   for (const auto& [id, delivery] : deliveries_) {
     if (delivery.next_due <= now) due.push_back(id);
   }
@@ -293,7 +293,7 @@ bool PartSender::MayLeave(const Delivery& delivery) const {
 }
 
 void PartSender::FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
-                               std::vector<SendRequest>* out) {
+                               SendRequests* out) {
   if (!MayLeave(*delivery)) {
     wants_map_ = true;
     delivery->next_due = now + kBackoffMax;

@@ -36,7 +36,7 @@ PulledTensor* PartSender::TensorOf(Delivery* delivery, TableId table) {
 }
 
 void PartSender::AskByVersion(const Delivery& delivery, const PlanPart& part, OwnerEpoch epoch,
-                              std::vector<uint64_t>* versions) {
+                              PooledVector<uint64_t>* versions) {
   for (const PlanGroup& group : GroupsOf(delivery.batch->plan, part)) {
     if (!group.dense) continue;
     const auto tensor = std::ranges::find(delivery.tensors, group.table, &PulledTensor::table);
@@ -44,9 +44,9 @@ void PartSender::AskByVersion(const Delivery& delivery, const PlanPart& part, Ow
   }
 }
 
-std::vector<RowMove> PartSender::PlaceRows(RequestId id, std::span<const wire::PartReply> parts,
-                                           const ReceivedRows& rows) {
-  std::vector<RowMove> moves;
+PooledVector<RowMove> PartSender::PlaceRows(RequestId id, std::span<const wire::PartReply> parts,
+                                            const ReceivedRows& rows) {
+  PooledVector<RowMove> moves;
   const auto it = in_flight_.find(id);
   if (it == in_flight_.end() || it->second.versions.empty()) return moves;
   InFlight& request = it->second;
@@ -87,7 +87,7 @@ PartSender::PlacedPart PartSender::NextRows(const Delivery& delivery, const InFl
 PartSender::PlacedPart PartSender::PlacePart(Delivery* delivery, uint32_t index, bool ok,
                                              bool awaited, const InFlight& request,
                                              const ReceivedRows& rows, RowCursor* at,
-                                             std::vector<RowMove>* moves) {
+                                             PooledVector<RowMove>* moves) {
   const RowPlan& plan = delivery->batch->plan;
   const PlanPart& part = plan.parts[index];
   const OwnerEpoch epoch = delivery->parts[index].epoch;

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "base/words/types.h"
 #include "proto/wire/parts.h"
+#include "worker_sdk/core/pooled.h"
 #include "worker_sdk/core/row_kernels.h"
 
 namespace muster::sdk {
@@ -22,7 +22,7 @@ struct Tensor {
     uint64_t version = wire::kNoVersion;
   };
   std::shared_ptr<float[]> values;
-  std::vector<Held> held;  // by partition; those that are not listed have no version
+  PooledVector<Held> held;  // by partition; those that are not listed have no version
 };
 
 /// Rows to be copied: row i from `from + i * dim` to `to + keys[i] * dim`. Without keys: `dim`
@@ -56,9 +56,9 @@ class PulledTensor {
   /// A partition's rows have come, of this version: has them moved into their place. What comes
   /// later for the partition takes their place.
   void Place(PartitionId partition, const Tensor::Held& held, std::span<const uint64_t> keys,
-             const float* rows, std::vector<RowMove>* moves);
+             const float* rows, PooledVector<RowMove>* moves);
   /// A partition's rows are what the base has. `keys` must outlive this.
-  void Keep(PartitionId partition, std::span<const uint64_t> keys, std::vector<RowMove>* moves);
+  void Keep(PartitionId partition, std::span<const uint64_t> keys, PooledVector<RowMove>* moves);
 
   /// A newer tensor was received. It takes the base's place, which may then be freed, unless rows
   /// of the base were kept.
@@ -71,7 +71,7 @@ class PulledTensor {
     PartitionId partition;
     std::span<const uint64_t> keys;
   };
-  void TakeFromBase(const Kept& kept, std::vector<RowMove>* moves);
+  void TakeFromBase(const Kept& kept, PooledVector<RowMove>* moves);
   void Note(PartitionId partition, const Tensor::Held& held);
   Reading reading() const {
     return floats_ * sizeof(float) >= kReadLaterBytesMin ? Reading::kLater : Reading::kSoon;
@@ -82,7 +82,7 @@ class PulledTensor {
   size_t floats_;  // of all blocks
   std::shared_ptr<const Tensor> base_;
   std::shared_ptr<Tensor> next_;  // from the first rows that are not the base's
-  std::vector<Kept> kept_;
+  PooledVector<Kept> kept_;
 };
 
 }  // namespace muster::sdk

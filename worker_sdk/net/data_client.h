@@ -75,7 +75,7 @@ class DataClient {
   /// Where lanes are. Connections to incarnations that are not in the list are closed.
   void SetServers(std::vector<ServerEndpoint> servers);
   /// Requests leave in the order in which they are given.
-  void Send(std::vector<SendRequest> requests);
+  void Send(SendRequests requests);
   /// For a thread that waits for answers: it takes them from the servers with which it shares
   /// memory, until `done()` or until nothing has come for `budget`, and for ten times that at most.
   /// One thread at a time does so; for others, and without such servers, it returns at once. `done`
@@ -87,6 +87,7 @@ class DataClient {
 
  private:
   struct State;
+  struct PostedSend;
   std::unique_ptr<State> state_;
 };
 

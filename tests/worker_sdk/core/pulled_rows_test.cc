@@ -40,7 +40,7 @@ class PulledRowsTest : public PartSenderTest {
 
   struct AnswerTo {
     std::vector<wire::PartReply> parts;
-    std::vector<uint64_t> versions;
+    PooledVector<uint64_t> versions;
     std::vector<float> values;
   };
   /// What a server says to a request under the owner epochs that it was sent with.
@@ -141,13 +141,13 @@ TEST_F(PulledRowsTest, RowsOfAnotherOwnerEpochAreNotHeld) {
 TEST_F(PulledRowsTest, ALateAnswerOfAFormerOwnerChangesNothing) {
   const std::shared_ptr<const Tensor> first = PullAll();
   const DeliveryId id = Add();
-  const std::vector<SendRequest> former = sender_.Flush(now_);
+  const SendRequests former = sender_.Flush(now_);
   std::vector<AnswerTo> late;
   Change(3, -7);  // what the former owner says, and nobody else ever will
   for (const SendRequest& request : former) late.push_back(AnswerOf(request));
   GiveMap(RestoredMap(2, {0, 1, 2, 3, 4, 5, 6, 7}));
   server_[3] = {.version = 1, .value = 33};
-  const std::vector<SendRequest> now = sender_.Flush(now_);
+  const SendRequests now = sender_.Flush(now_);
   Give(former[0], late[0]);
   Give(former[1], late[1]);
   EXPECT_FALSE(sender_.Finished(id));
@@ -163,12 +163,12 @@ TEST_F(PulledRowsTest, ALateAnswerOfAFormerOwnerChangesNothing) {
 TEST_F(PulledRowsTest, ALateUnchangedOfAFormerOwnerIsNotTakenForTheRows) {
   PullAll();
   const DeliveryId id = Add();
-  const std::vector<SendRequest> former = sender_.Flush(now_);
+  const SendRequests former = sender_.Flush(now_);
   std::vector<AnswerTo> late;
   for (const SendRequest& request : former) late.push_back(AnswerOf(request));
   GiveMap(RestoredMap(2, {0, 1, 2, 3, 4, 5, 6, 7}));
   for (uint32_t p = 0; p < kPartitions; ++p) server_[p].value = 50 + static_cast<float>(p);
-  const std::vector<SendRequest> now = sender_.Flush(now_);
+  const SendRequests now = sender_.Flush(now_);
   for (size_t i = 0; i < former.size(); ++i) EXPECT_THAT(late[i].values, IsEmpty());
   for (size_t i = 0; i < former.size(); ++i) Give(former[i], late[i]);
   EXPECT_FALSE(sender_.Finished(id));
@@ -180,7 +180,7 @@ TEST_F(PulledRowsTest, APullThatIsGivenUpLeavesNothingBehind) {
   const std::shared_ptr<const Tensor> first = PullAll();
   for (uint32_t p = 0; p < kPartitions; ++p) Change(p, 60);
   const DeliveryId given_up = Add();
-  std::vector<SendRequest> requests = sender_.Flush(now_);
+  SendRequests requests = sender_.Flush(now_);
   Serve(requests[0]);
   sender_.Cancel(given_up);
   Serve(requests[1]);
@@ -200,7 +200,7 @@ TEST_F(PulledRowsTest, WhatIsRefusedOrUnansweredIsAskedAnewAndTheRestStays) {
   Change(0, 10);
   Change(1, 11);
   const DeliveryId id = Add();
-  std::vector<SendRequest> requests = sender_.Flush(now_);
+  SendRequests requests = sender_.Flush(now_);
   AnswerTo refused = AnswerOf(requests[0]);
   ASSERT_EQ(refused.parts[0].partition, 0u);
   const PlanPart& first = requests[0].batch->plan.parts[requests[0].items[0].part];
@@ -222,7 +222,7 @@ TEST_F(PulledRowsTest, AnUnchangedThatSpeaksOfWhatWasGivenUpIsAskedAnew) {
   PullAll();
   for (uint32_t p = 0; p < kPartitions; ++p) Change(p, 70);
   const DeliveryId second = Add(), third = Add();
-  std::vector<SendRequest> requests = sender_.Flush(now_);
+  SendRequests requests = sender_.Flush(now_);
   ASSERT_THAT(requests, SizeIs(4));
   std::vector<AnswerTo> unchanged;
   for (size_t i = 2; i < 4; ++i) {
@@ -246,7 +246,7 @@ TEST_F(PulledRowsTest, ATensorIsFreedWhenANewerOneHasCome) {
   std::weak_ptr<const Tensor> first = PullAll();
   for (uint32_t p = 0; p < kPartitions; ++p) Change(p, 80);
   const DeliveryId second = Add(), third = Add();
-  const std::vector<SendRequest> requests = sender_.Flush(now_);
+  const SendRequests requests = sender_.Flush(now_);
   Serve(requests[0]);
   Serve(requests[1]);
   EXPECT_TRUE(first.expired()) << "a pull under way holds on to it";
@@ -258,7 +258,7 @@ TEST_F(PulledRowsTest, ATensorIsFreedWhenANewerOneHasCome) {
 
 TEST_F(PulledRowsTest, AnOlderPullThatEndsLaterIsNotTheNewest) {
   const DeliveryId first = Add(), second = Add();
-  const std::vector<SendRequest> requests = sender_.Flush(now_);
+  const SendRequests requests = sender_.Flush(now_);
   std::vector<AnswerTo> old;
   for (size_t i = 0; i < 2; ++i) old.push_back(AnswerOf(requests[i]));
   for (uint32_t p = 0; p < kPartitions; ++p) Change(p, 90);
@@ -319,12 +319,12 @@ TEST_F(PulledRowsTest, AnAnswerWithTooFewVersionsCountsAsNone) {
 
 TEST_F(PulledRowsTest, CopiesMayBeMadeWhileTheMapChangesAndThePullIsGivenUp) {
   const DeliveryId id = Add();
-  const std::vector<SendRequest> former = sender_.Flush(now_);
+  const SendRequests former = sender_.Flush(now_);
   const AnswerTo answer = AnswerOf(former[0]);
   ReceivedRows rows;
   rows.values = answer.values.data();
   rows.versions = answer.versions;
-  const std::vector<RowMove> moves = sender_.PlaceRows(former[0].id, answer.parts, rows);
+  const PooledVector<RowMove> moves = sender_.PlaceRows(former[0].id, answer.parts, rows);
   GiveMap(RestoredMap(2, {0, 1, 2, 3, 4, 5, 6, 7}));
   MoveRows(moves);
   sender_.OnReply(former[0].id, answer.parts, rows, now_);
@@ -334,11 +334,11 @@ TEST_F(PulledRowsTest, CopiesMayBeMadeWhileTheMapChangesAndThePullIsGivenUp) {
 
   const DeliveryId given_up = Add();
   for (uint32_t p = 0; p < kPartitions; ++p) Change(p, 21);
-  const std::vector<SendRequest> requests = sender_.Flush(now_);
+  const SendRequests requests = sender_.Flush(now_);
   const AnswerTo last = AnswerOf(requests[0]);
   rows.values = last.values.data();
   rows.versions = last.versions;
-  const std::vector<RowMove> late = sender_.PlaceRows(requests[0].id, last.parts, rows);
+  const PooledVector<RowMove> late = sender_.PlaceRows(requests[0].id, last.parts, rows);
   sender_.Cancel(given_up);
   MoveRows(late);
   sender_.OnReply(requests[0].id, last.parts, rows, now_);

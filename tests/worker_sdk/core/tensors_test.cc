@@ -25,13 +25,13 @@ class TensorsTest : public ::testing::Test {
   }
   void Place(PulledTensor* pulled, PartitionId partition, uint64_t version, float value) {
     const std::vector<float> rows = RowsOf(value);
-    std::vector<RowMove> moves;
+    PooledVector<RowMove> moves;
     pulled->Place(partition, {kEpoch, version}, partition == kFirst ? first_ : second_, rows.data(),
                   &moves);
     MoveRows(moves);
   }
   void Keep(PulledTensor* pulled, PartitionId partition) {
-    std::vector<RowMove> moves;
+    PooledVector<RowMove> moves;
     pulled->Keep(partition, partition == kFirst ? first_ : second_, &moves);
     MoveRows(moves);
   }
@@ -121,7 +121,7 @@ TEST_F(TensorsTest, ANewerTensorFreesTheBaseUnlessItsRowsAreKept) {
 }
 
 TEST_F(TensorsTest, MovesKeepWhatTheyTouch) {
-  std::vector<RowMove> moves;
+  PooledVector<RowMove> moves;
   const std::vector<float> rows = RowsOf(3);
   {
     PulledTensor pulled = Begin(Whole());
