@@ -46,7 +46,18 @@ KeySet MakeKeySet(std::span<const uint64_t> keys) {
   result.inverse.resize(keys.size());
   for (size_t i = 0; i < keys.size(); ++i) result.inverse[i] = index.Insert(keys[i]);
   result.unique = std::move(index).TakeKeys();
-  if (result.unique.size() == keys.size()) result.inverse.clear();
+  if (result.unique.size() == keys.size()) {
+    result.inverse.clear();
+    return result;
+  }
+  // Without a branch, which would be a guess at every key.
+  result.first.resize(result.unique.size() + 1);
+  size_t next = 0;
+  for (uint32_t i = 0; i < keys.size(); ++i) {
+    result.first[next] = i;
+    next += result.inverse[i] == next ? 1 : 0;
+  }
+  result.first.pop_back();
   return result;
 }
 

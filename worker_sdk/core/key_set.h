@@ -17,6 +17,8 @@ struct KeySet {
   PooledVector<uint64_t> unique;
   /// original[i] == unique[inverse[i]]; empty when nothing repeats (then original == unique).
   PooledVector<uint32_t> inverse;
+  /// original[first[id]] is where the id appears first; empty when nothing repeats.
+  PooledVector<uint32_t> first;
 
   size_t IndexOf(size_t position) const { return inverse.empty() ? position : inverse[position]; }
 };

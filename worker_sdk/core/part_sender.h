@@ -15,6 +15,7 @@
 #include "base/strong_id.h"
 #include "proto/messages/control.h"
 #include "proto/wire/frame.h"
+#include "worker_sdk/core/key_set.h"
 #include "worker_sdk/core/pooled.h"
 #include "worker_sdk/core/received_rows.h"
 #include "worker_sdk/core/row_plan.h"
@@ -35,11 +36,33 @@ struct LaneAddress {
   friend auto operator<=>(const LaneAddress&, const LaneAddress&) = default;
 };
 
+/// Where a pull's rows of a sparse table go. They belong to the pull until it is finished.
+struct RowOutput {
+  std::shared_ptr<const KeySet> keys;
+  /// Few keys repeat: rows go at once to where the trainer reads them, which saves a copy of all of
+  /// them. Else they go to memory of their own: rows that are copied many times are then close
+  /// together, which costs less than the copy saves.
+  bool spread = false;
+  /// `[keys.original.size(), dim] float32 row-major`, each row where its key appears first; if they
+  /// are not spread, `[keys.unique.size(), dim]`, by id.
+  std::shared_ptr<float[]> rows;
+};
+/// The rows of a finished pull for its trainer: `[keys.original.size(), dim] float32 row-major`. To
+/// be called once.
+std::shared_ptr<float[]> TakeOutput(RowOutput* output, size_t dim);
+
 /// Rows to fetch, or to push with their `values: [plan.value_count]`.
 struct RowBatch {
   RowPlan plan;
   RowVector<float> values;
+  /// Of a pull: by table of the plan; a dense one has none.
+  PooledVector<RowOutput> outputs;
 };
+
+/// The rows to fetch of some tables: as PlanRows, and `keys` of the sparse ones, in their order.
+std::shared_ptr<RowBatch> MakePull(std::span<const TableKeys> tables,
+                                   std::span<const std::shared_ptr<const KeySet>> keys,
+                                   std::span<const PartitionId> order);
 
 /// Whose push it is: what every part of it carries.
 struct PushIdentity {
@@ -74,11 +97,8 @@ struct SendRequest {
 
 using SendRequests = PooledVector<SendRequest>;
 
-/// What came back to a pull: row blocks, and where in them the sparse rows of each part begin;
-/// dense tensors whole.
+/// What came back to a pull, besides the rows in its outputs. Empty: it has no dense tables.
 struct PullRows {
-  PooledVector<std::shared_ptr<const float[]>> blocks;
-  PooledVector<const float*> part_rows;                 // by part; points into a block
   PooledVector<std::shared_ptr<const Tensor>> tensors;  // by table of the plan; null: a sparse one
 };
 
@@ -139,11 +159,11 @@ class PartSender {
   /// An answer of the wrong length counts as none.
   Outcome OnReply(RequestId id, std::span<const wire::PartReply> parts, const ReceivedRows& rows,
                   TimePoint now);
-  /// For an answer to a request with versions, before OnReply of the same answer: the copies to be
-  /// made in between, by whoever brings it, so that nobody waits for them. No other answer may come
-  /// in between; anything else may. They go only into tensors that nobody has yet, and only for
-  /// parts that still wait for this very request; a tensor is whole when OnReply has counted all
-  /// its parts. Without this call OnReply copies.
+  /// For an answer to a pull, before OnReply of the same answer: the copies to be made in between,
+  /// by whoever brings it, so that nobody waits for them. No other answer may come in between;
+  /// anything else may. They go only into memory that nobody reads yet, and only for parts that
+  /// still wait for this very request; all of it is there when OnReply has counted all parts.
+  /// Without this call OnReply copies.
   PooledVector<RowMove> PlaceRows(RequestId id, std::span<const wire::PartReply> parts,
                                   const ReceivedRows& rows);
   /// There will be no answer: the connection was lost, or none could be made.
@@ -201,11 +221,6 @@ class PartSender {
     PooledVector<PulledTensor> tensors;  // of the pull's dense tables
     TimePoint next_due{};                // no part is due before; TimePoint::max(): none waits
   };
-  /// What PlaceRows has done with a part of an answer.
-  struct PlacedPart {
-    bool whole = false;             // all its rows are where they belong, or will be
-    const float* sparse = nullptr;  // those of its sparse tables; null: it has none
-  };
   struct InFlight {
     DeliveryId delivery;
     PooledVector<uint32_t> parts;
@@ -213,9 +228,9 @@ class PartSender {
     bool push = false;
     bool question = false;            // of parts without rows
     PooledVector<uint64_t> versions;  // as in SendRequest
-    PooledVector<PlacedPart> placed;  // of the answer, when PlaceRows has seen it
-    /// What keeps the sparse rows of the answer.
-    std::shared_ptr<const float[]> sparse;
+    /// By part of the answer, when PlaceRows has seen it: all its rows are where they belong, or
+    /// will be when its moves are made.
+    PooledVector<bool> placed;
     TimePoint turn_since{};  // sent, or the lane has answered what it was sent before it
   };
   /// Of the newest incarnation of a server that answered.
@@ -243,19 +258,16 @@ class PartSender {
   bool MayLeave(const Delivery& delivery) const;
   static bool IsOutstandingPush(const Delivery& delivery);
   void EndOutstandingPush(const Delivery& delivery);
-  /// How far PlaceRows is in the rows and versions of an answer, and in the memory that it makes
-  /// for sparse rows.
+  /// How far PlaceRows is in the rows and versions of an answer.
   struct RowCursor {
     const float* row;
-    float* sparse;
     size_t version;
   };
-  /// What a part of an answer has; `*row`: its first row, where nothing was placed.
-  static PlacedPart NextRows(const Delivery& delivery, const InFlight& request, size_t position,
-                             bool ok, const float** row);
-  PlacedPart PlacePart(Delivery* delivery, uint32_t index, bool ok, bool awaited,
-                       const InFlight& request, const ReceivedRows& rows, RowCursor* at,
-                       PooledVector<RowMove>* moves);
+  /// Whether all rows of the part are where they belong once the moves are made.
+  bool PlacePart(Delivery* delivery, uint32_t index, bool ok, bool awaited, const InFlight& request,
+                 const ReceivedRows& rows, RowCursor* at, PooledVector<RowMove>* moves);
+  static RowMove MoveOf(const RowBatch& batch, const PlanGroup& group, uint64_t key,
+                        const float* row);
   /// The versions by which a request asks for one more part.
   static void AskByVersion(const Delivery& delivery, const PlanPart& part, OwnerEpoch epoch,
                            PooledVector<uint64_t>* versions);

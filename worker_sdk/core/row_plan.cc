@@ -32,6 +32,7 @@ RowPlan PlanRows(std::span<const TableKeys> tables, std::span<const PartitionId>
     }
   }
   plan.keys.resize(total);
+  plan.ids.resize(total);
   plan.groups.reserve(std::min(cells, total));
   plan.parts.reserve(std::min<size_t>(partitions, total));
   PooledVector<uint64_t> next_key(cells), next_value(cells);
@@ -62,7 +63,8 @@ RowPlan PlanRows(std::span<const TableKeys> tables, std::span<const PartitionId>
     for (size_t i = 0; i < tables[t].keys.size(); ++i) {
       uint32_t partition = places.part[i];
       size_t cell = partition * tables.size() + t;
-      plan.keys[next_key[cell]++] = tables[t].keys[i];
+      plan.keys[next_key[cell]] = tables[t].keys[i];
+      plan.ids[next_key[cell]++] = static_cast<uint32_t>(i);
       places.part[i] = part_of[partition];
       places.offset[i] = next_value[cell];
       next_value[cell] += tables[t].dim;

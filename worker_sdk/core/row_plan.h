@@ -50,6 +50,8 @@ struct TablePlaces {
 /// part after part, group after group: what goes to one server lies together. A value.
 struct RowPlan {
   RowVector<uint64_t> keys;
+  /// Which of its table's keys, as they were given, each of them is.
+  RowVector<uint32_t> ids;
   PooledVector<PlanGroup> groups;
   PooledVector<PlanPart> parts;
   /// As the tables were given.

@@ -19,7 +19,7 @@ bool IsOfEpoch(const Tensor::Held& held, OwnerEpoch epoch) {
 
 void MoveRows(std::span<const RowMove> moves) {
   for (const RowMove& move : moves) {
-    if (move.keys.empty()) CopyRow(move.from, move.dim, move.reading, move.to);
+    if (!move.ids.empty()) PlaceRows(move.ids, move.first, move.dim, move.from, move.to);
     for (size_t i = 0; i < move.keys.size(); ++i) {
       const size_t at = move.keys[i] * move.dim;
       CopyRow(move.from + (move.from_tensor ? at : i * move.dim), move.dim, move.reading,

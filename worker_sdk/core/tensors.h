@@ -25,13 +25,17 @@ struct Tensor {
   PooledVector<Held> held;  // by partition; those that are not listed have no version
 };
 
-/// Rows to be copied: row i from `from + i * dim` to `to + keys[i] * dim`. Without keys: `dim`
-/// floats. What it points to outlives it, if the answer that brought the rows does.
+/// Rows to be copied: of a tensor, row i from `from + i * dim` to `to + keys[i] * dim`; of a sparse
+/// table, as PlaceRows does. What it points to outlives it, if the answer that brought the rows
+/// does.
 struct RowMove {
   const float* from = nullptr;
   float* to = nullptr;
   size_t dim = 0;
   std::span<const uint64_t> keys{};
+  /// Of a sparse table: PlaceRows' own.
+  std::span<const uint32_t> ids{};
+  std::span<const uint32_t> first{};
   /// They come from where they go to in another tensor: row i is at `from + keys[i] * dim`.
   bool from_tensor = false;
   Reading reading = Reading::kSoon;

@@ -329,7 +329,7 @@ absl::Status LaneConnection::OnReplyDirectory() {
   rows_.reset();
   if (floats_ == 0) {
     Deliver({});
-  } else if (BorrowsValues(it->second)) {
+  } else if (BorrowsValues()) {
     stream_->Await(header_.value_bytes, Guarded([](LaneConnection* self) { self->OnBorrowed(); }));
   } else {
     ReadValues(floats_);
@@ -350,10 +350,8 @@ absl::Status LaneConnection::CheckChecksum(std::span<const std::byte> values) co
   return absl::DataLossError("the checksum of an answer is wrong");
 }
 
-bool LaneConnection::BorrowsValues(const SendRequest& request) const {
-  // Sparse rows are kept until their minibatch is left, which the ring must not wait for.
-  return !request.versions.empty() && header_.encoding == wire::Encoding::kFloat32 &&
-         header_.value_bytes <= stream_->lends();
+bool LaneConnection::BorrowsValues() const {
+  return header_.encoding == wire::Encoding::kFloat32 && header_.value_bytes <= stream_->lends();
 }
 
 void LaneConnection::OnBorrowed() {

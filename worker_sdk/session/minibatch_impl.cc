@@ -127,10 +127,8 @@ void MinibatchImpl::StartPulls() {
       const TableSpec& table = *pull.tables[t];
       tables.push_back({table.id, table.dim, pull.keys[t]->unique, IsDense(table)});
     }
-    auto batch = sdk::MakePooled<sdk::RowBatch>();
-    batch->plan = sdk::PlanRows(tables, *session_->sending_order());
-    pull.batch = batch;
-    pull.id = session_->StartPull(std::move(batch));
+    pull.batch = sdk::MakePull(tables, pull.keys, *session_->sending_order());
+    pull.id = session_->StartPull(pull.batch);
   }
 }
 
@@ -155,8 +153,8 @@ const float* MinibatchImpl::TakeRows(const TableSpec* table,
     }
     if (pull.given[number] == nullptr) {
       if (!pull.rows) break;
-      pull.given[number] = TableOf(pull, number, floats);
-      // What came is needed no more: with a large tensor it is as much as the copy.
+      pull.given[number] = TableOf(&pull, number);
+      // The tensors are in tensors_.
       if (std::ranges::find(pull.given, nullptr) == pull.given.end()) pull.rows.reset();
     }
     return pull.given[number];
@@ -166,26 +164,15 @@ const float* MinibatchImpl::TakeRows(const TableSpec* table,
   return zeros;
 }
 
-const float* MinibatchImpl::TableOf(const PullOp& pull, size_t number, size_t floats) {
-  if (!IsDense(*pull.tables[number])) return CopyTable(pull, number, floats);
-  tensors_.push_back(pull.rows->tensors[number]);
-  return tensors_.back()->values.get();
-}
-
-const float* MinibatchImpl::CopyTable(const PullOp& pull, size_t number, size_t floats) {
-  float* const out = NewBuffer(floats);
-  const sdk::KeySet& keys = *pull.keys[number];
-  const sdk::RowPlan& plan = pull.batch->plan;
-  const sdk::TablePlaces& places = plan.tables[number];
-  // Bases of parts are such that offsets count from the first value of the whole plan.
-  sdk::PooledVector<const float*> bases(plan.parts.size());
-  for (size_t part = 0; part < bases.size(); ++part) {
-    const float* const first = pull.rows->part_rows[part];  // null: it has rows of tensors alone
-    if (first != nullptr) bases[part] = first - plan.parts[part].value_begin;
+const float* MinibatchImpl::TableOf(PullOp* pull, size_t number) {
+  const TableSpec& table = *pull->tables[number];
+  if (IsDense(table)) {
+    tensors_.push_back(pull->rows->tensors[number]);
+    return tensors_.back()->values.get();
   }
-  const size_t rows = floats / places.dim;
-  sdk::CopyRows({keys.inverse, places.part, places.offset}, bases, rows, places.dim, out);
-  return out;
+  // Nobody else looks at a finished pull's outputs.
+  buffers_.push_back(sdk::TakeOutput(&pull->batch->outputs[number], table.dim));
+  return buffers_.back().get();
 }
 
 Rows MinibatchImpl::Pull(TableId table, uint64_t width, std::span<const uint64_t> keys) {

@@ -69,7 +69,7 @@ class MinibatchImpl {
   struct PullOp {
     sdk::PooledVector<const TableSpec*> tables;
     sdk::PooledVector<std::shared_ptr<const sdk::KeySet>> keys;
-    std::shared_ptr<const sdk::RowBatch> batch;  // set when it has started
+    std::shared_ptr<sdk::RowBatch> batch;  // set when it has started
     sdk::DeliveryId id;
     bool waited = false;
     std::optional<sdk::PullRows> rows;      // until the trainer has all; none: the lease is lost
@@ -86,13 +86,12 @@ class MinibatchImpl {
   void StartPulls();
   /// As PlanRows wants them.
   static void DenseTablesLast(PullOp* pull);
-  /// Waits for the rows of `keys`: a buffer of this minibatch of `floats` floats has them, in
-  /// order, the same one every time. Zeros when the lease is lost.
+  /// Waits for the rows of `keys`: memory of this minibatch, `floats` floats, has them in order,
+  /// the same one every time. Zeros when the lease is lost.
   const float* TakeRows(const TableSpec* table, const std::shared_ptr<const sdk::KeySet>& keys,
                         size_t floats);
-  /// The rows of one table of a pull that has been answered: of a sparse one in a new buffer.
-  const float* TableOf(const PullOp& pull, size_t number, size_t floats);
-  const float* CopyTable(const PullOp& pull, size_t number, size_t floats);
+  /// The rows of one table of a pull that has been answered. Once for each table.
+  const float* TableOf(PullOp* pull, size_t number);
   float* NewBuffer(size_t floats);
   enum class TableKind { kSparse, kDense };
   /// The table that `call` may use; nullptr, and a program error, when it is of the other kind.

@@ -49,7 +49,7 @@ void SessionImpl::CarryOut(Effects effects) {
 void SessionImpl::OnReply(const sdk::SendRequest& request, std::span<const wire::PartReply> parts,
                           const sdk::ReceivedRows& rows, std::string_view text) {
   if (request.push.has_value()) MUSTER_FAILPOINT("push.after-reply");
-  if (!request.versions.empty()) {
+  if (!request.push.has_value()) {
     // Megabytes: nobody need wait for the mutex meanwhile.
     sdk::PooledVector<sdk::RowMove> moves;
     {

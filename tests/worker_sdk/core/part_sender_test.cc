@@ -60,7 +60,7 @@ TEST_F(PartSenderTest, StaleLeaseNamesTheToken) {
   EXPECT_EQ(Answer(sender_.Flush(now_)[0], PartCode::kStaleLease).stale, kPush.token);
 }
 
-TEST_F(PartSenderTest, PulledRowsAreFoundWhereTheirPartsLie) {
+TEST_F(PartSenderTest, PulledRowsAreWhereTheirKeysAppearFirst) {
   GiveMap(MapOf(1, 0));
   std::shared_ptr<const RowBatch> batch = BatchOfAllPartitions();
   DeliveryId id = sender_.AddPull(batch, now_);
@@ -87,11 +87,15 @@ TEST_F(PartSenderTest, PulledRowsAreFoundWhereTheirPartsLie) {
     requests = sender_.Flush(now_);
   }
   ASSERT_TRUE(sender_.Finished(id));
-  PullRows rows = sender_.TakePull(id);
+  sender_.TakePull(id);
+  const RowOutput& output = batch->outputs[0];
   for (size_t part = 0; part < kPartitions; ++part) {
     const PlanPart& range = batch->plan.parts[part];
-    for (uint64_t i = 0; i < range.value_count; ++i) {
-      EXPECT_EQ(rows.part_rows[part][i], expected[part]);
+    for (uint64_t k = range.key_begin; k < range.key_begin + range.key_count; ++k) {
+      const size_t row = batch->plan.ids[k];
+      EXPECT_EQ(output.keys->unique[row], batch->plan.keys[k]);
+      EXPECT_EQ(output.rows[2 * row], expected[part]);
+      EXPECT_EQ(output.rows[2 * row + 1], expected[part]);
     }
   }
   EXPECT_FALSE(sender_.Finished(id));

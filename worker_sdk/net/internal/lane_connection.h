@@ -82,7 +82,7 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
   void ReadValues(uint64_t floats);
   void OnValues();
   /// Whether the rows are taken out of the stream's own memory by whoever wants them.
-  bool BorrowsValues(const SendRequest& request) const;
+  bool BorrowsValues() const;
   void OnBorrowed();
   void Deliver(ReceivedRows rows);
   void WatchSilence();
