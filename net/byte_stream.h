@@ -28,6 +28,8 @@ class ByteStream {
   virtual void ReadSome(boost::asio::mutable_buffer into, Handler done) = 0;
   /// Reads until `into` is full.
   virtual void Read(std::vector<boost::asio::mutable_buffer> into, Handler done) = 0;
+  /// The same for one buffer: takes no memory for a list of them.
+  virtual void ReadOne(boost::asio::mutable_buffer into, Handler done) = 0;
   /// Takes into `into` what is in the stream's own memory by now, perhaps nothing, and says how
   /// many bytes; 0 for a stream without such memory. No read may be under way.
   virtual size_t ReadNow(std::span<std::byte> /*into*/) { return 0; }
@@ -47,6 +49,8 @@ class ByteStream {
 
   /// Writes all of `from`, which must stay as it is until then.
   virtual void Write(std::vector<boost::asio::const_buffer> from, Handler done) = 0;
+  /// An empty list for the next Write, with the memory of the one before.
+  virtual std::vector<boost::asio::const_buffer> SpareList() = 0;
   /// Memory of the stream itself, where the next bytes to be written can be put together, so that
   /// nobody has to copy them there; empty: it has none, or no room, or a write is under way. It
   /// stays until the next Write or Wrote. The peer may see it early, and may change it.

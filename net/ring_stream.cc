@@ -8,10 +8,13 @@
 #include <boost/asio/post.hpp>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "base/check.h"
 #include "base/failpoint.h"
 #include "base/status.h"
@@ -25,9 +28,9 @@ using boost::system::error_code;
 namespace {
 
 /// A read or a write on its way: some buffers, done up to a place in one of them.
-template <typename Buffer>
+template <typename Buffers>
 struct Transfer {
-  std::vector<Buffer> buffers;
+  Buffers buffers;
   ByteStream::Handler done;
   bool some = false;  // one byte is enough
   size_t awaits = 0;  // so many bytes are to come, and to stay where they are
@@ -56,6 +59,9 @@ struct Transfer {
   }
 };
 
+using Reading = Transfer<absl::InlinedVector<asio::mutable_buffer, 4>>;
+using Writing = Transfer<std::vector<asio::const_buffer>>;
+
 }  // namespace
 
 struct RingStream::State : std::enable_shared_from_this<State> {
@@ -70,6 +76,7 @@ struct RingStream::State : std::enable_shared_from_this<State> {
   }
 
   void Listen();
+  void BeginRead(std::span<const asio::mutable_buffer> into, ByteStream::Handler done);
   void GoOnReading();
   void GoOnWriting();
   /// One turn; true: nothing more can be done now.
@@ -98,9 +105,10 @@ struct RingStream::State : std::enable_shared_from_this<State> {
   RingWriter writer;
   RingReader reader;
   std::array<std::byte, 64> bells;
-  std::optional<Transfer<asio::mutable_buffer>> read;
-  std::optional<Transfer<asio::const_buffer>> write;
-  error_code ended;  // why nothing more comes from the peer
+  std::optional<Reading> read;
+  std::optional<Writing> write;
+  std::vector<asio::const_buffer> write_list;  // of the last write
+  error_code ended;                            // why nothing more comes from the peer
   std::string failure;
   uint64_t moved = 0;
   bool borrowed = false;  // what was read stays where it is
@@ -114,6 +122,7 @@ struct RingStream::State : std::enable_shared_from_this<State> {
   };
   bool polled = false;
   std::vector<Finished> to_call;  // by the next Poll
+  std::vector<Finished> called;   // empty; its memory is for those that come next
 
   const Clock* const clock;
   SpinBudget spin_budget;
@@ -134,6 +143,7 @@ template <typename Operation>
 void RingStream::State::Complete(std::optional<Operation>* operation, const error_code& error) {
   // Not within the call that began it, and not before the operation's place is free for the next.
   Finished end{std::move((*operation)->done), error, (*operation)->moved};
+  if constexpr (std::is_same_v<Operation, Writing>) write_list = std::move((*operation)->buffers);
   operation->reset();
   if (polled) {
     to_call.push_back(std::move(end));
@@ -246,9 +256,12 @@ bool RingStream::State::Poll() {
   const uint64_t before = moved;
   GoOnReading();
   GoOnWriting();
-  std::vector<Finished> ends = std::exchange(to_call, {});
+  std::vector<Finished> ends = std::exchange(to_call, std::exchange(called, {}));
   for (Finished& end : ends) end();
-  return moved != before || !ends.empty();
+  const bool some = moved != before || !ends.empty();
+  ends.clear();
+  called = std::move(ends);
+  return some;
 }
 
 void RingStream::State::EndPolling() {
@@ -300,6 +313,15 @@ void RingStream::State::Fail(const absl::Status& status) {
   if (write.has_value()) Complete(&write, ended);
 }
 
+void RingStream::State::BeginRead(std::span<const asio::mutable_buffer> into,
+                                  ByteStream::Handler done) {
+  MUSTER_CHECK(!read.has_value());
+  read.emplace();
+  read->buffers.assign(into.begin(), into.end());
+  read->done = std::move(done);
+  GoOnReading();
+}
+
 void RingStream::ReadSome(asio::mutable_buffer into, Handler done) {
   MUSTER_CHECK(!state_->read.has_value() && into.size() > 0);
   state_->read.emplace();
@@ -310,11 +332,11 @@ void RingStream::ReadSome(asio::mutable_buffer into, Handler done) {
 }
 
 void RingStream::Read(std::vector<asio::mutable_buffer> into, Handler done) {
-  MUSTER_CHECK(!state_->read.has_value());
-  state_->read.emplace();
-  state_->read->buffers = std::move(into);
-  state_->read->done = std::move(done);
-  state_->GoOnReading();
+  state_->BeginRead(into, std::move(done));
+}
+
+void RingStream::ReadOne(asio::mutable_buffer into, Handler done) {
+  state_->BeginRead({&into, 1}, std::move(done));
 }
 
 size_t RingStream::ReadNow(std::span<std::byte> into) {
@@ -361,6 +383,12 @@ void RingStream::Write(std::vector<asio::const_buffer> from, Handler done) {
   state_->write->buffers = std::move(from);
   state_->write->done = std::move(done);
   state_->GoOnWriting();
+}
+
+std::vector<asio::const_buffer> RingStream::SpareList() {
+  std::vector<asio::const_buffer> list = std::exchange(state_->write_list, {});
+  list.clear();
+  return list;
 }
 
 std::span<std::byte> RingStream::Room() {

@@ -31,12 +31,14 @@ class RingStream : public ByteStream {
 
   void ReadSome(boost::asio::mutable_buffer into, Handler done) override;
   void Read(std::vector<boost::asio::mutable_buffer> into, Handler done) override;
+  void ReadOne(boost::asio::mutable_buffer into, Handler done) override;
   size_t ReadNow(std::span<std::byte> into) override;
   size_t lends() const override;
   void Await(size_t bytes, Handler done) override;
   std::span<std::byte> Borrow(size_t bytes) override;
   void GiveBack() override;
   void Write(std::vector<boost::asio::const_buffer> from, Handler done) override;
+  std::vector<boost::asio::const_buffer> SpareList() override;
   std::span<std::byte> Room() override;
   void Wrote(size_t bytes) override;
   bool BeginPolling() override;

@@ -3,6 +3,7 @@
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 #include <memory>
+#include <span>
 #include <utility>
 
 namespace muster::net {
@@ -39,9 +40,22 @@ void SocketStream::Read(std::vector<asio::mutable_buffer> into, Handler done) {
                    AtTheEnd(&Progress::reading, std::move(done)));
 }
 
+void SocketStream::ReadOne(asio::mutable_buffer into, Handler done) {
+  asio::async_read(socket_, into, AllOfIt(&Progress::reading),
+                   AtTheEnd(&Progress::reading, std::move(done)));
+}
+
 void SocketStream::Write(std::vector<asio::const_buffer> from, Handler done) {
-  asio::async_write(socket_, std::move(from), AllOfIt(&Progress::writing),
-                    AtTheEnd(&Progress::writing, std::move(done)));
+  progress_->write_list = std::move(from);  // the handler keeps it
+  asio::async_write(socket_, std::span<const asio::const_buffer>(progress_->write_list),
+                    AllOfIt(&Progress::writing), AtTheEnd(&Progress::writing, std::move(done)));
+}
+
+std::vector<asio::const_buffer> SocketStream::SpareList() {
+  MUSTER_CHECK(progress_->writing == 0);
+  std::vector<asio::const_buffer> list = std::move(progress_->write_list);
+  list.clear();
+  return list;
 }
 
 void SocketStream::ShutdownSend() {

@@ -14,7 +14,9 @@ class SocketStream : public ByteStream {
 
   void ReadSome(boost::asio::mutable_buffer into, Handler done) override;
   void Read(std::vector<boost::asio::mutable_buffer> into, Handler done) override;
+  void ReadOne(boost::asio::mutable_buffer into, Handler done) override;
   void Write(std::vector<boost::asio::const_buffer> from, Handler done) override;
+  std::vector<boost::asio::const_buffer> SpareList() override;
   void ShutdownSend() override;
   void Close() override;
   bool is_open() const override { return socket_.is_open(); }
@@ -28,6 +30,7 @@ class SocketStream : public ByteStream {
     uint64_t moved = 0;  // in both directions
     size_t reading = 0;  // of the read that is under way, and counted
     size_t writing = 0;  // of the write
+    std::vector<boost::asio::const_buffer> write_list;
     void Count(size_t bytes, size_t* counted) {
       moved += bytes - *counted;
       *counted = bytes;

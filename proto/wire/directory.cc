@@ -23,6 +23,10 @@ static_assert(kKeysMax < kHasVersion);
 /// Appends little-endian numbers and length-prefixed texts.
 class Writer {
  public:
+  Writer() = default;
+  /// Uses the memory of `out`.
+  explicit Writer(std::string out) : out_(std::move(out)) { out_.clear(); }
+
   template <typename T>
   void Put(T value) {
     out_.append(reinterpret_cast<const char*>(&value), sizeof(value));
@@ -223,11 +227,17 @@ absl::StatusOr<HelloReply> DecodeHelloReply(std::string_view directory) {
   return reply;
 }
 
-std::string EncodePull(const Parts& parts) {
-  Writer out;
+void EncodePull(const Parts& parts, std::string* directory) {
+  Writer out(std::move(*directory));
   out.Reserve(PartsBytes(parts));
   out.PutParts(parts);
-  return out.Take();
+  *directory = out.Take();
+}
+
+std::string EncodePull(const Parts& parts) {
+  std::string directory;
+  EncodePull(parts, &directory);
+  return directory;
 }
 
 absl::Status DecodePull(const Header& header, std::string_view directory, Parts* parts) {
@@ -238,8 +248,8 @@ absl::Status DecodePull(const Header& header, std::string_view directory, Parts*
   return CheckGroups(header, keys, *parts);
 }
 
-std::string EncodePush(const PushIdentity& push, const Parts& parts) {
-  Writer out;
+void EncodePush(const PushIdentity& push, const Parts& parts, std::string* directory) {
+  Writer out(std::move(*directory));
   out.Reserve(kIdentityBytes + PartsBytes(parts));
   out.Put(push.dataset);
   out.Put(push.epoch);
@@ -249,7 +259,13 @@ std::string EncodePush(const PushIdentity& push, const Parts& parts) {
   out.Put(push.token);
   out.Put(push.step);
   out.PutParts(parts);
-  return out.Take();
+  *directory = out.Take();
+}
+
+std::string EncodePush(const PushIdentity& push, const Parts& parts) {
+  std::string directory;
+  EncodePush(push, parts, &directory);
+  return directory;
 }
 
 absl::Status DecodePush(const Header& header, std::string_view directory, PushIdentity* push,
@@ -287,13 +303,12 @@ std::string EncodeReply(std::span<const PartReply> parts, std::string_view text,
   return out.Take();
 }
 
-absl::StatusOr<Reply> DecodeReply(const Header& header, std::string_view directory) {
+absl::Status DecodeReply(const Header& header, std::string_view directory, Reply* reply) {
   MUSTER_RETURN_IF_ERROR(CheckParts(header, directory.size(), kPartReplyBytes));
   Reader in(directory);
-  Reply reply;
-  reply.parts.resize(header.parts);
+  reply->parts.resize(header.parts);
   for (uint32_t i = 0; i < header.parts; ++i) {
-    PartReply& part = reply.parts[i];
+    PartReply& part = reply->parts[i];
     part.partition = in.Get<uint32_t>("a part's partition");
     const auto code = in.Get<uint8_t>("a part's code");
     const auto skipped = in.Get<uint8_t>("a part's skipped flag");
@@ -311,13 +326,18 @@ absl::StatusOr<Reply> DecodeReply(const Header& header, std::string_view directo
     in.Fail(fmt::format("{} bytes cannot hold the {} versions of the header", directory.size(),
                         header.versions));
   }
-  if (in.status().ok()) reply.versions.resize(header.versions);
-  for (uint64_t& version : reply.versions) {
+  reply->versions.resize(in.status().ok() ? header.versions : 0);
+  for (uint64_t& version : reply->versions) {
     version = in.Get<uint64_t>("a version");
     if (version == kUnversioned) in.Fail("a version is none");
   }
-  reply.text = in.GetText("the text");
-  MUSTER_RETURN_IF_ERROR(in.Finish());
+  reply->text = in.GetText("the text");
+  return in.Finish();
+}
+
+absl::StatusOr<Reply> DecodeReply(const Header& header, std::string_view directory) {
+  Reply reply;
+  MUSTER_RETURN_IF_ERROR(DecodeReply(header, directory, &reply));
   return reply;
 }
 

@@ -122,11 +122,14 @@ absl::StatusOr<Hello> DecodeHello(std::string_view directory);
 std::string EncodeHelloReply(const HelloReply& reply);
 absl::StatusOr<HelloReply> DecodeHelloReply(std::string_view directory);
 std::string EncodePull(const Parts& parts);
+/// Replaces what is in `directory`, and uses its memory.
+void EncodePull(const Parts& parts, std::string* directory);
 /// Replaces what is in `parts`, and uses its memory; after an error it holds anything.
 absl::Status DecodePull(const Header& header, std::string_view directory, Parts* parts);
 /// A part without groups is a question: whether the minibatch's part is in the rows. Nothing is
 /// applied then.
 std::string EncodePush(const PushIdentity& push, const Parts& parts);
+void EncodePush(const PushIdentity& push, const Parts& parts, std::string* directory);
 absl::Status DecodePush(const Header& header, std::string_view directory, PushIdentity* push,
                         Parts* parts);
 /// Replies list the parts of the request in order. A pull reply's value block holds the rows of the
@@ -143,6 +146,8 @@ struct Reply {
   std::string text;
 };
 absl::StatusOr<Reply> DecodeReply(const Header& header, std::string_view directory);
+/// Replaces what is in `reply`, and uses its memory; after an error it holds anything.
+absl::Status DecodeReply(const Header& header, std::string_view directory, Reply* reply);
 std::string EncodeError(std::string_view text);
 absl::StatusOr<std::string> DecodeError(std::string_view directory);
 

@@ -15,6 +15,7 @@ namespace {
 
 using sdk::PartSender;
 using sdk::SendRequest;
+using sdk::SendRequests;
 
 /// A pull of a dense tensor with a block or more in every partition, and of sparse rows.
 std::shared_ptr<const sdk::RowBatch> DensePull() {
@@ -24,15 +25,14 @@ std::shared_ptr<const sdk::RowBatch> DensePull() {
   for (uint32_t p = 0; p < sdk::kPartitions; ++p) order.push_back(PartitionId(p));
   const std::vector<sdk::TableKeys> tables = {{TableId(1), 2, blocks},
                                               {TableId(2), 1, blocks, /*dense=*/true}};
-  auto batch = std::make_shared<sdk::RowBatch>();
-  batch->plan = sdk::PlanRows(tables, order);
-  return batch;
+  const auto keys = std::make_shared<const sdk::KeySet>(sdk::MakeKeySet(blocks));
+  return sdk::MakePull(tables, std::vector{keys, keys}, order);
 }
 
 /// A sender that has just sent a pull, a push and a pull of a dense tensor to each of two servers.
 struct Sender {
   PartSender parts;
-  std::vector<SendRequest> requests;
+  SendRequests requests;
   TimePoint now{std::chrono::seconds(1)};
 
   Sender() {
@@ -44,15 +44,6 @@ struct Sender {
     requests = parts.Flush(now);
   }
 };
-
-uint64_t SparseFloats(const SendRequest& request, const sdk::PlanPart& part) {
-  uint64_t floats = 0;
-  for (const sdk::PlanGroup& group :
-       std::span(request.batch->plan.groups).subspan(part.group_begin, part.group_count)) {
-    if (!group.dense) floats += group.floats();
-  }
-  return floats;
-}
 
 /// What a LaneConnection does with the answer to one of its requests.
 void TakeReply(const wire::Header& header, std::string_view directory, std::string_view values,
@@ -73,13 +64,12 @@ void TakeReply(const wire::Header& header, std::string_view directory, std::stri
       sender->parts.OnReply(request.id, reply->parts, received, sender->now);
   if (!outcome.finished.has_value() || request.push.has_value()) return;
   MUSTER_CHECK(sender->parts.Finished(*outcome.finished));
-  const sdk::PullRows pulled = sender->parts.TakePull(*outcome.finished);
-  for (size_t i = 0; i < pulled.part_rows.size(); ++i) {
-    // Reads every float: they must lie in what was received.
-    const sdk::PlanPart& part = request.batch->plan.parts[i];
+  sender->parts.TakePull(*outcome.finished);
+  // Reads them: they must have been written.
+  for (const sdk::RowOutput& output : request.batch->outputs) {
+    if (output.rows == nullptr) continue;
     float sum = 0;
-    const uint64_t sparse = pulled.tensors.empty() ? part.value_count : SparseFloats(request, part);
-    for (uint64_t j = 0; j < sparse; ++j) sum += pulled.part_rows[i][j];
+    for (size_t i = 0; i < output.keys->original.size(); ++i) sum += output.rows[i];
     (void)sum;
   }
 }

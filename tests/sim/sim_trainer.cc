@@ -144,13 +144,13 @@ void SimWorker::PrepareAhead(Loop* loop) {
     std::ranges::stable_sort(pull.wanted, {}, dense);
     pull.map = core_->map();
     std::vector<sdk::TableKeys> tables;
+    std::vector<std::shared_ptr<const sdk::KeySet>> keys;
     for (const BatchRows& rows : pull.wanted) {
       tables.push_back({rows.table, rows.dim, rows.keys, dense(rows)});
+      keys.push_back(std::make_shared<const sdk::KeySet>(sdk::MakeKeySet(rows.keys)));
     }
-    auto batch = std::make_shared<sdk::RowBatch>();
-    batch->plan = sdk::PlanRows(tables, order_);
-    pull.batch = batch;
-    pull.id = core_->StartPull(std::move(batch), Now());
+    pull.batch = sdk::MakePull(tables, keys, order_);
+    pull.id = core_->StartPull(pull.batch, Now());
     loop->pulls.push_back(std::move(pull));
   }
 }
@@ -267,11 +267,9 @@ void SimWorker::CheckRows(const Pull& pull, const sdk::PullRows& rows) {
       CheckTensor(pull, t, *rows.tensors[t]);
       continue;
     }
-    const sdk::TablePlaces& places = plan.tables[t];
-    for (size_t i = 0; i < places.part.size(); ++i) {
-      const float* row = rows.part_rows[places.part[i]] +
-                         (places.offset[i] - plan.parts[places.part[i]].value_begin);
-      env_->oracle.OnRows(pull.wanted[t], i, {row, places.dim});
+    const size_t dim = plan.tables[t].dim;
+    for (size_t i = 0; i < pull.wanted[t].keys.size(); ++i) {
+      env_->oracle.OnRows(pull.wanted[t], i, {pull.batch->outputs[t].rows.get() + i * dim, dim});
     }
   }
 }

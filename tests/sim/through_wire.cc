@@ -44,7 +44,7 @@ wire::Header HeaderOf(wire::Kind kind, const Parts& parts, const DataMessage& me
 DataMessage MessageOf(const sdk::SendRequest& request) {
   const sdk::RowBatch& batch = *request.batch;
   DataMessage message;
-  message.parts = sdk::WireParts(request);
+  sdk::WireParts(request, &message.parts);
   if (request.push) message.push = sdk::WireIdentity(*request.push);
   for (const sdk::SendRequest::Item& item : request.items) {
     const sdk::PlanPart& part = batch.plan.parts[item.part];

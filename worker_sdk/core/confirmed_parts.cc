@@ -14,18 +14,18 @@ namespace {
 
 constexpr uint32_t kWordBits = 64;
 
-void Set(MinibatchIndex minibatch, std::vector<uint64_t>* bits) {
+void Set(MinibatchIndex minibatch, PooledVector<uint64_t>* bits) {
   const size_t word = minibatch.value() / kWordBits;
   if (word >= bits->size()) bits->resize(word + 1);
   (*bits)[word] |= uint64_t{1} << (minibatch.value() % kWordBits);
 }
 
-void Clear(MinibatchIndex minibatch, std::vector<uint64_t>* bits) {
+void Clear(MinibatchIndex minibatch, PooledVector<uint64_t>* bits) {
   const size_t word = minibatch.value() / kWordBits;
   if (word < bits->size()) (*bits)[word] &= ~(uint64_t{1} << (minibatch.value() % kWordBits));
 }
 
-bool Has(MinibatchIndex minibatch, const std::vector<uint64_t>& bits) {
+bool Has(MinibatchIndex minibatch, const PooledVector<uint64_t>& bits) {
   const size_t word = minibatch.value() / kWordBits;
   return word < bits.size() && (bits[word] >> (minibatch.value() % kWordBits) & 1) != 0;
 }

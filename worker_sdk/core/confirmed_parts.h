@@ -6,6 +6,7 @@
 
 #include "base/words/types.h"
 #include "proto/messages/partition_map.h"
+#include "worker_sdk/core/pooled.h"
 
 namespace muster::sdk {
 
@@ -40,7 +41,7 @@ class ConfirmedParts {
   void ForgetLost();
 
  private:
-  using Bits = std::vector<uint64_t>;  // 64 minibatches per word
+  using Bits = PooledVector<uint64_t>;  // 64 minibatches per word
   struct Partition {
     /// Of the newest restore that is known; what older states have confirmed is doubted.
     RestoreEpoch restored_at;

@@ -46,13 +46,24 @@ KeySet MakeKeySet(std::span<const uint64_t> keys) {
   result.inverse.resize(keys.size());
   for (size_t i = 0; i < keys.size(); ++i) result.inverse[i] = index.Insert(keys[i]);
   result.unique = std::move(index).TakeKeys();
-  if (result.unique.size() == keys.size()) result.inverse.clear();
+  if (result.unique.size() == keys.size()) {
+    result.inverse.clear();
+    return result;
+  }
+  // Without a branch, which would be a guess at every key.
+  result.first.resize(result.unique.size() + 1);
+  size_t next = 0;
+  for (uint32_t i = 0; i < keys.size(); ++i) {
+    result.first[next] = i;
+    next += result.inverse[i] == next ? 1 : 0;
+  }
+  result.first.pop_back();
   return result;
 }
 
 void GradientSum::Add(const KeySet& keys, std::span<const float> gradients) {
   MUSTER_CHECK(gradients.size() == keys.original.size() * dim_);
-  std::vector<uint32_t> ids(keys.unique.size());
+  PooledVector<uint32_t> ids(keys.unique.size());
   if (gradients_.empty() && !index_) {
     keys_ = keys.unique;
     std::iota(ids.begin(), ids.end(), 0u);

@@ -4,20 +4,21 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
-#include "worker_sdk/core/row_memory.h"
+#include "worker_sdk/core/pooled.h"
 
 namespace muster::sdk {
 
 /// Keys of one call, without repeats. Ids count in the order of first appearance. A value.
 struct KeySet {
   /// As the caller gave them; they may repeat.
-  std::vector<uint64_t> original;
+  PooledVector<uint64_t> original;
   /// Each once.
-  std::vector<uint64_t> unique;
+  PooledVector<uint64_t> unique;
   /// original[i] == unique[inverse[i]]; empty when nothing repeats (then original == unique).
-  std::vector<uint32_t> inverse;
+  PooledVector<uint32_t> inverse;
+  /// original[first[id]] is where the id appears first; empty when nothing repeats.
+  PooledVector<uint32_t> first;
 
   size_t IndexOf(size_t position) const { return inverse.empty() ? position : inverse[position]; }
 };
@@ -32,13 +33,13 @@ class KeyIndex {
   explicit KeyIndex(size_t keys);
   /// The id of `key`, given now if it is new (then id == size() - 1).
   uint32_t Insert(uint64_t key);
-  const std::vector<uint64_t>& keys() const { return keys_; }
-  std::vector<uint64_t> TakeKeys() && { return std::move(keys_); }
+  const PooledVector<uint64_t>& keys() const { return keys_; }
+  PooledVector<uint64_t> TakeKeys() && { return std::move(keys_); }
 
  private:
   void Rehash(size_t slots);
 
-  std::vector<uint64_t> keys_;
+  PooledVector<uint64_t> keys_;
   RowVector<uint32_t> slots_;  // id + 1; 0 = free
 };
 
@@ -55,15 +56,15 @@ class GradientSum {
 
   uint32_t dim() const { return dim_; }
   /// Each once, in order of first appearance.
-  const std::vector<uint64_t>& keys() const { return index_ ? index_->keys() : keys_; }
+  const PooledVector<uint64_t>& keys() const { return index_ ? index_->keys() : keys_; }
   /// `[keys().size(), dim] float32 row-major`.
-  const std::vector<float>& gradients() const { return gradients_; }
+  const PooledVector<float>& gradients() const { return gradients_; }
 
  private:
   uint32_t dim_;
-  std::vector<uint64_t> keys_;     // of the first call, until another set of keys comes
+  PooledVector<uint64_t> keys_;    // of the first call, until another set of keys comes
   std::optional<KeyIndex> index_;  // from then on
-  std::vector<float> gradients_;
+  PooledVector<float> gradients_;
 };
 
 /// Position of the first NaN or infinity in `values`, if there is one.

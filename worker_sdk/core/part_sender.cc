@@ -110,32 +110,28 @@ PartSender::Outcome PartSender::OnReply(RequestId id, std::span<const wire::Part
     OnUnanswered(id, now);
     return outcome;
   }
-  if (it->second.placed.empty()) MoveRows(PlaceRows(id, parts, rows));
+  if (!it->second.push && it->second.placed.empty()) MoveRows(PlaceRows(id, parts, rows));
   InFlight request = std::move(it->second);
   in_flight_.erase(it);
   CountAnswer(request, parts, now);
   auto found = deliveries_.find(request.delivery);
   if (found == deliveries_.end()) return outcome;
   Delivery& delivery = found->second;
-  const float* next_row = rows.values;
-  bool block_used = false;
   for (size_t i = 0; i < parts.size(); ++i) {
     const uint32_t index = request.parts[i];
     MUSTER_CHECK(index < delivery.parts.size());
     const bool ok = parts[i].code == wire::PartCode::kOk;
-    const PlacedPart part_rows = NextRows(delivery, request, i, ok, &next_row);
     PartState& part = delivery.parts[index];
     const std::optional<RestoreEpoch> asked_under = SpeaksOf(part, id);
     if (!asked_under.has_value()) continue;
     part.refusals = 0;
-    const bool in_rows = part_rows.whole && CountsAsOk(parts[i].code, delivery);
+    const bool whole = delivery.push.has_value() || request.placed[i];
+    const bool in_rows = whole && CountsAsOk(parts[i].code, delivery);
     const PartAnswer answer{delivery.batch->plan.parts[index].partition, in_rows, *asked_under};
     const wire::PartCode refused = ok ? wire::PartCode::kRetry : parts[i].code;
     switch (in_rows ? wire::PartCode::kOk : refused) {
       case wire::PartCode::kOk:
         Settle(&delivery, index, answer, &outcome);
-        if (!delivery.push) delivery.rows.part_rows[index] = part_rows.sparse;
-        block_used |= part_rows.sparse != nullptr;
         break;
       case wire::PartCode::kMissing:
         if (delivery.push && delivery.batch->plan.parts[index].group_count == 0) {
@@ -160,7 +156,6 @@ PartSender::Outcome PartSender::OnReply(RequestId id, std::span<const wire::Part
         break;
     }
   }
-  if (block_used) delivery.rows.blocks.push_back(request.sparse ? request.sparse : rows.block);
   if (delivery.remaining > 0) return outcome;
   outcome.finished = request.delivery;
   if (!delivery.push) {
@@ -277,9 +272,9 @@ std::optional<LaneAddress> PartSender::LaneOf(PartitionId partition) const {
   return LaneAddress{entry.owner, entry.owner_incarnation, partition.value() % lanes->second};
 }
 
-std::vector<SendRequest> PartSender::Flush(TimePoint now) {
-  std::vector<SendRequest> out;
-  std::vector<DeliveryId> due;
+SendRequests PartSender::Flush(TimePoint now) {
+  SendRequests out;
+  PooledVector<DeliveryId> due;
   for (const auto& [id, delivery] : deliveries_) {
     if (delivery.next_due <= now) due.push_back(id);
   }
@@ -293,7 +288,7 @@ bool PartSender::MayLeave(const Delivery& delivery) const {
 }
 
 void PartSender::FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
-                               std::vector<SendRequest>* out) {
+                               SendRequests* out) {
   if (!MayLeave(*delivery)) {
     wants_map_ = true;
     delivery->next_due = now + kBackoffMax;
@@ -335,7 +330,6 @@ void PartSender::FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
                                 .question = IsQuestion(*delivery->batch),
                                 .versions = {},
                                 .placed = {},
-                                .sparse = {},
                                 .turn_since = now};
       request->items.reserve(delivery->parts.size() - i);
       in_flight_[request_id].parts.reserve(delivery->parts.size() - i);

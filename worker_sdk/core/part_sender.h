@@ -15,9 +15,9 @@
 #include "base/strong_id.h"
 #include "proto/messages/control.h"
 #include "proto/wire/frame.h"
+#include "worker_sdk/core/pooled.h"
 #include "worker_sdk/core/received_rows.h"
-#include "worker_sdk/core/row_memory.h"
-#include "worker_sdk/core/row_plan.h"
+#include "worker_sdk/core/row_batch.h"
 #include "worker_sdk/core/tensors.h"
 
 namespace muster::sdk {
@@ -33,12 +33,6 @@ struct LaneAddress {
   ServerIncarnation incarnation;
   uint32_t lane = 0;
   friend auto operator<=>(const LaneAddress&, const LaneAddress&) = default;
-};
-
-/// Rows to fetch, or to push with their `values: [plan.value_count]`.
-struct RowBatch {
-  RowPlan plan;
-  RowVector<float> values;
 };
 
 /// Whose push it is: what every part of it carries.
@@ -64,20 +58,19 @@ struct SendRequest {
     uint32_t part = 0;  // index into batch->plan.parts
     OwnerEpoch epoch;
   };
-  std::vector<Item> items;
+  PooledVector<Item> items;
   /// Of a pull: for every group of a dense table, which version of its rows the pull holds.
-  std::vector<uint64_t> versions;
+  PooledVector<uint64_t> versions;
   /// Of all items.
   uint64_t keys = 0;
   uint64_t floats = 0;
 };
 
-/// What came back to a pull: row blocks, and where in them the sparse rows of each part begin;
-/// dense tensors whole.
+using SendRequests = PooledVector<SendRequest>;
+
+/// What came back to a pull, besides the rows in its outputs. Empty: it has no dense tables.
 struct PullRows {
-  std::vector<std::shared_ptr<const float[]>> blocks;
-  std::vector<const float*> part_rows;                 // by part; points into a block
-  std::vector<std::shared_ptr<const Tensor>> tensors;  // by table of the plan; null: a sparse one
+  PooledVector<std::shared_ptr<const Tensor>> tensors;  // by table of the plan; null: a sparse one
 };
 
 /// What a partition has said of a part: it is in the rows, or (asked without rows) it is not.
@@ -125,7 +118,7 @@ class PartSender {
   /// What an answer led to.
   struct Outcome {
     /// Of a push: what partitions said of its parts.
-    std::vector<PartAnswer> parts;
+    PooledVector<PartAnswer> parts;
     /// The delivery that it finished, every part OK.
     std::optional<DeliveryId> finished;
     /// A partition's floor is above this token: the shard is to be dropped.
@@ -137,13 +130,13 @@ class PartSender {
   /// An answer of the wrong length counts as none.
   Outcome OnReply(RequestId id, std::span<const wire::PartReply> parts, const ReceivedRows& rows,
                   TimePoint now);
-  /// For an answer to a request with versions, before OnReply of the same answer: the copies to be
-  /// made in between, by whoever brings it, so that nobody waits for them. No other answer may come
-  /// in between; anything else may. They go only into tensors that nobody has yet, and only for
-  /// parts that still wait for this very request; a tensor is whole when OnReply has counted all
-  /// its parts. Without this call OnReply copies.
-  std::vector<RowMove> PlaceRows(RequestId id, std::span<const wire::PartReply> parts,
-                                 const ReceivedRows& rows);
+  /// For an answer to a pull, before OnReply of the same answer: the copies to be made in between,
+  /// by whoever brings it, so that nobody waits for them. No other answer may come in between;
+  /// anything else may. They go only into memory that nobody reads yet, and only for parts that
+  /// still wait for this very request; all of it is there when OnReply has counted all parts.
+  /// Without this call OnReply copies.
+  PooledVector<RowMove> PlaceRows(RequestId id, std::span<const wire::PartReply> parts,
+                                  const ReceivedRows& rows);
   /// There will be no answer: the connection was lost, or none could be made.
   void OnUnanswered(RequestId id, TimePoint now);
   /// The server calls the request's frame malformed. Sent again, as what is unanswered; true: it
@@ -151,7 +144,7 @@ class PartSender {
   bool OnRefused(RequestId id, TimePoint now);
 
   /// Everything that is due, grouped by delivery and lane.
-  std::vector<SendRequest> Flush(TimePoint now);
+  SendRequests Flush(TimePoint now);
   /// When Flush has something to do again; nothing when it waits for answers only.
   std::optional<TimePoint> NextDue() const;
 
@@ -193,27 +186,22 @@ class PartSender {
   struct Delivery {
     std::optional<PushIdentity> push;
     std::shared_ptr<const RowBatch> batch;
-    std::vector<PartState> parts;
+    PooledVector<PartState> parts;
     size_t remaining = 0;
     PullRows rows;
-    std::vector<PulledTensor> tensors;  // of the pull's dense tables
-    TimePoint next_due{};               // no part is due before; TimePoint::max(): none waits
-  };
-  /// What PlaceRows has done with a part of an answer.
-  struct PlacedPart {
-    bool whole = false;             // all its rows are where they belong, or will be
-    const float* sparse = nullptr;  // those of its sparse tables; null: it has none
+    PooledVector<PulledTensor> tensors;  // of the pull's dense tables
+    TimePoint next_due{};                // no part is due before; TimePoint::max(): none waits
   };
   struct InFlight {
     DeliveryId delivery;
-    std::vector<uint32_t> parts;
+    PooledVector<uint32_t> parts;
     LaneAddress lane;
     bool push = false;
-    bool question = false;           // of parts without rows
-    std::vector<uint64_t> versions;  // as in SendRequest
-    std::vector<PlacedPart> placed;  // of the answer, when PlaceRows has seen it
-    /// What keeps the sparse rows of the answer.
-    std::shared_ptr<const float[]> sparse;
+    bool question = false;            // of parts without rows
+    PooledVector<uint64_t> versions;  // as in SendRequest
+    /// By part of the answer, when PlaceRows has seen it: all its rows are where they belong, or
+    /// will be when its moves are made.
+    PooledVector<bool> placed;
     TimePoint turn_since{};  // sent, or the lane has answered what it was sent before it
   };
   /// Of the newest incarnation of a server that answered.
@@ -241,22 +229,19 @@ class PartSender {
   bool MayLeave(const Delivery& delivery) const;
   static bool IsOutstandingPush(const Delivery& delivery);
   void EndOutstandingPush(const Delivery& delivery);
-  /// How far PlaceRows is in the rows and versions of an answer, and in the memory that it makes
-  /// for sparse rows.
+  /// How far PlaceRows is in the rows and versions of an answer.
   struct RowCursor {
     const float* row;
-    float* sparse;
     size_t version;
   };
-  /// What a part of an answer has; `*row`: its first row, where nothing was placed.
-  static PlacedPart NextRows(const Delivery& delivery, const InFlight& request, size_t position,
-                             bool ok, const float** row);
-  PlacedPart PlacePart(Delivery* delivery, uint32_t index, bool ok, bool awaited,
-                       const InFlight& request, const ReceivedRows& rows, RowCursor* at,
-                       std::vector<RowMove>* moves);
+  /// Whether all rows of the part are where they belong once the moves are made.
+  bool PlacePart(Delivery* delivery, uint32_t index, bool ok, bool awaited, const InFlight& request,
+                 const ReceivedRows& rows, RowCursor* at, PooledVector<RowMove>* moves);
+  static RowMove MoveOf(const RowBatch& batch, const PlanGroup& group, uint64_t key,
+                        const float* row);
   /// The versions by which a request asks for one more part.
   static void AskByVersion(const Delivery& delivery, const PlanPart& part, OwnerEpoch epoch,
-                           std::vector<uint64_t>* versions);
+                           PooledVector<uint64_t>* versions);
   static PulledTensor* TensorOf(Delivery* delivery, TableId table);
   /// The pull's dense tensors are whole, and the newest ones from now on.
   void TakeTensors(DeliveryId id, Delivery* delivery);
@@ -266,8 +251,7 @@ class PartSender {
                          const ReceivedRows& rows);
   void SendAgain(Delivery* delivery, PartState* part, TimePoint now);
   void Settle(Delivery* delivery, uint32_t part, const PartAnswer& answer, Outcome* outcome);
-  void FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
-                     std::vector<SendRequest>* out);
+  void FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now, SendRequests* out);
   std::optional<LaneAddress> LaneOf(PartitionId partition) const;
   void CountAnswer(const InFlight& request, std::span<const wire::PartReply> parts, TimePoint now);
 

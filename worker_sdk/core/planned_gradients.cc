@@ -35,7 +35,7 @@ void PlannedGradients::AddDense(size_t table, std::span<const float> gradient) {
   finite_ &= SumRows({}, places.offset, whole, places.dim, gradient.data(), before, reading(),
                      values_.data());
   if (rest == 0) return;
-  std::vector<float> last(places.dim, 0.0f);
+  PooledVector<float> last(places.dim, 0.0f);
   std::ranges::copy(gradient.last(rest), last.begin());
   finite_ &= SumRows({}, std::span(places.offset).last(1), 1, places.dim, last.data(), before,
                      Reading::kSoon, values_.data());
@@ -52,7 +52,7 @@ std::span<const float> PlannedGradients::Row(size_t table, size_t position) cons
 
 std::shared_ptr<const RowBatch> PlannedGradients::Take() {
   MUSTER_CHECK(complete());
-  auto batch = std::make_shared<RowBatch>();
+  auto batch = MakePooled<RowBatch>();
   // Who sends it does not ask which key of which table a row was.
   batch->plan.keys = pull_->plan.keys;
   batch->plan.groups = pull_->plan.groups;

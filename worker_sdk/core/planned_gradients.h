@@ -3,12 +3,11 @@
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "worker_sdk/core/key_set.h"
 #include "worker_sdk/core/part_sender.h"
+#include "worker_sdk/core/pooled.h"
 #include "worker_sdk/core/row_kernels.h"
-#include "worker_sdk/core/row_memory.h"
 
 namespace muster::sdk {
 
@@ -49,7 +48,7 @@ class PlannedGradients {
 
   std::shared_ptr<const RowBatch> pull_;
   RowVector<float> values_;
-  std::vector<bool> pushed_;
+  PooledVector<bool> pushed_;
   bool finite_ = true;
 };
 

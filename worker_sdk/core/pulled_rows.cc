@@ -1,4 +1,4 @@
-// What a PartSender does with the rows of pulls that have dense tensors.
+// What a PartSender does with the rows of pulls.
 #include <algorithm>
 #include <utility>
 
@@ -12,7 +12,40 @@ std::span<const PlanGroup> GroupsOf(const RowPlan& plan, const PlanPart& part) {
   return std::span(plan.groups).subspan(part.group_begin, part.group_count);
 }
 
+/// Whether less than an eighth of the keys are repeats.
+bool FewRepeat(const KeySet& keys) {
+  return (keys.original.size() - keys.unique.size()) * 8 <= keys.original.size();
+}
+
 }  // namespace
+
+std::shared_ptr<float[]> TakeOutput(RowOutput* output, size_t dim) {
+  const KeySet& keys = *output->keys;
+  std::shared_ptr<float[]> rows = std::move(output->rows);
+  if (output->spread) {
+    RepeatRows(keys.inverse, keys.first, dim, rows.get());
+    return rows;
+  }
+  std::shared_ptr<float[]> all = MakeRowBlock(keys.original.size() * dim);
+  ExpandRows(keys.inverse, dim, rows.get(), all.get());
+  return all;
+}
+
+std::shared_ptr<RowBatch> MakePull(std::span<const TableKeys> tables,
+                                   std::span<const std::shared_ptr<const KeySet>> keys,
+                                   std::span<const PartitionId> order) {
+  auto batch = MakePooled<RowBatch>();
+  batch->plan = PlanRows(tables, order);
+  batch->outputs.resize(tables.size());
+  for (size_t t = 0; t < tables.size(); ++t) {
+    if (tables[t].dense) continue;
+    MUSTER_CHECK(keys[t]->unique.size() == tables[t].keys.size());
+    const bool spread = FewRepeat(*keys[t]);
+    const size_t rows = (spread ? keys[t]->original : keys[t]->unique).size();
+    batch->outputs[t] = {keys[t], spread, MakeRowBlock(rows * tables[t].dim)};
+  }
+  return batch;
+}
 
 bool PartSender::IsOfLength(const InFlight& request, std::span<const wire::PartReply> parts,
                             const ReceivedRows& rows) {
@@ -20,7 +53,6 @@ bool PartSender::IsOfLength(const InFlight& request, std::span<const wire::PartR
 }
 
 void PartSender::BeginRows(const RowBatch& batch, Delivery* delivery) {
-  delivery->rows.part_rows.resize(batch.plan.parts.size(), nullptr);
   for (const TablePlaces& table : batch.plan.tables) {
     if (!table.dense) continue;
     const auto newest = newest_.find(table.table);
@@ -36,7 +68,7 @@ PulledTensor* PartSender::TensorOf(Delivery* delivery, TableId table) {
 }
 
 void PartSender::AskByVersion(const Delivery& delivery, const PlanPart& part, OwnerEpoch epoch,
-                              std::vector<uint64_t>* versions) {
+                              PooledVector<uint64_t>* versions) {
   for (const PlanGroup& group : GroupsOf(delivery.batch->plan, part)) {
     if (!group.dense) continue;
     const auto tensor = std::ranges::find(delivery.tensors, group.table, &PulledTensor::table);
@@ -44,29 +76,16 @@ void PartSender::AskByVersion(const Delivery& delivery, const PlanPart& part, Ow
   }
 }
 
-std::vector<RowMove> PartSender::PlaceRows(RequestId id, std::span<const wire::PartReply> parts,
-                                           const ReceivedRows& rows) {
-  std::vector<RowMove> moves;
+PooledVector<RowMove> PartSender::PlaceRows(RequestId id, std::span<const wire::PartReply> parts,
+                                            const ReceivedRows& rows) {
+  PooledVector<RowMove> moves;
   const auto it = in_flight_.find(id);
-  if (it == in_flight_.end() || it->second.versions.empty()) return moves;
+  if (it == in_flight_.end() || it->second.push) return moves;
   InFlight& request = it->second;
   const auto found = deliveries_.find(request.delivery);
   if (found == deliveries_.end() || !IsOfLength(request, parts, rows)) return moves;
   Delivery& delivery = found->second;
-  const RowPlan& plan = delivery.batch->plan;
-  uint64_t sparse_floats = 0;
-  for (const uint32_t index : request.parts) {
-    for (const PlanGroup& group : GroupsOf(plan, plan.parts[index])) {
-      if (!group.dense) sparse_floats += group.floats();
-    }
-  }
-  RowCursor at{.row = rows.values, .sparse = nullptr, .version = 0};
-  request.sparse = rows.block;
-  if (rows.block == nullptr && sparse_floats > 0) {
-    std::shared_ptr<float[]> sparse = MakeRowBlock(sparse_floats);
-    at.sparse = sparse.get();
-    request.sparse = std::move(sparse);
-  }
+  RowCursor at{.row = rows.values, .version = 0};
   for (size_t i = 0; i < parts.size(); ++i) {
     const uint32_t index = request.parts[i];
     const bool awaited = SpeaksOf(delivery.parts[index], id).has_value();
@@ -76,36 +95,36 @@ std::vector<RowMove> PartSender::PlaceRows(RequestId id, std::span<const wire::P
   return moves;
 }
 
-PartSender::PlacedPart PartSender::NextRows(const Delivery& delivery, const InFlight& request,
-                                            size_t position, bool ok, const float** row) {
-  if (!request.placed.empty()) return request.placed[position];
-  if (delivery.push || !ok) return {.whole = true};
-  const PlanPart& part = delivery.batch->plan.parts[request.parts[position]];
-  return {.whole = true, .sparse = std::exchange(*row, *row + part.value_count)};
+RowMove PartSender::MoveOf(const RowBatch& batch, const PlanGroup& group, uint64_t key,
+                           const float* row) {
+  const auto table = std::ranges::find(batch.plan.tables, group.table, &TablePlaces::table);
+  MUSTER_CHECK(batch.outputs.size() == batch.plan.tables.size());
+  const RowOutput& output = batch.outputs[static_cast<size_t>(table - batch.plan.tables.begin())];
+  return {.from = row,
+          .to = output.rows.get(),
+          .dim = group.dim,
+          .ids = std::span(batch.plan.ids).subspan(key, group.keys),
+          .first = output.spread ? output.keys->first : std::span<const uint32_t>(),
+          .keeps_to = output.rows,
+          .keeps_from = output.keys};
 }
 
-PartSender::PlacedPart PartSender::PlacePart(Delivery* delivery, uint32_t index, bool ok,
-                                             bool awaited, const InFlight& request,
-                                             const ReceivedRows& rows, RowCursor* at,
-                                             std::vector<RowMove>* moves) {
+bool PartSender::PlacePart(Delivery* delivery, uint32_t index, bool ok, bool awaited,
+                           const InFlight& request, const ReceivedRows& rows, RowCursor* at,
+                           PooledVector<RowMove>* moves) {
   const RowPlan& plan = delivery->batch->plan;
   const PlanPart& part = plan.parts[index];
   const OwnerEpoch epoch = delivery->parts[index].epoch;
-  PlacedPart placed{.whole = true};
-  uint64_t key = part.key_begin;
+  bool whole = true;
+  uint64_t next_key = part.key_begin;
   for (const PlanGroup& group : GroupsOf(plan, part)) {
-    const std::span<const uint64_t> keys = std::span(plan.keys).subspan(key, group.keys);
-    key += group.keys;
+    const uint64_t first_key = std::exchange(next_key, next_key + group.keys);
+    const std::span<const uint64_t> keys = std::span(plan.keys).subspan(first_key, group.keys);
     const float* const row = at->row;
     if (!group.dense) {
       if (!ok) continue;
       at->row += group.floats();
-      const float* const kept = at->sparse != nullptr ? at->sparse : row;
-      if (placed.sparse == nullptr) placed.sparse = kept;
-      if (at->sparse == nullptr) continue;
-      moves->push_back(
-          {.from = row, .to = at->sparse, .dim = group.floats(), .keeps_to = request.sparse});
-      at->sparse += group.floats();
+      if (awaited) moves->push_back(MoveOf(*delivery->batch, group, first_key, row));
       continue;
     }
     const uint64_t asked = request.versions[at->version], answered = rows.versions[at->version];
@@ -120,10 +139,10 @@ PartSender::PlacedPart PartSender::PlacePart(Delivery* delivery, uint32_t index,
     } else if (tensor->Holds(part.partition, epoch) == answered) {
       tensor->Keep(part.partition, keys, moves);
     } else {
-      placed.whole = false;  // what it speaks of has been given up
+      whole = false;  // what it speaks of has been given up
     }
   }
-  return placed;
+  return whole;
 }
 
 void PartSender::TakeTensors(DeliveryId id, Delivery* delivery) {

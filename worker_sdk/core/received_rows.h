@@ -11,10 +11,10 @@ namespace muster::sdk {
 /// but for groups that are unchanged.
 struct ReceivedRows {
   ReceivedRows() = default;
-  ReceivedRows(std::shared_ptr<const float[]> rows)  // NOLINT: an answer without versions
+  ReceivedRows(std::shared_ptr<const float[]> rows)  // NOLINT: conversion is the point
       : values(rows.get()), block(std::move(rows)) {}
   const float* values = nullptr;
-  /// Keeps them; null: they are there only until they have been taken.
+  /// Keeps them; null: they lie where the server will write again.
   std::shared_ptr<const float[]> block;
   /// Of the groups that have one in the request.
   std::span<const uint64_t> versions;

@@ -4,23 +4,22 @@
 
 namespace muster::sdk {
 
-wire::Parts WireParts(const SendRequest& request) {
+void WireParts(const SendRequest& request, wire::Parts* parts) {
   const RowPlan& plan = request.batch->plan;
-  wire::Parts parts;
-  parts.Reserve(request.items.size(), plan.groups.size());
+  parts->Clear();
+  parts->Reserve(request.items.size(), plan.groups.size());
   size_t version = 0;
   for (const SendRequest::Item& item : request.items) {
     const PlanPart& part = plan.parts[item.part];
-    parts.Add(part.partition.value(), item.epoch.value());
+    parts->Add(part.partition.value(), item.epoch.value());
     for (const PlanGroup& group :
          std::span(plan.groups).subspan(part.group_begin, part.group_count)) {
       const bool versioned = group.dense && !request.push.has_value();
-      parts.AddGroup({.table = group.table.value(),
-                      .keys = group.keys,
-                      .version = versioned ? request.versions[version++] : wire::kUnversioned});
+      parts->AddGroup({.table = group.table.value(),
+                       .keys = group.keys,
+                       .version = versioned ? request.versions[version++] : wire::kUnversioned});
     }
   }
-  return parts;
 }
 
 wire::PushIdentity WireIdentity(const PushIdentity& push) {

@@ -5,8 +5,9 @@
 
 namespace muster::sdk {
 
-/// The request's parts as they go over the wire, in the order of its items.
-wire::Parts WireParts(const SendRequest& request);
+/// The request's parts as they go over the wire, in the order of its items. Replaces what is in
+/// `parts`, and uses its memory.
+void WireParts(const SendRequest& request, wire::Parts* parts);
 wire::PushIdentity WireIdentity(const PushIdentity& push);
 
 }  // namespace muster::sdk

@@ -26,9 +26,11 @@ constexpr size_t kFloatsPerLine = 16;
 /// Beyond this the processor has seen where the row leads.
 constexpr size_t kPrefetchFloatsMax = 256;
 
+/// `kWrite`: it is about to be written.
+template <int kWrite>
 HWY_INLINE void PrefetchRow(const float* row, size_t dim) {
   const size_t floats = std::min(dim, kPrefetchFloatsMax);
-  for (size_t i = 0; i < floats; i += kFloatsPerLine) __builtin_prefetch(row + i);
+  for (size_t i = 0; i < floats; i += kFloatsPerLine) __builtin_prefetch(row + i, kWrite);
 }
 
 /// Stores past the caches take whole, aligned vectors.
@@ -45,17 +47,33 @@ HWY_INLINE void CopyCached(const float* from, size_t dim, float* out) {
   for (; i < dim; ++i) out[i] = from[i];
 }
 
-void CopyRowsKernel(const RowPlaces& places, std::span<const float* const> bases, size_t keys,
-                    size_t dim, float* out) {
-  const bool repeats = !places.inverse.empty();
-  const auto row = [&](size_t key) HWY_ATTR {
-    const size_t id = repeats ? places.inverse[key] : key;
-    return bases[places.part[id]] + places.offset[id];
-  };
-  for (size_t key = 0; key < std::min(keys, kRowsAhead); ++key) PrefetchRow(row(key), dim);
-  for (size_t key = 0; key < keys; ++key) {
-    if (key + kRowsAhead < keys) PrefetchRow(row(key + kRowsAhead), dim);
-    CopyCached(row(key), dim, out + key * dim);
+void PlaceRowsKernel(std::span<const uint32_t> ids, std::span<const uint32_t> first, size_t dim,
+                     const float* rows, float* out) {
+  const bool repeats = !first.empty();
+  const auto place = [&](size_t i)
+                         HWY_ATTR { return out + size_t{repeats ? first[ids[i]] : ids[i]} * dim; };
+  for (size_t i = 0; i < std::min(ids.size(), kRowsAhead); ++i) PrefetchRow<1>(place(i), dim);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (i + kRowsAhead < ids.size()) PrefetchRow<1>(place(i + kRowsAhead), dim);
+    CopyCached(rows + i * dim, dim, place(i));
+  }
+}
+
+void ExpandRowsKernel(std::span<const uint32_t> inverse, size_t dim, const float* rows,
+                      float* out) {
+  const auto row = [&](size_t i) { return rows + size_t{inverse[i]} * dim; };
+  for (size_t i = 0; i < std::min(inverse.size(), kRowsAhead); ++i) PrefetchRow<0>(row(i), dim);
+  for (size_t i = 0; i < inverse.size(); ++i) {
+    if (i + kRowsAhead < inverse.size()) PrefetchRow<0>(row(i + kRowsAhead), dim);
+    CopyCached(row(i), dim, out + i * dim);
+  }
+}
+
+void RepeatRowsKernel(std::span<const uint32_t> inverse, std::span<const uint32_t> first,
+                      size_t dim, float* out) {
+  for (size_t i = 0; i < inverse.size(); ++i) {
+    const size_t from = first[inverse[i]];
+    if (from != i) CopyCached(out + from * dim, dim, out + i * dim);
   }
 }
 
@@ -109,7 +127,7 @@ bool SumRowsKernel(std::span<const uint32_t> inverse, std::span<const uint64_t> 
   size_t unseen = before == RowsBefore::kNone ? 0 : SIZE_MAX;
   for (size_t key = 0; key < keys; ++key) {
     if (!past && key + kRowsAhead < keys) {
-      PrefetchRow(values + offset[id_of(key + kRowsAhead)], dim);
+      PrefetchRow<0>(values + offset[id_of(key + kRowsAhead)], dim);
     }
     const size_t id = id_of(key);
     const float* const from = gradients + key * dim;
@@ -136,12 +154,23 @@ HWY_AFTER_NAMESPACE();
 namespace muster::sdk {
 
 HWY_EXPORT(CopyRowKernel);
-HWY_EXPORT(CopyRowsKernel);
+HWY_EXPORT(PlaceRowsKernel);
+HWY_EXPORT(ExpandRowsKernel);
+HWY_EXPORT(RepeatRowsKernel);
 HWY_EXPORT(SumRowsKernel);
 
-void CopyRows(const RowPlaces& places, std::span<const float* const> bases, size_t keys, size_t dim,
-              float* out) {
-  HWY_DYNAMIC_DISPATCH(CopyRowsKernel)(places, bases, keys, dim, out);
+void PlaceRows(std::span<const uint32_t> ids, std::span<const uint32_t> first, size_t dim,
+               const float* rows, float* out) {
+  HWY_DYNAMIC_DISPATCH(PlaceRowsKernel)(ids, first, dim, rows, out);
+}
+
+void ExpandRows(std::span<const uint32_t> inverse, size_t dim, const float* rows, float* out) {
+  HWY_DYNAMIC_DISPATCH(ExpandRowsKernel)(inverse, dim, rows, out);
+}
+
+void RepeatRows(std::span<const uint32_t> inverse, std::span<const uint32_t> first, size_t dim,
+                float* out) {
+  HWY_DYNAMIC_DISPATCH(RepeatRowsKernel)(inverse, first, dim, out);
 }
 
 void CopyRow(const float* from, size_t floats, Reading reading, float* to) {

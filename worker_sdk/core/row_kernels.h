@@ -6,18 +6,17 @@
 
 namespace muster::sdk {
 
-/// Where the rows that a trainer's keys ask for lie: the row of key i begins at
-/// `bases[part[id]] + offset[id]`, where `id` is `inverse[i]`, or i when `inverse` is empty.
-struct RowPlaces {
-  std::span<const uint32_t> inverse;
-  std::span<const uint32_t> part;
-  std::span<const uint64_t> offset;
-};
-
-/// Copies the rows of all keys, repeats too: `out: [keys, dim] float32 row-major`. `bases`: by
-/// part.
-void CopyRows(const RowPlaces& places, std::span<const float* const> bases, size_t keys, size_t dim,
-              float* out);
+/// Copies rows to the places of the ids that they belong to: `rows: [ids.size(), dim] float32
+/// row-major`. Row i goes to row `first[ids[i]]` of `out`, or, where `first` is empty, to row
+/// `ids[i]`.
+void PlaceRows(std::span<const uint32_t> ids, std::span<const uint32_t> first, size_t dim,
+               const float* rows, float* out);
+/// Copies rows of ids to the places of all keys: `out: [inverse.size(), dim] float32 row-major`.
+void ExpandRows(std::span<const uint32_t> inverse, size_t dim, const float* rows, float* out);
+/// Copies rows to the places of their repeats: `out: [inverse.size(), dim] float32 row-major`. Of
+/// each id, row `first[id]` is there already.
+void RepeatRows(std::span<const uint32_t> inverse, std::span<const uint32_t> first, size_t dim,
+                float* out);
 
 /// Where rows are written to.
 enum class Reading {

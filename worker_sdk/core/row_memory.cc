@@ -2,23 +2,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
 #include "base/check.h"
 #include "base/mapped_memory.h"
 #include "base/mutex.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define MUSTER_PLAIN_ROWS 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define MUSTER_PLAIN_ROWS 1
-#endif
-#endif
-#ifndef MUSTER_PLAIN_ROWS
-#define MUSTER_PLAIN_ROWS 0
-#endif
+#include "worker_sdk/core/small_blocks.h"
 
 namespace muster::sdk {
 namespace row_memory {
@@ -26,16 +17,20 @@ namespace {
 
 constexpr size_t kLineBytes = 64;
 /// The address sanitizer looks after what is allocated, not after what is mapped.
-constexpr size_t kMappedBytesMin = MUSTER_PLAIN_ROWS != 0 ? SIZE_MAX : 256u << 10;
-/// The address sanitizer sees what is used after it was given back only when it is really freed.
-constexpr bool kKeeps = MUSTER_PLAIN_ROWS == 0;
+constexpr size_t kMappedBytesMin = kKeepsMemory ? 256u << 10 : SIZE_MAX;
 
 /// Before each block, a line for itself.
 struct BlockHead {
   size_t capacity;     // of the whole block, this line too
   uint64_t given = 0;  // to the pool: how many were before
+  /// For the books of a shared pointer to the block.
+  alignas(std::max_align_t) std::byte shared[kLineBytes - 2 * sizeof(uint64_t)];
 };
-static_assert(sizeof(BlockHead) <= kLineBytes);
+static_assert(sizeof(BlockHead) == kLineBytes);
+
+BlockHead* HeadOf(void* block) {
+  return reinterpret_cast<BlockHead*>(static_cast<std::byte*>(block) - kLineBytes);
+}
 
 /// Steps of an eighth at most, so that minibatches of nearly the same size fit into each other's
 /// blocks.
@@ -128,7 +123,7 @@ class Pool {
 
   /// Takes out what is too much, and has been here for the longest time.
   std::vector<BlockHead*> Trim() MUSTER_REQUIRES(mutex_) {
-    const size_t limit = kKeeps ? std::max(kKeptBytesMax, peak_.value()) : 0;
+    const size_t limit = kKeepsMemory ? std::max(kKeptBytesMax, peak_.value()) : 0;
     std::vector<BlockHead*> over;
     while (bytes_ > limit) {
       const auto oldest = std::ranges::min_element(kept_, {}, &BlockHead::given);
@@ -158,20 +153,24 @@ Pool& ThePool() {
 void* Take(size_t bytes) {
   const size_t wanted = bytes + kLineBytes;
   if (wanted < bytes) throw std::bad_alloc();
-  const bool pooled = bytes >= kPooledBytesMin;
-  const size_t capacity = pooled ? CapacityFor(wanted) : wanted;
-  BlockHead* head = pooled ? ThePool().Take(capacity) : nullptr;
-  if (head == nullptr) {
-    if (pooled) FreeBlocks(ThePool().Made(capacity));
-    head = MakeBlock(capacity);
+  BlockHead* head = nullptr;
+  if (wanted <= small_blocks::kBytesMax) {
+    head = ::new (small_blocks::Take(wanted)) BlockHead{.capacity = wanted};
+  } else {
+    const size_t capacity = CapacityFor(wanted);
+    head = ThePool().Take(capacity);
+    if (head == nullptr) {
+      FreeBlocks(ThePool().Made(capacity));
+      head = MakeBlock(capacity);
+    }
   }
   return reinterpret_cast<std::byte*>(head) + kLineBytes;
 }
 
 void Give(void* block) noexcept {
   if (block == nullptr) return;
-  auto* const head = reinterpret_cast<BlockHead*>(static_cast<std::byte*>(block) - kLineBytes);
-  if (head->capacity < kPooledBytesMin + kLineBytes) return FreeBlock(head);
+  BlockHead* const head = HeadOf(block);
+  if (head->capacity <= small_blocks::kBytesMax) return small_blocks::Give(head, head->capacity);
   FreeBlocks(ThePool().Keep(head));
 }
 
@@ -181,8 +180,37 @@ size_t KeptBytes() {
 
 }  // namespace row_memory
 
+namespace {
+
+/// Keeps the books of a shared pointer to a block in the block's head, and gives the block back
+/// when they are closed: it is taken and given as one.
+template <typename T>
+struct HeadAllocator {
+  using value_type = T;
+  explicit HeadAllocator(void* shared_block) : block(shared_block) {}
+  template <typename Other>
+  HeadAllocator(const HeadAllocator<Other>& other)  // NOLINT: shared pointers rebind
+      : block(other.block) {}
+
+  T* allocate(size_t count) {
+    static_assert(sizeof(T) <= sizeof(row_memory::BlockHead::shared));
+    MUSTER_CHECK(count == 1);
+    return reinterpret_cast<T*>(row_memory::HeadOf(block)->shared);
+  }
+  void deallocate(T* /*books*/, size_t /*count*/) noexcept { row_memory::Give(block); }
+  template <typename Other>
+  friend bool operator==(const HeadAllocator& a, const HeadAllocator<Other>& b) {
+    return a.block == b.block;
+  }
+
+  void* block;
+};
+
+}  // namespace
+
 std::shared_ptr<float[]> MakeRowBlock(size_t floats) {
-  return {static_cast<float*>(row_memory::Take(floats * sizeof(float))), row_memory::Give};
+  auto* const rows = static_cast<float*>(row_memory::Take(floats * sizeof(float)));
+  return {rows, [](float*) {}, HeadAllocator<float>(rows)};
 }
 
 }  // namespace muster::sdk

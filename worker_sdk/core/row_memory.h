@@ -14,7 +14,7 @@ namespace muster::sdk {
 /// back are kept for the next minibatch. Thread-safe.
 namespace row_memory {
 
-/// Smaller blocks are left to malloc, which is as good for them.
+/// Smaller blocks are small_blocks.
 inline constexpr size_t kPooledBytesMin = 64u << 10;
 /// Of blocks that nobody uses so many bytes are kept, or as many as were in use of late. (What a
 /// pull brings and what the trainer reads are blocks of different sizes: one cannot serve for the

@@ -16,24 +16,27 @@ RowPlan PlanRows(std::span<const TableKeys> tables, std::span<const PartitionId>
   uint32_t partitions = static_cast<uint32_t>(order.size());
   size_t cells = size_t{partitions} * tables.size();
   // counts[partition * tables + table], then the next free key of that group.
-  std::vector<uint64_t> counts(cells, 0);
-  std::vector<std::vector<uint32_t>> partition_of(tables.size());
+  PooledVector<uint64_t> counts(cells, 0);
   size_t total = 0;
+  plan.tables.reserve(tables.size());
   for (size_t t = 0; t < tables.size(); ++t) {
-    partition_of[t].resize(tables[t].keys.size());
+    plan.tables.push_back({tables[t].table, tables[t].dim, {}, {}, tables[t].dense});
+    TablePlaces& places = plan.tables.back();
+    places.part.resize(tables[t].keys.size());
+    places.offset.resize(tables[t].keys.size());
     total += tables[t].keys.size();
     for (size_t i = 0; i < tables[t].keys.size(); ++i) {
       uint32_t partition = PartitionOf(tables[t].table, tables[t].keys[i], partitions).value();
-      partition_of[t][i] = partition;
+      places.part[i] = partition;  // until parts are numbered
       ++counts[partition * tables.size() + t];
     }
   }
   plan.keys.resize(total);
+  plan.ids.resize(total);
   plan.groups.reserve(std::min(cells, total));
   plan.parts.reserve(std::min<size_t>(partitions, total));
-  plan.tables.reserve(tables.size());
-  std::vector<uint64_t> next_key(cells), next_value(cells);
-  std::vector<uint32_t> part_of(partitions, 0);
+  PooledVector<uint64_t> next_key(cells), next_value(cells);
+  PooledVector<uint32_t> part_of(partitions, 0);
   uint64_t key = 0, value = 0;
   for (PartitionId partition : order) {
     PlanPart part{partition, key, 0, value, 0, static_cast<uint32_t>(plan.groups.size()), 0};
@@ -56,18 +59,16 @@ RowPlan PlanRows(std::span<const TableKeys> tables, std::span<const PartitionId>
   }
   plan.value_count = value;
   for (size_t t = 0; t < tables.size(); ++t) {
-    TablePlaces places{tables[t].table, tables[t].dim, {}, {}, tables[t].dense};
-    places.part.resize(tables[t].keys.size());
-    places.offset.resize(tables[t].keys.size());
+    TablePlaces& places = plan.tables[t];
     for (size_t i = 0; i < tables[t].keys.size(); ++i) {
-      uint32_t partition = partition_of[t][i];
+      uint32_t partition = places.part[i];
       size_t cell = partition * tables.size() + t;
-      plan.keys[next_key[cell]++] = tables[t].keys[i];
+      plan.keys[next_key[cell]] = tables[t].keys[i];
+      plan.ids[next_key[cell]++] = static_cast<uint32_t>(i);
       places.part[i] = part_of[partition];
       places.offset[i] = next_value[cell];
       next_value[cell] += tables[t].dim;
     }
-    plan.tables.push_back(std::move(places));
   }
   return plan;
 }

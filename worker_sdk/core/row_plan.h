@@ -6,6 +6,7 @@
 
 #include "base/words/types.h"
 #include "proto/messages/partition_map.h"
+#include "worker_sdk/core/pooled.h"
 
 namespace muster::sdk {
 
@@ -40,19 +41,21 @@ struct PlanPart {
 struct TablePlaces {
   TableId table;
   uint32_t dim = 0;
-  std::vector<uint32_t> part;    // of key i
-  std::vector<uint64_t> offset;  // first float of key i's row in the values
+  RowVector<uint32_t> part;    // of key i
+  RowVector<uint64_t> offset;  // first float of key i's row in the values
   bool dense = false;
 };
 
 /// How the rows of one pull, or of one minibatch's push, are cut into parts. Keys and values lie
 /// part after part, group after group: what goes to one server lies together. A value.
 struct RowPlan {
-  std::vector<uint64_t> keys;
-  std::vector<PlanGroup> groups;
-  std::vector<PlanPart> parts;
+  RowVector<uint64_t> keys;
+  /// Which of its table's keys, as they were given, each of them is.
+  RowVector<uint32_t> ids;
+  PooledVector<PlanGroup> groups;
+  PooledVector<PlanPart> parts;
   /// As the tables were given.
-  std::vector<TablePlaces> tables;
+  PooledVector<TablePlaces> tables;
   uint64_t value_count = 0;  // floats in all parts
 };
 

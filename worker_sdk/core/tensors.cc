@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/planted_bug.h"
-#include "worker_sdk/core/row_memory.h"
+#include "worker_sdk/core/pooled.h"
 
 namespace muster::sdk {
 namespace {
@@ -19,7 +19,7 @@ bool IsOfEpoch(const Tensor::Held& held, OwnerEpoch epoch) {
 
 void MoveRows(std::span<const RowMove> moves) {
   for (const RowMove& move : moves) {
-    if (move.keys.empty()) CopyRow(move.from, move.dim, move.reading, move.to);
+    if (!move.ids.empty()) PlaceRows(move.ids, move.first, move.dim, move.from, move.to);
     for (size_t i = 0; i < move.keys.size(); ++i) {
       const size_t at = move.keys[i] * move.dim;
       CopyRow(move.from + (move.from_tensor ? at : i * move.dim), move.dim, move.reading,
@@ -35,7 +35,7 @@ uint64_t PulledTensor::Holds(PartitionId partition, OwnerEpoch epoch) const {
   return IsOfEpoch(held, epoch) ? held.version : wire::kNoVersion;
 }
 
-void PulledTensor::TakeFromBase(const Kept& kept, std::vector<RowMove>* moves) {
+void PulledTensor::TakeFromBase(const Kept& kept, PooledVector<RowMove>* moves) {
   moves->push_back({.from = base_->values.get(),
                     .to = next_->values.get(),
                     .dim = dim_,
@@ -49,9 +49,9 @@ void PulledTensor::TakeFromBase(const Kept& kept, std::vector<RowMove>* moves) {
 
 void PulledTensor::Place(PartitionId partition, const Tensor::Held& held,
                          std::span<const uint64_t> keys, const float* rows,
-                         std::vector<RowMove>* moves) {
+                         PooledVector<RowMove>* moves) {
   if (next_ == nullptr) {
-    next_ = std::make_shared<Tensor>();
+    next_ = MakePooled<Tensor>();
     next_->values = MakeRowBlock(floats_);
     for (const Kept& kept : kept_) TakeFromBase(kept, moves);
   }
@@ -65,7 +65,7 @@ void PulledTensor::Place(PartitionId partition, const Tensor::Held& held,
 }
 
 void PulledTensor::Keep(PartitionId partition, std::span<const uint64_t> keys,
-                        std::vector<RowMove>* moves) {
+                        PooledVector<RowMove>* moves) {
   MUSTER_CHECK(base_ != nullptr && partition.value() < base_->held.size());
   kept_.push_back({partition, keys});
   if (next_ != nullptr) TakeFromBase(kept_.back(), moves);

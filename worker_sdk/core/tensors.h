@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "base/words/types.h"
 #include "proto/wire/parts.h"
+#include "worker_sdk/core/pooled.h"
 #include "worker_sdk/core/row_kernels.h"
 
 namespace muster::sdk {
@@ -22,16 +22,20 @@ struct Tensor {
     uint64_t version = wire::kNoVersion;
   };
   std::shared_ptr<float[]> values;
-  std::vector<Held> held;  // by partition; those that are not listed have no version
+  PooledVector<Held> held;  // by partition; those that are not listed have no version
 };
 
-/// Rows to be copied: row i from `from + i * dim` to `to + keys[i] * dim`. Without keys: `dim`
-/// floats. What it points to outlives it, if the answer that brought the rows does.
+/// Rows to be copied: of a tensor, row i from `from + i * dim` to `to + keys[i] * dim`; of a sparse
+/// table, as PlaceRows does. What it points to outlives it, if the answer that brought the rows
+/// does.
 struct RowMove {
   const float* from = nullptr;
   float* to = nullptr;
   size_t dim = 0;
   std::span<const uint64_t> keys{};
+  /// Of a sparse table: PlaceRows' own.
+  std::span<const uint32_t> ids{};
+  std::span<const uint32_t> first{};
   /// They come from where they go to in another tensor: row i is at `from + keys[i] * dim`.
   bool from_tensor = false;
   Reading reading = Reading::kSoon;
@@ -56,9 +60,9 @@ class PulledTensor {
   /// A partition's rows have come, of this version: has them moved into their place. What comes
   /// later for the partition takes their place.
   void Place(PartitionId partition, const Tensor::Held& held, std::span<const uint64_t> keys,
-             const float* rows, std::vector<RowMove>* moves);
+             const float* rows, PooledVector<RowMove>* moves);
   /// A partition's rows are what the base has. `keys` must outlive this.
-  void Keep(PartitionId partition, std::span<const uint64_t> keys, std::vector<RowMove>* moves);
+  void Keep(PartitionId partition, std::span<const uint64_t> keys, PooledVector<RowMove>* moves);
 
   /// A newer tensor was received. It takes the base's place, which may then be freed, unless rows
   /// of the base were kept.
@@ -71,7 +75,7 @@ class PulledTensor {
     PartitionId partition;
     std::span<const uint64_t> keys;
   };
-  void TakeFromBase(const Kept& kept, std::vector<RowMove>* moves);
+  void TakeFromBase(const Kept& kept, PooledVector<RowMove>* moves);
   void Note(PartitionId partition, const Tensor::Held& held);
   Reading reading() const {
     return floats_ * sizeof(float) >= kReadLaterBytesMin ? Reading::kLater : Reading::kSoon;
@@ -82,7 +86,7 @@ class PulledTensor {
   size_t floats_;  // of all blocks
   std::shared_ptr<const Tensor> base_;
   std::shared_ptr<Tensor> next_;  // from the first rows that are not the base's
-  std::vector<Kept> kept_;
+  PooledVector<Kept> kept_;
 };
 
 }  // namespace muster::sdk

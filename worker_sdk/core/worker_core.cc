@@ -110,7 +110,7 @@ bool WorkerCore::StartMinibatch(LeaseToken token, RunNumber run) {
 
 bool WorkerCore::CommitMinibatch(LeaseToken token, RunNumber run, MinibatchIndex minibatch,
                                  std::shared_ptr<const RowBatch> batch, TimePoint now,
-                                 std::vector<TimePoint> born) {
+                                 PooledVector<TimePoint> born) {
   Held* held = Find(token, run);
   if (held == nullptr) return false;
   if (batch->plan.parts.empty()) {
@@ -129,14 +129,15 @@ bool WorkerCore::CommitMinibatch(LeaseToken token, RunNumber run, MinibatchIndex
 }
 
 DeliveryId WorkerCore::AddPush(const PushIdentity& push, std::shared_ptr<const RowBatch> batch,
-                               std::vector<TimePoint> born, TimePoint now) {
+                               PooledVector<TimePoint> born, TimePoint now) {
   const DeliveryId id = sender_.AddPush(push, std::move(batch), now);
   const bool fresh = pushes_.try_emplace(id, Push{push.token, std::move(born)}).second;
   MUSTER_CHECK(fresh);
   return id;
 }
 
-void WorkerCore::CountDelays(DatasetId dataset, const std::vector<TimePoint>& born, TimePoint now) {
+void WorkerCore::CountDelays(DatasetId dataset, const PooledVector<TimePoint>& born,
+                             TimePoint now) {
   if (born.empty()) return;
   DelayHistogram& delays = delays_[dataset];
   for (const TimePoint begin : born) {
@@ -203,7 +204,7 @@ void WorkerCore::OnReply(const SendRequest& request, std::span<const wire::PartR
   Settle(token);
 }
 
-void WorkerCore::Confirm(const PushIdentity& push, const std::vector<PartAnswer>& parts) {
+void WorkerCore::Confirm(const PushIdentity& push, const PooledVector<PartAnswer>& parts) {
   const auto found = held_.find(push.token);
   if (found == held_.end()) return;
   Held& held = found->second;
@@ -264,7 +265,7 @@ void WorkerCore::Settle(LeaseToken token) {
 
 void WorkerCore::Ask(LeaseToken token, const ConfirmedParts::Minibatch& doubted) {
   Held& held = held_.at(token);
-  auto question = std::make_shared<RowBatch>();
+  auto question = MakePooled<RowBatch>();
   for (const PartitionId partition : doubted.partitions) {
     question->plan.parts.push_back({.partition = partition});
   }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -78,7 +79,7 @@ class WorkerCore {
   /// that is known; how long they took is counted when the last part is acknowledged.
   bool CommitMinibatch(LeaseToken token, RunNumber run, MinibatchIndex minibatch,
                        std::shared_ptr<const RowBatch> batch, TimePoint now,
-                       std::vector<TimePoint> born = {});
+                       PooledVector<TimePoint> born = {});
   /// The loop has committed every minibatch of its run: the done follows when every part is in the
   /// rows. The metrics of the first run count, later ones are of a part of the shard. Returns what
   /// people should know, or nothing: minibatches ran again for a partition that had lost their
@@ -105,15 +106,15 @@ class WorkerCore {
   void OnReply(const SendRequest& request, std::span<const wire::PartReply> parts,
                const ReceivedRows& rows, std::string_view text, TimePoint now);
   /// See PartSender.
-  std::vector<RowMove> PlaceRows(RequestId id, std::span<const wire::PartReply> parts,
-                                 const ReceivedRows& rows) {
+  PooledVector<RowMove> PlaceRows(RequestId id, std::span<const wire::PartReply> parts,
+                                  const ReceivedRows& rows) {
     return sender_.PlaceRows(id, parts, rows);
   }
   void OnUnanswered(RequestId id, TimePoint now) { sender_.OnUnanswered(id, now); }
   /// The server calls the request's frame malformed, and says `text`. Said often enough, it fails
   /// the shard, or is failure(), as OnReply's bad request does.
   void OnRefused(const SendRequest& request, std::string_view text, TimePoint now);
-  std::vector<SendRequest> Flush(TimePoint now) { return sender_.Flush(now); }
+  SendRequests Flush(TimePoint now) { return sender_.Flush(now); }
   std::optional<TimePoint> NextFlush() const { return sender_.NextDue(); }
 
   // ---- the control plane ----
@@ -161,7 +162,7 @@ class WorkerCore {
     RunNumber run;
     LeasePhase phase = LeasePhase::kQueued;
     uint32_t minibatches_started = 0;
-    std::set<DeliveryId> outstanding;  // pushes not yet OK
+    std::set<DeliveryId, std::less<>, PoolAllocator<DeliveryId>> outstanding;  // pushes not yet OK
     bool completed = false;
     ShardMetrics metrics;
     ConfirmedParts confirmed;
@@ -179,13 +180,13 @@ class WorkerCore {
   bool KnowsOwnersSince(RestoreEpoch epoch) const;
   Held* Find(LeaseToken token, RunNumber run);
   DeliveryId AddPush(const PushIdentity& push, std::shared_ptr<const RowBatch> batch,
-                     std::vector<TimePoint> born, TimePoint now);
+                     PooledVector<TimePoint> born, TimePoint now);
   void Drop(LeaseToken token);
   void Return(LeaseToken token, std::optional<ShardFailure> failure = {});
   /// Lets go of the lease, and tells the master so.
   void HandBackLease(ReturnedLease lease);
-  void CountDelays(DatasetId dataset, const std::vector<TimePoint>& born, TimePoint now);
-  void Confirm(const PushIdentity& push, const std::vector<PartAnswer>& parts);
+  void CountDelays(DatasetId dataset, const PooledVector<TimePoint>& born, TimePoint now);
+  void Confirm(const PushIdentity& push, const PooledVector<PartAnswer>& parts);
   void TakeMap(PartitionMap map, TimePoint now);
   /// Whether changes that begin there are all that the worker's map lacks.
   bool LacksNothingBefore(MapVersion base) const;
@@ -213,7 +214,7 @@ class WorkerCore {
   std::vector<Returned> returned_;
   struct Push {
     LeaseToken token;
-    std::vector<TimePoint> born;
+    PooledVector<TimePoint> born;
   };
   absl::flat_hash_map<DeliveryId, Push> pushes_;
   std::map<DatasetId, DelayHistogram> delays_;  // since the process began

@@ -1,6 +1,7 @@
 #include "worker_sdk/net/data_client.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,6 +12,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/mutex.h"
+#include "worker_sdk/core/pooled.h"
 #include "worker_sdk/net/internal/lane_connection.h"
 #include "worker_sdk/net/internal/turns.h"
 
@@ -28,7 +31,7 @@ constexpr uint64_t kOwnBytesMax = 256u << 10;
 /// Of a spin, however much comes meanwhile.
 constexpr int kBudgetsMax = 10;
 
-uint64_t BytesOf(const std::vector<SendRequest>& requests) {
+uint64_t BytesOf(const SendRequests& requests) {
   uint64_t bytes = 0;
   for (const SendRequest& request : requests) {
     bytes += request.keys * sizeof(uint64_t);
@@ -45,10 +48,11 @@ struct DataClient::State {
         listener(l),
         guard(io.get_executor()),
         turns(io.get_executor()),
-        executor(TurnsExecutor(&turns)),
+        executor(TurnsExecutor(io.get_executor(), &turns)),
         timer(executor) {}
 
-  void OnSend(std::vector<SendRequest> requests);
+  /// Sends what is in `to_send`.
+  void OnSend();
   void SendOne(SendRequest request);
   void OnServers(std::vector<ServerEndpoint> list);
   void OnTimerAt(TimePoint when);
@@ -60,8 +64,10 @@ struct DataClient::State {
   asio::io_context io{1};
   asio::executor_work_guard<asio::io_context::executor_type> guard;
   std::thread thread;
-  bool stopped = false;             // of the owner
-  std::atomic<uint64_t> posted{0};  // sendings that the I/O thread has not come to yet
+  bool stopped = false;  // of the owner
+  Mutex mutex;
+  SendRequests to_send MUSTER_GUARDED_BY(mutex);
+  std::atomic<uint64_t> posted{0};  // times that the I/O thread is to send and has not come to yet
   std::atomic<bool> spinning{false};
 
   // Of who has the turn.
@@ -76,7 +82,25 @@ struct DataClient::State {
   std::vector<std::shared_ptr<LaneConnection>> polled;  // by who spins
 };
 
-void DataClient::State::OnSend(std::vector<SendRequest> requests) {
+/// Has the I/O thread send.
+struct DataClient::PostedSend {
+  using allocator_type = PoolAllocator<std::byte>;
+  allocator_type get_allocator() const { return {}; }
+  void operator()() const {
+    state->turns.RunAtHome([state = state] {
+      state->OnSend();
+      --state->posted;
+    });
+  }
+  State* state;
+};
+
+void DataClient::State::OnSend() {
+  SendRequests requests;
+  {
+    MutexLock lock(&mutex);
+    requests.swap(to_send);
+  }
   for (SendRequest& request : requests) SendOne(std::move(request));
 }
 
@@ -151,6 +175,7 @@ DataClient::~DataClient() {
 
 void DataClient::Start() {
   state_->thread = std::thread([state = state_.get()] { state->io.run(); });
+  pthread_setname_np(state_->thread.native_handle(), "muster-data");
 }
 
 void DataClient::Stop() {
@@ -166,20 +191,19 @@ void DataClient::SetServers(std::vector<ServerEndpoint> servers) {
   });
 }
 
-void DataClient::Send(std::vector<SendRequest> requests) {
+void DataClient::Send(SendRequests requests) {
   if (requests.empty()) return;
   State* const state = state_.get();
-  // Nothing overtakes what is posted.
-  if (state->posted.load() == 0 && BytesOf(requests) <= kOwnBytesMax) {
-    state->turns.Run(
-        [state, requests = std::move(requests)]() mutable { state->OnSend(std::move(requests)); });
-    return;
+  const bool small = BytesOf(requests) <= kOwnBytesMax;
+  {
+    // They stand in line here, so that the tasks hold nothing, and take no memory.
+    MutexLock lock(&state->mutex);
+    for (SendRequest& request : requests) state->to_send.push_back(std::move(request));
   }
+  // Nothing overtakes what is posted.
+  if (small && state->posted.load() == 0) return state->turns.Run([state] { state->OnSend(); });
   ++state->posted;
-  asio::post(state->executor, [state, requests = std::move(requests)]() mutable {
-    state->OnSend(std::move(requests));
-    --state->posted;
-  });
+  asio::post(state->io, PostedSend{state});
 }
 
 void DataClient::Spin(absl::FunctionRef<bool()> done, std::chrono::nanoseconds budget) {

@@ -33,9 +33,8 @@ class DataClient {
   class Listener {
    public:
     virtual ~Listener() = default;
-    /// `parts` one per item of the request; `rows`: of a pull. They are kept by a block, or, where
-    /// the request has versions, may lie in memory that the server will write again: then they are
-    /// there until this returns.
+    /// `parts` one per item of the request; `rows`: of a pull. They are there until this returns,
+    /// for they may lie in memory that the server will write again.
     virtual void OnReply(const SendRequest& request, std::span<const wire::PartReply> parts,
                          const ReceivedRows& rows, std::string_view text) = 0;
     /// `why` names the server and what went wrong.
@@ -75,7 +74,7 @@ class DataClient {
   /// Where lanes are. Connections to incarnations that are not in the list are closed.
   void SetServers(std::vector<ServerEndpoint> servers);
   /// Requests leave in the order in which they are given.
-  void Send(std::vector<SendRequest> requests);
+  void Send(SendRequests requests);
   /// For a thread that waits for answers: it takes them from the servers with which it shares
   /// memory, until `done()` or until nothing has come for `budget`, and for ten times that at most.
   /// One thread at a time does so; for others, and without such servers, it returns at once. `done`
@@ -87,6 +86,7 @@ class DataClient {
 
  private:
   struct State;
+  struct PostedSend;
   std::unique_ptr<State> state_;
 };
 

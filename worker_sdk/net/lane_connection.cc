@@ -68,10 +68,11 @@ LaneConnection::LaneConnection(asio::any_io_executor executor, Target target,
       timer_(executor) {}
 
 /// A handler that keeps the connection alive, does nothing once it is closed, and closes it on an
-/// error.
+/// error. With a `handler` that holds nothing it is small enough for streams to keep it without
+/// memory of its own.
 template <typename Handler>
-auto LaneConnection::Guarded(Handler handler) {
-  return [self = shared_from_this(), handler](error_code error, auto...) {
+struct LaneConnection::Guard {
+  void operator()(error_code error, size_t /*bytes*/ = 0) {
     if (self->closed_) return;
     if (error) {
       const std::string failure(self->stream_->failure());
@@ -79,7 +80,14 @@ auto LaneConnection::Guarded(Handler handler) {
     }
     self->last_progress_ = self->clock_->Now();
     handler(self.get());
-  };
+  }
+  std::shared_ptr<LaneConnection> self;
+  [[no_unique_address]] Handler handler;
+};
+
+template <typename Handler>
+LaneConnection::Guard<Handler> LaneConnection::Guarded(Handler handler) {
+  return {shared_from_this(), handler};
 }
 
 void LaneConnection::Start() {
@@ -128,11 +136,7 @@ void LaneConnection::OnConnected() {
   std::vector<asio::const_buffer> buffers;
   for (auto piece : frames_.back()->pieces) buffers.emplace_back(piece.data(), piece.size());
   writing_ = true;
-  stream_->Write(std::move(buffers), Guarded([](LaneConnection* self) {
-                   self->writing_ = false;
-                   self->frames_.clear();
-                   self->WriteQueued();
-                 }));
+  stream_->Write(std::move(buffers), Guarded([](LaneConnection* self) { self->OnWritten(); }));
   ReadHeader();
 }
 
@@ -144,12 +148,26 @@ void LaneConnection::Send(SendRequest request) {
   WriteQueued();
 }
 
-void LaneConnection::BuildNext(RequestFrame* frame) {
+std::unique_ptr<RequestFrame> LaneConnection::BuildNext() {
+  std::unique_ptr<RequestFrame> frame;
+  if (spare_frames_.empty()) {
+    frame = std::make_unique<RequestFrame>();
+  } else {
+    frame = std::move(spare_frames_.back());
+    spare_frames_.pop_back();
+  }
   SendRequest request = std::move(queue_.front());
   queue_.pop_front();
   BuildFrame(request, options_->encoding,
-             stream_->lossless() ? wire::Checksum::kNone : wire::Checksum::kXxh3, frame);
-  outstanding_.emplace(request.id, std::move(request));
+             stream_->lossless() ? wire::Checksum::kNone : wire::Checksum::kXxh3, frame.get());
+  const RequestId id = request.id;
+  outstanding_.emplace(id, std::move(request));
+  return frame;
+}
+
+void LaneConnection::KeepFrame(std::unique_ptr<RequestFrame> frame) {
+  frame->batch.reset();
+  if (spare_frames_.size() < kFramesPerWrite) spare_frames_.push_back(std::move(frame));
 }
 
 bool LaneConnection::WriteInPlace(const RequestFrame& frame) {
@@ -169,33 +187,30 @@ bool LaneConnection::WriteInPlace(const RequestFrame& frame) {
 void LaneConnection::WriteQueued() {
   if (!greeted_ || writing_) return;
   while (!queue_.empty() && frames_.empty()) {
-    auto frame =
-        spare_frame_ != nullptr ? std::move(spare_frame_) : std::make_unique<RequestFrame>();
-    BuildNext(frame.get());
+    std::unique_ptr<RequestFrame> frame = BuildNext();
     if (WriteInPlace(*frame)) {
-      frame->batch.reset();
-      spare_frame_ = std::move(frame);
+      KeepFrame(std::move(frame));
     } else {
       frames_.push_back(std::move(frame));
     }
   }
   if (frames_.empty()) return;
   while (!queue_.empty() && frames_.size() < kFramesPerWrite) {
-    frames_.push_back(std::make_unique<RequestFrame>());
-    BuildNext(frames_.back().get());
+    frames_.push_back(BuildNext());
   }
-  std::vector<asio::const_buffer> buffers;
+  std::vector<asio::const_buffer> buffers = stream_->SpareList();
   for (const auto& frame : frames_) {
     for (auto piece : frame->pieces) buffers.emplace_back(piece.data(), piece.size());
   }
   writing_ = true;
-  stream_->Write(std::move(buffers), Guarded([](LaneConnection* self) {
-                   self->writing_ = false;
-                   self->spare_frame_ = std::move(self->frames_.front());
-                   self->spare_frame_->batch.reset();
-                   self->frames_.clear();
-                   self->WriteQueued();
-                 }));
+  stream_->Write(std::move(buffers), Guarded([](LaneConnection* self) { self->OnWritten(); }));
+}
+
+void LaneConnection::OnWritten() {
+  writing_ = false;
+  for (std::unique_ptr<RequestFrame>& frame : frames_) KeepFrame(std::move(frame));
+  frames_.clear();
+  WriteQueued();
 }
 
 bool LaneConnection::BeginPolling() {
@@ -211,7 +226,8 @@ void LaneConnection::EndPolling() {
 }
 
 void LaneConnection::Read(asio::mutable_buffer into, void (LaneConnection::*then)()) {
-  stream_->Read({into}, Guarded([then](LaneConnection* self) { (self->*then)(); }));
+  then_ = then;
+  stream_->ReadOne(into, Guarded([](LaneConnection* self) { (self->*self->then_)(); }));
 }
 
 void LaneConnection::ReadHeader() {
@@ -308,12 +324,12 @@ absl::Status LaneConnection::OnReplyDirectory() {
     return absl::InvalidArgumentError(
         fmt::format("it answered request {}, which was not asked", header_.request));
   }
-  MUSTER_ASSIGN_OR_RETURN(reply_, wire::DecodeReply(header_, directory_));
+  MUSTER_RETURN_IF_ERROR(wire::DecodeReply(header_, directory_, &reply_));
   MUSTER_RETURN_IF_ERROR(CheckReply(it->second, header_, reply_, &floats_));
   rows_.reset();
   if (floats_ == 0) {
     Deliver({});
-  } else if (BorrowsValues(it->second)) {
+  } else if (BorrowsValues()) {
     stream_->Await(header_.value_bytes, Guarded([](LaneConnection* self) { self->OnBorrowed(); }));
   } else {
     ReadValues(floats_);
@@ -334,10 +350,8 @@ absl::Status LaneConnection::CheckChecksum(std::span<const std::byte> values) co
   return absl::DataLossError("the checksum of an answer is wrong");
 }
 
-bool LaneConnection::BorrowsValues(const SendRequest& request) const {
-  // Sparse rows are kept until their minibatch is left, which the ring must not wait for.
-  return !request.versions.empty() && header_.encoding == wire::Encoding::kFloat32 &&
-         header_.value_bytes <= stream_->lends();
+bool LaneConnection::BorrowsValues() const {
+  return header_.encoding == wire::Encoding::kFloat32 && header_.value_bytes <= stream_->lends();
 }
 
 void LaneConnection::OnBorrowed() {
@@ -415,8 +429,8 @@ void LaneConnection::Close(std::string_view why, std::optional<RequestId> refuse
   // `frames_` stay until the handlers are gone: the kernel may not read them any more, but Asio
   // still holds pointers to them.
   auto self = shared_from_this();
-  auto outstanding = std::exchange(outstanding_, {});
-  auto queue = std::exchange(queue_, {});
+  const auto outstanding = std::exchange(outstanding_, {});
+  const auto queue = std::exchange(queue_, {});
   closed_handler_(this);
   for (const auto& [id, request] : outstanding) {
     if (id == refused) {

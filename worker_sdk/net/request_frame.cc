@@ -30,10 +30,13 @@ void ForEachPart(const SendRequest& request, Use use) {
   }
 }
 
-std::string Directory(const SendRequest& request) {
-  const wire::Parts parts = WireParts(request);
-  if (!request.push) return wire::EncodePull(parts);
-  return wire::EncodePush(WireIdentity(*request.push), parts);
+void PutDirectory(const SendRequest& request, RequestFrame* frame) {
+  WireParts(request, &frame->parts);
+  if (request.push) {
+    wire::EncodePush(WireIdentity(*request.push), frame->parts, &frame->directory);
+  } else {
+    wire::EncodePull(frame->parts, &frame->directory);
+  }
 }
 
 /// Writes the header with the checksum of the pieces, whose first is the header itself.
@@ -51,7 +54,7 @@ void BuildFrame(const SendRequest& request, wire::Encoding encoding, wire::Check
                 RequestFrame* frame) {
   const RowBatch& batch = *request.batch;
   frame->batch = request.batch;
-  frame->directory = Directory(request);
+  PutDirectory(request, frame);
   frame->encoded_values.clear();
   frame->pieces.clear();
   wire::Header header;

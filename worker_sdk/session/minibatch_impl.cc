@@ -30,15 +30,15 @@ MinibatchImpl::MinibatchImpl(ShardImpl* shard, MinibatchIndex index, size_t firs
       records_(records) {}
 
 MinibatchImpl::~MinibatchImpl() {
-  for (const auto& pull : pulls_) {
-    if (pull->batch && !pull->waited) session_->CancelPull(pull->id);
+  for (const PullOp& pull : pulls_) {
+    if (pull.batch && !pull.waited) session_->CancelPull(pull.id);
   }
 }
 
 uint64_t MinibatchImpl::floats_asked() const {
   uint64_t floats = 0;
-  for (const auto& pull : pulls_) {
-    if (pull->batch) floats += pull->batch->plan.value_count;
+  for (const PullOp& pull : pulls_) {
+    if (pull.batch) floats += pull.batch->plan.value_count;
   }
   return floats;
 }
@@ -58,7 +58,7 @@ std::shared_ptr<const sdk::KeySet> MinibatchImpl::KeysOf(TableId table,
   for (const auto& [known_table, known] : key_sets_) {
     if (known_table == table && std::ranges::equal(known->original, keys)) return known;
   }
-  auto fresh = std::make_shared<const sdk::KeySet>(sdk::MakeKeySet(keys));
+  auto fresh = sdk::MakePooled<const sdk::KeySet>(sdk::MakeKeySet(keys));
   key_sets_.emplace_back(table, fresh);
   return fresh;
 }
@@ -67,7 +67,7 @@ std::shared_ptr<const sdk::KeySet> MinibatchImpl::BlocksOf(const TableSpec& tabl
   for (const auto& [known_table, known] : key_sets_) {
     if (known_table == table.id) return known;
   }
-  auto fresh = std::make_shared<sdk::KeySet>();
+  auto fresh = sdk::MakePooled<sdk::KeySet>();
   for (uint64_t block = 0; block < DenseBlockCount(table); ++block) {
     fresh->unique.push_back(block);
   }
@@ -88,15 +88,13 @@ void MinibatchImpl::NeedDense(TableId table) {
 
 void MinibatchImpl::AddNeed(const TableSpec* table, std::shared_ptr<const sdk::KeySet> keys) {
   PullOp* open = nullptr;
-  for (const auto& pull : pulls_) {
-    for (const auto& known : pull->keys) {
+  for (PullOp& pull : pulls_) {
+    for (const auto& known : pull.keys) {
       if (known == keys) return;
     }
-    if (!pull->batch && std::ranges::find(pull->tables, table) == pull->tables.end()) {
-      open = pull.get();
-    }
+    if (!pull.batch && std::ranges::find(pull.tables, table) == pull.tables.end()) open = &pull;
   }
-  if (open == nullptr) open = pulls_.emplace_back(std::make_unique<PullOp>()).get();
+  if (open == nullptr) open = &pulls_.emplace_back();
   open->tables.push_back(table);
   open->keys.push_back(std::move(keys));
   if (!preparing_) StartPulls();
@@ -121,18 +119,16 @@ void MinibatchImpl::DenseTablesLast(PullOp* pull) {
 }
 
 void MinibatchImpl::StartPulls() {
-  for (const auto& pull : pulls_) {
-    if (pull->batch) continue;
-    DenseTablesLast(pull.get());
-    std::vector<sdk::TableKeys> tables;
-    for (size_t t = 0; t < pull->tables.size(); ++t) {
-      const TableSpec& table = *pull->tables[t];
-      tables.push_back({table.id, table.dim, pull->keys[t]->unique, IsDense(table)});
+  for (PullOp& pull : pulls_) {
+    if (pull.batch) continue;
+    DenseTablesLast(&pull);
+    sdk::PooledVector<sdk::TableKeys> tables;
+    for (size_t t = 0; t < pull.tables.size(); ++t) {
+      const TableSpec& table = *pull.tables[t];
+      tables.push_back({table.id, table.dim, pull.keys[t]->unique, IsDense(table)});
     }
-    auto batch = std::make_shared<sdk::RowBatch>();
-    batch->plan = sdk::PlanRows(tables, *session_->sending_order());
-    pull->batch = batch;
-    pull->id = session_->StartPull(std::move(batch));
+    pull.batch = sdk::MakePull(tables, pull.keys, *session_->sending_order());
+    pull.id = session_->StartPull(pull.batch);
   }
 }
 
@@ -146,48 +142,37 @@ const float* MinibatchImpl::TakeRows(const TableSpec* table,
                                      size_t floats) {
   AddNeed(table, keys);
   StartPulls();
-  for (const auto& pull : pulls_) {
-    const auto found = std::ranges::find(pull->keys, keys);
-    if (found == pull->keys.end()) continue;
-    const auto number = static_cast<size_t>(found - pull->keys.begin());
-    if (!pull->waited) {
-      pull->rows = session_->WaitPull(shard_->run(), pull->id);
-      pull->waited = true;
-      pull->given.resize(pull->keys.size());
+  for (PullOp& pull : pulls_) {
+    const auto found = std::ranges::find(pull.keys, keys);
+    if (found == pull.keys.end()) continue;
+    const auto number = static_cast<size_t>(found - pull.keys.begin());
+    if (!pull.waited) {
+      pull.rows = session_->WaitPull(shard_->run(), pull.id);
+      pull.waited = true;
+      pull.given.resize(pull.keys.size());
     }
-    if (pull->given[number] == nullptr) {
-      if (!pull->rows) break;
-      pull->given[number] = TableOf(*pull, number, floats);
-      // What came is needed no more: with a large tensor it is as much as the copy.
-      if (std::ranges::find(pull->given, nullptr) == pull->given.end()) pull->rows.reset();
+    if (pull.given[number] == nullptr) {
+      if (!pull.rows) break;
+      pull.given[number] = TableOf(&pull, number);
+      // The tensors are in tensors_.
+      if (std::ranges::find(pull.given, nullptr) == pull.given.end()) pull.rows.reset();
     }
-    return pull->given[number];
+    return pull.given[number];
   }
   float* const zeros = NewBuffer(floats);
   std::fill_n(zeros, floats, 0.0f);
   return zeros;
 }
 
-const float* MinibatchImpl::TableOf(const PullOp& pull, size_t number, size_t floats) {
-  if (!IsDense(*pull.tables[number])) return CopyTable(pull, number, floats);
-  tensors_.push_back(pull.rows->tensors[number]);
-  return tensors_.back()->values.get();
-}
-
-const float* MinibatchImpl::CopyTable(const PullOp& pull, size_t number, size_t floats) {
-  float* const out = NewBuffer(floats);
-  const sdk::KeySet& keys = *pull.keys[number];
-  const sdk::RowPlan& plan = pull.batch->plan;
-  const sdk::TablePlaces& places = plan.tables[number];
-  // Bases of parts are such that offsets count from the first value of the whole plan.
-  std::vector<const float*> bases(plan.parts.size());
-  for (size_t part = 0; part < bases.size(); ++part) {
-    const float* const first = pull.rows->part_rows[part];  // null: it has rows of tensors alone
-    if (first != nullptr) bases[part] = first - plan.parts[part].value_begin;
+const float* MinibatchImpl::TableOf(PullOp* pull, size_t number) {
+  const TableSpec& table = *pull->tables[number];
+  if (IsDense(table)) {
+    tensors_.push_back(pull->rows->tensors[number]);
+    return tensors_.back()->values.get();
   }
-  const size_t rows = floats / places.dim;
-  sdk::CopyRows({keys.inverse, places.part, places.offset}, bases, rows, places.dim, out);
-  return out;
+  // Nobody else looks at a finished pull's outputs.
+  buffers_.push_back(sdk::TakeOutput(&pull->batch->outputs[number], table.dim));
+  return buffers_.back().get();
 }
 
 Rows MinibatchImpl::Pull(TableId table, uint64_t width, std::span<const uint64_t> keys) {
@@ -232,10 +217,10 @@ sdk::GradientSum* MinibatchImpl::SumFor(const TableSpec* table) {
 
 std::optional<size_t> MinibatchImpl::PlannedTable(const std::shared_ptr<const sdk::KeySet>& keys) {
   if (!planned_ && pushed_.empty()) {
-    for (const auto& pull : pulls_) {
-      if (!pull->batch || std::ranges::find(pull->keys, keys) == pull->keys.end()) continue;
-      planned_.emplace(pull->batch);
-      planned_pull_ = pull.get();
+    for (const PullOp& pull : pulls_) {
+      if (!pull.batch || std::ranges::find(pull.keys, keys) == pull.keys.end()) continue;
+      planned_.emplace(pull.batch);
+      planned_pull_ = &pull;
       break;
     }
   }
@@ -255,7 +240,7 @@ void MinibatchImpl::UnplanGradients() {
     sdk::KeySet unique;
     unique.unique = planned_pull_->keys[t]->unique;
     unique.original = unique.unique;
-    std::vector<float> rows;
+    sdk::RowVector<float> rows;
     rows.reserve(unique.unique.size() * table->dim);
     for (size_t i = 0; i < unique.unique.size(); ++i) {
       const std::span<const float> row = planned_->Row(t, i);
@@ -311,7 +296,7 @@ void MinibatchImpl::PushDense(TableId table, std::span<const float> gradient) {
 }
 
 bool MinibatchImpl::Sendable(std::span<const float> values, bool finite,
-                             const std::function<Place(size_t)>& place) {
+                             absl::FunctionRef<Place(size_t)> place) {
   if (!finite) {
     const size_t at = sdk::FirstNonFinite(values).value();
     const Place bad = place(at);
@@ -357,7 +342,7 @@ std::shared_ptr<const sdk::RowBatch> MinibatchImpl::TakePlanned() {
 }
 
 std::shared_ptr<const sdk::RowBatch> MinibatchImpl::TakeSums() {
-  std::vector<sdk::TableKeys> tables;
+  sdk::PooledVector<sdk::TableKeys> tables;
   for (const auto& [id, pushed] : pushed_) {
     const sdk::GradientSum& sum = pushed.sum;
     const auto place = [&](size_t at) {
@@ -367,7 +352,7 @@ std::shared_ptr<const sdk::RowBatch> MinibatchImpl::TakeSums() {
     if (!Sendable(sum.gradients(), finite, place)) return nullptr;
     tables.push_back({id, sum.dim(), sum.keys()});
   }
-  auto batch = std::make_shared<sdk::RowBatch>();
+  auto batch = sdk::MakePooled<sdk::RowBatch>();
   batch->plan = sdk::PlanRows(tables, *session_->sending_order());
   batch->values.resize(batch->plan.value_count);
   size_t table = 0;

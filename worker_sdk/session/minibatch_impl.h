@@ -3,6 +3,7 @@
 #include <any>
 #include <chrono>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,11 +13,12 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "muster/session.h"
 #include "proto/messages/table_spec.h"
 #include "worker_sdk/core/key_set.h"
 #include "worker_sdk/core/planned_gradients.h"
-#include "worker_sdk/core/row_memory.h"
+#include "worker_sdk/core/pooled.h"
 #include "worker_sdk/core/row_plan.h"
 #include "worker_sdk/session/session_impl.h"
 
@@ -65,13 +67,13 @@ class MinibatchImpl {
  private:
   /// One request for rows of some tables; each table once.
   struct PullOp {
-    std::vector<const TableSpec*> tables;
-    std::vector<std::shared_ptr<const sdk::KeySet>> keys;
-    std::shared_ptr<const sdk::RowBatch> batch;  // set when it has started
+    sdk::PooledVector<const TableSpec*> tables;
+    sdk::PooledVector<std::shared_ptr<const sdk::KeySet>> keys;
+    std::shared_ptr<sdk::RowBatch> batch;  // set when it has started
     sdk::DeliveryId id;
     bool waited = false;
-    std::optional<sdk::PullRows> rows;  // until the trainer has all; none: the lease is lost
-    std::vector<const float*> given;    // by table: what the trainer has got, or null
+    std::optional<sdk::PullRows> rows;      // until the trainer has all; none: the lease is lost
+    sdk::PooledVector<const float*> given;  // by table: what the trainer has got, or null
   };
   struct Pushed {
     const TableSpec* table;
@@ -84,13 +86,12 @@ class MinibatchImpl {
   void StartPulls();
   /// As PlanRows wants them.
   static void DenseTablesLast(PullOp* pull);
-  /// Waits for the rows of `keys`: a buffer of this minibatch of `floats` floats has them, in
-  /// order, the same one every time. Zeros when the lease is lost.
+  /// Waits for the rows of `keys`: memory of this minibatch, `floats` floats, has them in order,
+  /// the same one every time. Zeros when the lease is lost.
   const float* TakeRows(const TableSpec* table, const std::shared_ptr<const sdk::KeySet>& keys,
                         size_t floats);
-  /// The rows of one table of a pull that has been answered: of a sparse one in a new buffer.
-  const float* TableOf(const PullOp& pull, size_t number, size_t floats);
-  const float* CopyTable(const PullOp& pull, size_t number, size_t floats);
+  /// The rows of one table of a pull that has been answered. Once for each table.
+  const float* TableOf(PullOp* pull, size_t number);
   float* NewBuffer(size_t floats);
   enum class TableKind { kSparse, kDense };
   /// The table that `call` may use; nullptr, and a program error, when it is of the other kind.
@@ -109,8 +110,7 @@ class MinibatchImpl {
     uint64_t key;
     size_t column;
   };
-  bool Sendable(std::span<const float> values, bool finite,
-                const std::function<Place(size_t)>& place);
+  bool Sendable(std::span<const float> values, bool finite, absl::FunctionRef<Place(size_t)> place);
   /// The batch of all that was pushed; null when the shard has failed.
   std::shared_ptr<const sdk::RowBatch> TakePlanned();
   std::shared_ptr<const sdk::RowBatch> TakeSums();
@@ -118,7 +118,7 @@ class MinibatchImpl {
   enum class MetricKind : uint8_t { kMean, kAuc };
   bool MetricAllowed(std::string_view name, MetricKind kind);
   /// Of a topic's records that have one, since the Unix epoch.
-  std::vector<std::chrono::milliseconds> Timestamps() const;
+  sdk::PooledVector<std::chrono::milliseconds> Timestamps() const;
   /// The shard's records when this one is of a topic; null, and a program error, when it is not.
   const kafka::Records* TopicOf(size_t record, std::string_view call);
 
@@ -132,14 +132,15 @@ class MinibatchImpl {
   bool preparing_ = false;
   bool committed_ = false;
   // What keys were given in, so that Need, Pull and Push of the same keys look for repeats once.
-  std::vector<std::pair<TableId, std::shared_ptr<const sdk::KeySet>>> key_sets_;
-  std::vector<std::unique_ptr<PullOp>> pulls_;
-  std::vector<std::shared_ptr<float[]>> buffers_;
-  std::vector<std::shared_ptr<const sdk::Tensor>> tensors_;  // given to the trainer
+  sdk::PooledVector<std::pair<TableId, std::shared_ptr<const sdk::KeySet>>> key_sets_;
+  std::list<PullOp, sdk::PoolAllocator<PullOp>> pulls_;
+  sdk::PooledVector<std::shared_ptr<float[]>> buffers_;
+  sdk::PooledVector<std::shared_ptr<const sdk::Tensor>> tensors_;  // given to the trainer
   // What was pushed: in planned_, for the tables and keys of planned_pull_, or else in pushed_.
   std::optional<sdk::PlannedGradients> planned_;
   const PullOp* planned_pull_ = nullptr;
-  std::map<TableId, Pushed> pushed_;
+  std::map<TableId, Pushed, std::less<>, sdk::PoolAllocator<std::pair<const TableId, Pushed>>>
+      pushed_;
   std::set<size_t> rejected_;
 };
 

@@ -81,8 +81,8 @@ const kafka::Records* MinibatchImpl::TopicOf(size_t record, std::string_view cal
   return nullptr;
 }
 
-std::vector<std::chrono::milliseconds> MinibatchImpl::Timestamps() const {
-  std::vector<std::chrono::milliseconds> timestamps;
+sdk::PooledVector<std::chrono::milliseconds> MinibatchImpl::Timestamps() const {
+  sdk::PooledVector<std::chrono::milliseconds> timestamps;
   const kafka::Records* topic = shard_->topic();
   if (topic == nullptr) return timestamps;
   for (const kafka::Record& record :

@@ -1,6 +1,7 @@
 #include "worker_sdk/session/session_impl.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -111,6 +112,7 @@ absl::StatusOr<std::unique_ptr<SessionImpl>> SessionImpl::Connect(const SessionO
   std::unique_ptr<SessionImpl> session(new SessionImpl(options, std::move(hello), incarnation));
   session->data_->Start();
   session->control_ = std::thread([raw = session.get()] { raw->RunControl(); });
+  pthread_setname_np(session->control_.native_handle(), "muster-control");
   return session;
 }
 
@@ -320,7 +322,7 @@ void SessionImpl::CommitMinibatch(const RunRef& run, MinibatchIndex minibatch, s
   // The wall clock is read once: what follows is on the clock that never jumps.
   const TimePoint now = clock_.Now();
   const WallTime wall = clock_.Wall();
-  std::vector<TimePoint> born;
+  sdk::PooledVector<TimePoint> born;
   born.reserve(timestamps.size());
   const auto latest = std::chrono::duration_cast<milliseconds>(wall);
   for (const milliseconds timestamp : timestamps) {

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
@@ -128,7 +128,7 @@ class SessionImpl final : private sdk::DataClient::Listener {
 
   /// What is to be done once the mutex is released.
   struct Effects {
-    std::vector<sdk::SendRequest> requests;
+    sdk::SendRequests requests;
     std::optional<TimePoint> timer;
   };
   Effects TakeEffects() MUSTER_REQUIRES(mutex_);
@@ -140,11 +140,11 @@ class SessionImpl final : private sdk::DataClient::Listener {
   void WakeControl() MUSTER_REQUIRES(mutex_);
   /// Waits until `done()`; counts the time in `*time`; a line on stderr after 2 s, then at growing
   /// distances, names `what`.
-  void WaitUntil(const std::function<bool()>& done, std::string_view what, sdk::TimeSum* time)
+  void WaitUntil(absl::FunctionRef<bool()> done, std::string_view what, sdk::TimeSum* time)
       MUSTER_REQUIRES(mutex_);
   /// The same for what servers answer: this thread looks for answers itself, as long as that pays.
   /// `done` is called with the mutex held.
-  void WaitForAnswers(const std::function<bool()>& done, std::string_view what, sdk::TimeSum* time)
+  void WaitForAnswers(absl::FunctionRef<bool()> done, std::string_view what, sdk::TimeSum* time)
       MUSTER_EXCLUDES(mutex_);
 
   const SessionOptions options_;

@@ -49,9 +49,9 @@ void SessionImpl::CarryOut(Effects effects) {
 void SessionImpl::OnReply(const sdk::SendRequest& request, std::span<const wire::PartReply> parts,
                           const sdk::ReceivedRows& rows, std::string_view text) {
   if (request.push.has_value()) MUSTER_FAILPOINT("push.after-reply");
-  if (!request.versions.empty()) {
+  if (!request.push.has_value()) {
     // Megabytes: nobody need wait for the mutex meanwhile.
-    std::vector<sdk::RowMove> moves;
+    sdk::PooledVector<sdk::RowMove> moves;
     {
       MutexLock lock(&mutex_);
       moves = core_.PlaceRows(request.id, parts, rows);
@@ -101,7 +101,7 @@ void SessionImpl::OnTimer() {
   CarryOut(std::move(effects));
 }
 
-void SessionImpl::WaitUntil(const std::function<bool()>& done, std::string_view what,
+void SessionImpl::WaitUntil(absl::FunctionRef<bool()> done, std::string_view what,
                             sdk::TimeSum* time) {
   TimePoint begin = clock_.Now();
   time->Enter(begin);
@@ -117,7 +117,7 @@ void SessionImpl::WaitUntil(const std::function<bool()>& done, std::string_view 
   time->Leave(clock_.Now());
 }
 
-void SessionImpl::WaitForAnswers(const std::function<bool()>& done, std::string_view what,
+void SessionImpl::WaitForAnswers(absl::FunctionRef<bool()> done, std::string_view what,
                                  sdk::TimeSum* time) {
   TimePoint began;
   std::chrono::nanoseconds budget{0};

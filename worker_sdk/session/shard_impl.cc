@@ -59,7 +59,7 @@ bool ShardImpl::Advance() {
 }
 
 bool ShardImpl::AdvanceLoop() {
-  window_.front()->Commit();
+  window_.front().Commit();
   if (left_) return false;
   window_.pop_front();
   PrepareAhead();
@@ -111,7 +111,7 @@ bool ShardImpl::StartFront() {
 bool ShardImpl::MayPrepareMore() const {
   uint64_t floats = 0;
   for (size_t ahead = 1; ahead < window_.size(); ++ahead) {
-    floats += window_[ahead]->floats_asked();
+    floats += window_[ahead].floats_asked();
   }
   return sdk::MayHold(window_.size(), floats);  // the current one is not ahead, the next one is
 }
@@ -126,14 +126,13 @@ void ShardImpl::PrepareAhead() {
       ++prepared_;
       continue;
     }
-    auto batch = std::make_unique<MinibatchImpl>(this, MinibatchIndex(prepared_), first,
-                                                 std::span(records_.records).subspan(first, count));
+    MinibatchImpl& batch = window_.emplace_back(this, MinibatchIndex(prepared_), first,
+                                                std::span(records_.records).subspan(first, count));
     ++prepared_;
-    MinibatchImpl* raw = window_.emplace_back(std::move(batch)).get();
     if (!prepare_) continue;
-    raw->BeginPrepare();
-    prepare_(raw->handle());
-    raw->EndPrepare();
+    batch.BeginPrepare();
+    prepare_(batch.handle());
+    batch.EndPrepare();
   }
 }
 

@@ -27,7 +27,7 @@ class ShardImpl {
   bool Begin(Prepare prepare);
   /// Leaves the current minibatch, committing it if the trainer has not; false at the end.
   bool Advance();
-  Minibatch& current() { return window_.front()->handle(); }
+  Minibatch& current() { return window_.front().handle(); }
   void Fail(std::string_view reason);
 
   SessionImpl& session() const { return *session_; }
@@ -68,7 +68,8 @@ class ShardImpl {
   std::vector<sdk::RejectedRecord> rejected_;  // to be written where the reader keeps them
   Prepare prepare_;
   uint32_t prepared_ = 0;
-  std::deque<std::unique_ptr<MinibatchImpl>> window_;  // the current one first
+  // The current one first.
+  std::deque<MinibatchImpl, sdk::PoolAllocator<MinibatchImpl>> window_;
   bool begun_ = false;
   bool left_ = false;
   bool in_loop_ = false;

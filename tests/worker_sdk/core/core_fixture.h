@@ -54,9 +54,9 @@ std::shared_ptr<const RowBatch> BatchOf(Predicate touches) {
   }
   std::vector<PartitionId> order;
   for (uint32_t p = 0; p < kPartitions; ++p) order.push_back(PartitionId(p));
-  auto batch = std::make_shared<RowBatch>();
   TableKeys table{TableId(1), 2, keys};
-  batch->plan = PlanRows(std::span(&table, 1), order);
+  const auto set = std::make_shared<const KeySet>(MakeKeySet(keys));
+  std::shared_ptr<RowBatch> batch = MakePull(std::span(&table, 1), std::span(&set, 1), order);
   batch->values.resize(batch->plan.value_count, 1.0f);
   return batch;
 }

@@ -11,12 +11,14 @@ namespace muster::sdk {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::IsEmpty;
 
 TEST(KeySetTest, KeepsOrderOfFirstAppearanceAndMapsBack) {
   std::vector<uint64_t> keys = {7, 3, 7, 0, 3, ~0ull};
   KeySet set = MakeKeySet(keys);
   EXPECT_THAT(set.unique, ElementsAre(7, 3, 0, ~0ull));
+  EXPECT_THAT(set.first, ElementsAre(0, 1, 3, 5));
   EXPECT_THAT(set.inverse, ElementsAre(0, 1, 0, 2, 1, 3));
 }
 
@@ -24,6 +26,7 @@ TEST(KeySetTest, NothingRepeatedNeedsNoInverse) {
   std::vector<uint64_t> keys = {5, 4};
   KeySet set = MakeKeySet(keys);
   EXPECT_THAT(set.unique, ElementsAre(5, 4));
+  EXPECT_THAT(set.first, IsEmpty());
   EXPECT_THAT(set.inverse, IsEmpty());
   EXPECT_EQ(set.IndexOf(1), 1u);
   EXPECT_THAT(MakeKeySet({}).unique, IsEmpty());
@@ -38,7 +41,7 @@ TEST(KeyIndexTest, GrowsBeyondWhatItExpected) {
     for (int round = 0; round < 2; ++round) {
       for (uint32_t i = 0; i < keys.size(); ++i) ASSERT_EQ(index.Insert(keys[i]), i);
     }
-    EXPECT_EQ(std::move(index).TakeKeys(), keys);
+    EXPECT_THAT(std::move(index).TakeKeys(), ElementsAreArray(keys));
   }
 }
 

@@ -8,7 +8,7 @@ TEST_F(PartSenderTest, WrongOwnerIsSentAgainAtOnceUnderANewMap) {
   PartitionMap map = MapOf(1, 2);
   GiveMap(map);
   sender_.AddPush(kPush, BatchOfAllPartitions(), now_);
-  std::vector<SendRequest> requests = sender_.Flush(now_);
+  SendRequests requests = sender_.Flush(now_);
   sender_.MapAnswered();
   Answer(requests[0], PartCode::kWrongOwner);
   EXPECT_TRUE(sender_.wants_map());
@@ -18,7 +18,7 @@ TEST_F(PartSenderTest, WrongOwnerIsSentAgainAtOnceUnderANewMap) {
     if (entry.owner == requests[0].lane.server) entry.epoch = entry.epoch.Next();
   }
   GiveMap(map);
-  std::vector<SendRequest> again = sender_.Flush(now_);
+  SendRequests again = sender_.Flush(now_);
   ASSERT_THAT(again, SizeIs(1));
   EXPECT_EQ(again[0].items.size(), requests[0].items.size());
   EXPECT_EQ(again[0].items[0].epoch, requests[0].items[0].epoch.Next());
@@ -27,7 +27,7 @@ TEST_F(PartSenderTest, WrongOwnerIsSentAgainAtOnceUnderANewMap) {
 TEST_F(PartSenderTest, RetryAndUnansweredComeAgainAfterABoundedBackoff) {
   GiveMap(MapOf(1, 2));
   sender_.AddPush(kPush, BatchOfAllPartitions(), now_);
-  std::vector<SendRequest> requests = sender_.Flush(now_);
+  SendRequests requests = sender_.Flush(now_);
   Answer(requests[1], PartCode::kOk);
   SendRequest request = requests[0];
   for (int i = 0; i < 200; ++i) {  // a server may be away for long
@@ -41,7 +41,7 @@ TEST_F(PartSenderTest, RetryAndUnansweredComeAgainAfterABoundedBackoff) {
     EXPECT_GE(*sender_.NextDue() - now_, PartSender::kBackoffMin) << i;
     EXPECT_LE(*sender_.NextDue() - now_, PartSender::kBackoffMax * 5 / 4) << i;
     now_ += PartSender::kBackoffMax * 5 / 4;
-    std::vector<SendRequest> again = sender_.Flush(now_);
+    SendRequests again = sender_.Flush(now_);
     ASSERT_THAT(again, SizeIs(1)) << i;
     request = again[0];
   }
@@ -52,11 +52,11 @@ TEST_F(PartSenderTest, AnAnswerToAnEarlierSendingOrACancelledDeliveryMeansNothin
   PartitionMap map = MapOf(1, 2);
   GiveMap(map);
   DeliveryId id = sender_.AddPush(kPush, BatchOfAllPartitions(), now_);
-  std::vector<SendRequest> first = sender_.Flush(now_);
+  SendRequests first = sender_.Flush(now_);
   map.version = MapVersion(2);
   for (PartitionEntry& entry : map.partitions) entry.epoch = entry.epoch.Next();
   GiveMap(map);
-  std::vector<SendRequest> second = sender_.Flush(now_);
+  SendRequests second = sender_.Flush(now_);
   ASSERT_THAT(second, SizeIs(2));
   Answer(first[0], PartCode::kOk);
   Answer(first[1], PartCode::kOk);
@@ -128,7 +128,7 @@ TEST_F(PartSenderTest, WhatIsNotOkCountsForNothingAndComesAgain) {
       EXPECT_FALSE(sender_.Finished(id));
       EXPECT_THAT(sender_.Flush(now_), IsEmpty());
       now_ += PartSender::kBackoffMax;
-      const std::vector<SendRequest> again = sender_.Flush(now_);
+      const SendRequests again = sender_.Flush(now_);
       ASSERT_THAT(again, SizeIs(1));
       EXPECT_EQ(Answer(again[0], PartCode::kOk).finished, id);
     }
@@ -141,7 +141,7 @@ TEST_F(PartSenderTest, TheBackOffDoublesAndANewOwnerBeginsItAnew) {
   sender_.AddPush(kPush, BatchOf([](uint32_t p) { return p == 0; }), now_);
   for (uint64_t version = 2; version < 4; ++version) {
     for (const int expected : {5, 10, 20, 40, 80, 160, 200, 200}) {
-      const std::vector<SendRequest> requests = sender_.Flush(now_);
+      const SendRequests requests = sender_.Flush(now_);
       ASSERT_THAT(requests, SizeIs(1));
       Answer(requests[0], PartCode::kRetry);
       ASSERT_TRUE(sender_.NextDue().has_value());
@@ -161,13 +161,13 @@ TEST_F(PartSenderTest, TheBackOffDoublesAndANewOwnerBeginsItAnew) {
 TEST_F(PartSenderTest, EachPartComesWhenItIsDue) {
   GiveMap(MapOf(1, 2));
   sender_.AddPush(kPush, BatchOfAllPartitions(), now_);
-  const std::vector<SendRequest> requests = sender_.Flush(now_);
+  const SendRequests requests = sender_.Flush(now_);
   Answer(requests[1], PartCode::kRetry);
   now_ += milliseconds(4);
   Answer(requests[0], PartCode::kRetry);
   sender_.AddPull(BatchOf([](uint32_t p) { return p == 0; }), now_ + milliseconds(100));
   now_ += milliseconds(4);
-  std::vector<SendRequest> again = sender_.Flush(now_);
+  SendRequests again = sender_.Flush(now_);
   ASSERT_THAT(again, SizeIs(1));
   EXPECT_EQ(again[0].lane, requests[1].lane);
   ASSERT_TRUE(sender_.NextDue().has_value());
@@ -179,7 +179,7 @@ TEST_F(PartSenderTest, EachPartComesWhenItIsDue) {
 }
 
 TEST_F(PartSenderTest, WhatHappensToAnEarlierSendingMeansNothing) {
-  std::vector<SendRequest> earlier;
+  SendRequests earlier;
   PartitionMap map = MapOf(1, 2);
   GiveMap(map);
   sender_.AddPush(kPush, BatchOf([](uint32_t p) { return p == 0; }), now_);
@@ -206,7 +206,7 @@ TEST_F(PartSenderTest, ALostConnectionAsksForAMapIfSomethingWasAwaitedOfIt) {
   GiveMap(MapOf(1, 2));
   const DeliveryId cancelled = sender_.AddPull(BatchOfAllPartitions(), now_);
   const DeliveryId push = sender_.AddPush(kPush, BatchOfAllPartitions(), now_);
-  const std::vector<SendRequest> requests = sender_.Flush(now_);
+  const SendRequests requests = sender_.Flush(now_);
   ASSERT_THAT(requests, SizeIs(4));
   sender_.Cancel(cancelled);
   sender_.OnUnanswered(requests[0].id, now_);

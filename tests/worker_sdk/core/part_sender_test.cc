@@ -6,7 +6,7 @@ namespace part_sender_test {
 TEST_F(PartSenderTest, OneRequestPerLaneAndFinishedWhenAllAnswered) {
   GiveMap(MapOf(/*version=*/1, /*restore=*/2));
   DeliveryId id = sender_.AddPush(kPush, BatchOfAllPartitions(), now_);
-  std::vector<SendRequest> requests = sender_.Flush(now_);
+  SendRequests requests = sender_.Flush(now_);
   ASSERT_THAT(requests, SizeIs(2));
   EXPECT_EQ(requests[0].items.size() + requests[1].items.size(), kPartitions);
   EXPECT_THAT(sender_.Flush(now_), IsEmpty());
@@ -28,7 +28,7 @@ TEST_F(PartSenderTest, QuestionsAreNoOutstandingPushes) {
   const DeliveryId asked = sender_.AddPush(kPush, question, now_);
   sender_.AddPush(kPush, BatchOf([](uint32_t p) { return p == 0; }), now_);
   EXPECT_EQ(sender_.outstanding_pushes(), 1u) << "a trainer must not wait for answers";
-  std::vector<SendRequest> requests = sender_.Flush(now_);
+  SendRequests requests = sender_.Flush(now_);
   ASSERT_THAT(requests, SizeIs(3));
   Answer(requests[0], PartCode::kMissing);
   EXPECT_EQ(Answer(requests[1], PartCode::kOk).finished, asked);
@@ -60,11 +60,11 @@ TEST_F(PartSenderTest, StaleLeaseNamesTheToken) {
   EXPECT_EQ(Answer(sender_.Flush(now_)[0], PartCode::kStaleLease).stale, kPush.token);
 }
 
-TEST_F(PartSenderTest, PulledRowsAreFoundWhereTheirPartsLie) {
+TEST_F(PartSenderTest, PulledRowsAreWhereTheirKeysAppearFirst) {
   GiveMap(MapOf(1, 0));
   std::shared_ptr<const RowBatch> batch = BatchOfAllPartitions();
   DeliveryId id = sender_.AddPull(batch, now_);
-  std::vector<SendRequest> requests = sender_.Flush(now_);
+  SendRequests requests = sender_.Flush(now_);
   float next = 1;
   std::vector<float> expected(kPartitions);
   // The first answer refuses its first part, so that later rows move up in the block.
@@ -87,11 +87,15 @@ TEST_F(PartSenderTest, PulledRowsAreFoundWhereTheirPartsLie) {
     requests = sender_.Flush(now_);
   }
   ASSERT_TRUE(sender_.Finished(id));
-  PullRows rows = sender_.TakePull(id);
+  sender_.TakePull(id);
+  const RowOutput& output = batch->outputs[0];
   for (size_t part = 0; part < kPartitions; ++part) {
     const PlanPart& range = batch->plan.parts[part];
-    for (uint64_t i = 0; i < range.value_count; ++i) {
-      EXPECT_EQ(rows.part_rows[part][i], expected[part]);
+    for (uint64_t k = range.key_begin; k < range.key_begin + range.key_count; ++k) {
+      const size_t row = batch->plan.ids[k];
+      EXPECT_EQ(output.keys->unique[row], batch->plan.keys[k]);
+      EXPECT_EQ(output.rows[2 * row], expected[part]);
+      EXPECT_EQ(output.rows[2 * row + 1], expected[part]);
     }
   }
   EXPECT_FALSE(sender_.Finished(id));
@@ -106,7 +110,7 @@ TEST_F(PartSenderTest, LargeBatchesLeaveInSeveralRequests) {
   large.plan.parts[0].value_count = PartSender::kRequestFloatsMax * 2;  // alone, but sent
   large.plan.value_count = PartSender::kRequestFloatsMax * kPartitions;
   sender_.AddPush(kPush, std::make_shared<const RowBatch>(large), now_);
-  std::vector<SendRequest> requests = sender_.Flush(now_);
+  SendRequests requests = sender_.Flush(now_);
   EXPECT_THAT(requests, SizeIs(1 + kPartitions / 2));
   for (const SendRequest& request : requests) EXPECT_LE(request.items.size(), 2u);
 }
@@ -120,10 +124,10 @@ TEST_F(PartSenderTest, RoundTripsAreCountedPerServerProcess) {
   GiveMap(MapOf(1, 2));
   EXPECT_THAT(sender_.Peers(std::nullopt, 9), IsEmpty());
   sender_.AddPush(kPush, BatchOfAllPartitions(), now_);
-  std::vector<SendRequest> pushes = sender_.Flush(now_);
+  SendRequests pushes = sender_.Flush(now_);
   sender_.AddPull(BatchOfAllPartitions(), now_);
   now_ += milliseconds(1);
-  std::vector<SendRequest> pulls = sender_.Flush(now_);
+  SendRequests pulls = sender_.Flush(now_);
   now_ += milliseconds(4);
   Answer(pushes[0], PartCode::kOk);
   Answer(pulls[0], PartCode::kOk);
@@ -145,7 +149,7 @@ TEST_F(PartSenderTest, RoundTripsAreCountedPerServerProcess) {
   // Another process in the place of ps-0; an answer of the former one comes late.
   PartitionMap map = MapOf(2, 2);
   sender_.AddPull(BatchOfAllPartitions(), now_);
-  const std::vector<SendRequest> late = sender_.Flush(now_);
+  const SendRequests late = sender_.Flush(now_);
   for (PartitionEntry& entry : map.partitions) {
     if (entry.owner == ServerId(0)) entry.owner_incarnation = ServerIncarnation(4);
   }
@@ -161,7 +165,7 @@ TEST_F(PartSenderTest, RequestsOfOneDeliveryTakeTheirTurnsAtALane) {
   RowBatch large = *BatchOf([](uint32_t p) { return p == 0 || p == 2; });
   for (PlanPart& part : large.plan.parts) part.value_count = PartSender::kRequestFloatsMax;
   sender_.AddPull(std::make_shared<const RowBatch>(large), now_);
-  const std::vector<SendRequest> requests = sender_.Flush(now_);
+  const SendRequests requests = sender_.Flush(now_);
   ASSERT_THAT(requests, SizeIs(2));
   for (const SendRequest& request : requests) {
     now_ += milliseconds(4);
@@ -225,11 +229,11 @@ TEST_F(PartSenderTest, AnOlderMapIsNotTaken) {
 TEST_F(PartSenderTest, AMapThatLeavesTheOwnerAloneSendsNothingAgain) {
   GiveMap(MapOf(1, 2));
   sender_.AddPush(kPush, BatchOfAllPartitions(), now_);
-  const std::vector<SendRequest> requests = sender_.Flush(now_);
+  const SendRequests requests = sender_.Flush(now_);
   PartitionMap map = MapOf(2, 2);
   map.partitions[3].epoch = OwnerEpoch(2);
   GiveMap(map);
-  const std::vector<SendRequest> again = sender_.Flush(now_);
+  const SendRequests again = sender_.Flush(now_);
   ASSERT_THAT(again, SizeIs(1));
   EXPECT_THAT(again[0].items, SizeIs(1));
   Answer(requests[0], PartCode::kOk);
@@ -255,7 +259,7 @@ TEST_F(PartSenderTest, ARequestIsFullAtItsLimit) {
       part.value_count = c.floats;
     }
     sender_.AddPush(kPush, std::make_shared<const RowBatch>(batch), now_);
-    const std::vector<SendRequest> requests = sender_.Flush(now_);
+    const SendRequests requests = sender_.Flush(now_);
     ASSERT_THAT(requests, SizeIs(c.requests));
     EXPECT_EQ(requests[0].keys, 2 * c.keys / c.requests);
     EXPECT_EQ(requests[0].floats, 2 * c.floats / c.requests);

@@ -32,15 +32,17 @@ class PulledRowsTest : public PartSenderTest {
     tables.push_back({kDense, 2, blocks_, /*dense=*/true});
     std::vector<PartitionId> order;
     for (uint32_t p = 0; p < kPartitions; ++p) order.push_back(PartitionId(p));
-    auto batch = std::make_shared<RowBatch>();
-    batch->plan = PlanRows(tables, order);
-    return batch;
+    // The first of the sparse keys appears twice.
+    std::vector<uint64_t> given = {sparse_keys_[0], sparse_keys_[0]};
+    given.insert(given.end(), sparse_keys_.begin() + 1, sparse_keys_.end());
+    const auto sparse = std::make_shared<const KeySet>(MakeKeySet(given));
+    return MakePull(tables, std::vector<std::shared_ptr<const KeySet>>{sparse, nullptr}, order);
   }
   DeliveryId Add(bool with_sparse = false) { return sender_.AddPull(Batch(with_sparse), now_); }
 
   struct AnswerTo {
     std::vector<wire::PartReply> parts;
-    std::vector<uint64_t> versions;
+    PooledVector<uint64_t> versions;
     std::vector<float> values;
   };
   /// What a server says to a request under the owner epochs that it was sent with.
@@ -141,13 +143,13 @@ TEST_F(PulledRowsTest, RowsOfAnotherOwnerEpochAreNotHeld) {
 TEST_F(PulledRowsTest, ALateAnswerOfAFormerOwnerChangesNothing) {
   const std::shared_ptr<const Tensor> first = PullAll();
   const DeliveryId id = Add();
-  const std::vector<SendRequest> former = sender_.Flush(now_);
+  const SendRequests former = sender_.Flush(now_);
   std::vector<AnswerTo> late;
   Change(3, -7);  // what the former owner says, and nobody else ever will
   for (const SendRequest& request : former) late.push_back(AnswerOf(request));
   GiveMap(RestoredMap(2, {0, 1, 2, 3, 4, 5, 6, 7}));
   server_[3] = {.version = 1, .value = 33};
-  const std::vector<SendRequest> now = sender_.Flush(now_);
+  const SendRequests now = sender_.Flush(now_);
   Give(former[0], late[0]);
   Give(former[1], late[1]);
   EXPECT_FALSE(sender_.Finished(id));
@@ -163,12 +165,12 @@ TEST_F(PulledRowsTest, ALateAnswerOfAFormerOwnerChangesNothing) {
 TEST_F(PulledRowsTest, ALateUnchangedOfAFormerOwnerIsNotTakenForTheRows) {
   PullAll();
   const DeliveryId id = Add();
-  const std::vector<SendRequest> former = sender_.Flush(now_);
+  const SendRequests former = sender_.Flush(now_);
   std::vector<AnswerTo> late;
   for (const SendRequest& request : former) late.push_back(AnswerOf(request));
   GiveMap(RestoredMap(2, {0, 1, 2, 3, 4, 5, 6, 7}));
   for (uint32_t p = 0; p < kPartitions; ++p) server_[p].value = 50 + static_cast<float>(p);
-  const std::vector<SendRequest> now = sender_.Flush(now_);
+  const SendRequests now = sender_.Flush(now_);
   for (size_t i = 0; i < former.size(); ++i) EXPECT_THAT(late[i].values, IsEmpty());
   for (size_t i = 0; i < former.size(); ++i) Give(former[i], late[i]);
   EXPECT_FALSE(sender_.Finished(id));
@@ -180,7 +182,7 @@ TEST_F(PulledRowsTest, APullThatIsGivenUpLeavesNothingBehind) {
   const std::shared_ptr<const Tensor> first = PullAll();
   for (uint32_t p = 0; p < kPartitions; ++p) Change(p, 60);
   const DeliveryId given_up = Add();
-  std::vector<SendRequest> requests = sender_.Flush(now_);
+  SendRequests requests = sender_.Flush(now_);
   Serve(requests[0]);
   sender_.Cancel(given_up);
   Serve(requests[1]);
@@ -200,7 +202,7 @@ TEST_F(PulledRowsTest, WhatIsRefusedOrUnansweredIsAskedAnewAndTheRestStays) {
   Change(0, 10);
   Change(1, 11);
   const DeliveryId id = Add();
-  std::vector<SendRequest> requests = sender_.Flush(now_);
+  SendRequests requests = sender_.Flush(now_);
   AnswerTo refused = AnswerOf(requests[0]);
   ASSERT_EQ(refused.parts[0].partition, 0u);
   const PlanPart& first = requests[0].batch->plan.parts[requests[0].items[0].part];
@@ -222,7 +224,7 @@ TEST_F(PulledRowsTest, AnUnchangedThatSpeaksOfWhatWasGivenUpIsAskedAnew) {
   PullAll();
   for (uint32_t p = 0; p < kPartitions; ++p) Change(p, 70);
   const DeliveryId second = Add(), third = Add();
-  std::vector<SendRequest> requests = sender_.Flush(now_);
+  SendRequests requests = sender_.Flush(now_);
   ASSERT_THAT(requests, SizeIs(4));
   std::vector<AnswerTo> unchanged;
   for (size_t i = 2; i < 4; ++i) {
@@ -246,7 +248,7 @@ TEST_F(PulledRowsTest, ATensorIsFreedWhenANewerOneHasCome) {
   std::weak_ptr<const Tensor> first = PullAll();
   for (uint32_t p = 0; p < kPartitions; ++p) Change(p, 80);
   const DeliveryId second = Add(), third = Add();
-  const std::vector<SendRequest> requests = sender_.Flush(now_);
+  const SendRequests requests = sender_.Flush(now_);
   Serve(requests[0]);
   Serve(requests[1]);
   EXPECT_TRUE(first.expired()) << "a pull under way holds on to it";
@@ -258,7 +260,7 @@ TEST_F(PulledRowsTest, ATensorIsFreedWhenANewerOneHasCome) {
 
 TEST_F(PulledRowsTest, AnOlderPullThatEndsLaterIsNotTheNewest) {
   const DeliveryId first = Add(), second = Add();
-  const std::vector<SendRequest> requests = sender_.Flush(now_);
+  const SendRequests requests = sender_.Flush(now_);
   std::vector<AnswerTo> old;
   for (size_t i = 0; i < 2; ++i) old.push_back(AnswerOf(requests[i]));
   for (uint32_t p = 0; p < kPartitions; ++p) Change(p, 90);
@@ -271,37 +273,72 @@ TEST_F(PulledRowsTest, AnOlderPullThatEndsLaterIsNotTheNewest) {
   EXPECT_EQ(PullAll(), newest);
 }
 
-TEST_F(PulledRowsTest, SparseRowsBesideATensorAreFoundWhereTheirPartsLie) {
-  for (const bool kept : {false, true}) {
-    for (int round = 0; round < 3; ++round) {
-      if (round == 2) Change(3, 33);  // of the others nothing but sparse rows comes
-      const DeliveryId id = Add(/*with_sparse=*/true);
-      for (const SendRequest& request : sender_.Flush(now_)) {
-        const AnswerTo answer = AnswerOf(request);
-        if (!kept) {
-          Give(request, answer);
-          continue;
-        }
-        std::shared_ptr<float[]> block(new float[answer.values.size() + 1]);
-        std::ranges::copy(answer.values, block.get());
-        ReceivedRows rows{std::shared_ptr<const float[]>(block)};
-        rows.versions = answer.versions;
-        sender_.OnReply(request.id, answer.parts, rows, now_);
-      }
-      ASSERT_TRUE(sender_.Finished(id));
-      const PullRows rows = sender_.TakePull(id);
-      const RowPlan plan = Batch(true)->plan;
-      EXPECT_EQ(rows.tensors[0], nullptr);
-      ExpectRows(*rows.tensors[1]);
-      for (size_t i = 0; i < sparse_keys_.size(); ++i) {
-        const PlanPart& part = plan.parts[plan.tables[0].part[i]];
-        const float* const row =
-            rows.part_rows[plan.tables[0].part[i]] + (plan.tables[0].offset[i] - part.value_begin);
-        const float expected = 100 + server_[part.partition.value()].value;
-        EXPECT_THAT(std::vector<float>(row, row + 3), Each(expected));
-      }
+TEST_F(PulledRowsTest, SparseRowsBesideATensorAreWhereTheirKeysAppearFirst) {
+  for (int round = 0; round < 3; ++round) {
+    if (round == 2) Change(3, 33);  // of the others nothing but sparse rows comes
+    const std::shared_ptr<const RowBatch> batch = Batch(/*with_sparse=*/true);
+    const RowOutput& output = batch->outputs[0];
+    EXPECT_TRUE(output.spread);
+    std::fill_n(output.rows.get(), 3 * output.keys->original.size(), -1.0f);
+    const DeliveryId id = sender_.AddPull(batch, now_);
+    for (const SendRequest& request : sender_.Flush(now_)) Serve(request);
+    ASSERT_TRUE(sender_.Finished(id));
+    const PullRows rows = sender_.TakePull(id);
+    EXPECT_EQ(rows.tensors[0], nullptr);
+    ExpectRows(*rows.tensors[1]);
+    RowOutput taken = output;
+    const std::shared_ptr<float[]> all = TakeOutput(&taken, 3);
+    EXPECT_EQ(output.spread, all == output.rows);
+    const auto row_at = [&](size_t i) { return std::vector<float>(&all[3 * i], &all[3 * i] + 3); };
+    EXPECT_EQ(row_at(1), row_at(0));
+    for (size_t i = 0; i < sparse_keys_.size(); ++i) {
+      const PlanPart& part = batch->plan.parts[batch->plan.tables[0].part[i]];
+      const float expected = 100 + server_[part.partition.value()].value;
+      EXPECT_THAT(row_at(i == 0 ? 0 : i + 1), Each(expected));
     }
   }
+}
+
+TEST_F(PulledRowsTest, WhereManyKeysRepeatTheirRowsAreReceivedOnceAndExpanded) {
+  std::vector<uint64_t> given;
+  for (int round = 0; round < 3; ++round) {
+    given.insert(given.end(), sparse_keys_.rbegin(), sparse_keys_.rend());
+  }
+  const auto keys = std::make_shared<const KeySet>(MakeKeySet(given));
+  const TableKeys table{kSparse, 3, keys->unique};
+  std::vector<PartitionId> order;
+  for (uint32_t p = 0; p < kPartitions; ++p) order.push_back(PartitionId(p));
+  const std::shared_ptr<RowBatch> batch =
+      MakePull(std::span(&table, 1), std::span(&keys, 1), order);
+  ASSERT_FALSE(batch->outputs[0].spread);
+  const DeliveryId id = sender_.AddPull(batch, now_);
+  for (const SendRequest& request : sender_.Flush(now_)) Serve(request);
+  ASSERT_TRUE(sender_.Finished(id));
+  const std::shared_ptr<float[]> rows = TakeOutput(&batch->outputs[0], 3);
+  EXPECT_EQ(batch->outputs[0].rows, nullptr) << "kept for nobody";
+  for (size_t i = 0; i < given.size(); ++i) {
+    const uint32_t partition = PartitionOf(kSparse, given[i], kPartitions).value();
+    EXPECT_THAT(std::vector<float>(&rows[3 * i], &rows[3 * i] + 3),
+                Each(100 + server_[partition].value));
+  }
+}
+
+TEST_F(PulledRowsTest, SparseRowsOfALateAnswerAreNotTaken) {
+  const std::shared_ptr<const RowBatch> batch = Batch(/*with_sparse=*/true);
+  const DeliveryId id = sender_.AddPull(batch, now_);
+  const SendRequests former = sender_.Flush(now_);
+  std::vector<AnswerTo> late;
+  for (const SendRequest& request : former) {
+    late.push_back(AnswerOf(request));
+    std::ranges::fill(late.back().values, -1.0f);
+  }
+  GiveMap(RestoredMap(2, {0, 1, 2, 3, 4, 5, 6, 7}));
+  for (const SendRequest& request : sender_.Flush(now_)) Serve(request);
+  ASSERT_TRUE(sender_.Finished(id));
+  for (size_t i = 0; i < former.size(); ++i) Give(former[i], late[i]);
+  RowOutput output = batch->outputs[0];
+  const std::shared_ptr<float[]> rows = TakeOutput(&output, 3);
+  for (size_t i = 0; i < output.keys->original.size(); ++i) EXPECT_GE(rows[3 * i], 100);
 }
 
 TEST_F(PulledRowsTest, AnAnswerWithTooFewVersionsCountsAsNone) {
@@ -319,12 +356,12 @@ TEST_F(PulledRowsTest, AnAnswerWithTooFewVersionsCountsAsNone) {
 
 TEST_F(PulledRowsTest, CopiesMayBeMadeWhileTheMapChangesAndThePullIsGivenUp) {
   const DeliveryId id = Add();
-  const std::vector<SendRequest> former = sender_.Flush(now_);
+  const SendRequests former = sender_.Flush(now_);
   const AnswerTo answer = AnswerOf(former[0]);
   ReceivedRows rows;
   rows.values = answer.values.data();
   rows.versions = answer.versions;
-  const std::vector<RowMove> moves = sender_.PlaceRows(former[0].id, answer.parts, rows);
+  const PooledVector<RowMove> moves = sender_.PlaceRows(former[0].id, answer.parts, rows);
   GiveMap(RestoredMap(2, {0, 1, 2, 3, 4, 5, 6, 7}));
   MoveRows(moves);
   sender_.OnReply(former[0].id, answer.parts, rows, now_);
@@ -334,11 +371,11 @@ TEST_F(PulledRowsTest, CopiesMayBeMadeWhileTheMapChangesAndThePullIsGivenUp) {
 
   const DeliveryId given_up = Add();
   for (uint32_t p = 0; p < kPartitions; ++p) Change(p, 21);
-  const std::vector<SendRequest> requests = sender_.Flush(now_);
+  const SendRequests requests = sender_.Flush(now_);
   const AnswerTo last = AnswerOf(requests[0]);
   rows.values = last.values.data();
   rows.versions = last.versions;
-  const std::vector<RowMove> late = sender_.PlaceRows(requests[0].id, last.parts, rows);
+  const PooledVector<RowMove> late = sender_.PlaceRows(requests[0].id, last.parts, rows);
   sender_.Cancel(given_up);
   MoveRows(late);
   sender_.OnReply(requests[0].id, last.parts, rows, now_);

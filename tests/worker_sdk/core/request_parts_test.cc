@@ -21,7 +21,9 @@ TEST(RequestPartsTest, PartsComeInTheOrderOfTheItemsWithTheirGroups) {
   wire::Parts expected(9, 3, {{.table = 1, .keys = 6}});
   expected.Add(11, 5);
   expected.Add(7, 4, {{.table = 1, .keys = 4}, {.table = 2, .keys = 5}});
-  EXPECT_EQ(WireParts(request), expected);
+  wire::Parts parts(9, 9, {{.table = 9}});
+  WireParts(request, &parts);
+  EXPECT_EQ(parts, expected);
 }
 
 TEST(RequestPartsTest, EveryFieldOfAPushHasItsPlace) {

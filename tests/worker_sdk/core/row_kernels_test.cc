@@ -36,22 +36,42 @@ struct Case {
   std::vector<std::vector<float>> blocks;
 };
 
-TEST(RowKernelsTest, RowsAreCopiedForEveryKey) {
+TEST(RowKernelsTest, RowsArePlacedWhereTheirKeysAppearFirstAndThenRepeated) {
   Rng rng(3);
   for (const size_t dim : {1u, 3u, 4u, 8u, 17u, 64u, 300u}) {
     for (const size_t keys : {1u, 7u, 9u, 100u}) {
-      Case rows(keys, std::min<size_t>(keys, 40), dim, &rng);
-      const std::vector<const float*> bases = {rows.blocks[0].data(), rows.blocks[1].data()};
-      std::vector<float> out(keys * dim + 1, -1);
-      CopyRows({rows.inverse, rows.part, rows.offset}, bases, keys, dim, out.data());
-      for (size_t key = 0; key < keys; ++key) {
-        const uint32_t id = rows.inverse[key];
-        for (size_t c = 0; c < dim; ++c) {
-          ASSERT_EQ(out[key * dim + c], bases[rows.part[id]][rows.offset[id] + c])
-              << dim << " " << key << " " << c;
+      for (const bool repeats : {false, true}) {
+        const size_t ids = repeats ? std::min<size_t>(keys, 40) : keys;
+        Case rows(keys, ids, dim, &rng);
+        std::vector<uint32_t> first;
+        for (uint32_t key = 0; key < keys; ++key) {
+          if (rows.inverse[key] == first.size()) first.push_back(key);
         }
+        if (!repeats) first.clear();
+        std::vector<float> out(keys * dim + 1, -1);
+        for (uint32_t part = 0; part < 2; ++part) {
+          std::vector<uint32_t> of_part;
+          for (uint32_t id = 0; id < ids; ++id) {
+            if (rows.part[id] == part) of_part.push_back(id);
+          }
+          PlaceRows(of_part, first, dim, rows.blocks[part].data(), out.data());
+        }
+        if (repeats) RepeatRows(rows.inverse, first, dim, out.data());
+        for (size_t key = 0; key < keys; ++key) {
+          const uint32_t id = rows.inverse[key];
+          for (size_t c = 0; c < dim; ++c) {
+            ASSERT_EQ(out[key * dim + c], rows.blocks[rows.part[id]][rows.offset[id] + c])
+                << dim << " " << key << " " << c;
+          }
+        }
+        EXPECT_EQ(out[keys * dim], -1) << "it wrote beyond the rows";
+        std::vector<float> by_id(ids * dim), expanded(keys * dim + 1, -1);
+        for (size_t key = 0; key < keys; ++key) {
+          std::copy_n(&out[key * dim], dim, &by_id[rows.inverse[key] * dim]);
+        }
+        ExpandRows(rows.inverse, dim, by_id.data(), expanded.data());
+        EXPECT_EQ(expanded, out);
       }
-      EXPECT_EQ(out[keys * dim], -1) << "it wrote beyond the rows";
     }
   }
 }

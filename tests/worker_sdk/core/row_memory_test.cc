@@ -5,28 +5,17 @@
 #include <utility>
 
 #include "tests/support/status_matchers.h"
+#include "worker_sdk/core/small_blocks.h"
 
 namespace muster::sdk {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kKeeps = false;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-constexpr bool kKeeps = false;
-#else
-constexpr bool kKeeps = true;
-#endif
-#else
-constexpr bool kKeeps = true;
-#endif
 
 TEST(RowMemoryTest, ABlockThatCameBackServesWhatIsAboutAsLarge) {
   const size_t bytes = 3u << 20;
   void* const first = row_memory::Take(bytes);
   std::memset(first, 1, bytes);
   row_memory::Give(first);
-  if (!kKeeps) return;
+  if (!kKeepsMemory) return;
   void* const second = row_memory::Take(bytes - 1000);
   EXPECT_EQ(second, first);
   void* const third = row_memory::Take(bytes);
@@ -42,7 +31,7 @@ TEST(RowMemoryTest, AMuchLargerBlockIsLeftForWhoNeedsIt) {
   EXPECT_NE(small, large);
   row_memory::Give(small);
   void* const again = row_memory::Take(16u << 20);
-  EXPECT_TRUE(again == large || !kKeeps);
+  EXPECT_TRUE(again == large || !kKeepsMemory);
   row_memory::Give(again);
 }
 
@@ -64,13 +53,13 @@ TEST(RowMemoryTest, WhatWasInUseOfLateIsKeptAndLaterNoMoreThanTheLimit) {
   std::vector<void*> blocks;
   for (int i = 0; i < 24; ++i) blocks.push_back(row_memory::Take(kEach));
   for (void* block : blocks) row_memory::Give(block);
-  EXPECT_TRUE(row_memory::KeptBytes() >= 24 * kEach || !kKeeps);
+  EXPECT_TRUE(row_memory::KeptBytes() >= 24 * kEach || !kKeepsMemory);
   EXPECT_LE(row_memory::KeptBytes(), 24 * kEach / 4 * 5) << "capacities are up to an eighth more";
   for (size_t i = 0; i < 2 * row_memory::kRecentBlocks; ++i) {
     row_memory::Give(row_memory::Take(row_memory::kPooledBytesMin));
   }
   EXPECT_LE(row_memory::KeptBytes(), row_memory::kKeptBytesMax);
-  EXPECT_TRUE(row_memory::KeptBytes() > row_memory::kKeptBytesMax / 2 || !kKeeps);
+  EXPECT_TRUE(row_memory::KeptBytes() > row_memory::kKeptBytesMax / 2 || !kKeepsMemory);
 }
 
 TEST(RowMemoryTest, BeyondTheLimitWhatCameBackFirstGoes) {
@@ -78,13 +67,14 @@ TEST(RowMemoryTest, BeyondTheLimitWhatCameBackFirstGoes) {
   std::vector<void*> blocks;
   for (int i = 0; i < 8; ++i) blocks.push_back(row_memory::Take(kLarge));
   for (void* block : std::exchange(blocks, {})) row_memory::Give(block);
-  EXPECT_TRUE(row_memory::KeptBytes() >= 8 * kLarge || !kKeeps);
+  EXPECT_TRUE(row_memory::KeptBytes() >= 8 * kLarge || !kKeepsMemory);
   for (int i = 0; i < 56; ++i) blocks.push_back(row_memory::Take(kSmall));
   for (void* block : std::exchange(blocks, {})) row_memory::Give(block);
   EXPECT_LE(row_memory::KeptBytes(), 8 * kLarge / 8 * 9) << "capacities are up to an eighth more";
   const size_t kept = row_memory::KeptBytes();
   for (int i = 0; i < 56; ++i) blocks.push_back(row_memory::Take(kSmall));
-  EXPECT_TRUE(row_memory::KeptBytes() + 56 * kSmall <= kept || !kKeeps) << "the small ones went";
+  EXPECT_TRUE(row_memory::KeptBytes() + 56 * kSmall <= kept || !kKeepsMemory)
+      << "the small ones went";
   for (void* block : blocks) row_memory::Give(block);
 }
 

@@ -44,6 +44,7 @@ TEST(RowPlanTest, EveryKeyIsInThePartOfItsPartitionWithItsRow) {
       const PlanGroup& group = plan.groups[part.group_begin + g];
       for (uint32_t k = 0; k < group.keys; ++k, ++key) {
         EXPECT_EQ(PartitionOf(group.table, plan.keys[key], 4), part.partition);
+        EXPECT_EQ((group.table == TableId(1) ? a : b)[plan.ids[key]], plan.keys[key]);
         seen.insert(plan.keys[key]);
         for (uint32_t c = 0; c < group.dim; ++c) {
           EXPECT_EQ(values[value++], static_cast<float>(plan.keys[key]));

@@ -25,13 +25,13 @@ class TensorsTest : public ::testing::Test {
   }
   void Place(PulledTensor* pulled, PartitionId partition, uint64_t version, float value) {
     const std::vector<float> rows = RowsOf(value);
-    std::vector<RowMove> moves;
+    PooledVector<RowMove> moves;
     pulled->Place(partition, {kEpoch, version}, partition == kFirst ? first_ : second_, rows.data(),
                   &moves);
     MoveRows(moves);
   }
   void Keep(PulledTensor* pulled, PartitionId partition) {
-    std::vector<RowMove> moves;
+    PooledVector<RowMove> moves;
     pulled->Keep(partition, partition == kFirst ? first_ : second_, &moves);
     MoveRows(moves);
   }
@@ -121,7 +121,7 @@ TEST_F(TensorsTest, ANewerTensorFreesTheBaseUnlessItsRowsAreKept) {
 }
 
 TEST_F(TensorsTest, MovesKeepWhatTheyTouch) {
-  std::vector<RowMove> moves;
+  PooledVector<RowMove> moves;
   const std::vector<float> rows = RowsOf(3);
   {
     PulledTensor pulled = Begin(Whole());
@@ -134,12 +134,17 @@ TEST_F(TensorsTest, MovesKeepWhatTheyTouch) {
   EXPECT_EQ(moves[0].to[2], 2);
 }
 
-TEST_F(TensorsTest, FloatsWithoutKeysLieTogether) {
-  const std::vector<float> from = {1, 2, 3};
-  std::vector<float> to(4, 0.0f);
-  const RowMove move{.from = from.data(), .to = to.data(), .dim = 3};
-  MoveRows({&move, 1});
-  EXPECT_THAT(to, ElementsAre(1, 2, 3, 0));
+TEST_F(TensorsTest, RowsOfASparseTableGoToTheirIds) {
+  const std::vector<float> from = {1, 2, 3, 4};
+  const std::vector<uint32_t> ids = {2, 0}, first = {1, 2, 3};
+  std::vector<float> to(8, 0.0f);
+  const RowMove moves[] = {{.from = from.data(), .to = to.data(), .dim = 2, .ids = ids}};
+  MoveRows(moves);
+  EXPECT_THAT(to, ElementsAre(3, 4, 0, 0, 1, 2, 0, 0));
+  const RowMove to_first[] = {
+      {.from = from.data(), .to = to.data(), .dim = 2, .ids = ids, .first = first}};
+  MoveRows(to_first);
+  EXPECT_THAT(to, ElementsAre(3, 4, 3, 4, 1, 2, 1, 2));
 }
 
 }  // namespace

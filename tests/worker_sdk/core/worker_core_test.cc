@@ -6,11 +6,11 @@ namespace worker_core_test {
 TEST_F(WorkerCoreTest, DoneIsReportedWhenEveryPartIsOkAndUntilTheVerdictCame) {
   ShardRun shard = GrantAndTake(7, Token(1));
   EXPECT_TRUE(Commit(shard, 0));
-  std::vector<SendRequest> first = core_.Flush(now_);
+  SendRequests first = core_.Flush(now_);
   ASSERT_THAT(first, SizeIs(2));
   EXPECT_EQ(first[0].push->step, 100u);
   EXPECT_TRUE(Commit(shard, 1));
-  const std::vector<SendRequest> second = core_.Flush(now_);
+  const SendRequests second = core_.Flush(now_);
   ASSERT_THAT(second, SizeIs(2));
   EXPECT_EQ(second[0].push->step, 101u);
   for (const SendRequest& request : second) Answer(request, PartCode::kOk);
@@ -48,7 +48,7 @@ TEST_F(WorkerCoreTest, AfterARestoreOnlyWhatIsMissingRunsAgainBeforeQueuedShards
   reply = Reply();
   reply.map = RestoredMap(2, {0});
   Exchange(reply);
-  const std::vector<SendRequest> questions = core_.Flush(now_);
+  const SendRequests questions = core_.Flush(now_);
   ASSERT_THAT(questions, SizeIs(3)) << "one for each minibatch, to the restored partition alone";
   for (const SendRequest& question : questions) {
     ASSERT_THAT(question.items, SizeIs(1));
@@ -135,7 +135,7 @@ TEST_F(WorkerCoreTest, AfterARestoreALongShardAsksInPieces) {
   WorkerExchangeReply reply = Reply();
   reply.map = RestoredMap(2, {0});
   Exchange(reply);
-  std::vector<SendRequest> questions = core_.Flush(now_);
+  SendRequests questions = core_.Flush(now_);
   EXPECT_THAT(questions, SizeIs(1'024));
   for (const SendRequest& question : questions) Answer(question, PartCode::kOk);
   EXPECT_THAT(Exchange(Reply()).done, IsEmpty());
@@ -165,7 +165,7 @@ TEST_F(WorkerCoreTest, ARestoreOfOtherPartitionsAsksNobody) {
 TEST_F(WorkerCoreTest, ALateOkOfBeforeARestoreDoesNotCount) {
   ShardRun shard = GrantAndTake(7, Token(1));
   Commit(shard, 0);
-  const std::vector<SendRequest> old = core_.Flush(now_);
+  const SendRequests old = core_.Flush(now_);
   Complete(shard);
   WorkerExchangeReply reply = Reply();
   reply.map = RestoredMap(2, {0, 1, 2, 3, 4, 5, 6, 7});
@@ -187,7 +187,7 @@ TEST_F(WorkerCoreTest, AnOkThatWasAskedForUnderAnOlderMapIsAskedForAgain) {
   Commit(shard, 1);
   AnswerAll(PartCode::kOk);
   Complete(shard);
-  const std::vector<SendRequest> questions = core_.Flush(now_);
+  const SendRequests questions = core_.Flush(now_);
   ASSERT_THAT(questions, SizeIs(1));
   EXPECT_EQ(questions[0].push->minibatch, MinibatchIndex(0));
   EXPECT_THAT(Exchange(Reply()).done, IsEmpty());
@@ -208,7 +208,7 @@ TEST_F(WorkerCoreTest, LostStaleAndRefusedLeasesAreDropped) {
 
   ShardRun stale = GrantAndTake(2, Token(2));
   Commit(stale, 0);
-  const std::vector<SendRequest> pushes = core_.Flush(now_);
+  const SendRequests pushes = core_.Flush(now_);
   Answer(pushes[0], PartCode::kStaleLease);
   EXPECT_FALSE(core_.Holds(Token(2), stale.run));
   EXPECT_EQ(core_.outstanding_pushes(), 0u);
@@ -234,7 +234,7 @@ TEST_F(WorkerCoreTest, ABadRequestFailsTheShardOrThePull) {
   EXPECT_THAT(request.returned[0].reason, HasSubstr("ps-1 refused a push of this worker: "));
   EXPECT_FALSE(core_.Holds(Token(1), shard.run));
   core_.StartPull(BatchOfAllPartitions(), now_);
-  const std::vector<SendRequest> pulls = core_.Flush(now_);
+  const SendRequests pulls = core_.Flush(now_);
   Answer(pulls[0], PartCode::kBadRequest, "no table 1");
   Answer(pulls[1], PartCode::kBadRequest, "what comes of it");
   EXPECT_THAT(core_.failure(), HasSubstr("ps-0 refused a pull of this worker: no table 1"));

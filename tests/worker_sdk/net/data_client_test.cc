@@ -19,7 +19,7 @@ TEST_P(EncodingTest, PushesAndPullsOverOneUnixConnection) {
   options.encoding = GetParam();
   Start(options);
   client_->SetServers(Servers({server.address()}));
-  std::vector<SendRequest> requests;
+  SendRequests requests;
   for (uint64_t id = 1; id <= 40; ++id) requests.push_back(Request(id, true));
   client_->Send(std::move(requests));
   for (uint64_t id = 1; id <= 40; ++id) {

@@ -72,6 +72,7 @@ class SharedLaneTest : public ClientFixture {
 
 TEST_F(SharedLaneTest, ThreadsThatSpinAndThreadsThatSleepGetTheirOwnAnswers) {
   constexpr uint64_t kThreads = 3, kEach = 400;
+  std::atomic<int> lent = 0;
   std::vector<std::thread> threads;
   for (uint64_t t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
@@ -87,6 +88,7 @@ TEST_F(SharedLaneTest, ThreadsThatSpinAndThreadsThatSleepGetTheirOwnAnswers) {
           ASSERT_EQ(answer.rows[f], static_cast<float>(10 * id + f / kDim));
         }
         ASSERT_EQ(answer.rows.size(), push ? 0 : kParts * kDim);
+        lent += answer.lent;
       }
     });
   }
@@ -95,6 +97,8 @@ TEST_F(SharedLaneTest, ThreadsThatSpinAndThreadsThatSleepGetTheirOwnAnswers) {
   lane_.Stop();
   EXPECT_EQ(handler_.pulls, 3 * kThreads * kEach / 4);
   EXPECT_GT(handler_.pulls_in_place, 0) << "they share no memory";
+  // Behind a text of an odd length they are copied first.
+  EXPECT_GT(lent, 0) << "rows are not taken where the server wrote them";
 }
 
 TEST_F(SharedLaneTest, WhoSpinsHearsThatTheServerIsGone) {

@@ -61,7 +61,7 @@ TEST(TurnsTest, ATaskOfTheTurnItselfComesAfterItAndInOrder) {
 TEST(TurnsTest, HandlersOfItsExecutorComeInTurn) {
   boost::asio::io_context io;
   Turns turns(io.get_executor());
-  const boost::asio::any_io_executor executor = TurnsExecutor(&turns);
+  const boost::asio::any_io_executor executor = TurnsExecutor(io.get_executor(), &turns);
   boost::asio::steady_timer timer(executor);
   std::string order;
   boost::asio::post(executor, [&] {

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "base/clock.h"
 #include "net/socket_stream.h"
+#include "worker_sdk/core/pooled.h"
 #include "worker_sdk/net/data_client.h"
 #include "worker_sdk/net/internal/request_frame.h"
 
@@ -63,7 +64,8 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
   void OnConnected();
   void WriteQueued();
   /// Makes the frame of the oldest request that is queued, which is outstanding from then on.
-  void BuildNext(RequestFrame* frame);
+  std::unique_ptr<RequestFrame> BuildNext();
+  void KeepFrame(std::unique_ptr<RequestFrame> frame);
   /// Puts the frame together where the server reads it, if there is room.
   bool WriteInPlace(const RequestFrame& frame);
   void ReadHeader();
@@ -80,13 +82,16 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
   void ReadValues(uint64_t floats);
   void OnValues();
   /// Whether the rows are taken out of the stream's own memory by whoever wants them.
-  bool BorrowsValues(const SendRequest& request) const;
+  bool BorrowsValues() const;
   void OnBorrowed();
   void Deliver(ReceivedRows rows);
   void WatchSilence();
   void Read(boost::asio::mutable_buffer into, void (LaneConnection::*then)());
+  void OnWritten();
   template <typename Handler>
-  auto Guarded(Handler handler);
+  struct Guard;
+  template <typename Handler>
+  Guard<Handler> Guarded(Handler handler);
 
   Target target_;
   const DataClient::Options* options_;
@@ -104,14 +109,18 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
   bool closed_ = false;
   bool greeted_ = false;
   bool writing_ = false;
-  TimePoint last_progress_{};      // bytes moved, or a request came to a connection without any
-  uint64_t bytes_moved_ = 0;       // by then
-  std::deque<SendRequest> queue_;  // not yet written
-  std::map<RequestId, SendRequest> outstanding_;
-  std::vector<std::unique_ptr<RequestFrame>> frames_;  // being written
-  std::unique_ptr<RequestFrame> spare_frame_;          // for the next one
+  TimePoint last_progress_{};  // bytes moved, or a request came to a connection without any
+  uint64_t bytes_moved_ = 0;   // by then
+  std::deque<SendRequest, PoolAllocator<SendRequest>> queue_;  // not yet written
+  using Outstanding = std::map<RequestId, SendRequest, std::less<>,
+                               PoolAllocator<std::pair<const RequestId, SendRequest>>>;
+  Outstanding outstanding_;
+  using Frames = std::vector<std::unique_ptr<RequestFrame>>;
+  Frames frames_;        // being written
+  Frames spare_frames_;  // for the next ones
 
-  // The frame being read.
+  // The frame being read, and what is to be done when the next piece of it has come.
+  void (LaneConnection::*then_)() = nullptr;
   std::array<std::byte, wire::kHeaderBytes> header_bytes_;
   wire::Header header_;
   std::string directory_;

@@ -18,6 +18,7 @@ namespace muster::sdk::net_internal {
 /// stay where it is, and into the request's batch.
 struct RequestFrame {
   std::shared_ptr<const RowBatch> batch;
+  wire::Parts parts;
   std::array<std::byte, wire::kHeaderBytes> header;
   std::string directory;
   std::vector<std::byte> encoded_values;  // only where the encoding is not float32

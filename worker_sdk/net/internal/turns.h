@@ -4,10 +4,10 @@
 #include <boost/asio/execution.hpp>
 #include <boost/asio/post.hpp>
 #include <utility>
-#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "base/mutex.h"
+#include "worker_sdk/core/pooled.h"
 
 namespace muster::sdk::net_internal {
 
@@ -24,22 +24,24 @@ class Turns {
 
   /// Runs `task`, now or when the turn that is under way (also of this thread) has ended. For other
   /// threads: it may run here what has come meanwhile, but no more than that.
-  void Run(Task task) noexcept {
-    if (!Begin(&task)) return;
+  template <typename Function>
+  void Run(Function&& task) noexcept {
+    if (!BeginOrLeave(std::forward<Function>(task))) return;
     task();
     End(Thread::kOther);
   }
   /// Runs `task` now, or not at all: it is another's turn. For other threads.
   template <typename Function>
   bool TryRun(Function&& task) noexcept {
-    if (!Begin(nullptr)) return false;
+    if (!Begin()) return false;
     task();
     End(Thread::kOther);
     return true;
   }
   /// As Run, for the own thread: it runs all that others leave.
-  void RunAtHome(Task task) noexcept {
-    if (!Begin(&task)) return;
+  template <typename Function>
+  void RunAtHome(Function&& task) noexcept {
+    if (!BeginOrLeave(std::forward<Function>(task))) return;
     task();
     End(Thread::kOwn);
   }
@@ -49,15 +51,21 @@ class Turns {
  private:
   enum class Thread { kOwn, kOther };
 
-  /// Takes the turn. False: it is another's, and `*task`, if there is one, is left to it.
-  bool Begin(Task* task) {
+  /// Takes the turn. False: it is another's.
+  bool Begin() {
+    MutexLock lock(&mutex_);
+    return !std::exchange(taken_, true);
+  }
+  /// The same, but then `task` is left to that one.
+  template <typename Function>
+  bool BeginOrLeave(Function&& task) {
     MutexLock lock(&mutex_);
     if (!std::exchange(taken_, true)) return true;
-    if (task != nullptr) left_.push_back(std::move(*task));
+    left_.emplace_back(std::forward<Function>(task));
     return false;
   }
   void End(Thread thread) {
-    std::vector<Task> tasks;
+    PooledVector<Task> tasks;
     for (bool first = true;; first = false) {
       tasks.clear();
       {
@@ -78,14 +86,16 @@ class Turns {
   const boost::asio::any_io_executor home_;
   Mutex mutex_;
   bool taken_ MUSTER_GUARDED_BY(mutex_) = false;
-  std::vector<Task> left_ MUSTER_GUARDED_BY(mutex_);
+  PooledVector<Task> left_ MUSTER_GUARDED_BY(mutex_);
 };
 
 /// An executor of Asio that runs handlers as tasks of `turns`, at home, so that they and the tasks
-/// of other threads come one at a time.
+/// of other threads come one at a time. `Inner`: the event loop's. It is small enough for Asio's
+/// any_io_executor to hold it without memory of its own.
+template <typename Inner>
 class TurnsExecutor {
  public:
-  explicit TurnsExecutor(Turns* turns) : TurnsExecutor(turns->home(), turns) {}
+  TurnsExecutor(Inner inner, Turns* turns) : inner_(std::move(inner)), turns_(turns) {}
 
   template <typename Function>
   void execute(Function function) const {
@@ -95,29 +105,31 @@ class TurnsExecutor {
   }
   // Properties are those of `inner_`.
   template <typename Property>
-    requires boost::asio::can_query_v<const boost::asio::any_io_executor&, Property>
+    requires boost::asio::can_query_v<const Inner&, Property>
   decltype(auto) query(const Property& property) const {
     return boost::asio::query(inner_, property);
   }
   template <typename Property>
-    requires boost::asio::can_require_v<const boost::asio::any_io_executor&, Property>
-  TurnsExecutor require(const Property& property) const {
-    return {boost::asio::require(inner_, property), turns_};
+    requires boost::asio::can_require_v<const Inner&, Property>
+  auto require(const Property& property) const {
+    return Over(boost::asio::require(inner_, property));
   }
   template <typename Property>
-    requires boost::asio::can_prefer_v<const boost::asio::any_io_executor&, Property>
-  TurnsExecutor prefer(const Property& property) const {
-    return {boost::asio::prefer(inner_, property), turns_};
+    requires boost::asio::can_prefer_v<const Inner&, Property>
+  auto prefer(const Property& property) const {
+    return Over(boost::asio::prefer(inner_, property));
   }
   friend bool operator==(const TurnsExecutor& a, const TurnsExecutor& b) noexcept {
     return a.inner_ == b.inner_ && a.turns_ == b.turns_;
   }
 
  private:
-  TurnsExecutor(boost::asio::any_io_executor inner, Turns* turns)
-      : inner_(std::move(inner)), turns_(turns) {}
+  template <typename Other>
+  TurnsExecutor<Other> Over(Other inner) const {
+    return {std::move(inner), turns_};
+  }
 
-  boost::asio::any_io_executor inner_;
+  Inner inner_;
   Turns* turns_;
 };
 
