@@ -9,8 +9,8 @@
 
 #include "admin/admin_client.h"
 #include "base/text.h"
+#include "cli/show/fit.h"
 #include "cli/show/progress.h"
-#include "cli/show/text_output.h"
 #include "cli/state/running_jobs.h"
 
 namespace muster {
