@@ -7,6 +7,7 @@ exactly the damaged lines, and its export holds the weights that the job was eva
 
 import argparse
 import array
+import functools
 import json
 import math
 import os
@@ -49,6 +50,7 @@ def orders(path):
     return good, damaged
 
 
+@functools.cache
 def key_of(text):
     key = 0xCBF29CE484222325
     for byte in text.encode():
