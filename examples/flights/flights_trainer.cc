@@ -5,7 +5,6 @@
 #include <muster/muster.h>
 
 #include <any>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -109,9 +108,8 @@ class Trainer {
     const auto records = static_cast<double>(inputs.records);
     batch.Metric("logloss", LogLossSum(probabilities, prepared.labels) / records, records);
     if (batch.evaluate()) {
-      const auto labels = std::make_unique<bool[]>(inputs.records);
-      for (size_t i = 0; i < inputs.records; ++i) labels[i] = prepared.labels[i] > 0.5f;
-      batch.Auc("auc", probabilities, {labels.get(), inputs.records});
+      const std::vector<uint8_t> labels(prepared.labels.begin(), prepared.labels.end());
+      batch.Auc("auc", probabilities, labels);
       return;
     }
     model_.Backward(inputs, prepared.labels, gradients_);

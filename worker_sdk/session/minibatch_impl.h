@@ -50,7 +50,7 @@ class MinibatchImpl {
   void PushDense(TableId table, std::span<const float> gradient);
   void Commit();
   void Metric(std::string_view name, double value, double weight);
-  void Auc(std::string_view name, std::span<const float> scores, std::span<const bool> labels);
+  void Auc(std::string_view name, std::span<const float> scores, std::span<const uint8_t> labels);
   void Reject(size_t record, std::string_view reason);
   TopicRecord RecordOfTopic(size_t record);
   std::vector<TopicHeader> HeadersOfTopic(size_t record);

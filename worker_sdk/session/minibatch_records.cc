@@ -52,7 +52,7 @@ void MinibatchImpl::Metric(std::string_view name, double value, double weight) {
 }
 
 void MinibatchImpl::Auc(std::string_view name, std::span<const float> scores,
-                        std::span<const bool> labels) {
+                        std::span<const uint8_t> labels) {
   if (!MetricAllowed(name, MetricKind::kAuc)) return;
   if (scores.size() != labels.size()) {
     return session_->ProgramError(
@@ -68,7 +68,7 @@ void MinibatchImpl::Auc(std::string_view name, std::span<const float> scores,
                     name, bad - scores.begin(), index_.value(), *bad));
   }
   AucHistogram& histogram = shard_->metrics().aucs[std::string(name)];
-  for (size_t i = 0; i < scores.size(); ++i) AddScore(&histogram, scores[i], labels[i]);
+  for (size_t i = 0; i < scores.size(); ++i) AddScore(&histogram, scores[i], labels[i] != 0);
 }
 
 const kafka::Records* MinibatchImpl::TopicOf(size_t record, std::string_view call) {

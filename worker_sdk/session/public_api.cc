@@ -110,6 +110,12 @@ void Minibatch::Metric(std::string_view name, double value, double weight) {
 }
 void Minibatch::Auc(std::string_view name, std::span<const float> scores,
                     std::span<const bool> labels) {
+  // Bytes may alias anything, so the labels need no copy.
+  static_assert(sizeof(bool) == 1);
+  Auc(name, scores, {reinterpret_cast<const uint8_t*>(labels.data()), labels.size()});
+}
+void Minibatch::Auc(std::string_view name, std::span<const float> scores,
+                    std::span<const uint8_t> labels) {
   impl_->Auc(name, scores, labels);
 }
 void Minibatch::Reject(size_t record, std::string_view reason) {

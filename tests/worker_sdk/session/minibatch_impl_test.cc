@@ -81,6 +81,23 @@ TEST_F(MinibatchImplTest, EvaluationReportsMetricsAndRefusesPush) {
   EXPECT_EQ(server_->rows(), 0u);
 }
 
+TEST_F(MinibatchImplTest, LabelsAreBoolsOrBytes) {
+  AddShard("a", DatasetMode::kEvaluate);
+  master_.EndWhenDone();
+  Session session = Connect();
+  const std::vector<float> scores = {0.9f, 0.1f, 0.4f, 0.6f};
+  while (std::optional<Shard> shard = session.NextShard()) {
+    for (Minibatch& batch : shard->Minibatches()) {
+      batch.Auc("bools", scores, std::array<bool, 4>{true, false, true, false});
+      batch.Auc("bytes", scores, std::vector<uint8_t>{1, 0, 255, 0});
+    }
+  }
+  EXPECT_EQ(session.Finish(), 0);
+  const std::map<std::string, AucHistogram>& aucs = master_.done[0].metrics.aucs;
+  EXPECT_DOUBLE_EQ(muster::Auc(aucs.at("bools")), 0.75);
+  EXPECT_DOUBLE_EQ(muster::Auc(aucs.at("bytes")), 0.75);
+}
+
 TEST_F(MinibatchImplTest, ATensorThatNobodyChangesIsReceivedOnce) {
   AddShard("a", DatasetMode::kEvaluate);
   AddShard("b", DatasetMode::kEvaluate);

@@ -133,6 +133,8 @@ class MUSTER_EXPORT Minibatch {
   /// Scores in [0, 1] with their labels, one each, for the area under the ROC curve of the epoch.
   /// NaN, or a score outside [0, 1]: the shard fails. Names as of Metric.
   void Auc(std::string_view name, std::span<const float> scores, std::span<const bool> labels);
+  /// The same with labels in bytes, 0 or not 0: a std::vector<bool> is no span of bool.
+  void Auc(std::string_view name, std::span<const float> scores, std::span<const uint8_t> labels);
   /// records()[record] cannot be used: counted and reported with file and line, or topic, partition
   /// and offset; over the job's limit the job fails. Where the dataset has a dead-letter topic, the
   /// record is written there, too, before its shard is done.
