@@ -25,7 +25,7 @@ struct StepTime {
 struct StreamPlan {
   std::string topic;
   StreamCutOptions cut;
-  /// No more ranges are cut while this many wait or are leased.
+  /// No more ranges are cut while this many ranges wait or are leased.
   uint64_t open_ranges_max = 1'024;
 };
 
@@ -43,9 +43,9 @@ struct DatasetPlan {
   std::optional<StreamPlan> stream;
 };
 
-/// Rules that tests of real processes take out, and tests/sim as well, to show that the checks can
-/// fail. Like failpoints, in no release build: there nothing can set them, and nothing is left of
-/// them. tests/sim has many more (base/planted_bug.h).
+/// Rules that tests of real processes and tests/sim can remove, to show that their checks can fail.
+/// A release build does not have them, as it has no failpoints. tests/sim has many more
+/// (base/planted_bug.h).
 struct PlantedBugs {
   /// Nothing is verified after a restore: a done under an old restore epoch is accepted, and
   /// workers are not told which partitions were restored.
@@ -56,7 +56,7 @@ struct PlantedBugs {
 #endif
 };
 
-/// What the core keeps at most, whatever workers, servers and operators do.
+/// Limits on what the core keeps, whatever workers, servers and operators do.
 struct CoreLimits {
   /// The newest leases that ended: a crash that is reported later than this many is charged to no
   /// shard.

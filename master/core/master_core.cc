@@ -42,7 +42,7 @@ ServerIncarnation NewestServer(const DurableState& state) {
 absl::Status MasterCore::CheckFits(const CoreOptions& options, const DurableState& state) {
   if (!state.partitions.empty() && state.partitions.size() != options.partitions) {
     return absl::FailedPreconditionError(
-        fmt::format("the journal has {} partitions and the job file {}: spec.partitions may not "
+        fmt::format("the journal has {} partitions, but the job file {}: spec.partitions may not "
                     "change on resume",
                     state.partitions.size(), options.partitions));
   }
@@ -120,7 +120,7 @@ void MasterCore::GoOn(const MetaRecord& meta, StepTime at) {
   }
   leasing_.grace().Begin(std::move(workers), at.now + books_.options.leases.grace_period);
   books_.Say(at, "master-restarted", "master",
-             fmt::format("incarnation {} goes on from the journal: {} of {} shards COMMITTED, {} "
+             fmt::format("incarnation {} continues from the journal: {} of {} shards COMMITTED, {} "
                          "DONE",
                          books_.incarnation.value(), queue.committed_count(), queue.shard_count(),
                          queue.done().size()));

@@ -167,7 +167,7 @@ StoreChange Encode(const Mutation& mutation) {
 absl::StatusOr<Mutation> Decode(std::string_view key, std::string_view value) {
   absl::StatusOr<Mutation> mutation = DecodeValue(key.empty() ? '\0' : key[0], value);
   if (mutation.ok() && std::visit(KeyOf{}, *mutation) == key) return mutation;
-  if (mutation.ok()) mutation = absl::DataLossError("the value is that of another key");
+  if (mutation.ok()) mutation = absl::DataLossError("the value belongs to another key");
   std::string shown;
   for (unsigned char c : key.substr(0, 40)) shown += fmt::format("{:02x}", c);
   return Annotate(mutation.status(), fmt::format("the journal's record {}", shown));
@@ -182,8 +182,8 @@ absl::StatusOr<JournalHeader> DecodeHeader(std::string_view value) {
   if (!stored.ok()) return absl::DataLossError("the journal's header cannot be parsed");
   if (stored->format != kJournalFormat) {
     return absl::FailedPreconditionError(
-        fmt::format("the journal has format {}, this program reads {}: use the program that wrote "
-                    "it, or another spec.stateDirectory",
+        fmt::format("the journal has format {}, but this program reads format {}. Use the program "
+                    "that wrote it, or another spec.stateDirectory",
                     stored->format, kJournalFormat));
   }
   return std::move(stored->header);
