@@ -34,8 +34,8 @@ void Pushes::Begin(const PushRequest& request, PushReply* reply, RequestProgress
   progress->fits = floats == request.values.size();
   if (progress->all_known && !progress->fits) {
     reply->text = fmt::format(
-        "the push has {} values, its keys and the widths of its tables make "
-        "{}: the worker has another idea of a table's width",
+        "the push has {} values, but its keys and the widths of its tables require {}: the worker "
+        "assumes another width of a table",
         request.values.size(), floats);
   }
   reply->parts.reserve(request.parts.size());
