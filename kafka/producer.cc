@@ -56,7 +56,7 @@ class ProducerImpl final : public Producer {
     MUSTER_RETURN_IF_ERROR(client_->TakeDeliveryFailure());
     if (rd_kafka_outq_len(client_->get()) == 0) return absl::OkStatus();
     return absl::UnavailableError(fmt::format(
-        "{} records were not taken by the brokers in time{}{}", rd_kafka_outq_len(client_->get()),
+        "the brokers did not accept {} records in time{}{}", rd_kafka_outq_len(client_->get()),
         client_->last_error().empty() ? "" : ": ", client_->last_error()));
   }
 
