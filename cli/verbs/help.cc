@@ -32,7 +32,7 @@ int Version(OutputFormat output) {
 void AddHelp(CLI::App* app, Chosen* chosen) {
   const auto name = std::make_shared<std::string>();
   CLI::App* verb = app->add_subcommand("help", "Show the verbs, or the options of one verb");
-  verb->add_option("verb", *name, "A verb, such as run");
+  verb->add_option("verb", *name, "A verb, for example run");
   verb->footer("Examples:\n  muster help\n  muster help run");
   verb->callback([app, chosen, name] { *chosen = [app, name] { return Help(*app, *name); }; });
 }

@@ -6,7 +6,7 @@ namespace muster {
 void AddStatus(CLI::App* app, Chosen* chosen, Command<QueryOptions> command) {
   const auto options = std::make_shared<QueryOptions>();
   CLI::App* verb =
-      app->add_subcommand("status", "Progress, nodes and counters, also after the run");
+      app->add_subcommand("status", "Show progress, nodes and counters, during or after the run");
   AddTarget(verb, options.get());
   verb->footer(
       "Examples:\n  muster status job.yaml\n  muster status --state-dir state --output json");
