@@ -49,8 +49,8 @@ absl::StatusOr<std::string> ReadSecret(std::string_view place) {
 }
 
 absl::Status CheckConfig(const ClientConfig& config) {
-  // Some settings are looked at only when there is a client. One without brokers connects to
-  // nobody.
+  // Some settings are checked only when a client is created. A client without brokers does not
+  // connect.
   ClientConfig alone = config;
   alone.brokers.clear();
   return internal::Client::Open(RD_KAFKA_CONSUMER, alone, {}, {}).status();

@@ -138,9 +138,10 @@ class Consumer {
                        range.begin, range.end);
   }
 
-  /// When all that may be read ahead is there, or another offset was assigned, the thread of
-  /// librdkafka (before 2.2 without a setting) that fetches may sleep for up to a second, however
-  /// soon records are wanted. Anything to send wakes it: a question whose answer nobody waits for.
+  /// When everything that may be read ahead has arrived, or another offset was assigned, the
+  /// fetching thread of librdkafka may sleep for up to a second (before 2.2 there is no setting for
+  /// this), even if records are wanted sooner. Any request wakes it, so this sends one and ignores
+  /// the answer.
   void ReadOn(const RangeReader::Range& range) {
     taken_bytes_ = taken_records_ = 0;
     const ListRef list = ListOf(range);

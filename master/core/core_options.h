@@ -67,11 +67,11 @@ struct CoreLimits {
   /// Shards that become COMMITTED in one step, for all others wait meanwhile; the next ones do with
   /// the next tick.
   size_t commits_at_once = 16'384;
-  /// Memory for shards that are DONE, with their metrics. From here on nothing is granted until
-  /// snapshots have made some COMMITTED; what is on lease may still be reported done.
+  /// Memory for DONE shards with their metrics. At this limit nothing is granted until snapshots
+  /// have made some of them COMMITTED; leased shards may still be reported done.
   uint64_t done_bytes = uint64_t{1} << 30;
-  /// Memory for FAILED shards and the reasons of failures. From here on nothing is granted, and
-  /// when nothing is under way any more the job ends FAILED.
+  /// Memory for FAILED shards and the reasons of failures. At this limit nothing is granted, and
+  /// the job ends as FAILED when no shard is in progress any more.
   uint64_t failure_bytes = uint64_t{128} << 20;
   /// Names of metrics of one epoch of a dataset; others are not merged.
   size_t metric_names = 1'024;
@@ -90,9 +90,9 @@ struct CoreOptions {
   /// FAILED shards become TODO at the start.
   bool retry_failed = false;
   std::chrono::milliseconds snapshot_interval{10'000};
-  /// A snapshot that was asked for and not reported is asked for anew, with a newer cut.
+  /// A snapshot that was requested but not reported is requested again, with a newer cut.
   std::chrono::milliseconds snapshot_timeout{30'000};
-  /// The job fails when a server got no further with restoring its partitions for so long.
+  /// The job fails if a server makes no progress with restoring its partitions for this long.
   std::chrono::milliseconds restore_timeout{120'000};
   JobSpec::Leases leases;
   JobSpec::Servers server_times;

@@ -109,7 +109,7 @@ struct EpochRecord {
 struct FailureRecord {
   ShardId shard;
   uint32_t failures = 0;       // charged to the trainer
-  uint32_t node_failures = 0;  // charged to nobody
+  uint32_t node_failures = 0;  // they do not count for the shard
   std::vector<std::string> reasons;
   bool failed = false;  // the shard is FAILED
   bool lost = false;    // because retention has taken its records

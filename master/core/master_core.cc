@@ -275,7 +275,7 @@ void MasterCore::CheckBooks(const MetaRecord& meta) const {
   MUSTER_CHECK(collected_->map_version <= meta.map_version);
   MUSTER_CHECK(collected_->restore_epoch <= meta.restore_epoch);
   MUSTER_CHECK(collected_->newest_server_incarnation <= meta.newest_server_incarnation);
-  // A later start may begin a job that has ended anew.
+  // A later start may begin a job again that has ended.
   MUSTER_CHECK(!IsTerminal(collected_->state) || collected_->state == meta.state ||
                collected_->incarnation < meta.incarnation);
 }

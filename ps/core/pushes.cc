@@ -41,8 +41,8 @@ void Pushes::Begin(const PushRequest& request, PushReply* reply, RequestProgress
   reply->parts.reserve(request.parts.size());
 }
 
-/// A part that is half applied is brought to its end though nobody waits for the answer: nobody
-/// else would bring it there.
+/// A part that is half applied is completed even if its answer is no longer wanted, because no
+/// other request would complete it.
 bool Pushes::MayBeLeft(const RequestProgress& progress) {
   return progress.in_part.stage != PartProgress::Stage::kApplying || MUSTER_PLANTED(kHalfLeft);
 }

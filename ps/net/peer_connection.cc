@@ -285,7 +285,7 @@ AlignedBuffer PeerConnection::RowMemory() {
 }
 
 absl::StatusOr<Progress> PeerConnection::ServeRequest(WorkLimit* work) {
-  // What is half done is brought to its end for nobody, too.
+  // Half-done work is completed even if the peer is gone.
   if (!stream_->is_open()) return request_.GoAbandoned(work);
   const auto began = context_->clock->Now();
   absl::StatusOr<Progress> progress = request_.Go(work);

@@ -13,11 +13,11 @@
 namespace muster {
 namespace {
 
-/// Logs that end before what was cut: after a change of leader that can pass.
+/// How long logs may end before offsets that were cut; after a change of leader this can pass.
 constexpr std::chrono::seconds kTruncatedMax{30};
-/// A topic is believed to be gone after so many looks that did not find it, over so long. Brokers
-/// say so of topics that are there, too: for a moment, while leaders are elected, or to a client
-/// that asks a broker which has just begun.
+/// A topic counts as gone after this many looks that did not find it, over this much time. Brokers
+/// also report an existing topic as missing for a moment: while leaders are elected, or if the
+/// broker that is asked has just started.
 constexpr uint32_t kGoneLooks = 3;
 constexpr std::chrono::seconds kGoneTime{2};
 /// A start beyond the end of its log: after a change of leader that can pass.
