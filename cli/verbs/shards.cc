@@ -13,9 +13,9 @@ void AddShards(CLI::App* app, Chosen* chosen, Command<ShardsOptions> command,
   verb->add_option("--state", options->state,
                    "Show only shards in this state: leased, done or failed")
       ->check(CLI::IsMember({"leased", "done", "failed"}));
-  verb->add_option("--limit", options->limit, "Show at most this many (1000)")
+  verb->add_option("--limit", options->limit, "Show at most N (1000)")
       ->check(CLI::Range(1, 10'000));
-  verb->add_option("--offset", options->offset, "Leave out this many from the first on");
+  verb->add_option("--offset", options->offset, "Leave out the first N");
   CLI::Option* retry = verb->add_option("--retry", retry_options->ids,
                                         "Try FAILED shards again: those with these ids, or all")
                            ->expected(0, 1'000'000);
