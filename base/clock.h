@@ -26,8 +26,7 @@ class SystemClock final : public Clock {
   WallTime Wall() const override;
 };
 
-/// Blocks the calling thread. Only shells may call it, and only where nothing can be waited for
-/// instead.
+/// Blocks the calling thread. Only shells may call it, and only if there is no event to wait for.
 void SleepFor(std::chrono::nanoseconds duration);
 
 }  // namespace muster

@@ -8,8 +8,8 @@
 
 namespace muster {
 
-/// How long things took, counted in buckets: each octave of milliseconds has four, so that a
-/// quantile is at most a quarter too large. A value. Not thread-safe.
+/// A histogram of durations: each octave of milliseconds has four buckets, so that a quantile is at
+/// most a quarter too large. A value. Not thread-safe.
 class DelayHistogram {
  public:
   using Milliseconds = std::chrono::milliseconds;
@@ -18,15 +18,15 @@ class DelayHistogram {
 
   /// Negative ones (clocks differ) count as zero.
   void Add(Milliseconds delay);
-  /// Adds what `now` has more than `before`, bucket by bucket: totals of somebody else that only
-  /// grow. What shrank is left out.
+  /// Adds the growth from `before` to `now`, bucket by bucket; both are running totals of another
+  /// process. Buckets that shrank are ignored.
   void AddGrowth(const DelayHistogram& before, const DelayHistogram& now);
 
   uint64_t count() const;
   Milliseconds sum() const { return Milliseconds(sum_ms_); }
   /// Buckets behind the last one are empty.
   const std::vector<uint64_t>& buckets() const { return buckets_; }
-  /// The end of the bucket in which the share `q` (0 to 1) of all is reached; nothing without any.
+  /// The end of the bucket in which the share `q` (0 to 1) of all is reached; none if it is empty.
   std::optional<Milliseconds> Quantile(double q) const;
   /// How many lie below `bound`; exact where a bucket ends there, as at powers of two from 4 ms on.
   uint64_t CountBelow(Milliseconds bound) const;

@@ -31,8 +31,8 @@ class OwnedFd {
   int fd_ = -1;
 };
 
-/// Closes every descriptor of this process but 0, 1, 2 and those `kept` that are not negative: what
-/// others opened without close-on-exec (a library's sockets) ends here.
+/// Closes every descriptor of this process except 0, 1, 2 and the non-negative ones in `kept`. So
+/// descriptors that a library opened without close-on-exec are not inherited.
 void CloseOthers(std::vector<int> kept);
 
 /// Whether the descriptor is closed by an exec. One that is not open is passed over.

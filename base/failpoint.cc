@@ -44,8 +44,8 @@ Armed& TheArmed() {
 
 absl::Status Wrong(std::string_view entry, std::string_view why) {
   return absl::InvalidArgumentError(fmt::format(
-      "MUSTER_FAILPOINTS: '{}': {}; write name=crash, name=stop, name=error, name=full or "
-      "name=delay:50ms, with @3 behind it for the third time only, and ; between them",
+      "MUSTER_FAILPOINTS: '{}': {}. Write name=crash, name=stop, name=error, name=full or "
+      "name=delay:50ms. Add @3 to act at the third time only. Separate several with ;",
       entry, why));
 }
 
@@ -59,7 +59,7 @@ std::optional<uint64_t> ParseNumber(std::string_view text) {
 absl::Status ParseAction(std::string_view entry, std::string_view text, Action* action) {
   if (const size_t at = text.find('@'); at != std::string_view::npos) {
     action->only_hit = ParseNumber(text.substr(at + 1)).value_or(0);
-    if (action->only_hit == 0) return Wrong(entry, "behind @ stands a number from 1");
+    if (action->only_hit == 0) return Wrong(entry, "@ must be followed by a number from 1 on");
     text = text.substr(0, at);
   }
   if (text == "crash") {
@@ -73,7 +73,7 @@ absl::Status ParseAction(std::string_view entry, std::string_view text, Action* 
   } else if (text.starts_with("delay:") && text.ends_with("ms")) {
     action->kind = Kind::kDelay;
     const std::optional<uint64_t> delay = ParseNumber(text.substr(6, text.size() - 8));
-    if (!delay.has_value()) return Wrong(entry, "a delay is a number of ms");
+    if (!delay.has_value()) return Wrong(entry, "the delay is not a number of ms");
     action->delay = std::chrono::milliseconds(*delay);
   } else {
     return Wrong(entry, "there is no such action");
@@ -103,8 +103,8 @@ absl::StatusOr<std::map<std::string, Action, std::less<>>> ParseActions(std::str
     if (!has(false)) {
       return Wrong(entry, "this program has no such failpoint (MUSTER_FAILPOINTS=list shows them)");
     }
-    if (error && !has(true)) return Wrong(entry, "there is nobody there to return an error to");
-    if (!actions.emplace(name, action).second) return Wrong(entry, "it is there twice");
+    if (error && !has(true)) return Wrong(entry, "this failpoint cannot return an error");
+    if (!actions.emplace(name, action).second) return Wrong(entry, "it is given twice");
   }
   return actions;
 }
@@ -222,7 +222,7 @@ absl::Status ArmFailpointsFromEnvironment() {
 #else
   if (options.actions.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "MUSTER_FAILPOINTS is set, but this build has none: configure it with -DMUSTER_FAILPOINTS=ON "
+      "MUSTER_FAILPOINTS is set, but this build has none. Configure it with -DMUSTER_FAILPOINTS=ON "
       "(any build type but Release has them)");
 #endif
 }

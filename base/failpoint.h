@@ -11,9 +11,9 @@
 #include "base/failpoint_config.h"
 #include "base/status.h"
 
-/// Named places on a path that must survive a crash. A test lets the process die, fail or linger
-/// exactly there. Release builds have none of it (CMake option MUSTER_FAILPOINTS); where it is
-/// built in but nothing is armed, a site costs one relaxed load.
+/// Named places on a path that must survive a crash. A test can make the process die, fail or wait
+/// exactly there. Release builds have no failpoints (CMake option MUSTER_FAILPOINTS). In other
+/// builds, a site costs one relaxed load if nothing is armed.
 ///
 ///   MUSTER_FAILPOINT("journal.after-open");             // crash, stop, delay
 ///   MUSTER_FAILPOINT_OR_RETURN("journal.before-write"); // error, too: returned by the function
@@ -24,25 +24,26 @@ namespace muster {
 /// What the environment says: `actions` MUSTER_FAILPOINTS, `once_folder` MUSTER_FAILPOINTS_ONCE,
 /// `reached_file` MUSTER_FAILPOINTS_REACHED.
 struct FailpointOptions {
-  /// "name=action;...": crash (SIGKILL of this process), stop (SIGSTOP, until somebody sends
-  /// SIGCONT), error (the site's own error path, as kInternal), full (the same, as
-  /// kResourceExhausted: a disk without room), delay:50ms. With "@3" behind it only the third time
-  /// that this process comes by. Without: every time.
+  /// "name=action;...": crash (SIGKILL of this process), stop (SIGSTOP, until a SIGCONT comes),
+  /// error
+  /// (the site's error path, as kInternal), full (the same, as kResourceExhausted: the disk is
+  /// full), delay:50ms. With "@3" after it, it acts only the third time that this process gets
+  /// there; otherwise every time.
   std::string actions;
-  /// When not empty: an action happens only for who manages to create `once_folder`/name, so once
-  /// among all processes that share the folder. A process that is started again lives.
+  /// If not empty, only the process that can create `once_folder`/name acts. So each failpoint acts
+  /// once among all processes that share the folder, and a restarted process survives.
   std::string once_folder;
-  /// When not empty: every name is appended, a line, when this process comes by for the first time.
+  /// If not empty, this process appends a line with the name when it first gets to a failpoint.
   std::string reached_file;
 };
 
-/// Arms failpoints; to be called before threads start. kInvalidArgument names what is wrong: a
-/// syntax error, a name that this program does not have, an error where none can be returned.
-/// Replaces what was armed before, and counts from 0 again.
+/// Arms failpoints; call it before threads start. kInvalidArgument names the problem: a syntax
+/// error, a name that this program does not have, or an error at a site that cannot return one.
+/// Replaces earlier failpoints, and counts from 0 again.
 absl::Status ArmFailpoints(const FailpointOptions& options);
 
-/// The same from the environment, once a process. MUSTER_FAILPOINTS=list prints the names and
-/// exits; a build without failpoints refuses to be told of any. Programs call it first thing.
+/// The same from the environment, once per process. MUSTER_FAILPOINTS=list prints the names and
+/// exits. A build without failpoints refuses the variable. Programs call it first.
 absl::Status ArmFailpointsFromEnvironment();
 
 /// Name of every site of this program, sorted, and whether it can return an error.
@@ -90,7 +91,7 @@ inline absl::Status Pass(Site& site) {
 #define MUSTER_FAILPOINT(name) \
   static_cast<void>(           \
       ::muster::failpoint_internal::Pass(::muster::failpoint_internal::site<name, false>))
-/// The status that is to be taken for that of the step which the site stands before or behind.
+/// The status to use instead of the status of the step before or after the site.
 #define MUSTER_FAILPOINT_STATUS(name) \
   ::muster::failpoint_internal::Pass(::muster::failpoint_internal::site<name, true>)
 #else

@@ -13,15 +13,15 @@ namespace muster {
 /// Reads a whole file of at most `bytes_max` bytes. Errors name the path.
 absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t bytes_max);
 
-/// Who may read a file that is written anew.
+/// Who may read a new file.
 enum class FileAccess {
-  kUmask,      // as the user has it
+  kUmask,      // as the user's umask says
   kOwnerOnly,  // mode 0600: secrets
 };
 
-/// Writes `contents` so that after a crash the path holds either the old or the new contents,
-/// whole: a temporary file beside it, fsync, rename, fsync of the folder. Errors (disk full among
-/// them) name the path and leave the old file.
+/// Writes `contents` so that after a crash the path has either the complete old or the complete new
+/// contents: a temporary file beside it, fsync, rename, fsync of the folder. Errors (for example a
+/// full disk) name the path and leave the old file.
 absl::Status WriteFileAtomically(const std::string& path, std::string_view contents,
                                  FileAccess access = FileAccess::kUmask);
 

@@ -9,9 +9,8 @@
 /// Like base/failpoint.h for tests, and in no release build.
 namespace muster {
 
-/// Is told of every change that this process makes through base/file.h, right before it: a test can
-/// keep a second account of what would survive a power loss. Called by the thread that makes the
-/// change.
+/// Called right before every change that this process makes through base/file.h, by the thread that
+/// makes the change. So a test can track what would survive a power loss.
 class FileObserver {
  public:
   virtual ~FileObserver() = default;
@@ -26,7 +25,7 @@ class FileObserver {
   virtual void MakeFolder(const std::string& path) = 0;
 };
 
-/// From now on `observer` is told, null: nobody is. Only while no other thread changes files.
+/// Sets the observer; null: none. Call it only while no other thread changes files.
 void ObserveFiles(FileObserver* observer);
 
 }  // namespace muster

@@ -10,7 +10,7 @@ inline constexpr size_t kHugePageBytes = 2u << 20;
 /// It begins with a page. A block of kHugePageBytes or more begins with a huge page, and is in huge
 /// pages where the system has them. `bytes` is a multiple of 4,096. Never null: std::bad_alloc.
 std::byte* MapMemory(size_t bytes);
-/// Gives back what MapMemory gave for so many bytes.
+/// Frees memory of MapMemory; `bytes` must be the same.
 void UnmapMemory(void* begin, size_t bytes);
 
 }  // namespace muster

@@ -1,21 +1,20 @@
 #pragma once
 
-/// Rules of docs/protocol.md, and of the code, that can be taken out one at a time: what finds no
-/// lost update with a rule taken out would not find one that we made. `MUSTER_PLANTED(bug)` is true
-/// in tests/sim alone, which compiles the sources anew with MUSTER_PLANTED_BUGS, and there only for
-/// the one bug that is planted; everywhere else it is the constant false, and nothing is left of
-/// it. Real processes can be given one bug, no-reverify, by PlantedBugs of
-/// master/core/core_options.h, which no release build has; tests/sim plants it by that, too.
+/// Rules of docs/protocol.md, and of the code, that can be removed one at a time. A test that finds
+/// no lost update without a rule would not find a bug that we made either. `MUSTER_PLANTED(bug)`
+/// can be true only in tests/sim, which compiles the sources again with MUSTER_PLANTED_BUGS, and
+/// there only for the one planted bug. Everywhere else it is the constant false, and costs nothing.
+/// Real processes can have one bug, no-reverify, through PlantedBugs of master/core/core_options.h,
+/// which no release build has; tests/sim plants it in the same way.
 ///
-/// A rule is a predicate with a name, and the bug takes it out in its one condition. What a bug
-/// does instead, where a condition does not say it, is a function whose body is in
-/// tests/sim/planted_bodies.cc: MUSTER_PLANTED_BODY declares it, and MUSTER_PLANTED_CALL calls it;
-/// elsewhere there is nothing to declare, and the call is the constant false. What a bug must
-/// remember is in a PlantedMemory, which elsewhere is empty.
+/// A rule is a predicate with a name, and the bug removes it in its one condition. If the bug must
+/// do more, that is a function whose body is in tests/sim/planted_bodies.cc: MUSTER_PLANTED_BODY
+/// declares it, and MUSTER_PLANTED_CALL calls it; elsewhere nothing is declared, and the call is
+/// the constant false. State of a bug is in a PlantedMemory, which is empty elsewhere.
 ///
-/// Where one rule makes up for another, taking out either shows nothing: the bug is planted with a
-/// *weakening*, something that the protocol allows and this implementation does not do. Alone, a
-/// weakening must do no harm. `MUSTER_WEAKENED(weakening)` is as MUSTER_PLANTED.
+/// If one rule makes up for another, removing either shows nothing. The bug is then planted with a
+/// *weakening*: something that the protocol allows but this implementation does not do. Alone, a
+/// weakening must do no harm. `MUSTER_WEAKENED(weakening)` works like MUSTER_PLANTED.
 #ifdef MUSTER_PLANTED_BUGS
 
 #include <cstdint>

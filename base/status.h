@@ -10,8 +10,8 @@
 
 namespace muster {
 
-// Debian's Abseil is built for C++14, so its absl::string_view is not std::string_view: messages
-// are made with fmt::format, and read with Message().
+// Debian's Abseil is built for C++14, so its absl::string_view is not std::string_view. Make
+// messages with fmt::format, and read them with Message().
 
 /// The message of `status`, without its code.
 inline std::string_view Message(const absl::Status& status) {

@@ -27,7 +27,7 @@ enum class TokenOwner : uint8_t { kUs, kAnybodyForRoot };
 
 absl::Status Unfit(const std::string& path, std::string_view what) {
   return absl::FailedPreconditionError(
-      fmt::format("the token file {} {}; remove it, and a new token is made", path, what));
+      fmt::format("the token file {} {}; remove it, then Muster makes a new token", path, what));
 }
 
 struct Found {
@@ -51,13 +51,14 @@ absl::StatusOr<std::string> MakeToken() {
 Found ReadToken(int fd, const std::string& path, TokenOwner owner) {
   struct stat info{};
   if (::fstat(fd, &info) != 0) return {ErrnoStatus(errno, fmt::format("cannot examine {}", path))};
-  if (!S_ISREG(info.st_mode)) return {Unfit(path, "is no regular file")};
+  if (!S_ISREG(info.st_mode)) return {Unfit(path, "is not a regular file")};
   const bool root_asks = owner == TokenOwner::kAnybodyForRoot && ::geteuid() == 0;
   if (info.st_uid != ::geteuid() && !root_asks) return {Unfit(path, "belongs to another user")};
   if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    return {Unfit(path, fmt::format("has mode {:04o}: others may have read it, 0600 is needed",
-                                    info.st_mode & 07777)),
-            info.st_uid == ::geteuid()};
+    return {
+        Unfit(path, fmt::format("has mode {:04o}, so others may have read it, but must have 0600",
+                                info.st_mode & 07777)),
+        info.st_uid == ::geteuid()};
   }
   std::array<char, 2 * kTokenBytes + 2> bytes;
   const ssize_t got = ::read(fd, bytes.data(), bytes.size());
@@ -67,7 +68,7 @@ Found ReadToken(int fd, const std::string& path, TokenOwner owner) {
   const bool hexadecimal = std::ranges::all_of(
       token, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
   if (token.size() != 2 * kTokenBytes || !hexadecimal) {
-    return {Unfit(path, "does not hold 64 hexadecimal digits")};
+    return {Unfit(path, "does not contain 64 hexadecimal digits")};
   }
   return {std::move(token)};
 }
@@ -107,7 +108,7 @@ absl::StatusOr<std::string> LoadOrMakeToken(const std::string& path) {
   MUSTER_RETURN_IF_ERROR(WriteFileAtomically(path, token + "\n", FileAccess::kOwnerOnly));
   if (found.replaceable) {
     const std::string_view why = Message(found.token.status());
-    Log(LogLevel::kWarning, "{}: a new token has taken its place", why.substr(0, why.find(';')));
+    Log(LogLevel::kWarning, "{}: it was replaced by a new token", why.substr(0, why.find(';')));
   }
   return token;
 }

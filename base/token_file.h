@@ -5,20 +5,21 @@
 
 #include "absl/status/statusor.h"
 
-/// The secret of a job: who knows it may ask and order. Thread-safe functions.
+/// The secret of a job. Anyone who knows it may ask the job and give it orders. Thread-safe
+/// functions.
 namespace muster {
 
-/// The token in the file `path`: 64 hexadecimal digits, 32 random bytes. Made, with mode 0600, when
-/// there is no such file, or one of ours whose mode is wrong: others may have read that token, so
-/// nobody is let in with it any more, and the log says so. A file that is not ours, or holds
-/// something else, is an error that says what to do, and stays as it is.
+/// The token in the file `path`: 64 hexadecimal digits, 32 random bytes. If there is no file, it is
+/// created with mode 0600. If the file is ours but has a wrong mode, others may have read the
+/// token, so a new token replaces it, and the log says so. A file that is not ours, or has other
+/// contents, is an error that says what to do, and stays as it is.
 absl::StatusOr<std::string> LoadOrMakeToken(const std::string& path);
 
-/// For whoever asks: the same file, with the same errors, and one for a wrong mode; kNotFound when
-/// there is none. root may ask with the token of another user, too.
+/// For callers that use the token: reads the same file, with the same errors, and an error for a
+/// wrong mode; kNotFound if there is no file. root may use the token of another user, too.
 absl::StatusOr<std::string> LoadToken(const std::string& path);
 
-/// Whether both are the same, in a time that depends on their lengths alone.
+/// True if both are the same. Its time depends only on their lengths.
 bool SameSecret(std::string_view a, std::string_view b);
 
 }  // namespace muster

@@ -6,9 +6,10 @@
 
 namespace muster {
 
-/// How much one slice of a long task may still do. The unit is a byte that is moved, or what costs
-/// as much; whoever does the work counts it, so slices are the same on every machine and in every
-/// test. A slice ends at the first opportunity after the limit is spent: it always gets somewhere.
+/// How much one slice of a long task may still do. The unit is one byte moved, or work of the same
+/// cost. The code that does the work counts it, so slices are the same on every machine and in
+/// every test. A slice ends at the first opportunity after the limit is spent, so it always makes
+/// progress.
 class WorkLimit {
  public:
   explicit WorkLimit(uint64_t bytes) : left_(bytes) {}

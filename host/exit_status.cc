@@ -34,25 +34,26 @@ ExitKind Classify(const ExitStatus& exit) {
 
 std::string Explain(const ExitStatus& exit) {
   if (exit.signal == SIGKILL) {
-    return "SIGKILL comes from outside, most often from the kernel when memory runs out: give the "
+    return "SIGKILL comes from outside, most often from the kernel when memory runs out. Give the "
            "node less work or more memory, and look at `dmesg`";
   }
   if (exit.signal == SIGSEGV || exit.signal == SIGBUS) {
-    return "the program touched memory that is not its own: run it under a debugger or with "
+    return "the program used memory that it may not use. Run it under a debugger or with "
            "-fsanitize=address";
   }
   if (exit.signal == SIGABRT) {
-    return "the program gave up (an uncaught exception or a failed check): its last lines say why";
+    return "the program aborted itself (an uncaught exception or a failed check). Its last lines "
+           "say why";
   }
   if (exit.signal == 0 && exit.code == 127) {
-    return "the command was not found: check the path and the libraries it links (`ldd`)";
+    return "the command was not found. Check the path and the libraries that it needs (`ldd`)";
   }
   if (exit.signal == 0 && exit.code == 126) {
-    return "the command could not be executed: check its permissions and its format";
+    return "the command could not be executed. Check its permissions and its format";
   }
   if (exit.signal == 0 && exit.code == 0) {
-    return "it ended as if all were well although the job was not over: a trainer must take shards "
-           "until NextShard() says that there are no more";
+    return "it ended without an error, but the job was not over. A trainer must take shards until "
+           "NextShard() returns nothing";
   }
   return "its last lines should say why";
 }

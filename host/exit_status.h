@@ -15,7 +15,7 @@ struct ExitStatus {
 /// "SIGKILL" or "exit 1".
 std::string ToString(const ExitStatus& exit);
 
-/// Whose doing an exit was; docs/architecture.md says what follows from it for shards.
+/// The cause of an exit; docs/architecture.md says what follows for shards.
 enum class ExitKind : uint8_t {
   kClean,    // exit 0
   kProgram,  // the program's own failure: SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE, SIGSYS, SIGTRAP
@@ -24,15 +24,15 @@ enum class ExitKind : uint8_t {
 };
 ExitKind Classify(const ExitStatus& exit);
 
-/// Who killed a process for the memory that it used.
+/// Says if a process was killed for its memory, and by what.
 enum class MemoryKill : uint8_t {
-  kNone,     // nobody, or nobody that could be found out
+  kNone,     // it was not, as far as is known
   kKernel,   // the kernel, since the node's own limit was reached
   kOwn,      // this program, which watches resident memory where the kernel knows no limit
   kMachine,  // the kernel, since the whole machine was short: the node's limit was not reached
 };
 
-/// One sentence for people: what this exit usually means and what to do about it.
+/// A short text: what this exit usually means and what to do about it.
 std::string Explain(const ExitStatus& exit);
 
 /// The status that waitpid() gave. Requires: the process ended.

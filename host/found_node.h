@@ -9,7 +9,7 @@ namespace muster {
 struct FoundNode {
   std::string node;
   uint32_t start = 0;
-  bool alive = false;  // somebody listens
+  bool alive = false;  // a process listens
   friend bool operator==(const FoundNode&, const FoundNode&) = default;
 };
 

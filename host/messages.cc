@@ -28,12 +28,12 @@ TellMaster ExitReport(const NodeExited& event, NodeRole role, uint32_t starts) {
       tell.minibatches_started = alone->minibatches_started;
     } else if (kind == ExitKind::kProgram && loops > 0) {
       say(
-          fmt::format("its loops were in {}{} shards: which of them it was is not known, so none "
-                      "is charged",
+          fmt::format("its loops were in {}{} shards. It is not known which shard caused the exit, "
+                      "so no failure is counted",
                       event.slot->crowded ? "more than " : "", loops));
     }
   }
-  // Of one that ended well, nobody wants to know what it said.
+  // The output of a node that ended without an error is not of interest.
   if (kind != ExitKind::kClean) say(event.last_words);
   return tell;
 }
@@ -51,17 +51,18 @@ std::string MemoryKillText(const NodeExited& event) {
     case MemoryKill::kMachine:
       break;
   }
-  return fmt::format("the kernel killed it with {} of memory, since the whole machine was short",
-                     BytesText(event.memory_peak_bytes));
+  return fmt::format(
+      "the kernel killed it with {} of memory, because the machine had no memory left",
+      BytesText(event.memory_peak_bytes));
 }
 
 std::string CrashLoopReason(const NodeExited& event, uint32_t exits) {
   const std::string memory = MemoryKillText(event);
   return fmt::format(
       "{} ended {} times without progress in between, the last time with {}: {}.{}{}\n  The whole "
-      "log: muster logs {}. When it is fixed, run the job again: it goes on where it stopped.",
+      "log: muster logs {}. When it is fixed, run the job again: it continues where it stopped.",
       event.node, exits, ToString(event.exit),
-      memory.empty() ? Explain(event.exit) : memory + "; give it more, or less work",
+      memory.empty() ? Explain(event.exit) : memory + "; give it more memory, or less work",
       event.last_words.empty() ? "" : "\n  Its last lines:", Indented(event.last_words),
       event.node);
 }
@@ -87,7 +88,7 @@ std::string RestartNote(const NodeExited& event, std::chrono::milliseconds delay
                        FirstLine(event.last_words), when);
   }
   const std::string memory = MemoryKillText(event);
-  return fmt::format("{} ended ({}{}); starting it again{}", event.node, ToString(event.exit),
+  return fmt::format("{} ended ({}{}); restarting it{}", event.node, ToString(event.exit),
                      memory.empty() ? "" : ": " + memory, when);
 }
 

@@ -17,11 +17,11 @@
 #include "proto/messages/slot_file.h"
 #include "proto/status/job_state.h"
 
-/// Inputs (events) and outputs (effects) of the two deciders about processes, scaler/nodes and
-/// cli/run. Plain values.
+/// Inputs (events) and outputs (effects) of scaler/nodes and cli/run, which decide about processes.
+/// Plain values.
 namespace muster {
 
-/// What is decided by of the master's status.
+/// The part of the master's status on which decisions depend.
 struct MasterView {
   JobState state = JobState::kUnknown;
   std::string reason;
@@ -37,7 +37,8 @@ struct MasterView {
   };
   std::vector<Node> nodes;
 };
-/// The job got somewhere between two answers; a replay takes records back, and is no progress.
+/// True if the job made progress between two answers. A replay takes records back and is no
+/// progress.
 inline bool HasProgressed(const MasterView& from, const MasterView& to) {
   return to.done_seq > from.done_seq || to.records_done > from.records_done;
 }
@@ -56,18 +57,18 @@ struct NodeExited {
   MemoryKill memory_kill = MemoryKill::kNone;
   uint64_t memory_peak_bytes = 0;   // of this life; 0: not known
   uint64_t memory_limit_bytes = 0;  // when it ended; 0: none, or not known
-  /// It never ran, since the machine was short of something (disk, memory, descriptors, processes):
-  /// nobody's fault, and it may be different soon.
+  /// It never ran, because the machine temporarily lacked something (disk, memory, descriptors,
+  /// processes). It is no failure of the node.
   bool not_started = false;
 };
-/// What a host (node_host.h) tells of a node without being asked.
+/// A report that a host (node_host.h) makes on a node.
 using HostReport = std::variant<NodeStarted, NodeExited>;
 /// The master answered a question that was asked at `asked_at`.
 struct MasterAnswered {
   MasterView view;
   TimePoint asked_at;
 };
-struct StopWanted {};  // everything is to end now
+struct StopWanted {};  // everything must end now
 struct Tick {};
 
 // Effects.
@@ -87,7 +88,7 @@ struct KillNode {
   std::string node;
   std::string why;
 };
-/// To be told to the master, in order, again and again until it is heard.
+/// A report for the master. Reports are sent in order, and repeated until the master answers.
 struct TellMaster {
   std::string node;
   NodeRole role = NodeRole::kWorker;
@@ -106,27 +107,27 @@ struct AskCancel {
 /// For people: a line for the display, or the log.
 struct Note {
   std::string text;
-  /// To what the user has just asked for: shown even to those who want no progress.
+  /// An answer to what the user just asked for; it is shown even with --no-progress.
   bool answer = false;
 };
 
-/// How `muster master`, `muster ps` and `muster scaler` say that their input is wrong: starting
-/// them again is no use.
+/// The exit code of `muster master`, `muster ps` and `muster scaler` for wrong input: a restart
+/// does not help.
 inline constexpr int kBadInputExit = 2;
 
 /// "the kernel killed it at its limit of 512 MiB": why it was killed for its memory; "" if it was
 /// not.
 std::string MemoryKillText(const NodeExited& event);
-/// The report of an exit. It names a shard only when that was computed alone: a crash among several
-/// loops is charged to none of their shards, and the text says so.
+/// The report of an exit. It names a shard only if one loop was running. If several loops were
+/// running, the crash counts for none of their shards, and the text says so.
 TellMaster ExitReport(const NodeExited& event, NodeRole role, uint32_t starts);
-/// Why a node that ended `exits` times without progress is given up, for people.
+/// The text that explains why a node is given up that ended `exits` times without progress.
 std::string CrashLoopReason(const NodeExited& event, uint32_t exits);
-/// Whether what kept a process from being started is a shortage of the machine, which passes.
+/// True if a process could not be started because the machine temporarily lacked something.
 bool IsShortage(const absl::Status& status);
-/// What is decided by when a process could not even be begun: it counts as an exit.
+/// The event for a process that could not be started; it counts as an exit.
 NodeExited NotBegun(const std::string& node, const absl::Status& why);
-/// "worker-0 ended (SIGKILL); starting it again in 0.5 s".
+/// "worker-0 ended (SIGKILL); restarting it in 0.5 s".
 std::string RestartNote(const NodeExited& event, std::chrono::milliseconds delay);
 
 /// "10 s", "0.5 s".

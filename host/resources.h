@@ -7,7 +7,7 @@
 
 namespace muster {
 
-/// What a node may use. 0 = not limited, each for itself.
+/// Limits of a node. 0 means that the value is not limited.
 struct Resources {
   static constexpr const char* kName = "Resources";
   double cpus = 0;
@@ -22,15 +22,15 @@ std::string ToString(const Resources& resources);  // "0.5 cores, 512 MiB"
 /// "512 MiB", "1.5 GiB".
 std::string BytesText(uint64_t bytes);
 
-/// What a node uses, and used since it was started. What is in the list is shown: by the REST
-/// interface and its metrics. What is optional is absent where it is not known.
+/// What a node uses, and has used since its start. The REST interface and its metrics show the
+/// fields in the list. Optional fields are absent if they are not known.
 struct NodeUsage {
   /// Running totals.
   std::optional<std::chrono::microseconds> cpu;
   std::chrono::microseconds throttled{0};
-  /// Page cache that can be dropped is left out: what the kernel can take back is no need. Of a
-  /// node without control group: what is resident, without files, and shared pages count for each
-  /// process.
+  /// Without page cache that the kernel can drop, because the node does not need it. Without a
+  /// control
+  /// group: resident memory without files; shared pages count for each process.
   uint64_t memory_bytes = 0;
   uint64_t memory_peak_bytes = 0;
   uint64_t memory_limit_bytes = 0;  // in force; 0 = none. Not listed: the node's limits say it

@@ -6,9 +6,9 @@
 
 namespace muster {
 
-/// When one node that ended is started again: the first time at once, then after a delay that
-/// doubles with every exit, until `crash_loop_exits` exits came without progress in between. Pure;
-/// a value.
+/// Decides when a node that ended is restarted: the first time at once, then after a delay that
+/// doubles with every exit, until there were `crash_loop_exits` exits without progress in between.
+/// Pure; a value.
 class RestartPolicy {
  public:
   struct Options {
@@ -17,14 +17,14 @@ class RestartPolicy {
     std::chrono::milliseconds backoff_initial{500};
     std::chrono::milliseconds backoff_max{30'000};
   };
-  /// The same delays, without end: of what is no crash.
+  /// The same delays without a limit on exits, for exits that are no crash.
   static Options Endless(Options options) {
     options.crash_loop_exits = std::numeric_limits<uint32_t>::max();
     return options;
   }
   enum class Progress : uint8_t { kNone, kMade };
   struct Decision {
-    /// The node must not be started again; the job cannot go on.
+    /// The node must not be restarted; the job cannot continue.
     bool crash_loop = false;
     std::chrono::milliseconds delay{0};
     /// Exits in a row without progress, this one included.
@@ -35,11 +35,11 @@ class RestartPolicy {
   explicit RestartPolicy(const Options& options, uint32_t exits = 0)
       : options_(options), exits_(exits) {}
 
-  /// The node ended; `progress` says whether it got anywhere since it was last started.
+  /// The node ended; `progress` says if it made progress since its last start.
   Decision OnExit(Progress progress);
-  /// The exit that was counted last was not the node's own doing.
+  /// The exit that was counted last is no failure of the node.
   void Excuse() { exits_ -= exits_ > 0 ? 1 : 0; }
-  /// The node got somewhere: the next exit counts as the first.
+  /// The node made progress: the next exit counts as the first.
   void OnProgress() { exits_ = 0; }
   /// Exits in a row without progress so far.
   uint32_t exits() const { return exits_; }

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <cstdint>
 
-/// What the policies (scaler/policy) judge by, with the reasons for what it is. A job file sets
-/// some of it, and people are shown most: thresholds.h says under which names. Plain values.
+/// The thresholds of the policies (scaler/policy), with the reasons for their defaults. A job file
+/// can set some, and users see most of them; thresholds.h has their names. Plain values.
 namespace muster {
 
 struct CrashLoopOptions {
@@ -15,24 +15,25 @@ struct CrashLoopOptions {
 };
 
 struct OutOfMemoryOptions {
-  /// Of the limit, or of the peak where that is larger. Kubernetes' vertical autoscaler takes 1.2
-  /// and often needs several kills, DLRover 2, which overshoots what a table may still grow to.
+  /// Factor on the limit, or on the peak if that is larger. Kubernetes' vertical autoscaler uses
+  /// 1.2 and often needs several kills; DLRover uses 2, which is more than most tables still grow.
   double factor = 1.5;
-  /// Up to the bound at least so much more must be had; less would be the next kill.
+  /// If the bound allows less than this factor, the limit is not raised: the next kill would
+  /// follow.
   double gain_min = 1.05;
-  /// A limit that meanwhile is so much above the one that killed counts as raised already.
+  /// A limit that is now this much above the limit at the kill counts as already raised.
   double raised_already = 1.2;
 };
 
 struct InitialResourcesOptions {
-  /// Without history, of what may be handed out: who needs more must be able to get it, and
-  /// workers are added.
+  /// Without history: the share that is handed out at first. The rest is for nodes that need more,
+  /// and for new workers.
   double handed_out = 0.5;
-  /// Of the machine's memory; the rest is for the system, the master and page cache.
+  /// Share of the machine's memory; the rest is for the system, the master and page cache.
   double machine_share = 0.8;
-  /// Of the earlier peak, as after a kill: what grew once grows again.
+  /// Factor on the earlier peak, as after a kill, because memory that grew once grows again.
   double memory_margin = 1.5;
-  /// Of a small peak the margin is small, too: a limit near it is a trap, not a warm start.
+  /// The margin of a small peak is small, too, and a limit near the peak would soon kill.
   uint64_t memory_min_bytes = uint64_t{64} << 20;
   double cpu_margin = 1.5;
   /// Starting up needs more than training's 95th percentile.
@@ -48,10 +49,10 @@ struct PredictedOutOfMemoryOptions {
   /// For a fit that a few odd readings cannot turn.
   uint64_t points_min = 8;
   std::chrono::seconds span_min{8};
-  /// Below, whoever starts has room enough; above, it is time to look ahead.
+  /// Below this usage, a node has enough memory; above it, growth is predicted.
   double usage_min = 0.75;
-  /// The limit must be hit within so long. Raising in place takes effect at once, so this is for
-  /// growth that turns steeper.
+  /// The limit must be reached within this time. A raise in place takes effect at once, so this
+  /// time is for growth that gets faster.
   std::chrono::seconds horizon{60};
   /// Kendall's tau: how many pairs of readings rise rather than fall. Noise gives 0 +- 0.25 with
   /// 8 points and less with more, a sawtooth of several teeth about 0.
@@ -72,8 +73,8 @@ struct HangOptions {
   /// Without a minibatch. Far above any minibatch of a trainer on one machine, far below the 10
   /// to 30 minutes that others wait.
   std::chrono::seconds silence_min{60};
-  /// And so many times the longest that this node took from one minibatch to the next, its start
-  /// included: a trainer of slow minibatches is not hung.
+  /// And this many times the node's longest time from one minibatch to the next, including its
+  /// start: a trainer with slow minibatches does not hang.
   double times_longest = 3;
   /// Before its first minibatch: models load, libraries compile. Also until the master hears it,
   /// and without a sign of a restore; doubled with each restart for that.
@@ -102,31 +103,32 @@ struct StragglerOptions {
   std::chrono::seconds settle{10};
   /// After an evaluation: a reading may lag behind what the master says by so much.
   std::chrono::milliseconds resettle{1'000};
-  /// Slow = so many times the cost of its peers. Neighbours on one machine differ by up to 1.4 from
-  /// one window to the next. A process held to half of the CPU that it wants takes twice as long
-  /// for the whole, and less than that for its parts: what it waits for catches up meanwhile.
+  /// A node is slow at this many times the cost of its peers. Neighbours on one machine differ by
+  /// up to 1.4 from one window to the next. A process with half of the CPU that it wants takes
+  /// twice as long in all, but less for single parts, because other processes catch up while it
+  /// computes.
   double slow_ratio = 1.7;
-  /// Once slow, it is so until it is better than this.
+  /// A slow node stays slow until its ratio is below this.
   double clear_ratio = 1.35;
-  /// For one without peers: its data may have become heavier, too.
+  /// For a node without peers, whose data may also have become heavier.
   double alone_ratio = 3.0;
-  /// How long it must be slow without a break, beyond the window. More than a window, so that two
-  /// say so which have nothing in common: one long stall alone makes nobody slow.
+  /// How long a node must be slow without a break, in addition to the window. It is longer than a
+  /// window, so that two windows without overlap agree: one long stall does not make a node slow.
   std::chrono::seconds hold{12};
-  /// Less than so much more per unit of work does not hold anybody up.
+  /// A smaller excess per unit of work delays no other node.
   std::chrono::microseconds excess_min{200};
-  /// Own history, for those with fewer than two peers: at least and at most so many windows.
+  /// A node's own history, used with fewer than two peers: at least and at most this many windows.
   uint64_t history_min = 2;
   uint64_t history_max = 60;
-  /// CPU helps whoever was held back by its quota for so much of a second of wall time.
+  /// More CPU helps a node that its quota stopped for this share of wall time.
   double throttled_min = 0.1;
-  /// More CPU: so many times the limit.
+  /// More CPU means this many times the limit.
   double cpu_factor = 2.0;
   double cpu_gain_min = 1.1;
-  /// Using less than this share of its limit while being throttled, another quota than ours is in
-  /// force: ours is written again.
+  /// If a throttled node uses less than this share of its limit, another quota is in force, and
+  /// ours is written again.
   double foreign_quota = 0.7;
-  /// What was done has so long to help before more is done.
+  /// How long an action has time to help before the next one.
   std::chrono::seconds grace{20};
   /// Restarts of one node that did not help; then it is left alone until it has been well for
   /// `forgive`.
@@ -173,16 +175,16 @@ struct WorkerCountOptions {
   /// The last worker goes when it brings less. Far from add_min: no count is left and entered
   /// again by noise.
   double remove_max = 0.05;
-  /// At most so many at once: the model knows what was measured and little beyond.
+  /// Most workers at once, because the model is not reliable far from measured numbers.
   uint32_t step_max = 2;
-  /// A fit that errs by more is not followed.
+  /// A fit with a larger error is ignored.
   double fit_error_max = 0.15;
-  /// Time that the job must still have: a worker needs some to start, and at the end all wait.
+  /// Time that the job must have left: a worker needs time to start, and at the end all wait.
   std::chrono::seconds remaining_min{120};
-  /// Of its time; a worker that waits for shards so long has none to do, and one that waits for
-  /// servers so long is not what holds the job up.
+  /// Share of its time. A worker that waits this long for shards has none to do; a worker that
+  /// waits this long for servers does not limit the job.
   double only_waits = 0.8;
-  /// Of their time on the average; with a topic, workers that wait for shards so long keep up.
+  /// Share of their time on average. With a topic, workers that wait this long for shards keep up.
   double keeps_up = 0.2;
   /// Those that keep up are as many as are so busy; far from 1 - keeps_up, as above.
   double busy = 0.6;

@@ -35,7 +35,7 @@ void AddRepairs(std::vector<Threshold>* all) {
   Rows<&PolicyOptions::out_of_memory> memory("out-of-memory", all);
   memory.Add<&Memory::factor>(
       "factor", {"outOfMemory.factor", 1.1, 10,
-                 "The new limit after a kill, in terms of the old one or of the peak."});
+                 "After a kill, the new limit is the old limit or the peak, times this factor."});
   memory.Add<&Memory::gain_min>("gain_min");
   memory.Add<&Memory::raised_already>("raised_already");
 }
@@ -43,14 +43,16 @@ void AddRepairs(std::vector<Threshold>* all) {
 void AddPredictedOutOfMemory(std::vector<Threshold>* all) {
   using Options = PredictedOutOfMemoryOptions;
   Rows<&PolicyOptions::predicted_out_of_memory> rows("predicted-out-of-memory", all);
-  rows.Add<&Options::factor>("factor", {"predictedOutOfMemory.factor", 1.1, 10,
-                                        "The new limit before a kill, in terms of the old one."});
-  rows.Add<&Options::usage_min>("usage_min_of_limit",
-                                {"predictedOutOfMemory.usageMin", 0.3, 0.95,
-                                 "Below this share of the limit nothing is predicted."});
-  rows.Add<&Options::horizon>("horizon_s",
-                              {"predictedOutOfMemory.horizon", 10, 10 * kMinute,
-                               "The limit is raised when usage would reach it within this time."});
+  rows.Add<&Options::factor>("factor",
+                             {"predictedOutOfMemory.factor", 1.1, 10,
+                              "Before a kill, the new limit is the old limit times this factor."});
+  rows.Add<&Options::usage_min>(
+      "usage_min_of_limit",
+      {"predictedOutOfMemory.usageMin", 0.3, 0.95,
+       "If a node uses less than this share of its limit, nothing is predicted."});
+  rows.Add<&Options::horizon>(
+      "horizon_s", {"predictedOutOfMemory.horizon", 10, 10 * kMinute,
+                    "If usage would reach the limit within this time, the limit is raised."});
   rows.Add<&Options::window>("window_s");
   rows.Add<&Options::settle>("settle_s");
   rows.Add<&Options::points_min>("points_min_readings");
@@ -69,13 +71,13 @@ void AddInitialResources(std::vector<Threshold>* all) {
   rows.Add<&Options::memory_margin>(
       "memory_margin",
       {"initialResources.margin", 1, 10,
-       "Where the job names no resources: memory in terms of the peak of earlier runs; of the "
-       "request, where it names nothing else."});
+       "If the job names no resources, the limit of memory is the peak of earlier runs times this "
+       "factor. If it names only a request, the limit is the request times this factor."});
   rows.Add<&Options::machine_share>(
       "machine_share",
       {"initialResources.machineShare", 0.1, 1,
-       "And where there is no earlier run: of this share of the machine's memory, half is handed "
-       "out evenly."});
+       "If the job names no resources and there is no earlier run, all nodes together get half of "
+       "this share of the machine's memory, in even parts."});
   rows.Add<&Options::cpu_margin>("cpu_margin");
   rows.Add<&Options::cpus_min>("cpus_min_cores");
 }
@@ -87,16 +89,18 @@ void AddStraggler(std::string_view policy, const std::string& path, const std::s
   Rows<kPolicy> rows(policy, all);
   rows.template Add<&Options::slow_ratio>(
       "slow_ratio",
-      {path + ".slowRatio", 1.2, 100, "Slow: so many times what its peers take for " + work + "."});
+      {path + ".slowRatio", 1.2, 100,
+       "A node is slow if it takes this many times as long for " + work + " as its peers."});
   rows.template Add<&Options::window>(
-      "window_s", {path + ".window", 5, 2 * kMinute, "What that is measured over."});
+      "window_s", {path + ".window", 5, 2 * kMinute, "Time over which slowness is measured."});
   rows.template Add<&Options::hold>(
       "hold_s", {path + ".hold", 0, 10 * kMinute,
-                 "How long it must be slow without a break, beyond the window."});
+                 "How long a node must be slow without a break, in addition to the window."});
   rows.template Add<&Options::restarts_max>(
       "restarts_max",
       {path + ".restartsMax", 0, 100,
-       "Restarts of one node that did not help; then it is left alone for 10 minutes."});
+       "After this many restarts that did not help, the policy leaves the node alone for 10 "
+       "minutes."});
   rows.template Add<&Options::window_max>("window_max_s");
   rows.template Add<&Options::work_min>("work_min_units");
   rows.template Add<&Options::settle>("settle_s");
@@ -119,11 +123,12 @@ void AddHang(std::vector<Threshold>* all) {
   rows.Add<&Options::silence_min>(
       "silence_min_s",
       {"hang.timeout", 10, kDay,
-       "Without a minibatch for so long, and 3 times its longest, a worker hangs; 3 times as "
-       "long where no other makes progress."});
+       "A worker hangs if it finishes no minibatch for this long and for 3 times its longest "
+       "minibatch. If no other worker makes progress, both times are 3 times as long."});
   rows.Add<&Options::first_silence_min>(
       "first_silence_min_s",
-      {"hang.firstTimeout", 10, kDay, "The same before its first minibatch; at least `timeout`."});
+      {"hang.firstTimeout", 10, kDay,
+       "The same time before a worker's first minibatch; at least `timeout`."});
   rows.Add<&Options::times_longest>("times_longest");
   rows.Add<&Options::looping_cpus>("looping_cores");
   rows.Add<&Options::alone_factor>("alone_factor");
@@ -136,17 +141,21 @@ void AddWorkerCount(std::vector<Threshold>* all) {
   rows.Add<&Options::add_min>(
       "add_min_of_average",
       {"workerCount.addMin", 0.05, 1,
-       "Another worker pays when it brings this share of what one brings on the average."});
+       "A worker is added if it would bring at least this share of what a worker brings on "
+       "average."});
   rows.Add<&Options::remove_max>("remove_max_of_average",
                                  {"workerCount.removeMax", 0, 0.5,
-                                  "The last worker goes when it brings less; less than `addMin`."});
-  rows.Add<&Options::step_max>("step_max_workers",
-                               {"workerCount.stepMax", 1, 100, "Workers that come or go at once."});
-  rows.Add<&Options::window>(
-      "window_s", {"workerCount.window", 5, 10 * kMinute, "One measurement of the rate."});
+                                  "The last worker is removed if it brings less than this share. "
+                                  "Less than `addMin`."});
+  rows.Add<&Options::step_max>(
+      "step_max_workers",
+      {"workerCount.stepMax", 1, 100, "Most workers that are added or removed at once."});
+  rows.Add<&Options::window>("window_s", {"workerCount.window", 5, 10 * kMinute,
+                                          "Length of one measurement of the rate."});
   rows.Add<&Options::remaining_min>(
       "remaining_min_s",
-      {"workerCount.remainingMin", 0, kDay, "With less time left the number stays as it is."});
+      {"workerCount.remainingMin", 0, kDay,
+       "If the job has less time left than this, the number of workers does not change."});
   rows.Add<&Options::settle>("settle_s");
   rows.Add<&Options::measurements_min>("measurements_min");
   rows.Add<&Options::measurements_max>("measurements_max");
@@ -164,26 +173,27 @@ void AddWorkerCount(std::vector<Threshold>* all) {
 std::span<const KnownPolicy> KnownPolicies() {
   static constexpr KnownPolicy kPolicies[] = {
       {"crash-loop",
-       "Starts again what its own program ended; ends the job with the reason when nothing else "
-       "happens"},
+       "Restarts a node that its own program ended; ends the job with the reason if a node "
+       "keeps ending without progress"},
       {"out-of-memory",
-       "Starts what was killed at its memory limit again with more; ends the job with the reason "
-       "where no more may be had"},
-      {"platform-kill", "Starts what was killed from outside again at the same size, uncharged"},
+       "Restarts a node that was killed at its memory limit with more memory; ends the job with "
+       "the reason if there is no more memory"},
+      {"platform-kill",
+       "Restarts a node that was killed from outside, at the same size; the kill does not count as "
+       "a crash"},
       {"initial-resources",
-       "Gives nodes for which the job file names nothing what earlier runs needed, else an even "
-       "share of the memory"},
+       "If the job file names no resources for a node, gives it the memory that earlier runs "
+       "needed, or an even share of the memory"},
       {"predicted-out-of-memory",
-       "Raises in place the memory limit of a node that would soon be killed at it", true},
-      {"hang",
-       "Writes the stacks of a worker that makes no progress into its log, then starts it again",
+       "Raises a node's memory limit in place before the node is killed at the limit", true},
+      {"hang", "If a worker makes no progress, writes its stacks into its log and restarts it",
        true},
       {"server-straggler",
-       "Gives a server that answers slower than its peers more CPU, or starts it again", true},
+       "If a server answers more slowly than its peers, gives it more CPU or restarts it", true},
       {"worker-straggler",
-       "Gives a worker that computes slower than its peers more CPU, or starts it again", true},
-      {"worker-count", "Adds workers while another one pays, removes those that bring nothing",
-       true},
+       "If a worker computes more slowly than its peers, gives it more CPU or restarts it", true},
+      {"worker-count",
+       "Adds workers while that makes the job faster, removes workers that add nothing", true},
   };
   return kPolicies;
 }

@@ -39,7 +39,7 @@ absl::StatusOr<std::string> ReadSecret(std::string_view place) {
   } else if (place.starts_with(kFile)) {
     MUSTER_ASSIGN_OR_RETURN(value, ReadSecretFile(std::string(place.substr(kFile.size()))));
   } else {
-    return absl::InvalidArgumentError("a secret is given as env:NAME or file:PATH");
+    return absl::InvalidArgumentError("the secret must be written as env:NAME or file:PATH");
   }
   if (value.size() > kSecretBytesMax) {
     return absl::InvalidArgumentError(
@@ -49,8 +49,8 @@ absl::StatusOr<std::string> ReadSecret(std::string_view place) {
 }
 
 absl::Status CheckConfig(const ClientConfig& config) {
-  // Some settings are looked at only when there is a client. One without brokers connects to
-  // nobody.
+  // Some settings are checked only when a client is created. A client without brokers does not
+  // connect.
   ClientConfig alone = config;
   alone.brokers.clear();
   return internal::Client::Open(RD_KAFKA_CONSUMER, alone, {}, {}).status();

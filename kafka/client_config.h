@@ -25,7 +25,7 @@ struct ClientConfig {
 /// kInvalidArgument: `place` is neither, or the value is longer than 64 KiB.
 absl::StatusOr<std::string> ReadSecret(std::string_view place);
 
-/// Whether librdkafka takes all settings, and every secret is to be found, without connecting.
+/// Checks, without connecting, that librdkafka accepts all settings and that every secret is found.
 /// kInvalidArgument and kNotFound name the setting, never a secret's value.
 absl::Status CheckConfig(const ClientConfig& config);
 

@@ -56,7 +56,7 @@ class ProducerImpl final : public Producer {
     MUSTER_RETURN_IF_ERROR(client_->TakeDeliveryFailure());
     if (rd_kafka_outq_len(client_->get()) == 0) return absl::OkStatus();
     return absl::UnavailableError(fmt::format(
-        "{} records were not taken by the brokers in time{}{}", rd_kafka_outq_len(client_->get()),
+        "the brokers did not accept {} records in time{}{}", rd_kafka_outq_len(client_->get()),
         client_->last_error().empty() ? "" : ": ", client_->last_error()));
   }
 
@@ -70,9 +70,9 @@ absl::StatusOr<std::unique_ptr<Producer>> Producer::Open(const ClientConfig& con
   MUSTER_ASSIGN_OR_RETURN(
       std::unique_ptr<Client> client,
       Client::Open(RD_KAFKA_PRODUCER, config,
-                   // What is too large the brokers say, who know their limit.
+                   // The brokers know their limit and refuse larger records.
                    {{"message.max.bytes", "1000000000"},
-                    // Sooner than whoever waits gives up: "no such topic" says more than that.
+                    // Before the caller's timeout: "no such topic" says more than a timeout.
                     {"topic.metadata.propagation.max.ms", "5000"}},
                    {{"enable.idempotence", "true"}}));
   return std::make_unique<ProducerImpl>(std::move(client));

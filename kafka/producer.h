@@ -15,7 +15,7 @@
 
 namespace muster::kafka {
 
-/// Writes records. Idempotent: a retry of librdkafka's doubles nothing. Thread-safe.
+/// Writes records. Idempotent: a retry by librdkafka writes no record twice. Thread-safe.
 class Producer {
  public:
   /// Errors are those of CheckConfig.

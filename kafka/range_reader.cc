@@ -116,11 +116,11 @@ class Consumer {
     while (true) {
       MUSTER_ASSIGN_OR_RETURN(const bool all, TakePending(range, records.get()));
       if (all) break;
-      // What came after the range's records may have failed; that is another range's trouble.
+      // Records after this range may have failed. That error belongs to another range.
       MUSTER_RETURN_IF_ERROR(pending_error_);
       if (records->bytes() > kRangeBytesMax) {
         return absl::ResourceExhaustedError(fmt::format(
-            "{} holds more than {} bytes: set a smaller minibatchesPerShard or minibatchSize",
+            "{} have more than {} bytes; set a smaller minibatchesPerShard or minibatchSize",
             NameOf(range), kRangeBytesMax));
       }
       if (WantsMore()) ReadOn(range);
@@ -138,9 +138,10 @@ class Consumer {
                        range.begin, range.end);
   }
 
-  /// When all that may be read ahead is there, or another offset was assigned, the thread of
-  /// librdkafka (before 2.2 without a setting) that fetches may sleep for up to a second, however
-  /// soon records are wanted. Anything to send wakes it: a question whose answer nobody waits for.
+  /// When everything that may be read ahead has arrived, or another offset was assigned, the
+  /// fetching thread of librdkafka may sleep for up to a second (before 2.2 there is no setting for
+  /// this), even if records are wanted sooner. Any request wakes it, so this sends one and ignores
+  /// the answer.
   void ReadOn(const RangeReader::Range& range) {
     taken_bytes_ = taken_records_ = 0;
     const ListRef list = ListOf(range);
@@ -195,10 +196,11 @@ class Consumer {
       const rd_kafka_message_t& message = *pending_.front();
       const uint64_t bytes = message.len + message.key_len;
       if (bytes > record_bytes_max_) {
-        return absl::ResourceExhaustedError(fmt::format(
-            "topic '{}', partition {}, offset {}: the record has {} bytes, kafka.recordBytesMax "
-            "allows {}",
-            range.topic, range.partition, message.offset, bytes, record_bytes_max_));
+        return absl::ResourceExhaustedError(
+            fmt::format("topic '{}', partition {}, offset {}: the record has {} bytes, but "
+                        "kafka.recordBytesMax "
+                        "is {}",
+                        range.topic, range.partition, message.offset, bytes, record_bytes_max_));
       }
       records->Add(std::move(pending_.front()));
       pending_.pop_front();
@@ -231,7 +233,7 @@ class Consumer {
     poll_ms_ = std::min(2 * poll_ms_, kPollMaxMs);
     if (trouble_.empty()) trouble_ = client_->last_error();
     if (keep_waiting(trouble_)) return absl::OkStatus();
-    return absl::CancelledError(fmt::format("{}: nobody waits for it any more", NameOf(range)));
+    return absl::CancelledError(fmt::format("{}: the read was cancelled", NameOf(range)));
   }
 
   absl::Status Take(const RangeReader::Range& range, MessageRef message) {
@@ -268,9 +270,9 @@ class Consumer {
     const char* text = rd_kafka_message_errstr(&message);
     absl::Status status = ToStatus(message.err, NameOf(range));
     if (absl::IsOutOfRange(status)) {
-      return absl::OutOfRangeError(
-          fmt::format("{}: the brokers no longer have them from offset {} on ({})", NameOf(range),
-                      fetched_, text == nullptr ? rd_kafka_err2str(message.err) : text));
+      return absl::OutOfRangeError(fmt::format(
+          "{}: the brokers no longer have records from offset {} on ({})", NameOf(range), fetched_,
+          text == nullptr ? rd_kafka_err2str(message.err) : text));
     }
     if (absl::IsResourceExhausted(status) || absl::IsDataLoss(status)) return status;
     trouble_ = Message(status);

@@ -19,7 +19,7 @@ namespace muster::kafka {
 struct Record {
   std::string_view value;
   std::optional<std::string_view> key;
-  /// False: the record has no value at all, as a compacted topic's deletions have.
+  /// False: the record has no value, like a deletion in a compacted topic.
   bool has_value = true;
   /// Since the Unix epoch, as the producer or the broker has set it; 0: it has none.
   std::chrono::milliseconds timestamp{0};
@@ -39,19 +39,19 @@ class Records {
   std::vector<Record> records_;
 };
 
-/// Reads ranges of offsets. Consumers are kept between ranges, one for each topic partition that is
-/// read at the same time, and read ahead; no consumer group is joined, no offset committed, and no
-/// offset ever jumped over: what is gone is an error.
+/// Reads ranges of offsets. It keeps one consumer for each topic partition that is read at the same
+/// time; consumers read ahead. It joins no consumer group, commits no offset, and skips no offset:
+/// a missing record is an error.
 ///
 /// Thread-safe: every caller of Read gets a consumer of its own.
 class RangeReader {
  public:
   struct Options {
-    /// The name that the brokers know the readers by. No group is joined.
+    /// The group name of the readers at the brokers. They do not join the group.
     std::string group;
     /// Of a record with its key; a larger one is an error.
     uint64_t record_bytes_max = uint64_t{16} << 20;
-    /// What a consumer may hold of records that were not asked for yet.
+    /// Most bytes of records that a consumer may read ahead.
     uint64_t read_ahead_bytes = uint64_t{8} << 20;
     /// Consumers kept while nobody reads with them.
     size_t idle_max = 16;
@@ -66,13 +66,13 @@ class RangeReader {
     uint64_t begin = 0;
     uint64_t end = 0;
   };
-  /// Asked ten times a second while brokers are waited for, at first more often, with what is wrong
-  /// (empty: nothing that is known); false ends the waiting with kCancelled.
+  /// Called ten times a second while Read waits for brokers (at first more often), with the problem
+  /// (empty: none is known). False ends the wait with kCancelled.
   using KeepWaiting = std::function<bool(std::string_view trouble)>;
-  /// Waits until every committed record of the range was read: brokers that are away, leaders that
-  /// move, missing rights are waited for. kOutOfRange: retention has taken offsets of it;
-  /// kResourceExhausted: a record is too large; kDataLoss: one is damaged; kCancelled. Messages
-  /// name topic, partition and offset.
+  /// Waits until every committed record of the range was read, also while brokers are away, leaders
+  /// move, or rights are missing. kOutOfRange: retention has deleted offsets of it;
+  /// kResourceExhausted: a record is too large; kDataLoss: a record is damaged; kCancelled.
+  /// Messages name topic, partition and offset.
   virtual absl::StatusOr<std::unique_ptr<Records>> Read(const Range& range,
                                                         const KeepWaiting& keep_waiting) = 0;
 };

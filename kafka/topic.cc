@@ -74,7 +74,7 @@ class TopicImpl final : public Topic {
       const int64_t stable_end = std::max(begin, stable_ends->elems[p].offset);
       if (begin < 0 || end < 0 || stable_ends->elems[p].offset < 0) {
         return absl::UnavailableError(
-            fmt::format("{}, partition {}: the brokers do not say where it ends", name_, p));
+            fmt::format("{}, partition {}: the brokers did not answer where it ends", name_, p));
       }
       logs.push_back({static_cast<uint64_t>(begin), static_cast<uint64_t>(stable_end),
                       static_cast<uint64_t>(std::max(stable_end, end))});
@@ -88,10 +88,10 @@ class TopicImpl final : public Topic {
     std::vector<std::optional<uint64_t>> offsets;
     for (uint32_t p = 0; p < partitions; ++p) {
       const int64_t offset = list->elems[p].offset;
-      // Where no answer came in time, some versions leave the question.
+      // If no answer came in time, some versions leave the time that was asked for.
       if (offset == time.count()) {
-        return absl::UnavailableError(
-            fmt::format("{}, partition {}: the brokers do not say what is of that time", name_, p));
+        return absl::UnavailableError(fmt::format(
+            "{}, partition {}: the brokers did not answer which offset that time has", name_, p));
       }
       offsets.push_back(offset < 0 ? std::nullopt
                                    : std::optional<uint64_t>(static_cast<uint64_t>(offset)));
@@ -150,7 +150,8 @@ class TopicImpl final : public Topic {
     if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return Explain(client, ToStatus(error, what));
     const std::unique_ptr<const rd_kafka_metadata_t, internal::Destroyer<rd_kafka_metadata_destroy>>
         owner(metadata);
-    if (metadata->topic_cnt != 1) return absl::UnavailableError(what + ": an empty answer");
+    if (metadata->topic_cnt != 1)
+      return absl::UnavailableError(what + ": the brokers sent an empty answer");
     if (metadata->topics[0].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
       return ToStatus(metadata->topics[0].err, what);
     }

@@ -15,15 +15,15 @@
 
 namespace muster::kafka {
 
-/// How long a topic keeps records, by its settings `retention.ms` and `cleanup.policy` as the
-/// brokers write them; none: for ever, or for longer than anybody waits.
+/// How long a topic keeps records, from its settings `retention.ms` and `cleanup.policy` as the
+/// brokers write them. None: for ever, or for a time too long to matter.
 std::optional<std::chrono::milliseconds> RetentionOf(std::string_view retention_ms,
                                                      std::string_view cleanup_policy);
 
-/// A topic as its watcher sees it: where its partitions begin and end, and how far a group has
-/// come. Every call waits for the brokers, no longer than `timeout`; kUnavailable may pass,
-/// kNotFound: there is no such topic, kPermissionDenied: it may not be read. Messages name the
-/// topic. Thread-compatible.
+/// A topic: where its partitions begin and end, and the committed offsets of a group. Every call
+/// waits for the brokers for at most `timeout`. kUnavailable may be temporary; kNotFound: there is
+/// no such topic; kPermissionDenied: it may not be read. Messages name the topic.
+/// Thread-compatible.
 class Topic {
  public:
   struct Options {
@@ -36,12 +36,13 @@ class Topic {
   static absl::StatusOr<std::unique_ptr<Topic>> Open(const ClientConfig& config, Options options);
   virtual ~Topic() = default;
 
-  /// The id that the cluster has given itself; empty: it has none.
+  /// The id of the cluster; empty if it has none.
   virtual absl::StatusOr<std::string> Cluster() = 0;
   /// Number of partitions.
   virtual absl::StatusOr<uint32_t> Partitions() = 0;
-  /// Whether records can be written to another topic of the cluster, as far as one can tell without
-  /// writing: it is there, or the brokers make topics when they are written to. Errors name it.
+  /// Checks, without writing, that records can be written to another topic of the cluster: it
+  /// exists,
+  /// or the brokers create topics on the first write. Errors name it.
   virtual absl::Status CheckOther(const std::string& topic) = 0;
   struct Log {
     uint64_t begin = 0;
@@ -57,9 +58,9 @@ class Topic {
   /// where there is no such record.
   virtual absl::StatusOr<std::vector<std::optional<uint64_t>>> OffsetsAt(
       uint32_t partitions, std::chrono::milliseconds time) = 0;
-  /// How long records are kept at the least; none: for ever, or it may not be asked.
+  /// The shortest time for which records are kept; none: for ever, or this user may not ask.
   virtual absl::StatusOr<std::optional<std::chrono::milliseconds>> Retention() = 0;
-  /// Tells the group's offsets, by partition, for people's tools.
+  /// Commits the group's offsets, by partition, for tools that show lag.
   virtual absl::Status Commit(const std::map<uint32_t, uint64_t>& offsets) = 0;
 };
 

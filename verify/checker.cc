@@ -194,34 +194,36 @@ void Comparison::CompareMixed(const Weights& weights) {
 
 void Comparison::CompareLedger() {
   if (ledger_.epochs.size() != workload_.epochs) {
-    Disagree(fmt::format("the ledger has {} epochs, the job {}", ledger_.epochs.size(),
+    Disagree(fmt::format("the ledger has {} epochs, but the job has {}", ledger_.epochs.size(),
                          workload_.epochs));
   }
   const double mean = static_cast<double>(workload_.records - 1) / 2;
   for (uint32_t e = 0; e < std::min<size_t>(workload_.epochs, ledger_.epochs.size()); ++e) {
     const Ledger::Epoch& epoch = ledger_.epochs[e];
     if (epoch.expected != workload_.records || epoch.committed != workload_.records) {
-      Disagree(fmt::format("epoch {}: the ledger has {} of {} records committed, the input has {}",
-                           e, epoch.committed, epoch.expected, workload_.records));
+      Disagree(
+          fmt::format("epoch {}: the ledger has {} of {} records committed, but the input has {}",
+                      e, epoch.committed, epoch.expected, workload_.records));
     }
     if (epoch.committed > attempts_.begun(e)) {
-      Disagree(fmt::format("epoch {}: the ledger has {} records committed, workers began {}", e,
+      Disagree(fmt::format("epoch {}: the ledger has {} records committed, but workers began {}", e,
                            epoch.committed, attempts_.begun(e)));
     }
     if (epoch.mean_id != mean) {
-      Disagree(fmt::format("epoch {}: the metric `id` is {}, the input's mean {}", e, epoch.mean_id,
-                           mean));
+      Disagree(fmt::format("epoch {}: the metric `id` is {}, but the input's mean is {}", e,
+                           epoch.mean_id, mean));
     }
   }
   const uint64_t counted = ledger_.redelivered_minibatches;
   const uint64_t seen = attempts_.redelivered_minibatches();
   if (counted == 0 && seen > ledger_.redelivered_unseen_max) {
-    Disagree(fmt::format("the ledger counts no re-delivered minibatch, workers {}", seen));
-  } else if (std::max(counted, seen) - std::min(counted, seen) > ledger_.redelivered_tolerance) {
     Disagree(
-        fmt::format("the ledger counts {} re-delivered minibatches, workers {}; {} apart is "
-                    "what kills and pauses explain",
-                    counted, seen, ledger_.redelivered_tolerance));
+        fmt::format("the ledger counts no re-delivered minibatch, but workers count {}", seen));
+  } else if (std::max(counted, seen) - std::min(counted, seen) > ledger_.redelivered_tolerance) {
+    Disagree(fmt::format(
+        "the ledger counts {} re-delivered minibatches, but workers count {}; kills and "
+        "pauses explain a difference of at most {}",
+        counted, seen, ledger_.redelivered_tolerance));
   }
   for (const std::string& text : attempts_.contradictions()) Disagree(text);
 }
@@ -243,7 +245,7 @@ void AttemptLog::Add(const Attempt& attempt) {
   const uint32_t epoch = attempt.shard.epoch;
   attempts_ += attempt.ids.size();
   if (epoch >= workload_.epochs) return Contradict(attempt, "the job has no such epoch");
-  // Order does not matter, and no sum of hashes hides a record that is there twice.
+  // The order does not matter, and a record that occurs twice changes the sum of hashes.
   Minibatch seen{.records = attempt.ids.size()};
   for (const uint64_t id : attempt.ids) seen.records_hash += Mix64(id + 1);
   const auto [before, first] =
@@ -266,7 +268,7 @@ void AttemptLog::Add(const Attempt& attempt) {
       continue;
     }
     ++redelivered_;
-    if (first) Contradict(attempt, fmt::format("record {} is in another minibatch, too", id));
+    if (first) Contradict(attempt, fmt::format("record {} is also in another minibatch", id));
   }
 }
 

@@ -10,29 +10,30 @@
 
 namespace muster::verify {
 
-/// What was trained: the records 0, 1, ..., records - 1, each once an epoch.
+/// The training input: the records 0, 1, ..., records - 1, each once per epoch.
 struct Workload {
   uint64_t records = 0;
   uint32_t epochs = 0;  // at most kEpochsMax
 };
 
-/// What workers say they began, all processes together. A value; not thread-safe.
+/// The minibatches that all worker processes reported to have begun. A value; not thread-safe.
 class AttemptLog {
  public:
   explicit AttemptLog(const Workload& workload);
   void Add(const Attempt& attempt);
 
-  /// Record trainings begun, repeats included.
+  /// Record trainings begun, including repeats.
   uint64_t attempts() const { return attempts_; }
-  /// Of them, those beyond the first of their record and epoch.
+  /// Those of them that are not the first of their record and epoch.
   uint64_t redelivered() const { return redelivered_; }
   /// Minibatches begun beyond the first time.
   uint64_t redelivered_minibatches() const { return redelivered_minibatches_; }
   /// Records of an epoch that some worker began.
   uint64_t begun(uint32_t epoch) const { return begun_[epoch]; }
   bool began(uint64_t id, uint32_t epoch) const { return times_[Place(id, epoch)] > 0; }
-  /// What cannot be: a minibatch with other records when it ran again, a record in two minibatches
-  /// of an epoch, a record that is not in the input. The first kContradictionsMax of them.
+  /// Contradictions: a minibatch had other records when it ran again, a record is in two
+  /// minibatches
+  /// of an epoch, a record is not in the input. At most the first kContradictionsMax.
   const std::vector<std::string>& contradictions() const { return contradictions_; }
   static constexpr size_t kContradictionsMax = 10;
 
@@ -54,7 +55,7 @@ class AttemptLog {
   std::vector<std::string> contradictions_;
 };
 
-/// What the ledger says when the job is over.
+/// The ledger at the end of the job.
 struct Ledger {
   struct Epoch {
     uint64_t expected = 0;   // records
@@ -63,10 +64,11 @@ struct Ledger {
   };
   std::vector<Epoch> epochs;
   uint64_t redelivered_minibatches = 0;
-  /// Of `redelivered_minibatches`: how far it may be off. The master hears of minibatches by
-  /// heartbeat, and a kill may cost its last second of counts.
+  /// The tolerance of `redelivered_minibatches`. The master learns of minibatches by heartbeat, and
+  /// a
+  /// kill may lose its last second of counts.
   uint64_t redelivered_tolerance = 0;
-  /// Of more re-deliveries than this the ledger has seen one, however much it may be off.
+  /// If there are more re-deliveries than this, the ledger must have counted at least one.
   uint64_t redelivered_unseen_max = 0;
 };
 
@@ -107,12 +109,12 @@ struct Verdict {
   std::vector<std::string> disagreements;
 
   static constexpr size_t kSamplesMax = 10;
-  /// Nothing is lost, unexpected, duplicated or wrong, and nobody disagrees.
+  /// True if nothing is lost, unexpected, duplicated or wrong, and nothing contradicts.
   bool ok() const;
 };
 
-/// Compares the weights of a job that succeeded with what must have come of its input, and the
-/// ledger with what workers wrote down. Pure.
+/// Compares the weights of a job that succeeded with the weights that its input must give, and the
+/// ledger with the workers' histories. Pure.
 Verdict Check(const Workload& workload, const AttemptLog& attempts, const Ledger& ledger,
               const Weights& weights);
 

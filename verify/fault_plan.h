@@ -17,14 +17,14 @@ inline constexpr std::array kRoles = {Role::kWorker, Role::kServer, Role::kMaste
 /// "worker", "ps", "master", "scaler".
 std::string_view ToString(Role role);
 
-/// The paths of the protocol that only faults lead to, as often as the master has counted them.
+/// How often the master has counted each path of the protocol that only faults reach.
 struct RarePaths {
   uint64_t replayed_shards = 0;
   uint64_t reverified_runs = 0;
   uint64_t parts_skipped = 0;
   uint64_t reasserted_leases = 0;
 };
-/// The larger count of each: a master that dies may forget the last of them.
+/// The larger count of each, because a master that dies may lose its last counts.
 RarePaths Larger(const RarePaths& a, const RarePaths& b);
 /// Names of those that were not taken: as in RarePaths.
 std::vector<std::string_view> NotTaken(const RarePaths& paths);
@@ -37,9 +37,9 @@ struct Fault {
   friend bool operator==(const Fault&, const Fault&) = default;
 };
 
-/// Which process is hit when: as many kills and pauses of each role as of any other, in random
-/// order. When half of the faults are over, kills go where they lead to paths that were not taken
-/// yet. Pure; the same seed and the same paths give the same faults. Not thread-safe.
+/// Decides which process is hit and when: equally many kills and pauses for every role, in random
+/// order. When half of the faults are over, kills are aimed at paths not taken yet. Pure; the same
+/// seed and the same paths give the same faults. Not thread-safe.
 class FaultPlan {
  public:
   struct Options {
@@ -67,8 +67,8 @@ class FaultPlan {
   uint32_t begun_ = 0;
 };
 
-/// How often the time that a minibatch takes is to be doubled, so that the job does not end before
-/// its faults: `done` and `applied` are the shares of them, 0 to 1, that are over. Pure.
+/// How often to double the time of a minibatch, so that the job does not end before its faults.
+/// `done` and `applied` are the shares of the work and of the faults, 0 to 1, that are over. Pure.
 uint32_t DoublingsFor(double done, double applied);
 
 }  // namespace muster::verify

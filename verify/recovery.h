@@ -12,7 +12,7 @@
 
 namespace muster::verify {
 
-/// How long deaths of one role were felt.
+/// Recovery times after the deaths of one role.
 struct RecoveryTimes {
   uint64_t count = 0;
   double median_ms = 0;
@@ -34,9 +34,9 @@ struct WorkerKill {
   ProcessName process;
 };
 
-/// From the kill of a worker to the first minibatch, about to be pushed by another process, of the
-/// shard that it had begun and not finished. A worker that had none in work shows nothing, and is
-/// left out. Histories are fed process by process, in any order; a value, not thread-safe.
+/// The time from the kill of a worker until another process is about to push the first minibatch of
+/// the shard that the worker had begun but not finished. A worker without such a shard is left out.
+/// Add histories process by process, in any order. A value, not thread-safe.
 class WorkerRecoveries {
  public:
   void AddBegin(const ProcessName& process, const ShardMark& mark);

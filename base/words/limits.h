@@ -2,8 +2,7 @@
 
 #include <cstdint>
 
-/// Bounds of a job that whoever takes a number from people has in common, and of what one message
-/// may carry.
+/// Bounds of a job, shared by all code that reads numbers from users, and bounds of one message.
 namespace muster {
 
 /// Workers of a job.
@@ -11,7 +10,7 @@ inline constexpr uint32_t kWorkersMax = 10'000;
 /// Parameter servers of a job.
 inline constexpr uint32_t kServerReplicasMax = 1'000;
 
-/// Of messages: what a peer may send at once, in entries or bytes.
+/// Bounds of messages: how much a peer may send at once, in entries or bytes.
 namespace most {
 inline constexpr uint32_t kLeases = 100'000;
 inline constexpr uint32_t kPartitions = 65'536;

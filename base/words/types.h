@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/strong_id.h"
 
-/// The words of the protocol as types. docs/protocol.md defines each.
+/// The terms of the protocol as types. docs/protocol.md defines them.
 namespace muster {
 
 using DatasetId = StrongId<struct DatasetIdTag, uint32_t>;
@@ -37,8 +37,9 @@ using OwnerEpoch = StrongId<struct OwnerEpochTag, uint64_t>;
 /// A server's slot (ps-0 is 0) and the incarnation of the process in it, given by the master.
 using ServerId = StrongId<struct ServerIdTag, uint32_t>;
 using ServerIncarnation = StrongId<struct ServerIncarnationTag, uint64_t>;
-/// Which start of a node it is, counted from 1 in one run of its supervisor; 0: not known. With the
-/// node's name it says which process is meant. A pid does not: pids repeat, in containers at once.
+/// The number of a node's start, counted from 1 in one run of its supervisor; 0: not known.
+/// Together with the node's name it identifies a process. A pid does not, because pids repeat, in
+/// containers very soon.
 using StartNumber = StrongId<struct StartNumberTag, uint64_t>;
 /// Run of a shard under one token; what a restore has undone runs again in a new one.
 using RunNumber = StrongId<struct RunNumberTag, uint32_t>;
@@ -80,7 +81,7 @@ class FencedCounter {
   uint64_t value_ = 0;
 };
 
-/// Names one grant of one shard; larger than every token before it, for ever.
+/// Identifies one grant of one shard. Always larger than every earlier token.
 using LeaseToken = FencedCounter<struct LeaseTokenTag>;
 /// Names one snapshot of one partition; newer ones are larger.
 using SnapshotNumber = FencedCounter<struct SnapshotNumberTag>;

@@ -43,7 +43,7 @@ absl::Status WriteExportOf(const v1::GetManifestResponse& manifest, const StateD
   for (const v1::PartitionManifest& partition : manifest.partitions()) {
     if (partition.partition() >= options.manifests.size()) {
       return absl::DataLossError(
-          fmt::format("the manifest names partition {}, but the job in {} has {}",
+          fmt::format("the manifest has partition {}, but the job in {} has only {} partitions",
                       partition.partition(), state.path(), options.manifests.size()));
     }
     MUSTER_ASSIGN_OR_RETURN(options.manifests[partition.partition()],
@@ -51,8 +51,8 @@ absl::Status WriteExportOf(const v1::GetManifestResponse& manifest, const StateD
   }
   if (manifest.tables().empty()) {
     return absl::FailedPreconditionError(
-        fmt::format("there is nothing to export: no trainer of the job in {} has registered a "
-                    "table yet, as far as its journal knows",
+        fmt::format("there is nothing to export: according to the journal, no trainer of the job "
+                    "in {} has registered a table yet",
                     state.path()));
   }
   return ps::WriteExport(options).status();
@@ -67,12 +67,12 @@ absl::StatusOr<v1::GetManifestResponse> ExportWhileItRuns(const ExportSteps& ste
     MUSTER_ASSIGN_OR_RETURN(v1::GetManifestResponse newer, steps.fetch());
     if (SamePartitions(manifest, newer)) return status;
     if (tries == kExportTriesMax) {
-      return Annotate(status, fmt::format("the job replaced its snapshots faster than they were "
-                                          "read, {} times; try again after `muster drain`, or "
-                                          "with a longer spec.snapshots.interval",
+      return Annotate(status, fmt::format("{} times the job replaced its snapshots while they were "
+                                          "read; try again after `muster drain`, or with a longer "
+                                          "spec.snapshots.interval",
                                           tries));
     }
-    PrintNote("the job has replaced a snapshot that was being read; trying with the newest ones");
+    PrintNote("the job replaced a snapshot while it was read; trying again with the newest ones");
     manifest = std::move(newer);
   }
 }

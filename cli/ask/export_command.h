@@ -15,14 +15,14 @@ namespace muster {
 absl::Status WriteExportOf(const v1::GetManifestResponse& manifest, const StateDirectory& state,
                            const std::string& output_directory);
 
-/// Where a manifest comes from, and what is written of it.
+/// How to fetch a manifest, and how to write its export.
 struct ExportSteps {
   std::function<absl::StatusOr<v1::GetManifestResponse>()> fetch;
   std::function<absl::Status(const v1::GetManifestResponse&)> write;
 };
-/// The running job deletes the files of a manifest as soon as newer ones have replaced them: when
-/// that makes `write` fail, it is tried again with the newest manifest, kExportTriesMax times in
-/// all. Returns the manifest that was written.
+/// The running job deletes the files of a manifest as soon as newer ones have replaced them. If
+/// `write` fails for this reason, it is tried again with the newest manifest, kExportTriesMax times
+/// in all. Returns the manifest that was written.
 inline constexpr int kExportTriesMax = 10;
 absl::StatusOr<v1::GetManifestResponse> ExportWhileItRuns(const ExportSteps& steps);
 

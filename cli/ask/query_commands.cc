@@ -122,14 +122,14 @@ int LogsCommand(const LogsOptions& options) {
   if (!state.ok()) return PrintError(state.status());
   if (options.node.find('/') != std::string::npos) {
     return PrintError(
-        fmt::format("'{}' is no node; nodes with a log: {}", options.node, JoinNames(*state)),
+        fmt::format("'{}' is not a node; nodes with a log: {}", options.node, JoinNames(*state)),
         kExitUsage);
   }
   const std::string path = state->LogOf(options.node);
   LogFollower follower(path);
   absl::StatusOr<std::string> text = ReadLastLines(path, options.lines, kLogBytesMax);
   if (!text.ok()) {
-    return PrintError(fmt::format("there is no log of '{}' ({}); nodes with a log: {}",
+    return PrintError(fmt::format("there is no log of node '{}' ({}); nodes with a log: {}",
                                   options.node, path, JoinNames(*state)),
                       kExitUsage);
   }

@@ -47,11 +47,12 @@ JobRunner::JobRunner(Options options, const Clock* clock)
                  .spare_supervisors = true}),
       display_(options_.progress, options_.progress_fd) {
   int life[2];
-  MUSTER_CHECK_MSG(::pipe2(life, O_CLOEXEC) == 0, "no pipe: out of descriptors?");
+  MUSTER_CHECK_MSG(::pipe2(life, O_CLOEXEC) == 0,
+                   "cannot create a pipe; is the limit of open files reached?");
   life_read_ = life[0];
   life_write_ = life[1];
   beat_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  MUSTER_CHECK_MSG(beat_fd_ >= 0, "no eventfd: out of descriptors?");
+  MUSTER_CHECK_MSG(beat_fd_ >= 0, "cannot create an eventfd; is the limit of open files reached?");
 }
 
 JobRunner::~JobRunner() {

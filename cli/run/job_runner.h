@@ -17,8 +17,8 @@
 
 namespace muster {
 
-/// One run of a job: carries the supervisor's decisions about master and scaler out and feeds it
-/// with what happens; shows what the master tells of the rest. Belongs to the main thread.
+/// One run of a job: carries out the supervisor's decisions about master and scaler, passes events
+/// to it, and shows the master's status of the other nodes. Belongs to the main thread.
 class JobRunner {
  public:
   struct Options {
@@ -38,7 +38,7 @@ class JobRunner {
   /// Kills whatever is left.
   ~JobRunner();
 
-  /// Runs until every node is gone. Returns what there is to tell.
+  /// Runs until every node is gone. Returns the data for the summary.
   SummaryInput Run();
 
  private:
@@ -60,7 +60,7 @@ class JobRunner {
   void Draw();
   /// Once, when a scaler serves it.
   void ShowDashboard();
-  /// What the scaler has decided, been told to do, and seen come of it since the last call.
+  /// Shows the scaler's decisions, orders and their outcomes since the last call.
   void ShowDecisions();
   ProgressInput Progress() const;
 
@@ -70,7 +70,7 @@ class JobRunner {
   const TimePoint started_at_;
   const uint64_t started_wall_us_;
   RunSupervisor supervisor_;
-  /// A pipe. While its writing end is open, and nobody but this process has it, nodes live.
+  /// A pipe. Nodes live while its writing end is open; only this process has that end.
   int life_read_ = -1;
   int life_write_ = -1;
   /// An eventfd that every scaler counts up.

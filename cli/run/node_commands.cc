@@ -65,13 +65,13 @@ absl::StatusOr<PlantedBugs> ParsePlantedBug(const std::string& name) {
 #if MUSTER_WITH_FAILPOINTS
   if (name != "no-reverify") {
     return absl::InvalidArgumentError(
-        fmt::format("--planted-bug {}: there is only no-reverify", name));
+        fmt::format("--planted-bug {}: only no-reverify exists", name));
   }
   bugs.no_reverify = true;
   return bugs;
 #else
   return absl::InvalidArgumentError(
-      fmt::format("--planted-bug {}: this build has none: configure it with -DMUSTER_FAILPOINTS=ON "
+      fmt::format("--planted-bug {}: this build has none. Configure it with -DMUSTER_FAILPOINTS=ON "
                   "(any build type but Release has them)",
                   name));
 #endif
@@ -164,12 +164,12 @@ int ScalerCommand(const ScalerCommandOptions& options) {
     case scaler::KeeperOutcome::State::kJobOver:
       return kExitSucceeded;
     case scaler::KeeperOutcome::State::kStopped:
-      return kExitFailed;  // for whoever has not asked for it: the nodes are wanted again
+      return kExitFailed;  // if the caller did not ask for the stop, it starts the scaler again
     case scaler::KeeperOutcome::State::kBadInput:
       break;
   }
-  // What follows the mark is what `muster run` shows.
-  fmt::print(stderr, "{}the job cannot go on\n{}\n", kLogMark, outcome->reason);
+  // `muster run` shows the text after the mark.
+  fmt::print(stderr, "{}the job cannot continue\n{}\n", kLogMark, outcome->reason);
   return kExitUsage;
 }
 

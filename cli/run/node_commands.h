@@ -7,9 +7,9 @@
 #include "absl/status/statusor.h"
 #include "master/core/core_options.h"
 
-/// The verbs that are nodes themselves. `muster run` starts them; containers may, too.
-/// Each returns the exit code of the process: 0 after a clean stop, 2 when its input is wrong
-/// (starting it again is no use), 1 otherwise.
+/// The verbs that are nodes themselves. `muster run` starts them; containers may, too. Each returns
+/// the exit code of the process: 0 after a clean stop, 2 if its input is wrong (a restart does not
+/// help), 1 otherwise.
 namespace muster {
 
 struct MasterCommandOptions {
@@ -23,8 +23,8 @@ struct MasterCommandOptions {
 };
 int MasterCommand(const MasterCommandOptions& options);
 
-/// The rule that --planted-bug takes out of the master; "": none. kInvalidArgument when there is no
-/// such bug, or this build, as any release build, has none.
+/// The rule that --planted-bug removes from the master; "": none. kInvalidArgument if there is no
+/// such bug, or if this build has none (as any release build).
 absl::StatusOr<PlantedBugs> ParsePlantedBug(const std::string& name);
 
 struct ServerCommandOptions {

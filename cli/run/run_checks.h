@@ -9,16 +9,16 @@
 
 namespace muster {
 
-/// What a run finds out about its directories when it takes them, without taking them: nothing is
-/// created or changed. Whether they can be written; whether another run uses the state directory,
-/// or its journal is another job's; whether the data are those that the job began with; whether
-/// the snapshots are another job's. Data of a job that has not begun are read to the end, as its
-/// master will; `progress` may be empty. The error is the one that the run would end with.
+/// The checks that a run makes when it takes its directories, but without taking, creating or
+/// changing anything: the directories can be written; no other run uses the state directory; the
+/// journal and the snapshots do not belong to another job; the data are those with which the job
+/// began. If the job has not begun, the data are read to the end, as its master will do; `progress`
+/// may be empty. The error is the same that the run would give.
 absl::Status CheckDirectories(const LoadedJob& job, const ProgressFn& progress);
 
 /// The id of the job whose journal is in the state directory, or `fresh` for a job that begins.
-/// Empty when the journal cannot be read: its master will say why. To be asked by who holds the
-/// state directory's lock.
+/// Empty if the journal cannot be read; its master will say why. The caller must have the state
+/// directory's lock.
 std::string JobIdOf(const StateDirectory& state, const std::string& fresh);
 
 }  // namespace muster

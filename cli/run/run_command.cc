@@ -48,7 +48,7 @@ absl::StatusOr<RunPlan> MakePlan(const LoadedJob& job, const RunOptions& options
   }
   if (job.spec.worker.command.empty()) {
     return absl::InvalidArgumentError(
-        "spec.replicaSpecs.worker.command is empty: name the trainer, as in command: "
+        "spec.replicaSpecs.worker.command is empty; name the trainer, for example command: "
         "[./my_trainer]");
   }
   const char* path = std::getenv("PATH");

@@ -24,9 +24,9 @@ struct RunOptions {
 /// signals).
 int RunCommand(const RunOptions& options);
 
-/// From now on SIGINT, SIGTERM and SIGHUP wait for BlockSignals, for this thread and all that come
-/// after: the first thing that `muster run` does, so that no Ctrl-C is too early for it. While job
-/// file and folders are read, RunCommand lets them end it at once.
+/// From now on SIGINT, SIGTERM and SIGHUP wait for BlockSignals, in this thread and all later ones.
+/// `muster run` calls it first, so that no Ctrl-C comes too early. While RunCommand reads the job
+/// file and the folders, the signals end the process at once.
 void HoldSignals();
 
 /// SIGINT, SIGTERM and SIGHUP by file descriptor (the result, a signalfd), for this thread and all

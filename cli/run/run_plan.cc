@@ -62,12 +62,12 @@ absl::StatusOr<LoopbackHost> ParseHost(const std::string& host) {
   parsed.size = sizeof(*v4);
   if (::inet_pton(AF_INET, parsed.text.c_str(), &v4->sin_addr) == 1) return parsed;
   return absl::InvalidArgumentError(
-      fmt::format("spec.master.address: '{}' is no host; write 127.0.0.1, another address of "
+      fmt::format("spec.master.address: '{}' is not a host; write 127.0.0.1, another address of "
                   "127.0.0.0/8, [::1] or localhost",
                   host));
 }
 
-/// Nobody listens on the port, nor could anybody who asked for it exclusively.
+/// OK if the port is free, also for a program that wants it exclusively.
 absl::Status TryPort(LoopbackHost host, uint32_t port) {
   const int fd = ::socket(host.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return ErrnoStatus(errno, "cannot create a socket");
@@ -153,8 +153,7 @@ absl::StatusOr<std::string> ChooseAddress(std::string_view field, const std::str
     const absl::Status status = TryPort(host, static_cast<uint32_t>(std::atoi(port.c_str())));
     if (status.ok()) return fmt::format("{}:{}", host.text, port);
     return absl::FailedPreconditionError(
-        fmt::format("{}: {} is taken ({}); end the program that listens there "
-                    "(`ss -ltnp` names "
+        fmt::format("{}: {} is taken ({}). End the program that listens there (`ss -ltnp` shows "
                     "it), choose another port, or leave the field out to get a free one",
                     field, wanted, Message(status)));
   }
@@ -167,7 +166,7 @@ absl::StatusOr<std::string> ChooseAddress(std::string_view field, const std::str
     last = TryPort(host, candidate);
     if (last.ok()) return fmt::format("{}:{}", host.text, candidate);
   }
-  return absl::ResourceExhaustedError(fmt::format("found no free port of {} in [{}, {}): {}",
+  return absl::ResourceExhaustedError(fmt::format("there is no free port of {} in [{}, {}): {}",
                                                   host.text, kPortBegin, end, Message(last)));
 }
 
@@ -181,8 +180,8 @@ absl::StatusOr<std::string> FindProgram(const std::string& name, const SearchPat
     if (status.ok()) return path;
     if (absl::IsNotFound(status)) {
       return absl::NotFoundError(
-          fmt::format("the program {} does not exist: looked for {} (relative paths begin at the "
-                      "job file's folder); build it, or correct spec.replicaSpecs.worker.command",
+          fmt::format("the program {} does not exist: there is no {} (relative paths begin at the "
+                      "job file's folder). Build it, or correct spec.replicaSpecs.worker.command",
                       name, path));
     }
     return Annotate(status, fmt::format("the program {} cannot be run", name));
@@ -200,8 +199,8 @@ absl::StatusOr<std::string> FindProgram(const std::string& name, const SearchPat
   }
   if (!refused.ok()) return Annotate(refused, fmt::format("the program {} cannot be run", name));
   return absl::NotFoundError(
-      fmt::format("the program {} is in no folder of PATH ({}); write ./{} for one in the job "
-                  "file's folder, or correct spec.replicaSpecs.worker.command",
+      fmt::format("the program {} is not in PATH ({}). If it is in the job file's folder, write "
+                  "./{}; otherwise correct spec.replicaSpecs.worker.command",
                   name, where.path, name));
 }
 
@@ -216,7 +215,7 @@ absl::StatusOr<uint16_t> ChooseRestPort(uint32_t wanted, uint64_t seed, const st
         address, ChooseAddress("spec.scaler.port", fmt::format("127.0.0.1:{}", wanted), seed++));
     if (address == taken && wanted != 0) {
       return absl::InvalidArgumentError(fmt::format(
-          "spec.scaler.port: {} is the master's, by spec.master.address; choose another", wanted));
+          "spec.scaler.port: spec.master.address already has port {}; choose another", wanted));
     }
   }
   return static_cast<uint16_t>(std::atoi(address.substr(address.rfind(':') + 1).c_str()));

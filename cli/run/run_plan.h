@@ -14,7 +14,7 @@
 
 namespace muster {
 
-/// What `muster run` is going to do; --dry-run prints it. A value.
+/// The plan of `muster run`; --dry-run prints it. A value.
 struct RunPlan {
   JobSpec job;
   std::string job_file;
@@ -35,14 +35,14 @@ struct RunPlan {
   std::vector<SourcePreview> datasets;
 };
 
-/// Where a trainer's command is looked up.
+/// The places in which a trainer's command is looked up.
 struct SearchPath {
   std::string base_directory;
   std::string path;  // the PATH variable
 };
 
-/// The absolute path of the program `name`: relative to the base directory when it has a slash,
-/// else looked up in PATH. NotFound or PermissionDenied say where was looked.
+/// The absolute path of the program `name`: relative to the base directory if it has a slash,
+/// otherwise looked up in PATH. NotFound and PermissionDenied say where it was looked up.
 absl::StatusOr<std::string> FindProgram(const std::string& name, const SearchPath& where);
 
 /// The address where the master listens, by number: `wanted` is "host:port" with a loopback host

@@ -111,11 +111,11 @@ void RunSupervisor::Restart(Child* child, const NodeExited& event) {
   if (refused && child->role == NodeRole::kMaster && !answered_) {
     child->state = Child::State::kFinished;
     EnterStopping({RunOutcome::State::kBadInput,
-                   fmt::format("master refused to start:{}", Indented(event.last_words))});
+                   fmt::format("the master refused to start:{}", Indented(event.last_words))});
     return;
   }
   if (refused && child->role == NodeRole::kScaler) {
-    // It says itself who refused what.
+    // Its own words say what was refused.
     std::string words = event.last_words;
     while (!words.empty() && words.back() == '\n') words.pop_back();
     child->state = Child::State::kFinished;
@@ -244,7 +244,7 @@ void RunSupervisor::WatchSilence() {
   };
   // Killed before another is started: a paused master still holds the journal's lock, and a paused
   // scaler would act beside its successor.
-  watch(&master_, options_.master_silence_max, options_.master_start_max, "it has not answered");
+  watch(&master_, options_.master_silence_max, options_.master_start_max, "it did not answer");
   watch(&scaler_, options_.scaler_silence_max, options_.scaler_start_max, "it stood still");
 }
 
@@ -268,8 +268,9 @@ void RunSupervisor::On(const DrainWanted&) {
 void RunSupervisor::On(const StopWanted&) {
   if (stage_ == Stage::kOver) return;
   if (stage_ != Stage::kStopping) {
-    EnterStopping(pending_.value_or(RunOutcome{
-        RunOutcome::State::kStopped, "stopped at once by the user; run the job again to go on"}));
+    EnterStopping(pending_.value_or(
+        RunOutcome{RunOutcome::State::kStopped,
+                   "the user stopped it at once; run the job again to continue"}));
   }
   for (Child* child : {&scaler_, &master_}) {
     if (Running(*child)) Emit(KillNode{std::string(ToString(child->role)), "stopped by the user"});
@@ -295,8 +296,8 @@ void RunSupervisor::Advance() {
     if (late) {
       EnterStopping(
           {RunOutcome::State::kStopped,
-           fmt::format("the drain did not finish within {} (spec.drainTimeout is {}); what "
-                       "is committed stays, run the job again to go on",
+           fmt::format("the drain did not finish within {} (spec.drainTimeout is {}). Committed "
+                       "work stays; run the job again to continue",
                        InSeconds(2 * options_.drain_timeout + options_.drain_slack),
                        InSeconds(options_.drain_timeout))});
     } else if (now_ - asked_last_ >= kAskAgain) {

@@ -12,9 +12,9 @@
 #include "host/messages.h"
 #include "host/restart_policy.h"
 
-/// What `muster run` decides, as a deterministic step: when master and scaler are started, killed
-/// or given up, and when the job is over. Of workers and servers it knows nothing: they are the
-/// scaler's. No process, socket or clock here.
+/// The decisions of `muster run`, as a deterministic step: when the master and the scaler are
+/// started, killed or given up, and when the job is over. The scaler decides about workers and
+/// servers. There is no process, socket or clock here.
 namespace muster {
 
 struct RunSupervisorOptions {
@@ -23,7 +23,7 @@ struct RunSupervisorOptions {
   std::chrono::milliseconds drain_timeout{30'000};
   /// What a drain may take beyond the master's phases: calls, and a master that is started again.
   std::chrono::milliseconds drain_slack{10'000};
-  /// A master that answered before and is silent for so long is killed and started again.
+  /// A master that has answered before and is silent for this long is killed and restarted.
   std::chrono::milliseconds master_silence_max{10'000};
   /// As above for a master that has not answered yet: it may have much to index.
   std::chrono::milliseconds master_start_max{300'000};
@@ -38,12 +38,12 @@ struct RunSupervisorOptions {
   /// How long the scaler may take to end by itself after the job's end: it waits for workers, then
   /// stops one role after the other.
   std::chrono::milliseconds finish_wait{45'000};
-  /// How long a failure of ours (crash loop) waits for the master to take note.
+  /// How long a failure that we found (a crash loop) waits until the master has recorded it.
   std::chrono::milliseconds cancel_wait{5'000};
 };
 
 // Events of its own.
-/// The master was there and refused to answer a question that was asked at `asked_at`.
+/// The master is alive, but refused to answer a question that was asked at `asked_at`.
 struct MasterRefused {
   TimePoint asked_at;
 };
@@ -77,8 +77,9 @@ std::string ToString(RunOutcome::State state);  // "succeeded", "stopped", ...
 /// Of `muster run`: docs/cli.md lists them.
 int ExitCode(RunOutcome::State state);
 
-/// The supervisor of one run. Starts the master, then, when it answers, the scaler; starts again
-/// what ends; ends when the job does. A value with one owner; not thread-safe.
+/// The supervisor of one run. It starts the master and, when the master answers, the scaler. It
+/// restarts both when they end, and ends when the job ends. A value with one owner; not
+/// thread-safe.
 class RunSupervisor {
  public:
   explicit RunSupervisor(const RunSupervisorOptions& options);
@@ -103,7 +104,7 @@ class RunSupervisor {
   struct Child {
     NodeRole role = NodeRole::kMaster;
     RestartPolicy policy;
-    RestartPolicy shortages;  // starts in a row that the machine was too short for
+    RestartPolicy shortages;  // starts in a row that failed because the machine lacked something
     enum class State : uint8_t { kWaiting, kRunning, kFinished } state = State::kWaiting;
     bool wanted = false;  // false before its time has come
     TimePoint start_at;
@@ -130,13 +131,14 @@ class RunSupervisor {
   void TakeView(const MasterView& view);
   void EnterDraining();
   void EnterFinishing(const MasterView& view);
-  /// This process stood still (a stopped terminal, a laptop that slept): nobody else is to blame
-  /// for the silence.
+  /// This process stood still (a stopped terminal, a laptop that slept), so the silence is no fault
+  /// of
+  /// the others.
   void ForgiveOwnPause(TimePoint now);
   void WatchSilence();
   bool KeptAlive(const Child& child) const;
   void Restart(Child* child, const NodeExited& event);
-  /// The job cannot go on: asks the master to end it as failed.
+  /// The job cannot continue: asks the master to end it as failed.
   void GiveUp(std::string reason);
   void Advance();
   void AdvanceFinishing(bool late);

@@ -10,12 +10,13 @@
 #include "scaler/policy/policies.h"
 #include "scaler/sensor/job_sensor.h"
 
-/// What a job file says, in the scaler's terms: nothing below knows a job file. Pure functions.
+/// Translates a job file into the scaler's settings; lower layers do not know job files. Pure
+/// functions.
 namespace muster {
 
-/// What nodes start with: the limits of the file. Without a limit of memory, but with a request, it
-/// is 1.5 times that (spec.scaler.initialResources.margin), at most the maximum, and the request
-/// alone where the budget has no more. Of CPU there is no limit then: machines share it out.
+/// The first limits of nodes: those of the file. If there is a request but no limit of memory, the
+/// limit is 1.5 times the request (spec.scaler.initialResources.margin), at most the maximum, or
+/// the request itself if the budget has no more. CPU then has no limit; processes share it.
 scaler::InitialLimits InitialLimitsOf(const JobSpec& job);
 
 scaler::KeeperOptions KeeperOptionsOf(const JobSpec& job);

@@ -44,9 +44,9 @@ double TrainingRate(const SummaryInput& input) {
   return seconds > 0 ? static_cast<double>(input.trained_records) / seconds : 0;
 }
 
-/// How far behind the job is, as far as anybody knows.
+/// How far behind the job is, if that is known.
 std::string BehindText(const StreamStatus& stream) {
-  if (!stream.lag) return "nobody knows how far behind";
+  if (!stream.lag) return "its lag is not known";
   std::string text = fmt::format("{} behind", CountText(*stream.lag, "offset"));
   if (!stream.trouble.empty()) text += " when it was last seen";
   if (stream.held_back.value_or(0) > 0) {
@@ -60,7 +60,7 @@ std::string BehindText(const StreamStatus& stream) {
 std::string StreamText(const DatasetStatus& dataset) {
   const StreamStatus& stream = *dataset.stream;
   std::string text = fmt::format("  topic {}: {}", stream.topic, BehindText(stream));
-  // Shards that are run again and again have delays, too.
+  // Shards that run again and again have delays, too.
   if (stream.delay && LastCommittedEpoch(dataset) != nullptr) {
     text += fmt::format("; from a record's timestamp to the weights {} (p50), {} (p99)",
                         MillisecondsText(stream.delay->total_p50_ms),
@@ -84,7 +84,9 @@ std::string GroupText(const DatasetStatus& dataset, const EpochGroup& group) {
   if (epoch.shards.failed > 0) text += ", " + CountText(epoch.shards.failed, "FAILED shard");
   if (epoch.rejected_records > 0) {
     text += ", " + CountText(epoch.rejected_records, "rejected record");
-    if (!epoch.reject_samples.empty()) text += fmt::format(" (one: {})", epoch.reject_samples[0]);
+    if (!epoch.reject_samples.empty()) {
+      text += fmt::format(" (for example {})", epoch.reject_samples[0]);
+    }
   }
   for (const auto& [name, value] : epoch.metrics) {
     text += std::isfinite(value) ? fmt::format(", {} {:.4f}", name, value)
@@ -129,13 +131,13 @@ std::string SummaryText(const SummaryInput& input) {
                                  DurationText(input.elapsed));
   if (!input.outcome.reason.empty()) text += fmt::format("  {}\n", input.outcome.reason);
   if (input.outcome.state == RunOutcome::State::kDrained) {
-    // A drained job has a reason only when something keeps it from going on, as lost snapshots do.
+    // A drained job has a reason only if a problem, for example lost snapshots, stops it.
     const std::string trouble = input.status.has_value() ? input.status->reason : "";
     text += trouble.empty()
-                ? "  not finished: the same command goes on from here\n"
+                ? "  not finished: the same command continues the job\n"
                 : fmt::format(
-                      "  not finished: {}\n  once that is over, the same command goes on "
-                      "from here\n",
+                      "  not finished: {}\n  when that is fixed, the same command continues the "
+                      "job\n",
                       Printable(trouble));
   }
   if (!input.status.has_value()) return text;

@@ -30,8 +30,8 @@ absl::StatusOr<StateDirectory> FindTokensDirectory(const QueryOptions& options) 
     return FindStateDirectory(target);
   }
   return absl::InvalidArgumentError(
-      fmt::format("the master at {} answers only who has the job's token: besides --master, name "
-                  "the job's file or its state directory (--state-dir DIR), where the token is; "
+      fmt::format("the master at {} requires the job's token, which is in the state directory. "
+                  "Besides --master, name the job's file or its state directory (--state-dir DIR); "
                   "there is no ./{}",
                   options.master, JobFileOf(target)));
 }
@@ -91,7 +91,8 @@ absl::StatusOr<JobSource> FindJobSource(const QueryOptions& options) {
   if (client.ok()) return JobSource{*std::move(client), true};
   if (!absl::IsNotFound(client.status())) return client.status();
   absl::StatusOr<JobSource> source = OpenStoredSource(options, client.status());
-  if (source.ok()) PrintNote("the job is not running; this is what its state directory holds");
+  if (source.ok())
+    PrintNote("the job is not running; these are the contents of its state directory");
   return source;
 }
 

@@ -8,7 +8,7 @@
 #include "cli/show/output.h"
 #include "cli/state/job_target.h"
 
-/// Whom a verb asks.
+/// The master or state directory that a verb asks.
 namespace muster {
 
 struct QueryOptions {
@@ -18,10 +18,10 @@ struct QueryOptions {
   OutputFormat output = OutputFormat::kText;
 };
 
-/// The master of the job that runs. NotFound when none does; says what to do.
+/// The master of the running job. NotFound if no job runs; says what to do.
 absl::StatusOr<std::unique_ptr<AdminClient>> ConnectToMaster(const QueryOptions& options);
 
-/// Who answers a question: the job's master, or its state directory when no job runs there.
+/// Answers a question: the job's master, or its state directory if the job does not run.
 struct JobSource {
   std::unique_ptr<AdminClient> client;
   bool live = true;
@@ -31,7 +31,7 @@ struct JobSource {
 /// that answers.
 absl::StatusOr<JobSource> FindJobSource(const QueryOptions& options);
 
-/// The state directory; `away`, which says why no master answers, when no job ever ran there.
+/// The state directory. If no job ever ran there, `away`, which says why no master answers.
 absl::StatusOr<JobSource> OpenStoredSource(const QueryOptions& options, const absl::Status& away);
 
 }  // namespace muster

@@ -18,8 +18,7 @@ absl::Status CheckSameJob(const LoadedJob& job, const StateDirectory& state) {
   if (!former.ok()) return absl::OkStatus();  // the journal itself decides
   const std::string advice = fmt::format(
       "Choose another spec.stateDirectory for the new job, put the former value back to resume the "
-      "old "
-      "one, or delete {} to give up what it has trained",
+      "old job, or delete {} if you do not need its weights",
       state.path());
   if (former->spec.name != job.spec.name) {
     return absl::FailedPreconditionError(
@@ -50,9 +49,8 @@ absl::StatusOr<StateDirectory> FindStateDirectory(const JobTarget& target) {
   const std::string file = JobFileOf(target);
   if (target.job_file.empty() && !std::filesystem::exists(file)) {
     return absl::InvalidArgumentError(
-        "which job? name its file (muster status job.yaml) or its state directory (--state-dir "
-        "DIR); "
-        "there is no ./job.yaml");
+        "there is no ./job.yaml; name the job's file (muster status job.yaml) or its state "
+        "directory (--state-dir DIR)");
   }
   MUSTER_ASSIGN_OR_RETURN(const LoadedJob job, LoadJob(file, ""));
   return StateDirectory(job.spec.state_directory);

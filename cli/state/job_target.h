@@ -14,7 +14,7 @@ namespace muster {
 /// to do.
 absl::Status CheckSameJob(const LoadedJob& job, const StateDirectory& state);
 
-/// How a verb names the job that it is about: each may be empty.
+/// How a verb names its job; each field may be empty.
 struct JobTarget {
   std::string job_file;
   std::string state_directory;
@@ -23,8 +23,8 @@ struct JobTarget {
 /// The job file that the target names: ./job.yaml when it names none.
 std::string JobFileOf(const JobTarget& target);
 
-/// The state directory of the target: as given, else the job file's, else that of ./job.yaml.
-/// InvalidArgument when nothing names one.
+/// The state directory of the target: the given one, otherwise the job file's, otherwise that of
+/// ./job.yaml. InvalidArgument if there is none of these.
 absl::StatusOr<StateDirectory> FindStateDirectory(const JobTarget& target);
 
 }  // namespace muster

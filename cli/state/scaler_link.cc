@@ -10,17 +10,17 @@ absl::StatusOr<scaler::rest::RestClient> FindScaler(const StateDirectory& state,
                                                     std::chrono::milliseconds deadline) {
   const absl::StatusOr<RestAddress> address = state.ReadRestAddress();
   if (!address.ok()) {
-    // When no job runs, that is what there is to say.
+    // If no job runs, the error says only that.
     MUSTER_RETURN_IF_ERROR(state.ReadEndpoint().status());
     return absl::UnavailableError(fmt::format(
-        "the job runs, but its scaler cannot be asked: {}; `muster run` keeps one alive, so try "
-        "again in a few seconds; `muster logs scaler` has its words",
+        "the job runs, but its scaler cannot be reached: {}. `muster run` restarts the scaler, so "
+        "try again in a few seconds; `muster logs scaler` shows its output",
         Message(address.status())));
   }
   absl::StatusOr<std::string> token = LoadToken(state.token());
   if (!token.ok()) {
     return absl::UnavailableError(fmt::format(
-        "the scaler cannot be asked without its token: {}; a job that runs makes one, so try again",
+        "the scaler requires its token: {}. A running job makes the token, so try again",
         Message(token.status())));
   }
   return scaler::rest::RestClient(

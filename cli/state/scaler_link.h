@@ -12,15 +12,15 @@
 /// How the verbs reach the scaler of a job: address and token from the state directory.
 namespace muster {
 
-/// NotFound when no job runs there. Unavailable when one does, but its scaler cannot be asked: it
-/// does not serve at the moment, or its token is not to be had. Both say what to do.
+/// NotFound if no job runs there. Unavailable if a job runs, but its scaler cannot be asked: it
+/// does not serve at the moment, or its token cannot be read. Both say what to do.
 absl::StatusOr<scaler::rest::RestClient> FindScaler(
     const StateDirectory& state, std::chrono::milliseconds deadline = std::chrono::seconds(5));
 
 /// As above for the job that `target` names.
 absl::StatusOr<scaler::rest::RestClient> FindScaler(const JobTarget& target);
 
-/// Who reads an address: a person's browser opens it with the token, a log is no place for one.
+/// The reader of an address. A browser needs the token; a log must not contain it.
 enum class AddressFor : uint8_t { kTerminal, kLog };
 
 /// What `muster run` shows once a scaler serves: "http://127.0.0.1:20200/#token=..." for a

@@ -52,8 +52,8 @@ absl::Status InUse(const StateDirectory& directory, pid_t holder, std::string_vi
       directory.path(), holder, remark, directory.path()));
 }
 
-/// The process `pid`, which held the lock, is gone and left its files as they were. Looks at the
-/// lock only when the process is not seen here: it may run in another container, or be about to
+/// True if the process `pid`, which held the lock, is gone and left its files as they were. Looks
+/// at the lock only if the process is not visible: it may run in another container, or be about to
 /// end.
 bool WasKilled(const std::string& lock_path, pid_t pid) {
   if (pid <= 0 || ::kill(pid, 0) == 0 || errno != ESRCH) return false;
@@ -126,12 +126,12 @@ absl::StatusOr<Endpoint> StateDirectory::ReadEndpoint() const {
   absl::StatusOr<std::string> text = ReadFile(endpoint(), kSmallFileMax);
   if (!text.ok()) {
     return absl::NotFoundError(
-        fmt::format("no job runs with the state directory {} (there is no {}); start it with "
-                    "`muster run`, or name another with --state-dir",
+        fmt::format("no job runs with the state directory {} (there is no {}). Start the job with "
+                    "`muster run`, or name another state directory with --state-dir",
                     path_, endpoint()));
   }
   Endpoint value;
-  // Reading what is not there, or is of another type, throws.
+  // Reading a field that is missing, or has another type, throws.
   try {
     const nlohmann::json json = nlohmann::json::parse(*text);
     value = {.master = json.at("master").get<std::string>(),
@@ -143,12 +143,12 @@ absl::StatusOr<Endpoint> StateDirectory::ReadEndpoint() const {
   }
   if (value.master.empty() || !CheckJobId("job_id", value.job.id).ok()) {
     return absl::DataLossError(
-        fmt::format("{} is damaged; it is written anew by the next `muster run`", endpoint()));
+        fmt::format("{} is damaged; the next `muster run` writes it again", endpoint()));
   }
   if (WasKilled(lock(), static_cast<pid_t>(value.pid))) {
     return absl::NotFoundError(
         fmt::format("no job runs with the state directory {}: its last `muster run` (pid {}) was "
-                    "killed; run the job again, it goes on where it stopped",
+                    "killed. Run the job again; it continues where it stopped",
                     path_, value.pid));
   }
   return value;
@@ -180,11 +180,12 @@ absl::StatusOr<RestAddress> StateDirectory::ReadRestAddress() const {
                             .pid = number("pid", INT32_MAX)};
   if (address.port == 0 || address.pid == 0) {
     return absl::DataLossError(
-        fmt::format("{} is damaged; the next scaler writes it anew", rest_address()));
+        fmt::format("{} is damaged; the next scaler writes it again", rest_address()));
   }
   if (WasKilled(scaler() + "/lock", static_cast<pid_t>(address.pid))) {
-    return absl::NotFoundError(fmt::format(
-        "the scaler (pid {}) of the job with the state directory {} is dead", address.pid, path_));
+    return absl::NotFoundError(
+        fmt::format("the scaler (pid {}) of the job with the state directory {} has ended",
+                    address.pid, path_));
   }
   return address;
 }
@@ -203,7 +204,8 @@ absl::StatusOr<StateLock> StateLock::Acquire(const StateDirectory& directory) {
       SleepFor(kRemainsPause);
       continue;
     }
-    return InUse(directory, holder, killed ? ", killed, but not all of its nodes are gone" : "");
+    return InUse(directory, holder,
+                 killed ? ", which was killed, but some of its nodes still run" : "");
   }
   const std::string pid = std::to_string(::getpid());
   if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, pid.data(), pid.size(), 0) < 0) {

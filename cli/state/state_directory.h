@@ -71,7 +71,9 @@ class StateDirectory {
   /// The scaler writes it when it serves, and removes it when it ends.
   absl::Status WriteRestAddress(const RestAddress& address) const;
   void RemoveRestAddress() const;
-  /// NotFound when nobody serves: no file, or the one who wrote it is dead, and its port anybody's.
+  /// NotFound if no scaler serves: there is no file, or the scaler that wrote it is dead, and
+  /// another
+  /// program may have its port.
   absl::StatusOr<RestAddress> ReadRestAddress() const;
 
  private:
@@ -80,12 +82,13 @@ class StateDirectory {
   std::string path_;
 };
 
-/// Held while anything of a run uses the state directory: `muster run` and the supervising
-/// processes that inherit fd(). The kernel gives it back however they die.
+/// Held while any process of a run uses the state directory: `muster run`, and the supervising
+/// processes that inherit fd(). The kernel releases it however they die.
 class StateLock {
  public:
-  /// Waits while the remains of a killed run are cleared away. AlreadyExists, naming the holder's
-  /// pid, when another run holds it. Requires: Create() succeeded.
+  /// Waits while the processes of a killed run end. AlreadyExists, with the holder's pid, if
+  /// another
+  /// run holds it. Requires: Create() succeeded.
   static absl::StatusOr<StateLock> Acquire(const StateDirectory& directory);
   /// AlreadyExists as above when a run that lives holds it; takes nothing.
   static absl::Status CheckFree(const StateDirectory& directory);

@@ -63,10 +63,11 @@ std::string DefaultSnapshots(const std::string& state_directory) {
 absl::StatusOr<std::unique_ptr<AdminClient>> OpenStoredJob(const JobTarget& target) {
   MUSTER_ASSIGN_OR_RETURN(const StateDirectory state, FindStateDirectory(target));
   if (!std::filesystem::exists(state.journal())) {
-    return absl::NotFoundError(fmt::format("no job ever ran with {}", state.path()));
+    return absl::NotFoundError(
+        fmt::format("no job ever ran with the state directory {}", state.path()));
   }
-  // The copy is what ran; its relative paths begin elsewhere. A master that was started by hand
-  // leaves none.
+  // The copy is the job file that ran; its relative paths begin at another folder. A master that
+  // was started by hand leaves no copy.
   const bool copied = std::filesystem::exists(state.job_copy()) || !target.state_directory.empty();
   MUSTER_ASSIGN_OR_RETURN(LoadedJob job,
                           LoadJob(copied ? state.job_copy() : JobFileOf(target), ""));

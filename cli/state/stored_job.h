@@ -10,7 +10,7 @@ namespace muster {
 
 /// Answers the questions of AdminClient from the state directory of a job that does not run
 /// (JobArchive); orders are refused with FailedPrecondition. Nothing in the directory is changed.
-/// NotFound when no run there came so far as to have a journal.
+/// NotFound if no run there has made a journal.
 absl::StatusOr<std::unique_ptr<AdminClient>> OpenStoredJob(const JobTarget& target);
 
 }  // namespace muster

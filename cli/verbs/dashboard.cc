@@ -10,7 +10,7 @@ void AddDashboard(CLI::App* app, Chosen* chosen, Command<steer::DashboardOptions
   AddJobAndOutput(verb, &options->query);
   verb->add_flag("--open", options->open, "Open the page in the browser (xdg-open)");
   verb->footer(
-      "The address has the job's token: whoever has it can give orders to the job.\n"
+      "The address contains the job's token. Anyone who has the token can give orders to the job.\n"
       "Examples:\n"
       "  muster dashboard job.yaml\n"
       "  muster dashboard job.yaml --open");

@@ -6,7 +6,7 @@ namespace muster {
 void AddExplain(CLI::App* app, Chosen* chosen, Command<steer::ExplainOptions> command) {
   const auto options = std::make_shared<steer::ExplainOptions>();
   CLI::App* verb = app->add_subcommand(
-      "explain", "Why something was decided: evidence, before and after, what came of it");
+      "explain", "Explain an event: its cause, evidence, values before and after, outcome");
   AddEventAndJob(verb, &options->event, &options->query);
   AddOutput(verb, &options->query.output);
   verb->footer("Examples:\n  muster explain 12 job.yaml\n  muster explain 12 --output json");

@@ -6,10 +6,10 @@ namespace muster {
 void AddExport(CLI::App* app, Chosen* chosen, Command<ExportCommandOptions> command) {
   const auto options = std::make_shared<ExportCommandOptions>();
   CLI::App* verb =
-      app->add_subcommand("export", "Write every table as NumPy files, also after the run");
+      app->add_subcommand("export", "Write every table as NumPy files, during or after the run");
   AddTarget(verb, &options->query);
   verb->add_option("--output-dir", options->output_directory,
-                   "Folder that does not exist yet, or is empty")
+                   "A folder that does not exist yet, or is empty")
       ->required();
   verb->footer("Example:\n  muster export job.yaml --output-dir weights   # docs/export.md");
   Choose(verb, chosen, options, std::move(command));

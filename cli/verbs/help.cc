@@ -50,7 +50,7 @@ int Version(OutputFormat output) {
 void AddHelp(CLI::App* app, Chosen* chosen) {
   const auto options = std::make_shared<HelpOptions>();
   CLI::App* verb = app->add_subcommand("help", "Show the verbs, or the options of one verb");
-  verb->add_option("verb", options->verb, "A verb, such as run");
+  verb->add_option("verb", options->verb, "A verb, for example run");
   verb->add_option("--man-dir", options->man_directory,
                    "Instead, write the man pages of all verbs into this folder");
   verb->footer(

@@ -5,11 +5,12 @@ namespace muster {
 
 void AddLogs(CLI::App* app, Chosen* chosen, Command<LogsOptions> command) {
   const auto options = std::make_shared<LogsOptions>();
-  CLI::App* verb = app->add_subcommand("logs", "Output of a node, also after the run");
+  CLI::App* verb =
+      app->add_subcommand("logs", "Show the output of a node, during or after the run");
   AddNodeAndJob(verb, &options->node, &options->query, "master, ps-0, worker-1, ...");
   AddOutput(verb, &options->query.output);
-  verb->add_option("-n,--lines", options->lines, "Lines from the end (100)");
-  verb->add_flag("-f,--follow", options->follow, "Go on until the run ends");
+  verb->add_option("-n,--lines", options->lines, "How many lines from the end (100)");
+  verb->add_flag("-f,--follow", options->follow, "Show new lines until the run ends");
   verb->footer(
       "Examples:\n  muster logs job.yaml worker-0\n  muster logs job.yaml master -n 20 -f");
   Choose(verb, chosen, options, std::move(command));

@@ -6,17 +6,17 @@ namespace muster {
 void AddMaster(CLI::App* app, Chosen* chosen, Command<MasterCommandOptions> command) {
   const auto options = std::make_shared<MasterCommandOptions>();
   CLI::App* verb =
-      app->add_subcommand("master", "Run a master (muster run does; for containers by hand)");
+      app->add_subcommand("master", "Run a master; `muster run` starts it, except in containers");
   verb->group("");  // not listed
   verb->add_option("--job", options->job_file, "Job file")->required();
   verb->add_option("--base-directory", options->base_directory,
-                   "Where relative paths of the job file begin; its own folder if absent");
+                   "Folder where relative paths of the job file begin (the job file's folder)");
   verb->add_option("--listen", options->listen_address, "127.0.0.1:PORT")->required();
   verb->add_option("--run-id", options->run_id,
-                   "Names this run; a new one means that all processes of older runs are dead")
+                   "Id of this run; a new id means that all processes of older runs are dead")
       ->required();
   verb->add_option("--job-id", options->job_id,
-                   "Of the job, drawn when it begins; the journal has it, too");
+                   "Id of the job, a random number from its beginning; the journal also has it");
   verb->add_flag("--retry-failed", options->retry_failed, "Try FAILED shards again");
   AddPlantedBug(verb, &options->planted_bug);
   verb->footer("Example:\n  muster master --job job.yaml --listen 127.0.0.1:20123 --run-id one");

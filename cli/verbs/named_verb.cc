@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-/// Verbs of kubectl, ray and others, and what does the same here.
+/// Verbs of kubectl, ray and others, with Muster's verbs that do the same.
 constexpr std::array<std::pair<const char*, const char*>, 12> kVerbsOfOthers = {{
     {"get", "nodes, shards, partitions or events"},
     {"describe", "status or explain"},
@@ -52,7 +52,7 @@ absl::Status CheckVerb(const CLI::App& app, const std::string& word) {
 
 std::string UsageMessage(const std::string& word, const std::string& why) {
   if (word.starts_with('-')) return fmt::format("{}. `muster help` shows how to use it", why);
-  // As in `docker ps`, the job's processes were probably meant.
+  // The user probably wants the job's processes, as in `docker ps`.
   const char* const meant =
       word == "ps" ? " `muster ps` runs a parameter server; `muster nodes` lists a job's processes."
                    : "";

@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-/// The order that the line gives. InvalidArgument: it says none.
+/// The order that the command line gives. kInvalidArgument if it gives none.
 using OrderMaker = std::function<absl::StatusOr<scaler::Order>()>;
 
 /// One verb.
@@ -38,11 +38,12 @@ OrderMaker AddResize(CLI::App* verb, QueryOptions* query) {
   const auto memory = std::make_shared<std::string>();
   const auto cpus = std::make_shared<std::string>();
   AddNodeAndJob(verb, &order->node, query, "ps-0, worker-1, ...");
-  verb->add_option("--memory", *memory, "As in a job file: 512Mi, 1.5Gi");
-  verb->add_option("--cpus", *cpus, "Cores: 1.5, or 500m");
+  verb->add_option("--memory", *memory, "New limit of memory, as in a job file: 512Mi, 1.5Gi");
+  verb->add_option("--cpus", *cpus, "New limit of CPU in cores: 1.5, or 500m");
   return [=]() -> absl::StatusOr<scaler::Order> {
     if (memory->empty() && cpus->empty()) {
-      return absl::InvalidArgumentError("resize to what? --memory 512Mi, --cpus 1.5, or both");
+      return absl::InvalidArgumentError(
+          "the new limits are missing; give --memory 512Mi, --cpus 1.5, or both");
     }
     if (!memory->empty()) {
       const absl::StatusOr<uint64_t> bytes = job_file::ParseMemory(*memory);
@@ -61,7 +62,7 @@ OrderMaker AddResize(CLI::App* verb, QueryOptions* query) {
 OrderMaker AddScale(CLI::App* verb, QueryOptions* query) {
   const auto order = std::make_shared<scaler::ScaleWorkers>();
   AddJob(verb, query);
-  verb->add_option("--workers", order->workers, "How many there shall be")
+  verb->add_option("--workers", order->workers, "New number of workers")
       ->required()
       ->check(CLI::Range(1u, kWorkersMax));
   return Make(order);
@@ -76,34 +77,33 @@ OrderMaker AddPolicy(CLI::App* verb, QueryOptions* query) {
 }
 
 constexpr OrderVerb kOrderVerbs[] = {
-    {"restart", "End a worker's or a server's process and start it anew",
+    {"restart", "Restart the process of a worker or a server",
      "Examples:\n"
      "  muster restart job.yaml worker-1 --reason 'looks stuck'\n"
-     "  muster restart job.yaml ps-0 --wait      # until it serves again; nothing is lost",
+     "  muster restart job.yaml ps-0 --wait      # waits until it serves again; nothing is lost",
      &AddRestart},
-    {"resize", "Give a worker or a server other limits",
+    {"resize", "Change the limits of a worker or a server",
      "Examples:\n"
      "  muster resize job.yaml ps-0 --memory 512Mi\n"
      "  muster resize job.yaml worker-1 --cpus 1.5 --wait",
      &AddResize},
-    {"scale", "Train with more or fewer workers",
+    {"scale", "Change the number of workers",
      "Examples:\n"
      "  muster scale job.yaml --workers 4\n"
      "  muster scale job.yaml --workers 2 --wait     # those that leave finish their shards\n"
-     "The number holds: the policy worker-count is paused, until the job ends or you lift it "
-     "with\n"
+     "The number holds, because the policy worker-count is paused until the job ends, or until\n"
      "  muster policies resume worker-count job.yaml",
      &AddScale},
 };
-// Done when they are told: nothing could be waited for.
+// They take effect at once, so there is nothing to wait for.
 constexpr OrderVerb kPolicyVerbs[] = {
-    {"pause", "It decides nothing until it is resumed",
+    {"pause", "Pause a policy until it is resumed",
      "Example:\n  muster policies pause worker-straggler job.yaml", &AddPolicy<true>},
-    {"resume", "It decides again", "Example:\n  muster policies resume worker-straggler job.yaml",
-     &AddPolicy<false>},
+    {"resume", "Let a paused policy decide again",
+     "Example:\n  muster policies resume worker-straggler job.yaml", &AddPolicy<false>},
 };
 
-/// `waits`: for its outcome, if that is asked for.
+/// `waits`: the verb has --wait, which waits for the outcome.
 void AddOrderVerb(const OrderVerb& row, bool waits, CLI::App* app, Chosen* chosen,
                   const Command<steer::GivenOrder>& command) {
   CLI::App* verb = app->add_subcommand(row.name, row.about);

@@ -6,8 +6,8 @@ namespace muster {
 void AddPolicies(CLI::App* app, Chosen* chosen, Command<QueryOptions> command,
                  Command<steer::GivenOrder> order_command) {
   const auto options = std::make_shared<QueryOptions>();
-  CLI::App* list =
-      app->add_subcommand("policies", "What decides by itself; `pause` and `resume` one of them");
+  CLI::App* list = app->add_subcommand(
+      "policies", "Show, pause or resume the policies that decide automatically");
   AddJobAndOutput(list, options.get());
   list->footer(
       "Examples:\n"

@@ -6,18 +6,19 @@ namespace muster {
 void AddScaler(CLI::App* app, Chosen* chosen, Command<ScalerCommandOptions> command) {
   const auto options = std::make_shared<ScalerCommandOptions>();
   CLI::App* verb = app->add_subcommand(
-      "scaler", "Run a scaler, which starts and watches workers and servers (muster run does)");
+      "scaler",
+      "Run a scaler, which starts and watches workers and servers; `muster run` starts it");
   verb->group("");  // not listed
   verb->add_option("--job", options->job_file, "Job file")->required();
   verb->add_option("--base-directory", options->base_directory,
-                   "Where relative paths of the job file begin; its own folder if absent");
+                   "Folder where relative paths of the job file begin (the job file's folder)");
   verb->add_option("--master", options->master_address, "127.0.0.1:PORT")->required();
   verb->add_option("--run-id", options->run_id,
-                   "Of the run, as the master has it; nodes of the same run are adopted")
+                   "Id of the run, the same as the master's; nodes of this run are taken over")
       ->required();
-  verb->add_option("--job-id", options->job_id,
-                   "Of the job: masters of other jobs are not spoken with");
-  verb->add_option("--trainer", options->trainer, "The workers' program, absolute")->required();
+  verb->add_option("--job-id", options->job_id, "Id of the job; masters of other jobs are ignored");
+  verb->add_option("--trainer", options->trainer, "Absolute path of the workers' program")
+      ->required();
   verb->add_option("--node-program", options->node_program)->group("");
   verb->add_option("--life-fd", options->life_fd)->group("");
   verb->add_option("--rest-port", options->rest_port,
@@ -26,7 +27,7 @@ void AddScaler(CLI::App* app, Chosen* chosen, Command<ScalerCommandOptions> comm
   verb->add_option("--beat-fd", options->beat_fd)->group("");
   verb->footer(
       "Example:\n  muster scaler --job job.yaml --master 127.0.0.1:20123 --run-id one --trainer "
-      "$PWD/trainer\nNodes outlive it when it is killed; SIGTERM ends them, and it.");
+      "$PWD/trainer\nIf it is killed, the nodes continue. SIGTERM ends the nodes and the scaler.");
   Choose(verb, chosen, options, std::move(command));
 }
 

@@ -5,11 +5,11 @@ namespace muster {
 
 void AddStatus(CLI::App* app, Chosen* chosen, Command<StatusOptions> command) {
   const auto options = std::make_shared<StatusOptions>();
-  CLI::App* verb =
-      app->add_subcommand("status", "Progress, metrics, nodes and counters, also after the run");
+  CLI::App* verb = app->add_subcommand(
+      "status", "Show progress, metrics, nodes and counters, during or after the run");
   AddTarget(verb, &options->query);
   verb->add_flag("--all-epochs", options->all_epochs,
-                 "Show each epoch of a long job by itself, not only the newest");
+                 "Show each epoch of a long job, not only the newest ones");
   verb->footer(
       "Examples:\n  muster status job.yaml\n  muster status --state-dir state --output json");
   Choose(verb, chosen, options, std::move(command));

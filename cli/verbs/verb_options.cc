@@ -23,7 +23,7 @@ bool IsEventNumber(const std::string& text) {
   return text.size() > digits && text.find_first_not_of("0123456789", digits) == std::string::npos;
 }
 
-/// Any word in small letters: whether there is such a policy only the scaler knows.
+/// Any word in small letters. Only the scaler knows which policies exist.
 bool IsPolicyName(const std::string& text) {
   return !text.empty() &&
          text.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") == std::string::npos;
@@ -43,7 +43,7 @@ void AddOutput(CLI::App* verb, OutputFormat* output) {
 
 void AddJob(CLI::App* verb, QueryOptions* options) {
   verb->add_option("job", options->target.job_file,
-                   "Job file; without one and without --state-dir: ./job.yaml");
+                   "Job file (./job.yaml, unless --state-dir is given)");
   verb->add_option("--state-dir", options->target.state_directory, "State directory of the job");
 }
 
@@ -56,8 +56,8 @@ void AddSubjectAndJob(CLI::App* verb, const Subject& subject, std::string* value
     std::string* job = &options->target.job_file;
     if (!subject.is_one(*value) && subject.is_one(*job)) std::swap(*value, *job);
     if (value->find_first_of("./") == std::string::npos) return;
-    throw CLI::ValidationError(subject.name, "'" + *value + "' is no " + subject.name +
-                                                 ": name one, as in muster " + subject.example);
+    throw CLI::ValidationError(subject.name, "'" + *value + "' is not a " + subject.name +
+                                                 "; write, for example, muster " + subject.example);
   });
 }
 
@@ -69,14 +69,14 @@ void AddNodeAndJob(CLI::App* verb, std::string* node, QueryOptions* options,
 
 void AddEventAndJob(CLI::App* verb, std::string* event, QueryOptions* options) {
   AddSubjectAndJob(verb,
-                   {"event", "Its number, as muster events shows it",
+                   {"event", "The event's number in `muster events`",
                     verb->get_name() + " job.yaml 12", IsEventNumber},
                    event, options);
 }
 
 void AddPolicyAndJob(CLI::App* verb, std::string* policy, QueryOptions* options) {
   AddSubjectAndJob(verb,
-                   {"policy", "As muster policies names it",
+                   {"policy", "The policy's name in `muster policies`",
                     "policies " + verb->get_name() + " job.yaml worker-straggler", IsPolicyName},
                    policy, options);
 }
@@ -92,12 +92,13 @@ void AddTarget(CLI::App* verb, QueryOptions* options) {
 }
 
 void AddReason(CLI::App* verb, std::string* reason) {
-  verb->add_option("--reason", *reason, "Why, for the record (at most 200 characters)");
+  verb->add_option("--reason", *reason, "Why; the event records it (at most 200 characters)");
 }
 
 void AddWait(CLI::App* verb, steer::OrderOptions* order) {
-  verb->add_flag("--wait", order->wait, "Until it is known what came of it");
-  verb->add_option("--timeout", order->timeout_s, "With --wait: seconds (300)")
+  verb->add_flag("--wait", order->wait, "Wait until the outcome is known");
+  verb->add_option("--timeout", order->timeout_s,
+                   "With --wait: wait at most this many seconds (300)")
       ->check(CLI::Range(1, 86'400));
 }
 

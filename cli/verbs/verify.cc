@@ -9,26 +9,28 @@ void AddVerify(CLI::App* app, Chosen* chosen, Command<verify::VerifyOptions> com
   using verify::VerifyOptions;
   const auto options = std::make_shared<VerifyOptions>();
   CLI::App* verb = app->add_subcommand(
-      "verify", "Prove on this machine that nothing is lost: kill and pause a job's processes");
+      "verify", "Prove on this machine that kills and pauses lose nothing and double nothing");
   const auto number = [verb](const std::string& name, uint32_t* value, uint32_t low, uint32_t high,
                              const std::string& meaning) {
     verb->add_option(name, *value, fmt::format("{} ({})", meaning, *value))
         ->check(CLI::Range(low, high));
   };
-  number("--kills", &options->kills, 0, VerifyOptions::kKillsMax, "SIGKILLs, over all roles");
+  number("--kills", &options->kills, 0, VerifyOptions::kKillsMax,
+         "How many SIGKILLs, over all roles");
   number("--pauses", &options->pauses, 0, VerifyOptions::kPausesMax,
-         "SIGSTOPs for longer than the lease, then SIGCONT");
-  verb->add_option("--seed", options->seed, "Plans the faults; of the clock, and shown, if absent");
+         "How many pauses (SIGSTOP, then SIGCONT after more than a lease)");
+  verb->add_option("--seed", options->seed,
+                   "Seed of the plan of faults; without it, a seed is chosen and shown");
   number("--workers", &options->workers, 1, VerifyOptions::kNodesMax, "Workers");
   number("--servers", &options->servers, 1, VerifyOptions::kNodesMax, "Parameter servers");
   number("--partitions", &options->partitions, 1, VerifyOptions::kPartitionsMax, "Partitions");
   verb->add_option("--directory", options->directory,
-                   "Where the job's folder is made (the folder for temporary files)");
-  verb->add_flag("--keep", options->keep, "Keep that folder; else it stays after a failure only");
+                   "Create the job's folder here (in the folder for temporary files)");
+  verb->add_flag("--keep", options->keep, "Keep that folder; otherwise only a failure keeps it");
   verb->add_flag_callback(
-      "--no-progress", [options] { options->progress = false; }, "No progress on stderr");
+      "--no-progress", [options] { options->progress = false; }, "Show no progress on stderr");
   verb->add_option("--trainer", options->trainer,
-                   "The worker; if absent, the verify_worker that belongs to this program");
+                   "The workers' program (the verify_worker that belongs to this program)");
   AddOutput(verb, &options->output);
   AddPlantedBug(verb, &options->planted_bug);
   verb->footer(
@@ -36,8 +38,8 @@ void AddVerify(CLI::App* app, Chosen* chosen, Command<verify::VerifyOptions> com
       "  muster verify                               # 12 kills, 3 pauses: half a minute\n"
       "  muster verify --kills 500 --pauses 50       # a soak: about ten minutes\n"
       "  muster verify --seed 17 --output json | tail -n 1\n"
-      "Exit codes: 0 nothing is lost, unexpected or duplicated, 6 something is, 1 the job did not "
-      "come\nto its end, 2 bad arguments, 3 stopped by Ctrl-C.");
+      "Exit codes: 0 nothing is lost, unexpected, duplicated or wrong; 6 something is; 1 the job\n"
+      "did not end; 2 bad arguments; 3 stopped by Ctrl-C.");
   Choose(verb, chosen, options, std::move(command));
 }
 

@@ -93,7 +93,7 @@ std::vector<int> Cgroup::join_fds() const {
 
 absl::Status Cgroup::SetLimits(const CgroupLimits& limits) {
   if (!std::isfinite(limits.cpus) || limits.cpus < 0) {
-    return absl::InvalidArgumentError(fmt::format("{} is no number of cores", limits.cpus));
+    return absl::InvalidArgumentError(fmt::format("{} is not a number of cores", limits.cpus));
   }
   if (limits.memory_bytes > 0) {
     MUSTER_ASSIGN_OR_RETURN(const CgroupUsage usage, ReadUsage());

@@ -16,8 +16,8 @@
 #include "host/exit_status.h"
 #include "host/resources.h"
 
-/// Control groups of Linux, versions 1 and 2: limits that the kernel enforces, and its account of
-/// what was used.
+/// Control groups of Linux, versions 1 and 2: limits that the kernel enforces, and the usage that
+/// it measures.
 namespace muster {
 
 enum class CgroupBackend : uint8_t { kNone, kV1, kV2 };
@@ -28,19 +28,20 @@ struct CgroupLimits {
   double cpus = 0;            // cores; at least 0.01
 };
 
-/// What the processes of a group use, and used since it was made. Of its members `cpu` is absent
-/// where this kernel does not count it (version 1 without cpuacct, and no version 2); the peak is
-/// 0, and pressure absent, where it does not say.
+/// What the processes of a group use, and have used since the group was created. `cpu` is absent if
+/// the kernel does not count it (version 1 without cpuacct). If the kernel does not report them,
+/// the peak is 0 and pressure is absent.
 struct CgroupUsage : NodeUsage {
   uint64_t oom_kills = 0;  // by the kernel, for memory, whoever was short of it
-  /// The limit of this very group was reached, and nothing could be dropped; with version 1, which
-  /// does not count that: it was reached once, and there is little page cache now.
+  /// The limit of this group itself was reached, and no page could be dropped. Version 1 does not
+  /// count that; there it means that the limit was reached once, and there is little page cache
+  /// now.
   bool limit_reached = false;
 };
 
-/// Whose shortage the kernel killed for: that of the group, at its own limit, or of the machine (or
-/// a group above). With version 1, a group whose page cache reached its limit before, and was taken
-/// from it when the machine was short, counts as the former.
+/// Why the kernel killed: the group was at its own limit, or the machine (or a group above) had no
+/// memory left. With version 1, if page cache filled a group to its limit once and was dropped
+/// later because the machine needed it, the answer is the group's limit.
 MemoryKill KillOf(const CgroupUsage& usage);
 
 /// Enters the groups whose cgroup.procs are `fds`: the calling process, and whatever it starts.
@@ -51,18 +52,18 @@ int JoinCgroup(const int* fds, size_t count) noexcept;
 /// destructor leaves the group as it is. Movable; not thread-safe.
 class Cgroup {
  public:
-  /// Enforced at once, on what runs too. Both limits are always written, so that what others wrote
-  /// is undone. Errors name the file; FailedPrecondition, and nothing changed, for a memory limit
-  /// below what is used now: version 2 would kill.
+  /// Takes effect at once, also for running processes. Both limits are always written, which
+  /// overwrites values of others. Errors name the file; FailedPrecondition, and nothing changes,
+  /// for a memory limit below the current usage, because version 2 would kill.
   absl::Status SetLimits(const CgroupLimits& limits);
   absl::StatusOr<CgroupUsage> ReadUsage() const;
   /// Makes join_fds().
   absl::Status OpenToJoin();
-  /// For JoinCgroup; close-on-exec, open as long as this object lives. Whoever has one of them
-  /// open, a child that inherited it too, owns the group: the run is not dead
+  /// For JoinCgroup; close-on-exec, open as long as this object lives. While any process has one of
+  /// them open (also a child that inherited it), the group has an owner, and the run is not dead
   /// (CgroupTree::RemoveDead).
   std::vector<int> join_fds() const;
-  /// CPU can be limited as well; memory always can. Where not, its use is counted all the same.
+  /// True if CPU can be limited, too; memory always can. CPU usage is counted in any case.
   bool has_cpu() const { return !paths_.cpu.empty(); }
   /// Errors: FailedPrecondition while processes are in it.
   absl::Status Remove() const;

@@ -58,7 +58,7 @@ absl::StatusOr<uint64_t> ReadNumber(const std::string& path) {
 
 absl::Status MakeGroup(const std::string& path) {
   if (::mkdir(path.c_str(), 0755) == 0 || errno == EEXIST) return absl::OkStatus();
-  return ErrnoStatus(errno, fmt::format("cannot make the control group {}", path));
+  return ErrnoStatus(errno, fmt::format("cannot create the control group {}", path));
 }
 
 absl::Status RemoveGroup(const std::string& path) {
@@ -106,7 +106,8 @@ absl::StatusOr<OwnedFd> MakeLockedGroup(const std::string& path) {
     // Somebody may have taken it for a dead run's before it was locked.
     if (::stat(path.c_str(), &named) == 0 && named.st_ino == locked.st_ino) return fd;
   }
-  return absl::AbortedError(fmt::format("the control group {} is removed again and again", path));
+  return absl::AbortedError(
+      fmt::format("another process removes the control group {} again and again", path));
 }
 
 bool IsLocked(const std::string& path) {

@@ -15,7 +15,7 @@ namespace muster {
 /// Version 1 shows "no limit" as the largest number of whole pages.
 inline constexpr uint64_t kNoLimit = uint64_t{1} << 60;
 
-/// One write, as the kernel wants it. A file that is not there is an error: nothing is created.
+/// One write, as the kernel requires. A missing file is an error; nothing is created.
 absl::Status WriteControl(const std::string& path, std::string_view value);
 /// "max" is kNoLimit.
 absl::StatusOr<uint64_t> ReadNumber(const std::string& path);
@@ -24,15 +24,15 @@ absl::StatusOr<uint64_t> ReadNumber(const std::string& path);
 absl::Status MakeGroup(const std::string& path);
 /// OK when it is not there. FailedPrecondition while it has processes.
 absl::Status RemoveGroup(const std::string& path);
-/// Kills (SIGKILL) what is in a group and waits until it is gone, for a second at most.
+/// Kills (SIGKILL) the processes of a group and waits until they are gone, for at most a second.
 void KillGroup(const std::string& path);
 /// The names of the groups in a group; none when it is not there.
 std::vector<std::string> GroupsIn(const std::string& path);
 
-/// Makes a group and locks it, so that IsLocked() says that it has an owner for as long as anybody
-/// has the descriptor open. Several may lock it.
+/// Creates a group and locks it: IsLocked() is true as long as any process has the descriptor open.
+/// Several processes may lock it.
 absl::StatusOr<OwnedFd> MakeLockedGroup(const std::string& path);
-/// Somebody has a lock on it, this process included.
+/// True if any process, also this one, has a lock on it.
 bool IsLocked(const std::string& path);
 
 }  // namespace muster

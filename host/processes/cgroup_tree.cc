@@ -99,7 +99,7 @@ bool CgroupTree::FindV2(const std::string& mountinfo, const std::string& own) {
     if (status.ok()) status = HandDown(run);
     if (!status.ok()) {
       remark_ = fmt::format(
-          "control groups of version 2 are there, but not ours to use: {} (`systemd-run --user "
+          "the control groups of version 2 cannot be used: {} (`systemd-run --user "
           "--scope "
           "-p Delegate=yes muster run ...` may help)",
           Message(status));
@@ -108,7 +108,7 @@ bool CgroupTree::FindV2(const std::string& mountinfo, const std::string& own) {
     backend_ = CgroupBackend::kV2;
     const bool cpu = HasWord(*has, "cpu");
     own_ = {.memory = folder, .cpu = cpu ? folder : "", .unified = folder};
-    remark_ = cpu ? "" : "CPU cannot be limited: the cpu controller is not handed to us";
+    remark_ = cpu ? "" : "CPU cannot be limited: the cpu controller is not delegated to this user";
     return true;
   }
   return false;
@@ -181,7 +181,7 @@ absl::Status CgroupTree::MoveAside(const std::string& own) const {
     const auto number = static_cast<pid_t>(std::strtol(pid.c_str(), nullptr, 10));
     if (std::find(movable.begin(), movable.end(), number) != movable.end()) continue;
     return absl::FailedPreconditionError(
-        fmt::format("{} has processes that are not this run's, such as {}", own, pid));
+        fmt::format("{} has processes of others, such as {}", own, pid));
   }
   const std::string aside = own + std::string(kAside);
   MUSTER_RETURN_IF_ERROR(MakeGroup(aside));
@@ -203,7 +203,7 @@ Cgroup::Paths CgroupTree::Below(const std::string& name) const {
 
 absl::StatusOr<Cgroup> CgroupTree::At(const std::string& node, uint32_t start) const {
   if (backend_ == CgroupBackend::kNone) {
-    return absl::FailedPreconditionError(fmt::format("no control groups: {}", remark_));
+    return absl::FailedPreconditionError(fmt::format("there are no control groups: {}", remark_));
   }
   MUSTER_RETURN_IF_ERROR(CheckName(node));
   return Cgroup(backend_, Below(fmt::format("/{}.{}", node, start)));
@@ -212,7 +212,7 @@ absl::StatusOr<Cgroup> CgroupTree::At(const std::string& node, uint32_t start) c
 absl::StatusOr<Cgroup> CgroupTree::Open(const std::string& node, uint32_t start) const {
   MUSTER_ASSIGN_OR_RETURN(Cgroup group, At(node, start));
   if (group.exists()) return group;
-  return absl::NotFoundError(fmt::format("{} has no control group of start {}", node, start));
+  return absl::NotFoundError(fmt::format("{} has no control group for start {}", node, start));
 }
 
 absl::StatusOr<Cgroup> CgroupTree::Make(const std::string& node, uint32_t start) const {

@@ -16,7 +16,8 @@ namespace muster {
 /// The groups of one run: `muster-<run id>/<node>.<start>` below the group of this process.
 /// Movable; not thread-safe.
 ///
-/// Whether a run is dead is said by locks (flock) on its groups, which end with whoever has them.
+/// Locks (flock) on its groups show that a run is alive; they end with the processes that have
+/// them.
 class CgroupTree {
  public:
   struct Options {
@@ -24,33 +25,35 @@ class CgroupTree {
     std::string run_id;
     /// Put before every path: "" = this machine's; tests have trees of their own.
     std::string root;
-    /// Version 2 lets a group hand down controllers only when it has no processes itself: these,
-    /// and no others, may be moved from our own group into one below it.
+    /// With version 2, a group can delegate controllers only if it has no processes itself. Only
+    /// these
+    /// processes may be moved from our own group into one below it.
     std::vector<pid_t> movable;
   };
 
-  /// Finds out what this machine has and makes the run's group. Never fails: backend() says what
-  /// was found, remark() what was not and why.
+  /// Detects what this machine has, and creates the run's group. Never fails: backend() says what
+  /// was
+  /// found, and remark() what was not found and why.
   static CgroupTree Detect(const Options& options);
 
   CgroupBackend backend() const { return backend_; }
-  /// "" = memory and CPU can be limited; else what cannot, why, and what people can do about it.
+  /// "" if memory and CPU can be limited. Otherwise what cannot, why, and what the user can do.
   const std::string& remark() const { return remark_; }
 
-  /// An empty group for start number `start` of `node`, whose counters begin at zero. Those of
-  /// former starts, this number included, are removed, and what is left in them is killed. Errors:
+  /// Creates an empty group for start number `start` of `node`; its counters begin at 0. Groups of
+  /// this and former starts are removed, and the processes in them are killed. Errors:
   /// FailedPrecondition without backend; InvalidArgument for a name with other characters than run
   /// ids have.
   absl::StatusOr<Cgroup> Make(const std::string& node, uint32_t start) const;
   /// One that this or an earlier process made. NotFound when there is none; else as Make.
   absl::StatusOr<Cgroup> Open(const std::string& node, uint32_t start) const;
 
-  /// Removes the groups of earlier runs beside this one's, and kills what is left in them: those
-  /// that no process owns any more, neither a CgroupTree nor whoever has descriptors of
-  /// Cgroup::OpenToJoin. Returns the run ids whose groups are gone.
+  /// Removes the groups of earlier runs beside this one's that have no owner any more (neither a
+  /// CgroupTree nor a process with descriptors of Cgroup::OpenToJoin), and kills the processes in
+  /// them. Returns the run ids of the removed groups.
   std::vector<std::string> RemoveDead() const;
-  /// Removes the run's group and all nodes' below it, and kills what is left in them. Errors: as
-  /// Cgroup::Remove.
+  /// Removes the run's group and all node groups below it, and kills the processes in them. Errors:
+  /// as Cgroup::Remove.
   absl::Status Remove() const;
 
  private:

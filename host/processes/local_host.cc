@@ -16,12 +16,12 @@
 namespace muster {
 namespace {
 
-/// How a shell ends whose command was killed.
+/// The exit code of a shell whose command was killed.
 constexpr int kKilledBelowShell = 128 + SIGKILL;
 
 std::string WithoutGroups(const std::string& why) {
   return fmt::format(
-      "without control groups, memory is looked at ten times a second, and CPU is not limited: {}",
+      "without control groups, memory is checked ten times a second, and CPU is not limited: {}",
       why);
 }
 
@@ -47,7 +47,7 @@ LocalHost::LocalHost(Options options, NodeSockets sockets)
                                     NodeExited* exit) { Complete(state, exit); }},
                 std::move(sockets)) {
   if (options_.run_id.empty()) {
-    limits_remark_ = WithoutGroups("none are wanted");
+    limits_remark_ = WithoutGroups("this run uses none");
     return;
   }
   groups_ = CgroupTree::Detect({.run_id = options_.run_id, .root = "", .movable = RunFamily()});
@@ -147,7 +147,7 @@ absl::StatusOr<NodeUsage> LocalHost::Usage(const std::string& node) {
     }
   }
   if (life->supervisor_pid == 0) {
-    return absl::UnavailableError(fmt::format("{} has not been heard of yet", node));
+    return absl::UnavailableError(fmt::format("{} has not reported yet", node));
   }
   const TreeUsage usage = ReadTreeUsage(life->supervisor_pid);
   uint64_t& peak = known_[node].memory_peak_bytes;

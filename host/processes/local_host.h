@@ -18,15 +18,15 @@
 
 namespace muster {
 
-/// What the control group of a node counts, and what it does not count of the CPU: `tree_cpu`, of
-/// its processes, which is asked for only then.
+/// The usage that a node's control group counts. If it does not count CPU, `tree_cpu` is called for
+/// the CPU of the node's processes.
 NodeUsage UsageOf(const CgroupUsage& group,
                   const std::function<std::chrono::microseconds()>& tree_cpu);
 
 /// This machine: nodes are processes that outlive the calling one (node_launcher.h), within limits
-/// that control groups enforce. Without control groups, or when a node's own cannot be made or
-/// entered (which is logged), its `supervise` looks at its memory ten times a second and kills it
-/// above the limit, and a limit on CPU is passed over.
+/// that control groups enforce. Without control groups, or if a node's group cannot be created or
+/// entered (which is logged), its `supervise` checks its memory ten times a second and kills it
+/// above the limit; a limit on CPU is then ignored.
 class LocalHost final : public NodeHost {
  public:
   struct Options {
@@ -38,7 +38,7 @@ class LocalHost final : public NodeHost {
     int held_fd = -1;
     /// Of the sockets; made when it is not there.
     std::string socket_directory;
-    /// Names the run's control groups (CgroupTree); "" = none are wanted.
+    /// Names the run's control groups (CgroupTree); "": use none.
     std::string run_id;
     /// What a node is.
     std::function<NodeCommand(const std::string& node, NodeRole role)> command_of;
@@ -71,7 +71,7 @@ class LocalHost final : public NodeHost {
   void EndRun() override;
 
  private:
-  /// What this process knows of the present life of a node, besides the launcher.
+  /// What this process, besides the launcher, knows of the current process of a node.
   struct Known {
     std::optional<double> cpus;      // wanted; none: not known to this process
     uint64_t memory_peak_bytes = 0;  // of what was read from /proc

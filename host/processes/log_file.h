@@ -10,20 +10,21 @@
 
 namespace muster {
 
-/// The line that muster itself writes into a node's log before each life of it begins with this,
-/// and other lines of its own with the second.
+/// muster writes a line into a node's log before each start of the node; that line begins with the
+/// first mark. Its other lines begin with the second.
 inline constexpr std::string_view kLogMark = "--- muster: ";
 inline constexpr std::string_view kLogAside = "... muster: ";
 
-/// A log that never grows beyond about twice its limit: when it is full it becomes `<path>.1`
-/// (replacing the former one) and a fresh file begins; `<path>.base` says how much came before it
-/// (log_reader.h). Not thread-safe.
+/// A log that never grows beyond about twice its limit. When the file is full, it becomes
+/// `<path>.1` (replacing the former one), and a new file begins; `<path>.base` says how many bytes
+/// came before it (log_reader.h). Not thread-safe.
 class RotatingLog {
  public:
   /// Opens `path` for appending. Errors name the path.
   static absl::StatusOr<RotatingLog> Open(std::string path, uint64_t bytes_max);
 
-  /// Appends. What cannot be written (disk full) is dropped: a log must never stop the node.
+  /// Appends. Text that cannot be written (disk full) is dropped, because a log must not stop the
+  /// node.
   void Write(std::string_view bytes);
 
  private:

@@ -8,9 +8,9 @@
 
 namespace muster {
 
-/// Reads a RotatingLog (log_file.h) while it is written: its file and the one before it. To follow
-/// it, ask for `next_offset` of the piece before. The last line is left out until it ends. NotFound
-/// when there is no log.
+/// Reads a RotatingLog (log_file.h) while it is written: its file and the file before it. To follow
+/// it, continue at `next_offset` of the previous piece. The last line is left out until it is
+/// complete. NotFound if there is no log.
 absl::StatusOr<LogPiece> ReadLog(const std::string& path, const LogQuestion& question);
 
 /// The last `lines` lines of a log, unfinished ones too, at most `bytes_max` bytes of them (a
@@ -18,8 +18,8 @@ absl::StatusOr<LogPiece> ReadLog(const std::string& path, const LogQuestion& que
 absl::StatusOr<std::string> ReadLastLines(const std::string& path, uint32_t lines,
                                           uint64_t bytes_max);
 
-/// As above, of the node's last process alone and without muster's own marks: what a root cause
-/// quotes. "" when there is nothing.
+/// As above, but only of the node's last process and without muster's own lines. Messages about a
+/// failed node quote it. "" if there is nothing.
 std::string LastWords(const std::string& path, uint32_t lines, uint64_t bytes_max);
 
 /// What is appended to a RotatingLog, unfinished lines too, over its rotation. Reads nothing twice.

@@ -8,14 +8,13 @@
 
 namespace muster {
 
-/// What this process and all that it starts may use together: the processors that it may run on,
-/// and the machine's memory; less where a control group that it is in allows less (a container). A
-/// figure that cannot be had is 0. `root` is put before every path: tests have trees of their own.
+/// What this process and everything that it starts may use together: the processors on which it may
+/// run and the machine's memory, or less if one of its control groups allows less (a container). An
+/// unknown figure is 0. `root` is put before every path, so that tests can use their own trees.
 Resources MachineResources(const std::string& root = "");
 
-/// How long the processors that this process may run on have had nothing to do, summed over them,
-/// since the machine was started: whoever uses them, this job or another program. Nothing when the
-/// kernel does not tell.
+/// The idle time of the processors on which this process may run, summed since the machine was
+/// started, whichever programs use them. None if the kernel does not report it.
 std::optional<std::chrono::microseconds> MachineIdle(const std::string& root = "");
 
 }  // namespace muster

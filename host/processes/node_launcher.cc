@@ -46,7 +46,7 @@ NodeLauncher::NodeLauncher(Options options, std::optional<NodeSockets> sockets)
     : options_(std::move(options)),
       sockets_(std::move(sockets)),
       wake_(::epoll_create1(EPOLL_CLOEXEC)) {
-  MUSTER_CHECK_MSG(wake_.get() >= 0, "no epoll: out of descriptors?");
+  MUSTER_CHECK_MSG(wake_.get() >= 0, "cannot create an epoll; is the limit of open files reached?");
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
@@ -173,7 +173,7 @@ void NodeLauncher::Watch(const Node& node, int operation) {
 absl::StatusOr<const NodeLauncher::Running*> NodeLauncher::Look(const std::string& node) const {
   const auto found = nodes_.find(node);
   if (found == nodes_.end() || found->second.over) {
-    return absl::NotFoundError(fmt::format("{} does not run", node));
+    return absl::NotFoundError(fmt::format("{} is not running", node));
   }
   return &found->second.known;
 }
@@ -258,7 +258,7 @@ void NodeLauncher::Read(const std::string& name, Node* node, std::vector<HostRep
                                    .grouped = node->known.grouped ? 1u : 0u,
                                    .memory_limit_bytes = node->known.memory_limit_bytes}));
   if (sockets_.has_value()) {
-    Log(LogLevel::kWarning, "{}: its supervising process was killed, and it died with it", name);
+    Log(LogLevel::kWarning, "{}: its supervising process was killed, so it was killed, too", name);
     sockets_->Remove(name, node->known.start);
   }
   Erase(name);

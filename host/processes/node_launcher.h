@@ -22,13 +22,13 @@
 
 namespace muster {
 
-/// Starts processes of this machine, each below a `muster supervise` of its own (supervise.h), and
-/// hears how they end.
+/// Starts processes on this machine, each below its own `muster supervise` (supervise.h), and
+/// reports how they end.
 ///
-/// Without sockets, however the calling process dies, everything that it started dies too,
-/// grandchildren included. With sockets, nodes outlive it, and it controls those that an earlier
-/// one started: no exit is lost, for a supervising process keeps it until Release(). Then
-/// everything dies when the life ends.
+/// Without sockets, however the calling process dies, everything that it started dies, too, also
+/// grandchildren. With sockets, nodes outlive it, and it controls the nodes that an earlier process
+/// started. No exit is lost, because the supervising process keeps it until Release(). Everything
+/// dies when the pipe of `life_fd` is closed.
 ///
 /// Belongs to one thread, which must live as long as the launcher: the kernel ties the parent-death
 /// signal to the thread that started a child. The calling process becomes a sub-reaper.
@@ -40,29 +40,31 @@ class NodeLauncher {
     /// Where `<node>.log` goes; must exist.
     std::string log_directory;
     uint64_t log_bytes_max = 16 << 20;
-    /// The reading end of the pipe whose end is the end of every node; -1 = none.
+    /// The reading end of a pipe. When the pipe is closed, every node ends. -1 = none.
     int life_fd = -1;
-    /// A descriptor that stays open until everything is gone, even when the launcher is killed: a
-    /// file lock on it then says truly whether anything of a run is left. -1 = none.
+    /// A descriptor that stays open until everything is gone, even if the launcher is killed. So a
+    /// file
+    /// lock on it shows if any process of a run is left. -1 = none.
     int held_fd = -1;
-    /// Supervising processes with a life of their own that fall to this process, because who
-    /// started them died, are left alone as long as the launcher lives.
+    /// Supervising processes with --life-fd become children of this process if their parent dies.
+    /// They
+    /// are left alone as long as the launcher lives.
     bool spare_supervisors = false;
-    /// Adds to an exit what the caller knows of it besides; `state` is what `supervise` said last.
+    /// Adds to an exit what else the caller knows; `state` is the last report of `supervise`.
     std::function<void(const SuperviseReport& state, NodeExited* exit)> complete;
   };
   explicit NodeLauncher(Options options, std::optional<NodeSockets> sockets = std::nullopt);
   NodeLauncher(const NodeLauncher&) = delete;
   NodeLauncher& operator=(const NodeLauncher&) = delete;
-  /// Without sockets, kills what still runs and waits until it is gone, and all that descends from
-  /// this process. With sockets, nodes run on.
+  /// Without sockets, kills everything that still runs and descends from this process, and waits
+  /// until
+  /// it is gone. With sockets, nodes continue to run.
   ~NodeLauncher();
 
-  /// What earlier processes left: connects to every supervising process that lives; what it knows
-  /// comes as reports. To be called once, before anything else. Errors: a socket that cannot be
-  /// used.
+  /// Takes over the nodes of earlier processes: connects to every live supervising process, whose
+  /// state comes as a report. Call it once, before anything else. Errors: a socket cannot be used.
   absl::StatusOr<std::vector<FoundNode>> Find();
-  /// Ends one of those found, whose exit nobody wants to hear.
+  /// Ends one of the found nodes; its exit is not reported.
   void Discard(const FoundNode& node);
 
   /// One life of a node.
@@ -81,23 +83,25 @@ class NodeLauncher {
   void Kill(const std::string& node);
   /// Other limits on memory that supervising processes watch.
   void LimitMemory(const std::string& node, uint64_t bytes);
-  /// The stacks of all threads of the node go into its log soon, in lines that begin with
-  /// kLogAside; each thread stands still for some milliseconds. What cannot be had is said there.
-  /// Errors: NotFound when it does not run.
+  /// Soon writes the stacks of all threads of the node into its log, in lines that begin with
+  /// kLogAside. Each thread is stopped for some milliseconds. If a stack is not available, a line
+  /// says so. Errors: NotFound if it does not run.
   absl::Status DumpStacks(const std::string& node);
-  /// With sockets: the exit has been heard by everybody, and the supervising process ends.
+  /// With sockets: the exit was reported everywhere, so the supervising process ends.
   void Release(const std::string& node);
-  /// Reaps, and kills, what fell to this process: whatever a killed supervising process left
-  /// behind. To be called now and then; costs little.
+  /// Reaps or kills processes that a killed supervising process left behind and that became
+  /// children
+  /// of this process. Call it now and then; it costs little.
   void Sweep();
 
   /// Readable when there are reports.
   int wake_fd() const { return wake_.get(); }
-  /// Those that came, oldest first. A start is reported once, and so is an exit, to each caller in
-  /// a row. After an exit's report everything the node had started is gone.
+  /// The reports since the last call, oldest first. Each process that controls the nodes, one after
+  /// the other, gets a start and an exit once. When an exit is reported, everything that the node
+  /// had started is gone.
   std::vector<HostReport> TakeReports();
-  /// The same, after it has waited until there are reports, one of `wake_fds` is readable, or
-  /// `timeout` passed.
+  /// The same, but first waits until there are reports, one of `wake_fds` is readable, or `timeout`
+  /// has passed.
   std::vector<HostReport> Wait(std::chrono::milliseconds timeout, const std::vector<int>& wake_fds);
 
   /// It runs, or, with sockets, its exit is not released.
@@ -139,7 +143,7 @@ class NodeLauncher {
   void Bury(const Node& node);
   void Erase(const std::string& name);
   void ReapLeaving();
-  /// All that is ours and runs, but for one.
+  /// All running processes of ours except one.
   Spared OwnChildren(pid_t but) const;
 
   Options options_;

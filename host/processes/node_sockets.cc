@@ -32,7 +32,7 @@ absl::StatusOr<sockaddr_un> AddressOf(int folder_fd, const std::string& name) {
   const std::string path = fmt::format("/proc/self/fd/{}/{}", folder_fd, name);
   if (path.size() >= sizeof(address.sun_path)) {
     return absl::InvalidArgumentError(
-        fmt::format("the name {} is too long for a socket; give the node a shorter one", name));
+        fmt::format("the name {} is too long for a socket; give the node a shorter name", name));
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   return address;
@@ -75,7 +75,7 @@ absl::StatusOr<int> NodeSockets::Connect(const std::string& node, uint32_t start
     const int error = errno;
     ::close(fd);
     if (error == ECONNREFUSED || error == ENOENT) {
-      return absl::NotFoundError(fmt::format("nobody listens at {}/{}", folder_, name));
+      return absl::NotFoundError(fmt::format("no process listens at {}/{}", folder_, name));
     }
     return ErrnoStatus(error, fmt::format("cannot connect to {}/{}", folder_, name));
   }

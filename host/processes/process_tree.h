@@ -35,14 +35,14 @@ struct Spared {
 /// /proc. Zombies are left out.
 std::vector<pid_t> Descendants(const Spared& spared);
 
-/// Kills (SIGKILL) and reaps descendants that are not spared until a scan finds none. Requires: the
-/// caller is a sub-reaper, so that a grandchild whose parent dies becomes its child, however many
-/// sessions it opened. Children in `spared.pids` are not reaped.
+/// Kills (SIGKILL) and reaps descendants that are not spared, until a scan finds none. Requires:
+/// the caller is a sub-reaper, so that a grandchild whose parent dies becomes its child, whatever
+/// session it is in. Children in `spared.pids` are not reaped.
 void KillDescendants(const Spared& spared);
 
-/// Once, and without waiting: reaps children that have ended, and kills those that are not spared.
-/// What was below a killed one is a child at the next sweep. Children in `spared.pids` are not
-/// touched. Costs little: reads no more than the children.
+/// Reaps children that have ended, and kills those that are not spared; once, and without waiting.
+/// Children of a killed process are found at the next call. Children in `spared.pids` are not
+/// touched. It costs little, because it reads only the children.
 void SweepChildren(const Spared& spared);
 
 /// The processes of this run: the topmost ancestor, in an unbroken line, that runs the same program

@@ -14,7 +14,7 @@ namespace muster {
 struct NodeCommand {
   std::string name;                  // "worker-0"
   std::vector<std::string> command;  // program and arguments
-  /// Added to the launcher's own, for the command alone: not for the process that supervises it.
+  /// Added to the launcher's environment, for the command only, not for its supervising process.
   std::map<std::string, std::string> environment;
   std::string working_directory;  // "" = the launcher's own
   /// Where a worker notes what it computes; made anew before it is started. "" = none.
@@ -25,9 +25,9 @@ struct NodeCommand {
   bool keep_descendants = false;
 };
 
-/// The environment of a process that supervises a command: this process's own, and `added` under
-/// names that mean nothing to it, as "NAME=value". What a user preloads into nodes, or has their
-/// allocator do, is not for the process that watches over them.
+/// The environment of a process that supervises a command: this process's environment, and `added`
+/// under names that have no meaning for it, as "NAME=value". Libraries that a user preloads into
+/// nodes, or settings of their allocator, must not affect the supervising process.
 std::vector<std::string> SupervisorEnvironment(const std::map<std::string, std::string>& added);
 
 /// In the forked child that becomes the command: what SupervisorEnvironment() added gets its own

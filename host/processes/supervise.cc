@@ -243,7 +243,7 @@ absl::Status Supervision::StartCommand() {
 }
 
 void Supervision::GoWithoutGroups(const absl::Status& why) {
-  WriteLog(fmt::format("{}{}: its memory is looked at ten times a second, its CPU is not limited\n",
+  WriteLog(fmt::format("{}{}: its memory is checked ten times a second; its CPU is not limited\n",
                        kLogAside, Message(why)));
   state_.grouped = 0;
   memory_.set_limit(options_.memory_limit_bytes);
@@ -345,7 +345,7 @@ void Supervision::BeginDump() {
   if (!options_.keep_descendants) pids = ProcessesBelow(::getpid());
   const size_t count = pids.size();
   pids.resize(std::min(count, kDumpProcesses));
-  WriteLog(fmt::format("{}stacks of {} are asked for: {} of its {} processes\n", kLogAside,
+  WriteLog(fmt::format("{}stacks of {} were requested: {} of its {} processes\n", kLogAside,
                        options_.name, pids.size(), count));
   absl::StatusOr<StackDump> dump = StackDump::Start(std::move(pids), {});
   if (!dump.ok()) {
@@ -364,7 +364,7 @@ void Supervision::TakeDump() {
   if (state == StackDump::State::kMore && !late) return;
   dump_.reset();
   const std::string_view end = state == StackDump::State::kFinished ? "end of the stacks"
-                               : state == StackDump::State::kBroken ? "the stacks broke off"
+                               : state == StackDump::State::kBroken ? "the stacks ended early"
                                                                     : "the stacks took too long";
   WriteLog(fmt::format("{}{}\n", kLogAside, end));
 }
@@ -395,7 +395,7 @@ void Supervision::WatchMemory() {
     exceeded = memory_.IsExceeded(::getpid(), own);
   }
   if (exceeded) {
-    WriteLog(fmt::format("{}{} is killed: {} bytes in memory are more than its limit of {}\n",
+    WriteLog(fmt::format("{}{} is killed: it uses {} bytes of memory, more than its limit of {}\n",
                          kLogAside, options_.name, memory_.peak_bytes(), memory_.limit_bytes()));
     ::kill(child_, SIGKILL);
     own_kill_ = true;

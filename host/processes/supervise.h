@@ -11,9 +11,9 @@
 
 namespace muster {
 
-/// What travels over a control connection (SOCK_SEQPACKET, one struct per message, same machine and
-/// same program on both ends) between `muster supervise` and whoever controls it. Every report is
-/// the whole state: a controller that connects late is told the newest one.
+/// The messages on a control connection (SOCK_SEQPACKET, one struct per message, same machine and
+/// same program on both ends) between `muster supervise` and its controller. Every report is the
+/// whole state, so a controller that connects late gets the newest one.
 struct SuperviseReport {
   enum Kind : uint32_t { kStarted = 1, kExited = 2, kStarting = 3 };
   uint32_t kind = kStarting;
@@ -41,16 +41,19 @@ struct SuperviseOptions {
   std::string name;
   /// The control socket, inherited; -1 = none (started by hand or as a container's entry point).
   int control_fd = -1;
-  /// Instead of one control socket, a listening one, inherited: controllers come and go, the newest
-  /// is heard. The exit of the command is kept until one of them sends kRelease. -1 = none.
+  /// A listening socket instead of one control socket, inherited. Several controllers may connect
+  /// one
+  /// after the other; the newest one counts. The exit of the command is kept until a controller
+  /// sends kRelease. -1 = none.
   int listen_fd = -1;
   /// The start number of the process: 1 for the first start of the node. Controllers are told.
   uint32_t start = 0;
-  /// The reading end of a pipe, inherited: everything is killed when nobody has its writing end any
-  /// more, and the death of the parent means nothing. -1 = none.
+  /// The reading end of a pipe, inherited. When no process has its writing end any more, everything
+  /// is
+  /// killed; then the death of the parent has no effect. -1 = none.
   int life_fd = -1;
-  /// What descends from the command outlives it: no sub-reaper, and only the command is stopped and
-  /// killed.
+  /// Descendants of the command outlive it: this process is no sub-reaper, and stops and kills only
+  /// the command.
   bool keep_descendants = false;
   /// A descriptor (a lock) that is kept open until everything is gone, and not passed on; -1 =
   /// none.
@@ -60,8 +63,8 @@ struct SuperviseOptions {
   /// The control groups that the command enters, inherited (Cgroup::join_fds). When it cannot, its
   /// log says so, and it runs without.
   std::vector<int> cgroup_fds;
-  /// Without control groups: all is killed that was started when it uses more, which is
-  /// looked at now and then (MemoryWatch); 0 = not limited. Controllers may change it.
+  /// Without control groups: if the command and its descendants use more, all are killed. Checked
+  /// regularly (MemoryWatch); 0 = not limited. Controllers may change it.
   uint64_t memory_limit_bytes = 0;
   /// Who started it; 0 = not checked.
   pid_t parent_pid = 0;
@@ -76,16 +79,16 @@ struct SuperviseOptions {
   std::vector<std::string> command;
 };
 
-/// The body of `muster supervise`: runs one command and guarantees that nothing it ever started
-/// outlives it. The command is killed when the parent dies (even by SIGKILL) or its life ends, when
-/// a controller says so, and when it does not end in time after SIGTERM; whatever then descends
-/// from it is killed too, in whatever session or process group. So it is when it uses more memory
-/// than `memory_limit_bytes`. Reports start and exit.
+/// The body of `muster supervise`: runs one command and guarantees that nothing which it started
+/// outlives it. The command is killed if the parent dies (even by SIGKILL) or the pipe of `life_fd`
+/// is closed, if a controller orders it, if it does not end in time after SIGTERM, or if it uses
+/// more memory than `memory_limit_bytes`. Then all its descendants are killed, too, in any session
+/// or process group. Reports start and exit.
 ///
 /// Returns the exit code of the process: the command's, or 128 + its signal. Requires: a process of
-/// its own with one thread (it becomes a sub-reaper and a session leader and blocks signals).
-/// Should this process itself be killed by SIGKILL, the command dies with it (parent-death signal),
-/// and what descends from the command falls to the nearest sub-reaper above.
+/// its own with one thread (it becomes a sub-reaper and a session leader and blocks signals). If
+/// this process itself is killed by SIGKILL, the command dies with it (parent-death signal), and
+/// the descendants of the command become children of the nearest sub-reaper above.
 int RunSupervise(const SuperviseOptions& options);
 
 /// Parses `supervise --name N [--control-fd FD | --listen-fd FD --node-start N] [--held-fd FD]
@@ -95,7 +98,7 @@ int RunSupervise(const SuperviseOptions& options);
 /// [--stop-timeout-ms N] -- COMMAND...`, without the verb itself.
 absl::StatusOr<SuperviseOptions> ParseSuperviseArguments(const std::vector<std::string>& arguments);
 
-/// The other way round: what a parent puts after the verb.
+/// The reverse: the arguments that a parent puts after the verb.
 std::vector<std::string> SuperviseArguments(const SuperviseOptions& options);
 
 }  // namespace muster

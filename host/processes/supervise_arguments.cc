@@ -50,7 +50,7 @@ absl::Status ParseFlag(const std::string& flag, const std::string& text,
                        std::integral auto* value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
   if (error == std::errc() && end == text.data() + text.size()) return absl::OkStatus();
-  return absl::InvalidArgumentError(fmt::format("supervise: {} {}: not a number", flag, text));
+  return absl::InvalidArgumentError(fmt::format("supervise: {}: '{}' is not a number", flag, text));
 }
 absl::Status ParseFlag(const std::string& flag, const std::string& text, std::vector<int>* value) {
   value->clear();

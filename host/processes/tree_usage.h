@@ -7,7 +7,7 @@
 
 namespace muster {
 
-/// What the processes below one use, from /proc: where there are no control groups.
+/// The usage of all processes below one, from /proc, for machines without control groups.
 struct TreeUsage {
   /// Used since the first of them began, by those that have ended, too.
   std::chrono::microseconds cpu{0};
@@ -23,7 +23,7 @@ TreeUsage ReadTreeUsage(pid_t root, pid_t but = 0);
 /// As memory_bytes, but a shared page counts once. Costs the more, the more memory they have.
 uint64_t ReadTreeMemory(pid_t root, pid_t but = 0);
 
-/// Looks now and then whether the processes below one stay below a limit. Not thread-safe.
+/// Checks regularly that the processes below one stay below a limit. Not thread-safe.
 class MemoryWatch {
  public:
   static constexpr std::chrono::milliseconds kInterval{100};
@@ -34,7 +34,7 @@ class MemoryWatch {
   /// The most that was seen, or the sum over processes where that is below the limit.
   uint64_t peak_bytes() const { return peak_bytes_; }
 
-  /// Whether they use more than the limit just now, the process `but` aside.
+  /// True if they now use more than the limit, without the process `but`.
   bool IsExceeded(pid_t root, pid_t but = 0);
 
  private:

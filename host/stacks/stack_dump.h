@@ -13,8 +13,8 @@
 
 namespace muster {
 
-/// A child of this process that prints the stacks of others, so that neither its waiting nor its
-/// mistakes are this process's. Movable; not thread-safe.
+/// A child process that prints the stacks of other processes, so that its waits and errors do not
+/// affect this process. Movable; not thread-safe.
 class StackDump {
  public:
   /// Forks: the calling process has one thread. Errors: no pipe, no process.
@@ -29,8 +29,9 @@ class StackDump {
         line_(std::move(other.line_)),
         bytes_(other.bytes_) {}
   StackDump& operator=(StackDump&&) = delete;
-  /// Ends the child, which the caller reaps with its others. When it had not finished, what it may
-  /// have stopped is let go.
+  /// Ends the child; the caller reaps it with its other children. If the child had not finished,
+  /// the
+  /// threads that it may have stopped continue.
   ~StackDump();
 
   /// Readable when there is something to take.

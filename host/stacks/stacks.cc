@@ -105,7 +105,8 @@ int PrintThread(Dwfl_Thread* thread, void* argument) {
   auto* const printing = static_cast<Printing*>(argument);
   const auto& print = *printing->print;
   if (++printing->threads > printing->limits.threads) {
-    print(fmt::format("more threads than {}: the others are left out", printing->limits.threads));
+    print(fmt::format("there are more than {} threads; the others are left out",
+                      printing->limits.threads));
     return DWARF_CB_ABORT;
   }
   // Before it is stopped: this changes its state.

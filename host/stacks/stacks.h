@@ -7,7 +7,7 @@
 
 namespace muster {
 
-/// What of a process is printed at most.
+/// Limits on what is printed of a process.
 struct StackLimits {
   int threads = 256;
   int frames = 64;  // of one thread, innermost first
@@ -16,12 +16,12 @@ struct StackLimits {
 /// Prints the stacks of all threads of a process, line by line (without line breaks), the thread
 /// that began it first: its name, its state and where in the kernel it waits, then its functions
 /// with the files that they are from. Each thread is stopped (ptrace) for some milliseconds, one
-/// after the other; one that somebody had stopped stays so. What cannot be had is said in a line:
-/// the process is gone, or may not be looked at.
+/// after the other; a thread that was already stopped stays stopped. If a stack is not available, a
+/// line says so: the process is gone, or this user may not trace it.
 ///
-/// Takes as long as it takes (the files of the process are read), and may wait for ever on a thread
-/// that the kernel does not let go: for a process of its own that can be killed. Functions that are
-/// interpreted (Python's) do not appear, their interpreter does.
+/// Call it in a process of its own that can be killed: it reads the files of the process, takes an
+/// unknown time, and may wait for ever for a thread in the kernel. Interpreted functions (Python's)
+/// do not appear, but their interpreter does.
 void PrintStacks(pid_t pid, const StackLimits& limits,
                  const std::function<void(const std::string& line)>& print);
 

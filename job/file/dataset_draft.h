@@ -4,10 +4,10 @@
 
 namespace muster::job_file {
 
-/// A dataset as a job file gives it: the fields of every kind of source side by side. The rules
-/// (source_rules.h) say which of them go together.
+/// A dataset as written in a job file, with the fields of every kind of source. source_rules.h says
+/// which fields may occur together.
 struct DatasetDraft {
-  /// Without its source.
+  /// Its source is not set yet.
   DatasetSpec spec;
   LinesSpec lines;
   TopicSpec topic;

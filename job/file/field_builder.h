@@ -8,7 +8,7 @@
 
 #include "job/file/job_fields.h"
 
-/// How the table of fields is written down. For the sources of that table alone.
+/// Helpers to write the table of fields. Only the sources of that table include them.
 namespace muster::job_file {
 
 using Find = std::function<Target(const FieldScope&)>;
@@ -54,7 +54,7 @@ inline Field Default(Field field, std::string text) {
   return field;
 }
 
-/// Targets inside JobSpec, one of its groups, or the dataset at hand.
+/// Targets inside JobSpec, one of its groups, or the current dataset.
 template <typename T>
 Find Job(T JobSpec::* member) {
   return [member](const FieldScope& scope) -> Target { return &(scope.job->*member); };

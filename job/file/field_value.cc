@@ -23,7 +23,7 @@ absl::Status CheckText(const YamlNode& node) {
         fmt::format("{} bytes of text; at most {} are allowed", node.text.size(), kTextBytesMax));
   }
   if (node.text.find('\0') != std::string::npos) {
-    return absl::InvalidArgumentError("the text holds a zero byte");
+    return absl::InvalidArgumentError("the text contains a zero byte");
   }
   return absl::OkStatus();
 }
@@ -56,7 +56,7 @@ absl::Status StoreText(const Field& field, const YamlNode& node, const FieldScop
   if (field.form == Form::kPath && text.empty()) return Mismatch(field, node);
   if (field.form == Form::kName && !IsName(text)) {
     return absl::InvalidArgumentError(fmt::format(
-        "{} is not a name: 1 to 63 of a-z, 0-9 and -, with no - at an end", Describe(node)));
+        "{} is not a name; use 1 to 63 of a-z, 0-9 and -, and no - at an end", Describe(node)));
   }
   if (field.form == Form::kTopic && !IsTopic(text)) {
     return absl::InvalidArgumentError(
@@ -73,7 +73,7 @@ absl::Status StoreText(const Field& field, const YamlNode& node, const FieldScop
   return absl::OkStatus();
 }
 
-/// Bounds of decimal numbers are checked so.
+/// Bounds of decimal numbers are in thousandths.
 uint64_t Thousandths(double value) {
   return static_cast<uint64_t>(std::min(std::round(value * 1000), 1e15));
 }
@@ -113,7 +113,7 @@ absl::Status StoreNumber(const Field& field, const YamlNode& node, const FieldSc
   }
   if (field.whole_seconds && number % 1000 != 0) {
     return absl::InvalidArgumentError(
-        fmt::format("{} is not whole seconds ({})", node.text, BoundsText(field)));
+        fmt::format("{} is not a whole number of seconds ({})", node.text, BoundsText(field)));
   }
   if (auto* const* whole = std::get_if<uint32_t*>(&target)) {
     **whole = static_cast<uint32_t>(number);

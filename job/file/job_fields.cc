@@ -26,26 +26,27 @@ void AddHead(std::vector<Field>* fields) {
                                   Job(&JobSpec::name), "The job's name.")));
   fields->push_back(Make("spec.seed", Form::kWhole, {0, std::numeric_limits<uint64_t>::max()},
                          OnResume::kFixed, Job(&JobSpec::seed),
-                         "Shuffles and initial values are pure functions of it."));
+                         "All shuffles and initial values depend on it."));
   fields->push_back(Make("spec.partitions", Form::kWhole, {1, 65'536}, OnResume::kFixed,
                          Job(&JobSpec::partitions),
-                         "Units of ownership of the weights; at least one per server."));
+                         "Number of parts of the weights; each part belongs to one server. At "
+                         "least one per server."));
   fields->push_back(Default(
       Make("spec.stateDirectory", Form::kPath, {}, OnResume::kMayChange,
            Job(&JobSpec::state_directory),
-           "Journal, index, logs and summary. Another directory is another run of the job; to move "
-           "it, move its contents along."),
+           "Directory for the journal, index, logs and summary. If you name another directory, the "
+           "job begins again there. To move it, also move its contents."),
       "state"));
-  fields->push_back(Default(
-      Make("spec.snapshots.directory", Form::kPath, {}, OnResume::kMayChange,
-           Job(&JobSpec::snapshot_directory),
-           "Snapshots of the weights; must be readable by every server. One job's alone. To move "
-           "it, move its contents along."),
-      "`snapshots` in the state directory"));
+  fields->push_back(Default(Make("spec.snapshots.directory", Form::kPath, {}, OnResume::kMayChange,
+                                 Job(&JobSpec::snapshot_directory),
+                                 "Directory for snapshots of the weights. Every server must be "
+                                 "able to read it. It belongs "
+                                 "to one job. To move it, also move its contents."),
+                            "`snapshots` in the state directory"));
   fields->push_back(Make("spec.snapshots.interval", Form::kDuration, {100 * kMs, 24 * kHour},
                          OnResume::kMayChange, Job(&JobSpec::snapshot_interval),
-                         "Between two snapshots of a partition; partitions take turns. What is "
-                         "re-run after a server's death."));
+                         "Time between two snapshots of a partition; partitions take turns. If a "
+                         "server dies, about this much work runs again."));
   fields->push_back(Make("spec.snapshots.restoreTimeout", Form::kDuration,
                          {1 * kSecond, 24 * kHour}, OnResume::kMayChange,
                          Job(&JobSpec::restore_timeout),
@@ -59,7 +60,7 @@ void AddDatasets(std::vector<Field>* fields) {
                                   Dataset(&DatasetSpec::name), "Unique in the job.")));
   fields->push_back(
       Choice(Make(in + "mode", Form::kChoice, {}, OnResume::kFixed, Dataset(&DatasetSpec::mode),
-                  "`evaluate`: read after every training epoch, changes no weight."),
+                  "`evaluate`: it is read after every training epoch and changes no weights."),
              {"train", "evaluate"}));
   fields->push_back(Default(
       Make(in + "files", Form::kGlobs, {1, 10'000}, OnResume::kFixed, Lines(&LinesSpec::files),
@@ -67,24 +68,25 @@ void AddDatasets(std::vector<Field>* fields) {
            "change. You may move the files if their order stays the same."),
       "required without `kafka`"));
   fields->push_back(Make(in + "header", Form::kBool, {}, OnResume::kFixed,
-                         Lines(&LinesSpec::header), "The first line of each file is no record."));
+                         Lines(&LinesSpec::header),
+                         "True if the first line of each file is a header, not a record."));
   fields->push_back(Make(in + "epochs", Form::kWhole, {1, 1'000'000}, OnResume::kMayGrow,
                          Dataset(&DatasetSpec::epochs),
-                         "Times the dataset is run through; for mode `train` only."));
+                         "How often the dataset is read; for mode `train` only."));
   fields->push_back(Make(in + "minibatchSize", Form::kWhole, {1, 1'048'576}, OnResume::kFixed,
                          Dataset(&DatasetSpec::minibatch_size), "Records per minibatch."));
   fields->push_back(Make(in + "minibatchesPerShard", Form::kWhole, {1, 1024}, OnResume::kFixed,
                          Dataset(&DatasetSpec::minibatches_per_shard),
                          "Minibatches per shard, the unit of leasing and of retrying."));
-  fields->push_back(Make(in + "shuffle", Form::kBool, {}, OnResume::kFixed,
-                         Dataset(&DatasetSpec::shuffle),
-                         "Another order of shards, and of records inside a shard, every epoch."));
+  fields->push_back(
+      Make(in + "shuffle", Form::kBool, {}, OnResume::kFixed, Dataset(&DatasetSpec::shuffle),
+           "In every epoch, shards have a new order, and so have records in a shard."));
   AddKafkaFields(fields);
 }
 
 Field LimitOfMemory(Field field) {
   field.min = 16 * kMi;
-  field.min_reason = "no process of a job comes up with less";
+  field.min_reason = "a job's process cannot start with less";
   return field;
 }
 
@@ -101,32 +103,36 @@ void AddResources(const std::string& in, ReplicaSpec JobSpec::* role, std::vecto
                 Resource(role, which, &ResourceSpec::memory_bytes), std::move(text));
   };
   add_cpu("requests", &ReplicaSpec::requests, 1,
-          "Cores a process needs: no policy gives it less. Locally nothing is reserved.");
+          "Cores that a process needs. No policy gives it less. On one machine, nothing is "
+          "reserved.");
   fields->push_back(memory("requests", &ReplicaSpec::requests,
-                           "Memory a process needs: no policy gives it less. Locally nothing is "
-                           "reserved; without a limit, the limit is this times "
-                           "`spec.scaler.initialResources.margin`."));
-  add_cpu("limits", &ReplicaSpec::limits, 10, "Cores a process may use, to begin with.");
+                           "Memory that a process needs. No policy gives it less. On one machine, "
+                           "nothing is reserved. If no limit is given, the limit is this value "
+                           "times `spec.scaler.initialResources.margin`."));
+  add_cpu("limits", &ReplicaSpec::limits, 10, "Cores that a process may use at first.");
   fields->push_back(LimitOfMemory(
       memory("limits", &ReplicaSpec::limits,
-             "Memory a process may use, to begin with; above it the process is killed.")));
+             "Memory that a process may use at first. A process above its limit is killed.")));
   add_cpu("max", &ReplicaSpec::max, 10,
-          "Cores that policies may raise the limit to; absent: what budget and machine have.");
+          "Most cores that policies may give a process. Without it, the budget and the machine set "
+          "the bound.");
   fields->push_back(LimitOfMemory(memory(
       "max", &ReplicaSpec::max,
-      "Memory that policies may raise the limit to; absent: what budget and machine have.")));
+      "Most memory that policies may give a process. Without it, the budget and the machine set "
+      "the bound.")));
 }
 
 void AddBudget(std::vector<Field>* fields) {
   fields->push_back(
       Make("spec.budget.cpu", Form::kCores, {10, 65'536'000}, OnResume::kMayChange,
            Job(&JobSpec::budget, &ResourceSpec::cpu),
-           "Cores for the limits of all workers and servers together; absent: each may "
-           "have what the machine has."));
+           "Cores that the limits of all workers and servers may have together. Without it, each "
+           "may have all cores of the machine."));
   fields->push_back(
       LimitOfMemory(Make("spec.budget.memory", Form::kMemory, {kMi, 1024 * kTi},
                          OnResume::kMayChange, Job(&JobSpec::budget, &ResourceSpec::memory_bytes),
-                         "The same of memory; absent: what the machine has.")));
+                         "Memory that the limits of all workers and servers may have together. "
+                         "Without it, the memory of the machine.")));
 }
 
 void AddReplicas(const std::string& role_name, ReplicaSpec JobSpec::* role, uint64_t replicas_max,
@@ -135,26 +141,26 @@ void AddReplicas(const std::string& role_name, ReplicaSpec JobSpec::* role, uint
   const bool worker = role_name == "worker";
   fields->push_back(Make(in + "replicas", Form::kWhole, {1, replicas_max}, OnResume::kMayChange,
                          Job(role, &ReplicaSpec::replicas),
-                         worker ? "Trainer processes, to begin with." : "Parameter servers."));
+                         worker ? "Trainer processes at first." : "Parameter servers."));
   if (worker) {
-    fields->push_back(
-        Default(Make(in + "minReplicas", Form::kWhole, {1, replicas_max}, OnResume::kMayChange,
-                     Job(role, &ReplicaSpec::replicas_min), "The fewest that policies may leave."),
-                "`replicas`"));
-    fields->push_back(
-        Default(Make(in + "maxReplicas", Form::kWhole, {1, replicas_max}, OnResume::kMayChange,
-                     Job(role, &ReplicaSpec::replicas_max), "The most that policies may start."),
-                "`replicas`"));
+    fields->push_back(Default(
+        Make(in + "minReplicas", Form::kWhole, {1, replicas_max}, OnResume::kMayChange,
+             Job(role, &ReplicaSpec::replicas_min), "Fewest workers that policies may leave."),
+        "`replicas`"));
+    fields->push_back(Default(
+        Make(in + "maxReplicas", Form::kWhole, {1, replicas_max}, OnResume::kMayChange,
+             Job(role, &ReplicaSpec::replicas_max), "Most workers that policies may start."),
+        "`replicas`"));
     fields->push_back(Required(Make(in + "command", Form::kCommand, {1, 1000}, OnResume::kMayChange,
                                     Job(role, &ReplicaSpec::command),
                                     "The trainer and its arguments. A program with a slash is "
-                                    "relative to the job file's folder, one without is looked up "
-                                    "in PATH.")));
+                                    "relative to the job file's folder. A program without a slash "
+                                    "is looked up in PATH.")));
   }
-  fields->push_back(Default(
-      Make(in + "env", Form::kEnvironment, {0, 1000}, OnResume::kMayChange,
-           Job(role, &ReplicaSpec::env), "Environment variables besides the inherited ones."),
-      "none"));
+  fields->push_back(Default(Make(in + "env", Form::kEnvironment, {0, 1000}, OnResume::kMayChange,
+                                 Job(role, &ReplicaSpec::env),
+                                 "Environment variables in addition to the inherited ones."),
+                            "none"));
   AddResources(in + "resources.", role, fields);
 }
 
@@ -164,34 +170,37 @@ void AddProtocol(std::vector<Field>* fields) {
   using Servers = JobSpec::Servers;
   fields->push_back(Make("spec.master.address", Form::kAddress, {}, kAny,
                          Job(&JobSpec::master_address),
-                         "Where the master listens; port 0 is a free one, chosen once per run. "
-                         "Loopback only, until TLS exists."));
+                         "Address at which the master listens. Port 0 means a free port, chosen "
+                         "once per run. Only loopback is allowed until TLS exists."));
   fields->push_back(Make("spec.leases.duration", Form::kDuration, {100 * kMs, 24 * kHour}, kAny,
                          Job(&JobSpec::leases, &Leases::duration),
-                         "A worker silent for this long loses its shards."));
+                         "A worker that is silent for this long loses its shards."));
   fields->push_back(Make("spec.leases.maxAge", Form::kDuration, {kSecond, 168 * kHour}, kAny,
                          Job(&JobSpec::leases, &Leases::max_age),
-                         "A shard on which a heartbeating worker makes no progress for this long "
-                         "is given to another one."));
+                         "If a worker sends heartbeats but makes no progress on a shard for this "
+                         "long, another worker gets the shard."));
   fields->push_back(
       Make("spec.leases.gracePeriod", Form::kDuration, {0, kHour}, kAny,
            Job(&JobSpec::leases, &Leases::grace_period),
-           "After a restart of the master: time for workers to name what they hold."));
-  fields->push_back(Make("spec.leases.heartbeatInterval", Form::kDuration, {10 * kMs, kHour}, kAny,
-                         Job(&JobSpec::leases, &Leases::heartbeat_interval),
-                         "Of workers; at most a third of `duration`."));
+           "After a restart, the master waits this long for workers to report the shards that they "
+           "hold."));
+  fields->push_back(
+      Make("spec.leases.heartbeatInterval", Form::kDuration, {10 * kMs, kHour}, kAny,
+           Job(&JobSpec::leases, &Leases::heartbeat_interval),
+           "Time between two heartbeats of a worker; at most a third of `duration`."));
   fields->push_back(Make("spec.leases.failuresMax", Form::kWhole, {1, 1000}, kAny,
                          Job(&JobSpec::leases, &Leases::failures_max),
-                         "A shard becomes FAILED after so many failures of the trainer. If the "
+                         "A shard becomes FAILED after this many failures of the trainer. If the "
                          "trainer leaves it early three times in a row and gets no further than "
                          "before, that counts as one failure."));
   fields->push_back(
       Make("spec.servers.timeout", Form::kDuration, {100 * kMs, 24 * kHour}, kAny,
            Job(&JobSpec::servers, &Servers::timeout),
-           "A server silent for this long is lost: `muster run` kills it and starts another."));
+           "A server that is silent for this long is lost: `muster run` kills it and starts "
+           "another."));
   fields->push_back(Make("spec.servers.heartbeatInterval", Form::kDuration, {10 * kMs, kHour}, kAny,
                          Job(&JobSpec::servers, &Servers::heartbeat_interval),
-                         "Of servers; at most a third of `timeout`."));
+                         "Time between two heartbeats of a server; at most a third of `timeout`."));
   fields->push_back(Make("spec.servers.threads", Form::kWhole, {1, 256}, kAny,
                          Job(&JobSpec::servers, &Servers::threads),
                          "Threads per server, each with its own partitions."));
@@ -204,37 +213,45 @@ void AddTraining(std::vector<Field>* fields) {
   fields->push_back(
       Make("spec.training.unacknowledgedMinibatchesMax", Form::kWhole, {1, 1024}, kAny,
            Job(&JobSpec::training, &Training::unacknowledged_minibatches_max),
-           "Commit waits beyond it: the bound of staleness. Beyond 64 MiB of gradients "
-           "together, one, and the first Push of the next minibatch waits for it."));
+           "If more minibatches are unacknowledged, Commit waits. This bounds staleness. If "
+           "gradients have more than 64 MiB together, the bound is one, and the first Push of the "
+           "next minibatch waits for it."));
   fields->push_back(
       Make("spec.training.prefetchMinibatches", Form::kWhole, {0, 1024}, kAny,
            Job(&JobSpec::training, &Training::prefetch_minibatches),
-           "How many minibatches ahead rows are asked for. Beyond 64 MiB of rows, one."));
+           "How many minibatches ahead a worker requests rows. If the rows have more than 64 MiB, "
+           "it is one."));
   fields->push_back(Make("spec.training.shardsAhead", Form::kWhole, {0, 1024}, kAny,
                          Job(&JobSpec::training, &Training::shards_ahead),
-                         "Shards a worker keeps besides the one it computes, at least: of short "
-                         "ones it keeps what lasts a tenth of a second, up to 4096. 0: none."));
-  fields->push_back(Choice(Make("spec.training.wireEncoding", Form::kChoice, {}, kAny,
-                                Job(&JobSpec::training, &Training::wire_encoding),
-                                "How rows and gradients travel; float16 ends at 65504."),
-                           {"float32", "float16", "bfloat16"}));
-  fields->push_back(Make("spec.training.rejectedRecordsMax", Form::kWhole,
-                         {0, std::numeric_limits<uint64_t>::max()}, kAny,
-                         Job(&JobSpec::training, &Training::rejected_records_max),
-                         "The job fails when trainers reject more records, all epochs together."));
-  fields->push_back(Make("spec.restarts.crashLoopExits", Form::kWhole, {1, 1000}, kAny,
-                         Job(&JobSpec::restarts, &Restarts::crash_loop_exits),
-                         "Exits of one node without progress in between that stop the job."));
+                         "Shards that a worker keeps ready in addition to the current one. If "
+                         "shards are short, it keeps enough for a tenth of a second, up to 4096. "
+                         "0: it keeps none."));
+  fields->push_back(
+      Choice(Make("spec.training.wireEncoding", Form::kChoice, {}, kAny,
+                  Job(&JobSpec::training, &Training::wire_encoding),
+                  "Encoding of rows and gradients on the network. float16 ends at 65504."),
+             {"float32", "float16", "bfloat16"}));
+  fields->push_back(Make(
+      "spec.training.rejectedRecordsMax", Form::kWhole, {0, std::numeric_limits<uint64_t>::max()},
+      kAny, Job(&JobSpec::training, &Training::rejected_records_max),
+      "If trainers reject more records than this in all epochs together, the job "
+      "fails."));
+  fields->push_back(
+      Make("spec.restarts.crashLoopExits", Form::kWhole, {1, 1000}, kAny,
+           Job(&JobSpec::restarts, &Restarts::crash_loop_exits),
+           "If one node exits this often without progress in between, the job stops."));
   fields->push_back(Make("spec.restarts.backoffInitial", Form::kDuration, {0, kHour}, kAny,
                          Job(&JobSpec::restarts, &Restarts::backoff_initial),
-                         "Wait before the second restart of a node (the first is at once); then "
-                         "doubled."));
+                         "Wait before the second restart of a node. The first restart happens at "
+                         "once. Later waits double each time."));
   fields->push_back(Make("spec.restarts.backoffMax", Form::kDuration, {0, 24 * kHour}, kAny,
-                         Job(&JobSpec::restarts, &Restarts::backoff_max), "Longest such wait."));
+                         Job(&JobSpec::restarts, &Restarts::backoff_max),
+                         "Longest wait before a restart."));
   fields->push_back(
       Make("spec.drainTimeout", Form::kDuration, {kSecond, 24 * kHour}, kAny,
            Job(&JobSpec::drain_timeout),
-           "How long a drain waits for shards in work, and then once more for snapshots."));
+           "How long a drain waits for shards in progress. Then it waits at most as long for "
+           "snapshots."));
 }
 
 std::vector<Field> MakeFields() {

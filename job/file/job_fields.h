@@ -17,7 +17,7 @@ namespace muster::job_file {
 /// What a field's value looks like.
 enum class Form : uint8_t {
   kText,
-  kName,     // DNS label: it names files and, later, pods
+  kName,     // a DNS label, because it names files and, later, pods
   kChoice,   // one of Field::choices
   kPath,     // relative to the job file's folder
   kAddress,  // host:port
@@ -38,14 +38,14 @@ enum class Form : uint8_t {
   kSecrets,     // bounds: entries
 };
 
-/// Whether a job can be resumed with another value.
+/// Says if a job can be resumed with another value.
 enum class OnResume : uint8_t { kFixed, kMayChange, kMayGrow };
 
-/// What a field's value is stored into.
+/// The objects into which values are stored.
 struct FieldScope {
   JobSpec* job = nullptr;
   DatasetDraft* dataset = nullptr;  // fields of spec.datasets[]
-  std::string* unused = nullptr;    // fields that are checked and not kept
+  std::string* unused = nullptr;    // for fields that are only checked
 };
 using Target =
     std::variant<std::string*, uint32_t*, uint64_t*, bool*, std::chrono::milliseconds*,
@@ -53,22 +53,22 @@ using Target =
                  double*, std::optional<double>*, std::optional<uint32_t>*,
                  std::optional<uint64_t>*, StreamBound*, std::chrono::seconds*>;
 
-/// One field of the job file. The parser and docs/job-file.md are made from the same table.
+/// One field of the job file. The parser and docs/job-file.md use the same table.
 struct Field {
   std::string path;  // "spec.datasets[].name"
   Form form = Form::kText;
   bool required = false;
   uint64_t min = 0;
   uint64_t max = 0;
-  /// Why less than `min` is no use; empty: it is plain.
+  /// Why a value below `min` does not work. Empty if that needs no explanation.
   std::string min_reason;
-  bool whole_seconds = false;  // of a duration
+  bool whole_seconds = false;  // for durations
   std::vector<std::string> choices;
   OnResume on_resume = OnResume::kMayChange;
   std::string text;
-  /// Where the value goes; the pointer is of the type that the form needs.
+  /// Where the value is stored. The pointer has the type that the form needs.
   std::function<Target(const FieldScope&)> target;
-  /// Shown instead of the value that a fresh JobSpec has; empty: show that one.
+  /// The default as documentation shows it. If empty, the value in a new JobSpec is shown.
   std::string default_text;
 };
 
@@ -83,7 +83,7 @@ const std::vector<Field>& JobFields();
 std::string TypeText(const Field& field);
 /// "1 to 65536", "100ms to 24h".
 std::string BoundsText(const Field& field);
-/// What holds when the field is not given.
+/// The value if the field is not given.
 std::string DefaultText(const Field& field);
 
 /// The reference table of docs/job-file.md, in Markdown.

@@ -21,14 +21,14 @@ namespace muster {
 namespace job_file {
 namespace {
 
-/// The name of a field today: what version 0.1 called otherwise is still read.
+/// The current name of a field. The names of version 0.1 are still read.
 std::string_view NameToday(std::string_view name) {
   return name == "relaunchesMax" ? "restartsMax" : name;
 }
 
 constexpr size_t kErrorsMax = 20;
 
-/// What may stand at one level of the file.
+/// A name that is allowed at one level of the file.
 struct Child {
   enum class Kind : uint8_t { kField, kGroup, kListOfGroups };
   Kind kind = Kind::kGroup;
@@ -56,7 +56,7 @@ std::map<std::string, Child> ChildrenOf(const std::string& path) {
   return children;
 }
 
-/// The full path of a field of this name elsewhere, when there is just one such place to think of.
+/// The full path of a field of this name at another level, if only one is likely. Otherwise "".
 std::string PlaceElsewhere(const std::string& name) {
   for (const Field& field : JobFields()) {
     if (field.path.ends_with("." + name)) return field.path;
@@ -82,7 +82,7 @@ class JobReader {
   }
 
  private:
-  /// Where the reader is: in the table of fields, and as messages say it.
+  /// Where the reader is.
   struct Place {
     std::string path;   // "spec.datasets[].name"
     std::string shown;  // "spec.datasets[0].name"
@@ -145,7 +145,7 @@ class JobReader {
       const auto [first, fresh] = seen.emplace(name, key.position);
       if (!fresh) {
         AddError(key, Below(place, Excerpt(key.text, 60)).shown,
-                 fmt::format("given twice (first in line {})", first->second.line));
+                 fmt::format("is given twice (first in line {})", first->second.line));
         continue;
       }
       const auto child = children.find(name);
@@ -176,7 +176,7 @@ class JobReader {
     const std::string elsewhere = PlaceElsewhere(key.text);
     std::string hint;
     if (!elsewhere.empty()) {
-      hint = fmt::format("there is {}", elsewhere);
+      hint = fmt::format("did you mean {}?", elsewhere);
     } else if (!nearest.empty()) {
       hint = fmt::format("did you mean '{}'?", nearest);
     } else {
@@ -206,8 +206,9 @@ class JobReader {
       return;
     }
     if (node.items.size() > kDatasetsMax) {
-      AddError(node, place.shown,
-               fmt::format("{} datasets; at most {} are allowed", node.items.size(), kDatasetsMax));
+      AddError(
+          node, place.shown,
+          fmt::format("has {} datasets; at most {} are allowed", node.items.size(), kDatasetsMax));
       return;
     }
     drafts_.resize(node.items.size());  // fields point into it
@@ -218,10 +219,11 @@ class JobReader {
       ReadGroup(node.items[i], below);
       const auto epochs = given_.find(below.shown + ".epochs");
       if (epochs != given_.end() && scope_.dataset->spec.mode == DatasetMode::kEvaluate) {
-        errors_.push_back({epochs->second,
-                           fmt::format("{}.epochs: is for mode train; an evaluate dataset is read "
-                                       "after every training epoch",
-                                       below.shown)});
+        errors_.push_back(
+            {epochs->second,
+             fmt::format("{}.epochs: is allowed in mode train only; an evaluate dataset "
+                         "is read after every training epoch",
+                         below.shown)});
       }
     }
     scope_.dataset = nullptr;

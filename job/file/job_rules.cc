@@ -32,11 +32,12 @@ void CheckDatasets(const JobSpec& job, std::vector<BrokenRule>* broken) {
     const std::string path = fmt::format("spec.datasets[{}].name", i);
     if (!dataset.name.empty() && !names.insert(dataset.name).second) {
       broken->push_back(
-          {{path}, fmt::format("the name '{}' is used by two datasets", dataset.name)});
+          {{path},
+           fmt::format("two datasets have the name '{}'; give each its own", dataset.name)});
     }
   }
   if (!trains && !job.datasets.empty()) {
-    broken->push_back({{"spec.datasets"}, "no dataset has mode train; at least one must"});
+    broken->push_back({{"spec.datasets"}, "no dataset has mode train; a job needs at least one"});
   }
 }
 
@@ -46,8 +47,8 @@ void CheckTimes(const JobSpec& job, std::vector<BrokenRule>* broken) {
   if (leases.heartbeat_interval * 3 > leases.duration) {
     broken->push_back(
         {{"spec.leases.heartbeatInterval", "spec.leases.duration"},
-         fmt::format("{} is more than a third of spec.leases.duration ({}): one lost "
-                     "heartbeat would cost the lease",
+         fmt::format("{} is more than a third of spec.leases.duration ({}): a worker "
+                     "that loses one heartbeat could lose its shards",
                      FormatDuration(leases.heartbeat_interval), FormatDuration(leases.duration))});
   }
   if (leases.max_age < leases.duration) {
@@ -59,8 +60,8 @@ void CheckTimes(const JobSpec& job, std::vector<BrokenRule>* broken) {
   if (servers.heartbeat_interval * 3 > servers.timeout) {
     broken->push_back(
         {{"spec.servers.heartbeatInterval", "spec.servers.timeout"},
-         fmt::format("{} is more than a third of spec.servers.timeout ({}): one lost "
-                     "heartbeat would cost the server",
+         fmt::format("{} is more than a third of spec.servers.timeout ({}): a server "
+                     "that loses one heartbeat could count as lost",
                      FormatDuration(servers.heartbeat_interval), FormatDuration(servers.timeout))});
   }
   if (job.restarts.backoff_max < job.restarts.backoff_initial) {
@@ -71,14 +72,14 @@ void CheckTimes(const JobSpec& job, std::vector<BrokenRule>* broken) {
   }
 }
 
-/// One of the amounts of a role, as people know it.
+/// One amount of a role, with the words that a message uses for it.
 struct Amount {
   std::string path;
   std::string_view what;  // "the limit"
   const ResourceSpec& value;
 };
 
-/// The larger of two must not be less.
+/// Checks that `more` is not less than `less`.
 void CheckOrder(const Amount& less, const Amount& more, std::vector<BrokenRule>* broken) {
   if (less.value.cpu && more.value.cpu && *less.value.cpu > *more.value.cpu) {
     broken->push_back({{more.path + ".cpu", less.path + ".cpu"},
@@ -102,7 +103,7 @@ void CheckResources(const std::string& role, const ReplicaSpec& replica,
   const Amount max{in + "max", "the maximum", replica.max};
   CheckOrder(requests, limits, broken);
   CheckOrder(limits, max, broken);
-  // Through the limit, where there is one.
+  // Without a limit, the checks above do not compare `max` with the request.
   if (!replica.limits.cpu || !replica.limits.memory_bytes) {
     const ResourceSpec bare{
         .cpu = replica.limits.cpu ? std::nullopt : replica.requests.cpu,
@@ -115,17 +116,17 @@ void CheckWorkers(const ReplicaSpec& worker, std::vector<BrokenRule>* broken) {
   const std::string in = "spec.replicaSpecs.worker.";
   if (worker.replicas_min && *worker.replicas_min > worker.replicas) {
     broken->push_back({{in + "minReplicas", in + "replicas"},
-                       fmt::format("{} is more than the {} workers to begin with (replicas)",
+                       fmt::format("{} is more than spec.replicaSpecs.worker.replicas ({})",
                                    *worker.replicas_min, worker.replicas)});
   }
   if (worker.replicas_max && *worker.replicas_max < worker.replicas) {
     broken->push_back({{in + "maxReplicas", in + "replicas"},
-                       fmt::format("{} is less than the {} workers to begin with (replicas)",
+                       fmt::format("{} is less than spec.replicaSpecs.worker.replicas ({})",
                                    *worker.replicas_max, worker.replicas)});
   }
 }
 
-/// What all begin with, by their limits or else their requests, must be there.
+/// Checks that the budget covers the first limits (or else the requests) of all processes.
 void CheckBudget(const JobSpec& job, std::vector<BrokenRule>* broken) {
   double cpu = 0;
   double memory = 0;  // the sum of many may be beyond 64 bits
@@ -138,13 +139,13 @@ void CheckBudget(const JobSpec& job, std::vector<BrokenRule>* broken) {
   if (job.budget.cpu && cpu > *job.budget.cpu + 1e-6) {
     broken->push_back({{"spec.budget.cpu"},
                        fmt::format("{:g} cores are less than the {:g} that all servers and workers "
-                                   "begin with, by their limits or requests",
+                                   "need at first (their limits, or else their requests)",
                                    *job.budget.cpu, cpu)});
   }
   if (job.budget.memory_bytes && memory > static_cast<double>(*job.budget.memory_bytes)) {
     broken->push_back({{"spec.budget.memory"},
-                       fmt::format("{} is less than the {} that all servers and workers begin "
-                                   "with, by their limits or requests",
+                       fmt::format("{} is less than the {} that all servers and workers need at "
+                                   "first (their limits, or else their requests)",
                                    FormatMemory(*job.budget.memory_bytes),
                                    FormatMemory(static_cast<uint64_t>(memory)))});
   }
@@ -163,7 +164,7 @@ void CheckPolicies(const PolicyOptions& policies, std::vector<BrokenRule>* broke
     broken->push_back(
         {{"spec.scaler.workerCount.removeMax", "spec.scaler.workerCount.addMin"},
          fmt::format("{:g} is not less than spec.scaler.workerCount.addMin ({:g}): the same worker "
-                     "would come and go again and again",
+                     "would be added and removed again and again",
                      count.remove_max, count.add_min)});
   }
 }
@@ -199,7 +200,7 @@ absl::Status CheckLoopbackAddress(std::string_view address) {
   }
   if (!IsLoopbackHost(host)) {
     return absl::InvalidArgumentError(fmt::format(
-        "'{}' is not a loopback address; any other is refused until TLS exists: use 127.0.0.1:{}",
+        "'{}' is not a loopback address. Others are refused until TLS exists; use 127.0.0.1:{}",
         address, *port));
   }
   return absl::OkStatus();

@@ -9,16 +9,16 @@
 
 namespace muster::job_file {
 
-/// A rule between fields that a job breaks.
+/// A rule between fields that the job breaks.
 struct BrokenRule {
-  /// The fields it is about; the error is shown at the first.
+  /// The fields of the rule. The error is shown at the first.
   std::vector<std::string> paths;
   std::string what;
 };
 
-/// The rules that no field can check alone: at least one training dataset, unique names, intervals
-/// that fit each other. Every field is within its own bounds. Those of a dataset's source are
-/// CheckSource's.
+/// Checks the rules that need more than one field: at least one training dataset, unique names,
+/// intervals that fit each other. Every field must be within its own bounds. CheckSource checks the
+/// rules of a dataset's source.
 std::vector<BrokenRule> CheckJobRules(const JobSpec& job);
 
 /// Refuses any address that is not "host:port" on loopback (127.0.0.0/8, [::1], localhost).

@@ -7,7 +7,7 @@
 
 namespace muster {
 
-/// A job file, read and checked.
+/// A job file that was read and checked.
 struct LoadedJob {
   JobSpec spec;
   std::string text;            // as written
@@ -16,7 +16,7 @@ struct LoadedJob {
 };
 
 /// Reads and parses a job file. `base_directory` "" = the folder that holds the file. Errors name
-/// the file, and line and column where there are any.
+/// the file, and the line and column if there are any.
 absl::StatusOr<LoadedJob> LoadJob(const std::string& path, const std::string& base_directory);
 
 }  // namespace muster

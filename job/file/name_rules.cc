@@ -24,15 +24,14 @@ absl::Status CheckVariable(const YamlNode& key) {
   }
   if (key.text == "MUSTER_MASTER" || key.text == "MUSTER_NODE" || key.text == "MUSTER_SLOT_FILE" ||
       key.text == "MUSTER_START" || key.text == "MUSTER_JOB_ID") {
-    return absl::InvalidArgumentError(
-        fmt::format("{} is set by muster run and cannot be given", key.text));
+    return absl::InvalidArgumentError(fmt::format("{} is set by muster run; remove it", key.text));
   }
   return absl::OkStatus();
 }
 
 /// Settings of librdkafka that the job file may not have, or not here.
 absl::Status CheckProperty(Form form, const YamlNode& key) {
-  // They decide which records are read, and who else is told.
+  // They decide which records are read, and where offsets are committed.
   constexpr std::string_view kOurs[] = {
       "bootstrap.servers",        "metadata.broker.list", "group.id",
       "group.instance.id",        "enable.auto.commit",   "enable.auto.offset.store",
@@ -53,12 +52,11 @@ absl::Status CheckProperty(Form form, const YamlNode& key) {
         fmt::format("{} is not the name of a setting of librdkafka", Describe(key)));
   }
   if (std::ranges::find(kOurs, key.text) != std::end(kOurs)) {
-    return absl::InvalidArgumentError(
-        fmt::format("{} is set by Muster and cannot be given", key.text));
+    return absl::InvalidArgumentError(fmt::format("{} is set by Muster; remove it", key.text));
   }
   if (form == Form::kProperties && std::ranges::find(kSecret, key.text) != std::end(kSecret)) {
     return absl::InvalidArgumentError(fmt::format(
-        "{} is a secret: give it under kafka.secrets as env:NAME or file:PATH", key.text));
+        "{} is a secret; move it to kafka.secrets, and write env:NAME or file:PATH", key.text));
   }
   return absl::OkStatus();
 }
@@ -96,7 +94,7 @@ absl::Status CheckSecretPlace(const YamlNode& key, const YamlNode& value) {
   if (value.text.starts_with(kFile) && value.text.size() > kFile.size()) return absl::OkStatus();
   // The text itself may be the secret.
   return absl::InvalidArgumentError(
-      fmt::format("{} must say where the value is, env:NAME or file:PATH", key.text));
+      fmt::format("{} must say where the value is; write env:NAME or file:PATH", key.text));
 }
 
 }  // namespace muster::job_file

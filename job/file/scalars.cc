@@ -26,7 +26,7 @@ const Unit* FindUnit(std::span<const Unit> units, std::string_view name) {
   return nullptr;
 }
 
-/// Takes digits with an optional fraction from the front of `text`; false when there are none.
+/// Takes digits with an optional fraction from the front of `text`. False if there are none.
 bool TakeNumber(std::string_view* text, double* number) {
   size_t length = 0;
   int points = 0;
@@ -100,7 +100,8 @@ absl::StatusOr<std::chrono::milliseconds> ParseDuration(std::string_view text) {
   }
   constexpr double kYearMs = 365.0 * 24 * 3'600'000;
   if (total_ms > kYearMs) return bad("it is longer than a year");
-  if (std::abs(total_ms - std::round(total_ms)) > 1e-6) return bad("it is not whole milliseconds");
+  if (std::abs(total_ms - std::round(total_ms)) > 1e-6)
+    return bad("it is not a whole number of milliseconds");
   return std::chrono::milliseconds(std::llround(total_ms));
 }
 

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 
-/// What the scalars of a job file mean. Errors (kInvalidArgument) say what is wrong with the text
-/// and show a right one; the caller adds where it is.
+/// Parsers for the scalars of a job file. Errors (kInvalidArgument) say what is wrong with the text
+/// and show a correct example; the caller adds the position.
 namespace muster::job_file {
 
 /// Decimal digits.
@@ -17,8 +17,8 @@ absl::StatusOr<uint64_t> ParseWhole(std::string_view text);
 absl::StatusOr<double> ParseNumber(std::string_view text);
 /// "true" or "false".
 absl::StatusOr<bool> ParseBool(std::string_view text);
-/// Numbers with a unit, which may follow each other: "500ms", "10s", "1.5m", "1h30m". Whole
-/// milliseconds, at most a year.
+/// One or several numbers with a unit: "500ms", "10s", "1.5m", "1h30m". The sum is a whole number
+/// of milliseconds, at most a year.
 absl::StatusOr<std::chrono::milliseconds> ParseDuration(std::string_view text);
 /// Bytes: a number with no unit, Ki, Mi, Gi, Ti (powers of 1024) or k, M, G, T (of 1000): "1.5Gi".
 absl::StatusOr<uint64_t> ParseMemory(std::string_view text);

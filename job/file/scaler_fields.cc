@@ -52,22 +52,24 @@ Field FieldOf(const Threshold& threshold) {
 void AddGeneral(std::vector<Field>* fields) {
   fields->push_back(
       InScaler("port", Form::kWhole, {0, 65'535}, Job(&JobSpec::scaler, &ScalerSpec::port),
-               "Of the REST interface and the dashboard, on 127.0.0.1; 0 is a free one."));
-  fields->push_back(InScaler("dryRun", Form::kBool, {}, Job(&JobSpec::scaler, &ScalerSpec::dry_run),
-                             "Policies decide and say so, and nothing is done."));
+               "Port of the REST interface and the dashboard on 127.0.0.1. 0 means a free port."));
+  fields->push_back(
+      InScaler("dryRun", Form::kBool, {}, Job(&JobSpec::scaler, &ScalerSpec::dry_run),
+               "If true, policies decide and report their decisions, but do nothing."));
   Field paused = InScaler("pausedPolicies", Form::kChoices, {},
                           Job(&JobSpec::scaler, &ScalerSpec::paused_policies),
-                          "Policies that do nothing from the beginning of a run on.");
+                          "Policies that are paused when a run begins.");
   for (const KnownPolicy& policy : KnownPolicies()) paused.choices.emplace_back(policy.name);
   paused.max = paused.choices.size();
   fields->push_back(std::move(paused));
   fields->push_back(InScaler(
       "cooldown", Form::kDuration, {kSecond, kHour}, Job(&JobSpec::scaler, &ScalerSpec::cooldown),
-      "From one action of a policy on a node to the next of the same kind."));
+      "Shortest time between two actions of the same kind by a policy on one node."));
   fields->push_back(
       InScaler("interventionsPerHour", Form::kWhole, {0, 1000},
                Job(&JobSpec::scaler, &ScalerSpec::interventions_per_hour),
-               "Of the whole job, at most; what is down is started again all the same."));
+               "Most actions of the policies per hour in the whole job. A node that is down is "
+               "restarted even beyond this bound."));
 }
 
 }  // namespace

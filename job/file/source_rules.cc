@@ -51,7 +51,7 @@ void CheckBounds(const TopicSpec& topic, const Say& say) {
   for (const auto& [partition, offset] : start.offsets) {
     const auto ends = end.offsets.find(partition);
     if (ends == end.offsets.end() || ends->second >= offset) continue;
-    say("kafka.end", fmt::format("partition {} ends at offset {}, and begins at offset {}",
+    say("kafka.end", fmt::format("partition {} ends at offset {}, but begins at offset {}",
                                  partition, ends->second, offset));
   }
 }
@@ -61,14 +61,15 @@ void CheckTopic(const DatasetDraft& draft, const Say& say) {
   if (topic.topic.empty()) say("kafka.topic", "is missing");
   if (topic.brokers.empty()) say("kafka.brokers", "is missing");
   if (draft.spec.mode != DatasetMode::kTrain) {
-    say("mode", "a topic can be trained on only: evaluate with files");
+    say("mode", "a topic cannot be evaluated; use files for mode evaluate");
   }
-  if (draft.spec.epochs != 1) say("epochs", "a topic is run through once");
-  if (draft.spec.shuffle) say("shuffle", "a topic is read in the order of its partitions");
-  if (draft.lines.header) say("header", "is for files");
+  if (draft.spec.epochs != 1) say("epochs", "a topic is read once; remove this field");
+  if (draft.spec.shuffle)
+    say("shuffle", "a topic is read in order and cannot be shuffled; remove this field");
+  if (draft.lines.header) say("header", "is allowed for files only, not for a topic; remove it");
   for (const auto& [name, place] : topic.secrets) {
     if (topic.properties.contains(name)) {
-      say("kafka.secrets", fmt::format("{} is in kafka.properties, too", name));
+      say("kafka.secrets", fmt::format("{} is also in kafka.properties; remove it there", name));
     }
   }
   CheckBounds(topic, say);
@@ -115,7 +116,7 @@ void CheckSource(const DatasetDraft& draft, const std::string& path,
     }
     kind.check(draft, say);
   }
-  if (first == nullptr) say(kKinds[0].needs, "is missing; or give " + OthersNeed());
+  if (first == nullptr) say(kKinds[0].needs, "is missing; give it, or " + OthersNeed());
 }
 
 SourceSpec SourceOf(const DatasetDraft& draft, const std::string& base_directory) {

@@ -8,8 +8,8 @@
 
 namespace muster::job_file {
 
-/// The rules of a dataset's source: there is one, of one kind, and its fields fit each other and
-/// the dataset's. `path` is the dataset's: "spec.datasets[0]".
+/// Checks that a dataset has one source, and that the fields of the source fit each other and the
+/// dataset. `path` is the dataset's path: "spec.datasets[0]".
 void CheckSource(const DatasetDraft& draft, const std::string& path,
                  std::vector<BrokenRule>* broken);
 

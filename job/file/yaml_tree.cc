@@ -15,7 +15,7 @@
 namespace muster::job_file {
 namespace {
 
-/// Leaves yaml-cpp's parser, which knows no other way out; caught in ParseYaml.
+/// Thrown to leave yaml-cpp's parser, which has no other way out. ParseYaml catches it.
 struct Refused {
   Position position;
   std::string what;
@@ -126,7 +126,7 @@ absl::Status ErrorAt(const std::string& file, Position position, std::string_vie
 }  // namespace
 
 std::string ErrorLine(const std::string& file, Position position, std::string_view what) {
-  constexpr size_t kBytesMax = 2000;  // what an error repeats of the file may be long
+  constexpr size_t kBytesMax = 2000;  // an error may quote a long part of the file
   return fmt::format("{}:{}:{}: {}", file, position.line, position.column,
                      Excerpt(what, kBytesMax));
 }
@@ -152,7 +152,7 @@ absl::StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& fil
   if (const size_t zero = text.find('\0'); zero != std::string_view::npos) {
     const auto line = std::count(text.begin(), text.begin() + zero, '\n') + 1;
     return ErrorAt(file_name, {.line = static_cast<int>(line), .column = 1},
-                   "the line holds a zero byte; is it a text file?");
+                   "the line contains a zero byte; is this a text file?");
   }
   try {
     std::istringstream stream{std::string(text)};
@@ -162,7 +162,7 @@ absl::StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& fil
     TreeBuilder second;
     if (parser.HandleNextDocument(second)) {
       return ErrorAt(file_name, second.TakeRoot().position,
-                     "a second document begins; a job file holds one job");
+                     "a second document begins here; a job file has only one");
     }
     return builder.TakeRoot();
   } catch (const Refused& refused) {
@@ -171,7 +171,7 @@ absl::StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& fil
     return ErrorAt(file_name, PositionOf(exception.mark),
                    fmt::format("this is not valid YAML: {}", exception.msg));
   } catch (const std::exception& exception) {
-    return ErrorAt(file_name, {}, fmt::format("cannot parse: {}", exception.what()));
+    return ErrorAt(file_name, {}, fmt::format("the file cannot be parsed: {}", exception.what()));
   }
 }
 

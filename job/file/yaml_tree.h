@@ -18,8 +18,8 @@ struct Position {
 
 struct YamlEntry;
 
-/// A YAML document as plain values with positions. Scalars are kept as text: what they mean is the
-/// field's business.
+/// A YAML document as plain values with positions. Scalars are kept as text, because their meaning
+/// depends on the field.
 struct YamlNode {
   enum class Kind : uint8_t { kNull, kScalar, kList, kMap };
   Kind kind = Kind::kNull;
@@ -37,15 +37,15 @@ struct YamlEntry {
 
 inline constexpr int kYamlDepthMax = 16;
 
-/// "job.yaml:3:5: what": one line, whatever of the file `what` repeats.
+/// "job.yaml:3:5: what", always in one line, even if `what` quotes several lines.
 std::string ErrorLine(const std::string& file, Position position, std::string_view what);
 
 /// "a list", "the text 'x'": for messages.
 std::string Describe(const YamlNode& node);
 
 /// Parses one document. kInvalidArgument with "file:line:column: what": not YAML, more than one
-/// document, nested deeper than kYamlDepthMax, anchors, aliases or tags (which a job file has no
-/// use for, and which can blow a small file up).
+/// document, nested deeper than kYamlDepthMax, anchors, aliases or tags (a job file does not need
+/// them, and they can make a small file huge).
 absl::StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& file_name);
 
 }  // namespace muster::job_file

@@ -63,7 +63,7 @@ absl::Status ToStatus(rd_kafka_resp_err_t error, std::string_view what) {
 absl::StatusOr<ConfRef> MakeConf(const ClientConfig& config, const Settings& defaults,
                                  const Settings& ours) {
   ConfRef conf(rd_kafka_conf_new());
-  // A broker that is back is to be seen soon, however long it was away.
+  // Reconnect soon after a broker is back, however long it was away.
   MUSTER_RETURN_IF_ERROR(Set(conf.get(), "reconnect.backoff.max.ms", "1000", false));
   for (const auto& [name, value] : defaults) {
     MUSTER_RETURN_IF_ERROR(Set(conf.get(), name, value, false));

@@ -11,7 +11,7 @@
 #include "base/mutex.h"
 #include "kafka/client_config.h"
 
-/// librdkafka's C API with owners and statuses. For the sources of kafka/ alone.
+/// librdkafka's C API with owners and statuses. Only the sources of kafka/ use it.
 namespace muster::kafka::internal {
 
 template <auto Destroy>
@@ -30,13 +30,14 @@ using MessageRef = std::unique_ptr<rd_kafka_message_t, Destroyer<rd_kafka_messag
 using ErrorRef = std::unique_ptr<rd_kafka_error_t, Destroyer<rd_kafka_error_destroy>>;
 using EventRef = std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy>>;
 
-/// What an error means to us: kNotFound (no such topic or partition), kPermissionDenied,
-/// kOutOfRange (the offset is gone), kResourceExhausted (too large a record), kDataLoss (a damaged
-/// one), else kUnavailable, which may pass. The message says what librdkafka says.
+/// The status for an error: kNotFound (no such topic or partition), kPermissionDenied, kOutOfRange
+/// (the offset is gone), kResourceExhausted (the record is too large), kDataLoss (it is damaged),
+/// otherwise kUnavailable, which may be temporary. The message is librdkafka's.
 absl::Status ToStatus(rd_kafka_resp_err_t error, std::string_view what);
 
 using Settings = std::map<std::string, std::string>;
-/// The settings of `config`: over those of every client here and `defaults`, and under `ours`.
+/// The settings of `config`. They override `defaults` and the settings of all clients here; `ours`
+/// override them.
 absl::StatusOr<ConfRef> MakeConf(const ClientConfig& config, const Settings& defaults,
                                  const Settings& ours);
 
@@ -53,9 +54,9 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   rd_kafka_t* get() const { return handle_; }
-  /// What went wrong last with the connections, for messages; empty: nothing.
+  /// The last error of the connections, for messages; empty if there was none.
   std::string last_error() const;
-  /// The first record since the last call that the brokers did not take.
+  /// The error of the first record since the last call that the brokers did not accept.
   absl::Status TakeDeliveryFailure();
 
  private:

@@ -25,7 +25,7 @@ struct StepTime {
 struct StreamPlan {
   std::string topic;
   StreamCutOptions cut;
-  /// No more ranges are cut while this many wait or are leased.
+  /// No more ranges are cut while this many ranges wait or are leased.
   uint64_t open_ranges_max = 1'024;
 };
 
@@ -43,9 +43,9 @@ struct DatasetPlan {
   std::optional<StreamPlan> stream;
 };
 
-/// Rules that tests of real processes take out, and tests/sim as well, to show that the checks can
-/// fail. Like failpoints, in no release build: there nothing can set them, and nothing is left of
-/// them. tests/sim has many more (base/planted_bug.h).
+/// Rules that tests of real processes and tests/sim can remove, to show that their checks can fail.
+/// A release build does not have them, as it has no failpoints. tests/sim has many more
+/// (base/planted_bug.h).
 struct PlantedBugs {
   /// Nothing is verified after a restore: a done under an old restore epoch is accepted, and
   /// workers are not told which partitions were restored.
@@ -56,7 +56,7 @@ struct PlantedBugs {
 #endif
 };
 
-/// What the core keeps at most, whatever workers, servers and operators do.
+/// Limits on what the core keeps, whatever workers, servers and operators do.
 struct CoreLimits {
   /// The newest leases that ended: a crash that is reported later than this many is charged to no
   /// shard.
@@ -67,11 +67,11 @@ struct CoreLimits {
   /// Shards that become COMMITTED in one step, for all others wait meanwhile; the next ones do with
   /// the next tick.
   size_t commits_at_once = 16'384;
-  /// Memory for shards that are DONE, with their metrics. From here on nothing is granted until
-  /// snapshots have made some COMMITTED; what is on lease may still be reported done.
+  /// Memory for DONE shards with their metrics. At this limit nothing is granted until snapshots
+  /// have made some of them COMMITTED; leased shards may still be reported done.
   uint64_t done_bytes = uint64_t{1} << 30;
-  /// Memory for FAILED shards and the reasons of failures. From here on nothing is granted, and
-  /// when nothing is under way any more the job ends FAILED.
+  /// Memory for FAILED shards and the reasons of failures. At this limit nothing is granted, and
+  /// the job ends as FAILED when no shard is in progress any more.
   uint64_t failure_bytes = uint64_t{128} << 20;
   /// Names of metrics of one epoch of a dataset; others are not merged.
   size_t metric_names = 1'024;
@@ -90,9 +90,9 @@ struct CoreOptions {
   /// FAILED shards become TODO at the start.
   bool retry_failed = false;
   std::chrono::milliseconds snapshot_interval{10'000};
-  /// A snapshot that was asked for and not reported is asked for anew, with a newer cut.
+  /// A snapshot that was requested but not reported is requested again, with a newer cut.
   std::chrono::milliseconds snapshot_timeout{30'000};
-  /// The job fails when a server got no further with restoring its partitions for so long.
+  /// The job fails if a server makes no progress with restoring its partitions for this long.
   std::chrono::milliseconds restore_timeout{120'000};
   JobSpec::Leases leases;
   JobSpec::Servers server_times;

@@ -11,7 +11,7 @@
 
 namespace muster {
 
-/// What a shard has left while it is DONE.
+/// The details of a shard while it is DONE.
 struct DoneDetail {
   std::string worker;
   /// Records that it trained.
@@ -19,8 +19,8 @@ struct DoneDetail {
   ShardMetrics metrics;
 };
 
-/// The details of all DONE shards, in the order in which they became DONE. There may be millions:
-/// one takes 16 bytes, and its metrics, packed, when there are more of them than the number of
+/// The details of all DONE shards, in the order in which they became DONE. There may be millions of
+/// them: each takes 16 bytes, and its packed metrics if there are metrics besides the number of
 /// records. Pure; not thread-safe.
 class DoneDetails {
  public:

@@ -21,8 +21,8 @@
 #include "sharding/shard_queue.h"
 #include "sharding/stream/stream_types.h"
 
-/// What the master's journal holds, as plain values. The core starts from a DurableState and tells
-/// every change to it as Mutations. A record's list (proto/fields) is its form on disk;
+/// The contents of the master's journal, as plain values. The core starts from a DurableState and
+/// reports every change to it as Mutations. A record's list (proto/fields) is its form on disk;
 /// proto/journal.proto specifies it.
 namespace muster {
 
@@ -114,12 +114,12 @@ struct EpochRecord {
 struct FailureRecord {
   ShardId shard;
   uint32_t failures = 0;       // charged to the trainer
-  uint32_t node_failures = 0;  // charged to nobody
+  uint32_t node_failures = 0;  // they do not count for the shard
   std::vector<std::string> reasons;
   bool failed = false;  // the shard is FAILED
   bool lost = false;    // because retention has taken its records
-  /// Of the newest lease that was charged: a failure told again after a restart of the master is
-  /// the same failure.
+  /// Token of the newest lease that was charged: a failure reported again after a master's restart
+  /// is the same failure.
   LeaseToken charged;
   static void Fields(auto& f, auto& s) {
     f(1, "shard", s.shard);
@@ -224,7 +224,7 @@ struct StreamRecord {
   /// Of the next range that is cut.
   ShardIndex next_shard;
   uint64_t next_step = 0;
-  /// The id that the brokers' cluster has given itself: offsets mean nothing elsewhere.
+  /// The id of the brokers' cluster. Offsets are valid in this cluster only.
   std::string cluster;
   static void Fields(auto& f, auto& s) {
     f(1, "dataset", s.dataset), f(2, "next_shard", s.next_shard), f(3, "next_step", s.next_step);

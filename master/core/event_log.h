@@ -10,7 +10,7 @@
 
 namespace muster {
 
-/// The kind of the events that show rejected records: who fails for them names the last.
+/// The kind of events for rejected records. If the job fails because of them, it names the last.
 inline constexpr std::string_view kRecordRejected = "record-rejected";
 
 /// The newest events of the job, numbered from 1 without gaps. Pure; not thread-safe.

@@ -20,20 +20,22 @@ std::optional<GrantGate::News> GrantGate::Look(uint64_t done_bytes, uint64_t fai
   too_many_failures_ = failures;
   if (!news) return std::nullopt;
   if (open()) {
-    return News{"granting-resumed", "what held up the granting of shards is below its limit again"};
+    return News{"granting-resumed",
+                "shards are granted again: the job's state is below its limits"};
   }
   if (failures) {
     return News{"granting-stopped",
-                fmt::format("the failures of shards hold {} bytes, the limit is {}: no shard is "
-                            "granted, and the job ends when what is under way is COMMITTED. "
-                            "Correct the trainer; `muster shards --retry`, or later `muster run "
-                            "--retry-failed`, tries again",
+                fmt::format("the failures of shards have {} bytes, but the limit is {}. No more "
+                            "shards are granted, and the job ends when all shards in progress are "
+                            "COMMITTED. Correct the trainer, then try again with `muster shards "
+                            "--retry`, or after the end with `muster run --retry-failed`",
                             failure_bytes, limits_.failure_bytes)};
   }
   if (!was_open) return std::nullopt;  // the failures are fewer, the other limit is known
   return News{"granting-stopped",
-              fmt::format("DONE shards hold {} bytes, the limit is {}: no shard is granted until "
-                          "snapshots make them COMMITTED; see whether servers can write theirs",
+              fmt::format("DONE shards have {} bytes, but the limit is {}. No more shards are "
+                          "granted until snapshots make these COMMITTED. Check if the servers can "
+                          "write snapshots",
                           done_bytes, limits_.done_bytes)};
 }
 

@@ -8,10 +8,10 @@
 
 namespace muster {
 
-/// Whether shards may be granted, or what every further one may add to has grown to its limit:
-/// nothing is lost then, it only waits. DONE shards become COMMITTED by snapshots, failures go when
-/// FAILED shards are tried again. Open again below three quarters of the limit. Pure; not
-/// thread-safe.
+/// Says if shards may be granted. They may not while the memory of DONE shards or of failures is at
+/// its limit; they then wait, and nothing is lost. Snapshots make DONE shards COMMITTED, and
+/// failures are removed when FAILED shards are tried again. Open again below three quarters of the
+/// limit. Pure; not thread-safe.
 class GrantGate {
  public:
   explicit GrantGate(const CoreLimits& limits) : limits_(limits) {}
@@ -20,13 +20,13 @@ class GrantGate {
     std::string kind;
     std::string text;
   };
-  /// Memory that is held now; what operators are to hear when it opens or closes.
+  /// Takes the memory in use now. Returns the news for operators if the gate opens or closes.
   std::optional<News> Look(uint64_t done_bytes, uint64_t failure_bytes);
 
   bool open() const { return !too_much_done_ && !too_many_failures_; }
   /// Only snapshots help.
   bool too_much_done() const { return too_much_done_; }
-  /// What is under way shall be finished, and then the job is over.
+  /// The shards in progress are finished, and then the job is over.
   bool too_many_failures() const { return too_many_failures_; }
 
  private:

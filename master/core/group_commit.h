@@ -11,10 +11,10 @@
 
 namespace muster {
 
-/// How requests share one sync of the journal (docs/protocol.md, section 7): every request of a
-/// batch steps the core, all their mutations are written and synced together, and only then do the
-/// answers leave and the files go that no manifest names any more. The caller writes; this says
-/// what, and what follows. Pure but for the callbacks; not thread-safe.
+/// Lets requests share one sync of the journal (docs/protocol.md, section 7). Every request of a
+/// batch steps the core. All their mutations are written and synced together. Only then are the
+/// answers sent, and the files deleted that no manifest names any more. This class says what to
+/// write and what follows; the caller does it. Pure except for the callbacks; not thread-safe.
 class GroupCommit {
  public:
   /// One request. `answer` gets the step's own status, once, after the sync.
@@ -31,15 +31,15 @@ class GroupCommit {
   /// Steps the core for every item, and ticks it if it is time. Returns what must be in the journal
   /// before Synced() is called. Requires that the last batch was synced.
   std::vector<Mutation> Step(std::vector<Item> items, StepTime at);
-  /// The mutations are in the journal: the answers leave. Returns the snapshot files (relative
-  /// names) that may go now.
+  /// The mutations are in the journal, so the answers are sent. Returns the snapshot files
+  /// (relative names) that may be deleted now.
   std::vector<std::string> Synced();
-  /// They are not, or nobody knows: gives the items back, whose answers must say nothing of the
-  /// steps.
+  /// The mutations may be missing from the journal: returns the items, whose answers must not use
+  /// the steps.
   std::vector<Item> TakeItems();
 
  private:
-  /// What an answer says may be counted on, so it must outlive a crash of the master.
+  /// Callers rely on an answer, so its contents must survive a crash of the master.
   static bool AnswersWaitForSync();
   void AnswerAll();
 

@@ -83,7 +83,7 @@ void JobLife::CheckEnd(StepTime at) {
   const bool idle =
       leasing_->table().size() == 0 && queue.done().empty() && !leasing_->grace().on();
   if (gate_.too_many_failures() && state_ == JobState::kRunning && idle) {
-    return End(JobState::kFailed, "too many failures to go on: " + FailedText(), at);
+    return End(JobState::kFailed, "too many failures to continue: " + FailedText(), at);
   }
   if (state_ == JobState::kDraining && idle) End(JobState::kDrained, "", at);
 }
@@ -114,19 +114,20 @@ void JobLife::CheckRejects(StepTime at) {
     return event.second.kind == kRecordRejected;
   });
   End(JobState::kFailed,
-      fmt::format("{} rejected {}, spec.training.rejectedRecordsMax is {}{}. To go on without "
-                  "such records raise the limit and run again; to train with fixed data choose "
-                  "another spec.stateDirectory",
-                  rejected, rejected == 1 ? "record" : "records", rejected_max,
-                  sample == events.rend() ? "" : "; the last: " + sample->second.text),
+      fmt::format(
+          "{} {} rejected, but spec.training.rejectedRecordsMax is {}{}. To continue without "
+          "these records, raise the limit and run again. To train with corrected data, "
+          "begin again with another spec.stateDirectory",
+          rejected, rejected == 1 ? "record was" : "records were", rejected_max,
+          sample == events.rend() ? "" : "; the last: " + sample->second.text),
       at);
 }
 
 void JobLife::CheckLimits(StepTime at) {
   for (const auto& [dataset, epoch] : books_->ledger.TakeDroppedMetrics()) {
     books_->Say(at, "metrics-dropped", "",
-                fmt::format("epoch {} of dataset '{}' has {} metrics, the limit: those with other "
-                            "names are dropped",
+                fmt::format("epoch {} of dataset '{}' has {} metrics, which is the limit. Metrics "
+                            "with other names are dropped",
                             epoch.value() + 1, books_->NameOf(dataset),
                             books_->options.limits.metric_names));
   }
@@ -151,7 +152,7 @@ absl::Status JobLife::Cancel(const CancelOptions& options, StepTime at) {
   }
   if (options.as_failed || state_ == JobState::kCancelled) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      fmt::format("the job has ended ({}{}{}): there is nothing left to cancel", ToString(state_),
+      fmt::format("the job has ended ({}{}{}), so it cannot be cancelled", ToString(state_),
                   reason_.empty() ? "" : ": ", reason_));
 }
 
@@ -160,9 +161,9 @@ void JobLife::Tick(StepTime at) {
   MUSTER_CHECK(drain_began_.has_value());
   const auto waited = at.now - *drain_began_;
   if (waited >= books_->options.drain_timeout && leasing_->table().size() > 0) {
-    books_->Say(
-        at, "drain-timeout", "",
-        fmt::format("{} leases ended: their shards run again on resume", leasing_->table().size()));
+    books_->Say(at, "drain-timeout", "",
+                fmt::format("{} leases were ended; their shards run again on resume",
+                            leasing_->table().size()));
     leasing_->EndAll();
   }
   // Without servers nothing can be snapshotted; what is DONE runs again on resume.

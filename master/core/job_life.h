@@ -13,53 +13,53 @@ namespace muster {
 
 /// The state of the job: whether it runs, drains or is over, and why.
 ///
-/// Owns the state, when a drain of the job began, and whether memory allows that more is granted.
-/// Keeps of docs/protocol.md, section 7, that the job ends only when every shard is COMMITTED or
-/// FAILED, and when snapshots are asked for at once; and that nothing is on lease when it is over.
-/// Pure; not thread-safe.
+/// Owns the state, the time when a drain of the job began, and the GrantGate. Enforces of
+/// docs/protocol.md, section 7: the job ends only when every shard is COMMITTED or FAILED; when
+/// snapshots are requested at once; no shard is leased when the job is over. Pure; not thread-safe.
 class JobLife {
  public:
   /// Both outlive it.
   JobLife(Books* books, Leasing* leasing);
 
-  /// The run goes on, or is shown, as the journal has it.
+  /// The run continues from the journal's state, or shows it.
   void Resume(const MetaRecord& meta, TimePoint now);
   JobState state() const { return state_; }
   const std::string& reason() const { return reason_; }
   bool over() const { return IsTerminal(state_); }
-  /// What workers are to do.
+  /// What workers must do.
   JobDirective Directive() const;
-  /// Memory allows that more is granted.
+  /// True if memory allows more grants.
   bool MayGrantMore() const { return gate_.open(); }
-  /// Nothing goes on before there are snapshots.
+  /// True if the job can only continue after snapshots.
   bool NeedsSnapshots() const;
 
-  /// Ends the job, and at once every lease: what comes later in the same step finds none. Requires
-  /// that it is not over.
+  /// Ends the job and every lease at once, so later parts of the same step find no lease. Requires
+  /// that the job is not over.
   void End(JobState state, std::string_view reason, StepTime at);
-  /// Ends the job if nothing is left to wait for. To be called after every step that may be the
-  /// last one that it waited for.
+  /// Ends the job if it waits for nothing more. Call it after every step that may end the last
+  /// thing that the job waits for.
   void CheckEnd(StepTime at);
   /// Ends the job if too many records were rejected.
   void CheckRejects(StepTime at);
-  /// Looks whether memory allows that more is granted, and tells what was dropped.
+  /// Checks if memory allows more grants, and reports dropped metrics.
   void CheckLimits(StepTime at);
 
-  /// Nothing more is granted; the job ends when nothing is on lease or DONE any more, or in time.
+  /// Stops granting. The job ends when no shard is leased or DONE any more, or after a timeout.
   void Drain(StepTime at);
   struct CancelOptions {
     std::string reason;
     bool as_failed = false;
   };
-  /// Ends the job; a repeat changes nothing. kFailedPrecondition when it has ended otherwise, but
-  /// not for `as_failed`: who gives up a job that is over has nothing left to do.
+  /// Ends the job; a repeat changes nothing. kFailedPrecondition if the job has ended in another
+  /// way. With `as_failed`, a job that is over is no error, because the caller only wants it to
+  /// end.
   absl::Status Cancel(const CancelOptions& options, StepTime at);
   void Tick(StepTime at);
 
  private:
-  /// Whether every shard has come to its end.
+  /// True if every shard is COMMITTED or FAILED.
   bool AllSettled() const;
-  /// Why a job with FAILED shards failed: which, and their last reasons.
+  /// Why a job with FAILED shards failed: the shards and their last reasons.
   std::string FailedText() const;
 
   Books* const books_;

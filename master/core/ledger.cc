@@ -82,8 +82,7 @@ absl::Status CheckComplete(const StreamRecord& stream, const DurableState& state
   if (inside && committed.count() + ranges == cut) return absl::OkStatus();
   return absl::DataLossError(
       fmt::format("the journal has {} shards of the topic of dataset #{}, {} of them COMMITTED, "
-                  "and offsets for "
-                  "{} others",
+                  "but offsets for {} others",
                   cut, stream.dataset.value(), committed.count(), ranges));
 }
 
@@ -100,9 +99,9 @@ absl::Status CheckRanges(const DurableState& state) {
                       (std::next(it) == others.end() || range.end <= std::next(it)->first);
     if (cut && free) continue;
     return absl::DataLossError(
-        fmt::format("the journal has offsets [{}, {}) of topic partition {} for shard {}, and {}",
+        fmt::format("the journal has offsets [{}, {}) of topic partition {} for shard {}, but {}",
                     range.begin, range.end, range.partition.value(), ToString(shard),
-                    cut ? "some of them for another one" : "they were never cut"));
+                    cut ? "another shard has some of them" : "they were never cut into shards"));
   }
   return absl::OkStatus();
 }
@@ -116,7 +115,7 @@ absl::Status Ledger::CheckFits(const std::vector<DatasetPlan>& plan, const Durab
     const bool known = dataset.value() < plan.size();
     return absl::FailedPreconditionError(fmt::format(
         "dataset '{}' has {} epochs in the job file, but epoch {} (counted from 1) has already "
-        "begun: the number of epochs may grow on resume, not shrink below what was trained",
+        "begun. On resume, the number of epochs may not be less than the number begun",
         known ? plan[dataset.value()].name : fmt::format("#{}", dataset.value()),
         known ? queue.epochs(dataset) : 0, epoch.value() + 1));
   };
@@ -127,7 +126,7 @@ absl::Status Ledger::CheckFits(const std::vector<DatasetPlan>& plan, const Durab
     MUSTER_RETURN_IF_ERROR(check(shard.dataset, shard.epoch));
     if (queue.Valid(shard)) return absl::OkStatus();
     return absl::DataLossError(
-        fmt::format("the journal knows shard {}, which the data does not have", ToString(shard)));
+        fmt::format("the journal has shard {}, but the data do not have it", ToString(shard)));
   };
   for (const auto& [seq, record] : state.done) {
     MUSTER_RETURN_IF_ERROR(check_shard(record.done.shard));
@@ -136,8 +135,8 @@ absl::Status Ledger::CheckFits(const std::vector<DatasetPlan>& plan, const Durab
   auto check_stream = [&](DatasetId dataset) -> absl::Status {
     MUSTER_RETURN_IF_ERROR(check(dataset, EpochIndex(0)));
     if (plan[dataset.value()].stream.has_value()) return absl::OkStatus();
-    return absl::DataLossError(fmt::format("the journal has offsets of dataset '{}', which is none",
-                                           plan[dataset.value()].name));
+    return absl::DataLossError(fmt::format(
+        "the journal has offsets of dataset '{}', but it is no topic", plan[dataset.value()].name));
   };
   for (const auto& [dataset, record] : state.streams) {
     MUSTER_RETURN_IF_ERROR(check_stream(dataset));

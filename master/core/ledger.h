@@ -20,14 +20,14 @@
 
 namespace muster {
 
-/// The queue with everything that is counted on the way: done_seq, records, metrics merged exactly
-/// once, failures, and the streams that feed it. Pure; not thread-safe.
+/// The queue of shards with its counts: done_seq, records, metrics merged exactly once, failures,
+/// and the streams that feed it. Pure; not thread-safe.
 class Ledger {
  public:
   static constexpr size_t kReasonsMax = 16;
   static constexpr size_t kReasonBytesMax = 1'024;
 
-  /// kFailedPrecondition when the journal knows epochs that the plan no longer has.
+  /// kFailedPrecondition if the journal has epochs that the plan no longer has.
   static absl::Status CheckFits(const std::vector<DatasetPlan>& plan, const DurableState& state);
   /// Requires CheckFits(plan, state).ok(). `metric_names`: as in CoreLimits.
   Ledger(std::vector<DatasetPlan> plan, const DurableState& state, size_t metric_names);
@@ -38,7 +38,7 @@ class Ledger {
   bool IsEvaluate(const ShardId& shard) const {
     return plan_[shard.dataset.value()].mode == DatasetMode::kEvaluate;
   }
-  /// Of a shard of a stream: the most that it can hold; 0 when it is COMMITTED.
+  /// For a shard of a stream: the most records that it can have; 0 if it is COMMITTED.
   uint32_t RecordsOf(const ShardId& shard) const;
   uint32_t MinibatchesOf(const ShardId& shard) const;
   const StreamTable& streams() const { return streams_; }
@@ -63,48 +63,48 @@ class Ledger {
   /// DONE with seq > `cut` -> TODO; their metrics are dropped, the next run reports its own.
   std::vector<DoneShard> ReplayAfter(DoneSeq cut);
 
-  /// What a look at the topic of a stream has shown.
+  /// Takes what a look at the topic of a stream has shown.
   void TakeLook(DatasetId dataset, std::span<const PartitionLook> partition_looks, TimePoint now,
                 WallTime wall);
   void SetStreamCluster(DatasetId dataset, std::string cluster) {
     streams_.SetCluster(dataset, std::move(cluster));
   }
-  /// Cuts what is due, as long as not too much is open; TODO, but for what is lost. At its end the
-  /// dataset is closed.
+  /// Cuts the ranges that are due while not too many are open. They become TODO, unless their
+  /// records are lost. At its end the dataset is closed.
   std::vector<StreamTable::NewShard> CutStream(DatasetId dataset, TimePoint now);
-  /// TODO or FAILED -> FAILED, whatever its failures so far: its data are gone.
+  /// TODO or FAILED -> FAILED, whatever its failures so far, because its data are gone.
   void FailLost(const ShardId& shard, std::string_view reason);
 
   enum class Charged { kAlready, kYes, kFailed };
-  /// Charges a TODO shard with the failure of its trainer under lease `token`, unless a lease as
-  /// new is charged already; the `failures_max`th charge makes it FAILED.
+  /// Counts a failure of the trainer under lease `token` for a TODO shard, unless a failure of this
+  /// or a newer lease was already counted. The `failures_max`th failure makes the shard FAILED.
   Charged ChargeTrainer(const ShardId& shard, LeaseToken token, std::string_view reason,
                         uint32_t failures_max);
-  /// Counts a failure of a node while it ran the shard: charged to nobody.
+  /// Counts a failure of the node while it ran the shard; it is no failure of the shard.
   void CountNodeFailure(const ShardId& shard);
   /// FAILED -> TODO with no failures.
   void Retry(const ShardId& shard);
-  /// nullptr: nothing went wrong so far.
+  /// nullptr if the shard has had no failure.
   const FailureRecord* FindFailure(const ShardId& shard) const;
   const std::map<ShardId, FailureRecord>& failures() const { return failures_; }
 
   uint64_t RecordsCommitted(DatasetId dataset, EpochIndex epoch) const;
   /// Of DONE and COMMITTED shards.
   uint64_t RecordsDone(DatasetId dataset, EpochIndex epoch) const;
-  /// Merged over the COMMITTED shards; null: none yet. What is returned stays as it is: histograms
-  /// are large, so they are not copied before there is more to merge.
+  /// Metrics merged over the COMMITTED shards; null if there are none yet. The returned value never
+  /// changes: because histograms are large, they are copied only when there is more to merge.
   std::shared_ptr<const ShardMetrics> Metrics(DatasetId dataset, EpochIndex epoch) const;
-  /// Epochs of which metrics were dropped since the last call because they have too many names;
-  /// each is told once.
+  /// Epochs of which metrics were dropped since the last call because they have too many names.
+  /// Each epoch is returned once.
   std::vector<std::pair<DatasetId, EpochIndex>> TakeDroppedMetrics();
-  /// About what DONE shards, and FAILED ones with all reasons of failures, take in memory.
+  /// About how much memory DONE shards, and FAILED shards with all reasons of failures, take.
   uint64_t done_bytes() const { return details_.bytes(); }
   uint64_t failure_bytes() const { return failure_bytes_; }
   /// Rejected records of DONE and COMMITTED shards of the whole job.
   uint64_t rejected_records() const { return rejected_; }
 
-  /// Appends what changed since the last call, done_seq and commit_seq excepted (the meta record
-  /// has them).
+  /// Appends what changed since the last call, except done_seq and commit_seq, which are in the
+  /// meta record.
   void Collect(std::vector<Mutation>* mutations);
 
  private:
@@ -119,14 +119,14 @@ class Ledger {
   };
   using EpochKey = std::pair<DatasetId, EpochIndex>;
 
-  /// Of a shard that becomes DONE: larger than every one before, also when it was DONE already.
+  /// done_seq of a shard that becomes DONE. Larger than all before, even if it was DONE earlier.
   DoneSeq SeqFor(const ShardId& shard) const;
   enum class Moment { kDone, kCommitted };
-  /// When metrics count: once nothing can undo the run that reported them.
+  /// Metrics count as soon as nothing can undo the run that reported them.
   Moment MergesAt(const ShardId& shard) const;
   void MergeCommitted(const ShardId& shard, const ShardMetrics& metrics, uint32_t records);
-  /// Adds what has a name that the epoch knows, or for which it has room. Requires that the shard
-  /// is COMMITTED.
+  /// Adds the metrics whose names the epoch knows or has room for. Requires that the shard is
+  /// COMMITTED.
   void MergeNamed(const ShardId& shard, const ShardMetrics& metrics);
   /// It is DONE no longer.
   void TakeBack(const ShardId& shard, const DoneDetail& detail);

@@ -42,7 +42,7 @@ ServerIncarnation NewestServer(const DurableState& state) {
 absl::Status MasterCore::CheckFits(const CoreOptions& options, const DurableState& state) {
   if (!state.partitions.empty() && state.partitions.size() != options.partitions) {
     return absl::FailedPreconditionError(
-        fmt::format("the journal has {} partitions and the job file {}: spec.partitions may not "
+        fmt::format("the journal has {} partitions, but the job file {}: spec.partitions may not "
                     "change on resume",
                     state.partitions.size(), options.partitions));
   }
@@ -139,7 +139,7 @@ void MasterCore::GoOn(const MetaRecord& meta, StepTime at) {
   }
   leasing_.grace().Begin(std::move(workers), at.now + books_.options.leases.grace_period);
   books_.Say(at, "master-restarted", "master",
-             fmt::format("incarnation {} goes on from the journal: {} of {} shards COMMITTED, {} "
+             fmt::format("incarnation {} continues from the journal: {} of {} shards COMMITTED, {} "
                          "DONE",
                          books_.incarnation.value(), queue.committed_count(), queue.shard_count(),
                          queue.done().size()));
@@ -295,7 +295,7 @@ void MasterCore::CheckBooks(const MetaRecord& meta) const {
   MUSTER_CHECK(collected_->map_version <= meta.map_version);
   MUSTER_CHECK(collected_->restore_epoch <= meta.restore_epoch);
   MUSTER_CHECK(collected_->newest_server_incarnation <= meta.newest_server_incarnation);
-  // A later start may begin a job that has ended anew.
+  // A later start may begin a job again that has ended.
   MUSTER_CHECK(!IsTerminal(collected_->state) || collected_->state == meta.state ||
                collected_->incarnation < meta.incarnation);
 }

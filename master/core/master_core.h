@@ -35,20 +35,20 @@ namespace muster {
 
 /// The master as a deterministic state machine: docs/protocol.md sections 2 to 5 and 7 for the
 /// master's side, without moves. Every public method that is not const is one step. A step changes
-/// the state at once and leaves behind what must be journaled and which snapshot files may go; the
-/// caller takes both, journals the mutations (synced, all or nothing) and only then lets any answer
-/// of these steps leave. Several steps may share one sync.
+/// the state at once, and keeps the mutations to journal and the names of snapshot files to delete.
+/// The caller takes both, journals the mutations (synced, all or nothing), and only then sends the
+/// answers of these steps. Several steps may share one sync.
 ///
-/// It is made of parts, each with its own state, rules and tests; what several of them keep is in
-/// the Books. This class takes a step apart and hands the pieces to them, in the order in which
-/// they build on one another: a part calls only those that stand above it in the list of members.
+/// It consists of parts, each with its own state, rules and tests. State that several parts use is
+/// in the Books. This class splits a step and passes the pieces to the parts. A part calls only
+/// parts that are above it in the list of members.
 ///
-/// Never reads a clock; ids from the network are checked here. Not thread-safe: one owner.
+/// It never reads a clock, and checks ids from the network. Not thread-safe: it has one owner.
 class MasterCore {
  public:
   static constexpr uint32_t kGrantsPerCallMax = Leasing::kGrantsPerCallMax;
 
-  /// Whether `options` can go on from `state`; the error says what to do.
+  /// Checks that `options` can continue from `state`; the error says what to do.
   static absl::Status CheckFits(const CoreOptions& options, const DurableState& state);
   /// Starts the next master incarnation from the journal's state. Requires CheckFits().ok().
   MasterCore(CoreOptions options, DurableState state, StepTime at);
@@ -57,34 +57,34 @@ class MasterCore {
   MasterCore(CoreOptions options, DurableState state, AsFound);
 
   // Workers.
-  /// A worker process begins. Another process of the same node that is known from before is taken
-  /// for dead. kResourceExhausted when too many nodes have not ended.
+  /// A worker process begins. An earlier process of the same node counts as dead.
+  /// kResourceExhausted if too many nodes are live.
   ///
-  /// `start`: which process of the node it is; 0 = not known. One that is older than the newest
-  /// heard of is dead: kFailedPrecondition, nothing changes.
+  /// `start` is the start number of the process; 0: not known. If a newer process of the node is
+  /// known, this one is dead: kFailedPrecondition, and nothing changes.
   absl::Status HelloWorker(const WorkerKey& worker, StartNumber start, StepTime at);
-  /// The table's id. kAlreadyExists shows both specs when they differ; kInvalidArgument names a
-  /// senseless field. A spec with a warm start and without its hash asks for a table that is known
-  /// already; kNotFound when it is not: the hash must be given.
+  /// Returns the table's id. kAlreadyExists shows both specs if they differ. kInvalidArgument names
+  /// an invalid field. A spec with a warm start but without its hash asks for a table that is
+  /// already known; kNotFound means that it is not known, and that the hash must be given.
   absl::StatusOr<TableId> RegisterTable(const TableSpec& table, StepTime at);
-  /// Heartbeat, leases, dones. Grants come without `work`: the caller fills it in, and the map is
-  /// TellMap's. kFailedPrecondition for a process whose name another one has taken.
+  /// Heartbeat, leases, dones. Grants have no `work`, which the caller adds; TellMap adds the map.
+  /// kFailedPrecondition for a process whose name another process now has.
   absl::StatusOr<WorkerExchangeReply> ExchangeWorker(const WorkerExchangeRequest& request,
                                                      StepTime at);
-  /// What the answer to an exchange is to say of the map, in the same step; null: nothing.
+  /// What the answer to an exchange says about the map, in the same step; null: nothing.
   std::shared_ptr<const MapNews> TellMap(const WorkerExchangeRequest& request) {
     return map_teller_.For(request.map_version, request.map_base);
   }
 
   // Servers.
-  /// Gives the process its incarnation. kFailedPrecondition when another process has taken its
-  /// place since, or when the job has no such server.
+  /// Gives the process its incarnation. kFailedPrecondition if another process has replaced it, or
+  /// if the job has no such server.
   absl::StatusOr<RegisterServerReply> RegisterServer(const RegisterServerRequest& request,
                                                      StepTime at);
   ServerExchangeReply ExchangeServer(const ServerExchangeRequest& request, StepTime at);
 
   // Streams.
-  /// Takes in a look, and cuts what is due. A look at what is no stream is ignored.
+  /// Takes a look at a stream, and cuts the ranges that are due. Other datasets are ignored.
   void TakeLook(const StreamLook& look, StepTime at);
 
   // Operators and the supervisor.
@@ -92,24 +92,26 @@ class MasterCore {
   /// FAILED -> TODO for `shards`, or for all of them when it is empty; returns how many.
   absl::StatusOr<uint64_t> RetryShards(const std::vector<ShardId>& shards, StepTime at);
   void Drain(StepTime at);
-  /// Empties one worker or server (AdminService.DrainNode says how); a repeat changes nothing.
-  /// Returns how far it is. `timeout` 0: the job's drain timeout. kNotFound, kInvalidArgument (the
-  /// master), kFailedPrecondition (no process, the job is over).
+  /// Drains one worker or server (see AdminService.DrainNode); a repeat changes nothing. Returns
+  /// how far the drain is. `timeout` 0: the job's drain timeout. kNotFound, kInvalidArgument (the
+  /// master), kFailedPrecondition (no process, or the job is over).
   absl::StatusOr<NodeDrain> DrainNode(const std::string& name, std::chrono::milliseconds timeout,
                                       StepTime at);
-  /// Takes the drain of a server back. kFailedPrecondition for a worker that has heard of its own.
+  /// Cancels the drain of a server. kFailedPrecondition for a worker that has heard of its drain.
   absl::Status ResumeNode(const std::string& name, StepTime at);
   using CancelOptions = JobLife::CancelOptions;
-  /// Ends the job; a repeat changes nothing. kFailedPrecondition when it has ended otherwise, but
-  /// not for `as_failed`: who gives up a job that is over has nothing left to do.
+  /// Ends the job; a repeat changes nothing. kFailedPrecondition if the job has ended in another
+  /// way. With `as_failed`, a job that is over is no error, because the caller only wants it to
+  /// end.
   absl::Status Cancel(const CancelOptions& options, StepTime at);
 
-  /// Expiry, lost nodes, the end of the grace period, forgetting. To be called every 50 ms or so.
+  /// Handles expiry, lost nodes, the end of the grace period, and forgetting. Call it about every
+  /// 50 ms.
   void Tick(StepTime at);
 
-  /// What must be in the journal before any answer of the steps so far may leave.
+  /// The mutations that must be in the journal before an answer of the steps so far is sent.
   std::vector<Mutation> TakeMutations();
-  /// Snapshot files (relative names) that no manifest names any more; to be deleted after the sync.
+  /// Snapshot files (relative names) that no manifest names any more; delete them after the sync.
   std::vector<std::string> TakeUnusedFiles() { return snapshots_.TakeUnusedFiles(); }
 
   // Views; every one is valid until the next step.
@@ -117,7 +119,7 @@ class MasterCore {
   JobState state() const { return life_.state(); }
   const std::string& reason() const { return life_.reason(); }
   bool in_grace_period() const { return leasing_.grace().on(); }
-  /// This start began a new run of the supervisor: no process of an older one lives.
+  /// True if this start began a new run of the supervisor: no process of an older run lives.
   bool new_run() const { return new_run_; }
   const Ledger& ledger() const { return books_.ledger; }
   const LeaseTable& leases() const { return leasing_.table(); }
@@ -126,7 +128,7 @@ class MasterCore {
   const EventLog& events() const { return books_.events; }
   const std::map<TableId, TableSpec>& tables() const { return tables_.tables(); }
   const JobTotals& totals() const { return books_.totals; }
-  /// What is known of the topic of a dataset; null: nothing yet, or it is none.
+  /// What is known of the topic of a dataset; null if nothing is known yet, or if it is no topic.
   const StreamTold* ToldOf(DatasetId dataset) const { return streams_.ToldOf(dataset); }
   const ForgetState& forget_state() const { return leasing_.forgetting().state(); }
   const CoreOptions& options() const { return books_.options; }
@@ -140,13 +142,13 @@ class MasterCore {
   void Begin(const std::optional<MetaRecord>& meta, StepTime at);
   void BeginRun(StepTime at);
   void GoOn(const MetaRecord& meta, StepTime at);
-  /// This process stood still: nobody else is to blame for the silence.
+  /// This process stood still, so the silence is no fault of the others.
   void ForgiveOwnPause(TimePoint now);
   MetaRecord Meta() const;
-  /// When the newest event was told.
+  /// The time of the newest event.
   std::optional<WallTime> LastWord() const;
-  /// Aborts unless a shard is leased exactly when it has a lease, and nothing shrinks that must not
-  /// (docs/protocol.md): `meta` is what the journal is to have next.
+  /// Aborts unless exactly the leased shards have a lease, and no number shrinks that must not
+  /// (docs/protocol.md). `meta` is the next record for the journal.
   void CheckBooks(const MetaRecord& meta) const;
 
   Books books_;

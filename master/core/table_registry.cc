@@ -22,13 +22,13 @@ absl::Status CheckTable(const TableSpec& table) {
     return absl::InvalidArgumentError(fmt::format("table {}: {}", ToString(table), what));
   };
   if (table.name.empty() || table.name.size() > kTableNameBytesMax) {
-    return bad(fmt::format("a name has 1 to {} bytes", kTableNameBytesMax));
+    return bad(fmt::format("its name must have 1 to {} bytes", kTableNameBytesMax));
   }
   if (table.dim == 0 || table.dim > kDimMax) {
     return bad(fmt::format("dim must be in [1, {}]", kDimMax));
   }
   if (table.shape.size() > kShapeMax) {
-    return bad(fmt::format("a tensor has at most {} axes", kShapeMax));
+    return bad(fmt::format("a tensor may have at most {} axes", kShapeMax));
   }
   uint64_t elements = 1;
   for (uint64_t axis : table.shape) {
@@ -58,18 +58,20 @@ absl::StatusOr<TableRegistry::Registered> TableRegistry::Register(const TableSpe
     }
     if (same == known) return Registered{id, false};
     return absl::AlreadyExistsError(fmt::format(
-        "table '{}' is registered with another specification. Registered: {}. Asked for: {}. All "
-        "workers of a job must name the same table alike; take another name for another table",
+        "table '{}' is already registered with another specification. Registered: {}. This one: "
+        "{}. "
+        "All workers of a job must define a table in the same way; a different table needs a name "
+        "of its own",
         table.name, ToString(known), ToString(same)));
   }
   if (!table.warm_start_directory.empty() && table.warm_start_hash.empty()) {
     return absl::NotFoundError(
-        fmt::format("table '{}' is not registered yet: give the hash of the export {}", table.name,
+        fmt::format("table '{}' is not registered yet; give the hash of the export {}", table.name,
                     table.warm_start_directory));
   }
   if (tables_.size() >= kTablesMax) {
     return absl::ResourceExhaustedError(
-        fmt::format("table '{}': a job has at most {} tables", table.name, kTablesMax));
+        fmt::format("table '{}': a job may have at most {} tables", table.name, kTablesMax));
   }
   const TableId id(tables_.empty() ? 1 : tables_.rbegin()->first.value() + 1);
   TableSpec added = table;

@@ -9,8 +9,8 @@
 
 namespace muster {
 
-/// The parameter tables that workers have registered. The first worker that names a table decides
-/// what it is, for the whole job; a table is never changed nor taken away. Pure; not thread-safe.
+/// The parameter tables that workers have registered. The first worker that registers a table
+/// defines it for the whole job. A table never changes and is never removed. Pure; not thread-safe.
 class TableRegistry {
  public:
   explicit TableRegistry(std::map<TableId, TableSpec> tables) : tables_(std::move(tables)) {}
@@ -23,7 +23,7 @@ class TableRegistry {
   /// As MasterCore::RegisterTable.
   absl::StatusOr<Registered> Register(const TableSpec& table);
   const std::map<TableId, TableSpec>& tables() const { return tables_; }
-  /// Those with an id above `known`, which a server has yet to hear of.
+  /// The tables with an id above `known`, which a server does not know yet.
   std::vector<TableSpec> After(TableId known) const;
 
   /// Appends what changed since the last call.

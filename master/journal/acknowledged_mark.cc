@@ -56,8 +56,8 @@ absl::StatusOr<std::optional<uint64_t>> AcknowledgedMark::Read(rocksdb::Env* env
   }
   if (!any_valid) {
     return absl::DataLossError(fmt::format(
-        "{} says up to which batch the journal beside it was acknowledged, and is damaged. Put it "
-        "back as it was; or, if the rest of the folder is sure to be whole, delete it",
+        "{} is damaged. It says which batch of the journal in this folder was acknowledged last. "
+        "Put it back as it was. If you are sure that the rest of the folder is complete, delete it",
         path));
   }
   return newest;

@@ -13,8 +13,8 @@
 /// Internal to master/journal.
 namespace muster {
 
-/// The number of the newest batch that was acknowledged, in a small file beside the journal's: what
-/// tells a log that was cut off from one whose last record was never synced.
+/// The number of the newest acknowledged batch, in a small file beside the journal. It
+/// distinguishes a log that was cut off from a log whose last record was never synced.
 ///
 /// It is written after a batch is on disk and not synced itself, so it never says more than the
 /// journal holds. After the death of a process it is exact; after a power loss it may be older by
@@ -23,12 +23,13 @@ class AcknowledgedMark {
  public:
   static std::string PathIn(const std::string& directory) { return directory + "/ACKNOWLEDGED"; }
 
-  /// None when there is no such file: a new journal, or one of a version that kept no count. 0:
-  /// nothing was acknowledged yet. kDataLoss when it is damaged.
+  /// None if there is no file: the journal is new, or its version kept no count. 0: nothing was
+  /// acknowledged yet. kDataLoss if the file is damaged.
   static absl::StatusOr<std::optional<uint64_t>> Read(rocksdb::Env* env,
                                                       const std::string& directory);
 
-  /// Opens the file, made when it is missing, and says in it that `batch` is acknowledged; synced.
+  /// Opens the file (creates it if it is missing), writes that `batch` is acknowledged, and syncs
+  /// it.
   static absl::StatusOr<std::unique_ptr<AcknowledgedMark>> Open(rocksdb::Env* env,
                                                                 const std::string& directory,
                                                                 uint64_t batch);

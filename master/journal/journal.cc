@@ -41,17 +41,17 @@ absl::Status CheckHeader(const JournalHeader& journal, const JournalHeader& job,
   const std::string fields = Differences(was, is, "in the state directory", "in the job file");
   if (!fields.empty()) {
     return absl::FailedPreconditionError(fmt::format(
-        "{} is of another job's state directory, or fields that may not change on resume were "
-        "changed:{}\nGive the job another spec.stateDirectory, or restore these fields",
+        "{} belongs to another job, or the job file changes fields that may not change on resume:"
+        "{}\nGive the job another spec.stateDirectory, or restore these fields",
         directory, fields));
   }
   const std::string sources =
       Differences(journal.sources, job.sources, "when the job began", "now");
   if (!sources.empty()) {
     return absl::FailedPreconditionError(
-        fmt::format("the data are not those that {} was begun with (fingerprints by dataset):{}\n"
+        fmt::format("the data have changed since {} began (fingerprints by dataset):{}\n"
                     "Put the original files back, or give the job another spec.stateDirectory to "
-                    "start anew",
+                    "begin again",
                     directory, sources));
   }
   return absl::OkStatus();

@@ -10,15 +10,15 @@
 
 namespace muster {
 
-/// What pins a state directory to its job. A journal that has another one is refused.
+/// Pins a state directory to its job. A journal with another header is refused.
 struct JournalHeader {
   std::string job;
   /// Name and value of every field that may not change on resume, in order.
   std::vector<std::pair<std::string, std::string>> fixed_fields;
   /// Dataset name and fingerprint of its files.
   std::vector<std::pair<std::string, std::string>> sources;
-  /// Tells this job from every other one, of the same name too. That of a new journal is kept for
-  /// good; it is nothing that CheckHeader compares.
+  /// Distinguishes this job from every other job, also of the same name. A new journal keeps it for
+  /// ever. CheckHeader does not compare it.
   std::string job_id;
 };
 
@@ -26,7 +26,7 @@ struct JournalHeader {
 absl::Status CheckHeader(const JournalHeader& journal, const JournalHeader& job,
                          const std::string& directory);
 
-/// Where the master's durable state lives. Not thread-safe: the master's one owner thread calls.
+/// Stores the master's durable state. Not thread-safe: only the master's owner thread calls it.
 class Journal {
  public:
   virtual ~Journal() = default;
@@ -34,9 +34,10 @@ class Journal {
   virtual const std::string& job_id() const = 0;
   /// The state as it was when the journal was opened. To be called once, before any Write.
   virtual DurableState TakeState() = 0;
-  /// All of the mutations or, after a crash, none; on disk when it returns. After an error nothing
-  /// may be answered any more: it is not known what of the batch will be found at the next start.
-  /// The process must then end with _Exit, for the store is left as it is.
+  /// Writes all mutations or, after a crash, none; they are on disk when it returns. After an
+  /// error,
+  /// send no more answers: it is not known which part of the batch the next start will find. The
+  /// process must then end with _Exit, so that the store stays as it is.
   virtual absl::Status Write(std::span<const Mutation> mutations) = 0;
 };
 

@@ -91,7 +91,7 @@ class NumberCollector final : public rocksdb::WalFilter {
 absl::Status Lost(const std::string& directory, std::string_view what) {
   return absl::DataLossError(
       fmt::format("the journal {} is damaged: {}. Put its files back as they were, or restore the "
-                  "state directory from a backup, or start anew with another spec.stateDirectory",
+                  "state directory from a backup, or begin again with another spec.stateDirectory",
                   directory, what));
 }
 
@@ -130,20 +130,19 @@ absl::StatusOr<uint64_t> NewestBatch(const std::string& directory, const rocksdb
   for (const NumberCollector::Piece& piece : collector.pieces()) {
     if (piece.first.number > newest + 1) {
       return Lost(directory,
-                  fmt::format("batch {} of {} follows on batch {}: what lay between them "
-                              "is gone from it, or from the tables and their MANIFEST",
+                  fmt::format("batch {} of {} follows batch {}: the batches between them are "
+                              "missing from it, or from the tables and their MANIFEST",
                               piece.first.number, piece.first.log, newest));
     }
     newest = std::max(newest, piece.last);
   }
   if (newest < acknowledged) {
     const std::string log = NewestLog(directory, options.env);
-    return Lost(
-        directory,
-        fmt::format("batch {} was acknowledged, but its files end with batch {}: {}", acknowledged,
-                    newest,
-                    log.empty() ? fmt::format("no log, {}/<number>.log, is there", directory)
-                                : log + " was cut off or changed"));
+    return Lost(directory,
+                fmt::format("batch {} was acknowledged, but its files end with batch {}: {}",
+                            acknowledged, newest,
+                            log.empty() ? fmt::format("there is no log {}/<number>.log", directory)
+                                        : log + " was cut off or changed"));
   }
   return newest;
 }
@@ -184,7 +183,7 @@ absl::Status CheckNotBeheaded(const std::string& directory, rocksdb::Env* env,
     if (line && env->FileExists(fmt::format("{}/{}", directory, manifest)).ok()) {
       return absl::OkStatus();
     }
-    return Lost(directory, fmt::format("{} names '{}', which is not there", current,
+    return Lost(directory, fmt::format("{} names '{}', which does not exist", current,
                                        ValidUtf8(manifest, 100)));
   }
   std::vector<std::string> names;

@@ -169,7 +169,7 @@ StoreChange Encode(const Mutation& mutation) {
 absl::StatusOr<Mutation> Decode(std::string_view key, std::string_view value) {
   absl::StatusOr<Mutation> mutation = DecodeValue(key.empty() ? '\0' : key[0], value);
   if (mutation.ok() && std::visit(KeyOf{}, *mutation) == key) return mutation;
-  if (mutation.ok()) mutation = absl::DataLossError("the value is that of another key");
+  if (mutation.ok()) mutation = absl::DataLossError("the value belongs to another key");
   std::string shown;
   for (unsigned char c : key.substr(0, 40)) shown += fmt::format("{:02x}", c);
   return Annotate(mutation.status(), fmt::format("the journal's record {}", shown));
@@ -183,11 +183,11 @@ absl::StatusOr<JournalHeader> DecodeHeader(std::string_view value) {
   absl::StatusOr<StoredHeader> stored = fields::Decode<StoredHeader>(value, fields::Side::kOwnDisk);
   if (!stored.ok()) return absl::DataLossError("the journal's header cannot be parsed");
   if (stored->format != kJournalFormat) {
-    return absl::FailedPreconditionError(
-        fmt::format("the journal has format {}, and muster {} reads format {}: go on with the "
-                    "version of muster that wrote it, or begin anew in another "
-                    "spec.stateDirectory (an export by that version keeps the weights)",
-                    stored->format, kVersion, kJournalFormat));
+    return absl::FailedPreconditionError(fmt::format(
+        "the journal has format {}, but muster {} reads format {}. Use the version of "
+        "muster that wrote it, or begin again in another spec.stateDirectory (an export "
+        "by that version keeps the weights)",
+        stored->format, kVersion, kJournalFormat));
   }
   return std::move(stored->header);
 }

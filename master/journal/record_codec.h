@@ -19,15 +19,15 @@ namespace muster {
 inline constexpr uint32_t kJournalFormat = 1;
 inline constexpr std::string_view kHeaderKey = "h";
 
-/// What one mutation does to the store: puts a value, or removes the keys in [key, end), or the one
-/// key when `end` is empty.
+/// The effect of a mutation on the store: it puts a value, or removes the keys in [key, end), or
+/// only `key` if `end` is empty.
 struct StoreChange {
   std::string key;
   std::optional<std::string> value;
   std::string end;
 };
 StoreChange Encode(const Mutation& mutation);
-/// The mutation that a stored record stands for. kDataLoss names the key when it cannot be read.
+/// The mutation of a stored record. If it cannot be read, kDataLoss names the key.
 absl::StatusOr<Mutation> Decode(std::string_view key, std::string_view value);
 
 std::string EncodeHeader(const JournalHeader& header);

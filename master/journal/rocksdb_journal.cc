@@ -176,8 +176,8 @@ class RocksdbJournal final : public Journal {
     it->SeekToFirst();
     if (it->Valid()) {
       return absl::DataLossError(
-          fmt::format("the journal {} has records but no header: it is not Muster's, or damaged. "
-                      "Use another spec.stateDirectory",
+          fmt::format("the journal {} has records but no header: it is damaged, or Muster did not "
+                      "write it. Use another spec.stateDirectory",
                       directory_));
     }
     return absl::OkStatus();

@@ -20,10 +20,10 @@ struct JournalStorage {
   size_t memtable_bytes = 16 << 20;
 };
 
-/// Opens the journal in `directory`, made when it does not exist, and reads its state.
+/// Opens the journal in `directory` (creates it if it does not exist), and reads its state.
 ///
-/// A new journal takes `header` with its job_id; one that is there keeps its own (one of a version
-/// that knew of none takes it over).
+/// A new journal takes `header` with its job_id. An existing journal keeps its own job_id; if its
+/// version had none, it takes this one.
 ///
 /// Every Write is one synced batch. Recovery drops at most an unsynced tail: an acknowledged batch
 /// is there, or opening fails and changes nothing (docs: README.md beside this file).
@@ -40,13 +40,13 @@ struct StoredJournal {
   JournalHeader header;
   DurableState state;
 };
-/// Reads the journal in `directory` without a lock and without changing or adding a file: for those
-/// who ask about a job that does not run. kNotFound when there is none; otherwise the errors of
-/// OpenRocksdbJournal. A journal that a master writes meanwhile is seen as of some instant.
+/// Reads the journal in `directory` for questions about a job that does not run. Takes no lock, and
+/// changes and adds no file. kNotFound if there is no journal; otherwise the errors of
+/// OpenRocksdbJournal. If a master writes the journal meanwhile, it shows the state of some
+/// instant.
 absl::StatusOr<StoredJournal> ReadRocksdbJournal(const std::string& directory);
 
-/// The header alone, which is as quick for a large journal as for a small one: whether the rest is
-/// whole is not looked at.
+/// Only the header. This is fast for large journals, too, because it does not check the rest.
 absl::StatusOr<JournalHeader> ReadRocksdbHeader(const std::string& directory);
 
 }  // namespace muster

@@ -9,7 +9,7 @@
 /// Internal to master/journal.
 namespace muster {
 
-/// What a failed RocksDB call means for the journal in `directory`, and what to do about it: in use
+/// The status for a failed RocksDB call on the journal in `directory`, with what to do: in use
 /// (kUnavailable), disk full (kResourceExhausted), not writable (kPermissionDenied), damaged
 /// (kDataLoss), anything else (kInternal).
 absl::Status JournalStatus(const rocksdb::Status& status, const std::string& directory);

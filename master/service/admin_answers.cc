@@ -27,7 +27,7 @@ uint64_t Millis(std::chrono::nanoseconds duration) {
 absl::StatusOr<uint32_t> PageSize(uint32_t limit) {
   if (limit > kPageMax) {
     return absl::InvalidArgumentError(
-        fmt::format("limit: {} is more than {}; ask page by page", limit, kPageMax));
+        fmt::format("limit: {} is more than {}; ask for several pages", limit, kPageMax));
   }
   return limit == 0 ? kPageDefault : limit;
 }
@@ -351,7 +351,7 @@ absl::StatusOr<ShardPage> ShardsOf(const MasterCore& core, TimePoint now,
   const std::string& state = request.state();
   if (!state.empty() && state != "leased" && state != "done" && state != "failed") {
     return absl::InvalidArgumentError(
-        fmt::format("state: '{}' is none of leased, done, failed", state));
+        fmt::format("state: expected leased, done or failed, got '{}'", state));
   }
   MUSTER_ASSIGN_OR_RETURN(const uint32_t limit, PageSize(request.limit()));
   PageOfShards page(core, work_of, request.offset(), limit);

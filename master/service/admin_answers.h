@@ -14,11 +14,11 @@
 #include "proto/status/partition_status.h"
 #include "proto/status/shard_status.h"
 
-/// What operators see, out of the core: the model of the job (proto/status). Read-only. What looks
-/// at a core runs on its owner's thread, and copies; what takes longer comes after.
+/// The view of the core for operators: the model of the job (proto/status). Read-only. Functions
+/// that read a core run on its owner's thread and copy. Longer work comes after.
 namespace muster {
 
-/// A status whose epochs lack what takes long: their metrics, as values.
+/// A status whose epochs lack the values of their metrics, which take long to compute.
 struct StatusFacts {
   struct OfEpoch {
     size_t dataset = 0;  // its index in the status
@@ -48,8 +48,8 @@ absl::StatusOr<MasterEvents> EventsOf(const MasterCore& core, const v1::ListEven
 /// kInvalidArgument for a limit out of range.
 absl::StatusOr<PartitionList> PartitionsOf(const MasterCore& core, TimePoint now,
                                            const v1::ListPartitionsRequest& request);
-/// End the page early rather than let it outgrow what gRPC's clients take unless told otherwise
-/// (4 MiB). They need no core: any thread may.
+/// Shorten a page so that it stays below the default limit of gRPC's clients (4 MiB). They need no
+/// core, so any thread may call them.
 void Trim(ShardPage* page);
 void Trim(MasterEvents* page);
 void Trim(PartitionList* page);

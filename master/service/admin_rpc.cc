@@ -23,7 +23,7 @@ absl::StatusOr<NodeReport> ParseReport(const v1::ReportNodeRequest& request) {
   report.node = request.node();
   if (!FromWord(request.role(), &report.role)) {
     return absl::InvalidArgumentError(fmt::format(
-        "role: '{}' is none of worker, ps, master, scaler", request.role().substr(0, 64)));
+        "role: expected worker, ps, master or scaler, got '{}'", request.role().substr(0, 64)));
   }
   if (request.what() == "started") {
     report.what = NodeReport::What::kStarted;
@@ -31,11 +31,11 @@ absl::StatusOr<NodeReport> ParseReport(const v1::ReportNodeRequest& request) {
     report.what = NodeReport::What::kExited;
   } else {
     return absl::InvalidArgumentError(
-        fmt::format("what: '{}' is neither started nor exited", request.what().substr(0, 64)));
+        fmt::format("what: expected started or exited, got '{}'", request.what().substr(0, 64)));
   }
   if (request.start() == 0) {
     return absl::InvalidArgumentError(
-        fmt::format("start: 0 of node '{}'; the first start of a node is 1", request.node()));
+        fmt::format("start: node '{}' has start 0, but starts count from 1", request.node()));
   }
   report.start = StartNumber(request.start());
   report.pid = request.pid();
@@ -102,9 +102,10 @@ class AdminRpc final : public v1::AdminService::CallbackService {
                                         const v1::RetryShardsRequest* request,
                                         v1::RetryShardsResponse* response) override {
     if (request->shards_size() > kRetryMax) {
-      return Answer(call, absl::InvalidArgumentError(fmt::format(
-                              "shards: {} entries are more than the limit of {}; none means all",
-                              request->shards_size(), kRetryMax)));
+      return Answer(call,
+                    absl::InvalidArgumentError(fmt::format(
+                        "shards: {} entries are more than the limit of {}; an empty list means all",
+                        request->shards_size(), kRetryMax)));
     }
     return Run(call, [request, response](MasterCore& core, StepTime at) -> absl::Status {
       std::vector<ShardId> shards;

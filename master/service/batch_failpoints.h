@@ -9,9 +9,9 @@
 namespace muster {
 
 #if MUSTER_WITH_FAILPOINTS
-/// Failpoints around the sync of a batch by what the batch says: a done, a commit or a manifest can
-/// be lost, or told too early, each in its own way. What a master begins with (owners, restore
-/// epoch, manifests) is no news in its first batch. Not thread-safe.
+/// Failpoints around the sync of a batch, chosen by the contents of the batch: a done, a commit or
+/// a manifest can each be lost, or reported too early, in its own way. The owners, restore epoch
+/// and manifests with which a master begins do not count as contents. Not thread-safe.
 class BatchFailpoints {
  public:
   /// `core` has begun, and none of its steps was written.

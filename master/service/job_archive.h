@@ -16,15 +16,16 @@
 
 namespace muster {
 
-/// What the state directory of a job tells when no master runs: the answers of AdminService's
-/// questions, out of the journal and the indexes alone. Nothing is locked, changed or added, and
-/// the data need not be there any more. What only a running master knows (leases, heartbeats, rows)
-/// is empty; nodes are shown as exited, and a job that was under way as STOPPED. Immutable.
+/// Answers the questions of AdminService from a job's state directory when no master runs: from the
+/// journal and the indexes alone. It locks, changes and adds nothing, and does not need the data.
+/// Values that only a running master knows (leases, heartbeats, rows) are empty. Nodes are shown as
+/// exited, and a job that was running as STOPPED. Immutable.
 class JobArchive {
  public:
-  /// `job`: as it ran; its state_directory is where that lies now. Where the snapshots lie is the
-  /// journal's word unless `job.snapshot_directory` says it. kNotFound: no run there came so far as
-  /// to have a journal. kFailedPrecondition: the journal is another job's.
+  /// `job` is the job as it ran; its state_directory is the current place. The snapshots are where
+  /// the
+  /// journal says, unless `job.snapshot_directory` is set. kNotFound: no run there has made a
+  /// journal. kFailedPrecondition: the journal belongs to another job.
   static absl::StatusOr<std::unique_ptr<JobArchive>> Open(const JobSpec& job);
 
   JobStatus Status() const;

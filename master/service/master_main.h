@@ -18,7 +18,7 @@ struct MasterOptions {
   bool retry_failed = false;
   /// For tests: `--planted-bug`, in no release build.
   PlantedBugs planted_bugs;
-  /// Of a job that begins; one that is resumed must have it. Empty: drawn, or what the journal has.
+  /// The id for a new job; a resumed job must have this id. Empty: a random id, or the journal's.
   std::string job_id;
   /// Of the token that AdminService asks for (base/token_file.h); made when there is none.
   std::string token_file;
@@ -30,8 +30,8 @@ CoreOptions CoreOptionsOf(const MasterOptions& options, std::vector<DatasetPlan>
 /// Runs the master until SIGTERM or SIGINT (then OK) or until something fatal happens: data that
 /// are missing or changed, a journal that is another job's, in use, or not writable, a taken port.
 /// A journal that can no longer be written while it runs ends the process with exit code 1 and a
-/// message: nothing that was acknowledged is lost.
-/// To be called from the main thread before other threads exist: it blocks the two signals.
+/// message: nothing that was acknowledged is lost. Call it from the main thread before other
+/// threads exist, because it blocks the two signals.
 absl::Status RunMaster(const MasterOptions& options);
 
 }  // namespace muster

@@ -57,14 +57,14 @@ absl::Status CheckToken(const grpc::CallbackServerContext& call, const std::stri
   const absl::StatusOr<std::string> token = LoadOrMakeToken(token_file);
   if (!token.ok()) {
     return absl::UnauthenticatedError(
-        fmt::format("this master answers nobody: {}", Message(token.status())));
+        fmt::format("this master refuses every call: {}", Message(token.status())));
   }
   const std::string given = MetadataOf(call, kTokenMetadata);
   if (SameSecret(given, *token)) return absl::OkStatus();
   return absl::UnauthenticatedError(fmt::format(
-      "{}; it is in the file scaler/token of the job's state directory, which only the user who "
-      "runs the job can read. Name the job's file, or --state-dir",
-      given.empty() ? "this call lacks the job's token" : "this is not the job's token"));
+      "{}. The token is in the file scaler/token of the job's state directory. Only the user who "
+      "runs the job can read it. Name the job's file, or --state-dir",
+      given.empty() ? "this call has no token" : "this call has a wrong token"));
 }
 
 absl::Status CheckNodeName(const std::string& field, const std::string& name) {
@@ -73,8 +73,8 @@ absl::Status CheckNodeName(const std::string& field, const std::string& name) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      fmt::format("{}: a node's name has 1 to {} of the characters a-z A-Z 0-9 . _ -, this one has "
-                  "{} bytes",
+      fmt::format("{}: a node's name has 1 to {} of the characters a-z A-Z 0-9 . _ -, but this "
+                  "name has {} bytes",
                   field, kNodeNameBytesMax, name.size()));
 }
 
@@ -85,8 +85,8 @@ absl::Status CheckVersion(const std::string& who, const std::string& version) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(
-      fmt::format("{} has version '{}', the master {}: build both from the same release", who,
-                  theirs.substr(0, 32), kVersion));
+      fmt::format("{} has version '{}', but the master has {}: build both from the same release",
+                  who, theirs.substr(0, 32), kVersion));
 }
 
 }  // namespace muster

@@ -188,14 +188,14 @@ absl::Status CheckLoopback(const std::string& address) {
   const auto [rest, error] = std::from_chars(begin, end, port);
   if (colon == std::string::npos || error != std::errc() || rest != end || port > 65535) {
     return absl::InvalidArgumentError(
-        fmt::format("'{}' is no address: write host:port, such as 127.0.0.1:26500", address));
+        fmt::format("'{}' is not an address: write host:port, such as 127.0.0.1:26500", address));
   }
   const bool v4 =
       host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string::npos;
   if (v4 || host == "localhost" || host == "[::1]") return absl::OkStatus();
   return absl::InvalidArgumentError(
-      fmt::format("'{}' is not a loopback address: until TLS exists Muster listens on 127.0.0.1, "
-                  "localhost or [::1] only",
+      fmt::format("'{}' is not a loopback address. Until TLS exists, Muster listens only on "
+                  "127.0.0.1, localhost or [::1]",
                   address));
 }
 

@@ -13,7 +13,7 @@ namespace muster {
 namespace {
 
 absl::Status Gone() {
-  return absl::UnavailableError("the master is stopping; try again, another one will answer");
+  return absl::UnavailableError("the master is stopping; try again, another master will answer");
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ void OwnerLoop::Post(Item item) {
       refusal = Gone();
     } else if (queue_.size() >= options_.queue_max) {
       refusal = absl::ResourceExhaustedError(
-          fmt::format("the master has {} requests waiting; try again later", queue_.size()));
+          fmt::format("the master is busy: {} requests wait; try again later", queue_.size()));
     } else {
       queue_.push_back(std::move(item));
       if (queue_.size() == 1) changed_.SignalAll();

@@ -43,7 +43,7 @@ class OwnerLoop {
   /// Journals the start (the new incarnation), then starts the thread. Nothing may be posted
   /// before.
   absl::Status Start();
-  /// When the loop is full, or has stopped, `answer` is called at once, with kResourceExhausted or
+  /// If the loop is full, or has stopped, `answer` is called at once, with kResourceExhausted or
   /// kUnavailable.
   void Post(Item item);
   /// Joins the thread; waiting items are answered with kUnavailable. Idempotent.

@@ -47,7 +47,7 @@ void DeleteSnapshotFiles(const std::string& directory, const std::vector<std::st
       Delete(fs::path(directory) / name);
       MUSTER_FAILPOINT("unused.after-delete");
     } else {
-      Log(LogLevel::kWarning, "a snapshot file's name leads out of its folder: '{}'", name);
+      Log(LogLevel::kWarning, "the name of a snapshot file points outside its folder: '{}'", name);
     }
   }
 }

@@ -44,8 +44,8 @@ absl::StatusOr<std::optional<SnapshotOwner>> ReadMarker(const std::string& direc
   }
   if (lines.size() < 4 || lines[0].empty()) {
     return absl::DataLossError(
-        fmt::format("{} says whose the snapshots beside it are, and is damaged; delete it if they "
-                    "are this job's",
+        fmt::format("{} is damaged. It says which job the snapshots in this folder belong to. If "
+                    "they belong to this job, delete it",
                     MarkerOf(directory)));
   }
   return SnapshotOwner{lines[0], lines[1], lines[2]};
@@ -60,13 +60,13 @@ std::string Describe(const SnapshotOwner& owner) {
   return fmt::format("'{}' with the state directory {}", owner.job, owner.state_directory);
 }
 
-/// The weights are there, but who knows which file counts is not.
+/// The weights are there, but the journal, which says which files count, is gone.
 absl::Status JournalGone(const std::string& directory, const SnapshotOwner& owner) {
   return absl::FailedPreconditionError(fmt::format(
-      "the journal of the job '{}' is gone from {}, and {} still holds the snapshots of what it "
-      "has trained: without the journal nobody can tell which of them belong together. If there is "
-      "a copy of {}/journal, put it back and run the job again. To begin anew give the job another "
-      "spec.stateDirectory, and another spec.snapshots.directory if that is set; nothing has been "
+      "the journal of the job '{}' is missing from {}, but {} still has the job's snapshots. "
+      "Without the journal it is not known which snapshots belong together. If there is a copy of "
+      "{}/journal, put it back and run the job again. To begin again, give the job another "
+      "spec.stateDirectory, and another spec.snapshots.directory if it is set. Nothing has been "
       "deleted",
       owner.job, owner.state_directory, directory, owner.state_directory));
 }
@@ -83,7 +83,7 @@ absl::Status CheckSnapshotDirectory(const std::string& directory, const Snapshot
     }
     return absl::FailedPreconditionError(fmt::format(
         "the snapshots in {} belong to another job: to {}, not to {}. Give this job another "
-        "spec.snapshots.directory; or, if what the other one has trained may go, delete the folder",
+        "spec.snapshots.directory. If you do not need the other job's weights, delete the folder",
         directory, Describe(*marked), Describe(owner)));
   }
   const std::vector<std::string> files = ListSnapshots(directory);
@@ -92,9 +92,9 @@ absl::Status CheckSnapshotDirectory(const std::string& directory, const Snapshot
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(fmt::format(
-      "there are snapshots in {} that the job {} knows nothing of ({} files, such as {}), so they "
-      "are another job's. Give this job another spec.snapshots.directory; or, if they may go, "
-      "delete the folder",
+      "the job {1} does not know the snapshots in {0} ({2} files, such as {3}), so they belong to "
+      "another job. Give this job another spec.snapshots.directory. If you do not need the "
+      "snapshots, delete the folder",
       directory, Describe(owner), files.size(), files.front()));
 }
 
@@ -109,7 +109,7 @@ absl::Status ClaimSnapshotDirectory(const std::string& directory, const Snapshot
   absl::Status status = MUSTER_FAILPOINT_STATUS("owner.before-write");
   if (status.ok()) status = WriteFileAtomically(written, Encode(owner));
   if (absl::IsResourceExhausted(status) && IsInside(directory, owner.state_directory)) {
-    Log(LogLevel::kWarning, "{}; going on, the folder is not marked as this job's",
+    Log(LogLevel::kWarning, "{}. The job continues, but the folder is not marked as this job's",
         Message(status));
     return absl::OkStatus();
   }

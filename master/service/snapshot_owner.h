@@ -5,8 +5,9 @@
 
 #include "absl/status/status.h"
 
-/// Whose a folder of snapshots is. A master deletes what its own manifests do not name, so two jobs
-/// in one folder would delete each other's: the first one marks it with a small file, `OWNER`.
+/// Records which job owns a folder of snapshots. A master deletes files that its manifests do not
+/// name, so two jobs in one folder would delete each other's files. The first job marks the folder
+/// with a small file, `OWNER`.
 namespace muster {
 
 struct SnapshotOwner {
@@ -17,16 +18,16 @@ struct SnapshotOwner {
   std::string state_directory;
 };
 
-/// Whether the job may use `directory`; `named` are the files that its manifests name.
-/// kFailedPrecondition, saying what to do: the marker is another job's, or there is none but
-/// snapshots that this job knows nothing of; these are its own where the folder lies in its state
-/// directory. Changes nothing; the folder need not exist.
+/// Checks that the job may use `directory`; `named` are the files that its manifests name.
+/// kFailedPrecondition says what to do: the marker belongs to another job, or there is no marker
+/// but snapshots that this job does not know. In the job's own state directory, such snapshots are
+/// its own. Changes nothing; the folder need not exist.
 absl::Status CheckSnapshotDirectory(const std::string& directory, const SnapshotOwner& owner,
                                     const std::set<std::string>& named);
 
-/// As above; then makes the folder and the marker when there is none, synced. Of two jobs that come
-/// at the same time one gets it. A full disk is no obstacle inside the job's state directory: what
-/// is trained there waits for room anyway, and the next start makes the marker.
+/// As above; then creates the folder and the marker if they are missing, synced. If two jobs come
+/// at the same time, one gets it. In the job's state directory, a full disk is no error: training
+/// there waits for space anyway, and the next start makes the marker.
 absl::Status ClaimSnapshotDirectory(const std::string& directory, const SnapshotOwner& owner,
                                     const std::set<std::string>& named);
 

@@ -12,8 +12,9 @@
 
 namespace muster {
 
-/// Threads that do what need not be done on the owner's: they make answers, and delete files. Tasks
-/// begin in the order in which they were posted; with one thread they end in it, too. Thread-safe.
+/// Threads for work that need not run on the owner's thread: encoding answers and deleting files.
+/// Tasks begin in the order in which they were posted; with one thread, they also end in this
+/// order. Thread-safe.
 class TaskThreads {
  public:
   struct Options {
@@ -29,8 +30,8 @@ class TaskThreads {
   TaskThreads(const TaskThreads&) = delete;
   TaskThreads& operator=(const TaskThreads&) = delete;
 
-  /// Has `task` run by a thread. The caller waits while too many tasks do, and runs it itself after
-  /// Stop().
+  /// Runs `task` on a thread. While too many tasks wait, the caller waits, too, and runs it itself
+  /// after Stop().
   void Post(std::function<void()> task);
   /// Lets everything end that was posted, then joins. Idempotent.
   void Stop();

@@ -4,15 +4,15 @@
 #include "proto/status/dataset_status.h"
 #include "proto/status/shard_status.h"
 
-/// What operators see of datasets that are topics. Read-only. Internal to master/service.
+/// The view of topics for operators. Read-only. Internal to master/service.
 namespace muster {
 
 /// `at`: now; a wall time of 0: not known, and neither are the lags in time.
 StreamStatus StreamOf(const MasterCore& core, DatasetId dataset, StepTime at);
 /// Adds what a shard of a stream covers. COMMITTED ones are not known any more.
 void DescribeRange(const Ledger& ledger, const ShardId& shard, ShardStatus* to);
-/// Records that the dataset is known to have, so far: those trained, and at most as many as there
-/// are offsets that are not.
+/// The most records that the dataset is known to have so far: the trained records plus the offsets
+/// not trained yet.
 uint64_t RecordsSoFar(const Ledger& ledger, DatasetId dataset);
 
 }  // namespace muster

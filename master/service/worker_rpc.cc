@@ -93,7 +93,7 @@ class WorkerRpc final : public Service {
                              request->sdk_version());
     }
     if (checked.ok() && request->incarnation() == 0) {
-      checked = absl::InvalidArgumentError("incarnation: 0 is not one");
+      checked = absl::InvalidArgumentError("incarnation: 0 is not allowed");
     }
     if (!checked.ok()) return Answer(call, checked);
     return RunOnOwner(

@@ -20,8 +20,8 @@
 
 namespace muster {
 
-/// How far the reading of a dataset is. Called on the thread that asked for it, a few times a
-/// second, only for datasets that are read to the end.
+/// Called with the progress of reading a dataset, on the calling thread, a few times a second, and
+/// only for datasets that are read to the end.
 struct SourceProgress {
   std::string_view dataset;
   uint64_t bytes_done = 0;
@@ -29,7 +29,7 @@ struct SourceProgress {
 };
 using ProgressFn = std::function<void(const SourceProgress&)>;
 
-/// What people are told of a dataset before its job runs. A value.
+/// The description of a dataset for users before its job runs. A value.
 struct SourcePreview {
   std::string name;  // of the dataset
   std::string how;   // "train, 2 epochs"
@@ -41,9 +41,10 @@ struct SourcePreview {
   std::map<std::string, Fact> facts;
 };
 
-/// Where the records of one dataset come from: one class a kind. It is checked and looked at before
-/// it is open; the catalog calls in that order, from one thread. What stands below "open" is const
-/// and thread-safe. Errors name the part that is wrong and say what to do, not the dataset.
+/// The source of one dataset's records; there is one class per kind. The catalog calls the
+/// functions in this order, from one thread: it checks the source, looks at it, and opens it. The
+/// functions below "open" are const and thread-safe. Errors name the wrong part and say what to do;
+/// they do not name the dataset.
 class DatasetSource {
  public:
   virtual ~DatasetSource() = default;
@@ -53,8 +54,8 @@ class DatasetSource {
   /// A quick look for people; it may estimate. The error names the dataset.
   virtual absl::StatusOr<SourcePreview> Preview() const = 0;
 
-  /// Finds what there is and checks that it is what the job began with. Writes nothing. `progress`
-  /// may be empty.
+  /// Finds the data and checks that they are those with which the job began. Writes nothing.
+  /// `progress` may be empty.
   virtual absl::Status Look(const ProgressFn& progress) = 0;
   /// Writes what Look has found, so that later looks compare with it. The source is open then.
   virtual absl::Status Keep() = 0;

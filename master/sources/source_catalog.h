@@ -13,8 +13,8 @@
 
 namespace muster {
 
-/// What the job's datasets consist of: their sources, and how their shards are counted together.
-/// DatasetId is the position in JobSpec.datasets. Immutable after Open, so thread-safe.
+/// The sources of the job's datasets, and the common numbering of their shards. DatasetId is the
+/// position in JobSpec.datasets. Immutable after Open, so thread-safe.
 class SourceCatalog {
  public:
   /// Checks the settings of every dataset, looks at every one, and keeps what was found. Nothing is
@@ -22,10 +22,10 @@ class SourceCatalog {
   /// without a new state directory. Errors name dataset, part and what to do.
   static absl::StatusOr<std::unique_ptr<SourceCatalog>> Open(const JobSpec& job,
                                                              const ProgressFn& progress);
-  /// As they were when they were kept, without a look at the data, which need not be there any
-  /// more. Writes nothing. kNotFound and kDataLoss name what is missing or damaged.
+  /// Opens the sources from what was kept, without the data, which need not exist any more. Writes
+  /// nothing. kNotFound and kDataLoss name what is missing or damaged.
   static absl::StatusOr<std::unique_ptr<SourceCatalog>> OpenKept(const JobSpec& job);
-  /// Whether Open would succeed: its errors, without writing anything.
+  /// Checks that Open would succeed: gives its errors, but writes nothing.
   static absl::Status Check(const JobSpec& job, const ProgressFn& progress);
   /// DatasetSource::Preview of every dataset.
   static absl::StatusOr<std::vector<SourcePreview>> Preview(const JobSpec& job);

@@ -10,7 +10,7 @@
 
 namespace muster {
 
-/// Looks at a source that grows, on a thread of its own, and tells the master's core what it sees.
+/// Looks at a source that grows, on its own thread, and reports what it sees to the master's core.
 /// Thread-safe.
 class SourceFollower {
  public:

@@ -6,9 +6,9 @@
 
 namespace muster::ps {
 
-/// A growing array of bytes, aligned for vector instructions, whose new bytes are not initialised:
-/// what frames are received into and replies are built in. Reused between frames. Its memory can be
-/// lent by somebody else for a while. Movable, not copyable, not thread-safe.
+/// A growing array of bytes, aligned for vector instructions; new bytes are not initialised. It
+/// receives frames and holds replies, and is reused between frames. It can borrow its memory for a
+/// while. Movable, not copyable, not thread-safe.
 class AlignedBuffer {
  public:
   static constexpr size_t kAlignment = 64;
@@ -21,12 +21,12 @@ class AlignedBuffer {
   ~AlignedBuffer();
 
   /// Makes size() == bytes. The contents are unspecified after growth. Returns false, and leaves
-  /// the buffer empty, when the memory is not to be had.
+  /// the buffer empty, if there is not enough memory.
   [[nodiscard]] bool Resize(size_t bytes);
-  /// Copies what is in lent memory into its own. False: as Resize.
+  /// Copies the contents of borrowed memory into its own. False: as Resize.
   [[nodiscard]] bool Own();
-  /// Gives back about `bytes` of the memory, for to give back all of a large buffer takes long.
-  /// True: nothing is left. The buffer is good for nothing else from the first call on.
+  /// Frees about `bytes` of the memory, because freeing a large buffer at once takes long. True:
+  /// nothing is left. After the first call, only this function may be called.
   bool ReleaseSome(size_t bytes);
 
   std::byte* data() { return data_; }

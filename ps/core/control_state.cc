@@ -78,7 +78,7 @@ ServerExchangeRequest ControlState::MakeRequest(const std::vector<LaneReport>& r
 absl::StatusOr<ControlState::Orders> ControlState::OnReply(const ServerExchangeReply& reply) {
   if (reply.master_incarnation < master_) {
     return absl::AbortedError(fmt::format(
-        "refused the commands of master incarnation {}: incarnation {} has been heard since",
+        "refused the commands of master incarnation {}, because incarnation {} is newer",
         reply.master_incarnation.value(), master_.value()));
   }
   const bool new_master = reply.master_incarnation > master_;
@@ -89,7 +89,7 @@ absl::StatusOr<ControlState::Orders> ControlState::OnReply(const ServerExchangeR
   if (reply.unknown_incarnation) {
     return absl::FailedPreconditionError(fmt::format(
         "the master no longer knows incarnation {} of server {}: it was declared dead, or another "
-        "process has its name. What it held belongs to others; it must be started anew",
+        "process has its name. Its partitions belong to other processes now, so it must end",
         incarnation_.value(), id_.value()));
   }
   Orders orders;

@@ -11,7 +11,7 @@
 namespace muster::ps {
 
 /// The server's side of the exchange with the master: builds requests out of the lanes' reports and
-/// splits replies into what concerns each lane. Fences older masters. Pure; not thread-safe.
+/// splits replies into parts for each lane. Refuses older masters. Pure; not thread-safe.
 class ControlState {
  public:
   /// `registered`: the answer to the registration.
@@ -19,13 +19,13 @@ class ControlState {
 
   /// The number of the next exchange: ask the lanes for their reports of it.
   uint64_t NextSequence() { return ++sequence_; }
-  /// What the background threads could not do; empty: nothing of that kind.
+  /// Errors of the background threads; empty: none of that kind.
   struct Errors {
     std::string warm_start;  // is tried again
     std::string fatal;       // is not
   };
-  /// `reports`: the newest of every lane. That of a lane that is busy may be of an earlier
-  /// exchange: what it says is repeated, and the reply counts for that report.
+  /// `reports`: the newest report of every lane. The report of a busy lane may belong to an earlier
+  /// exchange; it is then sent again, and the reply counts for it.
   ServerExchangeRequest MakeRequest(const std::vector<LaneReport>& reports, const Errors& errors);
 
   struct Orders {
@@ -33,12 +33,12 @@ class ControlState {
     std::vector<TableSpec> tables;
     /// One per lane.
     std::vector<LaneCommands> lanes;
-    /// Nothing is left to wait for before the end.
+    /// True if the server may end without a longer wait.
     bool drained = false;
   };
-  /// What the reply to the newest request demands. kFailedPrecondition: the master does not know
-  /// this incarnation (any more); this process can only end. kAborted: the reply of an older
-  /// master, nothing is to be done.
+  /// The orders in the reply to the newest request. kFailedPrecondition: the master does not know
+  /// this incarnation, or no longer; this process can only end. kAborted: the reply comes from an
+  /// older master; ignore it.
   absl::StatusOr<Orders> OnReply(const ServerExchangeReply& reply);
   void TableAdded(TableId table) { newest_table_ = table; }
   /// From now on the master is told that this server was told to end.

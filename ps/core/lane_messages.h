@@ -18,7 +18,7 @@ struct LaneCommands {
   std::vector<AcceptedSnapshot> accepted;
   /// Null: nothing new.
   std::shared_ptr<const ForgetState> forget;
-  /// The answer of another master than the one before: it knows nothing of what was only counted.
+  /// The answer comes from a new master, which does not know the counters.
   bool new_master = false;
 };
 
@@ -33,7 +33,7 @@ struct LaneReport {
   std::vector<PartitionTraffic> traffic;
   /// Tables of which some partition has not the rows that they start from: give SetWarmStart.
   std::vector<TableId> warm_starts_wanted;
-  /// Why a snapshot could not be written, or read, lately; empty: all is well.
+  /// Why the last snapshot could not be written, or read; empty: no problem.
   std::string snapshot_error, restore_error;
 };
 

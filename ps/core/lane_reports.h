@@ -11,16 +11,17 @@
 
 namespace muster::ps {
 
-/// The newest reports of a server's lanes, and for how long an exchange waits for those that owe
-/// one. Pure: time is an argument. Not thread-safe.
+/// The newest reports of a server's lanes, and how long an exchange waits for missing ones. Pure:
+/// time is an argument. Not thread-safe.
 class LaneReports {
  public:
   struct Options {
-    /// How long an exchange waits for lanes that are busy. Then it repeats their newest reports,
-    /// for a large request must not make the master take the server for dead.
+    /// How long an exchange waits for busy lanes. Then it repeats their newest reports, so that a
+    /// large request does not make the server look dead.
     std::chrono::nanoseconds patience{0};
-    /// A lane that was asked so long ago and has not reported hangs: exchanges wait until it does,
-    /// so that the master gives its partitions to others.
+    /// A lane that was asked this long ago and has not reported hangs. Exchanges then wait for it,
+    /// so
+    /// that the master gives its partitions to others.
     std::chrono::nanoseconds silence_max{0};
   };
   LaneReports(const Options& options, size_t lanes) : options_(options), lanes_(lanes) {}
@@ -28,11 +29,11 @@ class LaneReports {
   /// An exchange begins. Returns the lanes to ask for their report of it: all but those that still
   /// owe an earlier one.
   std::vector<size_t> Begin(TimePoint now);
-  /// A lane that was asked has answered. Returns whether an exchange went without it: that is news
-  /// for the next one.
+  /// A lane has answered. Returns true if an exchange was sent without it, so that its report is
+  /// news for the next exchange.
   bool Answered(size_t lane, LaneReport report);
-  /// Whether a server that was told to end waits for a lane that hangs: not, for nobody would end
-  /// its wait.
+  /// False if a lane hangs: a server that was told to end does not wait for it, because the wait
+  /// might never end.
   enum class Hanging { kAreAwaited, kAreNot };
   /// How long the exchange waits from now on unless lanes answer; 0: it goes as it is.
   std::chrono::nanoseconds Wait(TimePoint now, Hanging hanging) const;

@@ -30,17 +30,16 @@ struct SnapshotJob {
 /// The snapshots of the lane's partitions, from the master's command to its acceptance
 /// (docs/protocol.md section 3 items 4 and 5). A part of OwnedPartitions, of the lane's thread.
 ///
-/// Of each partition one snapshot at most is *outstanding*: its image is being copied or written,
-/// or its report waits for the acceptance. One more may be *wanted*. One image at a time is being
-/// copied on the lane.
+/// Each partition has at most one *outstanding* snapshot: its image is being copied or written, or
+/// its report waits to be accepted. One more may be *wanted*. The lane copies one image at a time.
 class LaneSnapshots {
  public:
-  /// `lane` outlives this. `retry_pause`: how long all writing rests after a write that failed.
+  /// `lane` outlives this. `retry_pause`: how long nothing is written after a failed write.
   LaneSnapshots(LaneState* lane, std::chrono::milliseconds retry_pause);
 
   /// The slot serves a state that was built from `manifest`.
   void Begin(const Slot& slot, const Manifest& manifest);
-  /// What is wanted or outstanding of the slot's partition is so no more.
+  /// Drops the wanted and the outstanding snapshot of the slot's partition.
   void Drop(Slot* slot);
 
   void Accept(const AcceptedSnapshot& accepted);
@@ -57,9 +56,9 @@ class LaneSnapshots {
   /// Some partition holds no half part any more.
   void OnPartWhole();
 
-  /// What the exchange `sequence` shall say of a partition that is served. Counts as said.
+  /// What the exchange `sequence` reports about a partition that is served. Counts as reported.
   void Report(const Slot& slot, uint64_t sequence, LaneReport* report);
-  /// Why the slot's newest write failed; empty: it did not, or nothing of it is wanted any more.
+  /// Why the slot's newest write failed; empty if it did not fail, or is no longer wanted.
   const std::string& ErrorOf(const Slot& slot) const { return partitions_[slot.index].error; }
 
  private:
@@ -75,7 +74,7 @@ class LaneSnapshots {
   };
   struct Standing {
     Manifest accepted;
-    /// The master has accepted a snapshot that is not known here: older files may go.
+    /// The master has accepted a snapshot that is not known here, so older files may be deleted.
     bool force_base = false;
     std::optional<SnapshotCommand> wanted;
     uint64_t place = 0;  // in wanted_, when one is wanted
@@ -99,8 +98,8 @@ class LaneSnapshots {
   LaneState* const lane_;
   const std::chrono::milliseconds retry_pause_;
   std::vector<Standing> partitions_;  // by slot
-  /// Of which one is wanted, in the order in which they began to wait. When writing cannot keep up,
-  /// each has its turn: what all partitions hold is COMMITTED, and no more.
+  /// Partitions with a wanted snapshot, in the order in which they began to wait. If writing cannot
+  /// keep up, each has its turn, because a shard is COMMITTED only when all partitions contain it.
   std::map<uint64_t, PartitionId> wanted_;
   uint64_t places_ = 0;  // given so far
   TimePoint not_before_{};

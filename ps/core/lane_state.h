@@ -25,8 +25,8 @@ struct Load {
   std::string error;
 };
 
-/// One of the partitions that may live on a lane, and what is served of it. Served: `partition` is
-/// there. Loading: `load` is. Else another server has it, or nobody. Never both.
+/// One of the partitions that may live on a lane. If it is served, `partition` is set. If it is
+/// loading, `load` is set. Otherwise another server has it, or none. Never both.
 struct Slot {
   PartitionId id;
   size_t index = 0;
@@ -38,8 +38,8 @@ struct Slot {
   bool HasState() const { return partition != nullptr || load.has_value(); }
 };
 
-/// What the parts of OwnedPartitions share: the lane's partitions, and what every part adds to.
-/// Not thread-safe: of the lane's thread.
+/// State that the parts of OwnedPartitions share: the lane's partitions, and collections to which
+/// every part adds. Not thread-safe: only the lane's thread uses it.
 class LaneState {
  public:
   struct Options {
@@ -52,11 +52,12 @@ class LaneState {
   /// Null: the partition belongs to another lane, or there is none of this number.
   Slot* Find(PartitionId partition);
   std::vector<Slot>& slots() { return slots_; }
-  /// What a worker's part meets before its partition: kOk when the partition serves that epoch.
+  /// Checks a worker's part before it gets to its partition: kOk if the partition serves that
+  /// epoch.
   wire::PartCode Admit(uint32_t partition, uint64_t owner_epoch);
 
   ServerCounters counters;
-  /// Something has to be reported that no report has had yet.
+  /// True if there is news that no report contains yet.
   bool news = false;
   /// What takes long to free.
   Garbage garbage;

@@ -20,13 +20,13 @@ struct FillJob {
   std::shared_ptr<const WarmStartSource> rows;
 };
 
-/// The tables of the job, and who of the lane's partitions has them. A part of OwnedPartitions, of
-/// the lane's thread.
+/// The tables of the job, and which of the lane's partitions have them. A part of OwnedPartitions;
+/// only the lane's thread uses it.
 ///
-/// A table that is being filled is not in its partition: parts for it answer kRetry, images do not
-/// list it. It gets there in one step, with all rows, all dirty; so whatever comes before or after
-/// that step, a chain of images has all of the table's rows or does not list the table. A fill
-/// whose partition was replaced meanwhile is dropped.
+/// A table that is being filled is not in its partition yet: parts for it get kRetry, and images do
+/// not list it. It is added in one step with all rows, and all rows are dirty. So a chain of images
+/// either has all rows of the table, or does not list the table. If the partition was replaced
+/// meanwhile, the fill is dropped.
 class LaneTables {
  public:
   /// `lane` outlives this.
@@ -39,9 +39,9 @@ class LaneTables {
   /// False: the partition that it was for is gone.
   bool Filled(const FillJob& job, std::unique_ptr<Table> table);
 
-  /// The slot's partition is new: it gets every table, those that must be filled first later.
+  /// The slot's partition is new and gets every table; tables that must be filled come later.
   void GiveAll(Slot* slot);
-  /// The slot's partition goes, and with it the fills under way for it.
+  /// The slot's partition is dropped, together with its fills in progress.
   void Drop(const Slot& slot);
   /// Tables for which some partition waits, ascending.
   std::vector<TableId> WarmStartsWanted() const;

@@ -12,8 +12,8 @@
 
 namespace muster::ps {
 
-/// What workers asked of each of the lane's partitions, and how far that is reported. A part of
-/// OwnedPartitions, of the lane's thread.
+/// The workers' requests to each of the lane's partitions, and how much of it is reported. A part
+/// of OwnedPartitions; only the lane's thread uses it.
 class LaneTraffic {
  public:
   /// `lane` outlives this.

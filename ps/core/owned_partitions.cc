@@ -54,15 +54,15 @@ void OwnedPartitions::Own(const OwnCommand& command) {
   told.missing = false;
   if (Keeps(*slot, command, command.since)) {
     slot->epoch = command.epoch;
-    // The master takes snapshots of the current epoch only; what they held is still dirty. A load
-    // goes on, and a failed one stays one.
+    // The master takes snapshots of the current epoch only; their rows are still dirty. A load
+    // continues, and a failed load stays failed.
     if (!slot->load.has_value()) snapshots_.Drop(slot);
     lane_.news = true;
     return;
   }
   if (!command.restored) {
-    // Copies come with moves; until then there is nothing else to take. What an older epoch left
-    // here goes on answering those who know no better.
+    // Copies come with moves; until then there is nothing else to take. The state of an older epoch
+    // continues to answer workers with an older map.
     told.missing = true;
     if (!repeat) lane_.news = true;
     return;

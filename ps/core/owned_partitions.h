@@ -31,10 +31,10 @@ struct LoadJob {
   Manifest manifest;
 };
 
-/// The partitions of one lane: who owns them (docs/protocol.md section 5, but moves), and the face
-/// of the parts that know their tables, take their snapshots and serve their workers. Pure: time is
-/// an argument, files are jobs whose results come back. Not thread-safe: owned by the lane's
-/// thread.
+/// The partitions of one lane: their ownership (docs/protocol.md section 5, without moves), and the
+/// interface of the parts that know their tables, take their snapshots and serve their workers.
+/// Pure: time is an argument, and files are jobs whose results come back. Not thread-safe: only the
+/// lane's thread uses it.
 ///
 /// No call's work grows with the rows of a partition or of a request: tables are loaded and filled
 /// elsewhere, acceptance is O(1), requests and images are served in slices.
@@ -45,7 +45,7 @@ class OwnedPartitions {
     uint32_t partition_count = 0;
     uint32_t lane = 0;
     uint32_t lane_count = 1;
-    /// How long a failed load or snapshot rests before it is tried again.
+    /// The pause before a failed load or snapshot is tried again.
     std::chrono::milliseconds retry_pause{1000};
     /// Bytes of the rows in one answer to a pull.
     uint64_t reply_bytes_max = wire::kValueBytesMax;
@@ -54,23 +54,24 @@ class OwnedPartitions {
   OwnedPartitions(const OwnedPartitions&) = delete;
   OwnedPartitions& operator=(const OwnedPartitions&) = delete;
 
-  /// Makes a table known to all partitions, those to come included. When the spec names a warm
-  /// start, partitions whose snapshot does not have the table wait for SetWarmStart and a fill;
-  /// until then they answer kRetry for it. Report says that SetWarmStart is wanted.
+  /// Adds a table to all partitions, also to later ones. If the spec names a warm start, partitions
+  /// whose snapshot does not have the table wait for SetWarmStart and a fill. Until then they
+  /// answer kRetry for it, and Report asks for SetWarmStart.
   void AddTable(const TableSpec& table) { tables_.Add(table); }
-  /// The rows that a table added before starts from. Kept for partitions to come.
+  /// Gives the rows from which a table starts that was added before. Kept for later partitions.
   void SetWarmStart(TableId table, std::shared_ptr<const WarmStartSource> rows) {
     tables_.SetWarmStart(table, std::move(rows));
   }
 
-  /// Takes over the commands of one exchange. Older ones than those told before change nothing, nor
-  /// do repeats. Commands for partitions of other lanes are dropped.
+  /// Takes the commands of one exchange. Commands that are older than earlier ones, and repeats,
+  /// change nothing. Commands for partitions of other lanes are dropped.
   void Apply(const LaneCommands& commands);
 
   /// Loads that should begin now. Each is answered once, by Loaded.
   std::vector<LoadJob> TakeLoads(TimePoint now);
-  /// The partition of a load, restored from its manifest (tables that came meanwhile are added
-  /// here), or why it could not be. Dropped when the ownership has moved on.
+  /// Takes the result of a load: the partition restored from its manifest (tables that came
+  /// meanwhile
+  /// are added here), or the error. Dropped if the ownership has changed.
   void Loaded(uint64_t load_id, absl::StatusOr<std::unique_ptr<Partition>> partition,
               TimePoint now);
 
@@ -79,12 +80,12 @@ class OwnedPartitions {
   /// Dropped when the partition that it was for is gone.
   void Filled(const FillJob& job, std::unique_ptr<Table> table);
 
-  /// Begins the next image, if one is wanted and none is being copied; true: it has, and CopyImage
-  /// is to be called until it does not say kMore. Unchanged partitions are reported without an
-  /// image. The caller limits how many images are in memory.
+  /// Begins the next image, if one is wanted and none is being copied. True: it began one; call
+  /// CopyImage until it does not return kMore. Unchanged partitions are reported without an image.
+  /// The caller limits how many images are in memory.
   bool BeginImage(TimePoint now) { return snapshots_.BeginImage(now); }
-  /// kGone: the image was of an epoch that is over. kDone: it is in `job`, and is answered once, by
-  /// Written.
+  /// kGone: the image belonged to an epoch that is over. kDone: the image is in `job`; call Written
+  /// once with its result.
   using Copy = LaneSnapshots::Copy;
   Copy CopyImage(WorkLimit* work, SnapshotJob* job) { return snapshots_.CopyImage(work, job); }
   /// True, once, when an image that had to wait for a part may begin now.
@@ -94,14 +95,14 @@ class OwnedPartitions {
     snapshots_.Written(partition, number, std::move(file), now);
   }
 
-  /// What the exchange `sequence` shall say. Counts as said.
+  /// The report for the exchange `sequence`. Counts as reported.
   LaneReport Report(uint64_t sequence);
-  /// Of the exchange `sequence`, too: at most `limit` partitions in which something changed since
-  /// the newest report that was answered; those left out come next.
+  /// Also for the exchange `sequence`: at most `limit` partitions that changed since the newest
+  /// answered report. The others come next.
   std::vector<PartitionTraffic> ReportTraffic(uint64_t sequence, size_t limit) {
     return traffic_.Report(sequence, limit);
   }
-  /// True when something has to be reported that no report has had yet.
+  /// True if there is news that no report contains yet.
   bool HasNews() const { return lane_.news; }
 
   /// One slice of a worker's request; see FrameHandler. `progress` is the request's own.
@@ -111,7 +112,7 @@ class OwnedPartitions {
   }
   Progress Push(const PushRequest& request, const Slice& slice, PushReply* reply,
                 RequestProgress* progress);
-  /// What an answered request cost: its time is shared out to its partitions by rows.
+  /// Takes the cost of an answered request. Its time is divided among its partitions by rows.
   void CountServed(const ServedRequest& request, const RequestProgress& progress) {
     traffic_.CountServed(request, progress);
   }
@@ -119,8 +120,8 @@ class OwnedPartitions {
   /// Hands out what takes long to free, for another thread to drop.
   Garbage TakeGarbage();
 
-  /// How a partition of this lane stands, for who looks on: tests, and the oracle of tests/sim.
-  /// Null: it is another lane's.
+  /// The state of a partition of this lane, for tests and the oracle of tests/sim. Null if the
+  /// partition belongs to another lane.
   const Slot* Look(PartitionId partition) const {
     return const_cast<LaneState&>(lane_).Find(partition);
   }
@@ -132,11 +133,12 @@ class OwnedPartitions {
     bool missing = false;  // its state is nowhere to be had
   };
 
-  /// Whether the slot has, or is loading, a state of the epoch `from` or a newer one: what was
-  /// pushed to it under the command's epoch is in no snapshot yet, so a repeat takes nothing away.
+  /// True if the slot has, or is loading, a state of the epoch `from` or a newer one. What was
+  /// pushed
+  /// to it under the command's epoch is in no snapshot yet, so a repeated command keeps it.
   static bool Keeps(const Slot& slot, const OwnCommand& command, OwnerEpoch from);
   void Own(const OwnCommand& command);
-  /// The partition's state goes, and with it all that was under way for it.
+  /// Drops the partition's state, and everything that was in progress for it.
   void Drop(Slot* slot);
   void Serve(Slot* slot, std::unique_ptr<Partition> partition, const Manifest& manifest);
 

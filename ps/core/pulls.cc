@@ -43,16 +43,16 @@ void ForgetVersions(size_t from, PullReply* reply) {
             wire::kNoVersion);
 }
 
-/// Of a pull that the engine sees together. Each batch of groups begins and ends with rows that
-/// nothing else is done for meanwhile.
+/// Groups of a pull that the engine gets at once. At the beginning and at the end of each batch,
+/// the engine waits for rows and has nothing else to do.
 constexpr size_t kGroupsAtOnce = 128;
 
 /// Why the value at `position` of rows of `keys` cannot be sent.
 std::string TooLarge(const TableSpec& table, std::span<const uint64_t> keys, float value,
                      size_t position, wire::Encoding encoding) {
   return fmt::format(
-      "table '{}': the row of key {} has {} in column {}, but {} ends at {}: set "
-      "spec.training.wireEncoding to bfloat16 or float32, or look why the weights grow",
+      "table '{}': the row of key {} has {} in column {}, but {} ends at {}. Set "
+      "spec.training.wireEncoding to bfloat16 or float32, or find out why the weights grow",
       table.name, keys[position / table.dim], value, position % table.dim, wire::NameOf(encoding),
       wire::LargestFinite(encoding));
 }
@@ -95,7 +95,7 @@ PartCode Pulls::BeginPart(const wire::Part& part, uint64_t floats_before, PullRe
   if (code == PartCode::kOk && (floats_before + *floats) * sizeof(float) > reply_bytes_max_) {
     code = PartCode::kBadRequest;
     reply->text = fmt::format(
-        "partition {}: the rows of one pull are more than {} bytes; pull fewer keys at once",
+        "partition {}: the rows of one pull have more than {} bytes; pull fewer keys at once",
         part.partition, reply_bytes_max_);
   }
   if (code != PartCode::kOk) ForgetVersions(first_version, reply);

@@ -12,7 +12,8 @@
 
 namespace muster::ps {
 
-/// Serves pulls out of the lane's partitions. A part of OwnedPartitions, of the lane's thread.
+/// Serves pulls from the lane's partitions. A part of OwnedPartitions; only the lane's thread uses
+/// it.
 class Pulls {
  public:
   /// All outlive this. `reply_bytes_max`: of the rows in one reply.
@@ -25,15 +26,17 @@ class Pulls {
 
  private:
   void Begin(const PullRequest& request, PullReply* reply);
-  /// What of an admitted part's groups the asker has; the bytes of the rest. Code OK, or why not.
+  /// Finds which groups of an admitted part the worker already has, and the bytes of the others.
+  /// The
+  /// code is OK, or says why not.
   wire::PartCode BeginPart(const wire::Part& part, uint64_t floats_before, PullReply* reply,
                            uint64_t* floats);
-  /// The groups that the engine shall see together. A part that is refused has one without rows.
+  /// The groups that the engine gets at once. A refused part has one group without rows.
   void CollectGroups(const PullRequest& request, PullReply* reply, const RequestProgress& progress);
-  /// A group is whole: its rows have the version that was noted when they were begun, or none.
+  /// A group is complete. Its rows have the version noted when they were begun, or no version.
   static void SettleVersion(const PullGroup& group, const wire::Group& asked, PullReply* reply,
                             RequestProgress* progress);
-  /// False: a part's rows do not fit into the encoding; those behind it are as if not gathered.
+  /// False if a part's rows do not fit the encoding; the parts after it then count as not gathered.
   bool FinishGroups(const PullRequest& request, const Gathered& gathered, PullReply* reply,
                     RequestProgress* progress);
   void FinishPart(wire::PartCode code, const PullRequest& request, PullReply* reply,

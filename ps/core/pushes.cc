@@ -34,15 +34,15 @@ void Pushes::Begin(const PushRequest& request, PushReply* reply, RequestProgress
   progress->fits = floats == request.values.size();
   if (progress->all_known && !progress->fits) {
     reply->text = fmt::format(
-        "the push has {} values, its keys and the widths of its tables make "
-        "{}: the worker has another idea of a table's width",
+        "the push has {} values, but its keys and the widths of its tables require {}: the worker "
+        "assumes another width of a table",
         request.values.size(), floats);
   }
   reply->parts.reserve(request.parts.size());
 }
 
-/// A part that is half applied is brought to its end though nobody waits for the answer: nobody
-/// else would bring it there.
+/// A part that is half applied is completed even if its answer is no longer wanted, because no
+/// other request would complete it.
 bool Pushes::MayBeLeft(const RequestProgress& progress) {
   return progress.in_part.stage != PartProgress::Stage::kApplying || MUSTER_PLANTED(kHalfLeft);
 }

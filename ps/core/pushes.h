@@ -16,16 +16,16 @@
 
 namespace muster::ps {
 
-/// Serves pushes, and questions, into the lane's partitions. A part of OwnedPartitions, of the
-/// lane's thread.
+/// Serves pushes, and questions, to the lane's partitions. A part of OwnedPartitions; only the
+/// lane's thread uses it.
 ///
-/// **A part in slices.** A part may be as large as a whole request, so slices end within parts,
-/// too. The partition then holds half of it, and until it is whole no other push and no image gets
-/// there: the push waits for its next slice, the image is looked for anew when the part is whole.
-/// What does not look at the rows goes on: an OWN that keeps the state, acceptances, forgetting, a
-/// new table; for them the part counts as applied from its first row on, and it is brought to its
-/// end whatever becomes of its connection. An OWN that takes the state away takes the half part
-/// with it. So nobody ever sees half a part but pulls, whose rows are promised one by one.
+/// **A part in slices.** A part may be as large as a whole request, so a slice may end inside a
+/// part. The partition then has half of the part. Until it is complete, no other push and no image
+/// may use the partition: a push waits for its next slice, and an image begins after the part.
+/// Calls that do not use the rows continue: an OWN that keeps the state, acceptances, forgetting, a
+/// new table. For them, the part counts as applied from its first row on, and it is always
+/// completed, even if its connection ends. An OWN that drops the state drops the half part with it.
+/// So only pulls may see half a part; they promise single rows, not whole parts.
 class Pushes {
  public:
   /// All outlive this.
@@ -35,15 +35,15 @@ class Pushes {
   /// One slice of a push; see FrameHandler. `progress` is the request's own.
   Progress Serve(const PushRequest& request, const Slice& slice, PushReply* reply,
                  RequestProgress* progress);
-  /// Whether a part was answered by its partition in the newest call: it holds no half of it.
+  /// True if the partition answered a part in the newest call, so that it has no half part.
   bool part_whole() const { return part_whole_; }
 
  private:
   static bool MayBeLeft(const RequestProgress& progress);
   void Begin(const PushRequest& request, PushReply* reply, RequestProgress* progress);
-  /// Asks for what the parts to come will need; see PushAhead.
+  /// Prefetches for the next parts; see PushAhead.
   void LookAhead(const PushRequest& request);
-  /// One part, or as much of it as the slice allows: absent, then.
+  /// Applies one part, or as much of it as the slice allows; then the result is absent.
   std::optional<wire::PartReply> ServePart(const PushRequest& request, const Slice& slice,
                                            PushReply* reply, RequestProgress* progress);
   MUSTER_PLANTED_BODY(bool AppliesTablesAlone(Slot* slot));

@@ -9,13 +9,13 @@
 
 namespace muster::ps {
 
-/// A request that is served in slices, and how far it is: OwnedPartitions and its parts fill it.
+/// The progress of a request that is served in slices. OwnedPartitions and its parts fill it.
 class RequestProgress final : public RequestNotes {
  private:
   friend class LaneTraffic;
   friend class Pulls;
   friend class Pushes;
-  /// What workers asked of a partition in this process, and how far that is reported.
+  /// The workers' requests to a partition in this process, and how much of it is reported.
   struct Counted {
     uint64_t pulls = 0;
     uint64_t pushes = 0;

@@ -16,14 +16,13 @@ namespace muster::ps {
 struct PullRequest {
   const wire::Parts& parts;
   std::span<const uint64_t> keys;
-  /// What the rows will be narrowed to: one that is too large for it is refused by whoever serves
-  /// the pull.
+  /// The encoding of the answer. The server refuses a row with a value that is too large for it.
   wire::Encoding encoding = wire::Encoding::kFloat32;
 };
-/// What whoever serves it fills in; `parts` comes empty, with one entry to be made per part of the
+/// The answer that the server fills in. `parts` comes empty and gets one entry per part of the
 /// request. `values: [sum of keys of OK parts, their table's dim] float32 row-major`, at most
-/// wire::kValueBytesMax bytes; the connection narrows it for the wire. `versions`: of every group
-/// that has one in the request; the values lack those that are unchanged by it (docs/wire.md).
+/// wire::kValueBytesMax bytes; the connection narrows it for the wire. `versions`: one for every
+/// group that has one in the request; unchanged groups have no values (docs/wire.md).
 struct PullReply {
   std::vector<wire::PartReply> parts;
   std::vector<uint64_t> versions;
@@ -31,8 +30,8 @@ struct PullReply {
   AlignedBuffer values;
 };
 
-/// Gradients. `keys` and `values` are those of all parts and groups, in order; whether their
-/// numbers match the tables' widths is for whoever serves it to check. As a PullRequest.
+/// Gradients. `keys` and `values` are those of all parts and groups, in order. The server checks
+/// that their numbers match the tables' widths. Lifetimes are as for PullRequest.
 struct PushRequest {
   const wire::PushIdentity& push;
   const wire::Parts& parts;
@@ -49,11 +48,11 @@ struct ServedRequest {
   /// Whole frames, as they went over the wire.
   uint64_t received_bytes = 0;
   uint64_t sent_bytes = 0;
-  /// Wall clock of all its slices, from having the request whole to having its answer encoded.
+  /// Wall clock of all its slices, from the complete request to the encoded answer.
   std::chrono::nanoseconds time{0};
 };
 
-/// What is kept of a request between its slices. A connection has one, and uses it for one
+/// Notes about a request between its slices. A connection has one object and uses it for one
 /// request after the other.
 class RequestNotes {
  public:
@@ -64,7 +63,7 @@ class RequestNotes {
 struct Slice {
   /// The first one of its request: the notes are of an earlier request.
   bool first = true;
-  /// Nobody waits for the answer any more: do only what must not be left half done.
+  /// The answer is no longer wanted: only complete what must not stay half done.
   bool abandoned = false;
   /// How much may be done before the lane serves others.
   WorkLimit* work = nullptr;

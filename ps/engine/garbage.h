@@ -6,8 +6,8 @@
 
 namespace muster::ps {
 
-/// Memory that is no longer needed. To give back gigabytes takes the system as long as to hand them
-/// out, so the engine collects them, and its owner drops them on another thread.
+/// Memory that is no longer needed. Freeing gigabytes takes long, so the engine collects them, and
+/// its owner frees them on another thread.
 using Garbage = std::vector<std::shared_ptr<const void>>;
 
 /// Moves `value` to the garbage.

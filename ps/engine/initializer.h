@@ -13,12 +13,12 @@ namespace muster::ps {
 double InverseNormal(double p);
 
 /// Writes the initial values of row `key`: `values: [dim] float32`. Every value is a pure function
-/// of (seed, table, key, column), whoever asks and whenever; uniform values lie in [a, b].
+/// of (seed, table, key, column), so it never changes; uniform values lie in [a, b].
 void InitialValues(const InitializerSpec& initializer, uint64_t seed, TableId table, uint64_t key,
                    std::span<float> values);
 
-/// The initial values of one row of `table`, `values.size()` = table.dim. As above, but what lies
-/// beyond the end of a dense tensor in its last block is zero.
+/// The initial values of one row of `table`, `values.size()` = table.dim. As above, but values
+/// beyond the end of a dense tensor, in its last block, are zero.
 void InitialRow(const TableSpec& table, uint64_t seed, uint64_t key, std::span<float> values);
 
 /// Elements of a dense table's tensor: the product of its shape, saturating. 0 for a sparse table.

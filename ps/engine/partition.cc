@@ -362,7 +362,7 @@ absl::Status Partition::State::AddRows(const RowImage& image) {
   Table* table = Find(image.table);
   if (table == nullptr) {
     return absl::DataLossError(
-        fmt::format("it holds rows of table {}, which it does not define", image.table.value()));
+        fmt::format("it has rows of table {}, but does not define it", image.table.value()));
   }
   if (image.floats_per_row != table->floats_per_row() ||
       image.rows.size() != image.keys.size() * image.floats_per_row) {
@@ -387,12 +387,12 @@ absl::Status Partition::State::AddImage(const PartitionImage& image) {
     if (known == nullptr) {
       tables.Add(std::make_unique<Table>(spec, seed));
     } else if (known->spec() != spec) {
-      return absl::DataLossError(fmt::format("its table {} differs from an earlier file's {}",
+      return absl::DataLossError(fmt::format("its table {} differs from {} in an earlier file",
                                              ToString(spec), ToString(known->spec())));
     }
   }
   for (const RowImage& rows : image.rows) MUSTER_RETURN_IF_ERROR(AddRows(rows));
-  // The window and the floor are whole in every image, so the last one's count.
+  // Every image has the whole window and the floor, so those of the last image count.
   window = Window();
   for (const WindowEntry& entry : image.window) window.Set(entry);
   floor = image.floor;
@@ -408,7 +408,7 @@ absl::Status Partition::Restore(SnapshotNumber number, std::span<const Partition
                                             images.size(), ToString(number), id().value());
     if ((images[i].kind == SnapshotKind::kBase) != (i == 0)) {
       return absl::DataLossError(
-          fmt::format("{}: a chain is one base, first, and deltas after it", context));
+          fmt::format("{}: a chain must be one base followed by deltas", context));
     }
     MUSTER_RETURN_IF_ERROR_PREPEND(state->AddImage(images[i]), context);
   }

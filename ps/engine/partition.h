@@ -20,14 +20,14 @@
 namespace muster::ps {
 
 /// Rows of one table in a part: `gradients: [keys.size(), dim] float32 row-major`. The sender makes
-/// keys unique by summing gradients. That is not checked, for it would cost as much as finding the
-/// rows: a key that comes twice takes two optimizer steps, which harms nothing but the formula.
+/// keys unique by summing gradients. This is not checked, because it would cost as much as finding
+/// the rows. A key that comes twice takes two optimizer steps, which only changes the formula.
 struct PartGroup {
   TableId table;
   std::span<const uint64_t> keys;
   std::span<const float> gradients;
 };
-/// Without groups it is a question: whether the minibatch's part is in the rows.
+/// Without groups it asks a question: are the minibatch's gradients already in the rows?
 struct Part {
   ShardId shard;
   MinibatchIndex minibatch;
@@ -49,7 +49,7 @@ struct ApplyResult {
   std::string text;  // kBadRequest: what was wrong
 };
 
-/// How far a part is that is applied in slices. A fresh one begins it.
+/// The progress of a part that is applied in slices. A new object begins the part.
 struct PartProgress {
   enum class Stage : uint8_t {
     kNew,
@@ -65,8 +65,8 @@ struct PartProgress {
 /// before).
 enum class SnapshotKind : uint8_t { kBase, kDelta };
 
-/// Everything a snapshot holds, copied at one instant: what snapshot/ writes. Row images with at
-/// least one row only, by table; tables by id.
+/// The contents of a snapshot, copied at one instant; snapshot/ writes it. It has only row images
+/// with at least one row, by table; tables by id.
 struct PartitionImage {
   SnapshotKind kind = SnapshotKind::kDelta;
   std::vector<TableSpec> tables;
@@ -96,32 +96,34 @@ class Partition {
   void AdoptTable(std::unique_ptr<Table> table);
   bool KnowsTable(TableId table) const;
 
-  /// The rules of docs/protocol.md section 2, after ownership: floor, window, else apply and add to
-  /// the window in one step that cannot be half done: everything that can be refused (table, width,
-  /// key range, non-finite values) is refused before the first row changes (what a peer changes
-  /// meanwhile, docs/wire.md, is applied as it is), and kUnknownTable means
-  /// that nothing was applied.
+  /// Applies the rules of docs/protocol.md section 2 after ownership: it checks the floor and the
+  /// window; otherwise it applies the part and adds it to the window, in one step that cannot be
+  /// half done. All reasons to refuse (table, width, key range, non-finite values) are checked
+  /// before the first row changes. If a peer changes values meanwhile (docs/wire.md), they are
+  /// applied as they are. kUnknownTable means that nothing was applied.
   ///
-  /// In slices: absent means that the work limit is spent, and the same part is to be brought
-  /// again. From its first changed row to its last one the partition holds half of it; its
-  /// minibatch is in the window from the first one on. So until then the caller must let nothing
-  /// else see the partition's rows but pulls, and must bring the part to its end, unless it drops
-  /// the partition.
+  /// In slices: an absent result means that the work limit is spent; call it again with the same
+  /// part. From its first changed row to its last, the partition has half of the part; its
+  /// minibatch is in the window from the first row on. Until the part is complete, only pulls may
+  /// see the partition's rows, and the caller must complete the part, unless it drops the
+  /// partition.
   std::optional<ApplyResult> Apply(const Part& part, PartProgress* progress, WorkLimit* work);
   /// In one go.
   ApplyResult Apply(const Part& part);
   /// True while a part is half applied.
   bool holds_half() const;
-  /// Whether an image may begin now: half a part would be in it, and its minibatch in the window.
+  /// True if an image may begin now. It must not contain half a part, whose minibatch is in the
+  /// window.
   bool MayBeImaged() const;
 
   /// Copies rows into `values: [keys.size(), dim] float32 row-major`; an absent row gets its
   /// initial value and is not created. kNotFound: unknown table; kInvalidArgument: sizes or key
   /// range.
   absl::Status Pull(TableId table, std::span<const uint64_t> keys, std::span<float> values) const;
-  /// The table, for Gather: many groups, of many partitions, in slices. What comes between two
-  /// slices, pushes too, may change rows. Null when it is not known; valid until the partition is
-  /// restored or gone.
+  /// The table, for Gather: many groups, of many partitions, in slices. Between two slices, rows
+  /// may
+  /// change, for example by pushes. Null if the table is not known. Valid until the partition is
+  /// restored or dropped.
   const Table* FindTable(TableId table) const;
   /// Asks the processor for what a part of this shard will need of the window.
   void PrefetchWindow(const ShardId& shard) const;
@@ -129,10 +131,10 @@ class Partition {
   /// docs/protocol.md section 3 item 7; takes the floor over in the same step.
   void Forget(const ForgetState& state);
 
-  /// Begins an image of this instant, the cut; rows in it stay dirty until Accepted(number).
-  /// CopyImage goes on with it, slice by slice, and what is applied meanwhile is not in it: a row
-  /// that changes before it was copied is copied first. Requires that no part is half applied and
-  /// that no image is being copied.
+  /// Begins an image of this instant, the cut. Its rows stay dirty until Accepted(number).
+  /// CopyImage
+  /// continues it, slice by slice. Later changes are not in it: a row that changes before it was
+  /// copied is copied first. Requires that no part is half applied and no image is being copied.
   void BeginImage(SnapshotNumber number, SnapshotKind kind);
   /// True: the image is whole, and TakeImage has it.
   bool CopyImage(WorkLimit* work);
@@ -141,14 +143,15 @@ class Partition {
   void DropImage();
   /// An image at this instant, in one go.
   PartitionImage Snapshot(SnapshotNumber number, SnapshotKind kind);
-  /// The snapshot is in the manifest: what it held is no longer dirty (unless changed since). Only
-  /// the newest one can be accepted, and once; for another one nothing changes, its rows come
-  /// again, and the answer is false. O(tables), however many rows it held.
+  /// The snapshot is in the manifest, so its rows are no longer dirty (unless they changed since).
+  /// Only the newest snapshot can be accepted, and only once. For any other, nothing changes, its
+  /// rows come again, and the result is false. O(tables), however many rows it has.
   bool Accepted(SnapshotNumber number);
-  /// True when the accepted snapshot (or an empty partition, when none was ever accepted) may stand
-  /// for the state at this instant: no row, table or window entry was added or changed since.
-  /// Forgetting and the floor alone do not count: the older window still lists every minibatch of a
-  /// shard forgotten meanwhile, so it skips whatever the newer floor would refuse.
+  /// True if the accepted snapshot (or an empty partition, if none was ever accepted) also
+  /// describes
+  /// the state at this instant: no row, table or window entry was added or changed since.
+  /// Forgetting and the floor do not count: the older window still lists every minibatch of a shard
+  /// forgotten since, so it skips everything that the newer floor would refuse.
   bool UnchangedSinceAccepted() const;
 
   /// Builds the state from images, base first (none: empty); everything in them counts as accepted

@@ -18,12 +18,6 @@ template <CacheLevel kInto = CacheLevel::kFirst>
   asm volatile("" : : "r"(address));
 }
 
-/// The same for a line that is going to be written: another processor may have it.
-[[gnu::always_inline]] inline void PrefetchToWrite(const void* address) {
-  __builtin_prefetch(address, 1, static_cast<int>(CacheLevel::kFirst));
-  asm volatile("" : : "r"(address));
-}
-
 /// Beyond this the hardware's own prefetcher has taken over, and ours would push out the batch.
 inline constexpr size_t kPrefetchFloatsMax = 512;
 

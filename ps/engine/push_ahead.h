@@ -10,10 +10,9 @@
 
 namespace muster::ps {
 
-/// Asks for what the next parts of a push will need, while the parts before them are applied: the
-/// places of their keys in the index, and a little later their rows. It changes nothing, whatever
-/// it is told. Whoever applies the parts tells it of groups before their turn (Expect, in order,
-/// while wants_more), and of each when its turn has come (Pass).
+/// Prefetches for the next parts of a push while earlier parts are applied: first the places of
+/// their keys in the index, and a little later their rows. It changes nothing. The caller announces
+/// groups ahead (Expect, in order, while wants_more), and calls Pass when it applies a group.
 class PushAhead {
  public:
   void Clear() { expected_ = found_ = passed_ = 0; }

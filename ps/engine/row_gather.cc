@@ -107,10 +107,6 @@ class RowGather {
     }
     const float* const floats = table.store_.Row(entry->row());
     PrefetchFloats<CacheLevel::kFirst>(floats, dim);
-    // The rows of the reply lie one after the other, so the first float of a line stands for it.
-    for (size_t i = 0; i < std::min(dim, kPrefetchFloatsMax); i += kFloatsPerLine) {
-      PrefetchToWrite(out + i);
-    }
     if (found_ - copied_ == 2 * kAhead) {
       for (size_t i = 0; i < kAhead; ++i) CopyOldest();
     }

@@ -33,12 +33,11 @@ struct Gathered {
   absl::Status status;
 };
 
-/// Copies the rows of many groups, from `first_row` of the first one on, until all are done, the
-/// work limit is spent, or one cannot be done. An absent row gets its initial values and is not
-/// created. What a row waits for in memory is asked for in time, across all groups: while one row
-/// is copied, later rows are on their way and the index places of still later ones. So a hundred
-/// groups of one row in a hundred partitions cost no more than one group of a hundred. The groups
-/// may be of any tables of one thread.
+/// Copies the rows of many groups, beginning at `first_row` of the first group, until all are done,
+/// the work limit is spent, or one fails. An absent row gets its initial values and is not created.
+/// It prefetches across all groups: while one row is copied, later rows and the index places of
+/// still later rows are being loaded. So a hundred groups of one row in a hundred partitions cost
+/// no more than one group of a hundred rows. The groups may be of any tables of one thread.
 Gathered Gather(std::span<const PullGroup> groups, size_t first_row, WorkLimit* work);
 
 }  // namespace muster::ps

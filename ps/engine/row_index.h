@@ -16,10 +16,10 @@ namespace muster::ps {
 /// looked up at memory bandwidth and not at memory latency. Keys are never removed; every 64-bit
 /// key is valid. Not thread-safe.
 ///
-/// It grows step by step: the larger array comes empty beside the old one, and every Reserve moves
-/// a few entries, so that no insert has to wait for all of them. Until all have moved, a key is in
-/// the new array, or else in the old one. An old entry that has moved is left behind; nobody finds
-/// it, because the new array is looked at first.
+/// It grows step by step: the larger array starts empty beside the old one, and every Reserve moves
+/// a few entries, so that no insert waits for all of them. Until all have moved, a key is in the
+/// new array, or otherwise in the old one. A moved entry also stays in the old array, but is never
+/// found there, because lookups begin with the new array.
 class RowIndex {
  public:
   static constexpr uint32_t kNoRow = UINT32_MAX;

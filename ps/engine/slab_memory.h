@@ -5,11 +5,11 @@
 
 namespace muster::ps {
 
-/// Memory for rows and indexes, in huge pages where the system gives them (Linux: madvise; where it
-/// does not, nothing is lost but speed): a random row then costs no walk through page tables.
-/// Blocks up to kSharedBytesMax lie side by side in chunks, so that many small tables share a huge
-/// page; larger ones have mappings of their own. Begins with a cache line. Thread-safe, for blocks
-/// are given back by whatever thread drops a partition; they are taken and given back rarely.
+/// Memory for rows and indexes, in huge pages if the system has them (Linux: madvise; without them,
+/// it is only slower): a random row then costs no walk through page tables. Blocks up to
+/// kSharedBytesMax lie side by side in chunks, so that many small tables share a huge page; larger
+/// ones have mappings of their own. Begins with a cache line. Thread-safe, for blocks are given
+/// back by whatever thread drops a partition; they are taken and given back rarely.
 ///
 /// Beyond the blocks themselves it holds at most: less than a huge page for each block above
 /// kSharedBytesMax, what was given back between blocks that are still in use, and one chunk. A

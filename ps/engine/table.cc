@@ -42,14 +42,15 @@ std::unique_ptr<Table> Table::Filled(const TableSpec& spec, uint64_t seed, Parti
 absl::Status Table::CheckPull(std::span<const uint64_t> keys, size_t values) const {
   if (values != keys.size() * dim()) {
     return absl::InvalidArgumentError(
-        fmt::format("table '{}' has rows of {} floats: {} keys come with {} floats, not {}",
+        fmt::format("table '{}' has rows of {} floats, but {} keys come with {} floats, not {}",
                     spec_.name, dim(), keys.size(), values, keys.size() * dim()));
   }
   if (blocks_ == UINT64_MAX) return absl::OkStatus();
   for (const uint64_t key : keys) {
     if (key >= blocks_) {
-      return absl::InvalidArgumentError(fmt::format(
-          "block {} of dense table '{}' does not exist: it has {}", key, spec_.name, blocks_));
+      return absl::InvalidArgumentError(
+          fmt::format("block {} of dense table '{}' does not exist: it has {} blocks", key,
+                      spec_.name, blocks_));
     }
   }
   return absl::OkStatus();
@@ -57,8 +58,9 @@ absl::Status Table::CheckPull(std::span<const uint64_t> keys, size_t values) con
 
 absl::Status Table::CheckRoom(size_t rows) const {
   if (rows < RowIndex::kNoRow - this->rows()) return absl::OkStatus();
-  return absl::InvalidArgumentError(fmt::format(
-      "table '{}' would have over 2^32 rows in one partition: use more partitions", spec_.name));
+  return absl::InvalidArgumentError(
+      fmt::format("table '{}' would have more than 2^32 rows in one partition; use more partitions",
+                  spec_.name));
 }
 
 absl::Status Table::CheckPush(std::span<const uint64_t> keys,
@@ -67,7 +69,7 @@ absl::Status Table::CheckPush(std::span<const uint64_t> keys,
   const size_t bad = FirstNonFinite(gradients);
   if (bad == gradients.size()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      fmt::format("table '{}': the gradient of key {} has {} in column {}; nothing of the part was "
+      fmt::format("table '{}': the gradient of key {} has {} in column {}; the part was not "
                   "applied",
                   spec_.name, keys[bad / dim()], gradients[bad], bad % dim()));
 }

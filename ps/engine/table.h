@@ -30,9 +30,9 @@ namespace muster::ps {
 /// So an acceptance drops one list, however many rows are in it. An image that is never accepted
 /// loses nothing: the next one has its rows again.
 ///
-/// Nothing that a call does grows with the rows of the table: what has to look at many rows takes a
-/// WorkLimit and is called again until it is done. An image is the table as it was when it began:
-/// a row that is changed before it was copied is copied first.
+/// The work of a call does not grow with the rows of the table. A function that visits many rows
+/// takes a WorkLimit and is called again until it is done. An image shows the table at its begin: a
+/// row that changes before it was copied is copied first.
 class Table {
  public:
   /// `spec` is checked by the master: dim >= 1 and finite, sensible parameters.
@@ -50,10 +50,12 @@ class Table {
   /// Memory of rows, index and lists, and what is there for rows to come.
   uint64_t bytes() const;
   uint64_t dirty_rows() const { return changed_.size() + imaged_only_; }
-  /// Of the values of all rows, absent ones included: another number after every change, so that
-  /// two contents of this object never have the same. Another object of the table (after a restore,
-  /// at another owner) counts on its own: a version is one only together with the owner epoch. One
-  /// for all rows is enough: who asks by it (dense tensors) pulls and pushes all of them.
+  /// The version of all values, including those of absent rows. It changes with every change, so
+  /// two
+  /// contents of this object never have the same version. Another object of the table (after a
+  /// restore, or at another owner) counts on its own, so a version is valid only together with the
+  /// owner epoch. One version for all rows is enough, because dense tensors, which use it, pull and
+  /// push all rows.
   uint64_t version() const { return version_; }
 
   /// Whether rows can be applied or pulled: sizes, key range of a dense table, finite gradients.

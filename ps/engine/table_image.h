@@ -37,8 +37,8 @@ class RowSet {
   std::unique_ptr<uint64_t, Free> words_;
 };
 
-/// The rows of a table at one instant, the cut, while they are being copied and the table goes on.
-/// Each row is added once, as it is at the cut: by the copying, or before its first change.
+/// The rows of a table at one instant, the cut, while they are copied and the table changes. Each
+/// row is added once, as it was at the cut: by the copying, or before its first change.
 class TableImage {
  public:
   /// The table has `bound` rows at the cut, of which the image will hold `count`.

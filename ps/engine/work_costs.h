@@ -4,7 +4,7 @@
 
 namespace muster::ps {
 
-/// What finding a row costs, and computing one initial value, in bytes that could be moved instead.
+/// The costs of finding a row, and of computing one initial value, as bytes moved in the same time.
 inline constexpr uint64_t kFindWork = 128;
 inline constexpr uint64_t kInitialValueWork = 32;
 /// Of an entry of a list.

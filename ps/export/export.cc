@@ -80,8 +80,8 @@ class Exporter {
     for (const TableSpec& table : image.tables) {
       const auto found = outputs_.find(table.id);
       if (found == outputs_.end() || *found->second.spec != table) {
-        return absl::DataLossError(
-            fmt::format("a snapshot holds table {}, which is not the job's", ToString(table)));
+        return absl::DataLossError(fmt::format(
+            "a snapshot has table {}, which does not belong to the job", ToString(table)));
       }
     }
     for (const RowImage& rows : image.rows) {
@@ -222,7 +222,7 @@ absl::Status CheckOptions(const ExportOptions& options) {
   if (fs::exists(options.output_directory, error) &&
       !fs::is_empty(options.output_directory, error)) {
     return absl::AlreadyExistsError(fmt::format(
-        "{} exists already and is not an empty folder: name another folder or remove it",
+        "{} exists already and is not an empty folder; name another folder, or remove it",
         options.output_directory));
   }
   for (const TableSpec& table : options.tables) {
@@ -230,7 +230,7 @@ absl::Status CheckOptions(const ExportOptions& options) {
     if (table.name.empty() || table.name[0] == '.' || table.name.find('/') != std::string::npos ||
         table.dim == 0) {
       return absl::InvalidArgumentError(
-          fmt::format("table {} cannot be exported: its name cannot name a file", ToString(table)));
+          fmt::format("table {} cannot be exported: a file cannot have its name", ToString(table)));
     }
   }
   return absl::OkStatus();

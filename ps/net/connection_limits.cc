@@ -27,8 +27,8 @@ absl::StatusOr<LaneLimits> FitLimits(const LaneLimits& limits, uint32_t lanes,
   const uint64_t needed = Reserved(lanes) + lanes * 2 * kConnectionsMin;
   if (descriptors < needed) {
     return absl::FailedPreconditionError(
-        fmt::format("this process may have {} open files, a server with {} threads needs at least "
-                    "{}: raise the limit (ulimit -n)",
+        fmt::format("this process may have {} open files, but a server with {} threads needs at "
+                    "least {}; raise the limit (ulimit -n)",
                     descriptors, lanes, needed));
   }
   const uint64_t share = (descriptors - Reserved(lanes)) / lanes;

@@ -7,12 +7,12 @@
 
 namespace muster::ps {
 
-/// File descriptors that no connection may take: for snapshots, exports, the master, logs, and a
-/// lane's own sockets. Without them a flood of connections would keep a server from its files.
+/// File descriptors that connections may not use: for snapshots, exports, the master, logs, and a
+/// lane's own sockets. Otherwise a flood of connections would leave none for the server's files.
 inline constexpr uint64_t kReservedDescriptors = 128;
 inline constexpr uint64_t kReservedDescriptorsPerLane = 8;
 
-/// Descriptors that a server of so many lanes needs to let in what `limits` allow.
+/// Descriptors that a server with this many lanes needs for all connections that `limits` allow.
 uint64_t DescriptorsFor(const LaneLimits& limits, uint32_t lanes);
 
 /// The limits that fit into `descriptors`: connections of both kinds are cut in proportion.

@@ -9,7 +9,7 @@
 
 namespace muster::ps {
 
-/// Why a peer did not get what it wanted.
+/// Why a peer was refused.
 struct Refusal {
   /// As its hello said, and where it comes from: "worker-0 (127.0.0.1:40312)". Before its hello
   /// only the latter.
@@ -23,7 +23,8 @@ struct Refusal {
 /// Serves the requests of one lane: net knows frames, the handler knows partitions. Every call
 /// comes on the lane's thread, one at a time; a call must not block, and do no more than its slice
 /// allows. OnPull and OnPush are called with the same request and reply, and other requests of the
-/// lane between them, until they say kDone: also when the connection is gone, then as abandoned.
+/// lane between them, until they return kDone. If the connection is gone, they are called as
+/// abandoned.
 class FrameHandler {
  public:
   virtual ~FrameHandler() = default;
@@ -35,7 +36,7 @@ class FrameHandler {
   virtual Progress OnPush(const PushRequest& request, const Slice& slice, PushReply* reply) = 0;
   /// The request of these notes is answered.
   virtual void OnServed(const ServedRequest& /*request*/, RequestNotes* /*notes*/) {}
-  /// The peer has been told, too. Comes as often as peers make mistakes.
+  /// The peer was told the same. May be called as often as peers make mistakes.
   virtual void OnRefused(const Refusal& /*refusal*/) {}
 };
 

@@ -145,7 +145,8 @@ absl::StatusOr<std::vector<std::string>> Lane::Listen() {
   std::vector<std::string> addresses;
   const std::string& path = state_->options.unix_path;
   if (path.size() > kUnixPathMax) {
-    Log(LogLevel::kWarning, "lane {}: the path {} is longer than {} bytes, serving TCP only",
+    Log(LogLevel::kWarning,
+        "lane {}: the path {} is longer than {} bytes, so the lane serves only TCP",
         state_->options.name, path, kUnixPathMax);
   }
   if (state_->HasUnix()) {
@@ -210,7 +211,7 @@ void Lane::State::Admit(net::Socket socket, std::string origin, Quota* quota) {
 
 void Lane::State::Refuse(net::Socket socket, const Quota& quota) {
   const std::string directory =
-      wire::EncodeError(fmt::format("lane {} has {} {} connections, its limit; close some",
+      wire::EncodeError(fmt::format("lane {} has {} {} connections, which is its limit; close some",
                                     options.name, quota.open, quota.name));
   wire::Header header;
   header.kind = wire::Kind::kError;

@@ -15,18 +15,18 @@ namespace muster::ps {
 
 /// What one lane may use.
 struct LaneLimits {
-  /// Connections at a time. The kinds are counted apart, because every user of the machine reaches
-  /// the TCP port, but only the server's own user its UNIX socket. A lane without a UNIX socket
-  /// lets in as many by TCP as both together.
+  /// Most connections at a time. Each kind has its own limit, because every user of the machine can
+  /// reach the TCP port, but only the server's user the UNIX socket. A lane without a UNIX socket
+  /// accepts as many by TCP as both together.
   uint32_t unix_connections_max = 1024;
   uint32_t tcp_connections_max = 256;
   /// From the connection to its hello, and from an error to its end: afterwards it is closed.
   std::chrono::milliseconds hello_timeout{5000};
-  /// Bytes of replies that a peer has not taken yet. Beyond them the connection reads no further
-  /// request until the peer has read; one reply may exceed it.
+  /// Bytes of replies that a peer has not read yet. Beyond this limit, the connection reads no more
+  /// requests until the peer has read. One reply may exceed it.
   uint64_t outstanding_bytes_max = 64u << 20;
-  /// How much a slice of one connection does before the lane serves others, in bytes moved or what
-  /// costs as much: about a millisecond.
+  /// The work of one slice before the lane serves other connections, in bytes moved or the same
+  /// cost: about a millisecond.
   uint64_t slice_bytes = 4u << 20;
   /// Buffers larger than this are given back after use instead of kept for the next frame.
   uint64_t buffer_bytes_kept = 16u << 20;
@@ -34,7 +34,7 @@ struct LaneLimits {
   uint64_t spare_bytes_max = 32u << 20;
   /// Memory that the lane shares with peers on this machine, all of them together; 0: none.
   uint64_t ring_bytes_max = 64u << 20;
-  /// For how long a lane may look for a peer's next request in shared memory before it sleeps.
+  /// How long a lane polls shared memory for a peer's next request before it sleeps.
   std::chrono::nanoseconds spin_max = std::chrono::microseconds(200);
   /// Asked of the system for what a UNIX socket holds of replies that the peer has not read yet.
   int unix_buffer_bytes = 4 << 20;
@@ -76,8 +76,9 @@ class Lane {
   void Post(std::function<void()> task);
   /// As Post, after `delay`.
   void PostAfter(std::chrono::nanoseconds delay, std::function<void()> task);
-  /// Ends the connections that are overdue by the clock. The lane does so by itself all the time;
-  /// this is for those whose clock stands still.
+  /// Ends the connections that are overdue by the clock. The lane does so regularly; this function
+  /// is
+  /// for tests whose clock stands still.
   void EndOverdue();
   /// Closes every socket, joins the thread, removes the UNIX socket. Idempotent.
   void Stop();

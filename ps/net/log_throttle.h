@@ -8,8 +8,8 @@
 
 namespace muster::ps {
 
-/// Lets one line of a kind through an interval and counts the others: what strangers cause must not
-/// fill a disk with logs. A value with one owner. Pure.
+/// Allows one log line of a kind per interval and counts the others, so that strangers cannot fill
+/// the disk with logs. A value with one owner. Pure.
 class LogThrottle {
  public:
   explicit LogThrottle(std::chrono::nanoseconds interval) : interval_(interval) {}

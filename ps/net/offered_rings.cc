@@ -25,7 +25,8 @@ size_t OfferedRings::Make(size_t wanted, std::string_view peer) {
   if (bytes_ == 0) return 0;
   absl::StatusOr<net::RingMemory> memory = MakeMemory(bytes_);
   if (!memory.ok()) {
-    Log(LogLevel::kWarning, "no shared memory for {}, it stays with its socket: {}", peer,
+    Log(LogLevel::kWarning,
+        "there is no shared memory for {}, so it continues to use its socket: {}", peer,
         Message(memory.status()));
     budget_->Give(std::exchange(bytes_, 0));
     return 0;

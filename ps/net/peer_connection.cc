@@ -85,7 +85,7 @@ void PeerConnection::EndIfOverdue(TimePoint now) {
   if (!deadline_.has_value() || now < *deadline_) return;
   if (phase_ == Phase::kClosing) return Close();
   SendError(absl::DeadlineExceededError(
-      fmt::format("no hello came within {} ms", context_->limits->hello_timeout.count())));
+      fmt::format("no hello arrived within {} ms", context_->limits->hello_timeout.count())));
 }
 
 std::string PeerConnection::PeerName() const {
@@ -166,18 +166,19 @@ absl::Status PeerConnection::TakeHeader() {
 absl::Status PeerConnection::BeginBody() {
   if (phase_ == Phase::kHello && header_.kind != wire::Kind::kHello) {
     return absl::FailedPreconditionError(
-        fmt::format("the first frame of a connection must be a hello, this one is of kind {}",
+        fmt::format("the first frame of a connection must be a hello, but this one has kind {}",
                     static_cast<int>(header_.kind)));
   }
   if (phase_ == Phase::kServing && header_.kind != wire::Kind::kPull &&
       header_.kind != wire::Kind::kPush) {
-    return absl::InvalidArgumentError(fmt::format(
-        "a server takes pulls and pushes, not frames of kind {}", static_cast<int>(header_.kind)));
+    return absl::InvalidArgumentError(
+        fmt::format("a server accepts pulls and pushes, but not frames of kind {}",
+                    static_cast<int>(header_.kind)));
   }
   if (phase_ == Phase::kHello && header_.directory_bytes > kHelloBytesMax) {
-    return absl::InvalidArgumentError(
-        fmt::format("malformed frame: a hello has a directory of at most {} bytes, this one of {}",
-                    kHelloBytesMax, header_.directory_bytes));
+    return absl::InvalidArgumentError(fmt::format(
+        "malformed frame: a hello's directory has at most {} bytes, but this one has {}",
+        kHelloBytesMax, header_.directory_bytes));
   }
   to_borrow_ = BytesToBorrow();
   const size_t sizes[] = {header_.directory_bytes, header_.keys * sizeof(uint64_t),
@@ -284,7 +285,7 @@ AlignedBuffer PeerConnection::RowMemory() {
 }
 
 absl::StatusOr<Progress> PeerConnection::ServeRequest(WorkLimit* work) {
-  // What is half done is brought to its end for nobody, too.
+  // Half-done work is completed even if the peer is gone.
   if (!stream_->is_open()) return request_.GoAbandoned(work);
   const auto began = context_->clock->Now();
   absl::StatusOr<Progress> progress = request_.Go(work);
@@ -382,7 +383,7 @@ absl::Status PeerConnection::EnterRings() {
   if (begin_ != end_) {
     rings_.Drop();
     return absl::FailedPreconditionError(
-        "malformed frame: it came before the shared memory was there");
+        "malformed frame: it arrived before the shared memory was set up");
   }
   MUSTER_ASSIGN_OR_RETURN(net::RingMemory memory,
                           rings_.HandOver(socket_->socket().native_handle()));

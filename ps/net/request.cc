@@ -21,8 +21,8 @@ constexpr size_t kPartsBytesKept = 256u << 10;
 absl::Status CheckChecksum(const wire::Header& header, uint64_t checksum) {
   if (checksum == header.checksum) return absl::OkStatus();
   return absl::DataLossError(
-      fmt::format("malformed frame: its checksum is {:#018x}, the header says {:#018x}", checksum,
-                  header.checksum));
+      fmt::format("malformed frame: its checksum is {:#018x}, but the header says {:#018x}",
+                  checksum, header.checksum));
 }
 
 void Request::Begin(const wire::Header& header, AlignedBuffer spare) {

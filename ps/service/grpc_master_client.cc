@@ -47,13 +47,13 @@ class GrpcMasterClient final : public MasterClient {
     MUSTER_ASSIGN_OR_RETURN(RegisterServerReply reply, FromProto<RegisterServerReply>(answer));
     if (reply.partition_count == 0 || reply.partition_count > most::kPartitions) {
       return absl::InvalidArgumentError(
-          fmt::format("the master says that the job has {} partitions, the limit is {}",
+          fmt::format("the master says that the job has {} partitions, but the limit is {}",
                       reply.partition_count, most::kPartitions));
     }
-    MUSTER_RETURN_IF_ERROR(CheckJobId("the id that the master answers", reply.job_id));
+    MUSTER_RETURN_IF_ERROR(CheckJobId("the id in the master's answer", reply.job_id));
     if (reply.job_id.empty()) {
       return absl::InvalidArgumentError(
-          "the master does not say which job it has: build both from the same release");
+          "the master does not say to which job it belongs; build both from the same release");
     }
     job_ = JobOf(reply);
     return reply;
@@ -99,7 +99,7 @@ class GrpcMasterClient final : public MasterClient {
     context_ = nullptr;
     // A master that goes away cancels what it was answering: only Cancel() may look like Cancel().
     if (status.error_code() == grpc::StatusCode::CANCELLED && !cancelled_) {
-      return absl::UnavailableError("the master went away while it answered");
+      return absl::UnavailableError("the master ended before it answered");
     }
     return FromGrpcStatus(status);
   }

@@ -44,7 +44,7 @@ struct LaneContext {
   std::chrono::milliseconds retry_pause{1000};
   /// There is something to report to the master.
   std::function<void()> wake;
-  /// An image slot has become free: every lane shall look for work.
+  /// An image slot is free again, so every lane checks for work.
   std::function<void()> pump_all;
 };
 

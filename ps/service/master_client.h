@@ -15,14 +15,14 @@ class MasterClient {
   virtual ~MasterClient() = default;
   /// kUnavailable and kDeadlineExceeded: try again. Anything else will not change by itself.
   virtual absl::StatusOr<RegisterServerReply> Register(const RegisterServerRequest& request) = 0;
-  /// A request with `leaving` fails at once when nobody is there.
+  /// A request with `leaving` fails at once if the master does not answer.
   virtual absl::StatusOr<ServerExchangeReply> Exchange(const ServerExchangeRequest& request) = 0;
-  /// Ends the call under way, and every later one, with kCancelled.
+  /// Ends the call in progress, and every later call, with kCancelled.
   virtual void Cancel() = 0;
 };
 
-/// Over gRPC. `address`: "127.0.0.1:port". `job_id`: of the job that every call names; empty: of
-/// the job that the registration tells. A master of another job answers kUnavailable.
+/// Over gRPC. `address`: "127.0.0.1:port". Every call carries `job_id`; if it is empty, the id from
+/// the registration. A master of another job answers kUnavailable.
 std::unique_ptr<MasterClient> MakeGrpcMasterClient(const std::string& address,
                                                    const std::string& job_id);
 

@@ -120,7 +120,7 @@ bool ParameterServer::Leaving(ControlState* state) {
   }
   leave_by_ = clock_->Now() + options_.leave_timeout;
   state->Leave();
-  Log(LogLevel::kInfo, "told to end: waiting for the snapshots of its partitions, at most {} ms",
+  Log(LogLevel::kInfo, "asked to end; it waits for the snapshots of its partitions, at most {} ms",
       options_.leave_timeout.count());
   return true;
 }
@@ -148,7 +148,7 @@ void ParameterServer::LogMasterAway(const absl::Status& status) {
   const TimePoint now = clock_->Now();
   if (away_logged_.has_value() && now - *away_logged_ < kAwayLogInterval) return;
   away_logged_ = now;
-  Log(LogLevel::kWarning, "the master does not answer, trying again: {}", Message(status));
+  Log(LogLevel::kWarning, "the master does not answer; trying again: {}", Message(status));
 }
 
 absl::Status ParameterServer::Run() {
@@ -292,7 +292,7 @@ absl::Status ParameterServer::Serve(const RegisterServerReply& registered) {
     }
     if (leaving && orders.ok() && orders->drained) return absl::OkStatus();
     if (leaving && clock_->Now() >= *leave_by_) {
-      Log(LogLevel::kWarning, "ends without waiting longer for the snapshots of its partitions");
+      Log(LogLevel::kWarning, "it ends and no longer waits for the snapshots of its partitions");
       return absl::OkStatus();
     }
     if (reply->heartbeat_interval.count() > 0) interval = reply->heartbeat_interval;

@@ -27,7 +27,7 @@ class ParameterServer {
     std::string name;              // "ps-0"
     std::string socket_directory;  // of the lanes' UNIX sockets, "<name>.<lane>.sock"
     uint32_t lanes = 1;
-    /// Names this process among those of its name, for ever: random.
+    /// A random number that identifies this process among all processes of its name.
     uint64_t nonce = 0;
     StartNumber start;  // 0: not known
     LaneLimits limits;
@@ -40,7 +40,7 @@ class ParameterServer {
     std::chrono::milliseconds warm_start_pause{2000};
     /// How long a server that was told to leave waits for its snapshots.
     std::chrono::milliseconds leave_timeout{8000};
-    /// Called when nothing is served any more, before threads are joined: one of them may hang.
+    /// Called after serving has ended and before threads are joined, because one of them may hang.
     std::function<void()> on_end;
   };
   /// Makes the storage that the master's registration names.
@@ -53,16 +53,18 @@ class ParameterServer {
   ParameterServer(const ParameterServer&) = delete;
   ParameterServer& operator=(const ParameterServer&) = delete;
 
-  /// Listens, registers, serves. Returns OK after RequestStop(), else why it cannot go on: no
-  /// socket, refused by the master, declared dead. Once. While the master is away it goes on
-  /// serving workers.
+  /// Listens, registers and serves. Returns OK after RequestStop(), otherwise why it cannot
+  /// continue:
+  /// no socket, refused by the master, declared dead. Call it once. While the master is away, it
+  /// continues to serve workers.
   absl::Status Run();
   /// Makes Run() return soon. Thread-safe, idempotent.
   void RequestStop();
-  /// Makes Run() return when every partition is snapshotted, so that little runs again; workers are
-  /// served until then. Soon when the master does not answer or the job is over, at the latest
-  /// after leave_timeout. Thread-safe, idempotent. A lane that hangs holds up neither this nor
-  /// RequestStop, until threads are joined.
+  /// Makes Run() return when every partition has a snapshot, so that little work runs again.
+  /// Workers
+  /// are served until then. It returns soon if the master does not answer or the job is over, and
+  /// after leave_timeout at the latest. Thread-safe, idempotent. A lane that hangs does not delay
+  /// this or RequestStop until threads are joined.
   void RequestLeave();
 
  private:

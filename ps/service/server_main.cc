@@ -26,13 +26,15 @@ namespace {
 constexpr uint32_t kThreadsMax = 256;
 
 absl::Status Check(const ServerOptions& options) {
-  if (options.name.empty()) return absl::InvalidArgumentError("a server needs a name, as in ps-0");
+  if (options.name.empty())
+    return absl::InvalidArgumentError("a server needs a name, for example ps-0");
   if (options.threads == 0 || options.threads > kThreadsMax) {
-    return absl::InvalidArgumentError(
-        fmt::format("{} threads: a server has 1 to {}", options.threads, kThreadsMax));
+    return absl::InvalidArgumentError(fmt::format(
+        "a server cannot have {} threads; 1 to {} are allowed", options.threads, kThreadsMax));
   }
   if (options.master_address.empty()) {
-    return absl::InvalidArgumentError("a server needs the master's address, as in 127.0.0.1:7000");
+    return absl::InvalidArgumentError(
+        "a server needs the master's address, for example 127.0.0.1:7000");
   }
   return CheckJobId("--job-id", options.job_id);
 }
@@ -69,7 +71,8 @@ class SignalWatcher {
       const TimePoint deadline = clock_->Now() + end_max_;
       while (!over_ && clock_->Now() < deadline) WaitUntil(deadline);
       if (over_) return;
-      Log(LogLevel::kError, "a thread of this server hangs: the process ends without it");
+      Log(LogLevel::kError,
+          "a thread of this server hangs; the process ends without waiting for it");
       ::_exit(1);
     });
   }

@@ -9,7 +9,7 @@
 
 namespace muster::ps {
 
-/// What `muster ps` is started with.
+/// The options of `muster ps`.
 struct ServerOptions {
   std::string name;            // "ps-0": the number is its slot
   StartNumber start;           // which process of that name it is; 0: not known
@@ -20,15 +20,16 @@ struct ServerOptions {
   std::string job_id;    // masters of other jobs are not spoken with; empty: not known
   /// How long it waits for the snapshots of its partitions when it is told to end.
   std::chrono::milliseconds drain_timeout{8'000};
-  /// How long its threads may take to end after that. Then one hangs, and the process exits with 1.
+  /// How long its threads may take to end after that. Otherwise the process exits with code 1.
   std::chrono::milliseconds end_timeout{10'000};
 };
 
-/// Runs a parameter server until SIGTERM or SIGINT (OK), or until it cannot go on: kInvalidArgument
-/// for options out of bounds, kFailedPrecondition when the master refuses or has forgotten it, or
-/// when the process may have too few open files. The first signal lets it have its partitions
-/// snapshotted (`drain_timeout` at most), the second ends it at once. Call from the main thread
-/// before other threads exist: both signals are blocked in all of them.
+/// Runs a parameter server until SIGTERM or SIGINT (OK), or until it cannot continue:
+/// kInvalidArgument for options out of bounds; kFailedPrecondition if the master refuses or no
+/// longer knows it, or if the process may have too few open files. After the first signal it takes
+/// snapshots of its partitions (for `drain_timeout` at most); the second signal ends it at once.
+/// Call it from the main thread before other threads exist, because it blocks both signals in all
+/// threads.
 absl::Status RunServer(const ServerOptions& options);
 
 }  // namespace muster::ps

@@ -16,8 +16,9 @@ class WorkQueue {
  public:
   enum class Priority : uint8_t {
     kNormal,
-    /// Lanes and workers come first where they want all cores. It still gets about a third of what
-    /// one of their threads does: whatever the machine does, its tasks come to their end.
+    /// If lanes and workers want all cores, they have priority. This thread still gets about a
+    /// third of
+    /// the time of one of their threads, so its tasks always end.
     kLow,
   };
   explicit WorkQueue(const std::string& name, Priority priority = Priority::kNormal);

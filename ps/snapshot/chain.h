@@ -9,10 +9,9 @@ namespace muster::ps {
 /// restore.
 inline constexpr size_t kChainFilesMax = 8;
 
-/// What to write next to the accepted snapshot `accepted`: a base when there is none, when its
-/// chain has kChainFilesMax files, or when its deltas together are larger than its base. Each byte
-/// of a base is thus paid for by a byte of deltas, and a restore reads at most twice the rows.
-/// Pure.
+/// What to write after the accepted snapshot `accepted`: a base if there is none, if its chain has
+/// kChainFilesMax files, or if its deltas together are larger than its base. So a base is written
+/// only after as many bytes of deltas, and a restore reads at most twice the rows. Pure.
 SnapshotKind NextSnapshotKind(const Manifest& accepted);
 
 /// The manifest of the new snapshot: `file` alone for a base, behind the accepted chain for a

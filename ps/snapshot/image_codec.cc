@@ -151,12 +151,12 @@ absl::Status ImageDecoder::AddHeader(std::string_view value) {
   std::memcpy(&header, value.data(), sizeof(header));
   if (header.format != kFormat) {
     return absl::DataLossError(
-        fmt::format("it has format {}, but this program reads format {}: use the program that "
+        fmt::format("it has format {}, but this program reads format {}; use the program that "
                     "wrote it",
                     header.format, kFormat));
   }
   if (header.tables > most::kTables) {
-    return absl::DataLossError(fmt::format("its header announces {} tables, over the limit of {}",
+    return absl::DataLossError(fmt::format("its header says {} tables, more than the limit of {}",
                                            header.tables, most::kTables));
   }
   identity_ = {PartitionId(header.partition), OwnerEpoch(header.epoch),
@@ -200,7 +200,7 @@ absl::Status ImageDecoder::AddRow(uint32_t table, uint64_t key, std::string_view
     const auto spec = std::ranges::find(image_.tables, TableId(table), &TableSpec::id);
     if (spec == image_.tables.end()) {
       return absl::DataLossError(
-          fmt::format("it holds rows of table {}, which it does not define", table));
+          fmt::format("it has rows of table {}, but does not define it", table));
     }
     const uint32_t floats = spec->dim + SlotFloats(spec->optimizer, spec->dim);
     image_.rows.push_back(RowImage{TableId(table), floats, {}, {}});
@@ -223,8 +223,8 @@ absl::StatusOr<PartitionImage> ImageDecoder::Finish() {
   if (image_.tables.size() != tables_ || image_.window.size() != window_shards_ ||
       rows_seen_ != rows_) {
     return absl::DataLossError(fmt::format(
-        "its header announces {} tables, {} shards and {} rows, but it holds {}, {} and {}",
-        tables_, window_shards_, rows_, image_.tables.size(), image_.window.size(), rows_seen_));
+        "its header says {} tables, {} shards and {} rows, but it has {}, {} and {}", tables_,
+        window_shards_, rows_, image_.tables.size(), image_.window.size(), rows_seen_));
   }
   return std::move(image_);
 }

@@ -34,9 +34,9 @@ using EntrySink = absl::FunctionRef<absl::Status(std::string_view key, std::stri
 absl::Status EncodeImage(const SnapshotIdentity& identity, const PartitionImage& image,
                          EntrySink sink);
 
-/// Whether at least a quarter of the rows' floats, by a sample, equal the one before in their row:
-/// slots that nothing has touched yet, rows of zeros. Others hardly compress, and to try it costs
-/// about as much as everything else that is done for their file.
+/// True if, in a sample, at least a quarter of the floats equal the float before them in their row:
+/// unused slots, or rows of zeros. Other rows hardly compress, and trying to compress them costs
+/// about as much as all other work for their file.
 bool HasManyRepeats(const PartitionImage& image);
 
 /// Puts an image together from entries in the order in which EncodeImage gave them.

@@ -31,7 +31,7 @@ absl::StatusOr<SstFile> WriteImage(const std::string& path, const SnapshotIdenti
       WriteSst(path, [&](PutEntry put) { return EncodeImage(identity, image, put); }, blocks, env);
   if (absl::IsResourceExhausted(file.status())) {
     return Annotate(file.status(),
-                    "no space for a snapshot: free some; training goes on meanwhile");
+                    "there is no space for a snapshot; free some space. Training continues");
   }
   return file;
 }
@@ -68,7 +68,7 @@ absl::StatusOr<PartitionImage> ReadImage(const std::string& path, PartitionId pa
   MUSTER_ASSIGN_OR_RETURN(const uint64_t hash, HashOfFile(path));
   if (!path.ends_with(HashSuffix(hash))) {
     return absl::DataLossError(
-        fmt::format("{} does not have the checksum that its name ends in: it was damaged", path));
+        fmt::format("{} is damaged: its checksum is not the one in its name", path));
   }
   ImageDecoder decoder;
   MUSTER_RETURN_IF_ERROR_PREPEND(
@@ -81,8 +81,9 @@ absl::StatusOr<PartitionImage> ReadImage(const std::string& path, PartitionId pa
   const std::string name =
       SnapshotFileName(identity.partition, identity.epoch, identity.number, image->kind, hash);
   if (identity.partition != partition || !path.ends_with(name)) {
-    return absl::DataLossError(fmt::format(
-        "{} holds {}, not what is expected there: files were exchanged", path, ToString(identity)));
+    return absl::DataLossError(
+        fmt::format("{} contains {}, which belongs to another file: files were exchanged", path,
+                    ToString(identity)));
   }
   return image;
 }
@@ -155,7 +156,7 @@ absl::StatusOr<std::vector<PartitionImage>> ReadChain(const std::string& directo
       return absl::Status(
           image.status().code(),
           fmt::format("snapshot {} of partition {} (file {} of {}): {}; put the file back as it "
-                      "was, from a copy of {} if need be",
+                      "was, for example from a copy of {}",
                       ToString(manifest.number), partition.value(), i + 1, manifest.files.size(),
                       Message(image.status()), directory));
     }

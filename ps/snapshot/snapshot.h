@@ -21,11 +21,11 @@ namespace muster::ps {
 std::string SnapshotFileName(PartitionId partition, OwnerEpoch epoch, SnapshotNumber number,
                              SnapshotKind kind, uint64_t hash);
 
-/// Writes one image as one file: under a temporary name, synced, renamed, folders synced; so that
-/// a name either does not exist or is whole, after a crash too. Blocks for the disk; any thread.
+/// Writes one image as one file: under a temporary name, synced, renamed, folders synced. So even
+/// after a crash, the file either does not exist or is complete. Blocks for the disk; any thread.
 /// Errors name the path, say what to do (kResourceExhausted: disk full) and leave nothing behind. A
-/// file that a manifest may list is never replaced: other contents have another name. `env` is for
-/// tests: RocksDB writes through it; null: as always.
+/// file that a manifest may list is never replaced, because other contents have another name. `env`
+/// is for tests: RocksDB writes through it; null: the normal one.
 absl::StatusOr<SnapshotFile> WriteSnapshot(const std::string& directory, PartitionId partition,
                                            OwnerEpoch epoch, SnapshotNumber number,
                                            const PartitionImage& image,

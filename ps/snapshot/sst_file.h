@@ -8,8 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-/// RocksDB's sorted table files: blocks with XXH3 checksums, compressed where that is asked for.
-/// The only place that knows RocksDB's headers here. Thread-safe: no shared state.
+/// RocksDB's sorted table files: blocks with XXH3 checksums, compressed on request. Only this file
+/// uses RocksDB's headers here. Thread-safe: no shared state.
 namespace rocksdb {
 class Env;
 }

@@ -78,14 +78,14 @@ TEST_F(AdminClientTest, WithoutTheTokenNothingIsAnswered) {
   ASSERT_THAT(WriteFileAtomically(folder_.File("open"), std::string(64, 'a')), IsOk());
   ASSERT_EQ(::chmod(folder_.File("open").c_str(), 0644), 0);
   EXPECT_THAT(ask(folder_.File("open")),
-              StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("0600 is needed")));
+              StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("must have 0600")));
   EXPECT_EQ(State(), JobState::kRunning);
 }
 
 TEST_F(AdminClientTest, AWrongModeOfTheTokenIsNoSilenceOfTheMasterAndMendsItself) {
   ASSERT_EQ(::chmod(master_.token_file().c_str(), 0644), 0);
   EXPECT_THAT(Client({})->GetStatus(),
-              StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("0600 is needed")));
+              StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("must have 0600")));
   EXPECT_THAT(Client({})->GetStatus(), IsOk()) << "the master has made a new one meanwhile";
 }
 

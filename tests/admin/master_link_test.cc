@@ -45,7 +45,7 @@ class FakeAdminClient final : public AdminClient {
     const absl::Status status = Enter(request.node() + " " + request.what());
     MutexLock lock(&state_->mutex);
     if (status.ok()) state_->last_report = request;
-    return request.node() == "bad" ? absl::InvalidArgumentError("no such node") : status;
+    return request.node() == "bad" ? absl::InvalidArgumentError("has no node") : status;
   }
   absl::Status Drain() override { return Enter("drain"); }
   absl::Status Cancel(const v1::CancelRequest& request) override {
@@ -84,7 +84,7 @@ class FakeAdminClient final : public AdminClient {
       ++state_->refused;
       return absl::UnavailableError("away");
     }
-    if (state_->wants_token) return absl::UnauthenticatedError("this is not the job's token");
+    if (state_->wants_token) return absl::UnauthenticatedError("this call has a wrong token");
     if (!what.empty()) state_->heard.push_back(what);
     return absl::OkStatus();
   }

@@ -77,7 +77,7 @@ TEST(TokenFileTest, ATokenThatOthersMayHaveReadIsReplacedByItsOwnerAndUsedByNobo
   for (const mode_t mode : {0640, 0604, 0620, 0601}) {
     WriteWithMode(path, read + "\n", mode);
     EXPECT_THAT(LoadToken(path),
-                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("0600 is needed")));
+                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("must have 0600")));
     EXPECT_EQ(ModeOf(path), mode) << "who asks changes nothing";
     MUSTER_ASSERT_OK_AND_ASSIGN(const std::string token, LoadOrMakeToken(path));
     EXPECT_NE(token, read);
@@ -109,10 +109,10 @@ TEST(TokenFileTest, AFileThatCannotBeTrustedIsRefusedAndLeftAlone) {
   refused("symbolic link");
   ::unlink(path.c_str());
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  refused("no regular file");
+  refused("not a regular file");
   ::unlink(path.c_str());
   ASSERT_EQ(::mkdir(path.c_str(), 0700), 0);
-  refused("no regular file");
+  refused("not a regular file");
   EXPECT_THAT(LoadOrMakeToken(folder.File("missing/token")).status().ToString(),
               HasSubstr("missing/token"));
 }

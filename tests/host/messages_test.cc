@@ -20,9 +20,9 @@ TEST(MessagesTest, Texts) {
   EXPECT_EQ(FirstLine("a"), "a");
   EXPECT_EQ(ToString(JobState::kStopped), "stopped");
   const NodeExited killed{.node = "ps-0", .exit = {.signal = SIGKILL}, .last_words = "oh\n"};
-  EXPECT_EQ(RestartNote(killed, milliseconds(0)), "ps-0 ended (SIGKILL); starting it again");
+  EXPECT_EQ(RestartNote(killed, milliseconds(0)), "ps-0 ended (SIGKILL); restarting it");
   EXPECT_EQ(RestartNote(killed, milliseconds(1'500)),
-            "ps-0 ended (SIGKILL); starting it again in 1.5 s");
+            "ps-0 ended (SIGKILL); restarting it in 1.5 s");
   EXPECT_THAT(CrashLoopReason(killed, 3),
               AllOf(HasSubstr("ps-0 ended 3 times"), HasSubstr("SIGKILL"), HasSubstr("\n    oh"),
                     HasSubstr("muster logs ps-0")));
@@ -48,17 +48,17 @@ TEST(MessagesTest, KillsForMemoryAreSaid) {
                     .memory_kill = MemoryKill::kKernel,
                     .memory_peak_bytes = 600 * kMiB,
                     .memory_limit_bytes = 512 * kMiB};
-  EXPECT_EQ(RestartNote(killed, milliseconds(0)),
-            "ps-0 ended (SIGKILL: the kernel killed it at its memory limit of 512 MiB); starting "
-            "it again");
+  EXPECT_EQ(
+      RestartNote(killed, milliseconds(0)),
+      "ps-0 ended (SIGKILL: the kernel killed it at its memory limit of 512 MiB); restarting it");
   EXPECT_THAT(CrashLoopReason(killed, 3),
-              HasSubstr("limit of 512 MiB; give it more, or less work"));
+              HasSubstr("limit of 512 MiB; give it more memory, or less work"));
   killed.memory_kill = MemoryKill::kOwn;
   EXPECT_EQ(MemoryKillText(killed),
             "it was killed with 600 MiB of memory, above its limit of "
             "512 MiB");
   killed.memory_kill = MemoryKill::kMachine;
-  EXPECT_THAT(MemoryKillText(killed), HasSubstr("600 MiB of memory, since the whole machine"));
+  EXPECT_THAT(MemoryKillText(killed), HasSubstr("600 MiB of memory, because the machine"));
 }
 
 TEST(MessagesTest, ExitReportCarriesTheSlot) {
@@ -90,7 +90,8 @@ TEST(MessagesTest, ACrashAmongSeveralLoopsIsChargedToNoShard) {
   EXPECT_EQ(report.minibatches_started, 0u);
   EXPECT_EQ(report.incarnation, 9u) << "its leases end";
   EXPECT_EQ(report.text,
-            "its loops were in 2 shards: which of them it was is not known, so none is charged; "
+            "its loops were in 2 shards. It is not known which shard caused the exit, so no "
+            "failure is counted; "
             "oh\n");
   exited.exit = {.signal = SIGKILL};
   EXPECT_EQ(ExitReport(exited, NodeRole::kWorker, 3).text, "oh\n") << "no shard's doing anyway";

@@ -140,12 +140,12 @@ class BadInputTest(unittest.TestCase):
             "no YAML": ([("  seed", "\tseed")], ["job.yaml:5:", "not valid YAML"]),
             "data missing": ([("numbers-*", "nmbers-*")], ["nmbers-*.txt", "no file matches", "correct spec.datasets[].files"]),
             "a folder as data": ([("numbers-*.txt", "folder")], [self.path("folder"), "write '%s/*'" % self.path("folder")]),
-            "trainer missing": ([("TRAINER", "./trainr")], [self.path("trainr"), "does not exist", "build it"]),
-            "trainer not in PATH": ([("TRAINER", "trainr")], ["trainr", "in no folder of PATH", "write ./trainr"]),
+            "trainer missing": ([("TRAINER", "./trainr")], [self.path("trainr"), "does not exist", "Build it"]),
+            "trainer not in PATH": ([("TRAINER", "trainr")], ["trainr", "is not in PATH", "write ./trainr"]),
             "trainer not executable": ([("TRAINER", "./plain")], ["chmod +x " + self.path("plain")]),
             "port taken": ([("seed: 3", address % taken)], [taken, "is taken", "choose another port"]),
             "any address": ([("seed: 3", address % "0.0.0.0:7070")], ["job.yaml:6:", "'0.0.0.0:7070' is not a loopback address", "use 127.0.0.1:7070"]),
-            "another address": ([("seed: 3", address % "192.168.1.7:80")], ["'192.168.1.7:80' is not a loopback address", "until TLS"]),
+            "another address": ([("seed: 3", address % "192.168.1.7:80")], ["'192.168.1.7:80' is not a loopback address", "ntil TLS"]),
             "state below a file": ([("stateDirectory: state", "stateDirectory: plain/state")],
                                    ["spec.stateDirectory", self.path("plain/state"), "Not a directory", "choose one"]),
             "state in /proc": ([("stateDirectory: state", "stateDirectory: /proc/muster")], ["spec.stateDirectory", "/proc/muster", "choose one"]),
@@ -174,10 +174,10 @@ class BadInputTest(unittest.TestCase):
     def test_empty_data(self):
         self.write_job()
         self.write("numbers-0.txt", "")
-        self.refuse("dataset numbers", "no record", self.numbers, "put the data there")
+        self.refuse("dataset numbers", "no record", self.numbers, "Put the data there")
         self.write_job(("epochs: 1", "epochs: 1, header: true"))
         self.write("numbers-0.txt", "number\n")
-        self.refuse("dataset 'numbers'", "no record", "header: true takes the first line", "put the data there")
+        self.refuse("dataset 'numbers'", "no record", "with header: true, the first line", "Put the data there")
         self.write_job()
         self.write("numbers-0.txt", "".join(f"{i}\n" for i in range(RECORDS)))
         self.finish(1)
@@ -209,7 +209,7 @@ class BadInputTest(unittest.TestCase):
         with open(self.path(f"lib/libmuster.so.{ours}"), "wb") as file:
             file.write(library)
         self.write_job(("[TRAINER]", "[TRAINER], env: {LD_LIBRARY_PATH: %s}" % self.path("lib")))
-        self.refuse("the worker SDK of 'worker-", "has version '9.9', the master " + ours, "build both from the same release", code=FAILED)
+        self.refuse("the worker SDK of 'worker-", "has version '9.9', but the master has " + ours, "build both from the same release", code=FAILED)
         self.write_job()
         self.finish(1)
 
@@ -233,7 +233,7 @@ class BadInputTest(unittest.TestCase):
         run = self.start()
         self.wait_for(lambda: "snapshot-error" in self.said() and self.done() == RECORDS, run)
         self.assertRegex(self.said(), "snapshot-error ps-[01]: .*" + re.escape(self.path("state/snapshots")) + ".*No space left on device")
-        self.assertIn("nothing is COMMITTED until this is fixed", self.said())
+        self.assertIn("no shard is COMMITTED until this is fixed", self.said())
         os.unlink(self.path("full"))
         self.assertEqual(run.wait(timeout=40), SUCCEEDED, self.said())
         self.write_job(TWO_EPOCHS)
@@ -250,7 +250,7 @@ class BadInputTest(unittest.TestCase):
         self.wait_for(lambda: self.done() > 0, run)
         self.write("full", "")
         self.assertEqual(run.wait(timeout=40), FAILED, self.said())
-        for text in (self.path("state/journal"), "the disk is full", "Nothing that was acknowledged is lost", "make room and run again"):
+        for text in (self.path("state/journal"), "the disk is full", "Nothing that was acknowledged is lost", "Free space and run again"):
             self.assertIn(text, self.said())
         os.unlink(self.path("full"))
         self.write_job(TWO_EPOCHS)

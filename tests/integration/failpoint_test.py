@@ -231,7 +231,7 @@ class FailpointTest(unittest.TestCase):
 
     def test_wrong_name(self):
         """Nothing starts, and the message says what is wrong."""
-        for actions, words in (("no.such=crash", "no such failpoint"), ("push.before-apply=error", "nobody there"),
+        for actions, words in (("no.such=crash", "no such failpoint"), ("push.before-apply=error", "cannot return an error"),
                                ("push.before-apply=crash@0", "number from 1"), ("push.before-apply", "it has no =")):
             ended = subprocess.run([options.muster, "status"], env=os.environ | {"MUSTER_FAILPOINTS": actions}, text=True,
                                    capture_output=True, check=False, timeout=60)

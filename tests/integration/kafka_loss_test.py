@@ -126,7 +126,7 @@ class KafkaLossTest(topic_job.TopicTest):
             job.wait(run, FAILED)
             summary = job.summary()
             self.assertEqual(summary["state"], "failed")
-            self.assertRegex(summary["reason"], f"topic '{TOPIC}', partition 0, ends before what was already cut of it.*deleted and made anew")
+            self.assertRegex(summary["reason"], f"topic '{TOPIC}', partition 0, ends before offsets that are already cut into shards.*deleted and created again")
             self.assertEqual(summary["datasets"][0]["epochs"][0]["records_committed"], 1000)
 
     def test_offsets(self):

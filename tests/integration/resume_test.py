@@ -108,7 +108,7 @@ class ResumeTest(unittest.TestCase):
             journal, aside = job.path("state", "journal"), job.path("aside")
             os.rename(journal, aside)
             job.wait(job.start(), BAD_INPUT)
-            self.assertIn("the journal of the job 'closed-form' is gone", job.said())
+            self.assertIn("the journal of the job 'closed-form' is missing", job.said())
             self.assertFalse(os.path.exists(journal), "an empty one would be in the way of a copy")
             with self.assertRaises(subprocess.CalledProcessError):
                 job.ask("export", "job.yaml", "--output-dir", "nothing")

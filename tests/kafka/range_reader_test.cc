@@ -142,7 +142,7 @@ TEST_F(RangeReaderTest, OffsetsThatAreGoneAreAnErrorAndNeverJumpedOver) {
   EXPECT_THAT(reader_->Read({"t", 0, 0, 5}, Always),
               StatusIs(absl::StatusCode::kOutOfRange,
                        AllOf(HasSubstr("topic 't', partition 0, offsets [0, 5)"),
-                             HasSubstr("no longer have them"))));
+                             HasSubstr("no longer have records"))));
   EXPECT_THAT(Read(58, 60), SizeIs(2)) << "the others are there";
 }
 
@@ -180,7 +180,7 @@ TEST_F(RangeReaderTest, ARecordThatIsTooLargeIsNamed) {
   EXPECT_THAT(Read(0, 2), SizeIs(2));
   EXPECT_THAT(reader_->Read({"t", 0, 2, 3}, Always),
               StatusIs(absl::StatusCode::kResourceExhausted,
-                       AllOf(HasSubstr("offset 2"), HasSubstr("allows 100"))));
+                       AllOf(HasSubstr("offset 2"), HasSubstr("kafka.recordBytesMax is 100"))));
 }
 
 TEST_F(RangeReaderTest, RightsThatAreMissingAreWaitedFor) {

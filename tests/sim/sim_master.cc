@@ -40,7 +40,7 @@ void SimMaster::Start() {
   commit_ = std::make_unique<GroupCommit>(core_.get(), kTick, At().now);
   counted_ = core_->totals();
   env_->Say(*process_, "incarnation {}: {}", core_->incarnation().value(),
-            core_->new_run() ? "a new run" : "goes on");
+            core_->new_run() ? "a new run" : "continues");
   Write(core_->TakeMutations(), [this] {
     serving_ = true;
     Tick();

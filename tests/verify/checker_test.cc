@@ -214,7 +214,7 @@ TEST_F(CheckerTest, CommittedThoughNoWorkerAttemptedIt) {
   EXPECT_FALSE(verdict.ok());
   EXPECT_EQ(verdict.unexpected, 12u);
   EXPECT_THAT(verdict.disagreements,
-              ElementsAre(HasSubstr("300 records committed, workers began 288")));
+              ElementsAre(HasSubstr("300 records committed, but workers began 288")));
 }
 
 TEST_F(CheckerTest, LedgerThatSaysLessOrMore) {
@@ -224,7 +224,7 @@ TEST_F(CheckerTest, LedgerThatSaysLessOrMore) {
   EXPECT_THAT(Judge().disagreements, ElementsAre(HasSubstr("300 of 301")));
   ledger_.epochs.pop_back();
   ledger_.epochs[1].expected = 300;
-  EXPECT_THAT(Judge().disagreements, ElementsAre(HasSubstr("2 epochs, the job 3")));
+  EXPECT_THAT(Judge().disagreements, ElementsAre(HasSubstr("2 epochs, but the job has 3")));
   EXPECT_FALSE(Judge().ok());
 }
 
@@ -246,8 +246,9 @@ TEST_F(CheckerTest, MetricsOfAnotherInput) {
 TEST_F(CheckerTest, RedeliveriesThatLedgerAndWorkersCountDifferently) {
   for (int i = 0; i < 5; ++i) histories_.push_back(MinibatchOf(0, 1));
   ledger_.redelivered_minibatches = 3;
-  EXPECT_THAT(Judge().disagreements,
-              ElementsAre(HasSubstr("the ledger counts 3 re-delivered minibatches, workers 5")));
+  EXPECT_THAT(
+      Judge().disagreements,
+      ElementsAre(HasSubstr("the ledger counts 3 re-delivered minibatches, but workers count 5")));
   ledger_.redelivered_tolerance = 2;
   EXPECT_TRUE(Judge().ok());
   ledger_.redelivered_minibatches = 8;
@@ -258,7 +259,7 @@ TEST_F(CheckerTest, LedgerThatSawNoRedelivery) {
   for (int i = 0; i < 5; ++i) histories_.push_back(MinibatchOf(0, 1));
   ledger_.redelivered_tolerance = 100;
   EXPECT_THAT(Judge().disagreements,
-              ElementsAre("the ledger counts no re-delivered minibatch, workers 5"));
+              ElementsAre("the ledger counts no re-delivered minibatch, but workers count 5"));
   ledger_.redelivered_unseen_max = 5;
   EXPECT_TRUE(Judge().ok());
   histories_.push_back(MinibatchOf(0, 1));
@@ -291,7 +292,7 @@ TEST(AttemptLogTest, ARunMayHaveOnlySomeMinibatchesOfItsShard) {
 TEST_F(CheckerTest, RecordInTwoMinibatches) {
   histories_.push_back({.shard = {"numbers", 1, 100}, .step = 3, .ids = {7}});
   EXPECT_THAT(Judge().disagreements,
-              ElementsAre(HasSubstr("step 3: record 7 is in another minibatch, too")));
+              ElementsAre(HasSubstr("step 3: record 7 is also in another minibatch")));
 }
 
 TEST_F(CheckerTest, AttemptBeyondTheInput) {

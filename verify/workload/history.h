@@ -16,7 +16,7 @@ struct ShardName {
   friend auto operator<=>(const ShardName&, const ShardName&) = default;
 };
 
-/// A minibatch that a worker was about to push: what it writes down before anything leaves.
+/// A minibatch that a worker is about to push. The worker writes it down before it sends anything.
 struct Attempt {
   uint64_t at_ns = 0;  // CLOCK_MONOTONIC, the same for all processes of a machine
   ShardName shard;
@@ -50,9 +50,9 @@ struct HistoryVisitor {
   std::function<void(const Attempt&)> attempt;
   std::function<void(const ShardMark&)> finish;
 };
-/// Reads what one process wrote, in its order. A last line without its end was cut by the death of
-/// its writer, who then had not gone on: it is left out. Returns the number (from 1) of the first
-/// line of no such form, at which reading ends; 0 when all is right.
+/// Reads the lines of one process in order. If the last line has no line end, its writer died while
+/// writing and had not continued, so the line is left out. Reading ends at the first malformed
+/// line; returns its number (from 1), or 0 if all lines are correct.
 size_t ParseHistory(std::string_view text, const HistoryVisitor& visitor);
 
 }  // namespace muster::verify

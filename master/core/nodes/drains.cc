@@ -8,8 +8,8 @@ namespace muster {
 namespace {
 
 absl::Status NoSuchNode(const std::string& name) {
-  return absl::NotFoundError(fmt::format(
-      "node '{}': the job has no such node; `muster nodes` lists those that it has", name));
+  return absl::NotFoundError(
+      fmt::format("the job has no node '{}'; `muster nodes` lists its nodes", name));
 }
 
 }  // namespace
@@ -20,21 +20,19 @@ absl::StatusOr<NodeDrain> Drains::Drain(const std::string& name, std::chrono::mi
   if (node == nullptr) return NoSuchNode(name);
   if (!node->record.Is(NodeRole::kWorker) && !node->record.Is(NodeRole::kServer)) {
     return absl::InvalidArgumentError(
-        fmt::format("node '{}' cannot be drained: a {} has nothing to hand over. `muster drain` "
-                    "drains the whole job",
+        fmt::format("node '{}' cannot be drained: only workers and servers can, not a {}. `muster "
+                    "drain` drains the whole job",
                     name, node->record.role));
   }
   if (life_->over()) {
-    return absl::FailedPreconditionError(
-        fmt::format("node '{}' has nothing to be drained of: the job has ended ({})", name,
-                    ToString(life_->state())));
+    return absl::FailedPreconditionError(fmt::format(
+        "node '{}' cannot be drained: the job has ended ({})", name, ToString(life_->state())));
   }
   if (node->drain.state != DrainState::kNone) return node->drain;
   const NodeState state = node->record.state;
   if (state != NodeState::kRunning && state != NodeState::kLost) {
-    return absl::FailedPreconditionError(
-        fmt::format("node '{}' is {}: only a node whose process has been heard can be drained",
-                    name, ToString(state)));
+    return absl::FailedPreconditionError(fmt::format(
+        "node '{}' is {}: only a running or a lost node can be drained", name, ToString(state)));
   }
   Begin(node, timeout.count() == 0 ? books_->options.drain_timeout : timeout, at);
   if (node->record.Is(NodeRole::kServer)) Advance(node, at);
@@ -47,10 +45,10 @@ absl::Status Drains::Resume(const std::string& name, StepTime at) {
   if (node->drain.state == DrainState::kNone) return absl::OkStatus();
   if (node->drain.told) {
     return absl::FailedPreconditionError(fmt::format(
-        "worker '{}' has been told to leave and ends: start another process instead", name));
+        "worker '{}' has heard of its drain and ends; start another process instead", name));
   }
   node->drain = {};
-  books_->Say(at, "node-resumed", name, "its drain was taken back");
+  books_->Say(at, "node-resumed", name, "its drain was cancelled");
   return absl::OkStatus();
 }
 
@@ -101,7 +99,7 @@ void Drains::Tick(StepTime at) {
       const WorkerKey worker{name, node->record.incarnation};
       if (const size_t count = leasing_->table().CountOf(worker); count > 0) {
         books_->Say(at, "drain-timeout", name,
-                    fmt::format("{} leases ended: their shards run elsewhere", count));
+                    fmt::format("{} leases were ended; their shards run elsewhere", count));
         leasing_->EndOf(worker, Leasing::EndCause::kDropped);
       }
       node->drain.left = 0;
@@ -130,9 +128,9 @@ void Drains::Begin(Node* node, std::chrono::milliseconds timeout, StepTime at) {
   node->drain.timeout = timeout;
   if (server) node->drain.goal = books_->ledger.done_seq();
   node->drain.left = CountLeft(*node);
-  books_->Say(
-      at, "node-drain-began", node->record.name,
-      fmt::format("{} {}", node->drain.left, server ? "partitions to be snapshotted" : "leases"));
+  books_->Say(at, "node-drain-began", node->record.name,
+              fmt::format("{} {}", node->drain.left,
+                          server ? "partitions without a new snapshot" : "leases"));
 }
 
 void Drains::Advance(Node* node, StepTime at) {
@@ -148,8 +146,9 @@ void Drains::End(Node* node, StepTime at) {
       std::chrono::duration_cast<std::chrono::milliseconds>(at.now - node->drain.began);
   std::string text = fmt::format("after {} ms", took.count());
   if (node->record.Is(NodeRole::kServer) && node->drain.left > 0) {
-    text += fmt::format(": {} partitions are without a new snapshot; what they lack runs again",
-                        node->drain.left);
+    text +=
+        fmt::format(": {} partitions have no new snapshot; the work since the last one runs again",
+                    node->drain.left);
   }
   books_->Say(at, "node-drained", node->record.name, text);
 }

@@ -11,13 +11,13 @@
 
 namespace muster {
 
-/// Empties single nodes before their processes end. A worker is told to leave and gets nothing
-/// more; a server's partitions are asked for snapshots until they hold what was DONE when the drain
-/// began, and it serves on. Either ends after a timeout, as it is.
+/// Drains single nodes before their processes end. A worker is told to leave and gets no more
+/// shards. A server takes snapshots of its partitions until they contain everything that was DONE
+/// when the drain began, and continues to serve. Both drains end after a timeout at the latest.
 ///
-/// Owns Node::drain: all that changes it goes through here, but that it ends with its process
-/// (NodeTable). Nothing of it is journaled. A drain is no matter of safety: docs/architecture.md.
-/// Pure; not thread-safe.
+/// Owns Node::drain. Only this class changes it, except that NodeTable ends it with the process. It
+/// is not journaled, because safety does not depend on a drain (docs/architecture.md). Pure; not
+/// thread-safe.
 class Drains {
  public:
   /// All of them outlive it.
@@ -28,12 +28,12 @@ class Drains {
   absl::StatusOr<NodeDrain> Drain(const std::string& name, std::chrono::milliseconds timeout,
                                   StepTime at);
   absl::Status Resume(const std::string& name, StepTime at);
-  /// What the node's process is to do: as all the others, or leave.
+  /// What the node's process must do: the same as all others, or leave.
   JobDirective DirectiveOf(const std::string& name) const;
 
-  /// The worker is told what it is to do. `fresh`: its call says what it holds now.
+  /// The worker is told its directive. `fresh`: its call says what it holds now.
   void WorkerTold(const std::string& name, bool fresh, StepTime at);
-  /// The server has said what it has; `leaving`: it would be drained.
+  /// The server has reported what it has; `leaving`: it asks to be drained.
   void ServerHeard(Node* node, bool leaving, StepTime at);
   /// The process of the node has ended.
   void Exited(Node* node, StepTime at);
@@ -41,7 +41,7 @@ class Drains {
 
  private:
   void Begin(Node* node, std::chrono::milliseconds timeout, StepTime at);
-  /// Counts what is left, and ends the drain when that is nothing.
+  /// Counts what is left, and ends the drain if nothing is left.
   void Advance(Node* node, StepTime at);
   void End(Node* node, StepTime at);
   /// Leases, or partitions whose snapshots are behind.

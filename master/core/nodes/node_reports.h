@@ -10,11 +10,11 @@
 
 namespace muster {
 
-/// What the supervisor says of the processes of nodes: that they were started, that they have
-/// ended, and how. It may come late, after the node's next process has been heard.
+/// Takes the supervisor's reports on processes: that a process started, or ended, and how. A report
+/// may come late, after the node's next process was heard.
 ///
-/// Owns nothing: the records are the node table's. Decides whether an exit is the trainer's own
-/// doing or the node's, which is charged to nobody. Pure; not thread-safe.
+/// Owns nothing: the node table owns the records. Decides if an exit is a failure of the trainer,
+/// or of the node, which counts for no shard. Pure; not thread-safe.
 class NodeReports {
  public:
   /// All of them outlive it.
@@ -33,7 +33,7 @@ class NodeReports {
  private:
   void Started(const NodeReport& report, Node* node, StepTime at);
   void Exited(const NodeReport& report, Node* node, StepTime at);
-  /// Ends what the process held, and charges the shard that it crashed in.
+  /// Ends the leases of the process, and counts a failure of the shard in which it crashed.
   void WorkerExited(const NodeReport& report, const NodeRecord& record, StepTime at);
 
   Books* const books_;

@@ -22,9 +22,10 @@ bool IsReplaced(const NodeRecord& record, StartNumber start) {
 
 absl::Status CheckNotReplaced(const NodeRecord& record, StartNumber start) {
   if (!IsReplaced(record, start)) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      fmt::format("{}: start {} of it has been heard of already, this is start {}: it must exit",
-                  record.name, NewestStart(record).value(), start.value()));
+  return absl::FailedPreconditionError(fmt::format(
+      "{}: the master knows start {} of this node already; this is start {}, which must "
+      "exit",
+      record.name, NewestStart(record).value(), start.value()));
 }
 
 uint32_t RestartsOf(const NodeRecord& record) {

@@ -19,18 +19,18 @@
 
 namespace muster {
 
-/// A drain of one node; of the process that has the node's name.
+/// A drain of one node. It belongs to the node's current process.
 struct NodeDrain {
   DrainState state = DrainState::kNone;
   TimePoint began;
   std::chrono::milliseconds timeout{0};
-  /// Of a server: every DONE shard up to this is to be in its snapshots.
+  /// Of a server: its snapshots must contain every DONE shard up to this.
   DoneSeq goal;
   /// Of a worker: leases left. Of a server: partitions whose snapshot is behind the goal.
   uint32_t left = 0;
   /// The worker has heard of it.
   bool told = false;
-  /// The server asks for it, having been told to end.
+  /// The server asks for the drain because it was told to end.
   bool leaving = false;
 };
 
@@ -45,11 +45,11 @@ struct Node {
   uint64_t sequence = 0;    // servers: of the newest exchange
   std::string warm_start_error;
   RestoreTrouble restore;  // servers
-  /// When this server, whichever process, last said that its snapshots fail; none: they work.
+  /// When this server (any of its processes) last reported failing snapshots; none: they work.
   std::optional<TimePoint> snapshots_failed_at;
 };
 
-/// A process of the node has been heard of that was started after `start`.
+/// True if a process of the node is known that was started after `start`.
 bool IsReplaced(const NodeRecord& record, StartNumber start);
 /// kFailedPrecondition for a process that was replaced: it must exit.
 absl::Status CheckNotReplaced(const NodeRecord& record, StartNumber start);
@@ -65,12 +65,13 @@ class NodeTable {
 
   /// nullptr: not known.
   Node* Find(const std::string& name);
-  /// As Find(ServerName(id)), without looking at names: every exchange of a worker names servers.
+  /// Like Find(ServerName(id)), but faster: every exchange of a worker names servers.
   Node* FindServer(ServerId id);
   const std::map<std::string, Node>& nodes() const { return nodes_; }
-  /// A new node is kStarting. When there are `nodes_max` already it takes the place of the worker
-  /// that ended, or was lost, longest ago, and that holds none of the `leases`; nullptr when there
-  /// is none. Only names and figures go with a node: tokens alone say whose words count.
+  /// A new node is kStarting. If there are already `nodes_max` nodes, it replaces the worker that
+  /// ended or was lost longest ago and has none of the `leases`; nullptr if there is no such
+  /// worker. With a node, only its name and figures are lost: tokens alone decide which calls
+  /// count.
   Node* FindOrAdd(const std::string& name, NodeRole role, const LeaseTable& leases);
   /// "ps-3".
   static std::string ServerName(ServerId id);
@@ -79,13 +80,13 @@ class NodeTable {
 
   /// The node's record must be journaled.
   void Touch(const Node& node) { dirty_.insert(node.record.name); }
-  /// A process of the node says which start it is. One that was started by hand does not (0): what
-  /// is known stays.
+  /// A process of the node reports its start number. A process started by hand reports 0, which
+  /// changes nothing.
   void KeepStart(Node* node, StartNumber start);
-  /// The only way in which the state of a node changes; returns the former one.
+  /// The only function that changes the state of a node; returns the former state.
   NodeState Learn(Node* node, NodeNews news);
-  /// Time passed in which nobody could be heard: everybody counts as heard that much later, at most
-  /// `now`.
+  /// Time passed in which no node could be heard. Every node counts as heard this much later, but
+  /// not later than `now`.
   void Forgive(std::chrono::nanoseconds gap, TimePoint now);
   /// Every process of older runs is dead.
   void BeginRun();

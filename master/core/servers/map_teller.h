@@ -11,8 +11,8 @@
 
 namespace muster {
 
-/// What an answer says of the partition map: the whole of it, or what has changed since some
-/// version. One value for all workers who are told the same. Immutable; thread-safe.
+/// What an answer says about the partition map: the whole map, or its changes since a version. All
+/// workers with the same answer share one value. Immutable; thread-safe.
 class MapNews {
  public:
   explicit MapNews(PartitionMap whole) { as_reply_.map = std::move(whole); }
@@ -20,8 +20,8 @@ class MapNews {
 
   /// An answer with only the map set; its bytes are appended to another answer's.
   const WorkerExchangeReply& as_reply() const { return as_reply_; }
-  /// Its bytes, to be appended to those of an answer without a map. The first caller encodes, so
-  /// that it is done once, and by no step.
+  /// Its bytes, to append to an answer without a map. The first caller encodes them, so that this
+  /// happens once, and outside the core's steps.
   const std::string& Encoded() const;
 
  private:
@@ -30,16 +30,16 @@ class MapNews {
   mutable std::string encoded_;
 };
 
-/// Tells workers the partition map. Owns the news of the present version, one for every version
-/// that workers come from. Keeps of docs/protocol.md, section 5, which changes a worker is told.
-/// Pure; not thread-safe.
+/// Tells workers the partition map. Owns the news of the current version, one for each version that
+/// workers have. Enforces docs/protocol.md, section 5: which changes a worker is told. Pure; not
+/// thread-safe.
 class MapTeller {
  public:
   /// It outlives this.
   explicit MapTeller(Books* books) : books_(books) {}
 
-  /// What a worker is told whose map is of version `have`, and who wants the changes since `base`
-  /// (0: the whole map). Null: its map is current.
+  /// The news for a worker whose map has version `have`, and which wants the changes since `base`
+  /// (0: the whole map). Null if its map is current.
   std::shared_ptr<const MapNews> For(MapVersion have, MapVersion base);
 
  private:

@@ -32,21 +32,21 @@ class PartitionTable {
   PartitionTable(uint32_t partitions, MasterIncarnation incarnation, const DurableState& state,
                  TimePoint now);
 
-  /// Every process of older runs is dead: partitions are placed on servers 0..servers-1, and wait
-  /// for them to be restored from the manifest.
+  /// Every process of older runs is dead. Places the partitions on servers 0..servers-1, where they
+  /// wait for a process that restores them from the manifest.
   Restored BeginRun(uint32_t servers);
-  /// A new process has the slot `server`: it takes the partitions that wait for it; those of the
-  /// process before it are restored.
+  /// A new process has the slot `server`. It takes the partitions that wait for it, and restores
+  /// those of the process before it.
   Restored ServerReplaced(ServerId server, ServerIncarnation incarnation);
   /// The owner has lost its state. Nothing happens unless it is the current owner at the current
   /// epoch.
   Restored Missing(ServerId server, ServerIncarnation incarnation, const MissingReport& report);
 
-  /// Takes the server's whole list of what it owns. Returns whether a restored partition is served
-  /// that was not before (it must be told again what to forget).
+  /// Takes the server's whole list of its partitions. Returns true if it now serves a restored
+  /// partition that it did not serve before (which must be told again what to forget).
   bool Reported(ServerId server, ServerIncarnation incarnation,
                 std::span<const OwnedPartition> owned);
-  /// Takes what the server says of its partitions' traffic; of others' nothing.
+  /// Takes the traffic that the server reports for its own partitions, and ignores the rest.
   void TakeTraffic(ServerId server, ServerIncarnation incarnation,
                    std::span<const PartitionTraffic> traffic);
   /// When a snapshot is accepted, and the newest done_seq then.
@@ -54,10 +54,10 @@ class PartitionTable {
     DoneSeq done_seq;
     TimePoint now;
   };
-  /// Makes the snapshot count if the rules allow it: from the current owner at the current epoch,
-  /// newer than the manifest's, asked by this master incarnation, of a cut that exists, in a chain
-  /// that goes on from the manifest's or begins anew.
-  /// Appends the files that are no longer needed to `unused`.
+  /// Accepts the snapshot if the rules allow it: it comes from the current owner at the current
+  /// epoch, is newer than the manifest's, was requested by this master incarnation, has a cut that
+  /// exists, and its chain continues the manifest's or begins with a new base. Appends the files
+  /// that are no longer needed to `unused`.
   bool Accept(ServerId server, ServerIncarnation incarnation, const SnapshotReport& report,
               const Acceptance& at, std::vector<std::string>* unused);
   struct Schedule {
@@ -69,12 +69,12 @@ class PartitionTable {
     bool urgent = false;
     /// As above for those whose cut is behind this.
     DoneSeq urgent_cut{};
-    /// Shards are being trained: whose turn it is is asked for, what was pushed since is worth
-    /// keeping though nothing may be DONE.
+    /// Shards are being trained: requests snapshots of the partitions whose turn it is, to keep
+    /// what was pushed since, even if no shard is DONE.
     bool training = false;
   };
-  /// Asks for the snapshots of the server's partitions whose turn came since they were asked for
-  /// (SnapshotTurn); at most one is outstanding per partition.
+  /// Requests snapshots of the server's partitions whose turn (SnapshotTurn) came since the last
+  /// request. Each partition has at most one outstanding request.
   void AskSnapshots(ServerId server, ServerIncarnation incarnation, const Schedule& schedule);
   /// Fills owns, snapshots and accepted of a reply to the server, by what it reported last.
   void FillCommands(ServerId server, ServerIncarnation incarnation,
@@ -88,10 +88,10 @@ class PartitionTable {
   RestoreEpoch restore_epoch() const { return restore_epoch_; }
   /// Something else of the server in the workers' map changed (an address).
   void EndpointChanged(ServerId server);
-  /// The present version is told to somebody: the next change makes another one.
+  /// A worker is told the current version, so the next change makes a new version.
   void Told() { told_ = true; }
-  /// Whether what has changed since is known: when is not journaled, so after a restart everything
-  /// counts as changed before.
+  /// True if the changes since that version are known. Their versions are not journaled, so after a
+  /// restart all earlier changes count as older.
   bool KnowsChangesSince(MapVersion version) const;
   /// Partitions whose entry changed after that version, in ascending order.
   std::vector<PartitionId> ChangedSince(MapVersion version) const;
@@ -135,8 +135,8 @@ class PartitionTable {
     MapVersion changed_in;
     /// The epoch that the owner's last heartbeat showed.
     OwnerEpoch reported;
-    /// The newest snapshot that the owner knows to be accepted, by the heartbeat that showed
-    /// `reported`; it means nothing unless that is the entry's epoch.
+    /// The newest accepted snapshot that the owner knows, from the heartbeat that showed
+    /// `reported`. Valid only if `reported` is the entry's epoch.
     SnapshotNumber known_accepted;
     std::optional<Asked> asked;
     TimePoint last_asked;
@@ -146,20 +146,19 @@ class PartitionTable {
   bool OwnedBy(const Partition& partition, ServerId server, ServerIncarnation incarnation) const {
     return partition.entry.owner == server && partition.entry.owner_incarnation == incarnation;
   }
-  /// Whether what the process said under this epoch is what the partition's owner says now. Nobody
-  /// owns a partition that waits for a process.
+  /// True if the process is the partition's owner under this epoch. A partition that waits for a
+  /// process has no owner.
   bool IsFromOwner(const Partition& partition, ServerId server, ServerIncarnation incarnation,
                    OwnerEpoch epoch) const;
   void Restore(uint32_t id, ServerIncarnation incarnation, Restored* restored);
-  /// The workers' map is about to change. Versions that nobody was told are one: a burst of changes
-  /// is told as one.
+  /// The workers' map is about to change. Until a worker is told the version, more changes do not
+  /// make new ones: a burst of changes is one version.
   void BeginChange();
-  /// Whether what changes must have a version of its own. One that was told means one map, for
-  /// ever.
+  /// True if the next change needs a new version. A version that was told never means another map.
   bool NeedsNextVersion() const;
   MUSTER_PLANTED_BODY(bool CommitAtMaxCut());
-  /// Those that are placed on the server, whatever its process, in ascending order: whoever looks
-  /// at one server's looks at no others.
+  /// The partitions placed on the server, whatever its process, in ascending order. So a search for
+  /// the partitions of one server looks at no others.
   const std::vector<uint32_t>& PlacedOn(ServerId server) const;
   /// To be called when partitions were placed.
   void IndexPlacements();

@@ -9,8 +9,8 @@
 
 namespace muster {
 
-/// Whether the server of one slot, whichever process has it, fails to restore its partitions: it
-/// says an error while partitions that it owns are not served. A value; not thread-safe.
+/// Watches if the server of one slot (any of its processes) fails to restore its partitions: it
+/// reports an error while it does not serve partitions that it owns. A value; not thread-safe.
 class RestoreTrouble {
  public:
   enum class Change : uint8_t { kNone, kBegan, kOver };
@@ -18,13 +18,13 @@ class RestoreTrouble {
     std::string error;     // of restores; empty: none
     uint32_t waiting = 0;  // partitions that it owns and does not serve
   };
-  /// Takes what the server says now. An error that is left out for a moment ends nothing: only a
-  /// server that waits for no partition has no trouble.
+  /// Takes the server's newest report. A report without an error does not end the trouble; it ends
+  /// when the server waits for no partition.
   Change Take(const Report& report, TimePoint now);
 
   bool active() const { return heard_at_.has_value(); }
-  /// For how long it has got no further. Time in which nothing was heard of the server does not
-  /// count, nor time in which it says no error: it has yet to try.
+  /// How long the server has made no progress. Time without a report does not count, nor time in
+  /// which it reports no error, because it has not tried yet.
   std::chrono::nanoseconds lasts() const { return lasts_; }
   /// "2 of its partitions cannot be restored: cannot open /...".
   std::string Text() const;

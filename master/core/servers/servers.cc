@@ -20,8 +20,8 @@ std::string UnrestorableText(const std::string& server, const RestoreTrouble& re
                              const CoreOptions& options) {
   return fmt::format(
       "{}: {}. It has tried for {:g} s (spec.snapshots.restoreTimeout). Put the files of {} back "
-      "as they were and run the job again: it goes on where it stopped. What only a lost file held "
-      "is lost; without it the job must begin anew, with another spec.stateDirectory",
+      "as they were and run the job again: it continues where it stopped. If a file is lost, its "
+      "weights are lost, too: the job must then begin again, with another spec.stateDirectory",
       server, restore.Text(), static_cast<double>(options.restore_timeout.count()) / 1000.0,
       options.snapshot_directory);
 }
@@ -34,13 +34,13 @@ absl::StatusOr<RegisterServerReply> Servers::Register(const RegisterServerReques
   if (!id.has_value() || id->value() >= books_->options.servers || request.nonce == 0) {
     return absl::InvalidArgumentError(
         fmt::format("server '{}' (nonce {}): this job has the servers ps-0 to ps-{}, and a nonce "
-                    "is not 0",
+                    "must not be 0",
                     request.name, request.nonce, books_->options.servers - 1));
   }
   Node* const node = books_->nodes.FindOrAdd(request.name, NodeRole::kServer, leasing_->table());
   if (node == nullptr || !node->record.Is(NodeRole::kServer)) {
-    return absl::ResourceExhaustedError(
-        fmt::format("server '{}': the name is taken or there are too many nodes", request.name));
+    return absl::ResourceExhaustedError(fmt::format(
+        "server '{}': another node has this name, or there are too many nodes", request.name));
   }
   NodeRecord& record = node->record;
   MUSTER_RETURN_IF_ERROR(CheckNotReplaced(record, request.start));
@@ -185,7 +185,7 @@ void Servers::TakeSnapshotError(const ServerExchangeRequest& request, Node* node
     if (!std::exchange(node->snapshots_failed_at, at.now).has_value()) {
       books_->Say(
           at, "snapshot-error", node->record.name,
-          fmt::format("{}; nothing is COMMITTED until this is fixed", request.snapshot_error));
+          fmt::format("{}; no shard is COMMITTED until this is fixed", request.snapshot_error));
     }
   } else if (node->snapshots_failed_at.has_value() &&
              at.now - *node->snapshots_failed_at >=
@@ -202,7 +202,7 @@ void Servers::TakeWarmStartError(const ServerExchangeRequest& request, Node* nod
   node->warm_start_error = request.warm_start_error;
   if (request.warm_start_error.empty()) return;
   books_->Say(at, "warm-start-error", node->record.name,
-              fmt::format("{}; it is tried again, workers wait for the table meanwhile",
+              fmt::format("{}; the server tries again, and workers wait for the table",
                           request.warm_start_error));
 }
 
@@ -214,9 +214,9 @@ void Servers::TakeRestoreError(const ServerExchangeRequest& request, Node* node,
       restore.Take({request.restore_error, load.owned - load.serving}, at.now);
   if (change == RestoreTrouble::Change::kBegan) {
     books_->Say(at, "restore-error", node->record.name,
-                fmt::format("{}; it is tried again, workers wait meanwhile", restore.Text()));
+                fmt::format("{}; the server tries again, and workers wait", restore.Text()));
   } else if (change == RestoreTrouble::Change::kOver) {
-    books_->Say(at, "restored", node->record.name, "every partition is served again");
+    books_->Say(at, "restored", node->record.name, "it serves all its partitions again");
   }
   if (restore.active() && restore.lasts() >= books_->options.restore_timeout && !life_->over()) {
     life_->End(JobState::kFailed, UnrestorableText(node->record.name, restore, books_->options),

@@ -12,12 +12,12 @@
 
 namespace muster {
 
-/// The parameter servers: who has a slot, what its process says, and what it is told.
+/// The parameter servers: which process has a slot, what it reports, and what it is told.
 ///
-/// Owns the newest server incarnation. What it keeps of docs/protocol.md: another process at a slot
-/// is another incarnation, for ever, and takes the place of the one before in the same step
-/// (sections 4 and 5); a call of a former process, or one that a newer one overtook, says nothing
-/// of what is owned. Pure; not thread-safe.
+/// Owns the newest server incarnation. Enforces of docs/protocol.md: a new process in a slot gets a
+/// new incarnation and replaces the process before it in the same step (sections 4 and 5); a call
+/// of a former process, or a call that a newer one overtook, does not change what is owned. Pure;
+/// not thread-safe.
 class Servers {
  public:
   /// All of them outlive it. `newest`: as journaled.
@@ -35,7 +35,7 @@ class Servers {
   absl::StatusOr<RegisterServerReply> Register(const RegisterServerRequest& request, StepTime at);
   /// As MasterCore::ExchangeServer.
   ServerExchangeReply Exchange(const ServerExchangeRequest& request, StepTime at);
-  /// Tells which servers are lost. Nothing else happens to them: their partitions wait.
+  /// Reports lost servers. Nothing else happens: their partitions wait for a new process.
   void Tick(StepTime at);
   ServerIncarnation newest() const { return newest_; }
 
@@ -46,8 +46,7 @@ class Servers {
     kNewest,
   };
   Call WhichCall(const ServerExchangeRequest& request) const;
-  /// Whether snapshots that come with such a call are looked at. Whose they are says
-  /// PartitionTable::Accept.
+  /// True if snapshots in such a call are considered. PartitionTable::Accept checks whose they are.
   static bool BringsSnapshots(Call call);
 
   /// Gives the slot to the process.
@@ -59,7 +58,7 @@ class Servers {
   void TakeSnapshotError(const ServerExchangeRequest& request, Node* node, StepTime at);
   void TakeWarmStartError(const ServerExchangeRequest& request, Node* node, StepTime at);
   void TakeRestoreError(const ServerExchangeRequest& request, Node* node, StepTime at);
-  /// Everything that the server is to know and do.
+  /// Everything that the server must know and do.
   void Command(const ServerExchangeRequest& request, const Node& node, StepTime at,
                ServerExchangeReply* reply);
 

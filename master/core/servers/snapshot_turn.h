@@ -7,18 +7,19 @@
 
 namespace muster {
 
-/// When a partition's turn to be snapshotted comes: once in an interval, each at a time of its own,
-/// evenly spread over it. So a server copies and writes a little all the time instead of everything
-/// at once, with which workers had to share the processor. Pure.
+/// The times at which a partition's turn for a snapshot comes: once per interval, and for different
+/// partitions at times that are spread evenly over the interval. So a server always copies and
+/// writes a little, and never everything at once, which would take the processor from workers.
+/// Pure.
 class SnapshotTurn {
  public:
-  /// The `index`-th of `partitions` on the `server`-th of `servers`: those of several servers,
-  /// which may share a machine, come in turns, too.
+  /// The `index`-th of `partitions` on the `server`-th of `servers`. Servers, which may share a
+  /// machine, also take turns.
   SnapshotTurn(uint32_t server, uint32_t servers, size_t index, size_t partitions)
       : place_(index * servers + server), places_(partitions * servers) {}
 
-  /// Whether it came after `last` and until `now`. In any span of an interval it comes once; when
-  /// the interval is 0, always.
+  /// True if a turn came after `last` and until `now`. It comes once in any span as long as the
+  /// interval. If the interval is 0, it is always true.
   bool Came(TimePoint last, TimePoint now, std::chrono::nanoseconds interval) const {
     return interval.count() == 0 || Count(now, interval) > Count(last, interval);
   }

@@ -65,8 +65,8 @@ void Snapshots::Replay(const PartitionTable::Restored& restored, const std::stri
   books_->Say(at, "partitions-restored", "",
               fmt::format("{}: {} partitions {}, {} DONE shards run again{} (restore epoch {})",
                           why, restored.partitions,
-                          totals.snapshots_accepted == 0 ? "start with no snapshot yet"
-                                                         : "come back from their snapshots",
+                          totals.snapshots_accepted == 0 ? "start without a snapshot"
+                                                         : "are restored from their snapshots",
                           shards.size(),
                           evaluations == 0
                               ? ""

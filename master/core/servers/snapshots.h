@@ -10,12 +10,12 @@
 
 namespace muster {
 
-/// What the servers' snapshots decide: which DONE shards are COMMITTED, and which run again because
-/// partitions came back from an older state.
+/// Decides from the servers' snapshots which DONE shards are COMMITTED, and which run again because
+/// partitions were restored from an older state.
 ///
-/// Owns the names of files that no manifest names any more; the rules for one partition are in
-/// PartitionTable. Keeps of docs/protocol.md the commit (section 3, rule 6) and the replay (section
-/// 4), both in one step with what causes them. Pure; not thread-safe.
+/// Owns the names of files that no manifest names any more; PartitionTable has the rules for one
+/// partition. Enforces the commit (docs/protocol.md, section 3, rule 6) and the replay (section 4),
+/// both in the same step as their cause. Pure; not thread-safe.
 class Snapshots {
  public:
   /// All of them outlive it.
@@ -24,10 +24,11 @@ class Snapshots {
 
   /// Takes the snapshots that a server reports, and commits what follows.
   void Take(const ServerExchangeRequest& request, StepTime at);
-  /// DONE shards that the snapshots of all partitions hold become COMMITTED. CoreLimits says how
-  /// many at once; the others wait for the next call.
+  /// Makes the DONE shards COMMITTED that the snapshots of all partitions contain. CoreLimits says
+  /// how many at once; the others wait for the next call.
   void Commit(StepTime at);
-  /// Partitions came back from an older state, and `why`: what their snapshots lack runs again.
+  /// Partitions were restored from an older state because of `why`: work that their snapshots lack
+  /// runs again.
   void Replay(const PartitionTable::Restored& restored, const std::string& why, StepTime at);
   /// Asks the server for the snapshots that are due. `hurry`: at once for what is behind.
   struct Hurry {

@@ -7,12 +7,12 @@
 
 namespace muster {
 
-/// How long the records of a topic took from their timestamps until their minibatch was applied, as
-/// workers tell: of all, and of about the last minute. A value. Not thread-safe.
+/// The time of a topic's records from their timestamps until their minibatch was applied, as
+/// workers report it: for all records, and for about the last minute. A value. Not thread-safe.
 class StreamDelays {
  public:
-  /// What a worker process told before and tells now. A process that is heard for the first time
-  /// (`before` null) may tell of hours: that is not of the last minute.
+  /// Takes the earlier and the new report of a worker process. The first report of a process
+  /// (`before` null) may cover hours, so it does not count for the last minute.
   void Hear(const DelayHistogram* before, const DelayHistogram& now, TimePoint at) {
     static const DelayHistogram kNone;
     total_.AddGrowth(before != nullptr ? *before : kNone, now);

@@ -15,42 +15,42 @@
 
 namespace muster {
 
-/// What the shell has seen of the topic of a stream.
+/// One look of the shell at the topic of a stream.
 struct StreamLook {
   DatasetId dataset;
-  /// The id that the brokers' cluster has given itself; empty: not known.
+  /// The id of the brokers' cluster; empty: not known.
   std::string cluster;
   std::vector<PartitionLook> partitions;
-  /// Why it saw nothing; empty: it saw.
+  /// Why the look failed; empty if it succeeded.
   std::string error;
   /// The brokers say that there is no such topic.
   bool gone = false;
-  /// The dataset is to begin beyond the end of a log. It saw nothing then; a leader that was just
+  /// The dataset should begin beyond the end of a log, so the look failed. A leader that was just
   /// elected may know the end a little later.
   bool beyond = false;
-  /// No other look will say anything else: the job fails with `error`.
+  /// No later look can succeed: the job fails with `error`.
   bool fatal = false;
-  /// How long the topic keeps records at the least; none: not known, or for ever.
+  /// The shortest time for which the topic keeps records; none: not known, or no limit.
   std::optional<std::chrono::milliseconds> retention;
-  /// Why the brokers cannot be told how far the job is; empty: they can.
+  /// Why offsets cannot be committed to the brokers; empty if they can.
   std::string group_trouble;
-  /// Why rejected records cannot be written to their topic; empty: nothing is known against it.
+  /// Why rejected records cannot be written to their topic; empty if no problem is known.
   std::string dead_letter_trouble;
 };
 
-/// What was said of a stream, so that it is said once.
+/// What was reported about a stream, so that each event is reported once.
 struct StreamTold {
   std::string error;
   std::string group_trouble;
   std::string dead_letter_trouble;
-  /// Looks that found no such topic, since one that found it; those without an answer say nothing.
+  /// Looks that did not find the topic since one that did. Looks without an answer do not count.
   uint32_t gone_looks = 0;
   TimePoint gone_since;
-  /// So many of them, over so long, that it is believed. Until a log is as long as what was cut.
+  /// True after enough such looks over enough time, until the logs reach the offsets cut so far.
   bool gone = false;
   std::optional<TimePoint> beyond_since;
   std::optional<TimePoint> truncated_since;
-  /// Where the logs ended that ended before what was cut: the least that was seen since.
+  /// For logs that end before an offset that was cut: the smallest end seen since.
   std::map<TopicPartition, uint64_t> truncated_at;
   /// Topic partitions that retention is near to.
   std::set<TopicPartition> near;

@@ -14,15 +14,15 @@
 
 namespace muster {
 
-/// The streams of a job: their ranges that are not COMMITTED, and how far each topic partition is.
-/// Pure; not thread-safe. Methods that name a dataset or a shard require one of a stream, where
-/// they do not say otherwise.
+/// The streams of a job: their ranges that are not COMMITTED, and the progress of each topic
+/// partition. Pure; not thread-safe. Methods that take a dataset or a shard require one of a
+/// stream, unless they say otherwise.
 class StreamTable {
  public:
   StreamTable(const std::vector<DatasetPlan>& plan, const DurableState& state);
 
-  /// Whether the shards of a dataset are cut while it grows, and have ranges here; else they are of
-  /// a layout that was there when the job began.
+  /// True if the shards of a dataset are cut while it grows, and have ranges here. Otherwise they
+  /// belong to a layout that existed when the job began.
   bool Grows(DatasetId dataset) const { return streams_.contains(dataset); }
   /// Those that do, ascending.
   std::vector<DatasetId> datasets() const;
@@ -53,11 +53,12 @@ class StreamTable {
   std::vector<ShardId> BehindLog(DatasetId dataset) const;
   /// No shard of a stream: nothing happens.
   void OnCommitted(const ShardId& shard);
-  /// Retention has taken its records: it holds up neither what is told as COMMITTED nor the lag.
+  /// Retention has deleted its records: it no longer delays the committed offset or adds to the
+  /// lag.
   void OnLost(const ShardId& shard);
   /// Whether the shard is not COMMITTED and OnLost() was the last of these calls for it.
   bool IsLost(const ShardId& shard) const;
-  /// A lost shard is to be tried again. Another one: nothing happens.
+  /// A lost shard will be tried again. For any other shard, nothing happens.
   void OnRetried(const ShardId& shard);
 
   /// How far a dataset is in one topic partition.
@@ -71,11 +72,11 @@ class StreamTable {
     uint64_t committed = 0;
     /// Offsets that retention has taken.
     uint64_t lost = 0;
-    /// Offsets of the dataset that can be read and are not COMMITTED: the most that records can be.
-    /// None: there was no look yet.
+    /// Offsets of the dataset that can be read and are not COMMITTED. There are at most as many
+    /// records. None if there was no look yet.
     std::optional<uint64_t> lag;
-    /// Offsets of the dataset that cannot be read before an open transaction is over; none:
-    /// likewise.
+    /// Offsets of the dataset that cannot be read before an open transaction is over. None if there
+    /// was no look yet.
     std::optional<uint64_t> held_back;
     /// When the first of them was first seen. Only shown to people.
     std::optional<WallTime> oldest;

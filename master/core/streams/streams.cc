@@ -13,26 +13,26 @@
 namespace muster {
 namespace {
 
-/// Logs that end before what was cut: after a change of leader that can pass.
+/// How long logs may end before offsets that were cut; after a change of leader this can pass.
 constexpr std::chrono::seconds kTruncatedMax{30};
-/// A topic is believed to be gone after so many looks that did not find it, over so long. Brokers
-/// say so of topics that are there, too: for a moment, while leaders are elected, or to a client
-/// that asks a broker which has just begun.
+/// A topic counts as gone after this many looks that did not find it, over this much time. Brokers
+/// also report an existing topic as missing for a moment: while leaders are elected, or if the
+/// broker that is asked has just started.
 constexpr uint32_t kGoneLooks = 3;
 constexpr std::chrono::seconds kGoneTime{2};
 /// A start beyond the end of its log: after a change of leader that can pass.
 constexpr std::chrono::seconds kBeyondMax{10};
-/// Retention is near when this share of the log, or of the time that records are kept, is left
-/// before what is not COMMITTED, and far again at twice as much.
+/// Retention is near if only this share of the log, or of the time for which records are kept, lies
+/// before the oldest record that is not COMMITTED. It is far again at twice this share.
 constexpr uint64_t kNearLogShare = 10;
 constexpr int kNearTimeShare = 2;
 
-/// Offsets that are gone, as people read them.
+/// The offsets that are gone, as text.
 std::string GoneText(const StreamRange& range, uint64_t log_begin) {
   return fmt::format("offsets [{}, {})", range.begin, std::min(range.end, log_begin));
 }
 
-/// Why a log that ends before what the dataset has of it does so.
+/// A log that ends before offsets that the dataset already has, and why.
 struct Truncation {
   std::string what, why;
 };
@@ -41,9 +41,9 @@ Truncation TruncationOf(const DatasetPlan& plan, const StreamTable::Progress& pa
   const bool cut = position.cut > position.begin;
   return {fmt::format("dataset '{}': the log of topic '{}', partition {}, ends before {}",
                       plan.name, plan.stream->topic, position.partition.value(),
-                      cut ? "what was already cut of it"
+                      cut ? "offsets that are already cut into shards"
                           : fmt::format("offset {}, where the dataset begins", position.begin)),
-          fmt::format("the topic was made anew, or its brokers have lost records{}",
+          fmt::format("the topic was deleted and created again, or its brokers have lost records{}",
                       cut ? "" : ", or kafka.start names an offset that it never had")};
 }
 
@@ -80,9 +80,9 @@ void Streams::TellSideTroubles(const StreamLook& look, StreamTold* told, StepTim
     books_->Say(
         at, look.group_trouble.empty() ? "group-told" : "group-untold", "",
         look.group_trouble.empty()
-            ? fmt::format("dataset '{}': the brokers are told again how far it is", plan.name)
-            : fmt::format("dataset '{}': the brokers cannot be told how far it is: {}. Lag "
-                          "tools show too much; training goes on, and nothing is lost",
+            ? fmt::format("dataset '{}': its offsets are committed to the brokers again", plan.name)
+            : fmt::format("dataset '{}': its offsets cannot be committed to the brokers: {}. Lag "
+                          "tools show too much. Training continues, and nothing is lost",
                           plan.name, look.group_trouble));
   }
   if (look.dead_letter_trouble.empty() != told->dead_letter_trouble.empty()) {
@@ -93,7 +93,7 @@ void Streams::TellSideTroubles(const StreamLook& look, StreamTold* told, StepTim
             ? fmt::format("dataset '{}': the topic for rejected records can be written again",
                           plan.name)
             : fmt::format("dataset '{}': rejected records cannot be written: {}. Shards with "
-                          "such records go back and are run again until they can",
+                          "such records are handed back and run again until that works",
                           plan.name, look.dead_letter_trouble));
   }
 }
@@ -103,18 +103,17 @@ void Streams::TellError(const StreamLook& look, StreamTold* told, StepTime at) {
   const DatasetPlan& plan = PlanOf(look.dataset);
   told->error = look.error;
   if (!look.error.empty()) {
-    books_->Say(
-        at, "stream-unreachable", "",
-        fmt::format("dataset '{}', topic '{}': {}. Nothing is lost: what was cut and read goes "
-                    "on, the rest waits",
-                    plan.name, plan.stream->topic, look.error));
+    books_->Say(at, "stream-unreachable", "",
+                fmt::format("dataset '{}', topic '{}': {}. Nothing is lost: shards that were read "
+                            "continue, the others wait",
+                            plan.name, plan.stream->topic, look.error));
   } else {
     books_->Say(
         at, "stream-reachable", "",
         fmt::format("dataset '{}': topic '{}' can be read again{}", plan.name, plan.stream->topic,
                     told->gone_looks > 0
-                        ? "; the brokers had said that there is none: if it was made anew, "
-                          "begin a new job in another spec.stateDirectory"
+                        ? ". The brokers had reported that it does not exist. If it was created "
+                          "again, begin a new job in another spec.stateDirectory"
                         : ""));
   }
 }
@@ -129,9 +128,9 @@ void Streams::CountGone(DatasetId dataset, StreamTold* told, StepTime at) {
   const DatasetPlan& plan = PlanOf(dataset);
   books_->Say(
       at, "stream-gone", "",
-      fmt::format("dataset '{}': the brokers say again and again that there is no topic '{}'. "
-                  "The job waits for it, and fails if it comes back with less in it than was "
-                  "cut: then it was made anew",
+      fmt::format("dataset '{}': the brokers still report that there is no topic '{}'. The job "
+                  "waits for it. If it comes back and ends before offsets that are already cut "
+                  "into shards, it was created again, and the job fails",
                   plan.name, plan.stream->topic));
 }
 
@@ -141,8 +140,8 @@ bool Streams::Check(const StreamLook& look, StreamTold* told, StepTime at) {
   if (!cluster.empty() && !look.cluster.empty() && cluster != look.cluster) {
     life_->End(
         JobState::kFailed,
-        fmt::format("dataset '{}': the brokers belong to cluster {}, the job began on cluster "
-                    "{}: offsets mean nothing there. Correct the brokers' addresses, or begin a "
+        fmt::format("dataset '{}': the brokers belong to cluster {}, but the job began on cluster "
+                    "{}, whose offsets are different. Correct the brokers' addresses, or begin a "
                     "new job in another spec.stateDirectory",
                     plan.name, look.cluster, cluster),
         at);
@@ -162,7 +161,7 @@ bool Streams::Check(const StreamLook& look, StreamTold* told, StepTime at) {
 bool Streams::CheckTruncated(DatasetId dataset, const std::vector<TopicPartition>& truncated,
                              StreamTold* told, StepTime at) {
   constexpr std::string_view kAnew =
-      "What the job has learnt belongs to the former log; begin a new job in another "
+      "The job's weights come from the former log; begin a new job in another "
       "spec.stateDirectory";
   std::optional<Truncation> truncation;
   for (const StreamTable::Progress& partition : books_->ledger.streams().ProgressOf(dataset)) {
@@ -174,16 +173,16 @@ bool Streams::CheckTruncated(DatasetId dataset, const std::vector<TopicPartition
   }
   MUSTER_CHECK(truncation.has_value());
   const auto& [what, why] = *truncation;
-  // It may be filled again by the next look.
+  // The log may have grown again by the next look.
   if (told->gone) {
     life_->End(JobState::kFailed,
-               fmt::format("{}: the topic was deleted and made anew. {}", what, kAnew), at);
+               fmt::format("{}: the topic was deleted and created again. {}", what, kAnew), at);
     return false;
   }
   if (!told->truncated_since.has_value()) {
     told->truncated_since = at.now;
     books_->Say(at, "stream-truncated", "",
-                fmt::format("{}: {}. The job fails if that is so for {} s", what, why,
+                fmt::format("{}: {}. If this lasts for {} s, the job fails", what, why,
                             kTruncatedMax.count()));
   }
   if (at.now - *told->truncated_since < kTruncatedMax) return true;
@@ -200,13 +199,14 @@ void Streams::TellGrownAgain(DatasetId dataset, StreamTold* told, StepTime at) {
     if (least == told->truncated_at.end()) continue;
     books_->Say(
         at, "stream-grown-again", "",
-        fmt::format("dataset '{}': the log of topic '{}', partition {}, which had ended at "
-                    "offset {}, reaches what was cut of it (offset {}) again. Either a leader "
-                    "knew too little for a while, or its brokers have lost records and others "
-                    "took their offsets: these, before offset {}, are not learnt. If "
-                    "unclean.leader.election.enable is set, look at the brokers' logs",
-                    plan.name, plan.stream->topic, partition.position.partition.value(),
-                    least->second, partition.position.cut, partition.position.cut));
+        fmt::format(
+            "dataset '{}': the log of topic '{}', partition {}, had ended at offset {}, but "
+            "reaches offset {} again, up to which it is cut into shards. Either its leader "
+            "was behind for a while, or its brokers have lost records. In the second case, "
+            "other records may have taken offsets before {}, and these are not trained on. "
+            "If unclean.leader.election.enable is set, look at the brokers' logs",
+            plan.name, plan.stream->topic, partition.position.partition.value(), least->second,
+            partition.position.cut, partition.position.cut));
   }
   told->truncated_at.clear();
 }
@@ -220,30 +220,30 @@ void Streams::TellNewPartitions(const StreamLook& look, size_t known, StepTime a
   for (const StreamTable::Progress& partition : progress) waiting += partition.lag.value_or(0);
   books_->Say(
       at, "stream-partitions", "",
-      fmt::format("dataset '{}': topic '{}' has {} partitions{}, {} offsets are to be read",
+      fmt::format("dataset '{}': topic '{}' has {} partitions{}; {} offsets are still to be read",
                   plan.name, plan.stream->topic, progress.size(),
                   known == 0 ? "" : fmt::format(", {} more than before", progress.size() - known),
                   waiting));
 }
 
 void Streams::LoseRanges(DatasetId dataset, StepTime at) {
-  // What looks TODO may be on a lease of before the restart that is still to be re-asserted.
+  // A TODO shard may still have a lease from before the restart that its worker will re-assert.
   if (leasing_->grace().on()) return;
   std::map<TopicPartition, uint64_t> log_begins;
   for (const StreamTable::Progress& partition : books_->ledger.streams().ProgressOf(dataset)) {
     log_begins[partition.position.partition] = partition.log_begin;
   }
   for (const ShardId& shard : books_->ledger.streams().BehindLog(dataset)) {
-    // On lease it may have been read in time; DONE it needs its data only if it is replayed. FAILED
-    // it may be because a worker saw first that they are gone.
+    // A leased shard may have been read in time. A DONE shard needs its data only if it is
+    // replayed. A shard may be FAILED because a worker saw first that its records are gone.
     const ShardState state = books_->ledger.queue().StateOf(shard);
     if (state != ShardState::kTodo && state != ShardState::kFailed) continue;
     const StreamRange range = *books_->ledger.streams().Find(shard);
     const DatasetPlan& plan = PlanOf(dataset);
     const uint64_t log_begin = log_begins.at(range.partition);
     const std::string reason = fmt::format(
-        "{} of topic '{}', partition {}, are gone: its log begins at offset {}, for retention has "
-        "taken records, or somebody has deleted them",
+        "{} of topic '{}', partition {}, are gone: its log begins at offset {}, because retention "
+        "or a user has deleted records",
         GoneText(range, log_begin), plan.stream->topic, range.partition.value(), log_begin);
     books_->ledger.FailLost(shard, reason);
     failures_->Settle(shard);
@@ -266,7 +266,7 @@ void Streams::CheckRetention(const StreamLook& look, StreamTold* told, StepTime 
         partition.stable_end - std::min(partition.stable_end, partition.log_begin);
     const uint64_t before =
         partition.committed - std::min(partition.committed, partition.log_begin);
-    // A log whose begin stands still loses nothing, however near it is.
+    // If the begin of the log does not move, nothing is lost, however near it is.
     const bool by_log =
         *partition.lag > 0 && partition.log_begin > began && before * kNearLogShare < kept * more;
     const WallTime age = at.wall - partition.oldest.value_or(at.wall);
@@ -281,8 +281,8 @@ void Streams::CheckRetention(const StreamLook& look, StreamTold* told, StepTime 
           at, "retention-near", "",
           fmt::format(
               "dataset '{}': offsets from {} on of topic '{}', partition {}, are not "
-              "COMMITTED, and its log begins at {}{}: add workers, or keep records "
-              "longer, else they are lost and their shards FAILED",
+              "COMMITTED, and its log already begins at {}{}. Add workers, or keep records "
+              "longer. Otherwise records are lost and their shards are FAILED",
               plan.name, partition.committed, plan.stream->topic, id.value(), partition.log_begin,
               look.retention.has_value()
                   ? fmt::format(" and keeps records for {} s", look.retention->count() / 1'000)
@@ -290,8 +290,8 @@ void Streams::CheckRetention(const StreamLook& look, StreamTold* told, StepTime 
     } else if (near) {
       told->near.erase(id);
       books_->Say(at, "retention-far", "",
-                  fmt::format("dataset '{}': topic '{}', partition {}, is no longer in danger of "
-                              "retention",
+                  fmt::format("dataset '{}': retention no longer threatens records of topic '{}', "
+                              "partition {}",
                               plan.name, plan.stream->topic, id.value()));
     }
   }

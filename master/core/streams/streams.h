@@ -11,12 +11,12 @@
 
 namespace muster {
 
-/// The topics of the job: what looks at them mean. Ranges are cut from what was seen, what
-/// retention has taken is lost, and a topic that is not the one of before ends the job.
+/// Decides what looks at the job's topics mean. It cuts ranges from the offsets seen. Records that
+/// retention has deleted are lost. If a topic was created again, the job fails.
 ///
-/// Owns what was said of each topic, so that it is said once, and the delays of its records. The
-/// ranges are StreamTable's, in the ledger. Keeps docs/protocol.md, section 9; docs/kafka.md says
-/// what is promised. Pure; not thread-safe.
+/// Owns what was reported about each topic, so that each event is reported once, and the delays of
+/// its records. StreamTable, in the ledger, has the ranges. Enforces docs/protocol.md, section 9;
+/// docs/kafka.md has the promises. Pure; not thread-safe.
 class Streams {
  public:
   /// All of them outlive it.
@@ -25,30 +25,30 @@ class Streams {
 
   /// As MasterCore::TakeLook.
   void See(const StreamLook& look, StepTime at);
-  /// Cuts what is due by now, as long as the job goes on.
+  /// Cuts the ranges that are due now, while the job runs.
   void Tick(StepTime at);
-  /// A worker tells how long the records of a stream took. `before`: what its process told last;
-  /// null: nothing yet.
+  /// A worker reports how long the records of a stream took. `before` is the last report of its
+  /// process; null if there is none.
   void TakeDelays(const DatasetDelays& told, const DelayHistogram* before, TimePoint now);
   /// As MasterCore::ToldOf.
   const StreamTold* ToldOf(DatasetId dataset) const;
 
  private:
   void TellError(const StreamLook& look, StreamTold* told, StepTime at);
-  /// Tells of the topic's side ways: the group, and the topic for rejected records.
+  /// Reports problems with the group and with the topic for rejected records.
   void TellSideTroubles(const StreamLook& look, StreamTold* told, StepTime at);
   /// A look has not found the topic.
   void CountGone(DatasetId dataset, StreamTold* told, StepTime at);
-  /// A truncated log is as long as before.
+  /// Reports logs that were truncated and reach their former end again.
   void TellGrownAgain(DatasetId dataset, StreamTold* told, StepTime at);
   void TellNewPartitions(const StreamLook& look, size_t known, StepTime at);
   /// False: the job has failed.
   bool Check(const StreamLook& look, StreamTold* told, StepTime at);
-  /// Likewise, when logs end before what the dataset has of them.
+  /// The same, for logs that end before offsets that the dataset already has.
   bool CheckTruncated(DatasetId dataset, const std::vector<TopicPartition>& truncated,
                       StreamTold* told, StepTime at);
   void CheckRetention(const StreamLook& look, StreamTold* told, StepTime at);
-  /// FAILED and lost: all TODO and FAILED ranges of which retention has taken something.
+  /// Makes all TODO and FAILED ranges FAILED and lost of which retention has deleted records.
   void LoseRanges(DatasetId dataset, StepTime at);
   void Cut(DatasetId dataset, StepTime at);
   const DatasetPlan& PlanOf(DatasetId dataset) const {

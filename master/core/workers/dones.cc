@@ -67,7 +67,7 @@ void Dones::TellRejects(const DoneReport& done, const WorkerKey& worker, StepTim
     ++rejects_told_;
     const bool last = rejects_told_ == kRejectsToldMax;
     books_->Say(at, std::string(kRecordRejected), worker.name,
-                last ? sample + " (further ones are only counted)" : sample);
+                last ? sample + " (more rejected records are only counted)" : sample);
   }
 }
 

@@ -7,10 +7,10 @@
 
 namespace muster {
 
-/// The master's verdict on what workers report as done (docs/protocol.md, section 2, rule 3; of
-/// evaluate shards section 7).
+/// The master's verdict on shards that workers report as done (docs/protocol.md, section 2, rule 3;
+/// for evaluate shards, section 7).
 ///
-/// Owns how many rejected records were shown. Pure; not thread-safe.
+/// Owns the number of rejected records shown so far. Pure; not thread-safe.
 class Dones {
  public:
   /// Both outlive it.
@@ -20,9 +20,9 @@ class Dones {
   DoneVerdict Take(const DoneReport& done, const WorkerKey& worker, StepTime at);
 
  private:
-  /// Whether what was confirmed under `restore_epoch` may have been undone since.
+  /// True if parts that were confirmed under `restore_epoch` may have been undone since.
   bool IsDoubtful(RestoreEpoch restore_epoch) const;
-  /// Whether a shard of this lease has pushed anything that a restore can undo.
+  /// True if a shard of this lease has pushed anything that a restore can undo.
   static bool NeedsReverify(const Lease& lease);
   void CommitEvaluation(const DoneReport& done, const WorkerKey& worker, StepTime at);
   /// An event for each of the first rejected records of this start: file, line, why.

@@ -50,8 +50,8 @@ absl::StatusOr<uint64_t> Failures::Retry(const std::vector<ShardId>& shards, Ste
     }
     if (ledger.queue().StateOf(shard) != ShardState::kFailed) {
       return absl::FailedPreconditionError(
-          fmt::format("shard {} is not FAILED but {}, so there is nothing to try again; `muster "
-                      "shards --state failed` lists those that are. No shard was changed",
+          fmt::format("shard {} is {}, not FAILED, so it cannot be tried again. `muster shards "
+                      "--state failed` lists the FAILED shards. No shard was changed",
                       ToString(shard), ToString(ledger.queue().StateOf(shard))));
     }
   }

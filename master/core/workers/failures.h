@@ -11,12 +11,13 @@
 
 namespace muster {
 
-/// Which shard is charged with a run that did not reach its end, and when a shard is FAILED.
+/// Decides for which shard a run that did not reach its end counts as a failure, and when a shard
+/// is FAILED.
 ///
-/// Owns what it needs to name the shard of a crash that is reported late: the newest leases that
-/// ended; and the counts of hand-backs. Keeps the rule on hand-backs (docs/protocol.md, section 7).
-/// What is charged is journaled by the ledger, so a restart of the master forgives a few hand-backs
-/// and no failure. Pure; not thread-safe.
+/// Owns the newest leases that ended, to find the shard of a crash that is reported late, and the
+/// counts of hand-backs. Enforces the rule on hand-backs (docs/protocol.md, section 7). The ledger
+/// journals failures, so a restart of the master forgets a few hand-backs but no failure. Pure; not
+/// thread-safe.
 class Failures {
  public:
   /// `books` outlives it.
@@ -28,15 +29,15 @@ class Failures {
     WorkerKey worker;
   };
 
-  /// Charges the shard, which is TODO, with the failure of its trainer under lease `token`. A
-  /// failure that is told again changes nothing.
+  /// Counts a failure of the trainer under lease `token` for the shard, which must be TODO. A
+  /// failure that is reported again changes nothing.
   void Charge(LeaseToken token, const Run& run, std::string_view reason, StepTime at);
   /// The trainer left the shard before its end by its own choice.
   void HandedBack(const ReturnedLease& returned, const WorkerKey& worker, StepTime at);
-  /// The shard is DONE or lost: hand-backs that come later count anew.
+  /// The shard is DONE or lost: the count of its hand-backs starts again at 0.
   void Settle(const ShardId& shard) { hand_backs_.Forget(shard); }
 
-  /// The lease ended, and not by its done.
+  /// The lease ended without its shard being done.
   void Remember(LeaseToken token, const Run& run);
   /// The run of a lease that ended. nullptr: it is not known any more. Valid until the next call of
   /// Remember or Forget.

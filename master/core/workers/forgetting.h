@@ -9,26 +9,25 @@
 
 namespace muster {
 
-/// What partitions may forget (docs/protocol.md, section 3, rule 7): the COMMITTED training shards
-/// all of whose tokens are below the floor. Tokens of earlier master incarnations count as issued
-/// for every shard; those of this one are remembered until the shard is COMMITTED. Pure; not
-/// thread-safe.
+/// Says what partitions may forget (docs/protocol.md, section 3, rule 7): the COMMITTED training
+/// shards whose tokens are all below the floor. Tokens of earlier master incarnations count as
+/// issued for every shard. Tokens of this incarnation are kept until the shard is COMMITTED. Pure;
+/// not thread-safe.
 class Forgetting {
  public:
   using Shards = std::map<std::pair<DatasetId, EpochIndex>, IntervalSet>;
 
   /// `committed`: the training shards that were COMMITTED before this incarnation.
   Forgetting(MasterIncarnation incarnation, Shards committed);
-  /// A training shard that is not COMMITTED is leased under `token`, which may be older than one
-  /// that it had before: a lease of an earlier incarnation that its worker still holds.
+  /// A training shard that is not COMMITTED is leased under `token`. The token may be older than an
+  /// earlier one of the shard: its worker may still hold a lease of an earlier incarnation.
   void OnLeased(const ShardId& shard, LeaseToken token);
   /// A training shard became COMMITTED.
   void OnCommitted(const ShardId& shard);
-  /// A partition serves an older state again and must be told anew.
+  /// A partition serves an older state again and must be told again.
   void OnRestored() { restored_ = true; }
-  /// Takes over a floor, and gives the state a new version if it says more than before. `floor` =
-  /// the smallest token of any outstanding lease, or the next token. Not to be called in the grace
-  /// period.
+  /// Takes a new floor, and gives the state a new version if it now says more. `floor` is the
+  /// smallest token of an outstanding lease, or the next token. Do not call it in the grace period.
   void Update(LeaseToken floor);
   /// version 0: nothing to forget yet.
   const ForgetState& state() const { return state_; }
@@ -41,10 +40,10 @@ class Forgetting {
   using ByEpoch = std::map<std::pair<DatasetId, EpochIndex>, RunMap>;
   /// Value of the first token whose shard waits, for one of its tokens may still be out.
   static uint64_t FirstToKeep(LeaseToken floor);
-  /// What is below the floor is forgotten. Returns whether anything is.
+  /// Forgets what is below the floor. Returns true if that was anything.
   bool ForgetRecovered(LeaseToken floor);
   bool ForgetWaiting(LeaseToken floor);
-  /// A partition that began anew may not know what it was told before.
+  /// A restored partition may not know what it was told before.
   bool MustTellAgain() const;
 
   LeaseToken base_;

@@ -9,9 +9,10 @@
 
 namespace muster {
 
-/// The time after a restart of the master in which workers assert again what they held
-/// (docs/protocol.md, section 4): nothing is granted, and the floor rests. It is over at its end,
-/// or when every worker that ran before was heard or is known to be dead. A value; not thread-safe.
+/// The time after a restart of the master in which workers re-assert their leases
+/// (docs/protocol.md, section 4). Nothing is granted, and the floor does not change. It ends after
+/// its duration, or when every worker that ran before was heard or is dead. A value; not
+/// thread-safe.
 class GracePeriod {
  public:
   /// `awaited`: the names of the workers that ran when the last master died.
@@ -23,14 +24,14 @@ class GracePeriod {
   bool on() const { return on_; }
   /// The worker was heard, or is dead.
   void Settle(const std::string& worker) { awaited_.erase(worker); }
-  /// Returns whether it is over now and was not before.
+  /// Returns true if it is over now but was not before.
   bool Tick(TimePoint now) {
     if (!on_ || (now < end_ && !awaited_.empty())) return false;
     on_ = false;
     awaited_.clear();
     return true;
   }
-  /// Time passed in which nobody could be heard.
+  /// Time passed in which no worker could be heard.
   void Forgive(std::chrono::nanoseconds gap) { end_ += gap; }
 
  private:

@@ -7,21 +7,21 @@
 
 namespace muster {
 
-/// How often trainers handed shards back before their end. A hand-back is *progress* when its run
-/// was handed more minibatches than every earlier run that ended so; a shard has only so many
-/// minibatches, so progress ends. What comes without it is counted.
+/// Counts how often trainers handed shards back before their end. A hand-back is *progress* if its
+/// run got more minibatches than every earlier run that was handed back. A shard has a limited
+/// number of minibatches, so progress must end. Only hand-backs without progress are counted.
 ///
-/// Nothing of it is journaled: what it leads to, a charged failure, is. Holds shards that are
-/// neither DONE nor FAILED. Pure; not thread-safe.
+/// It is not journaled; the failures that follow from it are. It knows only shards that are neither
+/// DONE nor FAILED. Pure; not thread-safe.
 class HandBacks {
  public:
-  /// So many hand-backs in a row without progress are one failure of the shard.
+  /// This many hand-backs in a row without progress are one failure of the shard.
   static constexpr uint32_t kWithoutProgressMax = 3;
 
-  /// Counts the hand-back under lease `token`, after `minibatches` of its run were handed out;
-  /// returns whether the shard is to be charged. A repeat, or an older lease, changes nothing.
+  /// Counts the hand-back under lease `token`, after its run got `minibatches`. Returns true if it
+  /// completes a failure of the shard. A repeat, or an older lease, changes nothing.
   bool Count(const ShardId& shard, LeaseToken token, uint32_t minibatches);
-  /// The shard is DONE or FAILED: what comes later counts anew.
+  /// The shard is DONE or FAILED: its count starts again at 0.
   void Forget(const ShardId& shard) { shards_.erase(shard); }
 
  private:

@@ -46,10 +46,10 @@ class LeaseTable {
   /// nullptr when there is none. Valid until the next Add or Remove.
   Lease* Find(LeaseToken token);
   const Lease* FindShard(const ShardId& shard) const;
-  /// What its worker says of it; returns whether that is progress. Requires Find(token) != nullptr.
+  /// Takes the worker's report; returns true if it is progress. Requires Find(token) != nullptr.
   bool Update(const HeldLease& held, TimePoint now);
-  /// Partitions begin anew: what is being pushed, or asked for, takes that much longer, however
-  /// often it happens. What is being computed does not.
+  /// Partitions are restored. Shards whose pushes or questions are in progress get this much more
+  /// time, however often that happens. Shards that are computed do not.
   void OnRestored(TimePoint now);
   /// Ends the lease and returns it. Requires Find(token) != nullptr.
   Lease Remove(LeaseToken token);
@@ -63,8 +63,8 @@ class LeaseTable {
   std::optional<LeaseToken> OldestTrain() const;
   /// Tokens of leases that a worker has begun, with no news since `then` or earlier.
   std::vector<LeaseToken> BegunWithoutProgressSince(TimePoint then) const;
-  /// Time passed for which no worker is to blame: everybody's progress counts as that much later,
-  /// at most as `now`.
+  /// Time passed that is no worker's fault. Every worker's progress counts as this much later, but
+  /// not later than `now`.
   void Forgive(std::chrono::nanoseconds gap, TimePoint now);
   size_t train_count() const { return train_.size(); }
   size_t size() const { return leases_.size(); }

@@ -217,8 +217,8 @@ void Leasing::TellShortage(const ReturnedLease& returned, const WorkerKey& worke
   if (returned.hand_back != HandBack::kShortage) return;
   if (std::exchange(holders_.at(worker).shortage_told, true)) return;
   books_->Say(at, "shard-handed-back", worker.name,
-              fmt::format("shard {} of dataset '{}' goes to the next who asks, charged to nobody: "
-                          "{} (told once until a shard is finished there)",
+              fmt::format("shard {} of dataset '{}' goes to another worker, and no failure is "
+                          "counted: {} (reported once until this worker finishes a shard)",
                           ToString(returned.shard), books_->NameOf(returned.shard.dataset),
                           returned.reason));
 }

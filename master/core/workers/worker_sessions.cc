@@ -22,9 +22,10 @@ absl::Status WorkerSessions::Begin(const WorkerKey& worker, StartNumber start, S
   if (node == nullptr || !node->record.Is(NodeRole::kWorker)) {
     return absl::ResourceExhaustedError(
         node == nullptr
-            ? fmt::format("worker '{}': the job has {} nodes that have not ended, the limit",
+            ? fmt::format("worker '{}': the job already has {} live nodes, which is the limit",
                           worker.name, books_->options.limits.nodes)
-            : fmt::format("worker '{}': a {} has this name", worker.name, node->record.role));
+            : fmt::format("worker '{}': a {} already has this name", worker.name,
+                          node->record.role));
   }
   MUSTER_RETURN_IF_ERROR(CheckNotReplaced(node->record, start));
   if (!sessions_.contains(worker)) {
@@ -50,12 +51,12 @@ absl::StatusOr<WorkerSessions::Call> WorkerSessions::Hear(const WorkerExchangeRe
                                                           StepTime at) {
   const WorkerKey worker{request.worker, request.incarnation};
   Session& session = Touch(worker, at);
-  // An error, not a drain: who exits after a drain is taken to have done its part, and is not
-  // started again.
+  // An error, not a drain: a worker that exits after a drain counts as finished and is not
+  // restarted.
   if (session.superseded) {
     return absl::FailedPreconditionError(
-        fmt::format("worker '{}': another process or session has taken this name; this one must "
-                    "exit, and a second session needs a name of its own",
+        fmt::format("worker '{}': another process or session now has this name, so this one must "
+                    "exit; a second session needs a name of its own",
                     worker.name));
   }
   if (request.sequence <= session.sequence) {

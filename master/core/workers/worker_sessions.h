@@ -15,11 +15,11 @@
 
 namespace muster {
 
-/// The worker processes that this master has heard of: which of them speaks for its node, what it
-/// said last, and when it is taken for dead.
+/// The worker processes that this master knows: which of them speaks for its node, its last report,
+/// and when it counts as dead.
 ///
-/// Owns one session per process. Keeps of docs/protocol.md, section 4, that the leases of a process
-/// end when another takes its place or when it is silent for the duration of a lease. Pure; not
+/// Owns one session per process. Enforces docs/protocol.md, section 4: the leases of a process end
+/// when another process replaces it, or when it is silent for the duration of a lease. Pure; not
 /// thread-safe.
 class WorkerSessions {
  public:
@@ -33,14 +33,14 @@ class WorkerSessions {
     kNewest,
     kOvertaken,  // by a newer one of the process: it says nothing about what the worker holds now
   };
-  /// A call of a process: it lives, and says what it measured. kFailedPrecondition when another
-  /// process has taken its name.
+  /// A call of a process: it is alive, and reports what it measured. kFailedPrecondition if another
+  /// process now has its name.
   absl::StatusOr<Call> Hear(const WorkerExchangeRequest& request, StepTime at);
-  /// The processes that a report of an exit may be about, to the best of what is known.
+  /// The processes that a report of an exit may mean, as far as is known.
   std::vector<WorkerKey> ProcessesOf(const NodeReport& report, const NodeRecord& record) const;
-  /// Ends what silent processes hold, and tells which nodes are lost.
+  /// Ends the leases of silent processes, and reports lost nodes.
   void Tick(StepTime at);
-  /// Time passed in which nobody could be heard.
+  /// Time passed in which no worker could be heard.
   void Forgive(std::chrono::nanoseconds gap, TimePoint now);
 
  private:

@@ -10,8 +10,8 @@
 
 namespace muster {
 
-/// What the file system says of a file, without reading it: as long as none of this changes, the
-/// file is taken to be as it was. Copies, and the same file on another disk, differ.
+/// Facts of the file system about a file, without reading it. While none of them changes, the file
+/// counts as unchanged. Copies, and the same file on another disk, differ.
 struct FileStamp {
   uint64_t inode = 0;
   uint64_t bytes = 0;
@@ -24,8 +24,9 @@ struct FileStamp {
 std::vector<absl::StatusOr<FileStamp>> StampFiles(const std::vector<std::string>& paths,
                                                   uint32_t threads);
 
-/// The stamps of a dataset's files when their pins were last found right, next to its index: a
-/// restart then reads the pins of those files only that differ. Written whole or not at all.
+/// The stamps of a dataset's files when their pins were last found correct, stored beside its
+/// index. A restart then reads the pins only of files that differ. Written completely or not at
+/// all.
 absl::Status WriteFileStamps(const std::string& path, std::span<const FileStamp> stamps);
 /// Empty when there is none, it is damaged, or it is of another number of files: then every pin is
 /// to be read.

@@ -86,8 +86,8 @@ class IndexRun {
  private:
   absl::Status Changed(uint32_t source) const {
     return absl::AbortedError(
-        fmt::format("{} changes while it is being indexed (it had {} bytes at first); stop what "
-                    "writes it, then run again",
+        fmt::format("{} changes while it is being indexed (it had {} bytes at first). Stop the "
+                    "program that writes it, then run again",
                     paths_[source], sizes_[source]));
   }
 

@@ -26,11 +26,11 @@ absl::Status CheckNotEmpty(const LinesSpec& lines, const std::vector<SourceIndex
   for (const SourceIndex& source : sources) {
     if (source.lines.record_count > 0) return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      fmt::format("there is no record in the {} {} of {}{}; put the data there, or correct "
-                  "spec.datasets[].files",
-                  sources.size(), sources.size() == 1 ? "file" : "files", lines.files.front(),
-                  lines.header ? " (header: true takes the first line of each)" : ""));
+  return absl::InvalidArgumentError(fmt::format(
+      "there is no record in the {} {} of {}{}. Put the data there, or correct "
+      "spec.datasets[].files",
+      sources.size(), sources.size() == 1 ? "file" : "files", lines.files.front(),
+      lines.header ? " (with header: true, the first line of a file is not a record)" : ""));
 }
 
 }  // namespace

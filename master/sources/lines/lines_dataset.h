@@ -14,8 +14,8 @@
 
 namespace muster {
 
-/// A dataset that is files of lines: finds them by globs, indexes them once into
-/// `<stateDirectory>/index/<dataset>.idx`, and knows them again by their pins. See DatasetSource.
+/// A dataset of files with lines: it finds the files by globs, indexes them once into
+/// `<stateDirectory>/index/<dataset>.idx`, and recognises them by their pins. See DatasetSource.
 ///
 /// Errors: kNotFound (nothing matches, a file is gone), kInvalidArgument (no record, a line too
 /// long), kFailedPrecondition (a file changed, appeared or went since the job began; another
@@ -28,10 +28,11 @@ class LinesDataset final : public DatasetSource {
   absl::Status CheckSettings() const override { return absl::OkStatus(); }
   /// Expands the globs, and estimates records from the beginnings of the files.
   absl::StatusOr<SourcePreview> Preview() const override;
-  /// Expands the globs and maps the index that is there, after checking that the files are still
-  /// the pinned ones: by a look at each, and by reading the pins of those that differ from what was
-  /// last seen. Else the files are read to the end. A damaged index is made again (the Fingerprint
-  /// then tells whether the data are still the same).
+  /// Expands the globs. If there is an index, checks that the files are still the pinned ones (by
+  /// the
+  /// stamps, and by the pins of files whose stamps differ), and maps the index. Otherwise the files
+  /// are read to the end. A damaged index is made again (the Fingerprint then shows if the data are
+  /// still the same).
   absl::Status Look(const ProgressFn& progress) override;
   absl::Status Keep() override;
   absl::Status OpenKept() override;

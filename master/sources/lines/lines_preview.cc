@@ -68,8 +68,8 @@ absl::StatusOr<SourcePreview> LinesDataset::Preview() const {
                           EstimateAll(*files, lines_.header, records_per_shard));
   if (all.bytes == 0) {
     return absl::InvalidArgumentError(
-        fmt::format("dataset {}: there is no record in it, all of its {} files are empty (the "
-                    "first: {}); put the data there, or correct spec.datasets[].files",
+        fmt::format("dataset {}: it has no record, because all of its {} files are empty (the "
+                    "first is {}). Put the data there, or correct spec.datasets[].files",
                     dataset_.name, files->size(), files->front()));
   }
   const bool train = dataset_.mode == DatasetMode::kTrain;

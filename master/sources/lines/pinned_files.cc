@@ -11,7 +11,7 @@ namespace muster {
 namespace {
 
 constexpr char kWhatToDo[] =
-    "put it back as it was, or start over with another spec.stateDirectory";
+    "put it back as it was, or begin again with another spec.stateDirectory";
 
 /// The first path of sorted `a` that is not in sorted `b`, or nothing.
 template <typename A, typename B>
@@ -38,8 +38,8 @@ std::string FirstMissingContent(const std::vector<PinnedFile>& wanted,
   return "";
 }
 
-/// Which file makes the difference where no path is as it was: the folder has moved, so contents
-/// are compared.
+/// Names the file that makes the difference. Every path has changed because the folder has moved,
+/// so it compares contents.
 absl::Status CheckMovedList(const std::vector<std::string>& files, const IndexFile& index) {
   std::vector<PinnedFile> was, now;
   for (const IndexFile::Source& source : index.sources()) was.push_back({source.path, source.pin});
@@ -50,9 +50,9 @@ absl::Status CheckMovedList(const std::vector<std::string>& files, const IndexFi
   }
   const bool fewer = now.size() < was.size();
   std::string change = fewer ? FirstMissingContent(was, now) : FirstMissingContent(now, was);
-  if (!change.empty()) change += fewer ? " (its former path) is gone, and" : " is new, and";
+  if (!change.empty()) change += fewer ? " (its former path) is missing, and" : " is new, and";
   return absl::FailedPreconditionError(
-      fmt::format("the job began with {} files, now there are {}: {} the others are in another "
+      fmt::format("the job began with {} files, but now there are {}: {} the others are in another "
                   "place; {}",
                   was.size(), now.size(), change, kWhatToDo));
 }
@@ -68,21 +68,22 @@ absl::Status CheckFileList(const std::vector<std::string>& files, const IndexFil
   const std::string gone = FirstMissing(was, files);
   if (files.size() < was.size() && !gone.empty()) {
     return absl::FailedPreconditionError(
-        fmt::format("the job began with {} files, now there are {}: {} is gone; {}", was.size(),
-                    files.size(), gone, kWhatToDo));
+        fmt::format("the job began with {} files, but now there are {}: {} is missing; {}",
+                    was.size(), files.size(), gone, kWhatToDo));
   }
   const std::string added = FirstMissing(files, was);
   return absl::FailedPreconditionError(fmt::format(
-      "the job began with {} files, now there are {}{}; the data of a job cannot change: take it "
-      "out, or start over with another spec.stateDirectory",
+      "the job began with {} files, but now there are {}{}. The data of a job cannot change: "
+      "remove the file, or begin again with another spec.stateDirectory",
       was.size(), files.size(), added.empty() ? "" : fmt::format(": {} is new", added)));
 }
 
 absl::Status CheckPin(const std::string& file, const SourcePin& pin, const SourcePin& was) {
   if (pin == was) return absl::OkStatus();
-  const std::string change = pin.bytes != was.bytes
-                                 ? fmt::format("it had {} bytes and has {}", was.bytes, pin.bytes)
-                                 : fmt::format("same size of {} bytes, other content", was.bytes);
+  const std::string change =
+      pin.bytes != was.bytes
+          ? fmt::format("it had {} bytes, but now it has {}", was.bytes, pin.bytes)
+          : fmt::format("it still has {} bytes, but another content", was.bytes);
   return absl::FailedPreconditionError(
       fmt::format("{} has changed since the job began ({}); {}", file, change, kWhatToDo));
 }
@@ -93,8 +94,8 @@ absl::Status CheckParameters(const IndexParameters& now, const IndexFile& index)
   const IndexParameters& was = index.parameters();
   if (was == now) return absl::OkStatus();
   return absl::FailedPreconditionError(fmt::format(
-      "the job began with minibatchSize {}, minibatchesPerShard {}, header {}, and now has {}, {}, "
-      "{}; they cannot change: {}",
+      "the job began with minibatchSize {}, minibatchesPerShard {}, header {}, but now has {}, {}, "
+      "{}. These fields cannot change: {}",
       was.minibatch_size, was.minibatches_per_shard, was.has_header, now.minibatch_size,
       now.minibatches_per_shard, now.has_header, kWhatToDo));
 }

@@ -8,7 +8,7 @@
 #include "master/sources/lines/file_stamps.h"
 #include "master/sources/lines/index_file.h"
 
-/// Whether a dataset is still what it was when it was indexed. Errors are kFailedPrecondition, name
+/// Checks that a dataset is unchanged since it was indexed. Errors are kFailedPrecondition, name
 /// the file and say what to do.
 namespace muster {
 
@@ -19,13 +19,13 @@ absl::Status CheckParameters(const IndexParameters& now, const IndexFile& index)
 absl::StatusOr<std::vector<FileStamp>> LookAt(const std::vector<std::string>& files);
 
 struct PinnedCheck {
-  /// How the files looked before their pins were read: they may be taken for seen from now on.
+  /// The stamps before the pins were read; the files count as seen with these stamps from now on.
   std::vector<FileStamp> stamps;
   /// Some looked otherwise than when they were last seen.
   bool news = false;
 };
-/// Whether `files` are as many as were indexed, and each is the one that was. Reads the pins of
-/// those that are not as they were seen (ReadFileStamps of `seen_path`).
+/// Checks that `files` are the indexed files, in number and contents. Reads the pins of those whose
+/// stamps have changed since they were last seen (ReadFileStamps of `seen_path`).
 absl::StatusOr<PinnedCheck> CheckPinnedFiles(const std::vector<std::string>& files,
                                              const IndexFile& index, const std::string& seen_path);
 

@@ -12,8 +12,8 @@
 
 namespace muster {
 
-/// A dataset that is a topic: it grows, so it has no layout; the core cuts what a TopicFollower
-/// tells of. See DatasetSource.
+/// A dataset that is a topic. It grows, so it has no layout; the core cuts ranges from the reports
+/// of a TopicFollower. See DatasetSource.
 class TopicDataset final : public DatasetSource {
  public:
   /// Requires a dataset with a TopicSpec.

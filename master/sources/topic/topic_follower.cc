@@ -78,7 +78,8 @@ absl::StatusOr<StreamLook> TopicFollower::TryLook() {
   MUSTER_ASSIGN_OR_RETURN(const std::string cluster, topic_->Cluster());
   if (cluster != look.cluster) {
     return absl::UnavailableError(
-        fmt::format("the brokers belong to cluster {}, and belonged to {}", cluster, look.cluster));
+        fmt::format("the brokers belong to cluster {} now, but belonged to cluster {} a moment ago",
+                    cluster, look.cluster));
   }
   std::vector<StreamLog> logs;
   for (uint32_t p = 0; p < partitions; ++p) {
@@ -158,16 +159,16 @@ void TopicFollower::Commit() {
   if (status.ok()) {
     for (const auto& [id, offset] : offsets) committed_[id] = offset;
     if (!std::exchange(commit_trouble_, "").empty()) {
-      Log(LogLevel::kInfo, "dataset '{}': group '{}' is told again how far it is", options_.name,
-          options_.group);
+      Log(LogLevel::kInfo, "dataset '{}': the offsets of group '{}' are committed again",
+          options_.name, options_.group);
     }
     return;
   }
   commit_at_ = clock_->Now() + options_.commit_retry;
   if (!std::exchange(commit_trouble_, std::string(Message(status))).empty()) return;
   Log(LogLevel::kWarning,
-      "dataset '{}': the brokers cannot be told how far it is, lag tools will show too much; "
-      "training goes on: {}",
+      "dataset '{}': the offsets of its group cannot be committed to the brokers: {}. Lag tools "
+      "show too much. Training continues",
       options_.name, commit_trouble_);
 }
 

@@ -19,8 +19,8 @@
 
 namespace muster {
 
-/// Follows the topic of one dataset on a thread of its own: tells the master's core what it sees,
-/// and the brokers how far everything is COMMITTED. Thread-safe.
+/// Follows the topic of one dataset on its own thread: reports what it sees to the master's core,
+/// and commits to the brokers the offsets up to which everything is COMMITTED. Thread-safe.
 class TopicFollower final : public SourceFollower {
  public:
   struct Options {
@@ -30,7 +30,7 @@ class TopicFollower final : public SourceFollower {
     std::string group;
     std::chrono::milliseconds look_every{200};
     std::chrono::milliseconds commit_every{1'000};
-    /// After a commit that failed: it may have waited for its timeout, and looks with it.
+    /// The pause after a failed commit, which may have delayed the looks by its timeout.
     std::chrono::milliseconds commit_retry{10'000};
     std::chrono::milliseconds end_time_every{5'000};
     std::chrono::milliseconds retention_every{60'000};

@@ -10,8 +10,8 @@
 
 namespace muster::ps {
 
-/// The shared memory of one peer, from its making until it is handed over. What it takes of the
-/// lane's budget comes back with this object. Belongs to the lane's thread.
+/// The shared memory of one peer, from its creation until the peer gets it. When this object ends,
+/// its part of the lane's budget is free again. Belongs to the lane's thread.
 class OfferedRings {
  public:
   /// The budget must outlive it.

@@ -34,10 +34,11 @@ struct ConnectionContext {
   RingBudget* rings = nullptr;
 };
 
-/// One peer of a lane: reads frames, has them served in slices, queues and writes the replies. A
-/// slice ends when as much is done as LaneLimits::slice_bytes says; the next one is posted, so the
-/// lane's other connections and tasks come in between. Meanwhile nothing is read. Lives as long as
-/// an operation of its socket or a slice is under way; every member runs on the lane's thread.
+/// One peer of a lane: reads frames, lets the handler serve them in slices, and writes the replies.
+/// A slice ends after the work that LaneLimits::slice_bytes allows. The next slice is posted, so
+/// that the lane's other connections and tasks run in between. Meanwhile nothing is read. Lives as
+/// long as an operation of its socket or a slice is in progress. Every member runs on the lane's
+/// thread.
 class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
  public:
   /// `context` and what `on_closed` refers to must outlive the connection's operations. `origin`:
@@ -50,7 +51,7 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
 
   /// Begins to read. Once.
   void Start();
-  /// Ends the connection when it should have said hello, or have gone, before `now`.
+  /// Ends the connection if its hello, or its end, is overdue at `now`.
   void EndIfOverdue(TimePoint now);
   /// Closes the socket; outstanding operations end. Idempotent.
   void Close();
@@ -70,8 +71,8 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
     kClosing,  // an error is queued; nothing is read any more
   };
 
-  /// Begins a slice: goes on with the request that is under work, and takes frames out of the
-  /// staging buffer, until it needs more bytes, must wait for the peer, or the slice ends.
+  /// Begins a slice: continues the request in progress, and takes frames from the staging buffer,
+  /// until it needs more bytes, must wait for the peer, or the slice ends.
   void Parse();
   /// The next slice, after everything else that the lane has to do.
   void PostSlice();

@@ -9,13 +9,13 @@
 
 namespace muster::ps {
 
-/// How much memory a lane shares with its peers. Pages of a ring stay when they have been written
-/// once, so all rings together have a limit, and every peer gets at most an eighth of what is left
-/// of it: the first ones have large rings, the last ones stay with their sockets, which are slower
-/// and take no memory. Belongs to the lane's thread.
+/// The memory that a lane shares with its peers. A page of a ring that was written once stays in
+/// memory, so all rings together have a limit. Every peer gets at most an eighth of the rest. So
+/// the first peers get large rings; the last ones continue to use their sockets, which are slower
+/// but need no memory. Belongs to the lane's thread.
 class RingBudget {
  public:
-  /// Below this a ring brings less than it costs.
+  /// A smaller ring costs more than it gains.
   static constexpr size_t kRingBytesMin = 256u << 10;
   static constexpr size_t kRingBytesMax = 4u << 20;
   static_assert(kRingBytesMin >= net::RingMemory::kRingBytesMin &&

@@ -8,9 +8,9 @@
 
 namespace muster::ps {
 
-/// Buffers of replies that were written, for the next ones: a fresh one costs a page fault every 4
-/// KiB, which takes longer than to copy the rows into it. Of all connections of a lane together, so
-/// that a worker that has several replies on their way finds one for each. Belongs to the lane's
+/// Keeps the buffers of written replies for the next replies. A new buffer costs a page fault every
+/// 4 KiB, which takes longer than copying the rows into it. All connections of a lane share them,
+/// so that a worker with several replies in flight finds one for each. Belongs to the lane's
 /// thread.
 class SpareBuffers {
  public:

@@ -101,7 +101,7 @@ TEST(QueryCommandsTest, AMasterWithoutAJobSaysWhatTheJobIsNeededFor) {
   const std::string why(FindJobSource({.master = "127.0.0.1:1"}).status().message());
   EXPECT_THAT(why, AllOf(HasSubstr("the master at 127.0.0.1:1"), HasSubstr("token"),
                          HasSubstr("--state-dir"), HasSubstr("./job.yaml")));
-  EXPECT_THAT(FindJobSource({}).status().message(), HasSubstr("which job?"));
+  EXPECT_THAT(FindJobSource({}).status().message(), HasSubstr("there is no ./job.yaml"));
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ TEST_F(RunPlanTest, TheMasterListensOnTheHostThatIsWanted) {
   const absl::StatusOr<std::string> v6 = ChooseMasterAddress("[::1]:0", 3);
   EXPECT_THAT(v6.ok() ? *v6 : std::string(Message(v6.status())), HasSubstr("[::1]"));
   EXPECT_THAT(ChooseMasterAddress("127.1:0", 3),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'127.1' is no host")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'127.1' is not a host")));
 }
 
 /// A listener of its own, on a port that the kernel chooses.

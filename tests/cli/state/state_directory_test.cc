@@ -79,7 +79,8 @@ TEST(StateDirectoryTest, ADeadScalerHasNoRestAddress) {
     EXPECT_THAT(state.ReadRestAddress(), IsOk()) << "it runs where its pid is not seen";
     ::close(held);
   }
-  EXPECT_THAT(state.ReadRestAddress(), StatusIs(absl::StatusCode::kNotFound, HasSubstr("is dead")));
+  EXPECT_THAT(state.ReadRestAddress(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("has ended")));
 }
 
 TEST(StateDirectoryTest, PathThatCannotBeAFolder) {

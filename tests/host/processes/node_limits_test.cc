@@ -238,9 +238,9 @@ TEST_F(KernelLimitsTest, ARaiseInPlaceSavesANodeThatGrows) {
 
 TEST_F(KernelLimitsTest, NodesThatDoNotRun) {
   EXPECT_THAT(host_->SetLimits("node", {}),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("node does not run")));
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("node is not running")));
   EXPECT_THAT(host_->Usage("node"),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("node does not run")));
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("node is not running")));
   EXPECT_EQ(host_->DeathOf("node", 1).memory_kill, MemoryKill::kNone);
 }
 
@@ -406,7 +406,7 @@ TEST_F(WatchedLimitsTest, StacksGoIntoTheLog) {
   Next<NodeStarted>();
   ASSERT_THAT(host_->DumpStacks("node"), IsOk());
   const std::string log = WaitFor("... muster: end of the stacks\n");
-  EXPECT_THAT(log, HasSubstr("... muster: stacks of node are asked for: 2 of its 2 processes\n"));
+  EXPECT_THAT(log, HasSubstr("... muster: stacks of node were requested: 2 of its 2 processes\n"));
   EXPECT_THAT(log, HasSubstr(" (deep-thread), "));
   EXPECT_THAT(log, HasSubstr(" NodeProgramDeepInside(int)+0x"));
   EXPECT_THAT(log, HasSubstr("(node_program), "));

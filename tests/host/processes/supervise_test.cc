@@ -69,7 +69,7 @@ TEST(SuperviseArgumentsTest, Mistakes) {
   EXPECT_THAT(ParseSuperviseArguments({"--control-fd", "three", "--", "x"}),
               StatusIs(kInvalid, HasSubstr("three")));
   EXPECT_THAT(ParseSuperviseArguments({"--pass-fds", "1,x", "--", "x"}),
-              StatusIs(kInvalid, HasSubstr("--pass-fds x")));
+              StatusIs(kInvalid, HasSubstr("--pass-fds: 'x'")));
 }
 
 }  // namespace

@@ -90,9 +90,9 @@ TEST(KafkaFieldsTest, MistakesAreNamedWithTheirPlace) {
       {"properties: {sasl.password: x}", {"sasl.password is a secret", "kafka.secrets"}},
       {"properties: {'A b': x}", {"\"A b\" is not the name of a setting"}},
       {"start: {0: 5, 1: 31}, end: {0: 5, 1: 30}",
-       {"kafka.end: partition 1 ends at offset 30, and begins at offset 31"}},
+       {"kafka.end: partition 1 ends at offset 30, but begins at offset 31"}},
       {"start: 2026-01-31T12:00:01Z, end: 2026-01-31T12:00:00Z", {"kafka.end: is before"}},
-      {"properties: {a.b: 1}, secrets: {a.b: 'env:X'}", {"a.b is in kafka.properties, too"}},
+      {"properties: {a.b: 1}, secrets: {a.b: 'env:X'}", {"a.b is also in kafka.properties"}},
   };
   for (const Case& c : cases) {
     const auto parsed = ParseKafka(c.more);
@@ -113,14 +113,14 @@ TEST(KafkaFieldsTest, ASecretThatWasGivenItselfIsNotRepeated) {
 TEST(KafkaFieldsTest, WhatATopicCannotBe) {
   const std::string kafka = "kafka: {brokers: ['b:1'], topic: t}";
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"{name: x, mode: evaluate, " + kafka + "}", "a topic can be trained on only"},
-      {"{name: x, epochs: 2, " + kafka + "}", "a topic is run through once"},
-      {"{name: x, shuffle: true, " + kafka + "}", "in the order of its partitions"},
-      {"{name: x, header: true, " + kafka + "}", "header: is for files"},
+      {"{name: x, mode: evaluate, " + kafka + "}", "a topic cannot be evaluated"},
+      {"{name: x, epochs: 2, " + kafka + "}", "a topic is read once"},
+      {"{name: x, shuffle: true, " + kafka + "}", "read in order and cannot be shuffled"},
+      {"{name: x, header: true, " + kafka + "}", "header: is allowed for files only"},
       {"{name: x, files: [a], " + kafka + "}", "files or kafka, not both"},
       {"{name: x, kafka: {topic: t}}", "kafka.brokers: is missing"},
       {"{name: x, kafka: {brokers: ['b:1']}}", "kafka.topic: is missing"},
-      {"{name: x}", "job.yaml:6:7: spec.datasets[0].files: is missing; or give kafka.topic"},
+      {"{name: x}", "job.yaml:6:7: spec.datasets[0].files: is missing; give it, or kafka.topic"},
   };
   for (const auto& [dataset, what] : cases) {
     EXPECT_THAT(ParseDataset(dataset),

@@ -47,7 +47,7 @@ TEST(YamlTreeTest, ErrorsNameFileLineAndColumn) {
       {"a: !!int 1\n", "job.yaml:1:4: the tag"},
       {"? [a]\n: b\n", "a key must be a name"},
       {"a: 1\n---\nb: 2\n", "job.yaml:3:1: a second document"},
-      {std::string("a:\nb: \0c", 8), "job.yaml:2:1: the line holds a zero byte"},
+      {std::string("a:\nb: \0c", 8), "job.yaml:2:1: the line contains a zero byte"},
   };
   for (const auto& [text, what] : cases) {
     EXPECT_THAT(ParseYaml(text, "job.yaml"),

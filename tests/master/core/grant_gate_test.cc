@@ -15,7 +15,7 @@ TEST(GrantGateTest, ClosesAtALimitAndOpensWellBelowIt) {
   const auto closed = gate.Look(1'000, 0);
   ASSERT_TRUE(closed.has_value());
   EXPECT_EQ(closed->kind, "granting-stopped");
-  EXPECT_THAT(closed->text, HasSubstr("DONE shards hold 1000 bytes, the limit is 1000"));
+  EXPECT_THAT(closed->text, HasSubstr("DONE shards have 1000 bytes, but the limit is 1000"));
   EXPECT_TRUE(gate.too_much_done());
   EXPECT_FALSE(gate.Look(2'000, 0).has_value()) << "told once";
   EXPECT_FALSE(gate.Look(750, 0).has_value());
@@ -31,7 +31,7 @@ TEST(GrantGateTest, EitherLimitHoldsItClosed) {
   EXPECT_TRUE(gate.Look(1'000, 0).has_value());
   const auto failures = gate.Look(1'000, 100);
   ASSERT_TRUE(failures.has_value());
-  EXPECT_THAT(failures->text, HasSubstr("failures of shards hold 100 bytes, the limit is 100"));
+  EXPECT_THAT(failures->text, HasSubstr("failures of shards have 100 bytes, but the limit is 100"));
   EXPECT_FALSE(gate.Look(1'000, 0).has_value());
   EXPECT_FALSE(gate.open());
   EXPECT_TRUE(gate.Look(0, 0).has_value());

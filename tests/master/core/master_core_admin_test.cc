@@ -199,7 +199,7 @@ TEST_F(AdminTest, AStartThatWasToldMakesAnEarlierProcessADeadOne) {
   EXPECT_EQ(core->nodes().nodes().at("worker-0").record.told_start, StartNumber(3));
   EXPECT_THAT(core->HelloWorker({"worker-0", 6}, StartNumber(2), At()),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("start 3 of it has been heard of already, this is start 2")));
+                       HasSubstr("knows start 3 of this node already; this is start 2")));
   EXPECT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(3), At()), testing::IsOk());
 }
 
@@ -209,7 +209,7 @@ TEST_F(AdminTest, AProcessThatWasStartedByHandMakesNobodyForgetTheStartsBeforeIt
   ASSERT_THAT(core->HelloWorker({"worker-0", 8}, StartNumber(0), At()), testing::IsOk());
   const auto late = [&] { return core->HelloWorker({"worker-0", 6}, StartNumber(1), At()); };
   EXPECT_THAT(late(), StatusIs(absl::StatusCode::kFailedPrecondition,
-                               HasSubstr("start 2 of it has been heard of already")));
+                               HasSubstr("knows start 2 of this node already")));
   Sync();
   Restart();
   EXPECT_THAT(late(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("start 2")));
@@ -348,9 +348,8 @@ TEST_F(AdminTest, RetriesFailedShards) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const uint64_t retried, core->RetryShards({}, At()));
   EXPECT_EQ(retried, 1u);
   EXPECT_EQ(Want(1).grants[0].shard, grants[0].shard);
-  EXPECT_THAT(
-      core->RetryShards({grants[0].shard}, At()),
-      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("is not FAILED but leased")));
+  EXPECT_THAT(core->RetryShards({grants[0].shard}, At()),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("is leased, not FAILED")));
   EXPECT_THAT(core->RetryShards({{DatasetId(9), EpochIndex(0), ShardIndex(0)}}, At()),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("9/0/0")));
   EXPECT_THAT(core->Cancel({"", false}, At()), testing::IsOk());
@@ -370,7 +369,7 @@ TEST_F(AdminTest, AShardThatIsNamedTwiceIsRetriedOnceAndAWrongNameRetriesNone) {
   EXPECT_EQ(core->ledger().queue().failed_count(), 3u);
   const ShardId todo{DatasetId(0), EpochIndex(0), ShardIndex(3)};
   EXPECT_THAT(core->RetryShards({grants[0].shard, todo}, At()),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("FAILED but todo")));
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("is todo, not FAILED")));
   EXPECT_EQ(core->ledger().queue().failed_count(), 3u);
   EXPECT_EQ(core->RetryShards({grants[0].shard, grants[0].shard}, At()).value(), 1u);
   EXPECT_EQ(EventOf("shards-retried"), ": 1 shard");
@@ -456,7 +455,7 @@ TEST_F(AdminTest, ResumeWithMoreEpochsGoesOnAndWithFewerIsRefused) {
   EXPECT_EQ(core->state(), JobState::kRunning);
   options.datasets[0].epochs = 1;
   EXPECT_THAT(MasterCore::CheckFits(options, journal.state()),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("may grow")));
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("may not be less")));
 }
 
 TEST_F(AdminTest, TheEventLogIsBounded) {

@@ -122,8 +122,8 @@ TEST_F(CallsTest, NamesOfMetricsThatFitAreKept) {
   EXPECT_EQ(Events("metrics-dropped"), 0u) << "all of them are known";
   done({"a"}, {"y"});
   EXPECT_EQ(EventOf("metrics-dropped"),
-            ": epoch 1 of dataset 'train' has 3 metrics, the limit: those with other names are "
-            "dropped");
+            ": epoch 1 of dataset 'train' has 3 metrics, which is the limit. Metrics with other "
+            "names are dropped");
   const ShardMetrics& metrics = *core->ledger().Metrics(DatasetId(0), EpochIndex(0));
   EXPECT_THAT(metrics.means, UnorderedElementsAre(Key("a"), Key("b")));
   EXPECT_THAT(metrics.aucs, ElementsAre(Key("x")));

@@ -127,7 +127,7 @@ TEST_F(DrainTest, AWorkerThatHearsOfItsDrainAfterTheTimeoutLeavesToo) {
   ASSERT_EQ(DrainOf("worker-0").state, DrainState::kDrained);
   EXPECT_EQ(Want(1).directive, JobDirective::kDrain);
   EXPECT_THAT(core->ResumeNode("worker-0", At()),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("told to leave")));
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("has heard of its drain")));
 }
 
 TEST_F(DrainTest, AnotherProcessOfADrainedNodeBeginsWithout) {
@@ -220,7 +220,8 @@ TEST_F(DrainTest, AServerWhoseSnapshotsFailIsDrainedAfterTheTimeoutAsItIs) {
   Advance(milliseconds(1'000));
   EXPECT_EQ(DrainOf("ps-0").state, DrainState::kDrained);
   EXPECT_EQ(DrainOf("ps-0").left, 2u);
-  EXPECT_THAT(core->events().events().rbegin()->second.text, HasSubstr("2 partitions are without"));
+  EXPECT_THAT(core->events().events().rbegin()->second.text,
+              HasSubstr("2 partitions have no new snapshot"));
   Register(6);
   EXPECT_EQ(DrainOf("ps-0").state, DrainState::kNone) << "a new process begins without";
 }
@@ -272,7 +273,7 @@ TEST_F(DrainTest, WhatCannotBeDrainedIsRefusedWithTheReason) {
     const std::string name(ToString(role));
     core->ReportNode({.node = name, .role = role, .pid = 1}, At());
     EXPECT_THAT(drain(name), StatusIs(absl::StatusCode::kInvalidArgument,
-                                      HasSubstr("a " + name + " has nothing to hand over")));
+                                      HasSubstr("only workers and servers can, not a " + name)));
     EXPECT_EQ(core->nodes().nodes().at(name).drain.state, DrainState::kNone);
   }
   Exited("worker-0", SIGKILL, 7);
@@ -287,7 +288,7 @@ TEST_F(DrainTest, WhatCannotBeDrainedIsRefusedWithTheReason) {
   Drain("worker-1");
   Exchange(Request("worker-1", 8));
   EXPECT_THAT(core->ResumeNode("worker-1", At()),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("told to leave")));
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("has heard of its drain")));
   EXPECT_THAT(core->Cancel({"enough", false}, At()), testing::IsOk());
   EXPECT_THAT(drain("worker-1"),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("cancelled")));

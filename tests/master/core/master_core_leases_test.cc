@@ -284,7 +284,7 @@ TEST_F(LeasesTest, ANameIsOfOneRole) {
   Register(5);
   EXPECT_THAT(core->HelloWorker({"ps-0", 7}, StartNumber(0), At()),
               testing::StatusIs(absl::StatusCode::kResourceExhausted,
-                                ::testing::HasSubstr("a ps has this name")));
+                                ::testing::HasSubstr("a ps already has this name")));
   Exchange(Request("ps-0", 7));
   EXPECT_FALSE(ExchangeServer(ServerRequest()).unknown_incarnation) << "the server is who it was";
   options.servers = 2;
@@ -292,7 +292,7 @@ TEST_F(LeasesTest, ANameIsOfOneRole) {
   ASSERT_THAT(core->HelloWorker({"ps-1", 7}, StartNumber(0), At()), testing::IsOk());
   EXPECT_THAT(core->RegisterServer({"ps-1", 9, {}}, At()),
               testing::StatusIs(absl::StatusCode::kResourceExhausted,
-                                ::testing::HasSubstr("the name is taken")));
+                                ::testing::HasSubstr("another node has this name")));
 }
 
 TEST_F(LeasesTest, AShortageIsToldOnceUntilAShardIsFinished) {

@@ -77,7 +77,7 @@ TEST_F(LimitsTest, ABrokenTrainerEndsTheJobWhenWhatIsUnderWayIsCommitted) {
   Snapshot();
   EXPECT_EQ(core->ledger().queue().committed_count(), 1u);
   EXPECT_EQ(core->state(), JobState::kFailed);
-  EXPECT_THAT(core->reason(), HasSubstr("too many failures to go on: 1 shard FAILED"));
+  EXPECT_THAT(core->reason(), HasSubstr("too many failures to continue: 1 shard FAILED"));
   options.run_id = "run-2";
   options.retry_failed = true;
   Restart();
@@ -146,7 +146,7 @@ TEST_F(LimitsTest, NodesThatEndedLongestAgoMakeRoomForNewOnes) {
   ASSERT_THAT(hello("c"), IsOk());
   EXPECT_THAT(hello("d"),
               testing::StatusIs(absl::StatusCode::kResourceExhausted,
-                                HasSubstr("worker 'd': the job has 3 nodes that have not ended")));
+                                HasSubstr("worker 'd': the job already has 3 live nodes")));
   exit("c");
   exit("b");
   ASSERT_THAT(hello("d"), IsOk()) << "b was heard before c";

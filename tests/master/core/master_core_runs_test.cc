@@ -148,8 +148,9 @@ TEST_F(RunsTest, ALowerLimitOfRejectedRecordsIsSeenWhenTheMasterBegins) {
   options.rejected_records_max = 1;
   NewRun("run-2");
   EXPECT_EQ(core->state(), JobState::kFailed);
-  EXPECT_THAT(core->reason(),
-              HasSubstr("2 rejected records, spec.training.rejectedRecordsMax is 1. To go on"));
+  EXPECT_THAT(
+      core->reason(),
+      HasSubstr("2 records were rejected, but spec.training.rejectedRecordsMax is 1. To continue"));
 }
 
 TEST_F(RunsTest, RejectedRecordsAreShownUpToABound) {
@@ -164,21 +165,22 @@ TEST_F(RunsTest, RejectedRecordsAreShownUpToABound) {
     told += event.kind == "record-rejected";
   }
   EXPECT_EQ(told, 100u);
-  EXPECT_THAT(EventOf("record-rejected"), EndsWith("9: bad (further ones are only counted)"));
+  EXPECT_THAT(EventOf("record-rejected"),
+              EndsWith("9: bad (more rejected records are only counted)"));
   EXPECT_EQ(core->ledger().rejected_records(), 110u);
 }
 
 TEST_F(RunsTest, ARestoreTellsWhatItMeans) {
   StartServed();
   EXPECT_EQ(EventOf("partitions-restored"),
-            ": a new run began: 2 partitions start with no snapshot yet, 0 DONE shards run again "
+            ": a new run began: 2 partitions start without a snapshot, 0 DONE shards run again "
             "(restore epoch 1)");
   Done(Want(1).grants);
   Snapshot();
   Done(Want(1).grants);
   Register(6);
   EXPECT_EQ(EventOf("partitions-restored"),
-            ": another process took the place of ps-0: 2 partitions come back from their "
+            ": another process took the place of ps-0: 2 partitions are restored from their "
             "snapshots, 1 DONE shards run again (restore epoch 2)");
 }
 
@@ -408,7 +410,7 @@ TEST_F(RunsTest, TheGraceIsOverWhenWhoRanIsHeardOrDead) {
   core->ReportNode(report, At());
   Advance(milliseconds(50));
   EXPECT_FALSE(core->in_grace_period());
-  EXPECT_THAT(EventOf("master-restarted"), HasSubstr("incarnation 2 goes on from the journal: 0 "
+  EXPECT_THAT(EventOf("master-restarted"), HasSubstr("incarnation 2 continues from the journal: 0 "
                                                      "of 4 shards COMMITTED, 0 DONE"));
 }
 
@@ -425,7 +427,7 @@ TEST_F(RunsTest, ADrainEndsWhatIsHeldAtItsTimeoutAndNotBefore) {
   }
   EXPECT_EQ(core->leases().size(), 2u);
   Advance(milliseconds(500));
-  EXPECT_EQ(EventOf("drain-timeout"), ": 2 leases ended: their shards run again on resume");
+  EXPECT_EQ(EventOf("drain-timeout"), ": 2 leases were ended; their shards run again on resume");
   EXPECT_EQ(core->state(), JobState::kDrained) << "nothing is DONE";
 }
 
@@ -443,12 +445,12 @@ TEST_F(RunsTest, AJournalOfOtherDataOrPartitionsIsRefused) {
   other.partitions = 3;
   EXPECT_THAT(MasterCore::CheckFits(other, journal.state()),
               testing::StatusIs(absl::StatusCode::kFailedPrecondition,
-                                HasSubstr("has 2 partitions and the job file 3")));
+                                HasSubstr("has 2 partitions, but the job file 3")));
   EXPECT_THAT(MasterCore::CheckFits(other, DurableState()), testing::IsOk()) << "a new job";
   other = options;
   other.datasets[0].shards = 1;
   EXPECT_THAT(MasterCore::CheckFits(other, journal.state()),
-              testing::StatusIs(absl::StatusCode::kDataLoss, HasSubstr("knows shard 0/0/1")));
+              testing::StatusIs(absl::StatusCode::kDataLoss, HasSubstr("has shard 0/0/1, but")));
   other.datasets.clear();
   EXPECT_THAT(
       MasterCore::CheckFits(other, journal.state()),

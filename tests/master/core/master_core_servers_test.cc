@@ -47,7 +47,7 @@ TEST_F(ServersTest, ALateRegisterOfAnEarlierStartTakesNobodysPlace) {
   Sync();
   const auto late = [&] { return register_as(5, 1).status(); };
   EXPECT_THAT(late(), StatusIs(absl::StatusCode::kFailedPrecondition,
-                               HasSubstr("start 2 of it has been heard of already")));
+                               HasSubstr("knows start 2 of this node already")));
   Restart();
   EXPECT_THAT(late(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("start 2")))
       << "the journal knows it";
@@ -271,7 +271,7 @@ TEST_F(ServersTest, SnapshotsThatCannotBeReadEndTheJobAfterAWhile) {
   EXPECT_FALSE(HasEvent("restored"));
   report("", 2);
   EXPECT_THAT(EventOf("restore-error"), HasSubstr(error));
-  EXPECT_EQ(EventOf("restored"), "ps-0: every partition is served again");
+  EXPECT_EQ(EventOf("restored"), "ps-0: it serves all its partitions again");
   for (int i = 0; i < 60; ++i) report(error, 1);
   EXPECT_EQ(core->state(), JobState::kRunning);
   report(error, 1);
@@ -385,7 +385,7 @@ TEST_F(ServersTest, WorkersHearOfTheAddressesOfANewProcess) {
   EXPECT_EQ(journal.state().meta->map_version, map().version);
   EXPECT_EQ(journal.state().nodes.at("ps-0").lanes, c);
   EXPECT_THAT(core->RegisterServer({"ps-0", 0, {}}, At()),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a nonce is not 0")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a nonce must not be 0")));
 }
 
 TEST_F(ServersTest, PartsOfAllProcessesAreCounted) {

@@ -29,8 +29,8 @@ TEST_F(StreamsTest, RangesThatRetentionTookAreFailedWithTheirOffsets) {
   See(25, 70);
   EXPECT_THAT(Events("shard-failed"),
               ElementsAre(HasSubstr("offsets [20, 25) of topic 'click-topic', partition 0, are "
-                                    "gone: its log begins at offset 25, for retention has taken "
-                                    "records, or somebody has deleted them")));
+                                    "gone: its log begins at offset 25, because retention or a "
+                                    "user has deleted records")));
   EXPECT_EQ(core->ledger().queue().failed_count(), 1u) << "what is leased may have been read";
   DoneWith(held, 20);
   const ShardId lost{kClicks, EpochIndex(0), ShardIndex(1)};
@@ -204,7 +204,7 @@ TEST_F(StreamsTest, ATruncatedLogMayComeBack) {
   See(0, 35);
   See(0, 40);
   EXPECT_THAT(Events("stream-grown-again"),
-              ElementsAre(HasSubstr("ended at offset 30, reaches what was cut of it (offset 40)")));
+              ElementsAre(HasSubstr("ended at offset 30, but reaches offset 40 again")));
   Advance(seconds(29));
   See(0, 39);
   EXPECT_EQ(core->state(), JobState::kRunning);
@@ -232,8 +232,8 @@ TEST_F(StreamsTest, ATopicMadeAnewFailsTheJobAtOnce) {
   EXPECT_THAT(Events("stream-gone"), ElementsAre(HasSubstr("there is no topic 'click-topic'")));
   See(0, 10);
   EXPECT_EQ(core->state(), JobState::kFailed);
-  EXPECT_THAT(core->reason(), HasSubstr("deleted and made anew"));
-  EXPECT_THAT(Events("stream-reachable"), ElementsAre(HasSubstr("if it was made anew")));
+  EXPECT_THAT(core->reason(), HasSubstr("deleted and created again"));
+  EXPECT_THAT(Events("stream-reachable"), ElementsAre(HasSubstr("If it was created again")));
   EXPECT_THAT(Events("stream-truncated"), IsEmpty()) << "it says how long the job waits";
 }
 
@@ -256,7 +256,7 @@ TEST_F(StreamsTest, AFewLooksThatFindNoTopicAreNoProofThatItWasDeleted) {
   See(0, 40);
   EXPECT_EQ(core->state(), JobState::kRunning) << "one that finds it makes an end of the count";
   EXPECT_THAT(Events("stream-gone"), IsEmpty());
-  EXPECT_THAT(Events("stream-reachable").back(), HasSubstr("if it was made anew"));
+  EXPECT_THAT(Events("stream-reachable").back(), HasSubstr("If it was created again"));
 }
 
 TEST_F(StreamsTest, LooksWithoutAnAnswerSayNothingOfATopicThatIsGone) {

@@ -33,7 +33,7 @@ TEST_F(StreamsTest, WhatATopicHoldsIsCutAndLeasedWithAllThatAWorkerNeeds) {
   EXPECT_EQ(work.minibatch_size, 10u);
   EXPECT_EQ(work.first_step, 2u);
   EXPECT_EQ(grants[1].shard, (ShardId{kClicks, EpochIndex(0), ShardIndex(1)}));
-  EXPECT_THAT(Events("stream-partitions"), ElementsAre(HasSubstr("has 1 partitions, 45 offsets")));
+  EXPECT_THAT(Events("stream-partitions"), ElementsAre(HasSubstr("has 1 partitions; 45 offsets")));
 }
 
 TEST_F(StreamsTest, APartialRangeIsCutAfterItsDelayWithoutALook) {
@@ -273,7 +273,7 @@ TEST_F(StreamsTest, AnotherClusterIsRefused) {
   EXPECT_EQ(core->state(), JobState::kRunning) << "not known is not another one";
   Look({.cluster = "B", .partitions = {{TopicPartition(0), 0, 20, {}, {}}}});
   EXPECT_EQ(core->state(), JobState::kFailed);
-  EXPECT_THAT(core->reason(), HasSubstr("cluster B, the job began on cluster A"));
+  EXPECT_THAT(core->reason(), HasSubstr("cluster B, but the job began on cluster A"));
 }
 
 TEST_F(StreamsTest, ANewTopicPartitionIsReadFromItsBegin) {

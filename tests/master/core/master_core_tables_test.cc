@@ -39,7 +39,7 @@ TEST_F(TablesTest, TablesAreToldOnceAndAConflictShowsBoth) {
   const auto shows_both = [&](const TableSpec& asked) {
     return StatusIs(absl::StatusCode::kAlreadyExists,
                     AllOf(HasSubstr("Registered: " + ToString(core->tables().at(id))),
-                          HasSubstr("Asked for: " + ToString(asked))));
+                          HasSubstr("This one: " + ToString(asked))));
   };
   table.id = id;
   EXPECT_THAT(core->RegisterTable(table, At()), shows_both(table));
@@ -64,8 +64,8 @@ TEST_F(TablesTest, ATableThatMakesNoSenseIsRefused) {
   };
   const Row rows[] = {
       {[](TableSpec* t) { t->name = std::string(128, 'x'); }, ""},
-      {[](TableSpec* t) { t->name = std::string(129, 'x'); }, "a name has 1 to 128 bytes"},
-      {[](TableSpec* t) { t->name = ""; }, "a name has 1 to 128 bytes"},
+      {[](TableSpec* t) { t->name = std::string(129, 'x'); }, "its name must have 1 to 128 bytes"},
+      {[](TableSpec* t) { t->name = ""; }, "its name must have 1 to 128 bytes"},
       {[](TableSpec* t) { t->dim = 65'536; }, ""},
       {[](TableSpec* t) { t->dim = 65'537; }, "dim must be in [1, 65536]"},
       {[](TableSpec* t) { t->dim = 0; }, "dim must be in [1, 65536]"},

@@ -231,7 +231,7 @@ TEST_F(WorkersTest, ANewProcessOfANodeEndsTheLeasesOfTheOldOne) {
   WorkerExchangeRequest old = Request();
   Hold(grants, &old);
   EXPECT_THAT(core->ExchangeWorker(old, At()),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("taken this name")));
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("now has this name")));
 }
 
 TEST_F(WorkersTest, ALateHelloOfADeadProcessIsRefused) {
@@ -240,14 +240,14 @@ TEST_F(WorkersTest, ALateHelloOfADeadProcessIsRefused) {
   const auto grants = Want(1).grants;
   const auto late = [&] { return core->HelloWorker({"worker-0", 6}, StartNumber(1), At()); };
   EXPECT_THAT(late(), StatusIs(absl::StatusCode::kFailedPrecondition,
-                               HasSubstr("start 2 of it has been heard of already")));
+                               HasSubstr("knows start 2 of this node already")));
   EXPECT_EQ(core->leases().size(), 1u);
   Restart();
   Want(0, grants);
   EXPECT_THAT(late(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("start 1")))
       << "the journal remembers it";
   EXPECT_THAT(core->ExchangeWorker(Request("worker-0", 6), At()),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("taken this name")));
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("now has this name")));
   EXPECT_EQ(core->leases().size(), 1u);
   ASSERT_THAT(core->HelloWorker({"worker-0", 9}, StartNumber(3), At()), testing::IsOk());
   EXPECT_EQ(core->leases().size(), 0u);

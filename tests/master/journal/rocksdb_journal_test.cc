@@ -177,7 +177,7 @@ TEST_F(RocksdbJournalTest, AnotherJobIsRefused) {
   }
   header_.job = "other";
   EXPECT_THAT(Open(),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("another job's state")));
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("belongs to another job")));
 }
 
 TEST_F(RocksdbJournalTest, APathThatIsAFileIsAnErrorWithThePath) {

@@ -17,9 +17,9 @@ TEST(JournalStatus, SaysWhatToDo) {
   EXPECT_THAT(JournalStatus(rocksdb::Status::OK(), "/s/journal"), IsOk());
   EXPECT_THAT(JournalStatus(rocksdb::Status::NoSpace("write"), "/s/journal"),
               StatusIs(absl::StatusCode::kResourceExhausted,
-                       AllOf(HasSubstr("/s/journal"), HasSubstr("make room and run again"))));
+                       AllOf(HasSubstr("/s/journal"), HasSubstr("Free space and run again"))));
   EXPECT_THAT(JournalStatus(rocksdb::Status::IOError("mkdir", "Permission denied"), "/s/journal"),
-              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("must be writable")));
+              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("is not writable")));
   EXPECT_THAT(JournalStatus(rocksdb::Status::Corruption("bad block"), "/s/journal"),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("bad block")));
   EXPECT_THAT(JournalStatus(rocksdb::Status::IOError("odd"), "/s/journal"),

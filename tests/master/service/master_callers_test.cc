@@ -113,7 +113,7 @@ TEST_F(MasterServerTest, BadInputIsRefusedAndNamed) {
   report.set_role("worker");
   report.set_what("started");
   EXPECT_THAT(Call(admin_.get(), &Admin::ReportNode, report, &reported),
-              RpcIs(grpc::StatusCode::INVALID_ARGUMENT, HasSubstr("start: 0")));
+              RpcIs(grpc::StatusCode::INVALID_ARGUMENT, HasSubstr("has start 0")));
   EXPECT_EQ(Status().state(), static_cast<uint32_t>(JobState::kRunning))
       << "none of it harmed the job";
 }
@@ -155,9 +155,9 @@ TEST_F(MasterServerTest, WhoLacksTheTokenAsksAndOrdersNothing) {
     call(&Admin::GetManifest, v1::GetManifestRequest());
   };
   token_ = "";
-  all_refused("lacks the job's token");
+  all_refused("has no token");
   token_ = std::string(64, '0');
-  all_refused("is not the job's token");
+  all_refused("has a wrong token");
   token_.reset();
   EXPECT_EQ(Status().state(), static_cast<uint32_t>(JobState::kRunning));
   EXPECT_EQ(Status().nodes_size(), 0) << "nobody believes a forged report";
@@ -171,7 +171,7 @@ TEST_F(MasterServerTest, ANewTokenReplacesTheOldOneAtOnce) {
   token_ = former;
   v1::JobStatus status;
   EXPECT_THAT(Call(admin_.get(), &Admin::GetStatus, v1::GetStatusRequest(), &status),
-              RpcIs(grpc::StatusCode::UNAUTHENTICATED, HasSubstr("is not the job's token")));
+              RpcIs(grpc::StatusCode::UNAUTHENTICATED, HasSubstr("has a wrong token")));
   token_.reset();
   EXPECT_NE(LoadToken(options_.token_file).value(), former);
   EXPECT_EQ(Status().state(), static_cast<uint32_t>(JobState::kRunning));

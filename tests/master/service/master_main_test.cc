@@ -57,7 +57,7 @@ TEST(CoreOptionsOf, TakesOverWhatTheCoreNeeds) {
 
 TEST(RunMaster, RefusesAnAddressThatOthersCanReach) {
   EXPECT_THAT(RunMaster({Job(), "0.0.0.0:1", "run", false, {}}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("until TLS exists")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("Until TLS exists")));
 }
 
 TEST(RunMaster, GoesOnWithTheJobOfItsIdOnly) {
@@ -111,7 +111,7 @@ TEST(RunMaster, AJournalThatIsGoneIsNotReplacedByAnEmptyOne) {
               testing::IsOk());
   EXPECT_THAT(RunMaster({job, "127.0.0.1:0", "run", false, {}, "id-2", folder.File("token")}),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("the journal of the job 'job' is gone")));
+                       HasSubstr("the journal of the job 'job' is missing")));
   EXPECT_FALSE(std::filesystem::exists(folder.File("journal"))) << "a copy may be put there";
 }
 

@@ -246,12 +246,12 @@ TEST(CheckLoopback, RefusesEverythingElse) {
   }
   for (const char* bad : {"0.0.0.0:1", "10.0.0.1:1", "example.com:1", "[::]:1", "127.0.0.1.x:1"}) {
     EXPECT_THAT(CheckLoopback(bad),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("until TLS exists")))
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("Until TLS exists")))
         << bad;
   }
   for (const char* bad : {"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000"}) {
     EXPECT_THAT(CheckLoopback(bad),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is no address")))
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is not an address")))
         << bad;
   }
 }

@@ -58,7 +58,7 @@ TEST_F(SnapshotOwnerTest, AJobWhoseJournalIsGoneIsToldSoAndNotToDeleteItsWeights
     anew.job_id = id;
     const absl::Status status = CheckSnapshotDirectory(directory_, anew, {});
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition,
-                                 AllOf(HasSubstr("the journal of the job 'flights' is gone"),
+                                 AllOf(HasSubstr("the journal of the job 'flights' is missing"),
                                        HasSubstr("/jobs/flights/journal"), HasSubstr(directory_))));
     EXPECT_EQ(status.message().find("another job"), std::string::npos);
     EXPECT_EQ(status.message().find("delete the folder"), std::string::npos);
@@ -69,7 +69,7 @@ TEST_F(SnapshotOwnerTest, FilesWithoutAMarkerBelongToTheJobThatKnowsThem) {
   AddSnapshot("p0/1.sst");
   EXPECT_THAT(ClaimSnapshotDirectory(directory_, trains_, {"p0/2.sst"}),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("knows nothing of"), HasSubstr("p0/1.sst"))));
+                       AllOf(HasSubstr("does not know the snapshots"), HasSubstr("p0/1.sst"))));
   EXPECT_THAT(ClaimSnapshotDirectory(directory_, flights_, {"p0/1.sst"}), IsOk());
   EXPECT_THAT(ClaimSnapshotDirectory(directory_, trains_, {"p0/1.sst"}),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("'flights'")));

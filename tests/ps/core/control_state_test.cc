@@ -112,7 +112,7 @@ TEST_F(ControlStateTest, AForgottenServerMustEnd) {
   ServerExchangeReply reply = Reply(2);
   reply.unknown_incarnation = true;
   EXPECT_THAT(state_.OnReply(reply),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("started anew")));
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("must end")));
 }
 
 TEST_F(ControlStateTest, TablesAreHandedOutOnceAndCountWhenTheLanesHaveThem) {

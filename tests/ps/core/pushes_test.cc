@@ -49,7 +49,8 @@ TEST_F(OwnedPartitionsTest, UnknownTablesAreRetriedAndWrongWidthsRefused) {
       PushWhole({.push = push, .parts = parts, .keys = keys, .values = values}, &owned_, &reply);
   EXPECT_EQ(reply.parts.at(0).code, PartCode::kBadRequest);
   EXPECT_EQ(reply.parts.at(1).code, PartCode::kBadRequest);
-  EXPECT_THAT(reply.text, HasSubstr("5 values, its keys and the widths of its tables make 4"));
+  EXPECT_THAT(reply.text,
+              HasSubstr("5 values, but its keys and the widths of its tables require 4"));
   EXPECT_EQ(Row(3, 1), 0) << "nothing may have been applied";
   owned_.AddTable(SumTable(9, 3));
   parts = parts_of(9);

@@ -72,7 +72,7 @@ TEST_F(PartitionTest, APartThatIsRefusedChangesNothing) {
       {{TableId(9), key, ones}, ApplyCode::kUnknownTable, "table 9"},
       {{kSparse, key, short_row},
        ApplyCode::kBadRequest,
-       "rows of 2 floats: 1 keys come with 1 floats, not 2"},
+       "rows of 2 floats, but 1 keys come with 1 floats, not 2"},
       {{kSparse, key, long_row}, ApplyCode::kBadRequest, "1 keys come with 3 floats, not 2"},
       {{kDense, block, ones}, ApplyCode::kBadRequest, "block 3 of dense table 'bias'"},
       {{kSparse, key, with_nan},
@@ -245,11 +245,12 @@ TEST_F(PartitionTest, ImagesThatContradictThemselvesAreRefusedAndLeaveTheStateAl
   };
   PartitionImage image = good;
   image.kind = SnapshotKind::kDelta;
-  refused(image,
-          "image 1 of 1 of snapshot 1.1 of partition 3: a chain is one base, first, and deltas");
+  refused(
+      image,
+      "image 1 of 1 of snapshot 1.1 of partition 3: a chain must be one base followed by deltas");
   image = good;
   image.tables.erase(image.tables.begin());
-  refused(image, "rows of table 1, which it does not define");
+  refused(image, "rows of table 1, but does not define it");
   image = good;
   image.rows[0].rows.pop_back();
   refused(image, "of table 'counts' have 2 floats each (1 in all), not 2");
@@ -259,10 +260,9 @@ TEST_F(PartitionTest, ImagesThatContradictThemselvesAreRefusedAndLeaveTheStateAl
   PartitionImage other = good;
   other.kind = SnapshotKind::kDelta;
   other.tables[0].optimizer = SgdSpec{};
-  EXPECT_THAT(
-      partition_.Restore(Number(1), std::vector<PartitionImage>{good, other}),
-      StatusIs(absl::StatusCode::kDataLoss,
-               AllOf(HasSubstr("image 2 of 2 "), HasSubstr("differs from an earlier file's"))));
+  EXPECT_THAT(partition_.Restore(Number(1), std::vector<PartitionImage>{good, other}),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       AllOf(HasSubstr("image 2 of 2 "), HasSubstr("differs from"))));
 }
 
 class FixedRows : public WarmStartSource {

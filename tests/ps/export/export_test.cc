@@ -119,8 +119,8 @@ TEST(ExportTest, BadOptionsAreExplained) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("missing/out")));
   options = job.options;
   options.tables[0].name = "../embedding";
-  EXPECT_THAT(WriteExport(options),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("cannot name a file")));
+  EXPECT_THAT(WriteExport(options), StatusIs(absl::StatusCode::kInvalidArgument,
+                                             HasSubstr("a file cannot have its name")));
   options = job.options;
   options.tables.pop_back();
   EXPECT_THAT(WriteExport(options), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("'layer'")));

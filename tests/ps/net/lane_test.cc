@@ -79,7 +79,7 @@ TEST(LaneTest, WithoutAUnixSocketAsManyConnectByTcpAsByBoth) {
       EXPECT_TRUE(clients.back()->Receive()) << i;
     }
     WireClient fourth(addresses[0]);
-    EXPECT_THAT(fourth.ReceiveErrorAndEnd(), HasSubstr("3 TCP connections, its limit"));
+    EXPECT_THAT(fourth.ReceiveErrorAndEnd(), HasSubstr("3 TCP connections, which is its limit"));
   }
 }
 

@@ -243,7 +243,7 @@ TEST_F(RingsTest, AFrameBeforeTheMemoryIsThereIsRefused) {
   // A reply that offers memory, and then the reason.
   const std::string offered = client.ReceiveBytes(wire::kHeaderBytes + 24);
   EXPECT_EQ(offered.size(), wire::kHeaderBytes + 24);
-  EXPECT_THAT(client.ReceiveErrorAndEnd(), HasSubstr("before the shared memory was there"));
+  EXPECT_THAT(client.ReceiveErrorAndEnd(), HasSubstr("before the shared memory was set up"));
 }
 
 TEST_F(RingsTest, RowsAreGatheredWhereThePeerReadsThem) {

@@ -145,7 +145,7 @@ std::vector<BadFrame> BadFrames() {
        "GET / HTTP/1.1\r\nHost: x\r\n" + std::string(64, ' ')},
       {"wire version", "version 77", false, version},
       {"pull before hello", "must be a hello", false, HeaderOnly(Kind::kPull, 0, 0, 0, 0)},
-      {"too large a hello", "a hello has a directory of at most 16404 bytes", false,
+      {"too large a hello", "a hello's directory has at most 16404 bytes", false,
        HeaderOnly(Kind::kHello, 16405, 0, 0, 0)},
       {"malformed hello", "malformed directory", false,
        HeaderOnly(Kind::kHello, 4, 0, 0, 0) + "\xff\xff\xff\xff"},
@@ -191,8 +191,8 @@ TEST_F(ConnectionTest, WhoSaysNoHelloInTimeIsEndedWithTheReason) {
     late.SendHello("job");
     EXPECT_EQ(late.Receive().value().header.kind, Kind::kHelloReply);
     Pass(address, std::chrono::milliseconds(1));
-    EXPECT_THAT(silent.ReceiveErrorAndEnd(), HasSubstr("no hello came within 5000 ms"));
-    EXPECT_THAT(slow.ReceiveErrorAndEnd(), HasSubstr("no hello came within 5000 ms"));
+    EXPECT_THAT(silent.ReceiveErrorAndEnd(), HasSubstr("no hello arrived within 5000 ms"));
+    EXPECT_THAT(slow.ReceiveErrorAndEnd(), HasSubstr("no hello arrived within 5000 ms"));
     Pass(address, 10 * kTimeout);
     EXPECT_THAT(Pull(&late, {3}), ElementsAre(3, 3, 3, 3));
     EXPECT_THAT(Pull(greeted.get(), {3}), ElementsAre(3, 3, 3, 3));
@@ -273,14 +273,14 @@ TEST_F(SmallLimitsTest, OneConnectionTooManyIsToldSo) {
   const auto first = Greeted(addresses_[0]);
   const auto second = Greeted(addresses_[0]);
   WireClient third(addresses_[0]);
-  EXPECT_THAT(third.ReceiveErrorAndEnd(), HasSubstr("2 UNIX connections, its limit"));
+  EXPECT_THAT(third.ReceiveErrorAndEnd(), HasSubstr("2 UNIX connections, which is its limit"));
   EXPECT_THAT(Pull(first.get(), {3}), ElementsAre(3, 3, 3, 3));
 }
 
 TEST_F(SmallLimitsTest, PeersOfOneKindLeaveTheOtherKindItsRoom) {
   WireClient silent(addresses_[1]);
   WireClient second(addresses_[1]);
-  EXPECT_THAT(second.ReceiveErrorAndEnd(), HasSubstr("1 TCP connections, its limit"));
+  EXPECT_THAT(second.ReceiveErrorAndEnd(), HasSubstr("1 TCP connections, which is its limit"));
   const auto first = Greeted(addresses_[0]);
   const auto other = Greeted(addresses_[0]);
   EXPECT_THAT(Pull(other.get(), {3}), ElementsAre(3, 3, 3, 3));

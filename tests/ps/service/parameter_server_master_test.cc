@@ -113,7 +113,7 @@ TEST_F(ParameterServerTest, EndsWhenTheMasterNoLongerKnowsIt) {
   StartServing();
   Change([](World* world) { world->unknown = true; });
   EXPECT_THAT(result_.get(),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("started anew")));
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("must end")));
   server_.reset();
 }
 

@@ -91,7 +91,7 @@ TEST(ImageCodecTest, EntriesThatDoNotFitAreRefused) {
   };
   refused({}, "it is empty");
   refused(Entries(good.begin() + 1, good.end()), "does not begin with a snapshot's header");
-  refused(Entries(good.begin(), good.end() - 1), "its header announces 2 tables");
+  refused(Entries(good.begin(), good.end() - 1), "its header says 2 tables");
   Entries bad = good;
   bad[0].second[0] = 9;
   refused(bad, "it has format 9, but this program reads format 1");
@@ -106,7 +106,7 @@ TEST(ImageCodecTest, EntriesThatDoNotFitAreRefused) {
   refused(bad, "the definition of table 1 is not valid");
   bad = good;
   bad.erase(bad.begin() + 1);
-  refused(bad, "rows of table 1, which it does not define");
+  refused(bad, "rows of table 1, but does not define it");
   bad = good;
   bad[3].second.push_back('x');
   refused(bad, "the window of shard 0/1/2 has 9 bytes");

@@ -108,10 +108,10 @@ TEST_F(SnapshotTest, MissingTruncatedAndExchangedFilesAreNamed) {
   EXPECT_THAT(Read({{dir_.File(one.name), one.bytes}}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not below")));
   EXPECT_THAT(ReadChain(dir_.path(), PartitionId(4), Manifest{Number(1), DoneSeq(1), {one}}),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("holds partition 3")));
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("contains partition 3")));
   fs::copy_file(dir_.File(two.name), path, fs::copy_options::overwrite_existing);
   EXPECT_THAT(Read({{one.name, two.bytes}}),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("does not have the checksum")));
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("its checksum is not the one")));
   const std::string hash = two.name.substr(two.name.rfind('-'));
   const std::string renamed = "p00003/e12-s1.1-base" + hash;
   fs::copy_file(dir_.File(two.name), dir_.File(renamed));

@@ -83,11 +83,12 @@ TEST_F(CrashLoopTest, AMachineThatRunsOutIsALoopToo) {
 TEST_F(CrashLoopTest, WhyTheJobStopsHasWhatTheNodeSaidLast) {
   for (int i = 0; i < 2; ++i) EndOnce(EndCause::kProgram, false);
   NodeEnd& end = job_.End("worker-1", EndCause::kProgram);
-  end.meaning = "the program gave up";
+  end.meaning = "the program aborted itself";
   end.last_words = "no such file";
   const std::vector<Proposal> proposals = job_.Step(&policy_);
   ASSERT_THAT(proposals, SizeIs(1));
-  EXPECT_EQ(proposals[0].details, "\n  the program gave up.\n  Its last lines:\n    no such file");
+  EXPECT_EQ(proposals[0].details,
+            "\n  the program aborted itself.\n  Its last lines:\n    no such file");
 }
 
 TEST_F(CrashLoopTest, AnEndToldTwiceCountsOnce) {

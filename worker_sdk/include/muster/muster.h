@@ -1,6 +1,6 @@
 #pragma once
 
-/// The Muster worker SDK: the only header a trainer includes. No third-party header is behind it.
+/// The Muster worker SDK. A trainer includes only this header; it includes no third-party header.
 ///
 ///   auto session = muster::Session::Connect(muster::SessionOptions::FromEnvironment()).value();
 ///   auto embedding = session.SparseTable({.name = "embedding", .dim = 16,

@@ -25,23 +25,24 @@ class ShardImpl;
 class MinibatchImpl;
 }  // namespace internal
 
-/// How to reach the job. A value; thread-compatible. `muster run` sets the environment that
-/// FromEnvironment reads.
+/// How to reach the job. FromEnvironment reads it from the environment variables on the right;
+/// `muster run` sets them. A value; thread-compatible.
 struct MUSTER_EXPORT SessionOptions {
   std::string master_address;  // "127.0.0.1:7070"            MUSTER_MASTER
   std::string worker_name;     // "worker-0"                  MUSTER_NODE
   std::string slot_file;       // progress for the supervisor MUSTER_SLOT_FILE; empty: none
   uint64_t connect_timeout_ms = 30'000;
-  uint64_t start = 0;  // 1: the first start of this worker in the run; 0: not known: MUSTER_START
-  /// Of the job, as its journal knows it; masters of other jobs are then not spoken with. Empty:
-  /// the job of the first master that answers.           MUSTER_JOB_ID
+  /// Counts this worker's starts in the run, from 1; 0 if it is not known. MUSTER_START
+  uint64_t start = 0;
+  /// The id in the job's journal. The session then ignores the masters of other jobs. If it is
+  /// empty, the session joins the job of the first master that answers. MUSTER_JOB_ID
   std::string job_id;
   static SessionOptions FromEnvironment();
 };
 
-/// Rows as pulled: `values: [num_keys, dim] float32 row-major`, or a dense tensor as one row of all
-/// its elements. A view, valid and constant until the minibatch is left; reading it is thread-safe.
-/// Minibatches between which nobody changed a dense tensor share its memory.
+/// The rows of a pull: `values: [num_keys, dim] float32 row-major`. A dense tensor is one row with
+/// all its elements. A view; it is valid and constant until the loop leaves the minibatch. Reading
+/// it is thread-safe. While a dense tensor does not change, minibatches share its memory.
 class MUSTER_EXPORT Rows {
  public:
   Rows(const float* values, size_t num_keys, size_t dim)
@@ -58,13 +59,13 @@ class MUSTER_EXPORT Rows {
   size_t dim_;
 };
 
-/// What a record of a topic has besides its value. The views live as long as the minibatch's
-/// records. A value.
+/// The parts of a topic's record besides its value. The views are valid as long as the records of
+/// the minibatch. A value.
 struct MUSTER_EXPORT TopicRecord {
   std::optional<std::string_view> key;
-  /// It has no value at all, as deletions in a compacted topic; records() then shows an empty one.
+  /// The record has no value, like a deletion in a compacted topic. records() shows it as empty.
   bool tombstone = false;
-  int64_t timestamp_ms = 0;  // since the Unix epoch; 0: it has none
+  int64_t timestamp_ms = 0;  // since the Unix epoch; 0 if the record has none
   uint32_t partition = 0;    // of the topic
   uint64_t offset = 0;
 };
@@ -73,71 +74,80 @@ struct MUSTER_EXPORT TopicHeader {
   std::optional<std::string_view> value;
 };
 
-/// Records that are learnt from together; the unit of pushing. Not thread-safe; used by the thread
-/// that runs the loop.
+/// Records that are trained on together; the unit of pushing. Not thread-safe: only the thread that
+/// runs the loop may use it.
 class MUSTER_EXPORT Minibatch {
  public:
-  /// Lines without their line end, in the order in which every run of the shard sees them; of a
-  /// topic, the values. A line has up to 16 MiB; a job with a longer one does not start. Valid
-  /// until the minibatch is left.
+  /// Lines without their line ends, or the values of a topic's records. The order is the same in
+  /// every run of the shard. A line has at most 16 MiB; a job with a longer line does not start.
+  /// Valid until the loop leaves the minibatch.
   std::span<const std::string_view> records() const;
-  /// The dataset is a topic.
+  /// True if the dataset is a topic.
   bool topic() const;
-  /// Of records()[record]. An error of the program when topic() is false, or there is no such one.
+  /// The other parts of records()[record]. If topic() is false, or if there is no such record, the
+  /// session fails.
   TopicRecord topic_record(size_t record) const;
   std::vector<TopicHeader> topic_headers(size_t record) const;
-  /// True in a dataset of mode `evaluate`: pulls create nothing, Push is an error of the program.
+  /// True in a dataset of mode `evaluate`. Pulls then create no rows, and if you call Push, the
+  /// session fails.
   bool evaluate() const;
-  /// Name of the dataset, and epoch (from 0).
+  /// The name of the dataset.
   std::string_view dataset() const;
+  /// The epoch, counted from 0.
   uint32_t epoch() const;
-  /// A seed that every run of this minibatch gets again: for random numbers inside the trainer.
+  /// A seed for random numbers in the trainer. It is the same in every run of this minibatch.
   uint64_t seed() const;
-  /// Position of the minibatch in the job, over all its train datasets; learning-rate schedules
-  /// are functions of it. In an evaluate dataset counted in that dataset.
+  /// The position of the minibatch in the job, counted over all train datasets. Learning-rate
+  /// schedules are functions of it. In an evaluate dataset, it is the position in that dataset.
   uint64_t step() const;
 
-  /// Asks for rows ahead of time; for use in `prepare`. Keys may repeat.
+  /// Requests rows ahead of time; call it in `prepare`. Keys may repeat.
   void Need(const Table& table, std::span<const uint64_t> keys);
   void Need(const DenseTensor& tensor);
-  /// Whatever `prepare` parsed, kept for the loop.
+  /// A place where `prepare` can keep what it parsed, for the loop.
   std::any& user_data();
 
-  /// Rows of `keys` (they may repeat), in that order. Blocks until they are here; at once if they
-  /// were asked for with Need and the same keys. After a lost lease: rows of the right shape.
+  /// The rows of `keys` in this order; keys may repeat. Blocks until the rows have arrived, so a
+  /// Need with the same keys in `prepare` saves the wait. After the lease is lost, all values are
+  /// 0.
   Rows Pull(const Table& table, std::span<const uint64_t> keys);
   Rows Pull(const DenseTensor& tensor);
 
-  /// Adds gradients `[keys.size(), dim] float32 row-major`; rows of a repeated key are summed. Sent
-  /// by Commit.
+  /// Adds gradients `[keys.size(), dim] float32 row-major`. Gradients of a repeated key are summed.
+  /// Commit sends them.
   ///
-  /// Of minibatches with more than 64 MiB of rows a loop holds three times that: the rows of the
-  /// current one, those of the next, and the gradients of one, until they are acknowledged: the
-  /// first Push of a minibatch waits for the minibatch before. While servers or lanes are not
-  /// equally far with their answers, rows of one more.
+  /// Memory: if minibatches have more than 64 MiB of rows, a loop holds about three times the rows
+  /// of one: the rows of the current and of the next minibatch, and the gradients of one until the
+  /// servers have acknowledged them. So the first Push of a minibatch waits until the minibatch
+  /// before is acknowledged. While some servers or lanes have answered and others have not, the
+  /// loop holds the rows of one more minibatch.
   void Push(const Table& table, std::span<const uint64_t> keys, std::span<const float> gradients);
   void Push(const DenseTensor& tensor, std::span<const float> gradient);
-  /// Ends the minibatch: what was pushed leaves as one part per partition. Which keys those are
-  /// should follow from the records alone: a minibatch that runs again, because a server has lost
-  /// a part of it, has its effect where it pushes then, and a line on stderr names it when that is
-  /// not where it was lost. Blocks while more than
-  /// the job's bound of minibatches are unacknowledged. NaN, infinity, or a gradient too large for
-  /// the job's spec.training.wireEncoding (float16 ends at 65504): nothing is sent and the shard
-  /// fails with the table's name.
+  /// Ends the minibatch and sends the gradients, one part per partition. Blocks while more than
+  /// spec.training.unacknowledgedMinibatchesMax minibatches are unacknowledged.
+  ///
+  /// The keys that a minibatch pushes should depend on its records alone. If a server loses a part
+  /// of the minibatch, the minibatch runs again, and the keys of that run count. If these keys do
+  /// not lie where the lost part was, a line on stderr names the minibatch.
+  ///
+  /// If a gradient is NaN, infinite, or too large for the job's spec.training.wireEncoding (float16
+  /// ends at 65504), nothing is sent, and the shard fails with the table's name.
   void Commit();
 
-  /// A weighted mean of the epoch, merged exactly once. A value or weight that is NaN or infinite,
-  /// or a weight below 0: the shard fails. A name that a shard gives to both Metric and Auc is an
-  /// error of the program, as a name over 256 bytes is.
+  /// Adds `value` with `weight` to a weighted mean of the epoch; each value counts exactly once. If
+  /// the value or the weight is NaN or infinite, or if the weight is below 0, the shard fails. If a
+  /// shard uses one name in both Metric and Auc, or if a name has more than 256 bytes, the session
+  /// fails.
   void Metric(std::string_view name, double value, double weight);
-  /// Scores in [0, 1] with their labels, one each, for the area under the ROC curve of the epoch.
-  /// NaN, or a score outside [0, 1]: the shard fails. Names as of Metric.
+  /// Adds scores in [0, 1], each with its label, to the area under the epoch's ROC curve. If a
+  /// score is NaN or outside [0, 1], the shard fails. Names follow the rules of Metric.
   void Auc(std::string_view name, std::span<const float> scores, std::span<const bool> labels);
   /// The same with labels in bytes, 0 or not 0: a std::vector<bool> is no span of bool.
   void Auc(std::string_view name, std::span<const float> scores, std::span<const uint8_t> labels);
-  /// records()[record] cannot be used: counted and reported with file and line, or topic, partition
-  /// and offset; over the job's limit the job fails. Where the dataset has a dead-letter topic, the
-  /// record is written there, too, before its shard is done.
+  /// Reports that records()[record] cannot be used. The record is counted, and the job shows its
+  /// file and line, or its topic, partition and offset. The job fails if more than
+  /// spec.training.rejectedRecordsMax records are rejected. If the dataset has a dead-letter topic,
+  /// the record is also written there before its shard is done.
   void Reject(size_t record, std::string_view reason);
 
   explicit Minibatch(internal::MinibatchImpl* impl) : impl_(impl) {}
@@ -146,14 +156,15 @@ class MUSTER_EXPORT Minibatch {
   internal::MinibatchImpl* impl_;
 };
 
-/// Called for a minibatch some minibatches before the loop reaches it, on the loop's own thread.
+/// The SDK calls it for a minibatch some minibatches before the loop gets there, on the loop's
+/// thread.
 using Prepare = std::function<void(Minibatch&)>;
 
-/// The minibatches of a shard, to be run through once. Not thread-safe; used by the shard's thread.
-/// Going on to the next minibatch commits the one before, if Commit was not called.
+/// The minibatches of a shard; a loop can run through them once. If the loop did not call Commit,
+/// the step to the next minibatch calls it. Not thread-safe: only the shard's thread may use it.
 class MUSTER_EXPORT MinibatchRange {
  public:
-  /// Belongs to its range and, like it, to the shard's thread: not thread-safe.
+  /// Part of its range. Not thread-safe: only the shard's thread may use it.
   class MUSTER_EXPORT Iterator {
    public:
     using iterator_category = std::input_iterator_tag;
@@ -179,22 +190,23 @@ class MUSTER_EXPORT MinibatchRange {
   Prepare prepare_;
 };
 
-/// A shard on lease. Not thread-safe: it stays with the thread that runs its loop, and must not
-/// outlive its session. Leaving the loop early without Fail hands the shard back; three times in a
-/// row that came no further than a run before are one failure, unless the worker leaves.
+/// A leased shard. Not thread-safe: it stays with the thread that runs its loop, and must not
+/// outlive its session. If you leave the loop early without Fail, the shard is handed back. If that
+/// happens three times in a row and no run gets further than an earlier one, it counts as one
+/// failure, unless the worker leaves.
 class MUSTER_EXPORT Shard {
  public:
-  /// The loop over the shard's minibatches; it ends early when the lease is lost. A shard that
-  /// comes again because a server was restored has only those of which that server has lost
-  /// something.
+  /// The minibatches of the shard, for a loop. The loop ends early if the lease is lost. After a
+  /// server was restored, a shard may come again; it then has only the minibatches of which the
+  /// server lost something.
   MinibatchRange Minibatches(Prepare prepare = nullptr);
-  /// The trainer cannot do this shard: its loop ends, it is tried again, here or elsewhere, and
-  /// FAILED after the job's limit.
+  /// Reports that the trainer failed on this shard. The loop ends, and the shard is tried again,
+  /// here or on another worker. After spec.leases.failuresMax failures, the shard is FAILED.
   void Fail(std::string_view reason);
   /// "dataset/epoch/index", for logs.
   std::string id() const;
   bool evaluate() const;
-  /// First line of the source file, when the dataset has a header; else empty.
+  /// The first line of the source file if the dataset has a header, otherwise empty.
   std::string_view header() const;
 
   explicit Shard(std::unique_ptr<internal::ShardImpl> impl);
@@ -206,51 +218,56 @@ class MUSTER_EXPORT Shard {
   std::unique_ptr<internal::ShardImpl> impl_;
 };
 
-/// A worker's connection to its job. Thread-safe, but for moving and destruction: several threads
-/// may each run their own shards. One session a process: the slot file tells of one.
+/// A worker's connection to its job. Thread-safe except for moving and destruction: several threads
+/// may each run their own shards. A process may have only one session, because the slot file has
+/// room for one.
 ///
-/// A crash of the process (SIGSEGV and the like, or an exit that is not 0) is charged to the shard
-/// whose loop it was in. With several loops nobody knows which shard it was, and none is charged;
-/// so that it can be next time, a process that `muster run` started again lets one loop in alone
-/// until it has completed a shard, or for a minute.
+/// If the process crashes (for example by SIGSEGV, or by an exit code other than 0), the crash
+/// counts as a failure of the shard whose loop was running. If several loops were running, the
+/// shard is not known, and the crash counts for no shard. To find the shard, a process that `muster
+/// run` has restarted first runs one loop alone, until that loop has completed a shard, for at most
+/// a minute.
 class MUSTER_EXPORT Session {
  public:
-  /// Finds the master (waiting up to connect_timeout_ms, with a line on stderr every 2 s) and
+  /// Waits for the master for at most connect_timeout_ms, with a line on stderr every 2 s, and
   /// starts the background threads.
   static Result<Session> Connect(SessionOptions options);
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
-  /// Hands back what is held and stops the threads; waits at most 5 s.
+  /// Hands back the shards that the session holds and stops the threads. Waits at most 5 s.
   ~Session();
 
-  /// Registers a table; the same definition from every worker. A conflict, or a bad option, makes
-  /// the session fail: status() says why, NextShard() returns nothing, Finish() returns 1.
+  /// Registers a table. Every worker must give the same definition. If definitions differ, or if an
+  /// option is invalid, the session fails: status() says why, NextShard() returns nullopt, and
+  /// Finish() returns 1.
   Table SparseTable(SparseTableOptions options);
   DenseTensor DenseTable(DenseTableOptions options);
 
-  /// The next shard; blocks while there is none (a replay may bring more). Nothing: the job is over
-  /// or drains, or the session failed.
+  /// The next shard. Blocks while there is none, because a replay may bring more. Returns nullopt
+  /// if the job is over or drains, if this worker leaves, or if the session failed.
   ///
-  /// A source file that is gone, or is not the one that the job has indexed, fails the job. While
-  /// this process is out of file descriptors, memory or disk, shards go back without being counted
-  /// as failed, and it tries again after a pause of 0.1 to 5 s, with a line on stderr. Up to 64
-  /// source files are kept open.
+  /// If a source file is missing, or if it is not the file that the job has indexed, the job fails.
+  /// While this process is out of file descriptors, memory or disk space, it hands shards back
+  /// without counting a failure, and tries again after a pause of 0.1 to 5 s, with a line on
+  /// stderr. The session keeps up to 64 source files open.
   std::optional<Shard> NextShard();
 
-  /// For a trainer that was told to end (by SIGTERM, say; the SDK handles no signals): NextShard
-  /// returns nothing from now on, shards that wait are handed back, loops may go on to the end of
-  /// their shards or be left, and Finish() returns 0. Not to be called from a signal handler.
-  /// Idempotent.
+  /// Ends this worker's part in the job, for example after SIGTERM (the SDK handles no signals).
+  /// From now on, NextShard returns nullopt, and waiting shards are handed back. Loops may finish
+  /// their shards, or you may leave them. Finish() returns 0. Idempotent. Do not call it from a
+  /// signal handler.
   void Leave();
 
+  /// Why the session failed; OK if it did not.
   Status status() const;
-  /// Waits until everything reported is answered; the exit code for main(): 0 when the job is over
-  /// for this worker (or drains), else 1 with a message on stderr: the session failed, or the
-  /// trainer left its loop before NextShard returned nothing, without Leave.
+  /// Waits until the master has answered all reports, and returns the exit code for main(). The
+  /// code is 0 if the job is over for this worker, or drains. Otherwise it is 1, with a message on
+  /// stderr: the session failed, or the trainer stopped to ask for shards before NextShard returned
+  /// nullopt, without Leave.
   ///
-  /// Call it last, when every loop has ended. A shard that is still in a loop, of whatever thread,
-  /// is handed back at once, which is not counted as its failure; its loop ends as after a lost
-  /// lease. Further calls return what the first one did. Thread-safe.
+  /// Call it last, when every loop has ended. If a shard is still in a loop of any thread, it is
+  /// handed back at once without counting a failure, and the loop ends as after a lost lease. Later
+  /// calls return the same code as the first. Thread-safe.
   int Finish();
 
  private:

@@ -10,14 +10,15 @@
 
 namespace muster {
 
-/// What went wrong; OK when `code()` is kOk. A value; thread-compatible.
+/// The outcome of a call: success if `code()` is kOk, otherwise an error with a message. A value;
+/// thread-compatible.
 class [[nodiscard]] MUSTER_EXPORT Status {
  public:
   enum class Code {
     kOk = 0,
-    kInvalidArgument,     // a call that can never work: the message says what to change
+    kInvalidArgument,     // the call can never succeed; the message says what to change
     kUnavailable,         // the master did not answer in time
-    kFailedPrecondition,  // another SDK version, another job, or an export that does not fit
+    kFailedPrecondition,  // wrong SDK version, wrong job, or an export that does not fit
     kAlreadyExists,  // a table of this name exists with another definition; the message shows both
     kInternal,
   };
@@ -32,7 +33,7 @@ class [[nodiscard]] MUSTER_EXPORT Status {
   std::string message_;
 };
 
-/// A value or the Status that says why there is none. Thread-compatible.
+/// A value, or the Status that says why there is no value. Thread-compatible.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -40,8 +41,8 @@ class [[nodiscard]] Result {
   Result(Status status) : status_(std::move(status)) {}  // NOLINT: implicit on purpose
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
-  /// The value. Prints the message and exits with code 1 when there is none: for main(), where
-  /// nothing else is left to do.
+  /// The value. If there is none, prints the message and exits with code 1; so call it in main()
+  /// only.
   T value() && {
     if (!ok()) {
       std::fprintf(stderr, "muster: %s\n", status_.message().c_str());

@@ -9,11 +9,11 @@
 
 namespace muster {
 
-/// Optimizers, initializers, schedules and options are plain values: thread-compatible, copied by
-/// what takes them.
+/// Optimizers, initializers, schedules and options are plain values. They are thread-compatible;
+/// functions that take one copy it.
 
-/// Optimizers run on the servers. Formulas and sources: docs/optimizers.md.
-/// Sum adds what is pushed (w += g); schedules do not touch it.
+/// Optimizers run on the servers. docs/optimizers.md has their formulas and sources. Sum adds the
+/// pushed values (w += g); it ignores schedules.
 struct Sum {};
 struct Sgd {
   float learning_rate = 0.01f;
@@ -30,7 +30,7 @@ struct Adagrad {
   float initial_accumulator = 0;
   float epsilon = 1e-10f;
 };
-/// One accumulator a row: the mean of the squared gradient.
+/// Has one accumulator per row. It adds the mean of the squared gradient.
 struct RowwiseAdagrad {
   float learning_rate = 0.01f;
   float initial_accumulator = 0;
@@ -57,8 +57,8 @@ struct Ftrl {
 };
 using Optimizer = std::variant<Sum, Sgd, Momentum, Adagrad, RowwiseAdagrad, Adam, AdamW, Ftrl>;
 
-/// Initial values are pure functions of (job seed, table, key, column): the same whoever asks,
-/// whenever.
+/// Initial values are pure functions of (job seed, table, key, column). So every worker sees the
+/// same values at any time.
 struct Zero {};
 struct Constant {
   float value = 0;
@@ -73,18 +73,19 @@ struct Normal {
 };
 using Initializer = std::variant<Zero, Constant, Uniform, Normal>;
 
-/// A factor on the learning rate, a function of the minibatch's position in the job: a re-run has
-/// the same rate. A linear warm-up over `warmup_steps` comes first with each of them.
+/// A schedule multiplies the learning rate by a factor. The factor depends only on the minibatch's
+/// position in the job, so a minibatch that runs again has the same rate. Every schedule begins
+/// with a linear warm-up over `warmup_steps`.
 struct ConstantRate {
   uint64_t warmup_steps = 0;
 };
-/// Multiplied by `decay` every `period_steps`.
+/// The factor is multiplied by `decay` every `period_steps`.
 struct StepDecay {
   uint64_t period_steps = 1;
   float decay = 1;
   uint64_t warmup_steps = 0;
 };
-/// Half a cosine from 1 to `final_factor` over `period_steps`.
+/// The factor falls from 1 to `final_factor` over `period_steps`, along half a cosine.
 struct CosineDecay {
   uint64_t period_steps = 1;
   float final_factor = 0;
@@ -92,18 +93,19 @@ struct CosineDecay {
 };
 using Schedule = std::variant<ConstantRate, StepDecay, CosineDecay>;
 
-/// Rows by 64-bit key; a row exists from its first push on. A value; thread-compatible.
+/// A table of rows with 64-bit keys. A row exists from its first push on. A value;
+/// thread-compatible.
 struct SparseTableOptions {
   std::string name;  // [a-z][a-z0-9_-]*, up to 64 characters
-  uint32_t dim = 0;  // floats a row, 1 to 65536
+  uint32_t dim = 0;  // floats per row, 1 to 65536
   Optimizer optimizer = Sgd{};
   Initializer initializer = Zero{};
   Schedule schedule = ConstantRate{};
-  /// A folder written by `muster export`; rows of the table of this name in it are where this table
-  /// starts. Empty: none. It is checked when the table is registered, by the first worker alone.
+  /// A folder that `muster export` wrote. This table starts with the rows of the table of the same
+  /// name there. Empty if there is none. The first worker that registers the table checks it.
   std::string warm_start = {};
 };
-/// One tensor of known shape, float32, row-major. A value; thread-compatible.
+/// One float32 tensor of known shape, row-major. A value; thread-compatible.
 struct DenseTableOptions {
   std::string name;
   std::vector<uint64_t> shape;
@@ -113,12 +115,12 @@ struct DenseTableOptions {
   std::string warm_start = {};  // as above
 };
 
-/// A registered table: a small handle, copied freely. Belongs to the session that made it.
-/// Thread-safe (immutable).
+/// A handle of a registered table; it is small and cheap to copy. Use it only with the session that
+/// made it. Thread-safe (immutable).
 class MUSTER_EXPORT Table {
  public:
   uint32_t id() const { return id_; }
-  /// Floats a row (sparse), or elements of the tensor (dense).
+  /// Floats per row of a sparse table, or elements of a dense tensor.
   uint64_t width() const { return width_; }
 
  private:
@@ -127,7 +129,7 @@ class MUSTER_EXPORT Table {
   uint32_t id_;
   uint64_t width_;
 };
-/// As Table, for dense tensors: a small handle of its session. Thread-safe (immutable).
+/// A handle of a registered dense tensor, like Table. Thread-safe (immutable).
 class MUSTER_EXPORT DenseTensor {
  public:
   uint32_t id() const { return id_; }

@@ -87,7 +87,7 @@ TEST_F(DrainsTest, AServerThatAsksAgainGoesOnWithItsDrain) {
   drains().ServerHeard(server, /*leaving=*/true, At());
   EXPECT_EQ(server->drain.began, began);
   EXPECT_EQ(server->drain.goal, DoneSeq(1));
-  EXPECT_THAT(Events("node-drain-began"), ElementsAre("ps-0: 2 partitions to be snapshotted"));
+  EXPECT_THAT(Events("node-drain-began"), ElementsAre("ps-0: 2 partitions without a new snapshot"));
 }
 
 TEST_F(DrainsTest, AServerDoesNotAskWhenTheJobIsOver) {

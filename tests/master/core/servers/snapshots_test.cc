@@ -115,7 +115,7 @@ TEST_F(SnapshotsTest, AReplayCountsTheShardsTheirMinibatchesAndTheEvaluationsTha
   EXPECT_EQ(books().totals.redelivered_minibatches, 8u);
   EXPECT_EQ(leasing().table().size(), 0u);
   EXPECT_THAT(Events("partitions-restored"),
-              ElementsAre(": a death: 2 partitions start with no snapshot yet, 4 DONE shards run "
+              ElementsAre(": a death: 2 partitions start without a snapshot, 4 DONE shards run "
                           "again, 1 evaluate shard begins again afterwards (restore epoch 2)"));
 }
 

@@ -108,7 +108,7 @@ TEST_F(LinesDatasetTest, AFileThatAppearsOrGoesIsAnErrorThatNamesIt) {
   ::unlink(dir_.File("train-9.csv").c_str());
   ::unlink(dir_.File("train-1.csv").c_str());
   EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition,
-                               AllOf(HasSubstr("train-1.csv"), HasSubstr("is gone"))));
+                               AllOf(HasSubstr("train-1.csv"), HasSubstr("is missing"))));
 }
 
 TEST_F(LinesDatasetTest, InAFolderThatHasMovedTheFileThatMakesTheDifferenceIsNamed) {
@@ -125,8 +125,9 @@ TEST_F(LinesDatasetTest, InAFolderThatHasMovedTheFileThatMakesTheDifferenceIsNam
                                HasSubstr(moved + "/train-00.csv is new")));
   std::filesystem::remove(moved + "/train-00.csv");
   std::filesystem::remove(moved + "/train-2.csv");
-  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition,
-                               HasSubstr(dir_.File("train-2.csv") + " (its former path) is gone")));
+  EXPECT_THAT(Open(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr(dir_.File("train-2.csv") + " (its former path) is missing")));
 }
 
 TEST_F(LinesDatasetTest, AnotherMinibatchSizeIsAnError) {
