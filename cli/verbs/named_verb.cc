@@ -20,7 +20,6 @@ constexpr std::array<std::pair<const char*, const char*>, 12> kVerbsOfOthers = {
     {"start", "run"},
     {"submit", "run"},
     {"resume", "run (it resumes a job) or policies resume"},
-    {"list", "nodes, shards, partitions or events"},
     {"watch", "top"},
     {"log", "logs"},
     {"relaunch", "restart"},
