@@ -11,7 +11,7 @@ namespace muster {
 namespace {
 
 /// Verbs of kubectl, ray and others, with Muster's verbs that do the same.
-constexpr std::array<std::pair<const char*, const char*>, 12> kVerbsOfOthers = {{
+constexpr auto kVerbsOfOthers = std::to_array<std::pair<const char*, const char*>>({
     {"get", "nodes, shards, partitions or events"},
     {"describe", "status or explain"},
     {"delete", "cancel"},
@@ -23,7 +23,7 @@ constexpr std::array<std::pair<const char*, const char*>, 12> kVerbsOfOthers = {
     {"watch", "top"},
     {"log", "logs"},
     {"relaunch", "restart"},
-}};
+});
 
 }  // namespace
 

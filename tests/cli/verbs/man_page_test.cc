@@ -47,13 +47,14 @@ TEST_F(ManPageTest, APageHasWhatHelpHas) {
   EXPECT_THAT(
       pages_["muster-restart.1"],
       AllOf(HasSubstr("\\fBmuster restart\\fR [\\fIoption\\fR]... \\fInode\\fR [\\fIjob\\fR]\n"),
-            HasSubstr(".TP\n\\fB\\-\\-reason\\fR TEXT\nWhy, for the record"),
-            HasSubstr(".TP\n\\fB\\-\\-wait\\fR\nUntil"),
+            HasSubstr(".TP\n\\fB\\-\\-reason\\fR TEXT\nWhy; the event records it"),
+            HasSubstr(".TP\n\\fB\\-\\-wait\\fR\nWait until"),
             HasSubstr(".SH EXAMPLES\n.nf\nmuster restart job.yaml worker\\-1")));
   EXPECT_THAT(pages_["muster-policies.1"],
               AllOf(HasSubstr("\\fBmuster policies pause\\fR [\\fIoption\\fR]... \\fIpolicy\\fR"),
                     HasSubstr(".SS policies pause\n")));
-  EXPECT_THAT(pages_["muster-run.1"], HasSubstr(".fi\n.PP\nExit codes: 0 succeeded"));
+  EXPECT_THAT(pages_["muster-run.1"],
+              AllOf(HasSubstr(".fi\n.PP\nCtrl"), HasSubstr("\nExit codes: 0 succeeded")));
   EXPECT_THAT(pages_["muster-verify.1"], Not(HasSubstr("planted"))) << "it is hidden";
 }
 

@@ -212,9 +212,9 @@ TEST_F(LiveJobApiTest, ARetryIsToldBeforeTheMasterPutsShardsBack) {
   EXPECT_THAT(taker_->taken, ElementsAre());
   EXPECT_THAT(api_->Give({RetryShards{{"0/0/1"}}, ""}).status(),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("0/0/1")));
-  EXPECT_THAT(taker_->taken,
-              ElementsAre("retry-shards job 1", AllOf(HasSubstr("failed 1: the master"),
-                                                      HasSubstr("shard 0/0/1 is not FAILED"))));
+  EXPECT_THAT(taker_->taken, ElementsAre("retry-shards job 1",
+                                         AllOf(HasSubstr("failed 1: the master"),
+                                               HasSubstr("shard 0/0/1 is todo, not FAILED"))));
 }
 
 }  // namespace
