@@ -23,6 +23,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/version.h"
 #include "benchmarks/master_job.h"
 #include "benchmarks/whole_number.h"
 #include "master/service/master_server.h"
@@ -171,7 +172,7 @@ void RunServer(const std::string& address, const Clock& clock, const std::atomic
   v1::RegisterServerRequest registration;
   registration.set_name("ps-0");
   registration.set_nonce(1);
-  registration.set_version("0.1");
+  registration.set_version(std::string(kCompatibleVersion));
   v1::RegisterServerReply registered;
   UntilAnswered("register", [&](grpc::ClientContext* context) {
     return stub->Register(context, registration, &registered);
