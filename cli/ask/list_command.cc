@@ -36,12 +36,6 @@ std::string_view StateWord(const ListedJob& job) {
   return job.status ? ToString(job.status->state) : "no answer";
 }
 
-int64_t Running(const JobStatus& status, std::string_view role) {
-  return std::ranges::count_if(status.nodes, [role](const NodeStatus& node) {
-    return node.role == role && node.state == NodeState::kRunning;
-  });
-}
-
 std::vector<std::string> Row(const ListedJob& job) {
   std::vector<std::string> row = {"-", std::string(StateWord(job)), "-", "-", "-"};
   if (job.status) {
@@ -49,8 +43,8 @@ std::vector<std::string> Row(const ListedJob& job) {
     row[0] = Printable(job.status->name);
     row[2] = fmt::format("{} of {}", CountText(progress.records_committed),
                          CountText(progress.records_expected));
-    row[3] = std::to_string(Running(*job.status, "worker"));
-    row[4] = std::to_string(Running(*job.status, "ps"));
+    row[3] = std::to_string(RunningNodes(*job.status, NodeRole::kWorker));
+    row[4] = std::to_string(RunningNodes(*job.status, NodeRole::kServer));
   }
   row.push_back(job.pid == 0 ? "-" : std::to_string(job.pid));
   row.push_back(Printable(job.state_directory));
@@ -70,8 +64,8 @@ nlohmann::json JobToJson(const ListedJob& job) {
   if (!job.status) return json;
   json["name"] = job.status->name;
   json["state"] = ToString(job.status->state);
-  json["workers_running"] = Running(*job.status, "worker");
-  json["servers_running"] = Running(*job.status, "ps");
+  json["workers_running"] = RunningNodes(*job.status, NodeRole::kWorker);
+  json["servers_running"] = RunningNodes(*job.status, NodeRole::kServer);
   json["records_committed"] = job.status->progress.records_committed;
   json["records_expected"] = job.status->progress.records_expected;
   return json;
@@ -90,6 +84,12 @@ int ListCommand(const ListOptions& options) {
                           CountText(running.hidden, "muster process", "muster processes")));
   }
   return kExitSucceeded;
+}
+
+int64_t RunningNodes(const JobStatus& status, NodeRole role) {
+  return std::ranges::count_if(status.nodes, [role](const NodeStatus& node) {
+    return node.role == ToString(role) && node.state == NodeState::kRunning;
+  });
 }
 
 std::string ListText(const std::vector<ListedJob>& jobs) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/show/output.h"
+#include "proto/messages/node_role.h"
 #include "proto/status/job_status.h"
 
 namespace muster {
@@ -15,6 +16,9 @@ struct ListOptions {
 };
 /// `muster list`: the jobs that run on this machine. Returns the exit code of the process.
 int ListCommand(const ListOptions& options);
+
+/// The nodes of one role in state `running`. Pure.
+int64_t RunningNodes(const JobStatus& status, NodeRole role);
 
 /// A job that runs.
 struct ListedJob {

@@ -11,6 +11,7 @@
 #include "admin/admin_client.h"
 #include "base/clock.h"
 #include "base/status.h"
+#include "cli/ask/list_command.h"
 #include "cli/show/progress.h"
 #include "cli/state/job_source.h"
 #include "cli/state/stored_job.h"
@@ -34,12 +35,6 @@ absl::StatusOr<JobLook> Look(const QueryOptions& options) {
     return status.status();
   }
   return look;
-}
-
-bool HasRunningWorker(const JobStatus& status) {
-  return std::ranges::any_of(status.nodes, [](const NodeStatus& node) {
-    return node.role == "worker" && node.state == NodeState::kRunning;
-  });
 }
 
 bool IsThere(const Awaited& awaited, const JobStatus& status) {
@@ -95,7 +90,7 @@ bool IsReached(const Awaited& awaited, const JobLook& look) {
     case Awaited::Kind::kEnd:
       return !look.runs;
     case Awaited::Kind::kRunning:
-      return look.status && HasRunningWorker(*look.status);
+      return look.status && RunningNodes(*look.status, NodeRole::kWorker) > 0;
     case Awaited::Kind::kNode:
       return look.status && IsThere(awaited, *look.status);
   }
