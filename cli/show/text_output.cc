@@ -150,7 +150,7 @@ std::string StreamsText(const JobStatus& status) {
   std::string text = rows.size() == 1 ? "" : FormatTable(rows);
   for (const StreamStatus* stream : streams) {
     if (!stream->lag) {
-      text += fmt::format("topic {}: nobody knows yet how far behind the job is\n", stream->topic);
+      text += fmt::format("topic {}: the lag of the job is not known yet\n", stream->topic);
     }
     if (stream->held_back.value_or(0) > 0) {
       text += fmt::format("topic {}: {} {} for open transactions\n", stream->topic,

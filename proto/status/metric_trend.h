@@ -42,7 +42,8 @@ struct MetricTrend {
     f.Choice(8, "better", t.better, {"higher", "lower", "unknown"},
              {"Which values are better, by the metric's name"});
     f(9, "best", t.best,
-      {"Of the listed epochs that are over; null: none is, or nobody knows which is better"});
+      {"Of the listed epochs that are over; null: none is over, or the name does not say what is "
+       "better"});
     f(10, "best_epoch", t.best_epoch, {"The first that had it, from 0"});
     f(11, "worse_epochs", t.worse_epochs,
       {"How many of the newest epochs that are over, in a row, were clearly worse than the best"});
@@ -64,7 +65,7 @@ enum class Better : uint8_t { kUnknown, kHigher, kLower };
 Better BetterOf(std::string_view metric);
 
 /// Whether `value` is clearly worse than `best`: by more than a hundredth of `best`, and of what
-/// was gained between the `first` epoch and it, together. Never when nobody knows what is better.
+/// was gained since the `first` epoch, together. Never if the name does not say what is better.
 bool IsClearlyWorse(Better better, double first, double best, double value);
 
 /// A trend for each metric of the last epoch of which something is committed, in the order of
