@@ -72,7 +72,8 @@ class FewPartitionsTest(TopicsCase):
                 self.browser.look(dark=dark, width=width, height=740)
                 with self.subTest(dark=dark, width=width):
                     self.browser.until("innerWidth === arguments[0]", width)
-                    self.assertEqual(self.browser.script(TOO_WIDE), [])
+                    # Charts are drawn again after the window has its new size.
+                    self.browser.until(f"((() => {{{TOO_WIDE}}})()).length === 0")
                     self.assertLessEqual(self.browser.script("return document.documentElement.scrollWidth"), width)
                     for stale in (True, False):
                         self.browser.script("document.body.classList.toggle('stale', arguments[0])", stale)
