@@ -8,6 +8,7 @@
 #include "base/words/types.h"
 #include "proto/wire/parts.h"
 #include "worker_sdk/core/pooled.h"
+#include "worker_sdk/core/row_check.h"
 #include "worker_sdk/core/row_kernels.h"
 
 namespace muster::sdk {
@@ -42,7 +43,9 @@ struct RowMove {
   std::shared_ptr<const void> keeps_to{};
   std::shared_ptr<const void> keeps_from{};
 };
-void MoveRows(std::span<const RowMove> moves);
+/// `check`: checks the rows of each move just before they are copied; null: nothing does. The moves
+/// are then in the order of the rows, none from a tensor.
+void MoveRows(std::span<const RowMove> moves, RowCheck* check = nullptr);
 
 /// A dense tensor on its way: what one pull has of it. Parts that are unchanged since the tensor
 /// that it began with are that one's rows; if all are, that tensor is the result, and nothing was
