@@ -72,7 +72,7 @@ Figures Measure(const Settings& settings, const std::string& folder) {
   const MembersSizes& sizes = settings.sizes;
   MembersJob job(sizes, folder);
   Figures figures;
-  job.Finish(sizes.done);  // or there would be nothing to snapshot
+  job.Finish(sizes.done);  // otherwise, there would be nothing to snapshot
   figures.steady = job.Steady(sizes.steady);
   std::vector<MembersJob::Restart> rounds;
   for (uint32_t round = 0; round < settings.rounds; ++round) {

@@ -24,7 +24,7 @@ from scaling import drain, job, kills, memory, overhead, straggler, undisturbed,
 SUBCOMMANDS = {
     "memory": (memory, "limits that are too low: killed by the kernel and started bigger, or raised before it"),
     "straggler": (straggler, "a node throttled from outside: completion time with policies on and off"),
-    "undisturbed": (undisturbed, "runs that nobody disturbs: how often a policy intervened"),
+    "undisturbed": (undisturbed, "runs without disturbance: how often a policy intervened"),
     "overhead": (overhead, "training rate with the scaler at work against without"),
     "kills": (kills, "the scaler killed again and again: what was restarted, when REST answers again"),
     "drain": (drain, "from the order to drain a worker to its shards running elsewhere"),

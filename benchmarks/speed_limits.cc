@@ -95,14 +95,14 @@ double PerSecond(double seconds, Work&& work) {
   return run(seconds);
 }
 
-/// As anybody writes it.
+/// The plain loop.
 void Gather(const float* table, std::span<const uint64_t> keys, size_t dim, float* out) {
   for (size_t i = 0; i < keys.size(); ++i) {
     std::memcpy(out + i * dim, table + keys[i] * dim, dim * sizeof(float));
   }
 }
 
-/// The same, with the rows ahead on their way from memory.
+/// The same with prefetched rows.
 void GatherPrefetched(const float* table, std::span<const uint64_t> keys, size_t dim, float* out) {
   for (size_t i = 0; i < keys.size(); ++i) {
     if (i + kPrefetchRows < keys.size()) {

@@ -12,7 +12,7 @@ def ratio(name, ours, theirs):
 
 
 def best_depth(rounds, name):
-    """The number of calls under way with which the peer's median is best. `rounds`: [{depth: figures}]."""
+    """The number of calls in progress with which the peer's median is best. `rounds`: [{depth: figures}]."""
     medians = {depth: figures.summary([one[depth][name] for one in rounds])["median"] for depth in rounds[0]}
     return (min if FIGURES[name].better == LESS else max)(medians, key=medians.get)
 

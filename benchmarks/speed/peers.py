@@ -8,7 +8,7 @@ from scaling import job as jobs
 
 SCRIPTS = os.path.join(jobs.ROOT, "benchmarks", "peers")
 DEFAULT_FOLDER = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "muster-peers")
-DEPTHS = (1, 4, 8)  # calls under way
+DEPTHS = (1, 4, 8)  # calls in progress
 
 
 def python(options, peer):

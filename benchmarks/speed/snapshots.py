@@ -83,7 +83,7 @@ class Watch:
         folder = os.path.join(job.state, "snapshots")
         (server,) = processes.nodes(job.run.pid, ours.TRAINER)["ps"]
         with open(f"/proc/{server}/clear_refs", "w", encoding="ascii") as file:
-            file.write("5")  # the peak begins anew
+            file.write("5")  # resets the peak
         while time.monotonic_ns() < end:
             self.look(folder)
             ours.sleep_until(min(end, time.monotonic_ns() + int(LOOK_SECONDS * phases.NS)))

@@ -202,7 +202,7 @@ def produce(broker, topic, lines, partition=None):
 def consume(broker, topic, isolation="read_committed"):
     """All records of a topic by kcat, by partition and offset: [(partition, offset, key or None, value or None)].
 
-    kcat gives up at an error that would pass, for example while the topic is compacted; so it reads anew, at most five times.
+    kcat gives up at an error that would pass, for example while the topic is compacted; so it reads again, at most five times.
     """
     command = ["kcat", "-q", "-C", "-b", broker.address, "-t", topic, "-e", "-o", "beginning", "-X", f"isolation.level={isolation}",
                "-f", "%p\\t%o\\t%K\\t%k\\t%S\\t%s\\n"]

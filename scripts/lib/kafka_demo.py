@@ -48,7 +48,7 @@ class Producer(threading.Thread):
             cat.stdin.close()
         for cat in self.cats:
             if cat.wait() != 0:
-                self.produced = 0  # nobody knows what arrived
+                self.produced = 0  # it is not known what arrived
         self.seconds = time.monotonic() - begin
 
 

@@ -124,7 +124,7 @@ class Source:
             self.operator(cursor)
         elif cursor.kind == CursorKind.INTEGER_LITERAL and (parent is None or parent.kind not in CLOSED):
             text = self.source(cursor)
-            if text.isdigit():  # a comparison that the compiler rewrites with <=> holds a 0 that nobody wrote
+            if text.isdigit():  # a comparison that the compiler rewrites with <=> holds a 0 that is not in the source
                 self.add(cursor, "constant", f"{text} + 1")
         elif cursor.kind == CursorKind.CXX_BOOL_LITERAL_EXPR and (parent is None or parent.kind not in CLOSED):
             self.add(cursor, "constant", "false" if self.source(cursor) == "true" else "true")
