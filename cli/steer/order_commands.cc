@@ -47,7 +47,7 @@ absl::Status CannotRetry(const QueryOptions& options, const absl::Status& away) 
   const bool by_directory = !options.target.state_directory.empty();
   return absl::NotFoundError(fmt::format(
       "no job runs{}, so there is none that could try shards again: `muster run {} --retry-failed` "
-      "goes on with the job and tries all its FAILED shards again",
+      "continues the job and tries all its FAILED shards again",
       by_directory ? fmt::format(" with the state directory {}", options.target.state_directory)
                    : "",
       by_directory ? "JOB" : JobFileOf(options.target)));

@@ -68,7 +68,7 @@ void Decider::Adopt(const std::vector<rest::Event>& events, WallTime run_began, 
     const WallTime age = std::max(wall - at, WallTime(0));
     if (of_this_run && event.kind == "decision") {
       CountDecision(event);
-      // What was done again and again is not done anew because the scaler was.
+      // A restart of the scaler does not repeat an order that was carried out.
       const std::optional<Action> action = ActionOf(event.action);
       if (action.has_value() && event.policy != kSupervision) {
         arbiter_.Adopt({.policy = event.policy,

@@ -22,7 +22,7 @@ using EventSink = std::function<rest::Event(rest::Event)>;
 
 /// Steps the policies through views of the job, lets the arbiter decide, tells every end, decision
 /// and outcome as an event, and says what is to be done. An event is told before its order is
-/// given: what acts can be explained, whoever dies in between.
+/// given. So every action can be explained, whichever process dies in between.
 ///
 /// One end is one event; what answers it names it as its cause; what came of a decision names the
 /// decision. Refused proposals are notes, as seldom as the arbiter says. A job that is over is only
@@ -55,12 +55,12 @@ class Decider {
     rest::Event event;
     std::vector<Ordered> orders;
   };
-  /// Something that a person wants and Judge() has granted. `view` as it was granted by. A
-  /// number of workers holds, and a worker that is sent away is not replaced: the policy that would
-  /// do so is paused, which is an event of its own, until somebody resumes it or the job ends.
+  /// Something that a person wants and Judge() has granted. `view` as it was granted by. A number
+  /// of workers holds, and a worker that is sent away is not replaced: the policy that would do so
+  /// is paused, which is an event of its own, until a user resumes it or the job ends.
   Taken Take(const Granted& granted, const JobView& view);
-  /// A worker left for good although nobody here had ordered it: somebody has asked the master
-  /// itself. The same orders as after a person's.
+  /// A worker left for good without an order here: another program has asked the master itself. The
+  /// same orders as after a person's.
   std::vector<Ordered> SentAway(const std::string& worker, const JobView& view);
 
   /// What the keeper of nodes did by itself to a node, or to the "job", as a decision of

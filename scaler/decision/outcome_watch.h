@@ -16,7 +16,7 @@ namespace muster::scaler {
 /// What came of what was decided: each decision that was carried out, and each action of a person,
 /// that can be measured gets one outcome event, with a verdict.
 ///
-/// - A restart has helped when the node trains, or serves, again, and goes on for a while.
+/// - A restart has helped when the node trains, or serves, again, and continues for a while.
 /// - What was to bring speed is judged by the job's rate before and after, both over undisturbed
 ///   training.
 /// - More memory has helped when the node uses what it would not have had; less, and first, limits
@@ -35,7 +35,7 @@ class OutcomeWatch {
     /// From the effect to what is measured: caches are cold, connections new. Also how long a node
     /// must go on after a restart.
     std::chrono::seconds settle{10};
-    /// What a scaler that died has left undone is not under way after so long: a process that was
+    /// What a scaler that died has left undone is not in progress after so long: a process that was
     /// told to end has ended.
     std::chrono::seconds adopt_grace{15};
     /// What the master is asked for after it is told has been answered, or given up, after so long.
@@ -101,7 +101,7 @@ class OutcomeWatch {
   using Outcome = std::optional<rest::Event>;
 
   static What WhatOf(const rest::Event& event);
-  /// Something of it can be seen, if only that it is under way.
+  /// Something of it can be seen, if only that it is in progress.
   static bool HasBegun(const JobView& view, const Watch& watch);
   static bool HasEffect(const JobView& view, const Watch& watch);
   static rest::Event MakeOutcome(const Watch& watch, const std::string& verdict,

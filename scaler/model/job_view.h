@@ -61,7 +61,7 @@ struct NodeView {
   NodeRole role = NodeRole::kWorker;
   uint32_t start = 0;  // the number of its newest start, from 1; 0: never started
   NodeState state = NodeState::kPlanned;  // never kFinished
-  /// A server: its partitions were snapshotted when somebody asked for it; it serves on.
+  /// A server: its partitions were snapshotted on request; it still serves.
   bool drained = false;
   TimePoint started_at;
   Resources limits;                 // in force now, or of the next start
@@ -152,7 +152,7 @@ struct JobView {
   /// machine shares its cores out by itself.
   Resources budget;
   Resources machine;
-  /// Cores of the machine that nobody used over the newest seconds, be it this job or another
+  /// Cores of the machine that were idle over the newest seconds, be it this job or another
   /// program. Nothing: not known.
   std::optional<double> idle_cpus;
   /// How many workers there may be; both equal = fixed.

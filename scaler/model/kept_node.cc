@@ -14,7 +14,7 @@ NodeState StateForPolicies(const KeptNode& kept, const std::optional<MasterSays>
   if (kept.told_to_end || kept.state == KeptNode::State::kDraining) return NodeState::kDraining;
   const NodeState heard = HeardStateOf(master);
   if (heard != NodeState::kRunning) return heard;
-  // A drained worker ends by itself; a server goes on.
+  // A drained worker ends by itself; a server continues.
   const bool leaves = master->drain == DrainState::kDrained && kept.role == NodeRole::kWorker;
   if (master->drain == DrainState::kDraining || leaves) return NodeState::kDraining;
   const bool restores = kept.role == NodeRole::kServer && !master->serves_all;

@@ -11,8 +11,9 @@
 
 #include "host/resources.h"
 
-/// What people and policies want done, from the REST interface to whoever does it. Plain values.
-/// `kAbout` of each is what else is to be known of it: events name it, outcomes are measured by it.
+/// The orders of people and policies, from the REST interface to the code that carries them out.
+/// Plain values. `kAbout` of each is what else is to be known of it: events name it, outcomes are
+/// measured by it.
 ///
 /// NodeKeeper: an order that no longer fits (no such node, another life, a worker that leaves)
 /// changes nothing. A job that drains takes only what helps it to its snapshots: limits, and a

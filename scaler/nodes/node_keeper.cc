@@ -200,7 +200,7 @@ void NodeKeeper::Obey(const RestartNode& order) {
   if (!TakesOrders() && (life != nullptr || !needed)) return;
   if (order.limits.has_value()) {
     node->limits = *order.limits;
-    node->former_limits.reset();  // they are for the next start, whoever refuses them now
+    node->former_limits.reset();  // they are for the next start, even if they are refused now
   }
   if (life != nullptr) {
     Emit(Note{fmt::format("restarting {}: {}", order.node, order.why)});
@@ -220,7 +220,7 @@ void NodeKeeper::Obey(const RestartNode& order) {
 void NodeKeeper::Obey(const ScaleWorkers& order) {
   if (!TakesOrders()) return;
   for (const std::string& name : workers_.Want(order.workers, &nodes_)) {
-    Emit(LeaveNote(name));  // Advance() goes on
+    Emit(LeaveNote(name));  // Advance() continues
   }
 }
 

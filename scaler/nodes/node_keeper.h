@@ -63,7 +63,7 @@ struct SetLimits {
   std::string node;
   Resources limits;
 };
-/// The stacks of all its threads, into its log; it goes on however that ends.
+/// The stacks of all its threads, into its log; it continues however that ends.
 struct DumpNode {
   std::string node;
 };
@@ -79,7 +79,7 @@ struct RestartDelayed {
   std::string node;
   std::string why;
 };
-/// A worker has left for good, as the master was asked by somebody else.
+/// A worker has left for good, because another program asked the master for it.
 struct WorkerSentAway {
   std::string node;
 };
@@ -176,7 +176,7 @@ class NodeKeeper {
 
   // Of the job.
   void EnterPhase(const MasterView& view);
-  /// This process stood still: nobody else is to blame for the silence.
+  /// This process stood still, so the silence is no fault of the others.
   void ForgiveOwnPause(TimePoint now);
   /// The job cannot go on: asks the master to end it as failed.
   void GiveUp(std::string reason);
@@ -220,7 +220,7 @@ class NodeKeeper {
   TimePoint asked_last_;               // a cancel
   std::optional<TimePoint> deadline_;  // of workers after the job's end
   std::optional<TimePoint> gone_at_;   // every process
-  // Of the step under way.
+  // The effects of the present step.
   TimePoint now_;
   std::vector<KeeperEffect> effects_;
 };

@@ -61,7 +61,7 @@ void NodeKeeper::On(const NodeExited& event) {
 
 void NodeKeeper::On(const ExitHeard& event) {
   Reporting* const gone = std::get_if<Reporting>(&nodes_.at(event.node).state);
-  if (gone != nullptr) gone->heard_at = now_;  // Advance() goes on
+  if (gone != nullptr) gone->heard_at = now_;  // Advance() continues
 }
 
 void NodeKeeper::On(const LimitRefused& event) {
@@ -197,7 +197,8 @@ std::optional<bool> NodeKeeper::WasAskedToLeave(const KeeperNode& node,
                                                 const Reporting& gone) const {
   if (!EndedWell(node, gone) || gone.life.ending == NodePlan::Ending::kRestart) return false;
   if (!view_.has_value() || view_asked_at_ < *gone.heard_at) return std::nullopt;
-  // That the job goes on is known: the stage says so. People can ask the master itself for a drain.
+  // That the job continues is known: the stage says so. People can ask the master itself for a
+  // drain.
   const MasterView::Node* const seen = SeenOf(node);
   return seen != nullptr && seen->drain != DrainState::kNone;
 }
@@ -215,7 +216,8 @@ KeeperNode::State NodeKeeper::AfterExit(KeeperNode* node, const Reporting& gone)
   // A drain has a deadline of its own: what we end meanwhile must not fail the job.
   const bool ended_by_us = stage_ == Stage::kDraining && gone.life.stop_due.has_value();
   if (wanted || ended_by_us || gone.excused) {
-    // Not at once when it has hardly lived: whoever ends every start of it must not keep us busy.
+    // Not at once if it has hardly lived, so that something that ends every start does not keep
+    // this process busy.
     const TimePoint start_at = std::max(now_, node->started_at + options_.restarts.backoff_initial);
     Emit(Note{RestartNote(event, std::chrono::ceil<std::chrono::milliseconds>(start_at - now_))});
     return Waiting{.start_at = start_at, .excused = true};

@@ -48,7 +48,7 @@ struct NodePlan {
 };
 
 struct Plan {
-  /// The run that it is of: `muster run` draws a new one, and its nodes begin anew.
+  /// The run that it is of: `muster run` draws a new one, and its nodes start again.
   std::string run_id;
   /// When its first scaler began with it, for people; 0: not known.
   uint64_t began_wall_us = 0;
@@ -76,7 +76,7 @@ Plan NewPlan(const std::string& run_id, uint32_t servers, uint32_t workers,
 struct Adoption {
   /// kRunning: it is there, or it is in `died`.
   Plan plan;
-  /// Killed together with their supervising process while nobody looked: SIGKILL is their exit, and
+  /// Killed together with their supervising process while no scaler ran: SIGKILL is their exit, and
   /// the master has yet to hear of it.
   std::vector<std::string> died;
   /// Told already, or superseded: they are to go.
@@ -85,8 +85,8 @@ struct Adoption {
 /// `plan` is the one that was written last, of the same run.
 Adoption Adopt(Plan plan, const std::vector<FoundNode>& found);
 /// When that plan cannot be read: `plan` is a new one. Workers that live and are not in it were
-/// added later, and stay; nobody's start number is used twice. Who had left is started again, if
-/// the job began with it.
+/// added later, and stay; no start number is used twice. Who had left is started again, if the job
+/// began with it.
 Adoption AdoptWithoutPlan(Plan plan, const std::vector<FoundNode>& found);
 
 }  // namespace muster::scaler

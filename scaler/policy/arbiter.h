@@ -32,10 +32,10 @@ struct Decision {
 /// Repairs (what is down is started again, a job that cannot go on is stopped) wait for nothing but
 /// a paused policy or a dry run: the node's keeper then starts it again as it was. A refusal is
 /// told once, and again when its reason changes or after `refusal_repeat`; a proposal that repeats
-/// the action under way is passed over.
+/// the action in progress is passed over.
 ///
 /// A value with one owner; not thread-safe. Pauses, cooldowns and what was granted outlive the
-/// process only if the owner keeps them; open actions begin anew, as the policies' windows do.
+/// process only if the owner keeps them; open actions start again, as the policies' windows do.
 class Arbiter {
  public:
   struct Options {
@@ -98,7 +98,7 @@ class Arbiter {
   std::map<std::string, Open> open_;  // by target
   std::deque<TimePoint> interventions_;
   std::map<Key, std::pair<std::string, TimePoint>> told_;
-  PendingLimits pending_;  // of the step under way
+  PendingLimits pending_;  // of the step in progress
 };
 
 }  // namespace muster::scaler

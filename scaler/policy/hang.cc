@@ -39,7 +39,7 @@ bool ServersServe(const JobView& view) {
 bool OthersToBlame(const JobView& view, const NodeView& node) {
   if (!view.master_heard || view.activity == Activity::kOver) return true;
   if (node.role == NodeRole::kWorker && view.sources_away) return true;
-  // Of a server's restore nobody else is the cause; workers wait for all servers.
+  // No other node delays the restore of a server, but workers wait for all servers.
   if (node.role == NodeRole::kWorker && !ServersServe(view)) return true;
   return view.activity == Activity::kReplaying && node.state != NodeState::kStarting;
 }

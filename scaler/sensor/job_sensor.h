@@ -51,7 +51,7 @@ class JobSensor {
  public:
   struct Options {
     /// An answer of the master that is older says nothing about now: the activity is kStarting, so
-    /// nobody is blamed for standing still.
+    /// no node is blamed for standing still.
     std::chrono::seconds stale_after{5};
     /// A replay that is not over after so long no longer keeps rates from being compared.
     std::chrono::seconds replay_max{120};

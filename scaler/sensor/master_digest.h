@@ -18,7 +18,7 @@ namespace muster::scaler {
 struct MasterNode {
   MasterSays says;
   StartNumber start;         // that the master was told of; 0: none
-  uint64_t incarnation = 0;  // of its process' session; totals begin anew with it
+  uint64_t incarnation = 0;  // of its process' session; totals start again with it
   /// Running totals; 0 when the process has not told them yet.
   WorkerTotals worker;
   ServerTotals server;

@@ -41,8 +41,8 @@ class OrderTaker {
 };
 
 /// The job that runs, for the REST interface. Reads of the job's and the nodes' state are answered
-/// from the board, which costs nobody anything; those of shards and partitions by the master; those
-/// of events and logs from the log and the files. Orders are carried out by the deciding thread.
+/// from the board, which costs nothing; those of shards and partitions by the master; those of
+/// events and logs from the log and the files. Orders are carried out by the deciding thread.
 class LiveJobApi final : public rest::JobApi {
  public:
   struct Options {
@@ -51,7 +51,7 @@ class LiveJobApi final : public rest::JobApi {
     /// How long the deciding thread may take to begin with an order.
     std::chrono::milliseconds order_deadline{3'000};
   };
-  /// All must outlive it. `master` fails at once, or within a few seconds, when nobody is there.
+  /// All must outlive it. `master` fails at once, or within a few seconds, if no master is there.
   LiveJobApi(Options options, const PictureBoard* board, const EventLog* events,
              AdminClient* master, CallQueue* calls, OrderTaker* orders);
 

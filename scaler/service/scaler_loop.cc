@@ -236,7 +236,7 @@ void ScalerLoop::Do(const DumpNode& effect) {
   const absl::Status dumped = host_->DumpStacks(effect.node);
   if (dumped.ok()) return;
   Log(LogLevel::kWarning, "no stacks of {}: {}", effect.node, Message(dumped));
-  // Told as done all the same: a restart after the stacks need not wait for them for ever.
+  // Told as done all the same: a restart after the stacks need not wait for them without end.
   if (carrying_ != 0) decider_.Fail(carrying_, std::string(Message(dumped)));
 }
 

@@ -226,7 +226,7 @@ class BadInputTest(unittest.TestCase):
                              "FULL_DISK_FOLDER": self.path(folder)}
 
     def test_disk_full_under_a_snapshot(self):
-        """Training goes on, nothing is committed; the run goes on by itself when there is room again."""
+        """Training continues, but nothing is committed. When there is room again, the run continues by itself."""
         self.fill_disk("state/snapshots")
         self.write("full", "")
         self.write_job()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Single nodes of a running job are drained, by order and by SIGTERM: the job goes on, nothing is charged, and the weights are exact.
+"""Single nodes of a running job are drained, by order and by SIGTERM: the job continues, nothing is charged, and the weights are exact.
 
 Python's standard library only.
 """

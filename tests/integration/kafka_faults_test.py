@@ -41,7 +41,7 @@ class KafkaFaultsTest(topic_job.TopicTest):
         return figures, records
 
     def storm(self, job, run):
-        """Faults one after the other, and training goes on after each; how many of each kind there were."""
+        """Faults one after the other, and training continues after each; how many of each kind there were."""
         rng = self.rng(job)
         plan = [*collections.Counter(ALONE).elements(), *collections.Counter(BROKER).elements()]
         rng.shuffle(plan)
@@ -57,7 +57,7 @@ class KafkaFaultsTest(topic_job.TopicTest):
                 job.broker.start()
             else:
                 job.strike(run, what, rng)
-            job.wait_streams(run, lambda seen: self.done(seen) >= before + PROGRESS, f"training goes on after: {what}")
+            job.wait_streams(run, lambda seen: self.done(seen) >= before + PROGRESS, f"training continues after: {what}")
         return faults
 
     @staticmethod

@@ -34,7 +34,7 @@ class KafkaLagTest(topic_job.TopicTest):
         print(f"at rest, by partition (committed, end, lag): status {expected}, tool {told}", flush=True)
 
     def test_at_rest(self):
-        """All is COMMITTED; then records come that nobody trains."""
+        """All is COMMITTED; then records come that are not trained."""
         with self.job(seed=21, slow_us=0) as job:
             job.broker.create_topic(TOPIC, PARTITIONS)
             kafka_broker.produce(job.broker, TOPIC, range(2000))

@@ -82,7 +82,7 @@ class KafkaTest(topic_job.TopicTest):
                     job.broker.start()
                 else:
                     job.strike(run, what, rng)
-                job.wait_stream(run, lambda seen: seen["done"] >= produced - 500, f"training goes on after: {what}")
+                job.wait_stream(run, lambda seen: seen["done"] >= produced - 500, f"training continues after: {what}")
             job.wait_stream(run, lambda seen: seen["lag"] == 0 and seen["committed_records"] >= produced, "all is COMMITTED")
             self.assertEqual(job.stream()["committed_records"], produced)
             job.drain(run)

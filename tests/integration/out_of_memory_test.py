@@ -67,7 +67,7 @@ class OutOfMemoryTest(unittest.TestCase):
         end = time.monotonic() + PATIENCE
         while not (found := condition()):
             self.assertIsNone(run.poll(), f"the run ended while waiting: {what}\n{job.last_words()}")
-            self.assertLess(time.monotonic(), end, f"waited in vain: {what}\n{job.last_words()}\n{self.events(job)}")
+            self.assertLess(time.monotonic(), end, f"no result of the wait for: {what}\n{job.last_words()}\n{self.events(job)}")
             time.sleep(0.1)
         return found
 

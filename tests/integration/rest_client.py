@@ -1,4 +1,4 @@
-"""The REST interface of a job, as a program of somebody else would speak to it. Not a test: rest_test.py uses it.
+"""The REST interface of a job, as another program would call it. Not a test: rest_test.py uses it.
 
 Python's standard library only.
 """

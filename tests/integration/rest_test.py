@@ -39,7 +39,7 @@ def kernel_limit(pid):
 
 class RestTest(unittest.TestCase):
     def begin(self, job, seed):
-        """A job that trains, and nobody decides about but this test."""
+        """A job that trains, and about which only this test decides."""
         job.write_data(random.Random(seed))
         job.silence, job.failures_max = "60s", 1
         job.worker = {"minReplicas": 1, "maxReplicas": 3}
@@ -56,7 +56,7 @@ class RestTest(unittest.TestCase):
         end = time.monotonic() + PATIENCE
         while not (found := condition()):
             self.assertIsNone(run.poll(), f"the run ended while waiting: {what}\n{job.last_words()}")
-            self.assertLess(time.monotonic(), end, f"waited in vain: {what}\n{job.last_words()}")
+            self.assertLess(time.monotonic(), end, f"no result of the wait for: {what}\n{job.last_words()}")
             time.sleep(0.05)
         return found
 
@@ -195,7 +195,7 @@ class RestTest(unittest.TestCase):
             job.wait(job.start(), 0)
             job.require_complete()
             job.require_closed_form()
-            self.assertGreater(len(self.stored_events(job)), len(events), "another run goes on counting")
+            self.assertGreater(len(self.stored_events(job)), len(events), "another run continues to count")
 
     def test_scaler_killed(self):
         """It serves again at the same address with the same token; events go on, streams heal, no node notices."""

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The scaler dies, and nobody notices: the nodes train on, its successor adopts them, exits of the meantime are neither lost nor told twice.
+"""The scaler dies without any effect: the nodes train on, its successor adopts them, exits of the meantime are neither lost nor told twice.
 
 Every job ends with exact weights. Python's standard library only.
 """
@@ -40,7 +40,7 @@ class ScalerTest(unittest.TestCase):
         end = time.monotonic() + PATIENCE
         while not (found := condition()):
             self.assertIsNone(run.poll(), f"the run ended while waiting: {what}\n{job.last_words()}")
-            self.assertLess(time.monotonic(), end, f"waited in vain: {what}\n{job.last_words()}")
+            self.assertLess(time.monotonic(), end, f"no result of the wait for: {what}\n{job.last_words()}")
             time.sleep(0.02)
         return found
 
@@ -128,7 +128,7 @@ class ScalerTest(unittest.TestCase):
             self.assertTrue(exits[0].startswith(f"pid {pid}: {signal_name}"), exits)
 
     def test_nodes_killed_while_it_is_dead(self):
-        """A platform's kills: charged to nobody."""
+        """A platform's kills count as no failure."""
         with counter_job.CounterJob(options, seed=32, records=8000, epochs=2, slow_us=200000) as job:
             run = self.begin(job, 32)
             victims = self.kill_behind_its_back(job, run, signal.SIGKILL)
@@ -168,7 +168,7 @@ class ScalerTest(unittest.TestCase):
             self.finish(job, run)
 
     def test_killed_with_the_run(self):
-        """SIGKILL to both: nothing is left, and the next run begins anew."""
+        """SIGKILL to both: nothing is left, and the next run starts from the beginning."""
         with counter_job.CounterJob(options, seed=35, records=6000, epochs=1, slow_us=20000) as job:
             run = self.begin(job, 35)
             scaler = self.scaler_of(job, run)

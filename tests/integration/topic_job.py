@@ -124,7 +124,7 @@ class TopicJob(counter_job.CounterJob):
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:
-                raise AssertionError(f"waited in vain: {what}")
+                raise AssertionError(f"no result of the wait for: {what}")
             time.sleep(0.05)
 
     def events(self, kind=None):

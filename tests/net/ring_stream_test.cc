@@ -184,7 +184,7 @@ TEST_F(HostilePeerTest, WhoNeverSaysThatItSleepsIsNotWokenAndHarmsNobody) {
   EXPECT_LT(::recv(sockets_.second.native_handle(), &bell, 1, MSG_DONTWAIT), 0);
 }
 
-/// A process that writes and reads for ever, and is stopped or killed at any time.
+/// A process that writes and reads without end, and is stopped or killed at any time.
 class KilledPeerTest : public ::testing::Test {
  protected:
   KilledPeerTest() : sockets_(stream_test::ConnectedSockets(&io_)) {

@@ -56,7 +56,7 @@ class ByteStreamTest : public ::testing::Test {
 
   /// Turns the loop until something has come.
   void Await(const Results& results, size_t count) {
-    if (io_.stopped()) io_.restart();  // nothing was under way
+    if (io_.stopped()) io_.restart();  // nothing was in progress
     while (results.size() < count) MUSTER_CHECK(io_.run_one() > 0);
   }
   static boost::asio::mutable_buffer To(std::string* text) {

@@ -34,7 +34,8 @@ struct Knobs {
   /// Messages are encoded and decoded on their way.
   bool wire = false;
   /// Connections begin with a greeting that names the server's incarnation, as the real ones do;
-  /// else a request reaches whoever has the address by then. The protocol must not need it.
+  /// otherwise a request reaches the process that has the address by then. The protocol must not
+  /// need it.
   bool greets = true;
   /// Lanes serve requests and copy images in slices of a row or a few, with others in between; now
   /// and then a connection ends between two slices.

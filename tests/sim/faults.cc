@@ -76,8 +76,8 @@ Fault DrawFault(Rng* rng, const Knobs& knobs, nanoseconds end) {
   return fault;
 }
 
-/// Stops workers, one after the other, each for longer than a lease, and while the first goes on
-/// with shards that it no longer has, servers begin anew.
+/// Stops workers, one after the other, each for longer than a lease, and while the first continues
+/// with shards that it no longer has, servers start again.
 void AddRelay(Rng* rng, const Knobs& knobs, FaultPlan* plan) {
   nanoseconds at = Between(rng, 100, 2'000);
   uint64_t worker = rng->Below(knobs.workers);
@@ -115,7 +115,7 @@ void AddForgotten(uint64_t seed, const Knobs& knobs, FaultPlan* plan) {
   plan->end = std::max(plan->end, fault.at + fault.duration + std::chrono::seconds(4));
 }
 
-/// The master begins anew while workers stand still, and they go on when others have their shards,
+/// The master starts again while workers stand still, and they go on when others have their shards,
 /// or had them. A stream of its own.
 void AddBusyGrace(uint64_t seed, const Knobs& knobs, FaultPlan* plan) {
   if (!knobs.busy_grace) return;

@@ -28,7 +28,7 @@ enum class FaultKind : uint8_t {
   kRestart,
   kPowerLoss,
   kForget,     // a worker, until its shards are COMMITTED and forgotten (forgotten_worker.h)
-  kDrainNode,  // a worker or a server, which begins anew afterwards
+  kDrainNode,  // a worker or a server, which starts again afterwards
   kBrokers,    // of the topic, which cannot be reached
 };
 

@@ -11,15 +11,15 @@ namespace muster::sim {
 
 /// The longest way round to a part that comes too late: a worker stands still in the middle of its
 /// minibatches until others have trained its shards, those are COMMITTED and forgotten everywhere,
-/// and partitions have been snapshotted twice since. Then all servers begin anew from what is
-/// accepted, and the worker goes on where it stood. Chance almost never waits for all of this.
+/// and partitions have been snapshotted twice since. Then all servers start again from what is
+/// accepted, and the worker continues where it stood. Chance almost never waits for all of this.
 class ForgottenWorker {
  public:
-  /// `rng` decides how much later than possible the servers are killed, and the worker goes on.
+  /// `rng` decides how much later than possible the servers are killed, and the worker continues.
   ForgottenWorker(Env* env, Supervisor* supervisor, Rng rng)
       : env_(env), supervisor_(supervisor), rng_(rng) {}
 
-  /// The worker goes on after `longest` at the latest, whatever was reached. To be called once.
+  /// The worker continues after `longest` at the latest, whatever was reached. To be called once.
   void Begin(uint32_t worker, nanoseconds longest);
 
  private:

@@ -201,7 +201,7 @@ void Oracle::CheckFailures(const FailureRecord& record) {
     failed_.insert(record.shard);
     failed_epochs_.insert(record.shard.epoch);
   } else if (failed_.erase(record.shard) > 0) {
-    happened.clear();  // it is tried again, and nobody holds it
+    happened.clear();  // it is tried again, and no worker holds it
     left.clear();
   }
   if (record.failures > happened.size() + left.size() / HandBacks::kWithoutProgressMax) {

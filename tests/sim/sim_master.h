@@ -55,9 +55,9 @@ class SimMaster {
   uint64_t failed_ = 0;
 };
 
-/// One call of `caller` to whoever is the master when it arrives. `step` runs in the master, never,
-/// once or twice; `done` in the caller, once: with the first answer, kUnavailable when nobody
-/// listens, or kDeadlineExceeded.
+/// One call of `caller` to the process that is the master when it arrives. `step` runs in the
+/// master, never, once or twice; `done` in the caller, once: with the first answer, kUnavailable
+/// when nobody listens, or kDeadlineExceeded.
 template <typename Reply>
 struct MasterCall {
   ProcessRef caller;
@@ -93,7 +93,7 @@ void Call(Env* env, MasterCall<Reply> call) {
   };
   env->network.Send(state->call.from, kMasterEnd, [env, state, answer] {
     if (env->master == nullptr || !env->master->serving()) {
-      return answer(absl::UnavailableError("nobody listens"));
+      return answer(absl::UnavailableError("nothing listens"));
     }
     SimMaster* const master = env->master;
     env->scheduler.After({}, master->process(), [env, state, answer, master] {

@@ -33,7 +33,7 @@ class SimServer {
   /// Null when it does not serve the partition at that owner epoch.
   const ps::Partition* Find(PartitionId id, OwnerEpoch epoch) const;
   /// It tells the master that it has lost one of its partitions, and serves it until it is told to
-  /// own it anew: no server of today says so as long as it lives, but any may.
+  /// own it again: no server of today says so as long as it lives, but any may.
   void LosePartition() { loses_partition_ = true; }
 
   /// A request of a worker has come in; `answer` is called in this process.

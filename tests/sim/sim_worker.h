@@ -90,7 +90,7 @@ class SimWorker {
   void Send(const sdk::SendRequest& request);
   void Answer(const std::shared_ptr<const sdk::SendRequest>& request, const DataReply& reply);
   // The trainer.
-  /// After every event: whoever can go on does, and what follows is sent.
+  /// After every event: all loops that can continue do so, and the results are sent.
   void Pump();
   bool Advance(Loop* loop);
   bool TakeShard(Loop* loop);

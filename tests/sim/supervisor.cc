@@ -226,7 +226,7 @@ bool Supervisor::Pause(Role role, uint32_t index, nanoseconds duration) {
   Slot& slot = SlotOf(role, index);
   if (slot.process == nullptr || !slot.process->alive) return false;
   slot.process->paused_until = env_->scheduler.now() + duration;
-  if (role == Role::kMaster) {  // it comes to this when it goes on
+  if (role == Role::kMaster) {  // it comes to this when it continues
     env_->scheduler.After({}, slot.process, [this] { env_->probes.Hit(Probe::kMasterPause); });
   }
   env_->Say(*slot.process, "stands still for {} ms", duration / milliseconds(1));

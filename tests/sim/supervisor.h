@@ -28,7 +28,7 @@ class Supervisor {
   /// SIGKILL of everything, and the job is run again.
   enum class Power { kStays, kLost };
   void RestartRun(Power power);
-  /// SIGKILL; false when nobody is there.
+  /// SIGKILL; false if there is no process.
   bool Kill(Role role, uint32_t index);
   bool Pause(Role role, uint32_t index, nanoseconds duration);
   /// Takes a living process for dead: another one is started beside it.
@@ -36,12 +36,12 @@ class Supervisor {
   void LosePartition(uint32_t server);
   void HangTrainer(uint32_t index);
   void Drain();
-  /// Drains one node, whatever happens to the master meanwhile; then it begins anew.
+  /// Drains one node, whatever happens to the master meanwhile; then it starts again.
   void DrainNode(Role role, uint32_t index);
-  /// Everything that stands still goes on soon.
+  /// All stopped processes continue soon.
   void Resume(nanoseconds within);
   void ResumeWorker(uint32_t index, nanoseconds within);
-  /// For so long nobody kills this worker for being called lost: its node cannot be reached.
+  /// For this long, this worker is not killed for being lost, because its node cannot be reached.
   void Spare(uint32_t worker, nanoseconds duration);
 
   /// The process in a slot, dead or alive; null before the first.

@@ -215,7 +215,7 @@ absl::Status GrpcChannel::Connection::ConnectSocket(const addrinfo& target,
   if (::getsockname(fd, reinterpret_cast<sockaddr*>(&self), &self_size) == 0 &&
       ::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0 &&
       self_size == peer_size && std::memcmp(&self, &peer, self_size) == 0) {
-    return Unavailable(address, "nobody listens there");
+    return Unavailable(address, "nothing listens there");
   }
   return absl::OkStatus();
 }

@@ -118,7 +118,7 @@ void LaneConnection::OnConnected() {
   const bool same_machine = local.protocol().family() == AF_UNIX;
   if (!same_machine) {
     // A connection to a port without a listener can connect to itself (simultaneous open).
-    if (!error && local == remote) return Close("nobody listens there");
+    if (!error && local == remote) return Close("nothing listens there");
     socket_.set_option(asio::ip::tcp::no_delay(true), error);
   } else {
     socket_.set_option(asio::socket_base::send_buffer_size(options_->unix_buffer_bytes), error);

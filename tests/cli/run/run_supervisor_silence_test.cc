@@ -56,7 +56,7 @@ TEST_F(RunSupervisorTest, AnswerOfAFormerMasterSaysNothing) {
   Step(MasterAnswered{view_, before});
   EXPECT_THAT(Did(), ElementsAre("start master"));
   Step(DrainWanted{});
-  EXPECT_THAT(Did(), ElementsAre("drain")) << "the job goes on";
+  EXPECT_THAT(Did(), ElementsAre("drain")) << "the job continues";
 }
 
 TEST_F(RunSupervisorTest, AMasterThatRefusesToAnswerIsThere) {
@@ -84,7 +84,7 @@ TEST_F(RunSupervisorTest, AMasterThatRefusesToAnswerIsThere) {
 TEST_F(RunSupervisorTest, ItsOwnPauseIsNobodysSilence) {
   RunToTraining();
   StandStill(seconds(3600));
-  EXPECT_THAT(Did(), IsEmpty()) << "nobody could speak meanwhile";
+  EXPECT_THAT(Did(), IsEmpty()) << "no process could report meanwhile";
   silent_ = true;
   After(options_.master_silence_max);
   EXPECT_THAT(Did(), IsSupersetOf({"kill master", "kill scaler"})) << "the time after it counts";

@@ -82,7 +82,7 @@ TEST_F(EventCommandsTest, AFollowerGetsWhatComesAndEndsWithTheRun) {
   std::thread job([this] {
     job_.AwaitAnotherEventCall();
     job_.AddEvent();
-    // The call that was under way may have been too early for it, the one after that is not.
+    // The call that was in progress may have been too early for it, the one after that is not.
     job_.AwaitAnotherEventCall();
     job_.AwaitAnotherEventCall();
     job_.AwaitAnotherEventCall();

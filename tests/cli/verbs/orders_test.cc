@@ -56,7 +56,8 @@ TEST(OrderVerbsTest, ResizeReadsAmountsAsJobFilesHaveThem) {
   const auto cpus = Ordered("resize ps-0 --cpus 2");
   ASSERT_TRUE(cpus.has_value());
   EXPECT_EQ(std::get<ResizeNode>(*cpus->order).cpus, 2);
-  EXPECT_EQ(std::get<ResizeNode>(*cpus->order).memory_bytes, std::nullopt) << "nobody asked for it";
+  EXPECT_EQ(std::get<ResizeNode>(*cpus->order).memory_bytes, std::nullopt)
+      << "it was not requested";
 }
 
 TEST(OrderVerbsTest, ALineThatSaysNoOrderIsAnError) {

@@ -66,7 +66,7 @@ TEST_F(LogReaderTest, SaysWhenLinesAreGone) {
   EXPECT_TRUE(piece.skipped);
   EXPECT_EQ(piece.offset % 8, 0u);
   EXPECT_THAT(piece.lines, ElementsAre(Line(static_cast<int>(piece.offset / 8))));
-  EXPECT_TRUE(Read({.offset = 1000}).skipped) << "the log began anew";
+  EXPECT_TRUE(Read({.offset = 1000}).skipped) << "the log started again";
 }
 
 TEST_F(LogReaderTest, ALineBeyondTheLimitComesInPieces) {

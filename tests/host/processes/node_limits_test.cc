@@ -245,7 +245,7 @@ TEST_F(KernelLimitsTest, NodesThatDoNotRun) {
 }
 
 TEST_F(KernelLimitsTest, ANodeWhoseGroupCannotBeMadeRunsUnderTheWatch) {
-  host_->EndRun();  // as somebody else might
+  host_->EndRun();  // as another process might
   Start({.cpus = 1, .memory_bytes = 64 * kMiB});
   ASSERT_GT(NextPid(), 0);
   Fill(16);

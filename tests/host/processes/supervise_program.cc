@@ -52,7 +52,7 @@ int Keep(const std::vector<std::string>& arguments) {
 
 /// `supervise_program supervise ARGUMENTS...`: the verb of the muster executable.
 /// `supervise_program launch LOG_FOLDER COMMAND...`: a stand-in for `muster run` that the tests can
-/// kill: starts one process, prints its pid, and waits for ever.
+/// kill: starts one process, prints its pid, and waits without end.
 /// `supervise_program keep LIFE_FD LOG_FOLDER SOCKET_FOLDER COMMAND...`: the same for `muster
 /// scaler`: starts one node, or adopts it.
 int main(int argc, char** argv) {

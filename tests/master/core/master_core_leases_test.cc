@@ -33,7 +33,7 @@ TEST_F(LeasesTest, WhatWaitsForRestoredPartitionsGrowsNoOlderWhileTheyAreRestore
     heartbeat.sequence = ++sequence;
     const auto lost = Exchange(heartbeat).lost;
     if (process == 5) {
-      EXPECT_THAT(lost, ElementsAre(grants[1].token)) << "a loop goes on without them";
+      EXPECT_THAT(lost, ElementsAre(grants[1].token)) << "a loop continues without them";
     } else {
       EXPECT_THAT(lost, IsEmpty());
     }
@@ -178,7 +178,7 @@ TEST_F(LeasesTest, MinibatchesOfLaterRunsAreRedelivered) {
   WorkerExchangeRequest lost = Request();
   lost.newest_grant = grants[0].token;
   Exchange(lost);
-  EXPECT_EQ(core->totals().redelivered_minibatches, 7u) << "its shard begins anew";
+  EXPECT_EQ(core->totals().redelivered_minibatches, 7u) << "its shard starts again";
 }
 
 TEST_F(LeasesTest, AVerifyThatIsAskedForIsProgress) {

@@ -106,7 +106,7 @@ TEST_F(ServersTest, WhatIsTrainedIsSnapshottedThoughNothingIsDone) {
   request.returned.push_back({grants[0].shard, grants[0].token, false});
   Exchange(request);
   now += seconds(10);
-  EXPECT_EQ(Snapshot(), 0u) << "nobody trains";
+  EXPECT_EQ(Snapshot(), 0u) << "no worker trains";
 }
 
 TEST_F(ServersTest, AcceptsOnlyWhatTheRulesAllow) {

@@ -26,7 +26,7 @@ struct Loss {
   uint64_t begun = 0;
 };
 
-/// A series of batches written to one journal, opened anew now and then, with the power lost at
+/// A series of batches written to one journal, opened again now and then, with the power lost at
 /// random moments: the disks that are found then.
 class Series {
  public:

@@ -84,7 +84,7 @@ TEST_F(BatchFailpointsTest, SayWhatTheBatchSays) {
   ASSERT_THAT(core->RegisterServer({"ps-0", 9, {{"unix:/x"}}}, At()).status(), IsOk());
   std::set<std::string> passed = Pass();
   EXPECT_THAT(passed, IsSupersetOf({"node", "owner-epoch"}));
-  EXPECT_THAT(passed, Not(Contains("restore"))) << "nobody had it before";
+  EXPECT_THAT(passed, Not(Contains("restore"))) << "no server had it before";
 
   const std::vector<ShardGrant> grants = Grants(4);
   Pass();

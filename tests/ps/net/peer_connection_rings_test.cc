@@ -224,7 +224,7 @@ TEST_F(RingsTest, AnImpossibleCountOfWhatWasReadEndsItsConnectionToo) {
 TEST_F(RingsTest, WhatChangesInTheRingAfterItWasReadChangesNothing) {
   const auto client = InRings();
   EXPECT_THAT(Pull(client.get(), {3}), ElementsAre(3, 3, 3, 3));
-  // All that the client has ever written, and may write again: nobody looks at it any more.
+  // All that the client has ever written, and may write again: the server no longer reads it.
   std::fill_n(client->rings().openers().data, 1000, std::byte{0xff});
   EXPECT_THAT(Pull(client.get(), {4}), ElementsAre(4, 4, 4, 4));
 }

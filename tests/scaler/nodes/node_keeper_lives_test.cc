@@ -159,7 +159,7 @@ TEST_F(KeeperLivesTest, AServerIsDrainedAsOftenAsItIsAsked) {
     Pass(milliseconds(100));
     EXPECT_EQ(Kept("ps-0").state, KeptNode::State::kRunning);
   }
-  // One that is under way is not begun anew.
+  // One that is in progress is not started again.
   drains_.clear();
   Step(EndNode{"ps-0"});
   Step(EndNode{"ps-0"});
@@ -219,7 +219,7 @@ TEST_F(KeeperLivesTest, WhoWasToldToEndIsShownAsSuch) {
 TEST_F(KeeperLivesTest, AWorkerThatCrashedAfterItsLoopsHadEndedHasCrashed) {
   RunToTraining();
   Exit("worker-0", kCrashed, kEnded);
-  EXPECT_THAT(Did(), ElementsAre("start worker-0")) << "nobody is asked why it left";
+  EXPECT_THAT(Did(), ElementsAre("start worker-0")) << "the reason is not asked";
 }
 
 TEST_F(KeeperLivesTest, OneThatIsNotThereIsNotLost) {

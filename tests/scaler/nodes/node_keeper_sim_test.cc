@@ -49,7 +49,7 @@ class KeeperSim {
   }
 
  private:
-  /// A process, or an exit that nobody has released.
+  /// A process, or an exit that was not released.
   struct Process {
     uint32_t start = 0;
     uint64_t pid = 0;
@@ -281,7 +281,7 @@ class KeeperSim {
   void Do(const AskCancel&, std::vector<std::string>*) { ADD_FAILURE() << "nothing has failed"; }
   void Do(const RestartDelayed&, std::vector<std::string>*) {}
   void Do(const WorkerSentAway& effect, std::vector<std::string>*) {
-    ADD_FAILURE() << effect.node << ": nobody has asked the master itself";
+    ADD_FAILURE() << effect.node << ": the master itself was not asked";
   }
   void Do(const Note&, std::vector<std::string>*) {}
 

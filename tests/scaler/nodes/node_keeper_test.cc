@@ -400,7 +400,7 @@ TEST_F(NodeKeeperTest, ItsOwnPauseIsNobodysSilence) {
   Answer();
   StandStill(seconds(3600));
   Answer();
-  EXPECT_THAT(Did(), IsEmpty()) << "nobody could be heard meanwhile";
+  EXPECT_THAT(Did(), IsEmpty()) << "no node could be heard meanwhile";
   Pass(options_.worker_lost_max + options_.dump_wait);
   EXPECT_THAT(Did(), Contains("kill worker-1")) << "but the time after it counts";
 }

@@ -62,7 +62,7 @@ TEST_F(PredictedOutOfMemoryTest, SteadyGrowthIsRaisedInPlaceBeforeTheLimit) {
   EXPECT_THAT(proposal.because, HasSubstr("would be killed in"));
   EXPECT_TRUE(std::isnan(Figure(proposal, "memory pressure"))) << "not known";
 
-  // Once raised it is quiet, though growth goes on, until the new limit is near.
+  // Once raised it is quiet, though growth continues, until the new limit is near.
   job_.CarryOut(proposal);
   EXPECT_THAT(With(60, [&](int second) { return used + 5 * second; }), IsEmpty());
 }

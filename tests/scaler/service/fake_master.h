@@ -11,7 +11,7 @@
 
 namespace muster::scaler::testing {
 
-/// A master that believes what it is told of nodes, and whose job goes on until the test says
+/// A master that believes what it is told of nodes, and whose job continues until the test says
 /// otherwise. Thread-safe.
 class FakeMaster {
  public:

@@ -41,7 +41,7 @@ class Network {
   void SetFaults(const NetworkFaults& faults) { faults_ = faults; }
   /// Nothing passes from `from` to `to` (one way) before `until`.
   void Cut(Endpoint from, Endpoint to, TimePoint until) { LinkOf(from, to).cut_until = until; }
-  /// All faults end; what is under way arrives.
+  /// All faults end; what is in progress arrives.
   void Heal();
 
   /// Sends one message: `arrive` happens at the other end, perhaps never, perhaps twice. Lost ones

@@ -84,7 +84,7 @@ TEST_F(TensorsTest, WhatIsUnchangedInPartIsTakenFromTheBaseWhicheverCameFirst) {
     if (!kept_first) Keep(&pulled, kSecond);
     const std::shared_ptr<const Tensor> after = pulled.Take();
     EXPECT_THAT(Blocks(*after), ElementsAre(3, 2, 3, 2, 2, 3));
-    EXPECT_THAT(Blocks(*base), ElementsAre(1, 2, 1, 2, 2, 1)) << "somebody may read it";
+    EXPECT_THAT(Blocks(*base), ElementsAre(1, 2, 1, 2, 2, 1)) << "a minibatch may read it";
     const PulledTensor next = Begin(after);
     EXPECT_EQ(next.Holds(kFirst, kEpoch), 8u);
     EXPECT_EQ(next.Holds(kSecond, kEpoch), 6u);

@@ -281,7 +281,7 @@ TEST_F(WorkerCoreTest, RestartedMasterGetsEverythingHeldAndAnOlderOneIsIgnored) 
   EXPECT_EQ(request.held[0].token, Token(1));
   EXPECT_TRUE(core_.Holds(Token(1), shard.run));
   EXPECT_GE(core_.NextExchange(now_), now_ - milliseconds(10) + milliseconds(50))
-      << "as if nobody had answered";
+      << "as if there was no answer";
   EXPECT_THAT(Exchange(Reply(2)).held, SizeIs(1));
 }
 

@@ -84,7 +84,7 @@ class World {
     SendRequest request;
     std::optional<std::vector<wire::PartReply>> answer;
   };
-  struct Call {  // an exchange under way
+  struct Call {  // an exchange in progress
     WorkerExchangeRequest request;
     std::optional<WorkerExchangeReply> reply;
   };

@@ -158,7 +158,7 @@ TEST_F(AllocationsTest, AMinibatchTakesNoMemoryHoweverManyKeysItHas) {
   if (!sdk::kKeepsMemory) GTEST_SKIP() << "the address sanitizer looks after every allocation";
   for (const uint64_t keys : {64u, 10'000u}) {
     const std::vector<Taken> taken = TakenWith(keys);
-    // Now and then more of them are under way at a time than before.
+    // Now and then more of them are in progress at a time than before.
     EXPECT_LE(HowMany(taken, &Taken::by_trainer), taken.size() / 10) << keys;
     EXPECT_LE(HowMany(taken, &Taken::by_data_thread), taken.size() / 10) << keys;
   }

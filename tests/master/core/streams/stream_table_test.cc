@@ -56,7 +56,7 @@ TEST_F(StreamTableTest, ShardsGoOnWithTheNextNumberAfterARestart) {
   Restart();
   EXPECT_EQ(table_->Find(Shard(1))->begin, 10u);
   EXPECT_EQ(table_->Find(Shard(1))->first_step, 2u);
-  EXPECT_FALSE(Progress().seen) << "nobody has looked yet";
+  EXPECT_FALSE(Progress().seen) << "there was no look yet";
   See(0, 35);
   const std::vector<StreamTable::NewShard> cut = Cut();
   ASSERT_THAT(cut, SizeIs(1));

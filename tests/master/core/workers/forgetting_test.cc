@@ -52,7 +52,7 @@ TEST(ForgettingTest, TokensOfEarlierMastersCountAsIssuedForEveryShard) {
 }
 
 TEST(ForgettingTest, AReassertedLeaseHidesNoNewerToken) {
-  // Granted anew in the grace period, and then told of by the worker that had it before.
+  // Granted again in the grace period, and then told of by the worker that had it before.
   Forgetting forgetting(kThisMaster, {});
   forgetting.OnLeased(kForgetShard, OfThis(7));
   forgetting.OnLeased(kForgetShard, OfEarlier(5));
