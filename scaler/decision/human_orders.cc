@@ -10,9 +10,9 @@
 namespace muster::scaler {
 namespace {
 
-/// Of what a node uses: less room than this is no room.
+/// The share of a node's usage below which there is no room.
 constexpr double kMemoryAboveUse = 1.05;
-/// Named in an event, of shards that are tried again.
+/// The most shards that an event names.
 constexpr size_t kShardsNamed = 20;
 
 template <typename Names>

@@ -3,7 +3,7 @@
 namespace muster::scaler {
 namespace {
 
-/// The state of a node that runs, but for what its drain makes of it.
+/// The state of a running node without its drain.
 NodeState HeardStateOf(const std::optional<MasterSays>& master) {
   if (!master.has_value()) return NodeState::kStarting;
   const bool heard = master->state == NodeState::kRunning || master->state == NodeState::kLost;

@@ -33,9 +33,9 @@ class PictureBoard {
 class OrderTaker {
  public:
   virtual ~OrderTaker() = default;
-  /// What is the master's to do, it is asked for after the event is told.
+  /// Orders that the master carries out are sent after the event is recorded.
   virtual absl::StatusOr<rest::Event> Take(const Wish& wish) = 0;
-  /// What the event says could not be done.
+  /// The order of the event could not be carried out.
   virtual void FailOrder(uint64_t event_id, const std::string& why) = 0;
   virtual rest::Samples GiveSamples(const rest::SampleQuery& query) = 0;
 };
