@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The figures of the scaler: what it does about memory, stragglers and its own death, and what it costs. Python's standard library only.
+"""The figures of the scaler: how it handles memory, stragglers and its own death, and its cost. Python's standard library only.
 
 Every subcommand runs real jobs on this machine, in a folder of its own that is removed (kept after a failure, or with --keep).
 Progress goes to stderr, figures to stdout. Exit codes: 0 measured and as it must be, 1 measured and not, 2 bad arguments, 3 a

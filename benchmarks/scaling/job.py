@@ -22,7 +22,7 @@ NUMBERS_TRAINER, FLIGHTS_TRAINER = "verify_worker", "flights_trainer"
 
 
 class Failed(Exception):
-    """The measurement did not come to its end; says why and where to look."""
+    """The measurement could not be finished; the text says why and where to look."""
 
 
 def say(text):

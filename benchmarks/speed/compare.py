@@ -23,7 +23,7 @@ def ratios(name, ours, theirs):
 
 
 def shares(name, limit, ours, limits):
-    """Summary of our figure in terms of the limit of the same round, as it is: no side is better."""
+    """Summary of our figure as a share of the limit in the same round; no side is better."""
     return figures.summary([a[name] / b[limit] if b.get(limit) and a.get(name) is not None else None for a, b in zip(ours, limits)])
 
 
@@ -60,7 +60,7 @@ def of_row(mode, job, server_cpu, master_cpu, tensor_bytes):
 
 
 def in_rows(raw, row_bytes):
-    """What the limits of speed_limits mean for rows of so many bytes; nothing where they are of something else."""
+    """The limits of speed_limits, converted to rows of this many bytes; none where a limit is for something else."""
     if "gather_rows_per_second" not in raw:
         return {}
     return {"gather_ns": 1e9 / raw["gather_rows_per_second"]} | {

@@ -27,7 +27,7 @@ TEST_RECORDS = 100  # that flights_local evaluates: it must, and it shall take n
 LOCAL = "flights_local"
 PROGRAMS = (f"examples/flights/{LOCAL}", f"examples/flights/{jobs.FLIGHTS_TRAINER}")
 
-# figure: (label, unit, by what it is divided, digits)
+# figure: (label, unit, divisor, digits)
 OF_LOCAL = {"rate": ("rate, reading counted", "records/s", 1, 0), "rate_read": ("rate, the records in memory", "records/s", 1, 0),
             "cpu_us": ("CPU, a record, read once", "us", 1, 2)}
 WAITS = {"pulls": "wait_pull_us", "pushes": "wait_push_us", "shards": "wait_shard_us"}

@@ -23,7 +23,7 @@ def missing(options, peer):
 
 
 def ask(options, peer, script, *arguments):
-    """What the script says in one line of JSON."""
+    """The script's output, one line of JSON."""
     command = [python(options, peer), os.path.join(SCRIPTS, script), *map(str, arguments)]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=900, check=False)
     if done.returncode != 0:

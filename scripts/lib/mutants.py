@@ -63,7 +63,7 @@ inline bool MutantActive(int id) {
 
 
 class Source:
-    """One source file, its mutants, and what it becomes."""
+    """One source file, its mutants, and the changed text."""
 
     def __init__(self, path, shown, arguments, next_id):
         self.path, self.shown = path, shown
@@ -164,7 +164,7 @@ class Source:
         if self.in_macro(cursor):
             return
         alone = {CursorKind.CALL_EXPR, CursorKind.COMPOUND_ASSIGNMENT_OPERATOR, CursorKind.UNARY_OPERATOR, CursorKind.BINARY_OPERATOR}
-        if ".reserve(" in self.source(cursor):  # changes nothing but the time
+        if ".reserve(" in self.source(cursor):  # changes only the time
             return
         if cursor.kind not in alone or cursor.kind == CursorKind.BINARY_OPERATOR and "=" not in self.source(cursor):
             return

@@ -76,7 +76,7 @@ class BadInputTest(unittest.TestCase):
         return [options.muster, *arguments]
 
     def start(self, *arguments):
-        """`muster run job.yaml` in the background; what it says is in run.log."""
+        """`muster run job.yaml` in the background; its output is in run.log."""
         with open(self.path("run.log"), "w", encoding="utf-8") as log:
             run = subprocess.Popen(
                 self.command("run", self.path("job.yaml"), *arguments),

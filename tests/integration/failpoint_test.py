@@ -141,7 +141,7 @@ class FailpointTest(unittest.TestCase):
         self.assertEqual(names - acted, set(), "not reached before the job was over: give it more records")
 
     def run_with(self, action_of, seed, chosen):
-        """A job with every chosen failpoint (by name, and whether it returns errors) armed; what it trained must be exact."""
+        """A job with every chosen failpoint armed (by name, and if it returns errors); its weights must be exact."""
         with counter_job.CounterJob(options, seed=seed, records=RECORDS, epochs=3, evaluate_records=600,
                                     slow_us=20000) as job:
             for program in PROGRAMS:

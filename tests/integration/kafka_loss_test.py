@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Topics that lose records, grow and go while a job learns from them: nothing is skipped without a word.
+"""Topics that lose records, grow, and are deleted while a job trains on them: nothing is skipped silently.
 
 Retention takes what was not trained in time; a partition is added; the topic is deleted and created again. Python's standard library only.
 Skipped, with the reason, where Java, kcat or Kafka's jars are missing.
@@ -130,7 +130,7 @@ class KafkaLossTest(topic_job.TopicTest):
             self.assertEqual(summary["datasets"][0]["epochs"][0]["records_committed"], 1000)
 
     def test_offsets(self):
-        """What the job file names and the cluster has not: offsets, a partition's end, the dead-letter topic. Each is told, and none is a success."""
+        """The job file names things that the cluster lacks: offsets, a partition's end, the dead-letter topic. Each is reported, and none is a success."""
         with self.job(seed=36, slow_us=0) as job:
             job.broker.create_topic(TOPIC, 1)
             kafka_broker.produce(job.broker, TOPIC, range(200))

@@ -61,7 +61,7 @@ class RestClient:
         return found
 
     def stream(self, after=None):
-        """Events as they happen, until the connection ends; `after` is what Last-Event-ID says."""
+        """Events as they happen, until the connection ends; `after` is the value of Last-Event-ID."""
         headers = {} if after is None else {"Last-Event-ID": str(after)}
         connection, answer = self._open("GET", "/api/v1/stream?topics=events", None, headers, 30)
         with contextlib.closing(connection), contextlib.suppress(ConnectionError, http.client.HTTPException):

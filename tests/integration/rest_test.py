@@ -75,7 +75,7 @@ class RestTest(unittest.TestCase):
         return result.stdout
 
     def stored_events(self, job):
-        """Those of the scaler, as they are told after the run: numbered without gaps, every order that can be measured with one outcome."""
+        """The scaler's events after the run: numbered without gaps, and one outcome for every order that can be measured."""
         told = [json.loads(line) for line in self.say(job, "events", "job.yaml", "--output", "json").splitlines()]
         events = [event["event"] for event in told if event["source"] == "scaler"]
         self.assertEqual([event["id"] for event in events], list(range(1, len(events) + 1)))
@@ -176,7 +176,7 @@ class RestTest(unittest.TestCase):
             self.assertEqual(rest.get(f"events/{event['id']}")["effects"], [], "nothing could measure it")
 
     def test_orders(self):
-        """Every action does what it says, and the weights are exact in the end."""
+        """Every action has its effect, and the weights are exact at the end."""
         with counter_job.CounterJob(options, seed=61, records=8000, epochs=2, slow_us=200000) as job:
             run, rest = self.begin(job, 61)
             restart = self.check_nodes(job, run, rest)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The scaler dies without any effect: the nodes train on, its successor adopts them, exits of the meantime are neither lost nor told twice.
+"""The scaler dies without any effect: the nodes continue, its successor adopts them, and exits in between are neither lost nor reported twice.
 
 Every job ends with exact weights. Python's standard library only.
 """
@@ -68,7 +68,7 @@ class ScalerTest(unittest.TestCase):
         return [event["text"] for event in events if event["kind"] == "node-exited" and event["node"] == node]
 
     def node(self, job, name):
-        """What `muster status` says of the node; None while the master cannot be asked."""
+        """The node in the output of `muster status`; None while the master does not answer."""
         status = job.status()
         return next((node for node in status["nodes"] if node["name"] == name), None) if status else None
 
@@ -150,7 +150,7 @@ class ScalerTest(unittest.TestCase):
             self.finish(job, run)
 
     def test_supervising_process_killed_with_it(self):
-        """Nobody is left who saw the node die: SIGKILL is what it was."""
+        """No process saw the node die, so its exit counts as SIGKILL."""
         with counter_job.CounterJob(options, seed=34, records=8000, epochs=2, slow_us=200000) as job:
             run = self.begin(job, 34)
             worker = self.processes_of(job, run)["worker"][0]

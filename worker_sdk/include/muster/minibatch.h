@@ -86,8 +86,8 @@ class MUSTER_EXPORT Minibatch {
   /// A seed for random numbers in the trainer. It is the same in every run of this minibatch, and
   /// another one in each epoch.
   uint64_t seed() const;
-  /// The position of the minibatch in the job, counted from 0 over all train datasets. Learning-
-  /// rate schedules are functions of it. In an evaluate dataset, it is the position in that
+  /// The position of the minibatch in the job, counted from 0 over all train datasets. Schedules of
+  /// the learning rate are functions of it. In an evaluate dataset, it is the position in that
   /// dataset.
   uint64_t step() const;
 
@@ -146,8 +146,8 @@ class MUSTER_EXPORT Minibatch {
   /// For the mean loss of a minibatch, the weight is the number of records behind it. Each call
   /// counts exactly once in the epoch, however often the minibatch runs. A weight of 0 adds
   /// nothing. If the value or the weight is NaN or infinite, or if the weight is below 0, the shard
-  /// fails. If a shard uses one name in both Metric and Auc, has more than 256 names, or if a name
-  /// does not have 1 to 256 bytes, the session fails.
+  /// fails. A name has 1 to 256 bytes. A shard has at most 256 names, and uses a name either in
+  /// Metric or in Auc. Otherwise, the session fails.
   void Metric(std::string_view name, double value, double weight);
   /// Adds scores in [0, 1], each with its label, to the area under the epoch's ROC curve. Scores
   /// are counted in 4096 equal bins. If a score is NaN or outside [0, 1], the shard fails. If there
