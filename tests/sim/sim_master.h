@@ -14,13 +14,13 @@
 
 namespace muster::sim {
 
-/// A master process: the real core and the real rule of group commit, around them what
-/// master/service does with a thread.
+/// A master process: the real core and the real group commit. The code around them replaces the
+/// threads of master/service.
 class SimMaster {
  public:
   SimMaster(Env* env, ProcessRef process, CoreOptions options);
 
-  /// Goes on from the journal; serves when its start is journaled.
+  /// Continues from the journal; serves after its start is journaled.
   void Start();
   void Post(GroupCommit::Item item);
   bool serving() const { return serving_; }

@@ -236,7 +236,7 @@ void SimWorker::Send(const sdk::SendRequest& request) {
       });
     });
   });
-  // A broken connection is noticed sooner or later; an answer that comes after all is an old one.
+  // A broken connection is noticed sooner or later. An answer that still arrives is outdated.
   After(milliseconds(100) + Some(kSilenceMax), [this, id = request.id] {
     core_->OnUnanswered(id, Now());
     Pump();

@@ -25,8 +25,8 @@ struct TrainerFaults {
   uint64_t abandons = 0;    // the process leaves in the middle of its loop
 };
 
-/// A trainer's process: the real WorkerCore, around it what SessionImpl does with threads, and a
-/// trainer with several loops, which prefetch rows, commit minibatches and now and then misbehave.
+/// A trainer's process: the real WorkerCore, code that replaces the threads of SessionImpl, and a
+/// trainer with several loops, which prefetch rows, commit minibatches and sometimes misbehave.
 class SimWorker {
  public:
   SimWorker(Env* env, ProcessRef process, uint32_t slot, uint64_t start,

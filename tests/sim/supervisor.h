@@ -16,8 +16,8 @@ namespace muster::sim {
 
 enum class Role : uint8_t { kMaster, kServer, kWorker };
 
-/// What `muster run` and the scaler do: start every node, restart what ends, tell the master of
-/// it, kill what the master calls lost, and run the job again when it has ended otherwise than
+/// Replaces `muster run` and the scaler: starts every node, restarts nodes that end, reports that
+/// to the master, kills nodes that the master calls lost, and runs the job again if it did not end
 /// well.
 class Supervisor {
  public:
@@ -25,13 +25,13 @@ class Supervisor {
 
   /// Everything is started, with a run id of its own.
   void StartRun();
-  /// SIGKILL of everything, and the job is run again.
+  /// Kills everything with SIGKILL, and runs the job again.
   enum class Power { kStays, kLost };
   void RestartRun(Power power);
   /// SIGKILL; false if there is no process.
   bool Kill(Role role, uint32_t index);
   bool Pause(Role role, uint32_t index, nanoseconds duration);
-  /// Takes a living process for dead: another one is started beside it.
+  /// Treats a living process as dead: starts another one beside it.
   bool Replace(Role role, uint32_t index);
   void LosePartition(uint32_t server);
   void HangTrainer(uint32_t index);

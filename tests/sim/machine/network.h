@@ -12,7 +12,7 @@
 
 namespace muster::sim {
 
-/// Who can send and receive: a machine's end of a link, whichever process is behind it.
+/// A sender and receiver: a machine's end of a link, whichever process is behind it.
 using Endpoint = uint32_t;
 inline constexpr Endpoint kMasterEnd = 0, kSupervisorEnd = 1;
 constexpr Endpoint ServerEnd(uint32_t server) {
@@ -22,7 +22,7 @@ constexpr Endpoint WorkerEnd(uint32_t worker) {
   return 200 + worker;
 }
 
-/// How badly messages fare; chances in 1/1000.
+/// The faults of messages; chances in 1/1000.
 struct NetworkFaults {
   uint64_t lost = 0;
   uint64_t doubled = 0;
