@@ -47,7 +47,7 @@ struct MasterSays {
 /// For whom a state is.
 enum class StateReader : uint8_t {
   kPeople,    // they also see drains and partitions; nodes that are not started yet will be soon
-  kPolicies,  // they use the state alone: a node that will end is draining, and a finished one has
+  kPolicies,  // they see the state alone: a node that will end is draining, a finished one has
               // ended
 };
 

@@ -21,8 +21,7 @@ void RepeatRows(std::span<const uint32_t> inverse, std::span<const uint32_t> fir
 /// Where rows are written to.
 enum class Reading {
   kSoon,   // they are read while still in the caches
-  kLater,  // other data comes in between, so they bypass the caches, which halves the memory
-           // traffic
+  kLater,  // other data comes in between, so they bypass the caches: half the memory traffic
 };
 /// Memory of this many bytes or more that is filled as a whole is read later.
 inline constexpr size_t kReadLaterBytesMin = 8u << 20;
