@@ -83,7 +83,7 @@ TEST(RetentionOfTest, IsNoneWhereRecordsStay) {
   for (const char* forever : {"-1", "9223372036854775807", "9223372036854775808", "", "abc"}) {
     EXPECT_EQ(RetentionOf(forever, "delete"), std::nullopt) << forever;
   }
-  // So that arithmetic with it is safe in every unit of time.
+  // So arithmetic with it is safe in every unit of time.
   EXPECT_EQ(RetentionOf("31536000000000", "delete"), std::nullopt) << "a thousand years";
 }
 

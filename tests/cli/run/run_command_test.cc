@@ -81,7 +81,7 @@ TEST_F(RunCommandTest, SigkillLeavesNoProcess) {
 
 TEST_F(RunCommandTest, SigtermDrains) {
   WriteJob("sleep 1000");
-  // Who wants no progress is answered all the same.
+  // A user who wants no progress gets answers, too.
   Program run(RunArguments({"--no-progress"}), folder_.path());
   ASSERT_TRUE(Reported("worker-0 started"));
   // The worker of this test does not know of drains: it ends when the run stops it.

@@ -19,7 +19,7 @@ using ::testing::Not;
 
 class EventCommandsTest : public testing::SteerFixture {
  protected:
-  /// What a scaler of this job has left on disk: events 1 and 2.
+  /// A scaler of this job has left events 1 and 2 on disk.
   void LeaveEvents() {
     MUSTER_ASSERT_OK_AND_ASSIGN(const auto log,
                                 scaler::EventLog::Open(state_.scaler(), {}, &clock_));

@@ -43,7 +43,7 @@ class ScreenTest : public ::testing::Test {
     EXPECT_THAT(screen, muster::testing::IsOk());
     return *std::move(screen);
   }
-  /// What the terminal was told so far.
+  /// The terminal's output so far.
   std::string Seen() {
     std::string seen;
     char bytes[4096];

@@ -15,7 +15,7 @@ using scaler::RestartNode;
 using steer::GivenOrder;
 using ::testing::HasSubstr;
 
-/// What a line orders; nothing when it is refused.
+/// The order of a line; none if it is refused.
 std::optional<GivenOrder> Ordered(const std::string& line) {
   return Parsed<GivenOrder>(AddOrders, line);
 }

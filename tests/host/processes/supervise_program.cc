@@ -58,7 +58,7 @@ int Keep(const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
   const std::string verb = argc > 1 ? argv[1] : "";
   const std::vector<std::string> arguments(argv + 2, argv + argc);
-  // Of the command to be supervised: here it is the supervising process that lacks them.
+  // For the supervised command: here the supervising process lacks them.
   if (const char* most = std::getenv("MUSTER_ADDED_DESCRIPTORS_MAX"); most != nullptr) {
     const rlimit limit{std::strtoul(most, nullptr, 10), std::strtoul(most, nullptr, 10)};
     if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return 1;

@@ -157,7 +157,7 @@ TEST_F(LeasesTest, OneCallGetsSoManyShardsAndNoMore) {
   EXPECT_THAT(Want(10'005, grants).grants, SizeIs(5));
 }
 
-// What a restore has undone runs again in another run.
+// Minibatches that a restore has undone run again in another run.
 TEST_F(LeasesTest, MinibatchesOfLaterRunsAreRedelivered) {
   Start();
   const auto grants = Want(1).grants;

@@ -18,7 +18,7 @@ using ::testing::Key;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
-/// What the core keeps is bounded, whatever workers send and however long snapshots fail.
+/// The core's memory is bounded, whatever workers send, and however long snapshots fail.
 class LimitsTest : public ::testing::Test, protected CoreFixture {
  protected:
   /// Fails what worker-0 holds of `failed`, and continues with `others`.

@@ -1,4 +1,4 @@
-// What a topic loses: retention, logs that shrink, topics that are created again.
+// Losses of a topic: retention, logs that shrink, topics that are created again.
 #include <chrono>
 #include <optional>
 #include <string>

@@ -119,7 +119,7 @@ TEST(JournalPowerLoss, FindsEveryAcknowledgedBatchAndNoHalfOne) {
   std::printf("%lu power losses\n", losses);
 }
 
-/// Whether any loss of some seeds is found to be wrong.
+/// True if a power loss in some seeds gives a wrong result.
 bool IsFound(const DiskModel::Faults& faults) {
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     Series series(seed, faults);

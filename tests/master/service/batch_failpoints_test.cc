@@ -35,8 +35,8 @@ class BatchFailpointsTest : public ::testing::Test, public testing::CoreFixture 
   }
   ~BatchFailpointsTest() override { EXPECT_THAT(ArmFailpoints({}), IsOk()); }
 
-  /// What is passed around the sync of what the core has to say; "x" for "x.before-sync" with
-  /// "x.after-sync".
+  /// The failpoints that are passed around the sync of the core's mutations; "x" for
+  /// "x.before-sync" with "x.after-sync".
   std::set<std::string> Pass() {
     const std::string file = folder_.File(std::to_string(++files_));
     EXPECT_THAT(ArmFailpoints({.reached_file = file}), IsOk());

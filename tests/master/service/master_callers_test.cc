@@ -1,4 +1,4 @@
-// Who may call a master, and what becomes of calls that it refuses.
+// Which callers a master accepts, and the results of refused calls.
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>

@@ -69,7 +69,7 @@ class KeeperSim {
   static NodeRole RoleOf(const std::string& name) {
     return name.starts_with("ps-") ? NodeRole::kServer : NodeRole::kWorker;
   }
-  /// Of any node that there is, and sometimes of one that there is not.
+  /// For any existing node, and sometimes for a missing one.
   std::string SomeNode() {
     const uint32_t number = Below(9);
     return number < 2 ? fmt::format("ps-{}", number) : WorkerName(number - 2);
@@ -87,7 +87,7 @@ class KeeperSim {
     if (Chance(5)) {
       const auto found = processes_.find(SomeNode());
       const bool lives = found != processes_.end() && found->second.alive;
-      // By itself, as when its machine is taken away.
+      // It ends by itself, as when its machine is taken away.
       if (lives && RoleOf(found->first) == NodeRole::kWorker) Die(found->first, {}, true);
     }
     if (Chance(15)) Step(SomeOrder());
@@ -205,7 +205,7 @@ class KeeperSim {
     Settle();
   }
 
-  /// What the launcher has to report.
+  /// The reports of the launcher.
   void Settle() {
     while (!news_.empty()) {
       const std::string name = news_.front();

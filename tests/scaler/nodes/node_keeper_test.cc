@@ -368,7 +368,7 @@ TEST_F(NodeKeeperTest, AMachineThatIsShortOfSomethingIsNobodysCrash) {
   short_ = false;
   Pass(seconds(31));
   EXPECT_EQ(Kept("worker-0").state, KeptNode::State::kRunning);
-  // What was short is there again: the next one is tried again at once.
+  // The shortage is over, so the next start is tried at once.
   short_ = true;
   Did();
   Exit("worker-1", kKilled);

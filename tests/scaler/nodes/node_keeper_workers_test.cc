@@ -98,7 +98,7 @@ TEST_F(KeeperWorkersTest, AddedWorkersNeverTakeTheNameOfOneThatStillLeaves) {
   EXPECT_EQ(starts_["worker-1"], 2u) << "no start number is used twice";
 }
 
-// Who leaves, and who asked for it.
+// Which workers leave, and who ordered it.
 
 TEST_F(KeeperWorkersTest, AWorkerThatLeavesByItselfIsStartedAgain) {
   RunToTraining();

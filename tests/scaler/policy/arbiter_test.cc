@@ -364,7 +364,7 @@ TEST_F(ArbiterTest, RepairsComeBeforeInterventionsAndKeepTheirOrder) {
   EXPECT_THAT(order, ::testing::ElementsAre("worker-2", "ps-0", "worker-0", "worker-1"));
 }
 
-/// What is wanted, what bounds it, and what is done.
+/// The proposal, its bounds, and the decision.
 TEST_F(ArbiterTest, LimitsAreFittedBetweenMinimumAndRoom) {
   struct Case {
     const char* what;

@@ -10,7 +10,7 @@ namespace part_sender_test {
 constexpr TableId kSparse{1}, kDense{2};
 constexpr uint64_t kBlocks = 64;  // every partition has some
 
-/// What partitions are, and the answers that they give. A partition's rows are all the same number.
+/// The states of partitions, and their answers. A partition's rows are all the same number.
 class PulledRowsTest : public PartSenderTest {
  protected:
   struct State {
@@ -45,7 +45,7 @@ class PulledRowsTest : public PartSenderTest {
     PooledVector<uint64_t> versions;
     std::vector<float> values;
   };
-  /// What a server says to a request under the owner epochs that it was sent with.
+  /// A server's answer to a request with its owner epochs.
   AnswerTo AnswerOf(const SendRequest& request) {
     AnswerTo answer;
     size_t asked = 0;

@@ -35,7 +35,7 @@ class TensorsTest : public ::testing::Test {
     pulled->Keep(partition, partition == kFirst ? first_ : second_, &moves);
     MoveRows(moves);
   }
-  /// Of versions 5 and 6, with ones and twos.
+  /// A tensor of versions 5 and 6, with ones and twos.
   std::shared_ptr<const Tensor> Whole() {
     PulledTensor pulled = Begin(nullptr);
     Place(&pulled, kFirst, 5, 1);

@@ -132,7 +132,7 @@ TEST_F(RingLinkTest, RowsOfADenseTensorAreTakenWhereTheServerWroteThem) {
     EXPECT_EQ(answer.versions.at(4), 104u);
     EXPECT_TRUE(id > 3 || answer.lent == text.empty());
   }
-  // Nothing is held back from the server.
+  // The client keeps nothing from the server.
   EXPECT_EQ(writer_->Room()->size(), kRingBytes);
 }
 

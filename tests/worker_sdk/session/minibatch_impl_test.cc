@@ -38,7 +38,7 @@ TEST_F(MinibatchImplTest, PrepareRunsAheadAndPullsAreThere) {
       Rows rows = batch.Pull(table, keys);
       ASSERT_EQ(rows.num_keys(), kMinibatch + 2);
       EXPECT_EQ(rows[0][0], rows[kMinibatch][0]);
-      // What earlier minibatches pushed may be there or not; this one's own rows are not.
+      // Rows of earlier minibatches may be there or not; this minibatch's own rows are not.
       EXPECT_EQ(rows[1][1], 0);
       Rows tensor = batch.Pull(bias);
       EXPECT_EQ(tensor.dim(), 2u);

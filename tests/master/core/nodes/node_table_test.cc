@@ -100,7 +100,7 @@ TEST(NodeTableTest, OnlyChangesAreJournaled) {
   EXPECT_THAT(Journaled(&nodes), IsEmpty());
 }
 
-// Of a journal that another version wrote.
+// From a journal that another version wrote.
 TEST(NodeTableTest, ARoleThatIsNotKnownIsNoneOfThemAndIsKept) {
   NodeRecord record = Server("ps-0", 3);
   record.role = "observer";

@@ -48,7 +48,7 @@ class PartitionTableTest : public ::testing::Test {
     return owned;
   }
   bool Serve() { return table_.Reported(kServer, kProcess, Owned()); }
-  /// What the server is told to snapshot.
+  /// The snapshots that are requested from the server.
   std::vector<SnapshotCommand> Ask(int second, uint64_t done_seq,
                                    PartitionTable::Schedule schedule = {}) {
     schedule.done_seq = DoneSeq(done_seq);

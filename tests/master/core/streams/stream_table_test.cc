@@ -29,7 +29,7 @@ class StreamTableTest : public ::testing::Test {
     plan_[0].stream = StreamPlan{"topic", {.minibatch_size = 5, .minibatches_per_shard = 2}};
     Restart();
   }
-  /// What was collected is journaled, and a new table begins with it.
+  /// Journals the collected changes, and begins a new table with them.
   void Restart() {
     std::vector<Mutation> mutations;
     if (table_.has_value()) table_->Collect(&mutations);

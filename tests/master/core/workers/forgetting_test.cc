@@ -14,7 +14,7 @@ LeaseToken OfEarlier(uint32_t count) {
 LeaseToken OfThis(uint32_t count) {
   return LeaseToken(kThisMaster, count);
 }
-/// Whether `kForgetShard` is forgotten when `floor` is the smallest token of any lease.
+/// True if `kForgetShard` is forgotten when `floor` is the smallest token of any lease.
 bool ForgottenAt(LeaseToken floor, Forgetting* forgetting) {
   forgetting->Update(floor);
   const auto& shards = forgetting->state().shards;
