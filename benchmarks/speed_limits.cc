@@ -38,7 +38,7 @@ constexpr char kHelp[] =
     "         block (rows in huge pages, eight rows ahead prefetched); memcpy of such a block; "
     "TCP\n"
     "         and UNIX sockets that move messages of its size; a round trip of a request and a\n"
-    "         reply of a call, with nobody to answer but a thread\n"
+    "         reply of a call, answered by a bare thread\n"
     "  copy   memcpy of BYTES\n"
     "  lines  read(2) and memchr over the lines of a file in the page cache, 1 MiB at a time\n\n"
     "Each takes about SECONDS for each figure, after a warm-up; gather, memcpy and memchr count "

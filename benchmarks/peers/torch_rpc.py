@@ -6,7 +6,7 @@ as they come: no optimizer, no keys that do not exist, no recovery, and nothing 
 asks by `rpc_async` for the calls of a file of keys (speed_limits keys), some of them in progress at a time.
 
   pull       rows a second that come back
-  pull-push  rows a second that come back and whose gradients have been added: the pull of a later call is under way while a push is
+  pull-push  rows a second that come back and whose gradients have been added: the pull of a later call is in progress while a push is
   small      the time of one pull after the other, with `rpc_sync`
 
 Example: ~/.cache/muster-peers/torch/bin/python benchmarks/peers/torch_rpc.py pull --keys KEYS --dim 64 --depths 1,4,8 --seconds 3

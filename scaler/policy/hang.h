@@ -24,8 +24,8 @@ namespace muster::scaler {
 /// - A process that the master does not hear of, and a server that does not get on with its
 /// restore:
 ///   whose partitions and memory stay as they are.
-/// While the master is away nobody's time counts. Whoever misses its heartbeats is the keeper's
-/// (NodeState::kLost).
+/// While the master is away, no node's time counts. A node whose heartbeats are missing is the
+/// keeper's matter (NodeState::kLost).
 class HangPolicy final : public Policy {
  public:
   using Options = HangOptions;

@@ -74,8 +74,8 @@ absl::Status CheckAdded(const StreamBounds& bounds, std::span<const StreamLog> l
   for (const StreamLog& log : logs) {
     if (bounds.known.contains(log.partition)) continue;
     return absl::FailedPreconditionError(fmt::format(
-        "the topic was given a partition {}, for which kafka.end names no offset, so nobody knows "
-        "whether its records belong to the dataset. Begin a new job in another "
+        "the topic was given a partition {}, for which kafka.end names no offset. So it is "
+        "not known whether its records belong to the dataset. Begin a new job in another "
         "spec.stateDirectory, and name an offset for each",
         log.partition.value()));
   }

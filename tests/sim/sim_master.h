@@ -57,7 +57,7 @@ class SimMaster {
 
 /// One call of `caller` to the process that is the master when it arrives. `step` runs in the
 /// master, never, once or twice; `done` in the caller, once: with the first answer, kUnavailable
-/// when nobody listens, or kDeadlineExceeded.
+/// when nothing listens, or kDeadlineExceeded.
 template <typename Reply>
 struct MasterCall {
   ProcessRef caller;
